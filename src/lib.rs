@@ -1,0 +1,1 @@
+//! flowline: ODEs, gradients through them, and flows.
