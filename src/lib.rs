@@ -1,1 +1,6 @@
 //! flowline: ODEs, gradients through them, and flows.
+
+#[cfg(feature = "tensor")]
+pub mod array;
+#[cfg(feature = "tensor")]
+pub mod graph;

@@ -1,0 +1,237 @@
+//! An array: a shape and its elements, counted while it lives.
+
+use super::memory::Counted;
+use super::{DType, Shape};
+
+/// The elements of an array, row-major.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    /// 32-bit floats.
+    F32(Vec<f32>),
+    /// 64-bit floats.
+    F64(Vec<f64>),
+    /// 32-bit signed integers.
+    I32(Vec<i32>),
+    /// 32-bit unsigned integers.
+    U32(Vec<u32>),
+    /// Truth values, 0 or 1.
+    Bool(Vec<u32>),
+}
+
+macro_rules! each {
+    ($data:expr, $v:ident => $body:expr) => {
+        match $data {
+            Data::F32($v) => $body,
+            Data::F64($v) => $body,
+            Data::I32($v) => $body,
+            Data::U32($v) | Data::Bool($v) => $body,
+        }
+    };
+}
+
+impl Data {
+    /// Zeros (false for booleans).
+    pub fn zeros(dtype: DType, len: usize) -> Data {
+        match dtype {
+            DType::F32 => Data::F32(vec![0.0; len]),
+            DType::F64 => Data::F64(vec![0.0; len]),
+            DType::I32 => Data::I32(vec![0; len]),
+            DType::U32 => Data::U32(vec![0; len]),
+            DType::Bool => Data::Bool(vec![0; len]),
+        }
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Data::F32(_) => DType::F32,
+            Data::F64(_) => DType::F64,
+            Data::I32(_) => DType::I32,
+            Data::U32(_) => DType::U32,
+            Data::Bool(_) => DType::Bool,
+        }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        each!(self, v => v.len())
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where the elements start, for kernels.
+    pub fn as_ptr(&self) -> *const u8 {
+        each!(self, v => v.as_ptr().cast())
+    }
+
+    /// Where the elements start, for kernels that write.
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        each!(self, v => v.as_mut_ptr().cast())
+    }
+
+    /// Element `i` as a 64-bit float.
+    pub fn get_f64(&self, i: usize) -> f64 {
+        match self {
+            Data::F32(v) => f64::from(v[i]),
+            Data::F64(v) => v[i],
+            Data::I32(v) => f64::from(v[i]),
+            Data::U32(v) | Data::Bool(v) => f64::from(v[i]),
+        }
+    }
+
+    /// Stores a number in element `i`, rounded to the element type as `as` does.
+    pub fn set_f64(&mut self, i: usize, x: f64) {
+        match self {
+            Data::F32(v) => v[i] = x as f32,
+            Data::F64(v) => v[i] = x,
+            Data::I32(v) => v[i] = x as i32,
+            Data::U32(v) => v[i] = x as u32,
+            Data::Bool(v) => v[i] = u32::from(x != 0.0),
+        }
+    }
+}
+
+/// A host number that can be an array's element.
+pub trait Element: Copy + Send + Sync + 'static {
+    /// Its element type.
+    const DTYPE: DType;
+    /// Takes a vector without a copy.
+    fn into_data(v: Vec<Self>) -> Data;
+    /// The elements, if they are of this type.
+    fn slice(data: &Data) -> Option<&[Self]>;
+    /// The elements for writing, if they are of this type.
+    fn slice_mut(data: &mut Data) -> Option<&mut [Self]>;
+    /// The elements as a vector without a copy, if they are of this type.
+    fn into_vec(data: Data) -> Result<Vec<Self>, Data>;
+}
+
+macro_rules! element {
+    ($($t:ty, $variant:ident);*) => { $(
+        impl Element for $t {
+            const DTYPE: DType = DType::$variant;
+            fn into_data(v: Vec<Self>) -> Data { Data::$variant(v) }
+            fn slice(data: &Data) -> Option<&[Self]> { if let Data::$variant(v) = data { Some(v) } else { None } }
+            fn slice_mut(data: &mut Data) -> Option<&mut [Self]> { if let Data::$variant(v) = data { Some(v) } else { None } }
+            fn into_vec(data: Data) -> Result<Vec<Self>, Data> { if let Data::$variant(v) = data { Ok(v) } else { Err(data) } }
+        }
+    )* };
+}
+element!(f32, F32; f64, F64; i32, I32; u32, U32);
+
+/// A shape and its elements; the data structure that every buffer of the crate is.
+///
+/// Invariant: `data.len() == shape.size()`. Counted in [`super::memory`] from creation to drop.
+#[derive(Debug)]
+pub struct Array {
+    shape: Shape,
+    data: Data,
+    _counted: Counted,
+}
+
+impl Array {
+    /// An array of the given elements.
+    ///
+    /// # Panics
+    /// When the number of elements is not the shape's size.
+    #[track_caller]
+    pub fn new(shape: impl Into<Shape>, data: Data) -> Array {
+        let shape = shape.into();
+        assert_eq!(
+            shape.size(),
+            data.len(),
+            "an array of shape {shape} has {} elements, not {}",
+            shape.size(),
+            data.len()
+        );
+        let counted = Counted::new(data.len() * data.dtype().size());
+        Array { shape, data, _counted: counted }
+    }
+
+    /// An array of host numbers, taken without a copy.
+    #[track_caller]
+    pub fn from_vec<T: Element>(shape: impl Into<Shape>, v: Vec<T>) -> Array {
+        Array::new(shape, T::into_data(v))
+    }
+
+    /// Zeros.
+    pub fn zeros(dtype: DType, shape: impl Into<Shape>) -> Array {
+        let shape = shape.into();
+        let data = Data::zeros(dtype, shape.size());
+        Array::new(shape, data)
+    }
+
+    /// A single number of the given type.
+    pub fn scalar(dtype: DType, x: f64) -> Array {
+        let mut a = Array::zeros(dtype, Shape::scalar());
+        a.data.set_f64(0, x);
+        a
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.data.dtype()
+    }
+
+    /// The elements.
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
+    /// The elements, for writing; their number and type cannot change.
+    pub fn data_mut(&mut self) -> &mut Data {
+        &mut self.data
+    }
+
+    /// The elements, moved out.
+    pub fn into_data(self) -> Data {
+        self.data
+    }
+
+    /// Bytes of the elements.
+    pub fn bytes(&self) -> usize {
+        self.data.len() * self.dtype().size()
+    }
+
+    /// All elements as 64-bit floats.
+    pub fn to_f64(&self) -> Vec<f64> {
+        (0..self.data.len()).map(|i| self.data.get_f64(i)).collect()
+    }
+}
+
+impl Clone for Array {
+    fn clone(&self) -> Array {
+        Array::new(self.shape.clone(), self.data.clone())
+    }
+}
+
+impl PartialEq for Array {
+    fn eq(&self, other: &Array) -> bool {
+        self.shape == other.shape && self.data == other.data
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_is_counted_while_it_lives() {
+        let a = Array::zeros(DType::F64, [1000, 1000]);
+        assert!(super::super::memory::live_bytes() >= a.bytes() && a.bytes() == 8_000_000);
+        assert!(super::super::memory::peak_bytes() >= a.bytes());
+    }
+
+    #[test]
+    #[should_panic(expected = "an array of shape [2,2] has 4 elements, not 3")]
+    fn a_wrong_number_of_elements_is_refused() {
+        let _ = Array::from_vec([2, 2], vec![1.0f32, 2.0, 3.0]);
+    }
+}

@@ -1,0 +1,277 @@
+//! Grows a function node by node; equal nodes are merged as they are inserted.
+
+use super::infer::{GraphError, infer};
+use super::{BinaryOp, CompareOp, Func, Literal, Node, NodeId, Op, ReduceOp, Type, UnaryOp};
+use crate::array::{DType, Shape};
+use std::collections::HashMap;
+
+/// A function under construction.
+///
+/// The map from nodes to ids is only looked up, never iterated, so its order reaches no output.
+#[derive(Default, Debug)]
+pub struct Builder {
+    nodes: Vec<Node>,
+    inputs: Vec<NodeId>,
+    known: HashMap<Node, NodeId>,
+}
+
+impl Builder {
+    /// An empty function.
+    pub fn new() -> Builder {
+        Builder::default()
+    }
+
+    /// A builder with one input for each type, and their nodes.
+    pub fn with_inputs(types: &[Type]) -> (Builder, Vec<NodeId>) {
+        let mut b = Builder::new();
+        let ids = types.iter().map(|t| b.input(t.clone())).collect();
+        (b, ids)
+    }
+
+    /// The next input.
+    pub fn input(&mut self, ty: Type) -> NodeId {
+        let id = self.insert(Node { op: Op::Input(self.inputs.len()), args: vec![], ty });
+        self.inputs.push(id);
+        id
+    }
+
+    /// Number of inputs so far.
+    pub fn num_inputs(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// A node of this function.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// Type of a node.
+    pub fn ty(&self, id: NodeId) -> &Type {
+        &self.node(id).ty
+    }
+
+    /// All nodes so far.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    fn insert(&mut self, node: Node) -> NodeId {
+        if let Some(&id) = self.known.get(&node) {
+            return id;
+        }
+        let id = NodeId(u32::try_from(self.nodes.len()).expect("invariant: fewer than 2^32 nodes"));
+        self.nodes.push(node.clone());
+        self.known.insert(node, id);
+        id
+    }
+
+    /// Inserts an operation; `hint` is the result's type where the operands do not determine it
+    /// (constants, iota, casts, broadcasts, reshapes, random bits) and is checked elsewhere.
+    ///
+    /// # Errors
+    /// Operands whose types do not fit.
+    pub fn try_push(&mut self, op: Op, args: &[NodeId], hint: Option<&Type>) -> Result<NodeId, GraphError> {
+        let types: Vec<&Type> = args.iter().map(|&a| self.ty(a)).collect();
+        let ty = infer(&op, &types, hint)?;
+        Ok(self.insert(Node { op, args: args.to_vec(), ty }))
+    }
+
+    /// Inserts an operation whose operands fit by construction.
+    ///
+    /// # Panics
+    /// When they do not.
+    #[track_caller]
+    pub fn push(&mut self, op: Op, args: &[NodeId], hint: Option<&Type>) -> NodeId {
+        self.try_push(op, args, hint).unwrap_or_else(|e| panic!("invariant: {e}"))
+    }
+
+    /// Copies the nodes of `f` with `args` for its inputs; returns its outputs.
+    #[track_caller]
+    pub fn inline(&mut self, f: &Func, args: &[NodeId]) -> Vec<NodeId> {
+        assert_eq!(f.num_inputs(), args.len(), "invariant: inline with as many arguments as inputs");
+        let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
+        for node in f.nodes() {
+            map.push(match node.op {
+                Op::Input(k) => args[k],
+                _ => {
+                    let args = node.args.iter().map(|a| map[a.index()]).collect();
+                    self.insert(Node { op: node.op.clone(), args, ty: node.ty.clone() })
+                }
+            });
+        }
+        f.outputs().iter().map(|o| map[o.index()]).collect()
+    }
+
+    /// The function with the given outputs; what they do not need is left out, all inputs stay.
+    pub fn finish(self, outputs: &[NodeId]) -> Func {
+        let mut live = vec![false; self.nodes.len()];
+        for id in outputs.iter().chain(&self.inputs) {
+            live[id.index()] = true;
+        }
+        for i in (0..self.nodes.len()).rev() {
+            if live[i] {
+                for a in &self.nodes[i].args {
+                    live[a.index()] = true;
+                }
+            }
+        }
+        let mut map = vec![NodeId(u32::MAX); self.nodes.len()];
+        let mut nodes = Vec::new();
+        for (i, mut node) in self.nodes.into_iter().enumerate().filter(|(i, _)| live[*i]) {
+            map[i] = NodeId(nodes.len() as u32);
+            for a in &mut node.args {
+                *a = map[a.index()];
+            }
+            nodes.push(node);
+        }
+        let at = |ids: &[NodeId]| ids.iter().map(|id| map[id.index()]).collect();
+        Func::new(nodes, at(&self.inputs), at(outputs))
+    }
+
+    // Shorthands for operations whose operands fit by construction.
+
+    /// A constant number over a shape.
+    pub fn splat(&mut self, dtype: DType, shape: impl Into<Shape>, x: f64) -> NodeId {
+        self.push(Op::Const(Literal::splat(dtype, x)), &[], Some(&Type::array(dtype, shape)))
+    }
+
+    /// A constant number of the type of `like`.
+    pub fn splat_like(&mut self, like: NodeId, x: f64) -> NodeId {
+        let ty = self.ty(like).clone();
+        self.splat(ty.dtype(), ty.shape().clone(), x)
+    }
+
+    /// `f(x)`
+    #[track_caller]
+    pub fn unary(&mut self, op: UnaryOp, x: NodeId) -> NodeId {
+        self.push(Op::Unary(op), &[x], None)
+    }
+
+    /// `f(a, b)`
+    #[track_caller]
+    pub fn binary(&mut self, op: BinaryOp, a: NodeId, b: NodeId) -> NodeId {
+        self.push(Op::Binary(op), &[a, b], None)
+    }
+
+    /// a + b
+    #[track_caller]
+    pub fn add(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        self.binary(BinaryOp::Add, a, b)
+    }
+
+    /// a - b
+    #[track_caller]
+    pub fn sub(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        self.binary(BinaryOp::Sub, a, b)
+    }
+
+    /// a b
+    #[track_caller]
+    pub fn mul(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        self.binary(BinaryOp::Mul, a, b)
+    }
+
+    /// a / b
+    #[track_caller]
+    pub fn div(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        self.binary(BinaryOp::Div, a, b)
+    }
+
+    /// -x
+    #[track_caller]
+    pub fn neg(&mut self, x: NodeId) -> NodeId {
+        self.unary(UnaryOp::Neg, x)
+    }
+
+    /// c x for a number c
+    #[track_caller]
+    pub fn scale(&mut self, x: NodeId, c: f64) -> NodeId {
+        let c = self.splat_like(x, c);
+        self.mul(x, c)
+    }
+
+    /// `a < b` and its kin
+    #[track_caller]
+    pub fn compare(&mut self, op: CompareOp, a: NodeId, b: NodeId) -> NodeId {
+        self.push(Op::Compare(op), &[a, b], None)
+    }
+
+    /// a where p, else b
+    #[track_caller]
+    pub fn select(&mut self, p: NodeId, a: NodeId, b: NodeId) -> NodeId {
+        self.push(Op::Select, &[p, a, b], None)
+    }
+
+    /// x as another element type
+    #[track_caller]
+    pub fn cast(&mut self, x: NodeId, dtype: DType) -> NodeId {
+        let ty = Type::array(dtype, self.ty(x).shape().clone());
+        self.push(Op::Cast, &[x], Some(&ty))
+    }
+
+    /// x with axis i as axis `dims[i]` of `shape`
+    #[track_caller]
+    pub fn broadcast(&mut self, x: NodeId, shape: &Shape, dims: Vec<usize>) -> NodeId {
+        if self.ty(x).shape() == shape {
+            return x;
+        }
+        let ty = self.ty(x).with_shape(shape.clone());
+        self.push(Op::Broadcast { dims }, &[x], Some(&ty))
+    }
+
+    /// The same elements under another shape
+    #[track_caller]
+    pub fn reshape(&mut self, x: NodeId, shape: impl Into<Shape>) -> NodeId {
+        let ty = self.ty(x).with_shape(shape);
+        if &ty == self.ty(x) {
+            return x;
+        }
+        self.push(Op::Reshape, &[x], Some(&ty))
+    }
+
+    /// Axis i of the result is axis `perm[i]` of x
+    #[track_caller]
+    pub fn transpose(&mut self, x: NodeId, perm: Vec<usize>) -> NodeId {
+        self.push(Op::Transpose { perm }, &[x], None)
+    }
+
+    /// Reduction over axes, which disappear
+    #[track_caller]
+    pub fn reduce(&mut self, op: ReduceOp, x: NodeId, axes: Vec<usize>) -> NodeId {
+        if axes.is_empty() { x } else { self.push(Op::Reduce { op, axes }, &[x], None) }
+    }
+
+    /// Matrix product of a (transposed if ta) and b (transposed if tb)
+    #[track_caller]
+    pub fn dot(&mut self, a: NodeId, b: NodeId, ta: bool, tb: bool) -> NodeId {
+        self.push(Op::Dot { ta, tb }, &[a, b], None)
+    }
+
+    /// The k-th value of a tuple
+    #[track_caller]
+    pub fn proj(&mut self, tuple: NodeId, k: usize) -> NodeId {
+        self.push(Op::Proj(k), &[tuple], None)
+    }
+
+    /// All values of a tuple
+    #[track_caller]
+    pub fn projections(&mut self, tuple: NodeId) -> Vec<NodeId> {
+        let Type::Tuple(types) = self.ty(tuple) else { panic!("invariant: {tuple} is no tuple") };
+        (0..types.len()).map(|k| self.proj(tuple, k)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_nodes_are_merged_and_dead_ones_left_out() {
+        let (mut b, x) = Builder::with_inputs(&[Type::array(DType::F32, [2, 3])]);
+        let (p, q) = (b.add(x[0], x[0]), b.add(x[0], x[0]));
+        assert_eq!(p, q);
+        b.neg(p);
+        let f = b.finish(&[q]);
+        assert_eq!(f.nodes().len(), 2);
+    }
+}

@@ -1,0 +1,150 @@
+//! A closed function: an arena of nodes in topological order.
+
+use super::{Op, Type};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// The place of a node in its function, printed `%3`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub u32);
+
+impl NodeId {
+    /// The index into the arena.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "%{}", self.0)
+    }
+}
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// An operation applied to earlier nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// What is done.
+    pub op: Op,
+    /// To which values; each comes before this node.
+    pub args: Vec<NodeId>,
+    /// The result's type.
+    pub ty: Type,
+}
+
+#[derive(Debug)]
+struct Inner {
+    nodes: Vec<Node>,
+    inputs: Vec<NodeId>,
+    outputs: Vec<NodeId>,
+    fingerprint: u64,
+}
+
+/// A closed function: nodes in topological order, its inputs and outputs among them.
+///
+/// Cheap to clone and immutable. Invariants: arguments come before their users; `inputs[k]` is the
+/// node `Op::Input(k)`, and no other node is an input; the verifier checks the rest.
+#[derive(Clone)]
+pub struct Func(Arc<Inner>);
+
+impl Func {
+    /// A function of the given parts; see the invariants above.
+    pub fn new(nodes: Vec<Node>, inputs: Vec<NodeId>, outputs: Vec<NodeId>) -> Func {
+        let mut hasher = std::hash::DefaultHasher::new();
+        (&nodes, &inputs, &outputs).hash(&mut hasher);
+        let fingerprint = hasher.finish();
+        Func(Arc::new(Inner { nodes, inputs, outputs, fingerprint }))
+    }
+
+    /// All nodes.
+    pub fn nodes(&self) -> &[Node] {
+        &self.0.nodes
+    }
+
+    /// One node.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.0.nodes[id.index()]
+    }
+
+    /// The inputs' nodes.
+    pub fn inputs(&self) -> &[NodeId] {
+        &self.0.inputs
+    }
+
+    /// The outputs' nodes; one node may be several outputs.
+    pub fn outputs(&self) -> &[NodeId] {
+        &self.0.outputs
+    }
+
+    /// Number of inputs.
+    pub fn num_inputs(&self) -> usize {
+        self.0.inputs.len()
+    }
+
+    /// Number of outputs.
+    pub fn num_outputs(&self) -> usize {
+        self.0.outputs.len()
+    }
+
+    /// Type of input `k`.
+    pub fn input_type(&self, k: usize) -> &Type {
+        &self.node(self.0.inputs[k]).ty
+    }
+
+    /// Type of output `k`.
+    pub fn output_type(&self, k: usize) -> &Type {
+        &self.node(self.0.outputs[k]).ty
+    }
+
+    /// Types of all inputs.
+    pub fn input_types(&self) -> Vec<Type> {
+        (0..self.num_inputs()).map(|k| self.input_type(k).clone()).collect()
+    }
+
+    /// Types of all outputs.
+    pub fn output_types(&self) -> Vec<Type> {
+        (0..self.num_outputs()).map(|k| self.output_type(k).clone()).collect()
+    }
+
+    /// A hash of the structure, equal for equal functions within one process.
+    pub fn fingerprint(&self) -> u64 {
+        self.0.fingerprint
+    }
+}
+
+impl PartialEq for Func {
+    fn eq(&self, other: &Func) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+            || self.0.fingerprint == other.0.fingerprint
+                && self.0.inputs == other.0.inputs
+                && self.0.outputs == other.0.outputs
+                && self.0.nodes == other.0.nodes
+    }
+}
+
+impl Eq for Func {}
+
+impl Hash for Func {
+    fn hash<H: Hasher>(&self, h: &mut H) {
+        self.0.fingerprint.hash(h);
+    }
+}
+
+impl fmt::Debug for Func {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Func({} inputs, {} nodes, {} outputs)",
+            self.num_inputs(),
+            self.nodes().len(),
+            self.num_outputs()
+        )
+    }
+}

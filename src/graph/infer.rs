@@ -1,0 +1,318 @@
+//! Types of results from types of operands: the one place that says which operands an op takes.
+
+use super::{BinaryOp, Op, Type, UnaryOp};
+use crate::array::{DType, Shape};
+
+/// Operands that do not fit an operation, or a graph that is not well formed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// Operand types that do not fit.
+    #[error("{op} does not take ({operands}): {why}")]
+    Operands {
+        /// Name of the operation.
+        op: &'static str,
+        /// The operands' types.
+        operands: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A node that breaks an invariant of functions.
+    #[error("node %{node} ({op}) is not well formed: {why}")]
+    Malformed {
+        /// Index of the node.
+        node: usize,
+        /// Name of the operation.
+        op: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// A line of a text form that does not read.
+    #[error("line {line} of the graph does not parse: {why}")]
+    Parse {
+        /// Line number, from 1.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+type Inferred = Result<Type, String>;
+
+/// The type of `op` applied to operands of the given types; `hint` gives what they do not determine.
+///
+/// # Errors
+/// [`GraphError::Operands`] with the operands' types and what is wrong with them.
+pub fn infer(op: &Op, args: &[&Type], hint: Option<&Type>) -> Result<Type, GraphError> {
+    check(op, args, hint).map_err(|why| GraphError::Operands {
+        op: op.name(),
+        operands: args.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        why,
+    })
+}
+
+fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
+    count(op, args)?;
+    match op {
+        Op::Input(_) => hinted(hint),
+        Op::Const(literal) => {
+            let ty = hinted(hint)?;
+            need(ty.dtype() == literal.dtype(), || format!("the literal is {}", literal.dtype()))?;
+            Ok(ty)
+        }
+        Op::Iota { axis } => {
+            let ty = hinted(hint)?;
+            need(*axis < ty.shape().rank(), || format!("no axis {axis} in {ty}"))?;
+            Ok(ty)
+        }
+        Op::Unary(u) => unary(*u, args[0]),
+        Op::Binary(b) => binary(*b, args[0], args[1]),
+        Op::Compare(_) => same(args).map(|t| Type::array(DType::Bool, t.shape().clone())),
+        Op::Select => select(args),
+        Op::Lincomb { coeffs } => {
+            need(coeffs.len() == args.len() && !args.is_empty(), || {
+                format!("it has {} coefficients", coeffs.len())
+            })?;
+            float(args[0])?;
+            same(args)
+        }
+        Op::Cast => {
+            let ty = hinted(hint)?;
+            need(ty.shape() == args[0].shape(), || format!("a cast keeps the shape, not {ty}"))?;
+            Ok(ty)
+        }
+        Op::StopGradient => Ok(args[0].clone()),
+        Op::Broadcast { .. }
+        | Op::Reshape
+        | Op::Transpose { .. }
+        | Op::Slice { .. }
+        | Op::Pad { .. }
+        | Op::Concat { .. } => movement(op, args, hint),
+        Op::Reduce { axes, .. } => {
+            need(axes.windows(2).all(|w| w[0] < w[1]), || format!("axes {axes:?} do not ascend"))?;
+            need(axes.last().is_none_or(|&a| a < args[0].shape().rank()), || format!("no axes {axes:?}"))?;
+            Ok(args[0].with_shape(args[0].shape().without_axes(axes)))
+        }
+        Op::Gather => gather(args[0], args[1]),
+        Op::ScatterAdd => {
+            let rows = gather(args[0], args[1])?;
+            need(&rows == args[2], || format!("the updates must be {rows}"))?;
+            Ok(args[0].clone())
+        }
+        Op::Dot { ta, tb } => dot(*ta, *tb, args[0], args[1]),
+        Op::RandomBits { .. } => {
+            let ty = hinted(hint)?;
+            need(ty.dtype() == DType::U32, || format!("random bits are u32, not {ty}"))?;
+            need(args[0] == &Type::array(DType::U32, [2]), || "the key must be u32[2]".into())?;
+            need(args[1] == &Type::scalar(DType::U32), || "the start must be u32[]".into())?;
+            Ok(ty)
+        }
+        Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) => loops(op, args),
+        Op::Proj(k) => match args[0] {
+            Type::Tuple(types) => types.get(*k).cloned().ok_or_else(|| format!("there is no value {k}")),
+            _ => Err("the operand is no tuple".into()),
+        },
+    }
+}
+
+fn need(ok: bool, why: impl FnOnce() -> String) -> Result<(), String> {
+    if ok { Ok(()) } else { Err(why()) }
+}
+
+fn hinted(hint: Option<&Type>) -> Inferred {
+    hint.cloned().ok_or_else(|| "the result's type must be given".into())
+}
+
+fn count(op: &Op, args: &[&Type]) -> Result<(), String> {
+    let n = match op {
+        Op::Input(_) | Op::Const(_) | Op::Iota { .. } => 0,
+        Op::Unary(_)
+        | Op::Cast
+        | Op::StopGradient
+        | Op::Broadcast { .. }
+        | Op::Reshape
+        | Op::Transpose { .. }
+        | Op::Slice { .. }
+        | Op::Pad { .. }
+        | Op::Reduce { .. }
+        | Op::Proj(_) => 1,
+        Op::Binary(_) | Op::Compare(_) | Op::Gather | Op::Dot { .. } | Op::RandomBits { .. } => 2,
+        Op::Select | Op::ScatterAdd => 3,
+        _ => return Ok(()),
+    };
+    need(args.len() == n, || format!("it takes {n} operands"))
+}
+
+fn same(args: &[&Type]) -> Inferred {
+    need(args.iter().all(|t| *t == args[0]), || "the operands must be of one type".into())?;
+    Ok(args[0].clone())
+}
+
+fn float(ty: &Type) -> Result<(), String> {
+    need(ty.is_float(), || format!("{ty} is not a float array"))
+}
+
+fn unary(op: UnaryOp, x: &Type) -> Inferred {
+    match op {
+        UnaryOp::Not => need(x.dtype() == DType::Bool, || "the operand must be bool".into())?,
+        UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign if x.dtype() == DType::I32 => {}
+        _ => float(x)?,
+    }
+    Ok(if op == UnaryOp::IsFinite { Type::array(DType::Bool, x.shape().clone()) } else { x.clone() })
+}
+
+fn binary(op: BinaryOp, a: &Type, b: &Type) -> Inferred {
+    let ty = same(&[a, b])?;
+    let bool_operand = ty.dtype() == DType::Bool;
+    match op {
+        BinaryOp::And | BinaryOp::Or => need(bool_operand, || "the operands must be bool".into())?,
+        BinaryOp::Div => float(&ty)?,
+        _ => need(!bool_operand, || "bool has no arithmetic".into())?,
+    }
+    Ok(ty)
+}
+
+fn select(args: &[&Type]) -> Inferred {
+    need(args[0].dtype() == DType::Bool && args[0].shape() == args[1].shape(), || {
+        format!("the condition must be bool{}", args[1].shape())
+    })?;
+    same(&args[1..])
+}
+
+fn movement(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
+    let x = args.first().ok_or("it takes an operand")?;
+    let (s, rank) = (x.shape(), x.shape().rank());
+    match op {
+        Op::Broadcast { dims } => {
+            let ty = hinted(hint)?;
+            let to = ty.shape();
+            need(ty.dtype() == x.dtype(), || "a broadcast keeps the element type".into())?;
+            need(dims.len() == rank && dims.windows(2).all(|w| w[0] < w[1]), || {
+                format!("dims {dims:?} do not fit")
+            })?;
+            let fits = |i: usize| dims[i] < to.rank() && (s[i] == 1 || s[i] == to[dims[i]]);
+            need((0..rank).all(fits), || format!("it does not stretch to {to} by {dims:?}"))?;
+            Ok(ty)
+        }
+        Op::Reshape => {
+            let ty = hinted(hint)?;
+            need(ty.dtype() == x.dtype() && ty.shape().size() == s.size(), || {
+                format!("{ty} has other elements")
+            })?;
+            Ok(ty)
+        }
+        Op::Transpose { perm } => {
+            let mut seen = vec![false; rank];
+            perm.iter().filter(|&&p| p < rank).for_each(|&p| seen[p] = true);
+            need(perm.len() == rank && seen.iter().all(|&b| b), || format!("{perm:?} is no permutation"))?;
+            Ok(x.with_shape(perm.iter().map(|&p| s[p]).collect::<Vec<_>>()))
+        }
+        Op::Slice { start, limit } => {
+            let ok = start.len() == rank && limit.len() == rank;
+            let within = |i: usize| start[i] <= limit[i] && limit[i] <= s[i];
+            need(ok && (0..rank).all(within), || format!("{start:?}..{limit:?} lies outside"))?;
+            Ok(x.with_shape((0..rank).map(|i| limit[i] - start[i]).collect::<Vec<_>>()))
+        }
+        Op::Pad { lo, hi } => {
+            need(lo.len() == rank && hi.len() == rank, || {
+                format!("{lo:?} and {hi:?} are not one number an axis")
+            })?;
+            Ok(x.with_shape((0..rank).map(|i| lo[i] + s[i] + hi[i]).collect::<Vec<_>>()))
+        }
+        Op::Concat { axis } => {
+            need(*axis < rank, || format!("no axis {axis}"))?;
+            let rest = |t: &Type| t.with_shape(t.shape().with_axis(*axis, 0));
+            let fits = args.iter().all(|t| t.shape().rank() == rank && rest(t) == rest(x));
+            need(fits, || format!("the operands differ beside axis {axis}"))?;
+            Ok(x.with_shape(s.with_axis(*axis, args.iter().map(|t| t.shape()[*axis]).sum())))
+        }
+        other => Err(format!("invariant: {} moves nothing", other.name())),
+    }
+}
+
+fn gather(x: &Type, index: &Type) -> Inferred {
+    need(x.shape().rank() >= 1 && x.shape()[0] > 0, || "there is no row to take".into())?;
+    need(index.dtype() == DType::I32, || "the index must be i32".into())?;
+    let dims: Vec<usize> = index.shape().iter().chain(&x.shape()[1..]).copied().collect();
+    Ok(x.with_shape(Shape::from(dims)))
+}
+
+fn dot(ta: bool, tb: bool, a: &Type, b: &Type) -> Inferred {
+    float(a)?;
+    need(a.dtype() == b.dtype(), || "the operands differ in element type".into())?;
+    need(a.shape().rank() == 2 && b.shape().rank() == 2, || "the operands must be matrices".into())?;
+    let turned = |s: &Shape, t: bool| if t { (s[1], s[0]) } else { (s[0], s[1]) };
+    let ((m, k), (k2, n)) = (turned(a.shape(), ta), turned(b.shape(), tb));
+    need(k == k2, || format!("the inner lengths {k} and {k2} differ"))?;
+    Ok(a.with_shape([m, n]))
+}
+
+fn is(args: &[&Type], at: usize, want: &[Type], what: &str) -> Result<(), String> {
+    for (i, w) in want.iter().enumerate() {
+        let got = args.get(at + i).ok_or_else(|| format!("{what} {i} is missing"))?;
+        need(*got == w, || format!("{what} {i} is {got} but the body wants {w}"))?;
+    }
+    Ok(())
+}
+
+fn loops(op: &Op, args: &[&Type]) -> Inferred {
+    match op {
+        Op::Solve(s) => {
+            let (u32s, f64s) = (Type::scalar(DType::U32), Type::scalar(DType::F64));
+            is(args, 0, &[u32s, f64s], "operand")?;
+            let body = s.attempt.input_types();
+            is(args, 2, &body[1..], "operand of the attempt")?;
+            need(args.len() == 1 + body.len(), || format!("it takes {} operands", 1 + body.len()))?;
+            let mut out = s.attempt.output_types().split_off(4);
+            out.extend([Type::Schedule, Type::Tape]);
+            Ok(Type::Tuple(out))
+        }
+        Op::Scan(s) => {
+            is(args, 0, &[Type::Schedule], "operand")?;
+            let body = s.step.input_types();
+            is(args, 1, &body[4..], "operand of the step")?;
+            need(args.len() == body.len() - 3, || format!("it takes {} operands", body.len() - 3))?;
+            let mut out = s.step.output_types();
+            out.push(Type::Tape);
+            Ok(Type::Tuple(out))
+        }
+        Op::Rev(r) => {
+            is(args, 0, &[Type::Schedule, Type::Tape], "operand")?;
+            let body = r.bwd.input_types();
+            is(args, 2, &body[4..], "operand of the backward step")?;
+            need(args.len() == body.len() - 2, || format!("it takes {} operands", body.len() - 2))?;
+            Ok(Type::Tuple(r.bwd.output_types()))
+        }
+        Op::Tiles(t) => {
+            let body = t.body.input_types();
+            let rowed = &body[1..=t.num_rowed];
+            let rows: Vec<Type> =
+                rowed.iter().map(|ty| ty.with_shape(ty.shape().with_axis(0, t.rows))).collect();
+            is(args, 0, &rows, "rows")?;
+            is(args, t.num_rowed, &body[1 + t.num_rowed..], "shared operand")?;
+            need(args.len() == body.len() - 1, || format!("it takes {} operands", body.len() - 1))?;
+            Ok(Type::Tuple((0..t.outs.len()).map(|k| t.out_type(k)).collect()))
+        }
+        other => Err(format!("invariant: {} is no loop", other.name())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misfit_names_the_operation_and_both_shapes() {
+        let (a, b) = (Type::array(DType::F32, [2, 3]), Type::array(DType::F32, [4, 5]));
+        let e = infer(&Op::Dot { ta: false, tb: false }, &[&a, &b], None).unwrap_err();
+        assert_eq!(e.to_string(), "dot does not take (f32[2,3], f32[4,5]): the inner lengths 3 and 4 differ");
+    }
+
+    #[test]
+    fn a_broadcast_keeps_its_promise() {
+        let x = Type::array(DType::F32, [3]);
+        let to = Type::array(DType::F32, [2, 3]);
+        assert_eq!(infer(&Op::Broadcast { dims: vec![1] }, &[&x], Some(&to)), Ok(to.clone()));
+        assert!(infer(&Op::Broadcast { dims: vec![0] }, &[&x], Some(&to)).is_err());
+    }
+}

@@ -1,0 +1,153 @@
+//! Loops and row tiles: operations whose bodies are functions of their own.
+//!
+//! Captured values are explicit inputs of a body, so nothing here refers to the graph around it.
+//! The search ([`Solve`]) and its derivative are kept apart: the search may try, reject and estimate
+//! errors; the *step* is what an accepted trip means, and only it is differentiated. None of this
+//! knows what is searched for; `odeint` builds an adaptive ODE solve from it.
+
+use super::{Func, Type};
+
+/// How many states of a forward pass are kept for the backward pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Checkpoints {
+    /// This many states, the first included.
+    Count(usize),
+    /// As many as fit into this many bytes, at least one.
+    Bytes(usize),
+    /// As many as fit into 32 MiB.
+    Auto,
+}
+
+/// Where the states that a backward pass needs come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// A bounded number is kept, the others are recomputed.
+    Checkpoint(Checkpoints),
+    /// Every state is kept.
+    Direct,
+}
+
+/// Runs `attempt` until it stops; remembers which attempts were accepted.
+///
+/// | function | inputs | outputs |
+/// | --- | --- | --- |
+/// | `attempt` | knot: f64, carry.., ext.., captures.. | accept: bool, running: bool, reached: bool, knot', carry'.., ext'.. |
+/// | `step` | first: bool, last: bool, t: f64, t_next: f64, carry.., captures.. | carry'.. |
+/// | the node | forecast: u32, knot0: f64, carry.., ext.., captures.. | carry.., ext.., schedule, tape |
+///
+/// After each attempt the knot, the carry and the ext become the primed ones (the body itself leaves
+/// them as they were where it rejects). An accepted attempt appends knot' to the schedule. The loop
+/// ends when `running` is false. `reached` of the last attempt says whether the final knot is the
+/// one that was aimed at. `step` from (t, t_next) = (knot, knot') must give carry' to the bit.
+/// `forecast` is the number of accepted attempts if it is known before (0: unknown); it decides where
+/// checkpoints are placed, never a value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Solve {
+    /// One attempted trip.
+    pub attempt: Func,
+    /// One accepted trip, the meaning of the loop for its derivatives.
+    pub step: Func,
+    /// Values that the step carries.
+    pub num_carry: usize,
+    /// Further values that only the search carries.
+    pub num_ext: usize,
+    /// What the tape keeps.
+    pub policy: Policy,
+}
+
+/// Runs `step` along a schedule: inputs schedule, carry.., captures..; outputs carry.., tape.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Scan {
+    /// As in [`Solve`].
+    pub step: Func,
+    /// Values that the step carries.
+    pub num_carry: usize,
+    /// What the tape keeps.
+    pub policy: Policy,
+}
+
+/// Runs along a schedule from its end, recomputing states that the tape does not hold.
+///
+/// `bwd` takes first, last, t, t_next, carry.., captures.., ct_carry.. and gives ct_carry'..,
+/// ct_captures.. (of the captures in `wrt`). The node takes schedule, tape, carry0.., captures..,
+/// ct_carry.. and gives ct_carry0.., ct_captures.., the latter added up over the trips.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Rev {
+    /// As in [`Solve`]; recomputes states.
+    pub step: Func,
+    /// The vjp of the step.
+    pub bwd: Func,
+    /// Values that the step carries.
+    pub num_carry: usize,
+    /// Carried cotangents.
+    pub num_ct: usize,
+    /// Which captures have a cotangent, ascending.
+    pub wrt: Vec<usize>,
+}
+
+/// How an output of a tile's body becomes an output of all tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TileOut {
+    /// The tiles' rows, one below the other.
+    Rows,
+    /// The sum over the tiles, in tile order.
+    Sum,
+}
+
+/// Runs a body for each tile of rows; tiles may run in parallel, one on one thread from start to end.
+///
+/// The body takes row0: u32 (the first row of the tile), rowed.. (their rows), shared.. (whole) and
+/// gives `outs`. The node takes rowed.., shared.. The cut into tiles is part of the program, so no
+/// result depends on the number of threads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Tiles {
+    /// Rows in all.
+    pub rows: usize,
+    /// Rows of a tile; the last tile may have fewer.
+    pub tile: usize,
+    /// The body at `tile` rows.
+    pub body: Func,
+    /// The body at `rows % tile` rows, if that is not 0.
+    pub tail: Option<Func>,
+    /// How many inputs are cut into rows.
+    pub num_rowed: usize,
+    /// What the outputs are.
+    pub outs: Vec<TileOut>,
+}
+
+impl Solve {
+    /// Number of captured inputs.
+    pub fn num_captures(&self) -> usize {
+        self.step.num_inputs() - 4 - self.num_carry
+    }
+}
+
+impl Scan {
+    /// Number of captured inputs.
+    pub fn num_captures(&self) -> usize {
+        self.step.num_inputs() - 4 - self.num_carry
+    }
+}
+
+impl Rev {
+    /// Number of captured inputs.
+    pub fn num_captures(&self) -> usize {
+        self.step.num_inputs() - 4 - self.num_carry
+    }
+}
+
+impl Tiles {
+    /// Number of tiles.
+    pub fn num_tiles(&self) -> usize {
+        self.rows.div_ceil(self.tile)
+    }
+
+    /// Type of output `k` of the node.
+    pub fn out_type(&self, k: usize) -> Type {
+        let ty = self.body.output_type(k);
+        match self.outs[k] {
+            TileOut::Sum => ty.clone(),
+            TileOut::Rows => ty.with_shape(ty.shape().with_axis(0, self.rows)),
+        }
+    }
+}

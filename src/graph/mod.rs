@@ -1,0 +1,26 @@
+//! The traced program: typed nodes in an arena, closed functions, shape inference, verifier, text
+//! form and reference interpreter.
+//!
+//! A [`Func`] is a closed function: what it uses it takes as inputs, captured values included. That
+//! makes every transform a function from `Func` to `Func`, every loop body an ordinary `Func`, and
+//! "the argument of this derivative" simply an input, so no marker nodes are needed to keep nested
+//! derivatives apart. A [`Builder`] grows a function node by node; equal nodes are merged as they
+//! are inserted (hash-consing), so common subexpressions never exist twice.
+//!
+//! It knows loops and row tiles, and knows no ODE, no tensor handle and no machine.
+
+mod builder;
+mod func;
+mod infer;
+mod literal;
+mod loops;
+mod op;
+mod types;
+
+pub use builder::Builder;
+pub use func::{Func, Node, NodeId};
+pub use infer::{GraphError, infer};
+pub use literal::Literal;
+pub use loops::{Checkpoints, Policy, Rev, Scan, Solve, TileOut, Tiles};
+pub use op::{BinaryOp, CompareOp, Op, ReduceOp, UnaryOp};
+pub use types::Type;

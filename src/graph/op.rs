@@ -1,0 +1,292 @@
+//! The primitive operations: few, closed under differentiation and nesting.
+//!
+//! A closed set: adding one means following the compiler's exhaustive matches, in inference, jvp,
+//! vjp, interpreter, lowering and text form (ARCHITECTURE.md, "How to add an op"). Broadcasting is
+//! explicit: elementwise ops take operands of one shape. What can be said in these without losing
+//! accuracy or speed (mean, softplus, silu, norms, normal draws) is composed where it is used.
+
+use super::{Literal, Rev, Scan, Solve, Tiles};
+use std::sync::Arc;
+
+/// Elementwise functions of one float (`Neg`, `Abs`, `Sign` also of i32).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnaryOp {
+    /// -x
+    Neg,
+    /// |x|
+    Abs,
+    /// -1, 0 or 1; NaN stays NaN
+    Sign,
+    /// largest integer not above x
+    Floor,
+    /// e^x
+    Exp,
+    /// e^x - 1
+    Expm1,
+    /// natural logarithm
+    Ln,
+    /// ln(1 + x)
+    Log1p,
+    /// square root
+    Sqrt,
+    /// sine, x in radians
+    Sin,
+    /// cosine, x in radians
+    Cos,
+    /// hyperbolic tangent
+    Tanh,
+    /// 1 / (1 + e^-x)
+    Sigmoid,
+    /// x^p, the power by the bits of its `f64` value
+    Powf(u64),
+    /// not (of bool)
+    Not,
+    /// whether x is neither infinite nor NaN; the result is bool
+    IsFinite,
+}
+
+/// Elementwise functions of two operands of one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BinaryOp {
+    /// a + b (integers wrap)
+    Add,
+    /// a - b (integers wrap)
+    Sub,
+    /// a b (integers wrap)
+    Mul,
+    /// a / b, of floats
+    Div,
+    /// larger of the two; NaN if either is
+    Max,
+    /// smaller of the two; NaN if either is
+    Min,
+    /// logical and, of bools
+    And,
+    /// logical or, of bools
+    Or,
+}
+
+/// Elementwise comparisons of two operands of one type; the result is bool; false with NaN, but `Ne`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CompareOp {
+    /// a = b
+    Eq,
+    /// a != b
+    Ne,
+    /// a < b
+    Lt,
+    /// a <= b
+    Le,
+}
+
+/// Reductions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReduceOp {
+    /// Sum.
+    Sum,
+    /// Largest; NaN if any is.
+    Max,
+    /// Smallest; NaN if any is.
+    Min,
+}
+
+/// An operation. Its arguments are the node's `args`, its result type the node's `ty`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// The k-th input of the function.
+    Input(usize),
+    /// A constant; of any shape when it is a splat.
+    Const(Literal),
+    /// 0, 1, 2, ... along an axis, repeated over the others.
+    Iota {
+        /// The axis that counts.
+        axis: usize,
+    },
+    /// `f(x)`
+    Unary(UnaryOp),
+    /// `f(a, b)`
+    Binary(BinaryOp),
+    /// `a < b` and its kin.
+    Compare(CompareOp),
+    /// `(p, a, b)`: a where p, else b. What is not chosen may be NaN and does no harm.
+    Select,
+    /// `(x_1, ..., x_n)`: sum of c_i x_i, as a chain of fused multiply-adds in this order. A primitive
+    /// because stage combinations of Runge-Kutta methods are the hottest cheap kernels, and because
+    /// its rounding must not depend on what the compiler fuses it with.
+    Lincomb {
+        /// `f64::to_bits` of the coefficients.
+        coeffs: Vec<u64>,
+    },
+    /// Another element type; float to integer truncates and saturates; bool is 0 or 1.
+    Cast,
+    /// The same value, of which no derivative is taken.
+    StopGradient,
+    /// Repeats: axis `i` of the operand becomes axis `dims[i]` of the result (ascending); an operand
+    /// axis of length 1 may stretch.
+    Broadcast {
+        /// Where the operand's axes go.
+        dims: Vec<usize>,
+    },
+    /// The same elements in row-major order under another shape.
+    Reshape,
+    /// Axis `i` of the result is axis `perm[i]` of the operand.
+    Transpose {
+        /// The permutation.
+        perm: Vec<usize>,
+    },
+    /// Elements `start[i] .. limit[i]` of each axis.
+    Slice {
+        /// First element taken, for each axis.
+        start: Vec<usize>,
+        /// First element not taken, for each axis.
+        limit: Vec<usize>,
+    },
+    /// Zeros around: `lo[i]` before and `hi[i]` behind on each axis.
+    Pad {
+        /// Elements added before.
+        lo: Vec<usize>,
+        /// Elements added behind.
+        hi: Vec<usize>,
+    },
+    /// Joins along an axis.
+    Concat {
+        /// The axis.
+        axis: usize,
+    },
+    /// Reduces over axes, which disappear.
+    Reduce {
+        /// What.
+        op: ReduceOp,
+        /// Over which axes, ascending.
+        axes: Vec<usize>,
+    },
+    /// `(x, index)`: rows `x[index[..]]` along axis 0; `index` is i32 of any shape, clamped to the axis.
+    /// The result has the shape of `index` followed by the rest of x's.
+    Gather,
+    /// `(x, index, updates)`: x with `updates` added at rows `index` (clamped) of axis 0, in order.
+    ScatterAdd,
+    /// `(a, b)`: matrix product of two matrices, each transposed first where its flag says so.
+    Dot {
+        /// Use a^T.
+        ta: bool,
+        /// Use b^T.
+        tb: bool,
+    },
+    /// `(key: u32[2], start: u32)`: words `start ..` of stream `stream` of Philox4x32-10 under `key`.
+    RandomBits {
+        /// Keeps draws, splits and folds of one key apart.
+        stream: u32,
+    },
+    /// Searches: runs a body until it says stop. See [`Solve`].
+    Solve(Arc<Solve>),
+    /// Replays a schedule forward. See [`Scan`].
+    Scan(Arc<Scan>),
+    /// Replays a schedule backward with checkpoints. See [`Rev`].
+    Rev(Arc<Rev>),
+    /// Runs a body for each tile of rows, in parallel. See [`Tiles`].
+    Tiles(Arc<Tiles>),
+    /// The k-th value of a tuple.
+    Proj(usize),
+}
+
+impl Op {
+    /// Whether the result's elements each depend on the operands' elements at the same place only.
+    pub fn is_elementwise(&self) -> bool {
+        matches!(
+            self,
+            Op::Unary(_)
+                | Op::Binary(_)
+                | Op::Compare(_)
+                | Op::Select
+                | Op::Lincomb { .. }
+                | Op::Cast
+                | Op::StopGradient
+        )
+    }
+
+    /// The name used in printed graphs, without attributes.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Op::Input(_) => "input",
+            Op::Const(_) => "const",
+            Op::Iota { .. } => "iota",
+            Op::Unary(op) => op.name(),
+            Op::Binary(op) => op.name(),
+            Op::Compare(op) => op.name(),
+            Op::Select => "select",
+            Op::Lincomb { .. } => "lincomb",
+            Op::Cast => "cast",
+            Op::StopGradient => "stop_gradient",
+            Op::Broadcast { .. } => "broadcast",
+            Op::Reshape => "reshape",
+            Op::Transpose { .. } => "transpose",
+            Op::Slice { .. } => "slice",
+            Op::Pad { .. } => "pad",
+            Op::Concat { .. } => "concat",
+            Op::Reduce { op: ReduceOp::Sum, .. } => "reduce_sum",
+            Op::Reduce { op: ReduceOp::Max, .. } => "reduce_max",
+            Op::Reduce { op: ReduceOp::Min, .. } => "reduce_min",
+            Op::Gather => "gather",
+            Op::ScatterAdd => "scatter_add",
+            Op::Dot { .. } => "dot",
+            Op::RandomBits { .. } => "random_bits",
+            Op::Solve(_) => "solve",
+            Op::Scan(_) => "scan",
+            Op::Rev(_) => "rev",
+            Op::Tiles(_) => "tiles",
+            Op::Proj(_) => "proj",
+        }
+    }
+}
+
+impl UnaryOp {
+    /// The name used in printed graphs.
+    pub fn name(self) -> &'static str {
+        match self {
+            UnaryOp::Neg => "neg",
+            UnaryOp::Abs => "abs",
+            UnaryOp::Sign => "sign",
+            UnaryOp::Floor => "floor",
+            UnaryOp::Exp => "exp",
+            UnaryOp::Expm1 => "expm1",
+            UnaryOp::Ln => "ln",
+            UnaryOp::Log1p => "log1p",
+            UnaryOp::Sqrt => "sqrt",
+            UnaryOp::Sin => "sin",
+            UnaryOp::Cos => "cos",
+            UnaryOp::Tanh => "tanh",
+            UnaryOp::Sigmoid => "sigmoid",
+            UnaryOp::Powf(_) => "powf",
+            UnaryOp::Not => "not",
+            UnaryOp::IsFinite => "is_finite",
+        }
+    }
+}
+
+impl BinaryOp {
+    /// The name used in printed graphs.
+    pub fn name(self) -> &'static str {
+        match self {
+            BinaryOp::Add => "add",
+            BinaryOp::Sub => "sub",
+            BinaryOp::Mul => "mul",
+            BinaryOp::Div => "div",
+            BinaryOp::Max => "max",
+            BinaryOp::Min => "min",
+            BinaryOp::And => "and",
+            BinaryOp::Or => "or",
+        }
+    }
+}
+
+impl CompareOp {
+    /// The name used in printed graphs.
+    pub fn name(self) -> &'static str {
+        match self {
+            CompareOp::Eq => "eq",
+            CompareOp::Ne => "ne",
+            CompareOp::Lt => "lt",
+            CompareOp::Le => "le",
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Types of nodes.
+
+use crate::array::{DType, Shape};
+use std::fmt;
+
+/// What a node's value is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Type {
+    /// An array.
+    Array {
+        /// Element type.
+        dtype: DType,
+        /// Lengths of the axes.
+        shape: Shape,
+    },
+    /// The accepted knots of a search: opaque, its bytes lie in the plan that runs the search.
+    Schedule,
+    /// The kept states of one forward pass: opaque, as a schedule is.
+    Tape,
+    /// Several values, told apart by `Proj`.
+    Tuple(Vec<Type>),
+}
+
+impl Type {
+    /// An array type.
+    pub fn array(dtype: DType, shape: impl Into<Shape>) -> Type {
+        Type::Array { dtype, shape: shape.into() }
+    }
+
+    /// The type of a single number.
+    pub fn scalar(dtype: DType) -> Type {
+        Type::array(dtype, Shape::scalar())
+    }
+
+    /// Element type of an array.
+    ///
+    /// # Panics
+    /// For opaque types and tuples.
+    #[track_caller]
+    pub fn dtype(&self) -> DType {
+        match self {
+            Type::Array { dtype, .. } => *dtype,
+            other => panic!("invariant: {other} has no element type"),
+        }
+    }
+
+    /// Shape of an array.
+    ///
+    /// # Panics
+    /// For opaque types and tuples.
+    #[track_caller]
+    pub fn shape(&self) -> &Shape {
+        match self {
+            Type::Array { shape, .. } => shape,
+            other => panic!("invariant: {other} has no shape"),
+        }
+    }
+
+    /// The array type with another shape.
+    pub fn with_shape(&self, shape: impl Into<Shape>) -> Type {
+        Type::array(self.dtype(), shape)
+    }
+
+    /// Whether this is an array of floats, the only values that have derivatives.
+    pub fn is_float(&self) -> bool {
+        matches!(self, Type::Array { dtype, .. } if dtype.is_float())
+    }
+
+    /// Bytes of an array's elements; 0 for opaque types and tuples.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Type::Array { dtype, shape } => dtype.size() * shape.size(),
+            _ => 0,
+        }
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Type::Array { dtype, shape } => write!(f, "{dtype}{shape}"),
+            Type::Schedule => f.write_str("schedule"),
+            Type::Tape => f.write_str("tape"),
+            Type::Tuple(types) => {
+                f.write_str("(")?;
+                for (i, t) in types.iter().enumerate() {
+                    write!(f, "{}{t}", if i > 0 { ", " } else { "" })?;
+                }
+                f.write_str(")")
+            }
+        }
+    }
+}
