@@ -1,1 +1,3 @@
 //! flowline: ODEs, gradients through them, and flows.
+pub mod backend;
+pub mod simd;
