@@ -1,0 +1,2 @@
+//! From a graph to something that runs.
+pub mod cpu;
