@@ -123,7 +123,7 @@ pub(crate) trait Float: Lanes<Elem: Math> {
     fn neg(self) -> Self {
         self.bit_xor(self.of_bits(Self::Elem::SIGN_BIT))
     }
-    /// The magnitude of `self` with the sign of `sign`, for `self >= 0` or NaN.
+    /// The magnitude of `self` with the sign of `sign`.
     #[inline(always)]
     fn with_sign_of(self, sign: Self) -> Self {
         self.abs().bit_or(sign.bit_and(sign.of_bits(Self::Elem::SIGN_BIT)))
