@@ -9,14 +9,14 @@ fn noise(seed: u64, n: usize) -> Vec<f64> {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        (state >> 40) as f64 / f64::from(1 << 23) - 1.0
+        (state >> 40) as f64 / 8_388_608.0 - 1.0
     };
     (0..n).map(|_| next()).collect()
 }
 
 trait Real: Copy + PartialEq + std::fmt::Debug + 'static {
     const EPSILON: f64;
-    fn from(x: f64) -> Self;
+    fn round(x: f64) -> Self;
     fn value(self) -> f64;
     unsafe fn gemm(level: Level, shape: &Gemm, a: *const Self, b: *const Self, c: *mut Self);
 }
@@ -25,7 +25,7 @@ macro_rules! real {
     ($t:ident, $gemm:ident) => {
         impl Real for $t {
             const EPSILON: f64 = $t::EPSILON as f64;
-            fn from(x: f64) -> Self {
+            fn round(x: f64) -> Self {
                 x as $t
             }
             fn value(self) -> f64 {
@@ -63,11 +63,11 @@ fn shape(m: usize, n: usize, k: usize, layout: Layout, pad: usize, accumulate: b
 /// The product on data that depends on the indices only, C as it lies in memory.
 fn product<T: Real>(level: Level, s: &Gemm) -> Vec<T> {
     let (na, nb, nc) = (s.m * s.rsa + s.k * s.csa, s.k * s.ldb, s.m * s.ldc);
-    let fill = |seed, n| noise(seed, n + 1).into_iter().map(T::from).collect::<Vec<T>>();
-    let mut a = vec![T::from(f64::NAN); na + 1];
+    let fill = |seed, n| noise(seed, n + 1).into_iter().map(T::round).collect::<Vec<T>>();
+    let mut a = vec![T::round(f64::NAN); na + 1];
     for i in 0..s.m {
         for (p, x) in noise(i as u64 + 10, s.k).into_iter().enumerate() {
-            a[1 + i * s.rsa + p * s.csa] = T::from(x);
+            a[1 + i * s.rsa + p * s.csa] = T::round(x);
         }
     }
     let (b, mut c) = (fill(2, nb), fill(3, nc));
@@ -78,7 +78,7 @@ fn product<T: Real>(level: Level, s: &Gemm) -> Vec<T> {
 
 fn expected<T: Real>(s: &Gemm) -> Vec<f64> {
     let (b, c) = (noise(2, s.k * s.ldb + 1), noise(3, s.m * s.ldc + 1));
-    let round = |x: f64| T::from(x).value();
+    let round = |x: f64| T::round(x).value();
     let mut out: Vec<f64> = c[1..].iter().map(|&x| round(x)).collect();
     for i in 0..s.m {
         let row = noise(i as u64 + 10, s.k);
