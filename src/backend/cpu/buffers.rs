@@ -71,7 +71,8 @@ impl Buffers {
     /// A number, repeated `len` times; equal numbers share a buffer.
     pub fn splat(&mut self, dtype: DType, bits: u64, len: usize) -> Loc {
         let bytes = len * dtype.size();
-        let same = |b: &Buffer| matches!(b.home, Home::Splat { dtype: d, bits: x } if d == dtype && x == bits);
+        let same =
+            |b: &Buffer| matches!(b.home, Home::Splat { dtype: d, bits: x } if d == dtype && x == bits);
         match self.list.iter().position(same) {
             Some(i) => {
                 self.list[i].bytes = self.list[i].bytes.max(bytes);

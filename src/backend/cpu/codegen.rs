@@ -116,7 +116,7 @@ impl Gen<'_> {
         if let Op::Reduce { op, .. } = node.op {
             let src = self.arg(id, 0, buffers);
             let geometry = self.units.units[self.unit].geometry.expect("invariant: a reduction has one");
-            self.ends.push((src, buffers.at(id), Reducer { op, elem: elem(dtype), geometry }));
+            self.ends.push((src, buffers.at(id), Reducer::new(self.level, op, elem(dtype), geometry)));
             return;
         }
         let held = match buffers.get(id) {
@@ -305,7 +305,8 @@ impl Gen<'_> {
         let live = (registers + self.inputs.len()).max(1);
         let budget = [512, 256, 128].into_iter().find(|len| live * len * widest <= L1_BYTES).unwrap_or(64);
         let budget = if widest == 8 { budget.min(256) } else { budget };
-        let rows = self.inputs.iter().filter(|i| i.dims.len() > 1).map(|i| i.dims[i.dims.len() - 1].len).max();
+        let rows =
+            self.inputs.iter().filter(|i| i.dims.len() > 1).map(|i| i.dims[i.dims.len() - 1].len).max();
         match rows {
             Some(len) if len <= budget => budget / len * len,
             Some(len) => (budget / 2..=budget).rev().find(|d| len % d == 0).unwrap_or(budget),

@@ -3,9 +3,9 @@
 //! They know addresses and strides, and nothing of why elements move.
 
 use super::access::{Dim, View};
-use super::kernels::Elem;
+use super::kernels::{Elem, philox_fill, sum_rows, transpose_4, transpose_8};
 use super::step::{Access, Env, Loc};
-use crate::graph::ReduceOp;
+use crate::simd::Level;
 use std::ptr::{copy_nonoverlapping, write_bytes};
 
 /// An axis of a move: its length and the strides on both sides, in elements.
@@ -130,32 +130,16 @@ impl Turn {
     }
 
     /// # Safety
-    /// The locations are valid for the elements, and the two do not overlap.
-    pub unsafe fn run(&self, env: Env) {
+    /// The locations are valid for the elements, the two do not overlap, and the level is available.
+    pub unsafe fn run(&self, env: Env, level: Level) {
+        let Turn { elem, rows, cols, stride, .. } = *self;
         // SAFETY: the caller's promise.
         unsafe {
             let (src, dst) = (env.at(self.src).cast_const(), env.at(self.dst));
-            if self.elem == 8 {
-                self.turn::<u64>(src.cast(), dst.cast());
+            if elem == 8 {
+                transpose_8(level, rows, cols, src.cast(), stride, dst.cast(), rows);
             } else {
-                self.turn::<u32>(src.cast(), dst.cast());
-            }
-        }
-    }
-
-    unsafe fn turn<T: Copy>(&self, src: *const T, dst: *mut T) {
-        const TILE: usize = 16;
-        for r0 in (0..self.rows).step_by(TILE) {
-            for c0 in (0..self.cols).step_by(TILE) {
-                for c in c0..self.cols.min(c0 + TILE) {
-                    for r in r0..self.rows.min(r0 + TILE) {
-                        // SAFETY: as for `run`.
-                        unsafe {
-                            let x = src.add(r * self.stride + c).read_unaligned();
-                            dst.add(c * self.rows + r).write_unaligned(x);
-                        }
-                    }
-                }
+                transpose_4(level, rows, cols, src.cast(), stride, dst.cast(), rows);
             }
         }
     }
@@ -218,18 +202,15 @@ pub(crate) struct ScatterAdd {
 impl ScatterAdd {
     /// # Safety
     /// The locations are valid for the lengths, and the written one overlaps no other.
-    pub unsafe fn run(&self, env: Env) {
-        use super::places::Geometry;
-        use super::reduce::Reducer;
-        let geometry = Geometry { outer: 1, reduced: self.num, inner: self.len };
-        let add = Reducer { op: ReduceOp::Sum, elem: self.elem, geometry };
+    pub unsafe fn run(&self, env: Env, level: Level) {
+        let add = sum_rows(level, self.elem);
         let bytes = self.len * self.elem.size();
         // SAFETY: the caller's promise; rows are clamped.
         unsafe {
             let (dst, updates, index) = (env.at(self.dst), env.at(self.updates), env.at(self.index).cast());
             for i in 0..self.num {
                 let to = clamped(index, i, self.rows) * bytes;
-                add.lines(dst.add(to), updates.add(i * bytes), 1, self.len);
+                add(dst.add(to), updates.add(i * bytes), 1, self.len, self.len);
             }
         }
     }
@@ -248,13 +229,13 @@ pub(crate) struct Random {
 impl Random {
     /// # Safety
     /// The locations are valid for the lengths, and the level is available.
-    pub unsafe fn run(&self, env: Env, level: crate::simd::Level) {
+    pub unsafe fn run(&self, env: Env, level: Level) {
         // SAFETY: the caller's promise.
         unsafe {
             let key = env.at(self.key).cast::<[u32; 2]>().read_unaligned();
             let start = env.at(self.start).cast::<u32>().read_unaligned();
             let dst = std::slice::from_raw_parts_mut(env.at(self.dst).cast::<u32>(), self.len);
-            let _ = (key, start, dst, level, self.stream);
+            philox_fill(level, key, u64::from(start), self.stream, dst);
         }
     }
 }

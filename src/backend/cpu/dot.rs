@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use super::kernels::Elem;
+use super::kernels::{Elem, Gemm, gemm_f32, gemm_f64};
 use super::step::{Cost, Env, Loc};
 use crate::simd::Level;
 
@@ -30,29 +30,16 @@ impl Dot {
     /// # Safety
     /// The locations are valid for the shapes, the written one overlaps no other, and the level is
     /// available.
-    pub unsafe fn run(&self, env: Env, _level: Level) {
+    pub unsafe fn run(&self, env: Env, level: Level) {
+        let Dot { m, n, k, rsa, csa, ldb, ldc, .. } = *self;
+        let shape = Gemm { m, n, k, rsa, csa, ldb, ldc, accumulate: false };
         // SAFETY: the caller's promise.
         unsafe {
+            let (a, b, c) = (env.at(self.a), env.at(self.b), env.at(self.c));
             if self.double {
-                self.plain::<f64>(env);
+                gemm_f64(level, &shape, a.cast(), b.cast(), c.cast());
             } else {
-                self.plain::<f32>(env);
-            }
-        }
-    }
-
-    unsafe fn plain<T: Copy + Default + std::ops::Add<Output = T> + std::ops::Mul<Output = T>>(&self, env: Env) {
-        // SAFETY: as for `run`.
-        unsafe {
-            let (a, b, c) = (env.at(self.a).cast::<T>(), env.at(self.b).cast::<T>(), env.at(self.c).cast::<T>());
-            for i in 0..self.m {
-                for j in 0..self.n {
-                    let mut sum = T::default();
-                    for l in 0..self.k {
-                        sum = sum + *a.add(i * self.rsa + l * self.csa) * *b.add(l * self.ldb + j);
-                    }
-                    *c.add(i * self.ldc + j) = sum;
-                }
+                gemm_f32(level, &shape, a.cast(), b.cast(), c.cast());
             }
         }
     }

@@ -114,9 +114,9 @@ unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
             match step {
                 Step::Strip(p) => p.run(env),
                 Step::Move(m) => m.run(env),
-                Step::Turn(t) => t.run(env),
+                Step::Turn(t) => t.run(env, inner.level),
                 Step::Gather(g) => g.run(env),
-                Step::ScatterAdd(s) => s.run(env),
+                Step::ScatterAdd(s) => s.run(env, inner.level),
                 Step::Dot(d) => d.run(env, inner.level),
                 Step::Random(r) => r.run(env, inner.level),
             }

@@ -28,7 +28,6 @@ pub(crate) struct Lowered {
 struct Lower<'a> {
     func: &'a Func,
     units: &'a Units,
-    level: Level,
     buffers: Buffers,
     steps: Vec<Step>,
     in_place: Vec<Vec<(Loc, Loc)>>,
@@ -37,7 +36,7 @@ struct Lower<'a> {
 /// Lowers the units of a function.
 pub(crate) fn lower(func: &Func, units: &Units, level: Level) -> Lowered {
     let buffers = Buffers::new(func);
-    let mut l = Lower { func, units, level, buffers, steps: vec![], in_place: vec![] };
+    let mut l = Lower { func, units, buffers, steps: vec![], in_place: vec![] };
     let order = units.schedule(func);
     let copies = l.homes(&order);
     for &u in &order {

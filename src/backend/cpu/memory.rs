@@ -34,7 +34,8 @@ impl Storage {
     }
 
     fn layout(bytes: usize) -> Layout {
-        Layout::from_size_align(bytes, ALIGN).expect("invariant: a buffer of less than half the address space")
+        Layout::from_size_align(bytes, ALIGN)
+            .expect("invariant: a buffer of less than half the address space")
     }
 
     /// The first byte. Valid for reads and writes of [`Storage::len`] bytes while `self` lives.

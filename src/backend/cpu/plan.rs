@@ -62,7 +62,8 @@ impl Plan {
                 *loc = Loc { base: base.base, offset: base.offset + loc.offset };
             });
         }
-        let strips = || lowered.steps.iter().filter_map(|s| if let Step::Strip(p) = s { Some(p) } else { None });
+        let strips =
+            || lowered.steps.iter().filter_map(|s| if let Step::Strip(p) = s { Some(p) } else { None });
         let scratch_bytes = strips().map(super::program::Program::scratch_bytes).max().unwrap_or(0);
         let slots = strips().map(|p| p.slots as usize).max().unwrap_or(0);
         let report = report(&lowered.steps, &memory, scratch_bytes);

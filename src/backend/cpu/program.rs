@@ -244,7 +244,8 @@ impl Program {
             }
             let at = |slot: u16| *env.table.add(slot as usize);
             for k in &self.instrs {
-                let [a, b, c] = k.args.map(|slot| if slot == u16::MAX { null() } else { at(slot).cast_const() });
+                let [a, b, c] =
+                    k.args.map(|slot| if slot == u16::MAX { null() } else { at(slot).cast_const() });
                 (k.run)(at(k.dst), a, b, c, k.imm, n);
             }
         }

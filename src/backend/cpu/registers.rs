@@ -88,7 +88,15 @@ impl Gen<'_> {
             let input = &self.inputs[i];
             let loc = input.splat.map_or(input.loc, |(dtype, bits)| buffers.splat(dtype, bits, longest));
             let (access, elem, mode) = (input.access, input.elem, modes[i].clone());
-            Stream { loc, access, slot: slot_of[i], register: own[i], elem, mode, dims: input.dims.as_slice().into() }
+            Stream {
+                loc,
+                access,
+                slot: slot_of[i],
+                register: own[i],
+                elem,
+                mode,
+                dims: input.dims.as_slice().into(),
+            }
         });
         let streams: Box<[Stream]> = streams.collect();
         let instrs = self.drafts.iter().map(|d| Instr {
@@ -162,7 +170,9 @@ fn mode(input: &Input, cut: Cut, ending: Ending) -> Mode {
         [] if n <= 1 => Mode::Fixed,
         [Dim { stride: 1, .. }] => Mode::Linear,
         [Dim { stride: 0, .. }] => Mode::Periodic,
-        [Dim { stride: 0, .. }, ..] if repeats(input.dims[1..].iter().map(|d| d.len).product()) => Mode::Periodic,
+        [Dim { stride: 0, .. }, ..] if repeats(input.dims[1..].iter().map(|d| d.len).product()) => {
+            Mode::Periodic
+        }
         [_, Dim { len, stride: 1 }] if len >= strip => {
             let inside = match ending {
                 Ending::Row | Ending::Lines { .. } | Ending::Line { .. } if rows > 1 => {

@@ -25,10 +25,10 @@ pub struct PlanReport {
 }
 
 pub(crate) fn report(steps: &[Step], memory: &MemoryPlan, scratch_bytes: usize) -> PlanReport {
-    let cost = steps.iter().map(Step::cost).fold(Cost::default(), |a, b| Cost {
-        flops: a.flops + b.flops,
-        bytes: a.bytes + b.bytes,
-    });
+    let cost = steps
+        .iter()
+        .map(Step::cost)
+        .fold(Cost::default(), |a, b| Cost { flops: a.flops + b.flops, bytes: a.bytes + b.bytes });
     PlanReport {
         kernels: steps.len(),
         flops: cost.flops,
