@@ -3,4 +3,6 @@
 #[cfg(feature = "tensor")]
 pub mod array;
 #[cfg(feature = "tensor")]
+pub mod backend;
+#[cfg(feature = "tensor")]
 pub mod graph;
