@@ -3,6 +3,7 @@
 //! [`Plan::compile`] turns a function into a [`Plan`], which runs any number of times on a
 //! [`Workspace`] that the caller owns. The CPU is the first target; a GPU fits the same three words.
 
+pub mod checkpoint;
 pub mod cpu;
 
 pub use cpu::{Plan, PlanReport, Workspace};
