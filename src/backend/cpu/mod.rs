@@ -14,7 +14,9 @@ mod dot;
 mod exec;
 mod fuse;
 pub mod kernels;
+mod loops;
 mod lower;
+mod lower_loops;
 mod memory;
 mod memory_plan;
 mod places;
@@ -25,10 +27,13 @@ mod reduce;
 mod registers;
 mod report;
 mod step;
+mod tape;
 #[cfg(test)]
 mod tests;
+mod tiles;
 mod walk;
 
 pub use exec::Workspace;
+pub use loops::Counters;
 pub use plan::Plan;
 pub use report::PlanReport;
