@@ -61,17 +61,17 @@ pub(crate) fn lower(func: &Func, units: &Units, level: Level) -> Lowered {
     let order = units.schedule(func);
     let copies = l.homes(&order);
     for &u in &order {
-        match units.units[u].kind {
+        match units.all[u].kind {
             Kind::Fused => {
                 let made = generate(func, units, u, level, &mut l.buffers);
                 l.push(Step::Strip(made.program), made.in_place);
             }
             Kind::Move => {
-                let id = units.units[u].nodes[0];
+                let id = units.all[u].nodes[0];
                 let dst = l.buffers.at(id);
                 l.copy(&units.operands[id][0], dst, &func.nodes()[id].ty);
             }
-            Kind::Single => l.single(units.units[u].nodes[0]),
+            Kind::Single => l.single(units.all[u].nodes[0]),
         }
     }
     for k in copies {
@@ -115,14 +115,14 @@ impl Lower<'_> {
             }
         }
         for &u in order.iter().rev() {
-            let id = self.units.units[u].nodes[0];
+            let id = self.units.all[u].nodes[0];
             if let Op::Concat { axis } = self.func.nodes()[id].op {
                 self.join_parts(id, axis);
             }
         }
         for &u in order {
-            for &id in &self.units.units[u].nodes {
-                let fused = self.units.units[u].kind == Kind::Fused;
+            for &id in &self.units.all[u].nodes {
+                let fused = self.units.all[u].kind == Kind::Fused;
                 if !fused || matches!(self.func.nodes()[id].op, Op::Reduce { .. }) {
                     self.home(id);
                 }

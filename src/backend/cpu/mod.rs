@@ -5,6 +5,10 @@
 //! steps on named buffers, [`memory_plan`] gives the buffers their bytes, and [`exec`] runs the steps.
 //! README.md in this folder tells the whole story.
 #![allow(unsafe_code, reason = "kernels run on addresses that the planner has laid out and checked")]
+#![allow(
+    clippy::cast_ptr_alignment,
+    reason = "buffers are aligned for their elements, and parts start at whole elements"
+)]
 
 mod access;
 mod buffers;
