@@ -29,5 +29,5 @@ pub use jit::{Jit, Output, Traceable, jit};
 pub use key::Key;
 pub use rows::map_rows;
 pub(crate) use rows::tuple;
-pub(crate) use trace::{Check, Traced, apply, register_check, trace};
+pub(crate) use trace::{Check, Traced, align, apply, register_check, trace};
 pub use tree::{Leaf, Path, TensorTree, Tree, num_elements, summary};

@@ -1,7 +1,7 @@
 //! Work that is done row by row: cut into tiles that run in parallel.
 
 use super::trace::Check;
-use super::{Tensor, Traced, apply, register_check, trace};
+use super::{Tensor, Traced, align, apply, register_check, trace};
 use crate::array::{DType, Shape};
 use crate::graph::{Builder, Func, NodeId, Op, TileOut, Tiles, Type};
 use std::sync::Arc;
@@ -36,7 +36,8 @@ pub fn map_rows(
     let tile = tile_rows(n, target);
     let main = body(rows, tile, &f);
     let tail = (n % tile != 0).then(|| body(rows, n % tile, &f));
-    let (func, tail, captures) = align(&main, tail.as_ref());
+    let (mut bodies, captures) = align(&[&main].into_iter().chain(&tail).collect::<Vec<_>>());
+    let (tail, func) = (tail.and_then(|_| bodies.pop()), bodies.remove(0));
     let (num_rows, num_sums) = main.aux;
     let num_checks = func.num_outputs() - num_rows - num_sums;
     let mut outs = vec![TileOut::Rows; num_rows];
@@ -78,6 +79,7 @@ fn body(
         (out, counts)
     });
     traced.func = spread_checks(&traced, tile);
+    traced.num_outputs = traced.func.num_outputs();
     traced
 }
 
@@ -93,22 +95,6 @@ fn spread_checks(traced: &Traced<(usize, usize)>, tile: usize) -> Func {
         (out, ())
     });
     again.func
-}
-
-/// Main and tail body with one list of captures.
-fn align(
-    main: &Traced<(usize, usize)>,
-    tail: Option<&Traced<(usize, usize)>>,
-) -> (Func, Option<Func>, Vec<Tensor>) {
-    if let Some(tail) = tail {
-        let same = |a: &Tensor, b: &Tensor| format!("{a:?}") == format!("{b:?}");
-        assert!(
-            main.captures.len() == tail.captures.len()
-                && main.captures.iter().zip(&tail.captures).all(|(a, b)| same(a, b)),
-            "map_rows: the function must use the same values for every tile"
-        );
-    }
-    (main.func.clone(), tail.map(|t| t.func.clone()), main.captures.clone())
 }
 
 /// Applies an operation that gives a tuple; returns the arrays of the tuple, without its opaque values.

@@ -48,7 +48,8 @@ impl Check {
         let width = values.shape()[1];
         (0..values.shape()[0]).find_map(|row| {
             let at = |k: usize| values.data().get_f64(row * width + k);
-            Outcome::from_values(at(0), at(1), at(2), at(3), at(4)).map(|outcome| Error::Solve { outcome })
+            let outcome = Outcome::decode(at(0), at(1), at(2), at(3), at(4));
+            outcome.filter(|o| !o.is_completed()).map(|outcome| Error::Solve { outcome })
         })
     }
 
@@ -169,5 +170,40 @@ pub(crate) fn apply(func: &Func, args: &[Tensor]) -> Vec<Tensor> {
 pub(crate) fn register_check(check: Check) {
     if let Some(trace) = innermost([&check.values]) {
         trace.lock().checks.push(check);
+    }
+}
+
+/// Bodies that are to share one list of captures: each takes its own arguments, then all captures of
+/// any of them. Their checks are left out.
+pub(crate) fn align<R>(bodies: &[&Traced<R>]) -> (Vec<Func>, Vec<Tensor>) {
+    let mut captures: Vec<Tensor> = Vec::new();
+    for x in bodies.iter().flat_map(|b| &b.captures) {
+        if !captures.iter().any(|c| c.is(x)) {
+            captures.push(x.clone());
+        }
+    }
+    let funcs = bodies.iter().map(|body| {
+        let num_args = body.func.num_inputs() - body.captures.len();
+        let mut types = body.func.input_types();
+        types.truncate(num_args);
+        types.extend(captures.iter().map(Tensor::ty));
+        let (mut b, ids) = Builder::with_inputs(&types);
+        let place = |x: &Tensor| captures.iter().position(|c| c.is(x)).expect("invariant: every capture is listed");
+        let mut args = ids[..num_args].to_vec();
+        args.extend(body.captures.iter().map(|x| ids[num_args + place(x)]));
+        let mut outputs = b.inline(&body.func, &args);
+        outputs.truncate(body.num_outputs);
+        b.finish(&outputs)
+    });
+    (funcs.collect(), captures)
+}
+
+impl Tensor {
+    /// Whether both are the same node of the same trace.
+    fn is(&self, other: &Tensor) -> bool {
+        match (&self.0, &other.0) {
+            (Repr::Traced { trace: a, id: x, .. }, Repr::Traced { trace: b, id: y, .. }) => a.ptr_eq(b) && x == y,
+            _ => false,
+        }
     }
 }
