@@ -1,1 +1,2 @@
 //! flowline: ODEs, gradients through them, and flows.
+pub mod ode;
