@@ -1,0 +1,1 @@
+//! Strip kernels against naive twins.

@@ -1,0 +1,2 @@
+//! The CPU target.
+pub mod kernels;

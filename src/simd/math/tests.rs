@@ -1,0 +1,1 @@
+//! Accuracy of each function at each level on dense sweeps.
