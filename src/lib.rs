@@ -1,1 +1,4 @@
 //! flowline: ODEs, gradients through them, and flows.
+
+#[cfg(feature = "train")]
+pub mod data;
