@@ -1,24 +1,34 @@
-//! flowline: ODEs, gradients through them, and flows.
+//! flowline: solve ODEs, differentiate through the solve, train continuous normalizing flows.
 
 #[cfg(feature = "tensor")]
 pub mod array;
 #[cfg(feature = "tensor")]
 pub mod backend;
+#[cfg(feature = "train")]
+pub mod data;
 #[cfg(feature = "tensor")]
 mod error;
 #[cfg(feature = "tensor")]
 pub mod graph;
 pub mod ode;
+#[cfg(feature = "tensor")]
+pub mod odeint;
 pub mod simd;
 #[cfg(feature = "tensor")]
 pub mod tensor;
 #[cfg(feature = "tensor")]
 pub mod transform;
+
 #[cfg(feature = "tensor")]
 pub use error::{Error, Result};
 
 pub mod prelude {
     //! The names that programs use.
+    pub use crate::ode::*;
+    #[cfg(feature = "tensor")]
+    pub use crate::odeint::{Adjoint, Batching, Checkpoints};
+    #[cfg(feature = "tensor")]
     pub use crate::tensor::*;
+    #[cfg(feature = "tensor")]
     pub use crate::tree;
 }

@@ -155,7 +155,10 @@ impl ImageDensity {
             Rule::Documented => (darkness.iter().map(|&d| d as f32).collect(), total / pixels.len() as f64),
         };
         Ok(Self {
-            positions: centres.iter().map(|p| std::array::from_fn(|a| ((p[a] - mean[a]) / sd[a]) as f32)).collect(),
+            positions: centres
+                .iter()
+                .map(|p| std::array::from_fn(|a| ((p[a] - mean[a]) / sd[a]) as f32))
+                .collect(),
             mass: darkness.iter().map(|d| d / total).collect(),
             jitter_sd: sd.map(|s| JITTER_PIXELS / s),
             alias_prob: table.prob,
@@ -247,7 +250,8 @@ impl ImageDensity {
 
     /// Square cells over the image grown by `margin` pixels on all sides, `cells_per_pixel` along each axis.
     pub fn grid(&self, margin: f64, cells_per_pixel: usize) -> Grid {
-        let cells = |pixels: usize| ((pixels as f64 + 2.0 * margin) * cells_per_pixel as f64).round() as usize;
+        let cells =
+            |pixels: usize| ((pixels as f64 + 2.0 * margin) * cells_per_pixel as f64).round() as usize;
         self.grid_of(margin, cells(self.height), cells(self.width))
     }
 
@@ -274,9 +278,9 @@ impl ImageDensity {
     pub fn fingerprint(&self) -> u64 {
         let size = [self.width as u64, self.height as u64];
         let words = size.into_iter().chain(self.grey.values.iter().map(|v| v.to_bits()));
-        words.flat_map(u64::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+        words
+            .flat_map(u64::to_le_bytes)
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
     }
 
     /// Mass of each pixel of the picture, row-major, zero outside the support.
@@ -315,9 +319,8 @@ fn centre(pixel: usize, width: usize) -> [f64; 2] {
 /// Weighted mean and deviation along each axis.
 fn moments(points: &[[f64; 2]], weights: &[f64]) -> ([f64; 2], [f64; 2]) {
     let total: f64 = weights.iter().sum();
-    let average = |f: &dyn Fn(&[f64; 2]) -> f64| {
-        points.iter().zip(weights).map(|(p, w)| w * f(p)).sum::<f64>() / total
-    };
+    let average =
+        |f: &dyn Fn(&[f64; 2]) -> f64| points.iter().zip(weights).map(|(p, w)| w * f(p)).sum::<f64>() / total;
     let mean = std::array::from_fn(|a| average(&|p| p[a]));
     let sd = std::array::from_fn(|a| average(&|p| (p[a] - mean[a]).powi(2)).sqrt());
     (mean, sd)

@@ -106,7 +106,8 @@ fn samples_have_the_density_s_moments_and_mean_log_density() {
         assert!((square - 1.0 - d.jitter_sd[a].powi(2)).abs() < 0.02, "{square}");
     }
     // NLL of the best Gaussian, measured on the samples
-    let c = |a: usize, b: usize| points.iter().map(|p| f64::from(p[a]) * f64::from(p[b])).sum::<f64>() / n as f64;
+    let c =
+        |a: usize, b: usize| points.iter().map(|p| f64::from(p[a]) * f64::from(p[b])).sum::<f64>() / n as f64;
     let det = c(0, 0) * c(1, 1) - c(0, 1).powi(2);
     let nll = (2.0 * PI).ln() + 1.0 + 0.5 * det.ln();
     assert!((nll - d.gaussian_nats()).abs() < 0.01, "{nll} {}", d.gaussian_nats());
@@ -167,7 +168,8 @@ fn each_unusable_picture_is_named_with_its_value_and_remedy() {
         assert!(message.contains("image odd.png") && message.contains(expected), "{message}");
         assert!(message.contains("give") && message.lines().count() == 1, "{message}");
     }
-    let pale = density(9, 8, &[(1, 2, 254), (4, 5, 254)]).with_rule(Rule::Documented).unwrap_err().to_string();
+    let pale =
+        density(9, 8, &[(1, 2, 254), (4, 5, 254)]).with_rule(Rule::Documented).unwrap_err().to_string();
     assert!(pale.contains("below grey 254") && pale.contains("darkest 254.0"), "{pale}");
     let missing = ImageDensity::open("no/such/picture.png").unwrap_err().to_string();
     assert!(missing.contains("no/such/picture.png cannot be read"), "{missing}");

@@ -8,12 +8,13 @@
 
 mod adjoint;
 mod clock;
+mod drive;
 mod solution;
 mod solve;
 mod state;
 
 pub use adjoint::{Adjoint, Batching, Options};
 pub use solution::{Solution, Stats};
-pub(crate) use solve::solve;
+use solve::solve;
 
 pub use crate::graph::Checkpoints;

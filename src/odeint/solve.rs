@@ -3,7 +3,9 @@
 use super::{Options, Solution, Stats};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Type};
-use crate::ode::{self, Carry, Clock, Constant, Controller, Field, FieldFailure, OdeError, Scheme, Span, StepTo, status};
+use crate::ode::{
+    self, Carry, Clock, Constant, Controller, Field, FieldFailure, OdeError, Scheme, Span, StepTo, status,
+};
 use crate::tensor::{Check, Tensor, TensorTree, Traced, Tree, align, apply, register_check, trace, tuple};
 use std::sync::Arc;
 
@@ -103,7 +105,11 @@ impl<F> Problem<'_, F> {
     }
 
     /// Body of the search: knot, carry.., ext.. to accept, running, reached, knot', carry'.., ext'..
-    fn attempt<Y: TensorTree>(&self, span: &Span<Tensor>, start: &mut Carry<Y>) -> Result<Traced<()>, OdeError>
+    fn attempt<Y: TensorTree>(
+        &self,
+        span: &Span<Tensor>,
+        start: &mut Carry<Y>,
+    ) -> Result<Traced<()>, OdeError>
     where
         F: Field<Y>,
     {

@@ -16,7 +16,15 @@ impl<T: TensorTree> State for T {
         });
     }
 
-    fn error_ratio(&mut self, dt: &Tensor, b: &[f64], k: &[Self], y0: &Self, y1: &Self, tol: &Tolerance) -> Tensor {
+    fn error_ratio(
+        &mut self,
+        dt: &Tensor,
+        b: &[f64],
+        k: &[Self],
+        y0: &Self,
+        y1: &Self,
+        tol: &Tolerance,
+    ) -> Tensor {
         let terms = Terms::new(b, k);
         let (y0, y1) = (y0.leaves(), y1.leaves());
         let size: usize = y0.iter().map(Tensor::size).sum();
@@ -57,7 +65,14 @@ impl<T: TensorTree> State for T {
         for ((path, dy), (_, y)) in mine.iter().zip(&theirs) {
             if dy.shape() != y.shape() || dy.dtype() != y.dtype() {
                 let at = if path.is_empty() { String::new() } else { format!(" in {path}") };
-                return Err(format!("dy/dt is {}{}{at} but y is {}{}", dy.dtype(), dy.shape(), y.dtype(), y.shape()).into());
+                return Err(format!(
+                    "dy/dt is {}{}{at} but y is {}{}",
+                    dy.dtype(),
+                    dy.shape(),
+                    y.dtype(),
+                    y.shape()
+                )
+                .into());
             }
         }
         if mine.len() == theirs.len() {

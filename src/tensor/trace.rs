@@ -188,7 +188,8 @@ pub(crate) fn align<R>(bodies: &[&Traced<R>]) -> (Vec<Func>, Vec<Tensor>) {
         types.truncate(num_args);
         types.extend(captures.iter().map(Tensor::ty));
         let (mut b, ids) = Builder::with_inputs(&types);
-        let place = |x: &Tensor| captures.iter().position(|c| c.is(x)).expect("invariant: every capture is listed");
+        let place =
+            |x: &Tensor| captures.iter().position(|c| c.is(x)).expect("invariant: every capture is listed");
         let mut args = ids[..num_args].to_vec();
         args.extend(body.captures.iter().map(|x| ids[num_args + place(x)]));
         let mut outputs = b.inline(&body.func, &args);
@@ -202,7 +203,9 @@ impl Tensor {
     /// Whether both are the same node of the same trace.
     fn is(&self, other: &Tensor) -> bool {
         match (&self.0, &other.0) {
-            (Repr::Traced { trace: a, id: x, .. }, Repr::Traced { trace: b, id: y, .. }) => a.ptr_eq(b) && x == y,
+            (Repr::Traced { trace: a, id: x, .. }, Repr::Traced { trace: b, id: y, .. }) => {
+                a.ptr_eq(b) && x == y
+            }
             _ => false,
         }
     }
