@@ -4,3 +4,5 @@
 pub mod array;
 #[cfg(feature = "tensor")]
 pub mod graph;
+#[cfg(feature = "tensor")]
+pub mod transform;
