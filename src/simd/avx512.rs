@@ -23,7 +23,17 @@ impl Simd for Avx512 {
     type F32 = F32x16;
     type F64 = F64x8;
     type U32 = U32x16;
-    const REGISTERS: usize = 32;
+    // The 256-bit shuffles run on two ports, those of 512 bits on one: blocks of AVX2 lose nothing.
+    #[inline(always)]
+    unsafe fn transpose_8x8(src: *const u32, lds: usize, dst: *mut u32, ldd: usize) {
+        // SAFETY: as the caller promises; this level includes AVX2.
+        unsafe { super::avx2::transpose_8x8(src, lds, dst, ldd) }
+    }
+    #[inline(always)]
+    unsafe fn transpose_4x4(src: *const u64, lds: usize, dst: *mut u64, ldd: usize) {
+        // SAFETY: as above.
+        unsafe { super::avx2::transpose_4x4(src, lds, dst, ldd) }
+    }
 }
 
 macro_rules! op {
@@ -40,10 +50,6 @@ impl Mask for u16 {
         self & other
     }
     #[inline(always)]
-    fn or(self, other: Self) -> Self {
-        self | other
-    }
-    #[inline(always)]
     fn not(self) -> Self {
         !self
     }
@@ -57,10 +63,6 @@ impl Mask for u8 {
     #[inline(always)]
     fn and(self, other: Self) -> Self {
         self & other
-    }
-    #[inline(always)]
-    fn or(self, other: Self) -> Self {
-        self | other
     }
     #[inline(always)]
     fn not(self) -> Self {

@@ -47,34 +47,44 @@ pub(crate) unsafe fn enter<T: Task>(level: Level, task: T) {
     unsafe { task.run::<Portable>() }
 }
 
-/// Defines `fn $name<K: $kernel>(level) -> $ptr`, which gives the entry point of `K::run` for the level.
+/// Defines `fn $name<K: $kernel>(level) -> $ptr`, which gives the entry point of `K::run` for the level; a kernel
+/// with a parameter `T: $bound` makes it `fn $name<T: $bound, K: $kernel<T>>(level)`.
 macro_rules! entry_points {
-    ($(#[$doc:meta])* $vis:vis $name:ident, $kernel:ident, $ptr:ty, ($($arg:ident: $t:ty),*)) => {
+    ($(#[$doc:meta])* $vis:vis $name:ident, $kernel:ident, $ptr:ty, $args:tt) => {
+        $crate::simd::dispatch::entry_points!(@make [$(#[$doc])*] $vis $name, [K: $kernel], [K], $ptr, $args);
+    };
+    ($(#[$doc:meta])* $vis:vis $name:ident, $kernel:ident<$t:ident: $bound:ident>, $ptr:ty, $args:tt) => {
+        $crate::simd::dispatch::entry_points!(
+            @make [$(#[$doc])*] $vis $name, [$t: $bound, K: $kernel<$t>], [$t, K], $ptr, $args
+        );
+    };
+    (@make [$(#[$doc:meta])*] $vis:vis $name:ident, [$($params:tt)*], [$($names:tt)*], $ptr:ty,
+     ($($arg:ident: $t:ty),*)) => {
         $(#[$doc])*
-        $vis fn $name<K: $kernel>(level: $crate::simd::Level) -> $ptr {
+        $vis fn $name<$($params)*>(level: $crate::simd::Level) -> $ptr {
             use $crate::simd::Level;
-            unsafe fn portable<K: $kernel>($($arg: $t),*) {
+            unsafe fn portable<$($params)*>($($arg: $t),*) {
                 // SAFETY: the portable level is always there; the caller keeps the kernel's conditions.
                 unsafe { K::run::<$crate::simd::portable::Portable>($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
-            unsafe fn avx2<K: $kernel>($($arg: $t),*) {
+            unsafe fn avx2<$($params)*>($($arg: $t),*) {
                 // SAFETY: the caller promises the level and keeps the kernel's conditions.
                 unsafe { K::run::<$crate::simd::avx2::Avx2>($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
-            unsafe fn avx512<K: $kernel>($($arg: $t),*) {
+            unsafe fn avx512<$($params)*>($($arg: $t),*) {
                 // SAFETY: as above.
                 unsafe { K::run::<$crate::simd::avx512::Avx512>($($arg),*) }
             }
             match level {
-                Level::Portable => portable::<K>,
+                Level::Portable => portable::<$($names)*>,
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => avx2::<K>,
+                Level::Avx2 => avx2::<$($names)*>,
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => avx512::<K>,
+                Level::Avx512 => avx512::<$($names)*>,
                 #[cfg(not(target_arch = "x86_64"))]
                 _ => panic!("invariant: level {level:?} on a target that does not have it"),
             }

@@ -14,14 +14,39 @@ pub(crate) trait Simd: Copy + 'static {
     type F64: Float<Elem = f64>;
     /// Lanes of u32, also used for i32.
     type U32: Int;
-    /// Number of architectural vector registers, which bounds the tile of a matrix product.
-    const REGISTERS: usize;
+
+    /// Transposes an 8 x 8 block of words; rows are `lds` apart at `src` and `ldd` at `dst`.
+    /// # Safety
+    /// Both blocks are valid and disjoint, and the level is available.
+    #[inline(always)]
+    unsafe fn transpose_8x8(src: *const u32, lds: usize, dst: *mut u32, ldd: usize) {
+        // SAFETY: as the caller promises.
+        unsafe { transpose_block::<u32, 8>(src, lds, dst, ldd) }
+    }
+    /// Transposes a 4 x 4 block of double words.
+    /// # Safety
+    /// As above.
+    #[inline(always)]
+    unsafe fn transpose_4x4(src: *const u64, lds: usize, dst: *mut u64, ldd: usize) {
+        // SAFETY: as the caller promises.
+        unsafe { transpose_block::<u64, 4>(src, lds, dst, ldd) }
+    }
+}
+
+/// The plain transpose of an `N x N` block.
+#[inline(always)]
+unsafe fn transpose_block<T: Copy, const N: usize>(src: *const T, lds: usize, dst: *mut T, ldd: usize) {
+    for r in 0..N {
+        for c in 0..N {
+            // SAFETY: the caller promises both blocks.
+            unsafe { dst.add(c * ldd + r).write_unaligned(src.add(r * lds + c).read_unaligned()) };
+        }
+    }
 }
 
 /// A truth value per lane.
 pub(crate) trait Mask: Copy {
     fn and(self, other: Self) -> Self;
-    fn or(self, other: Self) -> Self;
     fn not(self) -> Self;
     fn any(self) -> bool;
 }
@@ -123,7 +148,7 @@ pub(crate) trait Float: Lanes<Elem: Math> {
     fn neg(self) -> Self {
         self.bit_xor(self.of_bits(Self::Elem::SIGN_BIT))
     }
-    /// The magnitude of `self` with the sign of `sign`, for `self >= 0` or NaN.
+    /// The magnitude of `self` with the sign of `sign`.
     #[inline(always)]
     fn with_sign_of(self, sign: Self) -> Self {
         self.abs().bit_or(sign.bit_and(sign.of_bits(Self::Elem::SIGN_BIT)))

@@ -16,7 +16,6 @@ impl Simd for Portable {
     type F32 = Array<f32, 8>;
     type F64 = Array<f64, 4>;
     type U32 = Array<u32, 8>;
-    const REGISTERS: usize = if cfg!(target_arch = "aarch64") { 32 } else { 16 };
 }
 
 const FUSED: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
@@ -25,10 +24,6 @@ impl<const N: usize> Mask for Array<bool, N> {
     #[inline(always)]
     fn and(self, other: Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] & other.0[i]))
-    }
-    #[inline(always)]
-    fn or(self, other: Self) -> Self {
-        Self(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
     #[inline(always)]
     fn not(self) -> Self {

@@ -9,6 +9,7 @@ use super::Math;
 
 impl Math for f32 {
     type Of<S: Simd> = S::F32;
+    type Word = u32;
 
     const MANTISSA: u32 = 23;
     const BITS: u32 = 32;
@@ -78,6 +79,7 @@ impl Math for f32 {
 
 impl Math for f64 {
     type Of<S: Simd> = S::F64;
+    type Word = u64;
 
     const MANTISSA: u32 = 52;
     const BITS: u32 = 64;

@@ -24,6 +24,8 @@ pub(crate) use trig::{cos, sin};
 pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug + 'static {
     /// The lanes of this element at a level.
     type Of<S: Simd>: Float<Elem = Self>;
+    /// The word of the same size.
+    type Word: Copy;
 
     /// Stored bits of the significand.
     const MANTISSA: u32;

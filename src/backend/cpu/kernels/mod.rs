@@ -10,14 +10,27 @@
 #![allow(unsafe_code, reason = "kernels work on raw addresses that the planner laid out and checked")]
 
 mod cast;
+mod gemm;
+#[cfg(test)]
+mod gemm_tests;
+mod gemm_thin;
+mod gemm_tile;
 mod int_ops;
 mod ops;
+mod philox;
+mod reduce;
 mod strip;
 #[cfg(test)]
 mod strip_tests;
+mod transpose;
 
 pub use cast::cast;
+pub use gemm::{Gemm, gemm_f32, gemm_f64};
+pub use philox::{philox_block, philox_fill};
+pub use reduce::{ReduceFn, SumColsFn, SumRowsFn, max_strip, min_strip, sum_cols, sum_rows, sum_strip};
 pub use strip::{StripFn, StripOp, strip};
+
+pub use transpose::{transpose_4, transpose_8};
 
 /// The type of a stored element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -73,7 +73,7 @@ impl<T: Math, O: FloatOp> StripKernel for Map<T, O> {
         let len = T::Of::<S>::LEN;
         // SAFETY: offsets stay below `n`, which the caller promises for the operands that are read.
         unsafe {
-            let imm = imm.map(|x| T::Of::<S>::splat(T::from_f64(x)));
+            let imm = [T::Of::<S>::splat(T::from_f64(imm[0])), T::Of::<S>::splat(T::from_f64(imm[1]))];
             let mut i = 0;
             while i + len <= n {
                 let x = if O::ARITY > 0 { T::Of::<S>::load(a.add(i)) } else { imm[0] };
