@@ -1,4 +1,7 @@
-//! stub
+//! From graph to plan.
+
+pub mod checkpoint;
+pub mod cpu;
 use crate::array::Array;
 use crate::graph::{Func, Type};
 use crate::simd::Level;
