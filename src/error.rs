@@ -32,6 +32,14 @@ pub enum Error {
         /// Why, with t and step.
         outcome: crate::ode::Outcome,
     },
+    /// A file could not be read or written.
+    #[cfg(feature = "train")]
+    #[error(transparent)]
+    Io(#[from] crate::io::IoError),
+    /// A picture that is no density.
+    #[cfg(feature = "train")]
+    #[error(transparent)]
+    Data(#[from] crate::data::DataError),
 }
 
 /// A result with the crate's error.

@@ -10,6 +10,8 @@ pub mod data;
 mod error;
 #[cfg(feature = "tensor")]
 pub mod graph;
+#[cfg(feature = "train")]
+pub mod io;
 pub mod ode;
 #[cfg(feature = "tensor")]
 pub mod odeint;
