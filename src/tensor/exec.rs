@@ -6,7 +6,6 @@ use crate::array::Array;
 use crate::backend::{Plan, PlanReport, RunCounts, Workspace};
 use crate::graph::{Builder, Func, GraphError, Op, Type};
 use crate::simd::Level;
-use crate::transform::optimize;
 use std::sync::{Arc, Mutex};
 
 /// What a call did beside its result: the loops' counters of the last run.
@@ -82,4 +81,8 @@ pub(super) fn eager(op: Op, args: &[&Tensor], hint: Option<&Type>) -> Result<Ten
     plan.run_arrays(&mut plan.workspace(), &inputs, &mut outputs);
     let [out] = outputs;
     Ok(Tensor(Repr::Concrete(Arc::new(out))))
+}
+
+fn optimize(f: &Func) -> Func {
+    f.clone()
 }

@@ -157,7 +157,7 @@ pub fn jvp<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, at: &M, tangent: &M) -> (T
         (out.leaves(), out)
     });
     let wrt = float_leaves(&leaves);
-    let func = transform::jvp(&traced.func, &wrt).unwrap_or_else(|e| panic!("{e}"));
+    let func = transform::jvp(&traced.func, &wrt);
     let tangents = tangent.leaves();
     let tangents = wrt.iter().map(|&i| tangents[i].clone());
     let args: Vec<Tensor> = leaves.iter().chain(&traced.captures).cloned().chain(tangents).collect();
