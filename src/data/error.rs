@@ -22,7 +22,9 @@ pub enum DataError {
         name: String,
     },
     /// The bytes are no whole picture in a known format.
-    #[error("image {name} ({bytes} bytes) cannot be decoded: {source}; give a whole PNG, JPEG, BMP, GIF or WebP picture")]
+    #[error(
+        "image {name} ({bytes} bytes) cannot be decoded: {source}; give a whole PNG, JPEG, BMP, GIF or WebP picture"
+    )]
     Undecodable {
         /// File as it was named by the caller.
         name: String,
@@ -32,7 +34,9 @@ pub enum DataError {
         source: image::ImageError,
     },
     /// One row or one column, or a single pixel.
-    #[error("image {name} is {width} x {height} pixels, too small for a density over the plane; give at least 2 x 2")]
+    #[error(
+        "image {name} is {width} x {height} pixels, too small for a density over the plane; give at least 2 x 2"
+    )]
     TooSmall {
         /// File as it was named by the caller.
         name: String,
@@ -54,7 +58,9 @@ pub enum DataError {
         limit: usize,
     },
     /// Every pixel has the same grey: there is nothing to learn.
-    #[error("image {name} has one grey only ({grey:.1} of 255 in all {width} x {height} pixels); give a dark drawing on a light ground")]
+    #[error(
+        "image {name} has one grey only ({grey:.1} of 255 in all {width} x {height} pixels); give a dark drawing on a light ground"
+    )]
     OneGrey {
         /// File as it was named by the caller.
         name: String,
@@ -66,7 +72,9 @@ pub enum DataError {
         height: usize,
     },
     /// No pixel of the support carries mass.
-    #[error("image {name} has no dark pixel below grey {below} (darkest {darkest:.1}, lightest {lightest:.1} of 255), so it holds no mass; raise its contrast or use the default rule")]
+    #[error(
+        "image {name} has no dark pixel below grey {below} (darkest {darkest:.1}, lightest {lightest:.1} of 255), so it holds no mass; raise its contrast or use the default rule"
+    )]
     NoMass {
         /// File as it was named by the caller.
         name: String,
@@ -78,7 +86,9 @@ pub enum DataError {
         lightest: f64,
     },
     /// All mass lies in one row or one column: the deviation across it is zero.
-    #[error("image {name} has all its darkness in {line} {index}, so its {axis} coordinate cannot be standardised; give a drawing that covers several rows and columns")]
+    #[error(
+        "image {name} has all its darkness in {line} {index}, so its {axis} coordinate cannot be standardised; give a drawing that covers several rows and columns"
+    )]
     Line {
         /// File as it was named by the caller.
         name: String,

@@ -16,7 +16,7 @@ pub struct Grid {
     pub x: [f64; 2],
     /// Upper and lower end in pixel coordinates, y down.
     pub y: [f64; 2],
-    /// Centres of the cells [rows * cols, 2] in standardised coordinates.
+    /// Centres of the cells `[rows * cols, 2]` in standardised coordinates.
     pub centres: Vec<[f32; 2]>,
     /// Area of a cell in standardised coordinates: `sum(exp(log_prob)) * cell_area` is the mass on the grid.
     pub cell_area: f64,
@@ -36,7 +36,8 @@ impl Grid {
         unit: f64,
     ) -> Self {
         let pixel_area = (x[1] - x[0]) / cols as f64 * (y[1] - y[0]) / rows as f64;
-        let mut grid = Self { rows, cols, x, y, centres: Vec::new(), cell_area: pixel_area / unit, pixel_area };
+        let mut grid =
+            Self { rows, cols, x, y, centres: Vec::new(), cell_area: pixel_area / unit, pixel_area };
         grid.centres = (0..rows * cols)
             .map(|i| standard([grid.col_centre(i % cols), grid.row_centre(i / cols)]).map(|c| c as f32))
             .collect();

@@ -52,8 +52,8 @@ impl Rule {
 /// An image as a density over the plane, with the tables to draw from it.
 ///
 /// # Shapes and units
-/// n pixels take part (the support), in row-major order from the top left. `positions` [n, 2] are standardised;
-/// `mass` [n] sums to 1; to draw a training point, take a bucket b of 0..n uniformly and `u` uniform in [0, 1)
+/// n pixels take part (the support), in row-major order from the top left. `positions` `[n, 2]` are standardised;
+/// `mass` `[n]` sums to 1; to draw a training point, take a bucket b of 0..n uniformly and `u` uniform in [0, 1)
 /// (from other random bits: 24 bits do not hold both), `i = if u < alias_prob[b] { b } else { alias_index[b] }`, then
 /// `x = positions[i] + jitter_sd * normal`, weighted by `weight[i]` in the loss.
 #[derive(Debug, Clone)]
@@ -67,11 +67,11 @@ pub struct ImageDensity {
     pub width: usize,
     /// Rows of the picture.
     pub height: usize,
-    /// Centres of the support's pixels [n, 2], x to the right and y down, standardised.
+    /// Centres of the support's pixels `[n, 2]`, x to the right and y down, standardised.
     pub positions: Vec<[f32; 2]>,
-    /// Probability of each pixel [n] under the density to learn, in proportion to darkness; sums to 1.
+    /// Probability of each pixel `[n]` under the density to learn, in proportion to darkness; sums to 1.
     pub mass: Vec<f64>,
-    /// Weight of a drawn point in the loss [n]: 1, or the darkness by [`Rule::Documented`].
+    /// Weight of a drawn point in the loss `[n]`: 1, or the darkness by [`Rule::Documented`].
     pub weight: Vec<f32>,
     /// Mean of a weighted loss's weights: 1, or the mean darkness of the support. `loss = mean_weight * NLL`.
     pub mean_weight: f64,
@@ -81,9 +81,9 @@ pub struct ImageDensity {
     pub sd: [f64; 2],
     /// Deviation of the jitter in standardised coordinates, `0.5 / sd`.
     pub jitter_sd: [f64; 2],
-    /// Probability to keep a bucket [n].
+    /// Probability to keep a bucket `[n]`.
     pub alias_prob: Vec<f32>,
-    /// Where a bucket that is not kept sends the draw [n].
+    /// Where a bucket that is not kept sends the draw `[n]`.
     pub alias_index: Vec<i32>,
     /// Row-major index of the support's pixels.
     pixels: Vec<u32>,
@@ -155,7 +155,10 @@ impl ImageDensity {
             Rule::Documented => (darkness.iter().map(|&d| d as f32).collect(), total / pixels.len() as f64),
         };
         Ok(Self {
-            positions: centres.iter().map(|p| std::array::from_fn(|a| ((p[a] - mean[a]) / sd[a]) as f32)).collect(),
+            positions: centres
+                .iter()
+                .map(|p| std::array::from_fn(|a| ((p[a] - mean[a]) / sd[a]) as f32))
+                .collect(),
             mass: darkness.iter().map(|d| d / total).collect(),
             jitter_sd: sd.map(|s| JITTER_PIXELS / s),
             alias_prob: table.prob,
@@ -247,7 +250,8 @@ impl ImageDensity {
 
     /// Square cells over the image grown by `margin` pixels on all sides, `cells_per_pixel` along each axis.
     pub fn grid(&self, margin: f64, cells_per_pixel: usize) -> Grid {
-        let cells = |pixels: usize| ((pixels as f64 + 2.0 * margin) * cells_per_pixel as f64).round() as usize;
+        let cells =
+            |pixels: usize| ((pixels as f64 + 2.0 * margin) * cells_per_pixel as f64).round() as usize;
         self.grid_of(margin, cells(self.height), cells(self.width))
     }
 
@@ -274,9 +278,9 @@ impl ImageDensity {
     pub fn fingerprint(&self) -> u64 {
         let size = [self.width as u64, self.height as u64];
         let words = size.into_iter().chain(self.grey.values.iter().map(|v| v.to_bits()));
-        words.flat_map(u64::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+        words
+            .flat_map(u64::to_le_bytes)
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
     }
 
     /// Mass of each pixel of the picture, row-major, zero outside the support.
@@ -315,9 +319,8 @@ fn centre(pixel: usize, width: usize) -> [f64; 2] {
 /// Weighted mean and deviation along each axis.
 fn moments(points: &[[f64; 2]], weights: &[f64]) -> ([f64; 2], [f64; 2]) {
     let total: f64 = weights.iter().sum();
-    let average = |f: &dyn Fn(&[f64; 2]) -> f64| {
-        points.iter().zip(weights).map(|(p, w)| w * f(p)).sum::<f64>() / total
-    };
+    let average =
+        |f: &dyn Fn(&[f64; 2]) -> f64| points.iter().zip(weights).map(|(p, w)| w * f(p)).sum::<f64>() / total;
     let mean = std::array::from_fn(|a| average(&|p| p[a]));
     let sd = std::array::from_fn(|a| average(&|p| (p[a] - mean[a]).powi(2)).sqrt());
     (mean, sd)

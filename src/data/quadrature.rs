@@ -80,7 +80,8 @@ mod tests {
         for (i, y) in centres.iter().enumerate() {
             let found = blur.row(i);
             for (j, x) in centres.iter().enumerate() {
-                let expected = (-2.0 * ((x - 1.5).powi(2) + (y - 1.5).powi(2))).exp() * 2.0 / std::f64::consts::PI;
+                let expected =
+                    (-2.0 * ((x - 1.5).powi(2) + (y - 1.5).powi(2))).exp() * 2.0 / std::f64::consts::PI;
                 assert!((found[j] - expected).abs() < 1e-14);
             }
         }
