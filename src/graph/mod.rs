@@ -17,6 +17,7 @@ mod literal;
 mod loops;
 mod op;
 mod types;
+mod verify;
 
 pub use builder::Builder;
 pub use func::{Func, Node, NodeId};
@@ -26,3 +27,4 @@ pub use literal::Literal;
 pub use loops::{Checkpoints, Policy, Rev, Scan, Solve, TileOut, Tiles};
 pub use op::{BinaryOp, CompareOp, Op, ReduceOp, UnaryOp};
 pub use types::Type;
+pub use verify::verify;
