@@ -4,6 +4,8 @@
 pub mod array;
 #[cfg(feature = "tensor")]
 pub mod backend;
+#[cfg(feature = "tensor")]
+pub mod cnf;
 #[cfg(feature = "train")]
 pub mod data;
 #[cfg(feature = "tensor")]
@@ -34,7 +36,7 @@ pub mod prelude {
     #[cfg(feature = "tensor")]
     pub use crate::odeint::{Adjoint, Batching, Checkpoints};
     #[cfg(feature = "tensor")]
-    pub use crate::{nn::*, optim::*, tensor::*};
+    pub use crate::{cnf::*, nn::*, optim::*, tensor::*};
     #[cfg(feature = "tensor")]
     pub use crate::tree;
 }
