@@ -87,16 +87,22 @@ fn differences(f: &Func, x: &[Array], dx: &[Array], wrt: &[usize]) -> Vec<Array>
     slopes.zip(&floats).map(|(v, &k)| Array::from_vec(f.output_type(k).shape().clone(), v)).collect()
 }
 
-/// jvp against differences, vjp against jvp.
-fn check(f: &Func, x: &[Array], wrt: &[usize], what: &str) {
+/// jvp against differences; returns the values, the direction and the tangents.
+fn check_forward(f: &Func, x: &[Array], wrt: &[usize], what: &str) -> [Vec<Array>; 3] {
     let mut draws = Draws::new(7);
     let dx: Vec<Array> = wrt.iter().map(|&k| draws.like(f.input_type(k))).collect();
     let y = eval(f, x);
-    let forward = jvp(f, wrt);
-    let mut out = eval(&forward, &[x, &dx].concat());
+    let mut out = eval(&jvp(f, wrt), &[x, &dx].concat());
     let dy = out.split_off(f.num_outputs());
     assert_eq!(out, y, "{what}: jvp keeps the values");
     assert_close(&dy, &differences(f, x, &dx, wrt), 1e-6, what);
+    [y, dx, dy]
+}
+
+/// jvp against differences, vjp against jvp.
+fn check(f: &Func, x: &[Array], wrt: &[usize], what: &str) {
+    let [y, dx, dy] = check_forward(f, x, wrt, what);
+    let mut draws = Draws::new(9);
     let outs: Vec<usize> = (0..f.num_outputs()).filter(|&k| f.output_type(k).is_float()).collect();
     let u: Vec<Array> = outs.iter().map(|&k| draws.like(f.output_type(k))).collect();
     let backward = vjp(f, &outs, wrt).unwrap();
