@@ -12,6 +12,7 @@
 mod builder;
 mod func;
 mod infer;
+mod interp;
 mod literal;
 mod loops;
 mod op;
@@ -20,6 +21,7 @@ mod types;
 pub use builder::Builder;
 pub use func::{Func, Node, NodeId};
 pub use infer::{GraphError, infer};
+pub use interp::{Schedule, Tape, Value, interpret, interpret_values, philox_block, philox_word};
 pub use literal::Literal;
 pub use loops::{Checkpoints, Policy, Rev, Scan, Solve, TileOut, Tiles};
 pub use op::{BinaryOp, CompareOp, Op, ReduceOp, UnaryOp};
