@@ -4,6 +4,8 @@
 pub mod array;
 #[cfg(feature = "tensor")]
 pub mod backend;
+#[cfg(feature = "tensor")]
+pub mod cnf;
 #[cfg(feature = "train")]
 pub mod data;
 #[cfg(feature = "tensor")]
@@ -12,9 +14,13 @@ mod error;
 pub mod graph;
 #[cfg(feature = "train")]
 pub mod io;
+#[cfg(feature = "tensor")]
+pub mod nn;
 pub mod ode;
 #[cfg(feature = "tensor")]
 pub mod odeint;
+#[cfg(feature = "tensor")]
+pub mod optim;
 pub mod simd;
 #[cfg(feature = "tensor")]
 pub mod tensor;
@@ -30,7 +36,7 @@ pub mod prelude {
     #[cfg(feature = "tensor")]
     pub use crate::odeint::{Adjoint, Batching, Checkpoints};
     #[cfg(feature = "tensor")]
-    pub use crate::tensor::*;
+    pub use crate::{cnf::*, nn::*, optim::*, tensor::*};
     #[cfg(feature = "tensor")]
     pub use crate::tree;
 }

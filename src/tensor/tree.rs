@@ -257,12 +257,15 @@ macro_rules! tree {
         #[derive(Clone, Debug)]
         $v enum $name { $($(#[$vm])* $var $(($vt))? $({ $($(#[$fm])* $f: $t),* })?),* }
         impl $crate::tensor::Tree for $name {
+            #[allow(unused_variables, reason = "a variant may hold nothing")]
             fn each<'a>(&'a self, path: &mut $crate::tensor::Path, f: &mut dyn FnMut(&$crate::tensor::Path, $crate::tensor::Leaf<'a>)) {
                 $($crate::__variant!(@each self path f $name $var $(($vt))? $({ $($f)* })?);)*
             }
+            #[allow(unused_variables, reason = "a variant may hold nothing")]
             fn each_mut(&mut self, f: &mut dyn FnMut(&mut $crate::tensor::Tensor)) {
                 $($crate::__variant!(@each_mut self f $name $var $(($vt))? $({ $($f)* })?);)*
             }
+            #[allow(unused_variables, reason = "a variant may hold nothing")]
             fn map(&self, path: &mut $crate::tensor::Path, f: &mut dyn FnMut(&$crate::tensor::Path, &$crate::tensor::Tensor) -> $crate::tensor::Tensor) -> Self {
                 $($crate::__variant!(@map self path f $name $var $(($vt))? $({ $($f)* })?);)*
                 unreachable!("invariant: every variant returns")
