@@ -65,7 +65,12 @@ impl Settings {
     }
 
     /// Follows a block over a span of time.
-    pub(super) fn flow<D: Drift>(&self, drift: &D, span: (f64, f64), y0: &Tensor) -> Result<(Tensor, Tensor)> {
+    pub(super) fn flow<D: Drift>(
+        &self,
+        drift: &D,
+        span: (f64, f64),
+        y0: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
         self.integrate(|t: Tensor, y: &Tensor| drift.eval(&t, y), span, y0, 1.0)
     }
 
