@@ -2,3 +2,5 @@
 
 #[cfg(feature = "train")]
 pub mod data;
+#[cfg(feature = "train")]
+pub mod plot;
