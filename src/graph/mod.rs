@@ -16,6 +16,7 @@ mod interp;
 mod literal;
 mod loops;
 mod op;
+pub mod text;
 mod types;
 mod verify;
 

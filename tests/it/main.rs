@@ -1,0 +1,4 @@
+//! Integration tests: one binary, a module a behaviour.
+
+#[cfg(feature = "tensor")]
+mod golden;
