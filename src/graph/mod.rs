@@ -9,6 +9,8 @@
 //!
 //! It knows loops and row tiles, and knows no ODE, no tensor handle and no machine.
 
+#[cfg(test)]
+pub(crate) mod arbitrary;
 mod builder;
 mod func;
 mod infer;

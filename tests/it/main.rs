@@ -2,3 +2,4 @@
 
 #[cfg(feature = "tensor")]
 mod golden;
+mod tidy;

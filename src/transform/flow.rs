@@ -1,0 +1,178 @@
+//! Which values a value depends on differentiably.
+//!
+//! The one place that says where derivatives flow: floats to floats, not through `stop_gradient`, not
+//! through piecewise constants, not into schedules. A loop's flow is the transitive closure of its
+//! step's, so a value that is only carried beside a solve is not differentiated with it. Both
+//! directions of differentiation read this; neither may decide otherwise.
+//!
+//! Sets of inputs are kept for each node, not one flag for "depends on what is asked", because
+//! loops need to know which output leads to which input, and one pass then answers all questions.
+
+use crate::graph::{Func, Node, Op, Rev, Scan, Solve, Type, UnaryOp};
+
+/// A set of small numbers: inputs of a function, or operands of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Set(Vec<u64>);
+
+impl Set {
+    fn one(i: usize) -> Set {
+        let mut s = Set::default();
+        s.insert(i);
+        s
+    }
+
+    pub(super) fn insert(&mut self, i: usize) {
+        if self.0.len() <= i / 64 {
+            self.0.resize(i / 64 + 1, 0);
+        }
+        self.0[i / 64] |= 1 << (i % 64);
+    }
+
+    pub(super) fn contains(&self, i: usize) -> bool {
+        self.0.get(i / 64).is_some_and(|w| w >> (i % 64) & 1 == 1)
+    }
+
+    fn join(&mut self, other: &Set) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (a, b) in self.0.iter_mut().zip(&other.0) {
+            *a |= b;
+        }
+    }
+
+    pub(super) fn meets(&self, other: &Set) -> bool {
+        self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..64 * self.0.len()).filter(|&i| self.contains(i))
+    }
+}
+
+impl FromIterator<usize> for Set {
+    fn from_iter<I: IntoIterator<Item = usize>>(items: I) -> Set {
+        let mut s = Set::default();
+        items.into_iter().for_each(|i| s.insert(i));
+        s
+    }
+}
+
+/// For each value of each node (one, or the values of a tuple), the inputs it depends on.
+pub(super) fn dependence(f: &Func) -> Vec<Vec<Set>> {
+    let mut all: Vec<Vec<Set>> = Vec::with_capacity(f.nodes().len());
+    for node in f.nodes() {
+        let values = match &node.op {
+            Op::Input(k) if node.ty.is_float() => vec![Set::one(*k)],
+            Op::Proj(k) => vec![all[node.args[0].index()][*k].clone()],
+            _ => {
+                let from = |args: &Set| {
+                    let mut s = Set::default();
+                    args.iter().for_each(|k| s.join(&all[node.args[k].index()][0]));
+                    s
+                };
+                node_flows(f, node).iter().map(from).collect()
+            }
+        };
+        all.push(values);
+    }
+    all
+}
+
+/// For each value of a node's result, the operands it depends on; nothing for `Proj`.
+pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
+    let floats = || (0..node.args.len()).filter(|&k| f.node(node.args[k]).ty.is_float());
+    match &node.op {
+        Op::Solve(s) => solve_flows(s),
+        Op::Scan(s) => scan_flows(s),
+        Op::Rev(r) => rev_flows(r),
+        Op::Tiles(t) => {
+            let of_outputs = output_dependence(&t.body);
+            of_outputs.iter().map(|s| s.iter().filter(|&k| k > 0).map(|k| k - 1).collect()).collect()
+        }
+        Op::StopGradient | Op::Unary(UnaryOp::Sign | UnaryOp::Floor) | Op::Proj(_) => vec![Set::default()],
+        _ if !node.ty.is_float() => vec![Set::default()],
+        _ => vec![floats().collect()],
+    }
+}
+
+/// For each output of a step, the inputs it depends on; the knots are data.
+fn step_dependence(f: &Func) -> Vec<Set> {
+    output_dependence(f).iter().map(|s| s.iter().filter(|&k| k >= 4).collect()).collect()
+}
+
+/// For each output of a function, the inputs it depends on.
+fn output_dependence(f: &Func) -> Vec<Set> {
+    let all = dependence(f);
+    f.outputs().iter().map(|o| all[o.index()].first().cloned().unwrap_or_default()).collect()
+}
+
+/// For each carry after any number of trips, the inputs of the step it depends on.
+fn carried(step: &Func, num_carry: usize) -> Vec<Set> {
+    let mut sets = step_dependence(step);
+    for (j, s) in sets.iter_mut().enumerate().filter(|(j, _)| step.input_type(4 + j).is_float()) {
+        s.insert(4 + j);
+    }
+    close(&mut sets, 4, num_carry);
+    sets
+}
+
+/// Transitive closure: `sets[j]` takes in `sets[i]` where it holds input `at + i`.
+fn close(sets: &mut [Set], at: usize, n: usize) {
+    loop {
+        let before = sets.to_vec();
+        for j in 0..sets.len() {
+            for i in (0..n).filter(|i| before[j].contains(at + i)) {
+                sets[j].join(&before[i]);
+            }
+        }
+        if before == sets {
+            return;
+        }
+    }
+}
+
+fn solve_flows(s: &Solve) -> Vec<Set> {
+    let at = |k: usize| if k < 4 + s.num_carry { k - 2 } else { k - 2 + s.num_ext };
+    let carry = carried(&s.step, s.num_carry).into_iter().map(|set| set.iter().map(at).collect());
+    carry.chain((0..s.num_ext + 2).map(|_| Set::default())).collect()
+}
+
+pub(super) fn scan_flows(s: &Scan) -> Vec<Set> {
+    let carry = carried(&s.step, s.num_carry).into_iter().map(|set| set.iter().map(|k| k - 3).collect());
+    carry.chain([Set::default()]).collect()
+}
+
+fn rev_flows(r: &Rev) -> Vec<Set> {
+    backward(r).into_iter().map(|set| set.iter().map(|k| k - 2).collect()).collect()
+}
+
+/// For each output of a reverse loop, the inputs of its backward step it depends on.
+fn backward(r: &Rev) -> Vec<Set> {
+    let states = carried(&r.step, r.num_carry);
+    let at = 4 + r.num_carry + r.num_captures();
+    let mut sets = step_dependence(&r.bwd);
+    (0..r.num_ct).for_each(|j| sets[j].insert(at + j));
+    for set in &mut sets {
+        let via: Vec<usize> = (0..r.num_carry).filter(|i| set.contains(4 + i)).collect();
+        for i in via {
+            set.join(&states[i]);
+        }
+    }
+    close(&mut sets, at, r.num_ct);
+    sets
+}
+
+/// The operands of a node whose value depends on the inputs in `wrt`.
+pub(super) fn active_args(node: &Node, all: &[Vec<Set>], wrt: &Set) -> Vec<bool> {
+    let active = |id: &crate::graph::NodeId| all[id.index()].first().is_some_and(|s| s.meets(wrt));
+    node.args.iter().map(active).collect()
+}
+
+/// Number of values of a node's result.
+pub(super) fn num_values(ty: &Type) -> usize {
+    match ty {
+        Type::Tuple(types) => types.len(),
+        _ => 1,
+    }
+}

@@ -1,0 +1,224 @@
+//! Forward derivatives: tangents travel with the values they belong to.
+//!
+//! A tangent that is zero is absent, so nothing is emitted for what does not depend on the
+//! arguments. Only floats have tangents. The rules emit ordinary nodes beside the original ones;
+//! equal ones merge, so a derivative of a derivative needs nothing else.
+
+use super::flow::{Set, active_args, dependence, num_values};
+use super::{loops, partials, tiles};
+use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, NodeId, Op, ReduceOp};
+
+/// Derivative along directions: `(x.., dx..) -> (f(x).., df(x) dx..)`.
+///
+/// Inputs are those of `f`, then one tangent for each input in `wrt`. Outputs are those of `f`, then
+/// one tangent for each float output, zeros where it does not depend on `wrt`. Other outputs have no
+/// tangent. Where a maximum ties, each operand has half; along a solve, accepted knots stay fixed.
+///
+/// # Panics
+/// When an input in `wrt` is not a float or is named twice.
+#[track_caller]
+pub fn jvp(f: &Func, wrt: &[usize]) -> Func {
+    let mut types = f.input_types();
+    types.extend(wrt.iter().map(|&k| float_input(f, k)));
+    let (mut b, ids) = Builder::with_inputs(&types);
+    let (x, dx) = ids.split_at(f.num_inputs());
+    let mut tangents = vec![None; f.num_inputs()];
+    for (&k, &d) in wrt.iter().zip(dx) {
+        assert!(tangents[k].replace(d).is_none(), "invariant: input {k} is named twice");
+    }
+    let (mut outputs, d) = jvp_into(&mut b, f, x, &tangents);
+    for (k, d) in d.into_iter().enumerate().filter(|(k, _)| f.output_type(*k).is_float()) {
+        outputs.push(or_zero(&mut b, d, outputs[k]));
+    }
+    b.finish(&outputs)
+}
+
+#[track_caller]
+pub(super) fn float_input(f: &Func, k: usize) -> crate::graph::Type {
+    let ty = f.input_type(k);
+    assert!(ty.is_float(), "invariant: input {k} is {ty}, which has no derivative");
+    ty.clone()
+}
+
+/// The tangent or cotangent, or zeros of the type of `like`.
+pub(super) fn or_zero(b: &mut Builder, d: Option<NodeId>, like: NodeId) -> NodeId {
+    d.unwrap_or_else(|| b.splat_like(like, 0.0))
+}
+
+/// The sum of what is present.
+pub(super) fn add(b: &mut Builder, x: Option<NodeId>, y: Option<NodeId>) -> Option<NodeId> {
+    match (x, y) {
+        (Some(x), Some(y)) => Some(b.add(x, y)),
+        (x, y) => x.or(y),
+    }
+}
+
+/// Inserts `f` applied to `args` and its derivative along `tangents` (absent: zero); returns the
+/// outputs and their tangents (absent: zero).
+#[track_caller]
+pub fn jvp_into(
+    b: &mut Builder,
+    f: &Func,
+    args: &[NodeId],
+    tangents: &[Option<NodeId>],
+) -> (Vec<NodeId>, Vec<Option<NodeId>>) {
+    let all = dependence(f);
+    let wrt: Set = (0..f.num_inputs()).filter(|&k| tangents[k].is_some()).collect();
+    let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
+    let mut d: Vec<Vec<Option<NodeId>>> = Vec::with_capacity(f.nodes().len());
+    for (i, node) in f.nodes().iter().enumerate() {
+        let x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        let y = match node.op {
+            Op::Input(k) => args[k],
+            _ => b.push(node.op.clone(), &x, Some(&node.ty)),
+        };
+        map.push(y);
+        let active: Vec<bool> = all[i].iter().map(|s| s.meets(&wrt)).collect();
+        d.push(match &node.op {
+            _ if !active.contains(&true) => vec![None; num_values(&node.ty)],
+            Op::Input(k) => vec![tangents[*k]],
+            Op::Proj(k) => vec![d[node.args[0].index()][*k]],
+            _ => {
+                let on = active_args(node, &all, &wrt);
+                let dx: Vec<_> =
+                    node.args.iter().zip(on).map(|(a, on)| if on { d[a.index()][0] } else { None }).collect();
+                Rule { node, x: &x, y, dx: &dx, active: &active }.emit(b)
+            }
+        });
+    }
+    let at = |o: &NodeId| o.index();
+    let outputs = f.outputs();
+    (outputs.iter().map(|o| map[at(o)]).collect(), outputs.iter().map(|o| d[at(o)][0]).collect())
+}
+
+/// A node to differentiate: its operands, value and their tangents.
+pub(super) struct Rule<'a> {
+    pub(super) node: &'a Node,
+    pub(super) x: &'a [NodeId],
+    pub(super) y: NodeId,
+    pub(super) dx: &'a [Option<NodeId>],
+    /// Which values of the result depend on what is asked.
+    pub(super) active: &'a [bool],
+}
+
+impl Rule<'_> {
+    /// The tangents of the node's values.
+    fn emit(&self, b: &mut Builder) -> Vec<Option<NodeId>> {
+        match &self.node.op {
+            Op::Solve(s) => loops::jvp_solve(b, s, self),
+            Op::Scan(s) => loops::jvp_scan(b, s, self),
+            Op::Rev(r) => loops::jvp_rev(b, r, self),
+            Op::Tiles(t) => tiles::jvp_tiles(b, t, self),
+            _ => vec![self.single(b)],
+        }
+    }
+
+    fn single(&self, b: &mut Builder) -> Option<NodeId> {
+        let (x, dx) = (self.x, self.dx);
+        match &self.node.op {
+            Op::Unary(op) => {
+                let p = partials::unary(b, *op, x[0], self.y);
+                p.apply(b, dx[0]?)
+            }
+            Op::Binary(op) => self.binary(b, *op),
+            Op::Select => {
+                let (l, r) = (or_zero(b, dx[1], x[1]), or_zero(b, dx[2], x[2]));
+                Some(b.select(x[0], l, r))
+            }
+            Op::Lincomb { coeffs } => self.lincomb(b, coeffs),
+            Op::Dot { ta, tb } => {
+                let l = dx[0].map(|d| b.dot(d, x[1], *ta, *tb));
+                let r = dx[1].map(|d| b.dot(x[0], d, *ta, *tb));
+                add(b, l, r)
+            }
+            Op::Cast
+            | Op::Broadcast { .. }
+            | Op::Reshape
+            | Op::Transpose { .. }
+            | Op::Slice { .. }
+            | Op::Pad { .. }
+            | Op::Reduce { op: ReduceOp::Sum, .. } => Some(self.again(b, &[dx[0]?])),
+            Op::Concat { .. } => {
+                let all: Vec<_> = x.iter().zip(dx).map(|(&x, &d)| or_zero(b, d, x)).collect();
+                Some(self.again(b, &all))
+            }
+            Op::Reduce { op: ReduceOp::Max | ReduceOp::Min, axes } => self.extremum(b, axes),
+            Op::Gather => Some(self.again(b, &[dx[0]?, x[1]])),
+            Op::ScatterAdd => match dx[2] {
+                None => dx[0],
+                Some(updates) => {
+                    let into = or_zero(b, dx[0], x[0]);
+                    Some(self.again(b, &[into, x[1], updates]))
+                }
+            },
+            Op::Input(_)
+            | Op::Const(_)
+            | Op::Iota { .. }
+            | Op::Compare(_)
+            | Op::StopGradient
+            | Op::RandomBits { .. }
+            | Op::Proj(_) => None,
+            Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) => {
+                unreachable!("invariant: loops have rules of their own")
+            }
+        }
+    }
+
+    /// The same operation on tangents: it is linear in them.
+    fn again(&self, b: &mut Builder, args: &[NodeId]) -> NodeId {
+        b.push(self.node.op.clone(), args, Some(&self.node.ty))
+    }
+
+    fn binary(&self, b: &mut Builder, op: BinaryOp) -> Option<NodeId> {
+        let mut sum = None;
+        for k in 0..2 {
+            if let Some(d) = self.dx[k] {
+                let term = partials::binary(b, op, [self.x[0], self.x[1]], self.y, k);
+                sum = if let (Some(s), partials::Partial::MinusOne) = (sum, term) {
+                    Some(b.sub(s, d))
+                } else {
+                    let term = term.apply(b, d);
+                    add(b, sum, term)
+                };
+            }
+        }
+        sum
+    }
+
+    fn lincomb(&self, b: &mut Builder, coeffs: &[u64]) -> Option<NodeId> {
+        let (coeffs, args): (Vec<u64>, Vec<NodeId>) =
+            coeffs.iter().zip(self.dx).filter_map(|(&c, &d)| Some((c, d?))).unzip();
+        (!args.is_empty()).then(|| b.push(Op::Lincomb { coeffs }, &args, None))
+    }
+
+    /// The mean of the tangents where the extremum is taken.
+    fn extremum(&self, b: &mut Builder, axes: &[usize]) -> Option<NodeId> {
+        let (d, zero) = (self.dx[0]?, b.splat_like(self.x[0], 0.0));
+        let taken = Taken::new(b, self.x[0], self.y, axes);
+        let chosen = b.select(taken.mask, d, zero);
+        let sum = b.reduce(ReduceOp::Sum, chosen, axes.to_vec());
+        Some(b.div(sum, taken.count))
+    }
+}
+
+/// Where an extremum over axes is taken, and how often.
+pub(super) struct Taken {
+    pub(super) mask: NodeId,
+    pub(super) count: NodeId,
+}
+
+impl Taken {
+    pub(super) fn new(b: &mut Builder, x: NodeId, y: NodeId, axes: &[usize]) -> Taken {
+        let ty = b.ty(x).clone();
+        let spread = spread(b, y, ty.shape(), axes);
+        let mask = b.compare(CompareOp::Eq, x, spread);
+        let ones = b.cast(mask, ty.dtype());
+        Taken { mask, count: b.reduce(ReduceOp::Sum, ones, axes.to_vec()) }
+    }
+}
+
+/// Puts back axes that a reduction removed, by repetition.
+pub(super) fn spread(b: &mut Builder, y: NodeId, shape: &crate::array::Shape, axes: &[usize]) -> NodeId {
+    let kept = (0..shape.rank()).filter(|i| !axes.contains(i)).collect();
+    b.broadcast(y, shape, kept)
+}

@@ -1,0 +1,284 @@
+//! Derivatives of loops: the derivative of a loop is a loop over the derivative of its step.
+//!
+//! The search itself is not differentiated: its accepted knots are data, and between them stands the
+//! step. So vjp(Solve) = vjp(Scan) = [`Rev`] along the schedule, jvp(Solve) = [`Scan`] of jvp(step)
+//! along the schedule of the very same search, and jvp(Rev) = Rev of jvp(bwd). A Rev keeps no states
+//! of its own backward pass, so it has no vjp.
+//!
+//! Carried values that do not depend on the arguments, or do not lead to an output that counts, have
+//! no tangent and no cotangent; neither have the search's own values.
+
+use super::TransformError;
+use super::flow::{Set, node_flows};
+use super::jvp::{self, jvp_into, or_zero};
+use super::vjp::{self, vjp_into};
+use crate::graph::{Builder, Checkpoints, Func, NodeId, Op, Policy, Rev, Scan, Solve, Type};
+use std::sync::Arc;
+
+type Found = Vec<Option<NodeId>>;
+
+/// The operands of a forward loop, by what they are.
+struct Parts<'a> {
+    step: &'a Func,
+    num_carry: usize,
+    policy: Policy,
+    schedule: NodeId,
+    /// Operand index of the first carry.
+    carry: usize,
+    /// Operand index of the first capture.
+    captures: usize,
+    num_captures: usize,
+}
+
+impl<'a> Parts<'a> {
+    fn of_solve(b: &mut Builder, s: &'a Solve, y: NodeId) -> Parts<'a> {
+        let schedule = b.proj(y, s.num_carry + s.num_ext);
+        Parts {
+            step: &s.step,
+            num_carry: s.num_carry,
+            policy: s.policy,
+            schedule,
+            carry: 2,
+            captures: 2 + s.num_carry + s.num_ext,
+            num_captures: s.num_captures(),
+        }
+    }
+
+    fn of_scan(s: &'a Scan, x: &[NodeId]) -> Parts<'a> {
+        Parts {
+            step: &s.step,
+            num_carry: s.num_carry,
+            policy: s.policy,
+            schedule: x[0],
+            carry: 1,
+            captures: 1 + s.num_carry,
+            num_captures: s.num_captures(),
+        }
+    }
+}
+
+pub(super) fn jvp_solve(b: &mut Builder, s: &Solve, rule: &jvp::Rule) -> Found {
+    let parts = Parts::of_solve(b, s, rule.y);
+    jvp_forward(b, &parts, rule)
+}
+
+pub(super) fn jvp_scan(b: &mut Builder, s: &Scan, rule: &jvp::Rule) -> Found {
+    jvp_forward(b, &Parts::of_scan(s, rule.x), rule)
+}
+
+/// Which values of a loop have tangents: `carry` and `captures`, by their indices.
+struct Moving {
+    carry: Vec<usize>,
+    captures: Vec<usize>,
+}
+
+impl Moving {
+    /// Types of the doubled step's inputs.
+    fn types(&self, step: &Func, num_carry: usize) -> Vec<Type> {
+        let of = |k: usize| step.input_type(k).clone();
+        let mut types: Vec<Type> = (0..4 + num_carry).map(of).collect();
+        types.extend(self.carry.iter().map(|&j| of(4 + j)));
+        types.extend((4 + num_carry..step.num_inputs()).map(of));
+        types.extend(self.captures.iter().map(|&c| of(4 + num_carry + c)));
+        types
+    }
+
+    /// The operands after the schedule for a doubled loop.
+    fn operands(
+        &self,
+        b: &mut Builder,
+        carry: &[NodeId],
+        captures: &[NodeId],
+        d: (&Found, &Found),
+    ) -> Vec<NodeId> {
+        let mut ids = carry.to_vec();
+        ids.extend(self.carry.iter().map(|&j| or_zero(b, d.0[j], carry[j])));
+        ids.extend(captures);
+        ids.extend(self.captures.iter().map(|&c| or_zero(b, d.1[c], captures[c])));
+        ids
+    }
+
+    /// Splits the inputs of a doubled step into values and tangents, in the order of the step's.
+    fn split(&self, ids: &[NodeId], num_carry: usize, num_captures: usize) -> (Vec<NodeId>, Found) {
+        let at = 4 + num_carry + self.carry.len();
+        let mut x = ids[..4 + num_carry].to_vec();
+        x.extend(&ids[at..at + num_captures]);
+        let mut d = vec![None; x.len()];
+        for (i, &j) in self.carry.iter().enumerate() {
+            d[4 + j] = Some(ids[4 + num_carry + i]);
+        }
+        for (i, &c) in self.captures.iter().enumerate() {
+            d[4 + num_carry + c] = Some(ids[at + num_captures + i]);
+        }
+        (x, d)
+    }
+
+    /// `step` with tangents beside its values.
+    fn step(&self, step: &Func, num_carry: usize) -> Func {
+        let (mut b, ids) = Builder::with_inputs(&self.types(step, num_carry));
+        let (x, d) = self.split(&ids, num_carry, step.num_inputs() - 4 - num_carry);
+        let (mut outputs, tangents) = jvp_into(&mut b, step, &x, &d);
+        for &j in &self.carry {
+            outputs.push(or_zero(&mut b, tangents[j], outputs[j]));
+        }
+        b.finish(&outputs)
+    }
+}
+
+fn present(d: &[Option<NodeId>]) -> Vec<usize> {
+    (0..d.len()).filter(|&k| d[k].is_some()).collect()
+}
+
+fn jvp_forward(b: &mut Builder, p: &Parts, rule: &jvp::Rule) -> Found {
+    let (carry, captures) = (p.carry..p.carry + p.num_carry, p.captures..p.captures + p.num_captures);
+    let (d_carry, d_captures) = (rule.dx[carry.clone()].to_vec(), rule.dx[captures.clone()].to_vec());
+    let moving = Moving {
+        carry: (0..p.num_carry).filter(|&j| rule.active[j]).collect(),
+        captures: present(&d_captures),
+    };
+    let mut x = vec![p.schedule];
+    x.extend(moving.operands(b, &rule.x[carry], &rule.x[captures], (&d_carry, &d_captures)));
+    let scan = Scan {
+        step: moving.step(p.step, p.num_carry),
+        num_carry: p.num_carry + moving.carry.len(),
+        policy: p.policy,
+    };
+    let all = b.push(Op::Scan(Arc::new(scan)), &x, None);
+    let mut out = vec![None; rule.active.len()];
+    for (i, &j) in moving.carry.iter().enumerate() {
+        out[j] = Some(b.proj(all, p.num_carry + i));
+    }
+    out
+}
+
+/// What the search that filled a tape keeps.
+fn policy_of(b: &Builder, tape: NodeId) -> Policy {
+    let maker = b.node(tape).args.first().map(|&a| &b.node(a).op);
+    match maker {
+        Some(Op::Solve(s)) => s.policy,
+        Some(Op::Scan(s)) => s.policy,
+        _ => Policy::Checkpoint(Checkpoints::Auto),
+    }
+}
+
+/// Values, captures and cotangents are doubled. The old tape holds no tangents: a Scan of the
+/// doubled step fills a new one, unless only cotangents move.
+pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
+    let (nc, np) = (r.num_carry, r.num_captures());
+    let (carry, captures, cts) = (2..2 + nc, 2 + nc..2 + nc + np, 2 + nc + np..2 + nc + np + r.num_ct);
+    let d = |at: std::ops::Range<usize>| rule.dx[at].to_vec();
+    let (d_carry, d_captures, d_cts) = (d(carry.clone()), d(captures.clone()), d(cts.clone()));
+    let moving = Moving { carry: moving_carries(r, &d_carry, &d_captures), captures: present(&d_captures) };
+    let mut x = vec![rule.x[0], rule.x[1]];
+    x.extend(moving.operands(b, &rule.x[carry], &rule.x[captures], (&d_carry, &d_captures)));
+    let (num_carry, mut step) = (nc + moving.carry.len(), r.step.clone());
+    if num_carry + moving.captures.len() > nc {
+        step = moving.step(&r.step, nc);
+        let scan = Scan { step: step.clone(), num_carry, policy: policy_of(b, rule.x[1]) };
+        let forward: Vec<NodeId> = [&x[..1], &x[2..]].concat();
+        let forward = b.push(Op::Scan(Arc::new(scan)), &forward, None);
+        x[1] = b.proj(forward, num_carry);
+    }
+    let moving_cts: Vec<usize> = (0..r.num_ct).filter(|&j| rule.active[j]).collect();
+    x.extend(&rule.x[cts.clone()]);
+    x.extend(moving_cts.iter().map(|&j| or_zero(b, d_cts[j], rule.x[cts.start + j])));
+    let moving_sums: Vec<usize> = (r.num_ct..rule.active.len()).filter(|&k| rule.active[k]).collect();
+    let bwd = doubled_bwd(r, &moving, &moving_cts, &moving_sums);
+    let mut wrt = r.wrt.clone();
+    wrt.extend(moving_sums.iter().map(|&k| r.wrt[k - r.num_ct]));
+    let num_ct = r.num_ct + moving_cts.len();
+    let rev = Rev { step, bwd, num_carry, num_ct, wrt };
+    let all = b.push(Op::Rev(Arc::new(rev)), &x, None);
+    let mut out = vec![None; rule.active.len()];
+    for (i, &j) in moving_cts.iter().enumerate() {
+        out[j] = Some(b.proj(all, r.num_ct + i));
+    }
+    for (i, &k) in moving_sums.iter().enumerate() {
+        out[k] = Some(b.proj(all, num_ct + r.wrt.len() + i));
+    }
+    out
+}
+
+/// The carries that depend on something that moves, at any trip.
+fn moving_carries(r: &Rev, d_carry: &Found, d_captures: &Found) -> Vec<usize> {
+    let step = Scan { step: r.step.clone(), num_carry: r.num_carry, policy: Policy::Direct };
+    let moves: Set = present(d_carry)
+        .into_iter()
+        .chain(present(d_captures).into_iter().map(|c| r.num_carry + c))
+        .collect();
+    let flows = super::flow::scan_flows(&step);
+    (0..r.num_carry).filter(|&j| flows[j].iter().any(|k| moves.contains(k - 1))).collect()
+}
+
+/// `bwd` with tangents: outputs ct.., their tangents.., sums.., their tangents...
+fn doubled_bwd(r: &Rev, moving: &Moving, moving_cts: &[usize], moving_sums: &[usize]) -> Func {
+    let (nc, np) = (r.num_carry, r.num_captures());
+    let mut types = moving.types(&r.step, nc);
+    let states = types.len();
+    let ct = |j: usize| r.bwd.input_type(4 + nc + np + j).clone();
+    types.extend((0..r.num_ct).map(ct));
+    types.extend(moving_cts.iter().map(|&j| ct(j)));
+    let (mut b, ids) = Builder::with_inputs(&types);
+    let (mut x, mut d) = moving.split(&ids[..states], nc, np);
+    x.extend(&ids[states..states + r.num_ct]);
+    d.resize(x.len(), None);
+    for (i, &j) in moving_cts.iter().enumerate() {
+        d[4 + nc + np + j] = Some(ids[states + r.num_ct + i]);
+    }
+    let (values, tangents) = jvp_into(&mut b, &r.bwd, &x, &d);
+    let mut outputs = values[..r.num_ct].to_vec();
+    outputs.extend(moving_cts.iter().map(|&j| or_zero(&mut b, tangents[j], values[j])));
+    outputs.extend(&values[r.num_ct..]);
+    outputs.extend(moving_sums.iter().map(|&k| or_zero(&mut b, tangents[k], values[k])));
+    b.finish(&outputs)
+}
+
+pub(super) fn vjp_solve(b: &mut Builder, s: &Solve, rule: &vjp::Rule) -> Result<Found, TransformError> {
+    let parts = Parts::of_solve(b, s, rule.y);
+    let tape = b.proj(rule.y, s.num_carry + s.num_ext + 1);
+    vjp_forward(b, &parts, tape, rule)
+}
+
+pub(super) fn vjp_scan(b: &mut Builder, s: &Scan, rule: &vjp::Rule) -> Result<Found, TransformError> {
+    let tape = b.proj(rule.y, s.num_carry);
+    vjp_forward(b, &Parts::of_scan(s, rule.x), tape, rule)
+}
+
+fn vjp_forward(b: &mut Builder, p: &Parts, tape: NodeId, rule: &vjp::Rule) -> Result<Found, TransformError> {
+    // An operand counts if it leads to a value that has a cotangent.
+    let flows = node_flows(rule.f, rule.node);
+    let counts = |k: usize| flows.iter().zip(rule.g).any(|(s, g)| g.is_some() && s.contains(k));
+    let cts: Vec<usize> = (0..p.num_carry).filter(|&j| rule.active[j] && counts(p.carry + j)).collect();
+    let wrt: Vec<usize> =
+        (0..p.num_captures).filter(|&c| rule.on[p.captures + c] && counts(p.captures + c)).collect();
+    let bwd = backward_step(p, &cts, &wrt)?;
+    let carry = &rule.x[p.carry..p.carry + p.num_carry];
+    let mut x = vec![p.schedule, tape];
+    x.extend(carry);
+    x.extend(&rule.x[p.captures..p.captures + p.num_captures]);
+    x.extend(cts.iter().map(|&j| or_zero(b, rule.g[j], carry[j])));
+    let rev = Rev { step: p.step.clone(), bwd, num_carry: p.num_carry, num_ct: cts.len(), wrt: wrt.clone() };
+    let all = b.push(Op::Rev(Arc::new(rev)), &x, None);
+    let mut out = vec![None; rule.x.len()];
+    let to = cts.iter().map(|&j| p.carry + j).chain(wrt.iter().map(|&c| p.captures + c));
+    for (i, k) in to.enumerate().filter(|(_, k)| rule.on[*k]) {
+        out[k] = Some(b.proj(all, i));
+    }
+    Ok(out)
+}
+
+/// The vjp of a step by the carries in `cts` and the captures in `wrt`.
+fn backward_step(p: &Parts, cts: &[usize], wrt: &[usize]) -> Result<Func, TransformError> {
+    let mut types = p.step.input_types();
+    types.extend(cts.iter().map(|&j| p.step.input_type(4 + j).clone()));
+    let (mut b, ids) = Builder::with_inputs(&types);
+    let (x, g) = ids.split_at(p.step.num_inputs());
+    let asked: Vec<usize> =
+        cts.iter().map(|&j| 4 + j).chain(wrt.iter().map(|&c| 4 + p.num_carry + c)).collect();
+    let active: Vec<bool> = (0..x.len()).map(|k| asked.contains(&k)).collect();
+    let mut cotangents = vec![None; p.num_carry];
+    cts.iter().zip(g).for_each(|(&j, &g)| cotangents[j] = Some(g));
+    let (_, found) = vjp_into(&mut b, p.step, x, &active, &cotangents)?;
+    let outputs: Vec<NodeId> = asked.iter().map(|&k| or_zero(&mut b, found[k], x[k])).collect();
+    Ok(b.finish(&outputs))
+}

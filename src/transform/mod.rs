@@ -1,0 +1,34 @@
+//! Graph to graph: derivatives, simplification, hoisting and merging.
+//!
+//! Every transform takes closed functions ([`crate::graph::Func`]) to closed functions, and a
+//! derivative is always by a function's inputs. So transforms nest in any order without markers
+//! that keep one derivative's argument apart from another's, and each is tested alone: interpret
+//! before and after. It knows loops and tiles, and knows no ODE, no tensor handle and no machine.
+
+mod bodies;
+mod flow;
+mod jvp;
+mod loops;
+mod partials;
+mod simplify;
+mod tiles;
+mod vjp;
+
+pub use jvp::{jvp, jvp_into};
+pub use simplify::{erase_stop_gradient, simplify};
+pub use vjp::{vjp, vjp_into};
+
+/// A derivative that does not exist in the form that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransformError {
+    /// A reverse derivative through a checkpointed reverse loop.
+    #[error(
+        "a reverse derivative of a checkpointed reverse solve was asked for: take the second derivative \
+         forward (jvp of the gradient), or differentiate through a solve that keeps every state (`Direct`)"
+    )]
+    SecondReverse,
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,113 @@
+//! Partial derivatives of elementwise functions: one table for both directions.
+//!
+//! A partial is what multiplies a tangent on its way forward and a cotangent on its way back. It is
+//! kept as a small case, not as a factor node, so that `1`, `-1` and division cost no product, and so
+//! that the choice in a maximum stays a choice: `0 * inf` never arises from a value not chosen.
+
+use crate::graph::{BinaryOp, Builder, CompareOp, NodeId, UnaryOp};
+
+/// A partial derivative of an elementwise function at a point.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Partial {
+    Zero,
+    One,
+    MinusOne,
+    Times(NodeId),
+    Over(NodeId),
+    /// 1 where `wins`, 1/2 where `ties`, else 0.
+    Share {
+        wins: NodeId,
+        ties: NodeId,
+    },
+}
+
+impl Partial {
+    /// The partial times `d`; nothing where it is 0.
+    pub(super) fn apply(self, b: &mut Builder, d: NodeId) -> Option<NodeId> {
+        Some(match self {
+            Partial::Zero => return None,
+            Partial::One => d,
+            Partial::MinusOne => b.neg(d),
+            Partial::Times(p) => b.mul(d, p),
+            Partial::Over(p) => b.div(d, p),
+            Partial::Share { wins, ties } => {
+                let (half, zero) = (b.scale(d, 0.5), b.splat_like(d, 0.0));
+                let shared = b.select(ties, half, zero);
+                b.select(wins, d, shared)
+            }
+        })
+    }
+}
+
+/// The derivative of `y = op(x)`.
+pub(super) fn unary(b: &mut Builder, op: UnaryOp, x: NodeId, y: NodeId) -> Partial {
+    match op {
+        UnaryOp::Neg => Partial::MinusOne,
+        UnaryOp::Abs => Partial::Times(b.unary(UnaryOp::Sign, x)),
+        UnaryOp::Sign | UnaryOp::Floor | UnaryOp::Not | UnaryOp::IsFinite => Partial::Zero,
+        UnaryOp::Exp => Partial::Times(y),
+        UnaryOp::Expm1 => {
+            let one = b.splat_like(y, 1.0);
+            Partial::Times(b.add(y, one))
+        }
+        UnaryOp::Ln => Partial::Over(x),
+        UnaryOp::Log1p => {
+            let one = b.splat_like(x, 1.0);
+            Partial::Over(b.add(x, one))
+        }
+        UnaryOp::Sqrt => Partial::Over(b.add(y, y)),
+        UnaryOp::Sin => Partial::Times(b.unary(UnaryOp::Cos, x)),
+        UnaryOp::Cos => {
+            let sin = b.unary(UnaryOp::Sin, x);
+            Partial::Times(b.neg(sin))
+        }
+        UnaryOp::Tanh => {
+            let (one, square) = (b.splat_like(y, 1.0), b.mul(y, y));
+            Partial::Times(b.sub(one, square))
+        }
+        UnaryOp::Sigmoid => {
+            let one = b.splat_like(y, 1.0);
+            let rest = b.sub(one, y);
+            Partial::Times(b.mul(y, rest))
+        }
+        UnaryOp::Powf(bits) => power(b, f64::from_bits(bits), x),
+    }
+}
+
+/// p x^(p-1), without a power where the exponent is 0 or 1.
+fn power(b: &mut Builder, p: f64, x: NodeId) -> Partial {
+    if p == 0.0 {
+        return Partial::Zero;
+    }
+    if p == 1.0 {
+        return Partial::One;
+    }
+    let raised = match p {
+        2.0 => x,
+        3.0 => b.mul(x, x),
+        _ => b.unary(UnaryOp::Powf((p - 1.0).to_bits()), x),
+    };
+    Partial::Times(b.scale(raised, p))
+}
+
+/// The derivative of `y = op(x0, x1)` by operand `k`.
+pub(super) fn binary(b: &mut Builder, op: BinaryOp, x: [NodeId; 2], y: NodeId, k: usize) -> Partial {
+    match (op, k) {
+        (BinaryOp::Add, _) | (BinaryOp::Sub, 0) => Partial::One,
+        (BinaryOp::Sub, _) => Partial::MinusOne,
+        (BinaryOp::Mul, _) => Partial::Times(x[1 - k]),
+        (BinaryOp::Div, 0) => Partial::Over(x[1]),
+        (BinaryOp::Div, _) => {
+            let quotient = b.div(y, x[1]);
+            Partial::Times(b.neg(quotient))
+        }
+        (BinaryOp::Max, _) => share(b, x[1 - k], x[k], x),
+        (BinaryOp::Min, _) => share(b, x[k], x[1 - k], x),
+        (BinaryOp::And | BinaryOp::Or, _) => Partial::Zero,
+    }
+}
+
+fn share(b: &mut Builder, less: NodeId, more: NodeId, x: [NodeId; 2]) -> Partial {
+    let wins = b.compare(CompareOp::Lt, less, more);
+    Partial::Share { wins, ties: b.compare(CompareOp::Eq, x[0], x[1]) }
+}

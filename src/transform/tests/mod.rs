@@ -1,0 +1,106 @@
+//! Derivatives against differences and against each other.
+
+pub(crate) mod eval;
+mod loops;
+mod ops;
+mod passes;
+
+use super::{jvp, vjp};
+use crate::array::{Array, DType, Shape};
+use crate::graph::arbitrary::Draws;
+use crate::graph::{Builder, Func, NodeId, Type};
+use eval::eval;
+
+pub(crate) fn f64s(shape: impl Into<Shape>) -> Type {
+    Type::array(DType::F64, shape)
+}
+
+/// A function written down by a closure.
+pub(crate) fn func(types: &[Type], body: impl FnOnce(&mut Builder, &[NodeId]) -> Vec<NodeId>) -> Func {
+    let (mut b, x) = Builder::with_inputs(types);
+    let out = body(&mut b, &x);
+    b.finish(&out)
+}
+
+fn inner(a: &[Array], b: &[Array]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a.to_f64().iter().zip(b.to_f64()).map(|(x, y)| x * y).sum::<f64>()).sum()
+}
+
+fn moved(x: &[Array], dx: &[Array], wrt: &[usize], h: f64) -> Vec<Array> {
+    let mut x = x.to_vec();
+    for (&k, d) in wrt.iter().zip(dx) {
+        for i in 0..d.data().len() {
+            let v = x[k].data().get_f64(i) + h * d.data().get_f64(i);
+            x[k].data_mut().set_f64(i, v);
+        }
+    }
+    x
+}
+
+fn assert_close(got: &[Array], want: &[Array], tol: f64, what: &str) {
+    assert_eq!(got.len(), want.len(), "{what}");
+    for (g, w) in got.iter().zip(want) {
+        assert_eq!(g.shape(), w.shape(), "{what}");
+        let size = w.to_f64().iter().fold(1.0, |m: f64, x| m.max(x.abs()));
+        for (g, w) in g.to_f64().into_iter().zip(w.to_f64()) {
+            assert!((g - w).abs() <= tol * size, "{what}: {g} is not {w}");
+        }
+    }
+}
+
+/// Central differences of the float outputs along `dx`, Richardson extrapolated: error O(h^4).
+fn differences(f: &Func, x: &[Array], dx: &[Array], wrt: &[usize]) -> Vec<Array> {
+    let floats: Vec<usize> = (0..f.num_outputs()).filter(|&k| f.output_type(k).is_float()).collect();
+    let at = |h: f64| -> Vec<Vec<f64>> {
+        let (p, m) = (eval(f, &moved(x, dx, wrt, h)), eval(f, &moved(x, dx, wrt, -h)));
+        let slope =
+            |k: &usize| p[*k].to_f64().iter().zip(m[*k].to_f64()).map(|(p, m)| (p - m) / (2.0 * h)).collect();
+        floats.iter().map(slope).collect()
+    };
+    let (coarse, fine) = (at(2e-3), at(1e-3));
+    let refine = |(c, f): (&Vec<f64>, &Vec<f64>)| c.iter().zip(f).map(|(c, f)| (4.0 * f - c) / 3.0).collect();
+    let slopes = coarse.iter().zip(&fine).map(refine);
+    slopes.zip(&floats).map(|(v, &k)| Array::from_vec(f.output_type(k).shape().clone(), v)).collect()
+}
+
+/// jvp against differences; returns the values, the direction and the tangents.
+fn check_forward(f: &Func, x: &[Array], wrt: &[usize], what: &str) -> [Vec<Array>; 3] {
+    let mut draws = Draws::new(7);
+    let dx: Vec<Array> = wrt.iter().map(|&k| draws.array(f.input_type(k))).collect();
+    let y = eval(f, x);
+    let mut out = eval(&jvp(f, wrt), &[x, &dx].concat());
+    let dy = out.split_off(f.num_outputs());
+    assert_eq!(out, y, "{what}: jvp keeps the values");
+    assert_close(&dy, &differences(f, x, &dx, wrt), 1e-6, what);
+    [y, dx, dy]
+}
+
+/// jvp against differences, vjp against jvp.
+fn check(f: &Func, x: &[Array], wrt: &[usize], what: &str) {
+    let [y, dx, dy] = check_forward(f, x, wrt, what);
+    let mut draws = Draws::new(9);
+    let outs: Vec<usize> = (0..f.num_outputs()).filter(|&k| f.output_type(k).is_float()).collect();
+    let u: Vec<Array> = outs.iter().map(|&k| draws.array(f.output_type(k))).collect();
+    let backward = vjp(f, &outs, wrt).unwrap();
+    let mut out = eval(&backward, &[x, &u].concat());
+    let g = out.split_off(f.num_outputs());
+    assert_eq!(out, y, "{what}: vjp keeps the values");
+    for (g, &k) in g.iter().zip(wrt) {
+        assert_eq!(g.shape(), f.input_type(k).shape(), "{what}");
+    }
+    let (l, r) = (inner(&g, &dx), inner(&u, &dy));
+    assert!((l - r).abs() <= 1e-11 * (1.0 + l.abs()), "{what}: <vjp u, v> = {l} but <u, jvp v> = {r}");
+}
+
+/// `check` of a function and of its first derivatives.
+fn check_twice(f: &Func, x: &[Array], wrt: &[usize], what: &str) {
+    check(f, x, wrt, what);
+    let mut draws = Draws::new(11);
+    let outs: Vec<usize> = (0..f.num_outputs()).filter(|&k| f.output_type(k).is_float()).collect();
+    let u: Vec<Array> = outs.iter().map(|&k| draws.array(f.output_type(k))).collect();
+    let dx: Vec<Array> = wrt.iter().map(|&k| draws.array(f.input_type(k))).collect();
+    let with = |extra: &[Array]| [x, extra].concat();
+    let all = |n: usize| wrt.iter().copied().chain(f.num_inputs()..f.num_inputs() + n).collect::<Vec<_>>();
+    check(&vjp(f, &outs, wrt).unwrap(), &with(&u), &all(u.len()), &format!("vjp of {what}"));
+    check(&jvp(f, wrt), &with(&dx), &all(dx.len()), &format!("jvp of {what}"));
+}

@@ -1,0 +1,242 @@
+//! Reverse derivatives: cotangents travel from the outputs back to the inputs.
+//!
+//! The function is inserted once, then its nodes are visited from the last to the first. A node is
+//! visited only if a cotangent reached it and it depends on an argument, so what is inactive costs
+//! nothing; an absent cotangent is zero and becomes an array only as a result. There is no separate
+//! linearisation and transposition: each rule emits the transposed nodes itself (JAX needs the two
+//! steps because its rules run Python; a table of rules over a closed set of ops does not).
+
+use super::flow::{Set, active_args, dependence, num_values};
+use super::jvp::{Taken, add, float_input, or_zero, spread};
+use super::{TransformError, loops, partials, tiles};
+use crate::array::Shape;
+use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type};
+
+/// Derivative against directions: `(x.., g..) -> (f(x).., g df(x)/dx..)`.
+///
+/// Inputs are those of `f`, then one cotangent for each output in `outs`. Outputs are those of `f`,
+/// then one cotangent for each input in `wrt`, zeros where no output in `outs` depends on it. Where
+/// a maximum ties, each operand has half; along a solve, accepted knots stay fixed.
+///
+/// # Errors
+/// [`TransformError::SecondReverse`] when the way from `outs` to `wrt` leads through a checkpointed
+/// reverse loop.
+///
+/// # Panics
+/// When an output in `outs` or an input in `wrt` is not a float, or an input is named twice.
+#[track_caller]
+pub fn vjp(f: &Func, outs: &[usize], wrt: &[usize]) -> Result<Func, TransformError> {
+    let mut types = f.input_types();
+    for &o in outs {
+        let ty = f.output_type(o);
+        assert!(ty.is_float(), "invariant: output {o} is {ty}, which has no derivative");
+        types.push(ty.clone());
+    }
+    let (mut b, ids) = Builder::with_inputs(&types);
+    let (x, g) = ids.split_at(f.num_inputs());
+    let mut active = vec![false; f.num_inputs()];
+    for &k in wrt {
+        float_input(f, k);
+        assert!(!std::mem::replace(&mut active[k], true), "invariant: input {k} is named twice");
+    }
+    let mut cotangents = vec![None; f.num_outputs()];
+    for (&o, &g) in outs.iter().zip(g) {
+        cotangents[o] = add(&mut b, cotangents[o], Some(g));
+    }
+    let (mut outputs, found) = vjp_into(&mut b, f, x, &active, &cotangents)?;
+    for &k in wrt {
+        outputs.push(or_zero(&mut b, found[k], x[k]));
+    }
+    Ok(b.finish(&outputs))
+}
+
+/// Inserts `f` applied to `args` and its reverse derivative for `cotangents` of its outputs (absent:
+/// zero); returns the outputs, and for each input in `wrt` its cotangent (absent: zero).
+///
+/// # Errors
+/// As [`vjp`].
+#[track_caller]
+pub fn vjp_into(
+    b: &mut Builder,
+    f: &Func,
+    args: &[NodeId],
+    wrt: &[bool],
+    cotangents: &[Option<NodeId>],
+) -> Result<(Vec<NodeId>, Vec<Option<NodeId>>), TransformError> {
+    let all = dependence(f);
+    let wrt: Set = (0..f.num_inputs()).filter(|&k| wrt[k]).collect();
+    let map = insert(b, f, args);
+    let mut ct: Vec<Vec<Option<NodeId>>> = f.nodes().iter().map(|n| vec![None; num_values(&n.ty)]).collect();
+    for (o, &g) in f.outputs().iter().zip(cotangents) {
+        ct[o.index()][0] = add(b, ct[o.index()][0], g);
+    }
+    let mut found = vec![None; f.num_inputs()];
+    for (i, node) in f.nodes().iter().enumerate().rev() {
+        let active: Vec<bool> = all[i].iter().map(|s| s.meets(&wrt)).collect();
+        let g: Vec<_> =
+            active.iter().zip(std::mem::take(&mut ct[i])).map(|(on, g)| g.filter(|_| *on)).collect();
+        if g.iter().all(Option::is_none) {
+            continue;
+        }
+        match node.op {
+            Op::Input(k) => found[k] = g[0],
+            Op::Proj(k) => {
+                let slot = &mut ct[node.args[0].index()][k];
+                *slot = add(b, *slot, g[0]);
+            }
+            _ => {
+                let x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+                let on = active_args(node, &all, &wrt);
+                let rule = Rule { f, node, x: &x, y: map[i], g: &g, on: &on, active: &active };
+                for (a, g) in node.args.iter().zip(rule.emit(b)?) {
+                    ct[a.index()][0] = add(b, ct[a.index()][0], g);
+                }
+            }
+        }
+    }
+    Ok((f.outputs().iter().map(|o| map[o.index()]).collect(), found))
+}
+
+fn insert(b: &mut Builder, f: &Func, args: &[NodeId]) -> Vec<NodeId> {
+    let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
+    for node in f.nodes() {
+        let x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        map.push(match node.op {
+            Op::Input(k) => args[k],
+            _ => b.push(node.op.clone(), &x, Some(&node.ty)),
+        });
+    }
+    map
+}
+
+type Cotangents = Vec<Option<NodeId>>;
+
+/// A node to differentiate: its operands, its value, and the cotangents of its values.
+pub(super) struct Rule<'a> {
+    pub(super) f: &'a Func,
+    pub(super) node: &'a Node,
+    pub(super) x: &'a [NodeId],
+    pub(super) y: NodeId,
+    /// Cotangents of the values; some value has one.
+    pub(super) g: &'a [Option<NodeId>],
+    /// Which operands depend on what is asked.
+    pub(super) on: &'a [bool],
+    /// Which values depend on what is asked.
+    pub(super) active: &'a [bool],
+}
+
+impl Rule<'_> {
+    /// The cotangents of the operands; absent where they are zero or not asked for.
+    fn emit(&self, b: &mut Builder) -> Result<Cotangents, TransformError> {
+        match &self.node.op {
+            Op::Solve(s) => return loops::vjp_solve(b, s, self),
+            Op::Scan(s) => return loops::vjp_scan(b, s, self),
+            Op::Rev(_) => return Err(TransformError::SecondReverse),
+            Op::Tiles(t) => return tiles::vjp_tiles(b, t, self),
+            _ => {}
+        }
+        let g = self.g[0].expect("invariant: a node without a cotangent is not visited");
+        let mut out = vec![None; self.x.len()];
+        for k in (0..self.x.len()).filter(|&k| self.on[k]) {
+            out[k] = self.operand(b, g, k);
+        }
+        Ok(out)
+    }
+
+    /// The cotangent of operand `k`.
+    fn operand(&self, b: &mut Builder, g: NodeId, k: usize) -> Option<NodeId> {
+        let x = self.x;
+        match &self.node.op {
+            Op::Unary(op) => partials::unary(b, *op, x[0], self.y).apply(b, g),
+            Op::Binary(op) => partials::binary(b, *op, [x[0], x[1]], self.y, k).apply(b, g),
+            Op::Select => {
+                let zero = b.splat_like(g, 0.0);
+                Some(if k == 1 { b.select(x[0], g, zero) } else { b.select(x[0], zero, g) })
+            }
+            Op::Lincomb { coeffs } => match f64::from_bits(coeffs[k]) {
+                0.0 => None,
+                1.0 => Some(g),
+                -1.0 => Some(b.neg(g)),
+                c => Some(b.scale(g, c)),
+            },
+            Op::Dot { ta, tb } => Some(match (k, *ta, *tb) {
+                (0, false, tb) => b.dot(g, x[1], false, !tb),
+                (0, true, tb) => b.dot(x[1], g, tb, true),
+                (_, ta, false) => b.dot(x[0], g, !ta, false),
+                (_, ta, true) => b.dot(g, x[0], true, ta),
+            }),
+            Op::Gather => {
+                let zero = b.splat_like(x[0], 0.0);
+                Some(b.push(Op::ScatterAdd, &[zero, x[1], g], None))
+            }
+            Op::ScatterAdd if k == 0 => Some(g),
+            Op::ScatterAdd => Some(b.push(Op::Gather, &[g, x[1]], None)),
+            Op::Cast
+            | Op::Broadcast { .. }
+            | Op::Reshape
+            | Op::Transpose { .. }
+            | Op::Slice { .. }
+            | Op::Pad { .. }
+            | Op::Concat { .. }
+            | Op::Reduce { .. } => Some(self.moved(b, g, k)),
+            Op::Input(_)
+            | Op::Const(_)
+            | Op::Iota { .. }
+            | Op::Compare(_)
+            | Op::StopGradient
+            | Op::RandomBits { .. }
+            | Op::Proj(_) => None,
+            Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) => {
+                unreachable!("invariant: loops have rules of their own")
+            }
+        }
+    }
+
+    /// The transposes of what moves elements, and of reductions.
+    fn moved(&self, b: &mut Builder, g: NodeId, k: usize) -> NodeId {
+        let from: Type = b.ty(self.x[k]).clone();
+        match &self.node.op {
+            Op::Cast => b.cast(g, from.dtype()),
+            Op::Broadcast { dims } => gathered(b, g, from.shape(), dims),
+            Op::Reshape => b.reshape(g, from.shape().clone()),
+            Op::Transpose { perm } => {
+                let mut inverse = vec![0; perm.len()];
+                perm.iter().enumerate().for_each(|(i, &p)| inverse[p] = i);
+                b.transpose(g, inverse)
+            }
+            Op::Slice { start, limit } => {
+                let hi = from.shape().iter().zip(limit).map(|(n, l)| n - l).collect();
+                b.push(Op::Pad { lo: start.clone(), hi }, &[g], None)
+            }
+            Op::Pad { lo, .. } => {
+                let limit = lo.iter().zip(from.shape().iter()).map(|(l, n)| l + n).collect();
+                b.push(Op::Slice { start: lo.clone(), limit }, &[g], None)
+            }
+            Op::Concat { axis } => {
+                let before = self.x[..k].iter().map(|&x| b.ty(x).shape()[*axis]).sum();
+                let mut start = vec![0; from.shape().rank()];
+                start[*axis] = before;
+                let mut limit = from.shape().to_vec();
+                limit[*axis] += before;
+                b.push(Op::Slice { start, limit }, &[g], None)
+            }
+            Op::Reduce { op: ReduceOp::Sum, axes } => spread(b, g, from.shape(), axes),
+            Op::Reduce { op: ReduceOp::Max | ReduceOp::Min, axes } => {
+                let taken = Taken::new(b, self.x[0], self.y, axes);
+                let shared = b.div(g, taken.count);
+                let (shared, zero) = (spread(b, shared, from.shape(), axes), b.splat_like(self.x[0], 0.0));
+                b.select(taken.mask, shared, zero)
+            }
+            other => unreachable!("invariant: {} moves nothing", other.name()),
+        }
+    }
+}
+
+/// The transpose of a broadcast: the sum over the repetitions.
+fn gathered(b: &mut Builder, g: NodeId, from: &Shape, dims: &[usize]) -> NodeId {
+    let to = b.ty(g).shape().clone();
+    let source = |axis: usize| dims.iter().position(|&d| d == axis).map(|i| from[i]);
+    let axes = (0..to.rank()).filter(|&a| source(a).is_none_or(|n| n != to[a])).collect();
+    let sum = b.reduce(ReduceOp::Sum, g, axes);
+    b.reshape(sum, from.clone())
+}
