@@ -16,7 +16,7 @@ fn carry_types(rows: usize) -> Vec<Type> {
 }
 
 /// t0, t1, dt, w.
-fn capture_types() -> Vec<Type> {
+pub(crate) fn capture_types() -> Vec<Type> {
     vec![f64s([]), f64s([]), f64s([]), f64s([2, 2])]
 }
 
