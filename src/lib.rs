@@ -3,6 +3,8 @@
 #[cfg(feature = "tensor")]
 pub mod array;
 #[cfg(feature = "tensor")]
+pub mod backend;
+#[cfg(feature = "tensor")]
 pub mod graph;
 #[cfg(feature = "tensor")]
 pub mod transform;

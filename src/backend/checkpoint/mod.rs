@@ -1,0 +1,50 @@
+//! Which states of a forward sweep to keep, and how to recompute the others on the way back.
+//!
+//! N steps lead through the states y_0, ..., y_N; the backward sweep needs y_{N-1}, ..., y_0 in this
+//! order, and only a bounded number of them may be kept. The [`Recorder`] says in the forward sweep
+//! which state goes into which slot; the [`Replayer`] turns what was kept into a sequence of
+//! [`Action`]s that delivers the states. Both are pure integer arithmetic: they hold no state of a
+//! solve, know neither its size nor where it lies, and so are tested alone, over every N.
+//! README.md in this folder states the rules and how near they come to the optimum.
+//!
+//! A schedule computed beforehand (`revolve`) needs N, which an adaptive solve does not know; one
+//! rule for both cases leaves one code path to be wrong. Published online rules recompute up to twice
+//! the optimum; the closed-form cost in [`cost`] makes a greedy rule cheap that stays within 1.22.
+
+pub mod cost;
+mod recorder;
+mod replayer;
+
+pub use recorder::{Kept, Recorder};
+pub use replayer::{Action, Replayer};
+
+use crate::graph::{Checkpoints, Policy};
+
+/// Bytes that [`Checkpoints::Auto`] may take.
+pub const AUTO_BYTES: usize = 32 << 20;
+
+/// The number of slots that a policy allows for states of `state_bytes` bytes; never 0, and
+/// `usize::MAX` for [`Policy::Direct`] (slots are used in order, so only N of them are ever named).
+pub fn num_slots(policy: Policy, state_bytes: usize) -> usize {
+    let fit = |bytes: usize| (bytes / state_bytes.max(1)).max(1);
+    match policy {
+        Policy::Direct => usize::MAX,
+        Policy::Checkpoint(Checkpoints::Count(n)) => n.max(1),
+        Policy::Checkpoint(Checkpoints::Bytes(bytes)) => fit(bytes),
+        Policy::Checkpoint(Checkpoints::Auto) => fit(AUTO_BYTES),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_allows_at_least_one_slot() {
+        let of = |c| num_slots(Policy::Checkpoint(c), 1 << 20);
+        assert_eq!(of(Checkpoints::Count(0)), 1);
+        assert_eq!(of(Checkpoints::Bytes(1000)), 1);
+        assert_eq!(of(Checkpoints::Auto), 32);
+        assert_eq!(num_slots(Policy::Direct, 8), usize::MAX);
+    }
+}

@@ -1,0 +1,3 @@
+//! From graph to plan.
+
+pub mod checkpoint;
