@@ -233,7 +233,7 @@ fn tiled(rows: usize, tile: usize) -> Func {
             rows,
             tile,
             body: body(tile),
-            tail: (rows % tile > 0).then(|| body(rows % tile)),
+            tail: (!rows.is_multiple_of(tile)).then(|| body(rows % tile)),
             num_rowed: 2,
             outs: vec![TileOut::Rows, TileOut::Sum],
         };

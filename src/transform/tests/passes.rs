@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::graph::arbitrary::{Recipe, function};
-use crate::graph::{BinaryOp, CompareOp, Literal, Node, Op, Policy, ReduceOp, TileOut, Tiles, UnaryOp};
+use crate::graph::{Node, Op, Policy, ReduceOp, TileOut, Tiles, UnaryOp};
 use crate::transform::bodies::map_bodies;
 use crate::transform::{erase_stop_gradient, hoist, merge_tiles, optimize, simplify, vjp_into};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ pub(super) fn assert_same(got: &[Array], want: &[Array], tol: f64, what: &str) {
 }
 
 /// Functions of every op and loop, and gradients of them.
-pub(super) fn samples() -> impl Iterator<Item = (String, Func, Vec<Array>)> {
-    (0..90u64).flat_map(|seed| {
+pub(super) fn samples(seeds: u64) -> impl Iterator<Item = (String, Func, Vec<Array>)> {
+    (0..seeds).flat_map(|seed| {
         let float = if seed % 3 == 0 { DType::F32 } else { DType::F64 };
         let recipe = Recipe { ops: 10 + seed as usize % 30, float, loops: seed % 2 == 0 };
         let (f, x) = function(seed, recipe);
@@ -60,7 +60,7 @@ fn random_functions_have_right_gradients() {
 #[test]
 fn simplification_keeps_the_meaning() {
     let (mut before, mut after) = (0, 0);
-    for (what, f, x) in samples() {
+    for (what, f, x) in samples(80) {
         let s = simplify(&f);
         before += f.nodes().len();
         after += s.nodes().len();
@@ -75,7 +75,7 @@ fn simplification_keeps_the_meaning() {
 #[test]
 fn hoisting_and_merging_keep_every_bit() {
     let mut merged = 0;
-    for (what, f, x) in samples() {
+    for (what, f, x) in samples(40) {
         let want = eval(&f, &x);
         assert_same(&eval(&hoist(&f), &x), &want, 0.0, &format!("hoist, {what}"));
         let m = merge_tiles(&f);
@@ -83,12 +83,12 @@ fn hoisting_and_merging_keep_every_bit() {
         merged += tiles(&f) - tiles(&m);
         assert_same(&eval(&m, &x), &want, 0.0, &format!("merge, {what}"));
     }
-    assert!(merged > 30, "{merged} tiles were merged");
+    assert!(merged > 15, "{merged} tiles were merged");
 }
 
 #[test]
 fn all_passes_together_keep_the_meaning() {
-    for (what, f, x) in samples() {
+    for (what, f, x) in samples(40) {
         let tol = if f.input_type(0).dtype() == DType::F32 { 1e-5 } else { 1e-13 };
         assert_same(&eval(&optimize(&f), &x), &eval(&f, &x), tol, &what);
     }
@@ -106,7 +106,7 @@ fn all_nodes(f: &Func) -> Vec<Node> {
     all
 }
 
-fn count(f: &Func, wanted: impl Fn(&Op) -> bool) -> usize {
+pub(super) fn count(f: &Func, wanted: impl Fn(&Op) -> bool) -> usize {
     all_nodes(f).iter().filter(|n| wanted(&n.op)).count()
 }
 
@@ -152,11 +152,7 @@ fn a_tiled_loss_and_its_gradient_solve_once() {
     // the weights are transposed once, before the tiles
     let outside = |f: &Func| f.nodes().iter().filter(|n| matches!(n.op, Op::Transpose { .. })).count();
     assert_eq!((outside(&fast), count(&fast, |op| matches!(op, Op::Transpose { .. }))), (1, 1));
-    assert_eq!(
-        count(&fast, |op| matches!(op, Op::Dot { ta: false, tb: true })),
-        2,
-        "only of the backward state"
-    );
+    assert_eq!(count(&fast, |op| matches!(op, Op::Dot { tb: true, .. })), 0);
 }
 
 #[test]
@@ -192,284 +188,6 @@ fn what_captures_alone_determine_leaves_the_loop() {
     let names: Vec<&str> = s.step.nodes().iter().map(|n| n.op.name()).filter(|n| *n != "input").collect();
     assert_eq!(names, ["broadcast", "dot", "mul"], "the product of weights moved, the repetition stayed");
     assert_eq!(s.num_captures(), 2, "the gate and the product");
-}
-
-/// `rule(x, y)` simplified has these operations, in order.
-#[track_caller]
-fn becomes(rule: impl FnOnce(&mut Builder, NodeId, NodeId) -> NodeId, names: &[&str]) -> Func {
-    let f = func(&[f64s([3, 2]), f64s([3, 2])], |b, x| vec![rule(b, x[0], x[1])]);
-    let s = simplify(&f);
-    let got: Vec<&str> = s.nodes().iter().map(|n| n.op.name()).filter(|n| *n != "input").collect();
-    assert_eq!(got, names);
-    let mut draws = Draws::new(5);
-    let x: Vec<Array> = f.input_types().iter().map(|t| draws.array(t)).collect();
-    assert_eq!(eval(&s, &x), eval(&f, &x));
-    s
-}
-
-#[test]
-fn arithmetic_that_changes_nothing_goes() {
-    let c = |b: &mut Builder, x: f64| b.splat(DType::F64, [3, 2], x);
-    becomes(
-        |b, x, _| {
-            let z = c(b, 0.0);
-            b.add(z, x)
-        },
-        &[],
-    );
-    becomes(
-        |b, x, _| {
-            let z = c(b, 0.0);
-            b.sub(x, z)
-        },
-        &[],
-    );
-    becomes(
-        |b, x, _| {
-            let z = c(b, 0.0);
-            b.sub(z, x)
-        },
-        &["neg"],
-    );
-    becomes(
-        |b, x, _| {
-            let z = c(b, 1.0);
-            b.mul(z, x)
-        },
-        &[],
-    );
-    becomes(|b, x, _| b.scale(x, -1.0), &["neg"]);
-    becomes(
-        |b, x, _| {
-            let z = c(b, 1.0);
-            b.div(x, z)
-        },
-        &[],
-    );
-    becomes(
-        |b, x, _| {
-            let z = c(b, -4.0);
-            b.div(x, z)
-        },
-        &["const", "mul"],
-    );
-    becomes(
-        |b, x, _| {
-            let z = c(b, 3.0);
-            b.div(x, z)
-        },
-        &["const", "div"],
-    );
-    becomes(
-        |b, x, _| {
-            let n = b.neg(x);
-            b.neg(n)
-        },
-        &[],
-    );
-    becomes(
-        |b, x, y| {
-            let n = b.neg(y);
-            b.add(x, n)
-        },
-        &["sub"],
-    );
-    becomes(
-        |b, x, y| {
-            let n = b.neg(y);
-            b.add(n, x)
-        },
-        &["sub"],
-    );
-    becomes(
-        |b, x, y| {
-            let n = b.neg(y);
-            b.sub(x, n)
-        },
-        &["add"],
-    );
-    becomes(
-        |b, x, y| {
-            let (m, n) = (b.neg(x), b.neg(y));
-            b.mul(m, n)
-        },
-        &["mul"],
-    );
-    becomes(
-        |b, x, _| {
-            let d = b.scale(x, 3.0);
-            b.neg(d)
-        },
-        &["const", "mul"],
-    );
-    // neither of these is a rule: x may be infinite, and two roundings are not one
-    becomes(|b, x, _| b.scale(x, 0.0), &["const", "mul"]);
-    becomes(
-        |b, x, _| {
-            let d = b.scale(x, 0.1);
-            b.scale(d, 0.3)
-        },
-        &["const", "mul", "const", "mul"],
-    );
-    becomes(
-        |b, x, _| {
-            let d = b.sub(x, x);
-            b.add(x, d)
-        },
-        &["sub", "add"],
-    );
-}
-
-#[test]
-fn choices_that_are_made_go() {
-    becomes(
-        |b, x, y| {
-            let p = b.splat(DType::Bool, [3, 2], 1.0);
-            b.select(p, x, y)
-        },
-        &[],
-    );
-    becomes(
-        |b, x, y| {
-            let p = b.compare(CompareOp::Lt, x, y);
-            b.select(p, x, x)
-        },
-        &[],
-    );
-    let s = |b: &mut Builder, x, y| {
-        let p = b.compare(CompareOp::Lt, x, y);
-        let inner = b.select(p, x, y);
-        let not = b.unary(UnaryOp::Not, p);
-        b.select(not, y, inner)
-    };
-    becomes(s, &["lt", "select"]);
-    becomes(|b, x, _| b.binary(BinaryOp::Max, x, x), &[]);
-}
-
-#[test]
-fn numbers_fold_as_the_machine_rounds_them() {
-    let f = func(&[Type::array(DType::F32, [2])], |b, x| {
-        let (p, q) = (b.splat(DType::F32, [2], 0.1), b.splat(DType::F32, [2], 0.2));
-        let sum = b.add(p, q);
-        let (i, j) = (b.splat(DType::I32, [], f64::from(i32::MAX)), b.splat(DType::I32, [], 2.0));
-        vec![b.mul(x[0], sum), b.mul(i, j)]
-    });
-    let s = simplify(&f);
-    let number = |n: &Node| {
-        if let Op::Const(Literal::Splat { bits, .. }) = n.op { Some(f64::from_bits(bits)) } else { None }
-    };
-    let found: Vec<f64> = s.nodes().iter().filter_map(number).collect();
-    assert_eq!(found, [f64::from(0.1f32 + 0.2f32), -2.0]);
-}
-
-#[test]
-fn movements_that_cancel_go() {
-    becomes(
-        |b, x, _| {
-            let t = b.transpose(x, vec![1, 0]);
-            b.transpose(t, vec![1, 0])
-        },
-        &[],
-    );
-    becomes(
-        |b, x, _| {
-            let r = b.reshape(x, [6]);
-            b.reshape(r, [3, 2])
-        },
-        &[],
-    );
-    becomes(
-        |b, x, y| {
-            let t = b.transpose(y, vec![1, 0]);
-            b.dot(x, t, false, false)
-        },
-        &["dot"],
-    );
-    let cut = |b: &mut Builder, x, from: usize, to: usize| {
-        b.push(Op::Slice { start: vec![from, 0], limit: vec![to, 2] }, &[x], None)
-    };
-    let pad = |b: &mut Builder, x, lo: usize, hi: usize| {
-        b.push(Op::Pad { lo: vec![lo, 0], hi: vec![hi, 0] }, &[x], None)
-    };
-    becomes(
-        |b, x, _| {
-            let p = pad(b, x, 1, 2);
-            cut(b, p, 1, 4)
-        },
-        &[],
-    );
-    becomes(
-        |b, x, _| {
-            let p = pad(b, x, 1, 2);
-            cut(b, p, 4, 6)
-        },
-        &["const"],
-    );
-    becomes(
-        |b, x, y| {
-            let c = b.push(Op::Concat { axis: 0 }, &[x, y], None);
-            cut(b, c, 3, 6)
-        },
-        &[],
-    );
-    becomes(
-        |b, x, _| {
-            let (p, q, r) = (cut(b, x, 0, 1), cut(b, x, 1, 2), cut(b, x, 2, 3));
-            b.push(Op::Concat { axis: 0 }, &[p, q, r], None)
-        },
-        &[],
-    );
-    becomes(
-        |b, x, y| {
-            let (p, q) = (pad(b, x, 0, 3), pad(b, y, 3, 0));
-            b.add(p, q)
-        },
-        &["concat"],
-    );
-    becomes(
-        |b, x, _| {
-            let (p, q, r) = (cut(b, x, 0, 1), cut(b, x, 1, 2), cut(b, x, 2, 3));
-            let (p, q, r) = (pad(b, p, 0, 2), pad(b, q, 1, 1), pad(b, r, 2, 0));
-            let s = b.add(r, q);
-            b.add(s, p)
-        },
-        &[],
-    );
-}
-
-#[test]
-fn repetition_comes_last() {
-    let row = |b: &mut Builder, x| {
-        let r = b.push(Op::Slice { start: vec![0, 0], limit: vec![1, 2] }, &[x], None);
-        b.broadcast(r, &Shape::from([3, 2]), vec![0, 1])
-    };
-    let f = becomes(
-        |b, x, y| {
-            let (p, q) = (row(b, x), row(b, y));
-            let s = b.mul(p, q);
-            b.unary(UnaryOp::Tanh, s)
-        },
-        &["slice", "slice", "mul", "tanh", "broadcast"],
-    );
-    assert_eq!(**f.nodes()[4].ty.shape(), [1, 2]);
-    becomes(
-        |b, x, _| {
-            let r = row(b, x);
-            b.reduce(ReduceOp::Max, r, vec![0])
-        },
-        &["slice", "reshape"],
-    );
-    let f = func(&[f64s([2])], |b, x| {
-        let wide = b.broadcast(x[0], &Shape::from([4, 2]), vec![1]);
-        let ones = b.splat(DType::F64, [4, 2], 1.0);
-        vec![b.reduce(ReduceOp::Sum, wide, vec![0]), b.reduce(ReduceOp::Sum, ones, vec![0, 1])]
-    });
-    let s = simplify(&f);
-    assert_eq!(
-        eval(&s, &[Array::from_vec([2], vec![0.5, 3.0])]),
-        eval(&f, &[Array::from_vec([2], vec![0.5, 3.0])])
-    );
-    assert_eq!(count(&s, |op| matches!(op, Op::Reduce { .. } | Op::Broadcast { .. })), 0);
 }
 
 #[test]
