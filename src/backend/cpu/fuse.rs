@@ -11,7 +11,7 @@
 //! Reachability is kept as bit sets. It knows nothing of kernels and memory.
 
 use super::places::{Geometry, Operand, Place, is_layout, place};
-use crate::graph::{Func, Op};
+use crate::graph::{BinaryOp, Func, Op, UnaryOp};
 
 /// More operations than this in one unit gain nothing and make its register allocation slow.
 const MAX_NODES: usize = 256;
@@ -29,7 +29,7 @@ pub(crate) enum Kind {
     Fused,
     /// A view moved into a buffer of its own; the node is the layout operation.
     Move,
-    /// Any other operation.
+    /// Any other operation; a product may take a bias and an activation with it (see [`Units::layer`]).
     Single,
 }
 
@@ -69,6 +69,8 @@ pub(crate) struct Units {
     readers: Vec<Vec<usize>>,
     /// Fused units of one element, which cost little but their call.
     scalars: Vec<usize>,
+    /// How many readers each node has, outputs of the function counted.
+    num_readers: Vec<usize>,
 }
 
 /// Groups the nodes of `func`, which has gone through [`super::prepare::prepare`].
@@ -78,9 +80,12 @@ pub(crate) fn group(func: &Func) -> Units {
         made_by: vec![None; n],
         operands: vec![Vec::new(); n],
         readers: vec![Vec::new(); n],
+        num_readers: vec![0; n],
         ..Units::default()
     };
     let live = live(func);
+    let args = func.nodes().iter().zip(&live).filter(|(_, live)| **live).flat_map(|(n, _)| &n.args);
+    args.chain(func.outputs()).for_each(|a| u.num_readers[a.index()] += 1);
     for id in 0..n {
         if !live[id] {
             u.places.push(Place::Opaque { node: id });
@@ -134,6 +139,7 @@ impl Units {
                     self.push(id, Kind::Move, 0, None, vec![from]);
                 }
             }
+            op if self.layer(func, id, op) => {}
             op if op.is_elementwise() => {
                 let operands = args.map(|a| self.straight(a, func)).collect();
                 self.push(id, Kind::Fused, node.ty.shape().size(), None, operands);
@@ -157,6 +163,55 @@ impl Units {
                 self.push(id, Kind::Single, 0, None, operands);
             }
         }
+    }
+
+    /// Appends node `id` to a product if it adds a bias to each row, or is the activation of that: such
+    /// a layer is finished while its rows are in cache. Only where no one else reads what lies between.
+    fn layer(&mut self, func: &Func, id: usize, op: &Op) -> bool {
+        let args = &func.nodes()[id].args;
+        match op {
+            Op::Binary(BinaryOp::Add) => [(0, 1), (1, 0)].into_iter().any(|(k, other)| {
+                let bias = &self.places[args[other].index()];
+                self.is_row(bias, func.nodes()[id].ty.shape())
+                    && self.append(id, args[k].index(), bias.root(), func)
+            }),
+            Op::Unary(UnaryOp::Tanh | UnaryOp::Sigmoid) => self.append(id, args[0].index(), None, func),
+            _ => false,
+        }
+    }
+
+    /// Whether a place repeats a row over a matrix.
+    fn is_row(&self, place: &Place, shape: &[usize]) -> bool {
+        let Place::At(o) = place else { return false };
+        matches!((shape, &o.view.dims[..]), ([rows, cols], [r, c])
+            if *cols > 0 && (r.stride == 0 || *rows == 1) && (c.stride == 1 || *cols == 1))
+    }
+
+    /// Appends node `id` to the product or the sum that it reads, unless another value that it reads
+    /// depends on that.
+    fn append(&mut self, id: usize, from: usize, other: Option<usize>, func: &Func) -> bool {
+        let is_sum = matches!(func.nodes()[id].op, Op::Binary(_));
+        let is_product = matches!(func.nodes()[from].op, Op::Dot { .. });
+        let Some(unit) = self.made_by[from] else { return false };
+        let fits = self.all[unit].kind == Kind::Single
+            && self.all[unit].nodes.last() == Some(&from)
+            && self.num_readers[from] == 1
+            && if is_sum { is_product } else { self.all[unit].nodes.len() == 2 };
+        let pred = other.and_then(|r| self.unit_of(r));
+        if !fits || pred.is_some_and(|p| p == unit || self.reach[p].has(unit)) {
+            return false;
+        }
+        if let Some(p) = pred {
+            insert(&mut self.all[unit].preds, p);
+            insert(&mut self.all[unit].barred, p);
+            let reach = self.reach[p].clone();
+            self.reach[unit].or(&reach);
+            self.reach[unit].set(p);
+        }
+        self.all[unit].nodes.push(id);
+        self.made_by[id] = Some(unit);
+        self.operands[id] = func.nodes()[id].args.iter().map(|a| self.places[a.index()].clone()).collect();
+        true
     }
 
     /// The place of node `id`, moved into a buffer of its own if it is a large turned view.

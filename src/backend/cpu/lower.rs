@@ -6,14 +6,15 @@ use super::access::{Dim, View};
 use super::buffers::{Buffers, Home};
 use super::codegen::{elem, generate};
 use super::copy::{Gather, Move, Random, ScatterAdd, Turn};
-use super::dot::Dot;
+use super::dot::{Dot, Layer};
 use super::fuse::{Kind, Units};
+use super::kernels::{Activation, Gemm};
 use super::lower_loops::{Made, Spaces};
 use super::places::{Operand, Place};
 use super::report::PlanReport;
 use super::step::{Loc, Step};
 use crate::array::{DType, Shape};
-use crate::graph::{Func, Op, Type};
+use crate::graph::{Func, Op, Type, UnaryOp};
 use crate::simd::Level;
 
 /// Below this number of elements a transpose through registers gains nothing.
@@ -71,7 +72,7 @@ pub(crate) fn lower(func: &Func, units: &Units, level: Level) -> Lowered {
                 let dst = l.buffers.at(id);
                 l.copy(&units.operands[id][0], dst, &func.nodes()[id].ty);
             }
-            Kind::Single => l.single(units.all[u].nodes[0]),
+            Kind::Single => l.single(u),
         }
     }
     for k in copies {
@@ -121,9 +122,10 @@ impl Lower<'_> {
             }
         }
         for &u in order {
-            for &id in &self.units.all[u].nodes {
-                let fused = self.units.all[u].kind == Kind::Fused;
-                if !fused || matches!(self.func.nodes()[id].op, Op::Reduce { .. }) {
+            let unit = &self.units.all[u];
+            for &id in &unit.nodes {
+                let last = unit.kind != Kind::Fused && unit.nodes.last() == Some(&id);
+                if last || matches!(self.func.nodes()[id].op, Op::Reduce { .. }) {
                     self.home(id);
                 }
                 for place in &self.units.operands[id] {
@@ -209,7 +211,8 @@ impl Lower<'_> {
         self.push(step, vec![]);
     }
 
-    fn single(&mut self, id: usize) {
+    fn single(&mut self, unit: usize) {
+        let id = self.units.all[unit].nodes[0];
         let node = &self.func.nodes()[id];
         let args = &self.units.operands[id];
         let ty = |k: usize| &self.func.node(node.args[k]).ty;
@@ -241,7 +244,7 @@ impl Lower<'_> {
                 let elem = elem(node.ty.dtype());
                 self.push(Step::ScatterAdd(ScatterAdd { dst, index, updates, rows, num, len, elem }), vec![]);
             }
-            Op::Dot { .. } => self.dot(id),
+            Op::Dot { .. } => self.dot(unit),
             Op::RandomBits { stream } => {
                 let (key, start) = (self.held(&args[0], ty(0)), self.held(&args[1], ty(1)));
                 let len = node.ty.shape().size();
@@ -273,7 +276,9 @@ impl Lower<'_> {
         }
     }
 
-    fn dot(&mut self, id: usize) {
+    fn dot(&mut self, unit: usize) {
+        let nodes = &self.units.all[unit].nodes;
+        let (id, last) = (nodes[0], nodes[nodes.len() - 1]);
         let node = &self.func.nodes()[id];
         let (ta, tb) = (&self.func.node(node.args[0]).ty, &self.func.node(node.args[1]).ty);
         let [m, n] = node.ty.shape()[..] else { panic!("invariant: a product is a matrix") };
@@ -286,8 +291,26 @@ impl Lower<'_> {
         };
         let ((a, va), (b, vb)) = (view(&operands[0], ta), view(&operands[1], tb));
         let (rsa, csa, ldb) = (va.dims[0].stride, va.dims[1].stride, vb.dims[0].stride);
-        let c = self.buffers.at(id);
-        self.push(Step::Dot(Dot { a, b, c, double, m, n, k, rsa, csa, ldb, ldc: n }), vec![]);
+        let shape = Gemm { m, n, k, rsa, csa, ldb, ldc: n, accumulate: false };
+        let layer = (nodes.len() > 1).then(|| self.layer(nodes));
+        let c = self.buffers.at(last);
+        self.push(Step::Dot(Dot { a, b, c, double, shape, layer }), vec![]);
+    }
+
+    /// The bias and the activation of a product's unit.
+    fn layer(&mut self, nodes: &[usize]) -> Layer {
+        let (product, sum) = (nodes[0], nodes[1]);
+        let args = &self.func.nodes()[sum].args;
+        let k = usize::from(args[0].index() == product);
+        let ty = &self.func.node(args[k]).ty;
+        let (bias, _) = self.view(&self.units.operands[sum][k], ty.shape(), ty.dtype());
+        let activation = match nodes.get(2).map(|&id| &self.func.nodes()[id].op) {
+            None => Activation::Identity,
+            Some(Op::Unary(UnaryOp::Tanh)) => Activation::Tanh,
+            Some(Op::Unary(UnaryOp::Sigmoid)) => Activation::Sigmoid,
+            Some(op) => panic!("invariant: {} ends no layer", op.name()),
+        };
+        Layer { bias, activation }
     }
 }
 

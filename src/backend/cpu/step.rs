@@ -60,11 +60,7 @@ impl Step {
                 f(&mut s.updates, Access::Read);
                 f(&mut s.dst, Access::Write);
             }
-            Step::Dot(d) => {
-                f(&mut d.a, Access::Read);
-                f(&mut d.b, Access::Read);
-                f(&mut d.c, Access::Write);
-            }
+            Step::Dot(d) => d.each_loc(f),
             Step::Random(r) => {
                 f(&mut r.key, Access::Read);
                 f(&mut r.start, Access::Read);

@@ -24,7 +24,10 @@ fn random_functions_with_loops_equal_the_interpreter() {
             let got = run(&Plan::compile(&f, level), &x);
             for (k, (g, w)) in got.iter().zip(&want).enumerate() {
                 let tol = if float == DType::F32 { 1e-4 } else { 1e-11 };
-                assert!(close(g, w, tol), "output {k} of seed {seed} at {level:?}: {g:?} is not {w:?}\n{f:?}");
+                assert!(
+                    close(g, w, tol),
+                    "output {k} of seed {seed} at {level:?}: {g:?} is not {w:?}\n{f:?}"
+                );
             }
         }
     }
