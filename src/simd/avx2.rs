@@ -50,35 +50,27 @@ impl Simd for Avx2 {
     }
 }
 
-impl Mask for Mask32x8 {
-    #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        op!(Self(_mm256_and_ps(self.0, other.0)))
-    }
-    #[inline(always)]
-    fn not(self) -> Self {
-        op!(Self(_mm256_xor_ps(self.0, _mm256_castsi256_ps(_mm256_set1_epi32(-1)))))
-    }
-    #[inline(always)]
-    fn any(self) -> bool {
-        op!(_mm256_movemask_ps(self.0) != 0)
-    }
+macro_rules! mask {
+    ($t:ident, $and:ident, $xor:ident, $cast:ident, $movemask:ident) => {
+        impl Mask for $t {
+            #[inline(always)]
+            fn and(self, other: Self) -> Self {
+                op!(Self($and(self.0, other.0)))
+            }
+            #[inline(always)]
+            fn not(self) -> Self {
+                op!(Self($xor(self.0, $cast(_mm256_set1_epi32(-1)))))
+            }
+            #[inline(always)]
+            fn any(self) -> bool {
+                op!($movemask(self.0) != 0)
+            }
+        }
+    };
 }
 
-impl Mask for Mask64x4 {
-    #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        op!(Self(_mm256_and_pd(self.0, other.0)))
-    }
-    #[inline(always)]
-    fn not(self) -> Self {
-        op!(Self(_mm256_xor_pd(self.0, _mm256_castsi256_pd(_mm256_set1_epi32(-1)))))
-    }
-    #[inline(always)]
-    fn any(self) -> bool {
-        op!(_mm256_movemask_pd(self.0) != 0)
-    }
-}
+mask!(Mask32x8, _mm256_and_ps, _mm256_xor_ps, _mm256_castsi256_ps, _mm256_movemask_ps);
+mask!(Mask64x4, _mm256_and_pd, _mm256_xor_pd, _mm256_castsi256_pd, _mm256_movemask_pd);
 
 /// All ones in the first `n <= 8` 32-bit lanes.
 #[inline(always)]
@@ -103,17 +95,49 @@ macro_rules! mask32 {
         #[inline(always)]
         unsafe fn load_mask(p: *const u32, n: usize) -> Mask32x8 {
             op!({
-                let words = _mm256_maskload_epi32(p.cast(), first32(n));
+                let words = if n == 8 {
+                    _mm256_loadu_si256(p.cast())
+                } else {
+                    _mm256_maskload_epi32(p.cast(), first32(n))
+                };
                 Mask32x8(_mm256_castsi256_ps(_mm256_cmpeq_epi32(words, _mm256_setzero_si256()))).not()
             })
         }
         #[inline(always)]
         unsafe fn store_mask(mask: Mask32x8, p: *mut u32, n: usize) {
-            op!(_mm256_maskstore_epi32(
-                p.cast(),
-                first32(n),
-                _mm256_srli_epi32::<31>(_mm256_castps_si256(mask.0))
-            ))
+            op!({
+                let words = _mm256_srli_epi32::<31>(_mm256_castps_si256(mask.0));
+                if n == 8 {
+                    _mm256_storeu_si256(p.cast(), words);
+                } else {
+                    _mm256_maskstore_epi32(p.cast(), first32(n), words);
+                }
+            });
+        }
+    };
+}
+
+macro_rules! moves {
+    ($elem:ty, $set1:ident, $load:ident, $maskload:ident, $store:ident, $maskstore:ident, $first:ident) => {
+        #[inline(always)]
+        unsafe fn splat(x: $elem) -> Self {
+            op!(Self($set1(x as _)))
+        }
+        #[inline(always)]
+        unsafe fn load(p: *const $elem) -> Self {
+            op!(Self($load(p.cast())))
+        }
+        #[inline(always)]
+        unsafe fn load_part(p: *const $elem, n: usize) -> Self {
+            op!(Self($maskload(p.cast(), $first(n))))
+        }
+        #[inline(always)]
+        unsafe fn store(self, p: *mut $elem) {
+            op!($store(p.cast(), self.0));
+        }
+        #[inline(always)]
+        unsafe fn store_part(self, p: *mut $elem, n: usize) {
+            op!($maskstore(p.cast(), $first(n), self.0));
         }
     };
 }
@@ -123,26 +147,15 @@ impl Lanes for F32x8 {
     type Mask = Mask32x8;
     const LEN: usize = 8;
 
-    #[inline(always)]
-    unsafe fn splat(x: f32) -> Self {
-        op!(Self(_mm256_set1_ps(x)))
-    }
-    #[inline(always)]
-    unsafe fn load(p: *const f32) -> Self {
-        op!(Self(_mm256_loadu_ps(p)))
-    }
-    #[inline(always)]
-    unsafe fn load_part(p: *const f32, n: usize) -> Self {
-        op!(Self(_mm256_maskload_ps(p, first32(n))))
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut f32) {
-        op!(_mm256_storeu_ps(p, self.0));
-    }
-    #[inline(always)]
-    unsafe fn store_part(self, p: *mut f32, n: usize) {
-        op!(_mm256_maskstore_ps(p, first32(n), self.0));
-    }
+    moves!(
+        f32,
+        _mm256_set1_ps,
+        _mm256_loadu_ps,
+        _mm256_maskload_ps,
+        _mm256_storeu_ps,
+        _mm256_maskstore_ps,
+        first32
+    );
     mask32!();
     #[inline(always)]
     fn select(mask: Mask32x8, a: Self, b: Self) -> Self {
@@ -159,26 +172,15 @@ impl Lanes for F64x4 {
     type Mask = Mask64x4;
     const LEN: usize = 4;
 
-    #[inline(always)]
-    unsafe fn splat(x: f64) -> Self {
-        op!(Self(_mm256_set1_pd(x)))
-    }
-    #[inline(always)]
-    unsafe fn load(p: *const f64) -> Self {
-        op!(Self(_mm256_loadu_pd(p)))
-    }
-    #[inline(always)]
-    unsafe fn load_part(p: *const f64, n: usize) -> Self {
-        op!(Self(_mm256_maskload_pd(p, first64(n))))
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut f64) {
-        op!(_mm256_storeu_pd(p, self.0));
-    }
-    #[inline(always)]
-    unsafe fn store_part(self, p: *mut f64, n: usize) {
-        op!(_mm256_maskstore_pd(p, first64(n), self.0));
-    }
+    moves!(
+        f64,
+        _mm256_set1_pd,
+        _mm256_loadu_pd,
+        _mm256_maskload_pd,
+        _mm256_storeu_pd,
+        _mm256_maskstore_pd,
+        first64
+    );
     #[inline(always)]
     unsafe fn load_mask(p: *const u32, n: usize) -> Mask64x4 {
         op!({
@@ -210,26 +212,15 @@ impl Lanes for U32x8 {
     type Mask = Mask32x8;
     const LEN: usize = 8;
 
-    #[inline(always)]
-    unsafe fn splat(x: u32) -> Self {
-        op!(Self(_mm256_set1_epi32(x as i32)))
-    }
-    #[inline(always)]
-    unsafe fn load(p: *const u32) -> Self {
-        op!(Self(_mm256_loadu_si256(p.cast())))
-    }
-    #[inline(always)]
-    unsafe fn load_part(p: *const u32, n: usize) -> Self {
-        op!(Self(_mm256_maskload_epi32(p.cast(), first32(n))))
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut u32) {
-        op!(_mm256_storeu_si256(p.cast(), self.0));
-    }
-    #[inline(always)]
-    unsafe fn store_part(self, p: *mut u32, n: usize) {
-        op!(_mm256_maskstore_epi32(p.cast(), first32(n), self.0));
-    }
+    moves!(
+        u32,
+        _mm256_set1_epi32,
+        _mm256_loadu_si256,
+        _mm256_maskload_epi32,
+        _mm256_storeu_si256,
+        _mm256_maskstore_epi32,
+        first32
+    );
     mask32!();
     #[inline(always)]
     fn select(mask: Mask32x8, a: Self, b: Self) -> Self {

@@ -15,6 +15,7 @@
 
 mod cast;
 mod gemm;
+mod gemm_layer;
 #[cfg(test)]
 mod gemm_tests;
 mod gemm_thin;
@@ -32,7 +33,8 @@ mod sums;
 mod transpose;
 
 pub use cast::cast;
-pub use gemm::{Gemm, gemm_f32, gemm_f64};
+pub use gemm::{Gemm, gemm_f32, gemm_f64, gemm_layer_f32, gemm_layer_f64};
+pub use gemm_layer::{Activation, Epilogue};
 pub use philox::{philox_block, philox_fill};
 pub use reduce::{ReduceFn, max_strip, min_strip, sum_strip};
 pub use strip::{StripFn, StripOp, strip};
