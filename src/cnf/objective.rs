@@ -1,7 +1,7 @@
 //! What a flow is trained on.
 
-use super::solve::SolveStats;
 use super::Cnf;
+use super::solve::SolveStats;
 use crate::array::{DType, Shape};
 use crate::error::Result;
 use crate::nn::Drift;

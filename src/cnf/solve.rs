@@ -1,6 +1,6 @@
 //! The one place of `cnf` that knows the ODE solver.
 
-use super::divergence::velocity_and_divergence;
+use super::divergence::{Directions, velocity_and_divergence};
 use super::{Divergence, ErrorNorm, Settings, Stepping};
 use crate::error::Result;
 use crate::nn::Drift;
@@ -65,7 +65,12 @@ impl Settings {
     }
 
     /// Follows a block over a span of time.
-    pub(super) fn flow<D: Drift>(&self, drift: &D, span: (f64, f64), y0: &Tensor) -> Result<(Tensor, Tensor)> {
+    pub(super) fn flow<D: Drift>(
+        &self,
+        drift: &D,
+        span: (f64, f64),
+        y0: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
         self.integrate(|t: Tensor, y: &Tensor| drift.eval(&t, y), span, y0, 1.0)
     }
 
@@ -86,8 +91,9 @@ impl Settings {
             (ErrorNorm::State, Stepping::Adaptive { .. }) => (MUTED, (dim / (dim + 1.0)).sqrt()),
             _ => (1.0, 1.0),
         };
+        let directions = Directions::new(y0, probes);
         let field = |t: Tensor, (y, _): &(Tensor, Tensor)| {
-            let (velocity, divergence) = velocity_and_divergence(drift, &t, y, probes);
+            let (velocity, divergence) = velocity_and_divergence(drift, &t, y, &directions);
             (velocity, divergence * -scale)
         };
         let still = Tensor::full(y0.dtype(), [rows], 0.0);
