@@ -9,6 +9,8 @@
 //!
 //! It knows loops and row tiles, and knows no ODE, no tensor handle and no machine.
 
+#[cfg(test)]
+pub(crate) mod arbitrary;
 mod builder;
 mod func;
 mod infer;
@@ -16,7 +18,9 @@ mod interp;
 mod literal;
 mod loops;
 mod op;
+pub mod text;
 mod types;
+mod verify;
 
 pub use builder::Builder;
 pub use func::{Func, Node, NodeId};
@@ -26,3 +30,4 @@ pub use literal::Literal;
 pub use loops::{Checkpoints, Policy, Rev, Scan, Solve, TileOut, Tiles};
 pub use op::{BinaryOp, CompareOp, Op, ReduceOp, UnaryOp};
 pub use types::Type;
+pub use verify::verify;

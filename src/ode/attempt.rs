@@ -49,15 +49,10 @@ pub(super) fn attempt_with<const UNROLLED: bool, S: State, F: Field<S>>(
     let knots = Knots { t, t_next: &t_next, h: &h };
     stages::<UNROLLED, S, F>(f, scheme.tableau, scheme.num_stages_of_y1(), first, &knots, y, k, y1)?;
 
-    let zero = h.like(0.0);
-    let (good, broken, error_ratio) = match (scheme.controller, scheme.tableau.b_err) {
+    let Verdict { good, broken, error_ratio } = match (scheme.controller, scheme.tableau.b_err) {
         (Controller::Pid(_), Some(b_err)) => judge(scheme, b_err, &running, &h, carry),
-        _ => {
-            let component = carry.y1.first_non_finite(&h);
-            let good = component.lt(&zero);
-            let broken = S::Clock::and(&running, &S::Clock::not(&good));
-            carry.component = S::Clock::select(&broken, &component, &carry.component);
-            (good, broken, zero.clone())
+        (Controller::Pid(_) | Controller::Constant(_) | Controller::StepTo(_), _) => {
+            trust(&running, &h, carry)
         }
     };
     let accepted = S::Clock::and(&running, &good);
@@ -188,7 +183,16 @@ pub(super) fn eval<S: State, F: Field<S>>(
     f.eval(t, y, dy).map_err(|source| FieldFailure { t: t.clone(), source })
 }
 
-/// The error estimate's verdict: whether the step is good, whether its error ratio is not finite, and the ratio.
+/// What came of an attempt.
+struct Verdict<C: Clock> {
+    /// The step may be accepted.
+    good: C::Mask,
+    /// It left non-finite numbers, in a solve that still runs.
+    broken: C::Mask,
+    error_ratio: C,
+}
+
+/// The error estimate's verdict.
 #[inline(always)]
 fn judge<S: State>(
     scheme: &Scheme,
@@ -196,17 +200,32 @@ fn judge<S: State>(
     running: &<S::Clock as Clock>::Mask,
     h: &S::Clock,
     carry: &mut Carry<S>,
-) -> (<S::Clock as Clock>::Mask, <S::Clock as Clock>::Mask, S::Clock) {
+) -> Verdict<S::Clock> {
     let (k, scratch) = carry.k.split_at_mut(scheme.tableau.num_stages());
     let scratch = &mut scratch[0];
-    let ratio = scratch.error_ratio(h, b_err, k, &carry.y, &carry.y1, &scheme.tolerance);
-    let broken = S::Clock::and(running, &S::Clock::not(&ratio.is_finite()));
+    let error_ratio = scratch.error_ratio(h, b_err, k, &carry.y, &carry.y1, &scheme.tolerance);
+    let broken = S::Clock::and(running, &S::Clock::not(&error_ratio.is_finite()));
     if S::Clock::known(&broken) != Some(false) {
         // y1 + error: not finite where either is.
         scratch.lincomb(&carry.y1, h, b_err, k);
         carry.component = S::Clock::select(&broken, &scratch.first_non_finite(h), &carry.component);
     }
-    (ratio.lt(&ratio.like(1.0)), broken, ratio)
+    Verdict { good: error_ratio.lt(&h.like(1.0)), broken, error_ratio }
+}
+
+/// The verdict where nobody estimates the error: any step of finite numbers is good.
+#[inline(always)]
+fn trust<S: State>(
+    running: &<S::Clock as Clock>::Mask,
+    h: &S::Clock,
+    carry: &mut Carry<S>,
+) -> Verdict<S::Clock> {
+    let zero = h.like(0.0);
+    let component = carry.y1.first_non_finite(h);
+    let good = component.lt(&zero);
+    let broken = S::Clock::and(running, &S::Clock::not(&good));
+    carry.component = S::Clock::select(&broken, &component, &carry.component);
+    Verdict { good, broken, error_ratio: zero }
 }
 
 #[inline(always)]

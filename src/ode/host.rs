@@ -30,6 +30,10 @@ host_drive!({} f32, f32, true);
 host_drive!({R: Real<Clock = f64>, const N: usize} [R; N], R, true);
 host_drive!({R: Real<Clock = f64>} Vec<R>, R, false);
 
+/// Whether optimised loops are built for each method: not in builds for debugging, where compiling counts more
+/// and the plain loop gives the same bits.
+const UNROLL: bool = !cfg!(debug_assertions);
+
 /// Solves. `UNROLLED`: for each method a loop of its own, compiled for its numbers, which pays for small arrays.
 fn solve<const UNROLLED: bool, Y: HostState, F: Field<Y>>(
     ode: &Ode<Y, F>,
@@ -46,7 +50,7 @@ fn solve<const UNROLLED: bool, Y: HostState, F: Field<Y>>(
     let mut ts = vec![t0];
     let mut carry = start(f, &scheme, &span, y0).map_err(|failure| field_error(failure, 0.0))?;
     let (c, saved) = (&mut carry, |carry: &Carry<Y>| ts.push(carry.t));
-    if UNROLLED {
+    if UNROLLED && UNROLL {
         const EULER: usize = Method::Euler as usize;
         const RK4: usize = Method::Rk4 as usize;
         const TSIT5: usize = Method::Tsit5 as usize;

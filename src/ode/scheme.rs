@@ -133,7 +133,8 @@ fn check_monotone(ts: &[f64]) -> Result<(), OdeError> {
     let sign = if ts.last() < ts.first() { -1.0 } else { 1.0 };
     for (index, pair) in ts.windows(2).enumerate() {
         let (previous, next) = (pair[0], pair[1]);
-        if !(previous * sign < next * sign) {
+        let ordered = previous * sign < next * sign;
+        if !ordered {
             return Err(OdeError::TimesNotMonotone { index, previous, next });
         }
     }

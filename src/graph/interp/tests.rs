@@ -4,7 +4,7 @@ use super::*;
 use crate::array::{DType, Shape};
 use crate::graph::{
     BinaryOp, Builder, Checkpoints, CompareOp, NodeId, Policy, ReduceOp, Rev, Scan, Solve, TileOut, Tiles,
-    UnaryOp,
+    UnaryOp, verify,
 };
 
 fn f32s(shape: impl Into<Shape>, v: &[f32]) -> Array {
@@ -28,7 +28,9 @@ fn eval(inputs: &[Array], build: impl Fn(&mut Builder, &[NodeId]) -> NodeId) -> 
     let types: Vec<Type> = inputs.iter().map(type_of).collect();
     let (mut b, x) = Builder::with_inputs(&types);
     let y = build(&mut b, &x);
-    interpret(&b.finish(&[y]), inputs).unwrap().remove(0)
+    let f = b.finish(&[y]);
+    verify(&f).unwrap();
+    interpret(&f, inputs).unwrap().remove(0)
 }
 
 fn op(op: Op, inputs: &[Array], hint: Option<Type>) -> Array {
@@ -297,7 +299,9 @@ fn scalars(v: &[f64]) -> Vec<Array> {
 #[test]
 fn a_search_a_replay_and_its_reverse_agree() {
     let out = |y0: f64, a: f64| -> Vec<f64> {
-        let out = interpret(&whole(step()), &scalars(&[y0, a, 1.0])).unwrap();
+        let f = whole(step());
+        verify(&f).unwrap();
+        let out = interpret(&f, &scalars(&[y0, a, 1.0])).unwrap();
         out.iter().map(|a| a.to_f64()[0]).collect()
     };
     let (y0, a) = (0.75, 0.5);
@@ -369,7 +373,9 @@ fn tiles_cut_rows_and_join_what_comes_of_them() {
     let out = b.push(Op::Tiles(Arc::new(tiles)), &x, None);
     let outs = b.projections(out);
     let rows: Vec<f32> = (0..10).map(|i| i as f32).collect();
-    let out = interpret(&b.finish(&outs), &[f32s([5, 2], &rows), f32s([2], &[1.0, 10.0])]).unwrap();
+    let f = b.finish(&outs);
+    verify(&f).unwrap();
+    let out = interpret(&f, &[f32s([5, 2], &rows), f32s([2], &[1.0, 10.0])]).unwrap();
     assert_eq!(out[0].to_f64(), [0.0, 10.0, 2.0, 30.0, 4.0, 50.0, 6.0, 70.0, 8.0, 90.0]);
     assert_eq!(out[1].to_f64(), [20.0, 250.0]);
     assert_eq!(out[2].to_f64(), [0.0, 0.0, 2.0, 2.0, 4.0]);

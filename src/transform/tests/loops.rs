@@ -16,7 +16,7 @@ fn carry_types(rows: usize) -> Vec<Type> {
 }
 
 /// t0, t1, dt, w.
-fn capture_types() -> Vec<Type> {
+pub(crate) fn capture_types() -> Vec<Type> {
     vec![f64s([]), f64s([]), f64s([]), f64s([2, 2])]
 }
 
@@ -115,9 +115,9 @@ fn scanned() -> Func {
 fn inputs() -> Vec<Array> {
     let mut draws = Draws::new(12);
     let scalar = |x| Array::scalar(DType::F64, x);
-    let mut x: Vec<Array> = carry_types(2).iter().map(|t| draws.like(t)).collect();
+    let mut x: Vec<Array> = carry_types(2).iter().map(|t| draws.array(t)).collect();
     x[2] = Array::scalar(DType::I32, 0.0);
-    x.extend([scalar(0.1), scalar(1.0), scalar(0.07), draws.like(&f64s([2, 2]))]);
+    x.extend([scalar(0.1), scalar(1.0), scalar(0.07), draws.array(&f64s([2, 2]))]);
     x
 }
 
@@ -125,8 +125,8 @@ fn check_first(f: &Func, x: &[Array], wrt: &[usize], what: &str) {
     check(f, x, wrt, what);
     let mut draws = Draws::new(11);
     let outs: Vec<usize> = (0..f.num_outputs()).filter(|&k| f.output_type(k).is_float()).collect();
-    let u: Vec<Array> = outs.iter().map(|&k| draws.like(f.output_type(k))).collect();
-    let dx: Vec<Array> = wrt.iter().map(|&k| draws.like(f.input_type(k))).collect();
+    let u: Vec<Array> = outs.iter().map(|&k| draws.array(f.output_type(k))).collect();
+    let dx: Vec<Array> = wrt.iter().map(|&k| draws.array(f.input_type(k))).collect();
     let all = |n: usize| wrt.iter().copied().chain(f.num_inputs()..f.num_inputs() + n).collect::<Vec<_>>();
     check(&jvp(f, wrt), &[x, &dx].concat(), &all(dx.len()), &format!("jvp of {what}"));
     let g = vjp(f, &outs, wrt).unwrap();
@@ -158,8 +158,8 @@ fn a_solve_has_the_derivatives_of_its_accepted_steps() {
     let x = inputs();
     let mut draws = Draws::new(2);
     let wrt = [0, 1, 3, 4, 5, 7];
-    let u: Vec<Array> = [0, 1, 3].iter().map(|&k| draws.like(&carry_types(2)[k])).collect();
-    let dx: Vec<Array> = wrt.iter().map(|&k| draws.like(&own_types()[k])).collect();
+    let u: Vec<Array> = [0, 1, 3].iter().map(|&k| draws.array(&carry_types(2)[k])).collect();
+    let dx: Vec<Array> = wrt.iter().map(|&k| draws.array(&own_types()[k])).collect();
     let shifted: Vec<usize> = wrt.iter().map(|k| k + 8).collect();
     let twice = [x.clone(), x.clone()].concat();
     let (solve, scan) = (solved(), scanned());
@@ -194,7 +194,7 @@ fn only_what_moves_and_counts_is_carried_back() {
     assert_eq!(g.nodes().iter().filter(|n| matches!(n.op, Op::Rev(_))).count(), 0);
     let out = eval(
         &g,
-        &[inputs(), vec![Draws::new(1).like(&f64s([2, 2])), Draws::new(2).like(&f64s([2]))]].concat(),
+        &[inputs(), vec![Draws::new(1).array(&f64s([2, 2])), Draws::new(2).array(&f64s([2]))]].concat(),
     );
     assert_eq!(out[NUM_CARRY].to_f64(), [0.0]);
 }
@@ -233,7 +233,7 @@ fn tiled(rows: usize, tile: usize) -> Func {
             rows,
             tile,
             body: body(tile),
-            tail: (rows % tile > 0).then(|| body(rows % tile)),
+            tail: (!rows.is_multiple_of(tile)).then(|| body(rows % tile)),
             num_rowed: 2,
             outs: vec![TileOut::Rows, TileOut::Sum],
         };
@@ -247,7 +247,7 @@ fn tiles_have_derivatives_of_first_and_second_order() {
     let mut draws = Draws::new(5);
     for (rows, tile) in [(5, 2), (4, 2)] {
         let f = tiled(rows, tile);
-        let x: Vec<Array> = f.input_types().iter().map(|t| draws.like(t)).collect();
+        let x: Vec<Array> = f.input_types().iter().map(|t| draws.array(t)).collect();
         for wrt in [vec![0, 1, 2, 3], vec![2], vec![0], vec![3, 1]] {
             check_twice(&f, &x, &wrt, &format!("tiles by {wrt:?}"));
         }
@@ -257,9 +257,9 @@ fn tiles_have_derivatives_of_first_and_second_order() {
 #[test]
 fn a_row_at_a_time_or_all_at_once_gives_one_gradient() {
     let mut draws = Draws::new(6);
-    let mut x: Vec<Array> = tiled(6, 6).input_types().iter().map(|t| draws.like(t)).collect();
+    let mut x: Vec<Array> = tiled(6, 6).input_types().iter().map(|t| draws.array(t)).collect();
     x[3] = Array::scalar(DType::F64, 0.0);
-    let u = [draws.like(&f64s([6, 2])), draws.like(&f64s([]))];
+    let u = [draws.array(&f64s([6, 2])), draws.array(&f64s([]))];
     let g =
         |tile| eval(&vjp(&tiled(6, tile), &[0, 1], &[0, 1, 2]).unwrap(), &[&x[..], &u].concat()).split_off(2);
     for tile in [1, 2, 4] {
@@ -291,8 +291,8 @@ fn a_solve_runs_in_tiles() {
     });
     let mut draws = Draws::new(8);
     let scalar = |x| Array::scalar(DType::F64, x);
-    let x = [draws.like(&f64s([5, 2])), scalar(0.1), scalar(1.0), scalar(0.07), draws.like(&f64s([2, 2]))];
-    let u = [draws.like(&f64s([5, 2])), draws.like(&f64s([]))];
+    let x = [draws.array(&f64s([5, 2])), scalar(0.1), scalar(1.0), scalar(0.07), draws.array(&f64s([2, 2]))];
+    let u = [draws.array(&f64s([5, 2])), draws.array(&f64s([]))];
     let g = |f: &Func| eval(&vjp(f, &[0, 1], &[0, 1, 2, 4]).unwrap(), &[&x[..], &u].concat());
     assert_close(&g(&tiled), &g(&whole), 1e-14, "gradient");
     let hessian = |f: &Func| {
