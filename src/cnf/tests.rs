@@ -295,9 +295,11 @@ fn training_by_either_objective_is_traced_once_and_learns() {
     let optimiser = chain([clip_global_norm(1.0), adamw(cosine(2e-2, 60))]);
     let update = |state: TrainState, matching: bool, x: Tensor| {
         let draws = Key::new(3).fold_in(&state.update);
-        let loss = |flow: &Cnf<FourierMlp>| match matching {
-            true => Ok(flow_matching_loss(&flow.blocks[0], &x, &draws)),
-            false => Ok(maximum_likelihood_loss(flow, &x, None, &draws)?.0),
+        let loss = |flow: &Cnf<FourierMlp>| {
+            if matching {
+                return Ok(flow_matching_loss(&flow.blocks[0], &x, &draws));
+            }
+            Ok(maximum_likelihood_loss(flow, &x, None, &draws)?.0)
         };
         let (value, grads) = value_and_grad(loss, &state.flow)?;
         let (flow, optimiser) = optimiser.update(&state.flow, grads, state.optimiser);
