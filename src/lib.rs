@@ -4,6 +4,10 @@
 pub mod array;
 #[cfg(feature = "tensor")]
 pub mod backend;
+#[cfg(feature = "cli")]
+pub mod cli;
+#[cfg(feature = "tensor")]
+pub mod cnf;
 #[cfg(feature = "train")]
 pub mod data;
 #[cfg(feature = "tensor")]
@@ -19,9 +23,13 @@ pub mod ode;
 pub mod odeint;
 #[cfg(feature = "tensor")]
 pub mod optim;
+#[cfg(feature = "train")]
+pub mod plot;
 pub mod simd;
 #[cfg(feature = "tensor")]
 pub mod tensor;
+#[cfg(feature = "train")]
+pub mod train;
 #[cfg(feature = "tensor")]
 pub mod transform;
 

@@ -5,7 +5,8 @@
 
 use super::DataError;
 
-/// Weights of red, green and blue in a grey: luma of ITU-R BT.601, four digits as in common image libraries.
+/// Weights of red, green and blue in a grey: luma of ITU-R BT.601, four digits as in common image libraries. They sum to
+/// 0.9999, so that white is 254.97; a darkness `1 - grey / lightest` does not see it.
 const LUMA: [f64; 3] = [0.2989, 0.5870, 0.1140];
 /// Most pixels a picture may have: tables of 16 million entries, about half a gigabyte at the peak.
 const LIMIT: usize = 1 << 24;

@@ -16,7 +16,7 @@ pub struct Grid {
     pub x: [f64; 2],
     /// Upper and lower end in pixel coordinates, y down.
     pub y: [f64; 2],
-    /// Centres of the cells [rows * cols, 2] in standardised coordinates.
+    /// Centres of the cells `[rows * cols, 2]` in standardised coordinates.
     pub centres: Vec<[f32; 2]>,
     /// Area of a cell in standardised coordinates: `sum(exp(log_prob)) * cell_area` is the mass on the grid.
     pub cell_area: f64,

@@ -52,8 +52,8 @@ impl Rule {
 /// An image as a density over the plane, with the tables to draw from it.
 ///
 /// # Shapes and units
-/// n pixels take part (the support), in row-major order from the top left. `positions` [n, 2] are standardised;
-/// `mass` [n] sums to 1; to draw a training point, take a bucket b of 0..n uniformly and `u` uniform in [0, 1)
+/// n pixels take part (the support), in row-major order from the top left. `positions` `[n, 2]` are standardised;
+/// `mass` `[n]` sums to 1; to draw a training point, take a bucket b of 0..n uniformly and `u` uniform in [0, 1)
 /// (from other random bits: 24 bits do not hold both), `i = if u < alias_prob[b] { b } else { alias_index[b] }`, then
 /// `x = positions[i] + jitter_sd * normal`, weighted by `weight[i]` in the loss.
 #[derive(Debug, Clone)]
@@ -67,11 +67,11 @@ pub struct ImageDensity {
     pub width: usize,
     /// Rows of the picture.
     pub height: usize,
-    /// Centres of the support's pixels [n, 2], x to the right and y down, standardised.
+    /// Centres of the support's pixels `[n, 2]`, x to the right and y down, standardised.
     pub positions: Vec<[f32; 2]>,
-    /// Probability of each pixel [n] under the density to learn, in proportion to darkness; sums to 1.
+    /// Probability of each pixel `[n]` under the density to learn, in proportion to darkness; sums to 1.
     pub mass: Vec<f64>,
-    /// Weight of a drawn point in the loss [n]: 1, or the darkness by [`Rule::Documented`].
+    /// Weight of a drawn point in the loss `[n]`: 1, or the darkness by [`Rule::Documented`].
     pub weight: Vec<f32>,
     /// Mean of a weighted loss's weights: 1, or the mean darkness of the support. `loss = mean_weight * NLL`.
     pub mean_weight: f64,
@@ -81,9 +81,9 @@ pub struct ImageDensity {
     pub sd: [f64; 2],
     /// Deviation of the jitter in standardised coordinates, `0.5 / sd`.
     pub jitter_sd: [f64; 2],
-    /// Probability to keep a bucket [n].
+    /// Probability to keep a bucket `[n]`.
     pub alias_prob: Vec<f32>,
-    /// Where a bucket that is not kept sends the draw [n].
+    /// Where a bucket that is not kept sends the draw `[n]`.
     pub alias_index: Vec<i32>,
     /// Row-major index of the support's pixels.
     pixels: Vec<u32>,
