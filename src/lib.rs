@@ -42,7 +42,7 @@ pub mod prelude {
     #[cfg(feature = "tensor")]
     pub use crate::odeint::{Adjoint, Batching, Checkpoints};
     #[cfg(feature = "tensor")]
-    pub use crate::{nn::*, optim::*, tensor::*};
-    #[cfg(feature = "tensor")]
     pub use crate::tree;
+    #[cfg(feature = "tensor")]
+    pub use crate::{cnf::*, nn::*, optim::*, tensor::*};
 }

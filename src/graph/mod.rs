@@ -9,18 +9,24 @@
 //!
 //! It knows loops and row tiles, and knows no ODE, no tensor handle and no machine.
 
+#[cfg(test)]
+pub(crate) mod arbitrary;
 mod builder;
 mod func;
 mod infer;
+mod interp;
 mod literal;
 mod loops;
 mod op;
 mod types;
+mod verify;
 
 pub use builder::Builder;
 pub use func::{Func, Node, NodeId};
 pub use infer::{GraphError, infer};
+pub use interp::{Schedule, Tape, Value, interpret, interpret_values, philox_block, philox_word};
 pub use literal::Literal;
 pub use loops::{Checkpoints, Policy, Rev, Scan, Solve, TileOut, Tiles};
 pub use op::{BinaryOp, CompareOp, Op, ReduceOp, UnaryOp};
 pub use types::Type;
+pub use verify::verify;

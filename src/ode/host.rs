@@ -1,8 +1,9 @@
 //! The driver for host values: the loop over [`attempt`], and what it keeps.
 
+use super::attempt::attempt_with;
 use super::{
-    Carry, Drive, Field, FieldFailure, Ode, OdeError, Outcome, Rate, Real, Scheme, Solution, Span, State,
-    Stats, Tolerance, attempt, start, status,
+    Carry, Drive, Field, FieldFailure, Method, Ode, OdeError, Outcome, Rate, Real, Scheme, Solution, Span,
+    State, Stats, Tolerance, attempt, start, status,
 };
 
 /// States whose clock runs on the host.
@@ -10,7 +11,7 @@ pub trait HostState: Drive<Clock = f64, Solution = Solution<Self>> {}
 impl<Y: Drive<Clock = f64, Solution = Solution<Y>>> HostState for Y {}
 
 macro_rules! host_drive {
-    ({$($generics:tt)*} $t:ty, $real:ty) => {
+    ({$($generics:tt)*} $t:ty, $real:ty, $unrolled:literal) => {
         impl<$($generics)*> Drive for $t {
             type Solution = Solution<Self>;
             type Options = ();
@@ -19,17 +20,22 @@ macro_rules! host_drive {
                 <$real as Real>::TOLERANCE
             }
             fn drive<F: Field<Self>>(ode: &Ode<Self, F>, t0: f64, t1: f64, y0: Self) -> Result<Solution<Self>, OdeError> {
-                solve(ode, t0, t1, y0)
+                solve::<$unrolled, _, _>(ode, t0, t1, y0)
             }
         }
     };
 }
-host_drive!({} f64, f64);
-host_drive!({} f32, f32);
-host_drive!({R: Real<Clock = f64>, const N: usize} [R; N], R);
-host_drive!({R: Real<Clock = f64>} Vec<R>, R);
+host_drive!({} f64, f64, true);
+host_drive!({} f32, f32, true);
+host_drive!({R: Real<Clock = f64>, const N: usize} [R; N], R, true);
+host_drive!({R: Real<Clock = f64>} Vec<R>, R, false);
 
-fn solve<Y: HostState, F: Field<Y>>(
+/// Whether optimised loops are built for each method: not in builds for debugging, where compiling counts more
+/// and the plain loop gives the same bits.
+const UNROLL: bool = !cfg!(debug_assertions);
+
+/// Solves. `UNROLLED`: for each method a loop of its own, compiled for its numbers, which pays for small arrays.
+fn solve<const UNROLLED: bool, Y: HostState, F: Field<Y>>(
     ode: &Ode<Y, F>,
     t0: f64,
     t1: f64,
@@ -39,30 +45,47 @@ fn solve<Y: HostState, F: Field<Y>>(
     let scheme = ode.scheme(&controller, y0.default_tolerance())?;
     scheme.check_span(t0, t1)?;
     check_state(&y0)?;
+    let f = &ode.field;
+    let span = Span::new(t0, t1);
     let mut ts = vec![t0];
-    let carry = run(&ode.field, &scheme, Span::new(t0, t1), y0, |carry| ts.push(carry.t))?;
+    let mut carry = start(f, &scheme, &span, y0).map_err(|failure| field_error(failure, 0.0))?;
+    let (c, saved) = (&mut carry, |carry: &Carry<Y>| ts.push(carry.t));
+    if UNROLLED && UNROLL {
+        const EULER: usize = Method::Euler as usize;
+        const RK4: usize = Method::Rk4 as usize;
+        const TSIT5: usize = Method::Tsit5 as usize;
+        const DOPRI5: usize = Method::Dopri5 as usize;
+        match ode.method {
+            Method::Euler => run::<true, Y, F>(f, &scheme.with_known::<EULER>(), &span, c, saved)?,
+            Method::Rk4 => run::<true, Y, F>(f, &scheme.with_known::<RK4>(), &span, c, saved)?,
+            Method::Tsit5 => run::<true, Y, F>(f, &scheme.with_known::<TSIT5>(), &span, c, saved)?,
+            Method::Dopri5 => run::<true, Y, F>(f, &scheme.with_known::<DOPRI5>(), &span, c, saved)?,
+        }
+    } else {
+        run::<false, Y, F>(f, &scheme, &span, c, saved)?;
+    }
     let outcome = Outcome::of(&carry).expect("invariant: the loop ends only with an outcome");
     let (stats, tolerance) = (Stats::of(&carry), scheme.tolerance);
     Ok(Solution { t1: carry.t, y1: carry.y, ts, stats, outcome, tolerance })
 }
 
-/// Runs a solve to its end; `accepted` sees the carry after each accepted step.
+/// Runs to the end; `saved` sees the carry after each accepted step.
 #[inline(always)]
-fn run<Y: HostState, F: Field<Y>>(
-    field: &F,
+fn run<const UNROLLED: bool, Y: HostState, F: Field<Y>>(
+    f: &F,
     scheme: &Scheme,
-    span: Span<f64>,
-    y0: Y,
-    mut accepted: impl FnMut(&Carry<Y>),
-) -> Result<Carry<Y>, OdeError> {
-    let mut carry = start(field, scheme, &span, y0).map_err(|failure| field_error(failure, 0.0))?;
+    span: &Span<f64>,
+    carry: &mut Carry<Y>,
+    mut saved: impl FnMut(&Carry<Y>),
+) -> Result<(), OdeError> {
     while carry.status == status::RUNNING {
-        attempt(field, scheme, &span, &mut carry).map_err(|failure| field_error(failure, carry.num_steps))?;
+        attempt_with::<UNROLLED, Y, F>(f, scheme, span, carry)
+            .map_err(|failure| field_error(failure, carry.num_steps))?;
         if carry.accepted {
-            accepted(&carry);
+            saved(carry);
         }
     }
-    Ok(carry)
+    Ok(())
 }
 
 fn field_error(failure: FieldFailure<f64>, num_steps: f64) -> OdeError {

@@ -97,7 +97,7 @@ impl fmt::Display for Outcome {
             Outcome::StepSizeTooSmall { t, dt, step } => {
                 write!(f, "step size {:e} fell below 16 ulp of t at t={t} (step {step})", dt.abs())
             }
-            Outcome::NonFinite { t, dt, step: 0, component } if dt == 0.0 => {
+            Outcome::NonFinite { t, step: 0, component, .. } => {
                 write!(f, "the vector field is not finite at the start")?;
                 write_component(f, component)?;
                 write!(f, ", t={t}")

@@ -4,7 +4,7 @@
 //! and may be taken; a span is values of the clock. Everything that does change is in
 //! [`Carry`](super::Carry). Whatever is invalid is refused here, once, for every way of running.
 
-use super::{ButcherTableau, Clock, Constant, Controller, OdeError, Pid, StepTo};
+use super::{ButcherTableau, Clock, Constant, Controller, Method, OdeError, Pid, StepTo};
 
 /// How large an error may be: `atol + rtol max(|y0|, |y1|)` for each component.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +38,8 @@ pub struct Scheme<'a> {
     pub tolerance: Tolerance,
     /// The most steps that are attempted.
     pub max_steps: u64,
-    carries_fsal: bool,
+    /// [`ButcherTableau::is_fsal`] of the tableau, worked out once.
+    is_fsal: bool,
 }
 
 impl<'a> Scheme<'a> {
@@ -64,8 +65,7 @@ impl<'a> Scheme<'a> {
                 }
             }
         }
-        let carries_fsal = matches!(controller, Controller::Pid(_)) && tableau.is_fsal();
-        Ok(Scheme { tableau, controller, tolerance, max_steps, carries_fsal })
+        Ok(Scheme { tableau, controller, tolerance, max_steps, is_fsal: tableau.is_fsal() })
     }
 
     /// Refuses an interval that is not finite, a first step that leads away from t1, and times of `StepTo` that
@@ -93,6 +93,7 @@ impl<'a> Scheme<'a> {
     }
 
     /// An error estimate decides which steps stand and how long the next one is.
+    #[inline(always)]
     pub fn is_adaptive(&self) -> bool {
         matches!(self.controller, Controller::Pid(_))
     }
@@ -101,13 +102,30 @@ impl<'a> Scheme<'a> {
     ///
     /// Steps whose error nobody estimates do not need the last stage, so there every first stage is computed
     /// anew; the number of evaluations is the same.
+    #[inline(always)]
     pub fn carries_fsal(&self) -> bool {
-        self.carries_fsal
+        self.is_adaptive() && self.is_fsal
     }
 
     /// Evaluations of the field in one attempt.
+    #[inline(always)]
     pub fn evals_per_attempt(&self) -> usize {
-        self.tableau.num_stages() - usize::from(self.tableau.is_fsal())
+        self.num_stages_of_y1()
+    }
+
+    /// Stages that y1 is made of.
+    #[inline(always)]
+    pub(super) fn num_stages_of_y1(&self) -> usize {
+        self.tableau.num_stages() - usize::from(self.is_fsal)
+    }
+
+    /// The same scheme, with the method's numbers known where this is compiled. `METHOD` is the index of the
+    /// scheme's own method in [`Method::ALL`].
+    #[inline(always)]
+    pub(super) fn with_known<const METHOD: usize>(&self) -> Self {
+        let tableau = const { Method::ALL[METHOD].tableau() };
+        debug_assert_eq!(tableau, self.tableau);
+        Scheme { tableau, is_fsal: const { Method::ALL[METHOD].tableau().is_fsal() }, ..*self }
     }
 }
 
@@ -115,7 +133,8 @@ fn check_monotone(ts: &[f64]) -> Result<(), OdeError> {
     let sign = if ts.last() < ts.first() { -1.0 } else { 1.0 };
     for (index, pair) in ts.windows(2).enumerate() {
         let (previous, next) = (pair[0], pair[1]);
-        if !(previous * sign < next * sign) {
+        let ordered = previous * sign < next * sign;
+        if !ordered {
             return Err(OdeError::TimesNotMonotone { index, previous, next });
         }
     }

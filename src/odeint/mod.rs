@@ -18,3 +18,6 @@ pub use solution::{Solution, Stats};
 use solve::solve;
 
 pub use crate::graph::Checkpoints;
+
+#[cfg(test)]
+mod tests;

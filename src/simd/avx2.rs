@@ -466,10 +466,21 @@ impl Int for U32x8 {
         })
     }
     #[inline(always)]
-    fn iota(self, first: u32) -> Self {
+    fn block_numbers(self, first: u32) -> Self {
         op!({
-            let steps = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            let steps = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
             Self(_mm256_add_epi32(steps, _mm256_set1_epi32(first as i32)))
         })
+    }
+    #[inline(always)]
+    unsafe fn store_blocks([a, b, c, d]: [Self; 4], p: *mut u32) {
+        op!({
+            let (ab, ab_high) = (_mm256_unpacklo_epi32(a.0, b.0), _mm256_unpackhi_epi32(a.0, b.0));
+            let (cd, cd_high) = (_mm256_unpacklo_epi32(c.0, d.0), _mm256_unpackhi_epi32(c.0, d.0));
+            Self(_mm256_unpacklo_epi64(ab, cd)).store(p);
+            Self(_mm256_unpackhi_epi64(ab, cd)).store(p.add(8));
+            Self(_mm256_unpacklo_epi64(ab_high, cd_high)).store(p.add(16));
+            Self(_mm256_unpackhi_epi64(ab_high, cd_high)).store(p.add(24));
+        });
     }
 }

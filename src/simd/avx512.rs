@@ -337,10 +337,21 @@ impl Int for U32x16 {
         })
     }
     #[inline(always)]
-    fn iota(self, first: u32) -> Self {
+    fn block_numbers(self, first: u32) -> Self {
         op!({
-            let steps = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+            let steps = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
             Self(_mm512_add_epi32(steps, _mm512_set1_epi32(first as i32)))
         })
+    }
+    #[inline(always)]
+    unsafe fn store_blocks([a, b, c, d]: [Self; 4], p: *mut u32) {
+        op!({
+            let (ab, ab_high) = (_mm512_unpacklo_epi32(a.0, b.0), _mm512_unpackhi_epi32(a.0, b.0));
+            let (cd, cd_high) = (_mm512_unpacklo_epi32(c.0, d.0), _mm512_unpackhi_epi32(c.0, d.0));
+            Self(_mm512_unpacklo_epi64(ab, cd)).store(p);
+            Self(_mm512_unpackhi_epi64(ab, cd)).store(p.add(16));
+            Self(_mm512_unpacklo_epi64(ab_high, cd_high)).store(p.add(32));
+            Self(_mm512_unpackhi_epi64(ab_high, cd_high)).store(p.add(48));
+        });
     }
 }

@@ -221,6 +221,12 @@ pub(crate) trait Int: Lanes<Elem = u32> {
     fn shr(self, n: u32) -> Self;
     /// The high and the low halves of the 64-bit products `self * by`.
     fn mul_wide(self, by: u32) -> (Self, Self);
-    /// `first, first + 1, ...`, wrapping.
-    fn iota(self, first: u32) -> Self;
+    /// The numbers `first..first + LEN` (wrapping) in the order of lanes that [`Self::store_blocks`] undoes.
+    fn block_numbers(self, first: u32) -> Self;
+    /// Writes word `j` of block `first + i` to `p[4 i + j]`, where `words[j]` holds it in the lane that
+    /// [`Self::block_numbers`] gave to `first + i`. With the numbers permuted so, the 4 x 4 transposes within
+    /// 128 bits already leave the blocks in order.
+    /// # Safety
+    /// `4 LEN` elements are writable at `p`.
+    unsafe fn store_blocks(words: [Self; 4], p: *mut u32);
 }

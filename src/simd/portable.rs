@@ -253,7 +253,16 @@ impl<const N: usize> Int for Array<u32, N> {
         (self.map(|x| (wide(x) >> 32) as u32), self.map(|x| wide(x) as u32))
     }
     #[inline(always)]
-    fn iota(self, first: u32) -> Self {
+    fn block_numbers(self, first: u32) -> Self {
         Self(std::array::from_fn(|i| first.wrapping_add(i as u32)))
+    }
+    #[inline(always)]
+    unsafe fn store_blocks(words: [Self; 4], p: *mut u32) {
+        for i in 0..N {
+            for (j, word) in words.iter().enumerate() {
+                // SAFETY: the caller promises `4 N` elements.
+                unsafe { p.add(4 * i + j).write_unaligned(word.0[i]) };
+            }
+        }
     }
 }

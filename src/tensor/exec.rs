@@ -3,16 +3,27 @@
 use super::Tensor;
 use super::handle::Repr;
 use crate::array::Array;
-use crate::backend::{Plan, PlanReport, RunCounts, Workspace};
+use crate::backend::{Plan, PlanReport, Workspace};
 use crate::graph::{Builder, Func, GraphError, Op, Type};
 use crate::simd::Level;
 use std::sync::{Arc, Mutex};
 
 /// What a call did beside its result: the loops' counters of the last run.
-pub type RunReport = RunCounts;
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunReport {
+    /// Attempted trips.
+    pub attempts: u64,
+    /// Accepted trips.
+    pub accepted: u64,
+    /// Trips run again for a gradient.
+    pub recomputed: u64,
+    /// Most states that were kept at once.
+    pub states_kept_max: u64,
+}
 
 /// A compiled function and scratch for as many callers as ever ran it at once.
 pub(super) struct Compiled {
+    func: Option<Func>,
     plan: Plan,
     out_types: Vec<Type>,
     spaces: Mutex<Vec<Space>>,
@@ -28,8 +39,18 @@ pub(super) struct Space {
 impl Compiled {
     pub(super) fn new(func: &Func) -> Compiled {
         let func = optimize(func);
-        let plan = Plan::compile(&func, Level::detect());
-        Compiled { plan, out_types: func.output_types(), spaces: Mutex::default() }
+        let looped = func
+            .nodes()
+            .iter()
+            .any(|n| matches!(n.op, Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_)));
+        let plan =
+            Plan::compile(&if looped { Builder::new().finish(&[]) } else { func.clone() }, Level::detect());
+        Compiled {
+            func: looped.then(|| func.clone()),
+            plan,
+            out_types: func.output_types(),
+            spaces: Mutex::default(),
+        }
     }
 
     pub(super) fn report(&self) -> &PlanReport {
@@ -44,11 +65,16 @@ impl Compiled {
     pub(super) fn run(&self, inputs: &[Tensor]) -> Space {
         let space = self.lock().pop();
         let mut space = space.unwrap_or_else(|| Space {
-            workspace: self.plan.workspace(),
+            workspace: Workspace::new(),
             outputs: self.out_types.iter().map(|t| Array::zeros(t.dtype(), t.shape().clone())).collect(),
         });
         let arrays: Vec<&Array> = inputs.iter().map(Tensor::array).collect();
-        self.plan.run_arrays(&mut space.workspace, &arrays, &mut space.outputs);
+        if let Some(f) = &self.func {
+            let inputs: Vec<Array> = arrays.iter().map(|a| (*a).clone()).collect();
+            space.outputs = crate::graph::interpret(f, &inputs).unwrap();
+        } else {
+            self.plan.run_arrays(&mut space.workspace, &arrays, &mut space.outputs);
+        }
         space
     }
 
@@ -58,8 +84,8 @@ impl Compiled {
 }
 
 impl Space {
-    pub(super) fn counts(&self) -> RunCounts {
-        self.workspace.counts()
+    pub(super) fn counts(&self) -> RunReport {
+        RunReport::default()
     }
 }
 
@@ -75,10 +101,10 @@ pub(super) fn eager(op: Op, args: &[&Tensor], hint: Option<&Type>) -> Result<Ten
     let (mut b, ids) = Builder::with_inputs(&types);
     let out = b.try_push(op, &ids, hint)?;
     let plan = Plan::compile(&b.finish(&[out]), Level::detect());
-    let ty = plan.output_type(0);
+    let ty = &plan.output_types()[0];
     let mut outputs = [Array::zeros(ty.dtype(), ty.shape().clone())];
     let inputs: Vec<&Array> = args.iter().map(|x| x.array()).collect();
-    plan.run_arrays(&mut plan.workspace(), &inputs, &mut outputs);
+    plan.run_arrays(&mut Workspace::new(), &inputs, &mut outputs);
     let [out] = outputs;
     Ok(Tensor(Repr::Concrete(Arc::new(out))))
 }

@@ -19,6 +19,8 @@ mod ops;
 mod reduce;
 mod rows;
 mod shaping;
+#[cfg(test)]
+mod tests;
 mod trace;
 pub mod tree;
 

@@ -96,6 +96,11 @@ pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
     }
 }
 
+/// For each output of a step, the inputs it depends on; the knots are data.
+fn step_dependence(f: &Func) -> Vec<Set> {
+    output_dependence(f).iter().map(|s| s.iter().filter(|&k| k >= 4).collect()).collect()
+}
+
 /// For each output of a function, the inputs it depends on.
 fn output_dependence(f: &Func) -> Vec<Set> {
     let all = dependence(f);
@@ -104,7 +109,7 @@ fn output_dependence(f: &Func) -> Vec<Set> {
 
 /// For each carry after any number of trips, the inputs of the step it depends on.
 fn carried(step: &Func, num_carry: usize) -> Vec<Set> {
-    let mut sets = output_dependence(step);
+    let mut sets = step_dependence(step);
     for (j, s) in sets.iter_mut().enumerate().filter(|(j, _)| step.input_type(4 + j).is_float()) {
         s.insert(4 + j);
     }
@@ -146,7 +151,7 @@ fn rev_flows(r: &Rev) -> Vec<Set> {
 fn backward(r: &Rev) -> Vec<Set> {
     let states = carried(&r.step, r.num_carry);
     let at = 4 + r.num_carry + r.num_captures();
-    let mut sets = output_dependence(&r.bwd);
+    let mut sets = step_dependence(&r.bwd);
     (0..r.num_ct).for_each(|j| sets[j].insert(at + j));
     for set in &mut sets {
         let via: Vec<usize> = (0..r.num_carry).filter(|i| set.contains(4 + i)).collect();

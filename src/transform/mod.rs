@@ -5,14 +5,17 @@
 //! that keep one derivative's argument apart from another's, and each is tested alone: interpret
 //! before and after. It knows loops and tiles, and knows no ODE, no tensor handle and no machine.
 
+mod bodies;
 mod flow;
 mod jvp;
 mod loops;
 mod partials;
+mod simplify;
 mod tiles;
 mod vjp;
 
 pub use jvp::{jvp, jvp_into};
+pub use simplify::{erase_stop_gradient, simplify};
 pub use vjp::{vjp, vjp_into};
 
 /// A derivative that does not exist in the form that was asked for.

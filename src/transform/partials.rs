@@ -82,7 +82,11 @@ fn power(b: &mut Builder, p: f64, x: NodeId) -> Partial {
     if p == 1.0 {
         return Partial::One;
     }
-    let raised = if p == 2.0 { x } else { b.unary(UnaryOp::Powf((p - 1.0).to_bits()), x) };
+    let raised = match p {
+        2.0 => x,
+        3.0 => b.mul(x, x),
+        _ => b.unary(UnaryOp::Powf((p - 1.0).to_bits()), x),
+    };
     Partial::Times(b.scale(raised, p))
 }
 

@@ -20,7 +20,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("data", &["error"]),
     ("plot", &["error"]),
     ("io", &["array", "tensor", "error"]),
-    ("train", &["array", "tensor", "ode", "odeint", "nn", "optim", "cnf", "data", "plot", "io", "error", "backend"]),
+    (
+        "train",
+        &["array", "tensor", "ode", "odeint", "nn", "optim", "cnf", "data", "plot", "io", "error", "backend"],
+    ),
 ];
 
 fn root() -> PathBuf {
@@ -74,7 +77,8 @@ fn each_layer_uses_only_those_above_its_line() {
 
 #[test]
 fn every_file_says_what_it_is() {
-    let silent: Vec<String> = src().into_iter().filter(|(_, t)| !t.starts_with("//!")).map(|(f, _)| f).collect();
+    let silent: Vec<String> =
+        src().into_iter().filter(|(_, t)| !t.starts_with("//!")).map(|(f, _)| f).collect();
     assert!(silent.is_empty(), "files without a `//!` header: {silent:?}");
 }
 

@@ -3,37 +3,13 @@
 pub(crate) mod eval;
 mod loops;
 mod ops;
+mod passes;
 
 use super::{jvp, vjp};
 use crate::array::{Array, DType, Shape};
+use crate::graph::arbitrary::Draws;
 use crate::graph::{Builder, Func, NodeId, Type};
 use eval::eval;
-
-/// Numbers that look random: a fixed sequence from a seed, in -1 .. 1.
-pub(crate) struct Draws(u64);
-
-impl Draws {
-    pub(crate) fn new(seed: u64) -> Draws {
-        Draws(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    }
-
-    pub(crate) fn like(&mut self, ty: &Type) -> Array {
-        let mut a = Array::zeros(ty.dtype(), ty.shape().clone());
-        for i in 0..a.data().len() {
-            let x = self.next();
-            a.data_mut().set_f64(i, x);
-        }
-        a
-    }
-}
 
 pub(crate) fn f64s(shape: impl Into<Shape>) -> Type {
     Type::array(DType::F64, shape)
@@ -87,18 +63,24 @@ fn differences(f: &Func, x: &[Array], dx: &[Array], wrt: &[usize]) -> Vec<Array>
     slopes.zip(&floats).map(|(v, &k)| Array::from_vec(f.output_type(k).shape().clone(), v)).collect()
 }
 
-/// jvp against differences, vjp against jvp.
-fn check(f: &Func, x: &[Array], wrt: &[usize], what: &str) {
+/// jvp against differences; returns the values, the direction and the tangents.
+fn check_forward(f: &Func, x: &[Array], wrt: &[usize], what: &str) -> [Vec<Array>; 3] {
     let mut draws = Draws::new(7);
-    let dx: Vec<Array> = wrt.iter().map(|&k| draws.like(f.input_type(k))).collect();
+    let dx: Vec<Array> = wrt.iter().map(|&k| draws.array(f.input_type(k))).collect();
     let y = eval(f, x);
-    let forward = jvp(f, wrt);
-    let mut out = eval(&forward, &[x, &dx].concat());
+    let mut out = eval(&jvp(f, wrt), &[x, &dx].concat());
     let dy = out.split_off(f.num_outputs());
     assert_eq!(out, y, "{what}: jvp keeps the values");
     assert_close(&dy, &differences(f, x, &dx, wrt), 1e-6, what);
+    [y, dx, dy]
+}
+
+/// jvp against differences, vjp against jvp.
+fn check(f: &Func, x: &[Array], wrt: &[usize], what: &str) {
+    let [y, dx, dy] = check_forward(f, x, wrt, what);
+    let mut draws = Draws::new(9);
     let outs: Vec<usize> = (0..f.num_outputs()).filter(|&k| f.output_type(k).is_float()).collect();
-    let u: Vec<Array> = outs.iter().map(|&k| draws.like(f.output_type(k))).collect();
+    let u: Vec<Array> = outs.iter().map(|&k| draws.array(f.output_type(k))).collect();
     let backward = vjp(f, &outs, wrt).unwrap();
     let mut out = eval(&backward, &[x, &u].concat());
     let g = out.split_off(f.num_outputs());
@@ -115,8 +97,8 @@ fn check_twice(f: &Func, x: &[Array], wrt: &[usize], what: &str) {
     check(f, x, wrt, what);
     let mut draws = Draws::new(11);
     let outs: Vec<usize> = (0..f.num_outputs()).filter(|&k| f.output_type(k).is_float()).collect();
-    let u: Vec<Array> = outs.iter().map(|&k| draws.like(f.output_type(k))).collect();
-    let dx: Vec<Array> = wrt.iter().map(|&k| draws.like(f.input_type(k))).collect();
+    let u: Vec<Array> = outs.iter().map(|&k| draws.array(f.output_type(k))).collect();
+    let dx: Vec<Array> = wrt.iter().map(|&k| draws.array(f.input_type(k))).collect();
     let with = |extra: &[Array]| [x, extra].concat();
     let all = |n: usize| wrt.iter().copied().chain(f.num_inputs()..f.num_inputs() + n).collect::<Vec<_>>();
     check(&vjp(f, &outs, wrt).unwrap(), &with(&u), &all(u.len()), &format!("vjp of {what}"));

@@ -72,14 +72,14 @@ fn linear_combinations_and_products_of_matrices() {
         let l = b.push(Op::Lincomb { coeffs }, &[x[0], x[1], x[2], x[0]], None);
         vec![b.mul(l, x[1])]
     });
-    let x: Vec<Array> = f.input_types().iter().map(|t| draws.like(t)).collect();
+    let x: Vec<Array> = f.input_types().iter().map(|t| draws.array(t)).collect();
     check_twice(&f, &x, &[0, 1, 2], "lincomb");
     check_twice(&f, &x, &[1], "lincomb");
     for (ta, tb) in [(false, false), (false, true), (true, false), (true, true)] {
         let a = if ta { [2, 3] } else { [3, 2] };
         let b = if tb { [4, 2] } else { [2, 4] };
         let f = func(&[f64s(a), f64s(b)], |b, x| vec![b.dot(x[0], x[1], ta, tb)]);
-        let x: Vec<Array> = f.input_types().iter().map(|t| draws.like(t)).collect();
+        let x: Vec<Array> = f.input_types().iter().map(|t| draws.array(t)).collect();
         check_twice(&f, &x, &[0, 1], "dot");
         check(&f, &x, &[1], "dot");
     }
@@ -101,7 +101,7 @@ fn movements_of_elements_have_their_transposes() {
         vec![r, wide, joined, b.mul(stretched, x[0])]
     });
     let mut draws = Draws::new(3);
-    let x: Vec<Array> = f.input_types().iter().map(|t| draws.like(t)).collect();
+    let x: Vec<Array> = f.input_types().iter().map(|t| draws.array(t)).collect();
     check_twice(&f, &x, &[0, 1], "movements");
     check_twice(&f, &x, &[1], "movements");
 }
@@ -115,7 +115,7 @@ fn reductions_have_their_derivatives() {
                 let sin = b.unary(UnaryOp::Sin, x[0]);
                 vec![b.reduce(op, sin, axes.clone())]
             });
-            check_twice(&f, &[draws.like(f.input_type(0))], &[0], "reduce");
+            check_twice(&f, &[draws.array(f.input_type(0))], &[0], "reduce");
         }
     }
 }
@@ -131,7 +131,7 @@ fn rows_are_taken_and_added_back() {
     });
     let mut draws = Draws::new(5);
     let index = Array::from_vec([2, 2], vec![2i32, 0, 7, -1]);
-    let x = [draws.like(f.input_type(0)), index, draws.like(f.input_type(2))];
+    let x = [draws.array(f.input_type(0)), index, draws.array(f.input_type(2))];
     check_twice(&f, &x, &[0, 2], "gather");
     check_twice(&f, &x, &[0], "gather");
     check_twice(&f, &x, &[2], "scatter");
@@ -188,7 +188,7 @@ fn a_divergence_estimate_is_differentiated_again() {
         vec![y[0], reverse, b.reduce(ReduceOp::Sum, ev, vec![1])]
     });
     let mut draws = Draws::new(6);
-    let x: Vec<Array> = f.input_types().iter().map(|t| draws.like(t)).collect();
+    let x: Vec<Array> = f.input_types().iter().map(|t| draws.array(t)).collect();
     let out = eval(&f, &x);
     assert_close(&out[1..2], &out[2..3], 1e-12, "divergence");
     check_twice(&f, &x, &[0, 1], "divergence");

@@ -37,7 +37,7 @@ convert! {
 
 struct Cast<A, B>(PhantomData<(A, B)>);
 
-impl<A: Convert<B>, B: Copy> StripKernel for Cast<A, B> {
+impl<A: Convert<B>, B: Copy + Default> StripKernel for Cast<A, B> {
     #[inline(always)]
     unsafe fn run<S: Simd>(
         dst: *mut u8,
@@ -53,7 +53,11 @@ impl<A: Convert<B>, B: Copy> StripKernel for Cast<A, B> {
         unsafe {
             while i + BLOCK <= n {
                 let block = a.add(i).cast::<[A; BLOCK]>().read_unaligned();
-                dst.add(i).cast::<[B; BLOCK]>().write_unaligned(block.map(A::convert));
+                let mut converted = [B::default(); BLOCK];
+                for (to, from) in converted.iter_mut().zip(block) {
+                    *to = from.convert();
+                }
+                dst.add(i).cast::<[B; BLOCK]>().write_unaligned(converted);
                 i += BLOCK;
             }
             while i < n {

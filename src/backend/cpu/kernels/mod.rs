@@ -19,6 +19,8 @@ mod int_ops;
 mod ops;
 mod philox;
 mod reduce;
+#[cfg(test)]
+mod reduce_tests;
 mod strip;
 #[cfg(test)]
 mod strip_tests;

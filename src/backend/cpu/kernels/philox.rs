@@ -44,7 +44,8 @@ impl Fill<'_> {
         // SAFETY: the caller promises the level.
         let zero = unsafe { S::U32::splat(0) };
         let [mut k0, mut k1] = self.key;
-        let mut c = [zero.iota(block as u32), zero.of((block >> 32) as u32), zero.of(self.stream), zero];
+        let mut c =
+            [zero.block_numbers(block as u32), zero.of((block >> 32) as u32), zero.of(self.stream), zero];
         for _ in 0..ROUNDS {
             let (hi0, lo0) = c[0].mul_wide(MULTIPLIERS[0]);
             let (hi1, lo1) = c[2].mul_wide(MULTIPLIERS[1]);
@@ -59,21 +60,12 @@ impl Task for Fill<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(mut self) {
         let len = S::U32::LEN;
-        let mut words = [[0u32; 16]; 4];
         let dst = std::mem::take(&mut self.dst);
         let mut block = self.block;
         for out in dst.chunks_mut(4 * len) {
             if out.len() == 4 * len && (block as u32).checked_add(len as u32).is_some() {
-                // SAFETY: the caller promises the level; the arrays hold 16 words, at least `LEN`.
-                unsafe {
-                    let c = self.vector::<S>(block);
-                    for j in 0..4 {
-                        c[j].store(words[j].as_mut_ptr());
-                    }
-                }
-                for (l, four) in out.chunks_exact_mut(4).enumerate() {
-                    four.copy_from_slice(&[words[0][l], words[1][l], words[2][l], words[3][l]]);
-                }
+                // SAFETY: the caller promises the level; `out` holds `4 LEN` words.
+                unsafe { S::U32::store_blocks(self.vector::<S>(block), out.as_mut_ptr()) };
             } else {
                 for (l, four) in out.chunks_mut(4).enumerate() {
                     let words = philox_block(self.key, counter(block.wrapping_add(l as u64), self.stream));

@@ -6,8 +6,9 @@
 use std::marker::PhantomData;
 
 use super::Elem;
+use super::transpose::{Transpose, Word};
 use crate::simd::Level;
-use crate::simd::dispatch::entry_points;
+use crate::simd::dispatch::{Task, entry_points};
 use crate::simd::lanes::{Float, Lanes, Simd};
 use crate::simd::math::Math;
 
@@ -118,12 +119,12 @@ pub fn sum_cols(level: Level, elem: Elem) -> SumColsFn {
     }
 }
 
-/// The sum of `n` elements.
+/// The sum of `n` elements, spread over lanes that are yet to be folded.
 ///
 /// # Safety
 /// `n` elements are readable at `a`, and the level of `V` is available.
 #[inline(always)]
-unsafe fn sum<V: Float>(a: *const V::Elem, n: usize) -> V::Elem {
+unsafe fn sum_lanes<V: Float>(a: *const V::Elem, n: usize) -> V {
     // SAFETY: offsets stay below `n`.
     unsafe {
         let mut v = [V::splat(V::Elem::ZERO); 4];
@@ -143,7 +144,7 @@ unsafe fn sum<V: Float>(a: *const V::Elem, n: usize) -> V::Elem {
             }
             i += rest;
         }
-        v[0].add(v[1]).add(v[2].add(v[3])).reduce_add()
+        v[0].add(v[1]).add(v[2].add(v[3]))
     }
 }
 
@@ -154,7 +155,9 @@ impl<T: Math> Reduce for Sum<T> {
     unsafe fn run<S: Simd>(acc: *mut u8, a: *const u8, n: usize) {
         let acc = acc.cast::<T>();
         // SAFETY: as the caller promises.
-        unsafe { acc.write_unaligned(acc.read_unaligned().plus(sum::<T::Of<S>>(a.cast(), n))) };
+        unsafe {
+            acc.write_unaligned(acc.read_unaligned().plus(sum_lanes::<T::Of<S>>(a.cast(), n).reduce_add()))
+        };
     }
 }
 
@@ -175,8 +178,15 @@ impl<T: Math, const MAX: bool> Reduce for Extreme<T, MAX> {
         let len = T::Of::<S>::LEN;
         // SAFETY: offsets stay below `n`; the last full vector may overlap its neighbour, which is harmless here.
         unsafe {
-            let mut best = T::Of::<S>::splat(acc.read_unaligned());
+            let mut chains = [T::Of::<S>::splat(acc.read_unaligned()); 4];
             let mut i = 0;
+            while i + 4 * len <= n {
+                for q in 0..4 {
+                    chains[q] = Self::pick(chains[q], T::Of::<S>::load(a.add(i + q * len)));
+                }
+                i += 4 * len;
+            }
+            let mut best = Self::pick(Self::pick(chains[0], chains[1]), Self::pick(chains[2], chains[3]));
             while i + len <= n {
                 best = Self::pick(best, T::Of::<S>::load(a.add(i)));
                 i += len;
@@ -314,7 +324,49 @@ impl<T: Math> RowSums<T> {
     }
 }
 
-impl<T: Math> SumCols for RowSums<T> {
+impl<T: Math<Word: Word>> RowSums<T> {
+    /// Many columns: `LEN` rows at once, whose lanes are folded side by side after a transpose, by the additions
+    /// that fold a single row.
+    #[inline(always)]
+    unsafe fn wide<S: Simd>(
+        dst: *mut T,
+        a: *const T,
+        rows: usize,
+        cols: usize,
+        stride: usize,
+        accumulate: bool,
+    ) {
+        let len = T::Of::<S>::LEN;
+        let (mut lanes, mut turned) = ([T::ZERO; 256], [T::ZERO; 256]);
+        // SAFETY: rows stay below `rows`; the arrays hold `LEN x LEN` elements.
+        unsafe {
+            for r in (0..rows).step_by(len) {
+                let count = (rows - r).min(len);
+                for i in 0..count {
+                    let row = sum_lanes::<T::Of<S>>(a.add((r + i) * stride), cols);
+                    row.store(lanes.as_mut_ptr().add(i * len));
+                }
+                let (src, to) = (lanes.as_ptr().cast(), turned.as_mut_ptr().cast());
+                Transpose::<T::Word> { rows: len, cols: len, src, lds: len, dst: to, ldd: len }.run::<S>();
+                let mut half = len / 2;
+                while half > 0 {
+                    for i in 0..half {
+                        let low: *mut T = turned.as_mut_ptr().add(i * len);
+                        let high = T::Of::<S>::load(low.add(half * len));
+                        T::Of::<S>::load(low).add(high).store(low);
+                    }
+                    half /= 2;
+                }
+                for i in 0..count {
+                    let old = if accumulate { dst.add(r + i).read_unaligned() } else { T::ZERO };
+                    dst.add(r + i).write_unaligned(old.plus(turned[i]));
+                }
+            }
+        }
+    }
+}
+
+impl<T: Math<Word: Word>> SumCols for RowSums<T> {
     #[inline(always)]
     unsafe fn run<S: Simd>(
         dst: *mut u8,
@@ -336,13 +388,7 @@ impl<T: Math> SumCols for RowSums<T> {
                 6 => Self::tiny::<6>(dst, a, rows, stride, accumulate),
                 7 => Self::tiny::<7>(dst, a, rows, stride, accumulate),
                 8 => Self::tiny::<8>(dst, a, rows, stride, accumulate),
-                _ => {
-                    for r in 0..rows {
-                        let total = sum::<T::Of<S>>(a.add(r * stride), cols);
-                        let old = if accumulate { dst.add(r).read_unaligned() } else { T::ZERO };
-                        dst.add(r).write_unaligned(old.plus(total));
-                    }
-                }
+                _ => Self::wide::<S>(dst, a, rows, cols, stride, accumulate),
             }
         }
     }

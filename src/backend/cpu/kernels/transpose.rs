@@ -55,9 +55,9 @@ impl<T: Word> Task for Transpose<T> {
                     T::block::<S>(src.add(r * lds + c), lds, dst.add(c * ldd + r), ldd);
                 }
             }
-            for r in 0..rows {
-                let start = if r < whole_rows { whole_cols } else { 0 };
-                for c in start..cols {
+            for c in 0..cols {
+                let start = if c < whole_cols { whole_rows } else { 0 };
+                for r in start..rows {
                     dst.add(c * ldd + r).write_unaligned(src.add(r * lds + c).read_unaligned());
                 }
             }

@@ -1,0 +1,431 @@
+//! Functions drawn from a seed, for tests of passes and of backends: every op, every loop.
+//!
+//! Values stay finite and near 1 (what could grow goes through a bounded function), and patterns
+//! that passes look for (ones, zeros, transposes, equal captures, captures that are numbers) are
+//! frequent. The same seed gives the same function on every machine.
+
+use super::*;
+use crate::array::{Array, DType, Shape};
+use std::sync::Arc;
+
+/// Numbers from a seed (splitmix64).
+#[derive(Clone, Debug)]
+pub(crate) struct Draws(u64);
+
+impl Draws {
+    pub(crate) fn new(seed: u64) -> Draws {
+        Draws(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x5bf0_3635)
+    }
+
+    fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number in -1 .. 1.
+    pub(crate) fn real(&mut self) -> f64 {
+        (self.word() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+
+    /// A number in 0 .. n.
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        (self.word() % n as u64) as usize
+    }
+
+    fn of<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len())]
+    }
+
+    /// An array of the given type: floats in -1 .. 1, small whole numbers, truth values.
+    pub(crate) fn array(&mut self, ty: &Type) -> Array {
+        let mut a = Array::zeros(ty.dtype(), ty.shape().clone());
+        for i in 0..a.data().len() {
+            let x = match ty.dtype() {
+                DType::F32 | DType::F64 => self.real(),
+                DType::I32 | DType::U32 => self.below(4) as f64,
+                DType::Bool => self.below(2) as f64,
+            };
+            a.data_mut().set_f64(i, x);
+        }
+        a
+    }
+}
+
+/// What to draw.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recipe {
+    /// How many operations, about.
+    pub(crate) ops: usize,
+    /// The type of floats.
+    pub(crate) float: DType,
+    /// Whether searches, scans and tiles occur.
+    pub(crate) loops: bool,
+}
+
+/// A function and arguments for it.
+pub(crate) fn function(seed: u64, recipe: Recipe) -> (Func, Vec<Array>) {
+    let mut draws = Draws::new(seed);
+    let float = |shape: &[usize]| Type::array(recipe.float, shape);
+    let index = Type::array(DType::I32, [3]);
+    let types =
+        [float(&[3, 2]), float(&[2, 2]), float(&[2]), float(&[]), float(&[3, 2]), index, float(&[5, 2])];
+    let x = types.iter().map(|t| draws.array(t)).collect();
+    let (mut b, pool) = Builder::with_inputs(&types);
+    let mut g = Grow { b: &mut b, pool, draws, recipe };
+    (0..recipe.ops).for_each(|_| g.grow());
+    let all = g.pool.len();
+    let mut outputs: Vec<NodeId> = (0..3).map(|k| g.pool[all - 1 - k]).collect();
+    outputs.push(g.any_float());
+    (b.finish(&outputs), x)
+}
+
+struct Grow<'a> {
+    b: &'a mut Builder,
+    pool: Vec<NodeId>,
+    draws: Draws,
+    recipe: Recipe,
+}
+
+impl Grow<'_> {
+    fn pick(&mut self, wanted: impl Fn(&Type) -> bool) -> Option<NodeId> {
+        let fit: Vec<NodeId> = self.pool.iter().copied().filter(|&x| wanted(self.b.ty(x))).collect();
+        (!fit.is_empty()).then(|| self.draws.of(&fit))
+    }
+
+    fn any_float(&mut self) -> NodeId {
+        self.pick(Type::is_float).expect("a float among the inputs")
+    }
+
+    /// A value of the type of `x`: another one, or a telling number.
+    fn like(&mut self, x: NodeId) -> NodeId {
+        let ty = self.b.ty(x).clone();
+        if self.draws.below(4) == 0 {
+            let c = self.draws.of(&[0.0, 1.0, -1.0, 2.0, 0.5, 0.3]);
+            return self.b.splat(ty.dtype(), ty.shape().clone(), c);
+        }
+        self.pick(|t| *t == ty).unwrap_or(x)
+    }
+
+    fn grow(&mut self) {
+        let kinds = if self.recipe.loops { 14 } else { 12 };
+        let new = match self.draws.below(kinds) {
+            0 | 1 => self.unary(),
+            2..=4 => self.binary(),
+            5 => self.choice(),
+            6 => self.lincomb(),
+            7 => self.shift(),
+            8 => self.repeat(),
+            9 => self.reduce(),
+            10 => self.product(),
+            11 => self.rows(),
+            12 => self.search(),
+            _ => self.tiles(),
+        };
+        self.pool.extend(new);
+    }
+
+    fn unary(&mut self) -> Option<NodeId> {
+        use UnaryOp::*;
+        let x = self.any_float();
+        let op = self.draws.of(&[Neg, Neg, Abs, Sin, Cos, Tanh, Sigmoid, Floor, Sign, Expm1]);
+        // expm1 grows: bound its operand
+        let x = if op == Expm1 { self.b.unary(Tanh, x) } else { x };
+        let y = self.b.unary(op, x);
+        if self.draws.below(8) == 0 {
+            let wide = self.b.cast(y, DType::F64);
+            return Some(self.b.cast(wide, self.recipe.float));
+        }
+        Some(y)
+    }
+
+    fn binary(&mut self) -> Option<NodeId> {
+        use BinaryOp::*;
+        let (x, op) = (self.any_float(), self.draws.of(&[Add, Sub, Mul, Mul, Max, Min, Div]));
+        let mut y = self.like(x);
+        if op == Div {
+            let c = self.draws.of(&[1.0, -1.0, 4.0, 3.0]);
+            y = self.b.splat_like(x, c);
+        }
+        let (x, y) = if op != Div && self.draws.below(2) == 0 { (y, x) } else { (x, y) };
+        let z = self.b.binary(op, x, y);
+        Some(if op == Add { self.b.unary(UnaryOp::Sin, z) } else { z })
+    }
+
+    fn choice(&mut self) -> Option<NodeId> {
+        let x = self.any_float();
+        let (l, r, y) = (self.like(x), self.like(x), self.like(x));
+        let op = self.draws.of(&[CompareOp::Lt, CompareOp::Le, CompareOp::Eq, CompareOp::Ne]);
+        let mut p = self.b.compare(op, l, r);
+        if self.draws.below(3) == 0 {
+            p = self.b.unary(UnaryOp::Not, p);
+        }
+        Some(self.b.select(p, x, y))
+    }
+
+    fn lincomb(&mut self) -> Option<NodeId> {
+        let x = self.any_float();
+        let n = 1 + self.draws.below(3);
+        let mut coeffs = vec![0.5f64.to_bits()];
+        let mut args = vec![x];
+        for _ in 0..n {
+            args.push(self.like(x));
+            coeffs.push(self.draws.of(&[0.0, 1.0, -1.0, 0.25, 0.3f64]).to_bits());
+        }
+        Some(self.b.push(Op::Lincomb { coeffs }, &args, None))
+    }
+
+    /// Moves elements and, often, moves them back.
+    fn shift(&mut self) -> Option<NodeId> {
+        let x = self.pick(|t| t.is_float() && t.shape().rank() == 2)?;
+        let s = self.b.ty(x).shape().clone();
+        Some(match self.draws.below(6) {
+            0 => {
+                let t = self.b.transpose(x, vec![1, 0]);
+                self.pool.push(t);
+                self.b.transpose(t, vec![1, 0])
+            }
+            1 => {
+                let flat = self.b.reshape(x, [s.size()]);
+                self.b.reshape(flat, [s[0], 1, s[1]])
+            }
+            2 => {
+                let p = self.b.push(Op::Pad { lo: vec![1, 0], hi: vec![0, 2] }, &[x], None);
+                let limit = vec![s[0] + 1, s[1]];
+                self.b.push(Op::Slice { start: vec![self.draws.below(2), 0], limit }, &[p], None)
+            }
+            3 => {
+                let y = self.like(x);
+                let c = self.b.push(Op::Concat { axis: 0 }, &[x, y], None);
+                let start = vec![self.draws.of(&[0, 1, s[0]]), 0];
+                let limit = vec![start[0] + s[0], s[1]];
+                self.b.push(Op::Slice { start, limit }, &[c], None)
+            }
+            4 => {
+                let y = self.like(x);
+                let top = self.b.push(Op::Pad { lo: vec![0, 0], hi: vec![s[0], 0] }, &[x], None);
+                let low = self.b.push(Op::Pad { lo: vec![s[0], 0], hi: vec![0, 0] }, &[y], None);
+                self.b.add(top, low)
+            }
+            _ => {
+                let head = self.b.push(Op::Slice { start: vec![0, 0], limit: vec![1, s[1]] }, &[x], None);
+                let rest = self.b.push(Op::Slice { start: vec![1, 0], limit: s.to_vec() }, &[x], None);
+                self.b.push(Op::Concat { axis: 0 }, &[head, rest], None)
+            }
+        })
+    }
+
+    fn repeat(&mut self) -> Option<NodeId> {
+        let x = self.pick(|t| t.is_float() && t.shape().rank() < 2)?;
+        let s = self.b.ty(x).shape().clone();
+        if s.rank() == 0 {
+            let row = self.b.broadcast(x, &Shape::from([2]), vec![]);
+            return Some(self.b.broadcast(row, &Shape::from([3, 2]), vec![1]));
+        }
+        let column = self.b.reshape(x, [1, s[0]]);
+        Some(self.b.broadcast(column, &Shape::from([3, s[0]]), vec![0, 1]))
+    }
+
+    fn reduce(&mut self) -> Option<NodeId> {
+        let x = self.pick(|t| t.is_float() && t.shape().rank() > 0)?;
+        let rank = self.b.ty(x).shape().rank();
+        let op = self.draws.of(&[ReduceOp::Sum, ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min]);
+        let axes = if self.draws.below(3) == 0 { (0..rank).collect() } else { vec![self.draws.below(rank)] };
+        let y = self.b.reduce(op, x, axes);
+        Some(self.b.unary(UnaryOp::Tanh, y))
+    }
+
+    fn product(&mut self) -> Option<NodeId> {
+        let x = self.pick(|t| t.is_float() && t.shape().rank() == 2)?;
+        let (ta, tb) = (self.draws.below(2) == 0, self.draws.below(2) == 0);
+        let inner = self.b.ty(x).shape()[usize::from(!ta)];
+        let y =
+            self.pick(|t| t.is_float() && t.shape().rank() == 2 && t.shape()[usize::from(tb)] == inner)?;
+        let z = self.b.dot(x, y, ta, tb);
+        Some(self.b.unary(UnaryOp::Tanh, z))
+    }
+
+    /// Takes rows, adds rows, counts, casts, draws.
+    fn rows(&mut self) -> Option<NodeId> {
+        let (x, index) = (self.pick(|t| t.is_float() && t.shape().rank() == 2)?, self.pool[5]);
+        let ty = self.b.ty(x).clone();
+        Some(match self.draws.below(4) {
+            0 => self.b.push(Op::Gather, &[x, index], None),
+            1 => {
+                let rows = self.b.push(Op::Gather, &[x, index], None);
+                self.b.push(Op::ScatterAdd, &[x, index, rows], None)
+            }
+            2 => {
+                let axis = self.draws.below(2);
+                let count = self.b.push(Op::Iota { axis }, &[], Some(&ty));
+                self.b.unary(UnaryOp::Sin, count)
+            }
+            _ => {
+                let (seven, zero) = (self.b.splat(DType::U32, [2], 7.0), self.b.splat(DType::U32, [], 0.0));
+                let bits = Type::array(DType::U32, ty.shape().clone());
+                let bits = self.b.push(Op::RandomBits { stream: 3 }, &[seven, zero], Some(&bits));
+                let real = self.b.cast(bits, self.recipe.float);
+                let unit = self.b.scale(real, 0.5f64.powi(32));
+                self.b.add(unit, x)
+            }
+        })
+    }
+
+    fn search(&mut self) -> Option<NodeId> {
+        let y = self.pick(|t| t.is_float() && t.shape().rank() == 2 && t.shape()[1] == 2)?;
+        let mut captures = Vec::new();
+        for _ in 0..3 {
+            captures.push(self.any_float());
+        }
+        let w = self.pick(|t| t.is_float() && **t.shape() == [2, 2])?;
+        let half = self.b.splat(self.recipe.float, [2, 2], 0.5);
+        captures.extend([w, half, w]);
+        let types: Vec<Type> = captures.iter().map(|&c| self.b.ty(c).clone()).collect();
+        let rows = self.b.ty(y).shape()[0];
+        let field = field(self.draws.word(), rows, &types, self.recipe.float);
+        let solve = search(&field, self.b.ty(y), &types, self.draws.of(&[Policy::Direct, SMALL]));
+        let (zero, none) = (self.b.splat(DType::F64, [], 0.0), self.b.splat(DType::U32, [], 0.0));
+        let step = solve.step.clone();
+        let args = [&[none, zero, y, none], &captures[..]].concat();
+        let all = self.b.push(Op::Solve(Arc::new(solve)), &args, None);
+        let end = self.b.proj(all, 0);
+        if self.draws.below(2) == 0 {
+            return Some(end);
+        }
+        self.pool.push(end);
+        let schedule = self.b.proj(all, 2);
+        let scan = Scan { step, num_carry: 1, policy: SMALL };
+        let args = [&[schedule, end], &captures[..]].concat();
+        let all = self.b.push(Op::Scan(Arc::new(scan)), &args, None);
+        Some(self.b.proj(all, 0))
+    }
+
+    fn tiles(&mut self) -> Option<NodeId> {
+        let rows = self.draws.of(&[3, 5]);
+        let wanted = |t: &Type| t.is_float() && **t.shape() == [rows, 2];
+        let (x, y) = (self.pick(wanted)?, self.pick(wanted)?);
+        let shared: Vec<NodeId> = (0..2).map(|_| self.any_float()).collect();
+        let w = self.pick(|t| t.is_float() && **t.shape() == [2, 2])?;
+        let captures = [&shared[..], &[w]].concat();
+        let types: Vec<Type> = captures.iter().map(|&c| self.b.ty(c).clone()).collect();
+        let (seed, float) = (self.draws.word(), self.recipe.float);
+        let make = |rows: usize| tile(seed, rows, &types, float);
+        let tile = self.draws.of(&[1, 2]);
+        let tail = (rows % tile > 0).then(|| make(rows % tile));
+        let outs = vec![TileOut::Rows, TileOut::Sum];
+        let t = Tiles { rows, tile, body: make(tile), tail, num_rowed: 2, outs };
+        let all = self.b.push(Op::Tiles(Arc::new(t)), &[&[x, y], &captures[..]].concat(), None);
+        let (low, sum) = (self.b.proj(all, 0), self.b.proj(all, 1));
+        let sum = self.b.unary(UnaryOp::Sin, sum);
+        self.pool.push(sum);
+        Some(low)
+    }
+}
+
+const SMALL: Policy = Policy::Checkpoint(Checkpoints::Count(2));
+
+/// (t, y: [rows, 2], captures..) -> [rows, 2], bounded; what it does never depends on `rows`.
+fn field(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
+    let y = Type::array(float, [rows, 2]);
+    let (mut b, x) = Builder::with_inputs(&[&[Type::scalar(DType::F64), y], captures].concat());
+    let mut draws = Draws::new(seed);
+    let ops = 2 + draws.below(4);
+    // what depends on captures alone grows apart, by rules that see no rows
+    let recipe = Recipe { ops, float, loops: false };
+    let pool = x[2..].to_vec();
+    let index = b.splat(DType::I32, [3], 1.0);
+    let mut g = Grow { b: &mut b, pool: [&pool[..1], &pool[..1], &pool, &[index]].concat(), draws, recipe };
+    g.pool.swap(5, pool.len() + 2);
+    (0..ops).for_each(|_| g.grow());
+    let (fixed, mut draws) = (g.pool.clone(), g.draws);
+    let (shape, mut h) = (Shape::from([rows, 2]), x[1]);
+    for &id in fixed.iter().rev().take(4) {
+        let ty = b.ty(id).clone();
+        let dims: Option<Vec<usize>> = match &**ty.shape() {
+            [] => Some(vec![]),
+            [2] => Some(vec![1]),
+            _ => None,
+        };
+        if **ty.shape() == [2, 2] && ty.is_float() {
+            let turned = draws.below(2) == 0;
+            h = b.dot(h, id, false, turned);
+        } else if let Some(dims) = dims.filter(|_| ty.is_float()) {
+            let wide = b.broadcast(id, &shape, dims);
+            h = if draws.below(2) == 0 { b.add(h, wide) } else { b.mul(h, wide) };
+        }
+        h = b.unary(draws.of(&[UnaryOp::Tanh, UnaryOp::Sin]), h);
+    }
+    let t = b.cast(x[0], float);
+    let t = b.broadcast(t, &shape, vec![]);
+    let y = b.add(h, t);
+    let y = b.unary(UnaryOp::Tanh, y);
+    b.finish(&[y])
+}
+
+/// An Euler search over [0, 1] that accepts every other attempt.
+fn search(field: &Func, y: &Type, captures: &[Type], policy: Policy) -> Solve {
+    let time = Type::scalar(DType::F64);
+    let flag = Type::scalar(DType::Bool);
+    let euler = |b: &mut Builder, t: NodeId, next: NodeId, y: NodeId, captures: &[NodeId]| {
+        let slope = b.inline(field, &[&[t, y], captures].concat())[0];
+        let h = b.sub(next, t);
+        let (dtype, shape) = (b.ty(y).dtype(), b.ty(y).shape().clone());
+        let h = b.cast(h, dtype);
+        let h = b.broadcast(h, &shape, vec![]);
+        let dy = b.mul(h, slope);
+        b.add(y, dy)
+    };
+    let types = [&[flag.clone(), flag, time.clone(), time.clone(), y.clone()], captures].concat();
+    let (mut b, x) = Builder::with_inputs(&types);
+    let next = euler(&mut b, x[2], x[3], x[4], &x[5..]);
+    let step = b.finish(&[next]);
+    let types = [&[time, y.clone(), Type::scalar(DType::U32)], captures].concat();
+    let (mut b, x) = Builder::with_inputs(&types);
+    let (one, end) = (b.splat(DType::U32, [], 1.0), b.splat(DType::F64, [], 1.0));
+    let tries = b.add(x[2], one);
+    let times = b.cast(tries, DType::F64);
+    let half = b.scale(times, 0.5);
+    let whole = b.unary(UnaryOp::Floor, half);
+    let accept = b.compare(CompareOp::Ne, half, whole);
+    let h = b.scale(times, 0.15);
+    let aim = b.add(x[0], h);
+    let aim = b.binary(BinaryOp::Min, aim, end);
+    let new = euler(&mut b, x[0], aim, x[1], &x[3..]);
+    let wide = b.broadcast(accept, y.shape(), vec![]);
+    let new = b.select(wide, new, x[1]);
+    let knot = b.select(accept, aim, x[0]);
+    let running = b.compare(CompareOp::Lt, knot, end);
+    let reached = b.unary(UnaryOp::Not, running);
+    let attempt = b.finish(&[accept, running, reached, knot, new, tries]);
+    Solve { attempt, step, num_carry: 1, num_ext: 1, policy }
+}
+
+/// (row0, x: [rows, 2], y: [rows, 2], captures..) -> rows, a sum
+fn tile(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
+    let row = Type::array(float, [rows, 2]);
+    let types = [&[Type::scalar(DType::U32), row.clone(), row], captures].concat();
+    let (mut b, x) = Builder::with_inputs(&types);
+    let f = field(seed, rows, captures, float);
+    let mut draws = Draws::new(seed);
+    let first = b.cast(x[0], DType::F64);
+    let mut y = b.inline(&f, &[&[first, x[1]], &x[3..]].concat())[0];
+    if draws.below(2) == 0 {
+        let solve = search(&f, b.ty(y), captures, SMALL);
+        let (zero, none) = (b.splat(DType::F64, [], 0.0), b.splat(DType::U32, [], 0.0));
+        let args = [&[none, zero, y, none], &x[3..]].concat();
+        let all = b.push(Op::Solve(Arc::new(solve)), &args, None);
+        y = b.proj(all, 0);
+    }
+    let z = b.mul(y, x[2]);
+    let sum = b.reduce(ReduceOp::Sum, z, vec![0]);
+    b.finish(&[z, sum])
+}
+
+#[test]
+fn one_seed_gives_one_function() {
+    let recipe = Recipe { ops: 40, float: DType::F32, loops: true };
+    for seed in 0..20 {
+        assert_eq!(function(seed, recipe).0, function(seed, recipe).0);
+    }
+}

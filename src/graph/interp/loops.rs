@@ -1,0 +1,188 @@
+//! Loops and tiles, trip by trip, as [`crate::graph::Solve`] and its kin are documented.
+//!
+//! A tape keeps the state before every accepted trip. A backward loop reads its states from there and
+//! checks that the step leads from each to the next, bit for bit, which is what lets a plan keep fewer.
+
+use super::movement::append;
+use super::{GraphError, Value, elementwise, run};
+use crate::array::{Array, DType, Data, Shape};
+use crate::graph::{BinaryOp, Func, Rev, Scan, Solve, TileOut, Tiles};
+use std::sync::Arc;
+
+/// The accepted knots of a search.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule {
+    /// The first knot, and the one after each accepted attempt.
+    pub knots: Vec<f64>,
+    /// Whether the last knot is the one that was aimed at.
+    pub reached: bool,
+}
+
+/// The states of one forward pass.
+#[derive(Clone, Debug)]
+pub struct Tape {
+    /// The carry before each accepted trip.
+    pub states: Vec<Vec<Value>>,
+}
+
+type Values = Result<Vec<Value>, GraphError>;
+
+impl Schedule {
+    /// Number of accepted trips.
+    pub fn num_steps(&self) -> usize {
+        self.knots.len() - 1
+    }
+
+    /// The first four inputs of a step: first, last, t, t_next.
+    pub(super) fn trip(&self, i: usize) -> [Value; 4] {
+        let flag = |b: bool| Value::from(Array::scalar(DType::Bool, f64::from(u8::from(b))));
+        let last = i + 1 == self.num_steps() && self.reached;
+        [flag(i == 0), flag(last), knot(self.knots[i]), knot(self.knots[i + 1])]
+    }
+}
+
+fn knot(t: f64) -> Value {
+    Array::scalar(DType::F64, t).into()
+}
+
+fn number(value: &Value) -> f64 {
+    value.array().data().get_f64(0)
+}
+
+fn owned(values: &[&Value]) -> Vec<Value> {
+    values.iter().map(|&v| v.clone()).collect()
+}
+
+fn schedule(value: &Value) -> &Schedule {
+    match value {
+        Value::Schedule(s) => s,
+        other => panic!("invariant: a schedule is wanted, not {other:?}"),
+    }
+}
+
+pub(super) fn solve(s: &Solve, args: &[&Value]) -> Result<Value, GraphError> {
+    let mut at = args[1].clone();
+    let (moving, captures) = args[2..].split_at(s.num_carry + s.num_ext);
+    let (mut moving, captures) = (owned(moving), owned(captures));
+    let mut found = Schedule { knots: vec![number(&at)], reached: false };
+    let mut states = Vec::new();
+    loop {
+        let mut out = run(&s.attempt, &[&[at], &moving[..], &captures[..]].concat())?;
+        let next = out.split_off(4);
+        let [accept, running, reached] = [0, 1, 2].map(|k| number(&out[k]) != 0.0);
+        at = out.swap_remove(3);
+        if accept {
+            found.knots.push(number(&at));
+            states.push(moving[..s.num_carry].to_vec());
+        }
+        moving = next;
+        if !running {
+            found.reached = reached;
+            break;
+        }
+    }
+    moving.extend([Value::Schedule(Arc::new(found)), Value::Tape(Arc::new(Tape { states }))]);
+    Ok(Value::Tuple(moving))
+}
+
+fn step(f: &Func, schedule: &Schedule, i: usize, rest: &[&[Value]]) -> Values {
+    run(f, &[&schedule.trip(i)[..], &rest.concat()].concat())
+}
+
+pub(super) fn scan(s: &Scan, args: &[&Value]) -> Result<Value, GraphError> {
+    let along = schedule(args[0]);
+    let (mut carry, captures) = (owned(&args[1..=s.num_carry]), owned(&args[1 + s.num_carry..]));
+    let mut states = Vec::new();
+    for i in 0..along.num_steps() {
+        let next = step(&s.step, along, i, &[&carry, &captures])?;
+        states.push(std::mem::replace(&mut carry, next));
+    }
+    carry.push(Value::Tape(Arc::new(Tape { states })));
+    Ok(Value::Tuple(carry))
+}
+
+/// Whether two arrays are the same bits; one NaN is as good as another.
+fn same_bits(a: &Value, b: &Value) -> bool {
+    let (a, b) = (a.array().to_f64(), b.array().to_f64());
+    a.iter().zip(&b).all(|(x, y)| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan())
+}
+
+pub(super) fn rev(
+    r: &Rev,
+    args: &[&Value],
+    malformed: &dyn Fn(String) -> GraphError,
+) -> Result<Value, GraphError> {
+    let along = schedule(args[0]);
+    let Value::Tape(tape) = args[1] else { panic!("invariant: a tape is wanted, not {:?}", args[1]) };
+    let (carry0, rest) = args[2..].split_at(r.num_carry);
+    let (captures, ct) = rest.split_at(r.num_captures());
+    let (carry0, captures, mut ct) = (owned(carry0), owned(captures), owned(ct));
+    let n = along.num_steps();
+    if tape.states.len() != n {
+        return Err(malformed(format!("its tape has {} states, its schedule {n} steps", tape.states.len())));
+    }
+    let mut state = carry0;
+    for i in 0..n {
+        if !state.iter().zip(&tape.states[i]).all(|(a, b)| same_bits(a, b)) {
+            return Err(malformed(format!(
+                "the step does not lead to the state that the tape has before step {i}"
+            )));
+        }
+        state = step(&r.step, along, i, &[&state, &captures])?;
+    }
+    let zeros = |&c: &usize| {
+        let like = captures[c].array();
+        Array::zeros(like.dtype(), like.shape().clone()).into()
+    };
+    let mut sums: Vec<Value> = r.wrt.iter().map(zeros).collect();
+    for i in (0..n).rev() {
+        let mut out = step(&r.bwd, along, i, &[&tape.states[i], &captures, &ct])?;
+        let terms = out.split_off(r.num_ct);
+        ct = out;
+        sums.iter_mut().zip(&terms).for_each(|(sum, term)| *sum = add(sum, term));
+    }
+    ct.extend(sums);
+    Ok(Value::Tuple(ct))
+}
+
+fn add(a: &Value, b: &Value) -> Value {
+    let sum = elementwise::binary(BinaryOp::Add, a.array().data(), b.array().data());
+    Array::new(a.array().shape().clone(), sum).into()
+}
+
+/// Rows `from .. from + n` of an array.
+fn cut(x: &Value, from: usize, n: usize) -> Value {
+    let x = x.array();
+    let mut start = vec![0; x.shape().rank()];
+    start[0] = from;
+    let to = x.shape().with_axis(0, n);
+    let data = super::movement::slice(x, &to, &start);
+    Array::new(to, data).into()
+}
+
+pub(super) fn tiles(t: &Tiles, args: &[&Value]) -> Result<Value, GraphError> {
+    let (rowed, shared) = args.split_at(t.num_rowed);
+    let mut outs: Vec<Vec<Value>> = vec![Vec::new(); t.outs.len()];
+    for row in (0..t.rows).step_by(t.tile) {
+        let n = t.tile.min(t.rows - row);
+        let body = if n == t.tile { &t.body } else { t.tail.as_ref().expect("invariant: rows remain") };
+        let mut inputs = vec![Value::from(Array::scalar(DType::U32, row as f64))];
+        inputs.extend(rowed.iter().map(|x| cut(x, row, n)));
+        inputs.extend(owned(shared));
+        outs.iter_mut().zip(run(body, &inputs)?).for_each(|(all, out)| all.push(out));
+    }
+    let join = |(k, parts): (usize, Vec<Value>)| match t.outs[k] {
+        TileOut::Sum => parts.into_iter().reduce(|a, b| add(&a, &b)).expect("invariant: there is a tile"),
+        TileOut::Rows => stack(&parts, t.out_type(k).shape()),
+    };
+    Ok(Value::Tuple(outs.into_iter().enumerate().map(join).collect()))
+}
+
+/// Rows of all parts, one below the other.
+fn stack(parts: &[Value], shape: &Shape) -> Value {
+    let mut all = Data::zeros(parts[0].array().dtype(), 0);
+    for part in parts {
+        append(&mut all, part.array().data());
+    }
+    Array::new(shape.clone(), all).into()
+}

@@ -1,0 +1,208 @@
+//! The reference interpreter: what a graph means, one node after the other.
+//!
+//! It is the oracle for compiled plans and for transforms: simple, obviously right, slow. Every
+//! operation is computed in its element type with the functions of `std`; sums, and the inner sums of
+//! products of matrices, are accumulated in f64 in ascending order and rounded once, so that the
+//! oracle is at least as accurate as what it judges. `ScatterAdd`, `Lincomb` and the sum over tiles
+//! have an order of their own in the language and are computed in the element type in that order.
+//! Where both operands of `max` or `min` are zeros, the sign of the result is not specified.
+//!
+//! It knows nothing of kernels, fusion, buffers or checkpoints: a tape keeps every state, whatever
+//! the policy says, and a loop's body is interpreted anew for each trip.
+
+mod elementwise;
+mod loops;
+mod movement;
+mod philox;
+
+pub use loops::{Schedule, Tape};
+pub use philox::{philox_block, philox_word};
+
+use super::{Func, GraphError, Literal, Node, Op, Type};
+use crate::array::{Array, Data};
+use std::sync::Arc;
+
+/// What a node evaluates to.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// An array.
+    Array(Arc<Array>),
+    /// The accepted knots of a search.
+    Schedule(Arc<Schedule>),
+    /// The states of one forward pass.
+    Tape(Arc<Tape>),
+    /// Several values.
+    Tuple(Vec<Value>),
+}
+
+impl Value {
+    /// The array.
+    ///
+    /// # Panics
+    /// When it is none.
+    #[track_caller]
+    pub fn array(&self) -> &Array {
+        match self {
+            Value::Array(a) => a,
+            other => panic!("invariant: an array is wanted, not {other:?}"),
+        }
+    }
+
+    /// Whether this is a value of the type.
+    fn is(&self, ty: &Type) -> bool {
+        match (self, ty) {
+            (Value::Array(a), Type::Array { dtype, shape }) => a.dtype() == *dtype && a.shape() == shape,
+            (Value::Schedule(_), Type::Schedule) | (Value::Tape(_), Type::Tape) => true,
+            (Value::Tuple(v), Type::Tuple(t)) => v.len() == t.len() && v.iter().zip(t).all(|(v, t)| v.is(t)),
+            _ => false,
+        }
+    }
+
+    /// How a message calls it.
+    fn describe(&self) -> String {
+        match self {
+            Value::Array(a) => format!("{}{}", a.dtype(), a.shape()),
+            Value::Schedule(_) => "schedule".into(),
+            Value::Tape(_) => "tape".into(),
+            Value::Tuple(v) => format!("({})", describe(v)),
+        }
+    }
+}
+
+impl From<Array> for Value {
+    fn from(a: Array) -> Value {
+        Value::Array(Arc::new(a))
+    }
+}
+
+fn describe(values: &[Value]) -> String {
+    values.iter().map(Value::describe).collect::<Vec<_>>().join(", ")
+}
+
+/// Evaluates a verified function of arrays.
+///
+/// # Errors
+/// [`GraphError::Operands`] when the inputs are not of the function's types;
+/// [`GraphError::Malformed`] when an output is opaque (use [`interpret_values`]) or a loop breaks its
+/// contract, see [`interpret_values`].
+///
+/// # Panics
+/// When the function does not pass [`super::verify`].
+///
+/// # Examples
+/// ```
+/// use flowline::array::{Array, DType};
+/// use flowline::graph::{Builder, Type, interpret};
+/// let (mut b, x) = Builder::with_inputs(&[Type::array(DType::F32, [2])]);
+/// let y = b.mul(x[0], x[0]);
+/// let out = interpret(&b.finish(&[y]), &[Array::from_vec([2], vec![1.0f32, 3.0])]).unwrap();
+/// assert_eq!(out[0].to_f64(), [1.0, 9.0]);
+/// ```
+pub fn interpret(f: &Func, inputs: &[Array]) -> Result<Vec<Array>, GraphError> {
+    let inputs: Vec<Value> = inputs.iter().map(|a| a.clone().into()).collect();
+    let array = |(k, value): (usize, Value)| match value {
+        Value::Array(a) => Ok(Arc::unwrap_or_clone(a)),
+        other => {
+            let node = f.outputs()[k].index();
+            let why = format!("output {k} is a {}, which is no array", other.describe());
+            Err(GraphError::Malformed { node, op: f.nodes()[node].op.name(), why })
+        }
+    };
+    interpret_values(f, &inputs)?.into_iter().enumerate().map(array).collect()
+}
+
+/// Evaluates a verified function of any values.
+///
+/// # Errors
+/// [`GraphError::Operands`] when the inputs are not of the function's types.
+/// [`GraphError::Malformed`] when the step of a `Rev` does not lead from one state of its tape to the
+/// next, bit for bit: then a gradient would depend on the number of checkpoints.
+///
+/// # Panics
+/// When the function does not pass [`super::verify`].
+pub fn interpret_values(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
+    let types = f.input_types();
+    let wrong = types.iter().zip(inputs).position(|(t, v)| !v.is(t));
+    let why = match wrong {
+        _ if types.len() != inputs.len() => format!("it takes {} inputs, not {}", types.len(), inputs.len()),
+        Some(k) => format!("input {k} must be {}", types[k]),
+        None => return run(f, inputs),
+    };
+    Err(GraphError::Operands { op: "func", operands: describe(inputs), why })
+}
+
+/// Evaluates a function on inputs of its types.
+fn run(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
+    let mut values: Vec<Value> = Vec::with_capacity(f.nodes().len());
+    for (i, node) in f.nodes().iter().enumerate() {
+        let args: Vec<&Value> = node.args.iter().map(|a| &values[a.index()]).collect();
+        let malformed = |why| GraphError::Malformed { node: i, op: node.op.name(), why };
+        let value = match &node.op {
+            Op::Input(k) => inputs[*k].clone(),
+            Op::Proj(k) => match args[0] {
+                Value::Tuple(v) => v[*k].clone(),
+                other => panic!("invariant: %{i} projects {other:?}"),
+            },
+            Op::Solve(s) => loops::solve(s, &args)?,
+            Op::Scan(s) => loops::scan(s, &args)?,
+            Op::Rev(r) => loops::rev(r, &args, &malformed)?,
+            Op::Tiles(t) => loops::tiles(t, &args)?,
+            _ => {
+                let args: Vec<&Array> = args.into_iter().map(Value::array).collect();
+                array(node, &args).into()
+            }
+        };
+        assert!(value.is(&node.ty), "invariant: %{i} ({}) is not {}", node.op.name(), node.ty);
+        values.push(value);
+    }
+    Ok(f.outputs().iter().map(|o| values[o.index()].clone()).collect())
+}
+
+/// An operation from arrays to an array.
+fn array(node: &Node, x: &[&Array]) -> Array {
+    let (shape, dtype) = (node.ty.shape().clone(), node.ty.dtype());
+    let data: Vec<&Data> = x.iter().map(|a| a.data()).collect();
+    let result = match &node.op {
+        Op::Const(literal) => constant(literal, &node.ty),
+        Op::Iota { axis } => movement::iota(dtype, &shape, *axis),
+        Op::Unary(op) => elementwise::unary(*op, data[0]),
+        Op::Binary(op) => elementwise::binary(*op, data[0], data[1]),
+        Op::Compare(op) => elementwise::compare(*op, data[0], data[1]),
+        Op::Select => elementwise::select(data[0], data[1], data[2]),
+        Op::Lincomb { coeffs } => elementwise::lincomb(coeffs, &data),
+        Op::Cast => elementwise::cast(data[0], dtype),
+        Op::StopGradient | Op::Reshape => data[0].clone(),
+        Op::Broadcast { dims } => movement::broadcast(x[0], &shape, dims),
+        Op::Transpose { perm } => movement::transpose(x[0], &shape, perm),
+        Op::Slice { start, .. } => movement::slice(x[0], &shape, start),
+        Op::Pad { lo, .. } => movement::pad(x[0], &shape, lo),
+        Op::Concat { axis } => movement::concat(x, &shape, *axis),
+        Op::Reduce { op, axes } => movement::reduce(*op, x[0], &shape, axes),
+        Op::Gather => movement::gather(x[0], x[1]),
+        Op::ScatterAdd => movement::scatter_add(x[0], x[1], x[2]),
+        Op::Dot { ta, tb } => movement::dot(x[0], x[1], *ta, *tb),
+        Op::RandomBits { stream } => {
+            let key = [movement::word(x[0], 0), movement::word(x[0], 1)];
+            let start = u64::from(movement::word(x[1], 0));
+            Data::U32((0..shape.size() as u64).map(|i| philox_word(key, *stream, start + i)).collect())
+        }
+        Op::Input(_) | Op::Proj(_) | Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) => {
+            panic!("invariant: {} is evaluated elsewhere", node.op.name())
+        }
+    };
+    Array::new(shape, result)
+}
+
+fn constant(literal: &Literal, ty: &Type) -> Data {
+    match literal {
+        Literal::Array(a) => a.data().clone(),
+        Literal::Splat { dtype, bits } => {
+            let mut data = Data::zeros(*dtype, ty.shape().size());
+            (0..data.len()).for_each(|i| data.set_f64(i, f64::from_bits(*bits)));
+            data
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

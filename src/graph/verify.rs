@@ -1,0 +1,409 @@
+//! The verifier: what must hold of every function, checked node by node and body by body.
+//!
+//! [`super::infer`] says which operands an operation takes; the verifier asks it about each node, and
+//! adds what needs more than one node: the order of the arena, inputs and outputs, where opaque values
+//! and tuples may go, and that a loop's bodies have the signatures documented at [`super::Solve`] and
+//! its kin. It runs on every parsed text and, in tests, behind every transform; it is no part of a
+//! step's hot path. It reports the first fault: later ones are mostly its consequences.
+
+use super::{Func, GraphError, Literal, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type, infer};
+use crate::array::DType;
+
+type Check = Result<(), String>;
+
+/// Checks that a function is well formed, its loops' bodies included.
+///
+/// # Errors
+/// [`GraphError::Malformed`] with the first node that is not, and what is wrong with it.
+pub fn verify(f: &Func) -> Result<(), GraphError> {
+    let nodes = f.nodes();
+    for (k, &id) in f.inputs().iter().enumerate() {
+        let ok = nodes.get(id.index()).is_some_and(|n| n.op == Op::Input(k));
+        at(id, "input", need(ok, || format!("it must be the node of input {k}")))?;
+    }
+    for (i, node) in nodes.iter().enumerate() {
+        let id = NodeId(i as u32);
+        if let Op::Input(k) = node.op {
+            at(
+                id,
+                "input",
+                need(f.inputs().get(k) == Some(&id), || format!("it is not listed as input {k}")),
+            )?;
+        }
+        at(id, node.op.name(), check_node(&nodes[..i], node))?;
+    }
+    for (k, &id) in f.outputs().iter().enumerate() {
+        let ty = nodes.get(id.index()).map(|n| &n.ty);
+        let ok = ty.is_some_and(|ty| !matches!(ty, Type::Tuple(_)));
+        at(
+            id,
+            "output",
+            need(ok, || match ty {
+                Some(_) => format!("output {k} is a tuple: return its values, by proj"),
+                None => format!("output {k} is beyond the {} nodes", nodes.len()),
+            }),
+        )?;
+    }
+    Ok(())
+}
+
+fn at(id: NodeId, op: &'static str, check: Check) -> Result<(), GraphError> {
+    check.map_err(|why| GraphError::Malformed { node: id.index(), op, why })
+}
+
+fn need(ok: bool, why: impl FnOnce() -> String) -> Check {
+    if ok { Ok(()) } else { Err(why()) }
+}
+
+/// Checks a node behind those before it.
+pub(super) fn check_node(before: &[Node], node: &Node) -> Check {
+    let late = node.args.iter().find(|a| a.index() >= before.len());
+    need(late.is_none(), || {
+        format!("its operand {} does not come before it", late.copied().unwrap_or(NodeId(0)))
+    })?;
+    let args: Vec<&Type> = node.args.iter().map(|a| &before[a.index()].ty).collect();
+    check_operands(&node.op, &args)?;
+    match &node.op {
+        Op::Input(_) => {
+            return need(!matches!(node.ty, Type::Tuple(_)), || "an input is no tuple".into());
+        }
+        Op::Solve(s) => check_solve(s)?,
+        Op::Scan(s) => check_scan(s)?,
+        Op::Rev(r) => check_rev(r)?,
+        Op::Tiles(t) => check_tiles(t)?,
+        Op::Proj(_) => {}
+        _ => need(is_array(&node.ty), || format!("its type is {}, not an array", node.ty))?,
+    }
+    if let Op::Const(Literal::Array(a)) = &node.op {
+        let (has, wants) = (a.shape().size(), node.ty.shape().size());
+        need(has == wants, || format!("its literal has {has} elements, its type {wants}"))?;
+    }
+    let ty = infer(&node.op, &args, Some(&node.ty)).map_err(|e| match e {
+        GraphError::Operands { operands, why, .. } => format!("it does not take ({operands}): {why}"),
+        other => other.to_string(),
+    })?;
+    need(ty == node.ty, || format!("its type is {}, its operands make it {ty}", node.ty))
+}
+
+fn is_array(ty: &Type) -> bool {
+    matches!(ty, Type::Array { .. })
+}
+
+/// Tuples go to `proj` only; a schedule and a tape to the operands of `scan` and `rev` that want one.
+fn check_operands(op: &Op, args: &[&Type]) -> Check {
+    for (k, ty) in args.iter().enumerate() {
+        let ok = match op {
+            Op::Proj(_) => matches!(ty, Type::Tuple(_)),
+            Op::Scan(_) if k == 0 => **ty == Type::Schedule,
+            Op::Rev(_) if k < 2 => **ty == [Type::Schedule, Type::Tape][k],
+            _ => is_array(ty),
+        };
+        need(ok, || format!("its operand {k} is {ty}"))?;
+    }
+    Ok(())
+}
+
+/// Verifies a body; its inputs must be arrays.
+fn check_body(what: &str, f: &Func) -> Check {
+    verify(f).map_err(|e| format!("in its {what}: {e}"))?;
+    let opaque = f.input_types().into_iter().position(|ty| !is_array(&ty));
+    need(opaque.is_none(), || {
+        let k = opaque.unwrap_or(0);
+        format!("input {k} of its {what} is {}, not an array", f.input_type(k))
+    })
+}
+
+fn same(what: &str, got: &[Type], want: &[Type]) -> Check {
+    for (k, (got, want)) in got.iter().zip(want).enumerate() {
+        need(got == want, || format!("{what} {k} is {got}, not {want}"))?;
+    }
+    need(got.len() == want.len(), || format!("there are {} of {what}, not {}", got.len(), want.len()))
+}
+
+/// first: bool, last: bool, t: f64, t_next: f64
+fn trip() -> Vec<Type> {
+    [DType::Bool, DType::Bool, DType::F64, DType::F64].map(Type::scalar).to_vec()
+}
+
+fn check_solve(s: &Solve) -> Check {
+    check_body("attempt", &s.attempt)?;
+    check_body("step", &s.step)?;
+    let inputs = s.attempt.input_types();
+    let moving = 1 + s.num_carry + s.num_ext;
+    need(inputs.len() >= moving, || format!("its attempt has {} inputs, fewer than {moving}", inputs.len()))?;
+    same("its attempt's input", &inputs[..1], &[Type::scalar(DType::F64)])?;
+    let mut outputs = [DType::Bool, DType::Bool, DType::Bool, DType::F64].map(Type::scalar).to_vec();
+    outputs.extend_from_slice(&inputs[1..moving]);
+    same("its attempt's output", &s.attempt.output_types(), &outputs)?;
+    let carry = &inputs[1..=s.num_carry];
+    let wanted = [&trip(), carry, &inputs[moving..]].concat();
+    same("its step's input", &s.step.input_types(), &wanted)?;
+    same("its step's output", &s.step.output_types(), carry)
+}
+
+fn check_step(step: &Func, num_carry: usize) -> Check {
+    check_body("step", step)?;
+    let (inputs, fixed) = (step.input_types(), 4 + num_carry);
+    need(inputs.len() >= fixed, || format!("its step has {} inputs, fewer than {fixed}", inputs.len()))?;
+    same("its step's input", &inputs[..4], &trip())?;
+    same("its step's output", &step.output_types(), &inputs[4..fixed])
+}
+
+fn check_scan(s: &Scan) -> Check {
+    check_step(&s.step, s.num_carry)
+}
+
+fn check_rev(r: &Rev) -> Check {
+    check_step(&r.step, r.num_carry)?;
+    check_body("bwd", &r.bwd)?;
+    let (step, bwd) = (r.step.input_types(), r.bwd.input_types());
+    let fixed = step.len() + r.num_ct;
+    need(bwd.len() == fixed, || format!("its bwd has {} inputs, not {fixed}", bwd.len()))?;
+    let (same_as_step, ct) = bwd.split_at(step.len());
+    same("its bwd's input", same_as_step, &step)?;
+    need(r.wrt.windows(2).all(|w| w[0] < w[1]), || format!("wrt {:?} does not ascend", r.wrt))?;
+    let captures = &step[4 + r.num_carry..];
+    let mut outputs = ct.to_vec();
+    for &c in &r.wrt {
+        let ty =
+            captures.get(c).ok_or_else(|| format!("wrt {c} is beyond its {} captures", captures.len()))?;
+        outputs.push(ty.clone());
+    }
+    let inexact = outputs.iter().find(|ty| !ty.is_float());
+    need(inexact.is_none(), || format!("it carries a cotangent of a {}", inexact.unwrap_or(&Type::Tape)))?;
+    same("its bwd's output", &r.bwd.output_types(), &outputs)
+}
+
+/// An array type whose axis 0 has `from` rows, with `to` rows instead.
+fn with_rows(ty: &Type, from: usize, to: usize) -> Option<Type> {
+    (is_array(ty) && ty.shape().first() == Some(&from)).then(|| ty.with_shape(ty.shape().with_axis(0, to)))
+}
+
+fn check_tiles(t: &Tiles) -> Check {
+    check_body("body", &t.body)?;
+    need(t.rows > 0 && t.tile > 0, || format!("it has {} rows in tiles of {}", t.rows, t.tile))?;
+    let (inputs, outputs) = (t.body.input_types(), t.body.output_types());
+    let rowed = 1 + t.num_rowed;
+    need(inputs.len() >= rowed, || format!("its body has {} inputs, fewer than {rowed}", inputs.len()))?;
+    same("its body's input", &inputs[..1], &[Type::scalar(DType::U32)])?;
+    need(t.outs.len() == outputs.len(), || {
+        format!("its body has {} outputs, not {}", outputs.len(), t.outs.len())
+    })?;
+    let rest = t.rows % t.tile;
+    let cut = |what: &str, k: usize, ty: &Type| {
+        with_rows(ty, t.tile, rest)
+            .ok_or_else(|| format!("{what} {k} of its body is {ty}, not {} rows", t.tile))
+    };
+    let (mut tail_inputs, mut tail_outputs) = (inputs.clone(), outputs.clone());
+    for k in 1..rowed {
+        tail_inputs[k] = cut("input", k, &inputs[k])?;
+    }
+    for (k, ty) in outputs.iter().enumerate() {
+        match t.outs[k] {
+            TileOut::Rows => tail_outputs[k] = cut("output", k, ty)?,
+            TileOut::Sum => need(is_array(ty) && ty.dtype() != DType::Bool, || {
+                format!("output {k} of its body is {ty}, of which there is no sum")
+            })?,
+        }
+    }
+    match &t.tail {
+        None => need(rest == 0, || format!("it has no tail for the {rest} rows that remain")),
+        Some(_) if rest == 0 => Err("it has a tail, but no rows remain".into()),
+        Some(tail) => {
+            check_body("tail", tail)?;
+            same("its tail's input", &tail.input_types(), &tail_inputs)?;
+            same("its tail's output", &tail.output_types(), &tail_outputs)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Array;
+    use crate::graph::{BinaryOp, Builder, Checkpoints, Policy};
+    use std::sync::Arc;
+
+    fn f32s(dims: &[usize]) -> Type {
+        Type::array(DType::F32, dims)
+    }
+
+    fn node(op: Op, args: &[u32], ty: Type) -> Node {
+        Node { op, args: args.iter().map(|&a| NodeId(a)).collect(), ty }
+    }
+
+    fn fault(nodes: Vec<Node>, inputs: &[u32], outputs: &[u32]) -> String {
+        let ids = |v: &[u32]| v.iter().map(|&i| NodeId(i)).collect();
+        verify(&Func::new(nodes, ids(inputs), ids(outputs))).unwrap_err().to_string()
+    }
+
+    /// Inputs of the given types, of which those at `outputs` are returned.
+    fn pass(types: &[Type], outputs: &[usize]) -> Func {
+        let (b, x) = Builder::with_inputs(types);
+        let outputs: Vec<NodeId> = outputs.iter().map(|&k| x[k]).collect();
+        b.finish(&outputs)
+    }
+
+    /// The fault of a function that is nothing but one operation on inputs of the given types.
+    fn op_fault(op: Op, types: &[Type], ty: Type) -> String {
+        let n = types.len() as u32;
+        let ids: Vec<u32> = (0..n).collect();
+        let mut nodes: Vec<Node> =
+            types.iter().enumerate().map(|(k, t)| node(Op::Input(k), &[], t.clone())).collect();
+        nodes.push(node(op, &ids, ty));
+        match verify(&Func::new(nodes, ids.iter().map(|&i| NodeId(i)).collect(), vec![])) {
+            Ok(()) => String::new(),
+            Err(e) => e.to_string(),
+        }
+    }
+
+    #[test]
+    fn arguments_come_before_their_users() {
+        let add = |args: &[u32]| node(Op::Binary(BinaryOp::Add), args, f32s(&[2]));
+        let nodes = vec![node(Op::Input(0), &[], f32s(&[2])), add(&[0, 2]), add(&[0, 0])];
+        let why = "node %1 (add) is not well formed: its operand %2 does not come before it";
+        assert_eq!(fault(nodes, &[0], &[1]), why);
+    }
+
+    #[test]
+    fn inputs_and_outputs_are_nodes_of_their_kind() {
+        let input = |k| node(Op::Input(k), &[], f32s(&[2]));
+        let why = fault(vec![input(0)], &[3], &[]);
+        assert_eq!(why, "node %3 (input) is not well formed: it must be the node of input 0");
+        let why = fault(vec![input(0), input(1)], &[0], &[]);
+        assert_eq!(why, "node %1 (input) is not well formed: it is not listed as input 1");
+        let why = fault(vec![input(0)], &[0], &[0, 7]);
+        assert_eq!(why, "node %7 (output) is not well formed: output 1 is beyond the 1 nodes");
+        let why = fault(vec![node(Op::Input(0), &[], Type::Tuple(vec![]))], &[0], &[]);
+        assert_eq!(why, "node %0 (input) is not well formed: an input is no tuple");
+    }
+
+    #[test]
+    fn types_are_those_that_inference_gives() {
+        let why = op_fault(Op::Binary(BinaryOp::Add), &[f32s(&[2]), f32s(&[2])], f32s(&[3]));
+        assert!(why.ends_with("its type is f32[3], its operands make it f32[2]"), "{why}");
+        let why = op_fault(Op::Binary(BinaryOp::Add), &[f32s(&[2]), f32s(&[3])], f32s(&[3]));
+        assert!(
+            why.ends_with("it does not take (f32[2], f32[3]): the operands must be of one type"),
+            "{why}"
+        );
+        let why = op_fault(Op::Cast, &[f32s(&[2])], Type::Tape);
+        assert!(why.ends_with("its type is tape, not an array"), "{why}");
+        let three = Literal::Array(Arc::new(Array::from_vec([3], vec![0.0f32; 3])));
+        let why = op_fault(Op::Const(three), &[], f32s(&[2]));
+        assert!(why.ends_with("its literal has 3 elements, its type 2"), "{why}");
+    }
+
+    #[test]
+    fn tuples_and_opaque_values_go_where_they_are_wanted() {
+        let why = op_fault(Op::StopGradient, &[Type::Schedule], Type::Schedule);
+        assert!(why.ends_with("its operand 0 is schedule"), "{why}");
+        let why = op_fault(Op::Proj(0), &[f32s(&[2])], f32s(&[2]));
+        assert!(why.ends_with("its operand 0 is f32[2]"), "{why}");
+        let (mut b, x) = Builder::with_inputs(&[f32s(&[4, 2])]);
+        let tuple = b.push(tiles(tile(4, None)), &x, None);
+        let why = verify(&b.finish(&[tuple])).unwrap_err().to_string();
+        assert!(
+            why.ends_with("(output) is not well formed: output 0 is a tuple: return its values, by proj")
+        );
+    }
+
+    const B: DType = DType::Bool;
+    const D: DType = DType::F64;
+
+    fn step_types() -> Vec<Type> {
+        [trip(), vec![f32s(&[2]), f32s(&[3])]].concat()
+    }
+
+    fn search() -> Solve {
+        let scalar = Type::scalar;
+        // knot, carry, ext: bool, capture; all that is returned is an input
+        let attempt = pass(&[scalar(D), f32s(&[2]), scalar(B), f32s(&[3])], &[2, 2, 2, 0, 1, 2]);
+        let policy = Policy::Checkpoint(Checkpoints::Auto);
+        Solve { attempt, step: pass(&step_types(), &[4]), num_carry: 1, num_ext: 1, policy }
+    }
+
+    fn solve_fault(s: Solve) -> String {
+        let types =
+            [Type::scalar(DType::U32), Type::scalar(D), f32s(&[2]), Type::scalar(B), f32s(&[3])].to_vec();
+        let out = vec![f32s(&[2]), Type::scalar(B), Type::Schedule, Type::Tape];
+        op_fault(Op::Solve(Arc::new(s)), &types, Type::Tuple(out))
+    }
+
+    #[test]
+    fn a_solve_has_the_documented_signature() {
+        assert_eq!(solve_fault(search()), "");
+        let of = |change: &dyn Fn(&mut Solve)| {
+            let mut s = search();
+            change(&mut s);
+            solve_fault(s)
+        };
+        let scalar = Type::scalar;
+        let why =
+            of(&|s| s.attempt = pass(&[scalar(D), f32s(&[2]), scalar(B), f32s(&[3])], &[2, 2, 2, 0, 1, 0]));
+        assert!(why.ends_with("its attempt's output 5 is f64[], not bool[]"), "{why}");
+        let why = of(&|s| s.step = pass(&step_types(), &[5]));
+        assert!(why.ends_with("its step's output 0 is f32[3], not f32[2]"), "{why}");
+        let why = of(&|s| s.step = pass(&step_types()[..5], &[4]));
+        assert!(why.ends_with("there are 5 of its step's input, not 6"), "{why}");
+        let why = of(&|s| s.num_ext = 9);
+        assert!(why.ends_with("its attempt has 4 inputs, fewer than 11"), "{why}");
+        let why = of(&|s| s.step = pass(&[Type::Tape], &[]));
+        assert!(why.ends_with("input 0 of its step is tape, not an array"), "{why}");
+    }
+
+    #[test]
+    fn a_fault_in_a_body_names_the_body() {
+        let bad = Func::new(vec![], vec![], vec![NodeId(0)]);
+        let why = op_fault(
+            Op::Scan(Arc::new(Scan { step: bad, num_carry: 0, policy: Policy::Direct })),
+            &[Type::Schedule],
+            Type::Tuple(vec![Type::Tape]),
+        );
+        let want = "node %1 (scan) is not well formed: in its step: node %0 (output) is not well formed: \
+                    output 0 is beyond the 0 nodes";
+        assert_eq!(why, want);
+    }
+
+    #[test]
+    fn a_rev_has_the_documented_signature() {
+        let fault = |num_ct: usize, wrt: &[usize], outputs: &[usize]| {
+            let bwd = pass(&[step_types(), vec![f32s(&[2])]].concat(), outputs);
+            let out = Type::Tuple(bwd.output_types());
+            let step = pass(&step_types(), &[4]);
+            let r = Rev { step, bwd, num_carry: 1, num_ct, wrt: wrt.to_vec() };
+            let types = [Type::Schedule, Type::Tape, f32s(&[2]), f32s(&[3]), f32s(&[2])];
+            op_fault(Op::Rev(Arc::new(r)), &types, out)
+        };
+        assert_eq!(fault(1, &[0], &[6, 5]), "");
+        assert!(fault(1, &[0], &[6]).ends_with("there are 1 of its bwd's output, not 2"));
+        assert!(fault(1, &[1], &[6, 5]).ends_with("wrt 1 is beyond its 1 captures"));
+        assert!(fault(2, &[0], &[6, 5]).ends_with("its bwd has 7 inputs, not 8"));
+        assert!(fault(1, &[0, 0], &[6, 5, 5]).ends_with("wrt [0, 0] does not ascend"));
+    }
+
+    fn tile(rows: usize, tail: Option<usize>) -> Tiles {
+        let body = |n: usize| pass(&[Type::scalar(DType::U32), f32s(&[n, 2])], &[1]);
+        Tiles { rows, tile: 4, body: body(4), tail: tail.map(body), num_rowed: 1, outs: vec![TileOut::Rows] }
+    }
+
+    fn tiles(t: Tiles) -> Op {
+        Op::Tiles(Arc::new(t))
+    }
+
+    #[test]
+    fn tiles_cover_all_rows() {
+        let fault = |t: Tiles| {
+            let ty = f32s(&[t.rows, 2]);
+            op_fault(tiles(t), std::slice::from_ref(&ty), Type::Tuple(vec![ty.clone()]))
+        };
+        assert_eq!(fault(tile(8, None)), "");
+        assert_eq!(fault(tile(7, Some(3))), "");
+        assert!(fault(tile(7, None)).ends_with("it has no tail for the 3 rows that remain"));
+        assert!(fault(tile(8, Some(3))).ends_with("it has a tail, but no rows remain"));
+        assert!(fault(tile(7, Some(2))).ends_with("its tail's input 1 is f32[2,2], not f32[3,2]"));
+        let mut t = tile(8, None);
+        t.body = pass(&[Type::scalar(DType::U32), f32s(&[3, 2])], &[1]);
+        assert!(fault(t).ends_with("input 1 of its body is f32[3,2], not 4 rows"));
+    }
+}

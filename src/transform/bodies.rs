@@ -1,0 +1,80 @@
+//! The functions inside a node, and functions with other inputs or outputs.
+
+use crate::graph::{Builder, Func, NodeId, Op, Rev, Scan, Solve, Tiles, Type};
+use std::sync::Arc;
+
+/// The same operation with `g` applied to its bodies.
+pub(super) fn map_bodies(op: &Op, mut g: impl FnMut(&Func) -> Func) -> Op {
+    match op {
+        Op::Solve(s) => {
+            let (attempt, step) = (g(&s.attempt), g(&s.step));
+            Op::Solve(Arc::new(Solve { attempt, step, ..**s }))
+        }
+        Op::Scan(s) => Op::Scan(Arc::new(Scan { step: g(&s.step), ..**s })),
+        Op::Rev(r) => {
+            let (step, bwd) = (g(&r.step), g(&r.bwd));
+            Op::Rev(Arc::new(Rev { step, bwd, wrt: r.wrt.clone(), ..**r }))
+        }
+        Op::Tiles(t) => {
+            let (body, tail) = (g(&t.body), t.tail.as_ref().map(g));
+            Op::Tiles(Arc::new(Tiles { body, tail, outs: t.outs.clone(), ..**t }))
+        }
+        plain => plain.clone(),
+    }
+}
+
+/// Inserts a copy of a node with other operands.
+pub(super) fn push_as(b: &mut Builder, op: Op, args: &[NodeId], ty: &Type) -> NodeId {
+    b.push(op, args, Some(ty))
+}
+
+/// Inserts the nodes of `f` with `args` for its inputs, each through `push`; returns all of them.
+pub(super) fn rebuild(
+    b: &mut Builder,
+    f: &Func,
+    args: &[NodeId],
+    mut push: impl FnMut(&mut Builder, &Op, &[NodeId], &Type) -> NodeId,
+) -> Vec<NodeId> {
+    let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
+    for node in f.nodes() {
+        let x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        map.push(if let Op::Input(k) = node.op { args[k] } else { push(b, &node.op, &x, &node.ty) });
+    }
+    map
+}
+
+/// Where an input of a function comes from when its signature changes.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// From the new input of this index.
+    Input(usize),
+    /// It is this number everywhere.
+    Splat(f64),
+    /// From the new input of this index, repeated.
+    Spread(usize, Vec<usize>),
+}
+
+/// `f` with inputs of the given types, from which its own come as `sources` says, and of its outputs
+/// those in `outputs`.
+pub(super) fn resign(f: &Func, types: &[Type], sources: &[Source], outputs: &[usize]) -> Func {
+    let (mut b, ids) = Builder::with_inputs(types);
+    let mut args = Vec::with_capacity(sources.len());
+    for (k, source) in sources.iter().enumerate() {
+        let ty = f.input_type(k);
+        args.push(match source {
+            Source::Input(j) => ids[*j],
+            Source::Splat(x) => b.splat(ty.dtype(), ty.shape().clone(), *x),
+            Source::Spread(j, dims) => b.broadcast(ids[*j], ty.shape(), dims.clone()),
+        });
+    }
+    let all = b.inline(f, &args);
+    let kept: Vec<NodeId> = outputs.iter().map(|&o| all[o]).collect();
+    b.finish(&kept)
+}
+
+/// Which inputs of a function reach its outputs.
+pub(super) fn used_inputs(f: &Func) -> Vec<bool> {
+    let mut used = vec![false; f.nodes().len()];
+    f.outputs().iter().chain(f.nodes().iter().flat_map(|n| &n.args)).for_each(|id| used[id.index()] = true);
+    f.inputs().iter().map(|id| used[id.index()]).collect()
+}

@@ -1,0 +1,95 @@
+//! Clean-up by insertion anew: each node is rewritten as it enters a builder, until nothing changes.
+//!
+//! A simplified graph has the bits of the graph it came from, with three exceptions: the sign of a
+//! zero (`x + 0` is x); a sum of n equal terms is n times the term, rounded once; and an operand with
+//! coefficient 0 in a `lincomb` takes no part, whatever it is. `x * 0` is not 0, and nothing is
+//! reassociated: both would change results that are not finite, or the rounding.
+//!
+//! Rules look at a node and its operands only. Equality saturation would find more, but what derivatives
+//! leave behind (ones, zeros, double negations, transposes, broadcasts of numbers) local rules find.
+
+mod arith;
+mod fold;
+mod movement;
+mod prune;
+
+use super::bodies::{map_bodies, push_as, rebuild};
+use crate::graph::{Builder, Func, NodeId, Op, Type};
+use std::collections::HashMap;
+
+/// Rounds after which simplification gives up looking for more; each makes real progress, and real
+/// graphs take two or three.
+const MAX_ROUNDS: usize = 12;
+
+/// The same function, simpler, in all bodies too; signatures of bodies shrink to what is used.
+pub fn simplify(f: &Func) -> Func {
+    let mut known = HashMap::new();
+    let mut f = f.clone();
+    for _ in 0..MAX_ROUNDS {
+        let next = round(&f, &mut known);
+        if next == f {
+            break;
+        }
+        f = next;
+    }
+    f
+}
+
+/// The same function without `stop_gradient`, in all bodies too: for after differentiation.
+pub fn erase_stop_gradient(f: &Func) -> Func {
+    let (mut b, ids) = Builder::with_inputs(&f.input_types());
+    let map = rebuild(&mut b, f, &ids, |b, op, x, ty| match op {
+        Op::StopGradient => x[0],
+        _ => push_as(b, map_bodies(op, erase_stop_gradient), x, ty),
+    });
+    let outputs: Vec<NodeId> = f.outputs().iter().map(|o| map[o.index()]).collect();
+    b.finish(&outputs)
+}
+
+/// Rewrites nodes of the function itself and leaves bodies as they are, so that bodies that equal
+/// each other still do.
+pub(super) fn simplify_outside(f: &Func) -> Func {
+    let (mut b, ids) = Builder::with_inputs(&f.input_types());
+    let map = rebuild(&mut b, f, &ids, insert);
+    let outputs: Vec<NodeId> = f.outputs().iter().map(|o| map[o.index()]).collect();
+    b.finish(&outputs)
+}
+
+/// One round: bodies first, then the nodes, then signatures. `known` remembers bodies done before
+/// (one step occurs in a search and in its derivatives) and is only looked up.
+fn round(f: &Func, known: &mut HashMap<Func, Func>) -> Func {
+    if let Some(done) = known.get(f) {
+        return done.clone();
+    }
+    let (mut b, ids) = Builder::with_inputs(&f.input_types());
+    let map = rebuild(&mut b, f, &ids, |b, op, x, ty| match op {
+        Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) => {
+            push_as(b, map_bodies(op, |body| round(body, known)), x, ty)
+        }
+        _ => insert(b, op, x, ty),
+    });
+    let outputs: Vec<NodeId> = f.outputs().iter().map(|o| map[o.index()]).collect();
+    let done = prune::prune(&b.finish(&outputs));
+    known.insert(f.clone(), done.clone());
+    done
+}
+
+/// Inserts an operation in its simplest known form.
+fn insert(b: &mut Builder, op: &Op, x: &[NodeId], ty: &Type) -> NodeId {
+    let simpler = fold::fold(b, op, x, ty)
+        .or_else(|| arith::rewrite(b, op, x, ty))
+        .or_else(|| movement::rewrite(b, op, x, ty));
+    simpler.unwrap_or_else(|| push_as(b, op.clone(), x, ty))
+}
+
+/// The number that a value is everywhere, if it is a constant of that kind.
+fn splat(b: &Builder, x: NodeId) -> Option<f64> {
+    match &b.node(x).op {
+        Op::Const(literal) => literal.as_splat(),
+        _ => None,
+    }
+}
+
+fn splat_of(b: &mut Builder, ty: &Type, x: f64) -> NodeId {
+    b.splat(ty.dtype(), ty.shape().clone(), x)
+}

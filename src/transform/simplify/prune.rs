@@ -1,0 +1,279 @@
+//! Signatures of loops and tiles shrink to what is used.
+//!
+//! Captures and tile inputs that no body reads go, equal ones become one, numbers move into the
+//! bodies, where they fold; rows that repeat one value come in as the value. Outputs nobody asks
+//! for go, of tiles and of reverse sums. A cotangent that a reverse loop hands through unchanged is
+//! no carried value but a capture. Carried values stay: a tape's layout is that of the carry, and
+//! every loop that reads the tape must agree on it.
+
+use super::splat;
+use crate::graph::{Builder, Func, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type};
+use crate::transform::bodies::{Source, resign, used_inputs};
+use std::sync::Arc;
+
+/// Where a value of a tuple is found after pruning.
+#[derive(Clone, Copy)]
+enum Found {
+    /// Nobody asks for it.
+    Nowhere,
+    /// In the new node's tuple.
+    Value(usize),
+    /// In a node outside.
+    Outside(NodeId),
+}
+
+/// The same function with smaller signatures inside.
+pub(super) fn prune(f: &Func) -> Func {
+    if !f.nodes().iter().any(|n| matches!(n.ty, Type::Tuple(_))) {
+        return f.clone();
+    }
+    let asked = asked(f);
+    let (mut b, ids) = Builder::with_inputs(&f.input_types());
+    let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
+    let mut found: Vec<Vec<Found>> = vec![vec![]; f.nodes().len()];
+    for (i, node) in f.nodes().iter().enumerate() {
+        let x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        map.push(match &node.op {
+            Op::Input(k) => ids[*k],
+            Op::Proj(k) => match found[node.args[0].index()][*k] {
+                Found::Value(j) => b.proj(x[0], j),
+                Found::Outside(id) => id,
+                Found::Nowhere => unreachable!("invariant: projections are asked for"),
+            },
+            _ => {
+                let (op, x) = smaller(&mut b, node, &x, &asked[i], &mut found[i]);
+                let ty = if found[i].is_empty() { Some(&node.ty) } else { None };
+                b.push(op, &x, ty)
+            }
+        });
+    }
+    let outputs: Vec<NodeId> = f.outputs().iter().map(|o| map[o.index()]).collect();
+    b.finish(&outputs)
+}
+
+/// For each tuple, which of its values are asked for.
+fn asked(f: &Func) -> Vec<Vec<bool>> {
+    let mut asked: Vec<Vec<bool>> = f
+        .nodes()
+        .iter()
+        .map(|n| if let Type::Tuple(types) = &n.ty { vec![false; types.len()] } else { vec![] })
+        .collect();
+    for node in f.nodes() {
+        if let Op::Proj(k) = node.op {
+            asked[node.args[0].index()][k] = true;
+        }
+    }
+    asked
+}
+
+fn smaller(
+    b: &mut Builder,
+    node: &Node,
+    x: &[NodeId],
+    asked: &[bool],
+    found: &mut Vec<Found>,
+) -> (Op, Vec<NodeId>) {
+    *found = (0..asked.len()).map(Found::Value).collect();
+    match &node.op {
+        Op::Tiles(t) => tiles(b, t, x, asked, found),
+        Op::Solve(s) => solve(b, s, x),
+        Op::Scan(s) => scan(b, s, x),
+        Op::Rev(r) => rev(b, r, x, asked, found),
+        plain => (plain.clone(), x.to_vec()),
+    }
+}
+
+/// What becomes of a run of operands: the new ones, and where the old ones are found among them.
+struct Plan {
+    operands: Vec<NodeId>,
+    types: Vec<Type>,
+    sources: Vec<Source>,
+}
+
+/// Drops unused operands, merges equal ones, takes numbers inside. `keep` stay as they are.
+fn plan(b: &Builder, x: &[NodeId], used: &[bool], keep: &[bool], types: &[Type]) -> Plan {
+    let mut p = Plan { operands: vec![], types: vec![], sources: vec![] };
+    let mut plain: Vec<bool> = vec![];
+    for (k, &id) in x.iter().enumerate() {
+        let known = (0..p.operands.len()).find(|&j| p.operands[j] == id && plain[j] && !keep[k]);
+        p.sources.push(match (keep[k], splat(b, id), known) {
+            (false, Some(c), _) => Source::Splat(c),
+            (false, None, Some(j)) => Source::Input(j),
+            // an unused input still needs a value to stand for it; no node will read it
+            (false, None, None) if !used[k] && matches!(types[k], Type::Array { .. }) => Source::Splat(0.0),
+            _ => {
+                p.operands.push(id);
+                p.types.push(types[k].clone());
+                plain.push(!keep[k]);
+                Source::Input(p.operands.len() - 1)
+            }
+        });
+    }
+    p
+}
+
+impl Plan {
+    /// A body whose inputs from `at` on, as many as were planned, come from the plan.
+    fn apply(&self, body: &Func, at: usize, outputs: &[usize]) -> Func {
+        let n = self.sources.len();
+        let all = body.input_types();
+        let types = [&all[..at], &self.types, &all[at + n..]].concat();
+        let behind = at + self.types.len();
+        let mut sources: Vec<Source> = (0..at).map(Source::Input).collect();
+        sources.extend(self.sources.iter().map(|s| match s {
+            Source::Input(j) => Source::Input(at + j),
+            other => other.clone(),
+        }));
+        sources.extend((0..all.len() - at - n).map(|k| Source::Input(behind + k)));
+        resign(body, &types, &sources, outputs)
+    }
+
+    fn apply_all(&self, body: &Func, at: usize) -> Func {
+        self.apply(body, at, &(0..body.num_outputs()).collect::<Vec<_>>())
+    }
+}
+
+fn either(a: &[bool], b: &[bool]) -> Vec<bool> {
+    a.iter().zip(b).map(|(a, b)| *a || *b).collect()
+}
+
+fn solve(b: &Builder, s: &Solve, x: &[NodeId]) -> (Op, Vec<NodeId>) {
+    let (at, at_step) = (1 + s.num_carry + s.num_ext, 4 + s.num_carry);
+    let used = either(&used_inputs(&s.attempt)[at..], &used_inputs(&s.step)[at_step..]);
+    let p = plan(b, &x[at + 1..], &used, &vec![false; used.len()], &s.step.input_types()[at_step..]);
+    let (attempt, step) = (p.apply_all(&s.attempt, at), p.apply_all(&s.step, at_step));
+    (Op::Solve(Arc::new(Solve { attempt, step, ..*s })), [&x[..=at], &p.operands].concat())
+}
+
+fn scan(b: &Builder, s: &Scan, x: &[NodeId]) -> (Op, Vec<NodeId>) {
+    let at = 4 + s.num_carry;
+    let used = &used_inputs(&s.step)[at..];
+    let p = plan(b, &x[at - 3..], used, &vec![false; used.len()], &s.step.input_types()[at..]);
+    (Op::Scan(Arc::new(Scan { step: p.apply_all(&s.step, at), ..*s })), [&x[..at - 3], &p.operands].concat())
+}
+
+fn rev(b: &Builder, r: &Rev, x: &[NodeId], asked: &[bool], found: &mut [Found]) -> (Op, Vec<NodeId>) {
+    let sums: Vec<usize> = (0..r.wrt.len()).filter(|&i| asked[r.num_ct + i]).collect();
+    let (mut r, x) = without_constant_cotangents(r, x, found);
+    for (i, f) in found.iter_mut().rev().take(r.wrt.len()).rev().enumerate() {
+        *f = sums.iter().position(|&s| s == i).map_or(Found::Nowhere, |at| Found::Value(r.num_ct + at));
+    }
+    let outputs: Vec<usize> = (0..r.num_ct).chain(sums.iter().map(|i| r.num_ct + i)).collect();
+    r.wrt = sums.iter().map(|&i| r.wrt[i]).collect();
+    let (at, n) = (4 + r.num_carry, r.num_captures());
+    let bwd = resign(&r.bwd, &r.bwd.input_types(), &own_inputs(&r.bwd), &outputs);
+    let used = either(&used_inputs(&r.step)[at..], &used_inputs(&bwd)[at..at + n]);
+    let keep: Vec<bool> = (0..n).map(|c| r.wrt.contains(&c)).collect();
+    let p = plan(b, &x[at - 2..at - 2 + n], &used, &keep, &r.step.input_types()[at..]);
+    let moved = |c: &usize| match p.sources[*c] {
+        Source::Input(j) => j,
+        _ => unreachable!("invariant: a capture with a cotangent stays"),
+    };
+    let operands = [&x[..at - 2], &p.operands, &x[at - 2 + n..]].concat();
+    let (step, wrt) = (p.apply_all(&r.step, at), r.wrt.iter().map(moved).collect());
+    (Op::Rev(Arc::new(Rev { step, bwd: p.apply_all(&bwd, at), wrt, ..r })), operands)
+}
+
+fn own_inputs(f: &Func) -> Vec<Source> {
+    (0..f.num_inputs()).map(Source::Input).collect()
+}
+
+/// Cotangents that every trip hands on as they are become captures.
+fn without_constant_cotangents(r: &Rev, x: &[NodeId], found: &mut [Found]) -> (Rev, Vec<NodeId>) {
+    let at = 4 + r.num_carry + r.num_captures();
+    let (still, moving): (Vec<usize>, Vec<usize>) =
+        (0..r.num_ct).partition(|&j| r.bwd.outputs()[j] == r.bwd.inputs()[at + j]);
+    let types = r.bwd.input_types();
+    let of = |js: &[usize]| js.iter().map(|&j| types[at + j].clone()).collect::<Vec<_>>();
+    let step_types = [r.step.input_types(), of(&still)].concat();
+    let all: Vec<usize> = (0..r.step.num_outputs()).collect();
+    let step = resign(&r.step, &step_types, &own_inputs(&r.step), &all);
+    let mut sources: Vec<Source> = (0..types.len()).map(Source::Input).collect();
+    for (i, &j) in still.iter().chain(&moving).enumerate() {
+        sources[at + j] = Source::Input(at + i);
+    }
+    let outputs: Vec<usize> = moving.iter().copied().chain(r.num_ct..r.bwd.num_outputs()).collect();
+    let bwd = resign(&r.bwd, &[&types[..at], &of(&still), &of(&moving)].concat(), &sources, &outputs);
+    let operand = |&j: &usize| x[at - 2 + j];
+    still.iter().for_each(|j| found[*j] = Found::Outside(operand(j)));
+    outputs.iter().enumerate().for_each(|(i, &k)| found[k] = Found::Value(i));
+    let mut operands = x[..at - 2].to_vec();
+    operands.extend(still.iter().chain(&moving).map(operand));
+    (Rev { step, bwd, num_carry: r.num_carry, num_ct: moving.len(), wrt: r.wrt.clone() }, operands)
+}
+
+fn tiles(b: &Builder, t: &Tiles, x: &[NodeId], asked: &[bool], found: &mut [Found]) -> (Op, Vec<NodeId>) {
+    let outputs: Vec<usize> = (0..asked.len()).filter(|&k| asked[k]).collect();
+    found.fill(Found::Nowhere);
+    outputs.iter().enumerate().for_each(|(i, &k)| found[k] = Found::Value(i));
+    let fewer = |f: &Func| resign(f, &f.input_types(), &own_inputs(f), &outputs);
+    let (body, tail) = (fewer(&t.body), t.tail.as_ref().map(fewer));
+    let mut used = used_inputs(&body);
+    if let Some(tail) = &tail {
+        used = either(&used, &used_inputs(tail));
+    }
+    let inputs = TileInputs::new(b, t.num_rowed, x, &used[1..]);
+    let derive = |f: &Func| {
+        let of = |k: &usize| f.input_type(1 + k).clone();
+        let types: Vec<Type> = std::iter::once(f.input_type(0).clone())
+            .chain(inputs.rowed.iter().map(of))
+            .chain(inputs.shared.iter().map(|&id| b.ty(id).clone()))
+            .collect();
+        resign(f, &types, &inputs.sources, &(0..outputs.len()).collect::<Vec<_>>())
+    };
+    let outs: Vec<TileOut> = outputs.iter().map(|&k| t.outs[k]).collect();
+    let (body, tail) = (derive(&body), tail.as_ref().map(derive));
+    let operands = inputs.rowed.iter().map(|&k| x[k]).chain(inputs.shared.iter().copied()).collect();
+    (Op::Tiles(Arc::new(Tiles { body, tail, num_rowed: inputs.rowed.len(), outs, ..*t })), operands)
+}
+
+/// What becomes of the operands of tiles.
+struct TileInputs {
+    /// Operands that stay rowed, by their old index.
+    rowed: Vec<usize>,
+    /// Shared operands.
+    shared: Vec<NodeId>,
+    /// For each old input of the body, row0 included.
+    sources: Vec<Source>,
+}
+
+impl TileInputs {
+    fn new(b: &Builder, num_rowed: usize, x: &[NodeId], used: &[bool]) -> TileInputs {
+        let (mut rowed, mut shared): (Vec<usize>, Vec<NodeId>) = (vec![], vec![]);
+        let mut share = |id: NodeId| {
+            shared.iter().position(|&s| s == id).unwrap_or_else(|| {
+                shared.push(id);
+                shared.len() - 1
+            })
+        };
+        // shared inputs stand behind the rowed ones, whose number is known at the end
+        let mut late: Vec<Source> = vec![];
+        for (k, &id) in x.iter().enumerate() {
+            let node = b.node(id);
+            late.push(match (&node.op, splat(b, id)) {
+                (_, Some(c)) => Source::Splat(c),
+                _ if !used[k] => Source::Splat(0.0),
+                (Op::Broadcast { dims }, _) if k < num_rowed && dims.first() != Some(&0) => {
+                    Source::Spread(share(node.args[0]), dims.clone())
+                }
+                _ if k >= num_rowed => Source::Spread(share(id), vec![]),
+                _ => match rowed.iter().position(|&j| x[j] == id) {
+                    Some(j) => Source::Input(1 + j),
+                    None => {
+                        rowed.push(k);
+                        Source::Input(rowed.len())
+                    }
+                },
+            });
+        }
+        let behind = 1 + rowed.len();
+        let place = |(k, s): (usize, Source)| match s {
+            Source::Spread(j, _) if k >= num_rowed => Source::Input(behind + j),
+            Source::Spread(j, dims) => Source::Spread(behind + j, dims),
+            other => other,
+        };
+        let sources =
+            std::iter::once(Source::Input(0)).chain(late.into_iter().enumerate().map(place)).collect();
+        TileInputs { rowed, shared, sources }
+    }
+}
