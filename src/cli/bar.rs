@@ -32,7 +32,12 @@ impl Bar {
         self.drawn = Some(Instant::now());
         self.bar.set_length(progress.updates);
         self.bar.set_position(progress.update);
-        self.bar.set_prefix(format!("{}/{} {}", progress.phase + 1, progress.phases, progress.objective.title()));
+        self.bar.set_prefix(format!(
+            "{}/{} {}",
+            progress.phase + 1,
+            progress.phases,
+            progress.objective.title()
+        ));
         self.bar.set_message(message(progress));
     }
 

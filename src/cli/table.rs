@@ -16,7 +16,8 @@ impl Table {
     /// The text, without a line break at the end.
     pub fn text(&self) -> String {
         let width = self.rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-        let lines: Vec<String> = self.rows.iter().map(|(name, value)| format!("  {name:width$}  {value}")).collect();
+        let lines: Vec<String> =
+            self.rows.iter().map(|(name, value)| format!("  {name:width$}  {value}")).collect();
         lines.join("\n")
     }
 }
@@ -59,7 +60,10 @@ mod tests {
 
     #[test]
     fn numbers_read_as_people_write_them() {
-        assert_eq!([7, 999, 1000, 18_448, 1_234_567].map(grouped), ["7", "999", "1,000", "18,448", "1,234,567"]);
+        assert_eq!(
+            [7, 999, 1000, 18_448, 1_234_567].map(grouped),
+            ["7", "999", "1,000", "18,448", "1,234,567"]
+        );
         assert_eq!([12, 52_300, 12_345_678].map(bytes), ["12 B", "52.3 kB", "12.3 MB"]);
         assert_eq!([0.02, 12.34, 150.7].map(seconds), ["20 ms", "12.3 s", "2 min 30 s"]);
     }

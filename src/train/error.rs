@@ -74,6 +74,14 @@ pub enum TrainError {
         /// A limit that would do.
         least_s: f64,
     },
+    /// The threads asked for cannot be had.
+    #[error("--threads {threads}: {reason}; ask for fewer")]
+    Threads {
+        /// How many.
+        threads: usize,
+        /// What the system said.
+        reason: String,
+    },
     /// A point is not finite.
     #[error("point {row} is {value}: coordinates must be finite numbers of pixels")]
     Point {
@@ -83,7 +91,9 @@ pub enum TrainError {
         value: String,
     },
     /// The loss is not finite though every solve went well.
-    #[error("the loss is {loss} at update {update} ({objective}); lower the learning rate (--lr {lr}) and resume")]
+    #[error(
+        "the loss is {loss} at update {update} ({objective}); lower the learning rate (--lr {lr}) and resume"
+    )]
     Loss {
         /// The loss.
         loss: f64,

@@ -92,7 +92,12 @@ pub struct Mass {
 ///
 /// # Errors
 /// A solve that ended early.
-pub fn on_cells(log_density: &LogDensity, flow: &Flow, frame: &ImageFrame, cells: &Cells) -> Result<Vec<f64>> {
+pub fn on_cells(
+    log_density: &LogDensity,
+    flow: &Flow,
+    frame: &ImageFrame,
+    cells: &Cells,
+) -> Result<Vec<f64>> {
     let shift = frame.log_jacobian();
     let log_probs = log_density.eval(flow, &cells.centres)?;
     Ok(log_probs.iter().map(|&x| (f64::from(x) + shift).exp()).collect())

@@ -31,7 +31,8 @@ pub(super) fn finish(mut session: Session) -> Result<Learned> {
         points.iter_mut().for_each(|p| *p = image.to_pixels(*p));
         artist.samples(folder, &points)?;
         artist.flow(folder, &ema, &key)?;
-        pictures::loss_curve(folder, &session.header.recipe, image.entropy_nats)?;
+        let mean_weight = session.density.data.mean_weight;
+        pictures::loss_curve(folder, &session.header.recipe, image.entropy_nats, mean_weight)?;
         compiles += sampler.traces() + 1;
     }
     let report = report(&session, nll_nats, &mass, compiles);

@@ -35,11 +35,6 @@ impl RunFolder {
         self.path.join(name)
     }
 
-    /// The folder.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// From now on the folder stays, whatever happens.
     pub fn keep(&mut self) {
         self.made = None;

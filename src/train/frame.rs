@@ -81,10 +81,7 @@ impl ImageFrame {
     }
 
     fn grown(&self, margin: f64) -> plot::Frame {
-        plot::Frame {
-            x: [-margin, self.width as f64 + margin],
-            y: [-margin, self.height as f64 + margin],
-        }
+        plot::Frame { x: [-margin, self.width as f64 + margin], y: [-margin, self.height as f64 + margin] }
     }
 
     /// `rows` x `cols` cells over the image grown by `margin` pixels on all sides.

@@ -16,6 +16,9 @@ use crate::plot::{self, DensityMap, Scale};
 use crate::tensor::{Key, Tensor};
 use std::path::Path;
 
+/// Cells along the longer side where only the colour scale is wanted.
+const SCALE_CELLS: usize = 128;
+
 /// A learned density of an image.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -92,7 +95,8 @@ impl Learned {
             return Err(TrainError::Point { row: i + 1, value }.into());
         }
         let image = self.image();
-        let standard: Vec<[f32; 2]> = points.iter().map(|&p| image.to_standard(p).map(|x| x as f32)).collect();
+        let standard: Vec<[f32; 2]> =
+            points.iter().map(|&p| image.to_standard(p).map(|x| x as f32)).collect();
         let log_probs = LogDensity::new(rtol, atol).eval(&self.flow, &standard)?;
         Ok(log_probs.into_iter().map(|x| f64::from(x) + image.log_jacobian()).collect())
     }
@@ -109,17 +113,31 @@ impl Learned {
         Ok(LogGrid { log_density, size, frame: cells.frame })
     }
 
+    /// The colour scale of the learned density over its image.
+    ///
+    /// # Errors
+    /// A solve that ended early.
+    pub fn scale(&self) -> Result<Scale> {
+        let (values, rows, cols) = self.over_image(SCALE_CELLS)?;
+        Ok(Scale::of(&DensityMap { values: &values, rows, cols, frame: self.image().window() }))
+    }
+
+    /// The density over the image, `size` cells along its longer side.
+    fn over_image(&self, size: usize) -> Result<(Vec<f64>, usize, usize)> {
+        let image = self.image();
+        let count = |side: usize| (side * size).div_ceil(image.side()).max(2);
+        let cells = image.cells(0.0, count(image.height), count(image.width));
+        let log_density = LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE);
+        Ok((on_cells(&log_density, &self.flow, image, &cells)?, cells.rows, cells.cols))
+    }
+
     /// Draws the density over the image on a grid of `size` cells along its longer side.
     ///
     /// # Errors
     /// A solve that ended early, a file that cannot be written.
     pub fn plot_density(&self, path: impl AsRef<Path>, size: usize) -> Result<()> {
-        let image = self.image();
-        let count = |side: usize| (side * size).div_ceil(image.side()).max(2);
-        let cells = image.cells(0.0, count(image.height), count(image.width));
-        let log_density = LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE);
-        let values = on_cells(&log_density, &self.flow, image, &cells)?;
-        let map = DensityMap { values: &values, rows: cells.rows, cols: cells.cols, frame: cells.frame };
+        let (values, rows, cols) = self.over_image(size)?;
+        let map = DensityMap { values: &values, rows, cols, frame: self.image().window() };
         Ok(plot::density("learned density", &map, Scale::of(&map))?.save(path)?)
     }
 }

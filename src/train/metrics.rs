@@ -51,7 +51,8 @@ impl Row {
 
     fn parse(line: &str) -> Option<Row> {
         let cells: Vec<&str> = line.split(',').collect();
-        let [update, phase, loss, nll, ms, field_evals, live_buffers, live_bytes, rss_mb, traces] = cells[..] else {
+        let [update, phase, loss, nll, ms, field_evals, live_buffers, live_bytes, rss_mb, traces] = cells[..]
+        else {
             return None;
         };
         Some(Row {

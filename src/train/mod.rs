@@ -50,7 +50,7 @@ pub use folder::{METRICS_FILE, MODEL_FILE, check_free, default_folder};
 pub use frame::ImageFrame;
 pub use learned::{Learned, LogGrid};
 pub use model::{ActivationKind, FieldConfig, Flow, Kept, ModelConfig, SolveConfig, Steps};
-pub use options::{DivergenceKind, Options, OptimizerKind, Preset, check_tolerances};
+pub use options::{DivergenceKind, OptimizerKind, Options, Preset, check_tolerances};
 pub use progress::Progress;
 pub use recipe::{Objective, Phase, Recipe};
 pub use report::{PhaseReport, Report};

@@ -72,12 +72,19 @@ impl Artist {
     }
 }
 
-/// The loss of every update and the NLL where it was measured.
-pub(super) fn loss_curve(folder: &RunFolder, recipe: &Recipe, entropy_nats: f64) -> Result<()> {
+/// The loss of every update and the NLL where it was measured. A weighted likelihood is divided by the mean weight, so
+/// that it has the entropy as its floor like the others.
+pub(super) fn loss_curve(
+    folder: &RunFolder,
+    recipe: &Recipe,
+    entropy_nats: f64,
+    mean_weight: f64,
+) -> Result<()> {
     let rows: Vec<Row> = metrics::read(&folder.file(METRICS_FILE)).collect();
     let of = |objective: Objective| -> Vec<[f64; 2]> {
+        let unit = if objective == Objective::MaximumLikelihood { mean_weight } else { 1.0 };
         let mine = rows.iter().filter(|row| row.phase == objective.name());
-        mine.map(|row| [row.update as f64, row.loss]).collect()
+        mine.map(|row| [row.update as f64, row.loss / unit]).collect()
     };
     let losses: Vec<_> = recipe.phases.iter().map(|p| (p.objective, of(p.objective))).collect();
     let phases: Vec<plot::Phase> = losses
@@ -87,9 +94,7 @@ pub(super) fn loss_curve(folder: &RunFolder, recipe: &Recipe, entropy_nats: f64)
         .collect();
     let nll: Vec<[f64; 2]> =
         rows.iter().filter_map(|row| row.nll_nats.map(|nll| [row.update as f64, nll])).collect();
-    // A weighted loss is not a likelihood, so the entropy is no floor of its curve but of the held-out NLL alone.
-    let entropy = (!nll.is_empty()).then_some(entropy_nats);
-    let curve = plot::LossCurve { phases: &phases, nll: &nll, entropy };
+    let curve = plot::LossCurve { phases: &phases, nll: &nll, entropy: Some(entropy_nats) };
     Ok(plot::loss_curve(&curve)?.save(folder.file("loss.png"))?)
 }
 

@@ -4,7 +4,7 @@
 //! matching, whose update is one evaluation of the field, and finishes by maximum likelihood, whose update is a solve
 //! and its adjoint and which goes on improving where the first stalls.
 
-use super::{FieldConfig, Kept, ModelConfig, Options, OptimizerKind, Preset, SolveConfig, Steps};
+use super::{FieldConfig, Kept, ModelConfig, OptimizerKind, Options, Preset, SolveConfig, Steps};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -128,7 +128,8 @@ impl Recipe {
             phase.lr = options.lr.map_or(phase.lr, |lr| lr * (phase.lr / first));
         }
         let model = &mut recipe.model;
-        let (width, depth) = (options.width.unwrap_or(model.hidden[0]), options.depth.unwrap_or(model.hidden.len()));
+        let (width, depth) =
+            (options.width.unwrap_or(model.hidden[0]), options.depth.unwrap_or(model.hidden.len()));
         model.hidden = vec![width; depth];
         model.blocks = options.blocks.unwrap_or(model.blocks);
         model.solve.apply(options);

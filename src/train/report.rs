@@ -159,7 +159,8 @@ impl Tallies {
         tally.ms.push(row.ms as f32);
         tally.field_evals += row.field_evals;
         tally.traces = tally.traces.max(row.traces);
-        tally.last = Memory { live_buffers: row.live_buffers, live_bytes: row.live_bytes, rss_mb: row.rss_mb };
+        tally.last =
+            Memory { live_buffers: row.live_buffers, live_bytes: row.live_bytes, rss_mb: row.rss_mb };
         if tally.ms.len() == NOTED {
             tally.noted = Some(tally.last);
         }
@@ -184,11 +185,6 @@ impl Tallies {
                 self.seconds_to_gap.entry(name).or_default().get_or_insert(self.seconds);
             }
         }
-    }
-
-    /// Median time of an update of a phase so far.
-    pub(super) fn ms_per_update(&self, phase: usize) -> f64 {
-        median(&self.phases[phase].ms)
     }
 
     pub(super) fn phase_reports(&self) -> Vec<PhaseReport> {

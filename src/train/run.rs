@@ -124,6 +124,11 @@ impl<'a> Density<'a> {
         self
     }
 
+    /// The seed of the recipe.
+    pub fn seed(&self) -> u64 {
+        self.recipe.seed
+    }
+
     /// The weights that are trained.
     pub fn weights(&self) -> usize {
         num_weights(&self.flow)
@@ -227,7 +232,11 @@ impl<'a> Density<'a> {
             compare(&folder, "key", &key.leaves()[0].to_vec(), &state.key.leaves()[0].to_vec())?;
         }
         self.recipe = header.recipe.clone();
-        (self.on_note)(&format!("resuming after update {} of {}", state.update.item(), header.recipe.updates()));
+        (self.on_note)(&format!(
+            "resuming after update {} of {}",
+            state.update.item(),
+            header.recipe.updates()
+        ));
         Ok((header, state))
     }
 
@@ -263,7 +272,11 @@ pub struct PhasePlan {
 
 /// Trained numbers of a flow.
 pub fn num_weights(flow: &Flow) -> usize {
-    flow.named_leaves().iter().filter(|(path, _)| !is_fixed(path)).map(|(_, t): &(String, Tensor)| t.size()).sum()
+    flow.named_leaves()
+        .iter()
+        .filter(|(path, _)| !is_fixed(path))
+        .map(|(_, t): &(String, Tensor)| t.size())
+        .sum()
 }
 
 /// Refuses to resume a run with other values, and names the first that differs.
@@ -279,9 +292,9 @@ fn compare<T: Serialize>(folder: &Path, name: &str, was: &T, asked: &T) -> Resul
 
 fn difference(path: String, a: &Value, b: &Value) -> Option<(String, String, String)> {
     match (a, b) {
-        (Value::Object(x), Value::Object(y)) => x.iter().find_map(|(k, v)| {
-            difference(format!("{path}.{k}"), v, y.get(k).unwrap_or(&Value::Null))
-        }),
+        (Value::Object(x), Value::Object(y)) => {
+            x.iter().find_map(|(k, v)| difference(format!("{path}.{k}"), v, y.get(k).unwrap_or(&Value::Null)))
+        }
         (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
             x.iter().zip(y).enumerate().find_map(|(i, (v, w))| difference(format!("{path}.{i}"), v, w))
         }

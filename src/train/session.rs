@@ -139,7 +139,8 @@ impl<'a> Session<'a> {
         let path = folder.file(METRICS_FILE);
         self.metrics = Some(if resumed {
             let (tallies, header) = (&mut self.tallies, &self.header);
-            let phase_of = |row: &Row| header.recipe.phases.iter().position(|p| p.objective.name() == row.phase);
+            let phase_of =
+                |row: &Row| header.recipe.phases.iter().position(|p| p.objective.name() == row.phase);
             Metrics::resume(&path, self.update, |row| {
                 phase_of(&row).into_iter().for_each(|phase| tallies.update(phase, &row));
             })?
@@ -205,7 +206,8 @@ impl<'a> Session<'a> {
     /// Runs the step function and counts what it took.
     fn step(&mut self, phase: usize) -> Result<Row> {
         let step = self.steps[phase].as_ref().expect("invariant: a phase that has begun has a step");
-        let (objective, lr) = (self.header.recipe.phases[phase].objective, self.header.recipe.phases[phase].lr);
+        let (objective, lr) =
+            (self.header.recipe.phases[phase].objective, self.header.recipe.phases[phase].lr);
         let started = Instant::now();
         let Told { loss, steps, field_evals } = step.run(&mut self.state)?;
         let ms = started.elapsed().as_secs_f64() * 1e3;
@@ -217,7 +219,7 @@ impl<'a> Session<'a> {
         self.first_update_s.get_or_insert_with(|| self.density.started.elapsed().as_secs_f64());
         let counts = step.last_run();
         // The backend counts over all tiles; a tile's solves attempt `steps` steps.
-        let tiles = if steps > 0.0 { counts.attempts as f64 / steps } else { 1.0 };
+        let tiles = if steps > 0.0 { (counts.attempts as f64 / steps).max(1.0) } else { 1.0 };
         self.tallies.solves(phase, counts.recomputed as f64 / tiles, counts.states_kept_max);
         Ok(Row {
             update: self.update,
@@ -263,7 +265,8 @@ impl<'a> Session<'a> {
     pub(super) fn draw_map(&mut self, learned: &super::pictures::Learned) -> Result<()> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let (data, image) = (&self.density.data, &self.header.image);
-        let artist = self.artist.get_or_insert_with(|| Artist::new(data, image, cells_per_pixel(image.side())));
+        let artist =
+            self.artist.get_or_insert_with(|| Artist::new(data, image, cells_per_pixel(image.side())));
         artist.density(folder, learned, self.update)
     }
 
