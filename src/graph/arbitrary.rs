@@ -111,10 +111,10 @@ impl Grow<'_> {
     fn grow(&mut self) {
         let kinds = if self.recipe.loops { 14 } else { 12 };
         let new = match self.draws.below(kinds) {
-            0 | 1 => self.unary(),
-            2..=4 => self.binary(),
-            5 => self.choice(),
-            6 => self.lincomb(),
+            0 | 1 => Some(self.unary()),
+            2..=4 => Some(self.binary()),
+            5 => Some(self.choice()),
+            6 => Some(self.lincomb()),
             7 => self.shift(),
             8 => self.repeat(),
             9 => self.reduce(),
@@ -126,7 +126,7 @@ impl Grow<'_> {
         self.pool.extend(new);
     }
 
-    fn unary(&mut self) -> Option<NodeId> {
+    fn unary(&mut self) -> NodeId {
         use UnaryOp::*;
         let x = self.any_float();
         let op = self.draws.of(&[Neg, Neg, Abs, Sin, Cos, Tanh, Sigmoid, Floor, Sign, Expm1]);
@@ -135,12 +135,12 @@ impl Grow<'_> {
         let y = self.b.unary(op, x);
         if self.draws.below(8) == 0 {
             let wide = self.b.cast(y, DType::F64);
-            return Some(self.b.cast(wide, self.recipe.float));
+            return self.b.cast(wide, self.recipe.float);
         }
-        Some(y)
+        y
     }
 
-    fn binary(&mut self) -> Option<NodeId> {
+    fn binary(&mut self) -> NodeId {
         use BinaryOp::*;
         let (x, op) = (self.any_float(), self.draws.of(&[Add, Sub, Mul, Mul, Max, Min, Div]));
         let mut y = self.like(x);
@@ -150,10 +150,10 @@ impl Grow<'_> {
         }
         let (x, y) = if op != Div && self.draws.below(2) == 0 { (y, x) } else { (x, y) };
         let z = self.b.binary(op, x, y);
-        Some(if op == Add { self.b.unary(UnaryOp::Sin, z) } else { z })
+        if op == Add { self.b.unary(UnaryOp::Sin, z) } else { z }
     }
 
-    fn choice(&mut self) -> Option<NodeId> {
+    fn choice(&mut self) -> NodeId {
         let x = self.any_float();
         let (l, r, y) = (self.like(x), self.like(x), self.like(x));
         let op = self.draws.of(&[CompareOp::Lt, CompareOp::Le, CompareOp::Eq, CompareOp::Ne]);
@@ -161,10 +161,10 @@ impl Grow<'_> {
         if self.draws.below(3) == 0 {
             p = self.b.unary(UnaryOp::Not, p);
         }
-        Some(self.b.select(p, x, y))
+        self.b.select(p, x, y)
     }
 
-    fn lincomb(&mut self) -> Option<NodeId> {
+    fn lincomb(&mut self) -> NodeId {
         let x = self.any_float();
         let n = 1 + self.draws.below(3);
         let mut coeffs = vec![0.5f64.to_bits()];
@@ -173,7 +173,7 @@ impl Grow<'_> {
             args.push(self.like(x));
             coeffs.push(self.draws.of(&[0.0, 1.0, -1.0, 0.25, 0.3f64]).to_bits());
         }
-        Some(self.b.push(Op::Lincomb { coeffs }, &args, None))
+        self.b.push(Op::Lincomb { coeffs }, &args, None)
     }
 
     /// Moves elements and, often, moves them back.
@@ -312,7 +312,7 @@ impl Grow<'_> {
         let (seed, float) = (self.draws.word(), self.recipe.float);
         let make = |rows: usize| tile(seed, rows, &types, float);
         let tile = self.draws.of(&[1, 2]);
-        let tail = (rows % tile > 0).then(|| make(rows % tile));
+        let tail = (!rows.is_multiple_of(tile)).then(|| make(rows % tile));
         let outs = vec![TileOut::Rows, TileOut::Sum];
         let t = Tiles { rows, tile, body: make(tile), tail, num_rowed: 2, outs };
         let all = self.b.push(Op::Tiles(Arc::new(t)), &[&[x, y], &captures[..]].concat(), None);

@@ -4,6 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::lanes::{Float, Int, Lanes, Mask, Simd};
+use super::transpose;
 
 macro_rules! op {
     ($e:expr) => {
@@ -40,73 +41,12 @@ impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn transpose_8x8(src: *const u32, lds: usize, dst: *mut u32, ldd: usize) {
         // SAFETY: as the caller promises.
-        unsafe { transpose_8x8(src, lds, dst, ldd) }
+        unsafe { transpose::transpose_8x8(src, lds, dst, ldd) }
     }
     #[inline(always)]
     unsafe fn transpose_4x4(src: *const u64, lds: usize, dst: *mut u64, ldd: usize) {
         // SAFETY: as the caller promises.
-        unsafe { transpose_4x4(src, lds, dst, ldd) }
-    }
-}
-
-/// Four words each of rows `i` and `i + 4`.
-#[inline(always)]
-unsafe fn row_pair_4(src: *const f32, lds: usize, i: usize) -> __m256 {
-    op!({
-        let low = _mm256_castps128_ps256(_mm_loadu_ps(src.add(i * lds)));
-        _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(src.add((i + 4) * lds)))
-    })
-}
-
-/// Two double words each of rows `i` and `i + 2`.
-#[inline(always)]
-unsafe fn row_pair_8(src: *const f64, lds: usize, i: usize) -> __m256d {
-    op!({
-        let low = _mm256_castpd128_pd256(_mm_loadu_pd(src.add(i * lds)));
-        _mm256_insertf128_pd::<1>(low, _mm_loadu_pd(src.add((i + 2) * lds)))
-    })
-}
-
-/// Halves of rows `i` and `i + 4` share a register from the load on, so that all shuffles stay within halves.
-///
-/// # Safety
-/// Both blocks are valid, and AVX2 is available.
-#[inline(always)]
-pub(crate) unsafe fn transpose_8x8(src: *const u32, lds: usize, dst: *mut u32, ldd: usize) {
-    let (src, dst) = (src.cast::<f32>(), dst.cast::<f32>());
-    // SAFETY: the caller promises 8 rows of 8 words on both sides.
-    unsafe {
-        for half in 0..2 {
-            let at = src.add(4 * half);
-            let (r0, r1) = (row_pair_4(at, lds, 0), row_pair_4(at, lds, 1));
-            let (r2, r3) = (row_pair_4(at, lds, 2), row_pair_4(at, lds, 3));
-            let (t0, t1) = (_mm256_unpacklo_ps(r0, r1), _mm256_unpackhi_ps(r0, r1));
-            let (t2, t3) = (_mm256_unpacklo_ps(r2, r3), _mm256_unpackhi_ps(r2, r3));
-            let out = dst.add(4 * half * ldd);
-            _mm256_storeu_ps(out, _mm256_shuffle_ps::<0x44>(t0, t2));
-            _mm256_storeu_ps(out.add(ldd), _mm256_shuffle_ps::<0xEE>(t0, t2));
-            _mm256_storeu_ps(out.add(2 * ldd), _mm256_shuffle_ps::<0x44>(t1, t3));
-            _mm256_storeu_ps(out.add(3 * ldd), _mm256_shuffle_ps::<0xEE>(t1, t3));
-        }
-    }
-}
-
-/// As [`transpose_8x8`], for double words.
-///
-/// # Safety
-/// Both blocks are valid, and AVX2 is available.
-#[inline(always)]
-pub(crate) unsafe fn transpose_4x4(src: *const u64, lds: usize, dst: *mut u64, ldd: usize) {
-    let (src, dst) = (src.cast::<f64>(), dst.cast::<f64>());
-    // SAFETY: the caller promises 4 rows of 4 double words on both sides.
-    unsafe {
-        for half in 0..2 {
-            let at = src.add(2 * half);
-            let (r0, r1) = (row_pair_8(at, lds, 0), row_pair_8(at, lds, 1));
-            let out = dst.add(2 * half * ldd);
-            _mm256_storeu_pd(out, _mm256_unpacklo_pd(r0, r1));
-            _mm256_storeu_pd(out.add(ldd), _mm256_unpackhi_pd(r0, r1));
-        }
+        unsafe { transpose::transpose_4x4(src, lds, dst, ldd) }
     }
 }
 
@@ -197,11 +137,11 @@ impl Lanes for F32x8 {
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut f32) {
-        op!(_mm256_storeu_ps(p, self.0))
+        op!(_mm256_storeu_ps(p, self.0));
     }
     #[inline(always)]
     unsafe fn store_part(self, p: *mut f32, n: usize) {
-        op!(_mm256_maskstore_ps(p, first32(n), self.0))
+        op!(_mm256_maskstore_ps(p, first32(n), self.0));
     }
     mask32!();
     #[inline(always)]
@@ -233,11 +173,11 @@ impl Lanes for F64x4 {
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut f64) {
-        op!(_mm256_storeu_pd(p, self.0))
+        op!(_mm256_storeu_pd(p, self.0));
     }
     #[inline(always)]
     unsafe fn store_part(self, p: *mut f64, n: usize) {
-        op!(_mm256_maskstore_pd(p, first64(n), self.0))
+        op!(_mm256_maskstore_pd(p, first64(n), self.0));
     }
     #[inline(always)]
     unsafe fn load_mask(p: *const u32, n: usize) -> Mask64x4 {
@@ -284,11 +224,11 @@ impl Lanes for U32x8 {
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut u32) {
-        op!(_mm256_storeu_si256(p.cast(), self.0))
+        op!(_mm256_storeu_si256(p.cast(), self.0));
     }
     #[inline(always)]
     unsafe fn store_part(self, p: *mut u32, n: usize) {
-        op!(_mm256_maskstore_epi32(p.cast(), first32(n), self.0))
+        op!(_mm256_maskstore_epi32(p.cast(), first32(n), self.0));
     }
     mask32!();
     #[inline(always)]

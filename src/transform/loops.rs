@@ -66,10 +66,12 @@ pub(super) fn jvp_scan(b: &mut Builder, s: &Scan, rule: &jvp::Rule) -> Found {
     jvp_forward(b, &Parts::of_scan(s, rule.x), rule)
 }
 
-/// Which values of a loop have tangents: `carry` and `captures`, by their indices.
+/// Which values of a loop have tangents beside them, by their indices.
 struct Moving {
     carry: Vec<usize>,
     captures: Vec<usize>,
+    /// Captures among these whose tangent is zero: it is an input that nothing reads.
+    still: Vec<usize>,
 }
 
 impl Moving {
@@ -107,7 +109,7 @@ impl Moving {
         for (i, &j) in self.carry.iter().enumerate() {
             d[4 + j] = Some(ids[4 + num_carry + i]);
         }
-        for (i, &c) in self.captures.iter().enumerate() {
+        for (i, &c) in self.captures.iter().enumerate().filter(|(_, c)| !self.still.contains(c)) {
             d[4 + num_carry + c] = Some(ids[at + num_captures + i]);
         }
         (x, d)
@@ -135,6 +137,7 @@ fn jvp_forward(b: &mut Builder, p: &Parts, rule: &jvp::Rule) -> Found {
     let moving = Moving {
         carry: (0..p.num_carry).filter(|&j| rule.active[j]).collect(),
         captures: present(&d_captures),
+        still: vec![],
     };
     let mut x = vec![p.schedule];
     x.extend(moving.operands(b, &rule.x[carry], &rule.x[captures], (&d_carry, &d_captures)));
@@ -162,30 +165,36 @@ fn policy_of(b: &Builder, tape: NodeId) -> Policy {
 }
 
 /// Values, captures and cotangents are doubled. The old tape holds no tangents: a Scan of the
-/// doubled step fills a new one, unless only cotangents move.
+/// doubled step fills a new one, unless no state moves.
 pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
     let (nc, np) = (r.num_carry, r.num_captures());
     let (carry, captures, cts) = (2..2 + nc, 2 + nc..2 + nc + np, 2 + nc + np..2 + nc + np + r.num_ct);
     let d = |at: std::ops::Range<usize>| rule.dx[at].to_vec();
     let (d_carry, d_captures, d_cts) = (d(carry.clone()), d(captures.clone()), d(cts.clone()));
-    let moving = Moving { carry: moving_carries(r, &d_carry, &d_captures), captures: present(&d_captures) };
+    let moving_cts: Vec<usize> = (0..r.num_ct).filter(|&j| rule.active[j]).collect();
+    let moving_sums: Vec<usize> = (r.num_ct..rule.active.len()).filter(|&k| rule.active[k]).collect();
+    // a sum's tangent is named after its capture's tangent, so each needs one
+    let summed: Vec<usize> = moving_sums.iter().map(|&k| r.wrt[k - r.num_ct]).collect();
+    let (some, is_summed) = (|c: usize| d_captures[c].is_some(), |c: usize| summed.contains(&c));
+    let moving = Moving {
+        carry: moving_carries(r, &d_carry, &d_captures),
+        captures: (0..np).filter(|&c| some(c) || is_summed(c)).collect(),
+        still: (0..np).filter(|&c| !some(c) && is_summed(c)).collect(),
+    };
     let mut x = vec![rule.x[0], rule.x[1]];
     x.extend(moving.operands(b, &rule.x[carry], &rule.x[captures], (&d_carry, &d_captures)));
-    let (num_carry, mut step) = (nc + moving.carry.len(), r.step.clone());
-    if num_carry + moving.captures.len() > nc {
-        step = moving.step(&r.step, nc);
+    let (num_carry, step) = (nc + moving.carry.len(), moving.step(&r.step, nc));
+    if !moving.carry.is_empty() {
         let scan = Scan { step: step.clone(), num_carry, policy: policy_of(b, rule.x[1]) };
         let forward: Vec<NodeId> = [&x[..1], &x[2..]].concat();
         let forward = b.push(Op::Scan(Arc::new(scan)), &forward, None);
         x[1] = b.proj(forward, num_carry);
     }
-    let moving_cts: Vec<usize> = (0..r.num_ct).filter(|&j| rule.active[j]).collect();
     x.extend(&rule.x[cts.clone()]);
     x.extend(moving_cts.iter().map(|&j| or_zero(b, d_cts[j], rule.x[cts.start + j])));
-    let moving_sums: Vec<usize> = (r.num_ct..rule.active.len()).filter(|&k| rule.active[k]).collect();
     let bwd = doubled_bwd(r, &moving, &moving_cts, &moving_sums);
-    let mut wrt = r.wrt.clone();
-    wrt.extend(moving_sums.iter().map(|&k| r.wrt[k - r.num_ct]));
+    let tangent_of = |c: &usize| np + moving.captures.iter().position(|m| m == c).unwrap_or_default();
+    let wrt = r.wrt.iter().copied().chain(summed.iter().map(tangent_of)).collect();
     let num_ct = r.num_ct + moving_cts.len();
     let rev = Rev { step, bwd, num_carry, num_ct, wrt };
     let all = b.push(Op::Rev(Arc::new(rev)), &x, None);

@@ -7,16 +7,31 @@
 
 mod bodies;
 mod flow;
+mod hoist;
 mod jvp;
 mod loops;
+mod merge;
 mod partials;
 mod simplify;
 mod tiles;
 mod vjp;
 
+pub use hoist::hoist;
 pub use jvp::{jvp, jvp_into};
+pub use merge::merge_tiles;
 pub use simplify::{erase_stop_gradient, simplify};
 pub use vjp::{vjp, vjp_into};
+
+/// The form that a function is compiled in: derivatives taken, gradients merged with what they
+/// share, simplified, invariant computations before loops.
+///
+/// Tiles are merged first, while their bodies are still as differentiation made them: simplification
+/// fits a body to its surroundings, after which equal parts may no longer be equal. It runs again at
+/// the end because hoisting leaves captures that nobody reads.
+pub fn optimize(f: &crate::graph::Func) -> crate::graph::Func {
+    let f = simplify::simplify_outside(&erase_stop_gradient(f));
+    simplify(&hoist(&simplify(&merge_tiles(&f))))
+}
 
 /// A derivative that does not exist in the form that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

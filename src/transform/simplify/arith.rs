@@ -223,22 +223,17 @@ fn before_broadcast(b: &mut Builder, op: &Op, x: &[NodeId], ty: &Type) -> Option
     if shape.size() >= ty.shape().size() {
         return None;
     }
-    let args: Vec<NodeId> = x
-        .iter()
-        .map(|&x| match splat(b, x) {
-            Some(c) => {
-                let ty = b.ty(x).with_shape(shape.clone());
-                splat_of(b, &ty, c)
-            }
-            None => {
-                let source = b.node(x).args[0];
-                let ty = b.ty(source).with_shape(shape.clone());
-                let dims =
-                    if b.ty(source).shape().rank() == 0 { vec![] } else { (0..shape.rank()).collect() };
-                insert(b, &Op::Broadcast { dims }, &[source], &ty)
-            }
-        })
-        .collect();
+    let mut args = Vec::with_capacity(x.len());
+    for &x in x {
+        let ty = b.ty(x).with_shape(shape.clone());
+        args.push(if let Some(c) = splat(b, x) {
+            splat_of(b, &ty, c)
+        } else {
+            let source = b.node(x).args[0];
+            let dims = (0..b.ty(source).shape().rank()).collect();
+            insert(b, &Op::Broadcast { dims }, &[source], &ty)
+        });
+    }
     let small = insert(b, op, &args, &ty.with_shape(shape));
     Some(insert(b, &Op::Broadcast { dims }, &[small], ty))
 }

@@ -195,7 +195,9 @@ fn without_constant_cotangents(r: &Rev, x: &[NodeId], found: &mut [Found]) -> (R
     let outputs: Vec<usize> = moving.iter().copied().chain(r.num_ct..r.bwd.num_outputs()).collect();
     let bwd = resign(&r.bwd, &[&types[..at], &of(&still), &of(&moving)].concat(), &sources, &outputs);
     let operand = |&j: &usize| x[at - 2 + j];
-    still.iter().for_each(|j| found[*j] = Found::Outside(operand(j)));
+    for j in &still {
+        found[*j] = Found::Outside(operand(j));
+    }
     outputs.iter().enumerate().for_each(|(i, &k)| found[k] = Found::Value(i));
     let mut operands = x[..at - 2].to_vec();
     operands.extend(still.iter().chain(&moving).map(operand));
@@ -257,13 +259,12 @@ impl TileInputs {
                     Source::Spread(share(node.args[0]), dims.clone())
                 }
                 _ if k >= num_rowed => Source::Spread(share(id), vec![]),
-                _ => match rowed.iter().position(|&j| x[j] == id) {
-                    Some(j) => Source::Input(1 + j),
-                    None => {
+                _ => Source::Input(
+                    1 + rowed.iter().position(|&j| x[j] == id).unwrap_or_else(|| {
                         rowed.push(k);
-                        Source::Input(rowed.len())
-                    }
-                },
+                        rowed.len() - 1
+                    }),
+                ),
             });
         }
         let behind = 1 + rowed.len();

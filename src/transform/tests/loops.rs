@@ -16,7 +16,7 @@ fn carry_types(rows: usize) -> Vec<Type> {
 }
 
 /// t0, t1, dt, w.
-fn capture_types() -> Vec<Type> {
+pub(crate) fn capture_types() -> Vec<Type> {
     vec![f64s([]), f64s([]), f64s([]), f64s([2, 2])]
 }
 
@@ -233,7 +233,7 @@ fn tiled(rows: usize, tile: usize) -> Func {
             rows,
             tile,
             body: body(tile),
-            tail: (rows % tile > 0).then(|| body(rows % tile)),
+            tail: (!rows.is_multiple_of(tile)).then(|| body(rows % tile)),
             num_rowed: 2,
             outs: vec![TileOut::Rows, TileOut::Sum],
         };

@@ -1,0 +1,225 @@
+//! Loop-invariant code motion: what a body computes from captured values alone is computed before.
+//!
+//! A body runs thousands of times on the same captures. Nodes that depend on nothing else move out
+//! and come in as further captures: products and functions of weights, draws from captured keys,
+//! transposes. A product with a transposed capture takes a capture that is transposed once, since
+//! kernels read the other layout faster. Views and repetitions (broadcasts, reshapes, slices) stay: they
+//! cost little where they are used and memory where they are not.
+//!
+//! Alternatives considered: leaving this to the backend, which sees one body at a time and does not
+//! own the signature of a loop; moving everything invariant, which trades registers for memory.
+
+use super::bodies::{map_bodies, push_as};
+use crate::graph::{Builder, Func, NodeId, Op, Rev, Scan, Solve, Tiles, Type};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The same function with loop-invariant computations moved out of bodies, from the innermost out.
+pub fn hoist(f: &Func) -> Func {
+    let (mut b, ids) = Builder::with_inputs(&f.input_types());
+    let map = super::bodies::rebuild(&mut b, f, &ids, |b, op, x, ty| {
+        let op = map_bodies(op, hoist);
+        match &op {
+            Op::Solve(s) => solve(b, s, x),
+            Op::Scan(s) => scan(b, s, x),
+            Op::Rev(r) => rev(b, r, x),
+            Op::Tiles(t) => tiles(b, t, x),
+            _ => push_as(b, op, x, ty),
+        }
+    });
+    let outputs: Vec<NodeId> = f.outputs().iter().map(|o| map[o.index()]).collect();
+    b.finish(&outputs)
+}
+
+fn solve(b: &mut Builder, s: &Solve, x: &[NodeId]) -> NodeId {
+    let (at, at_step) = (1 + s.num_carry + s.num_ext, 4 + s.num_carry);
+    let mut out = Outside::new(b, &x[at + 1..]);
+    let bodies = out.hoist(&[(&s.attempt, at), (&s.step, at_step)]);
+    let [attempt, step] = <[Func; 2]>::try_from(bodies).expect("invariant: as many as were given");
+    let operands = [x, &out.found].concat();
+    b.push(Op::Solve(Arc::new(Solve { attempt, step, ..*s })), &operands, None)
+}
+
+fn scan(b: &mut Builder, s: &Scan, x: &[NodeId]) -> NodeId {
+    let at = 4 + s.num_carry;
+    let mut out = Outside::new(b, &x[at - 3..]);
+    let step = out.hoist(&[(&s.step, at)]).remove(0);
+    let operands = [x, &out.found].concat();
+    b.push(Op::Scan(Arc::new(Scan { step, ..*s })), &operands, None)
+}
+
+fn rev(b: &mut Builder, r: &Rev, x: &[NodeId]) -> NodeId {
+    let (at, n) = (4 + r.num_carry, r.num_captures());
+    let (captures, cts) = x[at - 2..].split_at(n);
+    let mut out = Outside::new(b, captures);
+    let bodies = out.hoist(&[(&r.step, at), (&r.bwd, at)]);
+    let [step, bwd] = <[Func; 2]>::try_from(bodies).expect("invariant: as many as were given");
+    let operands = [&x[..at - 2 + n], &out.found, cts].concat();
+    b.push(Op::Rev(Arc::new(Rev { step, bwd, wrt: r.wrt.clone(), ..*r })), &operands, None)
+}
+
+fn tiles(b: &mut Builder, t: &Tiles, x: &[NodeId]) -> NodeId {
+    let mut out = Outside::new(b, &x[t.num_rowed..]);
+    let mut bodies = vec![(&t.body, 1 + t.num_rowed)];
+    bodies.extend(t.tail.as_ref().map(|tail| (tail, 1 + t.num_rowed)));
+    let mut bodies = out.hoist(&bodies).into_iter();
+    let body = bodies.next().expect("invariant: as many as were given");
+    let operands = [x, &out.found].concat();
+    let tiles = Tiles { body, tail: bodies.next(), outs: t.outs.clone(), ..*t };
+    b.push(Op::Tiles(Arc::new(tiles)), &operands, None)
+}
+
+/// The function around bodies that share their captured operands.
+struct Outside<'a> {
+    b: &'a mut Builder,
+    captures: &'a [NodeId],
+    /// The values that moved out, the bodies' further captures.
+    found: Vec<NodeId>,
+}
+
+impl<'a> Outside<'a> {
+    fn new(b: &'a mut Builder, captures: &'a [NodeId]) -> Outside<'a> {
+        Outside { b, captures, found: vec![] }
+    }
+
+    /// Bodies, each with the index of its first captured input, without what moves out.
+    fn hoist(&mut self, bodies: &[(&Func, usize)]) -> Vec<Func> {
+        let moved: Vec<_> = bodies.iter().map(|(f, at)| self.moved(f, *at)).collect();
+        let types: Vec<Type> = self.found.iter().map(|&id| self.b.ty(id).clone()).collect();
+        let behind = |at: usize| at + self.captures.len();
+        bodies.iter().zip(&moved).map(|((f, at), m)| without(f, behind(*at), &types, m)).collect()
+    }
+
+    /// Finds what moves out of a body and inserts it outside: for each place, the index in `found`.
+    fn moved(&mut self, f: &Func, at: usize) -> HashMap<Place, usize> {
+        let fixed = fixed_nodes(f, at..at + self.captures.len());
+        let mut moved = HashMap::new();
+        let mut outer: HashMap<NodeId, NodeId> = HashMap::new();
+        for place in places(f, &fixed) {
+            let mut id = self.bring_out(f, at, place.node, &mut outer);
+            if place.turned {
+                id = self.b.transpose(id, vec![1, 0]);
+            }
+            let k = self.found.iter().position(|&x| x == id).unwrap_or_else(|| {
+                self.found.push(id);
+                self.found.len() - 1
+            });
+            moved.insert(place, k);
+        }
+        moved
+    }
+
+    /// Inserts a fixed node of a body outside.
+    fn bring_out(&mut self, f: &Func, at: usize, id: NodeId, outer: &mut HashMap<NodeId, NodeId>) -> NodeId {
+        if let Some(&known) = outer.get(&id) {
+            return known;
+        }
+        let node = f.node(id);
+        let new = if let Op::Input(k) = node.op {
+            self.captures[k - at]
+        } else {
+            let x: Vec<NodeId> = node.args.iter().map(|&a| self.bring_out(f, at, a, outer)).collect();
+            push_as(self.b, node.op.clone(), &x, &node.ty)
+        };
+        outer.insert(id, new);
+        new
+    }
+}
+
+/// A value of a body that comes in from outside: as it is, or transposed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Place {
+    node: NodeId,
+    turned: bool,
+}
+
+/// Which nodes depend on nothing but captured inputs.
+fn fixed_nodes(f: &Func, captured: std::ops::Range<usize>) -> Vec<bool> {
+    let mut fixed: Vec<bool> = Vec::with_capacity(f.nodes().len());
+    for node in f.nodes() {
+        fixed.push(match node.op {
+            Op::Input(k) => captured.contains(&k),
+            _ => node.args.iter().all(|a| fixed[a.index()]),
+        });
+    }
+    fixed
+}
+
+/// Whether an operation is as cheap in the body as reading its result would be.
+fn is_view(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Input(_)
+            | Op::Const(_)
+            | Op::Iota { .. }
+            | Op::Broadcast { .. }
+            | Op::Reshape
+            | Op::Slice { .. }
+            | Op::StopGradient
+    )
+}
+
+/// The values that move out, in the order of the nodes.
+fn places(f: &Func, fixed: &[bool]) -> Vec<Place> {
+    // fixed nodes that something which stays reads; a view that stays reads in its turn
+    let mut read = vec![false; f.nodes().len()];
+    f.outputs().iter().for_each(|o| read[o.index()] = true);
+    let mut turned = vec![false; f.nodes().len()];
+    let mut straight = vec![false; f.nodes().len()];
+    for i in (0..f.nodes().len()).rev() {
+        let node = &f.nodes()[i];
+        if fixed[i] && !(read[i] && is_view(&node.op)) {
+            straight[i] = read[i] && matches!(node.ty, Type::Array { .. });
+            continue;
+        }
+        for (k, a) in node.args.iter().enumerate() {
+            if reads_turned(f, fixed, i, k) {
+                turned[a.index()] = true;
+            } else {
+                read[a.index()] = true;
+            }
+        }
+    }
+    let place = |i: usize, turned: bool| Place { node: NodeId(i as u32), turned };
+    let all = 0..f.nodes().len();
+    all.flat_map(|i| [(straight[i], false), (turned[i], true)].map(|(on, t)| on.then(|| place(i, t))))
+        .flatten()
+        .collect()
+}
+
+/// Whether operand `k` of node `i` is a fixed matrix that a product with something else reads transposed.
+fn reads_turned(f: &Func, fixed: &[bool], i: usize, k: usize) -> bool {
+    let node = &f.nodes()[i];
+    let Op::Dot { ta, tb } = node.op else { return false };
+    k == 1 && tb && !ta && !fixed[i] && fixed[node.args[1].index()]
+}
+
+/// A body with further inputs of the given types from index `behind` on, read in place of what moved.
+fn without(f: &Func, behind: usize, types: &[Type], moved: &HashMap<Place, usize>) -> Func {
+    let own = f.input_types();
+    let (mut b, ids) = Builder::with_inputs(&[&own[..behind], types, &own[behind..]].concat());
+    let extra = &ids[behind..behind + types.len()];
+    let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
+    for (i, node) in f.nodes().iter().enumerate() {
+        let here = |turned| Place { node: NodeId(i as u32), turned };
+        let mut x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        if let Some(&k) = moved.get(&here(false)) {
+            map.push(extra[k]);
+            continue;
+        }
+        let mut op = node.op.clone();
+        if let (Op::Dot { ta, tb: true }, [_, w]) = (&node.op, &node.args[..])
+            && let Some(&k) = moved.get(&Place { node: *w, turned: true })
+        {
+            op = Op::Dot { ta: *ta, tb: false };
+            x[1] = extra[k];
+        }
+        map.push(match op {
+            Op::Input(k) if k < behind => ids[k],
+            Op::Input(k) => ids[k + types.len()],
+            _ => push_as(&mut b, op, &x, &node.ty),
+        });
+    }
+    let outputs: Vec<NodeId> = f.outputs().iter().map(|o| map[o.index()]).collect();
+    b.finish(&outputs)
+}

@@ -1,0 +1,132 @@
+//! Merges tiles over the same rows into one, so that what they have in common is computed once.
+//!
+//! The tiles of a gradient contain the primal computation again. Inlined beside the forward tiles in
+//! one builder, with operands that are the same value outside as one input, equal nodes merge, a
+//! whole solve among them. Two tiles may merge unless one needs an output of the other: a gradient
+//! whose cotangents are numbers does not.
+
+use super::bodies::push_as;
+use crate::graph::{Builder, Func, Node, NodeId, Op, Tiles};
+use std::sync::Arc;
+
+/// The same function with each group of tiles that can run together made one.
+pub fn merge_tiles(f: &Func) -> Func {
+    let mut f = f.clone();
+    while let Some((first, second)) = pair(&f) {
+        f = merged(&f, first, second);
+    }
+    f
+}
+
+fn tiles_of(node: &Node) -> Option<&Tiles> {
+    match &node.op {
+        Op::Tiles(t) => Some(t),
+        _ => None,
+    }
+}
+
+/// Two tiles over the same rows, neither of which needs the other.
+fn pair(f: &Func) -> Option<(usize, usize)> {
+    let all: Vec<usize> = (0..f.nodes().len()).filter(|&i| tiles_of(&f.nodes()[i]).is_some()).collect();
+    for (n, &first) in all.iter().enumerate() {
+        let cut = |i: usize| tiles_of(&f.nodes()[i]).map(|t| (t.rows, t.tile));
+        let alike: Vec<usize> = all[n + 1..].iter().copied().filter(|&i| cut(i) == cut(first)).collect();
+        if alike.is_empty() {
+            continue;
+        }
+        let after = dependents(f, first);
+        if let Some(second) = alike.into_iter().find(|&i| !after[i]) {
+            return Some((first, second));
+        }
+    }
+    None
+}
+
+/// Which nodes need node `of`.
+fn dependents(f: &Func, of: usize) -> Vec<bool> {
+    let mut needs = vec![false; f.nodes().len()];
+    needs[of] = true;
+    for (i, node) in f.nodes().iter().enumerate().skip(of + 1) {
+        needs[i] = node.args.iter().any(|a| needs[a.index()]);
+    }
+    needs
+}
+
+/// `f` with two of its tiles in one node, which stands where both have their operands.
+fn merged(f: &Func, first: usize, second: usize) -> Func {
+    let (mut b, ids) = Builder::with_inputs(&f.input_types());
+    let later = dependents(f, first);
+    let mut map: Vec<Option<NodeId>> = vec![None; f.nodes().len()];
+    let insert = |b: &mut Builder, map: &mut Vec<Option<NodeId>>, i: usize| {
+        let node = &f.nodes()[i];
+        let x: Vec<NodeId> = node.args.iter().map(|a| at(map, a.index())).collect();
+        map[i] = Some(match node.op {
+            Op::Input(k) => ids[k],
+            _ => push_as(b, node.op.clone(), &x, &node.ty),
+        });
+    };
+    for i in (0..second).filter(|&i| !later[i]) {
+        insert(&mut b, &mut map, i);
+    }
+    let operands = |i: usize| f.nodes()[i].args.iter().map(|a| at(&map, a.index())).collect::<Vec<_>>();
+    let (x, y) = (operands(first), operands(second));
+    let parts = |i: usize| tiles_of(&f.nodes()[i]).expect("invariant: tiles were found here");
+    let (tiles, operands) = join(parts(first), &x, parts(second), &y);
+    let shift = tiles.outs.len() - parts(second).outs.len();
+    let both = b.push(Op::Tiles(Arc::new(tiles)), &operands, None);
+    for i in (0..f.nodes().len()).filter(|&i| i != first && i != second && (later[i] || i > second)) {
+        let node = &f.nodes()[i];
+        match (&node.op, node.args.first().map(|a| a.index())) {
+            (Op::Proj(k), Some(of)) if of == first => map[i] = Some(b.proj(both, *k)),
+            (Op::Proj(k), Some(of)) if of == second => map[i] = Some(b.proj(both, shift + k)),
+            _ => insert(&mut b, &mut map, i),
+        }
+    }
+    let outputs: Vec<NodeId> = f.outputs().iter().map(|o| at(&map, o.index())).collect();
+    b.finish(&outputs)
+}
+
+fn at(map: &[Option<NodeId>], i: usize) -> NodeId {
+    map[i].expect("invariant: operands are inserted before their users")
+}
+
+/// Both tiles in one: operands that are one value are one input.
+fn join(p: &Tiles, x: &[NodeId], q: &Tiles, y: &[NodeId]) -> (Tiles, Vec<NodeId>) {
+    let union = |a: &[NodeId], c: &[NodeId]| {
+        let mut all = a.to_vec();
+        all.extend(c.iter().filter(|id| !a.contains(id)));
+        all
+    };
+    let (x_rowed, x_shared) = x.split_at(p.num_rowed);
+    let (y_rowed, y_shared) = y.split_at(q.num_rowed);
+    // an operand that occurs twice in one list is found at its first place both times
+    let (rowed, shared) = (union(x_rowed, y_rowed), union(x_shared, y_shared));
+    let find =
+        |all: &[NodeId], id: NodeId| all.iter().position(|&a| a == id).expect("invariant: in the union");
+    let body = |f: &Func, g: &Func| {
+        let mut types = vec![f.input_type(0).clone()];
+        let known = |ids: &[NodeId], id: NodeId, own: &Func, at: usize| {
+            ids.iter().position(|&i| i == id).map(|k| own.input_type(at + k).clone())
+        };
+        types.extend(
+            rowed.iter().filter_map(|&id| known(x_rowed, id, f, 1).or_else(|| known(y_rowed, id, g, 1))),
+        );
+        types.extend(shared.iter().filter_map(|&id| {
+            known(x_shared, id, f, 1 + p.num_rowed).or_else(|| known(y_shared, id, g, 1 + q.num_rowed))
+        }));
+        let (mut b, ids) = Builder::with_inputs(&types);
+        let inputs = |rows: &[NodeId], whole: &[NodeId]| {
+            let mut args = vec![ids[0]];
+            args.extend(rows.iter().map(|&id| ids[1 + find(&rowed, id)]));
+            args.extend(whole.iter().map(|&id| ids[1 + rowed.len() + find(&shared, id)]));
+            args
+        };
+        let mut outputs = b.inline(f, &inputs(x_rowed, x_shared));
+        outputs.extend(b.inline(g, &inputs(y_rowed, y_shared)));
+        b.finish(&outputs)
+    };
+    let tail = p.tail.as_ref().zip(q.tail.as_ref()).map(|(f, g)| body(f, g));
+    let outs = [&p.outs[..], &q.outs].concat();
+    let tiles = Tiles { body: body(&p.body, &q.body), tail, num_rowed: rowed.len(), outs, ..*p };
+    (tiles, [rowed, shared].concat())
+}
