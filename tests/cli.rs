@@ -22,7 +22,9 @@ impl Place {
             (8..14, 2..5) => 80,
             _ => 255,
         };
-        image::GrayImage::from_fn(16, 12, |x, y| image::Luma([dark(x, y)])).save(place.path("tiny.png")).unwrap();
+        image::GrayImage::from_fn(16, 12, |x, y| image::Luma([dark(x, y)]))
+            .save(place.path("tiny.png"))
+            .unwrap();
         place
     }
 
@@ -62,8 +64,10 @@ impl Place {
     /// What lies in the folder, without the image.
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|e| e.unwrap().file_name().into_string().unwrap()).filter(|n| n != "tiny.png").collect();
+        let mut names: Vec<String> = entries
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .filter(|n| n != "tiny.png")
+            .collect();
         names.sort();
         names
     }
@@ -99,7 +103,9 @@ fn wrong_usage_ends_with_2_and_touches_nothing() {
     ] {
         place.fails(arguments, 2, words);
     }
-    for arguments in ["", "trian", "train --preset best", "train --updates many", "train a.png b.png", "sample"] {
+    for arguments in
+        ["", "trian", "train --preset best", "train --updates many", "train a.png b.png", "sample"]
+    {
         assert_eq!(place.run(arguments).status.code(), Some(2), "{arguments}");
     }
     assert!(place.names().is_empty(), "{:?}", place.names());
@@ -152,19 +158,46 @@ fn a_folder_without_permission_is_named() {
 #[test]
 fn a_run_writes_its_files_and_tells_every_field() {
     let place = Place::new();
-    let report = json(&place.done(&format!("train tiny.png --updates 120 --seed 3 --threads 2 --json {SMALL}")));
+    let report =
+        json(&place.done(&format!("train tiny.png --updates 120 --seed 3 --threads 2 --json {SMALL}")));
     for field in [
-        "updates", "weights", "loss", "nll_nats", "entropy_nats", "gap_nats", "mass", "first_update_s", "phases",
-        "compiles", "resumed_from_update", "states_kept_max", "plan_peak_bytes", "peak_rss_mb", "seconds_to_gap",
-        "threads", "seed", "files",
+        "updates",
+        "weights",
+        "loss",
+        "nll_nats",
+        "entropy_nats",
+        "gap_nats",
+        "mass",
+        "first_update_s",
+        "phases",
+        "compiles",
+        "resumed_from_update",
+        "states_kept_max",
+        "plan_peak_bytes",
+        "peak_rss_mb",
+        "seconds_to_gap",
+        "threads",
+        "seed",
+        "files",
     ] {
         assert!(report.get(field).is_some(), "{field} is missing in {report}");
     }
     for phase in report["phases"].as_array().unwrap() {
         for field in [
-            "objective", "updates", "seconds", "ms_per_update", "field_evals_per_update",
-            "recomputed_steps_per_update", "live_buffers_at_100", "live_buffers_at_end", "live_bytes_at_100",
-            "live_bytes_at_end", "rss_mb_at_100", "rss_mb_at_end", "nll_nats", "gap_nats",
+            "objective",
+            "updates",
+            "seconds",
+            "ms_per_update",
+            "field_evals_per_update",
+            "recomputed_steps_per_update",
+            "live_buffers_at_100",
+            "live_buffers_at_end",
+            "live_bytes_at_100",
+            "live_bytes_at_end",
+            "rss_mb_at_100",
+            "rss_mb_at_end",
+            "nll_nats",
+            "gap_nats",
         ] {
             assert!(phase.get(field).is_some(), "{field} is missing in {phase}");
         }
@@ -173,7 +206,10 @@ fn a_run_writes_its_files_and_tells_every_field() {
     let first = &report["phases"][0];
     assert_eq!(first["live_buffers_at_100"], first["live_buffers_at_end"]);
     assert_eq!(first["live_bytes_at_100"], first["live_bytes_at_end"]);
-    assert_eq!((report["updates"].as_u64(), report["seed"].as_u64(), report["threads"].as_u64()), (Some(120), Some(3), Some(2)));
+    assert_eq!(
+        (report["updates"].as_u64(), report["seed"].as_u64(), report["threads"].as_u64()),
+        (Some(120), Some(3), Some(2))
+    );
     assert!((report["mass"].as_f64().unwrap() - 1.0).abs() < 2e-3, "{}", report["mass"]);
     for name in ["density", "comparison", "samples", "flow", "loss", "metrics", "model"] {
         let path = place.path(report["files"][name].as_str().unwrap_or_else(|| panic!("no {name}")));
@@ -194,7 +230,8 @@ fn uses_of_a_run(place: &Place) {
     let a = flowline::io::read_npy(place.path("a.npy")).unwrap();
     let b = flowline::io::read_csv(place.path("b.csv"), 2).unwrap();
     assert_eq!((a.shape, b.len()), (vec![300, 2], 400));
-    let inside = a.data.chunks(2).filter(|p| (0.0..16.0).contains(&p[0]) && (0.0..12.0).contains(&p[1])).count();
+    let inside =
+        a.data.chunks(2).filter(|p| (0.0..16.0).contains(&p[0]) && (0.0..12.0).contains(&p[1])).count();
     assert!(inside > 200, "{inside} of 300 points lie over the image");
 
     place.done("density runs/tiny --grid 8 --margin 2 --out grid.npy");
@@ -228,7 +265,10 @@ fn folders_are_numbered_and_never_overwritten() {
     let train = format!("train tiny.png --updates 1 {SMALL}");
     place.done(&train);
     place.done(&train);
-    assert!(place.path("runs/tiny/model.safetensors").exists() && place.path("runs/tiny-2/model.safetensors").exists());
+    assert!(
+        place.path("runs/tiny/model.safetensors").exists()
+            && place.path("runs/tiny-2/model.safetensors").exists()
+    );
     place.fails(&format!("{train} --out runs/tiny"), 1, &["runs/tiny", "--resume"]);
 }
 
@@ -307,7 +347,8 @@ fn other_versions_are_refused_and_damaged_checkpoints_begin_anew() {
     place.done(&train);
     let path = place.path("run/model.safetensors");
     let model = fs::read(&path).unwrap();
-    let at = model.windows(11).position(|w| w == b"\\\"format\\\":1").expect("the format stands in the header");
+    let at =
+        model.windows(11).position(|w| w == b"\\\"format\\\":1").expect("the format stands in the header");
     let mut other = model.clone();
     other[at + 11] = b'7';
     assert_eq!(other[at + 10], b':');
@@ -327,7 +368,8 @@ fn a_plan_runs_nothing_and_tells_memory_and_operations() {
     let place = Place::new();
     let plan = |options: &str| json(&place.done(&format!("train tiny.png --plan --json {options}")));
     let of = |checkpoints: usize| {
-        let plan = plan(&format!("--width 8 --depth 1 --batch 64 --fixed-steps 100 --checkpoints {checkpoints}"));
+        let plan =
+            plan(&format!("--width 8 --depth 1 --batch 64 --fixed-steps 100 --checkpoints {checkpoints}"));
         assert_eq!(plan["weights"], 490);
         assert!(plan["flops"].as_f64().unwrap() > 0.0);
         plan["plan_peak_bytes"].as_u64().unwrap()
@@ -359,5 +401,7 @@ fn progress_goes_to_standard_error_and_a_closed_reader_is_no_failure() {
     let mut message = String::new();
     child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
     assert!(child.wait().unwrap().success(), "{message}");
-    assert!(message.contains("gap") && message.contains(&Path::new("runs").join("tiny").display().to_string()));
+    assert!(
+        message.contains("gap") && message.contains(&Path::new("runs").join("tiny").display().to_string())
+    );
 }

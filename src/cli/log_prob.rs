@@ -55,11 +55,9 @@ fn read_points(path: &Path) -> Result<Vec<[f64; 2]>> {
         return Ok(read_csv(path, 2)?.as_chunks::<2>().0.to_vec());
     }
     let array = read_npy(path)?;
-    match array.shape[..] {
-        [_, 2] => Ok(array.data.as_chunks::<2>().0.to_vec()),
-        _ => {
-            let reason = format!("its shape is {:?}, points have shape [n, 2]", array.shape);
-            Err(IoError::Npy { path: path.to_owned(), reason }.into())
-        }
+    if let [_, 2] = array.shape[..] {
+        return Ok(array.data.as_chunks::<2>().0.to_vec());
     }
+    let reason = format!("its shape is {:?}, points have shape [n, 2]", array.shape);
+    Err(IoError::Npy { path: path.to_owned(), reason }.into())
 }

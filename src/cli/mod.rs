@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::ode::OdeError;
 use crate::train::TrainError;
 use clap::{Parser, Subcommand};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -95,7 +95,7 @@ enum FileKind {
 
 impl FileKind {
     /// The kind of a path, if it is one of those.
-    fn of(path: &PathBuf, allowed: &[FileKind]) -> Result<FileKind> {
+    fn of(path: &Path, allowed: &[FileKind]) -> Result<FileKind> {
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
         let kind = match extension.as_str() {
             "npy" => Some(FileKind::Npy),

@@ -105,25 +105,25 @@ fn names<T: Copy + Send + Sync + 'static>(
 
 impl Args {
     fn options(&self) -> Options {
-        let mut options = Options::default();
-        options.preset = self.preset;
-        options.updates = self.updates;
-        options.time_limit = self.time_limit;
-        options.batch = self.batch;
-        options.width = self.width;
-        options.depth = self.depth;
-        options.blocks = self.blocks;
-        options.divergence = self.divergence;
-        options.probes = self.probes;
-        options.solver.clone_from(&self.solver);
-        options.rtol = self.rtol;
-        options.atol = self.atol;
-        options.fixed_steps = self.fixed_steps;
-        options.checkpoints = self.checkpoints;
-        options.optimizer = self.optimizer;
-        options.lr = self.lr;
-        options.seed = self.seed;
-        options
+        Options {
+            preset: self.preset,
+            updates: self.updates,
+            time_limit: self.time_limit,
+            batch: self.batch,
+            width: self.width,
+            depth: self.depth,
+            blocks: self.blocks,
+            divergence: self.divergence,
+            probes: self.probes,
+            solver: self.solver.clone(),
+            rtol: self.rtol,
+            atol: self.atol,
+            fixed_steps: self.fixed_steps,
+            checkpoints: self.checkpoints,
+            optimizer: self.optimizer,
+            lr: self.lr,
+            seed: self.seed,
+        }
     }
 
     fn folder(&self) -> PathBuf {

@@ -101,7 +101,9 @@ fn checksum<'a>(tensors: impl Iterator<Item = (&'a String, &'a Tensor)>) -> Stri
     sorted.sort_by_key(|(name, _)| *name);
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut add = |bytes: &[u8]| {
-        bytes.iter().for_each(|&b| hash = (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        for &b in bytes {
+            hash = (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
+        }
     };
     for (name, tensor) in sorted {
         add(name.as_bytes());

@@ -28,7 +28,9 @@ pub(super) fn finish(mut session: Session) -> Result<Learned> {
         artist.comparison(folder, &learned)?;
         let sampler = Sampler::new();
         let mut points = sampler.draw(&ema, SAMPLES, &key)?;
-        points.iter_mut().for_each(|p| *p = image.to_pixels(*p));
+        for p in &mut points {
+            *p = image.to_pixels(*p);
+        }
         artist.samples(folder, &points)?;
         artist.flow(folder, &ema, &key)?;
         let mean_weight = session.density.data.mean_weight;

@@ -66,7 +66,10 @@ impl Drop for RunFolder {
 /// is not.
 pub fn default_folder(root: &Path, stem: &str, resume: bool) -> PathBuf {
     let nth = |n: usize| root.join(if n == 1 { stem.to_owned() } else { format!("{stem}-{n}") });
-    let free = (1..).map(nth).position(|path| !path.exists()).expect("invariant: some number is free") + 1;
+    let mut free = 1;
+    while nth(free).exists() {
+        free += 1;
+    }
     nth(if resume { (free - 1).max(1) } else { free })
 }
 
@@ -75,10 +78,10 @@ pub fn default_folder(root: &Path, stem: &str, resume: bool) -> PathBuf {
 /// # Errors
 /// [`TrainError::Occupied`].
 pub fn check_free(folder: &Path) -> Result<()> {
-    match folder.join(MODEL_FILE).exists() {
-        true => Err(TrainError::Occupied { folder: folder.to_owned() }.into()),
-        false => Ok(()),
+    if folder.join(MODEL_FILE).exists() {
+        return Err(TrainError::Occupied { folder: folder.to_owned() }.into());
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -94,15 +94,14 @@ impl Metrics {
     /// # Errors
     /// [`IoError::Write`].
     pub fn resume(path: &Path, update: u64, mut each: impl FnMut(Row)) -> Result<Metrics, IoError> {
-        let rows = read(path).filter(|row| row.update <= update);
+        let rows = read(path).take_while(|row| row.update <= update);
         write_atomic(path, |file| {
             writeln!(file, "{COLUMNS}")?;
-            rows.map(|row| {
-                let written = writeln!(file, "{}", row.line());
+            for row in rows {
+                writeln!(file, "{}", row.line())?;
                 each(row);
-                written
-            })
-            .collect()
+            }
+            Ok(())
         })?;
         Metrics::append(path)
     }

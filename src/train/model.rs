@@ -206,26 +206,26 @@ impl SolveConfig {
         let probe = if self.gaussian { Probe::Gaussian } else { Probe::Rademacher };
         let checkpoints = |checkpoints| Adjoint::RecursiveCheckpoint { checkpoints };
         let mut settings = Settings::default();
-        settings.t1 = t1;
-        settings.divergence = match self.divergence {
+        let Settings { t1: end, divergence, method, stepping, error_norm, adjoint, max_steps, tile } =
+            &mut settings;
+        *end = t1;
+        *divergence = match self.divergence {
             DivergenceKind::Exact => Divergence::Exact,
             DivergenceKind::Hutchinson => Divergence::Hutchinson { probe, num_probes: self.probes },
         };
-        settings.method = self.solver.parse()?;
-        settings.stepping = match self.steps {
+        *method = self.solver.parse()?;
+        *stepping = match self.steps {
             Steps::Fixed { steps } => Stepping::Fixed { steps },
             Steps::Adaptive { rtol, atol } => Stepping::Adaptive { rtol, atol },
         };
-        settings.error_norm =
-            if self.density_in_norm { ErrorNorm::StateAndLogDensity } else { ErrorNorm::State };
-        settings.adjoint = match self.kept {
+        *error_norm = if self.density_in_norm { ErrorNorm::StateAndLogDensity } else { ErrorNorm::State };
+        *adjoint = match self.kept {
             Kept::Automatic => checkpoints(Checkpoints::Auto),
             Kept::Count(n) => checkpoints(Checkpoints::Count(n)),
             Kept::Bytes(b) => checkpoints(Checkpoints::Bytes(b)),
             Kept::All => Adjoint::Direct,
         };
-        settings.max_steps = self.max_steps;
-        settings.tile = self.tile;
+        (*max_steps, *tile) = (self.max_steps, self.tile);
         Ok(settings)
     }
 

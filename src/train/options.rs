@@ -14,7 +14,6 @@ use std::path::Path;
 /// What a run is begun with; every field may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
 pub struct Options {
     /// Which set of defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -230,10 +229,10 @@ impl Options {
 /// [`OdeError::Tolerance`].
 pub fn check_tolerances(rtol: f64, atol: f64) -> Result<(), Error> {
     let fine = |x: f64| x.is_finite() && x >= 0.0;
-    match fine(rtol) && fine(atol) && rtol + atol > 0.0 {
-        true => Ok(()),
-        false => Err(OdeError::Tolerance { rtol, atol }.into()),
+    if fine(rtol) && fine(atol) && rtol + atol > 0.0 {
+        return Ok(());
     }
+    Err(OdeError::Tolerance { rtol, atol }.into())
 }
 
 fn out_of_range<T: std::fmt::Display>(option: &'static str, value: Option<T>, range: &'static str) -> Error {

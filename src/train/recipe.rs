@@ -187,6 +187,14 @@ impl Recipe {
         self.phases.iter().map(|p| p.updates).sum()
     }
 
+    /// Steps of a solve in training, 1 where they are adaptive and nobody knows; and the most there can be.
+    pub(super) fn steps(&self) -> (usize, usize) {
+        match self.model.solve.steps {
+            Steps::Fixed { steps } => (steps, steps),
+            Steps::Adaptive { .. } => (1, self.model.solve.max_steps as usize),
+        }
+    }
+
     /// Whether the image is read by the documented rule.
     pub fn is_documented(&self) -> bool {
         self.preset == Preset::Documented

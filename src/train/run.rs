@@ -143,14 +143,15 @@ impl<'a> Density<'a> {
         let state = step::begin(&self.recipe, self.flow.clone(), &Key::new(self.recipe.seed));
         let plan = |phase: &super::Phase| {
             let plan = step::Step::new(&self.recipe, phase, &tables, 0).plan(&state)?;
-            let trips = self.trips(phase.objective);
+            let (steps, most_steps) = self.recipe.steps();
+            let (peak_bytes, without_reuse) = super::plan::peak_bytes(&plan, most_steps);
             Ok(PhasePlan {
                 objective: phase.objective,
                 updates: phase.updates,
                 batch: phase.batch,
-                flops: super::plan::flops(&plan, trips),
-                peak_bytes: plan.arena_bytes as u64,
-                peak_bytes_without_reuse: plan.arena_bytes_without_reuse as u64,
+                flops: super::plan::flops(&plan, steps),
+                peak_bytes: peak_bytes as u64,
+                peak_bytes_without_reuse: without_reuse as u64,
                 text: plan.to_string(),
             })
         };
@@ -170,12 +171,11 @@ impl<'a> Density<'a> {
             None => None,
         };
         let resumed = found.is_some();
-        let (header, state) = match found {
-            Some(checkpoint) => self.resume(checkpoint, &image, key)?,
-            None => {
-                let header = Header { options: self.options.clone(), recipe: self.recipe.clone(), image };
-                (header, step::begin(&self.recipe, self.flow.clone(), key))
-            }
+        let (header, state) = if let Some(checkpoint) = found {
+            self.resume(checkpoint, &image, key)?
+        } else {
+            let header = Header { options: self.options.clone(), recipe: self.recipe.clone(), image };
+            (header, step::begin(&self.recipe, self.flow.clone(), key))
         };
         if resumed && let Some(folder) = &mut folder {
             folder.sweep();
@@ -212,13 +212,12 @@ impl<'a> Density<'a> {
             compare(&folder, "recipe", &header.recipe, &self.recipe)?;
         }
         // The rule that reads the image is the run's own.
-        let image = match image.documented_rule == header.image.documented_rule {
-            true => image.clone(),
-            false => {
-                let rule = if header.image.documented_rule { Rule::Documented } else { Rule::Default };
-                self.data = self.data.clone().with_rule(rule)?;
-                ImageFrame::of(&self.data)
-            }
+        let image = if image.documented_rule == header.image.documented_rule {
+            image.clone()
+        } else {
+            let rule = if header.image.documented_rule { Rule::Documented } else { Rule::Default };
+            self.data = self.data.clone().with_rule(rule)?;
+            ImageFrame::of(&self.data)
         };
         if image.fingerprint != header.image.fingerprint {
             let size = |frame: &ImageFrame| format!("{} x {} pixels", frame.width, frame.height);
@@ -238,14 +237,6 @@ impl<'a> Density<'a> {
             header.recipe.updates()
         ));
         Ok((header, state))
-    }
-
-    /// How often the bodies of loops run in an update.
-    fn trips(&self, objective: Objective) -> f64 {
-        match (objective, self.recipe.model.solve.steps) {
-            (Objective::MaximumLikelihood, super::Steps::Fixed { steps }) => steps as f64,
-            _ => 1.0,
-        }
     }
 }
 

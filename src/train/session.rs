@@ -142,7 +142,9 @@ impl<'a> Session<'a> {
             let phase_of =
                 |row: &Row| header.recipe.phases.iter().position(|p| p.objective.name() == row.phase);
             Metrics::resume(&path, self.update, |row| {
-                phase_of(&row).into_iter().for_each(|phase| tallies.update(phase, &row));
+                if let Some(phase) = phase_of(&row) {
+                    tallies.update(phase, &row);
+                }
             })?
         } else {
             Metrics::create(&path)?
@@ -220,7 +222,7 @@ impl<'a> Session<'a> {
         let counts = step.last_run();
         // The backend counts over all tiles; a tile's solves attempt `steps` steps.
         let tiles = if steps > 0.0 { (counts.attempts as f64 / steps).max(1.0) } else { 1.0 };
-        self.tallies.solves(phase, counts.recomputed as f64 / tiles, counts.states_kept_max);
+        self.tallies.solves(phase, counts.recomputed as f64 / tiles, counts.states_kept_max as u64);
         Ok(Row {
             update: self.update,
             phase: objective.name().to_owned(),
@@ -309,8 +311,9 @@ impl<'a> Session<'a> {
     fn end(&mut self, phase: usize) -> Result<()> {
         if let Some(step) = self.steps[phase].take() {
             self.compiles += step.traces();
-            let peak = step.plan(&self.state)?.arena_bytes as u64;
-            self.plan_peak_bytes = self.plan_peak_bytes.max(peak);
+            let (_, most_steps) = self.header.recipe.steps();
+            let (peak, _) = super::plan::peak_bytes(&step.plan(&self.state)?, most_steps);
+            self.plan_peak_bytes = self.plan_peak_bytes.max(peak as u64);
         }
         Ok(())
     }
