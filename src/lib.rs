@@ -1,10 +1,42 @@
-//! flowline: ODEs, gradients through them, and flows.
+//! flowline: solve ODEs, differentiate through the solve, train continuous normalizing flows.
 
 #[cfg(feature = "tensor")]
 pub mod array;
 #[cfg(feature = "tensor")]
 pub mod backend;
 #[cfg(feature = "tensor")]
+pub mod cnf;
+#[cfg(feature = "train")]
+pub mod data;
+#[cfg(feature = "tensor")]
+mod error;
+#[cfg(feature = "tensor")]
 pub mod graph;
+#[cfg(feature = "train")]
+pub mod io;
+#[cfg(feature = "tensor")]
+pub mod nn;
+pub mod ode;
+#[cfg(feature = "tensor")]
+pub mod odeint;
+#[cfg(feature = "tensor")]
+pub mod optim;
+pub mod simd;
+#[cfg(feature = "tensor")]
+pub mod tensor;
 #[cfg(feature = "tensor")]
 pub mod transform;
+
+#[cfg(feature = "tensor")]
+pub use error::{Error, Result};
+
+pub mod prelude {
+    //! The names that programs use.
+    pub use crate::ode::*;
+    #[cfg(feature = "tensor")]
+    pub use crate::odeint::{Adjoint, Batching, Checkpoints};
+    #[cfg(feature = "tensor")]
+    pub use crate::tree;
+    #[cfg(feature = "tensor")]
+    pub use crate::{cnf::*, nn::*, optim::*, tensor::*};
+}

@@ -82,6 +82,20 @@ impl Data {
         }
     }
 
+    /// Copies the elements of `from`, which has as many of the same type.
+    ///
+    /// # Panics
+    /// When it has not.
+    pub fn copy_from(&mut self, from: &Data) {
+        match (self, from) {
+            (Data::F32(a), Data::F32(b)) => a.copy_from_slice(b),
+            (Data::F64(a), Data::F64(b)) => a.copy_from_slice(b),
+            (Data::I32(a), Data::I32(b)) => a.copy_from_slice(b),
+            (Data::U32(a), Data::U32(b)) | (Data::Bool(a), Data::Bool(b)) => a.copy_from_slice(b),
+            (a, b) => panic!("invariant: a copy keeps the element type, {} is not {}", b.dtype(), a.dtype()),
+        }
+    }
+
     /// Stores a number in element `i`, rounded to the element type as `as` does.
     pub fn set_f64(&mut self, i: usize, x: f64) {
         match self {

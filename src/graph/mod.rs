@@ -18,6 +18,7 @@ mod interp;
 mod literal;
 mod loops;
 mod op;
+pub mod text;
 mod types;
 mod verify;
 

@@ -1,0 +1,158 @@
+//! Where the elements of a value lie inside a buffer: an offset and a stride for each axis.
+//!
+//! Reshapes, broadcasts, slices and transposes only change this description; no element moves. It
+//! knows lengths and strides and must never know what is computed. All strides are counted in
+//! elements and none is negative, since no operation reverses an axis.
+
+use crate::array::Shape;
+
+/// One axis: how many elements, and how far apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Dim {
+    pub len: usize,
+    pub stride: usize,
+}
+
+/// Element `(i_0, i_1, ..)` is at `offset + sum_d i_d stride_d`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct View {
+    pub offset: usize,
+    pub dims: Vec<Dim>,
+}
+
+impl View {
+    /// Row-major, without gaps.
+    pub fn contiguous(shape: &Shape) -> View {
+        let dims = shape.iter().zip(shape.strides()).map(|(&len, stride)| Dim { len, stride }).collect();
+        View { offset: 0, dims }
+    }
+
+    /// Number of elements.
+    pub fn size(&self) -> usize {
+        self.dims.iter().map(|d| d.len).product()
+    }
+
+    /// Axis `i` becomes axis `at[i]` of `shape`; axes of length 1 stretch, new axes repeat.
+    pub fn broadcast(&self, at: &[usize], shape: &Shape) -> View {
+        let mut dims: Vec<Dim> = shape.iter().map(|&len| Dim { len, stride: 0 }).collect();
+        for (d, &axis) in self.dims.iter().zip(at) {
+            dims[axis].stride = if d.len == dims[axis].len { d.stride } else { 0 };
+        }
+        View { offset: self.offset, dims }
+    }
+
+    /// Axis `i` of the result is axis `perm[i]`.
+    pub fn transpose(&self, perm: &[usize]) -> View {
+        View { offset: self.offset, dims: perm.iter().map(|&p| self.dims[p]).collect() }
+    }
+
+    /// Elements `start[i] .. limit[i]` of each axis.
+    pub fn slice(&self, start: &[usize], limit: &[usize]) -> View {
+        let dims = self.dims.iter().zip(start.iter().zip(limit));
+        View {
+            offset: self.offset + self.dims.iter().zip(start).map(|(d, s)| d.stride * s).sum::<usize>(),
+            dims: dims.map(|(d, (s, l))| Dim { len: l - s, stride: d.stride }).collect(),
+        }
+    }
+
+    /// The same elements in row-major order under another shape, if strides can say it.
+    pub fn reshape(&self, shape: &Shape) -> Option<View> {
+        if shape.size() == 0 {
+            return Some(View { offset: self.offset, dims: View::contiguous(shape).dims });
+        }
+        let mut rest = self.pattern();
+        let mut inner = Dim { len: 1, stride: 0 };
+        let mut dims = vec![Dim { len: 1, stride: 0 }; shape.rank()];
+        for (axis, &len) in shape.iter().enumerate().rev().filter(|(_, len)| **len != 1) {
+            if inner.len == 1 {
+                inner = rest.pop()?;
+            }
+            if inner.len % len != 0 {
+                return None;
+            }
+            dims[axis] = Dim { len, stride: inner.stride };
+            inner = Dim { len: inner.len / len, stride: inner.stride * len };
+        }
+        Some(View { offset: self.offset, dims })
+    }
+
+    /// The fewest axes that visit the same elements in the same order, outermost first; `[]` for one
+    /// element, one axis of length 0 for none.
+    pub fn pattern(&self) -> Vec<Dim> {
+        if self.size() == 0 {
+            return vec![Dim { len: 0, stride: 1 }];
+        }
+        let mut out: Vec<Dim> = Vec::with_capacity(self.dims.len());
+        for &d in self.dims.iter().filter(|d| d.len != 1) {
+            match out.last_mut() {
+                Some(o) if o.stride == d.len * d.stride => *o = Dim { len: o.len * d.len, stride: d.stride },
+                _ => out.push(d),
+            }
+        }
+        out
+    }
+
+    /// Whether the elements lie side by side in their order.
+    pub fn is_linear(&self) -> bool {
+        match self.pattern()[..] {
+            [] => true,
+            [d] => d.stride == 1,
+            _ => false,
+        }
+    }
+
+    /// Whether reading one element after the other jumps in both of two axes, which a transpose
+    /// through registers does many times faster than a walk.
+    pub fn is_turned(&self) -> bool {
+        let p = self.pattern();
+        p.len() > 1 && p.last().is_some_and(|d| d.stride > 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn elements(v: &View) -> Vec<usize> {
+        let mut at = vec![v.offset];
+        for d in &v.dims {
+            at = at.iter().flat_map(|&a| (0..d.len).map(move |i| a + i * d.stride)).collect();
+        }
+        at
+    }
+
+    #[test]
+    fn views_visit_the_elements_that_the_operations_name() {
+        let v = View::contiguous(&Shape::from([2, 3, 4]));
+        assert_eq!(elements(&v), (0..24).collect::<Vec<_>>());
+        assert_eq!(elements(&v.slice(&[1, 0, 2], &[2, 2, 4])), [14, 15, 18, 19]);
+        assert_eq!(elements(&v.transpose(&[2, 0, 1]))[..4], [0, 4, 8, 12]);
+        let row = View::contiguous(&Shape::from([3])).broadcast(&[1], &Shape::from([2, 3]));
+        assert_eq!(elements(&row), [0, 1, 2, 0, 1, 2]);
+    }
+
+    #[test]
+    fn a_reshape_is_a_view_exactly_where_strides_can_say_it() {
+        let v = View::contiguous(&Shape::from([4, 6]));
+        for view in [v.clone(), v.transpose(&[1, 0]), v.slice(&[1, 2], &[3, 5]), v.slice(&[0, 0], &[4, 1])] {
+            for dims in [vec![view.size()], vec![2, view.size() / 2], vec![view.size() / 2, 1, 2]] {
+                if let Some(r) = view.reshape(&Shape::from(dims)) {
+                    assert_eq!(elements(&r), elements(&view));
+                }
+            }
+        }
+        assert!(v.reshape(&Shape::from([3, 8])).is_some());
+        assert!(v.transpose(&[1, 0]).reshape(&Shape::from([24])).is_none());
+        assert!(v.slice(&[0, 0], &[4, 1]).reshape(&Shape::from([2, 2])).is_some());
+    }
+
+    #[test]
+    fn patterns_merge_what_is_adjacent() {
+        let v = View::contiguous(&Shape::from([2, 3, 4]));
+        assert_eq!(v.pattern(), [Dim { len: 24, stride: 1 }]);
+        assert!(v.is_linear() && !v.is_turned() && v.transpose(&[0, 2, 1]).is_turned());
+        let column = View::contiguous(&Shape::from([5, 1])).broadcast(&[0, 1], &Shape::from([5, 7]));
+        assert_eq!(column.pattern(), [Dim { len: 5, stride: 1 }, Dim { len: 7, stride: 0 }]);
+        assert_eq!(View::contiguous(&Shape::from([0, 3])).pattern(), [Dim { len: 0, stride: 1 }]);
+    }
+}

@@ -1,0 +1,99 @@
+//! The buffers of a plan under construction: who owns which, how large, and where they will live.
+//!
+//! It knows sizes and homes; it must never know what is computed. Offsets are the memory plan's.
+
+use super::step::Loc;
+use crate::array::{Array, DType};
+use crate::graph::{Func, Literal, Op};
+use std::sync::Arc;
+
+/// Where a buffer lives.
+#[derive(Clone, Debug)]
+pub(crate) enum Home {
+    /// In the workspace.
+    Arena,
+    /// The caller's input `k`.
+    Input(usize),
+    /// The caller's output `k`.
+    Output(usize),
+    /// An array of the graph.
+    Const(Arc<Array>),
+    /// A number, repeated, in the pool of constants.
+    Splat { dtype: DType, bits: u64 },
+    /// 0, 1, 2, ... in the pool of constants.
+    Iota { dtype: DType },
+}
+
+/// A buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct Buffer {
+    pub bytes: usize,
+    pub home: Home,
+}
+
+/// All buffers of a plan, and those of the nodes that own one.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    pub list: Vec<Buffer>,
+    of: Vec<Option<Loc>>,
+}
+
+impl Buffers {
+    /// Buffers for inputs, constant arrays and iotas.
+    pub fn new(func: &Func) -> Buffers {
+        let mut b = Buffers { list: Vec::new(), of: vec![None; func.nodes().len()] };
+        for (id, node) in func.nodes().iter().enumerate() {
+            let (bytes, home) = match &node.op {
+                Op::Input(k) => (node.ty.bytes(), Home::Input(*k)),
+                Op::Const(Literal::Array(a)) => (node.ty.bytes(), Home::Const(a.clone())),
+                Op::Iota { axis } => {
+                    let dtype = node.ty.dtype();
+                    (node.ty.shape()[*axis] * dtype.size(), Home::Iota { dtype })
+                }
+                _ => continue,
+            };
+            b.of[id] = Some(b.make(bytes, home));
+        }
+        b
+    }
+
+    /// A new buffer.
+    pub fn make(&mut self, bytes: usize, home: Home) -> Loc {
+        self.list.push(Buffer { bytes, home });
+        Loc { base: (self.list.len() - 1) as u32, offset: 0 }
+    }
+
+    /// A new buffer in the workspace.
+    pub fn arena(&mut self, bytes: usize) -> Loc {
+        self.make(bytes, Home::Arena)
+    }
+
+    /// A number, repeated `len` times; equal numbers share a buffer.
+    pub fn splat(&mut self, dtype: DType, bits: u64, len: usize) -> Loc {
+        let bytes = len * dtype.size();
+        let same =
+            |b: &Buffer| matches!(b.home, Home::Splat { dtype: d, bits: x } if d == dtype && x == bits);
+        match self.list.iter().position(same) {
+            Some(i) => {
+                self.list[i].bytes = self.list[i].bytes.max(bytes);
+                Loc { base: i as u32, offset: 0 }
+            }
+            None => self.make(bytes, Home::Splat { dtype, bits }),
+        }
+    }
+
+    /// Where the elements of a root start, if it has a buffer.
+    pub fn get(&self, root: usize) -> Option<Loc> {
+        self.of[root]
+    }
+
+    /// Gives a root its place.
+    pub fn set(&mut self, root: usize, loc: Loc) {
+        self.of[root] = Some(loc);
+    }
+
+    /// Where the elements of a root start.
+    pub fn at(&self, root: usize) -> Loc {
+        self.of[root].unwrap_or_else(|| panic!("invariant: root %{root} has a buffer before it is used"))
+    }
+}

@@ -1,0 +1,352 @@
+//! From a fused unit to a strip program: chooses instructions, assigns registers, cuts strips.
+//!
+//! It knows nodes and kernels. A product and a sum are never contracted to a fused multiply-add: one
+//! body may be compiled in two surroundings and must give the same bits in both. `Lincomb`, whose
+//! meaning is a chain of them, is.
+
+use super::access::Dim;
+use super::buffers::Buffers;
+use super::fuse::Units;
+use super::kernels::{Elem, StripFn, StripOp, cast, strip};
+use super::places::{Operand, Place};
+use super::program::Program;
+use super::reduce::Reducer;
+use super::step::{Access, Loc};
+use crate::array::DType;
+use crate::graph::{BinaryOp, CompareOp, Func, Op, UnaryOp};
+use crate::simd::Level;
+
+/// Bytes of L1 that registers and operands of a strip may take together.
+const L1_BYTES: usize = 40 << 10;
+
+/// How elements of this type are stored.
+pub(crate) fn elem(dtype: DType) -> Elem {
+    match dtype {
+        DType::F32 => Elem::F32,
+        DType::F64 => Elem::F64,
+        DType::I32 => Elem::I32,
+        DType::U32 | DType::Bool => Elem::U32,
+    }
+}
+
+/// A value inside the program, before registers are assigned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Value(pub(super) u32);
+
+/// Where a value is held.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Held {
+    /// In a register, from its instruction to its last use.
+    Register { elem: Elem },
+    /// In memory, at this stream.
+    Stream(usize),
+}
+
+/// An instruction on values.
+pub(super) struct Draft {
+    pub run: StripFn,
+    pub imm: [f64; 2],
+    pub dst: Value,
+    pub args: [Option<Value>; 3],
+}
+
+/// A stream whose mode waits for the length of strips.
+pub(super) struct Input {
+    pub loc: Loc,
+    pub access: Access,
+    pub elem: Elem,
+    pub dims: Vec<Dim>,
+    /// A constant: the buffer must be as long as a strip.
+    pub splat: Option<(DType, u64)>,
+    /// The operand as the graph sees it, to find equal ones.
+    pub operand: Option<Operand>,
+}
+
+/// A program and what the memory plan may do with it.
+pub(crate) struct Generated {
+    pub program: Program,
+    /// Pairs (written, read) of locations that may be the same bytes.
+    pub in_place: Vec<(Loc, Loc)>,
+}
+
+/// A program in the making.
+pub(super) struct Gen<'a> {
+    pub(super) func: &'a Func,
+    pub(super) units: &'a Units,
+    pub(super) level: Level,
+    pub(super) unit: usize,
+    pub(super) values: Vec<Held>,
+    pub(super) of_node: Vec<(usize, Value)>,
+    pub(super) inputs: Vec<Input>,
+    pub(super) drafts: Vec<Draft>,
+    pub(super) ends: Vec<(Value, Loc, Reducer)>,
+    pub(super) flops: usize,
+}
+
+/// The program of fused unit `unit`; nodes that have a buffer are written to it.
+pub(crate) fn generate(
+    func: &Func,
+    units: &Units,
+    unit: usize,
+    level: Level,
+    buffers: &mut Buffers,
+) -> Generated {
+    let mut g = Gen {
+        func,
+        units,
+        level,
+        unit,
+        values: vec![],
+        of_node: vec![],
+        inputs: vec![],
+        drafts: vec![],
+        ends: vec![],
+        flops: 0,
+    };
+    for &id in &units.units[unit].nodes {
+        g.node(id, buffers);
+    }
+    g.finish(buffers)
+}
+
+impl Gen<'_> {
+    fn node(&mut self, id: usize, buffers: &Buffers) {
+        let node = &self.func.nodes()[id];
+        let dtype = node.ty.dtype();
+        if let Op::Reduce { op, .. } = node.op {
+            let src = self.arg(id, 0, buffers);
+            let geometry = self.units.units[self.unit].geometry.expect("invariant: a reduction has one");
+            self.ends.push((src, buffers.at(id), Reducer::new(self.level, op, elem(dtype), geometry)));
+            return;
+        }
+        let held = match buffers.get(id) {
+            Some(loc) => {
+                let dims = vec![Dim { len: node.ty.shape().size(), stride: 1 }];
+                let write = Access::Write;
+                let input = Input { loc, access: write, elem: elem(dtype), dims, splat: None, operand: None };
+                self.inputs.push(input);
+                Held::Stream(self.inputs.len() - 1)
+            }
+            None => Held::Register { elem: elem(dtype) },
+        };
+        let dst = self.value(held);
+        self.of_node.push((id, dst));
+        self.instruct(id, dst, buffers);
+    }
+
+    fn value(&mut self, held: Held) -> Value {
+        self.values.push(held);
+        Value(self.values.len() as u32 - 1)
+    }
+
+    fn emit(&mut self, run: StripFn, dst: Value, args: &[Value], imm: [f64; 2]) {
+        let mut all = [None; 3];
+        for (to, &from) in all.iter_mut().zip(args) {
+            *to = Some(from);
+        }
+        self.drafts.push(Draft { run, imm, dst, args: all });
+    }
+
+    /// The number that operand `k` of node `id` is, if it is one.
+    fn number(&self, id: usize, k: usize) -> Option<f64> {
+        match self.units.operands[id][k] {
+            Place::Splat { bits, .. } => Some(f64::from_bits(bits)),
+            _ => None,
+        }
+    }
+
+    fn arg(&mut self, id: usize, k: usize, buffers: &Buffers) -> Value {
+        let dtype = self.func.node(self.func.nodes()[id].args[k]).ty.dtype();
+        match self.units.operands[id][k].clone() {
+            Place::Opaque { node } => panic!("invariant: %{node} has elements"),
+            Place::Splat { dtype, bits } => self.splat(dtype, bits),
+            Place::At(o) => {
+                if let Some(&(_, v)) = self.of_node.iter().find(|(node, _)| *node == o.root) {
+                    return v;
+                }
+                let known = self.inputs.iter().position(|i| i.operand.as_ref() == Some(&o));
+                let at = known.unwrap_or_else(|| {
+                    let loc = buffers.at(o.root);
+                    let elem = elem(dtype);
+                    let loc = Loc { offset: loc.offset + o.view.offset * elem.size(), ..loc };
+                    let dims = o.view.pattern();
+                    let (access, splat) = (Access::Read, None);
+                    self.inputs.push(Input { loc, access, elem, dims, splat, operand: Some(o) });
+                    self.inputs.len() - 1
+                });
+                self.stream(at)
+            }
+        }
+    }
+
+    /// The value of a stream.
+    fn stream(&mut self, at: usize) -> Value {
+        let same = |h: &Held| matches!(h, Held::Stream(s) if *s == at);
+        match self.values.iter().position(same) {
+            Some(v) => Value(v as u32),
+            None => self.value(Held::Stream(at)),
+        }
+    }
+
+    fn splat(&mut self, dtype: DType, bits: u64) -> Value {
+        let known = self.inputs.iter().position(|i| i.splat == Some((dtype, bits)));
+        let at = known.unwrap_or_else(|| {
+            self.inputs.push(Input {
+                loc: Loc { base: u32::MAX, offset: 0 },
+                access: Access::Read,
+                elem: elem(dtype),
+                dims: vec![],
+                splat: Some((dtype, bits)),
+                operand: None,
+            });
+            self.inputs.len() - 1
+        });
+        self.stream(at)
+    }
+
+    fn op(&mut self, op: StripOp, elem: Elem, dst: Value, args: &[Value], imm: f64) {
+        self.flops += 1;
+        self.emit(strip(self.level, op, elem), dst, args, [imm, 0.0]);
+    }
+
+    fn instruct(&mut self, id: usize, dst: Value, buffers: &Buffers) {
+        let node = &self.func.nodes()[id];
+        let to = node.ty.dtype();
+        let from = self.func.node(node.args[0]).ty.dtype();
+        match &node.op {
+            Op::Unary(u) => {
+                let x = self.arg(id, 0, buffers);
+                let (op, imm) = unary(*u);
+                self.op(op, elem(from), dst, &[x], imm);
+            }
+            Op::Binary(op) => self.binary(id, *op, elem(to), dst, buffers),
+            Op::Compare(op) => {
+                let args = [self.arg(id, 0, buffers), self.arg(id, 1, buffers)];
+                self.op(compare(*op), elem(from), dst, &args, 0.0);
+            }
+            Op::Select => {
+                let args = [0, 1, 2].map(|k| self.arg(id, k, buffers));
+                self.op(StripOp::Select, elem(to), dst, &args, 0.0);
+            }
+            Op::Lincomb { coeffs } => self.lincomb(id, coeffs, elem(to), dst, buffers),
+            Op::Cast => {
+                let x = self.arg(id, 0, buffers);
+                if to == DType::Bool && from != DType::Bool {
+                    let zero = self.splat(from, 0.0f64.to_bits());
+                    self.op(StripOp::Ne, elem(from), dst, &[x, zero], 0.0);
+                } else {
+                    self.flops += 1;
+                    self.emit(cast(self.level, elem(from), elem(to)), dst, &[x], [0.0; 2]);
+                }
+            }
+            other => panic!("invariant: {} is not elementwise", other.name()),
+        }
+    }
+
+    fn binary(&mut self, id: usize, op: BinaryOp, elem: Elem, dst: Value, buffers: &Buffers) {
+        let float = matches!(elem, Elem::F32 | Elem::F64);
+        let (a, b) = (self.number(id, 0), self.number(id, 1));
+        let (short, arg, imm) = match (op, a, b) {
+            (BinaryOp::Mul, _, Some(c)) => (StripOp::Scale, 0, c),
+            (BinaryOp::Mul, Some(c), _) => (StripOp::Scale, 1, c),
+            (BinaryOp::Add, _, Some(c)) => (StripOp::AddImm, 0, c),
+            (BinaryOp::Add, Some(c), _) => (StripOp::AddImm, 1, c),
+            (BinaryOp::Sub, _, Some(c)) => (StripOp::AddImm, 0, -c),
+            (BinaryOp::Div, Some(1.0), _) => (StripOp::Recip, 1, 0.0),
+            _ => (StripOp::Copy, usize::MAX, 0.0),
+        };
+        if float && arg != usize::MAX {
+            let x = self.arg(id, arg, buffers);
+            return self.op(short, elem, dst, &[x], imm);
+        }
+        let full = match op {
+            BinaryOp::Add => StripOp::Add,
+            BinaryOp::Sub => StripOp::Sub,
+            BinaryOp::Mul => StripOp::Mul,
+            BinaryOp::Div => StripOp::Div,
+            BinaryOp::Max => StripOp::Max,
+            BinaryOp::Min => StripOp::Min,
+            BinaryOp::And => StripOp::And,
+            BinaryOp::Or => StripOp::Or,
+        };
+        let args = [self.arg(id, 0, buffers), self.arg(id, 1, buffers)];
+        self.op(full, elem, dst, &args, 0.0);
+    }
+
+    fn lincomb(&mut self, id: usize, coeffs: &[u64], elem: Elem, dst: Value, buffers: &Buffers) {
+        let c: Vec<f64> = coeffs.iter().map(|&b| f64::from_bits(b)).collect();
+        let x: Vec<Value> = (0..c.len()).map(|k| self.arg(id, k, buffers)).collect();
+        self.flops += 2 * c.len() - 1;
+        let kernel = |op| strip(self.level, op, elem);
+        let (scale, axpy, axpy2) = (kernel(StripOp::Scale), kernel(StripOp::Axpy), kernel(StripOp::Axpy2));
+        // 1 x_0 is x_0 to the bit.
+        let mut sum = x[0];
+        if c[0] != 1.0 || c.len() == 1 {
+            let to = if c.len() == 1 { dst } else { self.value(Held::Register { elem }) };
+            self.emit(scale, to, &[x[0]], [c[0], 0.0]);
+            sum = to;
+        }
+        let mut k = 1;
+        while k < c.len() {
+            let n = if k + 1 < c.len() { 2 } else { 1 };
+            let to = if k + n == c.len() { dst } else { self.value(Held::Register { elem }) };
+            match n {
+                2 => self.emit(axpy2, to, &[x[k], x[k + 1], sum], [c[k], c[k + 1]]),
+                _ => self.emit(axpy, to, &[x[k], sum], [c[k], 0.0]),
+            }
+            sum = to;
+            k += n;
+        }
+    }
+
+    /// How long strips should be: a whole number of the operands' rows, and all of it in L1.
+    pub(super) fn strip_len(&self, registers: usize) -> usize {
+        let widest = self.widest();
+        let live = (registers + self.inputs.len()).max(1);
+        let budget = [512, 256, 128].into_iter().find(|len| live * len * widest <= L1_BYTES).unwrap_or(64);
+        let budget = if widest == 8 { budget.min(256) } else { budget };
+        let rows =
+            self.inputs.iter().filter(|i| i.dims.len() > 1).map(|i| i.dims[i.dims.len() - 1].len).max();
+        match rows {
+            Some(len) if len <= budget => budget / len * len,
+            Some(len) => (budget / 2..=budget).rev().find(|d| len % d == 0).unwrap_or(budget),
+            None => budget,
+        }
+    }
+}
+
+fn unary(op: UnaryOp) -> (StripOp, f64) {
+    let op = match op {
+        UnaryOp::Neg => StripOp::Neg,
+        UnaryOp::Abs => StripOp::Abs,
+        UnaryOp::Sign => StripOp::Sign,
+        UnaryOp::Floor => StripOp::Floor,
+        UnaryOp::Exp => StripOp::Exp,
+        UnaryOp::Expm1 => StripOp::Expm1,
+        UnaryOp::Ln => StripOp::Ln,
+        UnaryOp::Log1p => StripOp::Log1p,
+        UnaryOp::Sqrt => StripOp::Sqrt,
+        UnaryOp::Sin => StripOp::Sin,
+        UnaryOp::Cos => StripOp::Cos,
+        UnaryOp::Tanh => StripOp::Tanh,
+        UnaryOp::Sigmoid => StripOp::Sigmoid,
+        UnaryOp::Not => StripOp::Not,
+        UnaryOp::IsFinite => StripOp::IsFinite,
+        UnaryOp::Powf(bits) => match f64::from_bits(bits) {
+            1.0 => StripOp::Copy,
+            2.0 => StripOp::Square,
+            -1.0 => StripOp::Recip,
+            p => return (StripOp::Powf, p),
+        },
+    };
+    (op, 0.0)
+}
+
+fn compare(op: CompareOp) -> StripOp {
+    match op {
+        CompareOp::Eq => StripOp::Eq,
+        CompareOp::Ne => StripOp::Ne,
+        CompareOp::Lt => StripOp::Lt,
+        CompareOp::Le => StripOp::Le,
+    }
+}

@@ -1,0 +1,241 @@
+//! Steps that move elements: views into buffers, rows by index, random words.
+//!
+//! They know addresses and strides, and nothing of why elements move.
+
+use super::access::{Dim, View};
+use super::kernels::{Elem, philox_fill, sum_rows, transpose_4, transpose_8};
+use super::step::{Access, Env, Loc};
+use crate::simd::Level;
+use std::ptr::{copy_nonoverlapping, write_bytes};
+
+/// An axis of a move: its length and the strides on both sides, in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MoveDim {
+    pub len: usize,
+    pub src: usize,
+    pub dst: usize,
+}
+
+/// Copies a view to another view of the same shape.
+#[derive(Clone, Debug)]
+pub(crate) struct Move {
+    pub src: Loc,
+    pub dst: Loc,
+    pub elem: usize,
+    pub dims: Box<[MoveDim]>,
+    /// Bytes at `zero.0` that are zeroed first (what a pad adds).
+    pub zero: Option<(Loc, usize)>,
+}
+
+impl Move {
+    /// The fewest axes that pair the elements of two views of one shape.
+    pub fn dims(src: &View, dst: &View) -> Box<[MoveDim]> {
+        if src.size() == 0 {
+            return Box::new([MoveDim { len: 0, src: 1, dst: 1 }]);
+        }
+        let mut out: Vec<MoveDim> = Vec::new();
+        for (s, d) in src.dims.iter().zip(&dst.dims).filter(|(s, _)| s.len != 1) {
+            match out.last_mut() {
+                Some(o) if o.src == s.len * s.stride && o.dst == d.len * d.stride => {
+                    *o = MoveDim { len: o.len * s.len, src: s.stride, dst: d.stride };
+                }
+                _ => out.push(MoveDim { len: s.len, src: s.stride, dst: d.stride }),
+            }
+        }
+        out.into()
+    }
+
+    /// Bytes that move.
+    pub fn bytes(&self) -> usize {
+        self.dims.iter().map(|d| d.len).product::<usize>() * self.elem
+    }
+
+    pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
+        f(&mut self.src, Access::Read);
+        f(&mut self.dst, Access::Write);
+        if let Some((loc, _)) = &mut self.zero {
+            f(loc, Access::Write);
+        }
+    }
+
+    /// # Safety
+    /// The locations are valid for the views, and the two do not overlap.
+    pub unsafe fn run(&self, env: Env) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if let Some((loc, bytes)) = self.zero {
+                write_bytes(env.at(loc), 0, bytes);
+            }
+            let (src, dst) = (env.at(self.src).cast_const(), env.at(self.dst));
+            if self.elem == 8 {
+                walk::<u64>(src.cast(), dst.cast(), &self.dims);
+            } else {
+                walk::<u32>(src.cast(), dst.cast(), &self.dims);
+            }
+        }
+    }
+}
+
+unsafe fn walk<T: Copy>(src: *const T, dst: *mut T, dims: &[MoveDim]) {
+    // SAFETY: as for `Move::run`.
+    unsafe {
+        match *dims {
+            [] => dst.write_unaligned(src.read_unaligned()),
+            [MoveDim { len, src: 1, dst: 1 }] => {
+                copy_nonoverlapping(src.cast::<u8>(), dst.cast(), len * size_of::<T>());
+            }
+            [d] => {
+                for i in 0..d.len {
+                    dst.add(i * d.dst).write_unaligned(src.add(i * d.src).read_unaligned());
+                }
+            }
+            // Pairs, triples and the like: a call of memcpy costs more than the elements.
+            [o, d] if d.len < 16 => {
+                for i in 0..o.len {
+                    for j in 0..d.len {
+                        let x = src.add(i * o.src + j * d.src).read_unaligned();
+                        dst.add(i * o.dst + j * d.dst).write_unaligned(x);
+                    }
+                }
+            }
+            [d, ..] => {
+                for i in 0..d.len {
+                    walk(src.add(i * d.src), dst.add(i * d.dst), &dims[1..]);
+                }
+            }
+        }
+    }
+}
+
+/// Writes `rows` by `cols` elements transposed: element (r, c) at `src + r row_stride + c` to
+/// `dst + c rows + r`.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    pub src: Loc,
+    pub dst: Loc,
+    pub elem: usize,
+    pub rows: usize,
+    pub cols: usize,
+    /// Distance of rows in elements.
+    pub stride: usize,
+}
+
+impl Turn {
+    /// The transpose that moves a view into a buffer of its own, if it is one.
+    pub fn of(view: &View) -> Option<(usize, usize, usize)> {
+        match view.pattern()[..] {
+            [Dim { len: cols, stride: 1 }, Dim { len: rows, stride }] => Some((rows, cols, stride)),
+            _ => None,
+        }
+    }
+
+    /// # Safety
+    /// The locations are valid for the elements, the two do not overlap, and the level is available.
+    pub unsafe fn run(&self, env: Env, level: Level) {
+        let Turn { elem, rows, cols, stride, .. } = *self;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (src, dst) = (env.at(self.src).cast_const(), env.at(self.dst));
+            if elem == 8 {
+                transpose_8(level, rows, cols, src.cast(), stride, dst.cast(), rows);
+            } else {
+                transpose_4(level, rows, cols, src.cast(), stride, dst.cast(), rows);
+            }
+        }
+    }
+}
+
+/// Copies rows by index.
+#[derive(Clone, Debug)]
+pub(crate) struct Gather {
+    pub src: Loc,
+    pub index: Loc,
+    pub dst: Loc,
+    /// Rows of the source.
+    pub rows: usize,
+    /// Rows taken.
+    pub num: usize,
+    /// Bytes of a row.
+    pub row: usize,
+}
+
+/// Row `i` of an index, clamped to what exists.
+///
+/// # Safety
+/// The index has more than `i` elements.
+unsafe fn clamped(index: *const i32, i: usize, rows: usize) -> usize {
+    // SAFETY: the caller's promise.
+    let k = unsafe { index.add(i).read_unaligned() };
+    (k.max(0) as usize).min(rows - 1)
+}
+
+impl Gather {
+    /// # Safety
+    /// The locations are valid for the lengths, and the written one overlaps no other.
+    pub unsafe fn run(&self, env: Env) {
+        // SAFETY: the caller's promise; rows are clamped.
+        unsafe {
+            let (src, dst, index) = (env.at(self.src), env.at(self.dst), env.at(self.index).cast());
+            for i in 0..self.num {
+                let from = clamped(index, i, self.rows) * self.row;
+                copy_nonoverlapping(src.add(from), dst.add(i * self.row), self.row);
+            }
+        }
+    }
+}
+
+/// Adds rows by index to what `dst` holds, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct ScatterAdd {
+    pub dst: Loc,
+    pub index: Loc,
+    pub updates: Loc,
+    /// Rows of the destination.
+    pub rows: usize,
+    /// Rows added.
+    pub num: usize,
+    /// Elements of a row.
+    pub len: usize,
+    pub elem: Elem,
+}
+
+impl ScatterAdd {
+    /// # Safety
+    /// The locations are valid for the lengths, and the written one overlaps no other.
+    pub unsafe fn run(&self, env: Env, level: Level) {
+        let add = sum_rows(level, self.elem);
+        let bytes = self.len * self.elem.size();
+        // SAFETY: the caller's promise; rows are clamped.
+        unsafe {
+            let (dst, updates, index) = (env.at(self.dst), env.at(self.updates), env.at(self.index).cast());
+            for i in 0..self.num {
+                let to = clamped(index, i, self.rows) * bytes;
+                add(dst.add(to), updates.add(i * bytes), 1, self.len, self.len);
+            }
+        }
+    }
+}
+
+/// Fills with random words.
+#[derive(Clone, Debug)]
+pub(crate) struct Random {
+    pub key: Loc,
+    pub start: Loc,
+    pub dst: Loc,
+    pub stream: u32,
+    pub len: usize,
+}
+
+impl Random {
+    /// # Safety
+    /// The locations are valid for the lengths, and the level is available.
+    pub unsafe fn run(&self, env: Env, level: Level) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let key = env.at(self.key).cast::<[u32; 2]>().read_unaligned();
+            let start = env.at(self.start).cast::<u32>().read_unaligned();
+            let dst = std::slice::from_raw_parts_mut(env.at(self.dst).cast::<u32>(), self.len);
+            philox_fill(level, key, u64::from(start), self.stream, dst);
+        }
+    }
+}

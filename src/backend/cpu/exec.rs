@@ -1,0 +1,125 @@
+//! Runs plans. A run binds addresses and calls kernels one after the other: no allocation, no lock,
+//! no look-up.
+
+use super::memory::{Storage, aligned};
+use super::plan::{ARENA, INPUTS, Inner, Plan};
+use super::step::{Env, Step};
+use crate::array::Array;
+use crate::graph::Type;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// What a run of a plan writes besides its outputs: intermediate values, registers, addresses.
+///
+/// Owned by the caller, kept between runs, and good for any plan: it takes the shape of the plan that
+/// it is used with, and keeps it as long as that stays the same.
+#[derive(Default)]
+pub struct Workspace {
+    plan: Option<Plan>,
+    arena: Option<Storage>,
+    bases: Vec<*mut u8>,
+    table: Vec<*mut u8>,
+}
+
+// SAFETY: the addresses are derived from what a run is given and used during it only.
+unsafe impl Send for Workspace {}
+
+impl Workspace {
+    /// An empty workspace.
+    pub fn new() -> Workspace {
+        Workspace::default()
+    }
+
+    /// Takes the shape of a plan.
+    fn prepare(&mut self, plan: &Plan) {
+        if self.plan.as_ref().is_some_and(|p| Arc::ptr_eq(&p.0, &plan.0)) {
+            return;
+        }
+        let inner = &plan.0;
+        let arena = Storage::new(aligned(inner.arena_bytes) + inner.scratch_bytes);
+        self.bases = vec![null_mut(); inner.num_bases()];
+        self.bases[ARENA as usize] = arena.ptr();
+        self.bases[ARENA as usize + 1] = inner.pool.ptr();
+        let first = inner.first_output() + inner.outputs.len();
+        for (k, array) in inner.consts.iter().enumerate() {
+            self.bases[first + k] = array.data().as_ptr().cast_mut();
+        }
+        self.table = vec![null_mut(); inner.slots];
+        self.arena = Some(arena);
+        self.plan = Some(plan.clone());
+    }
+}
+
+impl Plan {
+    /// Runs the plan on raw addresses, which are bound and not copied.
+    ///
+    /// # Safety
+    /// Each input is readable and each output writable for the bytes of its type and aligned for its
+    /// elements; an output overlaps no other output and no input.
+    ///
+    /// # Panics
+    /// If the number of inputs or outputs is wrong.
+    pub unsafe fn run(&self, ws: &mut Workspace, inputs: &[*const u8], outputs: &[*mut u8]) {
+        ws.prepare(self);
+        let inner = &*self.0;
+        let counts = (inner.inputs.len(), inner.outputs.len());
+        assert_eq!((inputs.len(), outputs.len()), counts, "invariant: one address for each input and output");
+        for (to, from) in ws.bases[INPUTS as usize..].iter_mut().zip(inputs) {
+            *to = from.cast_mut();
+        }
+        ws.bases[inner.first_output()..].iter_mut().zip(outputs).for_each(|(to, from)| *to = *from);
+        // SAFETY: the caller's promise; the workspace has the plan's shape.
+        unsafe { execute(inner, ws) }
+    }
+
+    /// Runs the plan on arrays.
+    ///
+    /// # Panics
+    /// If an array does not have the type that the plan wants.
+    pub fn run_arrays(&self, ws: &mut Workspace, inputs: &[&Array], outputs: &mut [Array]) {
+        check("input", &self.0.inputs, inputs.iter().copied());
+        check("output", &self.0.outputs, outputs.iter());
+        ws.prepare(self);
+        let inner = &*self.0;
+        for (k, a) in inputs.iter().enumerate() {
+            ws.bases[INPUTS as usize + k] = a.data().as_ptr().cast_mut();
+        }
+        for (k, a) in outputs.iter_mut().enumerate() {
+            ws.bases[inner.first_output() + k] = a.data_mut().as_mut_ptr();
+        }
+        // SAFETY: the arrays have the types' sizes, outputs are borrowed exclusively, and no kernel
+        // writes through the address of an input.
+        unsafe { execute(inner, ws) }
+    }
+}
+
+fn check<'a>(what: &str, types: &[Type], arrays: impl ExactSizeIterator<Item = &'a Array>) {
+    assert_eq!(arrays.len(), types.len(), "invariant: the plan has {} {what}s", types.len());
+    for (k, (a, ty)) in arrays.zip(types).enumerate() {
+        let got = Type::array(a.dtype(), a.shape().clone());
+        assert_eq!(&got, ty, "invariant: {what} {k} has the type of the plan");
+    }
+}
+
+/// # Safety
+/// All bases are bound as for [`Plan::run`].
+unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
+    let arena = ws.bases[ARENA as usize];
+    // SAFETY: the registers lie behind the arena in one allocation.
+    let scratch = unsafe { arena.add(aligned(inner.arena_bytes)) };
+    let env = Env { bases: ws.bases.as_ptr(), scratch, table: ws.table.as_mut_ptr() };
+    for step in &inner.steps {
+        // SAFETY: locations were laid out for this plan's buffers, and the caller vouches for its own.
+        unsafe {
+            match step {
+                Step::Strip(p) => p.run(env),
+                Step::Move(m) => m.run(env),
+                Step::Turn(t) => t.run(env, inner.level),
+                Step::Gather(g) => g.run(env),
+                Step::ScatterAdd(s) => s.run(env, inner.level),
+                Step::Dot(d) => d.run(env, inner.level),
+                Step::Random(r) => r.run(env, inner.level),
+            }
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Groups nodes into units, each of which becomes one kernel.
+//!
+//! Elementwise nodes over the same number of elements join as long as the units stay acyclic, and a
+//! reduction joins the unit that makes its operand. Everything else is a unit of its own. A value
+//! passes inside a unit only where producer and reader go through the elements in the same order;
+//! any other access (a broadcast, a slice, a result of a reduction) needs the finished buffer and is
+//! an edge *between* units. Merging is greedy in topological order: searching for the best partition
+//! (as burn-fusion does over operation streams) costs more than the kernels gain, since what counts
+//! is that chains of elementwise work stay in L1.
+//!
+//! Reachability is kept as bit sets. It knows nothing of kernels and memory.
+
+use super::places::{Geometry, Operand, Place, is_layout, place};
+use crate::graph::{Func, Op};
+
+/// More operations than this in one unit gain nothing and make its register allocation slow.
+const MAX_NODES: usize = 256;
+/// More operand streams than this no longer stay in L1 together.
+const MAX_STREAMS: usize = 24;
+/// Below this number of elements a turned view is walked, not transposed first, and streams are short.
+const SMALL: usize = 256;
+/// A constant number is kept repeated up to this many bytes, else a kernel writes it at each run.
+const MAX_SPLAT_BYTES: usize = 16 << 10;
+
+/// What a unit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A strip program: elementwise nodes and reductions at their end.
+    Fused,
+    /// A view moved into a buffer of its own; the node is the layout operation.
+    Move,
+    /// Any other operation.
+    Single,
+}
+
+/// One kernel to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Unit {
+    pub kind: Kind,
+    /// Its nodes in topological order; none when the unit was merged into another.
+    pub nodes: Vec<usize>,
+    /// Elements that a fused unit goes through.
+    pub size: usize,
+    /// The geometry of its reductions, if it has any.
+    pub geometry: Option<Geometry>,
+    /// Units whose results it reads.
+    preds: Vec<usize>,
+    /// Those of them that it must find finished.
+    barred: Vec<usize>,
+    /// What it reads that is made elsewhere.
+    roots: Vec<usize>,
+}
+
+/// The grouping of a function's live nodes.
+#[derive(Default)]
+pub(crate) struct Units {
+    pub units: Vec<Unit>,
+    /// Where each node's value is.
+    pub places: Vec<Place>,
+    /// Where the operands of each computed node are.
+    pub operands: Vec<Vec<Place>>,
+    /// The unit that makes a root, before mergers.
+    made_by: Vec<Option<usize>>,
+    /// Where a merged unit went.
+    merged: Vec<usize>,
+    /// Units that a unit depends on, directly or not.
+    reach: Vec<Bits>,
+    /// Fused units that read a root.
+    readers: Vec<Vec<usize>>,
+    /// Fused units of one element, which cost little but their call.
+    scalars: Vec<usize>,
+}
+
+/// Groups the nodes of `func`, which has gone through [`super::prepare::prepare`].
+pub(crate) fn group(func: &Func) -> Units {
+    let n = func.nodes().len();
+    let mut u = Units {
+        made_by: vec![None; n],
+        operands: vec![Vec::new(); n],
+        readers: vec![Vec::new(); n],
+        ..Units::default()
+    };
+    let live = live(func);
+    for id in 0..n {
+        if !live[id] {
+            u.places.push(Place::Opaque { node: id });
+            continue;
+        }
+        let at = place(func, id, &u.places);
+        u.places.push(at);
+        u.add(func, id);
+    }
+    u
+}
+
+fn live(func: &Func) -> Vec<bool> {
+    let mut live = vec![false; func.nodes().len()];
+    func.outputs().iter().for_each(|o| live[o.index()] = true);
+    for (i, node) in func.nodes().iter().enumerate().rev() {
+        if live[i] {
+            node.args.iter().for_each(|a| live[a.index()] = true);
+        }
+    }
+    live
+}
+
+impl Units {
+    /// The unit that makes a root, if it is computed.
+    pub fn unit_of(&self, root: usize) -> Option<usize> {
+        self.made_by[root].map(|u| self.current(u))
+    }
+
+    /// Units whose results unit `u` reads.
+    pub fn preds(&self, u: usize) -> impl Iterator<Item = usize> + '_ {
+        self.units[u].preds.iter().map(|&p| self.current(p)).filter(move |&p| p != u)
+    }
+
+    fn current(&self, mut unit: usize) -> usize {
+        while self.merged[unit] != unit {
+            unit = self.merged[unit];
+        }
+        unit
+    }
+
+    fn add(&mut self, func: &Func, id: usize) {
+        let node = &func.nodes()[id];
+        let args = node.args.iter().map(|a| a.index());
+        match &node.op {
+            Op::Input(_) | Op::Const(_) | Op::Iota { .. } => {}
+            Op::Proj(_) => self.made_by[id] = self.made_by[node.args[0].index()],
+            op if is_layout(op) => {
+                if self.places[id].root() == Some(id) {
+                    let from = self.places[node.args[0].index()].clone();
+                    self.push(id, Kind::Move, 0, None, vec![from]);
+                }
+            }
+            op if op.is_elementwise() => {
+                let operands = args.map(|a| self.straight(a, func)).collect();
+                self.push(id, Kind::Fused, node.ty.shape().size(), None, operands);
+                self.join(id);
+            }
+            Op::Reduce { axes, .. } => {
+                let from = node.args[0].index();
+                let shape = func.nodes()[from].ty.shape();
+                let operands = vec![self.straight(from, func)];
+                self.push(id, Kind::Fused, shape.size(), Geometry::of(shape, axes), operands);
+                self.join(id);
+            }
+            op => {
+                let operand = |(k, a)| match op {
+                    Op::Dot { .. } if k == 0 => self.held(a, func),
+                    Op::Dot { .. } => self.rows(a, func),
+                    Op::Concat { .. } | Op::Pad { .. } => self.straight(a, func),
+                    _ => self.whole(a, func),
+                };
+                let operands = args.enumerate().map(operand).collect();
+                self.push(id, Kind::Single, 0, None, operands);
+            }
+        }
+    }
+
+    /// The place of node `id`, moved into a buffer of its own if it is a large turned view.
+    fn straight(&mut self, id: usize, func: &Func) -> Place {
+        match &self.places[id] {
+            Place::At(o) if o.view.is_turned() && o.view.size() >= SMALL => self.moved(id, func),
+            at => at.clone(),
+        }
+    }
+
+    /// The place of matrix `id` with its rows' elements side by side.
+    fn rows(&mut self, id: usize, func: &Func) -> Place {
+        match &self.places[id] {
+            Place::At(o) if o.view.dims[1].stride != 1 && o.view.dims[1].len != 1 => self.moved(id, func),
+            _ => self.held(id, func),
+        }
+    }
+
+    /// The place of node `id` in memory.
+    fn held(&mut self, id: usize, func: &Func) -> Place {
+        match &self.places[id] {
+            Place::Splat { .. } if func.nodes()[id].ty.bytes() > MAX_SPLAT_BYTES => self.moved(id, func),
+            at => at.clone(),
+        }
+    }
+
+    /// The place of node `id` without gaps.
+    fn whole(&mut self, id: usize, func: &Func) -> Place {
+        match &self.places[id] {
+            Place::At(o) if !o.view.is_linear() => self.moved(id, func),
+            _ => self.held(id, func),
+        }
+    }
+
+    fn moved(&mut self, id: usize, func: &Func) -> Place {
+        let from = std::mem::replace(&mut self.places[id], Place::own(id, func.nodes()[id].ty.shape()));
+        self.push(id, Kind::Move, 0, None, vec![from]);
+        self.places[id].clone()
+    }
+
+    fn push(&mut self, id: usize, kind: Kind, size: usize, geometry: Option<Geometry>, operands: Vec<Place>) {
+        let unit = self.units.len();
+        let mut u = Unit {
+            kind,
+            nodes: vec![id],
+            size,
+            geometry,
+            preds: vec![],
+            barred: vec![],
+            roots: operands.iter().filter_map(Place::root).collect(),
+        };
+        let mut reach = Bits::default();
+        for place in &operands {
+            let Some(pred) = place.root().and_then(|r| self.unit_of(r)) else { continue };
+            insert(&mut u.preds, pred);
+            if kind != Kind::Fused || !self.passes(place, size) {
+                insert(&mut u.barred, pred);
+            }
+            reach.set(pred);
+            reach.or(&self.reach[pred]);
+        }
+        self.units.push(u);
+        self.merged.push(unit);
+        self.reach.push(reach);
+        self.made_by[id] = Some(unit);
+        self.operands[id] = operands;
+    }
+
+    /// Whether a reader of `size` elements in order may take this operand while it is being made.
+    fn passes(&self, place: &Place, size: usize) -> bool {
+        let Place::At(Operand { root, view }) = place else { return true };
+        let Some(unit) = self.unit_of(*root) else { return true };
+        // The result of a reduction has another place than the elements that its unit goes through.
+        let Place::At(whole) = &self.places[*root] else { return false };
+        let made = &self.units[unit];
+        made.kind == Kind::Fused
+            && size > 0
+            && made.size == size
+            && whole.view.size() == size
+            && view.size() == size
+            && view.offset == 0
+            && view.is_linear()
+            && made.geometry.is_none_or(|g| g.reduced != 1)
+    }
+
+    /// Merges the new unit of node `id` into units that make or share its operands.
+    fn join(&mut self, id: usize) {
+        let mut unit = self.made_by[id].expect("invariant: the node has just got a unit");
+        let (roots, size) = (self.units[unit].roots.clone(), self.units[unit].size);
+        let mut candidates: Vec<usize> = roots.iter().filter_map(|&r| self.unit_of(r)).collect();
+        candidates.sort_unstable_by(|a, b| b.cmp(a));
+        for &r in &roots {
+            candidates.extend(self.readers[r].iter().rev().take(2));
+        }
+        if size == 1 {
+            candidates.extend(self.scalars.iter().rev().take(4));
+        }
+        for c in candidates {
+            let c = self.current(c);
+            if c != unit && self.may_merge(c, unit) {
+                self.merge(c, unit);
+                unit = c;
+            }
+        }
+        for r in roots {
+            insert(&mut self.readers[r], unit);
+        }
+        if size == 1 {
+            insert(&mut self.scalars, unit);
+        }
+    }
+
+    fn may_merge(&self, a: usize, b: usize) -> bool {
+        let (x, y) = (&self.units[a], &self.units[b]);
+        let geometry = x.geometry.is_none() || y.geometry.is_none() || x.geometry == y.geometry;
+        x.kind == Kind::Fused
+            && y.kind == Kind::Fused
+            && x.size == y.size
+            && geometry
+            && x.nodes.len() + y.nodes.len() <= MAX_NODES
+            && (x.size < SMALL || self.streams(a, b) <= MAX_STREAMS)
+            && !self.leads(a, b)
+            && !self.leads(b, a)
+    }
+
+    /// Whether `to` needs `from` finished, directly or through another unit.
+    fn leads(&self, from: usize, to: usize) -> bool {
+        self.units[to].barred.iter().any(|&p| self.current(p) == from)
+            || self.preds(to).any(|p| p != from && self.reach[p].has(from))
+    }
+
+    fn streams(&self, a: usize, b: usize) -> usize {
+        let mut roots: Vec<usize> = [a, b].iter().flat_map(|&u| &self.units[u].roots).copied().collect();
+        roots.sort_unstable();
+        roots.dedup();
+        roots.retain(|&r| self.unit_of(r).is_none_or(|u| u != a && u != b));
+        roots.len()
+    }
+
+    fn merge(&mut self, keep: usize, gone: usize) {
+        let old = std::mem::take(&mut self.units[gone].nodes);
+        let gone_unit = self.units[gone].clone();
+        let unit = &mut self.units[keep];
+        unit.nodes.extend(old);
+        unit.nodes.sort_unstable();
+        unit.geometry = unit.geometry.or(gone_unit.geometry);
+        for p in gone_unit.preds.into_iter().filter(|&p| p != keep) {
+            insert(&mut unit.preds, p);
+        }
+        gone_unit.barred.into_iter().for_each(|p| insert(&mut unit.barred, p));
+        gone_unit.roots.into_iter().for_each(|r| insert(&mut unit.roots, r));
+        self.merged[gone] = keep;
+        let mut reach = self.reach[keep].clone();
+        reach.or(&self.reach[gone]);
+        reach.clear(keep);
+        reach.clear(gone);
+        for w in 0..self.units.len() {
+            if w != keep && w != gone && (self.reach[w].has(keep) || self.reach[w].has(gone)) {
+                self.reach[w].or(&reach);
+                self.reach[w].set(keep);
+            }
+        }
+        self.reach[keep] = reach;
+    }
+
+    /// The units in an order that computes everything before it is read, depth first from the outputs,
+    /// so that a value is made shortly before its first reader.
+    pub fn schedule(&self, func: &Func) -> Vec<usize> {
+        let mut order = Vec::new();
+        let mut seen = vec![false; self.units.len()];
+        let roots = func.outputs().iter().filter_map(|o| self.places[o.index()].root());
+        for unit in roots.filter_map(|r| self.unit_of(r)) {
+            let mut stack = vec![(unit, false)];
+            while let Some((u, ready)) = stack.pop() {
+                if ready {
+                    order.push(u);
+                } else if !std::mem::replace(&mut seen[u], true) {
+                    stack.push((u, true));
+                    let mut preds: Vec<usize> = self.preds(u).filter(|&p| !seen[p]).collect();
+                    preds.sort_unstable_by(|a, b| b.cmp(a));
+                    preds.dedup();
+                    stack.extend(preds.into_iter().map(|p| (p, false)));
+                }
+            }
+        }
+        order
+    }
+}
+
+fn insert(list: &mut Vec<usize>, x: usize) {
+    if !list.contains(&x) {
+        list.push(x);
+    }
+}
+
+/// A set of small numbers.
+#[derive(Clone, Default, Debug)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn has(&self, i: usize) -> bool {
+        self.0.get(i / 64).is_some_and(|w| w >> (i % 64) & 1 == 1)
+    }
+
+    fn set(&mut self, i: usize) {
+        if self.0.len() <= i / 64 {
+            self.0.resize(i / 64 + 1, 0);
+        }
+        self.0[i / 64] |= 1 << (i % 64);
+    }
+
+    fn clear(&mut self, i: usize) {
+        if let Some(w) = self.0.get_mut(i / 64) {
+            *w &= !(1 << (i % 64));
+        }
+    }
+
+    fn or(&mut self, other: &Bits) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
+    }
+}

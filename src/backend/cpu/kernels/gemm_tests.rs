@@ -1,0 +1,182 @@
+//! Matrix products and transposes against naive twins, and the independence of a row from its neighbours.
+
+use super::{Gemm, gemm_f32, gemm_f64, transpose_4, transpose_8};
+use crate::simd::Level;
+
+fn noise(seed: u64, n: usize) -> Vec<f64> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f64 / 8_388_608.0 - 1.0
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+trait Real: Copy + PartialEq + std::fmt::Debug + 'static {
+    const EPSILON: f64;
+    fn round(x: f64) -> Self;
+    fn value(self) -> f64;
+    unsafe fn gemm(level: Level, shape: &Gemm, a: *const Self, b: *const Self, c: *mut Self);
+}
+
+macro_rules! real {
+    ($t:ident, $gemm:ident) => {
+        impl Real for $t {
+            const EPSILON: f64 = $t::EPSILON as f64;
+            fn round(x: f64) -> Self {
+                x as $t
+            }
+            fn value(self) -> f64 {
+                self as f64
+            }
+            unsafe fn gemm(level: Level, shape: &Gemm, a: *const Self, b: *const Self, c: *mut Self) {
+                // SAFETY: as the caller promises.
+                unsafe { $gemm(level, shape, a, b, c) }
+            }
+        }
+    };
+}
+real!(f32, gemm_f32);
+real!(f64, gemm_f64);
+
+/// How A lies in memory.
+#[derive(Clone, Copy, Debug)]
+enum Layout {
+    RowMajor,
+    Transposed,
+    /// Neither axis adjacent.
+    Spread,
+}
+
+/// `shape` with strides for the layout, B and C with `pad` unused columns.
+fn shape(m: usize, n: usize, k: usize, layout: Layout, pad: usize, accumulate: bool) -> Gemm {
+    let (rsa, csa) = match layout {
+        Layout::RowMajor => (k + pad, 1),
+        Layout::Transposed => (1, m + pad),
+        Layout::Spread => (2 * k + 1, 2),
+    };
+    Gemm { m, n, k, rsa, csa, ldb: n + pad, ldc: n + pad, accumulate }
+}
+
+/// The product on data that depends on the indices only, C as it lies in memory.
+fn product<T: Real>(level: Level, s: &Gemm) -> Vec<T> {
+    let (na, nb, nc) = (s.m * s.rsa + s.k * s.csa, s.k * s.ldb, s.m * s.ldc);
+    let fill = |seed, n| noise(seed, n + 1).into_iter().map(T::round).collect::<Vec<T>>();
+    let mut a = vec![T::round(f64::NAN); na + 1];
+    for i in 0..s.m {
+        for (p, x) in noise(i as u64 + 10, s.k).into_iter().enumerate() {
+            a[1 + i * s.rsa + p * s.csa] = T::round(x);
+        }
+    }
+    let (b, mut c) = (fill(2, nb), fill(3, nc));
+    // SAFETY: the buffers hold what the shape describes, one element after their start.
+    unsafe { T::gemm(level, s, a.as_ptr().add(1), b.as_ptr().add(1), c.as_mut_ptr().add(1)) };
+    c.split_off(1)
+}
+
+fn expected<T: Real>(s: &Gemm) -> Vec<f64> {
+    let (b, c) = (noise(2, s.k * s.ldb + 1), noise(3, s.m * s.ldc + 1));
+    let round = |x: f64| T::round(x).value();
+    let mut out: Vec<f64> = c[1..].iter().map(|&x| round(x)).collect();
+    for i in 0..s.m {
+        let row = noise(i as u64 + 10, s.k);
+        for j in 0..s.n {
+            let start = if s.accumulate { out[i * s.ldc + j] } else { 0.0 };
+            let dot: f64 = (0..s.k).map(|p| round(row[p]) * round(b[1 + p * s.ldb + j])).sum();
+            out[i * s.ldc + j] = start + dot;
+        }
+    }
+    out
+}
+
+fn check<T: Real>(s: &Gemm, what: Layout) {
+    let want = expected::<T>(s);
+    for level in Level::available() {
+        let got = product::<T>(level, s);
+        for (i, (got, want)) in got.iter().zip(&want).enumerate() {
+            let tolerance = 4.0 * T::EPSILON * (s.k as f64).sqrt().max(1.0) * want.abs().max(2.0);
+            assert!(
+                (got.value() - want).abs() <= tolerance,
+                "{level:?} {what:?} {s:?} at {i}: {got:?} for {want}"
+            );
+        }
+    }
+}
+
+#[test]
+fn products_equal_the_naive_ones() {
+    let ms = [1, 2, 3, 5, 13, 29];
+    let ns = [1, 2, 3, 4, 5, 8, 16, 17, 31, 48, 64, 65, 80, 100];
+    let ks = [0, 1, 2, 3, 4, 7, 64, 257];
+    for (i, m) in ms.into_iter().enumerate() {
+        for (j, n) in ns.into_iter().enumerate() {
+            for (l, k) in ks.into_iter().enumerate() {
+                let layout = [Layout::RowMajor, Layout::Transposed, Layout::Spread][(i + j + l) % 3];
+                let s = shape(m, n, k, layout, (i + j) % 2 * 3, (j + l) % 2 == 0);
+                check::<f32>(&s, layout);
+                check::<f64>(&s, layout);
+            }
+        }
+    }
+}
+
+#[test]
+fn large_products_with_copied_panels_equal_the_naive_ones() {
+    for (m, n, k) in [(33, 300, 300), (25, 260, 513), (70, 1, 600), (130, 4, 300), (141, 2, 64)] {
+        for layout in [Layout::RowMajor, Layout::Transposed] {
+            check::<f32>(&shape(m, n, k, layout, 1, true), layout);
+            check::<f64>(&shape(m, n, k, layout, 0, false), layout);
+        }
+    }
+}
+
+/// An element has the same bits for any number of rows and columns and any layout of A.
+fn bits_depend_on_the_sum_alone<T: Real>() {
+    for level in Level::available() {
+        for k in [2, 64, 600] {
+            let whole = product::<T>(level, &shape(67, 1, k, Layout::RowMajor, 301, false));
+            for (m, n) in [(1, 1), (2, 3), (7, 4), (31, 5), (64, 64), (67, 300)] {
+                for layout in [Layout::RowMajor, Layout::Transposed, Layout::Spread] {
+                    let s = Gemm { ldb: 302, ldc: 302, ..shape(m, n, k, layout, 0, false) };
+                    let part = product::<T>(level, &s);
+                    for i in 0..m {
+                        let (got, want) = (part[i * 302], whole[i * 302]);
+                        assert_eq!(got, want, "{level:?} {layout:?} {s:?} row {i}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_has_the_same_bits_whatever_surrounds_it() {
+    bits_depend_on_the_sum_alone::<f32>();
+    bits_depend_on_the_sum_alone::<f64>();
+}
+
+#[test]
+fn transposes_move_each_element_and_nothing_else() {
+    for level in Level::available() {
+        for (rows, cols) in [(1, 1), (3, 5), (8, 8), (9, 17), (64, 33), (500, 2)] {
+            let (lds, ldd) = (cols + 3, rows + 1);
+            let src: Vec<u64> = (0..rows * lds).map(|i| i as u64 * 0x1_0000_0001 + 1).collect();
+            let src32: Vec<u32> = src.iter().map(|&x| x as u32).collect();
+            let (mut dst, mut dst32) = (vec![0; cols * ldd], vec![0; cols * ldd]);
+            // SAFETY: the buffers hold the matrices with their strides.
+            unsafe {
+                transpose_8(level, rows, cols, src.as_ptr(), lds, dst.as_mut_ptr(), ldd);
+                transpose_4(level, rows, cols, src32.as_ptr(), lds, dst32.as_mut_ptr(), ldd);
+            }
+            for c in 0..cols {
+                for r in 0..ldd {
+                    let want = if r < rows { src[r * lds + c] } else { 0 };
+                    assert_eq!(dst[c * ldd + r], want, "{level:?} {rows} x {cols}");
+                    assert_eq!(dst32[c * ldd + r], want as u32, "{level:?} {rows} x {cols}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Matrix products with at most 4 columns, over one block of `k`: lanes run over rows of C.
+//!
+//! It knows that such a product reads A once and does little else: where A's columns are adjacent in memory
+//! they are read as they lie, else a chunk of rows is transposed to a scratch on the stack first. Dot products
+//! with lanes over `k` would save the transpose and cost a fold of lanes for each element; they would also add
+//! in another order than the tiles do, so that an element would depend on `n` and on strides.
+
+use std::mem::MaybeUninit;
+
+use super::gemm::{Gemm, K_BLOCK};
+use super::transpose::{Transpose, Word};
+use crate::simd::Level;
+use crate::simd::dispatch::{Task, enter};
+use crate::simd::lanes::{Float, Lanes, Simd};
+use crate::simd::math::Math;
+
+/// Products of more columns go to the tiles.
+pub(super) const MAX_COLS: usize = 4;
+
+/// Vectors of rows in a chunk.
+const CHUNK: usize = 4;
+
+/// A block of a thin product.
+pub(super) struct Thin<T> {
+    pub shape: Gemm,
+    pub a: *const T,
+    pub b: *const T,
+    pub c: *mut T,
+}
+
+/// Runs a thin product.
+///
+/// # Safety
+/// As for `gemm_f32`, with `n <= MAX_COLS` and `k <= K_BLOCK`.
+pub(super) unsafe fn run<T: Math<Word: Word>>(level: Level, thin: Thin<T>) {
+    // SAFETY: the caller promises it.
+    unsafe { enter(level, thin) }
+}
+
+/// `CHUNK` vectors of rows by `K_BLOCK` columns; a vector has at most 64 bytes.
+#[repr(align(64))]
+struct Scratch([MaybeUninit<u8>; K_BLOCK * CHUNK * 64]);
+
+impl<T: Math<Word: Word>> Task for Thin<T> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Gemm { m, rsa, csa, .. } = self.shape;
+        let chunk = CHUNK * T::Of::<S>::LEN;
+        if rsa == 1 {
+            // SAFETY: columns of A are adjacent.
+            return unsafe { self.rows::<S>(0, m, self.a, csa) };
+        }
+        let mut scratch = Scratch([const { MaybeUninit::uninit() }; _]);
+        let columns = scratch.0.as_mut_ptr().cast::<T>();
+        for i in (0..m).step_by(chunk) {
+            let rows = (m - i).min(chunk);
+            // SAFETY: the scratch holds `chunk` rows by `K_BLOCK` columns.
+            unsafe {
+                self.gather::<S>(i, rows, columns, chunk);
+                self.rows::<S>(i, rows, columns, chunk);
+            }
+        }
+    }
+}
+
+impl<T: Math<Word: Word>> Thin<T> {
+    /// Writes rows `i..i + rows` of A to `columns`, one column after another, `ld` apart.
+    #[inline(always)]
+    unsafe fn gather<S: Simd>(&self, i: usize, rows: usize, columns: *mut T, ld: usize) {
+        let Gemm { k, rsa, csa, .. } = self.shape;
+        // SAFETY: rows of A and the scratch are as the caller promises.
+        unsafe {
+            let a = self.a.add(i * rsa);
+            if csa == 1 {
+                let (src, dst) = (a.cast(), columns.cast());
+                Transpose::<T::Word> { rows, cols: k, src, lds: rsa, dst, ldd: ld }.run::<S>();
+            } else {
+                for p in 0..k {
+                    for r in 0..rows {
+                        *columns.add(p * ld + r) = a.add(r * rsa + p * csa).read_unaligned();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Rows `i..i + rows` of C from columns of A that are adjacent, `ld` apart.
+    #[inline(always)]
+    unsafe fn rows<S: Simd>(&self, i: usize, rows: usize, columns: *const T, ld: usize) {
+        // SAFETY: as the caller promises; `n` is 1 to 4.
+        unsafe {
+            match self.shape.n {
+                1 => self.columns::<S, 1, 4>(i, rows, columns, ld),
+                2 => self.columns::<S, 2, 4>(i, rows, columns, ld),
+                3 => self.columns::<S, 3, 2>(i, rows, columns, ld),
+                _ => self.columns::<S, 4, 2>(i, rows, columns, ld),
+            }
+        }
+    }
+
+    /// As `rows`, `N` columns of B, `Q` vectors of rows at once.
+    #[inline(always)]
+    unsafe fn columns<S: Simd, const N: usize, const Q: usize>(
+        &self,
+        i: usize,
+        rows: usize,
+        columns: *const T,
+        ld: usize,
+    ) {
+        let len = T::Of::<S>::LEN;
+        let mut r = 0;
+        // SAFETY: rows stay below `rows`.
+        unsafe {
+            while r + Q * len <= rows {
+                self.block::<T::Of<S>, N, Q>(i + r, Q * len, columns.add(r), ld);
+                r += Q * len;
+            }
+            while r < rows {
+                let count = (rows - r).min(len);
+                self.block::<T::Of<S>, N, 1>(i + r, count, columns.add(r), ld);
+                r += count;
+            }
+        }
+    }
+
+    /// `rows` rows of C from row `i` on: `Q` whole vectors, or the first `rows` lanes of one.
+    #[inline(always)]
+    unsafe fn block<V: Float<Elem = T>, const N: usize, const Q: usize>(
+        &self,
+        i: usize,
+        rows: usize,
+        columns: *const T,
+        ld: usize,
+    ) {
+        let Gemm { k, ldb, ldc, accumulate, .. } = self.shape;
+        // SAFETY: `rows` elements of each column, `N` of each row of B and C are as the caller promises.
+        unsafe {
+            let zero = V::splat(T::ZERO);
+            let mut acc = [[zero; Q]; N];
+            for p in 0..k {
+                let mut x = [zero; Q];
+                for q in 0..Q {
+                    let at = columns.add(p * ld + q * V::LEN);
+                    x[q] = if rows < V::LEN { V::load_part(at, rows) } else { V::load(at) };
+                }
+                for j in 0..N {
+                    let b = V::splat(self.b.add(p * ldb + j).read_unaligned());
+                    for q in 0..Q {
+                        acc[j][q] = x[q].mul_add(b, acc[j][q]);
+                    }
+                }
+            }
+            for j in 0..N {
+                for q in 0..Q {
+                    let values = acc[j][q].to_array();
+                    let first = q * V::LEN;
+                    for l in 0..V::LEN.min(rows - first) {
+                        let at = self.c.add((i + first + l) * ldc + j);
+                        let value = if accumulate { at.read_unaligned().plus(values[l]) } else { values[l] };
+                        at.write_unaligned(value);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The register tiles of a matrix product: `R` rows by `Q` vectors of columns, over one block of `k`.
+//!
+//! It knows how many registers a level has: 6 x 4 vectors of AVX-512 leave room for four of B and one of A, and
+//! narrower tiles have more rows so that at least 8 chains of multiply-adds run at once (latency 4, two a
+//! cycle). A is read in place, one broadcast an element, which makes its strides free; B and C are read and
+//! written along their rows. It must never know of blocks or panels beyond its own.
+
+use std::marker::PhantomData;
+
+use crate::simd::Level;
+use crate::simd::dispatch::entry_points;
+use crate::simd::lanes::{Float, Lanes, Simd};
+use crate::simd::math::Math;
+use crate::simd::portable::Portable;
+
+/// A column panel over `tiles` stacked tiles: `C[tiles * R, cols] (+)= A[.., k] B[k, cols]`.
+pub(super) struct Panel<T> {
+    pub tiles: usize,
+    pub k: usize,
+    pub a: *const T,
+    pub rsa: usize,
+    pub csa: usize,
+    pub b: *const T,
+    pub ldb: usize,
+    pub c: *mut T,
+    pub ldc: usize,
+    /// Columns of the last vector.
+    pub rest: usize,
+    /// Whether C is added to.
+    pub add: bool,
+}
+
+/// Runs a panel.
+///
+/// # Safety
+/// The addresses of the panel are valid for its shape and C is disjoint; the level is available.
+pub(super) type TileFn<T> = unsafe fn(&Panel<T>);
+
+trait TileKernel<T> {
+    /// # Safety
+    /// As for [`TileFn`].
+    unsafe fn run<S: Simd>(panel: &Panel<T>);
+}
+
+entry_points!(
+    /// The entry point of a tile at a level.
+    entry,
+    TileKernel<T: Math>,
+    TileFn<T>,
+    (panel: &Panel<T>)
+);
+
+/// Elements of a vector at a level.
+pub(super) fn lanes<T: Math>(level: Level) -> usize {
+    match level {
+        Level::Portable => T::Of::<Portable>::LEN,
+        Level::Avx2 => 32 / size_of::<T>(),
+        Level::Avx512 => 64 / size_of::<T>(),
+    }
+}
+
+/// Vectors of the next panel when `left` remain: 5 go as 3 + 2 on AVX-512, since a tile of one vector is
+/// bound by the broadcasts of A.
+pub(super) fn panel_vectors(level: Level, left: usize) -> usize {
+    match level {
+        Level::Portable => 1,
+        Level::Avx2 => left.min(2),
+        Level::Avx512 if left == 5 => 3,
+        Level::Avx512 => left.min(4),
+    }
+}
+
+/// Heights of the tiles for a panel, tallest first; a rest of rows goes to the next.
+pub(super) fn tile_rows(level: Level, vectors: usize) -> &'static [usize] {
+    match (level, vectors) {
+        (Level::Portable, _) => &[4, 2, 1],
+        (Level::Avx2, 2) | (_, 4) => &[6, 4, 2, 1],
+        (_, 3) => &[8, 4, 2, 1],
+        _ => &[12, 4, 2, 1],
+    }
+}
+
+/// The kernel of a tile of `rows x vectors`, with the last vector whole or not.
+pub(super) fn tile<T: Math>(level: Level, vectors: usize, rows: usize, whole: bool) -> TileFn<T> {
+    if whole { tile_of::<T, true>(level, vectors, rows) } else { tile_of::<T, false>(level, vectors, rows) }
+}
+
+fn tile_of<T: Math, const WHOLE: bool>(level: Level, vectors: usize, rows: usize) -> TileFn<T> {
+    match (vectors, rows) {
+        (4, 6) => entry::<T, Tile<T, 6, 4, WHOLE>>(level),
+        (4, 4) => entry::<T, Tile<T, 4, 4, WHOLE>>(level),
+        (4, 2) => entry::<T, Tile<T, 2, 4, WHOLE>>(level),
+        (4, 1) => entry::<T, Tile<T, 1, 4, WHOLE>>(level),
+        (3, 8) => entry::<T, Tile<T, 8, 3, WHOLE>>(level),
+        (3, 4) => entry::<T, Tile<T, 4, 3, WHOLE>>(level),
+        (3, 2) => entry::<T, Tile<T, 2, 3, WHOLE>>(level),
+        (3, 1) => entry::<T, Tile<T, 1, 3, WHOLE>>(level),
+        (2, 12) => entry::<T, Tile<T, 12, 2, WHOLE>>(level),
+        (2, 6) => entry::<T, Tile<T, 6, 2, WHOLE>>(level),
+        (2, 4) => entry::<T, Tile<T, 4, 2, WHOLE>>(level),
+        (2, 2) => entry::<T, Tile<T, 2, 2, WHOLE>>(level),
+        (2, 1) => entry::<T, Tile<T, 1, 2, WHOLE>>(level),
+        (1, 12) => entry::<T, Tile<T, 12, 1, WHOLE>>(level),
+        (1, 4) => entry::<T, Tile<T, 4, 1, WHOLE>>(level),
+        (1, 2) => entry::<T, Tile<T, 2, 1, WHOLE>>(level),
+        (1, 1) => entry::<T, Tile<T, 1, 1, WHOLE>>(level),
+        _ => panic!("invariant: no tile of {rows} rows by {vectors} vectors"),
+    }
+}
+
+struct Tile<T, const R: usize, const Q: usize, const WHOLE: bool>(PhantomData<T>);
+
+impl<T: Math, const R: usize, const Q: usize, const WHOLE: bool> Tile<T, R, Q, WHOLE> {
+    /// The vector `q` of a row of B or C.
+    #[inline(always)]
+    unsafe fn load<V: Float<Elem = T>>(row: *const T, q: usize, rest: usize) -> V {
+        // SAFETY: the caller promises the row's columns.
+        unsafe {
+            let p = row.add(q * V::LEN);
+            if WHOLE || q + 1 < Q { V::load(p) } else { V::load_part(p, rest) }
+        }
+    }
+
+    /// One tile. Rows of A are addressed from every third row, so that few pointers move: x86 addresses hold a
+    /// base and an index, and 12 moving pointers would not fit the integer registers.
+    #[inline(always)]
+    unsafe fn tile<V: Float<Elem = T>>(panel: &Panel<T>, a: *const T, c: *mut T) {
+        let &Panel { k, rsa, csa, b, ldb, ldc, rest, add, .. } = panel;
+        // SAFETY: rows stay below `R`, terms below `k`, columns within the panel.
+        unsafe {
+            let zero = V::splat(T::ZERO);
+            let mut acc = [[zero; Q]; R];
+            let mut rows = [a, a.wrapping_add(3 * rsa), a.wrapping_add(6 * rsa), a.wrapping_add(9 * rsa)];
+            let mut b_row = b;
+            for _ in 0..k {
+                let mut bv = [zero; Q];
+                for q in 0..Q {
+                    bv[q] = Self::load::<V>(b_row, q, rest);
+                }
+                for r in 0..R {
+                    let x = V::splat(rows[r / 3].add((r % 3) * rsa).read_unaligned());
+                    for q in 0..Q {
+                        acc[r][q] = x.mul_add(bv[q], acc[r][q]);
+                    }
+                }
+                for p in &mut rows {
+                    *p = p.wrapping_add(csa);
+                }
+                b_row = b_row.wrapping_add(ldb);
+            }
+            for r in 0..R {
+                let row = c.add(r * ldc);
+                for q in 0..Q {
+                    let mut value = acc[r][q];
+                    if add {
+                        value = Self::load::<V>(row, q, rest).add(value);
+                    }
+                    let p = row.add(q * V::LEN);
+                    if WHOLE || q + 1 < Q { value.store(p) } else { value.store_part(p, rest) }
+                }
+            }
+        }
+    }
+}
+
+impl<T: Math, const R: usize, const Q: usize, const WHOLE: bool> TileKernel<T> for Tile<T, R, Q, WHOLE> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(panel: &Panel<T>) {
+        for i in 0..panel.tiles {
+            // SAFETY: the caller promises `tiles * R` rows.
+            unsafe {
+                let (a, c) = (panel.a.add(i * R * panel.rsa), panel.c.add(i * R * panel.ldc));
+                Self::tile::<T::Of<S>>(panel, a, c);
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Integer and logic operations on lanes of 32-bit words, and the loops that carry them over a strip.
+//!
+//! It knows that signed and unsigned words share their arithmetic and differ in order only (`SIGNED`).
+
+use std::marker::PhantomData;
+
+use super::ops::fill;
+use super::strip::StripKernel;
+use crate::simd::lanes::{Int, Lanes, Mask, Simd};
+
+/// An elementwise operation on words.
+pub(super) trait IntOp {
+    /// Operands that are read.
+    const ARITY: usize;
+    fn apply<V: Int>(a: V, b: V, signed: bool) -> V;
+}
+
+/// A comparison of words.
+pub(super) trait IntCompareOp {
+    fn apply<V: Int>(a: V, b: V, signed: bool) -> V::Mask;
+}
+
+macro_rules! int_op {
+    ($($name:ident / $arity:literal: |$a:ident, $b:ident, $signed:ident| $body:expr;)*) => {$(
+        pub(super) struct $name;
+        impl IntOp for $name {
+            const ARITY: usize = $arity;
+            #[inline(always)]
+            fn apply<V: Int>($a: V, $b: V, $signed: bool) -> V {
+                $body
+            }
+        }
+    )*};
+}
+
+macro_rules! int_compare_op {
+    ($($name:ident: |$a:ident, $b:ident, $signed:ident| $body:expr;)*) => {$(
+        pub(super) struct $name;
+        impl IntCompareOp for $name {
+            #[inline(always)]
+            fn apply<V: Int>($a: V, $b: V, $signed: bool) -> V::Mask {
+                $body
+            }
+        }
+    )*};
+}
+
+int_op! {
+    Copy / 1: |a, _b, _signed| a;
+    Neg / 1: |a, _b, _signed| a.of(0).sub(a);
+    Abs / 1: |a, _b, _signed| a.max(a.of(0).sub(a), true);
+    Sign / 1: |a, _b, _signed| a.max(a.of(u32::MAX), true).min(a.of(1), true);
+    Add / 2: |a, b, _signed| a.add(b);
+    Sub / 2: |a, b, _signed| a.sub(b);
+    Mul / 2: |a, b, _signed| a.mul(b);
+    Max / 2: |a, b, signed| a.max(b, signed);
+    Min / 2: |a, b, signed| a.min(b, signed);
+    And / 2: |a, b, _signed| a.and(b);
+    Or / 2: |a, b, _signed| a.or(b);
+    Xor / 2: |a, b, _signed| a.xor(b);
+}
+
+int_compare_op! {
+    Eq: |a, b, _signed| a.eq(b);
+    Ne: |a, b, _signed| a.eq(b).not();
+    Lt: |a, b, signed| a.lt(b, signed);
+    Le: |a, b, signed| b.lt(a, signed).not();
+}
+
+/// Reads `n <= LEN` words.
+#[inline(always)]
+unsafe fn load_up_to<V: Int>(p: *const u32, n: usize) -> V {
+    // SAFETY: the caller promises `n` elements.
+    unsafe { if n == V::LEN { V::load(p) } else { V::load_part(p, n) } }
+}
+
+/// Writes `n <= LEN` words.
+#[inline(always)]
+unsafe fn store_up_to<V: Int>(x: V, p: *mut u32, n: usize) {
+    // SAFETY: the caller promises `n` elements.
+    unsafe { if n == V::LEN { x.store(p) } else { x.store_part(p, n) } }
+}
+
+/// An [`IntOp`] over a strip.
+pub(super) struct IntMap<O, const SIGNED: bool>(PhantomData<O>);
+
+impl<O: IntOp, const SIGNED: bool> StripKernel for IntMap<O, SIGNED> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(
+        dst: *mut u8,
+        a: *const u8,
+        b: *const u8,
+        _c: *const u8,
+        _imm: [f64; 2],
+        n: usize,
+    ) {
+        let (dst, a, b) = (dst.cast::<u32>(), a.cast::<u32>(), b.cast::<u32>());
+        let mut i = 0;
+        while i < n {
+            let count = (n - i).min(S::U32::LEN);
+            // SAFETY: `i + count <= n`; `b` is read only if the operation has two operands.
+            unsafe {
+                let x: S::U32 = load_up_to(a.add(i), count);
+                let y = if O::ARITY > 1 { load_up_to(b.add(i), count) } else { x };
+                store_up_to(O::apply(x, y, SIGNED), dst.add(i), count);
+            }
+            i += count;
+        }
+    }
+}
+
+/// An [`IntCompareOp`] over a strip, to words of 0 or 1.
+pub(super) struct IntCompare<O, const SIGNED: bool>(PhantomData<O>);
+
+impl<O: IntCompareOp, const SIGNED: bool> StripKernel for IntCompare<O, SIGNED> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(
+        dst: *mut u8,
+        a: *const u8,
+        b: *const u8,
+        _c: *const u8,
+        _imm: [f64; 2],
+        n: usize,
+    ) {
+        let (dst, a, b) = (dst.cast::<u32>(), a.cast::<u32>(), b.cast::<u32>());
+        let mut i = 0;
+        while i < n {
+            let count = (n - i).min(S::U32::LEN);
+            // SAFETY: `i + count <= n`.
+            unsafe {
+                let (x, y): (S::U32, S::U32) = (load_up_to(a.add(i), count), load_up_to(b.add(i), count));
+                S::U32::store_mask(O::apply(x, y, SIGNED), dst.add(i), count);
+            }
+            i += count;
+        }
+    }
+}
+
+/// 1 where the word is 0, else 0.
+pub(super) struct Not;
+
+impl StripKernel for Not {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(
+        dst: *mut u8,
+        a: *const u8,
+        _b: *const u8,
+        _c: *const u8,
+        _imm: [f64; 2],
+        n: usize,
+    ) {
+        let (dst, a) = (dst.cast::<u32>(), a.cast::<u32>());
+        let mut i = 0;
+        while i < n {
+            let count = (n - i).min(S::U32::LEN);
+            // SAFETY: `i + count <= n`.
+            unsafe { S::U32::store_mask(S::U32::load_mask(a.add(i), count).not(), dst.add(i), count) };
+            i += count;
+        }
+    }
+}
+
+/// `b` where the word `a` is not 0, else `c`, all 32-bit.
+pub(super) struct Select;
+
+impl StripKernel for Select {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, _imm: [f64; 2], n: usize) {
+        let (dst, a, b, c) = (dst.cast::<u32>(), a.cast::<u32>(), b.cast::<u32>(), c.cast::<u32>());
+        let mut i = 0;
+        while i < n {
+            let count = (n - i).min(S::U32::LEN);
+            // SAFETY: `i + count <= n`.
+            unsafe {
+                let mask = S::U32::load_mask(a.add(i), count);
+                let (x, y) = (load_up_to(b.add(i), count), load_up_to(c.add(i), count));
+                store_up_to(S::U32::select(mask, x, y), dst.add(i), count);
+            }
+            i += count;
+        }
+    }
+}
+
+/// A shift by `imm[0]` bits, to the left or to the right.
+pub(super) struct Shift<const LEFT: bool>;
+
+impl<const LEFT: bool> StripKernel for Shift<LEFT> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(
+        dst: *mut u8,
+        a: *const u8,
+        _b: *const u8,
+        _c: *const u8,
+        imm: [f64; 2],
+        n: usize,
+    ) {
+        let (dst, a, by) = (dst.cast::<u32>(), a.cast::<u32>(), imm[0] as u32);
+        let mut i = 0;
+        while i < n {
+            let count = (n - i).min(S::U32::LEN);
+            // SAFETY: `i + count <= n`.
+            unsafe {
+                let x: S::U32 = load_up_to(a.add(i), count);
+                store_up_to(if LEFT { x.shl(by) } else { x.shr(by) }, dst.add(i), count);
+            }
+            i += count;
+        }
+    }
+}
+
+/// The immediate in each element, read as signed or unsigned.
+pub(super) struct Splat<const SIGNED: bool>;
+
+impl<const SIGNED: bool> StripKernel for Splat<SIGNED> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(
+        dst: *mut u8,
+        _a: *const u8,
+        _b: *const u8,
+        _c: *const u8,
+        imm: [f64; 2],
+        n: usize,
+    ) {
+        let value = if SIGNED { imm[0] as i32 as u32 } else { imm[0] as u32 };
+        // SAFETY: the caller promises the level and `n` elements.
+        unsafe { fill(dst.cast(), S::U32::splat(value), n) };
+    }
+}
+
+/// The word behind `a` in each element.
+pub(super) struct SplatFrom;
+
+impl StripKernel for SplatFrom {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(
+        dst: *mut u8,
+        a: *const u8,
+        _b: *const u8,
+        _c: *const u8,
+        _imm: [f64; 2],
+        n: usize,
+    ) {
+        // SAFETY: one word is readable at `a`, `n` are writable at `dst`.
+        unsafe { fill(dst.cast(), S::U32::splat(a.cast::<u32>().read_unaligned()), n) };
+    }
+}

@@ -1,0 +1,58 @@
+//! The inner loops of the CPU target, for each level of instructions.
+//!
+//! Strip kernels apply one instruction to a strip of elements through a function pointer; reductions, matrix
+//! products, transposes and random words have their own calls. The kernels know addresses, strides and element
+//! types; they must never know of graphs, plans or threads, and never allocate.
+//!
+//! Bool values are u32 words of 0 or 1. A pointer needs no alignment beyond its element's. A kernel's result
+//! depends on the level and its arguments only, never on alignment, and a matrix row's result not on how many
+//! rows there are.
+#![allow(unsafe_code, reason = "kernels work on raw addresses that the planner laid out and checked")]
+
+mod cast;
+mod gemm;
+#[cfg(test)]
+mod gemm_tests;
+mod gemm_thin;
+mod gemm_tile;
+mod int_ops;
+mod ops;
+mod philox;
+mod reduce;
+#[cfg(test)]
+mod reduce_tests;
+mod strip;
+#[cfg(test)]
+mod strip_tests;
+mod transpose;
+
+pub use cast::cast;
+pub use gemm::{Gemm, gemm_f32, gemm_f64};
+pub use philox::{philox_block, philox_fill};
+pub use reduce::{ReduceFn, SumColsFn, SumRowsFn, max_strip, min_strip, sum_cols, sum_rows, sum_strip};
+pub use strip::{StripFn, StripOp, strip};
+
+pub use transpose::{transpose_4, transpose_8};
+
+/// The type of a stored element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Elem {
+    /// 32-bit floating point.
+    F32,
+    /// 64-bit floating point.
+    F64,
+    /// 32-bit signed integer, wrapping.
+    I32,
+    /// 32-bit unsigned integer, wrapping; also truth values as 0 and 1.
+    U32,
+}
+
+impl Elem {
+    /// Bytes of one element.
+    pub const fn size(self) -> usize {
+        match self {
+            Self::F64 => 8,
+            Self::F32 | Self::I32 | Self::U32 => 4,
+        }
+    }
+}

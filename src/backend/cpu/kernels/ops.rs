@@ -1,0 +1,266 @@
+//! Float operations on lanes, and the loops that carry them over a strip.
+//!
+//! It knows the meaning of each operation and nothing of the table that names them. Operations are zero-sized
+//! types and not closures: a closure does not inherit the target features of the function it is written in.
+
+use std::marker::PhantomData;
+
+use super::strip::StripKernel;
+use crate::simd::lanes::{Float, Lanes, Mask, Simd};
+use crate::simd::math::{self, Math};
+
+/// An elementwise operation of up to three operands and two immediates.
+pub(super) trait FloatOp {
+    /// Operands that are read.
+    const ARITY: usize;
+    fn apply<V: Float>(a: V, b: V, c: V, imm: [V; 2]) -> V;
+}
+
+macro_rules! float_op {
+    ($($name:ident / $arity:literal: |$a:ident, $b:ident, $c:ident, $imm:ident| $body:expr;)*) => {$(
+        pub(super) struct $name;
+        impl FloatOp for $name {
+            const ARITY: usize = $arity;
+            #[inline(always)]
+            fn apply<V: Float>($a: V, $b: V, $c: V, $imm: [V; 2]) -> V {
+                $body
+            }
+        }
+    )*};
+}
+
+float_op! {
+    Splat / 0: |_a, _b, _c, imm| imm[0];
+    Copy / 1: |a, _b, _c, _imm| a;
+    Neg / 1: |a, _b, _c, _imm| a.neg();
+    Abs / 1: |a, _b, _c, _imm| a.abs();
+    Sign / 1: |a, _b, _c, _imm| {
+        let not_zero = a.of(V::Elem::ZERO).lt(a.abs());
+        V::select(not_zero, a.of(V::Elem::ONE).with_sign_of(a), a)
+    };
+    Floor / 1: |a, _b, _c, _imm| a.floor();
+    Sqrt / 1: |a, _b, _c, _imm| a.sqrt();
+    Exp / 1: |a, _b, _c, _imm| math::exp(a);
+    Ln / 1: |a, _b, _c, _imm| math::ln(a);
+    Expm1 / 1: |a, _b, _c, _imm| math::expm1(a);
+    Log1p / 1: |a, _b, _c, _imm| math::log1p(a);
+    Tanh / 1: |a, _b, _c, _imm| math::tanh(a);
+    Sigmoid / 1: |a, _b, _c, _imm| math::sigmoid(a);
+    Sin / 1: |a, _b, _c, _imm| math::sin(a);
+    Cos / 1: |a, _b, _c, _imm| math::cos(a);
+    Square / 1: |a, _b, _c, _imm| a.mul(a);
+    Recip / 1: |a, _b, _c, _imm| a.of(V::Elem::ONE).div(a);
+    Scale / 1: |a, _b, _c, imm| a.mul(imm[0]);
+    AddImm / 1: |a, _b, _c, imm| a.add(imm[0]);
+    Add / 2: |a, b, _c, _imm| a.add(b);
+    Sub / 2: |a, b, _c, _imm| a.sub(b);
+    Mul / 2: |a, b, _c, _imm| a.mul(b);
+    Div / 2: |a, b, _c, _imm| a.div(b);
+    Max / 2: |a, b, _c, _imm| a.max(b);
+    Min / 2: |a, b, _c, _imm| a.min(b);
+    Axpy / 2: |a, b, _c, imm| a.mul_add(imm[0], b);
+    Axpy2 / 3: |a, b, c, imm| b.mul_add(imm[1], a.mul_add(imm[0], c));
+    MulAdd / 3: |a, b, c, _imm| a.mul_add(b, c);
+}
+
+/// A [`FloatOp`] over a strip.
+pub(super) struct Map<T, O>(PhantomData<(T, O)>);
+
+impl<T: Math, O: FloatOp> StripKernel for Map<T, O> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, imm: [f64; 2], n: usize) {
+        let (dst, a, b, c) = (dst.cast::<T>(), a.cast::<T>(), b.cast::<T>(), c.cast::<T>());
+        let len = T::Of::<S>::LEN;
+        // SAFETY: offsets stay below `n`, which the caller promises for the operands that are read.
+        unsafe {
+            let imm = [T::Of::<S>::splat(T::from_f64(imm[0])), T::Of::<S>::splat(T::from_f64(imm[1]))];
+            let mut i = 0;
+            while i + len <= n {
+                let x = if O::ARITY > 0 { T::Of::<S>::load(a.add(i)) } else { imm[0] };
+                let y = if O::ARITY > 1 { T::Of::<S>::load(b.add(i)) } else { x };
+                let z = if O::ARITY > 2 { T::Of::<S>::load(c.add(i)) } else { x };
+                O::apply(x, y, z, imm).store(dst.add(i));
+                i += len;
+            }
+            let rest = n - i;
+            if rest > 0 {
+                let x = if O::ARITY > 0 { T::Of::<S>::load_part(a.add(i), rest) } else { imm[0] };
+                let y = if O::ARITY > 1 { T::Of::<S>::load_part(b.add(i), rest) } else { x };
+                let z = if O::ARITY > 2 { T::Of::<S>::load_part(c.add(i), rest) } else { x };
+                O::apply(x, y, z, imm).store_part(dst.add(i), rest);
+            }
+        }
+    }
+}
+
+/// A comparison of two operands.
+pub(super) trait CompareOp {
+    fn apply<V: Float>(a: V, b: V) -> V::Mask;
+}
+
+macro_rules! compare_op {
+    ($($name:ident: |$a:ident, $b:ident| $body:expr;)*) => {$(
+        pub(super) struct $name;
+        impl CompareOp for $name {
+            #[inline(always)]
+            fn apply<V: Float>($a: V, $b: V) -> V::Mask {
+                $body
+            }
+        }
+    )*};
+}
+
+compare_op! {
+    Eq: |a, b| a.eq(b);
+    Ne: |a, b| a.eq(b).not();
+    Lt: |a, b| a.lt(b);
+    Le: |a, b| a.le(b);
+}
+
+/// Reads `n <= LEN` lanes.
+#[inline(always)]
+unsafe fn load_up_to<V: Lanes>(p: *const V::Elem, n: usize) -> V {
+    // SAFETY: the caller promises `n` elements.
+    unsafe { if n == V::LEN { V::load(p) } else { V::load_part(p, n) } }
+}
+
+/// A [`CompareOp`] over a strip, to words.
+pub(super) struct Compare<T, O>(PhantomData<(T, O)>);
+
+impl<T: Math, O: CompareOp> StripKernel for Compare<T, O> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(
+        dst: *mut u8,
+        a: *const u8,
+        b: *const u8,
+        _c: *const u8,
+        _imm: [f64; 2],
+        n: usize,
+    ) {
+        let (dst, a, b) = (dst.cast::<u32>(), a.cast::<T>(), b.cast::<T>());
+        let mut i = 0;
+        while i < n {
+            let count = (n - i).min(T::Of::<S>::LEN);
+            // SAFETY: `i + count <= n`.
+            unsafe {
+                let (x, y) = (load_up_to(a.add(i), count), load_up_to(b.add(i), count));
+                T::Of::<S>::store_mask(O::apply::<T::Of<S>>(x, y), dst.add(i), count);
+            }
+            i += count;
+        }
+    }
+}
+
+/// Whether each element is neither infinite nor NaN, to words.
+pub(super) struct IsFinite<T>(PhantomData<T>);
+
+impl<T: Math> StripKernel for IsFinite<T> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(
+        dst: *mut u8,
+        a: *const u8,
+        _b: *const u8,
+        _c: *const u8,
+        _imm: [f64; 2],
+        n: usize,
+    ) {
+        let (dst, a) = (dst.cast::<u32>(), a.cast::<T>());
+        let mut i = 0;
+        while i < n {
+            let count = (n - i).min(T::Of::<S>::LEN);
+            // SAFETY: `i + count <= n`.
+            unsafe {
+                let x: T::Of<S> = load_up_to(a.add(i), count);
+                T::Of::<S>::store_mask(x.abs().lt(x.of(T::INFINITY)), dst.add(i), count);
+            }
+            i += count;
+        }
+    }
+}
+
+/// `b` where the word `a` is not 0, else `c`.
+pub(super) struct Select<T>(PhantomData<T>);
+
+impl<T: Math> StripKernel for Select<T> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, _imm: [f64; 2], n: usize) {
+        let (dst, a, b, c) = (dst.cast::<T>(), a.cast::<u32>(), b.cast::<T>(), c.cast::<T>());
+        let mut i = 0;
+        while i < n {
+            let count = (n - i).min(T::Of::<S>::LEN);
+            // SAFETY: `i + count <= n`.
+            unsafe {
+                let mask = T::Of::<S>::load_mask(a.add(i), count);
+                let (x, y): (T::Of<S>, T::Of<S>) = (load_up_to(b.add(i), count), load_up_to(c.add(i), count));
+                let out = T::Of::<S>::select(mask, x, y);
+                if count == T::Of::<S>::LEN {
+                    out.store(dst.add(i))
+                } else {
+                    out.store_part(dst.add(i), count)
+                }
+            }
+            i += count;
+        }
+    }
+}
+
+/// The value behind `a` in each element.
+pub(super) struct SplatFrom<T>(PhantomData<T>);
+
+impl<T: Math> StripKernel for SplatFrom<T> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(
+        dst: *mut u8,
+        a: *const u8,
+        _b: *const u8,
+        _c: *const u8,
+        _imm: [f64; 2],
+        n: usize,
+    ) {
+        // SAFETY: one element is readable at `a`, and `n` are writable at `dst`.
+        unsafe {
+            let value = T::Of::<S>::splat(a.cast::<T>().read_unaligned());
+            fill::<T::Of<S>>(dst.cast(), value, n);
+        }
+    }
+}
+
+/// Writes `n` copies.
+///
+/// # Safety
+/// `n` elements are writable at `dst`.
+#[inline(always)]
+pub(super) unsafe fn fill<V: Lanes>(dst: *mut V::Elem, value: V, n: usize) {
+    let mut i = 0;
+    // SAFETY: offsets stay below `n`.
+    unsafe {
+        while i + V::LEN <= n {
+            value.store(dst.add(i));
+            i += V::LEN;
+        }
+        if i < n {
+            value.store_part(dst.add(i), n - i);
+        }
+    }
+}
+
+/// `a^imm[0]` by the standard library, element by element.
+pub(super) struct Powf<T>(PhantomData<T>);
+
+impl<T: Math> StripKernel for Powf<T> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(
+        dst: *mut u8,
+        a: *const u8,
+        _b: *const u8,
+        _c: *const u8,
+        imm: [f64; 2],
+        n: usize,
+    ) {
+        let (dst, a, exponent) = (dst.cast::<T>(), a.cast::<T>(), T::from_f64(imm[0]));
+        for i in 0..n {
+            // SAFETY: `i < n`.
+            unsafe { dst.add(i).write_unaligned(a.add(i).read_unaligned().scalar_powf(exponent)) };
+        }
+    }
+}

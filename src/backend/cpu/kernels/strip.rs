@@ -1,0 +1,230 @@
+//! The table of strip kernels: from an operation and an element type to a function pointer.
+//!
+//! It knows which pairs exist. The operations themselves are in `ops` (floats) and `int_ops`; the planner that
+//! picks them is elsewhere.
+
+use super::Elem;
+use super::int_ops::{self, IntCompare, IntMap, Shift};
+use super::ops::{self, Compare, FloatOp, IsFinite, Map, Powf};
+use crate::simd::Level;
+use crate::simd::dispatch::entry_points;
+use crate::simd::lanes::Simd;
+use crate::simd::math::Math;
+
+/// A strip kernel: writes `n` elements to `dst` from the operands the operation reads.
+///
+/// # Safety
+/// Each operand that the operation reads holds `n` readable elements (one for `SplatFrom`), `dst` holds `n`
+/// writable ones, and the level it was made for is available. An operand is either disjoint from `dst` or
+/// starts at the same address with elements no narrower than those of `dst`. Operands that the operation does
+/// not read may be null.
+pub type StripFn = unsafe fn(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, imm: [f64; 2], n: usize);
+
+/// One elementwise instruction over operands `a`, `b`, `c` and immediates `imm`.
+///
+/// `fma` rounds once where the level has it (AVX2, AVX-512, aarch64).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StripOp {
+    /// `a`
+    Copy,
+    /// `imm[0]`
+    Splat,
+    /// `a[0]`
+    SplatFrom,
+    /// `a + b`
+    Add,
+    /// `a - b`
+    Sub,
+    /// `a * b`
+    Mul,
+    /// `a / b`
+    Div,
+    /// The larger, NaN if either is.
+    Max,
+    /// The smaller, NaN if either is.
+    Min,
+    /// `-a`
+    Neg,
+    /// `|a|`
+    Abs,
+    /// -1, 1, or `a` itself for zeros and NaN.
+    Sign,
+    /// Largest integer not above `a`.
+    Floor,
+    /// Square root.
+    Sqrt,
+    /// `e^a`
+    Exp,
+    /// Natural logarithm.
+    Ln,
+    /// `e^a - 1`
+    Expm1,
+    /// `ln(1 + a)`
+    Log1p,
+    /// Hyperbolic tangent.
+    Tanh,
+    /// `1 / (1 + e^-a)`
+    Sigmoid,
+    /// Sine of radians.
+    Sin,
+    /// Cosine of radians.
+    Cos,
+    /// `a * a`
+    Square,
+    /// `1 / a`
+    Recip,
+    /// `a^imm[0]`, one call of the standard library an element.
+    Powf,
+    /// `a * imm[0]`
+    Scale,
+    /// `a + imm[0]`
+    AddImm,
+    /// `fma(a, imm[0], b)`
+    Axpy,
+    /// `fma(b, imm[1], fma(a, imm[0], c))`
+    Axpy2,
+    /// `fma(a, b, c)`
+    MulAdd,
+    /// `a == b`, a word of 0 or 1.
+    Eq,
+    /// `a != b`, a word of 0 or 1; true if either is NaN.
+    Ne,
+    /// `a < b`, a word of 0 or 1.
+    Lt,
+    /// `a <= b`, a word of 0 or 1.
+    Le,
+    /// Neither infinite nor NaN, a word of 0 or 1.
+    IsFinite,
+    /// `b` where the word `a` is not 0, else `c`.
+    Select,
+    /// Bitwise and of words.
+    And,
+    /// Bitwise or of words.
+    Or,
+    /// Bitwise exclusive or of words.
+    Xor,
+    /// 1 where the word is 0, else 0.
+    Not,
+    /// `a << imm[0]`, 0 from 32 on.
+    Shl,
+    /// `a >> imm[0]` filling with zeros, 0 from 32 on.
+    Shr,
+}
+
+/// A strip kernel before its level is chosen.
+pub(super) trait StripKernel {
+    /// # Safety
+    /// As for [`StripFn`], and the level `S` is available.
+    unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, imm: [f64; 2], n: usize);
+}
+
+entry_points!(
+    /// The entry point of a strip kernel at a level.
+    pub(super) entry,
+    StripKernel,
+    StripFn,
+    (dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, imm: [f64; 2], n: usize)
+);
+
+/// The kernel of `op` on elements of type `elem` at `level`.
+///
+/// Comparisons, `IsFinite` and `Select` take the type of the compared or selected elements.
+///
+/// # Panics
+/// If the pair has no kernel (a caller's type check would have refused it), with a message that starts with
+/// `invariant:`.
+pub fn strip(level: Level, op: StripOp, elem: Elem) -> StripFn {
+    let made = match elem {
+        Elem::F32 => float::<f32>(level, op),
+        Elem::F64 => float::<f64>(level, op),
+        Elem::I32 => int::<true>(level, op),
+        Elem::U32 => int::<false>(level, op).or_else(|| logic(level, op)),
+    };
+    made.unwrap_or_else(|| panic!("invariant: no strip kernel for {op:?} on {elem:?}"))
+}
+
+fn map<T: Math, O: FloatOp>(level: Level) -> StripFn {
+    entry::<Map<T, O>>(level)
+}
+
+fn float<T: Math>(level: Level, op: StripOp) -> Option<StripFn> {
+    Some(match op {
+        StripOp::Copy => map::<T, ops::Copy>(level),
+        StripOp::Splat => map::<T, ops::Splat>(level),
+        StripOp::SplatFrom => entry::<ops::SplatFrom<T>>(level),
+        StripOp::Add => map::<T, ops::Add>(level),
+        StripOp::Sub => map::<T, ops::Sub>(level),
+        StripOp::Mul => map::<T, ops::Mul>(level),
+        StripOp::Div => map::<T, ops::Div>(level),
+        StripOp::Max => map::<T, ops::Max>(level),
+        StripOp::Min => map::<T, ops::Min>(level),
+        StripOp::Scale => map::<T, ops::Scale>(level),
+        StripOp::AddImm => map::<T, ops::AddImm>(level),
+        StripOp::Axpy => map::<T, ops::Axpy>(level),
+        StripOp::Axpy2 => map::<T, ops::Axpy2>(level),
+        StripOp::MulAdd => map::<T, ops::MulAdd>(level),
+        StripOp::Powf => entry::<Powf<T>>(level),
+        StripOp::Eq => entry::<Compare<T, ops::Eq>>(level),
+        StripOp::Ne => entry::<Compare<T, ops::Ne>>(level),
+        StripOp::Lt => entry::<Compare<T, ops::Lt>>(level),
+        StripOp::Le => entry::<Compare<T, ops::Le>>(level),
+        StripOp::IsFinite => entry::<IsFinite<T>>(level),
+        StripOp::Select => entry::<ops::Select<T>>(level),
+        _ => return float_unary::<T>(level, op),
+    })
+}
+
+fn float_unary<T: Math>(level: Level, op: StripOp) -> Option<StripFn> {
+    Some(match op {
+        StripOp::Neg => map::<T, ops::Neg>(level),
+        StripOp::Abs => map::<T, ops::Abs>(level),
+        StripOp::Sign => map::<T, ops::Sign>(level),
+        StripOp::Floor => map::<T, ops::Floor>(level),
+        StripOp::Sqrt => map::<T, ops::Sqrt>(level),
+        StripOp::Exp => map::<T, ops::Exp>(level),
+        StripOp::Ln => map::<T, ops::Ln>(level),
+        StripOp::Expm1 => map::<T, ops::Expm1>(level),
+        StripOp::Log1p => map::<T, ops::Log1p>(level),
+        StripOp::Tanh => map::<T, ops::Tanh>(level),
+        StripOp::Sigmoid => map::<T, ops::Sigmoid>(level),
+        StripOp::Sin => map::<T, ops::Sin>(level),
+        StripOp::Cos => map::<T, ops::Cos>(level),
+        StripOp::Square => map::<T, ops::Square>(level),
+        StripOp::Recip => map::<T, ops::Recip>(level),
+        _ => return None,
+    })
+}
+
+fn int<const SIGNED: bool>(level: Level, op: StripOp) -> Option<StripFn> {
+    Some(match op {
+        StripOp::Copy => entry::<IntMap<int_ops::Copy, SIGNED>>(level),
+        StripOp::Splat => entry::<int_ops::Splat<SIGNED>>(level),
+        StripOp::SplatFrom => entry::<int_ops::SplatFrom>(level),
+        StripOp::Add => entry::<IntMap<int_ops::Add, SIGNED>>(level),
+        StripOp::Sub => entry::<IntMap<int_ops::Sub, SIGNED>>(level),
+        StripOp::Mul => entry::<IntMap<int_ops::Mul, SIGNED>>(level),
+        StripOp::Max => entry::<IntMap<int_ops::Max, SIGNED>>(level),
+        StripOp::Min => entry::<IntMap<int_ops::Min, SIGNED>>(level),
+        StripOp::Neg if SIGNED => entry::<IntMap<int_ops::Neg, SIGNED>>(level),
+        StripOp::Abs if SIGNED => entry::<IntMap<int_ops::Abs, SIGNED>>(level),
+        StripOp::Sign if SIGNED => entry::<IntMap<int_ops::Sign, SIGNED>>(level),
+        StripOp::Eq => entry::<IntCompare<int_ops::Eq, SIGNED>>(level),
+        StripOp::Ne => entry::<IntCompare<int_ops::Ne, SIGNED>>(level),
+        StripOp::Lt => entry::<IntCompare<int_ops::Lt, SIGNED>>(level),
+        StripOp::Le => entry::<IntCompare<int_ops::Le, SIGNED>>(level),
+        StripOp::Select => entry::<int_ops::Select>(level),
+        _ => return None,
+    })
+}
+
+fn logic(level: Level, op: StripOp) -> Option<StripFn> {
+    Some(match op {
+        StripOp::And => entry::<IntMap<int_ops::And, false>>(level),
+        StripOp::Or => entry::<IntMap<int_ops::Or, false>>(level),
+        StripOp::Xor => entry::<IntMap<int_ops::Xor, false>>(level),
+        StripOp::Not => entry::<int_ops::Not>(level),
+        StripOp::Shl => entry::<Shift<true>>(level),
+        StripOp::Shr => entry::<Shift<false>>(level),
+        _ => return None,
+    })
+}

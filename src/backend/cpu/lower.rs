@@ -1,0 +1,271 @@
+//! From units to steps: gives roots their buffers, and each unit its kernel.
+//!
+//! It knows operations, places and kernels; it must never know offsets in the arena.
+
+use super::access::{Dim, View};
+use super::buffers::{Buffers, Home};
+use super::codegen::{elem, generate};
+use super::copy::{Gather, Move, Random, ScatterAdd, Turn};
+use super::dot::Dot;
+use super::fuse::{Kind, Units};
+use super::places::{Operand, Place};
+use super::step::{Loc, Step};
+use crate::array::{DType, Shape};
+use crate::graph::{Func, Op, Type};
+use crate::simd::Level;
+
+/// Below this number of elements a transpose through registers gains nothing.
+const MIN_TURN: usize = 64;
+
+/// Steps in order, with locations that name buffers.
+pub(crate) struct Lowered {
+    pub steps: Vec<Step>,
+    /// For each step, pairs (written, read) of locations that may be the same bytes.
+    pub in_place: Vec<Vec<(Loc, Loc)>>,
+    pub buffers: Buffers,
+}
+
+struct Lower<'a> {
+    func: &'a Func,
+    units: &'a Units,
+    buffers: Buffers,
+    steps: Vec<Step>,
+    in_place: Vec<Vec<(Loc, Loc)>>,
+}
+
+/// Lowers the units of a function.
+pub(crate) fn lower(func: &Func, units: &Units, level: Level) -> Lowered {
+    let buffers = Buffers::new(func);
+    let mut l = Lower { func, units, buffers, steps: vec![], in_place: vec![] };
+    let order = units.schedule(func);
+    let copies = l.homes(&order);
+    for &u in &order {
+        match units.units[u].kind {
+            Kind::Fused => {
+                let made = generate(func, units, u, level, &mut l.buffers);
+                l.push(Step::Strip(made.program), made.in_place);
+            }
+            Kind::Move => {
+                let id = units.units[u].nodes[0];
+                let dst = l.buffers.at(id);
+                l.copy(&units.operands[id][0], dst, &func.nodes()[id].ty);
+            }
+            Kind::Single => l.single(units.units[u].nodes[0]),
+        }
+    }
+    for k in copies {
+        let ty = func.output_type(k);
+        let dst = l.buffers.make(ty.bytes(), Home::Output(k));
+        l.copy(&units.places[func.outputs()[k].index()], dst, ty);
+    }
+    Lowered { steps: l.steps, in_place: l.in_place, buffers: l.buffers }
+}
+
+impl Lower<'_> {
+    fn push(&mut self, step: Step, in_place: Vec<(Loc, Loc)>) {
+        self.steps.push(step);
+        self.in_place.push(in_place);
+    }
+
+    fn ty(&self, id: usize) -> &Type {
+        &self.func.nodes()[id].ty
+    }
+
+    /// Whether an operand is all of a computed root that has no buffer yet.
+    fn is_whole_and_free(&self, o: &Operand) -> bool {
+        self.units.unit_of(o.root).is_some()
+            && self.buffers.get(o.root).is_none()
+            && o.view.offset == 0
+            && o.view.is_linear()
+            && o.view.size() == self.ty(o.root).shape().size()
+    }
+
+    /// Gives a buffer to each root that is read outside of its unit; says which outputs must be copied.
+    fn homes(&mut self, order: &[usize]) -> Vec<usize> {
+        let mut copies = Vec::new();
+        for (k, out) in self.func.outputs().iter().enumerate() {
+            match &self.units.places[out.index()] {
+                Place::At(o) if self.is_whole_and_free(o) => {
+                    let loc = self.buffers.make(self.func.output_type(k).bytes(), Home::Output(k));
+                    self.buffers.set(o.root, loc);
+                }
+                Place::Opaque { node } => panic!("invariant: output {k} (%{node}) is no array"),
+                _ => copies.push(k),
+            }
+        }
+        for &u in order.iter().rev() {
+            let id = self.units.units[u].nodes[0];
+            if let Op::Concat { axis } = self.func.nodes()[id].op {
+                self.join_parts(id, axis);
+            }
+        }
+        for &u in order {
+            for &id in &self.units.units[u].nodes {
+                let fused = self.units.units[u].kind == Kind::Fused;
+                if !fused || matches!(self.func.nodes()[id].op, Op::Reduce { .. }) {
+                    self.home(id);
+                }
+                for place in &self.units.operands[id] {
+                    if let Place::At(o) = place
+                        && self.units.unit_of(o.root).is_some_and(|made| made != u)
+                    {
+                        self.home(o.root);
+                    }
+                }
+            }
+        }
+        for &k in &copies {
+            if let Place::At(o) = &self.units.places[self.func.outputs()[k].index()] {
+                self.home(o.root);
+            }
+        }
+        copies
+    }
+
+    fn home(&mut self, root: usize) {
+        if self.buffers.get(root).is_none() && matches!(self.ty(root), Type::Array { .. }) {
+            let loc = self.buffers.arena(self.ty(root).bytes());
+            self.buffers.set(root, loc);
+        }
+    }
+
+    /// Lets the operands of a concatenation along its outermost axis be computed where they belong.
+    fn join_parts(&mut self, id: usize, axis: usize) {
+        self.home(id);
+        let mut at = self.buffers.at(id);
+        let shape = self.ty(id).shape();
+        if shape[..axis].iter().any(|&len| len != 1) {
+            return;
+        }
+        for (k, place) in self.units.operands[id].iter().enumerate() {
+            if let Place::At(o) = place
+                && self.is_whole_and_free(o)
+            {
+                self.buffers.set(o.root, at);
+            }
+            at.offset += self.func.node(self.func.nodes()[id].args[k]).ty.bytes();
+        }
+    }
+
+    /// Where an operand's elements are and how far apart; a number gets a buffer of its own.
+    fn view(&mut self, place: &Place, shape: &Shape, dtype: DType) -> (Loc, View) {
+        match place {
+            Place::Opaque { node } => panic!("invariant: %{node} has elements"),
+            Place::Splat { dtype, bits } => {
+                let dims = shape.iter().map(|&len| Dim { len, stride: 0 }).collect();
+                (self.buffers.splat(*dtype, *bits, 1), View { offset: 0, dims })
+            }
+            Place::At(o) => {
+                let loc = self.buffers.at(o.root);
+                (Loc { offset: loc.offset + o.view.offset * dtype.size(), ..loc }, o.view.clone())
+            }
+        }
+    }
+
+    /// Where an operand's elements lie side by side.
+    fn held(&mut self, place: &Place, ty: &Type) -> Loc {
+        match place {
+            Place::Splat { dtype, bits } => self.buffers.splat(*dtype, *bits, ty.shape().size()),
+            _ => self.view(place, ty.shape(), ty.dtype()).0,
+        }
+    }
+
+    /// Copies an operand to `dst`, without gaps.
+    fn copy(&mut self, place: &Place, dst: Loc, ty: &Type) {
+        let (src, view) = self.view(place, ty.shape(), ty.dtype());
+        let elem = ty.dtype().size();
+        let step = match Turn::of(&view) {
+            Some((rows, cols, stride)) if view.size() >= MIN_TURN => {
+                Step::Turn(Turn { src, dst, elem, rows, cols, stride })
+            }
+            _ => {
+                // A reshape that strides cannot say: the order of the elements counts, not the axes.
+                let from: Shape = view.dims.iter().map(|d| d.len).collect::<Vec<_>>().into();
+                let dims = Move::dims(&view, &View::contiguous(&from));
+                Step::Move(Move { src, dst, elem, dims, zero: None })
+            }
+        };
+        self.push(step, vec![]);
+    }
+
+    fn single(&mut self, id: usize) {
+        let node = &self.func.nodes()[id];
+        let args = &self.units.operands[id];
+        let ty = |k: usize| &self.func.node(node.args[k]).ty;
+        let out = |l: &Self| l.buffers.at(id);
+        match &node.op {
+            Op::Concat { axis } => self.concat(id, *axis),
+            Op::Pad { lo, .. } => {
+                let dst = out(self);
+                let (src, view) = self.view(&args[0], ty(0).shape(), ty(0).dtype());
+                let inner = View::contiguous(node.ty.shape()).slice(lo, &ends(lo, ty(0).shape()));
+                let elem = node.ty.dtype().size();
+                let to = Loc { offset: dst.offset + inner.offset * elem, ..dst };
+                let zero = Some((dst, node.ty.bytes()));
+                let dims = Move::dims(&view, &inner);
+                self.push(Step::Move(Move { src, dst: to, elem, dims, zero }), vec![]);
+            }
+            Op::Gather => {
+                let (src, index) = (self.held(&args[0], ty(0)), self.held(&args[1], ty(1)));
+                let rows = ty(0).shape()[0];
+                let (num, row) = (ty(1).shape().size(), ty(0).bytes() / rows);
+                self.push(Step::Gather(Gather { src, index, dst: out(self), rows, num, row }), vec![]);
+            }
+            Op::ScatterAdd => {
+                let dst = out(self);
+                self.copy(&args[0], dst, ty(0));
+                let (index, updates) = (self.held(&args[1], ty(1)), self.held(&args[2], ty(2)));
+                let rows = ty(0).shape()[0];
+                let (num, len) = (ty(1).shape().size(), ty(0).shape().size() / rows.max(1));
+                let elem = elem(node.ty.dtype());
+                self.push(Step::ScatterAdd(ScatterAdd { dst, index, updates, rows, num, len, elem }), vec![]);
+            }
+            Op::Dot { .. } => self.dot(id),
+            Op::RandomBits { stream } => {
+                let (key, start) = (self.held(&args[0], ty(0)), self.held(&args[1], ty(1)));
+                let len = node.ty.shape().size();
+                self.push(Step::Random(Random { key, start, dst: out(self), stream: *stream, len }), vec![]);
+            }
+            other => panic!("invariant: {} is no kernel of its own", other.name()),
+        }
+    }
+
+    fn concat(&mut self, id: usize, axis: usize) {
+        let node = &self.func.nodes()[id];
+        let (dst, elem) = (self.buffers.at(id), node.ty.dtype().size());
+        let whole = View::contiguous(node.ty.shape());
+        let mut start = vec![0; whole.dims.len()];
+        for (k, place) in self.units.operands[id].iter().enumerate() {
+            let ty = &self.func.node(node.args[k]).ty;
+            let part = whole.slice(&start, &ends(&start, ty.shape()));
+            start[axis] += ty.shape()[axis];
+            let to = Loc { offset: dst.offset + part.offset * elem, ..dst };
+            let (src, view) = self.view(place, ty.shape(), ty.dtype());
+            if src != to && ty.shape().size() > 0 {
+                let dims = Move::dims(&view, &part);
+                self.push(Step::Move(Move { src, dst: to, elem, dims, zero: None }), vec![]);
+            }
+        }
+    }
+
+    fn dot(&mut self, id: usize) {
+        let node = &self.func.nodes()[id];
+        let (ta, tb) = (&self.func.node(node.args[0]).ty, &self.func.node(node.args[1]).ty);
+        let [m, n] = node.ty.shape()[..] else { panic!("invariant: a product is a matrix") };
+        let k = ta.shape()[1];
+        let double = node.ty.dtype() == DType::F64;
+        let operands = &self.units.operands[id];
+        let mut view = |place: &Place, ty: &Type| match place {
+            Place::Splat { .. } => (self.held(place, ty), View::contiguous(ty.shape())),
+            _ => self.view(place, ty.shape(), ty.dtype()),
+        };
+        let ((a, va), (b, vb)) = (view(&operands[0], ta), view(&operands[1], tb));
+        let (rsa, csa, ldb) = (va.dims[0].stride, va.dims[1].stride, vb.dims[0].stride);
+        let c = self.buffers.at(id);
+        self.push(Step::Dot(Dot { a, b, c, double, m, n, k, rsa, csa, ldb, ldc: n }), vec![]);
+    }
+}
+
+fn ends(start: &[usize], len: &[usize]) -> Vec<usize> {
+    start.iter().zip(len).map(|(s, l)| s + l).collect()
+}

@@ -1,0 +1,64 @@
+//! Aligned, counted storage for workspaces and constant pools.
+
+use crate::array::memory::Counted;
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+/// Every buffer starts at a multiple of this: one cache line, one AVX-512 register.
+pub(crate) const ALIGN: usize = 64;
+
+/// `bytes` rounded up to a whole number of [`ALIGN`].
+pub(crate) const fn aligned(bytes: usize) -> usize {
+    bytes.next_multiple_of(ALIGN)
+}
+
+/// Zeroed bytes that start at a multiple of [`ALIGN`].
+#[derive(Debug)]
+pub(crate) struct Storage {
+    start: NonNull<u8>,
+    bytes: usize,
+    _counted: Option<Counted>,
+}
+
+impl Storage {
+    /// Storage of at least `bytes`; none is allocated for 0.
+    pub fn new(bytes: usize) -> Storage {
+        if bytes == 0 {
+            return Storage { start: NonNull::dangling(), bytes, _counted: None };
+        }
+        let layout = Storage::layout(bytes);
+        // SAFETY: the layout has a size above 0.
+        let start = unsafe { alloc_zeroed(layout) };
+        let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
+        Storage { start, bytes, _counted: Some(Counted::new(bytes)) }
+    }
+
+    fn layout(bytes: usize) -> Layout {
+        Layout::from_size_align(bytes, ALIGN)
+            .expect("invariant: a buffer of less than half the address space")
+    }
+
+    /// The first byte. Valid for reads and writes of [`Storage::len`] bytes while `self` lives.
+    pub fn ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            // SAFETY: allocated in `new` with this layout.
+            unsafe { dealloc(self.start.as_ptr(), Storage::layout(self.bytes)) };
+        }
+    }
+}
+
+// SAFETY: the storage is owned and has no interior state; who writes through `ptr` upholds exclusivity.
+unsafe impl Send for Storage {}
+// SAFETY: as above.
+unsafe impl Sync for Storage {}

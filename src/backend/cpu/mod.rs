@@ -1,0 +1,34 @@
+//! The CPU target: plans of fused kernels over one arena.
+//!
+//! A [`Plan`] is made in five passes, each a file: [`prepare`] says flags in plain operations,
+//! [`fuse`] groups nodes into units, [`lower`] (with [`codegen`] for fused units) turns units into
+//! steps on named buffers, [`memory_plan`] gives the buffers their bytes, and [`exec`] runs the steps.
+//! README.md in this folder tells the whole story.
+#![allow(unsafe_code, reason = "kernels run on addresses that the planner has laid out and checked")]
+
+mod access;
+mod buffers;
+mod codegen;
+mod copy;
+mod dot;
+mod exec;
+mod fuse;
+pub mod kernels;
+mod lower;
+mod memory;
+mod memory_plan;
+mod places;
+mod plan;
+mod prepare;
+mod program;
+mod reduce;
+mod registers;
+mod report;
+mod step;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+pub use exec::Workspace;
+pub use plan::Plan;
+pub use report::PlanReport;

@@ -1,0 +1,189 @@
+//! The compiled form of a function: steps over one arena, immutable and shared by threads.
+
+use super::buffers::{Buffer, Home};
+use super::fuse::group;
+use super::lower::{Lowered, lower};
+use super::memory::{Storage, aligned};
+use super::memory_plan::{Life, MemoryPlan, place};
+use super::prepare::prepare;
+use super::report::{PlanReport, report};
+use super::step::{Access, Loc, Step};
+use crate::array::{Array, DType};
+use crate::graph::{Func, Type};
+use crate::simd::Level;
+use std::sync::Arc;
+
+/// Base of the arena.
+pub(crate) const ARENA: u32 = 0;
+/// Base of the pool of constants.
+const POOL: u32 = 1;
+/// Base of the first input.
+pub(crate) const INPUTS: u32 = 2;
+
+/// A compiled function.
+///
+/// Immutable, cheap to clone, and `Sync`: any number of threads may run one plan, each with a
+/// [`super::Workspace`] of its own. A run makes no heap allocation once its workspace has been used.
+#[derive(Clone)]
+pub struct Plan(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub steps: Vec<Step>,
+    pub level: Level,
+    pub inputs: Vec<Type>,
+    pub outputs: Vec<Type>,
+    /// Arrays of the graph, whose bases follow those of the outputs.
+    pub consts: Vec<Arc<Array>>,
+    pub pool: Storage,
+    /// Bytes of the arena.
+    pub arena_bytes: usize,
+    /// Bytes of registers, which lie behind the arena.
+    pub scratch_bytes: usize,
+    /// Length of the table of operands.
+    pub slots: usize,
+    pub report: PlanReport,
+}
+
+impl Plan {
+    /// Compiles a function for a level of instructions.
+    ///
+    /// # Panics
+    /// If the machine does not have `level`.
+    pub fn compile(func: &Func, level: Level) -> Plan {
+        assert!(level <= Level::detect(), "invariant: level {level:?} is not available");
+        let func = prepare(func);
+        let units = group(&func);
+        let mut lowered = lower(&func, &units, level);
+        let memory = plan_memory(&mut lowered);
+        let (bases, pool, consts) = locate(&func, &lowered.buffers.list, &memory);
+        for step in &mut lowered.steps {
+            step.each_loc(&mut |loc, _| {
+                let base = bases[loc.base as usize];
+                *loc = Loc { base: base.base, offset: base.offset + loc.offset };
+            });
+        }
+        let strips =
+            || lowered.steps.iter().filter_map(|s| if let Step::Strip(p) = s { Some(p) } else { None });
+        let scratch_bytes = strips().map(super::program::Program::scratch_bytes).max().unwrap_or(0);
+        let slots = strips().map(|p| p.slots as usize).max().unwrap_or(0);
+        let report = report(&lowered.steps, &memory, scratch_bytes);
+        Plan(Arc::new(Inner {
+            steps: lowered.steps,
+            level,
+            inputs: func.input_types(),
+            outputs: func.output_types(),
+            consts,
+            pool,
+            arena_bytes: memory.bytes,
+            scratch_bytes,
+            slots,
+            report,
+        }))
+    }
+
+    /// Types of the inputs.
+    pub fn input_types(&self) -> &[Type] {
+        &self.0.inputs
+    }
+
+    /// Types of the outputs.
+    pub fn output_types(&self) -> &[Type] {
+        &self.0.outputs
+    }
+
+    /// What the plan computes and needs.
+    pub fn report(&self) -> &PlanReport {
+        &self.0.report
+    }
+}
+
+impl Inner {
+    /// Number of bases of a run.
+    pub fn num_bases(&self) -> usize {
+        INPUTS as usize + self.inputs.len() + self.outputs.len() + self.consts.len()
+    }
+
+    /// Base of the first output.
+    pub fn first_output(&self) -> usize {
+        INPUTS as usize + self.inputs.len()
+    }
+}
+
+/// The lives of the buffers in the arena over the steps, and their places.
+fn plan_memory(lowered: &mut Lowered) -> MemoryPlan {
+    let buffers = &lowered.buffers.list;
+    let mut lives: Vec<Option<Life>> = vec![None; buffers.len()];
+    for (i, step) in lowered.steps.iter_mut().enumerate() {
+        step.each_loc(&mut |loc, access| {
+            let b = loc.base as usize;
+            if !matches!(buffers[b].home, Home::Arena) {
+                return;
+            }
+            let bytes = buffers[b].bytes;
+            debug_assert!(
+                access == Access::Write || lives[b].is_some(),
+                "invariant: buffer {b} is written before step {i} reads it"
+            );
+            lives[b].get_or_insert(Life { first: i, last: i, bytes }).last = i;
+        });
+    }
+    let whole = |loc: Loc| loc.offset == 0;
+    let pairs = lowered.in_place.iter().enumerate().flat_map(|(i, pairs)| {
+        let usable = pairs.iter().filter(move |(w, r)| whole(*w) && whole(*r));
+        usable.map(move |(w, r)| (i, w.base as usize, r.base as usize))
+    });
+    let pairs: Vec<_> = pairs.collect();
+    place(&lives, &pairs)
+}
+
+/// For each buffer its base and offset, the pool of constants, and the arrays used.
+fn locate(func: &Func, buffers: &[Buffer], memory: &MemoryPlan) -> (Vec<Loc>, Storage, Vec<Arc<Array>>) {
+    let (ni, no) = (func.num_inputs() as u32, func.num_outputs() as u32);
+    let mut consts = Vec::new();
+    let mut pool_bytes = 0;
+    let mut bases = Vec::with_capacity(buffers.len());
+    for (b, buffer) in buffers.iter().enumerate() {
+        bases.push(match &buffer.home {
+            Home::Arena => Loc { base: ARENA, offset: memory.offsets[b].unwrap_or(0) },
+            Home::Input(k) => Loc { base: INPUTS + *k as u32, offset: 0 },
+            Home::Output(k) => Loc { base: INPUTS + ni + *k as u32, offset: 0 },
+            Home::Const(array) => {
+                consts.push(array.clone());
+                Loc { base: INPUTS + ni + no + consts.len() as u32 - 1, offset: 0 }
+            }
+            Home::Splat { .. } | Home::Iota { .. } => {
+                let offset = pool_bytes;
+                pool_bytes += aligned(buffer.bytes);
+                Loc { base: POOL, offset }
+            }
+        });
+    }
+    let pool = Storage::new(pool_bytes);
+    for (buffer, loc) in buffers.iter().zip(&bases) {
+        match buffer.home {
+            Home::Splat { dtype, bits } => {
+                write(&pool, loc.offset, buffer.bytes, dtype, |_| f64::from_bits(bits));
+            }
+            Home::Iota { dtype } => write(&pool, loc.offset, buffer.bytes, dtype, |i| i as f64),
+            _ => {}
+        }
+    }
+    (bases, pool, consts)
+}
+
+fn write(pool: &Storage, offset: usize, bytes: usize, dtype: DType, x: impl Fn(usize) -> f64) {
+    for i in 0..bytes / dtype.size() {
+        let x = x(i);
+        // SAFETY: the pool has been laid out for all these bytes, and nothing else refers to it yet.
+        unsafe {
+            let at = pool.ptr().add(offset + i * dtype.size());
+            match dtype {
+                DType::F32 => at.cast::<f32>().write(x as f32),
+                DType::F64 => at.cast::<f64>().write(x),
+                DType::I32 => at.cast::<i32>().write(x as i32),
+                DType::U32 => at.cast::<u32>().write(x as u32),
+                DType::Bool => at.cast::<u32>().write(u32::from(x != 0.0)),
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Graph to graph, before planning: says flags of operations in terms that places and kernels know.
+//!
+//! A transposed factor of a product becomes an explicit transpose, which is a view for the left factor
+//! and, when it has to be moved for the right one, is moved once for all products that share it (equal
+//! nodes merge). A reduction over axes that do not lie side by side becomes a chain of reductions,
+//! innermost first. Everything else is copied; what no output needs is dropped.
+
+use super::places::Geometry;
+use crate::graph::{Builder, Func, NodeId, Op, ReduceOp};
+
+/// The function in the form that the planner takes.
+pub(crate) fn prepare(func: &Func) -> Func {
+    if !func.nodes().iter().any(|n| is_foreign(func, &n.op, &n.args)) {
+        return func.clone();
+    }
+    let mut b = Builder::new();
+    let mut map: Vec<NodeId> = Vec::with_capacity(func.nodes().len());
+    for node in func.nodes() {
+        let args: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        map.push(match &node.op {
+            Op::Input(_) => b.input(node.ty.clone()),
+            Op::Dot { ta, tb } => {
+                let x = if *ta { b.transpose(args[0], vec![1, 0]) } else { args[0] };
+                let y = if *tb { b.transpose(args[1], vec![1, 0]) } else { args[1] };
+                b.dot(x, y, false, false)
+            }
+            Op::Reduce { op, axes } => reduce(&mut b, *op, args[0], axes.clone()),
+            op => b.push(op.clone(), &args, Some(&node.ty)),
+        });
+    }
+    let outputs: Vec<NodeId> = func.outputs().iter().map(|o| map[o.index()]).collect();
+    b.finish(&outputs)
+}
+
+fn is_foreign(func: &Func, op: &Op, args: &[NodeId]) -> bool {
+    match op {
+        Op::Dot { ta, tb } => *ta || *tb,
+        Op::Reduce { axes, .. } => Geometry::of(func.node(args[0]).ty.shape(), axes).is_none(),
+        _ => false,
+    }
+}
+
+fn reduce(b: &mut Builder, op: ReduceOp, x: NodeId, mut axes: Vec<usize>) -> NodeId {
+    let mut last = Vec::new();
+    let shape = b.ty(x).shape().clone();
+    while Geometry::of(&shape, &axes).is_none() {
+        // Only the outermost axes stay behind; what is taken off lies inside of them.
+        last.insert(0, axes.pop().expect("invariant: no axes have a geometry"));
+    }
+    if last.is_empty() {
+        return b.reduce(op, x, axes);
+    }
+    let rest = reduce(b, op, x, last);
+    b.reduce(op, rest, axes)
+}

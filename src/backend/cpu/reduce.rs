@@ -1,0 +1,155 @@
+//! Reductions of strips: groups of neighbours, long rows in blocks, and lines added to a line.
+//!
+//! The order of a sum depends on the reduction's shape (and the level) alone. Neighbours are summed in
+//! blocks of [`BLOCK`], and the blocks' sums in double precision; lines are added one after the other.
+//! It knows elements and lengths, and nothing of programs.
+
+use super::kernels::{self, Elem, ReduceFn, StripFn, StripOp, SumColsFn, SumRowsFn, strip};
+use super::places::Geometry;
+use crate::graph::ReduceOp;
+use crate::simd::Level;
+use std::ptr::null;
+
+/// Neighbours that are reduced in one go.
+pub(crate) const BLOCK: usize = 256;
+
+/// One reduction and its kernels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reducer {
+    pub op: ReduceOp,
+    pub elem: Elem,
+    pub geometry: Geometry,
+    neighbours: ReduceFn,
+    rows: SumColsFn,
+    lines: SumRowsFn,
+    combine: StripFn,
+}
+
+impl Reducer {
+    pub fn new(level: Level, op: ReduceOp, elem: Elem, geometry: Geometry) -> Reducer {
+        let (neighbours, combine) = match op {
+            ReduceOp::Sum => (kernels::sum_strip(level, elem), StripOp::Add),
+            ReduceOp::Max => (kernels::max_strip(level, elem), StripOp::Max),
+            ReduceOp::Min => (kernels::min_strip(level, elem), StripOp::Min),
+        };
+        let (rows, lines) = (kernels::sum_cols(level, elem), kernels::sum_rows(level, elem));
+        let combine = strip(level, combine, elem);
+        Reducer { op, elem, geometry, neighbours, rows, lines, combine }
+    }
+
+    /// What no element changes.
+    fn neutral(&self) -> f64 {
+        match (self.op, self.elem) {
+            (ReduceOp::Sum, _) => 0.0,
+            (ReduceOp::Max, Elem::I32) => i32::MIN.into(),
+            (ReduceOp::Min, Elem::I32) => i32::MAX.into(),
+            (ReduceOp::Max, Elem::U32) => u32::MIN.into(),
+            (ReduceOp::Min, Elem::U32) => u32::MAX.into(),
+            (ReduceOp::Max, _) => f64::NEG_INFINITY,
+            (ReduceOp::Min, _) => f64::INFINITY,
+        }
+    }
+
+    /// Stores a number in one element; integers wrap, since a sum in double precision may be larger.
+    unsafe fn store(&self, dst: *mut u8, x: f64) {
+        // SAFETY: the caller promises an element at `dst`.
+        unsafe {
+            match self.elem {
+                Elem::F32 => dst.cast::<f32>().write_unaligned(x as f32),
+                Elem::F64 => dst.cast::<f64>().write_unaligned(x),
+                Elem::I32 | Elem::U32 => dst.cast::<u32>().write_unaligned(x as i64 as u32),
+            }
+        }
+    }
+
+    unsafe fn read(&self, src: *const u8) -> f64 {
+        // SAFETY: the caller promises an element at `src`.
+        unsafe {
+            match self.elem {
+                Elem::F32 => src.cast::<f32>().read_unaligned().into(),
+                Elem::F64 => src.cast::<f64>().read_unaligned(),
+                Elem::I32 => src.cast::<i32>().read_unaligned().into(),
+                Elem::U32 => src.cast::<u32>().read_unaligned().into(),
+            }
+        }
+    }
+
+    /// Sets all results to what no element changes.
+    ///
+    /// # Safety
+    /// `dst` holds all results.
+    pub unsafe fn clear(&self, dst: *mut u8) {
+        for i in 0..self.geometry.outer * self.geometry.inner {
+            // SAFETY: the caller's promise.
+            unsafe { self.store(dst.add(i * self.elem.size()), self.neutral()) };
+        }
+    }
+
+    /// Reduces `count` groups of at most [`BLOCK`] neighbours to one element each.
+    ///
+    /// # Safety
+    /// `src` holds the groups, `dst` their results, and the level is available.
+    pub unsafe fn groups(&self, dst: *mut u8, src: *const u8, count: usize) {
+        let (len, size) = (self.geometry.reduced, self.elem.size());
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.op == ReduceOp::Sum {
+                return (self.rows)(dst, src, count, len, len, false);
+            }
+            for g in 0..count {
+                self.store(dst.add(g * size), self.neutral());
+                (self.neighbours)(dst.add(g * size), src.add(g * len * size), len);
+            }
+        }
+    }
+
+    /// Reduces elements `from .. from + n` of a long row, cut at multiples of [`BLOCK`]; `acc` keeps the
+    /// result so far, `dst` gets it with the last of them.
+    ///
+    /// # Safety
+    /// `src` holds `n` elements, `dst` one, `acc` one f64, and the level is available.
+    pub unsafe fn part(&self, dst: *mut u8, acc: *mut u8, src: *const u8, from: usize, n: usize) {
+        let acc = acc.cast::<f64>();
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut sum = if from == 0 { self.neutral() } else { acc.read() };
+            let mut i = 0;
+            while i < n {
+                let len = BLOCK.min(n - i);
+                let mut block = 0u64;
+                let at = (&raw mut block).cast::<u8>();
+                self.store(at, self.neutral());
+                (self.neighbours)(at, src.add(i * self.elem.size()), len);
+                let x = self.read(at);
+                sum = match self.op {
+                    ReduceOp::Sum => sum + x,
+                    ReduceOp::Max if sum > x || sum.is_nan() => sum,
+                    ReduceOp::Min if sum < x || sum.is_nan() => sum,
+                    ReduceOp::Max | ReduceOp::Min => x,
+                };
+                i += len;
+            }
+            acc.write(sum);
+            if from + n == self.geometry.reduced {
+                self.store(dst, sum);
+            }
+        }
+    }
+
+    /// Adds `rows` lines of `len` elements to the line at `dst`, one after the other.
+    ///
+    /// # Safety
+    /// `src` holds the lines, `dst` one of them, and the level is available.
+    pub unsafe fn lines(&self, dst: *mut u8, src: *const u8, rows: usize, len: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.op == ReduceOp::Sum {
+                return (self.lines)(dst, src, rows, len, len);
+            }
+            for r in 0..rows {
+                let line = src.add(r * len * self.elem.size());
+                (self.combine)(dst, dst, line, null(), [0.0; 2], len);
+            }
+        }
+    }
+}

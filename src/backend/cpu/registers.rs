@@ -1,0 +1,187 @@
+//! The second half of code generation: registers by a linear scan, modes of operands, and what may be
+//! written in place.
+
+use super::access::Dim;
+use super::buffers::Buffers;
+use super::codegen::{Gen, Generated, Held, Input, Value};
+use super::kernels::Elem;
+use super::memory::aligned;
+use super::program::{Cut, Ending, Instr, Mode, Program, Reduction, Stream};
+use super::step::{Access, Loc};
+
+/// An operand that an instruction does not have.
+const NONE: u16 = u16::MAX;
+/// Read by the reductions, after all instructions.
+const AT_END: usize = usize::MAX;
+
+impl Gen<'_> {
+    /// For each value, the last instruction that reads it.
+    fn last_uses(&self) -> Vec<Option<usize>> {
+        let mut last = vec![None; self.values.len()];
+        for (i, d) in self.drafts.iter().enumerate() {
+            d.args.iter().flatten().for_each(|v| last[v.0 as usize] = Some(i));
+        }
+        self.ends.iter().for_each(|(v, ..)| last[v.0 as usize] = Some(AT_END));
+        last
+    }
+
+    /// A register for each value that is held in one, and how many there are.
+    fn assign(&self, last: &[Option<usize>]) -> (Vec<u16>, u16) {
+        let mut of = vec![NONE; self.values.len()];
+        let (mut free, mut count) = (Vec::new(), 0u16);
+        for (i, d) in self.drafts.iter().enumerate() {
+            let size = |v: Value| match self.values[v.0 as usize] {
+                Held::Register { elem } => Some(elem.size()),
+                Held::Stream(_) => None,
+            };
+            let mut dying: Vec<Value> =
+                d.args.iter().flatten().copied().filter(|v| last[v.0 as usize] == Some(i)).collect();
+            dying.sort_unstable_by_key(|v| v.0);
+            dying.dedup();
+            let wide_enough = |v: &Value| size(*v) >= size(d.dst);
+            // A kernel may write over an operand whose elements are no narrower than the result's.
+            let register = |v: Value| (size(v).is_some()).then(|| of[v.0 as usize]);
+            let (before, after): (Vec<Value>, Vec<Value>) = dying.into_iter().partition(wide_enough);
+            free.extend(before.into_iter().filter_map(register));
+            let after: Vec<u16> = after.into_iter().filter_map(register).collect();
+            if size(d.dst).is_some() {
+                of[d.dst.0 as usize] = free.pop().unwrap_or_else(|| {
+                    count += 1;
+                    count - 1
+                });
+            }
+            free.extend(after);
+        }
+        (of, count)
+    }
+
+    /// The program, and the pairs of its operands that may be one buffer.
+    pub(super) fn finish(self, buffers: &mut Buffers) -> Generated {
+        let last = self.last_uses();
+        let (of, mut registers) = self.assign(&last);
+        let unit = &self.units.units[self.unit];
+        let (cut, ending) = Cut::of(unit.size, unit.geometry, self.strip_len(registers as usize));
+        let longest = cut.strip.min(cut.row_len).max(1);
+
+        let mut order: Vec<usize> = (0..self.inputs.len()).collect();
+        let modes: Vec<Mode> = self.inputs.iter().map(|i| mode(i, cut, ending)).collect();
+        order.sort_by_key(|&i| modes[i] != Mode::Linear);
+        let linear = modes.iter().filter(|m| **m == Mode::Linear).count();
+        let mut own = vec![NONE; self.inputs.len()];
+        let copied = |m: &Mode| matches!(m, Mode::Periodic | Mode::Strided);
+        for i in (0..modes.len()).filter(|&i| copied(&modes[i])) {
+            own[i] = registers;
+            registers += 1;
+        }
+        let first_acc = registers;
+        registers += if ending == Ending::Row { self.ends.len() as u16 } else { 0 };
+
+        let mut slot_of = vec![NONE; self.inputs.len()];
+        order.iter().enumerate().for_each(|(k, &i)| slot_of[i] = registers + k as u16);
+        let slot = |v: Value| match self.values[v.0 as usize] {
+            Held::Register { .. } => of[v.0 as usize],
+            Held::Stream(s) => slot_of[s],
+        };
+        let in_place = self.in_place(&modes, &last);
+        let widest = self.widest();
+        let streams = order.iter().map(|&i| {
+            let input = &self.inputs[i];
+            let loc = input.splat.map_or(input.loc, |(dtype, bits)| buffers.splat(dtype, bits, longest));
+            let (access, elem, mode) = (input.access, input.elem, modes[i].clone());
+            Stream {
+                loc,
+                access,
+                slot: slot_of[i],
+                register: own[i],
+                elem,
+                mode,
+                dims: input.dims.as_slice().into(),
+            }
+        });
+        let streams: Box<[Stream]> = streams.collect();
+        let instrs = self.drafts.iter().map(|d| Instr {
+            run: d.run,
+            imm: d.imm,
+            dst: slot(d.dst),
+            args: d.args.map(|v| v.map_or(NONE, slot)),
+        });
+        let reductions = self.ends.iter().enumerate().map(|(k, (v, dst, reducer))| Reduction {
+            src: slot(*v),
+            acc: first_acc + k as u16,
+            dst: *dst,
+            reducer: *reducer,
+        });
+        let program = Program {
+            cut,
+            ending,
+            register_bytes: aligned(longest * widest),
+            registers,
+            slots: registers + streams.len() as u16,
+            instrs: instrs.collect(),
+            reductions: reductions.collect(),
+            streams,
+            linear,
+            flops: self.flops,
+        };
+        Generated { program, in_place }
+    }
+
+    /// Bytes of the widest element.
+    pub(super) fn widest(&self) -> usize {
+        let held = |h: &Held| matches!(h, Held::Register { elem: Elem::F64 });
+        let wide = self.inputs.iter().any(|i| i.elem == Elem::F64) || self.values.iter().any(held);
+        if wide || !self.ends.is_empty() { 8 } else { 4 }
+    }
+
+    fn in_place(&self, modes: &[Mode], last: &[Option<usize>]) -> Vec<(Loc, Loc)> {
+        let stream_of = |v: Value| match self.values[v.0 as usize] {
+            Held::Stream(s) => Some(s),
+            Held::Register { .. } => None,
+        };
+        let mut read = vec![None; self.inputs.len()];
+        for v in (0..self.values.len()).map(|v| Value(v as u32)) {
+            if let Some(s) = stream_of(v) {
+                read[s] = last[v.0 as usize];
+            }
+        }
+        let mut pairs = Vec::new();
+        for (i, d) in self.drafts.iter().enumerate() {
+            let Some(w) = stream_of(d.dst) else { continue };
+            for (r, input) in self.inputs.iter().enumerate() {
+                let base = input.loc.base;
+                let alone = self.inputs.iter().filter(|o| o.loc.base == base).count() == 1;
+                let same = input.elem.size() == self.inputs[w].elem.size() && modes[r] == Mode::Linear;
+                let over = read[r].is_some_and(|l| l <= i);
+                if input.access == Access::Read && input.splat.is_none() && alone && same && over {
+                    pairs.push((self.inputs[w].loc, input.loc));
+                }
+            }
+        }
+        pairs
+    }
+}
+
+fn mode(input: &Input, cut: Cut, ending: Ending) -> Mode {
+    let Cut { rows, row_len, strip } = cut;
+    let n = rows * row_len;
+    let repeats = |period: usize| (strip % period == 0 || n <= strip) && (rows == 1 || row_len % period == 0);
+    match input.dims[..] {
+        _ if input.splat.is_some() => Mode::Fixed,
+        [] if n <= 1 => Mode::Fixed,
+        [Dim { stride: 1, .. }] => Mode::Linear,
+        [Dim { stride: 0, .. }] => Mode::Periodic,
+        [Dim { stride: 0, .. }, ..] if repeats(input.dims[1..].iter().map(|d| d.len).product()) => {
+            Mode::Periodic
+        }
+        [_, Dim { len, stride: 1 }] if len >= strip => {
+            let inside = match ending {
+                Ending::Row | Ending::Lines { .. } | Ending::Line { .. } if rows > 1 => {
+                    len % row_len == 0 || row_len % len == 0 && len % strip == 0
+                }
+                _ => len % strip == 0,
+            };
+            if inside { Mode::Rows } else { Mode::Strided }
+        }
+        _ => Mode::Strided,
+    }
+}

@@ -1,0 +1,60 @@
+//! What a plan computes and needs, for people and tests.
+
+use super::memory_plan::MemoryPlan;
+use super::step::{Cost, Step};
+use std::fmt;
+
+/// What a plan computes and needs; independent of the number of threads.
+///
+/// What loops and tiles do is reported once for each of their bodies, since how often a body runs is
+/// known only when it has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanReport {
+    /// Kernels called in a run, bodies not counted.
+    pub kernels: usize,
+    /// Floating-point operations of a run, a function such as exp counted as one.
+    pub flops: usize,
+    /// Bytes that kernels read and write.
+    pub bytes_moved: usize,
+    /// Bytes of workspace: intermediate values and registers, those of one run of each body included.
+    pub arena_bytes: usize,
+    /// What intermediate values would take if no two shared bytes.
+    pub arena_bytes_without_reuse: usize,
+    /// The bodies of loops and tiles: what they are and what one trip does.
+    pub bodies: Vec<(&'static str, PlanReport)>,
+}
+
+pub(crate) fn report(steps: &[Step], memory: &MemoryPlan, scratch_bytes: usize) -> PlanReport {
+    let cost = steps
+        .iter()
+        .map(Step::cost)
+        .fold(Cost::default(), |a, b| Cost { flops: a.flops + b.flops, bytes: a.bytes + b.bytes });
+    PlanReport {
+        kernels: steps.len(),
+        flops: cost.flops,
+        bytes_moved: cost.bytes,
+        arena_bytes: memory.bytes + scratch_bytes,
+        arena_bytes_without_reuse: memory.without_reuse + scratch_bytes,
+        bodies: vec![],
+    }
+}
+
+impl PlanReport {
+    fn lines(&self, f: &mut fmt::Formatter<'_>, name: &str, depth: usize) -> fmt::Result {
+        let Self { kernels, flops, bytes_moved, arena_bytes, arena_bytes_without_reuse, bodies } = self;
+        writeln!(
+            f,
+            "{:indent$}{name}: {kernels} kernels, {flops} flops, {bytes_moved} bytes moved, \
+             {arena_bytes} bytes of workspace ({arena_bytes_without_reuse} without reuse)",
+            "",
+            indent = 2 * depth
+        )?;
+        bodies.iter().try_for_each(|(name, body)| body.lines(f, name, depth + 1))
+    }
+}
+
+impl fmt::Display for PlanReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lines(f, "plan", 0)
+    }
+}

@@ -1,0 +1,112 @@
+//! What a plan is made of: steps that read and write addresses relative to a few bases.
+//!
+//! While a plan is made, the base of a [`Loc`] is the number of a buffer; the memory plan then turns
+//! it into one of the run's bases (the arena, the pool of constants, an input, an output), and a run
+//! only adds. Steps know kernels; they must never know nodes.
+
+use super::copy::{Gather, Move, Random, ScatterAdd, Turn};
+use super::dot::Dot;
+use super::program::Program;
+
+/// An address: a base and a distance from it in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Loc {
+    pub base: u32,
+    pub offset: usize,
+}
+
+/// What a step does at a location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// One kernel.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Strip(Program),
+    Move(Move),
+    Turn(Turn),
+    Gather(Gather),
+    ScatterAdd(ScatterAdd),
+    Dot(Dot),
+    Random(Random),
+}
+
+impl Step {
+    /// Visits each location that the step uses.
+    pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
+        match self {
+            Step::Strip(p) => p.each_loc(f),
+            Step::Move(m) => m.each_loc(f),
+            Step::Turn(t) => {
+                f(&mut t.src, Access::Read);
+                f(&mut t.dst, Access::Write);
+            }
+            Step::Gather(g) => {
+                f(&mut g.src, Access::Read);
+                f(&mut g.index, Access::Read);
+                f(&mut g.dst, Access::Write);
+            }
+            Step::ScatterAdd(s) => {
+                f(&mut s.index, Access::Read);
+                f(&mut s.updates, Access::Read);
+                f(&mut s.dst, Access::Write);
+            }
+            Step::Dot(d) => {
+                f(&mut d.a, Access::Read);
+                f(&mut d.b, Access::Read);
+                f(&mut d.c, Access::Write);
+            }
+            Step::Random(r) => {
+                f(&mut r.key, Access::Read);
+                f(&mut r.start, Access::Read);
+                f(&mut r.dst, Access::Write);
+            }
+        }
+    }
+
+    /// Elements, floating-point operations and bytes read and written, for the report.
+    pub fn cost(&self) -> Cost {
+        match self {
+            Step::Strip(p) => p.cost(),
+            Step::Move(m) => Cost { flops: 0, bytes: 2 * m.bytes() },
+            Step::Turn(t) => Cost { flops: 0, bytes: 2 * t.rows * t.cols * t.elem },
+            Step::Gather(g) => Cost { flops: 0, bytes: 2 * g.num * g.row },
+            Step::ScatterAdd(s) => Cost { flops: s.num * s.len, bytes: 3 * s.num * s.len * s.elem.size() },
+            Step::Dot(d) => d.cost(),
+            Step::Random(r) => Cost { flops: 0, bytes: 4 * r.len },
+        }
+    }
+}
+
+/// What a step costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cost {
+    pub flops: usize,
+    pub bytes: usize,
+}
+
+/// The addresses of one run.
+#[derive(Clone, Copy)]
+pub(crate) struct Env {
+    /// The bases that locations refer to.
+    pub bases: *const *mut u8,
+    /// Registers of strip programs.
+    pub scratch: *mut u8,
+    /// The operands of a strip program, as addresses.
+    pub table: *mut *mut u8,
+}
+
+impl Env {
+    /// The address of a location.
+    ///
+    /// # Safety
+    /// The base exists and the offset lies within it.
+    #[inline(always)]
+    pub unsafe fn at(&self, loc: Loc) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        unsafe { (*self.bases.add(loc.base as usize)).add(loc.offset) }
+    }
+}

@@ -1,0 +1,111 @@
+//! Tests of whole plans against a naive evaluator.
+
+mod naive;
+mod random;
+mod straight;
+
+use super::{Plan, Workspace};
+use crate::array::{Array, DType, Data, Shape};
+use crate::graph::{Func, Type};
+use crate::simd::Level;
+
+/// A small generator of test numbers.
+pub(super) struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 >> 33
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        self.next() as usize % n
+    }
+
+    /// A number in -1 .. 1.
+    pub fn real(&mut self) -> f64 {
+        self.next() as f64 / (1u64 << 30) as f64 - 1.0
+    }
+
+    pub fn array(&mut self, ty: &Type) -> Array {
+        let mut a = Array::zeros(ty.dtype(), ty.shape().clone());
+        for i in 0..ty.shape().size() {
+            let x = match ty.dtype() {
+                DType::F32 | DType::F64 => self.real(),
+                DType::I32 => self.below(20) as f64 - 10.0,
+                DType::U32 => self.next() as u32 as f64,
+                DType::Bool => self.below(2) as f64,
+            };
+            a.data_mut().set_f64(i, x);
+        }
+        a
+    }
+}
+
+pub(super) fn run(plan: &Plan, inputs: &[Array]) -> Vec<Array> {
+    let mut outputs: Vec<Array> = plan.output_types().iter().map(garbage).collect();
+    let refs: Vec<&Array> = inputs.iter().collect();
+    let mut ws = Workspace::new();
+    plan.run_arrays(&mut ws, &refs, &mut outputs);
+    // A second run on used buffers gives the same bits.
+    let mut again: Vec<Array> = plan.output_types().iter().map(garbage).collect();
+    plan.run_arrays(&mut ws, &refs, &mut again);
+    for (a, b) in outputs.iter().zip(&again) {
+        assert_eq!(bits(a), bits(b));
+    }
+    outputs
+}
+
+/// What an output buffer may hold before a run.
+fn garbage(ty: &Type) -> Array {
+    let mut a = Array::zeros(ty.dtype(), ty.shape().clone());
+    (0..ty.shape().size()).for_each(|i| a.data_mut().set_f64(i, 77.0));
+    a
+}
+
+/// The elements' bits.
+pub(super) fn bits(a: &Array) -> Vec<u64> {
+    match a.data() {
+        Data::F32(v) => v.iter().map(|x| x.to_bits().into()).collect(),
+        Data::F64(v) => v.iter().map(|x| x.to_bits()).collect(),
+        Data::I32(v) => v.iter().map(|&x| x as u64).collect(),
+        Data::U32(v) | Data::Bool(v) => v.iter().map(|&x| x.into()).collect(),
+    }
+}
+
+/// The function on all levels of the machine against the naive evaluator.
+#[track_caller]
+pub(super) fn check(func: &Func, seed: u64) {
+    let mut rng = Rng(seed);
+    let inputs: Vec<Array> = func.input_types().iter().map(|ty| rng.array(ty)).collect();
+    let want = naive::eval(func, &inputs);
+    for level in Level::available() {
+        let plan = Plan::compile(func, level);
+        let got = run(&plan, &inputs);
+        for (k, (g, w)) in got.iter().zip(&want).enumerate() {
+            assert_close(g, w, &format!("output {k} at {level:?} of {:?}", func.nodes()));
+        }
+    }
+}
+
+#[track_caller]
+fn assert_close(got: &Array, want: &[f64], what: &str) {
+    let tol = match got.dtype() {
+        DType::F32 => 3e-5,
+        DType::F64 => 1e-12,
+        _ => 0.0,
+    };
+    let scale = want.iter().filter(|x| x.is_finite()).fold(1.0f64, |m, x| m.max(x.abs()));
+    for (i, (g, w)) in got.to_f64().iter().zip(want).enumerate() {
+        let same = g == w || g.is_nan() && w.is_nan() || (g - w).abs() <= tol * scale;
+        assert!(same, "element {i} is {g}, not {w}: {what}");
+    }
+}
+
+pub(super) fn f32s(dims: impl Into<Shape>) -> Type {
+    Type::array(DType::F32, dims)
+}
+
+pub(super) fn f64s(dims: impl Into<Shape>) -> Type {
+    Type::array(DType::F64, dims)
+}

@@ -1,0 +1,268 @@
+//! Every operation, alone and in the company that exercises a path of the planner.
+
+use super::{Rng, bits, check, f32s, f64s, run};
+use crate::array::{Array, DType, Shape};
+use crate::backend::cpu::Plan;
+use crate::graph::{BinaryOp, Builder, CompareOp, Literal, Op, ReduceOp, Type, UnaryOp};
+use crate::simd::Level;
+use std::sync::Arc;
+
+const UNARY: [UnaryOp; 13] = [
+    UnaryOp::Neg,
+    UnaryOp::Abs,
+    UnaryOp::Sign,
+    UnaryOp::Floor,
+    UnaryOp::Exp,
+    UnaryOp::Expm1,
+    UnaryOp::Sin,
+    UnaryOp::Cos,
+    UnaryOp::Tanh,
+    UnaryOp::Sigmoid,
+    UnaryOp::Powf(0x4000_0000_0000_0000),
+    UnaryOp::Powf(0x4008_0000_0000_0000),
+    UnaryOp::Powf(0xBFF0_0000_0000_0000),
+];
+
+#[test]
+fn elementwise_operations_on_all_sizes_and_floats() {
+    for n in [0, 1, 2, 17, 511, 512, 513, 2000] {
+        for ty in [f32s([n]), f64s([n])] {
+            let (mut b, x) = Builder::with_inputs(&[ty.clone(), ty.clone()]);
+            let mut out: Vec<_> = UNARY.iter().map(|&u| b.unary(u, x[0])).collect();
+            let positive = b.unary(UnaryOp::Exp, x[0]);
+            for u in [UnaryOp::Ln, UnaryOp::Log1p, UnaryOp::Sqrt, UnaryOp::Powf(0.3f64.to_bits())] {
+                out.push(b.unary(u, positive));
+            }
+            for op in
+                [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::Max, BinaryOp::Min]
+            {
+                out.push(b.binary(op, x[0], x[1]));
+            }
+            for op in [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le] {
+                let p = b.compare(op, x[0], x[1]);
+                let q = b.unary(UnaryOp::Not, p);
+                let finite = b.unary(UnaryOp::IsFinite, x[0]);
+                let both = b.binary(BinaryOp::And, q, finite);
+                out.push(b.select(p, x[1], x[0]));
+                out.push(both);
+                out.push(b.binary(BinaryOp::Or, p, both));
+            }
+            let coeffs = [0.5, -1.25, 3.0, 0.1].map(f64::to_bits).to_vec();
+            out.push(b.push(Op::Lincomb { coeffs }, &[x[0], x[1], positive, x[0]], None));
+            out.push(b.push(Op::Lincomb { coeffs: vec![1f64.to_bits()] }, &[x[0]], None));
+            let coeffs = vec![1f64.to_bits(), 2f64.to_bits()];
+            out.push(b.push(Op::Lincomb { coeffs }, &[x[0], x[1]], None));
+            check(&b.finish(&out), 1 + n as u64);
+        }
+    }
+}
+
+#[test]
+fn integers_and_casts_between_all_types() {
+    use DType::*;
+    for n in [1, 33, 700] {
+        let types: Vec<Type> = [F32, F64, I32, U32, Bool].map(|d| Type::array(d, [n])).to_vec();
+        let (mut b, x) = Builder::with_inputs(&types);
+        let mut out = Vec::new();
+        for &a in &x {
+            let from = b.ty(a).dtype();
+            for to in [F32, F64, I32, U32, Bool] {
+                // Random words saturate in i32 by "as", but wrap between the integers: tested by the kernels.
+                if (from, to) != (U32, I32) && (from, to) != (I32, U32) {
+                    out.push(b.cast(a, to));
+                }
+            }
+        }
+        for op in [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Max, BinaryOp::Min, BinaryOp::Mul] {
+            let (i, u) = (b.binary(op, x[2], x[2]), b.splat_like(x[3], 3.0));
+            out.push(i);
+            out.push(b.binary(op, x[3], u));
+        }
+        let p = b.compare(CompareOp::Lt, x[2], x[2]);
+        out.push(b.select(p, x[2], x[2]));
+        out.push(b.unary(UnaryOp::Neg, x[2]));
+        out.push(b.compare(CompareOp::Eq, x[4], p));
+        check(&b.finish(&out), 5);
+    }
+}
+
+#[test]
+fn broadcasts_of_all_kinds_reach_fused_kernels() {
+    for (rows, cols) in [(3, 5), (64, 64), (7, 784), (300, 2), (1, 9), (9, 1), (5, 1000), (2, 2048)] {
+        for float in [DType::F32, DType::F64] {
+            let t = |d: &[usize]| Type::array(float, Shape::from(d));
+            let types =
+                [t(&[rows, cols]), t(&[cols]), t(&[rows, 1]), t(&[]), t(&[1, cols]), t(&[cols, rows])];
+            let (mut b, x) = Builder::with_inputs(&types);
+            let s = Shape::from([rows, cols]);
+            let row = b.broadcast(x[1], &s, vec![1]);
+            let column = b.broadcast(x[2], &s, vec![0, 1]);
+            let scalar = b.broadcast(x[3], &s, vec![]);
+            let line = b.broadcast(x[4], &s, vec![0, 1]);
+            let turned = b.transpose(x[5], vec![1, 0]);
+            let mut sum = x[0];
+            for y in [row, column, scalar, line, turned] {
+                sum = b.add(sum, y);
+            }
+            let e = b.unary(UnaryOp::Tanh, sum);
+            let product = b.mul(row, column);
+            let out = [b.mul(e, turned), product, turned, column];
+            check(&b.finish(&out), 2);
+        }
+    }
+}
+
+#[test]
+fn slices_pads_and_concatenations() {
+    for (rows, cols) in [(4, 6), (64, 3), (50, 40)] {
+        let (mut b, x) = Builder::with_inputs(&[f32s([rows, cols]), f32s([rows, 2])]);
+        let part = b.push(Op::Slice { start: vec![1, 1], limit: vec![rows - 1, cols - 1] }, &[x[0]], None);
+        let e = b.unary(UnaryOp::Sin, part);
+        let padded = b.push(Op::Pad { lo: vec![1, 0], hi: vec![1, 2] }, &[e], None);
+        let wide = b.push(Op::Concat { axis: 1 }, &[x[0], x[1], x[0]], None);
+        let twice = b.add(x[0], x[0]);
+        let tall = b.push(Op::Concat { axis: 0 }, &[twice, x[0], twice], None);
+        let again = b.push(Op::Concat { axis: 0 }, &[tall, twice], None);
+        let one = b.splat(DType::F32, [2, cols], 1.0);
+        let minus = b.unary(UnaryOp::Neg, twice);
+        let ones = b.push(Op::Concat { axis: 0 }, &[one, minus, one], None);
+        let column = b.push(Op::Slice { start: vec![0, 1], limit: vec![rows, 2] }, &[x[0]], None);
+        let flat = b.reshape(column, [rows]);
+        let cos = b.unary(UnaryOp::Cos, flat);
+        let t = b.transpose(x[0], vec![1, 0]);
+        let mixed = b.reshape(t, [rows * cols]);
+        let mixed_more = b.unary(UnaryOp::Exp, mixed);
+        let padded_one = b.push(Op::Pad { lo: vec![1, 1], hi: vec![0, 1] }, &[one], None);
+        let out = [padded, wide, tall, again, ones, cos, mixed, mixed_more, x[1], one, padded_one, padded];
+        check(&b.finish(&out), 3);
+    }
+}
+
+#[test]
+fn reductions_over_all_sets_of_axes() {
+    for dims in [[3, 4, 5], [2, 300, 3], [1, 7, 600], [40, 1, 1030], [0, 3, 2], [3, 0, 2], [5, 3, 300]] {
+        for dtype in [DType::F32, DType::F64, DType::I32] {
+            let ty = Type::array(dtype, dims);
+            let (mut b, x) = Builder::with_inputs(&[ty.clone(), ty]);
+            let y = b.mul(x[0], x[1]);
+            let mut out = vec![y];
+            for set in 1..8usize {
+                let axes: Vec<usize> = (0..3).filter(|a| set >> a & 1 == 1).collect();
+                for op in [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min] {
+                    out.push(b.reduce(op, y, axes.clone()));
+                    out.push(b.reduce(op, x[0], axes.clone()));
+                }
+            }
+            check(&b.finish(&out), 4);
+        }
+    }
+}
+
+#[test]
+fn a_reduction_gives_the_same_bits_whatever_it_is_fused_with() {
+    for (dims, axes) in
+        [([64, 64], vec![0]), ([64, 64], vec![1]), ([30, 1000], vec![0, 1]), ([9, 700], vec![1])]
+    {
+        let ty = f32s(dims);
+        let (mut b, x) = Builder::with_inputs(&[ty.clone(), f32s([dims[1]])]);
+        let plain = b.reduce(ReduceOp::Sum, x[0], axes.clone());
+        let alone = b.finish(&[plain]);
+        let (mut b, x) = Builder::with_inputs(&[ty.clone(), f32s([dims[1]])]);
+        let row = b.broadcast(x[1], &Shape::from(dims), vec![1]);
+        let (p, d) = (b.add(x[0], row), b.cast(x[0], DType::F64));
+        let back = b.cast(d, DType::F32);
+        let q = b.unary(UnaryOp::Exp, p);
+        let sum = b.reduce(ReduceOp::Sum, back, axes);
+        let fused = b.finish(&[sum, q]);
+        let mut rng = Rng(8);
+        let inputs = [rng.array(&ty), rng.array(&f32s([dims[1]]))];
+        let one = run(&Plan::compile(&alone, Level::detect()), &inputs);
+        let two = run(&Plan::compile(&fused, Level::detect()), &inputs);
+        assert_eq!(bits(&one[0]), bits(&two[0]), "{dims:?}");
+    }
+}
+
+#[test]
+fn products_with_all_flags_and_views() {
+    for (m, k, n) in [(5, 7, 3), (64, 64, 64), (100, 3, 64), (64, 64, 1), (1, 64, 64), (3, 0, 4)] {
+        for (ta, tb) in [(false, false), (true, false), (false, true), (true, true)] {
+            for dtype in [DType::F32, DType::F64] {
+                let ty = |r, c, t| Type::array(dtype, if t { [c, r] } else { [r, c] });
+                let (mut b, x) = Builder::with_inputs(&[ty(m, k, ta), ty(k, n, tb)]);
+                let c = b.dot(x[0], x[1], ta, tb);
+                let e = b.unary(UnaryOp::Tanh, c);
+                let again = b.dot(x[0], x[1], ta, tb);
+                let d = b.dot(e, again, true, false);
+                check(&b.finish(&[c, d]), 6);
+            }
+        }
+    }
+    let (mut b, x) = Builder::with_inputs(&[f32s([8, 10]), f32s([10, 6]), f32s([4])]);
+    let left = b.push(Op::Slice { start: vec![0, 2], limit: vec![8, 6] }, &[x[0]], None);
+    let right = b.push(Op::Slice { start: vec![3, 1], limit: vec![7, 5] }, &[x[1]], None);
+    let stretched = b.broadcast(x[2], &Shape::from([4, 5]), vec![0]);
+    let ones = b.splat(DType::F32, [5, 8], 1.5);
+    let (p, q) = (b.dot(left, right, false, false), b.dot(left, stretched, false, false));
+    let r = b.dot(ones, left, false, false);
+    check(&b.finish(&[p, q, r]), 7);
+}
+
+#[test]
+fn rows_by_index_constants_iota_and_random_words() {
+    let u = |n: usize| Type::array(DType::U32, [n]);
+    let index = Type::array(DType::I32, [5, 2]);
+    let (mut b, x) =
+        Builder::with_inputs(&[f32s([6, 3]), index, u(2), Type::scalar(DType::U32), f32s([5, 2, 3])]);
+    let rows = b.push(Op::Gather, &[x[0], x[1]], None);
+    let added = b.push(Op::ScatterAdd, &[x[0], x[1], x[4]], None);
+    let small = b.splat(DType::U32, Shape::scalar(), 9.0);
+    let bits = b.push(Op::RandomBits { stream: 3 }, &[x[2], small], Some(&u(77)));
+    let halves = b.cast(bits, DType::F64);
+    let table = Arc::new(Array::from_vec([3], vec![1.0f32, -2.0, 5.0]));
+    let c = b.push(Op::Const(Literal::Array(table)), &[], Some(&f32s([3])));
+    let wide = b.broadcast(c, &Shape::from([6, 3]), vec![1]);
+    let iota = b.push(Op::Iota { axis: 0 }, &[], Some(&f32s([6, 3])));
+    let along = b.push(Op::Iota { axis: 1 }, &[], Some(&f32s([6, 3])));
+    let sum = b.add(wide, iota);
+    let sum = b.mul(sum, along);
+    let zeros = b.splat(DType::F32, [6, 3], 0.0);
+    let into_zeros = b.push(Op::ScatterAdd, &[zeros, x[1], x[4]], None);
+    check(&b.finish(&[rows, added, halves, sum, iota, c, into_zeros, bits]), 9);
+}
+
+#[test]
+fn a_chain_runs_in_place_and_as_one_kernel() {
+    let (mut b, x) = Builder::with_inputs(&[f32s([64, 64]), f32s([64, 64]), f32s([64])]);
+    let mut y = x[0];
+    for _ in 0..4 {
+        let z = b.dot(y, x[1], false, false);
+        let bias = b.broadcast(x[2], &Shape::from([64, 64]), vec![1]);
+        let z = b.add(z, bias);
+        y = b.unary(UnaryOp::Tanh, z);
+    }
+    let f = b.finish(&[y]);
+    check(&f, 10);
+    let report = Plan::compile(&f, Level::detect()).report().clone();
+    assert_eq!(report.kernels, 8);
+    // The activations overwrite the products: two buffers alternate, and the last goes to the output.
+    let registers = 512 * 4;
+    assert!(report.arena_bytes <= 2 * 64 * 64 * 4 + 4 * registers, "{report}");
+    assert_eq!(report.flops, 4 * (2 * 64 * 64 * 64 + 2 * 64 * 64));
+}
+
+#[test]
+fn scalars_fuse_into_few_kernels() {
+    let s = Type::scalar(DType::F64);
+    let (mut b, x) = Builder::with_inputs(&[s.clone(), s.clone(), s]);
+    let mut y = x[0];
+    for i in 0..40 {
+        let c = b.splat_like(y, 0.1 * f64::from(i));
+        let z = b.mul(y, x[1]);
+        let z = b.add(z, c);
+        let p = b.compare(CompareOp::Lt, z, x[2]);
+        y = b.select(p, z, y);
+    }
+    let f = b.finish(&[y, x[1]]);
+    check(&f, 11);
+    assert_eq!(Plan::compile(&f, Level::detect()).report().kernels, 2);
+}

@@ -1,0 +1,42 @@
+//! The density that a flow starts from.
+
+use crate::array::DType;
+use crate::tensor::{Key, Tensor};
+use crate::tree;
+use std::f64::consts::TAU;
+
+tree! {
+    /// The normal density with mean 0 and identity covariance.
+    #[derive(Copy, PartialEq, Eq)]
+    pub struct StandardNormal {
+        /// Length of a row.
+        pub dim: usize,
+    }
+}
+
+impl StandardNormal {
+    /// In so many dimensions.
+    pub fn new(dim: usize) -> StandardNormal {
+        StandardNormal { dim }
+    }
+
+    /// `-(|z|^2 + dim ln 2 pi) / 2` in nats for each row of z.
+    ///
+    /// # Panics
+    /// When a row has not `dim` numbers.
+    #[track_caller]
+    pub fn log_prob(&self, z: &Tensor) -> Tensor {
+        assert!(
+            z.rank() == 2 && z.shape()[1] == self.dim,
+            "rows of {} numbers are wanted, the shape is {}",
+            self.dim,
+            z.shape()
+        );
+        (z.square().sum_last() + self.dim as f64 * TAU.ln()) * -0.5
+    }
+
+    /// Draws of shape `[n, dim]`.
+    pub fn sample(&self, n: usize, dtype: DType, key: &Key) -> Tensor {
+        key.normal([n, self.dim]).cast(dtype)
+    }
+}

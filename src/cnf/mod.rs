@@ -1,0 +1,30 @@
+//! Continuous normalizing flows: densities as solutions of differential equations.
+//!
+//! `x = flow(z)`, z from a base density. A flow is one or more vector fields ("blocks"), each followed
+//! over t in `[0, t1]` from the base end to the data end. The density follows the instantaneous change
+//! of variables (Chen et al. 2018, eq. 8): along a trajectory `d log p / dt = -div f`. A [`Cnf`] is a
+//! tree: its tensors are the weights, how it is solved is one static leaf.
+//!
+//! Rows are independent, so everything runs through [`map_rows`](crate::tensor::map_rows): a tile of
+//! rows is one solve with steps of its own, on one thread from start to end. Only `solve` knows the ODE
+//! solver; the rest speaks of fields, densities and losses. Nothing here knows an optimiser, a data set
+//! or a file.
+
+mod base;
+mod divergence;
+mod flow;
+mod objective;
+mod settings;
+mod solve;
+mod stream;
+
+pub use base::StandardNormal;
+pub use divergence::{Divergence, Probe};
+pub use flow::Cnf;
+pub use objective::{flow_matching_loss, maximum_likelihood_loss};
+pub use settings::{ErrorNorm, Settings, Stepping};
+pub use solve::SolveStats;
+pub use stream::Streamed;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! How a flow is solved: what is no weight of it.
+
+use super::Divergence;
+use crate::ode::Method;
+use crate::odeint::Adjoint;
+use crate::tensor::{Leaf, Path, Tensor, Tree};
+
+/// How long the steps of a solve are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stepping {
+    /// Steps of equal length.
+    Fixed {
+        /// How many over a block.
+        steps: usize,
+    },
+    /// Steps that hold the error estimate of a tile of rows at the tolerance. Each tile has its own.
+    Adaptive {
+        /// Relative tolerance.
+        rtol: f64,
+        /// Absolute tolerance.
+        atol: f64,
+    },
+}
+
+/// What the error of an adaptive step is measured on when the log-density is integrated too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ErrorNorm {
+    /// The state and the log-density, which the tolerance then holds as well. The default.
+    #[default]
+    StateAndLogDensity,
+    /// The state alone: the steps are those of a solve without a density, fewer where the divergence is
+    /// rough or its estimate noisy.
+    State,
+}
+
+/// How a flow is solved; one static leaf of its tree, so a change means another trace.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Time spent in each block, from 0: 1 where none is given.
+    pub t1: f64,
+    /// How the divergence is computed: exactly where nothing is said.
+    pub divergence: Divergence,
+    /// The method: Tsit5 where none is given.
+    pub method: Method,
+    /// How long the steps are: adaptive with tolerances of 1e-5 where nothing is said.
+    pub stepping: Stepping,
+    /// What the error is measured on.
+    pub error_norm: ErrorNorm,
+    /// How the gradient is taken.
+    pub adjoint: Adjoint,
+    /// The most steps of one solve: 10,000 where nothing is said.
+    pub max_steps: u64,
+    /// Rows that are solved together on one thread, about: 64 where nothing is said.
+    pub tile: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            t1: 1.0,
+            divergence: Divergence::Exact,
+            method: Method::Tsit5,
+            stepping: Stepping::Adaptive { rtol: 1e-5, atol: 1e-5 },
+            error_norm: ErrorNorm::default(),
+            adjoint: Adjoint::default(),
+            max_steps: 10_000,
+            tile: 64,
+        }
+    }
+}
+
+impl Tree for Settings {
+    fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+        f(path, Leaf::Static(self));
+    }
+    fn each_mut(&mut self, _: &mut dyn FnMut(&mut Tensor)) {}
+    fn map(&self, _: &mut Path, _: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+        self.clone()
+    }
+}

@@ -1,0 +1,74 @@
+//! Functions of rows on any number of rows through one compiled program.
+
+use crate::error::Result;
+use crate::tensor::{Jit, Key, Tensor, Tree, jit};
+
+/// A function of a model and rows that is compiled for one number of rows and runs on any: rows are cut
+/// into chunks, the last one filled up by repeating its last row.
+///
+/// Memory stays that of a chunk beside the rows and their results. Each chunk has a key of its own. In an
+/// adaptive solve the rows of a tile share their steps, so a row's result depends on its neighbours within
+/// the tolerance.
+///
+/// # Examples
+/// ```
+/// use flowline::{cnf::Streamed, prelude::*};
+/// let halves = Streamed::new(4, |by: &Tensor, x: &Tensor, _: &Key| Ok(x * by));
+/// let x = Tensor::from(vec![2.0; 10]);
+/// assert_eq!(halves.call(&Tensor::from(0.5), &x, &Key::new(0))?.to_vec(), vec![1.0; 10]);
+/// assert_eq!(halves.traces(), 1);
+/// # Ok::<(), flowline::Error>(())
+/// ```
+pub struct Streamed<'f, M: Tree, T: Tree> {
+    program: Jit<'f, (M, Tensor, Key), T>,
+    chunk: usize,
+}
+
+impl<'f, M: Tree, T: Tree> Streamed<'f, M, T> {
+    /// `f` of (model, rows, key), whose results have a row for each row in their first axis.
+    ///
+    /// # Panics
+    /// With chunks of no row.
+    #[track_caller]
+    pub fn new(chunk: usize, f: impl Fn(&M, &Tensor, &Key) -> Result<T> + Send + Sync + 'f) -> Self {
+        assert!(chunk > 0, "a chunk has at least one row");
+        Streamed { program: jit(move |model: M, rows: Tensor, key: Key| f(&model, &rows, &key)), chunk }
+    }
+
+    /// How often the function was traced.
+    pub fn traces(&self) -> usize {
+        self.program.traces()
+    }
+
+    /// The results of all rows, in their order.
+    ///
+    /// # Errors
+    /// Those of the function; a solve inside that ended early.
+    ///
+    /// # Panics
+    /// For no row, and for traced tensors.
+    #[track_caller]
+    pub fn call(&self, model: &M, rows: &Tensor, key: &Key) -> Result<T> {
+        let n = rows.shape()[0];
+        assert!(n > 0, "there is no row in {}", rows.shape());
+        let mut results = Vec::new();
+        for (i, start) in (0u32..).zip((0..n).step_by(self.chunk)) {
+            let part = rows.slice(0, start..n.min(start + self.chunk));
+            results.push(self.program.call(model.clone(), self.fill(part), key.fold_in(i))?);
+        }
+        let leaves: Vec<Vec<Tensor>> = results.iter().map(T::leaves).collect();
+        Ok(results[0].with_leaves((0..leaves[0].len()).map(|k| {
+            let parts: Vec<&Tensor> = leaves.iter().map(|l| &l[k]).collect();
+            Tensor::concat(&parts, 0).slice(0, 0..n)
+        })))
+    }
+
+    fn fill(&self, part: Tensor) -> Tensor {
+        let n = part.shape()[0];
+        if n == self.chunk {
+            return part;
+        }
+        let last = part.slice(0, n - 1..n).broadcast_to(part.shape().with_axis(0, self.chunk - n));
+        Tensor::concat(&[&part, &last], 0)
+    }
+}

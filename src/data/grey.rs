@@ -1,0 +1,86 @@
+//! From the bytes of a picture file to greys: the only place that knows image formats.
+//!
+//! Greys are f64 in 0..=255. Colours go through 16 bits a channel, so 8-bit pictures keep their exact values and
+//! 16-bit ones their depth; transparency is composited on white without rounding.
+
+use super::DataError;
+
+/// Weights of red, green and blue in a grey: luma of ITU-R BT.601, four digits as in common image libraries. They sum to
+/// 0.9999, so that white is 254.97; a darkness `1 - grey / lightest` does not see it.
+const LUMA: [f64; 3] = [0.2989, 0.5870, 0.1140];
+/// Most pixels a picture may have: tables of 16 million entries, about half a gigabyte at the peak.
+const LIMIT: usize = 1 << 24;
+
+/// A grey picture, row-major with the first row on top.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Grey {
+    pub width: usize,
+    pub height: usize,
+    /// 0 black to 255 white.
+    pub values: Vec<f64>,
+    pub darkest: f64,
+    pub lightest: f64,
+}
+
+impl Grey {
+    /// Decodes a picture held in memory and checks that it has an extent and more than one grey.
+    pub(super) fn decode(bytes: &[u8], name: &str) -> Result<Self, DataError> {
+        let name = || name.to_owned();
+        if bytes.is_empty() {
+            return Err(DataError::Empty { name: name() });
+        }
+        let picture = image::load_from_memory(bytes).map_err(|source| DataError::Undecodable {
+            name: name(),
+            bytes: bytes.len(),
+            source,
+        })?;
+        let (width, height) = (picture.width() as usize, picture.height() as usize);
+        if width < 2 || height < 2 {
+            return Err(DataError::TooSmall { name: name(), width, height });
+        }
+        if width * height > LIMIT {
+            return Err(DataError::TooLarge { name: name(), width, height, limit: LIMIT });
+        }
+        let values: Vec<f64> = picture.into_rgba16().pixels().map(|pixel| grey(pixel.0)).collect();
+        let darkest = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let lightest = values.iter().copied().fold(0.0, f64::max);
+        if lightest == darkest {
+            return Err(DataError::OneGrey { name: name(), grey: lightest, width, height });
+        }
+        Ok(Self { width, height, values, darkest, lightest })
+    }
+
+    /// `1 - grey / lightest`, in [0, 1].
+    pub(super) fn darkness(&self, pixel: usize) -> f64 {
+        1.0 - self.values[pixel] / self.lightest
+    }
+}
+
+/// Grey of a 16-bit RGBA pixel on a white ground, 0 to 255.
+fn grey([r, g, b, a]: [u16; 4]) -> f64 {
+    const STEPS: f64 = 257.0; // 16-bit steps in an 8-bit one
+    let (opacity, white) = (f64::from(a) / 65535.0, 65535.0);
+    let on_white = |v: u16| (opacity * f64::from(v) + (1.0 - opacity) * white) / STEPS;
+    LUMA[0] * on_white(r) + LUMA[1] * on_white(g) + LUMA[2] * on_white(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transparency_is_composited_on_white() {
+        let white = grey([65535; 4]);
+        assert_eq!(grey([0, 0, 0, 0]), white);
+        assert_eq!(grey([0, 0, 0, 65535]), 0.0);
+        let half = grey([0, 0, 0, 32768]);
+        assert!((half / white - 0.5).abs() < 1e-4, "{half}");
+    }
+
+    #[test]
+    fn eight_bit_values_keep_their_exact_grey() {
+        let v = [10u16, 200, 77];
+        let expected: f64 = (0..3).map(|i| LUMA[i] * f64::from(v[i])).sum();
+        assert!((grey([v[0] * 257, v[1] * 257, v[2] * 257, 65535]) - expected).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,337 @@
+//! An image as a density over the plane: each pixel's darkness is mass, each point is jittered within its pixel.
+//!
+//! Knows the picture, the two rules that turn greys into probabilities, and the exact figures that follow from them
+//! (entropy, best Gaussian, density on a grid). Must never know a model. The density is that of
+//! `x = position_i + jitter_sd * normal`, with pixel i drawn with probability `mass_i`: a finite mixture, so its
+//! entropy exists and is found by quadrature, and the gap of a model to it is a figure of merit that does not
+//! depend on another model.
+
+use super::{
+    DataError, Grid,
+    alias::AliasTable,
+    grey::Grey,
+    quadrature::{Blur, Taps},
+};
+use rand::{Rng, RngExt};
+use rand_distr::StandardNormal;
+use std::f64::consts::PI;
+use std::path::Path;
+
+/// Deviation of the normal jitter that turns a pixel into points of the plane, in pixels.
+pub const JITTER_PIXELS: f64 = 0.5;
+/// Pixels at or above this grey are left out by [`Rule::Documented`].
+const DOCUMENTED_BELOW: f64 = 254.0;
+/// Added to the deviations by [`Rule::Documented`], in pixels.
+const DOCUMENTED_SLACK: f64 = 1e-6;
+/// Cells around the picture in quadratures, in deviations of the blur.
+const QUADRATURE_MARGIN: f64 = 8.0;
+
+/// How greys become a density.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum Rule {
+    /// Pixels are drawn in proportion to their darkness `1 - grey / max grey`, every one that is not of the lightest
+    /// grey; standardised by the darkness-weighted mean and deviation; each point counts once in a loss.
+    #[default]
+    Default,
+    /// As the widely read example of a flow that learns an image: pixels of grey < 254 are drawn uniformly, each point
+    /// counts with its darkness in the loss; standardised by the unweighted mean and deviation of these pixels. The
+    /// density that such a loss learns is again proportional to darkness.
+    Documented,
+}
+
+impl Rule {
+    /// `default` or `documented`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Documented => "documented",
+        }
+    }
+}
+
+/// An image as a density over the plane, with the tables to draw from it.
+///
+/// # Shapes and units
+/// n pixels take part (the support), in row-major order from the top left. `positions` `[n, 2]` are standardised;
+/// `mass` `[n]` sums to 1; to draw a training point, take a bucket b of 0..n uniformly and `u` uniform in [0, 1)
+/// (from other random bits: 24 bits do not hold both), `i = if u < alias_prob[b] { b } else { alias_index[b] }`, then
+/// `x = positions[i] + jitter_sd * normal`, weighted by `weight[i]` in the loss.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ImageDensity {
+    /// What the picture is called in messages: its path, or the name given.
+    pub name: String,
+    /// How greys became probabilities.
+    pub rule: Rule,
+    /// Columns of the picture.
+    pub width: usize,
+    /// Rows of the picture.
+    pub height: usize,
+    /// Centres of the support's pixels `[n, 2]`, x to the right and y down, standardised.
+    pub positions: Vec<[f32; 2]>,
+    /// Probability of each pixel `[n]` under the density to learn, in proportion to darkness; sums to 1.
+    pub mass: Vec<f64>,
+    /// Weight of a drawn point in the loss `[n]`: 1, or the darkness by [`Rule::Documented`].
+    pub weight: Vec<f32>,
+    /// Mean of a weighted loss's weights: 1, or the mean darkness of the support. `loss = mean_weight * NLL`.
+    pub mean_weight: f64,
+    /// Centre of standardised coordinates, in pixel coordinates.
+    pub mean: [f64; 2],
+    /// Unit of standardised coordinates, in pixels.
+    pub sd: [f64; 2],
+    /// Deviation of the jitter in standardised coordinates, `0.5 / sd`.
+    pub jitter_sd: [f64; 2],
+    /// Probability to keep a bucket `[n]`.
+    pub alias_prob: Vec<f32>,
+    /// Where a bucket that is not kept sends the draw `[n]`.
+    pub alias_index: Vec<i32>,
+    /// Row-major index of the support's pixels.
+    pixels: Vec<u32>,
+    grey: Grey,
+}
+
+impl ImageDensity {
+    /// Reads a picture by the default rule.
+    ///
+    /// # Errors
+    /// [`DataError`]: no readable file, no whole picture, or a picture without a density (one grey, one row).
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        match std::fs::read(path) {
+            Ok(bytes) => Self::from_bytes(&bytes, &name),
+            Err(source) => Err(DataError::Unreadable { name, source }),
+        }
+    }
+
+    /// A picture file held in memory (PNG, JPEG, BMP, GIF or WebP) by the default rule; `name` is for messages.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_bytes(bytes: &[u8], name: &str) -> Result<Self, DataError> {
+        Self::build(Grey::decode(bytes, name)?, name.to_owned(), Rule::Default)
+    }
+
+    /// The project's own picture: flow lines around vortices.
+    pub fn embedded() -> Self {
+        Self::from_bytes(include_bytes!("../../assets/flowlines.png"), "flowlines")
+            .unwrap_or_else(|error| panic!("invariant: the embedded picture is a density: {error}"))
+    }
+
+    /// The same picture by another rule.
+    ///
+    /// # Errors
+    /// [`DataError::NoMass`] or [`DataError::Line`] where the rule leaves out too many pixels.
+    pub fn with_rule(self, rule: Rule) -> Result<Self, DataError> {
+        if rule == self.rule { Ok(self) } else { Self::build(self.grey, self.name, rule) }
+    }
+
+    fn build(grey: Grey, name: String, rule: Rule) -> Result<Self, DataError> {
+        let below = match rule {
+            Rule::Default => grey.lightest,
+            Rule::Documented => DOCUMENTED_BELOW,
+        };
+        let pixels: Vec<u32> =
+            (0..grey.values.len()).filter(|&i| grey.values[i] < below).map(|i| i as u32).collect();
+        let darkness: Vec<f64> = pixels.iter().map(|&i| grey.darkness(i as usize)).collect();
+        let total: f64 = darkness.iter().sum();
+        if total <= 0.0 {
+            let (darkest, lightest) = (grey.darkest, grey.lightest);
+            return Err(DataError::NoMass { name, below, darkest, lightest });
+        }
+        let drawn = match rule {
+            Rule::Default => darkness.clone(),
+            Rule::Documented => vec![1.0; pixels.len()],
+        };
+        let centres: Vec<[f64; 2]> = pixels.iter().map(|&i| centre(i as usize, grey.width)).collect();
+        let (mean, mut sd) = moments(&centres, &drawn);
+        check_extent(&name, mean, sd)?;
+        if rule == Rule::Documented {
+            sd = sd.map(|s| s + DOCUMENTED_SLACK);
+        }
+        let table = AliasTable::new(&drawn);
+        let (weight, mean_weight) = match rule {
+            Rule::Default => (vec![1.0; pixels.len()], 1.0),
+            Rule::Documented => (darkness.iter().map(|&d| d as f32).collect(), total / pixels.len() as f64),
+        };
+        Ok(Self {
+            positions: centres
+                .iter()
+                .map(|p| std::array::from_fn(|a| ((p[a] - mean[a]) / sd[a]) as f32))
+                .collect(),
+            mass: darkness.iter().map(|d| d / total).collect(),
+            jitter_sd: sd.map(|s| JITTER_PIXELS / s),
+            alias_prob: table.prob,
+            alias_index: table.index,
+            width: grey.width,
+            height: grey.height,
+            name,
+            rule,
+            weight,
+            mean_weight,
+            mean,
+            sd,
+            pixels,
+            grey,
+        })
+    }
+
+    /// Standardised to pixel coordinates.
+    pub fn to_pixels(&self, x: [f64; 2]) -> [f64; 2] {
+        std::array::from_fn(|a| self.mean[a] + self.sd[a] * x[a])
+    }
+
+    /// Pixel to standardised coordinates.
+    pub fn to_standard(&self, p: [f64; 2]) -> [f64; 2] {
+        std::array::from_fn(|a| (p[a] - self.mean[a]) / self.sd[a])
+    }
+
+    /// What to add to a log-density in standardised coordinates to have it per square pixel: `-ln(sd_x sd_y)`.
+    pub fn log_jacobian(&self) -> f64 {
+        -(self.sd[0] * self.sd[1]).ln()
+    }
+
+    /// Entropy of the density in standardised coordinates, in nats: the least mean NLL that any model can reach.
+    ///
+    /// `H = -integral p ln p`, by the midpoint rule on 8 x 8 cells a pixel (4 x 4 or 2 x 2 for pictures of more than
+    /// 2^18 or 2^22 pixels), which is exact to 1e-6 for a mixture of normals half a pixel wide.
+    pub fn entropy_nats(&self) -> f64 {
+        let (mass, cells) = (self.pixel_mass(), self.quadrature_cells());
+        let mut blur = self.blur(&mass, JITTER_PIXELS, QUADRATURE_MARGIN * JITTER_PIXELS, cells);
+        let row_sum = |row: &[f64]| row.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f64>();
+        let sum: f64 = (0..blur.rows()).map(|i| row_sum(blur.row(i))).sum();
+        self.log_jacobian() - sum / (cells * cells) as f64
+    }
+
+    /// What a model that blurs the picture by a normal of `sd` pixels loses, in nats a point: `KL(p || p * N(0, sd^2))`.
+    ///
+    /// It tells how much of the picture is fine structure: 0 for a smooth one.
+    pub fn blur_cost_nats(&self, sd: f64) -> f64 {
+        let wide = JITTER_PIXELS.hypot(sd);
+        let (mass, cells, margin) = (self.pixel_mass(), self.quadrature_cells(), QUADRATURE_MARGIN * wide);
+        let mut sharp = self.blur(&mass, JITTER_PIXELS, margin, cells);
+        let mut blurred = self.blur(&mass, wide, margin, cells);
+        let mut sum = 0.0;
+        for i in 0..sharp.rows() {
+            for (&p, &q) in sharp.row(i).iter().zip(blurred.row(i)).filter(|(p, _)| **p > 0.0) {
+                sum += p * (p / q.max(f64::MIN_POSITIVE)).ln();
+            }
+        }
+        sum / (cells * cells) as f64
+    }
+
+    /// Mean NLL of the best single Gaussian, in nats and standardised coordinates: `ln(2 pi e) + ln(det C) / 2`.
+    ///
+    /// C is the full covariance of the density, jitter included. A flow that has learned anything lies below it.
+    pub fn gaussian_nats(&self) -> f64 {
+        let centres: Vec<[f64; 2]> = self.pixels.iter().map(|&i| centre(i as usize, self.width)).collect();
+        let (mean, sd) = moments(&centres, &self.mass);
+        let covariance: f64 =
+            centres.iter().zip(&self.mass).map(|(p, m)| m * (p[0] - mean[0]) * (p[1] - mean[1])).sum();
+        let [xx, yy] = sd.map(|s| s * s + JITTER_PIXELS * JITTER_PIXELS);
+        (2.0 * PI).ln() + 1.0 + 0.5 * (xx * yy - covariance * covariance).ln() + self.log_jacobian()
+    }
+
+    /// n independent points of the density (pixels by `mass`, jittered), in standardised coordinates.
+    ///
+    /// For held-out points: the caller's generator makes them independent of those drawn in training.
+    pub fn sample<R: Rng + ?Sized>(&self, n: usize, rng: &mut R) -> Vec<[f32; 2]> {
+        let table = AliasTable::new(&self.mass);
+        (0..n)
+            .map(|_| {
+                let position = self.positions[table.draw(rng)];
+                std::array::from_fn(|a| {
+                    let z: f64 = rng.sample(StandardNormal);
+                    (f64::from(position[a]) + self.jitter_sd[a] * z) as f32
+                })
+            })
+            .collect()
+    }
+
+    /// Square cells over the image grown by `margin` pixels on all sides, `cells_per_pixel` along each axis.
+    pub fn grid(&self, margin: f64, cells_per_pixel: usize) -> Grid {
+        let cells =
+            |pixels: usize| ((pixels as f64 + 2.0 * margin) * cells_per_pixel as f64).round() as usize;
+        self.grid_of(margin, cells(self.height), cells(self.width))
+    }
+
+    /// `rows` x `cols` cells over the image grown by `margin` pixels on all sides.
+    pub fn grid_of(&self, margin: f64, rows: usize, cols: usize) -> Grid {
+        let x = [-margin, self.width as f64 + margin];
+        let y = [-margin, self.height as f64 + margin];
+        Grid::new(rows, cols, x, y, |p| self.to_standard(p), self.sd[0] * self.sd[1])
+    }
+
+    /// The true density per square pixel at the centres of a grid, row-major, first row on top.
+    pub fn density_on(&self, grid: &Grid) -> Vec<f64> {
+        let taps = |n: usize, centre: &dyn Fn(usize) -> f64, pixels| {
+            Taps::new((0..n).map(centre), pixels, JITTER_PIXELS)
+        };
+        let xs = taps(grid.cols, &|i| grid.col_centre(i), self.width);
+        let ys = taps(grid.rows, &|i| grid.row_centre(i), self.height);
+        let mass = self.pixel_mass();
+        let mut blur = Blur::new(&mass, self.width, xs, ys);
+        (0..grid.rows).flat_map(|i| blur.row(i).to_vec()).collect()
+    }
+
+    /// A number that tells pictures apart (FNV-1a, 64 bit, of size and greys): the same for the same pixels in any file.
+    pub fn fingerprint(&self) -> u64 {
+        let size = [self.width as u64, self.height as u64];
+        let words = size.into_iter().chain(self.grey.values.iter().map(|v| v.to_bits()));
+        words
+            .flat_map(u64::to_le_bytes)
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+
+    /// Mass of each pixel of the picture, row-major, zero outside the support.
+    fn pixel_mass(&self) -> Vec<f64> {
+        let mut mass = vec![0.0; self.width * self.height];
+        for (&pixel, &m) in self.pixels.iter().zip(&self.mass) {
+            mass[pixel as usize] = m;
+        }
+        mass
+    }
+
+    fn quadrature_cells(&self) -> usize {
+        match self.width * self.height {
+            0..=0x4_0000 => 8,
+            0x4_0001..=0x40_0000 => 4,
+            _ => 2,
+        }
+    }
+
+    /// The density with a jitter of `sd` pixels on the picture grown by `margin` pixels, `cells` cells a pixel.
+    fn blur<'a>(&self, mass: &'a [f64], sd: f64, margin: f64, cells: usize) -> Blur<'a> {
+        let margin = margin.ceil();
+        let taps = |pixels: usize| {
+            let n = (pixels + 2 * margin as usize) * cells;
+            Taps::new((0..n).map(|i| (i as f64 + 0.5) / cells as f64 - margin), pixels, sd)
+        };
+        Blur::new(mass, self.width, taps(self.width), taps(self.height))
+    }
+}
+
+/// Centre of a pixel in pixel coordinates.
+fn centre(pixel: usize, width: usize) -> [f64; 2] {
+    [(pixel % width) as f64 + 0.5, (pixel / width) as f64 + 0.5]
+}
+
+/// Weighted mean and deviation along each axis.
+fn moments(points: &[[f64; 2]], weights: &[f64]) -> ([f64; 2], [f64; 2]) {
+    let total: f64 = weights.iter().sum();
+    let average =
+        |f: &dyn Fn(&[f64; 2]) -> f64| points.iter().zip(weights).map(|(p, w)| w * f(p)).sum::<f64>() / total;
+    let mean = std::array::from_fn(|a| average(&|p| p[a]));
+    let sd = std::array::from_fn(|a| average(&|p| (p[a] - mean[a]).powi(2)).sqrt());
+    (mean, sd)
+}
+
+/// A drawing must cover more than one row and more than one column.
+fn check_extent(name: &str, mean: [f64; 2], sd: [f64; 2]) -> Result<(), DataError> {
+    for (a, line, axis) in [(0, "column", "x"), (1, "row", "y")] {
+        if sd[a] < 1e-6 {
+            return Err(DataError::Line { name: name.to_owned(), line, index: mean[a] as usize, axis });
+        }
+    }
+    Ok(())
+}

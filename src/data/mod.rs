@@ -1,0 +1,26 @@
+//! Data to learn from, on the host: an image as a density over the plane.
+//!
+//! What it knows: pixels, probabilities, units. What it must never know: tensors, graphs, models. A training
+//! program copies the public tables of an [`ImageDensity`] to where it computes, and draws from them there.
+//! The alternative, a data set that hands out batches of tensors, would tie the definition of the density (which
+//! the entropy, the pictures and the held-out points all share) to one way of computing.
+//!
+//! # Coordinates
+//! There are two frames with the same orientation, x to the right and y **down**, so that rows of an array, pixels
+//! and points agree without a flip:
+//! - *pixel coordinates* `p`: the image covers `[0, width] x [0, height]`, so the centre of the pixel in row r and
+//!   column c is `(c + 1/2, r + 1/2)`;
+//! - *standardised coordinates* `x = (p - mean) / sd` for each axis, in which models work and in which entropies and
+//!   likelihoods are stated in nats.
+mod alias;
+mod error;
+mod grey;
+mod grid;
+mod image_density;
+mod quadrature;
+#[cfg(test)]
+mod tests;
+
+pub use error::DataError;
+pub use grid::Grid;
+pub use image_density::{ImageDensity, JITTER_PIXELS, Rule};

@@ -1,0 +1,46 @@
+//! The crate's error: one variant a layer, each with that layer's values.
+
+use crate::graph::GraphError;
+use crate::transform::TransformError;
+
+/// What can go wrong in a call of the library.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Operands that do not fit.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// A derivative that does not exist.
+    #[error(transparent)]
+    Transform(#[from] TransformError),
+    /// A jitted function was about to be traced once too often.
+    #[error(
+        "a jitted function would be traced more than {max_traces} time(s): {change}; make what changes a tensor, or allow more traces"
+    )]
+    Retrace {
+        /// The bound given.
+        max_traces: usize,
+        /// The first leaf that changed.
+        change: String,
+    },
+    /// A solve could not be set up.
+    #[error(transparent)]
+    Ode(#[from] crate::ode::OdeError),
+    /// A solve inside a program ended early.
+    #[error("a solve ended early: {outcome}")]
+    Solve {
+        /// Why, with t and step.
+        outcome: crate::ode::Outcome,
+    },
+    /// A file could not be read or written.
+    #[cfg(feature = "train")]
+    #[error(transparent)]
+    Io(#[from] crate::io::IoError),
+    /// A picture that is no density.
+    #[cfg(feature = "train")]
+    #[error(transparent)]
+    Data(#[from] crate::data::DataError),
+}
+
+/// A result with the crate's error.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,316 @@
+//! From tokens to functions: a parser by recursive descent, one function a rule.
+//!
+//! ```text
+//! func  = "func" "(" [ id ":" type , ... ] ")" "{" { node } "return" [ id , ... ] "}"
+//! node  = id "=" name [ "{" attribute , ... "}" ] [ id , ... ] ":" type [ "{" { name ":" func } "}" ]
+//! attribute = [ name "=" ] ( atom | "[" [ atom , ... ] "]" )
+//! atom  = word [ "(" word ")" ]
+//! type  = dtype "[" [ length , ... ] "]" | "schedule" | "tape" | "(" [ type , ... ] ")"
+//! ```
+//!
+//! Each node is checked as it is read, so an error of types has a line as one of spelling has.
+
+use super::build::{Atom, Attribute, Statement};
+use super::lex::{Token, error, tokens};
+use crate::array::{DType, Shape};
+use crate::graph::verify::check_node;
+use crate::graph::{Func, GraphError, Node, NodeId, Op, Type};
+use std::collections::BTreeMap;
+
+/// How deep types and bodies may nest: far more than any program needs, far less than the stack holds.
+const MAX_DEPTH: usize = 64;
+
+type Parsed<T> = Result<T, GraphError>;
+
+impl Func {
+    /// Reads the text form, see [`Func`]'s `Display`; what it returns passes [`crate::graph::verify`].
+    ///
+    /// # Errors
+    /// [`GraphError::Parse`] with the line of the first fault.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::graph::Func;
+    /// let text = "func(%0: f32[2]) {\n  %1 = neg %0 : f32[2]\n  return %1\n}";
+    /// let f = Func::parse(text).unwrap();
+    /// assert_eq!(f.to_string(), text);
+    /// ```
+    pub fn parse(text: &str) -> Result<Func, GraphError> {
+        let mut p = Parser { tokens: tokens(text)?, at: 0, depth: 0 };
+        let f = p.func()?;
+        match p.peek() {
+            Token::End => Ok(f),
+            other => Err(p.fault(format!("{other} follows the function"))),
+        }
+    }
+}
+
+struct Parser {
+    tokens: Vec<(Token, usize)>,
+    at: usize,
+    depth: usize,
+}
+
+impl Parser {
+    fn peek(&self) -> &Token {
+        &self.tokens[self.at].0
+    }
+
+    fn line(&self) -> usize {
+        self.tokens[self.at].1
+    }
+
+    /// An error at the next token.
+    fn fault(&self, why: impl Into<String>) -> GraphError {
+        error(self.line(), why)
+    }
+
+    fn expected(&self, what: &str) -> GraphError {
+        self.fault(format!("{what} is expected, not {}", self.peek()))
+    }
+
+    /// The next token; the end is never passed.
+    fn next(&mut self) -> Token {
+        let token = self.peek().clone();
+        self.at = (self.at + 1).min(self.tokens.len() - 1);
+        token
+    }
+
+    /// Takes the mark if it is next.
+    fn eat(&mut self, mark: char) -> bool {
+        let found = *self.peek() == Token::Mark(mark);
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    fn mark(&mut self, mark: char) -> Parsed<()> {
+        if self.eat(mark) { Ok(()) } else { Err(self.expected(&format!("`{mark}`"))) }
+    }
+
+    fn word(&mut self, what: &str) -> Parsed<String> {
+        match self.peek().clone() {
+            Token::Word(w) => {
+                self.next();
+                Ok(w)
+            }
+            _ => Err(self.expected(what)),
+        }
+    }
+
+    fn keyword(&mut self, word: &str) -> Parsed<()> {
+        if *self.peek() == Token::Word(word.into()) {
+            self.next();
+            return Ok(());
+        }
+        Err(self.expected(&format!("`{word}`")))
+    }
+
+    fn id(&mut self) -> Parsed<NodeId> {
+        match *self.peek() {
+            Token::Id(i) => {
+                self.next();
+                Ok(NodeId(i))
+            }
+            _ => Err(self.expected("a node such as `%0`")),
+        }
+    }
+
+    /// Items between commas up to a closing mark, which is taken.
+    fn items<T>(&mut self, close: char, item: impl Fn(&mut Parser) -> Parsed<T>) -> Parsed<Vec<T>> {
+        let mut out = Vec::new();
+        if self.eat(close) {
+            return Ok(out);
+        }
+        loop {
+            out.push(item(self)?);
+            if self.eat(close) {
+                return Ok(out);
+            }
+            if !self.eat(',') {
+                return Err(self.expected(&format!("`,` or `{close}`")));
+            }
+        }
+    }
+
+    /// Nodes between commas, perhaps none.
+    fn ids(&mut self) -> Parsed<Vec<NodeId>> {
+        let mut out = Vec::new();
+        if matches!(self.peek(), Token::Id(_)) {
+            out.push(self.id()?);
+            while self.eat(',') {
+                out.push(self.id()?);
+            }
+        }
+        Ok(out)
+    }
+
+    fn nested<T>(&mut self, f: impl FnOnce(&mut Parser) -> Parsed<T>) -> Parsed<T> {
+        if self.depth == MAX_DEPTH {
+            return Err(self.fault(format!("more than {MAX_DEPTH} levels are nested")));
+        }
+        self.depth += 1;
+        let out = f(self);
+        self.depth -= 1;
+        out
+    }
+
+    fn ty(&mut self) -> Parsed<Type> {
+        if self.eat('(') {
+            return self.nested(|p| p.items(')', Parser::ty)).map(Type::Tuple);
+        }
+        let line = self.line();
+        let name = self.word("a type such as `f32[2,3]`")?;
+        let dtype = match (name.as_str(), DType::parse(&name)) {
+            ("schedule", _) => return Ok(Type::Schedule),
+            ("tape", _) => return Ok(Type::Tape),
+            (_, Some(dtype)) => dtype,
+            (_, None) => {
+                let why = format!("`{name}` is no type: there are f32, f64, i32, u32, bool, schedule, tape");
+                return Err(error(line, why));
+            }
+        };
+        self.mark('[')?;
+        let dims = self.items(']', Parser::length)?;
+        let size = dims.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d.max(1)));
+        if size.is_none_or(|n| isize::try_from(n).is_err()) {
+            return Err(error(line, "the array is larger than any memory"));
+        }
+        Ok(Type::array(dtype, Shape::from(dims)))
+    }
+
+    fn length(&mut self) -> Parsed<usize> {
+        let line = self.line();
+        let w = self.word("a length")?;
+        w.parse().map_err(|_| error(line, format!("`{w}` is no length")))
+    }
+
+    fn func(&mut self) -> Parsed<Func> {
+        self.keyword("func")?;
+        self.mark('(')?;
+        let mut arena = Arena::default();
+        let inputs = self.items(')', |p| {
+            let (line, id) = (p.line(), p.id()?);
+            p.mark(':')?;
+            Ok((line, id, p.ty()?))
+        })?;
+        for (k, (line, id, ty)) in inputs.iter().enumerate() {
+            let node = Node { op: Op::Input(k), args: vec![], ty: ty.clone() };
+            if arena.waiting.insert(*id, (node, *line)).is_some() {
+                return Err(error(*line, format!("{id} is listed twice")));
+            }
+        }
+        self.mark('{')?;
+        while matches!(self.peek(), Token::Id(_)) {
+            let line = self.line();
+            let (id, node) = self.node()?;
+            arena.push(id, node, line)?;
+        }
+        self.keyword("return")?;
+        let line = self.line();
+        let outputs = self.ids()?;
+        self.mark('}')?;
+        let nodes = arena.finish()?;
+        for id in &outputs {
+            match nodes.get(id.index()).map(|n| &n.ty) {
+                None => return Err(error(line, format!("{id} is returned, but is no node"))),
+                Some(Type::Tuple(_)) => {
+                    return Err(error(line, format!("{id} is a tuple: return its values, by proj")));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(Func::new(nodes, inputs.into_iter().map(|(_, id, _)| id).collect(), outputs))
+    }
+
+    fn node(&mut self) -> Parsed<(NodeId, Node)> {
+        let id = self.id()?;
+        self.mark('=')?;
+        let line = self.line();
+        let name = self.word("an operation")?;
+        let attributes = if self.eat('{') { self.items('}', Parser::attribute)? } else { vec![] };
+        let args = self.ids()?;
+        self.mark(':')?;
+        let ty = self.ty()?;
+        let mut bodies = Vec::new();
+        if self.eat('{') {
+            while !self.eat('}') {
+                let name = self.word("the name of a body, or `}`,")?;
+                self.mark(':')?;
+                bodies.push((name, self.nested(Parser::func)?));
+            }
+        }
+        let op = Statement { name, attributes, bodies }.op(&ty).map_err(|why| error(line, why))?;
+        Ok((id, Node { op, args, ty }))
+    }
+
+    fn attribute(&mut self) -> Parsed<Attribute> {
+        if let (Token::Word(key), Token::Mark('=')) = (self.peek().clone(), &self.tokens[self.at + 1].0) {
+            self.at += 2;
+            return Ok(Attribute { key, ..self.attribute_value()? });
+        }
+        self.attribute_value()
+    }
+
+    fn attribute_value(&mut self) -> Parsed<Attribute> {
+        let is_list = self.eat('[');
+        let atoms = if is_list { self.items(']', Parser::atom)? } else { vec![self.atom()?] };
+        Ok(Attribute { key: String::new(), is_list, atoms })
+    }
+
+    fn atom(&mut self) -> Parsed<Atom> {
+        let word = self.word("a value")?;
+        let inner = if self.eat('(') { Some(self.word("a value")?) } else { None };
+        if inner.is_some() {
+            self.mark(')')?;
+        }
+        Ok(Atom { word, inner })
+    }
+}
+
+/// Nodes read so far, and inputs whose ids have not come up yet.
+#[derive(Default)]
+struct Arena {
+    nodes: Vec<Node>,
+    waiting: BTreeMap<NodeId, (Node, usize)>,
+}
+
+impl Arena {
+    fn next_id(&self) -> NodeId {
+        NodeId(self.nodes.len() as u32)
+    }
+
+    fn checked(&mut self, node: Node, line: usize) -> Parsed<()> {
+        let name = node.op.name();
+        check_node(&self.nodes, &node).map_err(|why| error(line, format!("{name}: {why}")))?;
+        self.nodes.push(node);
+        Ok(())
+    }
+
+    /// Appends the inputs whose turn it is.
+    fn take_inputs(&mut self) -> Parsed<()> {
+        while let Some((node, line)) = self.waiting.remove(&self.next_id()) {
+            self.checked(node, line)?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, id: NodeId, node: Node, line: usize) -> Parsed<()> {
+        self.take_inputs()?;
+        if id != self.next_id() {
+            return Err(error(line, format!("{id} is out of turn: the next node is {}", self.next_id())));
+        }
+        self.checked(node, line)
+    }
+
+    fn finish(mut self) -> Parsed<Vec<Node>> {
+        self.take_inputs()?;
+        match self.waiting.first_key_value() {
+            None => Ok(self.nodes),
+            Some((id, (_, line))) => {
+                Err(error(*line, format!("{id} is out of turn: the function has {} nodes", self.nodes.len())))
+            }
+        }
+    }
+}

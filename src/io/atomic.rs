@@ -1,0 +1,116 @@
+//! Putting a file in place at once: a temporary file in the same folder, synced, renamed.
+//!
+//! A rename within a folder replaces the old file in one step (POSIX `rename`), so a reader or a killed writer leaves
+//! either version whole. The temporary name is fixed for each file, not random: a killed run leaves at most one such
+//! file, which its next write replaces and its resume removes.
+
+use super::IoError;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Writes a file through `fill` so that it appears whole or not at all.
+///
+/// # Errors
+/// [`IoError::Write`]; nothing is left behind then, and an older file of that name is still there.
+///
+/// # Examples
+/// ```
+/// let path = std::env::temp_dir().join("flowline-atomic-doc.txt");
+/// flowline::io::write_atomic(&path, |file| file.write_all(b"whole"))?;
+/// assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), flowline::io::IoError>(())
+/// ```
+pub fn write_atomic(
+    path: impl AsRef<Path>,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), IoError> {
+    let path = path.as_ref();
+    let temporary = temporary_name(path);
+    let written = write_synced(&temporary, fill).and_then(|()| fs::rename(&temporary, path));
+    if let Err(source) = written {
+        let _ = fs::remove_file(&temporary);
+        return Err(IoError::Write { path: path.to_owned(), source });
+    }
+    sync_folder(path);
+    Ok(())
+}
+
+/// Where a file is written before it is in place.
+pub(super) fn temporary_name(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".part");
+    path.with_file_name(name)
+}
+
+fn write_synced(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut writer = BufWriter::new(File::create(path)?);
+    fill(&mut writer)?;
+    writer.into_inner()?.sync_all()
+}
+
+/// Makes the rename itself durable. Not every file system lets a folder be synced; where it does not, the file is whole
+/// all the same and only its name may be the old one after a power failure.
+fn sync_folder(path: &Path) {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+}
+
+/// Makes a folder and finds out whether files can be made in it; returns the outermost folder that had to be made, so
+/// that a caller who then fails can take it back.
+///
+/// # Errors
+/// [`IoError::Write`]; folders made on the way are removed again.
+pub fn writable_folder(path: impl AsRef<Path>) -> Result<Option<PathBuf>, IoError> {
+    let path = path.as_ref();
+    let made = path.ancestors().filter(|p| !p.as_os_str().is_empty()).take_while(|p| !p.exists()).last();
+    let made = made.map(Path::to_owned);
+    let probe = path.join(".probe.part");
+    let tried =
+        fs::create_dir_all(path).and_then(|()| File::create(&probe)).and_then(|_| fs::remove_file(&probe));
+    match tried {
+        Ok(()) => Ok(made),
+        Err(source) => {
+            if let Some(made) = made {
+                let _ = fs::remove_dir_all(made);
+            }
+            Err(IoError::Write { path: path.to_owned(), source })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        write_atomic(&path, |f| f.write_all(b"old")).unwrap();
+        let failed = write_atomic(&path, |f| {
+            f.write_all(b"new but cut")?;
+            Err(io::Error::other("disk full"))
+        });
+        let message = failed.unwrap_err().to_string();
+        assert!(message.contains("a.txt cannot be written: disk full"), "{message}");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_folder_below_a_file_is_refused_and_a_made_one_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        assert!(matches!(writable_folder(folder.path().join("file/run")), Err(IoError::Write { .. })));
+        let made = writable_folder(folder.path().join("a/b/c")).unwrap();
+        assert_eq!(made, Some(folder.path().join("a")));
+        assert_eq!(writable_folder(folder.path().join("a")).unwrap(), None);
+        assert_eq!(fs::read_dir(folder.path().join("a/b/c")).unwrap().count(), 0);
+    }
+}

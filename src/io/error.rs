@@ -1,0 +1,100 @@
+//! What can be wrong with a file. Each message names the file, what was found and the remedy.
+
+use std::path::PathBuf;
+
+/// Why a file could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IoError {
+    /// The file is missing or may not be read.
+    #[error("{} cannot be read: {source}; check the path and its permissions", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The file cannot be put in place: no permission, no space, no such folder.
+    #[error("{} cannot be written: {source}; choose another place, or free space and check permissions", path.display())]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The file is no whole safetensors file.
+    #[error("{} is damaged ({bytes} bytes): {reason}; restore it from a copy, or train again", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        bytes: usize,
+        /// What does not fit.
+        reason: String,
+    },
+    /// The file is a safetensors file that no run wrote.
+    #[error("{} holds tensors but no run of flowline: its metadata has no key \"flowline\"; give the folder of a run", path.display())]
+    NotARun {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was written by a version of the crate with another layout.
+    #[error(
+        "{} has run format {found}, this flowline reads format {expected}; use the version that wrote it, or train again",
+        path.display()
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The format in the file.
+        found: u64,
+        /// The format of this version.
+        expected: u64,
+    },
+    /// A tensor that the tree has is not in the file.
+    #[error("{} has no tensor \"{name}\"; it was saved from another kind of tree", path.display())]
+    MissingTensor {
+        /// The file.
+        path: PathBuf,
+        /// The path of the leaf.
+        name: String,
+    },
+    /// The file has a tensor that the tree has not.
+    #[error("{} has a tensor \"{name}\" that is no leaf of this tree; it was saved from another kind", path.display())]
+    UnknownTensor {
+        /// The file.
+        path: PathBuf,
+        /// The name in the file.
+        name: String,
+    },
+    /// A tensor has another type or shape than the leaf of that name.
+    #[error("{}: tensor \"{name}\" is {found}, expected {expected}; it was saved from a tree of other sizes", path.display())]
+    OtherTensor {
+        /// The file.
+        path: PathBuf,
+        /// The path of the leaf.
+        name: String,
+        /// Type and shape in the file.
+        found: String,
+        /// Type and shape of the leaf.
+        expected: String,
+    },
+    /// The file is no NPY array of numbers.
+    #[error("{} is no NPY array that can be read: {reason}; save an f4, f8, i4 or i8 array with numpy.save", path.display())]
+    Npy {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        reason: String,
+    },
+    /// A line of a CSV file is no row of numbers.
+    #[error("{} line {line}: {reason}; give one row of comma-separated numbers a line, a heading line is allowed", path.display())]
+    Csv {
+        /// The file.
+        path: PathBuf,
+        /// Which, from 1.
+        line: usize,
+        /// What does not fit.
+        reason: String,
+    },
+}

@@ -1,0 +1,23 @@
+//! Files: trees of tensors as safetensors, checkpoints of a run, arrays and points for other programs.
+//!
+//! What it knows: bytes, paths, the layout of each format, and how to put a file in place so that whoever looks
+//! (a killed run, another program) sees the old file or the new one and never a part. What it must never know: what
+//! a run is. The header of a checkpoint is any value that serialises, so training owns its meaning and this module
+//! owns that the same state gives the same bytes.
+//!
+//! Formats are the field's own: safetensors for weights, NPY and CSV for points and grids. A format of the project's
+//! own would be smaller by a header and unreadable to everybody else.
+
+mod atomic;
+mod checkpoint;
+mod csv;
+mod error;
+mod npy;
+mod tensors;
+
+pub use atomic::{writable_folder, write_atomic};
+pub use checkpoint::{Checkpoint, FORMAT_VERSION, read_checkpoint, write_checkpoint};
+pub use csv::{read_csv, write_csv};
+pub use error::IoError;
+pub use npy::{Npy, NpyNumber, read_npy, write_npy};
+pub use tensors::{load, save};

@@ -1,0 +1,195 @@
+//! NPY arrays, version 1.0, as `numpy.save` writes them.
+//!
+//! Written: little-endian f4 and f8 in row-major order. Read: f4, f8, i4, i8, row- or column-major. The format is a
+//! magic number, a Python dictionary as text and the raw numbers (numpy.lib.format, "Format Version 1.0"); a crate for
+//! it would be longer than this file.
+
+use super::{IoError, write_atomic};
+use std::path::Path;
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// An array read from a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Npy {
+    /// Lengths of the axes.
+    pub shape: Vec<usize>,
+    /// The numbers, row-major.
+    pub data: Vec<f64>,
+}
+
+/// A number that NPY files are written of.
+pub trait NpyNumber: Copy {
+    /// numpy's name of the type.
+    const DESCR: &'static str;
+    /// Its bytes, least first, appended.
+    fn append(self, bytes: &mut Vec<u8>);
+}
+
+impl NpyNumber for f32 {
+    const DESCR: &'static str = "<f4";
+    fn append(self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+}
+
+impl NpyNumber for f64 {
+    const DESCR: &'static str = "<f8";
+    fn append(self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+}
+
+/// Writes a row-major array.
+///
+/// # Errors
+/// [`IoError::Write`].
+///
+/// # Panics
+/// When the number of elements is not the shape's size.
+///
+/// # Examples
+/// ```
+/// use flowline::io::{read_npy, write_npy};
+/// let path = std::env::temp_dir().join("flowline-doc.npy");
+/// write_npy(&path, &[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
+/// assert_eq!(read_npy(&path)?.data, [1.0, 2.0, 3.0, 4.0]);
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), flowline::io::IoError>(())
+/// ```
+pub fn write_npy<T: NpyNumber>(path: impl AsRef<Path>, shape: &[usize], data: &[T]) -> Result<(), IoError> {
+    assert_eq!(
+        shape.iter().product::<usize>(),
+        data.len(),
+        "write_npy: shape {shape:?} and the number of elements"
+    );
+    let axes: String = shape.iter().map(|d| format!("{d}, ")).collect();
+    let axes = if shape.len() == 1 { axes.trim_end() } else { axes.trim_end_matches(", ") };
+    let mut header = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({axes}), }}", T::DESCR);
+    let start = MAGIC.len() + 4;
+    let padded = (start + header.len() + 1).next_multiple_of(64) - start - 1;
+    header.push_str(&" ".repeat(padded - header.len()));
+    header.push('\n');
+    let mut bytes = [MAGIC, &[1, 0], &(header.len() as u16).to_le_bytes(), header.as_bytes()].concat();
+    data.iter().for_each(|x| x.append(&mut bytes));
+    write_atomic(path, |file| file.write_all(&bytes))
+}
+
+/// Reads an array of numbers.
+///
+/// # Errors
+/// When the file cannot be read, is no NPY file, is cut, or holds another kind of element.
+pub fn read_npy(path: impl AsRef<Path>) -> Result<Npy, IoError> {
+    let path = path.as_ref();
+    let bytes = super::tensors::read(path)?;
+    parse(&bytes).map_err(|reason| IoError::Npy { path: path.to_owned(), reason })
+}
+
+fn parse(bytes: &[u8]) -> Result<Npy, String> {
+    let (header, body) = split(bytes).ok_or("it does not begin as an NPY file of version 1 or 2")?;
+    let header = std::str::from_utf8(header).map_err(|_| "its header is no text")?;
+    let descr = value(header, "descr").ok_or("its header names no element type")?;
+    let shape =
+        shape(value(header, "shape").ok_or("its header names no shape")?).ok_or("its shape is no list")?;
+    let size = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).ok_or("its shape is too large")?;
+    let data = elements(descr.trim_matches(['\'', '"']), body)?;
+    if data.len() != size {
+        return Err(format!("shape {shape:?} asks for {size} elements, it holds {}", data.len()));
+    }
+    let fortran = value(header, "fortran_order").is_some_and(|v| v.starts_with("True"));
+    let data = if fortran { row_major(&shape, &data) } else { data };
+    Ok(Npy { shape, data })
+}
+
+/// The text of the header and the bytes behind it.
+fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = bytes.strip_prefix(MAGIC)?;
+    let (length, rest) = match rest {
+        [1, _, a, b, rest @ ..] => (usize::from(u16::from_le_bytes([*a, *b])), rest),
+        [2 | 3, _, a, b, c, d, rest @ ..] => (u32::from_le_bytes([*a, *b, *c, *d]) as usize, rest),
+        _ => return None,
+    };
+    rest.split_at_checked(length)
+}
+
+/// What stands behind a key of the dictionary, up to the end of the value.
+fn value<'a>(header: &'a str, key: &str) -> Option<&'a str> {
+    let at = header.find(&format!("'{key}'"))? + key.len() + 2;
+    let rest = header[at..].trim_start().strip_prefix(':')?.trim_start();
+    let end = if rest.starts_with('(') { rest.find(')')? + 1 } else { rest.find([',', '}'])? };
+    Some(rest[..end].trim())
+}
+
+fn shape(text: &str) -> Option<Vec<usize>> {
+    let inner = text.strip_prefix('(')?.strip_suffix(')')?;
+    inner.split(',').map(str::trim).filter(|s| !s.is_empty()).map(|s| s.parse().ok()).collect()
+}
+
+fn elements(descr: &str, body: &[u8]) -> Result<Vec<f64>, String> {
+    fn each<const N: usize>(body: &[u8], number: impl Fn([u8; N]) -> f64) -> Result<Vec<f64>, String> {
+        let (whole, rest) = body.as_chunks::<N>();
+        if rest.is_empty() { Ok(whole.iter().map(|&b| number(b)).collect()) } else { Err("it is cut".into()) }
+    }
+    match descr {
+        "<f4" => each(body, |b| f64::from(f32::from_le_bytes(b))),
+        "<f8" => each(body, f64::from_le_bytes),
+        "<i4" => each(body, |b| f64::from(i32::from_le_bytes(b))),
+        "<i8" => each(body, |b| i64::from_le_bytes(b) as f64),
+        other => Err(format!("its element type is {other}")),
+    }
+}
+
+fn row_major(shape: &[usize], column_major: &[f64]) -> Vec<f64> {
+    let place = |mut i: usize| {
+        let mut index = vec![0; shape.len()];
+        for (axis, &d) in shape.iter().enumerate().rev() {
+            (index[axis], i) = (i % d, i / d);
+        }
+        index.iter().zip(shape).rev().fold(0, |at, (&j, &d)| at * d + j)
+    };
+    (0..column_major.len()).map(|i| column_major[place(i)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(header: &str, body: &[u8]) -> Vec<u8> {
+        [MAGIC, &[1, 0], &(header.len() as u16).to_le_bytes(), header.as_bytes(), body].concat()
+    }
+
+    #[test]
+    fn arrays_come_back_and_lie_at_a_multiple_of_64_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npy");
+        for shape in [vec![6], vec![2, 3], vec![1, 2, 3], vec![6, 1]] {
+            let data = [0.5f64, -1.0, f64::MIN_POSITIVE, 3.0, 1e300, f64::NEG_INFINITY];
+            write_npy(&path, &shape, &data).unwrap();
+            assert_eq!(read_npy(&path).unwrap(), Npy { shape, data: data.to_vec() });
+            assert_eq!((std::fs::read(&path).unwrap().len() - 48) % 64, 0);
+        }
+        write_npy(&path, &[0, 2], &[] as &[f32]).unwrap();
+        assert_eq!(read_npy(&path).unwrap().shape, [0, 2]);
+    }
+
+    #[test]
+    fn headers_as_numpy_writes_them_are_understood() {
+        let body: Vec<u8> = (1..=6i64).flat_map(i64::to_le_bytes).collect();
+        let text = "{'descr': '<i8', 'fortran_order': True, 'shape': (2, 3), }   \n";
+        let read = parse(&file(text, &body)).unwrap();
+        assert_eq!(read, Npy { shape: vec![2, 3], data: vec![1.0, 3.0, 5.0, 2.0, 4.0, 6.0] });
+        let scalar =
+            parse(&file("{'descr': '<f4', 'fortran_order': False, 'shape': (), }\n", &2f32.to_le_bytes()));
+        assert_eq!(scalar.unwrap(), Npy { shape: vec![], data: vec![2.0] });
+    }
+
+    #[test]
+    fn what_is_no_array_of_numbers_is_refused_with_the_reason() {
+        let reason = |bytes: &[u8]| parse(bytes).unwrap_err();
+        assert!(reason(b"PK\x03\x04").contains("does not begin as an NPY file"));
+        let text = |descr: &str| format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (2,), }}\n");
+        assert!(reason(&file(&text("<c16"), &[0; 32])).contains("its element type is <c16"));
+        assert!(reason(&file(&text("<f8"), &[0; 15])).contains("it is cut"));
+        assert!(reason(&file(&text("<f8"), &[0; 8])).contains("asks for 2 elements, it holds 1"));
+    }
+}

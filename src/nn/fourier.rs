@@ -1,0 +1,100 @@
+//! A perceptron of fixed frequencies of y and t: what learns fine structure.
+//!
+//! A perceptron of the plain coordinates learns low frequencies first and fine ones hardly; sines and
+//! cosines of fixed projections give it the fine ones (Tancik et al. 2020). The frequencies stay fixed:
+//! their number, not their exact place, is what helps, and a field that can raise them becomes stiff.
+
+use super::drift::{Drift, time_column};
+use super::{Activation, Fixed, Mlp};
+use crate::array::{Array, DType};
+use crate::tensor::{Key, Tensor};
+use crate::tree;
+use std::f64::consts::PI;
+
+/// Frequencies of time, in half turns over t in [0, 1].
+const TIME_FREQUENCIES: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
+
+tree! {
+    /// `dy/dt = mlp([y, sin(y B), cos(y B), sin(pi t (1, 2, 4, 8)), cos(pi t (1, 2, 4, 8))])`.
+    ///
+    /// # Shapes and units
+    /// y `[rows, dim]`, B `[dim, features]` in radians per unit of y; the perceptron takes
+    /// `dim + 2 features + 8` inputs.
+    ///
+    /// # References
+    /// Tancik et al. (2020), Fourier features let networks learn high frequency functions in low
+    /// dimensional domains, eq. 5.
+    pub struct FourierMlp {
+        /// B, not trained.
+        pub frequencies: Fixed,
+        /// What follows, with SiLU between its layers.
+        pub mlp: Mlp,
+    }
+}
+
+impl FourierMlp {
+    /// Hidden layers of the given sizes over the given frequencies `[dim, features]`.
+    ///
+    /// # Panics
+    /// When the frequencies are no matrix.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{nn::*, prelude::*};
+    /// let net = FourierMlp::new(golden_frequencies(24, 2.6), [80, 80, 80], &Key::new(0));
+    /// assert_eq!((net.dim(), num_elements(&net)), (2, 17_890));
+    /// ```
+    #[track_caller]
+    pub fn new(frequencies: Tensor, hidden: impl AsRef<[usize]>, key: &Key) -> FourierMlp {
+        assert!(
+            frequencies.rank() == 2,
+            "frequencies are a matrix [dim, features], these are {}",
+            frequencies.shape()
+        );
+        let (dim, features) = (frequencies.shape()[0], frequencies.shape()[1]);
+        let inputs = dim + 2 * features + 2 * TIME_FREQUENCIES.len();
+        let sizes = [&[inputs], hidden.as_ref(), &[dim]].concat();
+        FourierMlp { frequencies: Fixed::new(frequencies), mlp: Mlp::new(sizes, Activation::Silu, key) }
+    }
+}
+
+impl Drift for FourierMlp {
+    #[track_caller]
+    fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
+        let (t, angle) = (time_column(t, y), y.matmul(&self.frequencies.get()));
+        let place = Tensor::concat(&[y, &angle.sin(), &angle.cos()], 1);
+        let turns = t * numbers(y.dtype(), [1, TIME_FREQUENCIES.len()], TIME_FREQUENCIES.map(|f| PI * f));
+        self.mlp.forward_joined(&place, &Tensor::concat(&[&turns.sin(), &turns.cos()], 1))
+    }
+
+    fn dim(&self) -> usize {
+        self.mlp.outputs()
+    }
+}
+
+/// Frequencies of the plane: directions a golden angle `pi (3 - sqrt 5)` apart, so that any number of them
+/// spreads evenly, and lengths geometric from 1 to `e^log_max`. Of shape `[2, features]`, f32.
+pub fn golden_frequencies(features: usize, log_max: f64) -> Tensor {
+    let angle = |j: usize| j as f64 * PI * (3.0 - 5.0_f64.sqrt());
+    let row = |f: fn(f64) -> f64| (0..features).map(move |j| length(j, features, log_max) * f(angle(j)));
+    numbers(DType::F32, [2, features], row(f64::cos).chain(row(f64::sin)))
+}
+
+/// Frequencies of any number of dimensions: normal draws, their lengths scaled geometrically from 1 to
+/// `e^log_max`. Of shape `[dim, features]`, f32.
+pub fn normal_frequencies(dim: usize, features: usize, log_max: f64, key: &Key) -> Tensor {
+    let lengths = (0..features).map(|j| length(j, features, log_max));
+    key.normal([dim, features]) * numbers(DType::F32, [1, features], lengths)
+}
+
+/// Length j of a geometric sequence from 1 to `e^log_max`.
+fn length(j: usize, features: usize, log_max: f64) -> f64 {
+    (log_max * j as f64 / features.saturating_sub(1).max(1) as f64).exp()
+}
+
+/// Host numbers as a constant of the given element type.
+fn numbers<const N: usize>(dtype: DType, shape: [usize; N], x: impl IntoIterator<Item = f64>) -> Tensor {
+    let mut a = Array::zeros(dtype, shape);
+    x.into_iter().enumerate().for_each(|(i, x)| a.data_mut().set_f64(i, x));
+    Tensor::from_array(a)
+}

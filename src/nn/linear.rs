@@ -1,0 +1,140 @@
+//! The affine layer, activations, dropout.
+
+use crate::array::{DType, Shape};
+use crate::tensor::{Key, Tensor};
+use crate::tree;
+
+tree! {
+    /// `y = x W + b`.
+    ///
+    /// # Shapes and units
+    /// x `[rows, in]`, W `[in, out]`, b `[out]`, y `[rows, out]`.
+    pub struct Linear {
+        /// W, of shape `[in, out]`: rows of activations stand on the left.
+        pub weight: Tensor,
+        /// b, of shape `[out]`.
+        pub bias: Option<Tensor>,
+    }
+}
+
+impl Linear {
+    /// Weight and bias uniform in `[-1/sqrt(in), 1/sqrt(in))`, f32.
+    ///
+    /// # References
+    /// LeCun et al. (1998), Efficient BackProp, section 4.6, up to the factor sqrt(3) by which most
+    /// libraries draw narrower.
+    pub fn new(inputs: usize, outputs: usize, key: &Key) -> Linear {
+        let [weight, bias] = key.split();
+        Linear {
+            weight: uniform([inputs, outputs], inputs, &weight),
+            bias: Some(uniform([outputs], inputs, &bias)),
+        }
+    }
+
+    /// As [`Linear::new`], without a bias.
+    pub fn without_bias(inputs: usize, outputs: usize, key: &Key) -> Linear {
+        let [weight, _] = key.split();
+        Linear { weight: uniform([inputs, outputs], inputs, &weight), bias: None }
+    }
+
+    /// Length of a row that goes in.
+    pub fn inputs(&self) -> usize {
+        self.weight.shape()[0]
+    }
+
+    /// Length of a row that comes out.
+    pub fn outputs(&self) -> usize {
+        self.weight.shape()[1]
+    }
+
+    /// `x W + b`. A single input is an elementwise product, which fuses with what follows.
+    ///
+    /// # Panics
+    /// When the last axis of x is not `in`.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Tensor {
+        let product = if self.inputs() == 1 && x.shape().last() == Some(&1) {
+            x * &self.weight
+        } else {
+            x.matmul(&self.weight)
+        };
+        self.add_bias(product)
+    }
+
+    /// The layer applied to `[a, b]` joined along the last axis, where b may have one row for all rows
+    /// of a: then `b W_b + bias` is computed once, and leaves a loop in which b does not change.
+    #[track_caller]
+    pub(super) fn forward_joined(&self, a: &Tensor, b: &Tensor) -> Tensor {
+        let (width, rows) = (a.shape()[1], a.shape()[0]);
+        assert!(
+            width + b.shape()[1] == self.inputs(),
+            "a layer of {} inputs got {width} + {}",
+            self.inputs(),
+            b.shape()[1]
+        );
+        if b.shape()[0] == rows {
+            return self.forward(&Tensor::concat(&[a, b], 1));
+        }
+        let shared = b.matmul(&self.weight.slice(0, width..self.inputs()));
+        a.matmul(&self.weight.slice(0, 0..width)) + self.add_bias(shared)
+    }
+
+    fn add_bias(&self, x: Tensor) -> Tensor {
+        match &self.bias {
+            Some(bias) => x + bias,
+            None => x,
+        }
+    }
+}
+
+/// Uniform in `[-1/sqrt(inputs), 1/sqrt(inputs))`.
+fn uniform(shape: impl Into<Shape>, inputs: usize, key: &Key) -> Tensor {
+    (key.uniform(shape) * 2.0 - 1.0) * (1.0 / (inputs as f64).sqrt())
+}
+
+tree! {
+    /// An elementwise function between layers.
+    #[derive(Copy, PartialEq, Eq)]
+    pub enum Activation {
+        /// `tanh x`
+        Tanh,
+        /// `x / (1 + e^-x)`
+        Silu,
+        /// `ln(1 + e^x)`
+        Softplus,
+        /// `max(x, 0)`
+        Relu,
+        /// `1 / (1 + e^-x)`
+        Sigmoid,
+        /// `x`
+        Identity,
+    }
+}
+
+impl Activation {
+    /// The function of each element.
+    pub fn apply(self, x: &Tensor) -> Tensor {
+        match self {
+            Activation::Tanh => x.tanh(),
+            Activation::Silu => x.silu(),
+            Activation::Softplus => x.softplus(),
+            Activation::Relu => x.relu(),
+            Activation::Sigmoid => x.sigmoid(),
+            Activation::Identity => x.clone(),
+        }
+    }
+}
+
+/// Zeroes each element with probability `rate` and scales the others by `1 / (1 - rate)`, so the mean stays.
+///
+/// # Panics
+/// When the rate is not in `[0, 1)`.
+///
+/// # References
+/// Srivastava et al. (2014), Dropout: a simple way to prevent neural networks from overfitting.
+#[track_caller]
+pub fn dropout(x: &Tensor, rate: f64, key: &Key) -> Tensor {
+    assert!((0.0..1.0).contains(&rate), "a dropout rate must be in [0, 1), this one is {rate}");
+    let dropped = key.uniform(x.shape().clone()).lt(Tensor::scalar(DType::F32, rate));
+    dropped.select(&Tensor::scalar(x.dtype(), 0.0), &(x * (1.0 / (1.0 - rate))))
+}

@@ -1,0 +1,82 @@
+//! The multi-layer perceptron.
+
+use super::drift::{Drift, time_column};
+use super::{Activation, Linear};
+use crate::tensor::{Key, Tensor};
+use crate::tree;
+
+tree! {
+    /// Affine layers with an activation between them, none behind the last.
+    pub struct Mlp {
+        /// The layers.
+        pub layers: Vec<Linear>,
+        /// Between them.
+        pub activation: Activation,
+    }
+}
+
+impl Mlp {
+    /// Layers from `sizes[0]` over the hidden sizes to the last, drawn in order from `key`.
+    ///
+    /// # Panics
+    /// With fewer than two sizes.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{nn::*, prelude::*};
+    /// let net = Mlp::new([2, 64, 64, 2], Activation::Tanh, &Key::new(0));
+    /// assert_eq!(num_elements(&net), 2 * 64 + 64 + 64 * 64 + 64 + 64 * 2 + 2);
+    /// ```
+    #[track_caller]
+    pub fn new(sizes: impl AsRef<[usize]>, activation: Activation, key: &Key) -> Mlp {
+        let sizes = sizes.as_ref();
+        assert!(sizes.len() >= 2, "a perceptron has an input and an output size, the sizes are {sizes:?}");
+        let pairs = sizes.windows(2).zip(0u32..);
+        let layers = pairs.map(|(s, i)| Linear::new(s[0], s[1], &key.fold_in(i))).collect();
+        Mlp { layers, activation }
+    }
+
+    /// Length of a row that goes in.
+    pub fn inputs(&self) -> usize {
+        self.layers[0].inputs()
+    }
+
+    /// Length of a row that comes out.
+    pub fn outputs(&self) -> usize {
+        self.layers[self.layers.len() - 1].outputs()
+    }
+
+    /// The network of each row of x.
+    ///
+    /// # Panics
+    /// When the last axis of x is not the input size.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Tensor {
+        self.behind_first(self.layers[0].forward(x))
+    }
+
+    /// The network of `[a, b]` joined, where b may have one row for all; see [`Linear::forward_joined`].
+    #[track_caller]
+    pub(super) fn forward_joined(&self, a: &Tensor, b: &Tensor) -> Tensor {
+        self.behind_first(self.layers[0].forward_joined(a, b))
+    }
+
+    fn behind_first(&self, first: Tensor) -> Tensor {
+        self.layers[1..].iter().fold(first, |x, layer| layer.forward(&self.activation.apply(&x)))
+    }
+}
+
+/// `dy/dt = mlp([y, t])`; with as many inputs as outputs `dy/dt = mlp(y)`.
+impl Drift for Mlp {
+    #[track_caller]
+    fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
+        if self.inputs() == self.outputs() {
+            return self.forward(y);
+        }
+        self.forward_joined(y, &time_column(t, y))
+    }
+
+    fn dim(&self) -> usize {
+        self.outputs()
+    }
+}

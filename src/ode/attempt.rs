@@ -1,0 +1,292 @@
+//! THE algorithm: one attempted step, written once over a clock and a state.
+//!
+//! [`attempt`] searches: stages, error estimate, accept or reject, next step size, end of the solve. [`step`] is
+//! what a replay of the accepted steps runs: the stages alone, k1 computed anew, from a knot t to the next one.
+//! Both go through one `stages`, so for the same knots they give the same bits; that is why `attempt` settles
+//! the end of the step first and takes h = t_next - t from it.
+//!
+//! Nothing here may loop over steps, save or print anything, allocate, or branch on a value of the clock other
+//! than by [`Clock::known`] (and then only to leave out work whose result is not used). Drivers loop; observers
+//! save.
+
+use super::scheme::next_knot;
+use super::{
+    ButcherTableau, Carry, Clock, Controller, Field, FieldFailure, Pid, Scheme, Span, State, status,
+};
+
+/// Non-finite rejections in a row that end a solve.
+const NON_FINITE_MAX: f64 = 20.0;
+
+/// Attempts one step of the solve over `span` and leaves in `carry` what came of it.
+///
+/// Once `carry.status` is not [`status::RUNNING`], an attempt changes nothing that is reported.
+///
+/// # Errors
+/// What the field said, with the time of the stage. The carry then still holds the last good t and y.
+#[inline(always)]
+pub fn attempt<S: State, F: Field<S>>(
+    f: &F,
+    scheme: &Scheme,
+    span: &Span<S::Clock>,
+    carry: &mut Carry<S>,
+) -> Result<(), FieldFailure<S::Clock>> {
+    attempt_with::<false, S, F>(f, scheme, span, carry)
+}
+
+/// [`attempt`] with its loop over stages written out or not: see [`stages`].
+#[inline(always)]
+pub(super) fn attempt_with<const UNROLLED: bool, S: State, F: Field<S>>(
+    f: &F,
+    scheme: &Scheme,
+    span: &Span<S::Clock>,
+    carry: &mut Carry<S>,
+) -> Result<(), FieldFailure<S::Clock>> {
+    let running = carry.is_running();
+    let (t_next, last) = next_knot(scheme, span, &carry.t, &carry.dt, &carry.num_accepted);
+    let h = t_next.sub(&carry.t);
+    let first = if scheme.carries_fsal() { First::Given } else { First::Evaluate };
+    let Carry { t, y, k, y1, .. } = carry;
+    let knots = Knots { t, t_next: &t_next, h: &h };
+    stages::<UNROLLED, S, F>(f, scheme.tableau, scheme.num_stages_of_y1(), first, &knots, y, k, y1)?;
+
+    let Verdict { good, broken, error_ratio } = match (scheme.controller, scheme.tableau.b_err) {
+        (Controller::Pid(_), Some(b_err)) => judge(scheme, b_err, &running, &h, carry),
+        (Controller::Pid(_) | Controller::Constant(_) | Controller::StepTo(_), _) => {
+            trust(&running, &h, carry)
+        }
+    };
+    let accepted = S::Clock::and(&running, &good);
+    carry.y.keep(&accepted, &mut carry.y1);
+    if scheme.carries_fsal() {
+        let (first, others) = carry.k.split_at_mut(1);
+        first[0].keep(&accepted, &mut others[scheme.tableau.num_stages() - 2]);
+    }
+    let done = S::Clock::and(&accepted, &last);
+    count(scheme, &running, &accepted, &broken, carry);
+    carry.t = S::Clock::select(&accepted, &t_next, &carry.t);
+    carry.h = S::Clock::select(&running, &h, &carry.h);
+    if let Controller::Pid(pid) = scheme.controller {
+        adapt(pid, scheme.tableau.error_order, &running, &accepted, &error_ratio, carry);
+    }
+    carry.error_ratio = S::Clock::select(&running, &error_ratio, &carry.error_ratio);
+    settle(scheme, span, &running, &done, &broken, carry);
+    carry.accepted = accepted;
+    Ok(())
+}
+
+/// One step from the knot `t` to the knot `t_next`: `y1` is what [`attempt`] accepts there, bit for bit.
+///
+/// `k` holds at least as many states as the method has stages, of no meaning before; afterwards the stages that
+/// y1 is made of.
+///
+/// # Errors
+/// What the field said, with the time of the stage.
+#[inline(always)]
+pub fn step<S: State, F: Field<S>>(
+    f: &F,
+    tableau: &ButcherTableau,
+    t: &S::Clock,
+    t_next: &S::Clock,
+    y: &S,
+    k: &mut [S],
+    y1: &mut S,
+) -> Result<(), FieldFailure<S::Clock>> {
+    let needed = tableau.num_stages() - usize::from(tableau.is_fsal());
+    let knots = Knots { t, t_next, h: &t_next.sub(t) };
+    stages::<false, S, F>(f, tableau, needed, First::Evaluate, &knots, y, k, y1)
+}
+
+/// Where the first stage comes from.
+#[derive(Clone, Copy, PartialEq)]
+enum First {
+    /// `k[0]` is f(t, y) already, and the last stage, f(t_next, y1), is wanted for the next step.
+    Given,
+    /// It is evaluated; of a method that is first same as last the last stage is left out, y1 does not need it.
+    Evaluate,
+}
+
+/// Where a step starts and ends, and h = t_next - t.
+struct Knots<'a, C> {
+    t: &'a C,
+    t_next: &'a C,
+    h: &'a C,
+}
+
+/// The stages and y1, which `needed` of the stages make up.
+///
+/// `UNROLLED` writes the loop over stages out: with the method's numbers known where it is compiled, every
+/// stage of a small array then stays in registers (Lorenz: 101 ns a step against 135, a hand-written loop 94).
+/// The compiler does not unroll it by itself. Where the numbers are not known, or a stage is a call anyway, a
+/// plain loop is as fast and a tenth of the code.
+#[inline(always)]
+fn stages<const UNROLLED: bool, S: State, F: Field<S>>(
+    f: &F,
+    tableau: &ButcherTableau,
+    needed: usize,
+    first: First,
+    knots: &Knots<S::Clock>,
+    y: &S,
+    k: &mut [S],
+    y1: &mut S,
+) -> Result<(), FieldFailure<S::Clock>> {
+    if first == First::Evaluate {
+        eval(f, knots.t, y, &mut k[0])?;
+    }
+    if UNROLLED {
+        macro_rules! unroll {
+            ($($i:literal)*) => { $( if $i < needed { stage(f, tableau, $i, knots, y, k, y1)?; } )* };
+        }
+        unroll!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+        debug_assert!(needed <= 16, "invariant: a method of {needed} stages is not unrolled");
+    } else {
+        for i in 1..needed {
+            stage(f, tableau, i, knots, y, k, y1)?;
+        }
+    }
+    y1.lincomb(y, knots.h, &tableau.b[..needed], &k[..needed]);
+    if first == First::Given {
+        eval(f, knots.t_next, y1, &mut k[needed])?;
+    }
+    Ok(())
+}
+
+/// Stage i >= 1. At c = 1 it is evaluated at t_next itself, which t + h may miss by an ulp.
+#[inline(always)]
+fn stage<S: State, F: Field<S>>(
+    f: &F,
+    tableau: &ButcherTableau,
+    i: usize,
+    knots: &Knots<S::Clock>,
+    y: &S,
+    k: &mut [S],
+    argument: &mut S,
+) -> Result<(), FieldFailure<S::Clock>> {
+    let Knots { t, t_next, h } = knots;
+    let (before, after) = k.split_at_mut(i);
+    argument.lincomb(y, h, tableau.a[i - 1], before);
+    let c = tableau.c[i];
+    if c == 1.0 {
+        eval(f, t_next, argument, &mut after[0])
+    } else {
+        eval(f, &t.add(&h.mul(&h.like(c))), argument, &mut after[0])
+    }
+}
+
+/// The field at (t, y); a failure gets its time.
+#[inline(always)]
+pub(super) fn eval<S: State, F: Field<S>>(
+    f: &F,
+    t: &S::Clock,
+    y: &S,
+    dy: &mut S,
+) -> Result<(), FieldFailure<S::Clock>> {
+    f.eval(t, y, dy).map_err(|source| FieldFailure { t: t.clone(), source })
+}
+
+/// What came of an attempt.
+struct Verdict<C: Clock> {
+    /// The step may be accepted.
+    good: C::Mask,
+    /// It left non-finite numbers, in a solve that still runs.
+    broken: C::Mask,
+    error_ratio: C,
+}
+
+/// The error estimate's verdict.
+#[inline(always)]
+fn judge<S: State>(
+    scheme: &Scheme,
+    b_err: &[f64],
+    running: &<S::Clock as Clock>::Mask,
+    h: &S::Clock,
+    carry: &mut Carry<S>,
+) -> Verdict<S::Clock> {
+    let (k, scratch) = carry.k.split_at_mut(scheme.tableau.num_stages());
+    let scratch = &mut scratch[0];
+    let error_ratio = scratch.error_ratio(h, b_err, k, &carry.y, &carry.y1, &scheme.tolerance);
+    let broken = S::Clock::and(running, &S::Clock::not(&error_ratio.is_finite()));
+    if S::Clock::known(&broken) != Some(false) {
+        // y1 + error: not finite where either is.
+        scratch.lincomb(&carry.y1, h, b_err, k);
+        carry.component = S::Clock::select(&broken, &scratch.first_non_finite(h), &carry.component);
+    }
+    Verdict { good: error_ratio.lt(&h.like(1.0)), broken, error_ratio }
+}
+
+/// The verdict where nobody estimates the error: any step of finite numbers is good.
+#[inline(always)]
+fn trust<S: State>(
+    running: &<S::Clock as Clock>::Mask,
+    h: &S::Clock,
+    carry: &mut Carry<S>,
+) -> Verdict<S::Clock> {
+    let zero = h.like(0.0);
+    let component = carry.y1.first_non_finite(h);
+    let good = component.lt(&zero);
+    let broken = S::Clock::and(running, &S::Clock::not(&good));
+    carry.component = S::Clock::select(&broken, &component, &carry.component);
+    Verdict { good, broken, error_ratio: zero }
+}
+
+#[inline(always)]
+fn count<S: State>(
+    scheme: &Scheme,
+    running: &<S::Clock as Clock>::Mask,
+    accepted: &<S::Clock as Clock>::Mask,
+    broken: &<S::Clock as Clock>::Mask,
+    carry: &mut Carry<S>,
+) {
+    let (zero, one) = (carry.t.like(0.0), carry.t.like(1.0));
+    let evals = zero.like(scheme.evals_per_attempt() as f64);
+    let step = S::Clock::select(running, &one, &zero);
+    let accept = S::Clock::select(accepted, &one, &zero);
+    carry.num_steps = carry.num_steps.add(&step);
+    carry.num_accepted = carry.num_accepted.add(&accept);
+    carry.num_rejected = carry.num_steps.sub(&carry.num_accepted);
+    carry.num_field_evals = carry.num_field_evals.add(&step.mul(&evals));
+    let in_row = S::Clock::select(broken, &carry.non_finite_in_row.add(&one), &zero);
+    carry.non_finite_in_row = S::Clock::select(running, &in_row, &carry.non_finite_in_row);
+}
+
+/// The next step size and the controller's history. Expects the new `carry.h`.
+#[inline(always)]
+fn adapt<S: State>(
+    pid: &Pid,
+    error_order: u32,
+    running: &<S::Clock as Clock>::Mask,
+    accepted: &<S::Clock as Clock>::Mask,
+    error_ratio: &S::Clock,
+    carry: &mut Carry<S>,
+) {
+    let factor = pid.factor(error_order, error_ratio, &carry.inv_prev, &carry.inv_prev2);
+    carry.dt = S::Clock::select(running, &carry.h.mul(&factor), &carry.dt);
+    carry.inv_prev2 = S::Clock::select(accepted, &carry.inv_prev, &carry.inv_prev2);
+    carry.inv_prev = S::Clock::select(accepted, &Pid::history(error_ratio), &carry.inv_prev);
+}
+
+/// Whether the solve has ended, and why. Expects the new t, dt and counters.
+#[inline(always)]
+fn settle<S: State>(
+    scheme: &Scheme,
+    span: &Span<S::Clock>,
+    running: &<S::Clock as Clock>::Mask,
+    done: &<S::Clock as Clock>::Mask,
+    broken: &<S::Clock as Clock>::Mask,
+    carry: &mut Carry<S>,
+) {
+    let code = |x: f64| carry.t.like(x);
+    let non_finite = code(status::NON_FINITE);
+    let out_of_steps = code(scheme.max_steps as f64).le(&carry.num_steps);
+    let mut end = S::Clock::select(&out_of_steps, &code(status::MAX_STEPS), &code(status::RUNNING));
+    if scheme.is_adaptive() {
+        let too_small = carry.dt.abs().lt(&span.dt_min(&carry.t));
+        let why = S::Clock::select(broken, &non_finite, &code(status::STEP_SIZE_TOO_SMALL));
+        end = S::Clock::select(&too_small, &why, &end);
+        let too_many = code(NON_FINITE_MAX).le(&carry.non_finite_in_row);
+        end = S::Clock::select(&too_many, &non_finite, &end);
+    } else {
+        end = S::Clock::select(broken, &non_finite, &end);
+    }
+    end = S::Clock::select(done, &code(status::COMPLETED), &end);
+    carry.status = S::Clock::select(running, &end, &carry.status);
+}

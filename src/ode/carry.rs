@@ -1,0 +1,105 @@
+//! `Carry`: everything that changes from one step to the next.
+//!
+//! All of it is states and values of the clock, also counters and the status, so that a recorded solve keeps
+//! them on the device and its thousandth step runs the program that its first step recorded.
+
+use super::{Clock, State};
+
+/// What one step hands to the next.
+#[derive(Clone)]
+pub struct Carry<S: State> {
+    // What a replay of the accepted steps carries.
+    /// The time reached.
+    pub t: S::Clock,
+    /// The state at t: the last good one, also when the solve failed.
+    pub y: S,
+
+    // What only the search for those steps carries.
+    /// The size of the step to attempt next, signed, not yet cut at t1.
+    pub dt: S::Clock,
+    /// Stages, and one scratch at the end. `k[0]` is carried where the scheme carries FSAL: then it is f(t, y).
+    /// The others have no meaning between steps.
+    pub k: Vec<S>,
+    /// 1/error_ratio of the last accepted step.
+    pub inv_prev: S::Clock,
+    /// 1/error_ratio of the accepted step before that.
+    pub inv_prev2: S::Clock,
+    /// Steps attempted.
+    pub num_steps: S::Clock,
+    /// Steps accepted. It is also the index of t among the times of `Constant` and `StepTo`.
+    pub num_accepted: S::Clock,
+    /// Steps rejected.
+    pub num_rejected: S::Clock,
+    /// Evaluations of the field.
+    pub num_field_evals: S::Clock,
+    /// Rejections in a row, up to now, that were due to a non-finite error ratio.
+    pub non_finite_in_row: S::Clock,
+    /// One of the codes of [`status`](super::status).
+    pub status: S::Clock,
+
+    // What the last attempt left, for whoever drives and reports.
+    /// The size of the step last attempted, cut at t1 where it was: it started at t if rejected.
+    pub h: S::Clock,
+    /// The error ratio of the step last attempted; 0 where nobody estimates it.
+    pub error_ratio: S::Clock,
+    /// The first component that the last non-finite attempt left non-finite, -1 where none was.
+    pub component: S::Clock,
+    /// Whether the step last attempted was accepted.
+    pub accepted: <S::Clock as Clock>::Mask,
+
+    /// Scratch of a step; no meaning between steps.
+    pub y1: S,
+}
+
+impl<S: State> Carry<S> {
+    /// A carry at t with every counter at 0, status running; `num_stages` of the method.
+    #[inline(always)]
+    pub fn new(t: S::Clock, y: S, num_stages: usize) -> Self {
+        let zero = t.like(0.0);
+        let one = t.like(1.0);
+        Carry {
+            dt: zero.clone(),
+            k: vec![y.clone(); num_stages + 1],
+            inv_prev: one.clone(),
+            inv_prev2: one,
+            num_steps: zero.clone(),
+            num_accepted: zero.clone(),
+            num_rejected: zero.clone(),
+            num_field_evals: zero.clone(),
+            non_finite_in_row: zero.clone(),
+            status: zero.clone(),
+            h: zero.clone(),
+            error_ratio: zero.clone(),
+            component: zero.like(-1.0),
+            accepted: zero.lt(&zero),
+            y1: y.clone(),
+            t,
+            y,
+        }
+    }
+
+    /// Every clock that outlives a step, in one order: what a recorded loop carries beside `y` and `k[0]`.
+    pub fn clocks_mut(&mut self) -> [&mut S::Clock; 13] {
+        [
+            &mut self.t,
+            &mut self.dt,
+            &mut self.inv_prev,
+            &mut self.inv_prev2,
+            &mut self.num_steps,
+            &mut self.num_accepted,
+            &mut self.num_rejected,
+            &mut self.num_field_evals,
+            &mut self.non_finite_in_row,
+            &mut self.status,
+            &mut self.h,
+            &mut self.error_ratio,
+            &mut self.component,
+        ]
+    }
+
+    /// The solve has not ended.
+    #[inline(always)]
+    pub fn is_running(&self) -> <S::Clock as Clock>::Mask {
+        self.status.lt(&self.status.like(0.5))
+    }
+}

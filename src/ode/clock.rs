@@ -1,0 +1,139 @@
+//! `Clock`: the numbers that steer a solve.
+//!
+//! t, dt, the error ratio, the controller's history, counters and the status of a solve are all values of one
+//! `Clock`: `f64` on the host, a vector of lanes when many trajectories step together, a traced scalar when the
+//! solve is recorded into a graph. A clock knows arithmetic and comparison; it must never know what it steers.
+//!
+//! There is no `PartialOrd` here on purpose: comparing gives a `Mask`, and a mask is used by [`Clock::select`],
+//! not by `if`. A recorded solve has no value to branch on, and a branch would burn the first step's decision
+//! into every later one. [`Clock::known`] is the one way back to a `bool`, and only to leave out work whose
+//! result would be thrown away. Alternatives considered: a generic float trait with `PartialOrd` (cannot be
+//! traced, cannot hold lanes), a second copy of the algorithm for tensors (two copies drift apart).
+
+/// A number that steers a solve, or several of them side by side.
+///
+/// Counters are clocks too, and hold integers below 2^53 exactly.
+pub trait Clock: Clone {
+    /// What a comparison gives.
+    type Mask: Clone;
+
+    /// The constant `x` in the lanes or the trace of `self`.
+    fn like(&self, x: f64) -> Self;
+    /// `self + other`.
+    fn add(&self, other: &Self) -> Self;
+    /// `self - other`.
+    fn sub(&self, other: &Self) -> Self;
+    /// `self * other`.
+    fn mul(&self, other: &Self) -> Self;
+    /// `self / other`.
+    fn div(&self, other: &Self) -> Self;
+    /// `|self|`.
+    fn abs(&self) -> Self;
+    /// The square root.
+    fn sqrt(&self) -> Self;
+    /// `self^exponent`.
+    fn powf(&self, exponent: f64) -> Self;
+
+    /// `self < other`; false where either is NaN.
+    fn lt(&self, other: &Self) -> Self::Mask;
+    /// `self <= other`; false where either is NaN.
+    fn le(&self, other: &Self) -> Self::Mask;
+    /// Both.
+    fn and(a: &Self::Mask, b: &Self::Mask) -> Self::Mask;
+    /// Either.
+    fn or(a: &Self::Mask, b: &Self::Mask) -> Self::Mask;
+    /// The opposite.
+    fn not(m: &Self::Mask) -> Self::Mask;
+    /// `a` where `m` holds, else `b`. A NaN in the one not chosen does not get through.
+    fn select(m: &Self::Mask, a: &Self, b: &Self) -> Self;
+    /// The value of `m` where it is one value on the host, `None` on tracers and where lanes differ.
+    fn known(m: &Self::Mask) -> Option<bool>;
+
+    /// `table[self]`, `self` a whole number; an index past the end takes the last entry.
+    fn lookup(&self, table: &[f64]) -> Self;
+
+    /// The smaller of the two. Which one a NaN gives is not specified.
+    #[inline(always)]
+    fn min(&self, other: &Self) -> Self {
+        Self::select(&self.lt(other), self, other)
+    }
+    /// The larger of the two. Which one a NaN gives is not specified.
+    #[inline(always)]
+    fn max(&self, other: &Self) -> Self {
+        Self::select(&other.lt(self), self, other)
+    }
+    /// Neither NaN nor infinite.
+    #[inline(always)]
+    fn is_finite(&self) -> Self::Mask {
+        self.abs().lt(&self.like(f64::INFINITY))
+    }
+}
+
+impl Clock for f64 {
+    type Mask = bool;
+
+    #[inline(always)]
+    fn like(&self, x: f64) -> f64 {
+        x
+    }
+    #[inline(always)]
+    fn add(&self, other: &f64) -> f64 {
+        self + other
+    }
+    #[inline(always)]
+    fn sub(&self, other: &f64) -> f64 {
+        self - other
+    }
+    #[inline(always)]
+    fn mul(&self, other: &f64) -> f64 {
+        self * other
+    }
+    #[inline(always)]
+    fn div(&self, other: &f64) -> f64 {
+        self / other
+    }
+    #[inline(always)]
+    fn abs(&self) -> f64 {
+        f64::abs(*self)
+    }
+    #[inline(always)]
+    fn sqrt(&self) -> f64 {
+        f64::sqrt(*self)
+    }
+    #[inline(always)]
+    fn powf(&self, exponent: f64) -> f64 {
+        f64::powf(*self, exponent)
+    }
+    #[inline(always)]
+    fn lt(&self, other: &f64) -> bool {
+        self < other
+    }
+    #[inline(always)]
+    fn le(&self, other: &f64) -> bool {
+        self <= other
+    }
+    #[inline(always)]
+    fn and(a: &bool, b: &bool) -> bool {
+        *a && *b
+    }
+    #[inline(always)]
+    fn or(a: &bool, b: &bool) -> bool {
+        *a || *b
+    }
+    #[inline(always)]
+    fn not(m: &bool) -> bool {
+        !*m
+    }
+    #[inline(always)]
+    fn select(m: &bool, a: &f64, b: &f64) -> f64 {
+        if *m { *a } else { *b }
+    }
+    #[inline(always)]
+    fn known(m: &bool) -> Option<bool> {
+        Some(*m)
+    }
+    #[inline(always)]
+    fn lookup(&self, table: &[f64]) -> f64 {
+        table[(*self as usize).min(table.len() - 1)]
+    }
+}

@@ -1,0 +1,113 @@
+//! `OdeError`: what is wrong with a problem, found before work starts where that is possible.
+
+use super::{FieldError, Outcome};
+
+/// Why a solve could not run, or could not go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OdeError {
+    /// A tolerance is negative, NaN or infinite, or both are zero.
+    #[error(
+        "tolerances rtol={rtol:e}, atol={atol:e}: both must be finite and at least 0, and one of them above 0"
+    )]
+    Tolerance {
+        /// The relative tolerance asked for.
+        rtol: f64,
+        /// The absolute tolerance asked for.
+        atol: f64,
+    },
+    /// An end of the interval is NaN or infinite.
+    #[error("{name}={value}: the ends of the interval must be finite")]
+    Time {
+        /// t0 or t1.
+        name: &'static str,
+        /// What it was.
+        value: f64,
+    },
+    /// A component of y0 is NaN or infinite.
+    #[error("component {component} of y0 is not finite")]
+    InitialState {
+        /// Its index.
+        component: usize,
+    },
+    /// dt0 is zero, NaN, infinite, or leads away from t1.
+    #[error("dt0={dt0:e}: must be finite, not 0, and positive or of the sign of t1 - t0 = {span:e}")]
+    FirstStep {
+        /// The first step size asked for.
+        dt0: f64,
+        /// t1 - t0.
+        span: f64,
+    },
+    /// A first step size was given to a controller that takes its steps from a list.
+    #[error("dt0={dt0:e} was given beside `StepTo`, whose times say how long each step is: leave out one")]
+    FirstStepBesideTimes {
+        /// The first step size asked for.
+        dt0: f64,
+    },
+    /// The times are not monotone.
+    #[error("ts[{index}]={previous}, ts[{}]={next}: the times must run strictly from t0 to t1", index + 1)]
+    TimesNotMonotone {
+        /// Where the order breaks.
+        index: usize,
+        /// The time there.
+        previous: f64,
+        /// The one after it.
+        next: f64,
+    },
+    /// The times do not start at t0 and end at t1.
+    #[error(
+        "the times of `StepTo` run from {first} to {last}, the solve from t0={t0} to t1={t1}: they must agree"
+    )]
+    TimesEnds {
+        /// The first time, NaN where there is none.
+        first: f64,
+        /// The last time, NaN where there is none.
+        last: f64,
+        /// The start of the solve.
+        t0: f64,
+        /// Its end.
+        t1: f64,
+    },
+    /// Adaptive steps were asked of a method that estimates no error.
+    #[error(
+        "{method} has no error estimate to adapt its steps by: give a dt0 for constant steps, or take tsit5 or dopri5"
+    )]
+    NoErrorEstimate {
+        /// The method.
+        method: &'static str,
+    },
+    /// A controller's number lies outside its range.
+    #[error("{parameter}={value}: must be {range}")]
+    Controller {
+        /// Which number.
+        parameter: &'static str,
+        /// What it was.
+        value: f64,
+        /// What is allowed.
+        range: &'static str,
+    },
+    /// No method has this name.
+    #[error("unknown method \"{name}\": take one of {known}")]
+    UnknownMethod {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The vector field failed.
+    #[error("the vector field failed at t={t} (step {step}): {source}")]
+    Field {
+        /// The time it was evaluated at.
+        t: f64,
+        /// Steps attempted before.
+        step: u64,
+        /// What the field said.
+        source: FieldError,
+    },
+    /// The solve stopped before t1, and a whole solution was asked for.
+    #[error("the solve stopped early: {outcome}")]
+    Stopped {
+        /// Why.
+        outcome: Outcome,
+    },
+}

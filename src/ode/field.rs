@@ -1,0 +1,144 @@
+//! `Field`: the right-hand side dy/dt = f(t, y), and the closures that are one.
+//!
+//! Parameters are captured, so there is no `args`. A field knows t and y alone; it must never see dt, the method
+//! or the step number, else the gradient of a solve would not be that of f. It may fail: a table that ends, a
+//! root that is not found. Evaluation writes into `dy` rather than returning it, because heap states must not
+//! allocate for each stage; closures that return are wrapped.
+
+use super::{HostState, State};
+use std::marker::PhantomData;
+
+/// Why a field could not be evaluated, as the field itself says it.
+pub type FieldError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A field's failure, with the time it was evaluated at.
+#[derive(Debug)]
+pub struct FieldFailure<C> {
+    /// The time of the stage that failed.
+    pub t: C,
+    /// What the field said.
+    pub source: FieldError,
+}
+
+/// A vector field `dy/dt = f(t, y)`.
+pub trait Field<S: State> {
+    /// Writes `f(t, y)` into `dy`, which holds a value of the same shape before, of no meaning.
+    ///
+    /// # Errors
+    /// Whatever keeps the field from being evaluated; the solve stops and hands it on with t and step.
+    fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError>;
+}
+
+impl<S: State, F: Field<S>> Field<S> for &F {
+    #[inline(always)]
+    fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError> {
+        (**self).eval(t, y, dy)
+    }
+}
+
+/// What a closure may return: dy/dt, or a `Result` with it.
+#[diagnostic::on_unimplemented(
+    message = "the vector field returns `{Self}` but the state is `{Y}`",
+    label = "must return dy/dt, of the type of y, or a Result with it"
+)]
+pub trait Rate<Y> {
+    /// dy/dt, or why there is none.
+    fn rate(self) -> Result<Y, FieldError>;
+}
+impl<Y> Rate<Y> for Y {
+    #[inline(always)]
+    fn rate(self) -> Result<Y, FieldError> {
+        Ok(self)
+    }
+}
+impl<Y, E: Into<FieldError>> Rate<Y> for Result<Y, E> {
+    #[inline(always)]
+    fn rate(self) -> Result<Y, FieldError> {
+        self.map_err(Into::into)
+    }
+}
+
+/// A closure `f(t, y) -> dy/dt` as a [`Field`].
+#[derive(Clone, Debug)]
+pub struct Closure<F>(pub F);
+
+impl<Y: State, R: Rate<Y>, F: Fn(Y::Clock, &Y) -> R> Field<Y> for Closure<F> {
+    #[inline(always)]
+    fn eval(&self, t: &Y::Clock, y: &Y, dy: &mut Y) -> Result<(), FieldError> {
+        *dy = (self.0)(t.clone(), y).rate()?;
+        dy.conforms(y)
+    }
+}
+
+/// The borrowed form of a state that an in-place closure reads and writes: `[f64]` for `Vec<f64>`.
+pub trait View {
+    /// The state that is viewed.
+    type Owned: HostState;
+    /// The state, read.
+    fn view(y: &Self::Owned) -> &Self;
+    /// The state, written.
+    fn view_mut(y: &mut Self::Owned) -> &mut Self;
+}
+macro_rules! slice_view {
+    ($($t:ty)*) => { $(
+        impl View for [$t] {
+            type Owned = Vec<$t>;
+            #[inline(always)]
+            fn view(y: &Vec<$t>) -> &[$t] {
+                y
+            }
+            #[inline(always)]
+            fn view_mut(y: &mut Vec<$t>) -> &mut [$t] {
+                y
+            }
+        }
+    )* };
+}
+slice_view!(f64 f32);
+impl<Y: HostState> View for Y {
+    type Owned = Y;
+    #[inline(always)]
+    fn view(y: &Y) -> &Y {
+        y
+    }
+    #[inline(always)]
+    fn view_mut(y: &mut Y) -> &mut Y {
+        y
+    }
+}
+
+/// What an in-place closure may return: nothing, or a `Result` of nothing.
+pub trait Done {
+    /// Done, or why not.
+    fn done(self) -> Result<(), FieldError>;
+}
+impl Done for () {
+    #[inline(always)]
+    fn done(self) -> Result<(), FieldError> {
+        Ok(())
+    }
+}
+impl<E: Into<FieldError>> Done for Result<(), E> {
+    #[inline(always)]
+    fn done(self) -> Result<(), FieldError> {
+        self.map_err(Into::into)
+    }
+}
+
+/// A closure `f(t, y, dy)` that writes dy, as a [`Field`].
+#[derive(Debug)]
+pub struct InPlace<F, V: ?Sized>(F, PhantomData<fn(&V)>);
+
+impl<F, V: ?Sized> InPlace<F, V> {
+    /// The closure as a field.
+    pub fn new(f: F) -> Self {
+        InPlace(f, PhantomData)
+    }
+}
+
+impl<V: View + ?Sized, D: Done, F: Fn(f64, &V, &mut V) -> D> Field<V::Owned> for InPlace<F, V> {
+    #[inline(always)]
+    fn eval(&self, t: &f64, y: &V::Owned, dy: &mut V::Owned) -> Result<(), FieldError> {
+        (self.0)(*t, V::view(y), V::view_mut(dy)).done()
+    }
+}

@@ -1,0 +1,46 @@
+//! Ordinary differential equations: the stepping algorithm, written once over a clock and a state.
+//!
+//! `y' = f(t, y)`, `y(t0) = y0`. [`attempt`] is the algorithm: one attempted step of an explicit Runge-Kutta
+//! method under a step size controller, without a loop and without output. It knows [`Clock`] (t, dt, counters)
+//! and [`State`] (y) by their traits alone, so the same code runs on host numbers at the speed of a hand-written
+//! loop, on lanes of trajectories, and on tracers that record it into a graph. Drivers, one for each way of
+//! running, loop over it; [`Ode`] is the builder in front of all of them. This module knows no tensor.
+
+mod attempt;
+mod builder;
+mod carry;
+mod clock;
+mod controller;
+mod error;
+mod field;
+mod host;
+mod host_states;
+mod method;
+mod outcome;
+mod real;
+mod scheme;
+mod solution;
+mod start;
+mod state;
+mod tableau;
+pub mod tableaux;
+
+pub use attempt::{attempt, step};
+pub use builder::{Drive, IntoState, Ode};
+pub use carry::Carry;
+pub use clock::Clock;
+pub use controller::{Constant, Controller, Pid, StepTo};
+pub use error::OdeError;
+pub use field::{Closure, Done, Field, FieldError, FieldFailure, InPlace, Rate, View};
+pub use host::{HostState, odeint};
+pub use method::Method;
+pub use outcome::{Outcome, Stats, status};
+pub use real::Real;
+pub use scheme::{Scheme, Span, Tolerance};
+pub use solution::Solution;
+pub use start::start;
+pub use state::State;
+pub use tableau::ButcherTableau;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! `Outcome` and `Stats`: why a solve ended and what it took.
+//!
+//! A stop is data on the solution, not an error: what was computed until then is kept and means something. The
+//! same codes are numbers in a recorded solve ([`status`]), because a graph has no enums.
+
+use super::Carry;
+use super::State;
+use std::fmt;
+
+/// The codes that [`Carry::status`](super::Carry) takes.
+pub mod status {
+    /// The solve goes on.
+    pub const RUNNING: f64 = 0.0;
+    /// t1 is reached.
+    pub const COMPLETED: f64 = 1.0;
+    /// `max_steps` steps were attempted.
+    pub const MAX_STEPS: f64 = 2.0;
+    /// The controller asked for a step too small to move t.
+    pub const STEP_SIZE_TOO_SMALL: f64 = 3.0;
+    /// Numbers became NaN or infinite, and shorter steps did not help.
+    pub const NON_FINITE: f64 = 4.0;
+}
+
+/// Why a solve ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// t1 is reached.
+    Completed,
+    /// `max_steps` steps were attempted before t1 was reached.
+    MaxSteps {
+        /// The time reached.
+        t: f64,
+        /// Steps attempted.
+        step: u64,
+    },
+    /// The controller asked for a step below 16 ulp of max(|t|, |t1|).
+    StepSizeTooSmall {
+        /// The time reached.
+        t: f64,
+        /// The step size asked for, signed.
+        dt: f64,
+        /// Steps attempted.
+        step: u64,
+    },
+    /// Numbers became NaN or infinite: f(t0, y0), or 20 steps in a row, or one step whose error nobody estimates.
+    NonFinite {
+        /// The time reached; the step that failed started here.
+        t: f64,
+        /// The size of the step that failed, signed; 0 where f(t0, y0) did.
+        dt: f64,
+        /// Steps attempted.
+        step: u64,
+        /// The first component that is not finite, where it is one of the state's and not the error's size.
+        component: Option<usize>,
+    },
+}
+
+impl Outcome {
+    /// The outcome that a status code and the numbers beside it in a carry stand for; `None` while it runs.
+    pub fn decode(status: f64, t: f64, dt: f64, step: f64, component: f64) -> Option<Outcome> {
+        let step = step as u64;
+        match status {
+            status::COMPLETED => Some(Outcome::Completed),
+            status::MAX_STEPS => Some(Outcome::MaxSteps { t, step }),
+            status::STEP_SIZE_TOO_SMALL => Some(Outcome::StepSizeTooSmall { t, dt, step }),
+            status::NON_FINITE => {
+                let component = (component >= 0.0).then_some(component as usize);
+                Some(Outcome::NonFinite { t, dt, step, component })
+            }
+            _ => None,
+        }
+    }
+
+    /// The outcome of a carry on the host; `None` while it runs.
+    pub fn of<S: State<Clock = f64>>(carry: &Carry<S>) -> Option<Outcome> {
+        let dt = if carry.status == status::NON_FINITE { carry.h } else { carry.dt };
+        Outcome::decode(carry.status, carry.t, dt, carry.num_steps, carry.component)
+    }
+
+    /// t1 was reached.
+    pub fn is_completed(&self) -> bool {
+        matches!(self, Outcome::Completed)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Outcome::Completed => write!(f, "completed"),
+            Outcome::MaxSteps { t, step } => {
+                write!(
+                    f,
+                    "max_steps={step} reached at t={t}; allow more with `max_steps`, or loosen the tolerances"
+                )
+            }
+            Outcome::StepSizeTooSmall { t, dt, step } => {
+                write!(f, "step size {:e} fell below 16 ulp of t at t={t} (step {step})", dt.abs())
+            }
+            Outcome::NonFinite { t, step: 0, component, .. } => {
+                write!(f, "the vector field is not finite at the start")?;
+                write_component(f, component)?;
+                write!(f, ", t={t}")
+            }
+            Outcome::NonFinite { t, dt, step, component } => {
+                write!(f, "non-finite numbers")?;
+                write_component(f, component)?;
+                write!(f, " from t={t} with step size {:e} (step {step})", dt.abs())
+            }
+        }
+    }
+}
+
+fn write_component(f: &mut fmt::Formatter<'_>, component: Option<usize>) -> fmt::Result {
+    component.map_or(Ok(()), |j| write!(f, " in component {j}"))
+}
+
+/// What a solve took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Steps attempted: accepted and rejected.
+    pub num_steps: u64,
+    /// Steps accepted.
+    pub num_accepted: u64,
+    /// Steps rejected.
+    pub num_rejected: u64,
+    /// Evaluations of the vector field.
+    pub num_field_evals: u64,
+    /// Steps run again for a gradient.
+    pub num_recomputed: u64,
+}
+
+impl Stats {
+    /// The counters of a carry on the host.
+    pub fn of<S: State<Clock = f64>>(carry: &Carry<S>) -> Stats {
+        Stats {
+            num_steps: carry.num_steps as u64,
+            num_accepted: carry.num_accepted as u64,
+            num_rejected: carry.num_rejected as u64,
+            num_field_evals: carry.num_field_evals as u64,
+            num_recomputed: 0,
+        }
+    }
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Stats { num_steps, num_rejected, num_field_evals, .. } = self;
+        write!(f, "{num_steps} steps ({num_rejected} rejected), {num_field_evals} field evaluations")
+    }
+}

@@ -1,0 +1,70 @@
+//! `Real`: the numbers an array state is made of.
+//!
+//! `f64` and `f32` here; anything with a few operations and a clock can join (lanes, dual numbers). Distinct
+//! from [`Clock`] because the two differ for `f32`: its clock is `f64`, so that a solve in single precision does
+//! not stall where t + dt rounds to t. A `Real` must never decide how a step goes; it is only summed up.
+
+use super::{Clock, Tolerance};
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// A component of an array state.
+pub trait Real:
+    Copy
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + 'static
+{
+    /// The number that t and dt are.
+    type Clock: Clock;
+    /// What a solve takes where nobody states a tolerance: about what the precision supports.
+    const TOLERANCE: Tolerance;
+
+    /// `self * x`.
+    fn scale(self, x: f64) -> Self;
+    /// `self * dt`.
+    fn scale_by(self, dt: &Self::Clock) -> Self;
+    /// `(self / (atol + rtol max(|y0|, |y1|)))^2`; NaN where `y1` is not finite.
+    fn squared_ratio(self, y0: Self, y1: Self, tol: &Tolerance) -> Self::Clock;
+    /// Neither NaN nor infinite.
+    fn is_finite(self) -> <Self::Clock as Clock>::Mask;
+    /// `a` where `m` holds, else `b`.
+    fn select(m: &<Self::Clock as Clock>::Mask, a: Self, b: Self) -> Self;
+}
+
+macro_rules! float {
+    ($t:ty, $tolerance:expr) => {
+        impl Real for $t {
+            type Clock = f64;
+            const TOLERANCE: Tolerance = $tolerance;
+
+            #[inline(always)]
+            fn scale(self, x: f64) -> $t {
+                self * x as $t
+            }
+            #[inline(always)]
+            fn scale_by(self, dt: &f64) -> $t {
+                self * *dt as $t
+            }
+            #[inline(always)]
+            fn squared_ratio(self, y0: $t, y1: $t, tol: &Tolerance) -> f64 {
+                let size = f64::from(y0).abs().max(f64::from(y1).abs());
+                let ratio = f64::from(self) / (tol.atol + tol.rtol * size);
+                // y1 * 0 is NaN where y1 overflowed: e / inf alone would read as a perfect step.
+                ratio * ratio + f64::from(y1) * 0.0
+            }
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                <$t>::is_finite(self)
+            }
+            #[inline(always)]
+            fn select(m: &bool, a: $t, b: $t) -> $t {
+                if *m { a } else { b }
+            }
+        }
+    };
+}
+float!(f64, Tolerance { rtol: 1e-6, atol: 1e-9 });
+float!(f32, Tolerance { rtol: 1e-4, atol: 1e-6 });

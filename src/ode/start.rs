@@ -1,0 +1,97 @@
+//! The start of a solve: f(t0, y0), the first step size, and what can end a solve before its first step.
+
+use super::attempt::eval;
+use super::{Carry, Clock, Controller, Field, FieldFailure, Scheme, Span, State, status};
+
+/// The carry before the first step.
+///
+/// Adaptive control evaluates f(t0, y0), which ends the solve where it is not finite, and where no dt0 is given
+/// chooses one after Hairer, with one evaluation more. t0 == t1 ends it as completed, with y0.
+///
+/// # Errors
+/// What the field said, with the time it was evaluated at.
+#[inline(always)]
+pub fn start<S: State, F: Field<S>>(
+    f: &F,
+    scheme: &Scheme,
+    span: &Span<S::Clock>,
+    y0: S,
+) -> Result<Carry<S>, FieldFailure<S::Clock>> {
+    let mut carry = Carry::new(span.t0.clone(), y0, scheme.tableau.num_stages());
+    let code = |x: f64| span.t0.like(x);
+    let empty = S::Clock::and(&span.t0.le(&span.t1), &span.t1.le(&span.t0));
+    carry.status = S::Clock::select(&empty, &code(status::COMPLETED), &carry.status);
+    if S::Clock::known(&empty) == Some(true) {
+        return Ok(carry);
+    }
+    if scheme.max_steps == 0 {
+        carry.status = S::Clock::select(&carry.is_running(), &code(status::MAX_STEPS), &carry.status);
+    }
+    if scheme.is_adaptive() {
+        eval(f, &carry.t, &carry.y, &mut carry.k[0])?;
+        carry.num_field_evals = code(1.0);
+        carry.component = carry.k[0].first_non_finite(&carry.t);
+    }
+    if let Some(dt0) = scheme.controller.dt0() {
+        carry.dt = span.towards(dt0);
+        let too_small = carry.dt.abs().lt(&span.dt_min(&carry.t));
+        let cut = span.t1.sub(&span.t0).abs().le(&carry.dt.abs());
+        let too_small = S::Clock::and(&too_small, &S::Clock::not(&cut));
+        let end = S::Clock::select(&too_small, &code(status::STEP_SIZE_TOO_SMALL), &carry.status);
+        carry.status = S::Clock::select(&carry.is_running(), &end, &carry.status);
+    } else if matches!(scheme.controller, Controller::Pid(_)) {
+        carry.dt = first_step(f, scheme, span, &mut carry)?;
+        carry.num_field_evals = code(2.0);
+    }
+    let broken = code(0.0).le(&carry.component);
+    let broken = S::Clock::and(&broken, &S::Clock::not(&empty));
+    carry.status = S::Clock::select(&broken, &code(status::NON_FINITE), &carry.status);
+    Ok(carry)
+}
+
+/// The first step size, signed, from the sizes of y0, f(t0, y0) and the change of f over a short Euler step.
+///
+/// Where that change is not finite the short step itself is taken. Never beyond t1, and not below the smallest
+/// step a controller may ask for. Expects f(t0, y0) in `k[0]`; `k[1]`, the scratch and `y1` are used up.
+///
+/// # References
+/// Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, section II.4, algorithm "starting
+/// step size", with 1/k for 1/(p+1), k the method's `error_order`.
+#[inline(always)]
+fn first_step<S: State, F: Field<S>>(
+    f: &F,
+    scheme: &Scheme,
+    span: &Span<S::Clock>,
+    carry: &mut Carry<S>,
+) -> Result<S::Clock, FieldFailure<S::Clock>> {
+    let Carry { t, y, k, y1, .. } = carry;
+    let (k, scratch) = k.split_at_mut(scheme.tableau.num_stages());
+    let scratch = &mut scratch[0];
+    let number = |x: f64| t.like(x);
+    let (one, tol) = (number(1.0), &scheme.tolerance);
+    let whole = span.t1.sub(&span.t0).abs();
+
+    let d0 = scratch.error_ratio(&one, &[1.0], std::slice::from_ref(y), y, y, tol);
+    let d1 = scratch.error_ratio(&one, &[1.0], &k[..1], y, y, tol);
+    let small = number(1e-5);
+    let usable = S::Clock::and(&small.le(&d0), &S::Clock::and(&small.le(&d1), &d1.is_finite()));
+    let h0 = S::Clock::select(&usable, &d0.div(&d1).mul(&number(0.01)), &number(1e-6)).min(&whole);
+
+    let h0_signed = h0.mul(&span.direction);
+    let (first, others) = k.split_at_mut(1);
+    y1.lincomb(y, &h0_signed, &[1.0], first);
+    let t_trial = t.add(&h0_signed);
+    let beyond = span.t1.sub(&t_trial).mul(&span.direction).lt(&number(0.0));
+    let t_trial = S::Clock::select(&beyond, &span.t1, &t_trial);
+    eval(f, &t_trial, y1, &mut others[0])?;
+    let d2 = scratch.error_ratio(&one, &[-1.0, 1.0], &k[..2], y, y, tol).div(&h0);
+
+    let d = d1.max(&d2);
+    let flat = h0.mul(&number(1e-3)).max(&number(1e-6));
+    let bent = number(0.01).div(&d).powf(1.0 / f64::from(scheme.tableau.error_order));
+    let h1 = S::Clock::select(&d.le(&number(1e-15)), &flat, &bent);
+    let usable = S::Clock::and(&S::Clock::and(&number(0.0).lt(&h1), &h1.is_finite()), &d2.is_finite());
+    let h1 = S::Clock::select(&usable, &h1, &h0);
+    let h = h1.min(&h0.mul(&number(100.0))).max(&span.dt_min(&span.t0)).min(&whole);
+    Ok(h.mul(&span.direction))
+}

@@ -1,0 +1,6 @@
+//! Euler's method (1768), order 1.
+use crate::ode::ButcherTableau;
+
+/// `y1 = y + h f(t, y)`.
+pub const EULER: ButcherTableau =
+    ButcherTableau { name: "euler", a: &[], b: &[1.0], b_err: None, c: &[0.0], order: 1, error_order: 1 };

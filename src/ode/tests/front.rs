@@ -1,0 +1,153 @@
+//! The front door: what it accepts, what it refuses, what it says.
+
+use crate::ode::*;
+
+#[test]
+fn every_kind_of_state_and_closure_solves() {
+    let exact = (-1.0_f64).exp();
+    let close = |y: f64, tol: f64| assert!((y - exact).abs() < tol, "{y}");
+    close(Ode::new(|_t, y: &f64| -y).solve(0.0, 1.0, 1.0).unwrap().y1, 1e-6);
+    close(f64::from(Ode::new(|_t, y: &f32| -y).solve(0.0, 1.0, 1.0f32).unwrap().y1), 1e-4);
+    close(Ode::new(|_t, y: &[f64; 2]| y.map(|y| -y)).solve(0.0, 1.0, [1.0; 2]).unwrap().y1[1], 1e-6);
+    close(
+        f64::from(Ode::new(|_t, y: &[f32; 2]| y.map(|y| -y)).solve(0.0, 1.0, [1.0; 2]).unwrap().y1[1]),
+        1e-4,
+    );
+    let vec = Ode::new(|_t, y: &Vec<f64>| y.iter().map(|y| -y).collect::<Vec<f64>>());
+    close(vec.solve(0.0, 1.0, vec![1.0; 2]).unwrap().y1[1], 1e-6);
+    let single = Ode::in_place(|_t, y: &[f32], dy: &mut [f32]| dy[0] = -y[0]);
+    close(f64::from(single.solve(0.0, 1.0, vec![1.0]).unwrap().y1[0]), 1e-4);
+    let slices =
+        Ode::in_place(|_t, y: &[f64], dy: &mut [f64]| dy.iter_mut().zip(y).for_each(|(dy, y)| *dy = -y));
+    close(slices.solve(0.0, 1.0, vec![1.0; 40]).unwrap().y1[39], 1e-6);
+
+    struct Decay(f64);
+    impl Field<[f64; 1]> for Decay {
+        fn eval(&self, _t: &f64, y: &[f64; 1], dy: &mut [f64; 1]) -> Result<(), FieldError> {
+            dy[0] = -self.0 * y[0];
+            Ok(())
+        }
+    }
+    close(Ode::from_field(Decay(1.0)).solve(0.0, 1.0, [1.0]).unwrap().y1[0], 1e-6);
+    close(Ode::from_field(&Decay(0.5)).solve(0.0, 2.0, [1.0]).unwrap().y1[0], 1e-6);
+}
+
+#[test]
+fn default_tolerances_follow_the_precision() {
+    let double = Ode::new(|_t, y: &f64| -y).solve(0.0, 1.0, 1.0).unwrap().tolerance;
+    assert_eq!((double.rtol, double.atol), (1e-6, 1e-9));
+    let single = Ode::new(|_t, y: &[f32; 1]| [-y[0]]).rtol(1e-3).solve(0.0, 1.0, [1.0]).unwrap().tolerance;
+    assert_eq!((single.rtol, single.atol), (1e-3, 1e-6));
+}
+
+#[test]
+fn a_field_that_fails_comes_back_with_its_time_and_step() {
+    let table = Ode::new(|t, y: &[f64; 1]| if t > 3.0 { Err("the table ends at t=3") } else { Ok([-y[0]]) });
+    let error = table.solve(0.0, 4.0, [1.0]).unwrap_err();
+    let OdeError::Field { t, step, ref source } = error else { panic!("{error}") };
+    assert!(t > 3.0 && t <= 4.0 && step > 0);
+    assert_eq!(source.to_string(), "the table ends at t=3");
+    assert_eq!(
+        error.to_string(),
+        format!("the vector field failed at t={t} (step {step}): the table ends at t=3")
+    );
+    let slices = Ode::in_place(|_t, _y: &[f64], _dy: &mut [f64]| Err::<(), _>("no"));
+    assert!(matches!(slices.solve(0.0, 1.0, vec![0.0]), Err(OdeError::Field { t: 0.0, step: 0, .. })));
+    let short = Ode::new(|_t, _y: &Vec<f64>| vec![1.0]).solve(0.0, 1.0, vec![0.0; 3]).unwrap_err();
+    assert!(short.to_string().contains("the field returned 1 components for a state of 3"), "{short}");
+}
+
+#[test]
+fn what_is_invalid_is_refused_with_its_numbers() {
+    let ode = || Ode::new(|_t, y: &[f64; 2]| [y[1], -y[0]]);
+    let refuse = |ode: Ode<[f64; 2], _>| ode.solve(0.0, 1.0, [1.0, 0.0]).unwrap_err().to_string();
+    for (rtol, atol) in [(-1e-6, 1e-6), (1e-6, -1e-6), (f64::NAN, 1e-6), (1e-6, f64::INFINITY), (0.0, 0.0)] {
+        let message = refuse(ode().rtol(rtol).atol(atol));
+        assert!(message.starts_with(&format!("tolerances rtol={rtol:e}, atol={atol:e}")), "{message}");
+    }
+    assert!(ode().rtol(0.0).solve(0.0, 1.0, [1.0, 0.0]).is_ok());
+    assert!(refuse(ode().method(Method::Rk4)).starts_with("rk4 has no error estimate"));
+    assert!(refuse(ode().method(Method::Rk4).controller(Pid::default())).starts_with("rk4 has no error"));
+    assert!(
+        refuse(ode().controller(Pid { safety: 1.0, ..Pid::default() }))
+            .starts_with("safety=1: must be above 0")
+    );
+    assert!(refuse(ode().controller(Pid { factor_min: 0.95, ..Pid::default() })).contains("at most safety"));
+    assert!(refuse(ode().controller(Pid { factor_max: 0.5, ..Pid::default() })).contains("at least 1"));
+    assert!(refuse(ode().controller(Pid { icoeff: f64::NAN, ..Pid::default() })).starts_with("icoeff=NaN"));
+    let listed = |ts: &[f64]| refuse(ode().controller(StepTo { ts: ts.to_vec() }));
+    assert!(listed(&[0.0, 0.5, 0.5, 1.0]).starts_with("ts[1]=0.5, ts[2]=0.5"));
+    assert!(listed(&[0.0, 0.7, f64::NAN, 1.0]).starts_with("ts[1]=0.7, ts[2]=NaN"));
+    assert!(listed(&[0.0, 0.5]).contains("from 0 to 0.5, the solve from t0=0 to t1=1"));
+    assert!(listed(&[]).contains("from NaN to NaN"));
+    assert!(refuse(ode().controller(StepTo { ts: vec![0.0, 1.0] }).dt0(0.1)).contains("leave out one"));
+    assert!(matches!(ode().solve(f64::NAN, 1.0, [0.0; 2]), Err(OdeError::Time { name: "t0", .. })));
+    assert!(matches!(ode().solve(0.0, f64::INFINITY, [0.0; 2]), Err(OdeError::Time { name: "t1", .. })));
+    assert!(matches!(ode().solve(0.0, 1.0, [0.0, f64::NAN]), Err(OdeError::InitialState { component: 1 })));
+}
+
+#[test]
+fn outcomes_and_solutions_say_what_happened() {
+    let say = |outcome: Outcome| outcome.to_string();
+    assert_eq!(say(Outcome::Completed), "completed");
+    let small = Outcome::StepSizeTooSmall { t: 0.5, dt: -1e-16, step: 42 };
+    assert_eq!(say(small), "step size 1e-16 fell below 16 ulp of t at t=0.5 (step 42)");
+    let nan = Outcome::NonFinite { t: 0.5, dt: 0.1, step: 3, component: Some(2) };
+    assert_eq!(say(nan), "non-finite numbers in component 2 from t=0.5 with step size 1e-1 (step 3)");
+    let start = Outcome::NonFinite { t: 0.0, dt: 0.0, step: 0, component: None };
+    assert_eq!(say(start), "the vector field is not finite at the start, t=0");
+    assert!(say(Outcome::MaxSteps { t: 0.25, step: 10 }).starts_with("max_steps=10 reached at t=0.25"));
+    let solution = Ode::new(|_t, y: &f64| -y).method(Method::Rk4).dt0(0.1).solve(0.0, 1.0, 1.0).unwrap();
+    let expected = "completed at t=1: 10 steps (0 rejected), 40 field evaluations, rtol=1e-6, atol=1e-9";
+    assert_eq!(solution.to_string(), expected);
+    assert_eq!(solution.clone().into_result().unwrap(), solution);
+}
+
+#[test]
+fn methods_have_names() {
+    for method in Method::ALL {
+        assert_eq!(method.to_string().parse::<Method>().unwrap(), method);
+    }
+    assert_eq!("Tsit5".parse::<Method>().unwrap(), Method::Tsit5);
+    let message = "rk5".parse::<Method>().unwrap_err().to_string();
+    assert_eq!(message, "unknown method \"rk5\": take one of euler, rk4, tsit5, dopri5");
+}
+
+#[test]
+fn odeint_lands_on_each_time() {
+    let oscillator = |_t: f64, y: &[f64; 2]| [y[1], -y[0]];
+    for ts in [[0.0, 0.1, 1.0, 1.0, 7.0], [7.0, 1.0, 1.0, 0.1, 0.0]] {
+        let y = |t: f64| [t.cos(), -t.sin()];
+        let ys = odeint(oscillator, y(ts[0]), &ts).unwrap();
+        assert_eq!(ys.len(), 5);
+        for (t, ours) in ts.iter().zip(&ys) {
+            assert!((ours[0] - y(*t)[0]).hypot(ours[1] - y(*t)[1]) < 1e-5, "t={t}: {ours:?}");
+        }
+        let twice = ts.iter().position(|t| *t == 1.0).unwrap();
+        assert_eq!(ys[twice], ys[twice + 1]);
+    }
+    assert_eq!(odeint(oscillator, [1.0, 0.0], &[]).unwrap(), Vec::<[f64; 2]>::new());
+    assert_eq!(odeint(oscillator, [1.0, 0.0], &[3.0]).unwrap(), [[1.0, 0.0]]);
+    assert!(matches!(
+        odeint(oscillator, [1.0, 0.0], &[0.0, 2.0, 1.0]),
+        Err(OdeError::TimesNotMonotone { index: 1, .. })
+    ));
+    assert!(matches!(odeint(oscillator, [1.0, 0.0], &[0.0, f64::NAN]), Err(OdeError::Time { .. })));
+    assert!(matches!(odeint(|_t, y: &f64| y * y, 1.0, &[0.0, 2.0]), Err(OdeError::Stopped { .. })));
+}
+
+#[test]
+fn odeint_goes_on_with_the_step_size_it_had() {
+    let calls = std::cell::Cell::new(0);
+    let field = |_t: f64, y: &[f64; 2]| {
+        calls.set(calls.get() + 1);
+        [y[1], -y[0]]
+    };
+    odeint(field, [1.0, 0.0], &[0.0, 20.0]).unwrap();
+    let plain = calls.take();
+    // ten slivers in the middle: each costs the step that lands on it, none costs the growth from 1e-9 again
+    let ts: Vec<f64> =
+        std::iter::once(0.0).chain((0..10).map(|i| 10.0 + 1e-9 * f64::from(i))).chain([20.0]).collect();
+    odeint(field, [1.0, 0.0], &ts).unwrap();
+    assert!(calls.get() <= plain + 6 * 11, "{} against {plain}", calls.get());
+}

@@ -1,0 +1,10 @@
+//! Tests of the stepping algorithm: each module one behaviour.
+
+mod control;
+mod convergence;
+mod front;
+mod non_finite;
+mod order_conditions;
+mod record;
+mod reference;
+mod replay;

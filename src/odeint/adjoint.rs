@@ -1,0 +1,59 @@
+//! What only a traced solve can be asked: how its gradient is taken and which rows share steps.
+
+use crate::graph::{Checkpoints, Policy};
+
+/// How the gradient of a solve is taken. Each is the exact derivative of the discrete solve on its
+/// accepted steps, with their sizes held fixed; they differ in memory and in what is computed twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Adjoint {
+    /// Keeps at most so many states and recomputes the others: O(checkpoints) memory whatever the
+    /// number of steps, and the fewest recomputed steps there can be (Griewank and Walther 2000,
+    /// "Algorithm 799: revolve") where that number is known before, close to them where it is not.
+    RecursiveCheckpoint {
+        /// How many.
+        checkpoints: Checkpoints,
+    },
+    /// Keeps every state: no step is recomputed, memory grows with their number.
+    Direct,
+}
+
+impl Adjoint {
+    /// [`Adjoint::RecursiveCheckpoint`] with so many states kept, the first included.
+    pub fn recursive_checkpoint(checkpoints: usize) -> Adjoint {
+        Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Count(checkpoints) }
+    }
+
+    pub(super) fn policy(self) -> Policy {
+        match self {
+            Adjoint::RecursiveCheckpoint { checkpoints } => Policy::Checkpoint(checkpoints),
+            Adjoint::Direct => Policy::Direct,
+        }
+    }
+}
+
+/// As many checkpoints as fit into 32 MiB.
+impl Default for Adjoint {
+    fn default() -> Self {
+        Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Auto }
+    }
+}
+
+/// Which rows of a batch share their steps. To let every tile of rows have steps of its own, solve
+/// inside [`map_rows`](crate::tensor::map_rows).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Batching {
+    /// All rows: the error norm is taken over the whole state.
+    #[default]
+    Joint,
+}
+
+/// Options of a traced solve.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// How its gradient is taken.
+    pub adjoint: Adjoint,
+    /// Which rows share their steps.
+    pub batching: Batching,
+}

@@ -1,0 +1,23 @@
+//! Where solves meet tensors: the stepping algorithm of [`ode`](crate::ode) recorded into a graph.
+//!
+//! `ode` writes one attempted step over a clock and a state; here the clock is a traced f64 and the
+//! state a tree of traced tensors. Running `attempt` once on tracers gives the body of a search loop,
+//! running `step` once gives the meaning of its accepted trips, and the graph's `Solve` op puts them
+//! together. Counters, t, dt and the controller's history are values that the loop carries, so step
+//! 10,000 runs what step 1 compiled. Nothing here knows how loops run or are differentiated.
+
+mod adjoint;
+mod clock;
+mod drive;
+mod solution;
+mod solve;
+mod state;
+
+pub use adjoint::{Adjoint, Batching, Options};
+pub use solution::{Solution, Stats};
+use solve::solve;
+
+pub use crate::graph::Checkpoints;
+
+#[cfg(test)]
+mod tests;

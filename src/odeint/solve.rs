@@ -1,0 +1,201 @@
+//! Records a solve: the start in the graph around it, `attempt` and `step` as bodies of the loop.
+
+use super::{Options, Solution, Stats};
+use crate::array::DType;
+use crate::graph::{Op, Solve, Type};
+use crate::ode::{
+    self, Carry, Clock, Constant, Controller, Field, FieldFailure, OdeError, Scheme, Span, StepTo, status,
+};
+use crate::tensor::{Check, Tensor, TensorTree, Traced, Tree, align, apply, register_check, trace, tuple};
+use std::sync::Arc;
+
+/// What a recorded solve integrates and how.
+struct Problem<'a, F> {
+    field: &'a F,
+    scheme: &'a Scheme<'a>,
+    options: Options,
+}
+
+/// Solves `y' = f(t, y)` from t0 to t1 on tensors, traced or concrete.
+///
+/// # Errors
+/// What the field said while it was recorded.
+pub(crate) fn solve<Y: TensorTree, F: Field<Y>>(
+    field: &F,
+    scheme: &Scheme<'_>,
+    options: Options,
+    (t0, t1): (&Tensor, &Tensor),
+    y0: &Y,
+) -> Result<Solution<Y>, OdeError> {
+    let problem = Problem { field, scheme, options };
+    let (t0, t1) = (t0.cast(DType::F64), t1.cast(DType::F64));
+    let mut args = vec![t0, t1];
+    args.extend(y0.leaves());
+    if args.iter().any(Tensor::is_traced) {
+        return problem.record(&args[0], &args[1], y0);
+    }
+    // Nothing is traced here, though the field may hold tracers: one program of its own.
+    let mut failure = None;
+    let traced = trace(&args.iter().map(Tensor::ty).collect::<Vec<_>>(), |x| {
+        match problem.record(&x[0], &x[1], &y0.with_leaves(x[2..].to_vec())) {
+            Ok(solution) => (solution.leaves(), Some(solution)),
+            Err(e) => {
+                failure = Some(e);
+                (vec![], None)
+            }
+        }
+    });
+    if let Some(e) = failure {
+        return Err(e);
+    }
+    args.extend(traced.captures.iter().cloned());
+    let mut leaves = apply(&traced.func, &args);
+    for values in leaves.split_off(traced.num_outputs) {
+        register_check(Check { values });
+    }
+    Ok(traced.aux.expect("invariant: a solution where there is no failure").with_leaves(leaves))
+}
+
+impl<F> Problem<'_, F> {
+    fn record<Y: TensorTree>(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError>
+    where
+        F: Field<Y>,
+    {
+        let span = Span::new(t0.clone(), t1.clone());
+        let mut start = ode::start(self.field, self.scheme, &span, y0.clone()).map_err(failed)?;
+        let attempt = self.attempt(&span, &mut start)?;
+        let step = self.step(&span, y0)?;
+        let (bodies, captures) = align(&[&attempt, &step]);
+        let [attempt, step]: [_; 2] = bodies.try_into().expect("invariant: a body for each trace");
+
+        let mut args = vec![self.forecast(&span), start.t.clone()];
+        args.extend(self.carried(&mut start));
+        args.extend(captures);
+        let num_carry = y0.leaves().len();
+        let num_ext = attempt.num_outputs() - 4 - num_carry;
+        let op = Solve { attempt, step, num_carry, num_ext, policy: self.options.adjoint.policy() };
+        let out = tuple(Op::Solve(Arc::new(op)), args.iter());
+
+        let mut end = start;
+        self.load(&mut end, &out);
+        Ok(self.solution(&end))
+    }
+
+    /// Everything the loop carries, in one order: y, the clocks, FSAL's stage.
+    fn carried<Y: TensorTree>(&self, carry: &mut Carry<Y>) -> Vec<Tensor> {
+        let mut out = carry.y.leaves();
+        out.extend(carry.clocks_mut().iter().map(|c| (**c).clone()));
+        if self.scheme.carries_fsal() {
+            out.extend(carry.k[0].leaves());
+        }
+        out
+    }
+
+    /// The inverse of [`Problem::carried`].
+    fn load<Y: TensorTree>(&self, carry: &mut Carry<Y>, values: &[Tensor]) {
+        let n = carry.y.leaves().len();
+        carry.y = carry.y.with_leaves(values[..n].to_vec());
+        let mut rest = values[n..].iter().cloned();
+        for clock in carry.clocks_mut() {
+            *clock = rest.next().expect("invariant: as many clocks as were carried");
+        }
+        if self.scheme.carries_fsal() {
+            carry.k[0] = carry.k[0].with_leaves(rest);
+        }
+    }
+
+    /// Body of the search: knot, carry.., ext.. to accept, running, reached, knot', carry'.., ext'..
+    fn attempt<Y: TensorTree>(
+        &self,
+        span: &Span<Tensor>,
+        start: &mut Carry<Y>,
+    ) -> Result<Traced<()>, OdeError>
+    where
+        F: Field<Y>,
+    {
+        let mut types = vec![Type::scalar(DType::F64)];
+        types.extend(self.carried(start).iter().map(Tensor::ty));
+        body(&types, |x| {
+            let mut carry = Carry::new(x[0].clone(), start.y.clone(), self.scheme.tableau.num_stages());
+            self.load(&mut carry, &x[1..]);
+            carry.k[1..].fill(carry.y.clone());
+            carry.y1 = carry.y.clone();
+            ode::attempt(self.field, self.scheme, span, &mut carry)?;
+            let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
+            let mut out = vec![carry.accepted.clone(), carry.is_running(), reached, carry.t.clone()];
+            out.extend(self.carried(&mut carry));
+            Ok(out)
+        })
+    }
+
+    /// Body of the replay: first, last, t, t_next, carry.. to carry'..
+    ///
+    /// The first and the last knot are t0 and t1 themselves, so gradients by them need no rule; the
+    /// inner knots are constants of the replay.
+    fn step<Y: TensorTree>(&self, span: &Span<Tensor>, y0: &Y) -> Result<Traced<()>, OdeError>
+    where
+        F: Field<Y>,
+    {
+        let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
+        let mut types = vec![flag.clone(), flag, time.clone(), time];
+        types.extend(y0.leaves().iter().map(Tensor::ty));
+        body(&types, |x| {
+            let t = x[0].select(&span.t0, &x[2].stop_gradient());
+            let t_next = x[1].select(&span.t1, &x[3].stop_gradient());
+            let y = y0.with_leaves(x[4..].to_vec());
+            let mut k = vec![y.clone(); self.scheme.tableau.num_stages()];
+            let mut y1 = y.clone();
+            ode::step(self.field, self.scheme.tableau, &t, &t_next, &y, &mut k, &mut y1)?;
+            Ok(y1.leaves())
+        })
+    }
+
+    /// The number of steps if it is known before the solve, else 0; it places checkpoints, nothing more.
+    fn forecast(&self, span: &Span<Tensor>) -> Tensor {
+        let whole = (&span.t1 - &span.t0).abs();
+        let steps = match self.scheme.controller {
+            Controller::Constant(Constant { dt0 }) => {
+                let steps = -((&whole - &span.slack) * (-1.0 / dt0.abs())).floor();
+                steps.maximum(&Clock::like(&steps, 1.0))
+            }
+            Controller::StepTo(StepTo { ts }) => Clock::like(&whole, ts.len() as f64 - 1.0),
+            _ => Clock::like(&whole, 0.0),
+        };
+        steps.stop_gradient().cast(DType::U32)
+    }
+
+    fn solution<Y: TensorTree>(&self, end: &Carry<Y>) -> Solution<Y> {
+        let broken = end.status.eq(Clock::like(&end.t, status::NON_FINITE));
+        let dt = broken.select(&end.h, &end.dt);
+        let verdict = [&end.status, &end.t, &dt, &end.num_steps, &end.component];
+        let verdict = Tensor::stack(&verdict).stop_gradient();
+        register_check(Check { values: verdict.reshape([1, 5]) });
+        let stats = Stats {
+            num_steps: end.num_steps.clone(),
+            num_accepted: end.num_accepted.clone(),
+            num_rejected: end.num_rejected.clone(),
+            num_field_evals: end.num_field_evals.clone(),
+        };
+        Solution { t1: end.t.clone(), y1: end.y.clone(), stats, verdict }
+    }
+}
+
+/// Traces a loop body. Solves inside a field are not checked on their own: when one fails, what it
+/// returned is its last good state.
+fn body(
+    types: &[Type],
+    f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>, FieldFailure<Tensor>>,
+) -> Result<Traced<()>, OdeError> {
+    let traced = trace(types, |x| match f(x) {
+        Ok(out) => (out, Ok(())),
+        Err(e) => (vec![], Err(e)),
+    });
+    let Traced { func, captures, num_outputs, aux } = traced;
+    aux.map_err(failed)?;
+    Ok(Traced { func, captures, num_outputs, aux: () })
+}
+
+fn failed(failure: FieldFailure<Tensor>) -> OdeError {
+    let t = if failure.t.is_traced() { f64::NAN } else { failure.t.item() };
+    OdeError::Field { t, step: 0, source: failure.source }
+}

@@ -1,0 +1,115 @@
+//! A tree of tensors as the state of a differential equation.
+
+use crate::array::{DType, Shape};
+use crate::ode::{FieldError, State, Tolerance};
+use crate::tensor::{Tensor, TensorTree, Tree};
+
+impl<T: TensorTree> State for T {
+    type Clock = Tensor;
+
+    fn lincomb(&mut self, y: &Self, dt: &Tensor, a: &[f64], k: &[Self]) {
+        let terms = Terms::new(a, k);
+        let mut i = 0;
+        *self = y.map_leaves(|y| {
+            i += 1;
+            y + dt.cast(y.dtype()) * terms.leaf(i - 1)
+        });
+    }
+
+    fn error_ratio(
+        &mut self,
+        dt: &Tensor,
+        b: &[f64],
+        k: &[Self],
+        y0: &Self,
+        y1: &Self,
+        tol: &Tolerance,
+    ) -> Tensor {
+        let terms = Terms::new(b, k);
+        let (y0, y1) = (y0.leaves(), y1.leaves());
+        let size: usize = y0.iter().map(Tensor::size).sum();
+        let squares = (0..y0.len()).map(|i| {
+            let error = dt.cast(y0[i].dtype()) * terms.leaf(i);
+            let scale = y0[i].abs().maximum(&y1[i].abs()) * tol.rtol + tol.atol;
+            (error / scale).square().sum().cast(DType::F64)
+        });
+        let sum = squares.reduce(|a, b| a + b).unwrap_or_else(|| Tensor::scalar(DType::F64, 0.0));
+        (sum * (1.0 / size.max(1) as f64)).sqrt()
+    }
+
+    fn keep(&mut self, m: &Tensor, new: &mut Self) {
+        let news = new.leaves();
+        let mut i = 0;
+        *self = self.map_leaves(|old| {
+            i += 1;
+            m.select(&news[i - 1], old)
+        });
+    }
+
+    fn first_non_finite(&self, _like: &Tensor) -> Tensor {
+        let none = Tensor::scalar(DType::F64, f64::INFINITY);
+        let mut offset = 0;
+        let mut first = none.clone();
+        for leaf in self.leaves() {
+            let flat = leaf.reshape([leaf.size()]);
+            let index = flat.iota_like(DType::F64) + f64::from(offset);
+            let bad = flat.is_finite().select(&none, &index);
+            first = first.minimum(&bad.min_axes(&[0]));
+            offset += i32::try_from(leaf.size()).unwrap_or(i32::MAX);
+        }
+        first.is_finite().select(&first, &Tensor::scalar(DType::F64, -1.0))
+    }
+
+    fn conforms(&self, y: &Self) -> Result<(), FieldError> {
+        let (mine, theirs) = (self.named_leaves(), y.named_leaves());
+        for ((path, dy), (_, y)) in mine.iter().zip(&theirs) {
+            if dy.shape() != y.shape() || dy.dtype() != y.dtype() {
+                let at = if path.is_empty() { String::new() } else { format!(" in {path}") };
+                return Err(format!(
+                    "dy/dt is {}{}{at} but y is {}{}",
+                    dy.dtype(),
+                    dy.shape(),
+                    y.dtype(),
+                    y.shape()
+                )
+                .into());
+            }
+        }
+        if mine.len() == theirs.len() {
+            return Ok(());
+        }
+        Err(format!("dy/dt has {} tensors but y has {}", mine.len(), theirs.len()).into())
+    }
+}
+
+/// The terms of a linear combination whose coefficients are not 0, leaf by leaf.
+struct Terms {
+    coeffs: Vec<f64>,
+    leaves: Vec<Vec<Tensor>>,
+}
+
+impl Terms {
+    fn new<T: Tree>(coeffs: &[f64], k: &[T]) -> Terms {
+        let kept = coeffs.iter().zip(k).filter(|(c, _)| **c != 0.0);
+        let (coeffs, leaves) = kept.map(|(c, k)| (*c, k.leaves())).unzip();
+        Terms { coeffs, leaves }
+    }
+
+    fn leaf(&self, i: usize) -> Tensor {
+        let xs: Vec<&Tensor> = self.leaves.iter().map(|l| &l[i]).collect();
+        match xs.first() {
+            None => panic!("invariant: a row of a tableau has a coefficient that is not 0"),
+            Some(_) => Tensor::lincomb(&self.coeffs, &xs),
+        }
+    }
+}
+
+impl Tensor {
+    /// 0, 1, 2, ... over the elements of a vector's shape, in its own trace if it is traced.
+    fn iota_like(&self, dtype: DType) -> Tensor {
+        let ty = crate::graph::Type::array(dtype, Shape::from([self.size()]));
+        let (mut b, _) = crate::graph::Builder::with_inputs(&[self.ty()]);
+        let iota = b.push(crate::graph::Op::Iota { axis: 0 }, &[], Some(&ty));
+        crate::tensor::apply(&b.finish(&[iota]), std::slice::from_ref(self)).remove(0)
+    }
+}

@@ -1,0 +1,163 @@
+//! Solves on tensors: the host's values, and gradients of the accepted steps.
+
+use crate::array::DType;
+use crate::ode::{Constant, Method, Ode, Outcome, Pid, StepTo};
+use crate::odeint::{Adjoint, Checkpoints, Solution};
+use crate::tensor::{Tensor, jit, value_and_grad};
+use crate::tree;
+
+fn f64s(x: &[f64]) -> Tensor {
+    Tensor::from(x)
+}
+
+/// The case on record where another system's gradient is NaN: trial steps reach y < 1/2, are not
+/// finite, and are rejected.
+fn root(a: &Tensor, y: &Tensor) -> Tensor {
+    a * -20 * (y - 0.5).sqrt() * (y - 0.5)
+}
+
+fn solve_root(a: &Tensor, adjoint: Adjoint) -> Solution<Tensor> {
+    let pid = Pid { dt0: Some(0.01), ..Pid::default() };
+    let ode = Ode::new(|_t, y: &Tensor| root(a, y)).controller(pid).rtol(1e-3).atol(1e-6).adjoint(adjoint);
+    ode.solve(0.0, 1.5, Tensor::from(1.5)).unwrap()
+}
+
+fn relative(a: f64, b: f64) -> f64 {
+    (a - b).abs() / b.abs().max(1e-300)
+}
+
+#[test]
+fn an_eager_solve_gives_the_bits_and_counters_of_the_host() {
+    let lotka = |y: [f64; 2]| [1.5 * y[0] - y[0] * y[1], y[0] * y[1] - 3.0 * y[1]];
+    let host = Ode::new(|_t, y: &[f64; 2]| lotka(*y)).solve(0.0, 10.0, [1.0, 1.0]).unwrap();
+    let traced = Ode::new(|_t, y: &Tensor| {
+        let (a, b) = (y.at(0), y.at(1));
+        Tensor::stack(&[&(&a * 1.5 - &a * &b), &(&a * &b - &b * 3)])
+    });
+    let traced = traced.solve(0.0, 10.0, f64s(&[1.0, 1.0])).unwrap();
+    assert_eq!(traced.outcome(), Outcome::Completed);
+    assert_eq!(traced.stats.num_accepted.item() as u64, host.stats.num_accepted);
+    assert_eq!(traced.stats.num_field_evals.item() as u64, host.stats.num_field_evals);
+    for (a, b) in traced.y1.to_vec().iter().zip(host.y1) {
+        assert!(relative(*a, b) < 1e-12, "{a} {b}");
+    }
+}
+
+#[test]
+fn rejected_trials_that_are_nan_leave_the_gradient_finite_and_that_of_the_grid() {
+    let a = Tensor::from(1.0);
+    let grid = Ode::new(|_t, y: &f64| -20.0 * (y - 0.5).sqrt() * (y - 0.5));
+    let pid = Pid { dt0: Some(0.01), ..Pid::default() };
+    let grid = grid.controller(pid).rtol(1e-3).atol(1e-6).solve(0.0, 1.5, 1.5).unwrap();
+    assert!(grid.stats.num_rejected > 0);
+    let frozen = |a: &Tensor| {
+        let ode = Ode::new(|_t, y: &Tensor| root(a, y)).controller(StepTo { ts: grid.ts.clone() });
+        ode.solve(0.0, 1.5, Tensor::from(1.5)).unwrap().y1
+    };
+    let (value, slope) = value_and_grad(frozen, &a);
+    for adjoint in [Adjoint::Direct, Adjoint::default(), Adjoint::recursive_checkpoint(2)] {
+        let (v, s) = value_and_grad(|a: &Tensor| solve_root(a, adjoint).y1, &a);
+        let close = relative(v.item(), value.item()) < 1e-10 && relative(s.item(), slope.item()) < 1e-10;
+        assert!(
+            close,
+            "{adjoint:?}: {} {} on the grid of the host: {} {}",
+            v.item(),
+            s.item(),
+            value.item(),
+            slope.item()
+        );
+    }
+    assert!((value.item() - 0.50390625).abs() < 1e-3 && (slope.item() + 0.00732421875).abs() < 1e-3);
+}
+
+tree! { struct Oscillator { omega: Tensor, drive: Tensor } }
+
+fn final_energy(p: &Oscillator, y0: &Tensor, t: [&Tensor; 2], adjoint: Adjoint, ts: &[f64]) -> Tensor {
+    let ode = Ode::new(|t: Tensor, y: &Tensor| {
+        let force = (&t * &p.drive).sin() - p.omega.square() * y.at(0) - y.at(1).tanh() * 0.1;
+        Tensor::stack(&[&y.at(1), &force])
+    });
+    let ode = match ts {
+        [] => ode.controller(Constant { dt0: 0.17 }),
+        ts => ode.controller(StepTo { ts: ts.to_vec() }),
+    };
+    ode.method(Method::Dopri5).adjoint(adjoint).solve(t[0], t[1], y0).unwrap().y1.square().sum()
+}
+
+#[test]
+fn gradients_by_state_parameters_and_times_equal_central_differences() {
+    let at = (
+        Oscillator { omega: Tensor::from(1.3), drive: Tensor::from(0.7) },
+        f64s(&[1.0, -0.4]),
+        (Tensor::from(0.1), Tensor::from(2.0)),
+    );
+    let energy = |x: &(Oscillator, Tensor, (Tensor, Tensor))| {
+        final_energy(&x.0, &x.1, [&x.2.0, &x.2.1], Adjoint::default(), &[])
+    };
+    let (_, grads) = value_and_grad(energy, &at);
+    use crate::tensor::Tree;
+    let (leaves, grads) = (at.leaves(), grads.leaves());
+    for (i, leaf) in leaves.iter().enumerate() {
+        for j in 0..leaf.size() {
+            let shifted = |h: f64| {
+                let mut v = leaf.to_vec();
+                v[j] += h;
+                let mut leaves = leaves.clone();
+                leaves[i] = Tensor::from_vec(leaf.shape().clone(), v);
+                energy(&at.with_leaves(leaves)).item()
+            };
+            let h = 1e-5;
+            // t0 moves every inner knot of constant steps; the gradient holds them, so only t1 of the
+            // times is compared here, and t0 on a fixed grid elsewhere.
+            if i == 3 {
+                continue;
+            }
+            let difference = (shifted(h) - shifted(-h)) / (2.0 * h);
+            let got = grads[i].to_vec()[j];
+            assert!(relative(got, difference) < 1e-6, "leaf {i}[{j}]: {got} against {difference}");
+        }
+    }
+}
+
+#[test]
+fn gradients_are_bit_identical_for_every_number_of_checkpoints() {
+    let p = Oscillator { omega: Tensor::from(1.3), drive: Tensor::from(0.7) };
+    let (y0, t0, t1) = (f64s(&[1.0, -0.4]), Tensor::from(0.0), Tensor::from(2.0));
+    let gradient = |adjoint| {
+        let (v, g) = value_and_grad(|p: &Oscillator| final_energy(p, &y0, [&t0, &t1], adjoint, &[]), &p);
+        [v.item(), g.omega.item(), g.drive.item()]
+    };
+    let all = gradient(Adjoint::Direct);
+    for n in [1, 2, 3, 5, 50] {
+        assert_eq!(gradient(Adjoint::recursive_checkpoint(n)), all, "{n} checkpoints");
+    }
+    assert_eq!(gradient(Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Bytes(100) }), all);
+}
+
+#[test]
+fn a_failed_solve_inside_a_jitted_call_is_its_error() {
+    let blow_up = jit(|y0: Tensor| {
+        let ode = Ode::new(|_t, y: &Tensor| y.square());
+        Ok(ode.solve(0.0, 2.0, &y0)?.y1)
+    });
+    let e = blow_up.call(Tensor::from(1.0)).unwrap_err().to_string();
+    assert!(e.contains("a solve ended early") && e.contains("t="), "{e}");
+    assert!(blow_up.call(Tensor::from(0.1)).is_ok());
+    assert_eq!(blow_up.traces(), 1);
+}
+
+#[test]
+fn equal_times_return_y0() {
+    let solution = Ode::new(|_t, y: &Tensor| -y).solve(1.0, 1.0, f64s(&[3.0])).unwrap();
+    assert_eq!((solution.y1.to_vec(), solution.outcome()), (vec![3.0], Outcome::Completed));
+    assert_eq!(solution.stats.num_accepted.item(), 0.0);
+}
+
+#[test]
+fn time_stays_f64_where_the_state_is_f32() {
+    let y0 = Tensor::full(DType::F32, [1], 1.0);
+    let ode = Ode::new(|_t, y: &Tensor| -y).controller(Constant { dt0: 1e-3 });
+    let solution = ode.solve(1e6, 1e6 + 1.0, y0).unwrap();
+    assert_eq!((solution.stats.num_accepted.item(), solution.y1.dtype()), (1000.0, DType::F32));
+    assert!((solution.y1.to_vec()[0] - (-1.0f64).exp()).abs() < 1e-5);
+}

@@ -1,0 +1,134 @@
+//! Optimisers against Optax, schedules and averages against their formulas.
+
+use super::trajectories::{A, C, TRAJECTORIES, X0};
+use super::*;
+use crate::array::DType;
+use crate::nn::Fixed;
+use crate::tensor::{Tensor, jit};
+use crate::tree;
+
+/// Gradient of the loss of the trajectories, on the host.
+fn slope(x: &[f64]) -> Vec<f64> {
+    let at = |i: Option<usize>| i.and_then(|i| x.get(i)).copied().unwrap_or(0.0);
+    let term = |i: usize| C[i] * (x[i] - A[i]) + 0.9 * (3.0 * x[i]).cos();
+    (0..x.len()).map(|i| term(i) + 0.1 * (at(i.checked_sub(1)) + at(Some(i + 1)))).collect()
+}
+
+fn optimiser(name: &str) -> Optimiser {
+    match name {
+        "sgd" => sgd(0.01),
+        "sgd_momentum" => sgd(0.01).momentum(0.9),
+        "adam" => adam(0.05),
+        "adamw" => adamw(0.05).weight_decay(0.01),
+        "adam_cosine_clip" => chain([clip_global_norm(1.0), adam(cosine(0.1, 100))]),
+        "adam_warmup_cosine" => adam(cosine(0.1, 90).end(0.001).warmup(10)),
+        other => panic!("no optimiser {other}"),
+    }
+}
+
+#[test]
+fn trajectories_are_those_of_optax() {
+    for trajectory in &TRAJECTORIES {
+        let optimiser = optimiser(trajectory.name);
+        let step = jit(|x: Tensor, g: Tensor, state: OptState| optimiser.update(&x, g, state)).max_traces(1);
+        let mut x = Tensor::from(X0);
+        let mut state = optimiser.init(&x);
+        for n in 1..=100 {
+            let g = slope(&x.to_vec());
+            (x, state) = step.call(x, g, state).unwrap();
+            for (_, want) in trajectory.weights.iter().filter(|(at, _)| *at == n) {
+                for (got, want) in x.to_vec().iter().zip(want) {
+                    assert!((got - want).abs() < 1e-10, "{} after {n}: {got} {want}", trajectory.name);
+                }
+            }
+        }
+    }
+}
+
+tree! {
+    struct Model { weight: Tensor, bias: Tensor, constant: Fixed, steps: Tensor }
+}
+
+fn model() -> Model {
+    Model {
+        weight: Tensor::from([1.0f32, -2.0]),
+        bias: Tensor::from(0.5f32),
+        constant: Fixed::new([3.0f32]),
+        steps: Tensor::from(7u32),
+    }
+}
+
+fn numbers(model: &Model) -> Vec<f64> {
+    [&model.weight, &model.bias, &model.constant.get(), &model.steps]
+        .iter()
+        .flat_map(|x| x.to_vec())
+        .collect()
+}
+
+#[test]
+fn leaves_that_are_fixed_or_no_floats_stay() {
+    let optimiser = chain([clip_global_norm(1e9), adamw(0.5).weight_decay(0.1)]);
+    let state = optimiser.init(&model());
+    let names: Vec<&str> = state.leaves.keys().map(String::as_str).collect();
+    assert_eq!(names, ["1.count", "1.mu.bias", "1.mu.weight", "1.nu.bias", "1.nu.weight"]);
+    let (after, state) = optimiser.update(&model(), model(), state);
+    let after_numbers = numbers(&after);
+    // m / sqrt(v) is the sign of the gradient at the first update.
+    for (got, want) in after_numbers.iter().zip([0.45, -1.4, -0.025, 3.0, 7.0]) {
+        assert!((got - want).abs() < 1e-6, "{after_numbers:?}");
+    }
+    assert_eq!(after.bias.dtype(), DType::F32);
+    assert_eq!(state.leaves["1.count"].item(), 1.0);
+}
+
+#[test]
+fn groups_have_an_optimiser_each() {
+    let optimiser = partition(|path| usize::from(path == "bias"), [sgd(0.5), freeze()]);
+    let state = optimiser.init(&model());
+    let (after, _) = optimiser.update(&model(), model(), state);
+    assert_eq!(numbers(&after), [0.5, -1.0, 0.5, 3.0, 7.0]);
+}
+
+#[test]
+#[should_panic(expected = "the optimiser's state has no `0.mu.steps`")]
+fn a_state_of_another_model_is_refused() {
+    tree! { struct Other { steps: Tensor } }
+    let other = Other { steps: Tensor::from(1.0) };
+    let _ = adam(0.1).update(&other, other.clone(), adam(0.1).init(&model()));
+}
+
+#[test]
+fn clipping_scales_to_the_norm_and_not_below_it() {
+    let clipped = |g: [f64; 2]| {
+        let optimiser = chain([clip_global_norm(1.0), sgd(1.0)]);
+        let zero = Tensor::from([0.0, 0.0]);
+        let (x, _) = optimiser.update(&zero, g.into(), optimiser.init(&zero));
+        x.to_vec()
+    };
+    assert_eq!(clipped([0.3, 0.4]), [-0.3, -0.4]);
+    let x = clipped([3.0, 4.0]);
+    assert!((x[0] + 0.6).abs() < 1e-15 && (x[1] + 0.8).abs() < 1e-15);
+    assert!(clipped([f64::NAN, 1.0]).iter().all(|x| x.is_nan()));
+}
+
+#[test]
+fn a_schedule_takes_its_length_from_a_tensor() {
+    let rate = jit(|n: Tensor, total: Tensor| cosine(0.2, total).warmup(10).rate(&n)).max_traces(1);
+    let at = |n: u32, total: f64| rate.call(n, total).unwrap().item();
+    assert_eq!((at(0, 100.0), at(5, 100.0)), (0.0, 0.1));
+    assert!((at(60, 100.0) - 0.1).abs() < 1e-15 && (at(35, 50.0) - 0.1).abs() < 1e-15);
+    assert!(at(110, 100.0).abs() < 1e-15 && at(500, 100.0).abs() < 1e-15);
+    assert_eq!(constant(0.3).warmup(4).rate(&Tensor::from(9u32)).item(), 0.3);
+}
+
+#[test]
+fn an_average_is_warm_at_first_and_slow_at_last() {
+    let (a, w) = (model(), model().weight * 2);
+    let mut moved = model();
+    moved.weight = w;
+    let early = ema(0.99).update(&a, &moved, &Tensor::from(0u32));
+    assert!((early.weight.to_vec()[0] - 1.9).abs() < 1e-6);
+    let late = ema(0.99).update(&a, &moved, &Tensor::from(1_000_000u32));
+    assert!((late.weight.to_vec()[0] - 1.01).abs() < 1e-6);
+    assert_eq!(late.steps.item(), 7.0);
+}

@@ -1,0 +1,94 @@
+//! From code that is generic over a level to code compiled for that level. It knows the feature names; it must
+//! never know what it wraps.
+//!
+//! Two forms: [`enter`] runs a [`Task`] at once (matrix products, transposes), and kernels that are called many
+//! times through a table take a function pointer from a macro of the same shape ([`entry_points`]).
+
+use super::Level;
+use super::lanes::Simd;
+use super::portable::Portable;
+
+/// Work that is written once for any level.
+pub(crate) trait Task {
+    /// # Safety
+    /// The level `S` is available, and what the task itself asks of its pointers.
+    unsafe fn run<S: Simd>(self);
+}
+
+/// Runs a task with the instructions of `level`.
+///
+/// # Safety
+/// `level` is available on this machine, and what the task asks of its pointers.
+#[inline]
+pub(crate) unsafe fn enter<T: Task>(level: Level, task: T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use super::{avx2::Avx2, avx512::Avx512};
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn avx2<T: Task>(task: T) {
+            // SAFETY: the caller promises the level and the task's own conditions.
+            unsafe { task.run::<Avx2>() }
+        }
+        #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
+        unsafe fn avx512<T: Task>(task: T) {
+            // SAFETY: as above.
+            unsafe { task.run::<Avx512>() }
+        }
+        match level {
+            Level::Portable => {}
+            // SAFETY: as above.
+            Level::Avx2 => return unsafe { avx2(task) },
+            // SAFETY: as above.
+            Level::Avx512 => return unsafe { avx512(task) },
+        }
+    }
+    assert!(level == Level::Portable, "invariant: level {level:?} on a target that does not have it");
+    // SAFETY: the portable level is always there; the caller promises the task's own conditions.
+    unsafe { task.run::<Portable>() }
+}
+
+/// Defines `fn $name<K: $kernel>(level) -> $ptr`, which gives the entry point of `K::run` for the level; a kernel
+/// with a parameter `T: $bound` makes it `fn $name<T: $bound, K: $kernel<T>>(level)`.
+macro_rules! entry_points {
+    ($(#[$doc:meta])* $vis:vis $name:ident, $kernel:ident, $ptr:ty, $args:tt) => {
+        $crate::simd::dispatch::entry_points!(@make [$(#[$doc])*] $vis $name, [K: $kernel], [K], $ptr, $args);
+    };
+    ($(#[$doc:meta])* $vis:vis $name:ident, $kernel:ident<$t:ident: $bound:ident>, $ptr:ty, $args:tt) => {
+        $crate::simd::dispatch::entry_points!(
+            @make [$(#[$doc])*] $vis $name, [$t: $bound, K: $kernel<$t>], [$t, K], $ptr, $args
+        );
+    };
+    (@make [$(#[$doc:meta])*] $vis:vis $name:ident, [$($params:tt)*], [$($names:tt)*], $ptr:ty,
+     ($($arg:ident: $t:ty),*)) => {
+        $(#[$doc])*
+        $vis fn $name<$($params)*>(level: $crate::simd::Level) -> $ptr {
+            use $crate::simd::Level;
+            unsafe fn portable<$($params)*>($($arg: $t),*) {
+                // SAFETY: the portable level is always there; the caller keeps the kernel's conditions.
+                unsafe { K::run::<$crate::simd::portable::Portable>($($arg),*) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            unsafe fn avx2<$($params)*>($($arg: $t),*) {
+                // SAFETY: the caller promises the level and keeps the kernel's conditions.
+                unsafe { K::run::<$crate::simd::avx2::Avx2>($($arg),*) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
+            unsafe fn avx512<$($params)*>($($arg: $t),*) {
+                // SAFETY: as above.
+                unsafe { K::run::<$crate::simd::avx512::Avx512>($($arg),*) }
+            }
+            match level {
+                Level::Portable => portable::<$($names)*>,
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 => avx2::<$($names)*>,
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx512 => avx512::<$($names)*>,
+                #[cfg(not(target_arch = "x86_64"))]
+                _ => panic!("invariant: level {level:?} on a target that does not have it"),
+            }
+        }
+    };
+}
+pub(crate) use entry_points;

@@ -1,0 +1,173 @@
+//! The constants of f32 and f64: formats, range limits, and polynomials.
+//!
+//! The polynomials are our own minimax fits (iteratively reweighted least squares on Chebyshev nodes, 50
+//! digits), weighted for the relative error of the function they serve; the error each leaves, in units of the
+//! format's `2^-24` or `2^-53`, stands beside it.
+
+use super::super::lanes::Simd;
+use super::Math;
+
+impl Math for f32 {
+    type Of<S: Simd> = S::F32;
+    type Word = u32;
+
+    const MANTISSA: u32 = 23;
+    const BITS: u32 = 32;
+    const SIGN_BIT: u64 = 1 << 31;
+    const ONE_BITS: u64 = 0x3F80_0000;
+    const SQRT_HALF_BITS: u64 = 0x3F35_04F3;
+    const ZERO: Self = 0.0;
+    const HALF: Self = 0.5;
+    const ONE: Self = 1.0;
+    const TWO: Self = 2.0;
+    const INFINITY: Self = f32::INFINITY;
+    const NAN: Self = f32::NAN;
+    const MIN_POSITIVE: Self = f32::MIN_POSITIVE;
+    const ROUND: Self = 12_582_912.0;
+    const TWO_MANTISSA: Self = 8_388_608.0;
+    const TWO_MANTISSA_BIAS: Self = 8_388_735.0;
+    const LIFT: Self = 33_554_432.0;
+    const LIFT_EXPONENT: Self = 25.0;
+
+    const LOG2_E: Self = std::f32::consts::LOG2_E;
+    const LN2: [Self; 2] = [0.693_359_375, -2.121_944_4e-4];
+    const TWO_OVER_PI: Self = std::f32::consts::FRAC_2_PI;
+    const HALF_PI: [Self; 3] =
+        [1.570_796_370_506_286_6, -4.371_138_828_673_793e-8, -1.715_124_510_005_881_9e-15];
+    const EXP_RANGE: [Self; 2] = [-104.0, 89.0];
+    const EXPM1_MIN: Self = -30.0;
+    const EXPM1_BIG: Self = 25.0;
+    const TANH_MAX: Self = 9.02;
+    const TRIG_MAX: Self = 1e5;
+
+    // 0.22
+    const EXPM1_POLY: &'static [Self] = &[
+        0.499_999_981_538_189_44,
+        0.166_665_436_176_873_77,
+        0.041_667_199_942_545_474,
+        0.008_366_520_894_817_021,
+        0.001_388_251_577_420_828_5,
+    ];
+    // 0.014
+    const LN_POLY: &'static [Self] =
+        &[0.666_667_764_636_968_1, 0.399_775_309_242_383_14, 0.298_720_297_500_831_99];
+    // 0.060
+    const SIN_POLY: &'static [Self] =
+        &[-0.166_666_549_081_614_61, 0.008_332_175_824_201_438, -0.000_195_169_750_561_987_9];
+    // 0.0019
+    const COS_POLY: &'static [Self] =
+        &[0.041_666_645_617_762_12, -0.001_388_731_302_029_972_5, 0.000_024_432_780_892_451_938];
+
+    #[inline(always)]
+    fn from_f64(x: f64) -> Self {
+        x as f32
+    }
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+    fn scalar_sin(self) -> Self {
+        self.sin()
+    }
+    fn scalar_cos(self) -> Self {
+        self.cos()
+    }
+    fn scalar_powf(self, exponent: Self) -> Self {
+        self.powf(exponent)
+    }
+}
+
+impl Math for f64 {
+    type Of<S: Simd> = S::F64;
+    type Word = u64;
+
+    const MANTISSA: u32 = 52;
+    const BITS: u32 = 64;
+    const SIGN_BIT: u64 = 1 << 63;
+    const ONE_BITS: u64 = 0x3FF0_0000_0000_0000;
+    const SQRT_HALF_BITS: u64 = 0x3FE6_A09E_667F_3BCD;
+    const ZERO: Self = 0.0;
+    const HALF: Self = 0.5;
+    const ONE: Self = 1.0;
+    const TWO: Self = 2.0;
+    const INFINITY: Self = f64::INFINITY;
+    const NAN: Self = f64::NAN;
+    const MIN_POSITIVE: Self = f64::MIN_POSITIVE;
+    const ROUND: Self = 6_755_399_441_055_744.0;
+    const TWO_MANTISSA: Self = 4_503_599_627_370_496.0;
+    const TWO_MANTISSA_BIAS: Self = 4_503_599_627_371_519.0;
+    const LIFT: Self = 18_014_398_509_481_984.0;
+    const LIFT_EXPONENT: Self = 54.0;
+
+    const LOG2_E: Self = std::f64::consts::LOG2_E;
+    // Split as in fdlibm (Sun Microsystems, 1993): the first part ends in 21 zero bits.
+    const LN2: [Self; 2] = [6.931_471_803_691_238_164_90e-1, 1.908_214_929_270_587_700_02e-10];
+    const TWO_OVER_PI: Self = std::f64::consts::FRAC_2_PI;
+    const HALF_PI: [Self; 3] =
+        [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
+    const EXP_RANGE: [Self; 2] = [-746.0, 710.0];
+    const EXPM1_MIN: Self = -50.0;
+    const EXPM1_BIG: Self = 55.0;
+    const TANH_MAX: Self = 19.07;
+    const TRIG_MAX: Self = 1e5;
+
+    // 0.16
+    const EXPM1_POLY: &'static [Self] = &[
+        0.500_000_000_000_000_518,
+        0.166_666_666_666_665_892_8,
+        0.041_666_666_666_576_746_6,
+        0.008_333_333_333_389_550_06,
+        0.001_388_888_893_156_707_81,
+        0.000_198_412_697_190_172_217_9,
+        0.000_024_801_505_271_507_439_74,
+        2.755_740_752_958_471_544e-6,
+        2.762_603_869_320_350_527e-7,
+        2.505_378_001_982_493_389e-8,
+    ];
+    // 0.011
+    const LN_POLY: &'static [Self] = &[
+        0.666_666_666_666_673_451_2,
+        0.399_999_999_994_139_438_4,
+        0.285_714_287_425_658_536_3,
+        0.222_221_985_534_547_072_4,
+        0.181_835_654_225_840_444_5,
+        0.153_140_207_623_244_795_1,
+        0.147_962_644_504_098_154_3,
+    ];
+    // 0.031
+    const SIN_POLY: &'static [Self] = &[
+        -0.166_666_666_666_666_318_5,
+        0.008_333_333_333_322_367_418,
+        -0.000_198_412_698_297_694_860_2,
+        2.755_731_367_816_572_166e-6,
+        -2.505_075_589_231_858_972e-8,
+        1.589_666_290_280_351_801e-10,
+    ];
+    // 0.0005
+    const COS_POLY: &'static [Self] = &[
+        0.041_666_666_666_666_592_44,
+        -0.001_388_888_888_887_297_163,
+        0.000_024_801_587_288_797_684_23,
+        -2.755_731_416_337_378_987e-7,
+        2.087_569_863_433_943_943e-9,
+        -1.135_841_999_507_730_471e-11,
+    ];
+
+    #[inline(always)]
+    fn from_f64(x: f64) -> Self {
+        x
+    }
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+    fn scalar_sin(self) -> Self {
+        self.sin()
+    }
+    fn scalar_cos(self) -> Self {
+        self.cos()
+    }
+    fn scalar_powf(self, exponent: Self) -> Self {
+        self.powf(exponent)
+    }
+}

@@ -1,0 +1,60 @@
+//! ln and log1p. They know the split `x = 2^e m`, `m` in `[sqrt(1/2), sqrt 2)`, and the series of atanh.
+//!
+//! The evaluation `e ln2_hi - ((f^2/2 - (s (f^2/2 + R) + e ln2_lo)) - f)` is fdlibm's (Sun Microsystems, 1993,
+//! `e_log.c`), which keeps the large terms exact; a plain polynomial in `f` needs twice the degree for f64.
+
+use super::super::lanes::{Float, Mask};
+use super::{Math, poly};
+
+/// `ln(x) + correction` plus `exponent * ln 2`, for positive normal `x`.
+#[inline(always)]
+fn ln_normal<V: Float>(x: V, exponent: V, correction: V) -> V {
+    let one = x.of(V::Elem::ONE);
+    let sqrt_half = x.of_bits(V::Elem::SQRT_HALF_BITS);
+    // Shifted so that the exponent field steps at sqrt(1/2) and not at 1.
+    let shifted = x.bits_add(x.of_bits(V::Elem::ONE_BITS - V::Elem::SQRT_HALF_BITS));
+    let biased = shifted.bits_shr(V::Elem::MANTISSA).bit_or(x.of(V::Elem::TWO_MANTISSA));
+    let e = biased.sub(x.of(V::Elem::TWO_MANTISSA_BIAS)).add(exponent);
+    let fraction = x.of_bits((1 << V::Elem::MANTISSA) - 1);
+    let m = shifted.bit_and(fraction).bits_add(sqrt_half);
+
+    let f = m.sub(one);
+    let s = f.div(f.add(x.of(V::Elem::TWO)));
+    let z = s.mul(s);
+    let r = z.mul(poly(z, V::Elem::LN_POLY));
+    let half_square = f.mul(f).mul(x.of(V::Elem::HALF));
+    let [hi, lo] = V::Elem::LN2;
+    let low = s.mul_add(half_square.add(r), e.mul_add(x.of(lo), correction));
+    e.mul_add(x.of(hi), f.sub(half_square.sub(low)))
+}
+
+/// Puts -inf where `x == pole`, NaN below it, and `x` itself where it is infinite or NaN.
+#[inline(always)]
+fn with_edges<V: Float>(x: V, pole: V, value: V) -> V {
+    let infinity = x.of(V::Elem::INFINITY);
+    let inside = pole.lt(x).and(x.lt(infinity));
+    let outside = V::select(x.lt(pole), x.of(V::Elem::NAN), V::select(x.eq(pole), infinity.neg(), x));
+    V::select(inside, value, outside)
+}
+
+/// The natural logarithm.
+#[inline(always)]
+pub(crate) fn ln<V: Float>(x: V) -> V {
+    let zero = x.of(V::Elem::ZERO);
+    let subnormal = x.lt(x.of(V::Elem::MIN_POSITIVE));
+    let lifted = V::select(subnormal, x.mul(x.of(V::Elem::LIFT)), x);
+    let exponent = V::select(subnormal, x.of(V::Elem::LIFT_EXPONENT).neg(), zero);
+    with_edges(x, zero, ln_normal(lifted, exponent, zero))
+}
+
+/// `ln(1 + x)`: the logarithm of the rounded sum `u`, and the rounding error of `u` over `u`.
+#[inline(always)]
+pub(crate) fn log1p<V: Float>(x: V) -> V {
+    let one = x.of(V::Elem::ONE);
+    let zero = x.of(V::Elem::ZERO);
+    let u = one.add(x);
+    let x_part = u.sub(one);
+    let error = x.sub(x_part).add(one.sub(u.sub(x_part)));
+    let value = ln_normal(u, zero, error.div(u));
+    V::select(x.eq(zero), x, with_edges(x, one.neg(), value))
+}

@@ -1,0 +1,93 @@
+//! exp, ln, tanh and their kin on lanes of f32 and f64, each written once over the constants of [`Math`].
+//!
+//! It knows polynomials and floating-point formats; it must never know what calls it or at which level it runs.
+//! Each function is within 4 ulp of the true value over the whole range, subnormal and overflowing results
+//! included, with NaN, infinities and signed zeros as in C99 Annex F; the tests measure it at each level.
+//!
+//! Why not a library: no crate offers these at widths chosen at run time on stable Rust with ln and f64. Why
+//! not one division-free exp2 core for all: expm1, log1p and tanh lose their accuracy near zero through it.
+
+mod constants;
+mod exp;
+mod ln;
+#[cfg(test)]
+mod tests;
+mod trig;
+
+use super::lanes::{Float, Simd};
+
+pub(crate) use exp::{exp, expm1, sigmoid, tanh};
+pub(crate) use ln::{ln, log1p};
+pub(crate) use trig::{cos, sin};
+
+/// A floating-point format and the constants of the functions on it.
+pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug + 'static {
+    /// The lanes of this element at a level.
+    type Of<S: Simd>: Float<Elem = Self>;
+    /// The word of the same size.
+    type Word: Copy;
+
+    /// Stored bits of the significand.
+    const MANTISSA: u32;
+    const BITS: u32;
+    const SIGN_BIT: u64;
+    const ONE_BITS: u64;
+    /// The bits of `sqrt(1/2)`.
+    const SQRT_HALF_BITS: u64;
+    const ZERO: Self;
+    const HALF: Self;
+    const ONE: Self;
+    const TWO: Self;
+    const INFINITY: Self;
+    const NAN: Self;
+    const MIN_POSITIVE: Self;
+    /// `1.5 * 2^MANTISSA`: adding and subtracting it rounds to an integer.
+    const ROUND: Self;
+    /// `2^MANTISSA`, and `2^MANTISSA + bias`.
+    const TWO_MANTISSA: Self;
+    const TWO_MANTISSA_BIAS: Self;
+    /// `2^(MANTISSA + 2)` and its exponent, which lift a subnormal into the normal range.
+    const LIFT: Self;
+    const LIFT_EXPONENT: Self;
+
+    const LOG2_E: Self;
+    /// ln 2 in two parts, the first short enough that its product with an exponent is exact.
+    const LN2: [Self; 2];
+    /// 2/pi, and pi/2 in three parts.
+    const TWO_OVER_PI: Self;
+    const HALF_PI: [Self; 3];
+    /// Where exp is certainly 0, and certainly infinite.
+    const EXP_RANGE: [Self; 2];
+    /// Below this expm1 is -1; above `2^EXPM1_BIG` the -1 is lost.
+    const EXPM1_MIN: Self;
+    const EXPM1_BIG: Self;
+    /// Above this tanh is 1.
+    const TANH_MAX: Self;
+    /// Largest argument reduced with three parts of pi/2.
+    const TRIG_MAX: Self;
+
+    /// `Q` in `expm1(r) = r + r^2 Q(r)` for `|r| <= ln 2 / 2`.
+    const EXPM1_POLY: &'static [Self];
+    /// `P` in `ln(1 + f) = 2s + s z P(z)`, `s = f / (2 + f)`, `z = s^2`.
+    const LN_POLY: &'static [Self];
+    /// `S` in `sin(r) = r + r z S(z)` and `C` in `cos(r) = 1 - z/2 + z^2 C(z)`, `z = r^2`, `|r| <= pi/4`.
+    const SIN_POLY: &'static [Self];
+    const COS_POLY: &'static [Self];
+
+    fn from_f64(x: f64) -> Self;
+    /// `self + other` on scalars.
+    fn plus(self, other: Self) -> Self;
+    fn scalar_sin(self) -> Self;
+    fn scalar_cos(self) -> Self;
+    fn scalar_powf(self, exponent: Self) -> Self;
+}
+
+/// `c[0] + c[1] x + ...` by Horner's rule.
+#[inline(always)]
+fn poly<V: Float>(x: V, c: &[V::Elem]) -> V {
+    let mut acc = x.of(c[c.len() - 1]);
+    for &ci in c[..c.len() - 1].iter().rev() {
+        acc = acc.mul_add(x, x.of(ci));
+    }
+    acc
+}

@@ -1,0 +1,197 @@
+//! Accuracy of each function at each level on dense sweeps: f32 against f64, f64 against a double-double twin
+//! or the standard library (below 1 ulp for exp, ln, sin and cos), with an allowance of 1 ulp for its own error.
+
+use super::{Math, cos, exp, expm1, ln, log1p, sigmoid, sin, tanh};
+use crate::simd::Level;
+use crate::simd::dispatch::{Task, enter};
+use crate::simd::lanes::{Float, Lanes, Simd};
+
+/// A function on lanes, as a type.
+trait Function {
+    fn apply<V: Float>(x: V) -> V;
+}
+
+struct Apply<'a, T, F>(&'a [T], &'a mut [T], F);
+
+impl<T: Math, F: Function> Task for Apply<'_, T, F> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let len = T::Of::<S>::LEN;
+        for (x, y) in self.0.chunks(len).zip(self.1.chunks_mut(len)) {
+            // SAFETY: the chunks hold the lanes that are read and written.
+            unsafe {
+                if x.len() == len {
+                    F::apply(T::Of::<S>::load(x.as_ptr())).store(y.as_mut_ptr());
+                } else {
+                    F::apply(T::Of::<S>::load_part(x.as_ptr(), x.len())).store_part(y.as_mut_ptr(), x.len());
+                }
+            }
+        }
+    }
+}
+
+macro_rules! functions {
+    ($($name:ident $f:ident;)*) => {$(
+        #[derive(Clone, Copy)]
+        struct $name;
+        impl Function for $name {
+            #[inline(always)]
+            fn apply<V: Float>(x: V) -> V {
+                $f(x)
+            }
+        }
+    )*};
+}
+
+functions! {
+    Exp exp; Expm1 expm1; Tanh tanh; Sigmoid sigmoid; Ln ln; Log1p log1p; Sin sin; Cos cos;
+}
+
+fn apply<T: Math, F: Function>(level: Level, f: F, x: &[T]) -> Vec<T> {
+    let mut y = vec![T::ZERO; x.len()];
+    // SAFETY: the tests ask for available levels only.
+    unsafe { enter(level, Apply(x, &mut y, f)) };
+    y
+}
+
+/// Distance of `y` to `want` in units of the last place of the rounded `want`.
+fn ulps32(y: f32, want: f64) -> f64 {
+    let rounded = want as f32;
+    if y.is_nan() || want.is_nan() || rounded.is_infinite() || y.is_infinite() {
+        let same = (y.is_nan() && want.is_nan()) || y == rounded;
+        return if same { 0.0 } else { f64::INFINITY };
+    }
+    let exponent = (rounded.abs().max(f32::MIN_POSITIVE).to_bits() >> 23) as i32 - 127;
+    (f64::from(y) - want).abs() / 2f64.powi(exponent - 23)
+}
+
+fn ulps64(y: f64, want: f64) -> f64 {
+    if y.is_nan() && want.is_nan() {
+        return 0.0;
+    }
+    let ordered = |x: f64| {
+        let b = x.to_bits() as i64;
+        if b < 0 { i64::MIN - b } else { b }
+    };
+    ordered(y).abs_diff(ordered(want)) as f64
+}
+
+/// Every 20,011th f32, and a fine sweep of `[lo, hi]`.
+fn sweep32(lo: f32, hi: f32) -> Vec<f32> {
+    let all = (0..u32::MAX / 20_011).map(|i| f32::from_bits(i * 20_011));
+    let fine = (0..100_000).map(|i| lo + (hi - lo) * (i as f32 / 100_000.0));
+    let edges = [0.0, -0.0, 1.0, -1.0, f32::MIN_POSITIVE, 1e-45, -1e-45, f32::MAX, f32::INFINITY];
+    all.chain(fine).chain(edges).chain(edges.map(|x| -x)).collect()
+}
+
+/// f64 of every exponent, and a fine sweep of `[lo, hi]`.
+fn sweep64(lo: f64, hi: f64) -> Vec<f64> {
+    let all = (0..60_000u64).map(|i| f64::from_bits(i.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+    let fine = (0..60_000).map(|i| lo + (hi - lo) * (f64::from(i) / 60_000.0));
+    let edges = [0.0, -0.0, 1.0, -1.0, f64::MIN_POSITIVE, 5e-324, -5e-324, f64::MAX, f64::INFINITY, f64::NAN];
+    all.chain(fine).chain(edges).chain(edges.map(|x| -x)).collect()
+}
+
+fn check<T: Math, F: Function + Copy>(
+    f: F,
+    reference: fn(T) -> f64,
+    x: &[T],
+    ulps: fn(T, f64) -> f64,
+    limit: f64,
+) {
+    let want: Vec<f64> = x.iter().map(|&x| reference(x)).collect();
+    for level in Level::available() {
+        let y = apply(level, f, x);
+        for ((&x, &y), &want) in x.iter().zip(&y).zip(&want) {
+            let off = ulps(y, want);
+            assert!(off <= limit, "{level:?}: f({x:?}) = {y:?}, {off} ulp off {want:?}");
+            let (zero, sign) = (x == T::ZERO && want == 0.0, format!("{y:?}").starts_with('-'));
+            assert!(!zero || sign == want.is_sign_negative(), "{level:?}: the sign of f({x:?})");
+        }
+    }
+}
+
+/// An unevaluated sum of two f64, about 106 bits.
+#[derive(Clone, Copy)]
+struct Double(f64, f64);
+
+impl Double {
+    fn new(a: f64, b: f64) -> Self {
+        let sum = a + b;
+        let part = sum - a;
+        Self(sum, (a - (sum - part)) + (b - part))
+    }
+    fn plus(self, other: Self) -> Self {
+        let Self(hi, lo) = Self::new(self.0, other.0);
+        Self::new(hi, lo + self.1 + other.1)
+    }
+    fn times(self, other: Self) -> Self {
+        let hi = self.0 * other.0;
+        Self::new(hi, self.0.mul_add(other.0, -hi) + self.0 * other.1 + self.1 * other.0)
+    }
+    fn over(self, other: Self) -> Self {
+        let q = self.0 / other.0;
+        let rest = self.plus(other.times(Self(-q, 0.0)));
+        Self::new(q, rest.0 / other.0)
+    }
+    /// Taylor's series at `x / 1024`, doubled ten times by `expm1(2a) = expm1(a) (expm1(a) + 2)`.
+    fn expm1(x: f64) -> Self {
+        let x = Self(x / 1024.0, 0.0);
+        let mut sum = Self(0.0, 0.0);
+        for k in (1..=16).rev() {
+            sum = sum.plus(Self(1.0, 0.0)).times(x).over(Self(f64::from(k), 0.0));
+        }
+        (0..10).fold(sum, |e, _| e.times(e.plus(Self(2.0, 0.0))))
+    }
+}
+
+/// glibc's tanh is more than 2 ulp off in places, so it cannot judge ours.
+fn tanh_reference(x: f64) -> f64 {
+    if !(1e-8..30.0).contains(&x.abs()) {
+        return x.tanh();
+    }
+    let e = Double::expm1(2.0 * x);
+    e.over(e.plus(Double(2.0, 0.0))).0
+}
+
+fn expm1_reference(x: f64) -> f64 {
+    if (1e-8..30.0).contains(&x.abs()) { Double::expm1(x).0 } else { x.exp_m1() }
+}
+
+fn sigmoid_reference(x: f64) -> f64 {
+    if !(1e-8..30.0).contains(&x.abs()) {
+        return if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) };
+    }
+    let one = Double(1.0, 0.0);
+    one.over(Double::expm1(-x).plus(Double(2.0, 0.0))).0
+}
+
+macro_rules! accuracy {
+    ($($test:ident: $f:ident, $reference:expr, $lo:expr, $hi:expr;)*) => {$(
+        #[test]
+        fn $test() {
+            let reference: fn(f64) -> f64 = $reference;
+            check($f, |x: f32| $reference(f64::from(x)), &sweep32($lo as f32, $hi as f32), ulps32, 4.0);
+            check($f, reference, &sweep64($lo, $hi), ulps64, 3.0);
+        }
+    )*};
+}
+
+accuracy! {
+    exp_is_within_4_ulp: Exp, f64::exp, -750.0, 710.0;
+    expm1_is_within_4_ulp: Expm1, expm1_reference, -3.0, 3.0;
+    tanh_is_within_4_ulp: Tanh, tanh_reference, -20.0, 20.0;
+    sigmoid_is_within_4_ulp: Sigmoid, sigmoid_reference, -40.0, 40.0;
+    ln_is_within_4_ulp: Ln, f64::ln, 0.3, 3.0;
+    log1p_is_within_4_ulp: Log1p, f64::ln_1p, -0.9999, 3.0;
+    sin_is_within_4_ulp: Sin, f64::sin, -20.0, 20.0;
+    cos_is_within_4_ulp: Cos, f64::cos, -1e5, 1e5;
+}
+
+#[test]
+fn the_double_double_reference_doubles() {
+    // e - 1 by mpmath at 50 digits.
+    let e = Double::expm1(1.0);
+    assert_eq!(e.0, 1.718_281_828_459_045_3);
+    assert!((e.1 + 7.747_991_575_210_629_4e-17).abs() < 1e-29, "{:e}", e.1);
+}

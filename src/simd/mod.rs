@@ -1,0 +1,26 @@
+//! Lanes of f32, f64 and u32 at the widths the machine offers, chosen at run time.
+//!
+//! It knows instruction sets and nothing of tensors: kernels elsewhere are written once, generic over
+//! [`lanes::Simd`], and wrapped in one entry point a level. It must never know what is computed with the lanes.
+//!
+//! Why so: `std::simd` is unstable; `wide` chooses at compile time; `pulp` and `macerator` bring dispatch but
+//! neither exp nor ln, which are half of the work here. Plain loops left to the optimiser fell into two traps
+//! when measured: an in-place raw-pointer loop fails the overlap check and runs scalar (8 times slower), and
+//! blocks of fixed size are vectorised again across blocks with gathers (3 times slower). Explicit intrinsics
+//! avoid both.
+//!
+//! How a value proves its level: a lane type is made from nothing only by `unsafe` functions (`splat`, `load`),
+//! whose caller promises that the level is available. Each method on an existing value is then safe.
+#![allow(unsafe_code, reason = "intrinsics are reached through unsafe blocks; see the module text")]
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
+pub(crate) mod dispatch;
+pub(crate) mod lanes;
+mod level;
+pub(crate) mod math;
+pub(crate) mod portable;
+
+pub use level::Level;

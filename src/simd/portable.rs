@@ -1,0 +1,268 @@
+//! Lanes as plain arrays: the twin that every target can build and that the others are tested against. The
+//! compiler maps the fixed loops to SSE2 or NEON. It knows nothing of any instruction set but whether the
+//! target has a fused multiply-add, since `mul_add` without one is a call into the C library (30 times slower).
+
+use super::lanes::{Float, Int, Lanes, Mask, Simd};
+
+/// The token of the portable level.
+#[derive(Clone, Copy)]
+pub(crate) struct Portable;
+
+/// 8 lanes of a 32-bit element, 4 of a 64-bit one.
+#[derive(Clone, Copy)]
+pub(crate) struct Array<T, const N: usize>([T; N]);
+
+impl Simd for Portable {
+    type F32 = Array<f32, 8>;
+    type F64 = Array<f64, 4>;
+    type U32 = Array<u32, 8>;
+}
+
+const FUSED: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
+
+impl<const N: usize> Mask for Array<bool, N> {
+    #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] & other.0[i]))
+    }
+    #[inline(always)]
+    fn not(self) -> Self {
+        Self(std::array::from_fn(|i| !self.0[i]))
+    }
+    #[inline(always)]
+    fn any(self) -> bool {
+        self.0.contains(&true)
+    }
+}
+
+impl<T, const N: usize> Array<T, N> {
+    #[inline(always)]
+    fn zip<U>(self, other: Self, f: impl Fn(T, T) -> U) -> Array<U, N>
+    where
+        T: Copy,
+    {
+        Array(std::array::from_fn(|i| f(self.0[i], other.0[i])))
+    }
+    #[inline(always)]
+    fn map<U>(self, f: impl Fn(T) -> U) -> Array<U, N>
+    where
+        T: Copy,
+    {
+        Array(std::array::from_fn(|i| f(self.0[i])))
+    }
+}
+
+impl<T, const N: usize> Lanes for Array<T, N>
+where
+    T: Copy + Default + PartialEq + std::fmt::Debug + 'static,
+{
+    type Elem = T;
+    type Mask = Array<bool, N>;
+    const LEN: usize = N;
+
+    #[inline(always)]
+    unsafe fn splat(x: T) -> Self {
+        Self([x; N])
+    }
+    #[inline(always)]
+    unsafe fn load(p: *const T) -> Self {
+        // SAFETY: the caller promises `N` readable elements.
+        Self(unsafe { p.cast::<[T; N]>().read_unaligned() })
+    }
+    #[inline(always)]
+    unsafe fn load_part(p: *const T, n: usize) -> Self {
+        let mut out = [T::default(); N];
+        for (i, x) in out.iter_mut().enumerate().take(n) {
+            // SAFETY: the caller promises `n` readable elements.
+            *x = unsafe { p.add(i).read_unaligned() };
+        }
+        Self(out)
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut T) {
+        // SAFETY: the caller promises `N` writable elements.
+        unsafe { p.cast::<[T; N]>().write_unaligned(self.0) };
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, p: *mut T, n: usize) {
+        for (i, x) in self.0.into_iter().enumerate().take(n) {
+            // SAFETY: the caller promises `n` writable elements.
+            unsafe { p.add(i).write_unaligned(x) };
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_mask(p: *const u32, n: usize) -> Self::Mask {
+        // SAFETY: the caller promises `n` readable words.
+        Array(std::array::from_fn(|i| i < n && unsafe { p.add(i).read_unaligned() } != 0))
+    }
+    #[inline(always)]
+    unsafe fn store_mask(mask: Self::Mask, p: *mut u32, n: usize) {
+        for (i, x) in mask.0.into_iter().enumerate().take(n) {
+            // SAFETY: the caller promises `n` writable words.
+            unsafe { p.add(i).write_unaligned(u32::from(x)) };
+        }
+    }
+    #[inline(always)]
+    fn select(mask: Self::Mask, a: Self, b: Self) -> Self {
+        Self(std::array::from_fn(|i| if mask.0[i] { a.0[i] } else { b.0[i] }))
+    }
+    #[inline(always)]
+    fn eq(self, other: Self) -> Self::Mask {
+        self.zip(other, |x, y| x == y)
+    }
+}
+
+macro_rules! float {
+    ($elem:ident, $bits:ident, $n:literal) => {
+        impl Float for Array<$elem, $n> {
+            const FUSED: bool = FUSED;
+
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self.zip(other, |x, y| x + y)
+            }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                self.zip(other, |x, y| x - y)
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                self.zip(other, |x, y| x * y)
+            }
+            #[inline(always)]
+            fn div(self, other: Self) -> Self {
+                self.zip(other, |x, y| x / y)
+            }
+            #[inline(always)]
+            fn mul_add(self, b: Self, c: Self) -> Self {
+                Self(std::array::from_fn(|i| {
+                    if FUSED { self.0[i].mul_add(b.0[i], c.0[i]) } else { self.0[i] * b.0[i] + c.0[i] }
+                }))
+            }
+            #[inline(always)]
+            fn neg_mul_add(self, b: Self, c: Self) -> Self {
+                self.neg().mul_add(b, c)
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                self.map($elem::sqrt)
+            }
+            #[inline(always)]
+            fn floor(self) -> Self {
+                self.map($elem::floor)
+            }
+            #[inline(always)]
+            fn at_most(self, bound: Self) -> Self {
+                self.zip(bound, |x, b| if b < x { b } else { x })
+            }
+            #[inline(always)]
+            fn at_least(self, bound: Self) -> Self {
+                self.zip(bound, |x, b| if b > x { b } else { x })
+            }
+            #[inline(always)]
+            fn lt(self, other: Self) -> Self::Mask {
+                self.zip(other, |x, y| x < y)
+            }
+            #[inline(always)]
+            fn le(self, other: Self) -> Self::Mask {
+                self.zip(other, |x, y| x <= y)
+            }
+            #[inline(always)]
+            fn of_bits(self, bits: u64) -> Self {
+                Self([$elem::from_bits(bits as $bits); $n])
+            }
+            #[inline(always)]
+            fn bit_and(self, other: Self) -> Self {
+                self.zip(other, |x, y| $elem::from_bits(x.to_bits() & y.to_bits()))
+            }
+            #[inline(always)]
+            fn bit_or(self, other: Self) -> Self {
+                self.zip(other, |x, y| $elem::from_bits(x.to_bits() | y.to_bits()))
+            }
+            #[inline(always)]
+            fn bit_xor(self, other: Self) -> Self {
+                self.zip(other, |x, y| $elem::from_bits(x.to_bits() ^ y.to_bits()))
+            }
+            #[inline(always)]
+            fn bits_shl(self, n: u32) -> Self {
+                self.map(|x| $elem::from_bits(x.to_bits() << n))
+            }
+            #[inline(always)]
+            fn bits_shr(self, n: u32) -> Self {
+                self.map(|x| $elem::from_bits(x.to_bits() >> n))
+            }
+            #[inline(always)]
+            fn bits_add(self, other: Self) -> Self {
+                self.zip(other, |x, y| $elem::from_bits(x.to_bits().wrapping_add(y.to_bits())))
+            }
+        }
+    };
+}
+
+float!(f32, u32, 8);
+float!(f64, u64, 4);
+
+impl<const N: usize> Int for Array<u32, N> {
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.zip(other, u32::wrapping_add)
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self.zip(other, u32::wrapping_sub)
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        self.zip(other, u32::wrapping_mul)
+    }
+    #[inline(always)]
+    fn max(self, other: Self, signed: bool) -> Self {
+        Self::select(self.lt(other, signed), other, self)
+    }
+    #[inline(always)]
+    fn min(self, other: Self, signed: bool) -> Self {
+        Self::select(self.lt(other, signed), self, other)
+    }
+    #[inline(always)]
+    fn lt(self, other: Self, signed: bool) -> Self::Mask {
+        self.zip(other, |x, y| if signed { (x as i32) < (y as i32) } else { x < y })
+    }
+    #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        self.zip(other, |x, y| x & y)
+    }
+    #[inline(always)]
+    fn or(self, other: Self) -> Self {
+        self.zip(other, |x, y| x | y)
+    }
+    #[inline(always)]
+    fn xor(self, other: Self) -> Self {
+        self.zip(other, |x, y| x ^ y)
+    }
+    #[inline(always)]
+    fn shl(self, n: u32) -> Self {
+        self.map(|x| x.checked_shl(n).unwrap_or(0))
+    }
+    #[inline(always)]
+    fn shr(self, n: u32) -> Self {
+        self.map(|x| x.checked_shr(n).unwrap_or(0))
+    }
+    #[inline(always)]
+    fn mul_wide(self, by: u32) -> (Self, Self) {
+        let wide = |x: u32| u64::from(x) * u64::from(by);
+        (self.map(|x| (wide(x) >> 32) as u32), self.map(|x| wide(x) as u32))
+    }
+    #[inline(always)]
+    fn block_numbers(self, first: u32) -> Self {
+        Self(std::array::from_fn(|i| first.wrapping_add(i as u32)))
+    }
+    #[inline(always)]
+    unsafe fn store_blocks(words: [Self; 4], p: *mut u32) {
+        for i in 0..N {
+            for (j, word) in words.iter().enumerate() {
+                // SAFETY: the caller promises `4 N` elements.
+                unsafe { p.add(4 * i + j).write_unaligned(word.0[i]) };
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The tensor handle, its conversions from and to host values, and how it prints.
+
+use super::trace::Trace;
+use crate::array::{Array, DType, Data, Element, Shape};
+use crate::graph::{NodeId, Type};
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+/// An array of numbers, concrete or traced; a cheap handle that is `Send` and `Sync`.
+///
+/// Element types are f32, f64, i32, u32 and bool. Two operands broadcast as in NumPy. Where their
+/// element types differ, integers become floats, a tensor of rank 0 takes the type of the other, and
+/// otherwise f32 becomes f64.
+///
+/// # Examples
+/// ```
+/// use flowline::prelude::*;
+/// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+/// assert_eq!((2.0 * &x - 1).sum().item(), 16.0);
+/// ```
+#[derive(Clone)]
+pub struct Tensor(pub(super) Repr);
+
+#[derive(Clone)]
+pub(super) enum Repr {
+    Concrete(Arc<Array>),
+    Traced { trace: Weak<Trace>, id: NodeId, ty: Arc<Type> },
+}
+
+impl Tensor {
+    /// A tensor of an array, without a copy.
+    pub fn from_array(a: Array) -> Tensor {
+        Tensor(Repr::Concrete(Arc::new(a)))
+    }
+
+    /// A tensor of host numbers, without a copy.
+    ///
+    /// # Panics
+    /// When the number of elements is not the shape's size.
+    #[track_caller]
+    pub fn from_vec<T: Element>(shape: impl Into<Shape>, v: Vec<T>) -> Tensor {
+        Tensor::from_array(Array::from_vec(shape, v))
+    }
+
+    /// Zeros of type f32.
+    pub fn zeros(shape: impl Into<Shape>) -> Tensor {
+        Tensor::full(DType::F32, shape, 0.0)
+    }
+
+    /// Ones of type f32.
+    pub fn ones(shape: impl Into<Shape>) -> Tensor {
+        Tensor::full(DType::F32, shape, 1.0)
+    }
+
+    /// One number, everywhere.
+    pub fn full(dtype: DType, shape: impl Into<Shape>, x: f64) -> Tensor {
+        let mut a = Array::zeros(dtype, shape);
+        if x != 0.0 {
+            (0..a.shape().size()).for_each(|i| a.data_mut().set_f64(i, x));
+        }
+        Tensor::from_array(a)
+    }
+
+    /// A number of the given type, of rank 0.
+    pub fn scalar(dtype: DType, x: f64) -> Tensor {
+        Tensor::from_array(Array::scalar(dtype, x))
+    }
+
+    /// 0, 1, 2, ... along `axis`.
+    pub fn iota(dtype: DType, shape: impl Into<Shape>, axis: usize) -> Tensor {
+        let mut a = Array::zeros(dtype, shape);
+        let (stride, len) = (a.shape().strides()[axis], a.shape()[axis]);
+        (0..a.shape().size()).for_each(|i| a.data_mut().set_f64(i, (i / stride % len) as f64));
+        Tensor::from_array(a)
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> &Shape {
+        match &self.0 {
+            Repr::Concrete(a) => a.shape(),
+            Repr::Traced { ty, .. } => ty.shape(),
+        }
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        match &self.0 {
+            Repr::Concrete(a) => a.dtype(),
+            Repr::Traced { ty, .. } => ty.dtype(),
+        }
+    }
+
+    /// Number of axes.
+    pub fn rank(&self) -> usize {
+        self.shape().rank()
+    }
+
+    /// Number of elements.
+    pub fn size(&self) -> usize {
+        self.shape().size()
+    }
+
+    pub(crate) fn ty(&self) -> Type {
+        Type::array(self.dtype(), self.shape().clone())
+    }
+
+    /// Whether this is a value of a program under construction, without numbers yet.
+    pub fn is_traced(&self) -> bool {
+        matches!(self.0, Repr::Traced { .. })
+    }
+
+    /// The array of a concrete tensor.
+    ///
+    /// # Panics
+    /// For a traced tensor, which has no numbers yet.
+    #[track_caller]
+    pub fn array(&self) -> &Array {
+        match &self.0 {
+            Repr::Concrete(a) => a,
+            Repr::Traced { ty, .. } => panic!(
+                "a traced tensor ({ty}) has no numbers yet: return it from the traced function, or compute with tensors (a branch on a value is `mask.select(a, b)`)"
+            ),
+        }
+    }
+
+    pub(super) fn into_concrete(self) -> Option<Arc<Array>> {
+        match self.0 {
+            Repr::Concrete(a) => Some(a),
+            Repr::Traced { .. } => None,
+        }
+    }
+
+    /// The number in a concrete tensor of one element.
+    ///
+    /// # Panics
+    /// For more elements than one, or a traced tensor.
+    #[track_caller]
+    pub fn item(&self) -> f64 {
+        assert_eq!(self.size(), 1, "item() wants one element, the shape is {}", self.shape());
+        self.array().data().get_f64(0)
+    }
+
+    /// All elements of a concrete tensor as f64, row-major.
+    ///
+    /// # Panics
+    /// For a traced tensor.
+    #[track_caller]
+    pub fn to_vec(&self) -> Vec<f64> {
+        self.array().to_f64()
+    }
+
+    /// The elements of a concrete tensor, if they are of type `T`.
+    ///
+    /// # Panics
+    /// For a traced tensor.
+    #[track_caller]
+    pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
+        T::slice(self.array().data())
+    }
+
+    /// A copy as an `ndarray` of `T`, whatever the element type.
+    ///
+    /// # Panics
+    /// For a traced tensor.
+    #[track_caller]
+    pub fn to_ndarray<T: Element>(&self) -> ndarray::ArrayD<T> {
+        let mut data = T::into_data(vec![]).dtype_zeros(self.size());
+        let from = self.array().data();
+        (0..from.len()).for_each(|i| data.set_f64(i, from.get_f64(i)));
+        let v = T::into_vec(data).unwrap_or_else(|_| unreachable!("invariant: the data was made of T"));
+        ndarray::ArrayD::from_shape_vec(self.shape().to_vec(), v)
+            .expect("invariant: as many elements as the shape has")
+    }
+}
+
+impl Data {
+    fn dtype_zeros(&self, len: usize) -> Data {
+        Data::zeros(self.dtype(), len)
+    }
+}
+
+impl From<&Tensor> for Tensor {
+    fn from(x: &Tensor) -> Self {
+        x.clone()
+    }
+}
+
+macro_rules! from_host {
+    ($($t:ty)*) => { $(
+        impl From<$t> for Tensor {
+            fn from(x: $t) -> Self { Tensor::from_vec(Shape::scalar(), vec![x]) }
+        }
+        impl From<Vec<$t>> for Tensor {
+            fn from(x: Vec<$t>) -> Self { Tensor::from_vec([x.len()], x) }
+        }
+        impl From<&[$t]> for Tensor {
+            fn from(x: &[$t]) -> Self { x.to_vec().into() }
+        }
+        impl<const N: usize> From<[$t; N]> for Tensor {
+            fn from(x: [$t; N]) -> Self { x.to_vec().into() }
+        }
+        impl<const N: usize, const M: usize> From<[[$t; M]; N]> for Tensor {
+            fn from(x: [[$t; M]; N]) -> Self { Tensor::from_vec([N, M], x.concat()) }
+        }
+    )* };
+}
+from_host!(f32 f64 i32 u32);
+
+impl<T: Element, D: ndarray::Dimension> From<ndarray::Array<T, D>> for Tensor {
+    /// Without a copy where the array is in row-major order from its first element.
+    fn from(a: ndarray::Array<T, D>) -> Self {
+        let shape = a.shape().to_vec();
+        let a = if a.is_standard_layout() { a } else { a.as_standard_layout().into_owned() };
+        let (v, offset) = a.into_raw_vec_and_offset();
+        let (offset, size) = (offset.unwrap_or(0), shape.iter().product::<usize>());
+        let v = if offset == 0 && v.len() == size { v } else { v[offset..offset + size].to_vec() };
+        Tensor::from_vec(shape, v)
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Repr::Concrete(a) => write!(f, "{}{}", a.dtype(), a.shape()),
+            Repr::Traced { id, ty, .. } => write!(f, "{id}: {ty}"),
+        }
+    }
+}
+
+/// Type, shape and numbers; long axes are shortened.
+impl fmt::Display for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_traced() {
+            return fmt::Debug::fmt(self, f);
+        }
+        match self.dtype() {
+            DType::F64 => write!(f, "{:.6}", self.to_ndarray::<f64>()),
+            DType::F32 => write!(f, "{:.6}", self.to_ndarray::<f32>()),
+            DType::I32 => write!(f, "{}", self.to_ndarray::<i32>()),
+            DType::U32 | DType::Bool => write!(f, "{}", self.to_ndarray::<u32>()),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Keys of the counter-based generator: every draw is Philox4x32-10 of (key, stream, index).
+//!
+//! A key is a leaf of trees, so it may be traced: a training step's randomness is a function of its
+//! key and the number of the update, and resuming needs no generator state. Three streams keep draws,
+//! splits and folds of one key apart (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
+
+use super::Tensor;
+use crate::array::{DType, Shape};
+use crate::graph::{Op, Type};
+use crate::tree;
+
+const DRAWS: u32 = 0;
+const SPLITS: u32 = 1;
+const FOLDS: u32 = 2;
+
+tree! {
+    /// A Philox key: two words. Use a key once: `split` it, or `fold_in` a counter, for each further draw.
+    pub struct Key { words: Tensor }
+}
+
+impl Key {
+    /// The key of a seed.
+    pub fn new(seed: u64) -> Key {
+        Key { words: Tensor::from([seed as u32, (seed >> 32) as u32]) }
+    }
+
+    fn stream(&self, stream: u32, start: &Tensor, shape: impl Into<Shape>) -> Tensor {
+        Tensor::op(Op::RandomBits { stream }, &[&self.words, start], Some(&Type::array(DType::U32, shape)))
+    }
+
+    /// Independent keys.
+    pub fn split<const N: usize>(&self) -> [Key; N] {
+        let words = self.stream(SPLITS, &Tensor::from(0u32), [N, 2]);
+        std::array::from_fn(|i| Key { words: words.at(i) })
+    }
+
+    /// The key for one of many purposes, told apart by a number (an update, a row); may be traced.
+    pub fn fold_in(&self, i: impl Into<Tensor>) -> Key {
+        let start = i.into().cast(DType::U32) * 2;
+        Key { words: self.stream(FOLDS, &start, [2]) }
+    }
+
+    /// Uniform random words.
+    pub fn bits(&self, shape: impl Into<Shape>) -> Tensor {
+        self.stream(DRAWS, &Tensor::from(0u32), shape)
+    }
+
+    /// Uniform draws from [0, 1), f32, of 24 bits.
+    pub fn uniform(&self, shape: impl Into<Shape>) -> Tensor {
+        let largest = 1.0 - 2.0f64.powi(-24);
+        (self.bits(shape).cast(DType::F32) * 2.0f64.powi(-32)).minimum(&Tensor::scalar(DType::F32, largest))
+    }
+
+    /// Normal draws, f32, by Box and Muller (1958): `sqrt(-2 ln(1 - u)) (cos, sin)(2 pi v)`.
+    pub fn normal(&self, shape: impl Into<Shape>) -> Tensor {
+        let shape = shape.into();
+        let half = shape.size().div_ceil(2);
+        let u = self.uniform([2, half]);
+        let radius = ((1.0 - u.at(0)).ln() * -2).sqrt();
+        let angle = u.at(1) * std::f64::consts::TAU;
+        let (a, b) = (&radius * angle.cos(), &radius * angle.sin());
+        Tensor::concat(&[&a, &b], 0).slice(0, 0..shape.size()).reshape(shape)
+    }
+
+    /// -1 or 1 with equal probability, f32.
+    pub fn rademacher(&self, shape: impl Into<Shape>) -> Tensor {
+        let low = self.bits(shape).lt(Tensor::from(1u32 << 31));
+        low.select(&Tensor::from(-1.0f32), &Tensor::from(1.0f32))
+    }
+}
+
+impl From<u64> for Key {
+    fn from(seed: u64) -> Key {
+        Key::new(seed)
+    }
+}
+
+impl From<&Key> for Key {
+    fn from(key: &Key) -> Key {
+        key.clone()
+    }
+}

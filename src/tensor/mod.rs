@@ -1,0 +1,35 @@
+//! The handle that users hold: a tensor is concrete (a shared buffer) or traced (a node of a program
+//! under construction), and the same code runs on both.
+//!
+//! Operators on concrete tensors run at once. With at least one traced operand they record a node;
+//! concrete operands become constants, and tracers of an enclosing trace become explicit inputs
+//! ("captures") of the inner one. There is no run-time tape: nothing lives between two calls but
+//! what the caller holds, and a trace dies with the function that made it.
+//!
+//! It knows graphs and transforms, and no ODE: loops enter through [`trace`](self::trace) and
+//! [`apply`] from `odeint`.
+
+mod exec;
+mod grad;
+mod handle;
+mod jit;
+mod key;
+mod operators;
+mod ops;
+mod reduce;
+mod rows;
+mod shaping;
+#[cfg(test)]
+mod tests;
+mod trace;
+pub mod tree;
+
+pub use exec::RunReport;
+pub use grad::{Loss, grad, jvp, value_and_grad, vjp};
+pub use handle::Tensor;
+pub use jit::{Jit, Output, Traceable, jit};
+pub use key::Key;
+pub use rows::map_rows;
+pub(crate) use rows::tuple;
+pub(crate) use trace::{Check, Traced, align, apply, register_check, trace};
+pub use tree::{Leaf, Path, TensorTree, Tree, num_elements, summary};

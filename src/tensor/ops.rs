@@ -1,0 +1,239 @@
+//! Elementwise functions, comparisons and choices.
+
+use super::Tensor;
+use super::trace::record;
+use crate::array::DType;
+use crate::graph::{BinaryOp, CompareOp, Op, Type, UnaryOp};
+
+impl Tensor {
+    #[track_caller]
+    pub(super) fn op(op: Op, args: &[&Tensor], hint: Option<&Type>) -> Tensor {
+        match record(op, args, hint) {
+            Ok(t) => t,
+            Err(e) => panic!("{e}"),
+        }
+    }
+
+    #[track_caller]
+    fn unary(&self, op: UnaryOp) -> Tensor {
+        Tensor::op(Op::Unary(op), &[self], None)
+    }
+
+    /// The operands in their common element type and shape (see [`Tensor`]).
+    #[track_caller]
+    fn matched(name: &str, a: &Tensor, b: &Tensor) -> (Tensor, Tensor) {
+        let dtype = promote(a, b);
+        let shape = a.shape().broadcast(b.shape()).unwrap_or_else(|| {
+            panic!("{name}: shapes {} and {} do not broadcast to each other", a.shape(), b.shape())
+        });
+        (a.cast(dtype).broadcast_to(shape.clone()), b.cast(dtype).broadcast_to(shape))
+    }
+
+    #[track_caller]
+    pub(super) fn binary(op: BinaryOp, a: &Tensor, b: &Tensor) -> Tensor {
+        let (a, b) = Tensor::matched(op.name(), a, b);
+        Tensor::op(Op::Binary(op), &[&a, &b], None)
+    }
+
+    #[track_caller]
+    fn compare(op: CompareOp, a: &Tensor, b: &Tensor) -> Tensor {
+        let (a, b) = Tensor::matched(op.name(), a, b);
+        Tensor::op(Op::Compare(op), &[&a, &b], None)
+    }
+
+    /// A number in the element type of `self`.
+    pub(super) fn number(&self, x: f64) -> Tensor {
+        let fits = self.dtype().is_float() || x.fract() == 0.0;
+        Tensor::scalar(if fits { self.dtype() } else { DType::F64 }, x)
+    }
+
+    /// The same numbers as another element type; float to integer truncates, bool is 0 or 1.
+    #[track_caller]
+    pub fn cast(&self, dtype: DType) -> Tensor {
+        if self.dtype() == dtype {
+            return self.clone();
+        }
+        Tensor::op(Op::Cast, &[self], Some(&Type::array(dtype, self.shape().clone())))
+    }
+
+    /// The same value, of which no derivative is taken.
+    pub fn stop_gradient(&self) -> Tensor {
+        if self.is_traced() { Tensor::op(Op::StopGradient, &[self], None) } else { self.clone() }
+    }
+
+    #[track_caller]
+    pub(super) fn negate(&self) -> Tensor {
+        self.unary(UnaryOp::Neg)
+    }
+
+    /// `x^p` for a number p; of negative x only where p is an integer.
+    #[track_caller]
+    pub fn powf(&self, p: f64) -> Tensor {
+        self.unary(UnaryOp::Powf(p.to_bits()))
+    }
+
+    /// `x^n` by repeated squaring.
+    #[track_caller]
+    pub fn powi(&self, n: i32) -> Tensor {
+        if n < 0 {
+            return 1.0 / self.powi(-n);
+        }
+        let (mut base, mut n, mut result) = (self.clone(), n, None::<Tensor>);
+        while n > 0 {
+            if n & 1 == 1 {
+                result = Some(result.map_or_else(|| base.clone(), |r| r * &base));
+            }
+            n >>= 1;
+            if n > 0 {
+                base = base.square();
+            }
+        }
+        result.unwrap_or_else(|| Tensor::full(self.dtype(), self.shape().clone(), 1.0))
+    }
+
+    /// `x^2`
+    #[track_caller]
+    pub fn square(&self) -> Tensor {
+        self * self
+    }
+
+    /// `max(x, 0)`
+    #[track_caller]
+    pub fn relu(&self) -> Tensor {
+        self.maximum(&self.number(0.0))
+    }
+
+    /// `x / (1 + e^-x)`, also called swish.
+    #[track_caller]
+    pub fn silu(&self) -> Tensor {
+        self * self.sigmoid()
+    }
+
+    /// `ln(1 + e^x)`, computed as `max(x, 0) + ln(1 + e^-|x|)`.
+    #[track_caller]
+    pub fn softplus(&self) -> Tensor {
+        self.relu() + (-self.abs()).exp().log1p()
+    }
+
+    /// Larger of the two; NaN if either is.
+    #[track_caller]
+    pub fn maximum(&self, other: &Tensor) -> Tensor {
+        Tensor::binary(BinaryOp::Max, self, other)
+    }
+
+    /// Smaller of the two; NaN if either is.
+    #[track_caller]
+    pub fn minimum(&self, other: &Tensor) -> Tensor {
+        Tensor::binary(BinaryOp::Min, self, other)
+    }
+
+    /// For a bool tensor: a where it is true, else b. What is not chosen may be NaN.
+    #[track_caller]
+    pub fn select(&self, a: &Tensor, b: &Tensor) -> Tensor {
+        let (a, b) = Tensor::matched("select", a, b);
+        let shape = self.shape().broadcast(a.shape()).unwrap_or_else(|| {
+            panic!("select: the condition {} does not broadcast to {}", self.shape(), a.shape())
+        });
+        let (p, a, b) =
+            (self.broadcast_to(shape.clone()), a.broadcast_to(shape.clone()), b.broadcast_to(shape));
+        Tensor::op(Op::Select, &[&p, &a, &b], None)
+    }
+
+    /// `sum of c_i x_i` over tensors of one type, as a chain of fused multiply-adds in this order.
+    #[track_caller]
+    pub fn lincomb(coeffs: &[f64], xs: &[&Tensor]) -> Tensor {
+        Tensor::op(Op::Lincomb { coeffs: coeffs.iter().map(|c| c.to_bits()).collect() }, xs, None)
+    }
+}
+
+fn promote(a: &Tensor, b: &Tensor) -> DType {
+    let (x, y) = (a.dtype(), b.dtype());
+    match (x.is_float(), y.is_float()) {
+        _ if x == y => x,
+        (true, false) => x,
+        (false, true) => y,
+        (true, true) if a.rank() == 0 && b.rank() > 0 => y,
+        (true, true) if b.rank() == 0 && a.rank() > 0 => x,
+        (true, true) => DType::F64,
+        (false, false) if a.rank() == 0 && b.rank() > 0 => y,
+        (false, false) => x,
+    }
+}
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $f:ident $op:ident;)*) => { impl Tensor { $(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $f(&self) -> Tensor { self.unary(UnaryOp::$op) }
+    )* } };
+}
+unary! {
+    /// `|x|`
+    abs Abs;
+    /// -1, 0 or 1.
+    sign Sign;
+    /// Largest integer not above x.
+    floor Floor;
+    /// `e^x`
+    exp Exp;
+    /// `e^x - 1`, accurate near 0.
+    expm1 Expm1;
+    /// Natural logarithm.
+    ln Ln;
+    /// `ln(1 + x)`, accurate near 0.
+    log1p Log1p;
+    /// Square root.
+    sqrt Sqrt;
+    /// Sine of x in radians.
+    sin Sin;
+    /// Cosine of x in radians.
+    cos Cos;
+    /// Hyperbolic tangent.
+    tanh Tanh;
+    /// `1 / (1 + e^-x)`
+    sigmoid Sigmoid;
+    /// Of a bool tensor: not.
+    not Not;
+    /// Whether x is neither infinite nor NaN.
+    is_finite IsFinite;
+}
+
+macro_rules! comparisons {
+    ($($(#[$doc:meta])* $f:ident $op:ident $swap:literal;)*) => { impl Tensor { $(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $f(&self, other: impl Into<Tensor>) -> Tensor {
+            let other = other.into();
+            let (a, b) = if $swap { (&other, self) } else { (self, &other) };
+            Tensor::compare(CompareOp::$op, a, b)
+        }
+    )* } };
+}
+comparisons! {
+    /// Whether equal; a bool tensor.
+    eq Eq false;
+    /// Whether different.
+    ne Ne false;
+    /// Whether less.
+    lt Lt false;
+    /// Whether less or equal.
+    le Le false;
+    /// Whether greater.
+    gt Lt true;
+    /// Whether greater or equal.
+    ge Le true;
+}
+
+impl Tensor {
+    /// Of bool tensors: and.
+    #[track_caller]
+    pub fn and(&self, other: &Tensor) -> Tensor {
+        Tensor::binary(BinaryOp::And, self, other)
+    }
+
+    /// Of bool tensors: or.
+    #[track_caller]
+    pub fn or(&self, other: &Tensor) -> Tensor {
+        Tensor::binary(BinaryOp::Or, self, other)
+    }
+}

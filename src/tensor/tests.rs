@@ -1,0 +1,170 @@
+//! The handle, traces, trees, jit and gradients together.
+
+use super::*;
+use crate::array::{DType, memory};
+use crate::tree;
+
+tree! { struct State { model: Tensor, count: Tensor, depth: usize } }
+
+fn state(depth: usize) -> State {
+    State { model: Tensor::from([1.0, 2.0]), count: Tensor::from(0), depth }
+}
+
+#[test]
+fn operands_broadcast_and_promote() {
+    let x = Tensor::from([[1.0f32, 2.0], [3.0, 4.0]]);
+    let y = &x * Tensor::from(2.0f64) + Tensor::from([10, 20]);
+    assert_eq!((y.dtype(), y.to_vec()), (DType::F32, vec![12.0, 24.0, 16.0, 28.0]));
+    assert_eq!((x.at(0) + Tensor::from([1.0f64, 1.0])).dtype(), DType::F64);
+    assert_eq!((1.0 - x.sum()).item(), -9.0);
+    assert_eq!(x.matmul(&x.transpose()).to_vec(), [5.0, 11.0, 11.0, 25.0]);
+    assert_eq!(x.gt(2.5).select(&x, &Tensor::from(0.0)).to_vec(), [0.0, 0.0, 3.0, 4.0]);
+}
+
+#[test]
+#[should_panic(expected = "add: shapes [2] and [3] do not broadcast to each other")]
+fn a_wrong_shape_panics_with_both_shapes() {
+    let _ = Tensor::zeros([2]) + Tensor::zeros([3]);
+}
+
+#[test]
+fn a_counter_that_is_a_tensor_never_retraces_and_a_static_one_names_itself() {
+    let step = jit(|s: State, x: Tensor| {
+        let count = &s.count + 1;
+        (State { model: &s.model + &x * s.depth as f64, count, ..s }, x.sum())
+    });
+    let step = step.max_traces(1);
+    let mut s = state(3);
+    for _ in 0..50 {
+        step.step(&mut s, Tensor::from([1.0, 1.0])).unwrap();
+    }
+    assert_eq!((s.count.item(), s.model.to_vec(), step.traces()), (50.0, vec![151.0, 152.0], 1));
+    let e = step.call(State { depth: 4, ..s }, Tensor::from([1.0, 1.0])).unwrap_err();
+    assert!(e.to_string().contains("leaf 0.depth: static 3 -> static 4"), "{e}");
+}
+
+#[test]
+fn a_step_reuses_the_buffers_of_its_state() {
+    let step = jit(|s: State, x: Tensor| (State { model: &s.model + x, ..s.clone() }, s.count));
+    let mut s = state(1);
+    let x = Tensor::from([1.0, 1.0]);
+    step.step(&mut s, x.clone()).unwrap();
+    let place = s.model.array().data().as_ptr();
+    let held = s.clone();
+    step.step(&mut s, x.clone()).unwrap();
+    assert_ne!(place, s.model.array().data().as_ptr(), "a buffer that somebody else holds is not written to");
+    assert_eq!(held.model.to_vec(), [2.0, 3.0]);
+    drop(held);
+    let (place, buffers) = (s.model.array().data().as_ptr(), memory::live_buffers());
+    for _ in 0..5 {
+        step.step(&mut s, x.clone()).unwrap();
+    }
+    assert_eq!(place, s.model.array().data().as_ptr());
+    let _ = buffers; // other tests run beside this one; tests/memory.rs counts alone
+}
+
+#[test]
+#[should_panic(expected = "was used after its trace had ended")]
+fn a_tracer_that_escapes_its_trace_says_so() {
+    let kept = std::sync::Mutex::new(None);
+    let f = jit(|x: Tensor| {
+        *kept.lock().unwrap() = Some(x.clone());
+        x * 2
+    });
+    f.call(Tensor::from(1.0)).unwrap();
+    let x = kept.lock().unwrap().take().unwrap();
+    let _ = x + 1;
+}
+
+#[test]
+fn derivatives_nest() {
+    let x = Tensor::from(0.7);
+    let slope = |x: &Tensor| grad(|x: &Tensor| x.sin() * x, x);
+    let second = grad(|x: &Tensor| slope(x), &x);
+    let want = 2.0 * 0.7f64.cos() - 0.7 * 0.7f64.sin();
+    assert!((second.item() - want).abs() < 1e-12);
+    // A derivative by a value that the inner function also captures does not confuse the two.
+    let mixed = grad(|x: &Tensor| x * grad(|y: &Tensor| x * y, &Tensor::from(1.0)), &x);
+    assert!((mixed.item() - 1.4).abs() < 1e-12);
+    let (y, dy) = jvp(|x: &Tensor| grad(|x: &Tensor| x.exp() * x, x), &x, &Tensor::from(1.0));
+    assert!((dy.item() - (y.item() + 0.7f64.exp())).abs() < 1e-12);
+}
+
+#[test]
+fn a_pullback_is_the_transpose_of_the_push_forward() {
+    let x = Tensor::from([0.3, -0.8, 1.1]);
+    let f = |x: &Tensor| (x.tanh() * x.sum(), x.square().sum());
+    let (u, v) = (Tensor::from([1.0, 0.5, -2.0]), (Tensor::from([0.4, -1.0, 0.2]), Tensor::from(0.9)));
+    let (_, push) = jvp(f, &x, &u);
+    let (_, pull) = vjp(f, &x);
+    let left = (push.0 * &v.0).sum().item() + push.1.item() * 0.9;
+    let right = (pull(&v) * &u).sum().item();
+    assert!((left - right).abs() < 1e-12, "{left} {right}");
+}
+
+#[test]
+fn a_loss_may_carry_more_than_its_value() {
+    let x = Tensor::from([1.0, 2.0]);
+    let ((value, twice), slope) = value_and_grad(|x: &Tensor| (x.square().sum(), x * 2), &x);
+    assert_eq!((value.item(), twice.to_vec(), slope.to_vec()), (5.0, vec![2.0, 4.0], vec![2.0, 4.0]));
+    let failed = value_and_grad(
+        |x: &Tensor| -> crate::Result<Tensor> {
+            Err(crate::Error::Retrace { max_traces: x.size(), change: String::new() })
+        },
+        &x,
+    );
+    assert!(failed.is_err());
+}
+
+#[test]
+fn rows_in_tiles_give_the_values_and_gradients_of_all_at_once() {
+    let x = Tensor::iota(DType::F64, [37, 3], 0) * 0.1;
+    let w = Tensor::from([[0.3, -0.2], [0.5, 0.1], [-0.4, 0.7]]);
+    let whole = |w: &Tensor| x.matmul(w).tanh().square().sum();
+    let tiled = |w: &Tensor| {
+        let (rows, sums) = map_rows(&[x.clone()], 8, |x| {
+            let y = x[0].matmul(w).tanh();
+            (vec![y.clone()], vec![y.square().sum()])
+        });
+        (sums[0].clone(), rows[0].clone())
+    };
+    let (a, da) = value_and_grad(whole, &w);
+    let ((b, rows), db) = value_and_grad(tiled, &w);
+    assert!((a.item() - b.item()).abs() < 1e-12 && rows.shape()[..] == [37, 2]);
+    for (p, q) in da.to_vec().iter().zip(db.to_vec()) {
+        assert!((p - q).abs() < 1e-12, "{p} {q}");
+    }
+    let by_rows = grad(|x: &Tensor| map_rows(&[x.clone()], 8, |x| (vec![x[0].exp()], vec![])).0[0].sum(), &x);
+    assert_eq!(by_rows.to_vec(), x.exp().to_vec());
+}
+
+#[test]
+fn draws_depend_on_the_key_alone_and_are_what_they_are_called() {
+    let key = Key::new(42);
+    let x = key.normal([10_001]);
+    assert_eq!(x.to_vec(), jit(|k: Key| k.normal([10_001])).call(key.clone()).unwrap().to_vec());
+    let (mean, square) = (x.mean().item(), x.square().mean().item());
+    assert!(mean.abs() < 0.03 && (square - 1.0).abs() < 0.05, "{mean} {square}");
+    let u = key.uniform([10_000]);
+    assert!(u.min().item() >= 0.0 && u.max().item() < 1.0 && (u.mean().item() - 0.5).abs() < 0.01);
+    let signs = key.rademacher([10_000]);
+    assert!(signs.square().mean().item() == 1.0 && signs.mean().item().abs() < 0.03);
+    let [a, b] = key.split();
+    let folded = [key.fold_in(0), key.fold_in(1), a, b];
+    let first: Vec<u64> = folded.iter().map(|k| k.bits([1]).item() as u64).collect();
+    assert!((0..4).all(|i| (0..i).all(|j| first[i] != first[j])), "{first:?}");
+}
+
+tree! { enum Layer { Scale { by: Tensor }, Shift(Tensor), Tanh } }
+
+#[test]
+fn leaves_have_paths_and_come_back_in_place() {
+    let net =
+        (vec![Layer::Scale { by: Tensor::from(2.0) }, Layer::Tanh], Some(Layer::Shift(Tensor::zeros([3]))));
+    let names: Vec<String> = net.named_leaves().into_iter().map(|(p, _)| p).collect();
+    assert_eq!(names, ["0.0.Scale.by", "1.Shift"]);
+    assert_eq!(num_elements(&net), 4);
+    let doubled = net.map_leaves(|t| t * 2);
+    assert_eq!(doubled.leaves()[0].item(), 4.0);
+    assert!(summary(&net).lines().last().unwrap().ends_with('4'));
+}

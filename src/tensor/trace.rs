@@ -1,0 +1,212 @@
+//! Traces: how running a closure on tracers becomes a function.
+//!
+//! A trace is owned by the call of [`trace`] that made it; tracers hold it weakly. An operation with
+//! operands of several traces belongs to the innermost (the youngest: an inner trace is always begun
+//! later), and operands of the others become its captures. A value computed only from outer tracers
+//! is recorded outside, so what does not depend on a loop's state leaves the loop by itself.
+
+use super::exec;
+use super::handle::{Repr, Tensor};
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::graph::{Builder, Func, GraphError, Literal, NodeId, Op, Type};
+use crate::ode::Outcome;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+/// Orders traces by age; its values reach no output.
+static SERIAL: AtomicU64 = AtomicU64::new(1);
+
+/// A program under construction.
+pub(super) struct Trace {
+    serial: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    builder: Builder,
+    /// Values of enclosing traces, in the order of the inputs made for them.
+    captures: Vec<Tensor>,
+    /// (serial of a trace, node in it) to the input made for it; looked up, never iterated.
+    captured: HashMap<(u64, NodeId), NodeId>,
+    /// Values that the caller must look at after a run: see [`Check`].
+    checks: Vec<Check>,
+}
+
+/// Values `[rows, 5]` (f64) that say whether a solve went wrong: status, t, dt, step, component.
+/// They travel with the program to whoever runs it.
+#[derive(Clone)]
+pub(crate) struct Check {
+    pub values: Tensor,
+}
+
+impl Check {
+    /// The error that these values mean, if they mean one.
+    pub fn failure(values: &Array) -> Option<Error> {
+        let width = values.shape()[1];
+        (0..values.shape()[0]).find_map(|row| {
+            let at = |k: usize| values.data().get_f64(row * width + k);
+            let outcome = Outcome::decode(at(0), at(1), at(2), at(3), at(4));
+            outcome.filter(|o| !o.is_completed()).map(|outcome| Error::Solve { outcome })
+        })
+    }
+
+    /// Looks at concrete values at once; traced ones are for whoever runs the program.
+    pub fn look(&self) -> Result<()> {
+        if self.values.is_traced() { Ok(()) } else { Self::failure(self.values.array()).map_or(Ok(()), Err) }
+    }
+}
+
+impl Trace {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("invariant: no panic while a trace is locked")
+    }
+
+    fn tensor(self: &Arc<Self>, state: &State, id: NodeId) -> Tensor {
+        Tensor(Repr::Traced { trace: Arc::downgrade(self), id, ty: Arc::new(state.builder.ty(id).clone()) })
+    }
+
+    /// The node that stands for `x` in this trace.
+    fn lift(&self, state: &mut State, x: &Tensor) -> NodeId {
+        match &x.0 {
+            Repr::Concrete(a) if a.shape().size() == 1 => {
+                let ty = x.ty();
+                state.builder.push(Op::Const(Literal::splat(a.dtype(), a.data().get_f64(0))), &[], Some(&ty))
+            }
+            Repr::Concrete(a) => state.builder.push(Op::Const(Literal::Array(a.clone())), &[], Some(&x.ty())),
+            Repr::Traced { trace, id, ty } => {
+                let owner = upgrade(trace, ty);
+                if owner.serial == self.serial {
+                    return *id;
+                }
+                assert!(
+                    owner.serial < self.serial,
+                    "a traced tensor ({ty}) left the function that traced it: return it from there instead"
+                );
+                let key = (owner.serial, *id);
+                if let Some(&input) = state.captured.get(&key) {
+                    return input;
+                }
+                let input = state.builder.input(ty.as_ref().clone());
+                state.captured.insert(key, input);
+                state.captures.push(x.clone());
+                input
+            }
+        }
+    }
+}
+
+fn upgrade(trace: &Weak<Trace>, ty: &Type) -> Arc<Trace> {
+    trace.upgrade().unwrap_or_else(|| {
+        panic!(
+            "a traced tensor ({ty}) was used after its trace had ended: return it from the traced function"
+        )
+    })
+}
+
+/// The innermost trace among the operands, if any is traced.
+fn innermost<'a>(args: impl IntoIterator<Item = &'a Tensor>) -> Option<Arc<Trace>> {
+    let traces = args.into_iter().filter_map(|x| match &x.0 {
+        Repr::Traced { trace, ty, .. } => Some(upgrade(trace, ty)),
+        Repr::Concrete(_) => None,
+    });
+    traces.max_by_key(|t| t.serial)
+}
+
+/// Applies an operation: at once on concrete tensors, else as a node of the innermost trace.
+pub(super) fn record(op: Op, args: &[&Tensor], hint: Option<&Type>) -> Result<Tensor, GraphError> {
+    let Some(trace) = innermost(args.iter().copied()) else {
+        return exec::eager(op, args, hint);
+    };
+    let mut state = trace.lock();
+    let ids: Vec<NodeId> = args.iter().map(|x| trace.lift(&mut state, x)).collect();
+    let id = state.builder.try_push(op, &ids, hint)?;
+    Ok(trace.tensor(&state, id))
+}
+
+/// A closure turned into a function.
+pub(crate) struct Traced<R> {
+    /// Inputs: the arguments, then the captures. Outputs: the closure's, then one for each check.
+    pub func: Func,
+    /// Values of enclosing traces to pass for the inputs behind the arguments.
+    pub captures: Vec<Tensor>,
+    /// Number of outputs that are the closure's own.
+    pub num_outputs: usize,
+    /// What else the closure returned.
+    pub aux: R,
+}
+
+/// Runs `f` once on tracers of the given types and returns the function it recorded.
+pub(crate) fn trace<R>(types: &[Type], f: impl FnOnce(&[Tensor]) -> (Vec<Tensor>, R)) -> Traced<R> {
+    let trace = Arc::new(Trace { serial: SERIAL.fetch_add(1, Relaxed), state: Mutex::default() });
+    let inputs: Vec<Tensor> = {
+        let mut state = trace.lock();
+        let ids: Vec<NodeId> = types.iter().map(|t| state.builder.input(t.clone())).collect();
+        ids.into_iter().map(|id| trace.tensor(&state, id)).collect()
+    };
+    let (outputs, aux) = f(&inputs);
+    let mut state = trace.lock();
+    let num_outputs = outputs.len();
+    let checks: Vec<Tensor> = state.checks.iter().map(|c| c.values.clone()).collect();
+    let ids: Vec<NodeId> = outputs.iter().chain(&checks).map(|x| trace.lift(&mut state, x)).collect();
+    let State { builder, captures, .. } = std::mem::take(&mut *state);
+    Traced { func: builder.finish(&ids), captures, num_outputs, aux }
+}
+
+/// Applies a function: at once on concrete tensors, else by copying its nodes into the innermost trace.
+pub(crate) fn apply(func: &Func, args: &[Tensor]) -> Vec<Tensor> {
+    let Some(trace) = innermost(args) else {
+        return exec::run_once(func, args);
+    };
+    let mut state = trace.lock();
+    let ids: Vec<NodeId> = args.iter().map(|x| trace.lift(&mut state, x)).collect();
+    let outputs = state.builder.inline(func, &ids);
+    outputs.into_iter().map(|id| trace.tensor(&state, id)).collect()
+}
+
+/// Makes whoever runs the program look at `check`; a concrete one is the caller's to look at now.
+pub(crate) fn register_check(check: Check) {
+    if let Some(trace) = innermost([&check.values]) {
+        trace.lock().checks.push(check);
+    }
+}
+
+/// Bodies that are to share one list of captures: each takes its own arguments, then all captures of
+/// any of them. Their checks are left out.
+pub(crate) fn align<R>(bodies: &[&Traced<R>]) -> (Vec<Func>, Vec<Tensor>) {
+    let mut captures: Vec<Tensor> = Vec::new();
+    for x in bodies.iter().flat_map(|b| &b.captures) {
+        if !captures.iter().any(|c| c.is(x)) {
+            captures.push(x.clone());
+        }
+    }
+    let funcs = bodies.iter().map(|body| {
+        let num_args = body.func.num_inputs() - body.captures.len();
+        let mut types = body.func.input_types();
+        types.truncate(num_args);
+        types.extend(captures.iter().map(Tensor::ty));
+        let (mut b, ids) = Builder::with_inputs(&types);
+        let place =
+            |x: &Tensor| captures.iter().position(|c| c.is(x)).expect("invariant: every capture is listed");
+        let mut args = ids[..num_args].to_vec();
+        args.extend(body.captures.iter().map(|x| ids[num_args + place(x)]));
+        let mut outputs = b.inline(&body.func, &args);
+        outputs.truncate(body.num_outputs);
+        b.finish(&outputs)
+    });
+    (funcs.collect(), captures)
+}
+
+impl Tensor {
+    /// Whether both are the same node of the same trace.
+    fn is(&self, other: &Tensor) -> bool {
+        match (&self.0, &other.0) {
+            (Repr::Traced { trace: a, id: x, .. }, Repr::Traced { trace: b, id: y, .. }) => {
+                a.ptr_eq(b) && x == y
+            }
+            _ => false,
+        }
+    }
+}

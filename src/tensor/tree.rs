@@ -1,0 +1,313 @@
+//! Trees of tensors: what jit, gradients, optimisers and files see.
+//!
+//! A tree has tensor leaves, which are traced, differentiated and saved, and static leaves, which
+//! are part of the program: a changed static leaf means another trace. Every leaf has a path
+//! (`layers.0.weight`). Trees are made by the [`tree!`](crate::tree!) macro, since one crate cannot
+//! have a derive; it writes the same three walks that a derive would.
+
+use super::Tensor;
+use std::fmt;
+
+/// Where a leaf sits: `layers.0.weight`.
+#[derive(Default, Clone, Debug)]
+pub struct Path(Vec<String>);
+
+impl Path {
+    /// Runs `f` one level down.
+    pub fn within<T>(&mut self, name: &str, f: impl FnOnce(&mut Path) -> T) -> T {
+        self.0.push(name.to_owned());
+        let result = f(self);
+        self.0.pop();
+        result
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0.join("."))
+    }
+}
+
+/// A leaf of a tree.
+pub enum Leaf<'a> {
+    /// An array: traced, differentiated, saved.
+    Tensor(&'a Tensor),
+    /// Part of the program.
+    Static(&'a dyn fmt::Debug),
+}
+
+/// A struct, enum or collection of tensors and static values.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tree of tensors",
+    label = "not a `Tree`",
+    note = "wrap the definition of your struct or enum in `tree! {{ ... }}`, and own its data: references are no trees"
+)]
+pub trait Tree: Clone + 'static {
+    /// Leaves in order with their paths.
+    fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>));
+    /// The tensor leaves, in the order of [`Tree::each`], for changing in place.
+    fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor));
+    /// The same tree with other tensors.
+    fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self;
+
+    /// The tensor leaves in order.
+    fn leaves(&self) -> Vec<Tensor> {
+        let mut out = Vec::new();
+        self.each(&mut Path::default(), &mut |_, leaf| {
+            if let Leaf::Tensor(t) = leaf {
+                out.push(t.clone());
+            }
+        });
+        out
+    }
+
+    /// The tensor leaves with their paths, in order.
+    fn named_leaves(&self) -> Vec<(String, Tensor)> {
+        let mut out = Vec::new();
+        self.each(&mut Path::default(), &mut |path, leaf| {
+            if let Leaf::Tensor(t) = leaf {
+                out.push((path.to_string(), t.clone()));
+            }
+        });
+        out
+    }
+
+    /// The same tree with the given tensors as leaves.
+    ///
+    /// # Panics
+    /// When there are fewer tensors than leaves.
+    fn with_leaves(&self, leaves: impl IntoIterator<Item = Tensor>) -> Self
+    where
+        Self: Sized,
+    {
+        let mut leaves = leaves.into_iter();
+        self.map(&mut Path::default(), &mut |path, _| {
+            leaves.next().unwrap_or_else(|| panic!("invariant: a tensor for leaf {path}"))
+        })
+    }
+
+    /// `f` of each leaf.
+    fn map_leaves(&self, mut f: impl FnMut(&Tensor) -> Tensor) -> Self
+    where
+        Self: Sized,
+    {
+        self.map(&mut Path::default(), &mut |_, t| f(t))
+    }
+}
+
+/// Trees whose leaves are all tensors, so that they can be the state of a differential equation.
+pub trait TensorTree: Tree {}
+
+impl Tree for Tensor {
+    fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+        f(path, Leaf::Tensor(self));
+    }
+    fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
+        f(self);
+    }
+    fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+        f(path, self)
+    }
+}
+impl TensorTree for Tensor {}
+
+macro_rules! statics {
+    ($($t:ty)*) => { $(impl Tree for $t {
+        fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) { f(path, Leaf::Static(self)); }
+        fn each_mut(&mut self, _: &mut dyn FnMut(&mut Tensor)) {}
+        fn map(&self, _: &mut Path, _: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self { self.clone() }
+    })* };
+}
+statics!(() bool i32 i64 u32 u64 usize f32 f64 String &'static str);
+
+macro_rules! sequences {
+    ($([$($g:tt)*] $t:ty, $collect:expr;)*) => { $(impl<$($g)*> Tree for $t {
+        fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+            for (i, x) in self.iter().enumerate() { path.within(&i.to_string(), |p| x.each(p, f)); }
+        }
+        fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
+            for x in self.iter_mut() { x.each_mut(f); }
+        }
+        fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+            let mut i = 0;
+            $collect(self, |x: &T| { i += 1; path.within(&(i - 1).to_string(), |p| x.map(p, f)) })
+        }
+    })* };
+}
+sequences! {
+    [T: Tree] Vec<T>, |s: &Vec<T>, g| s.iter().map(g).collect();
+    [T: Tree, const N: usize] [T; N], |s: &[T; N], g| s.each_ref().map(g);
+}
+
+/// No level of its own in a path: `bias`, not `bias.0`; whether it is there is static.
+impl<T: Tree> Tree for Option<T> {
+    fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+        match self {
+            Some(x) => x.each(path, f),
+            None => f(path, Leaf::Static(&"None")),
+        }
+    }
+    fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
+        if let Some(x) = self {
+            x.each_mut(f);
+        }
+    }
+    fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+        self.as_ref().map(|x| x.map(path, f))
+    }
+}
+
+impl<T: Tree> Tree for Box<T> {
+    fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+        (**self).each(path, f);
+    }
+    fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
+        (**self).each_mut(f);
+    }
+    fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+        Box::new((**self).map(path, f))
+    }
+}
+
+impl<T: Tree> Tree for std::collections::BTreeMap<String, T> {
+    fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+        for (k, x) in self {
+            path.within(k, |p| x.each(p, f));
+        }
+    }
+    fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
+        for x in self.values_mut() {
+            x.each_mut(f);
+        }
+    }
+    fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+        self.iter().map(|(k, x)| (k.clone(), path.within(k, |p| x.map(p, f)))).collect()
+    }
+}
+
+macro_rules! tuples {
+    ($(($($T:ident $i:tt)*))*) => { $(
+        impl<$($T: Tree),*> Tree for ($($T,)*) {
+            fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+                $(path.within(stringify!($i), |p| self.$i.each(p, f));)*
+            }
+            fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor)) { $(self.$i.each_mut(f);)* }
+            fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+                ($(path.within(stringify!($i), |p| self.$i.map(p, f)),)*)
+            }
+        }
+        impl<$($T: TensorTree),*> TensorTree for ($($T,)*) {}
+    )* };
+}
+tuples!((A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A 0 B 1 C 2 D 3 E 4 G 5));
+
+/// Number of elements in all tensor leaves: the weights of a model.
+pub fn num_elements(tree: &impl Tree) -> usize {
+    tree.leaves().iter().map(Tensor::size).sum()
+}
+
+/// A table of the tensor leaves: path, shape, element type, number of elements.
+pub fn summary(tree: &impl Tree) -> String {
+    let leaves = tree.named_leaves();
+    let width = leaves.iter().map(|(p, _)| p.len()).max().unwrap_or(0).max(5);
+    let mut out = String::new();
+    for (path, t) in &leaves {
+        out += &format!("{path:width$}  {:4} {:16} {:>9}\n", t.dtype(), t.shape().to_string(), t.size());
+    }
+    out + &format!("{:width$}  {:4} {:16} {:>9}", "total", "", "", num_elements(tree))
+}
+
+/// Defines a struct or an enum that is a [`Tree`](crate::tensor::Tree): `Clone`, `Debug`, and the
+/// walks over its leaves. Fields that hold no tensor are static.
+///
+/// # Examples
+/// ```
+/// use flowline::prelude::*;
+/// tree! {
+///     /// An affine map.
+///     pub struct Affine { weight: Tensor, bias: Tensor, name: String }
+/// }
+/// let a = Affine { weight: Tensor::zeros([2, 3]), bias: Tensor::zeros([3]), name: "a".into() };
+/// assert_eq!(num_elements(&a), 9);
+/// ```
+#[macro_export]
+macro_rules! tree {
+    ($(#[$m:meta])* $v:vis struct $name:ident $(<$($g:ident $(: $b:ident $(+ $bs:ident)*)?),+ $(,)?>)? { $($(#[$fm:meta])* $fv:vis $f:ident: $t:ty),* $(,)? }) => {
+        $(#[$m])*
+        #[derive(Clone, Debug)]
+        $v struct $name $(<$($g: $crate::tensor::Tree $(+ $b $(+ $bs)*)?),+>)? { $($(#[$fm])* $fv $f: $t),* }
+        impl $(<$($g: $crate::tensor::Tree $(+ $b $(+ $bs)*)?),+>)? $crate::tensor::Tree for $name $(<$($g),+>)? {
+            #[allow(unused_variables, reason = "a struct may have no field")]
+            fn each<'a>(&'a self, path: &mut $crate::tensor::Path, f: &mut dyn FnMut(&$crate::tensor::Path, $crate::tensor::Leaf<'a>)) {
+                $(path.within(stringify!($f), |p| <$t as $crate::tensor::Tree>::each(&self.$f, p, f));)*
+            }
+            #[allow(unused_variables, reason = "a struct may have no field")]
+            fn each_mut(&mut self, f: &mut dyn FnMut(&mut $crate::tensor::Tensor)) {
+                $(<$t as $crate::tensor::Tree>::each_mut(&mut self.$f, f);)*
+            }
+            #[allow(unused_variables, reason = "a struct may have no field")]
+            fn map(&self, path: &mut $crate::tensor::Path, f: &mut dyn FnMut(&$crate::tensor::Path, &$crate::tensor::Tensor) -> $crate::tensor::Tensor) -> Self {
+                $name { $($f: path.within(stringify!($f), |p| <$t as $crate::tensor::Tree>::map(&self.$f, p, f))),* }
+            }
+        }
+        impl $(<$($g: $crate::tensor::TensorTree $(+ $b $(+ $bs)*)?),+>)? $crate::tensor::TensorTree for $name $(<$($g),+>)? {}
+    };
+    ($(#[$m:meta])* $v:vis enum $name:ident { $($(#[$vm:meta])* $var:ident $(($vt:ty))? $({ $($(#[$fm:meta])* $f:ident: $t:ty),* $(,)? })?),* $(,)? }) => {
+        $(#[$m])*
+        #[derive(Clone, Debug)]
+        $v enum $name { $($(#[$vm])* $var $(($vt))? $({ $($(#[$fm])* $f: $t),* })?),* }
+        impl $crate::tensor::Tree for $name {
+            #[allow(unused_variables, reason = "a variant may hold nothing")]
+            fn each<'a>(&'a self, path: &mut $crate::tensor::Path, f: &mut dyn FnMut(&$crate::tensor::Path, $crate::tensor::Leaf<'a>)) {
+                $($crate::__variant!(@each self path f $name $var $(($vt))? $({ $($f)* })?);)*
+            }
+            #[allow(unused_variables, reason = "a variant may hold nothing")]
+            fn each_mut(&mut self, f: &mut dyn FnMut(&mut $crate::tensor::Tensor)) {
+                $($crate::__variant!(@each_mut self f $name $var $(($vt))? $({ $($f)* })?);)*
+            }
+            #[allow(unused_variables, reason = "a variant may hold nothing")]
+            fn map(&self, path: &mut $crate::tensor::Path, f: &mut dyn FnMut(&$crate::tensor::Path, &$crate::tensor::Tensor) -> $crate::tensor::Tensor) -> Self {
+                $($crate::__variant!(@map self path f $name $var $(($vt))? $({ $($f)* })?);)*
+                unreachable!("invariant: every variant returns")
+            }
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __variant {
+    (@each $s:ident $p:ident $g:ident $n:ident $var:ident) => {
+        if let $n::$var = $s { $p.within(stringify!($var), |p| $g(p, $crate::tensor::Leaf::Static(&stringify!($var)))) }
+    };
+    (@each $s:ident $p:ident $g:ident $n:ident $var:ident ($vt:ty)) => {
+        #[allow(irrefutable_let_patterns, reason = "an enum may have one variant")]
+        if let $n::$var(x) = $s { $p.within(stringify!($var), |p| $crate::tensor::Tree::each(x, p, $g)) }
+    };
+    (@each $s:ident $p:ident $g:ident $n:ident $var:ident { $($f:ident)* }) => {
+        #[allow(irrefutable_let_patterns, reason = "an enum may have one variant")]
+        if let $n::$var { $($f),* } = $s {
+            $p.within(stringify!($var), |p| { $(p.within(stringify!($f), |p| $crate::tensor::Tree::each($f, p, $g));)* })
+        }
+    };
+    (@each_mut $s:ident $g:ident $n:ident $var:ident) => {};
+    (@each_mut $s:ident $g:ident $n:ident $var:ident ($vt:ty)) => {
+        #[allow(irrefutable_let_patterns, reason = "an enum may have one variant")]
+        if let $n::$var(x) = $s { $crate::tensor::Tree::each_mut(x, $g) }
+    };
+    (@each_mut $s:ident $g:ident $n:ident $var:ident { $($f:ident)* }) => {
+        #[allow(irrefutable_let_patterns, reason = "an enum may have one variant")]
+        if let $n::$var { $($f),* } = $s { $($crate::tensor::Tree::each_mut($f, $g);)* }
+    };
+    (@map $s:ident $p:ident $g:ident $n:ident $var:ident) => { if let $n::$var = $s { return $n::$var } };
+    (@map $s:ident $p:ident $g:ident $n:ident $var:ident ($vt:ty)) => {
+        #[allow(irrefutable_let_patterns, reason = "an enum may have one variant")]
+        if let $n::$var(x) = $s { return $n::$var($p.within(stringify!($var), |p| $crate::tensor::Tree::map(x, p, $g))) }
+    };
+    (@map $s:ident $p:ident $g:ident $n:ident $var:ident { $($f:ident)* }) => {
+        #[allow(irrefutable_let_patterns, reason = "an enum may have one variant")]
+        if let $n::$var { $($f),* } = $s {
+            return $n::$var { $($f: $p.within(stringify!($var), |p| p.within(stringify!($f), |p| $crate::tensor::Tree::map($f, p, $g)))),* }
+        }
+    };
+}

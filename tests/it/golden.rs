@@ -1,0 +1,131 @@
+//! Golden graphs: a graph, a pass, and the graph that the pass makes of it.
+//!
+//! Each file of `tests/it/golden` is a list of sections, every one of which starts with a line
+//! `== kind`. What stands before the first is comment. A case is
+//!
+//! ```text
+//! == in
+//! func(...) { ... }
+//! == pass none
+//! == out
+//! func(...) { ... }
+//! ```
+//!
+//! Several passes between commas run one after the other. `== error` in place of `== out` holds the
+//! message of a graph that must not read. A file may hold several cases. With `GOLDEN=write` in the
+//! environment the outputs are written as they are now: review the difference, then commit it.
+
+use flowline::graph::{Func, verify};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A pass by its name.
+fn apply(name: &str, f: &Func) -> Func {
+    match name {
+        "none" => f.clone(),
+        other => panic!("there is no pass `{other}`"),
+    }
+}
+
+/// A file in pieces: the comment, then kind, argument and text of each section.
+struct Golden {
+    comment: String,
+    sections: Vec<(String, String, String)>,
+}
+
+fn split(text: &str) -> Golden {
+    let mut golden = Golden { comment: String::new(), sections: Vec::new() };
+    for line in text.lines() {
+        if let Some(head) = line.strip_prefix("== ") {
+            let (kind, argument) = head.split_once(' ').unwrap_or((head, ""));
+            golden.sections.push((kind.to_owned(), argument.trim().to_owned(), String::new()));
+        } else {
+            let body = golden.sections.last_mut().map_or(&mut golden.comment, |s| &mut s.2);
+            body.push_str(line);
+            body.push('\n');
+        }
+    }
+    golden
+}
+
+/// The empty line that ends a section, if there is one.
+fn gap(body: &str) -> &str {
+    if body == "\n" || body.ends_with("\n\n") { "\n" } else { "" }
+}
+
+/// The same file with outputs and errors as they are now.
+fn renewed(golden: &Golden) -> String {
+    let mut text = golden.comment.clone();
+    let mut graph = None;
+    for (kind, argument, body) in &golden.sections {
+        let read = || graph.clone().expect("a section `in` comes first");
+        let body = match kind.as_str() {
+            "in" => {
+                graph = Some(Func::parse(body));
+                body.clone()
+            }
+            "pass" => {
+                let passed = argument.split(',').fold(read().expect("a graph that reads"), |f, pass| {
+                    let g = apply(pass.trim(), &f);
+                    verify(&g).unwrap_or_else(|e| panic!("after pass {pass}: {e}\n{g}"));
+                    g
+                });
+                graph = Some(Ok(passed));
+                String::new()
+            }
+            "out" => format!("{}\n{}", read().expect("a graph that reads"), gap(body)),
+            "error" => format!("{}\n{}", read().expect_err("a graph that does not read"), gap(body)),
+            other => panic!("there is no section `{other}`"),
+        };
+        let blank = if argument.is_empty() { "" } else { " " };
+        write!(text, "== {kind}{blank}{argument}\n{body}").unwrap();
+    }
+    text
+}
+
+fn check(path: &Path) -> Result<usize, String> {
+    let text = fs::read_to_string(path).unwrap();
+    let golden = split(&text);
+    let now = renewed(&golden);
+    if std::env::var("GOLDEN").is_ok_and(|v| v == "write") {
+        fs::write(path, &now).unwrap();
+    } else if now != text {
+        return Err(format!("{}: want\n{text}\nbut it is now\n{now}", path.display()));
+    }
+    let results = golden.sections.iter().filter(|s| s.0 == "out" || s.0 == "error");
+    Ok(results.count())
+}
+
+#[test]
+fn every_golden_graph_comes_out_as_written() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden");
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    files.retain(|p| p.extension().is_some_and(|e| e == "txt"));
+    files.sort();
+    assert!(!files.is_empty(), "there are golden graphs");
+    let mut faults = Vec::new();
+    for path in &files {
+        match check(path) {
+            Ok(0) => faults.push(format!("{}: no section `out` or `error`", path.display())),
+            Ok(_) => {}
+            Err(fault) => faults.push(fault),
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn a_changed_output_is_noticed() {
+    let text = "== in\nfunc(%0: f32[2]) {\n  return %0\n}\n== pass none\n== out\nsomething else\n";
+    let now = renewed(&split(text));
+    assert_eq!(now.replace("something else", ""), now);
+    assert!(now.ends_with("== out\nfunc(%0: f32[2]) {\n  return %0\n}\n"));
+    assert_eq!(renewed(&split(&now)), now);
+}
+
+#[test]
+#[should_panic(expected = "there is no pass `magic`")]
+fn an_unknown_pass_is_refused() {
+    renewed(&split("== in\nfunc() { return }\n== pass magic\n"));
+}

@@ -1,0 +1,5 @@
+//! Integration tests: one binary, a module a behaviour.
+
+#[cfg(feature = "tensor")]
+mod golden;
+mod tidy;

@@ -1,0 +1,127 @@
+//! The house rules that a program can check: layers, headers, where `unsafe` and printing may live.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Every module may use those named in its row and itself; the order is that of the house.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("simd", &[]),
+    ("ode", &["simd"]),
+    ("array", &[]),
+    ("graph", &["array"]),
+    ("transform", &["array", "graph"]),
+    ("backend", &["simd", "array", "graph"]),
+    ("error", &["array", "ode", "graph", "transform", "io", "data", "plot", "train"]),
+    ("tensor", &["simd", "array", "graph", "transform", "backend", "error", "ode"]),
+    ("odeint", &["array", "graph", "tensor", "ode", "error"]),
+    ("nn", &["array", "tensor", "error"]),
+    ("optim", &["array", "tensor", "error"]),
+    ("cnf", &["array", "tensor", "ode", "odeint", "nn", "error", "graph"]),
+    ("data", &["error"]),
+    ("plot", &["error"]),
+    ("io", &["array", "tensor", "error"]),
+    (
+        "train",
+        &["array", "tensor", "ode", "odeint", "nn", "optim", "cnf", "data", "plot", "io", "error", "backend"],
+    ),
+];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()) {
+        if entry.is_dir() {
+            sources(&entry, out);
+        } else if entry.extension().is_some_and(|e| e == "rs") {
+            out.push(entry);
+        }
+    }
+}
+
+fn src() -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    sources(&root().join("src"), &mut files);
+    files.sort();
+    let name = |p: &Path| p.strip_prefix(root().join("src")).unwrap().to_str().unwrap().to_owned();
+    files.iter().map(|p| (name(p), fs::read_to_string(p).unwrap())).collect()
+}
+
+/// The lines of a file that are code, without those of its test module.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().take_while(|l| !l.contains("#[cfg(test)]")).filter(|l| !l.trim_start().starts_with("//"))
+}
+
+fn layer_of(file: &str) -> &str {
+    file.split(['/', '.']).next().unwrap()
+}
+
+#[test]
+fn each_layer_uses_only_those_above_its_line() {
+    let mut wrong = Vec::new();
+    for (file, text) in src() {
+        let Some((_, allowed)) = LAYERS.iter().find(|(layer, _)| *layer == layer_of(&file)) else { continue };
+        for line in code(&text) {
+            for part in line.split("crate::").skip(1) {
+                let used: String = part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                let known = LAYERS.iter().any(|(layer, _)| *layer == used);
+                if known && used != layer_of(&file) && !allowed.contains(&used.as_str()) {
+                    wrong.push(format!("{file}: {}", line.trim()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "a layer reaches down:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    let silent: Vec<String> =
+        src().into_iter().filter(|(_, t)| !t.starts_with("//!")).map(|(f, _)| f).collect();
+    assert!(silent.is_empty(), "files without a `//!` header: {silent:?}");
+}
+
+#[test]
+fn unsafe_lives_in_the_kernels_and_lanes_only() {
+    let allowed = |f: &str| f.starts_with("simd/") || f.starts_with("backend/cpu/");
+    let wrong: Vec<String> = src()
+        .into_iter()
+        .filter(|(f, t)| !allowed(f) && code(t).any(|l| l.contains("unsafe ") || l.contains("unsafe_code")))
+        .map(|(f, _)| f)
+        .collect();
+    assert!(wrong.is_empty(), "unsafe outside simd/ and backend/cpu/: {wrong:?}");
+}
+
+#[test]
+fn only_the_command_line_prints() {
+    let prints = ["println!", "eprintln!", "print!(", "eprint!(", "dbg!"];
+    let wrong: Vec<String> = src()
+        .into_iter()
+        .filter(|(f, _)| !f.starts_with("cli/") && f != "main.rs")
+        .filter(|(_, t)| code(t).any(|l| prints.iter().any(|p| l.contains(p))))
+        .map(|(f, _)| f)
+        .collect();
+    assert!(wrong.is_empty(), "printing outside cli/: {wrong:?}");
+}
+
+#[test]
+fn files_are_of_a_size_to_read() {
+    let long: Vec<String> = src()
+        .into_iter()
+        .filter(|(f, _)| !f.contains("tableaux/"))
+        .map(|(f, t)| (f, t.lines().count()))
+        .filter(|(_, n)| *n > 600)
+        .map(|(f, n)| format!("{f}: {n} lines"))
+        .collect();
+    assert!(long.is_empty(), "files past 600 lines: {long:?}");
+}
+
+#[test]
+fn the_architecture_names_every_layer() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    assert!(text.lines().count() <= 300, "ARCHITECTURE.md is longer than 300 lines");
+    let missing: Vec<&str> =
+        LAYERS.iter().map(|(layer, _)| *layer).filter(|l| !text.contains(&format!("`{l}"))).collect();
+    assert!(missing.is_empty(), "ARCHITECTURE.md does not speak of {missing:?}");
+}
