@@ -7,8 +7,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use flowline::backend::cpu::kernels::{
-    Elem, Gemm, StripOp, cast, gemm_f32, gemm_f64, max_strip, philox_fill, strip, sum_cols, sum_rows,
-    sum_strip, transpose_4,
+    Activation, Elem, Epilogue, Gemm, StripOp, cast, gemm_f32, gemm_f64, gemm_layer_f32, max_strip,
+    philox_fill, strip, sum_cols, sum_rows, sum_strip, transpose_4,
 };
 use flowline::simd::Level;
 
@@ -134,6 +134,38 @@ impl Bench {
         self.report(level, "philox 4096", 4096.0, "ns/el", || philox_fill(level, [1, 2], 0, 3, &mut words));
     }
 
+    fn layers(&self, level: Level) {
+        for (m, n, k) in [(64, 64, 64), (50, 64, 64), (500, 64, 64), (500, 2, 64)] {
+            let (a, b, mut c) = (vec![0.01f32; m * k], vec![0.01f32; k * n], vec![0f32; m * n]);
+            let (bias, s) =
+                (vec![0.1f32; n], Gemm { m, n, k, rsa: k, csa: 1, ldb: n, ldc: n, accumulate: false });
+            let tanh = strip(level, StripOp::Tanh, Elem::F32);
+            self.report(level, &format!("layer m{m} n{n} k{k} gemm then tanh"), 1000.0, "us", || {
+                // SAFETY: the buffers have these shapes.
+                unsafe {
+                    let p = black_box(c.as_mut_ptr());
+                    gemm_f32(level, &s, a.as_ptr(), b.as_ptr(), p);
+                    for i in (0..m * n).step_by(256) {
+                        let p = p.add(i).cast::<u8>();
+                        tanh(p, p, p, p, [0.0; 2], (m * n - i).min(256));
+                    }
+                }
+            });
+            let epilogue = Epilogue {
+                bias: bias.as_ptr(),
+                activation: Activation::Tanh,
+                pre: std::ptr::null_mut(),
+                ldp: 0,
+            };
+            self.report(level, &format!("layer m{m} n{n} k{k} fused bias tanh"), 1000.0, "us", || {
+                // SAFETY: as above.
+                unsafe {
+                    gemm_layer_f32(level, &s, &epilogue, a.as_ptr(), b.as_ptr(), black_box(c.as_mut_ptr()));
+                };
+            });
+        }
+    }
+
     fn products(&self, level: Level) {
         let shapes = [
             (64, 64, 64),
@@ -228,6 +260,7 @@ fn main() {
         peaks(&bench, level);
         bench.strips(level);
         bench.reductions(level);
+        bench.layers(level);
         bench.products(level);
     }
 }

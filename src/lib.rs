@@ -21,6 +21,8 @@ pub mod ode;
 pub mod odeint;
 #[cfg(feature = "tensor")]
 pub mod optim;
+#[cfg(feature = "train")]
+pub mod plot;
 pub mod simd;
 #[cfg(feature = "tensor")]
 pub mod tensor;

@@ -4,6 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::lanes::{Float, Int, Lanes, Mask, Simd};
+use super::transpose;
 
 macro_rules! op {
     ($e:expr) => {
@@ -40,105 +41,36 @@ impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn transpose_8x8(src: *const u32, lds: usize, dst: *mut u32, ldd: usize) {
         // SAFETY: as the caller promises.
-        unsafe { transpose_8x8(src, lds, dst, ldd) }
+        unsafe { transpose::transpose_8x8(src, lds, dst, ldd) }
     }
     #[inline(always)]
     unsafe fn transpose_4x4(src: *const u64, lds: usize, dst: *mut u64, ldd: usize) {
         // SAFETY: as the caller promises.
-        unsafe { transpose_4x4(src, lds, dst, ldd) }
+        unsafe { transpose::transpose_4x4(src, lds, dst, ldd) }
     }
 }
 
-/// Four words each of rows `i` and `i + 4`.
-#[inline(always)]
-unsafe fn row_pair_4(src: *const f32, lds: usize, i: usize) -> __m256 {
-    op!({
-        let low = _mm256_castps128_ps256(_mm_loadu_ps(src.add(i * lds)));
-        _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(src.add((i + 4) * lds)))
-    })
-}
-
-/// Two double words each of rows `i` and `i + 2`.
-#[inline(always)]
-unsafe fn row_pair_8(src: *const f64, lds: usize, i: usize) -> __m256d {
-    op!({
-        let low = _mm256_castpd128_pd256(_mm_loadu_pd(src.add(i * lds)));
-        _mm256_insertf128_pd::<1>(low, _mm_loadu_pd(src.add((i + 2) * lds)))
-    })
-}
-
-/// Halves of rows `i` and `i + 4` share a register from the load on, so that all shuffles stay within halves.
-///
-/// # Safety
-/// Both blocks are valid, and AVX2 is available.
-#[inline(always)]
-pub(crate) unsafe fn transpose_8x8(src: *const u32, lds: usize, dst: *mut u32, ldd: usize) {
-    let (src, dst) = (src.cast::<f32>(), dst.cast::<f32>());
-    // SAFETY: the caller promises 8 rows of 8 words on both sides.
-    unsafe {
-        for half in 0..2 {
-            let at = src.add(4 * half);
-            let (r0, r1) = (row_pair_4(at, lds, 0), row_pair_4(at, lds, 1));
-            let (r2, r3) = (row_pair_4(at, lds, 2), row_pair_4(at, lds, 3));
-            let (t0, t1) = (_mm256_unpacklo_ps(r0, r1), _mm256_unpackhi_ps(r0, r1));
-            let (t2, t3) = (_mm256_unpacklo_ps(r2, r3), _mm256_unpackhi_ps(r2, r3));
-            let out = dst.add(4 * half * ldd);
-            _mm256_storeu_ps(out, _mm256_shuffle_ps::<0x44>(t0, t2));
-            _mm256_storeu_ps(out.add(ldd), _mm256_shuffle_ps::<0xEE>(t0, t2));
-            _mm256_storeu_ps(out.add(2 * ldd), _mm256_shuffle_ps::<0x44>(t1, t3));
-            _mm256_storeu_ps(out.add(3 * ldd), _mm256_shuffle_ps::<0xEE>(t1, t3));
+macro_rules! mask {
+    ($t:ident, $and:ident, $xor:ident, $cast:ident, $movemask:ident) => {
+        impl Mask for $t {
+            #[inline(always)]
+            fn and(self, other: Self) -> Self {
+                op!(Self($and(self.0, other.0)))
+            }
+            #[inline(always)]
+            fn not(self) -> Self {
+                op!(Self($xor(self.0, $cast(_mm256_set1_epi32(-1)))))
+            }
+            #[inline(always)]
+            fn any(self) -> bool {
+                op!($movemask(self.0) != 0)
+            }
         }
-    }
+    };
 }
 
-/// As [`transpose_8x8`], for double words.
-///
-/// # Safety
-/// Both blocks are valid, and AVX2 is available.
-#[inline(always)]
-pub(crate) unsafe fn transpose_4x4(src: *const u64, lds: usize, dst: *mut u64, ldd: usize) {
-    let (src, dst) = (src.cast::<f64>(), dst.cast::<f64>());
-    // SAFETY: the caller promises 4 rows of 4 double words on both sides.
-    unsafe {
-        for half in 0..2 {
-            let at = src.add(2 * half);
-            let (r0, r1) = (row_pair_8(at, lds, 0), row_pair_8(at, lds, 1));
-            let out = dst.add(2 * half * ldd);
-            _mm256_storeu_pd(out, _mm256_unpacklo_pd(r0, r1));
-            _mm256_storeu_pd(out.add(ldd), _mm256_unpackhi_pd(r0, r1));
-        }
-    }
-}
-
-impl Mask for Mask32x8 {
-    #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        op!(Self(_mm256_and_ps(self.0, other.0)))
-    }
-    #[inline(always)]
-    fn not(self) -> Self {
-        op!(Self(_mm256_xor_ps(self.0, _mm256_castsi256_ps(_mm256_set1_epi32(-1)))))
-    }
-    #[inline(always)]
-    fn any(self) -> bool {
-        op!(_mm256_movemask_ps(self.0) != 0)
-    }
-}
-
-impl Mask for Mask64x4 {
-    #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        op!(Self(_mm256_and_pd(self.0, other.0)))
-    }
-    #[inline(always)]
-    fn not(self) -> Self {
-        op!(Self(_mm256_xor_pd(self.0, _mm256_castsi256_pd(_mm256_set1_epi32(-1)))))
-    }
-    #[inline(always)]
-    fn any(self) -> bool {
-        op!(_mm256_movemask_pd(self.0) != 0)
-    }
-}
+mask!(Mask32x8, _mm256_and_ps, _mm256_xor_ps, _mm256_castsi256_ps, _mm256_movemask_ps);
+mask!(Mask64x4, _mm256_and_pd, _mm256_xor_pd, _mm256_castsi256_pd, _mm256_movemask_pd);
 
 /// All ones in the first `n <= 8` 32-bit lanes.
 #[inline(always)]
@@ -163,17 +95,49 @@ macro_rules! mask32 {
         #[inline(always)]
         unsafe fn load_mask(p: *const u32, n: usize) -> Mask32x8 {
             op!({
-                let words = _mm256_maskload_epi32(p.cast(), first32(n));
+                let words = if n == 8 {
+                    _mm256_loadu_si256(p.cast())
+                } else {
+                    _mm256_maskload_epi32(p.cast(), first32(n))
+                };
                 Mask32x8(_mm256_castsi256_ps(_mm256_cmpeq_epi32(words, _mm256_setzero_si256()))).not()
             })
         }
         #[inline(always)]
         unsafe fn store_mask(mask: Mask32x8, p: *mut u32, n: usize) {
-            op!(_mm256_maskstore_epi32(
-                p.cast(),
-                first32(n),
-                _mm256_srli_epi32::<31>(_mm256_castps_si256(mask.0))
-            ))
+            op!({
+                let words = _mm256_srli_epi32::<31>(_mm256_castps_si256(mask.0));
+                if n == 8 {
+                    _mm256_storeu_si256(p.cast(), words);
+                } else {
+                    _mm256_maskstore_epi32(p.cast(), first32(n), words);
+                }
+            });
+        }
+    };
+}
+
+macro_rules! moves {
+    ($elem:ty, $set1:ident, $load:ident, $maskload:ident, $store:ident, $maskstore:ident, $first:ident) => {
+        #[inline(always)]
+        unsafe fn splat(x: $elem) -> Self {
+            op!(Self($set1(x as _)))
+        }
+        #[inline(always)]
+        unsafe fn load(p: *const $elem) -> Self {
+            op!(Self($load(p.cast())))
+        }
+        #[inline(always)]
+        unsafe fn load_part(p: *const $elem, n: usize) -> Self {
+            op!(Self($maskload(p.cast(), $first(n))))
+        }
+        #[inline(always)]
+        unsafe fn store(self, p: *mut $elem) {
+            op!($store(p.cast(), self.0));
+        }
+        #[inline(always)]
+        unsafe fn store_part(self, p: *mut $elem, n: usize) {
+            op!($maskstore(p.cast(), $first(n), self.0));
         }
     };
 }
@@ -183,26 +147,15 @@ impl Lanes for F32x8 {
     type Mask = Mask32x8;
     const LEN: usize = 8;
 
-    #[inline(always)]
-    unsafe fn splat(x: f32) -> Self {
-        op!(Self(_mm256_set1_ps(x)))
-    }
-    #[inline(always)]
-    unsafe fn load(p: *const f32) -> Self {
-        op!(Self(_mm256_loadu_ps(p)))
-    }
-    #[inline(always)]
-    unsafe fn load_part(p: *const f32, n: usize) -> Self {
-        op!(Self(_mm256_maskload_ps(p, first32(n))))
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut f32) {
-        op!(_mm256_storeu_ps(p, self.0))
-    }
-    #[inline(always)]
-    unsafe fn store_part(self, p: *mut f32, n: usize) {
-        op!(_mm256_maskstore_ps(p, first32(n), self.0))
-    }
+    moves!(
+        f32,
+        _mm256_set1_ps,
+        _mm256_loadu_ps,
+        _mm256_maskload_ps,
+        _mm256_storeu_ps,
+        _mm256_maskstore_ps,
+        first32
+    );
     mask32!();
     #[inline(always)]
     fn select(mask: Mask32x8, a: Self, b: Self) -> Self {
@@ -219,26 +172,15 @@ impl Lanes for F64x4 {
     type Mask = Mask64x4;
     const LEN: usize = 4;
 
-    #[inline(always)]
-    unsafe fn splat(x: f64) -> Self {
-        op!(Self(_mm256_set1_pd(x)))
-    }
-    #[inline(always)]
-    unsafe fn load(p: *const f64) -> Self {
-        op!(Self(_mm256_loadu_pd(p)))
-    }
-    #[inline(always)]
-    unsafe fn load_part(p: *const f64, n: usize) -> Self {
-        op!(Self(_mm256_maskload_pd(p, first64(n))))
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut f64) {
-        op!(_mm256_storeu_pd(p, self.0))
-    }
-    #[inline(always)]
-    unsafe fn store_part(self, p: *mut f64, n: usize) {
-        op!(_mm256_maskstore_pd(p, first64(n), self.0))
-    }
+    moves!(
+        f64,
+        _mm256_set1_pd,
+        _mm256_loadu_pd,
+        _mm256_maskload_pd,
+        _mm256_storeu_pd,
+        _mm256_maskstore_pd,
+        first64
+    );
     #[inline(always)]
     unsafe fn load_mask(p: *const u32, n: usize) -> Mask64x4 {
         op!({
@@ -270,26 +212,15 @@ impl Lanes for U32x8 {
     type Mask = Mask32x8;
     const LEN: usize = 8;
 
-    #[inline(always)]
-    unsafe fn splat(x: u32) -> Self {
-        op!(Self(_mm256_set1_epi32(x as i32)))
-    }
-    #[inline(always)]
-    unsafe fn load(p: *const u32) -> Self {
-        op!(Self(_mm256_loadu_si256(p.cast())))
-    }
-    #[inline(always)]
-    unsafe fn load_part(p: *const u32, n: usize) -> Self {
-        op!(Self(_mm256_maskload_epi32(p.cast(), first32(n))))
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut u32) {
-        op!(_mm256_storeu_si256(p.cast(), self.0))
-    }
-    #[inline(always)]
-    unsafe fn store_part(self, p: *mut u32, n: usize) {
-        op!(_mm256_maskstore_epi32(p.cast(), first32(n), self.0))
-    }
+    moves!(
+        u32,
+        _mm256_set1_epi32,
+        _mm256_loadu_si256,
+        _mm256_maskload_epi32,
+        _mm256_storeu_si256,
+        _mm256_maskstore_epi32,
+        first32
+    );
     mask32!();
     #[inline(always)]
     fn select(mask: Mask32x8, a: Self, b: Self) -> Self {

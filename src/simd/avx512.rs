@@ -23,16 +23,15 @@ impl Simd for Avx512 {
     type F32 = F32x16;
     type F64 = F64x8;
     type U32 = U32x16;
-    // The 256-bit shuffles run on two ports, those of 512 bits on one: blocks of AVX2 lose nothing.
     #[inline(always)]
     unsafe fn transpose_8x8(src: *const u32, lds: usize, dst: *mut u32, ldd: usize) {
         // SAFETY: as the caller promises; this level includes AVX2.
-        unsafe { super::avx2::transpose_8x8(src, lds, dst, ldd) }
+        unsafe { super::transpose::transpose_8x8(src, lds, dst, ldd) }
     }
     #[inline(always)]
     unsafe fn transpose_4x4(src: *const u64, lds: usize, dst: *mut u64, ldd: usize) {
         // SAFETY: as above.
-        unsafe { super::avx2::transpose_4x4(src, lds, dst, ldd) }
+        unsafe { super::transpose::transpose_4x4(src, lds, dst, ldd) }
     }
 }
 

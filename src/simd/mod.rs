@@ -1,7 +1,7 @@
 //! Lanes of f32, f64 and u32 at the widths the machine offers, chosen at run time.
 //!
 //! It knows instruction sets and nothing of tensors: kernels elsewhere are written once, generic over
-//! [`lanes::Simd`], and wrapped in one entry point a level. It must never know what is computed with the lanes.
+//! `lanes::Simd`, and wrapped in one entry point a level. It must never know what is computed with the lanes.
 //!
 //! Why so: `std::simd` is unstable; `wide` chooses at compile time; `pulp` and `macerator` bring dispatch but
 //! neither exp nor ln, which are half of the work here. Plain loops left to the optimiser fell into two traps
@@ -22,5 +22,7 @@ pub(crate) mod lanes;
 mod level;
 pub(crate) mod math;
 pub(crate) mod portable;
+#[cfg(target_arch = "x86_64")]
+mod transpose;
 
 pub use level::Level;

@@ -3,27 +3,17 @@
 use super::Tensor;
 use super::handle::Repr;
 use crate::array::Array;
-use crate::backend::{Plan, PlanReport, Workspace};
+use crate::backend::{Counters, Plan, PlanReport, Workspace};
 use crate::graph::{Builder, Func, GraphError, Op, Type};
 use crate::simd::Level;
+use crate::transform::optimize;
 use std::sync::{Arc, Mutex};
 
 /// What a call did beside its result: the loops' counters of the last run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RunReport {
-    /// Attempted trips.
-    pub attempts: u64,
-    /// Accepted trips.
-    pub accepted: u64,
-    /// Trips run again for a gradient.
-    pub recomputed: u64,
-    /// Most states that were kept at once.
-    pub states_kept_max: u64,
-}
+pub type RunReport = Counters;
 
 /// A compiled function and scratch for as many callers as ever ran it at once.
 pub(super) struct Compiled {
-    func: Option<Func>,
     plan: Plan,
     out_types: Vec<Type>,
     spaces: Mutex<Vec<Space>>,
@@ -39,18 +29,8 @@ pub(super) struct Space {
 impl Compiled {
     pub(super) fn new(func: &Func) -> Compiled {
         let func = optimize(func);
-        let looped = func
-            .nodes()
-            .iter()
-            .any(|n| matches!(n.op, Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_)));
-        let plan =
-            Plan::compile(&if looped { Builder::new().finish(&[]) } else { func.clone() }, Level::detect());
-        Compiled {
-            func: looped.then(|| func.clone()),
-            plan,
-            out_types: func.output_types(),
-            spaces: Mutex::default(),
-        }
+        let plan = Plan::compile(&func, Level::detect());
+        Compiled { plan, out_types: func.output_types(), spaces: Mutex::default() }
     }
 
     pub(super) fn report(&self) -> &PlanReport {
@@ -69,12 +49,7 @@ impl Compiled {
             outputs: self.out_types.iter().map(|t| Array::zeros(t.dtype(), t.shape().clone())).collect(),
         });
         let arrays: Vec<&Array> = inputs.iter().map(Tensor::array).collect();
-        if let Some(f) = &self.func {
-            let inputs: Vec<Array> = arrays.iter().map(|a| (*a).clone()).collect();
-            space.outputs = crate::graph::interpret(f, &inputs).unwrap();
-        } else {
-            self.plan.run_arrays(&mut space.workspace, &arrays, &mut space.outputs);
-        }
+        self.plan.run_arrays(&mut space.workspace, &arrays, &mut space.outputs);
         space
     }
 
@@ -85,7 +60,7 @@ impl Compiled {
 
 impl Space {
     pub(super) fn counts(&self) -> RunReport {
-        RunReport::default()
+        self.workspace.counters()
     }
 }
 
@@ -107,8 +82,4 @@ pub(super) fn eager(op: Op, args: &[&Tensor], hint: Option<&Type>) -> Result<Ten
     plan.run_arrays(&mut Workspace::new(), &inputs, &mut outputs);
     let [out] = outputs;
     Ok(Tensor(Repr::Concrete(Arc::new(out))))
-}
-
-fn optimize(f: &Func) -> Func {
-    f.clone()
 }

@@ -135,7 +135,9 @@ fn rows_in_tiles_give_the_values_and_gradients_of_all_at_once() {
         assert!((p - q).abs() < 1e-12, "{p} {q}");
     }
     let by_rows = grad(|x: &Tensor| map_rows(&[x.clone()], 8, |x| (vec![x[0].exp()], vec![])).0[0].sum(), &x);
-    assert_eq!(by_rows.to_vec(), x.exp().to_vec());
+    for (p, q) in by_rows.to_vec().iter().zip(x.exp().to_vec()) {
+        assert!((p - q).abs() < 1e-12 * q, "{p} {q}");
+    }
 }
 
 #[test]

@@ -67,7 +67,7 @@ impl View {
             if inner.len == 1 {
                 inner = rest.pop()?;
             }
-            if inner.len % len != 0 {
+            if !inner.len.is_multiple_of(len) {
                 return None;
             }
             dims[axis] = Dim { len, stride: inner.stride };

@@ -103,7 +103,7 @@ pub(crate) fn generate(
         ends: vec![],
         flops: 0,
     };
-    for &id in &units.units[unit].nodes {
+    for &id in &units.all[unit].nodes {
         g.node(id, buffers);
     }
     g.finish(buffers)
@@ -115,7 +115,7 @@ impl Gen<'_> {
         let dtype = node.ty.dtype();
         if let Op::Reduce { op, .. } = node.op {
             let src = self.arg(id, 0, buffers);
-            let geometry = self.units.units[self.unit].geometry.expect("invariant: a reduction has one");
+            let geometry = self.units.all[self.unit].geometry.expect("invariant: a reduction has one");
             self.ends.push((src, buffers.at(id), Reducer::new(self.level, op, elem(dtype), geometry)));
             return;
         }

@@ -1,9 +1,13 @@
 //! Runs plans. A run binds addresses and calls kernels one after the other: no allocation, no lock,
 //! no look-up.
 
+use super::loops::{Counters, LoopSpace, Replay};
+use super::lower_loops::Spaces;
 use super::memory::{Storage, aligned};
 use super::plan::{ARENA, INPUTS, Inner, Plan};
 use super::step::{Env, Step};
+use super::tape::{Schedule, Tape};
+use super::tiles::TileSpace;
 use crate::array::Array;
 use crate::graph::Type;
 use std::ptr::null_mut;
@@ -17,8 +21,10 @@ use std::sync::Arc;
 pub struct Workspace {
     plan: Option<Plan>,
     arena: Option<Storage>,
-    bases: Vec<*mut u8>,
+    pub(crate) bases: Vec<*mut u8>,
     table: Vec<*mut u8>,
+    loops: LoopSpace,
+    tiles: Vec<TileSpace>,
 }
 
 // SAFETY: the addresses are derived from what a run is given and used during it only.
@@ -30,8 +36,42 @@ impl Workspace {
         Workspace::default()
     }
 
+    /// A workspace for a plan.
+    pub fn of(plan: &Plan) -> Workspace {
+        let mut ws = Workspace::new();
+        ws.prepare(plan);
+        ws
+    }
+
+    /// What loops did in the last run, added up over the bodies and tiles.
+    pub fn counters(&self) -> Counters {
+        let mut sum = self.loops.counters;
+        self.each_inner(&mut |ws| {
+            let Counters { attempts, accepted, recomputed, states_kept_max } = ws.loops.counters;
+            sum.attempts += attempts;
+            sum.accepted += accepted;
+            sum.recomputed += recomputed;
+            sum.states_kept_max = sum.states_kept_max.max(states_kept_max);
+        });
+        sum
+    }
+
+    fn each_inner(&self, f: &mut dyn FnMut(&Workspace)) {
+        let tiles = self.tiles.iter().flat_map(|t| t.workers.iter().chain([&t.tail]));
+        for ws in self.loops.inner.iter().chain(tiles) {
+            f(ws);
+            ws.each_inner(f);
+        }
+    }
+
+    fn reset_counters(&mut self) {
+        self.loops.counters = Counters::default();
+        let tiles = self.tiles.iter_mut().flat_map(|t| t.workers.iter_mut().chain([&mut t.tail]));
+        self.loops.inner.iter_mut().chain(tiles).for_each(Workspace::reset_counters);
+    }
+
     /// Takes the shape of a plan.
-    fn prepare(&mut self, plan: &Plan) {
+    pub(crate) fn prepare(&mut self, plan: &Plan) {
         if self.plan.as_ref().is_some_and(|p| Arc::ptr_eq(&p.0, &plan.0)) {
             return;
         }
@@ -45,6 +85,15 @@ impl Workspace {
             self.bases[first + k] = array.data().as_ptr().cast_mut();
         }
         self.table = vec![null_mut(); inner.slots];
+        let Spaces { inner: bodies, tapes, replays, schedules, tiles } = &inner.spaces;
+        self.loops = LoopSpace {
+            schedules: (0..*schedules).map(|_| Schedule::default()).collect(),
+            tapes: tapes.iter().map(|&(bytes, num)| Tape::new(bytes, num)).collect(),
+            replays: replays.iter().map(|&(bytes, num)| Replay::new(bytes, num)).collect(),
+            inner: bodies.iter().map(Workspace::of).collect(),
+            counters: Counters::default(),
+        };
+        self.tiles = (0..*tiles).map(|_| TileSpace::default()).collect();
         self.arena = Some(arena);
         self.plan = Some(plan.clone());
     }
@@ -61,6 +110,7 @@ impl Plan {
     /// If the number of inputs or outputs is wrong.
     pub unsafe fn run(&self, ws: &mut Workspace, inputs: &[*const u8], outputs: &[*mut u8]) {
         ws.prepare(self);
+        ws.reset_counters();
         let inner = &*self.0;
         let counts = (inner.inputs.len(), inner.outputs.len());
         assert_eq!((inputs.len(), outputs.len()), counts, "invariant: one address for each input and output");
@@ -80,6 +130,7 @@ impl Plan {
         check("input", &self.0.inputs, inputs.iter().copied());
         check("output", &self.0.outputs, outputs.iter());
         ws.prepare(self);
+        ws.reset_counters();
         let inner = &*self.0;
         for (k, a) in inputs.iter().enumerate() {
             ws.bases[INPUTS as usize + k] = a.data().as_ptr().cast_mut();
@@ -103,7 +154,7 @@ fn check<'a>(what: &str, types: &[Type], arrays: impl ExactSizeIterator<Item = &
 
 /// # Safety
 /// All bases are bound as for [`Plan::run`].
-unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
+pub(crate) unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
     let arena = ws.bases[ARENA as usize];
     // SAFETY: the registers lie behind the arena in one allocation.
     let scratch = unsafe { arena.add(aligned(inner.arena_bytes)) };
@@ -119,6 +170,10 @@ unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
                 Step::ScatterAdd(s) => s.run(env, inner.level),
                 Step::Dot(d) => d.run(env, inner.level),
                 Step::Random(r) => r.run(env, inner.level),
+                Step::Solve(s) => ws.loops.solve(s, env),
+                Step::Scan(s) => ws.loops.scan(s, env),
+                Step::Rev(r) => ws.loops.rev(r, env),
+                Step::Tiles(t) => t.run(env, &mut ws.tiles[t.space]),
             }
         }
     }

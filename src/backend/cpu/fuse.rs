@@ -54,7 +54,7 @@ pub(crate) struct Unit {
 /// The grouping of a function's live nodes.
 #[derive(Default)]
 pub(crate) struct Units {
-    pub units: Vec<Unit>,
+    pub all: Vec<Unit>,
     /// Where each node's value is.
     pub places: Vec<Place>,
     /// Where the operands of each computed node are.
@@ -112,7 +112,7 @@ impl Units {
 
     /// Units whose results unit `u` reads.
     pub fn preds(&self, u: usize) -> impl Iterator<Item = usize> + '_ {
-        self.units[u].preds.iter().map(|&p| self.current(p)).filter(move |&p| p != u)
+        self.all[u].preds.iter().map(|&p| self.current(p)).filter(move |&p| p != u)
     }
 
     fn current(&self, mut unit: usize) -> usize {
@@ -198,7 +198,7 @@ impl Units {
     }
 
     fn push(&mut self, id: usize, kind: Kind, size: usize, geometry: Option<Geometry>, operands: Vec<Place>) {
-        let unit = self.units.len();
+        let unit = self.all.len();
         let mut u = Unit {
             kind,
             nodes: vec![id],
@@ -218,7 +218,7 @@ impl Units {
             reach.set(pred);
             reach.or(&self.reach[pred]);
         }
-        self.units.push(u);
+        self.all.push(u);
         self.merged.push(unit);
         self.reach.push(reach);
         self.made_by[id] = Some(unit);
@@ -231,7 +231,7 @@ impl Units {
         let Some(unit) = self.unit_of(*root) else { return true };
         // The result of a reduction has another place than the elements that its unit goes through.
         let Place::At(whole) = &self.places[*root] else { return false };
-        let made = &self.units[unit];
+        let made = &self.all[unit];
         made.kind == Kind::Fused
             && size > 0
             && made.size == size
@@ -245,7 +245,7 @@ impl Units {
     /// Merges the new unit of node `id` into units that make or share its operands.
     fn join(&mut self, id: usize) {
         let mut unit = self.made_by[id].expect("invariant: the node has just got a unit");
-        let (roots, size) = (self.units[unit].roots.clone(), self.units[unit].size);
+        let (roots, size) = (self.all[unit].roots.clone(), self.all[unit].size);
         let mut candidates: Vec<usize> = roots.iter().filter_map(|&r| self.unit_of(r)).collect();
         candidates.sort_unstable_by(|a, b| b.cmp(a));
         for &r in &roots {
@@ -270,7 +270,7 @@ impl Units {
     }
 
     fn may_merge(&self, a: usize, b: usize) -> bool {
-        let (x, y) = (&self.units[a], &self.units[b]);
+        let (x, y) = (&self.all[a], &self.all[b]);
         let geometry = x.geometry.is_none() || y.geometry.is_none() || x.geometry == y.geometry;
         x.kind == Kind::Fused
             && y.kind == Kind::Fused
@@ -284,12 +284,12 @@ impl Units {
 
     /// Whether `to` needs `from` finished, directly or through another unit.
     fn leads(&self, from: usize, to: usize) -> bool {
-        self.units[to].barred.iter().any(|&p| self.current(p) == from)
+        self.all[to].barred.iter().any(|&p| self.current(p) == from)
             || self.preds(to).any(|p| p != from && self.reach[p].has(from))
     }
 
     fn streams(&self, a: usize, b: usize) -> usize {
-        let mut roots: Vec<usize> = [a, b].iter().flat_map(|&u| &self.units[u].roots).copied().collect();
+        let mut roots: Vec<usize> = [a, b].iter().flat_map(|&u| &self.all[u].roots).copied().collect();
         roots.sort_unstable();
         roots.dedup();
         roots.retain(|&r| self.unit_of(r).is_none_or(|u| u != a && u != b));
@@ -297,9 +297,9 @@ impl Units {
     }
 
     fn merge(&mut self, keep: usize, gone: usize) {
-        let old = std::mem::take(&mut self.units[gone].nodes);
-        let gone_unit = self.units[gone].clone();
-        let unit = &mut self.units[keep];
+        let old = std::mem::take(&mut self.all[gone].nodes);
+        let gone_unit = self.all[gone].clone();
+        let unit = &mut self.all[keep];
         unit.nodes.extend(old);
         unit.nodes.sort_unstable();
         unit.geometry = unit.geometry.or(gone_unit.geometry);
@@ -313,7 +313,7 @@ impl Units {
         reach.or(&self.reach[gone]);
         reach.clear(keep);
         reach.clear(gone);
-        for w in 0..self.units.len() {
+        for w in 0..self.all.len() {
             if w != keep && w != gone && (self.reach[w].has(keep) || self.reach[w].has(gone)) {
                 self.reach[w].or(&reach);
                 self.reach[w].set(keep);
@@ -326,7 +326,7 @@ impl Units {
     /// so that a value is made shortly before its first reader.
     pub fn schedule(&self, func: &Func) -> Vec<usize> {
         let mut order = Vec::new();
-        let mut seen = vec![false; self.units.len()];
+        let mut seen = vec![false; self.all.len()];
         let roots = func.outputs().iter().filter_map(|o| self.places[o.index()].root());
         for unit in roots.filter_map(|r| self.unit_of(r)) {
             let mut stack = vec![(unit, false)];

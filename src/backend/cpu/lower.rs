@@ -8,7 +8,9 @@ use super::codegen::{elem, generate};
 use super::copy::{Gather, Move, Random, ScatterAdd, Turn};
 use super::dot::Dot;
 use super::fuse::{Kind, Units};
+use super::lower_loops::{Made, Spaces};
 use super::places::{Operand, Place};
+use super::report::PlanReport;
 use super::step::{Loc, Step};
 use crate::array::{DType, Shape};
 use crate::graph::{Func, Op, Type};
@@ -23,34 +25,53 @@ pub(crate) struct Lowered {
     /// For each step, pairs (written, read) of locations that may be the same bytes.
     pub in_place: Vec<Vec<(Loc, Loc)>>,
     pub buffers: Buffers,
+    /// What its loops keep in a workspace.
+    pub spaces: Spaces,
+    pub bodies: Vec<(&'static str, PlanReport)>,
 }
 
-struct Lower<'a> {
-    func: &'a Func,
-    units: &'a Units,
-    buffers: Buffers,
-    steps: Vec<Step>,
+/// A plan in the making.
+pub(super) struct Lower<'a> {
+    pub(super) func: &'a Func,
+    pub(super) units: &'a Units,
+    pub(super) level: Level,
+    pub(super) buffers: Buffers,
+    pub(super) steps: Vec<Step>,
+    pub(super) spaces: Spaces,
+    pub(super) bodies: Vec<(&'static str, PlanReport)>,
+    /// What each loop node made.
+    pub(super) made: Vec<(usize, Made)>,
     in_place: Vec<Vec<(Loc, Loc)>>,
 }
 
 /// Lowers the units of a function.
 pub(crate) fn lower(func: &Func, units: &Units, level: Level) -> Lowered {
     let buffers = Buffers::new(func);
-    let mut l = Lower { func, units, buffers, steps: vec![], in_place: vec![] };
+    let mut l = Lower {
+        func,
+        units,
+        level,
+        buffers,
+        steps: vec![],
+        in_place: vec![],
+        spaces: Spaces::default(),
+        bodies: vec![],
+        made: vec![],
+    };
     let order = units.schedule(func);
     let copies = l.homes(&order);
     for &u in &order {
-        match units.units[u].kind {
+        match units.all[u].kind {
             Kind::Fused => {
                 let made = generate(func, units, u, level, &mut l.buffers);
                 l.push(Step::Strip(made.program), made.in_place);
             }
             Kind::Move => {
-                let id = units.units[u].nodes[0];
+                let id = units.all[u].nodes[0];
                 let dst = l.buffers.at(id);
                 l.copy(&units.operands[id][0], dst, &func.nodes()[id].ty);
             }
-            Kind::Single => l.single(units.units[u].nodes[0]),
+            Kind::Single => l.single(units.all[u].nodes[0]),
         }
     }
     for k in copies {
@@ -58,11 +79,11 @@ pub(crate) fn lower(func: &Func, units: &Units, level: Level) -> Lowered {
         let dst = l.buffers.make(ty.bytes(), Home::Output(k));
         l.copy(&units.places[func.outputs()[k].index()], dst, ty);
     }
-    Lowered { steps: l.steps, in_place: l.in_place, buffers: l.buffers }
+    Lowered { steps: l.steps, in_place: l.in_place, buffers: l.buffers, spaces: l.spaces, bodies: l.bodies }
 }
 
 impl Lower<'_> {
-    fn push(&mut self, step: Step, in_place: Vec<(Loc, Loc)>) {
+    pub(super) fn push(&mut self, step: Step, in_place: Vec<(Loc, Loc)>) {
         self.steps.push(step);
         self.in_place.push(in_place);
     }
@@ -94,14 +115,14 @@ impl Lower<'_> {
             }
         }
         for &u in order.iter().rev() {
-            let id = self.units.units[u].nodes[0];
+            let id = self.units.all[u].nodes[0];
             if let Op::Concat { axis } = self.func.nodes()[id].op {
                 self.join_parts(id, axis);
             }
         }
         for &u in order {
-            for &id in &self.units.units[u].nodes {
-                let fused = self.units.units[u].kind == Kind::Fused;
+            for &id in &self.units.all[u].nodes {
+                let fused = self.units.all[u].kind == Kind::Fused;
                 if !fused || matches!(self.func.nodes()[id].op, Op::Reduce { .. }) {
                     self.home(id);
                 }
@@ -163,7 +184,7 @@ impl Lower<'_> {
     }
 
     /// Where an operand's elements lie side by side.
-    fn held(&mut self, place: &Place, ty: &Type) -> Loc {
+    pub(super) fn held(&mut self, place: &Place, ty: &Type) -> Loc {
         match place {
             Place::Splat { dtype, bits } => self.buffers.splat(*dtype, *bits, ty.shape().size()),
             _ => self.view(place, ty.shape(), ty.dtype()).0,
@@ -226,6 +247,10 @@ impl Lower<'_> {
                 let len = node.ty.shape().size();
                 self.push(Step::Random(Random { key, start, dst: out(self), stream: *stream, len }), vec![]);
             }
+            Op::Solve(s) => self.solve(id, s),
+            Op::Scan(s) => self.scan(id, s),
+            Op::Rev(r) => self.rev(id, r),
+            Op::Tiles(t) => self.tiles(id, t),
             other => panic!("invariant: {} is no kernel of its own", other.name()),
         }
     }

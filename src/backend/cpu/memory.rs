@@ -42,11 +42,6 @@ impl Storage {
     pub fn ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }
-
-    /// Number of bytes.
-    pub fn len(&self) -> usize {
-        self.bytes
-    }
 }
 
 impl Drop for Storage {

@@ -98,8 +98,8 @@ fn bound(placed: &[(Life, usize)]) -> usize {
 mod tests {
     use super::*;
 
-    fn life(first: usize, last: usize, bytes: usize) -> Option<Life> {
-        Some(Life { first, last, bytes })
+    fn life(first: usize, last: usize, bytes: usize) -> Life {
+        Life { first, last, bytes }
     }
 
     fn overlaps(lives: &[Option<Life>], plan: &MemoryPlan) -> bool {
@@ -125,7 +125,7 @@ mod tests {
             let lives: Vec<Option<Life>> = (0..60)
                 .map(|_| {
                     let first = next(100);
-                    life(first, first + next(12), 1 + next(5000))
+                    Some(life(first, first + next(12), 1 + next(5000)))
                 })
                 .collect();
             let plan = place(&lives, &[]);
@@ -137,11 +137,11 @@ mod tests {
 
     #[test]
     fn a_dying_operand_lends_its_bytes_once() {
-        let lives = [life(0, 1, 640), life(1, 2, 640), life(1, 2, 640)];
+        let lives = [life(0, 1, 640), life(1, 2, 640), life(1, 2, 640)].map(Some);
         let plan = place(&lives, &[(1, 1, 0), (1, 2, 0)]);
         assert_eq!((plan.offsets[0], plan.bytes), (plan.offsets[1], 1280));
         assert_ne!(plan.offsets[1], plan.offsets[2]);
-        let plan = place(&[life(0, 2, 640), life(1, 2, 640)], &[(1, 1, 0)]);
+        let plan = place(&[life(0, 2, 640), life(1, 2, 640)].map(Some), &[(1, 1, 0)]);
         assert_ne!(plan.offsets[0], plan.offsets[1]);
     }
 }

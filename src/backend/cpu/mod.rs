@@ -5,6 +5,10 @@
 //! steps on named buffers, [`memory_plan`] gives the buffers their bytes, and [`exec`] runs the steps.
 //! README.md in this folder tells the whole story.
 #![allow(unsafe_code, reason = "kernels run on addresses that the planner has laid out and checked")]
+#![allow(
+    clippy::cast_ptr_alignment,
+    reason = "buffers are aligned for their elements, and parts start at whole elements"
+)]
 
 mod access;
 mod buffers;
@@ -14,7 +18,9 @@ mod dot;
 mod exec;
 mod fuse;
 pub mod kernels;
+mod loops;
 mod lower;
+mod lower_loops;
 mod memory;
 mod memory_plan;
 mod places;
@@ -25,10 +31,13 @@ mod reduce;
 mod registers;
 mod report;
 mod step;
+mod tape;
 #[cfg(test)]
 mod tests;
+mod tiles;
 mod walk;
 
 pub use exec::Workspace;
+pub use loops::Counters;
 pub use plan::Plan;
 pub use report::PlanReport;

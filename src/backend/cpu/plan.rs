@@ -3,6 +3,7 @@
 use super::buffers::{Buffer, Home};
 use super::fuse::group;
 use super::lower::{Lowered, lower};
+use super::lower_loops::Spaces;
 use super::memory::{Storage, aligned};
 use super::memory_plan::{Life, MemoryPlan, place};
 use super::prepare::prepare;
@@ -11,6 +12,7 @@ use super::step::{Access, Loc, Step};
 use crate::array::{Array, DType};
 use crate::graph::{Func, Type};
 use crate::simd::Level;
+use std::fmt;
 use std::sync::Arc;
 
 /// Base of the arena.
@@ -42,6 +44,8 @@ pub(crate) struct Inner {
     /// Length of the table of operands.
     pub slots: usize,
     pub report: PlanReport,
+    /// What the workspace holds for loops and tiles.
+    pub spaces: Spaces,
 }
 
 impl Plan {
@@ -66,7 +70,7 @@ impl Plan {
             || lowered.steps.iter().filter_map(|s| if let Step::Strip(p) = s { Some(p) } else { None });
         let scratch_bytes = strips().map(super::program::Program::scratch_bytes).max().unwrap_or(0);
         let slots = strips().map(|p| p.slots as usize).max().unwrap_or(0);
-        let report = report(&lowered.steps, &memory, scratch_bytes);
+        let report = report(&lowered.steps, &memory, scratch_bytes, lowered.bodies);
         Plan(Arc::new(Inner {
             steps: lowered.steps,
             level,
@@ -78,6 +82,7 @@ impl Plan {
             scratch_bytes,
             slots,
             report,
+            spaces: lowered.spaces,
         }))
     }
 
@@ -94,6 +99,12 @@ impl Plan {
     /// What the plan computes and needs.
     pub fn report(&self) -> &PlanReport {
         &self.0.report
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0.report, f)
     }
 }
 

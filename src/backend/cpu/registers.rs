@@ -59,7 +59,7 @@ impl Gen<'_> {
     pub(super) fn finish(self, buffers: &mut Buffers) -> Generated {
         let last = self.last_uses();
         let (of, mut registers) = self.assign(&last);
-        let unit = &self.units.units[self.unit];
+        let unit = &self.units.all[self.unit];
         let (cut, ending) = Cut::of(unit.size, unit.geometry, self.strip_len(registers as usize));
         let longest = cut.strip.min(cut.row_len).max(1);
 

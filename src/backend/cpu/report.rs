@@ -24,7 +24,12 @@ pub struct PlanReport {
     pub bodies: Vec<(&'static str, PlanReport)>,
 }
 
-pub(crate) fn report(steps: &[Step], memory: &MemoryPlan, scratch_bytes: usize) -> PlanReport {
+pub(crate) fn report(
+    steps: &[Step],
+    memory: &MemoryPlan,
+    scratch_bytes: usize,
+    bodies: Vec<(&'static str, PlanReport)>,
+) -> PlanReport {
     let cost = steps
         .iter()
         .map(Step::cost)
@@ -33,9 +38,11 @@ pub(crate) fn report(steps: &[Step], memory: &MemoryPlan, scratch_bytes: usize) 
         kernels: steps.len(),
         flops: cost.flops,
         bytes_moved: cost.bytes,
-        arena_bytes: memory.bytes + scratch_bytes,
-        arena_bytes_without_reuse: memory.without_reuse + scratch_bytes,
-        bodies: vec![],
+        arena_bytes: memory.bytes + scratch_bytes + bodies.iter().map(|(_, b)| b.arena_bytes).sum::<usize>(),
+        arena_bytes_without_reuse: memory.without_reuse
+            + scratch_bytes
+            + bodies.iter().map(|(_, b)| b.arena_bytes_without_reuse).sum::<usize>(),
+        bodies,
     }
 }
 

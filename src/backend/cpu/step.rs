@@ -6,7 +6,9 @@
 
 use super::copy::{Gather, Move, Random, ScatterAdd, Turn};
 use super::dot::Dot;
+use super::loops::{Rev, Scan, Solve};
 use super::program::Program;
+use super::tiles::Tiles;
 
 /// An address: a base and a distance from it in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +34,10 @@ pub(crate) enum Step {
     ScatterAdd(ScatterAdd),
     Dot(Dot),
     Random(Random),
+    Solve(Box<Solve>),
+    Scan(Box<Scan>),
+    Rev(Box<Rev>),
+    Tiles(Box<Tiles>),
 }
 
 impl Step {
@@ -64,6 +70,10 @@ impl Step {
                 f(&mut r.start, Access::Read);
                 f(&mut r.dst, Access::Write);
             }
+            Step::Solve(s) => s.each_loc(f),
+            Step::Scan(s) => s.each_loc(f),
+            Step::Rev(r) => r.each_loc(f),
+            Step::Tiles(t) => t.each_loc(f),
         }
     }
 
@@ -77,6 +87,7 @@ impl Step {
             Step::ScatterAdd(s) => Cost { flops: s.num * s.len, bytes: 3 * s.num * s.len * s.elem.size() },
             Step::Dot(d) => d.cost(),
             Step::Random(r) => Cost { flops: 0, bytes: 4 * r.len },
+            Step::Solve(_) | Step::Scan(_) | Step::Rev(_) | Step::Tiles(_) => Cost::default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Conversions between element types. It knows Rust's `as`: to an integer truncates and saturates, NaN to 0.
 //!
-//! Plain arrays of 16 and not lane intrinsics: casts are rare beside arithmetic, each pair would need its own
+//! Plain arrays of 8 and not lane intrinsics: casts are rare beside arithmetic, each pair would need its own
 //! instructions, and reading a block before writing it keeps in-place use right and vectorised.
 
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use super::strip::{StripFn, StripKernel, StripOp, entry, strip};
 use crate::simd::Level;
 use crate::simd::lanes::Simd;
 
-const BLOCK: usize = 16;
+const BLOCK: usize = 8;
 
 /// A conversion from `A` to `B`.
 trait Convert<B>: Copy {

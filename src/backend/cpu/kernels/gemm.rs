@@ -5,20 +5,22 @@
 //! does not depend on `m`, on `n`, on strides, or on where a tile lies. The register tiles are in `gemm_tile`,
 //! products with at most 4 columns in `gemm_thin`.
 //!
-//! Why not the `gemm` or `matrixmultiply` crates: products of a network's layers are small and called millions
-//! of times; measured at 64 x 64 x 64 a tile that reads both operands in place is 7 % faster than the best of
-//! them and allocates nothing.
+//! Why not the `gemm` or `matrixmultiply` crates: the products of a network's layers are small and called
+//! millions of times. Tiles that read both operands in place pack and allocate nothing, and a crate's order of
+//! summation depends on its tiles and may change with its version.
 
 use std::mem::MaybeUninit;
 
+use super::gemm_layer::{self, Epilogue, FinishFn, Written};
 use super::gemm_thin::{self, Thin};
 use super::gemm_tile::{self, Panel};
 use super::transpose::Word;
 use crate::simd::Level;
 use crate::simd::math::Math;
 
-/// Terms of a sum that are added in one chain; a panel of B of this depth stays in the second-level cache.
-pub(super) const K_BLOCK: usize = 256;
+/// Terms of a sum that are added in one chain: a panel of B of this depth takes 32 KiB, which the first-level
+/// cache of this decade's machines holds.
+pub(super) const K_BLOCK: usize = 128;
 
 /// From how many rows on a panel of B whose rows are scattered is worth copying together.
 const PACK_MIN_ROWS: usize = 24;
@@ -50,7 +52,7 @@ pub struct Gemm {
 /// A product in f32.
 ///
 /// # Numerics
-/// An element is the sum of `fma` chains over 256 terms each, in ascending order; the same bits whatever `m`,
+/// An element is the sum of `fma` chains over 128 terms each, in ascending order; the same bits whatever `m`,
 /// `n` and the strides.
 ///
 /// # Safety
@@ -58,7 +60,7 @@ pub struct Gemm {
 /// `level` is available.
 pub unsafe fn gemm_f32(level: Level, shape: &Gemm, a: *const f32, b: *const f32, c: *mut f32) {
     // SAFETY: the caller promises it.
-    unsafe { gemm(level, shape, a, b, c) }
+    unsafe { gemm(level, shape, None, a, b, c) }
 }
 
 /// A product in f64; as [`gemm_f32`].
@@ -67,11 +69,58 @@ pub unsafe fn gemm_f32(level: Level, shape: &Gemm, a: *const f32, b: *const f32,
 /// As for [`gemm_f32`].
 pub unsafe fn gemm_f64(level: Level, shape: &Gemm, a: *const f64, b: *const f64, c: *mut f64) {
     // SAFETY: the caller promises it.
-    unsafe { gemm(level, shape, a, b, c) }
+    unsafe { gemm(level, shape, None, a, b, c) }
 }
 
-unsafe fn gemm<T: Math<Word: Word>>(level: Level, shape: &Gemm, a: *const T, b: *const T, c: *mut T) {
+/// A product in f32 and what follows it in a layer: `C = activation((C +) A B + bias)`.
+///
+/// # Numerics
+/// The bits of [`gemm_f32`], then of the strip kernels for the sum with the bias and the activation.
+///
+/// # Safety
+/// As for [`gemm_f32`]; `bias` and `pre` of the epilogue are null or valid for `n` and `m x n` elements, and
+/// disjoint from C.
+pub unsafe fn gemm_layer_f32(
+    level: Level,
+    shape: &Gemm,
+    epilogue: &Epilogue<f32>,
+    a: *const f32,
+    b: *const f32,
+    c: *mut f32,
+) {
+    // SAFETY: the caller promises it.
+    unsafe { gemm(level, shape, Some(epilogue), a, b, c) }
+}
+
+/// A product in f64 and what follows it; as [`gemm_layer_f32`].
+///
+/// # Safety
+/// As for [`gemm_layer_f32`].
+pub unsafe fn gemm_layer_f64(
+    level: Level,
+    shape: &Gemm,
+    epilogue: &Epilogue<f64>,
+    a: *const f64,
+    b: *const f64,
+    c: *mut f64,
+) {
+    // SAFETY: the caller promises it.
+    unsafe { gemm(level, shape, Some(epilogue), a, b, c) }
+}
+
+unsafe fn gemm<T: Math<Word: Word>>(
+    level: Level,
+    shape: &Gemm,
+    epilogue: Option<&Epilogue<T>>,
+    a: *const T,
+    b: *const T,
+    c: *mut T,
+) {
     let &Gemm { m, n, k, csa, ldb, ldc, accumulate, .. } = shape;
+    let finish = epilogue.map(|e| {
+        let whole = Written { rows: m, cols: n, c, ldc, bias: e.bias, pre: e.pre, ldp: e.ldp };
+        (gemm_layer::finish::<T>(level, e.activation), whole)
+    });
     // SAFETY: offsets stay within the matrices that the caller promises.
     unsafe {
         if k == 0 && !accumulate {
@@ -87,14 +136,36 @@ unsafe fn gemm<T: Math<Word: Word>>(level: Level, shape: &Gemm, a: *const T, b: 
             if n <= gemm_thin::MAX_COLS {
                 gemm_thin::run(level, Thin { shape: block, a, b, c });
             } else {
-                k_block(level, &block, a, b, c);
+                k_block(level, &block, finish.filter(|_| k0 + block.k == k), a, b, c);
             }
+        }
+        match finish {
+            Some((finish, rows)) if n <= gemm_thin::MAX_COLS => gemm_layer::finish_thin(finish, &rows),
+            Some((finish, rows)) if k == 0 => finish(&rows),
+            _ => {}
         }
     }
 }
 
+/// What is left to do with the rows of a panel once their last block of `k` is added.
+type Finish<T> = Option<(FinishFn<T>, Written<T>)>;
+
+/// Rows that are multiplied before they are finished: few enough to stay in the first-level cache.
+const FINISH_ROWS: usize = 24;
+
 /// One block of `k` for products wider than the thin ones: panels of columns, each over all rows.
-unsafe fn k_block<T: Math>(level: Level, shape: &Gemm, a: *const T, b: *const T, c: *mut T) {
+#[allow(
+    clippy::large_stack_arrays,
+    reason = "the scratch of a panel; allocating here would cost more than it saves"
+)]
+unsafe fn k_block<T: Math>(
+    level: Level,
+    shape: &Gemm,
+    finish: Finish<T>,
+    a: *const T,
+    b: *const T,
+    c: *mut T,
+) {
     let &Gemm { m, n, k, rsa, csa, ldb, ldc, accumulate } = shape;
     let lanes = gemm_tile::lanes::<T>(level);
     let mut scratch = Scratch([const { MaybeUninit::uninit() }; PACK_BYTES]);
@@ -114,18 +185,37 @@ unsafe fn k_block<T: Math>(level: Level, shape: &Gemm, a: *const T, b: *const T,
                 }
                 (b, ldb) = (packed.cast_const(), vectors * lanes);
             }
-            let mut i = 0;
-            for &rows in gemm_tile::tile_rows(level, vectors) {
-                let tiles = (m - i) / rows;
-                if tiles > 0 {
-                    let (a, c) = (a.add(i * rsa), c.add(i * ldc + j));
-                    let panel = Panel { tiles, k, a, rsa, csa, b, ldb, c, ldc, rest, add: accumulate };
-                    gemm_tile::tile::<T>(level, vectors, rows, rest == lanes)(&panel);
-                    i += tiles * rows;
+            let panel = Panel { tiles: 0, k, a, rsa, csa, b, ldb, c: c.add(j), ldc, rest, add: accumulate };
+            match finish {
+                None => rows_of_tiles(level, vectors, m, panel),
+                Some((finish, whole)) => {
+                    for i in (0..m).step_by(FINISH_ROWS) {
+                        let rows = (m - i).min(FINISH_ROWS);
+                        let (a, c) = (panel.a.add(i * rsa), panel.c.add(i * ldc));
+                        rows_of_tiles(level, vectors, rows, Panel { a, c, ..panel });
+                        finish(&whole.part(i, rows, j, cols));
+                    }
                 }
             }
         }
         j += cols;
+    }
+}
+
+/// The tiles of a panel from the tallest to the rest, over `m` rows.
+unsafe fn rows_of_tiles<T: Math>(level: Level, vectors: usize, m: usize, mut panel: Panel<T>) {
+    let mut left = m;
+    for &rows in gemm_tile::tile_rows(level, vectors) {
+        panel.tiles = left / rows;
+        if panel.tiles > 0 {
+            let whole = panel.rest == gemm_tile::lanes::<T>(level);
+            let done = panel.tiles * rows;
+            // SAFETY: the caller promises `m` rows of A and C.
+            unsafe { gemm_tile::tile::<T>(level, vectors, rows, whole)(&panel) };
+            panel.a = panel.a.wrapping_add(done * panel.rsa);
+            panel.c = panel.c.wrapping_add(done * panel.ldc);
+            left -= done;
+        }
     }
 }
 

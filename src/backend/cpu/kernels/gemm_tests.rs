@@ -1,6 +1,9 @@
 //! Matrix products and transposes against naive twins, and the independence of a row from its neighbours.
 
-use super::{Gemm, gemm_f32, gemm_f64, transpose_4, transpose_8};
+use super::{
+    Activation, Elem, Epilogue, Gemm, StripOp, gemm_f32, gemm_f64, gemm_layer_f32, strip, transpose_4,
+    transpose_8,
+};
 use crate::simd::Level;
 
 fn noise(seed: u64, n: usize) -> Vec<f64> {
@@ -62,6 +65,12 @@ fn shape(m: usize, n: usize, k: usize, layout: Layout, pad: usize, accumulate: b
 
 /// The product on data that depends on the indices only, C as it lies in memory.
 fn product<T: Real>(level: Level, s: &Gemm) -> Vec<T> {
+    // SAFETY: the buffers hold what the shape describes.
+    product_by(s, |a, b, c| unsafe { T::gemm(level, s, a, b, c) })
+}
+
+/// What `run` makes of the same data, all of it one element after the start of its buffer.
+fn product_by<T: Real>(s: &Gemm, run: impl FnOnce(*const T, *const T, *mut T)) -> Vec<T> {
     let (na, nb, nc) = (s.m * s.rsa + s.k * s.csa, s.k * s.ldb, s.m * s.ldc);
     let fill = |seed, n| noise(seed, n + 1).into_iter().map(T::round).collect::<Vec<T>>();
     let mut a = vec![T::round(f64::NAN); na + 1];
@@ -71,8 +80,7 @@ fn product<T: Real>(level: Level, s: &Gemm) -> Vec<T> {
         }
     }
     let (b, mut c) = (fill(2, nb), fill(3, nc));
-    // SAFETY: the buffers hold what the shape describes, one element after their start.
-    unsafe { T::gemm(level, s, a.as_ptr().add(1), b.as_ptr().add(1), c.as_mut_ptr().add(1)) };
+    run(a[1..].as_ptr(), b[1..].as_ptr(), c[1..].as_mut_ptr());
     c.split_off(1)
 }
 
@@ -175,6 +183,82 @@ fn transposes_move_each_element_and_nothing_else() {
                     let want = if r < rows { src[r * lds + c] } else { 0 };
                     assert_eq!(dst[c * ldd + r], want, "{level:?} {rows} x {cols}");
                     assert_eq!(dst32[c * ldd + r], want as u32, "{level:?} {rows} x {cols}");
+                }
+            }
+        }
+    }
+}
+
+/// `gemm_layer_f32` gives the bits of a product, then the strip kernels row by row.
+fn layer(level: Level, s: &Gemm, activation: Activation, with: (bool, bool)) {
+    let (m, n) = (s.m, s.n);
+    let product: Vec<f32> = product(level, s);
+    let bias: Vec<f32> = noise(8, n).into_iter().map(|x| x as f32).collect();
+    let op = |op, x: &mut [f32], y: &[f32]| {
+        let p = x.as_mut_ptr().cast::<u8>();
+        // SAFETY: both strips are of one length.
+        unsafe { strip(level, op, Elem::F32)(p, p, y.as_ptr().cast(), std::ptr::null(), [0.0; 2], x.len()) };
+    };
+    let (mut want, mut want_pre) = (product.clone(), vec![0f32; m * (n + 1)]);
+    for i in 0..m {
+        let row = &mut want[i * s.ldc..][..n];
+        if with.0 {
+            op(StripOp::Add, row, &bias);
+        }
+        want_pre[i * (n + 1)..][..n].copy_from_slice(row);
+        let pre = row.to_vec();
+        match activation {
+            Activation::Identity => {}
+            Activation::Relu => op(StripOp::Max, row, &vec![0.0; n]),
+            Activation::Tanh => op(StripOp::Tanh, row, &[]),
+            Activation::Sigmoid => op(StripOp::Sigmoid, row, &[]),
+            Activation::Silu => {
+                op(StripOp::Sigmoid, row, &[]);
+                op(StripOp::Mul, row, &pre);
+            }
+            Activation::Softplus => {
+                op(StripOp::Abs, row, &[]);
+                op(StripOp::Neg, row, &[]);
+                op(StripOp::Exp, row, &[]);
+                op(StripOp::Log1p, row, &[]);
+                op(StripOp::Add, row, &pre.iter().map(|x| x.max(0.0)).collect::<Vec<_>>());
+            }
+        }
+    }
+    let mut got_pre = vec![0f32; m * (n + 1)];
+    let epilogue = Epilogue {
+        bias: if with.0 { bias.as_ptr() } else { std::ptr::null() },
+        activation,
+        pre: if with.1 { got_pre.as_mut_ptr() } else { std::ptr::null_mut() },
+        ldp: n + 1,
+    };
+    let got: Vec<f32> = product_by(s, |a, b, c| {
+        // SAFETY: the buffers hold what the shape and the epilogue describe.
+        unsafe { gemm_layer_f32(level, s, &epilogue, a, b, c) };
+    });
+    assert_eq!(got, want, "{level:?} {s:?} {activation:?} {with:?}");
+    if with.1 {
+        assert_eq!(got_pre, want_pre, "{level:?} {s:?} {activation:?} before the activation");
+    }
+}
+
+#[test]
+fn a_layer_is_a_product_then_strips() {
+    let activations = [
+        Activation::Identity,
+        Activation::Relu,
+        Activation::Tanh,
+        Activation::Sigmoid,
+        Activation::Silu,
+        Activation::Softplus,
+    ];
+    for level in Level::available() {
+        for (i, activation) in activations.into_iter().enumerate() {
+            for (m, n, k) in [(1, 1, 3), (37, 2, 5), (33, 4, 200), (50, 64, 64), (29, 80, 0), (7, 81, 130)] {
+                for pad in [0, 3] {
+                    let s = shape(m, n, k, Layout::RowMajor, pad, i % 2 == 0);
+                    layer(level, &s, activation, (true, true));
+                    layer(level, &s, activation, (i % 3 == 0, false));
                 }
             }
         }

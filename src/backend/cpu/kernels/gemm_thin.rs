@@ -42,6 +42,7 @@ pub(super) unsafe fn run<T: Math<Word: Word>>(level: Level, thin: Thin<T>) {
 struct Scratch([MaybeUninit<u8>; K_BLOCK * CHUNK * 64]);
 
 impl<T: Math<Word: Word>> Task for Thin<T> {
+    #[allow(clippy::large_stack_arrays, reason = "the scratch of a chunk; kernels do not allocate")]
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Gemm { m, rsa, csa, .. } = self.shape;

@@ -14,6 +14,7 @@ use crate::simd::math::Math;
 use crate::simd::portable::Portable;
 
 /// A column panel over `tiles` stacked tiles: `C[tiles * R, cols] (+)= A[.., k] B[k, cols]`.
+#[derive(Clone, Copy)]
 pub(super) struct Panel<T> {
     pub tiles: usize,
     pub k: usize,

@@ -8,9 +8,14 @@
 //! depends on the level and its arguments only, never on alignment, and a matrix row's result not on how many
 //! rows there are.
 #![allow(unsafe_code, reason = "kernels work on raw addresses that the planner laid out and checked")]
+#![allow(
+    clippy::cast_ptr_alignment,
+    reason = "operands travel as bytes, and each access takes any alignment"
+)]
 
 mod cast;
 mod gemm;
+mod gemm_layer;
 #[cfg(test)]
 mod gemm_tests;
 mod gemm_thin;
@@ -24,14 +29,17 @@ mod reduce_tests;
 mod strip;
 #[cfg(test)]
 mod strip_tests;
+mod sums;
 mod transpose;
 
 pub use cast::cast;
-pub use gemm::{Gemm, gemm_f32, gemm_f64};
+pub use gemm::{Gemm, gemm_f32, gemm_f64, gemm_layer_f32, gemm_layer_f64};
+pub use gemm_layer::{Activation, Epilogue};
 pub use philox::{philox_block, philox_fill};
-pub use reduce::{ReduceFn, SumColsFn, SumRowsFn, max_strip, min_strip, sum_cols, sum_rows, sum_strip};
+pub use reduce::{ReduceFn, max_strip, min_strip, sum_strip};
 pub use strip::{StripFn, StripOp, strip};
 
+pub use sums::{SumColsFn, SumRowsFn, sum_cols, sum_rows};
 pub use transpose::{transpose_4, transpose_8};
 
 /// The type of a stored element.

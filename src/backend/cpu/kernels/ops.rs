@@ -194,9 +194,9 @@ impl<T: Math> StripKernel for Select<T> {
                 let (x, y): (T::Of<S>, T::Of<S>) = (load_up_to(b.add(i), count), load_up_to(c.add(i), count));
                 let out = T::Of::<S>::select(mask, x, y);
                 if count == T::Of::<S>::LEN {
-                    out.store(dst.add(i))
+                    out.store(dst.add(i));
                 } else {
-                    out.store_part(dst.add(i), count)
+                    out.store_part(dst.add(i), count);
                 }
             }
             i += count;

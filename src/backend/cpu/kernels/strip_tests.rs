@@ -222,7 +222,7 @@ fn selects<T: Stored>() {
             let (b, c) = (noise(10, n), noise(11, n));
             let got = run::<u32, T, T>(strip(level, StripOp::Select, T::ELEM), &words, &b, &c);
             for i in 0..n {
-                let want = T::make(if words[i] != 0.0 { b[i] } else { c[i] });
+                let want = T::make(if words[i] == 0.0 { c[i] } else { b[i] });
                 assert_eq!(got[i].value(), want.value(), "{level:?} {:?}", T::ELEM);
             }
         }

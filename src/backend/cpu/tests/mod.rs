@@ -1,5 +1,6 @@
 //! Tests of whole plans against a naive evaluator.
 
+mod loops;
 mod naive;
 mod random;
 mod straight;

@@ -8,7 +8,7 @@ use crate::graph::{BinaryOp, Builder, CompareOp, Func, NodeId, Op, ReduceOp, Typ
 pub(in super::super) fn function(rng: &mut Rng, dtype: DType) -> Func {
     let dims = |rng: &mut Rng| -> Vec<usize> {
         let sizes = [1, 2, 3, 5, 8, 16, 33, 64];
-        (0..rng.below(3) + 1).map(|_| sizes[rng.below(sizes.len())]).collect()
+        (0..=rng.below(3)).map(|_| sizes[rng.below(sizes.len())]).collect()
     };
     let types: Vec<Type> = (0..3).map(|_| Type::array(dtype, dims(rng))).collect();
     let (mut b, mut values) = Builder::with_inputs(&types);
@@ -18,7 +18,7 @@ pub(in super::super) fn function(rng: &mut Rng, dtype: DType) -> Func {
             values.push(y);
         }
     }
-    let mut outputs: Vec<NodeId> = (0..1 + rng.below(4)).map(|_| values[rng.below(values.len())]).collect();
+    let mut outputs: Vec<NodeId> = (0..=rng.below(4)).map(|_| values[rng.below(values.len())]).collect();
     outputs.push(*values.last().unwrap());
     b.finish(&outputs)
 }

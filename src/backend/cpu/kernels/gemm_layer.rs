@@ -1,0 +1,203 @@
+//! What follows a product in a network's layer: bias, activation, and the value before the activation.
+//!
+//! It knows rows of C that were just written and are still in the first-level cache. In registers, before the
+//! store, the same work would save one load and one store a vector beside some twenty instructions of a tanh;
+//! it would also make each tile once for each activation, six times the code.
+
+use std::marker::PhantomData;
+
+use crate::simd::Level;
+use crate::simd::dispatch::entry_points;
+use crate::simd::lanes::{Float, Lanes, Simd};
+use crate::simd::math::{self, Math};
+
+/// The function at the end of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Activation {
+    /// `x`
+    Identity,
+    /// `max(x, 0)`
+    Relu,
+    /// `tanh x`
+    Tanh,
+    /// `1 / (1 + e^-x)`
+    Sigmoid,
+    /// `x sigmoid(x)`
+    Silu,
+    /// `max(x, 0) + ln(1 + e^-|x|)`
+    Softplus,
+}
+
+/// `C = activation(A B + bias)`, with `A B + bias` kept if asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Epilogue<T> {
+    /// One element a column, or null for none.
+    pub bias: *const T,
+    /// Applied after the bias.
+    pub activation: Activation,
+    /// Where the value before the activation goes, or null.
+    pub pre: *mut T,
+    /// From one row of `pre` to the next, in elements.
+    pub ldp: usize,
+}
+
+/// Rows of C that were just written, with the part of the epilogue that belongs to them.
+#[derive(Clone, Copy)]
+pub(super) struct Written<T> {
+    pub rows: usize,
+    pub cols: usize,
+    pub c: *mut T,
+    pub ldc: usize,
+    pub bias: *const T,
+    pub pre: *mut T,
+    pub ldp: usize,
+}
+
+impl<T> Written<T> {
+    /// `rows` rows from `i` on, `cols` columns from `j` on.
+    ///
+    /// # Safety
+    /// The part lies within.
+    pub(super) unsafe fn part(&self, i: usize, rows: usize, j: usize, cols: usize) -> Self {
+        let &Self { c, ldc, bias, pre, ldp, .. } = self;
+        // SAFETY: the caller promises that the part lies within; null stays null.
+        unsafe {
+            let bias = if bias.is_null() { bias } else { bias.add(j) };
+            let pre = if pre.is_null() { pre } else { pre.add(i * ldp + j) };
+            Self { rows, cols, c: c.add(i * ldc + j), ldc, bias, pre, ldp }
+        }
+    }
+}
+
+/// Finishes rows.
+///
+/// # Safety
+/// The addresses are valid for the shape, and the level is available.
+pub(super) type FinishFn<T> = unsafe fn(&Written<T>);
+
+trait Finish<T> {
+    /// # Safety
+    /// As for [`FinishFn`].
+    unsafe fn run<S: Simd>(rows: &Written<T>);
+}
+
+entry_points!(
+    /// The entry point of a finish at a level.
+    entry,
+    Finish<T: Math>,
+    FinishFn<T>,
+    (rows: &Written<T>)
+);
+
+/// The finish of an activation.
+pub(super) fn finish<T: Math>(level: Level, activation: Activation) -> FinishFn<T> {
+    match activation {
+        Activation::Identity => entry::<T, Layer<T, Identity>>(level),
+        Activation::Relu => entry::<T, Layer<T, Relu>>(level),
+        Activation::Tanh => entry::<T, Layer<T, Tanh>>(level),
+        Activation::Sigmoid => entry::<T, Layer<T, Sigmoid>>(level),
+        Activation::Silu => entry::<T, Layer<T, Silu>>(level),
+        Activation::Softplus => entry::<T, Layer<T, Softplus>>(level),
+    }
+}
+
+/// An activation on lanes.
+trait Function {
+    fn apply<V: Float>(x: V) -> V;
+}
+
+macro_rules! functions {
+    ($($name:ident: |$x:ident| $body:expr;)*) => {$(
+        struct $name;
+        impl Function for $name {
+            #[inline(always)]
+            fn apply<V: Float>($x: V) -> V {
+                $body
+            }
+        }
+    )*};
+}
+
+functions! {
+    Identity: |x| x;
+    Relu: |x| x.max(x.of(V::Elem::ZERO));
+    Tanh: |x| math::tanh(x);
+    Sigmoid: |x| math::sigmoid(x);
+    Silu: |x| x.mul(math::sigmoid(x));
+    Softplus: |x| x.max(x.of(V::Elem::ZERO)).add(math::log1p(math::exp(x.abs().neg())));
+}
+
+struct Layer<T, F>(PhantomData<(T, F)>);
+
+impl<T: Math, F: Function> Layer<T, F> {
+    /// One vector of row `r` from column `j` on: whole, or its first `count` lanes.
+    #[inline(always)]
+    unsafe fn vector<V: Float<Elem = T>, const WHOLE: bool>(
+        rows: &Written<T>,
+        r: usize,
+        j: usize,
+        count: usize,
+    ) {
+        // SAFETY: the caller promises `rows x cols` elements at each address that is not null.
+        unsafe {
+            let c = rows.c.add(r * rows.ldc + j);
+            let mut value = if WHOLE { V::load(c) } else { V::load_part(c, count) };
+            if !rows.bias.is_null() {
+                let bias = rows.bias.add(j);
+                value = value.add(if WHOLE { V::load(bias) } else { V::load_part(bias, count) });
+            }
+            if !rows.pre.is_null() {
+                let pre = rows.pre.add(r * rows.ldp + j);
+                if WHOLE { value.store(pre) } else { value.store_part(pre, count) }
+            }
+            let out = F::apply(value);
+            if WHOLE { out.store(c) } else { out.store_part(c, count) }
+        }
+    }
+}
+
+impl<T: Math, F: Function> Finish<T> for Layer<T, F> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(rows: &Written<T>) {
+        let len = T::Of::<S>::LEN;
+        let rest = rows.cols % len;
+        for r in 0..rows.rows {
+            for j in (0..rows.cols - rest).step_by(len) {
+                // SAFETY: the vector lies within the row.
+                unsafe { Self::vector::<T::Of<S>, true>(rows, r, j, len) };
+            }
+            if rest > 0 {
+                // SAFETY: as above.
+                unsafe { Self::vector::<T::Of<S>, false>(rows, r, rows.cols - rest, rest) };
+            }
+        }
+    }
+}
+
+/// Finishes the rows of a thin product. Where they lie one after another, 16 rows are taken as one long row under
+/// a bias repeated 16 times, since a vector for each 2 columns would be mostly empty.
+///
+/// # Safety
+/// As for [`FinishFn`], with at most 4 columns.
+pub(super) unsafe fn finish_thin<T: Math>(finish: FinishFn<T>, thin: &Written<T>) {
+    const TOGETHER: usize = 16;
+    let &Written { rows, cols, c, ldc, bias, pre, ldp } = thin;
+    let mut repeated = [T::ZERO; 4 * TOGETHER];
+    // SAFETY: the same elements as the rows given, and a bias of one long row.
+    unsafe {
+        if ldc != cols || !(pre.is_null() || ldp == cols) {
+            return finish(thin);
+        }
+        if !bias.is_null() {
+            for (i, b) in repeated[..cols * TOGETHER].iter_mut().enumerate() {
+                *b = bias.add(i % cols).read_unaligned();
+            }
+        }
+        let (long, width) = (rows / TOGETHER, cols * TOGETHER);
+        let bias = if bias.is_null() { bias } else { repeated.as_ptr() };
+        finish(&Written { rows: long, cols: width, c, ldc: width, bias, pre, ldp: width });
+        let done = long * width;
+        let pre = if pre.is_null() { pre } else { pre.add(done) };
+        finish(&Written { rows: 1, cols: rows * cols - done, c: c.add(done), ldc: 0, bias, pre, ldp: 0 });
+    }
+}

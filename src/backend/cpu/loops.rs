@@ -1,0 +1,450 @@
+//! The drivers of loops: they run the plan of a body trip by trip.
+//!
+//! A body's inputs and outputs are bound as addresses. What is carried alternates between two buffers,
+//! so that no trip copies it; captured values are bound once. Nothing returns to the caller's code and
+//! nothing is allocated once schedule and tape have their capacity. It knows the contract of the loop
+//! operations (`graph::loops`) and must never know what the bodies compute.
+
+use super::exec::{Workspace, execute};
+use super::kernels::StripFn;
+use super::plan::{INPUTS, Plan};
+use super::step::{Access, Env, Loc};
+use super::tape::{Layout, Schedule, Slots, Tape};
+use crate::backend::checkpoint::{Action, Replayer};
+use std::ptr::{copy_nonoverlapping, from_ref, null, null_mut, write_bytes};
+
+/// Values that each trip takes from the one before.
+#[derive(Debug)]
+pub(crate) struct Carried {
+    /// The first trip's.
+    pub initial: Box<[Loc]>,
+    /// Where the last trip's go, and every other trip's.
+    pub result: Box<[Loc]>,
+    /// Where the others go.
+    pub other: Box<[Loc]>,
+    pub bytes: Box<[usize]>,
+}
+
+/// Runs `attempt` until it says stop; see [`crate::graph::Solve`].
+#[derive(Debug)]
+pub(crate) struct Solve {
+    pub attempt: Plan,
+    pub forecast: Loc,
+    pub knot: Loc,
+    /// What the step carries, then what only the search carries.
+    pub carried: Carried,
+    pub captures: Box<[Loc]>,
+    pub layout: Layout,
+    /// Whether someone reads the tape.
+    pub records: bool,
+    pub schedule: usize,
+    pub tape: usize,
+    pub space: usize,
+}
+
+/// Runs `step` along a schedule; see [`crate::graph::Scan`].
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pub step: Plan,
+    pub carried: Carried,
+    pub captures: Box<[Loc]>,
+    pub layout: Layout,
+    pub records: bool,
+    pub schedule: usize,
+    pub tape: usize,
+    pub space: usize,
+}
+
+/// Runs `bwd` along a schedule from its end; see [`crate::graph::Rev`].
+#[derive(Debug)]
+pub(crate) struct Rev {
+    pub step: Plan,
+    pub bwd: Plan,
+    pub captures: Box<[Loc]>,
+    pub layout: Layout,
+    /// Two states for recomputation.
+    pub running: [Box<[Loc]>; 2],
+    pub cotangents: Carried,
+    pub sums: Box<[Sum]>,
+    /// Whether no later step reads the tape, so that its slots may be written.
+    pub is_last: bool,
+    pub schedule: usize,
+    pub tape: usize,
+    /// Of the step; that of `bwd` follows.
+    pub space: usize,
+    /// This operation's replayer.
+    pub replay: usize,
+}
+
+/// A value that is added up over the trips.
+#[derive(Debug)]
+pub(crate) struct Sum {
+    pub total: Loc,
+    pub trip: Loc,
+    pub add: StripFn,
+    pub len: usize,
+    pub bytes: usize,
+}
+
+/// Counts of what loops did in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Attempted steps.
+    pub attempts: u64,
+    /// Accepted steps.
+    pub accepted: u64,
+    /// Steps run again by backward passes to recompute states.
+    pub recomputed: u64,
+    /// The most states that one tape kept.
+    pub states_kept_max: usize,
+}
+
+/// What the loops of a plan keep in its workspace.
+#[derive(Default)]
+pub(crate) struct LoopSpace {
+    pub schedules: Vec<Schedule>,
+    pub tapes: Vec<Tape>,
+    pub replays: Vec<Replay>,
+    pub inner: Vec<Workspace>,
+    pub counters: Counters,
+}
+
+/// A backward pass's own slots, for states that must not overwrite the tape.
+pub(crate) struct Replay {
+    pub replayer: Replayer,
+    pub slots: Slots,
+    own: Vec<bool>,
+}
+
+impl Replay {
+    pub fn new(state_bytes: usize, num: usize) -> Replay {
+        Replay { replayer: Replayer::new(), slots: Slots::new(state_bytes, num), own: Vec::new() }
+    }
+}
+
+impl Carried {
+    pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
+        self.initial.iter_mut().for_each(|l| f(l, Access::Read));
+        self.result.iter_mut().for_each(|l| f(l, Access::Write));
+        self.other.iter_mut().for_each(|l| f(l, Access::Write));
+    }
+
+    /// Where the values lie before trip `n`.
+    fn before(&self, n: usize) -> &[Loc] {
+        match n {
+            0 => &self.initial,
+            n if n % 2 == 1 => &self.result,
+            _ => &self.other,
+        }
+    }
+
+    /// Where trip `n` puts them.
+    fn after(&self, n: usize) -> &[Loc] {
+        self.before(n + 1)
+    }
+
+    /// Puts the values in their place after `trips` trips.
+    unsafe fn settle(&self, env: Env, trips: usize) {
+        if trips % 2 == 1 {
+            return;
+        }
+        for ((from, to), &bytes) in self.before(trips).iter().zip(&self.result).zip(&self.bytes) {
+            // SAFETY: the buffers have these bytes and are different ones.
+            unsafe { copy_nonoverlapping(env.at(*from), env.at(*to), bytes) };
+        }
+    }
+}
+
+impl Solve {
+    pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
+        f(&mut self.forecast, Access::Read);
+        f(&mut self.knot, Access::Read);
+        self.captures.iter_mut().for_each(|l| f(l, Access::Read));
+        self.carried.each_loc(f);
+    }
+}
+
+impl Scan {
+    pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
+        self.captures.iter_mut().for_each(|l| f(l, Access::Read));
+        self.carried.each_loc(f);
+    }
+}
+
+impl Rev {
+    pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
+        self.captures.iter_mut().for_each(|l| f(l, Access::Read));
+        self.running.iter_mut().flatten().for_each(|l| f(l, Access::Write));
+        self.cotangents.each_loc(f);
+        for sum in &mut self.sums {
+            f(&mut sum.total, Access::Write);
+            f(&mut sum.trip, Access::Write);
+        }
+    }
+}
+
+/// The addresses of a body.
+struct Body<'a> {
+    plan: &'a Plan,
+    ws: &'a mut Workspace,
+}
+
+impl Body<'_> {
+    fn input(&mut self, k: usize, at: *const u8) {
+        self.ws.bases[INPUTS as usize + k] = at.cast_mut();
+    }
+
+    fn output(&mut self, k: usize, at: *mut u8) {
+        self.ws.bases[self.plan.0.first_output() + k] = at;
+    }
+
+    unsafe fn inputs(&mut self, first: usize, locs: &[Loc], env: Env) {
+        for (k, loc) in locs.iter().enumerate() {
+            // SAFETY: locations of the surrounding plan.
+            self.input(first + k, unsafe { env.at(*loc) });
+        }
+    }
+
+    unsafe fn outputs(&mut self, first: usize, locs: &[Loc], env: Env) {
+        for (k, loc) in locs.iter().enumerate() {
+            // SAFETY: locations of the surrounding plan.
+            self.output(first + k, unsafe { env.at(*loc) });
+        }
+    }
+
+    /// Inputs 0 .. 4 of a step: first, last, t, t_next.
+    fn step(&mut self, schedule: &Schedule, n: usize) {
+        let (first, last) = (n == 0, n + 1 == schedule.count() && schedule.reached);
+        let flag = |set: bool| from_ref(&FLAGS[usize::from(set)]).cast();
+        self.input(0, flag(first));
+        self.input(1, flag(last));
+        self.input(2, from_ref(&schedule.knots[n]).cast());
+        self.input(3, from_ref(&schedule.knots[n + 1]).cast());
+    }
+
+    unsafe fn run(&mut self) {
+        // SAFETY: all inputs and outputs are bound.
+        unsafe { execute(&self.plan.0, self.ws) };
+    }
+}
+
+/// What truth values are: words.
+static FLAGS: [u32; 2] = [0, 1];
+
+/// Keeps the state before step `n` if the rule wants it.
+unsafe fn keep(tape: &mut Tape, n: usize, layout: &Layout, state: &[Loc], env: Env) {
+    let Some(slot) = tape.recorder.visit(n) else { return };
+    let to = tape.slots.at(slot);
+    for (&(offset, bytes), loc) in layout.parts.iter().zip(state) {
+        // SAFETY: a slot has the layout's bytes; the state lies elsewhere.
+        unsafe { copy_nonoverlapping(env.at(*loc), to.add(offset), bytes) };
+    }
+}
+
+impl Counters {
+    fn note_kept(&mut self, tape: &Tape) {
+        self.states_kept_max = self.states_kept_max.max(tape.recorder.kept().len());
+    }
+}
+
+impl LoopSpace {
+    /// # Safety
+    /// The locations are valid in `env`, and the workspaces have the bodies' shapes.
+    pub unsafe fn solve(&mut self, s: &Solve, env: Env) {
+        let LoopSpace { schedules, tapes, inner, counters, .. } = self;
+        let (schedule, tape) = (&mut schedules[s.schedule], &mut tapes[s.tape]);
+        let mut body = Body { plan: &s.attempt, ws: &mut inner[s.space] };
+        let num_carried = s.carried.bytes.len();
+        let (mut knots, mut flags) = ([0.0f64; 2], [0u32; 3]);
+        let (knot_at, flag_at) = (knots.as_mut_ptr(), flags.as_mut_ptr());
+        // SAFETY: locations of this plan; knots and flags outlive the loop and are only used through
+        // these addresses.
+        unsafe {
+            *knot_at = env.at(s.knot).cast::<f64>().read();
+            let forecast = env.at(s.forecast).cast::<u32>().read() as usize;
+            schedule.knots.clear();
+            schedule.knots.push(*knot_at);
+            if s.records {
+                tape.recorder.reset((forecast > 0).then_some(forecast));
+            }
+            body.inputs(1 + num_carried, &s.captures, env);
+            (0..3).for_each(|k| body.output(k, flag_at.add(k).cast()));
+            let (mut trips, mut accepted) = (0, 0);
+            loop {
+                let (from, to) = (knot_at.add(trips % 2), knot_at.add((trips + 1) % 2));
+                body.input(0, from.cast());
+                body.inputs(1, s.carried.before(trips), env);
+                body.output(3, to.cast());
+                body.outputs(4, s.carried.after(trips), env);
+                body.run();
+                if *flag_at != 0 {
+                    if s.records {
+                        keep(tape, accepted, &s.layout, s.carried.before(trips), env);
+                    }
+                    schedule.knots.push(*to);
+                    accepted += 1;
+                }
+                trips += 1;
+                if *flag_at.add(1) == 0 {
+                    break;
+                }
+            }
+            schedule.reached = *flag_at.add(2) != 0;
+            s.carried.settle(env, trips);
+            counters.attempts += trips as u64;
+            counters.accepted += accepted as u64;
+        }
+        if s.records {
+            counters.note_kept(tape);
+        }
+    }
+
+    /// # Safety
+    /// As for [`LoopSpace::solve`].
+    pub unsafe fn scan(&mut self, s: &Scan, env: Env) {
+        let LoopSpace { schedules, tapes, inner, counters, .. } = self;
+        let (schedule, tape) = (&schedules[s.schedule], &mut tapes[s.tape]);
+        let mut body = Body { plan: &s.step, ws: &mut inner[s.space] };
+        let count = schedule.count();
+        if s.records {
+            tape.recorder.reset(Some(count));
+        }
+        // SAFETY: locations of this plan.
+        unsafe {
+            body.inputs(4 + s.carried.bytes.len(), &s.captures, env);
+            for n in 0..count {
+                body.step(schedule, n);
+                body.inputs(4, s.carried.before(n), env);
+                body.outputs(0, s.carried.after(n), env);
+                if s.records {
+                    keep(tape, n, &s.layout, s.carried.before(n), env);
+                }
+                body.run();
+            }
+            s.carried.settle(env, count);
+        }
+        if s.records {
+            counters.note_kept(tape);
+        }
+    }
+
+    /// # Safety
+    /// As for [`LoopSpace::solve`].
+    pub unsafe fn rev(&mut self, r: &Rev, env: Env) {
+        let LoopSpace { schedules, tapes, replays, inner, counters } = self;
+        let [step_ws, bwd_ws] = &mut inner[r.space..r.space + 2] else {
+            unreachable!("invariant: a backward pass has two bodies");
+        };
+        let (mut step, mut bwd) = (Body { plan: &r.step, ws: step_ws }, Body { plan: &r.bwd, ws: bwd_ws });
+        let (schedule, tape) = (&schedules[r.schedule], &mut tapes[r.tape]);
+        let Replay { replayer, slots, own } = &mut replays[r.replay];
+        let (count, num_carry, num_ct) = (schedule.count(), r.layout.parts.len(), r.cotangents.bytes.len());
+        replayer.start(&tape.recorder, count);
+        own.clear();
+        let mut state = State::new(&r.layout);
+        let mut trips = 0;
+        // SAFETY: locations of this plan; slots have the layout of a state.
+        unsafe {
+            step.inputs(4 + num_carry, &r.captures, env);
+            bwd.inputs(4 + num_carry, &r.captures, env);
+            for action in replayer.by_ref() {
+                match action {
+                    Action::Load { slot } => {
+                        let is_own = own.get(slot).copied().unwrap_or(false);
+                        state.in_slot(if is_own { slots.at(slot) } else { tape.slots.at(slot) });
+                    }
+                    Action::Store { slot } => {
+                        if !r.is_last {
+                            own.resize(own.len().max(slot + 1), false);
+                            own[slot] = true;
+                        }
+                        state.copy_to(if r.is_last { tape.slots.at(slot) } else { slots.at(slot) });
+                    }
+                    Action::Advance { step: n } => {
+                        step.step(schedule, n);
+                        state.bind(&mut step, 4);
+                        let to = &r.running[n % 2];
+                        step.outputs(0, to, env);
+                        step.run();
+                        state.in_buffer(to, env);
+                    }
+                    Action::Deliver { step: n } => {
+                        bwd.step(schedule, n);
+                        state.bind(&mut bwd, 4);
+                        bwd.inputs(4 + num_carry + r.captures.len(), r.cotangents.before(trips), env);
+                        bwd.outputs(0, r.cotangents.after(trips), env);
+                        for (k, sum) in r.sums.iter().enumerate() {
+                            bwd.output(num_ct + k, env.at(if trips == 0 { sum.total } else { sum.trip }));
+                        }
+                        bwd.run();
+                        if trips > 0 {
+                            r.sums.iter().for_each(|sum| sum.add(env));
+                        }
+                        trips += 1;
+                    }
+                }
+            }
+            if trips == 0 {
+                r.sums.iter().for_each(|sum| write_bytes(env.at(sum.total), 0, sum.bytes));
+            }
+            r.cotangents.settle(env, trips);
+        }
+        counters.recomputed += replayer.num_extra();
+    }
+}
+
+impl Sum {
+    unsafe fn add(&self, env: Env) {
+        // SAFETY: both have `len` elements; the total is read and written at the same address.
+        unsafe {
+            let (total, trip) = (env.at(self.total), env.at(self.trip));
+            (self.add)(total, total, trip, null(), [0.0; 2], self.len);
+        }
+    }
+}
+
+/// Where the running state of a backward pass is: in a slot, or in a running buffer.
+struct State<'a> {
+    layout: &'a Layout,
+    slot: *mut u8,
+    buffer: Option<(&'a [Loc], Env)>,
+}
+
+impl<'a> State<'a> {
+    fn new(layout: &'a Layout) -> State<'a> {
+        State { layout, slot: null_mut(), buffer: None }
+    }
+
+    fn in_slot(&mut self, at: *mut u8) {
+        (self.slot, self.buffer) = (at, None);
+    }
+
+    fn in_buffer(&mut self, locs: &'a [Loc], env: Env) {
+        self.buffer = Some((locs, env));
+    }
+
+    /// The address of part `k`.
+    unsafe fn part(&self, k: usize) -> *mut u8 {
+        // SAFETY: the slot or the buffer holds a state of this layout.
+        unsafe {
+            match self.buffer {
+                Some((locs, env)) => env.at(locs[k]),
+                None => self.slot.add(self.layout.parts[k].0),
+            }
+        }
+    }
+
+    unsafe fn bind(&self, body: &mut Body<'_>, first: usize) {
+        for k in 0..self.layout.parts.len() {
+            // SAFETY: as for `part`.
+            body.input(first + k, unsafe { self.part(k) });
+        }
+    }
+
+    unsafe fn copy_to(&self, slot: *mut u8) {
+        for (k, &(offset, bytes)) in self.layout.parts.iter().enumerate() {
+            // SAFETY: the slot has the layout's bytes and is not the one that holds the state.
+            unsafe { copy_nonoverlapping(self.part(k), slot.add(offset), bytes) };
+        }
+    }
+}

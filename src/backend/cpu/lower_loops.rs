@@ -1,0 +1,231 @@
+//! Lowers loops and tiles: compiles their bodies and gives them their buffers.
+
+use super::codegen::elem;
+use super::kernels::{StripOp, strip};
+use super::loops::{Carried, Rev, Scan, Solve, Sum};
+use super::lower::Lower;
+use super::memory::aligned;
+use super::places::Place;
+use super::plan::Plan;
+use super::step::{Loc, Step};
+use super::tape::Layout;
+use super::tiles::{Out, Tiles};
+use crate::backend::checkpoint::num_slots;
+use crate::graph::{self, Func, Op, TileOut, Type};
+
+/// How many of each thing a plan's loops keep in its workspace.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spaces {
+    /// Workspaces of bodies, in order.
+    pub inner: Vec<Plan>,
+    /// Bytes of a state and number of slots for each tape.
+    pub tapes: Vec<(usize, usize)>,
+    /// The same for each backward pass.
+    pub replays: Vec<(usize, usize)>,
+    pub schedules: usize,
+    pub tiles: usize,
+}
+
+/// The schedule and the tape that a loop node makes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Made {
+    schedule: usize,
+    tape: usize,
+}
+
+impl Lower<'_> {
+    /// Where the arguments from `first` on are, `num` of them.
+    fn operands(&mut self, id: usize, first: usize, num: usize) -> Box<[Loc]> {
+        (first..first + num).map(|k| self.operand(id, k)).collect()
+    }
+
+    fn operand(&mut self, id: usize, k: usize) -> Loc {
+        let place = self.units.operands[id][k].clone();
+        let ty = self.func.node(self.func.nodes()[id].args[k]).ty.clone();
+        self.held(&place, &ty)
+    }
+
+    /// Where output `k` of a tuple node goes; what nobody reads gets a buffer all the same.
+    fn result(&mut self, id: usize, k: usize, ty: &Type) -> Loc {
+        let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == k) && n.args[0].index() == id;
+        let proj = self.func.nodes().iter().position(is_it);
+        proj.and_then(|p| self.buffers.get(p)).unwrap_or_else(|| self.buffers.arena(ty.bytes()))
+    }
+
+    fn results(&mut self, id: usize, first: usize, types: &[Type]) -> Box<[Loc]> {
+        types.iter().enumerate().map(|(k, ty)| self.result(id, first + k, ty)).collect()
+    }
+
+    fn temporaries(&mut self, types: &[Type]) -> Box<[Loc]> {
+        types.iter().map(|ty| self.buffers.arena(ty.bytes())).collect()
+    }
+
+    /// What passes from trip to trip: arguments from `arg` on are the first trip's, outputs from `out` on
+    /// the last one's.
+    fn carried(&mut self, id: usize, arg: usize, out: usize, types: &[Type]) -> Carried {
+        Carried {
+            initial: self.operands(id, arg, types.len()),
+            result: self.results(id, out, types),
+            other: self.temporaries(types),
+            bytes: types.iter().map(Type::bytes).collect(),
+        }
+    }
+
+    /// The loop node that made the schedule or tape that is argument `k`.
+    fn made(&self, id: usize, k: usize) -> Made {
+        let Place::Opaque { node } = self.units.operands[id][k] else {
+            panic!("invariant: argument {k} of %{id} is a schedule or a tape");
+        };
+        let node = &self.func.nodes()[node];
+        let Op::Proj(_) = node.op else { panic!("invariant: a schedule or tape is made where it is read") };
+        let maker = node.args[0].index();
+        self.made.iter().find(|(id, _)| *id == maker).expect("invariant: loops are lowered in order").1
+    }
+
+    /// Whether the tape of loop node `id`, its output `k`, has a reader.
+    fn is_read(&self, id: usize, k: usize) -> bool {
+        let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == k) && n.args[0].index() == id;
+        let Some(proj) = self.func.nodes().iter().position(is_it) else { return false };
+        self.func.nodes().iter().any(|n| n.args.iter().any(|a| a.index() == proj))
+    }
+
+    fn body(&mut self, name: &'static str, func: &Func) -> Plan {
+        let plan = Plan::compile(func, self.level);
+        self.bodies.push((name, plan.report().clone()));
+        plan
+    }
+
+    fn inner(&mut self, plan: &Plan) -> usize {
+        self.spaces.inner.push(plan.clone());
+        self.spaces.inner.len() - 1
+    }
+
+    fn tape(&mut self, layout: &Layout, policy: graph::Policy) -> usize {
+        self.spaces.tapes.push((layout.bytes, num_slots(policy, layout.bytes)));
+        self.spaces.tapes.len() - 1
+    }
+
+    pub(super) fn solve(&mut self, id: usize, s: &graph::Solve) {
+        let types = s.attempt.output_types().split_off(4);
+        let carried = self.carried(id, 2, 0, &types);
+        let captures = self.operands(id, 2 + types.len(), s.num_captures());
+        let layout = Layout::of(types[..s.num_carry].iter().map(Type::bytes));
+        let attempt = self.body("attempt", &s.attempt);
+        let made = Made { schedule: self.spaces.schedules, tape: self.tape(&layout, s.policy) };
+        self.spaces.schedules += 1;
+        self.made.push((id, made));
+        let step = Solve {
+            space: self.inner(&attempt),
+            attempt,
+            forecast: self.operand(id, 0),
+            knot: self.operand(id, 1),
+            carried,
+            captures,
+            layout,
+            records: self.is_read(id, types.len() + 1),
+            schedule: made.schedule,
+            tape: made.tape,
+        };
+        self.push(Step::Solve(Box::new(step)), vec![]);
+    }
+
+    pub(super) fn scan(&mut self, id: usize, s: &graph::Scan) {
+        let types = s.step.output_types();
+        let carried = self.carried(id, 1, 0, &types);
+        let captures = self.operands(id, 1 + types.len(), s.num_captures());
+        let layout = Layout::of(types.iter().map(Type::bytes));
+        let step = self.body("step", &s.step);
+        let schedule = self.made(id, 0).schedule;
+        let made = Made { schedule, tape: self.tape(&layout, s.policy) };
+        self.made.push((id, made));
+        let records = self.is_read(id, types.len());
+        let space = self.inner(&step);
+        let tape = made.tape;
+        self.push(
+            Step::Scan(Box::new(Scan { step, carried, captures, layout, records, schedule, tape, space })),
+            vec![],
+        );
+    }
+
+    pub(super) fn rev(&mut self, id: usize, r: &graph::Rev) {
+        let types = r.step.output_types();
+        let (num_captures, outs) = (r.num_captures(), r.bwd.output_types());
+        let captures = self.operands(id, 2 + types.len(), num_captures);
+        let cotangents = self.carried(id, 2 + types.len() + num_captures, 0, &outs[..r.num_ct]);
+        let layout = Layout::of(types.iter().map(Type::bytes));
+        let (step, bwd) = (self.body("step", &r.step), self.body("backward step", &r.bwd));
+        let tape = self.made(id, 1).tape;
+        let sums = outs[r.num_ct..].iter().enumerate().map(|(k, ty)| Sum {
+            total: self.result(id, r.num_ct + k, ty),
+            trip: self.buffers.arena(ty.bytes()),
+            add: strip(self.level, StripOp::Add, elem(ty.dtype())),
+            len: ty.shape().size(),
+            bytes: ty.bytes(),
+        });
+        let sums = sums.collect();
+        let running = [self.temporaries(&types), self.temporaries(&types)];
+        self.spaces.replays.push((layout.bytes, self.spaces.tapes[tape].1));
+        let space = self.inner(&step);
+        self.inner(&bwd);
+        // Until a later backward pass over the same tape is lowered.
+        for earlier in &mut self.steps {
+            if let Step::Rev(e) = earlier
+                && e.tape == tape
+            {
+                e.is_last = false;
+            }
+        }
+        let step = Rev {
+            step,
+            bwd,
+            captures,
+            layout,
+            running,
+            cotangents,
+            sums,
+            is_last: true,
+            schedule: self.made(id, 0).schedule,
+            tape,
+            space,
+            replay: self.spaces.replays.len() - 1,
+        };
+        self.push(Step::Rev(Box::new(step)), vec![]);
+    }
+
+    pub(super) fn tiles(&mut self, id: usize, t: &graph::Tiles) {
+        let num = t.num_tiles();
+        let body = self.body("tile", &t.body);
+        let tail = t.tail.as_ref().map(|f| self.body("last tile", f));
+        let rowed = (0..t.num_rowed).map(|k| {
+            let ty = t.body.input_type(1 + k);
+            (self.operand(id, k), ty.bytes() / t.tile.max(1))
+        });
+        let rowed = rowed.collect();
+        let shared = self.operands(id, t.num_rowed, t.body.num_inputs() - 1 - t.num_rowed);
+        let outs = t.outs.iter().enumerate().map(|(k, out)| {
+            let (ty, whole) = (t.body.output_type(k).clone(), t.out_type(k));
+            let at = self.result(id, k, &whole);
+            match out {
+                TileOut::Rows => Out::Rows { at, row: ty.bytes() / t.tile.max(1) },
+                TileOut::Sum => {
+                    let stride = aligned(ty.bytes());
+                    let parts = self.buffers.arena(stride * (num - 1));
+                    let add = strip(self.level, StripOp::Add, elem(ty.dtype()));
+                    Out::Sum { at, parts, stride, add, len: ty.shape().size(), elem: ty.dtype().size() }
+                }
+            }
+        });
+        let outs = outs.collect();
+        self.spaces.tiles += 1;
+        let step = Tiles {
+            body,
+            tail,
+            row0: (0..num).map(|i| (i * t.tile) as u32).collect(),
+            rowed,
+            shared,
+            outs,
+            space: self.spaces.tiles - 1,
+        };
+        self.push(Step::Tiles(Box::new(step)), vec![]);
+    }
+}

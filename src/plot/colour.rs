@@ -1,0 +1,113 @@
+//! Colours that mean numbers: one perceptual scale, dark at zero.
+//!
+//! The scale is inferno (matplotlib, CC0): lightness grows evenly from black to pale yellow, so equal steps of a density
+//! look equal, in grey print and to colour-blind eyes too. A polynomial of degree 6 stands for its table of 256 colours
+//! (M. Zucker; within 0.009, 0.013 and 0.034 of its red, green and blue).
+use super::DensityMap;
+
+/// Text and axes.
+pub(super) const INK: [u8; 3] = [38, 40, 48];
+/// Frames and tick marks.
+pub(super) const FAINT: [u8; 3] = [150, 152, 160];
+/// First, second and third series.
+pub(super) const SERIES: [[u8; 3]; 3] = [[92, 60, 153], [214, 84, 44], [38, 128, 130]];
+
+/// Which density has the lightest colour; 0 has the darkest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale {
+    /// Density per square pixel of the lightest colour.
+    pub max: f64,
+}
+
+impl Scale {
+    /// Share of the mass that sets no scale.
+    const PEAKS: f64 = 0.02;
+    /// Room above, so that what overshoots the map looks lighter than it.
+    const HEADROOM: f64 = 1.1;
+
+    /// The scale that fits a map: a tenth more than the density below which all but 2 % of its mass lies, so that a single
+    /// sharp peak does not darken the rest. A map of zeros has the scale 1.
+    pub fn of(map: &DensityMap) -> Self {
+        let mut values: Vec<f64> = map.values.iter().copied().filter(|v| v.is_finite() && *v > 0.0).collect();
+        values.sort_unstable_by(|a, b| b.total_cmp(a));
+        let limit = Self::PEAKS * values.iter().sum::<f64>();
+        let mut above = 0.0;
+        let max = values.iter().copied().find(|v| {
+            above += v;
+            above > limit
+        });
+        Self { max: max.map_or(1.0, |v| Self::HEADROOM * v) }
+    }
+
+    /// The colour of a density; beyond the ends the colour of the end.
+    pub fn colour(self, density: f64) -> [u8; 3] {
+        inferno(density / self.max)
+    }
+}
+
+/// The inferno scale at t in [0, 1].
+pub(super) fn inferno(t: f64) -> [u8; 3] {
+    const C: [[f64; 3]; 7] = [
+        [0.0002189403691192265, 0.001651004631001012, -0.01948089843709184],
+        [0.1065134194856116, 0.5639564367884091, 3.932712388889277],
+        [11.60249308247187, -3.972853965665698, -15.9423941062914],
+        [-41.70399613139459, 17.43639888205313, 44.35414519872813],
+        [77.162935699427, -33.40235894210092, -81.80730925738993],
+        [-71.31942824499214, 32.62606426397723, 73.20951985803202],
+        [25.13112622477341, -12.24266895238567, -23.07032500287172],
+    ];
+    let t = if t > 0.0 { t.min(1.0) } else { 0.0 };
+    std::array::from_fn(|channel| {
+        let value = C.iter().rev().fold(0.0, |sum, c| sum * t + c[channel]);
+        (255.0 * value.clamp(0.0, 1.0)).round() as u8
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::Frame;
+
+    /// Luma of BT.709.
+    fn lightness([r, g, b]: [u8; 3]) -> f64 {
+        0.2126 * f64::from(r) + 0.7152 * f64::from(g) + 0.0722 * f64::from(b)
+    }
+
+    #[test]
+    fn scale_maps_its_ends_and_clips_beyond() {
+        let scale = Scale { max: 0.02 };
+        assert_eq!(scale.colour(0.0), inferno(0.0));
+        assert_eq!(scale.colour(0.02), inferno(1.0));
+        assert_eq!(scale.colour(1.0), inferno(1.0));
+        assert_eq!(scale.colour(-1.0), inferno(0.0));
+        assert!(lightness(inferno(0.0)) < 1.0 && lightness(inferno(1.0)) > 240.0);
+    }
+
+    #[test]
+    fn lightness_grows_all_along_the_scale() {
+        for i in 0..100 {
+            let [a, b] = [i, i + 1].map(|i| lightness(inferno(f64::from(i) / 100.0)));
+            assert!(b > a, "{i}: {a} {b}");
+        }
+    }
+
+    #[test]
+    fn colours_are_those_of_the_published_table() {
+        // matplotlib's inferno at 0, 1/4, 1/2, 3/4, 1
+        let table = [[0, 0, 4], [87, 16, 110], [188, 55, 84], [249, 142, 9], [252, 255, 164]];
+        for (i, expected) in table.into_iter().enumerate() {
+            let found = inferno(i as f64 / 4.0);
+            assert!((0..3).all(|c| found[c].abs_diff(expected[c]) <= 9), "{i}: {found:?} {expected:?}");
+        }
+    }
+
+    #[test]
+    fn a_lone_peak_does_not_set_the_scale() {
+        let mut values = vec![1.0; 1000];
+        values[500] = 4.0;
+        let frame = Frame { x: [0.0, 1.0], y: [0.0, 1.0] };
+        assert_eq!(Scale::of(&DensityMap { values: &values, rows: 10, cols: 100, frame }).max, 1.1);
+        assert_eq!(Scale::of(&DensityMap { values: &[0.0; 4], rows: 2, cols: 2, frame }).max, 1.0);
+        assert_eq!(Scale::of(&DensityMap { values: &[0.5], rows: 1, cols: 1, frame }).max, 0.5 * 1.1);
+    }
+}

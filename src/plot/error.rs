@@ -1,0 +1,68 @@
+//! What can go wrong between numbers and a picture on disk.
+use std::path::PathBuf;
+
+/// Why a picture was not drawn or not written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlotError {
+    /// A map's values do not fill its cells.
+    #[error("a map of {rows} x {cols} cells needs {} values and at least one, found {found}", rows * cols)]
+    Shape {
+        /// Cells from top to bottom.
+        rows: usize,
+        /// Cells from left to right.
+        cols: usize,
+        /// Values given.
+        found: usize,
+    },
+    /// A value is NaN or infinite, or a density negative.
+    #[error("{what} {index} is {value}, which has no place in a picture; check what produced it")]
+    Value {
+        /// What kind of value.
+        what: &'static str,
+        /// Where in its slice.
+        index: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A frame, or a picture, without an extent.
+    #[error("{what} [{from}, {to}] has no extent; give finite ends, the smaller first")]
+    Extent {
+        /// Which extent.
+        what: &'static str,
+        /// Its beginning.
+        from: f64,
+        /// Its end.
+        to: f64,
+    },
+    /// There is nothing to draw.
+    #[error("no {what} to draw; give at least one")]
+    Nothing {
+        /// What is missing.
+        what: &'static str,
+    },
+    /// The rasteriser gave up.
+    #[error("drawing failed: {message}")]
+    Draw {
+        /// What it said.
+        message: String,
+    },
+    /// The picture could not be encoded as PNG.
+    #[error("picture of {width} x {height} pixels cannot be encoded: {source}")]
+    Encode {
+        /// Columns.
+        width: u32,
+        /// Rows.
+        height: u32,
+        /// What the encoder said.
+        source: image::ImageError,
+    },
+    /// The file could not be written; what stood there before is untouched.
+    #[error("picture {} cannot be written: {source}; check that the folder exists, may be written and has room", path.display())]
+    Write {
+        /// The file asked for.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+}

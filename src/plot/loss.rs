@@ -1,0 +1,311 @@
+//! The loss curve: every phase's training loss, and what is measured on held-out points, against updates.
+//!
+//! Losses of different units never share an axis: phases in nats lie beside the held-out NLL and the entropy below which
+//! nothing can fall; phases in other units (a flow-matching loss) have a panel of their own above, on the same updates.
+use super::{
+    Picture, PlotError,
+    colour::{FAINT, INK, SERIES},
+    sheet::{Anchor, Axis, LABEL, Rect, Sheet},
+};
+
+/// One phase of training.
+#[derive(Debug, Clone, Copy)]
+pub struct Phase<'a> {
+    /// What it minimised, as the legend says it.
+    pub name: &'a str,
+    /// Unit of its loss; `nats` shares the axis of the held-out NLL.
+    pub unit: &'a str,
+    /// `[update, loss]`, updates counted over the whole run and growing.
+    pub loss: &'a [[f64; 2]],
+}
+
+/// What a loss curve shows.
+#[derive(Debug, Clone, Copy)]
+pub struct LossCurve<'a> {
+    /// In the order they ran.
+    pub phases: &'a [Phase<'a>],
+    /// `[update, NLL on held-out points in nats]`, growing updates; may be empty.
+    pub nll: &'a [[f64; 2]],
+    /// The density's entropy in nats, the floor of any NLL.
+    pub entropy: Option<f64>,
+}
+
+const WIDTH: u32 = 1700;
+const LEFT: u32 = 170;
+const RIGHT: u32 = 60;
+const PANEL: u32 = 460;
+const TOP: u32 = 90;
+const GAP: u32 = 80;
+const BELOW: u32 = 125;
+/// Moving average over this share of a phase's points.
+const SMOOTHED: usize = 30;
+
+/// Draws training losses (thin: each value; thick: a moving average), held-out NLL (dots) and entropy (dashed).
+///
+/// # Errors
+/// [`PlotError::Nothing`] without a single value, [`PlotError::Value`] for one that is not finite.
+pub fn loss_curve(curve: &LossCurve) -> Result<Picture, PlotError> {
+    check(curve)?;
+    let in_nats = |phase: &&Phase| phase.unit == "nats";
+    let (lower, upper): (Vec<_>, Vec<_>) = curve.phases.iter().enumerate().partition(|(_, p)| in_nats(p));
+    let has_lower = !lower.is_empty() || !curve.nll.is_empty();
+    let panels = u32::from(!upper.is_empty()) + u32::from(has_lower);
+    let height = TOP + panels * PANEL + (panels - 1) * GAP + BELOW;
+    let mut sheet = Sheet::new(WIDTH, height);
+    let updates = span(curve.phases.iter().flat_map(|p| p.loss).chain(curve.nll).map(|v| v[0]));
+    let rect =
+        |i: u32| Rect { x: LEFT, y: TOP + i * (PANEL + GAP), width: WIDTH - LEFT - RIGHT, height: PANEL };
+    let starts: Vec<f64> = curve.phases.iter().skip(1).filter_map(|p| p.loss.first()).map(|v| v[0]).collect();
+    if !upper.is_empty() {
+        let mut panel = Panel::new(&mut sheet, rect(0), updates, &upper, &[], None);
+        panel.frame(&format!("loss ({})", upper[0].1.unit), &starts, !has_lower)?;
+        panel.phases(&upper)?;
+    }
+    if has_lower {
+        let mut panel = Panel::new(&mut sheet, rect(panels - 1), updates, &lower, curve.nll, curve.entropy);
+        panel.frame("NLL (nats)", &starts, true)?;
+        panel.phases(&lower)?;
+        panel.held_out(curve.nll, curve.entropy)?;
+    }
+    Ok(sheet.picture)
+}
+
+/// One pair of axes on the sheet.
+struct Panel<'a> {
+    sheet: &'a mut Sheet,
+    rect: Rect,
+    x: Axis,
+    y: Axis,
+    /// Right end of the room left for the legend, over the panel.
+    legend: i32,
+}
+
+impl<'a> Panel<'a> {
+    fn new(
+        sheet: &'a mut Sheet,
+        rect: Rect,
+        updates: [f64; 2],
+        phases: &[(usize, &Phase)],
+        nll: &[[f64; 2]],
+        entropy: Option<f64>,
+    ) -> Self {
+        let training = bulk(phases.iter().flat_map(|(_, p)| p.loss).map(|v| v[1]), 0.98);
+        let held_out = bulk(nll.iter().map(|v| v[1]), 0.8);
+        let [low, high] = span(training.into_iter().chain(held_out).flatten().chain(entropy));
+        let pad = 0.06 * (high - low);
+        let (x, y) = (Axis::round(updates, 6, 1.0), Axis::round([high + pad, low - pad], 5, 1.0));
+        Self { sheet, rect, x, y, legend: rect.right() as i32 }
+    }
+
+    /// Screen position of a point.
+    fn at(&self, [x, y]: [f64; 2]) -> [f64; 2] {
+        let place = |axis: &Axis, v: f64, from: u32, length: u32| {
+            f64::from(from) + axis.at(v) * f64::from(length - 1) + 0.5
+        };
+        [place(&self.x, x, self.rect.x, self.rect.width), place(&self.y, y, self.rect.y, self.rect.height)]
+    }
+
+    /// A curve through points, cut where it leaves the panel.
+    fn curve(&mut self, points: &[[f64; 2]], width: f64, colour: [u8; 3], opacity: f64) {
+        let screen: Vec<_> = points.iter().map(|p| self.at(*p)).collect();
+        let (top, bottom) = (f64::from(self.rect.y), f64::from(self.rect.bottom()));
+        for piece in pieces_between(&screen, top, bottom) {
+            self.sheet.curve(&piece, width, colour, opacity);
+        }
+    }
+
+    /// Axes, a light grid, and a line where a phase begins.
+    fn frame(&mut self, name: &str, starts: &[f64], updates: bool) -> Result<(), PlotError> {
+        for (value, _) in self.y.ticks.clone() {
+            let ends = [[self.x.range[0], value], [self.x.range[1], value]].map(|p| self.at(p));
+            self.sheet.line(&ends, 1, FAINT, 0.3)?;
+        }
+        for &start in starts {
+            let ends = [[start, self.y.range[0]], [start, self.y.range[1]]].map(|p| self.at(p));
+            self.sheet.line(&ends, 2, FAINT, 0.7)?;
+        }
+        self.sheet.outline(self.rect)?;
+        self.sheet.axis_left(self.rect, &self.y, name)?;
+        if updates {
+            return self.sheet.axis_below(self.rect, &self.x, "updates");
+        }
+        self.sheet.axis_below(self.rect, &self.x.bare(), "")
+    }
+
+    fn phases(&mut self, phases: &[(usize, &Phase)]) -> Result<(), PlotError> {
+        for (i, phase) in phases.iter().rev() {
+            let colour = SERIES[i % 2];
+            self.curve(&thinned(phase.loss), 1.0, colour, 0.3);
+            self.curve(&thinned(&averaged(phase.loss)), 3.5, colour, 1.0);
+            self.legend(phase.name, colour, false)?;
+        }
+        Ok(())
+    }
+
+    /// The held-out NLL with a dot at each measurement, and the entropy as a dashed line.
+    fn held_out(&mut self, nll: &[[f64; 2]], entropy: Option<f64>) -> Result<(), PlotError> {
+        if let Some(entropy) = entropy {
+            let [from, to] = self.x.range.map(|x| self.at([x, entropy]));
+            let dashes = ((to[0] - from[0]) / 28.0) as usize;
+            for x in (0..=dashes).map(|i| from[0] + 28.0 * i as f64) {
+                self.sheet.line(&[[x, from[1]], [(x + 16.0).min(to[0]), from[1]]], 2, INK, 1.0)?;
+            }
+            self.legend(&format!("entropy {entropy:.3} nats"), INK, true)?;
+        }
+        let Some(last) = nll.last() else { return Ok(()) };
+        let colour = SERIES[2];
+        self.curve(nll, 3.5, colour, 1.0);
+        for p in nll {
+            self.curve(&[*p], 13.0, colour, 1.0);
+        }
+        let gap = entropy.map_or(String::new(), |h| format!(", {:.3} above the entropy", last[1] - h));
+        self.legend(&format!("held out {:.3} nats{gap}", last[1]), colour, false)
+    }
+
+    /// An entry of the legend in the row over the panel, left of the entries before.
+    fn legend(&mut self, text: &str, colour: [u8; 3], dashed: bool) -> Result<(), PlotError> {
+        const MARK: i32 = 52;
+        let y = self.rect.y as i32 - 32;
+        let from = self.legend - Sheet::text_width(text, LABEL - 2)?;
+        self.sheet.text(text, [from, y], LABEL - 2, Anchor::Left, INK)?;
+        let left = f64::from(from - 14 - MARK);
+        let ends = if dashed { vec![[0, 20], [32, MARK]] } else { vec![[0, MARK]] };
+        for [a, b] in ends {
+            let y = f64::from(y) + 0.5;
+            self.sheet.curve(&[[left + f64::from(a), y], [left + f64::from(b), y]], 3.5, colour, 1.0);
+        }
+        self.legend = from - 14 - MARK - 36;
+        Ok(())
+    }
+}
+
+/// The pieces of a path whose y lies between two bounds, cut at them; a segment with no end between them is left out.
+fn pieces_between(path: &[[f64; 2]], top: f64, bottom: f64) -> Vec<Vec<[f64; 2]>> {
+    let inside = |p: [f64; 2]| (top..=bottom).contains(&p[1]);
+    let mut pieces: Vec<Vec<[f64; 2]>> = Vec::new();
+    let mut open = false;
+    for (i, &p) in path.iter().enumerate() {
+        if i > 0 && inside(p) != inside(path[i - 1]) {
+            let q = path[i - 1];
+            let bound = if p[1].min(q[1]) < top { top } else { bottom };
+            let cut = [q[0] + (bound - q[1]) / (p[1] - q[1]) * (p[0] - q[0]), bound];
+            if inside(p) {
+                pieces.push(vec![cut]);
+                open = true;
+            } else if let Some(piece) = pieces.last_mut() {
+                piece.push(cut);
+            }
+        }
+        if !inside(p) {
+            open = false;
+        } else if open {
+            pieces.last_mut().expect("invariant: a piece is open").push(p);
+        } else {
+            pieces.push(vec![p]);
+            open = true;
+        }
+    }
+    pieces
+}
+
+fn check(curve: &LossCurve) -> Result<(), PlotError> {
+    let values = || curve.phases.iter().flat_map(|p| p.loss).chain(curve.nll).flatten().chain(&curve.entropy);
+    if let Some((index, value)) = values().enumerate().find(|(_, v)| !v.is_finite()) {
+        return Err(PlotError::Value { what: "value of the loss curve", index, value: *value });
+    }
+    if curve.phases.iter().all(|p| p.loss.is_empty()) && curve.nll.is_empty() {
+        return Err(PlotError::Nothing { what: "losses" });
+    }
+    Ok(())
+}
+
+/// Least and largest value, made to differ.
+fn span(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    let [low, high] = values.fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], v| [l.min(v), h.max(v)]);
+    if high > low { [low, high] } else { [low - 0.5, low + 0.5] }
+}
+
+/// Least value, and the one below which a share of all lies: the first updates set no scale.
+fn bulk(values: impl Iterator<Item = f64>, share: f64) -> Option<[f64; 2]> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let high = ((values.len() as f64 * share).ceil() as usize).checked_sub(1)?;
+    Some([values[0], values[high]])
+}
+
+/// Moving average over a window centred at each point, cut at the ends.
+fn averaged(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
+    let half = points.len() / SMOOTHED / 2;
+    let mut sums = vec![0.0];
+    for p in points {
+        sums.push(sums[sums.len() - 1] + p[1]);
+    }
+    let mean = |i: usize| {
+        let (from, to) = (i.saturating_sub(half), (i + half + 1).min(points.len()));
+        (sums[to] - sums[from]) / (to - from) as f64
+    };
+    points.iter().enumerate().map(|(i, p)| [p[0], mean(i)]).collect()
+}
+
+/// At most 1,500 of the points, evenly, the last one among them: the sheet has no more columns.
+fn thinned(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
+    let step = points.len().div_ceil(1500).max(1);
+    let last = points.len().saturating_sub(1);
+    points.iter().enumerate().filter(|(i, _)| i % step == 0 || *i == last).map(|(_, p)| *p).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn falling(n: usize, from: f64, start: f64) -> Vec<[f64; 2]> {
+        (0..n).map(|i| [start + i as f64, from + 2.0 * (-(i as f64) / 300.0).exp()]).collect()
+    }
+
+    #[test]
+    fn losses_of_another_unit_have_a_panel_of_their_own() {
+        let (matching, likelihood) = (falling(2000, 2.8, 0.0), falling(100, 1.4, 2000.0));
+        let nll = [[500.0, 1.8], [2100.0, 1.42]];
+        let phases = [
+            Phase { name: "flow matching", unit: "mean square", loss: &matching },
+            Phase { name: "maximum likelihood", unit: "nats", loss: &likelihood },
+        ];
+        let both = loss_curve(&LossCurve { phases: &phases, nll: &nll, entropy: Some(1.38) }).unwrap();
+        assert_eq!((both.width, both.height), (WIDTH, TOP + 2 * PANEL + GAP + BELOW));
+        let one = loss_curve(&LossCurve { phases: &phases[1..], nll: &nll, entropy: None }).unwrap();
+        assert_eq!(one.height, TOP + PANEL + BELOW);
+    }
+
+    #[test]
+    fn a_single_value_and_a_constant_are_drawn() {
+        for loss in [&[[0.0, 1.0]][..], &[[0.0, 1.0], [5.0, 1.0]]] {
+            let phases = [Phase { name: "a", unit: "nats", loss }];
+            assert!(loss_curve(&LossCurve { phases: &phases, nll: &[], entropy: Some(1.0) }).is_ok());
+        }
+    }
+
+    #[test]
+    fn averages_keep_a_constant_and_the_mean() {
+        assert!(averaged(&[[0.0, 3.0]; 500]).iter().all(|p| (p[1] - 3.0).abs() < 1e-12));
+        let line: Vec<_> = (0..601).map(|i| [f64::from(i), f64::from(i)]).collect();
+        assert!((averaged(&line)[300][1] - 300.0).abs() < 1e-9);
+        assert_eq!(thinned(&line).len(), 601);
+    }
+
+    #[test]
+    fn curves_are_cut_at_the_panel() {
+        let path = [[0.0, -10.0], [10.0, 10.0], [20.0, 10.0], [30.0, 50.0], [40.0, 10.0]];
+        let pieces = pieces_between(&path, 0.0, 30.0);
+        assert_eq!(pieces[0], [[5.0, 0.0], [10.0, 10.0], [20.0, 10.0], [25.0, 30.0]]);
+        assert_eq!(pieces[1], [[35.0, 30.0], [40.0, 10.0]]);
+        assert_eq!(pieces.len(), 2);
+    }
+
+    #[test]
+    fn nothing_and_nan_are_refused() {
+        let none = LossCurve { phases: &[], nll: &[], entropy: None };
+        assert!(matches!(loss_curve(&none), Err(PlotError::Nothing { .. })));
+        let nan = LossCurve { nll: &[[1.0, f64::NAN]], ..none };
+        assert!(loss_curve(&nan).unwrap_err().to_string().contains("is NaN"));
+    }
+}

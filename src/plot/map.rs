@@ -1,0 +1,157 @@
+//! Numbers over a rectangle of the plane: what is drawn as a heat map, and how it is sampled for a screen.
+use super::PlotError;
+
+/// A rectangle of the plane in the image's pixel coordinates: x to the right, y down.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Frame {
+    /// Left and right end.
+    pub x: [f64; 2],
+    /// Upper and lower end, the upper one smaller.
+    pub y: [f64; 2],
+}
+
+impl Frame {
+    /// Width divided by height.
+    pub(super) fn aspect(&self) -> f64 {
+        (self.x[1] - self.x[0]) / (self.y[1] - self.y[0])
+    }
+
+    pub(super) fn check(&self) -> Result<(), PlotError> {
+        for (what, [from, to]) in [("the frame in x", self.x), ("the frame in y", self.y)] {
+            if !(from.is_finite() && to.is_finite() && from < to) {
+                return Err(PlotError::Extent { what, from, to });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A density per square pixel on the cells of a frame.
+#[derive(Debug, Clone, Copy)]
+pub struct DensityMap<'a> {
+    /// One value a cell, row-major, first row on top `[rows * cols]`.
+    pub values: &'a [f64],
+    /// Cells from top to bottom.
+    pub rows: usize,
+    /// Cells from left to right.
+    pub cols: usize,
+    /// What the cells cover.
+    pub frame: Frame,
+}
+
+impl DensityMap<'_> {
+    pub(super) fn check(&self) -> Result<(), PlotError> {
+        self.frame.check()?;
+        if self.values.is_empty() || self.values.len() != self.rows * self.cols {
+            return Err(PlotError::Shape { rows: self.rows, cols: self.cols, found: self.values.len() });
+        }
+        match self.values.iter().position(|v| !v.is_finite() || *v < 0.0) {
+            None => Ok(()),
+            Some(index) => {
+                Err(PlotError::Value { what: "density of cell", index, value: self.values[index] })
+            }
+        }
+    }
+
+    /// The value for the screen pixel `(column, row)` of `size`.
+    pub(super) fn on_screen(&self, [x, y]: [u32; 2], size: [u32; 2], cells: Cells) -> f64 {
+        let (xs, ys) = (weights(x, size[0], self.cols, cells), weights(y, size[1], self.rows, cells));
+        ys.iter()
+            .map(|&(row, v)| {
+                v * xs.iter().map(|&(col, w)| w * self.values[row * self.cols + col]).sum::<f64>()
+            })
+            .sum()
+    }
+}
+
+/// What a cell larger than a screen pixel looks like; of smaller ones a screen pixel shows the mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cells {
+    /// Bilinear interpolation between centres: a density is smooth.
+    Smooth,
+    /// One colour: a count belongs to its whole cell.
+    Flat,
+}
+
+/// Cells and their weights (sum 1) for screen pixel `i` of `n` along an axis of `cells` cells.
+fn weights(i: u32, n: u32, cells: usize, kind: Cells) -> Vec<(usize, f64)> {
+    let scale = cells as f64 / f64::from(n);
+    let (from, to) = (f64::from(i) * scale, f64::from(i + 1) * scale);
+    if scale > 1.0 {
+        let covered = |cell: usize| (to.min(cell as f64 + 1.0) - from.max(cell as f64)).max(0.0) / scale;
+        return (from as usize..(to.ceil() as usize).min(cells)).map(|cell| (cell, covered(cell))).collect();
+    }
+    if kind == Cells::Flat || cells == 1 {
+        return vec![((0.5 * (from + to)) as usize, 1.0)];
+    }
+    let at = (0.5 * (from + to) - 0.5).clamp(0.0, cells as f64 - 1.0);
+    let cell = (at as usize).min(cells - 2);
+    vec![(cell, 1.0 - (at - cell as f64)), (cell + 1, at - cell as f64)]
+}
+
+/// Points counted in cells: a density per square pixel that integrates to the share of points inside the frame.
+#[derive(Debug, Clone)]
+pub(super) struct Histogram {
+    pub values: Vec<f64>,
+    pub rows: usize,
+    pub cols: usize,
+    pub frame: Frame,
+}
+
+impl Histogram {
+    /// Square cells, `0.7 sqrt(points)` along the longer side (two points a cell on average: a sample tells no more), but at
+    /// most `most` and no smaller than half a pixel.
+    pub(super) fn of(points: &[[f64; 2]], frame: Frame, most: f64) -> Self {
+        let (width, height) = (frame.x[1] - frame.x[0], frame.y[1] - frame.y[0]);
+        let longer = width.max(height);
+        let cells = (0.7 * (points.len() as f64).sqrt()).clamp(24.0, most.min(2.0 * longer).max(24.0));
+        let count = |side: f64| ((side / longer * cells).round() as usize).max(1);
+        let (rows, cols) = (count(height), count(width));
+        let mut values = vec![0.0; rows * cols];
+        let share = (rows * cols) as f64 / (width * height * points.len().max(1) as f64);
+        for p in points {
+            let col = ((p[0] - frame.x[0]) / width * cols as f64).floor();
+            let row = ((p[1] - frame.y[0]) / height * rows as f64).floor();
+            if (0.0..cols as f64).contains(&col) && (0.0..rows as f64).contains(&row) {
+                values[row as usize * cols + col as usize] += share;
+            }
+        }
+        Self { values, rows, cols, frame }
+    }
+
+    pub(super) fn map(&self) -> DensityMap<'_> {
+        DensityMap { values: &self.values, rows: self.rows, cols: self.cols, frame: self.frame }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histogram_integrates_to_the_share_inside() {
+        let frame = Frame { x: [0.0, 20.0], y: [0.0, 10.0] };
+        let points = [[0.0, 0.0], [19.9, 9.9], [3.0, 4.0], [25.0, 5.0]];
+        let h = Histogram::of(&points, frame, f64::INFINITY);
+        let area = 200.0 / (h.rows * h.cols) as f64;
+        assert!((h.values.iter().sum::<f64>() * area - 0.75).abs() < 1e-12);
+        assert!(h.values[0] > 0.0 && h.values[h.values.len() - 1] > 0.0);
+    }
+
+    #[test]
+    fn screen_sampling_keeps_the_mean() {
+        let values: Vec<f64> = (0..60).map(|i| f64::from(i * i % 17)).collect();
+        let frame = Frame { x: [0.0, 1.0], y: [0.0, 1.0] };
+        let map = DensityMap { values: &values, rows: 6, cols: 10, frame };
+        let mean = values.iter().sum::<f64>() / 60.0;
+        let size = [4, 3]; // fewer than cells: averages
+        let screen = (0..12).map(|i| map.on_screen([i % 4, i / 4], size, Cells::Smooth)).sum::<f64>() / 12.0;
+        assert!((screen - mean).abs() < 1e-12, "{screen} {mean}");
+        for cells in [Cells::Smooth, Cells::Flat] {
+            assert_eq!(map.on_screen([0, 0], [10, 6], cells), values[0]);
+            assert_eq!(map.on_screen([99, 59], [100, 60], cells), values[59]);
+        }
+        assert_eq!(map.on_screen([9, 0], [100, 60], Cells::Flat), values[0]);
+        assert_eq!(map.on_screen([10, 0], [100, 60], Cells::Flat), values[1]);
+    }
+}

@@ -1,0 +1,38 @@
+//! Pictures of densities, samples, flows and training runs, as PNG files.
+//!
+//! What it knows: slices of numbers, frames in pixel coordinates (x to the right, y **down**), colours. What it must
+//! never know: tensors, models, training. Every function returns a [`Picture`] in memory and only
+//! [`Picture::save`] touches the disk, whole files only: tests need no folder, and a run that dies while drawing
+//! leaves the former picture. Lines and text are rasterised by plotters with a font that is compiled in (no system
+//! library, the same picture on every machine); heat maps are written straight into the pixels, so that a cell is
+//! never split by a rectangle's rounding.
+//!
+//! Colours mean numbers: one [`Scale`] for all pictures of a run makes them comparable, and each picture that uses
+//! one carries its colour bar.
+//!
+//! # Examples
+//! ```
+//! use flowline::plot::{self, DensityMap, Frame, Scale};
+//!
+//! let frame = Frame { x: [0.0, 2.0], y: [0.0, 1.0] };
+//! let map = DensityMap { values: &[0.1, 0.4], rows: 1, cols: 2, frame };
+//! let picture = plot::density("two cells", &map, Scale::of(&map))?;
+//! assert_eq!(&picture.to_png_bytes()?[1..4], b"PNG");
+//! # Ok::<(), flowline::plot::PlotError>(())
+//! ```
+mod colour;
+mod density;
+mod error;
+mod loss;
+mod map;
+mod picture;
+mod points;
+mod sheet;
+
+pub use colour::Scale;
+pub use density::{compare, density};
+pub use error::PlotError;
+pub use loss::{LossCurve, Phase, loss_curve};
+pub use map::{DensityMap, Frame};
+pub use picture::Picture;
+pub use points::{flow, histogram, samples};

@@ -1,0 +1,106 @@
+//! A drawn picture in memory, and its way to disk: whole or not at all.
+use super::PlotError;
+use image::{ExtendedColorType, ImageEncoder, codecs::png::PngEncoder};
+use std::io::Write;
+use std::path::Path;
+
+/// An RGB picture, row-major from the top left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Picture {
+    /// Columns.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+    /// `3 * width * height` bytes.
+    pub rgb: Vec<u8>,
+}
+
+impl Picture {
+    /// A white picture.
+    pub(super) fn white(width: u32, height: u32) -> Self {
+        Self { width, height, rgb: vec![255; (3 * width * height) as usize] }
+    }
+
+    /// The colour of a pixel.
+    pub fn pixel(&self, x: u32, y: u32) -> [u8; 3] {
+        let at = self.index(x, y);
+        [self.rgb[at], self.rgb[at + 1], self.rgb[at + 2]]
+    }
+
+    pub(super) fn set(&mut self, x: u32, y: u32, colour: [u8; 3]) {
+        let at = self.index(x, y);
+        self.rgb[at..at + 3].copy_from_slice(&colour);
+    }
+
+    fn index(&self, x: u32, y: u32) -> usize {
+        3 * (y as usize * self.width as usize + x as usize)
+    }
+
+    /// The picture as a PNG file held in memory; the same picture gives the same bytes.
+    ///
+    /// # Errors
+    /// [`PlotError::Encode`].
+    pub fn to_png_bytes(&self) -> Result<Vec<u8>, PlotError> {
+        let mut bytes = Vec::new();
+        PngEncoder::new(&mut bytes)
+            .write_image(&self.rgb, self.width, self.height, ExtendedColorType::Rgb8)
+            .map_err(|source| PlotError::Encode { width: self.width, height: self.height, source })?;
+        Ok(bytes)
+    }
+
+    /// Writes a PNG file: to a temporary file beside it, synced, then renamed.
+    ///
+    /// # Errors
+    /// [`PlotError::Write`] names the file; no partial file stays behind, and what stood at `path` is untouched.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), PlotError> {
+        let path = path.as_ref();
+        let bytes = self.to_png_bytes()?;
+        write_whole(path, &bytes).map_err(|source| PlotError::Write { path: path.to_owned(), source })
+    }
+}
+
+fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let name = path.file_name().ok_or_else(|| std::io::Error::other("the path names no file"))?;
+    let temporary = path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
+    let written = std::fs::File::create(&temporary)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| std::fs::rename(&temporary, path));
+    if written.is_err() {
+        // The first error is the one to tell; that the temporary file may never have been made is no second one.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saved_file_holds_the_picture() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.png");
+        let mut picture = Picture::white(7, 5);
+        picture.set(3, 4, [1, 2, 3]);
+        picture.save(&path).unwrap();
+        picture.save(&path).unwrap();
+        let read = image::open(&path).unwrap().into_rgb8();
+        assert_eq!((read.width(), read.height()), (7, 5));
+        assert_eq!(read.into_raw(), picture.rgb);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn failed_write_names_the_file_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let taken = folder.path().join("taken.png");
+        std::fs::create_dir_all(taken.join("inside")).unwrap(); // a rename onto it fails
+        let missing = folder.path().join("no/such/folder.png");
+        for path in [&taken, &missing] {
+            let message = Picture::white(3, 2).save(path).unwrap_err().to_string();
+            assert!(message.contains(&path.display().to_string()), "{message}");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,188 @@
+//! Samples: scattered, counted in cells, and on their way from the base to the data.
+use super::{
+    DensityMap, Frame, Picture, PlotError, Scale,
+    colour::inferno,
+    density::{Panels, heat_maps},
+    map::{Cells, Histogram},
+    sheet::{Rect, Sheet, failed, rgb, thousands},
+};
+use plotters::prelude::*;
+
+/// Most points of a scatter: past it a scatter is a blot.
+const SCATTERED: usize = 6_000;
+/// Most cells along a side of a small panel.
+const SMALL: f64 = 110.0;
+/// Least place on the colour scale of a scattered point, so that a lone one is seen on the dark ground.
+const LONE: f64 = 0.3;
+
+/// Points in pixel coordinates as a scatter and as a histogram, side by side on one scale with its colour bar.
+///
+/// A scattered point has the colour of the histogram's density around it (but no darker than is visible); at most
+/// the first 6,000 points are scattered, all are counted. Pass the scale of the true density to compare with it.
+///
+/// # Errors
+/// [`PlotError::Value`] for a point that is not finite, [`PlotError::Nothing`] without points.
+pub fn samples(points: &[[f64; 2]], frame: Frame, scale: Scale) -> Result<Picture, PlotError> {
+    check(points)?;
+    let mut panels = Panels::row(frame, 2, [760, 800], true)?;
+    let counted = Histogram::of(points, frame, f64::INFINITY);
+    let scattered = &points[..points.len().min(SCATTERED)];
+    scatter(&mut panels.sheet, panels.rects[0], scattered, &counted.map(), scale)?;
+    panels.sheet.heat(panels.rects[1], &counted.map(), scale, Cells::Flat);
+    let number = |n: usize| thousands(&n.to_string());
+    let titles =
+        [format!("{} samples", number(scattered.len())), format!("histogram of {}", number(points.len()))];
+    panels.axes(frame, &[&titles[0], &titles[1]])?;
+    panels.bar(scale, counted.values.iter().any(|v| *v > scale.max))?;
+    Ok(panels.sheet.picture)
+}
+
+/// A histogram of points in pixel coordinates; without a scale it has its own.
+///
+/// # Errors
+/// As [`samples`].
+pub fn histogram(
+    title: &str,
+    points: &[[f64; 2]],
+    frame: Frame,
+    scale: Option<Scale>,
+) -> Result<Picture, PlotError> {
+    check(points)?;
+    frame.check()?;
+    let counted = Histogram::of(points, frame, f64::INFINITY);
+    let scale = scale.unwrap_or_else(|| Scale::of(&counted.map()));
+    heat_maps(&[(title, &counted.map())], scale, [1000, 900], Cells::Flat)
+}
+
+/// The same points at several times, from the base density to the data: a row of histograms, `t` in the titles.
+///
+/// Each panel has a scale of its own: the base density is spread so wide that on the data's scale it would be black.
+///
+/// # Errors
+/// As [`samples`]; [`PlotError::Nothing`] without panels.
+pub fn flow(panels: &[(f64, &[[f64; 2]])], frame: Frame) -> Result<Picture, PlotError> {
+    if panels.is_empty() {
+        return Err(PlotError::Nothing { what: "panels" });
+    }
+    for (_, points) in panels {
+        check(points)?;
+    }
+    frame.check()?;
+    let count = panels.len() as u32;
+    let side = (1740 / count).saturating_sub(24).clamp(120, 600);
+    let mut row = Panels::row(frame, count, [side, side], false)?;
+    for (&rect, (_, points)) in row.rects.iter().zip(panels) {
+        let counted = Histogram::of(points, frame, SMALL);
+        row.sheet.heat(rect, &counted.map(), Scale::of(&counted.map()), Cells::Smooth);
+    }
+    let titles: Vec<String> =
+        panels.iter().map(|(t, _)| format!("t = {}", (t * 1000.0).round() / 1000.0)).collect();
+    row.axes(frame, &titles.iter().map(String::as_str).collect::<Vec<_>>())?;
+    Ok(row.sheet.picture)
+}
+
+fn check(points: &[[f64; 2]]) -> Result<(), PlotError> {
+    if points.is_empty() {
+        return Err(PlotError::Nothing { what: "points" });
+    }
+    match points.iter().enumerate().find(|(_, p)| !(p[0].is_finite() && p[1].is_finite())) {
+        None => Ok(()),
+        Some((index, p)) => {
+            let value = if p[0].is_finite() { p[1] } else { p[0] };
+            Err(PlotError::Value { what: "coordinate of point", index, value })
+        }
+    }
+}
+
+/// Points on the ground of the scale's zero, those of low density first.
+fn scatter(
+    sheet: &mut Sheet,
+    rect: Rect,
+    points: &[[f64; 2]],
+    density: &DensityMap,
+    scale: Scale,
+) -> Result<(), PlotError> {
+    let Frame { x, y } = density.frame;
+    for row in 0..rect.height {
+        for col in 0..rect.width {
+            sheet.picture.set(rect.x + col, rect.y + row, inferno(0.0));
+        }
+    }
+    let place = |p: &[f64; 2]| {
+        let (u, v) = ((p[0] - x[0]) / (x[1] - x[0]), (p[1] - y[0]) / (y[1] - y[0]));
+        let (col, row) = (u * f64::from(rect.width), v * f64::from(rect.height));
+        let inside = col >= 2.0
+            && row >= 2.0
+            && col < f64::from(rect.width) - 2.0
+            && row < f64::from(rect.height) - 2.0;
+        inside.then_some((col as u32, row as u32))
+    };
+    let mut placed: Vec<(f64, u32, u32)> = points
+        .iter()
+        .filter_map(place)
+        .map(|(col, row)| {
+            (density.on_screen([col, row], [rect.width, rect.height], Cells::Smooth) / scale.max, col, row)
+        })
+        .collect();
+    placed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    sheet.draw(|area| {
+        for (t, col, row) in placed {
+            let at = ((rect.x + col) as i32, (rect.y + row) as i32);
+            let style = rgb(inferno(t.max(LONE))).mix(0.9).filled();
+            area.draw(&Circle::new(at, 2, style)).map_err(failed)?;
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME: Frame = Frame { x: [0.0, 100.0], y: [0.0, 100.0] };
+
+    /// Points of a ring, deterministic.
+    fn ring(n: usize) -> Vec<[f64; 2]> {
+        (0..n)
+            .map(|i| {
+                let (a, r) = (i as f64 * 2.399_963, 30.0 + 5.0 * (i as f64 * 0.754).sin());
+                [50.0 + r * a.cos(), 50.0 + r * a.sin()]
+            })
+            .collect()
+    }
+
+    #[test]
+    fn scatter_and_histogram_light_the_same_places() {
+        let points = ring(4000);
+        let picture = samples(&points, FRAME, Scale { max: 4e-4 }).unwrap();
+        assert!((1500..2100).contains(&picture.width), "{}", picture.width);
+        let lit = |panel: u32, centre: [f64; 2]| {
+            let at = |c: f64| (c / 100.0 * 760.0) as u32;
+            let (left, top) = (150 + panel * (760 + 60) + at(centre[0]), 100 + at(centre[1]));
+            (0..400).filter(|i| picture.pixel(left + i % 20, top + i / 20)[0] > 60).count()
+        };
+        for panel in 0..2 {
+            assert!(lit(panel, [78.0, 50.0]) > 20, "panel {panel}");
+            assert_eq!(lit(panel, [50.0, 50.0]), 0, "panel {panel}");
+        }
+    }
+
+    #[test]
+    fn flow_has_a_panel_for_each_time() {
+        let (a, b) = (ring(500), ring(300));
+        let picture = flow(&[(0.0, &a), (0.5, &b), (1.0, &a)], FRAME).unwrap();
+        assert!((1200..=2010).contains(&picture.width), "{}", picture.width);
+        assert!(matches!(flow(&[], FRAME), Err(PlotError::Nothing { what: "panels" })));
+    }
+
+    #[test]
+    fn points_that_are_none_are_refused() {
+        let message =
+            histogram("", &[[1.0, 2.0], [3.0, f64::INFINITY]], FRAME, None).unwrap_err().to_string();
+        assert!(message.contains("coordinate of point 1 is inf"), "{message}");
+        assert!(matches!(
+            samples(&[], FRAME, Scale { max: 1.0 }),
+            Err(PlotError::Nothing { what: "points" })
+        ));
+    }
+}
