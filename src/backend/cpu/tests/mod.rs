@@ -2,6 +2,7 @@
 
 mod loops;
 mod naive;
+mod oracle;
 mod random;
 mod straight;
 
