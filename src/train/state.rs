@@ -32,13 +32,13 @@ tree! {
 pub struct Tables {
     /// Centres of the pixels, [n, 2], standardised.
     pub positions: Tensor,
-    /// Probability to keep a bucket, [n].
+    /// Probability to keep a bucket, `[n]`.
     pub alias_prob: Tensor,
-    /// Where a bucket that is not kept sends a draw, [n].
+    /// Where a bucket that is not kept sends a draw, `[n]`.
     pub alias_index: Tensor,
-    /// Weight of a pixel's points in the loss, [n].
+    /// Weight of a pixel's points in the loss, `[n]`.
     pub weight: Tensor,
-    /// Deviation of the jitter, [2], standardised.
+    /// Deviation of the jitter, `[2]`, standardised.
     pub jitter_sd: Tensor,
 }
 }
@@ -48,7 +48,7 @@ tree! {
 pub struct Batch {
     /// Standardised coordinates, [rows, 2].
     pub points: Tensor,
-    /// Weights in the loss, [rows].
+    /// Weights in the loss, `[rows]`.
     pub weight: Tensor,
 }
 }
