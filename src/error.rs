@@ -40,6 +40,14 @@ pub enum Error {
     #[cfg(feature = "train")]
     #[error(transparent)]
     Data(#[from] crate::data::DataError),
+    /// A picture that cannot be drawn or written.
+    #[cfg(feature = "train")]
+    #[error(transparent)]
+    Plot(#[from] crate::plot::PlotError),
+    /// A run that cannot start or go on.
+    #[cfg(feature = "train")]
+    #[error(transparent)]
+    Train(#[from] crate::train::TrainError),
 }
 
 /// A result with the crate's error.

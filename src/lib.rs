@@ -4,6 +4,8 @@
 pub mod array;
 #[cfg(feature = "tensor")]
 pub mod backend;
+#[cfg(feature = "cli")]
+pub mod cli;
 #[cfg(feature = "tensor")]
 pub mod cnf;
 #[cfg(feature = "train")]
@@ -26,6 +28,8 @@ pub mod plot;
 pub mod simd;
 #[cfg(feature = "tensor")]
 pub mod tensor;
+#[cfg(feature = "train")]
+pub mod train;
 #[cfg(feature = "tensor")]
 pub mod transform;
 

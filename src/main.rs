@@ -1,2 +1,8 @@
 //! The command line.
-fn main() {}
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+fn main() -> ExitCode {
+    flowline::cli::main(Instant::now())
+}

@@ -50,7 +50,30 @@ impl Divergence {
     }
 }
 
-/// The velocity `[rows, dim]` and its divergence `[rows]`; exact where there are no probes.
+/// Along what a divergence differentiates, made once a solve: equal constants are merged in a graph only
+/// where they are one array, and its stages are to share what they compute from them.
+pub(super) enum Directions {
+    /// The unit vector of each axis, in each row.
+    Axes(Vec<Tensor>),
+    /// A random vector for each row, several times.
+    Probes(Vec<Tensor>),
+}
+
+impl Directions {
+    /// The axes for the rows of y, or what [`Divergence::draw`] gave for them.
+    pub fn new(y: &Tensor, probes: Option<&Tensor>) -> Directions {
+        let (rows, dim) = (y.shape()[0], y.shape()[1]);
+        match probes {
+            None => Directions::Axes((0..dim).map(|i| axis(y.dtype(), rows, dim, i)).collect()),
+            Some(e) => {
+                let count = e.shape()[1] / dim;
+                Directions::Probes((0..count).map(|k| e.slice(1, k * dim..(k + 1) * dim)).collect())
+            }
+        }
+    }
+}
+
+/// The velocity `[rows, dim]` and its divergence `[rows]`.
 ///
 /// Each direction is a forward derivative of the whole field. They share one evaluation of it, and the
 /// slopes of its activations, because equal nodes of a graph are merged.
@@ -58,22 +81,25 @@ pub(super) fn velocity_and_divergence<D: Drift>(
     drift: &D,
     t: &Tensor,
     y: &Tensor,
-    probes: Option<&Tensor>,
+    directions: &Directions,
 ) -> (Tensor, Tensor) {
-    let (rows, dim) = (y.shape()[0], y.shape()[1]);
-    let directions: Vec<Tensor> = match probes {
-        None => (0..dim).map(|i| axis(y.dtype(), rows, dim, i)).collect(),
-        Some(e) => (0..e.shape()[1] / dim).map(|k| e.slice(1, k * dim..(k + 1) * dim)).collect(),
+    let along = |e: &Tensor| jvp(|y: &Tensor| drift.eval(t, y), y, e);
+    let (mut velocities, terms): (Vec<Tensor>, Vec<Tensor>) = match directions {
+        Directions::Axes(axes) => {
+            let slopes = axes.iter().map(along).enumerate();
+            slopes.map(|(i, (velocity, slope))| (velocity, slope.column(i))).unzip()
+        }
+        Directions::Probes(probes) => {
+            let slopes = probes.iter().zip(probes.iter().map(along));
+            slopes.map(|(e, (velocity, slope))| (velocity, (slope * e).sum_last())).unzip()
+        }
     };
-    let along = |direction: &Tensor| jvp(|y: &Tensor| drift.eval(t, y), y, direction);
-    let (velocities, slopes): (Vec<Tensor>, Vec<Tensor>) = directions.iter().map(along).unzip();
-    let term = |k: usize| match probes {
-        None => slopes[k].column(k),
-        Some(_) => (&slopes[k] * &directions[k]).sum_last(),
+    let sum = terms.into_iter().reduce(|a, b| a + b).expect("invariant: at least one direction");
+    let divergence = match directions {
+        Directions::Axes(_) => sum,
+        Directions::Probes(probes) => sum * (1.0 / probes.len() as f64),
     };
-    let sum = (0..slopes.len()).map(term).reduce(|a, b| a + b).expect("invariant: at least one direction");
-    let divergence = if probes.is_some() { sum * (1.0 / slopes.len() as f64) } else { sum };
-    (velocities[0].clone(), divergence)
+    (velocities.swap_remove(0), divergence)
 }
 
 /// The unit vector of axis i in each row.

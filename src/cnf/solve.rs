@@ -1,6 +1,6 @@
 //! The one place of `cnf` that knows the ODE solver.
 
-use super::divergence::velocity_and_divergence;
+use super::divergence::{Directions, velocity_and_divergence};
 use super::{Divergence, ErrorNorm, Settings, Stepping};
 use crate::error::Result;
 use crate::nn::Drift;
@@ -91,8 +91,9 @@ impl Settings {
             (ErrorNorm::State, Stepping::Adaptive { .. }) => (MUTED, (dim / (dim + 1.0)).sqrt()),
             _ => (1.0, 1.0),
         };
+        let directions = Directions::new(y0, probes);
         let field = |t: Tensor, (y, _): &(Tensor, Tensor)| {
-            let (velocity, divergence) = velocity_and_divergence(drift, &t, y, probes);
+            let (velocity, divergence) = velocity_and_divergence(drift, &t, y, &directions);
             (velocity, divergence * -scale)
         };
         let still = Tensor::full(y0.dtype(), [rows], 0.0);

@@ -91,13 +91,13 @@ impl Builder {
         assert_eq!(f.num_inputs(), args.len(), "invariant: inline with as many arguments as inputs");
         let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
         for node in f.nodes() {
-            map.push(match node.op {
-                Op::Input(k) => args[k],
-                _ => {
-                    let args = node.args.iter().map(|a| map[a.index()]).collect();
-                    self.insert(Node { op: node.op.clone(), args, ty: node.ty.clone() })
-                }
-            });
+            let id = if let Op::Input(k) = node.op {
+                args[k]
+            } else {
+                let args = node.args.iter().map(|a| map[a.index()]).collect();
+                self.insert(Node { op: node.op.clone(), args, ty: node.ty.clone() })
+            };
+            map.push(id);
         }
         f.outputs().iter().map(|o| map[o.index()]).collect()
     }

@@ -81,7 +81,7 @@ pub struct Rev {
     pub num_carry: usize,
     /// Carried cotangents.
     pub num_ct: usize,
-    /// Which captures have a cotangent, ascending.
+    /// Which captures have a cotangent, in the order of those outputs; one capture may have several.
     pub wrt: Vec<usize>,
 }
 

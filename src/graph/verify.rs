@@ -161,7 +161,7 @@ fn check_rev(r: &Rev) -> Check {
     need(bwd.len() == fixed, || format!("its bwd has {} inputs, not {fixed}", bwd.len()))?;
     let (same_as_step, ct) = bwd.split_at(step.len());
     same("its bwd's input", same_as_step, &step)?;
-    need(r.wrt.windows(2).all(|w| w[0] < w[1]), || format!("wrt {:?} does not ascend", r.wrt))?;
+    // the jvp of a rev adds up tangents of its sums too: a capture may occur in `wrt` more than once
     let captures = &step[4 + r.num_carry..];
     let mut outputs = ct.to_vec();
     for &c in &r.wrt {
@@ -379,7 +379,7 @@ mod tests {
         assert!(fault(1, &[0], &[6]).ends_with("there are 1 of its bwd's output, not 2"));
         assert!(fault(1, &[1], &[6, 5]).ends_with("wrt 1 is beyond its 1 captures"));
         assert!(fault(2, &[0], &[6, 5]).ends_with("its bwd has 7 inputs, not 8"));
-        assert!(fault(1, &[0, 0], &[6, 5, 5]).ends_with("wrt [0, 0] does not ascend"));
+        assert_eq!(fault(1, &[0, 0], &[6, 5, 5]), "");
     }
 
     fn tile(rows: usize, tail: Option<usize>) -> Tiles {

@@ -2,7 +2,7 @@
 //!
 //! A rename within a folder replaces the old file in one step (POSIX `rename`), so a reader or a killed writer leaves
 //! either version whole. The temporary name is fixed for each file, not random: a killed run leaves at most one such
-//! file, which its next write replaces and its resume removes.
+//! file, which its next write replaces.
 
 use super::IoError;
 use std::ffi::OsString;
@@ -39,7 +39,7 @@ pub fn write_atomic(
 }
 
 /// Where a file is written before it is in place.
-pub(super) fn temporary_name(path: &Path) -> PathBuf {
+fn temporary_name(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(".part");

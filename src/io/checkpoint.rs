@@ -5,7 +5,7 @@
 //! else is believed. There is no clock and no path in the file: the same state gives the same bytes.
 
 use super::tensors::{fill, from_bytes, little_endian, read, to_bytes};
-use super::{IoError, atomic, write_atomic};
+use super::{IoError, write_atomic};
 use crate::tensor::{Tensor, Tree};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -86,16 +86,13 @@ impl<H> Checkpoint<H> {
     /// When `like` has other leaves than that part.
     pub fn part<T: Tree>(&self, name: &str, like: &T) -> Result<T, IoError> {
         let inner = |(path, t): (&String, &Tensor)| {
-            let path = path.strip_prefix(name)?.strip_prefix('.')?;
+            let path = path.strip_prefix(name)?;
+            // The part may be one tensor, whose path within itself is empty.
+            let path = if path.is_empty() { path } else { path.strip_prefix('.')? };
             Some((path.to_owned(), t.clone()))
         };
         fill(&self.path, self.tensors.iter().filter_map(inner).collect(), like)
     }
-}
-
-/// Removes what a killed writer of `path` may have left.
-pub(crate) fn remove_leftover(path: &Path) {
-    let _ = std::fs::remove_file(atomic::temporary_name(path));
 }
 
 /// FNV-1a, 64 bit, over names, shapes and numbers in the order of names.
@@ -104,7 +101,9 @@ fn checksum<'a>(tensors: impl Iterator<Item = (&'a String, &'a Tensor)>) -> Stri
     sorted.sort_by_key(|(name, _)| *name);
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut add = |bytes: &[u8]| {
-        bytes.iter().for_each(|&b| hash = (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        for &b in bytes {
+            hash = (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
+        }
     };
     for (name, tensor) in sorted {
         add(name.as_bytes());
@@ -137,6 +136,7 @@ mod tests {
         assert_eq!(checkpoint.header, "a header");
         let part = checkpoint.part("0", &tree().0).unwrap();
         assert_eq!(part[1].array(), tree().0[1].array());
+        assert_eq!(checkpoint.part("1", &tree().1).unwrap().item(), 6.0);
         let back = checkpoint.into_tree(&tree()).unwrap();
         write_checkpoint(&path, &"a header".to_owned(), &back).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), bytes);

@@ -63,15 +63,17 @@ pub fn write_npy<T: NpyNumber>(path: impl AsRef<Path>, shape: &[usize], data: &[
         data.len(),
         "write_npy: shape {shape:?} and the number of elements"
     );
-    let axes: String = shape.iter().map(|d| format!("{d}, ")).collect();
-    let axes = if shape.len() == 1 { axes.trim_end() } else { axes.trim_end_matches(", ") };
+    let axes = shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let axes = if shape.len() == 1 { axes + "," } else { axes };
     let mut header = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({axes}), }}", T::DESCR);
     let start = MAGIC.len() + 4;
     let padded = (start + header.len() + 1).next_multiple_of(64) - start - 1;
     header.push_str(&" ".repeat(padded - header.len()));
     header.push('\n');
     let mut bytes = [MAGIC, &[1, 0], &(header.len() as u16).to_le_bytes(), header.as_bytes()].concat();
-    data.iter().for_each(|x| x.append(&mut bytes));
+    for x in data {
+        x.append(&mut bytes);
+    }
     write_atomic(path, |file| file.write_all(&bytes))
 }
 

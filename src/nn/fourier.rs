@@ -63,7 +63,9 @@ impl Drift for FourierMlp {
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
         let (t, angle) = (time_column(t, y), y.matmul(&self.frequencies.get()));
         let place = Tensor::concat(&[y, &angle.sin(), &angle.cos()], 1);
-        let turns = t * numbers(y.dtype(), [1, TIME_FREQUENCIES.len()], TIME_FREQUENCIES.map(|f| PI * f));
+        // A number for each, not one array: equal numbers are merged when a derivative records this again.
+        let turns = TIME_FREQUENCIES.map(|f| &t * (PI * f));
+        let turns = Tensor::concat(&turns.each_ref(), 1);
         self.mlp.forward_joined(&place, &Tensor::concat(&[&turns.sin(), &turns.cos()], 1))
     }
 

@@ -78,7 +78,7 @@ impl<F> Problem<'_, F> {
 
         let mut end = start;
         self.load(&mut end, &out);
-        Ok(self.solution(&end))
+        Ok(solution(&end))
     }
 
     /// Everything the loop carries, in one order: y, the clocks, FSAL's stage.
@@ -163,21 +163,22 @@ impl<F> Problem<'_, F> {
         };
         steps.stop_gradient().cast(DType::U32)
     }
+}
 
-    fn solution<Y: TensorTree>(&self, end: &Carry<Y>) -> Solution<Y> {
-        let broken = end.status.eq(Clock::like(&end.t, status::NON_FINITE));
-        let dt = broken.select(&end.h, &end.dt);
-        let verdict = [&end.status, &end.t, &dt, &end.num_steps, &end.component];
-        let verdict = Tensor::stack(&verdict).stop_gradient();
-        register_check(Check { values: verdict.reshape([1, 5]) });
-        let stats = Stats {
-            num_steps: end.num_steps.clone(),
-            num_accepted: end.num_accepted.clone(),
-            num_rejected: end.num_rejected.clone(),
-            num_field_evals: end.num_field_evals.clone(),
-        };
-        Solution { t1: end.t.clone(), y1: end.y.clone(), stats, verdict }
-    }
+/// What the loop's last carry means; its verdict goes to whoever runs the program.
+fn solution<Y: TensorTree>(end: &Carry<Y>) -> Solution<Y> {
+    let broken = end.status.eq(Clock::like(&end.t, status::NON_FINITE));
+    let dt = broken.select(&end.h, &end.dt);
+    let verdict = [&end.status, &end.t, &dt, &end.num_steps, &end.component];
+    let verdict = Tensor::stack(&verdict).stop_gradient();
+    register_check(Check { values: verdict.reshape([1, 5]) });
+    let stats = Stats {
+        num_steps: end.num_steps.clone(),
+        num_accepted: end.num_accepted.clone(),
+        num_rejected: end.num_rejected.clone(),
+        num_field_evals: end.num_field_evals.clone(),
+    };
+    Solution { t1: end.t.clone(), y1: end.y.clone(), stats, verdict }
 }
 
 /// Traces a loop body. Solves inside a field are not checked on their own: when one fails, what it

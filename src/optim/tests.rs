@@ -29,6 +29,8 @@ fn optimiser(name: &str) -> Optimiser {
 #[test]
 fn trajectories_are_those_of_optax() {
     for trajectory in &TRAJECTORIES {
+        // Its warm-up is computed in f32.
+        let within = if trajectory.name == "adam_warmup_cosine" { 1e-6 } else { 1e-10 };
         let optimiser = optimiser(trajectory.name);
         let step = jit(|x: Tensor, g: Tensor, state: OptState| optimiser.update(&x, g, state)).max_traces(1);
         let mut x = Tensor::from(X0);
@@ -38,7 +40,7 @@ fn trajectories_are_those_of_optax() {
             (x, state) = step.call(x, g, state).unwrap();
             for (_, want) in trajectory.weights.iter().filter(|(at, _)| *at == n) {
                 for (got, want) in x.to_vec().iter().zip(want) {
-                    assert!((got - want).abs() < 1e-10, "{} after {n}: {got} {want}", trajectory.name);
+                    assert!((got - want).abs() < within, "{} after {n}: {got} {want}", trajectory.name);
                 }
             }
         }

@@ -95,17 +95,24 @@ macro_rules! mask32 {
         #[inline(always)]
         unsafe fn load_mask(p: *const u32, n: usize) -> Mask32x8 {
             op!({
-                let words = _mm256_maskload_epi32(p.cast(), first32(n));
+                let words = if n == 8 {
+                    _mm256_loadu_si256(p.cast())
+                } else {
+                    _mm256_maskload_epi32(p.cast(), first32(n))
+                };
                 Mask32x8(_mm256_castsi256_ps(_mm256_cmpeq_epi32(words, _mm256_setzero_si256()))).not()
             })
         }
         #[inline(always)]
         unsafe fn store_mask(mask: Mask32x8, p: *mut u32, n: usize) {
-            op!(_mm256_maskstore_epi32(
-                p.cast(),
-                first32(n),
-                _mm256_srli_epi32::<31>(_mm256_castps_si256(mask.0))
-            ))
+            op!({
+                let words = _mm256_srli_epi32::<31>(_mm256_castps_si256(mask.0));
+                if n == 8 {
+                    _mm256_storeu_si256(p.cast(), words);
+                } else {
+                    _mm256_maskstore_epi32(p.cast(), first32(n), words);
+                }
+            });
         }
     };
 }

@@ -209,7 +209,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
     fn run(&self, program: &Program<T>, inputs: &[Tensor]) -> Result<Space> {
         let space = program.compiled.run(inputs);
         *self.last.lock().expect("invariant: no panic while the counters are locked") = space.counts();
-        let failed = space.outputs[program.num_outputs..].iter().find_map(|a| Check::failure(a));
+        let failed = space.outputs[program.num_outputs..].iter().find_map(Check::failure);
         match failed {
             None => Ok(space),
             Some(e) => {

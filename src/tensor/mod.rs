@@ -6,8 +6,8 @@
 //! ("captures") of the inner one. There is no run-time tape: nothing lives between two calls but
 //! what the caller holds, and a trace dies with the function that made it.
 //!
-//! It knows graphs and transforms, and no ODE: loops enter through [`trace`](self::trace) and
-//! [`apply`] from `odeint`.
+//! It knows graphs and transforms, and no ODE: loops enter through `trace` and
+//! `apply` from `odeint`.
 
 mod exec;
 mod grad;

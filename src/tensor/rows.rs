@@ -35,7 +35,7 @@ pub fn map_rows(
     assert!(n > 0 && rows.iter().all(|x| x.shape()[0] == n), "map_rows: first axes must be equal and not 0");
     let tile = tile_rows(n, target);
     let main = body(rows, tile, &f);
-    let tail = (n % tile != 0).then(|| body(rows, n % tile, &f));
+    let tail = (!n.is_multiple_of(tile)).then(|| body(rows, n % tile, &f));
     let (mut bodies, captures) = align(&[&main].into_iter().chain(&tail).collect::<Vec<_>>());
     let (tail, func) = (tail.and_then(|_| bodies.pop()), bodies.remove(0));
     let (num_rows, num_sums) = main.aux;
@@ -58,7 +58,7 @@ pub(crate) fn tile_rows(rows: usize, target: usize) -> usize {
     let tiles = rows.div_ceil(target).max(if rows >= 32 { 2 } else { 1 });
     let balanced = rows.div_ceil(tiles);
     let near = (balanced * 5 / 8).max(1)..=(balanced * 5 / 4).min(rows);
-    near.rev().filter(|t| rows % t == 0).min_by_key(|t| t.abs_diff(balanced)).unwrap_or(balanced)
+    near.rev().filter(|t| rows.is_multiple_of(*t)).min_by_key(|t| t.abs_diff(balanced)).unwrap_or(balanced)
 }
 
 fn body(

@@ -122,7 +122,7 @@ fn rows_in_tiles_give_the_values_and_gradients_of_all_at_once() {
     let w = Tensor::from([[0.3, -0.2], [0.5, 0.1], [-0.4, 0.7]]);
     let whole = |w: &Tensor| x.matmul(w).tanh().square().sum();
     let tiled = |w: &Tensor| {
-        let (rows, sums) = map_rows(&[x.clone()], 8, |x| {
+        let (rows, sums) = map_rows(std::slice::from_ref(&x), 8, |x| {
             let y = x[0].matmul(w).tanh();
             (vec![y.clone()], vec![y.square().sum()])
         });
@@ -134,7 +134,7 @@ fn rows_in_tiles_give_the_values_and_gradients_of_all_at_once() {
     for (p, q) in da.to_vec().iter().zip(db.to_vec()) {
         assert!((p - q).abs() < 1e-12, "{p} {q}");
     }
-    let by_rows = grad(|x: &Tensor| map_rows(&[x.clone()], 8, |x| (vec![x[0].exp()], vec![])).0[0].sum(), &x);
+    let by_rows = grad(|x: &Tensor| map_rows(std::slice::from_ref(x), 8, |x| (vec![x[0].exp()], vec![])).0[0].sum(), &x);
     for (p, q) in by_rows.to_vec().iter().zip(x.exp().to_vec()) {
         assert!((p - q).abs() < 1e-12 * q, "{p} {q}");
     }

@@ -6,7 +6,7 @@
 //! have a derive; it writes the same three walks that a derive would.
 
 use super::Tensor;
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// Where a leaf sits: `layers.0.weight`.
 #[derive(Default, Clone, Debug)]
@@ -212,7 +212,8 @@ pub fn summary(tree: &impl Tree) -> String {
     let width = leaves.iter().map(|(p, _)| p.len()).max().unwrap_or(0).max(5);
     let mut out = String::new();
     for (path, t) in &leaves {
-        out += &format!("{path:width$}  {:4} {:16} {:>9}\n", t.dtype(), t.shape().to_string(), t.size());
+        let shape = t.shape().to_string();
+        let _ = writeln!(out, "{path:width$}  {:4} {shape:16} {:>9}", t.dtype(), t.size());
     }
     out + &format!("{:width$}  {:4} {:16} {:>9}", "total", "", "", num_elements(tree))
 }

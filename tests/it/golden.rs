@@ -16,14 +16,21 @@
 //! environment the outputs are written as they are now: review the difference, then commit it.
 
 use flowline::graph::{Func, verify};
+use flowline::transform::{hoist, jvp, merge_tiles, optimize, simplify, vjp};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A pass by its name.
+/// A pass by its name; derivatives are of output 0 by input 0.
 fn apply(name: &str, f: &Func) -> Func {
     match name {
         "none" => f.clone(),
+        "simplify" => simplify(f),
+        "hoist" => hoist(f),
+        "merge" => merge_tiles(f),
+        "optimize" => optimize(f),
+        "jvp" => jvp(f, &[0]),
+        "vjp" => vjp(f, &[0], &[0]).unwrap_or_else(|e| panic!("vjp: {e}\n{f}")),
         other => panic!("there is no pass `{other}`"),
     }
 }

@@ -15,7 +15,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("tensor", &["simd", "array", "graph", "transform", "backend", "error", "ode"]),
     ("odeint", &["array", "graph", "tensor", "ode", "error"]),
     ("nn", &["array", "tensor", "error"]),
-    ("optim", &["array", "tensor", "error"]),
+    ("optim", &["array", "tensor", "nn", "error"]),
     ("cnf", &["array", "tensor", "ode", "odeint", "nn", "error", "graph"]),
     ("data", &["error"]),
     ("plot", &["error"]),

@@ -195,6 +195,9 @@ impl Lower<'_> {
     pub(super) fn tiles(&mut self, id: usize, t: &graph::Tiles) {
         let num = t.num_tiles();
         let body = self.body("tile", &t.body);
+        if let Some((_, report)) = self.bodies.last_mut() {
+            report.trips = num - usize::from(t.tail.is_some());
+        }
         let tail = t.tail.as_ref().map(|f| self.body("last tile", f));
         let rowed = (0..t.num_rowed).map(|k| {
             let ty = t.body.input_type(1 + k);

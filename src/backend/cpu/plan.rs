@@ -70,7 +70,8 @@ impl Plan {
             || lowered.steps.iter().filter_map(|s| if let Step::Strip(p) = s { Some(p) } else { None });
         let scratch_bytes = strips().map(super::program::Program::scratch_bytes).max().unwrap_or(0);
         let slots = strips().map(|p| p.slots as usize).max().unwrap_or(0);
-        let report = report(&lowered.steps, &memory, scratch_bytes, lowered.bodies);
+        let tapes = [&lowered.spaces.tapes[..], &lowered.spaces.replays].concat();
+        let report = report(&lowered.steps, &memory, scratch_bytes, tapes, lowered.bodies);
         Plan(Arc::new(Inner {
             steps: lowered.steps,
             level,

@@ -20,6 +20,10 @@ pub struct PlanReport {
     pub arena_bytes: usize,
     /// What intermediate values would take if no two shared bytes.
     pub arena_bytes_without_reuse: usize,
+    /// Bytes of a state and the most states that are kept, for each tape of a loop and each backward pass.
+    pub tapes: Vec<(usize, usize)>,
+    /// How often this runs in a run of what it is a body of, where that is known before: tiles; 1 for a loop.
+    pub trips: usize,
     /// The bodies of loops and tiles: what they are and what one trip does.
     pub bodies: Vec<(&'static str, PlanReport)>,
 }
@@ -28,6 +32,7 @@ pub(crate) fn report(
     steps: &[Step],
     memory: &MemoryPlan,
     scratch_bytes: usize,
+    tapes: Vec<(usize, usize)>,
     bodies: Vec<(&'static str, PlanReport)>,
 ) -> PlanReport {
     let cost = steps
@@ -42,13 +47,15 @@ pub(crate) fn report(
         arena_bytes_without_reuse: memory.without_reuse
             + scratch_bytes
             + bodies.iter().map(|(_, b)| b.arena_bytes_without_reuse).sum::<usize>(),
+        tapes,
+        trips: 1,
         bodies,
     }
 }
 
 impl PlanReport {
     fn lines(&self, f: &mut fmt::Formatter<'_>, name: &str, depth: usize) -> fmt::Result {
-        let Self { kernels, flops, bytes_moved, arena_bytes, arena_bytes_without_reuse, bodies } = self;
+        let Self { kernels, flops, bytes_moved, arena_bytes, arena_bytes_without_reuse, bodies, .. } = self;
         writeln!(
             f,
             "{:indent$}{name}: {kernels} kernels, {flops} flops, {bytes_moved} bytes moved, \

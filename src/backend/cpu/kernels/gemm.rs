@@ -31,7 +31,7 @@ const PACK_BYTES: usize = K_BLOCK * 256;
 /// The shape of `C[m, n] (+)= A[m, k] B[k, n]`; strides count elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gemm {
-    /// Written of A and C.
+    /// Rows of A and C.
     pub m: usize,
     /// Columns of B and C.
     pub n: usize,

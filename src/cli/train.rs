@@ -1,0 +1,239 @@
+//! `flowline train`: learn the density of an image.
+
+use super::bar::Bar;
+use super::table::{Table, bytes, grouped, seconds};
+use super::{note, result};
+use crate::data::ImageDensity;
+use crate::error::Result;
+use crate::tensor::Key;
+use crate::train::{
+    Density, DivergenceKind, Learned, OptimizerKind, Options, PhasePlan, Preset, Report, TrainError,
+    check_free, default_folder,
+};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What an image without a path is called.
+const EMBEDDED: &str = "flowlines";
+
+/// Arguments of `flowline train`.
+#[derive(clap::Args)]
+#[command(allow_negative_numbers = true)]
+pub struct Args {
+    /// The image (PNG, JPEG, BMP, GIF or WebP): dark pixels are where the density is
+    image: Option<PathBuf>,
+    /// The run folder [default: runs/<image>, with the next free number]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Set of defaults; `documented` is the widely read example of a flow that learns an image
+    #[arg(long, value_parser = names(Preset::NAMES, Preset::ALL))]
+    preset: Option<Preset>,
+    /// Updates of all phases together
+    #[arg(long, value_name = "N")]
+    updates: Option<u64>,
+    /// Seconds for everything, pictures included; the number of updates follows from the first ones
+    #[arg(long, value_name = "SECONDS")]
+    time_limit: Option<f64>,
+    /// Points an update
+    #[arg(long, value_name = "N")]
+    batch: Option<usize>,
+    /// Width of the hidden layers
+    #[arg(long, value_name = "N")]
+    width: Option<usize>,
+    /// Number of hidden layers
+    #[arg(long, value_name = "N")]
+    depth: Option<usize>,
+    /// Number of vector fields, one after the other
+    #[arg(long, value_name = "N")]
+    blocks: Option<usize>,
+    /// How training finds the divergence
+    #[arg(long, value_parser = names(DivergenceKind::NAMES, DivergenceKind::ALL))]
+    divergence: Option<DivergenceKind>,
+    /// Probes of the Hutchinson estimator
+    #[arg(long, value_name = "K")]
+    probes: Option<usize>,
+    /// Runge-Kutta method of maximum likelihood: euler, rk4, tsit5, dopri5
+    #[arg(long, value_name = "NAME")]
+    solver: Option<String>,
+    /// Relative tolerance of its steps
+    #[arg(long, value_name = "X")]
+    rtol: Option<f64>,
+    /// Absolute tolerance of its steps, in standardised coordinates
+    #[arg(long, value_name = "X")]
+    atol: Option<f64>,
+    /// Steps of equal length a block instead of tolerances
+    #[arg(long, value_name = "N")]
+    fixed_steps: Option<usize>,
+    /// States that its gradient keeps; the others are recomputed [default: what fits into 32 MiB]
+    #[arg(long, value_name = "N")]
+    checkpoints: Option<usize>,
+    /// The optimiser
+    #[arg(long, value_name = "NAME", value_parser = names(OptimizerKind::NAMES, OptimizerKind::ALL))]
+    optimizer: Option<OptimizerKind>,
+    /// Peak learning rate of the first phase; that of a later one keeps its ratio to it
+    #[arg(long, value_name = "X")]
+    lr: Option<f64>,
+    /// Seed of weights and draws [default: 0]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Threads [default: all]; the result does not depend on it
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Go on with the run in the folder, bit for bit
+    #[arg(long)]
+    resume: bool,
+    /// Run nothing; tell weights, operations and memory of an update
+    #[arg(long)]
+    plan: bool,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    json: bool,
+}
+
+fn names<T: Copy + Send + Sync + 'static>(
+    names: &'static [&'static str],
+    all: &'static [T],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names.iter().copied()).map(move |name| {
+        let at =
+            names.iter().position(|n| *n == name).expect("invariant: the parser allows these names alone");
+        all[at]
+    })
+}
+
+impl Args {
+    fn options(&self) -> Options {
+        Options {
+            preset: self.preset,
+            updates: self.updates,
+            time_limit: self.time_limit,
+            batch: self.batch,
+            width: self.width,
+            depth: self.depth,
+            blocks: self.blocks,
+            divergence: self.divergence,
+            probes: self.probes,
+            solver: self.solver.clone(),
+            rtol: self.rtol,
+            atol: self.atol,
+            fixed_steps: self.fixed_steps,
+            checkpoints: self.checkpoints,
+            optimizer: self.optimizer,
+            lr: self.lr,
+            seed: self.seed,
+        }
+    }
+
+    fn folder(&self) -> PathBuf {
+        let stem = self.image.as_deref().and_then(Path::file_stem);
+        let stem = stem.map_or_else(|| EMBEDDED.into(), |s| s.to_string_lossy().into_owned());
+        self.out.clone().unwrap_or_else(|| default_folder(Path::new("runs"), &stem, self.resume))
+    }
+}
+
+/// Runs the subcommand; `started` is when the process did.
+///
+/// # Errors
+/// Wrong options, a bad image, a folder that cannot be written, a run that failed.
+pub fn run(args: Args, started: Instant) -> Result<()> {
+    let options = args.options();
+    options.check()?;
+    if args.threads == Some(0) {
+        let (option, value, range) = ("--threads", "0".into(), "a whole number from 1");
+        return Err(TrainError::Option { option, value, range }.into());
+    }
+    // All that multithreads is rayon's, so one pool around the run is the number of threads.
+    let threads = args.threads.unwrap_or(0);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|e| TrainError::Threads { threads, reason: e.to_string() })?;
+    pool.install(|| train(&args, &options, started))
+}
+
+fn train(args: &Args, options: &Options, started: Instant) -> Result<()> {
+    let data = match &args.image {
+        Some(path) => ImageDensity::open(path)?,
+        None => ImageDensity::embedded(),
+    };
+    let density = Density::from_options(options, data)?.started(started);
+    if args.plan {
+        return tell_plan(args, &density);
+    }
+    let folder = args.folder();
+    if !args.resume {
+        check_free(&folder)?;
+    }
+    let seed = density.seed();
+    let bar = RefCell::new(Bar::new());
+    let learned = density
+        .run_folder(&folder)
+        .on_update(|progress| bar.borrow_mut().show(progress))
+        .on_note(|text| bar.borrow().note(text))
+        .run(&Key::new(seed));
+    bar.borrow().finish();
+    tell(args, &learned?);
+    Ok(())
+}
+
+fn tell(args: &Args, learned: &Learned) {
+    let Some(report) = &learned.report else { return };
+    note(&summary(report));
+    if args.json {
+        result(&serde_json::to_string(report).expect("invariant: a report is plain values"));
+    }
+}
+
+/// The run for people.
+fn summary(report: &Report) -> String {
+    let mut table = Table::default();
+    table
+        .row("updates", grouped(report.updates))
+        .row("weights", grouped(report.weights as u64))
+        .row("held-out NLL", format!("{:.4} nats", report.nll_nats))
+        .row("entropy", format!("{:.4} nats", report.entropy_nats))
+        .row("gap", format!("{:.4} nats", report.gap_nats))
+        .row("mass", format!("{:.5}", report.mass));
+    for phase in &report.phases {
+        let (updates, ms) = (grouped(phase.updates), phase.ms_per_update);
+        let gap = phase.gap_nats.map_or_else(String::new, |gap| format!(", gap {gap:.4} nats"));
+        let text = format!("{updates} updates in {}, {ms:.1} ms each{gap}", seconds(phase.seconds));
+        table.row(phase.objective.title(), text);
+    }
+    table.row("memory", format!("{:.0} MB at most", report.peak_rss_mb));
+    for (name, path) in &report.files {
+        table.row(name, path.clone());
+    }
+    table.text()
+}
+
+fn tell_plan(args: &Args, density: &Density) -> Result<()> {
+    let plans = density.plan()?;
+    if args.json {
+        let peak = plans.iter().map(|p| p.peak_bytes).max().unwrap_or(0);
+        let flops = plans.iter().map(|p| p.flops).fold(0.0, f64::max);
+        let json = serde_json::json!({
+            "weights": density.weights(), "flops": flops, "plan_peak_bytes": peak, "phases": plans,
+        });
+        result(&json.to_string());
+        return Ok(());
+    }
+    let mut table = Table::default();
+    table.row("weights", grouped(density.weights() as u64));
+    for plan in &plans {
+        table.row(plan.objective.title(), plan_line(plan));
+    }
+    result(&table.text());
+    Ok(())
+}
+
+fn plan_line(plan: &PhasePlan) -> String {
+    format!(
+        "{} updates of {} points: {:.3} Gflop an update, {} planned at the peak ({} without reuse)",
+        grouped(plan.updates),
+        grouped(plan.batch as u64),
+        plan.flops / 1e9,
+        bytes(plan.peak_bytes),
+        bytes(plan.peak_bytes_without_reuse)
+    )
+}

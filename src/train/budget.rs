@@ -1,0 +1,91 @@
+//! From a time limit to a number of updates: fixed once, before the schedule starts.
+//!
+//! Each phase's step runs a few times on a copy of the state, which is thrown away; its program is kept. What is left of
+//! the limit, once the measures and pictures of the end are provided for, is divided between the phases by the
+//! recipe's shares. The number goes into the first checkpoint, so a resumed run does not measure again.
+
+use super::pictures::{FLOW_POINTS, SAMPLES};
+use super::session::{Session, cells_per_pixel};
+use super::step::{self, Step};
+use super::{Phase, TrainError};
+use crate::error::Result;
+use std::time::Instant;
+
+/// Updates that a phase is timed by, and the seconds that this may take.
+const TIMED: usize = 20;
+const TIMED_S: f64 = 1.0;
+/// Share of the time beside the end's that goes to measures and pictures on the way, checkpoints and slower minutes.
+const SPARE: f64 = 0.15;
+/// Steps of six evaluations that the end's solves take, and what rasterising and writing its pictures takes.
+const MEASURE_STEPS: f64 = 50.0;
+const DRAW_STEPS: f64 = 18.0;
+const PICTURES_S: f64 = 3.0;
+const STAGES: f64 = 6.0;
+/// An evaluation with its divergence, and one without, as parts of one with its gradient: two tangents beside the value
+/// cost what a backward pass does.
+const PLAIN: f64 = 1.0 / 3.0;
+/// An evaluation with its divergence and the gradient of both.
+const SECOND_ORDER: f64 = 3.0;
+
+/// What a phase costs.
+struct Cost {
+    /// Seconds an update.
+    update_s: f64,
+    /// Seconds an evaluation of the field with its divergence takes for one row.
+    row_s: f64,
+}
+
+/// Replaces the recipe's updates by as many as the limit allows.
+pub(super) fn fix_updates(session: &mut Session, limit_s: f64) -> Result<()> {
+    let phases = session.header.recipe.phases.clone();
+    let mut costs = Vec::new();
+    for (i, phase) in phases.iter().enumerate() {
+        costs.push(time(session, i, phase)?);
+    }
+    let row_s = costs.iter().map(|c| c.row_s).fold(f64::INFINITY, f64::min);
+    let reserved_s = end_s(session, row_s);
+    let spent_s = session.density.started.elapsed().as_secs_f64();
+    let left_s = (limit_s - spent_s - reserved_s) * (1.0 - SPARE);
+    let least_s: f64 = costs.iter().map(|c| c.update_s).sum();
+    if left_s < least_s {
+        let least_s = spent_s + reserved_s + least_s / (1.0 - SPARE) + 1.0;
+        return Err(TrainError::NoTime { limit_s, left_s: left_s.max(0.0), reserved_s, least_s }.into());
+    }
+    let shares = session.header.recipe.time_shares();
+    for ((phase, cost), share) in session.header.recipe.phases.iter_mut().zip(&costs).zip(shares) {
+        phase.updates = ((left_s * share / cost.update_s) as u64).clamp(1, u64::from(u32::MAX) / 2);
+    }
+    let told = format!("{} updates fit into {limit_s:.0} s", session.header.recipe.updates());
+    (session.density.on_note)(&told);
+    Ok(())
+}
+
+/// Times a phase's step; keeps its program for the run.
+fn time(session: &mut Session, index: usize, phase: &Phase) -> Result<Cost> {
+    let step = Step::new(&session.header.recipe, phase, &session.tables, 0);
+    let mut scratch = step::begin_phase(&session.header.recipe, phase, session.state.clone());
+    let mut told = step.run(&mut scratch)?;
+    let (begun, mut times) = (Instant::now(), Vec::new());
+    while times.is_empty() || (times.len() < TIMED && begun.elapsed().as_secs_f64() < TIMED_S) {
+        let started = Instant::now();
+        told = step.run(&mut scratch)?;
+        times.push(started.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    let update_s = times[times.len() / 2];
+    session.steps[index] = Some(step);
+    let order = if told.steps > 0.0 { SECOND_ORDER } else { 1.0 };
+    Ok(Cost { update_s, row_s: update_s / (phase.batch as f64 * told.field_evals.max(1.0) * order) })
+}
+
+/// Seconds that the measures and pictures of the end will take.
+fn end_s(session: &Session, row_s: f64) -> f64 {
+    let image = &session.header.image;
+    let cells = (image.width * image.height) as f64 * (cells_per_pixel(image.side()) as f64).powi(2);
+    let domain = 2.0 * cells;
+    let blocks = session.header.recipe.model.blocks as f64;
+    let rows = 4000.0 * MEASURE_STEPS
+        + domain * DRAW_STEPS
+        + (SAMPLES + 2 * FLOW_POINTS) as f64 * DRAW_STEPS * PLAIN;
+    PICTURES_S + rows * STAGES * blocks * row_s
+}

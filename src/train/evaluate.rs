@@ -1,0 +1,202 @@
+//! Measuring a learned density: the NLL of held-out points, values on a grid, the mass.
+//!
+//! Every log-density here is exact in the divergence and solved to a tolerance of its own, whatever the training used.
+//! A program takes a fixed number of rows, so it is compiled once for any number of points.
+
+use super::frame::{Cells, ImageFrame};
+use super::model::Flow;
+use crate::cnf::{Divergence, ErrorNorm, Streamed};
+use crate::data::ImageDensity;
+use crate::error::Result;
+use crate::ode::Method;
+use crate::tensor::{Key, Tensor};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+/// Rows of one call: enough to keep a few threads busy, few enough for a short last call.
+const ROWS: usize = 4096;
+/// Held-out points.
+const HELD_OUT: usize = 4000;
+/// Told apart from every other use of a seed.
+const HELD_OUT_STREAM: u64 = 0x5eed_0f7e_57da_7a00;
+/// The outer band of the domain holds less than this, else the domain grows.
+pub const OUTER_MASS: f64 = 1e-5;
+/// Bands in the image's longer side: the domain grows by one on each side, to at most 4 times the image's sides.
+const BANDS: usize = 16;
+
+/// Tolerance of the held-out NLL, relative and absolute.
+pub const MEASURE_TOLERANCE: f64 = 1e-6;
+/// Tolerance of densities on grids and of samples: errors far below what a picture or a mass to 1e-3 shows.
+pub const DRAW_TOLERANCE: f64 = 1e-4;
+
+/// Log-densities of any number of points, solved to one tolerance by one program.
+pub struct LogDensity {
+    program: Streamed<'static, Flow, Tensor>,
+}
+
+impl LogDensity {
+    /// With these tolerances.
+    pub fn new(rtol: f64, atol: f64) -> LogDensity {
+        let solve = move |flow: &Flow, x: &Tensor, key: &Key| {
+            let flow = flow.clone().divergence(Divergence::Exact).method(Method::Tsit5);
+            flow.error_norm(ErrorNorm::default()).tolerances(rtol, atol).log_prob(x, key)
+        };
+        LogDensity { program: Streamed::new(ROWS, solve) }
+    }
+
+    /// The log-density of each point in nats, all in standardised coordinates.
+    ///
+    /// # Errors
+    /// A solve that ended early.
+    pub fn eval(&self, flow: &Flow, points: &[[f32; 2]]) -> Result<Vec<f32>> {
+        if points.is_empty() {
+            return Ok(vec![]);
+        }
+        let rows = Tensor::from_vec([points.len(), 2], points.as_flattened().to_vec());
+        let log_probs = self.program.call(flow, &rows.cast(flow.dtype()), &Key::new(0))?;
+        Ok(log_probs.to_vec().into_iter().map(|x| x as f32).collect())
+    }
+
+    /// Times that the program was traced.
+    pub fn traces(&self) -> usize {
+        self.program.traces()
+    }
+}
+
+/// Points of the image's density that training never sees.
+pub fn held_out(data: &ImageDensity, seed: u64) -> Vec<[f32; 2]> {
+    data.sample(HELD_OUT, &mut StdRng::seed_from_u64(seed ^ HELD_OUT_STREAM))
+}
+
+/// Mean negative log-density of points in nats.
+///
+/// # Errors
+/// A solve that ended early.
+pub fn nll(density: &LogDensity, flow: &Flow, points: &[[f32; 2]]) -> Result<f64> {
+    let log_probs = density.eval(flow, points)?;
+    Ok(-log_probs.iter().map(|&x| f64::from(x)).sum::<f64>() / points.len() as f64)
+}
+
+/// What a learned density integrates to.
+#[derive(Clone, Copy, Debug)]
+pub struct Mass {
+    /// The integral over the domain.
+    pub total: f64,
+    /// The part in its outermost band, a sixteenth of the image's longer side wide.
+    pub outer: f64,
+    /// Pixels by which the domain reaches over the image.
+    pub margin: usize,
+}
+
+/// The density per square pixel at the centres of cells.
+///
+/// # Errors
+/// A solve that ended early.
+pub fn on_cells(
+    log_density: &LogDensity,
+    flow: &Flow,
+    frame: &ImageFrame,
+    cells: &Cells,
+) -> Result<Vec<f64>> {
+    let shift = frame.log_jacobian();
+    let log_probs = log_density.eval(flow, &cells.centres)?;
+    Ok(log_probs.iter().map(|&x| (f64::from(x) + shift).exp()).collect())
+}
+
+/// The density on the image grown on all sides until its outer band holds less than [`OUTER_MASS`], and the mass.
+///
+/// The band of each candidate is found with one cell a pixel, or 32 along the longer side of a small image; the
+/// domain itself is evaluated once.
+///
+/// # Errors
+/// A solve that ended early.
+pub fn over_domain(
+    log_density: &LogDensity,
+    flow: &Flow,
+    frame: &ImageFrame,
+    per_pixel: usize,
+) -> Result<(Cells, Vec<f64>, Mass)> {
+    let width = frame.side().div_ceil(BANDS);
+    let (mut margin, mut outer) = (0, f64::INFINITY);
+    while outer >= OUTER_MASS && 2 * (margin + width) <= 3 * frame.side() {
+        margin += width;
+        outer = band_mass(log_density, flow, frame, margin, width)?;
+    }
+    let cells = frame.square_cells(margin, per_pixel);
+    let density = on_cells(log_density, flow, frame, &cells)?;
+    let total = density.iter().sum::<f64>() * cells.area;
+    Ok((cells, density, Mass { total, outer, margin }))
+}
+
+/// The mass between the image grown by `margin - width` and by `margin` pixels.
+fn band_mass(
+    log_density: &LogDensity,
+    flow: &Flow,
+    frame: &ImageFrame,
+    margin: usize,
+    width: usize,
+) -> Result<f64> {
+    let mut cells = frame.square_cells(margin, 32usize.div_ceil(frame.side()));
+    let inner = (margin - width) as f64;
+    let within = |x: f64, side: usize| x > -inner && x < side as f64 + inner;
+    cells.centres.retain(|c| {
+        let [x, y] = frame.to_pixels(c.map(f64::from));
+        !(within(x, frame.width) && within(y, frame.height))
+    });
+    Ok(on_cells(log_density, flow, frame, &cells)?.iter().sum::<f64>() * cells.area)
+}
+
+/// The values over the image itself, of cells that reach over it by `margin` pixels: values, rows, columns.
+pub fn crop(frame: &ImageFrame, cells: &Cells, density: &[f64], margin: usize) -> (Vec<f64>, usize, usize) {
+    let per_pixel = cells.cols / (frame.width + 2 * margin);
+    let (rows, cols) = (frame.height * per_pixel, frame.width * per_pixel);
+    let row = |r: usize| &density[(r + margin * per_pixel) * cells.cols + margin * per_pixel..][..cols];
+    ((0..rows).flat_map(row).copied().collect(), rows, cols)
+}
+
+/// Draws of a flow, any number of them by one program.
+pub struct Sampler {
+    program: Streamed<'static, Flow, Tensor>,
+}
+
+impl Sampler {
+    /// Solved to the tolerance of pictures.
+    pub fn new() -> Sampler {
+        let push = |flow: &Flow, z: &Tensor, _: &Key| drawable(flow).push_forward(z);
+        Sampler { program: Streamed::new(ROWS, push) }
+    }
+
+    /// n points [n, 2] in standardised coordinates.
+    ///
+    /// # Errors
+    /// A solve that ended early.
+    pub fn draw(&self, flow: &Flow, n: usize, key: &Key) -> Result<Vec<[f64; 2]>> {
+        if n == 0 {
+            return Ok(vec![]);
+        }
+        let z = flow.base.sample(n, flow.dtype(), key);
+        Ok(pairs(&self.program.call(flow, &z, key)?))
+    }
+
+    /// Times that the program was traced.
+    pub fn traces(&self) -> usize {
+        self.program.traces()
+    }
+}
+
+/// n draws at evenly spaced times from the base to the data: the share of the way, and points.
+///
+/// # Errors
+/// A solve that ended early.
+pub fn on_their_way(flow: &Flow, n: usize, times: usize, key: &Key) -> Result<Vec<(f64, Vec<[f64; 2]>)>> {
+    let path = drawable(flow).sample_path(n, key, times)?;
+    Ok((0..times).map(|k| (k as f64 / (times - 1) as f64, pairs(&path.at(k)))).collect())
+}
+
+fn drawable(flow: &Flow) -> Flow {
+    flow.clone().method(Method::Tsit5).tolerances(DRAW_TOLERANCE, DRAW_TOLERANCE)
+}
+
+fn pairs(points: &Tensor) -> Vec<[f64; 2]> {
+    points.to_vec().as_chunks::<2>().0.to_vec()
+}

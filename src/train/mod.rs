@@ -1,0 +1,58 @@
+//! Learning the density of an image: the recipe, the loop, what it leaves behind.
+//!
+//! A run is a folder with one checkpoint, rows of metrics and pictures. It knows everything below it (flows, optimisers,
+//! images, pictures, files) and prints nothing: progress and notes are values given to whoever asks.
+//!
+//! - [`Options`] is what a person says, [`Recipe`] everything that follows from it, and both lie in the checkpoint.
+//! - `step` is one update as one jitted call; its state is a tree, and randomness a function of (key, update).
+//! - `session` is the loop. What looks at the clock (checkpoints, measures, pictures) reads the state and never
+//!   writes it: **a run that was killed and resumed ends with the bits of one that was not.**
+//! - `evaluate` measures with its own tolerances and the exact divergence, whatever the training used.
+//!
+//! # Examples
+//! ```no_run
+//! use flowline::{cnf::Cnf, data::ImageDensity, prelude::*, train};
+//! let key = Key::new(0);
+//! let learned = train::Density::new(Cnf::plane(&key), ImageDensity::open("cat.png")?)
+//!     .updates(2_000)
+//!     .run_folder("runs/cat")
+//!     .on_update(|progress| println!("{progress}"))
+//!     .run(&key)?;
+//! learned.plot_density("density.png", 512)?;
+//! # Ok::<(), flowline::Error>(())
+//! ```
+
+mod budget;
+mod error;
+mod evaluate;
+mod finish;
+mod folder;
+mod frame;
+mod joined;
+mod learned;
+pub mod metrics;
+mod model;
+mod options;
+mod pictures;
+mod plan;
+mod process;
+mod progress;
+mod recipe;
+mod report;
+mod run;
+mod session;
+mod state;
+mod step;
+
+pub use error::TrainError;
+pub use evaluate::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
+pub use folder::{METRICS_FILE, MODEL_FILE, check_free, default_folder};
+pub use frame::ImageFrame;
+pub use learned::{Learned, LogGrid};
+pub use model::{ActivationKind, FieldConfig, Flow, Kept, ModelConfig, SolveConfig, Steps};
+pub use options::{DivergenceKind, OptimizerKind, Options, Preset, check_tolerances};
+pub use progress::Progress;
+pub use recipe::{Objective, Phase, Recipe};
+pub use report::{PhaseReport, Report};
+pub use run::{Density, Header, PhasePlan, num_weights};
+pub use state::{Batch, Tables, TrainState};

@@ -1,0 +1,289 @@
+//! What a flow looks like without its numbers: enough to build the tree that a checkpoint's tensors fit into.
+//!
+//! A weights file has names and shapes, but not the kind of a field, its activation or how it is solved. These are
+//! plain values here, so that a run folder is read without the program that wrote it.
+
+use super::{DivergenceKind, Options};
+use crate::cnf::{Cnf, Divergence, ErrorNorm, Probe, Settings, StandardNormal, Stepping};
+use crate::error::Result;
+use crate::nn::{Activation, ConcatSquash, Drift, DriftNet, FourierMlp, Mlp, golden_frequencies};
+use crate::odeint::{Adjoint, Checkpoints};
+use crate::tensor::{Key, Tensor};
+use serde::{Deserialize, Serialize};
+
+/// The flow that the training loop works on: its fields are known at run time.
+pub type Flow = Cnf<DriftNet>;
+
+/// A flow without its numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ModelConfig {
+    /// The kind of every block.
+    pub field: FieldConfig,
+    /// Sizes of the hidden layers.
+    pub hidden: Vec<usize>,
+    /// How many blocks there are.
+    pub blocks: usize,
+    /// Length of a row.
+    pub dim: usize,
+    /// Time spent in each block.
+    pub t1: f64,
+    /// How it is solved in training.
+    pub solve: SolveConfig,
+}
+
+/// The kind of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FieldConfig {
+    /// [`FourierMlp`].
+    Fourier {
+        /// Number of fixed frequencies.
+        features: usize,
+        /// Logarithm of the largest, for a new field; a stored one brings its frequencies.
+        log_frequency_max: f64,
+    },
+    /// [`ConcatSquash`].
+    ConcatSquash,
+    /// [`Mlp`].
+    Mlp {
+        /// Its activation.
+        activation: ActivationKind,
+        /// Whether t is an input.
+        time: bool,
+    },
+}
+
+/// A stored [`Activation`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the variants are those of Activation")]
+pub enum ActivationKind {
+    Tanh,
+    Silu,
+    Softplus,
+    Relu,
+    Sigmoid,
+    Identity,
+}
+
+/// How a flow is solved in training.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SolveConfig {
+    /// How the divergence is found.
+    pub divergence: DivergenceKind,
+    /// Whether an estimate's probes are Gaussian, and not Rademacher.
+    pub gaussian: bool,
+    /// Probes of an estimate.
+    pub probes: usize,
+    /// The method's name.
+    pub solver: String,
+    /// Steps or tolerances.
+    pub steps: Steps,
+    /// Whether the log-density counts in the error of a step.
+    pub density_in_norm: bool,
+    /// Which states a gradient keeps.
+    pub kept: Kept,
+    /// The most steps of a solve.
+    pub max_steps: u64,
+    /// Rows that are solved together.
+    pub tile: usize,
+}
+
+/// How long steps are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the fields are those of Stepping")]
+pub enum Steps {
+    Fixed { steps: usize },
+    Adaptive { rtol: f64, atol: f64 },
+}
+
+/// Which states a gradient keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// As many as fit into 32 MiB.
+    Automatic,
+    /// At most this many.
+    Count(usize),
+    /// As many as fit into this many bytes.
+    Bytes(usize),
+    /// All.
+    All,
+}
+
+impl ModelConfig {
+    /// A new flow, its weights drawn from the key.
+    ///
+    /// # Errors
+    /// A method that does not exist.
+    pub fn build(&self, key: &Key) -> Result<Flow> {
+        let blocks = (0..self.blocks).map(|i| self.field(&key.fold_in(Tensor::from(i as u32)))).collect();
+        let mut flow = Cnf::with_blocks(blocks, StandardNormal::new(self.dim));
+        flow.settings = self.solve.settings(self.t1)?;
+        Ok(flow)
+    }
+
+    fn field(&self, key: &Key) -> DriftNet {
+        let hidden = &self.hidden;
+        match self.field {
+            FieldConfig::Fourier { features, log_frequency_max } => {
+                FourierMlp::new(golden_frequencies(features, log_frequency_max), hidden, key).into()
+            }
+            FieldConfig::ConcatSquash => ConcatSquash::new(self.dim, hidden, key).into(),
+            FieldConfig::Mlp { activation, time } => {
+                let sizes = [&[self.dim + usize::from(time)], &hidden[..], &[self.dim]].concat();
+                Mlp::new(sizes, activation.into(), key).into()
+            }
+        }
+    }
+
+    /// What a flow is, apart from its numbers.
+    pub fn of(flow: &Flow) -> ModelConfig {
+        let first = &flow.blocks[0];
+        let (field, hidden) = match first {
+            DriftNet::Fourier(net) => {
+                let features = net.frequencies.get().shape()[1];
+                (FieldConfig::Fourier { features, log_frequency_max: 0.0 }, hidden(&net.mlp))
+            }
+            DriftNet::ConcatSquash(net) => {
+                let sizes = net.layers[1..].iter().map(|layer| layer.linear.inputs()).collect();
+                (FieldConfig::ConcatSquash, sizes)
+            }
+            DriftNet::Mlp(net) => {
+                let time = net.inputs() != net.outputs();
+                (FieldConfig::Mlp { activation: net.activation.into(), time }, hidden(net))
+            }
+        };
+        ModelConfig {
+            field,
+            hidden,
+            blocks: flow.blocks.len(),
+            dim: first.dim(),
+            t1: flow.settings.t1,
+            solve: SolveConfig::of(&flow.settings),
+        }
+    }
+}
+
+fn hidden(mlp: &Mlp) -> Vec<usize> {
+    mlp.layers[1..].iter().map(crate::nn::Linear::inputs).collect()
+}
+
+impl SolveConfig {
+    fn of(settings: &Settings) -> SolveConfig {
+        let (divergence, gaussian, probes) = match settings.divergence {
+            Divergence::Exact => (DivergenceKind::Exact, false, 1),
+            Divergence::Hutchinson { probe, num_probes } => {
+                (DivergenceKind::Hutchinson, probe == Probe::Gaussian, num_probes)
+            }
+        };
+        SolveConfig {
+            divergence,
+            gaussian,
+            probes,
+            solver: settings.method.to_string(),
+            steps: match settings.stepping {
+                Stepping::Fixed { steps } => Steps::Fixed { steps },
+                Stepping::Adaptive { rtol, atol } => Steps::Adaptive { rtol, atol },
+            },
+            density_in_norm: settings.error_norm == ErrorNorm::StateAndLogDensity,
+            kept: match settings.adjoint {
+                Adjoint::Direct => Kept::All,
+                Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Count(n) } => Kept::Count(n),
+                Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Bytes(b) } => Kept::Bytes(b),
+                Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Auto } => Kept::Automatic,
+            },
+            max_steps: settings.max_steps,
+            tile: settings.tile,
+        }
+    }
+
+    fn settings(&self, t1: f64) -> Result<Settings> {
+        let probe = if self.gaussian { Probe::Gaussian } else { Probe::Rademacher };
+        let checkpoints = |checkpoints| Adjoint::RecursiveCheckpoint { checkpoints };
+        let mut settings = Settings::default();
+        let Settings { t1: end, divergence, method, stepping, error_norm, adjoint, max_steps, tile } =
+            &mut settings;
+        *end = t1;
+        *divergence = match self.divergence {
+            DivergenceKind::Exact => Divergence::Exact,
+            DivergenceKind::Hutchinson => Divergence::Hutchinson { probe, num_probes: self.probes },
+        };
+        *method = self.solver.parse()?;
+        *stepping = match self.steps {
+            Steps::Fixed { steps } => Stepping::Fixed { steps },
+            Steps::Adaptive { rtol, atol } => Stepping::Adaptive { rtol, atol },
+        };
+        *error_norm = if self.density_in_norm { ErrorNorm::StateAndLogDensity } else { ErrorNorm::State };
+        *adjoint = match self.kept {
+            Kept::Automatic => checkpoints(Checkpoints::Auto),
+            Kept::Count(n) => checkpoints(Checkpoints::Count(n)),
+            Kept::Bytes(b) => checkpoints(Checkpoints::Bytes(b)),
+            Kept::All => Adjoint::Direct,
+        };
+        (*max_steps, *tile) = (self.max_steps, self.tile);
+        Ok(settings)
+    }
+
+    /// Steps of equal length by Tsit5, exact divergence, automatic checkpoints.
+    pub(super) fn fixed(steps: usize) -> SolveConfig {
+        SolveConfig { steps: Steps::Fixed { steps }, ..SolveConfig::of(&Settings::default()) }
+    }
+
+    /// Changes what the options say.
+    pub(super) fn apply(&mut self, options: &Options) {
+        self.divergence = options.divergence.unwrap_or(self.divergence);
+        if options.probes.is_some() {
+            self.divergence = DivergenceKind::Hutchinson;
+        }
+        self.probes = options.probes.unwrap_or(self.probes);
+        self.solver = options.solver.as_ref().map_or_else(|| self.solver.clone(), |s| s.to_lowercase());
+        if let Some(n) = options.checkpoints {
+            self.kept = Kept::Count(n);
+        }
+        if let Some(steps) = options.fixed_steps {
+            self.steps = Steps::Fixed { steps };
+        }
+        if options.rtol.is_some() || options.atol.is_some() {
+            let (rtol, atol) = super::recipe::tolerances(options);
+            self.steps = Steps::Adaptive { rtol, atol };
+        }
+    }
+}
+
+macro_rules! activations {
+    ($($name:ident)*) => {
+        impl From<Activation> for ActivationKind {
+            fn from(a: Activation) -> Self { match a { $(Activation::$name => ActivationKind::$name),* } }
+        }
+        impl From<ActivationKind> for Activation {
+            fn from(a: ActivationKind) -> Self { match a { $(ActivationKind::$name => Activation::$name),* } }
+        }
+    };
+}
+activations!(Tanh Silu Softplus Relu Sigmoid Identity);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::Tree;
+    use crate::train::{Preset, Recipe};
+
+    #[test]
+    fn a_flow_is_rebuilt_from_its_description() {
+        for preset in Preset::ALL {
+            let config = Recipe::new(&Options { preset: Some(*preset), ..Options::default() }).model;
+            let flow = config.build(&Key::new(1)).unwrap();
+            let again = ModelConfig::of(&flow).build(&Key::new(2)).unwrap();
+            assert_eq!(flow.settings, again.settings);
+            let shapes = |flow: &Flow| {
+                flow.named_leaves().into_iter().map(|(p, t)| (p, t.shape().clone())).collect::<Vec<_>>()
+            };
+            assert_eq!(shapes(&flow), shapes(&again));
+        }
+    }
+}

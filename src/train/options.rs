@@ -1,0 +1,245 @@
+//! The options of a run as a person gives them: what is not given is not there.
+//!
+//! They are kept in the run folder beside the [`Recipe`] that they led to. A resumed run may repeat any of them, or
+//! none; one that would lead to another recipe is an error that names it. Comparing recipes and not options lets
+//! `--batch 4096` agree with a default of 4096.
+
+use super::{Recipe, TrainError};
+use crate::error::Error;
+use crate::ode::{Method, OdeError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// What a run is begun with; every field may be left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// Which set of defaults.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<Preset>,
+    /// Updates of all phases together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updates: Option<u64>,
+    /// Seconds for everything, from which the updates follow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_limit: Option<f64>,
+    /// Points an update, in every phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<usize>,
+    /// Width of the hidden layers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub width: Option<usize>,
+    /// Number of hidden layers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<usize>,
+    /// Number of fields, one after the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<usize>,
+    /// How the divergence is found in training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub divergence: Option<DivergenceKind>,
+    /// Probes of the Hutchinson estimator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probes: Option<usize>,
+    /// Name of the method in training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub solver: Option<String>,
+    /// Relative tolerance in training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtol: Option<f64>,
+    /// Absolute tolerance in training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub atol: Option<f64>,
+    /// Steps of equal length in training, instead of tolerances.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fixed_steps: Option<usize>,
+    /// States kept for a gradient.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoints: Option<usize>,
+    /// The optimiser.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimizer: Option<OptimizerKind>,
+    /// Peak learning rate of the first phase; those of later phases keep their ratio to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lr: Option<f64>,
+    /// The seed of everything that is drawn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}
+
+macro_rules! names {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant),* }
+        impl $name {
+            /// Every variant's name, in order.
+            pub const NAMES: &[&str] = &[$($text),*];
+            /// Every variant, in the order of the names.
+            pub const ALL: &[$name] = &[$($name::$variant),*];
+            /// Its name on the command line and in files.
+            pub fn name(self) -> &'static str {
+                match self { $($name::$variant => $text),* }
+            }
+        }
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.pad(self.name()) }
+        }
+    };
+}
+
+names! {
+    /// Which set of defaults.
+    Preset {
+        /// The project's own recipe.
+        Default = "default",
+        /// The widely read example of a flow that learns an image, as it is documented.
+        Documented = "documented",
+    }
+}
+names! {
+    /// How a divergence is found.
+    DivergenceKind {
+        /// The trace of the Jacobian.
+        Exact = "exact",
+        /// An estimate from random probes.
+        Hutchinson = "hutchinson",
+    }
+}
+names! {
+    /// Which optimiser.
+    OptimizerKind {
+        /// Adam.
+        Adam = "adam",
+        /// Adam with decoupled weight decay.
+        AdamW = "adamw",
+        /// Gradient descent.
+        Sgd = "sgd",
+    }
+}
+
+impl Options {
+    /// Finds values out of range and options that exclude each other.
+    ///
+    /// # Errors
+    /// [`TrainError::Option`], [`TrainError::Exclusive`], or what the solver refuses.
+    pub fn check(&self) -> Result<(), Error> {
+        let counts = [
+            ("--updates", self.updates),
+            ("--batch", self.batch.map(|x| x as u64)),
+            ("--width", self.width.map(|x| x as u64)),
+            ("--depth", self.depth.map(|x| x as u64)),
+            ("--blocks", self.blocks.map(|x| x as u64)),
+            ("--probes", self.probes.map(|x| x as u64)),
+            ("--fixed-steps", self.fixed_steps.map(|x| x as u64)),
+            ("--checkpoints", self.checkpoints.map(|x| x as u64)),
+        ];
+        for (option, value) in counts {
+            if value.is_some_and(|x| x == 0 || x > u64::from(u32::MAX)) {
+                return Err(out_of_range(option, value, "a whole number from 1 to 4294967295"));
+            }
+        }
+        for (option, value) in [("--lr", self.lr), ("--time-limit", self.time_limit)] {
+            if value.is_some_and(|x| !(x.is_finite() && x > 0.0)) {
+                return Err(out_of_range(option, value, "finite and above 0"));
+            }
+        }
+        self.check_pairs()?;
+        self.check_solver()
+    }
+
+    fn check_pairs(&self) -> Result<(), Error> {
+        let given = |x: bool, name: &'static str| x.then_some(name);
+        let pairs = [
+            (given(self.updates.is_some(), "--updates"), given(self.time_limit.is_some(), "--time-limit")),
+            (given(self.fixed_steps.is_some(), "--fixed-steps"), given(self.rtol.is_some(), "--rtol")),
+            (given(self.fixed_steps.is_some(), "--fixed-steps"), given(self.atol.is_some(), "--atol")),
+            (
+                given(self.divergence == Some(DivergenceKind::Exact), "--divergence exact"),
+                given(self.probes.is_some(), "--probes"),
+            ),
+        ];
+        match pairs.into_iter().find_map(|(a, b)| a.zip(b)) {
+            Some((first, second)) => Err(TrainError::Exclusive { first, second }.into()),
+            None => Ok(()),
+        }
+    }
+
+    fn check_solver(&self) -> Result<(), Error> {
+        if self.rtol.is_some() || self.atol.is_some() {
+            let (rtol, atol) = super::recipe::tolerances(self);
+            check_tolerances(rtol, atol)?;
+        }
+        let Some(name) = &self.solver else { return Ok(()) };
+        let method: Method = name.parse()?;
+        let adaptive = self.rtol.is_some() || self.atol.is_some();
+        if adaptive && method.tableau().b_err.is_none() {
+            return Err(OdeError::NoErrorEstimate { method: method.tableau().name }.into());
+        }
+        Ok(())
+    }
+
+    /// The options of a run that is resumed: those it was begun with, where those given now agree.
+    ///
+    /// # Errors
+    /// [`TrainError::OtherOption`] for the first that does not.
+    pub fn resume(&self, run: &Options, recipe: &Recipe, folder: &Path) -> Result<Options, Error> {
+        let (was, asked) = (run.to_map(), self.to_map());
+        for (option, value) in &asked {
+            let mut with = was.clone();
+            with.insert(option.clone(), value.clone());
+            if !run.agrees(option, value, &Options::from_map(with), recipe) {
+                let before = was.get(option).cloned().unwrap_or_else(|| recipe.default_of(option));
+                return Err(Error::from(TrainError::OtherOption {
+                    folder: folder.to_owned(),
+                    option: format!("--{}", option.replace('_', "-")),
+                    was: plain(&before),
+                    asked: plain(value),
+                }));
+            }
+        }
+        Ok(run.clone())
+    }
+
+    /// Whether one more option leaves a run as it is.
+    fn agrees(&self, option: &str, value: &Value, with: &Options, recipe: &Recipe) -> bool {
+        match option {
+            "updates" => value.as_u64() == Some(recipe.updates()),
+            "time_limit" => with.time_limit == self.time_limit,
+            _ => with.check().is_ok() && Recipe::new(with).with_updates_of(recipe) == *recipe,
+        }
+    }
+
+    fn to_map(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(map)) => map,
+            other => unreachable!("invariant: options are an object, not {other:?}"),
+        }
+    }
+
+    fn from_map(map: Map<String, Value>) -> Options {
+        serde_json::from_value(Value::Object(map)).expect("invariant: the values were options' own")
+    }
+}
+
+/// Refuses tolerances that are negative, not finite, or both zero.
+///
+/// # Errors
+/// [`OdeError::Tolerance`].
+pub fn check_tolerances(rtol: f64, atol: f64) -> Result<(), Error> {
+    let fine = |x: f64| x.is_finite() && x >= 0.0;
+    if fine(rtol) && fine(atol) && rtol + atol > 0.0 {
+        return Ok(());
+    }
+    Err(OdeError::Tolerance { rtol, atol }.into())
+}
+
+fn out_of_range<T: std::fmt::Display>(option: &'static str, value: Option<T>, range: &'static str) -> Error {
+    let value = value.map_or_else(String::new, |x| x.to_string());
+    TrainError::Option { option, value, range }.into()
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

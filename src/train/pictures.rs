@@ -1,0 +1,108 @@
+//! The pictures of a run: what is drawn on the way, and the set at the end.
+//!
+//! All densities and samples of a run have one colour scale, that of the image's own density.
+
+use super::evaluate::on_their_way;
+use super::folder::RunFolder;
+use super::frame::ImageFrame;
+use super::metrics::{self, Row};
+use super::model::Flow;
+use super::{METRICS_FILE, Objective, Recipe};
+use crate::data::ImageDensity;
+use crate::error::Result;
+use crate::plot::{self, DensityMap, Scale};
+use crate::tensor::Key;
+use std::collections::BTreeMap;
+
+/// Points of the samples' picture, and of the flow's.
+pub(super) const SAMPLES: usize = 40_000;
+pub(super) const FLOW_POINTS: usize = 12_000;
+const FLOW_PANELS: usize = 6;
+
+/// Who draws a run.
+pub(super) struct Artist {
+    frame: ImageFrame,
+    truth: Vec<f64>,
+    rows: usize,
+    cols: usize,
+    scale: Scale,
+}
+
+/// A learned density over the image: values per square pixel, rows, columns.
+pub(super) type Learned = (Vec<f64>, usize, usize);
+
+impl Artist {
+    /// With the image's density on `per_pixel` cells along a pixel as the scale.
+    pub(super) fn new(data: &ImageDensity, frame: &ImageFrame, per_pixel: usize) -> Artist {
+        let (rows, cols) = (data.height * per_pixel, data.width * per_pixel);
+        let truth = data.density_on(&data.grid_of(0.0, rows, cols));
+        let scale = Scale::of(&DensityMap { values: &truth, rows, cols, frame: frame.window() });
+        Artist { frame: frame.clone(), truth, rows, cols, scale }
+    }
+
+    fn map<'a>(&self, values: &'a [f64], rows: usize, cols: usize) -> DensityMap<'a> {
+        DensityMap { values, rows, cols, frame: self.frame.window() }
+    }
+
+    /// `density.png` as it is after an update.
+    pub(super) fn density(&self, folder: &RunFolder, learned: &Learned, update: u64) -> Result<()> {
+        let map = self.map(&learned.0, learned.1, learned.2);
+        let title = format!("learned density after {update} updates");
+        Ok(plot::density(&title, &map, self.scale)?.save(folder.file("density.png"))?)
+    }
+
+    /// The image beside the learned density.
+    pub(super) fn comparison(&self, folder: &RunFolder, learned: &Learned) -> Result<()> {
+        let truth = self.map(&self.truth, self.rows, self.cols);
+        let learned = self.map(&learned.0, learned.1, learned.2);
+        Ok(plot::compare(&truth, &learned)?.save(folder.file("comparison.png"))?)
+    }
+
+    /// A scatter and a histogram of points in pixel coordinates.
+    pub(super) fn samples(&self, folder: &RunFolder, points: &[[f64; 2]]) -> Result<()> {
+        Ok(plot::samples(points, self.frame.window(), self.scale)?.save(folder.file("samples.png"))?)
+    }
+
+    /// The same points on their way from the base to the data.
+    pub(super) fn flow(&self, folder: &RunFolder, flow: &Flow, key: &Key) -> Result<()> {
+        let mut way = on_their_way(flow, FLOW_POINTS, FLOW_PANELS, key)?;
+        way.iter_mut().flat_map(|(_, points)| points).for_each(|p| *p = self.frame.to_pixels(*p));
+        let panels: Vec<(f64, &[[f64; 2]])> = way.iter().map(|(t, points)| (*t, &points[..])).collect();
+        Ok(plot::flow(&panels, self.frame.window())?.save(folder.file("flow.png"))?)
+    }
+}
+
+/// The loss of every update and the NLL where it was measured. A weighted likelihood is divided by the mean weight, so
+/// that it has the entropy as its floor like the others.
+pub(super) fn loss_curve(
+    folder: &RunFolder,
+    recipe: &Recipe,
+    entropy_nats: f64,
+    mean_weight: f64,
+) -> Result<()> {
+    let rows: Vec<Row> = metrics::read(&folder.file(METRICS_FILE)).collect();
+    let of = |objective: Objective| -> Vec<[f64; 2]> {
+        let unit = if objective == Objective::MaximumLikelihood { mean_weight } else { 1.0 };
+        let mine = rows.iter().filter(|row| row.phase == objective.name());
+        mine.map(|row| [row.update as f64, row.loss / unit]).collect()
+    };
+    let losses: Vec<_> = recipe.phases.iter().map(|p| (p.objective, of(p.objective))).collect();
+    let phases: Vec<plot::Phase> = losses
+        .iter()
+        .filter(|(_, loss)| !loss.is_empty())
+        .map(|(objective, loss)| plot::Phase { name: objective.title(), unit: objective.unit(), loss })
+        .collect();
+    let nll: Vec<[f64; 2]> =
+        rows.iter().filter_map(|row| row.nll_nats.map(|nll| [row.update as f64, nll])).collect();
+    let curve = plot::LossCurve { phases: &phases, nll: &nll, entropy: Some(entropy_nats) };
+    Ok(plot::loss_curve(&curve)?.save(folder.file("loss.png"))?)
+}
+
+/// The files of a run that are there, by name.
+pub(super) fn files(folder: &RunFolder) -> BTreeMap<String, String> {
+    let names = ["density.png", "comparison.png", "samples.png", "flow.png", "loss.png"];
+    let all = names.into_iter().chain([METRICS_FILE, super::MODEL_FILE]);
+    let there = all.map(|name| (name, folder.file(name))).filter(|(_, path)| path.exists());
+    let stem = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
+    there.map(|(name, path)| (stem(name), path.display().to_string())).collect()
+}

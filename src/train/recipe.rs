@@ -1,0 +1,297 @@
+//! What is done in a run: the model, the phases, the rates. All numbers to tune stand in this file.
+//!
+//! A recipe is complete data without defaults, written into every checkpoint. The default one warms up by flow
+//! matching, whose update is one evaluation of the field, and finishes by maximum likelihood, whose update is a solve
+//! and its adjoint and which goes on improving where the first stalls.
+
+use super::{FieldConfig, Kept, ModelConfig, OptimizerKind, Options, Preset, SolveConfig, Steps};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Tolerances in training where one of the two is asked for without the other.
+const DEFAULT_TOLERANCE: f64 = 1e-4;
+
+/// Fourier features of the default field, their largest frequency `e^max`, and its hidden layers.
+const FEATURES: usize = 24;
+const LOG_FREQUENCY_MAX: f64 = 2.6;
+const WIDTH: usize = 80;
+const DEPTH: usize = 3;
+/// Of the documented example.
+const DOCUMENTED_WIDTH: usize = 64;
+const DOCUMENTED_DEPTH: usize = 3;
+const DOCUMENTED_BLOCKS: usize = 2;
+const DOCUMENTED_T1: f64 = 0.5;
+const DOCUMENTED_STEPS: usize = 10;
+const DOCUMENTED_UPDATES: u64 = 10_000;
+
+const FLOW_MATCHING: Phase =
+    Phase { objective: Objective::FlowMatching, updates: 8_000, batch: 4096, lr: 6e-3, ema_decay: 0.999 };
+const MAXIMUM_LIKELIHOOD: Phase =
+    Phase { objective: Objective::MaximumLikelihood, updates: 120, batch: 512, lr: 1e-3, ema_decay: 0.97 };
+/// The default recipe's solves in maximum likelihood, and its part of the training time under a time limit.
+const FIXED_STEPS: usize = 16;
+const MAXIMUM_LIKELIHOOD_TIME: f64 = 0.3;
+const WEIGHT_DECAY: f64 = 1e-5;
+const CLIP_NORM: f64 = 1.0;
+
+/// Everything that the weights at the end are a function of, the image apart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Recipe {
+    /// The set of defaults it came from.
+    pub preset: Preset,
+    /// The model.
+    pub model: ModelConfig,
+    /// The seed of weights and draws.
+    pub seed: u64,
+    /// The optimiser of every phase, begun anew in each.
+    pub optimizer: OptimizerKind,
+    /// AdamW's decoupled weight decay.
+    pub weight_decay: f64,
+    /// The largest global norm of a gradient; none bounds it not.
+    pub clip_norm: Option<f64>,
+    /// Whether rates fall to 0 along half a cosine over their phase.
+    pub cosine: bool,
+    /// What is done, in order.
+    pub phases: Vec<Phase>,
+}
+
+/// One objective for a number of updates.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// What is minimised.
+    pub objective: Objective,
+    /// For how many updates.
+    pub updates: u64,
+    /// Points an update.
+    pub batch: usize,
+    /// The peak learning rate.
+    pub lr: f64,
+    /// Decay of the average of weights; 0 keeps the last weights.
+    pub ema_decay: f64,
+}
+
+/// What a phase minimises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Objective {
+    /// The squared distance of the field from `x1 - x0` on straight lines between base and data.
+    FlowMatching,
+    /// The negative log-likelihood, through the solver.
+    MaximumLikelihood,
+}
+
+impl Objective {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Objective::FlowMatching => "flow_matching",
+            Objective::MaximumLikelihood => "maximum_likelihood",
+        }
+    }
+
+    /// Its name for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Objective::FlowMatching => "flow matching",
+            Objective::MaximumLikelihood => "maximum likelihood",
+        }
+    }
+
+    /// The unit of its loss.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Objective::FlowMatching => "sq. velocity",
+            Objective::MaximumLikelihood => "nats",
+        }
+    }
+}
+
+/// The tolerances of options that give at least one of them.
+pub(super) fn tolerances(options: &Options) -> (f64, f64) {
+    (options.rtol.unwrap_or(DEFAULT_TOLERANCE), options.atol.unwrap_or(DEFAULT_TOLERANCE))
+}
+
+impl Recipe {
+    /// The recipe that options lead to; under a time limit its updates are still the default ones.
+    pub fn new(options: &Options) -> Recipe {
+        let preset = options.preset.unwrap_or(Preset::Default);
+        let mut recipe = Recipe::preset(preset);
+        recipe.seed = options.seed.unwrap_or(0);
+        recipe.optimizer = options.optimizer.unwrap_or(recipe.optimizer);
+        if recipe.optimizer != OptimizerKind::AdamW {
+            recipe.weight_decay = 0.0;
+        }
+        let first = recipe.phases[0].lr;
+        for phase in &mut recipe.phases {
+            phase.batch = options.batch.unwrap_or(phase.batch);
+            phase.lr = options.lr.map_or(phase.lr, |lr| lr * (phase.lr / first));
+        }
+        let model = &mut recipe.model;
+        let (width, depth) =
+            (options.width.unwrap_or(model.hidden[0]), options.depth.unwrap_or(model.hidden.len()));
+        model.hidden = vec![width; depth];
+        model.blocks = options.blocks.unwrap_or(model.blocks);
+        model.solve.apply(options);
+        match options.updates {
+            Some(updates) => recipe.with_updates(updates),
+            None => recipe,
+        }
+    }
+
+    fn preset(preset: Preset) -> Recipe {
+        let recipe = Recipe {
+            preset,
+            model: ModelConfig {
+                field: FieldConfig::Fourier { features: FEATURES, log_frequency_max: LOG_FREQUENCY_MAX },
+                hidden: vec![WIDTH; DEPTH],
+                blocks: 1,
+                dim: 2,
+                t1: 1.0,
+                solve: SolveConfig::fixed(FIXED_STEPS),
+            },
+            seed: 0,
+            optimizer: OptimizerKind::AdamW,
+            weight_decay: WEIGHT_DECAY,
+            clip_norm: Some(CLIP_NORM),
+            cosine: true,
+            phases: vec![FLOW_MATCHING, MAXIMUM_LIKELIHOOD],
+        };
+        match preset {
+            Preset::Default => recipe,
+            Preset::Documented => Recipe {
+                model: ModelConfig {
+                    field: FieldConfig::ConcatSquash,
+                    hidden: vec![DOCUMENTED_WIDTH; DOCUMENTED_DEPTH],
+                    blocks: DOCUMENTED_BLOCKS,
+                    dim: 2,
+                    t1: DOCUMENTED_T1,
+                    solve: SolveConfig::fixed(DOCUMENTED_STEPS),
+                },
+                clip_norm: None,
+                cosine: false,
+                phases: vec![Phase {
+                    updates: DOCUMENTED_UPDATES,
+                    batch: 1000,
+                    lr: 1e-3,
+                    ema_decay: 0.0,
+                    ..MAXIMUM_LIKELIHOOD
+                }],
+                ..recipe
+            },
+        }
+    }
+
+    /// Updates of all phases together.
+    pub fn updates(&self) -> u64 {
+        self.phases.iter().map(|p| p.updates).sum()
+    }
+
+    /// Steps of a solve in training, 1 where they are adaptive and nobody knows; and the most there can be.
+    pub(super) fn steps(&self) -> (usize, usize) {
+        match self.model.solve.steps {
+            Steps::Fixed { steps } => (steps, steps),
+            Steps::Adaptive { .. } => (1, self.model.solve.max_steps as usize),
+        }
+    }
+
+    /// Whether the image is read by the documented rule.
+    pub fn is_documented(&self) -> bool {
+        self.preset == Preset::Documented
+    }
+
+    /// The phase that an update, counted from 1, belongs to.
+    pub(super) fn phase_of(&self, update: u64) -> &Phase {
+        let mut end = 0;
+        let of = |p: &&Phase| {
+            end += p.updates;
+            update <= end
+        };
+        self.phases.iter().find(of).unwrap_or(&self.phases[self.phases.len() - 1])
+    }
+
+    /// As many updates in all, divided as before, with at least one a phase while there are enough.
+    pub fn with_updates(mut self, updates: u64) -> Recipe {
+        let (mut left, mut weight) = (updates, self.updates().max(1));
+        let mut after = self.phases.len() as u64;
+        for phase in &mut self.phases {
+            after -= 1;
+            let share = (left as f64 * phase.updates as f64 / weight as f64).round() as u64;
+            weight -= phase.updates;
+            phase.updates = share.clamp(left.min(1), left.saturating_sub(after).max(left.min(1)));
+            left -= phase.updates;
+        }
+        self
+    }
+
+    /// The same updates a phase as another recipe of as many phases.
+    pub(super) fn with_updates_of(mut self, other: &Recipe) -> Recipe {
+        if self.phases.len() == other.phases.len() {
+            self.phases.iter_mut().zip(&other.phases).for_each(|(a, b)| a.updates = b.updates);
+        }
+        self
+    }
+
+    /// Parts of the training time under a time limit.
+    pub(super) fn time_shares(&self) -> Vec<f64> {
+        match self.phases.len() {
+            2 => vec![1.0 - MAXIMUM_LIKELIHOOD_TIME, MAXIMUM_LIKELIHOOD_TIME],
+            n => vec![1.0 / n as f64; n],
+        }
+    }
+
+    /// The value that an option has where it is not given, for messages.
+    pub(super) fn default_of(&self, option: &str) -> Value {
+        let (model, solve) = (&self.model, &self.model.solve);
+        let tolerance = |pick: fn(f64, f64) -> f64| match solve.steps {
+            Steps::Adaptive { rtol, atol } => Value::from(pick(rtol, atol)),
+            Steps::Fixed { .. } => "none (fixed steps)".into(),
+        };
+        match option {
+            "preset" => self.preset.name().into(),
+            "updates" => self.updates().into(),
+            "batch" => self.phases.iter().map(|p| p.batch.to_string()).collect::<Vec<_>>().join("/").into(),
+            "width" => model.hidden[0].into(),
+            "depth" => model.hidden.len().into(),
+            "blocks" => model.blocks.into(),
+            "divergence" => solve.divergence.name().into(),
+            "probes" => solve.probes.into(),
+            "solver" => solve.solver.clone().into(),
+            "rtol" => tolerance(|rtol, _| rtol),
+            "atol" => tolerance(|_, atol| atol),
+            "fixed_steps" => match solve.steps {
+                Steps::Fixed { steps } => steps.into(),
+                Steps::Adaptive { .. } => "none (tolerances)".into(),
+            },
+            "checkpoints" => match solve.kept {
+                Kept::Count(n) => n.into(),
+                Kept::Automatic | Kept::Bytes(_) | Kept::All => "automatic".into(),
+            },
+            "optimizer" => self.optimizer.name().into(),
+            "lr" => self.phases[0].lr.into(),
+            "seed" => self.seed.into(),
+            _ => "none".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(updates: u64) -> Vec<u64> {
+        Recipe::preset(Preset::Default).with_updates(updates).phases.iter().map(|p| p.updates).collect()
+    }
+
+    #[test]
+    fn updates_are_divided_as_before_and_every_phase_has_one() {
+        let total = Recipe::preset(Preset::Default).updates();
+        assert_eq!(split(total), [FLOW_MATCHING.updates, MAXIMUM_LIKELIHOOD.updates]);
+        assert_eq!(split(2), [1, 1]);
+        assert_eq!(split(1), [1, 0]);
+        for n in [3, 17, 1000, 12_345, 100_000] {
+            assert_eq!(split(n).iter().sum::<u64>(), n);
+            assert!(split(n).iter().all(|&u| u > 0));
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What a run was, in numbers: counted on the way, told at the end.
+//!
+//! The counts come from rows of `metrics.csv`, written by this process or read from an earlier one, so the report of a
+//! resumed run covers all of it. Only a few numbers an update are kept: resident memory must not grow with the run.
+
+use super::metrics::Row;
+use super::{Objective, Phase, Recipe};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Gaps whose first passing is timed, in nats, as they are named in the report.
+const GAPS: [(&str, f64); 3] = [("0.12", 0.12), ("0.08", 0.08), ("0.05", 0.05)];
+/// The update of a phase after which memory is noted, to be compared with its end.
+const NOTED: usize = 100;
+/// Updates that room is made for at the start, so that memory does not grow with them.
+const KEPT_AHEAD: u64 = 1 << 18;
+/// First updates of a phase that do not count as steady.
+const UNSTEADY: usize = 10;
+
+/// A run in numbers.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// Updates of the whole run.
+    pub updates: u64,
+    /// Trained numbers of the model.
+    pub weights: usize,
+    /// Loss of the last batch, in the last phase's unit.
+    pub loss: f64,
+    /// Mean negative log-likelihood of the held-out points, standardised coordinates.
+    pub nll_nats: f64,
+    /// Entropy of the image's density: the least that the NLL can be.
+    pub entropy_nats: f64,
+    /// NLL less entropy.
+    pub gap_nats: f64,
+    /// Integral of the learned density.
+    pub mass: f64,
+    /// Mass in the outermost band of its domain; above 1e-5 the domain did not hold all of it.
+    pub mass_outer: f64,
+    /// Seconds from the start of the process to the end of the first update.
+    pub first_update_s: Option<f64>,
+    /// The phases in order.
+    pub phases: Vec<PhaseReport>,
+    /// Programs that were traced and compiled.
+    pub compiles: usize,
+    /// Where a resumed run went on.
+    pub resumed_from_update: Option<u64>,
+    /// The most states that a gradient kept at once.
+    pub states_kept_max: u64,
+    /// Planned bytes of an update at their peak, the largest of the phases.
+    pub plan_peak_bytes: u64,
+    /// The largest resident memory of the process.
+    pub peak_rss_mb: f64,
+    /// Seconds of training until the gap was first measured below each bound, in nats.
+    pub seconds_to_gap: BTreeMap<&'static str, Option<f64>>,
+    /// Threads that updates ran on.
+    pub threads: usize,
+    /// The seed.
+    pub seed: u64,
+    /// What lies in the run folder: name to path.
+    pub files: BTreeMap<String, String>,
+}
+
+/// A phase in numbers.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct PhaseReport {
+    /// What was minimised.
+    pub objective: Objective,
+    /// Updates.
+    pub updates: u64,
+    /// Their wall time, measuring and drawing excluded.
+    pub seconds: f64,
+    /// Median time of the steady state.
+    pub ms_per_update: f64,
+    /// Evaluations of the field an update.
+    pub field_evals_per_update: f64,
+    /// Steps run again for a gradient an update.
+    pub recomputed_steps_per_update: f64,
+    /// Times that the step function was traced.
+    pub traces: usize,
+    /// Buffers alive after update 100 of the phase, where it has as many.
+    pub live_buffers_at_100: Option<usize>,
+    /// Buffers alive after its last update.
+    pub live_buffers_at_end: usize,
+    /// Their bytes after update 100.
+    pub live_bytes_at_100: Option<usize>,
+    /// Their bytes after the last update.
+    pub live_bytes_at_end: usize,
+    /// Resident memory after update 100.
+    pub rss_mb_at_100: Option<f64>,
+    /// Resident memory after the last update.
+    pub rss_mb_at_end: f64,
+    /// NLL of the held-out points at its end.
+    pub nll_nats: Option<f64>,
+    /// The gap at its end.
+    pub gap_nats: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    live_buffers: usize,
+    live_bytes: usize,
+    rss_mb: f64,
+}
+
+/// Counts of one phase.
+#[derive(Debug)]
+struct Tally {
+    phase: Phase,
+    ms: Vec<f32>,
+    field_evals: u64,
+    recomputed: f64,
+    /// Updates of this process, which alone knows recomputed steps.
+    own_updates: u64,
+    noted: Option<Memory>,
+    last: Memory,
+    traces: usize,
+    nll_nats: Option<f64>,
+}
+
+/// Counts of a run as it goes.
+#[derive(Debug)]
+pub(super) struct Tallies {
+    entropy_nats: f64,
+    phases: Vec<Tally>,
+    seconds: f64,
+    pub(super) loss: f64,
+    pub(super) seconds_to_gap: BTreeMap<&'static str, Option<f64>>,
+    pub(super) states_kept_max: u64,
+}
+
+impl Tallies {
+    pub(super) fn new(recipe: &Recipe, entropy_nats: f64) -> Tallies {
+        let tally = |phase: &Phase| Tally {
+            phase: *phase,
+            ms: Vec::with_capacity(phase.updates.min(KEPT_AHEAD) as usize),
+            field_evals: 0,
+            recomputed: 0.0,
+            own_updates: 0,
+            noted: None,
+            last: Memory::default(),
+            traces: 0,
+            nll_nats: None,
+        };
+        Tallies {
+            entropy_nats,
+            phases: recipe.phases.iter().map(tally).collect(),
+            seconds: 0.0,
+            loss: f64::NAN,
+            seconds_to_gap: GAPS.map(|(name, _)| (name, None)).into(),
+            states_kept_max: 0,
+        }
+    }
+
+    /// Counts an update of phase `phase`.
+    pub(super) fn update(&mut self, phase: usize, row: &Row) {
+        let tally = &mut self.phases[phase];
+        tally.ms.push(row.ms as f32);
+        tally.field_evals += row.field_evals;
+        tally.traces = tally.traces.max(row.traces);
+        tally.last =
+            Memory { live_buffers: row.live_buffers, live_bytes: row.live_bytes, rss_mb: row.rss_mb };
+        if tally.ms.len() == NOTED {
+            tally.noted = Some(tally.last);
+        }
+        (self.loss, self.seconds) = (row.loss, self.seconds + row.ms / 1e3);
+        if let Some(nll) = row.nll_nats {
+            self.measured(phase, nll);
+        }
+    }
+
+    /// Counts what an update of this process recomputed and kept.
+    pub(super) fn solves(&mut self, phase: usize, recomputed: f64, states_kept: u64) {
+        self.phases[phase].recomputed += recomputed;
+        self.phases[phase].own_updates += 1;
+        self.states_kept_max = self.states_kept_max.max(states_kept);
+    }
+
+    /// Notes the NLL of the held-out points after the last update.
+    pub(super) fn measured(&mut self, phase: usize, nll_nats: f64) {
+        self.phases[phase].nll_nats = Some(nll_nats);
+        for (name, bound) in GAPS {
+            if nll_nats - self.entropy_nats < bound {
+                self.seconds_to_gap.entry(name).or_default().get_or_insert(self.seconds);
+            }
+        }
+    }
+
+    pub(super) fn phase_reports(&self) -> Vec<PhaseReport> {
+        self.phases.iter().filter(|t| !t.ms.is_empty()).map(|t| t.report(self.entropy_nats)).collect()
+    }
+}
+
+impl Tally {
+    fn report(&self, entropy_nats: f64) -> PhaseReport {
+        let per = |sum: f64, updates: u64| sum / updates.max(1) as f64;
+        PhaseReport {
+            objective: self.phase.objective,
+            updates: self.ms.len() as u64,
+            seconds: self.ms.iter().map(|&ms| f64::from(ms) / 1e3).sum(),
+            ms_per_update: median(&self.ms),
+            field_evals_per_update: per(self.field_evals as f64, self.ms.len() as u64),
+            recomputed_steps_per_update: per(self.recomputed, self.own_updates),
+            traces: self.traces,
+            live_buffers_at_100: self.noted.map(|m| m.live_buffers),
+            live_buffers_at_end: self.last.live_buffers,
+            live_bytes_at_100: self.noted.map(|m| m.live_bytes),
+            live_bytes_at_end: self.last.live_bytes,
+            rss_mb_at_100: self.noted.map(|m| m.rss_mb),
+            rss_mb_at_end: self.last.rss_mb,
+            nll_nats: self.nll_nats,
+            gap_nats: self.nll_nats.map(|nll| nll - entropy_nats),
+        }
+    }
+}
+
+/// Median of the steady state: the first updates, at most half of them, are left out.
+fn median(ms: &[f32]) -> f64 {
+    let mut steady = ms[UNSTEADY.min(ms.len() / 2)..].to_vec();
+    steady.sort_by(f32::total_cmp);
+    steady.get(steady.len() / 2).map_or(0.0, |&ms| f64::from(ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::Options;
+
+    #[test]
+    fn a_tally_notes_memory_medians_and_the_time_to_a_gap() {
+        let recipe = Recipe::new(&Options { updates: Some(300), ..Options::default() });
+        let mut tallies = Tallies::new(&recipe, 2.0);
+        for update in 1..=150u64 {
+            let row = Row {
+                update,
+                phase: "flow_matching".into(),
+                loss: 1.0,
+                nll_nats: (update == 100).then_some(2.1),
+                ms: if update == 1 { 900.0 } else { 10.0 },
+                field_evals: 2,
+                live_buffers: update as usize,
+                live_bytes: 8,
+                rss_mb: 1.0,
+                traces: 1,
+            };
+            tallies.update(0, &row);
+        }
+        let report = &tallies.phase_reports()[0];
+        assert_eq!((report.updates, report.ms_per_update, report.field_evals_per_update), (150, 10.0, 2.0));
+        assert_eq!((report.live_buffers_at_100, report.live_buffers_at_end), (Some(100), 150));
+        let seconds = tallies.seconds_to_gap["0.12"].unwrap();
+        assert!((seconds - 1.89).abs() < 1e-9 && tallies.seconds_to_gap["0.08"].is_none(), "{seconds}");
+        assert!((report.gap_nats.unwrap() - 0.1).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,294 @@
+//! `Density`: what to train on what, where to, and who is told; then one call that runs it.
+//!
+//! The builder only collects. [`Density::run`] finds out whether there is a run to resume, checks that it is the same
+//! run, and hands over to the session, which knows nothing of options.
+
+use super::folder::RunFolder;
+use super::model::{Flow, ModelConfig};
+use super::progress::Progress;
+use super::session::Session;
+use super::state::TrainState;
+use super::step;
+use super::{ImageFrame, Learned, MODEL_FILE, Objective, Options, Recipe, TrainError};
+use crate::cnf::Cnf;
+use crate::data::{ImageDensity, Rule};
+use crate::error::{Error, Result};
+use crate::io::{Checkpoint, IoError, read_checkpoint};
+use crate::nn::{Drift, DriftNet, is_fixed};
+use crate::tensor::{Key, Tensor, Tree};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What a checkpoint says of its tensors.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// The options as they were given.
+    pub options: Options,
+    /// What they led to.
+    pub recipe: Recipe,
+    /// The image's size, units and entropy.
+    pub image: ImageFrame,
+}
+
+/// Learns the density of an image; see [`Density::run`].
+pub struct Density<'a> {
+    pub(super) flow: Flow,
+    pub(super) data: ImageDensity,
+    pub(super) options: Options,
+    pub(super) recipe: Recipe,
+    pub(super) folder: Option<PathBuf>,
+    pub(super) started: Instant,
+    pub(super) on_update: Box<dyn FnMut(&Progress) + 'a>,
+    pub(super) on_note: Box<dyn FnMut(&str) + 'a>,
+    /// Whether the recipe follows from the options, and a resumed run may leave them out.
+    by_options: bool,
+}
+
+impl<'a> Density<'a> {
+    /// A flow over the plane and the image whose density it is to learn, by the default recipe.
+    ///
+    /// Flow matching solves nothing; the flow's own settings are those of maximum likelihood.
+    pub fn new<D: Drift + Into<DriftNet>>(flow: Cnf<D>, data: ImageDensity) -> Density<'a> {
+        let settings = flow.settings;
+        let mut flow = Cnf::with_blocks(flow.blocks.into_iter().map(Into::into).collect(), flow.base);
+        flow.settings = settings;
+        let options = Options::default();
+        let recipe = Recipe { model: ModelConfig::of(&flow), ..Recipe::new(&options) };
+        Density::build(flow, data, options, recipe, false)
+    }
+
+    /// A flow and a recipe as options ask for them; the documented preset changes how the image is read.
+    ///
+    /// # Errors
+    /// Options out of range; an image that the preset's rule leaves nothing of.
+    pub fn from_options(options: &Options, data: ImageDensity) -> Result<Density<'a>> {
+        options.check()?;
+        let recipe = Recipe::new(options);
+        let data = if recipe.is_documented() { data.with_rule(Rule::Documented)? } else { data };
+        let [model_key, _] = Key::new(recipe.seed).split();
+        let flow = recipe.model.build(&model_key)?;
+        Ok(Density::build(flow, data, options.clone(), recipe, true))
+    }
+
+    fn build(flow: Flow, data: ImageDensity, options: Options, recipe: Recipe, by_options: bool) -> Self {
+        Density {
+            flow,
+            data,
+            options,
+            recipe,
+            folder: None,
+            started: Instant::now(),
+            on_update: Box::new(|_| {}),
+            on_note: Box::new(|_| {}),
+            by_options,
+        }
+    }
+
+    /// Updates of all phases together.
+    pub fn updates(mut self, updates: u64) -> Self {
+        self.options.updates = Some(updates);
+        self.recipe = self.recipe.with_updates(updates);
+        self
+    }
+
+    /// Another recipe; its model is that of the flow given.
+    pub fn recipe(mut self, recipe: Recipe) -> Self {
+        self.recipe = Recipe { model: self.recipe.model, ..recipe };
+        self
+    }
+
+    /// Where checkpoints, metrics and pictures go. A folder with a checkpoint of the same run is resumed: the result
+    /// has the bits of a run that was never interrupted. Without a folder nothing is written.
+    pub fn run_folder(mut self, path: impl AsRef<Path>) -> Self {
+        self.folder = Some(path.as_ref().to_owned());
+        self
+    }
+
+    /// Told after every update.
+    pub fn on_update(mut self, f: impl FnMut(&Progress) + 'a) -> Self {
+        self.on_update = Box::new(f);
+        self
+    }
+
+    /// Told what a person should know: that a run is resumed, that a checkpoint was damaged, that mass is missing.
+    pub fn on_note(mut self, f: impl FnMut(&str) + 'a) -> Self {
+        self.on_note = Box::new(f);
+        self
+    }
+
+    /// When the process started, for time limits and the time of the first update; now, where it is not said.
+    pub fn started(mut self, at: Instant) -> Self {
+        self.started = at;
+        self
+    }
+
+    /// The seed of the recipe.
+    pub fn seed(&self) -> u64 {
+        self.recipe.seed
+    }
+
+    /// The weights that are trained.
+    pub fn weights(&self) -> usize {
+        num_weights(&self.flow)
+    }
+
+    /// What an update of each phase does and needs; nothing is run.
+    ///
+    /// # Errors
+    /// Settings that a solve refuses.
+    pub fn plan(&self) -> Result<Vec<PhasePlan>> {
+        let tables = super::state::Tables::new(&self.data);
+        let state = step::begin(&self.recipe, self.flow.clone(), &Key::new(self.recipe.seed));
+        let plan = |phase: &super::Phase| {
+            let plan = step::Step::new(&self.recipe, phase, &tables, 0).plan(&state)?;
+            let (steps, most_steps) = self.recipe.steps();
+            let (peak_bytes, without_reuse) = super::plan::peak_bytes(&plan, most_steps);
+            Ok(PhasePlan {
+                objective: phase.objective,
+                updates: phase.updates,
+                batch: phase.batch,
+                flops: super::plan::flops(&plan, steps),
+                peak_bytes: peak_bytes as u64,
+                peak_bytes_without_reuse: without_reuse as u64,
+                text: plan.to_string(),
+            })
+        };
+        self.recipe.phases.iter().filter(|p| p.updates > 0).map(plan).collect()
+    }
+
+    /// Runs it: the recipe's phases, then the measures and pictures of the end.
+    ///
+    /// # Errors
+    /// A folder that cannot be written or holds another run, a solve that ended early, a loss that is not finite. What
+    /// the last checkpoint holds is still there then.
+    pub fn run(mut self, key: &Key) -> Result<Learned> {
+        let mut folder = self.folder.as_ref().map(RunFolder::open).transpose()?;
+        let image = ImageFrame::of(&self.data);
+        let found = match &folder {
+            Some(folder) => self.find(folder)?,
+            None => None,
+        };
+        let resumed = found.is_some();
+        let (header, state) = if let Some(checkpoint) = found {
+            self.resume(checkpoint, &image, key)?
+        } else {
+            let header = Header { options: self.options.clone(), recipe: self.recipe.clone(), image };
+            (header, step::begin(&self.recipe, self.flow.clone(), key))
+        };
+        if resumed && let Some(folder) = &mut folder {
+            folder.sweep();
+            folder.keep();
+        }
+        Session::new(self, header, state, folder, resumed)?.run()
+    }
+
+    /// The checkpoint in a folder, if there is a whole one.
+    fn find(&mut self, folder: &RunFolder) -> Result<Option<Checkpoint<Header>>> {
+        match read_checkpoint(folder.file(MODEL_FILE)) {
+            Ok(checkpoint) => Ok(Some(checkpoint)),
+            Err(IoError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(damaged @ IoError::Damaged { .. }) => {
+                (self.on_note)(&format!("{damaged}; the run starts anew"));
+                Ok(None)
+            }
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    /// The header and the state of a run to resume, if it is this one.
+    fn resume(
+        &mut self,
+        checkpoint: Checkpoint<Header>,
+        image: &ImageFrame,
+        key: &Key,
+    ) -> Result<(Header, TrainState)> {
+        let header = checkpoint.header.clone();
+        let folder = self.folder.clone().expect("invariant: a checkpoint lies in a folder");
+        if self.by_options {
+            self.options.resume(&header.options, &header.recipe, &folder)?;
+        } else {
+            compare(&folder, "recipe", &header.recipe, &self.recipe)?;
+        }
+        // The rule that reads the image is the run's own.
+        let image = if image.documented_rule == header.image.documented_rule {
+            image.clone()
+        } else {
+            let rule = if header.image.documented_rule { Rule::Documented } else { Rule::Default };
+            self.data = self.data.clone().with_rule(rule)?;
+            ImageFrame::of(&self.data)
+        };
+        if image.fingerprint != header.image.fingerprint {
+            let size = |frame: &ImageFrame| format!("{} x {} pixels", frame.width, frame.height);
+            let (was, asked) = (size(&header.image), size(&image));
+            return Err(TrainError::OtherImage { folder, name: self.data.name.clone(), was, asked }.into());
+        }
+        let flow = header.recipe.model.build(&Key::new(0))?;
+        let like = step::begin(&header.recipe, flow, key);
+        let state: TrainState = checkpoint.into_tree(&like)?;
+        if !self.by_options {
+            compare(&folder, "key", &key.leaves()[0].to_vec(), &state.key.leaves()[0].to_vec())?;
+        }
+        self.recipe = header.recipe.clone();
+        (self.on_note)(&format!(
+            "resuming after update {} of {}",
+            state.update.item(),
+            header.recipe.updates()
+        ));
+        Ok((header, state))
+    }
+}
+
+/// What an update of a phase does and needs.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct PhasePlan {
+    /// What is minimised.
+    pub objective: Objective,
+    /// Updates of the phase.
+    pub updates: u64,
+    /// Points an update.
+    pub batch: usize,
+    /// Floating-point operations an update.
+    pub flops: f64,
+    /// Bytes of workspace at their peak.
+    pub peak_bytes: u64,
+    /// What they would be if no two values shared memory.
+    pub peak_bytes_without_reuse: u64,
+    /// The plan for people.
+    #[serde(skip)]
+    pub text: String,
+}
+
+/// Trained numbers of a flow.
+pub fn num_weights(flow: &Flow) -> usize {
+    flow.named_leaves()
+        .iter()
+        .filter(|(path, _)| !is_fixed(path))
+        .map(|(_, t): &(String, Tensor)| t.size())
+        .sum()
+}
+
+/// Refuses to resume a run with other values, and names the first that differs.
+fn compare<T: Serialize>(folder: &Path, name: &str, was: &T, asked: &T) -> Result<()> {
+    let value = |x: &T| serde_json::to_value(x).expect("invariant: plain values with text keys");
+    match difference(name.to_owned(), &value(was), &value(asked)) {
+        None => Ok(()),
+        Some((option, was, asked)) => {
+            Err(Error::from(TrainError::OtherOption { folder: folder.to_owned(), option, was, asked }))
+        }
+    }
+}
+
+fn difference(path: String, a: &Value, b: &Value) -> Option<(String, String, String)> {
+    match (a, b) {
+        (Value::Object(x), Value::Object(y)) => {
+            x.iter().find_map(|(k, v)| difference(format!("{path}.{k}"), v, y.get(k).unwrap_or(&Value::Null)))
+        }
+        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
+            x.iter().zip(y).enumerate().find_map(|(i, (v, w))| difference(format!("{path}.{i}"), v, w))
+        }
+        _ => (a != b).then(|| (path, a.to_string(), b.to_string())),
+    }
+}

@@ -1,0 +1,325 @@
+//! The loop of a run.
+//!
+//! What it keeps apart: the state, which is a function of options, key and update alone, and everything that looks at
+//! the clock (when to save, measure, draw, tell). The second reads the first and never writes it, so a run that was
+//! killed and resumed any number of times ends with the same bits as one that was not.
+
+use super::evaluate::{DRAW_TOLERANCE, LogDensity, MEASURE_TOLERANCE, held_out, nll, on_cells};
+use super::folder::RunFolder;
+use super::metrics::{Metrics, Row};
+use super::pictures::Artist;
+use super::progress::{Pace, Progress};
+use super::report::Tallies;
+use super::run::{Density, Header};
+use super::state::{Tables, TrainState};
+use super::step::{self, Step, Told};
+use super::{Learned, METRICS_FILE, MODEL_FILE, TrainError, budget, process};
+use crate::array::memory;
+use crate::error::Result;
+use crate::io::write_checkpoint;
+use crate::tensor::{Tensor, Tree};
+use std::time::{Duration, Instant};
+
+/// Longest time between two checkpoints, less the time of an update.
+const SAVE_EVERY: Duration = Duration::from_secs(3);
+/// Shortest times between two measures of the held-out NLL and between two pictures, and the least multiple of what one
+/// takes: the clock of a run belongs to training.
+const MEASURE_EVERY: Duration = Duration::from_secs(10);
+const DRAW_EVERY: Duration = Duration::from_secs(20);
+const LOOK_SHARE: u32 = 20;
+/// The first look of a run comes after so many updates or so long, whichever is first: before memory is noted at update
+/// 100, so that what looking allocates once is there by then.
+const FIRST_LOOK_UPDATES: u64 = 50;
+const FIRST_LOOK: Duration = Duration::from_secs(8);
+/// Cells along the longer side of pictures on the way.
+const COARSE: usize = 96;
+
+/// Something that is done every now and then.
+#[derive(Clone, Copy, Debug)]
+struct Alarm {
+    every: Duration,
+    last: Option<Instant>,
+    took: Duration,
+}
+
+impl Alarm {
+    fn new(every: Duration) -> Alarm {
+        Alarm { every, last: None, took: Duration::ZERO }
+    }
+
+    fn rings(&self) -> bool {
+        self.last.is_some_and(|last| last.elapsed() >= self.every.max(self.took * LOOK_SHARE))
+    }
+
+    fn done(&mut self, since: Instant) {
+        (self.last, self.took) = (Some(Instant::now()), since.elapsed());
+    }
+}
+
+/// A run while it runs.
+pub(super) struct Session<'a> {
+    pub(super) density: Density<'a>,
+    pub(super) header: Header,
+    pub(super) state: TrainState,
+    /// Updates done: the state's own number, on the host.
+    pub(super) update: u64,
+    pub(super) folder: Option<RunFolder>,
+    pub(super) tables: Tables,
+    /// Step functions of phases that have one by now.
+    pub(super) steps: Vec<Option<Step>>,
+    pub(super) tallies: Tallies,
+    metrics: Option<Metrics>,
+    pub(super) measure: LogDensity,
+    pub(super) draw: LogDensity,
+    held_out: Vec<[f32; 2]>,
+    pub(super) artist: Option<Artist>,
+    pub(super) resumed_from: Option<u64>,
+    pub(super) first_update_s: Option<f64>,
+    pub(super) compiles: usize,
+    pub(super) plan_peak_bytes: u64,
+    pub(super) last_nll: Option<f64>,
+    begun: Instant,
+    pace: Pace,
+    saved: Instant,
+    measuring: Alarm,
+    drawing: Alarm,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(
+        density: Density<'a>,
+        header: Header,
+        state: TrainState,
+        folder: Option<RunFolder>,
+        resumed: bool,
+    ) -> Result<Session<'a>> {
+        let (update, now) = (state.update.item() as u64, Instant::now());
+        let tables = Tables::new(&density.data);
+        let held_out = held_out(&density.data, header.recipe.seed);
+        let mut session = Session {
+            tallies: Tallies::new(&header.recipe, header.image.entropy_nats),
+            steps: header.recipe.phases.iter().map(|_| None).collect(),
+            resumed_from: resumed.then_some(update),
+            density,
+            header,
+            state,
+            update,
+            folder,
+            tables,
+            metrics: None,
+            measure: LogDensity::new(MEASURE_TOLERANCE, MEASURE_TOLERANCE),
+            draw: LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE),
+            held_out,
+            artist: None,
+            first_update_s: None,
+            compiles: 0,
+            plan_peak_bytes: 0,
+            last_nll: None,
+            begun: now,
+            pace: Pace::default(),
+            saved: now,
+            measuring: Alarm::new(MEASURE_EVERY),
+            drawing: Alarm::new(DRAW_EVERY),
+        };
+        if !resumed && let Some(limit) = session.header.options.time_limit {
+            budget::fix_updates(&mut session, limit)?;
+        }
+        session.open_files(resumed)?;
+        Ok(session)
+    }
+
+    /// The first checkpoint, which has the number of updates, and the rows of an earlier part of the run.
+    fn open_files(&mut self, resumed: bool) -> Result<()> {
+        self.tallies = Tallies::new(&self.header.recipe, self.header.image.entropy_nats);
+        let Some(folder) = &mut self.folder else { return Ok(()) };
+        if !resumed {
+            write_checkpoint(folder.file(MODEL_FILE), &self.header, &self.state)?;
+            folder.keep();
+        }
+        let path = folder.file(METRICS_FILE);
+        self.metrics = Some(if resumed {
+            let (tallies, header) = (&mut self.tallies, &self.header);
+            let phase_of =
+                |row: &Row| header.recipe.phases.iter().position(|p| p.objective.name() == row.phase);
+            Metrics::resume(&path, self.update, |row| {
+                if let Some(phase) = phase_of(&row) {
+                    tallies.update(phase, &row);
+                }
+            })?
+        } else {
+            Metrics::create(&path)?
+        });
+        Ok(())
+    }
+
+    /// Runs what is left of the phases, then the end.
+    pub(super) fn run(mut self) -> Result<Learned> {
+        for phase in 0..self.header.recipe.phases.len() {
+            let end = self.first(phase) + self.header.recipe.phases[phase].updates;
+            if self.update >= end {
+                continue;
+            }
+            self.begin(phase);
+            while self.update < end {
+                self.advance(phase, self.update + 1 == end)?;
+            }
+            self.end(phase)?;
+        }
+        super::finish::finish(self)
+    }
+
+    /// Updates before a phase.
+    pub(super) fn first(&self, phase: usize) -> u64 {
+        self.header.recipe.phases[..phase].iter().map(|p| p.updates).sum()
+    }
+
+    fn begin(&mut self, phase: usize) {
+        let (first, plan) = (self.first(phase), self.header.recipe.phases[phase]);
+        let step = Step::new(&self.header.recipe, &plan, &self.tables, first);
+        self.steps[phase].get_or_insert(step).set_updates(first, plan.updates);
+        if phase > 0 && self.update == first {
+            self.state = step::begin_phase(&self.header.recipe, &plan, self.state.clone());
+        }
+        self.pace = Pace::default();
+    }
+
+    /// One update, and what the clock asks for after it.
+    fn advance(&mut self, phase: usize, last: bool) -> Result<()> {
+        let mut row = self.step(phase)?;
+        let first_look = self.measuring.last.is_none() && self.first_look();
+        if last || first_look || self.measuring.rings() {
+            row.nll_nats = Some(self.measure()?);
+        }
+        self.tallies.update(phase, &row);
+        if let Some(metrics) = &mut self.metrics {
+            metrics.push(&row)?;
+        }
+        if last || self.saved.elapsed() >= SAVE_EVERY {
+            self.save()?;
+        }
+        if self.folder.is_some() && (first_look || self.drawing.rings()) {
+            self.draw()?;
+        }
+        let progress = self.progress(phase, &row);
+        (self.density.on_update)(&progress);
+        Ok(())
+    }
+
+    /// Runs the step function and counts what it took.
+    fn step(&mut self, phase: usize) -> Result<Row> {
+        let step = self.steps[phase].as_ref().expect("invariant: a phase that has begun has a step");
+        let (objective, lr) =
+            (self.header.recipe.phases[phase].objective, self.header.recipe.phases[phase].lr);
+        let started = Instant::now();
+        let Told { loss, steps, field_evals } = step.run(&mut self.state)?;
+        let ms = started.elapsed().as_secs_f64() * 1e3;
+        self.update += 1;
+        if !loss.is_finite() {
+            let (update, objective) = (self.update, objective.name());
+            return Err(TrainError::Loss { loss, update, objective, lr }.into());
+        }
+        self.first_update_s.get_or_insert_with(|| self.density.started.elapsed().as_secs_f64());
+        let counts = step.last_run();
+        // The backend counts over all tiles; a tile's solves attempt `steps` steps.
+        let tiles = if steps > 0.0 { (counts.attempts as f64 / steps).max(1.0) } else { 1.0 };
+        self.tallies.solves(phase, counts.recomputed as f64 / tiles, counts.states_kept_max as u64);
+        Ok(Row {
+            update: self.update,
+            phase: objective.name().to_owned(),
+            loss,
+            nll_nats: None,
+            ms,
+            field_evals: field_evals.round() as u64,
+            live_buffers: memory::live_buffers(),
+            live_bytes: memory::live_bytes(),
+            rss_mb: process::rss_mb(),
+            traces: step.traces(),
+        })
+    }
+
+    fn first_look(&self) -> bool {
+        let updates = self.update - self.resumed_from.unwrap_or(0);
+        updates >= FIRST_LOOK_UPDATES || self.begun.elapsed() >= FIRST_LOOK
+    }
+
+    /// NLL of the held-out points by the averaged weights.
+    pub(super) fn measure(&mut self) -> Result<f64> {
+        let since = Instant::now();
+        let found = nll(&self.measure, &self.state.ema, &self.held_out)?;
+        self.measuring.done(since);
+        self.last_nll = Some(found);
+        Ok(found)
+    }
+
+    /// `density.png` on a coarse grid.
+    fn draw(&mut self) -> Result<()> {
+        let since = Instant::now();
+        let image = &self.header.image;
+        let count = |side: usize| (side * COARSE).div_ceil(image.side()).max(2);
+        let cells = image.cells(0.0, count(image.height), count(image.width));
+        let density = on_cells(&self.draw, &self.state.ema, image, &cells)?;
+        self.draw_map(&(density, cells.rows, cells.cols))?;
+        self.drawing.done(since);
+        Ok(())
+    }
+
+    /// `density.png` of a density over the image.
+    pub(super) fn draw_map(&mut self, learned: &super::pictures::Learned) -> Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let (data, image) = (&self.density.data, &self.header.image);
+        let artist =
+            self.artist.get_or_insert_with(|| Artist::new(data, image, cells_per_pixel(image.side())));
+        artist.density(folder, learned, self.update)
+    }
+
+    /// Writes a checkpoint; refuses numbers that a resume could not go on from.
+    pub(super) fn save(&mut self) -> Result<()> {
+        self.saved = Instant::now();
+        let (Some(folder), Some(metrics)) = (&self.folder, &mut self.metrics) else { return Ok(()) };
+        let finite = |t: &Tensor| !t.dtype().is_float() || t.to_vec().iter().all(|x| x.is_finite());
+        if !self.state.model.leaves().iter().all(finite) {
+            let phase = self.header.recipe.phase_of(self.update);
+            let (update, objective, lr) = (self.update, phase.objective.name(), phase.lr);
+            return Err(TrainError::Loss { loss: f64::NAN, update, objective, lr }.into());
+        }
+        metrics.flush()?;
+        Ok(write_checkpoint(folder.file(MODEL_FILE), &self.header, &self.state)?)
+    }
+
+    fn progress(&mut self, phase: usize, row: &Row) -> Progress {
+        let recipe = &self.header.recipe;
+        let ms = self.pace.add(row.ms);
+        let (plan, shares) = (recipe.phases[phase], recipe.time_shares());
+        let end = self.first(phase) + plan.updates;
+        let whole = ms * plan.updates as f64 / shares[phase];
+        let later = recipe.phases.iter().zip(&shares).skip(phase + 1).filter(|(p, _)| p.updates > 0);
+        let later: f64 = later.map(|(_, share)| share * whole).sum();
+        Progress {
+            update: self.update,
+            updates: recipe.updates(),
+            phase,
+            phases: recipe.phases.len(),
+            objective: plan.objective,
+            loss: row.loss,
+            ms,
+            seconds_left: (ms * (end - self.update) as f64 + later) / 1e3,
+            gap_nats: self.last_nll.map(|nll| nll - self.header.image.entropy_nats),
+        }
+    }
+
+    /// Keeps what is told of a phase's program at the end, and lets the program go.
+    fn end(&mut self, phase: usize) -> Result<()> {
+        if let Some(step) = self.steps[phase].take() {
+            self.compiles += step.traces();
+            let (_, most_steps) = self.header.recipe.steps();
+            let (peak, _) = super::plan::peak_bytes(&step.plan(&self.state)?, most_steps);
+            self.plan_peak_bytes = self.plan_peak_bytes.max(peak as u64);
+        }
+        Ok(())
+    }
+}
+
+/// Cells along a pixel of the final picture and of the mass: at least 2, and about 400 along the longer side.
+pub(super) fn cells_per_pixel(side: usize) -> usize {
+    400usize.div_ceil(side).clamp(2, 8)
+}

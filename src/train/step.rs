@@ -1,0 +1,144 @@
+//! One update as one jitted call: draw, loss, gradient, optimiser, average.
+//!
+//! A phase has one step function, traced once. What differs between the updates of a phase is in the state; what is
+//! fixed when the phase begins but not when it is traced (how many updates there will be) is in its [`Inputs`], so
+//! that a step timed before the number of updates is known need not be traced again.
+
+use super::joined::Joined;
+use super::model::Flow;
+use super::state::{Batch, Tables, TrainState};
+use super::{Objective, OptimizerKind, Phase, Recipe};
+use crate::array::DType;
+use crate::backend::PlanReport;
+use crate::cnf::{flow_matching_loss, maximum_likelihood_loss};
+use crate::error::Result;
+use crate::optim::{Optimiser, Schedule, adam, adamw, chain, clip_global_norm, constant, cosine, ema, sgd};
+use crate::tensor::{Jit, Key, RunReport, Tensor, jit, value_and_grad};
+use crate::tree;
+
+tree! {
+/// What a step reads beside the state.
+pub struct Inputs {
+    /// The data.
+    pub tables: Tables,
+    /// The number of updates before the phase, u32.
+    pub first: Tensor,
+    /// The updates of the phase, f64.
+    pub updates: Tensor,
+}
+}
+
+/// What an update tells beside the new state.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    /// The loss of its batch.
+    pub loss: f64,
+    /// Steps attempted, a mean over the rows.
+    pub steps: f64,
+    /// Evaluations of the field, a mean over the rows.
+    pub field_evals: f64,
+}
+
+/// The step function of a phase.
+pub struct Step {
+    program: Jit<'static, (TrainState, Inputs), (TrainState, Tensor)>,
+    inputs: Inputs,
+}
+
+impl Step {
+    /// The step of a phase that begins after `first` updates.
+    pub fn new(recipe: &Recipe, phase: &Phase, tables: &Tables, first: u64) -> Step {
+        let (recipe, phase) = (recipe.clone(), *phase);
+        let inputs = Inputs {
+            tables: tables.clone(),
+            first: Tensor::from(first as u32),
+            updates: Tensor::from(phase.updates as f64),
+        };
+        let update = move |state: TrainState, inputs: Inputs| {
+            let [draw, noise] = state.key.fold_in(&state.update).split();
+            let batch = inputs.tables.draw(phase.batch, &draw);
+            let optimiser = optimiser(&recipe, &phase, &inputs.updates);
+            let loss = |model: &Flow| loss(phase.objective, model, &batch, &noise);
+            let ((value, counts), grads) = value_and_grad(loss, &state.model)?;
+            let (model, optimiser) = optimiser.update(&state.model, grads, state.optimiser);
+            let done = &state.update - &inputs.first;
+            let ema = ema(phase.ema_decay).update(&state.ema, &model, &done);
+            let update = &state.update + 1;
+            let told = Tensor::concat(&[&value.cast(DType::F64).expand(0), &counts], 0);
+            Ok((TrainState { model, ema, optimiser, key: state.key, update }, told))
+        };
+        Step { program: jit(update).max_traces(1), inputs }
+    }
+
+    /// Runs an update. A failed one leaves the state as it was.
+    ///
+    /// # Errors
+    /// A solve that ended early, with its t and step.
+    pub fn run(&self, state: &mut TrainState) -> Result<Told> {
+        let told = self.program.step(state, self.inputs.clone())?.to_vec();
+        Ok(Told { loss: told[0], steps: told[1], field_evals: told[2] })
+    }
+
+    /// Sets how many updates the phase will have; no new trace.
+    pub fn set_updates(&mut self, first: u64, updates: u64) {
+        self.inputs.first = Tensor::from(first as u32);
+        self.inputs.updates = Tensor::from(updates as f64);
+    }
+
+    /// Times that the step was traced.
+    pub fn traces(&self) -> usize {
+        self.program.traces()
+    }
+
+    /// Counters of the last update.
+    pub fn last_run(&self) -> RunReport {
+        self.program.last_run()
+    }
+
+    /// What an update does and needs; compiles it if it has not run.
+    ///
+    /// # Errors
+    /// As tracing.
+    pub fn plan(&self, state: &TrainState) -> Result<PlanReport> {
+        self.program.plan(&(state.clone(), self.inputs.clone()))
+    }
+}
+
+/// The state before the first update.
+pub fn begin(recipe: &Recipe, model: Flow, key: &Key) -> TrainState {
+    let optimiser = optimiser(recipe, &recipe.phases[0], &Tensor::from(1.0)).init(&model);
+    TrainState { ema: model.clone(), model, optimiser, key: key.clone(), update: Tensor::from(0u32) }
+}
+
+/// The state with which a later phase begins: the averaged weights, a new optimiser.
+pub fn begin_phase(recipe: &Recipe, phase: &Phase, state: TrainState) -> TrainState {
+    let optimiser = optimiser(recipe, phase, &Tensor::from(1.0)).init(&state.ema);
+    TrainState { model: state.ema.clone(), optimiser, ..state }
+}
+
+fn optimiser(recipe: &Recipe, phase: &Phase, updates: &Tensor) -> Optimiser {
+    let rate: Schedule = if recipe.cosine { cosine(phase.lr, updates) } else { constant(phase.lr) };
+    let last = match recipe.optimizer {
+        OptimizerKind::Adam => adam(rate),
+        OptimizerKind::AdamW => adamw(rate).weight_decay(recipe.weight_decay),
+        OptimizerKind::Sgd => sgd(rate),
+    };
+    match recipe.clip_norm {
+        Some(max) => chain([clip_global_norm(max), last]),
+        None => last,
+    }
+}
+
+/// The loss of a batch, and steps and evaluations of the field [2].
+fn loss(objective: Objective, model: &Flow, batch: &Batch, key: &Key) -> Result<(Tensor, Tensor)> {
+    match objective {
+        Objective::FlowMatching => {
+            let counts = Tensor::from([0.0, model.blocks.len() as f64]);
+            Ok((flow_matching_loss(&Joined::of(model), &batch.points, key), counts))
+        }
+        Objective::MaximumLikelihood => {
+            let (loss, stats) = maximum_likelihood_loss(model, &batch.points, Some(&batch.weight), key)?;
+            Ok((loss, Tensor::stack(&[&stats.num_steps, &stats.num_field_evals])))
+        }
+    }
+}

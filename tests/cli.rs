@@ -1,0 +1,407 @@
+//! The command line as other programs see it: exit codes, messages, files, bits.
+//!
+//! A binary of its own because it runs the program. Images are tiny and nets of width 8, so a whole run takes a second.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A folder with a tiny image of two dark boxes.
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let place = Place { folder: tempfile::tempdir().unwrap() };
+        let dark = |x: u32, y: u32| match (x, y) {
+            (2..6, 3..9) => 0,
+            (8..14, 2..5) => 80,
+            _ => 255,
+        };
+        image::GrayImage::from_fn(16, 12, |x, y| image::Luma([dark(x, y)]))
+            .save(place.path("tiny.png"))
+            .unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowline"));
+        command.current_dir(self.folder.path()).args(arguments.split_whitespace());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, arguments: &str) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Runs what must go well.
+    fn done(&self, arguments: &str) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// Runs what must fail with this code and a message of one to three lines that has these words.
+    fn fails(&self, arguments: &str, code: i32, words: &[&str]) {
+        let output = self.run(arguments);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments}: {message}");
+        assert!((1..=3).contains(&message.lines().count()), "{arguments}: {message}");
+        for word in words {
+            assert!(message.contains(word), "{arguments}: \"{word}\" is missing in: {message}");
+        }
+    }
+
+    /// What lies in the folder, without the image.
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path()).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .filter(|n| n != "tiny.png")
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+const SMALL: &str = "--width 8 --depth 1 --batch 64 --fixed-steps 4";
+
+#[test]
+fn wrong_usage_ends_with_2_and_touches_nothing() {
+    let place = Place::new();
+    for (arguments, words) in [
+        ("train tiny.png --updates 0", &["--updates=0", "from 1"][..]),
+        ("train tiny.png --rtol -1", &["rtol=-1", "at least 0"]),
+        ("train tiny.png --rtol NaN", &["rtol=NaN"]),
+        ("train tiny.png --atol inf", &["atol=inf"]),
+        ("train tiny.png --rtol 0 --atol 0", &["rtol=0", "above 0"]),
+        ("train tiny.png --rtol 1e-4 --fixed-steps 5", &["--fixed-steps", "--rtol"]),
+        ("train tiny.png --solver rk4 --rtol 1e-4", &["RK4", "no error estimate"]),
+        ("train tiny.png --solver rk5", &["rk5", "tsit5"]),
+        ("train tiny.png --lr -1e-3", &["--lr=-0.001", "above 0"]),
+        ("train tiny.png --time-limit NaN", &["--time-limit=NaN"]),
+        ("train tiny.png --updates 5 --time-limit 5", &["--updates", "--time-limit"]),
+        ("train tiny.png --probes 2 --divergence exact", &["--probes", "--divergence exact"]),
+        ("train tiny.png --threads 0", &["--threads=0"]),
+    ] {
+        place.fails(arguments, 2, words);
+    }
+    for arguments in
+        ["", "trian", "train --preset best", "train --updates many", "train a.png b.png", "sample"]
+    {
+        assert_eq!(place.run(arguments).status.code(), Some(2), "{arguments}");
+    }
+    assert!(place.names().is_empty(), "{:?}", place.names());
+}
+
+#[test]
+fn bad_input_ends_with_1_and_leaves_nothing() {
+    let place = Place::new();
+    let grey = |w, h| image::GrayImage::from_pixel(w, h, image::Luma([128]));
+    grey(9, 9).save(place.path("grey.png")).unwrap();
+    grey(1, 1).save(place.path("dot.png")).unwrap();
+    let whole = fs::read(place.path("tiny.png")).unwrap();
+    fs::write(place.path("cut.png"), &whole[..whole.len() / 2]).unwrap();
+    fs::write(place.path("text.png"), "not a picture").unwrap();
+    fs::write(place.path("empty.png"), "").unwrap();
+    fs::write(place.path("file"), "").unwrap();
+    let before = place.names();
+    for (arguments, words) in [
+        ("train missing.png", &["missing.png", "cannot be read"][..]),
+        ("train cut.png", &["cut.png", "cannot be decoded"]),
+        ("train text.png", &["text.png", "cannot be decoded"]),
+        ("train empty.png", &["empty.png", "empty"]),
+        ("train grey.png", &["grey.png", "one grey"]),
+        ("train dot.png", &["dot.png", "1 x 1"]),
+        ("train tiny.png --out file/run", &["file/run", "cannot be written"]),
+        ("sample nowhere -n 5", &["nowhere", "cannot be read"]),
+        ("density nowhere --grid 4", &["nowhere"]),
+        ("info nowhere", &["nowhere"]),
+        ("train tiny.png --time-limit 0.001 --out limited", &["time limit", "allow at least"]),
+    ] {
+        place.fails(arguments, 1, words);
+    }
+    assert_eq!(place.names(), before);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_folder_without_permission_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let locked = place.path("locked");
+    fs::create_dir(&locked).unwrap();
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o555)).unwrap();
+    if fs::write(locked.join("probe"), "").is_ok() {
+        return; // whoever may write everywhere (root) cannot be refused
+    }
+    place.fails("train tiny.png --out locked/run", 1, &["locked/run", "cannot be written"]);
+}
+
+#[test]
+fn a_run_writes_its_files_and_tells_every_field() {
+    let place = Place::new();
+    let report =
+        json(&place.done(&format!("train tiny.png --updates 120 --seed 3 --threads 2 --json {SMALL}")));
+    for field in [
+        "updates",
+        "weights",
+        "loss",
+        "nll_nats",
+        "entropy_nats",
+        "gap_nats",
+        "mass",
+        "first_update_s",
+        "phases",
+        "compiles",
+        "resumed_from_update",
+        "states_kept_max",
+        "plan_peak_bytes",
+        "peak_rss_mb",
+        "seconds_to_gap",
+        "threads",
+        "seed",
+        "files",
+    ] {
+        assert!(report.get(field).is_some(), "{field} is missing in {report}");
+    }
+    for phase in report["phases"].as_array().unwrap() {
+        for field in [
+            "objective",
+            "updates",
+            "seconds",
+            "ms_per_update",
+            "field_evals_per_update",
+            "recomputed_steps_per_update",
+            "live_buffers_at_100",
+            "live_buffers_at_end",
+            "live_bytes_at_100",
+            "live_bytes_at_end",
+            "rss_mb_at_100",
+            "rss_mb_at_end",
+            "nll_nats",
+            "gap_nats",
+        ] {
+            assert!(phase.get(field).is_some(), "{field} is missing in {phase}");
+        }
+        assert_eq!(phase["traces"], 1);
+    }
+    let first = &report["phases"][0];
+    assert_eq!(first["live_buffers_at_100"], first["live_buffers_at_end"]);
+    assert_eq!(first["live_bytes_at_100"], first["live_bytes_at_end"]);
+    assert_eq!(
+        (report["updates"].as_u64(), report["seed"].as_u64(), report["threads"].as_u64()),
+        (Some(120), Some(3), Some(2))
+    );
+    assert!((report["mass"].as_f64().unwrap() - 1.0).abs() < 2e-3, "{}", report["mass"]);
+    for name in ["density", "comparison", "samples", "flow", "loss", "metrics", "model"] {
+        let path = place.path(report["files"][name].as_str().unwrap_or_else(|| panic!("no {name}")));
+        assert!(path.starts_with(place.path("runs/tiny")) && fs::metadata(&path).unwrap().len() > 0);
+    }
+    let metrics = fs::read_to_string(place.path("runs/tiny/metrics.csv")).unwrap();
+    let heading = "update,phase,loss,nll_nats,ms,field_evals,live_buffers,live_bytes,rss_mb,traces";
+    assert_eq!((metrics.lines().next(), metrics.lines().count()), (Some(heading), 121));
+    uses_of_a_run(&place);
+}
+
+/// What can be done with a run folder: the points, grids and values agree with each other.
+fn uses_of_a_run(place: &Place) {
+    assert!(place.done("info runs/tiny").contains("16 x 12 pixels"));
+    place.done("sample runs/tiny -n 300 --out a.npy");
+    place.done("sample runs/tiny -n 200 --out b.csv");
+    place.done("sample runs/tiny -n 200 --out c.png");
+    let a = flowline::io::read_npy(place.path("a.npy")).unwrap();
+    let b = flowline::io::read_csv(place.path("b.csv"), 2).unwrap();
+    assert_eq!((a.shape, b.len()), (vec![300, 2], 400));
+    let inside =
+        a.data.chunks(2).filter(|p| (0.0..16.0).contains(&p[0]) && (0.0..12.0).contains(&p[1])).count();
+    assert!(inside > 200, "{inside} of 300 points lie over the image");
+
+    place.done("density runs/tiny --grid 8 --margin 2 --out grid.npy");
+    place.done("density runs/tiny --grid 8 --out grid.png");
+    let grid = flowline::io::read_npy(place.path("grid.npy")).unwrap();
+    assert_eq!(grid.shape, [8, 8]);
+    // The same values at the same places by the other command: row 1, column 6 of 20 x 16 pixels from (-2, -2).
+    let [x, y] = [-2.0 + 20.0 * 6.5 / 8.0, -2.0 + 16.0 * 1.5 / 8.0];
+    fs::write(place.path("points.csv"), format!("x,y\n{x},{y}\n")).unwrap();
+    let value: f64 = place.done("log-prob runs/tiny points.csv").trim().parse().unwrap();
+    assert!((value - grid.data[8 + 6]).abs() < 2e-3, "{value} {}", grid.data[8 + 6]);
+    place.done("log-prob runs/tiny a.npy --out values.npy --rtol 1e-4 --atol 1e-4");
+    assert_eq!(flowline::io::read_npy(place.path("values.npy")).unwrap().shape, [300]);
+
+    let before = place.names();
+    place.fails("log-prob runs/tiny a.npy --rtol 0 --atol 0 --out no.npy", 2, &["rtol=0"]);
+    place.fails("sample runs/tiny -n 3 --out no.txt", 2, &["no.txt", ".npy"]);
+    place.fails("density runs/tiny --grid 0 --out no.png", 2, &["--grid=0"]);
+    place.fails("density runs/tiny --grid 3 --margin NaN --out no.png", 2, &["--margin=NaN"]);
+    place.fails("log-prob runs/tiny grid.npy --out no.npy", 1, &["grid.npy", "[8, 8]"]);
+    place.fails("log-prob runs/tiny c.png --out no.npy", 1, &["c.png", "NPY"]);
+    fs::write(place.path("nan.csv"), "1,2\nNaN,3\n").unwrap();
+    place.fails("log-prob runs/tiny nan.csv --out no.npy", 1, &["point 2", "finite"]);
+    fs::remove_file(place.path("nan.csv")).unwrap();
+    assert_eq!(place.names(), before);
+}
+
+#[test]
+fn folders_are_numbered_and_never_overwritten() {
+    let place = Place::new();
+    let train = format!("train tiny.png --updates 1 {SMALL}");
+    place.done(&train);
+    place.done(&train);
+    assert!(
+        place.path("runs/tiny/model.safetensors").exists()
+            && place.path("runs/tiny-2/model.safetensors").exists()
+    );
+    place.fails(&format!("{train} --out runs/tiny"), 1, &["runs/tiny", "--resume"]);
+}
+
+/// Waits until the checkpoint in a folder is another than the first, or the program has ended.
+fn wait_for_checkpoint(place: &Place, folder: &str, child: &mut Child) {
+    let model = place.path(folder).join("model.safetensors");
+    let (begun, mut first) = (Instant::now(), None);
+    while child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(60) {
+        let now = fs::read(&model).ok();
+        if first.is_none() {
+            first = now;
+        } else if now != first {
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_killed_and_resumed_run_has_the_bits_of_an_uninterrupted_one() {
+    let place = Place::new();
+    let train = format!("train tiny.png --updates 4000 --seed 5 {SMALL}");
+    let mut child = place.command(&format!("{train} --out killed")).spawn().unwrap();
+    wait_for_checkpoint(&place, "killed", &mut child);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Killed a second time, at once, and in the middle of a write.
+    let mut child = place.command(&format!("{train} --out killed --resume")).spawn().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fs::write(place.path("killed/.model.safetensors.part"), "half a file").unwrap();
+
+    let resumed = json(&place.done("train tiny.png --out killed --resume --threads 1 --json"));
+    assert!(resumed["resumed_from_update"].as_u64().is_some_and(|u| u > 0), "{resumed}");
+    place.done(&format!("{train} --out whole"));
+    let model = |folder: &str| fs::read(place.path(folder).join("model.safetensors")).unwrap();
+    assert!(model("killed") == model("whole"), "the two runs differ");
+    assert!(!place.path("killed/.model.safetensors.part").exists());
+    let updates = |folder: &str| -> Vec<String> {
+        let rows = fs::read_to_string(place.path(folder).join("metrics.csv")).unwrap();
+        rows.lines().map(|line| line.split(',').take(3).collect::<Vec<_>>().join(",")).collect()
+    };
+    assert!(updates("killed") == updates("whole"), "the rows of updates differ");
+}
+
+#[test]
+fn resuming_asks_for_the_same_run() {
+    let place = Place::new();
+    let train = format!("train tiny.png --out run --updates 3 --seed 2 {SMALL}");
+    place.done(&train);
+    let model = fs::read(place.path("run/model.safetensors")).unwrap();
+    for (option, words) in [
+        ("--seed 4", &["--seed=2", "not 4"][..]),
+        ("--width 9", &["--width=8", "not 9"]),
+        ("--updates 4", &["--updates=3", "not 4"]),
+        ("--lr 1e-2", &["--lr=", "not 0.01"]),
+        ("--solver dopri5", &["--solver=", "not dopri5"]),
+        ("--preset documented", &["--preset=default", "not documented"]),
+        ("--time-limit 9", &["--time-limit", "not 9"]),
+    ] {
+        place.fails(&format!("train tiny.png --out run --resume {option}"), 2, words);
+    }
+    image::GrayImage::from_fn(16, 12, |x, _| image::Luma([x as u8])).save(place.path("other.png")).unwrap();
+    place.fails("train other.png --out run --resume", 1, &["other.png", "16 x 12"]);
+    assert_eq!(fs::read(place.path("run/model.safetensors")).unwrap(), model);
+    // The same options again, some of them, or defaults spelled out.
+    place.done(&format!("{train} --resume"));
+    place.done("train tiny.png --out run --resume --seed 2 --optimizer adamw");
+    assert_eq!(fs::read(place.path("run/model.safetensors")).unwrap(), model);
+}
+
+#[test]
+fn other_versions_are_refused_and_damaged_checkpoints_begin_anew() {
+    let place = Place::new();
+    let train = format!("train tiny.png --out run --updates 2 {SMALL}");
+    place.done(&train);
+    let path = place.path("run/model.safetensors");
+    let model = fs::read(&path).unwrap();
+    let at =
+        model.windows(11).position(|w| w == b"\\\"format\\\":1").expect("the format stands in the header");
+    let mut other = model.clone();
+    other[at + 11] = b'7';
+    assert_eq!(other[at + 10], b':');
+    fs::write(&path, &other).unwrap();
+    for arguments in ["info run", "sample run -n 2", &format!("{train} --resume")] {
+        place.fails(arguments, 1, &["run/model.safetensors", "format 7", "format 1"]);
+    }
+    fs::write(&path, &model[..model.len() - 9]).unwrap();
+    place.fails("info run", 1, &["run/model.safetensors", "damaged"]);
+    place.fails("density run --grid 3 --out d.npy", 1, &["damaged"]);
+    place.done(&format!("{train} --resume"));
+    assert_eq!(fs::read(&path).unwrap(), model);
+}
+
+#[test]
+fn a_plan_runs_nothing_and_tells_memory_and_operations() {
+    let place = Place::new();
+    let plan = |options: &str| json(&place.done(&format!("train tiny.png --plan --json {options}")));
+    let of = |checkpoints: usize| {
+        let plan =
+            plan(&format!("--width 8 --depth 1 --batch 64 --fixed-steps 100 --checkpoints {checkpoints}"));
+        assert_eq!(plan["weights"], 490);
+        assert!(plan["flops"].as_f64().unwrap() > 0.0);
+        plan["plan_peak_bytes"].as_u64().unwrap()
+    };
+    let peaks = [64, 16, 4].map(of);
+    assert!(peaks[0] > peaks[1] && peaks[1] > peaks[2], "{peaks:?}");
+    assert!(place.done(&format!("train tiny.png --plan {SMALL}")).contains("flow matching"));
+    assert!(place.names().is_empty());
+}
+
+#[test]
+fn the_documented_preset_has_one_phase_through_the_solver() {
+    let place = Place::new();
+    let options = "--preset documented --width 8 --depth 1 --batch 40 --updates 2";
+    let report = json(&place.done(&format!("train tiny.png --out run --json {options}")));
+    assert_eq!(report["phases"].as_array().unwrap().len(), 1);
+    let phase = &report["phases"][0];
+    assert_eq!(phase["objective"], "maximum_likelihood");
+    assert_eq!(phase["field_evals_per_update"], 120.0);
+    let info = json(&place.done("info run --json"));
+    assert_eq!(info["header"]["recipe"]["model"]["t1"], 0.5);
+}
+
+#[test]
+fn progress_goes_to_standard_error_and_a_closed_reader_is_no_failure() {
+    let place = Place::new();
+    let mut child = place.command(&format!("train tiny.png --updates 1 --json {SMALL}")).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut message = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+    assert!(child.wait().unwrap().success(), "{message}");
+    assert!(
+        message.contains("gap") && message.contains(&Path::new("runs").join("tiny").display().to_string())
+    );
+}
