@@ -212,7 +212,7 @@ impl Lower<'_> {
                 TileOut::Rows => Out::Rows { at, row: ty.bytes() / t.tile.max(1) },
                 TileOut::Sum => {
                     let stride = aligned(ty.bytes());
-                    let parts = self.buffers.arena(stride * (num - 1));
+                    let parts = self.buffers.arena(stride * num.saturating_sub(1));
                     let add = strip(self.level, StripOp::Add, elem(ty.dtype()));
                     Out::Sum { at, parts, stride, add, len: ty.shape().size(), elem: ty.dtype().size() }
                 }

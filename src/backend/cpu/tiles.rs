@@ -9,7 +9,7 @@ use super::exec::{Workspace, execute};
 use super::kernels::StripFn;
 use super::plan::{INPUTS, Plan};
 use super::step::{Access, Env, Loc};
-use std::ptr::{from_ref, null};
+use std::ptr::{from_ref, null, write_bytes};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Elements that one task adds up: below this a task costs more than its work.
@@ -79,6 +79,10 @@ impl Tiles {
     /// The locations are valid in `env`.
     pub unsafe fn run(&self, env: Env, space: &mut TileSpace) {
         let num = self.row0.len();
+        if num == 0 {
+            // SAFETY: sums of nothing.
+            return unsafe { self.clear(env) };
+        }
         let whole = num - usize::from(self.tail.is_some());
         let workers = rayon::current_num_threads().min(whole).max(1);
         if space.workers.len() < workers {
@@ -96,6 +100,15 @@ impl Tiles {
                     let sum = Parts { to: env.at(at), from: env.at(parts), stride, num: num - 1, add, elem };
                     sum.run(0, len);
                 }
+            }
+        }
+    }
+
+    unsafe fn clear(&self, env: Env) {
+        for out in &self.outs {
+            if let Out::Sum { at, len, elem, .. } = *out {
+                // SAFETY: the output has `len` elements.
+                unsafe { write_bytes(env.at(at), 0, len * elem) };
             }
         }
     }
@@ -139,6 +152,8 @@ unsafe fn work(shared: Shared<'_>, workers: &mut [Workspace], tail: Option<(&Pla
             if let Some((plan, ws)) = tail {
                 tiles.tile(whole, plan, ws, shared.env);
             }
+            // Also where no tile is left: the workspace is then there when one is, in a later run.
+            ws.prepare(&tiles.body);
             loop {
                 let i = shared.next.fetch_add(1, Relaxed);
                 if i >= whole {

@@ -211,7 +211,7 @@ fn tiled(rows: usize, tile_rows: usize) -> Func {
 
 #[test]
 fn tiles_give_the_same_bits_on_any_number_of_threads() {
-    for (rows, tile_rows) in [(100, 50), (103, 10), (7, 7), (64, 1)] {
+    for (rows, tile_rows) in [(100, 50), (103, 10), (7, 7), (64, 1), (0, 4)] {
         let func = tiled(rows, tile_rows);
         let mut rng = Rng(9);
         let x = [rng.array(&f64s([rows])), rng.array(&f64s([rows])), Array::scalar(DType::F64, 0.8)];
