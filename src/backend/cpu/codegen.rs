@@ -119,7 +119,9 @@ impl Gen<'_> {
             self.ends.push((src, buffers.at(id), Reducer::new(self.level, op, elem(dtype), geometry)));
             return;
         }
-        let held = match buffers.get(id) {
+        // A copy of another unit's node is computed for this unit only.
+        let own = self.units.unit_of(id) == Some(self.unit);
+        let held = match buffers.get(id).filter(|_| own) {
             Some(loc) => {
                 let dims = vec![Dim { len: node.ty.shape().size(), stride: 1 }];
                 let write = Access::Write;

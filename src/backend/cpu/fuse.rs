@@ -115,6 +115,11 @@ impl Units {
         self.made_by[root].map(|u| self.current(u))
     }
 
+    /// Notes that unit `u` reads a result of unit `pred`.
+    pub fn add_pred(&mut self, u: usize, pred: usize) {
+        insert(&mut self.all[u].preds, pred);
+    }
+
     /// Units whose results unit `u` reads.
     pub fn preds(&self, u: usize) -> impl Iterator<Item = usize> + '_ {
         self.all[u].preds.iter().map(|&p| self.current(p)).filter(move |&p| p != u)
@@ -281,7 +286,7 @@ impl Units {
     }
 
     /// Whether a reader of `size` elements in order may take this operand while it is being made.
-    fn passes(&self, place: &Place, size: usize) -> bool {
+    pub fn passes(&self, place: &Place, size: usize) -> bool {
         let Place::At(Operand { root, view }) = place else { return true };
         let Some(unit) = self.unit_of(*root) else { return true };
         // The result of a reduction has another place than the elements that its unit goes through.

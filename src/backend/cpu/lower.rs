@@ -131,6 +131,7 @@ impl Lower<'_> {
                 for place in &self.units.operands[id] {
                     if let Place::At(o) = place
                         && self.units.unit_of(o.root).is_some_and(|made| made != u)
+                        && unit.nodes.binary_search(&o.root).is_err()
                     {
                         self.home(o.root);
                     }

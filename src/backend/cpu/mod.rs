@@ -27,6 +27,7 @@ mod places;
 mod plan;
 mod prepare;
 mod program;
+mod recompute;
 mod reduce;
 mod registers;
 mod report;

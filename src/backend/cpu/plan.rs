@@ -7,6 +7,7 @@ use super::lower_loops::Spaces;
 use super::memory::{Storage, aligned};
 use super::memory_plan::{Life, MemoryPlan, place};
 use super::prepare::prepare;
+use super::recompute::recompute;
 use super::report::{PlanReport, report};
 use super::step::{Access, Loc, Step};
 use crate::array::{Array, DType};
@@ -56,7 +57,8 @@ impl Plan {
     pub fn compile(func: &Func, level: Level) -> Plan {
         assert!(level <= Level::detect(), "invariant: level {level:?} is not available");
         let func = prepare(func);
-        let units = group(&func);
+        let mut units = group(&func);
+        recompute(&mut units, &func);
         let mut lowered = lower(&func, &units, level);
         let memory = plan_memory(&mut lowered);
         let (bases, pool, consts) = locate(&func, &lowered.buffers.list, &memory);

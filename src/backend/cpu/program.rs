@@ -15,7 +15,6 @@ use super::places::Geometry;
 use super::reduce::{BLOCK, Reducer};
 use super::step::{Access, Cost, Env, Loc};
 use super::walk::load;
-use std::ptr::null;
 
 /// How the elements of an operand reach the instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +36,6 @@ pub(crate) enum Mode {
 pub(crate) struct Stream {
     pub loc: Loc,
     pub access: Access,
-    /// Where the operand's address stands in the table.
-    pub slot: u16,
     /// The register that it is copied to, if its mode has one.
     pub register: u16,
     pub elem: Elem,
@@ -46,7 +43,7 @@ pub(crate) struct Stream {
     pub dims: Box<[Dim]>,
 }
 
-/// One instruction; operands are slots of the table.
+/// One instruction; operands are slots of the table, any slot where the kernel takes fewer than three.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Instr {
     pub run: StripFn,
@@ -99,9 +96,11 @@ pub(crate) struct Program {
     pub registers: u16,
     /// Length of the table.
     pub slots: u16,
-    /// Operands, linear ones first.
+    /// Operands: linear ones, then fixed ones, then the others. Their slots follow the registers, in order.
     pub streams: Box<[Stream]>,
     pub linear: usize,
+    /// Where the linear and fixed ones are, side by side: small programs are mostly binding.
+    pub direct: Box<[Loc]>,
     pub instrs: Box<[Instr]>,
     pub reductions: Box<[Reduction]>,
     /// Floating-point operations an element.
@@ -148,6 +147,9 @@ impl Program {
         for s in &mut self.streams {
             f(&mut s.loc, s.access);
         }
+        for (loc, s) in self.direct.iter_mut().zip(&self.streams) {
+            *loc = s.loc;
+        }
         for r in &mut self.reductions {
             f(&mut r.dst, Access::Write);
         }
@@ -192,11 +194,21 @@ impl Program {
                         self.reduce(env, row, i, n);
                     }
                     i += n;
-                    for s in &self.streams[..self.linear] {
-                        let at = env.table.add(s.slot as usize);
-                        *at = (*at).add(n * s.elem.size());
+                    if i < row_len || row + 1 < rows {
+                        self.advance(env, n);
                     }
                 }
+            }
+        }
+    }
+
+    /// Moves the addresses of linear operands on by `n` elements.
+    unsafe fn advance(&self, env: Env, n: usize) {
+        for (k, s) in self.streams[..self.linear].iter().enumerate() {
+            // SAFETY: as for `run`; the next strip is there.
+            unsafe {
+                let at = env.table.add(self.registers as usize + k);
+                *at = (*at).add(n * s.elem.size());
             }
         }
     }
@@ -209,16 +221,16 @@ impl Program {
             for r in 0..self.registers as usize {
                 *env.table.add(r) = env.scratch.add(r * self.register_bytes);
             }
-            let first = self.cut.strip.min(self.cut.row_len);
-            for s in &self.streams {
-                let (at, src) = (env.table.add(s.slot as usize), env.at(s.loc));
-                match s.mode {
-                    Mode::Linear | Mode::Fixed => *at = src,
-                    Mode::Periodic => {
-                        *at = env.scratch.add(s.register as usize * self.register_bytes);
-                        load(*at, src, s.elem, &s.dims, 0, first);
-                    }
-                    _ => *at = env.scratch.add(s.register as usize * self.register_bytes),
+            let table = env.table.add(self.registers as usize);
+            for (k, loc) in self.direct.iter().enumerate() {
+                *table.add(k) = env.at(*loc);
+            }
+            for (k, s) in self.streams.iter().enumerate().skip(self.direct.len()) {
+                let at = env.scratch.add(s.register as usize * self.register_bytes);
+                *table.add(k) = at;
+                if s.mode == Mode::Periodic {
+                    let first = self.cut.strip.min(self.cut.row_len);
+                    load(at, env.at(s.loc), s.elem, &s.dims, 0, first);
                 }
             }
         }
@@ -228,24 +240,24 @@ impl Program {
     unsafe fn strip(&self, env: Env, start: usize, n: usize) {
         // SAFETY: as for `run`; `start + n` elements exist.
         unsafe {
-            for s in &self.streams[self.linear..] {
+            for (k, s) in self.streams.iter().enumerate().skip(self.direct.len()) {
+                let slot = self.registers as usize + k;
                 match s.mode {
                     Mode::Strided => {
-                        let to = *env.table.add(s.slot as usize);
+                        let to = *env.table.add(slot);
                         load(to, env.at(s.loc), s.elem, &s.dims, start, n);
                     }
                     Mode::Rows => {
                         let [outer, inner] = s.dims[..] else { unreachable!("invariant: rows have 2 axes") };
                         let at = start / inner.len * outer.stride + start % inner.len;
-                        *env.table.add(s.slot as usize) = env.at(s.loc).add(at * s.elem.size());
+                        *env.table.add(slot) = env.at(s.loc).add(at * s.elem.size());
                     }
                     _ => {}
                 }
             }
             let at = |slot: u16| *env.table.add(slot as usize);
             for k in &self.instrs {
-                let [a, b, c] =
-                    k.args.map(|slot| if slot == u16::MAX { null() } else { at(slot).cast_const() });
+                let [a, b, c] = k.args.map(|slot| at(slot).cast_const());
                 (k.run)(at(k.dst), a, b, c, k.imm, n);
             }
         }

@@ -9,7 +9,7 @@ use super::memory::aligned;
 use super::program::{Cut, Ending, Instr, Mode, Program, Reduction, Stream};
 use super::step::{Access, Loc};
 
-/// An operand that an instruction does not have.
+/// What is not there.
 const NONE: u16 = u16::MAX;
 /// Read by the reductions, after all instructions.
 const AT_END: usize = usize::MAX;
@@ -65,8 +65,13 @@ impl Gen<'_> {
 
         let mut order: Vec<usize> = (0..self.inputs.len()).collect();
         let modes: Vec<Mode> = self.inputs.iter().map(|i| mode(i, cut, ending)).collect();
-        order.sort_by_key(|&i| modes[i] != Mode::Linear);
+        order.sort_by_key(|&i| match modes[i] {
+            Mode::Linear => 0,
+            Mode::Fixed => 1,
+            _ => 2,
+        });
         let linear = modes.iter().filter(|m| **m == Mode::Linear).count();
+        let direct = linear + modes.iter().filter(|m| **m == Mode::Fixed).count();
         let mut own = vec![NONE; self.inputs.len()];
         let copied = |m: &Mode| matches!(m, Mode::Periodic | Mode::Strided);
         for i in (0..modes.len()).filter(|&i| copied(&modes[i])) {
@@ -88,22 +93,14 @@ impl Gen<'_> {
             let input = &self.inputs[i];
             let loc = input.splat.map_or(input.loc, |(dtype, bits)| buffers.splat(dtype, bits, longest));
             let (access, elem, mode) = (input.access, input.elem, modes[i].clone());
-            Stream {
-                loc,
-                access,
-                slot: slot_of[i],
-                register: own[i],
-                elem,
-                mode,
-                dims: input.dims.as_slice().into(),
-            }
+            Stream { loc, access, register: own[i], elem, mode, dims: input.dims.as_slice().into() }
         });
         let streams: Box<[Stream]> = streams.collect();
         let instrs = self.drafts.iter().map(|d| Instr {
             run: d.run,
             imm: d.imm,
             dst: slot(d.dst),
-            args: d.args.map(|v| v.map_or(NONE, slot)),
+            args: d.args.map(|v| v.map_or(0, slot)),
         });
         let reductions = self.ends.iter().enumerate().map(|(k, (v, dst, reducer))| Reduction {
             src: slot(*v),
@@ -119,6 +116,7 @@ impl Gen<'_> {
             slots: registers + streams.len() as u16,
             instrs: instrs.collect(),
             reductions: reductions.collect(),
+            direct: streams[..direct].iter().map(|s| s.loc).collect(),
             streams,
             linear,
             flops: self.flops,

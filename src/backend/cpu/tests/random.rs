@@ -5,14 +5,20 @@ use crate::array::{DType, Shape};
 use crate::graph::{BinaryOp, Builder, CompareOp, Func, NodeId, Op, ReduceOp, Type, UnaryOp};
 
 /// A function of some tens of random nodes over small shapes.
-pub(in super::super) fn function(rng: &mut Rng, dtype: DType) -> Func {
+fn function(rng: &mut Rng, dtype: DType) -> Func {
     let dims = |rng: &mut Rng| -> Vec<usize> {
         let sizes = [1, 2, 3, 5, 8, 16, 33, 64];
         (0..=rng.below(3)).map(|_| sizes[rng.below(sizes.len())]).collect()
     };
     let types: Vec<Type> = (0..3).map(|_| Type::array(dtype, dims(rng))).collect();
-    let (mut b, mut values) = Builder::with_inputs(&types);
-    for _ in 0..10 + rng.below(30) {
+    let ops = 10 + rng.below(30);
+    grown(rng, &types, ops)
+}
+
+/// A function of the given inputs and about `ops` random nodes.
+fn grown(rng: &mut Rng, types: &[Type], ops: usize) -> Func {
+    let (mut b, mut values) = Builder::with_inputs(types);
+    for _ in 0..ops {
         let x = values[rng.below(values.len())];
         if let Some(y) = node(rng, &mut b, &values, x) {
             values.push(y);
@@ -101,5 +107,17 @@ fn random_functions_equal_the_naive_evaluator() {
         let mut rng = Rng(seed * 77 + 1);
         let dtype = if seed % 2 == 0 { DType::F32 } else { DType::F64 };
         check(&function(&mut rng, dtype), seed);
+    }
+}
+
+#[test]
+fn random_functions_over_matrices_equal_the_naive_evaluator() {
+    // Large enough that values are recomputed, strips are several, and layers and transposes occur.
+    for seed in 0..60 {
+        let mut rng = Rng(seed * 31 + 5);
+        let dtype = if seed % 2 == 0 { DType::F32 } else { DType::F64 };
+        let ty = Type::array(dtype, [40, 40]);
+        let f = grown(&mut rng, &[ty.clone(), ty.clone(), ty], 60);
+        check(&f, seed);
     }
 }

@@ -305,3 +305,29 @@ fn scalars_fuse_into_few_kernels() {
     check(&f, 11);
     assert_eq!(Plan::compile(&f, Level::detect()).report().kernels, 2);
 }
+
+#[test]
+fn cheap_values_are_recomputed_where_they_are_read() {
+    let ty = f32s([64, 64]);
+    let (mut b, x) = Builder::with_inputs(&[ty.clone(), ty.clone(), ty]);
+    // The forward half of a layer, and a backward half behind a product that separates the two.
+    let a = b.dot(x[0], x[1], false, false);
+    let s = b.unary(UnaryOp::Sigmoid, a);
+    let one = b.splat_like(s, 1.0);
+    let rest = b.sub(one, s);
+    let slope = b.mul(s, rest);
+    let h = b.mul(a, s);
+    let more = b.mul(a, slope);
+    let out = b.dot(h, x[1], false, false);
+    let g = b.dot(out, x[2], true, false);
+    let (p, q, r) = (b.mul(g, rest), b.mul(g, slope), b.mul(g, more));
+    let sum = b.add(p, q);
+    let sum = b.add(sum, r);
+    let f = b.finish(&[sum]);
+    check(&f, 14);
+    // Kept: the products, s and h; not: rest, slope, more.
+    let report = Plan::compile(&f, Level::detect()).report().clone();
+    assert_eq!(report.kernels, 5);
+    let matrix = 64 * 64 * 4;
+    assert!(report.arena_bytes <= 4 * matrix + 16 * 1024, "{report}");
+}
