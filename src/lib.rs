@@ -1,4 +1,12 @@
 //! flowline: solve ODEs, differentiate through the solve, train continuous normalizing flows.
+//!
+//! - [`ode`]: solves of host values; the stepping algorithm is written there, once.
+//! - `tensor`: tensors, `jit`, gradients; `odeint`: the same solves on tensors, differentiable.
+//! - `nn`, `optim`, `cnf`: layers, optimisers, flows.
+//! - `data`, `plot`, `train`, `io`: images as densities, pictures, the training loop, run folders.
+//!
+//! Below these, `graph`, `transform` and `backend` are the traced program, its derivatives and how it
+//! runs; ARCHITECTURE.md is the map. [`prelude`] has the names that programs use.
 
 #[cfg(feature = "tensor")]
 pub mod array;
@@ -46,3 +54,7 @@ pub mod prelude {
     #[cfg(feature = "tensor")]
     pub use crate::{cnf::*, nn::*, optim::*, tensor::*};
 }
+
+#[cfg(all(doctest, feature = "train"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -93,7 +93,7 @@ fn wrong_usage_ends_with_2_and_touches_nothing() {
         ("train tiny.png --atol inf", &["atol=inf"]),
         ("train tiny.png --rtol 0 --atol 0", &["rtol=0", "above 0"]),
         ("train tiny.png --rtol 1e-4 --fixed-steps 5", &["--fixed-steps", "--rtol"]),
-        ("train tiny.png --solver rk4 --rtol 1e-4", &["RK4", "no error estimate"]),
+        ("train tiny.png --solver rk4 --rtol 1e-4", &["rk4", "no error estimate"]),
         ("train tiny.png --solver rk5", &["rk5", "tsit5"]),
         ("train tiny.png --lr -1e-3", &["--lr=-0.001", "above 0"]),
         ("train tiny.png --time-limit NaN", &["--time-limit=NaN"]),
@@ -321,13 +321,13 @@ fn resuming_asks_for_the_same_run() {
     place.done(&train);
     let model = fs::read(place.path("run/model.safetensors")).unwrap();
     for (option, words) in [
-        ("--seed 4", &["--seed=2", "not 4"][..]),
-        ("--width 9", &["--width=8", "not 9"]),
-        ("--updates 4", &["--updates=3", "not 4"]),
-        ("--lr 1e-2", &["--lr=", "not 0.01"]),
-        ("--solver dopri5", &["--solver=", "not dopri5"]),
-        ("--preset documented", &["--preset=default", "not documented"]),
-        ("--time-limit 9", &["--time-limit", "not 9"]),
+        ("--seed 4", &["--seed=2", "not --seed=4"][..]),
+        ("--width 9", &["--width=8", "not --width=9"]),
+        ("--updates 4", &["--updates=3", "not --updates=4"]),
+        ("--lr 1e-2", &["--lr=", "not --lr=0.01"]),
+        ("--solver dopri5", &["--solver=", "not --solver=dopri5"]),
+        ("--preset documented", &["--preset=default", "not --preset=documented"]),
+        ("--time-limit 9", &["--time-limit=none", "not --time-limit=9"]),
     ] {
         place.fails(&format!("train tiny.png --out run --resume {option}"), 2, words);
     }
@@ -347,11 +347,10 @@ fn other_versions_are_refused_and_damaged_checkpoints_begin_anew() {
     place.done(&train);
     let path = place.path("run/model.safetensors");
     let model = fs::read(&path).unwrap();
-    let at =
-        model.windows(11).position(|w| w == b"\\\"format\\\":1").expect("the format stands in the header");
+    let format = br#"\"format\":1"#;
+    let at = model.windows(format.len()).position(|w| w == format).expect("the format stands in the header");
     let mut other = model.clone();
-    other[at + 11] = b'7';
-    assert_eq!(other[at + 10], b':');
+    other[at + format.len() - 1] = b'7';
     fs::write(&path, &other).unwrap();
     for arguments in ["info run", "sample run -n 2", &format!("{train} --resume")] {
         place.fails(arguments, 1, &["run/model.safetensors", "format 7", "format 1"]);

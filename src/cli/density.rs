@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 /// Arguments of `flowline density`.
 #[derive(clap::Args)]
-#[command(allow_negative_numbers = true)]
 pub struct Args {
     /// A run folder
     dir: PathBuf,
@@ -16,7 +15,7 @@ pub struct Args {
     #[arg(long, value_name = "G")]
     grid: usize,
     /// Grow the image by so many pixels on all sides
-    #[arg(long, value_name = "PIXELS", default_value_t = 0.0)]
+    #[arg(long, value_name = "PIXELS", allow_hyphen_values = true, default_value_t = 0.0)]
     margin: f64,
     /// Where to: a picture .png, or the log-density per square pixel [G, G], first row on top, as .npy
     /// [default: DIR/density-G.png]

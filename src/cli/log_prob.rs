@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 /// Arguments of `flowline log-prob`.
 #[derive(clap::Args)]
-#[command(allow_negative_numbers = true)]
 pub struct Args {
     /// A run folder
     dir: PathBuf,
@@ -18,10 +17,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Relative tolerance of the solve
-    #[arg(long, value_name = "X", default_value_t = MEASURE_TOLERANCE)]
+    #[arg(long, value_name = "X", allow_hyphen_values = true, default_value_t = MEASURE_TOLERANCE)]
     rtol: f64,
     /// Absolute tolerance of the solve, in standardised coordinates
-    #[arg(long, value_name = "X", default_value_t = MEASURE_TOLERANCE)]
+    #[arg(long, value_name = "X", allow_hyphen_values = true, default_value_t = MEASURE_TOLERANCE)]
     atol: f64,
 }
 

@@ -20,7 +20,6 @@ const EMBEDDED: &str = "flowlines";
 
 /// Arguments of `flowline train`.
 #[derive(clap::Args)]
-#[command(allow_negative_numbers = true)]
 pub struct Args {
     /// The image (PNG, JPEG, BMP, GIF or WebP): dark pixels are where the density is
     image: Option<PathBuf>,
@@ -34,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     updates: Option<u64>,
     /// Seconds for everything, pictures included; the number of updates follows from the first ones
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
     time_limit: Option<f64>,
     /// Points an update
     #[arg(long, value_name = "N")]
@@ -58,10 +57,10 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     solver: Option<String>,
     /// Relative tolerance of its steps
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_hyphen_values = true)]
     rtol: Option<f64>,
     /// Absolute tolerance of its steps, in standardised coordinates
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_hyphen_values = true)]
     atol: Option<f64>,
     /// Steps of equal length a block instead of tolerances
     #[arg(long, value_name = "N")]
@@ -73,7 +72,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_parser = names(OptimizerKind::NAMES, OptimizerKind::ALL))]
     optimizer: Option<OptimizerKind>,
     /// Peak learning rate of the first phase; that of a later one keeps its ratio to it
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_hyphen_values = true)]
     lr: Option<f64>,
     /// Seed of weights and draws [default: 0]
     #[arg(long, value_name = "N")]

@@ -143,6 +143,15 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_a_header_come_back_exactly() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m");
+        let header = [1.8852625744725877, 0.1 + 0.2, f64::MIN_POSITIVE, 1e300 / 3.0];
+        write_checkpoint(&path, &header, &tree()).unwrap();
+        assert_eq!(read_checkpoint::<[f64; 4]>(&path).unwrap().header, header);
+    }
+
+    #[test]
     fn every_cut_and_every_flipped_bit_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let (path, bytes) = written(&folder);

@@ -24,6 +24,10 @@ impl Key {
         Key { words: Tensor::from([seed as u32, (seed >> 32) as u32]) }
     }
 
+    pub(super) fn words(&self) -> &Tensor {
+        &self.words
+    }
+
     fn stream(&self, stream: u32, start: &Tensor, shape: impl Into<Shape>) -> Tensor {
         Tensor::op(Op::RandomBits { stream }, &[&self.words, start], Some(&Type::array(DType::U32, shape)))
     }

@@ -134,7 +134,10 @@ fn rows_in_tiles_give_the_values_and_gradients_of_all_at_once() {
     for (p, q) in da.to_vec().iter().zip(db.to_vec()) {
         assert!((p - q).abs() < 1e-12, "{p} {q}");
     }
-    let by_rows = grad(|x: &Tensor| map_rows(std::slice::from_ref(x), 8, |x| (vec![x[0].exp()], vec![])).0[0].sum(), &x);
+    let by_rows = grad(
+        |x: &Tensor| map_rows(std::slice::from_ref(x), 8, |x| (vec![x[0].exp()], vec![])).0[0].sum(),
+        &x,
+    );
     for (p, q) in by_rows.to_vec().iter().zip(x.exp().to_vec()) {
         assert!((p - q).abs() < 1e-12 * q, "{p} {q}");
     }

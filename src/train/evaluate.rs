@@ -10,8 +10,6 @@ use crate::data::ImageDensity;
 use crate::error::Result;
 use crate::ode::Method;
 use crate::tensor::{Key, Tensor};
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 
 /// Rows of one call: enough to keep a few threads busy, few enough for a short last call.
 const ROWS: usize = 4096;
@@ -65,7 +63,7 @@ impl LogDensity {
 
 /// Points of the image's density that training never sees.
 pub fn held_out(data: &ImageDensity, seed: u64) -> Vec<[f32; 2]> {
-    data.sample(HELD_OUT, &mut StdRng::seed_from_u64(seed ^ HELD_OUT_STREAM))
+    data.sample(HELD_OUT, &mut Key::new(seed ^ HELD_OUT_STREAM).rng())
 }
 
 /// Mean negative log-density of points in nats.

@@ -1,7 +1,7 @@
 //! Aligned, counted storage for workspaces and constant pools.
 
 use crate::array::memory::Counted;
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
 /// Every buffer starts at a multiple of this: one cache line, one AVX-512 register.
@@ -28,8 +28,12 @@ impl Storage {
         }
         let layout = Storage::layout(bytes);
         // SAFETY: the layout has a size above 0.
-        let start = unsafe { alloc_zeroed(layout) };
+        let start = unsafe { alloc(layout) };
         let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
+        // Written rather than allocated as zeros, so that every page is there from the start: else
+        // resident memory grows on the day that a second worker first takes a tile.
+        // SAFETY: just allocated with these bytes.
+        unsafe { start.write_bytes(0, bytes) };
         Storage { start, bytes, _counted: Some(Counted::new(bytes)) }
     }
 

@@ -88,6 +88,8 @@ impl Tiles {
         if space.workers.len() < workers {
             space.workers.resize_with(workers, Workspace::new);
         }
+        // All of them now: which worker takes a tile depends on the load of the machine.
+        space.workers[..workers].iter_mut().for_each(|ws| ws.prepare(&self.body));
         let next = AtomicUsize::new(0);
         let shared = Shared { tiles: self, env, next: &next };
         let tail = self.tail.as_ref().map(|plan| (plan, &mut space.tail));
