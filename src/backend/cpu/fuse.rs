@@ -177,7 +177,7 @@ impl Units {
         match op {
             Op::Binary(BinaryOp::Add) => [(0, 1), (1, 0)].into_iter().any(|(k, other)| {
                 let bias = &self.places[args[other].index()];
-                self.is_row(bias, func.nodes()[id].ty.shape())
+                Self::is_row(bias, func.nodes()[id].ty.shape())
                     && self.append(id, args[k].index(), bias.root(), func)
             }),
             Op::Unary(UnaryOp::Tanh | UnaryOp::Sigmoid) => self.append(id, args[0].index(), None, func),
@@ -186,7 +186,7 @@ impl Units {
     }
 
     /// Whether a place repeats a row over a matrix.
-    fn is_row(&self, place: &Place, shape: &[usize]) -> bool {
+    fn is_row(place: &Place, shape: &[usize]) -> bool {
         let Place::At(o) = place else { return false };
         matches!((shape, &o.view.dims[..]), ([rows, cols], [r, c])
             if *cols > 0 && (r.stride == 0 || *rows == 1) && (c.stride == 1 || *cols == 1))
