@@ -64,6 +64,72 @@ fn a_step_reuses_the_buffers_of_its_state() {
 }
 
 #[test]
+fn a_step_takes_over_a_state_that_comes_back_in_another_form() {
+    let step = jit(|(memory, calls): (Option<Tensor>, usize), x: Tensor| {
+        let sum = memory.map_or_else(|| x.clone(), |m| m + &x);
+        ((Some(sum.clone()), calls + 1), sum * 10)
+    });
+    let mut state = (None, 0);
+    for k in 1..=3 {
+        let result = step.step(&mut state, Tensor::from([1.0, 2.0])).unwrap();
+        let k = f64::from(k);
+        assert_eq!(state.0.as_ref().unwrap().to_vec(), [k, 2.0 * k]);
+        assert_eq!(result.to_vec(), [10.0 * k, 20.0 * k]);
+    }
+    assert_eq!(state.1, 3);
+}
+
+#[test]
+fn a_step_whose_state_holds_one_buffer_twice_tells_the_leaves_apart() {
+    let step = jit(|(a, b): (Tensor, Tensor), x: Tensor| ((a + &x, b * 2), x));
+    let zero = Tensor::from([1.0, 2.0]);
+    let mut state = (zero.clone(), zero);
+    for _ in 0..2 {
+        step.step(&mut state, Tensor::from(1.0)).unwrap();
+    }
+    assert_eq!((state.0.to_vec(), state.1.to_vec()), (vec![3.0, 4.0], vec![4.0, 8.0]));
+    let swap = jit(|a: Tensor, b: Tensor| (b + 1, a - 1));
+    let x = Tensor::from([5.0, 6.0]);
+    let (a, b) = swap.call(x.clone(), x).unwrap();
+    assert_eq!((a.to_vec(), b.to_vec()), (vec![6.0, 7.0], vec![4.0, 5.0]));
+}
+
+#[test]
+fn a_step_inside_a_trace_is_part_of_it() {
+    let step = jit(|w: Tensor, x: Tensor| (w * &x, x.square()));
+    let slope = grad(
+        |x: &Tensor| {
+            let mut w = Tensor::from(3.0);
+            let y = step.step(&mut w, x.clone()).unwrap();
+            w + y
+        },
+        &Tensor::from(2.0),
+    );
+    assert_eq!((slope.item(), step.traces()), (7.0, 0));
+}
+
+#[test]
+fn a_jitted_function_survives_a_panic_and_an_error_of_its_first_trace() {
+    let f = jit(|x: Tensor, y: Tensor| -> crate::Result<Tensor> {
+        if x.rank() == 0 {
+            return Err(crate::Error::Retrace { max_traces: 7, change: String::new() });
+        }
+        Ok(x + y)
+    });
+    let f = f.max_traces(1);
+    let call = |x: Tensor, y: [f64; 2]| {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| f.call(x, Tensor::from(y))))
+    };
+    assert!(call(Tensor::from([1.0, 2.0, 3.0]), [1.0, 2.0]).is_err());
+    for _ in 0..2 {
+        let e = call(Tensor::from(1.0), [1.0, 2.0]).unwrap().unwrap_err();
+        assert!(e.to_string().contains("more than 7"), "{e}");
+    }
+    assert_eq!(call(Tensor::from([1.0, 2.0]), [1.0, 2.0]).unwrap().unwrap().to_vec(), [2.0, 4.0]);
+    assert_eq!(f.traces(), 1);
+}
+
+#[test]
 #[should_panic(expected = "was used after its trace had ended")]
 fn a_tracer_that_escapes_its_trace_says_so() {
     let kept = std::sync::Mutex::new(None);
