@@ -3,7 +3,7 @@
 use crate::array::DType;
 use crate::ode::{Constant, Method, Ode, Outcome, Pid, StepTo};
 use crate::odeint::{Adjoint, Checkpoints, Solution};
-use crate::tensor::{Tensor, jit, value_and_grad};
+use crate::tensor::{Tensor, jit, map_rows, try_map_rows, value_and_grad};
 use crate::tree;
 
 fn f64s(x: &[f64]) -> Tensor {
@@ -144,6 +144,49 @@ fn a_failed_solve_inside_a_jitted_call_is_its_error() {
     assert!(e.contains("a solve ended early") && e.contains("t="), "{e}");
     assert!(blow_up.call(Tensor::from(0.1)).is_ok());
     assert_eq!(blow_up.traces(), 1);
+}
+
+/// 1 / (1/y0 - t), which leaves all bounds at t = 1 / y0.
+fn blow_up(y0: &Tensor) -> crate::Result<Tensor> {
+    Ok(Ode::new(|_t, y: &Tensor| y.square()).solve(0.0, 2.0, y0)?.y1)
+}
+
+#[test]
+fn a_failed_solve_in_a_tile_is_an_error_on_concrete_rows_too() {
+    let rows = |last: f64| f64s(&[0.1, 0.2, 0.1, 0.3, last]);
+    let tiles =
+        |y0: &Tensor| try_map_rows(std::slice::from_ref(y0), 2, |y| Ok((vec![blow_up(&y[0])?], vec![])));
+    let (y1, _) = tiles(&rows(0.25)).unwrap();
+    assert!((y1[0].to_vec()[4] - 0.5).abs() < 1e-5);
+    let Err(crate::Error::Solve { outcome }) = tiles(&rows(1.0)) else { panic!("it ended early") };
+    assert!(matches!(outcome, Outcome::StepSizeTooSmall { t, .. } if (t - 1.0).abs() < 1e-3), "{outcome}");
+    let e = value_and_grad(|y0: &Tensor| crate::Result::Ok(tiles(y0)?.0[0].sum()), &rows(1.0)).unwrap_err();
+    assert!(e.to_string().contains("a solve ended early"), "{e}");
+}
+
+#[test]
+#[should_panic(expected = "map_rows: a solve ended early: step size")]
+fn a_failed_solve_in_a_tile_that_cannot_say_so_panics() {
+    let _ = map_rows(&[f64s(&[1.0, 0.1])], 2, |y| (vec![blow_up(&y[0]).unwrap()], vec![]));
+}
+
+#[test]
+fn a_failure_in_tiles_of_tiles_is_told_as_its_own_solve_told_it() {
+    let outer = |y0: &Tensor| {
+        try_map_rows(std::slice::from_ref(y0), 4, |y| {
+            try_map_rows(y, 2, |y| Ok((vec![blow_up(&y[0])?], vec![])))
+        })
+    };
+    assert!(outer(&f64s(&[0.1; 10])).is_ok());
+    let alone = blow_up_outcome(&f64s(&[0.9, 0.1]));
+    let Err(crate::Error::Solve { outcome }) = outer(&f64s(&[0.1, 0.1, 0.9, 0.1, 0.2, 0.2, 0.2, 0.2])) else {
+        panic!("it ended early")
+    };
+    assert_eq!(outcome, alone);
+}
+
+fn blow_up_outcome(y0: &Tensor) -> Outcome {
+    Ode::new(|_t, y: &Tensor| y.square()).solve(0.0, 2.0, y0).unwrap().outcome()
 }
 
 #[test]

@@ -54,8 +54,12 @@ impl Check {
     }
 
     /// Looks at concrete values at once; traced ones are for whoever runs the program.
-    pub fn look(&self) -> Result<()> {
-        if self.values.is_traced() { Ok(()) } else { Self::failure(self.values.array()).map_or(Ok(()), Err) }
+    pub fn settle(self) -> Result<()> {
+        if self.values.is_traced() {
+            register_check(self);
+            return Ok(());
+        }
+        Self::failure(self.values.array()).map_or(Ok(()), Err)
     }
 }
 
