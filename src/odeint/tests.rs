@@ -108,7 +108,7 @@ fn gradients_by_state_parameters_and_times_equal_central_differences() {
             };
             let h = 1e-5;
             // t0 moves every inner knot of constant steps; the gradient holds them, so only t1 of the
-            // times is compared here, and t0 on a fixed grid elsewhere.
+            // times is compared here, and t0 on a fixed grid in the next test.
             if i == 3 {
                 continue;
             }
@@ -117,6 +117,35 @@ fn gradients_by_state_parameters_and_times_equal_central_differences() {
             assert!(relative(got, difference) < 1e-6, "leaf {i}[{j}]: {got} against {difference}");
         }
     }
+}
+
+#[test]
+fn gradients_by_both_times_on_a_fixed_grid_equal_central_differences() {
+    let p = Oscillator { omega: Tensor::from(1.3), drive: Tensor::from(0.7) };
+    let (y0, ts) = (f64s(&[1.0, -0.4]), [0.1, 0.4, 0.55, 1.1, 1.6, 2.0]);
+    let energy = |t: &(Tensor, Tensor)| final_energy(&p, &y0, [&t.0, &t.1], Adjoint::default(), &ts);
+    let value = jit(|t0: Tensor, t1: Tensor| energy(&(t0, t1)));
+    let at = |t0: f64, t1: f64| value.call(t0, t1).unwrap().item();
+    let (_, (d0, d1)) = value_and_grad(energy, &(Tensor::from(0.1), Tensor::from(2.0)));
+    let h = 1e-5;
+    let by0 = (at(0.1 + h, 2.0) - at(0.1 - h, 2.0)) / (2.0 * h);
+    let by1 = (at(0.1, 2.0 + h) - at(0.1, 2.0 - h)) / (2.0 * h);
+    assert!(relative(d0.item(), by0) < 1e-6 && relative(d1.item(), by1) < 1e-6, "{d0} {by0}, {d1} {by1}");
+}
+
+#[test]
+fn a_first_step_of_zero_is_refused_while_times_are_traced() {
+    let f = jit(|t1: Tensor| {
+        let ode = Ode::new(|_t, y: &Tensor| -y).controller(Constant { dt0: 0.0 });
+        Ok(ode.solve(0.0, t1, Tensor::from(1.0))?.y1)
+    });
+    assert!(f.call(1.0).unwrap_err().to_string().starts_with("dt0=0e0: must be finite, not 0"));
+}
+
+#[test]
+#[should_panic(expected = "y0 is i32[1]: a state is of f32 or f64")]
+fn a_state_of_integers_is_refused() {
+    let _ = Ode::new(|_t, y: &Tensor| y * 2).solve(0.0, 1.0, Tensor::from([1]));
 }
 
 #[test]
