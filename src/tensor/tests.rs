@@ -22,6 +22,52 @@ fn operands_broadcast_and_promote() {
 }
 
 #[test]
+fn integers_and_bools_keep_their_values_beside_numbers() {
+    let n = Tensor::from([3u32, 5]);
+    assert_eq!((&n + -1).to_vec(), [2.0, 4.0], "not 0 added: u32 cannot hold -1");
+    assert_eq!(((&n * 2).dtype(), (&n * 0.5).to_vec()), (DType::U32, vec![1.5, 2.5]));
+    assert_eq!((Tensor::from([1, 2]) * 3e9).to_vec(), [3e9, 6e9]);
+    let mask = n.gt(Tensor::from(4u32));
+    assert_eq!(
+        ((&mask + 1).to_vec(), (Tensor::from([7, 7]) * &mask).to_vec()),
+        (vec![1.0, 2.0], vec![0.0, 7.0])
+    );
+    assert_eq!((&mask * Tensor::from([7, 7])).to_vec(), [0.0, 7.0]);
+    let many = Tensor::from([1, 1, 0, 1]).eq(1);
+    assert_eq!((many.sum().item(), many.mean().item()), (3.0, 0.75));
+    assert_eq!((Tensor::from([4]).mean().dtype(), Tensor::from([3, 4]).mean().item()), (DType::F64, 3.5));
+}
+
+#[test]
+fn a_product_over_no_terms_is_zero() {
+    assert_eq!(Tensor::zeros([3, 0]).matmul(&Tensor::zeros([0, 2])).to_vec(), [0.0; 6]);
+}
+
+#[test]
+#[should_panic(expected = "sum_last: a tensor of rank 0 has no last axis")]
+fn the_last_axis_of_a_number_is_refused() {
+    Tensor::from(1.0).sum_last();
+}
+
+#[test]
+#[should_panic(expected = "leaf 0 of a tangent is f64[3], not f32[2] as its value")]
+fn a_tangent_of_another_type_is_refused_while_it_is_traced_too() {
+    let f = jit(|v: Tensor| jvp(|x: &Tensor| x.square(), &Tensor::from([1.0f32, 2.0]), &v).1);
+    let _ = f.call(Tensor::from([1.0, 2.0, 3.0]));
+}
+
+#[test]
+fn equal_fills_are_one_constant_of_a_program() {
+    let one = || Tensor::full(DType::F64, [2, 3], 1.0);
+    let ones = trace(&[one().ty()], |x| (vec![(&x[0] + one()) * (&x[0] + one())], ())).func;
+    let constants = ones.nodes().iter().filter(|n| matches!(n.op, crate::graph::Op::Const(_)));
+    assert_eq!((constants.count(), ones.nodes().len()), (1, 4));
+    assert_eq!(Tensor::from([1.0, 1.0 + f64::EPSILON]).array().uniform(), None);
+    assert_eq!(Tensor::from([0.0, -0.0]).array().uniform(), None);
+    assert_eq!(Tensor::zeros([0]).array().uniform(), None);
+}
+
+#[test]
 #[should_panic(expected = "add: shapes [2] and [3] do not broadcast to each other")]
 fn a_wrong_shape_panics_with_both_shapes() {
     let _ = Tensor::zeros([2]) + Tensor::zeros([3]);
