@@ -128,6 +128,9 @@ fn same_state(a: &Signature, b: &Signature) -> bool {
 
 /// A function that is traced once for each signature of its arguments; its type can be named:
 /// `Jit<'f, (TrainState, Batch), (TrainState, Tensor)>`.
+///
+/// Concrete tensors that the closure captures are constants of its programs, which keep them: what changes,
+/// and what is large and not needed for long, is better an argument.
 pub struct Jit<'f, Args, T> {
     f: Box<dyn Fn(Args) -> Result<T> + Send + Sync + 'f>,
     programs: Mutex<Vec<Arc<Program<T>>>>,
@@ -279,6 +282,9 @@ impl<A: Tree, B: Tree, T: Tree> Jit<'_, (A, B), (A, T)> {
     ///
     /// # Errors
     /// A failed solve inside, or a retrace beyond [`Jit::max_traces`].
+    ///
+    /// # Panics
+    /// While tracing, for shapes that do not fit.
     pub fn step(&self, state: &mut A, batch: B) -> Result<T> {
         let args = (state.clone(), batch);
         let leaves = args.leaves();
