@@ -177,19 +177,12 @@ impl Units {
         match op {
             Op::Binary(BinaryOp::Add) => [(0, 1), (1, 0)].into_iter().any(|(k, other)| {
                 let bias = &self.places[args[other].index()];
-                self.is_row(bias, func.nodes()[id].ty.shape())
+                is_row(bias, func.nodes()[id].ty.shape())
                     && self.append(id, args[k].index(), bias.root(), func)
             }),
             Op::Unary(UnaryOp::Tanh | UnaryOp::Sigmoid) => self.append(id, args[0].index(), None, func),
             _ => false,
         }
-    }
-
-    /// Whether a place repeats a row over a matrix.
-    fn is_row(&self, place: &Place, shape: &[usize]) -> bool {
-        let Place::At(o) = place else { return false };
-        matches!((shape, &o.view.dims[..]), ([rows, cols], [r, c])
-            if *cols > 0 && (r.stride == 0 || *rows == 1) && (c.stride == 1 || *cols == 1))
     }
 
     /// Appends node `id` to the product or the sum that it reads, unless another value that it reads
@@ -404,6 +397,13 @@ impl Units {
         }
         order
     }
+}
+
+/// Whether a place repeats a row over a matrix.
+fn is_row(place: &Place, shape: &[usize]) -> bool {
+    let Place::At(o) = place else { return false };
+    matches!((shape, &o.view.dims[..]), ([rows, cols], [r, c])
+        if *cols > 0 && (r.stride == 0 || *rows == 1) && (c.stride == 1 || *cols == 1))
 }
 
 fn insert(list: &mut Vec<usize>, x: usize) {
