@@ -58,7 +58,7 @@ impl Row {
         Some(Row {
             update: update.parse().ok()?,
             phase: phase.to_owned(),
-            loss: loss.parse().ok()?,
+            loss: loss.parse::<f32>().ok()?.into(),
             nll_nats: if nll.is_empty() { None } else { Some(nll.parse().ok()?) },
             ms: ms.parse().ok()?,
             field_evals: field_evals.parse().ok()?,

@@ -43,6 +43,8 @@ mod run;
 mod session;
 mod state;
 mod step;
+#[cfg(test)]
+mod tests;
 
 pub use error::TrainError;
 pub use evaluate::{DRAW_TOLERANCE, MEASURE_TOLERANCE};

@@ -27,8 +27,8 @@ const SAVE_EVERY: Duration = Duration::from_secs(3);
 const MEASURE_EVERY: Duration = Duration::from_secs(10);
 const DRAW_EVERY: Duration = Duration::from_secs(20);
 const LOOK_SHARE: u32 = 20;
-/// The first look of a run comes after so many updates or so long, whichever is first: before memory is noted at update
-/// 100, so that what looking allocates once is there by then.
+/// The first look of a phase comes after so many updates or so long, whichever is first: before memory is noted at its
+/// update 100, so that what looking allocates once is there by then.
 const FIRST_LOOK_UPDATES: u64 = 50;
 const FIRST_LOOK: Duration = Duration::from_secs(8);
 /// Cells along the longer side of pictures on the way.
@@ -78,7 +78,9 @@ pub(super) struct Session<'a> {
     pub(super) compiles: usize,
     pub(super) plan_peak_bytes: u64,
     pub(super) last_nll: Option<f64>,
+    /// When the phase began in this process, and whether it has been looked at.
     begun: Instant,
+    looked: bool,
     pace: Pace,
     saved: Instant,
     measuring: Alarm,
@@ -116,6 +118,7 @@ impl<'a> Session<'a> {
             plan_peak_bytes: 0,
             last_nll: None,
             begun: now,
+            looked: false,
             pace: Pace::default(),
             saved: now,
             measuring: Alarm::new(MEASURE_EVERY),
@@ -180,13 +183,14 @@ impl<'a> Session<'a> {
         if phase > 0 && self.update == first {
             self.state = step::begin_phase(&self.header.recipe, &plan, self.state.clone());
         }
-        self.pace = Pace::default();
+        (self.pace, self.begun, self.looked) = (Pace::default(), Instant::now(), false);
     }
 
     /// One update, and what the clock asks for after it.
     fn advance(&mut self, phase: usize, last: bool) -> Result<()> {
         let mut row = self.step(phase)?;
-        let first_look = self.measuring.last.is_none() && self.first_look();
+        let first_look = !self.looked && self.first_look(phase);
+        self.looked |= first_look;
         if last || first_look || self.measuring.rings() {
             row.nll_nats = Some(self.measure()?);
         }
@@ -198,7 +202,7 @@ impl<'a> Session<'a> {
             self.save()?;
         }
         if self.folder.is_some() && (first_look || self.drawing.rings()) {
-            self.draw()?;
+            self.draw(first_look)?;
         }
         let progress = self.progress(phase, &row);
         (self.density.on_update)(&progress);
@@ -237,9 +241,9 @@ impl<'a> Session<'a> {
         })
     }
 
-    fn first_look(&self) -> bool {
-        let updates = self.update - self.resumed_from.unwrap_or(0);
-        updates >= FIRST_LOOK_UPDATES || self.begun.elapsed() >= FIRST_LOOK
+    fn first_look(&self, phase: usize) -> bool {
+        let begun = self.first(phase).max(self.resumed_from.unwrap_or(0));
+        self.update - begun >= FIRST_LOOK_UPDATES || self.begun.elapsed() >= FIRST_LOOK
     }
 
     /// NLL of the held-out points by the averaged weights.
@@ -252,13 +256,19 @@ impl<'a> Session<'a> {
     }
 
     /// `density.png` on a coarse grid.
-    fn draw(&mut self) -> Result<()> {
+    ///
+    /// The first picture of a phase is drawn twice: the allocator gives the pages of a first large buffer back and keeps
+    /// those of a second, so that resident memory would grow by a picture at some later update.
+    fn draw(&mut self, first: bool) -> Result<()> {
         let since = Instant::now();
         let image = &self.header.image;
         let count = |side: usize| (side * COARSE).div_ceil(image.side()).max(2);
         let cells = image.cells(0.0, count(image.height), count(image.width));
         let density = on_cells(&self.draw, &self.state.ema, image, &cells)?;
-        self.draw_map(&(density, cells.rows, cells.cols))?;
+        let learned = (density, cells.rows, cells.cols);
+        for _ in 0..=usize::from(first) {
+            self.draw_map(&learned)?;
+        }
         self.drawing.done(since);
         Ok(())
     }
