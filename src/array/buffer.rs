@@ -214,6 +214,12 @@ impl Array {
         self.data.len() * self.dtype().size()
     }
 
+    /// The number that every element is, to the bit, if there is one.
+    pub fn uniform(&self) -> Option<f64> {
+        let first = (!self.data.is_empty()).then(|| self.data.get_f64(0))?;
+        (1..self.data.len()).all(|i| self.data.get_f64(i).to_bits() == first.to_bits()).then_some(first)
+    }
+
     /// All elements as 64-bit floats.
     pub fn to_f64(&self) -> Vec<f64> {
         (0..self.data.len()).map(|i| self.data.get_f64(i)).collect()

@@ -3,7 +3,7 @@
 use super::{FileKind, note};
 use crate::error::Result;
 use crate::io::write_npy;
-use crate::train::{Learned, TrainError};
+use crate::train::{DRAW_TOLERANCE, Learned, MEASURE_TOLERANCE, TrainError};
 use std::path::PathBuf;
 
 /// Arguments of `flowline density`.
@@ -43,7 +43,9 @@ pub fn run(args: &Args) -> Result<()> {
             ("--margin", margin.to_string(), "finite, and leave something of the image");
         return Err(TrainError::Option { option, value, range }.into());
     }
-    let found = learned.log_grid(grid, margin)?;
+    // Numbers are those of `log-prob`; a picture shows no more than its colours.
+    let tolerance = if kind == FileKind::Npy { MEASURE_TOLERANCE } else { DRAW_TOLERANCE };
+    let found = learned.log_grid(grid, margin, tolerance)?;
     if kind == FileKind::Png {
         found.plot(&path)?;
     } else {

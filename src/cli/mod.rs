@@ -79,10 +79,17 @@ fn note(text: &str) {
     eprintln!("{text}");
 }
 
-/// A line of results; a reader that went away is no failure.
+/// A line of results; a reader that went away is no failure, a full disk is.
 fn result(text: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stdout(), "{text}");
+    use std::io::{ErrorKind, Write};
+    let mut out = std::io::stdout().lock();
+    let written = writeln!(out, "{text}").and_then(|()| out.flush());
+    if let Err(e) = written
+        && e.kind() != ErrorKind::BrokenPipe
+    {
+        note(&format!("error: standard output cannot be written: {e}; free some space or write elsewhere"));
+        std::process::exit(1);
+    }
 }
 
 /// The kind of a file to write, by the end of its name.

@@ -132,6 +132,9 @@ impl Args {
     }
 }
 
+/// More threads than any machine that this is for has cores.
+const MAX_THREADS: usize = 1024;
+
 /// Runs the subcommand; `started` is when the process did.
 ///
 /// # Errors
@@ -139,8 +142,10 @@ impl Args {
 pub fn run(args: Args, started: Instant) -> Result<()> {
     let options = args.options();
     options.check()?;
-    if args.threads == Some(0) {
-        let (option, value, range) = ("--threads", "0".into(), "a whole number from 1");
+    if let Some(threads) = args.threads
+        && !(1..=MAX_THREADS).contains(&threads)
+    {
+        let (option, value, range) = ("--threads", threads.to_string(), "a whole number from 1 to 1024");
         return Err(TrainError::Option { option, value, range }.into());
     }
     // All that multithreads is rayon's, so one pool around the run is the number of threads.
@@ -209,7 +214,8 @@ fn summary(report: &Report) -> String {
 fn tell_plan(args: &Args, density: &Density) -> Result<()> {
     let plans = density.plan()?;
     if args.json {
-        let peak = plans.iter().map(|p| p.peak_bytes).max().unwrap_or(0);
+        // The last phase solves: its peak is what --checkpoints governs.
+        let peak = plans.last().map_or(0, |p| p.peak_bytes);
         let flops = plans.iter().map(|p| p.flops).fold(0.0, f64::max);
         let json = serde_json::json!({
             "weights": density.weights(), "flops": flops, "plan_peak_bytes": peak, "phases": plans,

@@ -41,6 +41,7 @@ impl Divergence {
     /// for all rows at once, so a row's probes do not depend on how the rows are cut into tiles.
     pub(super) fn draw(self, n: usize, dim: usize, dtype: DType, key: &Key) -> Option<Tensor> {
         let Divergence::Hutchinson { probe, num_probes } = self else { return None };
+        assert!(num_probes > 0, "an estimated divergence has at least one probe");
         let shape = [n, num_probes * dim];
         let probes = match probe {
             Probe::Rademacher => key.rademacher(shape),

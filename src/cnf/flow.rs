@@ -3,13 +3,12 @@
 use super::solve::SolveStats;
 use super::{Divergence, ErrorNorm, Settings, StandardNormal, Stepping, Streamed};
 use crate::array::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::nn::{Drift, DriftNet, FourierMlp, golden_frequencies};
 use crate::ode::Method;
 use crate::odeint::Adjoint;
-use crate::tensor::{Key, Tensor, Tree, map_rows};
+use crate::tensor::{Key, Tensor, Tree, try_map_rows};
 use crate::tree;
-use std::cell::RefCell;
 
 /// Rows of one program where more come at once on concrete tensors.
 const CHUNK: usize = 4096;
@@ -156,7 +155,7 @@ impl<D: Drift> Cnf<D> {
     /// [`Cnf::log_prob`] and what its solves took; for losses inside a jitted function.
     ///
     /// # Errors
-    /// As [`Cnf::log_prob`], but a solve on concrete tensors that ended early goes unseen.
+    /// As [`Cnf::log_prob`].
     pub fn log_prob_with_stats(&self, x: &Tensor, key: &Key) -> Result<(Tensor, SolveStats)> {
         let (rows, counts) = self.each_tile(x, key, |flow, x, probes| {
             let (mut x, mut change, mut counts) = (x.clone(), None, None);
@@ -205,21 +204,12 @@ impl<D: Drift> Cnf<D> {
             let key = if self.settings.is_random() { key.fold_in(i) } else { key.clone() };
             rows.extend(self.settings.divergence.draw(n, self.base.dim, self.dtype(), &key));
         }
-        let failure = RefCell::new(None::<Error>);
-        let (out, counts) = map_rows(&rows, self.settings.tile, |tile| {
+        let (out, counts) = try_map_rows(&rows, self.settings.tile, |tile| {
             let probes: Vec<Option<&Tensor>> = (0..self.blocks.len()).map(|i| tile.get(1 + i)).collect();
-            match f(self, &tile[0], &probes) {
-                Ok((out, counts)) => (out, vec![counts * tile[0].shape()[0] as f64]),
-                Err(e) => {
-                    failure.replace(Some(e));
-                    (vec![], vec![])
-                }
-            }
-        });
-        match failure.into_inner() {
-            Some(e) => Err(e),
-            None => Ok((out, SolveStats::unpack(&(&counts[0] * (1.0 / n as f64))))),
-        }
+            let (out, counts) = f(self, &tile[0], &probes)?;
+            Ok((out, vec![counts * tile[0].shape()[0] as f64]))
+        })?;
+        Ok((out, SolveStats::unpack(&(&counts[0] * (1.0 / n as f64)))))
     }
 
     /// Runs a function of rows: recorded where anything is traced, else compiled and streamed, so that a
@@ -302,21 +292,14 @@ impl<D: Drift> Cnf<D> {
 
     /// Where points z at the first of `times` are at each; time counts blocks.
     fn path(&self, z: &Tensor, times: &[f64]) -> Result<Vec<Tensor>> {
-        let failure = RefCell::new(None::<Error>);
-        let (path, _) = map_rows(&[z.cast(self.dtype())], self.settings.tile, |tile| {
+        let (path, _) = try_map_rows(&[z.cast(self.dtype())], self.settings.tile, |tile| {
             let mut path = vec![tile[0].clone()];
             for w in times.windows(2) {
-                match self.advance(&path[path.len() - 1], w[0], w[1]) {
-                    Ok(y) => path.push(y),
-                    Err(e) => {
-                        failure.replace(Some(e));
-                        return (vec![], vec![]);
-                    }
-                }
+                path.push(self.advance(&path[path.len() - 1], w[0], w[1])?);
             }
-            (path, vec![])
-        });
-        failure.into_inner().map_or(Ok(path), Err)
+            Ok((path, vec![]))
+        })?;
+        Ok(path)
     }
 
     /// Follows the blocks between two times, counted in blocks.

@@ -86,9 +86,16 @@ impl Builder {
     }
 
     /// Copies the nodes of `f` with `args` for its inputs; returns its outputs.
+    ///
+    /// # Panics
+    /// When the arguments have not the number and the types of the inputs.
     #[track_caller]
     pub fn inline(&mut self, f: &Func, args: &[NodeId]) -> Vec<NodeId> {
         assert_eq!(f.num_inputs(), args.len(), "invariant: inline with as many arguments as inputs");
+        for (k, &a) in args.iter().enumerate() {
+            let (got, want) = (self.ty(a), f.input_type(k));
+            assert!(got == want, "invariant: input {k} of an inlined function is {want}, not {got}");
+        }
         let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
         for node in f.nodes() {
             let id = if let Op::Input(k) = node.op {

@@ -67,7 +67,8 @@ pub fn read_checkpoint<H: DeserializeOwned>(path: impl AsRef<Path>) -> Result<Ch
     if outline.checksum != checksum(tensors.iter()) {
         return Err(damaged("the checksum of its tensors does not fit".into()));
     }
-    let header = serde_json::from_value(outline.header).map_err(|e| damaged(format!("metadata: {e}")))?;
+    let layout = |e: serde_json::Error| IoError::Layout { path: path.clone(), reason: e.to_string() };
+    let header = serde_json::from_value(outline.header).map_err(layout)?;
     Ok(Checkpoint { header, path, tensors })
 }
 

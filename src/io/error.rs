@@ -51,6 +51,17 @@ pub enum IoError {
         /// The format of this version.
         expected: u64,
     },
+    /// A whole file whose description is not one that this version writes.
+    #[error(
+        "{} is whole but described otherwise than this flowline does ({reason}); use the version that wrote it, or another folder",
+        path.display()
+    )]
+    Layout {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        reason: String,
+    },
     /// A tensor that the tree has is not in the file.
     #[error("{} has no tensor \"{name}\"; it was saved from another kind of tree", path.display())]
     MissingTensor {

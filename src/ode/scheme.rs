@@ -76,12 +76,7 @@ impl<'a> Scheme<'a> {
                 return Err(OdeError::Time { name, value });
             }
         }
-        if let Some(dt0) = self.controller.dt0() {
-            let away = dt0 < 0.0 && t1 > t0;
-            if dt0 == 0.0 || !dt0.is_finite() || away {
-                return Err(OdeError::FirstStep { dt0, span: t1 - t0 });
-            }
-        }
+        self.check_first_step(t1 - t0)?;
         if let Controller::StepTo(StepTo { ts }) = self.controller {
             let (first, last) = (ts.first().copied(), ts.last().copied());
             if first != Some(t0) || last != Some(t1) {
@@ -90,6 +85,17 @@ impl<'a> Scheme<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Refuses a first step that is 0, not finite, or leads away from t1; `span` is t1 - t0, NaN where it is not
+    /// known yet.
+    pub fn check_first_step(&self, span: f64) -> Result<(), OdeError> {
+        match self.controller.dt0() {
+            Some(dt0) if dt0 == 0.0 || !dt0.is_finite() || dt0 < 0.0 && span > 0.0 => {
+                Err(OdeError::FirstStep { dt0, span })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// An error estimate decides which steps stand and how long the next one is.

@@ -24,8 +24,14 @@ impl<Y: TensorTree> Drive for Y {
     ) -> Result<Solution<Y>, OdeError> {
         let controller = ode.resolved_controller()?;
         let scheme = ode.scheme(&controller, y0.default_tolerance())?;
-        if !t0.is_traced() && !t1.is_traced() {
+        if t0.is_traced() || t1.is_traced() {
+            scheme.check_first_step(f64::NAN)?;
+        } else {
             scheme.check_span(t0.item(), t1.item())?;
+        }
+        for (path, leaf) in y0.named_leaves() {
+            let at = if path.is_empty() { String::new() } else { format!(", leaf {path},") };
+            assert!(leaf.dtype().is_float(), "y0{at} is {leaf:?}: a state is of f32 or f64, cast it");
         }
         solve(&ode.field, &scheme, *ode.options(), (&t0, &t1), &y0)
     }

@@ -48,14 +48,14 @@ impl<T: TensorTree> State for T {
 
     fn first_non_finite(&self, _like: &Tensor) -> Tensor {
         let none = Tensor::scalar(DType::F64, f64::INFINITY);
-        let mut offset = 0;
+        let mut offset = 0.0;
         let mut first = none.clone();
         for leaf in self.leaves() {
             let flat = leaf.reshape([leaf.size()]);
-            let index = flat.iota_like(DType::F64) + f64::from(offset);
+            let index = flat.iota_like(DType::F64) + offset;
             let bad = flat.is_finite().select(&none, &index);
             first = first.minimum(&bad.min_axes(&[0]));
-            offset += i32::try_from(leaf.size()).unwrap_or(i32::MAX);
+            offset += leaf.size() as f64;
         }
         first.is_finite().select(&first, &Tensor::scalar(DType::F64, -1.0))
     }

@@ -3,7 +3,7 @@
 use crate::array::DType;
 use crate::ode::{Constant, Method, Ode, Outcome, Pid, StepTo};
 use crate::odeint::{Adjoint, Checkpoints, Solution};
-use crate::tensor::{Tensor, jit, value_and_grad};
+use crate::tensor::{Tensor, jit, map_rows, try_map_rows, value_and_grad};
 use crate::tree;
 
 fn f64s(x: &[f64]) -> Tensor {
@@ -108,7 +108,7 @@ fn gradients_by_state_parameters_and_times_equal_central_differences() {
             };
             let h = 1e-5;
             // t0 moves every inner knot of constant steps; the gradient holds them, so only t1 of the
-            // times is compared here, and t0 on a fixed grid elsewhere.
+            // times is compared here, and t0 on a fixed grid in the next test.
             if i == 3 {
                 continue;
             }
@@ -117,6 +117,35 @@ fn gradients_by_state_parameters_and_times_equal_central_differences() {
             assert!(relative(got, difference) < 1e-6, "leaf {i}[{j}]: {got} against {difference}");
         }
     }
+}
+
+#[test]
+fn gradients_by_both_times_on_a_fixed_grid_equal_central_differences() {
+    let p = Oscillator { omega: Tensor::from(1.3), drive: Tensor::from(0.7) };
+    let (y0, ts) = (f64s(&[1.0, -0.4]), [0.1, 0.4, 0.55, 1.1, 1.6, 2.0]);
+    let energy = |t: &(Tensor, Tensor)| final_energy(&p, &y0, [&t.0, &t.1], Adjoint::default(), &ts);
+    let value = jit(|t0: Tensor, t1: Tensor| energy(&(t0, t1)));
+    let at = |t0: f64, t1: f64| value.call(t0, t1).unwrap().item();
+    let (_, (d0, d1)) = value_and_grad(energy, &(Tensor::from(0.1), Tensor::from(2.0)));
+    let h = 1e-5;
+    let by0 = (at(0.1 + h, 2.0) - at(0.1 - h, 2.0)) / (2.0 * h);
+    let by1 = (at(0.1, 2.0 + h) - at(0.1, 2.0 - h)) / (2.0 * h);
+    assert!(relative(d0.item(), by0) < 1e-6 && relative(d1.item(), by1) < 1e-6, "{d0} {by0}, {d1} {by1}");
+}
+
+#[test]
+fn a_first_step_of_zero_is_refused_while_times_are_traced() {
+    let f = jit(|t1: Tensor| {
+        let ode = Ode::new(|_t, y: &Tensor| -y).controller(Constant { dt0: 0.0 });
+        Ok(ode.solve(0.0, t1, Tensor::from(1.0))?.y1)
+    });
+    assert!(f.call(1.0).unwrap_err().to_string().starts_with("dt0=0e0: must be finite, not 0"));
+}
+
+#[test]
+#[should_panic(expected = "y0 is i32[1]: a state is of f32 or f64")]
+fn a_state_of_integers_is_refused() {
+    let _ = Ode::new(|_t, y: &Tensor| y * 2).solve(0.0, 1.0, Tensor::from([1]));
 }
 
 #[test]
@@ -144,6 +173,49 @@ fn a_failed_solve_inside_a_jitted_call_is_its_error() {
     assert!(e.contains("a solve ended early") && e.contains("t="), "{e}");
     assert!(blow_up.call(Tensor::from(0.1)).is_ok());
     assert_eq!(blow_up.traces(), 1);
+}
+
+/// 1 / (1/y0 - t), which leaves all bounds at t = 1 / y0.
+fn blow_up(y0: &Tensor) -> crate::Result<Tensor> {
+    Ok(Ode::new(|_t, y: &Tensor| y.square()).solve(0.0, 2.0, y0)?.y1)
+}
+
+#[test]
+fn a_failed_solve_in_a_tile_is_an_error_on_concrete_rows_too() {
+    let rows = |last: f64| f64s(&[0.1, 0.2, 0.1, 0.3, last]);
+    let tiles =
+        |y0: &Tensor| try_map_rows(std::slice::from_ref(y0), 2, |y| Ok((vec![blow_up(&y[0])?], vec![])));
+    let (y1, _) = tiles(&rows(0.25)).unwrap();
+    assert!((y1[0].to_vec()[4] - 0.5).abs() < 1e-5);
+    let Err(crate::Error::Solve { outcome }) = tiles(&rows(1.0)) else { panic!("it ended early") };
+    assert!(matches!(outcome, Outcome::StepSizeTooSmall { t, .. } if (t - 1.0).abs() < 1e-3), "{outcome}");
+    let e = value_and_grad(|y0: &Tensor| crate::Result::Ok(tiles(y0)?.0[0].sum()), &rows(1.0)).unwrap_err();
+    assert!(e.to_string().contains("a solve ended early"), "{e}");
+}
+
+#[test]
+#[should_panic(expected = "map_rows: a solve ended early: step size")]
+fn a_failed_solve_in_a_tile_that_cannot_say_so_panics() {
+    let _ = map_rows(&[f64s(&[1.0, 0.1])], 2, |y| (vec![blow_up(&y[0]).unwrap()], vec![]));
+}
+
+#[test]
+fn a_failure_in_tiles_of_tiles_is_told_as_its_own_solve_told_it() {
+    let outer = |y0: &Tensor| {
+        try_map_rows(std::slice::from_ref(y0), 4, |y| {
+            try_map_rows(y, 2, |y| Ok((vec![blow_up(&y[0])?], vec![])))
+        })
+    };
+    assert!(outer(&f64s(&[0.1; 10])).is_ok());
+    let alone = blow_up_outcome(&f64s(&[0.9, 0.1]));
+    let Err(crate::Error::Solve { outcome }) = outer(&f64s(&[0.1, 0.1, 0.9, 0.1, 0.2, 0.2, 0.2, 0.2])) else {
+        panic!("it ended early")
+    };
+    assert_eq!(outcome, alone);
+}
+
+fn blow_up_outcome(y0: &Tensor) -> Outcome {
+    Ode::new(|_t, y: &Tensor| y.square()).solve(0.0, 2.0, y0).unwrap().outcome()
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use super::trace::Check;
 use super::tree::Tree;
-use super::{Tensor, Traced, apply, register_check, trace};
+use super::{Tensor, Traced, apply, trace};
 use crate::error::{Error, Result};
 use crate::graph::Type;
 use crate::transform;
@@ -71,15 +71,25 @@ fn types(leaves: &[Tensor]) -> Vec<Type> {
 fn run(func: &crate::graph::Func, args: &[Tensor], first: usize, num: usize) -> Result<Vec<Tensor>> {
     let mut out = apply(func, args);
     for values in out.drain(first..first + num) {
-        let check = Check { values };
-        check.look()?;
-        register_check(check);
+        Check { values }.settle()?;
     }
     Ok(out)
 }
 
 fn float_leaves(leaves: &[Tensor]) -> Vec<usize> {
     (0..leaves.len()).filter(|&i| leaves[i].dtype().is_float()).collect()
+}
+
+/// Tangents or cotangents of the leaves `which` of `at`.
+#[track_caller]
+fn directions(what: &str, at: &[Tensor], of: &[Tensor], which: &[usize]) -> Vec<Tensor> {
+    assert!(at.len() == of.len(), "{what} has {} leaves, not {}", of.len(), at.len());
+    let checked = which.iter().map(|&i| {
+        let (got, want) = (of[i].ty(), at[i].ty());
+        assert!(got == want, "leaf {i} of {what} is {got}, not {want} as its value: cast or reshape it");
+        of[i].clone()
+    });
+    checked.collect()
 }
 
 /// The gradient in the shape of the argument; leaves that are no floats get zeros.
@@ -125,7 +135,8 @@ fn parts<M: Tree, L: Loss>(f: impl FnOnce(&M) -> L, at: &M) -> Result<(Tensor, L
 /// The value of a loss and its gradient by every float leaf of `at`, in the shape of `at`.
 ///
 /// # Panics
-/// When the loss is not one number.
+/// When the loss is not one number. Where the loss is no `Result`, also when it has no reverse derivative or,
+/// on concrete tensors, a solve in it ended early.
 ///
 /// # Examples
 /// ```
@@ -140,6 +151,9 @@ pub fn value_and_grad<M: Tree, L: Loss>(f: impl FnOnce(&M) -> L, at: &M) -> L::W
 }
 
 /// The gradient alone.
+///
+/// # Panics
+/// As [`value_and_grad`].
 #[track_caller]
 pub fn grad<M: Tree>(f: impl FnOnce(&M) -> Tensor, at: &M) -> M {
     value_and_grad(f, at).1
@@ -148,7 +162,8 @@ pub fn grad<M: Tree>(f: impl FnOnce(&M) -> Tensor, at: &M) -> M {
 /// `f(at)` and the directional derivative of f along `tangent`.
 ///
 /// # Panics
-/// When the tangent's leaves have not the shapes of `at`'s.
+/// When the tangent's float leaves have not the types of `at`'s; on concrete tensors, when a solve in `f`
+/// ended early.
 #[track_caller]
 pub fn jvp<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, at: &M, tangent: &M) -> (T, T) {
     let leaves = at.leaves();
@@ -158,8 +173,7 @@ pub fn jvp<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, at: &M, tangent: &M) -> (T
     });
     let wrt = float_leaves(&leaves);
     let func = transform::jvp(&traced.func, &wrt);
-    let tangents = tangent.leaves();
-    let tangents = wrt.iter().map(|&i| tangents[i].clone());
+    let tangents = directions("a tangent", &leaves, &tangent.leaves(), &wrt);
     let args: Vec<Tensor> = leaves.iter().chain(&traced.captures).cloned().chain(tangents).collect();
     let num_checks = traced.func.num_outputs() - traced.num_outputs;
     let out = run(&func, &args, traced.num_outputs, num_checks).unwrap_or_else(|e| panic!("{e}"));
@@ -168,6 +182,12 @@ pub fn jvp<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, at: &M, tangent: &M) -> (T
 }
 
 /// `f(at)` and the map from a cotangent of the result to the cotangent of `at`.
+///
+/// The map runs `f` again, together with its derivative: nothing is kept in between.
+///
+/// # Panics
+/// When `f` has no reverse derivative; on concrete tensors, when a solve in `f` ended early. The map, when the
+/// cotangent's float leaves have not the types of the result's.
 #[track_caller]
 pub fn vjp<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, at: &M) -> (T, Box<dyn Fn(&T) -> M>) {
     let leaves = at.leaves();
@@ -180,11 +200,10 @@ pub fn vjp<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, at: &M) -> (T, Box<dyn Fn(
     let values = run(&traced.func, &args, traced.num_outputs, num_checks).unwrap_or_else(|e| panic!("{e}"));
     let outs = float_leaves(&values);
     let func = transform::vjp(&traced.func, &outs, &float_leaves(&leaves)).unwrap_or_else(|e| panic!("{e}"));
-    let (at, first) = (at.clone(), traced.func.num_outputs());
+    let (at, first, results) = (at.clone(), traced.func.num_outputs(), values.clone());
     let pull = move |cotangent: &T| {
-        let cts = cotangent.leaves();
         let mut args = args.clone();
-        args.extend(outs.iter().map(|&k| cts[k].clone()));
+        args.extend(directions("a cotangent", &results, &cotangent.leaves(), &outs));
         assemble(&at, &leaves, apply(&func, &args).split_off(first))
     };
     (traced.aux.with_leaves(values), Box::new(pull))

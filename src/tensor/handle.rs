@@ -9,8 +9,10 @@ use std::sync::{Arc, Weak};
 /// An array of numbers, concrete or traced; a cheap handle that is `Send` and `Sync`.
 ///
 /// Element types are f32, f64, i32, u32 and bool. Two operands broadcast as in NumPy. Where their
-/// element types differ, integers become floats, a tensor of rank 0 takes the type of the other, and
-/// otherwise f32 becomes f64.
+/// element types differ, bools become numbers and integers floats, a tensor of rank 0 takes the type of
+/// the other, and otherwise f32 becomes f64 and an integer takes the type of the left operand. A number
+/// of the host that the element type of the tensor beside it cannot hold (a half beside integers, -1
+/// beside u32) makes the result f64.
 ///
 /// # Examples
 /// ```

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::graph::Type;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Programs that one jitted function keeps; the one unused for longest goes first.
 const MAX_PROGRAMS: usize = 16;
@@ -102,10 +102,35 @@ struct Program<T> {
     /// The result with the trace's tensors as leaves.
     template: T,
     num_outputs: usize,
+    /// The first part of the result has the leaves of the first argument and its static values: see
+    /// [`Jit::step`].
+    keeps_state: bool,
+}
+
+/// A lock that outlives a panic of the function being traced: what it guards changes only once that
+/// function has returned.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the first parts of two signatures differ in types of tensors alone.
+fn same_state(a: &Signature, b: &Signature) -> bool {
+    let first = |s: &Signature| {
+        let of_first = s.iter().filter(|(path, _)| path == "0" || path.starts_with("0."));
+        let shape = of_first.map(|(path, leaf)| match leaf {
+            LeafSig::Tensor(_) => (path.clone(), None),
+            LeafSig::Static(s) => (path.clone(), Some(s.clone())),
+        });
+        shape.collect::<Vec<_>>()
+    };
+    first(a) == first(b)
 }
 
 /// A function that is traced once for each signature of its arguments; its type can be named:
 /// `Jit<'f, (TrainState, Batch), (TrainState, Tensor)>`.
+///
+/// Concrete tensors that the closure captures are constants of its programs, which keep them: what changes,
+/// and what is large and not needed for long, is better an argument.
 pub struct Jit<'f, Args, T> {
     f: Box<dyn Fn(Args) -> Result<T> + Send + Sync + 'f>,
     programs: Mutex<Vec<Arc<Program<T>>>>,
@@ -145,14 +170,14 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         self
     }
 
-    /// How often the function was traced.
+    /// How often the function was traced to its end.
     pub fn traces(&self) -> usize {
         self.traces.load(Relaxed)
     }
 
     /// Counters of the last run's loops.
     pub fn last_run(&self) -> RunReport {
-        *self.last.lock().expect("invariant: no panic while the counters are locked")
+        *lock(&self.last)
     }
 
     /// What the program for these arguments does and needs; traces and compiles it if it is new.
@@ -165,7 +190,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
 
     fn program(&self, args: &Args) -> Result<Arc<Program<T>>> {
         let sig = signature(args);
-        let mut programs = self.programs.lock().expect("invariant: no panic while the programs are locked");
+        let mut programs = lock(&self.programs);
         if let Some(i) = programs.iter().position(|p| p.signature == sig) {
             let program = programs.remove(i);
             programs.push(program.clone());
@@ -175,8 +200,8 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
             let change = programs.last().map_or_else(String::new, |p| difference(&p.signature, &sig));
             return Err(Error::Retrace { max_traces: self.max_traces, change });
         }
-        self.traces.fetch_add(1, Relaxed);
         let program = Arc::new(self.build(args, sig)?);
+        self.traces.fetch_add(1, Relaxed);
         if programs.len() == MAX_PROGRAMS {
             programs.remove(0);
         }
@@ -199,16 +224,17 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         }
         assert!(
             traced.captures.is_empty(),
-            "a jitted function used a tensor of another trace that is not an argument"
+            "a jitted function used a tensor of another trace that is not an argument: pass it as one"
         );
         let compiled = Compiled::new(&traced.func);
         let template = traced.aux.expect("invariant: a result where there is no failure");
-        Ok(Program { signature, compiled, template, num_outputs: traced.num_outputs })
+        let keeps_state = same_state(&signature, &self::signature(&template));
+        Ok(Program { signature, compiled, template, num_outputs: traced.num_outputs, keeps_state })
     }
 
     fn run(&self, program: &Program<T>, inputs: &[Tensor]) -> Result<Space> {
         let space = program.compiled.run(inputs);
-        *self.last.lock().expect("invariant: no panic while the counters are locked") = space.counts();
+        *lock(&self.last) = space.counts();
         let failed = space.outputs[program.num_outputs..].iter().find_map(Check::failure);
         match failed {
             None => Ok(space),
@@ -251,19 +277,36 @@ impl<A: Tree, B: Tree, T: Tree> Jit<'_, (A, B), (A, T)> {
     /// One step of a training loop: `state` becomes the new state, in its own buffers where nobody
     /// else holds them. When the call fails, `state` is untouched.
     ///
+    /// A state that comes back with other leaves or static values (a memory made in the first step)
+    /// is taken over as it is.
+    ///
     /// # Errors
     /// A failed solve inside, or a retrace beyond [`Jit::max_traces`].
+    ///
+    /// # Panics
+    /// While tracing, for shapes that do not fit.
     pub fn step(&self, state: &mut A, batch: B) -> Result<T> {
         let args = (state.clone(), batch);
         let leaves = args.leaves();
+        if leaves.iter().any(Tensor::is_traced) {
+            let (new, result) = (self.f)(args)?;
+            *state = new;
+            return Ok(result);
+        }
         let program = self.program(&args)?;
         let space = self.run(&program, &leaves)?;
         drop((args, leaves));
         let mut outs = space.outputs[..program.num_outputs].iter();
-        state.each_mut(&mut |leaf| {
-            let out = outs.next().expect("invariant: an output for each leaf of the state");
-            leaf.store(out);
-        });
+        if program.keeps_state {
+            state.each_mut(&mut |leaf| {
+                let out = outs.next().expect("invariant: an output for each leaf of the state");
+                leaf.store(out);
+            });
+        } else {
+            let new = &program.template.0;
+            let own = outs.by_ref().take(new.leaves().len());
+            *state = new.with_leaves(own.map(|a| Tensor::from_array(a.clone())).collect::<Vec<_>>());
+        }
         let rest: Vec<Tensor> = outs.map(|a| Tensor::from_array(a.clone())).collect();
         let result = program.template.1.with_leaves(rest);
         program.compiled.give_back(space);

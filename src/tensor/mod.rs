@@ -31,7 +31,7 @@ pub use handle::Tensor;
 pub use jit::{Jit, Output, Traceable, jit};
 pub use key::Key;
 pub use philox::Philox;
-pub use rows::map_rows;
 pub(crate) use rows::tuple;
+pub use rows::{map_rows, try_map_rows};
 pub(crate) use trace::{Check, Traced, align, apply, register_check, trace};
 pub use tree::{Leaf, Path, TensorTree, Tree, num_elements, summary};

@@ -41,10 +41,15 @@ impl Tensor {
         Tensor::op(Op::Compare(op), &[&a, &b], None)
     }
 
-    /// A number in the element type of `self`.
+    /// A number in the element type of `self` where that holds it, else f64; beside bools integers are i32.
     pub(super) fn number(&self, x: f64) -> Tensor {
-        let fits = self.dtype().is_float() || x.fract() == 0.0;
-        Tensor::scalar(if fits { self.dtype() } else { DType::F64 }, x)
+        let dtype = match self.dtype() {
+            float @ (DType::F32 | DType::F64) => float,
+            DType::U32 if f64::from(x as u32) == x => DType::U32,
+            DType::I32 | DType::Bool if f64::from(x as i32) == x => DType::I32,
+            DType::I32 | DType::U32 | DType::Bool => DType::F64,
+        };
+        Tensor::scalar(dtype, x)
     }
 
     /// The same numbers as another element type; float to integer truncates, bool is 0 or 1.
@@ -155,6 +160,8 @@ fn promote(a: &Tensor, b: &Tensor) -> DType {
         (true, true) if a.rank() == 0 && b.rank() > 0 => y,
         (true, true) if b.rank() == 0 && a.rank() > 0 => x,
         (true, true) => DType::F64,
+        _ if x == DType::Bool => y,
+        _ if y == DType::Bool => x,
         (false, false) if a.rank() == 0 && b.rank() > 0 => y,
         (false, false) => x,
     }

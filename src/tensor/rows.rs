@@ -1,8 +1,9 @@
 //! Work that is done row by row: cut into tiles that run in parallel.
 
 use super::trace::Check;
-use super::{Tensor, Traced, align, apply, register_check, trace};
-use crate::array::{DType, Shape};
+use super::{Tensor, Traced, align, apply, trace};
+use crate::array::DType;
+use crate::error::Result;
 use crate::graph::{Builder, Func, NodeId, Op, TileOut, Tiles, Type};
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ use std::sync::Arc;
 /// its steps for its tile).
 ///
 /// # Panics
-/// When there is no row, the first axes differ, or a row result has not the tile's rows.
+/// When there is no row, the first axes differ, `target` is 0, or a row result has not the tile's rows; when
+/// all tensors are concrete and a solve in `f` ended early (see [`try_map_rows`]).
 ///
 /// # Examples
 /// ```
@@ -31,11 +33,35 @@ pub fn map_rows(
     target: usize,
     f: impl Fn(&[Tensor]) -> (Vec<Tensor>, Vec<Tensor>),
 ) -> (Vec<Tensor>, Vec<Tensor>) {
+    match try_map_rows(rows, target, |x| Ok(f(x))) {
+        Ok(results) => results,
+        Err(e) => panic!("map_rows: {e}"),
+    }
+}
+
+/// [`map_rows`] for an `f` that may fail.
+///
+/// # Errors
+/// What `f` returned; on concrete tensors also a solve in `f` that ended early, with its outcome. Where
+/// anything is traced, that is the error of the call that runs the program.
+///
+/// # Panics
+/// As [`map_rows`], but for the solve.
+#[track_caller]
+pub fn try_map_rows(
+    rows: &[Tensor],
+    target: usize,
+    f: impl Fn(&[Tensor]) -> Result<(Vec<Tensor>, Vec<Tensor>)>,
+) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
     let n = rows.first().map_or(0, |x| x.shape()[0]);
     assert!(n > 0 && rows.iter().all(|x| x.shape()[0] == n), "map_rows: first axes must be equal and not 0");
+    assert!(target > 0, "map_rows: a tile has at least one row");
     let tile = tile_rows(n, target);
-    let main = body(rows, tile, &f);
-    let tail = (!n.is_multiple_of(tile)).then(|| body(rows, n % tile, &f));
+    let main = body(rows, tile, &f)?;
+    let tail = match n % tile {
+        0 => None,
+        rest => Some(body(rows, rest, &f)?),
+    };
     let (mut bodies, captures) = align(&[&main].into_iter().chain(&tail).collect::<Vec<_>>());
     let (tail, func) = (tail.and_then(|_| bodies.pop()), bodies.remove(0));
     let (num_rows, num_sums) = main.aux;
@@ -46,10 +72,10 @@ pub fn map_rows(
     let tiles = Tiles { rows: n, tile, body: func, tail, num_rowed: rows.len(), outs };
     let mut results = tuple(Op::Tiles(Arc::new(tiles)), rows.iter().chain(&captures));
     for values in results.split_off(num_rows + num_sums) {
-        register_check(Check { values });
+        Check { values }.settle()?;
     }
     let sums = results.split_off(num_rows);
-    (results, sums)
+    Ok((results, sums))
 }
 
 /// Rows of a tile: balanced, at most about 5/4 of `target`, a divisor of `rows` if one lies near, and
@@ -64,37 +90,51 @@ pub(crate) fn tile_rows(rows: usize, target: usize) -> usize {
 fn body(
     rows: &[Tensor],
     tile: usize,
-    f: &impl Fn(&[Tensor]) -> (Vec<Tensor>, Vec<Tensor>),
-) -> Traced<(usize, usize)> {
+    f: &impl Fn(&[Tensor]) -> Result<(Vec<Tensor>, Vec<Tensor>)>,
+) -> Result<Traced<(usize, usize)>> {
     let mut types = vec![Type::scalar(DType::U32)];
     types.extend(rows.iter().map(|x| x.ty().with_shape(x.shape().with_axis(0, tile))));
-    let mut traced = trace(&types, |x| {
-        let (mut out, sums) = f(&x[1..]);
+    let traced = trace(&types, |x| {
+        let (mut out, sums) = match f(&x[1..]) {
+            Ok(results) => results,
+            Err(e) => return (vec![], Err(e)),
+        };
         assert!(
             out.iter().all(|y| y.rank() > 0 && y.shape()[0] == tile),
             "map_rows: a row result must have the tile's {tile} rows"
         );
         let counts = (out.len(), sums.len());
         out.extend(sums);
-        (out, counts)
+        (out, Ok(counts))
     });
-    traced.func = spread_checks(&traced, tile);
-    traced.num_outputs = traced.func.num_outputs();
-    traced
+    let Traced { func, captures, num_outputs, aux } = traced;
+    let aux = aux?;
+    let func = spread_checks(&func, num_outputs, tile);
+    Ok(Traced { num_outputs: func.num_outputs(), func, captures, aux })
 }
 
-/// Checks as row results: repeated over the tile's rows when they are of one row.
-fn spread_checks(traced: &Traced<(usize, usize)>, tile: usize) -> Func {
-    let f = &traced.func;
+/// Checks, the outputs from `first` on, as row results: the worst row of each over all rows of the tile.
+fn spread_checks(f: &Func, first: usize, tile: usize) -> Func {
     let again = trace(&f.input_types(), |x| {
         let mut out = apply(f, x);
-        for check in &mut out[traced.num_outputs..] {
-            let worst = check.max_axes(&[0]).reshape(Shape::from([1, check.shape()[1]]));
-            *check = worst.broadcast_to([tile, worst.shape()[1]]);
+        for check in &mut out[first..] {
+            *check = worst_row(check).broadcast_to([tile, check.shape()[1]]);
         }
         (out, ())
     });
     again.func
+}
+
+/// The first row of the highest status, whole: columns of several rows would name a time of one solve and a
+/// step of another. There are several rows where a tile has tiles of its own.
+fn worst_row(check: &Tensor) -> Tensor {
+    let n = check.shape()[0];
+    if n == 1 {
+        return check.clone();
+    }
+    let (status, rows) = (check.column(0), Tensor::iota(DType::F64, [n], 0));
+    let first = status.eq(status.max()).select(&rows, &Tensor::scalar(DType::F64, n as f64)).min();
+    check.take(&first.reshape([1]))
 }
 
 /// Applies an operation that gives a tuple; returns the arrays of the tuple, without its opaque values.

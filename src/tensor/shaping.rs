@@ -72,10 +72,19 @@ impl Tensor {
         self.slice(0, i..i + 1).reshape(self.shape().without_axes(&[0]))
     }
 
+    #[track_caller]
+    pub(super) fn last_axis(&self, name: &str) -> usize {
+        assert!(self.rank() > 0, "{name}: a tensor of rank 0 has no last axis");
+        self.rank() - 1
+    }
+
     /// Column `i` of the last axis, which disappears.
+    ///
+    /// # Panics
+    /// When there is no such column.
     #[track_caller]
     pub fn column(&self, i: usize) -> Tensor {
-        let last = self.rank() - 1;
+        let last = self.last_axis("column");
         self.slice(last, i..i + 1).reshape(self.shape().without_axes(&[last]))
     }
 

@@ -22,6 +22,52 @@ fn operands_broadcast_and_promote() {
 }
 
 #[test]
+fn integers_and_bools_keep_their_values_beside_numbers() {
+    let n = Tensor::from([3u32, 5]);
+    assert_eq!((&n + -1).to_vec(), [2.0, 4.0], "not 0 added: u32 cannot hold -1");
+    assert_eq!(((&n * 2).dtype(), (&n * 0.5).to_vec()), (DType::U32, vec![1.5, 2.5]));
+    assert_eq!((Tensor::from([1, 2]) * 3e9).to_vec(), [3e9, 6e9]);
+    let mask = n.gt(Tensor::from(4u32));
+    assert_eq!(
+        ((&mask + 1).to_vec(), (Tensor::from([7, 7]) * &mask).to_vec()),
+        (vec![1.0, 2.0], vec![0.0, 7.0])
+    );
+    assert_eq!((&mask * Tensor::from([7, 7])).to_vec(), [0.0, 7.0]);
+    let many = Tensor::from([1, 1, 0, 1]).eq(1);
+    assert_eq!((many.sum().item(), many.mean().item()), (3.0, 0.75));
+    assert_eq!((Tensor::from([4]).mean().dtype(), Tensor::from([3, 4]).mean().item()), (DType::F64, 3.5));
+}
+
+#[test]
+fn a_product_over_no_terms_is_zero() {
+    assert_eq!(Tensor::zeros([3, 0]).matmul(&Tensor::zeros([0, 2])).to_vec(), [0.0; 6]);
+}
+
+#[test]
+#[should_panic(expected = "sum_last: a tensor of rank 0 has no last axis")]
+fn the_last_axis_of_a_number_is_refused() {
+    Tensor::from(1.0).sum_last();
+}
+
+#[test]
+#[should_panic(expected = "leaf 0 of a tangent is f64[3], not f32[2] as its value")]
+fn a_tangent_of_another_type_is_refused_while_it_is_traced_too() {
+    let f = jit(|v: Tensor| jvp(|x: &Tensor| x.square(), &Tensor::from([1.0f32, 2.0]), &v).1);
+    let _ = f.call(Tensor::from([1.0, 2.0, 3.0]));
+}
+
+#[test]
+fn equal_fills_are_one_constant_of_a_program() {
+    let one = || Tensor::full(DType::F64, [2, 3], 1.0);
+    let ones = trace(&[one().ty()], |x| (vec![(&x[0] + one()) * (&x[0] + one())], ())).func;
+    let constants = ones.nodes().iter().filter(|n| matches!(n.op, crate::graph::Op::Const(_)));
+    assert_eq!((constants.count(), ones.nodes().len()), (1, 4));
+    assert_eq!(Tensor::from([1.0, 1.0 + f64::EPSILON]).array().uniform(), None);
+    assert_eq!(Tensor::from([0.0, -0.0]).array().uniform(), None);
+    assert_eq!(Tensor::zeros([0]).array().uniform(), None);
+}
+
+#[test]
 #[should_panic(expected = "add: shapes [2] and [3] do not broadcast to each other")]
 fn a_wrong_shape_panics_with_both_shapes() {
     let _ = Tensor::zeros([2]) + Tensor::zeros([3]);
@@ -61,6 +107,72 @@ fn a_step_reuses_the_buffers_of_its_state() {
     }
     assert_eq!(place, s.model.array().data().as_ptr());
     let _ = buffers; // other tests run beside this one; tests/memory.rs counts alone
+}
+
+#[test]
+fn a_step_takes_over_a_state_that_comes_back_in_another_form() {
+    let step = jit(|(memory, calls): (Option<Tensor>, usize), x: Tensor| {
+        let sum = memory.map_or_else(|| x.clone(), |m| m + &x);
+        ((Some(sum.clone()), calls + 1), sum * 10)
+    });
+    let mut state = (None, 0);
+    for k in 1..=3 {
+        let result = step.step(&mut state, Tensor::from([1.0, 2.0])).unwrap();
+        let k = f64::from(k);
+        assert_eq!(state.0.as_ref().unwrap().to_vec(), [k, 2.0 * k]);
+        assert_eq!(result.to_vec(), [10.0 * k, 20.0 * k]);
+    }
+    assert_eq!(state.1, 3);
+}
+
+#[test]
+fn a_step_whose_state_holds_one_buffer_twice_tells_the_leaves_apart() {
+    let step = jit(|(a, b): (Tensor, Tensor), x: Tensor| ((a + &x, b * 2), x));
+    let zero = Tensor::from([1.0, 2.0]);
+    let mut state = (zero.clone(), zero);
+    for _ in 0..2 {
+        step.step(&mut state, Tensor::from(1.0)).unwrap();
+    }
+    assert_eq!((state.0.to_vec(), state.1.to_vec()), (vec![3.0, 4.0], vec![4.0, 8.0]));
+    let swap = jit(|a: Tensor, b: Tensor| (b + 1, a - 1));
+    let x = Tensor::from([5.0, 6.0]);
+    let (a, b) = swap.call(x.clone(), x).unwrap();
+    assert_eq!((a.to_vec(), b.to_vec()), (vec![6.0, 7.0], vec![4.0, 5.0]));
+}
+
+#[test]
+fn a_step_inside_a_trace_is_part_of_it() {
+    let step = jit(|w: Tensor, x: Tensor| (w * &x, x.square()));
+    let slope = grad(
+        |x: &Tensor| {
+            let mut w = Tensor::from(3.0);
+            let y = step.step(&mut w, x.clone()).unwrap();
+            w + y
+        },
+        &Tensor::from(2.0),
+    );
+    assert_eq!((slope.item(), step.traces()), (7.0, 0));
+}
+
+#[test]
+fn a_jitted_function_survives_a_panic_and_an_error_of_its_first_trace() {
+    let f = jit(|x: Tensor, y: Tensor| -> crate::Result<Tensor> {
+        if x.rank() == 0 {
+            return Err(crate::Error::Retrace { max_traces: 7, change: String::new() });
+        }
+        Ok(x + y)
+    });
+    let f = f.max_traces(1);
+    let call = |x: Tensor, y: [f64; 2]| {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| f.call(x, Tensor::from(y))))
+    };
+    assert!(call(Tensor::from([1.0, 2.0, 3.0]), [1.0, 2.0]).is_err());
+    for _ in 0..2 {
+        let e = call(Tensor::from(1.0), [1.0, 2.0]).unwrap().unwrap_err();
+        assert!(e.to_string().contains("more than 7"), "{e}");
+    }
+    assert_eq!(call(Tensor::from([1.0, 2.0]), [1.0, 2.0]).unwrap().unwrap().to_vec(), [2.0, 4.0]);
+    assert_eq!(f.traces(), 1);
 }
 
 #[test]

@@ -54,8 +54,12 @@ impl Check {
     }
 
     /// Looks at concrete values at once; traced ones are for whoever runs the program.
-    pub fn look(&self) -> Result<()> {
-        if self.values.is_traced() { Ok(()) } else { Self::failure(self.values.array()).map_or(Ok(()), Err) }
+    pub fn settle(self) -> Result<()> {
+        if self.values.is_traced() {
+            register_check(self);
+            return Ok(());
+        }
+        Self::failure(self.values.array()).map_or(Ok(()), Err)
     }
 }
 
@@ -71,11 +75,12 @@ impl Trace {
     /// The node that stands for `x` in this trace.
     fn lift(&self, state: &mut State, x: &Tensor) -> NodeId {
         match &x.0 {
-            Repr::Concrete(a) if a.shape().size() == 1 => {
-                let ty = x.ty();
-                state.builder.push(Op::Const(Literal::splat(a.dtype(), a.data().get_f64(0))), &[], Some(&ty))
+            // Zeros and ones as numbers: equal arrays are told apart, equal numbers are merged and simplified.
+            Repr::Concrete(a) => {
+                let array = || Literal::Array(a.clone());
+                let literal = a.uniform().map_or_else(array, |number| Literal::splat(a.dtype(), number));
+                state.builder.push(Op::Const(literal), &[], Some(&x.ty()))
             }
-            Repr::Concrete(a) => state.builder.push(Op::Const(Literal::Array(a.clone())), &[], Some(&x.ty())),
             Repr::Traced { trace, id, ty } => {
                 let owner = upgrade(trace, ty);
                 if owner.serial == self.serial {

@@ -90,6 +90,20 @@ pub enum TrainError {
         /// The point.
         value: String,
     },
+    /// A solve of an update ended early.
+    #[error(
+        "{outcome}, at update {update} ({objective}); lower the learning rate (--lr {lr}) and train again"
+    )]
+    Diverged {
+        /// Why, with t and step.
+        outcome: crate::ode::Outcome,
+        /// The update.
+        update: u64,
+        /// The phase's objective.
+        objective: &'static str,
+        /// The phase's learning rate.
+        lr: f64,
+    },
     /// The loss is not finite though every solve went well.
     #[error(
         "the loss is {loss} at update {update} ({objective}); lower the learning rate (--lr {lr}) and resume"

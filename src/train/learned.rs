@@ -101,13 +101,14 @@ impl Learned {
         Ok(log_probs.into_iter().map(|x| f64::from(x) + image.log_jacobian()).collect())
     }
 
-    /// The log-density at the centres of `size` x `size` cells over the image grown by `margin` pixels on all sides.
+    /// The log-density at the centres of `size` x `size` cells over the image grown by `margin` pixels on all sides,
+    /// solved to `tolerance`, relative and absolute.
     ///
     /// # Errors
     /// A solve that ended early.
-    pub fn log_grid(&self, size: usize, margin: f64) -> Result<LogGrid> {
+    pub fn log_grid(&self, size: usize, margin: f64, tolerance: f64) -> Result<LogGrid> {
         let cells = self.image().cells(margin, size, size);
-        let log_probs = LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE).eval(&self.flow, &cells.centres)?;
+        let log_probs = LogDensity::new(tolerance, tolerance).eval(&self.flow, &cells.centres)?;
         let shift = self.image().log_jacobian();
         let log_density = log_probs.into_iter().map(|x| f64::from(x) + shift).collect();
         Ok(LogGrid { log_density, size, frame: cells.frame })

@@ -47,7 +47,7 @@ pub struct Report {
     pub resumed_from_update: Option<u64>,
     /// The most states that a gradient kept at once.
     pub states_kept_max: u64,
-    /// Planned bytes of an update at their peak, the largest of the phases.
+    /// Planned bytes of an update at their peak, of the last phase: the one that solves, whose memory `checkpoints` governs.
     pub plan_peak_bytes: u64,
     /// The largest resident memory of the process.
     pub peak_rss_mb: f64,

@@ -15,7 +15,7 @@ use super::state::{Tables, TrainState};
 use super::step::{self, Step, Told};
 use super::{Learned, METRICS_FILE, MODEL_FILE, TrainError, budget, process};
 use crate::array::memory;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::write_checkpoint;
 use crate::tensor::{Tensor, Tree};
 use std::time::{Duration, Instant};
@@ -215,7 +215,14 @@ impl<'a> Session<'a> {
         let (objective, lr) =
             (self.header.recipe.phases[phase].objective, self.header.recipe.phases[phase].lr);
         let started = Instant::now();
-        let Told { loss, steps, field_evals } = step.run(&mut self.state)?;
+        let next = self.update + 1;
+        let told = step.run(&mut self.state).map_err(|e| match e {
+            Error::Solve { outcome } => {
+                TrainError::Diverged { outcome, update: next, objective: objective.name(), lr }.into()
+            }
+            e => e,
+        });
+        let Told { loss, steps, field_evals } = told?;
         let ms = started.elapsed().as_secs_f64() * 1e3;
         self.update += 1;
         if !loss.is_finite() {
@@ -323,7 +330,7 @@ impl<'a> Session<'a> {
             self.compiles += step.traces();
             let (_, most_steps) = self.header.recipe.steps();
             let (peak, _) = super::plan::peak_bytes(&step.plan(&self.state)?, most_steps);
-            self.plan_peak_bytes = self.plan_peak_bytes.max(peak as u64);
+            self.plan_peak_bytes = peak as u64;
         }
         Ok(())
     }
