@@ -10,8 +10,9 @@
 //!
 //! Reachability is kept as bit sets. It knows nothing of kernels and memory.
 
+use super::bits::Bits;
 use super::places::{Geometry, Operand, Place, is_layout, place};
-use crate::graph::{BinaryOp, Func, Op, UnaryOp};
+use crate::graph::{Func, Op};
 
 /// More operations than this in one unit gain nothing and make its register allocation slow.
 const MAX_NODES: usize = 256;
@@ -44,9 +45,9 @@ pub(crate) struct Unit {
     /// The geometry of its reductions, if it has any.
     pub geometry: Option<Geometry>,
     /// Units whose results it reads.
-    preds: Vec<usize>,
+    pub(super) preds: Vec<usize>,
     /// Those of them that it must find finished.
-    barred: Vec<usize>,
+    pub(super) barred: Vec<usize>,
     /// What it reads that is made elsewhere.
     roots: Vec<usize>,
 }
@@ -60,17 +61,17 @@ pub(crate) struct Units {
     /// Where the operands of each computed node are.
     pub operands: Vec<Vec<Place>>,
     /// The unit that makes a root, before mergers.
-    made_by: Vec<Option<usize>>,
+    pub(super) made_by: Vec<Option<usize>>,
     /// Where a merged unit went.
     merged: Vec<usize>,
     /// Units that a unit depends on, directly or not.
-    reach: Vec<Bits>,
+    pub(super) reach: Vec<Bits>,
     /// Fused units that read a root.
     readers: Vec<Vec<usize>>,
     /// Fused units of one element, which cost little but their call.
     scalars: Vec<usize>,
     /// How many readers each node has, outputs of the function counted.
-    num_readers: Vec<usize>,
+    pub(super) num_readers: Vec<usize>,
 }
 
 /// Groups the nodes of `func`, which has gone through [`super::prepare::prepare`].
@@ -168,55 +169,6 @@ impl Units {
                 self.push(id, Kind::Single, 0, None, operands);
             }
         }
-    }
-
-    /// Appends node `id` to a product if it adds a bias to each row, or is the activation of that: such
-    /// a layer is finished while its rows are in cache. Only where no one else reads what lies between.
-    fn layer(&mut self, func: &Func, id: usize, op: &Op) -> bool {
-        let args = &func.nodes()[id].args;
-        match op {
-            Op::Binary(BinaryOp::Add) => [(0, 1), (1, 0)].into_iter().any(|(k, other)| {
-                let bias = &self.places[args[other].index()];
-                Self::is_row(bias, func.nodes()[id].ty.shape())
-                    && self.append(id, args[k].index(), bias.root(), func)
-            }),
-            Op::Unary(UnaryOp::Tanh | UnaryOp::Sigmoid) => self.append(id, args[0].index(), None, func),
-            _ => false,
-        }
-    }
-
-    /// Whether a place repeats a row over a matrix.
-    fn is_row(place: &Place, shape: &[usize]) -> bool {
-        let Place::At(o) = place else { return false };
-        matches!((shape, &o.view.dims[..]), ([rows, cols], [r, c])
-            if *cols > 0 && (r.stride == 0 || *rows == 1) && (c.stride == 1 || *cols == 1))
-    }
-
-    /// Appends node `id` to the product or the sum that it reads, unless another value that it reads
-    /// depends on that.
-    fn append(&mut self, id: usize, from: usize, other: Option<usize>, func: &Func) -> bool {
-        let is_sum = matches!(func.nodes()[id].op, Op::Binary(_));
-        let is_product = matches!(func.nodes()[from].op, Op::Dot { .. });
-        let Some(unit) = self.made_by[from] else { return false };
-        let fits = self.all[unit].kind == Kind::Single
-            && self.all[unit].nodes.last() == Some(&from)
-            && self.num_readers[from] == 1
-            && if is_sum { is_product } else { self.all[unit].nodes.len() == 2 };
-        let pred = other.and_then(|r| self.unit_of(r));
-        if !fits || pred.is_some_and(|p| p == unit || self.reach[p].has(unit)) {
-            return false;
-        }
-        if let Some(p) = pred {
-            insert(&mut self.all[unit].preds, p);
-            insert(&mut self.all[unit].barred, p);
-            let reach = self.reach[p].clone();
-            self.reach[unit].or(&reach);
-            self.reach[unit].set(p);
-        }
-        self.all[unit].nodes.push(id);
-        self.made_by[id] = Some(unit);
-        self.operands[id] = func.nodes()[id].args.iter().map(|a| self.places[a.index()].clone()).collect();
-        true
     }
 
     /// The place of node `id`, moved into a buffer of its own if it is a large turned view.
@@ -406,38 +358,8 @@ impl Units {
     }
 }
 
-fn insert(list: &mut Vec<usize>, x: usize) {
+pub(super) fn insert(list: &mut Vec<usize>, x: usize) {
     if !list.contains(&x) {
         list.push(x);
-    }
-}
-
-/// A set of small numbers.
-#[derive(Clone, Default, Debug)]
-struct Bits(Vec<u64>);
-
-impl Bits {
-    fn has(&self, i: usize) -> bool {
-        self.0.get(i / 64).is_some_and(|w| w >> (i % 64) & 1 == 1)
-    }
-
-    fn set(&mut self, i: usize) {
-        if self.0.len() <= i / 64 {
-            self.0.resize(i / 64 + 1, 0);
-        }
-        self.0[i / 64] |= 1 << (i % 64);
-    }
-
-    fn clear(&mut self, i: usize) {
-        if let Some(w) = self.0.get_mut(i / 64) {
-            *w &= !(1 << (i % 64));
-        }
-    }
-
-    fn or(&mut self, other: &Bits) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
-        }
-        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
     }
 }

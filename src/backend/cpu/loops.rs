@@ -5,13 +5,14 @@
 //! nothing is allocated once schedule and tape have their capacity. It knows the contract of the loop
 //! operations (`graph::loops`) and must never know what the bodies compute.
 
-use super::exec::{Workspace, execute};
+use super::bind::{Body, State};
+use super::exec::Workspace;
 use super::kernels::StripFn;
-use super::plan::{INPUTS, Plan};
+use super::plan::Plan;
 use super::step::{Access, Env, Loc};
 use super::tape::{Layout, Schedule, Slots, Tape};
 use crate::backend::checkpoint::{Action, Replayer};
-use std::ptr::{copy_nonoverlapping, from_ref, null, null_mut, write_bytes};
+use std::ptr::{copy_nonoverlapping, null, write_bytes};
 
 /// Values that each trip takes from the one before.
 #[derive(Debug)]
@@ -183,54 +184,6 @@ impl Rev {
     }
 }
 
-/// The addresses of a body.
-struct Body<'a> {
-    plan: &'a Plan,
-    ws: &'a mut Workspace,
-}
-
-impl Body<'_> {
-    fn input(&mut self, k: usize, at: *const u8) {
-        self.ws.bases[INPUTS as usize + k] = at.cast_mut();
-    }
-
-    fn output(&mut self, k: usize, at: *mut u8) {
-        self.ws.bases[self.plan.0.first_output() + k] = at;
-    }
-
-    unsafe fn inputs(&mut self, first: usize, locs: &[Loc], env: Env) {
-        for (k, loc) in locs.iter().enumerate() {
-            // SAFETY: locations of the surrounding plan.
-            self.input(first + k, unsafe { env.at(*loc) });
-        }
-    }
-
-    unsafe fn outputs(&mut self, first: usize, locs: &[Loc], env: Env) {
-        for (k, loc) in locs.iter().enumerate() {
-            // SAFETY: locations of the surrounding plan.
-            self.output(first + k, unsafe { env.at(*loc) });
-        }
-    }
-
-    /// Inputs 0 .. 4 of a step: first, last, t, t_next.
-    fn step(&mut self, schedule: &Schedule, n: usize) {
-        let (first, last) = (n == 0, n + 1 == schedule.count() && schedule.reached);
-        let flag = |set: bool| from_ref(&FLAGS[usize::from(set)]).cast();
-        self.input(0, flag(first));
-        self.input(1, flag(last));
-        self.input(2, from_ref(&schedule.knots[n]).cast());
-        self.input(3, from_ref(&schedule.knots[n + 1]).cast());
-    }
-
-    unsafe fn run(&mut self) {
-        // SAFETY: all inputs and outputs are bound.
-        unsafe { execute(&self.plan.0, self.ws) };
-    }
-}
-
-/// What truth values are: words.
-static FLAGS: [u32; 2] = [0, 1];
-
 /// Keeps the state before step `n` if the rule wants it.
 unsafe fn keep(tape: &mut Tape, n: usize, layout: &Layout, state: &[Loc], env: Env) {
     let Some(slot) = tape.recorder.visit(n) else { return };
@@ -399,52 +352,6 @@ impl Sum {
         unsafe {
             let (total, trip) = (env.at(self.total), env.at(self.trip));
             (self.add)(total, total, trip, null(), [0.0; 2], self.len);
-        }
-    }
-}
-
-/// Where the running state of a backward pass is: in a slot, or in a running buffer.
-struct State<'a> {
-    layout: &'a Layout,
-    slot: *mut u8,
-    buffer: Option<(&'a [Loc], Env)>,
-}
-
-impl<'a> State<'a> {
-    fn new(layout: &'a Layout) -> State<'a> {
-        State { layout, slot: null_mut(), buffer: None }
-    }
-
-    fn in_slot(&mut self, at: *mut u8) {
-        (self.slot, self.buffer) = (at, None);
-    }
-
-    fn in_buffer(&mut self, locs: &'a [Loc], env: Env) {
-        self.buffer = Some((locs, env));
-    }
-
-    /// The address of part `k`.
-    unsafe fn part(&self, k: usize) -> *mut u8 {
-        // SAFETY: the slot or the buffer holds a state of this layout.
-        unsafe {
-            match self.buffer {
-                Some((locs, env)) => env.at(locs[k]),
-                None => self.slot.add(self.layout.parts[k].0),
-            }
-        }
-    }
-
-    unsafe fn bind(&self, body: &mut Body<'_>, first: usize) {
-        for k in 0..self.layout.parts.len() {
-            // SAFETY: as for `part`.
-            body.input(first + k, unsafe { self.part(k) });
-        }
-    }
-
-    unsafe fn copy_to(&self, slot: *mut u8) {
-        for (k, &(offset, bytes)) in self.layout.parts.iter().enumerate() {
-            // SAFETY: the slot has the layout's bytes and is not the one that holds the state.
-            unsafe { copy_nonoverlapping(self.part(k), slot.add(offset), bytes) };
         }
     }
 }

@@ -42,7 +42,7 @@ impl Storage {
             .expect("invariant: a buffer of less than half the address space")
     }
 
-    /// The first byte. Valid for reads and writes of [`Storage::len`] bytes while `self` lives.
+    /// The first byte. Valid for reads and writes of the bytes asked for, while `self` lives.
     pub fn ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }

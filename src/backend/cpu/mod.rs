@@ -11,6 +11,8 @@
 )]
 
 mod access;
+mod bind;
+mod bits;
 mod buffers;
 mod codegen;
 mod copy;
@@ -18,6 +20,7 @@ mod dot;
 mod exec;
 mod fuse;
 pub mod kernels;
+mod layers;
 mod loops;
 mod lower;
 mod lower_loops;

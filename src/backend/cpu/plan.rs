@@ -5,7 +5,7 @@ use super::fuse::group;
 use super::lower::{Lowered, lower};
 use super::lower_loops::Spaces;
 use super::memory::{Storage, aligned};
-use super::memory_plan::{Life, MemoryPlan, place};
+use super::memory_plan::{Life, MemoryPlan, overlaps, place};
 use super::prepare::prepare;
 use super::recompute::recompute;
 use super::report::{PlanReport, report};
@@ -147,7 +147,9 @@ fn plan_memory(lowered: &mut Lowered) -> MemoryPlan {
         usable.map(move |(w, r)| (i, w.base as usize, r.base as usize))
     });
     let pairs: Vec<_> = pairs.collect();
-    place(&lives, &pairs)
+    let memory = place(&lives, &pairs);
+    debug_assert!(!overlaps(&lives, &memory, &pairs), "invariant: values that live together share no bytes");
+    memory
 }
 
 /// For each buffer its base and offset, the pool of constants, and the arrays used.

@@ -264,3 +264,26 @@ fn a_search_without_an_accepted_step_gives_its_start_and_a_zero_gradient() {
         (x[1].to_f64(), x[3].to_f64(), vec![0.0])
     );
 }
+
+#[test]
+fn a_run_allocates_nothing_once_its_workspace_has_been_used() {
+    let policy = Policy::Checkpoint(Checkpoints::Count(3));
+    let x = inputs(0);
+    let y = [x[1].clone(), x[3].clone(), x[2].clone()];
+    for (func, x) in
+        [(gradient(ROWS, policy, 2), &x[..]), (gradient(ROWS, Policy::Direct, 1), &x), (tiled(ROWS, 2), &y)]
+    {
+        let plan = Plan::compile(&func, Level::detect());
+        let mut out: Vec<Array> =
+            plan.output_types().iter().map(|t| Array::zeros(t.dtype(), t.shape().clone())).collect();
+        let refs: Vec<&Array> = x.iter().collect();
+        let mut ws = Workspace::new();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        pool.install(|| {
+            plan.run_arrays(&mut ws, &refs, &mut out);
+            let before = super::allocations();
+            (0..3).for_each(|_| plan.run_arrays(&mut ws, &refs, &mut out));
+            assert_eq!(super::allocations() - before, 0);
+        });
+    }
+}

@@ -1,0 +1,103 @@
+//! Addresses of a loop's body, bound before each trip, and the running state of a backward pass.
+//!
+//! It knows which input of a body means what, and nothing of trips.
+
+use super::exec::{Workspace, execute};
+use super::plan::{INPUTS, Plan};
+use super::step::{Env, Loc};
+use super::tape::{Layout, Schedule};
+use std::ptr::{copy_nonoverlapping, from_ref, null_mut};
+
+/// The addresses of a body.
+pub(super) struct Body<'a> {
+    pub plan: &'a Plan,
+    pub ws: &'a mut Workspace,
+}
+
+impl Body<'_> {
+    pub fn input(&mut self, k: usize, at: *const u8) {
+        self.ws.bases[INPUTS as usize + k] = at.cast_mut();
+    }
+
+    pub fn output(&mut self, k: usize, at: *mut u8) {
+        self.ws.bases[self.plan.0.first_output() + k] = at;
+    }
+
+    pub unsafe fn inputs(&mut self, first: usize, locs: &[Loc], env: Env) {
+        for (k, loc) in locs.iter().enumerate() {
+            // SAFETY: locations of the surrounding plan.
+            self.input(first + k, unsafe { env.at(*loc) });
+        }
+    }
+
+    pub unsafe fn outputs(&mut self, first: usize, locs: &[Loc], env: Env) {
+        for (k, loc) in locs.iter().enumerate() {
+            // SAFETY: locations of the surrounding plan.
+            self.output(first + k, unsafe { env.at(*loc) });
+        }
+    }
+
+    /// Inputs 0 .. 4 of a step: first, last, t, t_next.
+    pub fn step(&mut self, schedule: &Schedule, n: usize) {
+        let (first, last) = (n == 0, n + 1 == schedule.count() && schedule.reached);
+        let flag = |set: bool| from_ref(&FLAGS[usize::from(set)]).cast();
+        self.input(0, flag(first));
+        self.input(1, flag(last));
+        self.input(2, from_ref(&schedule.knots[n]).cast());
+        self.input(3, from_ref(&schedule.knots[n + 1]).cast());
+    }
+
+    pub unsafe fn run(&mut self) {
+        // SAFETY: all inputs and outputs are bound.
+        unsafe { execute(&self.plan.0, self.ws) };
+    }
+}
+
+/// What truth values are: words.
+static FLAGS: [u32; 2] = [0, 1];
+
+/// Where the running state of a backward pass is: in a slot, or in a running buffer.
+pub(super) struct State<'a> {
+    layout: &'a Layout,
+    slot: *mut u8,
+    buffer: Option<(&'a [Loc], Env)>,
+}
+
+impl<'a> State<'a> {
+    pub fn new(layout: &'a Layout) -> State<'a> {
+        State { layout, slot: null_mut(), buffer: None }
+    }
+
+    pub fn in_slot(&mut self, at: *mut u8) {
+        (self.slot, self.buffer) = (at, None);
+    }
+
+    pub fn in_buffer(&mut self, locs: &'a [Loc], env: Env) {
+        self.buffer = Some((locs, env));
+    }
+
+    /// The address of part `k`.
+    pub unsafe fn part(&self, k: usize) -> *mut u8 {
+        // SAFETY: the slot or the buffer holds a state of this layout.
+        unsafe {
+            match self.buffer {
+                Some((locs, env)) => env.at(locs[k]),
+                None => self.slot.add(self.layout.parts[k].0),
+            }
+        }
+    }
+
+    pub unsafe fn bind(&self, body: &mut Body<'_>, first: usize) {
+        for k in 0..self.layout.parts.len() {
+            // SAFETY: as for `part`.
+            body.input(first + k, unsafe { self.part(k) });
+        }
+    }
+
+    pub unsafe fn copy_to(&self, slot: *mut u8) {
+        for (k, &(offset, bytes)) in self.layout.parts.iter().enumerate() {
+            // SAFETY: the slot has the layout's bytes and is not the one that holds the state.
+            unsafe { copy_nonoverlapping(self.part(k), slot.add(offset), bytes) };
+        }
+    }
+}
