@@ -101,7 +101,16 @@ fn numbers_that_turn_nan_end_a_run_with_where_and_leave_the_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let run = |recipe: Recipe| Density::new(flow.clone(), image()).recipe(recipe).run_folder(folder.path());
     let failed = run(recipe).run(&Key::new(0)).unwrap_err();
-    assert!(matches!(failed, Error::Solve { outcome: Outcome::NonFinite { .. } }), "{failed}");
+    let outcome = match &failed {
+        Error::Train(TrainError::Diverged { outcome, update: 1, .. }) => outcome,
+        other => panic!("{other}"),
+    };
+    assert!(matches!(outcome, Outcome::NonFinite { .. }));
+    let message = failed.to_string();
+    assert!(
+        message.contains("from t=1") && message.contains("at update 1 (maximum_likelihood)"),
+        "{message}"
+    );
     assert_eq!(Learned::open(folder.path()).unwrap().update, 0);
 
     let other = tempfile::tempdir().unwrap();
