@@ -41,7 +41,7 @@ impl Adam {
     pub fn apply(&self, slots: &mut [Slot], memory: &mut Memory) {
         let before = memory.take("count");
         let count = &before + 1;
-        let rate = self.rate.rate(&before);
+        let rate = self.rate.at(&before);
         let n = count.cast(DType::F64);
         // 1 / (1 - b^n) = -1 / expm1(n ln b), exact where b^n is near 1 too.
         let unbias = |beta: f64| -1.0 / (&n * beta.ln()).expm1();

@@ -123,7 +123,7 @@ fn clip(slots: &mut [Slot], max: f64) {
 
 fn sgd(slots: &mut [Slot], memory: &mut Memory, rate: &Schedule, momentum: f64, weight_decay: f64) {
     let count = memory.take("count");
-    let rate = rate.rate(&count);
+    let rate = rate.at(&count);
     memory.put("count", count + 1);
     for slot in slots {
         let mut direction = slot.update.clone();

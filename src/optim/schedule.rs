@@ -47,7 +47,7 @@ pub fn constant(rate: impl Into<Tensor>) -> Schedule {
 /// # Examples
 /// ```
 /// use flowline::{optim::*, prelude::*};
-/// let rate = cosine(0.1, 100).rate(&Tensor::from(50u32));
+/// let rate = cosine(0.1, 100).at(&Tensor::from(50u32));
 /// assert!((rate.item() - 0.05).abs() < 1e-12);
 /// ```
 pub fn cosine(peak: impl Into<Tensor>, updates: impl Into<Tensor>) -> Schedule {
@@ -72,11 +72,11 @@ impl Schedule {
     }
 
     /// The rate when n updates were made before: f64, of rank 0.
-    pub fn rate(&self, n: &Tensor) -> Tensor {
-        self.at(&n.cast(DType::F64))
+    pub fn at(&self, n: &Tensor) -> Tensor {
+        self.real_at(&n.cast(DType::F64))
     }
 
-    fn at(&self, n: &Tensor) -> Tensor {
+    fn real_at(&self, n: &Tensor) -> Tensor {
         match self {
             Schedule::Constant { rate } => rate.cast(DType::F64),
             Schedule::Cosine { peak, updates, end } => {
@@ -87,8 +87,8 @@ impl Schedule {
             }
             Schedule::Warmup { updates, then } => {
                 let updates = updates.cast(DType::F64);
-                let rising = then.at(&real(0.0)) * n / updates.maximum(&real(1.0));
-                n.lt(&updates).select(&rising, &then.at(&(n - &updates)))
+                let rising = then.real_at(&real(0.0)) * n / updates.maximum(&real(1.0));
+                n.lt(&updates).select(&rising, &then.real_at(&(n - &updates)))
             }
         }
     }

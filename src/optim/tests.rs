@@ -115,12 +115,12 @@ fn clipping_scales_to_the_norm_and_not_below_it() {
 
 #[test]
 fn a_schedule_takes_its_length_from_a_tensor() {
-    let rate = jit(|n: Tensor, total: Tensor| cosine(0.2, total).warmup(10).rate(&n)).max_traces(1);
+    let rate = jit(|n: Tensor, total: Tensor| cosine(0.2, total).warmup(10).at(&n)).max_traces(1);
     let at = |n: u32, total: f64| rate.call(n, total).unwrap().item();
     assert_eq!((at(0, 100.0), at(5, 100.0)), (0.0, 0.1));
     assert!((at(60, 100.0) - 0.1).abs() < 1e-15 && (at(35, 50.0) - 0.1).abs() < 1e-15);
     assert!(at(110, 100.0).abs() < 1e-15 && at(500, 100.0).abs() < 1e-15);
-    assert_eq!(constant(0.3).warmup(4).rate(&Tensor::from(9u32)).item(), 0.3);
+    assert_eq!(constant(0.3).warmup(4).at(&Tensor::from(9u32)).item(), 0.3);
 }
 
 #[test]
