@@ -47,7 +47,9 @@ pub use error::{Error, Result};
 
 pub mod prelude {
     //! The names that programs use.
-    pub use crate::ode::*;
+    pub use crate::ode::{
+        Constant, Controller, Field, Method, Ode, OdeError, Outcome, Pid, StepTo, Tolerance, odeint,
+    };
     #[cfg(feature = "tensor")]
     pub use crate::odeint::{Adjoint, Batching, Checkpoints};
     #[cfg(feature = "tensor")]
