@@ -16,6 +16,78 @@ pub enum OdeError {
         /// The absolute tolerance asked for.
         atol: f64,
     },
+    /// A tolerance has the wrong number of entries.
+    #[error(
+        "{name} has {len} numbers for a state of {components} components in {parts} parts: give one number, one a component or one a part"
+    )]
+    ToleranceLength {
+        /// rtol or atol.
+        name: &'static str,
+        /// How many numbers were given.
+        len: usize,
+        /// Components of the state.
+        components: usize,
+        /// Parts that it is made of.
+        parts: usize,
+    },
+    /// A time to land on that the times of `StepTo` leave out.
+    #[error("a step is to end at t={t}, which is not among the times of `StepTo`: put it there")]
+    StopBesideTimes {
+        /// The time.
+        t: f64,
+    },
+    /// A time to land on or a jump that is not finite.
+    #[error("{name}={value}: must be finite")]
+    Stop {
+        /// `land_on` or `jump_at`.
+        name: &'static str,
+        /// What it was.
+        value: f64,
+    },
+    /// Times to land on were given to a solve whose interval is a value of the trace.
+    #[error("{name}: t0 and t1 must be numbers, not traced values, for steps to end on given times")]
+    StopsOfUnknownInterval {
+        /// `land_on` or `jump_at`.
+        name: &'static str,
+    },
+    /// A time to save at lies outside the interval.
+    #[error("save_at ts[{index}]={t} lies outside of the interval from t0={t0} to t1={t1}")]
+    SavedTime {
+        /// Its index.
+        index: usize,
+        /// The time.
+        t: f64,
+        /// The start of the solve.
+        t0: f64,
+        /// Its end.
+        t1: f64,
+    },
+    /// A dense solution was asked for a time it does not cover.
+    #[error("t={t} lies outside of the solution, which runs from t={t0} to t={t1}")]
+    OutsideInterval {
+        /// The time.
+        t: f64,
+        /// Where the solution starts.
+        t0: f64,
+        /// Where it ends.
+        t1: f64,
+    },
+    /// Something was asked of a solution that it did not keep.
+    #[error("the solution has no {what}: ask for it by `save_at`")]
+    NotSaved {
+        /// What.
+        what: &'static str,
+    },
+    /// An event's function gave NaN.
+    #[error(
+        "event {index} is NaN at t={t}: its sign says where it happens, so it must be a number everywhere"
+    )]
+    EventNotANumber {
+        /// Which event.
+        index: usize,
+        /// The time.
+        t: f64,
+    },
     /// An end of the interval is NaN or infinite.
     #[error("{name}={value}: the ends of the interval must be finite")]
     Time {

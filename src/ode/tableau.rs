@@ -19,6 +19,8 @@ pub struct ButcherTableau {
     pub b: &'static [f64],
     /// `b - b_embedded`, s of them; `None` where the method has no error estimate.
     pub b_err: Option<&'static [f64]>,
+    /// The same for a second estimate of lower order that steadies the first; few methods have one.
+    pub b_err_low: Option<&'static [f64]>,
     /// Times of the stages, as parts of the step.
     pub c: &'static [f64],
     /// Order of the solution.

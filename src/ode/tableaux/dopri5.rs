@@ -24,6 +24,7 @@ pub const DOPRI5: ButcherTableau = ButcherTableau {
         22.0 / 525.0,
         -1.0 / 40.0,
     ]),
+    b_err_low: None,
     c: &[0.0, 1.0 / 5.0, 3.0 / 10.0, 4.0 / 5.0, 8.0 / 9.0, 1.0, 1.0],
     order: 5,
     error_order: 5,

@@ -55,6 +55,7 @@ pub const TSIT5: ButcherTableau = ButcherTableau {
         0.45808210592918694666163651883255,
         -1.0 / 66.0,
     ]),
+    b_err_low: None,
     c: &[0.0, 0.161, 0.327, 0.9, 0.98002554090450968572981028628702, 1.0, 1.0],
     order: 5,
     error_order: 5,
