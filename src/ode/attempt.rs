@@ -163,7 +163,7 @@ fn stage<S: State, F: Field<S>>(
 ) -> Result<(), FieldFailure<S::Clock>> {
     let Knots { t, t_next, h } = knots;
     let (before, after) = k.split_at_mut(i);
-    argument.lincomb(y, h, tableau.a[i - 1], before);
+    argument.lincomb(y, h, tableau.row(i), before);
     let c = tableau.c[i];
     if c == 1.0 {
         eval(f, t_next, argument, &mut after[0])

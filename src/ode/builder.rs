@@ -163,7 +163,7 @@ impl<Y: Drive, F> Ode<Y, F> {
             }
             (None, dt0) if self.method.tableau().b_err.is_some() => Ok(Pid { dt0, ..Pid::default() }.into()),
             (None, Some(dt0)) => Ok(Constant { dt0 }.into()),
-            (None, None) => Err(OdeError::NoErrorEstimate { method: self.method.tableau().name }),
+            (None, None) => Err(OdeError::NoErrorEstimate { method: self.method.tableau().name.into() }),
         }
     }
 

@@ -60,6 +60,7 @@ fn solve<const UNROLLED: bool, Y: HostState, F: Field<Y>>(
             Method::Rk4 => run::<true, Y, F>(f, &scheme.with_known::<RK4>(), &span, c, saved)?,
             Method::Tsit5 => run::<true, Y, F>(f, &scheme.with_known::<TSIT5>(), &span, c, saved)?,
             Method::Dopri5 => run::<true, Y, F>(f, &scheme.with_known::<DOPRI5>(), &span, c, saved)?,
+            _ => run::<false, Y, F>(f, &scheme, &span, c, saved)?,
         }
     } else {
         run::<false, Y, F>(f, &scheme, &span, c, saved)?;

@@ -31,7 +31,7 @@ impl Tolerance {
 #[derive(Clone, Copy, Debug)]
 pub struct Scheme<'a> {
     /// The method's numbers.
-    pub tableau: &'a ButcherTableau,
+    pub tableau: &'a ButcherTableau<'a>,
     /// How long the next step is.
     pub controller: &'a Controller,
     /// How large an error may be.
@@ -49,7 +49,7 @@ impl<'a> Scheme<'a> {
     /// A tolerance or a number of the controller out of range, times that are not strictly monotone, adaptive
     /// control of a method without an error estimate.
     pub fn new(
-        tableau: &'a ButcherTableau,
+        tableau: &'a ButcherTableau<'a>,
         controller: &'a Controller,
         tolerance: Tolerance,
         max_steps: u64,
@@ -61,7 +61,7 @@ impl<'a> Scheme<'a> {
             Controller::Pid(pid) => {
                 check_pid(pid)?;
                 if tableau.b_err.is_none() {
-                    return Err(OdeError::NoErrorEstimate { method: tableau.name });
+                    return Err(OdeError::NoErrorEstimate { method: tableau.name.into() });
                 }
             }
         }

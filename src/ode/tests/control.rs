@@ -19,7 +19,7 @@ fn reference(method: Method, pid: &Pid, tol: (f64, f64), t1: f64, y0: [f64; 2]) 
         let h = t_next - t;
         let mut stages: Vec<[f64; 2]> = vec![];
         for s in 0..tableau.num_stages() {
-            let row: &[f64] = if s == 0 { &[] } else { tableau.a[s - 1] };
+            let row: &[f64] = tableau.row(s);
             let part = |j: usize| row.iter().zip(&stages).map(|(a, k)| a * k[j]).sum::<f64>();
             stages.push(pulse(t + tableau.c[s] * h, &[y[0] + h * part(0), y[1] + h * part(1)]));
         }

@@ -2,6 +2,7 @@
 
 mod control;
 mod convergence;
+mod dense_order;
 mod front;
 mod non_finite;
 mod order_conditions;
