@@ -144,13 +144,13 @@ fn stages<const UNROLLED: bool, S: State, F: Field<S>>(
     }
     if UNROLLED {
         macro_rules! unroll {
-            ($($i:literal)*) => { $( if $i < needed { stage(f, tableau, $i, times, h, y, k, y1)?; } )* };
+            ($($i:literal)*) => { $( if $i < needed { stage(f, &tableau, $i, times, h, y, k, y1)?; } )* };
         }
         unroll!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
         debug_assert!(needed <= 16, "invariant: a method of {needed} stages is not unrolled");
     } else {
         for i in 1..needed {
-            stage(f, tableau, i, times, h, y, k, y1)?;
+            stage(f, &tableau, i, times, h, y, k, y1)?;
         }
     }
     y1.lincomb(y, h, &tableau.b[..needed], &k[..needed]);
@@ -173,7 +173,7 @@ fn stage<S: State, F: Field<S>>(
     argument: &mut S,
 ) -> Result<(), FieldFailure<S::Clock>> {
     let (before, after) = k.split_at_mut(i);
-    argument.lincomb(y, h, tableau.a[i - 1], before);
+    argument.lincomb(y, h, tableau.row(i), before);
     let c = tableau.c[i];
     if c == 1.0 {
         eval(f, &times.last, argument, &mut after[0])

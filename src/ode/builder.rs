@@ -7,7 +7,7 @@
 use super::event::Watch;
 use super::{
     Bound, Closure, Controller, Event, Field, Gauge, HostState, InPlace, Method, Norm, OdeError, Rate,
-    SaveAt, Settings, State, Tolerance, View,
+    SaveAt, Settings, State, Tableau, Tolerance, View,
 };
 use std::fmt;
 use std::marker::PhantomData;
@@ -153,6 +153,12 @@ impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
     /// The method.
     pub fn method(mut self, method: Method) -> Self {
         self.settings.method = method;
+        self.settings.own = None;
+        self
+    }
+    /// A Runge-Kutta table of one's own in place of a method.
+    pub fn tableau(mut self, tableau: Tableau) -> Self {
+        self.settings.own = Some(Arc::new(tableau));
         self
     }
     /// How long the next step is: [`Pid`](super::Pid), [`Hairer`](super::Hairer), [`Constant`](super::Constant) or

@@ -142,11 +142,97 @@ pub enum OdeError {
     },
     /// Adaptive steps were asked of a method that estimates no error.
     #[error(
-        "{method} has no error estimate to adapt its steps by: give a dt0 for constant steps, or take tsit5 or dopri5"
+        "{method} has no error estimate to adapt its steps by: give a dt0 for constant steps, or take one with an estimate such as tsit5"
     )]
     NoErrorEstimate {
         /// The method.
-        method: &'static str,
+        method: String,
+    },
+    /// Parts of a table of one's own do not fit together.
+    #[error("tableau \"{tableau}\": {part}: {found} where {expected} belong")]
+    TableauShape {
+        /// The table's name.
+        tableau: String,
+        /// Which part of it.
+        part: String,
+        /// How many numbers or rows it has.
+        found: usize,
+        /// How many belong there.
+        expected: usize,
+    },
+    /// A table of one's own holds a number that is not finite.
+    #[error("tableau \"{tableau}\": {part} has {value} at {index}: its numbers must be finite")]
+    TableauNumber {
+        /// The table's name.
+        tableau: String,
+        /// Which part of it.
+        part: String,
+        /// Where in that part.
+        index: usize,
+        /// What stands there.
+        value: f64,
+    },
+    /// A row of a table of one's own does not sum to the stage's time.
+    #[error("tableau \"{tableau}\": the row of stage {stage} sums to {sum}, but c[{stage}]={c}")]
+    TableauRowSum {
+        /// The table's name.
+        tableau: String,
+        /// The stage, counted from 0.
+        stage: usize,
+        /// The sum of its row.
+        sum: f64,
+        /// Its time.
+        c: f64,
+    },
+    /// An order condition does not hold for a table of one's own.
+    #[error(
+        "tableau \"{tableau}\": {weights} miss the condition of order {nodes} of the tree {tree} by {residual:e}"
+    )]
+    TableauOrder {
+        /// The table's name.
+        tableau: String,
+        /// Which weights: those of the solution, of the estimate, of the dense output.
+        weights: &'static str,
+        /// The rooted tree: a dot for the single node, else its children in brackets.
+        tree: String,
+        /// Its nodes, the order that the condition belongs to.
+        nodes: u32,
+        /// What is left of the condition.
+        residual: f64,
+    },
+    /// An order was asked for that nobody can check.
+    #[error("tableau \"{tableau}\": order {order} was asked for, conditions are generated up to order {max}")]
+    TableauOrderAsked {
+        /// The table's name.
+        tableau: String,
+        /// The order asked for.
+        order: u32,
+        /// The highest there is.
+        max: u32,
+    },
+    /// The error estimate of a table of one's own estimates nothing.
+    #[error(
+        "tableau \"{tableau}\": b_embedded must differ from b, and error_order={error_order} must be at least 1"
+    )]
+    TableauEstimate {
+        /// The table's name.
+        tableau: String,
+        /// The power of h asked for.
+        error_order: u32,
+    },
+    /// The dense output of a table of one's own does not end at the solution.
+    #[error(
+        "tableau \"{tableau}\": the dense weight of stage {stage} is {at_end} at the end of the step, where b={b}"
+    )]
+    TableauDenseEnd {
+        /// The table's name.
+        tableau: String,
+        /// The stage, counted from 0.
+        stage: usize,
+        /// The weight at theta = 1.
+        at_end: f64,
+        /// The weight of the solution.
+        b: f64,
     },
     /// A controller's number lies outside its range.
     #[error("{parameter}={value}: must be {range}")]

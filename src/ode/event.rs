@@ -11,7 +11,7 @@ use std::sync::Arc;
 ///
 /// Rising and falling are meant along the solve, whichever way t runs. A sign change is looked for between
 /// [`samples`](Event::samples) points of each step, so two changes closer together than that may go unseen; a value
-/// of exactly 0 at the start of a solve is no change.
+/// of exactly 0 at the start of a solve is no change: the side it leaves to counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
     pub(super) rising: bool,

@@ -99,10 +99,11 @@ pub(super) fn solve<Y: HostState, F: Field<Y>, O>(
     scheme.check_span(t0, t1)?;
     ode.save_at.check(t0, t1)?;
     check_state(&y0)?;
+    let method = resolved.method();
     let mut stepper = Stepper::new(&ode.field, &scheme, (t0, t1), y0)?;
     let mut recorder = Recorder::new(ode, &stepper)?;
     let mut stiffness = StiffnessTest::of(&scheme);
-    while stepper.advance(&ode.field, &scheme, ode.settings.method, needs_curve || stiffness.is_due())? {
+    while stepper.advance(&ode.field, &scheme, method, needs_curve || stiffness.is_due())? {
         stiffness.after_step(&mut stepper, &ode.field, &scheme)?;
         recorder.after_step(&mut stepper, &scheme)?;
     }
@@ -121,7 +122,7 @@ pub(super) fn solve<Y: HostState, F: Field<Y>, O>(
         stats,
         outcome,
         warnings: stiffness.warning().into_iter().collect(),
-        method: resolved.method,
+        method: scheme.tableau.name.to_owned(),
         rtol: resolved.rtol.clone(),
         atol: resolved.atol.clone(),
         dense,

@@ -19,7 +19,9 @@ mod host;
 mod host_states;
 mod interpolant;
 mod method;
+mod order;
 mod outcome;
+mod own_tableau;
 mod real;
 mod record;
 mod save_at;
@@ -47,6 +49,7 @@ pub use host::{HostState, odeint};
 pub use interpolant::Interpolant;
 pub use method::Method;
 pub use outcome::{Outcome, Stats, status};
+pub use own_tableau::Tableau;
 pub use real::Real;
 pub use save_at::SaveAt;
 pub use scheme::{Limits, Norm, Scheme, Span};
@@ -55,7 +58,7 @@ pub use solution::{Solution, Warning};
 pub use start::start;
 pub use state::State;
 pub use steps::{Step, Steps};
-pub use tableau::ButcherTableau;
+pub use tableau::{ButcherTableau, DEGREE_MAX, DenseTableau};
 pub use tolerance::{Bound, Tolerance};
 
 #[cfg(test)]

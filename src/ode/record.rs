@@ -10,6 +10,9 @@ use super::{Dense, EventHit, Field, HostState, Ode, OdeError, Outcome, SaveAt, S
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+/// The part of a step after which an event that starts on its root is taken to have left it.
+const LEAVING: f64 = 1e-6;
+
 /// What a solve keeps while it runs.
 pub(super) struct Recorder<'o, 'f, Y: HostState, F, O> {
     ode: &'o Ode<'f, Y, F, O>,
@@ -168,6 +171,11 @@ impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
         let mut hits = Vec::new();
         for (index, watch) in ode.watches.iter().enumerate() {
             let (mut t, mut g) = (t0, self.signs[index]);
+            if g == 0.0 {
+                // On the root already: the side it leaves to is its sign.
+                t = t0 + LEAVING * (t1 - t0);
+                g = self.gauge_at(index, t, stepper)?;
+            }
             let n = watch.event.samples;
             for j in 1..=n {
                 let t_next = if j == n { t1 } else { t0 + (t1 - t0) * (j as f64 / n as f64) };
@@ -213,7 +221,7 @@ impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
         for (index, watch) in ode.watches.iter().enumerate() {
             self.signs[index] = gauge(watch, index, hit.t, &stepper.carry.y)?;
         }
-        // At its own root, moved past it by rounding alone, this event has no sign yet: the next sample gives it one.
+        // At its own root, moved past it by rounding alone, this event has no sign until it has left.
         self.signs[hit.index] = 0.0;
         Ok(())
     }

@@ -34,7 +34,7 @@ impl Limits<'static> {
 /// Method, controller, tolerance and bounds of a solve.
 pub struct Scheme<'a, S: State> {
     /// The method's numbers.
-    pub tableau: &'a ButcherTableau,
+    pub tableau: ButcherTableau<'a>,
     /// How long the next step is.
     pub controller: &'a Controller,
     /// How large an error may be.
@@ -63,19 +63,19 @@ impl<'a, S: State> Scheme<'a, S> {
     /// A tolerance or a number of the controller out of range, times that are not strictly monotone, adaptive
     /// control of a method without an error estimate.
     pub fn new(
-        tableau: &'a ButcherTableau,
+        tableau: &ButcherTableau<'a>,
         controller: &'a Controller,
         tolerance: Tolerance<'a>,
         max_steps: u64,
     ) -> Result<Self, OdeError> {
         check(tableau, controller, &tolerance)?;
-        Ok(Self::trusted(tableau, controller, tolerance, Limits::steps(max_steps)))
+        Ok(Self::trusted(*tableau, controller, tolerance, Limits::steps(max_steps)))
     }
 
     /// Of numbers that were checked before.
     #[inline]
     pub(super) fn trusted(
-        tableau: &'a ButcherTableau,
+        tableau: ButcherTableau<'a>,
         controller: &'a Controller,
         tolerance: Tolerance<'a>,
         limits: Limits<'a>,
@@ -223,7 +223,7 @@ impl<'a, S: State> Scheme<'a, S> {
     /// scheme's own method in [`Method::ALL`].
     #[inline(always)]
     pub(super) fn with_known<const METHOD: usize>(&self) -> Self {
-        let tableau = const { Method::ALL[METHOD].tableau() };
+        let tableau = const { *Method::ALL[METHOD].tableau() };
         debug_assert_eq!(tableau, self.tableau);
         Scheme { tableau, is_fsal: const { Method::ALL[METHOD].tableau().is_fsal() }, ..*self }
     }
@@ -241,7 +241,7 @@ pub(super) fn check(
     match controller {
         Controller::StepTo(StepTo { ts }) => check_monotone(ts),
         _ if controller.is_adaptive() && tableau.b_err.is_none() => {
-            Err(OdeError::NoErrorEstimate { method: tableau.name })
+            Err(OdeError::NoErrorEstimate { method: tableau.name.into() })
         }
         _ => Ok(()),
     }

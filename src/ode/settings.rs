@@ -4,12 +4,17 @@
 //! alone, neither fields nor loops, so the same settings serve every way of running.
 
 use super::scheme;
-use super::{Bound, Controller, Limits, Method, Norm, OdeError, Pid, Scheme, State, Tolerance};
+use super::{
+    Bound, ButcherTableau, Controller, Limits, Method, Norm, OdeError, Pid, Scheme, State, Tableau, Tolerance,
+};
+use std::sync::Arc;
 
 /// Options as given; `None` where nothing was said.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub(crate) method: Method,
+    /// A table in place of the method's.
+    pub(crate) own: Option<Arc<Tableau>>,
     pub(crate) controller: Option<Controller>,
     pub(crate) dt0: Option<f64>,
     pub(crate) rtol: Option<Bound>,
@@ -25,6 +30,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             method: Method::default(),
+            own: None,
             controller: None,
             dt0: None,
             rtol: None,
@@ -41,8 +47,8 @@ impl Default for Settings {
 /// Options complete: what a [`Scheme`] borrows from.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    /// The method.
-    pub method: Method,
+    method: Method,
+    own: Option<Arc<Tableau>>,
     /// The controller, its first step size in it.
     pub controller: Controller,
     /// The relative tolerance, for each component where it differs.
@@ -63,12 +69,12 @@ impl Settings {
     /// # Errors
     /// A dt0 beside [`StepTo`](super::StepTo); a method without an error estimate and without a dt0.
     fn controller(&self) -> Result<Controller, OdeError> {
-        let tableau = self.method.tableau();
+        let tableau = tableau(self.own.as_deref(), self.method);
         let controller = match (&self.controller, self.dt0) {
             (Some(controller), _) => controller.clone(),
             (None, _) if tableau.b_err.is_some() => Pid::default().into(),
             (None, Some(dt0)) => super::Constant { dt0 }.into(),
-            (None, None) => return Err(OdeError::NoErrorEstimate { method: tableau.name }),
+            (None, None) => return Err(OdeError::NoErrorEstimate { method: tableau.name.into() }),
         };
         match self.dt0 {
             Some(dt0) => controller.starting_with(dt0),
@@ -103,6 +109,7 @@ impl Settings {
         }
         let resolved = Resolved {
             method: self.method,
+            own: self.own.clone(),
             controller: self.controller()?,
             rtol: bound("rtol", &self.rtol, rtol)?,
             atol: bound("atol", &self.atol, atol)?,
@@ -113,7 +120,7 @@ impl Settings {
             jumps,
             keeps_first: false,
         };
-        scheme::check(resolved.method.tableau(), &resolved.controller, &resolved.tolerance())?;
+        scheme::check(&resolved.tableau(), &resolved.controller, &resolved.tolerance())?;
         scheme::check_limits(&resolved.controller, &resolved.limits())?;
         Ok(resolved)
     }
@@ -142,10 +149,18 @@ impl Settings {
 impl Resolved {
     /// The scheme to run with.
     pub fn scheme<'a, S: State>(&'a self, norm: Option<&'a Norm<'a, S>>) -> Scheme<'a, S> {
-        let scheme =
-            Scheme::trusted(self.method.tableau(), &self.controller, self.tolerance(), self.limits());
+        let scheme = Scheme::trusted(self.tableau(), &self.controller, self.tolerance(), self.limits());
         let scheme = scheme.measured_by(norm);
         if self.keeps_first { scheme.keeping_first() } else { scheme }
+    }
+
+    /// The method, unless a table of the user's own stands in its place.
+    pub(super) fn method(&self) -> Option<Method> {
+        self.own.is_none().then_some(self.method)
+    }
+
+    fn tableau(&self) -> ButcherTableau<'_> {
+        tableau(self.own.as_deref(), self.method)
     }
 
     fn tolerance(&self) -> Tolerance<'_> {
@@ -161,4 +176,8 @@ impl Resolved {
     pub(super) fn keeping_first(self, keeps: bool) -> Self {
         Resolved { keeps_first: keeps, ..self }
     }
+}
+
+fn tableau(own: Option<&Tableau>, method: Method) -> ButcherTableau<'_> {
+    own.map_or(*method.tableau(), Tableau::view)
 }

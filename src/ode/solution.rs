@@ -1,6 +1,6 @@
 //! `Solution`: what a solve on the host returns.
 
-use super::{Bound, Dense, EventHit, Method, OdeError, Outcome, Stats};
+use super::{Bound, Dense, EventHit, OdeError, Outcome, Stats};
 use std::fmt;
 
 /// A solved problem, whole or as far as it got: `outcome` says which.
@@ -26,7 +26,7 @@ pub struct Solution<Y, O = Y> {
     /// What the user should know of beside the numbers.
     pub warnings: Vec<Warning>,
     /// The method it ran with.
-    pub method: Method,
+    pub method: String,
     /// The relative tolerance it ran with.
     pub rtol: Bound,
     /// The absolute tolerance.

@@ -46,7 +46,7 @@ impl<Y: HostState> Stepper<Y> {
         let span = Span::new(t0, t1);
         let (y, k0) = (y0.clone(), y0.clone());
         let carry = start(f, scheme, &span, y0).map_err(|failure| field_error(failure, 0.0))?;
-        let interpolant = Arc::new(Interpolant::of(scheme.tableau));
+        let interpolant = Arc::new(Interpolant::of(&scheme.tableau));
         let weights = vec![0.0; interpolant.num_stages()];
         Ok(Stepper {
             carry,
@@ -70,7 +70,7 @@ impl<Y: HostState> Stepper<Y> {
         &mut self,
         f: &F,
         scheme: &Scheme<Y>,
-        method: Method,
+        method: Option<Method>,
         remember: bool,
     ) -> Result<bool, OdeError> {
         let carry = &mut self.carry;
@@ -197,7 +197,7 @@ impl<Y: HostState> Stepper<Y> {
 /// One attempt in a loop compiled for the method's numbers, where it has one.
 #[inline(always)]
 fn attempt_by<Y: HostState, F: Field<Y>>(
-    method: Method,
+    method: Option<Method>,
     f: &F,
     scheme: &Scheme<Y>,
     span: &Span<f64>,
@@ -206,7 +206,7 @@ fn attempt_by<Y: HostState, F: Field<Y>>(
     macro_rules! by {
         ($($method:ident)*) => {
             match method {
-                $( Method::$method if Y::UNROLLED && UNROLL => {
+                $( Some(Method::$method) if Y::UNROLLED && UNROLL => {
                     const INDEX: usize = Method::$method as usize;
                     attempt_with::<true, Y, F>(f, &scheme.with_known::<INDEX>(), span, carry)
                 } )*
@@ -214,7 +214,7 @@ fn attempt_by<Y: HostState, F: Field<Y>>(
             }
         };
     }
-    by!(Rk4 Tsit5 Dopri5)
+    by!(Rk4 Bosh3 Dopri5 Tsit5 Vern7 Dop853)
 }
 
 pub(super) fn field_error(failure: FieldFailure<f64>, num_steps: f64) -> OdeError {
@@ -272,7 +272,7 @@ impl<'a, Y: HostState, F: Field<Y>> Steps<'a, Y, F> {
             let (t, y) = (self.stepper.carry.t, self.stepper.carry.y.clone());
             self.stepper.restart(self.field, &scheme, t, y)?;
         }
-        if !self.stepper.advance(self.field, &scheme, self.resolved.method, true)? {
+        if !self.stepper.advance(self.field, &scheme, self.resolved.method(), true)? {
             return Ok(None);
         }
         let Carry { t, h, y, error_ratio, .. } = &self.stepper.carry;

@@ -40,7 +40,7 @@ impl StiffnessTest {
         if applies {
             (stages[s - 1], stages[s - 2]) = (1.0, -1.0);
             for (j, argument) in arguments.iter_mut().enumerate() {
-                *argument = tableau.b[j] - tableau.a[s - 3].get(j).copied().unwrap_or(0.0);
+                *argument = tableau.b[j] - tableau.row(s - 2).get(j).copied().unwrap_or(0.0);
             }
         }
         StiffnessTest { applies, steps: 0, suspicions: 0, good: 0, noticed: None, stages, arguments }

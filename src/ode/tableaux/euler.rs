@@ -2,7 +2,7 @@
 use crate::ode::ButcherTableau;
 
 /// `y1 = y + h f(t, y)`.
-pub const EULER: ButcherTableau = ButcherTableau {
+pub const EULER: ButcherTableau<'static> = ButcherTableau {
     name: "euler",
     a: &[],
     b: &[1.0],
@@ -11,4 +11,5 @@ pub const EULER: ButcherTableau = ButcherTableau {
     c: &[0.0],
     order: 1,
     error_order: 1,
+    dense: None,
 };

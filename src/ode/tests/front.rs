@@ -110,7 +110,8 @@ fn methods_have_names() {
     }
     assert_eq!("Tsit5".parse::<Method>().unwrap(), Method::Tsit5);
     let message = "rk5".parse::<Method>().unwrap_err().to_string();
-    assert_eq!(message, "unknown method \"rk5\": take one of euler, rk4, tsit5, dopri5");
+    assert!(message.starts_with("unknown method \"rk5\": take one of euler, "), "{message}");
+    assert!(Method::ALL.iter().all(|method| message.contains(method.tableau().name)), "{message}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod bounds;
 mod control;
 mod convergence;
+mod dense_order;
 mod events;
 mod front;
 mod non_finite;

@@ -38,7 +38,7 @@ fn a_step_between_two_knots_is_what_the_attempt_accepted() {
                 continue;
             }
             let tolerance = Tolerance::new(1e-6, 1e-6);
-            let scheme = Scheme::new(method.tableau(), &controller, tolerance, 10_000).unwrap();
+            let scheme = Scheme::new(method.tableau(), &controller, tolerance, 100_000).unwrap();
             let mut accepted = 0;
             let end = drive(&f, &scheme, &Span::new(0.0, 2.0), [1.0; 3], |before, after| {
                 if after.accepted {
