@@ -103,9 +103,19 @@ pub(super) fn solve<Y: HostState, F: Field<Y>, O>(
     let mut stepper = Stepper::new(&ode.field, &scheme, (t0, t1), y0)?;
     let mut recorder = Recorder::new(ode, &stepper)?;
     let mut stiffness = StiffnessTest::of(&scheme);
-    while stepper.advance(&ode.field, &scheme, method, needs_curve || stiffness.is_due())? {
-        stiffness.after_step(&mut stepper, &ode.field, &scheme)?;
-        recorder.after_step(&mut stepper, &scheme)?;
+    let plain = recorder.keeps_ends_alone();
+    loop {
+        let look = stiffness.is_due();
+        let most = if plain && !look { stiffness.steps_to_next() } else { 1 };
+        let (remember, knots) = (needs_curve || look, &mut recorder.knots);
+        let accepted = stepper.advance(&ode.field, &scheme, method, (remember, most), knots)?;
+        if accepted == 0 {
+            break;
+        }
+        stiffness.after_steps(accepted, &mut stepper, &ode.field, &scheme)?;
+        if !plain {
+            recorder.after_step(&mut stepper, &scheme)?;
+        }
     }
     recorder.finish(&stepper);
     let outcome = recorder.stopped.or_else(|| stepper.outcome(&scheme));

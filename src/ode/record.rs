@@ -72,7 +72,12 @@ impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
         Ok(recorder)
     }
 
-    /// Sees the step last accepted.
+    /// Whether there is nothing to do after a step.
+    pub fn keeps_ends_alone(&self) -> bool {
+        !Self::needs_curve(self.ode) && self.ode.save_at.every == 0 && self.ode.on_step.is_none()
+    }
+
+    /// Sees the step last accepted, whose end is the last of the knots.
     #[inline]
     pub fn after_step(&mut self, stepper: &mut Stepper<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
         let cut = if self.ode.watches.is_empty() { None } else { self.find_events(stepper, scheme)? };
@@ -80,8 +85,9 @@ impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
             Some(hit) => hit.t,
             None => stepper.carry.t,
         };
-        self.knots.push(t_end);
         if let Some(hit) = cut {
+            self.knots.pop();
+            self.knots.push(t_end);
             // The step ends at the event; `scratch` is the state there.
             self.keep_step(stepper, scheme, t_end, true)?;
             self.act(&hit, stepper, scheme)?;

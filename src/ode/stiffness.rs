@@ -52,16 +52,22 @@ impl StiffnessTest {
         self.applies && self.noticed.is_none() && (self.suspicions > 0 || self.steps.is_multiple_of(EVERY))
     }
 
-    /// Looks at the step last accepted, if it is due.
+    /// How many steps until the next is due.
+    pub fn steps_to_next(&self) -> u64 {
+        EVERY - self.steps % EVERY
+    }
+
+    /// Counts steps; looks at the last, the only one, if it was due.
     #[inline]
-    pub fn after_step<Y: HostState, F: Field<Y>>(
+    pub fn after_steps<Y: HostState, F: Field<Y>>(
         &mut self,
+        steps: u64,
         stepper: &mut Stepper<Y>,
         f: &F,
         scheme: &Scheme<Y>,
     ) -> Result<(), OdeError> {
         let due = self.is_due();
-        self.steps += 1;
+        self.steps += steps;
         if due { self.look(stepper, f, scheme) } else { Ok(()) }
     }
 
