@@ -149,7 +149,9 @@ pub enum OdeError {
         error_order: u32,
     },
     /// The dense output of a table of one's own does not end at the solution.
-    #[error("tableau \"{tableau}\": the dense weight of stage {stage} is {at_end} at the end of the step, where b={b}")]
+    #[error(
+        "tableau \"{tableau}\": the dense weight of stage {stage} is {at_end} at the end of the step, where b={b}"
+    )]
     TableauDenseEnd {
         /// The table's name.
         tableau: String,

@@ -143,7 +143,8 @@ impl Conditions {
     pub fn failure(&self, p: u32, weights: &[f64], scale: f64, tolerance: f64) -> Option<Failure> {
         (1..=p).flat_map(|n| self.of_nodes(n)).find_map(|index| {
             let Residual { residual, terms } = self.residual(index, weights, scale);
-            let tree = || Failure { tree: self.trees.name(index), nodes: self.trees.0[index].nodes, residual };
+            let tree =
+                || Failure { tree: self.trees.name(index), nodes: self.trees.0[index].nodes, residual };
             let holds = residual <= tolerance * terms.max(f64::MIN_POSITIVE);
             (!holds).then(tree)
         })

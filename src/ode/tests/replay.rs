@@ -38,11 +38,11 @@ fn a_step_between_two_knots_is_what_the_attempt_accepted() {
                 continue;
             }
             let tolerance = Tolerance { rtol: 1e-6, atol: 1e-6 };
-            let scheme = Scheme::new(method.tableau(), &controller, tolerance, 10_000).unwrap();
+            let scheme = Scheme::new(method.tableau(), &controller, tolerance, 100_000).unwrap();
             let mut accepted = 0;
             let end = drive(&f, &scheme, &Span::new(0.0, 2.0), [1.0; 3], |before, after| {
                 if after.accepted {
-                    let mut k = [[0.0; 3]; 7];
+                    let mut k = [[0.0; 3]; 16];
                     let mut y1 = [0.0; 3];
                     step(&f, method.tableau(), &before.t, &after.t, &before.y, &mut k, &mut y1).unwrap();
                     assert_eq!(y1.map(f64::to_bits), after.y.map(f64::to_bits));
@@ -119,7 +119,7 @@ fn the_unrolled_loop_is_the_plain_one() {
     let controller = Pid::default().into();
     let tolerance = Tolerance { rtol: 1e-8, atol: 1e-8 };
     for method in [Method::Tsit5, Method::Dopri5] {
-        let scheme = Scheme::new(method.tableau(), &controller, tolerance, 10_000).unwrap();
+        let scheme = Scheme::new(method.tableau(), &controller, tolerance, 100_000).unwrap();
         let plain = drive(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), [1.0; 3], |_, _| ());
         let mut unrolled = start(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), [1.0; 3]).unwrap();
         while unrolled.status == status::RUNNING {
