@@ -113,6 +113,24 @@ impl<Y: Drive, F> Ode<Y, F> {
         }
     }
 
+    /// The same options around another field of another state.
+    pub(crate) fn with_field<Z: Drive<Options = Y::Options>, G>(&self, field: G) -> Ode<Z, G>
+    where
+        Y::Options: Clone,
+    {
+        Ode {
+            field,
+            method: self.method,
+            controller: self.controller.clone(),
+            dt0: self.dt0,
+            rtol: self.rtol,
+            atol: self.atol,
+            max_steps: self.max_steps,
+            options: self.options.clone(),
+            state: PhantomData,
+        }
+    }
+
     /// The method.
     pub fn method(mut self, method: Method) -> Self {
         self.method = method;

@@ -32,10 +32,10 @@ host_drive!({R: Real<Clock = f64>} Vec<R>, R, false);
 
 /// Whether optimised loops are built for each method: not in builds for debugging, where compiling counts more
 /// and the plain loop gives the same bits.
-const UNROLL: bool = !cfg!(debug_assertions);
+pub(super) const UNROLL: bool = !cfg!(debug_assertions);
 
 /// Solves. `UNROLLED`: for each method a loop of its own, compiled for its numbers, which pays for small arrays.
-fn solve<const UNROLLED: bool, Y: HostState, F: Field<Y>>(
+pub(super) fn solve<const UNROLLED: bool, Y: HostState, F: Field<Y>>(
     ode: &Ode<Y, F>,
     t0: f64,
     t1: f64,

@@ -10,13 +10,15 @@
 mod constants;
 mod exp;
 mod ln;
-#[cfg(test)]
+#[cfg(all(test, feature = "tensor"))]
 mod tests;
 mod trig;
 
 use super::lanes::{Float, Simd};
 
+#[cfg_attr(not(feature = "tensor"), allow(unused_imports, reason = "kernels of the backend use the rest"))]
 pub(crate) use exp::{exp, expm1, sigmoid, tanh};
+#[cfg_attr(not(feature = "tensor"), allow(unused_imports, reason = "kernels of the backend use the rest"))]
 pub(crate) use ln::{ln, log1p};
 pub(crate) use trig::{cos, sin};
 
