@@ -32,5 +32,6 @@ mod run;
 mod transpose;
 
 pub use level::Level;
+pub(crate) use pack::each;
 pub use pack::{LaneMask, Lanes};
 pub(crate) use run::{Work, run_at};

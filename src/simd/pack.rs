@@ -9,9 +9,23 @@
 //! There is no `PartialOrd` and no `PartialEq`: lanes differ, so there is nothing to branch on.
 
 use super::lanes::{Float, Lanes as LaneOps, Mask};
-use std::array::from_fn;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
+
+/// `[expr; W]` with `expr` of the lane's index, as a loop: `array::from_fn` of 32 elements stays a call, and what stays
+/// a call is compiled for the plainest level.
+macro_rules! each {
+    ($i:ident => $x:expr) => {{
+        let mut out = [Default::default(); W];
+        let mut $i = 0;
+        while $i < W {
+            out[$i] = $x;
+            $i += 1;
+        }
+        out
+    }};
+}
+pub(crate) use each;
 
 /// W numbers that are computed with side by side.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +36,23 @@ pub struct Lanes<T, const W: usize>(pub(crate) [T; W]);
 #[derive(Clone, Copy, Debug)]
 pub struct LaneMask<const W: usize>(pub(crate) [bool; W]);
 
-impl<T: Copy, const W: usize> Lanes<T, W> {
+/// The lowest bit of each byte.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn bits_of(bytes: [u8; 16]) -> u32 {
+    use std::arch::x86_64::{_mm_loadu_si128, _mm_movemask_epi8, _mm_slli_epi16};
+    // SAFETY: 16 bytes are read from an array of 16; SSE2 is part of x86-64.
+    unsafe { _mm_movemask_epi8(_mm_slli_epi16::<7>(_mm_loadu_si128(bytes.as_ptr().cast()))) as u32 }
+}
+
+/// The lowest bit of each byte.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn bits_of(bytes: [u8; 16]) -> u32 {
+    bytes.iter().rev().fold(0, |bits, byte| bits << 1 | u32::from(byte & 1))
+}
+
+impl<T: Copy + Default, const W: usize> Lanes<T, W> {
     /// Lanes of these numbers.
     #[inline(always)]
     pub fn new(lanes: [T; W]) -> Self {
@@ -44,38 +74,49 @@ impl<T: Copy, const W: usize> Lanes<T, W> {
         self.0[lane] = x;
     }
     #[inline(always)]
-    pub(crate) fn zip<U: Copy, V>(self, other: Lanes<U, W>, f: impl Fn(T, U) -> V) -> Lanes<V, W> {
-        Lanes(from_fn(|i| f(self.0[i], other.0[i])))
+    pub(crate) fn zip<U: Copy + Default, V: Copy + Default>(self, other: Lanes<U, W>, f: impl Fn(T, U) -> V) -> Lanes<V, W> {
+        Lanes(each!(i => f(self.0[i], other.0[i])))
     }
     #[inline(always)]
-    pub(crate) fn map<V>(self, f: impl Fn(T) -> V) -> Lanes<V, W> {
-        Lanes(from_fn(|i| f(self.0[i])))
+    pub(crate) fn map<V: Copy + Default>(self, f: impl Fn(T) -> V) -> Lanes<V, W> {
+        Lanes(each!(i => f(self.0[i])))
     }
     #[inline(always)]
     pub(crate) fn test(self, other: Self, f: impl Fn(T, T) -> bool) -> LaneMask<W> {
-        LaneMask(from_fn(|i| f(self.0[i], other.0[i])))
+        LaneMask(each!(i => f(self.0[i], other.0[i])))
     }
     /// `a` where the mask holds, else `b`.
     #[inline(always)]
     pub(crate) fn choose(mask: &LaneMask<W>, a: &Self, b: &Self) -> Self {
-        Lanes(from_fn(|i| if mask.0[i] { a.0[i] } else { b.0[i] }))
+        Lanes(each!(i => if mask.0[i] { a.0[i] } else { b.0[i] }))
     }
 }
 
 impl<const W: usize> LaneMask<W> {
     #[inline(always)]
     pub(crate) fn zip(self, other: Self, f: impl Fn(bool, bool) -> bool) -> Self {
-        LaneMask(from_fn(|i| f(self.0[i], other.0[i])))
+        LaneMask(each!(i => f(self.0[i], other.0[i])))
+    }
+    /// How many lanes hold.
+    #[inline(always)]
+    pub(crate) fn count(self) -> u32 {
+        self.bits().count_ones()
     }
     /// Bit i is lane i.
+    ///
+    /// By an instruction of its own: the optimiser takes a sum or a chain of shifts over lanes as the order in which
+    /// everything before it wants to be laid out, and a third of a step goes into permutations.
     #[inline(always)]
     pub(crate) fn bits(self) -> u32 {
         const { assert!(W <= 32, "a mask's bits are a u32") };
-        let mut bits = 0;
-        for i in 0..W {
-            bits |= u32::from(self.0[i]) << i;
+        let mut bytes = [0_u8; 32];
+        let mut i = 0;
+        while i < W {
+            bytes[i] = u8::from(self.0[i]);
+            i += 1;
         }
-        bits
+        let [low, high]: [[u8; 16]; 2] = [*bytes.first_chunk().unwrap_or(&[0; 16]), *bytes.last_chunk().unwrap_or(&[0; 16])];
+        if W <= 16 { bits_of(low) } else { bits_of(low) | bits_of(high) << 16 }
     }
 }
 
@@ -86,7 +127,7 @@ impl<const W: usize> Mask for LaneMask<W> {
     }
     #[inline(always)]
     fn not(self) -> Self {
-        LaneMask(from_fn(|i| !self.0[i]))
+        LaneMask(each!(i => !self.0[i]))
     }
     #[inline(always)]
     fn any(self) -> bool {
@@ -176,7 +217,7 @@ macro_rules! float {
             #[inline(always)]
             unsafe fn load_part(p: *const $t, n: usize) -> Self {
                 // SAFETY: the caller promises `n` readable elements.
-                Lanes(from_fn(|i| if i < n { unsafe { p.add(i).read_unaligned() } } else { 0.0 }))
+                Lanes(each!(i => if i < n { unsafe { p.add(i).read_unaligned() } } else { 0.0 }))
             }
             #[inline(always)]
             unsafe fn store(self, p: *mut $t) {
@@ -193,7 +234,7 @@ macro_rules! float {
             #[inline(always)]
             unsafe fn load_mask(p: *const u32, n: usize) -> LaneMask<W> {
                 // SAFETY: the caller promises `n` readable words.
-                LaneMask(from_fn(|i| i < n && unsafe { p.add(i).read_unaligned() } != 0))
+                LaneMask(each!(i => i < n && unsafe { p.add(i).read_unaligned() } != 0))
             }
             #[inline(always)]
             unsafe fn store_mask(mask: LaneMask<W>, p: *mut u32, n: usize) {
@@ -237,11 +278,11 @@ macro_rules! float {
             }
             #[inline(always)]
             fn mul_add(self, b: Self, c: Self) -> Self {
-                Lanes(from_fn(|i| self.0[i].mul_add(b.0[i], c.0[i])))
+                Lanes(each!(i => self.0[i].mul_add(b.0[i], c.0[i])))
             }
             #[inline(always)]
             fn neg_mul_add(self, b: Self, c: Self) -> Self {
-                Lanes(from_fn(|i| (-self.0[i]).mul_add(b.0[i], c.0[i])))
+                Lanes(each!(i => (-self.0[i]).mul_add(b.0[i], c.0[i])))
             }
             #[inline(always)]
             fn sqrt(self) -> Self {
@@ -300,7 +341,7 @@ macro_rules! float {
                 if !mask.any() {
                     return self;
                 }
-                Lanes(from_fn(|i| if mask.0[i] { f(input.0[i]) } else { self.0[i] }))
+                Lanes(each!(i => if mask.0[i] { f(input.0[i]) } else { self.0[i] }))
             }
         }
     };

@@ -118,9 +118,11 @@ where
             }
             let Some(pack) = &mut pack else { return Ok(()) };
             loop {
-                let running = R::Clock::bits(&pack.carry.is_running()) & pack.taken;
-                let ended = pack.taken & !running;
-                if running == 0 || ready.is_some() && ended.count_ones() >= REFILL {
+                let running = pack.carry.is_running();
+                let num_running = R::Clock::count(&running);
+                if num_running == 0 || ready.is_some() && num_running + REFILL <= pack.taken.count_ones() {
+                    let running = R::Clock::bits(&running);
+                    let ended = pack.taken & !running;
                     self.record(pack, ended);
                     pack.taken = running;
                     if let Some(ready) = &mut ready {
@@ -143,7 +145,7 @@ where
         }
     }
 
-    /// A pack of trajectories before their first step. Lanes to spare repeat the first of them.
+    /// A pack of trajectories before their first step. Lanes to spare hold the first of them, ended.
     #[inline(always)]
     fn start(&self, scheme: &Scheme, span: &Span<R::Clock>, some: &[usize]) -> Result<Pack<G, R, N>, FieldError> {
         let mut field = self.problems[some[0]].0.map_params(R::from);
@@ -159,7 +161,10 @@ where
             index[lane] = which;
         }
         let field = Typed(field);
-        let carry = start(&field, scheme, span, y0).map_err(|failure| failure.source)?;
+        let mut carry = start(&field, scheme, span, y0).map_err(|failure| failure.source)?;
+        for lane in some.len()..R::Clock::WIDTH {
+            carry.status.set_lane(lane, status::COMPLETED);
+        }
         Ok(Pack { carry, field, index, taken: u32::MAX >> (32 - some.len()) })
     }
 

@@ -4,17 +4,6 @@ use super::{LaneClock, LaneMask, Lanes};
 use crate::ode::Clock;
 use crate::simd::math;
 
-const fn all(width: usize) -> u32 {
-    if width == 32 { u32::MAX } else { (1 << width) - 1 }
-}
-
-/// `x^exponent` of lanes of one type: within a few ulp of `exponent ln x`, and exact about 0, infinity and NaN.
-macro_rules! power {
-    ($x:expr, $exponent:expr) => {
-        math::exp(math::ln($x) * $exponent)
-    };
-}
-
 impl<const W: usize> Clock for Lanes<f64, W> {
     type Mask = LaneMask<W>;
 
@@ -48,7 +37,7 @@ impl<const W: usize> Clock for Lanes<f64, W> {
     }
     #[inline(always)]
     fn powf(&self, exponent: f64) -> Self {
-        power!(*self, exponent)
+        math::power(*self, exponent)
     }
     #[inline(always)]
     fn lt(&self, other: &Self) -> LaneMask<W> {
@@ -76,9 +65,9 @@ impl<const W: usize> Clock for Lanes<f64, W> {
     }
     #[inline(always)]
     fn known(m: &LaneMask<W>) -> Option<bool> {
-        match m.bits() {
+        match m.count() as usize {
             0 => Some(false),
-            bits if bits == all(W) => Some(true),
+            count if count == W => Some(true),
             _ => None,
         }
     }
@@ -104,6 +93,10 @@ impl<const W: usize> LaneClock for Lanes<f64, W> {
         Lanes::set_lane(self, lane, x);
     }
     #[inline(always)]
+    fn count(m: &LaneMask<W>) -> u32 {
+        m.count()
+    }
+    #[inline(always)]
     fn bits(m: &LaneMask<W>) -> u32 {
         m.bits()
     }
@@ -125,6 +118,10 @@ impl LaneClock for f64 {
         *self = x;
     }
     #[inline(always)]
+    fn count(m: &bool) -> u32 {
+        u32::from(*m)
+    }
+    #[inline(always)]
     fn bits(m: &bool) -> u32 {
         u32::from(*m)
     }
@@ -134,7 +131,7 @@ impl LaneClock for f64 {
 ///
 /// Time in f32 would stall: near t = 1e6 it moves in steps of 0.06. A power only proposes how long the next step
 /// is, so seven digits of it are enough, and in f64 it would be the dearest part of a step of f32 lanes. It is
-/// taken at 1e38 where it is larger, which no step size factor can tell.
+/// taken between 1e-37 and 1e38, which no step size factor can tell.
 #[derive(Clone, Copy, Debug)]
 pub struct SingleClock<const W: usize>(pub(super) Lanes<f64, W>);
 
@@ -157,8 +154,7 @@ impl<const W: usize> Clock for SingleClock<W> {
     }
     #[inline(always)]
     fn powf(&self, exponent: f64) -> Self {
-        let x = self.0.map(|x| if x > 1e38 { 1e38 } else { x } as f32);
-        SingleClock(power!(x, exponent).map(f64::from))
+        SingleClock(math::power(self.0.map(|x| x as f32), exponent as f32).map(f64::from))
     }
     #[inline(always)]
     fn lt(&self, other: &Self) -> LaneMask<W> {
@@ -208,6 +204,10 @@ impl<const W: usize> LaneClock for SingleClock<W> {
     #[inline(always)]
     fn set_lane(&mut self, lane: usize, x: f64) {
         self.0.set_lane(lane, x);
+    }
+    #[inline(always)]
+    fn count(m: &LaneMask<W>) -> u32 {
+        m.count()
     }
     #[inline(always)]
     fn bits(m: &LaneMask<W>) -> u32 {

@@ -28,6 +28,8 @@ pub trait LaneClock: Clock {
     fn lane(&self, lane: usize) -> f64;
     /// Replaces the number in one lane.
     fn set_lane(&mut self, lane: usize, x: f64);
+    /// How many lanes hold.
+    fn count(m: &Self::Mask) -> u32;
     /// Bit i is lane i.
     fn bits(m: &Self::Mask) -> u32;
 }

@@ -2,12 +2,12 @@
 
 use super::{LANES, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock};
 use crate::ode::{FieldNumber, GenericField, Number, Real, Single, Tolerance};
-use crate::simd::math;
-use std::array::from_fn;
+use crate::simd::{each, math};
 
 /// What does not differ between the precisions of [`Real`].
 macro_rules! real_of {
     ($t:ident) => {
+        const LOCKSTEP: bool = true;
         const TOLERANCE: Tolerance = <$t as Real>::TOLERANCE;
 
         #[inline(always)]
@@ -15,8 +15,13 @@ macro_rules! real_of {
             self * x
         }
         #[inline(always)]
+        fn scale_add(self, x: f64, sum: Self) -> Self {
+            let x = x as $t;
+            Lanes(each!(i => self.0[i].mul_add(x, sum.0[i])))
+        }
+        #[inline(always)]
         fn is_finite(self) -> LaneMask<W> {
-            LaneMask(from_fn(|i| self.0[i].abs() < $t::INFINITY))
+            LaneMask(each!(i => self.0[i].abs() < $t::INFINITY))
         }
         #[inline(always)]
         fn select(m: &LaneMask<W>, a: Self, b: Self) -> Self {
@@ -100,7 +105,7 @@ macro_rules! number {
             fn powf(self, exponent: impl Into<Self>) -> Self {
                 let exponent = exponent.into();
                 let power = math::exp(math::ln(self.abs()) * exponent);
-                Lanes(from_fn(|i| {
+                Lanes(each!(i => {
                     let (x, n, power) = (self.0[i], exponent.0[i], power.0[i]);
                     let whole = n == n.floor();
                     let even = n * 0.5 == (n * 0.5).floor();
@@ -122,7 +127,7 @@ macro_rules! number {
             #[inline(always)]
             fn hypot(self, other: impl Into<Self>) -> Self {
                 let (a, b) = (self.abs(), other.into().abs());
-                Lanes(from_fn(|i| {
+                Lanes(each!(i => {
                     let (a, b) = (a.0[i], b.0[i]);
                     let (large, small) = if a < b { (b, a) } else { (a, b) };
                     let ratio = small / large;
