@@ -134,7 +134,8 @@ with_constants!(Add add AddAssign add_assign, Sub sub SubAssign sub_assign, Mul 
 
 impl<const P: usize> Real for Dual<P> {
     type Clock = f64;
-    const TOLERANCE: Tolerance = <f64 as Real>::TOLERANCE;
+    const UNROLLED: bool = false;
+    const TOLERANCE: Tolerance<'static> = <f64 as Real>::TOLERANCE;
 
     #[inline(always)]
     fn scale(self, x: f64) -> Self {
@@ -145,8 +146,17 @@ impl<const P: usize> Real for Dual<P> {
         self.scale(*dt)
     }
     #[inline(always)]
-    fn squared_ratio(self, y0: Self, y1: Self, tol: &Tolerance) -> f64 {
-        self.value.squared_ratio(y0.value, y1.value, tol)
+    fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> f64 {
+        self.value.squared_ratio(y0.value, y1.value, rtol, atol)
+    }
+    /// Of the value; a norm that a user gives sees no tangent.
+    #[inline(always)]
+    fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
+        Self::from(self.value.ratio(y0.value, y1.value, rtol, atol))
+    }
+    #[inline(always)]
+    fn value(self) -> f64 {
+        self.value
     }
     #[inline(always)]
     fn is_finite(self) -> bool {

@@ -8,7 +8,7 @@
 
 use super::host::solve;
 use super::{
-    DIRECTIONS, Dual, Field, FieldError, FieldNumber, GenericField, Ode, OdeError, Outcome, Stats, Tolerance,
+    Bound, DIRECTIONS, Dual, Field, FieldError, FieldNumber, GenericField, Ode, OdeError, Outcome, Stats,
 };
 use std::array::from_fn;
 use std::fmt;
@@ -29,7 +29,7 @@ impl<G: GenericField<N>, const N: usize> Field<[Pass; N]> for Differentiated<G, 
 
 /// A solve that is differentiated: what [`Ode::sensitivity`] gives.
 #[derive(Clone, Debug)]
-pub struct SensitivityOde<G, const N: usize>(Ode<[f64; N], G>);
+pub struct SensitivityOde<G, const N: usize>(Ode<'static, [f64; N], G>);
 
 /// A solution and its derivatives by parameters and initial state.
 ///
@@ -51,14 +51,16 @@ pub struct Sensitivity<D, const N: usize> {
     pub num_passes: usize,
     /// Why it ended.
     pub outcome: Outcome,
-    /// The tolerance it ran with.
-    pub tolerance: Tolerance,
+    /// The relative tolerance it ran with.
+    pub rtol: Bound,
+    /// The absolute tolerance.
+    pub atol: Bound,
 }
 
 impl<D, const N: usize> fmt::Display for Sensitivity<D, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tolerance { rtol, atol } = self.tolerance;
-        write!(f, "{} at t={}: {}, rtol={rtol:e}, atol={atol:e}, ", self.outcome, self.t1, self.stats)?;
+        let Sensitivity { outcome, t1, stats, rtol, atol, .. } = self;
+        write!(f, "{outcome} at t={t1}: {stats}, rtol={rtol:e}, atol={atol:e}, ")?;
         match self.num_passes {
             1 => write!(f, "one pass"),
             passes => write!(f, "{passes} passes"),
@@ -66,7 +68,7 @@ impl<D, const N: usize> fmt::Display for Sensitivity<D, N> {
     }
 }
 
-impl<G: GenericField<N> + Field<[f64; N]>, const N: usize> Ode<[f64; N], G> {
+impl<G: GenericField<N> + Field<[f64; N]>, const N: usize> Ode<'static, [f64; N], G> {
     /// From a [`field!`](crate::field): like [`Ode::from_field`], and its derivatives may be asked for.
     pub fn field(field: G) -> Self {
         Ode::from_field(field)
@@ -127,7 +129,7 @@ impl<G: GenericField<N>, const N: usize> SensitivityOde<G, N> {
             });
             let y0 = from_fn(|j| variable(y0[j], num_params + j));
             let ode = self.0.with_field(Differentiated::<G, N>(field));
-            let solution = solve::<false, _, _>(&ode, t0, t1, y0)?;
+            let solution = solve(&ode, t0, t1, y0)?;
             for (p, column) in columns.iter_mut().enumerate() {
                 *column = solution.y1.map(|y| y.tangent[p]);
             }
@@ -145,7 +147,8 @@ impl<G: GenericField<N>, const N: usize> SensitivityOde<G, N> {
             stats: solution.stats,
             num_passes,
             outcome: solution.outcome,
-            tolerance: solution.tolerance,
+            rtol: solution.rtol,
+            atol: solution.atol,
         })
     }
 }

@@ -75,7 +75,7 @@ operators!(Add add AddAssign add_assign, Sub sub SubAssign sub_assign, Mul mul M
 
 impl Real for Single {
     type Clock = f64;
-    const TOLERANCE: Tolerance = <f32 as Real>::TOLERANCE;
+    const TOLERANCE: Tolerance<'static> = <f32 as Real>::TOLERANCE;
 
     #[inline(always)]
     fn scale(self, x: f64) -> Self {
@@ -86,10 +86,19 @@ impl Real for Single {
         self * *dt
     }
     #[inline(always)]
-    fn squared_ratio(self, y0: Self, y1: Self, tol: &Tolerance) -> f64 {
+    fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> f64 {
         let size = y0.0.abs().max(y1.0.abs());
-        let ratio = f64::from(self.0 / (tol.atol as f32 + tol.rtol as f32 * size));
+        let ratio = f64::from(self.0 / (atol as f32 + rtol as f32 * size));
         ratio * ratio + f64::from(y1.0) * 0.0
+    }
+    #[inline(always)]
+    fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
+        let size = y0.0.abs().max(y1.0.abs());
+        Single(self.0 / (atol as f32 + rtol as f32 * size) + y1.0 * 0.0)
+    }
+    #[inline(always)]
+    fn value(self) -> f64 {
+        f64::from(self.0)
     }
     #[inline(always)]
     fn is_finite(self) -> bool {

@@ -6,10 +6,14 @@ use super::many::{Chunk, Threads, for_each_chunk};
 use super::pack::{Out, Packs};
 use super::{Ensemble, EnsembleProgress, LaneFloat};
 use crate::ode::{
-    Controller, FieldError, GenericField, LaneClock, LaneNumber, Method, Ode, OdeError, Outcome, Real, Scheme,
+    Bound, Controller, FieldError, GenericField, LaneClock, LaneNumber, Method, Ode, OdeError, Outcome, Real,
+    Resolved,
 };
 use crate::simd::{Level, run_at};
 use std::marker::PhantomData;
+
+/// An [`Ode`] without a field.
+type Options<T, const N: usize> = Ode<'static, [T; N], ()>;
 
 /// Many trajectories of one `field!`: what [`Ode::ensemble`] gives.
 ///
@@ -17,12 +21,12 @@ use std::marker::PhantomData;
 pub struct EnsembleOde<'a, P, M, T: LaneFloat, const N: usize> {
     params: &'a [P],
     problem: M,
-    ode: Ode<[T; N], ()>,
+    ode: Options<T, N>,
     on_progress: Option<Box<dyn Fn(EnsembleProgress) + Sync + 'a>>,
     level: Level,
 }
 
-impl Ode<f64, ()> {
+impl Ode<'static, f64, ()> {
     /// Many trajectories of one [`field!`](crate::field): `problem` gives the field and y0 of each of `params`.
     ///
     /// Trajectories step in SIMD lanes, each with its own step sizes, and threads share them where the feature
@@ -52,7 +56,7 @@ impl Ode<f64, ()> {
 }
 
 impl<'a, P, M, T: LaneFloat, const N: usize> EnsembleOde<'a, P, M, T, N> {
-    fn with(self, option: impl FnOnce(Ode<[T; N], ()>) -> Ode<[T; N], ()>) -> Self {
+    fn with(self, option: impl FnOnce(Options<T, N>) -> Options<T, N>) -> Self {
         EnsembleOde { ode: option(self.ode), ..self }
     }
     /// The method. Lanes have a loop compiled for [`Method::Tsit5`]; the others take a common one.
@@ -63,17 +67,33 @@ impl<'a, P, M, T: LaneFloat, const N: usize> EnsembleOde<'a, P, M, T, N> {
     pub fn controller(self, controller: impl Into<Controller>) -> Self {
         self.with(|ode| ode.controller(controller))
     }
-    /// The relative tolerance.
-    pub fn rtol(self, rtol: f64) -> Self {
+    /// The relative tolerance: a number, or one a component.
+    pub fn rtol(self, rtol: impl Into<Bound>) -> Self {
         self.with(|ode| ode.rtol(rtol))
     }
-    /// The absolute tolerance, in the unit of y.
-    pub fn atol(self, atol: f64) -> Self {
+    /// The absolute tolerance, in the unit of y: a number, or one a component.
+    pub fn atol(self, atol: impl Into<Bound>) -> Self {
         self.with(|ode| ode.atol(atol))
     }
     /// The first step size, and every step's where steps are constant; chosen for each trajectory where not given.
     pub fn dt0(self, dt0: f64) -> Self {
         self.with(|ode| ode.dt0(dt0))
+    }
+    /// No step is shorter: one that the controller wants shorter ends its trajectory.
+    pub fn dt_min(self, dt_min: f64) -> Self {
+        self.with(|ode| ode.dt_min(dt_min))
+    }
+    /// No step is longer.
+    pub fn dt_max(self, dt_max: f64) -> Self {
+        self.with(|ode| ode.dt_max(dt_max))
+    }
+    /// Times that steps end on.
+    pub fn land_on(self, ts: &[f64]) -> Self {
+        self.with(|ode| ode.land_on(ts))
+    }
+    /// Times where the field jumps: steps end on them and start anew.
+    pub fn jump_at(self, ts: &[f64]) -> Self {
+        self.with(|ode| ode.jump_at(ts))
     }
     /// The most steps that a trajectory attempts.
     pub fn max_steps(self, max_steps: u64) -> Self {
@@ -111,16 +131,15 @@ impl<'a, P, M, T: LaneFloat, const N: usize> EnsembleOde<'a, P, M, T, N> {
         M: Fn(&P) -> (G, [f64; N]) + Sync,
         G: GenericField<N>,
     {
-        let controller = self.ode.resolved_controller()?;
-        let scheme = self.ode.scheme(&controller, T::TOLERANCE)?;
-        scheme.check_span(t0, t1)?;
+        let resolved = self.ode.settings.resolve(T::TOLERANCE, &[N], Some((t0, t1)))?;
+        resolved.scheme::<[T; N]>(None).check_span(t0, t1)?;
         let fused = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
         let in_lanes = fused || self.level > Level::Portable;
         let run = |chunk: Chunk<'_, P, [T; N]>| {
             if in_lanes {
-                self.run_chunk::<G, T::Lanes>(&scheme, t0, t1, chunk)
+                self.run_chunk::<G, T::Lanes>(&resolved, t0, t1, chunk)
             } else {
-                self.run_chunk::<G, T::One>(&scheme, t0, t1, chunk)
+                self.run_chunk::<G, T::One>(&resolved, t0, t1, chunk)
             }
         };
         let num_lanes = if in_lanes { <T::Lanes as Real>::Clock::WIDTH } else { 1 };
@@ -128,12 +147,12 @@ impl<'a, P, M, T: LaneFloat, const N: usize> EnsembleOde<'a, P, M, T, N> {
         let (y1, stats, outcomes) =
             for_each_chunk(&threads, self.params, vec![[T::default(); N]; self.params.len()], self.on_progress.as_deref(), run)
                 .map_err(|source| OdeError::Field { t: t0, step: 0, source })?;
-        let tolerance = scheme.tolerance;
-        Ok(Ensemble { y1, stats, outcomes, num_lanes, num_threads: threads.count(), tolerance })
+        let Resolved { rtol, atol, .. } = resolved;
+        Ok(Ensemble { y1, stats, outcomes, num_lanes, num_threads: threads.count(), rtol, atol })
     }
 
     /// The trajectories of one chunk, those that agree in what is static together.
-    fn run_chunk<G, R>(&self, scheme: &Scheme, t0: f64, t1: f64, chunk: Chunk<'_, P, [T; N]>) -> Result<(), FieldError>
+    fn run_chunk<G, R>(&self, resolved: &Resolved, t0: f64, t1: f64, chunk: Chunk<'_, P, [T; N]>) -> Result<(), FieldError>
     where
         M: Fn(&P) -> (G, [f64; N]),
         G: GenericField<N>,
@@ -161,7 +180,7 @@ impl<'a, P, M, T: LaneFloat, const N: usize> EnsembleOde<'a, P, M, T, N> {
         for order in &kinds {
             let out = Out { y1: &mut *chunk.y1, stats: &mut *chunk.stats, outcomes: &mut *chunk.outcomes };
             let number = PhantomData::<R>;
-            let packs = Packs { scheme, method: self.ode.method, t0, t1, problems: &problems, order, out, number };
+            let packs = Packs { resolved, t0, t1, problems: &problems, order, out, number };
             run_at(self.level, packs)?;
         }
         Ok(())

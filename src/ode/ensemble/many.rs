@@ -4,7 +4,8 @@
 //! How they are cut is free: no result depends on it.
 
 use super::{Ensemble, EnsembleProgress};
-use crate::ode::{Drive, Field, HostState, Ode, OdeError, Outcome, Real, Stats};
+use crate::ode::host::solve;
+use crate::ode::{Field, HostState, Ode, OdeError, Outcome, Real, Resolved, Stats};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Some of the parameters, and where their results go.
@@ -84,7 +85,7 @@ pub(super) fn for_each_chunk<P: Sync, Y: Send, E: Send>(
     Ok((y1, stats, outcomes))
 }
 
-impl<Y: HostState + Send + Sync, F: Field<Y> + Sync> Ode<Y, F>
+impl<Y: HostState + Send + Sync, F: Field<Y> + Sync> Ode<'_, Y, F>
 where
     Y::Options: Sync,
 {
@@ -106,12 +107,15 @@ where
     /// # Ok::<(), flowline::ode::OdeError>(())
     /// ```
     pub fn solve_many(&self, t0: f64, t1: f64, y0s: &[Y]) -> Result<Ensemble<Y>, OdeError> {
-        let default = y0s.first().map_or(<f64 as Real>::TOLERANCE, Drive::default_tolerance);
-        let tolerance = self.resolved_tolerance(default);
+        let (default, parts) = match y0s.first() {
+            Some(y0) => (y0.default_tolerance(), y0.parts()),
+            None => (<f64 as Real>::TOLERANCE, vec![0]),
+        };
+        let Resolved { rtol, atol, .. } = self.settings.resolve(default, &parts, Some((t0, t1)))?;
         let threads = Threads::new();
         let run = |chunk: Chunk<'_, Y, Y>| {
             for (index, y0) in chunk.params.iter().enumerate() {
-                match self.solve(t0, t1, y0.clone()) {
+                match solve(self, t0, t1, y0.clone()) {
                     Ok(solution) => {
                         chunk.y1[index] = solution.y1;
                         chunk.stats[index] = solution.stats;
@@ -128,6 +132,6 @@ where
             Ok(())
         };
         let (y1, stats, outcomes) = for_each_chunk(&threads, y0s, y0s.to_vec(), None, run)?;
-        Ok(Ensemble { y1, stats, outcomes, num_lanes: 1, num_threads: threads.count(), tolerance })
+        Ok(Ensemble { y1, stats, outcomes, num_lanes: 1, num_threads: threads.count(), rtol, atol })
     }
 }

@@ -7,10 +7,10 @@
 
 use super::LaneFloat;
 use crate::ode::attempt::attempt_with;
-use crate::ode::host::UNROLL;
+use crate::ode::steps::UNROLL;
 use crate::ode::{
-    Carry, Clock, Field, FieldError, FieldNumber, GenericField, LaneClock, LaneNumber, Method, Outcome, Scheme,
-    Span, Stats, start, status,
+    Carry, Clock, Controller, Field, FieldError, FieldNumber, GenericField, LaneClock, LaneNumber, Limits, Method,
+    Outcome, Pid, Resolved, Scheme, Span, Stats, Tolerance, start, status,
 };
 use crate::simd::Work;
 use std::marker::PhantomData;
@@ -52,8 +52,7 @@ struct Pack<G: GenericField<N>, R: FieldNumber, const N: usize> {
 
 /// Some trajectories of an ensemble; all of them agree in what is static.
 pub(super) struct Packs<'a, G, R, T, const N: usize> {
-    pub scheme: &'a Scheme<'a>,
-    pub method: Method,
+    pub resolved: &'a Resolved,
     pub t0: f64,
     pub t1: f64,
     /// Field and y0 of each.
@@ -75,16 +74,24 @@ where
 
     #[inline(always)]
     fn run(self) -> Self::Output {
-        const TSIT5: usize = Method::Tsit5 as usize;
-        match self.method {
-            Method::Tsit5 if UNROLL => {
-                let scheme = self.scheme.with_known::<TSIT5>();
-                self.drive::<true>(&scheme)
-            }
-            _ => {
-                let scheme = *self.scheme;
-                self.drive::<false>(&scheme)
-            }
+        let scheme: Scheme<[R; N]> = self.resolved.scheme(None);
+        // What nearly every ensemble is, with as much of it known to the compiler as can be.
+        if let (Some(Method::Tsit5), Controller::Pid(pid), Some((rtol, atol)), true, true) = (
+            self.resolved.method(),
+            scheme.controller,
+            scheme.tolerance.uniform(),
+            scheme.limits.stops.is_empty(),
+            UNROLL && R::LOCKSTEP,
+        ) && pid.is_integral()
+        {
+            const TSIT5: usize = Method::Tsit5 as usize;
+            let controller = Controller::Pid(Pid { pcoeff: 0.0, dcoeff: 0.0, ratio_coeff: 0.0, ..pid.clone() });
+            let limits = Limits { stops: &[], jumps: &[], ..scheme.limits };
+            let tolerance = Tolerance::new(rtol, atol);
+            let scheme = Scheme::trusted(scheme.tableau, &controller, tolerance, limits);
+            self.drive::<true>(&scheme.with_known::<TSIT5>())
+        } else {
+            self.drive::<false>(&scheme)
         }
     }
 }
@@ -99,7 +106,7 @@ where
     /// Each turn of the outer loop starts a pack of trajectories that wait; the inner one steps those in lanes and
     /// moves waiting ones to lanes that became free, until none waits.
     #[inline(always)]
-    fn drive<const UNROLLED: bool>(mut self, scheme: &Scheme) -> Result<(), FieldError> {
+    fn drive<const UNROLLED: bool>(mut self, scheme: &Scheme<[R; N]>) -> Result<(), FieldError> {
         let t0 = R::Clock::splat(self.t0);
         let span = Span::new(t0.clone(), t0.like(self.t1));
         let mut waiting = self.order;
@@ -123,7 +130,7 @@ where
                 if num_running == 0 || ready.is_some() && num_running + REFILL <= pack.taken.count_ones() {
                     let running = R::Clock::bits(&running);
                     let ended = pack.taken & !running;
-                    self.record(pack, ended);
+                    self.record(scheme, pack, ended);
                     pack.taken = running;
                     if let Some(ready) = &mut ready {
                         self.refill(pack, ready);
@@ -147,7 +154,7 @@ where
 
     /// A pack of trajectories before their first step. Lanes to spare hold the first of them, ended.
     #[inline(always)]
-    fn start(&self, scheme: &Scheme, span: &Span<R::Clock>, some: &[usize]) -> Result<Pack<G, R, N>, FieldError> {
+    fn start(&self, scheme: &Scheme<[R; N]>, span: &Span<R::Clock>, some: &[usize]) -> Result<Pack<G, R, N>, FieldError> {
         let mut field = self.problems[some[0]].0.map_params(R::from);
         let mut y0 = [R::from(0.0); N];
         let mut index = [0; MOST];
@@ -188,15 +195,17 @@ where
                 pack.carry.y[j].set_lane(to, ready.carry.y[j].lane(from));
                 pack.carry.k[0][j].set_lane(to, ready.carry.k[0][j].lane(from));
             }
-            for (clock, other) in pack.carry.clocks_mut().into_iter().zip(ready.carry.clocks_mut()) {
-                clock.set_lane(to, other.lane(from));
+            macro_rules! move_clocks {
+                ($($clock:ident)*) => { $( pack.carry.$clock.set_lane(to, ready.carry.$clock.lane(from)); )* };
             }
+            move_clocks!(t dt inv_prev inv_prev2 h_prev after_rejection num_steps num_accepted num_rejected);
+            move_clocks!(num_stops num_off_grid num_field_evals non_finite_in_row status h error_ratio component);
         }
     }
 
     /// Writes down what came of the trajectories in `lanes`.
     #[inline(always)]
-    fn record(&mut self, pack: &Pack<G, R, N>, mut lanes: u32) {
+    fn record(&mut self, scheme: &Scheme<[R; N]>, pack: &Pack<G, R, N>, mut lanes: u32) {
         let carry = &pack.carry;
         while lanes != 0 {
             let lane = lanes.trailing_zeros() as usize;
@@ -214,7 +223,7 @@ where
             let code = clock(&carry.status);
             let dt = if code == status::NON_FINITE { &carry.h } else { &carry.dt };
             let (t, dt, step) = (clock(&carry.t), clock(dt), clock(&carry.num_steps));
-            self.out.outcomes[index] = Outcome::decode(code, t, dt, step, clock(&carry.component))
+            self.out.outcomes[index] = Outcome::decode(code, t, dt, step, clock(&carry.component), scheme.limits.dt_min)
                 .expect("invariant: only a trajectory that has ended is written down");
         }
     }

@@ -1,6 +1,6 @@
 //! What an ensemble returns, and how it tells of itself.
 
-use crate::ode::{OdeError, Outcome, Stats, Tolerance};
+use crate::ode::{Bound, OdeError, Outcome, Stats};
 use std::fmt;
 
 /// The trajectories of an ensemble, in the order of their parameters.
@@ -17,8 +17,10 @@ pub struct Ensemble<Y> {
     pub num_lanes: usize,
     /// Threads that shared the work.
     pub num_threads: usize,
-    /// The tolerance they ran with.
-    pub tolerance: Tolerance,
+    /// The relative tolerance they ran with.
+    pub rtol: Bound,
+    /// The absolute tolerance.
+    pub atol: Bound,
 }
 
 impl<Y> Ensemble<Y> {
@@ -28,7 +30,7 @@ impl<Y> Ensemble<Y> {
     /// [`OdeError::Stopped`] with the outcome of the first that ended early.
     pub fn into_result(self) -> Result<Self, OdeError> {
         match self.outcomes.iter().find(|outcome| !outcome.is_completed()) {
-            Some(&outcome) => Err(OdeError::Stopped { outcome }),
+            Some(outcome) => Err(OdeError::Stopped { outcome: *outcome }),
             None => Ok(self),
         }
     }
@@ -52,8 +54,7 @@ impl<Y> fmt::Display for Ensemble<Y> {
         if let Some((index, outcome)) = self.outcomes.iter().enumerate().find(|(_, outcome)| !outcome.is_completed()) {
             write!(f, " (the first that did not is {index}: {outcome})")?;
         }
-        let Tolerance { rtol, atol } = self.tolerance;
-        write!(f, ", {}, rtol={rtol:e}, atol={atol:e}, ", self.total())?;
+        write!(f, ", {}, rtol={:e}, atol={:e}, ", self.total(), self.rtol, self.atol)?;
         match self.num_lanes {
             1 => write!(f, "one at a time")?,
             lanes => write!(f, "{lanes} lanes")?,

@@ -4,11 +4,19 @@ use super::{LANES, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock};
 use crate::ode::{FieldNumber, GenericField, Number, Real, Single, Tolerance};
 use crate::simd::{each, math};
 
+/// `error / (atol + rtol max(|y0|, |y1|))`. A NaN in y1 is caught by its own term in the caller.
+macro_rules! ratio {
+    ($error:expr, $y0:expr, $y1:expr, $rtol:expr, $atol:expr) => {{
+        let size = $y0.zip($y1, |a, b| if a.abs() < b.abs() { b.abs() } else { a.abs() });
+        $error / (size * $rtol + $atol)
+    }};
+}
+
 /// What does not differ between the precisions of [`Real`].
 macro_rules! real_of {
     ($t:ident) => {
         const LOCKSTEP: bool = true;
-        const TOLERANCE: Tolerance = <$t as Real>::TOLERANCE;
+        const TOLERANCE: Tolerance<'static> = <$t as Real>::TOLERANCE;
 
         #[inline(always)]
         fn scale(self, x: f64) -> Self {
@@ -18,6 +26,14 @@ macro_rules! real_of {
         fn scale_add(self, x: f64, sum: Self) -> Self {
             let x = x as $t;
             Lanes(each!(i => self.0[i].mul_add(x, sum.0[i])))
+        }
+        #[inline(always)]
+        fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
+            ratio!(self, y0, y1, rtol, atol) + y1 * 0.0
+        }
+        #[inline(always)]
+        fn value(self) -> f64 {
+            f64::from(self.0[0])
         }
         #[inline(always)]
         fn is_finite(self) -> LaneMask<W> {
@@ -30,14 +46,6 @@ macro_rules! real_of {
     };
 }
 
-/// `error / (atol + rtol max(|y0|, |y1|))`. A NaN in y1 is caught by its own term in the caller.
-macro_rules! ratio {
-    ($error:expr, $y0:expr, $y1:expr, $rtol:expr, $atol:expr) => {{
-        let size = $y0.zip($y1, |a, b| if a.abs() < b.abs() { b.abs() } else { a.abs() });
-        $error / (size * $rtol + $atol)
-    }};
-}
-
 impl<const W: usize> Real for Lanes<f64, W> {
     type Clock = Self;
     real_of!(f64);
@@ -47,8 +55,8 @@ impl<const W: usize> Real for Lanes<f64, W> {
         self * *dt
     }
     #[inline(always)]
-    fn squared_ratio(self, y0: Self, y1: Self, tol: &Tolerance) -> Self {
-        let ratio = ratio!(self, y0, y1, tol.rtol, tol.atol);
+    fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
+        let ratio = ratio!(self, y0, y1, rtol, atol);
         ratio * ratio + y1 * 0.0
     }
 }
@@ -62,8 +70,8 @@ impl<const W: usize> Real for Lanes<f32, W> {
         self * dt.0.map(|x| x as f32)
     }
     #[inline(always)]
-    fn squared_ratio(self, y0: Self, y1: Self, tol: &Tolerance) -> SingleClock<W> {
-        let ratio = ratio!(self, y0, y1, tol.rtol, tol.atol);
+    fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> SingleClock<W> {
+        let ratio = ratio!(self, y0, y1, rtol, atol);
         SingleClock(ratio.zip(y1, |ratio, y1| f64::from(ratio) * f64::from(ratio) + f64::from(y1) * 0.0))
     }
 }

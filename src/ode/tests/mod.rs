@@ -1,10 +1,14 @@
 //! Tests of the stepping algorithm: each module one behaviour.
 
+mod bounds;
 mod control;
 mod convergence;
+mod dense_order;
+mod events;
 mod front;
 mod non_finite;
 mod order_conditions;
 mod record;
 mod reference;
 mod replay;
+mod saving;
