@@ -46,9 +46,11 @@ pub use error::{Error, Result};
 
 pub mod prelude {
     //! The names that programs use.
+    pub use crate::field;
     pub use crate::ode::Method::{self, *};
     pub use crate::ode::{
-        Constant, Controller, Field, Ode, OdeError, Outcome, Pid, StepTo, Tableau, Tolerance, odeint,
+        Constant, Controller, Event, Field, Hairer, Ode, OdeError, Outcome, Pid, SaveAt, StepTo, Tableau,
+        odeint,
     };
     #[cfg(feature = "tensor")]
     pub use crate::odeint::{Adjoint, Batching, Checkpoints};

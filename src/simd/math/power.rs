@@ -1,9 +1,9 @@
 //! Powers of positive numbers, for step size control. They know the split of ln and the reduction of exp.
 
 use super::super::lanes::Float;
+use super::Math;
 use super::exp::reduce;
 use super::ln::ln_normal;
-use super::Math;
 
 /// `x^exponent` for `x >= 0`; NaN stays.
 ///
