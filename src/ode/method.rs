@@ -10,6 +10,15 @@ use std::str::FromStr;
 ///
 /// Evaluations are those of an accepted step. The dense order is q where values inside a step are off by a
 /// multiple of h^(q+1); in brackets the evaluations that it costs more, in steps where it is asked for.
+///
+/// # Examples
+/// ```
+/// use flowline::prelude::*;
+/// let decay = Ode::new(|_t, y: &[f64; 1]| [-y[0]]).method(Vern7).rtol(1e-10).atol(1e-10);
+/// assert!((decay.solve(0.0, 1.0, [1.0])?.y1[0] - (-1.0_f64).exp()).abs() < 1e-9);
+/// assert_eq!("vern7".parse::<Method>()?, Vern7);
+/// # Ok::<(), OdeError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Method {

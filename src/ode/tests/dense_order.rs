@@ -187,6 +187,35 @@ const POWERS: &[(Method, usize, &[f64])] = &[
     ),
 ];
 
+/// The sizes of the terms of a weight, which its rounding goes with, stay small at every theta.
+#[test]
+fn the_nested_form_keeps_its_terms_small() {
+    let largest = |method: Method| {
+        let dense = method.tableau().dense?;
+        let sizes = (0..=100).map(|n| f64::from(n) / 100.0).flat_map(move |theta| {
+            let factor = move |j: usize| if j % 2 == 0 { theta } else { 1.0 - theta };
+            dense.weights.chunks(dense.degree).map(move |coefficients| {
+                let terms = coefficients.iter().enumerate().scan(1.0, |term, (j, c)| {
+                    *term *= factor(j);
+                    Some((c * *term).abs())
+                });
+                terms.sum::<f64>()
+            })
+        });
+        Some(sizes.fold(0.0, f64::max))
+    };
+    for (method, bound) in [
+        (Method::Tsit5, 6.5),
+        (Method::Dopri5, 1.1),
+        (Method::Vern7, 8.0),
+        (Method::Dop853, 31.0),
+        (Method::Vern9, 13.1),
+    ] {
+        let largest = largest(method).unwrap();
+        assert!(largest < bound && largest > 0.9 * bound, "{method}: {largest}");
+    }
+}
+
 #[test]
 fn weights_are_the_published_polynomials() {
     for &(method, stage, powers) in POWERS {
