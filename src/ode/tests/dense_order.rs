@@ -193,7 +193,7 @@ fn the_nested_form_keeps_its_terms_small() {
     let largest = |method: Method| {
         let dense = method.tableau().dense?;
         let sizes = (0..=100).map(|n| f64::from(n) / 100.0).flat_map(move |theta| {
-            let factor = move |j: usize| if j % 2 == 0 { theta } else { 1.0 - theta };
+            let factor = move |j: usize| if j.is_multiple_of(2) { theta } else { 1.0 - theta };
             dense.weights.chunks(dense.degree).map(move |coefficients| {
                 let terms = coefficients.iter().enumerate().scan(1.0, |term, (j, c)| {
                     *term *= factor(j);

@@ -207,8 +207,10 @@ fn assert_same(recorded: &[Value], host: &[Value], carries_k1: bool) {
 
 /// Records start and attempt once each, then runs a whole solve with them beside the host.
 fn compare(f: Both, method: Method, controller: &Controller, (t0, t1): (f64, f64), y0: Y) -> f64 {
-    let tolerance = Tolerance { rtol: 1e-6, atol: 1e-8 };
-    let scheme = Scheme::new(method.tableau(), controller, tolerance, 20_000).unwrap();
+    // Low orders would take tens of thousands of steps.
+    let rtol = if method.tableau().order < 4 { 1e-4 } else { 1e-6 };
+    let tolerance = Tolerance { rtol, atol: 1e-2 * rtol };
+    let scheme = Scheme::new(method.tableau(), controller, tolerance, 2000).unwrap();
     let traced_span = Span::new(Traced::input(0), Traced::input(1));
     let mut first = start(&f, &scheme, &traced_span, Traced::input(2)).ok().unwrap();
     let begin = outputs(&mut first);
