@@ -116,7 +116,11 @@ fn slopes_at_the_ends_are_those_of_the_field() {
         let (s, n) = (tableau.num_stages(), interpolant.num_stages());
         // f(t + h, y1): the last stage, or the first extra one.
         let f1 = if tableau.is_fsal() { s - 1 } else { s };
-        assert_eq!(interpolant.starts_with_f1(), !tableau.is_fsal(), "{method}");
+        assert_eq!(
+            (interpolant.f1(), interpolant.starts_with_f1()),
+            (Some(f1), !tableau.is_fsal()),
+            "{method}"
+        );
         let unit = |at: usize| (0..n).map(|i| if i == at { 1.0 } else { 0.0 }).collect::<Vec<f64>>();
         let mut slopes = vec![0.0; n];
         interpolant.derivative_weights(0.0, &mut slopes);
