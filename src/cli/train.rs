@@ -53,7 +53,7 @@ pub struct Args {
     /// Probes of the Hutchinson estimator
     #[arg(long, value_name = "K")]
     probes: Option<usize>,
-    /// Runge-Kutta method of maximum likelihood: euler, rk4, tsit5, dopri5
+    /// Runge-Kutta method of maximum likelihood, by name: tsit5, dopri5, vern7, rk4 ...
     #[arg(long, value_name = "NAME")]
     solver: Option<String>,
     /// Relative tolerance of its steps
