@@ -40,25 +40,42 @@ pub(crate) fn power<V: Float>(x: V, exponent: V::Elem) -> V {
     p.add(number(V::Elem::ONE)).mul(n.exp2_integral())
 }
 
-/// `c[0] + c[1] x + ...` by halves (Estrin, 1960): a third of the latency of Horner's rule.
+/// `c[0] + c[1] x + ...` by halves (Estrin, 1960): a third of the latency of Horner's rule. At most 16 terms; a
+/// function for each level rather than a loop, which would stay one and go through memory.
 #[inline(always)]
 fn poly_tree<V: Float>(x: V, c: &[V::Elem]) -> V {
-    const MOST: usize = 16;
-    debug_assert!(c.len() <= MOST);
-    let mut terms = [x; MOST];
-    for i in 0..c.len() {
-        terms[i] = x.of(c[i]);
+    let x2 = x.mul(x);
+    let x4 = x2.mul(x2);
+    if c.len() <= 8 {
+        return eight(c, x, x2, x4);
     }
-    let (mut len, mut power) = (c.len(), x);
-    while len > 1 {
-        for i in 0..len / 2 {
-            terms[i] = terms[2 * i + 1].mul_add(power, terms[2 * i]);
-        }
-        if len % 2 == 1 {
-            terms[len / 2] = terms[len - 1];
-        }
-        len = len.div_ceil(2);
-        power = power.mul(power);
+    let (low, high) = c.split_at(8);
+    eight(high, x, x2, x4).mul_add(x4.mul(x4), eight(low, x, x2, x4))
+}
+
+#[inline(always)]
+fn eight<V: Float>(c: &[V::Elem], x: V, x2: V, x4: V) -> V {
+    if c.len() <= 4 {
+        return four(c, x, x2);
     }
-    terms[0]
+    let (low, high) = c.split_at(4);
+    four(high, x, x2).mul_add(x4, four(low, x, x2))
+}
+
+#[inline(always)]
+fn four<V: Float>(c: &[V::Elem], x: V, x2: V) -> V {
+    if c.len() <= 2 {
+        return two(c, x);
+    }
+    let (low, high) = c.split_at(2);
+    two(high, x).mul_add(x2, two(low, x))
+}
+
+#[inline(always)]
+fn two<V: Float>(c: &[V::Elem], x: V) -> V {
+    match *c {
+        [c0] => x.of(c0),
+        [c0, c1] => x.of(c1).mul_add(x, x.of(c0)),
+        _ => unreachable!("invariant: halves of 1 or 2 terms"),
+    }
 }
