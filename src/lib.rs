@@ -46,6 +46,7 @@ pub use error::{Error, Result};
 
 pub mod prelude {
     //! The names that programs use.
+    pub use crate::field;
     pub use crate::ode::Method::{self, *};
     pub use crate::ode::{
         Constant, Controller, Field, Ode, OdeError, Outcome, Pid, StepTo, Tableau, Tolerance, odeint,

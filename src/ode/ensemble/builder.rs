@@ -104,7 +104,13 @@ impl<'a, P, M, T: LaneFloat, const N: usize> EnsembleOde<'a, P, M, T, N> {
     /// Parameters and y0 are rounded; t and dt stay f64, see [the module](crate::ode::Ensemble).
     pub fn single_precision(self) -> EnsembleOde<'a, P, M, f32, N> {
         let ode = self.ode.with_field(());
-        EnsembleOde { params: self.params, problem: self.problem, ode, on_progress: self.on_progress, level: self.level }
+        EnsembleOde {
+            params: self.params,
+            problem: self.problem,
+            ode,
+            on_progress: self.on_progress,
+            level: self.level,
+        }
     }
     /// Calls `f` from time to time, from the thread that has just ended some trajectories.
     pub fn on_progress(self, f: impl Fn(EnsembleProgress) + Sync + 'a) -> Self {
@@ -144,15 +150,26 @@ impl<'a, P, M, T: LaneFloat, const N: usize> EnsembleOde<'a, P, M, T, N> {
         };
         let num_lanes = if in_lanes { <T::Lanes as Real>::Clock::WIDTH } else { 1 };
         let threads = Threads::new();
-        let (y1, stats, outcomes) =
-            for_each_chunk(&threads, self.params, vec![[T::default(); N]; self.params.len()], self.on_progress.as_deref(), run)
-                .map_err(|source| OdeError::Field { t: t0, step: 0, source })?;
+        let (y1, stats, outcomes) = for_each_chunk(
+            &threads,
+            self.params,
+            vec![[T::default(); N]; self.params.len()],
+            self.on_progress.as_deref(),
+            run,
+        )
+        .map_err(|source| OdeError::Field { t: t0, step: 0, source })?;
         let Resolved { rtol, atol, .. } = resolved;
         Ok(Ensemble { y1, stats, outcomes, num_lanes, num_threads: threads.count(), rtol, atol })
     }
 
     /// The trajectories of one chunk, those that agree in what is static together.
-    fn run_chunk<G, R>(&self, resolved: &Resolved, t0: f64, t1: f64, chunk: Chunk<'_, P, [T; N]>) -> Result<(), FieldError>
+    fn run_chunk<G, R>(
+        &self,
+        resolved: &Resolved,
+        t0: f64,
+        t1: f64,
+        chunk: Chunk<'_, P, [T; N]>,
+    ) -> Result<(), FieldError>
     where
         M: Fn(&P) -> (G, [f64; N]),
         G: GenericField<N>,

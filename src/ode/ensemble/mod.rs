@@ -25,7 +25,7 @@ mod report;
 pub use builder::EnsembleOde;
 pub use report::{Ensemble, EnsembleProgress};
 
-use super::{LaneNumber, Lanes, LANES, Real, SINGLE_LANES, Single};
+use super::{LANES, LaneNumber, Lanes, Real, SINGLE_LANES, Single};
 
 /// A component that lanes can be made of: `f64` and `f32`.
 pub trait LaneFloat: Real<Clock = f64> + Default + Send + Sync {

@@ -9,8 +9,8 @@ use super::LaneFloat;
 use crate::ode::attempt::attempt_with;
 use crate::ode::steps::UNROLL;
 use crate::ode::{
-    Carry, Clock, Controller, Field, FieldError, FieldNumber, GenericField, LaneClock, LaneNumber, Limits, Method,
-    Outcome, Pid, Resolved, Scheme, Span, Stats, Tolerance, start, status,
+    Carry, Clock, Controller, Field, FieldError, FieldNumber, GenericField, LaneClock, LaneNumber, Limits,
+    Method, Outcome, Pid, Resolved, Scheme, Span, Stats, Tolerance, start, status,
 };
 use crate::simd::Work;
 use std::marker::PhantomData;
@@ -87,7 +87,8 @@ where
             && pid.is_integral()
         {
             const TSIT5: usize = Method::Tsit5 as usize;
-            let controller = Controller::Pid(Pid { pcoeff: 0.0, dcoeff: 0.0, ratio_coeff: 0.0, ..pid.clone() });
+            let controller =
+                Controller::Pid(Pid { pcoeff: 0.0, dcoeff: 0.0, ratio_coeff: 0.0, ..pid.clone() });
             let limits = Limits { stops: &[], jumps: &[], ..scheme.limits };
             let tolerance = Tolerance::new(rtol, atol);
             let scheme = Scheme::trusted(scheme.tableau, &controller, tolerance, limits);
@@ -155,7 +156,12 @@ where
 
     /// A pack of trajectories before their first step. Lanes to spare hold the first of them, ended.
     #[inline(always)]
-    fn start(&self, scheme: &Scheme<[R; N]>, span: &Span<R::Clock>, some: &[usize]) -> Result<Pack<G, R, N>, FieldError> {
+    fn start(
+        &self,
+        scheme: &Scheme<[R; N]>,
+        span: &Span<R::Clock>,
+        some: &[usize],
+    ) -> Result<Pack<G, R, N>, FieldError> {
         let mut field = self.problems[some[0]].0.map_params(R::from);
         let mut y0 = [R::from(0.0); N];
         let mut index = [0; MOST];
@@ -224,8 +230,9 @@ where
             let code = clock(&carry.status);
             let dt = if code == status::NON_FINITE { &carry.h } else { &carry.dt };
             let (t, dt, step) = (clock(&carry.t), clock(dt), clock(&carry.num_steps));
-            self.out.outcomes[index] = Outcome::decode(code, t, dt, step, clock(&carry.component), scheme.limits.dt_min)
-                .expect("invariant: only a trajectory that has ended is written down");
+            self.out.outcomes[index] =
+                Outcome::decode(code, t, dt, step, clock(&carry.component), scheme.limits.dt_min)
+                    .expect("invariant: only a trajectory that has ended is written down");
         }
     }
 }

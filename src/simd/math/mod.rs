@@ -17,9 +17,15 @@ mod trig;
 
 use super::lanes::{Float, Simd};
 
-#[cfg_attr(not(feature = "tensor"), allow(unused_imports, reason = "kernels of the backend use the rest"))]
+#[cfg_attr(
+    not(feature = "tensor"),
+    allow(unused_imports, reason = "kernels of the backend use the rest")
+)]
 pub(crate) use exp::{exp, expm1, sigmoid, tanh};
-#[cfg_attr(not(feature = "tensor"), allow(unused_imports, reason = "kernels of the backend use the rest"))]
+#[cfg_attr(
+    not(feature = "tensor"),
+    allow(unused_imports, reason = "kernels of the backend use the rest")
+)]
 pub(crate) use ln::{ln, log1p};
 pub(crate) use power::power;
 pub(crate) use trig::{cos, sin};

@@ -37,7 +37,9 @@ pub(crate) fn power<V: Float>(x: V, exponent: V::Elem) -> V {
     let n = y.round_small();
     let r = y.sub(n).mul(number(V::Elem::LN_2));
     let p = r.mul(r).mul_add(poly_tree(r, V::Elem::EXPM1_POLY), r);
-    p.add(number(V::Elem::ONE)).mul(n.exp2_integral())
+    // The bits of a NaN have passed for a number: x * 0 brings it back.
+    let nan = x.mul(number(V::Elem::ZERO));
+    p.add(number(V::Elem::ONE)).mul(n.exp2_integral()).add(nan)
 }
 
 /// `c[0] + c[1] x + ...` by halves (Estrin, 1960): a third of the latency of Horner's rule. At most 16 terms; a
