@@ -284,11 +284,9 @@ impl Pid {
     #[inline(always)]
     fn wanted<C: Clock>(&self, error_order: u32, error_ratio: &C, inv_prev: &C, inv_prev2: &C) -> C {
         let k = f64::from(error_order);
-        let one = error_ratio.like(1.0);
-        let inv = one.div(error_ratio);
-        let mut factor = one.like(self.safety);
+        let mut factor = error_ratio.like(self.safety);
         for (base, exponent) in [
-            (&inv, (self.pcoeff + self.icoeff + self.dcoeff) / k),
+            (error_ratio, -(self.pcoeff + self.icoeff + self.dcoeff) / k),
             (inv_prev, -(self.pcoeff + 2.0 * self.dcoeff) / k),
             (inv_prev2, self.dcoeff / k),
         ] {
@@ -308,10 +306,14 @@ impl Pid {
         between(factor, &low, &high, error_ratio, self.factor_min)
     }
 
-    /// What an accepted error ratio leaves in the history: its inverse, 1 where that is infinite.
+    /// What an accepted error ratio leaves in the history: its inverse, 1 where that is infinite. 1 where the
+    /// controller does not look back.
     #[inline(always)]
-    pub fn history<C: Clock>(error_ratio: &C) -> C {
+    pub fn history<C: Clock>(&self, error_ratio: &C) -> C {
         let one = error_ratio.like(1.0);
+        if self.pcoeff == 0.0 && self.dcoeff == 0.0 {
+            return one;
+        }
         let inv = one.div(error_ratio);
         C::select(&inv.is_finite(), &inv, &one)
     }

@@ -76,13 +76,15 @@ where
     fn run(self) -> Self::Output {
         let scheme: Scheme<[R; N]> = self.resolved.scheme(None);
         // What nearly every ensemble is, with as much of it known to the compiler as can be.
-        if let (Some(Method::Tsit5), Controller::Pid(pid), Some((rtol, atol)), true, true) = (
-            self.resolved.method(),
-            scheme.controller,
-            scheme.tolerance.uniform(),
-            scheme.limits.stops.is_empty(),
-            UNROLL && R::LOCKSTEP,
-        ) && pid.is_integral()
+        if UNROLL
+            && R::LOCKSTEP
+            && let (Some(Method::Tsit5), Controller::Pid(pid), Some((rtol, atol)), true) = (
+                self.resolved.method(),
+                scheme.controller,
+                scheme.tolerance.uniform(),
+                scheme.limits.stops.is_empty(),
+            )
+            && pid.is_integral()
         {
             const TSIT5: usize = Method::Tsit5 as usize;
             let controller =
@@ -90,10 +92,9 @@ where
             let limits = Limits { stops: &[], jumps: &[], ..scheme.limits };
             let tolerance = Tolerance::new(rtol, atol);
             let scheme = Scheme::trusted(scheme.tableau, &controller, tolerance, limits);
-            self.drive::<true>(&scheme.with_known::<TSIT5>())
-        } else {
-            self.drive::<false>(&scheme)
+            return self.drive::<true>(&scheme.with_known::<TSIT5>());
         }
+        self.drive::<false>(&scheme)
     }
 }
 

@@ -286,8 +286,7 @@ fn a_recorded_attempt_gives_the_bits_of_the_host() {
         for controller in controllers {
             for method in Method::ALL {
                 let tableau = method.tableau();
-                // Order 2 would take some ten thousand steps of an interpreter.
-                if controller.is_adaptive() && (tableau.b_err.is_none() || tableau.order < 3) {
+                if controller.is_adaptive() && tableau.b_err.is_none() {
                     continue;
                 }
                 let end = compare_with(f, method, &controller, (t0, t1), [1.0, 0.5], (false, 2000));
