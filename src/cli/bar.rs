@@ -41,11 +41,11 @@ impl Bar {
             }
             return;
         }
-        self.drawn.set_length(progress.updates);
-        self.drawn.set_position(progress.update);
         let (phase, phases) = (progress.phase + 1, progress.phases);
         self.drawn.set_prefix(format!("{phase}/{phases} {}", progress.objective.title()));
         self.drawn.set_message(message(progress));
+        self.drawn.set_length(progress.updates);
+        self.drawn.set_position(progress.update);
     }
 
     /// Shows what is done beside updates.
@@ -53,17 +53,20 @@ impl Bar {
         if self.stage.replace(stage) == Some(stage) {
             return;
         }
-        // A measure between updates takes a second; those that follow the last one are told.
-        if self.drawn.is_hidden() {
-            return;
-        }
         self.drawn.set_message(format!("{stage} ..."));
-        self.drawn.tick();
+        if !self.drawn.is_hidden() && self.shown.is_some() {
+            self.drawn.tick();
+        }
     }
 
     /// Prints a line above the bar.
     pub fn note(&self, text: &str) {
-        if self.drawn.is_hidden() { super::note(text) } else { self.drawn.println(text) }
+        // An empty bar is not worth drawing.
+        if self.drawn.is_hidden() || self.shown.is_none() {
+            super::note(text);
+        } else {
+            self.drawn.println(text);
+        }
     }
 
     /// Takes the bar away.

@@ -98,6 +98,7 @@ impl Points {
             }
             Error::Train(TrainError::Unsolved { rows, value, outcome, .. }) => {
                 let place = match (&self.lines, rows) {
+                    (Some(lines), [a, b]) if a == b => format!("{file} line {}", lines[a]),
                     (Some(lines), [a, b]) => format!("{file} lines {} to {}", lines[a], lines[b]),
                     (None, [a, b]) => format!("{file} rows {} to {}, counted from 1", a + 1, b + 1),
                 };

@@ -100,7 +100,12 @@ fn shortened(message: &str) -> String {
     let is_helpful = |line: &String| !line.starts_with("tip: to pass");
     let mut lines: Vec<String> = paragraphs.filter(is_wanted).filter(is_helpful).take(2).collect();
     lines.push("for more: add --help".to_owned());
-    lines.join("\n")
+    let numbers = [
+        ("invalid digit found in string", "give a whole number"),
+        ("invalid float literal", "give a number"),
+        ("number too large to fit in target type", "give a smaller number"),
+    ];
+    numbers.iter().fold(lines.join("\n"), |text, (theirs, ours)| text.replace(theirs, ours))
 }
 
 /// Whether a message is about how the program was called, and not about what happened then.

@@ -165,10 +165,11 @@ pub enum TrainError {
     },
     /// The solve of some points ended early.
     #[error(
-        "{place}, of which {value} lies farthest out: {outcome}; loosen --rtol and --atol, or leave out far points"
+        "{place}, {value} the farthest out: {}; loosen --rtol and --atol, or leave out far points",
+        stopped(outcome)
     )]
     Unsolved {
-        /// Which: `points 1 to 64`, counted from 1, or lines of a file.
+        /// Which: `points 1 to 64` or `point 1`, counted from 1, or lines of a file.
         place: String,
         /// The first and the last, from 0.
         rows: [usize; 2],
@@ -178,7 +179,7 @@ pub enum TrainError {
         outcome: crate::ode::Outcome,
     },
     /// A solve of an update ended early.
-    #[error("{outcome}, at update {update} ({objective}); {}", remedy(outcome, *lr))]
+    #[error("{}, at update {update} ({objective}); {}", stopped(outcome), remedy(outcome, *lr))]
     Diverged {
         /// Why, with t and step.
         outcome: crate::ode::Outcome,
@@ -191,7 +192,7 @@ pub enum TrainError {
     },
     /// The loss is not finite though every solve went well.
     #[error(
-        "the loss is {loss} at update {update} ({objective}); lower the learning rate (--lr {lr}) and resume"
+        "the loss is {loss} at update {update} ({objective}); lower the learning rate (--lr {lr}) and train again"
     )]
     Loss {
         /// The loss.
@@ -207,6 +208,14 @@ pub enum TrainError {
 
 fn gigabytes(bytes: u64) -> String {
     format!("{:.1} GB", bytes as f64 / 1e9)
+}
+
+/// Why a solve ended, without the remedies of who calls the solver himself.
+fn stopped(outcome: &crate::ode::Outcome) -> String {
+    match outcome {
+        crate::ode::Outcome::MaxSteps { t, step } => format!("no solution after {step} steps, at t={t}"),
+        outcome => outcome.to_string(),
+    }
 }
 
 fn remedy(outcome: &crate::ode::Outcome, lr: f64) -> String {

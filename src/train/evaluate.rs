@@ -206,8 +206,10 @@ impl Sampler {
     ) -> impl Iterator<Item = Result<Vec<[f64; 2]>>> + 'a {
         (0u32..).zip((0..n).step_by(ROWS)).map(move |(i, start)| {
             let z = flow.base.sample(ROWS, flow.dtype(), &key.fold_in(i));
-            let z = z.slice(0, 0..ROWS.min(n - start));
-            Ok(pairs(&self.program.call(flow, &z, key)?))
+            // A tile's rows share their steps, so the last part is pushed whole and cut afterwards.
+            let mut points = pairs(&self.program.call(flow, &z, key)?);
+            points.truncate(n - start);
+            Ok(points)
         })
     }
 }

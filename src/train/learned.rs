@@ -161,7 +161,10 @@ impl Learned {
             x.hypot(y)
         };
         let farthest = points.iter().max_by(|a, b| out(a).total_cmp(&out(b))).copied().unwrap_or_default();
-        let place = format!("points {} to {}", first + 1, first + points.len());
+        let place = match points.len() {
+            1 => format!("point {}", first + 1),
+            n => format!("points {} to {}", first + 1, first + n),
+        };
         let rows = [first, first + points.len() - 1];
         TrainError::Unsolved { place, rows, value: format!("{farthest:?}"), outcome }.into()
     }

@@ -129,7 +129,7 @@ impl Options {
         let counts = [
             ("--updates", self.updates, u64::from(u32::MAX), "a whole number from 1 to 4294967295"),
             ("--batch", count(self.batch), 1 << 20, "a whole number from 1 to 1048576"),
-            ("--width", count(self.width), 8192, "a whole number from 1 to 8192"),
+            ("--width", count(self.width), 4096, "a whole number from 1 to 4096"),
             ("--depth", count(self.depth), 64, "a whole number from 1 to 64"),
             ("--blocks", count(self.blocks), 64, "a whole number from 1 to 64"),
             ("--probes", count(self.probes), 64, "a whole number from 1 to 64"),
