@@ -98,6 +98,14 @@ pub enum IoError {
         /// What does not fit.
         reason: String,
     },
+    /// The array is none of points.
+    #[error("{} has shape {shape:?}, points have shape [n, 2]; save one row of x and y in pixels a point", path.display())]
+    PointsShape {
+        /// The file.
+        path: PathBuf,
+        /// The shape of its array.
+        shape: Vec<usize>,
+    },
     /// A line of a CSV file is no row of numbers.
     #[error("{} line {line}: {reason}; give one row of comma-separated numbers a line, a heading line is allowed", path.display())]
     Csv {

@@ -17,7 +17,7 @@ mod tensors;
 
 pub use atomic::{writable_folder, write_atomic};
 pub use checkpoint::{Checkpoint, FORMAT_VERSION, read_checkpoint, write_checkpoint};
-pub use csv::{read_csv, write_csv};
+pub use csv::{Csv, read_csv, read_csv_lines, write_csv, write_csv_parts};
 pub use error::IoError;
-pub use npy::{Npy, NpyNumber, read_npy, write_npy};
+pub use npy::{Npy, NpyNumber, read_npy, write_npy, write_npy_parts};
 pub use tensors::{load, save};
