@@ -27,7 +27,7 @@ pub fn write_csv<'a, T: Display + 'a>(
     })
 }
 
-/// Reads rows of `columns` numbers; a first line that is no row of numbers is a heading, empty lines are skipped.
+/// Reads rows of `columns` numbers; a first line without any number is a heading, empty lines are skipped.
 ///
 /// # Errors
 /// When the file cannot be read, or [`IoError::Csv`] with the line.
@@ -49,7 +49,7 @@ pub fn read_csv(path: impl AsRef<Path>, columns: usize) -> Result<Vec<f64>, IoEr
     for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         match row(line, columns) {
             Ok(values) => numbers.extend(values),
-            Err(_) if i == 0 && !line.contains(|c: char| c.is_ascii_digit()) => {}
+            Err(_) if i == 0 && line.split(',').all(|cell| cell.trim().parse::<f64>().is_err()) => {}
             Err(reason) => return Err(IoError::Csv { path: path.to_owned(), line: i + 1, reason }),
         }
     }
@@ -78,6 +78,8 @@ mod tests {
         };
         assert_eq!(read("x,y\n1,2\n\n 3 , 4e0\n").unwrap(), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(read("1,2").unwrap(), [1.0, 2.0]);
+        assert_eq!(read("t,y0\n1,2").unwrap(), [1.0, 2.0]);
+        assert!(read("1,y0\n1,2").unwrap_err().contains("line 1: \"y0\" is no number"));
         assert!(read("x,y\n1,2\n3,oops\n").unwrap_err().contains("p.csv line 3: \"oops\" is no number"));
         assert!(read("1,2,3").unwrap_err().contains("line 1: 3 columns instead of 2"));
     }
