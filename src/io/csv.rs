@@ -58,7 +58,7 @@ fn write_row<T: Display>(row: &[T], file: &mut dyn Write) -> io::Result<()> {
     writeln!(file)
 }
 
-/// Reads rows of `columns` numbers; a first line that is no row of numbers is a heading, empty lines are skipped.
+/// Reads rows of `columns` numbers; a first line without any number is a heading, empty lines are skipped.
 ///
 /// # Errors
 /// When the file cannot be read, or [`IoError::Csv`] with the line.
@@ -82,7 +82,7 @@ pub fn read_csv(path: impl AsRef<Path>, columns: usize) -> Result<Vec<f64>, IoEr
 /// As [`read_csv`].
 pub fn read_csv_lines(path: impl AsRef<Path>, columns: usize) -> Result<Csv, IoError> {
     let path = path.as_ref();
-    let bytes = super::tensors::read(path)?;
+    let bytes = super::read(path)?;
     let refused = |line: usize, reason: String| IoError::Csv { path: path.to_owned(), line, reason };
     let text = std::str::from_utf8(&bytes).map_err(|e| {
         let line = bytes[..e.valid_up_to()].split(|&b| b == b'\n').count();
@@ -97,7 +97,7 @@ pub fn read_csv_lines(path: impl AsRef<Path>, columns: usize) -> Result<Csv, IoE
                 rows.data.extend(values);
                 rows.lines.push(i + 1);
             }
-            Err(_) if i == 0 && !line.contains(|c: char| c.is_ascii_digit()) => {}
+            Err(_) if i == 0 && line.split(',').all(|cell| cell.trim().parse::<f64>().is_err()) => {}
             Err(reason) => return Err(refused(i + 1, reason)),
         }
     }
@@ -127,6 +127,8 @@ mod tests {
         };
         assert_eq!(read("x,y\n1,2\n\n 3 , 4e0\n").unwrap(), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(read("1,2").unwrap(), [1.0, 2.0]);
+        assert_eq!(read("t,y0\n1,2").unwrap(), [1.0, 2.0]);
+        assert!(read("1,y0\n1,2").unwrap_err().contains("line 1: \"y0\" is no number"));
         assert!(read("x,y\n1,2\n3,oops\n").unwrap_err().contains("p.csv line 3: \"oops\" is no number"));
         assert!(read("1,2,3").unwrap_err().contains("line 1: 3 columns instead of 2"));
         assert_eq!(read("\u{feff}1,2\r\n3,4").unwrap(), [1.0, 2.0, 3.0, 4.0]);

@@ -106,6 +106,30 @@ pub enum IoError {
         /// The shape of its array.
         shape: Vec<usize>,
     },
+    /// The file's name ends otherwise than a format's.
+    #[error("{} names no format: let it end in .csv or .npy", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A solution kept nothing that could be written.
+    #[error("{} is not written: the solution kept no values; ask for some by `save_at`", path.display())]
+    NothingSaved {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Saved values are not of one length.
+    #[error("{} is not written: the value saved at t={t} has {found} components, those before it {expected}", path.display())]
+    Ragged {
+        /// The file.
+        path: PathBuf,
+        /// The time it was saved at.
+        t: f64,
+        /// Its components.
+        found: usize,
+        /// Those of the first.
+        expected: usize,
+    },
     /// A line of a CSV file is no row of numbers.
     #[error("{} line {line}: {reason}; give one row of comma-separated numbers a line, a heading line is allowed", path.display())]
     Csv {

@@ -105,7 +105,7 @@ pub fn write_npy_parts<T: NpyNumber, E: From<IoError>>(
 /// When the file cannot be read, is no NPY file, is cut, or holds another kind of element.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Npy, IoError> {
     let path = path.as_ref();
-    let bytes = super::tensors::read(path)?;
+    let bytes = super::read(path)?;
     parse(&bytes).map_err(|reason| IoError::Npy { path: path.to_owned(), reason })
 }
 

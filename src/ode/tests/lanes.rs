@@ -138,7 +138,10 @@ fn a_nan_in_one_lane_leaves_the_bits_of_its_neighbours() {
             ),
         }
     }
-    assert!(matches!(with_nan.into_result(), Err(OdeError::Stopped { outcome: Outcome::NonFinite { .. }, .. })));
+    assert!(matches!(
+        with_nan.into_result(),
+        Err(OdeError::Stopped { outcome: Outcome::NonFinite { .. }, .. })
+    ));
 }
 
 #[test]
