@@ -114,7 +114,7 @@ fn a_tolerance_of_its_own_is_held_for_each_component() {
 #[test]
 fn a_norm_of_ones_own_decides_the_steps() {
     let field = |t: f64, y: &[f64; 2]| [y[1], -y[0] * (1.0 + 0.1 * t.sin())];
-    let rms = |e: &[f64; 2]| ((e[0] * e[0] + e[1] * e[1]) / 2.0).sqrt();
+    let rms = |e: &[f64; 2]| (0.5 * (e[0] * e[0] + e[1] * e[1])).sqrt();
     let plain = Ode::new(field).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
     let same = Ode::new(field).norm(rms).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
     assert_eq!(plain.stats, same.stats);
