@@ -153,7 +153,6 @@ impl Sheet {
         anchor: Anchor,
         colour: [u8; 3],
     ) -> Result<(), PlotError> {
-        let text = &spaced(text);
         let (horizontal, vertical) = match anchor {
             Anchor::Top => (HPos::Center, VPos::Top),
             Anchor::Left => (HPos::Left, VPos::Center),
@@ -177,7 +176,7 @@ impl Sheet {
 
     /// Width of a text in pixels.
     pub(super) fn text_width(text: &str, size: u32) -> Result<i32, PlotError> {
-        let size = (FONT, size).into_font().box_size(&spaced(text));
+        let size = (FONT, size).into_font().box_size(text);
         size.map(|(width, _)| width as i32).map_err(|error| PlotError::Draw { message: error.to_string() })
     }
 
@@ -337,12 +336,6 @@ impl Sheet {
             }
         }
     }
-}
-
-/// The font kerns letters into the space beside them ("flow matching" reads as one word), but not into one that does not
-/// break.
-fn spaced(text: &str) -> String {
-    text.replace(' ', "\u{a0}")
 }
 
 fn distance_to_segment(x: [f64; 2], p: [f64; 2], q: [f64; 2]) -> f64 {
