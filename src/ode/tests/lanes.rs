@@ -129,7 +129,10 @@ fn a_nan_in_one_lane_leaves_the_bits_of_its_neighbours() {
     for i in 0..50 {
         match i {
             7 => {
-                assert!(matches!(with_nan.outcomes[i], Outcome::NonFinite { t: 0.0, component: Some(1), .. }))
+                assert!(matches!(
+                    with_nan.outcomes[i],
+                    Outcome::NonFinite { t: 0.0, component: Some(1), .. }
+                ));
             }
             49 => assert_eq!(with_nan.outcomes[i], failed(1)),
             _ => assert_eq!(
