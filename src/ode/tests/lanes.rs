@@ -80,7 +80,7 @@ fn every_method_and_controller_agrees_with_one_by_one() {
                     .unwrap();
                 same += usize::from(ensemble.stats[i] == solution.stats);
                 let off = (ensemble.y1[i][0] - solution.y1[0]).abs();
-                assert!(off < 1e-7, "{method} {controller:?} {rho}: off by {off:e}");
+                assert!(off < 1e-6, "{method} {controller:?} {rho}: off by {off:e}");
             }
             // The error estimate of lanes rounds products and sums once: where its digits cancel, the last step may be
             // one step or two.
