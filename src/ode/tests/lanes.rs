@@ -80,7 +80,7 @@ fn every_method_and_controller_agrees_with_one_by_one() {
                     .unwrap();
                 same += usize::from(ensemble.stats[i] == solution.stats);
                 let off = (ensemble.y1[i][0] - solution.y1[0]).abs();
-                assert!(off < 1e-7, "{method} {controller:?} {rho}: off by {off:e}");
+                assert!(off < 1e-6, "{method} {controller:?} {rho}: off by {off:e}");
             }
             // The error estimate of lanes rounds products and sums once: where its digits cancel, the last step may be
             // one step or two.
@@ -129,7 +129,10 @@ fn a_nan_in_one_lane_leaves_the_bits_of_its_neighbours() {
     for i in 0..50 {
         match i {
             7 => {
-                assert!(matches!(with_nan.outcomes[i], Outcome::NonFinite { t: 0.0, component: Some(1), .. }))
+                assert!(matches!(
+                    with_nan.outcomes[i],
+                    Outcome::NonFinite { t: 0.0, component: Some(1), .. }
+                ));
             }
             49 => assert_eq!(with_nan.outcomes[i], failed(1)),
             _ => assert_eq!(
