@@ -12,3 +12,4 @@ mod record;
 mod reference;
 mod replay;
 mod saving;
+mod states;
