@@ -29,12 +29,12 @@ macro_rules! drive {
     };
 }
 drive!(impl<Y: LoneTree> Drive for Y);
-drive!(impl<A> DriveOn<Tensor> for (A,) where Self: TreeState);
-drive!(impl<A, B> DriveOn<Tensor> for (A, B) where Self: TreeState);
-drive!(impl<A, B, C> DriveOn<Tensor> for (A, B, C) where Self: TreeState);
-drive!(impl<A, B, C, D> DriveOn<Tensor> for (A, B, C, D) where Self: TreeState);
-drive!(impl<A, B, C, D, E> DriveOn<Tensor> for (A, B, C, D, E) where Self: TreeState);
-drive!(impl<A, B, C, D, E, G> DriveOn<Tensor> for (A, B, C, D, E, G) where Self: TreeState);
+drive!(impl<A: TreeState> DriveOn<Tensor> for (A,));
+drive!(impl<A: TreeState, B: TreeState> DriveOn<Tensor> for (A, B));
+drive!(impl<A: TreeState, B: TreeState, C: TreeState> DriveOn<Tensor> for (A, B, C));
+drive!(impl<A: TreeState, B: TreeState, C: TreeState, D: TreeState> DriveOn<Tensor> for (A, B, C, D));
+drive!(impl<A: TreeState, B: TreeState, C: TreeState, D: TreeState, E: TreeState> DriveOn<Tensor> for (A, B, C, D, E));
+drive!(impl<A: TreeState, B: TreeState, C: TreeState, D: TreeState, E: TreeState, G: TreeState> DriveOn<Tensor> for (A, B, C, D, E, G));
 
 fn default_tolerance(y: &impl TensorTree) -> Tolerance<'static> {
     match y.leaves().iter().all(|x| x.dtype() == DType::F64) {

@@ -5,7 +5,7 @@ use crate::ode::{FieldError, Stages, State, Tolerance};
 use crate::tensor::{LoneTree, Tensor, TensorTree, Tree};
 
 /// Trees of tensors that are states, tuples of them too.
-pub(crate) trait TreeState: TensorTree + State<Clock = Tensor> {}
+pub trait TreeState: TensorTree + State<Clock = Tensor> {}
 impl<T: TensorTree + State<Clock = Tensor>> TreeState for T {}
 
 impl<T: LoneTree> State for T {
