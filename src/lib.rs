@@ -52,6 +52,7 @@ pub mod prelude {
     };
     #[cfg(feature = "tensor")]
     pub use crate::odeint::{Adjoint, Batching, Checkpoints};
+    pub use crate::state;
     #[cfg(feature = "tensor")]
     pub use crate::tree;
     #[cfg(feature = "tensor")]

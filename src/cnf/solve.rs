@@ -4,9 +4,9 @@ use super::divergence::{Directions, velocity_and_divergence};
 use super::{Divergence, ErrorNorm, Settings, Stepping};
 use crate::error::Result;
 use crate::nn::Drift;
-use crate::ode::{Constant, Ode};
-use crate::odeint;
-use crate::tensor::{Tensor, TensorTree};
+use crate::ode::{Constant, Drive, Ode};
+use crate::odeint::{self, TreeState};
+use crate::tensor::Tensor;
 use crate::tree;
 
 /// What the log-density is scaled by where its error must not count: a power of two, so that no bit of
@@ -43,13 +43,16 @@ impl Settings {
     /// Solves `y' = field(t, y)` over a span of time: y1 and what it took.
     ///
     /// `slack` multiplies the tolerances.
-    fn integrate<Y: TensorTree>(
+    fn integrate<Y>(
         &self,
         field: impl Fn(Tensor, &Y) -> Y,
         (from, to): (f64, f64),
         y0: &Y,
         slack: f64,
-    ) -> Result<(Y, Tensor)> {
+    ) -> Result<(Y, Tensor)>
+    where
+        Y: TreeState + Drive<Options = odeint::Options, Solution<Y> = odeint::Solution<Y>>,
+    {
         let ode = Ode::new(field).method(self.method).adjoint(self.adjoint).max_steps(self.max_steps);
         let ode = match self.stepping {
             Stepping::Fixed { steps } => {

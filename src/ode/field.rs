@@ -145,6 +145,7 @@ impl<F, V: ?Sized> InPlace<F, V> {
 impl<V: View + ?Sized, D: Done, F: Fn(f64, &V, &mut V) -> D> Field<V::Owned> for InPlace<F, V> {
     #[inline(always)]
     fn eval(&self, t: &f64, y: &V::Owned, dy: &mut V::Owned) -> Result<(), FieldError> {
-        (self.0)(*t, V::view(y), V::view_mut(dy)).done()
+        (self.0)(*t, V::view(y), V::view_mut(dy)).done()?;
+        dy.conforms(y)
     }
 }

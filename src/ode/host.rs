@@ -3,7 +3,7 @@
 use super::record::Recorder;
 use super::steps::{Stepper, Steps};
 use super::stiffness::StiffnessTest;
-use super::{Drive, Field, Ode, OdeError, Rate, Real, SaveAt, Scheme, Solution, Stats};
+use super::{Drive, Field, Ode, OdeError, Rate, SaveAt, Scheme, Solution, Stats};
 
 /// States whose clock runs on the host: what events, saved times, stepping by hand and pictures need.
 pub trait HostState: Drive<Clock = f64> {
@@ -24,12 +24,13 @@ pub trait HostState: Drive<Clock = f64> {
 
 /// Makes a type that is a [`State`](super::State) with a clock on the host one that [`Ode`] solves.
 macro_rules! host_drive {
-    ({$($generics:tt)*} $t:ty, $tolerance:expr, $unrolled:expr, |$y:ident, $f:ident| $each:expr) => {
+    ({$($generics:tt)*} $t:ty, |$of:ident| $tolerance:expr, $unrolled:expr, |$y:ident, $f:ident| $each:expr) => {
         impl<$($generics)*> $crate::ode::Drive for $t {
             type Solution<O> = $crate::ode::Solution<Self, O>;
             type Options = ();
 
             fn default_tolerance(&self) -> $crate::ode::Tolerance<'static> {
+                let $of = self;
                 $tolerance
             }
             fn drive<F: $crate::ode::Field<Self>, O>(
@@ -53,11 +54,6 @@ macro_rules! host_drive {
 }
 #[allow(unused_imports, reason = "states of optional crates use it")]
 pub(crate) use host_drive;
-
-host_drive!({} f64, <f64 as Real>::TOLERANCE, true, |y, f| f(*y));
-host_drive!({} f32, <f32 as Real>::TOLERANCE, true, |y, f| f(f64::from(*y)));
-host_drive!({R: Real<Clock = f64>, const N: usize} [R; N], R::TOLERANCE, R::UNROLLED, |y, f| y.iter().for_each(|x| f(x.value())));
-host_drive!({R: Real<Clock = f64>} Vec<R>, R::TOLERANCE, false, |y, f| y.iter().for_each(|x| f(x.value())));
 
 impl<Y: HostState, F: Field<Y>, O> Ode<'_, Y, F, O> {
     /// Stepping by hand from t0 to t1: one accepted step at a time, lent, with the state open to change between them.
@@ -87,7 +83,10 @@ impl<Y: HostState, F: Field<Y>, O> Ode<'_, Y, F, O> {
 }
 
 /// Solves, and keeps what was asked for.
-pub(super) fn solve<Y: HostState, F: Field<Y>, O>(
+///
+/// # Errors
+/// As [`Ode::solve`].
+pub fn solve<Y: HostState, F: Field<Y>, O>(
     ode: &Ode<'_, Y, F, O>,
     t0: f64,
     t1: f64,

@@ -19,7 +19,6 @@ mod event;
 mod field;
 mod field_macro;
 mod host;
-mod host_states;
 mod interpolant;
 mod lanes;
 mod method;
@@ -37,6 +36,7 @@ mod single;
 mod solution;
 mod start;
 mod state;
+mod states;
 mod steps;
 mod stiffness;
 mod tableau;
@@ -57,6 +57,8 @@ pub use field::{Closure, Done, Field, FieldError, FieldFailure, InPlace, Rate, V
 pub use field_macro::GenericField;
 #[doc(hidden)]
 pub use field_macro::{F32Lanes, F64Lanes, FieldDual};
+#[doc(hidden)]
+pub use host::solve as solve_on_host;
 pub use host::{HostState, odeint};
 pub use interpolant::Interpolant;
 pub use lanes::{LANES, LaneClock, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock};
@@ -72,7 +74,9 @@ pub use settings::{Resolved, Settings};
 pub use single::Single;
 pub use solution::{Solution, Warning};
 pub use start::start;
-pub use state::State;
+pub use state::{Stages, State};
+#[doc(hidden)]
+pub use states::{DriveOn, Part};
 pub use steps::{Step, Steps};
 pub use tableau::{ButcherTableau, DEGREE_MAX, DenseTableau};
 pub use tolerance::{Bound, Tolerance};

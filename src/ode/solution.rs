@@ -1,6 +1,6 @@
 //! `Solution`: what a solve on the host returns.
 
-use super::{Bound, Dense, EventHit, OdeError, Outcome, Stats};
+use super::{Bound, Dense, EventHit, HostState, OdeError, Outcome, Stats};
 use std::fmt;
 
 /// A solved problem, whole or as far as it got: `outcome` says which.
@@ -76,6 +76,30 @@ impl<Y, O> Solution<Y, O> {
     /// [`OdeError::NotSaved`] unless [`SaveAt::dense`](super::SaveAt::dense) asked for it.
     pub fn dense(&self) -> Result<&Dense<Y>, OdeError> {
         self.dense.as_ref().ok_or(OdeError::NotSaved { what: "dense output" })
+    }
+}
+
+impl<Y, O: HostState> Solution<Y, O> {
+    /// What was saved as numbers: how many times, how many components, and time after time the components.
+    ///
+    /// # Panics
+    /// If what was saved has not the same number of components at each time.
+    #[cfg_attr(
+        not(any(feature = "nalgebra", feature = "ndarray")),
+        expect(dead_code, reason = "for those two")
+    )]
+    pub(super) fn table(&self) -> (usize, usize, Vec<f64>) {
+        let columns = self.ys.first().map_or(0, O::num_components);
+        let mut numbers = Vec::with_capacity(self.ys.len() * columns);
+        for (i, y) in self.ys.iter().enumerate() {
+            let n = y.num_components();
+            assert!(
+                n == columns,
+                "ys[{i}] has {n} components and ys[0] has {columns}: no table has such rows"
+            );
+            y.each_component(&mut |x| numbers.push(x));
+        }
+        (self.ys.len(), columns, numbers)
     }
 }
 

@@ -1,11 +1,49 @@
 //! `State`: what is integrated, as the stepping algorithm sees it.
 //!
 //! Four operations are all that a Runge-Kutta step asks of a state; an array, a `Vec`, a tree of tensors each
-//! give theirs. A state knows its components; it must never know the method, the controller or the loop.
+//! give theirs. Stages come as [`Stages`], not as a slice: those of a part of a compound lie apart in memory. A state knows its components; it must never know the method, the controller or the loop.
 //! Alternatives considered: operators (`y + dt * k`), which allocate a temporary for each term of a heap state
 //! and record one node for each term of a traced one; a slice of `f64`, which tensors are not.
 
 use super::{Clock, FieldError, Tolerance};
+
+/// The stages of a step, one state each.
+pub trait Stages<S> {
+    /// The stage of that index.
+    fn stage(&self, i: usize) -> &S;
+    /// How many there are.
+    fn count(&self) -> usize;
+}
+impl<S> Stages<S> for [S] {
+    #[inline(always)]
+    fn stage(&self, i: usize) -> &S {
+        &self[i]
+    }
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.len()
+    }
+}
+impl<S> Stages<S> for Vec<S> {
+    #[inline(always)]
+    fn stage(&self, i: usize) -> &S {
+        &self[i]
+    }
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.len()
+    }
+}
+impl<S, const N: usize> Stages<S> for [S; N] {
+    #[inline(always)]
+    fn stage(&self, i: usize) -> &S {
+        &self[i]
+    }
+    #[inline(always)]
+    fn count(&self) -> usize {
+        N
+    }
+}
 
 /// What is integrated: numbers that can be combined linearly and measured against a tolerance.
 ///
@@ -14,7 +52,7 @@ use super::{Clock, FieldError, Tolerance};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a state that flowline can integrate",
     label = "not a `State`",
-    note = "a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>",
+    note = "a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector or matrix, an ndarray array, a tuple of these, or a struct of them made by `state!`",
     note = "a slice has no size: take `y: &Vec<f64>`, or write dy in place with `Ode::in_place(|t, y: &[f64], dy: &mut [f64]| ...)`"
 )]
 pub trait State: Clone {
@@ -24,29 +62,43 @@ pub trait State: Clone {
     /// `self = y + dt * sum_i a_i k_i`. Terms with `a_i == 0` are left out, so a NaN in their `k_i` is harmless.
     ///
     /// `self` holds a value of the same shape before, of no meaning.
-    fn lincomb(&mut self, y: &Self, dt: &Self::Clock, a: &[f64], k: &[Self]);
+    fn lincomb<K: Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &Self::Clock, a: &[f64], k: &K);
 
     /// The RMS over all components of `dt sum_i b_i k_i / (atol + rtol max(|y0|, |y1|))`; `self` is scratch.
     ///
     /// Terms with `b_i == 0` are left out. Not finite where a component of the sum or of `y1` is not finite.
-    fn error_ratio(
+    fn error_ratio<K: Stages<Self> + ?Sized>(
         &mut self,
         dt: &Self::Clock,
         b: &[f64],
-        k: &[Self],
+        k: &K,
         y0: &Self,
         y1: &Self,
         tol: &Tolerance,
     ) -> Self::Clock;
 
-    /// Writes the scaled errors `dt sum_i b_i k_i / (atol + rtol max(|y0|, |y1|))` into `self`, for norms of one's own.
-    ///
-    /// Not finite where a component of the sum or of `y1` is not finite.
-    fn scaled_error(
+    /// [`error_ratio`](Self::error_ratio) squared, times the number of components: what compounds add up.
+    fn error_sum<K: Stages<Self> + ?Sized>(
         &mut self,
         dt: &Self::Clock,
         b: &[f64],
-        k: &[Self],
+        k: &K,
+        y0: &Self,
+        y1: &Self,
+        tol: &Tolerance,
+    ) -> Self::Clock {
+        let ratio = self.error_ratio(dt, b, k, y0, y1, tol);
+        ratio.mul(&ratio).mul(&ratio.like(self.num_components() as f64))
+    }
+
+    /// Writes the scaled errors `dt sum_i b_i k_i / (atol + rtol max(|y0|, |y1|))` into `self`, for norms of one's own.
+    ///
+    /// Not finite where a component of the sum or of `y1` is not finite.
+    fn scaled_error<K: Stages<Self> + ?Sized>(
+        &mut self,
+        dt: &Self::Clock,
+        b: &[f64],
+        k: &K,
         y0: &Self,
         y1: &Self,
         tol: &Tolerance,

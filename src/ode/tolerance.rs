@@ -95,6 +95,12 @@ impl Tolerance<'static> {
     pub const fn new(rtol: f64, atol: f64) -> Self {
         Tolerance { rtol, atol, rtols: None, atols: None }
     }
+
+    /// Each bound the larger of the two: what a state of parts of different precision supports.
+    #[must_use]
+    pub fn looser(self, other: Self) -> Self {
+        Tolerance::new(self.rtol.max(other.rtol), self.atol.max(other.atol))
+    }
 }
 
 impl<'a> Tolerance<'a> {

@@ -1,46 +1,71 @@
 //! Tensor states behind the one builder, [`Ode`].
 
+use super::state::TreeState;
 use super::{Adjoint, Batching, Options, Solution, solve};
 use crate::array::DType;
-use crate::ode::{Drive, Field, IntoState, Ode, OdeError, State, Tolerance};
-use crate::tensor::{Tensor, TensorTree};
+use crate::ode::{Drive, DriveOn, Field, IntoState, Ode, OdeError, State, Tolerance};
+use crate::tensor::{LoneTree, Tensor, TensorTree};
 
-impl<Y: TensorTree> Drive for Y {
-    /// y alone is saved, at t1.
-    type Solution<O> = Solution<Y>;
-    type Options = Options;
+/// A tree and a tuple of trees are driven alike; tuples get there by their clock.
+macro_rules! drive {
+    ($($item:tt)*) => {
+        $($item)* {
+            /// y alone is saved, at t1.
+            type Solution<O> = Solution<Self>;
+            type Options = Options;
 
-    fn default_tolerance(&self) -> Tolerance<'static> {
-        match self.leaves().iter().all(|x| x.dtype() == DType::F64) {
-            true => Tolerance::new(1e-6, 1e-9),
-            false => Tolerance::new(1e-4, 1e-6),
+            fn default_tolerance(&self) -> Tolerance<'static> {
+                default_tolerance(self)
+            }
+            fn drive<F: Field<Self>, O>(
+                ode: &Ode<'_, Self, F, O>,
+                t0: Tensor,
+                t1: Tensor,
+                y0: Self,
+            ) -> Result<Solution<Self>, OdeError> {
+                drive(ode, &t0, &t1, &y0)
+            }
         }
-    }
+    };
+}
+drive!(impl<Y: LoneTree> Drive for Y);
+drive!(impl<A: TreeState> DriveOn<Tensor> for (A,));
+drive!(impl<A: TreeState, B: TreeState> DriveOn<Tensor> for (A, B));
+drive!(impl<A: TreeState, B: TreeState, C: TreeState> DriveOn<Tensor> for (A, B, C));
+drive!(impl<A: TreeState, B: TreeState, C: TreeState, D: TreeState> DriveOn<Tensor> for (A, B, C, D));
+drive!(impl<A: TreeState, B: TreeState, C: TreeState, D: TreeState, E: TreeState> DriveOn<Tensor> for (A, B, C, D, E));
+drive!(impl<A: TreeState, B: TreeState, C: TreeState, D: TreeState, E: TreeState, G: TreeState> DriveOn<Tensor> for (A, B, C, D, E, G));
 
-    fn drive<F: Field<Self>, O>(
-        ode: &Ode<'_, Self, F, O>,
-        t0: Tensor,
-        t1: Tensor,
-        y0: Self,
-    ) -> Result<Solution<Y>, OdeError> {
-        let known = !t0.is_traced() && !t1.is_traced();
-        let span = known.then(|| (t0.item(), t1.item()));
-        let resolved = ode.settings.resolve(y0.default_tolerance(), &State::parts(&y0), span)?;
-        let scheme = resolved.scheme::<Y>(None);
-        if !known {
-            scheme.check_first_step(f64::NAN)?;
-        } else {
-            scheme.check_span(t0.item(), t1.item())?;
-        }
-        for (path, leaf) in y0.named_leaves() {
-            let at = if path.is_empty() { String::new() } else { format!(", leaf {path},") };
-            assert!(leaf.dtype().is_float(), "y0{at} is {leaf:?}: a state is of f32 or f64, cast it");
-        }
-        solve(&ode.field, &scheme, *ode.options(), (&t0, &t1), &y0)
+fn default_tolerance(y: &impl TensorTree) -> Tolerance<'static> {
+    match y.leaves().iter().all(|x| x.dtype() == DType::F64) {
+        true => Tolerance::new(1e-6, 1e-9),
+        false => Tolerance::new(1e-4, 1e-6),
     }
 }
 
-impl<Y: TensorTree> IntoState<Y> for &Y {
+fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
+    ode: &Ode<'_, Y, F, O>,
+    t0: &Tensor,
+    t1: &Tensor,
+    y0: &Y,
+) -> Result<Solution<Y>, OdeError> {
+    let known = !t0.is_traced() && !t1.is_traced();
+    let span = known.then(|| (t0.item(), t1.item()));
+    let resolved = ode.settings.resolve(default_tolerance(y0), &State::parts(y0), span)?;
+    let scheme = resolved.scheme::<Y>(None);
+    if !known {
+        scheme.check_first_step(f64::NAN)?;
+    } else {
+        scheme.check_span(t0.item(), t1.item())?;
+    }
+    for (path, leaf) in y0.named_leaves() {
+        let at = if path.is_empty() { String::new() } else { format!(", leaf {path},") };
+        assert!(leaf.dtype().is_float(), "y0{at} is {leaf:?}: a state is of f32 or f64, cast it");
+    }
+    solve(&ode.field, &scheme, *ode.options(), (t0, t1), y0)
+}
+
+impl<Y: TreeState> IntoState<Y> for &Y {
     fn into_state(self) -> Y {
         self.clone()
     }

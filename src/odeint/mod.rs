@@ -16,6 +16,7 @@ mod state;
 pub use adjoint::{Adjoint, Batching, Options};
 pub use solution::{Solution, Stats};
 use solve::solve;
+pub use state::TreeState;
 
 pub use crate::graph::Checkpoints;
 

@@ -1,16 +1,17 @@
 //! Records a solve: the start in the graph around it, `attempt` and `step` as bodies of the loop.
 
+use super::state::TreeState;
 use super::{Options, Solution, Stats};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Type};
 use crate::ode::{
     self, Carry, Clock, Constant, Controller, Field, FieldFailure, OdeError, Scheme, Span, StepTo, status,
 };
-use crate::tensor::{Check, Tensor, TensorTree, Traced, Tree, align, apply, register_check, trace, tuple};
+use crate::tensor::{Check, Tensor, Traced, Tree, align, apply, register_check, trace, tuple};
 use std::sync::Arc;
 
 /// What a recorded solve integrates and how.
-struct Problem<'a, Y: TensorTree, F> {
+struct Problem<'a, Y: TreeState, F> {
     field: &'a F,
     scheme: &'a Scheme<'a, Y>,
     options: Options,
@@ -20,7 +21,7 @@ struct Problem<'a, Y: TensorTree, F> {
 ///
 /// # Errors
 /// What the field said while it was recorded.
-pub(crate) fn solve<Y: TensorTree, F: Field<Y>>(
+pub(crate) fn solve<Y: TreeState, F: Field<Y>>(
     field: &F,
     scheme: &Scheme<'_, Y>,
     options: Options,
@@ -56,7 +57,7 @@ pub(crate) fn solve<Y: TensorTree, F: Field<Y>>(
     Ok(traced.aux.expect("invariant: a solution where there is no failure").with_leaves(leaves))
 }
 
-impl<Y: TensorTree, F: Field<Y>> Problem<'_, Y, F> {
+impl<Y: TreeState, F: Field<Y>> Problem<'_, Y, F> {
     fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
         let span = Span::new(t0.clone(), t1.clone());
         let mut start = ode::start(self.field, self.scheme, &span, y0.clone()).map_err(failed)?;
@@ -153,7 +154,7 @@ impl<Y: TensorTree, F: Field<Y>> Problem<'_, Y, F> {
 }
 
 /// What the loop's last carry means; its verdict goes to whoever runs the program.
-fn solution<Y: TensorTree>(end: &Carry<Y>, dt_min: f64) -> Solution<Y> {
+fn solution<Y: TreeState>(end: &Carry<Y>, dt_min: f64) -> Solution<Y> {
     let broken = end.status.eq(Clock::like(&end.t, status::NON_FINITE));
     let dt = broken.select(&end.h, &end.dt);
     let dt_min = Clock::like(&end.t, dt_min);

@@ -1,13 +1,17 @@
 //! A tree of tensors as the state of a differential equation.
 
 use crate::array::{DType, Shape};
-use crate::ode::{FieldError, State, Tolerance};
-use crate::tensor::{Tensor, TensorTree, Tree};
+use crate::ode::{FieldError, Stages, State, Tolerance};
+use crate::tensor::{LoneTree, Tensor, TensorTree, Tree};
 
-impl<T: TensorTree> State for T {
+/// Trees of tensors that are states, tuples of them too.
+pub trait TreeState: TensorTree + State<Clock = Tensor> {}
+impl<T: TensorTree + State<Clock = Tensor>> TreeState for T {}
+
+impl<T: LoneTree> State for T {
     type Clock = Tensor;
 
-    fn lincomb(&mut self, y: &Self, dt: &Tensor, a: &[f64], k: &[Self]) {
+    fn lincomb<K: Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &Tensor, a: &[f64], k: &K) {
         let terms = Terms::new(a, k);
         let mut i = 0;
         *self = y.map_leaves(|y| {
@@ -16,27 +20,47 @@ impl<T: TensorTree> State for T {
         });
     }
 
-    fn error_ratio(
+    fn error_ratio<K: Stages<Self> + ?Sized>(
         &mut self,
         dt: &Tensor,
         b: &[f64],
-        k: &[Self],
+        k: &K,
+        y0: &Self,
+        y1: &Self,
+        tol: &Tolerance,
+    ) -> Tensor {
+        let sum = self.error_sum(dt, b, k, y0, y1, tol);
+        (sum * (1.0 / self.num_components().max(1) as f64)).sqrt()
+    }
+
+    // Not by way of `error_ratio`: the root of a part without an error has no derivative.
+    fn error_sum<K: Stages<Self> + ?Sized>(
+        &mut self,
+        dt: &Tensor,
+        b: &[f64],
+        k: &K,
         y0: &Self,
         y1: &Self,
         tol: &Tolerance,
     ) -> Tensor {
         let terms = Terms::new(b, k);
         let (y0, y1) = (y0.leaves(), y1.leaves());
-        let size: usize = y0.iter().map(Tensor::size).sum();
         let squares = (0..y0.len()).map(|i| {
             let error = dt.cast(y0[i].dtype()) * terms.leaf(i);
             (error / scale(&y0, &y1, i, tol)).square().sum().cast(DType::F64)
         });
-        let sum = squares.reduce(|a, b| a + b).unwrap_or_else(|| Tensor::scalar(DType::F64, 0.0));
-        (sum * (1.0 / size.max(1) as f64)).sqrt()
+        squares.reduce(|a, b| a + b).unwrap_or_else(|| Tensor::scalar(DType::F64, 0.0))
     }
 
-    fn scaled_error(&mut self, dt: &Tensor, b: &[f64], k: &[Self], y0: &Self, y1: &Self, tol: &Tolerance) {
+    fn scaled_error<K: Stages<Self> + ?Sized>(
+        &mut self,
+        dt: &Tensor,
+        b: &[f64],
+        k: &K,
+        y0: &Self,
+        y1: &Self,
+        tol: &Tolerance,
+    ) {
         let terms = Terms::new(b, k);
         let (y0, y1) = (y0.leaves(), y1.leaves());
         let error = |i: usize| dt.cast(y0[i].dtype()) * terms.leaf(i) / scale(&y0, &y1, i, tol);
@@ -116,9 +140,9 @@ struct Terms {
 }
 
 impl Terms {
-    fn new<T: Tree>(coeffs: &[f64], k: &[T]) -> Terms {
-        let kept = coeffs.iter().zip(k).filter(|(c, _)| **c != 0.0);
-        let (coeffs, leaves) = kept.map(|(c, k)| (*c, k.leaves())).unzip();
+    fn new<T: Tree, K: Stages<T> + ?Sized>(coeffs: &[f64], k: &K) -> Terms {
+        let kept = coeffs.iter().enumerate().filter(|(_, c)| **c != 0.0);
+        let (coeffs, leaves) = kept.map(|(i, c)| (*c, k.stage(i).leaves())).unzip();
         Terms { coeffs, leaves }
     }
 

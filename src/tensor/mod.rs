@@ -34,4 +34,4 @@ pub use philox::Philox;
 pub(crate) use rows::tuple;
 pub use rows::{map_rows, try_map_rows};
 pub(crate) use trace::{Check, Traced, align, apply, register_check, trace};
-pub use tree::{Leaf, Path, TensorTree, Tree, num_elements, summary};
+pub use tree::{Leaf, LoneTree, Path, TensorTree, Tree, num_elements, summary};

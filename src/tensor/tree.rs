@@ -98,6 +98,11 @@ pub trait Tree: Clone + 'static {
 /// Trees whose leaves are all tensors, so that they can be the state of a differential equation.
 pub trait TensorTree: Tree {}
 
+/// A tree of tensors that is no tuple: what [`tree!`](crate::tree!) makes where every field is one, and `Tensor`.
+///
+/// Tuples are apart because numbers of the host stand in tuples too.
+pub trait LoneTree: TensorTree {}
+
 impl Tree for Tensor {
     fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
         f(path, Leaf::Tensor(self));
@@ -110,6 +115,7 @@ impl Tree for Tensor {
     }
 }
 impl TensorTree for Tensor {}
+impl LoneTree for Tensor {}
 
 macro_rules! statics {
     ($($t:ty)*) => { $(impl Tree for $t {
@@ -252,6 +258,7 @@ macro_rules! tree {
             }
         }
         impl $(<$($g: $crate::tensor::TensorTree $(+ $b $(+ $bs)*)?),+>)? $crate::tensor::TensorTree for $name $(<$($g),+>)? {}
+        impl $(<$($g: $crate::tensor::TensorTree $(+ $b $(+ $bs)*)?),+>)? $crate::tensor::LoneTree for $name $(<$($g),+>)? {}
     };
     ($(#[$m:meta])* $v:vis enum $name:ident { $($(#[$vm:meta])* $var:ident $(($vt:ty))? $({ $($(#[$fm:meta])* $f:ident: $t:ty),* $(,)? })?),* $(,)? }) => {
         $(#[$m])*

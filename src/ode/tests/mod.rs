@@ -16,3 +16,4 @@ mod reference;
 mod replay;
 mod saving;
 mod sensitivity;
+mod states;

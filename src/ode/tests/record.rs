@@ -123,33 +123,42 @@ fn states(v: &[Value], skip: usize) -> Vec<Y> {
 
 impl State for Traced {
     type Clock = Traced;
-    fn lincomb(&mut self, y: &Traced, dt: &Traced, a: &[f64], k: &[Traced]) {
+    fn lincomb<K: Stages<Traced> + ?Sized>(&mut self, y: &Traced, dt: &Traced, a: &[f64], k: &K) {
         let a = a.to_vec();
-        let inputs: Vec<&Traced> = [y, dt].into_iter().chain(k).collect();
+        let inputs: Vec<&Traced> = [y, dt].into_iter().chain((0..k.count()).map(|i| k.stage(i))).collect();
         *self = Traced::apply(&inputs, move |v| {
             let mut out = [0.0; 2];
             out.lincomb(&v[0].state(), &v[1].number(), &a, &states(v, 2));
             Value::State(out)
         });
     }
-    fn error_ratio(
+    fn error_ratio<K: Stages<Traced> + ?Sized>(
         &mut self,
         dt: &Traced,
         b: &[f64],
-        k: &[Traced],
+        k: &K,
         y0: &Traced,
         y1: &Traced,
         tol: &Tolerance,
     ) -> Traced {
         let (b, (rtol, atol)) = (b.to_vec(), tol.uniform().unwrap());
         let tol = Tolerance::new(rtol, atol);
-        let inputs: Vec<&Traced> = [dt, y0, y1].into_iter().chain(k).collect();
+        let inputs: Vec<&Traced> =
+            [dt, y0, y1].into_iter().chain((0..k.count()).map(|i| k.stage(i))).collect();
         Traced::apply(&inputs, move |v| {
             let (y0, y1) = (v[1].state(), v[2].state());
             Value::Number([0.0; 2].error_ratio(&v[0].number(), &b, &states(v, 3), &y0, &y1, &tol))
         })
     }
-    fn scaled_error(&mut self, _: &Traced, _: &[f64], _: &[Traced], _: &Traced, _: &Traced, _: &Tolerance) {
+    fn scaled_error<K: Stages<Traced> + ?Sized>(
+        &mut self,
+        _: &Traced,
+        _: &[f64],
+        _: &K,
+        _: &Traced,
+        _: &Traced,
+        _: &Tolerance,
+    ) {
         unreachable!("no solve here has a norm of its own");
     }
     fn num_components(&self) -> usize {

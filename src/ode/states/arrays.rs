@@ -1,0 +1,104 @@
+//! States of a fixed number of components on the stack: `[R; N]`, and whatever lies in memory like it.
+//!
+//! Loops over a number that the compiler knows, so that a step is straight code in registers. [`fixed_state`] wants
+//! the number of components and two ways to see them as a slice; it must never know the type behind.
+
+use crate::ode::Real;
+use crate::ode::host::host_drive;
+
+/// Makes a type of `$n` components of type `R` a state: `$read` and `$write` see them as a slice.
+macro_rules! fixed_state {
+    ({$($generics:tt)*} $t:ty, $n:expr, $read:path, $write:path) => {
+        impl<$($generics)*> $crate::ode::State for $t {
+            type Clock = R::Clock;
+
+            #[inline(always)]
+            fn lincomb<K: $crate::ode::Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &R::Clock, a: &[f64], k: &K) {
+                let (out, y) = ($write(self), $read(y));
+                for j in 0..$n {
+                    out[j] = $crate::ode::states::lincomb(y[j], dt, a, |i| $read(k.stage(i))[j]);
+                }
+            }
+            #[inline(always)]
+            fn error_ratio<K: $crate::ode::Stages<Self> + ?Sized>(
+                &mut self,
+                dt: &R::Clock,
+                b: &[f64],
+                k: &K,
+                y0: &Self,
+                y1: &Self,
+                tol: &$crate::ode::Tolerance,
+            ) -> R::Clock {
+                use $crate::ode::Clock;
+                use $crate::ode::states::{PARTIAL_SUMS, add_up, weighted_sum};
+                let (y0, y1) = ($read(y0), $read(y1));
+                let mut sums: [R::Clock; PARTIAL_SUMS] = std::array::from_fn(|_| dt.like(0.0));
+                for j in 0..$n {
+                    let (rtol, atol) = tol.uniform().unwrap_or_else(|| tol.at(j));
+                    // No closure around this: it would stay a call, compiled for less than the lanes around it.
+                    if let Some(sum) = weighted_sum(b, |i| $read(k.stage(i))[j]) {
+                        let square = sum.scale_by(dt).squared_ratio(y0[j], y1[j], rtol, atol);
+                        sums[j % PARTIAL_SUMS] = sums[j % PARTIAL_SUMS].add(&square);
+                    }
+                }
+                add_up(&sums, $n)
+            }
+            fn scaled_error<K: $crate::ode::Stages<Self> + ?Sized>(
+                &mut self,
+                dt: &R::Clock,
+                b: &[f64],
+                k: &K,
+                y0: &Self,
+                y1: &Self,
+                tol: &$crate::ode::Tolerance,
+            ) {
+                let (out, y0, y1) = ($write(self), $read(y0), $read(y1));
+                for j in 0..$n {
+                    let (rtol, atol) = tol.at(j);
+                    let sum = $crate::ode::states::weighted_sum(b, |i| $read(k.stage(i))[j]);
+                    let e = sum.map_or(y0[j] - y0[j], |sum| sum.scale_by(dt));
+                    out[j] = e.ratio(y0[j], y1[j], rtol, atol);
+                }
+            }
+            #[inline(always)]
+            fn num_components(&self) -> usize {
+                $n
+            }
+            #[inline(always)]
+            fn keep(&mut self, m: &<R::Clock as $crate::ode::Clock>::Mask, new: &mut Self) {
+                match if R::LOCKSTEP { None } else { <R::Clock as $crate::ode::Clock>::known(m) } {
+                    Some(true) => *self = *new,
+                    Some(false) => {}
+                    None => {
+                        let (out, new) = ($write(self), $read(new));
+                        for j in 0..$n {
+                            out[j] = R::select(m, new[j], out[j]);
+                        }
+                    }
+                }
+            }
+            #[inline(always)]
+            fn first_non_finite(&self, like: &R::Clock) -> R::Clock {
+                use $crate::ode::Clock;
+                let mut first = like.like(-1.0);
+                for j in (0..$n).rev() {
+                    first = R::Clock::select(&$read(self)[j].is_finite(), &first, &like.like(j as f64));
+                }
+                first
+            }
+        }
+    };
+}
+pub(super) use fixed_state;
+
+#[inline(always)]
+fn read<R, const N: usize>(y: &[R; N]) -> &[R; N] {
+    y
+}
+#[inline(always)]
+fn write<R, const N: usize>(y: &mut [R; N]) -> &mut [R; N] {
+    y
+}
+
+fixed_state!({R: Real, const N: usize} [R; N], N, read, write);
+host_drive!({R: Real<Clock = f64>, const N: usize} [R; N], |_y| R::TOLERANCE, R::UNROLLED, |y, f| y.iter().for_each(|x| f(x.value())));

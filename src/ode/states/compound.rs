@@ -1,0 +1,286 @@
+//! States made of states: tuples of up to six, and structs by [`state!`](crate::state!).
+//!
+//! Components are counted part after part. The error norm is the RMS over all of them, so a part weighs by its number
+//! of components. Parts are walked in order and summed on their own; a compound must never know what they are, nor
+//! on which clock they run: a pair of tensors is a compound too.
+
+use crate::ode::host;
+use crate::ode::{Clock, Drive, Field, HostState, Ode, OdeError, Solution, Stages, State, Tolerance};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// The stages of one part of a compound.
+#[derive(Debug)]
+pub struct Part<'a, Y, K: ?Sized, F> {
+    stages: &'a K,
+    part: F,
+    compound: PhantomData<fn(&Y)>,
+}
+
+impl<'a, Y, K: Stages<Y> + ?Sized, F> Part<'a, Y, K, F> {
+    /// The part that `part` picks out of each of `stages`.
+    #[inline(always)]
+    pub fn new<P>(stages: &'a K, part: F) -> Self
+    where
+        F: Fn(&Y) -> &P,
+    {
+        Part { stages, part, compound: PhantomData }
+    }
+}
+
+impl<Y, P, K: Stages<Y> + ?Sized, F: Fn(&Y) -> &P> Stages<P> for Part<'_, Y, K, F> {
+    #[inline(always)]
+    fn stage(&self, i: usize) -> &P {
+        (self.part)(self.stages.stage(i))
+    }
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.stages.count()
+    }
+}
+
+/// The body of `State` for a compound of the named parts.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __state_of_parts {
+    ($clock:ty, $($part:tt)+) => {
+        type Clock = $clock;
+
+        #[inline(always)]
+        fn lincomb<K: $crate::ode::Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &$clock, a: &[f64], k: &K) {
+            $({
+                let k = $crate::ode::Part::new(k, |y: &Self| &y.$part);
+                $crate::ode::State::lincomb(&mut self.$part, &y.$part, dt, a, &k);
+            })+
+        }
+        #[inline(always)]
+        fn error_ratio<K: $crate::ode::Stages<Self> + ?Sized>(
+            &mut self,
+            dt: &$clock,
+            b: &[f64],
+            k: &K,
+            y0: &Self,
+            y1: &Self,
+            tol: &$crate::ode::Tolerance,
+        ) -> $clock {
+            let sum = $crate::ode::State::error_sum(self, dt, b, k, y0, y1, tol);
+            let n = $crate::ode::State::num_components(self).max(1);
+            let share = $crate::ode::Clock::like(&sum, 1.0 / n as f64);
+            $crate::ode::Clock::sqrt(&$crate::ode::Clock::mul(&sum, &share))
+        }
+        #[inline(always)]
+        fn error_sum<K: $crate::ode::Stages<Self> + ?Sized>(
+            &mut self,
+            dt: &$clock,
+            b: &[f64],
+            k: &K,
+            y0: &Self,
+            y1: &Self,
+            tol: &$crate::ode::Tolerance,
+        ) -> $clock {
+            let mut rest = *tol;
+            let sums = [$({
+                let (tol, after) = rest.split($crate::ode::State::num_components(&y0.$part));
+                rest = after;
+                let k = $crate::ode::Part::new(k, |y: &Self| &y.$part);
+                $crate::ode::State::error_sum(&mut self.$part, dt, b, &k, &y0.$part, &y1.$part, &tol)
+            }),+];
+            let _ = rest;
+            let mut total = ::core::clone::Clone::clone(&sums[0]);
+            for sum in &sums[1..] {
+                total = $crate::ode::Clock::add(&total, sum);
+            }
+            total
+        }
+        fn scaled_error<K: $crate::ode::Stages<Self> + ?Sized>(
+            &mut self,
+            dt: &$clock,
+            b: &[f64],
+            k: &K,
+            y0: &Self,
+            y1: &Self,
+            tol: &$crate::ode::Tolerance,
+        ) {
+            let mut rest = *tol;
+            $({
+                let (tol, after) = rest.split($crate::ode::State::num_components(&y0.$part));
+                rest = after;
+                let k = $crate::ode::Part::new(k, |y: &Self| &y.$part);
+                $crate::ode::State::scaled_error(&mut self.$part, dt, b, &k, &y0.$part, &y1.$part, &tol);
+            })+
+            let _ = rest;
+        }
+        #[inline(always)]
+        fn num_components(&self) -> usize {
+            0 $(+ $crate::ode::State::num_components(&self.$part))+
+        }
+        fn parts(&self) -> Vec<usize> {
+            let mut parts = Vec::new();
+            $(parts.extend($crate::ode::State::parts(&self.$part));)+
+            parts
+        }
+        #[inline(always)]
+        fn keep(&mut self, m: &<$clock as $crate::ode::Clock>::Mask, new: &mut Self) {
+            $($crate::ode::State::keep(&mut self.$part, m, &mut new.$part);)+
+        }
+        #[inline(always)]
+        fn first_non_finite(&self, like: &$clock) -> $clock {
+            let zero = $crate::ode::Clock::like(like, 0.0);
+            let (mut first, mut before) = ($crate::ode::Clock::like(like, -1.0), 0);
+            $({
+                let found = $crate::ode::State::first_non_finite(&self.$part, like);
+                let index = $crate::ode::Clock::like(like, before as f64);
+                let index = $crate::ode::Clock::add(&found, &index);
+                let none = $crate::ode::Clock::lt(&found, &zero);
+                let found = <$clock as $crate::ode::Clock>::select(&none, &found, &index);
+                let none = $crate::ode::Clock::lt(&first, &zero);
+                first = <$clock as $crate::ode::Clock>::select(&none, &found, &first);
+                before += $crate::ode::State::num_components(&self.$part);
+            })+
+            let _ = before;
+            first
+        }
+        #[inline(always)]
+        fn conforms(&self, y: &Self) -> Result<(), $crate::ode::FieldError> {
+            $($crate::ode::State::conforms(&self.$part, &y.$part)
+                .map_err(|e| $crate::ode::FieldError::from(format!("part {}: {e}", stringify!($part))))?;)+
+            Ok(())
+        }
+    };
+}
+
+/// The bodies of `HostState` for a compound of the named parts, of those types.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __host_state_of_parts {
+    ($($part:tt: $t:ty),+) => {
+        const UNROLLED: bool = true $(&& <$t as $crate::ode::HostState>::UNROLLED)+;
+
+        fn each_component(&self, f: &mut dyn FnMut(f64)) {
+            $($crate::ode::HostState::each_component(&self.$part, f);)+
+        }
+    };
+}
+
+/// How compounds on a clock of type `C` are driven: tuples are one kind of state on every clock, but each clock has
+/// its own driver.
+#[doc(hidden)]
+pub trait DriveOn<C: Clock>: State<Clock = C> {
+    /// As [`Drive::Solution`].
+    type Solution<O>;
+    /// As [`Drive::Options`].
+    type Options: Clone + Default + fmt::Debug;
+    /// As [`Drive::default_tolerance`].
+    fn default_tolerance(&self) -> Tolerance<'static>;
+    /// As [`Drive::drive`].
+    fn drive<F: Field<Self>, O>(
+        ode: &Ode<'_, Self, F, O>,
+        t0: C,
+        t1: C,
+        y0: Self,
+    ) -> Result<<Self as DriveOn<C>>::Solution<O>, OdeError>
+    where
+        Self: Drive;
+}
+
+macro_rules! tuples {
+    ($(($A:ident 0 $($T:ident $i:tt)*))*) => { $(
+        impl<$A: State, $($T: State<Clock = $A::Clock>),*> State for ($A, $($T,)*) {
+            $crate::__state_of_parts!($A::Clock, 0 $($i)*);
+        }
+        impl<$A: State, $($T: State<Clock = $A::Clock>),*> Drive for ($A, $($T,)*)
+        where
+            Self: DriveOn<$A::Clock>,
+        {
+            type Solution<O> = <Self as DriveOn<$A::Clock>>::Solution<O>;
+            type Options = <Self as DriveOn<$A::Clock>>::Options;
+
+            fn default_tolerance(&self) -> Tolerance<'static> {
+                DriveOn::default_tolerance(self)
+            }
+            fn drive<F: Field<Self>, O>(
+                ode: &Ode<'_, Self, F, O>,
+                t0: $A::Clock,
+                t1: $A::Clock,
+                y0: Self,
+            ) -> Result<<Self as DriveOn<$A::Clock>>::Solution<O>, OdeError> {
+                DriveOn::drive(ode, t0, t1, y0)
+            }
+        }
+        impl<$A: HostState, $($T: HostState),*> DriveOn<f64> for ($A, $($T,)*) {
+            type Solution<O> = Solution<Self, O>;
+            type Options = ();
+
+            fn default_tolerance(&self) -> Tolerance<'static> {
+                Drive::default_tolerance(&self.0) $(.looser(Drive::default_tolerance(&self.$i)))*
+            }
+            fn drive<F: Field<Self>, O>(
+                ode: &Ode<'_, Self, F, O>,
+                t0: f64,
+                t1: f64,
+                y0: Self,
+            ) -> Result<Solution<Self, O>, OdeError> {
+                host::solve(ode, t0, t1, y0)
+            }
+        }
+        impl<$A: HostState, $($T: HostState),*> HostState for ($A, $($T,)*) {
+            $crate::__host_state_of_parts!(0: $A $(, $i: $T)*);
+        }
+    )* };
+}
+tuples!((A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A 0 B 1 C 2 D 3 E 4 G 5));
+
+/// Defines a struct that is a state: `Clone`, `Debug`, and what a solve on the host asks of it. Every field is a state
+/// itself: a number, an array, a `Vec`, a vector of nalgebra or ndarray, a tuple, another such struct.
+///
+/// The error norm is the RMS over all components, field after field; tolerances are one number, one a field or
+/// one a component.
+///
+/// # Examples
+/// ```
+/// use flowline::{ode::Ode, state};
+/// state! {
+///     /// A pendulum that warms the air.
+///     pub struct Pendulum { pub angle: f64, pub speed: f64, pub heat: Vec<f64> }
+/// }
+/// let ode = Ode::in_place(|_t, y: &Pendulum, dy: &mut Pendulum| {
+///     (dy.angle, dy.speed) = (y.speed, -y.angle - 0.1 * y.speed);
+///     dy.heat[0] = 0.1 * y.speed * y.speed;
+/// });
+/// let y0 = Pendulum { angle: 1.0, speed: 0.0, heat: vec![0.0] };
+/// let end = ode.atol([1e-9, 1e-9, 1e-6]).solve(0.0, 10.0, y0)?.y1;
+/// let energy = 0.5 * (end.angle * end.angle + end.speed * end.speed) + end.heat[0];
+/// assert!((energy - 0.5).abs() < 1e-5);
+/// # Ok::<(), flowline::ode::OdeError>(())
+/// ```
+#[macro_export]
+macro_rules! state {
+    ($(#[$m:meta])* $v:vis struct $name:ident { $($(#[$fm:meta])* $fv:vis $f:ident: $t:ty),+ $(,)? }) => {
+        $(#[$m])*
+        #[derive(Clone, Debug)]
+        $v struct $name { $($(#[$fm])* $fv $f: $t),+ }
+        impl $crate::ode::State for $name {
+            $crate::__state_of_parts!(f64, $($f)+);
+        }
+        impl $crate::ode::Drive for $name {
+            type Solution<O> = $crate::ode::Solution<Self, O>;
+            type Options = ();
+
+            fn default_tolerance(&self) -> $crate::ode::Tolerance<'static> {
+                // 0 is tighter than anything.
+                $crate::ode::Tolerance::new(0.0, 0.0) $(.looser($crate::ode::Drive::default_tolerance(&self.$f)))+
+            }
+            fn drive<F: $crate::ode::Field<Self>, O>(
+                ode: &$crate::ode::Ode<'_, Self, F, O>,
+                t0: f64,
+                t1: f64,
+                y0: Self,
+            ) -> Result<$crate::ode::Solution<Self, O>, $crate::ode::OdeError> {
+                $crate::ode::solve_on_host(ode, t0, t1, y0)
+            }
+        }
+        impl $crate::ode::HostState for $name {
+            $crate::__host_state_of_parts!($($f: $t),+);
+        }
+    };
+}

@@ -1,0 +1,220 @@
+//! States of any number of components on the heap: `Vec`, and whatever has its components in one slice.
+//!
+//! A loop over components for each number of terms, so that each stage is read once. [`heap_state`] wants two
+//! ways to see the components as a slice and how to say the shape; nothing here allocates.
+
+use super::{PARTIAL_SUMS, add_up, weighted_sum};
+use crate::ode::host::host_drive;
+use crate::ode::{FieldError, Real, Tolerance};
+
+/// Writes `finish(j, sum_i a_i k_i[j])` into each component j.
+#[inline(always)]
+fn each_sum<R: Real, const K: usize>(
+    out: &mut [R],
+    a: &[f64; K],
+    k: &[&[R]; K],
+    finish: impl Fn(usize, R) -> R,
+) {
+    let n = out.len();
+    // One bounds check a term, not one a component.
+    let k = k.map(|k| &k[..n]);
+    for j in 0..n {
+        let mut sum = k[0][j].scale(a[0]);
+        for i in 1..K {
+            sum = sum + k[i][j].scale(a[i]);
+        }
+        out[j] = finish(j, sum);
+    }
+}
+
+/// [`each_sum`] over the non-zero `a_i`, in a loop made for their number; false where there is none.
+#[inline(always)]
+fn each_weighted_sum<'k, R: Real>(
+    out: &mut [R],
+    a: &[f64],
+    k: impl Fn(usize) -> &'k [R],
+    finish: impl Fn(usize, R) -> R,
+) -> bool {
+    /// The most terms that have a loop of their own.
+    const MOST: usize = 7;
+    let (mut weights, mut terms, mut count) = ([0.0; MOST], [&[] as &[R]; MOST], 0);
+    for (i, &a) in a.iter().enumerate().filter(|(_, a)| **a != 0.0) {
+        if count < MOST {
+            (weights[count], terms[count]) = (a, k(i));
+        }
+        count += 1;
+    }
+    macro_rules! with_terms {
+        ($($n:literal)*) => {
+            match count {
+                0 => return false,
+                $($n => {
+                    let (weights, terms) = (weights.first_chunk::<$n>(), terms.first_chunk::<$n>());
+                    if let (Some(weights), Some(terms)) = (weights, terms) {
+                        each_sum(out, weights, terms, finish);
+                    }
+                })*
+                _ => {
+                    for j in 0..out.len() {
+                        if let Some(sum) = weighted_sum(a, |i| k(i)[j]) {
+                            out[j] = finish(j, sum);
+                        }
+                    }
+                }
+            }
+        };
+    }
+    with_terms!(1 2 3 4 5 6 7);
+    true
+}
+
+/// As [`State::lincomb`](crate::ode::State::lincomb).
+pub(super) fn lincomb<'k, R: Real<Clock = f64>>(
+    out: &mut [R],
+    y: &[R],
+    dt: f64,
+    a: &[f64],
+    k: impl Fn(usize) -> &'k [R],
+) {
+    let y = &y[..out.len()];
+    if !each_weighted_sum(out, a, k, |j, sum| y[j] + sum.scale_by(&dt)) {
+        out.copy_from_slice(y);
+    }
+}
+
+/// As [`State::error_ratio`](crate::ode::State::error_ratio).
+pub(super) fn error_ratio<'k, R: Real<Clock = f64>>(
+    out: &mut [R],
+    dt: f64,
+    b: &[f64],
+    k: impl Fn(usize) -> &'k [R],
+    y0: &[R],
+    y1: &[R],
+    tol: &Tolerance,
+) -> f64 {
+    if !each_weighted_sum(out, b, k, |_, sum| sum.scale_by(&dt)) {
+        return 0.0;
+    }
+    mean_ratio(out, y0, y1, tol)
+}
+
+/// The RMS of `e / (atol + rtol max(|y0|, |y1|))`.
+fn mean_ratio<R: Real<Clock = f64>>(e: &[R], y0: &[R], y1: &[R], tol: &Tolerance) -> f64 {
+    let n = e.len();
+    let (e, y0, y1) = (&e[..n], &y0[..n], &y1[..n]);
+    let mut sums = [0.0; PARTIAL_SUMS];
+    let Some((rtol, atol)) = tol.uniform() else {
+        for j in 0..n {
+            let (rtol, atol) = tol.at(j);
+            sums[j % PARTIAL_SUMS] += e[j].squared_ratio(y0[j], y1[j], rtol, atol);
+        }
+        return add_up(&sums, n);
+    };
+    let whole = n - n % PARTIAL_SUMS;
+    for j in (0..whole).step_by(PARTIAL_SUMS) {
+        let (e, y0, y1) = (&e[j..][..PARTIAL_SUMS], &y0[j..][..PARTIAL_SUMS], &y1[j..][..PARTIAL_SUMS]);
+        for i in 0..PARTIAL_SUMS {
+            sums[i] += e[i].squared_ratio(y0[i], y1[i], rtol, atol);
+        }
+    }
+    for j in whole..n {
+        sums[j - whole] += e[j].squared_ratio(y0[j], y1[j], rtol, atol);
+    }
+    add_up(&sums, n)
+}
+
+/// As [`State::scaled_error`](crate::ode::State::scaled_error).
+pub(super) fn scaled_error<'k, R: Real<Clock = f64>>(
+    out: &mut [R],
+    dt: f64,
+    b: &[f64],
+    k: impl Fn(usize) -> &'k [R],
+    y0: &[R],
+    y1: &[R],
+    tol: &Tolerance,
+) {
+    if !each_weighted_sum(out, b, k, |_, sum| sum.scale_by(&dt)) {
+        // No term: no error. y0 - y0 is the zero of any kind of number.
+        out.iter_mut().zip(y0).for_each(|(e, &y)| *e = y - y);
+    }
+    for j in 0..out.len() {
+        let (rtol, atol) = tol.at(j);
+        out[j] = out[j].ratio(y0[j], y1[j], rtol, atol);
+    }
+}
+
+/// As [`State::first_non_finite`](crate::ode::State::first_non_finite).
+pub(super) fn first_non_finite<R: Real<Clock = f64>>(mut ys: impl Iterator<Item = R>) -> f64 {
+    ys.position(|x| !x.is_finite()).map_or(-1.0, |j| j as f64)
+}
+
+/// Refuses a derivative of another shape than the state's.
+#[inline(always)]
+pub(super) fn same_shape<S: PartialEq>(dy: &S, y: &S, say: impl Fn(&S) -> String) -> Result<(), FieldError> {
+    if dy == y {
+        return Ok(());
+    }
+    Err(format!("the field returned {} components for a state of {}", say(dy), say(y)).into())
+}
+
+/// Makes a type with components of type `R` in one slice a state: `$read` and `$write` see them, `$shape` is what
+/// must agree, said by `$say`.
+macro_rules! heap_state {
+    ({$($generics:tt)*} $t:ty, $read:expr, $write:expr, $shape:expr, $say:expr) => {
+        impl<$($generics)*> $crate::ode::State for $t {
+            type Clock = f64;
+
+            fn lincomb<K: $crate::ode::Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &f64, a: &[f64], k: &K) {
+                let read: fn(&Self) -> &[R] = $read;
+                let write: fn(&mut Self) -> &mut [R] = $write;
+                $crate::ode::states::heap::lincomb(write(self), read(y), *dt, a, |i| read(k.stage(i)));
+            }
+            fn error_ratio<K: $crate::ode::Stages<Self> + ?Sized>(
+                &mut self,
+                dt: &f64,
+                b: &[f64],
+                k: &K,
+                y0: &Self,
+                y1: &Self,
+                tol: &$crate::ode::Tolerance,
+            ) -> f64 {
+                let read: fn(&Self) -> &[R] = $read;
+                let write: fn(&mut Self) -> &mut [R] = $write;
+                let (y0, y1) = (read(y0), read(y1));
+                $crate::ode::states::heap::error_ratio(write(self), *dt, b, |i| read(k.stage(i)), y0, y1, tol)
+            }
+            fn scaled_error<K: $crate::ode::Stages<Self> + ?Sized>(
+                &mut self,
+                dt: &f64,
+                b: &[f64],
+                k: &K,
+                y0: &Self,
+                y1: &Self,
+                tol: &$crate::ode::Tolerance,
+            ) {
+                let read: fn(&Self) -> &[R] = $read;
+                let write: fn(&mut Self) -> &mut [R] = $write;
+                let (y0, y1) = (read(y0), read(y1));
+                $crate::ode::states::heap::scaled_error(write(self), *dt, b, |i| read(k.stage(i)), y0, y1, tol);
+            }
+            fn num_components(&self) -> usize {
+                self.len()
+            }
+            fn keep(&mut self, m: &bool, new: &mut Self) {
+                if *m {
+                    std::mem::swap(self, new);
+                }
+            }
+            fn first_non_finite(&self, _like: &f64) -> f64 {
+                $crate::ode::states::heap::first_non_finite(self.iter().copied())
+            }
+            fn conforms(&self, y: &Self) -> Result<(), $crate::ode::FieldError> {
+                $crate::ode::states::heap::same_shape(&$shape(self), &$shape(y), $say)
+            }
+        }
+    };
+}
+pub(super) use heap_state;
+
+heap_state!({R: Real<Clock = f64>} Vec<R>, |y| y, |y| y, Vec::len, usize::to_string);
+host_drive!({R: Real<Clock = f64>} Vec<R>, |_y| R::TOLERANCE, false, |y, f| y.iter().for_each(|x| f(x.value())));

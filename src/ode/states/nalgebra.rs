@@ -1,0 +1,67 @@
+//! nalgebra's vectors and matrices as states, static and on the heap.
+//!
+//! Components are counted as nalgebra keeps them: column by column. Static ones run as arrays do. It must never know
+//! what a solve does with them.
+
+use super::arrays::fixed_state;
+use super::heap::heap_state;
+use crate::ode::host::host_drive;
+use crate::ode::{HostState, Real, Solution};
+use ::nalgebra::{Const, DMatrix, Dim, Dyn, Matrix, SMatrix, Scalar, VecStorage};
+
+#[inline(always)]
+fn read<R: Real, const N: usize, const M: usize>(y: &SMatrix<R, N, M>) -> &[R] {
+    y.data.0.as_flattened()
+}
+#[inline(always)]
+fn write<R: Real, const N: usize, const M: usize>(y: &mut SMatrix<R, N, M>) -> &mut [R] {
+    y.data.0.as_flattened_mut()
+}
+fixed_state!({R: Real + Scalar, const N: usize, const M: usize} SMatrix<R, N, M>, N * M, read, write);
+host_drive!(
+    {R: Real<Clock = f64> + Scalar, const N: usize, const M: usize} SMatrix<R, N, M>,
+    |_y| R::TOLERANCE, true, |y, f| y.iter().for_each(|x| f(x.value()))
+);
+
+/// One number for a vector, rows by columns for a matrix.
+fn say((rows, columns): &(usize, usize)) -> String {
+    match columns {
+        1 => rows.to_string(),
+        _ => format!("{rows} x {columns}"),
+    }
+}
+macro_rules! dynamic {
+    ($({$($generics:tt)*} $t:ty;)*) => { $(
+        heap_state!({$($generics)*} $t, |y| y.data.as_slice(), |y| y.data.as_mut_slice(), |y: &$t| y.shape(), say);
+        host_drive!({$($generics)*} $t, |_y| R::TOLERANCE, false, |y, f| y.iter().for_each(|x| f(x.value())));
+    )* };
+}
+dynamic!(
+    {R: Real<Clock = f64> + Scalar, C: Dim} Matrix<R, Dyn, C, VecStorage<R, Dyn, C>>;
+    {R: Real<Clock = f64> + Scalar, const N: usize} Matrix<R, Const<N>, Dyn, VecStorage<R, Const<N>, Dyn>>;
+);
+
+impl<Y, O: HostState> Solution<Y, O> {
+    /// What was saved as a matrix `[time, component]`: row i is `ys[i]`.
+    ///
+    /// # Panics
+    /// If what was saved has not the same number of components at each time.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::ode::Ode;
+    /// use nalgebra::{DVector, Vector3};
+    /// let decay = Ode::new(|_t, y: &Vector3<f64>| -y).save_at([0.5, 1.0]);
+    /// let ys = decay.solve(0.0, 1.0, Vector3::new(1.0, 2.0, 3.0))?.to_dmatrix();
+    /// assert!(ys.shape() == (2, 3) && (ys[(1, 2)] - 3.0 * (-1.0_f64).exp()).abs() < 1e-5);
+    ///
+    /// let heat = Ode::in_place(|_t, u: &DVector<f64>, du: &mut DVector<f64>| du.copy_from(&(-2.0 * u)));
+    /// let u1 = heat.solve(0.0, 1.0, DVector::from_element(400, 1.0))?.y1;
+    /// assert!((u1[399] - (-2.0_f64).exp()).abs() < 1e-6);
+    /// # Ok::<(), flowline::ode::OdeError>(())
+    /// ```
+    pub fn to_dmatrix(&self) -> DMatrix<f64> {
+        let (rows, columns, numbers) = self.table();
+        DMatrix::from_row_slice(rows, columns, &numbers)
+    }
+}
