@@ -47,7 +47,8 @@ pub mod prelude {
     //! The names that programs use.
     pub use crate::ode::Method::{self, *};
     pub use crate::ode::{
-        Constant, Controller, Field, Ode, OdeError, Outcome, Pid, StepTo, Tableau, Tolerance, odeint,
+        Constant, Controller, Event, Field, Hairer, Ode, OdeError, Outcome, Pid, SaveAt, Solution, StepTo,
+        Tableau, Tolerance, odeint,
     };
     #[cfg(feature = "tensor")]
     pub use crate::odeint::{Adjoint, Batching, Checkpoints};
