@@ -5,6 +5,20 @@
 //! and [`State`] (y) by their traits alone, so the same code runs on host numbers at the speed of a hand-written
 //! loop, on lanes of trajectories, and on tracers that record it into a graph. Drivers, one for each way of
 //! running, loop over it; [`Ode`] is the builder in front of all of them. This module knows no tensor.
+//!
+//! ```
+//! use flowline::prelude::*;
+//!
+//! let lorenz = |_t: f64, y: &[f64; 3]| {
+//!     [10.0 * (y[1] - y[0]), y[0] * (28.0 - y[2]) - y[1], y[0] * y[1] - 8.0 / 3.0 * y[2]]
+//! };
+//! let solution = Ode::new(lorenz).rtol(1e-8).atol(1e-8).solve(0.0, 1.0, [1.0; 3])?;
+//! assert!((solution.y1[2] - 29.3623253).abs() < 1e-5);
+//! # Ok::<(), flowline::Error>(())
+//! ```
+//!
+//! [`guide`] goes on from there: tolerances, methods, what is kept, events, jumps, stepping by hand, failures, and the
+//! same program in other libraries.
 
 mod attempt;
 mod builder;
@@ -18,6 +32,10 @@ mod error;
 mod event;
 mod field;
 mod field_macro;
+pub mod guide {
+    #![doc = include_str!("guide.md")]
+    #![doc = include_str!("compare.md")]
+}
 mod host;
 mod interpolant;
 mod lanes;

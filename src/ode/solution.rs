@@ -106,9 +106,20 @@ impl<Y, O: HostState> Solution<Y, O> {
 impl<Y, O> fmt::Display for Solution<Y, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Solution { outcome, t1, stats, method, rtol, atol, .. } = self;
-        write!(f, "{outcome} at t={t1}: {method}, rtol={rtol:e}, atol={atol:e}, {stats}")?;
-        if !self.events.is_empty() {
-            write!(f, ", {} events", self.events.len())?;
+        match outcome {
+            Outcome::Completed | Outcome::Event { .. } | Outcome::Cancelled { .. } => {
+                write!(f, "{outcome} at t={t1}")?;
+            }
+            // These tell their time themselves.
+            Outcome::MaxSteps { .. } | Outcome::StepSizeTooSmall { .. } | Outcome::NonFinite { .. } => {
+                write!(f, "{outcome}")?;
+            }
+        }
+        write!(f, ": {method}, rtol={rtol:e}, atol={atol:e}, {stats}")?;
+        match self.events.len() {
+            0 => {}
+            1 => write!(f, ", 1 event")?,
+            n => write!(f, ", {n} events")?,
         }
         self.warnings.iter().try_for_each(|warning| write!(f, "; {warning}"))
     }

@@ -9,8 +9,17 @@ use super::DensityMap;
 pub(super) const INK: [u8; 3] = [38, 40, 48];
 /// Frames and tick marks.
 pub(super) const FAINT: [u8; 3] = [150, 152, 160];
-/// First, second and third series.
-pub(super) const SERIES: [[u8; 3]; 3] = [[92, 60, 153], [214, 84, 44], [38, 128, 130]];
+/// Series in their order; the first four differ in lightness too.
+pub(super) const SERIES: [[u8; 3]; 8] = [
+    [92, 60, 153],
+    [214, 84, 44],
+    [38, 128, 130],
+    [222, 162, 38],
+    [64, 118, 196],
+    [168, 46, 98],
+    [112, 138, 52],
+    [92, 98, 116],
+];
 
 /// Which density has the lightest colour; 0 has the darkest.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -61,6 +70,11 @@ pub(super) fn inferno(t: f64) -> [u8; 3] {
         let value = C.iter().rev().fold(0.0, |sum, c| sum * t + c[channel]);
         (255.0 * value.clamp(0.0, 1.0)).round() as u8
     })
+}
+
+/// A time between the ends of a solve, 0 and 1, as a line on white: the scale without its ends, which white and ink drown.
+pub(super) fn time_colour(t: f64) -> [u8; 3] {
+    inferno(0.12 + 0.70 * t)
 }
 
 #[cfg(test)]

@@ -41,6 +41,32 @@ pub enum PlotError {
         /// What is missing.
         what: &'static str,
     },
+    /// A solution kept too little for a curve.
+    #[error(
+        "a solution with {found} saved values has no curve to draw; ask for one by `save_at(SaveAt::dense())`"
+    )]
+    NoCurve {
+        /// How many values it kept.
+        found: usize,
+    },
+    /// A component that the state does not have.
+    #[error("component {index} of a state of {components}: they are counted from 0")]
+    Component {
+        /// The one asked for.
+        index: usize,
+        /// How many there are.
+        components: usize,
+    },
+    /// A row of a space-time picture is not as long as the first, or there are not as many rows as times.
+    #[error("{what}: {found} where {expected} belong")]
+    Length {
+        /// Of what.
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many belong there.
+        expected: usize,
+    },
     /// The rasteriser gave up.
     #[error("drawing failed: {message}")]
     Draw {

@@ -1,6 +1,6 @@
-//! Pictures of densities, samples, flows and training runs, as PNG files.
+//! Pictures of solutions, densities, samples, flows and training runs, as PNG files.
 //!
-//! What it knows: slices of numbers, frames in pixel coordinates (x to the right, y **down**), colours. What it must
+//! What it knows: solutions of host states, slices of numbers, frames in pixel coordinates (x to the right, y **down**), colours. What it must
 //! never know: tensors, models, training. Every function returns a [`Picture`] in memory and only
 //! [`Picture::save`] touches the disk, whole files only: tests need no folder, and a run that dies while drawing
 //! leaves the former picture. Lines and text are rasterised by plotters with a font that is compiled in (no system
@@ -20,6 +20,7 @@
 //! assert_eq!(&picture.to_png_bytes()?[1..4], b"PNG");
 //! # Ok::<(), flowline::plot::PlotError>(())
 //! ```
+mod chart;
 mod colour;
 mod density;
 mod error;
@@ -28,6 +29,10 @@ mod map;
 mod picture;
 mod points;
 mod sheet;
+mod space_time;
+mod trace;
+mod trajectory;
+mod work_precision;
 
 pub use colour::Scale;
 pub use density::{compare, density};
@@ -36,3 +41,6 @@ pub use loss::{LossCurve, Phase, loss_curve};
 pub use map::{DensityMap, Frame};
 pub use picture::Picture;
 pub use points::{flow, histogram, histogram_of_parts, samples};
+pub use space_time::{SpaceTime, space_time};
+pub use trajectory::{phase, trajectory};
+pub use work_precision::{MethodCurve, work_precision};

@@ -18,7 +18,7 @@ pub(super) const TITLE: u32 = 38;
 pub(super) const LABEL: u32 = 30;
 pub(super) const TICK: u32 = 26;
 /// Length of a tick mark.
-const MARK: i32 = 9;
+pub(super) const MARK: i32 = 9;
 
 /// A rectangle of the sheet, in screen pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Axis {
     }
 
     /// Width of the widest number, in screen pixels.
-    fn widest(&self) -> Result<i32, PlotError> {
+    pub(super) fn widest(&self) -> Result<i32, PlotError> {
         self.ticks.iter().try_fold(0, |widest, (_, text)| Ok(Sheet::text_width(text, TICK)?.max(widest)))
     }
 

@@ -1,5 +1,7 @@
 //! Integration tests: one binary, a module a behaviour.
 
+#[cfg(feature = "plot")]
+mod examples;
 #[cfg(feature = "tensor")]
 mod golden;
 mod tidy;

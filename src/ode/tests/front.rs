@@ -100,6 +100,11 @@ fn outcomes_and_solutions_say_what_happened() {
     let solution = Ode::new(|_t, y: &f64| -y).method(Method::Rk4).dt0(0.1).solve(0.0, 1.0, 1.0).unwrap();
     let expected = "completed at t=1: rk4, rtol=1e-6, atol=1e-9, 10 steps (0 rejected), 40 field evaluations";
     assert_eq!(solution.to_string(), expected);
+    let early = Ode::new(|_t, y: &f64| -y).method(Method::Rk4).dt0(0.125).max_steps(2);
+    let early = early.event(Event::falling(), |t, _y| 0.1 - t).solve(0.0, 1.0, 1.0).unwrap().to_string();
+    let expected =
+        "max_steps=2 reached at t=0.25; allow more with `max_steps`, or loosen the tolerances: rk4, ";
+    assert!(early.starts_with(expected) && early.ends_with("8 field evaluations, 1 event"), "{early}");
     assert_eq!(solution.clone().into_result().unwrap().y1, solution.y1);
 }
 

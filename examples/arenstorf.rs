@@ -1,0 +1,46 @@
+//! Arenstorf's orbit: a satellite that comes back to where it began, past the Earth and the Moon.
+//!
+//! The restricted problem of three bodies in the frame that turns with the Moon, from Hairer, Norsett, Wanner, Solving
+//! Ordinary Differential Equations I, section II.0: close passages ask for steps that differ by a factor of 1,000, and
+//! the orbit's period is known to 16 digits, so the gap at its end is the error.
+//! `cargo run --release --example arenstorf -- [FOLDER]` writes `arenstorf.png` there.
+
+use flowline::plot;
+use flowline::prelude::*;
+use std::path::Path;
+
+/// The Moon's part of the mass.
+const MU: f64 = 0.012277471;
+const PERIOD: f64 = 17.0652165601579625588917206249;
+const START: [f64; 4] = [0.994, 0.0, 0.0, -2.00158510637908252240537862224];
+
+fn three_bodies(_t: f64, y: &[f64; 4]) -> [f64; 4] {
+    let (to_earth, to_moon) = (y[0] + MU, y[0] - 1.0 + MU);
+    let (d1, d2) = (to_earth.hypot(y[1]).powi(3), to_moon.hypot(y[1]).powi(3));
+    let pull = |from_earth: f64, from_moon: f64| (1.0 - MU) * from_earth / d1 + MU * from_moon / d2;
+    [y[2], y[3], y[0] + 2.0 * y[3] - pull(to_earth, to_moon), y[1] - 2.0 * y[2] - pull(y[1], y[1])]
+}
+
+/// Solves and draws; returns the distance between the orbit's ends and the state at half the period.
+pub fn run(folder: &Path) -> flowline::Result<(f64, [f64; 4])> {
+    let orbit = Ode::new(three_bodies)
+        .method(Dop853)
+        .rtol(1e-12)
+        .atol(1e-12)
+        .land_on(&[0.5 * PERIOD]) // a step ends there: the saved value is a step's own, not interpolated
+        .save_at(SaveAt::ts(&[0.5 * PERIOD]).and_dense())
+        .solve(0.0, PERIOD, START)?
+        .into_result()?;
+    plot::phase(&orbit, ["x", "y"], |y| [y[0], y[1]])?.save(folder.join("arenstorf.png"))?;
+    let gap = (orbit.y1[0] - START[0]).hypot(orbit.y1[1] - START[1]);
+    Ok((gap, orbit.ys[0]))
+}
+
+#[allow(dead_code, reason = "a test takes `run` alone")]
+fn main() -> flowline::Result<()> {
+    let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
+    let (gap, half) = run(Path::new(&folder))?;
+    println!("the orbit closes to {gap:.1e}; half-way it is at {half:.9?}");
+    println!("{folder}/arenstorf.png is written");
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! A ball that bounces: an event changes the state, another notes where the ball turns, a function of it is saved.
+//!
+//! `cargo run --release --example bouncing_ball -- [FOLDER]` writes `bouncing_ball.png` there.
+
+use flowline::plot;
+use flowline::prelude::*;
+use std::path::Path;
+
+const GRAVITY: f64 = 9.81;
+/// What a bounce leaves of the velocity.
+const KEPT: f64 = 0.9;
+
+/// Solves and draws; returns the times of the bounces and the energies at t = 0, 2, ..., 8.
+pub fn run(folder: &Path) -> flowline::Result<(Vec<f64>, Vec<f64>)> {
+    let ball = Ode::new(|_t, y: &[f64; 2]| [y[1], -GRAVITY])
+        .jump(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -KEPT)
+        .event(Event::falling(), |_t, y| y[1]);
+
+    let flight = ball.clone().save_at(SaveAt::dense()).solve(0.0, 8.0, [10.0, 0.0])?.into_result()?;
+    plot::trajectory(&flight, &["height", "velocity"])?.save(folder.join("bouncing_ball.png"))?;
+    let bounces = flight.events.iter().filter(|hit| hit.index == 0).map(|hit| hit.t).collect();
+
+    let energy = ball.save_at([0.0, 2.0, 4.0, 6.0, 8.0]).save_fn(|_t, y| 0.5 * y[1] * y[1] + GRAVITY * y[0]);
+    let energies = energy.solve(0.0, 8.0, [10.0, 0.0])?.into_result()?.ys;
+    Ok((bounces, energies))
+}
+
+#[allow(dead_code, reason = "a test takes `run` alone")]
+fn main() -> flowline::Result<()> {
+    let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
+    let (bounces, energies) = run(Path::new(&folder))?;
+    println!("bounces at {bounces:.6?}");
+    println!("energies at t = 0, 2, ..., 8: {energies:.6?}");
+    println!("{folder}/bouncing_ball.png is written");
+    Ok(())
+}

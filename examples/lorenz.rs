@@ -1,0 +1,40 @@
+//! Lorenz's system of 1963: what the solve took, a table of values, and two pictures.
+//!
+//! `cargo run --release --example lorenz -- [FOLDER]` writes `lorenz.png`, the orbit in a plane that shows both wings,
+//! `lorenz_t.png`, the components against t, and `lorenz.csv` there.
+
+use flowline::plot;
+use flowline::prelude::*;
+use std::path::Path;
+
+/// Solves and draws; returns the state at t = 10.
+pub fn run(folder: &Path) -> flowline::Result<[f64; 3]> {
+    let (sigma, rho, beta) = (10.0, 28.0, 8.0 / 3.0);
+    let lorenz = Ode::new(|_t, y: &[f64; 3]| {
+        [sigma * (y[1] - y[0]), y[0] * (rho - y[2]) - y[1], y[0] * y[1] - beta * y[2]]
+    });
+    // Errors grow as e^(0.9 t), by 10^4 until t = 10 and 10^8 until t = 20: hence a method of high order, closely.
+    let lorenz = lorenz.method(Vern9).rtol(1e-12).atol(1e-12);
+
+    let short =
+        lorenz.clone().save_at(SaveAt::ts(&[10.0]).and_dense()).solve(0.0, 20.0, [1.0; 3])?.into_result()?;
+    let picture = plot::trajectory(&short, &["x", "y", "z"])?;
+    picture.save(folder.join("lorenz_t.png"))?;
+
+    let ts: Vec<f64> = (0..=2_000).map(|i| f64::from(i) / 100.0).collect();
+    lorenz.clone().save_at(ts).solve(0.0, 20.0, [1.0; 3])?.save(folder.join("lorenz.csv"))?;
+
+    let long = lorenz.save_at(SaveAt::dense()).solve(0.0, 60.0, [1.0; 3])?.into_result()?;
+    // Seen along the line on which the wings' centres (+-sqrt(beta (rho - 1)), same, rho - 1) lie apart most.
+    let seen = |y: &[f64]| [0.83 * y[0] - 0.55 * y[1] + 0.2 * y[2] + 0.6 * y[0], y[2] - 0.25 * y[1]];
+    plot::phase(&long, ["across", "upwards"], seen)?.save(folder.join("lorenz.png"))?;
+    Ok(short.ys[0])
+}
+
+#[allow(dead_code, reason = "a test takes `run` alone")]
+fn main() -> flowline::Result<()> {
+    let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
+    let y = run(Path::new(&folder))?;
+    println!("y(10) = {y:?}; {folder}/lorenz.png, lorenz_t.png and lorenz.csv are written");
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! Space-time pictures of equations in one dimension of space: t to the right, x upwards, the value as a colour.
+use super::{
+    Picture, PlotError,
+    chart::{Chart, Named, padded},
+    colour::inferno,
+};
+
+/// What a space-time picture shows.
+#[derive(Debug, Clone, Copy)]
+pub struct SpaceTime<'a> {
+    /// What the colours are values of.
+    pub name: &'a str,
+    /// Times, strictly rising or strictly falling; need not be evenly spaced.
+    pub ts: &'a [f64],
+    /// Values at each time, evenly spaced in x `[time, x]`.
+    pub rows: &'a [Vec<f64>],
+    /// Where the first and the last of them lie.
+    pub x: [f64; 2],
+}
+
+const SIZE: [u32; 2] = [1250, 760];
+
+/// Draws values over time and space, linear between the given ones.
+///
+/// # Errors
+/// [`PlotError::Length`] for rows of several lengths or not one a time, [`PlotError::Nothing`] with fewer than two
+/// times or places, [`PlotError::Extent`] for times out of order or x without extent, [`PlotError::Value`] for values
+/// that are not finite.
+pub fn space_time(field: &SpaceTime) -> Result<Picture, PlotError> {
+    field.check()?;
+    let [low, high] = padded(field.rows.iter().flatten().copied(), 0.0);
+    let n = field.rows[0].len();
+    let last = field.ts.len() - 1;
+    let ends = [field.ts[0].min(field.ts[last]), field.ts[0].max(field.ts[last])];
+    let (x, y) = (Named::new(ends, 8, "t"), Named::new(field.x, 6, "x").upwards());
+    let mut chart = Chart::new(SIZE, x, y, true)?;
+    chart.fill(|[t, x]| {
+        let (row, part) = field.row_before(t);
+        let place = ((x - field.x[0]) / (field.x[1] - field.x[0])).clamp(0.0, 1.0) * (n - 1) as f64;
+        let column = (place as usize).min(n - 2);
+        let along = |row: &[f64]| row[column] + (place - column as f64) * (row[column + 1] - row[column]);
+        let (a, b) = (along(&field.rows[row]), along(&field.rows[row + 1]));
+        inferno((a + part * (b - a) - low) / (high - low))
+    });
+    chart.bar(Named::new([low, high], 6, field.name), inferno)?;
+    Ok(chart.finish())
+}
+
+impl SpaceTime<'_> {
+    /// The row whose time comes before t along the solve, and how far t lies on the way to the next.
+    fn row_before(&self, t: f64) -> (usize, f64) {
+        let falls = self.ts[0] > self.ts[1];
+        let after = self.ts.partition_point(|&other| if falls { other > t } else { other < t });
+        let row = after.saturating_sub(1).min(self.ts.len() - 2);
+        let part = (t - self.ts[row]) / (self.ts[row + 1] - self.ts[row]);
+        (row, part.clamp(0.0, 1.0))
+    }
+
+    fn check(&self) -> Result<(), PlotError> {
+        let (times, rows) = (self.ts.len(), self.rows.len());
+        if times != rows {
+            return Err(PlotError::Length {
+                what: "rows of a space-time picture",
+                found: rows,
+                expected: times,
+            });
+        }
+        let places = self.rows.first().map_or(0, Vec::len);
+        if times < 2 || places < 2 {
+            return Err(PlotError::Nothing { what: "two times of two values" });
+        }
+        if let Some(row) = self.rows.iter().find(|row| row.len() != places) {
+            let what = "values of a row of a space-time picture";
+            return Err(PlotError::Length { what, found: row.len(), expected: places });
+        }
+        if let Some((index, &value)) = self.rows.iter().flatten().enumerate().find(|(_, v)| !v.is_finite()) {
+            return Err(PlotError::Value { what: "value of a space-time picture", index, value });
+        }
+        let sign = if self.ts[0] > self.ts[1] { -1.0 } else { 1.0 };
+        let rising = |pair: &&[f64]| pair[0] * sign < pair[1] * sign;
+        if let Some(pair) = self.ts.windows(2).find(|pair| !rising(pair)) {
+            return Err(PlotError::Extent { what: "between two times", from: pair[0], to: pair[1] });
+        }
+        let [from, to] = self.x;
+        if !(from.is_finite() && to.is_finite() && from < to) {
+            return Err(PlotError::Extent { what: "x", from, to });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_those_of_the_values_between_rows_of_uneven_times() {
+        let rows = vec![vec![0.0, 0.0], vec![1.0, 1.0], vec![1.0, 1.0]];
+        let picture =
+            |ts: &[f64]| space_time(&SpaceTime { name: "u", ts, rows: &rows, x: [0.0, 1.0] }).unwrap();
+        let drawn = picture(&[0.0, 8.0, 10.0]);
+        let column = |part: f64| drawn.pixel(190 + (part * f64::from(SIZE[0])) as u32, 400);
+        for (part, value) in [(0.0, 0.0), (0.4, 0.5), (0.79, 0.9875), (0.9, 1.0)] {
+            let (found, expected) = (column(part), inferno(value));
+            assert!((0..3).all(|c| found[c].abs_diff(expected[c]) <= 1), "{part}: {found:?} {expected:?}");
+        }
+        let back = picture(&[10.0, 2.0, 0.0]);
+        assert_eq!(back.pixel(190, 400), inferno(1.0));
+    }
+
+    #[test]
+    fn what_is_no_field_is_refused() {
+        let draw = |ts: &[f64], rows: &[Vec<f64>], x| {
+            space_time(&SpaceTime { name: "u", ts, rows, x }).unwrap_err().to_string()
+        };
+        let two = [vec![0.0, 1.0], vec![1.0, 2.0]];
+        assert!(draw(&[0.0], &two, [0.0, 1.0]).contains("2 where 1 belong"));
+        assert!(draw(&[0.0, 0.0], &two, [0.0, 1.0]).contains("between two times"));
+        assert!(draw(&[0.0, 1.0], &two, [1.0, 1.0]).contains("x [1, 1] has no extent"));
+        assert!(draw(&[0.0, 1.0], &[vec![0.0, 1.0], vec![1.0]], [0.0, 1.0]).contains("1 where 2 belong"));
+        assert!(draw(&[0.0, 1.0], &[vec![0.0, f64::NAN], vec![1.0, 1.0]], [0.0, 1.0]).contains("is NaN"));
+        assert!(draw(&[], &[], [0.0, 1.0]).contains("no two times"));
+    }
+}

@@ -1,0 +1,264 @@
+//! Pictures of a solution: components against t, and one against another.
+use super::{
+    Picture, PlotError,
+    chart::{Chart, Named, padded},
+    colour::{INK, SERIES, time_colour},
+    trace::{Trace, num_components},
+};
+use crate::ode::{HostState, Solution};
+use std::path::Path;
+
+/// Most components that are drawn.
+const MOST: usize = SERIES.len();
+/// Most saved points that are dotted, and most events that are marked.
+const MOST_DOTS: usize = 400;
+const MOST_EVENTS: usize = 200;
+/// Pieces of one colour that a path coloured by time is cut into.
+const SHADES: usize = 400;
+const SIZE: [u32; 2] = [1450, 700];
+
+impl<Y: HostState, O: HostState> Solution<Y, O> {
+    /// Draws the components against t as a PNG file, see [`trajectory`]; they are called y0, y1, ...
+    ///
+    /// # Errors
+    /// As [`trajectory`] and [`Picture::save`].
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::ode::{Ode, SaveAt};
+    /// let path = std::env::temp_dir().join("flowline-circle.png");
+    /// let circle = Ode::new(|_t, y: &[f64; 2]| [y[1], -y[0]]).save_at(SaveAt::dense());
+    /// circle.solve(0.0, 10.0, [1.0, 0.0])?.plot(&path)?;
+    /// assert_eq!(&std::fs::read(&path).unwrap()[1..4], b"PNG");
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    pub fn plot(&self, path: impl AsRef<Path>) -> Result<(), PlotError> {
+        trajectory(self, &[])?.save(path)
+    }
+
+    /// Draws component `j` against component `i` as a PNG file, coloured by time, see [`phase`].
+    ///
+    /// # Errors
+    /// As [`phase`] and [`Picture::save`]; [`PlotError::Component`] for one that there is not.
+    pub fn plot_phase(&self, path: impl AsRef<Path>, i: usize, j: usize) -> Result<(), PlotError> {
+        let components = num_components(self);
+        if let Some(&index) = [i, j].iter().find(|&&index| index >= components) {
+            return Err(PlotError::Component { index, components });
+        }
+        let names = [format!("y{i}"), format!("y{j}")];
+        phase(self, [&names[0], &names[1]], |y| [y[i], y[j]])?.save(path)
+    }
+}
+
+/// Components against t: the curve where it was kept, else straight lines between saved points; saved points as dots,
+/// events as lines with rings on the curves. `names` are those of the first components; more are called y0, y1, ...
+///
+/// Values of a `save_fn` are drawn in place of y. Of more than 8 components 8 are drawn, evenly from first to last.
+///
+/// # Errors
+/// [`PlotError::NoCurve`] where fewer than two values were kept and no curve, [`PlotError::Value`] for saved values
+/// that are not finite.
+pub fn trajectory<Y: HostState, O: HostState>(
+    solution: &Solution<Y, O>,
+    names: &[&str],
+) -> Result<Picture, PlotError> {
+    let n = num_components(solution);
+    let drawn: Vec<usize> =
+        if n <= MOST { (0..n).collect() } else { (0..MOST).map(|i| i * (n - 1) / (MOST - 1)).collect() };
+    let trace = Trace::of(solution, &|y| drawn.iter().filter_map(|&j| y.get(j).copied()).collect())?;
+    let name = |&j: &usize| names.get(j).map_or_else(|| format!("y{j}"), |name| (*name).to_owned());
+    against_time(&trace, &drawn.iter().map(name).collect::<Vec<_>>())
+}
+
+/// A phase portrait: what `project` makes of the components, from the start (ring) to the end (dot), coloured by time.
+///
+/// A projection of three components to the plane shows a spatial curve. Axes that are of like extent are of one scale.
+///
+/// # Errors
+/// As [`trajectory`].
+///
+/// # Examples
+/// ```
+/// use flowline::ode::{Ode, SaveAt};
+/// let circle = Ode::new(|_t, y: &[f64; 2]| [y[1], -y[0]]).save_at(SaveAt::dense());
+/// let picture = flowline::plot::phase(&circle.solve(0.0, 6.0, [1.0, 0.0])?, ["x", "x'"], |y| [y[0], y[1]])?;
+/// assert!(picture.width > picture.height);
+/// # Ok::<(), flowline::Error>(())
+/// ```
+pub fn phase<Y: HostState, O: HostState>(
+    solution: &Solution<Y, O>,
+    names: [&str; 2],
+    project: impl Fn(&[f64]) -> [f64; 2],
+) -> Result<Picture, PlotError> {
+    in_plane(&Trace::of(solution, &|y| project(y).to_vec())?, names)
+}
+
+fn against_time(trace: &Trace, names: &[String]) -> Result<Picture, PlotError> {
+    let values = trace.points().chain(&trace.dots).flat_map(|(_, y)| y.iter().copied());
+    let y = Named::new(padded(values, 0.05), 6, "y").upwards();
+    let x = Named::new(padded(trace.points().map(|p| p.0), 0.0), 8, "t");
+    let mut chart = Chart::new(SIZE, x, y, false)?;
+    chart.caption(&trace.caption)?;
+    let events = &trace.events[..trace.events.len().min(MOST_EVENTS)];
+    let [_, _, low, high] = chart.ends();
+    for (_, (t, _)) in events {
+        chart.rule([*t, low], [*t, high], 0.8)?;
+    }
+    for (j, name) in names.iter().enumerate().rev() {
+        let colour = SERIES[j];
+        for piece in &trace.pieces {
+            let path: Vec<[f64; 2]> = piece.iter().map(|(t, y)| [*t, y[j]]).collect();
+            chart.curve(&path, 3.5, colour);
+        }
+        if trace.dots.len() <= MOST_DOTS {
+            trace.dots.iter().for_each(|(t, y)| chart.dot([*t, y[j]], 11.0, colour));
+        }
+        chart.legend(name, colour)?;
+    }
+    for (t, y) in events.iter().map(|e| &e.1) {
+        y.iter().enumerate().for_each(|(j, &y)| chart.ring([*t, y], 15.0, SERIES[j]));
+    }
+    Ok(chart.finish())
+}
+
+fn in_plane(trace: &Trace, names: [&str; 2]) -> Result<Picture, PlotError> {
+    let range = |a: usize| padded(trace.points().chain(&trace.dots).map(|p| p.1[a]), 0.05);
+    let (x, y) = (range(0), range(1));
+    let size = plane_size((x[1] - x[0]) / (y[1] - y[0]));
+    let mut chart = Chart::new(size, Named::new(x, 6, names[0]), Named::new(y, 6, names[1]).upwards(), true)?;
+    chart.caption(&trace.caption)?;
+    let (from, to) = (trace.pieces[0][0].0, trace.points().last().map_or(0.0, |p| p.0));
+    let place = |t: f64| if to == from { 0.0 } else { (t - from) / (to - from) };
+    for piece in &trace.pieces {
+        // Neighbouring pieces share a point, so that no gap shows between two shades.
+        for run in runs(piece, &place) {
+            let path: Vec<[f64; 2]> = run.iter().map(|(_, y)| [y[0], y[1]]).collect();
+            chart.curve(&path, 2.6, time_colour(place(run[run.len() / 2].0)));
+        }
+    }
+    if trace.dots.len() <= MOST_DOTS {
+        trace.dots.iter().for_each(|(t, y)| chart.dot([y[0], y[1]], 9.0, time_colour(place(*t))));
+    }
+    for (_, (_, y)) in trace.events.iter().take(MOST_EVENTS).filter(|e| !e.1.1.is_empty()) {
+        chart.ring([y[0], y[1]], 13.0, SERIES[2]);
+    }
+    let ends = [trace.pieces[0].first(), trace.points().last()].map(|p| p.map(|p| [p.1[0], p.1[1]]));
+    if let [Some(start), Some(end)] = ends {
+        chart.ring(start, 19.0, INK);
+        chart.dot(end, 15.0, INK);
+    }
+    // A solve that runs backwards has its start at the upper end of the bar too.
+    let bar = if to == from { [from, from + 1.0] } else { [from, to] };
+    chart.bar(Named::new(bar, 6, "t"), time_colour)?;
+    Ok(chart.finish())
+}
+
+/// A piece cut into runs of nearly one time, each beginning where the one before ends.
+fn runs<'a>(
+    piece: &'a [(f64, Vec<f64>)],
+    place: &impl Fn(f64) -> f64,
+) -> impl Iterator<Item = &'a [(f64, Vec<f64>)]> {
+    let shade = |i: usize| (place(piece[i].0) * SHADES as f64) as usize;
+    let mut cuts = vec![0];
+    cuts.extend((1..piece.len().saturating_sub(1)).filter(|&i| shade(i) != shade(i - 1)));
+    cuts.push(piece.len() - 1);
+    (0..cuts.len() - 1).map(move |i| &piece[cuts[i]..=cuts[i + 1]])
+}
+
+/// Width and height for a plane of this aspect: kept where it is no extreme.
+fn plane_size(aspect: f64) -> [u32; 2] {
+    let [width, height] = [1150.0, 850.0];
+    if !(0.4..=2.5).contains(&aspect) {
+        return [width as u32, height as u32];
+    }
+    let fit = f64::min(width, height * aspect);
+    [fit.round() as u32, (fit / aspect).round() as u32]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ode::{Event, Ode, SaveAt};
+
+    fn circle(_t: f64, y: &[f64; 2]) -> [f64; 2] {
+        [y[1], -y[0]]
+    }
+
+    fn columns(pick: &[usize]) -> impl Fn(&[f64]) -> Vec<f64> {
+        move |y| pick.iter().map(|&j| y[j]).collect()
+    }
+
+    #[test]
+    fn a_curve_is_sampled_between_its_steps_and_carries_its_saved_points() {
+        let save = SaveAt::ts(&[1.0, 2.5]).and_steps().and_dense();
+        let solution = Ode::new(circle).save_at(save).solve(0.0, 6.0, [1.0, 0.0]).unwrap();
+        let trace = Trace::of(&solution, &columns(&[0])).unwrap();
+        assert_eq!(trace.pieces.len(), 1);
+        assert_eq!(trace.pieces[0].len(), 1 + 24 * (solution.knots.len() - 1));
+        assert_eq!(trace.dots.len(), solution.ts.len());
+        let off = trace.points().map(|(t, y)| (y[0] - t.cos()).abs()).fold(0.0, f64::max);
+        assert!(off < 1e-5, "{off}");
+    }
+
+    #[test]
+    fn values_of_a_function_are_drawn_in_place_of_the_curve() {
+        let ode = Ode::new(circle).save_at(SaveAt::ts(&[1.0, 2.0]).and_dense()).save_fn(|_t, y| [2.0 * y[0]]);
+        let solution = ode.solve(0.0, 3.0, [1.0, 0.0]).unwrap();
+        assert_eq!(num_components(&solution), 1);
+        let trace = Trace::of(&solution, &columns(&[0])).unwrap();
+        assert_eq!(trace.pieces[0], [(1.0, vec![solution.ys[0][0]]), (2.0, vec![solution.ys[1][0]])]);
+    }
+
+    #[test]
+    fn a_curve_is_cut_where_an_event_changed_the_state() {
+        let ball = Ode::new(|_t, y: &[f64; 2]| [y[1], -9.81])
+            .jump(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -0.9)
+            .event(Event::falling(), |_t, y| y[1])
+            .save_at(SaveAt::dense());
+        let solution = ball.solve(0.0, 3.0, [10.0, 0.0]).unwrap();
+        let trace = Trace::of(&solution, &columns(&[0, 1])).unwrap();
+        let bounces = solution.events.iter().filter(|hit| hit.index == 0).count();
+        assert!(bounces == 1 && solution.events.len() > bounces, "{:?}", solution.events);
+        assert_eq!(trace.pieces.len(), 1 + bounces);
+        let (before, after) = (trace.pieces[0].last().unwrap().1[1], trace.pieces[1][0].1[1]);
+        assert!((after + 0.9 * before).abs() < 1e-6, "{before} {after}");
+    }
+
+    #[test]
+    fn pictures_have_ink_where_the_solution_is() {
+        let solution = Ode::new(circle).save_at(SaveAt::dense()).solve(0.0, 6.0, [1.0, 0.0]).unwrap();
+        let picture = trajectory(&solution, &["x", "v"]).unwrap();
+        let first = (0..picture.width * picture.height)
+            .filter(|i| picture.pixel(i % picture.width, i / picture.width) == SERIES[0])
+            .count();
+        assert!(first > 3 * SIZE[0] as usize, "{first} pixels of the first curve");
+        let plane = phase(&solution, ["x", "v"], |y| [y[0], y[1]]).unwrap();
+        assert!(plane.height > 800, "a circle is round: {} x {}", plane.width, plane.height);
+    }
+
+    #[test]
+    fn what_cannot_be_drawn_is_refused() {
+        let end = Ode::new(circle).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let message = end.plot(folder.path().join("a.png")).unwrap_err().to_string();
+        assert!(message.starts_with("a solution with 1 saved values has no curve"), "{message}");
+        let steps = Ode::new(circle).save_at(SaveAt::steps()).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
+        let error = steps.plot_phase(folder.path().join("a.png"), 0, 2).unwrap_err();
+        assert!(matches!(error, PlotError::Component { index: 2, components: 2 }), "{error}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(steps.plot(folder.path().join("a.png")).is_ok());
+    }
+
+    #[test]
+    fn many_components_one_point_and_backwards_are_drawn() {
+        let decay = Ode::in_place(|_t, y: &[f64], dy: &mut [f64]| {
+            (0..y.len()).for_each(|j| dy[j] = -y[j] * j as f64);
+        });
+        let solution = decay.save_at(SaveAt::steps()).solve(1.0, 0.0, vec![1.0; 50]).unwrap();
+        assert!(trajectory(&solution, &[]).is_ok());
+        assert!(phase(&solution, ["a", "b"], |y| [y[1], y[49]]).is_ok());
+        let still = Ode::new(circle).save_at(SaveAt::dense()).solve(1.0, 1.0, [1.0, 0.0]).unwrap();
+        assert!(trajectory(&still, &[]).is_ok() && phase(&still, ["a", "b"], |y| [y[0], y[1]]).is_ok());
+    }
+}
