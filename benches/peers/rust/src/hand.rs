@@ -78,11 +78,11 @@ fn solve_fixed<P: Problem, const N: usize>(tol: f64, y0: [f64; N]) -> ([f64; N],
     (y, num_steps)
 }
 
-/// On vectors: nine of them, allocated once, one loop a stage.
+/// On vectors: ten of them, allocated once, one loop a stage.
 fn solve_heap<P: Problem>(tol: f64, y0: &[f64]) -> (Vec<f64>, u64) {
     let n = y0.len();
     let mut y = y0.to_vec();
-    let mut next = vec![0.0; n];
+    let (mut next, mut error) = (vec![0.0; n], vec![0.0; n]);
     let [mut k1, mut k2, mut k3, mut k4, mut k5, mut k6, mut k7] = std::array::from_fn(|_| vec![0.0; n]);
     let (mut t, mut h, mut num_steps) = (0.0, 1e-3, 0);
     P::f(&y, &mut k1);
@@ -92,15 +92,19 @@ fn solve_heap<P: Problem>(tol: f64, y0: &[f64]) -> (Vec<f64>, u64) {
             h = P::T1 - t;
         }
         num_steps += 1;
-        /// `next = y + h sum a_i k_i` in one loop.
-        macro_rules! combine {
-            ($a:expr; $($i:literal $k:ident)*) => {{
-                let (y, k1, next) = (&y[..n], &k1[..n], &mut next[..n]);
+        /// Each component of `$out` from its `sum a_i k_i` and its y, in one loop.
+        macro_rules! weighted {
+            ($out:ident, |$sum:ident, $y:ident| $value:expr, $a:expr; $($i:literal $k:ident)*) => {{
+                let (y, k1, $out) = (&y[..n], &k1[..n], &mut $out[..n]);
                 $( let $k = &$k[..n]; )*
                 for j in 0..n {
-                    next[j] = y[j] + h * ($a[0] * k1[j] $( + $a[$i] * $k[j] )*);
+                    let ($sum, $y) = ($a[0] * k1[j] $( + $a[$i] * $k[j] )*, y[j]);
+                    $out[j] = $value;
                 }
             }};
+        }
+        macro_rules! combine {
+            ($($arguments:tt)*) => { weighted!(next, |sum, y| y + h * sum, $($arguments)*) };
         }
         combine!(A[0];);
         P::f(&next, &mut k2);
@@ -114,7 +118,8 @@ fn solve_heap<P: Problem>(tol: f64, y0: &[f64]) -> (Vec<f64>, u64) {
         P::f(&next, &mut k6);
         combine!(B; 1 k2 2 k3 3 k4 4 k5 5 k6);
         P::f(&next, &mut k7);
-        let ratio2 = squared_ratio(tol, h, &y, &next, [&k1, &k2, &k3, &k4, &k5, &k6, &k7]);
+        weighted!(error, |sum, _y| h * sum, E; 1 k2 2 k3 3 k4 4 k5 5 k6 6 k7);
+        let ratio2 = squared_ratio(tol, &error, &y, &next);
         if ratio2 < 1.0 {
             t = if last { P::T1 } else { t + h };
             std::mem::swap(&mut y, &mut next);
@@ -127,31 +132,23 @@ fn solve_heap<P: Problem>(tol: f64, y0: &[f64]) -> (Vec<f64>, u64) {
     (y, num_steps)
 }
 
-/// Mean square of the scaled error, in four sums side by side: one alone waits for each addition.
-fn squared_ratio(tol: f64, h: f64, y0: &[f64], y1: &[f64], k: [&[f64]; 7]) -> f64 {
-    let n = y0.len();
-    let (y1, k) = (&y1[..n], k.map(|k| &k[..n]));
-    let square = |j: usize| {
-        let e = E[0] * k[0][j]
-            + E[1] * k[1][j]
-            + E[2] * k[2][j]
-            + E[3] * k[3][j]
-            + E[4] * k[4][j]
-            + E[5] * k[5][j]
-            + E[6] * k[6][j];
-        let ratio = h * e / (tol + tol * y0[j].abs().max(y1[j].abs()));
+/// Mean square of the scaled errors, in eight sums side by side: one alone waits for each addition.
+fn squared_ratio(tol: f64, error: &[f64], y0: &[f64], y1: &[f64]) -> f64 {
+    let square = |error: f64, y0: f64, y1: f64| {
+        let ratio = error / (tol + tol * y0.abs().max(y1.abs()));
         ratio * ratio
     };
-    let (mut sums, whole) = ([0.0; 4], n - n % 4);
-    for j in (0..whole).step_by(4) {
-        for i in 0..4 {
-            sums[i] += square(j + i);
+    let mut sums = [0.0; 8];
+    let chunks = error.chunks_exact(8).zip(y0.chunks_exact(8)).zip(y1.chunks_exact(8));
+    for ((error, y0), y1) in chunks {
+        for i in 0..8 {
+            sums[i] += square(error[i], y0[i], y1[i]);
         }
     }
-    for j in whole..n {
-        sums[0] += square(j);
+    for j in error.len() / 8 * 8..error.len() {
+        sums[0] += square(error[j], y0[j], y1[j]);
     }
-    sums.iter().sum::<f64>() / n as f64
+    sums.iter().sum::<f64>() / error.len() as f64
 }
 
 /// The end value where none is published: this loop's own at 1e-13.
