@@ -89,12 +89,14 @@ impl Problem for Pleiades {
         dy[..14].copy_from_slice(&y[14..]);
         for i in 0..7 {
             let (mut ax, mut ay) = (0.0, 0.0);
-            for j in (0..7).filter(|j| *j != i) {
-                let (dx, dy) = (y[j] - y[i], y[7 + j] - y[7 + i]);
-                let r2 = dx * dx + dy * dy;
-                let pull = (j + 1) as f64 / (r2 * r2.sqrt());
-                ax += pull * dx;
-                ay += pull * dy;
+            for j in 0..7 {
+                if j != i {
+                    let (dx, dy) = (y[j] - y[i], y[7 + j] - y[7 + i]);
+                    let r2 = dx * dx + dy * dy;
+                    let pull = (j + 1) as f64 / (r2 * r2.sqrt());
+                    ax += pull * dx;
+                    ay += pull * dy;
+                }
             }
             dy[14 + i] = ax;
             dy[21 + i] = ay;
