@@ -47,8 +47,9 @@ pub use error::{Error, Result};
 
 pub mod prelude {
     //! The names that programs use.
+    pub use crate::ode::Method::{self, *};
     pub use crate::ode::{
-        Constant, Controller, Field, Method, Ode, OdeError, Outcome, Pid, StepTo, Tolerance, odeint,
+        Constant, Controller, Field, Ode, OdeError, Outcome, Pid, StepTo, Tableau, Tolerance, odeint,
     };
     #[cfg(feature = "tensor")]
     pub use crate::odeint::{Adjoint, Batching, Checkpoints};

@@ -9,9 +9,10 @@
 //! than by [`Clock::known`] (and then only to leave out work whose result is not used). Drivers loop; observers
 //! save.
 
-use super::scheme::next_knot;
+use super::controller::History;
+use super::scheme::{Knot, next_knot};
 use super::{
-    ButcherTableau, Carry, Clock, Controller, Field, FieldFailure, Pid, Scheme, Span, State, status,
+    ButcherTableau, Carry, Clock, Controller, Field, FieldFailure, Hairer, Pid, Scheme, Span, State, status,
 };
 
 /// Non-finite rejections in a row that end a solve.
@@ -26,7 +27,7 @@ const NON_FINITE_MAX: f64 = 20.0;
 #[inline(always)]
 pub fn attempt<S: State, F: Field<S>>(
     f: &F,
-    scheme: &Scheme,
+    scheme: &Scheme<S>,
     span: &Span<S::Clock>,
     carry: &mut Carry<S>,
 ) -> Result<(), FieldFailure<S::Clock>> {
@@ -37,23 +38,21 @@ pub fn attempt<S: State, F: Field<S>>(
 #[inline(always)]
 pub(super) fn attempt_with<const UNROLLED: bool, S: State, F: Field<S>>(
     f: &F,
-    scheme: &Scheme,
+    scheme: &Scheme<S>,
     span: &Span<S::Clock>,
     carry: &mut Carry<S>,
 ) -> Result<(), FieldFailure<S::Clock>> {
     let running = carry.is_running();
-    let (t_next, last) = next_knot(scheme, span, &carry.t, &carry.dt, &carry.num_accepted);
-    let h = t_next.sub(&carry.t);
-    let first = if scheme.carries_fsal() { First::Given } else { First::Evaluate };
+    let knot = next_knot(scheme, span, carry);
+    let h = knot.t.sub(&carry.t);
+    let first = if scheme.carries_first() { First::Given } else { First::Evaluate };
     let Carry { t, y, k, y1, .. } = carry;
-    let knots = Knots { t, t_next: &t_next, h: &h };
-    stages::<UNROLLED, S, F>(f, scheme.tableau, scheme.num_stages_of_y1(), first, &knots, y, k, y1)?;
+    let times = Times::of(scheme, span, t, &knot.t);
+    stages::<UNROLLED, S, F>(f, scheme, first, &times, &h, y, k, y1)?;
 
-    let Verdict { good, broken, error_ratio } = match (scheme.controller, scheme.tableau.b_err) {
-        (Controller::Pid(_), Some(b_err)) => judge(scheme, b_err, &running, &h, carry),
-        (Controller::Pid(_) | Controller::Constant(_) | Controller::StepTo(_), _) => {
-            trust(&running, &h, carry)
-        }
+    let Verdict { good, broken, error_ratio } = match scheme.tableau.b_err {
+        Some(b_err) if scheme.is_adaptive() => judge(scheme, b_err, &running, &h, carry),
+        _ => trust(&running, &h, carry),
     };
     let accepted = S::Clock::and(&running, &good);
     carry.y.keep(&accepted, &mut carry.y1);
@@ -61,17 +60,20 @@ pub(super) fn attempt_with<const UNROLLED: bool, S: State, F: Field<S>>(
         let (first, others) = carry.k.split_at_mut(1);
         first[0].keep(&accepted, &mut others[scheme.tableau.num_stages() - 2]);
     }
-    let done = S::Clock::and(&accepted, &last);
+    let done = S::Clock::and(&accepted, &knot.last);
     count(scheme, &running, &accepted, &broken, carry);
-    carry.t = S::Clock::select(&accepted, &t_next, &carry.t);
+    carry.t = S::Clock::select(&accepted, &knot.t, &carry.t);
     carry.h = S::Clock::select(&running, &h, &carry.h);
-    if let Controller::Pid(pid) = scheme.controller {
-        adapt(pid, scheme.tableau.error_order, &running, &accepted, &error_ratio, carry);
+    if scheme.is_adaptive() {
+        adapt(scheme, &running, &accepted, &error_ratio, carry);
+    }
+    if !scheme.limits.stops.is_empty() {
+        pass_stop(&accepted, &knot, carry);
     }
     carry.error_ratio = S::Clock::select(&running, &error_ratio, &carry.error_ratio);
     settle(scheme, span, &running, &done, &broken, carry);
     carry.accepted = accepted;
-    Ok(())
+    renew_first(f, scheme, span, &done, carry)
 }
 
 /// One step from the knot `t` to the knot `t_next`: `y1` is what [`attempt`] accepts there, bit for bit.
@@ -84,35 +86,42 @@ pub(super) fn attempt_with<const UNROLLED: bool, S: State, F: Field<S>>(
 #[inline(always)]
 pub fn step<S: State, F: Field<S>>(
     f: &F,
-    tableau: &ButcherTableau,
-    t: &S::Clock,
-    t_next: &S::Clock,
+    scheme: &Scheme<S>,
+    span: &Span<S::Clock>,
+    (t, t_next): (&S::Clock, &S::Clock),
     y: &S,
     k: &mut [S],
     y1: &mut S,
 ) -> Result<(), FieldFailure<S::Clock>> {
-    let needed = tableau.num_stages() - usize::from(tableau.is_fsal());
-    let knots = Knots { t, t_next, h: &t_next.sub(t) };
-    stages::<false, S, F>(f, tableau, needed, First::Evaluate, &knots, y, k, y1)
+    let times = Times::of(scheme, span, t, t_next);
+    stages::<false, S, F>(f, scheme, First::Evaluate, &times, &t_next.sub(t), y, k, y1)
 }
 
 /// Where the first stage comes from.
 #[derive(Clone, Copy, PartialEq)]
 enum First {
-    /// `k[0]` is f(t, y) already, and the last stage, f(t_next, y1), is wanted for the next step.
+    /// `k[0]` is f(t, y) already, and of a method that is first same as last the last stage, f(t_next, y1), is
+    /// wanted for the next step.
     Given,
     /// It is evaluated; of a method that is first same as last the last stage is left out, y1 does not need it.
     Evaluate,
 }
 
-/// Where a step starts and ends, and h = t_next - t.
-struct Knots<'a, C> {
-    t: &'a C,
-    t_next: &'a C,
-    h: &'a C,
+/// Where the field is evaluated at c = 0, at c = 1, and what the times between are counted from.
+struct Times<C> {
+    first: C,
+    last: C,
+    t: C,
 }
 
-/// The stages and y1, which `needed` of the stages make up.
+impl<C: Clock> Times<C> {
+    #[inline(always)]
+    fn of<S: State<Clock = C>>(scheme: &Scheme<S>, span: &Span<C>, t: &C, t_next: &C) -> Self {
+        Times { first: scheme.after(span, t), last: scheme.before(span, t_next), t: t.clone() }
+    }
+}
+
+/// The stages and y1.
 ///
 /// `UNROLLED` writes the loop over stages out: with the method's numbers known where it is compiled, every
 /// stage of a small array then stays in registers (Lorenz: 101 ns a step against 135, a hand-written loop 94).
@@ -121,31 +130,32 @@ struct Knots<'a, C> {
 #[inline(always)]
 fn stages<const UNROLLED: bool, S: State, F: Field<S>>(
     f: &F,
-    tableau: &ButcherTableau,
-    needed: usize,
+    scheme: &Scheme<S>,
     first: First,
-    knots: &Knots<S::Clock>,
+    times: &Times<S::Clock>,
+    h: &S::Clock,
     y: &S,
     k: &mut [S],
     y1: &mut S,
 ) -> Result<(), FieldFailure<S::Clock>> {
+    let (tableau, needed) = (scheme.tableau, scheme.num_stages_of_y1());
     if first == First::Evaluate {
-        eval(f, knots.t, y, &mut k[0])?;
+        eval(f, &times.first, y, &mut k[0])?;
     }
     if UNROLLED {
         macro_rules! unroll {
-            ($($i:literal)*) => { $( if $i < needed { stage(f, tableau, $i, knots, y, k, y1)?; } )* };
+            ($($i:literal)*) => { $( if $i < needed { stage(f, &tableau, $i, times, h, y, k, y1)?; } )* };
         }
         unroll!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
         debug_assert!(needed <= 16, "invariant: a method of {needed} stages is not unrolled");
     } else {
         for i in 1..needed {
-            stage(f, tableau, i, knots, y, k, y1)?;
+            stage(f, &tableau, i, times, h, y, k, y1)?;
         }
     }
-    y1.lincomb(y, knots.h, &tableau.b[..needed], &k[..needed]);
-    if first == First::Given {
-        eval(f, knots.t_next, y1, &mut k[needed])?;
+    y1.lincomb(y, h, &tableau.b[..needed], &k[..needed]);
+    if first == First::Given && scheme.carries_fsal() {
+        eval(f, &times.last, y1, &mut k[needed])?;
     }
     Ok(())
 }
@@ -156,19 +166,19 @@ fn stage<S: State, F: Field<S>>(
     f: &F,
     tableau: &ButcherTableau,
     i: usize,
-    knots: &Knots<S::Clock>,
+    times: &Times<S::Clock>,
+    h: &S::Clock,
     y: &S,
     k: &mut [S],
     argument: &mut S,
 ) -> Result<(), FieldFailure<S::Clock>> {
-    let Knots { t, t_next, h } = knots;
     let (before, after) = k.split_at_mut(i);
-    argument.lincomb(y, h, tableau.a[i - 1], before);
+    argument.lincomb(y, h, tableau.row(i), before);
     let c = tableau.c[i];
     if c == 1.0 {
-        eval(f, t_next, argument, &mut after[0])
+        eval(f, &times.last, argument, &mut after[0])
     } else {
-        eval(f, &t.add(&h.mul(&h.like(c))), argument, &mut after[0])
+        eval(f, &times.t.add(&h.mul(&h.like(c))), argument, &mut after[0])
     }
 }
 
@@ -183,6 +193,36 @@ pub(super) fn eval<S: State, F: Field<S>>(
     f.eval(t, y, dy).map_err(|source| FieldFailure { t: t.clone(), source })
 }
 
+/// After an accepted step, f(t, y) for the next one where no stage of this one is it: of a method that is not first
+/// same as last, and behind a jump. The step to t1 needs none.
+#[inline(always)]
+fn renew_first<S: State, F: Field<S>>(
+    f: &F,
+    scheme: &Scheme<S>,
+    span: &Span<S::Clock>,
+    done: &<S::Clock as Clock>::Mask,
+    carry: &mut Carry<S>,
+) -> Result<(), FieldFailure<S::Clock>> {
+    if !scheme.carries_first() || scheme.carries_fsal() && scheme.limits.jumps.is_empty() {
+        return Ok(());
+    }
+    let mut renew = S::Clock::and(&carry.accepted, &S::Clock::not(done));
+    if scheme.carries_fsal() {
+        let jumped = carry.t.like(0.5).lt(&scheme.jumps_at(&carry.t));
+        renew = S::Clock::and(&renew, &jumped);
+    }
+    if S::Clock::known(&renew) == Some(false) {
+        return Ok(());
+    }
+    let (first, others) = carry.k.split_at_mut(1);
+    let scratch = &mut others[scheme.tableau.num_stages() - 1];
+    eval(f, &scheme.after(span, &carry.t), &carry.y, scratch)?;
+    first[0].keep(&renew, scratch);
+    let (zero, one) = (carry.t.like(0.0), carry.t.like(1.0));
+    carry.num_field_evals = carry.num_field_evals.add(&S::Clock::select(&renew, &one, &zero));
+    Ok(())
+}
+
 /// What came of an attempt.
 struct Verdict<C: Clock> {
     /// The step may be accepted.
@@ -195,7 +235,7 @@ struct Verdict<C: Clock> {
 /// The error estimate's verdict.
 #[inline(always)]
 fn judge<S: State>(
-    scheme: &Scheme,
+    scheme: &Scheme<S>,
     b_err: &[f64],
     running: &<S::Clock as Clock>::Mask,
     h: &S::Clock,
@@ -203,7 +243,11 @@ fn judge<S: State>(
 ) -> Verdict<S::Clock> {
     let (k, scratch) = carry.k.split_at_mut(scheme.tableau.num_stages());
     let scratch = &mut scratch[0];
-    let error_ratio = scratch.error_ratio(h, b_err, k, &carry.y, &carry.y1, &scheme.tolerance);
+    let mut error_ratio = measure(scheme, scratch, h, b_err, k, &carry.y, &carry.y1);
+    if let Some(b_low) = scheme.tableau.b_err_low {
+        let low = measure(scheme, scratch, h, b_low, k, &carry.y, &carry.y1);
+        error_ratio = both(&error_ratio, &low);
+    }
     let broken = S::Clock::and(running, &S::Clock::not(&error_ratio.is_finite()));
     if S::Clock::known(&broken) != Some(false) {
         // y1 + error: not finite where either is.
@@ -211,6 +255,38 @@ fn judge<S: State>(
         carry.component = S::Clock::select(&broken, &scratch.first_non_finite(h), &carry.component);
     }
     Verdict { good: error_ratio.lt(&h.like(1.0)), broken, error_ratio }
+}
+
+/// How large `h sum b k` is against the tolerance.
+#[inline(always)]
+pub(super) fn measure<S: State>(
+    scheme: &Scheme<S>,
+    scratch: &mut S,
+    h: &S::Clock,
+    b: &[f64],
+    k: &[S],
+    y0: &S,
+    y1: &S,
+) -> S::Clock {
+    match scheme.norm {
+        None => scratch.error_ratio(h, b, k, y0, y1, &scheme.tolerance),
+        Some(norm) => {
+            scratch.scaled_error(h, b, k, y0, y1, &scheme.tolerance);
+            norm(scratch)
+        }
+    }
+}
+
+/// A higher and a lower order estimate in one, `high^2 / sqrt(high^2 + 0.01 low^2)`: of the order of the higher one
+/// where both are small, and bounded by the lower one's tenfold where they disagree.
+///
+/// # References
+/// Hairer, Norsett, Wanner I, section II.10, eq. (10.17).
+#[inline(always)]
+fn both<C: Clock>(high: &C, low: &C) -> C {
+    let high2 = high.mul(high);
+    let sum = high2.add(&low.mul(low).mul(&low.like(0.01)));
+    C::select(&sum.le(&sum.like(0.0)), high, &high2.div(&sum.sqrt()))
 }
 
 /// The verdict where nobody estimates the error: any step of finite numbers is good.
@@ -230,7 +306,7 @@ fn trust<S: State>(
 
 #[inline(always)]
 fn count<S: State>(
-    scheme: &Scheme,
+    scheme: &Scheme<S>,
     running: &<S::Clock as Clock>::Mask,
     accepted: &<S::Clock as Clock>::Mask,
     broken: &<S::Clock as Clock>::Mask,
@@ -242,7 +318,15 @@ fn count<S: State>(
     let accept = S::Clock::select(accepted, &one, &zero);
     carry.num_steps = carry.num_steps.add(&step);
     carry.num_accepted = carry.num_accepted.add(&accept);
-    carry.num_rejected = carry.num_steps.sub(&carry.num_accepted);
+    let rejected = match scheme.controller {
+        // The published codes count none before the first accepted step.
+        Controller::Hairer(_) => {
+            let started = one.le(&carry.num_accepted);
+            S::Clock::and(&started, &S::Clock::and(running, &S::Clock::not(accepted)))
+        }
+        _ => S::Clock::and(running, &S::Clock::not(accepted)),
+    };
+    carry.num_rejected = carry.num_rejected.add(&S::Clock::select(&rejected, &one, &zero));
     carry.num_field_evals = carry.num_field_evals.add(&step.mul(&evals));
     let in_row = S::Clock::select(broken, &carry.non_finite_in_row.add(&one), &zero);
     carry.non_finite_in_row = S::Clock::select(running, &in_row, &carry.non_finite_in_row);
@@ -251,23 +335,55 @@ fn count<S: State>(
 /// The next step size and the controller's history. Expects the new `carry.h`.
 #[inline(always)]
 fn adapt<S: State>(
-    pid: &Pid,
-    error_order: u32,
+    scheme: &Scheme<S>,
     running: &<S::Clock as Clock>::Mask,
     accepted: &<S::Clock as Clock>::Mask,
     error_ratio: &S::Clock,
     carry: &mut Carry<S>,
 ) {
-    let factor = pid.factor(error_order, error_ratio, &carry.inv_prev, &carry.inv_prev2);
-    carry.dt = S::Clock::select(running, &carry.h.mul(&factor), &carry.dt);
+    let order = scheme.tableau.error_order;
+    let past = History {
+        inv_prev: &carry.inv_prev,
+        inv_prev2: &carry.inv_prev2,
+        h: &carry.h,
+        h_prev: &carry.h_prev,
+        after_rejection: &carry.after_rejection,
+    };
+    let (factor, history) = match scheme.controller {
+        Controller::Pid(pid) => (pid.next(order, error_ratio, &past), Pid::history(error_ratio)),
+        Controller::Hairer(hairer) => (hairer.next(order, error_ratio, &past), Hairer::history(error_ratio)),
+        Controller::Constant(_) | Controller::StepTo(_) => return,
+    };
+    let mut dt = carry.h.mul(&factor);
+    if !scheme.limits.stops.is_empty() {
+        // A step that was cut short at a stop does not forget how long it was to be.
+        let shorter = S::Clock::and(accepted, &dt.abs().lt(&carry.dt.abs()));
+        let cut = S::Clock::and(&shorter, &carry.h.abs().lt(&carry.dt.abs()));
+        dt = S::Clock::select(&cut, &carry.dt, &dt);
+    }
+    carry.dt = S::Clock::select(running, &scheme.at_most_dt_max(&dt), &carry.dt);
     carry.inv_prev2 = S::Clock::select(accepted, &carry.inv_prev, &carry.inv_prev2);
-    carry.inv_prev = S::Clock::select(accepted, &Pid::history(error_ratio), &carry.inv_prev);
+    carry.inv_prev = S::Clock::select(accepted, &history, &carry.inv_prev);
+    carry.h_prev = S::Clock::select(accepted, &carry.h, &carry.h_prev);
+    let (zero, one) = (carry.t.like(0.0), carry.t.like(1.0));
+    let rejected = S::Clock::select(accepted, &zero, &one);
+    carry.after_rejection = S::Clock::select(running, &rejected, &carry.after_rejection);
+}
+
+/// Counts the stops passed.
+#[inline(always)]
+fn pass_stop<S: State>(accepted: &<S::Clock as Clock>::Mask, knot: &Knot<S::Clock>, carry: &mut Carry<S>) {
+    let (zero, one) = (carry.t.like(0.0), carry.t.like(1.0));
+    let passed = S::Clock::and(accepted, &knot.stop);
+    let off_grid = S::Clock::and(&passed, &S::Clock::not(&knot.grid));
+    carry.num_stops = carry.num_stops.add(&S::Clock::select(&passed, &one, &zero));
+    carry.num_off_grid = carry.num_off_grid.add(&S::Clock::select(&off_grid, &one, &zero));
 }
 
 /// Whether the solve has ended, and why. Expects the new t, dt and counters.
 #[inline(always)]
 fn settle<S: State>(
-    scheme: &Scheme,
+    scheme: &Scheme<S>,
     span: &Span<S::Clock>,
     running: &<S::Clock as Clock>::Mask,
     done: &<S::Clock as Clock>::Mask,
@@ -276,10 +392,10 @@ fn settle<S: State>(
 ) {
     let code = |x: f64| carry.t.like(x);
     let non_finite = code(status::NON_FINITE);
-    let out_of_steps = code(scheme.max_steps as f64).le(&carry.num_steps);
+    let out_of_steps = code(scheme.limits.max_steps as f64).le(&carry.num_steps);
     let mut end = S::Clock::select(&out_of_steps, &code(status::MAX_STEPS), &code(status::RUNNING));
     if scheme.is_adaptive() {
-        let too_small = carry.dt.abs().lt(&span.dt_min(&carry.t));
+        let too_small = carry.dt.abs().lt(&scheme.dt_min(span, &carry.t));
         let why = S::Clock::select(broken, &non_finite, &code(status::STEP_SIZE_TOO_SMALL));
         end = S::Clock::select(&too_small, &why, &end);
         let too_many = code(NON_FINITE_MAX).le(&carry.non_finite_in_row);

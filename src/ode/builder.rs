@@ -4,36 +4,40 @@
 //! is driven ([`Drive`]). That keeps one front door for host values, lanes and tensors, without this module
 //! knowing the last. Options are checked when a solve starts, when the interval is known too.
 
+use super::event::Watch;
 use super::{
-    Closure, Constant, Controller, Field, InPlace, Method, OdeError, Pid, Rate, Scheme, State, StepTo,
-    Tolerance, View,
+    Bound, Closure, Controller, Event, Field, Gauge, HostState, InPlace, Method, Norm, OdeError, Rate,
+    SaveAt, Settings, State, Tableau, Tolerance, View,
 };
+use std::fmt;
 use std::marker::PhantomData;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A state that [`Ode::solve`] can drive.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a state that flowline can integrate",
     label = "nothing drives a solve of this",
-    note = "a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>",
+    note = "a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector, an ndarray array, or a tuple of these",
     note = "a slice has no size: take `y: &Vec<f64>`, or write dy in place with `Ode::in_place(|t, y: &[f64], dy: &mut [f64]| ...)`"
 )]
 pub trait Drive: State {
-    /// What a solve returns.
-    type Solution;
+    /// What a solve returns that saves values of type `O`.
+    type Solution<O>;
     /// What only this kind of state can be asked; nothing on the host.
-    type Options: Default;
+    type Options: Clone + Default + fmt::Debug;
 
     /// The tolerance where none is given.
-    fn default_tolerance(&self) -> Tolerance;
+    fn default_tolerance(&self) -> Tolerance<'static>;
 
     /// Runs the solve.
     #[doc(hidden)]
-    fn drive<F: Field<Self>>(
-        ode: &Ode<Self, F>,
+    fn drive<F: Field<Self>, O>(
+        ode: &Ode<'_, Self, F, O>,
         t0: Self::Clock,
         t1: Self::Clock,
         y0: Self,
-    ) -> Result<Self::Solution, OdeError>;
+    ) -> Result<Self::Solution<O>, OdeError>;
 }
 
 /// What may stand where y0 is asked for.
@@ -51,10 +55,15 @@ impl<Y: State> IntoState<Y> for Y {
     }
 }
 
+/// What is saved of (t, y).
+pub(crate) type SaveFn<'f, Y, O> = Arc<dyn Fn(<Y as State>::Clock, &Y) -> O + Send + Sync + 'f>;
+/// Sees each accepted step.
+pub(crate) type OnStep<'f, Y> = Arc<dyn Fn(f64, &Y) -> ControlFlow<()> + Send + Sync + 'f>;
+
 /// An ordinary differential equation and how to solve it.
 ///
-/// Defaults: [`Method::Tsit5`]; the I controller of [`Pid`], or constant steps of `dt0` for a method without an
-/// error estimate; rtol 1e-6 and atol 1e-9 (f32: 1e-4 and 1e-6); 100,000 steps.
+/// Defaults: [`Method::Tsit5`]; the I controller of [`Pid`](super::Pid), or constant steps of `dt0` for a method
+/// without an error estimate; rtol 1e-6 and atol 1e-9 (f32: 1e-4 and 1e-6); 100,000 steps; y saved at t1.
 ///
 /// # Examples
 /// ```
@@ -64,20 +73,46 @@ impl<Y: State> IntoState<Y> for Y {
 /// assert!((solution.y1[0] - (-1.0_f64).exp()).abs() < 1e-8);
 /// # Ok::<(), flowline::ode::OdeError>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct Ode<Y: Drive, F> {
+pub struct Ode<'f, Y: Drive, F, O = Y> {
     pub(crate) field: F,
-    pub(crate) method: Method,
-    pub(crate) controller: Option<Controller>,
-    pub(crate) dt0: Option<f64>,
-    pub(crate) rtol: Option<f64>,
-    pub(crate) atol: Option<f64>,
-    pub(crate) max_steps: u64,
+    pub(crate) settings: Settings,
+    pub(crate) norm: Option<Arc<Norm<'f, Y>>>,
+    pub(crate) save_at: SaveAt,
+    pub(crate) save_fn: SaveFn<'f, Y, O>,
+    pub(crate) watches: Vec<Watch<'f, Y>>,
+    pub(crate) on_step: Option<OnStep<'f, Y>>,
     pub(crate) options: Y::Options,
     state: PhantomData<fn(&Y)>,
 }
 
-impl<Y: Drive, F> Ode<Y, Closure<F>> {
+impl<Y: Drive, F: Clone, O> Clone for Ode<'_, Y, F, O> {
+    fn clone(&self) -> Self {
+        Ode {
+            field: self.field.clone(),
+            settings: self.settings.clone(),
+            norm: self.norm.clone(),
+            save_at: self.save_at.clone(),
+            save_fn: self.save_fn.clone(),
+            watches: self.watches.clone(),
+            on_step: self.on_step.clone(),
+            options: self.options.clone(),
+            state: PhantomData,
+        }
+    }
+}
+
+impl<Y: Drive, F, O> fmt::Debug for Ode<'_, Y, F, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ode")
+            .field("settings", &self.settings)
+            .field("save_at", &self.save_at)
+            .field("events", &self.watches.iter().map(|w| w.event).collect::<Vec<_>>())
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'f, Y: Drive, F> Ode<'f, Y, Closure<F>> {
     /// From a closure `f(t, y) -> dy/dt`, which may also return a `Result`. State the type of `y` in it.
     pub fn new<R: Rate<Y>>(f: F) -> Self
     where
@@ -87,7 +122,7 @@ impl<Y: Drive, F> Ode<Y, Closure<F>> {
     }
 }
 
-impl<V: View + ?Sized, F> Ode<V::Owned, InPlace<F, V>> {
+impl<'f, V: View + ?Sized, F> Ode<'f, V::Owned, InPlace<F, V>> {
     /// From a closure `f(t, y, dy)` that writes dy, for states on the heap.
     pub fn in_place<D: super::Done>(f: F) -> Self
     where
@@ -97,50 +132,82 @@ impl<V: View + ?Sized, F> Ode<V::Owned, InPlace<F, V>> {
     }
 }
 
-impl<Y: Drive, F> Ode<Y, F> {
+impl<'f, Y: Drive, F> Ode<'f, Y, F> {
     /// From a type of one's own that implements [`Field`].
     pub fn from_field(field: F) -> Self {
         Ode {
             field,
-            method: Method::default(),
-            controller: None,
-            dt0: None,
-            rtol: None,
-            atol: None,
-            max_steps: 100_000,
+            settings: Settings::default(),
+            norm: None,
+            save_at: SaveAt::default(),
+            save_fn: Arc::new(|_t, y: &Y| y.clone()),
+            watches: Vec::new(),
+            on_step: None,
             options: Y::Options::default(),
             state: PhantomData,
         }
     }
+}
 
+impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
     /// The method.
     pub fn method(mut self, method: Method) -> Self {
-        self.method = method;
+        self.settings.method = method;
+        self.settings.own = None;
         self
     }
-    /// How long the next step is: [`Pid`], [`Constant`] or [`StepTo`].
+    /// A Runge-Kutta table of one's own in place of a method.
+    pub fn tableau(mut self, tableau: Tableau) -> Self {
+        self.settings.own = Some(Arc::new(tableau));
+        self
+    }
+    /// How long the next step is: [`Pid`](super::Pid), [`Hairer`](super::Hairer), [`Constant`](super::Constant) or
+    /// [`StepTo`](super::StepTo).
     pub fn controller(mut self, controller: impl Into<Controller>) -> Self {
-        self.controller = Some(controller.into());
+        self.settings.controller = Some(controller.into());
         self
     }
-    /// The relative tolerance.
-    pub fn rtol(mut self, rtol: f64) -> Self {
-        self.rtol = Some(rtol);
+    /// The relative tolerance: a number, or one a component (or one a part of a state of several parts).
+    pub fn rtol(mut self, rtol: impl Into<Bound>) -> Self {
+        self.settings.rtol = Some(rtol.into());
         self
     }
-    /// The absolute tolerance, in the unit of y.
-    pub fn atol(mut self, atol: f64) -> Self {
-        self.atol = Some(atol);
+    /// The absolute tolerance, in the unit of y: a number, or one a component (or one a part).
+    pub fn atol(mut self, atol: impl Into<Bound>) -> Self {
+        self.settings.atol = Some(atol.into());
         self
     }
     /// The first step size, and every step's where steps are constant: its magnitude, or signed as `t1 - t0` is.
     pub fn dt0(mut self, dt0: f64) -> Self {
-        self.dt0 = Some(dt0);
+        self.settings.dt0 = Some(dt0);
+        self
+    }
+    /// The shortest step that may be asked for; a controller that wants a shorter one ends the solve with
+    /// [`Outcome::StepSizeTooSmall`](super::Outcome::StepSizeTooSmall). The cut at a time to land on is no such wish.
+    pub fn dt_min(mut self, dt_min: f64) -> Self {
+        self.settings.dt_min = dt_min;
+        self
+    }
+    /// The longest step.
+    pub fn dt_max(mut self, dt_max: f64) -> Self {
+        self.settings.dt_max = dt_max;
         self
     }
     /// The most steps that are attempted.
     pub fn max_steps(mut self, max_steps: u64) -> Self {
-        self.max_steps = max_steps;
+        self.settings.max_steps = max_steps;
+        self
+    }
+    /// Times that steps end on exactly; those outside the interval are passed over. The size that a step was to
+    /// have, and the controller's history, are kept across them.
+    pub fn land_on(mut self, ts: &[f64]) -> Self {
+        self.settings.land_on.extend(ts);
+        self
+    }
+    /// Times at which the field jumps: steps end on them, the field is evaluated an ulp before and an ulp after
+    /// them and never on them, and the first stage behind one is computed anew.
+    pub fn jump_at(mut self, ts: &[f64]) -> Self {
+        self.settings.jump_at.extend(ts);
         self
     }
 
@@ -148,40 +215,60 @@ impl<Y: Drive, F> Ode<Y, F> {
     pub fn options(&self) -> &Y::Options {
         &self.options
     }
+}
 
-    /// The controller to run with: the one given or the method's default, with `dt0` in it.
-    ///
-    /// # Errors
-    /// A dt0 beside [`StepTo`]; a method without an error estimate and without a dt0.
-    pub fn resolved_controller(&self) -> Result<Controller, OdeError> {
-        match (self.controller.clone(), self.dt0) {
-            (Some(controller), None) => Ok(controller),
-            (Some(Controller::Pid(pid)), dt0) => Ok(Pid { dt0, ..pid }.into()),
-            (Some(Controller::Constant(_)), Some(dt0)) => Ok(Constant { dt0 }.into()),
-            (Some(Controller::StepTo(StepTo { .. })), Some(dt0)) => {
-                Err(OdeError::FirstStepBesideTimes { dt0 })
-            }
-            (None, dt0) if self.method.tableau().b_err.is_some() => Ok(Pid { dt0, ..Pid::default() }.into()),
-            (None, Some(dt0)) => Ok(Constant { dt0 }.into()),
-            (None, None) => Err(OdeError::NoErrorEstimate { method: self.method.tableau().name }),
+impl<'f, Y: HostState, F, O> Ode<'f, Y, F, O> {
+    /// How errors are measured: `norm` sees the state of scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))`;
+    /// a step is accepted where it gives less than 1. The RMS if not said. The first step size is chosen by it too.
+    pub fn norm(mut self, norm: impl Fn(&Y) -> f64 + Send + Sync + 'f) -> Self {
+        self.norm = Some(Arc::new(norm));
+        self
+    }
+    /// What is kept: [`SaveAt`], or a list of times.
+    pub fn save_at(mut self, save_at: impl Into<SaveAt>) -> Self {
+        self.save_at = save_at.into();
+        self
+    }
+    /// Saves `f(t, y)` in place of y.
+    pub fn save_fn<P>(self, f: impl Fn(f64, &Y) -> P + Send + Sync + 'f) -> Ode<'f, Y, F, P> {
+        Ode {
+            save_fn: Arc::new(f),
+            field: self.field,
+            settings: self.settings,
+            norm: self.norm,
+            save_at: self.save_at,
+            watches: self.watches,
+            on_step: self.on_step,
+            options: self.options,
+            state: PhantomData,
         }
     }
-
-    /// The tolerance to run with: what was given, the rest from `default`.
-    pub fn resolved_tolerance(&self, default: Tolerance) -> Tolerance {
-        Tolerance { rtol: self.rtol.unwrap_or(default.rtol), atol: self.atol.unwrap_or(default.atol) }
+    /// Looks for sign changes of `when(t, y)`, a number or a condition, and notes them in the solution's `events`.
+    pub fn event<G: Gauge>(mut self, event: Event, when: impl Fn(f64, &Y) -> G + Send + Sync + 'f) -> Self {
+        self.watches.push(Watch { event, when: Arc::new(move |t, y| when(t, y).gauge()), then: None });
+        self
     }
-
-    /// The scheme to run with; `controller` is the [resolved](Self::resolved_controller) one.
-    ///
-    /// # Errors
-    /// Whatever [`Scheme::new`] refuses.
-    pub fn scheme<'a>(&self, controller: &'a Controller, default: Tolerance) -> Result<Scheme<'a>, OdeError> {
-        Scheme::new(self.method.tableau(), controller, self.resolved_tolerance(default), self.max_steps)
+    /// An event after which the state is changed by `then(t, y)` and the solve goes on from there; with
+    /// [`Event::stop`] it ends there, changed.
+    pub fn jump<G: Gauge>(
+        mut self,
+        event: Event,
+        when: impl Fn(f64, &Y) -> G + Send + Sync + 'f,
+        then: impl Fn(f64, &mut Y) + Send + Sync + 'f,
+    ) -> Self {
+        let when = Arc::new(move |t: f64, y: &Y| when(t, y).gauge());
+        self.watches.push(Watch { event, when, then: Some(Arc::new(then)) });
+        self
+    }
+    /// Sees (t, y) after each accepted step; `ControlFlow::Break(())` ends the solve with
+    /// [`Outcome::Cancelled`](super::Outcome::Cancelled), what was computed so far kept.
+    pub fn on_step(mut self, watch: impl Fn(f64, &Y) -> ControlFlow<()> + Send + Sync + 'f) -> Self {
+        self.on_step = Some(Arc::new(watch));
+        self
     }
 }
 
-impl<Y: Drive, F: Field<Y>> Ode<Y, F> {
+impl<Y: Drive, F: Field<Y>, O> Ode<'_, Y, F, O> {
     /// From t0 to t1; the sign of `t1 - t0` is the direction. t0 == t1 returns y0.
     ///
     /// # Errors
@@ -192,7 +279,7 @@ impl<Y: Drive, F: Field<Y>> Ode<Y, F> {
         t0: impl Into<Y::Clock>,
         t1: impl Into<Y::Clock>,
         y0: impl IntoState<Y>,
-    ) -> Result<Y::Solution, OdeError> {
+    ) -> Result<Y::Solution<O>, OdeError> {
         Y::drive(self, t0.into(), t1.into(), y0.into_state())
     }
 }

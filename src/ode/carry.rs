@@ -3,7 +3,7 @@
 //! All of it is states and values of the clock, also counters and the status, so that a recorded solve keeps
 //! them on the device and its thousandth step runs the program that its first step recorded.
 
-use super::{Clock, State};
+use super::{Clock, Controller, Scheme, State};
 
 /// What one step hands to the next.
 #[derive(Clone)]
@@ -17,19 +17,27 @@ pub struct Carry<S: State> {
     // What only the search for those steps carries.
     /// The size of the step to attempt next, signed, not yet cut at t1.
     pub dt: S::Clock,
-    /// Stages, and one scratch at the end. `k[0]` is carried where the scheme carries FSAL: then it is f(t, y).
-    /// The others have no meaning between steps.
+    /// Stages, and one scratch at the end. `k[0]` is carried where the scheme says so: then it is f(t, y). The
+    /// others have no meaning between steps.
     pub k: Vec<S>,
     /// 1/error_ratio of the last accepted step.
     pub inv_prev: S::Clock,
     /// 1/error_ratio of the accepted step before that.
     pub inv_prev2: S::Clock,
+    /// The size of the last accepted step, signed; 0 before the first.
+    pub h_prev: S::Clock,
+    /// 1 where the step last attempted was rejected, else 0.
+    pub after_rejection: S::Clock,
     /// Steps attempted.
     pub num_steps: S::Clock,
-    /// Steps accepted. It is also the index of t among the times of `Constant` and `StepTo`.
+    /// Steps accepted. It is also the index of t among the times of `StepTo`.
     pub num_accepted: S::Clock,
-    /// Steps rejected.
+    /// Steps rejected, as the controller counts them.
     pub num_rejected: S::Clock,
+    /// Stops passed.
+    pub num_stops: S::Clock,
+    /// Those of them that are no multiple of the constant step size.
+    pub num_off_grid: S::Clock,
     /// Evaluations of the field.
     pub num_field_evals: S::Clock,
     /// Rejections in a row, up to now, that were due to a non-finite error ratio.
@@ -62,9 +70,13 @@ impl<S: State> Carry<S> {
             k: vec![y.clone(); num_stages + 1],
             inv_prev: one.clone(),
             inv_prev2: one,
+            h_prev: zero.clone(),
+            after_rejection: zero.clone(),
             num_steps: zero.clone(),
             num_accepted: zero.clone(),
             num_rejected: zero.clone(),
+            num_stops: zero.clone(),
+            num_off_grid: zero.clone(),
             num_field_evals: zero.clone(),
             non_finite_in_row: zero.clone(),
             status: zero.clone(),
@@ -78,9 +90,10 @@ impl<S: State> Carry<S> {
         }
     }
 
-    /// Every clock that outlives a step, in one order: what a recorded loop carries beside `y` and `k[0]`.
-    pub fn clocks_mut(&mut self) -> [&mut S::Clock; 13] {
-        [
+    /// Every clock that outlives a step under this scheme, in one order: what a recorded loop carries beside `y` and
+    /// `k[0]`.
+    pub fn clocks_mut(&mut self, scheme: &Scheme<S>) -> Vec<&mut S::Clock> {
+        let mut clocks = vec![
             &mut self.t,
             &mut self.dt,
             &mut self.inv_prev,
@@ -94,7 +107,16 @@ impl<S: State> Carry<S> {
             &mut self.h,
             &mut self.error_ratio,
             &mut self.component,
-        ]
+        ];
+        if !scheme.limits.stops.is_empty() {
+            clocks.extend([&mut self.num_stops, &mut self.num_off_grid]);
+        }
+        match scheme.controller {
+            Controller::Hairer(_) => clocks.push(&mut self.after_rejection),
+            Controller::Pid(pid) if pid.ratio_coeff != 0.0 => clocks.push(&mut self.h_prev),
+            Controller::Pid(_) | Controller::Constant(_) | Controller::StepTo(_) => {}
+        }
+        clocks
     }
 
     /// The solve has not ended.

@@ -3,7 +3,7 @@
 //! Data and one formula. A controller sees the error ratio and its own history, all of them values of a
 //! [`Clock`]; it must never see the state or the field. A closed set, hence an enum.
 
-use super::Clock;
+use super::{Clock, OdeError};
 
 /// How long the next step is.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +15,8 @@ pub enum Controller {
     StepTo(StepTo),
     /// Steps that hold the error estimate at the tolerance.
     Pid(Pid),
+    /// The same by the rule of the published dopri5 and dop853 codes.
+    Hairer(Hairer),
 }
 
 /// Steps of one size: `t_n = t0 + n dt0`, the last one cut at t1.
@@ -40,11 +42,12 @@ pub struct StepTo {
 ///
 /// With r the error ratio of the step, r' and r'' those of the two steps accepted before (1 at the start) and k
 /// the method's `error_order`,
-/// `factor = safety (1/r)^((P+I+D)/k) (1/r')^(-(P+2D)/k) (1/r'')^(D/k)`,
-/// clipped to `[1, factor_max]` after an accepted step (r < 1) and to `[factor_min, safety]` after a rejected
+/// `factor = safety (1/r)^((P+I+D)/k) (1/r')^(-(P+2D)/k) (1/r'')^(D/k) (dt/dt')^(-ratio_coeff)`,
+/// where dt/dt' is the ratio of this step's size to that of the last accepted one (1 at the start), clipped to `[1, factor_max]` after an accepted step (r < 1) and to `[factor_min, safety]` after a rejected
 /// one. An r of 0 enters the history as 1. A non-finite r gives `factor_min`.
 ///
-/// The default is the I controller: P = 0, I = 1, D = 0.
+/// The default is the I controller: P = 0, I = 1, D = 0. The others by name: [`Pid::pi`], [`Pid::pid`],
+/// [`Pid::h211pi`], [`Pid::h211b`], [`Pid::h312pid`].
 ///
 /// # References
 /// Soederlind (2003), Digital filters in adaptive time-stepping, ACM TOMS 29, 1-26. The clipping is that of
@@ -57,6 +60,8 @@ pub struct Pid {
     pub icoeff: f64,
     /// D: how much the bend of the error counts.
     pub dcoeff: f64,
+    /// How much the ratio of the last two step sizes counts; only the digital filters of kind `b` use it.
+    pub ratio_coeff: f64,
     /// What is left of the step size that would just be accepted: 0.9 (Hairer, Norsett, Wanner I, eq. II.4.12).
     pub safety: f64,
     /// The most that one rejection shrinks the step.
@@ -73,6 +78,7 @@ impl Default for Pid {
             pcoeff: 0.0,
             icoeff: 1.0,
             dcoeff: 0.0,
+            ratio_coeff: 0.0,
             safety: 0.9,
             factor_min: 0.2,
             factor_max: 10.0,
@@ -81,6 +87,54 @@ impl Default for Pid {
     }
 }
 
+/// The step size control of the published codes dopri5 and dop853.
+///
+/// With r the error ratio, r' that of the last accepted step (at least 1e-4, which is also where it starts) and
+/// `e = 1/k - 0.75 beta` (`1/k - 0.2 beta` from k = 8 on, as in dop853), an accepted step is followed by one of
+/// `safety (1/r)^e r'^beta` times its size within `[factor_min, factor_max]`, and by none that is longer right
+/// after a rejection; a rejected one is tried again at `safety (1/r)^e`, at least `factor_min`. A step that would
+/// leave a remainder of less than 1 % before t1 is stretched to t1. Rejections before the first accepted step
+/// are not counted in `num_rejected`.
+///
+/// # References
+/// Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, section II.4, and the Fortran codes
+/// DOPRI5 and DOP853 printed in its appendix; beta: Gustafsson (1991), ACM TOMS 17, 533-554.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hairer {
+    /// How much the last accepted error counts: stabilises the step sizes. 0.04 in dopri5, 0 in dop853.
+    pub beta: f64,
+    /// What is left of the step size that would just be accepted.
+    pub safety: f64,
+    /// The most that one step shrinks.
+    pub factor_min: f64,
+    /// The most that one step grows over the last.
+    pub factor_max: f64,
+    /// The first step size, its magnitude or signed as `t1 - t0` is; chosen from the field where `None`.
+    pub dt0: Option<f64>,
+}
+
+impl Hairer {
+    /// As the code dopri5 has it: beta 0.04, factors from 0.2 to 10.
+    pub const fn dopri5() -> Self {
+        Hairer { beta: 0.04, safety: 0.9, factor_min: 0.2, factor_max: 10.0, dt0: None }
+    }
+    /// As the code dop853 has it: beta 0, factors from 0.333 to 6.
+    pub const fn dop853() -> Self {
+        Hairer { beta: 0.0, safety: 0.9, factor_min: 0.333, factor_max: 6.0, dt0: None }
+    }
+}
+
+impl Default for Hairer {
+    fn default() -> Self {
+        Hairer::dopri5()
+    }
+}
+
+impl From<Hairer> for Controller {
+    fn from(controller: Hairer) -> Self {
+        Controller::Hairer(controller)
+    }
+}
 impl From<Constant> for Controller {
     fn from(controller: Constant) -> Self {
         Controller::Constant(controller)
@@ -104,14 +158,126 @@ impl Controller {
             Controller::Constant(constant) => Some(constant.dt0),
             Controller::StepTo(_) => None,
             Controller::Pid(pid) => pid.dt0,
+            Controller::Hairer(hairer) => hairer.dt0,
+        }
+    }
+
+    /// An error estimate decides which steps stand and how long the next one is.
+    #[inline(always)]
+    pub const fn is_adaptive(&self) -> bool {
+        matches!(self, Controller::Pid(_) | Controller::Hairer(_))
+    }
+
+    /// The same with a first step size.
+    ///
+    /// # Errors
+    /// [`StepTo`] says itself how long each step is.
+    pub(super) fn starting_with(self, dt0: f64) -> Result<Controller, OdeError> {
+        match self {
+            Controller::Constant(_) => Ok(Constant { dt0 }.into()),
+            Controller::StepTo(_) => Err(OdeError::FirstStepBesideTimes { dt0 }),
+            Controller::Pid(pid) => Ok(Pid { dt0: Some(dt0), ..pid }.into()),
+            Controller::Hairer(hairer) => Ok(Hairer { dt0: Some(dt0), ..hairer }.into()),
+        }
+    }
+
+    /// Refuses numbers out of range.
+    pub(super) fn check(&self) -> Result<(), OdeError> {
+        let finite = |name, value: f64| (name, value, value.is_finite(), "finite");
+        let factors = |safety: f64, low: f64, high: f64| {
+            [
+                ("safety", safety, safety > 0.0 && safety < 1.0, "above 0 and below 1"),
+                ("factor_min", low, low > 0.0 && low <= safety, "above 0 and at most safety"),
+                ("factor_max", high, high >= 1.0 && high.is_finite(), "finite and at least 1"),
+            ]
+        };
+        let mut rules = Vec::new();
+        match self {
+            Controller::Constant(_) | Controller::StepTo(_) => {}
+            Controller::Pid(pid) => {
+                rules.extend([finite("pcoeff", pid.pcoeff), finite("icoeff", pid.icoeff)]);
+                rules.extend([finite("dcoeff", pid.dcoeff), finite("ratio_coeff", pid.ratio_coeff)]);
+                rules.extend(factors(pid.safety, pid.factor_min, pid.factor_max));
+            }
+            Controller::Hairer(hairer) => {
+                let beta = hairer.beta;
+                rules.push(("beta", beta, (0.0..=0.2).contains(&beta), "between 0 and 0.2"));
+                rules.extend(factors(hairer.safety, hairer.factor_min, hairer.factor_max));
+            }
+        }
+        match rules.into_iter().find(|rule| !rule.2) {
+            Some((parameter, value, _, range)) => Err(OdeError::Controller { parameter, value, range }),
+            None => Ok(()),
         }
     }
 }
 
+/// What a controller has seen before the step it judges.
+pub(super) struct History<'a, C> {
+    /// 1/r' and 1/r''.
+    pub inv_prev: &'a C,
+    pub inv_prev2: &'a C,
+    /// The size of this step and of the last accepted one, 0 before the first.
+    pub h: &'a C,
+    pub h_prev: &'a C,
+    /// 1 right after a rejection, else 0.
+    pub after_rejection: &'a C,
+}
+
 impl Pid {
-    /// The factor from the last step size to the next. `inv_prev` and `inv_prev2` are 1/r' and 1/r''.
+    /// Proportional-integral control, such as `Pid::pi(0.4, 0.3)`.
+    pub fn pi(pcoeff: f64, icoeff: f64) -> Pid {
+        Pid { pcoeff, icoeff, ..Pid::default() }
+    }
+    /// All three coefficients.
+    pub fn pid(pcoeff: f64, icoeff: f64, dcoeff: f64) -> Pid {
+        Pid { pcoeff, icoeff, dcoeff, ..Pid::default() }
+    }
+    /// The filter H211PI: exponents 1/6, 1/6 on the last two errors. Smooth step sizes.
+    ///
+    /// # References
+    /// Soederlind (2003), table I.
+    pub fn h211pi() -> Pid {
+        Pid::pi(-1.0 / 6.0, 1.0 / 3.0)
+    }
+    /// The filter H211b: exponents 1/b, 1/b on the last two errors and -1/b on the ratio of the last two step
+    /// sizes. b = 4 is usual; larger is smoother and slower.
+    ///
+    /// # References
+    /// Soederlind (2003), table I.
+    pub fn h211b(b: f64) -> Pid {
+        Pid { ratio_coeff: 1.0 / b, ..Pid::pi(-1.0 / b, 2.0 / b) }
+    }
+    /// The filter H312PID: exponents 1/18, 1/9, 1/18 on the last three errors. The smoothest.
+    ///
+    /// # References
+    /// Soederlind (2003), table I.
+    pub fn h312pid() -> Pid {
+        Pid::pid(-2.0 / 9.0, 2.0 / 9.0, 1.0 / 18.0)
+    }
+
+    /// The factor from the last step size to the next. `inv_prev` and `inv_prev2` are 1/r' and 1/r''; the ratio of
+    /// the step sizes is taken as 1.
     #[inline(always)]
     pub fn factor<C: Clock>(&self, error_order: u32, error_ratio: &C, inv_prev: &C, inv_prev2: &C) -> C {
+        self.clipped(error_ratio, &self.wanted(error_order, error_ratio, inv_prev, inv_prev2))
+    }
+
+    /// [`Pid::factor`] with the ratio of the step sizes.
+    #[inline(always)]
+    pub(super) fn next<C: Clock>(&self, error_order: u32, error_ratio: &C, past: &History<C>) -> C {
+        let mut factor = self.wanted(error_order, error_ratio, past.inv_prev, past.inv_prev2);
+        if self.ratio_coeff != 0.0 {
+            let (zero, one) = (error_ratio.like(0.0), error_ratio.like(1.0));
+            let grown = past.h.div(past.h_prev);
+            let grown = C::select(&zero.lt(&past.h_prev.abs()), &grown, &one);
+            factor = factor.mul(&grown.powf(-self.ratio_coeff));
+        }
+        self.clipped(error_ratio, &factor)
+    }
+
+    #[inline(always)]
+    fn wanted<C: Clock>(&self, error_order: u32, error_ratio: &C, inv_prev: &C, inv_prev2: &C) -> C {
         let k = f64::from(error_order);
         let one = error_ratio.like(1.0);
         let inv = one.div(error_ratio);
@@ -125,13 +291,16 @@ impl Pid {
                 factor = factor.mul(&base.powf(exponent));
             }
         }
+        factor
+    }
+
+    #[inline(always)]
+    fn clipped<C: Clock>(&self, error_ratio: &C, factor: &C) -> C {
+        let one = error_ratio.like(1.0);
         let accepted = error_ratio.lt(&one);
         let low = C::select(&accepted, &one, &one.like(self.factor_min));
         let high = C::select(&accepted, &one.like(self.factor_max), &one.like(self.safety));
-        // In this order a NaN becomes `low`: every comparison with it is false.
-        let raised = C::select(&low.lt(&factor), &factor, &low);
-        let clipped = C::select(&raised.lt(&high), &raised, &high);
-        C::select(&error_ratio.is_finite(), &clipped, &one.like(self.factor_min))
+        between(factor, &low, &high, error_ratio, self.factor_min)
     }
 
     /// What an accepted error ratio leaves in the history: its inverse, 1 where that is infinite.
@@ -141,4 +310,41 @@ impl Pid {
         let inv = one.div(error_ratio);
         C::select(&inv.is_finite(), &inv, &one)
     }
+}
+
+impl Hairer {
+    /// The largest 1/r' that is remembered; it is where the history starts.
+    pub(super) const INV_PREV_MAX: f64 = 1e4;
+
+    #[inline(always)]
+    pub(super) fn next<C: Clock>(&self, error_order: u32, error_ratio: &C, past: &History<C>) -> C {
+        let k = f64::from(error_order);
+        let exponent = 1.0 / k - if error_order < 8 { 0.75 } else { 0.2 } * self.beta;
+        let one = error_ratio.like(1.0);
+        let alone = one.div(error_ratio).powf(exponent).mul(&one.like(self.safety));
+        let damped =
+            if self.beta == 0.0 { alone.clone() } else { alone.mul(&past.inv_prev.powf(-self.beta)) };
+        let accepted = error_ratio.lt(&one);
+        let may_grow = past.after_rejection.lt(&one.like(0.5));
+        let may_grow = C::and(&accepted, &may_grow);
+        let high = C::select(&may_grow, &one.like(self.factor_max), &one);
+        let factor = C::select(&accepted, &damped, &alone);
+        between(&factor, &one.like(self.factor_min), &high, error_ratio, self.factor_min)
+    }
+
+    #[inline(always)]
+    pub(super) fn history<C: Clock>(error_ratio: &C) -> C {
+        let most = error_ratio.like(Self::INV_PREV_MAX);
+        let inv = error_ratio.like(1.0).div(error_ratio);
+        C::select(&inv.lt(&most), &inv, &most)
+    }
+}
+
+/// `factor` within `[low, high]`; `low` where it is NaN, `shrink` where the error ratio is not finite.
+#[inline(always)]
+fn between<C: Clock>(factor: &C, low: &C, high: &C, error_ratio: &C, shrink: f64) -> C {
+    // In this order a NaN becomes `low`: every comparison with it is false.
+    let raised = C::select(&low.lt(factor), factor, low);
+    let clipped = C::select(&raised.lt(high), &raised, high);
+    C::select(&error_ratio.is_finite(), &clipped, &low.like(shrink))
 }

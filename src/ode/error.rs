@@ -16,6 +16,78 @@ pub enum OdeError {
         /// The absolute tolerance asked for.
         atol: f64,
     },
+    /// A tolerance has the wrong number of entries.
+    #[error(
+        "{name} has {len} numbers for a state of {components} components in {parts} parts: give one number, one a component or one a part"
+    )]
+    ToleranceLength {
+        /// rtol or atol.
+        name: &'static str,
+        /// How many numbers were given.
+        len: usize,
+        /// Components of the state.
+        components: usize,
+        /// Parts that it is made of.
+        parts: usize,
+    },
+    /// A time to land on that the times of `StepTo` leave out.
+    #[error("a step is to end at t={t}, which is not among the times of `StepTo`: put it there")]
+    StopBesideTimes {
+        /// The time.
+        t: f64,
+    },
+    /// A time to land on or a jump that is not finite.
+    #[error("{name}={value}: must be finite")]
+    Stop {
+        /// `land_on` or `jump_at`.
+        name: &'static str,
+        /// What it was.
+        value: f64,
+    },
+    /// Times to land on were given to a solve whose interval is a value of the trace.
+    #[error("{name}: t0 and t1 must be numbers, not traced values, for steps to end on given times")]
+    StopsOfUnknownInterval {
+        /// `land_on` or `jump_at`.
+        name: &'static str,
+    },
+    /// A time to save at lies outside the interval.
+    #[error("save_at ts[{index}]={t} lies outside of the interval from t0={t0} to t1={t1}")]
+    SavedTime {
+        /// Its index.
+        index: usize,
+        /// The time.
+        t: f64,
+        /// The start of the solve.
+        t0: f64,
+        /// Its end.
+        t1: f64,
+    },
+    /// A dense solution was asked for a time it does not cover.
+    #[error("t={t} lies outside of the solution, which runs from t={t0} to t={t1}")]
+    OutsideInterval {
+        /// The time.
+        t: f64,
+        /// Where the solution starts.
+        t0: f64,
+        /// Where it ends.
+        t1: f64,
+    },
+    /// Something was asked of a solution that it did not keep.
+    #[error("the solution has no {what}: ask for it by `save_at`")]
+    NotSaved {
+        /// What.
+        what: &'static str,
+    },
+    /// An event's function gave NaN.
+    #[error(
+        "event {index} is NaN at t={t}: its sign says where it happens, so it must be a number everywhere"
+    )]
+    EventNotANumber {
+        /// Which event.
+        index: usize,
+        /// The time.
+        t: f64,
+    },
     /// An end of the interval is NaN or infinite.
     #[error("{name}={value}: the ends of the interval must be finite")]
     Time {
@@ -70,11 +142,97 @@ pub enum OdeError {
     },
     /// Adaptive steps were asked of a method that estimates no error.
     #[error(
-        "{method} has no error estimate to adapt its steps by: give a dt0 for constant steps, or take tsit5 or dopri5"
+        "{method} has no error estimate to adapt its steps by: give a dt0 for constant steps, or take one with an estimate such as tsit5"
     )]
     NoErrorEstimate {
         /// The method.
-        method: &'static str,
+        method: String,
+    },
+    /// Parts of a table of one's own do not fit together.
+    #[error("tableau \"{tableau}\": {part}: {found} where {expected} belong")]
+    TableauShape {
+        /// The table's name.
+        tableau: String,
+        /// Which part of it.
+        part: String,
+        /// How many numbers or rows it has.
+        found: usize,
+        /// How many belong there.
+        expected: usize,
+    },
+    /// A table of one's own holds a number that is not finite.
+    #[error("tableau \"{tableau}\": {part} has {value} at {index}: its numbers must be finite")]
+    TableauNumber {
+        /// The table's name.
+        tableau: String,
+        /// Which part of it.
+        part: String,
+        /// Where in that part.
+        index: usize,
+        /// What stands there.
+        value: f64,
+    },
+    /// A row of a table of one's own does not sum to the stage's time.
+    #[error("tableau \"{tableau}\": the row of stage {stage} sums to {sum}, but c[{stage}]={c}")]
+    TableauRowSum {
+        /// The table's name.
+        tableau: String,
+        /// The stage, counted from 0.
+        stage: usize,
+        /// The sum of its row.
+        sum: f64,
+        /// Its time.
+        c: f64,
+    },
+    /// An order condition does not hold for a table of one's own.
+    #[error(
+        "tableau \"{tableau}\": {weights} miss the condition of order {nodes} of the tree {tree} by {residual:e}"
+    )]
+    TableauOrder {
+        /// The table's name.
+        tableau: String,
+        /// Which weights: those of the solution, of the estimate, of the dense output.
+        weights: &'static str,
+        /// The rooted tree: a dot for the single node, else its children in brackets.
+        tree: String,
+        /// Its nodes, the order that the condition belongs to.
+        nodes: u32,
+        /// What is left of the condition.
+        residual: f64,
+    },
+    /// An order was asked for that nobody can check.
+    #[error("tableau \"{tableau}\": order {order} was asked for, conditions are generated up to order {max}")]
+    TableauOrderAsked {
+        /// The table's name.
+        tableau: String,
+        /// The order asked for.
+        order: u32,
+        /// The highest there is.
+        max: u32,
+    },
+    /// The error estimate of a table of one's own estimates nothing.
+    #[error(
+        "tableau \"{tableau}\": b_embedded must differ from b, and error_order={error_order} must be at least 1"
+    )]
+    TableauEstimate {
+        /// The table's name.
+        tableau: String,
+        /// The power of h asked for.
+        error_order: u32,
+    },
+    /// The dense output of a table of one's own does not end at the solution.
+    #[error(
+        "tableau \"{tableau}\": the dense weight of stage {stage} is {at_end} at the end of the step, where b={b}"
+    )]
+    TableauDenseEnd {
+        /// The table's name.
+        tableau: String,
+        /// The stage, counted from 0.
+        stage: usize,
+        /// The weight at theta = 1.
+        at_end: f64,
+        /// The weight of the solution.
+        b: f64,
     },
     /// A controller's number lies outside its range.
     #[error("{parameter}={value}: must be {range}")]

@@ -129,6 +129,12 @@ impl<E: Into<FieldError>> Done for Result<(), E> {
 #[derive(Debug)]
 pub struct InPlace<F, V: ?Sized>(F, PhantomData<fn(&V)>);
 
+impl<F: Clone, V: ?Sized> Clone for InPlace<F, V> {
+    fn clone(&self) -> Self {
+        InPlace(self.0.clone(), PhantomData)
+    }
+}
+
 impl<F, V: ?Sized> InPlace<F, V> {
     /// The closure as a field.
     pub fn new(f: F) -> Self {

@@ -1,98 +1,145 @@
-//! The driver for host values: the loop over [`attempt`], and what it keeps.
+//! The whole solve of host values: the loop over accepted steps, with a recorder behind it.
 
-use super::attempt::attempt_with;
-use super::{
-    Carry, Drive, Field, FieldFailure, Method, Ode, OdeError, Outcome, Rate, Real, Scheme, Solution, Span,
-    State, Stats, Tolerance, attempt, start, status,
-};
+use super::record::Recorder;
+use super::steps::{Stepper, Steps};
+use super::stiffness::StiffnessTest;
+use super::{Drive, Field, Ode, OdeError, Rate, Real, SaveAt, Scheme, Solution, Stats};
 
-/// States whose clock runs on the host.
-pub trait HostState: Drive<Clock = f64, Solution = Solution<Self>> {}
-impl<Y: Drive<Clock = f64, Solution = Solution<Y>>> HostState for Y {}
+/// States whose clock runs on the host: what events, saved times, stepping by hand and pictures need.
+pub trait HostState: Drive<Clock = f64> {
+    /// Whether loops compiled for each method pay: they do where a state fits into registers.
+    #[doc(hidden)]
+    const UNROLLED: bool;
 
+    /// Calls `f` with each component, in order.
+    fn each_component(&self, f: &mut dyn FnMut(f64));
+
+    /// The components, in order.
+    fn components(&self) -> Vec<f64> {
+        let mut out = Vec::with_capacity(self.num_components());
+        self.each_component(&mut |x| out.push(x));
+        out
+    }
+}
+
+/// Makes a type that is a [`State`](super::State) with a clock on the host one that [`Ode`] solves.
 macro_rules! host_drive {
-    ({$($generics:tt)*} $t:ty, $real:ty, $unrolled:literal) => {
-        impl<$($generics)*> Drive for $t {
-            type Solution = Solution<Self>;
+    ({$($generics:tt)*} $t:ty, $tolerance:expr, $unrolled:expr, |$y:ident, $f:ident| $each:expr) => {
+        impl<$($generics)*> $crate::ode::Drive for $t {
+            type Solution<O> = $crate::ode::Solution<Self, O>;
             type Options = ();
 
-            fn default_tolerance(&self) -> Tolerance {
-                <$real as Real>::TOLERANCE
+            fn default_tolerance(&self) -> $crate::ode::Tolerance<'static> {
+                $tolerance
             }
-            fn drive<F: Field<Self>>(ode: &Ode<Self, F>, t0: f64, t1: f64, y0: Self) -> Result<Solution<Self>, OdeError> {
-                solve::<$unrolled, _, _>(ode, t0, t1, y0)
+            fn drive<F: $crate::ode::Field<Self>, O>(
+                ode: &$crate::ode::Ode<'_, Self, F, O>,
+                t0: f64,
+                t1: f64,
+                y0: Self,
+            ) -> Result<$crate::ode::Solution<Self, O>, $crate::ode::OdeError> {
+                $crate::ode::host::solve(ode, t0, t1, y0)
+            }
+        }
+        impl<$($generics)*> $crate::ode::HostState for $t {
+            const UNROLLED: bool = $unrolled;
+
+            fn each_component(&self, $f: &mut dyn FnMut(f64)) {
+                let $y = self;
+                $each
             }
         }
     };
 }
-host_drive!({} f64, f64, true);
-host_drive!({} f32, f32, true);
-host_drive!({R: Real<Clock = f64>, const N: usize} [R; N], R, true);
-host_drive!({R: Real<Clock = f64>} Vec<R>, R, false);
+pub(crate) use host_drive;
 
-/// Whether optimised loops are built for each method: not in builds for debugging, where compiling counts more
-/// and the plain loop gives the same bits.
-const UNROLL: bool = !cfg!(debug_assertions);
+host_drive!({} f64, <f64 as Real>::TOLERANCE, true, |y, f| f(*y));
+host_drive!({} f32, <f32 as Real>::TOLERANCE, true, |y, f| f(f64::from(*y)));
+host_drive!({R: Real<Clock = f64>, const N: usize} [R; N], R::TOLERANCE, true, |y, f| y.iter().for_each(|x| f(x.value())));
+host_drive!({R: Real<Clock = f64>} Vec<R>, R::TOLERANCE, false, |y, f| y.iter().for_each(|x| f(x.value())));
 
-/// Solves. `UNROLLED`: for each method a loop of its own, compiled for its numbers, which pays for small arrays.
-fn solve<const UNROLLED: bool, Y: HostState, F: Field<Y>>(
-    ode: &Ode<Y, F>,
+impl<Y: HostState, F: Field<Y>, O> Ode<'_, Y, F, O> {
+    /// Stepping by hand from t0 to t1: one accepted step at a time, lent, with the state open to change between them.
+    ///
+    /// # Errors
+    /// As [`Ode::solve`].
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::ode::Ode;
+    /// let decay = Ode::new(|_t, y: &[f64; 1]| [-y[0]]);
+    /// let mut steps = decay.steps(0.0, 1.0, [1.0])?;
+    /// let mut last = 0.0;
+    /// while let Some(step) = steps.next()? {
+    ///     assert!(step.t > last);
+    ///     last = step.t;
+    /// }
+    /// assert!(last == 1.0 && (steps.y()[0] - (-1.0_f64).exp()).abs() < 1e-6);
+    /// # Ok::<(), flowline::ode::OdeError>(())
+    /// ```
+    pub fn steps(&self, t0: f64, t1: f64, y0: Y) -> Result<Steps<'_, Y, F>, OdeError> {
+        check_state(&y0)?;
+        let resolved = self.settings.resolve(y0.default_tolerance(), &y0.parts(), Some((t0, t1)))?;
+        resolved.scheme::<Y>(None).check_span(t0, t1)?;
+        Steps::new(&self.field, self.norm.as_deref(), resolved, (t0, t1), y0)
+    }
+}
+
+/// Solves, and keeps what was asked for.
+pub(super) fn solve<Y: HostState, F: Field<Y>, O>(
+    ode: &Ode<'_, Y, F, O>,
     t0: f64,
     t1: f64,
     y0: Y,
-) -> Result<Solution<Y>, OdeError> {
-    let controller = ode.resolved_controller()?;
-    let scheme = ode.scheme(&controller, y0.default_tolerance())?;
+) -> Result<Solution<Y, O>, OdeError> {
+    let needs_curve = Recorder::needs_curve(ode);
+    let resolved = ode.settings.resolve(y0.default_tolerance(), &y0.parts(), Some((t0, t1)))?;
+    let resolved = resolved.keeping_first(needs_curve);
+    let scheme: Scheme<Y> = resolved.scheme(ode.norm.as_deref());
     scheme.check_span(t0, t1)?;
+    ode.save_at.check(t0, t1)?;
     check_state(&y0)?;
-    let f = &ode.field;
-    let span = Span::new(t0, t1);
-    let mut ts = vec![t0];
-    let mut carry = start(f, &scheme, &span, y0).map_err(|failure| field_error(failure, 0.0))?;
-    let (c, saved) = (&mut carry, |carry: &Carry<Y>| ts.push(carry.t));
-    if UNROLLED && UNROLL {
-        const EULER: usize = Method::Euler as usize;
-        const RK4: usize = Method::Rk4 as usize;
-        const TSIT5: usize = Method::Tsit5 as usize;
-        const DOPRI5: usize = Method::Dopri5 as usize;
-        match ode.method {
-            Method::Euler => run::<true, Y, F>(f, &scheme.with_known::<EULER>(), &span, c, saved)?,
-            Method::Rk4 => run::<true, Y, F>(f, &scheme.with_known::<RK4>(), &span, c, saved)?,
-            Method::Tsit5 => run::<true, Y, F>(f, &scheme.with_known::<TSIT5>(), &span, c, saved)?,
-            Method::Dopri5 => run::<true, Y, F>(f, &scheme.with_known::<DOPRI5>(), &span, c, saved)?,
+    let method = resolved.method();
+    let mut stepper = Stepper::new(&ode.field, &scheme, (t0, t1), y0)?;
+    let mut recorder = Recorder::new(ode, &stepper)?;
+    let mut stiffness = StiffnessTest::of(&scheme);
+    let plain = recorder.keeps_ends_alone();
+    loop {
+        let look = stiffness.is_due();
+        let most = if plain && !look { stiffness.steps_to_next() } else { 1 };
+        let (remember, knots) = (needs_curve || look, &mut recorder.knots);
+        let accepted = stepper.advance(&ode.field, &scheme, method, (remember, most), knots)?;
+        if accepted == 0 {
+            break;
         }
-    } else {
-        run::<false, Y, F>(f, &scheme, &span, c, saved)?;
-    }
-    let outcome = Outcome::of(&carry).expect("invariant: the loop ends only with an outcome");
-    let (stats, tolerance) = (Stats::of(&carry), scheme.tolerance);
-    Ok(Solution { t1: carry.t, y1: carry.y, ts, stats, outcome, tolerance })
-}
-
-/// Runs to the end; `saved` sees the carry after each accepted step.
-#[inline(always)]
-fn run<const UNROLLED: bool, Y: HostState, F: Field<Y>>(
-    f: &F,
-    scheme: &Scheme,
-    span: &Span<f64>,
-    carry: &mut Carry<Y>,
-    mut saved: impl FnMut(&Carry<Y>),
-) -> Result<(), OdeError> {
-    while carry.status == status::RUNNING {
-        attempt_with::<UNROLLED, Y, F>(f, scheme, span, carry)
-            .map_err(|failure| field_error(failure, carry.num_steps))?;
-        if carry.accepted {
-            saved(carry);
+        stiffness.after_steps(accepted, &mut stepper, &ode.field, &scheme)?;
+        if !plain {
+            recorder.after_step(&mut stepper, &scheme)?;
         }
     }
-    Ok(())
+    recorder.finish(&stepper);
+    let outcome = recorder.stopped.or_else(|| stepper.outcome(&scheme));
+    let outcome = outcome.expect("invariant: the loop ends only with an outcome");
+    let stats = Stats::of(&stepper.carry);
+    let Recorder { ts, ys, knots, events, dense, .. } = recorder;
+    Ok(Solution {
+        t1: stepper.carry.t,
+        y1: stepper.carry.y,
+        ts,
+        ys,
+        knots,
+        events,
+        stats,
+        outcome,
+        warnings: stiffness.warning().into_iter().collect(),
+        method: scheme.tableau.name.to_owned(),
+        rtol: resolved.rtol.clone(),
+        atol: resolved.atol.clone(),
+        dense,
+    })
 }
 
-fn field_error(failure: FieldFailure<f64>, num_steps: f64) -> OdeError {
-    OdeError::Field { t: failure.t, step: num_steps as u64, source: failure.source }
-}
-
-fn check_state<Y: State<Clock = f64>>(y0: &Y) -> Result<(), OdeError> {
+fn check_state<Y: HostState>(y0: &Y) -> Result<(), OdeError> {
     let component = y0.first_non_finite(&0.0);
     if component < 0.0 {
         return Ok(());
@@ -101,9 +148,6 @@ fn check_state<Y: State<Clock = f64>>(y0: &Y) -> Result<(), OdeError> {
 }
 
 /// y at each of `ts`, the first of which is where `y0` stands, with every default of [`Ode`].
-///
-/// The solve steps exactly onto each time, with the step size, the last stage and the controller's history
-/// carried across it. So more times cost more steps: it is made for tens of them, not for the points of a curve.
 ///
 /// # Errors
 /// Times that are not monotone (equal neighbours are allowed) or not finite, a y0 that is not finite, a field
@@ -120,63 +164,11 @@ pub fn odeint<Y: HostState, R: Rate<Y>>(
     y0: Y,
     ts: &[f64],
 ) -> Result<Vec<Y>, OdeError> {
-    let ode = Ode::new(f);
-    let controller = ode.resolved_controller()?;
-    let scheme = ode.scheme(&controller, y0.default_tolerance())?;
     let (Some(&t0), Some(&t1)) = (ts.first(), ts.last()) else {
         return Ok(Vec::new());
     };
-    check_times(&scheme, ts, t1 < t0)?;
-    check_state(&y0)?;
-    let mut ys = vec![y0.clone()];
-    let whole = Span::new(t0, t1);
-    let mut carry = start(&ode.field, &scheme, &whole, y0).map_err(|failure| field_error(failure, 0.0))?;
-    for &t in &ts[1..] {
-        land_on(&ode.field, &scheme, &whole, t, &mut carry)?;
-        ys.push(carry.y.clone());
+    if let Some(&value) = ts.iter().find(|t| !t.is_finite()) {
+        return Err(OdeError::Time { name: "ts", value });
     }
-    Ok(ys)
-}
-
-/// Steps on until t, and leaves the carry ready to go on from there with the step size it had before the cut.
-fn land_on<Y: HostState, F: Field<Y>>(
-    field: &F,
-    scheme: &Scheme,
-    whole: &Span<f64>,
-    t: f64,
-    carry: &mut Carry<Y>,
-) -> Result<(), OdeError> {
-    if carry.t == t {
-        return Ok(());
-    }
-    let span = Span { t1: t, ..whole.clone() };
-    let mut uncut = carry.dt;
-    while carry.status == status::RUNNING {
-        uncut = carry.dt;
-        attempt(field, scheme, &span, carry).map_err(|failure| field_error(failure, carry.num_steps))?;
-    }
-    match Outcome::of(carry) {
-        Some(Outcome::Completed) => {
-            carry.status = status::RUNNING;
-            if carry.dt.abs() < uncut.abs() {
-                carry.dt = uncut;
-            }
-            Ok(())
-        }
-        Some(outcome) => Err(OdeError::Stopped { outcome }),
-        None => unreachable!("invariant: the loop ends only with an outcome"),
-    }
-}
-
-fn check_times(scheme: &Scheme, ts: &[f64], backward: bool) -> Result<(), OdeError> {
-    for &t in ts {
-        scheme.check_span(ts[0], t)?;
-    }
-    for (index, pair) in ts.windows(2).enumerate() {
-        let (previous, next) = (pair[0], pair[1]);
-        if if backward { next > previous } else { next < previous } {
-            return Err(OdeError::TimesNotMonotone { index, previous, next });
-        }
-    }
-    Ok(())
+    Ok(solve(&Ode::new(f).save_at(SaveAt::ts(ts)), t0, t1, y0)?.into_result()?.ys)
 }

@@ -63,7 +63,18 @@ macro_rules! number_state {
             #[inline(always)]
             fn error_ratio(&mut self, dt: &f64, b: &[f64], k: &[Self], y0: &Self, y1: &Self, tol: &Tolerance) -> f64 {
                 let e = weighted_sum(b, |i| k[i]).map_or(0.0, |sum| sum.scale_by(dt));
-                root_mean(&0.0, 1, |_| e.squared_ratio(*y0, *y1, tol))
+                let (rtol, atol) = tol.at(0);
+                root_mean(&0.0, 1, |_| e.squared_ratio(*y0, *y1, rtol, atol))
+            }
+            #[inline(always)]
+            fn scaled_error(&mut self, dt: &f64, b: &[f64], k: &[Self], y0: &Self, y1: &Self, tol: &Tolerance) {
+                let e = weighted_sum(b, |i| k[i]).map_or(0.0, |sum| sum.scale_by(dt));
+                let (rtol, atol) = tol.at(0);
+                *self = e.ratio(*y0, *y1, rtol, atol);
+            }
+            #[inline(always)]
+            fn num_components(&self) -> usize {
+                1
             }
             #[inline(always)]
             fn keep(&mut self, m: &bool, new: &mut Self) {
@@ -100,10 +111,28 @@ impl<R: Real, const N: usize> State for [R; N] {
         tol: &Tolerance,
     ) -> R::Clock {
         let zero = dt.like(0.0);
-        root_mean(&zero, N, |j| match weighted_sum(b, |i| k[i][j]) {
+        let square = |j: usize, rtol, atol| match weighted_sum(b, |i| k[i][j]) {
             None => zero.clone(),
-            Some(sum) => sum.scale_by(dt).squared_ratio(y0[j], y1[j], tol),
-        })
+            Some(sum) => sum.scale_by(dt).squared_ratio(y0[j], y1[j], rtol, atol),
+        };
+        match tol.uniform() {
+            Some((rtol, atol)) => root_mean(&zero, N, |j| square(j, rtol, atol)),
+            None => root_mean(&zero, N, |j| {
+                let (rtol, atol) = tol.at(j);
+                square(j, rtol, atol)
+            }),
+        }
+    }
+    fn scaled_error(&mut self, dt: &R::Clock, b: &[f64], k: &[Self], y0: &Self, y1: &Self, tol: &Tolerance) {
+        for j in 0..N {
+            let (rtol, atol) = tol.at(j);
+            let e = weighted_sum(b, |i| k[i][j]).map_or(y0[j] - y0[j], |sum| sum.scale_by(dt));
+            self[j] = e.ratio(y0[j], y1[j], rtol, atol);
+        }
+    }
+    #[inline(always)]
+    fn num_components(&self) -> usize {
+        N
     }
     #[inline(always)]
     fn keep(&mut self, m: &<R::Clock as Clock>::Mask, new: &mut Self) {
@@ -204,17 +233,37 @@ impl<R: Real<Clock = f64>> State for Vec<R> {
         }
         let (e, y0, y1) = (&self[..n], &y0[..n], &y1[..n]);
         let mut sums = [0.0; PARTIAL_SUMS];
+        let Some((rtol, atol)) = tol.uniform() else {
+            for j in 0..n {
+                let (rtol, atol) = tol.at(j);
+                sums[j % PARTIAL_SUMS] += e[j].squared_ratio(y0[j], y1[j], rtol, atol);
+            }
+            return add_up(&sums, n);
+        };
         let whole = n - n % PARTIAL_SUMS;
         for j in (0..whole).step_by(PARTIAL_SUMS) {
             let (e, y0, y1) = (&e[j..][..PARTIAL_SUMS], &y0[j..][..PARTIAL_SUMS], &y1[j..][..PARTIAL_SUMS]);
             for i in 0..PARTIAL_SUMS {
-                sums[i] += e[i].squared_ratio(y0[i], y1[i], tol);
+                sums[i] += e[i].squared_ratio(y0[i], y1[i], rtol, atol);
             }
         }
         for j in whole..n {
-            sums[j - whole] += e[j].squared_ratio(y0[j], y1[j], tol);
+            sums[j - whole] += e[j].squared_ratio(y0[j], y1[j], rtol, atol);
         }
         add_up(&sums, n)
+    }
+    fn scaled_error(&mut self, dt: &f64, b: &[f64], k: &[Self], y0: &Self, y1: &Self, tol: &Tolerance) {
+        if !each_weighted_sum(self, b, k, |_, sum| sum.scale_by(dt)) {
+            // No term: no error. y0 - y0 is the zero of any kind of number.
+            self.iter_mut().zip(y0).for_each(|(e, &y)| *e = y - y);
+        }
+        for j in 0..self.len() {
+            let (rtol, atol) = tol.at(j);
+            self[j] = self[j].ratio(y0[j], y1[j], rtol, atol);
+        }
+    }
+    fn num_components(&self) -> usize {
+        self.len()
     }
     fn keep(&mut self, m: &bool, new: &mut Self) {
         if *m {

@@ -1,35 +1,144 @@
-//! `Method`: the methods to choose from, and their names.
+//! `Method`: the methods to choose from, their names, and the table that compares them.
 
-use super::{ButcherTableau, OdeError, tableaux};
+use super::{ButcherTableau, Interpolant, OdeError, tableaux};
 use std::fmt;
 use std::str::FromStr;
 
 /// An explicit Runge-Kutta method.
+///
+#[doc = include_str!("methods.md")]
+///
+/// Evaluations are those of an accepted step. The dense order is q where values inside a step are off by a
+/// multiple of h^(q+1); in brackets the evaluations that it costs more, in steps where it is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Method {
-    /// Euler's method: order 1, one stage, no error estimate.
+    /// Euler's method.
     Euler,
-    /// The classical method: order 4, four stages, no error estimate.
+    /// The explicit midpoint method.
+    Midpoint,
+    /// The explicit trapezoidal rule.
+    Heun,
+    /// The two-stage method with the smallest error bound.
+    Ralston,
+    /// Shu and Osher's third order method that preserves strong stability.
+    Ssprk3,
+    /// Bogacki and Shampine 3(2); `ode23`, `RK23` of other libraries.
+    Bosh3,
+    /// The classical method of order 4.
     Rk4,
-    /// Tsitouras 5(4): order 5, six evaluations a step, smaller errors than Dopri5. The default.
+    /// Fehlberg 4(5); `rkf45` of other libraries.
+    Fehlberg45,
+    /// Cash and Karp 5(4).
+    CashKarp,
+    /// Dormand and Prince 5(4); `ode45`, `RK45`, `dopri5` of other libraries.
+    Dopri5,
+    /// Tsitouras 5(4). The default.
     #[default]
     Tsit5,
-    /// Dormand and Prince 5(4): order 5, six evaluations a step; `ode45`, `RK45`, `dopri5` of other libraries.
-    Dopri5,
+    /// Verner's most efficient pair 7(6).
+    Vern7,
+    /// Dormand and Prince 8(5,3) of Hairer and Wanner; `DOP853` of other libraries.
+    Dop853,
+    /// Verner's most efficient pair 9(8).
+    Vern9,
 }
 
 impl Method {
     /// Every method.
-    pub const ALL: [Method; 4] = [Method::Euler, Method::Rk4, Method::Tsit5, Method::Dopri5];
+    pub const ALL: [Method; 14] = [
+        Method::Euler,
+        Method::Midpoint,
+        Method::Heun,
+        Method::Ralston,
+        Method::Ssprk3,
+        Method::Bosh3,
+        Method::Rk4,
+        Method::Fehlberg45,
+        Method::CashKarp,
+        Method::Dopri5,
+        Method::Tsit5,
+        Method::Vern7,
+        Method::Dop853,
+        Method::Vern9,
+    ];
 
     /// The method's numbers.
-    pub const fn tableau(self) -> &'static ButcherTableau {
+    pub const fn tableau(self) -> &'static ButcherTableau<'static> {
         match self {
             Method::Euler => &tableaux::EULER,
+            Method::Midpoint => &tableaux::MIDPOINT,
+            Method::Heun => &tableaux::HEUN,
+            Method::Ralston => &tableaux::RALSTON,
+            Method::Ssprk3 => &tableaux::SSPRK3,
+            Method::Bosh3 => &tableaux::BOSH3,
             Method::Rk4 => &tableaux::RK4,
-            Method::Tsit5 => &tableaux::TSIT5,
+            Method::Fehlberg45 => &tableaux::FEHLBERG45,
+            Method::CashKarp => &tableaux::CASHKARP,
             Method::Dopri5 => &tableaux::DOPRI5,
+            Method::Tsit5 => &tableaux::TSIT5,
+            Method::Vern7 => &tableaux::VERN7,
+            Method::Dop853 => &tableaux::DOP853,
+            Method::Vern9 => &tableaux::VERN9,
+        }
+    }
+
+    /// When to take it.
+    pub const fn use_for(self) -> &'static str {
+        match self {
+            Method::Euler => "teaching, and comparing with",
+            Method::Midpoint => "two evaluations a step, constant steps",
+            Method::Heun => "two evaluations a step; non-smooth fields",
+            Method::Ralston => "two evaluations a step, the smallest error of them",
+            Method::Ssprk3 => "hyperbolic equations by the method of lines, constant steps",
+            Method::Bosh3 => "tolerances above 1e-3, fields with kinks",
+            Method::Rk4 => "constant steps",
+            Method::Fehlberg45 => "comparing with older codes",
+            Method::CashKarp => "comparing with older codes",
+            Method::Dopri5 => "comparing with other libraries; else Tsit5",
+            Method::Tsit5 => "anything not stiff, tolerances 1e-3 to 1e-7: start here",
+            Method::Vern7 => "smooth fields, tolerances 1e-6 to 1e-11",
+            Method::Dop853 => "smooth fields, tolerances 1e-7 to 1e-13, long times",
+            Method::Vern9 => "smooth fields, tolerances below 1e-10",
+        }
+    }
+
+    /// The methods side by side, as a table in Markdown.
+    pub fn table() -> String {
+        let mut table = String::from(
+            "| method | order | embedded | stages | evaluations | FSAL | dense order | when to take it |\n\
+             | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+        );
+        for method in Method::ALL {
+            let tableau = method.tableau();
+            let stages = tableau.num_stages();
+            let evaluations = stages - usize::from(tableau.is_fsal());
+            let fsal = if tableau.is_fsal() { "yes" } else { "" };
+            let interpolant = Interpolant::of(tableau);
+            let more = interpolant.num_stages() - stages - usize::from(interpolant.starts_with_f1());
+            let more = if more == 0 { String::new() } else { format!(" (+{more})") };
+            table += &format!(
+                "| {method:?} | {} | {} | {stages} | {evaluations} | {fsal} | {}{more} | {} |\n",
+                tableau.order,
+                method.embedded_orders(),
+                interpolant.order(),
+                method.use_for(),
+            );
+        }
+        table
+    }
+
+    /// The orders of the solutions that the error estimates compare with.
+    fn embedded_orders(self) -> &'static str {
+        match self {
+            Method::Euler | Method::Ssprk3 | Method::Rk4 => "",
+            Method::Midpoint | Method::Heun | Method::Ralston => "1",
+            Method::Bosh3 => "2",
+            Method::CashKarp | Method::Dopri5 | Method::Tsit5 => "4",
+            Method::Fehlberg45 => "5",
+            Method::Vern7 => "6",
+            Method::Dop853 => "5 and 3",
+            Method::Vern9 => "8",
         }
     }
 }

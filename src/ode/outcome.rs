@@ -19,6 +19,10 @@ pub mod status {
     pub const STEP_SIZE_TOO_SMALL: f64 = 3.0;
     /// Numbers became NaN or infinite, and shorter steps did not help.
     pub const NON_FINITE: f64 = 4.0;
+    /// An event asked to stop.
+    pub const EVENT: f64 = 5.0;
+    /// The caller asked to stop.
+    pub const CANCELLED: f64 = 6.0;
 }
 
 /// Why a solve ended.
@@ -34,12 +38,26 @@ pub enum Outcome {
         /// Steps attempted.
         step: u64,
     },
-    /// The controller asked for a step below 16 ulp of max(|t|, |t1|).
+    /// An event asked to stop; t1 of the solution is its time.
+    Event {
+        /// Which event, in the order they were given.
+        index: usize,
+        /// Its time.
+        t: f64,
+    },
+    /// The callback asked to stop.
+    Cancelled {
+        /// The time reached.
+        t: f64,
+    },
+    /// The controller asked for a step below dt_min, or below 16 ulp of max(|t|, |t1|).
     StepSizeTooSmall {
         /// The time reached.
         t: f64,
         /// The step size asked for, signed.
         dt: f64,
+        /// The bound that was asked for; 0 where there was none but the 16 ulp.
+        dt_min: f64,
         /// Steps attempted.
         step: u64,
     },
@@ -58,12 +76,15 @@ pub enum Outcome {
 
 impl Outcome {
     /// The outcome that a status code and the numbers beside it in a carry stand for; `None` while it runs.
-    pub fn decode(status: f64, t: f64, dt: f64, step: f64, component: f64) -> Option<Outcome> {
+    pub fn decode(status: f64, t: f64, dt: f64, step: f64, component: f64, dt_min: f64) -> Option<Outcome> {
         let step = step as u64;
         match status {
             status::COMPLETED => Some(Outcome::Completed),
             status::MAX_STEPS => Some(Outcome::MaxSteps { t, step }),
-            status::STEP_SIZE_TOO_SMALL => Some(Outcome::StepSizeTooSmall { t, dt, step }),
+            status::STEP_SIZE_TOO_SMALL => Some(Outcome::StepSizeTooSmall { t, dt, dt_min, step }),
+            // What stopped it knows which event it was.
+            status::EVENT => Some(Outcome::Event { index: component.max(0.0) as usize, t }),
+            status::CANCELLED => Some(Outcome::Cancelled { t }),
             status::NON_FINITE => {
                 let component = (component >= 0.0).then_some(component as usize);
                 Some(Outcome::NonFinite { t, dt, step, component })
@@ -73,9 +94,9 @@ impl Outcome {
     }
 
     /// The outcome of a carry on the host; `None` while it runs.
-    pub fn of<S: State<Clock = f64>>(carry: &Carry<S>) -> Option<Outcome> {
+    pub fn of<S: State<Clock = f64>>(carry: &Carry<S>, dt_min: f64) -> Option<Outcome> {
         let dt = if carry.status == status::NON_FINITE { carry.h } else { carry.dt };
-        Outcome::decode(carry.status, carry.t, dt, carry.num_steps, carry.component)
+        Outcome::decode(carry.status, carry.t, dt, carry.num_steps, carry.component, dt_min)
     }
 
     /// t1 was reached.
@@ -94,8 +115,16 @@ impl fmt::Display for Outcome {
                     "max_steps={step} reached at t={t}; allow more with `max_steps`, or loosen the tolerances"
                 )
             }
-            Outcome::StepSizeTooSmall { t, dt, step } => {
-                write!(f, "step size {:e} fell below 16 ulp of t at t={t} (step {step})", dt.abs())
+            Outcome::Event { index, .. } => write!(f, "stopped by event {index}"),
+            Outcome::Cancelled { .. } => write!(f, "cancelled"),
+            Outcome::StepSizeTooSmall { t, dt, dt_min, step } => {
+                write!(f, "step size {:e} fell below ", dt.abs())?;
+                if dt_min > 0.0 {
+                    write!(f, "dt_min={dt_min:e}")?;
+                } else {
+                    write!(f, "16 ulp of t")?;
+                }
+                write!(f, " at t={t} (step {step})")
             }
             Outcome::NonFinite { t, step: 0, component, .. } => {
                 write!(f, "the vector field is not finite at the start")?;

@@ -20,14 +20,18 @@ pub trait Real:
     /// The number that t and dt are.
     type Clock: Clock;
     /// What a solve takes where nobody states a tolerance: about what the precision supports.
-    const TOLERANCE: Tolerance;
+    const TOLERANCE: Tolerance<'static>;
 
     /// `self * x`.
     fn scale(self, x: f64) -> Self;
     /// `self * dt`.
     fn scale_by(self, dt: &Self::Clock) -> Self;
     /// `(self / (atol + rtol max(|y0|, |y1|)))^2`; NaN where `y1` is not finite.
-    fn squared_ratio(self, y0: Self, y1: Self, tol: &Tolerance) -> Self::Clock;
+    fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self::Clock;
+    /// `self / (atol + rtol max(|y0|, |y1|))`; NaN where `y1` is not finite.
+    fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self;
+    /// The number itself, without what else it carries; of lanes the first.
+    fn value(self) -> f64;
     /// Neither NaN nor infinite.
     fn is_finite(self) -> <Self::Clock as Clock>::Mask;
     /// `a` where `m` holds, else `b`.
@@ -38,7 +42,7 @@ macro_rules! float {
     ($t:ty, $tolerance:expr) => {
         impl Real for $t {
             type Clock = f64;
-            const TOLERANCE: Tolerance = $tolerance;
+            const TOLERANCE: Tolerance<'static> = $tolerance;
 
             #[inline(always)]
             fn scale(self, x: f64) -> $t {
@@ -49,11 +53,20 @@ macro_rules! float {
                 self * *dt as $t
             }
             #[inline(always)]
-            fn squared_ratio(self, y0: $t, y1: $t, tol: &Tolerance) -> f64 {
+            fn squared_ratio(self, y0: $t, y1: $t, rtol: f64, atol: f64) -> f64 {
                 let size = f64::from(y0).abs().max(f64::from(y1).abs());
-                let ratio = f64::from(self) / (tol.atol + tol.rtol * size);
+                let ratio = f64::from(self) / (atol + rtol * size);
                 // y1 * 0 is NaN where y1 overflowed: e / inf alone would read as a perfect step.
                 ratio * ratio + f64::from(y1) * 0.0
+            }
+            #[inline(always)]
+            fn ratio(self, y0: $t, y1: $t, rtol: f64, atol: f64) -> $t {
+                let size = f64::from(y0).abs().max(f64::from(y1).abs());
+                (f64::from(self) / (atol + rtol * size)) as $t + y1 * 0.0
+            }
+            #[inline(always)]
+            fn value(self) -> f64 {
+                f64::from(self)
             }
             #[inline(always)]
             fn is_finite(self) -> bool {
@@ -66,5 +79,5 @@ macro_rules! float {
         }
     };
 }
-float!(f64, Tolerance { rtol: 1e-6, atol: 1e-9 });
-float!(f32, Tolerance { rtol: 1e-4, atol: 1e-6 });
+float!(f64, Tolerance::new(1e-6, 1e-9));
+float!(f32, Tolerance::new(1e-4, 1e-6));

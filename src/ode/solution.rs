@@ -1,42 +1,89 @@
 //! `Solution`: what a solve on the host returns.
 
-use super::{OdeError, Outcome, Stats, Tolerance};
+use super::{Bound, Dense, EventHit, OdeError, Outcome, Stats};
 use std::fmt;
 
 /// A solved problem, whole or as far as it got: `outcome` says which.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Solution<Y> {
+pub struct Solution<Y, O = Y> {
     /// The time reached.
     pub t1: f64,
     /// The state there; the last good one where the solve stopped early.
     pub y1: Y,
-    /// Every accepted time, t0 first.
+    /// The saved times.
     pub ts: Vec<f64>,
+    /// What was saved at them: y, or what `save_fn` made of it.
+    pub ys: Vec<O>,
+    /// Every accepted time, t0 first.
+    pub knots: Vec<f64>,
+    /// Hits of events, in the order of the solve.
+    pub events: Vec<EventHit<Y>>,
     /// What it took.
     pub stats: Stats,
     /// Why it ended.
     pub outcome: Outcome,
-    /// The tolerance it ran with.
-    pub tolerance: Tolerance,
+    /// What the user should know of beside the numbers.
+    pub warnings: Vec<Warning>,
+    /// The method it ran with.
+    pub method: String,
+    /// The relative tolerance it ran with.
+    pub rtol: Bound,
+    /// The absolute tolerance.
+    pub atol: Bound,
+    pub(super) dense: Option<Dense<Y>>,
 }
 
-impl<Y> Solution<Y> {
-    /// The solution if it is whole.
+/// Something suspicious in a solve that ran.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// From here on steps were as short as stability asks, not accuracy: 15 tests of `h |lambda| > 3.25` in a row.
+    Stiff {
+        /// The time where it was noticed.
+        t: f64,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::Stiff { t } => write!(
+                f,
+                "the problem seems stiff from t={t} on: explicit steps are bounded by stability there; take an implicit solver, or loosen the tolerances to a few digits"
+            ),
+        }
+    }
+}
+
+impl<Y, O> Solution<Y, O> {
+    /// The solution if it is whole: t1 was reached, or an event asked to stop.
     ///
     /// # Errors
     /// [`OdeError::Stopped`] where the solve ended early.
     pub fn into_result(self) -> Result<Self, OdeError> {
-        if self.outcome.is_completed() {
-            return Ok(self);
+        match self.outcome {
+            Outcome::Completed | Outcome::Event { .. } => Ok(self),
+            outcome => Err(OdeError::Stopped { outcome }),
         }
-        Err(OdeError::Stopped { outcome: self.outcome })
+    }
+
+    /// The whole curve.
+    ///
+    /// # Errors
+    /// [`OdeError::NotSaved`] unless [`SaveAt::dense`](super::SaveAt::dense) asked for it.
+    pub fn dense(&self) -> Result<&Dense<Y>, OdeError> {
+        self.dense.as_ref().ok_or(OdeError::NotSaved { what: "dense output" })
     }
 }
 
-impl<Y> fmt::Display for Solution<Y> {
+impl<Y, O> fmt::Display for Solution<Y, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tolerance { rtol, atol } = self.tolerance;
-        write!(f, "{} at t={}: {}, rtol={rtol:e}, atol={atol:e}", self.outcome, self.t1, self.stats)
+        let Solution { outcome, t1, stats, method, rtol, atol, .. } = self;
+        write!(f, "{outcome} at t={t1}: {method}, rtol={rtol:e}, atol={atol:e}, {stats}")?;
+        if !self.events.is_empty() {
+            write!(f, ", {} events", self.events.len())?;
+        }
+        self.warnings.iter().try_for_each(|warning| write!(f, "; {warning}"))
     }
 }

@@ -1,7 +1,7 @@
 //! The start of a solve: f(t0, y0), the first step size, and what can end a solve before its first step.
 
-use super::attempt::eval;
-use super::{Carry, Clock, Controller, Field, FieldFailure, Scheme, Span, State, status};
+use super::attempt::{eval, measure};
+use super::{Carry, Clock, Controller, Field, FieldFailure, Hairer, Scheme, Span, State, status};
 
 /// The carry before the first step.
 ///
@@ -13,7 +13,7 @@ use super::{Carry, Clock, Controller, Field, FieldFailure, Scheme, Span, State, 
 #[inline(always)]
 pub fn start<S: State, F: Field<S>>(
     f: &F,
-    scheme: &Scheme,
+    scheme: &Scheme<S>,
     span: &Span<S::Clock>,
     y0: S,
 ) -> Result<Carry<S>, FieldFailure<S::Clock>> {
@@ -24,22 +24,25 @@ pub fn start<S: State, F: Field<S>>(
     if S::Clock::known(&empty) == Some(true) {
         return Ok(carry);
     }
-    if scheme.max_steps == 0 {
+    if scheme.limits.max_steps == 0 {
         carry.status = S::Clock::select(&carry.is_running(), &code(status::MAX_STEPS), &carry.status);
     }
-    if scheme.is_adaptive() {
+    if let Controller::Hairer(_) = scheme.controller {
+        carry.inv_prev = code(Hairer::INV_PREV_MAX);
+    }
+    if scheme.carries_first() {
         eval(f, &carry.t, &carry.y, &mut carry.k[0])?;
         carry.num_field_evals = code(1.0);
         carry.component = carry.k[0].first_non_finite(&carry.t);
     }
     if let Some(dt0) = scheme.controller.dt0() {
-        carry.dt = span.towards(dt0);
-        let too_small = carry.dt.abs().lt(&span.dt_min(&carry.t));
+        carry.dt = scheme.at_most_dt_max(&span.towards(dt0));
+        let too_small = carry.dt.abs().lt(&scheme.dt_min(span, &carry.t));
         let cut = span.t1.sub(&span.t0).abs().le(&carry.dt.abs());
         let too_small = S::Clock::and(&too_small, &S::Clock::not(&cut));
         let end = S::Clock::select(&too_small, &code(status::STEP_SIZE_TOO_SMALL), &carry.status);
         carry.status = S::Clock::select(&carry.is_running(), &end, &carry.status);
-    } else if matches!(scheme.controller, Controller::Pid(_)) {
+    } else if scheme.is_adaptive() {
         carry.dt = first_step(f, scheme, span, &mut carry)?;
         carry.num_field_evals = code(2.0);
     }
@@ -60,7 +63,7 @@ pub fn start<S: State, F: Field<S>>(
 #[inline(always)]
 fn first_step<S: State, F: Field<S>>(
     f: &F,
-    scheme: &Scheme,
+    scheme: &Scheme<S>,
     span: &Span<S::Clock>,
     carry: &mut Carry<S>,
 ) -> Result<S::Clock, FieldFailure<S::Clock>> {
@@ -68,11 +71,11 @@ fn first_step<S: State, F: Field<S>>(
     let (k, scratch) = k.split_at_mut(scheme.tableau.num_stages());
     let scratch = &mut scratch[0];
     let number = |x: f64| t.like(x);
-    let (one, tol) = (number(1.0), &scheme.tolerance);
+    let one = number(1.0);
     let whole = span.t1.sub(&span.t0).abs();
 
-    let d0 = scratch.error_ratio(&one, &[1.0], std::slice::from_ref(y), y, y, tol);
-    let d1 = scratch.error_ratio(&one, &[1.0], &k[..1], y, y, tol);
+    let d0 = measure(scheme, scratch, &one, &[1.0], std::slice::from_ref(y), y, y);
+    let d1 = measure(scheme, scratch, &one, &[1.0], &k[..1], y, y);
     let small = number(1e-5);
     let usable = S::Clock::and(&small.le(&d0), &S::Clock::and(&small.le(&d1), &d1.is_finite()));
     let h0 = S::Clock::select(&usable, &d0.div(&d1).mul(&number(0.01)), &number(1e-6)).min(&whole);
@@ -84,7 +87,7 @@ fn first_step<S: State, F: Field<S>>(
     let beyond = span.t1.sub(&t_trial).mul(&span.direction).lt(&number(0.0));
     let t_trial = S::Clock::select(&beyond, &span.t1, &t_trial);
     eval(f, &t_trial, y1, &mut others[0])?;
-    let d2 = scratch.error_ratio(&one, &[-1.0, 1.0], &k[..2], y, y, tol).div(&h0);
+    let d2 = measure(scheme, scratch, &one, &[-1.0, 1.0], &k[..2], y, y).div(&h0);
 
     let d = d1.max(&d2);
     let flat = h0.mul(&number(1e-3)).max(&number(1e-6));
@@ -92,6 +95,6 @@ fn first_step<S: State, F: Field<S>>(
     let h1 = S::Clock::select(&d.le(&number(1e-15)), &flat, &bent);
     let usable = S::Clock::and(&S::Clock::and(&number(0.0).lt(&h1), &h1.is_finite()), &d2.is_finite());
     let h1 = S::Clock::select(&usable, &h1, &h0);
-    let h = h1.min(&h0.mul(&number(100.0))).max(&span.dt_min(&span.t0)).min(&whole);
-    Ok(h.mul(&span.direction))
+    let h = h1.min(&h0.mul(&number(100.0))).max(&scheme.dt_min(span, &span.t0)).min(&whole);
+    Ok(scheme.at_most_dt_max(&h.mul(&span.direction)))
 }

@@ -39,6 +39,27 @@ pub trait State: Clone {
         tol: &Tolerance,
     ) -> Self::Clock;
 
+    /// Writes the scaled errors `dt sum_i b_i k_i / (atol + rtol max(|y0|, |y1|))` into `self`, for norms of one's own.
+    ///
+    /// Not finite where a component of the sum or of `y1` is not finite.
+    fn scaled_error(
+        &mut self,
+        dt: &Self::Clock,
+        b: &[f64],
+        k: &[Self],
+        y0: &Self,
+        y1: &Self,
+        tol: &Tolerance,
+    );
+
+    /// How many components there are.
+    fn num_components(&self) -> usize;
+
+    /// How many components each part has: one part unless the state is made of several states.
+    fn parts(&self) -> Vec<usize> {
+        vec![self.num_components()]
+    }
+
     /// Takes over `new` where `m` holds; `new` has no meaning afterwards.
     fn keep(&mut self, m: &<Self::Clock as Clock>::Mask, new: &mut Self);
 

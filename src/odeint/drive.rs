@@ -2,29 +2,32 @@
 
 use super::{Adjoint, Batching, Options, Solution, solve};
 use crate::array::DType;
-use crate::ode::{Drive, Field, IntoState, Ode, OdeError, Tolerance};
+use crate::ode::{Drive, Field, IntoState, Ode, OdeError, State, Tolerance};
 use crate::tensor::{Tensor, TensorTree};
 
 impl<Y: TensorTree> Drive for Y {
-    type Solution = Solution<Y>;
+    /// y alone is saved, at t1.
+    type Solution<O> = Solution<Y>;
     type Options = Options;
 
-    fn default_tolerance(&self) -> Tolerance {
+    fn default_tolerance(&self) -> Tolerance<'static> {
         match self.leaves().iter().all(|x| x.dtype() == DType::F64) {
-            true => Tolerance { rtol: 1e-6, atol: 1e-9 },
-            false => Tolerance { rtol: 1e-4, atol: 1e-6 },
+            true => Tolerance::new(1e-6, 1e-9),
+            false => Tolerance::new(1e-4, 1e-6),
         }
     }
 
-    fn drive<F: Field<Self>>(
-        ode: &Ode<Self, F>,
+    fn drive<F: Field<Self>, O>(
+        ode: &Ode<'_, Self, F, O>,
         t0: Tensor,
         t1: Tensor,
         y0: Self,
     ) -> Result<Solution<Y>, OdeError> {
-        let controller = ode.resolved_controller()?;
-        let scheme = ode.scheme(&controller, y0.default_tolerance())?;
-        if t0.is_traced() || t1.is_traced() {
+        let known = !t0.is_traced() && !t1.is_traced();
+        let span = known.then(|| (t0.item(), t1.item()));
+        let resolved = ode.settings.resolve(y0.default_tolerance(), &State::parts(&y0), span)?;
+        let scheme = resolved.scheme::<Y>(None);
+        if !known {
             scheme.check_first_step(f64::NAN)?;
         } else {
             scheme.check_span(t0.item(), t1.item())?;
@@ -43,7 +46,7 @@ impl<Y: TensorTree> IntoState<Y> for &Y {
     }
 }
 
-impl<Y: Drive<Options = Options>, F> Ode<Y, F> {
+impl<Y: Drive<Options = Options>, F, O> Ode<'_, Y, F, O> {
     /// How the solve's gradient is taken; [`Adjoint::RecursiveCheckpoint`] with 32 MiB if not said.
     pub fn adjoint(mut self, adjoint: Adjoint) -> Self {
         self.options.adjoint = adjoint;

@@ -18,7 +18,7 @@ pub struct Solution<Y> {
     pub y1: Y,
     /// Counters.
     pub stats: Stats,
-    /// status, t, dt, step, component, of shape [5]; see [`Solution::outcome`].
+    /// status, t, dt, step, component, dt_min, of shape [6]; see [`Solution::outcome`].
     pub(super) verdict: Tensor,
 }
 }
@@ -46,7 +46,8 @@ impl<Y: Tree> Solution<Y> {
     #[track_caller]
     pub fn outcome(&self) -> Outcome {
         let v = self.verdict.to_vec();
-        Outcome::decode(v[0], v[1], v[2], v[3], v[4]).expect("invariant: a solve that returned has ended")
+        Outcome::decode(v[0], v[1], v[2], v[3], v[4], v[5])
+            .expect("invariant: a solve that returned has ended")
     }
 
     /// Whether t1 was reached: a bool tensor of rank 0.

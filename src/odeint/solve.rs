@@ -10,9 +10,9 @@ use crate::tensor::{Check, Tensor, TensorTree, Traced, Tree, align, apply, regis
 use std::sync::Arc;
 
 /// What a recorded solve integrates and how.
-struct Problem<'a, F> {
+struct Problem<'a, Y: TensorTree, F> {
     field: &'a F,
-    scheme: &'a Scheme<'a>,
+    scheme: &'a Scheme<'a, Y>,
     options: Options,
 }
 
@@ -22,7 +22,7 @@ struct Problem<'a, F> {
 /// What the field said while it was recorded.
 pub(crate) fn solve<Y: TensorTree, F: Field<Y>>(
     field: &F,
-    scheme: &Scheme<'_>,
+    scheme: &Scheme<'_, Y>,
     options: Options,
     (t0, t1): (&Tensor, &Tensor),
     y0: &Y,
@@ -56,11 +56,8 @@ pub(crate) fn solve<Y: TensorTree, F: Field<Y>>(
     Ok(traced.aux.expect("invariant: a solution where there is no failure").with_leaves(leaves))
 }
 
-impl<F> Problem<'_, F> {
-    fn record<Y: TensorTree>(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError>
-    where
-        F: Field<Y>,
-    {
+impl<Y: TensorTree, F: Field<Y>> Problem<'_, Y, F> {
+    fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
         let span = Span::new(t0.clone(), t1.clone());
         let mut start = ode::start(self.field, self.scheme, &span, y0.clone()).map_err(failed)?;
         let attempt = self.attempt(&span, &mut start)?;
@@ -78,41 +75,34 @@ impl<F> Problem<'_, F> {
 
         let mut end = start;
         self.load(&mut end, &out);
-        Ok(solution(&end))
+        Ok(solution(&end, self.scheme.limits.dt_min))
     }
 
     /// Everything the loop carries, in one order: y, the clocks, FSAL's stage.
-    fn carried<Y: TensorTree>(&self, carry: &mut Carry<Y>) -> Vec<Tensor> {
+    fn carried(&self, carry: &mut Carry<Y>) -> Vec<Tensor> {
         let mut out = carry.y.leaves();
-        out.extend(carry.clocks_mut().iter().map(|c| (**c).clone()));
-        if self.scheme.carries_fsal() {
+        out.extend(carry.clocks_mut(self.scheme).iter().map(|c| (**c).clone()));
+        if self.scheme.carries_first() {
             out.extend(carry.k[0].leaves());
         }
         out
     }
 
     /// The inverse of [`Problem::carried`].
-    fn load<Y: TensorTree>(&self, carry: &mut Carry<Y>, values: &[Tensor]) {
+    fn load(&self, carry: &mut Carry<Y>, values: &[Tensor]) {
         let n = carry.y.leaves().len();
         carry.y = carry.y.with_leaves(values[..n].to_vec());
         let mut rest = values[n..].iter().cloned();
-        for clock in carry.clocks_mut() {
+        for clock in carry.clocks_mut(self.scheme) {
             *clock = rest.next().expect("invariant: as many clocks as were carried");
         }
-        if self.scheme.carries_fsal() {
+        if self.scheme.carries_first() {
             carry.k[0] = carry.k[0].with_leaves(rest);
         }
     }
 
     /// Body of the search: knot, carry.., ext.. to accept, running, reached, knot', carry'.., ext'..
-    fn attempt<Y: TensorTree>(
-        &self,
-        span: &Span<Tensor>,
-        start: &mut Carry<Y>,
-    ) -> Result<Traced<()>, OdeError>
-    where
-        F: Field<Y>,
-    {
+    fn attempt(&self, span: &Span<Tensor>, start: &mut Carry<Y>) -> Result<Traced<()>, OdeError> {
         let mut types = vec![Type::scalar(DType::F64)];
         types.extend(self.carried(start).iter().map(Tensor::ty));
         body(&types, |x| {
@@ -132,10 +122,7 @@ impl<F> Problem<'_, F> {
     ///
     /// The first and the last knot are t0 and t1 themselves, so gradients by them need no rule; the
     /// inner knots are constants of the replay.
-    fn step<Y: TensorTree>(&self, span: &Span<Tensor>, y0: &Y) -> Result<Traced<()>, OdeError>
-    where
-        F: Field<Y>,
-    {
+    fn step(&self, span: &Span<Tensor>, y0: &Y) -> Result<Traced<()>, OdeError> {
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
         let mut types = vec![flag.clone(), flag, time.clone(), time];
         types.extend(y0.leaves().iter().map(Tensor::ty));
@@ -145,7 +132,7 @@ impl<F> Problem<'_, F> {
             let y = y0.with_leaves(x[4..].to_vec());
             let mut k = vec![y.clone(); self.scheme.tableau.num_stages()];
             let mut y1 = y.clone();
-            ode::step(self.field, self.scheme.tableau, &t, &t_next, &y, &mut k, &mut y1)?;
+            ode::step(self.field, self.scheme, span, (&t, &t_next), &y, &mut k, &mut y1)?;
             Ok(y1.leaves())
         })
     }
@@ -154,7 +141,7 @@ impl<F> Problem<'_, F> {
     fn forecast(&self, span: &Span<Tensor>) -> Tensor {
         let whole = (&span.t1 - &span.t0).abs();
         let steps = match self.scheme.controller {
-            Controller::Constant(Constant { dt0 }) => {
+            Controller::Constant(Constant { dt0 }) if self.scheme.limits.stops.is_empty() => {
                 let steps = -((&whole - &span.slack) * (-1.0 / dt0.abs())).floor();
                 steps.maximum(&Clock::like(&steps, 1.0))
             }
@@ -166,12 +153,13 @@ impl<F> Problem<'_, F> {
 }
 
 /// What the loop's last carry means; its verdict goes to whoever runs the program.
-fn solution<Y: TensorTree>(end: &Carry<Y>) -> Solution<Y> {
+fn solution<Y: TensorTree>(end: &Carry<Y>, dt_min: f64) -> Solution<Y> {
     let broken = end.status.eq(Clock::like(&end.t, status::NON_FINITE));
     let dt = broken.select(&end.h, &end.dt);
-    let verdict = [&end.status, &end.t, &dt, &end.num_steps, &end.component];
+    let dt_min = Clock::like(&end.t, dt_min);
+    let verdict = [&end.status, &end.t, &dt, &end.num_steps, &end.component, &dt_min];
     let verdict = Tensor::stack(&verdict).stop_gradient();
-    register_check(Check { values: verdict.reshape([1, 5]) });
+    register_check(Check { values: verdict.reshape([1, 6]) });
     let stats = Stats {
         num_steps: end.num_steps.clone(),
         num_accepted: end.num_accepted.clone(),

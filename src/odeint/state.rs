@@ -30,11 +30,25 @@ impl<T: TensorTree> State for T {
         let size: usize = y0.iter().map(Tensor::size).sum();
         let squares = (0..y0.len()).map(|i| {
             let error = dt.cast(y0[i].dtype()) * terms.leaf(i);
-            let scale = y0[i].abs().maximum(&y1[i].abs()) * tol.rtol + tol.atol;
-            (error / scale).square().sum().cast(DType::F64)
+            (error / scale(&y0, &y1, i, tol)).square().sum().cast(DType::F64)
         });
         let sum = squares.reduce(|a, b| a + b).unwrap_or_else(|| Tensor::scalar(DType::F64, 0.0));
         (sum * (1.0 / size.max(1) as f64)).sqrt()
+    }
+
+    fn scaled_error(&mut self, dt: &Tensor, b: &[f64], k: &[Self], y0: &Self, y1: &Self, tol: &Tolerance) {
+        let terms = Terms::new(b, k);
+        let (y0, y1) = (y0.leaves(), y1.leaves());
+        let error = |i: usize| dt.cast(y0[i].dtype()) * terms.leaf(i) / scale(&y0, &y1, i, tol);
+        *self = self.with_leaves((0..y0.len()).map(error).collect::<Vec<_>>());
+    }
+
+    fn num_components(&self) -> usize {
+        self.leaves().iter().map(Tensor::size).sum()
+    }
+
+    fn parts(&self) -> Vec<usize> {
+        self.leaves().iter().map(Tensor::size).collect()
     }
 
     fn keep(&mut self, m: &Tensor, new: &mut Self) {
@@ -80,6 +94,19 @@ impl<T: TensorTree> State for T {
         }
         Err(format!("dy/dt has {} tensors but y has {}", mine.len(), theirs.len()).into())
     }
+}
+
+/// `atol + rtol max(|y0|, |y1|)` of leaf `i`.
+fn scale(y0: &[Tensor], y1: &[Tensor], i: usize, tol: &Tolerance) -> Tensor {
+    let size = y0[i].abs().maximum(&y1[i].abs());
+    if let Some((rtol, atol)) = tol.uniform() {
+        return size * rtol + atol;
+    }
+    let before: usize = y0[..i].iter().map(Tensor::size).sum();
+    let each = (before..before + y0[i].size()).map(|j| tol.at(j));
+    let (rtol, atol): (Vec<f64>, Vec<f64>) = each.unzip();
+    let like = |xs: Vec<f64>| Tensor::from(&xs[..]).cast(size.dtype()).reshape(y0[i].shape().clone());
+    &size * like(rtol) + like(atol)
 }
 
 /// The terms of a linear combination whose coefficients are not 0, leaf by leaf.

@@ -51,7 +51,7 @@ fn rejected_trials_that_are_nan_leave_the_gradient_finite_and_that_of_the_grid()
     let grid = grid.controller(pid).rtol(1e-3).atol(1e-6).solve(0.0, 1.5, 1.5).unwrap();
     assert!(grid.stats.num_rejected > 0);
     let frozen = |a: &Tensor| {
-        let ode = Ode::new(|_t, y: &Tensor| root(a, y)).controller(StepTo { ts: grid.ts.clone() });
+        let ode = Ode::new(|_t, y: &Tensor| root(a, y)).controller(StepTo { ts: grid.knots.clone() });
         ode.solve(0.0, 1.5, Tensor::from(1.5)).unwrap().y1
     };
     let (value, slope) = value_and_grad(frozen, &a);

@@ -48,7 +48,7 @@ impl Check {
         let width = values.shape()[1];
         (0..values.shape()[0]).find_map(|row| {
             let at = |k: usize| values.data().get_f64(row * width + k);
-            let outcome = Outcome::decode(at(0), at(1), at(2), at(3), at(4));
+            let outcome = Outcome::decode(at(0), at(1), at(2), at(3), at(4), at(5));
             outcome.filter(|o| !o.is_completed()).map(|outcome| Error::Solve { outcome })
         })
     }

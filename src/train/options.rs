@@ -175,7 +175,7 @@ impl Options {
         let method: Method = name.parse()?;
         let adaptive = self.rtol.is_some() || self.atol.is_some();
         if adaptive && method.tableau().b_err.is_none() {
-            return Err(OdeError::NoErrorEstimate { method: method.tableau().name }.into());
+            return Err(OdeError::NoErrorEstimate { method: method.tableau().name.into() }.into());
         }
         Ok(())
     }

@@ -27,10 +27,10 @@ const DOCUMENTED_UPDATES: u64 = 10_000;
 const FLOW_MATCHING: Phase =
     Phase { objective: Objective::FlowMatching, updates: 16_000, batch: 4096, lr: 6e-3, ema_decay: 0.999 };
 const MAXIMUM_LIKELIHOOD: Phase =
-    Phase { objective: Objective::MaximumLikelihood, updates: 160, batch: 512, lr: 3e-3, ema_decay: 0.97 };
+    Phase { objective: Objective::MaximumLikelihood, updates: 160, batch: 512, lr: 2e-4, ema_decay: 0.97 };
 /// The default recipe's solves in maximum likelihood, and its part of the training time under a time limit.
 const FIXED_STEPS: usize = 16;
-const MAXIMUM_LIKELIHOOD_TIME: f64 = 0.3;
+const MAXIMUM_LIKELIHOOD_TIME: f64 = 0.15;
 const WEIGHT_DECAY: f64 = 1e-5;
 const CLIP_NORM: f64 = 1.0;
 

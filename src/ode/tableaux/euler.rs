@@ -2,5 +2,14 @@
 use crate::ode::ButcherTableau;
 
 /// `y1 = y + h f(t, y)`.
-pub const EULER: ButcherTableau =
-    ButcherTableau { name: "euler", a: &[], b: &[1.0], b_err: None, c: &[0.0], order: 1, error_order: 1 };
+pub const EULER: ButcherTableau<'static> = ButcherTableau {
+    name: "euler",
+    a: &[],
+    b: &[1.0],
+    b_err: None,
+    b_err_low: None,
+    c: &[0.0],
+    order: 1,
+    error_order: 1,
+    dense: None,
+};

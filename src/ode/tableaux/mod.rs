@@ -2,12 +2,28 @@
 //!
 //! Each is a `const`, so that a loop over stages compiled for one method has its numbers at hand.
 
+mod bosh3;
+mod cashkarp;
+mod dop853;
 mod dopri5;
 mod euler;
+mod fehlberg45;
 mod rk4;
+mod second_order;
+mod ssprk3;
 mod tsit5;
+mod vern7;
+mod vern9;
 
+pub use bosh3::BOSH3;
+pub use cashkarp::CASHKARP;
+pub use dop853::DOP853;
 pub use dopri5::DOPRI5;
 pub use euler::EULER;
+pub use fehlberg45::FEHLBERG45;
 pub use rk4::RK4;
+pub use second_order::{HEUN, MIDPOINT, RALSTON};
+pub use ssprk3::SSPRK3;
 pub use tsit5::TSIT5;
+pub use vern7::VERN7;
+pub use vern9::VERN9;

@@ -3,6 +3,8 @@
 //! Every method that estimates its error, at rtol = atol from 1e-4 to 1e-12; those of order below 5 to 1e-8, where
 //! they take a hundred thousand steps. Errors are relative to `1 + |y|`, the largest over the components. How many
 //! times the tolerance is good was read off the best codes in use: they do no better on the same problems.
+//!
+//! Where a method does worse, it stands in [`OUTLIERS`] with the reason.
 
 use super::problems::{ARENSTORF, B1, BRUSSELATOR, DETEST_A, DETEST_B, DETEST_D, LORENZ, PLEIADES, Problem};
 use crate::ode::{Method, Ode};
@@ -10,15 +12,45 @@ use crate::ode::{Method, Ode};
 /// An error below this is rounding: of the arithmetic, and of the published values.
 const ROUNDING: f64 = 1e-13;
 
-/// log(error) over log(tolerance), fitted to all tolerances: 1 where the error follows the tolerance.
-const SLOPES: std::ops::RangeInclusive<f64> = 0.8..=1.25;
+/// Bounds of log(error) over log(tolerance), fitted to all tolerances: 1 where the error follows the tolerance.
+const SLOPES: [f64; 2] = [0.8, 1.25];
 
-/// Where the error falls faster than [`SLOPES`] allow, and how fast it may.
-///
-/// B5 by Tsit5: at 1e-4, where a quarter of 38 steps is rejected, the steps are not yet small and the error is 34
-/// times the tolerance; from 1e-10 on it is 0.5 times, with slope 1. Lorenz to t = 1 by Tsit5: the term of h^5 nearly
-/// cancels there, the error is 2 times the tolerance at 1e-4 and 0.03 times at 1e-12.
-const STEEP: &[(&str, Method, f64)] = &[("B5", Method::Tsit5, 1.27), ("Lorenz to 1", Method::Tsit5, 1.26)];
+/// What a method does on a problem, where that is outside the bounds that all others keep.
+struct Outlier {
+    /// Of all problems where empty.
+    problem: &'static str,
+    method: &'static str,
+    /// How many times the tolerances that others keep its errors may be.
+    times: f64,
+    slopes: [f64; 2],
+}
+
+const fn outlier(problem: &'static str, method: &'static str, times: f64, slopes: [f64; 2]) -> Outlier {
+    Outlier { problem, method, times, slopes }
+}
+
+const OUTLIERS: &[Outlier] = &[
+    // At 1e-4 a quarter of the 38 steps is rejected and they are not yet small: 34 tolerances. From 1e-10 on the
+    // slope is 1, at 0.4 tolerances.
+    outlier("B5", "tsit5", 1.0, [0.8, 1.27]),
+    // The term of h^5 nearly cancels: 2 tolerances at 1e-4, 0.03 at 1e-12.
+    outlier("Lorenz to 1", "tsit5", 1.0, [0.8, 1.26]),
+    // A dozen steps each, whose errors are far below the tolerance where it is loose (1e-3, 1e-4 and 0.01 times
+    // it) and stay below it where it is tight.
+    outlier("A1", "vern7", 0.01, [0.77, 1.25]),
+    outlier("A2", "vern9", 0.01, [0.77, 1.25]),
+    outlier("A5", "vern9", 0.01, [0.77, 1.25]),
+    // Towards the equilibrium the errors of early steps decay: a tenth of the tolerance at 1e-4, less after that.
+    outlier("A4", "midpoint", 0.01, [0.8, 1.42]),
+    // The weakest error estimate of order 5: 190 tolerances at 3e-5.
+    outlier("B4", "cashkarp", 2.0, SLOPES),
+    // Its order 3 is one more than its estimate's, as that of the others is, but its local errors are the larger:
+    // at most 205 tolerances on B1, the same at every tolerance.
+    outlier("", "bosh3", 2.1, SLOPES),
+    // It goes on with the solution of order 4 whose error it estimates, not with the better one: the error of a step
+    // is held at the tolerance, so that of the solution goes with tolerance^(4/5).
+    outlier("", "fehlberg45", 11.0, [0.6, 1.25]),
+];
 
 fn methods() -> impl Iterator<Item = Method> {
     Method::ALL.into_iter().filter(|method| method.tableau().b_err.is_some())
@@ -48,12 +80,21 @@ fn slope(errors: &[(f64, f64)]) -> f64 {
     mean(&|p| (p.0 - x) * (p.1 - y)) / mean(&|p| (p.0 - x).powi(2))
 }
 
+fn known(problem: &str, method: Method) -> Option<&'static Outlier> {
+    let name = method.tableau().name;
+    OUTLIERS.iter().find(|o| o.method == name && (o.problem.is_empty() || o.problem == problem))
+}
+
 /// Every method at every tolerance: the error is within `most` tolerances, and goes down with them.
 fn check<const N: usize>(problem: &Problem<N>, most: f64) {
     let mut wrong = Vec::new();
     for method in methods() {
         let errors: Vec<(f64, f64)> =
             tolerances(method).map(|tol| (tol, error(problem, method, tol))).collect();
+        let (most, slopes) = match known(problem.name, method) {
+            Some(outlier) => (most * outlier.times, outlier.slopes),
+            None => (most, SLOPES),
+        };
         for (tol, error) in &errors {
             // Rounding is not asked to follow the tolerance.
             if *error > most * tol && *error > ROUNDING {
@@ -61,9 +102,7 @@ fn check<const N: usize>(problem: &Problem<N>, most: f64) {
             }
         }
         let slope = slope(&errors);
-        let steep = STEEP.iter().find(|(name, steep, _)| (*name, *steep) == (problem.name, method));
-        let most = steep.map_or(*SLOPES.end(), |(_, _, most)| *most);
-        if slope < *SLOPES.start() || slope > most {
+        if slope < slopes[0] || slope > slopes[1] {
             wrong.push(format!("{method}: slope {slope:.3}"));
         }
     }

@@ -2,64 +2,107 @@
 
 use crate::ode::{Constant, Method, Ode};
 
-/// The slope of log(error) against log(dt) over three halvings, by least squares.
-fn observed_order(error: impl Fn(f64) -> f64, dt: f64) -> f64 {
-    let points: Vec<(f64, f64)> =
-        (0..4).map(|i| dt * 0.5_f64.powi(i)).map(|dt| (dt.ln(), error(dt).ln())).collect();
-    let n = points.len() as f64;
-    let mean = |f: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(f).sum::<f64>() / n;
-    let (x, y) = (mean(&|p| p.0), mean(&|p| p.1));
-    mean(&|p| (p.0 - x) * (p.1 - y)) / mean(&|p| (p.0 - x).powi(2))
+/// A scalar or planar problem with its solution, from t = 0 to t1.
+#[derive(Clone, Copy)]
+struct Problem {
+    name: &'static str,
+    f: fn(f64, &[f64; 2]) -> [f64; 2],
+    exact: fn(f64) -> [f64; 2],
+    t1: f64,
 }
 
-fn assert_order(method: Method, problem: &str, error: impl Fn(f64) -> f64) {
-    let order = method.tableau().order;
-    // Coarse steps for high orders: errors stay far above rounding.
-    let dt = if order == 1 { 0.02 } else { 0.1 };
-    let observed = observed_order(error, dt);
-    assert!((observed - f64::from(order)).abs() < 0.2, "{method} on {problem}: order {observed:.3}");
+const OSCILLATOR: Problem =
+    Problem { name: "y'' = -y", f: |_t, y| [y[1], -y[0]], exact: |t| [t.cos(), -t.sin()], t1: 8.0 };
+const ROTATION: Problem = Problem {
+    name: "a rotation as fast as |y|^2",
+    f: |_t, y| {
+        let speed = y[0] * y[0] + y[1] * y[1];
+        [-y[1] * speed, y[0] * speed]
+    },
+    exact: |t| [t.cos(), t.sin()],
+    t1: 8.0,
+};
+const CUBIC: Problem = Problem {
+    name: "y' = -y^3 / 2",
+    f: |_t, y| y.map(|y| -y.powi(3) / 2.0),
+    exact: |t| [1.0 / (1.0 + t).sqrt(); 2],
+    t1: 4.0,
+};
+const WAVES: Problem = Problem {
+    name: "y' = y cos t",
+    f: |t, y| y.map(|y| y * t.cos()),
+    exact: |t| [t.sin().exp(); 2],
+    t1: 8.0,
+};
+const BELL: Problem = Problem {
+    name: "y' = -2 t y^2",
+    f: |t, y| y.map(|y| -2.0 * t * y * y),
+    exact: |t| [1.0 / (1.0 + t * t); 2],
+    t1: 2.0,
+};
+
+/// The slope of log(error) against log(dt) over one halving of `steps` equal steps; error is the largest at any
+/// of their ends.
+fn observed_order(method: Method, problem: &Problem, steps: u32) -> f64 {
+    let error = |steps: u32| {
+        let dt = problem.t1 / f64::from(steps);
+        let ode = Ode::new(problem.f).method(method).controller(Constant { dt0: dt });
+        let mut y0 = (problem.exact)(0.0);
+        (1..=steps).map(|n| (dt * f64::from(n - 1), dt * f64::from(n))).fold(
+            0.0,
+            |worst: f64, (t, t_next)| {
+                y0 = ode.solve(t, t_next, y0).unwrap().y1;
+                let exact = (problem.exact)(t_next);
+                worst.max((y0[0] - exact[0]).hypot(y0[1] - exact[1]))
+            },
+        )
+    };
+    (error(steps) / error(2 * steps)).log2()
+}
+
+/// For every method; `choose` says on which problem, and from how many steps on the leading term of the error
+/// rules while it is still above rounding: for order 9 that is a narrow window, and not on every problem.
+fn assert_orders(choose: fn(u32) -> (Problem, u32)) {
+    for method in Method::ALL {
+        let order = method.tableau().order;
+        let (problem, steps) = choose(order);
+        let observed = observed_order(method, &problem, steps);
+        let off = (observed - f64::from(order)).abs();
+        assert!(off < 0.2, "{method} on {}: order {observed:.3}", problem.name);
+    }
 }
 
 #[test]
 fn linear() {
-    for method in Method::ALL {
-        assert_order(method, "y'' = -y", |dt| {
-            let ode = Ode::new(|_t, y: &[f64; 2]| [y[1], -y[0]]).method(method);
-            let y1 = ode.controller(Constant { dt0: dt }).solve(0.0, 2.0, [1.0, 0.0]).unwrap().y1;
-            (y1[0] - 2.0_f64.cos()).hypot(y1[1] + 2.0_f64.sin())
-        });
-    }
+    assert_orders(|order| (OSCILLATOR, [512, 128, 64, 64, 128, 128, 32, 16, 24][order as usize - 1]));
 }
 
 #[test]
 fn nonlinear() {
-    for method in Method::ALL {
-        assert_order(method, "a rotation as fast as |y|^2", |dt| {
-            let ode = Ode::new(|_t, y: &[f64; 2]| {
-                let speed = y[0] * y[0] + y[1] * y[1];
-                [-y[1] * speed, y[0] * speed]
-            });
-            let y1 =
-                ode.method(method).controller(Constant { dt0: dt }).solve(0.0, 4.0, [1.0, 0.0]).unwrap().y1;
-            (y1[0] - 4.0_f64.cos()).hypot(y1[1] - 4.0_f64.sin())
-        });
-    }
+    assert_orders(|order| match order {
+        1 => (CUBIC, 128),
+        2..=5 => (ROTATION, 384),
+        8 => (CUBIC, 24),
+        9 => (CUBIC, 8),
+        _ => (ROTATION, 32),
+    });
 }
 
 #[test]
 fn non_autonomous() {
-    for method in Method::ALL {
-        assert_order(method, "y' = y cos t", |dt| {
-            let ode = Ode::new(|t: f64, y: &f64| y * t.cos()).method(method);
-            let y1 = ode.controller(Constant { dt0: dt }).solve(0.0, 3.0, 1.0).unwrap().y1;
-            (y1 - 3.0_f64.sin().exp()).abs()
-        });
-    }
+    assert_orders(|order| match order {
+        4 => (BELL, 64),
+        9 => (BELL, 8),
+        8 => (WAVES, 24),
+        7 => (WAVES, 48),
+        _ => (WAVES, 256),
+    });
 }
 
 #[test]
 fn an_adaptive_solve_follows_its_tolerance() {
-    for method in [Method::Tsit5, Method::Dopri5] {
+    let order = |method: &Method| method.tableau().order;
+    for method in Method::ALL.into_iter().filter(|method| order(method) >= 5) {
         let error = |tol: f64| {
             let ode = Ode::new(|_t, y: &[f64; 2]| [y[1], -y[0]]).method(method).rtol(tol).atol(tol);
             let y1 = ode.solve(0.0, 10.0, [1.0, 0.0]).unwrap().y1;

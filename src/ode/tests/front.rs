@@ -34,10 +34,10 @@ fn every_kind_of_state_and_closure_solves() {
 
 #[test]
 fn default_tolerances_follow_the_precision() {
-    let double = Ode::new(|_t, y: &f64| -y).solve(0.0, 1.0, 1.0).unwrap().tolerance;
-    assert_eq!((double.rtol, double.atol), (1e-6, 1e-9));
-    let single = Ode::new(|_t, y: &[f32; 1]| [-y[0]]).rtol(1e-3).solve(0.0, 1.0, [1.0]).unwrap().tolerance;
-    assert_eq!((single.rtol, single.atol), (1e-3, 1e-6));
+    let double = Ode::new(|_t, y: &f64| -y).solve(0.0, 1.0, 1.0).unwrap();
+    assert_eq!((double.rtol, double.atol), (Bound::All(1e-6), Bound::All(1e-9)));
+    let single = Ode::new(|_t, y: &[f32; 1]| [-y[0]]).rtol(1e-3).solve(0.0, 1.0, [1.0]).unwrap();
+    assert_eq!((single.rtol, single.atol), (Bound::All(1e-3), Bound::All(1e-6)));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_field_that_fails_comes_back_with_its_time_and_step() {
 #[test]
 fn what_is_invalid_is_refused_with_its_numbers() {
     let ode = || Ode::new(|_t, y: &[f64; 2]| [y[1], -y[0]]);
-    let refuse = |ode: Ode<[f64; 2], _>| ode.solve(0.0, 1.0, [1.0, 0.0]).unwrap_err().to_string();
+    let refuse = |ode: Ode<'_, [f64; 2], _>| ode.solve(0.0, 1.0, [1.0, 0.0]).unwrap_err().to_string();
     for (rtol, atol) in [(-1e-6, 1e-6), (1e-6, -1e-6), (f64::NAN, 1e-6), (1e-6, f64::INFINITY), (0.0, 0.0)] {
         let message = refuse(ode().rtol(rtol).atol(atol));
         assert!(message.starts_with(&format!("tolerances rtol={rtol:e}, atol={atol:e}")), "{message}");
@@ -90,7 +90,7 @@ fn what_is_invalid_is_refused_with_its_numbers() {
 fn outcomes_and_solutions_say_what_happened() {
     let say = |outcome: Outcome| outcome.to_string();
     assert_eq!(say(Outcome::Completed), "completed");
-    let small = Outcome::StepSizeTooSmall { t: 0.5, dt: -1e-16, step: 42 };
+    let small = Outcome::StepSizeTooSmall { t: 0.5, dt: -1e-16, dt_min: 0.0, step: 42 };
     assert_eq!(say(small), "step size 1e-16 fell below 16 ulp of t at t=0.5 (step 42)");
     let nan = Outcome::NonFinite { t: 0.5, dt: 0.1, step: 3, component: Some(2) };
     assert_eq!(say(nan), "non-finite numbers in component 2 from t=0.5 with step size 1e-1 (step 3)");
@@ -98,9 +98,9 @@ fn outcomes_and_solutions_say_what_happened() {
     assert_eq!(say(start), "the vector field is not finite at the start, t=0");
     assert!(say(Outcome::MaxSteps { t: 0.25, step: 10 }).starts_with("max_steps=10 reached at t=0.25"));
     let solution = Ode::new(|_t, y: &f64| -y).method(Method::Rk4).dt0(0.1).solve(0.0, 1.0, 1.0).unwrap();
-    let expected = "completed at t=1: 10 steps (0 rejected), 40 field evaluations, rtol=1e-6, atol=1e-9";
+    let expected = "completed at t=1: rk4, rtol=1e-6, atol=1e-9, 10 steps (0 rejected), 40 field evaluations";
     assert_eq!(solution.to_string(), expected);
-    assert_eq!(solution.clone().into_result().unwrap(), solution);
+    assert_eq!(solution.clone().into_result().unwrap().y1, solution.y1);
 }
 
 #[test]
@@ -110,11 +110,12 @@ fn methods_have_names() {
     }
     assert_eq!("Tsit5".parse::<Method>().unwrap(), Method::Tsit5);
     let message = "rk5".parse::<Method>().unwrap_err().to_string();
-    assert_eq!(message, "unknown method \"rk5\": take one of euler, rk4, tsit5, dopri5");
+    assert!(message.starts_with("unknown method \"rk5\": take one of euler, "), "{message}");
+    assert!(Method::ALL.iter().all(|method| message.contains(method.tableau().name)), "{message}");
 }
 
 #[test]
-fn odeint_lands_on_each_time() {
+fn odeint_gives_y_at_each_time() {
     let oscillator = |_t: f64, y: &[f64; 2]| [y[1], -y[0]];
     for ts in [[0.0, 0.1, 1.0, 1.0, 7.0], [7.0, 1.0, 1.0, 0.1, 0.0]] {
         let y = |t: f64| [t.cos(), -t.sin()];
@@ -134,20 +135,4 @@ fn odeint_lands_on_each_time() {
     ));
     assert!(matches!(odeint(oscillator, [1.0, 0.0], &[0.0, f64::NAN]), Err(OdeError::Time { .. })));
     assert!(matches!(odeint(|_t, y: &f64| y * y, 1.0, &[0.0, 2.0]), Err(OdeError::Stopped { .. })));
-}
-
-#[test]
-fn odeint_goes_on_with_the_step_size_it_had() {
-    let calls = std::cell::Cell::new(0);
-    let field = |_t: f64, y: &[f64; 2]| {
-        calls.set(calls.get() + 1);
-        [y[1], -y[0]]
-    };
-    odeint(field, [1.0, 0.0], &[0.0, 20.0]).unwrap();
-    let plain = calls.take();
-    // ten slivers in the middle: each costs the step that lands on it, none costs the growth from 1e-9 again
-    let ts: Vec<f64> =
-        std::iter::once(0.0).chain((0..10).map(|i| 10.0 + 1e-9 * f64::from(i))).chain([20.0]).collect();
-    odeint(field, [1.0, 0.0], &ts).unwrap();
-    assert!(calls.get() <= plain + 6 * 11, "{} against {plain}", calls.get());
 }

@@ -1,8 +1,11 @@
 //! Tests of the stepping algorithm: each module one behaviour.
 
 mod accuracy;
+mod bounds;
 mod control;
 mod convergence;
+mod dense_order;
+mod events;
 mod front;
 mod non_finite;
 mod order_conditions;
@@ -10,3 +13,4 @@ mod problems;
 mod record;
 mod reference;
 mod replay;
+mod saving;

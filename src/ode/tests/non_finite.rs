@@ -80,7 +80,7 @@ fn twenty_rejections_in_a_row_are_the_limit() {
 fn a_field_not_finite_at_the_start_ends_at_once() {
     let solution = Ode::new(|_t, y: &[f64; 2]| [y[0], f64::NAN]).solve(3.0, 4.0, [1.0, 2.0]).unwrap();
     assert_eq!(solution.outcome, Outcome::NonFinite { t: 3.0, dt: 0.0, step: 0, component: Some(1) });
-    assert_eq!((solution.y1, solution.ts), ([1.0, 2.0], vec![3.0]));
+    assert_eq!((solution.y1, solution.knots), ([1.0, 2.0], vec![3.0]));
     for method in Method::ALL {
         let ode = Ode::new(|_t, y: &[f64; 2]| [y[0], 1.0 / 0.0 * y[1]]).method(method);
         let solution = ode.controller(Constant { dt0: 0.5 }).solve(3.0, 4.0, [1.0, 2.0]).unwrap();
@@ -121,7 +121,7 @@ fn a_blow_up_ends_with_a_small_step_and_never_completes() {
 #[test]
 fn a_step_too_small_to_move_t_is_told_at_the_start() {
     let solution = Ode::new(|_t, y: &f64| -y).dt0(1e-20).solve(1.0, 2.0, 1.0).unwrap();
-    assert_eq!(solution.outcome, Outcome::StepSizeTooSmall { t: 1.0, dt: 1e-20, step: 0 });
+    assert_eq!(solution.outcome, Outcome::StepSizeTooSmall { t: 1.0, dt: 1e-20, dt_min: 0.0, step: 0 });
     let ulp = Ode::new(|_t, y: &f64| -y).solve(1.0, 1.0 + f64::EPSILON, 1.0).unwrap();
     assert_eq!((ulp.outcome, ulp.stats.num_accepted), (Outcome::Completed, 1));
     let late = Ode::new(|_t, y: &f64| -1e-3 * y).solve(1e12, 1e12 + 1.0, 1e-12).unwrap();

@@ -1,0 +1,151 @@
+//! Dense output: the solution between the ends of its steps.
+//!
+//! A step leaves its stages; the method's [`Interpolant`] makes a polynomial of them. [`Segment`] is one step's
+//! polynomial, [`Dense`] the whole curve. They know the numbers of a step; they must never know what chose them.
+
+use super::{Interpolant, OdeError, State};
+use std::sync::Arc;
+
+/// One accepted step and its stages.
+pub(super) struct Segment<'a, Y> {
+    /// Where it starts.
+    pub t: f64,
+    /// Its size, which the stages belong to.
+    pub h: f64,
+    /// The state at t.
+    pub y: &'a Y,
+    /// Its stages, those for dense output alone included.
+    pub k: &'a [Y],
+}
+
+impl<Y: State<Clock = f64>> Segment<'_, Y> {
+    /// The state at `t` into `out`; `weights` is scratch of one number a stage.
+    #[inline]
+    pub fn eval(&self, interpolant: &Interpolant, t: f64, weights: &mut [f64], out: &mut Y) {
+        interpolant.weights((t - self.t) / self.h, weights);
+        out.lincomb(self.y, &self.h, weights, self.k);
+    }
+
+    /// dy/dt at `t` into `out`; `zero` is a state of zeros.
+    pub fn derivative(&self, interpolant: &Interpolant, t: f64, weights: &mut [f64], zero: &Y, out: &mut Y) {
+        interpolant.derivative_weights((t - self.t) / self.h, weights);
+        out.lincomb(zero, &1.0, weights, self.k);
+    }
+}
+
+/// A solution that can be evaluated anywhere in its interval.
+///
+/// At the ends of steps it gives their own values; between them it is of the method's dense order. Where an event
+/// changed the state, it gives the value before the change.
+#[derive(Clone, Debug)]
+pub struct Dense<Y> {
+    interpolant: Arc<Interpolant>,
+    /// Ends of the steps, t0 first; where an event cut a step short, that time.
+    knots: Vec<f64>,
+    /// Full sizes of the steps.
+    hs: Vec<f64>,
+    /// States at the starts of the steps.
+    starts: Vec<Y>,
+    /// States at their ends.
+    ends: Vec<Y>,
+    /// Stages, so many a step as the interpolant has.
+    stages: Vec<Y>,
+}
+
+impl<Y: State<Clock = f64>> Dense<Y> {
+    pub(super) fn new(interpolant: Arc<Interpolant>, t0: f64) -> Self {
+        Dense { interpolant, knots: vec![t0], hs: vec![], starts: vec![], ends: vec![], stages: vec![] }
+    }
+
+    /// Adds a step that is of meaning until `t_end`, where the state is `y_end`.
+    pub(super) fn push(&mut self, segment: &Segment<Y>, t_end: f64, y_end: &Y) {
+        if self.hs.is_empty() {
+            self.ends.clear();
+        }
+        self.knots.push(t_end);
+        self.hs.push(segment.h);
+        self.starts.push(segment.y.clone());
+        self.ends.push(y_end.clone());
+        self.stages.extend_from_slice(segment.k);
+    }
+
+    /// The order of the error between the ends of steps.
+    pub fn order(&self) -> u32 {
+        self.interpolant.order()
+    }
+
+    /// The interval: t0 and the time reached.
+    pub fn interval(&self) -> (f64, f64) {
+        (self.knots[0], self.knots[self.knots.len() - 1])
+    }
+
+    /// The state at `t`.
+    ///
+    /// # Errors
+    /// [`OdeError::OutsideInterval`] for any other t than those of [`Dense::interval`].
+    pub fn eval(&self, t: f64) -> Result<Y, OdeError> {
+        let Some(i) = self.find(t)? else { return self.only_point() };
+        if t == self.knots[i + 1] {
+            return Ok(self.ends[i].clone());
+        }
+        if t == self.knots[i] {
+            return Ok(self.starts[i].clone());
+        }
+        let mut out = self.starts[i].clone();
+        self.segment(i).eval(&self.interpolant, t, &mut vec![0.0; self.interpolant.num_stages()], &mut out);
+        Ok(out)
+    }
+
+    /// The state and its derivative at `t`, both of the same polynomial.
+    ///
+    /// # Errors
+    /// As [`Dense::eval`]; [`OdeError::NotSaved`] where t0 == t1, an interval without a derivative.
+    pub fn eval_with_derivative(&self, t: f64) -> Result<(Y, Y), OdeError> {
+        let y = self.eval(t)?;
+        let Some(i) = self.find(t)? else {
+            return Err(OdeError::NotSaved { what: "the derivative of one point" });
+        };
+        let mut weights = vec![0.0; self.interpolant.num_stages()];
+        let (mut zero, mut dy) = (y.clone(), y.clone());
+        zero.lincomb(&y, &-1.0, &[1.0], std::slice::from_ref(&y));
+        self.segment(i).derivative(&self.interpolant, t, &mut weights, &zero, &mut dy);
+        Ok((y, dy))
+    }
+
+    /// The states at several times.
+    ///
+    /// # Errors
+    /// As [`Dense::eval`].
+    pub fn eval_many(&self, ts: &[f64]) -> Result<Vec<Y>, OdeError> {
+        ts.iter().map(|&t| self.eval(t)).collect()
+    }
+
+    fn segment(&self, i: usize) -> Segment<'_, Y> {
+        let s = self.interpolant.num_stages();
+        Segment { t: self.knots[i], h: self.hs[i], y: &self.starts[i], k: &self.stages[i * s..][..s] }
+    }
+
+    /// The step that contains t, the earlier one at an end of two; `None` where there is no step.
+    fn find(&self, t: f64) -> Result<Option<usize>, OdeError> {
+        let (t0, t1) = self.interval();
+        if !(t0.min(t1) <= t && t <= t0.max(t1)) {
+            return Err(OdeError::OutsideInterval { t, t0, t1 });
+        }
+        if self.hs.is_empty() {
+            return Ok(None);
+        }
+        let before = |knot: &f64| if t1 < t0 { *knot > t } else { *knot < t };
+        Ok(Some(self.knots.partition_point(before).saturating_sub(1)))
+    }
+
+    fn only_point(&self) -> Result<Y, OdeError> {
+        self.ends.first().cloned().ok_or(OdeError::NotSaved { what: "a step" })
+    }
+
+    /// Keeps the one point of a solve without steps.
+    pub(super) fn point(&mut self, y: &Y) {
+        if self.hs.is_empty() {
+            self.ends = vec![y.clone()];
+        }
+    }
+}

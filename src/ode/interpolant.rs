@@ -1,0 +1,145 @@
+//! `Interpolant`: a step's dense output as weights of its stages, `y(t + theta h) = y + h sum_i w_i(theta) k_i`.
+//!
+//! Made once a solve from a tableau, so that evaluating allocates nothing. It knows numbers alone: the stages, and
+//! whether they are numbers of the host, lanes or tensors, are whoever's who sums them.
+
+use super::ButcherTableau;
+use super::tableau::{DEGREE_MAX, hermite, row};
+
+/// The weights of a method's dense output.
+///
+/// A method without an interpolant of its own has the cubic Hermite one, through y and y1 with the slopes
+/// f(t, y) and f(t + h, y1). That is stage 0 and the last stage where the method is first same as last; else
+/// f(t + h, y1) is a stage more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interpolant {
+    order: u32,
+    num_method_stages: usize,
+    extra_c: Vec<f64>,
+    extra_a: Vec<f64>,
+    starts_with_f1: bool,
+    degree: usize,
+    /// `degree` coefficients of each stage, in the terms of [`terms`].
+    weights: Vec<f64>,
+}
+
+impl Interpolant {
+    /// The dense output of a method.
+    pub fn of(tableau: &ButcherTableau) -> Interpolant {
+        let s = tableau.num_stages();
+        let Some(dense) = tableau.dense else { return Interpolant::hermite(tableau) };
+        let starts_with_f1 = dense.extra_c.first() == Some(&1.0) && dense.extra_a[..s] == *tableau.b;
+        Interpolant {
+            order: dense.order,
+            num_method_stages: s,
+            extra_c: dense.extra_c.to_vec(),
+            extra_a: dense.extra_a.to_vec(),
+            starts_with_f1,
+            degree: dense.degree,
+            weights: dense.weights.to_vec(),
+        }
+    }
+
+    fn hermite(tableau: &ButcherTableau) -> Interpolant {
+        let s = tableau.num_stages();
+        let f1 = if tableau.is_fsal() { s - 1 } else { s };
+        let b = tableau.b.iter().copied().chain((f1 == s).then_some(0.0));
+        Interpolant {
+            order: tableau.order.min(3),
+            num_method_stages: s,
+            extra_c: if f1 == s { vec![1.0] } else { Vec::new() },
+            extra_a: if f1 == s { tableau.b.to_vec() } else { Vec::new() },
+            starts_with_f1: f1 == s,
+            degree: 3,
+            weights: b.enumerate().flat_map(|(i, b)| hermite(b, i == 0, i == f1)).collect(),
+        }
+    }
+
+    /// q: inside a step the interpolant is off by a multiple of h^(q+1), y1's own error included.
+    pub fn order(&self) -> u32 {
+        self.order
+    }
+
+    /// How many stages it sums: the method's and those of [`extra`](Self::extra).
+    pub fn num_stages(&self) -> usize {
+        self.num_method_stages + self.extra_c.len()
+    }
+
+    /// The stages to evaluate after an accepted step, in order: `k = f(t + c h, y + h sum_j a_j k_j)`, as (c, a).
+    /// Each row is as long as there are stages before it.
+    pub fn extra(&self) -> impl Iterator<Item = (f64, &[f64])> {
+        let s = self.num_method_stages;
+        self.extra_c.iter().enumerate().map(move |(i, &c)| (c, row(&self.extra_a, s, i)))
+    }
+
+    /// The first extra stage is f(t + h, y1): whoever has the next step's first stage need not evaluate it.
+    pub fn starts_with_f1(&self) -> bool {
+        self.starts_with_f1
+    }
+
+    /// Writes w_i(theta): `y(t + theta h) = y + h sum_i w_i k_i`. At theta = 1 they are b, to the last bit.
+    ///
+    /// # Panics
+    /// If `out` is shorter than [`num_stages`](Self::num_stages); what is beyond is left alone.
+    #[inline]
+    pub fn weights(&self, theta: f64, out: &mut [f64]) {
+        self.sum(&terms(theta, self.degree).0, out);
+    }
+
+    /// Writes the derivatives of the weights: `y'(t + theta h) = sum_i out_i k_i`.
+    ///
+    /// # Panics
+    /// If `out` is shorter than [`num_stages`](Self::num_stages).
+    #[inline]
+    pub fn derivative_weights(&self, theta: f64, out: &mut [f64]) {
+        self.sum(&terms(theta, self.degree).1, out);
+    }
+
+    #[inline]
+    fn sum(&self, terms: &[f64; DEGREE_MAX], out: &mut [f64]) {
+        let out = &mut out[..self.num_stages()];
+        for (out, coefficients) in out.iter_mut().zip(self.weights.chunks_exact(self.degree)) {
+            *out = coefficients.iter().zip(terms).map(|(c, term)| c * term).sum();
+        }
+    }
+}
+
+/// theta, theta (1 - theta), theta^2 (1 - theta), ... and their derivatives.
+#[inline]
+fn terms(theta: f64, degree: usize) -> ([f64; DEGREE_MAX], [f64; DEGREE_MAX]) {
+    let (mut terms, mut slopes) = ([0.0; DEGREE_MAX], [0.0; DEGREE_MAX]);
+    let (mut term, mut slope) = (1.0, 0.0);
+    for j in 0..degree {
+        let (factor, sign) = if j % 2 == 0 { (theta, 1.0) } else { (1.0 - theta, -1.0) };
+        slope = slope * factor + term * sign;
+        term *= factor;
+        (terms[j], slopes[j]) = (term, slope);
+    }
+    (terms, slopes)
+}
+
+/// The coefficients of `sum_j powers_j theta^(j+1)` in the terms above.
+///
+/// The first factor theta is taken out already; then, in turn, q(theta) = q(1) + (1 - theta) r(theta) and
+/// q(theta) = q(0) + theta r(theta).
+pub(super) fn from_powers(powers: &[f64]) -> Vec<f64> {
+    let mut rest: Vec<f64> = powers.to_vec();
+    let mut coefficients = Vec::with_capacity(rest.len());
+    for j in 0..powers.len() {
+        let at = if j % 2 == 0 { 1.0 } else { 0.0 };
+        // q(x) = q(at) + (x - at) r(x), by Horner's scheme.
+        let mut value = 0.0;
+        let mut quotient = vec![0.0; rest.len() - 1];
+        for i in (0..rest.len()).rev() {
+            value = value * at + rest[i];
+            if i > 0 {
+                quotient[i - 1] = value;
+            }
+        }
+        coefficients.push(value);
+        // The next factor is theta or 1 - theta.
+        let sign = if j % 2 == 0 { -1.0 } else { 1.0 };
+        rest = quotient.into_iter().map(|x| sign * x).collect();
+    }
+    coefficients
+}

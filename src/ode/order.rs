@@ -1,0 +1,167 @@
+//! Order conditions: what the numbers of a Runge-Kutta method must satisfy for it to have its order.
+//!
+//! A method has order p exactly when `sum_i b_i Phi_i(t) = 1 / gamma(t)` for each rooted tree t of at most p
+//! nodes (Hairer, Norsett, Wanner I, theorem II.2.13); an interpolant has order q when its weights at theta give
+//! `theta^n / gamma(t)`, n the nodes of t; an estimate goes with h^k when its weights give 0 below k nodes. Trees,
+//! weights and densities are generated here, and sums run in twice the precision, so what is left is the
+//! rounding of the coefficients alone. Knows numbers only; never a field or a solve.
+
+/// The most nodes of a tree for which anybody asks: an order is sought up to here.
+pub(super) const ORDER_MAX: u32 = 10;
+
+/// An unevaluated sum of two f64.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Double(pub f64, pub f64);
+
+impl Double {
+    pub const ZERO: Double = Double(0.0, 0.0);
+    pub const ONE: Double = Double(1.0, 0.0);
+    pub fn add(self, other: Double) -> Double {
+        let sum = self.0 + other.0;
+        let part = sum - self.0;
+        let error = (self.0 - (sum - part)) + (other.0 - part);
+        Double::normal(sum, error + self.1 + other.1)
+    }
+    pub fn mul(self, other: Double) -> Double {
+        let product = self.0 * other.0;
+        let error = self.0.mul_add(other.0, -product);
+        Double::normal(product, error + self.0 * other.1 + self.1 * other.0)
+    }
+    fn normal(high: f64, low: f64) -> Double {
+        let sum = high + low;
+        Double(sum, low - (sum - high))
+    }
+}
+
+/// A rooted tree, made of two smaller ones: the root of the second hangs from the root of the first.
+///
+/// The second is the last of the root's children, in the order of the list; so each tree is made once.
+struct Tree {
+    nodes: u32,
+    density: f64,
+    parts: Option<(usize, usize)>,
+}
+
+/// The rooted trees of up to so many nodes, by their nodes.
+pub(super) struct Trees(Vec<Tree>);
+
+impl Trees {
+    pub fn up_to(nodes: u32) -> Trees {
+        let mut trees = vec![Tree { nodes: 1, density: 1.0, parts: None }];
+        for n in 2..=nodes {
+            let mut grown = Vec::new();
+            for (first, trunk) in trees.iter().enumerate() {
+                for (last, branch) in trees.iter().enumerate().filter(|(_, t)| trunk.nodes + t.nodes == n) {
+                    if trunk.parts.is_none_or(|(_, before)| before <= last) {
+                        // gamma(t) is n times the densities of the children.
+                        let others = trunk.density / f64::from(trunk.nodes);
+                        let density = f64::from(n) * others * branch.density;
+                        grown.push(Tree { nodes: n, density, parts: Some((first, last)) });
+                    }
+                }
+            }
+            trees.extend(grown);
+        }
+        Trees(trees)
+    }
+
+    /// How many there are of n nodes.
+    #[cfg(test)]
+    pub fn count(&self, n: u32) -> usize {
+        self.0.iter().filter(|tree| tree.nodes == n).count()
+    }
+
+    /// As the literature writes it: a dot for the single node, else the children in brackets.
+    pub fn name(&self, index: usize) -> String {
+        let mut children = Vec::new();
+        let mut rest = index;
+        while let Some((first, last)) = self.0[rest].parts {
+            children.push(self.name(last));
+            rest = first;
+        }
+        if children.is_empty() { "•".into() } else { format!("[{}]", children.join(",")) }
+    }
+}
+
+/// How far a sum is from what it must be, and how large its terms are together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Residual {
+    pub residual: f64,
+    pub terms: f64,
+}
+
+/// A condition that does not hold.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub tree: String,
+    pub nodes: u32,
+    pub residual: f64,
+}
+
+/// The trees and their weights `Phi_i` at each stage of a triangle.
+pub(super) struct Conditions {
+    trees: Trees,
+    phi: Vec<Vec<Double>>,
+    /// The same with every coefficient's absolute value.
+    size: Vec<Vec<f64>>,
+}
+
+impl Conditions {
+    /// For stages of which `rows[i]` has the i weights of the i-th, up to trees of `nodes`.
+    pub fn new(rows: &[&[f64]], nodes: u32) -> Conditions {
+        let trees = Trees::up_to(nodes);
+        let (mut phi, mut size) = (Vec::<Vec<Double>>::new(), Vec::<Vec<f64>>::new());
+        for tree in &trees.0 {
+            let Some((first, last)) = tree.parts else {
+                phi.push(vec![Double::ONE; rows.len()]);
+                size.push(vec![1.0; rows.len()]);
+                continue;
+            };
+            phi.push((0..rows.len()).map(|i| phi[first][i].mul(sum(rows[i], &phi[last]))).collect());
+            size.push((0..rows.len()).map(|i| size[first][i] * sum_of_sizes(rows[i], &size[last])).collect());
+        }
+        Conditions { trees, phi, size }
+    }
+
+    /// For the tree at `index`: how far `sum_i w_i Phi_i` is from `scale^n / gamma`.
+    pub fn residual(&self, index: usize, weights: &[f64], scale: f64) -> Residual {
+        let tree = &self.trees.0[index];
+        let target = (0..tree.nodes).fold(Double::ONE, |power, _| power.mul(Double(scale, 0.0)));
+        let gamma = Double(tree.density, 0.0);
+        let excess = sum(weights, &self.phi[index]).mul(gamma).add(Double(-target.0, -target.1));
+        let terms = sum_of_sizes(weights, &self.size[index]);
+        Residual { residual: (excess.0 / tree.density).abs(), terms }
+    }
+
+    /// The indices of the trees of n nodes.
+    pub fn of_nodes(&self, n: u32) -> impl Iterator<Item = usize> + '_ {
+        let of_n = move |&(_, tree): &(usize, &Tree)| tree.nodes == n;
+        self.trees.0.iter().enumerate().filter(of_n).map(|(index, _)| index)
+    }
+
+    /// The first condition of at most p nodes that fails by more than `tolerance` times the size of its terms.
+    pub fn failure(&self, p: u32, weights: &[f64], scale: f64, tolerance: f64) -> Option<Failure> {
+        (1..=p).flat_map(|n| self.of_nodes(n)).find_map(|index| {
+            let Residual { residual, terms } = self.residual(index, weights, scale);
+            let tree =
+                || Failure { tree: self.trees.name(index), nodes: self.trees.0[index].nodes, residual };
+            let holds = residual <= tolerance * terms.max(f64::MIN_POSITIVE);
+            (!holds).then(tree)
+        })
+    }
+
+    /// The largest p up to which every condition holds.
+    pub fn order(&self, weights: &[f64], scale: f64, tolerance: f64) -> u32 {
+        let nodes = self.trees.0.last().map_or(0, |tree| tree.nodes);
+        self.failure(nodes, weights, scale, tolerance).map_or(nodes, |failure| failure.nodes - 1)
+    }
+}
+
+fn sum(weights: &[f64], phi: &[Double]) -> Double {
+    let terms = weights.iter().zip(phi).filter(|(w, _)| **w != 0.0);
+    terms.fold(Double::ZERO, |sum, (&w, &phi)| sum.add(Double(w, 0.0).mul(phi)))
+}
+
+fn sum_of_sizes(weights: &[f64], size: &[f64]) -> f64 {
+    weights.iter().zip(size).map(|(w, size)| w.abs() * size).sum()
+}

@@ -1,0 +1,236 @@
+//! `Tableau`: a Runge-Kutta table of the user's own, checked when it is made.
+//!
+//! It owns its numbers and lends them as a [`ButcherTableau`], so nothing is leaked and nothing else in the crate
+//! knows the difference. Orders are found from the numbers, never claimed: a table with a wrong digit gets the
+//! order that it has, and [`Tableau::check_order`] says which condition fails.
+
+use super::interpolant::from_powers;
+use super::order::{Conditions, Failure, ORDER_MAX};
+use super::tableau::{DEGREE_MAX, row};
+use super::{ButcherTableau, DenseTableau, OdeError};
+
+/// What a condition may miss, as a part of the sum of its terms' sizes: coefficients of 13 digits pass.
+const TOLERANCE: f64 = 1e-12;
+
+/// Where in a step a dense output is checked, besides its end.
+const INSIDE: [f64; 2] = [0.375, 0.8125];
+
+/// An explicit Runge-Kutta method given by its numbers.
+///
+/// # Examples
+/// ```
+/// use flowline::ode::Tableau;
+/// let kutta3 = Tableau::new("kutta3", &[&[0.5], &[-1.0, 2.0]], &[1.0 / 6.0, 2.0 / 3.0, 1.0 / 6.0], &[0.0, 0.5, 1.0])?
+///     .with_error(&[0.0, 1.0, 0.0], 3)?;  // against the midpoint method
+/// assert_eq!(kutta3.order(), 3);
+/// # Ok::<(), flowline::ode::OdeError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tableau {
+    name: String,
+    a: Vec<f64>,
+    b: Vec<f64>,
+    c: Vec<f64>,
+    order: u32,
+    b_err: Option<Vec<f64>>,
+    error_order: u32,
+    dense: Option<Dense>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Dense {
+    extra_a: Vec<f64>,
+    extra_c: Vec<f64>,
+    weights: Vec<f64>,
+    degree: usize,
+    order: u32,
+}
+
+impl Tableau {
+    /// From the rows of a (i weights of each stage i >= 1, counted from 0), the weights b and the times c.
+    ///
+    /// The order is found from the numbers, up to 10.
+    ///
+    /// # Errors
+    /// Shapes that do not agree, numbers that are not finite, a c that is not the sum of its row, weights b that
+    /// do not sum to 1.
+    pub fn new(name: impl Into<String>, a: &[&[f64]], b: &[f64], c: &[f64]) -> Result<Tableau, OdeError> {
+        let name = name.into();
+        let check = Check { name: &name };
+        let s = b.len();
+        check.shape("b", s, s.max(1))?;
+        check.shape("c", c.len(), s)?;
+        check.shape("the rows of a (stage 0 has none)", a.len(), s - 1)?;
+        check.numbers("b", b)?;
+        check.stage(0, c[0], &[], 0)?;
+        for (row, i) in a.iter().zip(1..) {
+            check.stage(i, c[i], row, i)?;
+        }
+        let rows: Vec<&[f64]> = std::iter::once(&[] as &[f64]).chain(a.iter().copied()).collect();
+        let conditions = Conditions::new(&rows, ORDER_MAX);
+        check.holds("b", conditions.failure(1, b, 1.0, TOLERANCE))?;
+        let order = conditions.order(b, 1.0, TOLERANCE);
+        let (a, b, c) = (a.concat(), b.to_vec(), c.to_vec());
+        Ok(Tableau { name, a, b, c, order, b_err: None, error_order: order, dense: None })
+    }
+
+    /// Adds the weights of a second solution; the error estimate is the difference of the two.
+    ///
+    /// `error_order` is the power of h that the estimate goes with, one more than the lower of the two orders;
+    /// step sizes go with its root.
+    ///
+    /// # Errors
+    /// Weights that are too few, too many, not finite, equal to b, or whose difference from b does not go with
+    /// h^`error_order`.
+    pub fn with_error(mut self, b_embedded: &[f64], error_order: u32) -> Result<Tableau, OdeError> {
+        let check = Check { name: &self.name };
+        check.shape("b_embedded", b_embedded.len(), self.b.len())?;
+        check.numbers("b_embedded", b_embedded)?;
+        let b_err: Vec<f64> = self.b.iter().zip(b_embedded).map(|(b, other)| b - other).collect();
+        let size: f64 = self.b.iter().chain(b_embedded).map(|b| b.abs()).sum();
+        if error_order == 0 || b_err.iter().all(|b| b.abs() <= TOLERANCE * size) {
+            return Err(OdeError::TableauEstimate { tableau: self.name, error_order });
+        }
+        check.asked(error_order - 1)?;
+        let conditions = Conditions::new(&self.rows(), error_order - 1);
+        check.holds("b - b_embedded", conditions.failure(error_order - 1, &b_err, 0.0, TOLERANCE))?;
+        (self.b_err, self.error_order) = (Some(b_err), error_order);
+        Ok(self)
+    }
+
+    /// Adds an interpolant, `y(t + theta h) = y + h sum_i w_i(theta) k_i`.
+    ///
+    /// `extra` are stages more, (c, weights of all the stages before it) each. `weights[i]` has the coefficients of
+    /// theta, theta^2, ... in w_i, for the method's stages and then the extra ones; all rows are of one length. Its
+    /// order is found from the numbers.
+    ///
+    /// # Errors
+    /// Shapes that do not agree, numbers that are not finite, a c that is not the sum of its row, weights at
+    /// theta = 1 that are not b, or weights that do not even sum to theta.
+    pub fn with_dense(mut self, extra: &[(f64, &[f64])], weights: &[&[f64]]) -> Result<Tableau, OdeError> {
+        let (check, s) = (Check { name: &self.name }, self.b.len());
+        for (i, (c, row)) in extra.iter().enumerate() {
+            check.stage(s + i, *c, row, s + i)?;
+        }
+        check.shape("the rows of the dense weights", weights.len(), s + extra.len())?;
+        let degree = weights[0].len();
+        check.shape("row 0 of the dense weights", degree, degree.clamp(1, DEGREE_MAX))?;
+        for (i, powers) in weights.iter().enumerate() {
+            check.shape(&format!("row {i} of the dense weights"), powers.len(), degree)?;
+            check.numbers("the dense weights", powers)?;
+            let (at_end, b) = (powers.iter().sum::<f64>(), self.b.get(i).copied().unwrap_or(0.0));
+            let size: f64 = powers.iter().map(|x| x.abs()).sum::<f64>() + b.abs();
+            if (at_end - b).abs() > TOLERANCE * size {
+                return Err(OdeError::TableauDenseEnd { tableau: self.name, stage: i, at_end, b });
+            }
+        }
+        let mut rows = self.rows();
+        rows.extend(extra.iter().map(|(_, row)| *row));
+        let conditions = Conditions::new(&rows, self.order);
+        let mut order = self.order;
+        for theta in INSIDE {
+            let power = |powers: &&[f64]| powers.iter().rev().fold(0.0, |sum, x| (sum + x) * theta);
+            let at_theta: Vec<f64> = weights.iter().map(power).collect();
+            check.holds("the dense weights", conditions.failure(1, &at_theta, theta, TOLERANCE))?;
+            order = order.min(conditions.order(&at_theta, theta, TOLERANCE));
+        }
+        self.dense = Some(Dense {
+            extra_a: extra.iter().flat_map(|(_, row)| row.iter().copied()).collect(),
+            extra_c: extra.iter().map(|(c, _)| *c).collect(),
+            weights: weights.iter().flat_map(|powers| from_powers(powers)).collect(),
+            degree,
+            order,
+        });
+        Ok(self)
+    }
+
+    /// Passes the table on if its solution is of order p or higher.
+    ///
+    /// # Errors
+    /// The first order condition that fails, by its rooted tree, with what is left of it; a p above 10.
+    pub fn check_order(self, p: u32) -> Result<Tableau, OdeError> {
+        let check = Check { name: &self.name };
+        check.asked(p)?;
+        let conditions = Conditions::new(&self.rows(), p);
+        check.holds("b", conditions.failure(p, &self.b, 1.0, TOLERANCE))?;
+        Ok(self)
+    }
+
+    /// The order of the solution.
+    pub fn order(&self) -> u32 {
+        self.order
+    }
+
+    /// The numbers, as the solver takes them.
+    pub fn view(&self) -> ButcherTableau<'_> {
+        ButcherTableau {
+            name: &self.name,
+            a: &self.a,
+            b: &self.b,
+            b_err: self.b_err.as_deref(),
+            b_err_low: None,
+            c: &self.c,
+            order: self.order,
+            error_order: self.error_order,
+            dense: self.dense.as_ref().map(|dense| DenseTableau {
+                extra_a: &dense.extra_a,
+                extra_c: &dense.extra_c,
+                weights: &dense.weights,
+                degree: dense.degree,
+                order: dense.order,
+            }),
+        }
+    }
+
+    fn rows(&self) -> Vec<&[f64]> {
+        (0..self.b.len()).map(|i| row(&self.a, 0, i)).collect()
+    }
+}
+
+/// The refusals, each with the table's name.
+struct Check<'a> {
+    name: &'a str,
+}
+
+impl Check<'_> {
+    fn shape(&self, part: &str, found: usize, expected: usize) -> Result<(), OdeError> {
+        if found == expected {
+            return Ok(());
+        }
+        Err(OdeError::TableauShape { tableau: self.name.into(), part: part.into(), found, expected })
+    }
+
+    fn numbers(&self, part: &str, numbers: &[f64]) -> Result<(), OdeError> {
+        match numbers.iter().enumerate().find(|(_, x)| !x.is_finite()) {
+            None => Ok(()),
+            Some((index, &value)) => {
+                Err(OdeError::TableauNumber { tableau: self.name.into(), part: part.into(), index, value })
+            }
+        }
+    }
+
+    /// A stage's row: its length, its numbers, its sum.
+    fn stage(&self, stage: usize, c: f64, row: &[f64], length: usize) -> Result<(), OdeError> {
+        let part = format!("the row of stage {stage}");
+        self.shape(&part, row.len(), length)?;
+        self.numbers(&part, row)?;
+        self.numbers(&format!("c[{stage}]"), &[c])?;
+        let (sum, size) = row.iter().fold((0.0, c.abs()), |(sum, size), a| (sum + a, size + a.abs()));
+        if (sum - c).abs() <= TOLERANCE * size {
+            return Ok(());
+        }
+        Err(OdeError::TableauRowSum { tableau: self.name.into(), stage, sum, c })
+    }
+
+    fn asked(&self, order: u32) -> Result<(), OdeError> {
+        if order <= ORDER_MAX {
+            return Ok(());
+        }
+        Err(OdeError::TableauOrderAsked { tableau: self.name.into(), order, max: ORDER_MAX })
+    }
+
+    fn holds(&self, weights: &'static str, failure: Option<Failure>) -> Result<(), OdeError> {
+        let Some(Failure { tree, nodes, residual }) = failure else { return Ok(()) };
+        Err(OdeError::TableauOrder { tableau: self.name.into(), weights, tree, nodes, residual })
+    }
+}

@@ -1,0 +1,131 @@
+//! `SaveAt`: which times of a solve are kept.
+//!
+//! Data only. What is saved at them is y, or what `save_fn` makes of (t, y); who saves is the driver.
+
+use super::OdeError;
+
+/// Any mix of t0, t1, given times, every n-th accepted step, and the whole curve.
+///
+/// Values at given times come from the method's dense output of the step that contains them, so they cost no step
+/// and change none; a time that is a step's end gets that step's own value. The default saves t1.
+///
+/// # Examples
+/// ```
+/// use flowline::ode::{Ode, SaveAt};
+/// let decay = Ode::new(|_t, y: &f64| -y).save_at(SaveAt::ts(&[0.5, 1.0]).and_dense());
+/// let solution = decay.solve(0.0, 2.0, 1.0)?;
+/// assert_eq!(solution.ts, [0.5, 1.0]);
+/// assert!((solution.ys[0] - (-0.5_f64).exp()).abs() < 1e-6);
+/// assert!((solution.dense()?.eval(1.7)? - (-1.7_f64).exp()).abs() < 1e-6);
+/// # Ok::<(), flowline::ode::OdeError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct SaveAt {
+    pub(super) t0: bool,
+    pub(super) t1: bool,
+    pub(super) ts: Vec<f64>,
+    /// Every so many accepted steps; 0 for none.
+    pub(super) every: usize,
+    pub(super) dense: bool,
+}
+
+impl Default for SaveAt {
+    fn default() -> Self {
+        SaveAt::t1()
+    }
+}
+
+impl SaveAt {
+    const NOTHING: SaveAt = SaveAt { t0: false, t1: false, ts: Vec::new(), every: 0, dense: false };
+
+    /// The start.
+    pub fn t0() -> Self {
+        SaveAt { t0: true, ..Self::NOTHING }
+    }
+    /// The end.
+    pub fn t1() -> Self {
+        SaveAt { t1: true, ..Self::NOTHING }
+    }
+    /// These times, in the order of the solve.
+    pub fn ts(ts: &[f64]) -> Self {
+        SaveAt { ts: ts.to_vec(), ..Self::NOTHING }
+    }
+    /// The start and the end of every accepted step.
+    pub fn steps() -> Self {
+        Self::every(1)
+    }
+    /// The start, the end of every n-th accepted step, and the end of the last one. 0 saves none.
+    pub fn every(n: usize) -> Self {
+        Self::NOTHING.and_every(n)
+    }
+    /// The whole curve: [`Solution::dense`](super::Solution::dense) evaluates it anywhere.
+    pub fn dense() -> Self {
+        SaveAt { dense: true, ..Self::NOTHING }
+    }
+    /// The start too.
+    pub fn and_t0(self) -> Self {
+        SaveAt { t0: true, ..self }
+    }
+    /// The end too.
+    pub fn and_t1(self) -> Self {
+        SaveAt { t1: true, ..self }
+    }
+    /// These times too.
+    pub fn and_ts(self, ts: &[f64]) -> Self {
+        SaveAt { ts: ts.to_vec(), ..self }
+    }
+    /// Every accepted step too.
+    pub fn and_steps(self) -> Self {
+        self.and_every(1)
+    }
+    /// Every n-th accepted step too.
+    pub fn and_every(self, n: usize) -> Self {
+        SaveAt { t0: n > 0, t1: n > 0, every: n, ..self }
+    }
+    /// The whole curve too.
+    pub fn and_dense(self) -> Self {
+        SaveAt { dense: true, ..self }
+    }
+
+    /// Refuses times outside the interval or out of order.
+    pub(super) fn check(&self, t0: f64, t1: f64) -> Result<(), OdeError> {
+        let sign = if t1 < t0 { -1.0 } else { 1.0 };
+        for (index, pair) in self.ts.windows(2).enumerate() {
+            // Written so that a NaN is left to the check below.
+            if pair[1] * sign < pair[0] * sign {
+                return Err(OdeError::TimesNotMonotone { index, previous: pair[0], next: pair[1] });
+            }
+        }
+        let (low, high) = (t0.min(t1), t0.max(t1));
+        if let Some((index, &t)) = self.ts.iter().enumerate().find(|(_, t)| !(low <= **t && **t <= high)) {
+            return Err(OdeError::SavedTime { index, t, t0, t1 });
+        }
+        Ok(())
+    }
+}
+
+impl From<&[f64]> for SaveAt {
+    fn from(ts: &[f64]) -> Self {
+        SaveAt::ts(ts)
+    }
+}
+impl From<&Vec<f64>> for SaveAt {
+    fn from(ts: &Vec<f64>) -> Self {
+        SaveAt::ts(ts)
+    }
+}
+impl From<Vec<f64>> for SaveAt {
+    fn from(ts: Vec<f64>) -> Self {
+        SaveAt { ts, ..Self::NOTHING }
+    }
+}
+impl<const N: usize> From<[f64; N]> for SaveAt {
+    fn from(ts: [f64; N]) -> Self {
+        SaveAt::ts(&ts)
+    }
+}
+impl<const N: usize> From<&[f64; N]> for SaveAt {
+    fn from(ts: &[f64; N]) -> Self {
+        SaveAt::ts(ts)
+    }
+}

@@ -1,0 +1,183 @@
+//! `Settings`: how a problem is to be solved, as the user asked; `Resolved`: as it will be, every default filled in.
+//!
+//! Options are given in any order and checked once, when the interval and the state are known. It knows options
+//! alone, neither fields nor loops, so the same settings serve every way of running.
+
+use super::scheme;
+use super::{
+    Bound, ButcherTableau, Controller, Limits, Method, Norm, OdeError, Pid, Scheme, State, Tableau, Tolerance,
+};
+use std::sync::Arc;
+
+/// Options as given; `None` where nothing was said.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub(crate) method: Method,
+    /// A table in place of the method's.
+    pub(crate) own: Option<Arc<Tableau>>,
+    pub(crate) controller: Option<Controller>,
+    pub(crate) dt0: Option<f64>,
+    pub(crate) rtol: Option<Bound>,
+    pub(crate) atol: Option<Bound>,
+    pub(crate) max_steps: u64,
+    pub(crate) dt_min: f64,
+    pub(crate) dt_max: f64,
+    pub(crate) land_on: Vec<f64>,
+    pub(crate) jump_at: Vec<f64>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            method: Method::default(),
+            own: None,
+            controller: None,
+            dt0: None,
+            rtol: None,
+            atol: None,
+            max_steps: 100_000,
+            dt_min: 0.0,
+            dt_max: f64::INFINITY,
+            land_on: Vec::new(),
+            jump_at: Vec::new(),
+        }
+    }
+}
+
+/// Options complete: what a [`Scheme`] borrows from.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    method: Method,
+    own: Option<Arc<Tableau>>,
+    /// The controller, its first step size in it.
+    pub controller: Controller,
+    /// The relative tolerance, for each component where it differs.
+    pub rtol: Bound,
+    /// The absolute tolerance.
+    pub atol: Bound,
+    max_steps: u64,
+    dt_min: f64,
+    dt_max: f64,
+    stops: Vec<f64>,
+    jumps: Vec<f64>,
+    keeps_first: bool,
+}
+
+impl Settings {
+    /// The controller to run with: the one given or the method's default, with `dt0` in it.
+    ///
+    /// # Errors
+    /// A dt0 beside [`StepTo`](super::StepTo); a method without an error estimate and without a dt0.
+    fn controller(&self) -> Result<Controller, OdeError> {
+        let tableau = tableau(self.own.as_deref(), self.method);
+        let controller = match (&self.controller, self.dt0) {
+            (Some(controller), _) => controller.clone(),
+            (None, _) if tableau.b_err.is_some() => Pid::default().into(),
+            (None, Some(dt0)) => super::Constant { dt0 }.into(),
+            (None, None) => return Err(OdeError::NoErrorEstimate { method: tableau.name.into() }),
+        };
+        match self.dt0 {
+            Some(dt0) => controller.starting_with(dt0),
+            None => Ok(controller),
+        }
+    }
+
+    /// Everything filled in for a state of such parts, with the tolerance `default` where none was given. `span` is
+    /// t0 and t1 where they are known before the solve.
+    ///
+    /// # Errors
+    /// Whatever [`Scheme::new`] refuses, bounds that contradict each other, lists of tolerances of the wrong length, times to land
+    /// on that are not finite, or any at all where the interval is not known.
+    pub fn resolve(
+        &self,
+        default: Tolerance,
+        parts: &[usize],
+        span: Option<(f64, f64)>,
+    ) -> Result<Resolved, OdeError> {
+        let (rtol, atol) = default.at(0);
+        let bound = |name, given: &Option<Bound>, default: f64| match given {
+            Some(bound) => bound.spread(name, parts),
+            None => Ok(Bound::All(default)),
+        };
+        let jumps = self.inner_times("jump_at", &self.jump_at, span)?;
+        let mut stops = self.inner_times("land_on", &self.land_on, span)?;
+        stops.extend(&jumps);
+        if let Some((t0, t1)) = span {
+            let sign = if t1 < t0 { -1.0 } else { 1.0 };
+            stops.sort_by(|a, b| (a * sign).total_cmp(&(b * sign)));
+            stops.dedup();
+        }
+        let resolved = Resolved {
+            method: self.method,
+            own: self.own.clone(),
+            controller: self.controller()?,
+            rtol: bound("rtol", &self.rtol, rtol)?,
+            atol: bound("atol", &self.atol, atol)?,
+            max_steps: self.max_steps,
+            dt_min: self.dt_min,
+            dt_max: self.dt_max,
+            stops,
+            jumps,
+            keeps_first: false,
+        };
+        scheme::check(&resolved.tableau(), &resolved.controller, &resolved.tolerance())?;
+        scheme::check_limits(&resolved.controller, &resolved.limits())?;
+        Ok(resolved)
+    }
+
+    /// Those of the times that lie strictly between t0 and t1.
+    fn inner_times(
+        &self,
+        name: &'static str,
+        times: &[f64],
+        span: Option<(f64, f64)>,
+    ) -> Result<Vec<f64>, OdeError> {
+        if let Some(&value) = times.iter().find(|t| !t.is_finite()) {
+            return Err(OdeError::Stop { name, value });
+        }
+        match span {
+            Some((t0, t1)) => {
+                let (low, high) = (t0.min(t1), t0.max(t1));
+                Ok(times.iter().copied().filter(|&t| low < t && t < high).collect())
+            }
+            None if times.is_empty() => Ok(Vec::new()),
+            None => Err(OdeError::StopsOfUnknownInterval { name }),
+        }
+    }
+}
+
+impl Resolved {
+    /// The scheme to run with.
+    pub fn scheme<'a, S: State>(&'a self, norm: Option<&'a Norm<'a, S>>) -> Scheme<'a, S> {
+        let scheme = Scheme::trusted(self.tableau(), &self.controller, self.tolerance(), self.limits());
+        let scheme = scheme.measured_by(norm);
+        if self.keeps_first { scheme.keeping_first() } else { scheme }
+    }
+
+    /// The method, unless a table of the user's own stands in its place.
+    pub(super) fn method(&self) -> Option<Method> {
+        self.own.is_none().then_some(self.method)
+    }
+
+    fn tableau(&self) -> ButcherTableau<'_> {
+        tableau(self.own.as_deref(), self.method)
+    }
+
+    fn tolerance(&self) -> Tolerance<'_> {
+        Tolerance::of(&self.rtol, &self.atol)
+    }
+
+    fn limits(&self) -> Limits<'_> {
+        let Resolved { max_steps, dt_min, dt_max, ref stops, ref jumps, .. } = *self;
+        Limits { dt_min, dt_max, max_steps, stops, jumps }
+    }
+
+    /// With f(t, y) kept at the end of each step, for dense output.
+    pub(super) fn keeping_first(self, keeps: bool) -> Self {
+        Resolved { keeps_first: keeps, ..self }
+    }
+}
+
+fn tableau(own: Option<&Tableau>, method: Method) -> ButcherTableau<'_> {
+    own.map_or(*method.tableau(), Tableau::view)
+}

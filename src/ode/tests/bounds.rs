@@ -1,0 +1,188 @@
+//! Bounds on steps, times to land on, jumps, tolerances of components, norms, and the controllers by name.
+
+use crate::ode::*;
+
+fn oscillator(_t: f64, y: &[f64; 2]) -> [f64; 2] {
+    [y[1], -y[0]]
+}
+
+#[test]
+fn every_controller_lands_where_it_is_told_in_either_direction() {
+    let controllers: [Controller; 7] = [
+        Pid::default().into(),
+        Pid::pi(0.4, 0.3).into(),
+        Pid::h211pi().into(),
+        Pid::h211b(4.0).into(),
+        Pid::h312pid().into(),
+        Hairer::dopri5().into(),
+        Constant { dt0: 0.3 }.into(),
+    ];
+    for controller in controllers {
+        for (t0, t1) in [(0.0, 10.0), (10.0, 0.0)] {
+            let ode =
+                Ode::new(oscillator).controller(controller.clone()).land_on(&[7.25, 1.5, 42.0, 1.5 + 1e-3]);
+            let solution = ode.solve(t0, t1, [f64::cos(t0), -f64::sin(t0)]).unwrap();
+            assert!(solution.outcome.is_completed());
+            for stop in [1.5, 1.5 + 1e-3, 7.25] {
+                assert!(solution.knots.contains(&stop), "{controller:?} passes {stop}");
+            }
+            assert!((solution.y1[0] - f64::cos(t1)).abs() < 0.02, "{controller:?}: {:?}", solution.y1);
+        }
+    }
+}
+
+#[test]
+fn constant_steps_keep_their_grid_across_a_stop() {
+    let ode = Ode::new(oscillator).controller(Constant { dt0: 0.25 }).land_on(&[0.5, 0.6]);
+    assert_eq!(ode.solve(0.0, 1.0, [1.0, 0.0]).unwrap().knots, [0.0, 0.25, 0.5, 0.6, 0.75, 1.0]);
+}
+
+#[test]
+fn a_stop_does_not_make_the_solve_forget_its_step_size() {
+    let plain = Ode::new(oscillator).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
+    // ten slivers in the middle: each costs the step that lands on it, none costs the growth from 1e-9 again
+    let stops: Vec<f64> = (0..10).map(|i| 10.0 + 1e-9 * f64::from(i)).collect();
+    let landed = Ode::new(oscillator).land_on(&stops).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
+    assert!(landed.stats.num_steps <= plain.stats.num_steps + 11, "{} against {}", landed.stats, plain.stats);
+}
+
+#[test]
+fn a_jump_of_the_field_is_seen_from_neither_side_and_costs_no_rejection() {
+    // y' = 1 before t = 1 and 100 after it; whichever way the field decides at t = 1 itself.
+    for method in Method::ALL {
+        for at in [false, true] {
+            let field = move |t: f64, _y: &f64| if t < 1.0 || at && t == 1.0 { 1.0 } else { 100.0 };
+            let called_at_jump = std::cell::Cell::new(false);
+            let ode = Ode::new(|t, y: &f64| {
+                called_at_jump.set(called_at_jump.get() || t == 1.0);
+                field(t, y)
+            });
+            let ode = if method.tableau().b_err.is_some() { ode } else { ode.dt0(0.3) };
+            for (t0, t1, rise) in [(0.0, 2.0, 101.0), (2.0, 0.0, -101.0)] {
+                let solution = ode.clone().method(method).jump_at(&[1.0]).solve(t0, t1, 0.0).unwrap();
+                assert!((solution.y1 - rise).abs() < 1e-9, "{method}: {}", solution.y1);
+                assert_eq!((solution.stats.num_rejected, called_at_jump.get()), (0, false), "{method}");
+            }
+        }
+    }
+}
+
+#[test]
+fn steps_stay_within_dt_max_and_a_shorter_one_than_dt_min_ends_the_solve() {
+    let ode = Ode::new(oscillator).dt_max(0.1);
+    let knots = ode.solve(0.0, 5.0, [1.0, 0.0]).unwrap().knots;
+    assert!(knots.windows(2).all(|k| k[1] - k[0] <= 0.1 + 1e-12) && knots.len() > 50);
+    let wall = Ode::new(|t: f64, _y: &f64| 1.0 / (1.0 - t).abs().max(1e-12)).dt_min(1e-3);
+    let solution = wall.solve(0.0, 2.0, 0.0).unwrap();
+    let Outcome::StepSizeTooSmall { dt, dt_min, t, .. } = solution.outcome else { panic!("{solution}") };
+    assert!(dt < 1e-3 && dt_min == 1e-3 && t < 1.0 && t == solution.t1);
+    assert!(solution.to_string().contains("fell below dt_min=1e-3"), "{solution}");
+}
+
+#[test]
+fn bounds_that_contradict_are_refused() {
+    let ode = || Ode::new(oscillator);
+    let refuse = |ode: Ode<'_, [f64; 2], _>| ode.solve(0.0, 1.0, [1.0, 0.0]).unwrap_err().to_string();
+    assert!(refuse(ode().dt_min(-1.0)).starts_with("dt_min=-1"));
+    assert!(refuse(ode().dt_max(0.0)).starts_with("dt_max=0"));
+    assert!(refuse(ode().dt_min(0.2).dt_max(0.1)).contains("at least dt_min"));
+    assert!(refuse(ode().controller(Constant { dt0: 0.5 }).dt_max(0.1)).starts_with("dt0=0.5"));
+    assert!(refuse(ode().land_on(&[f64::NAN])).starts_with("land_on=NaN"));
+    assert!(refuse(ode().controller(StepTo { ts: vec![0.0, 1.0] }).land_on(&[0.5])).contains("t=0.5"));
+    assert!(refuse(ode().controller(Hairer { beta: 0.5, ..Hairer::default() })).starts_with("beta=0.5"));
+    assert!(refuse(ode().rtol([1e-6; 3])).starts_with("rtol has 3 numbers for a state of 2 components"));
+    assert!(refuse(ode().atol([1e-6, -1.0])).starts_with("tolerances rtol=1e-6, atol=-1e0"));
+}
+
+#[test]
+fn a_tolerance_of_its_own_is_held_for_each_component() {
+    // Two copies of one oscillator: the loose one alone would take large steps.
+    let field = |_t: f64, y: &[f64; 4]| [y[1], -y[0], y[3], -y[2]];
+    let solve =
+        |atol: [f64; 4]| Ode::new(field).rtol(0.0).atol(atol).solve(0.0, 20.0, [1.0, 0.0, 1.0, 0.0]).unwrap();
+    let (loose, half, tight) = (solve([1e-3; 4]), solve([1e-3, 1e-3, 1e-9, 1e-9]), solve([1e-9; 4]));
+    assert!(half.stats.num_steps > 3 * loose.stats.num_steps);
+    // The RMS counts half of the components: close to the tight one, a little looser.
+    let ratio = half.stats.num_steps as f64 / tight.stats.num_steps as f64;
+    assert!((0.8..1.0).contains(&ratio), "{ratio}");
+    let vector = Ode::new(|t, y: &Vec<f64>| field(t, &[y[0], y[1], y[2], y[3]]).to_vec());
+    let vector =
+        vector.rtol(0.0).atol([1e-3, 1e-3, 1e-9, 1e-9]).solve(0.0, 20.0, vec![1.0, 0.0, 1.0, 0.0]).unwrap();
+    assert_eq!((vector.y1, vector.stats), (half.y1.to_vec(), half.stats));
+}
+
+#[test]
+fn a_norm_of_ones_own_decides_the_steps() {
+    let field = |t: f64, y: &[f64; 2]| [y[1], -y[0] * (1.0 + 0.1 * t.sin())];
+    let rms = |e: &[f64; 2]| ((e[0] * e[0] + e[1] * e[1]) / 2.0).sqrt();
+    let plain = Ode::new(field).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
+    let same = Ode::new(field).norm(rms).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
+    assert_eq!(plain.stats, same.stats);
+    let max = Ode::new(field).norm(|e| e[0].abs().max(e[1].abs())).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
+    assert!(max.stats.num_steps > plain.stats.num_steps);
+    let first = Ode::new(field).norm(|e| e[0].abs()).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
+    assert!(first.stats.num_steps != plain.stats.num_steps && (first.y1[0] - plain.y1[0]).abs() < 1e-4);
+}
+
+#[test]
+fn hairers_rule_repeats_the_published_run_on_the_arenstorf_orbit() {
+    let mu = 0.012277471;
+    let field = |_t: f64, y: &[f64; 4]| {
+        let (d0, d1) = ((y[0] + mu).hypot(y[1]).powi(3), (y[0] - 1.0 + mu).hypot(y[1]).powi(3));
+        let nu = 1.0 - mu;
+        [
+            y[2],
+            y[3],
+            y[0] + 2.0 * y[3] - nu * (y[0] + mu) / d0 - mu * (y[0] - nu) / d1,
+            y[1] - 2.0 * y[2] - nu * y[1] / d0 - mu * y[1] / d1,
+        ]
+    };
+    let ode =
+        Ode::new(field).method(Method::Dopri5).controller(Hairer::dopri5()).dt0(1e-4).rtol(1e-7).atol(1e-7);
+    let solution =
+        ode.solve(0.0, 17.0652165601579625588917206249, [0.994, 0.0, 0.0, -2.00158510637908252240537862224]);
+    let solution = solution.unwrap();
+    let Stats { num_steps, num_accepted, num_rejected, num_field_evals, .. } = solution.stats;
+    assert_eq!((num_steps, num_accepted, num_rejected), (238, 217, 21));
+    assert!((1429..=1430).contains(&num_field_evals), "{num_field_evals}");
+    // as the Fortran code prints it, from its own arithmetic: rounding is magnified some 1e6 times on this orbit
+    let printed = [0.9940021704030663, 9.040891036151961e-6, 1.459758305600828e-3, -2.001245515834718];
+    for (ours, theirs) in solution.y1.iter().zip(printed) {
+        assert!((ours - theirs).abs() < 1e-8, "{:?}", solution.y1);
+    }
+}
+
+#[test]
+fn a_stiff_problem_is_told_with_a_remedy() {
+    let stiff = Ode::new(|t: f64, y: &f64| -2000.0 * (y - t.cos())).solve(0.0, 10.0, 0.0).unwrap();
+    assert!(matches!(stiff.warnings[..], [Warning::Stiff { t }] if t < 2.0), "{stiff}");
+    assert!(stiff.to_string().contains("implicit solver"), "{stiff}");
+    let mild = Ode::new(oscillator).rtol(1e-8).atol(1e-8).solve(0.0, 1000.0, [1.0, 0.0]).unwrap();
+    assert!(mild.warnings.is_empty() && mild.stats.num_steps > 5000, "{mild}");
+}
+
+#[test]
+fn steps_by_hand_are_those_of_the_whole_solve_and_may_change_the_state() {
+    let ode = Ode::new(oscillator);
+    let whole = ode.solve(0.0, 10.0, [1.0, 0.0]).unwrap();
+    let mut steps = ode.steps(0.0, 10.0, [1.0, 0.0]).unwrap();
+    let mut knots = vec![0.0];
+    while let Some(step) = steps.next().unwrap() {
+        assert!(step.error_ratio < 1.0 && (step.t - step.dt - knots[knots.len() - 1]).abs() < 1e-12);
+        knots.push(step.t);
+        let (t, dt) = (step.t, step.dt);
+        let middle = steps.interpolate(t - 0.5 * dt).unwrap();
+        assert!((middle[0] - (t - 0.5 * dt).cos()).abs() < 1e-3);
+        assert!(steps.interpolate(t + dt).is_err());
+    }
+    assert_eq!((knots, *steps.y(), steps.outcome()), (whole.knots, whole.y1, Some(Outcome::Completed)));
+    // doubled at t = 5: the rest is the solution from there
+    let kicked = Ode::new(oscillator).land_on(&[5.0]);
+    let mut steps = kicked.steps(0.0, 10.0, [1.0, 0.0]).unwrap();
+    while let Some(step) = steps.next().unwrap() {
+        if step.t == 5.0 {
+            steps.y_mut().iter_mut().for_each(|y| *y *= 2.0);
+        }
+    }
+    assert!((steps.y()[0] - 2.0 * 10.0_f64.cos()).abs() < 1e-4, "{:?}", steps.y());
+}

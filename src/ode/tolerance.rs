@@ -1,0 +1,144 @@
+//! `Tolerance`: how large an error may be, one bound for all components or one for each.
+//!
+//! Two forms: [`Bound`] is what a user hands over and a solution keeps; [`Tolerance`] borrows two of them for the
+//! length of a solve, is `Copy`, and answers for a component at a time. It knows no state: components are counted
+//! in the state's own order, parts one after another.
+
+use super::OdeError;
+
+/// One number for all components, or one for each.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Bound {
+    /// For every component.
+    All(f64),
+    /// For each component; or for each part of a state of several parts, where there are as many.
+    Each(Vec<f64>),
+}
+
+impl From<f64> for Bound {
+    fn from(x: f64) -> Self {
+        Bound::All(x)
+    }
+}
+impl<const N: usize> From<[f64; N]> for Bound {
+    fn from(xs: [f64; N]) -> Self {
+        Bound::Each(xs.to_vec())
+    }
+}
+impl From<Vec<f64>> for Bound {
+    fn from(xs: Vec<f64>) -> Self {
+        Bound::Each(xs)
+    }
+}
+impl From<&[f64]> for Bound {
+    fn from(xs: &[f64]) -> Self {
+        Bound::Each(xs.to_vec())
+    }
+}
+
+impl std::fmt::LowerExp for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Bound::All(x) => write!(f, "{x:e}"),
+            Bound::Each(xs) => {
+                let (low, high) = xs.iter().fold((f64::INFINITY, 0.0_f64), |(l, h), &x| (l.min(x), h.max(x)));
+                write!(f, "{low:e}..{high:e}")
+            }
+        }
+    }
+}
+
+impl Bound {
+    /// The same bound for a state whose parts have `parts` components: one number a part becomes one a component.
+    ///
+    /// # Errors
+    /// As many numbers as there are neither components nor parts.
+    pub(super) fn spread(&self, name: &'static str, parts: &[usize]) -> Result<Bound, OdeError> {
+        let Bound::Each(xs) = self else { return Ok(self.clone()) };
+        let components: usize = parts.iter().sum();
+        if xs.len() == components {
+            return Ok(self.clone());
+        }
+        if parts.len() > 1 && xs.len() == parts.len() {
+            let each = xs.iter().zip(parts).flat_map(|(&x, &n)| std::iter::repeat_n(x, n));
+            return Ok(Bound::Each(each.collect()));
+        }
+        Err(OdeError::ToleranceLength { name, len: xs.len(), components, parts: parts.len() })
+    }
+
+    fn number(&self) -> f64 {
+        match self {
+            Bound::All(x) => *x,
+            Bound::Each(_) => f64::NAN,
+        }
+    }
+    fn list(&self) -> Option<&[f64]> {
+        match self {
+            Bound::All(_) => None,
+            Bound::Each(xs) => Some(xs),
+        }
+    }
+}
+
+/// How large an error may be: `atol_j + rtol_j max(|y0_j|, |y1_j|)` for component j.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance<'a> {
+    rtol: f64,
+    atol: f64,
+    /// In place of the number.
+    rtols: Option<&'a [f64]>,
+    atols: Option<&'a [f64]>,
+}
+
+impl Tolerance<'static> {
+    /// The same for every component; atol in the unit of y.
+    pub const fn new(rtol: f64, atol: f64) -> Self {
+        Tolerance { rtol, atol, rtols: None, atols: None }
+    }
+}
+
+impl<'a> Tolerance<'a> {
+    /// Of two bounds, each for all components or with a number for each.
+    pub fn of(rtol: &'a Bound, atol: &'a Bound) -> Self {
+        Tolerance { rtol: rtol.number(), atol: atol.number(), rtols: rtol.list(), atols: atol.list() }
+    }
+
+    /// rtol and atol where they are the same for every component.
+    #[inline(always)]
+    pub fn uniform(&self) -> Option<(f64, f64)> {
+        match (self.rtols, self.atols) {
+            (None, None) => Some((self.rtol, self.atol)),
+            _ => None,
+        }
+    }
+
+    /// rtol and atol of component j.
+    #[inline(always)]
+    pub fn at(&self, j: usize) -> (f64, f64) {
+        (self.rtols.map_or(self.rtol, |r| r[j]), self.atols.map_or(self.atol, |a| a[j]))
+    }
+
+    /// The tolerances of the first n components, and those of the others.
+    #[inline(always)]
+    pub fn split(&self, n: usize) -> (Self, Self) {
+        let cut = |list: Option<&'a [f64]>| match list {
+            None => (None, None),
+            Some(xs) => (Some(&xs[..n]), Some(&xs[n..])),
+        };
+        let ((r0, r1), (a0, a1)) = (cut(self.rtols), cut(self.atols));
+        (Tolerance { rtols: r0, atols: a0, ..*self }, Tolerance { rtols: r1, atols: a1, ..*self })
+    }
+
+    /// Refuses negative, NaN, infinite and both-zero tolerances.
+    pub fn check(&self) -> Result<(), OdeError> {
+        let valid = |x: f64| x.is_finite() && x >= 0.0;
+        let n = self.rtols.map_or(0, <[f64]>::len).max(self.atols.map_or(0, <[f64]>::len)).max(1);
+        for j in 0..n {
+            let (rtol, atol) = self.at(j);
+            if !(valid(rtol) && valid(atol) && rtol + atol > 0.0) {
+                return Err(OdeError::Tolerance { rtol, atol });
+            }
+        }
+        Ok(())
+    }
+}
