@@ -14,7 +14,7 @@ const E: &[f64] = match TSIT5.b_err {
     None => &[],
 };
 /// `A[i]` makes the argument of stage i + 2.
-const A: &[&[f64]] = TSIT5.a;
+const A: [&[f64]; 6] = [TSIT5.row(1), TSIT5.row(2), TSIT5.row(3), TSIT5.row(4), TSIT5.row(5), TSIT5.row(6)];
 
 /// The next step size over the last, by the error ratio's square.
 #[inline(always)]
