@@ -33,7 +33,6 @@ pub mod odeint;
 pub mod optim;
 #[cfg(feature = "train")]
 pub mod plot;
-#[cfg(feature = "tensor")]
 pub mod simd;
 #[cfg(feature = "tensor")]
 pub mod tensor;

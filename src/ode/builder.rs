@@ -150,6 +150,11 @@ impl<'f, Y: Drive, F> Ode<'f, Y, F> {
 }
 
 impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
+    /// The same settings around another field of another state; what watches or saves a state is left behind.
+    pub(crate) fn with_field<Z: Drive, G>(&self, field: G) -> Ode<'static, Z, G> {
+        Ode { settings: self.settings.clone(), ..Ode::from_field(field) }
+    }
+
     /// The method.
     pub fn method(mut self, method: Method) -> Self {
         self.settings.method = method;

@@ -55,7 +55,7 @@ pub(crate) use host_drive;
 
 host_drive!({} f64, <f64 as Real>::TOLERANCE, true, |y, f| f(*y));
 host_drive!({} f32, <f32 as Real>::TOLERANCE, true, |y, f| f(f64::from(*y)));
-host_drive!({R: Real<Clock = f64>, const N: usize} [R; N], R::TOLERANCE, true, |y, f| y.iter().for_each(|x| f(x.value())));
+host_drive!({R: Real<Clock = f64>, const N: usize} [R; N], R::TOLERANCE, R::UNROLLED, |y, f| y.iter().for_each(|x| f(x.value())));
 host_drive!({R: Real<Clock = f64>} Vec<R>, R::TOLERANCE, false, |y, f| y.iter().for_each(|x| f(x.value())));
 
 impl<Y: HostState, F: Field<Y>, O> Ode<'_, Y, F, O> {

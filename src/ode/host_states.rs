@@ -16,10 +16,9 @@ fn weighted_sum<R: Real>(a: &[f64], k: impl Fn(usize) -> R) -> Option<R> {
     let mut sum = None;
     for (i, &a) in a.iter().enumerate() {
         if a != 0.0 {
-            let term = k(i).scale(a);
             sum = Some(match sum {
-                None => term,
-                Some(sum) => sum + term,
+                None => k(i).scale(a),
+                Some(sum) => k(i).scale_add(a, sum),
             });
         }
     }
@@ -48,7 +47,7 @@ fn add_up<C: Clock>(sums: &[C; PARTIAL_SUMS], n: usize) -> C {
     for sum in &sums[1..PARTIAL_SUMS.min(n.max(1))] {
         total = total.add(sum);
     }
-    total.div(&total.like(n.max(1) as f64)).sqrt()
+    total.mul(&total.like(1.0 / n.max(1) as f64)).sqrt()
 }
 
 macro_rules! number_state {
@@ -110,18 +109,16 @@ impl<R: Real, const N: usize> State for [R; N] {
         y1: &Self,
         tol: &Tolerance,
     ) -> R::Clock {
-        let zero = dt.like(0.0);
-        let square = |j: usize, rtol, atol| match weighted_sum(b, |i| k[i][j]) {
-            None => zero.clone(),
-            Some(sum) => sum.scale_by(dt).squared_ratio(y0[j], y1[j], rtol, atol),
-        };
-        match tol.uniform() {
-            Some((rtol, atol)) => root_mean(&zero, N, |j| square(j, rtol, atol)),
-            None => root_mean(&zero, N, |j| {
-                let (rtol, atol) = tol.at(j);
-                square(j, rtol, atol)
-            }),
+        let mut sums: [R::Clock; PARTIAL_SUMS] = std::array::from_fn(|_| dt.like(0.0));
+        for j in 0..N {
+            let (rtol, atol) = tol.uniform().unwrap_or_else(|| tol.at(j));
+            // No closure around this: it would stay a call, compiled for less than the lanes around it.
+            if let Some(sum) = weighted_sum(b, |i| k[i][j]) {
+                let square = sum.scale_by(dt).squared_ratio(y0[j], y1[j], rtol, atol);
+                sums[j % PARTIAL_SUMS] = sums[j % PARTIAL_SUMS].add(&square);
+            }
         }
+        add_up(&sums, N)
     }
     fn scaled_error(&mut self, dt: &R::Clock, b: &[f64], k: &[Self], y0: &Self, y1: &Self, tol: &Tolerance) {
         for j in 0..N {
@@ -136,7 +133,7 @@ impl<R: Real, const N: usize> State for [R; N] {
     }
     #[inline(always)]
     fn keep(&mut self, m: &<R::Clock as Clock>::Mask, new: &mut Self) {
-        match R::Clock::known(m) {
+        match if R::LOCKSTEP { None } else { R::Clock::known(m) } {
             Some(true) => *self = *new,
             Some(false) => {}
             None => {

@@ -105,27 +105,26 @@ impl Method {
 
     /// The methods side by side, as a table in Markdown.
     pub fn table() -> String {
-        let mut table = String::from(
-            "| method | order | embedded | stages | evaluations | FSAL | dense order | when to take it |\n\
-             | --- | --- | --- | --- | --- | --- | --- | --- |\n",
-        );
-        for method in Method::ALL {
-            let tableau = method.tableau();
-            let stages = tableau.num_stages();
-            let evaluations = stages - usize::from(tableau.is_fsal());
-            let fsal = if tableau.is_fsal() { "yes" } else { "" };
-            let interpolant = Interpolant::of(tableau);
-            let more = interpolant.num_stages() - stages - usize::from(interpolant.starts_with_f1());
-            let more = if more == 0 { String::new() } else { format!(" (+{more})") };
-            table += &format!(
-                "| {method:?} | {} | {} | {stages} | {evaluations} | {fsal} | {}{more} | {} |\n",
-                tableau.order,
-                method.embedded_orders(),
-                interpolant.order(),
-                method.use_for(),
-            );
-        }
-        table
+        let head = "| method | order | embedded | stages | evaluations | FSAL | dense order | when to take it |\n\
+             | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+        Method::ALL.into_iter().fold(head.into(), |table, method| table + &method.line() + "\n")
+    }
+
+    fn line(self) -> String {
+        let tableau = self.tableau();
+        let (stages, interpolant) = (tableau.num_stages(), Interpolant::of(tableau));
+        let more = interpolant.num_stages() - stages - usize::from(interpolant.starts_with_f1());
+        let cells = [
+            format!("{self:?}"),
+            tableau.order.to_string(),
+            self.embedded_orders().into(),
+            stages.to_string(),
+            (stages - usize::from(tableau.is_fsal())).to_string(),
+            if tableau.is_fsal() { "yes".into() } else { String::new() },
+            interpolant.order().to_string() + &if more == 0 { String::new() } else { format!(" (+{more})") },
+            self.use_for().into(),
+        ];
+        format!("| {} |", cells.join(" | "))
     }
 
     /// The orders of the solutions that the error estimates compare with.

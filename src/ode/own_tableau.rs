@@ -118,6 +118,8 @@ impl Tableau {
         for (i, powers) in weights.iter().enumerate() {
             check.shape(&format!("row {i} of the dense weights"), powers.len(), degree)?;
             check.numbers("the dense weights", powers)?;
+        }
+        for (i, powers) in weights.iter().enumerate() {
             let (at_end, b) = (powers.iter().sum::<f64>(), self.b.get(i).copied().unwrap_or(0.0));
             let size: f64 = powers.iter().map(|x| x.abs()).sum::<f64>() + b.abs();
             if (at_end - b).abs() > TOLERANCE * size {

@@ -19,11 +19,20 @@ pub trait Real:
 {
     /// The number that t and dt are.
     type Clock: Clock;
+    /// Whether these are lanes, whose masks are rarely all alike.
+    const LOCKSTEP: bool = false;
+    /// Whether loops compiled for each method pay for arrays of it: they do where a few fit into registers.
+    const UNROLLED: bool = true;
     /// What a solve takes where nobody states a tolerance: about what the precision supports.
     const TOLERANCE: Tolerance<'static>;
 
     /// `self * x`.
     fn scale(self, x: f64) -> Self;
+    /// `self * x + sum`, in one rounding where the lanes of a pack have it.
+    #[inline(always)]
+    fn scale_add(self, x: f64, sum: Self) -> Self {
+        sum + self.scale(x)
+    }
     /// `self * dt`.
     fn scale_by(self, dt: &Self::Clock) -> Self;
     /// `(self / (atol + rtol max(|y0|, |y1|)))^2`; NaN where `y1` is not finite.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Whether optimised loops are built for each method: not in builds for debugging, where compiling counts more
 /// and the plain loop gives the same bits.
-const UNROLL: bool = !cfg!(debug_assertions);
+pub(super) const UNROLL: bool = !cfg!(debug_assertions);
 
 /// A solve between two steps.
 pub(super) struct Stepper<Y: HostState> {

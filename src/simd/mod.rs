@@ -13,16 +13,25 @@
 //! whose caller promises that the level is available. Each method on an existing value is then safe.
 #![allow(unsafe_code, reason = "intrinsics are reached through unsafe blocks; see the module text")]
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", feature = "tensor"))]
 pub(crate) mod avx2;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", feature = "tensor"))]
 pub(crate) mod avx512;
+#[cfg(feature = "tensor")]
 pub(crate) mod dispatch;
+#[cfg_attr(not(feature = "tensor"), allow(dead_code, reason = "kernels of the backend use the rest"))]
 pub(crate) mod lanes;
 mod level;
+#[cfg_attr(not(feature = "tensor"), allow(dead_code, reason = "kernels of the backend use the rest"))]
 pub(crate) mod math;
+mod pack;
+#[cfg(feature = "tensor")]
 pub(crate) mod portable;
-#[cfg(target_arch = "x86_64")]
+mod run;
+#[cfg(all(target_arch = "x86_64", feature = "tensor"))]
 mod transpose;
 
 pub use level::Level;
+pub(crate) use pack::each;
+pub use pack::{LaneMask, Lanes};
+pub(crate) use run::{Work, run_at};

@@ -2,7 +2,7 @@
 
 use crate::ode::order::{Conditions, Double, ORDER_MAX, Residual, Trees};
 use crate::ode::tableau::row;
-use crate::ode::{ButcherTableau, Interpolant, Method};
+use crate::ode::{ButcherTableau, DEGREE_MAX, Interpolant, Method};
 
 /// The rows of the method's stages, and of those that its dense output has beyond them.
 fn rows<'a>(tableau: &'a ButcherTableau<'a>, interpolant: &'a Interpolant) -> Vec<&'a [f64]> {
@@ -80,6 +80,7 @@ fn rows_sum_to_their_times_and_shapes_agree() {
             let extra = dense.extra_c.len();
             assert_eq!(dense.extra_a.len(), extra * s + extra * extra.saturating_sub(1) / 2);
             assert_eq!(dense.weights.len(), (s + extra) * dense.degree, "{}", tableau.name);
+            assert!(dense.degree <= DEGREE_MAX);
         }
         let times = tableau.c.iter().copied().chain(interpolant.extra().map(|(c, _)| c));
         for (i, (row, c)) in rows(tableau, &interpolant).into_iter().zip(times).enumerate() {

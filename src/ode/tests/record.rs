@@ -231,7 +231,7 @@ fn compare_with(
     let limits = Limits {
         stops: if stopping { &stops } else { &[] },
         jumps: if stopping { &jumps } else { &[] },
-        ..Limits::steps(1000)
+        ..Limits::steps(max_steps)
     };
     let tableau = method.tableau();
     let traced_scheme = Scheme::<Traced>::trusted(*tableau, controller, tolerance, limits);

@@ -120,7 +120,7 @@ fn the_unrolled_loop_is_the_plain_one() {
     let controller = Pid::default().into();
     let tolerance = Tolerance::new(1e-8, 1e-8);
     for method in [Method::Tsit5, Method::Dopri5] {
-        let scheme = Scheme::new(method.tableau(), &controller, tolerance, 10_000).unwrap();
+        let scheme = Scheme::new(method.tableau(), &controller, tolerance, 100_000).unwrap();
         let plain = drive(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), [1.0; 3], |_, _| ());
         let mut unrolled = start(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), [1.0; 3]).unwrap();
         while unrolled.status == status::RUNNING {

@@ -35,6 +35,7 @@ impl Math for f32 {
     const HALF_PI: [Self; 3] =
         [1.570_796_370_506_286_6, -4.371_138_828_673_793e-8, -1.715_124_510_005_881_9e-15];
     const EXP_RANGE: [Self; 2] = [-104.0, 89.0];
+    const POWER_RANGE: [[Self; 2]; 2] = [[1e-37, 1e38], [-85.0, 85.0]];
     const EXPM1_MIN: Self = -30.0;
     const EXPM1_BIG: Self = 25.0;
     const TANH_MAX: Self = 9.02;
@@ -106,6 +107,7 @@ impl Math for f64 {
     const HALF_PI: [Self; 3] =
         [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
     const EXP_RANGE: [Self; 2] = [-746.0, 710.0];
+    const POWER_RANGE: [[Self; 2]; 2] = [[1e-307, 1e307], [-700.0, 700.0]];
     const EXPM1_MIN: Self = -50.0;
     const EXPM1_BIG: Self = 55.0;
     const TANH_MAX: Self = 19.07;

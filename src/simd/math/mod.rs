@@ -10,14 +10,18 @@
 mod constants;
 mod exp;
 mod ln;
-#[cfg(test)]
+mod power;
+#[cfg(all(test, feature = "tensor"))]
 mod tests;
 mod trig;
 
 use super::lanes::{Float, Simd};
 
+#[cfg_attr(not(feature = "tensor"), allow(unused_imports, reason = "kernels of the backend use the rest"))]
 pub(crate) use exp::{exp, expm1, sigmoid, tanh};
+#[cfg_attr(not(feature = "tensor"), allow(unused_imports, reason = "kernels of the backend use the rest"))]
 pub(crate) use ln::{ln, log1p};
+pub(crate) use power::power;
 pub(crate) use trig::{cos, sin};
 
 /// A floating-point format and the constants of the functions on it.
@@ -58,6 +62,8 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     const HALF_PI: [Self; 3];
     /// Where exp is certainly 0, and certainly infinite.
     const EXP_RANGE: [Self; 2];
+    /// What `power` takes, and the logarithms of what it gives: normal numbers with some room.
+    const POWER_RANGE: [[Self; 2]; 2];
     /// Below this expm1 is -1; above `2^EXPM1_BIG` the -1 is lost.
     const EXPM1_MIN: Self;
     const EXPM1_BIG: Self;

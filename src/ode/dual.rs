@@ -1,0 +1,262 @@
+//! `Dual`: a number and its derivatives in P directions, carried through the same stepping code.
+//!
+//! `value + sum_p tangent_p e_p` with `e_p e_q = 0`. The clock is `f64` and everything that steers a solve (error
+//! ratio, finiteness, t and dt) reads the value alone, so a solve of dual numbers accepts the very steps of the
+//! solve of their values, with the same bits in the values; its tangents are the derivative of that discrete
+//! solve with the grid held fixed. Alternatives considered: tangents in the error norm (another grid, and y1 then
+//! depends on which derivatives were asked for), variational equations written by hand (a second field).
+
+use super::{FieldNumber, GenericField, Number, Real, Tolerance};
+use std::array::from_fn;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
+
+/// A value and its derivatives in P directions.
+#[derive(Clone, Copy, Debug)]
+pub struct Dual<const P: usize> {
+    /// The value.
+    pub value: f64,
+    /// Its derivative in each direction.
+    pub tangent: [f64; P],
+}
+
+impl<const P: usize> Dual<P> {
+    /// A value that is one of the directions: derivative 1 in `direction`, 0 in the others.
+    pub fn variable(value: f64, direction: usize) -> Self {
+        Dual { value, tangent: from_fn(|p| f64::from(p == direction)) }
+    }
+
+    /// `f(self)`, where `value` is f and `slope` is df at this value.
+    #[inline(always)]
+    fn chain(self, value: f64, slope: f64) -> Self {
+        Dual { value, tangent: self.tangent.map(|tangent| term(slope, tangent)) }
+    }
+
+    /// `f(self, other)` with both slopes.
+    #[inline(always)]
+    fn chain2(self, other: Self, value: f64, slope: f64, other_slope: f64) -> Self {
+        let tangent = from_fn(|p| term(slope, self.tangent[p]) + term(other_slope, other.tangent[p]));
+        Dual { value, tangent }
+    }
+}
+
+/// `slope * tangent`, 0 where nothing moves: x^2.0 has a derivative at 0 though ln x, its slope by the exponent, has
+/// no value there, and so has the square root of a constant 0.
+#[inline(always)]
+fn term(slope: f64, tangent: f64) -> f64 {
+    if tangent == 0.0 { 0.0 } else { slope * tangent }
+}
+
+impl<const P: usize> From<f64> for Dual<P> {
+    #[inline(always)]
+    fn from(value: f64) -> Self {
+        Dual { value, tangent: [0.0; P] }
+    }
+}
+impl<const P: usize> Neg for Dual<P> {
+    type Output = Self;
+    #[inline(always)]
+    fn neg(self) -> Self {
+        Dual { value: -self.value, tangent: self.tangent.map(|x| -x) }
+    }
+}
+impl<const P: usize> Sum for Dual<P> {
+    #[inline(always)]
+    fn sum<I: Iterator<Item = Self>>(terms: I) -> Self {
+        terms.fold(Self::from(0.0), |sum, term| sum + term)
+    }
+}
+impl<const P: usize> Add for Dual<P> {
+    type Output = Self;
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        let tangent = from_fn(|p| self.tangent[p] + other.tangent[p]);
+        Dual { value: self.value + other.value, tangent }
+    }
+}
+impl<const P: usize> Sub for Dual<P> {
+    type Output = Self;
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        let tangent = from_fn(|p| self.tangent[p] - other.tangent[p]);
+        Dual { value: self.value - other.value, tangent }
+    }
+}
+impl<const P: usize> Mul for Dual<P> {
+    type Output = Self;
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        let tangent = from_fn(|p| self.tangent[p] * other.value + self.value * other.tangent[p]);
+        Dual { value: self.value * other.value, tangent }
+    }
+}
+impl<const P: usize> Div for Dual<P> {
+    type Output = Self;
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        let (value, inverse) = (self.value / other.value, 1.0 / other.value);
+        Dual { value, tangent: from_fn(|p| (self.tangent[p] - value * other.tangent[p]) * inverse) }
+    }
+}
+
+macro_rules! with_constants {
+    ($($op:ident $f:ident $assign:ident $g:ident),*) => { $(
+        impl<const P: usize> $op<f64> for Dual<P> {
+            type Output = Self;
+            #[inline(always)]
+            fn $f(self, other: f64) -> Self {
+                self.$f(Self::from(other))
+            }
+        }
+        impl<const P: usize> $op<Dual<P>> for f64 {
+            type Output = Dual<P>;
+            #[inline(always)]
+            fn $f(self, other: Dual<P>) -> Dual<P> {
+                Dual::from(self).$f(other)
+            }
+        }
+        impl<const P: usize> $assign for Dual<P> {
+            #[inline(always)]
+            fn $g(&mut self, other: Self) {
+                *self = (*self).$f(other);
+            }
+        }
+        impl<const P: usize> $assign<f64> for Dual<P> {
+            #[inline(always)]
+            fn $g(&mut self, other: f64) {
+                *self = (*self).$f(other);
+            }
+        }
+    )* };
+}
+with_constants!(Add add AddAssign add_assign, Sub sub SubAssign sub_assign, Mul mul MulAssign mul_assign,
+    Div div DivAssign div_assign);
+
+impl<const P: usize> Real for Dual<P> {
+    type Clock = f64;
+    const UNROLLED: bool = false;
+    const TOLERANCE: Tolerance<'static> = <f64 as Real>::TOLERANCE;
+
+    #[inline(always)]
+    fn scale(self, x: f64) -> Self {
+        Dual { value: self.value * x, tangent: self.tangent.map(|d| d * x) }
+    }
+    #[inline(always)]
+    fn scale_by(self, dt: &f64) -> Self {
+        self.scale(*dt)
+    }
+    #[inline(always)]
+    fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> f64 {
+        self.value.squared_ratio(y0.value, y1.value, rtol, atol)
+    }
+    /// Of the value; a norm that a user gives sees no tangent.
+    #[inline(always)]
+    fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
+        Self::from(self.value.ratio(y0.value, y1.value, rtol, atol))
+    }
+    #[inline(always)]
+    fn value(self) -> f64 {
+        self.value
+    }
+    #[inline(always)]
+    fn is_finite(self) -> bool {
+        self.value.is_finite()
+    }
+    #[inline(always)]
+    fn select(m: &bool, a: Self, b: Self) -> Self {
+        if *m { a } else { b }
+    }
+}
+
+impl<const P: usize> Number for Dual<P> {
+    #[inline(always)]
+    fn sin(self) -> Self {
+        self.chain(self.value.sin(), self.value.cos())
+    }
+    #[inline(always)]
+    fn cos(self) -> Self {
+        self.chain(self.value.cos(), -self.value.sin())
+    }
+    #[inline(always)]
+    fn exp(self) -> Self {
+        let value = self.value.exp();
+        self.chain(value, value)
+    }
+    #[inline(always)]
+    fn ln(self) -> Self {
+        self.chain(self.value.ln(), 1.0 / self.value)
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        let value = self.value.sqrt();
+        self.chain(value, 0.5 / value)
+    }
+    #[inline(always)]
+    fn tanh(self) -> Self {
+        let value = self.value.tanh();
+        self.chain(value, 1.0 - value * value)
+    }
+    /// The derivative at 0 is 0.
+    #[inline(always)]
+    fn abs(self) -> Self {
+        let slope = if self.value == 0.0 { 0.0 } else { self.value.signum() };
+        self.chain(self.value.abs(), slope)
+    }
+    #[inline(always)]
+    fn powi(self, n: i32) -> Self {
+        let slope = if n == 0 { 0.0 } else { f64::from(n) * self.value.powi(n - 1) };
+        self.chain(self.value.powi(n), slope)
+    }
+    #[inline(always)]
+    fn powf(self, exponent: impl Into<Self>) -> Self {
+        let exponent = exponent.into();
+        let (x, n) = (self.value, exponent.value);
+        let value = x.powf(n);
+        let slope = if n == 0.0 { 0.0 } else { n * x.powf(n - 1.0) };
+        self.chain2(exponent, value, slope, value * x.ln())
+    }
+    #[inline(always)]
+    fn max(self, other: impl Into<Self>) -> Self {
+        let other = other.into();
+        let chosen = if self.value < other.value || self.value.is_nan() { other } else { self };
+        Dual { value: self.value.max(other.value), ..chosen }
+    }
+    #[inline(always)]
+    fn min(self, other: impl Into<Self>) -> Self {
+        let other = other.into();
+        let chosen = if other.value < self.value || self.value.is_nan() { other } else { self };
+        Dual { value: self.value.min(other.value), ..chosen }
+    }
+    /// The derivative at (0, 0) is 0.
+    #[inline(always)]
+    fn hypot(self, other: impl Into<Self>) -> Self {
+        let other = other.into();
+        let value = self.value.hypot(other.value);
+        let scale = if value == 0.0 { 0.0 } else { 1.0 / value };
+        self.chain2(other, value, self.value * scale, other.value * scale)
+    }
+    #[inline(always)]
+    fn if_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self {
+        if self.value > 0.0 { a.into() } else { b.into() }
+    }
+    #[inline(always)]
+    fn recip(self) -> Self {
+        let value = self.value.recip();
+        self.chain(value, -value * value)
+    }
+}
+
+/// Directions that a `field!` is compiled for: those of one pass of a sensitivity. Eight f64 are one register of
+/// AVX-512, and enough for a small problem's parameters and states in one pass.
+pub const DIRECTIONS: usize = 8;
+
+impl FieldNumber for Dual<DIRECTIONS> {
+    #[inline(always)]
+    fn time(t: &f64) -> Self {
+        Self::from(*t)
+    }
+    #[inline(always)]
+    fn eval<G: GenericField<N>, const N: usize>(field: &G::Of<Self>, t: Self, y: &[Self; N]) -> [Self; N] {
+        G::eval_dual(field, t, y)
+    }
+}

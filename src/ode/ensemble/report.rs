@@ -1,0 +1,83 @@
+//! What an ensemble returns, and how it tells of itself.
+
+use crate::ode::{Bound, OdeError, Outcome, Stats};
+use std::fmt;
+
+/// The trajectories of an ensemble, in the order of their parameters.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Ensemble<Y> {
+    /// The state that each reached: at t1, or the last good one where its outcome says otherwise.
+    pub y1: Vec<Y>,
+    /// What each took.
+    pub stats: Vec<Stats>,
+    /// Why each ended.
+    pub outcomes: Vec<Outcome>,
+    /// Trajectories that stepped in lockstep; 1 where they ran one at a time.
+    pub num_lanes: usize,
+    /// Threads that shared the work.
+    pub num_threads: usize,
+    /// The relative tolerance they ran with.
+    pub rtol: Bound,
+    /// The absolute tolerance.
+    pub atol: Bound,
+}
+
+impl<Y> Ensemble<Y> {
+    /// The ensemble if every trajectory is whole.
+    ///
+    /// # Errors
+    /// [`OdeError::Stopped`] with the outcome of the first that ended early.
+    pub fn into_result(self) -> Result<Self, OdeError> {
+        match self.outcomes.iter().find(|outcome| !outcome.is_completed()) {
+            Some(outcome) => Err(OdeError::Stopped { outcome: *outcome }),
+            None => Ok(self),
+        }
+    }
+
+    /// What all of them took together.
+    pub fn total(&self) -> Stats {
+        self.stats.iter().fold(Stats::default(), |mut total, stats| {
+            total.num_steps += stats.num_steps;
+            total.num_accepted += stats.num_accepted;
+            total.num_rejected += stats.num_rejected;
+            total.num_field_evals += stats.num_field_evals;
+            total
+        })
+    }
+}
+
+impl<Y> fmt::Display for Ensemble<Y> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let completed = self.outcomes.iter().filter(|outcome| outcome.is_completed()).count();
+        write!(f, "{completed} of {} trajectories completed", self.outcomes.len())?;
+        if let Some((index, outcome)) = self.outcomes.iter().enumerate().find(|(_, outcome)| !outcome.is_completed()) {
+            write!(f, " (the first that did not is {index}: {outcome})")?;
+        }
+        write!(f, ", {}, rtol={:e}, atol={:e}, ", self.total(), self.rtol, self.atol)?;
+        match self.num_lanes {
+            1 => write!(f, "one at a time")?,
+            lanes => write!(f, "{lanes} lanes")?,
+        }
+        match self.num_threads {
+            1 => write!(f, " on one thread"),
+            threads => write!(f, " on {threads} threads"),
+        }
+    }
+}
+
+/// How far an ensemble has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EnsembleProgress {
+    /// Trajectories that have ended.
+    pub num_done: usize,
+    /// All of them.
+    pub num_trajectories: usize,
+}
+
+impl fmt::Display for EnsembleProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} trajectories", self.num_done, self.num_trajectories)
+    }
+}

@@ -1,0 +1,188 @@
+//! `field!`: a vector field written once and compiled for each kind of number.
+//!
+//! A Rust closure is never generic, so it serves one kind of number. Lanes and sensitivities need the field for
+//! others, and this macro repeats its body for each: `f64`, [`Single`](super::Single), lanes of both and
+//! [`Dual`](super::Dual). The types in the body are concrete, so constants stand on either side of an operator
+//! (a generic body could not say `2.0 * PI * y[0]`). A macro of patterns rather than a derive: the crate stays one.
+
+/// A field that [`field!`](crate::field) wrote; nobody implements it by hand.
+///
+/// `Self` holds the parameters as f64, `Of<T>` is the same struct with parameters of `T`.
+pub trait GenericField<const N: usize>: Clone + Send + Sync + 'static {
+    /// The struct with parameters of another type.
+    type Of<T: Clone>: Clone;
+
+    /// The struct with `f` of each parameter, in the order of their declaration; what is static is cloned.
+    fn map_params<T: Clone>(&self, f: impl FnMut(f64) -> T) -> Self::Of<T>;
+    /// Calls `f` on each parameter of `of` with the one of `self`.
+    fn zip_params<T: Clone>(&self, of: &mut Self::Of<T>, f: impl FnMut(&mut T, f64));
+    /// Whether everything that is not a parameter is equal, so that both may step in one pack of lanes.
+    fn same_statics(&self, other: &Self) -> bool;
+
+    #[doc(hidden)]
+    fn eval_f64(field: &Self::Of<f64>, t: f64, y: &[f64; N]) -> [f64; N];
+    #[doc(hidden)]
+    fn eval_single(field: &Self::Of<Single>, t: Single, y: &[Single; N]) -> [Single; N];
+    #[doc(hidden)]
+    fn eval_lanes(field: &Self::Of<F64Lanes>, t: F64Lanes, y: &[F64Lanes; N]) -> [F64Lanes; N];
+    #[doc(hidden)]
+    fn eval_single_lanes(field: &Self::Of<F32Lanes>, t: F32Lanes, y: &[F32Lanes; N]) -> [F32Lanes; N];
+    #[doc(hidden)]
+    fn eval_dual(field: &Self::Of<FieldDual>, t: FieldDual, y: &[FieldDual; N]) -> [FieldDual; N];
+}
+
+use super::{DIRECTIONS, Dual, LANES, Lanes, SINGLE_LANES, Single};
+
+#[doc(hidden)]
+pub type F64Lanes = Lanes<f64, LANES>;
+#[doc(hidden)]
+pub type F32Lanes = Lanes<f32, SINGLE_LANES>;
+#[doc(hidden)]
+pub type FieldDual = Dual<DIRECTIONS>;
+
+/// Writes a vector field that is compiled once for each kind of number: `f64` and `f32`, lanes of them for
+/// [ensembles](crate::ode::Ode::ensemble), dual numbers for [sensitivities](crate::ode::Ode::sensitivity).
+///
+/// The struct's parameter must be called `R`. Its fields of type `R` and `[R; K]` are the parameters, those of
+/// another type are static: they need `Clone + Debug + PartialEq + Send + Sync`. There is at least one parameter.
+/// The struct derives `Clone, Debug, PartialEq`, and `R` is `f64` where it is not named.
+///
+/// In the body the number is a concrete type with the operators, constants of f64 on either side, and the
+/// functions of [`Number`](crate::ode::Number). Helper functions are generic over that trait.
+///
+/// # Examples
+/// ```
+/// use flowline::field;
+/// use flowline::ode::Ode;
+/// use std::f64::consts::PI;
+///
+/// field! {
+///     /// A pendulum that is shaken.
+///     pub struct Shaken<R> { gravity: R, frequency: R }
+///     fn eval(&self, t, y: &[R; 2]) -> [R; 2] {
+///         [y[1], -self.gravity * y[0].sin() + (2.0 * PI * self.frequency * t).cos()]
+///     }
+/// }
+///
+/// let solution = Ode::field(Shaken { gravity: 9.81, frequency: 1.0 }).solve(0.0, 1.0, [0.1, 0.0])?;
+/// assert!((solution.y1[0] + 0.092_585_4).abs() < 1e-5, "{:?}", solution.y1);
+/// # Ok::<(), flowline::ode::OdeError>(())
+/// ```
+/// Lanes differ, so there is no branch on them; [`if_positive`](crate::ode::Number::if_positive) chooses in each:
+/// ```compile_fail
+/// flowline::field! {
+///     struct Relay<R> { gain: R }
+///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
+///         [if y[0] > 0.0 { -self.gain } else { self.gain }]
+///     }
+/// }
+/// ```
+/// ```
+/// flowline::field! {
+///     struct Relay<R> { gain: R }
+///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
+///         [y[0].if_positive(-self.gain, self.gain)]
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! field {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident<R> { $($fields:tt)* }
+     fn eval(&$self:ident, $t:tt, $y:ident: &[R; $n:expr]) -> [R; $n_out:expr] $code:block) => {
+        $crate::__field! {
+            @fields [$(#[$meta])* $vis $name] [&$self, $t, $y, $n, $n_out, $code] [] [] $($fields)*
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __field {
+    (@fields $head:tt $eval:tt [$($params:tt)*] $statics:tt
+     $(#[$meta:meta])* $vis:vis $field:ident: R $(, $($rest:tt)*)?) => {
+        $crate::__field! {
+            @fields $head $eval [$($params)* ($(#[$meta])* $vis $field R one)] $statics $($($rest)*)?
+        }
+    };
+    (@fields $head:tt $eval:tt [$($params:tt)*] $statics:tt
+     $(#[$meta:meta])* $vis:vis $field:ident: [R; $k:expr] $(, $($rest:tt)*)?) => {
+        $crate::__field! {
+            @fields $head $eval [$($params)* ($(#[$meta])* $vis $field [R; $k] many)] $statics $($($rest)*)?
+        }
+    };
+    (@fields $head:tt $eval:tt $params:tt [$($statics:tt)*]
+     $(#[$meta:meta])* $vis:vis $field:ident: $type:ty $(, $($rest:tt)*)?) => {
+        $crate::__field! {
+            @fields $head $eval $params [$($statics)* ($(#[$meta])* $vis $field $type)] $($($rest)*)?
+        }
+    };
+    (@fields [$(#[$meta:meta])* $vis:vis $name:ident] [&$self:ident, $t:tt, $y:ident, $n:expr, $n_out:expr, $code:block]
+     [$(($(#[$p_meta:meta])* $p_vis:vis $p:ident $p_type:tt $kind:ident))*]
+     [$(($(#[$s_meta:meta])* $s_vis:vis $s:ident $s_type:ty))*]) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq)]
+        $vis struct $name<R = f64> {
+            $($(#[$p_meta])* $p_vis $p: $p_type,)*
+            $($(#[$s_meta])* $s_vis $s: $s_type,)*
+        }
+        const _: () = {
+            use $crate::ode as __ode;
+            impl __ode::GenericField<{ $n }> for $name<f64> {
+                type Of<T: Clone> = $name<T>;
+                #[inline(always)]
+                fn map_params<T: Clone>(&self, mut __f: impl FnMut(f64) -> T) -> $name<T> {
+                    $name {
+                        $($p: $crate::__field!(@map $kind self.$p, __f),)*
+                        $($s: self.$s.clone(),)*
+                    }
+                }
+                #[inline(always)]
+                fn zip_params<T: Clone>(&self, __of: &mut $name<T>, mut __f: impl FnMut(&mut T, f64)) {
+                    $($crate::__field!(@zip $kind self.$p, __of.$p, __f);)*
+                }
+                #[inline(always)]
+                fn same_statics(&self, __other: &Self) -> bool {
+                    true $(&& self.$s == __other.$s)*
+                }
+                $crate::__field! { @eval eval_f64 $name (f64) [&$self, $t, $y, $n, $n_out, $code] }
+                $crate::__field! { @eval eval_single $name (__ode::Single) [&$self, $t, $y, $n, $n_out, $code] }
+                $crate::__field! { @eval eval_lanes $name (__ode::F64Lanes) [&$self, $t, $y, $n, $n_out, $code] }
+                $crate::__field! {
+                    @eval eval_single_lanes $name (__ode::F32Lanes) [&$self, $t, $y, $n, $n_out, $code]
+                }
+                $crate::__field! { @eval eval_dual $name (__ode::FieldDual) [&$self, $t, $y, $n, $n_out, $code] }
+            }
+            impl __ode::Field<[f64; $n]> for $name<f64> {
+                #[inline(always)]
+                fn eval(&self, t: &f64, y: &[f64; $n], dy: &mut [f64; $n]) -> Result<(), __ode::FieldError> {
+                    *dy = <Self as __ode::GenericField<{ $n }>>::eval_f64(self, *t, y);
+                    Ok(())
+                }
+            }
+        };
+    };
+    // The body becomes a method of a trait that nobody else sees, so that its own `self` may stand in it.
+    (@eval $fn:ident $name:ident ($r:ty) [&$self:ident, $t:tt, $y:ident, $n:expr, $n_out:expr, $code:block]) => {
+        #[inline(always)]
+        fn $fn(__field: &$name<$r>, __t: $r, __y: &[$r; $n]) -> [$r; $n] {
+            #[allow(dead_code)]
+            type R = $r;
+            #[allow(unused_imports)]
+            use __ode::Number as _;
+            trait Eval {
+                fn eval(&self, t: $r, y: &[$r; $n]) -> [$r; $n_out];
+            }
+            impl Eval for $name<$r> {
+                #[inline(always)]
+                fn eval(&$self, $t: $r, $y: &[$r; $n]) -> [$r; $n_out] $code
+            }
+            Eval::eval(__field, __t, __y)
+        }
+    };
+    (@map one $from:expr, $f:ident) => { $f($from) };
+    (@map many $from:expr, $f:ident) => { $from.map(|p| $f(p)) };
+    (@zip one $from:expr, $to:expr, $f:ident) => { $f(&mut $to, $from) };
+    (@zip many $from:expr, $to:expr, $f:ident) => {
+        for (to, from) in $to.iter_mut().zip($from) { $f(to, from); }
+    };
+}

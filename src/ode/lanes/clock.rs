@@ -1,0 +1,216 @@
+//! The clocks of lanes: one t, dt, error ratio ... for each trajectory.
+
+use super::{LaneClock, LaneMask, Lanes};
+use crate::ode::Clock;
+use crate::simd::math;
+
+impl<const W: usize> Clock for Lanes<f64, W> {
+    type Mask = LaneMask<W>;
+
+    #[inline(always)]
+    fn like(&self, x: f64) -> Self {
+        Lanes::new([x; W])
+    }
+    #[inline(always)]
+    fn add(&self, other: &Self) -> Self {
+        *self + *other
+    }
+    #[inline(always)]
+    fn sub(&self, other: &Self) -> Self {
+        *self - *other
+    }
+    #[inline(always)]
+    fn mul(&self, other: &Self) -> Self {
+        *self * *other
+    }
+    #[inline(always)]
+    fn div(&self, other: &Self) -> Self {
+        *self / *other
+    }
+    #[inline(always)]
+    fn abs(&self) -> Self {
+        self.map(f64::abs)
+    }
+    #[inline(always)]
+    fn sqrt(&self) -> Self {
+        self.map(f64::sqrt)
+    }
+    #[inline(always)]
+    fn powf(&self, exponent: f64) -> Self {
+        math::power(*self, exponent)
+    }
+    #[inline(always)]
+    fn lt(&self, other: &Self) -> LaneMask<W> {
+        self.test(*other, |a, b| a < b)
+    }
+    #[inline(always)]
+    fn le(&self, other: &Self) -> LaneMask<W> {
+        self.test(*other, |a, b| a <= b)
+    }
+    #[inline(always)]
+    fn and(a: &LaneMask<W>, b: &LaneMask<W>) -> LaneMask<W> {
+        a.zip(*b, |a, b| a & b)
+    }
+    #[inline(always)]
+    fn or(a: &LaneMask<W>, b: &LaneMask<W>) -> LaneMask<W> {
+        a.zip(*b, |a, b| a | b)
+    }
+    #[inline(always)]
+    fn not(m: &LaneMask<W>) -> LaneMask<W> {
+        m.zip(*m, |a, _| !a)
+    }
+    #[inline(always)]
+    fn select(m: &LaneMask<W>, a: &Self, b: &Self) -> Self {
+        Lanes::choose(m, a, b)
+    }
+    #[inline(always)]
+    fn known(m: &LaneMask<W>) -> Option<bool> {
+        match m.count() as usize {
+            0 => Some(false),
+            count if count == W => Some(true),
+            _ => None,
+        }
+    }
+    #[inline(always)]
+    fn lookup(&self, table: &[f64]) -> Self {
+        self.map(|index| index.lookup(table))
+    }
+}
+
+impl<const W: usize> LaneClock for Lanes<f64, W> {
+    const WIDTH: usize = W;
+
+    #[inline(always)]
+    fn splat(x: f64) -> Self {
+        Lanes::new([x; W])
+    }
+    #[inline(always)]
+    fn lane(&self, lane: usize) -> f64 {
+        Lanes::lane(self, lane)
+    }
+    #[inline(always)]
+    fn set_lane(&mut self, lane: usize, x: f64) {
+        Lanes::set_lane(self, lane, x);
+    }
+    #[inline(always)]
+    fn count(m: &LaneMask<W>) -> u32 {
+        m.count()
+    }
+    #[inline(always)]
+    fn bits(m: &LaneMask<W>) -> u32 {
+        m.bits()
+    }
+}
+
+impl LaneClock for f64 {
+    const WIDTH: usize = 1;
+
+    #[inline(always)]
+    fn splat(x: f64) -> Self {
+        x
+    }
+    #[inline(always)]
+    fn lane(&self, _lane: usize) -> f64 {
+        *self
+    }
+    #[inline(always)]
+    fn set_lane(&mut self, _lane: usize, x: f64) {
+        *self = x;
+    }
+    #[inline(always)]
+    fn count(m: &bool) -> u32 {
+        u32::from(*m)
+    }
+    #[inline(always)]
+    fn bits(m: &bool) -> u32 {
+        u32::from(*m)
+    }
+}
+
+/// The clock of lanes of f32: f64 in everything but its powers.
+///
+/// Time in f32 would stall: near t = 1e6 it moves in steps of 0.06. A power only proposes how long the next step
+/// is, so seven digits of it are enough, and in f64 it would be the dearest part of a step of f32 lanes. It is
+/// taken between 1e-37 and 1e38, which no step size factor can tell.
+#[derive(Clone, Copy, Debug)]
+pub struct SingleClock<const W: usize>(pub(super) Lanes<f64, W>);
+
+macro_rules! forward {
+    ($($f:ident($($x:ident),*);)*) => { $(
+        #[inline(always)]
+        fn $f(&self $(, $x: &Self)*) -> Self {
+            SingleClock(Clock::$f(&self.0 $(, &$x.0)*))
+        }
+    )* };
+}
+
+impl<const W: usize> Clock for SingleClock<W> {
+    type Mask = LaneMask<W>;
+
+    forward! { add(other); sub(other); mul(other); div(other); abs(); sqrt(); }
+    #[inline(always)]
+    fn like(&self, x: f64) -> Self {
+        SingleClock(self.0.like(x))
+    }
+    #[inline(always)]
+    fn powf(&self, exponent: f64) -> Self {
+        SingleClock(math::power(self.0.map(|x| x as f32), exponent as f32).map(f64::from))
+    }
+    #[inline(always)]
+    fn lt(&self, other: &Self) -> LaneMask<W> {
+        self.0.lt(&other.0)
+    }
+    #[inline(always)]
+    fn le(&self, other: &Self) -> LaneMask<W> {
+        self.0.le(&other.0)
+    }
+    #[inline(always)]
+    fn and(a: &LaneMask<W>, b: &LaneMask<W>) -> LaneMask<W> {
+        Lanes::<f64, W>::and(a, b)
+    }
+    #[inline(always)]
+    fn or(a: &LaneMask<W>, b: &LaneMask<W>) -> LaneMask<W> {
+        Lanes::<f64, W>::or(a, b)
+    }
+    #[inline(always)]
+    fn not(m: &LaneMask<W>) -> LaneMask<W> {
+        <Lanes<f64, W> as Clock>::not(m)
+    }
+    #[inline(always)]
+    fn select(m: &LaneMask<W>, a: &Self, b: &Self) -> Self {
+        SingleClock(Lanes::choose(m, &a.0, &b.0))
+    }
+    #[inline(always)]
+    fn known(m: &LaneMask<W>) -> Option<bool> {
+        Lanes::<f64, W>::known(m)
+    }
+    #[inline(always)]
+    fn lookup(&self, table: &[f64]) -> Self {
+        SingleClock(self.0.lookup(table))
+    }
+}
+
+impl<const W: usize> LaneClock for SingleClock<W> {
+    const WIDTH: usize = W;
+
+    #[inline(always)]
+    fn splat(x: f64) -> Self {
+        SingleClock(Lanes::new([x; W]))
+    }
+    #[inline(always)]
+    fn lane(&self, lane: usize) -> f64 {
+        self.0.lane(lane)
+    }
+    #[inline(always)]
+    fn set_lane(&mut self, lane: usize, x: f64) {
+        self.0.set_lane(lane, x);
+    }
+    #[inline(always)]
+    fn count(m: &LaneMask<W>) -> u32 {
+        m.count()
+    }
+    #[inline(always)]
+    fn bits(m: &LaneMask<W>) -> u32 {
+        m.bits()
+    }
+}

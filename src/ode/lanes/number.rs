@@ -1,0 +1,213 @@
+//! Lanes as the components of a state and as the numbers of a `field!`.
+
+use super::{LANES, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock};
+use crate::ode::{FieldNumber, GenericField, Number, Real, Single, Tolerance};
+use crate::simd::{each, math};
+
+/// `error / (atol + rtol max(|y0|, |y1|))`. A NaN in y1 is caught by its own term in the caller.
+macro_rules! ratio {
+    ($error:expr, $y0:expr, $y1:expr, $rtol:expr, $atol:expr) => {{
+        let size = $y0.zip($y1, |a, b| if a.abs() < b.abs() { b.abs() } else { a.abs() });
+        $error / (size * $rtol + $atol)
+    }};
+}
+
+/// What does not differ between the precisions of [`Real`].
+macro_rules! real_of {
+    ($t:ident) => {
+        const LOCKSTEP: bool = true;
+        const TOLERANCE: Tolerance<'static> = <$t as Real>::TOLERANCE;
+
+        #[inline(always)]
+        fn scale(self, x: f64) -> Self {
+            self * x
+        }
+        #[inline(always)]
+        fn scale_add(self, x: f64, sum: Self) -> Self {
+            let x = x as $t;
+            Lanes(each!(i => self.0[i].mul_add(x, sum.0[i])))
+        }
+        #[inline(always)]
+        fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
+            ratio!(self, y0, y1, rtol, atol) + y1 * 0.0
+        }
+        #[inline(always)]
+        fn value(self) -> f64 {
+            f64::from(self.0[0])
+        }
+        #[inline(always)]
+        fn is_finite(self) -> LaneMask<W> {
+            LaneMask(each!(i => self.0[i].abs() < $t::INFINITY))
+        }
+        #[inline(always)]
+        fn select(m: &LaneMask<W>, a: Self, b: Self) -> Self {
+            Lanes::choose(m, &a, &b)
+        }
+    };
+}
+
+impl<const W: usize> Real for Lanes<f64, W> {
+    type Clock = Self;
+    real_of!(f64);
+
+    #[inline(always)]
+    fn scale_by(self, dt: &Self) -> Self {
+        self * *dt
+    }
+    #[inline(always)]
+    fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
+        let ratio = ratio!(self, y0, y1, rtol, atol);
+        ratio * ratio + y1 * 0.0
+    }
+}
+
+impl<const W: usize> Real for Lanes<f32, W> {
+    type Clock = SingleClock<W>;
+    real_of!(f32);
+
+    #[inline(always)]
+    fn scale_by(self, dt: &SingleClock<W>) -> Self {
+        self * dt.0.map(|x| x as f32)
+    }
+    #[inline(always)]
+    fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> SingleClock<W> {
+        let ratio = ratio!(self, y0, y1, rtol, atol);
+        SingleClock(ratio.zip(y1, |ratio, y1| f64::from(ratio) * f64::from(ratio) + f64::from(y1) * 0.0))
+    }
+}
+
+macro_rules! lane_functions {
+    ($($f:ident)*) => { $(
+        #[inline(always)]
+        fn $f(self) -> Self {
+            math::$f(self)
+        }
+    )* };
+}
+
+macro_rules! number {
+    ($t:ident) => {
+        impl<const W: usize> Number for Lanes<$t, W> {
+            lane_functions!(sin cos exp ln tanh);
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                self.map($t::sqrt)
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                self.map($t::abs)
+            }
+            #[inline(always)]
+            fn powi(self, n: i32) -> Self {
+                let (mut power, mut square, mut rest) = (Self::from(1.0), self, n.unsigned_abs());
+                while rest > 0 {
+                    if rest & 1 == 1 {
+                        power *= square;
+                    }
+                    square *= square;
+                    rest >>= 1;
+                }
+                if n < 0 { power.recip() } else { power }
+            }
+            #[inline(always)]
+            fn powf(self, exponent: impl Into<Self>) -> Self {
+                let exponent = exponent.into();
+                let power = math::exp(math::ln(self.abs()) * exponent);
+                Lanes(each!(i => {
+                    let (x, n, power) = (self.0[i], exponent.0[i], power.0[i]);
+                    let whole = n == n.floor();
+                    let even = n * 0.5 == (n * 0.5).floor();
+                    let signed = if even { power } else { -power };
+                    let of_negative = if whole { signed } else { $t::NAN };
+                    let value = if x < 0.0 { of_negative } else { power };
+                    if n == 0.0 { 1.0 } else { value }
+                }))
+            }
+            #[inline(always)]
+            fn max(self, other: impl Into<Self>) -> Self {
+                self.zip(other.into(), $t::max)
+            }
+            #[inline(always)]
+            fn min(self, other: impl Into<Self>) -> Self {
+                self.zip(other.into(), $t::min)
+            }
+            /// Scaled by the larger of the two, so that squares neither overflow nor vanish.
+            #[inline(always)]
+            fn hypot(self, other: impl Into<Self>) -> Self {
+                let (a, b) = (self.abs(), other.into().abs());
+                Lanes(each!(i => {
+                    let (a, b) = (a.0[i], b.0[i]);
+                    let (large, small) = if a < b { (b, a) } else { (a, b) };
+                    let ratio = small / large;
+                    let value = large * (ratio * ratio + 1.0).sqrt();
+                    let flat = if large == 0.0 || large == $t::INFINITY { large } else { value };
+                    if a.is_nan() || b.is_nan() { a + b } else { flat }
+                }))
+            }
+            #[inline(always)]
+            fn if_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self {
+                Lanes::choose(&self.test(Self::from(0.0), |x, zero| x > zero), &a.into(), &b.into())
+            }
+        }
+
+        impl<const W: usize> LaneNumber<$t> for Lanes<$t, W>
+        where
+            Self: FieldNumber<Clock: super::LaneClock>,
+        {
+            #[inline(always)]
+            fn lane(&self, lane: usize) -> $t {
+                Lanes::lane(self, lane)
+            }
+            #[inline(always)]
+            fn set_lane(&mut self, lane: usize, x: $t) {
+                Lanes::set_lane(self, lane, x);
+            }
+        }
+    };
+}
+number!(f64);
+number!(f32);
+
+impl FieldNumber for Lanes<f64, LANES> {
+    #[inline(always)]
+    fn time(t: &Self) -> Self {
+        *t
+    }
+    #[inline(always)]
+    fn eval<G: GenericField<N>, const N: usize>(field: &G::Of<Self>, t: Self, y: &[Self; N]) -> [Self; N] {
+        G::eval_lanes(field, t, y)
+    }
+}
+
+impl FieldNumber for Lanes<f32, SINGLE_LANES> {
+    #[inline(always)]
+    fn time(t: &Self::Clock) -> Self {
+        t.0.map(|x| x as f32)
+    }
+    #[inline(always)]
+    fn eval<G: GenericField<N>, const N: usize>(field: &G::Of<Self>, t: Self, y: &[Self; N]) -> [Self; N] {
+        G::eval_single_lanes(field, t, y)
+    }
+}
+
+impl LaneNumber<f64> for f64 {
+    #[inline(always)]
+    fn lane(&self, _lane: usize) -> f64 {
+        *self
+    }
+    #[inline(always)]
+    fn set_lane(&mut self, _lane: usize, x: f64) {
+        *self = x;
+    }
+}
+
+impl LaneNumber<f32> for Single {
+    #[inline(always)]
+    fn lane(&self, _lane: usize) -> f32 {
+        self.0
+    }
+    #[inline(always)]
+    fn set_lane(&mut self, _lane: usize, x: f32) {
+        self.0 = x;
+    }
+}

@@ -1,0 +1,130 @@
+//! `Number`: what the body of a [`field!`](crate::field) may do with its numbers, whichever kind they are.
+//!
+//! A field that is compiled for `f64`, `f32`, lanes and dual numbers needs one set of operations that all of them
+//! have. Inside a `field!` the number is a concrete type, so constants stand on either side; a helper function
+//! generic over [`Number`] takes them on the right (`y * 2.0`), because `f64: Mul<R>` as a bound would hide the
+//! products of two constants from the compiler. There is no comparison that gives a `bool`: lanes differ, and
+//! [`Number::if_positive`] chooses in each of them.
+
+use super::{GenericField, Real};
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Sub, SubAssign};
+
+/// A number of a `field!`: `f64`, [`Single`](super::Single), [`Lanes`](super::Lanes), [`Dual`](super::Dual).
+///
+/// # Examples
+/// A helper that a field calls is generic over it:
+/// ```
+/// use flowline::ode::Number;
+/// fn logistic<R: Number>(x: R) -> R {
+///     ((-x).exp() + 1.0).recip()
+/// }
+/// assert_eq!(logistic(0.0), 0.5);
+/// ```
+pub trait Number:
+    Real
+    + From<f64>
+    + Sum
+    + Add<f64, Output = Self>
+    + Sub<f64, Output = Self>
+    + Mul<f64, Output = Self>
+    + Div<f64, Output = Self>
+    + AddAssign
+    + SubAssign
+    + MulAssign
+    + DivAssign
+{
+    /// The sine of radians.
+    fn sin(self) -> Self;
+    /// The cosine of radians.
+    fn cos(self) -> Self;
+    /// `e^self`.
+    fn exp(self) -> Self;
+    /// The natural logarithm.
+    fn ln(self) -> Self;
+    /// The square root.
+    fn sqrt(self) -> Self;
+    /// The hyperbolic tangent.
+    fn tanh(self) -> Self;
+    /// `|self|`.
+    fn abs(self) -> Self;
+    /// `self^n`.
+    fn powi(self, n: i32) -> Self;
+    /// `self^exponent`.
+    fn powf(self, exponent: impl Into<Self>) -> Self;
+    /// The larger of the two.
+    fn max(self, other: impl Into<Self>) -> Self;
+    /// The smaller of the two.
+    fn min(self, other: impl Into<Self>) -> Self;
+    /// `sqrt(self^2 + other^2)`.
+    fn hypot(self, other: impl Into<Self>) -> Self;
+    /// `a` where `self > 0`, else `b` (also where `self` is NaN): the branch that lanes can take. Both are
+    /// evaluated; what is not chosen leaves no trace.
+    fn if_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self;
+    /// `1 / self`.
+    #[inline(always)]
+    fn recip(self) -> Self {
+        Self::from(1.0) / self
+    }
+    /// `self * self`.
+    #[inline(always)]
+    fn square(self) -> Self {
+        self * self
+    }
+}
+
+/// A [`Number`] that every `field!` is compiled for.
+pub trait FieldNumber: Number {
+    /// The time as a number of this kind.
+    fn time(t: &Self::Clock) -> Self;
+    /// The field at (t, y).
+    fn eval<G: GenericField<N>, const N: usize>(field: &G::Of<Self>, t: Self, y: &[Self; N]) -> [Self; N];
+}
+
+macro_rules! std_functions {
+    ($($f:ident)*) => { $(
+        #[inline(always)]
+        fn $f(self) -> f64 {
+            f64::$f(self)
+        }
+    )* };
+}
+
+impl Number for f64 {
+    std_functions!(sin cos exp ln sqrt tanh abs recip);
+    #[inline(always)]
+    fn powi(self, n: i32) -> f64 {
+        f64::powi(self, n)
+    }
+    #[inline(always)]
+    fn powf(self, exponent: impl Into<f64>) -> f64 {
+        f64::powf(self, exponent.into())
+    }
+    #[inline(always)]
+    fn max(self, other: impl Into<f64>) -> f64 {
+        f64::max(self, other.into())
+    }
+    #[inline(always)]
+    fn min(self, other: impl Into<f64>) -> f64 {
+        f64::min(self, other.into())
+    }
+    #[inline(always)]
+    fn hypot(self, other: impl Into<f64>) -> f64 {
+        f64::hypot(self, other.into())
+    }
+    #[inline(always)]
+    fn if_positive(self, a: impl Into<f64>, b: impl Into<f64>) -> f64 {
+        if self > 0.0 { a.into() } else { b.into() }
+    }
+}
+
+impl FieldNumber for f64 {
+    #[inline(always)]
+    fn time(t: &f64) -> f64 {
+        *t
+    }
+    #[inline(always)]
+    fn eval<G: GenericField<N>, const N: usize>(field: &G::Of<f64>, t: f64, y: &[f64; N]) -> [f64; N] {
+        G::eval_f64(field, t, y)
+    }
+}

@@ -1,0 +1,154 @@
+//! Forward sensitivities: dy1/dp and dy1/dy0 of a solve on host values, by dual numbers through the same code.
+//!
+//! Made for few parameters and small states, where a graph and its reverse pass would cost more than they save:
+//! the work grows with the number of directions. The derivative is that of the discrete solve on the grid that the
+//! plain solve accepts: the error norm reads values alone, so y1 and the steps do not depend on what is
+//! differentiated. Alternatives considered: tangents in the error norm, as some codes do, which bounds their error
+//! too but gives another y1 for each question asked.
+
+use super::host::solve;
+use super::{
+    Bound, DIRECTIONS, Dual, Field, FieldError, FieldNumber, GenericField, Ode, OdeError, Outcome, Stats,
+};
+use std::array::from_fn;
+use std::fmt;
+
+/// The number of one pass.
+type Pass = Dual<DIRECTIONS>;
+
+/// A field with dual parameters.
+struct Differentiated<G: GenericField<N>, const N: usize>(G::Of<Pass>);
+
+impl<G: GenericField<N>, const N: usize> Field<[Pass; N]> for Differentiated<G, N> {
+    #[inline(always)]
+    fn eval(&self, t: &f64, y: &[Pass; N], dy: &mut [Pass; N]) -> Result<(), FieldError> {
+        *dy = Pass::eval::<G, N>(&self.0, Pass::time(t), y);
+        Ok(())
+    }
+}
+
+/// A solve that is differentiated: what [`Ode::sensitivity`] gives.
+#[derive(Clone, Debug)]
+pub struct SensitivityOde<G, const N: usize>(Ode<'static, [f64; N], G>);
+
+/// A solution and its derivatives by parameters and initial state.
+///
+/// `D` is the field's own struct with, in place of each parameter, dy1 by that parameter: `[f64; N]`.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Sensitivity<D, const N: usize> {
+    /// The time reached.
+    pub t1: f64,
+    /// The state there: that of the plain solve, bit for bit.
+    pub y1: [f64; N],
+    /// `dy1_dp.name[i]` is dy1_i / d name.
+    pub dy1_dp: D,
+    /// `dy1_dy0[i][j]` is dy1_i / dy0_j.
+    pub dy1_dy0: [[f64; N]; N],
+    /// What one pass took; the plain solve takes the same steps.
+    pub stats: Stats,
+    /// Passes over the interval, each with up to [`DIRECTIONS`] directions.
+    pub num_passes: usize,
+    /// Why it ended.
+    pub outcome: Outcome,
+    /// The relative tolerance it ran with.
+    pub rtol: Bound,
+    /// The absolute tolerance.
+    pub atol: Bound,
+}
+
+impl<D, const N: usize> fmt::Display for Sensitivity<D, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Sensitivity { outcome, t1, stats, rtol, atol, .. } = self;
+        write!(f, "{outcome} at t={t1}: {stats}, rtol={rtol:e}, atol={atol:e}, ")?;
+        match self.num_passes {
+            1 => write!(f, "one pass"),
+            passes => write!(f, "{passes} passes"),
+        }
+    }
+}
+
+impl<G: GenericField<N> + Field<[f64; N]>, const N: usize> Ode<'static, [f64; N], G> {
+    /// From a [`field!`](crate::field): like [`Ode::from_field`], and its derivatives may be asked for.
+    pub fn field(field: G) -> Self {
+        Ode::from_field(field)
+    }
+
+    /// Asks for dy1/dp and dy1/dy0 beside y1.
+    ///
+    /// The derivative is that of the discrete solve with its accepted steps held fixed, so it agrees with
+    /// differences of solves over the same steps ([`StepTo`](super::StepTo)) to rounding. It is as accurate as the
+    /// method is on those steps; where it is wanted closer, tighten the tolerances. Parameters and components
+    /// are taken [`DIRECTIONS`] at a time, in one pass over the interval each.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{field, ode::Ode};
+    /// field! {
+    ///     struct Decay<R> { rate: R }
+    ///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
+    ///         [-self.rate * y[0]]
+    ///     }
+    /// }
+    /// let s = Ode::field(Decay { rate: 2.0 }).rtol(1e-10).sensitivity().solve(0.0, 1.0, [3.0])?;
+    /// let y1 = 3.0 * (-2.0_f64).exp();
+    /// assert!((s.dy1_dp.rate[0] + y1).abs() < 1e-8); // dy1/drate = -t y1
+    /// assert!((s.dy1_dy0[0][0] - y1 / 3.0).abs() < 1e-8);
+    /// # Ok::<(), flowline::ode::OdeError>(())
+    /// ```
+    pub fn sensitivity(self) -> SensitivityOde<G, N> {
+        SensitivityOde(self)
+    }
+}
+
+impl<G: GenericField<N>, const N: usize> SensitivityOde<G, N> {
+    /// From t0 to t1, with derivatives.
+    ///
+    /// # Errors
+    /// Those of [`Ode::solve`].
+    pub fn solve(
+        &self,
+        t0: f64,
+        t1: f64,
+        y0: [f64; N],
+    ) -> Result<Sensitivity<G::Of<[f64; N]>, N>, OdeError> {
+        let mut num_params = 0;
+        self.0.field.map_params(|_| num_params += 1);
+        let num_directions = num_params + N;
+        let mut columns = vec![[0.0; N]; num_directions];
+        let num_passes = num_directions.div_ceil(DIRECTIONS);
+        let mut last = None;
+        for (pass, columns) in columns.chunks_mut(DIRECTIONS).enumerate() {
+            let first = pass * DIRECTIONS;
+            // A direction of another pass is out of range here, and then nothing moves.
+            let variable = |x: f64, direction: usize| Dual::variable(x, direction.wrapping_sub(first));
+            let mut direction = 0;
+            let field = self.0.field.map_params(|x| {
+                direction += 1;
+                variable(x, direction - 1)
+            });
+            let y0 = from_fn(|j| variable(y0[j], num_params + j));
+            let ode = self.0.with_field(Differentiated::<G, N>(field));
+            let solution = solve(&ode, t0, t1, y0)?;
+            for (p, column) in columns.iter_mut().enumerate() {
+                *column = solution.y1.map(|y| y.tangent[p]);
+            }
+            last = Some(solution);
+        }
+        let solution = last.expect("invariant: there is a pass for the components of y0");
+        let mut each = columns.iter();
+        let mut next = |_| *each.next().expect("invariant: a column for each parameter");
+        let dy1_dp = self.0.field.map_params(&mut next);
+        Ok(Sensitivity {
+            t1: solution.t1,
+            y1: solution.y1.map(|y| y.value),
+            dy1_dp,
+            dy1_dy0: from_fn(|i| from_fn(|j| columns[num_params + j][i])),
+            stats: solution.stats,
+            num_passes,
+            outcome: solution.outcome,
+            rtol: solution.rtol,
+            atol: solution.atol,
+        })
+    }
+}

@@ -1,0 +1,152 @@
+//! `Single`: an `f32` that takes `f64` constants on either side, which the standard library's does not.
+//!
+//! It exists so that one body of a [`field!`](crate::field) can say `2.0 * y[0]` in both precisions. Like f32 it
+//! is steered by an f64 clock. Its error ratio is a division in f32, widened before it is squared: the ratio
+//! carries 7 digits either way, and lanes of f32 divide four times as many a cycle.
+
+use super::{FieldNumber, GenericField, Number, Real, Tolerance};
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
+
+/// A number in single precision.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(transparent)]
+pub struct Single(pub f32);
+
+impl From<f64> for Single {
+    #[inline(always)]
+    fn from(x: f64) -> Self {
+        Single(x as f32)
+    }
+}
+impl Neg for Single {
+    type Output = Self;
+    #[inline(always)]
+    fn neg(self) -> Self {
+        Single(-self.0)
+    }
+}
+impl Sum for Single {
+    #[inline(always)]
+    fn sum<I: Iterator<Item = Self>>(terms: I) -> Self {
+        terms.fold(Single(0.0), |sum, term| sum + term)
+    }
+}
+
+macro_rules! operators {
+    ($($op:ident $f:ident $assign:ident $g:ident),*) => { $(
+        impl $op for Single {
+            type Output = Self;
+            #[inline(always)]
+            fn $f(self, other: Self) -> Self {
+                Single(self.0.$f(other.0))
+            }
+        }
+        impl $op<f64> for Single {
+            type Output = Self;
+            #[inline(always)]
+            fn $f(self, other: f64) -> Self {
+                Single(self.0.$f(other as f32))
+            }
+        }
+        impl $op<Single> for f64 {
+            type Output = Single;
+            #[inline(always)]
+            fn $f(self, other: Single) -> Single {
+                Single((self as f32).$f(other.0))
+            }
+        }
+        impl $assign for Single {
+            #[inline(always)]
+            fn $g(&mut self, other: Self) {
+                *self = (*self).$f(other);
+            }
+        }
+        impl $assign<f64> for Single {
+            #[inline(always)]
+            fn $g(&mut self, other: f64) {
+                *self = (*self).$f(other);
+            }
+        }
+    )* };
+}
+operators!(Add add AddAssign add_assign, Sub sub SubAssign sub_assign, Mul mul MulAssign mul_assign,
+    Div div DivAssign div_assign);
+
+impl Real for Single {
+    type Clock = f64;
+    const TOLERANCE: Tolerance<'static> = <f32 as Real>::TOLERANCE;
+
+    #[inline(always)]
+    fn scale(self, x: f64) -> Self {
+        self * x
+    }
+    #[inline(always)]
+    fn scale_by(self, dt: &f64) -> Self {
+        self * *dt
+    }
+    #[inline(always)]
+    fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> f64 {
+        let size = y0.0.abs().max(y1.0.abs());
+        let ratio = f64::from(self.0 / (atol as f32 + rtol as f32 * size));
+        ratio * ratio + f64::from(y1.0) * 0.0
+    }
+    #[inline(always)]
+    fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
+        let size = y0.0.abs().max(y1.0.abs());
+        Single(self.0 / (atol as f32 + rtol as f32 * size) + y1.0 * 0.0)
+    }
+    #[inline(always)]
+    fn value(self) -> f64 {
+        f64::from(self.0)
+    }
+    #[inline(always)]
+    fn is_finite(self) -> bool {
+        self.0.is_finite()
+    }
+    #[inline(always)]
+    fn select(m: &bool, a: Self, b: Self) -> Self {
+        if *m { a } else { b }
+    }
+}
+
+macro_rules! std_functions {
+    ($($f:ident)*) => { $(
+        #[inline(always)]
+        fn $f(self) -> Self {
+            Single(self.0.$f())
+        }
+    )* };
+}
+macro_rules! std_functions_of_two {
+    ($($f:ident)*) => { $(
+        #[inline(always)]
+        fn $f(self, other: impl Into<Self>) -> Self {
+            Single(self.0.$f(other.into().0))
+        }
+    )* };
+}
+
+impl Number for Single {
+    std_functions!(sin cos exp ln sqrt tanh abs recip);
+    std_functions_of_two!(powf max min hypot);
+    #[inline(always)]
+    fn powi(self, n: i32) -> Self {
+        Single(self.0.powi(n))
+    }
+    #[inline(always)]
+    fn if_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self {
+        if self.0 > 0.0 { a.into() } else { b.into() }
+    }
+}
+
+impl FieldNumber for Single {
+    #[inline(always)]
+    fn time(t: &f64) -> Self {
+        Single(*t as f32)
+    }
+    #[inline(always)]
+    fn eval<G: GenericField<N>, const N: usize>(field: &G::Of<Self>, t: Self, y: &[Self; N]) -> [Self; N] {
+        G::eval_single(field, t, y)
+    }
+}

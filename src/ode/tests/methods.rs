@@ -1,0 +1,24 @@
+//! The methods by their names and side by side.
+
+use crate::ode::Method;
+
+/// Whoever changes a method copies what this prints into `methods.md`.
+#[test]
+fn the_table_in_the_documentation_is_the_one_the_code_generates() {
+    assert_eq!(include_str!("../methods.md"), Method::table(), "\n{}", Method::table());
+}
+
+#[test]
+fn error_orders_follow_from_the_embedded_orders() {
+    for method in Method::ALL {
+        let tableau = method.tableau();
+        let table = Method::table();
+        let line = table.lines().find(|line| line.starts_with(&format!("| {method:?} |"))).unwrap();
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        assert_eq!(cells[2], tableau.order.to_string(), "{method}");
+        assert_eq!(cells[3].is_empty(), tableau.b_err.is_none(), "{method}");
+        if let Ok(embedded) = cells[3].parse::<u32>() {
+            assert_eq!(tableau.error_order, embedded.min(tableau.order) + 1, "{method}");
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Lanes of any number, as plain arrays: what trajectories that step together are made of.
+//!
+//! A [`Lanes`] holds W numbers and knows no level: its loops become the instructions of whatever level the
+//! function around them is compiled for ([`run_at`](super::run_at)), because every one of them is inlined there.
+//! Two registers' worth (16 f64 or 32 f32 of AVX-512) hide the latency of one; the intrinsic types of the levels
+//! would need code of its own for each of them in everything that is written over lanes. It must never know what
+//! is computed with the lanes. Each lane's result depends on that lane alone, bit for bit.
+//!
+//! There is no `PartialOrd` and no `PartialEq`: lanes differ, so there is nothing to branch on.
+
+use super::lanes::{Float, Lanes as LaneOps, Mask};
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
+
+/// `[expr; W]` with `expr` of the lane's index, as a loop: `array::from_fn` of 32 elements stays a call, and what stays
+/// a call is compiled for the plainest level.
+macro_rules! each {
+    ($i:ident => $x:expr) => {{
+        let mut out = [Default::default(); W];
+        let mut $i = 0;
+        while $i < W {
+            out[$i] = $x;
+            $i += 1;
+        }
+        out
+    }};
+}
+pub(crate) use each;
+
+/// W numbers that are computed with side by side.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub struct Lanes<T, const W: usize>(pub(crate) [T; W]);
+
+/// One truth value a lane.
+#[derive(Clone, Copy, Debug)]
+pub struct LaneMask<const W: usize>(pub(crate) [bool; W]);
+
+/// The lowest bit of each byte.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn bits_of(bytes: [u8; 16]) -> u32 {
+    use std::arch::x86_64::{_mm_loadu_si128, _mm_movemask_epi8, _mm_slli_epi16};
+    // SAFETY: 16 bytes are read from an array of 16; SSE2 is part of x86-64.
+    unsafe { _mm_movemask_epi8(_mm_slli_epi16::<7>(_mm_loadu_si128(bytes.as_ptr().cast()))) as u32 }
+}
+
+/// The lowest bit of each byte.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn bits_of(bytes: [u8; 16]) -> u32 {
+    bytes.iter().rev().fold(0, |bits, byte| bits << 1 | u32::from(byte & 1))
+}
+
+impl<T: Copy + Default, const W: usize> Lanes<T, W> {
+    /// Lanes of these numbers.
+    #[inline(always)]
+    pub fn new(lanes: [T; W]) -> Self {
+        Lanes(lanes)
+    }
+    /// The numbers.
+    #[inline(always)]
+    pub fn to_lanes(self) -> [T; W] {
+        self.0
+    }
+    /// The number in one lane.
+    #[inline(always)]
+    pub fn lane(&self, lane: usize) -> T {
+        self.0[lane]
+    }
+    /// Replaces the number in one lane.
+    #[inline(always)]
+    pub fn set_lane(&mut self, lane: usize, x: T) {
+        self.0[lane] = x;
+    }
+    #[inline(always)]
+    pub(crate) fn zip<U: Copy + Default, V: Copy + Default>(self, other: Lanes<U, W>, f: impl Fn(T, U) -> V) -> Lanes<V, W> {
+        Lanes(each!(i => f(self.0[i], other.0[i])))
+    }
+    #[inline(always)]
+    pub(crate) fn map<V: Copy + Default>(self, f: impl Fn(T) -> V) -> Lanes<V, W> {
+        Lanes(each!(i => f(self.0[i])))
+    }
+    #[inline(always)]
+    pub(crate) fn test(self, other: Self, f: impl Fn(T, T) -> bool) -> LaneMask<W> {
+        LaneMask(each!(i => f(self.0[i], other.0[i])))
+    }
+    /// `a` where the mask holds, else `b`.
+    #[inline(always)]
+    pub(crate) fn choose(mask: &LaneMask<W>, a: &Self, b: &Self) -> Self {
+        Lanes(each!(i => if mask.0[i] { a.0[i] } else { b.0[i] }))
+    }
+}
+
+impl<const W: usize> LaneMask<W> {
+    #[inline(always)]
+    pub(crate) fn zip(self, other: Self, f: impl Fn(bool, bool) -> bool) -> Self {
+        LaneMask(each!(i => f(self.0[i], other.0[i])))
+    }
+    /// How many lanes hold.
+    #[inline(always)]
+    pub(crate) fn count(self) -> u32 {
+        self.bits().count_ones()
+    }
+    /// Bit i is lane i.
+    ///
+    /// By an instruction of its own: the optimiser takes a sum or a chain of shifts over lanes as the order in which
+    /// everything before it wants to be laid out, and a third of a step goes into permutations.
+    #[inline(always)]
+    pub(crate) fn bits(self) -> u32 {
+        const { assert!(W <= 32, "a mask's bits are a u32") };
+        let mut bytes = [0_u8; 32];
+        let mut i = 0;
+        while i < W {
+            bytes[i] = u8::from(self.0[i]);
+            i += 1;
+        }
+        let [low, high]: [[u8; 16]; 2] = [*bytes.first_chunk().unwrap_or(&[0; 16]), *bytes.last_chunk().unwrap_or(&[0; 16])];
+        if W <= 16 { bits_of(low) } else { bits_of(low) | bits_of(high) << 16 }
+    }
+}
+
+impl<const W: usize> Mask for LaneMask<W> {
+    #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        self.zip(other, |a, b| a & b)
+    }
+    #[inline(always)]
+    fn not(self) -> Self {
+        LaneMask(each!(i => !self.0[i]))
+    }
+    #[inline(always)]
+    fn any(self) -> bool {
+        self.0.iter().fold(false, |any, &lane| any | lane)
+    }
+}
+
+macro_rules! operators {
+    ($t:ident: $($op:ident $f:ident $assign:ident $g:ident),*) => { $(
+        impl<const W: usize> $op for Lanes<$t, W> {
+            type Output = Self;
+            #[inline(always)]
+            fn $f(self, other: Self) -> Self {
+                self.zip(other, |a, b| $op::$f(a, b))
+            }
+        }
+        impl<const W: usize> $op<f64> for Lanes<$t, W> {
+            type Output = Self;
+            #[inline(always)]
+            fn $f(self, other: f64) -> Self {
+                self.map(|a| $op::$f(a, other as $t))
+            }
+        }
+        impl<const W: usize> $op<Lanes<$t, W>> for f64 {
+            type Output = Lanes<$t, W>;
+            #[inline(always)]
+            fn $f(self, other: Lanes<$t, W>) -> Lanes<$t, W> {
+                other.map(|b| $op::$f(self as $t, b))
+            }
+        }
+        impl<const W: usize> $assign for Lanes<$t, W> {
+            #[inline(always)]
+            fn $g(&mut self, other: Self) {
+                *self = $op::$f(*self, other);
+            }
+        }
+        impl<const W: usize> $assign<f64> for Lanes<$t, W> {
+            #[inline(always)]
+            fn $g(&mut self, other: f64) {
+                *self = $op::$f(*self, other);
+            }
+        }
+    )* };
+}
+
+macro_rules! float {
+    ($t:ident, $bits:ident) => {
+        operators!($t: Add add AddAssign add_assign, Sub sub SubAssign sub_assign,
+            Mul mul MulAssign mul_assign, Div div DivAssign div_assign);
+
+        impl<const W: usize> Neg for Lanes<$t, W> {
+            type Output = Self;
+            #[inline(always)]
+            fn neg(self) -> Self {
+                self.map(|a| -a)
+            }
+        }
+
+        impl<const W: usize> Sum for Lanes<$t, W> {
+            #[inline(always)]
+            fn sum<I: Iterator<Item = Self>>(terms: I) -> Self {
+                terms.fold(Lanes([0.0; W]), |sum, term| sum + term)
+            }
+        }
+
+        impl<const W: usize> From<f64> for Lanes<$t, W> {
+            #[inline(always)]
+            fn from(x: f64) -> Self {
+                Lanes([x as $t; W])
+            }
+        }
+
+        impl<const W: usize> LaneOps for Lanes<$t, W> {
+            type Elem = $t;
+            type Mask = LaneMask<W>;
+            const LEN: usize = W;
+
+            #[inline(always)]
+            unsafe fn splat(x: $t) -> Self {
+                Lanes([x; W])
+            }
+            #[inline(always)]
+            unsafe fn load(p: *const $t) -> Self {
+                // SAFETY: the caller promises `W` readable elements.
+                Lanes(unsafe { p.cast::<[$t; W]>().read_unaligned() })
+            }
+            #[inline(always)]
+            unsafe fn load_part(p: *const $t, n: usize) -> Self {
+                // SAFETY: the caller promises `n` readable elements.
+                Lanes(each!(i => if i < n { unsafe { p.add(i).read_unaligned() } } else { 0.0 }))
+            }
+            #[inline(always)]
+            unsafe fn store(self, p: *mut $t) {
+                // SAFETY: the caller promises `W` writable elements.
+                unsafe { p.cast::<[$t; W]>().write_unaligned(self.0) };
+            }
+            #[inline(always)]
+            unsafe fn store_part(self, p: *mut $t, n: usize) {
+                for (i, x) in self.0.into_iter().enumerate().take(n) {
+                    // SAFETY: the caller promises `n` writable elements.
+                    unsafe { p.add(i).write_unaligned(x) };
+                }
+            }
+            #[inline(always)]
+            unsafe fn load_mask(p: *const u32, n: usize) -> LaneMask<W> {
+                // SAFETY: the caller promises `n` readable words.
+                LaneMask(each!(i => i < n && unsafe { p.add(i).read_unaligned() } != 0))
+            }
+            #[inline(always)]
+            unsafe fn store_mask(mask: LaneMask<W>, p: *mut u32, n: usize) {
+                for (i, x) in mask.0.into_iter().enumerate().take(n) {
+                    // SAFETY: the caller promises `n` writable words.
+                    unsafe { p.add(i).write_unaligned(u32::from(x)) };
+                }
+            }
+            #[inline(always)]
+            fn of(self, x: $t) -> Self {
+                Lanes([x; W])
+            }
+            #[inline(always)]
+            fn select(mask: LaneMask<W>, a: Self, b: Self) -> Self {
+                Self::choose(&mask, &a, &b)
+            }
+            #[inline(always)]
+            fn eq(self, other: Self) -> LaneMask<W> {
+                self.test(other, |a, b| a == b)
+            }
+        }
+
+        impl<const W: usize> Float for Lanes<$t, W> {
+            const FUSED: bool = true;
+
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self + other
+            }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                self - other
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                self * other
+            }
+            #[inline(always)]
+            fn div(self, other: Self) -> Self {
+                self / other
+            }
+            #[inline(always)]
+            fn mul_add(self, b: Self, c: Self) -> Self {
+                Lanes(each!(i => self.0[i].mul_add(b.0[i], c.0[i])))
+            }
+            #[inline(always)]
+            fn neg_mul_add(self, b: Self, c: Self) -> Self {
+                Lanes(each!(i => (-self.0[i]).mul_add(b.0[i], c.0[i])))
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                self.map($t::sqrt)
+            }
+            #[inline(always)]
+            fn floor(self) -> Self {
+                self.map($t::floor)
+            }
+            #[inline(always)]
+            fn at_most(self, bound: Self) -> Self {
+                self.zip(bound, |x, b| if b < x { b } else { x })
+            }
+            #[inline(always)]
+            fn at_least(self, bound: Self) -> Self {
+                self.zip(bound, |x, b| if b > x { b } else { x })
+            }
+            #[inline(always)]
+            fn lt(self, other: Self) -> LaneMask<W> {
+                self.test(other, |a, b| a < b)
+            }
+            #[inline(always)]
+            fn le(self, other: Self) -> LaneMask<W> {
+                self.test(other, |a, b| a <= b)
+            }
+            #[inline(always)]
+            fn of_bits(self, bits: u64) -> Self {
+                Lanes([$t::from_bits(bits as $bits); W])
+            }
+            #[inline(always)]
+            fn bit_and(self, other: Self) -> Self {
+                self.zip(other, |x, y| $t::from_bits(x.to_bits() & y.to_bits()))
+            }
+            #[inline(always)]
+            fn bit_or(self, other: Self) -> Self {
+                self.zip(other, |x, y| $t::from_bits(x.to_bits() | y.to_bits()))
+            }
+            #[inline(always)]
+            fn bit_xor(self, other: Self) -> Self {
+                self.zip(other, |x, y| $t::from_bits(x.to_bits() ^ y.to_bits()))
+            }
+            #[inline(always)]
+            fn bits_shl(self, n: u32) -> Self {
+                self.map(|x| $t::from_bits(x.to_bits() << n))
+            }
+            #[inline(always)]
+            fn bits_shr(self, n: u32) -> Self {
+                self.map(|x| $t::from_bits(x.to_bits() >> n))
+            }
+            #[inline(always)]
+            fn bits_add(self, other: Self) -> Self {
+                self.zip(other, |x, y| $t::from_bits(x.to_bits().wrapping_add(y.to_bits())))
+            }
+            #[inline(always)]
+            fn patch(self, mask: LaneMask<W>, input: Self, f: fn($t) -> $t) -> Self {
+                if !mask.any() {
+                    return self;
+                }
+                Lanes(each!(i => if mask.0[i] { f(input.0[i]) } else { self.0[i] }))
+            }
+        }
+    };
+}
+float!(f32, u32);
+float!(f64, u64);

@@ -1,0 +1,76 @@
+//! Steps allocate nothing: solves on an allocator that counts. One test in a binary of its own, so that nothing else
+//! allocates beside it.
+#![allow(unsafe_code, reason = "a global allocator that counts")]
+
+use flowline::prelude::*;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is handed to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Relaxed);
+        // SAFETY: the caller's promise, handed on.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise, handed on.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn lorenz(y: &[f64], dy: &mut [f64]) {
+    dy[0] = 10.0 * (y[1] - y[0]);
+    dy[1] = y[0] * (28.0 - y[2]) - y[1];
+    dy[2] = y[0] * y[1] - 8.0 / 3.0 * y[2];
+}
+
+/// Allocations of `f`, and what it gave.
+fn counted<T>(f: impl FnOnce() -> T) -> (usize, T) {
+    let before = ALLOCATIONS.load(Relaxed);
+    let out = f();
+    (ALLOCATIONS.load(Relaxed) - before, out)
+}
+
+#[test]
+fn steps_allocate_nothing_whatever_the_state_and_the_method() {
+    for method in Method::ALL.into_iter().filter(|method| method.tableau().b_err.is_some()) {
+        let arrays = Ode::new(|_t, y: &[f64; 3]| {
+            let mut dy = [0.0; 3];
+            lorenz(y, &mut dy);
+            dy
+        });
+        let arrays = arrays.method(method);
+        let mut steps = arrays.steps(0.0, 20.0, [1.0; 3]).unwrap();
+        steps.next().unwrap();
+        let (allocations, count) = counted(|| {
+            let mut count = 0;
+            while steps.next().unwrap().is_some() {
+                count += 1;
+            }
+            count
+        });
+        assert!(count > 100, "{method}: {count} steps");
+        assert_eq!(allocations, 0, "{method} on arrays, {count} steps");
+
+        let heap = Ode::in_place(|_t, y: &[f64], dy: &mut [f64]| lorenz(y, dy)).method(method);
+        let mut steps = heap.steps(0.0, 20.0, vec![1.0; 3]).unwrap();
+        steps.next().unwrap();
+        let (allocations, ()) = counted(|| while steps.next().unwrap().is_some() {});
+        assert_eq!(allocations, 0, "{method} on vectors");
+    }
+
+    // A whole solve keeps the accepted times: one list that doubles now and then, and nothing else grows with it.
+    let ode = Ode::in_place(|_t, y: &[f64], dy: &mut [f64]| lorenz(y, dy));
+    let solve = |t1: f64| counted(|| ode.solve(0.0, t1, vec![1.0; 3]).unwrap().stats.num_accepted);
+    let ((short, few), (long, many)) = (solve(2.0), solve(200.0));
+    let doublings = (many as f64 / few as f64).log2().ceil() as usize;
+    assert!(long <= short + doublings + 1, "{short} allocations in {few} steps, {long} in {many}");
+}
