@@ -1,11 +1,11 @@
 //! Ten thousand Lorenz trajectories, rho from 0 to 28, over one unit of time: the end states alone.
 //!
 //! Each trajectory takes its own steps. The crates that solve one problem at a time share the trajectories among
-//! threads by rayon. The error is the largest over all trajectories, against ode_solvers' Dop853 at 1e-12.
+//! threads by rayon; so does flowline's `tsit5-each`, beside its ensembles in lanes. The error is the largest over all trajectories, against ode_solvers' Dop853 at 1e-12.
 
 use crate::measure::{End, Run};
+use crate::peers::MAX_STEPS;
 use crate::peers::ode_solvers::with_defaults;
-use crate::peers::{MAX_STEPS, flowline::methods};
 use differential_equations::ode::ODE;
 use differential_equations::prelude::{ExplicitRungeKutta, IVP};
 use flowline::ode::{Method, Ode};
@@ -95,11 +95,36 @@ macro_rules! differential_equations_run {
     }};
 }
 
+flowline::field! {
+    /// The same equations, compiled for each kind of number.
+    struct LorenzField<R> { rho: R }
+    fn eval(&self, _t, y: &[R; 3]) -> [R; 3] {
+        [10.0 * (y[1] - y[0]), y[0] * (self.rho - y[2]) - y[1], y[0] * y[1] - 8.0 / 3.0 * y[2]]
+    }
+}
+
+/// flowline as an ensemble: the lanes that the machine has, the pool's threads.
+macro_rules! flowline_ensemble {
+    ($pool:expr, $method:expr, $rhos:expr, $tol:expr $(, $precision:ident)?) => {{
+        let problem = |rho: &f64| (LorenzField { rho: *rho }, [1.0; 3]);
+        let ensemble = Ode::ensemble($rhos, problem)$(.$precision())?.method($method).rtol($tol).atol($tol);
+        let ensemble = $pool.install(|| ensemble.solve(0.0, 1.0)).and_then(|e| e.into_result());
+        let ensemble = ensemble.map_err(|e| e.to_string())?;
+        let total = ensemble.total();
+        Ok(End {
+            y: ensemble.y1.iter().flat_map(|y| y.map(f64::from)).collect(),
+            num_steps: total.num_steps,
+            num_field_evals: total.num_field_evals,
+        })
+    }};
+}
+
+/// flowline one trajectory after the other.
 macro_rules! flowline_run {
     ($method:expr, $r:ty, $rho:expr, $tol:expr) => {{
-        let (field, tol) = (Lorenz::<$r>($rho as $r), $tol);
+        let field = Lorenz::<$r>($rho as $r);
         let ode = Ode::in_place(move |_t, y: &[$r; 3], dy: &mut [$r; 3]| field.f(y, dy));
-        let solution = ode.method($method).rtol(tol).atol(tol).solve(0.0, 1.0, [1.0 as $r; 3]);
+        let solution = ode.method($method).rtol($tol).atol($tol).solve(0.0, 1.0, [1.0 as $r; 3]);
         let solution = solution.and_then(|s| s.into_result()).map_err(|e| e.to_string())?;
         Ok((solution.y1.map(f64::from), solution.stats.num_steps, solution.stats.num_field_evals))
     }};
@@ -117,44 +142,45 @@ pub fn pool(threads: usize) -> rayon::ThreadPool {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start")
 }
 
-/// Every crate at one tolerance, in f64.
-pub fn f64_runs(pool: &rayon::ThreadPool, tol: f64) -> Vec<Run<'_>> {
-    let mut runs = Vec::new();
-    macro_rules! push {
-        ($peer:literal, $method:expr, $run:expr) => {{
-            let rhos = rhos();
-            runs.push(Run::new($peer, $method, tol, move || each(pool, &rhos, $run)));
-        }};
-    }
-    push!("ode_solvers", "dopri5", |rho| ode_solvers_run!(Dopri5, f64, rho, tol));
-    push!("ode_solvers", "dop853", |rho| ode_solvers_run!(Dop853, f64, rho, tol));
-    push!("differential-equations", "dopri5", |rho| differential_equations_run!(dopri5, f64, rho, tol));
-    push!("differential-equations", "dop853", |rho| differential_equations_run!(dop853, f64, rho, tol));
-    for method in methods(tol) {
-        push!("flowline", name(method), |rho| flowline_run!(method, f64, rho, tol));
-    }
-    runs
+/// The methods whose ensembles are worth running: in f64 no tolerance is loose enough for low orders.
+fn methods() -> impl Iterator<Item = Method> {
+    Method::ALL.into_iter().filter(|m| m.tableau().b_err.is_some() && m.tableau().order >= 5)
 }
 
-/// Every crate at one tolerance, in f32.
-pub fn f32_runs(pool: &rayon::ThreadPool, tol: f64) -> Vec<Run<'_>> {
-    let mut runs = Vec::new();
-    macro_rules! push {
-        ($peer:literal, $method:expr, $run:expr) => {{
-            let rhos = rhos();
-            runs.push(Run::new($peer, $method, tol, move || each(pool, &rhos, $run)));
-        }};
-    }
-    push!("ode_solvers", "dopri5", |rho| ode_solvers_run!(Dopri5, f32, rho, tol));
-    push!("ode_solvers", "dop853", |rho| ode_solvers_run!(Dop853, f32, rho, tol));
-    push!("differential-equations", "dopri5", |rho| differential_equations_run!(dopri5, f32, rho, tol));
-    push!("differential-equations", "dop853", |rho| differential_equations_run!(dop853, f32, rho, tol));
-    for method in methods(tol) {
-        push!("flowline", name(method), |rho| flowline_run!(method, f32, rho, tol));
-    }
-    runs
+macro_rules! runs {
+    ($(#[$doc:meta])* $name:ident, $r:ident $(, $precision:ident)?) => {
+        $(#[$doc])*
+        pub fn $name(pool: &rayon::ThreadPool, tol: f64) -> Vec<Run<'_>> {
+            let mut runs = Vec::new();
+            let mut each = |peer: &'static str, method: &str, one: fn(f64, f64) -> Result<One, String>| {
+                let rhos = rhos();
+                runs.push(Run::new(peer, method, tol, move || each(pool, &rhos, |rho| one(rho, tol))));
+            };
+            each("ode_solvers", "dopri5", |rho, tol| ode_solvers_run!(Dopri5, $r, rho, tol));
+            each("ode_solvers", "dop853", |rho, tol| ode_solvers_run!(Dop853, $r, rho, tol));
+            each("differential-equations", "dopri5", |rho, tol| differential_equations_run!(dopri5, $r, rho, tol));
+            each("differential-equations", "dop853", |rho, tol| differential_equations_run!(dop853, $r, rho, tol));
+            each("differential-equations", "rkv877e", |rho, tol| differential_equations_run!(rkv877e, $r, rho, tol));
+            each("flowline", "tsit5-each", |rho, tol| flowline_run!(Method::Tsit5, $r, rho, tol));
+            each("flowline", "dop853-each", |rho, tol| flowline_run!(Method::Dop853, $r, rho, tol));
+            for method in methods() {
+                let rhos = rhos();
+                let name = method.to_string();
+                let ensemble = move || flowline_ensemble!(pool, method, &rhos, tol $(, $precision)?);
+                runs.push(Run::new("flowline", name, tol, ensemble));
+            }
+            runs
+        }
+    };
 }
-
-fn name(method: Method) -> String {
-    format!("{}-each", method.to_string().to_lowercase())
-}
+runs!(
+    /// Every crate at one tolerance, in f64.
+    f64_runs,
+    f64
+);
+runs!(
+    /// Every crate at one tolerance, in f32.
+    f32_runs,
+    f32,
+    single_precision
+);
