@@ -47,6 +47,7 @@ impl Record {
         let Record { problem, flags, .. } = self;
         match self.ensemble {
             None => format!("{problem}, {flags}"),
+            Some((1, precision)) => format!("{problem}, {flags}, 1 thread, {precision}"),
             Some((threads, precision)) => format!("{problem}, {flags}, {threads} threads, {precision}"),
         }
     }
