@@ -1,6 +1,8 @@
 //! The crate's error: one variant a layer, each with that layer's values.
 
+#[cfg(feature = "tensor")]
 use crate::graph::GraphError;
+#[cfg(feature = "tensor")]
 use crate::transform::TransformError;
 
 /// What can go wrong in a call of the library.
@@ -8,12 +10,15 @@ use crate::transform::TransformError;
 #[non_exhaustive]
 pub enum Error {
     /// Operands that do not fit.
+    #[cfg(feature = "tensor")]
     #[error(transparent)]
     Graph(#[from] GraphError),
     /// A derivative that does not exist.
+    #[cfg(feature = "tensor")]
     #[error(transparent)]
     Transform(#[from] TransformError),
     /// A jitted function was about to be traced once too often.
+    #[cfg(feature = "tensor")]
     #[error(
         "a jitted function would be traced more than {max_traces} time(s): {change}; make what changes a tensor, or allow more traces"
     )]
@@ -33,7 +38,6 @@ pub enum Error {
         outcome: crate::ode::Outcome,
     },
     /// A file could not be read or written.
-    #[cfg(feature = "train")]
     #[error(transparent)]
     Io(#[from] crate::io::IoError),
     /// A picture that is no density.
@@ -41,7 +45,7 @@ pub enum Error {
     #[error(transparent)]
     Data(#[from] crate::data::DataError),
     /// A picture that cannot be drawn or written.
-    #[cfg(feature = "train")]
+    #[cfg(feature = "plot")]
     #[error(transparent)]
     Plot(#[from] crate::plot::PlotError),
     /// A run that cannot start or go on.

@@ -3,7 +3,8 @@
 //! - [`ode`]: solves of host values; the stepping algorithm is written there, once.
 //! - `tensor`: tensors, `jit`, gradients; `odeint`: the same solves on tensors, differentiable.
 //! - `nn`, `optim`, `cnf`: layers, optimisers, flows.
-//! - `data`, `plot`, `train`, `io`: images as densities, pictures, the training loop, run folders.
+//! - `plot`, [`io`]: pictures of solutions and densities, files.
+//! - `data`, `train`: images as densities, the training loop, run folders.
 //!
 //! Below these, `graph`, `transform` and `backend` are the traced program, its derivatives and how it
 //! runs; ARCHITECTURE.md is the map. [`prelude`] has the names that programs use.
@@ -18,11 +19,9 @@ pub mod cli;
 pub mod cnf;
 #[cfg(feature = "train")]
 pub mod data;
-#[cfg(feature = "tensor")]
 mod error;
 #[cfg(feature = "tensor")]
 pub mod graph;
-#[cfg(feature = "train")]
 pub mod io;
 #[cfg(feature = "tensor")]
 pub mod nn;
@@ -31,7 +30,7 @@ pub mod ode;
 pub mod odeint;
 #[cfg(feature = "tensor")]
 pub mod optim;
-#[cfg(feature = "train")]
+#[cfg(feature = "plot")]
 pub mod plot;
 pub mod simd;
 #[cfg(feature = "tensor")]
@@ -41,14 +40,15 @@ pub mod train;
 #[cfg(feature = "tensor")]
 pub mod transform;
 
-#[cfg(feature = "tensor")]
 pub use error::{Error, Result};
 
 pub mod prelude {
     //! The names that programs use.
+    pub use crate::field;
     pub use crate::ode::Method::{self, *};
     pub use crate::ode::{
-        Constant, Controller, Field, Ode, OdeError, Outcome, Pid, StepTo, Tableau, Tolerance, odeint,
+        Constant, Controller, Event, Field, Hairer, Ode, OdeError, Outcome, Pid, SaveAt, StepTo, Tableau,
+        odeint,
     };
     #[cfg(feature = "tensor")]
     pub use crate::odeint::{Adjoint, Batching, Checkpoints};

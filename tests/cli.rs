@@ -93,20 +93,46 @@ fn wrong_usage_ends_with_2_and_touches_nothing() {
         ("train tiny.png --atol inf", &["atol=inf"]),
         ("train tiny.png --rtol 0 --atol 0", &["rtol=0", "above 0"]),
         ("train tiny.png --rtol 1e-4 --fixed-steps 5", &["--fixed-steps", "--rtol"]),
-        ("train tiny.png --solver rk4 --rtol 1e-4", &["rk4", "no error estimate"]),
-        ("train tiny.png --solver rk5", &["rk5", "tsit5"]),
+        ("train tiny.png --solver rk4 --rtol 1e-4", &["--solver=rk4", "no error estimate", "--fixed-steps"]),
+        ("train tiny.png --solver rk5", &["--solver=rk5", "tsit5"]),
         ("train tiny.png --lr -1e-3", &["--lr=-0.001", "above 0"]),
         ("train tiny.png --time-limit NaN", &["--time-limit=NaN"]),
         ("train tiny.png --updates 5 --time-limit 5", &["--updates", "--time-limit"]),
         ("train tiny.png --probes 2 --divergence exact", &["--probes", "--divergence exact"]),
         ("train tiny.png --threads 0", &["--threads=0"]),
+        ("", &["train, sample, density"]),
+        ("trian", &["'trian'", "'train'"]),
+        ("train --preset best", &["--preset", "'best'", "default, documented"]),
+        ("train --updates many", &["--updates", "'many'", "whole number"]),
+        ("train --seed -1", &["--seed", "'-1'", "whole number"]),
+        ("train a.png b.png", &["'b.png'", "[IMAGE]"]),
+        ("train --lr fast", &["--lr", "'fast'", "give a number"]),
+        ("sample", &["-n <N>", "<DIR>"]),
+        ("sample run -n -5", &["-n <N>", "'-5'", "whole number"]),
     ] {
         place.fails(arguments, 2, words);
     }
-    for arguments in
-        ["", "trian", "train --preset best", "train --updates many", "train a.png b.png", "sample"]
-    {
-        assert_eq!(place.run(arguments).status.code(), Some(2), "{arguments}");
+    assert!(place.names().is_empty(), "{:?}", place.names());
+}
+
+#[test]
+fn what_no_machine_can_do_is_refused_at_once() {
+    let place = Place::new();
+    for (arguments, words) in [
+        ("train tiny.png --batch 4000000000", &["--batch=4000000000", "1048576"][..]),
+        ("train tiny.png --width 100000", &["--width=100000", "4096"]),
+        ("train tiny.png --depth 1000", &["--depth=1000", "64"]),
+        ("train tiny.png --blocks 1000", &["--blocks=1000", "64"]),
+        ("train tiny.png --probes 100000", &["--probes=100000", "64"]),
+        ("train tiny.png --fixed-steps 10001", &["--fixed-steps=10001", "10000"]),
+        ("train tiny.png --checkpoints 4000000000", &["--checkpoints=4000000000"]),
+        ("train tiny.png --depth 64 --blocks 64", &["--depth=64", "--blocks=64", "12480 layers"]),
+        ("sample run -n 99999999999", &["-n=99999999999", "1000000000"]),
+        ("sample run -n 0", &["-n=0"]),
+        ("density run --grid 5000", &["--grid=5000", "4096", ".npy"]),
+        ("density run --grid 40000 --out a.npy", &["--grid=40000", "32768"]),
+    ] {
+        place.fails(arguments, 2, words);
     }
     assert!(place.names().is_empty(), "{:?}", place.names());
 }
@@ -236,6 +262,11 @@ fn uses_of_a_run(place: &Place) {
 
     place.done("density runs/tiny --grid 8 --margin 2 --out grid.npy");
     place.done("density runs/tiny --grid 8 --out grid.png");
+    one_scale(place);
+    // A longer draw begins with a shorter one, though they come in parts.
+    place.done("sample runs/tiny -n 5000 --out long.npy");
+    let long = flowline::io::read_npy(place.path("long.npy")).unwrap();
+    assert!(long.shape == [5000, 2] && long.data[..600] == a.data[..]);
     let grid = flowline::io::read_npy(place.path("grid.npy")).unwrap();
     assert_eq!(grid.shape, [8, 8]);
     // The same values at the same places by the other command: row 1, column 6 of 20 x 16 pixels from (-2, -2).
@@ -254,8 +285,17 @@ fn uses_of_a_run(place: &Place) {
     place.fails("log-prob runs/tiny grid.npy --out no.npy", 1, &["grid.npy", "[8, 8]"]);
     place.fails("log-prob runs/tiny c.png --out no.npy", 1, &["c.png", "NPY"]);
     fs::write(place.path("nan.csv"), "1,2\nNaN,3\n").unwrap();
-    place.fails("log-prob runs/tiny nan.csv --out no.npy", 1, &["point 2", "finite"]);
-    fs::remove_file(place.path("nan.csv")).unwrap();
+    place.fails("log-prob runs/tiny nan.csv --out no.npy", 1, &["nan.csv line 2", "NaN", "finite"]);
+    fs::write(place.path("nan.csv"), "x,y\n1,2\n\n3,-1e6\n").unwrap();
+    place.fails("log-prob runs/tiny nan.csv --out no.npy", 1, &["nan.csv line 4", "-1000000", "deviations"]);
+    fs::write(place.path("nan.csv"), b"1,2\n\xff,3\n").unwrap();
+    place.fails("log-prob runs/tiny nan.csv --out no.npy", 1, &["nan.csv line 2", "UTF-8"]);
+    flowline::io::write_npy(place.path("nan.npy"), &[2, 2], &[1.0, 2.0, 3.0, f64::NAN]).unwrap();
+    place.fails("log-prob runs/tiny nan.npy --out no.npy", 1, &["nan.npy row 2", "finite"]);
+    place.fails("density runs/tiny --grid 9 --margin 1e6 --out no.npy", 2, &["--margin=1000000", "at most"]);
+    for name in ["nan.csv", "nan.npy"] {
+        fs::remove_file(place.path(name)).unwrap();
+    }
     assert_eq!(place.names(), before);
 }
 
@@ -270,6 +310,40 @@ fn folders_are_numbered_and_never_overwritten() {
             && place.path("runs/tiny-2/model.safetensors").exists()
     );
     place.fails(&format!("{train} --out runs/tiny"), 1, &["runs/tiny", "--resume"]);
+}
+
+/// The numbers and the unit beside the colour bar, the right end of a picture, are those of the run's density.
+fn one_scale(place: &Place) {
+    let beside = |name: &str| {
+        let picture = image::open(place.path(name)).unwrap().into_rgb8();
+        let (width, height) = picture.dimensions();
+        image::imageops::crop_imm(&picture, width - 150, 100, 150, height - 100).to_image()
+    };
+    let run = beside("runs/tiny/density.png");
+    for name in ["c.png", "grid.png"] {
+        assert!(beside(name) == run, "{name} has another colour scale");
+    }
+}
+
+#[test]
+fn files_of_somebody_else_are_not_overwritten() {
+    let place = Place::new();
+    let train = format!("train tiny.png --updates 1 {SMALL} --out mine");
+    fs::create_dir(place.path("mine")).unwrap();
+    for name in ["metrics.csv", "density.png"] {
+        fs::write(place.path("mine").join(name), "mine").unwrap();
+        for options in ["", " --resume"] {
+            place.fails(&format!("{train}{options}"), 1, &[name, "overwritten", "--out"]);
+        }
+        assert_eq!(fs::read_dir(place.path("mine")).unwrap().count(), 1);
+        assert_eq!(fs::read(place.path("mine").join(name)).unwrap(), b"mine");
+        fs::remove_file(place.path("mine").join(name)).unwrap();
+    }
+    // What a run wrote is a run's, and one that lost its checkpoint begins anew.
+    place.done(&train);
+    fs::remove_file(place.path("mine/model.safetensors")).unwrap();
+    place.fails(&train, 1, &["mine", "overwritten"]);
+    place.done(&format!("{train} --resume"));
 }
 
 /// Waits until the checkpoint in a folder is another than the first, or the program has ended.
@@ -303,6 +377,8 @@ fn a_killed_and_resumed_run_has_the_bits_of_an_uninterrupted_one() {
 
     let resumed = json(&place.done("train tiny.png --out killed --resume --threads 1 --json"));
     assert!(resumed["resumed_from_update"].as_u64().is_some_and(|u| u > 0), "{resumed}");
+    assert!(resumed["first_update_s"].as_f64().is_some_and(|s| s > 0.0), "{resumed}");
+    keeps_its_counts(&place, &resumed);
     place.done(&format!("{train} --out whole"));
     let model = |folder: &str| fs::read(place.path(folder).join("model.safetensors")).unwrap();
     assert!(model("killed") == model("whole"), "the two runs differ");
@@ -312,6 +388,27 @@ fn a_killed_and_resumed_run_has_the_bits_of_an_uninterrupted_one() {
         rows.lines().map(|line| line.split(',').take(3).collect::<Vec<_>>().join(",")).collect()
     };
     assert!(updates("killed") == updates("whole"), "the rows of updates differ");
+}
+
+/// A run that is resumed when nothing is left to do tells what it told before.
+fn keeps_its_counts(place: &Place, report: &serde_json::Value) {
+    let again = json(&place.done("train tiny.png --out killed --resume --threads 1 --json"));
+    for field in ["updates", "loss", "nll_nats", "gap_nats", "mass", "first_update_s", "states_kept_max"] {
+        assert_eq!(again[field], report[field], "{field}");
+    }
+    assert_eq!(again["plan_peak_bytes"], report["plan_peak_bytes"]);
+    assert!(report["plan_peak_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{report}");
+    assert!(report["states_kept_max"].as_u64().is_some_and(|states| states > 0), "{report}");
+    for (phase, was) in again["phases"].as_array().unwrap().iter().zip(report["phases"].as_array().unwrap()) {
+        for field in ["nll_nats", "live_buffers_at_100", "live_bytes_at_end", "recomputed_steps_per_update"] {
+            assert_eq!(phase[field], was[field], "{field}");
+        }
+        assert!(
+            was["live_buffers_at_100"].as_u64().is_some_and(|n| n > 0) || was["updates"].as_u64() < Some(100)
+        );
+        let seconds = |phase: &serde_json::Value| phase["seconds"].as_f64().unwrap();
+        assert!((seconds(phase) / seconds(was) - 1.0).abs() < 0.05, "{phase} {was}");
+    }
 }
 
 #[test]
@@ -325,6 +422,7 @@ fn resuming_asks_for_the_same_run() {
         ("--width 9", &["--width=8", "not --width=9"]),
         ("--updates 4", &["--updates=3", "not --updates=4"]),
         ("--lr 1e-2", &["--lr=", "not --lr=0.01"]),
+        ("--probes 1", &["--probes=none (exact divergence)", "not --probes=1"]),
         ("--solver dopri5", &["--solver=", "not --solver=dopri5"]),
         ("--preset documented", &["--preset=default", "not --preset=documented"]),
         ("--time-limit 9", &["--time-limit=none", "not --time-limit=9"]),
@@ -376,6 +474,10 @@ fn a_plan_runs_nothing_and_tells_memory_and_operations() {
     let peaks = [64, 16, 4].map(of);
     assert!(peaks[0] > peaks[1] && peaks[1] > peaks[2], "{peaks:?}");
     assert!(place.done(&format!("train tiny.png --plan {SMALL}")).contains("flow matching"));
+    let adaptive = "--width 8 --depth 1 --batch 64 --rtol 1e-4";
+    assert_eq!(plan(adaptive)["phases"][1]["flops_of"], "step");
+    assert_eq!(plan(adaptive)["phases"][0]["flops_of"], "update");
+    assert!(place.done(&format!("train tiny.png --plan {adaptive}")).contains("a step of each solve"));
     assert!(place.names().is_empty());
 }
 

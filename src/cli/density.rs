@@ -1,9 +1,10 @@
 //! `flowline density`: draw a learned density, or write its logarithm on a grid.
 
+use super::bar::Count;
 use super::{FileKind, note};
 use crate::error::Result;
-use crate::io::write_npy;
-use crate::train::{DRAW_TOLERANCE, Learned, MEASURE_TOLERANCE, TrainError};
+use crate::io::write_npy_parts;
+use crate::train::{DRAW_TOLERANCE, FAR, Learned, LogGrid, MEASURE_TOLERANCE, TrainError};
 use std::path::PathBuf;
 
 /// Arguments of `flowline density`.
@@ -12,7 +13,7 @@ pub struct Args {
     /// A run folder
     dir: PathBuf,
     /// Cells along each side
-    #[arg(long, value_name = "G")]
+    #[arg(long, value_name = "G", allow_negative_numbers = true)]
     grid: usize,
     /// Grow the image by so many pixels on all sides
     #[arg(long, value_name = "PIXELS", allow_hyphen_values = true, default_value_t = 0.0)]
@@ -29,13 +30,42 @@ pub struct Args {
 /// No run in the folder, a file that cannot be written, a solve that ended early.
 pub fn run(args: &Args) -> Result<()> {
     let (grid, margin) = (args.grid, args.margin);
-    if grid == 0 || grid > 1 << 15 {
-        let (option, value, range) = ("--grid", grid.to_string(), "from 1 to 32768");
-        return Err(TrainError::Option { option, value, range }.into());
-    }
     let path = args.out.clone().unwrap_or_else(|| args.dir.join(format!("density-{grid}.png")));
     let kind = FileKind::of(&path, &[FileKind::Png, FileKind::Npy])?;
+    check_grid(grid, kind)?;
     let learned = Learned::open(&args.dir)?;
+    check_margin(&learned, margin)?;
+    let mut count = Count::new(grid * grid, "cells");
+    let counted = |part: &Result<Vec<f64>>| count.add(part.as_ref().map_or(0, Vec::len));
+    // Numbers are those of `log-prob`; a picture shows no more than its colours.
+    if kind == FileKind::Npy {
+        let parts = learned.log_grid_parts(grid, margin, MEASURE_TOLERANCE).inspect(counted);
+        let values = parts.map(|part| part.map(|part| part.into_iter().map(|x| x as f32).collect()));
+        write_npy_parts(&path, &[grid, grid], values)?;
+    } else {
+        let parts = learned.log_grid_parts(grid, margin, DRAW_TOLERANCE).inspect(counted);
+        let log_density = parts.collect::<Result<Vec<_>>>()?.concat();
+        let (frame, scale) = (learned.image().grown(margin), learned.image().scale());
+        LogGrid { log_density, size: grid, frame, scale }.plot(&path)?;
+    }
+    drop(count);
+    note(&format!("{grid} x {grid} cells in {}", path.display()));
+    Ok(())
+}
+
+/// A file of numbers is written as it comes; what a picture shows lies in memory, and it has about 1,000 pixels a side.
+fn check_grid(grid: usize, kind: FileKind) -> Result<()> {
+    let (most, range) = match kind {
+        FileKind::Npy => (32_768, "from 1 to 32768"),
+        FileKind::Png | FileKind::Csv => (4_096, "from 1 to 4096 for a picture; .npy takes more"),
+    };
+    if (1..=most).contains(&grid) {
+        return Ok(());
+    }
+    Err(TrainError::Option { option: "--grid", value: grid.to_string(), range }.into())
+}
+
+fn check_margin(learned: &Learned, margin: f64) -> Result<()> {
     let image = learned.image();
     let least = -0.5 * image.width.min(image.height) as f64;
     if !(margin.is_finite() && margin > least) {
@@ -43,15 +73,9 @@ pub fn run(args: &Args) -> Result<()> {
             ("--margin", margin.to_string(), "finite, and leave something of the image");
         return Err(TrainError::Option { option, value, range }.into());
     }
-    // Numbers are those of `log-prob`; a picture shows no more than its colours.
-    let tolerance = if kind == FileKind::Npy { MEASURE_TOLERANCE } else { DRAW_TOLERANCE };
-    let found = learned.log_grid(grid, margin, tolerance)?;
-    if kind == FileKind::Png {
-        found.plot(&path)?;
-    } else {
-        let values: Vec<f32> = found.log_density.iter().map(|&x| x as f32).collect();
-        write_npy(&path, &[grid, grid], &values)?;
+    let reach = image.reach(margin);
+    if margin > 0.0 && reach > FAR {
+        return Err(TrainError::Margin { margin, reach, far: FAR, most: image.margin_within(FAR) }.into());
     }
-    note(&format!("{grid} x {grid} cells in {}", path.display()));
     Ok(())
 }

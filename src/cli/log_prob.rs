@@ -1,9 +1,11 @@
 //! `flowline log-prob`: evaluate a learned density at given points.
 
+use super::bar::Count;
+use super::table::grouped;
 use super::{FileKind, note, result};
-use crate::error::Result;
-use crate::io::{IoError, read_csv, read_npy, write_csv, write_npy};
-use crate::train::{Learned, MEASURE_TOLERANCE, check_tolerances};
+use crate::error::{Error, Result};
+use crate::io::{IoError, read_csv_lines, read_npy, write_csv, write_npy};
+use crate::train::{Learned, MEASURE_TOLERANCE, TrainError, check_tolerances};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `flowline log-prob`.
@@ -33,8 +35,16 @@ pub fn run(args: &Args) -> Result<()> {
     let kinds = [FileKind::Npy, FileKind::Csv];
     let kind = args.out.as_ref().map(|path| FileKind::of(path, &kinds)).transpose()?;
     let learned = Learned::open(&args.dir)?;
-    let points = read_points(&args.points)?;
-    let log_probs = learned.log_prob(&points, args.rtol, args.atol)?;
+    let points = Points::read(&args.points)?;
+    let mut count = Count::new(points.rows.len(), "points");
+    let mut log_probs = Vec::with_capacity(points.rows.len());
+    let parts = learned.log_prob_parts(&points.rows, args.rtol, args.atol).map_err(|e| points.located(e))?;
+    for part in parts {
+        let part = part.map_err(|e| points.located(e))?;
+        count.add(part.len());
+        log_probs.extend(part);
+    }
+    drop(count);
     match (&args.out, kind) {
         (Some(path), Some(FileKind::Npy)) => {
             let values: Vec<f32> = log_probs.iter().map(|&x| x as f32).collect();
@@ -43,20 +53,58 @@ pub fn run(args: &Args) -> Result<()> {
         (Some(path), _) => write_csv(path, "log_prob", log_probs.chunks(1))?,
         (None, _) => log_probs.iter().for_each(|x| result(&x.to_string())),
     }
-    let mean = log_probs.iter().sum::<f64>() / log_probs.len().max(1) as f64;
-    note(&format!("{} points, mean log-density {mean:.4} nats per square pixel", log_probs.len()));
+    let mean = log_probs.iter().sum::<f64>() / log_probs.len() as f64;
+    note(&match log_probs.len() {
+        0 => format!("{} holds no points", args.points.display()),
+        n => format!("{} points, mean log-density {mean:.4} nats per square pixel", grouped(n as u64)),
+    });
     Ok(())
 }
 
-/// Points by the kind of file that its name ends in.
-fn read_points(path: &Path) -> Result<Vec<[f64; 2]>> {
-    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
-        return Ok(read_csv(path, 2)?.as_chunks::<2>().0.to_vec());
+/// Points and where they stood.
+struct Points {
+    path: PathBuf,
+    rows: Vec<[f64; 2]>,
+    /// Their lines, from 1, in a file that has lines.
+    lines: Option<Vec<usize>>,
+}
+
+impl Points {
+    /// By the kind of file that its name ends in.
+    fn read(path: &Path) -> Result<Points> {
+        let pairs = |data: &[f64]| data.as_chunks::<2>().0.to_vec();
+        let path = path.to_owned();
+        if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
+            let csv = read_csv_lines(&path, 2)?;
+            return Ok(Points { path, rows: pairs(&csv.data), lines: Some(csv.lines) });
+        }
+        let array = read_npy(&path)?;
+        match array.shape[..] {
+            [_, 2] => Ok(Points { path, rows: pairs(&array.data), lines: None }),
+            _ => Err(IoError::PointsShape { path, shape: array.shape }.into()),
+        }
     }
-    let array = read_npy(path)?;
-    if let [_, 2] = array.shape[..] {
-        return Ok(array.data.as_chunks::<2>().0.to_vec());
+
+    /// An error about points, with the file and the lines in it.
+    fn located(&self, error: Error) -> Error {
+        let file = self.path.display();
+        match error {
+            Error::Train(TrainError::Point { row, value, reason, .. }) => {
+                let place = match &self.lines {
+                    Some(lines) => format!("{file} line {}", lines[row]),
+                    None => format!("{file} row {}, counted from 1,", row + 1),
+                };
+                TrainError::Point { place, row, value, reason }.into()
+            }
+            Error::Train(TrainError::Unsolved { rows, value, outcome, .. }) => {
+                let place = match (&self.lines, rows) {
+                    (Some(lines), [a, b]) if a == b => format!("{file} line {}", lines[a]),
+                    (Some(lines), [a, b]) => format!("{file} lines {} to {}", lines[a], lines[b]),
+                    (None, [a, b]) => format!("{file} rows {} to {}, counted from 1", a + 1, b + 1),
+                };
+                TrainError::Unsolved { place, rows, value, outcome }.into()
+            }
+            error => error,
+        }
     }
-    let reason = format!("its shape is {:?}, points have shape [n, 2]", array.shape);
-    Err(IoError::Npy { path: path.to_owned(), reason }.into())
 }

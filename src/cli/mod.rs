@@ -23,7 +23,13 @@ use std::time::Instant;
 
 /// Learn the density of an image with a continuous normalizing flow, sample it, evaluate it.
 #[derive(Parser)]
-#[command(name = "flowline", version, propagate_version = true, disable_help_subcommand = true)]
+#[command(
+    name = "flowline",
+    bin_name = "flowline",
+    version,
+    propagate_version = true,
+    disable_help_subcommand = true
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -45,7 +51,11 @@ enum Command {
 
 /// Runs the command line; `started` is when the process did.
 pub fn main(started: Instant) -> ExitCode {
-    let done = match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    let done = match cli.command {
         Command::Train(args) => train::run(*args, started),
         Command::Sample(args) => sample::run(&args),
         Command::Density(args) => density::run(&args),
@@ -61,11 +71,58 @@ pub fn main(started: Instant) -> ExitCode {
     }
 }
 
+/// Tells what is wrong with the arguments in at most three lines; or prints the help or the version that was asked for.
+fn refuse(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    match error.kind() {
+        DisplayHelp | DisplayVersion => {
+            // A reader that went away is no failure.
+            let _ = error.print();
+            return ExitCode::SUCCESS;
+        }
+        DisplayHelpOnMissingArgumentOrSubcommand => {
+            note("error: no subcommand is given; take train, sample, density, log-prob or info");
+            note("`flowline train` learns a picture that ships with it, `flowline --help` tells all");
+        }
+        _ => note(&shortened(&error.render().to_string())),
+    }
+    ExitCode::from(2)
+}
+
+/// The paragraphs of a message of clap as a line each, the first two and where to find help.
+fn shortened(message: &str) -> String {
+    let paragraphs = message.split("\n\n").map(|paragraph| {
+        let lines: Vec<&str> = paragraph.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        lines.join(" ")
+    });
+    let is_wanted = |line: &String| !line.is_empty() && !line.starts_with("For more information");
+    // The value that was taken for an option is no place to go on from.
+    let is_helpful = |line: &String| !line.starts_with("tip: to pass");
+    let mut lines: Vec<String> = paragraphs.filter(is_wanted).filter(is_helpful).take(2).collect();
+    lines.push("for more: add --help".to_owned());
+    let numbers = [
+        ("invalid digit found in string", "give a whole number"),
+        ("invalid float literal", "give a number"),
+        ("number too large to fit in target type", "give a smaller number"),
+    ];
+    numbers.iter().fold(lines.join("\n"), |text, (theirs, ours)| text.replace(theirs, ours))
+}
+
 /// Whether a message is about how the program was called, and not about what happened then.
 fn is_usage(error: &Error) -> bool {
-    use TrainError::{Exclusive, Option, OtherOption};
+    use TrainError::{Exclusive, Layers, Margin, Memory, NoErrorEstimate, Option, OtherOption, Solver};
     match error {
-        Error::Train(e) => matches!(e, Option { .. } | Exclusive { .. } | OtherOption { .. }),
+        Error::Train(e) => matches!(
+            e,
+            Option { .. }
+                | Exclusive { .. }
+                | OtherOption { .. }
+                | Solver { .. }
+                | NoErrorEstimate { .. }
+                | Layers { .. }
+                | Memory { .. }
+                | Margin { .. }
+        ),
         Error::Ode(e) => matches!(
             e,
             OdeError::Tolerance { .. } | OdeError::UnknownMethod { .. } | OdeError::NoErrorEstimate { .. }

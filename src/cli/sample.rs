@@ -1,12 +1,17 @@
 //! `flowline sample`: draw points from a learned density.
 
+use super::bar::Count;
+use super::table::grouped;
 use super::{FileKind, note};
 use crate::error::Result;
-use crate::io::{write_csv, write_npy};
+use crate::io::{write_csv_parts, write_npy_parts};
 use crate::plot;
 use crate::tensor::Key;
-use crate::train::Learned;
+use crate::train::{Learned, TrainError};
 use std::path::PathBuf;
+
+/// Most points of one file: 8 GB as .npy.
+const MOST: usize = 1_000_000_000;
 
 /// Arguments of `flowline sample`.
 #[derive(clap::Args)]
@@ -14,14 +19,14 @@ pub struct Args {
     /// A run folder
     dir: PathBuf,
     /// How many points
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", allow_negative_numbers = true)]
     count: usize,
     /// Where to: points [n, 2] in pixels (x to the right, y down) as .npy or .csv, or their histogram as .png
     /// [default: DIR/samples.npy]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Seed of the draw
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
     seed: u64,
 }
 
@@ -32,23 +37,29 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let path = args.out.clone().unwrap_or_else(|| args.dir.join("samples.npy"));
     let kind = FileKind::of(&path, &[FileKind::Npy, FileKind::Csv, FileKind::Png])?;
+    let n = args.count;
+    if !(1..=MOST).contains(&n) {
+        let (option, value, range) = ("-n", n.to_string(), "from 1 to 1000000000");
+        return Err(TrainError::Option { option, value, range }.into());
+    }
     let learned = Learned::open(&args.dir)?;
-    let points = learned.sample(args.count, &Key::new(args.seed))?;
+    let key = Key::new(args.seed);
+    let mut count = Count::new(n, "points");
+    let counted = |part: &Result<Vec<[f64; 2]>>| count.add(part.as_ref().map_or(0, Vec::len));
+    let parts = learned.sample_parts(n, &key).inspect(counted);
+    let flat = |part: Result<Vec<[f64; 2]>>| {
+        part.map(|part| part.as_flattened().iter().map(|&x| x as f32).collect::<Vec<f32>>())
+    };
     match kind {
-        FileKind::Npy => {
-            let flat: Vec<f32> = points.as_flattened().iter().map(|&x| x as f32).collect();
-            write_npy(&path, &[args.count, 2], &flat)?;
-        }
-        FileKind::Csv => {
-            let rows: Vec<[f32; 2]> = points.iter().map(|p| p.map(|x| x as f32)).collect();
-            write_csv(&path, "x,y", rows.iter().map(|row| &row[..]))?;
-        }
+        FileKind::Npy => write_npy_parts(&path, &[n, 2], parts.map(flat))?,
+        FileKind::Csv => write_csv_parts(&path, "x,y", 2, parts.map(flat))?,
         FileKind::Png => {
-            let scale = learned.scale()?;
-            let title = format!("{} samples", args.count);
-            plot::histogram(&title, &points, learned.image().window(), Some(scale))?.save(&path)?;
+            let (title, image) = (format!("{} samples", grouped(n as u64)), learned.image());
+            let picture = plot::histogram_of_parts(&title, n, parts, image.window(), Some(image.scale()))?;
+            picture.save(&path)?;
         }
     }
-    note(&format!("{} points in {}", args.count, path.display()));
+    drop(count);
+    note(&format!("{} points in {}", grouped(n as u64), path.display()));
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::data::ImageDensity;
 use crate::error::Result;
 use crate::tensor::Key;
 use crate::train::{
-    Density, DivergenceKind, Learned, OptimizerKind, Options, PhasePlan, Preset, Report, TrainError,
+    Density, DivergenceKind, FlopsOf, Learned, OptimizerKind, Options, PhasePlan, Preset, Report, TrainError,
     check_free, default_folder,
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -30,30 +30,30 @@ pub struct Args {
     #[arg(long, value_parser = names(Preset::NAMES, Preset::ALL))]
     preset: Option<Preset>,
     /// Updates of all phases together
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     updates: Option<u64>,
     /// Seconds for everything, pictures included; the number of updates follows from the first ones
     #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
     time_limit: Option<f64>,
     /// Points an update
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     batch: Option<usize>,
     /// Width of the hidden layers
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     width: Option<usize>,
     /// Number of hidden layers
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     depth: Option<usize>,
     /// Number of vector fields, one after the other
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     blocks: Option<usize>,
     /// How training finds the divergence
     #[arg(long, value_parser = names(DivergenceKind::NAMES, DivergenceKind::ALL))]
     divergence: Option<DivergenceKind>,
     /// Probes of the Hutchinson estimator
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
     probes: Option<usize>,
-    /// Runge-Kutta method of maximum likelihood: euler, rk4, tsit5, dopri5
+    /// Runge-Kutta method of maximum likelihood, by name: tsit5, dopri5, vern7, rk4 ...
     #[arg(long, value_name = "NAME")]
     solver: Option<String>,
     /// Relative tolerance of its steps
@@ -63,10 +63,10 @@ pub struct Args {
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     atol: Option<f64>,
     /// Steps of equal length a block instead of tolerances
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     fixed_steps: Option<usize>,
     /// States that its gradient keeps; the others are recomputed [default: what fits into 32 MiB]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     checkpoints: Option<usize>,
     /// The optimiser
     #[arg(long, value_name = "NAME", value_parser = names(OptimizerKind::NAMES, OptimizerKind::ALL))]
@@ -75,10 +75,10 @@ pub struct Args {
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     lr: Option<f64>,
     /// Seed of weights and draws [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Threads [default: all]; the result does not depend on it
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     threads: Option<usize>,
     /// Go on with the run in the folder, bit for bit
     #[arg(long)]
@@ -174,6 +174,7 @@ fn train(args: &Args, options: &Options, started: Instant) -> Result<()> {
         .run_folder(&folder)
         .on_update(|progress| bar.borrow_mut().show(progress))
         .on_note(|text| bar.borrow().note(text))
+        .on_stage(|stage| bar.borrow_mut().stage(stage))
         .run(&Key::new(seed));
     bar.borrow().finish();
     tell(args, &learned?);
@@ -216,9 +217,11 @@ fn tell_plan(args: &Args, density: &Density) -> Result<()> {
     if args.json {
         // The last phase solves: its peak is what --checkpoints governs.
         let peak = plans.last().map_or(0, |p| p.peak_bytes);
-        let flops = plans.iter().map(|p| p.flops).fold(0.0, f64::max);
+        let most = plans.iter().max_by(|a, b| a.flops.total_cmp(&b.flops));
+        let (flops, flops_of) = most.map_or((0.0, FlopsOf::Update), |p| (p.flops, p.flops_of));
         let json = serde_json::json!({
-            "weights": density.weights(), "flops": flops, "plan_peak_bytes": peak, "phases": plans,
+            "weights": density.weights(), "flops": flops, "flops_of": flops_of, "plan_peak_bytes": peak,
+            "phases": plans,
         });
         result(&json.to_string());
         return Ok(());
@@ -233,8 +236,12 @@ fn tell_plan(args: &Args, density: &Density) -> Result<()> {
 }
 
 fn plan_line(plan: &PhasePlan) -> String {
+    let of = match plan.flops_of {
+        FlopsOf::Update => "an update",
+        FlopsOf::Step => "a step of each solve (how many there will be is not known)",
+    };
     format!(
-        "{} updates of {} points: {:.3} Gflop an update, {} planned at the peak ({} without reuse)",
+        "{} updates of {} points: {:.3} Gflop {of}, {} planned at the peak ({} without reuse)",
         grouped(plan.updates),
         grouped(plan.batch as u64),
         plan.flops / 1e9,

@@ -38,6 +38,37 @@ pub fn write_atomic(
     Ok(())
 }
 
+/// Writes a file part by part, so that memory holds one of them: `head`, then each part by `put`. It appears whole or
+/// not at all; a part that fails leaves no file.
+///
+/// # Errors
+/// The first part's that fails, or [`IoError::Write`].
+pub(super) fn write_parts<P, E: From<IoError>>(
+    path: &Path,
+    head: &[u8],
+    parts: impl Iterator<Item = Result<P, E>>,
+    put: impl Fn(P, &mut dyn Write) -> io::Result<()>,
+) -> Result<(), E> {
+    let mut failed = None;
+    let written = write_atomic(path, |file| {
+        file.write_all(head)?;
+        for part in parts {
+            match part {
+                Ok(part) => put(part, file)?,
+                Err(e) => {
+                    failed = Some(e);
+                    return Err(io::Error::other("a part is missing"));
+                }
+            }
+        }
+        Ok(())
+    });
+    match failed {
+        Some(e) => Err(e),
+        None => Ok(written?),
+    }
+}
+
 /// Where a file is written before it is in place.
 fn temporary_name(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
@@ -101,6 +132,31 @@ mod tests {
         assert!(message.contains("a.txt cannot be written: disk full"), "{message}");
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_part_that_fails_leaves_no_file_and_its_own_error() {
+        #[derive(Debug)]
+        enum Failure {
+            Part,
+            File,
+        }
+        impl From<IoError> for Failure {
+            fn from(_: IoError) -> Failure {
+                Failure::File
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        let write = |path: &Path, parts: Vec<Result<&str, Failure>>| {
+            write_parts(path, b"head ", parts.into_iter(), |part, file| file.write_all(part.as_bytes()))
+        };
+        let failed = write(&path, vec![Ok("a "), Err(Failure::Part), Ok("b")]);
+        assert!(matches!(failed, Err(Failure::Part)));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(matches!(write(&folder.path().join("no/a.txt"), vec![Ok("a")]), Err(Failure::File)));
+        write(&path, vec![Ok("a "), Ok("b")]).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"head a b");
     }
 
     #[test]

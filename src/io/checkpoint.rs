@@ -4,8 +4,8 @@
 //! one (FNV-1a over names, shapes and bytes of the tensors). It also has the format's number, checked before anything
 //! else is believed. There is no clock and no path in the file: the same state gives the same bytes.
 
-use super::tensors::{fill, from_bytes, little_endian, read, to_bytes};
-use super::{IoError, write_atomic};
+use super::tensors::{fill, from_bytes, little_endian, to_bytes};
+use super::{IoError, read, write_atomic};
 use crate::tensor::{Tensor, Tree};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

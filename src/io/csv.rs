@@ -2,9 +2,20 @@
 //!
 //! Numbers are written in the shortest form that reads back to the same value.
 
+use super::atomic::write_parts;
 use super::{IoError, write_atomic};
 use std::fmt::Display;
+use std::io::{self, Write};
 use std::path::Path;
+
+/// Rows of numbers and where they stood.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Csv {
+    /// The numbers, row by row.
+    pub data: Vec<f64>,
+    /// The line of each row, from 1.
+    pub lines: Vec<usize>,
+}
 
 /// Writes a heading and rows.
 ///
@@ -17,17 +28,37 @@ pub fn write_csv<'a, T: Display + 'a>(
 ) -> Result<(), IoError> {
     write_atomic(path, |file| {
         writeln!(file, "{heading}")?;
-        for row in rows {
-            for (i, x) in row.iter().enumerate() {
-                write!(file, "{}{x}", if i > 0 { "," } else { "" })?;
-            }
-            writeln!(file)?;
-        }
-        Ok(())
+        rows.into_iter().try_for_each(|row| write_row(row, file))
     })
 }
 
-/// Reads rows of `columns` numbers; a first line that is no row of numbers is a heading, empty lines are skipped.
+/// [`write_csv`] for rows that come in parts, each of so many rows of `columns` numbers one after the other: memory
+/// holds one part.
+///
+/// # Errors
+/// The first part's that fails, and no file is left then; or [`IoError::Write`].
+///
+/// # Panics
+/// With no column.
+pub fn write_csv_parts<T: Display, E: From<IoError>>(
+    path: impl AsRef<Path>,
+    heading: &str,
+    columns: usize,
+    parts: impl Iterator<Item = Result<Vec<T>, E>>,
+) -> Result<(), E> {
+    write_parts(path.as_ref(), format!("{heading}\n").as_bytes(), parts, |part, file| {
+        part.chunks(columns).try_for_each(|row| write_row(row, file))
+    })
+}
+
+fn write_row<T: Display>(row: &[T], file: &mut dyn Write) -> io::Result<()> {
+    for (i, x) in row.iter().enumerate() {
+        write!(file, "{}{x}", if i > 0 { "," } else { "" })?;
+    }
+    writeln!(file)
+}
+
+/// Reads rows of `columns` numbers; a first line without any number is a heading, empty lines are skipped.
 ///
 /// # Errors
 /// When the file cannot be read, or [`IoError::Csv`] with the line.
@@ -42,24 +73,42 @@ pub fn write_csv<'a, T: Display + 'a>(
 /// # Ok::<(), flowline::io::IoError>(())
 /// ```
 pub fn read_csv(path: impl AsRef<Path>, columns: usize) -> Result<Vec<f64>, IoError> {
+    Ok(read_csv_lines(path, columns)?.data)
+}
+
+/// [`read_csv`] with the line that each row stood on, for messages about its numbers.
+///
+/// # Errors
+/// As [`read_csv`].
+pub fn read_csv_lines(path: impl AsRef<Path>, columns: usize) -> Result<Csv, IoError> {
     let path = path.as_ref();
-    let text =
-        std::fs::read_to_string(path).map_err(|source| IoError::Read { path: path.to_owned(), source })?;
-    let mut numbers = Vec::new();
+    let bytes = super::read(path)?;
+    let refused = |line: usize, reason: String| IoError::Csv { path: path.to_owned(), line, reason };
+    let text = std::str::from_utf8(&bytes).map_err(|e| {
+        let line = bytes[..e.valid_up_to()].split(|&b| b == b'\n').count();
+        refused(line, format!("byte {} of the file is no UTF-8 text", e.valid_up_to() + 1))
+    })?;
+    // Spreadsheets put a byte order mark before the first cell.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut rows = Csv::default();
     for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         match row(line, columns) {
-            Ok(values) => numbers.extend(values),
-            Err(_) if i == 0 && !line.contains(|c: char| c.is_ascii_digit()) => {}
-            Err(reason) => return Err(IoError::Csv { path: path.to_owned(), line: i + 1, reason }),
+            Ok(values) => {
+                rows.data.extend(values);
+                rows.lines.push(i + 1);
+            }
+            Err(_) if i == 0 && line.split(',').all(|cell| cell.trim().parse::<f64>().is_err()) => {}
+            Err(reason) => return Err(refused(i + 1, reason)),
         }
     }
-    Ok(numbers)
+    Ok(rows)
 }
 
 fn row(line: &str, columns: usize) -> Result<Vec<f64>, String> {
     let cells: Vec<&str> = line.split(',').map(str::trim).collect();
     if cells.len() != columns {
-        return Err(format!("{} columns instead of {columns}", cells.len()));
+        let found = if cells.len() == 1 { "1 column".to_owned() } else { format!("{} columns", cells.len()) };
+        return Err(format!("{found} instead of {columns}"));
     }
     cells.iter().map(|cell| cell.parse().map_err(|_| format!("\"{cell}\" is no number"))).collect()
 }
@@ -78,7 +127,29 @@ mod tests {
         };
         assert_eq!(read("x,y\n1,2\n\n 3 , 4e0\n").unwrap(), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(read("1,2").unwrap(), [1.0, 2.0]);
+        assert_eq!(read("t,y0\n1,2").unwrap(), [1.0, 2.0]);
+        assert!(read("1,y0\n1,2").unwrap_err().contains("line 1: \"y0\" is no number"));
         assert!(read("x,y\n1,2\n3,oops\n").unwrap_err().contains("p.csv line 3: \"oops\" is no number"));
         assert!(read("1,2,3").unwrap_err().contains("line 1: 3 columns instead of 2"));
+        assert_eq!(read("\u{feff}1,2\r\n3,4").unwrap(), [1.0, 2.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_named_with_their_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p.csv");
+        std::fs::write(&path, b"x,y\n1,2\n3,\xff4\n").unwrap();
+        let message = read_csv(&path, 2).unwrap_err().to_string();
+        assert!(message.contains("p.csv line 3: byte 11 of the file is no UTF-8 text"), "{message}");
+    }
+
+    #[test]
+    fn rows_know_their_lines_and_parts_are_one_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p.csv");
+        let parts = [Ok(vec![1.5, 2.0, 3.0, 4.0]), Ok(vec![5.0, 6.0])];
+        write_csv_parts::<f64, IoError>(&path, "x,y", 2, parts.into_iter()).unwrap();
+        let rows = read_csv_lines(&path, 2).unwrap();
+        assert_eq!((rows.data, rows.lines), (vec![1.5, 2.0, 3.0, 4.0, 5.0, 6.0], vec![2, 3, 4]));
     }
 }

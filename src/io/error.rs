@@ -98,6 +98,38 @@ pub enum IoError {
         /// What does not fit.
         reason: String,
     },
+    /// The array is none of points.
+    #[error("{} has shape {shape:?}, points have shape [n, 2]; save one row of x and y in pixels a point", path.display())]
+    PointsShape {
+        /// The file.
+        path: PathBuf,
+        /// The shape of its array.
+        shape: Vec<usize>,
+    },
+    /// The file's name ends otherwise than a format's.
+    #[error("{} names no format: let it end in .csv or .npy", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A solution kept nothing that could be written.
+    #[error("{} is not written: the solution kept no values; ask for some by `save_at`", path.display())]
+    NothingSaved {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Saved values are not of one length.
+    #[error("{} is not written: the value saved at t={t} has {found} components, those before it {expected}", path.display())]
+    Ragged {
+        /// The file.
+        path: PathBuf,
+        /// The time it was saved at.
+        t: f64,
+        /// Its components.
+        found: usize,
+        /// Those of the first.
+        expected: usize,
+    },
     /// A line of a CSV file is no row of numbers.
     #[error("{} line {line}: {reason}; give one row of comma-separated numbers a line, a heading line is allowed", path.display())]
     Csv {

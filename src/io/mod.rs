@@ -1,4 +1,4 @@
-//! Files: trees of tensors as safetensors, checkpoints of a run, arrays and points for other programs.
+//! Files: solutions, trees of tensors as safetensors, checkpoints of a run, arrays and points for other programs.
 //!
 //! What it knows: bytes, paths, the layout of each format, and how to put a file in place so that whoever looks
 //! (a killed run, another program) sees the old file or the new one and never a part. What it must never know: what
@@ -6,18 +6,29 @@
 //! owns that the same state gives the same bytes.
 //!
 //! Formats are the field's own: safetensors for weights, NPY and CSV for points and grids. A format of the project's
-//! own would be smaller by a header and unreadable to everybody else.
+//! own would be smaller by a header and unreadable to everybody else. CSV and NPY need nothing but this folder, so
+//! every build has them; what is of tensors comes with the feature `train`.
 
 mod atomic;
+#[cfg(feature = "train")]
 mod checkpoint;
 mod csv;
 mod error;
 mod npy;
+mod solution;
+#[cfg(feature = "train")]
 mod tensors;
 
 pub use atomic::{writable_folder, write_atomic};
+#[cfg(feature = "train")]
 pub use checkpoint::{Checkpoint, FORMAT_VERSION, read_checkpoint, write_checkpoint};
-pub use csv::{read_csv, write_csv};
+pub use csv::{Csv, read_csv, read_csv_lines, write_csv, write_csv_parts};
 pub use error::IoError;
-pub use npy::{Npy, NpyNumber, read_npy, write_npy};
+pub use npy::{Npy, NpyNumber, read_npy, write_npy, write_npy_parts};
+#[cfg(feature = "train")]
 pub use tensors::{load, save};
+
+/// The bytes of a file.
+fn read(path: &std::path::Path) -> Result<Vec<u8>, IoError> {
+    std::fs::read(path).map_err(|source| IoError::Read { path: path.to_owned(), source })
+}

@@ -4,7 +4,8 @@
 //! magic number, a Python dictionary as text and the raw numbers (numpy.lib.format, "Format Version 1.0"); a crate for
 //! it would be longer than this file.
 
-use super::{IoError, write_atomic};
+use super::IoError;
+use super::atomic::write_parts;
 use std::path::Path;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -63,6 +64,21 @@ pub fn write_npy<T: NpyNumber>(path: impl AsRef<Path>, shape: &[usize], data: &[
         data.len(),
         "write_npy: shape {shape:?} and the number of elements"
     );
+    write_npy_parts::<T, IoError>(path, shape, std::iter::once(Ok(data.to_vec())))
+}
+
+/// [`write_npy`] for numbers that come in parts: memory holds one of them.
+///
+/// # Errors
+/// The first part's that fails, and no file is left then; or [`IoError::Write`].
+///
+/// # Panics
+/// When the parts together have not as many elements as the shape asks for.
+pub fn write_npy_parts<T: NpyNumber, E: From<IoError>>(
+    path: impl AsRef<Path>,
+    shape: &[usize],
+    parts: impl Iterator<Item = Result<Vec<T>, E>>,
+) -> Result<(), E> {
     let axes = shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let axes = if shape.len() == 1 { axes + "," } else { axes };
     let mut header = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({axes}), }}", T::DESCR);
@@ -70,11 +86,17 @@ pub fn write_npy<T: NpyNumber>(path: impl AsRef<Path>, shape: &[usize], data: &[
     let padded = (start + header.len() + 1).next_multiple_of(64) - start - 1;
     header.push_str(&" ".repeat(padded - header.len()));
     header.push('\n');
-    let mut bytes = [MAGIC, &[1, 0], &(header.len() as u16).to_le_bytes(), header.as_bytes()].concat();
-    for x in data {
-        x.append(&mut bytes);
-    }
-    write_atomic(path, |file| file.write_all(&bytes))
+    let head = [MAGIC, &[1, 0], &(header.len() as u16).to_le_bytes(), header.as_bytes()].concat();
+    let size = shape.iter().product::<usize>();
+    let written = std::cell::Cell::new(0);
+    write_parts(path.as_ref(), &head, parts, |part, file| {
+        written.set(written.get() + part.len());
+        let mut bytes = Vec::with_capacity(size_of::<T>() * part.len());
+        part.into_iter().for_each(|x| x.append(&mut bytes));
+        file.write_all(&bytes)
+    })?;
+    assert_eq!(size, written.get(), "write_npy_parts: shape {shape:?} and the number of elements");
+    Ok(())
 }
 
 /// Reads an array of numbers.
@@ -83,7 +105,7 @@ pub fn write_npy<T: NpyNumber>(path: impl AsRef<Path>, shape: &[usize], data: &[
 /// When the file cannot be read, is no NPY file, is cut, or holds another kind of element.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Npy, IoError> {
     let path = path.as_ref();
-    let bytes = super::tensors::read(path)?;
+    let bytes = super::read(path)?;
     parse(&bytes).map_err(|reason| IoError::Npy { path: path.to_owned(), reason })
 }
 
@@ -172,6 +194,16 @@ mod tests {
         }
         write_npy(&path, &[0, 2], &[] as &[f32]).unwrap();
         assert_eq!(read_npy(&path).unwrap().shape, [0, 2]);
+    }
+
+    #[test]
+    fn parts_are_the_file_that_the_whole_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let (whole, parts) = (folder.path().join("whole.npy"), folder.path().join("parts.npy"));
+        write_npy(&whole, &[3, 2], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+        let pieces = [Ok(vec![1f32, 2.0]), Ok(vec![3.0, 4.0, 5.0, 6.0])];
+        write_npy_parts::<f32, IoError>(&parts, &[3, 2], pieces.into_iter()).unwrap();
+        assert_eq!(std::fs::read(whole).unwrap(), std::fs::read(parts).unwrap());
     }
 
     #[test]

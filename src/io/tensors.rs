@@ -4,7 +4,7 @@
 //! insertion, and metadata is at most one string, since several would be written in the order of a hash map.
 //! Truth values are stored as U32, as they lie in memory.
 
-use super::{IoError, write_atomic};
+use super::{IoError, read, write_atomic};
 use crate::array::{Array, DType, Data};
 use crate::tensor::{Tensor, Tree};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
@@ -43,10 +43,6 @@ pub fn load<T: Tree>(path: impl AsRef<Path>, like: &T) -> Result<T, IoError> {
     let path = path.as_ref();
     let (tensors, _) = from_bytes(path, &read(path)?)?;
     fill(path, tensors, like)
-}
-
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, IoError> {
-    std::fs::read(path).map_err(|source| IoError::Read { path: path.to_owned(), source })
 }
 
 /// The bytes of a file with these tensors and this string of metadata.

@@ -12,7 +12,7 @@
 use super::controller::History;
 use super::scheme::{Knot, next_knot};
 use super::{
-    ButcherTableau, Carry, Clock, Controller, Field, FieldFailure, Hairer, Pid, Scheme, Span, State, status,
+    ButcherTableau, Carry, Clock, Controller, Field, FieldFailure, Hairer, Scheme, Span, State, status,
 };
 
 /// Non-finite rejections in a row that end a solve.
@@ -350,7 +350,7 @@ fn adapt<S: State>(
         after_rejection: &carry.after_rejection,
     };
     let (factor, history) = match scheme.controller {
-        Controller::Pid(pid) => (pid.next(order, error_ratio, &past), Pid::history(error_ratio)),
+        Controller::Pid(pid) => (pid.next(order, error_ratio, &past), pid.history(error_ratio)),
         Controller::Hairer(hairer) => (hairer.next(order, error_ratio, &past), Hairer::history(error_ratio)),
         Controller::Constant(_) | Controller::StepTo(_) => return,
     };

@@ -112,7 +112,7 @@ impl<Y: Drive, F, O> fmt::Debug for Ode<'_, Y, F, O> {
     }
 }
 
-impl<'f, Y: Drive, F> Ode<'f, Y, Closure<F>> {
+impl<Y: Drive, F> Ode<'_, Y, Closure<F>> {
     /// From a closure `f(t, y) -> dy/dt`, which may also return a `Result`. State the type of `y` in it.
     pub fn new<R: Rate<Y>>(f: F) -> Self
     where
@@ -122,7 +122,7 @@ impl<'f, Y: Drive, F> Ode<'f, Y, Closure<F>> {
     }
 }
 
-impl<'f, V: View + ?Sized, F> Ode<'f, V::Owned, InPlace<F, V>> {
+impl<V: View + ?Sized, F> Ode<'_, V::Owned, InPlace<F, V>> {
     /// From a closure `f(t, y, dy)` that writes dy, for states on the heap.
     pub fn in_place<D: super::Done>(f: F) -> Self
     where
@@ -132,7 +132,7 @@ impl<'f, V: View + ?Sized, F> Ode<'f, V::Owned, InPlace<F, V>> {
     }
 }
 
-impl<'f, Y: Drive, F> Ode<'f, Y, F> {
+impl<Y: Drive, F> Ode<'_, Y, F> {
     /// From a type of one's own that implements [`Field`].
     pub fn from_field(field: F) -> Self {
         Ode {
@@ -149,7 +149,7 @@ impl<'f, Y: Drive, F> Ode<'f, Y, F> {
     }
 }
 
-impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
+impl<Y: Drive, F, O> Ode<'_, Y, F, O> {
     /// The same settings around another field of another state; what watches or saves a state is left behind.
     pub(crate) fn with_field<Z: Drive, G>(&self, field: G) -> Ode<'static, Z, G> {
         Ode { settings: self.settings.clone(), ..Ode::from_field(field) }

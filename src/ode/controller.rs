@@ -46,7 +46,7 @@ pub struct StepTo {
 /// where dt/dt' is the ratio of this step's size to that of the last accepted one (1 at the start), clipped to `[1, factor_max]` after an accepted step (r < 1) and to `[factor_min, safety]` after a rejected
 /// one. An r of 0 enters the history as 1. A non-finite r gives `factor_min`.
 ///
-/// The default is the I controller: P = 0, I = 1, D = 0. The others by name: [`Pid::pi`], [`Pid::pid`],
+/// The default is the I controller: P = 0, I = 1, D = 0. The others by name: [`Pid::pi`], [`Pid::new`],
 /// [`Pid::h211pi`], [`Pid::h211b`], [`Pid::h312pid`].
 ///
 /// # References
@@ -230,7 +230,7 @@ impl Pid {
         Pid { pcoeff, icoeff, ..Pid::default() }
     }
     /// All three coefficients.
-    pub fn pid(pcoeff: f64, icoeff: f64, dcoeff: f64) -> Pid {
+    pub fn new(pcoeff: f64, icoeff: f64, dcoeff: f64) -> Pid {
         Pid { pcoeff, icoeff, dcoeff, ..Pid::default() }
     }
     /// The filter H211PI: exponents 1/6, 1/6 on the last two errors. Smooth step sizes.
@@ -253,7 +253,7 @@ impl Pid {
     /// # References
     /// Soederlind (2003), table I.
     pub fn h312pid() -> Pid {
-        Pid::pid(-2.0 / 9.0, 2.0 / 9.0, 1.0 / 18.0)
+        Pid::new(-2.0 / 9.0, 2.0 / 9.0, 1.0 / 18.0)
     }
 
     /// The I controller: nothing but the error of the step counts.
@@ -284,11 +284,9 @@ impl Pid {
     #[inline(always)]
     fn wanted<C: Clock>(&self, error_order: u32, error_ratio: &C, inv_prev: &C, inv_prev2: &C) -> C {
         let k = f64::from(error_order);
-        let one = error_ratio.like(1.0);
-        let inv = one.div(error_ratio);
-        let mut factor = one.like(self.safety);
+        let mut factor = error_ratio.like(self.safety);
         for (base, exponent) in [
-            (&inv, (self.pcoeff + self.icoeff + self.dcoeff) / k),
+            (error_ratio, -(self.pcoeff + self.icoeff + self.dcoeff) / k),
             (inv_prev, -(self.pcoeff + 2.0 * self.dcoeff) / k),
             (inv_prev2, self.dcoeff / k),
         ] {
@@ -308,10 +306,14 @@ impl Pid {
         between(factor, &low, &high, error_ratio, self.factor_min)
     }
 
-    /// What an accepted error ratio leaves in the history: its inverse, 1 where that is infinite.
+    /// What an accepted error ratio leaves in the history: its inverse, 1 where that is infinite. 1 where the
+    /// controller does not look back.
     #[inline(always)]
-    pub fn history<C: Clock>(error_ratio: &C) -> C {
+    pub fn history<C: Clock>(&self, error_ratio: &C) -> C {
         let one = error_ratio.like(1.0);
+        if self.pcoeff == 0.0 && self.dcoeff == 0.0 {
+            return one;
+        }
         let inv = one.div(error_ratio);
         C::select(&inv.is_finite(), &inv, &one)
     }

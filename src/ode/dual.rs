@@ -85,6 +85,7 @@ impl<const P: usize> Sub for Dual<P> {
 impl<const P: usize> Mul for Dual<P> {
     type Output = Self;
     #[inline(always)]
+    #[allow(clippy::suspicious_arithmetic_impl, reason = "the product rule is a sum")]
     fn mul(self, other: Self) -> Self {
         let tangent = from_fn(|p| self.tangent[p] * other.value + self.value * other.tangent[p]);
         Dual { value: self.value * other.value, tangent }

@@ -1,6 +1,6 @@
 //! `OdeError`: what is wrong with a problem, found before work starts where that is possible.
 
-use super::{FieldError, Outcome};
+use super::{Bound, FieldError, Outcome};
 
 /// Why a solve could not run, or could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -263,9 +263,13 @@ pub enum OdeError {
         source: FieldError,
     },
     /// The solve stopped before t1, and a whole solution was asked for.
-    #[error("the solve stopped early: {outcome}")]
+    #[error("the solve stopped early with rtol={rtol:e}, atol={atol:e}: {outcome}")]
     Stopped {
         /// Why.
         outcome: Outcome,
+        /// The relative tolerance asked for.
+        rtol: Bound,
+        /// The absolute tolerance asked for.
+        atol: Bound,
     },
 }

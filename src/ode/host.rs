@@ -51,6 +51,7 @@ macro_rules! host_drive {
         }
     };
 }
+#[allow(unused_imports, reason = "states of optional crates use it")]
 pub(crate) use host_drive;
 
 host_drive!({} f64, <f64 as Real>::TOLERANCE, true, |y, f| f(*y));

@@ -27,7 +27,10 @@ fn weighted_sum<R: Real>(a: &[f64], k: impl Fn(usize) -> R) -> Option<R> {
 
 #[inline(always)]
 fn lincomb<R: Real>(y: R, dt: &R::Clock, a: &[f64], k: impl Fn(usize) -> R) -> R {
-    weighted_sum(a, k).map_or(y, |sum| y + sum.scale_by(dt))
+    match weighted_sum(a, k) {
+        None => y,
+        Some(sum) => y + sum.scale_by(dt),
+    }
 }
 
 /// `sqrt(mean_j square(j))` over n components.

@@ -17,7 +17,7 @@ pub struct Interpolant {
     num_method_stages: usize,
     extra_c: Vec<f64>,
     extra_a: Vec<f64>,
-    starts_with_f1: bool,
+    f1: Option<usize>,
     degree: usize,
     /// `degree` coefficients of each stage, in the terms of [`terms`].
     weights: Vec<f64>,
@@ -28,13 +28,14 @@ impl Interpolant {
     pub fn of(tableau: &ButcherTableau) -> Interpolant {
         let s = tableau.num_stages();
         let Some(dense) = tableau.dense else { return Interpolant::hermite(tableau) };
-        let starts_with_f1 = dense.extra_c.first() == Some(&1.0) && dense.extra_a[..s] == *tableau.b;
+        let evaluated = dense.extra_c.first() == Some(&1.0) && dense.extra_a[..s] == *tableau.b;
+        let f1 = if tableau.is_fsal() { Some(s - 1) } else { evaluated.then_some(s) };
         Interpolant {
             order: dense.order,
             num_method_stages: s,
             extra_c: dense.extra_c.to_vec(),
             extra_a: dense.extra_a.to_vec(),
-            starts_with_f1,
+            f1,
             degree: dense.degree,
             weights: dense.weights.to_vec(),
         }
@@ -49,7 +50,7 @@ impl Interpolant {
             num_method_stages: s,
             extra_c: if f1 == s { vec![1.0] } else { Vec::new() },
             extra_a: if f1 == s { tableau.b.to_vec() } else { Vec::new() },
-            starts_with_f1: f1 == s,
+            f1: Some(f1),
             degree: 3,
             weights: b.enumerate().flat_map(|(i, b)| hermite(b, i == 0, i == f1)).collect(),
         }
@@ -72,9 +73,15 @@ impl Interpolant {
         self.extra_c.iter().enumerate().map(move |(i, &c)| (c, row(&self.extra_a, s, i)))
     }
 
-    /// The first extra stage is f(t + h, y1): whoever has the next step's first stage need not evaluate it.
+    /// The stage that is f(t + h, y1), which whoever has the next step's first stage need not evaluate: the last of
+    /// a method that is first same as last, else the first extra one, if it has that.
+    pub fn f1(&self) -> Option<usize> {
+        self.f1
+    }
+
+    /// The first extra stage is f(t + h, y1).
     pub fn starts_with_f1(&self) -> bool {
-        self.starts_with_f1
+        self.f1 == Some(self.num_method_stages)
     }
 
     /// Writes w_i(theta): `y(t + theta h) = y + h sum_i w_i k_i`. At theta = 1 they are b, to the last bit.

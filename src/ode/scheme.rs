@@ -49,6 +49,7 @@ pub struct Scheme<'a, S: State> {
     keeps_first: bool,
 }
 
+#[allow(clippy::expl_impl_clone_on_copy, reason = "a derived one would ask S to be Clone")]
 impl<S: State> Clone for Scheme<'_, S> {
     fn clone(&self) -> Self {
         *self

@@ -106,12 +106,7 @@ impl<G: GenericField<N>, const N: usize> SensitivityOde<G, N> {
     ///
     /// # Errors
     /// Those of [`Ode::solve`].
-    pub fn solve(
-        &self,
-        t0: f64,
-        t1: f64,
-        y0: [f64; N],
-    ) -> Result<Sensitivity<G::Of<[f64; N]>, N>, OdeError> {
+    pub fn solve(&self, t0: f64, t1: f64, y0: [f64; N]) -> Result<Sensitivity<G::Of<[f64; N]>, N>, OdeError> {
         let mut num_params = 0;
         self.0.field.map_params(|_| num_params += 1);
         let num_directions = num_params + N;

@@ -99,8 +99,8 @@ impl Settings {
             Some(bound) => bound.spread(name, parts),
             None => Ok(Bound::All(default)),
         };
-        let jumps = self.inner_times("jump_at", &self.jump_at, span)?;
-        let mut stops = self.inner_times("land_on", &self.land_on, span)?;
+        let jumps = inner_times("jump_at", &self.jump_at, span)?;
+        let mut stops = inner_times("land_on", &self.land_on, span)?;
         stops.extend(&jumps);
         if let Some((t0, t1)) = span {
             let sign = if t1 < t0 { -1.0 } else { 1.0 };
@@ -123,26 +123,6 @@ impl Settings {
         scheme::check(&resolved.tableau(), &resolved.controller, &resolved.tolerance())?;
         scheme::check_limits(&resolved.controller, &resolved.limits())?;
         Ok(resolved)
-    }
-
-    /// Those of the times that lie strictly between t0 and t1.
-    fn inner_times(
-        &self,
-        name: &'static str,
-        times: &[f64],
-        span: Option<(f64, f64)>,
-    ) -> Result<Vec<f64>, OdeError> {
-        if let Some(&value) = times.iter().find(|t| !t.is_finite()) {
-            return Err(OdeError::Stop { name, value });
-        }
-        match span {
-            Some((t0, t1)) => {
-                let (low, high) = (t0.min(t1), t0.max(t1));
-                Ok(times.iter().copied().filter(|&t| low < t && t < high).collect())
-            }
-            None if times.is_empty() => Ok(Vec::new()),
-            None => Err(OdeError::StopsOfUnknownInterval { name }),
-        }
     }
 }
 
@@ -180,4 +160,19 @@ impl Resolved {
 
 fn tableau(own: Option<&Tableau>, method: Method) -> ButcherTableau<'_> {
     own.map_or(*method.tableau(), Tableau::view)
+}
+
+/// Those of the times that lie strictly between t0 and t1.
+fn inner_times(name: &'static str, times: &[f64], span: Option<(f64, f64)>) -> Result<Vec<f64>, OdeError> {
+    if let Some(&value) = times.iter().find(|t| !t.is_finite()) {
+        return Err(OdeError::Stop { name, value });
+    }
+    match span {
+        Some((t0, t1)) => {
+            let (low, high) = (t0.min(t1), t0.max(t1));
+            Ok(times.iter().copied().filter(|&t| low < t && t < high).collect())
+        }
+        None if times.is_empty() => Ok(Vec::new()),
+        None => Err(OdeError::StopsOfUnknownInterval { name }),
+    }
 }

@@ -38,7 +38,9 @@ pub struct Solution<Y, O = Y> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// From here on steps were as short as stability asks, not accuracy: 15 tests of `h |lambda| > 3.25` in a row.
+    /// Steps were as short as stability asks, not accuracy: in 15 looks, with no 6 good ones between them, `h |lambda|`
+    /// lay at the end of the method's stability interval. Methods with two stages at c = 1 can tell: Tsit5, Dopri5, the
+    /// Verner pairs.
     Stiff {
         /// The time where it was noticed.
         t: f64,
@@ -64,7 +66,7 @@ impl<Y, O> Solution<Y, O> {
     pub fn into_result(self) -> Result<Self, OdeError> {
         match self.outcome {
             Outcome::Completed | Outcome::Event { .. } => Ok(self),
-            outcome => Err(OdeError::Stopped { outcome }),
+            outcome => Err(OdeError::Stopped { outcome, rtol: self.rtol, atol: self.atol }),
         }
     }
 

@@ -16,6 +16,16 @@ use std::sync::Arc;
 /// and the plain loop gives the same bits.
 pub(super) const UNROLL: bool = !cfg!(debug_assertions);
 
+/// Which stages of the step last accepted are at hand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ready {
+    Nothing,
+    /// Those of the method.
+    OwnStages,
+    /// Those of its dense output too.
+    Curve,
+}
+
 /// A solve between two steps.
 pub(super) struct Stepper<Y: HostState> {
     pub carry: Carry<Y>,
@@ -31,8 +41,7 @@ pub(super) struct Stepper<Y: HostState> {
     pub interpolant: Arc<Interpolant>,
     /// Stages of the step last accepted, those for dense output included, once they were asked for.
     stages: Vec<Y>,
-    /// How many of `stages` are of the step last accepted.
-    ready: bool,
+    ready: Ready,
     weights: Vec<f64>,
 }
 
@@ -58,7 +67,7 @@ impl<Y: HostState> Stepper<Y> {
             num_off_grid: 0.0,
             interpolant,
             stages: vec![],
-            ready: false,
+            ready: Ready::Nothing,
             weights,
         })
     }
@@ -80,7 +89,7 @@ impl<Y: HostState> Stepper<Y> {
             self.y.clone_from(&carry.y);
             self.k0.clone_from(&carry.k[0]);
         }
-        self.ready = false;
+        self.ready = Ready::Nothing;
         self.num_off_grid = carry.num_off_grid;
         let accepted = attempts(method, f, scheme, &self.span, carry, most, knots);
         let accepted = accepted.map_err(|failure| field_error(failure, carry.num_steps))?;
@@ -93,9 +102,9 @@ impl<Y: HostState> Stepper<Y> {
         self.t
     }
 
-    /// The step last accepted, with every stage that its curve needs; it must have been remembered.
-    pub fn complete<F: Field<Y>>(&mut self, f: &F, scheme: &Scheme<Y>) -> Result<(), OdeError> {
-        if self.ready {
+    /// Copies the method's own stages of the step last accepted, which must have been remembered.
+    pub fn keep_stages<F: Field<Y>>(&mut self, f: &F, scheme: &Scheme<Y>) -> Result<(), OdeError> {
+        if self.ready != Ready::Nothing {
             return Ok(());
         }
         let s = scheme.tableau.num_stages();
@@ -106,17 +115,33 @@ impl<Y: HostState> Stepper<Y> {
         for (stage, k) in self.stages[1..s].iter_mut().zip(&self.carry.k[1..s]) {
             stage.clone_from(k);
         }
-        // Where the step ended, f is known unless a jump has replaced it.
-        let known = scheme.carries_first() && scheme.jumps_at(&self.carry.t) == 0.0;
         if scheme.tableau.is_fsal() {
-            if known {
+            if self.knows_f1(scheme) {
                 self.stages[s - 1].clone_from(&self.carry.k[0]);
             } else {
+                self.carry.num_field_evals += 1.0;
                 let t = scheme.before(&self.span, &self.carry.t);
-                self.evaluate(f, s - 1, t)?;
+                eval(f, &t, &self.carry.y, &mut self.stages[s - 1])
+                    .map_err(|failure| field_error(failure, self.carry.num_steps))?;
             }
         }
-        let renewed = known && self.carry.status != status::COMPLETED;
+        self.ready = Ready::OwnStages;
+        Ok(())
+    }
+
+    /// Where the step ended, f is known unless a jump has replaced it.
+    fn knows_f1(&self, scheme: &Scheme<Y>) -> bool {
+        scheme.carries_first() && scheme.jumps_at(&self.carry.t) == 0.0
+    }
+
+    /// The step last accepted, with every stage that its curve needs; it must have been remembered.
+    pub fn complete<F: Field<Y>>(&mut self, f: &F, scheme: &Scheme<Y>) -> Result<(), OdeError> {
+        self.keep_stages(f, scheme)?;
+        if self.ready == Ready::Curve {
+            return Ok(());
+        }
+        let s = scheme.tableau.num_stages();
+        let renewed = self.knows_f1(scheme) && self.carry.status != status::COMPLETED;
         for (i, (c, row)) in self.interpolant.clone().extra().enumerate() {
             let at = s + i;
             if i == 0 && self.interpolant.starts_with_f1() && renewed {
@@ -130,14 +155,8 @@ impl<Y: HostState> Stepper<Y> {
                 .map_err(|failure| field_error(failure, self.carry.num_steps))?;
             self.carry.num_field_evals += 1.0;
         }
-        self.ready = true;
+        self.ready = Ready::Curve;
         Ok(())
-    }
-
-    fn evaluate<F: Field<Y>>(&mut self, f: &F, stage: usize, t: f64) -> Result<(), OdeError> {
-        self.carry.num_field_evals += 1.0;
-        eval(f, &t, &self.carry.y, &mut self.stages[stage])
-            .map_err(|failure| field_error(failure, self.carry.num_steps))
     }
 
     /// The step last accepted; complete.
@@ -145,8 +164,8 @@ impl<Y: HostState> Stepper<Y> {
         Segment { t: self.t, h: self.h, y: &self.y, k: &self.stages }
     }
 
-    /// `|h sum_i a_i k_i|` and `|h sum_i b_i k_i|` over the stages of the step last accepted, which is complete, in units of
-    /// the tolerance.
+    /// `|h sum_i a_i k_i|` and `|h sum_i b_i k_i|` over the method's stages of the step last accepted, which were kept, in
+    /// units of the tolerance.
     pub fn sizes(&mut self, scheme: &Scheme<Y>, a: &[f64], b: &[f64]) -> (f64, f64) {
         let (k, y, scratch) = (&self.stages[..a.len()], &self.y, &mut self.carry.y1);
         let mut size = |weights| scratch.error_ratio(&self.h, weights, k, y, y, &scheme.tolerance);

@@ -1,60 +1,62 @@
 //! A test for stiffness that costs next to nothing: is the step as short as stability asks?
 //!
-//! Of methods whose last two stages both lie at c = 1, their difference tells `|lambda|`, the size of the Jacobian's
-//! dominant eigenvalue. Looked at every few hundred steps, and at each step while it looks bad; it must never change
-//! a solve, only warn.
+//! Of methods with two stages at c = 1, the difference of the two tells `|lambda|`, the size of the Jacobian's dominant
+//! eigenvalue. Looked at every few hundred steps, and at each step while it looks bad; it must never change a solve,
+//! only warn. Methods without two such stages are not tested: an evaluation more would be.
 
 use super::steps::Stepper;
-use super::{Field, HostState, OdeError, Scheme, State, Warning};
+use super::{ButcherTableau, Field, HostState, OdeError, Scheme, State, Warning};
 
 /// Steps between two looks while all is well.
 const EVERY: u64 = 250;
 /// Looks in a row that make a warning, and good ones that clear the suspicion (DOPRI5 has 15 and 6).
 const SUSPICIONS: u32 = 15;
 const CLEARED: u32 = 6;
-/// Where the stability region of the 5th order pairs ends on the negative real axis, about.
-const REGION: f64 = 3.25;
+/// `h |lambda|` is suspicious from this part of the stability interval on: control keeps steps somewhat inside of it.
+const PART: f64 = 0.85;
 
 /// The test's memory.
 ///
 /// # References
 /// Hairer, Wanner (1996), Solving Ordinary Differential Equations II, section IV.2; the code DOPRI5.
 pub(super) struct StiffnessTest {
-    /// Whether the method's stages can tell.
-    applies: bool,
+    /// The last two stages at c = 1, where the method has them.
+    pair: Option<(usize, usize)>,
     steps: u64,
     suspicions: u32,
     good: u32,
     noticed: Option<Warning>,
-    /// `e_{s-1} - e_{s-2}`, and the weights of `y1` without those of stage s - 2's argument.
+    look: Option<Look>,
+}
+
+/// What a look needs, made at the first.
+struct Look {
+    /// The difference of the two stages, and of their arguments, as weights of the stages.
     stages: Vec<f64>,
     arguments: Vec<f64>,
+    /// `h |lambda|` from which on a step is suspicious.
+    bound: f64,
 }
 
 impl StiffnessTest {
     pub fn of<S: State>(scheme: &Scheme<S>) -> Self {
-        let tableau = scheme.tableau;
-        let s = tableau.num_stages();
-        let applies = scheme.carries_fsal() && s > 2 && tableau.c[s - 2] == 1.0;
-        let (mut stages, mut arguments) = (vec![0.0; s], vec![0.0; s]);
-        if applies {
-            (stages[s - 1], stages[s - 2]) = (1.0, -1.0);
-            for (j, argument) in arguments.iter_mut().enumerate() {
-                *argument = tableau.b[j] - tableau.row(s - 2).get(j).copied().unwrap_or(0.0);
-            }
-        }
-        StiffnessTest { applies, steps: 0, suspicions: 0, good: 0, noticed: None, stages, arguments }
+        let tableau = &scheme.tableau;
+        let mut at_end = (1..tableau.num_stages()).rev().filter(|&i| tableau.c[i] == 1.0);
+        let pair = at_end.next().and_then(|last| at_end.next().map(|other| (other, last)));
+        let pair = pair.filter(|_| scheme.is_adaptive());
+        StiffnessTest { pair, steps: 0, suspicions: 0, good: 0, noticed: None, look: None }
     }
 
     /// Whether the next step will be looked at.
     #[inline(always)]
     pub fn is_due(&self) -> bool {
-        self.applies && self.noticed.is_none() && (self.suspicions > 0 || self.steps.is_multiple_of(EVERY))
+        let turn = self.suspicions > 0 || self.steps % EVERY == EVERY - 1;
+        turn && self.pair.is_some() && self.noticed.is_none()
     }
 
-    /// How many steps until the next is due.
+    /// How many steps until the next is due, at least 1.
     pub fn steps_to_next(&self) -> u64 {
-        EVERY - self.steps % EVERY
+        EVERY - 1 - (self.steps % EVERY).min(EVERY - 2)
     }
 
     /// Counts steps; looks at the last, the only one, if it was due.
@@ -77,9 +79,11 @@ impl StiffnessTest {
         f: &F,
         scheme: &Scheme<Y>,
     ) -> Result<(), OdeError> {
-        stepper.complete(f, scheme)?;
-        let (stages, arguments) = stepper.sizes(scheme, &self.stages, &self.arguments);
-        if stages > REGION * arguments {
+        let Some(pair) = self.pair else { return Ok(()) };
+        stepper.keep_stages(f, scheme)?;
+        let look = self.look.get_or_insert_with(|| Look::of(&scheme.tableau, pair));
+        let (stages, arguments) = stepper.sizes(scheme, &look.stages, &look.arguments);
+        if stages > look.bound * arguments {
             self.good = 0;
             self.suspicions += 1;
             if self.suspicions == SUSPICIONS {
@@ -97,5 +101,49 @@ impl StiffnessTest {
     /// What was noticed.
     pub fn warning(&self) -> Option<Warning> {
         self.noticed
+    }
+}
+
+impl Look {
+    fn of(tableau: &ButcherTableau, (first, second): (usize, usize)) -> Self {
+        let s = tableau.num_stages();
+        let mut stages = vec![0.0; s];
+        (stages[second], stages[first]) = (1.0, -1.0);
+        let weight = |i: usize, j: usize| tableau.row(i).get(j).copied().unwrap_or(0.0);
+        let arguments = (0..s).map(|j| weight(second, j) - weight(first, j)).collect();
+        Look { stages, arguments, bound: PART * stability_interval(tableau) }
+    }
+}
+
+/// The x up to which a step of y' = -x y / h does not grow: the stability interval on the negative real axis.
+fn stability_interval(tableau: &ButcherTableau) -> f64 {
+    let s = tableau.num_stages();
+    let mut k = vec![0.0; s];
+    let mut grows = |x: f64| {
+        for i in 0..s {
+            let row = if i == 0 { &[] } else { tableau.row(i) };
+            k[i] = -x * (1.0 + row.iter().zip(&k).map(|(a, k)| a * k).sum::<f64>());
+        }
+        (1.0 + tableau.b.iter().zip(&k).map(|(b, k)| b * k).sum::<f64>()).abs() > 1.0
+    };
+    let mut x = 0.05;
+    while !grows(x) && x < 100.0 {
+        x += 0.01;
+    }
+    x
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stability_interval;
+    use crate::ode::Method;
+
+    #[test]
+    fn stability_intervals_are_those_of_the_literature() {
+        // Hairer, Wanner II, section IV.2: 2 and 2.785 for the classical methods, 3.31 for DOPRI5.
+        for (method, expected) in [(Method::Euler, 2.0), (Method::Rk4, 2.785), (Method::Dopri5, 3.307)] {
+            let ours = stability_interval(method.tableau());
+            assert!((ours - expected).abs() < 0.02, "{method}: {ours}");
+        }
     }
 }

@@ -14,12 +14,15 @@ const BAR_GAP: u32 = 40;
 const BAR_WIDTH: u32 = 34;
 /// Between panels, and between small ones.
 const GAP: u32 = 60;
-const SMALL_GAP: u32 = 24;
+const SMALL_GAP: u32 = 36;
+/// Least room between the numbers below two neighbours, a little more than a space.
+const APART: u32 = 12;
 
 /// A row of panels that show one frame, with room for axes, titles and a colour bar.
 pub(super) struct Panels {
     pub sheet: Sheet,
     pub rects: Vec<Rect>,
+    gap: u32,
 }
 
 impl Panels {
@@ -38,13 +41,13 @@ impl Panels {
         let gap = if width < 400 { SMALL_GAP } else { GAP };
         let sheet = Sheet::new(LEFT + count * width + (count - 1) * gap + right, TOP + height + BELOW);
         let rects = (0..count).map(|i| Rect { x: LEFT + i * (width + gap), y: TOP, width, height }).collect();
-        Ok(Self { sheet, rects })
+        Ok(Self { sheet, rects, gap })
     }
 
     /// Axes and titles of all panels; the axes are named once.
     pub(super) fn axes(&mut self, frame: Frame, titles: &[&str]) -> Result<(), PlotError> {
         for (i, (&rect, title)) in self.rects.iter().zip(titles).enumerate() {
-            self.sheet.plane_axes(rect, frame, i == 0)?;
+            self.sheet.plane_axes(rect, frame, i == 0, (self.gap - APART) / 2)?;
             self.sheet.title(title, rect)?;
         }
         Ok(())
@@ -66,16 +69,15 @@ pub fn density(title: &str, map: &DensityMap, scale: Scale) -> Result<Picture, P
     heat_maps(&[(title, map)], scale, [1000, 900], Cells::Smooth)
 }
 
-/// The image's density beside the learned one, on the scale of the image's density, with one colour bar.
+/// The image's density beside the learned one on one scale, with one colour bar.
 ///
 /// Both maps show the frame of `truth`.
 ///
 /// # Errors
 /// As [`density`].
-pub fn compare(truth: &DensityMap, learned: &DensityMap) -> Result<Picture, PlotError> {
-    truth.check()?;
+pub fn compare(truth: &DensityMap, learned: &DensityMap, scale: Scale) -> Result<Picture, PlotError> {
     let maps = [("density of the image", truth), ("learned density", learned)];
-    heat_maps(&maps, Scale::of(truth), [760, 800], Cells::Smooth)
+    heat_maps(&maps, scale, [760, 800], Cells::Smooth)
 }
 
 /// Maps side by side on one scale, each panel as large as fits in `size`.
@@ -127,7 +129,7 @@ mod tests {
     fn both_panels_of_a_comparison_share_the_image_s_scale() {
         let truth = DensityMap { values: &[0.02; 2], rows: 1, cols: 2, frame: FRAME };
         let learned = DensityMap { values: &[0.01; 2], rows: 1, cols: 2, frame: FRAME };
-        let picture = compare(&truth, &learned).unwrap();
+        let picture = compare(&truth, &learned, Scale::of(&truth)).unwrap();
         assert_eq!(picture.pixel(LEFT + 100, TOP + 100), inferno(1.0 / 1.1));
         assert_eq!(picture.pixel(LEFT + 760 + GAP + 100, TOP + 100), inferno(0.5 / 1.1));
         assert!((1500..2100).contains(&picture.width));

@@ -52,7 +52,7 @@ pub fn loss_curve(curve: &LossCurve) -> Result<Picture, PlotError> {
     let panels = u32::from(!upper.is_empty()) + u32::from(has_lower);
     let height = TOP + panels * PANEL + (panels - 1) * GAP + BELOW;
     let mut sheet = Sheet::new(WIDTH, height);
-    let updates = span(curve.phases.iter().flat_map(|p| p.loss).chain(curve.nll).map(|v| v[0]));
+    let updates = span(curve.phases.iter().flat_map(|p| p.loss).chain(curve.nll).map(|v| v[0]).chain([0.0]));
     let rect =
         |i: u32| Rect { x: LEFT, y: TOP + i * (PANEL + GAP), width: WIDTH - LEFT - RIGHT, height: PANEL };
     let starts: Vec<f64> = curve.phases.iter().skip(1).filter_map(|p| p.loss.first()).map(|v| v[0]).collect();
@@ -127,9 +127,9 @@ impl<'a> Panel<'a> {
         self.sheet.outline(self.rect)?;
         self.sheet.axis_left(self.rect, &self.y, name)?;
         if updates {
-            return self.sheet.axis_below(self.rect, &self.x, "updates");
+            return self.sheet.axis_below(self.rect, &self.x, "updates", RIGHT);
         }
-        self.sheet.axis_below(self.rect, &self.x.bare(), "")
+        self.sheet.axis_below(self.rect, &self.x.bare(), "", RIGHT)
     }
 
     fn phases(&mut self, phases: &[(usize, &Phase)]) -> Result<(), PlotError> {
@@ -158,8 +158,11 @@ impl<'a> Panel<'a> {
         for p in nll {
             self.curve(&[*p], 13.0, colour, 1.0);
         }
-        let gap = entropy.map_or(String::new(), |h| format!(", {:.3} above the entropy", last[1] - h));
-        self.legend(&format!("held out {:.3} nats{gap}", last[1]), colour, false)
+        let text = match entropy {
+            Some(h) => format!("held-out NLL {:.3}, gap {:.3} nats", last[1], last[1] - h),
+            None => format!("held-out NLL {:.3} nats", last[1]),
+        };
+        self.legend(&text, colour, false)
     }
 
     /// An entry of the legend in the row over the panel, left of the entries before.

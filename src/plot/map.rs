@@ -96,27 +96,40 @@ pub(super) struct Histogram {
     pub rows: usize,
     pub cols: usize,
     pub frame: Frame,
+    /// What one point adds to its cell.
+    share: f64,
 }
 
 impl Histogram {
-    /// Square cells, `0.7 sqrt(points)` along the longer side (two points a cell on average: a sample tells no more), but at
-    /// most `most` and no smaller than half a pixel.
-    pub(super) fn of(points: &[[f64; 2]], frame: Frame, most: f64) -> Self {
+    /// For `num_points` points: square cells, `0.7 sqrt(num_points)` along the longer side (two points a cell on average: a
+    /// sample tells no more), but at most `most` and no smaller than half a pixel.
+    pub(super) fn new(num_points: usize, frame: Frame, most: f64) -> Self {
         let (width, height) = (frame.x[1] - frame.x[0], frame.y[1] - frame.y[0]);
         let longer = width.max(height);
-        let cells = (0.7 * (points.len() as f64).sqrt()).clamp(24.0, most.min(2.0 * longer).max(24.0));
+        let cells = (0.7 * (num_points as f64).sqrt()).clamp(24.0, most.min(2.0 * longer).max(24.0));
         let count = |side: f64| ((side / longer * cells).round() as usize).max(1);
         let (rows, cols) = (count(height), count(width));
-        let mut values = vec![0.0; rows * cols];
-        let share = (rows * cols) as f64 / (width * height * points.len().max(1) as f64);
+        let share = (rows * cols) as f64 / (width * height * num_points.max(1) as f64);
+        Self { values: vec![0.0; rows * cols], rows, cols, frame, share }
+    }
+
+    /// Of these points.
+    pub(super) fn of(points: &[[f64; 2]], frame: Frame, most: f64) -> Self {
+        let mut histogram = Self::new(points.len(), frame, most);
+        histogram.add(points);
+        histogram
+    }
+
+    /// Counts some of the points.
+    pub(super) fn add(&mut self, points: &[[f64; 2]]) {
+        let (rows, cols) = (self.rows as f64, self.cols as f64);
+        let at = |x: f64, [from, to]: [f64; 2], cells: f64| ((x - from) / (to - from) * cells).floor();
         for p in points {
-            let col = ((p[0] - frame.x[0]) / width * cols as f64).floor();
-            let row = ((p[1] - frame.y[0]) / height * rows as f64).floor();
-            if (0.0..cols as f64).contains(&col) && (0.0..rows as f64).contains(&row) {
-                values[row as usize * cols + col as usize] += share;
+            let (col, row) = (at(p[0], self.frame.x, cols), at(p[1], self.frame.y, rows));
+            if (0.0..cols).contains(&col) && (0.0..rows).contains(&row) {
+                self.values[row as usize * self.cols + col as usize] += self.share;
             }
         }
-        Self { values, rows, cols, frame }
     }
 
     pub(super) fn map(&self) -> DensityMap<'_> {

@@ -35,4 +35,4 @@ pub use error::PlotError;
 pub use loss::{LossCurve, Phase, loss_curve};
 pub use map::{DensityMap, Frame};
 pub use picture::Picture;
-pub use points::{flow, histogram, samples};
+pub use points::{flow, histogram, histogram_of_parts, samples};

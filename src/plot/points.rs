@@ -47,11 +47,29 @@ pub fn histogram(
     frame: Frame,
     scale: Option<Scale>,
 ) -> Result<Picture, PlotError> {
-    check(points)?;
+    histogram_of_parts(title, points.len(), std::iter::once(Ok(points)), frame, scale)
+}
+
+/// [`histogram`] of `num_points` points that come in parts: memory holds one of them.
+///
+/// # Errors
+/// The first part's that fails, or as [`samples`].
+pub fn histogram_of_parts<P: AsRef<[[f64; 2]]>, E: From<PlotError>>(
+    title: &str,
+    num_points: usize,
+    parts: impl Iterator<Item = Result<P, E>>,
+    frame: Frame,
+    scale: Option<Scale>,
+) -> Result<Picture, E> {
     frame.check()?;
-    let counted = Histogram::of(points, frame, f64::INFINITY);
+    let mut counted = Histogram::new(num_points, frame, f64::INFINITY);
+    for part in parts {
+        let part = part?;
+        check(part.as_ref())?;
+        counted.add(part.as_ref());
+    }
     let scale = scale.unwrap_or_else(|| Scale::of(&counted.map()));
-    heat_maps(&[(title, &counted.map())], scale, [1000, 900], Cells::Flat)
+    Ok(heat_maps(&[(title, &counted.map())], scale, [1000, 900], Cells::Flat)?)
 }
 
 /// The same points at several times, from the base density to the data: a row of histograms, `t` in the titles.
@@ -69,7 +87,7 @@ pub fn flow(panels: &[(f64, &[[f64; 2]])], frame: Frame) -> Result<Picture, Plot
     }
     frame.check()?;
     let count = panels.len() as u32;
-    let side = (1740 / count).saturating_sub(24).clamp(120, 600);
+    let side = (1740 / count).saturating_sub(36).clamp(120, 600);
     let mut row = Panels::row(frame, count, [side, side], false)?;
     for (&rect, (_, points)) in row.rects.iter().zip(panels) {
         let counted = Histogram::of(points, frame, SMALL);

@@ -241,13 +241,24 @@ impl Sheet {
         self.line(&corners, 1, FAINT, 1.0)
     }
 
-    /// Tick marks, numbers and the name of an axis below a rectangle.
-    pub(super) fn axis_below(&mut self, rect: Rect, axis: &Axis, name: &str) -> Result<(), PlotError> {
+    /// Tick marks, numbers and the name of an axis below a rectangle; a number that would reach more than `overhang` pixels
+    /// past an end is left out, so that it does not touch its neighbour's.
+    pub(super) fn axis_below(
+        &mut self,
+        rect: Rect,
+        axis: &Axis,
+        name: &str,
+        overhang: u32,
+    ) -> Result<(), PlotError> {
         let y = rect.bottom() as i32;
+        let room = [rect.x as i32 - overhang as i32, (rect.right() + overhang) as i32];
         for (value, text) in &axis.ticks {
             let x = f64::from(rect.x) + axis.at(*value) * f64::from(rect.width - 1);
             self.line(&[[x, f64::from(y)], [x, f64::from(y + MARK)]], 1, FAINT, 1.0)?;
-            self.text(text, [x.round() as i32, y + MARK + 6], TICK, Anchor::Top, INK)?;
+            let (x, half) = (x.round() as i32, Self::text_width(text, TICK)? / 2);
+            if x - half >= room[0] && x + half <= room[1] {
+                self.text(text, [x, y + MARK + 6], TICK, Anchor::Top, INK)?;
+            }
         }
         self.text(name, [rect.centre_x(), y + MARK + TICK as i32 + 20], LABEL, Anchor::Top, INK)
     }
@@ -265,12 +276,18 @@ impl Sheet {
     }
 
     /// Axes in pixel coordinates around a rectangle that shows `frame`; y (and x, in small ones) is told only where `named`.
-    pub(super) fn plane_axes(&mut self, rect: Rect, frame: Frame, named: bool) -> Result<(), PlotError> {
+    pub(super) fn plane_axes(
+        &mut self,
+        rect: Rect,
+        frame: Frame,
+        named: bool,
+        overhang: u32,
+    ) -> Result<(), PlotError> {
         self.outline(rect)?;
         let small = rect.width < 400;
         let ticks = if small { 3 } else { 5 };
         let (x, y) = (Axis::round(frame.x, ticks, 1.0), Axis::round(frame.y, ticks, 1.0));
-        self.axis_below(rect, &x, if named || !small { "x (pixels)" } else { "" })?;
+        self.axis_below(rect, &x, if named || !small { "x (pixels)" } else { "" }, overhang)?;
         if named { self.axis_left(rect, &y, "y (pixels)") } else { self.axis_left(rect, &y.bare(), "") }
     }
 

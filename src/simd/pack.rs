@@ -74,7 +74,11 @@ impl<T: Copy + Default, const W: usize> Lanes<T, W> {
         self.0[lane] = x;
     }
     #[inline(always)]
-    pub(crate) fn zip<U: Copy + Default, V: Copy + Default>(self, other: Lanes<U, W>, f: impl Fn(T, U) -> V) -> Lanes<V, W> {
+    pub(crate) fn zip<U: Copy + Default, V: Copy + Default>(
+        self,
+        other: Lanes<U, W>,
+        f: impl Fn(T, U) -> V,
+    ) -> Lanes<V, W> {
         Lanes(each!(i => f(self.0[i], other.0[i])))
     }
     #[inline(always)]
@@ -115,7 +119,8 @@ impl<const W: usize> LaneMask<W> {
             bytes[i] = u8::from(self.0[i]);
             i += 1;
         }
-        let [low, high]: [[u8; 16]; 2] = [*bytes.first_chunk().unwrap_or(&[0; 16]), *bytes.last_chunk().unwrap_or(&[0; 16])];
+        let [low, high]: [[u8; 16]; 2] =
+            [*bytes.first_chunk().unwrap_or(&[0; 16]), *bytes.last_chunk().unwrap_or(&[0; 16])];
         if W <= 16 { bits_of(low) } else { bits_of(low) | bits_of(high) << 16 }
     }
 }

@@ -7,7 +7,7 @@
 use super::pictures::{FLOW_POINTS, SAMPLES};
 use super::session::{Session, cells_per_pixel};
 use super::step::{self, Step};
-use super::{Phase, TrainError};
+use super::{Phase, Stage, TrainError};
 use crate::error::Result;
 use std::time::Instant;
 
@@ -40,6 +40,7 @@ struct Cost {
 pub(super) fn fix_updates(session: &mut Session, limit_s: f64) -> Result<()> {
     let phases = session.header.recipe.phases.clone();
     let mut costs = Vec::new();
+    (session.density.on_stage)(Stage::Timing);
     for (i, phase) in phases.iter().enumerate() {
         costs.push(time(session, i, phase)?);
     }
@@ -65,6 +66,7 @@ pub(super) fn fix_updates(session: &mut Session, limit_s: f64) -> Result<()> {
 fn time(session: &mut Session, index: usize, phase: &Phase) -> Result<Cost> {
     let step = Step::new(&session.header.recipe, phase, &session.tables, 0);
     let mut scratch = step::begin_phase(&session.header.recipe, phase, session.state.clone());
+    session.check_memory(phase, &step, &scratch)?;
     let mut told = step.run(&mut scratch)?;
     let (begun, mut times) = (Instant::now(), Vec::new());
     while times.len() < TIMED || begun.elapsed().as_secs_f64() < TIMED_S {

@@ -60,6 +60,61 @@ pub enum TrainError {
         /// The folder.
         folder: PathBuf,
     },
+    /// The folder holds a file that would be overwritten, and no run.
+    #[error("{} is there already and would be overwritten; move it away, or choose another folder with --out", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What the options ask for does not fit into memory.
+    #[error(
+        "{options}: {what} takes {} and {} are free; make one of them smaller",
+        gigabytes(*needed), gigabytes(*free)
+    )]
+    Memory {
+        /// The options that it follows from, with their values.
+        options: String,
+        /// What takes it.
+        what: String,
+        /// Bytes that it takes.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// More layers than are compiled in reasonable time.
+    #[error(
+        "--depth={depth} --blocks={blocks} --probes={probes}: {layers} layers would be compiled for a step, at most {limit} are; make one of them smaller"
+    )]
+    Layers {
+        /// Hidden layers.
+        depth: usize,
+        /// Fields.
+        blocks: usize,
+        /// Probes, 2 where the divergence is exact.
+        probes: usize,
+        /// Layers of all fields along all directions.
+        layers: usize,
+        /// The most there may be.
+        limit: usize,
+    },
+    /// No method has this name.
+    #[error("--solver={name}: there is no such method; take one of {known}")]
+    Solver {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// Steps of adaptive length were asked of a method that estimates no error.
+    #[error(
+        "--solver={method} has no error estimate, so {option} cannot choose its steps; give --fixed-steps N instead, or take tsit5 or dopri5"
+    )]
+    NoErrorEstimate {
+        /// The method.
+        method: &'static str,
+        /// The option that asks for it.
+        option: &'static str,
+    },
     /// The time limit leaves no time to train.
     #[error(
         "a time limit of {limit_s:.0} s leaves {left_s:.1} s to train once measuring and drawing ({reserved_s:.1} s) are done; allow at least {least_s:.0} s"
@@ -82,18 +137,49 @@ pub enum TrainError {
         /// What the system said.
         reason: String,
     },
-    /// A point is not finite.
-    #[error("point {row} is {value}: coordinates must be finite numbers of pixels")]
+    /// A point that no density is told of.
+    #[error("{place} is {value}: {reason}")]
     Point {
-        /// Which, from 1.
+        /// Which: `point 3`, counted from 1, or a line of a file.
+        place: String,
+        /// Which, from 0.
         row: usize,
-        /// The point.
+        /// The point, in pixels.
         value: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A margin that reaches farther than densities are told.
+    #[error(
+        "--margin={margin}: the corners would lie {reach:.0} deviations from the image's centre of mass, densities are told within {far}; give at most {most:.0} pixels"
+    )]
+    Margin {
+        /// The margin in pixels.
+        margin: f64,
+        /// Where the farthest corner would lie.
+        reach: f64,
+        /// Where it may lie.
+        far: f64,
+        /// The largest margin.
+        most: f64,
+    },
+    /// The solve of some points ended early.
+    #[error(
+        "{place}, {value} the farthest out: {}; loosen --rtol and --atol, or leave out far points",
+        stopped(outcome)
+    )]
+    Unsolved {
+        /// Which: `points 1 to 64` or `point 1`, counted from 1, or lines of a file.
+        place: String,
+        /// The first and the last, from 0.
+        rows: [usize; 2],
+        /// The one farthest from the image's centre of mass, in pixels.
+        value: String,
+        /// Why, with t and step.
+        outcome: crate::ode::Outcome,
     },
     /// A solve of an update ended early.
-    #[error(
-        "{outcome}, at update {update} ({objective}); lower the learning rate (--lr {lr}) and train again"
-    )]
+    #[error("{}, at update {update} ({objective}); {}", stopped(outcome), remedy(outcome, *lr))]
     Diverged {
         /// Why, with t and step.
         outcome: crate::ode::Outcome,
@@ -106,7 +192,7 @@ pub enum TrainError {
     },
     /// The loss is not finite though every solve went well.
     #[error(
-        "the loss is {loss} at update {update} ({objective}); lower the learning rate (--lr {lr}) and resume"
+        "the loss is {loss} at update {update} ({objective}); lower the learning rate (--lr {lr}) and train again"
     )]
     Loss {
         /// The loss.
@@ -118,4 +204,23 @@ pub enum TrainError {
         /// The phase's learning rate.
         lr: f64,
     },
+}
+
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.1} GB", bytes as f64 / 1e9)
+}
+
+/// Why a solve ended, without the remedies of who calls the solver himself.
+fn stopped(outcome: &crate::ode::Outcome) -> String {
+    match outcome {
+        crate::ode::Outcome::MaxSteps { t, step } => format!("no solution after {step} steps, at t={t}"),
+        outcome => outcome.to_string(),
+    }
+}
+
+fn remedy(outcome: &crate::ode::Outcome, lr: f64) -> String {
+    if let crate::ode::Outcome::MaxSteps { .. } = outcome {
+        return "loosen --rtol and --atol, or give --fixed-steps, and train again".to_owned();
+    }
+    format!("lower the learning rate (--lr {lr}) and train again")
 }

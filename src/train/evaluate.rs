@@ -11,8 +11,12 @@ use crate::error::Result;
 use crate::ode::Method;
 use crate::tensor::{Key, Tensor};
 
-/// Rows of one call: enough to keep a few threads busy, few enough for a short last call.
+/// Most rows of one call: enough to keep many threads busy, few enough for a short last call.
 const ROWS: usize = 4096;
+/// Rows of a call for points that may lie far out, where one may take a minute: there is something to tell in between.
+pub const PART: usize = 1024;
+/// Rows that are solved together; fewer points than [`PART`] are filled up to a multiple of it.
+const TILE: usize = 64;
 /// Held-out points.
 const HELD_OUT: usize = 4000;
 /// Told apart from every other use of a seed.
@@ -27,19 +31,44 @@ pub const MEASURE_TOLERANCE: f64 = 1e-6;
 /// Tolerance of densities on grids and of samples: errors far below what a picture or a mass to 1e-3 shows.
 pub const DRAW_TOLERANCE: f64 = 1e-4;
 
+/// Deviations from the centre beyond which a picture or a mass has nothing to show: of a normal density it holds
+/// exp(-450). Points out there would be solved in thousands of steps each.
+const REACH: f64 = 30.0;
+
 /// Log-densities of any number of points, solved to one tolerance by one program.
 pub struct LogDensity {
     program: Streamed<'static, Flow, Tensor>,
+    rows: usize,
+    reach: f64,
 }
 
 impl LogDensity {
-    /// With these tolerances.
+    /// With these tolerances, for pictures and masses: what lies more than 30 deviations out has density 0.
     pub fn new(rtol: f64, atol: f64) -> LogDensity {
+        LogDensity::of_rows(ROWS, rtol, atol).within(REACH)
+    }
+
+    /// With these tolerances, for so many points wherever they lie.
+    pub fn for_points(num_points: usize, rtol: f64, atol: f64) -> LogDensity {
+        LogDensity::of_rows(LogDensity::rows_for(num_points), rtol, atol)
+    }
+
+    fn of_rows(rows: usize, rtol: f64, atol: f64) -> LogDensity {
         let solve = move |flow: &Flow, x: &Tensor, key: &Key| {
             let flow = flow.clone().divergence(Divergence::Exact).method(Method::Tsit5);
             flow.error_norm(ErrorNorm::default()).tolerances(rtol, atol).log_prob(x, key)
         };
-        LogDensity { program: Streamed::new(ROWS, solve) }
+        LogDensity { program: Streamed::new(rows, solve), rows, reach: f64::INFINITY }
+    }
+
+    /// Points farther out than so many deviations have density 0.
+    pub fn within(self, reach: f64) -> LogDensity {
+        LogDensity { reach, ..self }
+    }
+
+    /// Points that one call of the program takes where there are so many.
+    pub fn rows_for(num_points: usize) -> usize {
+        num_points.min(PART).next_multiple_of(TILE).max(TILE)
     }
 
     /// The log-density of each point in nats, all in standardised coordinates.
@@ -47,12 +76,16 @@ impl LogDensity {
     /// # Errors
     /// A solve that ended early.
     pub fn eval(&self, flow: &Flow, points: &[[f32; 2]]) -> Result<Vec<f32>> {
-        if points.is_empty() {
-            return Ok(vec![]);
+        let mut found = vec![f32::NEG_INFINITY; points.len()];
+        let is_near = |&i: &usize| f64::from(points[i][0]).hypot(f64::from(points[i][1])) <= self.reach;
+        let near: Vec<usize> = (0..points.len()).filter(is_near).collect();
+        for part in near.chunks(self.rows) {
+            let rows: Vec<f32> = part.iter().flat_map(|&i| points[i]).collect();
+            let rows = Tensor::from_vec([part.len(), 2], rows).cast(flow.dtype());
+            let log_probs = self.program.call(flow, &rows, &Key::new(0))?.to_vec();
+            part.iter().zip(log_probs).for_each(|(&i, x)| found[i] = x as f32);
         }
-        let rows = Tensor::from_vec([points.len(), 2], points.as_flattened().to_vec());
-        let log_probs = self.program.call(flow, &rows.cast(flow.dtype()), &Key::new(0))?;
-        Ok(log_probs.to_vec().into_iter().map(|x| x as f32).collect())
+        Ok(found)
     }
 
     /// Times that the program was traced.
@@ -164,21 +197,20 @@ impl Sampler {
         Sampler { program: Streamed::new(ROWS, push) }
     }
 
-    /// n points [n, 2] in standardised coordinates.
-    ///
-    /// # Errors
-    /// A solve that ended early.
-    pub fn draw(&self, flow: &Flow, n: usize, key: &Key) -> Result<Vec<[f64; 2]>> {
-        if n == 0 {
-            return Ok(vec![]);
-        }
-        let z = flow.base.sample(n, flow.dtype(), key);
-        Ok(pairs(&self.program.call(flow, &z, key)?))
-    }
-
-    /// Times that the program was traced.
-    pub fn traces(&self) -> usize {
-        self.program.traces()
+    /// n points in standardised coordinates, in parts of 4,096; those of a longer draw begin with those of a shorter.
+    pub fn draw<'a>(
+        self,
+        flow: &'a Flow,
+        n: usize,
+        key: &'a Key,
+    ) -> impl Iterator<Item = Result<Vec<[f64; 2]>>> + 'a {
+        (0u32..).zip((0..n).step_by(ROWS)).map(move |(i, start)| {
+            let z = flow.base.sample(ROWS, flow.dtype(), &key.fold_in(i));
+            // A tile's rows share their steps, so the last part is pushed whole and cut afterwards.
+            let mut points = pairs(&self.program.call(flow, &z, key)?);
+            points.truncate(n - start);
+            Ok(points)
+        })
     }
 }
 

@@ -11,6 +11,12 @@ pub const MODEL_FILE: &str = "model.safetensors";
 /// The rows of updates in a run folder.
 pub const METRICS_FILE: &str = "metrics.csv";
 
+/// The pictures in a run folder.
+pub(super) const PICTURES: [&str; 5] =
+    ["density.png", "comparison.png", "samples.png", "flow.png", "loss.png"];
+/// What a run counted beside its rows.
+pub(super) const COUNTERS_FILE: &str = "counters.json";
+
 /// A folder that a run writes to.
 #[derive(Clone, Debug)]
 pub struct RunFolder {
@@ -28,6 +34,11 @@ impl RunFolder {
         let path = path.as_ref().to_owned();
         let made = writable_folder(&path)?;
         Ok(RunFolder { path, made })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Where a file of the run lies.
@@ -73,15 +84,39 @@ pub fn default_folder(root: &Path, stem: &str, resume: bool) -> PathBuf {
     nth(if resume { (free - 1).max(1) } else { free })
 }
 
-/// Refuses a folder that holds a run, unless that is to be resumed.
+/// Refuses a folder in which a new run would overwrite something: a run, or files that are called as a run's are.
 ///
 /// # Errors
-/// [`TrainError::Occupied`].
+/// [`TrainError::Occupied`], [`TrainError::Foreign`].
 pub fn check_free(folder: &Path) -> Result<()> {
     if folder.join(MODEL_FILE).exists() {
         return Err(TrainError::Occupied { folder: folder.to_owned() }.into());
     }
-    Ok(())
+    match ours(folder).find(|path| path.exists()) {
+        Some(path) => Err(TrainError::Foreign { path }.into()),
+        None => Ok(()),
+    }
+}
+
+/// Refuses to begin a run anew among files that no run wrote: those of a run that lost its checkpoint lie beside rows of
+/// metrics under their heading.
+///
+/// # Errors
+/// [`TrainError::Foreign`].
+pub(super) fn check_lost(folder: &Path) -> Result<()> {
+    let metrics = fs::read(folder.join(METRICS_FILE));
+    if metrics.is_ok_and(|text| text.starts_with(super::metrics::COLUMNS.as_bytes())) {
+        return Ok(());
+    }
+    match ours(folder).find(|path| path.exists()) {
+        Some(path) => Err(TrainError::Foreign { path }.into()),
+        None => Ok(()),
+    }
+}
+
+/// What a run writes beside its checkpoint.
+fn ours(folder: &Path) -> impl Iterator<Item = PathBuf> + use<'_> {
+    [METRICS_FILE, COUNTERS_FILE].into_iter().chain(PICTURES).map(|name| folder.join(name))
 }
 
 #[cfg(test)]
@@ -97,6 +132,23 @@ mod tests {
         assert_eq!((next(false), next(true)), (root.path().join("cat-2"), root.path().join("cat")));
         fs::create_dir(root.path().join("cat-2")).unwrap();
         assert_eq!((next(false), next(true)), (root.path().join("cat-3"), root.path().join("cat-2")));
+    }
+
+    #[test]
+    fn files_that_no_run_wrote_are_not_overwritten() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(root.path().join(name), text).unwrap();
+        let tells = |checked: Result<()>| checked.unwrap_err().to_string();
+        assert!(check_free(root.path()).is_ok() && check_lost(root.path()).is_ok());
+        write(METRICS_FILE, "a,b");
+        assert!(tells(check_free(root.path())).contains(METRICS_FILE));
+        assert!(tells(check_lost(root.path())).contains(METRICS_FILE));
+        write(METRICS_FILE, super::super::metrics::COLUMNS);
+        assert!(check_free(root.path()).is_err() && check_lost(root.path()).is_ok());
+        fs::remove_file(root.path().join(METRICS_FILE)).unwrap();
+        write("loss.png", "");
+        assert!(tells(check_free(root.path())).contains("loss.png"));
+        assert!(check_lost(root.path()).is_err());
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub struct Row {
 impl Row {
     fn line(&self) -> String {
         let Row { update, phase, ms, field_evals, live_buffers, live_bytes, rss_mb, traces, .. } = self;
-        let (loss, nll) = (self.loss as f32, self.nll_nats.map_or(String::new(), |x| format!("{x:.6}")));
+        let (loss, nll) = (self.loss as f32, self.nll_nats.map_or(String::new(), |x| x.to_string()));
         format!(
             "{update},{phase},{loss},{nll},{ms:.3},{field_evals},{live_buffers},{live_bytes},{rss_mb:.3},{traces}"
         )
@@ -151,7 +151,7 @@ mod tests {
             update,
             phase: "flow_matching".into(),
             loss: f64::from(0.1f32),
-            nll_nats: (update == 2).then_some(2.5),
+            nll_nats: (update == 2).then_some(1.0 / 3.0),
             ms: 1.25,
             field_evals: 1,
             live_buffers: 12,

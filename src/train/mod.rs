@@ -22,7 +22,9 @@
 //! # Ok::<(), flowline::Error>(())
 //! ```
 
+mod bounds;
 mod budget;
+mod counters;
 mod error;
 mod evaluate;
 mod finish;
@@ -50,11 +52,11 @@ pub use error::TrainError;
 pub use evaluate::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
 pub use folder::{METRICS_FILE, MODEL_FILE, check_free, default_folder};
 pub use frame::ImageFrame;
-pub use learned::{Learned, LogGrid};
+pub use learned::{FAR, Learned, LogGrid};
 pub use model::{ActivationKind, FieldConfig, Flow, Kept, ModelConfig, SolveConfig, Steps};
 pub use options::{DivergenceKind, OptimizerKind, Options, Preset, check_tolerances};
-pub use progress::Progress;
+pub use progress::{Progress, Stage};
 pub use recipe::{Objective, Phase, Recipe};
 pub use report::{PhaseReport, Report};
-pub use run::{Density, Header, PhasePlan, num_weights};
+pub use run::{Density, FlopsOf, Header, PhasePlan, num_weights};
 pub use state::{Batch, Tables, TrainState};

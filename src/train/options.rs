@@ -125,19 +125,20 @@ impl Options {
     /// # Errors
     /// [`TrainError::Option`], [`TrainError::Exclusive`], or what the solver refuses.
     pub fn check(&self) -> Result<(), Error> {
+        let count = |value: Option<usize>| value.map(|x| x as u64);
         let counts = [
-            ("--updates", self.updates),
-            ("--batch", self.batch.map(|x| x as u64)),
-            ("--width", self.width.map(|x| x as u64)),
-            ("--depth", self.depth.map(|x| x as u64)),
-            ("--blocks", self.blocks.map(|x| x as u64)),
-            ("--probes", self.probes.map(|x| x as u64)),
-            ("--fixed-steps", self.fixed_steps.map(|x| x as u64)),
-            ("--checkpoints", self.checkpoints.map(|x| x as u64)),
+            ("--updates", self.updates, u64::from(u32::MAX), "a whole number from 1 to 4294967295"),
+            ("--batch", count(self.batch), 1 << 20, "a whole number from 1 to 1048576"),
+            ("--width", count(self.width), 4096, "a whole number from 1 to 4096"),
+            ("--depth", count(self.depth), 64, "a whole number from 1 to 64"),
+            ("--blocks", count(self.blocks), 64, "a whole number from 1 to 64"),
+            ("--probes", count(self.probes), 64, "a whole number from 1 to 64"),
+            ("--fixed-steps", count(self.fixed_steps), 10_000, "a whole number from 1 to 10000"),
+            ("--checkpoints", count(self.checkpoints), 1 << 20, "a whole number from 1 to 1048576"),
         ];
-        for (option, value) in counts {
-            if value.is_some_and(|x| x == 0 || x > u64::from(u32::MAX)) {
-                return Err(out_of_range(option, value, "a whole number from 1 to 4294967295"));
+        for (option, value, most, range) in counts {
+            if value.is_some_and(|x| x == 0 || x > most) {
+                return Err(out_of_range(option, value, range));
             }
         }
         for (option, value) in [("--lr", self.lr), ("--time-limit", self.time_limit)] {
@@ -172,10 +173,13 @@ impl Options {
             check_tolerances(rtol, atol)?;
         }
         let Some(name) = &self.solver else { return Ok(()) };
-        let method: Method = name.parse()?;
-        let adaptive = self.rtol.is_some() || self.atol.is_some();
-        if adaptive && method.tableau().b_err.is_none() {
-            return Err(OdeError::NoErrorEstimate { method: method.tableau().name.into() }.into());
+        let method: Method = name.parse().map_err(|e| match e {
+            OdeError::UnknownMethod { name, known } => TrainError::Solver { name, known }.into(),
+            e => Error::from(e),
+        })?;
+        let adaptive = self.rtol.map(|_| "--rtol").or(self.atol.map(|_| "--atol"));
+        if let (Some(option), None) = (adaptive, method.tableau().b_err) {
+            return Err(TrainError::NoErrorEstimate { method: method.tableau().name, option }.into());
         }
         Ok(())
     }

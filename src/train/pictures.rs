@@ -3,14 +3,14 @@
 //! All densities and samples of a run have one colour scale, that of the image's own density.
 
 use super::evaluate::on_their_way;
-use super::folder::RunFolder;
+use super::folder::{PICTURES, RunFolder};
 use super::frame::ImageFrame;
 use super::metrics::{self, Row};
 use super::model::Flow;
 use super::{METRICS_FILE, Objective, Recipe};
 use crate::data::ImageDensity;
 use crate::error::Result;
-use crate::plot::{self, DensityMap, Scale};
+use crate::plot::{self, DensityMap};
 use crate::tensor::Key;
 use std::collections::BTreeMap;
 
@@ -25,19 +25,17 @@ pub(super) struct Artist {
     truth: Vec<f64>,
     rows: usize,
     cols: usize,
-    scale: Scale,
 }
 
 /// A learned density over the image: values per square pixel, rows, columns.
 pub(super) type Learned = (Vec<f64>, usize, usize);
 
 impl Artist {
-    /// With the image's density on `per_pixel` cells along a pixel as the scale.
+    /// With the image's density on `per_pixel` cells along a pixel.
     pub(super) fn new(data: &ImageDensity, frame: &ImageFrame, per_pixel: usize) -> Artist {
         let (rows, cols) = (data.height * per_pixel, data.width * per_pixel);
         let truth = data.density_on(&data.grid_of(0.0, rows, cols));
-        let scale = Scale::of(&DensityMap { values: &truth, rows, cols, frame: frame.window() });
-        Artist { frame: frame.clone(), truth, rows, cols, scale }
+        Artist { frame: frame.clone(), truth, rows, cols }
     }
 
     fn map<'a>(&self, values: &'a [f64], rows: usize, cols: usize) -> DensityMap<'a> {
@@ -48,19 +46,20 @@ impl Artist {
     pub(super) fn density(&self, folder: &RunFolder, learned: &Learned, update: u64) -> Result<()> {
         let map = self.map(&learned.0, learned.1, learned.2);
         let title = format!("learned density after {update} updates");
-        Ok(plot::density(&title, &map, self.scale)?.save(folder.file("density.png"))?)
+        Ok(plot::density(&title, &map, self.frame.scale())?.save(folder.file("density.png"))?)
     }
 
     /// The image beside the learned density.
     pub(super) fn comparison(&self, folder: &RunFolder, learned: &Learned) -> Result<()> {
         let truth = self.map(&self.truth, self.rows, self.cols);
         let learned = self.map(&learned.0, learned.1, learned.2);
-        Ok(plot::compare(&truth, &learned)?.save(folder.file("comparison.png"))?)
+        Ok(plot::compare(&truth, &learned, self.frame.scale())?.save(folder.file("comparison.png"))?)
     }
 
     /// A scatter and a histogram of points in pixel coordinates.
     pub(super) fn samples(&self, folder: &RunFolder, points: &[[f64; 2]]) -> Result<()> {
-        Ok(plot::samples(points, self.frame.window(), self.scale)?.save(folder.file("samples.png"))?)
+        Ok(plot::samples(points, self.frame.window(), self.frame.scale())?
+            .save(folder.file("samples.png"))?)
     }
 
     /// The same points on their way from the base to the data.
@@ -100,8 +99,7 @@ pub(super) fn loss_curve(
 
 /// The files of a run that are there, by name.
 pub(super) fn files(folder: &RunFolder) -> BTreeMap<String, String> {
-    let names = ["density.png", "comparison.png", "samples.png", "flow.png", "loss.png"];
-    let all = names.into_iter().chain([METRICS_FILE, super::MODEL_FILE]);
+    let all = PICTURES.into_iter().chain([METRICS_FILE, super::MODEL_FILE]);
     let there = all.map(|name| (name, folder.file(name))).filter(|(_, path)| path.exists());
     let stem = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
     there.map(|(name, path)| (stem(name), path.display().to_string())).collect()

@@ -24,6 +24,21 @@ pub fn peak_rss_mb() -> f64 {
     kib.unwrap_or(0.0) * 1024.0 / MB
 }
 
+/// Bytes that this process could still be given: what the machine has free, or what is left of the limit of its group;
+/// none where the system does not say.
+pub fn free_bytes() -> Option<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let machine =
+        line.and_then(|l| l.split_ascii_whitespace().next()?.parse::<u64>().ok()).map(|kib| kib * 1024);
+    let number = |name: &str| {
+        let text = fs::read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?;
+        text.trim().parse::<u64>().ok()
+    };
+    let group = number("memory.max").map(|max| max.saturating_sub(number("memory.current").unwrap_or(0)));
+    machine.into_iter().chain(group).min()
+}
+
 fn page_bytes() -> f64 {
     static BYTES: OnceLock<f64> = OnceLock::new();
     *BYTES.get_or_init(|| {
@@ -44,5 +59,6 @@ mod tests {
         let block = std::hint::black_box(vec![1u8; 64 << 20]);
         assert!(rss_mb() - before > 50.0, "{before} to {}", rss_mb());
         assert!(peak_rss_mb() >= rss_mb() - 1.0 && block.len() == 64 << 20);
+        assert!(free_bytes().is_some_and(|free| free > 1 << 20));
     }
 }

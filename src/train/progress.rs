@@ -27,6 +27,31 @@ pub struct Progress {
     pub gap_nats: Option<f64>,
 }
 
+/// What a run does beside updates, where that takes so long that a person asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stage {
+    /// Finding out how many updates fit into the time limit.
+    Timing,
+    /// Measuring the held-out points.
+    Measuring,
+    /// Evaluating the density on a grid, for the mass and the picture of the end.
+    Evaluating,
+    /// Drawing the pictures of the end.
+    Drawing,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Stage::Timing => "timing the first updates",
+            Stage::Measuring => "measuring the held-out points",
+            Stage::Evaluating => "evaluating the density on a grid",
+            Stage::Drawing => "drawing the pictures",
+        })
+    }
+}
+
 /// `update 400/2000  1.234 nats  0.021 s/update  34 s left`
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,7 +4,9 @@
 //! matching, whose update is one evaluation of the field, and finishes by maximum likelihood, whose update is a solve
 //! and its adjoint and which goes on improving where the first stalls.
 
-use super::{FieldConfig, Kept, ModelConfig, OptimizerKind, Options, Preset, SolveConfig, Steps};
+use super::{
+    DivergenceKind, FieldConfig, Kept, ModelConfig, OptimizerKind, Options, Preset, SolveConfig, Steps,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -255,6 +257,7 @@ impl Recipe {
             "depth" => model.hidden.len().into(),
             "blocks" => model.blocks.into(),
             "divergence" => solve.divergence.name().into(),
+            "probes" if solve.divergence == DivergenceKind::Exact => "none (exact divergence)".into(),
             "probes" => solve.probes.into(),
             "solver" => solve.solver.clone().into(),
             "rtol" => tolerance(|rtol, _| rtol),

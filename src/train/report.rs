@@ -1,8 +1,9 @@
 //! What a run was, in numbers: counted on the way, told at the end.
 //!
-//! The counts come from rows of `metrics.csv`, written by this process or read from an earlier one, so the report of a
-//! resumed run covers all of it. Only a few numbers an update are kept: resident memory must not grow with the run.
+//! The counts come from rows of `metrics.csv`, written by this process or read from an earlier one, and from
+//! `counters.json`, so the report of a resumed run covers all of it. Only a few numbers an update are kept: resident memory must not grow with the run.
 
+use super::counters::{Counters, PhaseCounters};
 use super::metrics::Row;
 use super::{Objective, Phase, Recipe};
 use serde::Serialize;
@@ -37,11 +38,12 @@ pub struct Report {
     pub mass: f64,
     /// Mass in the outermost band of its domain; above 1e-5 the domain did not hold all of it.
     pub mass_outer: f64,
-    /// Seconds from the start of the process to the end of the first update.
+    /// Seconds from the start of the process to the end of its first update; where nothing was left to do, of the latest
+    /// process that did one.
     pub first_update_s: Option<f64>,
     /// The phases in order.
     pub phases: Vec<PhaseReport>,
-    /// Programs that were traced and compiled.
+    /// Programs that this process traced and compiled.
     pub compiles: usize,
     /// Where a resumed run went on.
     pub resumed_from_update: Option<u64>,
@@ -49,7 +51,7 @@ pub struct Report {
     pub states_kept_max: u64,
     /// Planned bytes of an update at their peak, of the last phase: the one that solves, whose memory `checkpoints` governs.
     pub plan_peak_bytes: u64,
-    /// The largest resident memory of the process.
+    /// The largest resident memory of any process of the run.
     pub peak_rss_mb: f64,
     /// Seconds of training until the gap was first measured below each bound, in nats.
     pub seconds_to_gap: BTreeMap<&'static str, Option<f64>>,
@@ -110,9 +112,7 @@ struct Tally {
     phase: Phase,
     ms: Vec<f32>,
     field_evals: u64,
-    recomputed: f64,
-    /// Updates of this process, which alone knows recomputed steps.
-    own_updates: u64,
+    counters: PhaseCounters,
     noted: Option<Memory>,
     last: Memory,
     traces: usize,
@@ -136,8 +136,7 @@ impl Tallies {
             phase: *phase,
             ms: Vec::with_capacity(phase.updates.min(KEPT_AHEAD) as usize),
             field_evals: 0,
-            recomputed: 0.0,
-            own_updates: 0,
+            counters: PhaseCounters::default(),
             noted: None,
             last: Memory::default(),
             traces: 0,
@@ -170,10 +169,22 @@ impl Tallies {
         }
     }
 
-    /// Counts what an update of this process recomputed and kept.
+    /// Goes on from the counts of an earlier process.
+    pub(super) fn restore(&mut self, counters: &Counters) {
+        self.states_kept_max = counters.states_kept_max;
+        self.phases.iter_mut().zip(&counters.phases).for_each(|(tally, counted)| tally.counters = *counted);
+    }
+
+    /// Each phase's counts that its rows do not tell.
+    pub(super) fn phase_counters(&self) -> Vec<PhaseCounters> {
+        self.phases.iter().map(|tally| tally.counters).collect()
+    }
+
+    /// Counts what an update recomputed and kept.
     pub(super) fn solves(&mut self, phase: usize, recomputed: f64, states_kept: u64) {
-        self.phases[phase].recomputed += recomputed;
-        self.phases[phase].own_updates += 1;
+        let counters = &mut self.phases[phase].counters;
+        counters.recomputed += recomputed;
+        counters.updates += 1;
         self.states_kept_max = self.states_kept_max.max(states_kept);
     }
 
@@ -201,7 +212,7 @@ impl Tally {
             seconds: self.ms.iter().map(|&ms| f64::from(ms) / 1e3).sum(),
             ms_per_update: median(&self.ms),
             field_evals_per_update: per(self.field_evals as f64, self.ms.len() as u64),
-            recomputed_steps_per_update: per(self.recomputed, self.own_updates),
+            recomputed_steps_per_update: per(self.counters.recomputed, self.counters.updates),
             traces: self.traces,
             live_buffers_at_100: self.noted.map(|m| m.live_buffers),
             live_buffers_at_end: self.last.live_buffers,

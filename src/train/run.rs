@@ -5,7 +5,7 @@
 
 use super::folder::RunFolder;
 use super::model::{Flow, ModelConfig};
-use super::progress::Progress;
+use super::progress::{Progress, Stage};
 use super::session::Session;
 use super::state::TrainState;
 use super::step;
@@ -42,6 +42,7 @@ pub struct Density<'a> {
     pub(super) started: Instant,
     pub(super) on_update: Box<dyn FnMut(&Progress) + 'a>,
     pub(super) on_note: Box<dyn FnMut(&str) + 'a>,
+    pub(super) on_stage: Box<dyn FnMut(Stage) + 'a>,
     /// Whether the recipe follows from the options, and a resumed run may leave them out.
     by_options: bool,
 }
@@ -66,6 +67,7 @@ impl<'a> Density<'a> {
     pub fn from_options(options: &Options, data: ImageDensity) -> Result<Density<'a>> {
         options.check()?;
         let recipe = Recipe::new(options);
+        super::bounds::check_model(&recipe)?;
         let data = if recipe.is_documented() { data.with_rule(Rule::Documented)? } else { data };
         let [model_key, _] = Key::new(recipe.seed).split();
         let flow = recipe.model.build(&model_key)?;
@@ -82,6 +84,7 @@ impl<'a> Density<'a> {
             started: Instant::now(),
             on_update: Box::new(|_| {}),
             on_note: Box::new(|_| {}),
+            on_stage: Box::new(|_| {}),
             by_options,
         }
     }
@@ -112,9 +115,15 @@ impl<'a> Density<'a> {
         self
     }
 
-    /// Told what a person should know: that a run is resumed, that a checkpoint was damaged, that mass is missing.
+    /// Told what a person should know: where the run is kept, that a run is resumed, that a checkpoint was damaged, that mass is missing.
     pub fn on_note(mut self, f: impl FnMut(&str) + 'a) -> Self {
         self.on_note = Box::new(f);
+        self
+    }
+
+    /// Told before something beside updates that takes long.
+    pub fn on_stage(mut self, f: impl FnMut(Stage) + 'a) -> Self {
+        self.on_stage = Box::new(f);
         self
     }
 
@@ -144,12 +153,15 @@ impl<'a> Density<'a> {
         let plan = |phase: &super::Phase| {
             let plan = step::Step::new(&self.recipe, phase, &tables, 0).plan(&state)?;
             let (steps, most_steps) = self.recipe.steps();
+            let is_adaptive = matches!(self.recipe.model.solve.steps, super::Steps::Adaptive { .. });
+            let solves = phase.objective == Objective::MaximumLikelihood;
             let (peak_bytes, without_reuse) = super::plan::peak_bytes(&plan, most_steps);
             Ok(PhasePlan {
                 objective: phase.objective,
                 updates: phase.updates,
                 batch: phase.batch,
                 flops: super::plan::flops(&plan, steps),
+                flops_of: if solves && is_adaptive { FlopsOf::Step } else { FlopsOf::Update },
                 peak_bytes: peak_bytes as u64,
                 peak_bytes_without_reuse: without_reuse as u64,
                 text: plan.to_string(),
@@ -166,6 +178,9 @@ impl<'a> Density<'a> {
     pub fn run(mut self, key: &Key) -> Result<Learned> {
         let mut folder = self.folder.as_ref().map(RunFolder::open).transpose()?;
         let image = ImageFrame::of(&self.data);
+        if let Some(path) = &self.folder {
+            (self.on_note)(&format!("run folder {}", path.display()));
+        }
         let found = match &folder {
             Some(folder) => self.find(folder)?,
             None => None,
@@ -188,7 +203,10 @@ impl<'a> Density<'a> {
     fn find(&mut self, folder: &RunFolder) -> Result<Option<Checkpoint<Header>>> {
         match read_checkpoint(folder.file(MODEL_FILE)) {
             Ok(checkpoint) => Ok(Some(checkpoint)),
-            Err(IoError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(IoError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                super::folder::check_lost(folder.path())?;
+                Ok(None)
+            }
             Err(damaged @ IoError::Damaged { .. }) => {
                 (self.on_note)(&format!("{damaged}; the run starts anew"));
                 Ok(None)
@@ -240,6 +258,16 @@ impl<'a> Density<'a> {
     }
 }
 
+/// What planned operations are counted over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlopsOf {
+    /// A whole update.
+    Update,
+    /// An update whose solves take one step.
+    Step,
+}
+
 /// What an update of a phase does and needs.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
@@ -250,8 +278,11 @@ pub struct PhasePlan {
     pub updates: u64,
     /// Points an update.
     pub batch: usize,
-    /// Floating-point operations an update.
+    /// Floating-point operations.
     pub flops: f64,
+    /// Of what: of an update, or of an update whose solves take one step where steps are adaptive and nobody knows how many
+    /// there will be.
+    pub flops_of: FlopsOf,
     /// Bytes of workspace at their peak.
     pub peak_bytes: u64,
     /// What they would be if no two values shared memory.

@@ -4,8 +4,9 @@
 //! the clock (when to save, measure, draw, tell). The second reads the first and never writes it, so a run that was
 //! killed and resumed any number of times ends with the same bits as one that was not.
 
+use super::counters::Counters;
 use super::evaluate::{DRAW_TOLERANCE, LogDensity, MEASURE_TOLERANCE, held_out, nll, on_cells};
-use super::folder::RunFolder;
+use super::folder::{COUNTERS_FILE, RunFolder};
 use super::metrics::{Metrics, Row};
 use super::pictures::Artist;
 use super::progress::{Pace, Progress};
@@ -13,7 +14,7 @@ use super::report::Tallies;
 use super::run::{Density, Header};
 use super::state::{Tables, TrainState};
 use super::step::{self, Step, Told};
-use super::{Learned, METRICS_FILE, MODEL_FILE, TrainError, budget, process};
+use super::{Learned, METRICS_FILE, MODEL_FILE, Phase, Stage, TrainError, bounds, budget, process};
 use crate::array::memory;
 use crate::error::{Error, Result};
 use crate::io::write_checkpoint;
@@ -77,6 +78,8 @@ pub(super) struct Session<'a> {
     pub(super) first_update_s: Option<f64>,
     pub(super) compiles: usize,
     pub(super) plan_peak_bytes: u64,
+    /// What earlier processes of a resumed run counted.
+    earlier: Counters,
     pub(super) last_nll: Option<f64>,
     /// When the phase began in this process, and whether it has been looked at.
     begun: Instant,
@@ -116,6 +119,7 @@ impl<'a> Session<'a> {
             first_update_s: None,
             compiles: 0,
             plan_peak_bytes: 0,
+            earlier: Counters::default(),
             last_nll: None,
             begun: now,
             looked: false,
@@ -135,7 +139,12 @@ impl<'a> Session<'a> {
     fn open_files(&mut self, resumed: bool) -> Result<()> {
         self.tallies = Tallies::new(&self.header.recipe, self.header.image.entropy_nats);
         let Some(folder) = &mut self.folder else { return Ok(()) };
-        if !resumed {
+        if resumed {
+            self.earlier = Counters::read(&folder.file(COUNTERS_FILE));
+            self.tallies.restore(&self.earlier);
+            self.plan_peak_bytes = self.earlier.plan_peak_bytes;
+        } else {
+            Counters::default().write(&folder.file(COUNTERS_FILE))?;
             write_checkpoint(folder.file(MODEL_FILE), &self.header, &self.state)?;
             folder.keep();
         }
@@ -162,11 +171,11 @@ impl<'a> Session<'a> {
             if self.update >= end {
                 continue;
             }
-            self.begin(phase);
+            self.begin(phase)?;
             while self.update < end {
                 self.advance(phase, self.update + 1 == end)?;
             }
-            self.end(phase)?;
+            self.end(phase);
         }
         super::finish::finish(self)
     }
@@ -176,7 +185,7 @@ impl<'a> Session<'a> {
         self.header.recipe.phases[..phase].iter().map(|p| p.updates).sum()
     }
 
-    fn begin(&mut self, phase: usize) {
+    fn begin(&mut self, phase: usize) -> Result<()> {
         let (first, plan) = (self.first(phase), self.header.recipe.phases[phase]);
         let step = Step::new(&self.header.recipe, &plan, &self.tables, first);
         self.steps[phase].get_or_insert(step).set_updates(first, plan.updates);
@@ -184,6 +193,17 @@ impl<'a> Session<'a> {
             self.state = step::begin_phase(&self.header.recipe, &plan, self.state.clone());
         }
         (self.pace, self.begun, self.looked) = (Pace::default(), Instant::now(), false);
+        let step = self.steps[phase].as_ref().expect("invariant: a phase that has begun has a step");
+        self.plan_peak_bytes = self.check_memory(&plan, step, &self.state)?;
+        Ok(())
+    }
+
+    /// Planned bytes of an update at their peak, once it is known that they are free.
+    pub(super) fn check_memory(&self, phase: &Phase, step: &Step, state: &TrainState) -> Result<u64> {
+        let (_, most_steps) = self.header.recipe.steps();
+        let (peak, _) = super::plan::peak_bytes(&step.plan(state)?, most_steps);
+        bounds::check_update(&self.header.recipe, phase.objective.name(), peak as u64)?;
+        Ok(peak as u64)
     }
 
     /// One update, and what the clock asks for after it.
@@ -192,6 +212,7 @@ impl<'a> Session<'a> {
         let first_look = !self.looked && self.first_look(phase);
         self.looked |= first_look;
         if last || first_look || self.measuring.rings() {
+            (self.density.on_stage)(Stage::Measuring);
             row.nll_nats = Some(self.measure()?);
         }
         self.tallies.update(phase, &row);
@@ -300,7 +321,19 @@ impl<'a> Session<'a> {
             return Err(TrainError::Loss { loss: f64::NAN, update, objective, lr }.into());
         }
         metrics.flush()?;
+        self.counters().write(&folder.file(COUNTERS_FILE))?;
         Ok(write_checkpoint(folder.file(MODEL_FILE), &self.header, &self.state)?)
+    }
+
+    /// What the report will need of this process and of those before it.
+    pub(super) fn counters(&self) -> Counters {
+        Counters {
+            first_update_s: self.first_update_s.or(self.earlier.first_update_s),
+            plan_peak_bytes: self.plan_peak_bytes,
+            states_kept_max: self.tallies.states_kept_max,
+            peak_rss_mb: process::peak_rss_mb().max(self.earlier.peak_rss_mb),
+            phases: self.tallies.phase_counters(),
+        }
     }
 
     fn progress(&mut self, phase: usize, row: &Row) -> Progress {
@@ -325,14 +358,8 @@ impl<'a> Session<'a> {
     }
 
     /// Keeps what is told of a phase's program at the end, and lets the program go.
-    fn end(&mut self, phase: usize) -> Result<()> {
-        if let Some(step) = self.steps[phase].take() {
-            self.compiles += step.traces();
-            let (_, most_steps) = self.header.recipe.steps();
-            let (peak, _) = super::plan::peak_bytes(&step.plan(&self.state)?, most_steps);
-            self.plan_peak_bytes = peak as u64;
-        }
-        Ok(())
+    fn end(&mut self, phase: usize) {
+        self.compiles += self.steps[phase].take().map_or(0, |step| step.traces());
     }
 }
 

@@ -18,8 +18,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("optim", &["array", "tensor", "nn", "error"]),
     ("cnf", &["array", "tensor", "ode", "odeint", "nn", "error", "graph"]),
     ("data", &["error"]),
-    ("plot", &["error"]),
-    ("io", &["array", "tensor", "error"]),
+    ("plot", &["ode", "error"]),
+    ("io", &["array", "tensor", "ode", "error"]),
     (
         "train",
         &["array", "tensor", "ode", "odeint", "nn", "optim", "cnf", "data", "plot", "io", "error", "backend"],

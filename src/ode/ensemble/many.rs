@@ -74,11 +74,8 @@ pub(super) fn for_each_chunk<P: Sync, Y: Send, E: Send>(
             .try_for_each(|((params, y1), (stats, outcomes))| work(Chunk { params, y1, stats, outcomes }))?;
     }
     #[cfg(not(feature = "rayon"))]
-    for (((params, y1), stats), outcomes) in params
-        .chunks(len)
-        .zip(y1.chunks_mut(len))
-        .zip(stats.chunks_mut(len))
-        .zip(outcomes.chunks_mut(len))
+    for (((params, y1), stats), outcomes) in
+        params.chunks(len).zip(y1.chunks_mut(len)).zip(stats.chunks_mut(len)).zip(outcomes.chunks_mut(len))
     {
         work(Chunk { params, y1, stats, outcomes })?;
     }

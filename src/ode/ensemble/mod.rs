@@ -9,11 +9,6 @@
 //! A trajectory's result depends on its own parameters alone: not on the number of threads, on its neighbours, on
 //! its lane or on the order of the ensemble, bit for bit.
 //!
-//! # Lanes of f32
-//! Their t, dt and error ratios are f64, as for every state on the host: in f32, time near 1e6 moves in steps of
-//! 0.06 and a solve stalls. That costs four registers of clock beside two of state. The size of the next step comes
-//! from a power in f32, which is all that it needs; the field sees t rounded to f32.
-//!
 //! Without AVX2 (or NEON) there is no product and sum in one rounding, which the functions on lanes need, so there
 //! the trajectories run one at a time, in the same code at width 1.
 
@@ -25,7 +20,7 @@ mod report;
 pub use builder::EnsembleOde;
 pub use report::{Ensemble, EnsembleProgress};
 
-use super::{LaneNumber, Lanes, LANES, Real, SINGLE_LANES, Single};
+use super::{LANES, LaneNumber, Lanes, Real, SINGLE_LANES, Single};
 
 /// A component that lanes can be made of: `f64` and `f32`.
 pub trait LaneFloat: Real<Clock = f64> + Default + Send + Sync {

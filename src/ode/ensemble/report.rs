@@ -30,7 +30,7 @@ impl<Y> Ensemble<Y> {
     /// [`OdeError::Stopped`] with the outcome of the first that ended early.
     pub fn into_result(self) -> Result<Self, OdeError> {
         match self.outcomes.iter().find(|outcome| !outcome.is_completed()) {
-            Some(outcome) => Err(OdeError::Stopped { outcome: *outcome }),
+            Some(&outcome) => Err(OdeError::Stopped { outcome, rtol: self.rtol, atol: self.atol }),
             None => Ok(self),
         }
     }
@@ -51,7 +51,9 @@ impl<Y> fmt::Display for Ensemble<Y> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let completed = self.outcomes.iter().filter(|outcome| outcome.is_completed()).count();
         write!(f, "{completed} of {} trajectories completed", self.outcomes.len())?;
-        if let Some((index, outcome)) = self.outcomes.iter().enumerate().find(|(_, outcome)| !outcome.is_completed()) {
+        if let Some((index, outcome)) =
+            self.outcomes.iter().enumerate().find(|(_, outcome)| !outcome.is_completed())
+        {
             write!(f, " (the first that did not is {index}: {outcome})")?;
         }
         write!(f, ", {}, rtol={:e}, atol={:e}, ", self.total(), self.rtol, self.atol)?;

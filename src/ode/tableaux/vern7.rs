@@ -2,8 +2,7 @@
 //! interpolants, Numer. Algorithms 53, 383-396; digits from the fractions and decimals that he publishes at
 //! sfu.ca/~jverner, as OrdinaryDiffEq.jl carries them, rounded here to 32.
 //!
-//! Stages 2 and 3 (counted from 0: 1 and 2) are used by early stages alone. `BEYOND` was worked out from the
-//! published powers of theta in exact arithmetic.
+//! `BEYOND` was worked out from the published powers of theta in exact arithmetic.
 //!
 //! The published interpolant meets the conditions of order 7 only to 3e-7: strictly its order is 6. The terms of
 //! order 8 are a hundred times that, so at the steps that a tolerance above 1e-14 asks for it is one of order 7.

@@ -70,7 +70,7 @@ fn the_factor_is_clipped_and_a_nan_shrinks() {
     assert_eq!([factor(0.0), factor(1e-300), factor(0.999_999)], [10.0, 10.0, 1.0]);
     assert_eq!([factor(1.0), factor(1e300), factor(1.5)], [0.9, 0.2, 0.9 * (1.0_f64 / 1.5).powf(0.6 / 5.0)]);
     assert_eq!([factor(f64::NAN), factor(f64::INFINITY)], [0.2, 0.2]);
-    let history = |r: f64| Pid::history(&r);
+    let history = |r: f64| Pid::pi(0.4, 0.3).history(&r);
     assert_eq!([history(0.0), history(0.25), history(1e-320)], [1.0, 4.0, 1.0]);
     let flat = Pid { pcoeff: 0.0, icoeff: 0.0, dcoeff: 0.0, ..Pid::default() };
     assert_eq!(flat.factor(5, &f64::INFINITY, &1.0, &1.0), 0.2);

@@ -113,3 +113,17 @@ fn an_adaptive_solve_follows_its_tolerance() {
         }
     }
 }
+
+/// A wrong time of a stage shows in the first, a wrong weight in the second.
+#[test]
+fn a_quadrature_and_a_linear_problem_follow_the_tolerance_with_every_estimate() {
+    for method in Method::ALL.into_iter().filter(|method| method.tableau().b_err.is_some()) {
+        let ode = Ode::new(|t: f64, y: &[f64; 2]| [7.0 * t.powi(6), y[1] + t]).method(method).atol(1e-7);
+        for (t0, t1) in [(0.0, 1.0), (1.0, 0.0), (-1.0, 1.0)] {
+            let exact = |t: f64| [t.powi(7), 2.0 * t.exp() - t - 1.0];
+            let y1 = ode.clone().rtol(1e-7).solve(t0, t1, exact(t0)).unwrap().y1;
+            let error = (y1[0] - exact(t1)[0]).hypot(y1[1] - exact(t1)[1]);
+            assert!(error < 100.0 * 1e-7, "{method} from {t0} to {t1}: {error:e}");
+        }
+    }
+}

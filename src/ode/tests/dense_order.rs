@@ -116,7 +116,11 @@ fn slopes_at_the_ends_are_those_of_the_field() {
         let (s, n) = (tableau.num_stages(), interpolant.num_stages());
         // f(t + h, y1): the last stage, or the first extra one.
         let f1 = if tableau.is_fsal() { s - 1 } else { s };
-        assert_eq!(interpolant.starts_with_f1(), !tableau.is_fsal(), "{method}");
+        assert_eq!(
+            (interpolant.f1(), interpolant.starts_with_f1()),
+            (Some(f1), !tableau.is_fsal()),
+            "{method}"
+        );
         let unit = |at: usize| (0..n).map(|i| if i == at { 1.0 } else { 0.0 }).collect::<Vec<f64>>();
         let mut slopes = vec![0.0; n];
         interpolant.derivative_weights(0.0, &mut slopes);
@@ -186,6 +190,35 @@ const POWERS: &[(Method, usize, &[f64])] = &[
         ],
     ),
 ];
+
+/// The sizes of the terms of a weight, which its rounding goes with, stay small at every theta.
+#[test]
+fn the_nested_form_keeps_its_terms_small() {
+    let largest = |method: Method| {
+        let dense = method.tableau().dense?;
+        let sizes = (0..=100).map(|n| f64::from(n) / 100.0).flat_map(move |theta| {
+            let factor = move |j: usize| if j.is_multiple_of(2) { theta } else { 1.0 - theta };
+            dense.weights.chunks(dense.degree).map(move |coefficients| {
+                let terms = coefficients.iter().enumerate().scan(1.0, |term, (j, c)| {
+                    *term *= factor(j);
+                    Some((c * *term).abs())
+                });
+                terms.sum::<f64>()
+            })
+        });
+        Some(sizes.fold(0.0, f64::max))
+    };
+    for (method, bound) in [
+        (Method::Tsit5, 6.5),
+        (Method::Dopri5, 1.1),
+        (Method::Vern7, 8.0),
+        (Method::Dop853, 31.0),
+        (Method::Vern9, 13.1),
+    ] {
+        let largest = largest(method).unwrap();
+        assert!(largest < bound && largest > 0.9 * bound, "{method}: {largest}");
+    }
+}
 
 #[test]
 fn weights_are_the_published_polynomials() {

@@ -121,7 +121,10 @@ fn a_callback_cancels_and_keeps_what_was_computed() {
     let solution = ode.solve(0.0, 10.0, [1.0, 0.0]).unwrap();
     assert_eq!(solution.outcome, Outcome::Cancelled { t: solution.t1 });
     assert!(solution.t1 > 1.0 && solution.t1 < 4.0 && solution.ts.last() == Some(&solution.t1));
-    assert!(matches!(solution.into_result(), Err(OdeError::Stopped { outcome: Outcome::Cancelled { .. } })));
+    assert!(matches!(
+        solution.into_result(),
+        Err(OdeError::Stopped { outcome: Outcome::Cancelled { .. }, .. })
+    ));
 }
 
 #[test]

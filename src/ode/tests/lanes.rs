@@ -1,0 +1,320 @@
+//! Lanes give what one trajectory alone gives, whoever is beside it.
+
+use crate::field;
+use crate::ode::*;
+use crate::simd::Level;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+field! {
+    /// Lorenz 1963, with a part that can be switched to its mirror image.
+    struct Lorenz<R> { sigma: R, rest: [R; 2], mirrored: bool }
+    fn eval(&self, _t, y: &[R; 3]) -> [R; 3] {
+        let [rho, beta] = self.rest;
+        let sign = if self.mirrored { -1.0 } else { 1.0 };
+        [self.sigma * (y[1] - y[0]), y[0] * (rho - sign * y[2]) - y[1], sign * y[0] * y[1] - beta * y[2]]
+    }
+}
+
+fn lorenz(rho: f64) -> Lorenz {
+    Lorenz { sigma: 10.0, rest: [rho, 8.0 / 3.0], mirrored: false }
+}
+
+fn rhos(n: usize) -> Vec<f64> {
+    (0..n).map(|i| 28.0 * i as f64 / (n - 1) as f64).collect()
+}
+
+fn bits<const N: usize>(ys: &[[f64; N]]) -> Vec<[u64; N]> {
+    ys.iter().map(|y| y.map(f64::to_bits)).collect()
+}
+
+#[test]
+fn an_ensemble_takes_the_steps_that_each_takes_alone() {
+    let rhos = rhos(203);
+    for (t0, t1) in [(0.0, 1.0), (0.3, -0.1)] {
+        let alone = |rho| Ode::field(lorenz(rho)).rtol(1e-8).atol(1e-8).solve(t0, t1, [1.0; 3]).unwrap();
+        let alone: Vec<_> = rhos.iter().map(|&rho| alone(rho)).collect();
+        for level in Level::available() {
+            let ode = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).rtol(1e-8).atol(1e-8).level(level);
+            let ensemble = ode.solve(t0, t1).unwrap();
+            for (i, solution) in alone.iter().enumerate() {
+                assert_eq!(ensemble.stats[i], solution.stats, "{level:?}, trajectory {i}");
+                assert_eq!(ensemble.outcomes[i], Outcome::Completed);
+                for j in 0..3 {
+                    let off = (ensemble.y1[i][j] - solution.y1[j]).abs() / (1.0 + solution.y1[j].abs());
+                    assert!(off < 1e-11, "{level:?}, trajectory {i}: off by {off:e}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_method_and_controller_agrees_with_one_by_one() {
+    let rhos = rhos(40);
+    let controllers: [Controller; 4] = [
+        Pid::pi(0.4, 0.3).into(),
+        Pid::h211b(4.0).into(),
+        Hairer::dopri5().into(),
+        Constant { dt0: 0.013 }.into(),
+    ];
+    for method in Method::ALL {
+        for controller in &controllers {
+            if controller.is_adaptive() && method.tableau().b_err.is_none() {
+                continue;
+            }
+            let ode = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3]))
+                .method(method)
+                .controller(controller.clone());
+            let mut same = 0;
+            let ensemble =
+                ode.rtol(1e-5).land_on(&[0.11]).jump_at(&[0.2]).dt_max(0.2).solve(0.0, 0.5).unwrap();
+            for (i, &rho) in rhos.iter().enumerate() {
+                let ode = Ode::field(lorenz(rho)).method(method).controller(controller.clone());
+                let solution = ode
+                    .rtol(1e-5)
+                    .land_on(&[0.11])
+                    .jump_at(&[0.2])
+                    .dt_max(0.2)
+                    .solve(0.0, 0.5, [1.0; 3])
+                    .unwrap();
+                same += usize::from(ensemble.stats[i] == solution.stats);
+                let off = (ensemble.y1[i][0] - solution.y1[0]).abs();
+                assert!(off < 1e-6, "{method} {controller:?} {rho}: off by {off:e}");
+            }
+            // The error estimate of lanes rounds products and sums once: where its digits cancel, the last step may be
+            // one step or two.
+            assert!(same >= 36, "{method} {controller:?}: {same} of 40 take the same steps");
+        }
+    }
+}
+
+#[test]
+fn a_trajectory_has_the_same_bits_alone_and_in_any_company() {
+    let rhos = rhos(700);
+    let solve = |rhos: &[f64]| Ode::ensemble(rhos, |&rho| (lorenz(rho), [1.0; 3])).solve(0.0, 0.5).unwrap();
+    let together = solve(&rhos);
+    let mut reversed = rhos.clone();
+    reversed.reverse();
+    let mut others = solve(&reversed);
+    others.y1.reverse();
+    others.stats.reverse();
+    assert_eq!((bits(&together.y1), &together.stats), (bits(&others.y1), &others.stats));
+    for i in [0, 1, 17, 699] {
+        let alone = solve(&rhos[i..=i]);
+        assert_eq!((bits(&alone.y1), alone.stats[0]), (bits(&together.y1[i..=i]), together.stats[i]));
+    }
+}
+
+#[cfg(feature = "rayon")]
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let rhos = rhos(3000);
+    let solve = || Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).solve(0.0, 0.2).unwrap();
+    let on = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(solve);
+    let (one, three) = (on(1), on(3));
+    assert_eq!((one.num_threads, three.num_threads), (1, 3));
+    assert_eq!((bits(&one.y1), one.stats), (bits(&three.y1), three.stats));
+}
+
+#[test]
+fn a_nan_in_one_lane_leaves_the_bits_of_its_neighbours() {
+    let rhos = rhos(50);
+    let mut broken = rhos.clone();
+    broken[7] = f64::NAN;
+    let y0 = |&rho: &f64| (lorenz(rho), if rho == 28.0 { [1.0, f64::INFINITY, 1.0] } else { [1.0; 3] });
+    let whole = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).solve(0.0, 1.0).unwrap();
+    let with_nan = Ode::ensemble(&broken, y0).solve(0.0, 1.0).unwrap();
+    let failed = |component| Outcome::NonFinite { t: 0.0, dt: 0.0, step: 0, component: Some(component) };
+    for i in 0..50 {
+        match i {
+            7 => {
+                assert!(matches!(
+                    with_nan.outcomes[i],
+                    Outcome::NonFinite { t: 0.0, component: Some(1), .. }
+                ));
+            }
+            49 => assert_eq!(with_nan.outcomes[i], failed(1)),
+            _ => assert_eq!(
+                (bits(&with_nan.y1[i..=i]), with_nan.stats[i]),
+                (bits(&whole.y1[i..=i]), whole.stats[i])
+            ),
+        }
+    }
+    assert!(matches!(
+        with_nan.into_result(),
+        Err(OdeError::Stopped { outcome: Outcome::NonFinite { .. }, .. })
+    ));
+}
+
+#[test]
+fn outcomes_are_those_of_each_trajectory() {
+    let rhos = rhos(100);
+    let ode = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).max_steps(12);
+    let ensemble = ode.solve(0.0, 1.0).unwrap();
+    for (i, &rho) in rhos.iter().enumerate() {
+        let solution = Ode::field(lorenz(rho)).max_steps(12).solve(0.0, 1.0, [1.0; 3]).unwrap();
+        match (ensemble.outcomes[i], solution.outcome) {
+            (Outcome::MaxSteps { t, step }, Outcome::MaxSteps { t: t_alone, step: 12 }) => {
+                assert!(step == 12 && (t - t_alone).abs() < 1e-6, "trajectory {i}: {t}, alone {t_alone}");
+            }
+            (ours, alone) => assert_eq!(ours, alone, "trajectory {i}"),
+        }
+    }
+    let completed = ensemble.outcomes.iter().filter(|outcome| outcome.is_completed()).count();
+    assert!(
+        ensemble.to_string().starts_with(&format!("{completed} of 100 trajectories completed")),
+        "{ensemble}"
+    );
+    let empty = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [rho; 3])).solve(2.0, 2.0).unwrap();
+    assert!(empty.y1.iter().zip(&rhos).all(|(y, &rho)| *y == [rho; 3]) && empty.total().num_steps == 0);
+    let none: [f64; 0] = [];
+    assert!(Ode::ensemble(&none, |&rho| (lorenz(rho), [1.0; 3])).solve(0.0, 1.0).unwrap().y1.is_empty());
+    assert!(matches!(ode.rtol(-1.0).solve(0.0, 1.0), Err(OdeError::Tolerance { .. })));
+}
+
+#[test]
+fn what_is_static_may_differ_between_trajectories() {
+    let rhos = rhos(60);
+    let mixed = |&rho: &f64| {
+        (Lorenz { mirrored: rho > 10.0, ..lorenz(rho) }, [1.0, 1.0, if rho > 10.0 { -1.0 } else { 1.0 }])
+    };
+    let ensemble = Ode::ensemble(&rhos, mixed).solve(0.0, 1.0).unwrap();
+    let plain = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).solve(0.0, 1.0).unwrap();
+    for (i, &rho) in rhos.iter().enumerate() {
+        let [x, y, z] = plain.y1[i];
+        assert_eq!(ensemble.y1[i], [x, y, if rho > 10.0 { -z } else { z }]);
+    }
+}
+
+#[test]
+fn lanes_of_f32_agree_with_f32_one_by_one_and_with_f64() {
+    let rhos = rhos(203);
+    let ode = || Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).rtol(1e-5).atol(1e-5);
+    let reference = ode().solve(0.0, 1.0).unwrap();
+    let alone = ode().single_precision().level(Level::Portable).solve(0.0, 1.0).unwrap();
+    for level in Level::available() {
+        let lanes = ode().single_precision().level(level).solve(0.0, 1.0).unwrap();
+        let same = (0..rhos.len()).filter(|&i| lanes.stats[i] == alone.stats[i]).count();
+        assert!(same * 100 >= rhos.len() * 90, "{level:?}: {same} take the same steps");
+        for i in 0..rhos.len() {
+            for j in 0..3 {
+                let y = f64::from(lanes.y1[i][j]);
+                let scale = 1.0 + y.abs();
+                assert!((y - f64::from(alone.y1[i][j])).abs() < 2e-4 * scale, "{level:?}, trajectory {i}");
+                assert!((y - reference.y1[i][j]).abs() < 2e-4 * scale, "{level:?}, trajectory {i}");
+            }
+        }
+    }
+    let far = ode().single_precision().solve(1e6, 1e6 + 1.0).unwrap();
+    assert!(far.outcomes.iter().all(Outcome::is_completed), "time in f32 would stall here");
+}
+
+#[test]
+fn closures_run_one_at_a_time_and_the_report_says_so() {
+    let ode = Ode::new(|_t, y: &Vec<f64>| vec![-y[0], -2.0 * y[1]]);
+    let mut y0s: Vec<_> = (0..300).map(|i| vec![f64::from(i), 1.0]).collect();
+    y0s[5][1] = f64::NAN;
+    let many = ode.solve_many(0.0, 1.0, &y0s).unwrap();
+    assert_eq!(many.y1[299], ode.solve(0.0, 1.0, y0s[299].clone()).unwrap().y1);
+    assert_eq!(many.outcomes[5], Outcome::NonFinite { t: 0.0, dt: 0.0, step: 0, component: Some(1) });
+    assert!(many.to_string().contains("one at a time"), "{many}");
+}
+
+#[test]
+fn progress_ends_with_all_of_them() {
+    let (most, calls) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let rhos = rhos(5000);
+    let ode = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).on_progress(|progress| {
+        assert_eq!(progress.num_trajectories, 5000);
+        most.fetch_max(progress.num_done, Ordering::Relaxed);
+        calls.fetch_add(1, Ordering::Relaxed);
+    });
+    ode.solve(0.0, 0.01).unwrap();
+    drop(ode);
+    assert!(most.into_inner() == 5000 && calls.into_inner() > 1);
+}
+
+#[test]
+fn powers_are_right_to_13_digits_and_saturate() {
+    type L = Lanes<f64, LANES>;
+    for exponent in [0.2, -0.2, 1.0 / 3.0, -0.125, 0.7, -1.0] {
+        let mut x = 1e-300;
+        while x < 1e300 {
+            let want = x.powf(exponent);
+            let power = Clock::powf(&L::from(x), exponent).lane(3);
+            assert!((power / want - 1.0).abs() < 1e-13, "{x}^{exponent}: {power} for {want}");
+            x *= 1.37;
+        }
+        let single = SingleClock::<32>::splat(3.7e8).powf(exponent).lane(31);
+        assert!((single / 3.7e8_f64.powf(exponent) - 1.0).abs() < 3e-6, "3.7e8^{exponent}: {single}");
+    }
+    assert_eq!(Clock::powf(&L::from(1.0), 0.37).lane(0), 1.0);
+    assert!(Clock::powf(&L::from(f64::NAN), 0.2).lane(0).is_nan());
+    assert!(
+        Clock::powf(&L::from(0.0), -0.2).lane(0) > 1e60
+            && Clock::powf(&L::from(f64::INFINITY), -0.2).lane(0) < 1e-60
+    );
+}
+
+#[test]
+fn functions_on_lanes_are_those_of_std() {
+    type L = Lanes<f64, LANES>;
+    let close = |lanes: L, want: [f64; LANES], name: &str| {
+        for (i, (x, want)) in lanes.to_lanes().into_iter().zip(want).enumerate() {
+            let same = x == want || x.is_nan() && want.is_nan() || (x - want).abs() <= 4e-15 * want.abs();
+            assert!(same, "{name}, lane {i}: {x} for {want}");
+        }
+    };
+    let xs: [f64; LANES] = std::array::from_fn(|i| {
+        [0.0, -0.0, 1.0, -1.0, 2.5, -3.0, f64::INFINITY, f64::NAN][i % 8] * (1.0 + i as f64 / 8.0)
+    });
+    let x = L::new(xs);
+    close(x.sin(), xs.map(f64::sin), "sin");
+    close(x.cos(), xs.map(f64::cos), "cos");
+    close(x.exp(), xs.map(f64::exp), "exp");
+    close(x.ln(), xs.map(f64::ln), "ln");
+    close(x.sqrt(), xs.map(f64::sqrt), "sqrt");
+    close(x.tanh(), xs.map(f64::tanh), "tanh");
+    close(Number::abs(x), xs.map(f64::abs), "abs");
+    close(x.recip(), xs.map(f64::recip), "recip");
+    close(x.square(), xs.map(|x| x * x), "square");
+    for n in [-3, 0, 1, 7] {
+        close(x.powi(n), xs.map(|x| x.powi(n)), "powi");
+        close(Number::powf(x, f64::from(n)), xs.map(|x| x.powf(f64::from(n))), "powf of a whole number");
+    }
+    close(Number::powf(x, 0.3), xs.map(|x| x.powf(0.3)), "powf");
+    close(Number::max(x, 0.7), xs.map(|x| x.max(0.7)), "max");
+    close(Number::min(x, 0.7), xs.map(|x| x.min(0.7)), "min");
+    close(x.hypot(3.0), xs.map(|x| x.hypot(3.0)), "hypot");
+    close(x.if_positive(1.0, x), xs.map(|x| if x > 0.0 { 1.0 } else { x }), "if_positive");
+    close(2.0 * x - x / 4.0 + -x, xs.map(|x| 2.0 * x - x / 4.0 + -x), "operators");
+    let big: L = L::from(1e300);
+    close(big.hypot(1e300), [1e300_f64.hypot(1e300); LANES], "hypot of large numbers");
+}
+
+/// A field, or anything beside it, that stays a call is compiled for SSE2 and costs lanes a third of their rate or more;
+/// if the loop itself is, they are no faster than one trajectory at a time.
+#[test]
+fn lanes_are_several_times_the_rate_of_one_at_a_time() {
+    let level = Level::detect();
+    if level == Level::Portable {
+        return;
+    }
+    let rhos = rhos(2000);
+    let time = |level| {
+        let ode = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).level(level);
+        let pool = Instant::now();
+        ode.solve(0.0, 1.0).unwrap();
+        pool.elapsed().as_secs_f64()
+    };
+    let (mut lanes, mut one) = (f64::INFINITY, f64::INFINITY);
+    // The least of many, until it is clear: others may have the processor meanwhile.
+    for _ in 0..200 {
+        (lanes, one) = (lanes.min(time(level)), one.min(time(Level::Portable)));
+        if one > 2.5 * lanes {
+            return;
+        }
+    }
+    panic!("{level:?}: lanes take {lanes:e} s, one at a time {one:e} s");
+}

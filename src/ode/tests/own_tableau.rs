@@ -101,6 +101,7 @@ fn dense_outputs_are_checked_and_their_order_found() {
     let own = kutta3().with_dense(&[], quadratic).unwrap();
     let interpolant = Interpolant::of(&own.view());
     assert_eq!((interpolant.order(), interpolant.num_stages(), interpolant.starts_with_f1()), (2, 3, false));
+    assert_eq!(interpolant.f1(), None);
     let mut weights = [0.0; 3];
     interpolant.weights(0.25, &mut weights);
     let expected = quadratic.iter().map(|w| w[0] * 0.25 + w[1] * 0.0625);

@@ -226,7 +226,9 @@ fn compare_with(
     y0: Y,
     (stopping, max_steps): (bool, u64),
 ) -> f64 {
-    let tolerance = Tolerance::new(1e-6, 1e-8);
+    // Low orders would take tens of thousands of steps.
+    let rtol = if method.tableau().order < 4 { 1e-4 } else { 1e-6 };
+    let tolerance = Tolerance::new(rtol, 1e-2 * rtol);
     let (stops, jumps) = (vec![t0 + 0.31 * (t1 - t0), t0 + 0.6 * (t1 - t0)], vec![t0 + 0.6 * (t1 - t0)]);
     let limits = Limits {
         stops: if stopping { &stops } else { &[] },
@@ -284,14 +286,13 @@ fn a_recorded_attempt_gives_the_bits_of_the_host() {
         for controller in controllers {
             for method in Method::ALL {
                 let tableau = method.tableau();
-                // Order 2 would take some ten thousand steps of an interpreter.
-                if controller.is_adaptive() && (tableau.b_err.is_none() || tableau.order < 3) {
+                if controller.is_adaptive() && tableau.b_err.is_none() {
                     continue;
                 }
-                let end = compare_with(f, method, &controller, (t0, t1), [1.0, 0.5], (false, 20_000));
+                let end = compare_with(f, method, &controller, (t0, t1), [1.0, 0.5], (false, 2000));
                 assert_eq!(end, status::COMPLETED, "{method} {controller:?}");
                 if !matches!(controller, Controller::StepTo(_)) {
-                    let end = compare_with(f, method, &controller, (t0, t1), [1.0, 0.5], (true, 20_000));
+                    let end = compare_with(f, method, &controller, (t0, t1), [1.0, 0.5], (true, 2000));
                     assert_eq!(end, status::COMPLETED, "{method} {controller:?} with stops");
                 }
             }

@@ -30,12 +30,13 @@ impl Math for f32 {
     const LIFT_EXPONENT: Self = 25.0;
 
     const LOG2_E: Self = std::f32::consts::LOG2_E;
+    const LN_2: Self = std::f32::consts::LN_2;
     const LN2: [Self; 2] = [0.693_359_375, -2.121_944_4e-4];
     const TWO_OVER_PI: Self = std::f32::consts::FRAC_2_PI;
     const HALF_PI: [Self; 3] =
         [1.570_796_370_506_286_6, -4.371_138_828_673_793e-8, -1.715_124_510_005_881_9e-15];
     const EXP_RANGE: [Self; 2] = [-104.0, 89.0];
-    const POWER_RANGE: [[Self; 2]; 2] = [[1e-37, 1e38], [-85.0, 85.0]];
+    const POWER_RANGE: [[Self; 2]; 2] = [[1e-37, 1e38], [-120.0, 120.0]];
     const EXPM1_MIN: Self = -30.0;
     const EXPM1_BIG: Self = 25.0;
     const TANH_MAX: Self = 9.02;
@@ -101,13 +102,14 @@ impl Math for f64 {
     const LIFT_EXPONENT: Self = 54.0;
 
     const LOG2_E: Self = std::f64::consts::LOG2_E;
+    const LN_2: Self = std::f64::consts::LN_2;
     // Split as in fdlibm (Sun Microsystems, 1993): the first part ends in 21 zero bits.
     const LN2: [Self; 2] = [6.931_471_803_691_238_164_90e-1, 1.908_214_929_270_587_700_02e-10];
     const TWO_OVER_PI: Self = std::f64::consts::FRAC_2_PI;
     const HALF_PI: [Self; 3] =
         [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
     const EXP_RANGE: [Self; 2] = [-746.0, 710.0];
-    const POWER_RANGE: [[Self; 2]; 2] = [[1e-307, 1e307], [-700.0, 700.0]];
+    const POWER_RANGE: [[Self; 2]; 2] = [[1e-307, 1e307], [-1000.0, 1000.0]];
     const EXPM1_MIN: Self = -50.0;
     const EXPM1_BIG: Self = 55.0;
     const TANH_MAX: Self = 19.07;

@@ -6,7 +6,7 @@ use super::{Math, poly};
 
 /// `(n, expm1(r))` with `x = n ln 2 + r`, `|r| <= ln 2 / 2`, for `x` within the range of exp.
 #[inline(always)]
-pub(super) fn reduce<V: Float>(x: V) -> (V, V) {
+fn reduce<V: Float>(x: V) -> (V, V) {
     let n = x.mul(x.of(V::Elem::LOG2_E)).round_small();
     let [hi, lo] = V::Elem::LN2;
     let r = n.neg_mul_add(x.of(lo), n.neg_mul_add(x.of(hi), x));

@@ -8,7 +8,7 @@ use super::{Math, poly};
 
 /// `ln(x) + correction` plus `exponent * ln 2`, for positive normal `x`.
 #[inline(always)]
-pub(super) fn ln_normal<V: Float>(x: V, exponent: V, correction: V) -> V {
+fn ln_normal<V: Float>(x: V, exponent: V, correction: V) -> V {
     let one = x.of(V::Elem::ONE);
     let sqrt_half = x.of_bits(V::Elem::SQRT_HALF_BITS);
     // Shifted so that the exponent field steps at sqrt(1/2) and not at 1.

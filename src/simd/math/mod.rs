@@ -17,9 +17,15 @@ mod trig;
 
 use super::lanes::{Float, Simd};
 
-#[cfg_attr(not(feature = "tensor"), allow(unused_imports, reason = "kernels of the backend use the rest"))]
+#[cfg_attr(
+    not(feature = "tensor"),
+    allow(unused_imports, reason = "kernels of the backend use the rest")
+)]
 pub(crate) use exp::{exp, expm1, sigmoid, tanh};
-#[cfg_attr(not(feature = "tensor"), allow(unused_imports, reason = "kernels of the backend use the rest"))]
+#[cfg_attr(
+    not(feature = "tensor"),
+    allow(unused_imports, reason = "kernels of the backend use the rest")
+)]
 pub(crate) use ln::{ln, log1p};
 pub(crate) use power::power;
 pub(crate) use trig::{cos, sin};
@@ -55,6 +61,7 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     const LIFT_EXPONENT: Self;
 
     const LOG2_E: Self;
+    const LN_2: Self;
     /// ln 2 in two parts, the first short enough that its product with an exponent is exact.
     const LN2: [Self; 2];
     /// 2/pi, and pi/2 in three parts.
@@ -62,7 +69,7 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     const HALF_PI: [Self; 3];
     /// Where exp is certainly 0, and certainly infinite.
     const EXP_RANGE: [Self; 2];
-    /// What `power` takes, and the logarithms of what it gives: normal numbers with some room.
+    /// What `power` takes, and the binary logarithms of what it gives: normal numbers with some room.
     const POWER_RANGE: [[Self; 2]; 2];
     /// Below this expm1 is -1; above `2^EXPM1_BIG` the -1 is lost.
     const EXPM1_MIN: Self;

@@ -1,0 +1,125 @@
+//! A solution as a file: times and components, for spreadsheets and numpy.
+//!
+//! It knows a solution's saved values and its curve; it must never know how they came about. It is no part of `ode`
+//! because files are not: the solver runs where there is no disk.
+
+use super::{IoError, write_csv, write_npy};
+use crate::ode::{HostState, Solution};
+use std::path::Path;
+
+impl<Y: HostState, O: HostState> Solution<Y, O> {
+    /// Writes the saved values: `.csv` (a heading `t,y0,y1,...`, a row a time, digits that read back to the same
+    /// number) or `.npy` (f64, shape `[time, 1 + component]`, t first), by the end of the name.
+    ///
+    /// Where the curve alone was kept, y at the ends of its steps is written; its ends carry what the steps computed,
+    /// so nothing is interpolated. The file appears whole or not at all.
+    ///
+    /// # Errors
+    /// [`IoError::Format`] for another ending, [`IoError::NothingSaved`], [`IoError::Ragged`] where `save_fn` gave
+    /// values of several lengths, [`IoError::Write`].
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::ode::{Ode, SaveAt};
+    /// let path = std::env::temp_dir().join("flowline-decay.csv");
+    /// let decay = Ode::new(|_t, y: &[f64; 1]| [-y[0]]).save_at([0.0, 0.5, 1.0]);
+    /// decay.solve(0.0, 1.0, [1.0])?.save(&path)?;
+    /// assert_eq!(flowline::io::read_csv(&path, 2)?[..4], [0.0, 1.0, 0.5, 0.6065306602217787]);
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), IoError> {
+        let path = path.as_ref();
+        let ending = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+        let write = match ending.as_deref() {
+            Some("csv") => as_csv,
+            Some("npy") => as_npy,
+            _ => return Err(IoError::Format { path: path.to_owned() }),
+        };
+        let rows = self.rows();
+        let Some(columns) = rows.first().map(Vec::len) else {
+            return Err(IoError::NothingSaved { path: path.to_owned() });
+        };
+        if let Some(row) = rows.iter().find(|row| row.len() != columns) {
+            let (t, found, expected) = (row[0], row.len() - 1, columns - 1);
+            return Err(IoError::Ragged { path: path.to_owned(), t, found, expected });
+        }
+        write(path, &rows)
+    }
+
+    /// t and the components of each saved value, or of the ends of steps where there is a curve alone.
+    fn rows(&self) -> Vec<Vec<f64>> {
+        let row = |t: f64, y: Vec<f64>| [vec![t], y].concat();
+        match self.dense() {
+            Ok(curve) if self.ts.is_empty() => {
+                let at = |&t: &f64| curve.eval(t).ok().map(|y| row(t, y.components()));
+                self.knots.iter().filter_map(at).collect()
+            }
+            _ => self.ts.iter().zip(&self.ys).map(|(&t, y)| row(t, y.components())).collect(),
+        }
+    }
+}
+
+fn as_csv(path: &Path, rows: &[Vec<f64>]) -> Result<(), IoError> {
+    let names = (0..rows[0].len() - 1).map(|j| format!(",y{j}"));
+    let heading: String = std::iter::once("t".to_owned()).chain(names).collect();
+    write_csv(path, &heading, rows.iter().map(|row| &row[..]))
+}
+
+fn as_npy(path: &Path, rows: &[Vec<f64>]) -> Result<(), IoError> {
+    write_npy(path, &[rows.len(), rows[0].len()], &rows.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::io::{IoError, read_csv, read_npy};
+    use crate::ode::{Ode, SaveAt};
+
+    fn circle(_t: f64, y: &[f64; 2]) -> [f64; 2] {
+        [y[1], -y[0]]
+    }
+
+    #[test]
+    fn both_formats_read_back_to_the_bits_that_were_saved() {
+        let folder = tempfile::tempdir().unwrap();
+        let solution =
+            Ode::new(circle).save_at(SaveAt::ts(&[0.1, 0.7]).and_t0()).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
+        let expected: Vec<f64> =
+            solution.ts.iter().zip(&solution.ys).flat_map(|(&t, y)| [t, y[0], y[1]]).collect();
+        assert_eq!(expected.len(), 9);
+        let (csv, npy) = (folder.path().join("a.csv"), folder.path().join("a.NPY"));
+        solution.save(&csv).unwrap();
+        solution.save(&npy).unwrap();
+        assert_eq!(read_csv(&csv, 3).unwrap(), expected);
+        let array = read_npy(&npy).unwrap();
+        assert_eq!((array.shape, array.data), (vec![3, 3], expected));
+        assert!(std::fs::read_to_string(&csv).unwrap().starts_with("t,y0,y1\n0,1,0\n"));
+    }
+
+    #[test]
+    fn a_curve_alone_is_written_at_the_ends_of_its_steps() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npy");
+        let solution = Ode::new(circle).save_at(SaveAt::dense()).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
+        solution.save(&path).unwrap();
+        let array = read_npy(&path).unwrap();
+        assert_eq!(array.shape, [solution.knots.len(), 3]);
+        assert_eq!(array.data[array.data.len() - 3..], [1.0, solution.y1[0], solution.y1[1]]);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_refused_and_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let end = Ode::new(circle).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
+        let message = end.save(at("a.txt")).unwrap_err().to_string();
+        assert!(message.ends_with("a.txt names no format: let it end in .csv or .npy"), "{message}");
+        let none = Ode::new(circle).save_at(SaveAt::ts(&[])).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
+        assert!(matches!(none.save(at("a.csv")), Err(IoError::NothingSaved { .. })));
+        let ragged = Ode::new(circle).save_at([0.0, 1.0]).save_fn(|t, _| vec![t; 1 + t as usize]);
+        let error = ragged.solve(0.0, 1.0, [1.0, 0.0]).unwrap().save(at("a.csv")).unwrap_err();
+        assert!(matches!(error, IoError::Ragged { t: 1.0, found: 2, expected: 1, .. }), "{error}");
+        assert!(matches!(end.save(at("no/folder.csv")), Err(IoError::Write { .. })));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

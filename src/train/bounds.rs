@@ -1,0 +1,79 @@
+//! What a run may take: refused before it is compiled or allocated, with the options that it follows from.
+//!
+//! Ranges of single options stand in [`super::Options::check`]; here is what follows from several together.
+
+use super::{DivergenceKind, Kept, Recipe, Steps, TrainError, process};
+use crate::error::Result;
+
+/// Layers of all fields along all directions that one step may compile: 1,024 of them take some 20 s.
+const LAYERS: usize = 1024;
+/// Numbers kept for each weight: model, average, two moments, gradient, and copies of three of them while they change.
+const COPIES: u64 = 8;
+
+/// Refuses models that would not fit into memory or not be compiled within a minute.
+///
+/// # Errors
+/// [`TrainError::Layers`], [`TrainError::Memory`].
+pub(super) fn check_model(recipe: &Recipe) -> Result<()> {
+    let model = &recipe.model;
+    let (depth, blocks) = (model.hidden.len(), model.blocks);
+    let probes = if model.solve.divergence == DivergenceKind::Exact { model.dim } else { model.solve.probes };
+    let layers = (depth + 1) * blocks * (1 + probes);
+    if layers > LAYERS {
+        return Err(TrainError::Layers { depth, blocks, probes, layers, limit: LAYERS }.into());
+    }
+    let squares: usize = model.hidden.windows(2).map(|w| w[0] * w[1]).sum();
+    let weights = (squares * blocks) as u64;
+    check_fits(recipe, &format!("a model of at least {weights} weights"), COPIES * 4 * weights)
+}
+
+/// Refuses an update whose plan needs more than is free.
+///
+/// # Errors
+/// [`TrainError::Memory`].
+pub(super) fn check_update(recipe: &Recipe, objective: &str, peak_bytes: u64) -> Result<()> {
+    check_fits(recipe, &format!("an update ({objective})"), peak_bytes)
+}
+
+fn check_fits(recipe: &Recipe, what: &str, needed: u64) -> Result<()> {
+    let Some(free) = process::free_bytes().filter(|&free| needed > free) else { return Ok(()) };
+    Err(TrainError::Memory { options: options(recipe), what: what.to_owned(), needed, free }.into())
+}
+
+/// The options that memory follows from.
+fn options(recipe: &Recipe) -> String {
+    let model = &recipe.model;
+    let batch = recipe.phases.iter().map(|p| p.batch).max().unwrap_or(0);
+    let width = model.hidden.iter().max().unwrap_or(&0);
+    let steps = match model.solve.steps {
+        Steps::Fixed { steps } => format!(" --fixed-steps={steps}"),
+        Steps::Adaptive { .. } => String::new(),
+    };
+    let kept = match model.solve.kept {
+        Kept::Count(n) => format!(" --checkpoints={n}"),
+        Kept::Automatic | Kept::Bytes(_) | Kept::All => String::new(),
+    };
+    let (depth, blocks) = (model.hidden.len(), model.blocks);
+    format!("--batch={batch} --width={width} --depth={depth} --blocks={blocks}{steps}{kept}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::Options;
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_its_options() {
+        let recipe = |width, depth, blocks, probes| {
+            Recipe::new(&Options { width, depth, blocks, probes, ..Options::default() })
+        };
+        assert!(check_model(&recipe(None, None, None, None)).is_ok());
+        let layers = check_model(&recipe(Some(8), Some(64), Some(8), None)).unwrap_err().to_string();
+        assert!(layers.contains("--depth=64 --blocks=8") && layers.contains("1560 layers"), "{layers}");
+        let probes = check_model(&recipe(Some(8), Some(31), None, Some(32))).unwrap_err().to_string();
+        assert!(probes.contains("--probes=32"), "{probes}");
+        let update = check_update(&recipe(Some(9), None, None, None), "flow_matching", 1 << 60).unwrap_err();
+        let update = update.to_string();
+        assert!(update.contains("--width=9") && update.contains("1152921504.6 GB"), "{update}");
+    }
+}
