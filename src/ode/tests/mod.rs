@@ -1,5 +1,6 @@
 //! Tests of the stepping algorithm: each module one behaviour.
 
+mod accuracy;
 mod bounds;
 mod control;
 mod convergence;
@@ -11,6 +12,7 @@ mod methods;
 mod non_finite;
 mod order_conditions;
 mod own_tableau;
+mod problems;
 mod record;
 mod reference;
 mod replay;

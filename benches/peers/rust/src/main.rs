@@ -1,0 +1,172 @@
+//! flowline beside the other Rust crates that solve ODEs: one harness for all.
+//!
+//! Prints one measurement a line, as JSON or as tables, and to standard error what they say together. The crates
+//! are in `peers`, the problems in `problems`; neither knows the other's nor how time is taken (`measure`).
+
+mod ensemble;
+mod hand;
+mod measure;
+mod peers;
+mod problems;
+mod record;
+mod summary;
+
+use measure::{Run, time};
+use peers::{differential_equations, diffsol, flowline, ode_solvers, russell};
+use problems::{Arenstorf, Brusselator, Lorenz20, Lotka, Pleiades, Problem};
+use record::Record;
+
+const USAGE: &str =
+    "options: --json, --flags NAME, --problem A,B, --peer A,B, --quick (whole decades of tolerance)";
+
+/// What to measure, and how to tell it.
+struct Options {
+    json: bool,
+    quick: bool,
+    flags: String,
+    problems: Option<String>,
+    peers: Option<String>,
+}
+
+impl Options {
+    fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut options =
+            Options { json: false, quick: false, flags: "plain".into(), problems: None, peers: None };
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().ok_or(format!("{arg} wants a value; {USAGE}"));
+            match arg.as_str() {
+                "--json" => options.json = true,
+                "--quick" => options.quick = true,
+                "--flags" => options.flags = value()?,
+                "--problem" => options.problems = Some(value()?),
+                "--peer" => options.peers = Some(value()?),
+                _ => return Err(format!("unknown option {arg}; {USAGE}")),
+            }
+        }
+        Ok(options)
+    }
+
+    /// Half decades from `loosest` to `tightest`, given as exponents; `--quick`: every second one of whole decades.
+    fn tolerances(&self, loosest: i32, tightest: i32) -> Vec<f64> {
+        let stride = if self.quick { 4 } else { 1 };
+        (0..=2 * (loosest - tightest))
+            .step_by(stride)
+            .map(|i| 10f64.powf(f64::from(loosest) - f64::from(i) / 2.0))
+            .collect()
+    }
+
+    fn wants_problem(&self, name: &str) -> bool {
+        self.problems.as_ref().is_none_or(|names| names.split(',').any(|n| n == name))
+    }
+
+    fn wanted<'a>(&self, runs: Vec<Run<'a>>) -> Vec<Run<'a>> {
+        let wants =
+            |run: &Run| self.peers.as_ref().is_none_or(|names| names.split(',').any(|n| n == run.peer));
+        runs.into_iter().filter(wants).collect()
+    }
+}
+
+/// The measurements so far.
+struct Session {
+    options: Options,
+    records: Vec<Record>,
+}
+
+impl Session {
+    /// Times the runs in turns and tells them.
+    fn measure(
+        &mut self,
+        problem: &'static str,
+        ensemble: Option<(usize, &'static str)>,
+        runs: Vec<Run>,
+        end: &[f64],
+    ) {
+        for timed in time(self.options.wanted(runs), end) {
+            let flags = self.options.flags.clone();
+            let record = Record { timed, problem, flags, ensemble };
+            let title = record.title();
+            if self.options.json {
+                println!("{}", record.json());
+            } else {
+                if self.records.last().is_none_or(|last| last.title() != title) {
+                    println!("\n{title}\n{}", Record::HEADER);
+                }
+                println!("{}", record.row());
+            }
+            self.records.push(record);
+        }
+    }
+
+    /// A problem at each tolerance.
+    fn problem<P: Problem>(&mut self, runs: impl Fn(f64) -> Vec<Run<'static>>) {
+        if !self.options.wants_problem(P::NAME) {
+            return;
+        }
+        let end = P::end().unwrap_or_else(hand::end::<P>);
+        for tol in self.options.tolerances(-4, -10) {
+            self.measure(P::NAME, None, runs(tol), &end);
+        }
+    }
+
+    fn ensemble(&mut self) {
+        if !self.options.wants_problem(ensemble::NAME) {
+            return;
+        }
+        let end = ensemble::end();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        for threads in if cores > 1 { vec![1, cores] } else { vec![1] } {
+            let pool = ensemble::pool(threads);
+            for tol in self.options.tolerances(-4, -10) {
+                let runs = ensemble::f64_runs(&pool, tol);
+                self.measure(ensemble::NAME, Some((threads, "f64")), runs, &end);
+            }
+            for tol in self.options.tolerances(-3, -6) {
+                let runs = ensemble::f32_runs(&pool, tol);
+                self.measure(ensemble::NAME, Some((threads, "f32")), runs, &end);
+            }
+        }
+    }
+}
+
+/// Everyone, on arrays where they have them.
+fn on_arrays<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {
+    let mut runs = ode_solvers::fixed::<P, N>(tol);
+    runs.extend(differential_equations::arrays::<P, N>(tol));
+    runs.extend(russell::heap::<P>(tol));
+    runs.extend(diffsol::heap::<P>(tol));
+    runs.extend(hand::fixed::<P, N>(tol));
+    runs.extend(flowline::fixed::<P, N>(tol));
+    runs
+}
+
+/// Everyone, on vectors on the heap where they have them.
+fn on_the_heap<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {
+    let mut runs = ode_solvers::heap::<P>(tol);
+    runs.extend(differential_equations::arrays::<P, N>(tol));
+    runs.extend(russell::heap::<P>(tol));
+    runs.extend(diffsol::heap::<P>(tol));
+    runs.extend(hand::heap::<P>(tol));
+    runs.extend(flowline::heap::<P>(tol));
+    runs
+}
+
+/// The yardstick alone, on the heap.
+fn on_the_heap_by_hand<P: Problem>(tol: f64) -> Vec<Run<'static>> {
+    let mut runs = hand::heap::<P>(tol);
+    runs.extend(flowline::heap::<P>(tol));
+    runs
+}
+
+fn main() -> Result<(), String> {
+    let options = Options::parse(std::env::args().skip(1))?;
+    let mut session = Session { options, records: Vec::new() };
+    session.problem::<Lorenz20>(on_arrays::<Lorenz20, 3>);
+    session.problem::<Lotka>(on_arrays::<Lotka, 2>);
+    session.problem::<Pleiades>(on_arrays::<Pleiades, 28>);
+    session.problem::<Arenstorf>(on_arrays::<Arenstorf, 4>);
+    session.problem::<Brusselator<200>>(on_the_heap::<Brusselator<200>, 400>);
+    session.problem::<Brusselator<16>>(on_the_heap_by_hand::<Brusselator<16>>);
+    session.ensemble();
+    eprintln!("\n{}", summary::of(&session.records));
+    Ok(())
+}

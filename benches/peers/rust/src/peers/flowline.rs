@@ -1,0 +1,50 @@
+//! flowline: each of its methods that estimates an error, as a user would call it.
+
+use super::MAX_STEPS;
+use crate::measure::{End, Run};
+use crate::problems::Problem;
+use flowline::ode::{Method, Ode, Solution};
+
+/// The methods that are worth running at a tolerance: those of low order only while it is loose.
+pub fn methods(tol: f64) -> impl Iterator<Item = Method> {
+    let worth = move |m: &Method| m.tableau().b_err.is_some() && (m.tableau().order >= 5 || tol > 3e-7);
+    Method::ALL.into_iter().filter(worth)
+}
+
+fn end<Y: AsRef<[f64]>>(solution: Solution<Y>) -> Result<End, String> {
+    if !solution.outcome.is_completed() {
+        return Err(solution.to_string());
+    }
+    let (num_steps, num_field_evals) = (solution.stats.num_steps, solution.stats.num_field_evals);
+    Ok(End { y: solution.y1.as_ref().to_vec(), num_steps, num_field_evals })
+}
+
+fn name(method: Method) -> String {
+    method.to_string().to_lowercase()
+}
+
+/// On arrays.
+pub fn fixed<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {
+    let y0: [f64; N] = P::y0().try_into().expect("the problem has N unknowns");
+    let run = |method| {
+        let ode = Ode::in_place(|_t, y: &[f64; N], dy: &mut [f64; N]| P::f(y, dy));
+        let ode = ode.method(method).rtol(tol).atol(tol).max_steps(MAX_STEPS.into());
+        Run::new("flowline", name(method), tol, move || {
+            end(ode.solve(0.0, P::T1, y0).map_err(|e| e.to_string())?)
+        })
+    };
+    methods(tol).map(run).collect()
+}
+
+/// On vectors on the heap.
+pub fn heap<P: Problem>(tol: f64) -> Vec<Run<'static>> {
+    let run = |method| {
+        let ode = Ode::in_place(|_t, y: &[f64], dy: &mut [f64]| P::f(y, dy));
+        let ode = ode.method(method).rtol(tol).atol(tol).max_steps(MAX_STEPS.into());
+        let y0 = P::y0();
+        Run::new("flowline", name(method), tol, move || {
+            end(ode.solve(0.0, P::T1, y0.clone()).map_err(|e| e.to_string())?)
+        })
+    };
+    methods(tol).map(run).collect()
+}
