@@ -256,11 +256,6 @@ impl Pid {
         Pid::pid(-2.0 / 9.0, 2.0 / 9.0, 1.0 / 18.0)
     }
 
-    /// The I controller: nothing but the error of the step counts.
-    pub(super) fn is_integral(&self) -> bool {
-        self.pcoeff == 0.0 && self.dcoeff == 0.0 && self.ratio_coeff == 0.0
-    }
-
     /// The factor from the last step size to the next. `inv_prev` and `inv_prev2` are 1/r' and 1/r''; the ratio of
     /// the step sizes is taken as 1.
     #[inline(always)]
