@@ -1,6 +1,5 @@
 //! A parameter sweep: one field, ten thousand parameters, SIMD lanes times threads; then the derivative by a parameter.
 
-use flowline::ode::Number;
 use flowline::prelude::*;
 
 field! {
@@ -52,14 +51,14 @@ fn main() -> Result<(), OdeError> {
 
     // What one trajectory cost differs: each lane has its own steps.
     let steps = sweep.stats.iter().map(|stats| stats.num_steps);
-    println!("between {:?} and {:?} steps", steps.clone().min(), steps.max());
+    println!("between {} and {} steps", steps.clone().min().unwrap_or(0), steps.max().unwrap_or(0));
 
     // In f32 the same sweep takes half the registers.
     let single = Ode::ensemble(&frequencies, |&frequency| (duffing(frequency), [0.0; 3]))
         .single_precision()
         .jump_at(&[SETTLED])
         .solve(0.0, T1)?;
-    let off = single.y1.iter().zip(&responses).map(|(y1, r)| (response(y1.map(f64::from)) - r).abs());
+    let off = single.y1.iter().zip(&responses).map(|(y1, r)| (response((*y1).map(f64::from)) - r).abs());
     println!("in f32 the response is off by at most {:.1e}", off.fold(0.0, f64::max));
 
     // How the response at the peak answers to each parameter.

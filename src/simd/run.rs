@@ -17,10 +17,16 @@ pub(crate) trait Work {
     fn run(self) -> Self::Output;
 }
 
+/// Whether lanes have a product and sum in one rounding at this level. Without it each one is a call into the C
+/// library, so work over lanes is not even compiled for such a level.
+pub(crate) fn is_fused(level: Level) -> bool {
+    level > Level::Portable || cfg!(any(target_arch = "aarch64", target_feature = "fma"))
+}
+
 /// Runs `work` with the instructions of `level`.
 ///
 /// # Panics
-/// Where this machine does not have the level.
+/// Where this machine does not have the level, or the level is not [fused](is_fused).
 pub(crate) fn run_at<W: Work>(level: Level, work: W) -> W::Output {
     assert!(level <= Level::detect(), "invariant: level {level:?} on a machine that does not have it");
     #[cfg(target_arch = "x86_64")]
@@ -29,17 +35,33 @@ pub(crate) fn run_at<W: Work>(level: Level, work: W) -> W::Output {
         fn avx2<W: Work>(work: W) -> W::Output {
             work.run()
         }
-        #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
-        fn avx512<W: Work>(work: W) -> W::Output {
-            work.run()
-        }
         match level {
             Level::Portable => {}
             // SAFETY: the machine has the level, as the assertion above says.
             Level::Avx2 => return unsafe { avx2(work) },
-            // SAFETY: as above.
-            Level::Avx512 => return unsafe { avx512(work) },
+            Level::Avx512 => return run_at_avx512(work),
         }
     }
+    run_portable(work)
+}
+
+/// [`run_at`] the widest level, compiled for no other.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn run_at_avx512<W: Work>(work: W) -> W::Output {
+    #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
+    fn avx512<W: Work>(work: W) -> W::Output {
+        work.run()
+    }
+    assert!(Level::detect() == Level::Avx512, "invariant: AVX-512 on a machine that does not have it");
+    // SAFETY: the machine has the level, as the assertion says.
+    unsafe { avx512(work) }
+}
+
+#[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
+fn run_portable<W: Work>(work: W) -> W::Output {
     work.run()
+}
+#[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
+fn run_portable<W: Work>(_work: W) -> W::Output {
+    unreachable!("invariant: lanes at a level that is not fused")
 }

@@ -9,7 +9,7 @@ use crate::ode::{
     Bound, Controller, FieldError, GenericField, LaneClock, LaneNumber, Method, Ode, OdeError, Outcome, Real,
     Resolved,
 };
-use crate::simd::{Level, run_at};
+use crate::simd::{Level, Work, is_fused, run_at};
 use std::marker::PhantomData;
 
 /// An [`Ode`] without a field.
@@ -153,13 +153,17 @@ impl<'a, P, M, T: LaneFloat, const N: usize> EnsembleOde<'a, P, M, T, N> {
     {
         let resolved = self.ode.settings.resolve(T::TOLERANCE, &[N], Some((t0, t1)))?;
         resolved.scheme::<[T; N]>(None).check_span(t0, t1)?;
-        let fused = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
-        let in_lanes = fused || self.level > Level::Portable;
+        let in_lanes = is_fused(self.level);
         let run = |chunk: Chunk<'_, P, [T; N]>| {
             if in_lanes {
-                self.run_chunk::<G, T::Lanes>(&resolved, t0, t1, chunk)
+                self.run_chunk::<G, T::Lanes>(
+                    t0,
+                    chunk,
+                    |packs| run_packs(self.level, packs),
+                    (&resolved, t1),
+                )
             } else {
-                self.run_chunk::<G, T::One>(&resolved, t0, t1, chunk)
+                self.run_chunk::<G, T::One>(t0, chunk, |packs| packs.run(), (&resolved, t1))
             }
         };
         let num_lanes = if in_lanes { <T::Lanes as Real>::Clock::WIDTH } else { 1 };
@@ -179,10 +183,10 @@ impl<'a, P, M, T: LaneFloat, const N: usize> EnsembleOde<'a, P, M, T, N> {
     /// The trajectories of one chunk, those that agree in what is static together.
     fn run_chunk<G, R>(
         &self,
-        resolved: &Resolved,
         t0: f64,
-        t1: f64,
         chunk: Chunk<'_, P, [T; N]>,
+        run: impl Fn(Packs<'_, G, R, T, N>) -> Result<(), FieldError>,
+        (resolved, t1): (&Resolved, f64),
     ) -> Result<(), FieldError>
     where
         M: Fn(&P) -> (G, [f64; N]),
@@ -212,8 +216,28 @@ impl<'a, P, M, T: LaneFloat, const N: usize> EnsembleOde<'a, P, M, T, N> {
             let out = Out { y1: &mut *chunk.y1, stats: &mut *chunk.stats, outcomes: &mut *chunk.outcomes };
             let number = PhantomData::<R>;
             let packs = Packs { resolved, t0, t1, problems: &problems, order, out, number };
-            run_at(self.level, packs)?;
+            run(packs)?;
         }
         Ok(())
     }
+}
+
+/// Runs trajectories in lanes at a level.
+fn run_packs<G, R, T, const N: usize>(level: Level, packs: Packs<'_, G, R, T, N>) -> Result<(), FieldError>
+where
+    G: GenericField<N>,
+    R: LaneNumber<T>,
+    R::Clock: LaneClock,
+    T: LaneFloat,
+{
+    #[cfg(target_arch = "x86_64")]
+    {
+        use super::pack::Tsit5Packs;
+        use crate::ode::steps::UNROLL;
+        use crate::simd::run_at_avx512;
+        if UNROLL && level == Level::Avx512 && packs.resolved.method() == Some(Method::Tsit5) {
+            return run_at_avx512(Tsit5Packs(packs));
+        }
+    }
+    run_at(level, packs)
 }

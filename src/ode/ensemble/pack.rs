@@ -5,14 +5,15 @@
 //! lanes instead of two for each. Nothing that a trajectory does depends on its lane, on its neighbours or on when
 //! it was moved. Everything here is inlined into one function compiled for the machine's level.
 //!
-//! One loop serves every method. A loop of its own with the method's numbers known, which pays on single
-//! trajectories, was tried for Tsit5: the stages of two registers a component do not fit into registers anyway, so it
-//! gained about 5 % and doubled the time that a program takes to compile.
+//! One loop serves every method. The default method has one with its numbers known besides, but for AVX-512 alone:
+//! the stages of two registers a component do not fit into registers anyway, so it gains a sixth where on single
+//! trajectories it gains a third, and every such loop adds as much to the time that a program takes to compile.
 
 use super::LaneFloat;
+use crate::ode::attempt::attempt_with;
 use crate::ode::{
     Carry, Clock, Field, FieldError, FieldNumber, GenericField, LaneClock, LaneNumber, Outcome, Resolved,
-    Scheme, Span, Stats, attempt, start, status,
+    Scheme, Span, Stats, start, status,
 };
 use crate::simd::Work;
 use std::marker::PhantomData;
@@ -77,7 +78,29 @@ where
     #[inline(always)]
     fn run(self) -> Self::Output {
         let scheme: Scheme<[R; N]> = self.resolved.scheme(None);
-        self.drive(&scheme)
+        self.drive::<false>(&scheme)
+    }
+}
+
+/// [`Packs`] of the default method, with its numbers known to the compiler.
+#[cfg(target_arch = "x86_64")]
+pub(super) struct Tsit5Packs<'a, G, R, T, const N: usize>(pub Packs<'a, G, R, T, N>);
+
+#[cfg(target_arch = "x86_64")]
+impl<G, R, T, const N: usize> Work for Tsit5Packs<'_, G, R, T, N>
+where
+    G: GenericField<N>,
+    R: LaneNumber<T>,
+    R::Clock: LaneClock,
+    T: LaneFloat,
+{
+    type Output = Result<(), FieldError>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        const TSIT5: usize = crate::ode::Method::Tsit5 as usize;
+        let scheme: Scheme<[R; N]> = self.0.resolved.scheme(None);
+        self.0.drive::<true>(&scheme.with_known::<TSIT5>())
     }
 }
 
@@ -91,7 +114,7 @@ where
     /// Each turn of the outer loop starts a pack of trajectories that wait; the inner one steps those in lanes and
     /// moves waiting ones to lanes that became free, until none waits.
     #[inline(always)]
-    fn drive(mut self, scheme: &Scheme<[R; N]>) -> Result<(), FieldError> {
+    fn drive<const UNROLLED: bool>(mut self, scheme: &Scheme<[R; N]>) -> Result<(), FieldError> {
         let t0 = R::Clock::splat(self.t0);
         let span = Span::new(t0.clone(), t0.like(self.t1));
         let mut waiting = self.order;
@@ -131,7 +154,8 @@ where
                     }
                     continue;
                 }
-                attempt(&pack.field, scheme, &span, &mut pack.carry).map_err(|failure| failure.source)?;
+                attempt_with::<UNROLLED, _, _>(&pack.field, scheme, &span, &mut pack.carry)
+                    .map_err(|failure| failure.source)?;
             }
         }
     }

@@ -66,7 +66,6 @@ fn every_method_and_controller_agrees_with_one_by_one() {
             let ode = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3]))
                 .method(method)
                 .controller(controller.clone());
-            let mut same = 0;
             let ensemble =
                 ode.rtol(1e-5).land_on(&[0.11]).jump_at(&[0.2]).dt_max(0.2).solve(0.0, 0.5).unwrap();
             for (i, &rho) in rhos.iter().enumerate() {
@@ -78,13 +77,13 @@ fn every_method_and_controller_agrees_with_one_by_one() {
                     .dt_max(0.2)
                     .solve(0.0, 0.5, [1.0; 3])
                     .unwrap();
-                same += usize::from(ensemble.stats[i] == solution.stats);
+                // Lanes round a product and a sum once; where the digits of the error estimate cancel, a long solve
+                // of a low order may end with a step more or less.
+                let steps = (ensemble.stats[i].num_steps, solution.stats.num_steps);
+                assert!(steps.0.abs_diff(steps.1) <= 2, "{method} {controller:?} {rho}: {steps:?}");
                 let off = (ensemble.y1[i][0] - solution.y1[0]).abs();
                 assert!(off < 1e-6, "{method} {controller:?} {rho}: off by {off:e}");
             }
-            // The error estimate of lanes rounds products and sums once: where its digits cancel, the last step may be
-            // one step or two.
-            assert!(same >= 36, "{method} {controller:?}: {same} of 40 take the same steps");
         }
     }
 }
