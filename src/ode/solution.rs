@@ -85,8 +85,8 @@ impl<Y, O: HostState> Solution<Y, O> {
     /// # Panics
     /// If what was saved has not the same number of components at each time.
     #[cfg_attr(
-        not(any(feature = "nalgebra", feature = "ndarray")),
-        expect(dead_code, reason = "for those two")
+        not(any(test, feature = "nalgebra", feature = "ndarray")),
+        expect(dead_code, reason = "for the arrays of those two")
     )]
     pub(super) fn table(&self) -> (usize, usize, Vec<f64>) {
         let columns = self.ys.first().map_or(0, O::num_components);

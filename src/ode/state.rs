@@ -47,12 +47,29 @@ impl<S, const N: usize> Stages<S> for [S; N] {
 
 /// What is integrated: numbers that can be combined linearly and measured against a tolerance.
 ///
+/// On the host these are: f64, f32; arrays and `Vec`s of them; nalgebra's vectors and matrices (feature `nalgebra`);
+/// ndarray's arrays of any dimension (feature `ndarray`); tuples of up to six states; structs of states by
+/// [`state!`](crate::state!). Components are counted in the order of memory, of an ndarray array in its logical order,
+/// of a compound part after part. t is f64 there, whatever y is.
+///
 /// Every implementation must give the same bits for the same inputs, whether called from
 /// [`attempt`](super::attempt) or from [`step`](super::step).
+///
+/// # Examples
+/// ```
+/// use flowline::ode::Ode;
+/// let exact = (-1.0_f64).exp();
+/// let close = |y: f64| assert!((y - exact).abs() < 1e-4);
+/// close(Ode::new(|_t, y: &f64| -y).solve(0.0, 1.0, 1.0)?.y1);
+/// close(Ode::new(|_t, y: &[f32; 2]| y.map(|y| -y)).solve(0.0, 1.0, [1.0; 2])?.y1[1].into());
+/// close(Ode::in_place(|_t, y: &[f64], dy: &mut [f64]| dy[0] = -y[0]).solve(0.0, 1.0, vec![1.0])?.y1[0]);
+/// close(Ode::new(|_t, y: &(f64, [f64; 2])| (-y.0, y.1)).solve(0.0, 1.0, (1.0, [1.0; 2]))?.y1.0);
+/// # Ok::<(), flowline::ode::OdeError>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a state that flowline can integrate",
     label = "not a `State`",
-    note = "a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector or matrix, an ndarray array, a tuple of these, or a struct of them made by `state!`",
+    note = "a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector or matrix, an ndarray array (features `nalgebra`, `ndarray`), a tuple of these, or a struct of them made by `state!`",
     note = "a slice has no size: take `y: &Vec<f64>`, or write dy in place with `Ode::in_place(|t, y: &[f64], dy: &mut [f64]| ...)`"
 )]
 pub trait State: Clone {

@@ -98,7 +98,7 @@ impl Chart {
             chart.rule([chart.x.range[0], value], [chart.x.range[1], value], 0.3)?;
         }
         chart.sheet.outline(rect)?;
-        chart.sheet.axis_below(rect, &chart.x, &x.name, RIGHT)?;
+        chart.sheet.axis_below(rect, &chart.x, &x.name, right)?;
         chart.sheet.axis_left(rect, &chart.y, &y.name)?;
         Ok(chart)
     }

@@ -8,7 +8,6 @@
 
 mod arrays;
 mod compound;
-
 mod heap;
 #[cfg(feature = "nalgebra")]
 mod nalgebra;
