@@ -48,7 +48,9 @@ pub fn run(folder: &Path, n: usize) -> flowline::Result<([f64; 2], String)> {
         .solve(0.0, 10.0, y0)?
         .into_result()?;
 
-    let field = SpaceTime { name: "u", ts: &solution.ts, rows: &solution.ys, x: [x(0), x(n - 1)] };
+    let title = format!("Brusselator, {n} points, {}, {}", solution.method, solution.stats);
+    let field =
+        SpaceTime { title: &title, name: "u", ts: &solution.ts, rows: &solution.ys, x: [x(0), x(n - 1)] };
     plot::space_time(&field)?.save(folder.join("brusselator.png"))?;
     Ok(([solution.y1[n / 2], solution.y1[n + n / 2]], solution.to_string()))
 }

@@ -25,8 +25,12 @@ pub fn run(folder: &Path) -> flowline::Result<[f64; 3]> {
     lorenz.clone().save_at(ts).solve(0.0, 20.0, [1.0; 3])?.save(folder.join("lorenz.csv"))?;
 
     let long = lorenz.save_at(SaveAt::dense()).solve(0.0, 60.0, [1.0; 3])?.into_result()?;
-    // Seen along the line on which the wings' centres (+-sqrt(beta (rho - 1)), same, rho - 1) lie apart most.
-    let seen = |y: &[f64]| [0.83 * y[0] - 0.55 * y[1] + 0.2 * y[2] + 0.6 * y[0], y[2] - 0.25 * y[1]];
+    // Seen from the side, turned by 35 degrees about the upright axis and from 12 degrees above.
+    let (turn, tilt) = (-35_f64.to_radians(), 12_f64.to_radians());
+    let seen = |y: &[f64]| {
+        let (across, away) = (y[0] * turn.cos() - y[1] * turn.sin(), y[0] * turn.sin() + y[1] * turn.cos());
+        [across, y[2] * tilt.cos() + away * tilt.sin()]
+    };
     plot::phase(&long, ["across", "upwards"], seen)?.save(folder.join("lorenz.png"))?;
     Ok(short.ys[0])
 }

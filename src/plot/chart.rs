@@ -10,7 +10,9 @@ use super::{
 
 const LEFT: u32 = 190;
 const RIGHT: u32 = 60;
-const TOP: u32 = 120;
+/// Room for a caption, and for a legend below it.
+const TOP: u32 = 75;
+const LEGEND: u32 = 45;
 const BELOW: u32 = 125;
 const BAR_GAP: u32 = 40;
 const BAR_WIDTH: u32 = 34;
@@ -31,7 +33,7 @@ impl Named {
             return Named { axis: Axis::round(range, count, 1.0), name: name.to_owned() };
         }
         let axis = Axis::round(range, count, 10f64.powi(exponent));
-        Named { axis, name: format!("{name} / {}", power_of_ten(exponent)) }
+        Named { axis, name: format!("{name} / 1e{exponent}") }
     }
 
     /// An axis of decimal logarithms.
@@ -49,19 +51,12 @@ impl Named {
     }
 }
 
-/// 10 to a power, in digits that the font has.
-pub(super) fn power_of_ten(exponent: i32) -> String {
-    let raised = |c| match c {
-        '-' => '\u{207b}',
-        '1' => '\u{b9}',
-        '2' => '\u{b2}',
-        '3' => '\u{b3}',
-        digit => char::from_u32(0x2070 + digit as u32 - '0' as u32).expect("invariant: a superscript digit"),
-    };
+/// 10 to a power; what follows `^` is drawn raised.
+fn power_of_ten(exponent: i32) -> String {
     match exponent {
         0 => "1".to_owned(),
         1 => "10".to_owned(),
-        _ => format!("10{}", exponent.to_string().chars().map(raised).collect::<String>()),
+        _ => format!("10^{exponent}").replace('-', "\u{2212}"),
     }
 }
 
@@ -85,11 +80,13 @@ pub(super) struct Chart {
 }
 
 impl Chart {
-    /// Axes with a grid; `y` runs [`upwards`](Named::upwards). `bar`: whether room for a colour bar is kept.
+    /// Axes with a grid; `y` runs [`upwards`](Named::upwards). `bar`: whether room is kept for a colour bar, else for a
+    /// legend.
     pub fn new([width, height]: [u32; 2], x: Named, y: Named, bar: bool) -> Result<Self, PlotError> {
         let right = if bar { BAR_GAP + BAR_WIDTH + BAR_ROOM } else { RIGHT };
-        let rect = Rect { x: LEFT, y: TOP, width, height };
-        let sheet = Sheet::new(LEFT + width + right, TOP + height + BELOW);
+        let top = if bar { TOP } else { TOP + LEGEND };
+        let rect = Rect { x: LEFT, y: top, width, height };
+        let sheet = Sheet::new(LEFT + width + right, top + height + BELOW);
         let mut chart = Chart { sheet, rect, x: x.axis, y: y.axis, legend: rect.right() as i32 };
         for value in chart.x.ticks.iter().map(|t| t.0).collect::<Vec<_>>() {
             chart.rule([value, chart.y.range[0]], [value, chart.y.range[1]], 0.3)?;
@@ -140,9 +137,9 @@ impl Chart {
         self.dot(point, width - 6.0, [255; 3]);
     }
 
-    /// A line of text over the legend, at the left.
+    /// A line of text in the uppermost row, at the left.
     pub fn caption(&mut self, text: &str) -> Result<(), PlotError> {
-        let at = [self.rect.x as i32, self.rect.y as i32 - 80];
+        let at = [self.rect.x as i32, TOP as i32 - 35];
         self.sheet.text(text, at, LABEL - 2, Anchor::Left, INK)
     }
 
@@ -221,7 +218,7 @@ mod tests {
         let [low, high] = padded([0.0].into_iter(), 0.05);
         assert!(low < 0.0 && high > 0.0);
         let large = Named::new([0.0, 2.4e7], 5, "t");
-        assert_eq!(large.name, "t / 10\u{2077}");
+        assert_eq!(large.name, "t / 1e7");
         assert_eq!(large.axis.ticks[1].1, "0.5");
         assert_eq!(Named::new([0.0, 20.0], 5, "t").name, "t");
     }
@@ -233,15 +230,15 @@ mod tests {
         };
         assert_eq!(every([-3.5, 0.5], 8), [-3.0, -2.0, -1.0, 0.0]);
         assert_eq!(every([-12.2, 0.1], 7), [-12.0, -10.0, -8.0, -6.0, -4.0, -2.0, 0.0]);
-        assert_eq!(power_of_ten(-12), "10\u{207b}\u{b9}\u{b2}");
+        assert_eq!([-12, 0, 1, 5].map(power_of_ten), ["10^\u{2212}12", "1", "10", "10^5"]);
     }
 
     #[test]
     fn a_point_lies_between_the_ticks_around_it() {
         let (x, y) = (Named::new([0.0, 10.0], 5, "x"), Named::new([-1.0, 1.0], 5, "y").upwards());
         let chart = Chart::new([401, 201], x, y, false).unwrap();
-        assert_eq!(chart.at([0.0, 1.0]), [f64::from(LEFT) + 0.5, f64::from(TOP) + 0.5]);
-        assert_eq!(chart.at([5.0, 0.0]), [f64::from(LEFT) + 200.5, f64::from(TOP) + 100.5]);
+        assert_eq!(chart.at([0.0, 1.0]), [f64::from(LEFT) + 0.5, f64::from(TOP + LEGEND) + 0.5]);
+        assert_eq!(chart.at([5.0, 0.0]), [f64::from(LEFT) + 200.5, f64::from(TOP + LEGEND) + 100.5]);
         assert_eq!(chart.ends(), [0.0, 10.0, -1.0, 1.0]);
     }
 }

@@ -109,6 +109,11 @@ fn written(value: f64, decimals: usize) -> String {
     }
 }
 
+/// The size of a raised text.
+fn small(size: u32) -> u32 {
+    size * 7 / 10
+}
+
 /// `30000` as `30 000`.
 pub(super) fn thousands(digits: &str) -> String {
     let n = digits.len();
@@ -153,6 +158,9 @@ impl Sheet {
         anchor: Anchor,
         colour: [u8; 3],
     ) -> Result<(), PlotError> {
+        if let Some((base, raised)) = text.split_once('^') {
+            return self.raised_text(base, raised, [x, y], size, anchor, colour);
+        }
         let (horizontal, vertical) = match anchor {
             Anchor::Top => (HPos::Center, VPos::Top),
             Anchor::Left => (HPos::Left, VPos::Center),
@@ -168,6 +176,28 @@ impl Sheet {
         self.draw(|area| area.draw_text(text, &style, (x, y)).map_err(failed))
     }
 
+    /// A text with a smaller one raised behind it, as a power has it: the font has no raised minus.
+    fn raised_text(
+        &mut self,
+        base: &str,
+        raised: &str,
+        [x, y]: [i32; 2],
+        size: u32,
+        anchor: Anchor,
+        colour: [u8; 3],
+    ) -> Result<(), PlotError> {
+        let (first, second) = (Self::text_width(base, size)?, Self::text_width(raised, small(size))?);
+        let left = match anchor {
+            Anchor::Left => x,
+            Anchor::Right => x - first - second,
+            Anchor::Top | Anchor::Upwards => x - (first + second) / 2,
+        };
+        // Both hang from the middle of the line.
+        let y = if matches!(anchor, Anchor::Top | Anchor::Upwards) { y + size as i32 / 2 } else { y };
+        self.text(base, [left, y], size, Anchor::Left, colour)?;
+        self.text(raised, [left + first + 1, y - size as i32 / 3], small(size), Anchor::Left, colour)
+    }
+
     /// A title over a rectangle.
     pub(super) fn title(&mut self, text: &str, over: Rect) -> Result<(), PlotError> {
         let y = over.y as i32 - TITLE as i32 - 20;
@@ -176,6 +206,9 @@ impl Sheet {
 
     /// Width of a text in pixels.
     pub(super) fn text_width(text: &str, size: u32) -> Result<i32, PlotError> {
+        if let Some((base, raised)) = text.split_once('^') {
+            return Ok(Self::text_width(base, size)? + Self::text_width(raised, small(size))?);
+        }
         let size = (FONT, size).into_font().box_size(text);
         size.map(|(width, _)| width as i32).map_err(|error| PlotError::Draw { message: error.to_string() })
     }

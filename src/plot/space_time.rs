@@ -8,6 +8,8 @@ use super::{
 /// What a space-time picture shows.
 #[derive(Debug, Clone, Copy)]
 pub struct SpaceTime<'a> {
+    /// What the picture shows, in a line over it; may be empty.
+    pub title: &'a str,
     /// What the colours are values of.
     pub name: &'a str,
     /// Times, strictly rising or strictly falling; need not be evenly spaced.
@@ -34,6 +36,7 @@ pub fn space_time(field: &SpaceTime) -> Result<Picture, PlotError> {
     let ends = [field.ts[0].min(field.ts[last]), field.ts[0].max(field.ts[last])];
     let (x, y) = (Named::new(ends, 8, "t"), Named::new(field.x, 6, "x").upwards());
     let mut chart = Chart::new(SIZE, x, y, true)?;
+    chart.caption(field.title)?;
     chart.fill(|[t, x]| {
         let (row, part) = field.row_before(t);
         let place = ((x - field.x[0]) / (field.x[1] - field.x[0])).clamp(0.0, 1.0) * (n - 1) as f64;
@@ -96,8 +99,9 @@ mod tests {
     #[test]
     fn colours_are_those_of_the_values_between_rows_of_uneven_times() {
         let rows = vec![vec![0.0, 0.0], vec![1.0, 1.0], vec![1.0, 1.0]];
-        let picture =
-            |ts: &[f64]| space_time(&SpaceTime { name: "u", ts, rows: &rows, x: [0.0, 1.0] }).unwrap();
+        let picture = |ts: &[f64]| {
+            space_time(&SpaceTime { title: "", name: "u", ts, rows: &rows, x: [0.0, 1.0] }).unwrap()
+        };
         let drawn = picture(&[0.0, 8.0, 10.0]);
         let column = |part: f64| drawn.pixel(190 + (part * f64::from(SIZE[0])) as u32, 400);
         for (part, value) in [(0.0, 0.0), (0.4, 0.5), (0.79, 0.9875), (0.9, 1.0)] {
@@ -111,7 +115,7 @@ mod tests {
     #[test]
     fn what_is_no_field_is_refused() {
         let draw = |ts: &[f64], rows: &[Vec<f64>], x| {
-            space_time(&SpaceTime { name: "u", ts, rows, x }).unwrap_err().to_string()
+            space_time(&SpaceTime { title: "", name: "u", ts, rows, x }).unwrap_err().to_string()
         };
         let two = [vec![0.0, 1.0], vec![1.0, 2.0]];
         assert!(draw(&[0.0], &two, [0.0, 1.0]).contains("2 where 1 belong"));

@@ -103,7 +103,7 @@ fn against_time(trace: &Trace, names: &[String]) -> Result<Picture, PlotError> {
     let events = &trace.events[..trace.events.len().min(MOST_EVENTS)];
     let [_, _, low, high] = chart.ends();
     for (_, (t, _)) in events {
-        chart.rule([*t, low], [*t, high], 0.8)?;
+        chart.rule([*t, low], [*t, high], 0.6)?;
     }
     for (j, name) in names.iter().enumerate().rev() {
         let colour = SERIES[j];
@@ -145,8 +145,8 @@ fn in_plane(trace: &Trace, names: [&str; 2]) -> Result<Picture, PlotError> {
     }
     let ends = [trace.pieces[0].first(), trace.points().last()].map(|p| p.map(|p| [p.1[0], p.1[1]]));
     if let [Some(start), Some(end)] = ends {
-        chart.ring(start, 19.0, INK);
-        chart.dot(end, 15.0, INK);
+        chart.ring(start, 21.0, INK);
+        chart.dot(end, 11.0, INK);
     }
     // A solve that runs backwards has its start at the upper end of the bar too.
     let bar = if to == from { [from, from + 1.0] } else { [from, to] };
