@@ -219,11 +219,11 @@ fn draw_panel(
         line(area, &points, 3, *colour)?;
         points.iter().try_for_each(|point| dot(area, *point, *colour))?;
     }
-    text(area, panel.title, [(left + right) / 2, top - 22], 32, (HPos::Center, VPos::Bottom))?;
-    text(area, "error at the end", [(left + right) / 2, bottom + 62], 28, (HPos::Center, VPos::Top))?;
+    text(area, panel.title, [i32::midpoint(left, right), top - 22], 32, (HPos::Center, VPos::Bottom))?;
+    text(area, "error at the end", [i32::midpoint(left, right), bottom + 62], 28, (HPos::Center, VPos::Top))?;
     let style = (FONT, px(28)).into_font().transform(FontTransform::Rotate270);
     let style = style.color(&INK).pos(Pos::new(HPos::Center, VPos::Bottom));
-    area.draw_text("time (ms)", &style, (px(left - 84), px((top + bottom) / 2)))?;
+    area.draw_text("time (ms)", &style, (px(left - 84), px(i32::midpoint(top, bottom))))?;
     Ok(())
 }
 

@@ -391,4 +391,19 @@ impl<'a, Y: HostState, F: Field<Y>> Steps<'a, Y, F> {
         let scheme = self.resolved.scheme(self.norm);
         self.stepper.outcome(&scheme)
     }
+
+    /// Whether t1 was reached.
+    ///
+    /// # Errors
+    /// [`OdeError::Stopped`] where the solve ended early. One that still goes on is no error, and has not completed.
+    pub fn completed(&self) -> Result<bool, OdeError> {
+        match self.outcome() {
+            None => Ok(false),
+            Some(Outcome::Completed) => Ok(true),
+            Some(outcome) => {
+                let Resolved { rtol, atol, .. } = self.resolved.clone();
+                Err(OdeError::Stopped { outcome, rtol, atol })
+            }
+        }
+    }
 }

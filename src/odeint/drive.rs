@@ -53,10 +53,9 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
     let span = known.then(|| (t0.item(), t1.item()));
     let resolved = ode.settings.resolve(default_tolerance(y0), &State::parts(y0), span)?;
     let scheme = resolved.scheme::<Y>(None);
-    if !known {
-        scheme.check_first_step(f64::NAN)?;
-    } else {
-        scheme.check_span(t0.item(), t1.item())?;
+    match span {
+        None => scheme.check_first_step(f64::NAN)?,
+        Some((t0, t1)) => scheme.check_span(t0, t1)?,
     }
     for (path, leaf) in y0.named_leaves() {
         let at = if path.is_empty() { String::new() } else { format!(", leaf {path},") };

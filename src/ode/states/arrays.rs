@@ -56,7 +56,7 @@ macro_rules! fixed_state {
                 for j in 0..$n {
                     let (rtol, atol) = tol.at(j);
                     let sum = $crate::ode::states::weighted_sum(b, |i| $read(k.stage(i))[j]);
-                    let e = sum.map_or(y0[j] - y0[j], |sum| sum.scale_by(dt));
+                    let e = sum.map_or(y0[j].scale(0.0), |sum| sum.scale_by(dt));
                     out[j] = e.ratio(y0[j], y1[j], rtol, atol);
                 }
             }

@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 #[derive(Debug)]
 pub struct Part<'a, Y, K: ?Sized, F> {
     stages: &'a K,
-    part: F,
+    pick: F,
     compound: PhantomData<fn(&Y)>,
 }
 
@@ -24,14 +24,14 @@ impl<'a, Y, K: Stages<Y> + ?Sized, F> Part<'a, Y, K, F> {
     where
         F: Fn(&Y) -> &P,
     {
-        Part { stages, part, compound: PhantomData }
+        Part { stages, pick: part, compound: PhantomData }
     }
 }
 
 impl<Y, P, K: Stages<Y> + ?Sized, F: Fn(&Y) -> &P> Stages<P> for Part<'_, Y, K, F> {
     #[inline(always)]
     fn stage(&self, i: usize) -> &P {
-        (self.part)(self.stages.stage(i))
+        (self.pick)(self.stages.stage(i))
     }
     #[inline(always)]
     fn count(&self) -> usize {
