@@ -190,7 +190,7 @@ impl Sheet {
         let left = match anchor {
             Anchor::Left => x,
             Anchor::Right => x - first - second,
-            Anchor::Top | Anchor::Upwards => x - (first + second) / 2,
+            Anchor::Top | Anchor::Upwards => x - i32::midpoint(first, second),
         };
         // Both hang from the middle of the line.
         let y = if matches!(anchor, Anchor::Top | Anchor::Upwards) { y + size as i32 / 2 } else { y };
