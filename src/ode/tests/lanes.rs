@@ -63,11 +63,12 @@ fn every_method_and_controller_agrees_with_one_by_one() {
             if controller.is_adaptive() && method.tableau().b_err.is_none() {
                 continue;
             }
-            let ode = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3]))
-                .method(method)
-                .controller(controller.clone());
-            let ensemble =
-                ode.rtol(1e-5).land_on(&[0.11]).jump_at(&[0.2]).dt_max(0.2).solve(0.0, 0.5).unwrap();
+            let on = |level| {
+                let ode = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).level(level).method(method);
+                let ode = ode.controller(controller.clone()).rtol(1e-5).dt_max(0.2);
+                ode.land_on(&[0.11]).jump_at(&[0.2]).solve(0.0, 0.5).unwrap()
+            };
+            let (one, ensemble) = (on(Level::Portable), on(Level::detect()));
             for (i, &rho) in rhos.iter().enumerate() {
                 let ode = Ode::field(lorenz(rho)).method(method).controller(controller.clone());
                 let solution = ode
@@ -77,12 +78,20 @@ fn every_method_and_controller_agrees_with_one_by_one() {
                     .dt_max(0.2)
                     .solve(0.0, 0.5, [1.0; 3])
                     .unwrap();
-                // Lanes round a product and a sum once; where the digits of the error estimate cancel, a long solve
-                // of a low order may end with a step more or less.
+                // One at a time it is the same arithmetic. Lanes round a product and a sum once; where the digits of
+                // the error estimate cancel, hundreds of steps of a low order take another course.
+                assert_eq!(
+                    (one.stats[i], bits(&[one.y1[i]])),
+                    (solution.stats, bits(&[solution.y1])),
+                    "{method}"
+                );
                 let steps = (ensemble.stats[i].num_steps, solution.stats.num_steps);
-                assert!(steps.0.abs_diff(steps.1) <= 2, "{method} {controller:?} {rho}: {steps:?}");
+                assert!(
+                    matches!(controller, Controller::Hairer(_)) || steps.0.abs_diff(steps.1) * 10 <= steps.1,
+                    "{method} {controller:?} {rho}: {steps:?}"
+                );
                 let off = (ensemble.y1[i][0] - solution.y1[0]).abs();
-                assert!(off < 1e-6, "{method} {controller:?} {rho}: off by {off:e}");
+                assert!(off < 1e-3, "{method} {controller:?} {rho}: off by {off:e}");
             }
         }
     }
