@@ -13,25 +13,25 @@ use std::marker::PhantomData;
 #[derive(Debug)]
 pub struct Part<'a, Y, K: ?Sized, F> {
     stages: &'a K,
-    part: F,
+    pick: F,
     compound: PhantomData<fn(&Y)>,
 }
 
 impl<'a, Y, K: Stages<Y> + ?Sized, F> Part<'a, Y, K, F> {
-    /// The part that `part` picks out of each of `stages`.
+    /// The part that `pick` takes out of each of `stages`.
     #[inline(always)]
-    pub fn new<P>(stages: &'a K, part: F) -> Self
+    pub fn new<P>(stages: &'a K, pick: F) -> Self
     where
         F: Fn(&Y) -> &P,
     {
-        Part { stages, part, compound: PhantomData }
+        Part { stages, pick, compound: PhantomData }
     }
 }
 
 impl<Y, P, K: Stages<Y> + ?Sized, F: Fn(&Y) -> &P> Stages<P> for Part<'_, Y, K, F> {
     #[inline(always)]
     fn stage(&self, i: usize) -> &P {
-        (self.part)(self.stages.stage(i))
+        (self.pick)(self.stages.stage(i))
     }
     #[inline(always)]
     fn count(&self) -> usize {

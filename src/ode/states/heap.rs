@@ -134,8 +134,8 @@ pub(super) fn scaled_error<'k, R: Real<Clock = f64>>(
     tol: &Tolerance,
 ) {
     if !each_weighted_sum(out, b, k, |_, sum| sum.scale_by(&dt)) {
-        // No term: no error. y0 - y0 is the zero of any kind of number.
-        out.iter_mut().zip(y0).for_each(|(e, &y)| *e = y - y);
+        // No term: no error; y0 is finite, so this is the zero of any kind of number.
+        out.iter_mut().zip(y0).for_each(|(e, &y)| *e = y.scale(0.0));
     }
     for j in 0..out.len() {
         let (rtol, atol) = tol.at(j);

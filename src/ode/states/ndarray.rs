@@ -95,7 +95,7 @@ impl<R: Real<Clock = f64>, D: Dimension> State for Array<R, D> {
             return heap::scaled_error(slice_mut(self), *dt, b, stage, slice(y0), slice(y1), tol);
         }
         if !weighted_sum(self, b, k) {
-            Zip::from(&mut *self).and(y0).for_each(|e, &y| *e = y - y);
+            Zip::from(&mut *self).and(y0).for_each(|e, &y| *e = y.scale(0.0));
         }
         for (j, ((e, &y0), &y1)) in self.iter_mut().zip(y0).zip(y1).enumerate() {
             let (rtol, atol) = tol.at(j);
