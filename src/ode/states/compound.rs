@@ -114,6 +114,10 @@ macro_rules! __state_of_parts {
         fn num_components(&self) -> usize {
             0 $(+ $crate::ode::State::num_components(&self.$part))+
         }
+        #[inline(always)]
+        fn copy_of(&mut self, other: &Self) {
+            $($crate::ode::State::copy_of(&mut self.$part, &other.$part);)+
+        }
         fn parts(&self) -> Vec<usize> {
             let mut parts = Vec::new();
             $(parts.extend($crate::ode::State::parts(&self.$part));)+

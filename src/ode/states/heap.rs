@@ -197,6 +197,16 @@ macro_rules! heap_state {
                 let (y0, y1) = (read(y0), read(y1));
                 $crate::ode::states::heap::scaled_error(write(self), *dt, b, |i| read(k.stage(i)), y0, y1, tol);
             }
+            fn copy_of(&mut self, other: &Self) {
+                let read: fn(&Self) -> &[R] = $read;
+                let write: fn(&mut Self) -> &mut [R] = $write;
+                // A derived `clone_from` would allocate.
+                if $shape(self) == $shape(other) {
+                    write(self).copy_from_slice(read(other));
+                } else {
+                    self.clone_from(other);
+                }
+            }
             fn num_components(&self) -> usize {
                 self.len()
             }
