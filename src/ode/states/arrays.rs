@@ -91,6 +91,7 @@ macro_rules! fixed_state {
         }
     };
 }
+#[cfg(feature = "nalgebra")]
 pub(super) use fixed_state;
 
 #[inline(always)]

@@ -224,6 +224,7 @@ macro_rules! heap_state {
         }
     };
 }
+#[cfg(feature = "nalgebra")]
 pub(super) use heap_state;
 
 heap_state!({R: Real<Clock = f64>} Vec<R>, |y| y, |y| y, Vec::len, usize::to_string);
