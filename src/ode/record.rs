@@ -241,7 +241,7 @@ impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
     /// The state at t, into `scratch`.
     fn state_at(&mut self, t: f64, stepper: &mut Stepper<Y>) {
         if t == stepper.carry.t {
-            self.scratch.clone_from(&stepper.carry.y);
+            self.scratch.copy_of(&stepper.carry.y);
         } else {
             stepper.eval_into(t, &mut self.scratch);
         }

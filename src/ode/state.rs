@@ -121,6 +121,12 @@ pub trait State: Clone {
         tol: &Tolerance,
     );
 
+    /// Takes the value of `other`, in the memory it has: what `clone_from` is where that reuses memory.
+    #[inline(always)]
+    fn copy_of(&mut self, other: &Self) {
+        self.clone_from(other);
+    }
+
     /// How many components there are.
     fn num_components(&self) -> usize;
 

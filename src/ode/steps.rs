@@ -86,8 +86,8 @@ impl<Y: HostState> Stepper<Y> {
         let carry = &mut self.carry;
         if remember {
             self.t = carry.t;
-            self.y.clone_from(&carry.y);
-            self.k0.clone_from(&carry.k[0]);
+            self.y.copy_of(&carry.y);
+            self.k0.copy_of(&carry.k[0]);
         }
         self.ready = Ready::Nothing;
         self.num_off_grid = carry.num_off_grid;
@@ -111,13 +111,13 @@ impl<Y: HostState> Stepper<Y> {
         if self.stages.is_empty() {
             self.stages = vec![self.y.clone(); self.interpolant.num_stages()];
         }
-        self.stages[0].clone_from(&self.k0);
+        self.stages[0].copy_of(&self.k0);
         for (stage, k) in self.stages[1..s].iter_mut().zip(&self.carry.k[1..s]) {
-            stage.clone_from(k);
+            stage.copy_of(k);
         }
         if scheme.tableau.is_fsal() {
             if self.knows_f1(scheme) {
-                self.stages[s - 1].clone_from(&self.carry.k[0]);
+                self.stages[s - 1].copy_of(&self.carry.k[0]);
             } else {
                 self.carry.num_field_evals += 1.0;
                 let t = scheme.before(&self.span, &self.carry.t);
@@ -145,7 +145,7 @@ impl<Y: HostState> Stepper<Y> {
         for (i, (c, row)) in self.interpolant.clone().extra().enumerate() {
             let at = s + i;
             if i == 0 && self.interpolant.starts_with_f1() && renewed {
-                self.stages[at].clone_from(&self.carry.k[0]);
+                self.stages[at].copy_of(&self.carry.k[0]);
                 continue;
             }
             let (before, after) = self.stages.split_at_mut(at);

@@ -89,6 +89,7 @@ macro_rules! fixed_state {
         }
     };
 }
+#[cfg(feature = "nalgebra")]
 pub(super) use fixed_state;
 
 #[inline(always)]

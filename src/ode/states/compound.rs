@@ -18,13 +18,13 @@ pub struct Part<'a, Y, K: ?Sized, F> {
 }
 
 impl<'a, Y, K: Stages<Y> + ?Sized, F> Part<'a, Y, K, F> {
-    /// The part that `part` picks out of each of `stages`.
+    /// The part that `pick` takes out of each of `stages`.
     #[inline(always)]
-    pub fn new<P>(stages: &'a K, part: F) -> Self
+    pub fn new<P>(stages: &'a K, pick: F) -> Self
     where
         F: Fn(&Y) -> &P,
     {
-        Part { stages, pick: part, compound: PhantomData }
+        Part { stages, pick, compound: PhantomData }
     }
 }
 
@@ -113,6 +113,10 @@ macro_rules! __state_of_parts {
         #[inline(always)]
         fn num_components(&self) -> usize {
             0 $(+ $crate::ode::State::num_components(&self.$part))+
+        }
+        #[inline(always)]
+        fn copy_of(&mut self, other: &Self) {
+            $($crate::ode::State::copy_of(&mut self.$part, &other.$part);)+
         }
         fn parts(&self) -> Vec<usize> {
             let mut parts = Vec::new();

@@ -134,7 +134,7 @@ pub(super) fn scaled_error<'k, R: Real<Clock = f64>>(
     tol: &Tolerance,
 ) {
     if !each_weighted_sum(out, b, k, |_, sum| sum.scale_by(&dt)) {
-        // No term: no error. y0 - y0 is the zero of any kind of number.
+        // No term: no error; y0 is finite, so this is the zero of any kind of number.
         out.iter_mut().zip(y0).for_each(|(e, &y)| *e = y.scale(0.0));
     }
     for j in 0..out.len() {
@@ -197,6 +197,16 @@ macro_rules! heap_state {
                 let (y0, y1) = (read(y0), read(y1));
                 $crate::ode::states::heap::scaled_error(write(self), *dt, b, |i| read(k.stage(i)), y0, y1, tol);
             }
+            fn copy_of(&mut self, other: &Self) {
+                let read: fn(&Self) -> &[R] = $read;
+                let write: fn(&mut Self) -> &mut [R] = $write;
+                // A derived `clone_from` would allocate.
+                if $shape(self) == $shape(other) {
+                    write(self).copy_from_slice(read(other));
+                } else {
+                    self.clone_from(other);
+                }
+            }
             fn num_components(&self) -> usize {
                 self.len()
             }
@@ -214,6 +224,7 @@ macro_rules! heap_state {
         }
     };
 }
+#[cfg(feature = "nalgebra")]
 pub(super) use heap_state;
 
 heap_state!({R: Real<Clock = f64>} Vec<R>, |y| y, |y| y, Vec::len, usize::to_string);
