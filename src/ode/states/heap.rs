@@ -3,7 +3,7 @@
 //! A loop over components for each number of terms, so that each stage is read once. [`heap_state`] wants two
 //! ways to see the components as a slice and how to say the shape; nothing here allocates.
 
-use super::{PARTIAL_SUMS, add_up, weighted_sum};
+use super::{PARTIAL_SUMS, add_up};
 use crate::ode::host::host_drive;
 use crate::ode::{FieldError, Real, Tolerance};
 
@@ -27,7 +27,29 @@ fn each_sum<R: Real, const K: usize>(
     }
 }
 
-/// [`each_sum`] over the non-zero `a_i`, in a loop made for their number; false where there is none.
+/// [`each_sum`] that goes on from the sums in `out`.
+#[inline(always)]
+fn each_further_sum<R: Real, const K: usize>(
+    out: &mut [R],
+    a: &[f64; K],
+    k: &[&[R]; K],
+    finish: impl Fn(usize, R) -> R,
+) {
+    let n = out.len();
+    let k = k.map(|k| &k[..n]);
+    for j in 0..n {
+        let mut sum = out[j];
+        for i in 0..K {
+            sum = sum + k[i][j].scale(a[i]);
+        }
+        out[j] = finish(j, sum);
+    }
+}
+
+/// [`each_sum`] over the non-zero `a_i`, in loops made for their number; false where there is none.
+///
+/// More terms than one loop takes go on from the sums of those before, left in `out`: the same sums in the same order,
+/// and as many streams at once as a core follows.
 #[inline(always)]
 fn each_weighted_sum<'k, R: Real>(
     out: &mut [R],
@@ -35,32 +57,35 @@ fn each_weighted_sum<'k, R: Real>(
     k: impl Fn(usize) -> &'k [R],
     finish: impl Fn(usize, R) -> R,
 ) -> bool {
-    /// The most terms that have a loop of their own.
+    /// The most terms of a loop.
     const MOST: usize = 7;
-    let (mut weights, mut terms, mut count) = ([0.0; MOST], [&[] as &[R]; MOST], 0);
+    let (mut weights, mut terms, mut count, mut further) = ([0.0; MOST], [&[] as &[R]; MOST], 0, false);
     for (i, &a) in a.iter().enumerate().filter(|(_, a)| **a != 0.0) {
-        if count < MOST {
-            (weights[count], terms[count]) = (a, k(i));
+        if count == MOST {
+            if further {
+                each_further_sum(out, &weights, &terms, |_, sum| sum);
+            } else {
+                each_sum(out, &weights, &terms, |_, sum| sum);
+            }
+            (count, further) = (0, true);
         }
+        (weights[count], terms[count]) = (a, k(i));
         count += 1;
     }
     macro_rules! with_terms {
         ($($n:literal)*) => {
             match count {
-                0 => return false,
                 $($n => {
                     let (weights, terms) = (weights.first_chunk::<$n>(), terms.first_chunk::<$n>());
                     if let (Some(weights), Some(terms)) = (weights, terms) {
-                        each_sum(out, weights, terms, finish);
-                    }
-                })*
-                _ => {
-                    for j in 0..out.len() {
-                        if let Some(sum) = weighted_sum(a, |i| k(i)[j]) {
-                            out[j] = finish(j, sum);
+                        if further {
+                            each_further_sum(out, weights, terms, finish);
+                        } else {
+                            each_sum(out, weights, terms, finish);
                         }
                     }
-                }
+                })*
+                _ => return false,
             }
         };
     }
