@@ -18,6 +18,8 @@ pub(crate) mod avx2;
 #[cfg(all(target_arch = "x86_64", feature = "tensor"))]
 pub(crate) mod avx512;
 #[cfg(feature = "tensor")]
+pub(crate) mod denormals;
+#[cfg(feature = "tensor")]
 pub(crate) mod dispatch;
 #[cfg_attr(not(feature = "tensor"), allow(dead_code, reason = "kernels of the backend use the rest"))]
 pub(crate) mod lanes;

@@ -10,6 +10,7 @@ use super::tape::{Schedule, Tape};
 use super::tiles::TileSpace;
 use crate::array::Array;
 use crate::graph::Type;
+use crate::simd::denormals::Denormals;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
@@ -118,6 +119,7 @@ impl Plan {
             *to = from.cast_mut();
         }
         ws.bases[inner.first_output()..].iter_mut().zip(outputs).for_each(|(to, from)| *to = *from);
+        let _mode = Denormals::flushed();
         // SAFETY: the caller's promise; the workspace has the plan's shape.
         unsafe { execute(inner, ws) }
     }

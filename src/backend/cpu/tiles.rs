@@ -9,6 +9,7 @@ use super::exec::{Workspace, execute};
 use super::kernels::StripFn;
 use super::plan::{INPUTS, Plan};
 use super::step::{Access, Env, Loc};
+use crate::simd::denormals::Denormals;
 use std::ptr::{from_ref, null, write_bytes};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -93,6 +94,8 @@ impl Tiles {
         let next = AtomicUsize::new(0);
         let shared = Shared { tiles: self, env, next: &next };
         let tail = self.tail.as_ref().map(|plan| (plan, &mut space.tail));
+        // A thread that waits may be given foreign work.
+        let _mode = Denormals::kept();
         // SAFETY: each tile is run once, by one worker with its own workspace.
         unsafe { work(shared, &mut space.workers[..workers], tail) };
         for out in &self.outs {
@@ -149,6 +152,7 @@ unsafe fn work(shared: Shared<'_>, workers: &mut [Workspace], tail: Option<(&Pla
     let tiles = shared.tiles;
     if let [ws] = workers {
         let whole = tiles.row0.len() - usize::from(tiles.tail.is_some());
+        let _mode = Denormals::flushed();
         // SAFETY: the counter gives each tile to one worker.
         unsafe {
             if let Some((plan, ws)) = tail {
@@ -202,6 +206,7 @@ impl Parts {
             rayon::join(left, right);
             return;
         }
+        let _mode = Denormals::flushed();
         for part in 0..self.num {
             // SAFETY: the range lies inside all buffers; the sum is read and written at one address.
             unsafe {
