@@ -153,6 +153,18 @@ fn hairers_rule_repeats_the_published_run_on_the_arenstorf_orbit() {
 }
 
 #[test]
+fn hairers_rule_repeats_the_published_run_of_dop853_on_van_der_pol() {
+    let van_der_pol = |_t: f64, y: &[f64; 2]| [y[1], ((1.0 - y[0] * y[0]) * y[1] - y[0]) / 1e-3];
+    let ode = Ode::new(van_der_pol).method(Method::Dop853).controller(Hairer::dop853());
+    let solution = ode.dt0(1e-6).rtol(1e-9).atol(1e-9).solve(0.0, 2.0, [2.0, 0.0]).unwrap();
+    let Stats { num_steps, num_accepted, num_rejected, .. } = solution.stats;
+    assert_eq!((num_steps, num_accepted, num_rejected), (1469, 1348, 121));
+    for (ours, theirs) in solution.y1.iter().zip([1.763234540172087, -0.8356886819301910]) {
+        assert!((ours - theirs).abs() < 1e-9, "{:?}", solution.y1);
+    }
+}
+
+#[test]
 fn a_stiff_problem_is_told_with_a_remedy() {
     for method in [Method::Tsit5, Method::Dopri5, Method::Vern7, Method::Vern9] {
         let stiff = Ode::new(|t: f64, y: &f64| -2000.0 * (y - t.cos())).method(method);
