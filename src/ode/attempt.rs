@@ -65,7 +65,7 @@ pub(super) fn attempt_with<const UNROLLED: bool, S: State, F: Field<S>>(
     carry.t = S::Clock::select(&accepted, &knot.t, &carry.t);
     carry.h = S::Clock::select(&running, &h, &carry.h);
     if scheme.is_adaptive() {
-        adapt(scheme, &running, &accepted, &error_ratio, carry);
+        adapt(scheme, &knot, &running, &accepted, &error_ratio, carry);
     }
     if !scheme.limits.stops.is_empty() {
         pass_stop(&accepted, &knot, carry);
@@ -336,6 +336,7 @@ fn count<S: State>(
 #[inline(always)]
 fn adapt<S: State>(
     scheme: &Scheme<S>,
+    knot: &Knot<S::Clock>,
     running: &<S::Clock as Clock>::Mask,
     accepted: &<S::Clock as Clock>::Mask,
     error_ratio: &S::Clock,
@@ -356,9 +357,10 @@ fn adapt<S: State>(
     };
     let mut dt = carry.h.mul(&factor);
     if !scheme.limits.stops.is_empty() {
-        // A step that was cut short at a stop does not forget how long it was to be.
-        let shorter = S::Clock::and(accepted, &dt.abs().lt(&carry.dt.abs()));
-        let cut = S::Clock::and(&shorter, &carry.h.abs().lt(&carry.dt.abs()));
+        // A step that was cut short at a stop does not forget how long it was to be. Any step may miss its dt by an ulp.
+        let cut = carry.h.mul(&carry.h.like(1.0 + 1e-9)).abs().lt(&carry.dt.abs());
+        let cut = S::Clock::and(&cut, &S::Clock::and(accepted, &knot.stop));
+        let cut = S::Clock::and(&cut, &dt.abs().lt(&carry.dt.abs()));
         dt = S::Clock::select(&cut, &carry.dt, &dt);
     }
     carry.dt = S::Clock::select(running, &scheme.at_most_dt_max(&dt), &carry.dt);

@@ -47,6 +47,21 @@ fn a_stop_does_not_make_the_solve_forget_its_step_size() {
 }
 
 #[test]
+fn stops_change_no_step_that_does_not_end_on_one() {
+    // The step sizes behind a stop follow from the controller alone, also where it shrinks them after an accepted step,
+    // as Hairer's rule does. (A step ends at t + dt as rounded: it was once taken for one that was cut.)
+    let solve = |stops: &[f64]| {
+        let ode = Ode::new(|t: f64, y: &[f64; 2]| [y[1], -y[0] * (1.0 + 50.0 * t)]).land_on(stops);
+        let ode = ode.controller(Hairer::dopri5()).rtol(1e-5);
+        ode.solve(0.0, 10.0, [1.0, 0.0]).unwrap().knots
+    };
+    let (plain, late) = (solve(&[]), solve(&[9.0]));
+    let before = plain.iter().filter(|t| **t < 8.9).count();
+    assert!(before > 100);
+    assert_eq!(plain[..before], late[..before]);
+}
+
+#[test]
 fn a_jump_of_the_field_is_seen_from_neither_side_and_costs_no_rejection() {
     // y' = 1 before t = 1 and 100 after it; whichever way the field decides at t = 1 itself.
     for method in Method::ALL {
