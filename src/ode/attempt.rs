@@ -12,7 +12,8 @@
 use super::controller::History;
 use super::scheme::{Knot, next_knot};
 use super::{
-    ButcherTableau, Carry, Clock, Controller, Field, FieldFailure, Hairer, Scheme, Span, State, status,
+    ButcherTableau, Carry, Clock, Compiled, Controller, Field, FieldFailure, Hairer, Scheme, Span, State,
+    status,
 };
 
 /// Non-finite rejections in a row that end a solve.
@@ -31,12 +32,12 @@ pub fn attempt<S: State, F: Field<S>>(
     span: &Span<S::Clock>,
     carry: &mut Carry<S>,
 ) -> Result<(), FieldFailure<S::Clock>> {
-    attempt_with::<false, S, F>(f, scheme, span, carry)
+    attempt_with::<false, false, S, F>(f, scheme, span, carry)
 }
 
-/// [`attempt`] with its loop over stages written out or not: see [`stages`].
+/// [`attempt`] with its loop over stages written out or not, and its sums fused or not: see [`stages`].
 #[inline(always)]
-pub(super) fn attempt_with<const UNROLLED: bool, S: State, F: Field<S>>(
+pub(super) fn attempt_with<const UNROLLED: bool, const FUSED: bool, S: State, F: Field<S>>(
     f: &F,
     scheme: &Scheme<S>,
     span: &Span<S::Clock>,
@@ -48,10 +49,12 @@ pub(super) fn attempt_with<const UNROLLED: bool, S: State, F: Field<S>>(
     let first = if scheme.carries_first() { First::Given } else { First::Evaluate };
     let Carry { t, y, k, y1, .. } = carry;
     let times = Times::of(scheme, span, t, &knot.t);
-    stages::<UNROLLED, S, F>(f, scheme, first, &times, &h, y, k, y1)?;
+    stages::<UNROLLED, FUSED, S, F>(f, scheme, first, &times, &h, y, k, y1)?;
 
     let Verdict { good, broken, error_ratio } = match scheme.tableau.b_err {
-        Some(b_err) if scheme.is_adaptive() => judge(scheme, b_err, &running, &h, carry),
+        Some(b_err) if scheme.is_adaptive() => {
+            judge::<UNROLLED, FUSED, S>(scheme, b_err, &running, &h, carry)
+        }
         _ => trust(&running, &h, carry),
     };
     let accepted = S::Clock::and(&running, &good);
@@ -94,7 +97,7 @@ pub fn step<S: State, F: Field<S>>(
     y1: &mut S,
 ) -> Result<(), FieldFailure<S::Clock>> {
     let times = Times::of(scheme, span, t, t_next);
-    stages::<false, S, F>(f, scheme, First::Evaluate, &times, &t_next.sub(t), y, k, y1)
+    stages::<false, false, S, F>(f, scheme, First::Evaluate, &times, &t_next.sub(t), y, k, y1)
 }
 
 /// Where the first stage comes from.
@@ -128,7 +131,7 @@ impl<C: Clock> Times<C> {
 /// The compiler does not unroll it by itself. Where the numbers are not known, or a stage is a call anyway, a
 /// plain loop is as fast and a tenth of the code.
 #[inline(always)]
-fn stages<const UNROLLED: bool, S: State, F: Field<S>>(
+fn stages<const UNROLLED: bool, const FUSED: bool, S: State, F: Field<S>>(
     f: &F,
     scheme: &Scheme<S>,
     first: First,
@@ -144,16 +147,16 @@ fn stages<const UNROLLED: bool, S: State, F: Field<S>>(
     }
     if UNROLLED {
         macro_rules! unroll {
-            ($($i:literal)*) => { $( if $i < needed { stage(f, &tableau, $i, times, h, y, k, y1)?; } )* };
+            ($($i:literal)*) => { $( if $i < needed { stage::<UNROLLED, FUSED, S, F>(f, &tableau, $i, times, h, y, k, y1)?; } )* };
         }
         unroll!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
         debug_assert!(needed <= 16, "invariant: a method of {needed} stages is not unrolled");
     } else {
         for i in 1..needed {
-            stage(f, &tableau, i, times, h, y, k, y1)?;
+            stage::<UNROLLED, FUSED, S, F>(f, &tableau, i, times, h, y, k, y1)?;
         }
     }
-    y1.lincomb(y, h, &tableau.b[..needed], &k[..needed]);
+    combine::<UNROLLED, FUSED, S>(y1, y, h, &tableau.b[..needed], &k[..needed]);
     if first == First::Given && scheme.carries_fsal() {
         eval(f, &times.last, y1, &mut k[needed])?;
     }
@@ -162,7 +165,7 @@ fn stages<const UNROLLED: bool, S: State, F: Field<S>>(
 
 /// Stage i >= 1. At c = 1 it is evaluated at t_next itself, which t + h may miss by an ulp.
 #[inline(always)]
-fn stage<S: State, F: Field<S>>(
+fn stage<const UNROLLED: bool, const FUSED: bool, S: State, F: Field<S>>(
     f: &F,
     tableau: &ButcherTableau,
     i: usize,
@@ -173,13 +176,25 @@ fn stage<S: State, F: Field<S>>(
     argument: &mut S,
 ) -> Result<(), FieldFailure<S::Clock>> {
     let (before, after) = k.split_at_mut(i);
-    argument.lincomb(y, h, tableau.row(i), before);
+    combine::<UNROLLED, FUSED, S>(argument, y, h, tableau.row(i), before);
     let c = tableau.c[i];
     if c == 1.0 {
         eval(f, &times.last, argument, &mut after[0])
     } else {
         eval(f, &times.t.add(&h.mul(&h.like(c))), argument, &mut after[0])
     }
+}
+
+/// `out = y + h sum_i a_i k_i`.
+#[inline(always)]
+fn combine<const UNROLLED: bool, const FUSED: bool, S: State>(
+    out: &mut S,
+    y: &S,
+    h: &S::Clock,
+    a: &[f64],
+    k: &[S],
+) {
+    out.lincomb(y, h, a, &Compiled::<S, FUSED, UNROLLED>(k));
 }
 
 /// The field at (t, y); a failure gets its time.
@@ -234,7 +249,7 @@ struct Verdict<C: Clock> {
 
 /// The error estimate's verdict.
 #[inline(always)]
-fn judge<S: State>(
+fn judge<const UNROLLED: bool, const FUSED: bool, S: State>(
     scheme: &Scheme<S>,
     b_err: &[f64],
     running: &<S::Clock as Clock>::Mask,
@@ -243,9 +258,9 @@ fn judge<S: State>(
 ) -> Verdict<S::Clock> {
     let (k, scratch) = carry.k.split_at_mut(scheme.tableau.num_stages());
     let scratch = &mut scratch[0];
-    let mut error_ratio = measure(scheme, scratch, h, b_err, k, &carry.y, &carry.y1);
+    let mut error_ratio = measure::<UNROLLED, FUSED, S>(scheme, scratch, h, b_err, k, &carry.y, &carry.y1);
     if let Some(b_low) = scheme.tableau.b_err_low {
-        let low = measure(scheme, scratch, h, b_low, k, &carry.y, &carry.y1);
+        let low = measure::<UNROLLED, FUSED, S>(scheme, scratch, h, b_low, k, &carry.y, &carry.y1);
         error_ratio = both(&error_ratio, &low);
     }
     let broken = S::Clock::and(running, &S::Clock::not(&error_ratio.is_finite()));
@@ -259,7 +274,7 @@ fn judge<S: State>(
 
 /// How large `h sum b k` is against the tolerance.
 #[inline(always)]
-pub(super) fn measure<S: State>(
+pub(super) fn measure<const UNROLLED: bool, const FUSED: bool, S: State>(
     scheme: &Scheme<S>,
     scratch: &mut S,
     h: &S::Clock,
@@ -269,7 +284,7 @@ pub(super) fn measure<S: State>(
     y1: &S,
 ) -> S::Clock {
     match scheme.norm {
-        None => scratch.error_ratio(h, b, k, y0, y1, &scheme.tolerance),
+        None => scratch.error_ratio(h, b, &Compiled::<S, FUSED, UNROLLED>(k), y0, y1, &scheme.tolerance),
         Some(norm) => {
             scratch.scaled_error(h, b, k, y0, y1, &scheme.tolerance);
             norm(scratch)

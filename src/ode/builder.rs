@@ -9,6 +9,7 @@ use super::{
     Bound, Closure, Controller, Event, Field, Gauge, HostState, InPlace, Method, Norm, OdeError, Rate,
     SaveAt, Settings, State, Tableau, Tolerance, View,
 };
+use crate::simd::Level;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -196,6 +197,12 @@ impl<Y: Drive, F, O> Ode<'_, Y, F, O> {
     /// The longest step.
     pub fn dt_max(mut self, dt_max: f64) -> Self {
         self.settings.dt_max = dt_max;
+        self
+    }
+    /// Loops over steps at a level of instructions below the machine's best; tests force each.
+    #[doc(hidden)]
+    pub fn level(mut self, level: Level) -> Self {
+        self.settings.level = level;
         self
     }
     /// The most steps that are attempted.

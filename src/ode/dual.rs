@@ -147,6 +147,17 @@ impl<const P: usize> Real for Dual<P> {
         self.scale(*dt)
     }
     #[inline(always)]
+    fn scale_add(self, fused: bool, x: f64, sum: Self) -> Self {
+        Dual {
+            value: self.value.scale_add(fused, x, sum.value),
+            tangent: std::array::from_fn(|i| self.tangent[i].scale_add(fused, x, sum.tangent[i])),
+        }
+    }
+    #[inline(always)]
+    fn scale_by_add(self, fused: bool, dt: &f64, sum: Self) -> Self {
+        self.scale_add(fused, *dt, sum)
+    }
+    #[inline(always)]
     fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> f64 {
         self.value.squared_ratio(y0.value, y1.value, rtol, atol)
     }

@@ -104,16 +104,16 @@ pub fn solve<Y: HostState, F: Field<Y>, O>(
     scheme.check_span(t0, t1)?;
     ode.save_at.check(t0, t1)?;
     check_state(&y0)?;
-    let method = resolved.method();
+    let native = resolved.native();
     let mut stepper = Stepper::new(&ode.field, &scheme, (t0, t1), y0)?;
     let mut recorder = Recorder::new(ode, &stepper)?;
-    let mut stiffness = StiffnessTest::of(&scheme);
+    let mut stiffness = StiffnessTest::of(&scheme, native.method);
     let plain = recorder.keeps_ends_alone();
     loop {
         let look = stiffness.is_due();
         let most = if plain && !look { stiffness.steps_to_next() } else { 1 };
         let (remember, knots) = (needs_curve || look, &mut recorder.knots);
-        let accepted = stepper.advance(&ode.field, &scheme, method, (remember, most), knots)?;
+        let accepted = stepper.advance(&ode.field, &scheme, native, (remember, most), knots)?;
         if accepted == 0 {
             break;
         }

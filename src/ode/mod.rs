@@ -88,11 +88,12 @@ pub use real::Real;
 pub use save_at::SaveAt;
 pub use scheme::{Limits, Norm, Scheme, Span};
 pub use sensitivity::{Sensitivity, SensitivityOde};
+use settings::Native;
 pub use settings::{Resolved, Settings};
 pub use single::Single;
 pub use solution::{Solution, Warning};
 pub use start::start;
-pub use state::{Stages, State};
+pub use state::{Compiled, Stages, State};
 #[doc(hidden)]
 pub use states::{DriveOn, Part};
 pub use steps::{Step, Steps};

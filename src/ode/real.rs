@@ -28,13 +28,18 @@ pub trait Real:
 
     /// `self * x`.
     fn scale(self, x: f64) -> Self;
-    /// `self * x + sum`, in one rounding where the lanes of a pack have it.
-    #[inline(always)]
-    fn scale_add(self, x: f64, sum: Self) -> Self {
-        sum + self.scale(x)
-    }
     /// `self * dt`.
     fn scale_by(self, dt: &Self::Clock) -> Self;
+    /// `self * x + sum`, in one rounding where it is asked for, and always on lanes.
+    #[inline(always)]
+    fn scale_add(self, _fused: bool, x: f64, sum: Self) -> Self {
+        sum + self.scale(x)
+    }
+    /// `self * dt + sum`, in one rounding as [`scale_add`](Real::scale_add).
+    #[inline(always)]
+    fn scale_by_add(self, _fused: bool, dt: &Self::Clock, sum: Self) -> Self {
+        sum + self.scale_by(dt)
+    }
     /// `(self / (atol + rtol max(|y0|, |y1|)))^2`; NaN where `y1` is not finite.
     fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self::Clock;
     /// `self / (atol + rtol max(|y0|, |y1|))`; NaN where `y1` is not finite.
@@ -60,6 +65,14 @@ macro_rules! float {
             #[inline(always)]
             fn scale_by(self, dt: &f64) -> $t {
                 self * *dt as $t
+            }
+            #[inline(always)]
+            fn scale_add(self, fused: bool, x: f64, sum: $t) -> $t {
+                if fused { self.mul_add(x as $t, sum) } else { sum + self.scale(x) }
+            }
+            #[inline(always)]
+            fn scale_by_add(self, fused: bool, dt: &f64, sum: $t) -> $t {
+                if fused { self.mul_add(*dt as $t, sum) } else { sum + self.scale_by(dt) }
             }
             #[inline(always)]
             fn squared_ratio(self, y0: $t, y1: $t, rtol: f64, atol: f64) -> f64 {

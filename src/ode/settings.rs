@@ -7,6 +7,7 @@ use super::scheme;
 use super::{
     Bound, ButcherTableau, Controller, Limits, Method, Norm, OdeError, Pid, Scheme, State, Tableau, Tolerance,
 };
+use crate::simd::Level;
 use std::sync::Arc;
 
 /// Options as given; `None` where nothing was said.
@@ -24,6 +25,8 @@ pub struct Settings {
     pub(crate) dt_max: f64,
     pub(crate) land_on: Vec<f64>,
     pub(crate) jump_at: Vec<f64>,
+    /// The instructions that loops over steps may use.
+    pub(crate) level: Level,
 }
 
 impl Default for Settings {
@@ -40,6 +43,7 @@ impl Default for Settings {
             dt_max: f64::INFINITY,
             land_on: Vec::new(),
             jump_at: Vec::new(),
+            level: Level::detect(),
         }
     }
 }
@@ -61,6 +65,15 @@ pub struct Resolved {
     stops: Vec<f64>,
     jumps: Vec<f64>,
     keeps_first: bool,
+    level: Level,
+}
+
+/// What a loop over steps may be compiled for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Native {
+    /// The method, unless a table of the user's own stands in its place.
+    pub method: Option<Method>,
+    pub level: Level,
 }
 
 impl Settings {
@@ -119,6 +132,7 @@ impl Settings {
             stops,
             jumps,
             keeps_first: false,
+            level: self.level,
         };
         scheme::check(&resolved.tableau(), &resolved.controller, &resolved.tolerance())?;
         scheme::check_limits(&resolved.controller, &resolved.limits())?;
@@ -134,9 +148,9 @@ impl Resolved {
         if self.keeps_first { scheme.keeping_first() } else { scheme }
     }
 
-    /// The method, unless a table of the user's own stands in its place.
-    pub(super) fn method(&self) -> Option<Method> {
-        self.own.is_none().then_some(self.method)
+    /// What loops may be compiled for.
+    pub(super) fn native(&self) -> Native {
+        Native { method: self.own.is_none().then_some(self.method), level: self.level }
     }
 
     fn tableau(&self) -> ButcherTableau<'_> {

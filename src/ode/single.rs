@@ -86,6 +86,14 @@ impl Real for Single {
         self * *dt
     }
     #[inline(always)]
+    fn scale_add(self, fused: bool, x: f64, sum: Self) -> Self {
+        Single(self.0.scale_add(fused, x, sum.0))
+    }
+    #[inline(always)]
+    fn scale_by_add(self, fused: bool, dt: &f64, sum: Self) -> Self {
+        Single(self.0.scale_by_add(fused, dt, sum.0))
+    }
+    #[inline(always)]
     fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> f64 {
         let size = y0.0.abs().max(y1.0.abs());
         let ratio = f64::from(self.0 / (atol as f32 + rtol as f32 * size));

@@ -74,8 +74,8 @@ fn first_step<S: State, F: Field<S>>(
     let one = number(1.0);
     let whole = span.t1.sub(&span.t0).abs();
 
-    let d0 = measure(scheme, scratch, &one, &[1.0], std::slice::from_ref(y), y, y);
-    let d1 = measure(scheme, scratch, &one, &[1.0], &k[..1], y, y);
+    let d0 = measure::<false, false, S>(scheme, scratch, &one, &[1.0], std::slice::from_ref(y), y, y);
+    let d1 = measure::<false, false, S>(scheme, scratch, &one, &[1.0], &k[..1], y, y);
     let small = number(1e-5);
     let usable = S::Clock::and(&small.le(&d0), &S::Clock::and(&small.le(&d1), &d1.is_finite()));
     let h0 = S::Clock::select(&usable, &d0.div(&d1).mul(&number(0.01)), &number(1e-6)).min(&whole);
@@ -87,7 +87,7 @@ fn first_step<S: State, F: Field<S>>(
     let beyond = span.t1.sub(&t_trial).mul(&span.direction).lt(&number(0.0));
     let t_trial = S::Clock::select(&beyond, &span.t1, &t_trial);
     eval(f, &t_trial, y1, &mut others[0])?;
-    let d2 = measure(scheme, scratch, &one, &[-1.0, 1.0], &k[..2], y, y).div(&h0);
+    let d2 = measure::<false, false, S>(scheme, scratch, &one, &[-1.0, 1.0], &k[..2], y, y).div(&h0);
 
     let d = d1.max(&d2);
     let flat = h0.mul(&number(1e-3)).max(&number(1e-6));

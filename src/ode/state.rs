@@ -9,6 +9,12 @@ use super::{Clock, FieldError, Tolerance};
 
 /// The stages of a step, one state each.
 pub trait Stages<S> {
+    /// Whether a product and its sum are rounded once in sums of these stages.
+    ///
+    /// Loops compiled for a level that has the instruction ask for it; elsewhere it would be a call into the C library.
+    const FUSED: bool = false;
+    /// Whether the weights are known where the sums are compiled, so that those of small states are written out.
+    const KNOWN: bool = false;
     /// The stage of that index.
     fn stage(&self, i: usize) -> &S;
     /// How many there are.
@@ -22,6 +28,21 @@ impl<S> Stages<S> for [S] {
     #[inline(always)]
     fn count(&self) -> usize {
         self.len()
+    }
+}
+/// Stages of a loop that is compiled for the machine, or for a method.
+#[derive(Debug)]
+pub struct Compiled<'a, S, const FUSED: bool, const KNOWN: bool>(pub &'a [S]);
+impl<S, const FUSED: bool, const KNOWN: bool> Stages<S> for Compiled<'_, S, FUSED, KNOWN> {
+    const FUSED: bool = FUSED;
+    const KNOWN: bool = KNOWN;
+    #[inline(always)]
+    fn stage(&self, i: usize) -> &S {
+        &self.0[i]
+    }
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.0.len()
     }
 }
 impl<S> Stages<S> for Vec<S> {

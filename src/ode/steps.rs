@@ -4,12 +4,15 @@
 //! [`Steps`] lends that to the user. The whole solve in `host` is the same loop with a recorder behind it. It knows
 //! the carry and the step just taken; what is kept of a step is the recorder's business.
 
-use super::attempt::{attempt, attempt_with, eval};
+use super::attempt::{attempt_with, eval};
 use super::dense::Segment;
 use super::{
-    Carry, Field, FieldFailure, HostState, Interpolant, Method, Norm, OdeError, Outcome, Resolved, Scheme,
-    Span, Stats, start, status,
+    Carry, Field, FieldError, FieldFailure, HostState, Interpolant, Method, Native, Norm, OdeError, Outcome,
+    Resolved, Scheme, Span, Stats, start, status,
 };
+#[cfg(target_arch = "x86_64")]
+use crate::simd::run_at_avx2;
+use crate::simd::{Level, Work, is_fused, run_at};
 use std::sync::Arc;
 
 /// Whether optimised loops are built for each method: not in builds for debugging, where compiling counts more
@@ -79,7 +82,7 @@ impl<Y: HostState> Stepper<Y> {
         &mut self,
         f: &F,
         scheme: &Scheme<Y>,
-        method: Option<Method>,
+        native: Native,
         (remember, most): (bool, u64),
         knots: &mut Vec<f64>,
     ) -> Result<u64, OdeError> {
@@ -91,8 +94,8 @@ impl<Y: HostState> Stepper<Y> {
         }
         self.ready = Ready::Nothing;
         self.num_off_grid = carry.num_off_grid;
-        let accepted = attempts(method, f, scheme, &self.span, carry, most, knots);
-        let accepted = accepted.map_err(|failure| field_error(failure, carry.num_steps))?;
+        let run = Attempts { f, scheme, span: &self.span, carry, most, knots };
+        let accepted = attempts(native, run).map_err(|failure| field_error(failure, carry.num_steps))?;
         self.h = carry.h;
         Ok(accepted)
     }
@@ -209,79 +212,133 @@ impl<Y: HostState> Stepper<Y> {
     }
 }
 
-/// Attempts until `most` steps are accepted, in a loop compiled for the method's numbers where it has one.
+/// Attempts until `most` steps are accepted: compiled for the machine's instructions, and for the method's numbers
+/// where the state is small.
 fn attempts<Y: HostState, F: Field<Y>>(
-    method: Option<Method>,
-    f: &F,
-    scheme: &Scheme<Y>,
-    span: &Span<f64>,
-    carry: &mut Carry<Y>,
-    most: u64,
-    knots: &mut Vec<f64>,
+    Native { method, level }: Native,
+    run: Attempts<'_, Y, F>,
 ) -> Result<u64, FieldFailure<f64>> {
+    if !is_fused(level) {
+        return run.run_plainly();
+    }
     macro_rules! by {
         ($($small:ident)* ; $($large:ident)*) => {
             match method {
                 $( Some(Method::$small) if Y::UNROLLED && UNROLL => {
-                    const INDEX: usize = Method::$small as usize;
-                    attempts_of::<INDEX, Y, F>(f, scheme, span, carry, most, knots)
+                    run_fused(level, Known::<{ Method::$small as usize }, true, Y, F>(run))
                 } )*
                 $( Some(Method::$large) if Y::UNROLLED && UNROLL => {
-                    const INDEX: usize = Method::$large as usize;
-                    attempt_while(attempt_of::<INDEX, Y, F>, f, scheme, span, carry, most, knots)
+                    run.each_by(|one| run_fused(level, Known::<{ Method::$large as usize }, false, Y, F>(one)))
                 } )*
-                _ => attempt_while(attempt, f, scheme, span, carry, most, knots),
+                _ => run_fused(level, run),
             }
         };
     }
     by!(Rk4 Bosh3 Dopri5 Tsit5; Vern7 Dop853 Vern9)
 }
 
-/// A loop over attempts by a method whose few numbers are known here: 97 ns a step of Tsit5 on Lorenz against 105
-/// by [`attempt_of`]. Not inlined: beside other methods' loops the optimiser stops inlining the field half-way.
-#[inline(never)]
-fn attempts_of<const METHOD: usize, Y: HostState, F: Field<Y>>(
-    f: &F,
-    scheme: &Scheme<Y>,
-    span: &Span<f64>,
-    carry: &mut Carry<Y>,
-    most: u64,
-    knots: &mut Vec<f64>,
-) -> Result<u64, FieldFailure<f64>> {
-    attempt_while(attempt_with::<true, Y, F>, f, &scheme.with_known::<METHOD>(), span, carry, most, knots)
-}
-
-/// One attempt by a method whose many numbers are known here: in a loop the optimiser would hoist a hundred
-/// coefficients out into spilled registers (Dop853 on Lorenz: 317 ns a step against 190, Vern9 458 against 183).
-#[inline(never)]
-fn attempt_of<const METHOD: usize, Y: HostState, F: Field<Y>>(
-    f: &F,
-    scheme: &Scheme<Y>,
-    span: &Span<f64>,
-    carry: &mut Carry<Y>,
-) -> Result<(), FieldFailure<f64>> {
-    attempt_with::<true, Y, F>(f, &scheme.with_known::<METHOD>(), span, carry)
-}
-
-#[inline(always)]
-fn attempt_while<Y: HostState, F: Field<Y>>(
-    attempt: impl Fn(&F, &Scheme<Y>, &Span<f64>, &mut Carry<Y>) -> Result<(), FieldFailure<f64>>,
-    f: &F,
-    scheme: &Scheme<Y>,
-    span: &Span<f64>,
-    carry: &mut Carry<Y>,
-    most: u64,
-    knots: &mut Vec<f64>,
-) -> Result<u64, FieldFailure<f64>> {
-    let mut accepted = 0;
-    while accepted < most && carry.status == status::RUNNING {
-        attempt(f, scheme, span, carry)?;
-        if carry.accepted {
-            accepted += 1;
-            knots.push(carry.t);
-        }
+/// Runs where a product and a sum are one instruction; on x86-64 never wider than AVX2. Few components gain nothing
+/// from wider registers, and all of them lose from their clock and from code that is compiled twice (Vern9 on
+/// Lorenz: 205 ns a step against 182, 400 components on the heap alike).
+fn run_fused<W: Work>(level: Level, work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    if level >= Level::Avx2 {
+        return run_at_avx2(work);
     }
-    Ok(accepted)
+    run_at(level, work)
+}
+
+/// Attempts of one solve, until `most` steps are accepted; their ends are added to `knots`.
+struct Attempts<'a, Y: HostState, F> {
+    f: &'a F,
+    scheme: &'a Scheme<'a, Y>,
+    span: &'a Span<f64>,
+    carry: &'a mut Carry<Y>,
+    most: u64,
+    knots: &'a mut Vec<f64>,
+}
+
+impl<Y: HostState, F: Field<Y>> Attempts<'_, Y, F> {
+    #[inline(always)]
+    fn run_by<const UNROLLED: bool, const FUSED: bool>(self) -> Result<u64, FieldFailure<f64>> {
+        let Attempts { f, scheme, span, carry, most, knots } = self;
+        let mut accepted = 0;
+        while accepted < most && carry.status == status::RUNNING {
+            accepted += Attempts { f, scheme, span, carry, most, knots }.once::<UNROLLED, FUSED>()?;
+        }
+        Ok(accepted)
+    }
+
+    /// Without instructions that every processor of the last ten years has: behind a pointer, so that what hardly anyone
+    /// runs is not compiled for each field.
+    #[cfg(target_arch = "x86_64")]
+    fn run_plainly(self) -> Result<u64, FieldFailure<f64>> {
+        struct Pointer<'a, Y: HostState>(&'a dyn Field<Y>);
+        impl<Y: HostState> Field<Y> for Pointer<'_, Y> {
+            fn eval(&self, t: &f64, y: &Y, dy: &mut Y) -> Result<(), FieldError> {
+                self.0.eval(t, y, dy)
+            }
+        }
+        let Attempts { f, scheme, span, carry, most, knots } = self;
+        Attempts { f: &Pointer(f), scheme, span, carry, most, knots }.run_by::<false, false>()
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    fn run_plainly(self) -> Result<u64, FieldFailure<f64>> {
+        self.run_by::<false, false>()
+    }
+
+    /// One attempt.
+    #[inline(always)]
+    fn once<const UNROLLED: bool, const FUSED: bool>(self) -> Result<u64, FieldFailure<f64>> {
+        attempt_with::<UNROLLED, FUSED, Y, F>(self.f, self.scheme, self.span, self.carry)?;
+        if self.carry.accepted {
+            self.knots.push(self.carry.t);
+        }
+        Ok(u64::from(self.carry.accepted))
+    }
+
+    /// One attempt after the other by `once`.
+    ///
+    /// For methods of many numbers: in a loop compiled with them, the optimiser would hoist a hundred coefficients out
+    /// into spilled registers (Dop853 on Lorenz: 317 ns a step against 190, Vern9 458 against 183).
+    #[inline(always)]
+    fn each_by(
+        self,
+        once: impl Fn(Attempts<'_, Y, F>) -> Result<u64, FieldFailure<f64>>,
+    ) -> Result<u64, FieldFailure<f64>> {
+        let Attempts { f, scheme, span, carry, most, knots } = self;
+        let mut accepted = 0;
+        while accepted < most && carry.status == status::RUNNING {
+            accepted += once(Attempts { f, scheme, span, carry, most, knots })?;
+        }
+        Ok(accepted)
+    }
+}
+
+impl<Y: HostState, F: Field<Y>> Work for Attempts<'_, Y, F> {
+    type Output = Result<u64, FieldFailure<f64>>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        self.run_by::<false, true>()
+    }
+}
+
+/// [`Attempts`] by a method whose numbers are known where this is compiled, stages written out: all of them, or one
+/// attempt where not `LOOP`.
+struct Known<'a, const METHOD: usize, const LOOP: bool, Y: HostState, F>(Attempts<'a, Y, F>);
+
+impl<const METHOD: usize, const LOOP: bool, Y: HostState, F: Field<Y>> Work
+    for Known<'_, METHOD, LOOP, Y, F>
+{
+    type Output = Result<u64, FieldFailure<f64>>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        let scheme = self.0.scheme.with_known::<METHOD>();
+        let run = Attempts { scheme: &scheme, ..self.0 };
+        if LOOP { run.run_by::<true, true>() } else { run.once::<true, true>() }
+    }
 }
 
 pub(super) fn field_error(failure: FieldFailure<f64>, num_steps: f64) -> OdeError {
@@ -342,8 +399,8 @@ impl<'a, Y: HostState, F: Field<Y>> Steps<'a, Y, F> {
             self.stepper.restart(self.field, &scheme, t, y)?;
         }
         self.knots.clear();
-        let method = self.resolved.method();
-        if self.stepper.advance(self.field, &scheme, method, (true, 1), &mut self.knots)? == 0 {
+        let native = self.resolved.native();
+        if self.stepper.advance(self.field, &scheme, native, (true, 1), &mut self.knots)? == 0 {
             return Ok(None);
         }
         let Carry { t, h, y, error_ratio, .. } = &self.stepper.carry;

@@ -5,7 +5,7 @@
 //! only warn. Methods without two such stages are not tested: an evaluation more would be.
 
 use super::steps::Stepper;
-use super::{ButcherTableau, Field, HostState, OdeError, Scheme, State, Warning};
+use super::{ButcherTableau, Field, HostState, Method, OdeError, Scheme, State, Warning};
 
 /// Steps between two looks while all is well.
 const EVERY: u64 = 250;
@@ -22,6 +22,7 @@ const PART: f64 = 0.85;
 pub(super) struct StiffnessTest {
     /// The last two stages at c = 1, where the method has them.
     pair: Option<(usize, usize)>,
+    method: Option<Method>,
     steps: u64,
     suspicions: u32,
     good: u32,
@@ -39,12 +40,13 @@ struct Look {
 }
 
 impl StiffnessTest {
-    pub fn of<S: State>(scheme: &Scheme<S>) -> Self {
+    /// Of a solve by `method`, or by a table of one's own.
+    pub fn of<S: State>(scheme: &Scheme<S>, method: Option<Method>) -> Self {
         let tableau = &scheme.tableau;
         let mut at_end = (1..tableau.num_stages()).rev().filter(|&i| tableau.c[i] == 1.0);
         let pair = at_end.next().and_then(|last| at_end.next().map(|other| (other, last)));
         let pair = pair.filter(|_| scheme.is_adaptive());
-        StiffnessTest { pair, steps: 0, suspicions: 0, good: 0, noticed: None, look: None }
+        StiffnessTest { pair, method, steps: 0, suspicions: 0, good: 0, noticed: None, look: None }
     }
 
     /// Whether the next step will be looked at.
@@ -81,7 +83,7 @@ impl StiffnessTest {
     ) -> Result<(), OdeError> {
         let Some(pair) = self.pair else { return Ok(()) };
         stepper.keep_stages(f, scheme)?;
-        let look = self.look.get_or_insert_with(|| Look::of(&scheme.tableau, pair));
+        let look = self.look.get_or_insert_with(|| Look::of(&scheme.tableau, self.method, pair));
         let (stages, arguments) = stepper.sizes(scheme, &look.stages, &look.arguments);
         if stages > look.bound * arguments {
             self.good = 0;
@@ -105,45 +107,107 @@ impl StiffnessTest {
 }
 
 impl Look {
-    fn of(tableau: &ButcherTableau, (first, second): (usize, usize)) -> Self {
+    fn of(tableau: &ButcherTableau, method: Option<Method>, (first, second): (usize, usize)) -> Self {
         let s = tableau.num_stages();
+        let interval = match method {
+            Some(method) => INTERVALS[method as usize],
+            None => stability_interval(tableau, &mut vec![0.0; s], &mut vec![0.0; s]),
+        };
         let mut stages = vec![0.0; s];
         (stages[second], stages[first]) = (1.0, -1.0);
         let weight = |i: usize, j: usize| tableau.row(i).get(j).copied().unwrap_or(0.0);
         let arguments = (0..s).map(|j| weight(second, j) - weight(first, j)).collect();
-        Look { stages, arguments, bound: PART * stability_interval(tableau) }
+        Look { stages, arguments, bound: PART * interval }
     }
 }
 
-/// The x up to which a step of y' = -x y / h does not grow: the stability interval on the negative real axis.
-fn stability_interval(tableau: &ButcherTableau) -> f64 {
-    let s = tableau.num_stages();
-    let mut k = vec![0.0; s];
-    let mut grows = |x: f64| {
-        for i in 0..s {
-            let row = if i == 0 { &[] } else { tableau.row(i) };
-            k[i] = -x * (1.0 + row.iter().zip(&k).map(|(a, k)| a * k).sum::<f64>());
-        }
-        (1.0 + tableau.b.iter().zip(&k).map(|(b, k)| b * k).sum::<f64>()).abs() > 1.0
-    };
-    let mut x = 0.05;
-    while !grows(x) && x < 100.0 {
-        x += 0.01;
+/// The interval of each method, worked out when this is compiled: it costs as much as a hundred steps.
+const INTERVALS: [f64; Method::ALL.len()] = {
+    let mut intervals = [0.0; Method::ALL.len()];
+    let mut i = 0;
+    while i < intervals.len() {
+        let tableau = Method::ALL[i].tableau();
+        let (mut power, mut coefficients) = ([0.0; 16], [0.0; 16]);
+        let s = tableau.num_stages();
+        let (power, coefficients) = (power.split_at_mut(s).0, coefficients.split_at_mut(s).0);
+        intervals[i] = stability_interval(tableau, power, coefficients);
+        i += 1;
     }
-    x
+    intervals
+};
+
+/// The x up to which a step of y' = -x y / h does not grow: the stability interval on the negative real axis.
+///
+/// Both slices, scratch, are as long as there are stages. With R(-x) = 1 - c_1 x + c_2 x^2 - ..., c_j = b A^(j-1) 1: the first sign change of 1 - |R| on a grid, halved down.
+const fn stability_interval(tableau: &ButcherTableau, power: &mut [f64], coefficients: &mut [f64]) -> f64 {
+    const STEP: f64 = 1.0 / 32.0;
+    stability_coefficients(tableau, power, coefficients);
+    let (mut low, mut high) = (0.0, STEP);
+    while !grows(coefficients, high) && high < 100.0 {
+        low = high;
+        high += STEP;
+    }
+    let mut halvings = 0;
+    while halvings < 20 {
+        let middle = 0.5 * (low + high);
+        if grows(coefficients, middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+        halvings += 1;
+    }
+    low
+}
+
+/// Whether `|R(-x)| > 1`; rounding, which is all there is of it near 0, does not count.
+const fn grows(coefficients: &[f64], x: f64) -> bool {
+    let (mut value, mut j) = (0.0, coefficients.len());
+    while j > 0 {
+        j -= 1;
+        value = coefficients[j] - x * value;
+    }
+    (1.0 - x * value).abs() > 1.0 + 1e-12
+}
+
+/// `b A^j 1` for each j.
+const fn stability_coefficients(tableau: &ButcherTableau, power: &mut [f64], coefficients: &mut [f64]) {
+    let s = tableau.num_stages();
+    let mut j = 0;
+    while j < s {
+        power[j] = 1.0;
+        coefficients[j] = 0.0;
+        j += 1;
+    }
+    j = 0;
+    while j < s {
+        // power = A^j 1; rows are lower triangular, so it is replaced from the last on.
+        let mut i = s;
+        while i > 0 {
+            i -= 1;
+            coefficients[j] += tableau.b[i] * power[i];
+            let (mut sum, mut l) = (0.0, 0);
+            while l < i {
+                sum += tableau.row(i)[l] * power[l];
+                l += 1;
+            }
+            power[i] = sum;
+        }
+        j += 1;
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::stability_interval;
+    use super::INTERVALS;
     use crate::ode::Method;
 
     #[test]
     fn stability_intervals_are_those_of_the_literature() {
         // Hairer, Wanner II, section IV.2: 2 and 2.785 for the classical methods, 3.31 for DOPRI5.
         for (method, expected) in [(Method::Euler, 2.0), (Method::Rk4, 2.785), (Method::Dopri5, 3.307)] {
-            let ours = stability_interval(method.tableau());
-            assert!((ours - expected).abs() < 0.02, "{method}: {ours}");
+            let ours = INTERVALS[method as usize];
+            assert!((ours - expected).abs() < 0.005, "{method}: {ours}");
         }
     }
 }

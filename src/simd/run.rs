@@ -31,18 +31,25 @@ pub(crate) fn run_at<W: Work>(level: Level, work: W) -> W::Output {
     assert!(level <= Level::detect(), "invariant: level {level:?} on a machine that does not have it");
     #[cfg(target_arch = "x86_64")]
     {
-        #[target_feature(enable = "avx2,fma")]
-        fn avx2<W: Work>(work: W) -> W::Output {
-            work.run()
-        }
         match level {
             Level::Portable => {}
-            // SAFETY: the machine has the level, as the assertion above says.
-            Level::Avx2 => return unsafe { avx2(work) },
+            Level::Avx2 => return run_at_avx2(work),
             Level::Avx512 => return run_at_avx512(work),
         }
     }
     run_portable(work)
+}
+
+/// [`run_at`] the level of AVX2 and FMA, compiled for no other.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn run_at_avx2<W: Work>(work: W) -> W::Output {
+    #[target_feature(enable = "avx2,fma")]
+    fn avx2<W: Work>(work: W) -> W::Output {
+        work.run()
+    }
+    assert!(Level::detect() >= Level::Avx2, "invariant: AVX2 on a machine that does not have it");
+    // SAFETY: the machine has the level, as the assertion says.
+    unsafe { avx2(work) }
 }
 
 /// [`run_at`] the widest level, compiled for no other.

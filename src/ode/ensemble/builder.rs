@@ -37,7 +37,6 @@ pub struct EnsembleOde<'a, P, M, T: LaneFloat, const N: usize> {
     problem: M,
     ode: Options<T, N>,
     on_progress: Option<Box<dyn Fn(EnsembleProgress) + Sync + 'a>>,
-    level: Level,
 }
 
 impl Ode<'static, f64, ()> {
@@ -65,7 +64,7 @@ impl Ode<'static, f64, ()> {
         M: Fn(&P) -> (G, [f64; N]),
         G: GenericField<N>,
     {
-        EnsembleOde { params, problem, ode: Ode::from_field(()), on_progress: None, level: Level::detect() }
+        EnsembleOde { params, problem, ode: Ode::from_field(()), on_progress: None }
     }
 }
 
@@ -118,13 +117,7 @@ impl<'a, P, M, T: LaneFloat, const N: usize> EnsembleOde<'a, P, M, T, N> {
     /// Parameters and y0 are rounded; t and dt stay f64, see [`EnsembleOde`].
     pub fn single_precision(self) -> EnsembleOde<'a, P, M, f32, N> {
         let ode = self.ode.with_field(());
-        EnsembleOde {
-            params: self.params,
-            problem: self.problem,
-            ode,
-            on_progress: self.on_progress,
-            level: self.level,
-        }
+        EnsembleOde { params: self.params, problem: self.problem, ode, on_progress: self.on_progress }
     }
     /// Calls `f` from time to time, from the thread that has just ended some trajectories.
     pub fn on_progress(self, f: impl Fn(EnsembleProgress) + Sync + 'a) -> Self {
@@ -136,7 +129,7 @@ impl<'a, P, M, T: LaneFloat, const N: usize> EnsembleOde<'a, P, M, T, N> {
     /// In [`solve`](Self::solve), where the machine does not have the level.
     #[doc(hidden)]
     pub fn level(self, level: Level) -> Self {
-        EnsembleOde { level, ..self }
+        self.with(|ode| ode.level(level))
     }
 
     /// Every trajectory from t0 to t1; the sign of `t1 - t0` is the direction.
@@ -153,13 +146,13 @@ impl<'a, P, M, T: LaneFloat, const N: usize> EnsembleOde<'a, P, M, T, N> {
     {
         let resolved = self.ode.settings.resolve(T::TOLERANCE, &[N], Some((t0, t1)))?;
         resolved.scheme::<[T; N]>(None).check_span(t0, t1)?;
-        let in_lanes = is_fused(self.level);
+        let in_lanes = is_fused(self.ode.settings.level);
         let run = |chunk: Chunk<'_, P, [T; N]>| {
             if in_lanes {
                 self.run_chunk::<G, T::Lanes>(
                     t0,
                     chunk,
-                    |packs| run_packs(self.level, packs),
+                    |packs| run_packs(self.ode.settings.level, packs),
                     (&resolved, t1),
                 )
             } else {
@@ -235,7 +228,7 @@ where
         use super::pack::Tsit5Packs;
         use crate::ode::steps::UNROLL;
         use crate::simd::run_at_avx512;
-        if UNROLL && level == Level::Avx512 && packs.resolved.method() == Some(Method::Tsit5) {
+        if UNROLL && level == Level::Avx512 && packs.resolved.native().method == Some(Method::Tsit5) {
             return run_at_avx512(Tsit5Packs(packs));
         }
     }

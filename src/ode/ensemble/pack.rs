@@ -154,7 +154,7 @@ where
                     }
                     continue;
                 }
-                attempt_with::<UNROLLED, _, _>(&pack.field, scheme, &span, &mut pack.carry)
+                attempt_with::<UNROLLED, false, _, _>(&pack.field, scheme, &span, &mut pack.carry)
                     .map_err(|failure| failure.source)?;
             }
         }

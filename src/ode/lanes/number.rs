@@ -23,7 +23,7 @@ macro_rules! real_of {
             self * x
         }
         #[inline(always)]
-        fn scale_add(self, x: f64, sum: Self) -> Self {
+        fn scale_add(self, _fused: bool, x: f64, sum: Self) -> Self {
             let x = x as $t;
             Lanes(each!(i => self.0[i].mul_add(x, sum.0[i])))
         }
@@ -55,6 +55,10 @@ impl<const W: usize> Real for Lanes<f64, W> {
         self * *dt
     }
     #[inline(always)]
+    fn scale_by_add(self, _fused: bool, dt: &Self, sum: Self) -> Self {
+        Lanes(each!(i => self.0[i].mul_add(dt.0[i], sum.0[i])))
+    }
+    #[inline(always)]
     fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
         let ratio = ratio!(self, y0, y1, rtol, atol);
         ratio * ratio + y1 * 0.0
@@ -68,6 +72,11 @@ impl<const W: usize> Real for Lanes<f32, W> {
     #[inline(always)]
     fn scale_by(self, dt: &SingleClock<W>) -> Self {
         self * dt.0.map(|x| x as f32)
+    }
+    #[inline(always)]
+    fn scale_by_add(self, _fused: bool, dt: &SingleClock<W>, sum: Self) -> Self {
+        let dt = dt.0.map(|x| x as f32);
+        Lanes(each!(i => self.0[i].mul_add(dt.0[i], sum.0[i])))
     }
     #[inline(always)]
     fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> SingleClock<W> {

@@ -1,8 +1,10 @@
 //! States of a fixed number of components on the stack: `[R; N]`, and whatever lies in memory like it.
 //!
-//! Loops over a number that the compiler knows, so that a step is straight code in registers. [`fixed_state`] wants
+//! Loops over a number that the compiler knows, so that a step of a small one is straight code in registers; large ones
+//! are summed as those on the heap are. [`fixed_state`] wants
 //! the number of components and two ways to see them as a slice; it must never know the type behind.
 
+use super::in_registers;
 use crate::ode::Real;
 use crate::ode::host::host_drive;
 
@@ -15,8 +17,11 @@ macro_rules! fixed_state {
             #[inline(always)]
             fn lincomb<K: $crate::ode::Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &R::Clock, a: &[f64], k: &K) {
                 let (out, y) = ($write(self), $read(y));
+                if !$crate::ode::states::in_registers::<R>($n) {
+                    return $crate::ode::states::heap::lincomb(K::FUSED, out, y, dt, a, |i| $read(k.stage(i)));
+                }
                 for j in 0..$n {
-                    out[j] = $crate::ode::states::lincomb(y[j], dt, a, |i| $read(k.stage(i))[j]);
+                    out[j] = $crate::ode::states::lincomb(y[j], dt, a, k, |k: &Self| $read(k)[j]);
                 }
             }
             #[inline(always)]
@@ -32,11 +37,15 @@ macro_rules! fixed_state {
                 use $crate::ode::Clock;
                 use $crate::ode::states::{PARTIAL_SUMS, add_up, weighted_sum};
                 let (y0, y1) = ($read(y0), $read(y1));
+                if !$crate::ode::states::in_registers::<R>($n) {
+                    let stage = |i| &$read(k.stage(i))[..];
+                    return $crate::ode::states::heap::error_ratio(K::FUSED, $write(self), dt, b, stage, y0, y1, tol);
+                }
                 let mut sums: [R::Clock; PARTIAL_SUMS] = std::array::from_fn(|_| dt.like(0.0));
                 for j in 0..$n {
                     let (rtol, atol) = tol.uniform().unwrap_or_else(|| tol.at(j));
                     // No closure around this: it would stay a call, compiled for less than the lanes around it.
-                    if let Some(sum) = weighted_sum(b, |i| $read(k.stage(i))[j]) {
+                    if let Some(sum) = weighted_sum(b, k, |k: &Self| $read(k)[j]) {
                         let square = sum.scale_by(dt).squared_ratio(y0[j], y1[j], rtol, atol);
                         sums[j % PARTIAL_SUMS] = sums[j % PARTIAL_SUMS].add(&square);
                     }
@@ -55,7 +64,7 @@ macro_rules! fixed_state {
                 let (out, y0, y1) = ($write(self), $read(y0), $read(y1));
                 for j in 0..$n {
                     let (rtol, atol) = tol.at(j);
-                    let sum = $crate::ode::states::weighted_sum(b, |i| $read(k.stage(i))[j]);
+                    let sum = $crate::ode::states::weighted_sum(b, k, |k: &Self| $read(k)[j]);
                     let e = sum.map_or(y0[j].scale(0.0), |sum| sum.scale_by(dt));
                     out[j] = e.ratio(y0[j], y1[j], rtol, atol);
                 }
@@ -102,4 +111,4 @@ fn write<R, const N: usize>(y: &mut [R; N]) -> &mut [R; N] {
 }
 
 fixed_state!({R: Real, const N: usize} [R; N], N, read, write);
-host_drive!({R: Real<Clock = f64>, const N: usize} [R; N], |_y| R::TOLERANCE, R::UNROLLED, |y, f| y.iter().for_each(|x| f(x.value())));
+host_drive!({R: Real<Clock = f64>, const N: usize} [R; N], |_y| R::TOLERANCE, R::UNROLLED && in_registers::<R>(N), |y, f| y.iter().for_each(|x| f(x.value())));

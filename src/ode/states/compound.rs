@@ -29,6 +29,8 @@ impl<'a, Y, K: Stages<Y> + ?Sized, F> Part<'a, Y, K, F> {
 }
 
 impl<Y, P, K: Stages<Y> + ?Sized, F: Fn(&Y) -> &P> Stages<P> for Part<'_, Y, K, F> {
+    const FUSED: bool = K::FUSED;
+    const KNOWN: bool = K::KNOWN;
     #[inline(always)]
     fn stage(&self, i: usize) -> &P {
         (self.pick)(self.stages.stage(i))

@@ -5,11 +5,12 @@
 
 use super::{PARTIAL_SUMS, add_up};
 use crate::ode::host::host_drive;
-use crate::ode::{FieldError, Real, Tolerance};
+use crate::ode::{Clock, FieldError, Real, Tolerance};
 
 /// Writes `finish(j, sum_i a_i k_i[j])` into each component j.
 #[inline(always)]
 fn each_sum<R: Real, const K: usize>(
+    fused: bool,
     out: &mut [R],
     a: &[f64; K],
     k: &[&[R]; K],
@@ -21,7 +22,7 @@ fn each_sum<R: Real, const K: usize>(
     for j in 0..n {
         let mut sum = k[0][j].scale(a[0]);
         for i in 1..K {
-            sum = sum + k[i][j].scale(a[i]);
+            sum = k[i][j].scale_add(fused, a[i], sum);
         }
         out[j] = finish(j, sum);
     }
@@ -30,6 +31,7 @@ fn each_sum<R: Real, const K: usize>(
 /// [`each_sum`] that goes on from the sums in `out`.
 #[inline(always)]
 fn each_further_sum<R: Real, const K: usize>(
+    fused: bool,
     out: &mut [R],
     a: &[f64; K],
     k: &[&[R]; K],
@@ -40,7 +42,7 @@ fn each_further_sum<R: Real, const K: usize>(
     for j in 0..n {
         let mut sum = out[j];
         for i in 0..K {
-            sum = sum + k[i][j].scale(a[i]);
+            sum = k[i][j].scale_add(fused, a[i], sum);
         }
         out[j] = finish(j, sum);
     }
@@ -52,6 +54,7 @@ fn each_further_sum<R: Real, const K: usize>(
 /// and as many streams at once as a core follows.
 #[inline(always)]
 fn each_weighted_sum<'k, R: Real>(
+    fused: bool,
     out: &mut [R],
     a: &[f64],
     k: impl Fn(usize) -> &'k [R],
@@ -63,9 +66,9 @@ fn each_weighted_sum<'k, R: Real>(
     for (i, &a) in a.iter().enumerate().filter(|(_, a)| **a != 0.0) {
         if count == MOST {
             if further {
-                each_further_sum(out, &weights, &terms, |_, sum| sum);
+                each_further_sum(fused, out, &weights, &terms, |_, sum| sum);
             } else {
-                each_sum(out, &weights, &terms, |_, sum| sum);
+                each_sum(fused, out, &weights, &terms, |_, sum| sum);
             }
             (count, further) = (0, true);
         }
@@ -79,9 +82,9 @@ fn each_weighted_sum<'k, R: Real>(
                     let (weights, terms) = (weights.first_chunk::<$n>(), terms.first_chunk::<$n>());
                     if let (Some(weights), Some(terms)) = (weights, terms) {
                         if further {
-                            each_further_sum(out, weights, terms, finish);
+                            each_further_sum(fused, out, weights, terms, finish);
                         } else {
-                            each_sum(out, weights, terms, finish);
+                            each_sum(fused, out, weights, terms, finish);
                         }
                     }
                 })*
@@ -94,44 +97,51 @@ fn each_weighted_sum<'k, R: Real>(
 }
 
 /// As [`State::lincomb`](crate::ode::State::lincomb).
-pub(super) fn lincomb<'k, R: Real<Clock = f64>>(
+#[inline(always)]
+pub(super) fn lincomb<'k, R: Real>(
+    fused: bool,
     out: &mut [R],
     y: &[R],
-    dt: f64,
+    dt: &R::Clock,
     a: &[f64],
     k: impl Fn(usize) -> &'k [R],
 ) {
     let y = &y[..out.len()];
-    if !each_weighted_sum(out, a, k, |j, sum| y[j] + sum.scale_by(&dt)) {
+    if !each_weighted_sum(fused, out, a, k, |j, sum| sum.scale_by_add(fused, dt, y[j])) {
         out.copy_from_slice(y);
     }
 }
 
 /// As [`State::error_ratio`](crate::ode::State::error_ratio).
-pub(super) fn error_ratio<'k, R: Real<Clock = f64>>(
+#[inline(always)]
+pub(super) fn error_ratio<'k, R: Real>(
+    fused: bool,
     out: &mut [R],
-    dt: f64,
+    dt: &R::Clock,
     b: &[f64],
     k: impl Fn(usize) -> &'k [R],
     y0: &[R],
     y1: &[R],
     tol: &Tolerance,
-) -> f64 {
-    if !each_weighted_sum(out, b, k, |_, sum| sum.scale_by(&dt)) {
-        return 0.0;
+) -> R::Clock {
+    let zero = dt.like(0.0);
+    if !each_weighted_sum(fused, out, b, k, |_, sum| sum.scale_by(dt)) {
+        return zero;
     }
-    mean_ratio(out, y0, y1, tol)
+    mean_ratio(&zero, out, y0, y1, tol)
 }
 
 /// The RMS of `e / (atol + rtol max(|y0|, |y1|))`.
-fn mean_ratio<R: Real<Clock = f64>>(e: &[R], y0: &[R], y1: &[R], tol: &Tolerance) -> f64 {
+#[inline(always)]
+fn mean_ratio<R: Real>(zero: &R::Clock, e: &[R], y0: &[R], y1: &[R], tol: &Tolerance) -> R::Clock {
     let n = e.len();
     let (e, y0, y1) = (&e[..n], &y0[..n], &y1[..n]);
-    let mut sums = [0.0; PARTIAL_SUMS];
+    let mut sums: [R::Clock; PARTIAL_SUMS] = std::array::from_fn(|_| zero.clone());
     let Some((rtol, atol)) = tol.uniform() else {
         for j in 0..n {
             let (rtol, atol) = tol.at(j);
-            sums[j % PARTIAL_SUMS] += e[j].squared_ratio(y0[j], y1[j], rtol, atol);
+            let sum = &mut sums[j % PARTIAL_SUMS];
+            *sum = sum.add(&e[j].squared_ratio(y0[j], y1[j], rtol, atol));
         }
         return add_up(&sums, n);
     };
@@ -139,17 +149,19 @@ fn mean_ratio<R: Real<Clock = f64>>(e: &[R], y0: &[R], y1: &[R], tol: &Tolerance
     for j in (0..whole).step_by(PARTIAL_SUMS) {
         let (e, y0, y1) = (&e[j..][..PARTIAL_SUMS], &y0[j..][..PARTIAL_SUMS], &y1[j..][..PARTIAL_SUMS]);
         for i in 0..PARTIAL_SUMS {
-            sums[i] += e[i].squared_ratio(y0[i], y1[i], rtol, atol);
+            sums[i] = sums[i].add(&e[i].squared_ratio(y0[i], y1[i], rtol, atol));
         }
     }
     for j in whole..n {
-        sums[j - whole] += e[j].squared_ratio(y0[j], y1[j], rtol, atol);
+        let sum = &mut sums[j - whole];
+        *sum = sum.add(&e[j].squared_ratio(y0[j], y1[j], rtol, atol));
     }
     add_up(&sums, n)
 }
 
 /// As [`State::scaled_error`](crate::ode::State::scaled_error).
 pub(super) fn scaled_error<'k, R: Real<Clock = f64>>(
+    fused: bool,
     out: &mut [R],
     dt: f64,
     b: &[f64],
@@ -158,7 +170,7 @@ pub(super) fn scaled_error<'k, R: Real<Clock = f64>>(
     y1: &[R],
     tol: &Tolerance,
 ) {
-    if !each_weighted_sum(out, b, k, |_, sum| sum.scale_by(&dt)) {
+    if !each_weighted_sum(fused, out, b, k, |_, sum| sum.scale_by(&dt)) {
         // No term: no error; y0 is finite, so this is the zero of any kind of number.
         out.iter_mut().zip(y0).for_each(|(e, &y)| *e = y.scale(0.0));
     }
@@ -189,11 +201,13 @@ macro_rules! heap_state {
         impl<$($generics)*> $crate::ode::State for $t {
             type Clock = f64;
 
+            #[inline(always)]
             fn lincomb<K: $crate::ode::Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &f64, a: &[f64], k: &K) {
                 let read: fn(&Self) -> &[R] = $read;
                 let write: fn(&mut Self) -> &mut [R] = $write;
-                $crate::ode::states::heap::lincomb(write(self), read(y), *dt, a, |i| read(k.stage(i)));
+                $crate::ode::states::heap::lincomb(K::FUSED, write(self), read(y), dt, a, |i| read(k.stage(i)));
             }
+            #[inline(always)]
             fn error_ratio<K: $crate::ode::Stages<Self> + ?Sized>(
                 &mut self,
                 dt: &f64,
@@ -206,7 +220,7 @@ macro_rules! heap_state {
                 let read: fn(&Self) -> &[R] = $read;
                 let write: fn(&mut Self) -> &mut [R] = $write;
                 let (y0, y1) = (read(y0), read(y1));
-                $crate::ode::states::heap::error_ratio(write(self), *dt, b, |i| read(k.stage(i)), y0, y1, tol)
+                $crate::ode::states::heap::error_ratio(K::FUSED, write(self), dt, b, |i| read(k.stage(i)), y0, y1, tol)
             }
             fn scaled_error<K: $crate::ode::Stages<Self> + ?Sized>(
                 &mut self,
@@ -220,7 +234,7 @@ macro_rules! heap_state {
                 let read: fn(&Self) -> &[R] = $read;
                 let write: fn(&mut Self) -> &mut [R] = $write;
                 let (y0, y1) = (read(y0), read(y1));
-                $crate::ode::states::heap::scaled_error(write(self), *dt, b, |i| read(k.stage(i)), y0, y1, tol);
+                $crate::ode::states::heap::scaled_error(K::FUSED, write(self), *dt, b, |i| read(k.stage(i)), y0, y1, tol);
             }
             fn copy_of(&mut self, other: &Self) {
                 let read: fn(&Self) -> &[R] = $read;

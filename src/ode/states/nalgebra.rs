@@ -5,6 +5,7 @@
 
 use super::arrays::fixed_state;
 use super::heap::heap_state;
+use super::in_registers;
 use crate::ode::host::host_drive;
 use crate::ode::{HostState, Real, Solution};
 use ::nalgebra::{Const, DMatrix, Dim, Dyn, Matrix, SMatrix, Scalar, VecStorage};
@@ -20,7 +21,7 @@ fn write<R: Real, const N: usize, const M: usize>(y: &mut SMatrix<R, N, M>) -> &
 fixed_state!({R: Real + Scalar, const N: usize, const M: usize} SMatrix<R, N, M>, N * M, read, write);
 host_drive!(
     {R: Real<Clock = f64> + Scalar, const N: usize, const M: usize} SMatrix<R, N, M>,
-    |_y| R::TOLERANCE, true, |y, f| y.iter().for_each(|x| f(x.value()))
+    |_y| R::TOLERANCE, R::UNROLLED && in_registers::<R>(N * M), |y, f| y.iter().for_each(|x| f(x.value()))
 );
 
 /// One number for a vector, rows by columns for a matrix.

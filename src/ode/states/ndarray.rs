@@ -25,6 +25,7 @@ fn slice_mut<R, D: Dimension>(y: &mut Array<R, D>) -> &mut [R] {
 }
 
 /// Writes `sum_i a_i k_i` over the non-zero `a_i`; false where there is none.
+#[inline(always)]
 fn weighted_sum<R: Real, D: Dimension, K: Stages<Array<R, D>> + ?Sized>(
     out: &mut Array<R, D>,
     a: &[f64],
@@ -36,7 +37,7 @@ fn weighted_sum<R: Real, D: Dimension, K: Stages<Array<R, D>> + ?Sized>(
         if first {
             add.for_each(|sum, &k| *sum = k.scale(a));
         } else {
-            add.for_each(|sum, &k| *sum = *sum + k.scale(a));
+            add.for_each(|sum, &k| *sum = k.scale_add(K::FUSED, a, *sum));
         }
         first = false;
     }
@@ -48,10 +49,10 @@ impl<R: Real<Clock = f64>, D: Dimension> State for Array<R, D> {
 
     fn lincomb<K: Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &f64, a: &[f64], k: &K) {
         if in_order(&[self, y], a, k) {
-            return heap::lincomb(slice_mut(self), slice(y), *dt, a, |i| slice(k.stage(i)));
+            return heap::lincomb(K::FUSED, slice_mut(self), slice(y), dt, a, |i| slice(k.stage(i)));
         }
         if weighted_sum(self, a, k) {
-            Zip::from(self).and(y).for_each(|out, &y| *out = y + out.scale_by(dt));
+            Zip::from(self).and(y).for_each(|out, &y| *out = out.scale_by_add(K::FUSED, dt, y));
         } else {
             self.assign(y);
         }
@@ -68,7 +69,7 @@ impl<R: Real<Clock = f64>, D: Dimension> State for Array<R, D> {
     ) -> f64 {
         if in_order(&[self, y0, y1], b, k) {
             let stage = |i| slice(k.stage(i));
-            return heap::error_ratio(slice_mut(self), *dt, b, stage, slice(y0), slice(y1), tol);
+            return heap::error_ratio(K::FUSED, slice_mut(self), dt, b, stage, slice(y0), slice(y1), tol);
         }
         if !weighted_sum(self, b, k) {
             return 0.0;
@@ -92,7 +93,7 @@ impl<R: Real<Clock = f64>, D: Dimension> State for Array<R, D> {
     ) {
         if in_order(&[self, y0, y1], b, k) {
             let stage = |i| slice(k.stage(i));
-            return heap::scaled_error(slice_mut(self), *dt, b, stage, slice(y0), slice(y1), tol);
+            return heap::scaled_error(K::FUSED, slice_mut(self), *dt, b, stage, slice(y0), slice(y1), tol);
         }
         if !weighted_sum(self, b, k) {
             Zip::from(&mut *self).and(y0).for_each(|e, &y| *e = y.scale(0.0));

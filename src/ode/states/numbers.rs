@@ -13,17 +13,17 @@ macro_rules! number_state {
 
             #[inline(always)]
             fn lincomb<K: Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &f64, a: &[f64], k: &K) {
-                *self = lincomb(*y, dt, a, |i| *k.stage(i));
+                *self = lincomb(*y, dt, a, k, |k: &Self| *k);
             }
             #[inline(always)]
             fn error_ratio<K: Stages<Self> + ?Sized>(&mut self, dt: &f64, b: &[f64], k: &K, y0: &Self, y1: &Self, tol: &Tolerance) -> f64 {
-                let e = weighted_sum(b, |i| *k.stage(i)).map_or(0.0, |sum| sum.scale_by(dt));
+                let e = weighted_sum(b, k, |k: &Self| *k).map_or(0.0, |sum| sum.scale_by(dt));
                 let (rtol, atol) = tol.at(0);
                 root_mean(&0.0, 1, |_| e.squared_ratio(*y0, *y1, rtol, atol))
             }
             #[inline(always)]
             fn scaled_error<K: Stages<Self> + ?Sized>(&mut self, dt: &f64, b: &[f64], k: &K, y0: &Self, y1: &Self, tol: &Tolerance) {
-                let e = weighted_sum(b, |i| *k.stage(i)).map_or(0.0, |sum| sum.scale_by(dt));
+                let e = weighted_sum(b, k, |k: &Self| *k).map_or(0.0, |sum| sum.scale_by(dt));
                 let (rtol, atol) = tol.at(0);
                 *self = e.ratio(*y0, *y1, rtol, atol);
             }

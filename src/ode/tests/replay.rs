@@ -124,7 +124,7 @@ fn the_unrolled_loop_is_the_plain_one() {
         let plain = drive(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), [1.0; 3], |_, _| ());
         let mut unrolled = start(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), [1.0; 3]).unwrap();
         while unrolled.status == status::RUNNING {
-            attempt_with::<true, _, _>(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), &mut unrolled)
+            attempt_with::<true, false, _, _>(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), &mut unrolled)
                 .unwrap();
         }
         assert_eq!((plain.y, plain.num_steps), (unrolled.y, unrolled.num_steps));

@@ -11,6 +11,9 @@ pub const ROUNDS: usize = 7;
 /// The least time of a sample.
 const SAMPLE: Duration = Duration::from_millis(20);
 
+/// A solve that takes longer is not timed: nobody would use it at that tolerance.
+const LONGEST: Duration = Duration::from_millis(400);
+
 /// What a solve ends with.
 #[derive(Clone, Debug)]
 pub struct End {
@@ -59,7 +62,12 @@ pub struct Timed {
 pub fn time(runs: Vec<Run>, end: &[f64]) -> Vec<Timed> {
     let mut timing: Vec<(Run, End, u32, Vec<f64>)> = Vec::new();
     for mut run in runs {
+        let start = Instant::now();
         match (run.solve)() {
+            Ok(_) if start.elapsed() > LONGEST => {
+                let (peer, method, tol) = (run.peer, &run.method, run.tol);
+                eprintln!("{peer} {method} at {tol:e} is left out: a solve takes {:?}", start.elapsed());
+            }
             Ok(end) => {
                 let calls = calls_in(SAMPLE / 8, &mut run);
                 timing.push((run, end, calls, Vec::new()));
