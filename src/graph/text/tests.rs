@@ -201,7 +201,7 @@ fn faults_are_told_with_their_lines() {
         ("nan(0x7fc00001)", "nan(0x1)", "line 6", "`nan(0x1)` is no number"),
         ("[-1, 2]", "[-1, 2, 3]", "line 8", "the constant has 3 elements, its type 2"),
         ("[-1, 2]", "[-1, 2.5]", "line 8", "`2.5` is no i32"),
-        ("return %37", "return %38", "line 36", "%38 is returned, but is no node"),
+        ("return %37", "return %41", "line 39", "%41 is returned, but is no node"),
         ("%0\n}", "%0\n} func", "line 37", "`func` follows the function"),
         ("%0\n}", "%0\n", "line 36", "`}` is expected, not the end of the text"),
         ("i32[4]) {", "i32[4] {", "line 1", "`,` or `)` is expected, not `{`"),
