@@ -185,6 +185,9 @@ fn memory_decides_and_then_work() {
         "%3 = %1, %2: jk,kl->jl (4 elements, 8000 flops)\n\
          %4 = %0, %3: ij,jl->il (2000 elements, 8000 flops)\nlargest: 2000 elements; 16000 flops"
     );
+    // 10 x 10 between for 12,400 flops, although 60 x 2 would do with 4,800
+    let plan = einsum_plan("ij,jk,kl->il", &[&[10, 60], &[60, 10], &[10, 2]]);
+    assert_eq!((plan.steps[0].operands, plan.largest, plan.flops), ([0, 1], 100, 12_400));
     // both orders make nothing above the result's 64 elements: the cheaper one
     let plan = einsum_plan("ab,bc,cd->ad", &[&[8, 2], &[2, 4], &[4, 8]]);
     assert_eq!((plan.steps[0].spec.as_str(), plan.largest), ("bc,cd->bd", 64));
