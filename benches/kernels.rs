@@ -6,10 +6,13 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use flowline::array::{Array, DType};
 use flowline::backend::cpu::kernels::{
     Activation, Elem, Epilogue, Gemm, StripOp, cast, gemm_f32, gemm_f64, gemm_layer_f32, max_strip,
     philox_fill, strip, sum_cols, sum_rows, sum_strip, transpose_4,
 };
+use flowline::backend::{Plan, Workspace};
+use flowline::graph::{Builder, Type};
 use flowline::simd::Level;
 
 /// Best nanoseconds a call over 300 batches of about 30 us: short enough that some meet no interruption.
@@ -184,6 +187,10 @@ impl Bench {
             (64, 2, 500),
             (500, 10, 64),
             (1, 64, 64),
+            (4, 4, 4),
+            (7, 2, 64),
+            (7, 1, 64),
+            (1, 1, 64),
         ];
         for (m, n, k) in shapes {
             let (a, b, mut c) = (vec![0.5f32; m * k], vec![0.5f32; k * n], vec![0f32; m * n]);
@@ -200,6 +207,45 @@ impl Bench {
                     unsafe { gemm_f64(level, &s, a64.as_ptr(), b64.as_ptr(), black_box(c64.as_mut_ptr())) };
                 });
             }
+        }
+    }
+
+    /// A batch of products as one step of a plan, as calls of the kernel, and as loops over numbers.
+    fn batches(&self, level: Level) {
+        for (count, n) in [(32, 8), (512, 4), (32, 64)] {
+            let shape = [count, n, n];
+            let (mut b, x) = Builder::with_inputs(&[DType::F32, DType::F32].map(|t| Type::array(t, shape)));
+            let y = b.dot(x[0], x[1], false, false);
+            let plan = Plan::compile(&b.finish(&[y]), level);
+            let x = Array::from_vec(shape, vec![0.5f32; count * n * n]);
+            let (mut ws, mut out) = (Workspace::new(), [x.clone()]);
+            let flops = 2.0 * (count * n * n * n) as f64;
+            let name = |how: &str| format!("batch {count} of {n}x{n}x{n} {how}");
+            self.report(level, &name("plan"), flops, "GF/s", || {
+                plan.run_arrays(&mut ws, &[black_box(&x), &x], &mut out);
+            });
+            let (a, mut c) = (vec![0.5f32; count * n * n], vec![0f32; count * n * n]);
+            let s = Gemm { m: n, n, k: n, rsa: n, csa: 1, ldb: n, ldc: n, accumulate: false };
+            self.report(level, &name("kernel calls"), flops, "GF/s", || {
+                for i in (0..a.len()).step_by(n * n) {
+                    // SAFETY: the buffers hold `count` matrices.
+                    unsafe {
+                        let (a, c) = (a.as_ptr().add(i), black_box(c.as_mut_ptr()).add(i));
+                        gemm_f32(level, &s, a, a, c);
+                    }
+                }
+            });
+            self.report(level, &name("loops"), flops, "GF/s", || {
+                let (a, c) = (black_box(&a), black_box(&mut c));
+                for (a, c) in a.chunks_exact(n * n).zip(c.chunks_exact_mut(n * n)) {
+                    c.fill(0.0);
+                    for (row, out) in a.chunks_exact(n).zip(c.chunks_exact_mut(n)) {
+                        for (x, b) in row.iter().zip(a.chunks_exact(n)) {
+                            out.iter_mut().zip(b).for_each(|(o, b)| *o += x * b);
+                        }
+                    }
+                }
+            });
         }
     }
 }
@@ -262,5 +308,6 @@ fn main() {
         bench.reductions(level);
         bench.layers(level);
         bench.products(level);
+        bench.batches(level);
     }
 }

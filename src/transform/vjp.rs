@@ -236,7 +236,30 @@ impl Rule<'_> {
 fn gathered(b: &mut Builder, g: NodeId, from: &Shape, dims: &[usize]) -> NodeId {
     let to = b.ty(g).shape().clone();
     let source = |axis: usize| dims.iter().position(|&d| d == axis).map(|i| from[i]);
-    let axes = (0..to.rank()).filter(|&a| source(a).is_none_or(|n| n != to[a])).collect();
-    let sum = b.reduce(ReduceOp::Sum, g, axes);
+    let axes: Vec<usize> = (0..to.rank()).filter(|&a| source(a).is_none_or(|n| n != to[a])).collect();
+    let sum = sum_of_products(b, g, &axes).unwrap_or_else(|| b.reduce(ReduceOp::Sum, g, axes));
     b.reshape(sum, from.clone())
+}
+
+/// The sum over a batch of products as one product with a longer inner index: the cotangent of a matrix that
+/// a batch shares is made at once, not once for each entry. Only where operands that have to move for it are
+/// no larger than what it saves.
+fn sum_of_products(b: &mut Builder, g: NodeId, axes: &[usize]) -> Option<NodeId> {
+    let node = b.node(g).clone();
+    let Op::Dot { ta, tb } = node.op else { return None };
+    let rank = node.ty.shape().rank();
+    let is_batch = rank > 2 && axes.iter().copied().eq(0..rank - 2);
+    let size = |k: usize| b.ty(node.args[k]).shape().size();
+    let moved = if ta { 0 } else { size(0) } + if tb { size(1) } else { 0 };
+    if !is_batch || moved > node.ty.shape().size() {
+        return None;
+    }
+    // [.., inner, m]^T [.., inner, n]: batch and inner index lie side by side
+    let mut tall = |k: usize, turned: bool| {
+        let x = if turned { b.turn(node.args[k]) } else { node.args[k] };
+        let (cols, rows) = (b.ty(x).shape()[rank - 1], b.ty(x).shape()[..rank - 1].iter().product());
+        b.reshape(x, [rows, cols])
+    };
+    let (p, q) = (tall(0, !ta), tall(1, tb));
+    Some(b.dot(p, q, true, false))
 }

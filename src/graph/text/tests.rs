@@ -41,7 +41,10 @@ func(%0: f32[2,3], %1: f32[3], %4: u32[2], %2: i32[4]) {
   %35 = dot{ta, tb} %34, %32 : f64[3,3]
   %36 = random_bits{stream=3} %4, %5 : u32[10]
   %37 = is_finite %35 : bool[3,3]
-  return %37, %36, %36, %0
+  %38 = reshape %27 : f64[2,4,3]
+  %39 = dot{tb} %38, %38 : f64[2,4,4]
+  %40 = dot{ta, tb} %38, %39 : f64[2,3,4]
+  return %37, %36, %40, %0
 }";
 
 const LOOPS: &str = "\
@@ -198,9 +201,9 @@ fn faults_are_told_with_their_lines() {
         ("nan(0x7fc00001)", "nan(0x1)", "line 6", "`nan(0x1)` is no number"),
         ("[-1, 2]", "[-1, 2, 3]", "line 8", "the constant has 3 elements, its type 2"),
         ("[-1, 2]", "[-1, 2.5]", "line 8", "`2.5` is no i32"),
-        ("return %37", "return %38", "line 36", "%38 is returned, but is no node"),
-        ("%0\n}", "%0\n} func", "line 37", "`func` follows the function"),
-        ("%0\n}", "%0\n", "line 36", "`}` is expected, not the end of the text"),
+        ("return %37", "return %41", "line 39", "%41 is returned, but is no node"),
+        ("%0\n}", "%0\n} func", "line 40", "`func` follows the function"),
+        ("%0\n}", "%0\n", "line 39", "`}` is expected, not the end of the text"),
         ("i32[4]) {", "i32[4] {", "line 1", "`,` or `)` is expected, not `{`"),
         ("is_finite %35", "is_finite é", "line 35", "the character 'é' has no place here"),
         ("is_finite %35", "is_finite %x", "line 35", "`%x` is no node"),

@@ -86,6 +86,56 @@ fn linear_combinations_and_products_of_matrices() {
 }
 
 #[test]
+fn batches_of_products_have_the_derivatives_of_products() {
+    let mut draws = Draws::new(2);
+    for (ta, tb) in [(false, false), (false, true), (true, false), (true, true)] {
+        let a = if ta { [2, 2, 2, 3] } else { [2, 2, 3, 2] };
+        let b = if tb { [2, 2, 4, 2] } else { [2, 2, 2, 4] };
+        let f = func(&[f64s(a), f64s(b)], |b, x| vec![b.dot(x[0], x[1], ta, tb)]);
+        let x: Vec<Array> = f.input_types().iter().map(|t| draws.array(t)).collect();
+        check_twice(&f, &x, &[0, 1], "batched dot");
+        check(&f, &x, &[1], "batched dot");
+    }
+    let f = func(&[f64s([3, 2, 2])], |b, x| {
+        let square = b.dot(x[0], x[0], false, true);
+        let sin = b.unary(UnaryOp::Sin, square);
+        vec![b.dot(sin, x[0], true, false)]
+    });
+    check_twice(&f, &[draws.array(f.input_type(0))], &[0], "products of a batch with itself");
+}
+
+#[test]
+fn the_cotangent_of_a_matrix_that_a_batch_shares_is_made_at_once() {
+    let mut draws = Draws::new(3);
+    for (ta, tb) in [(false, false), (false, true), (true, false), (true, true)] {
+        // of the left factor's entries, 5 rows by 2; of the matrix, 2 by 3, from the left or from the right
+        let a = if ta { [4, 2, 5] } else { [4, 5, 2] };
+        let w = if tb { [3, 2] } else { [2, 3] };
+        let wide = |b: &mut Builder, w: NodeId| {
+            let s = b.ty(w).shape().clone();
+            b.broadcast(w, &Shape::from([4, s[0], s[1]]), vec![1, 2])
+        };
+        for left in [false, true] {
+            let f = func(&[f64s(a), f64s(w)], |b, x| {
+                let w = wide(b, x[1]);
+                vec![if left { b.dot(w, x[0], !tb, !ta) } else { b.dot(x[0], w, ta, tb) }]
+            });
+            let x: Vec<Array> = f.input_types().iter().map(|t| draws.array(t)).collect();
+            check_twice(&f, &x, &[0, 1], "a shared matrix");
+            let back = vjp(&f, &[0], &[1]).unwrap();
+            let per_entry = |n: &crate::graph::Node| **n.ty.shape() == [4, w[0], w[1]];
+            let sums = back.nodes().iter().filter(|n| matches!(n.op, Op::Reduce { .. }));
+            // by rows of the batch where nothing moves, at most x itself where less than the products does
+            let products = back.nodes().iter().filter(|n| matches!(n.op, Op::Dot { .. }) && per_entry(n));
+            assert_eq!(sums.count(), products.count(), "{ta} {tb} {left}");
+            if !left && !ta {
+                assert!(!back.nodes().iter().any(|n| matches!(n.op, Op::Reduce { .. })), "{tb}");
+            }
+        }
+    }
+}
+
+#[test]
 fn movements_of_elements_have_their_transposes() {
     let f = func(&[f64s([2, 3]), f64s([2, 1])], |b, x| {
         let square = b.mul(x[0], x[0]);

@@ -3,7 +3,7 @@
 //! It knows the order of a sum: `k` ascends in blocks of [`K_BLOCK`], each block one chain of multiply-adds, the
 //! blocks added one after another. That order is the same in every tile and in the thin kernels, so an element
 //! does not depend on `m`, on `n`, on strides, or on where a tile lies. The register tiles are in `gemm_tile`,
-//! products with at most 4 columns in `gemm_thin`.
+//! products with at most 4 columns and more rows in `gemm_thin`.
 //!
 //! Why not the `gemm` or `matrixmultiply` crates: the products of a network's layers are small and called
 //! millions of times. Tiles that read both operands in place pack and allocate nothing, and a crate's order of
@@ -116,11 +116,14 @@ unsafe fn gemm<T: Math<Word: Word>>(
     b: *const T,
     c: *mut T,
 ) {
-    let &Gemm { m, n, k, csa, ldb, ldc, accumulate, .. } = shape;
+    let &Gemm { m, n, k, rsa, csa, ldb, ldc, accumulate } = shape;
     let finish = epilogue.map(|e| {
         let whole = Written { rows: m, cols: n, c, ldc, bias: e.bias, pre: e.pre, ldp: e.ldp };
         (gemm_layer::finish::<T>(level, e.activation), whole)
     });
+    // With no more rows than columns lanes over rows are no fuller, and turning the rows costs as much as the
+    // product (4 x 4 x 4 on AVX2: 49 ns there, 24 ns by tiles), unless they lie turned.
+    let thin = n <= gemm_thin::MAX_COLS && (m > n || rsa == 1);
     // SAFETY: offsets stay within the matrices that the caller promises.
     unsafe {
         if k == 0 && !accumulate {
@@ -133,14 +136,14 @@ unsafe fn gemm<T: Math<Word: Word>>(
         for k0 in (0..k).step_by(K_BLOCK) {
             let block = Gemm { k: (k - k0).min(K_BLOCK), accumulate: accumulate || k0 > 0, ..*shape };
             let (a, b) = (a.add(k0 * csa), b.add(k0 * ldb));
-            if n <= gemm_thin::MAX_COLS {
+            if thin {
                 gemm_thin::run(level, Thin { shape: block, a, b, c });
             } else {
                 k_block(level, &block, finish.filter(|_| k0 + block.k == k), a, b, c);
             }
         }
         match finish {
-            Some((finish, rows)) if n <= gemm_thin::MAX_COLS => gemm_layer::finish_thin(finish, &rows),
+            Some((finish, rows)) if thin => gemm_layer::finish_thin(finish, &rows),
             Some((finish, rows)) if k == 0 => finish(&rows),
             _ => {}
         }
