@@ -242,8 +242,21 @@ impl Grow<'_> {
         let inner = self.b.ty(x).shape()[usize::from(!ta)];
         let y =
             self.pick(|t| t.is_float() && t.shape().rank() == 2 && t.shape()[usize::from(tb)] == inner)?;
-        let z = self.b.dot(x, y, ta, tb);
+        let z = if self.draws.below(3) == 0 { self.batch(x, y, ta, tb) } else { self.b.dot(x, y, ta, tb) };
         Some(self.b.unary(UnaryOp::Tanh, z))
+    }
+
+    /// The larger of w + sin w for w = x y and w = -x y, by one batch.
+    fn batch(&mut self, x: NodeId, y: NodeId, ta: bool, tb: bool) -> NodeId {
+        let (s, t) = (self.b.ty(x).shape().clone(), self.b.ty(y).shape().clone());
+        let minus = self.b.neg(x);
+        let both = self.b.push(Op::Concat { axis: 0 }, &[x, minus], None);
+        let both = self.b.reshape(both, [2, s[0], s[1]]);
+        let twice = self.b.broadcast(y, &Shape::from([2, t[0], t[1]]), vec![1, 2]);
+        let z = self.b.dot(both, twice, ta, tb);
+        let wave = self.b.unary(UnaryOp::Sin, z);
+        let wave = self.b.add(wave, z);
+        self.b.reduce(ReduceOp::Max, wave, vec![0])
     }
 
     /// Takes rows, adds rows, counts, casts, draws.

@@ -242,13 +242,20 @@ impl Builder {
         self.push(Op::Transpose { perm }, &[x], None)
     }
 
+    /// The last two axes swapped: each matrix of a batch transposed
+    #[track_caller]
+    pub fn turn(&mut self, x: NodeId) -> NodeId {
+        let perm = turned(self.ty(x).shape().rank());
+        self.transpose(x, perm)
+    }
+
     /// Reduction over axes, which disappear
     #[track_caller]
     pub fn reduce(&mut self, op: ReduceOp, x: NodeId, axes: Vec<usize>) -> NodeId {
         if axes.is_empty() { x } else { self.push(Op::Reduce { op, axes }, &[x], None) }
     }
 
-    /// Matrix product of a (transposed if ta) and b (transposed if tb)
+    /// Matrix product of a (turned if ta) and b (turned if tb), for each entry of their leading axes
     #[track_caller]
     pub fn dot(&mut self, a: NodeId, b: NodeId, ta: bool, tb: bool) -> NodeId {
         self.push(Op::Dot { ta, tb }, &[a, b], None)
@@ -266,6 +273,13 @@ impl Builder {
         let Type::Tuple(types) = self.ty(tuple) else { panic!("invariant: {tuple} is no tuple") };
         (0..types.len()).map(|k| self.proj(tuple, k)).collect()
     }
+}
+
+/// The permutation of `rank >= 2` axes that swaps the last two.
+pub(crate) fn turned(rank: usize) -> Vec<usize> {
+    let mut perm: Vec<usize> = (0..rank).collect();
+    perm.swap(rank - 2, rank - 1);
+    perm
 }
 
 #[cfg(test)]

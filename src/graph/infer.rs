@@ -240,11 +240,16 @@ fn gather(x: &Type, index: &Type) -> Inferred {
 fn dot(ta: bool, tb: bool, a: &Type, b: &Type) -> Inferred {
     float(a)?;
     need(a.dtype() == b.dtype(), || "the operands differ in element type".into())?;
-    need(a.shape().rank() == 2 && b.shape().rank() == 2, || "the operands must be matrices".into())?;
-    let turned = |s: &Shape, t: bool| if t { (s[1], s[0]) } else { (s[0], s[1]) };
-    let ((m, k), (k2, n)) = (turned(a.shape(), ta), turned(b.shape(), tb));
+    let (Some((batch, p)), Some((batch2, q))) =
+        (a.shape().split_last_chunk::<2>(), b.shape().split_last_chunk::<2>())
+    else {
+        return Err("the operands must be matrices or batches of them".into());
+    };
+    need(batch == batch2, || format!("the leading axes {batch:?} and {batch2:?} differ"))?;
+    let turned = |s: &[usize; 2], t: bool| if t { (s[1], s[0]) } else { (s[0], s[1]) };
+    let ((m, k), (k2, n)) = (turned(p, ta), turned(q, tb));
     need(k == k2, || format!("the inner lengths {k} and {k2} differ"))?;
-    Ok(a.with_shape([m, n]))
+    Ok(a.with_shape([batch, &[m, n]].concat()))
 }
 
 fn is(args: &[&Type], at: usize, want: &[Type], what: &str) -> Result<(), String> {
@@ -306,6 +311,18 @@ mod tests {
         let (a, b) = (Type::array(DType::F32, [2, 3]), Type::array(DType::F32, [4, 5]));
         let e = infer(&Op::Dot { ta: false, tb: false }, &[&a, &b], None).unwrap_err();
         assert_eq!(e.to_string(), "dot does not take (f32[2,3], f32[4,5]): the inner lengths 3 and 4 differ");
+    }
+
+    #[test]
+    fn a_batch_of_products_has_equal_leading_axes() {
+        let of = |dims: &[usize]| Type::array(DType::F32, dims);
+        let dot = |a: &[usize], b: &[usize], ta, tb| infer(&Op::Dot { ta, tb }, &[&of(a), &of(b)], None);
+        assert_eq!(dot(&[5, 2, 3], &[5, 3, 4], false, false), Ok(of(&[5, 2, 4])));
+        assert_eq!(dot(&[6, 5, 3, 2], &[6, 5, 4, 3], true, true), Ok(of(&[6, 5, 2, 4])));
+        let why = |a: &[usize], b: &[usize]| dot(a, b, false, false).unwrap_err().to_string();
+        assert!(why(&[5, 2, 3], &[1, 3, 4]).ends_with("the leading axes [5] and [1] differ"));
+        assert!(why(&[5, 2, 3], &[3, 4]).ends_with("the leading axes [5] and [] differ"));
+        assert!(why(&[3], &[3, 4]).ends_with("the operands must be matrices or batches of them"));
     }
 
     #[test]

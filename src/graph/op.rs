@@ -165,7 +165,8 @@ pub enum Op {
     Gather,
     /// `(x, index, updates)`: x with `updates` added at rows `index` (clamped) of axis 0, in order.
     ScatterAdd,
-    /// `(a, b)`: matrix product of two matrices, each transposed first where its flag says so.
+    /// `(a, b)`: matrix product `[.., m, k] x [.., k, n] -> [.., m, n]`, the last two axes of an operand swapped
+    /// first where its flag says so. Leading axes, equal on both sides, count the products of a batch.
     Dot {
         /// Use a^T.
         ta: bool,

@@ -1,7 +1,7 @@
 //! Reductions and products.
 
 use super::Tensor;
-use crate::array::DType;
+use crate::array::{DType, Shape};
 use crate::graph::{Op, ReduceOp};
 
 impl Tensor {
@@ -78,23 +78,75 @@ impl Tensor {
         self.reduce(ReduceOp::Min, &self.all_axes())
     }
 
-    /// Matrix product: `[.., k] x [k, n]` gives `[.., n]`; a vector on the left is a row.
+    /// Matrix product: `[.., m, k] x [.., k, n]` gives `[.., m, n]`.
+    ///
+    /// Leading axes broadcast as in NumPy; a vector is a row on the left and a column on the right, and that
+    /// axis disappears. One matrix against a batch is a single product over all rows of the batch: neither it
+    /// nor its cotangent is repeated. For other index patterns see [`einsum`](super::einsum()).
     ///
     /// # Panics
-    /// When the inner lengths differ or the right operand is no matrix.
+    /// When the inner lengths differ, the leading axes do not broadcast, or an operand has rank 0.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::prelude::*;
+    /// let (a, b) = (Tensor::ones([5, 2, 3]), Tensor::ones([5, 3, 4]));
+    /// let c = a.matmul(&b);
+    /// assert_eq!((&c.shape()[..], c.max().item()), (&[5, 2, 4][..], 3.0));
+    /// ```
     #[track_caller]
     pub fn matmul(&self, other: &Tensor) -> Tensor {
-        let rank = self.rank();
-        assert!(
-            other.rank() == 2 && rank >= 1 && self.shape()[rank - 1] == other.shape()[0],
-            "matmul: shapes {} and {} do not fit ([.., k] x [k, n])",
-            self.shape(),
-            other.shape()
-        );
-        let (k, n) = (other.shape()[0], other.shape()[1]);
-        let rows = self.shape()[..rank - 1].iter().product();
-        let out = self.shape().with_axis(rank - 1, n);
-        let product = Tensor::op(Op::Dot { ta: false, tb: false }, &[&self.reshape([rows, k]), other], None);
-        product.reshape(out)
+        let Some(batch) = batch_axes(self.shape(), other.shape()) else {
+            panic!(
+                "matmul: shapes {} and {} do not fit ([.., m, k] x [.., k, n])",
+                self.shape(),
+                other.shape()
+            );
+        };
+        match (self.rank(), other.rank()) {
+            (_, 1) => {
+                let column = self.matmul(&other.expand(1));
+                column.reshape(column.shape().without_axes(&[column.rank() - 1]))
+            }
+            (1, _) => {
+                let row = self.expand(0).matmul(other);
+                row.reshape(row.shape().without_axes(&[row.rank() - 2]))
+            }
+            _ => self.products(other, &batch),
+        }
     }
+
+    /// The product of batches of matrices whose leading axes broadcast to `batch`.
+    #[track_caller]
+    fn products(&self, other: &Tensor, batch: &[usize]) -> Tensor {
+        let dot = |a: &Tensor, b: &Tensor| Tensor::op(Op::Dot { ta: false, tb: false }, &[a, b], None);
+        let (rank, r) = (self.rank(), other.rank());
+        let (m, k, n) = (self.shape()[rank - 2], self.shape()[rank - 1], other.shape()[r - 1]);
+        let is_one = |x: &Tensor| x.shape()[..x.rank() - 2].iter().all(|&len| len == 1);
+        let count: usize = batch.iter().product();
+        if is_one(other) {
+            let rows = dot(&self.reshape([count * m, k]), &other.reshape([k, n]));
+            return rows.reshape([batch, &[m, n]].concat());
+        }
+        if is_one(self) {
+            // the inner index comes first: the columns of all entries are the columns of one matrix
+            let last = batch.len();
+            let wide = other.reshape([batch, &[k, n]].concat());
+            let to: Vec<usize> = [last].into_iter().chain(0..last).chain([last + 1]).collect();
+            let columns = dot(&self.reshape([m, k]), &wide.permute(&to).reshape([k, count * n]));
+            let back: Vec<usize> = (1..=last).chain([0, last + 1]).collect();
+            return columns.reshape([&[m], batch, &[n]].concat()).permute(&back);
+        }
+        dot(&self.broadcast_to([batch, &[m, k]].concat()), &other.broadcast_to([batch, &[k, n]].concat()))
+    }
+}
+
+/// The leading axes of a matrix product, if the operands fit; vectors have none.
+fn batch_axes(a: &Shape, b: &Shape) -> Option<Vec<usize>> {
+    let lead = |s: &Shape| Shape::from(s[..s.rank().saturating_sub(2)].to_vec());
+    let inner = b.get(b.rank().saturating_sub(2))?;
+    if a.last()? != inner {
+        return None;
+    }
+    lead(a).broadcast(&lead(b)).map(|batch| batch.to_vec())
 }

@@ -43,6 +43,77 @@ fn a_product_over_no_terms_is_zero() {
     assert_eq!(Tensor::zeros([3, 0]).matmul(&Tensor::zeros([0, 2])).to_vec(), [0.0; 6]);
 }
 
+/// `len` numbers that look random.
+pub(super) fn numbers(len: usize) -> Vec<f64> {
+    (0..len).map(|i| ((i * i + 3 * i + 1) as f64 * 0.7).sin()).collect()
+}
+
+#[test]
+fn leading_axes_of_a_product_broadcast() {
+    let of = |dims: &[usize]| Tensor::from_vec(dims.to_vec(), numbers(dims.iter().product()));
+    let cases: [(&[usize], &[usize], &[usize]); 9] = [
+        (&[5, 2, 3], &[5, 3, 4], &[5, 2, 4]),
+        (&[6, 1, 2, 3], &[5, 3, 4], &[6, 5, 2, 4]),
+        (&[5, 2, 3], &[3, 4], &[5, 2, 4]),
+        (&[2, 3], &[6, 5, 3, 4], &[6, 5, 2, 4]),
+        (&[1, 1, 2, 3], &[5, 3, 4], &[1, 5, 2, 4]),
+        (&[3], &[5, 3, 4], &[5, 4]),
+        (&[5, 2, 3], &[3], &[5, 2]),
+        (&[3], &[3], &[]),
+        (&[0, 2, 3], &[3, 4], &[0, 2, 4]),
+    ];
+    for (a, b, c) in cases {
+        let (x, y) = (of(a), of(b));
+        let z = x.matmul(&y);
+        assert_eq!(&z.shape()[..], c, "{a:?} {b:?}");
+        // the same by a product with axes of length 1 and a sum
+        let (x, y) = (if a.len() == 1 { x.expand(0) } else { x }, if b.len() == 1 { y.expand(1) } else { y });
+        let naive = (x.expand(x.rank()) * y.expand(y.rank() - 2)).sum_axes(&[z_axis(x.rank(), y.rank())]);
+        for (got, want) in z.to_vec().iter().zip(naive.to_vec()) {
+            assert!((got - want).abs() < 1e-14, "{a:?} {b:?}: {got} {want}");
+        }
+    }
+    assert_eq!(of(&[5, 2, 3]).matmul(&of(&[5, 3, 4])).at(3).to_vec(), {
+        of(&[5, 2, 3]).at(3).matmul(&of(&[5, 3, 4]).at(3)).to_vec()
+    });
+}
+
+/// The axis of `[.., m, k, 1] * [.., 1, k, n]` that a product sums over.
+fn z_axis(a: usize, b: usize) -> usize {
+    (a + 1).max(b + 1) - 2
+}
+
+#[test]
+#[should_panic(expected = "matmul: shapes [5,2,3] and [4,3,4] do not fit ([.., m, k] x [.., k, n])")]
+fn batches_of_different_length_are_refused() {
+    Tensor::zeros([5, 2, 3]).matmul(&Tensor::zeros([4, 3, 4]));
+}
+
+#[test]
+fn one_matrix_against_a_batch_is_not_repeated_forward_or_back() {
+    let f = |a: &Tensor, b: &Tensor| a.matmul(b).square().sum();
+    let (w, x) = (Tensor::zeros([30, 20]), Tensor::zeros([50, 20, 3]));
+    for (w, x) in [(w.clone(), x.clone()), (w.transpose(), x.permute(&[0, 2, 1]))] {
+        let by_w =
+            jit(move |w: Tensor| grad(|w: &Tensor| if w.shape()[0] == 30 { f(w, &x) } else { f(&x, w) }, &w));
+        let size = 4 * 50 * 30 * 20;
+        let peak = by_w.plan(&(w,)).unwrap().arena_bytes;
+        assert!(peak < size / 3, "{peak} bytes: less than {size}, which fifty of the matrix take");
+    }
+}
+
+#[test]
+fn tiles_of_a_batch_have_the_bits_of_the_whole() {
+    let of = |dims: [usize; 3]| Tensor::from_vec(dims, numbers(dims.iter().product()));
+    let (x, y) = (of([37, 3, 5]), of([37, 5, 4]));
+    let whole = x.matmul(&y);
+    let f = |x: &[Tensor]| (vec![x[0].matmul(&x[1])], vec![]);
+    let tiled = map_rows(&[x.clone(), y.clone()], 8, f).0.remove(0);
+    assert_eq!(tiled.to_vec(), whole.to_vec());
+    let slope = grad(|x: &Tensor| map_rows(&[x.clone(), y.clone()], 8, f).0[0].square().sum(), &x);
+    assert_eq!(slope.to_vec(), grad(|x: &Tensor| x.matmul(&y).square().sum(), &x).to_vec());
+}
+
 #[test]
 #[should_panic(expected = "sum_last: a tensor of rank 0 has no last axis")]
 fn the_last_axis_of_a_number_is_refused() {

@@ -98,7 +98,7 @@ impl<'a> Outside<'a> {
         for place in places(f, &fixed) {
             let mut id = self.bring_out(f, at, place.node, &mut outer);
             if place.turned {
-                id = self.b.transpose(id, vec![1, 0]);
+                id = self.b.turn(id);
             }
             let k = self.found.iter().position(|&x| x == id).unwrap_or_else(|| {
                 self.found.push(id);

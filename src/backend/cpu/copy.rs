@@ -3,6 +3,7 @@
 //! They know addresses and strides, and nothing of why elements move.
 
 use super::access::{Dim, View};
+use super::batch::{Axis, Batch};
 use super::kernels::{Elem, philox_fill, sum_rows, transpose_4, transpose_8};
 use super::step::{Access, Env, Loc};
 use crate::simd::Level;
@@ -107,13 +108,15 @@ unsafe fn walk<T: Copy>(src: *const T, dst: *mut T, dims: &[MoveDim]) {
     }
 }
 
-/// Writes `rows` by `cols` elements transposed: element (r, c) at `src + r row_stride + c` to
-/// `dst + c rows + r`.
+/// Writes `rows` by `cols` elements transposed, for each entry of a batch: element (r, c) at
+/// `src + r row_stride + c` to `dst + c rows + r`.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     pub src: Loc,
     pub dst: Loc,
     pub elem: usize,
+    /// Where the entries are.
+    pub batch: Batch<2>,
     pub rows: usize,
     pub cols: usize,
     /// Distance of rows in elements.
@@ -121,27 +124,35 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// The transpose that moves a view into a buffer of its own, if it is one.
-    pub fn of(view: &View) -> Option<(usize, usize, usize)> {
-        match view.pattern()[..] {
-            [Dim { len: cols, stride: 1 }, Dim { len: rows, stride }] => Some((rows, cols, stride)),
-            _ => None,
+    /// The transposes that move a view into a buffer of its own, if they do: (batch, rows, cols, stride).
+    pub fn of(view: &View) -> Option<(Batch<2>, usize, usize, usize)> {
+        let pattern = view.pattern();
+        let &[ref outer @ .., Dim { len: cols, stride: 1 }, Dim { len: rows, stride }] = &pattern[..] else {
+            return None;
+        };
+        let mut size = rows * cols;
+        let mut axes: Vec<Axis<2>> = Vec::with_capacity(outer.len());
+        for d in outer.iter().rev() {
+            axes.push(Axis { len: d.len, strides: [d.stride, size] });
+            size *= d.len;
         }
+        Some((Batch::new(axes.into_iter().rev()), rows, cols, stride))
     }
 
     /// # Safety
     /// The locations are valid for the elements, the two do not overlap, and the level is available.
     pub unsafe fn run(&self, env: Env, level: Level) {
         let Turn { elem, rows, cols, stride, .. } = *self;
-        // SAFETY: the caller's promise.
-        unsafe {
-            let (src, dst) = (env.at(self.src).cast_const(), env.at(self.dst));
+        // SAFETY: the caller's promise, of each entry.
+        self.batch.each(|[from, to]| unsafe {
+            let (src, dst) =
+                (env.at(self.src).add(from * elem).cast_const(), env.at(self.dst).add(to * elem));
             if elem == 8 {
                 transpose_8(level, rows, cols, src.cast(), stride, dst.cast(), rows);
             } else {
                 transpose_4(level, rows, cols, src.cast(), stride, dst.cast(), rows);
             }
-        }
+        });
     }
 }
 

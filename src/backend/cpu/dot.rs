@@ -1,17 +1,22 @@
-//! Matrix products, alone or with the bias and the activation of a layer.
+//! Matrix products, alone, in batches, or with the bias and the activation of a layer.
 
+use super::access::{Dim, View};
+use super::batch::{Axis, Batch};
 use super::kernels::{Activation, Elem, Epilogue, Gemm, gemm_f32, gemm_f64, gemm_layer_f32, gemm_layer_f64};
 use super::step::{Access, Cost, Env, Loc};
 use crate::simd::Level;
 use std::ptr::null_mut;
 
-/// `C = A B`: A with any strides, rows of B and C without gaps inside.
+/// `C = A B` for each entry of a batch: A with any strides, rows of B and C without gaps inside.
 #[derive(Clone, Debug)]
 pub(crate) struct Dot {
     pub a: Loc,
     pub b: Loc,
     pub c: Loc,
     pub double: bool,
+    /// Where the entries of A, B and C are.
+    pub batch: Batch<3>,
+    /// The product of one entry.
     pub shape: Gemm,
     pub layer: Option<Layer>,
 }
@@ -23,6 +28,45 @@ pub(crate) struct Layer {
     pub activation: Activation,
 }
 
+/// The batch and the product of each entry, given the places of both operands; C lies without gaps.
+///
+/// Entries of an innermost axis that share one B, and whose rows of A are equally far apart throughout, are
+/// one taller product: the bits of an element do not depend on the number of rows, and B is read once.
+pub(crate) fn products(a: &View, b: &View) -> (Batch<3>, Gemm) {
+    let ((outer_a, [m, k]), (outer_b, [rows_b, n])) = (matrices(a), matrices(b));
+    let mut shape = Gemm {
+        m: m.len,
+        n: n.len,
+        k: k.len,
+        rsa: m.stride,
+        csa: k.stride,
+        ldb: rows_b.stride,
+        ldc: n.len,
+        accumulate: false,
+    };
+    let mut size = m.len * n.len;
+    let mut axes: Vec<Axis<3>> = Vec::with_capacity(outer_a.len());
+    for (p, q) in outer_a.iter().zip(outer_b).rev() {
+        axes.push(Axis { len: p.len, strides: [p.stride, q.stride, size] });
+        size *= p.len;
+    }
+    let mut batch = Batch::new(axes.into_iter().rev());
+    if let Some((Axis { len, strides: [row, 0, _] }, outer)) = batch.split_last()
+        && (shape.m == 1 || row == shape.m * shape.rsa)
+    {
+        let rsa = if shape.m == 1 { row } else { shape.rsa };
+        shape = Gemm { m: shape.m * len, rsa, ..shape };
+        batch = outer;
+    }
+    (batch, shape)
+}
+
+/// The leading axes and the two of a matrix.
+fn matrices(view: &View) -> (&[Dim], [Dim; 2]) {
+    let (outer, matrix) = view.dims.split_last_chunk().expect("invariant: a product is of matrices");
+    (outer, *matrix)
+}
+
 impl Dot {
     pub fn cost(&self) -> Cost {
         let elem = if self.double { Elem::F64 } else { Elem::F32 };
@@ -31,7 +75,11 @@ impl Dot {
             None => 0,
             Some(l) => 1 + usize::from(l.activation != Activation::Identity),
         };
-        Cost { flops: 2 * m * n * k + layer * m * n, bytes: (m * k + k * n + m * n) * elem.size() }
+        let count = self.batch.count();
+        Cost {
+            flops: count * (2 * m * n * k + layer * m * n),
+            bytes: count * (m * k + k * n + m * n) * elem.size(),
+        }
     }
 
     pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
@@ -48,16 +96,18 @@ impl Dot {
     /// available.
     pub unsafe fn run(&self, env: Env, level: Level) {
         let s = &self.shape;
-        // SAFETY: the caller's promise.
-        unsafe {
-            let (a, b, c) = (env.at(self.a), env.at(self.b), env.at(self.c));
+        let elem = if self.double { Elem::F64 } else { Elem::F32 }.size();
+        // SAFETY: the caller's promise, of each entry.
+        self.batch.each(|at| unsafe {
+            let [a, b, c] =
+                [(self.a, at[0]), (self.b, at[1]), (self.c, at[2])].map(|(loc, i)| env.at(loc).add(i * elem));
             match (&self.layer, self.double) {
                 (None, false) => gemm_f32(level, s, a.cast(), b.cast(), c.cast()),
                 (None, true) => gemm_f64(level, s, a.cast(), b.cast(), c.cast()),
                 (Some(l), false) => gemm_layer_f32(level, s, &l.end(env), a.cast(), b.cast(), c.cast()),
                 (Some(l), true) => gemm_layer_f64(level, s, &l.end(env), a.cast(), b.cast(), c.cast()),
             }
-        }
+        });
     }
 }
 

@@ -179,10 +179,12 @@ impl Units {
         }
     }
 
-    /// The place of matrix `id` with its rows' elements side by side.
+    /// The place of a batch of matrices `id` with the elements of each row side by side.
     fn rows(&mut self, id: usize, func: &Func) -> Place {
         match &self.places[id] {
-            Place::At(o) if o.view.dims[1].stride != 1 && o.view.dims[1].len != 1 => self.moved(id, func),
+            Place::At(o) if o.view.dims.last().is_some_and(|d| d.stride != 1 && d.len != 1) => {
+                self.moved(id, func)
+            }
             _ => self.held(id, func),
         }
     }

@@ -6,9 +6,9 @@ use super::access::{Dim, View};
 use super::buffers::{Buffers, Home};
 use super::codegen::{elem, generate};
 use super::copy::{Gather, Move, Random, ScatterAdd, Turn};
-use super::dot::{Dot, Layer};
+use super::dot::{Dot, Layer, products};
 use super::fuse::{Kind, Units};
-use super::kernels::{Activation, Gemm};
+use super::kernels::Activation;
 use super::lower_loops::{Made, Spaces};
 use super::places::{Operand, Place};
 use super::report::PlanReport;
@@ -199,8 +199,8 @@ impl Lower<'_> {
         let (src, view) = self.view(place, ty.shape(), ty.dtype());
         let elem = ty.dtype().size();
         let step = match Turn::of(&view) {
-            Some((rows, cols, stride)) if view.size() >= MIN_TURN => {
-                Step::Turn(Turn { src, dst, elem, rows, cols, stride })
+            Some((batch, rows, cols, stride)) if view.size() >= MIN_TURN => {
+                Step::Turn(Turn { src, dst, elem, batch, rows, cols, stride })
             }
             _ => {
                 // A reshape that strides cannot say: the order of the elements counts, not the axes.
@@ -282,8 +282,6 @@ impl Lower<'_> {
         let (id, last) = (nodes[0], nodes[nodes.len() - 1]);
         let node = &self.func.nodes()[id];
         let (ta, tb) = (&self.func.node(node.args[0]).ty, &self.func.node(node.args[1]).ty);
-        let [m, n] = node.ty.shape()[..] else { panic!("invariant: a product is a matrix") };
-        let k = ta.shape()[1];
         let double = node.ty.dtype() == DType::F64;
         let operands = &self.units.operands[id];
         let mut view = |place: &Place, ty: &Type| match place {
@@ -291,11 +289,10 @@ impl Lower<'_> {
             _ => self.view(place, ty.shape(), ty.dtype()),
         };
         let ((a, va), (b, vb)) = (view(&operands[0], ta), view(&operands[1], tb));
-        let (rsa, csa, ldb) = (va.dims[0].stride, va.dims[1].stride, vb.dims[0].stride);
-        let shape = Gemm { m, n, k, rsa, csa, ldb, ldc: n, accumulate: false };
+        let (batch, shape) = products(&va, &vb);
         let layer = (nodes.len() > 1).then(|| self.layer(nodes));
         let c = self.buffers.at(last);
-        self.push(Step::Dot(Dot { a, b, c, double, shape, layer }), vec![]);
+        self.push(Step::Dot(Dot { a, b, c, double, batch, shape, layer }), vec![]);
     }
 
     /// The bias and the activation of a product's unit.

@@ -11,6 +11,7 @@
 )]
 
 mod access;
+mod batch;
 mod bind;
 mod bits;
 mod buffers;

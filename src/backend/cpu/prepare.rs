@@ -20,8 +20,8 @@ pub(crate) fn prepare(func: &Func) -> Func {
         map.push(match &node.op {
             Op::Input(_) => b.input(node.ty.clone()),
             Op::Dot { ta, tb } => {
-                let x = if *ta { b.transpose(args[0], vec![1, 0]) } else { args[0] };
-                let y = if *tb { b.transpose(args[1], vec![1, 0]) } else { args[1] };
+                let x = if *ta { b.turn(args[0]) } else { args[0] };
+                let y = if *tb { b.turn(args[1]) } else { args[1] };
                 b.dot(x, y, false, false)
             }
             Op::Reduce { op, axes } => reduce(&mut b, *op, args[0], axes.clone()),

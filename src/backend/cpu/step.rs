@@ -78,7 +78,7 @@ impl Step {
         match self {
             Step::Strip(p) => p.cost(),
             Step::Move(m) => Cost { flops: 0, bytes: 2 * m.bytes() },
-            Step::Turn(t) => Cost { flops: 0, bytes: 2 * t.rows * t.cols * t.elem },
+            Step::Turn(t) => Cost { flops: 0, bytes: 2 * t.batch.count() * t.rows * t.cols * t.elem },
             Step::Gather(g) => Cost { flops: 0, bytes: 2 * g.num * g.row },
             Step::ScatterAdd(s) => Cost { flops: s.num * s.len, bytes: 3 * s.num * s.len * s.elem.size() },
             Step::Dot(d) => d.cost(),

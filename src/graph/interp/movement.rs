@@ -170,14 +170,25 @@ pub(super) fn scatter_add(x: &Array, index: &Array, updates: &Array) -> Data {
 
 /// Each element's sum runs over the inner index in ascending order, in f64, and is rounded once.
 pub(super) fn dot(a: &Array, b: &Array, ta: bool, tb: bool) -> Data {
-    let (a_cols, b_cols) = (a.shape()[1], b.shape()[1]);
-    let (m, inner) = if ta { (a_cols, a.shape()[0]) } else { (a.shape()[0], a_cols) };
-    let n = if tb { b.shape()[0] } else { b_cols };
-    let at = |i: usize, k: usize| a.data().get_f64(if ta { k * a_cols + i } else { i * a_cols + k });
-    let bt = |k: usize, j: usize| b.data().get_f64(if tb { j * b_cols + k } else { k * b_cols + j });
-    let mut out = Data::zeros(a.dtype(), m * n);
-    for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
-        out.set_f64(i * n + j, (0..inner).fold(0.0, |sum, k| sum + at(i, k) * bt(k, j)));
+    let (batch, &[a_rows, a_cols]) = matrices(a.shape());
+    let (_, &[b_rows, b_cols]) = matrices(b.shape());
+    let (m, inner) = if ta { (a_cols, a_rows) } else { (a_rows, a_cols) };
+    let n = if tb { b_rows } else { b_cols };
+    let at = |i: usize, k: usize| if ta { k * a_cols + i } else { i * a_cols + k };
+    let bt = |k: usize, j: usize| if tb { j * b_cols + k } else { k * b_cols + j };
+    let count = batch.iter().product();
+    let mut out = Data::zeros(a.dtype(), count * m * n);
+    for e in 0..count {
+        let (a0, b0) = (e * m * inner, e * inner * n);
+        for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+            let term = |k| a.data().get_f64(a0 + at(i, k)) * b.data().get_f64(b0 + bt(k, j));
+            out.set_f64((e * m + i) * n + j, (0..inner).fold(0.0, |sum, k| sum + term(k)));
+        }
     }
     out
+}
+
+/// The leading axes and the matrix of a batch of matrices.
+fn matrices(shape: &Shape) -> (&[usize], &[usize; 2]) {
+    shape.split_last_chunk().expect("invariant: a product is of matrices")
 }

@@ -214,6 +214,16 @@ fn a_product_reads_either_operand_transposed() {
 }
 
 #[test]
+fn a_batch_of_products_is_each_of_them() {
+    let a = f64s([2, 1, 2], &[1.0, 2.0, 3.0, 4.0]);
+    let b = f64s([2, 2, 1], &[5.0, 6.0, 7.0, 8.0]);
+    let dot = |a: &Array, b: &Array, ta, tb| op(Op::Dot { ta, tb }, &[a.clone(), b.clone()], None).to_f64();
+    assert_eq!(dot(&a, &b, false, false), [17.0, 53.0]);
+    assert_eq!(dot(&b, &a, true, true), [17.0, 53.0]);
+    assert_eq!(dot(&a, &a, true, false), [1.0, 2.0, 2.0, 4.0, 9.0, 12.0, 12.0, 16.0]);
+}
+
+#[test]
 fn random_bits_start_anywhere_in_a_stream() {
     let key = Array::from_vec([2], vec![1u32, 2]);
     let start = |i: u32| Array::from_vec(Shape::scalar(), vec![i]);

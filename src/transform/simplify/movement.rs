@@ -2,7 +2,7 @@
 
 use super::{insert, splat, splat_of};
 use crate::array::Shape;
-use crate::graph::{BinaryOp, Builder, NodeId, Op, ReduceOp, Type};
+use crate::graph::{BinaryOp, Builder, NodeId, Op, ReduceOp, Type, turned};
 
 /// A simpler form of an operation that is not elementwise.
 pub(super) fn rewrite(b: &mut Builder, op: &Op, x: &[NodeId], ty: &Type) -> Option<NodeId> {
@@ -248,7 +248,7 @@ fn times(b: &mut Builder, op: ReduceOp, n: usize, c: f64, ty: &Type) -> Option<N
 
 /// Transposed operands are read transposed.
 fn dot(b: &mut Builder, flags: [bool; 2], x: [NodeId; 2], ty: &Type) -> Option<NodeId> {
-    let is_transpose = |op: &Op| matches!(op, Op::Transpose { perm } if perm == &[1, 0]);
+    let is_transpose = |op: &Op| matches!(op, Op::Transpose { perm } if *perm == turned(perm.len()));
     for k in 0..2 {
         if let Some(from) = operand(b, x[k], is_transpose) {
             let (mut x, mut flags) = (x, flags);

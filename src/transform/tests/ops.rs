@@ -86,6 +86,25 @@ fn linear_combinations_and_products_of_matrices() {
 }
 
 #[test]
+fn batches_of_products_have_the_derivatives_of_products() {
+    let mut draws = Draws::new(2);
+    for (ta, tb) in [(false, false), (false, true), (true, false), (true, true)] {
+        let a = if ta { [2, 2, 2, 3] } else { [2, 2, 3, 2] };
+        let b = if tb { [2, 2, 4, 2] } else { [2, 2, 2, 4] };
+        let f = func(&[f64s(a), f64s(b)], |b, x| vec![b.dot(x[0], x[1], ta, tb)]);
+        let x: Vec<Array> = f.input_types().iter().map(|t| draws.array(t)).collect();
+        check_twice(&f, &x, &[0, 1], "batched dot");
+        check(&f, &x, &[1], "batched dot");
+    }
+    let f = func(&[f64s([3, 2, 2])], |b, x| {
+        let square = b.dot(x[0], x[0], false, true);
+        let sin = b.unary(UnaryOp::Sin, square);
+        vec![b.dot(sin, x[0], true, false)]
+    });
+    check_twice(&f, &[draws.array(f.input_type(0))], &[0], "products of a batch with itself");
+}
+
+#[test]
 fn movements_of_elements_have_their_transposes() {
     let f = func(&[f64s([2, 3]), f64s([2, 1])], |b, x| {
         let square = b.mul(x[0], x[0]);

@@ -157,6 +157,24 @@ fn movements_that_cancel_go() {
     );
 }
 
+#[test]
+fn products_read_a_turned_operand_as_it_is() {
+    let dot = |op: &Op| matches!(op, Op::Dot { .. });
+    let with = |perm: [usize; 3], a: [usize; 3], c: [usize; 3]| {
+        let f = func(&[f64s(a), f64s(c)], |b, x| {
+            let t = b.transpose(x[0], perm.to_vec());
+            vec![b.dot(x[1], t, false, false)]
+        });
+        let s = simplify(&f);
+        (s.nodes().len(), s.nodes().iter().find(|n| dot(&n.op)).map(|n| n.op.clone()))
+    };
+    let turned = with([0, 2, 1], [2, 4, 3], [2, 5, 3]);
+    assert_eq!(turned, (3, Some(Op::Dot { ta: false, tb: true })));
+    // another order of axes is no flag
+    let moved = with([2, 0, 1], [3, 4, 2], [2, 5, 3]);
+    assert_eq!(moved, (4, Some(Op::Dot { ta: false, tb: false })));
+}
+
 fn cut(b: &mut Builder, x: NodeId, from: usize, to: usize) -> NodeId {
     b.push(Op::Slice { start: vec![from, 0], limit: vec![to, 2] }, &[x], None)
 }

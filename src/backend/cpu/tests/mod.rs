@@ -1,5 +1,6 @@
 //! Tests of whole plans against a naive evaluator.
 
+mod batched;
 mod loops;
 mod naive;
 mod oracle;

@@ -134,16 +134,26 @@ fn indexed(op: &Op, args: &[Arg], shape: &Shape) -> Vec<f64> {
         }
         Op::Dot { ta, tb } => {
             let ((a, sa), (b, sb)) = (args[0], args[1]);
-            let k = if *ta { sa[0] } else { sa[1] };
-            let at = |x: &[f64], s: &Shape, t: bool, i: usize, j: usize| {
-                if t { x[j * s[1] + i] } else { x[i * s[1] + j] }
+            let rank = shape.rank();
+            let k = sa[if *ta { rank - 2 } else { rank - 1 }];
+            let element = |x: &[f64], s: &Shape, turned: bool, mut at: Vec<usize>| {
+                if turned {
+                    at.swap(rank - 2, rank - 1);
+                }
+                x[join(&at, s)]
             };
-            (0..shape.size())
-                .map(|i| {
-                    let (r, c) = (i / shape[1], i % shape[1]);
-                    (0..k).map(|l| at(a, sa, *ta, r, l) * at(b, sb, *tb, l, c)).sum()
-                })
-                .collect()
+            let sum = |i| -> f64 {
+                let at = split(i, shape);
+                let with = |axis: usize, l: usize| {
+                    let mut at = at.clone();
+                    at[axis] = l;
+                    at
+                };
+                let left = |l| element(a, sa, *ta, with(rank - 1, l));
+                let right = |l| element(b, sb, *tb, with(rank - 2, l));
+                (0..k).map(|l| left(l) * right(l)).sum()
+            };
+            (0..shape.size()).map(sum).collect()
         }
         Op::RandomBits { stream } => {
             let key = [args[0].0[0] as u32, args[0].0[1] as u32];

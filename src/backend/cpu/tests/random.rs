@@ -80,7 +80,7 @@ fn node(rng: &mut Rng, b: &mut Builder, values: &[NodeId], x: NodeId) -> Option<
             let r = b.reduce(op, x, axes);
             b.unary(UnaryOp::Tanh, r)
         }
-        15 if shape.rank() == 2 => {
+        15 if shape.rank() >= 2 => {
             let turned = rng.below(2) == 0;
             let d = b.dot(x, y, turned, !turned);
             b.unary(UnaryOp::Tanh, d)
