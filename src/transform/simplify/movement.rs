@@ -51,6 +51,9 @@ fn broadcast(b: &mut Builder, dims: &[usize], x: NodeId, ty: &Type) -> Option<No
                 return None;
             }
             let narrow = from.with_shape(c.iter().map(|&i| to[i]).collect::<Vec<_>>());
+            if narrow == node.ty {
+                return None;
+            }
             let x = insert(b, &Op::Reshape, &node.args, &narrow);
             Some(insert(b, &Op::Broadcast { dims: c.iter().map(|&i| dims[i]).collect() }, &[x], ty))
         }
