@@ -12,6 +12,7 @@
 //! their own) and layers generic over the activation (a type for each network). A closed enum where
 //! one type must stand for several ([`DriftNet`]), a trait where users add their own ([`Drift`]).
 
+mod attention;
 mod concat_squash;
 mod conv;
 mod drift;
@@ -23,8 +24,10 @@ mod init;
 mod layer_norm;
 mod linear;
 mod mlp;
+mod softmax;
 mod time_layers;
 
+pub use attention::{Attend, MultiHeadAttention, causal_mask};
 pub use concat_squash::{ConcatSquash, ConcatSquashLayer};
 pub use conv::{Conv2d, ConvTranspose2d, Padding, upsample};
 pub use drift::{Drift, DriftNet};
@@ -36,6 +39,7 @@ pub use init::{Init, UnknownInit};
 pub use layer_norm::LayerNorm;
 pub use linear::{Activation, Linear, dropout};
 pub use mlp::Mlp;
+pub use softmax::{log_softmax, softmax};
 pub use time_layers::{
     BlendLayer, BlendMlp, ConcatLayer, ConcatMlp, SquashLayer, SquashMlp, TimeLayer, TimeMlp,
 };

@@ -1,5 +1,6 @@
 //! Layers against numbers computed on the host.
 
+mod attention;
 mod conv;
 mod embedding;
 mod frozen;
