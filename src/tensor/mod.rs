@@ -9,6 +9,7 @@
 //! It knows graphs and transforms, and no ODE: loops enter through `trace` and
 //! `apply` from `odeint`.
 
+mod einsum;
 mod exec;
 mod grad;
 mod handle;
@@ -25,6 +26,7 @@ mod tests;
 mod trace;
 pub mod tree;
 
+pub use einsum::{EinsumPlan, EinsumStep, einsum, einsum_plan};
 pub use exec::RunReport;
 pub use grad::{Loss, grad, jvp, value_and_grad, vjp};
 pub use handle::Tensor;

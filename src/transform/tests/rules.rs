@@ -158,6 +158,16 @@ fn movements_that_cancel_go() {
 }
 
 #[test]
+fn a_row_without_its_axis_is_repeated_as_it_is() {
+    let row = |b: &mut Builder, x| {
+        let r = b.push(Op::Slice { start: vec![0, 0], limit: vec![1, 2] }, &[x], None);
+        let r = b.reshape(r, [2]);
+        b.broadcast(r, &Shape::from([3, 2]), vec![1])
+    };
+    becomes(|b, x, _| row(b, x), &["slice", "reshape", "broadcast"]);
+}
+
+#[test]
 fn products_read_a_turned_operand_as_it_is() {
     let dot = |op: &Op| matches!(op, Op::Dot { .. });
     let with = |perm: [usize; 3], a: [usize; 3], c: [usize; 3]| {

@@ -1,0 +1,167 @@
+//! Sums of products over named indices.
+//!
+//! It lowers to transposes, reshapes, products of matrices, sums and elementwise products: derivatives and
+//! fusion are theirs. `spec` reads the text, `order` chooses what is contracted first; here pairs become
+//! operations. Concrete operands run as one program, so that intermediate values share memory there too.
+
+mod order;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+use super::{Tensor, apply, trace};
+use crate::graph::Type;
+pub use order::{EinsumPlan, EinsumStep};
+use spec::Spec;
+
+/// The sum of products that a specification names: `"bhqd,bhkd->bhqk"` is
+/// `out[b,h,q,k] = sum_d x[b,h,q,d] y[b,h,k,d]`.
+///
+/// Indices are letters, one an axis. An index that is not in the result is summed; one that is twice in an
+/// operand takes its diagonal. Without `->` the result has the indices that occur once, in alphabetical
+/// order (capitals first). Space does not count.
+///
+/// # Numerics
+/// Operands are contracted two at a time, in the order of [`einsum_plan`]: the largest array that is made is
+/// as small as possible, then the work. The order follows from the shapes alone.
+///
+/// # Panics
+/// When the specification does not read or does not fit the operands, or they are not floats of one type.
+///
+/// # Examples
+/// ```
+/// use flowline::prelude::*;
+/// let a = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+/// assert_eq!(einsum("ij,kj->ik", &[&a, &a]).to_vec(), [5.0, 11.0, 11.0, 25.0]);
+/// assert_eq!(einsum("ii->i", &[&a]).to_vec(), [1.0, 4.0]);
+/// assert_eq!(einsum("ij->", &[&a]).item(), 10.0);
+/// ```
+#[track_caller]
+pub fn einsum(spec: &str, operands: &[&Tensor]) -> Tensor {
+    let shapes: Vec<&[usize]> = operands.iter().map(|x| &x.shape()[..]).collect();
+    let read = match Spec::read(spec, &shapes).and_then(|s| floats(operands).map(|()| s)) {
+        Ok(read) => read,
+        Err(why) => panic!("einsum {spec:?}: {why}"),
+    };
+    let plan = order::plan(&read);
+    let types: Vec<Type> = operands.iter().map(|x| x.ty()).collect();
+    let program = trace(&types, |x| (vec![run(&read, &plan, x)], ()));
+    let operands: Vec<Tensor> = operands.iter().map(|&x| x.clone()).collect();
+    apply(&program.func, &operands).remove(0)
+}
+
+/// How [`einsum`] computes a specification on operands of the given shapes.
+///
+/// # Panics
+/// When the specification does not read or does not fit the shapes.
+///
+/// # Examples
+/// ```
+/// use flowline::tensor::einsum_plan;
+/// let plan = einsum_plan("ij,jk,kl->il", &[&[100, 2], &[2, 100], &[100, 2]]);
+/// // from left to right the first product would have 10000 elements
+/// assert_eq!((plan.steps[0].spec.as_str(), plan.largest), ("jk,kl->jl", 200));
+/// ```
+#[track_caller]
+pub fn einsum_plan(spec: &str, shapes: &[&[usize]]) -> EinsumPlan {
+    match Spec::read(spec, shapes) {
+        Ok(read) => order::plan(&read),
+        Err(why) => panic!("einsum {spec:?}: {why}"),
+    }
+}
+
+fn floats(operands: &[&Tensor]) -> Result<(), String> {
+    let first = operands.first().map(|x| x.dtype());
+    match operands.iter().enumerate().find(|(_, x)| !x.dtype().is_float() || Some(x.dtype()) != first) {
+        Some((k, x)) => Err(format!("operand {k} is {}: operands are floats of one type", x.ty())),
+        None => Ok(()),
+    }
+}
+
+/// Follows a plan.
+fn run(spec: &Spec, plan: &EinsumPlan, x: &[Tensor]) -> Tensor {
+    let mut arrays: Vec<Tensor> =
+        x.iter().enumerate().map(|(k, x)| summed(x, &spec.operands[k], &plan.terms[k])).collect();
+    for step in &plan.steps {
+        let [a, b] = step.operands.map(|k| &arrays[k]);
+        arrays.push(contract(spec, [a, b], [&step.terms[0], &step.terms[1]], &step.result));
+    }
+    let last = plan.steps.last().map_or(&plan.terms[0], |s| &s.result);
+    let out = arrays.pop().expect("invariant: there is an operand");
+    ordered(&out, last, &spec.result)
+}
+
+/// The diagonals of an operand, summed over the indices that only it has.
+fn summed(x: &Tensor, term: &[u8], kept: &[u8]) -> Tensor {
+    let (mut x, mut term) = (x.clone(), term.to_vec());
+    while let Some((i, j)) = repeated(&term) {
+        x = diagonal(&x, i, j);
+        term.remove(j);
+        let c = term.remove(i);
+        term.push(c);
+    }
+    let gone: Vec<usize> = (0..term.len()).filter(|&i| !kept.contains(&term[i])).collect();
+    let left: Vec<u8> = term.iter().copied().filter(|c| kept.contains(c)).collect();
+    ordered(&x.sum_axes(&gone), &left, kept)
+}
+
+/// Two axes of one index.
+fn repeated(term: &[u8]) -> Option<(usize, usize)> {
+    let pair = |j: usize| term[..j].iter().position(|c| *c == term[j]).map(|i| (i, j));
+    (0..term.len()).find_map(pair)
+}
+
+/// The elements at which two axes agree, along a new last axis instead of both.
+///
+/// Element (i, i) of n x n is number i (n + 1) of the flat array: all but the last are the first column of
+/// (n - 1) x (n + 1). So nothing moves but the diagonal itself.
+fn diagonal(x: &Tensor, i: usize, j: usize) -> Tensor {
+    let others: Vec<usize> = (0..x.rank()).filter(|&k| k != i && k != j).collect();
+    let (last, n) = (others.len(), x.shape()[i]);
+    let rest: Vec<usize> = others.iter().map(|&k| x.shape()[k]).collect();
+    let dims = |of: &[usize]| [&rest, of].concat();
+    let flat = x.permute(&[&others[..], &[i, j]].concat()).reshape(dims(&[n * n]));
+    if n < 2 {
+        return flat;
+    }
+    let table = flat.slice(last, 0..n * n - 1).reshape(dims(&[n - 1, n + 1]));
+    let head = table.slice(last + 1, 0..1).reshape(dims(&[n - 1]));
+    Tensor::concat(&[&head, &flat.slice(last, n * n - 1..n * n)], last)
+}
+
+/// Axes in another order of their indices.
+fn ordered(x: &Tensor, from: &[u8], to: &[u8]) -> Tensor {
+    let place = |c: &u8| from.iter().position(|f| f == c).expect("invariant: the same indices");
+    x.permute(&to.iter().map(place).collect::<Vec<_>>())
+}
+
+/// The contraction of two arrays: a product of matrices where an index is summed and one side has indices
+/// of its own, else an elementwise product, which is fused with the sum over it.
+fn contract(spec: &Spec, [x, y]: [&Tensor; 2], [a, b]: [&[u8]; 2], result: &[u8]) -> Tensor {
+    let in_both = |c: &u8| a.contains(c) && b.contains(c);
+    let batch: Vec<u8> = result.iter().copied().filter(in_both).collect();
+    // in the right factor's order, which is the one that must not move
+    let sum: Vec<u8> = b.iter().copied().filter(|c| in_both(c) && !batch.contains(c)).collect();
+    let left: Vec<u8> = a.iter().copied().filter(|c| !b.contains(c)).collect();
+    let right: Vec<u8> = b.iter().copied().filter(|c| !a.contains(c)).collect();
+    let dims = |terms: &[&[u8]]| spec.shape(&terms.concat());
+    if left.is_empty() && right.is_empty() {
+        let all = [&batch[..], &sum].concat();
+        let axes: Vec<usize> = (batch.len()..all.len()).collect();
+        return (ordered(x, a, &all) * ordered(y, b, &all)).sum_axes(&axes);
+    }
+    let (p, q) = (
+        ordered(x, a, &[&batch[..], &left, &sum].concat()),
+        ordered(y, b, &[&batch[..], &sum, &right].concat()),
+    );
+    if sum.is_empty() {
+        let p = p.reshape([dims(&[&batch, &left]), vec![1; right.len()]].concat());
+        let q = q.reshape([dims(&[&batch]), vec![1; left.len()], dims(&[&right])].concat());
+        return p * q;
+    }
+    let size = |term: &[u8]| term.iter().map(|&c| spec.len(c)).product::<usize>();
+    let (m, k, n) = (size(&left), size(&sum), size(&right));
+    let lead = dims(&[&batch]);
+    let product = p.reshape([&lead[..], &[m, k]].concat()).matmul(&q.reshape([&lead[..], &[k, n]].concat()));
+    product.reshape(spec.shape(result))
+}

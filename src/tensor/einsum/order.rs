@@ -1,0 +1,241 @@
+//! The order in which an einsum contracts its operands, two at a time, chosen for memory.
+//!
+//! The largest array that an order makes, its result included, is as small as any order's; among orders
+//! equal in that, multiplications and additions are fewest. The result is counted because it is there in any
+//! case: an intermediate value below its size saves nothing and is not bought with work.
+//!
+//! Up to [`MAX_EXACT`] operands the search is exact, over subsets instead of orders: what a subset leaves
+//! depends on the subset alone. It takes two passes, since the cheapest way to make a subset may need a
+//! larger array than its leanest one, which costs nothing where another subset needs a larger one anyway.
+//! Beyond, the pair that adds least to what is held goes first (`opt_einsum`'s greedy, without its random
+//! restarts: an order must not differ between two runs).
+
+use super::spec::{Letters, Spec};
+use std::fmt;
+
+/// The most operands for which all orders are compared: 6561 ways to split 8.
+pub(super) const MAX_EXACT: usize = 8;
+
+/// One contraction of two arrays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EinsumStep {
+    /// The arrays: operands in their order, then what steps made.
+    pub operands: [usize; 2],
+    /// Its own specification, of two operands.
+    pub spec: String,
+    /// Elements of what it makes.
+    pub elements: usize,
+    /// Multiplications and additions.
+    pub flops: usize,
+    pub(super) terms: [Vec<u8>; 2],
+    pub(super) result: Vec<u8>,
+}
+
+/// How an einsum is computed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EinsumPlan {
+    /// The contractions in their order; none for a single operand.
+    pub steps: Vec<EinsumStep>,
+    /// Elements of the largest array that a step makes, the result included.
+    pub largest: usize,
+    /// Multiplications and additions of all steps.
+    pub flops: usize,
+    /// The operands' indices once diagonals are taken and indices of one operand alone are summed.
+    pub(super) terms: Vec<Vec<u8>>,
+}
+
+impl fmt::Display for EinsumPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, s) in self.steps.iter().enumerate() {
+            let ([a, b], new) = (s.operands, self.terms.len() + i);
+            writeln!(f, "%{new} = %{a}, %{b}: {} ({} elements, {} flops)", s.spec, s.elements, s.flops)?;
+        }
+        write!(f, "largest: {} elements; {} flops", self.largest, self.flops)
+    }
+}
+
+/// Arrays by pairs, in order: operands first, then what pairs made.
+type Pairs = Vec<[usize; 2]>;
+
+/// Chooses the order.
+pub(super) fn plan(spec: &Spec) -> EinsumPlan {
+    let terms: Vec<Vec<u8>> = (0..spec.operands.len()).map(|k| needed(spec, k)).collect();
+    let search = Search { spec, terms: terms.iter().map(|t| Letters::of(t)).collect() };
+    let pairs = if terms.len() <= MAX_EXACT { search.exact() } else { search.greedy() };
+    let mut arrays: Vec<Option<Vec<u8>>> = terms.iter().cloned().map(Some).collect();
+    let mut steps = Vec::with_capacity(pairs.len());
+    for pair in pairs {
+        let step = search.step(pair, &mut arrays);
+        arrays.push(Some(step.result.clone()));
+        steps.push(step);
+    }
+    let largest = steps.iter().map(|s| s.elements).max().unwrap_or(0);
+    let flops = steps.iter().fold(0usize, |sum, s| sum.saturating_add(s.flops));
+    EinsumPlan { steps, largest, flops, terms }
+}
+
+/// The distinct indices of operand `k` that the result or another operand has.
+fn needed(spec: &Spec, k: usize) -> Vec<u8> {
+    let others = spec.operands.iter().enumerate().filter(|(i, _)| *i != k).map(|(_, t)| t);
+    let wanted = others.chain([&spec.result]).fold(Letters::default(), |s, t| s.or(Letters::of(t)));
+    let term = &spec.operands[k];
+    let distinct = term.iter().enumerate().filter(|(i, c)| !term[..*i].contains(c));
+    distinct.map(|(_, &c)| c).filter(|&c| wanted.has(c)).collect()
+}
+
+struct Search<'a> {
+    spec: &'a Spec,
+    terms: Vec<Letters>,
+}
+
+impl Search<'_> {
+    /// What is left of a subset of operands, a bit each, once it is one array.
+    fn left_of(&self, subset: usize) -> Letters {
+        let (mut inside, mut outside) = (Letters::default(), Letters::of(&self.spec.result));
+        for (k, &t) in self.terms.iter().enumerate() {
+            if subset >> k & 1 == 1 {
+                inside = inside.or(t);
+            } else {
+                outside = outside.or(t);
+            }
+        }
+        inside.and(outside)
+    }
+
+    /// Multiplications of two arrays' elements, and additions if some index is summed.
+    fn flops(&self, a: Letters, b: Letters, result: Letters) -> usize {
+        let all = a.or(b);
+        self.spec.size(all).saturating_mul(if all == result { 1 } else { 2 })
+    }
+
+    /// The best order of all: the dynamic programme over subsets.
+    fn exact(&self) -> Pairs {
+        let all = (1usize << self.terms.len()) - 1;
+        let left: Vec<Letters> = (0..=all).map(|s| self.left_of(s)).collect();
+        let sizes: Vec<usize> = left.iter().map(|&l| self.spec.size(l)).collect();
+        let mut leanest = vec![0; all + 1];
+        for s in (1..=all).filter(|s| !s.is_power_of_two()) {
+            let rest = splits(s).map(|(p, q)| leanest[p].max(leanest[q])).min();
+            leanest[s] = rest.unwrap_or(0).max(sizes[s]);
+        }
+        let mut best: Vec<Option<(usize, usize)>> = vec![None; all + 1];
+        for s in (1..=all).filter(|&s| leanest[s] <= leanest[all]) {
+            if s.is_power_of_two() {
+                best[s] = Some((0, 0));
+                continue;
+            }
+            let cost = |(p, q): (usize, usize)| {
+                let parts = best[p]?.0.saturating_add(best[q]?.0);
+                Some((parts.saturating_add(self.flops(left[p], left[q], left[s])), p))
+            };
+            best[s] = splits(s).filter_map(cost).min();
+        }
+        let mut pairs = Vec::new();
+        collect(all, &best, self.terms.len(), &mut pairs);
+        pairs
+    }
+
+    /// An order without a search: the pair that adds least to what is held, then the cheapest, first.
+    fn greedy(&self) -> Pairs {
+        let mut held: Vec<(usize, Letters)> = self.terms.iter().copied().enumerate().collect();
+        let mut pairs = Vec::new();
+        while held.len() > 1 {
+            let mut best = None;
+            for j in 1..held.len() {
+                for i in 0..j {
+                    let result = self.joined(&held, i, j);
+                    let size = |l| self.spec.size(l) as i128;
+                    let growth = size(result) - size(held[i].1) - size(held[j].1);
+                    let key = (growth, self.flops(held[i].1, held[j].1, result), i, j);
+                    if best.as_ref().is_none_or(|(k, _)| key < *k) {
+                        best = Some((key, result));
+                    }
+                }
+            }
+            let Some(((.., i, j), result)) = best else { break };
+            let (b, a) = (held.remove(j), held.remove(i));
+            pairs.push([a.0, b.0]);
+            held.push((self.terms.len() + pairs.len() - 1, result));
+        }
+        pairs
+    }
+
+    /// What two of the held arrays leave.
+    fn joined(&self, held: &[(usize, Letters)], i: usize, j: usize) -> Letters {
+        let others = held.iter().enumerate().filter(|(k, _)| *k != i && *k != j).map(|(_, h)| h.1);
+        let wanted = others.fold(Letters::of(&self.spec.result), Letters::or);
+        held[i].1.or(held[j].1).and(wanted)
+    }
+
+    /// The contraction of two arrays, which are taken out of the list; indices of the result stand as the
+    /// product leaves them: shared ones, those of the left factor, those of the right one.
+    fn step(&self, [i, j]: [usize; 2], arrays: &mut [Option<Vec<u8>>]) -> EinsumStep {
+        let mut take = |k: usize| arrays[k].take().expect("invariant: an array is read once");
+        let (a, b) = (take(i), take(j));
+        let rest = arrays.iter().flatten().fold(Letters::of(&self.spec.result), |s, t| s.or(Letters::of(t)));
+        let is_last = arrays.iter().flatten().next().is_none();
+        let orders = [([i, j], [&a, &b]), ([j, i], [&b, &a])].map(|(operands, terms)| {
+            let result = self.result(terms, rest, is_last);
+            let moved = self.moved(terms, &result, is_last);
+            (moved, operands, terms, result)
+        });
+        let [first, second] = orders;
+        let (_, operands, terms, result) = if second.0 < first.0 { second } else { first };
+        let [x, y, z] =
+            [terms[0], terms[1], &result].map(|t| t.iter().map(|&c| c as char).collect::<String>());
+        let (p, q, r) = (Letters::of(&a), Letters::of(&b), Letters::of(&result));
+        EinsumStep {
+            operands,
+            spec: format!("{x},{y}->{z}"),
+            elements: self.spec.size(r),
+            flops: self.flops(p, q, r),
+            terms: terms.map(Clone::clone),
+            result,
+        }
+    }
+
+    fn result(&self, [a, b]: [&Vec<u8>; 2], rest: Letters, is_last: bool) -> Vec<u8> {
+        // shared axes may stand in any order at no cost: in that of the result if this is it
+        let order = if is_last { &self.spec.result } else { a };
+        let mut out: Vec<u8> =
+            order.iter().copied().filter(|c| a.contains(c) && b.contains(c) && rest.has(*c)).collect();
+        out.extend(a.iter().copied().filter(|c| !b.contains(c)));
+        out.extend(b.iter().copied().filter(|c| !a.contains(c)));
+        out
+    }
+
+    /// Elements that move before or behind a product: the right factor's unless its summed indices come
+    /// first, those of the last result unless it is in order.
+    fn moved(&self, [a, b]: [&Vec<u8>; 2], result: &[u8], is_last: bool) -> usize {
+        let own: Vec<bool> =
+            b.iter().filter(|c| !(a.contains(c) && result.contains(c))).map(|c| !a.contains(c)).collect();
+        let right = if own.is_sorted() { 0 } else { self.spec.size(Letters::of(b)) };
+        let in_order = !is_last || *result == self.spec.result;
+        right.saturating_add(if in_order { 0 } else { self.spec.size(Letters::of(result)) })
+    }
+}
+
+/// The ways to split a subset in two, each once: the part with the first operand, then the other.
+fn splits(subset: usize) -> impl Iterator<Item = (usize, usize)> {
+    let first = subset & subset.wrapping_neg();
+    let rest = subset ^ first;
+    let mut part = Some(0usize);
+    std::iter::from_fn(move || {
+        // the subsets of `rest` but itself, ascending
+        let p = part?;
+        let next = p.wrapping_sub(rest) & rest;
+        part = (next != 0 && next != rest).then_some(next);
+        (p != rest).then_some((first | p, rest ^ p))
+    })
+}
+
+/// Appends the pairs that make a subset; returns its array.
+fn collect(s: usize, best: &[Option<(usize, usize)>], operands: usize, pairs: &mut Pairs) -> usize {
+    if s.is_power_of_two() {
+        return s.trailing_zeros() as usize;
+    }
+    let (_, p) = best[s].expect("invariant: a part of a chosen order is one");
+    let pair = [p, s ^ p].map(|part| collect(part, best, operands, pairs));
+    pairs.push(pair);
+    operands + pairs.len() - 1
+}

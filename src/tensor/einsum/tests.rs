@@ -1,0 +1,291 @@
+//! einsum against loops over all indices, its orders, and its derivatives.
+
+use super::super::tests::numbers;
+use super::super::{Tensor, grad, jit, jvp};
+use super::{einsum, einsum_plan, order::MAX_EXACT};
+use crate::array::DType;
+use proptest::prelude::*;
+
+/// The sum of products by loops: every assignment of all indices.
+fn naive(spec: &str, operands: &[Tensor]) -> (Vec<usize>, Vec<f64>) {
+    let (left, right) = spec.split_once("->").unwrap();
+    let terms: Vec<&[u8]> = left.split(',').map(str::as_bytes).collect();
+    let mut letters: Vec<(u8, usize)> = Vec::new();
+    for (t, x) in terms.iter().zip(operands) {
+        for (&c, &len) in t.iter().zip(x.shape().iter()) {
+            if !letters.iter().any(|l| l.0 == c) {
+                letters.push((c, len));
+            }
+        }
+    }
+    let len = |c: u8| letters.iter().find(|l| l.0 == c).unwrap().1;
+    let shape: Vec<usize> = right.bytes().map(len).collect();
+    let values: Vec<Vec<f64>> = operands.iter().map(Tensor::to_vec).collect();
+    let mut out = vec![0.0; shape.iter().product()];
+    for mut i in 0..letters.iter().map(|l| l.1).product() {
+        let mut at = [0; 128];
+        for &(c, len) in &letters {
+            (at[c as usize], i) = (i % len, i / len);
+        }
+        let place = |term: &[u8]| term.iter().fold(0, |p, &c| p * len(c) + at[c as usize]);
+        out[place(right.as_bytes())] += terms.iter().zip(&values).map(|(t, v)| v[place(t)]).product::<f64>();
+    }
+    (shape, out)
+}
+
+fn array(dims: &[usize], seed: usize) -> Tensor {
+    let len: usize = dims.iter().product();
+    Tensor::from_vec(dims.to_vec(), numbers(len + seed).split_off(seed))
+}
+
+/// Operands for a specification: a is 2 long, b is 3, c is 4, d is 2, and so on.
+fn operands(left: &str) -> Vec<Tensor> {
+    let len = |c: u8| 2 + usize::from(c - b'a') % 3;
+    let of = |(k, t): (usize, &str)| array(&t.bytes().map(len).collect::<Vec<_>>(), 5 * k);
+    left.split(',').enumerate().map(of).collect()
+}
+
+#[track_caller]
+fn check(spec: &str, x: &[Tensor]) {
+    let (shape, want) = naive(spec, x);
+    let y = einsum(spec, &x.iter().collect::<Vec<_>>());
+    assert_eq!(y.shape().to_vec(), shape, "{spec}");
+    for (got, want) in y.to_vec().iter().zip(&want) {
+        assert!((got - want).abs() < 1e-12 * want.abs().max(1.0), "{spec}: {got} is not {want}");
+    }
+}
+
+#[test]
+fn sums_of_products_equal_loops_over_all_indices() {
+    for spec in [
+        "a->a",
+        "ab->ba",
+        "ab->a",
+        "ab->",
+        "abc->cab",
+        "abc->ca",
+        "aa->a",
+        "aa->",
+        "aba->ab",
+        "aba->b",
+        "abab->ba",
+        "aaa->a",
+        "aab->b",
+        "ab,bc->ac",
+        "ab,cb->ac",
+        "ba,cb->ca",
+        "ab,ab->ab",
+        "ab,ab->",
+        "ab,ba->",
+        "a,b->ab",
+        "a,b->ba",
+        "a,b->",
+        "ab,b->a",
+        "b,ab->a",
+        "a,ab,b->",
+        ",a->a",
+        ",->",
+        "abc,abd->acd",
+        "abcd,abed->abce",
+        "abcd,aecd->ace",
+        "abc,bd,ce->ade",
+        "ab,bc,cd,de->ae",
+        "ab,ac,ad->bcd",
+        "ab,ab,ab->a",
+        "aab,bcc->ac",
+        "ab,bc,ca->",
+        "abc,cbd,da->b",
+        "abcd,bd->ca",
+        "ab,c->c",
+    ] {
+        check(spec, &operands(spec.split_once("->").unwrap().0));
+    }
+    check("ii->i", &[array(&[1, 1], 0)]);
+    check("bii->bi", &[array(&[2, 0, 0], 0)]);
+    check("ij,jk->ik", &[array(&[3, 0], 0), array(&[0, 2], 0)]);
+    check("bij,bjk->bik", &[array(&[1, 3, 2], 0), array(&[1, 2, 4], 1)]);
+}
+
+#[test]
+fn a_result_that_is_not_written_has_the_indices_that_occur_once() {
+    let x = operands("ba,bc");
+    let y = einsum(" ba , bc ", &[&x[0], &x[1]]);
+    assert_eq!(y.to_vec(), einsum("ba,bc->ac", &[&x[0], &x[1]]).to_vec());
+    assert_eq!(einsum("ba", &[&x[0]]).to_vec(), x[0].transpose().to_vec());
+    assert_eq!(einsum("bb", &[&array(&[3, 3], 0)]).rank(), 0);
+}
+
+fn random() -> impl Strategy<Value = (String, Vec<usize>)> {
+    let term = prop::collection::vec(0usize..5, 0..4);
+    let terms = prop::collection::vec(term, 1..5);
+    let picks = prop::collection::vec(any::<prop::sample::Index>(), 0..4);
+    (terms, picks, prop::collection::vec(1usize..4, 5)).prop_map(|(terms, picks, lens)| {
+        let letter = |i: usize| (b'a' + i as u8) as char;
+        let mut result: Vec<usize> = Vec::new();
+        let all: Vec<usize> = terms.iter().flatten().copied().collect();
+        for pick in picks.iter().filter(|_| !all.is_empty()) {
+            let i = *pick.get(&all);
+            if !result.contains(&i) {
+                result.push(i);
+            }
+        }
+        let text = |t: &Vec<usize>| t.iter().map(|&i| letter(i)).collect::<String>();
+        let left: Vec<String> = terms.iter().map(text).collect();
+        (format!("{}->{}", left.join(","), text(&result)), lens)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    #[test]
+    fn random_sums_of_products_equal_loops((spec, lens) in random()) {
+        let left = spec.split_once("->").unwrap().0;
+        let dims = |t: &str| t.bytes().map(|c| lens[usize::from(c - b'a')]).collect::<Vec<_>>();
+        let x: Vec<Tensor> = left.split(',').enumerate().map(|(k, t)| array(&dims(t), 5 * k)).collect();
+        check(&spec, &x);
+    }
+}
+
+#[test]
+fn derivatives_are_sums_of_products_too() {
+    let x = operands("aab,bc,cd");
+    let weight = array(&[2, 2], 3);
+    let f = |a: &Tensor, b: &Tensor| (einsum("aab,bc,cd->ad", &[a, b, &x[2]]) * &weight).sum();
+    let by_b = grad(|b: &Tensor| f(&x[0], b), &x[1]);
+    let want = einsum("aab,ad,cd->bc", &[&x[0], &weight, &x[2]]);
+    let close = |a: &Tensor, b: &Tensor| {
+        assert_eq!(a.shape(), b.shape());
+        a.to_vec().iter().zip(b.to_vec()).all(|(a, b)| (a - b).abs() < 1e-13)
+    };
+    assert!(close(&by_b, &want));
+    let by_a = grad(|a: &Tensor| f(a, &x[1]), &x[0]);
+    let eye = Tensor::from([[1.0, 0.0], [0.0, 1.0]]);
+    let want = einsum("ae,bc,cd,ad->aeb", &[&eye, &x[1], &x[2], &weight]);
+    assert!(close(&by_a, &want));
+    // linear in each operand: along b by itself, the derivative is the value
+    let (value, tangent) = jvp(|b: &Tensor| f(&x[0], b), &x[1], &x[1]);
+    assert!((value.item() - tangent.item()).abs() < 1e-13);
+    // second order, by Euler: of degree 3, so the derivative along q is 3 times the value
+    let q = array(&[3, 3], 1);
+    let cube = |q: &Tensor| einsum("ij,jk,ki->", &[q, q, q]);
+    let along = |q: &Tensor| (grad(cube, q) * q).sum();
+    let got = grad(along, &q);
+    let want = grad(|q: &Tensor| cube(q) * 3, &q);
+    assert!(close(&got, &want), "{got} {want}");
+}
+
+#[test]
+fn memory_decides_and_then_work() {
+    let plan = einsum_plan("ij,jk,kl->il", &[&[1000, 2], &[2, 1000], &[1000, 2]]);
+    assert_eq!((plan.steps[0].operands, plan.steps[1].operands), ([1, 2], [0, 3]));
+    // 2 x 2 between; the result has 2000 elements; from left to right there would be a million
+    assert_eq!((plan.largest, plan.flops), (2000, 2 * 2 * 1000 * 2 + 2 * 1000 * 2 * 2));
+    assert_eq!(
+        plan.to_string(),
+        "%3 = %1, %2: jk,kl->jl (4 elements, 8000 flops)\n\
+         %4 = %0, %3: ij,jl->il (2000 elements, 8000 flops)\nlargest: 2000 elements; 16000 flops"
+    );
+    // both orders make nothing above the result's 64 elements: the cheaper one
+    let plan = einsum_plan("ab,bc,cd->ad", &[&[8, 2], &[2, 4], &[4, 8]]);
+    assert_eq!((plan.steps[0].spec.as_str(), plan.largest), ("bc,cd->bd", 64));
+    let other = einsum_plan("ab,bc,cd->ad", &[&[8, 4], &[4, 2], &[2, 8]]);
+    assert!(other.flops == 2 * (8 * 4 * 2 + 8 * 2 * 8) && plan.flops == 2 * (2 * 4 * 8 + 8 * 2 * 8));
+    assert_eq!(einsum_plan("ab->ba", &[&[2, 3]]).steps.len(), 0);
+}
+
+/// The least largest array of any order, by trying all of them.
+fn least(arrays: &[(Vec<u8>, usize)], result: &[u8], len: &dyn Fn(u8) -> usize) -> usize {
+    let mut best = usize::MAX;
+    for j in 1..arrays.len() {
+        for i in 0..j {
+            let mut rest = arrays.to_vec();
+            let (b, a) = (rest.remove(j), rest.remove(i));
+            let wanted = |c: &u8| result.contains(c) || rest.iter().any(|t| t.0.contains(c));
+            let mut made: Vec<u8> = [a.0, b.0].concat().into_iter().filter(wanted).collect();
+            made.sort_unstable();
+            made.dedup();
+            let size = made.iter().map(|&c| len(c)).product();
+            rest.push((made, size));
+            best = best.min(size.max(least(&rest, result, len)));
+        }
+    }
+    if arrays.len() < 2 { 0 } else { best }
+}
+
+#[test]
+fn the_order_is_the_best_of_all_for_five_operands_and_good_beyond() {
+    for spec in ["ab,bc,cd,de,ef->af", "abc,cd,bde,ef,fa->d", "ab,ac,ad,ae,af->bf", "ab,cd,ef,ac,ce->bdf"] {
+        let (left, result) = spec.split_once("->").unwrap();
+        for shift in 0..6 {
+            let len = move |c: u8| [2, 7, 3, 11, 5, 4][(usize::from(c - b'a') + shift) % 6];
+            let terms: Vec<Vec<u8>> = left.split(',').map(|t| t.as_bytes().to_vec()).collect();
+            let shapes: Vec<Vec<usize>> = terms.iter().map(|t| t.iter().map(|&c| len(c)).collect()).collect();
+            let plan = einsum_plan(spec, &shapes.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            let arrays: Vec<(Vec<u8>, usize)> = terms.into_iter().map(|t| (t, 0)).collect();
+            assert_eq!(plan.largest, least(&arrays, result.as_bytes(), &len), "{spec} {shift}\n{plan}");
+        }
+    }
+    // a chain of vectors between matrices, longer than the exact search takes
+    let spec = "ab,bc,cd,de,ef,fg,gh,hi,ij,j->a";
+    let shapes: Vec<&[usize]> = [&[50, 50][..]; 9].into_iter().chain([&[50][..]]).collect();
+    assert!(shapes.len() > MAX_EXACT);
+    let plan = einsum_plan(spec, &shapes);
+    assert_eq!((plan.largest, plan.steps.len()), (50, 9), "{plan}");
+    let (small, spec) = (operands("ab,bc,cd,de,ef,fg,gh,hi,ij,j"), "ab,bc,cd,de,ef,fg,gh,hi,ij,j->a");
+    check(spec, &small);
+}
+
+#[test]
+fn a_program_needs_the_memory_that_the_order_says() {
+    let x = [array(&[400, 3], 0), array(&[3, 400], 1), array(&[400, 3], 2)];
+    let chain = jit(|a: Tensor, b: Tensor, c: Tensor| einsum("ij,jk,kl->il", &[&a, &b, &c]));
+    let straight = jit(|a: Tensor, b: Tensor, c: Tensor| a.matmul(&b).matmul(&c));
+    let [a, b, c] = x;
+    let args = (a, b, c);
+    let (lean, wide) = (chain.plan(&args).unwrap(), straight.plan(&args).unwrap());
+    let bytes = 8 * 400 * 400;
+    // 3 x 3 numbers between two products, and what alignment adds
+    assert!(lean.arena_bytes <= 256 && wide.arena_bytes >= bytes, "{lean} {wide}");
+    assert_eq!((lean.flops, wide.flops), (2 * (3 * 400 * 3 + 400 * 3 * 3), 2 * 2 * 400 * 3 * 400));
+    // scores of attention: the keys are turned, nothing else is made
+    let scores = jit(|q: Tensor, k: Tensor| einsum("bqhd,bkhd->bhqk", &[&q, &k]));
+    let args = (Tensor::zeros([2, 50, 4, 16]), Tensor::zeros([2, 50, 4, 16]));
+    let plan = scores.plan(&args).unwrap();
+    assert!(plan.kernels == 2 && plan.arena_bytes <= 4 * 2 * 50 * 4 * 16 + 256, "{plan}");
+}
+
+#[track_caller]
+fn refused(spec: &str, operands: &[Tensor]) -> String {
+    let refs: Vec<&Tensor> = operands.iter().collect();
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| einsum(spec, &refs))).unwrap_err();
+    panic.downcast_ref::<String>().unwrap().clone()
+}
+
+#[test]
+fn faults_name_the_index_the_lengths_and_the_operand() {
+    let of = |dims: &[usize]| Tensor::zeros(dims.to_vec());
+    let (a, b) = (of(&[3, 5]), of(&[4, 2]));
+    assert_eq!(
+        refused("ik,kj->ij", &[a.clone(), b.clone()]),
+        "einsum \"ik,kj->ij\": index k is 5 in operand 0 (ik: [3, 5]) but 4 in operand 1 (kj: [4, 2])"
+    );
+    let why = refused("ii->i", std::slice::from_ref(&a));
+    assert!(why.ends_with("index i is 3 in operand 0 (ii: [3, 5]) but 5 in operand 0 (ii: [3, 5])"), "{why}");
+    let why = refused("ij,ijk", &[a.clone(), b.clone()]);
+    assert!(why.ends_with("operand 1 (ijk: [4, 2]) has 3 indices for 2 axes"), "{why}");
+    let ends = |spec: &str, end: &str| {
+        let why = refused(spec, std::slice::from_ref(&a));
+        assert!(why.ends_with(end), "{why}");
+    };
+    ends("ij,jk", "it has 2 operands, 1 are given");
+    ends("ij->ik", "index k of the result is in no operand");
+    ends("ij->jj", "index j is twice in the result");
+    ends("i1->i", "'1' is no index: indices are letters");
+    ends("ij->i->j", "'-' is no index: indices are letters");
+    let why = refused("ij,ij", &[a.clone(), a.cast(DType::F64)]);
+    assert!(why.ends_with("operand 1 is f64[3,5]: operands are floats of one type"), "{why}");
+    assert!(
+        refused("ij", &[a.cast(DType::I32)])
+            .ends_with("operand 0 is i32[3,5]: operands are floats of one type")
+    );
+}
