@@ -275,15 +275,3 @@ fn repetition_comes_last() {
     );
     assert_eq!(count(&s, |op| matches!(op, Op::Reduce { .. } | Op::Broadcast { .. })), 0);
 }
-
-#[test]
-fn a_row_without_its_axis_is_repeated_as_it_is() {
-    becomes(
-        |b, x, _| {
-            let row = b.push(Op::Slice { start: vec![0, 0], limit: vec![1, 2] }, &[x], None);
-            let row = b.reshape(row, [2]);
-            b.broadcast(row, &Shape::from([3, 2]), vec![1])
-        },
-        &["slice", "reshape", "broadcast"],
-    );
-}
