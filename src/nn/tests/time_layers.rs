@@ -1,6 +1,8 @@
 //! The ways of time into affine layers, against their formulas.
 
 use super::*;
+use crate::cnf::{Cnf, Divergence, StandardNormal};
+use crate::ode::Method;
 
 fn column(t: f64) -> Tensor {
     Tensor::from([[t]])
@@ -52,4 +54,21 @@ fn a_network_of_concat_squash_layers_is_concat_squash() {
     let net: TimeMlp<ConcatSquashLayer> = TimeMlp::new(2, [8], Activation::Tanh, &Key::new(6));
     let (t, y) = (Tensor::from(0.3), Tensor::from([[0.1f32, 0.2]]));
     assert_eq!(net.eval(&t, &y).to_vec(), named.eval(&t, &y).to_vec());
+}
+
+#[test]
+fn a_flow_of_blended_layers_has_a_density_that_differentiates() {
+    let net = double(&BlendMlp::new(2, [6], Activation::Tanh, &Key::new(7)));
+    let (x, key) = (draws([3, 2], 8), Key::new(9));
+    let loss = |net: &BlendMlp| {
+        let flow = Cnf::new(net.clone(), StandardNormal::new(2)).divergence(Divergence::Exact);
+        flow.method(Method::Rk4).fixed_steps(4).log_prob(&x, &key).unwrap().sum()
+    };
+    let (value, grads) = value_and_grad(loss, &net);
+    assert!(value.item() < -3.0 * (2.0 * PI).ln() / 2.0 && value.item() > -30.0, "{value}");
+    assert!(grads.leaves().iter().all(|g| g.to_vec().iter().all(|x| x.is_finite())));
+    let along: f64 = grads.leaves().iter().map(|g| g.sum().item()).sum();
+    let moved = |h: f64| loss(&net.map_leaves(|x| x + h)).item();
+    let difference = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+    assert!((along - difference).abs() < 1e-6 * difference.abs().max(1.0), "{along} {difference}");
 }
