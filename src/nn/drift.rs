@@ -34,7 +34,7 @@ pub(super) fn time_column(t: &Tensor, y: &Tensor) -> Tensor {
 }
 
 tree! {
-    /// Any of the fields of this module, for programs that learn at run time which one they have.
+    /// One of the fields that run folders name, for programs that learn at run time which one they have.
     pub enum DriftNet {
         /// Affine layers scaled and shifted by functions of time.
         ConcatSquash(ConcatSquash),

@@ -1,15 +1,22 @@
-//! Tensors of a model that are saved with it and never trained.
+//! Tensors and parts of a model that are saved with it and never trained.
 //!
 //! The tree of a model is what gradients, optimisers and files see alike, so a constant of the model
 //! (the frequencies of a Fourier layer) must be in it to be saved, and must be told apart to stay what
-//! it is: no derivative is taken by it, and optimisers know it by the last name of its path. A static
+//! it is: no derivative is taken by it, and optimisers know it by the names in its path. A static
 //! leaf would do for both, but its numbers would then be part of every signature and of no weights file.
+//!
+//! [`Fixed`] and [`Frozen`] are decided where a model is defined; [`frozen`] is decided by path, where it
+//! is trained.
 
-use crate::tensor::Tensor;
+use super::Drift;
+use crate::tensor::{Path, Tensor, Tree, num_elements};
 use crate::tree;
 
 /// The last name of the path of every fixed tensor.
 const NAME: &str = "fixed";
+
+/// The name of the level of a path below which all is frozen.
+const LEVEL: &str = "frozen";
 
 tree! {
     /// A tensor that is part of a model and is not trained. Its path ends in `.fixed`.
@@ -28,7 +35,93 @@ impl Fixed {
     }
 }
 
-/// Whether the leaf at `path` is [`Fixed`]: optimisers and averages leave it as it is.
+tree! {
+    /// A part of a model that is not trained: a pretrained encoder, say. The paths of its leaves have a level
+    /// `frozen`: `encoder.frozen.layers.0.weight`.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{nn::*, prelude::*};
+    /// let encoder = Frozen::new(Linear::new(3, 2, &Key::new(0)));
+    /// let loss = |part: &Frozen<Linear>| part.get().forward(&Tensor::ones([1, 3])).sum();
+    /// assert_eq!(grad(loss, &encoder).thaw().weight.to_vec(), [0.0; 6]);
+    /// assert_eq!((num_elements(&encoder), num_trained(&encoder)), (8, 0));
+    /// ```
+    pub struct Frozen<T: Tree> { frozen: T }
+}
+
+impl<T: Tree> Frozen<T> {
+    /// Freezes a part.
+    pub fn new(part: T) -> Frozen<T> {
+        Frozen { frozen: part }
+    }
+
+    /// The part, of which no derivative is taken.
+    pub fn get(&self) -> T {
+        self.frozen.map_leaves(Tensor::stop_gradient)
+    }
+
+    /// The part, to be trained.
+    pub fn thaw(self) -> T {
+        self.frozen
+    }
+}
+
+/// The field, of which no derivative is taken but by t and y.
+impl<D: Drift> Drift for Frozen<D> {
+    #[track_caller]
+    fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
+        self.get().eval(t, y)
+    }
+
+    fn dim(&self) -> usize {
+        self.frozen.dim()
+    }
+}
+
+/// Whether the leaf at `path` is [`Fixed`] or [`Frozen`]: optimisers and averages leave it as it is.
 pub fn is_fixed(path: &str) -> bool {
-    path.rsplit('.').next() == Some(NAME)
+    path.rsplit('.').next() == Some(NAME) || path.split('.').any(|level| level == LEVEL)
+}
+
+/// The tree with no derivative taken by the leaves whose paths `which` picks: their gradients are zero, and
+/// what only they need is not computed.
+///
+/// A gradient of zero holds a leaf still under every optimiser without weight decay; with it, freeze the same
+/// paths in the optimiser too.
+///
+/// # Examples
+/// ```
+/// use flowline::{nn::*, prelude::*};
+/// let old = |path: &str| path.starts_with("layers.0.");
+/// let net = Mlp::new([2, 3, 1], Activation::Tanh, &Key::new(0));
+/// let grads = grad(|net: &Mlp| frozen(net, old).forward(&Tensor::ones([1, 2])).sum(), &net);
+/// let optimiser = partition(move |path| usize::from(old(path)), [adamw(1e-3), freeze()]);
+/// let (after, _) = optimiser.update(&net, grads, optimiser.init(&net));
+/// assert_eq!(after.layers[0].weight.to_vec(), net.layers[0].weight.to_vec());
+/// assert_ne!(after.layers[1].weight.to_vec(), net.layers[1].weight.to_vec());
+/// ```
+pub fn frozen<T: Tree>(tree: &T, which: impl Fn(&str) -> bool) -> T {
+    tree.map(&mut Path::default(), &mut |path, leaf| {
+        if which(&path.to_string()) { leaf.stop_gradient() } else { leaf.clone() }
+    })
+}
+
+/// Number of elements that are trained: those of float leaves that are neither [`Fixed`] nor [`Frozen`].
+/// Of all there are [`num_elements`].
+///
+/// # Examples
+/// ```
+/// use flowline::{nn::*, prelude::*};
+/// let net = FourierMlp::new(golden_frequencies(24, 2.6), [80, 80, 80], &Key::new(0));
+/// assert_eq!(num_elements(&net) - num_trained(&net), 2 * 24);
+/// ```
+pub fn num_trained(tree: &impl Tree) -> usize {
+    num_trained_where(tree, |_| true)
+}
+
+/// [`num_trained`] of the leaves whose paths `which` picks: one layer's, or those that [`frozen`] leaves.
+pub fn num_trained_where(tree: &impl Tree, which: impl Fn(&str) -> bool) -> usize {
+    let trained = tree.named_leaves().into_iter().filter(|(path, x)| x.dtype().is_float() && !is_fixed(path));
+    trained.filter(|(path, _)| which(path)).map(|(_, x)| num_elements(&x)).sum()
 }

@@ -1,6 +1,7 @@
 //! The affine layer, activations, dropout.
 
-use crate::array::{DType, Shape};
+use super::Init;
+use crate::array::DType;
 use crate::tensor::{Key, Tensor};
 use crate::tree;
 
@@ -24,17 +25,29 @@ impl Linear {
     /// LeCun et al. (1998), Efficient BackProp, section 4.6, up to the factor sqrt(3) by which most
     /// libraries draw narrower.
     pub fn new(inputs: usize, outputs: usize, key: &Key) -> Linear {
-        let [weight, bias] = key.split();
-        Linear {
-            weight: uniform([inputs, outputs], inputs, &weight),
-            bias: Some(uniform([outputs], inputs, &bias)),
-        }
+        let bound = Init::Uniform(1.0 / (inputs as f64).sqrt());
+        Linear::from_init(inputs, outputs, Init::FanIn, Some(bound), key)
     }
 
     /// As [`Linear::new`], without a bias.
     pub fn without_bias(inputs: usize, outputs: usize, key: &Key) -> Linear {
-        let [weight, _] = key.split();
-        Linear { weight: uniform([inputs, outputs], inputs, &weight), bias: None }
+        Linear::from_init(inputs, outputs, Init::FanIn, None, key)
+    }
+
+    /// Weight and bias of the given distributions, f32.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{nn::*, prelude::*};
+    /// let linear = Linear::from_init(3, 2, Init::GlorotUniform, Some(Init::Zeros), &Key::new(0));
+    /// assert_eq!(linear.bias.unwrap().to_vec(), [0.0, 0.0]);
+    /// ```
+    pub fn from_init(inputs: usize, outputs: usize, weight: Init, bias: Option<Init>, key: &Key) -> Linear {
+        let [for_weight, for_bias] = key.split();
+        Linear {
+            weight: weight.draw([inputs, outputs], &for_weight),
+            bias: bias.map(|bias| bias.draw([outputs], &for_bias)),
+        }
     }
 
     /// Length of a row that goes in.
@@ -85,11 +98,6 @@ impl Linear {
             None => x,
         }
     }
-}
-
-/// Uniform in `[-1/sqrt(inputs), 1/sqrt(inputs))`.
-fn uniform(shape: impl Into<Shape>, inputs: usize, key: &Key) -> Tensor {
-    (key.uniform(shape) * 2.0 - 1.0) * (1.0 / (inputs as f64).sqrt())
 }
 
 tree! {

@@ -5,23 +5,44 @@
 //! is solved, trained or stored. Rows are independent everywhere (no batch statistics), which is what
 //! lets a solve work on tiles of rows.
 //!
+//! Layers are composed of the primitive operations and have no derivative rules of their own, so each is
+//! differentiable to every order, in f32 and f64. Weights are drawn in f32.
+//!
 //! Alternatives considered: layers as boxed trait objects (cannot be named in a file, need a walk of
 //! their own) and layers generic over the activation (a type for each network). A closed enum where
 //! one type must stand for several ([`DriftNet`]), a trait where users add their own ([`Drift`]).
 
+mod attention;
 mod concat_squash;
+mod conv;
 mod drift;
+mod embedding;
 mod fixed;
 mod fourier;
+mod gru;
+mod init;
+mod layer_norm;
 mod linear;
 mod mlp;
+mod softmax;
+mod time_layers;
 
+pub use attention::{Attend, MultiHeadAttention, causal_mask};
 pub use concat_squash::{ConcatSquash, ConcatSquashLayer};
+pub use conv::{Conv2d, ConvTranspose2d, Padding, upsample};
 pub use drift::{Drift, DriftNet};
-pub use fixed::{Fixed, is_fixed};
+pub use embedding::{Embedding, FourierTime, sinusoidal};
+pub use fixed::{Fixed, Frozen, frozen, is_fixed, num_trained, num_trained_where};
 pub use fourier::{FourierMlp, golden_frequencies, normal_frequencies};
+pub use gru::GruCell;
+pub use init::{Init, UnknownInit};
+pub use layer_norm::LayerNorm;
 pub use linear::{Activation, Linear, dropout};
 pub use mlp::Mlp;
+pub use softmax::{log_softmax, softmax};
+pub use time_layers::{
+    BlendLayer, BlendMlp, ConcatLayer, ConcatMlp, SquashLayer, SquashMlp, TimeLayer, TimeMlp,
+};
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,17 @@
 //! Layers against numbers computed on the host.
 
+mod attention;
+mod conv;
+mod embedding;
+mod frozen;
+mod gru;
+mod init;
+mod layer_norm;
+mod time_layers;
+
 use super::*;
 use crate::array::DType;
-use crate::tensor::{Key, Tensor, Tree, num_elements};
+use crate::tensor::{Key, Tensor, Tree, num_elements, value_and_grad};
 use std::f64::consts::PI;
 
 fn close(got: &Tensor, want: &[f64]) {
@@ -16,6 +25,31 @@ fn close(got: &Tensor, want: &[f64]) {
 /// A tree's leaves as f64.
 fn double<T: Tree>(tree: &T) -> T {
     tree.map_leaves(|x| x.cast(DType::F64))
+}
+
+/// Normal draws in f64.
+fn draws<const N: usize>(shape: [usize; N], seed: u64) -> Tensor {
+    Key::new(seed).normal(shape).cast(DType::F64)
+}
+
+/// Asserts that the slope of `f` (weighted to one number) along a fixed direction of every leaf of a layer and
+/// of its input is that of central differences, in f64.
+fn assert_gradients<T: Tree>(layer: &T, x: &Tensor, f: impl Fn(&T, &Tensor) -> Tensor) {
+    let at = (double(layer), x.cast(DType::F64));
+    let loss = |at: &(T, Tensor)| {
+        let y = f(&at.0, &at.1);
+        (&y * draws([y.size()], 51).reshape(y.shape().clone())).sum()
+    };
+    let leaves = at.leaves();
+    let directions: Vec<Tensor> =
+        leaves.iter().zip(60..).map(|(x, i)| draws([x.size()], i).reshape(x.shape().clone())).collect();
+    let moved = |h: f64| loss(&at.with_leaves(leaves.iter().zip(&directions).map(|(x, d)| x + d * h))).item();
+    let (_, grads) = value_and_grad(loss, &at);
+    let along: f64 = grads.leaves().iter().zip(&directions).map(|(g, d)| (g * d).sum().item()).sum();
+    let (h, third) = (1e-4, 1.0 / 3.0);
+    let slope = |h: f64| (moved(h) - moved(-h)) / (2.0 * h);
+    let difference = 4.0 * third * slope(h) - third * slope(2.0 * h);
+    assert!((along - difference).abs() < 1e-8 * difference.abs().max(1.0), "{along} is not {difference}");
 }
 
 /// `x W + b` of one row on the host.

@@ -1,0 +1,327 @@
+//! Convolutions of pictures, as one matrix product over their windows.
+//!
+//! The windows of a padded picture are joined along the channels ("im2col") and multiplied by the weights
+//! as a matrix. All of it is slices, reshapes, one join and one product, so every derivative is there
+//! already; the price is a matrix of `height x width` times the input for a kernel of that size while the
+//! product runs. A sum of one product a tap would keep less and multiply slower: its products are as
+//! narrow as the channels.
+//!
+//! Pictures are `[n, height, width, channels]`: channels last is what a product reads in a row.
+
+use super::Init;
+use crate::tensor::{Key, Tensor};
+use crate::tree;
+
+tree! {
+    /// Zeros put around a picture before it is convolved.
+    #[derive(Copy, PartialEq, Eq)]
+    pub enum Padding {
+        /// None: windows lie inside.
+        Valid,
+        /// As many that a side of length n becomes one of `ceil(n / stride)`; an odd one stands behind.
+        Same,
+        /// So many `[above, left]` and `[below, right]`.
+        By {
+            /// Above and left.
+            lo: [usize; 2],
+            /// Below and right.
+            hi: [usize; 2],
+        },
+    }
+}
+
+tree! {
+    /// `y[n, p, q, o] = b[o] + sum over i, j, c of x[n, p s + i d - lo, q s + j d - lo, c] W[i, j, c, o]`, with
+    /// zeros around x.
+    ///
+    /// A side of length n becomes one of `floor((n + lo + hi - d (k - 1) - 1) / s) + 1`.
+    ///
+    /// # Shapes and units
+    /// x `[n, height, width, in]`, W `[kernel height, kernel width, in, out]`, b `[out]`; s, d and lo may differ
+    /// between the two sides.
+    ///
+    /// # References
+    /// LeCun et al. (1998), Gradient-based learning applied to document recognition, section II.A; the
+    /// arithmetic of sides as in Dumoulin and Visin (2016), A guide to convolution arithmetic.
+    pub struct Conv2d {
+        /// W, of shape `[kernel height, kernel width, in, out]`.
+        pub weight: Tensor,
+        /// b, of shape `[out]`.
+        pub bias: Option<Tensor>,
+        /// s, from one window to the next.
+        pub stride: [usize; 2],
+        /// d, from one tap of a window to the next.
+        pub dilation: [usize; 2],
+        /// What stands around.
+        pub padding: Padding,
+    }
+}
+
+impl Conv2d {
+    /// Windows inside the picture, one at each place; weights and bias uniform within the root of the taps of
+    /// a window times the channels ([`Init::FanIn`]), as in PyTorch and Equinox.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{nn::*, prelude::*};
+    /// let conv = Conv2d::new(3, 8, [3, 3], &Key::new(0)).stride([2, 2]).padding(Padding::Same);
+    /// assert_eq!(**conv.forward(&Tensor::zeros([1, 28, 28, 3])).shape(), [1, 14, 14, 8]);
+    /// ```
+    pub fn new(inputs: usize, outputs: usize, kernel: [usize; 2], key: &Key) -> Conv2d {
+        let (weight, bias) = weights(inputs, outputs, kernel, key);
+        Conv2d { weight, bias: Some(bias), stride: [1, 1], dilation: [1, 1], padding: Padding::Valid }
+    }
+
+    /// From one window to the next.
+    ///
+    /// # Panics
+    /// For a stride of 0.
+    #[track_caller]
+    pub fn stride(self, stride: [usize; 2]) -> Conv2d {
+        assert!(stride[0] > 0 && stride[1] > 0, "a stride is at least 1, this one is {stride:?}");
+        Conv2d { stride, ..self }
+    }
+
+    /// From one tap of a window to the next.
+    ///
+    /// # Panics
+    /// For a dilation of 0.
+    #[track_caller]
+    pub fn dilation(self, dilation: [usize; 2]) -> Conv2d {
+        assert!(dilation[0] > 0 && dilation[1] > 0, "a dilation is at least 1, this one is {dilation:?}");
+        Conv2d { dilation, ..self }
+    }
+
+    /// What stands around.
+    pub fn padding(self, padding: Padding) -> Conv2d {
+        Conv2d { padding, ..self }
+    }
+
+    /// Without the bias.
+    pub fn without_bias(self) -> Conv2d {
+        Conv2d { bias: None, ..self }
+    }
+
+    /// The convolution of each picture.
+    ///
+    /// # Panics
+    /// When x has not the shape `[n, height, width, in]`, or is smaller than a window.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Tensor {
+        assert_picture("a convolution", x, &self.weight);
+        let kernel = [self.weight.shape()[0], self.weight.shape()[1]];
+        let sides = [0, 1].map(|a| {
+            let (length, stride) = (x.shape()[a + 1], self.stride[a]);
+            let span = (kernel[a] - 1) * self.dilation[a] + 1;
+            let (lo, hi) = match self.padding {
+                Padding::Valid => (0, 0),
+                Padding::By { lo, hi } => (lo[a], hi[a]),
+                Padding::Same => {
+                    let all = ((length.div_ceil(stride).max(1) - 1) * stride + span).saturating_sub(length);
+                    (all / 2, all - all / 2)
+                }
+            };
+            let padded = length + lo + hi;
+            assert!(padded >= span, "a window of {span} does not fit into a padded side of {padded}");
+            Side { lo, hi, outputs: (padded - span) / stride + 1, stride, dilation: self.dilation[a] }
+        });
+        convolve(x, &self.weight, self.bias.as_ref(), sides, false)
+    }
+}
+
+tree! {
+    /// The transpose of a convolution: each element of x adds its multiple of the kernel to a window of y,
+    /// `y[n, p s + i - lo, q s + j - lo, o] += x[n, p, q, c] W[i, j, c, o]`, and b is added.
+    ///
+    /// A side of length n becomes one of `(n - 1) s + k - lo - hi`: what a [`Conv2d`] of the same stride and
+    /// padding makes to n. [`Padding`] is cut away here; `Same` leaves `n s`.
+    ///
+    /// # Shapes and units
+    /// x `[n, height, width, in]`, W `[kernel height, kernel width, in, out]`, b `[out]`.
+    ///
+    /// # References
+    /// Zeiler et al. (2010), Deconvolutional networks; Dumoulin and Visin (2016), A guide to convolution
+    /// arithmetic, chapter 4.
+    pub struct ConvTranspose2d {
+        /// W, of shape `[kernel height, kernel width, in, out]`.
+        pub weight: Tensor,
+        /// b, of shape `[out]`.
+        pub bias: Option<Tensor>,
+        /// s, from one window of y to the next.
+        pub stride: [usize; 2],
+        /// What is cut away.
+        pub padding: Padding,
+    }
+}
+
+impl ConvTranspose2d {
+    /// Nothing cut away; weights and bias as [`Conv2d::new`] draws them.
+    ///
+    /// # Panics
+    /// For a stride of 0.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{nn::*, prelude::*};
+    /// let up = ConvTranspose2d::new(8, 3, [4, 4], [2, 2], &Key::new(0)).padding(Padding::Same);
+    /// assert_eq!(**up.forward(&Tensor::zeros([1, 14, 14, 8])).shape(), [1, 28, 28, 3]);
+    /// ```
+    #[track_caller]
+    pub fn new(
+        inputs: usize,
+        outputs: usize,
+        kernel: [usize; 2],
+        stride: [usize; 2],
+        key: &Key,
+    ) -> ConvTranspose2d {
+        assert!(stride[0] > 0 && stride[1] > 0, "a stride is at least 1, this one is {stride:?}");
+        let (weight, bias) = weights(inputs, outputs, kernel, key);
+        ConvTranspose2d { weight, bias: Some(bias), stride, padding: Padding::Valid }
+    }
+
+    /// What is cut away.
+    pub fn padding(self, padding: Padding) -> ConvTranspose2d {
+        ConvTranspose2d { padding, ..self }
+    }
+
+    /// The transposed convolution of each picture.
+    ///
+    /// # Panics
+    /// When x has not the shape `[n, height, width, in]`, more is cut away than a window without its last tap,
+    /// or, for [`Padding::Same`], the stride is larger than the kernel.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Tensor {
+        assert_picture("a transposed convolution", x, &self.weight);
+        let sides = [0, 1].map(|a| {
+            let (kernel, stride) = (self.weight.shape()[a], self.stride[a]);
+            let (lo, hi) = match self.padding {
+                Padding::Valid => (0, 0),
+                Padding::By { lo, hi } => (lo[a], hi[a]),
+                Padding::Same => {
+                    assert!(
+                        kernel >= stride,
+                        "`Same` wants a kernel ({kernel}) as large as the stride ({stride})"
+                    );
+                    ((kernel - stride) / 2, (kernel - stride).div_ceil(2))
+                }
+            };
+            assert!(
+                lo.max(hi) < kernel,
+                "{lo} and {hi} cut away are more than a kernel of {kernel} may lose"
+            );
+            let outputs = (x.shape()[a + 1].max(1) - 1) * stride + kernel - lo - hi;
+            Side { lo: kernel - 1 - lo, hi: kernel - 1 - hi, outputs, stride: 1, dilation: 1 }
+        });
+        let spread = spread(x, self.stride);
+        convolve(&spread, &self.weight, self.bias.as_ref(), sides, true)
+    }
+}
+
+/// Repeats each element of a picture `[n, height, width, channels]` so often along its two sides.
+///
+/// # Examples
+/// ```
+/// use flowline::{nn::*, prelude::*};
+/// let x = Tensor::from([1.0, 2.0]).reshape([1, 1, 2, 1]);
+/// assert_eq!(upsample(&x, [1, 2]).to_vec(), [1.0, 1.0, 2.0, 2.0]);
+/// ```
+///
+/// # Panics
+/// When x has not four axes.
+#[track_caller]
+pub fn upsample(x: &Tensor, times: [usize; 2]) -> Tensor {
+    let &[n, h, w, c] = &**x.shape() else {
+        panic!("a picture is [n, height, width, channels], not {}", x.shape())
+    };
+    let [a, b] = times;
+    x.reshape([n, h, 1, w, 1, c]).broadcast_to([n, h, a, w, b, c]).reshape([n, h * a, w * b, c])
+}
+
+/// Padding, windows and their steps along one side.
+struct Side {
+    lo: usize,
+    hi: usize,
+    outputs: usize,
+    stride: usize,
+    dilation: usize,
+}
+
+fn weights(inputs: usize, outputs: usize, kernel: [usize; 2], key: &Key) -> (Tensor, Tensor) {
+    let [weight, bias] = key.split();
+    let taps = (kernel[0] * kernel[1] * inputs) as f64;
+    let bias = Init::Uniform(1.0 / taps.sqrt()).draw([outputs], &bias);
+    (Init::FanIn.draw([kernel[0], kernel[1], inputs, outputs], &weight), bias)
+}
+
+#[track_caller]
+fn assert_picture(what: &str, x: &Tensor, weight: &Tensor) {
+    assert!(
+        x.rank() == 4 && x.shape()[3] == weight.shape()[2],
+        "{what} of {} channels takes [n, height, width, channels], not {}",
+        weight.shape()[2],
+        x.shape()
+    );
+}
+
+/// The product of the windows of x and the weights; `turned` takes the taps from last to first.
+#[track_caller]
+fn convolve(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, sides: [Side; 2], turned: bool) -> Tensor {
+    let &[kh, kw, inputs, outputs] = &**weight.shape() else {
+        panic!("the weights of a convolution are [height, width, in, out], not {}", weight.shape())
+    };
+    let (n, [vertical, horizontal]) = (x.shape()[0], &sides);
+    let padded = pad(x, [(vertical, kh), (horizontal, kw)]);
+    let mut taps: Vec<[usize; 2]> = (0..kh).flat_map(|i| (0..kw).map(move |j| [i, j])).collect();
+    if turned {
+        taps.reverse();
+    }
+    let windows: Vec<Tensor> = taps
+        .into_iter()
+        .map(|[i, j]| {
+            every(&every(&padded, 1, i * vertical.dilation, vertical), 2, j * horizontal.dilation, horizontal)
+        })
+        .collect();
+    let (taps, places) = (kh * kw * inputs, n * vertical.outputs * horizontal.outputs);
+    let rows = Tensor::concat(&windows.iter().collect::<Vec<_>>(), 3).reshape([places, taps]);
+    let product = rows.matmul(&weight.reshape([taps, outputs]));
+    let y = match bias {
+        Some(bias) => product + bias,
+        None => product,
+    };
+    y.reshape([n, vertical.outputs, horizontal.outputs, outputs])
+}
+
+/// Zeros around, and behind so many more that the last window's stride is whole, for [`every`].
+#[track_caller]
+fn pad(x: &Tensor, sides: [(&Side, usize); 2]) -> Tensor {
+    let (mut lo, mut hi) = ([0; 4], [0; 4]);
+    for (a, (side, kernel)) in sides.into_iter().enumerate() {
+        let needed = (kernel - 1) * side.dilation + side.outputs * side.stride;
+        lo[a + 1] = side.lo;
+        hi[a + 1] = side.hi.max(needed.saturating_sub(x.shape()[a + 1] + side.lo));
+    }
+    if lo == [0; 4] && hi == [0; 4] { x.clone() } else { x.pad(&lo, &hi) }
+}
+
+/// Elements `start`, `start + stride`, ... of an axis, as many as there are windows.
+#[track_caller]
+fn every(x: &Tensor, axis: usize, start: usize, side: &Side) -> Tensor {
+    let Side { outputs, stride, .. } = *side;
+    let run = x.slice(axis, start..start + outputs * stride);
+    if stride == 1 {
+        return run;
+    }
+    let mut split = run.shape().to_vec();
+    split.splice(axis..=axis, [outputs, stride]);
+    run.reshape(split).slice(axis + 1, 0..1).reshape(x.shape().with_axis(axis, outputs))
+}
+
+/// `stride - 1` zeros between the elements of both sides.
+fn spread(x: &Tensor, [a, b]: [usize; 2]) -> Tensor {
+    if a == 1 && b == 1 || x.size() == 0 {
+        return x.clone();
+    }
+    let (n, h, w, c) = (x.shape()[0], x.shape()[1], x.shape()[2], x.shape()[3]);
+    let gaps = x.reshape([n, h, 1, w, 1, c]).pad(&[0; 6], &[0, 0, a - 1, 0, b - 1, 0]);
+    gaps.reshape([n, h * a, w * b, c]).slice(1, 0..(h - 1) * a + 1).slice(2, 0..(w - 1) * b + 1)
+}

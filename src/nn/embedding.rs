@@ -1,0 +1,110 @@
+//! Rows by number, and times as vectors.
+
+use super::Init;
+use crate::array::DType;
+use crate::tensor::{Key, Tensor};
+use crate::tree;
+use std::f64::consts::TAU;
+
+tree! {
+    /// A table of rows, looked up by number: `y = weight[index]`.
+    ///
+    /// # Shapes and units
+    /// weight `[num, dim]`, index of any shape `[..]` in 0 to num - 1 (clamped to it), y `[.., dim]`.
+    pub struct Embedding {
+        /// Of shape `[num, dim]`.
+        pub weight: Tensor,
+    }
+}
+
+impl Embedding {
+    /// Rows of standard normal draws, as in PyTorch and Equinox.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{nn::*, prelude::*};
+    /// let table = Embedding::new(10, 4, &Key::new(0));
+    /// assert_eq!(**table.forward(&Tensor::from([[3, 1, 3]])).shape(), [1, 3, 4]);
+    /// ```
+    pub fn new(num: usize, dim: usize, key: &Key) -> Embedding {
+        Embedding { weight: Init::Normal(1.0).draw([num, dim], key) }
+    }
+
+    /// The row of each number.
+    #[track_caller]
+    pub fn forward(&self, index: &Tensor) -> Tensor {
+        self.weight.take(index)
+    }
+}
+
+/// Times as sines and cosines of geometrically falling frequencies: with `w_i = longest^(-i / n)`, n = dim / 2,
+/// `[sin(t w_0), .., sin(t w_(n-1)), cos(t w_0), .., cos(t w_(n-1))]`.
+///
+/// The wavelengths run from 2 pi to 2 pi `longest`, 10,000 in the paper, where t counts positions; for times in
+/// [0, 1] scale t (diffusion models take `1000 t`). The paper lets sines and cosines alternate; the order is a
+/// permutation that the next layer's weights take up.
+///
+/// # Shapes and units
+/// t `[..]` of a float type, in radians of the fastest wave; the result `[.., dim]`.
+///
+/// # Panics
+/// For an odd `dim`.
+///
+/// # References
+/// Vaswani et al. (2017), Attention is all you need, section 3.5.
+///
+/// # Examples
+/// ```
+/// use flowline::{nn::*, prelude::*};
+/// assert_eq!(sinusoidal(&Tensor::from([0.0]), 4, 1e4).to_vec(), [0.0, 0.0, 1.0, 1.0]);
+/// ```
+#[track_caller]
+pub fn sinusoidal(t: &Tensor, dim: usize, longest: f64) -> Tensor {
+    assert!(dim.is_multiple_of(2), "an embedding of sines and cosines has an even length, not {dim}");
+    let t = if t.dtype().is_float() { t.clone() } else { t.cast(DType::F32) };
+    let n = dim / 2;
+    let frequencies: Vec<f64> = (0..n).map(|i| longest.powf(-(i as f64) / n as f64)).collect();
+    waves(&(t.expand(t.rank()) * Tensor::from(frequencies).cast(t.dtype())))
+}
+
+/// `[sin, cos]` along the last axis.
+fn waves(angle: &Tensor) -> Tensor {
+    Tensor::concat(&[&angle.sin(), &angle.cos()], angle.rank() - 1)
+}
+
+tree! {
+    /// Times as sines and cosines of trained frequencies: `[sin(2 pi t w), cos(2 pi t w)]`.
+    ///
+    /// As [`Frozen`](super::Frozen) it is the Gaussian Fourier projection of score models.
+    ///
+    /// # Shapes and units
+    /// t `[..]`, w `[features]` in turns per unit of t, the result `[.., 2 features]`.
+    ///
+    /// # References
+    /// Li et al. (2021), Learnable Fourier features for multi-dimensional spatial positional encoding, eq. 2,
+    /// without its constant factor; Song et al. (2021), Score-based generative modeling through stochastic
+    /// differential equations, appendix C.1 (frequencies fixed, of scale 16).
+    pub struct FourierTime {
+        /// w, of shape `[features]`.
+        pub frequencies: Tensor,
+    }
+}
+
+impl FourierTime {
+    /// Frequencies of normal draws times `scale`.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{nn::*, prelude::*};
+    /// let embedding = FourierTime::new(8, 1.0, &Key::new(0));
+    /// assert_eq!(**embedding.forward(&Tensor::zeros([5])).shape(), [5, 16]);
+    /// ```
+    pub fn new(features: usize, scale: f64, key: &Key) -> FourierTime {
+        FourierTime { frequencies: Init::Normal(scale).draw([features], key) }
+    }
+
+    /// Each time as a vector, in the element type of the frequencies.
+    pub fn forward(&self, t: &Tensor) -> Tensor {
+        waves(&(t.cast(self.frequencies.dtype()).expand(t.rank()) * &self.frequencies * TAU))
+    }
+}

@@ -1,0 +1,54 @@
+//! Normalisation of each row by its own mean and variance.
+
+use crate::tensor::Tensor;
+use crate::tree;
+
+tree! {
+    /// `y = (x - mean) / sqrt(variance + eps) * gain + bias`, mean and variance of each row over its last axis.
+    ///
+    /// No statistics of a batch: rows stay independent. The variance is the mean of the squared deviations from
+    /// the mean, not that of the squares less the squared mean, which cancels where the mean is large.
+    ///
+    /// # Shapes and units
+    /// x `[.., dim]`, gain and bias `[dim]`.
+    ///
+    /// # References
+    /// Ba, Kiros and Hinton (2016), Layer normalization, eq. 4.
+    pub struct LayerNorm {
+        /// Of shape `[dim]`.
+        pub gain: Tensor,
+        /// Of shape `[dim]`.
+        pub bias: Tensor,
+        /// Added to the variance.
+        pub eps: f64,
+    }
+}
+
+impl LayerNorm {
+    /// A gain of 1, a bias of 0 and an eps of 1e-5, as in PyTorch, Equinox and Haiku.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{nn::*, prelude::*};
+    /// let y = LayerNorm::new(2).forward(&Tensor::from([[1.0, 3.0]])).to_vec();
+    /// assert!((y[0] + 1.0).abs() < 1e-5 && (y[1] - 1.0).abs() < 1e-5);
+    /// ```
+    pub fn new(dim: usize) -> LayerNorm {
+        LayerNorm { gain: Tensor::ones([dim]), bias: Tensor::zeros([dim]), eps: 1e-5 }
+    }
+
+    /// Each row normalised.
+    ///
+    /// # Panics
+    /// When the last axis of x is not `dim`.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Tensor {
+        let last = x.rank().checked_sub(1).filter(|&a| x.shape()[a] == self.gain.size());
+        let last = last.unwrap_or_else(|| {
+            panic!("a layer norm of {} takes rows of that length, not {}", self.gain.size(), x.shape())
+        });
+        let deviation = x - x.mean_axes(&[last]).expand(last);
+        let variance = deviation.square().mean_axes(&[last]).expand(last);
+        deviation / (variance + self.eps).sqrt() * &self.gain + &self.bias
+    }
+}

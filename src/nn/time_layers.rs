@@ -1,0 +1,180 @@
+//! The relatives of concat-squash: affine layers that take time in other ways, and networks of them.
+//!
+//! FFJORD's code names its layers by how t enters. Here each is a tree with one trait, and one network
+//! ([`TimeMlp`]) serves all: `ConcatMlp`, `SquashMlp` and `BlendMlp` are its names. What does not depend on y
+//! has one row where t is one number, so it leaves loops in which t does not change.
+//!
+//! # References
+//! Grathwohl et al. (2019), FFJORD: free-form continuous dynamics for scalable reversible generative models,
+//! section 4.1 and appendix B; the layers "concat", "squash", "blend" and "concatsquash" of its code.
+
+use super::drift::{Drift, time_column};
+use super::{Activation, ConcatSquashLayer, Linear};
+use crate::tensor::{Key, Tensor, Tree};
+use crate::tree;
+
+/// An affine layer of y that depends on t.
+pub trait TimeLayer: Tree {
+    /// Each part as [`Linear::new`] draws it.
+    fn new(inputs: usize, outputs: usize, key: &Key) -> Self;
+
+    /// Length of a row of y.
+    fn inputs(&self) -> usize;
+
+    /// The layer of each row of y `[rows, in]`, for t of shape `[1, 1]` or `[rows, 1]`.
+    ///
+    /// # Panics
+    /// When the shapes do not fit.
+    fn forward(&self, t: &Tensor, y: &Tensor) -> Tensor;
+}
+
+tree! {
+    /// `y -> [y, t] W + b`.
+    ///
+    /// # Shapes and units
+    /// y `[rows, in]`, W `[in + 1, out]`, b `[out]`.
+    pub struct ConcatLayer {
+        /// W and b; the last row of W is that of t.
+        pub linear: Linear,
+    }
+}
+
+impl TimeLayer for ConcatLayer {
+    fn new(inputs: usize, outputs: usize, key: &Key) -> ConcatLayer {
+        ConcatLayer { linear: Linear::new(inputs + 1, outputs, key) }
+    }
+
+    fn inputs(&self) -> usize {
+        self.linear.inputs() - 1
+    }
+
+    #[track_caller]
+    fn forward(&self, t: &Tensor, y: &Tensor) -> Tensor {
+        self.linear.forward_joined(y, t)
+    }
+}
+
+tree! {
+    /// `y -> (y W + b) * sigmoid(t g + c)`.
+    ///
+    /// # Shapes and units
+    /// y `[rows, in]`, W `[in, out]`, b, g and c `[out]`.
+    pub struct SquashLayer {
+        /// y W + b.
+        pub linear: Linear,
+        /// t g + c, of one input.
+        pub gate: Linear,
+    }
+}
+
+impl TimeLayer for SquashLayer {
+    fn new(inputs: usize, outputs: usize, key: &Key) -> SquashLayer {
+        let [linear, gate] = key.split();
+        SquashLayer { linear: Linear::new(inputs, outputs, &linear), gate: Linear::new(1, outputs, &gate) }
+    }
+
+    fn inputs(&self) -> usize {
+        self.linear.inputs()
+    }
+
+    #[track_caller]
+    fn forward(&self, t: &Tensor, y: &Tensor) -> Tensor {
+        self.linear.forward(y) * self.gate.forward(t).sigmoid()
+    }
+}
+
+tree! {
+    /// `y -> (1 - t) (y W0 + b0) + t (y W1 + b1)`: two layers and the straight way between them.
+    ///
+    /// # Shapes and units
+    /// y `[rows, in]`, W0 and W1 `[in, out]`, b0 and b1 `[out]`.
+    pub struct BlendLayer {
+        /// y W0 + b0, the layer at t = 0.
+        pub at_zero: Linear,
+        /// y W1 + b1, the layer at t = 1.
+        pub at_one: Linear,
+    }
+}
+
+impl TimeLayer for BlendLayer {
+    fn new(inputs: usize, outputs: usize, key: &Key) -> BlendLayer {
+        let [zero, one] = key.split();
+        BlendLayer {
+            at_zero: Linear::new(inputs, outputs, &zero),
+            at_one: Linear::new(inputs, outputs, &one),
+        }
+    }
+
+    fn inputs(&self) -> usize {
+        self.at_zero.inputs()
+    }
+
+    #[track_caller]
+    fn forward(&self, t: &Tensor, y: &Tensor) -> Tensor {
+        let zero = self.at_zero.forward(y);
+        &zero + (self.at_one.forward(y) - &zero) * t
+    }
+}
+
+/// See [`ConcatSquashLayer::forward`].
+impl TimeLayer for ConcatSquashLayer {
+    fn new(inputs: usize, outputs: usize, key: &Key) -> ConcatSquashLayer {
+        ConcatSquashLayer::new(inputs, outputs, key)
+    }
+
+    fn inputs(&self) -> usize {
+        self.linear.inputs()
+    }
+
+    #[track_caller]
+    fn forward(&self, t: &Tensor, y: &Tensor) -> Tensor {
+        self.forward(t, y)
+    }
+}
+
+tree! {
+    /// [`TimeLayer`]s with an activation between them, none behind the last: a field `dy/dt = f(t, y)`.
+    pub struct TimeMlp<L: TimeLayer> {
+        /// The layers.
+        pub layers: Vec<L>,
+        /// Between them.
+        pub activation: Activation,
+    }
+}
+
+/// Layers that take t as a further input.
+pub type ConcatMlp = TimeMlp<ConcatLayer>;
+/// Layers that t scales.
+pub type SquashMlp = TimeMlp<SquashLayer>;
+/// Layers that t blends from one into another.
+pub type BlendMlp = TimeMlp<BlendLayer>;
+
+impl<L: TimeLayer> TimeMlp<L> {
+    /// Layers from `dim` over the hidden sizes back to `dim`, drawn in order from `key`.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{nn::*, prelude::*};
+    /// let field = BlendMlp::new(2, [16, 16], Activation::Tanh, &Key::new(0));
+    /// let velocity = field.eval(&Tensor::from(0.5), &Tensor::zeros([5, 2]));
+    /// assert_eq!(**velocity.shape(), [5, 2]);
+    /// ```
+    pub fn new(dim: usize, hidden: impl AsRef<[usize]>, activation: Activation, key: &Key) -> TimeMlp<L> {
+        let sizes = [&[dim], hidden.as_ref(), &[dim]].concat();
+        let pairs = sizes.windows(2).zip(0u32..);
+        TimeMlp { layers: pairs.map(|(s, i)| L::new(s[0], s[1], &key.fold_in(i))).collect(), activation }
+    }
+}
+
+impl<L: TimeLayer> Drift for TimeMlp<L> {
+    #[track_caller]
+    fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
+        let t = time_column(t, y);
+        let first = self.layers[0].forward(&t, y);
+        self.layers[1..].iter().fold(first, |y, layer| layer.forward(&t, &self.activation.apply(&y)))
+    }
+
+    fn dim(&self) -> usize {
+        self.layers[0].inputs()
+    }
+}
