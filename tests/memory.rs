@@ -105,11 +105,11 @@ fn radam_stands_still(mut update: impl FnMut(Tensor, OptState) -> (Tensor, OptSt
 fn radam_leaves_nothing_behind_jitted_or_not() {
     let _alone = alone();
     let optimiser = radam(1e-3);
-    let update = |x: Tensor, state: OptState| optimiser.update(&x, x.clone(), state);
-    radam_stands_still(update);
+    let update = move |x: Tensor, state: OptState| optimiser.update(&x, x.clone(), state);
+    radam_stands_still(&update);
     let step = jit(update).max_traces(1);
     radam_stands_still(|x, state| step.call(x, state).unwrap());
     assert_eq!(step.traces(), 1);
-    drop((step, optimiser));
+    drop(step);
     assert_eq!(memory::live_buffers(), 0, "what nobody holds is gone");
 }
