@@ -59,7 +59,7 @@ fn main() -> flowline::Result<()> {
     ];
     let mut all = all.map(|(name, optimiser)| (name, timed(optimiser, &model)));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("one thread can be had");
-    pool.install(|| {
+    pool.install(|| -> flowline::Result<()> {
         for _ in 0..ROUNDS {
             for (_, timed) in &mut all {
                 let begun = Instant::now();
@@ -69,7 +69,7 @@ fn main() -> flowline::Result<()> {
                 timed.times.push(begun.elapsed().as_secs_f64() * 1e3 / CALLS as f64);
             }
         }
-        flowline::Result::Ok(())
+        Ok(())
     })?;
     let adam = all[0].1.times.clone();
     for (name, timed) in &all {
