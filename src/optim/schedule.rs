@@ -130,7 +130,8 @@ pub fn exponential(
 /// ```
 /// use flowline::{optim::*, prelude::*};
 /// let rate = |n: u32| one_cycle(0.5, 100).at(&n.into()).item();
-/// assert_eq!((rate(0), rate(30), rate(100)), (0.02, 0.5, 2e-6));
+/// assert_eq!((rate(30), rate(100)), (0.5, 2e-6));
+/// assert!((rate(0) - 0.02).abs() < 1e-15);
 /// ```
 pub fn one_cycle(peak: impl Into<Tensor>, updates: impl Into<Tensor>) -> Schedule {
     let peak = peak.into();
