@@ -1,70 +1,42 @@
-//! Draws the work-precision picture of the documentation: `cargo bench --bench work_precision [-- FILE]`.
+//! Draws the work-precision pictures of the documentation: `cargo bench --bench work_precision [-- FOLDER]`.
 //!
 //! Error at the end against time, for six methods on two problems, each at tolerances half a decade apart. A time
 //! is the least of many short batches, taken in turns over all methods and tolerances: the machine may be shared.
-//! FILE is `assets/work_precision.png` where none is given.
+//! FOLDER is `assets` where none is given.
 
 use flowline::ode::{Method, Ode};
-use image::imageops::FilterType;
-use plotters::coord::Shift;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use flowline::plot::{MethodCurve, work_precision};
 use std::error::Error;
 use std::hint::black_box;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The methods, from low order to high, each with its colour.
-const SERIES: [(Method, &str, RGBColor); 6] = [
-    (Method::Bosh3, "Bosh3", RGBColor(150, 152, 160)),
-    (Method::Dopri5, "Dopri5", RGBColor(226, 164, 44)),
-    (Method::Tsit5, "Tsit5", RGBColor(214, 84, 44)),
-    (Method::Vern7, "Vern7", RGBColor(38, 128, 130)),
-    (Method::Dop853, "Dop853", RGBColor(66, 112, 190)),
-    (Method::Vern9, "Vern9", RGBColor(92, 60, 153)),
-];
-const INK: RGBColor = RGBColor(38, 40, 48);
-const FAINT: RGBColor = RGBColor(150, 152, 160);
-const GRID: RGBColor = RGBColor(232, 233, 237);
+/// The methods, from low order to high.
+const METHODS: [Method; 6] =
+    [Method::Bosh3, Method::Dopri5, Method::Tsit5, Method::Vern7, Method::Dop853, Method::Vern9];
 
-/// The picture is drawn this much larger and scaled down, which smooths its lines.
-const OVERSAMPLING: u32 = 3;
-const SIZE: [u32; 2] = [1700, 860];
-const FONT: &str = "flowline";
 /// Batches of each solve, and the least time of one in seconds.
 const ROUNDS: usize = 25;
 const BATCH: f64 = 1e-3;
 
-/// Time in milliseconds and error of one method at each tolerance.
+/// Error and time in milliseconds of one method at each tolerance.
 type Curve = Vec<[f64; 2]>;
 
-/// A problem's panel.
-struct Panel {
-    title: &'static str,
-    /// In the order of [`SERIES`].
-    curves: Vec<Curve>,
-    /// Decades of error at the left and the right edge.
-    errors: [i32; 2],
-    /// Milliseconds at the lower and the upper edge.
-    times: [f64; 2],
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
+    let folder = folder.map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("assets"), PathBuf::from);
+    let lorenz = measure(lorenz, [1.0; 3], 10.0, &LORENZ_END, 3e-12);
+    draw("Lorenz to t = 10, 3 unknowns", &lorenz, &folder.join("work_precision_lorenz.png"))?;
+    let pleiades = measure(pleiades, pleiades_y0(), 3.0, &PLEIADES_END, 3e-12);
+    draw("Pleiades, 28 unknowns", &pleiades, &folder.join("work_precision_pleiades.png"))
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let file = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
-    let file =
-        file.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/assets/work_precision.png").into());
-    let lorenz = measure(lorenz, [1.0; 3], 10.0, &LORENZ_END, 3e-12);
-    let pleiades = measure(pleiades, pleiades_y0(), 3.0, &PLEIADES_END, 3e-12);
-    let panels = [
-        Panel {
-            title: "Lorenz to t = 10, 3 unknowns",
-            curves: lorenz,
-            errors: [-1, -12],
-            times: [9e-3, 1.0],
-        },
-        Panel { title: "Pleiades, 28 unknowns", curves: pleiades, errors: [-1, -12], times: [8e-2, 6.0] },
-    ];
-    draw(&panels, &file)?;
-    println!("{file}");
+fn draw(title: &str, curves: &[Curve], file: &Path) -> Result<(), Box<dyn Error>> {
+    let names = METHODS.map(|method| method.to_string());
+    let curves: Vec<MethodCurve> =
+        names.iter().zip(curves).map(|(name, points)| MethodCurve { name, points }).collect();
+    work_precision(title, "ms", &curves)?.save(file)?;
+    println!("{}", file.display());
     Ok(())
 }
 
@@ -77,7 +49,7 @@ fn measure<const N: usize>(
     floor: f64,
 ) -> Vec<Curve> {
     let mut solves = Vec::new();
-    for (index, (method, ..)) in SERIES.iter().enumerate() {
+    for (index, method) in METHODS.iter().enumerate() {
         let tightest = if method.tableau().order < 5 { 16 } else { 27 };
         for halves in 5..=tightest {
             let tol = 10_f64.powf(-0.5 * f64::from(halves));
@@ -100,7 +72,7 @@ fn measure<const N: usize>(
         let points = solves.iter().filter(|s| s.0 == index);
         points.map(|(_, error, _, ms)| [*error, *ms]).collect()
     };
-    (0..SERIES.len()).map(curve).collect()
+    (0..METHODS.len()).map(curve).collect()
 }
 
 /// Milliseconds a call, over a batch.
@@ -114,136 +86,6 @@ fn milliseconds<T>(f: &impl Fn() -> T) -> f64 {
             return elapsed * 1e3 / f64::from(calls);
         }
     }
-}
-
-/// A length of the finished picture in pixels of the larger one.
-fn px(length: i32) -> i32 {
-    length * OVERSAMPLING as i32
-}
-
-fn draw(panels: &[Panel; 2], file: &str) -> Result<(), Box<dyn Error>> {
-    let font = epaint_default_fonts::UBUNTU_LIGHT;
-    plotters::style::register_font(FONT, FontStyle::Normal, font).map_err(|_| "the font is not one")?;
-    let [width, height] = SIZE.map(|length| length * OVERSAMPLING);
-    let mut rgb = vec![255; (3 * width * height) as usize];
-    {
-        let area = BitMapBackend::with_buffer(&mut rgb, (width, height)).into_drawing_area();
-        legend(&area)?;
-        for (panel, left) in panels.iter().zip([150, 1000]) {
-            draw_panel(&area, panel, [left, 170, left + 660, 720])?;
-        }
-        area.present()?;
-    }
-    let large = image::RgbImage::from_raw(width, height, rgb).ok_or("the buffer has another size")?;
-    image::imageops::resize(&large, SIZE[0], SIZE[1], FilterType::Triangle).save(file)?;
-    Ok(())
-}
-
-fn text(
-    area: &DrawingArea<BitMapBackend, Shift>,
-    text: &str,
-    [x, y]: [i32; 2],
-    size: i32,
-    anchor: (HPos, VPos),
-) -> Result<(), Box<dyn Error>> {
-    // A line without descenders has its middle above that of the font's box.
-    let y = if matches!(anchor.1, VPos::Center) { y + size / 6 } else { y };
-    let style = (FONT, px(size)).into_font().color(&INK).pos(Pos::new(anchor.0, anchor.1));
-    area.draw_text(text, &style, (px(x), px(y)))?;
-    Ok(())
-}
-
-/// A straight or broken line, `width` wide.
-fn line(
-    area: &DrawingArea<BitMapBackend, Shift>,
-    points: &[[f64; 2]],
-    width: u32,
-    colour: RGBColor,
-) -> Result<(), Box<dyn Error>> {
-    let scaled = |v: f64| (v * f64::from(OVERSAMPLING)).round() as i32;
-    let points: Vec<(i32, i32)> = points.iter().map(|p| (scaled(p[0]), scaled(p[1]))).collect();
-    area.draw(&PathElement::new(points, colour.stroke_width(width * OVERSAMPLING)))?;
-    Ok(())
-}
-
-fn dot(
-    area: &DrawingArea<BitMapBackend, Shift>,
-    [x, y]: [f64; 2],
-    colour: RGBColor,
-) -> Result<(), Box<dyn Error>> {
-    let scaled = |v: f64| (v * f64::from(OVERSAMPLING)).round() as i32;
-    let centre = (scaled(x), scaled(y));
-    area.draw(&Circle::new(centre, px(7), WHITE.filled()))?;
-    area.draw(&Circle::new(centre, px(5), colour.filled()))?;
-    Ok(())
-}
-
-/// The methods in a row above the panels.
-fn legend(area: &DrawingArea<BitMapBackend, Shift>) -> Result<(), Box<dyn Error>> {
-    for (i, (_, name, colour)) in SERIES.iter().enumerate() {
-        let (x, y) = (275 + 205 * i as i32, 46);
-        line(area, &[[f64::from(x), f64::from(y)], [f64::from(x + 54), f64::from(y)]], 3, *colour)?;
-        dot(area, [f64::from(x + 27), f64::from(y)], *colour)?;
-        text(area, name, [x + 68, y], 28, (HPos::Left, VPos::Center))?;
-    }
-    Ok(())
-}
-
-/// One problem: decades of error to the right, smaller ones further, time upwards.
-fn draw_panel(
-    area: &DrawingArea<BitMapBackend, Shift>,
-    panel: &Panel,
-    [left, top, right, bottom]: [i32; 4],
-) -> Result<(), Box<dyn Error>> {
-    let between = |v: f64, [from, to]: [f64; 2], [a, b]: [i32; 2]| {
-        f64::from(a) + (v - from) / (to - from) * f64::from(b - a)
-    };
-    let x = |error: f64| between(error.log10(), panel.errors.map(f64::from), [left, right]);
-    let y = |ms: f64| between(ms.log10(), panel.times.map(f64::log10), [bottom, top]);
-    for decade in panel.errors[1]..=panel.errors[0] {
-        let at = x(10_f64.powi(decade));
-        line(area, &[[at, f64::from(top)], [at, f64::from(bottom)]], 1, GRID)?;
-        if decade % 2 == 0 {
-            power_of_ten(area, decade, [at as i32, bottom + 14])?;
-        }
-    }
-    for ms in round_numbers(panel.times) {
-        let at = y(ms);
-        line(area, &[[f64::from(left), at], [f64::from(right), at]], 1, GRID)?;
-        text(area, &ms.to_string(), [left - 14, at as i32], 24, (HPos::Right, VPos::Center))?;
-    }
-    let [l, t, r, b] = [left, top, right, bottom].map(f64::from);
-    line(area, &[[l, t], [r, t], [r, b], [l, b], [l, t]], 1, FAINT)?;
-    for (curve, (_, _, colour)) in panel.curves.iter().zip(&SERIES) {
-        let points: Vec<[f64; 2]> = curve.iter().map(|[error, ms]| [x(*error), y(*ms)]).collect();
-        line(area, &points, 3, *colour)?;
-        points.iter().try_for_each(|point| dot(area, *point, *colour))?;
-    }
-    text(area, panel.title, [i32::midpoint(left, right), top - 22], 32, (HPos::Center, VPos::Bottom))?;
-    text(area, "error at the end", [i32::midpoint(left, right), bottom + 62], 28, (HPos::Center, VPos::Top))?;
-    let style = (FONT, px(28)).into_font().transform(FontTransform::Rotate270);
-    let style = style.color(&INK).pos(Pos::new(HPos::Center, VPos::Bottom));
-    area.draw_text("time (ms)", &style, (px(left - 84), px(i32::midpoint(top, bottom))))?;
-    Ok(())
-}
-
-/// 1, 2 and 5 times each power of ten in a range.
-fn round_numbers([low, high]: [f64; 2]) -> impl Iterator<Item = f64> {
-    let numbers = (-3..3).flat_map(|k| [1, 2, 5].map(|m| format!("{m}e{k}")));
-    // Read from decimal digits, so that they are written as short as they are.
-    let numbers = numbers.filter_map(|digits| digits.parse().ok());
-    numbers.filter(move |v| (low..=high).contains(v))
-}
-
-/// `10^k` centred below a point; the font has no raised minus, so the exponent is a text of its own.
-fn power_of_ten(
-    area: &DrawingArea<BitMapBackend, Shift>,
-    k: i32,
-    [x, y]: [i32; 2],
-) -> Result<(), Box<dyn Error>> {
-    let exponent = k.to_string().replace('-', "\u{2212}");
-    text(area, "10", [x + 4, y], 24, (HPos::Right, VPos::Top))?;
-    text(area, &exponent, [x + 5, y - 6], 18, (HPos::Left, VPos::Top))
 }
 
 /// Lorenz 1963, at t = 10: an extrapolation run in 80-bit numbers.

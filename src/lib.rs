@@ -51,7 +51,7 @@ pub mod prelude {
         Tableau, Tolerance, odeint,
     };
     #[cfg(feature = "tensor")]
-    pub use crate::odeint::{Adjoint, Batching, Checkpoints};
+    pub use crate::odeint::{Adjoint, Batching, Checkpoints, Forecast};
     pub use crate::state;
     #[cfg(feature = "tensor")]
     pub use crate::tree;

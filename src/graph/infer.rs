@@ -82,6 +82,10 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
             Ok(ty)
         }
         Op::StopGradient => Ok(args[0].clone()),
+        Op::Observe(_) => {
+            need(matches!(args[0], Type::Array { .. }), || "only an array can be observed".into())?;
+            Ok(args[0].clone())
+        }
         Op::Broadcast { .. }
         | Op::Reshape
         | Op::Transpose { .. }
@@ -129,6 +133,7 @@ fn count(op: &Op, args: &[&Type]) -> Result<(), String> {
         Op::Unary(_)
         | Op::Cast
         | Op::StopGradient
+        | Op::Observe(_)
         | Op::Broadcast { .. }
         | Op::Reshape
         | Op::Transpose { .. }

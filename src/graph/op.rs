@@ -5,7 +5,7 @@
 //! explicit: elementwise ops take operands of one shape. What can be said in these without losing
 //! accuracy or speed (mean, softplus, silu, norms, normal draws) is composed where it is used.
 
-use super::{Literal, Rev, Scan, Solve, Tiles};
+use super::{Literal, Observer, Rev, Scan, Solve, Tiles};
 use std::sync::Arc;
 
 /// Elementwise functions of one float (`Neg`, `Abs`, `Sign` also of i32).
@@ -121,6 +121,8 @@ pub enum Op {
     Cast,
     /// The same value, of which no derivative is taken.
     StopGradient,
+    /// The same value, after a function of the host has seen it. See [`Observer`].
+    Observe(Observer),
     /// Repeats: axis `i` of the operand becomes axis `dims[i]` of the result (ascending); an operand
     /// axis of length 1 may stretch.
     Broadcast {
@@ -218,6 +220,7 @@ impl Op {
             Op::Lincomb { .. } => "lincomb",
             Op::Cast => "cast",
             Op::StopGradient => "stop_gradient",
+            Op::Observe(_) => "observe",
             Op::Broadcast { .. } => "broadcast",
             Op::Reshape => "reshape",
             Op::Transpose { .. } => "transpose",

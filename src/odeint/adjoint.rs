@@ -1,6 +1,7 @@
 //! What only a traced solve can be asked: how its gradient is taken and which rows share steps.
 
 use crate::graph::{Checkpoints, Policy};
+use crate::tensor::Tensor;
 
 /// How the gradient of a solve is taken. Each is the exact derivative of the discrete solve on its
 /// accepted steps, with their sizes held fixed; they differ in memory and in what is computed twice.
@@ -49,11 +50,53 @@ pub enum Batching {
     Joint,
 }
 
+/// How many steps a solve is expected to accept. It decides where checkpoints are placed, never a value.
+///
+/// A forecast that holds makes the recomputed steps the fewest there can be; one that does not costs at most a fifth
+/// more, one step more where that is less, than those fewest. An adaptive solve without one costs at most 1.22 times the fewest (2 checkpoints;
+/// 1.05 from 14 on), so a forecast pays where the number repeats within about a tenth, as from one update of a training
+/// to the next.
+///
+/// # Examples
+/// ```
+/// use flowline::prelude::*;
+/// let decay = Ode::new(|_t, y: &Tensor| -y).adjoint(Adjoint::recursive_checkpoint(3));
+/// let first = decay.clone().solve(0.0, 1.0, Tensor::from(1.0))?;
+/// // On the device: a training step may carry it to the next.
+/// let again = decay.forecast(&first.stats.num_accepted).solve(0.0, 1.0, Tensor::from(1.1))?;
+/// assert!((again.y1.item() - 1.1 * (-1.0_f64).exp()).abs() < 1e-4);
+/// # Ok::<(), flowline::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub enum Forecast {
+    /// What follows from the controller: the number of constant steps or of given times; of adaptive steps nothing.
+    #[default]
+    Derived,
+    /// Nothing, also where the number follows from the controller.
+    Unknown,
+    /// This many: a tensor of rank 0, traced or concrete.
+    Steps(Tensor),
+}
+
+impl From<&Tensor> for Forecast {
+    fn from(steps: &Tensor) -> Self {
+        Forecast::Steps(steps.clone())
+    }
+}
+impl From<u32> for Forecast {
+    fn from(steps: u32) -> Self {
+        Forecast::Steps(Tensor::from(steps))
+    }
+}
+
 /// Options of a traced solve.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// How its gradient is taken.
     pub adjoint: Adjoint,
     /// Which rows share their steps.
     pub batching: Batching,
+    /// How many steps are expected.
+    pub forecast: Forecast,
 }

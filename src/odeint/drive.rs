@@ -1,7 +1,7 @@
 //! Tensor states behind the one builder, [`Ode`].
 
 use super::state::TreeState;
-use super::{Adjoint, Batching, Options, Solution, solve};
+use super::{Adjoint, Batching, Forecast, Options, Solution, solve};
 use crate::array::DType;
 use crate::ode::{Drive, DriveOn, Field, IntoState, Ode, OdeError, State, Tolerance};
 use crate::tensor::{LoneTree, Tensor, TensorTree};
@@ -61,7 +61,7 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
         let at = if path.is_empty() { String::new() } else { format!(", leaf {path},") };
         assert!(leaf.dtype().is_float(), "y0{at} is {leaf:?}: a state is of f32 or f64, cast it");
     }
-    solve(&ode.field, &scheme, *ode.options(), (t0, t1), y0)
+    solve(&ode.field, &scheme, ode.options().clone(), (t0, t1), y0)
 }
 
 impl<Y: TreeState> IntoState<Y> for &Y {
@@ -74,6 +74,12 @@ impl<Y: Drive<Options = Options>, F, O> Ode<'_, Y, F, O> {
     /// How the solve's gradient is taken; [`Adjoint::RecursiveCheckpoint`] with 32 MiB if not said.
     pub fn adjoint(mut self, adjoint: Adjoint) -> Self {
         self.options.adjoint = adjoint;
+        self
+    }
+
+    /// How many steps are expected: see [`Forecast`].
+    pub fn forecast(mut self, forecast: impl Into<Forecast>) -> Self {
+        self.options.forecast = forecast.into();
         self
     }
 

@@ -13,7 +13,7 @@ mod solution;
 mod solve;
 mod state;
 
-pub use adjoint::{Adjoint, Batching, Options};
+pub use adjoint::{Adjoint, Batching, Forecast, Options};
 pub use solution::{Solution, Stats};
 use solve::solve;
 pub use state::TreeState;

@@ -1,7 +1,7 @@
 //! Records a solve: the start in the graph around it, `attempt` and `step` as bodies of the loop.
 
 use super::state::TreeState;
-use super::{Options, Solution, Stats};
+use super::{Forecast, Options, Solution, Stats};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Type};
 use crate::ode::{
@@ -141,6 +141,11 @@ impl<Y: TreeState, F: Field<Y>> Problem<'_, Y, F> {
     /// The number of steps if it is known before the solve, else 0; it places checkpoints, nothing more.
     fn forecast(&self, span: &Span<Tensor>) -> Tensor {
         let whole = (&span.t1 - &span.t0).abs();
+        match &self.options.forecast {
+            Forecast::Derived => {}
+            Forecast::Unknown => return Tensor::scalar(DType::U32, 0.0),
+            Forecast::Steps(steps) => return steps.stop_gradient().cast(DType::U32),
+        }
         let steps = match self.scheme.controller {
             Controller::Constant(Constant { dt0 }) if self.scheme.limits.stops.is_empty() => {
                 let steps = -((&whole - &span.slack) * (-1.0 / dt0.abs())).floor();

@@ -26,6 +26,7 @@ mod tests;
 mod trace;
 pub mod tree;
 
+pub use crate::graph::Observed;
 pub use einsum::{EinsumPlan, EinsumStep, einsum, einsum_plan};
 pub use exec::RunReport;
 pub use grad::{Loss, grad, jvp, value_and_grad, vjp};

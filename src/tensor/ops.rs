@@ -3,7 +3,7 @@
 use super::Tensor;
 use super::trace::record;
 use crate::array::DType;
-use crate::graph::{BinaryOp, CompareOp, Op, Type, UnaryOp};
+use crate::graph::{BinaryOp, CompareOp, Observed, Observer, Op, Type, UnaryOp};
 
 impl Tensor {
     #[track_caller]
@@ -64,6 +64,33 @@ impl Tensor {
     /// The same value, of which no derivative is taken.
     pub fn stop_gradient(&self) -> Tensor {
         if self.is_traced() { Tensor::op(Op::StopGradient, &[self], None) } else { self.clone() }
+    }
+
+    /// The same value; `f` is shown it whenever a program computes it, concrete numbers also where this is traced.
+    ///
+    /// For looking into a jitted function, a solve or a gradient, not for results: `f` may be called from any thread, and
+    /// from several at once; calls with the same argument may be merged, and a value that a loop does not change is
+    /// computed, hence shown, once before it. A value that nothing reads is not computed: go on with the tensor that this
+    /// returns. Its derivative is that of the identity, and is not shown.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::prelude::*;
+    /// use std::sync::{Arc, Mutex};
+    /// let seen = Arc::new(Mutex::new(vec![]));
+    /// let log = seen.clone();
+    /// let double = jit(move |x: Tensor| {
+    ///     let log = log.clone();
+    ///     (x * 2.0).observe(move |value| log.lock().unwrap().extend_from_slice(value.values)) + 1.0
+    /// });
+    /// double.call(&Tensor::from(3.0))?;
+    /// double.call(&Tensor::from(4.0))?;
+    /// assert_eq!(*seen.lock().unwrap(), [6.0, 8.0]);
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn observe(&self, f: impl Fn(Observed<'_>) + Send + Sync + 'static) -> Tensor {
+        Tensor::op(Op::Observe(Observer::new(f)), &[self], None)
     }
 
     #[track_caller]

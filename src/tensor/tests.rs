@@ -356,3 +356,25 @@ fn leaves_have_paths_and_come_back_in_place() {
     assert_eq!(doubled.leaves()[0].item(), 4.0);
     assert!(summary(&net).lines().last().unwrap().ends_with('4'));
 }
+
+#[test]
+fn an_observer_sees_each_value_once_wherever_it_is_computed_and_changes_no_derivative() {
+    use std::sync::{Arc, Mutex};
+    let seen = Arc::new(Mutex::new(Vec::<f64>::new()));
+    let log = seen.clone();
+    let cube = move |x: &Tensor| {
+        let log = log.clone();
+        let square = x.square().observe(move |v| {
+            assert!(v.shape.rank() == 0);
+            log.lock().unwrap().extend_from_slice(v.values);
+        });
+        square * x
+    };
+    let x = Tensor::from(3.0);
+    assert_eq!(cube(&x).item(), 27.0);
+    let (value, slope) = value_and_grad(&cube, &x);
+    assert_eq!((value.item(), slope.item()), (27.0, 27.0));
+    let second = jit(|x: Tensor| grad(|x: &Tensor| grad(&cube, x), &x));
+    assert_eq!(second.call(&x).unwrap().item(), 18.0);
+    assert_eq!(*seen.lock().unwrap(), [9.0, 9.0]);
+}

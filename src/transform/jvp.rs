@@ -138,6 +138,8 @@ impl Rule<'_> {
             | Op::Slice { .. }
             | Op::Pad { .. }
             | Op::Reduce { op: ReduceOp::Sum, .. } => Some(self.again(b, &[dx[0]?])),
+            // The tangent of what was seen is not seen.
+            Op::Observe(_) => dx[0],
             Op::Concat { .. } => {
                 let all: Vec<_> = x.iter().zip(dx).map(|(&x, &d)| or_zero(b, d, x)).collect();
                 Some(self.again(b, &all))

@@ -169,6 +169,7 @@ impl Rule<'_> {
                 let zero = b.splat_like(x[0], 0.0);
                 Some(b.push(Op::ScatterAdd, &[zero, x[1], g], None))
             }
+            Op::Observe(_) => Some(g),
             Op::ScatterAdd if k == 0 => Some(g),
             Op::ScatterAdd => Some(b.push(Op::Gather, &[g, x[1]], None)),
             Op::Cast

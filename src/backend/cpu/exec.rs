@@ -172,6 +172,7 @@ pub(crate) unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
                 Step::ScatterAdd(s) => s.run(env, inner.level),
                 Step::Dot(d) => d.run(env, inner.level),
                 Step::Random(r) => r.run(env, inner.level),
+                Step::Observe(o) => o.run(env),
                 Step::Solve(s) => ws.loops.solve(s, env),
                 Step::Scan(s) => ws.loops.scan(s, env),
                 Step::Rev(r) => ws.loops.rev(r, env),

@@ -10,6 +10,7 @@ use super::dot::{Dot, Layer, products};
 use super::fuse::{Kind, Units};
 use super::kernels::Activation;
 use super::lower_loops::{Made, Spaces};
+use super::observe::Observe;
 use super::places::{Operand, Place};
 use super::report::PlanReport;
 use super::step::{Loc, Step};
@@ -250,6 +251,11 @@ impl Lower<'_> {
                 let (key, start) = (self.held(&args[0], ty(0)), self.held(&args[1], ty(1)));
                 let len = node.ty.shape().size();
                 self.push(Step::Random(Random { key, start, dst: out(self), stream: *stream, len }), vec![]);
+            }
+            Op::Observe(observer) => {
+                let ty = ty(0).clone();
+                let (src, dst) = (self.held(&args[0], &ty), out(self));
+                self.push(Step::Observe(Observe { src, dst, ty, observer: observer.clone() }), vec![]);
             }
             Op::Solve(s) => self.solve(id, s),
             Op::Scan(s) => self.scan(id, s),

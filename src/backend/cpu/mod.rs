@@ -27,6 +27,7 @@ mod lower;
 mod lower_loops;
 mod memory;
 mod memory_plan;
+mod observe;
 mod places;
 mod plan;
 mod prepare;

@@ -7,6 +7,7 @@
 use super::copy::{Gather, Move, Random, ScatterAdd, Turn};
 use super::dot::Dot;
 use super::loops::{Rev, Scan, Solve};
+use super::observe::Observe;
 use super::program::Program;
 use super::tiles::Tiles;
 
@@ -34,6 +35,7 @@ pub(crate) enum Step {
     ScatterAdd(ScatterAdd),
     Dot(Dot),
     Random(Random),
+    Observe(Observe),
     Solve(Box<Solve>),
     Scan(Box<Scan>),
     Rev(Box<Rev>),
@@ -66,6 +68,10 @@ impl Step {
                 f(&mut r.start, Access::Read);
                 f(&mut r.dst, Access::Write);
             }
+            Step::Observe(o) => {
+                f(&mut o.src, Access::Read);
+                f(&mut o.dst, Access::Write);
+            }
             Step::Solve(s) => s.each_loc(f),
             Step::Scan(s) => s.each_loc(f),
             Step::Rev(r) => r.each_loc(f),
@@ -83,6 +89,7 @@ impl Step {
             Step::ScatterAdd(s) => Cost { flops: s.num * s.len, bytes: 3 * s.num * s.len * s.elem.size() },
             Step::Dot(d) => d.cost(),
             Step::Random(r) => Cost { flops: 0, bytes: 4 * r.len },
+            Step::Observe(o) => Cost { flops: 0, bytes: 2 * o.ty.bytes() },
             Step::Solve(_) | Step::Scan(_) | Step::Rev(_) | Step::Tiles(_) => Cost::default(),
         }
     }

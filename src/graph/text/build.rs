@@ -141,6 +141,7 @@ impl Statement {
             "random_bits" => Op::RandomBits { stream: self.one("stream")?.read("stream number")? },
             "proj" => Op::Proj(self.index("k")?),
             "solve" | "scan" | "rev" | "tiles" => self.a_loop(name)?,
+            "observe" => return Err("an observer is a function of a program and cannot be read".into()),
             "input" => return Err("inputs stand at the head of the function".into()),
             _ => return Err(format!("there is no operation `{name}`")),
         })

@@ -107,6 +107,7 @@ fn attributes(op: &Op, ty: &Type) -> String {
         | Op::Select
         | Op::Cast
         | Op::StopGradient
+        | Op::Observe(_)
         | Op::Reshape
         | Op::Gather
         | Op::ScatterAdd => String::new(),

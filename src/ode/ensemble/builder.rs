@@ -23,9 +23,9 @@ type Options<T, const N: usize> = Ode<'static, [T; N], ()>;
 ///
 /// # Numerics
 /// A trajectory's bits depend on its own field and y0 alone, not on its neighbours, its lane, the order or the number
-/// of threads; they are those of an ensemble of one. Against [`Ode::solve`] they differ by rounding: lanes round a
-/// product and a sum once, and take step size factors from a power of 13 digits. Functions in the field (sin, exp,
-/// ...) are within 4 ulp of the standard library's.
+/// of threads; they are those of an ensemble of one. Against [`Ode::solve`] on the same machine they differ by rounding:
+/// lanes take step size factors from a power of 13 digits, and functions in the field (sin, exp, ...) are within 4 ulp of
+/// the standard library's.
 ///
 /// # Lanes of f32
 /// Their t, dt and error ratios are f64, as for every state on the host: in f32, time near 1e6 moves in steps of

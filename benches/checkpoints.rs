@@ -1,0 +1,93 @@
+//! Recomputed steps of one solve's gradient: `cargo bench --bench checkpoints -- --steps N --checkpoints C [--unknown |
+//! --forecast M] --json`.
+//!
+//! One solve of N constant steps of Midpoint on four unknowns, compiled, and its gradient with at most C states kept.
+//! `--unknown` withholds the number of steps from the placement, `--forecast M` tells it another. The field counts its
+//! own calls: two for each step forward, two for each recomputed one, and two for each step backward, whose cotangent
+//! needs its stages.
+
+use flowline::backend::checkpoint::cost::fewest_extra;
+use flowline::prelude::*;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+struct Options {
+    steps: u32,
+    checkpoints: usize,
+    forecast: Forecast,
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    match options(std::env::args().skip(1)).and_then(|options| run(&options).map_err(|e| e.to_string())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
+    let mut options = Options { steps: 100, checkpoints: 10, forecast: Forecast::Derived, json: false };
+    while let Some(arg) = args.next() {
+        let mut number = || {
+            let value = args.next().and_then(|value| value.parse::<u32>().ok()).filter(|n| *n > 0);
+            value.ok_or_else(|| format!("{arg} takes a number above 0"))
+        };
+        match arg.as_str() {
+            "--steps" => options.steps = number()?,
+            "--checkpoints" => options.checkpoints = number()? as usize,
+            "--forecast" => options.forecast = number()?.into(),
+            "--unknown" => options.forecast = Forecast::Unknown,
+            "--json" => options.json = true,
+            "--bench" => {}
+            other => {
+                return Err(format!(
+                    "{other}? --steps N --checkpoints C [--unknown | --forecast M] [--json] are the options"
+                ));
+            }
+        }
+    }
+    Ok(options)
+}
+
+fn run(options: &Options) -> flowline::Result<()> {
+    let Options { steps, checkpoints, ref forecast, json } = *options;
+    let calls = Arc::new(AtomicU64::new(0));
+    let counter = calls.clone();
+    let weights = Key::new(0).normal([4, 4]).cast(flowline::array::DType::F64);
+    let gradient = jit(|y0: Tensor| {
+        let end = |y0: &Tensor| {
+            let field = Ode::new(|_t, y: &Tensor| {
+                let counter = counter.clone();
+                let y = y.observe(move |_| _ = counter.fetch_add(1, Ordering::Relaxed));
+                y.matmul(&weights).tanh()
+            });
+            let dt0 = 1.0 / f64::from(steps);
+            let field = field.method(Midpoint).controller(Constant { dt0 }).max_steps(u64::from(steps) + 1);
+            let field = field.adjoint(Adjoint::recursive_checkpoint(checkpoints)).forecast(forecast.clone());
+            flowline::Result::Ok(field.solve(0.0, 1.0, y0)?.y1.square().sum())
+        };
+        flowline::Result::Ok(value_and_grad(end, &y0)?.1)
+    });
+    gradient.call(&Tensor::from([[0.3, -0.2, 0.7, 0.1]]))?;
+    let report = gradient.last_run();
+    let (counted, optimum) = (calls.load(Ordering::Relaxed), fewest_extra(steps as usize, checkpoints));
+    let (recomputed, kept) = (report.recomputed, report.states_kept_max);
+    if json {
+        println!(
+            "{{\"steps\":{},\"checkpoints\":{checkpoints},\"recomputed\":{recomputed},\"optimum\":{optimum},\
+             \"states_kept_max\":{kept},\"field_evals_counted\":{counted}}}",
+            report.accepted
+        );
+    } else {
+        println!(
+            "{} steps, {checkpoints} checkpoints: {recomputed} steps recomputed (optimum {optimum}), at most {kept} \
+             states kept, {counted} evaluations of the field",
+            report.accepted
+        );
+    }
+    Ok(())
+}

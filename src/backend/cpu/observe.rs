@@ -1,0 +1,35 @@
+//! The kernel of an observation: copies a value and shows it to a function of the host.
+//!
+//! It knows addresses and a type. It allocates for each value that is shown: observing is for looking, not for speed.
+
+use super::step::{Env, Loc};
+use crate::array::Data;
+use crate::graph::{Observer, Type};
+use crate::simd::denormals::Denormals;
+
+/// One observation.
+#[derive(Debug)]
+pub(crate) struct Observe {
+    pub src: Loc,
+    pub dst: Loc,
+    pub ty: Type,
+    pub observer: Observer,
+}
+
+impl Observe {
+    /// # Safety
+    /// Both locations are valid for the type's bytes and do not overlap.
+    pub unsafe fn run(&self, env: Env) {
+        let (shape, bytes) = (self.ty.shape(), self.ty.bytes());
+        let mut seen = Data::zeros(self.ty.dtype(), shape.size());
+        // SAFETY: the caller's promise; `seen` has the type's bytes.
+        unsafe {
+            let src = env.at(self.src).cast_const();
+            std::ptr::copy_nonoverlapping(src, env.at(self.dst), bytes);
+            std::ptr::copy_nonoverlapping(src, seen.as_mut_ptr(), bytes);
+        }
+        // The function is not ours: it gets the numbers of IEEE 754.
+        let _mode = Denormals::kept();
+        self.observer.see(shape, &seen);
+    }
+}

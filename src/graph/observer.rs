@@ -1,0 +1,53 @@
+//! `Observer`: a function of the host that is shown a value each time a program computes it.
+//!
+//! The only effect that a program has. It sees numbers and gives none, so no result can depend on it and every
+//! transform may treat the operation as the identity. Two observers are equal where they are one.
+
+use crate::array::{Data, Shape};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// What an observer is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed<'a> {
+    /// The value's shape.
+    pub shape: &'a Shape,
+    /// Its elements in row-major order, as f64.
+    pub values: &'a [f64],
+}
+
+/// A function that is shown a value.
+#[derive(Clone)]
+pub struct Observer(Arc<dyn Fn(Observed<'_>) + Send + Sync>);
+
+impl Observer {
+    /// An observer; it may be called from any thread, and from several at once.
+    pub fn new(f: impl Fn(Observed<'_>) + Send + Sync + 'static) -> Self {
+        Observer(Arc::new(f))
+    }
+
+    /// Shows it the elements of a value.
+    pub(crate) fn see(&self, shape: &Shape, data: &Data) {
+        let values: Vec<f64> = (0..data.len()).map(|i| data.get_f64(i)).collect();
+        (self.0)(Observed { shape, values: &values });
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
+}
+
+impl PartialEq for Observer {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+impl Eq for Observer {}
+impl Hash for Observer {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).cast::<()>().hash(state);
+    }
+}
