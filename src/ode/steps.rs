@@ -7,8 +7,8 @@
 use super::attempt::{attempt_with, eval};
 use super::dense::Segment;
 use super::{
-    Carry, Field, FieldError, FieldFailure, HostState, Interpolant, Method, Native, Norm, OdeError, Outcome,
-    Resolved, Scheme, Span, Stats, start, status,
+    Carry, Field, FieldFailure, HostState, Interpolant, Method, Native, Norm, OdeError, Outcome, Resolved,
+    Scheme, Span, Stats, start, status,
 };
 #[cfg(target_arch = "x86_64")]
 use crate::simd::run_at_avx2;
@@ -275,7 +275,7 @@ impl<Y: HostState, F: Field<Y>> Attempts<'_, Y, F> {
     fn run_plainly(self) -> Result<u64, FieldFailure<f64>> {
         struct Pointer<'a, Y: HostState>(&'a dyn Field<Y>);
         impl<Y: HostState> Field<Y> for Pointer<'_, Y> {
-            fn eval(&self, t: &f64, y: &Y, dy: &mut Y) -> Result<(), FieldError> {
+            fn eval(&self, t: &f64, y: &Y, dy: &mut Y) -> Result<(), super::FieldError> {
                 self.0.eval(t, y, dy)
             }
         }
