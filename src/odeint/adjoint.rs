@@ -1,6 +1,7 @@
 //! What only a traced solve can be asked: how its gradient is taken and which rows share steps.
 
 use crate::graph::{Checkpoints, Policy};
+use crate::tensor::Tensor;
 
 /// How the gradient of a solve is taken. Each is the exact derivative of the discrete solve on its
 /// accepted steps, with their sizes held fixed; they differ in memory and in what is computed twice.
@@ -50,10 +51,12 @@ pub enum Batching {
 }
 
 /// Options of a traced solve.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// How its gradient is taken.
     pub adjoint: Adjoint,
     /// Which rows share their steps.
     pub batching: Batching,
+    /// Times to save at that are values of a trace.
+    pub(super) ts: Option<Tensor>,
 }
