@@ -87,7 +87,10 @@ pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
         Op::Scan(s) => scan_flows(s),
         Op::Rev(r) => rev_flows(r),
         Op::Tiles(t) => {
-            let of_outputs = output_dependence(&t.body);
+            let mut of_outputs = output_dependence(&t.body);
+            // A capture may be read by the last tile alone: a value spread over its rows before they were cut.
+            let of_tail = t.tail.iter().flat_map(output_dependence);
+            of_outputs.iter_mut().zip(of_tail).for_each(|(body, tail)| body.join(&tail));
             of_outputs.iter().map(|s| s.iter().filter(|&k| k > 0).map(|k| k - 1).collect()).collect()
         }
         Op::StopGradient | Op::Unary(UnaryOp::Sign | UnaryOp::Floor) | Op::Proj(_) => vec![Set::default()],
