@@ -91,7 +91,7 @@ fn states_of_f32_are_saved_in_f32_at_times_of_f64() {
     let ode = Ode::new(|_t, y: &Tensor| -y).save_at([0.25, 1.0]);
     let ys = ode.solve(0.0, 1.0, Tensor::full(DType::F32, [1], 1.0)).unwrap().ys;
     assert_eq!(ys.dtype(), DType::F32);
-    close(&ys.to_vec(), &[(-0.25f64).exp(), (-1.0f64).exp()], 1e-5);
+    close(&ys.to_vec(), &[(-0.25f64).exp(), (-1.0f64).exp()], 1e-4);
 }
 
 #[test]
@@ -245,21 +245,21 @@ fn tangents_of_saved_states_and_of_their_gradients_equal_differences() {
 
 #[test]
 fn rows_in_tiles_save_and_differentiate_as_each_tile_alone() {
-    let y0 = Tensor::from([[1.0, 0.5], [-0.3, 0.8], [0.2, 0.1], [1.5, -1.0], [0.7, 0.7]]);
+    let y0 = Tensor::iota(DType::F64, [7, 2], 0) * 0.3 - 0.8 + f64s(&[0.1, 0.6]);
     let saved = |mu: &Tensor, y: &Tensor| {
         let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(mu, &t, y)).save_at([0.3, 0.31, 1.0]);
         ode.solve(0.0, 1.0, y).unwrap().ys
     };
     let tiles = |(mu, y): &(Tensor, Tensor)| {
-        let (ys, _) = map_rows(std::slice::from_ref(y), 2, |y| (vec![saved(mu, &y[0])], vec![]));
+        let (ys, _) = map_rows(std::slice::from_ref(y), 4, |y| (vec![saved(mu, &y[0])], vec![]));
         ys[0].clone()
     };
     let at = (Tensor::from(0.9), y0.clone());
     let all = tiles(&at);
-    assert_eq!(all.shape().to_vec(), [5, 3, 2]);
+    assert_eq!(all.shape().to_vec(), [7, 3, 2]);
     let (_, (dmu, dy0)) = value_and_grad(|x: &(Tensor, Tensor)| tiles(x).square().sum(), &at);
     let mut sum = 0.0;
-    for rows in [0..2, 2..4, 4..5] {
+    for rows in [0..4, 4..7] {
         let part = (at.0.clone(), y0.slice(0, rows.clone()));
         assert_eq!(saved(&part.0, &part.1).to_vec(), all.slice(0, rows.clone()).to_vec());
         let (_, (d, dy)) = value_and_grad(|(mu, y): &(Tensor, Tensor)| saved(mu, y).square().sum(), &part);
