@@ -308,7 +308,7 @@ impl Grow<'_> {
         }
         self.pool.push(end);
         let schedule = self.b.proj(all, 2);
-        let scan = Scan { step, num_carry: 1, policy: SMALL };
+        let scan = Scan { step, num_carry: 1, num_times: 0, policy: SMALL };
         let args = [&[schedule, end], &captures[..]].concat();
         let all = self.b.push(Op::Scan(Arc::new(scan)), &args, None);
         Some(self.b.proj(all, 0))
@@ -411,7 +411,7 @@ fn search(field: &Func, y: &Type, captures: &[Type], policy: Policy) -> Solve {
     let running = b.compare(CompareOp::Lt, knot, end);
     let reached = b.unary(UnaryOp::Not, running);
     let attempt = b.finish(&[accept, running, reached, knot, new, tries]);
-    Solve { attempt, step, num_carry: 1, num_ext: 1, policy }
+    Solve { attempt, step, num_carry: 1, num_ext: 1, num_times: 0, policy }
 }
 
 /// (row0, x: [rows, 2], y: [rows, 2], captures..) -> rows, a sum

@@ -7,6 +7,32 @@
 
 use super::{Func, Type};
 
+/// The type of a tap at each of `n` times.
+pub(crate) fn tapped(ty: &Type, n: usize) -> Type {
+    ty.with_shape([&[n], &ty.shape()[..]].concat())
+}
+
+/// Calls `held` with each of the times that the trip from one knot to the next holds, its end included and the very
+/// first knot; `passed` counts those that trips have passed, held or not. Behind a NaN no time is held.
+pub(crate) fn held_times(
+    times: &[f64],
+    passed: &mut usize,
+    from: f64,
+    to: f64,
+    is_first: bool,
+    mut held: impl FnMut(usize),
+) {
+    let sign = if to < from { -1.0 } else { 1.0 };
+    while let Some(&t) = times.get(*passed)
+        && t * sign <= to * sign
+    {
+        if t * sign > from * sign || is_first && t == from {
+            held(*passed);
+        }
+        *passed += 1;
+    }
+}
+
 /// How many states of a forward pass are kept for the backward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checkpoints {
@@ -31,9 +57,9 @@ pub enum Policy {
 ///
 /// | function | inputs | outputs |
 /// | --- | --- | --- |
-/// | `attempt` | knot: f64, carry.., ext.., captures.. | accept: bool, running: bool, reached: bool, knot', carry'.., ext'.. |
-/// | `step` | first: bool, last: bool, t: f64, t_next: f64, carry.., captures.. | carry'.. |
-/// | the node | forecast: u32, knot0: f64, carry.., ext.., captures.. | carry.., ext.., schedule, tape |
+/// | `attempt` | knot: f64, carry.., ext.., captures.. | accept: bool, running: bool, reached: bool, knot', carry'.., ext'.., tap.. |
+/// | `step` | first: bool, last: bool, t: f64, t_next: f64, carry.., captures.. | carry'.., tap.. |
+/// | the node | forecast: u32, knot0: f64, [times: f64\[n\]], carry.., ext.., captures.. | carry.., ext.., schedule, tape, tapped.. |
 ///
 /// After each attempt the knot, the carry and the ext become the primed ones (the body itself leaves
 /// them as they were where it rejects). An accepted attempt appends knot' to the schedule. The loop
@@ -41,6 +67,11 @@ pub enum Policy {
 /// one that was aimed at. `step` from (t, t_next) = (knot, knot') must give carry' to the bit.
 /// `forecast` is the number of accepted attempts if it is known before (0: unknown); it decides where
 /// checkpoints are placed, never a value.
+///
+/// Where `num_times` is not 0 the loop is tapped: an accepted attempt whose span, its end included, holds one of
+/// the times leaves what it tapped in that time's row of `tapped`. The times stand in the order of the knots; one
+/// at the very first knot belongs to the first trip. The rows of times that no trip holds, those out of order
+/// among them, are zeros. The schedule remembers which trip holds which time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Solve {
     /// One attempted trip.
@@ -51,26 +82,32 @@ pub struct Solve {
     pub num_carry: usize,
     /// Further values that only the search carries.
     pub num_ext: usize,
+    /// Times to tap at; 0 where nothing is tapped.
+    pub num_times: usize,
     /// What the tape keeps.
     pub policy: Policy,
 }
 
-/// Runs `step` along a schedule: inputs schedule, carry.., captures..; outputs carry.., tape.
+/// Runs `step` along a schedule: inputs schedule, carry.., captures..; outputs carry.., tape, tapped.. (the taps of
+/// the trips that hold the times of the search).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scan {
     /// As in [`Solve`].
     pub step: Func,
     /// Values that the step carries.
     pub num_carry: usize,
+    /// As in [`Solve`].
+    pub num_times: usize,
     /// What the tape keeps.
     pub policy: Policy,
 }
 
 /// Runs along a schedule from its end, recomputing states that the tape does not hold.
 ///
-/// `bwd` takes first, last, t, t_next, carry.., captures.., ct_carry.. and gives ct_carry'..,
-/// ct_captures.. (of the captures in `wrt`). The node takes schedule, tape, carry0.., captures..,
-/// ct_carry.. and gives ct_carry0.., ct_captures.., the latter added up over the trips.
+/// `step` taps nothing. `bwd` takes first, last, t, t_next, carry.., captures.., ct_carry.., ct_tap.. and gives
+/// ct_carry'.., ct_captures.. (of the captures in `wrt`). The node takes schedule, tape, carry0.., captures..,
+/// ct_carry.., ct_tapped.. and gives ct_carry0.., ct_captures.., the latter added up over the trips. A trip's ct_tap
+/// is the sum of the rows of ct_tapped whose times it holds, zero where there are none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rev {
     /// As in [`Solve`]; recomputes states.
@@ -81,6 +118,10 @@ pub struct Rev {
     pub num_carry: usize,
     /// Carried cotangents.
     pub num_ct: usize,
+    /// Cotangents of taps.
+    pub num_ct_taps: usize,
+    /// As in [`Solve`].
+    pub num_times: usize,
     /// Which captures have a cotangent, in the order of those outputs; one capture may have several.
     pub wrt: Vec<usize>,
 }
@@ -116,6 +157,21 @@ pub struct Tiles {
 }
 
 impl Solve {
+    /// The operand that is the first carried value.
+    pub fn first_carry(&self) -> usize {
+        2 + usize::from(self.num_times > 0)
+    }
+
+    /// Number of values that a trip taps.
+    pub fn num_taps(&self) -> usize {
+        self.step.num_outputs() - self.num_carry
+    }
+
+    /// The output that is the first tapped value.
+    pub fn first_tapped(&self) -> usize {
+        self.num_carry + self.num_ext + 2
+    }
+
     /// Number of captured inputs.
     pub fn num_captures(&self) -> usize {
         self.step.num_inputs() - 4 - self.num_carry
@@ -123,6 +179,16 @@ impl Solve {
 }
 
 impl Scan {
+    /// Number of values that a trip taps.
+    pub fn num_taps(&self) -> usize {
+        self.step.num_outputs() - self.num_carry
+    }
+
+    /// The output that is the first tapped value.
+    pub fn first_tapped(&self) -> usize {
+        self.num_carry + 1
+    }
+
     /// Number of captured inputs.
     pub fn num_captures(&self) -> usize {
         self.step.num_inputs() - 4 - self.num_carry

@@ -30,6 +30,7 @@ pub use infer::{GraphError, infer};
 pub use interp::{Schedule, Tape, Value, interpret, interpret_values, philox_block, philox_word};
 pub use literal::Literal;
 pub use loops::{Checkpoints, Policy, Rev, Scan, Solve, TileOut, Tiles};
+pub(crate) use loops::{held_times, tapped};
 pub use observer::{Observed, Observer};
 pub use op::{BinaryOp, CompareOp, Op, ReduceOp, UnaryOp};
 pub use types::Type;

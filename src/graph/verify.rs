@@ -134,11 +134,26 @@ fn check_solve(s: &Solve) -> Check {
     same("its attempt's input", &inputs[..1], &[Type::scalar(DType::F64)])?;
     let mut outputs = [DType::Bool, DType::Bool, DType::Bool, DType::F64].map(Type::scalar).to_vec();
     outputs.extend_from_slice(&inputs[1..moving]);
+    outputs.extend(taps(&s.step, s.num_carry, s.num_times)?);
     same("its attempt's output", &s.attempt.output_types(), &outputs)?;
     let carry = &inputs[1..=s.num_carry];
     let wanted = [&trip(), carry, &inputs[moving..]].concat();
     same("its step's input", &s.step.input_types(), &wanted)?;
-    same("its step's output", &s.step.output_types(), carry)
+    same("its step's output", &without_taps(&s.step, s.num_carry), carry)
+}
+
+/// The types of what a step carries on.
+fn without_taps(step: &Func, num_carry: usize) -> Vec<Type> {
+    step.output_types().into_iter().take(num_carry).collect()
+}
+
+/// The types of what a step taps: something where there are times, nothing where there are none.
+fn taps(step: &Func, num_carry: usize, num_times: usize) -> Result<Vec<Type>, String> {
+    let taps: Vec<Type> = step.output_types().into_iter().skip(num_carry).collect();
+    need(taps.is_empty() == (num_times == 0), || {
+        format!("it taps {} values at {num_times} times", taps.len())
+    })?;
+    Ok(taps)
 }
 
 fn check_step(step: &Func, num_carry: usize) -> Check {
@@ -146,30 +161,34 @@ fn check_step(step: &Func, num_carry: usize) -> Check {
     let (inputs, fixed) = (step.input_types(), 4 + num_carry);
     need(inputs.len() >= fixed, || format!("its step has {} inputs, fewer than {fixed}", inputs.len()))?;
     same("its step's input", &inputs[..4], &trip())?;
-    same("its step's output", &step.output_types(), &inputs[4..fixed])
+    same("its step's output", &without_taps(step, num_carry), &inputs[4..fixed])
 }
 
 fn check_scan(s: &Scan) -> Check {
-    check_step(&s.step, s.num_carry)
+    check_step(&s.step, s.num_carry)?;
+    taps(&s.step, s.num_carry, s.num_times).map(drop)
 }
 
 fn check_rev(r: &Rev) -> Check {
     check_step(&r.step, r.num_carry)?;
+    taps(&r.step, r.num_carry, 0)?;
+    need(r.num_ct_taps == 0 || r.num_times > 0, || "it has cotangents of taps at no times".into())?;
     check_body("bwd", &r.bwd)?;
     let (step, bwd) = (r.step.input_types(), r.bwd.input_types());
-    let fixed = step.len() + r.num_ct;
+    let fixed = step.len() + r.num_ct + r.num_ct_taps;
     need(bwd.len() == fixed, || format!("its bwd has {} inputs, not {fixed}", bwd.len()))?;
     let (same_as_step, ct) = bwd.split_at(step.len());
     same("its bwd's input", same_as_step, &step)?;
     // the jvp of a rev adds up tangents of its sums too: a capture may occur in `wrt` more than once
     let captures = &step[4 + r.num_carry..];
+    let (ct, ct_taps) = ct.split_at(r.num_ct);
     let mut outputs = ct.to_vec();
     for &c in &r.wrt {
         let ty =
             captures.get(c).ok_or_else(|| format!("wrt {c} is beyond its {} captures", captures.len()))?;
         outputs.push(ty.clone());
     }
-    let inexact = outputs.iter().find(|ty| !ty.is_float());
+    let inexact = outputs.iter().chain(ct_taps).find(|ty| !ty.is_float());
     need(inexact.is_none(), || format!("it carries a cotangent of a {}", inexact.unwrap_or(&Type::Tape)))?;
     same("its bwd's output", &r.bwd.output_types(), &outputs)
 }
@@ -320,7 +339,7 @@ mod tests {
         // knot, carry, ext: bool, capture; all that is returned is an input
         let attempt = pass(&[scalar(D), f32s(&[2]), scalar(B), f32s(&[3])], &[2, 2, 2, 0, 1, 2]);
         let policy = Policy::Checkpoint(Checkpoints::Auto);
-        Solve { attempt, step: pass(&step_types(), &[4]), num_carry: 1, num_ext: 1, policy }
+        Solve { attempt, step: pass(&step_types(), &[4]), num_carry: 1, num_ext: 1, num_times: 0, policy }
     }
 
     fn solve_fault(s: Solve) -> String {
@@ -356,7 +375,7 @@ mod tests {
     fn a_fault_in_a_body_names_the_body() {
         let bad = Func::new(vec![], vec![], vec![NodeId(0)]);
         let why = op_fault(
-            Op::Scan(Arc::new(Scan { step: bad, num_carry: 0, policy: Policy::Direct })),
+            Op::Scan(Arc::new(Scan { step: bad, num_carry: 0, num_times: 0, policy: Policy::Direct })),
             &[Type::Schedule],
             Type::Tuple(vec![Type::Tape]),
         );
@@ -371,7 +390,7 @@ mod tests {
             let bwd = pass(&[step_types(), vec![f32s(&[2])]].concat(), outputs);
             let out = Type::Tuple(bwd.output_types());
             let step = pass(&step_types(), &[4]);
-            let r = Rev { step, bwd, num_carry: 1, num_ct, wrt: wrt.to_vec() };
+            let r = Rev { step, bwd, num_carry: 1, num_ct, num_ct_taps: 0, num_times: 0, wrt: wrt.to_vec() };
             let types = [Type::Schedule, Type::Tape, f32s(&[2]), f32s(&[3]), f32s(&[2])];
             op_fault(Op::Rev(Arc::new(r)), &types, out)
         };

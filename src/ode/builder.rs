@@ -160,6 +160,11 @@ impl<Y: Drive, F, O> Ode<'_, Y, F, O> {
         Ode { settings: self.settings.clone(), ..Ode::from_field(field) }
     }
 
+    /// What is kept: [`SaveAt`], or a list of times.
+    pub fn save_at(mut self, save_at: impl Into<SaveAt>) -> Self {
+        self.save_at = save_at.into();
+        self
+    }
     /// The method.
     pub fn method(mut self, method: Method) -> Self {
         self.settings.method = method;
@@ -238,11 +243,6 @@ impl<'f, Y: HostState, F, O> Ode<'f, Y, F, O> {
     /// a step is accepted where it gives less than 1. The RMS if not said. The first step size is chosen by it too.
     pub fn norm(mut self, norm: impl Fn(&Y) -> f64 + Send + Sync + 'f) -> Self {
         self.norm = Some(Arc::new(norm));
-        self
-    }
-    /// What is kept: [`SaveAt`], or a list of times.
-    pub fn save_at(mut self, save_at: impl Into<SaveAt>) -> Self {
-        self.save_at = save_at.into();
         self
     }
     /// Saves `f(t, y)` in place of y.

@@ -50,6 +50,12 @@ pub enum OdeError {
         /// `land_on` or `jump_at`.
         name: &'static str,
     },
+    /// What a solve on tensors does not save.
+    #[error("save_at: a solve on tensors cannot save {what}; it saves t0, t1 and given times")]
+    SaveOnTensors {
+        /// What was asked for.
+        what: &'static str,
+    },
     /// A time to save at lies outside the interval.
     #[error("save_at ts[{index}]={t} lies outside of the interval from t0={t0} to t1={t1}")]
     SavedTime {

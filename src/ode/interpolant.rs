@@ -84,6 +84,16 @@ impl Interpolant {
         self.f1 == Some(self.num_method_stages)
     }
 
+    /// The coefficients of stage i's weight in theta, theta (1 - theta), theta^2 (1 - theta), ...
+    pub(crate) fn coefficients(&self, i: usize) -> &[f64] {
+        &self.weights[i * self.degree..][..self.degree]
+    }
+
+    /// How many coefficients a stage has.
+    pub(crate) fn degree(&self) -> usize {
+        self.degree
+    }
+
     /// Writes w_i(theta): `y(t + theta h) = y + h sum_i w_i k_i`. At theta = 1 they are b, to the last bit.
     ///
     /// # Panics

@@ -21,12 +21,12 @@ use super::OdeError;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SaveAt {
-    pub(super) t0: bool,
-    pub(super) t1: bool,
-    pub(super) ts: Vec<f64>,
+    pub(crate) t0: bool,
+    pub(crate) t1: bool,
+    pub(crate) ts: Vec<f64>,
     /// Every so many accepted steps; 0 for none.
-    pub(super) every: usize,
-    pub(super) dense: bool,
+    pub(crate) every: usize,
+    pub(crate) dense: bool,
 }
 
 impl Default for SaveAt {
@@ -88,7 +88,7 @@ impl SaveAt {
     }
 
     /// Refuses times outside the interval or out of order.
-    pub(super) fn check(&self, t0: f64, t1: f64) -> Result<(), OdeError> {
+    pub(crate) fn check(&self, t0: f64, t1: f64) -> Result<(), OdeError> {
         let sign = if t1 < t0 { -1.0 } else { 1.0 };
         for (index, pair) in self.ts.windows(2).enumerate() {
             // Written so that a NaN is left to the check below.

@@ -99,4 +99,6 @@ pub struct Options {
     pub batching: Batching,
     /// How many steps are expected.
     pub forecast: Forecast,
+    /// Times to save at that are values of a trace.
+    pub(super) ts: Option<Tensor>,
 }

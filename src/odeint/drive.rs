@@ -1,5 +1,6 @@
 //! Tensor states behind the one builder, [`Ode`].
 
+use super::saved::Saved;
 use super::state::TreeState;
 use super::{Adjoint, Batching, Forecast, Options, Solution, solve};
 use crate::array::DType;
@@ -10,7 +11,7 @@ use crate::tensor::{LoneTree, Tensor, TensorTree};
 macro_rules! drive {
     ($($item:tt)*) => {
         $($item)* {
-            /// y alone is saved, at t1.
+            /// y alone is saved, at t0, t1 and given times.
             type Solution<O> = Solution<Self>;
             type Options = Options;
 
@@ -52,7 +53,12 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
     let known = !t0.is_traced() && !t1.is_traced();
     let span = known.then(|| (t0.item(), t1.item()));
     let resolved = ode.settings.resolve(default_tolerance(y0), &State::parts(y0), span)?;
-    let scheme = resolved.scheme::<Y>(None);
+    let saved = Saved::new(&ode.save_at, ode.options.ts.as_ref(), span)?;
+    let mut scheme = resolved.scheme::<Y>(None);
+    if saved.num_times() > 0 && scheme.tableau.is_fsal() {
+        // The curve needs f(t_next, y1), which then is the next step's first stage.
+        scheme = scheme.keeping_first();
+    }
     match span {
         None => scheme.check_first_step(f64::NAN)?,
         Some((t0, t1)) => scheme.check_span(t0, t1)?,
@@ -61,7 +67,7 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
         let at = if path.is_empty() { String::new() } else { format!(", leaf {path},") };
         assert!(leaf.dtype().is_float(), "y0{at} is {leaf:?}: a state is of f32 or f64, cast it");
     }
-    solve(&ode.field, &scheme, ode.options().clone(), (t0, t1), y0)
+    solve(&ode.field, &scheme, (ode.options(), &saved), (t0, t1), y0)
 }
 
 impl<Y: TreeState> IntoState<Y> for &Y {
@@ -81,6 +87,22 @@ impl<Y: Drive<Options = Options>, F, O> Ode<'_, Y, F, O> {
     pub fn forecast(mut self, forecast: impl Into<Forecast>) -> Self {
         self.options.forecast = forecast.into();
         self
+    }
+
+    /// Saves at the times `ts`, a tensor of rank 1 that may be traced, in place of what `save_at` said. They stand in the
+    /// order of the solve; the state at a time out of order, outside of the interval or behind a NaN is NaN.
+    ///
+    /// # Panics
+    /// If `ts` is not a float tensor of rank 1, or is empty.
+    #[track_caller]
+    pub fn save_at_tensor(mut self, ts: &Tensor) -> Self {
+        let fits = ts.rank() == 1 && ts.size() > 0 && ts.dtype().is_float();
+        assert!(
+            fits,
+            "save_at_tensor: {ts:?} is not a list of times: it must be of rank 1, of floats and not empty"
+        );
+        self.options.ts = Some(ts.cast(DType::F64));
+        self.save_at([0.0; 0])
     }
 
     /// Which rows share their steps.

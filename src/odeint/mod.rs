@@ -9,6 +9,7 @@
 mod adjoint;
 mod clock;
 mod drive;
+mod saved;
 mod solution;
 mod solve;
 mod state;

@@ -16,6 +16,12 @@ pub struct Solution<Y> {
     pub t1: Tensor,
     /// The state there.
     pub y1: Y,
+    /// The saved times, f64 of rank 1: t0, the given ones and t1, as far as they were asked for; t1 if nothing was.
+    pub ts: Tensor,
+    /// The states at these times. The axis of times stands behind the rows, `[row, time, component]`, where the first
+    /// axes of all leaves of y have one length and some leaf has a further axis; else it is first, `[time, component]`
+    /// or `[time]`. A time that a failed solve did not reach has NaN.
+    pub ys: Y,
     /// Counters.
     pub stats: Stats,
     /// status, t, dt, step, component, dt_min, of shape [6]; see [`Solution::outcome`].

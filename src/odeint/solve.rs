@@ -1,5 +1,6 @@
 //! Records a solve: the start in the graph around it, `attempt` and `step` as bodies of the loop.
 
+use super::saved::{Curve, Saved, Step};
 use super::state::TreeState;
 use super::{Forecast, Options, Solution, Stats};
 use crate::array::DType;
@@ -14,7 +15,10 @@ use std::sync::Arc;
 struct Problem<'a, Y: TreeState, F> {
     field: &'a F,
     scheme: &'a Scheme<'a, Y>,
-    options: Options,
+    options: &'a Options,
+    saved: &'a Saved,
+    /// What saved times are taken from, if there are some inside of steps.
+    curve: Option<Curve>,
 }
 
 /// Solves `y' = f(t, y)` from t0 to t1 on tensors, traced or concrete.
@@ -24,15 +28,16 @@ struct Problem<'a, Y: TreeState, F> {
 pub(crate) fn solve<Y: TreeState, F: Field<Y>>(
     field: &F,
     scheme: &Scheme<'_, Y>,
-    options: Options,
+    (options, saved): (&Options, &Saved),
     (t0, t1): (&Tensor, &Tensor),
     y0: &Y,
 ) -> Result<Solution<Y>, OdeError> {
-    let problem = Problem { field, scheme, options };
+    let curve = (saved.num_times() > 0).then(|| Curve::of(scheme));
+    let problem = Problem { field, scheme, options, saved, curve };
     let (t0, t1) = (t0.cast(DType::F64), t1.cast(DType::F64));
     let mut args = vec![t0, t1];
     args.extend(y0.leaves());
-    if args.iter().any(Tensor::is_traced) {
+    if args.iter().chain(&saved.ts).any(Tensor::is_traced) {
         return problem.record(&args[0], &args[1], y0);
     }
     // Nothing is traced here, though the field may hold tracers: one program of its own.
@@ -67,16 +72,22 @@ impl<Y: TreeState, F: Field<Y>> Problem<'_, Y, F> {
         let [attempt, step]: [_; 2] = bodies.try_into().expect("invariant: a body for each trace");
 
         let mut args = vec![self.forecast(&span), start.t.clone()];
+        args.extend(self.saved.ts.as_ref().map(Tensor::stop_gradient));
         args.extend(self.carried(&mut start));
         args.extend(captures);
         let num_carry = y0.leaves().len();
-        let num_ext = attempt.num_outputs() - 4 - num_carry;
-        let op = Solve { attempt, step, num_carry, num_ext, policy: self.options.adjoint.policy() };
+        let num_ext = attempt.num_outputs() - 4 - step.num_outputs();
+        let (num_times, policy) = (self.saved.num_times(), self.options.adjoint.policy());
+        let op = Solve { attempt, step, num_carry, num_ext, num_times, policy };
         let out = tuple(Op::Solve(Arc::new(op)), args.iter());
 
         let mut end = start;
         self.load(&mut end, &out);
-        Ok(solution(&end, self.scheme.limits.dt_min))
+        let reached = (&end.t, &end.y);
+        let inner = self.curve.as_ref().zip(self.saved.ts.as_ref());
+        let inner = inner.map(|(curve, ts)| (ts, curve.eval(ts, &out[num_carry + num_ext..], reached)));
+        let saved = self.saved.join((t0, y0), inner.as_ref().map(|(ts, ys)| (*ts, ys)), reached);
+        Ok(solution(&end, saved, self.scheme.limits.dt_min))
     }
 
     /// Everything the loop carries, in one order: y, the clocks, FSAL's stage.
@@ -102,7 +113,7 @@ impl<Y: TreeState, F: Field<Y>> Problem<'_, Y, F> {
         }
     }
 
-    /// Body of the search: knot, carry.., ext.. to accept, running, reached, knot', carry'.., ext'..
+    /// Body of the search: knot, carry.., ext.. to accept, running, reached, knot', carry'.., ext'.., tap..
     fn attempt(&self, span: &Span<Tensor>, start: &mut Carry<Y>) -> Result<Traced<()>, OdeError> {
         let mut types = vec![Type::scalar(DType::F64)];
         types.extend(self.carried(start).iter().map(Tensor::ty));
@@ -111,15 +122,39 @@ impl<Y: TreeState, F: Field<Y>> Problem<'_, Y, F> {
             self.load(&mut carry, &x[1..]);
             carry.k[1..].fill(carry.y.clone());
             carry.y1 = carry.y.clone();
+            let before = carry.clone();
             ode::attempt(self.field, self.scheme, span, &mut carry)?;
+            let taps = self.taps_of_attempt(span, &before, &mut carry)?;
             let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
             let mut out = vec![carry.accepted.clone(), carry.is_running(), reached, carry.t.clone()];
             out.extend(self.carried(&mut carry));
+            out.extend(taps);
             Ok(out)
         })
     }
 
-    /// Body of the replay: first, last, t, t_next, carry.. to carry'..
+    /// What an attempt leaves for saved times, if it is accepted.
+    fn taps_of_attempt(
+        &self,
+        span: &Span<Tensor>,
+        before: &Carry<Y>,
+        after: &mut Carry<Y>,
+    ) -> Result<Vec<Tensor>, FieldFailure<Tensor>> {
+        let Some(curve) = &self.curve else { return Ok(vec![]) };
+        let first = self.scheme.carries_first();
+        let mut k = after.k[..self.scheme.tableau.num_stages()].to_vec();
+        if first {
+            // By now it is the next step's.
+            k[0] = before.k[0].clone();
+        }
+        let step = Step { t: &before.t, t_next: &after.t, y: &before.y, y1: &after.y1, k, has_last: first };
+        let taps = curve.taps(self.field, self.scheme, span, step)?;
+        let extra = Clock::like(&after.t, curve.num_extra() as f64);
+        after.num_field_evals = &after.num_field_evals + extra;
+        Ok(taps)
+    }
+
+    /// Body of the replay: first, last, t, t_next, carry.. to carry'.., tap..
     ///
     /// The first and the last knot are t0 and t1 themselves, so gradients by them need no rule; the
     /// inner knots are constants of the replay.
@@ -134,7 +169,12 @@ impl<Y: TreeState, F: Field<Y>> Problem<'_, Y, F> {
             let mut k = vec![y.clone(); self.scheme.tableau.num_stages()];
             let mut y1 = y.clone();
             ode::step(self.field, self.scheme, span, (&t, &t_next), &y, &mut k, &mut y1)?;
-            Ok(y1.leaves())
+            let mut out = y1.leaves();
+            if let Some(curve) = &self.curve {
+                let step = Step { t: &t, t_next: &t_next, y: &y, y1: &y1, k, has_last: false };
+                out.extend(curve.taps(self.field, self.scheme, span, step)?);
+            }
+            Ok(out)
         })
     }
 
@@ -159,7 +199,7 @@ impl<Y: TreeState, F: Field<Y>> Problem<'_, Y, F> {
 }
 
 /// What the loop's last carry means; its verdict goes to whoever runs the program.
-fn solution<Y: TreeState>(end: &Carry<Y>, dt_min: f64) -> Solution<Y> {
+fn solution<Y: TreeState>(end: &Carry<Y>, (ts, ys): (Tensor, Y), dt_min: f64) -> Solution<Y> {
     let broken = end.status.eq(Clock::like(&end.t, status::NON_FINITE));
     let dt = broken.select(&end.h, &end.dt);
     let dt_min = Clock::like(&end.t, dt_min);
@@ -172,7 +212,7 @@ fn solution<Y: TreeState>(end: &Carry<Y>, dt_min: f64) -> Solution<Y> {
         num_rejected: end.num_rejected.clone(),
         num_field_evals: end.num_field_evals.clone(),
     };
-    Solution { t1: end.t.clone(), y1: end.y.clone(), stats, verdict }
+    Solution { t1: end.t.clone(), y1: end.y.clone(), ts, ys, stats, verdict }
 }
 
 /// Traces a loop body. Solves inside a field are not checked on their own: when one fails, what it

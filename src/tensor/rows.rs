@@ -152,6 +152,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_gradient_by_a_number_counts_the_rows_of_a_shorter_last_tile() {
+        let rows = Tensor::from([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+        let sum =
+            |x: &Tensor| map_rows(std::slice::from_ref(&rows), 4, |y| (vec![&y[0] * x], vec![])).0[0].sum();
+        let slope = crate::tensor::grad(sum, &Tensor::from(0.5));
+        assert_eq!(slope.item(), 28.0);
+    }
+
+    #[test]
     fn tiles_are_balanced_and_at_least_two() {
         let got: Vec<usize> = [1, 31, 32, 100, 500, 1000, 1024, 4096].map(|n| tile_rows(n, 64)).to_vec();
         assert_eq!(got, [1, 31, 16, 50, 50, 50, 64, 64]);

@@ -87,7 +87,10 @@ pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
         Op::Scan(s) => scan_flows(s),
         Op::Rev(r) => rev_flows(r),
         Op::Tiles(t) => {
-            let of_outputs = output_dependence(&t.body);
+            let mut of_outputs = output_dependence(&t.body);
+            // A capture may be read by the last tile alone: a value spread over its rows before they were cut.
+            let of_tail = t.tail.iter().flat_map(output_dependence);
+            of_outputs.iter_mut().zip(of_tail).for_each(|(body, tail)| body.join(&tail));
             of_outputs.iter().map(|s| s.iter().filter(|&k| k > 0).map(|k| k - 1).collect()).collect()
         }
         Op::StopGradient | Op::Unary(UnaryOp::Sign | UnaryOp::Floor) | Op::Proj(_) => vec![Set::default()],
@@ -107,10 +110,12 @@ fn output_dependence(f: &Func) -> Vec<Set> {
     f.outputs().iter().map(|o| all[o.index()].first().cloned().unwrap_or_default()).collect()
 }
 
-/// For each carry after any number of trips, the inputs of the step it depends on.
+/// For each carry after any number of trips, then for each tap, the inputs of the step it depends on.
 fn carried(step: &Func, num_carry: usize) -> Vec<Set> {
     let mut sets = step_dependence(step);
-    for (j, s) in sets.iter_mut().enumerate().filter(|(j, _)| step.input_type(4 + j).is_float()) {
+    for (j, s) in
+        sets.iter_mut().take(num_carry).enumerate().filter(|(j, _)| step.input_type(4 + j).is_float())
+    {
         s.insert(4 + j);
     }
     close(&mut sets, 4, num_carry);
@@ -133,14 +138,21 @@ fn close(sets: &mut [Set], at: usize, n: usize) {
 }
 
 fn solve_flows(s: &Solve) -> Vec<Set> {
-    let at = |k: usize| if k < 4 + s.num_carry { k - 2 } else { k - 2 + s.num_ext };
-    let carry = carried(&s.step, s.num_carry).into_iter().map(|set| set.iter().map(at).collect());
-    carry.chain((0..s.num_ext + 2).map(|_| Set::default())).collect()
+    let first = s.first_carry();
+    let at = |k: usize| if k < 4 + s.num_carry { k - 4 + first } else { k - 4 + first + s.num_ext };
+    let mut flows: Vec<Set> =
+        carried(&s.step, s.num_carry).into_iter().map(|set| set.iter().map(at).collect()).collect();
+    let taps = flows.split_off(s.num_carry);
+    flows.extend((0..s.num_ext + 2).map(|_| Set::default()));
+    flows.extend(taps);
+    flows
 }
 
 pub(super) fn scan_flows(s: &Scan) -> Vec<Set> {
     let carry = carried(&s.step, s.num_carry).into_iter().map(|set| set.iter().map(|k| k - 3).collect());
-    carry.chain([Set::default()]).collect()
+    let mut flows: Vec<Set> = carry.collect();
+    flows.insert(s.num_carry, Set::default());
+    flows
 }
 
 fn rev_flows(r: &Rev) -> Vec<Set> {

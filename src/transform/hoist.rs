@@ -33,7 +33,7 @@ pub fn hoist(f: &Func) -> Func {
 
 fn solve(b: &mut Builder, s: &Solve, x: &[NodeId]) -> NodeId {
     let (at, at_step) = (1 + s.num_carry + s.num_ext, 4 + s.num_carry);
-    let mut out = Outside::new(b, &x[at + 1..]);
+    let mut out = Outside::new(b, &x[at - 1 + s.first_carry()..]);
     let bodies = out.hoist(&[(&s.attempt, at), (&s.step, at_step)]);
     let [attempt, step] = <[Func; 2]>::try_from(bodies).expect("invariant: as many as were given");
     let operands = [x, &out.found].concat();

@@ -9,6 +9,7 @@
 //! no tangent and no cotangent; neither have the search's own values.
 
 use super::TransformError;
+use super::bodies::{Source, resign};
 use super::flow::{Set, node_flows};
 use super::jvp::{self, jvp_into, or_zero};
 use super::vjp::{self, vjp_into};
@@ -28,6 +29,9 @@ struct Parts<'a> {
     /// Operand index of the first capture.
     captures: usize,
     num_captures: usize,
+    num_times: usize,
+    /// Value index of the first tapped one.
+    tapped: usize,
 }
 
 impl<'a> Parts<'a> {
@@ -38,9 +42,11 @@ impl<'a> Parts<'a> {
             num_carry: s.num_carry,
             policy: s.policy,
             schedule,
-            carry: 2,
-            captures: 2 + s.num_carry + s.num_ext,
+            carry: s.first_carry(),
+            captures: s.first_carry() + s.num_carry + s.num_ext,
             num_captures: s.num_captures(),
+            num_times: s.num_times,
+            tapped: s.first_tapped(),
         }
     }
 
@@ -53,7 +59,13 @@ impl<'a> Parts<'a> {
             carry: 1,
             captures: 1 + s.num_carry,
             num_captures: s.num_captures(),
+            num_times: s.num_times,
+            tapped: s.first_tapped(),
         }
+    }
+
+    fn num_taps(&self) -> usize {
+        self.step.num_outputs() - self.num_carry
     }
 }
 
@@ -115,13 +127,14 @@ impl Moving {
         (x, d)
     }
 
-    /// `step` with tangents beside its values.
-    fn step(&self, step: &Func, num_carry: usize) -> Func {
+    /// `step` with tangents beside its values; of the taps it keeps the tangents of those in `taps`.
+    fn step(&self, step: &Func, num_carry: usize, taps: &[usize]) -> Func {
         let (mut b, ids) = Builder::with_inputs(&self.types(step, num_carry));
         let (x, d) = self.split(&ids, num_carry, step.num_inputs() - 4 - num_carry);
-        let (mut outputs, tangents) = jvp_into(&mut b, step, &x, &d);
-        for &j in &self.carry {
-            outputs.push(or_zero(&mut b, tangents[j], outputs[j]));
+        let (values, tangents) = jvp_into(&mut b, step, &x, &d);
+        let mut outputs = values[..num_carry].to_vec();
+        for j in self.carry.iter().copied().chain(taps.iter().map(|i| num_carry + i)) {
+            outputs.push(or_zero(&mut b, tangents[j], values[j]));
         }
         b.finish(&outputs)
     }
@@ -141,15 +154,21 @@ fn jvp_forward(b: &mut Builder, p: &Parts, rule: &jvp::Rule) -> Found {
     };
     let mut x = vec![p.schedule];
     x.extend(moving.operands(b, &rule.x[carry], &rule.x[captures], (&d_carry, &d_captures)));
+    let taps: Vec<usize> = (0..p.num_taps()).filter(|i| rule.active[p.tapped + i]).collect();
     let scan = Scan {
-        step: moving.step(p.step, p.num_carry),
+        step: moving.step(p.step, p.num_carry, &taps),
         num_carry: p.num_carry + moving.carry.len(),
+        num_times: if taps.is_empty() { 0 } else { p.num_times },
         policy: p.policy,
     };
+    let first_tapped = scan.first_tapped();
     let all = b.push(Op::Scan(Arc::new(scan)), &x, None);
     let mut out = vec![None; rule.active.len()];
     for (i, &j) in moving.carry.iter().enumerate() {
         out[j] = Some(b.proj(all, p.num_carry + i));
+    }
+    for (k, &i) in taps.iter().enumerate() {
+        out[p.tapped + i] = Some(b.proj(all, first_tapped + k));
     }
     out
 }
@@ -169,9 +188,11 @@ fn policy_of(b: &Builder, tape: NodeId) -> Policy {
 pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
     let (nc, np) = (r.num_carry, r.num_captures());
     let (carry, captures, cts) = (2..2 + nc, 2 + nc..2 + nc + np, 2 + nc + np..2 + nc + np + r.num_ct);
+    let taps = cts.end..cts.end + r.num_ct_taps;
     let d = |at: std::ops::Range<usize>| rule.dx[at].to_vec();
     let (d_carry, d_captures, d_cts) = (d(carry.clone()), d(captures.clone()), d(cts.clone()));
     let moving_cts: Vec<usize> = (0..r.num_ct).filter(|&j| rule.active[j]).collect();
+    let moving_taps = present(&rule.dx[taps.clone()]);
     let moving_sums: Vec<usize> = (r.num_ct..rule.active.len()).filter(|&k| rule.active[k]).collect();
     // a sum's tangent is named after its capture's tangent, so each needs one
     let summed: Vec<usize> = moving_sums.iter().map(|&k| r.wrt[k - r.num_ct]).collect();
@@ -183,20 +204,23 @@ pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
     };
     let mut x = vec![rule.x[0], rule.x[1]];
     x.extend(moving.operands(b, &rule.x[carry], &rule.x[captures], (&d_carry, &d_captures)));
-    let (num_carry, step) = (nc + moving.carry.len(), moving.step(&r.step, nc));
+    let (num_carry, step) = (nc + moving.carry.len(), moving.step(&r.step, nc, &[]));
     if !moving.carry.is_empty() {
-        let scan = Scan { step: step.clone(), num_carry, policy: policy_of(b, rule.x[1]) };
+        let scan = Scan { step: step.clone(), num_carry, num_times: 0, policy: policy_of(b, rule.x[1]) };
         let forward: Vec<NodeId> = [&x[..1], &x[2..]].concat();
         let forward = b.push(Op::Scan(Arc::new(scan)), &forward, None);
         x[1] = b.proj(forward, num_carry);
     }
     x.extend(&rule.x[cts.clone()]);
     x.extend(moving_cts.iter().map(|&j| or_zero(b, d_cts[j], rule.x[cts.start + j])));
-    let bwd = doubled_bwd(r, &moving, &moving_cts, &moving_sums);
+    x.extend(&rule.x[taps.clone()]);
+    x.extend(moving_taps.iter().filter_map(|&i| rule.dx[taps.start + i]));
+    let bwd = doubled_bwd(r, &moving, [&moving_cts, &moving_taps, &moving_sums]);
     let tangent_of = |c: &usize| np + moving.captures.iter().position(|m| m == c).unwrap_or_default();
     let wrt = r.wrt.iter().copied().chain(summed.iter().map(tangent_of)).collect();
     let num_ct = r.num_ct + moving_cts.len();
-    let rev = Rev { step, bwd, num_carry, num_ct, wrt };
+    let num_ct_taps = r.num_ct_taps + moving_taps.len();
+    let rev = Rev { step, bwd, num_carry, num_ct, num_ct_taps, num_times: r.num_times, wrt };
     let all = b.push(Op::Rev(Arc::new(rev)), &x, None);
     let mut out = vec![None; rule.active.len()];
     for (i, &j) in moving_cts.iter().enumerate() {
@@ -210,7 +234,7 @@ pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
 
 /// The carries that depend on something that moves, at any trip.
 fn moving_carries(r: &Rev, d_carry: &Found, d_captures: &Found) -> Vec<usize> {
-    let step = Scan { step: r.step.clone(), num_carry: r.num_carry, policy: Policy::Direct };
+    let step = Scan { step: r.step.clone(), num_carry: r.num_carry, num_times: 0, policy: Policy::Direct };
     let moves: Set = present(d_carry)
         .into_iter()
         .chain(present(d_captures).into_iter().map(|c| r.num_carry + c))
@@ -220,19 +244,26 @@ fn moving_carries(r: &Rev, d_carry: &Found, d_captures: &Found) -> Vec<usize> {
 }
 
 /// `bwd` with tangents: outputs ct.., their tangents.., sums.., their tangents...
-fn doubled_bwd(r: &Rev, moving: &Moving, moving_cts: &[usize], moving_sums: &[usize]) -> Func {
+fn doubled_bwd(r: &Rev, moving: &Moving, [moving_cts, moving_taps, moving_sums]: [&[usize]; 3]) -> Func {
     let (nc, np) = (r.num_carry, r.num_captures());
     let mut types = moving.types(&r.step, nc);
     let states = types.len();
     let ct = |j: usize| r.bwd.input_type(4 + nc + np + j).clone();
     types.extend((0..r.num_ct).map(ct));
     types.extend(moving_cts.iter().map(|&j| ct(j)));
+    let taps = types.len();
+    types.extend((0..r.num_ct_taps).map(|i| ct(r.num_ct + i)));
+    types.extend(moving_taps.iter().map(|&i| ct(r.num_ct + i)));
     let (mut b, ids) = Builder::with_inputs(&types);
     let (mut x, mut d) = moving.split(&ids[..states], nc, np);
     x.extend(&ids[states..states + r.num_ct]);
+    x.extend(&ids[taps..taps + r.num_ct_taps]);
     d.resize(x.len(), None);
     for (i, &j) in moving_cts.iter().enumerate() {
         d[4 + nc + np + j] = Some(ids[states + r.num_ct + i]);
+    }
+    for (k, &i) in moving_taps.iter().enumerate() {
+        d[4 + nc + np + r.num_ct + i] = Some(ids[taps + r.num_ct_taps + k]);
     }
     let (values, tangents) = jvp_into(&mut b, &r.bwd, &x, &d);
     let mut outputs = values[..r.num_ct].to_vec();
@@ -260,13 +291,23 @@ fn vjp_forward(b: &mut Builder, p: &Parts, tape: NodeId, rule: &vjp::Rule) -> Re
     let cts: Vec<usize> = (0..p.num_carry).filter(|&j| rule.active[j] && counts(p.carry + j)).collect();
     let wrt: Vec<usize> =
         (0..p.num_captures).filter(|&c| rule.on[p.captures + c] && counts(p.captures + c)).collect();
-    let bwd = backward_step(p, &cts, &wrt)?;
+    let taps = present(&rule.g[p.tapped..p.tapped + p.num_taps()]);
+    let bwd = backward_step(p, &cts, &taps, &wrt)?;
     let carry = &rule.x[p.carry..p.carry + p.num_carry];
     let mut x = vec![p.schedule, tape];
     x.extend(carry);
     x.extend(&rule.x[p.captures..p.captures + p.num_captures]);
     x.extend(cts.iter().map(|&j| or_zero(b, rule.g[j], carry[j])));
-    let rev = Rev { step: p.step.clone(), bwd, num_carry: p.num_carry, num_ct: cts.len(), wrt: wrt.clone() };
+    x.extend(taps.iter().filter_map(|&i| rule.g[p.tapped + i]));
+    let rev = Rev {
+        step: untapped(p),
+        bwd,
+        num_carry: p.num_carry,
+        num_ct: cts.len(),
+        num_ct_taps: taps.len(),
+        num_times: if taps.is_empty() { 0 } else { p.num_times },
+        wrt: wrt.clone(),
+    };
     let all = b.push(Op::Rev(Arc::new(rev)), &x, None);
     let mut out = vec![None; rule.x.len()];
     let to = cts.iter().map(|&j| p.carry + j).chain(wrt.iter().map(|&c| p.captures + c));
@@ -276,17 +317,28 @@ fn vjp_forward(b: &mut Builder, p: &Parts, tape: NodeId, rule: &vjp::Rule) -> Re
     Ok(out)
 }
 
-/// The vjp of a step by the carries in `cts` and the captures in `wrt`.
-fn backward_step(p: &Parts, cts: &[usize], wrt: &[usize]) -> Result<Func, TransformError> {
+/// The step without its taps.
+fn untapped(p: &Parts) -> Func {
+    if p.num_taps() == 0 {
+        return p.step.clone();
+    }
+    let own: Vec<Source> = (0..p.step.num_inputs()).map(Source::Input).collect();
+    resign(p.step, &p.step.input_types(), &own, &(0..p.num_carry).collect::<Vec<_>>())
+}
+
+/// The vjp of a step by the carries in `cts` and the captures in `wrt`, for cotangents of the former and of `taps`.
+fn backward_step(p: &Parts, cts: &[usize], taps: &[usize], wrt: &[usize]) -> Result<Func, TransformError> {
     let mut types = p.step.input_types();
     types.extend(cts.iter().map(|&j| p.step.input_type(4 + j).clone()));
+    types.extend(taps.iter().map(|&i| p.step.output_type(p.num_carry + i).clone()));
     let (mut b, ids) = Builder::with_inputs(&types);
     let (x, g) = ids.split_at(p.step.num_inputs());
     let asked: Vec<usize> =
         cts.iter().map(|&j| 4 + j).chain(wrt.iter().map(|&c| 4 + p.num_carry + c)).collect();
     let active: Vec<bool> = (0..x.len()).map(|k| asked.contains(&k)).collect();
-    let mut cotangents = vec![None; p.num_carry];
-    cts.iter().zip(g).for_each(|(&j, &g)| cotangents[j] = Some(g));
+    let mut cotangents = vec![None; p.step.num_outputs()];
+    let out = cts.iter().copied().chain(taps.iter().map(|i| p.num_carry + i));
+    out.zip(g).for_each(|(k, &g)| cotangents[k] = Some(g));
     let (_, found) = vjp_into(&mut b, p.step, x, &active, &cotangents)?;
     let outputs: Vec<NodeId> = asked.iter().map(|&k| or_zero(&mut b, found[k], x[k])).collect();
     Ok(b.finish(&outputs))

@@ -11,6 +11,7 @@ use super::kernels::StripFn;
 use super::plan::Plan;
 use super::step::{Access, Env, Loc};
 use super::tape::{Layout, Schedule, Slots, Tape};
+use super::taps::{self, Tap, TapCotangent, Times};
 use crate::backend::checkpoint::{Action, Replayer};
 use std::ptr::{copy_nonoverlapping, null, write_bytes};
 
@@ -32,6 +33,9 @@ pub(crate) struct Solve {
     pub attempt: Plan,
     pub forecast: Loc,
     pub knot: Loc,
+    /// The times to tap at, if there are some.
+    pub times: Option<Times>,
+    pub taps: Box<[Tap]>,
     /// What the step carries, then what only the search carries.
     pub carried: Carried,
     pub captures: Box<[Loc]>,
@@ -47,6 +51,8 @@ pub(crate) struct Solve {
 #[derive(Debug)]
 pub(crate) struct Scan {
     pub step: Plan,
+    pub taps: Box<[Tap]>,
+    pub num_times: usize,
     pub carried: Carried,
     pub captures: Box<[Loc]>,
     pub layout: Layout,
@@ -66,6 +72,7 @@ pub(crate) struct Rev {
     /// Two states for recomputation.
     pub running: [Box<[Loc]>; 2],
     pub cotangents: Carried,
+    pub tap_cotangents: Box<[TapCotangent]>,
     pub sums: Box<[Sum]>,
     /// Whether no later step reads the tape, so that its slots may be written.
     pub is_last: bool,
@@ -160,6 +167,8 @@ impl Solve {
     pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
         f(&mut self.forecast, Access::Read);
         f(&mut self.knot, Access::Read);
+        self.times.iter_mut().for_each(|times| f(&mut times.at, Access::Read));
+        taps::each_tap(&mut self.taps, f);
         self.captures.iter_mut().for_each(|l| f(l, Access::Read));
         self.carried.each_loc(f);
     }
@@ -167,6 +176,7 @@ impl Solve {
 
 impl Scan {
     pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
+        taps::each_tap(&mut self.taps, f);
         self.captures.iter_mut().for_each(|l| f(l, Access::Read));
         self.carried.each_loc(f);
     }
@@ -177,6 +187,7 @@ impl Rev {
         self.captures.iter_mut().for_each(|l| f(l, Access::Read));
         self.running.iter_mut().flatten().for_each(|l| f(l, Access::Write));
         self.cotangents.each_loc(f);
+        self.tap_cotangents.iter_mut().for_each(|ct| ct.each_loc(f));
         for sum in &mut self.sums {
             f(&mut sum.total, Access::Write);
             f(&mut sum.trip, Access::Write);
@@ -217,12 +228,17 @@ impl LoopSpace {
             let forecast = env.at(s.forecast).cast::<u32>().read() as usize;
             schedule.knots.clear();
             schedule.knots.push(*knot_at);
+            schedule.held.clear();
+            if let Some(times) = s.times {
+                taps::clear(&s.taps, times.num, env);
+                taps::bind(&mut body, 4 + num_carried, &s.taps, env);
+            }
             if s.records {
                 tape.recorder.reset((forecast > 0).then_some(forecast));
             }
             body.inputs(1 + num_carried, &s.captures, env);
             (0..3).for_each(|k| body.output(k, flag_at.add(k).cast()));
-            let (mut trips, mut accepted) = (0, 0);
+            let (mut trips, mut accepted, mut passed) = (0, 0, 0);
             loop {
                 let (from, to) = (knot_at.add(trips % 2), knot_at.add((trips + 1) % 2));
                 body.input(0, from.cast());
@@ -233,6 +249,10 @@ impl LoopSpace {
                 if *flag_at != 0 {
                     if s.records {
                         keep(tape, accepted, &s.layout, s.carried.before(trips), env);
+                    }
+                    if let Some(times) = s.times {
+                        times.note(schedule, &mut passed, *to, env);
+                        taps::keep(&s.taps, schedule, accepted, env);
                     }
                     schedule.knots.push(*to);
                     accepted += 1;
@@ -265,6 +285,8 @@ impl LoopSpace {
         // SAFETY: locations of this plan.
         unsafe {
             body.inputs(4 + s.carried.bytes.len(), &s.captures, env);
+            taps::clear(&s.taps, s.num_times, env);
+            taps::bind(&mut body, s.carried.bytes.len(), &s.taps, env);
             for n in 0..count {
                 body.step(schedule, n);
                 body.inputs(4, s.carried.before(n), env);
@@ -273,6 +295,7 @@ impl LoopSpace {
                     keep(tape, n, &s.layout, s.carried.before(n), env);
                 }
                 body.run();
+                taps::keep(&s.taps, schedule, n, env);
             }
             s.carried.settle(env, count);
         }
@@ -300,6 +323,7 @@ impl LoopSpace {
         unsafe {
             step.inputs(4 + num_carry, &r.captures, env);
             bwd.inputs(4 + num_carry, &r.captures, env);
+            taps::clear_zeros(&r.tap_cotangents, env);
             for action in replayer.by_ref() {
                 match action {
                     Action::Load { slot } => {
@@ -324,7 +348,10 @@ impl LoopSpace {
                     Action::Deliver { step: n } => {
                         bwd.step(schedule, n);
                         state.bind(&mut bwd, 4);
-                        bwd.inputs(4 + num_carry + r.captures.len(), r.cotangents.before(trips), env);
+                        let first_ct = 4 + num_carry + r.captures.len();
+                        bwd.inputs(first_ct, r.cotangents.before(trips), env);
+                        let (first_tap, cts) = (first_ct + num_ct, &r.tap_cotangents);
+                        taps::bind_cotangents(&mut bwd, first_tap, cts, schedule, n, env);
                         bwd.outputs(0, r.cotangents.after(trips), env);
                         for (k, sum) in r.sums.iter().enumerate() {
                             bwd.output(num_ct + k, env.at(if trips == 0 { sum.total } else { sum.trip }));

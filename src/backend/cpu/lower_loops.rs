@@ -9,6 +9,7 @@ use super::places::Place;
 use super::plan::Plan;
 use super::step::{Loc, Step};
 use super::tape::Layout;
+use super::taps::{Tap, TapCotangent, Times};
 use super::tiles::{Out, Tiles};
 use crate::backend::checkpoint::num_slots;
 use crate::graph::{self, Func, Op, TileOut, Type};
@@ -105,10 +106,37 @@ impl Lower<'_> {
         self.spaces.tapes.len() - 1
     }
 
+    /// What trips tap: types of a trip's, rows from output `out` on.
+    fn taps(&mut self, id: usize, out: usize, num_times: usize, types: &[Type]) -> Box<[Tap]> {
+        let all = types.iter().enumerate().map(|(i, ty)| Tap {
+            trip: self.buffers.arena(ty.bytes()),
+            rows: self.result(id, out + i, &graph::tapped(ty, num_times)),
+            bytes: ty.bytes(),
+        });
+        all.collect()
+    }
+
+    /// Cotangents of taps: types of a trip's, rows from argument `arg` on.
+    fn tap_cotangents(&mut self, id: usize, arg: usize, types: &[Type]) -> Box<[TapCotangent]> {
+        let all = types.iter().enumerate().map(|(i, ty)| TapCotangent {
+            rows: self.operand(id, arg + i),
+            sum: self.buffers.arena(ty.bytes()),
+            zeros: self.buffers.arena(ty.bytes()),
+            add: strip(self.level, StripOp::Add, elem(ty.dtype())),
+            len: ty.shape().size(),
+            bytes: ty.bytes(),
+        });
+        all.collect()
+    }
+
     pub(super) fn solve(&mut self, id: usize, s: &graph::Solve) {
-        let types = s.attempt.output_types().split_off(4);
-        let carried = self.carried(id, 2, 0, &types);
-        let captures = self.operands(id, 2 + types.len(), s.num_captures());
+        let mut types = s.attempt.output_types().split_off(4);
+        let taps = types.split_off(s.num_carry + s.num_ext);
+        let carried = self.carried(id, s.first_carry(), 0, &types);
+        let captures = self.operands(id, s.first_carry() + types.len(), s.num_captures());
+        let num = s.num_times;
+        let times = (num > 0).then(|| Times { at: self.operand(id, 2), num });
+        let taps = self.taps(id, s.first_tapped(), num, &taps);
         let layout = Layout::of(types[..s.num_carry].iter().map(Type::bytes));
         let attempt = self.body("attempt", &s.attempt);
         let made = Made { schedule: self.spaces.schedules, tape: self.tape(&layout, s.policy) };
@@ -119,6 +147,8 @@ impl Lower<'_> {
             attempt,
             forecast: self.operand(id, 0),
             knot: self.operand(id, 1),
+            times,
+            taps,
             carried,
             captures,
             layout,
@@ -130,7 +160,9 @@ impl Lower<'_> {
     }
 
     pub(super) fn scan(&mut self, id: usize, s: &graph::Scan) {
-        let types = s.step.output_types();
+        let mut types = s.step.output_types();
+        let taps = types.split_off(s.num_carry);
+        let (num_times, taps) = (s.num_times, self.taps(id, s.first_tapped(), s.num_times, &taps));
         let carried = self.carried(id, 1, 0, &types);
         let captures = self.operands(id, 1 + types.len(), s.num_captures());
         let layout = Layout::of(types.iter().map(Type::bytes));
@@ -141,17 +173,18 @@ impl Lower<'_> {
         let records = self.is_read(id, types.len());
         let space = self.inner(&step);
         let tape = made.tape;
-        self.push(
-            Step::Scan(Box::new(Scan { step, carried, captures, layout, records, schedule, tape, space })),
-            vec![],
-        );
+        let scan = Scan { step, taps, num_times, carried, captures, layout, records, schedule, tape, space };
+        self.push(Step::Scan(Box::new(scan)), vec![]);
     }
 
     pub(super) fn rev(&mut self, id: usize, r: &graph::Rev) {
         let types = r.step.output_types();
         let (num_captures, outs) = (r.num_captures(), r.bwd.output_types());
         let captures = self.operands(id, 2 + types.len(), num_captures);
-        let cotangents = self.carried(id, 2 + types.len() + num_captures, 0, &outs[..r.num_ct]);
+        let ct = 2 + types.len() + num_captures;
+        let cotangents = self.carried(id, ct, 0, &outs[..r.num_ct]);
+        let taps = r.bwd.input_types().split_off(2 + ct + r.num_ct);
+        let tap_cotangents = self.tap_cotangents(id, ct + r.num_ct, &taps);
         let layout = Layout::of(types.iter().map(Type::bytes));
         let (step, bwd) = (self.body("step", &r.step), self.body("backward step", &r.bwd));
         let tape = self.made(id, 1).tape;
@@ -182,6 +215,7 @@ impl Lower<'_> {
             layout,
             running,
             cotangents,
+            tap_cotangents,
             sums,
             is_last: true,
             schedule: self.made(id, 0).schedule,

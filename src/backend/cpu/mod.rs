@@ -38,6 +38,7 @@ mod registers;
 mod report;
 mod step;
 mod tape;
+mod taps;
 #[cfg(test)]
 mod tests;
 mod tiles;

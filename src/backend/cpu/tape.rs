@@ -18,12 +18,20 @@ pub(crate) struct Schedule {
     pub knots: Vec<f64>,
     /// Whether the last knot is the one that was aimed at.
     pub reached: bool,
+    /// The times to tap at that trips hold: the trip and the time's index, both ascending.
+    pub held: Vec<(usize, usize)>,
 }
 
 impl Schedule {
     /// Number of steps.
     pub fn count(&self) -> usize {
         self.knots.len().saturating_sub(1)
+    }
+
+    /// The times that trip `n` holds.
+    pub fn times_of(&self, n: usize) -> impl Iterator<Item = usize> + '_ {
+        let from = self.held.partition_point(|(trip, _)| *trip < n);
+        self.held[from..].iter().take_while(move |(trip, _)| *trip == n).map(|(_, k)| *k)
     }
 }
 

@@ -6,7 +6,7 @@
 use super::movement::append;
 use super::{GraphError, Value, elementwise, run};
 use crate::array::{Array, DType, Data, Shape};
-use crate::graph::{BinaryOp, Func, Rev, Scan, Solve, TileOut, Tiles};
+use crate::graph::{BinaryOp, Func, Rev, Scan, Solve, TileOut, Tiles, Type, held_times};
 use std::sync::Arc;
 
 /// The accepted knots of a search.
@@ -16,6 +16,8 @@ pub struct Schedule {
     pub knots: Vec<f64>,
     /// Whether the last knot is the one that was aimed at.
     pub reached: bool,
+    /// The trip that holds each of the times to tap at.
+    pub trips: Vec<Option<usize>>,
 }
 
 /// The states of one forward pass.
@@ -41,6 +43,31 @@ impl Schedule {
     }
 }
 
+impl Schedule {
+    /// The rows of each tap, zeros where no trip holds the time.
+    fn tapped(&self, taps: &[Vec<Value>], types: &[Type]) -> Vec<Value> {
+        let of = |(j, ty): (usize, &Type)| {
+            let zeros = Value::from(Array::zeros(ty.dtype(), ty.shape().clone()));
+            let rows: Vec<Value> =
+                self.trips.iter().map(|trip| trip.map_or(zeros.clone(), |i| taps[i][j].clone())).collect();
+            stack(&rows, &Shape::from([&[rows.len()], &ty.shape()[..]].concat()))
+        };
+        types.iter().enumerate().map(of).collect()
+    }
+
+    /// The sum of the rows whose times trip `i` holds.
+    fn sum_of_rows(&self, i: usize, rows: &Value) -> Value {
+        let shape = rows.array().shape().without_axes(&[0]);
+        let row = |k: usize| -> Value {
+            let data = cut(rows, k, 1).array().data().clone();
+            Array::new(shape.clone(), data).into()
+        };
+        let held = (0..self.trips.len()).filter(|&k| self.trips[k] == Some(i)).map(row);
+        let zeros = || Array::zeros(rows.array().dtype(), shape.clone()).into();
+        held.reduce(|a, b| add(&a, &b)).unwrap_or_else(zeros)
+    }
+}
+
 fn knot(t: f64) -> Value {
     Array::scalar(DType::F64, t).into()
 }
@@ -62,18 +89,23 @@ fn schedule(value: &Value) -> &Schedule {
 
 pub(super) fn solve(s: &Solve, args: &[&Value]) -> Result<Value, GraphError> {
     let mut at = args[1].clone();
-    let (moving, captures) = args[2..].split_at(s.num_carry + s.num_ext);
+    let times = if s.num_times > 0 { args[2].array().to_f64() } else { vec![] };
+    let (moving, captures) = args[s.first_carry()..].split_at(s.num_carry + s.num_ext);
     let (mut moving, captures) = (owned(moving), owned(captures));
-    let mut found = Schedule { knots: vec![number(&at)], reached: false };
-    let mut states = Vec::new();
+    let mut found = Schedule { knots: vec![number(&at)], reached: false, trips: vec![None; times.len()] };
+    let (mut states, mut taps, mut passed) = (Vec::new(), Vec::new(), 0);
     loop {
         let mut out = run(&s.attempt, &[&[at], &moving[..], &captures[..]].concat())?;
-        let next = out.split_off(4);
+        let mut next = out.split_off(4);
+        let tapped = next.split_off(s.num_carry + s.num_ext);
         let [accept, running, reached] = [0, 1, 2].map(|k| number(&out[k]) != 0.0);
         at = out.swap_remove(3);
         if accept {
+            let (trip, from) = (found.num_steps(), found.knots[found.num_steps()]);
+            held_times(&times, &mut passed, from, number(&at), trip == 0, |k| found.trips[k] = Some(trip));
             found.knots.push(number(&at));
             states.push(moving[..s.num_carry].to_vec());
+            taps.push(tapped);
         }
         moving = next;
         if !running {
@@ -81,7 +113,9 @@ pub(super) fn solve(s: &Solve, args: &[&Value]) -> Result<Value, GraphError> {
             break;
         }
     }
+    let tapped = found.tapped(&taps, &s.step.output_types()[s.num_carry..]);
     moving.extend([Value::Schedule(Arc::new(found)), Value::Tape(Arc::new(Tape { states }))]);
+    moving.extend(tapped);
     Ok(Value::Tuple(moving))
 }
 
@@ -92,12 +126,14 @@ fn step(f: &Func, schedule: &Schedule, i: usize, rest: &[&[Value]]) -> Values {
 pub(super) fn scan(s: &Scan, args: &[&Value]) -> Result<Value, GraphError> {
     let along = schedule(args[0]);
     let (mut carry, captures) = (owned(&args[1..=s.num_carry]), owned(&args[1 + s.num_carry..]));
-    let mut states = Vec::new();
+    let (mut states, mut taps) = (Vec::new(), Vec::new());
     for i in 0..along.num_steps() {
-        let next = step(&s.step, along, i, &[&carry, &captures])?;
+        let mut next = step(&s.step, along, i, &[&carry, &captures])?;
+        taps.push(next.split_off(s.num_carry));
         states.push(std::mem::replace(&mut carry, next));
     }
     carry.push(Value::Tape(Arc::new(Tape { states })));
+    carry.extend(along.tapped(&taps, &s.step.output_types()[s.num_carry..]));
     Ok(Value::Tuple(carry))
 }
 
@@ -116,6 +152,7 @@ pub(super) fn rev(
     let Value::Tape(tape) = args[1] else { panic!("invariant: a tape is wanted, not {:?}", args[1]) };
     let (carry0, rest) = args[2..].split_at(r.num_carry);
     let (captures, ct) = rest.split_at(r.num_captures());
+    let (ct, ct_tapped) = ct.split_at(r.num_ct);
     let (carry0, captures, mut ct) = (owned(carry0), owned(captures), owned(ct));
     let n = along.num_steps();
     if tape.states.len() != n {
@@ -136,7 +173,8 @@ pub(super) fn rev(
     };
     let mut sums: Vec<Value> = r.wrt.iter().map(zeros).collect();
     for i in (0..n).rev() {
-        let mut out = step(&r.bwd, along, i, &[&tape.states[i], &captures, &ct])?;
+        let ct_taps: Vec<Value> = ct_tapped.iter().map(|all| along.sum_of_rows(i, all)).collect();
+        let mut out = step(&r.bwd, along, i, &[&tape.states[i], &captures, &ct, &ct_taps])?;
         let terms = out.split_off(r.num_ct);
         ct = out;
         sums.iter_mut().zip(&terms).for_each(|(sum, term)| *sum = add(sum, term));

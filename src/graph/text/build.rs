@@ -154,11 +154,13 @@ impl Statement {
                 step: self.body("step")?,
                 num_carry: self.index("num_carry")?,
                 num_ext: self.index("num_ext")?,
+                num_times: self.index("num_times").unwrap_or(0),
                 policy: self.policy()?,
             })),
             "scan" => Op::Scan(Arc::new(Scan {
                 step: self.body("step")?,
                 num_carry: self.index("num_carry")?,
+                num_times: self.index("num_times").unwrap_or(0),
                 policy: self.policy()?,
             })),
             "rev" => Op::Rev(Arc::new(Rev {
@@ -166,6 +168,8 @@ impl Statement {
                 bwd: self.body("bwd")?,
                 num_carry: self.index("num_carry")?,
                 num_ct: self.index("num_ct")?,
+                num_ct_taps: self.index("num_ct_taps").unwrap_or(0),
+                num_times: self.index("num_times").unwrap_or(0),
                 wrt: self.indices("wrt")?,
             })),
             _ => Op::Tiles(Arc::new(Tiles {

@@ -88,10 +88,18 @@ fn attributes(op: &Op, ty: &Type) -> String {
         Op::RandomBits { stream } => format!("stream={stream}"),
         Op::Proj(k) => format!("k={k}"),
         Op::Solve(s) => {
-            format!("num_carry={}, num_ext={}, policy={}", s.num_carry, s.num_ext, policy(s.policy))
+            let times = times(s.num_times);
+            format!("num_carry={}, num_ext={}{times}, policy={}", s.num_carry, s.num_ext, policy(s.policy))
         }
-        Op::Scan(s) => format!("num_carry={}, policy={}", s.num_carry, policy(s.policy)),
-        Op::Rev(r) => format!("num_carry={}, num_ct={}, wrt={}", r.num_carry, r.num_ct, list(&r.wrt)),
+        Op::Scan(s) => {
+            format!("num_carry={}{}, policy={}", s.num_carry, times(s.num_times), policy(s.policy))
+        }
+        Op::Rev(r) => {
+            let taps =
+                if r.num_ct_taps > 0 { format!(", num_ct_taps={}", r.num_ct_taps) } else { String::new() };
+            let times = times(r.num_times);
+            format!("num_carry={}, num_ct={}{taps}{times}, wrt={}", r.num_carry, r.num_ct, list(&r.wrt))
+        }
         Op::Tiles(t) => {
             let out = |o: &TileOut| match o {
                 TileOut::Rows => "rows",
@@ -112,6 +120,11 @@ fn attributes(op: &Op, ty: &Type) -> String {
         | Op::Gather
         | Op::ScatterAdd => String::new(),
     }
+}
+
+/// The attribute of a tapped loop; others have none.
+fn times(n: usize) -> String {
+    if n > 0 { format!(", num_times={n}") } else { String::new() }
 }
 
 fn policy(policy: Policy) -> String {

@@ -140,9 +140,10 @@ fn either(a: &[bool], b: &[bool]) -> Vec<bool> {
 fn solve(b: &Builder, s: &Solve, x: &[NodeId]) -> (Op, Vec<NodeId>) {
     let (at, at_step) = (1 + s.num_carry + s.num_ext, 4 + s.num_carry);
     let used = either(&used_inputs(&s.attempt)[at..], &used_inputs(&s.step)[at_step..]);
-    let p = plan(b, &x[at + 1..], &used, &vec![false; used.len()], &s.step.input_types()[at_step..]);
+    let (before, captures) = x.split_at(at - 1 + s.first_carry());
+    let p = plan(b, captures, &used, &vec![false; used.len()], &s.step.input_types()[at_step..]);
     let (attempt, step) = (p.apply_all(&s.attempt, at), p.apply_all(&s.step, at_step));
-    (Op::Solve(Arc::new(Solve { attempt, step, ..*s })), [&x[..=at], &p.operands].concat())
+    (Op::Solve(Arc::new(Solve { attempt, step, ..*s })), [before, &p.operands].concat())
 }
 
 fn scan(b: &Builder, s: &Scan, x: &[NodeId]) -> (Op, Vec<NodeId>) {
@@ -193,7 +194,9 @@ fn without_constant_cotangents(r: &Rev, x: &[NodeId], found: &mut [Found]) -> (R
         sources[at + j] = Source::Input(at + i);
     }
     let outputs: Vec<usize> = moving.iter().copied().chain(r.num_ct..r.bwd.num_outputs()).collect();
-    let bwd = resign(&r.bwd, &[&types[..at], &of(&still), &of(&moving)].concat(), &sources, &outputs);
+    let taps = &types[at + r.num_ct..];
+    let bwd_types = [&types[..at], &of(&still), &of(&moving), taps].concat();
+    let bwd = resign(&r.bwd, &bwd_types, &sources, &outputs);
     let operand = |&j: &usize| x[at - 2 + j];
     for j in &still {
         found[*j] = Found::Outside(operand(j));
@@ -201,7 +204,8 @@ fn without_constant_cotangents(r: &Rev, x: &[NodeId], found: &mut [Found]) -> (R
     outputs.iter().enumerate().for_each(|(i, &k)| found[k] = Found::Value(i));
     let mut operands = x[..at - 2].to_vec();
     operands.extend(still.iter().chain(&moving).map(operand));
-    (Rev { step, bwd, num_carry: r.num_carry, num_ct: moving.len(), wrt: r.wrt.clone() }, operands)
+    operands.extend(&x[at - 2 + r.num_ct..]);
+    (Rev { step, bwd, num_ct: moving.len(), wrt: r.wrt.clone(), ..*r }, operands)
 }
 
 fn tiles(b: &Builder, t: &Tiles, x: &[NodeId], asked: &[bool], found: &mut [Found]) -> (Op, Vec<NodeId>) {

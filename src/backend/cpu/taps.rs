@@ -1,0 +1,136 @@
+//! Taps: what the trips of a loop leave at given times, and the cotangents of that.
+//!
+//! A trip writes its taps to one place; they are copied to the rows of the times that it holds. Going back, a trip
+//! reads its row of cotangents where it lies, or the sum of its rows, or zeros. Which trip holds which time is the
+//! schedule's knowledge; what is tapped is the body's.
+
+use super::bind::Body;
+use super::kernels::StripFn;
+use super::step::{Access, Env, Loc};
+use super::tape::Schedule;
+use crate::graph::held_times;
+use std::ptr::{copy_nonoverlapping, null, write_bytes};
+
+/// One value that trips tap.
+#[derive(Debug)]
+pub(crate) struct Tap {
+    /// Where a trip puts it.
+    pub trip: Loc,
+    /// Its rows, one a time.
+    pub rows: Loc,
+    /// Bytes of a row.
+    pub bytes: usize,
+}
+
+/// The cotangent of one tapped value.
+#[derive(Debug)]
+pub(crate) struct TapCotangent {
+    /// Its rows, one a time.
+    pub rows: Loc,
+    /// Where several are added up.
+    pub sum: Loc,
+    /// Where zeros lie.
+    pub zeros: Loc,
+    pub add: StripFn,
+    pub len: usize,
+    /// Bytes of a row.
+    pub bytes: usize,
+}
+
+/// The times of a search.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub at: Loc,
+    pub num: usize,
+}
+
+pub(super) fn each_tap(taps: &mut [Tap], f: &mut dyn FnMut(&mut Loc, Access)) {
+    for tap in taps {
+        f(&mut tap.trip, Access::Write);
+        f(&mut tap.rows, Access::Write);
+    }
+}
+
+impl TapCotangent {
+    pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
+        f(&mut self.rows, Access::Read);
+        f(&mut self.sum, Access::Write);
+        f(&mut self.zeros, Access::Write);
+    }
+}
+
+impl Times {
+    /// Notes in the schedule the times that the trip to knot `to` holds, which the schedule does not have yet.
+    pub unsafe fn note(self, schedule: &mut Schedule, passed: &mut usize, to: f64, env: Env) {
+        // SAFETY: an f64 array of this length lies there.
+        let times = unsafe { std::slice::from_raw_parts(env.at(self.at).cast::<f64>(), self.num) };
+        let (trip, from) = (schedule.count(), schedule.knots[schedule.count()]);
+        held_times(times, passed, from, to, trip == 0, |k| schedule.held.push((trip, k)));
+    }
+}
+
+/// Makes the taps outputs of a body, from `first` on.
+pub(super) unsafe fn bind(body: &mut Body<'_>, first: usize, taps: &[Tap], env: Env) {
+    for (i, tap) in taps.iter().enumerate() {
+        // SAFETY: a location of this plan.
+        body.output(first + i, unsafe { env.at(tap.trip) });
+    }
+}
+
+/// Copies what trip `n` tapped to its rows.
+pub(super) unsafe fn keep(taps: &[Tap], schedule: &Schedule, n: usize, env: Env) {
+    for k in schedule.times_of(n) {
+        for tap in taps {
+            // SAFETY: there is a row for each time, of these bytes, elsewhere.
+            unsafe { copy_nonoverlapping(env.at(tap.trip), env.at(tap.rows).add(k * tap.bytes), tap.bytes) };
+        }
+    }
+}
+
+/// Writes zeros to all `num` rows; those of times that no trip holds stay so.
+pub(super) unsafe fn clear(taps: &[Tap], num: usize, env: Env) {
+    for tap in taps {
+        // SAFETY: there is a row for each time, of these bytes.
+        unsafe { write_bytes(env.at(tap.rows), 0, num * tap.bytes) };
+    }
+}
+
+/// Writes the zeros that trips without a time read.
+pub(super) unsafe fn clear_zeros(cotangents: &[TapCotangent], env: Env) {
+    for ct in cotangents {
+        // SAFETY: these bytes are there.
+        unsafe { write_bytes(env.at(ct.zeros), 0, ct.bytes) };
+    }
+}
+
+/// Makes the cotangents of what trip `n` tapped inputs of a body, from `first` on.
+pub(super) unsafe fn bind_cotangents(
+    body: &mut Body<'_>,
+    first: usize,
+    cotangents: &[TapCotangent],
+    schedule: &Schedule,
+    n: usize,
+    env: Env,
+) {
+    for (i, ct) in cotangents.iter().enumerate() {
+        let mut rows = schedule.times_of(n);
+        // SAFETY: there is a row for each time; the sum has the length of one and is read and written at the same
+        // address.
+        unsafe {
+            let row = |k: usize| env.at(ct.rows).add(k * ct.bytes);
+            let at = match (rows.next(), rows.next()) {
+                (None, _) => env.at(ct.zeros),
+                (Some(k), None) => row(k),
+                (Some(k), Some(l)) => {
+                    let sum = env.at(ct.sum);
+                    copy_nonoverlapping(row(k), sum, ct.bytes);
+                    for k in std::iter::once(l).chain(rows) {
+                        (ct.add)(sum, sum, row(k), null(), [0.0; 2], ct.len);
+                    }
+                    sum
+                }
+            };
+            body.input(first + i, at);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The stages that a step's curve needs beyond those that its end is made of.
+//!
+//! The host's driver looks for stages that are there already; a recorded step has this. It must never choose a step.
+
+use super::attempt::eval;
+use super::{Clock, Field, FieldFailure, Interpolant, Scheme, Span, State};
+
+/// Evaluates, for the step from `t` to `t_next` that led from `y` to `y1`, the stages of its [`Interpolant`] that are
+/// not in `k` yet: the extra ones, and f(t_next, y1) of a method that is first same as last unless `has_last`.
+///
+/// `k` has as many states as the interpolant has stages.
+///
+/// # Errors
+/// What the field said, with the time of the stage.
+pub fn complete<S: State, F: Field<S>>(
+    f: &F,
+    scheme: &Scheme<S>,
+    interpolant: &Interpolant,
+    span: &Span<S::Clock>,
+    (t, t_next): (&S::Clock, &S::Clock),
+    (y, y1): (&S, &S),
+    has_last: bool,
+    k: &mut [S],
+) -> Result<(), FieldFailure<S::Clock>> {
+    let (s, h) = (scheme.tableau.num_stages(), t_next.sub(t));
+    if scheme.tableau.is_fsal() && !has_last {
+        eval(f, &scheme.before(span, t_next), y1, &mut k[s - 1])?;
+    }
+    let mut argument = y.clone();
+    for (i, (c, row)) in interpolant.extra().enumerate() {
+        let (before, after) = k.split_at_mut(s + i);
+        argument.lincomb(y, &h, row, &before[..]);
+        // At c = 1 it is evaluated at t_next itself, as a stage of the step would be.
+        let at = if c == 1.0 { scheme.before(span, t_next) } else { t.add(&h.mul(&h.like(c))) };
+        eval(f, &at, &argument, &mut after[0])?;
+    }
+    Ok(())
+}
