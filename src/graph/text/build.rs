@@ -2,8 +2,8 @@
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{
-    BinaryOp, Checkpoints, CompareOp, Func, Literal, Op, Policy, ReduceOp, Rev, Scan, Solve, TileOut, Tiles,
-    Type, UnaryOp,
+    BinaryOp, Checkpoints, CompareOp, Custom, Func, Literal, Op, Policy, ReduceOp, Rev, Scan, Solve, TileOut,
+    Tiles, Type, UnaryOp,
 };
 use std::str::FromStr;
 use std::sync::Arc;
@@ -141,6 +141,12 @@ impl Statement {
             "random_bits" => Op::RandomBits { stream: self.one("stream")?.read("stream number")? },
             "proj" => Op::Proj(self.index("k")?),
             "solve" | "scan" | "rev" | "tiles" => self.a_loop(name)?,
+            "custom" => Op::Custom(Arc::new(Custom {
+                body: self.body("body")?,
+                jvp: self.body("jvp").ok(),
+                vjp: self.body("vjp").ok(),
+                num_outs: self.index("num_outs")?,
+            })),
             "input" => return Err("inputs stand at the head of the function".into()),
             _ => return Err(format!("there is no operation `{name}`")),
         })

@@ -69,6 +69,11 @@ fn bodies(op: &Op) -> Vec<(&'static str, &Func)> {
             let tail = t.tail.as_ref().map(|f| ("tail", f));
             std::iter::once(("body", &t.body)).chain(tail).collect()
         }
+        Op::Custom(c) => {
+            let rules = [("jvp", &c.jvp), ("vjp", &c.vjp)];
+            let rules = rules.into_iter().filter_map(|(name, rule)| Some((name, rule.as_ref()?)));
+            std::iter::once(("body", &c.body)).chain(rules).collect()
+        }
         _ => vec![],
     }
 }
@@ -100,6 +105,7 @@ fn attributes(op: &Op, ty: &Type) -> String {
             let outs = list(t.outs.iter().map(out));
             format!("rows={}, tile={}, num_rowed={}, outs={outs}", t.rows, t.tile, t.num_rowed)
         }
+        Op::Custom(c) => format!("num_outs={}", c.num_outs),
         Op::Input(_)
         | Op::Unary(_)
         | Op::Binary(_)
