@@ -1,7 +1,7 @@
 //! Records a solve: the start in the graph around it, `attempt` and `step` as bodies of the loop.
 
 use super::state::TreeState;
-use super::{Options, Solution, Stats};
+use super::{Adjoint, Options, Solution, Stats, backsolve};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Type};
 use crate::ode::{
@@ -11,10 +11,10 @@ use crate::tensor::{Check, Tensor, Traced, Tree, align, apply, register_check, t
 use std::sync::Arc;
 
 /// What a recorded solve integrates and how.
-struct Problem<'a, Y: TreeState, F> {
-    field: &'a F,
-    scheme: &'a Scheme<'a, Y>,
-    options: Options,
+pub(super) struct Problem<'a, Y: TreeState, F> {
+    pub(super) field: &'a F,
+    pub(super) scheme: &'a Scheme<'a, Y>,
+    pub(super) options: Options,
 }
 
 /// Solves `y' = f(t, y)` from t0 to t1 on tensors, traced or concrete.
@@ -30,6 +30,9 @@ pub(crate) fn solve<Y: TreeState, F: Field<Y>>(
 ) -> Result<Solution<Y>, OdeError> {
     let problem = Problem { field, scheme, options };
     let (t0, t1) = (t0.cast(DType::F64), t1.cast(DType::F64));
+    if let Adjoint::Backsolve { rtol, atol } = options.adjoint {
+        return backsolve::record(&problem, (rtol, atol), (&t0, &t1), y0);
+    }
     let mut args = vec![t0, t1];
     args.extend(y0.leaves());
     if args.iter().any(Tensor::is_traced) {
@@ -58,7 +61,7 @@ pub(crate) fn solve<Y: TreeState, F: Field<Y>>(
 }
 
 impl<Y: TreeState, F: Field<Y>> Problem<'_, Y, F> {
-    fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
+    pub(super) fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
         let span = Span::new(t0.clone(), t1.clone());
         let mut start = ode::start(self.field, self.scheme, &span, y0.clone()).map_err(failed)?;
         let attempt = self.attempt(&span, &mut start)?;
@@ -172,7 +175,7 @@ fn solution<Y: TreeState>(end: &Carry<Y>, dt_min: f64) -> Solution<Y> {
 
 /// Traces a loop body. Solves inside a field are not checked on their own: when one fails, what it
 /// returned is its last good state.
-fn body(
+pub(super) fn body(
     types: &[Type],
     f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>, FieldFailure<Tensor>>,
 ) -> Result<Traced<()>, OdeError> {

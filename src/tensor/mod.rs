@@ -27,6 +27,7 @@ mod tests;
 mod trace;
 pub mod tree;
 
+pub(crate) use custom::poisoned;
 pub use custom::{Custom, custom};
 pub use einsum::{EinsumPlan, EinsumStep, einsum, einsum_plan};
 pub use exec::RunReport;
