@@ -23,6 +23,8 @@ pub enum Adjoint {
         /// Its absolute tolerance.
         atol: Option<f64>,
     },
+    /// Forward derivatives alone ([`jvp`](crate::tensor::jvp)); a reverse one is an error.
+    Forward,
 }
 
 impl Adjoint {
@@ -40,6 +42,7 @@ impl Adjoint {
         match self {
             Adjoint::RecursiveCheckpoint { checkpoints } => Policy::Checkpoint(checkpoints),
             Adjoint::Direct => Policy::Direct,
+            Adjoint::Forward => Policy::Forward,
             Adjoint::Backsolve { .. } => Policy::Checkpoint(Checkpoints::Auto),
         }
     }

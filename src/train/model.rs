@@ -115,6 +115,8 @@ pub enum Kept {
     All,
     /// None: the adjoint equation is solved backward, with tolerances of its own where they are given.
     Nothing { rtol: Option<f64>, atol: Option<f64> },
+    /// None: there is no gradient but the forward one.
+    Forward,
 }
 
 impl ModelConfig {
@@ -195,6 +197,7 @@ impl SolveConfig {
             density_in_norm: settings.error_norm == ErrorNorm::StateAndLogDensity,
             kept: match settings.adjoint {
                 Adjoint::Direct => Kept::All,
+                Adjoint::Forward => Kept::Forward,
                 Adjoint::Backsolve { rtol, atol } => Kept::Nothing { rtol, atol },
                 Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Count(n) } => Kept::Count(n),
                 Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Bytes(b) } => Kept::Bytes(b),
@@ -227,6 +230,7 @@ impl SolveConfig {
             Kept::Count(n) => checkpoints(Checkpoints::Count(n)),
             Kept::Bytes(b) => checkpoints(Checkpoints::Bytes(b)),
             Kept::All => Adjoint::Direct,
+            Kept::Forward => Adjoint::Forward,
             Kept::Nothing { rtol, atol } => Adjoint::Backsolve { rtol, atol },
         };
         (*max_steps, *tile) = (self.max_steps, self.tile);

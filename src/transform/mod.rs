@@ -45,6 +45,12 @@ pub enum TransformError {
          forward (jvp of the gradient), or differentiate through a solve that keeps every state (`Direct`)"
     )]
     SecondReverse,
+    /// A reverse derivative of a loop that is to be differentiated forward.
+    #[error(
+        "a reverse derivative of a solve with forward derivatives alone (`Forward`) was asked for: take it \
+         forward (jvp), or choose another adjoint"
+    )]
+    ForwardOnly,
 }
 
 #[cfg(test)]

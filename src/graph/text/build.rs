@@ -236,10 +236,14 @@ impl Statement {
         let n = a.inner.as_ref().and_then(|n| n.parse().ok());
         match (a.word.as_str(), n, &a.inner) {
             ("direct", _, None) => Ok(Policy::Direct),
+            ("forward", _, None) => Ok(Policy::Forward),
             ("auto", _, None) => Ok(Policy::Checkpoint(Checkpoints::Auto)),
             ("count", Some(n), _) => Ok(Policy::Checkpoint(Checkpoints::Count(n))),
             ("bytes", Some(n), _) => Ok(Policy::Checkpoint(Checkpoints::Bytes(n))),
-            _ => Err(format!("`{}` is no policy: there are direct, auto, count(n), bytes(n)", a.show())),
+            _ => Err(format!(
+                "`{}` is no policy: there are direct, forward, auto, count(n), bytes(n)",
+                a.show()
+            )),
         }
     }
 

@@ -122,6 +122,7 @@ fn attributes(op: &Op, ty: &Type) -> String {
 fn policy(policy: Policy) -> String {
     match policy {
         Policy::Direct => "direct".into(),
+        Policy::Forward => "forward".into(),
         Policy::Checkpoint(Checkpoints::Auto) => "auto".into(),
         Policy::Checkpoint(Checkpoints::Count(n)) => format!("count({n})"),
         Policy::Checkpoint(Checkpoints::Bytes(n)) => format!("bytes({n})"),

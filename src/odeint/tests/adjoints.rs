@@ -197,6 +197,29 @@ fn forward_and_second_derivatives_go_through_a_backward_solve() {
 }
 
 #[test]
+fn forward_derivatives_keep_nothing_and_have_no_reverse_one() {
+    let (at, dx) = (lotka(), (f64s(&[0.3, -1.0, 0.5, 2.0]), f64s(&[1.0, -0.7])));
+    let f = |x: &Problem| distance(x, Adjoint::Forward, 1e-11);
+    let slope: f64 = LOTKA[1..3].iter().zip([1.0, -0.7]).map(|(g, d)| g * d).sum();
+    let slope = slope + LOTKA[3..].iter().zip([0.3, -1.0, 0.5, 2.0]).map(|(g, d)| g * d).sum::<f64>();
+    let forward = jit(move |at: Problem, dx: Problem| jvp(f, &at, &dx).1);
+    let got = forward.call(at.clone(), dx.clone()).unwrap().item();
+    assert_near(&[got], &[slope], 1e-7, "jvp");
+    assert_eq!(forward.last_run().states_kept_max, 0);
+    let direct = jvp(|x: &Problem| distance(x, Adjoint::Direct, 1e-11), &at, &dx).1.item();
+    assert_eq!(got, direct);
+    let second = |x: &Problem| jvp(f, x, &dx).1;
+    let twice = jvp(second, &at, &dx).1.item();
+    assert!(twice.is_finite() && twice != 0.0);
+    for e in [
+        value_and_grad(|x: &Problem| crate::Result::Ok(f(x)), &at).map(|_| ()).unwrap_err(),
+        value_and_grad(|x: &Problem| crate::Result::Ok(second(x)), &at).map(|_| ()).unwrap_err(),
+    ] {
+        assert!(e.to_string().contains("forward derivatives alone (`Forward`)"), "{e}");
+    }
+}
+
+#[test]
 fn a_backward_solve_runs_in_tiles_in_f32_and_beside_captured_integers() {
     let index = Tensor::from([1]);
     let loss = |w: &Tensor, adjoint| {
