@@ -113,6 +113,12 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
             Ok(ty)
         }
         Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) => loops(op, args),
+        Op::Custom(c) => {
+            let body = c.body.input_types();
+            is(args, 0, &body, "operand")?;
+            need(args.len() == body.len(), || format!("it takes {} operands", body.len()))?;
+            Ok(Type::Tuple(c.body.output_types()))
+        }
         Op::Proj(k) => match args[0] {
             Type::Tuple(types) => types.get(*k).cloned().ok_or_else(|| format!("there is no value {k}")),
             _ => Err("the operand is no tuple".into()),

@@ -51,6 +51,8 @@ pub enum Policy {
     Checkpoint(Checkpoints),
     /// Every state is kept.
     Direct,
+    /// No state is kept: there is a forward derivative and no reverse one.
+    Forward,
 }
 
 /// Runs `attempt` until it stops; remembers which attempts were accepted.

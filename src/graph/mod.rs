@@ -12,6 +12,7 @@
 #[cfg(test)]
 pub(crate) mod arbitrary;
 mod builder;
+mod calls;
 mod func;
 mod infer;
 mod interp;
@@ -25,6 +26,7 @@ mod verify;
 
 pub use builder::Builder;
 pub(crate) use builder::turned;
+pub use calls::Custom;
 pub use func::{Func, Node, NodeId};
 pub use infer::{GraphError, infer};
 pub use interp::{Schedule, Tape, Value, interpret, interpret_values, philox_block, philox_word};

@@ -6,7 +6,9 @@
 //! its kin. It runs on every parsed text and, in tests, behind every transform; it is no part of a
 //! step's hot path. It reports the first fault: later ones are mostly its consequences.
 
-use super::{Func, GraphError, Literal, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type, infer};
+use super::{
+    Custom, Func, GraphError, Literal, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type, infer,
+};
 use crate::array::DType;
 
 type Check = Result<(), String>;
@@ -71,6 +73,7 @@ pub(super) fn check_node(before: &[Node], node: &Node) -> Check {
         Op::Scan(s) => check_scan(s)?,
         Op::Rev(r) => check_rev(r)?,
         Op::Tiles(t) => check_tiles(t)?,
+        Op::Custom(c) => check_custom(c)?,
         Op::Proj(_) => {}
         _ => need(is_array(&node.ty), || format!("its type is {}, not an array", node.ty))?,
     }
@@ -191,6 +194,28 @@ fn check_rev(r: &Rev) -> Check {
     let inexact = outputs.iter().chain(ct_taps).find(|ty| !ty.is_float());
     need(inexact.is_none(), || format!("it carries a cotangent of a {}", inexact.unwrap_or(&Type::Tape)))?;
     same("its bwd's output", &r.bwd.output_types(), &outputs)
+}
+
+fn check_custom(c: &Custom) -> Check {
+    check_body("body", &c.body)?;
+    let outputs = c.body.output_types();
+    need(c.num_outs <= outputs.len(), || {
+        format!("its body has {} outputs, fewer than {}", outputs.len(), c.num_outs)
+    })?;
+    let opaque = outputs.iter().find(|ty| !is_array(ty));
+    need(opaque.is_none(), || format!("its body returns a {}", opaque.unwrap_or(&Type::Tape)))?;
+    let inputs = c.body.input_types();
+    let of = |types: &[Type], ks: &[usize]| ks.iter().map(|&k| types[k].clone()).collect::<Vec<_>>();
+    let (x, y) = (of(&inputs, &c.float_inputs()), of(&outputs, &c.float_outs()));
+    for (name, rule, takes, gives) in [("jvp", &c.jvp, &x, &y), ("vjp", &c.vjp, &y, &x)] {
+        if let Some(rule) = rule {
+            check_body(name, rule)?;
+            let wanted = [&c.primal_types()[..], takes].concat();
+            same(&format!("its {name}'s input"), &rule.input_types(), &wanted)?;
+            same(&format!("its {name}'s output"), &rule.output_types(), gives)?;
+        }
+    }
+    Ok(())
 }
 
 /// An array type whose axis 0 has `from` rows, with `to` rows instead.

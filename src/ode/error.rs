@@ -268,6 +268,14 @@ pub enum OdeError {
         /// What the field said.
         source: FieldError,
     },
+    /// A gradient that the chosen adjoint does not have.
+    #[error("{adjoint} has no gradient of this solve: {why}")]
+    Adjoint {
+        /// Its name.
+        adjoint: &'static str,
+        /// What is in the way.
+        why: String,
+    },
     /// The solve stopped before t1, and a whole solution was asked for.
     #[error("the solve stopped early with rtol={rtol:e}, atol={atol:e}: {outcome}")]
     Stopped {

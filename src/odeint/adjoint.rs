@@ -5,7 +5,7 @@ use crate::tensor::Tensor;
 
 /// How the gradient of a solve is taken. Each is the exact derivative of the discrete solve on its
 /// accepted steps, with their sizes held fixed; they differ in memory and in what is computed twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Adjoint {
     /// Keeps at most so many states and recomputes the others: O(checkpoints) memory whatever the
@@ -17,6 +17,15 @@ pub enum Adjoint {
     },
     /// Keeps every state: no step is recomputed, memory grows with their number.
     Direct,
+    /// Solves the adjoint equation backward in time, the state along with it, and keeps nothing.
+    Backsolve {
+        /// The relative tolerance of the backward solve; that of the solve if not said.
+        rtol: Option<f64>,
+        /// Its absolute tolerance.
+        atol: Option<f64>,
+    },
+    /// Forward derivatives alone ([`jvp`](crate::tensor::jvp)); a reverse one is an error.
+    Forward,
 }
 
 impl Adjoint {
@@ -25,10 +34,17 @@ impl Adjoint {
         Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Count(checkpoints) }
     }
 
+    /// [`Adjoint::Backsolve`] with the tolerances of the solve.
+    pub fn backsolve() -> Adjoint {
+        Adjoint::Backsolve { rtol: None, atol: None }
+    }
+
     pub(super) fn policy(self) -> Policy {
         match self {
             Adjoint::RecursiveCheckpoint { checkpoints } => Policy::Checkpoint(checkpoints),
             Adjoint::Direct => Policy::Direct,
+            Adjoint::Forward => Policy::Forward,
+            Adjoint::Backsolve { .. } => Policy::Checkpoint(Checkpoints::Auto),
         }
     }
 }

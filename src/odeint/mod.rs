@@ -7,6 +7,8 @@
 //! 10,000 runs what step 1 compiled. Nothing here knows how loops run or are differentiated.
 
 mod adjoint;
+mod augmented;
+mod backsolve;
 mod clock;
 mod drive;
 mod saved;

@@ -49,6 +49,9 @@ impl Saved {
         Ok(Saved { t0: *t0, t1: *t1, ts: ts.cloned().or(given) })
     }
 
+    /// The end alone.
+    pub(super) const END: Saved = Saved { t0: false, t1: true, ts: None };
+
     /// How many times lie inside of steps.
     pub(super) fn num_times(&self) -> usize {
         self.ts.as_ref().map_or(0, Tensor::size)

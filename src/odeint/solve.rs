@@ -2,7 +2,7 @@
 
 use super::saved::{Curve, Saved, Step};
 use super::state::TreeState;
-use super::{Forecast, Options, Solution, Stats};
+use super::{Adjoint, Forecast, Options, Solution, Stats, backsolve};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Type};
 use crate::ode::{
@@ -12,11 +12,11 @@ use crate::tensor::{Check, Tensor, Traced, Tree, align, apply, register_check, t
 use std::sync::Arc;
 
 /// What a recorded solve integrates and how.
-struct Problem<'a, Y: TreeState, F> {
-    field: &'a F,
-    scheme: &'a Scheme<'a, Y>,
-    options: &'a Options,
-    saved: &'a Saved,
+pub(super) struct Problem<'a, Y: TreeState, F> {
+    pub(super) field: &'a F,
+    pub(super) scheme: &'a Scheme<'a, Y>,
+    pub(super) options: &'a Options,
+    pub(super) saved: &'a Saved,
     /// What saved times are taken from, if there are some inside of steps.
     curve: Option<Curve>,
 }
@@ -35,6 +35,9 @@ pub(crate) fn solve<Y: TreeState, F: Field<Y>>(
     let curve = (saved.num_times() > 0).then(|| Curve::of(scheme));
     let problem = Problem { field, scheme, options, saved, curve };
     let (t0, t1) = (t0.cast(DType::F64), t1.cast(DType::F64));
+    if let Adjoint::Backsolve { rtol, atol } = options.adjoint {
+        return backsolve::record(&problem, (rtol, atol), (&t0, &t1), y0);
+    }
     let mut args = vec![t0, t1];
     args.extend(y0.leaves());
     if args.iter().chain(&saved.ts).any(Tensor::is_traced) {
@@ -62,8 +65,13 @@ pub(crate) fn solve<Y: TreeState, F: Field<Y>>(
     Ok(traced.aux.expect("invariant: a solution where there is no failure").with_leaves(leaves))
 }
 
-impl<Y: TreeState, F: Field<Y>> Problem<'_, Y, F> {
-    fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
+impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
+    /// One that saves the end alone.
+    pub(super) fn to_its_end(field: &'a F, scheme: &'a Scheme<'a, Y>, options: &'a Options) -> Self {
+        Problem { field, scheme, options, saved: &Saved::END, curve: None }
+    }
+
+    pub(super) fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
         let span = Span::new(t0.clone(), t1.clone());
         let mut start = ode::start(self.field, self.scheme, &span, y0.clone()).map_err(failed)?;
         let attempt = self.attempt(&span, &mut start)?;
@@ -217,7 +225,7 @@ fn solution<Y: TreeState>(end: &Carry<Y>, (ts, ys): (Tensor, Y), dt_min: f64) ->
 
 /// Traces a loop body. Solves inside a field are not checked on their own: when one fails, what it
 /// returned is its last good state.
-fn body(
+pub(super) fn body(
     types: &[Type],
     f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>, FieldFailure<Tensor>>,
 ) -> Result<Traced<()>, OdeError> {

@@ -9,6 +9,7 @@
 //! It knows graphs and transforms, and no ODE: loops enter through `trace` and
 //! `apply` from `odeint`.
 
+mod custom;
 mod einsum;
 mod exec;
 mod grad;
@@ -27,6 +28,8 @@ mod trace;
 pub mod tree;
 
 pub use crate::graph::Observed;
+pub(crate) use custom::poisoned;
+pub use custom::{Custom, custom};
 pub use einsum::{EinsumPlan, EinsumStep, einsum, einsum_plan};
 pub use exec::RunReport;
 pub use grad::{Loss, grad, jvp, value_and_grad, vjp};

@@ -10,7 +10,7 @@ use super::handle::{Repr, Tensor};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::graph::{Builder, Func, GraphError, Literal, NodeId, Op, Type};
-use crate::ode::Outcome;
+use crate::ode::{Outcome, status};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -51,6 +51,12 @@ impl Check {
             let outcome = Outcome::decode(at(0), at(1), at(2), at(3), at(4), at(5));
             outcome.filter(|o| !o.is_completed()).map(|outcome| Error::Solve { outcome })
         })
+    }
+
+    /// Whether the values mean no error, as a bool tensor of rank 0, for who cannot look at them.
+    pub fn is_passed(&self) -> Tensor {
+        let worst = self.values.column(0).max();
+        worst.le(status::COMPLETED)
     }
 
     /// Looks at concrete values at once; traced ones are for whoever runs the program.

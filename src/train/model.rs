@@ -102,7 +102,7 @@ pub enum Steps {
 }
 
 /// Which states a gradient keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kept {
     /// As many as fit into 32 MiB.
@@ -113,6 +113,10 @@ pub enum Kept {
     Bytes(usize),
     /// All.
     All,
+    /// None: the adjoint equation is solved backward, with tolerances of its own where they are given.
+    Nothing { rtol: Option<f64>, atol: Option<f64> },
+    /// None: there is no gradient but the forward one.
+    Forward,
 }
 
 impl ModelConfig {
@@ -193,6 +197,8 @@ impl SolveConfig {
             density_in_norm: settings.error_norm == ErrorNorm::StateAndLogDensity,
             kept: match settings.adjoint {
                 Adjoint::Direct => Kept::All,
+                Adjoint::Forward => Kept::Forward,
+                Adjoint::Backsolve { rtol, atol } => Kept::Nothing { rtol, atol },
                 Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Count(n) } => Kept::Count(n),
                 Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Bytes(b) } => Kept::Bytes(b),
                 Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Auto } => Kept::Automatic,
@@ -224,6 +230,8 @@ impl SolveConfig {
             Kept::Count(n) => checkpoints(Checkpoints::Count(n)),
             Kept::Bytes(b) => checkpoints(Checkpoints::Bytes(b)),
             Kept::All => Adjoint::Direct,
+            Kept::Forward => Adjoint::Forward,
+            Kept::Nothing { rtol, atol } => Adjoint::Backsolve { rtol, atol },
         };
         (*max_steps, *tile) = (self.max_steps, self.tile);
         Ok(settings)

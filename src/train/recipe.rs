@@ -275,6 +275,8 @@ impl Recipe {
             "checkpoints" => match solve.kept {
                 Kept::Count(n) => n.into(),
                 Kept::Automatic | Kept::Bytes(_) | Kept::All => "automatic".into(),
+                Kept::Nothing { .. } => "none (solved backward)".into(),
+                Kept::Forward => "none (forward derivatives)".into(),
             },
             "optimizer" => self.optimizer.name().into(),
             "lr" => self.phases[0].lr.into(),

@@ -8,7 +8,7 @@
 //! Sets of inputs are kept for each node, not one flag for "depends on what is asked", because
 //! loops need to know which output leads to which input, and one pass then answers all questions.
 
-use crate::graph::{Func, Node, Op, Rev, Scan, Solve, Type, UnaryOp};
+use crate::graph::{Custom, Func, Node, Op, Rev, Scan, Solve, Type, UnaryOp};
 
 /// A set of small numbers: inputs of a function, or operands of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,10 +93,23 @@ pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
             of_outputs.iter_mut().zip(of_tail).for_each(|(body, tail)| body.join(&tail));
             of_outputs.iter().map(|s| s.iter().filter(|&k| k > 0).map(|k| k - 1).collect()).collect()
         }
+        Op::Custom(c) => custom_flows(c),
         Op::StopGradient | Op::Unary(UnaryOp::Sign | UnaryOp::Floor) | Op::Proj(_) => vec![Set::default()],
         _ if !node.ty.is_float() => vec![Set::default()],
         _ => vec![floats().collect()],
     }
+}
+
+/// With a rule every result may depend on every input, whatever the body does: a rounding with the
+/// gradient of the identity does.
+fn custom_flows(c: &Custom) -> Vec<Set> {
+    let results = (0..c.body.num_outputs()).map(|k| k < c.num_outs && c.body.output_type(k).is_float());
+    if c.jvp.is_none() && c.vjp.is_none() {
+        let flows = output_dependence(&c.body).into_iter().zip(results);
+        return flows.map(|(set, on)| if on { set } else { Set::default() }).collect();
+    }
+    let all: Set = c.float_inputs().into_iter().collect();
+    results.map(|on| if on { all.clone() } else { Set::default() }).collect()
 }
 
 /// For each output of a step, the inputs it depends on; the knots are data.

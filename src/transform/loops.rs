@@ -285,6 +285,9 @@ pub(super) fn vjp_scan(b: &mut Builder, s: &Scan, rule: &vjp::Rule) -> Result<Fo
 }
 
 fn vjp_forward(b: &mut Builder, p: &Parts, tape: NodeId, rule: &vjp::Rule) -> Result<Found, TransformError> {
+    if p.policy == Policy::Forward {
+        return Err(TransformError::ForwardOnly);
+    }
     // An operand counts if it leads to a value that has a cotangent.
     let flows = node_flows(rule.f, rule.node);
     let counts = |k: usize| flows.iter().zip(rule.g).any(|(s, g)| g.is_some() && s.contains(k));

@@ -6,6 +6,7 @@
 //! before and after. It knows loops and tiles, and knows no ODE, no tensor handle and no machine.
 
 mod bodies;
+mod custom;
 mod flow;
 mod hoist;
 mod jvp;
@@ -16,6 +17,7 @@ mod simplify;
 mod tiles;
 mod vjp;
 
+pub use custom::inline_custom;
 pub use hoist::hoist;
 pub use jvp::{jvp, jvp_into};
 pub use merge::merge_tiles;
@@ -29,7 +31,7 @@ pub use vjp::{vjp, vjp_into};
 /// fits a body to its surroundings, after which equal parts may no longer be equal. It runs again at
 /// the end because hoisting leaves captures that nobody reads.
 pub fn optimize(f: &crate::graph::Func) -> crate::graph::Func {
-    let f = simplify::simplify_outside(&erase_stop_gradient(f));
+    let f = simplify::simplify_outside(&erase_stop_gradient(&inline_custom(f)));
     simplify(&hoist(&simplify(&merge_tiles(&f))))
 }
 
@@ -43,6 +45,12 @@ pub enum TransformError {
          forward (jvp of the gradient), or differentiate through a solve that keeps every state (`Direct`)"
     )]
     SecondReverse,
+    /// A reverse derivative of a loop that is to be differentiated forward.
+    #[error(
+        "a reverse derivative of a solve with forward derivatives alone (`Forward`) was asked for: take it \
+         forward (jvp), or choose another adjoint"
+    )]
+    ForwardOnly,
 }
 
 #[cfg(test)]

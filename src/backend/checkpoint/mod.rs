@@ -29,6 +29,8 @@ pub fn num_slots(policy: Policy, state_bytes: usize) -> usize {
     let fit = |bytes: usize| (bytes / state_bytes.max(1)).max(1);
     match policy {
         Policy::Direct => usize::MAX,
+        // nobody reads such a tape
+        Policy::Forward => 0,
         Policy::Checkpoint(Checkpoints::Count(n)) => n.max(1),
         Policy::Checkpoint(Checkpoints::Bytes(bytes)) => fit(bytes),
         Policy::Checkpoint(Checkpoints::Auto) => fit(AUTO_BYTES),

@@ -147,6 +147,10 @@ fn run(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
             Op::Scan(s) => loops::scan(s, &args)?,
             Op::Rev(r) => loops::rev(r, &args, &malformed)?,
             Op::Tiles(t) => loops::tiles(t, &args)?,
+            Op::Custom(c) => {
+                let args: Vec<Value> = args.into_iter().cloned().collect();
+                Value::Tuple(run(&c.body, &args)?)
+            }
             _ => {
                 let args: Vec<&Array> = args.into_iter().map(Value::array).collect();
                 array(node, &args).into()
@@ -190,7 +194,13 @@ fn array(node: &Node, x: &[&Array]) -> Array {
             let start = u64::from(movement::word(x[1], 0));
             Data::U32((0..shape.size() as u64).map(|i| philox_word(key, *stream, start + i)).collect())
         }
-        Op::Input(_) | Op::Proj(_) | Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) => {
+        Op::Input(_)
+        | Op::Proj(_)
+        | Op::Solve(_)
+        | Op::Scan(_)
+        | Op::Rev(_)
+        | Op::Tiles(_)
+        | Op::Custom(_) => {
             panic!("invariant: {} is evaluated elsewhere", node.op.name())
         }
     };

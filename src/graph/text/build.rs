@@ -2,8 +2,8 @@
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{
-    BinaryOp, Checkpoints, CompareOp, Func, Literal, Op, Policy, ReduceOp, Rev, Scan, Solve, TileOut, Tiles,
-    Type, UnaryOp,
+    BinaryOp, Checkpoints, CompareOp, Custom, Func, Literal, Op, Policy, ReduceOp, Rev, Scan, Solve, TileOut,
+    Tiles, Type, UnaryOp,
 };
 use std::str::FromStr;
 use std::sync::Arc;
@@ -142,6 +142,12 @@ impl Statement {
             "proj" => Op::Proj(self.index("k")?),
             "solve" | "scan" | "rev" | "tiles" => self.a_loop(name)?,
             "observe" => return Err("an observer is a function of a program and cannot be read".into()),
+            "custom" => Op::Custom(Arc::new(Custom {
+                body: self.body("body")?,
+                jvp: self.body("jvp").ok(),
+                vjp: self.body("vjp").ok(),
+                num_outs: self.index("num_outs")?,
+            })),
             "input" => return Err("inputs stand at the head of the function".into()),
             _ => return Err(format!("there is no operation `{name}`")),
         })
@@ -235,10 +241,14 @@ impl Statement {
         let n = a.inner.as_ref().and_then(|n| n.parse().ok());
         match (a.word.as_str(), n, &a.inner) {
             ("direct", _, None) => Ok(Policy::Direct),
+            ("forward", _, None) => Ok(Policy::Forward),
             ("auto", _, None) => Ok(Policy::Checkpoint(Checkpoints::Auto)),
             ("count", Some(n), _) => Ok(Policy::Checkpoint(Checkpoints::Count(n))),
             ("bytes", Some(n), _) => Ok(Policy::Checkpoint(Checkpoints::Bytes(n))),
-            _ => Err(format!("`{}` is no policy: there are direct, auto, count(n), bytes(n)", a.show())),
+            _ => Err(format!(
+                "`{}` is no policy: there are direct, forward, auto, count(n), bytes(n)",
+                a.show()
+            )),
         }
     }
 

@@ -69,6 +69,11 @@ fn bodies(op: &Op) -> Vec<(&'static str, &Func)> {
             let tail = t.tail.as_ref().map(|f| ("tail", f));
             std::iter::once(("body", &t.body)).chain(tail).collect()
         }
+        Op::Custom(c) => {
+            let rules = [("jvp", &c.jvp), ("vjp", &c.vjp)];
+            let rules = rules.into_iter().filter_map(|(name, rule)| Some((name, rule.as_ref()?)));
+            std::iter::once(("body", &c.body)).chain(rules).collect()
+        }
         _ => vec![],
     }
 }
@@ -108,6 +113,7 @@ fn attributes(op: &Op, ty: &Type) -> String {
             let outs = list(t.outs.iter().map(out));
             format!("rows={}, tile={}, num_rowed={}, outs={outs}", t.rows, t.tile, t.num_rowed)
         }
+        Op::Custom(c) => format!("num_outs={}", c.num_outs),
         Op::Input(_)
         | Op::Unary(_)
         | Op::Binary(_)
@@ -130,6 +136,7 @@ fn times(n: usize) -> String {
 fn policy(policy: Policy) -> String {
     match policy {
         Policy::Direct => "direct".into(),
+        Policy::Forward => "forward".into(),
         Policy::Checkpoint(Checkpoints::Auto) => "auto".into(),
         Policy::Checkpoint(Checkpoints::Count(n)) => format!("count({n})"),
         Policy::Checkpoint(Checkpoints::Bytes(n)) => format!("bytes({n})"),

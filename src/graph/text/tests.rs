@@ -220,7 +220,12 @@ fn faults_are_told_with_their_lines() {
 #[test]
 fn faults_of_loops_are_told_with_their_lines() {
     let cases = [
-        ("count(4)", "count", "line 2", "`count` is no policy: there are direct, auto, count(n), bytes(n)"),
+        (
+            "count(4)",
+            "count",
+            "line 2",
+            "`count` is no policy: there are direct, forward, auto, count(n), bytes(n)",
+        ),
         ("num_ext=0, ", "", "line 2", "solve wants a `num_ext`"),
         ("return %4", "return %3", "line 2", "its step's output 0 is f64[], not f32[3]"),
         ("%2, %2, %2, %0, %1", "%2, %2, %2, %0", "line 2", "there are 4 of its attempt's output, not 5"),

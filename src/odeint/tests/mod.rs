@@ -1,5 +1,7 @@
 //! Solves on tensors: the host's values, and gradients of the accepted steps.
 
+mod adjoints;
+
 use crate::array::DType;
 use crate::ode::{Constant, Method, Ode, Outcome, Pid, StepTo};
 use crate::odeint::{Adjoint, Checkpoints, Solution};

@@ -1,0 +1,195 @@
+//! A user's own op: a function of trees with derivatives of its own.
+//!
+//! The function and its rules are traced into closed functions when the op is recorded, and the op is
+//! replaced by its body once no derivative can be taken any more, so a compiled program knows nothing
+//! of it. It knows traces and trees; what a rule means is `transform`'s business.
+
+#[cfg(test)]
+mod tests;
+
+use super::trace::Check;
+use super::tree::Tree;
+use super::{Tensor, Traced, apply, trace, tuple};
+use crate::graph::{self, Func, Op, Type};
+use std::sync::Arc;
+
+type Function<'f, A, R> = Box<dyn Fn(&A) -> R + Send + Sync + 'f>;
+type Rule<'f, A, R, D, O> = Box<dyn Fn(&A, &R, &D) -> O + Send + Sync + 'f>;
+
+/// A function with derivatives of its own; see [`custom`].
+pub struct Custom<'f, A, R> {
+    f: Function<'f, A, R>,
+    jvp: Option<Rule<'f, A, R, A, R>>,
+    vjp: Option<Rule<'f, A, R, R, A>>,
+}
+
+/// The function `f` as an op that may have derivatives of its own, by [`Custom::jvp`] and [`Custom::vjp`].
+///
+/// It is used like any other function of tensors: on concrete ones, traced, jitted, in the field of a solve, in
+/// tiles of rows. A derivative that is not given is derived:
+///
+/// | given | forward derivative | reverse derivative |
+/// | --- | --- | --- |
+/// | `jvp` | the rule | the rule's transpose: exact, since it is linear in its tangent |
+/// | `vjp` | that of `f` itself | the rule |
+/// | both | the rule | the rule |
+/// | neither | that of `f` itself | that of `f` itself |
+///
+/// A rule is made of ordinary operations and differentiated like them where a second derivative is taken; where it
+/// reads the result of `f`, that result's derivative is again by the rules. `f` and its rules use traced
+/// tensors of their arguments alone: weights are passed as a part of the argument, which is a tree.
+///
+/// # Examples
+/// A clipped gradient: the identity, whose cotangent stays within a bound.
+/// ```
+/// use flowline::prelude::*;
+/// let bound = Tensor::from(1.0);
+/// let clip = custom(|x: &Tensor| x.clone()).vjp(move |_x, _y, g| g.minimum(&bound).maximum(&-&bound));
+/// let slope = grad(|x: &Tensor| (clip.call(x) * Tensor::from([0.5, 30.0])).sum(), &Tensor::from([1.0, 1.0]));
+/// assert_eq!(slope.to_vec(), vec![0.5, 1.0]);
+/// ```
+/// ln(1 - e^-x) for x > 0, which neither cancels for small x nor has a slope 0/0 where e^-x is 1:
+/// ```
+/// use flowline::prelude::*;
+/// let log1mexp = custom(|x: &Tensor| {
+///     let small = x.lt(std::f64::consts::LN_2);
+///     small.select(&(-(-x).expm1()).ln(), &(-(-x).exp()).log1p())
+/// });
+/// let log1mexp = log1mexp.jvp(|x, _y, dx| dx / x.expm1());
+/// let (y, slope) = value_and_grad(|x: &Tensor| log1mexp.call(x), &Tensor::from(1e-10));
+/// assert!((y.item() - 1e-10_f64.ln()).abs() < 1e-9 && (slope.item() / 1e10 - 1.0).abs() < 1e-9);
+/// ```
+pub fn custom<'f, A: Tree, R: Tree>(f: impl Fn(&A) -> R + Send + Sync + 'f) -> Custom<'f, A, R> {
+    Custom { f: Box::new(f), jvp: None, vjp: None }
+}
+
+impl<'f, A: Tree, R: Tree> Custom<'f, A, R> {
+    /// The forward derivative: `(x, y, dx)` to dy, where y is the result at x. It must be linear in dx.
+    ///
+    /// Leaves that are no floats have zeros for tangents, and what is returned for them is not looked at.
+    pub fn jvp(mut self, rule: impl Fn(&A, &R, &A) -> R + Send + Sync + 'f) -> Self {
+        self.jvp = Some(Box::new(rule));
+        self
+    }
+
+    /// The reverse derivative: `(x, y, g)` to the cotangent of x, where g is that of the result y.
+    ///
+    /// Leaves that are no floats have zeros for cotangents, and what is returned for them is not looked at.
+    pub fn vjp(mut self, rule: impl Fn(&A, &R, &R) -> A + Send + Sync + 'f) -> Self {
+        self.vjp = Some(Box::new(rule));
+        self
+    }
+
+    /// Applies the function.
+    ///
+    /// # Panics
+    /// When the function or a rule uses a traced tensor that is no part of its argument, or a rule returns other
+    /// types than its derivative has; on concrete tensors, when a solve in the function ended early. Where a
+    /// solve in a rule does, the derivative is NaN.
+    #[track_caller]
+    pub fn call(&self, at: &A) -> R {
+        let leaves = at.leaves();
+        let types: Vec<Type> = leaves.iter().map(Tensor::ty).collect();
+        let body = trace(&types, |x| {
+            let out = (self.f)(&at.with_leaves(x.to_vec()));
+            (out.leaves(), out)
+        });
+        closed("the function", &body.captures);
+        let (num_outs, template) = (body.num_outputs, body.aux);
+        let mut results = if leaves.iter().any(Tensor::is_traced) {
+            let mut op = graph::Custom { body: body.func, jvp: None, vjp: None, num_outs };
+            let (jvp, vjp) = self.rules(&op, at, &template);
+            (op.jvp, op.vjp) = (jvp, vjp);
+            tuple(Op::Custom(Arc::new(op)), leaves.iter())
+        } else {
+            apply(&body.func, &leaves)
+        };
+        for values in results.split_off(num_outs) {
+            Check { values }.settle().unwrap_or_else(|e| panic!("custom: {e}"));
+        }
+        template.with_leaves(results)
+    }
+
+    #[track_caller]
+    fn rules(&self, op: &graph::Custom, at: &A, y: &R) -> (Option<Func>, Option<Func>) {
+        let (x_types, primal) = (op.body.input_types(), op.primal_types());
+        let (wrt, outs) = (op.float_inputs(), op.float_outs());
+        let y_types = &primal[x_types.len()..];
+        let arguments = |x: &[Tensor]| {
+            let (x, y_leaves) = x.split_at(x_types.len());
+            (at.with_leaves(x.to_vec()), y.with_leaves(y_leaves[..y_types.len()].to_vec()))
+        };
+        let jvp = self.jvp.as_ref().map(|rule| {
+            rule_func("the jvp rule", &primal, &x_types, &wrt, y_types, &outs, |x, d| {
+                let (x, y) = arguments(x);
+                rule(&x, &y, &at.with_leaves(d)).leaves()
+            })
+        });
+        let vjp = self.vjp.as_ref().map(|rule| {
+            rule_func("the vjp rule", &primal, y_types, &outs, &x_types, &wrt, |x, g| {
+                let (x, y) = arguments(x);
+                rule(&x, &y, &y.with_leaves(g)).leaves()
+            })
+        });
+        (jvp, vjp)
+    }
+}
+
+/// A rule as a closed function: of the primal values and of directions of those of `from` that are in `taken`, to
+/// those of its results that are in `given` and must be of the types `to`.
+#[track_caller]
+fn rule_func(
+    what: &str,
+    primal: &[Type],
+    from: &[Type],
+    taken: &[usize],
+    to: &[Type],
+    given: &[usize],
+    rule: impl FnOnce(&[Tensor], Vec<Tensor>) -> Vec<Tensor>,
+) -> Func {
+    let types: Vec<Type> = primal.iter().chain(taken.iter().map(|&k| &from[k])).cloned().collect();
+    let traced = trace(&types, |x| {
+        let (x, d) = x.split_at(primal.len());
+        let zero = |ty: &Type| Tensor::full(ty.dtype(), ty.shape().clone(), 0.0);
+        let mut directions: Vec<Tensor> = from.iter().map(zero).collect();
+        taken.iter().zip(d).for_each(|(&k, d)| directions[k] = d.clone());
+        let all = rule(x, directions);
+        assert!(all.len() == to.len(), "{what} returned {} tensors, not {}", all.len(), to.len());
+        let checked = given.iter().map(|&k| {
+            let (got, want) = (all[k].ty(), &to[k]);
+            assert!(got == *want, "leaf {k} of what {what} returned is {got}, not {want}");
+            all[k].clone()
+        });
+        (checked.collect(), ())
+    });
+    closed(what, &traced.captures);
+    poisoned(traced)
+}
+
+#[track_caller]
+fn closed(what: &str, captures: &[Tensor]) {
+    assert!(
+        captures.is_empty(),
+        "custom: {what} used a traced tensor that is no part of its argument: pass it as a part"
+    );
+}
+
+/// A rule's function without its checks: where one of them is not passed, what it returns is NaN, since nobody
+/// could look at a check of a derivative that is never taken.
+pub(crate) fn poisoned<R>(rule: Traced<R>) -> Func {
+    let Traced { func, num_outputs, .. } = rule;
+    if func.num_outputs() == num_outputs {
+        return func;
+    }
+    let again = trace(&func.input_types(), |x| {
+        let mut out = apply(&func, x);
+        let checks = out.split_off(num_outputs).into_iter().map(|values| Check { values }.is_passed());
+        let ok = checks.reduce(|a, b| a.and(&b)).expect("invariant: a check behind the outputs");
+        let guard = |y: &Tensor| {
+            let nan = Tensor::full(y.dtype(), y.shape().clone(), f64::NAN);
+            ok.broadcast_to(y.shape().clone()).select(y, &nan)
+        };
+        (out.iter().map(guard).collect(), ())
+    });
+    again.func
+}

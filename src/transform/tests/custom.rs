@@ -1,0 +1,80 @@
+//! Custom functions: rules that say what the body's derivative is must change nothing, at any order.
+
+use super::{check, check_twice, eval, f64s, func, jvp, vjp};
+use crate::array::Array;
+use crate::backend;
+use crate::graph::{Custom, Func, Op, UnaryOp, verify};
+use crate::transform::{inline_custom, optimize};
+use std::sync::Arc;
+
+/// `sin(a) b` with the rules asked for, each reading operands and the result.
+fn op(forward: bool, reverse: bool) -> Custom {
+    let t = || f64s([2]);
+    let body = func(&[t(), t()], |b, x| {
+        let s = b.unary(UnaryOp::Sin, x[0]);
+        vec![b.mul(s, x[1])]
+    });
+    let jvp = func(&[t(), t(), t(), t(), t()], |b, x| {
+        let (s, c) = (b.div(x[2], x[1]), b.unary(UnaryOp::Cos, x[0]));
+        let slope = b.mul(c, x[1]);
+        let (l, r) = (b.mul(slope, x[3]), b.mul(s, x[4]));
+        vec![b.add(l, r)]
+    });
+    let vjp = func(&[t(), t(), t(), t()], |b, x| {
+        let (s, c) = (b.div(x[2], x[1]), b.unary(UnaryOp::Cos, x[0]));
+        let slope = b.mul(c, x[1]);
+        vec![b.mul(slope, x[3]), b.mul(s, x[3])]
+    });
+    Custom { body, jvp: forward.then_some(jvp), vjp: reverse.then_some(vjp), num_outs: 1 }
+}
+
+fn used(c: Custom) -> Func {
+    func(&[f64s([2]), f64s([2])], |b, x| {
+        let y = b.push(Op::Custom(Arc::new(c)), x, None);
+        let y = b.proj(y, 0);
+        vec![b.mul(y, y), y]
+    })
+}
+
+fn at() -> [Array; 2] {
+    [Array::from_vec([2], vec![0.4, 1.9]), Array::from_vec([2], vec![1.3, -0.7])]
+}
+
+#[test]
+fn every_choice_of_rules_has_the_derivatives_of_the_body() {
+    for (forward, reverse) in [(false, false), (true, false), (true, true)] {
+        check_twice(&used(op(forward, reverse)), &at(), &[0, 1], &format!("jvp {forward}, vjp {reverse}"));
+    }
+    check(&used(op(false, true)), &at(), &[1], "vjp alone, by one operand");
+    check_twice(&used(op(false, true)), &at(), &[0, 1], "vjp alone");
+}
+
+#[test]
+fn what_is_compiled_has_no_custom_function_and_the_same_numbers() {
+    let f = vjp(&used(op(false, true)), &[0, 1], &[0, 1]).unwrap();
+    let f = jvp(&f, &[0, 1]);
+    assert!(f.nodes().iter().any(|n| matches!(n.op, Op::Custom(_))));
+    assert!(inline_custom(&f).nodes().iter().all(|n| !matches!(n.op, Op::Custom(_))));
+    let x: Vec<Array> = (0..3).flat_map(|_| at()).collect();
+    let got = backend::run_once(&optimize(&f), &x.iter().collect::<Vec<_>>());
+    for (got, want) in got.iter().zip(eval(&f, &x)) {
+        let pairs = got.to_f64().into_iter().zip(want.to_f64());
+        pairs.for_each(|(g, w)| assert!((g - w).abs() < 1e-12, "{g} {w}"));
+    }
+}
+
+#[test]
+fn a_custom_function_prints_and_reads_back() {
+    for (forward, reverse) in [(false, false), (true, false), (false, true), (true, true)] {
+        let f = used(op(forward, reverse));
+        assert_eq!(Func::parse(&f.to_string()).unwrap(), f);
+    }
+}
+
+#[test]
+fn a_rule_of_another_signature_is_malformed() {
+    let mut c = op(true, true);
+    c.vjp = c.jvp.clone();
+    let why = verify(&used(c)).unwrap_err().to_string();
+    assert!(why.ends_with("there are 5 of its vjp's input, not 4"), "{why}");
+}
