@@ -25,6 +25,7 @@ mod shaping;
 mod tests;
 mod trace;
 pub mod tree;
+mod vmap;
 
 pub use einsum::{EinsumPlan, EinsumStep, einsum, einsum_plan};
 pub use exec::RunReport;
@@ -37,3 +38,4 @@ pub(crate) use rows::tuple;
 pub use rows::{map_rows, try_map_rows};
 pub(crate) use trace::{Check, Traced, align, apply, register_check, trace};
 pub use tree::{Leaf, LoneTree, Path, TensorTree, Tree, num_elements, summary};
+pub use vmap::{try_vmap, vmap};

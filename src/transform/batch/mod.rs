@@ -64,16 +64,41 @@ fn with_examples(ty: &Type, n: usize) -> Type {
 
 /// Inserts `f` for `n` examples; returns its outputs.
 ///
-/// First what the loops do not wait for, then the loops (see [`alone`]), then what waits for them: nodes of
-/// `f` need not be in that order.
+/// Nodes of `f` that wait for no loop may come behind one, so those that do are emitted last.
 fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], mapped: &[bool], n: usize) -> Vec<Value> {
     let on = depends(f, mapped);
-    let parts = alone::Parts::of(f, &on);
+    let alone = alone::nodes(f, &on);
     let mut map: Vec<Option<Value>> = vec![None; f.nodes().len()];
-    emit(b, f, args, &on, n, &mut map, |i| !parts.waits[i]);
-    alone::emit(b, f, &parts.alone, &on, n, &mut map);
-    emit(b, f, args, &on, n, &mut map, |i| parts.waits[i] && !parts.alone[i]);
+    for i in (0..f.nodes().len()).filter(|&i| !alone[i]) {
+        if on[i] && matches!(f.nodes()[i].op, Op::RandomBits { .. }) {
+            let only: Vec<bool> = (0..on.len()).map(|j| j == i).collect();
+            alone::emit(b, f, &only, &on, n, &mut map);
+        } else {
+            map[i] = Some(Value { id: together(b, f, i, args, &on, n, &map), on: on[i] });
+        }
+    }
+    alone::emit(b, f, &alone, &on, n, &mut map);
     f.outputs().iter().map(|o| map[o.index()].expect("invariant: every output is emitted")).collect()
+}
+
+/// The value of node `i` for all examples at once.
+fn together(
+    b: &mut Builder,
+    f: &Func,
+    i: usize,
+    args: &[NodeId],
+    on: &[bool],
+    n: usize,
+    map: &[Option<Value>],
+) -> NodeId {
+    let node = &f.nodes()[i];
+    let value = |a: &NodeId| map[a.index()].expect("invariant: operands come first");
+    let x: Vec<Value> = node.args.iter().map(value).collect();
+    match node.op {
+        Op::Input(k) => args[k],
+        _ if on[i] => rules::rule(b, f, node, &x, n),
+        _ => b.push(node.op.clone(), &x.iter().map(|v| v.id).collect::<Vec<_>>(), Some(&node.ty)),
+    }
 }
 
 /// For each node, whether it depends on a mapped input.
@@ -86,30 +111,4 @@ fn depends(f: &Func, mapped: &[bool]) -> Vec<bool> {
         });
     }
     on
-}
-
-fn emit(
-    b: &mut Builder,
-    f: &Func,
-    args: &[NodeId],
-    on: &[bool],
-    n: usize,
-    map: &mut [Option<Value>],
-    wanted: impl Fn(usize) -> bool,
-) {
-    for (i, node) in f.nodes().iter().enumerate().filter(|(i, _)| wanted(*i)) {
-        if matches!(node.op, Op::RandomBits { .. }) && on[i] {
-            let only: Vec<bool> = (0..on.len()).map(|j| j == i).collect();
-            alone::emit(b, f, &only, on, n, map);
-            continue;
-        }
-        let value = |a: &NodeId| map[a.index()].expect("invariant: operands come first");
-        let x: Vec<Value> = node.args.iter().map(value).collect();
-        let id = match node.op {
-            Op::Input(k) => args[k],
-            _ if on[i] => rules::rule(b, f, node, &x, n),
-            _ => b.push(node.op.clone(), &x.iter().map(|v| v.id).collect::<Vec<_>>(), Some(&node.ty)),
-        };
-        map[i] = Some(Value { id, on: on[i] });
-    }
 }
