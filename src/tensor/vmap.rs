@@ -20,9 +20,10 @@ use crate::transform;
 /// `vmap(|(x, y): &(Tensor, Tensor)| ..., &(xs, ys))`. To map along another axis, `permute` first.
 ///
 /// The examples are computed together: elementwise functions on longer arrays, products with shared weights
-/// as one product with more rows. A solve, a loop and [`map_rows`](super::map_rows) in `f` run for each example alone, in
-/// parallel: each chooses its own steps, and nothing is shared between them. For many small solves in
-/// lockstep see `Batching`; for rows that share their steps, [`map_rows`](super::map_rows).
+/// as one product with more rows. A solve, a loop and [`map_rows`](super::map_rows) in `f` run for each
+/// example alone, in parallel: each chooses its own steps. Where only the directions of a derivative are mapped
+/// (a Jacobian), its solve is the same for all and is searched once. For many small solves in lockstep see
+/// `Batching`; for rows that share their steps, [`map_rows`](super::map_rows).
 ///
 /// # Numerics
 /// Elementwise functions, draws, products, solves and what moves elements give the bits of single calls.

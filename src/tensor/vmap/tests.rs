@@ -8,7 +8,7 @@ use crate::nn::{Activation, Mlp};
 use crate::ode::Ode;
 use crate::odeint::Adjoint;
 use crate::tensor::tests::numbers;
-use crate::tensor::{Key, Tensor, Tree, apply, grad, jit, jvp, map_rows, num_elements, value_and_grad};
+use crate::tensor::{Key, Tensor, Tree, apply, grad, jit, jvp, map_rows, num_elements, value_and_grad, vjp};
 use crate::{transform, tree};
 
 fn of(dtype: DType, dims: &[usize]) -> Tensor {
@@ -215,6 +215,36 @@ fn gradients_through_mapped_solves_equal_a_loop_and_solve_once() {
     let accepted = forward.call(&a, &y0).unwrap().item() as u64;
     let run = step.last_run();
     assert_eq!(run.accepted, accepted, "one search an example, for the value and the gradient");
+}
+
+#[test]
+fn jacobians_of_a_solve_search_once() {
+    let (w, y0) = (of(DType::F64, &[3, 3]), of(DType::F64, &[3]));
+    let end = |y0: &Tensor| {
+        let ode = Ode::new(|_t, y: &Tensor| y.matmul(&w).sin() - y).rtol(1e-7).atol(1e-9);
+        ode.adjoint(Adjoint::recursive_checkpoint(2)).solve(0.0, 2.0, y0).unwrap().y1
+    };
+    let eye = Tensor::from([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
+    let forward = jit(|y0: Tensor, eye: Tensor| vmap(|v: &Tensor| jvp(end, &y0, v).1, &eye));
+    let reverse = jit(|y0: Tensor, eye: Tensor| vmap(|u: &Tensor| vjp(end, &y0).1(u), &eye));
+    let (columns, rows) = (forward.call(&y0, &eye).unwrap(), reverse.call(&y0, &eye).unwrap());
+    assert_eq!(bits(&columns), bits(&each(&eye, |v| jvp(end, &y0, v).1)));
+    assert_eq!(bits(&rows), bits(&each(&eye, |u| vjp(end, &y0).1(u))));
+    assert_close(&rows.transpose(), &columns, 1e-13);
+    let once = jit(|y0: Tensor| end(&y0));
+    once.call(&y0).unwrap();
+    for run in [forward.last_run(), reverse.last_run()] {
+        assert_eq!(run.attempts, once.last_run().attempts);
+    }
+    let by_w = |u: &Tensor| {
+        let end = |w: &Tensor| Ode::new(|_t, y: &Tensor| y.matmul(w).sin()).solve(0.0, 2.0, &y0).unwrap().y1;
+        vjp(end, &w).1(u)
+    };
+    let all = jit(|eye: Tensor| vmap(by_w, &eye));
+    assert_close(&all.call(&eye).unwrap(), &each(&eye, by_w), 1e-14);
+    // second derivatives of a component: forward over reverse
+    let hessian = vmap(|v: &Tensor| jvp(|y: &Tensor| grad(|y: &Tensor| end(y).at(1), y), &y0, v).1, &eye);
+    assert_close(&hessian.transpose(), &hessian, 1e-12);
 }
 
 #[test]

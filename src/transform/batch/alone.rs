@@ -7,7 +7,7 @@
 //! (`transform::merge_tiles`), which they cannot where a cotangent needs an output of the first. It knows
 //! which nodes those are and no rule of any op.
 
-use super::{Value, with_examples};
+use super::{Marks, Value, with_examples};
 use crate::array::DType;
 use crate::graph::{Builder, Func, NodeId, Op, TileOut, Tiles, Type};
 use std::sync::Arc;
@@ -16,16 +16,6 @@ use std::sync::Arc;
 /// inside. The derivative by what examples share is a sum over tiles that keeps each tile's part: n parts,
 /// or two times the root of n. At 500 examples of 18,448 parameters, 37 MB or 3.2.
 const FLAT: usize = 64;
-
-/// The nodes that run alone: mapped loops and tiles, and what depends on them.
-pub(super) fn nodes(f: &Func, on: &[bool]) -> Vec<bool> {
-    let mut alone: Vec<bool> = Vec::with_capacity(on.len());
-    for (i, node) in f.nodes().iter().enumerate() {
-        let waits = matches!(node.ty, Type::Tuple(_)) || node.args.iter().any(|a| alone[a.index()]);
-        alone.push(on[i] && waits);
-    }
-    alone
-}
 
 fn is_array(ty: &Type) -> bool {
     matches!(ty, Type::Array { .. })
@@ -36,7 +26,7 @@ pub(super) fn emit(
     b: &mut Builder,
     f: &Func,
     alone: &[bool],
-    on: &[bool],
+    marks: &Marks,
     n: usize,
     map: &mut [Option<Value>],
 ) {
@@ -45,7 +35,8 @@ pub(super) fn emit(
         return;
     }
     let inner = Inner::of(f, alone);
-    let (rowed, shared): (Vec<NodeId>, Vec<NodeId>) = inner.inputs.iter().partition(|id| on[id.index()]);
+    let (rowed, shared): (Vec<NodeId>, Vec<NodeId>) =
+        inner.inputs.iter().partition(|id| marks.any(id.index()));
     let body = inner.body(f, &rowed, &shared, &outs);
     let value = |id: &NodeId| map[id.index()].expect("invariant: what a loop reads comes first").id;
     let x: Vec<NodeId> = rowed.iter().chain(&shared).map(value).collect();

@@ -138,6 +138,23 @@ fn random_functions_and_their_gradients_give_what_a_loop_gives() {
 }
 
 #[test]
+fn directions_of_a_derivative_share_the_search() {
+    let count = |f: &Func, name: &str| f.nodes().iter().filter(|n| n.op.name() == name).count();
+    let mut loops = 0;
+    for (seed, (what, f, x)) in samples(80).enumerate().filter(|(_, (what, ..))| !what.starts_with("seed")) {
+        // the inputs behind the seventh are cotangents and tangents
+        let mapped: Vec<bool> = (0..x.len()).map(|k| k >= 7).collect();
+        let many = check_batch(&f, &mapped, 2, seed as u64, &what);
+        if count(&f, "tiles") == 0 {
+            loops += count(&f, "rev") + count(&f, "scan");
+            let kinds = |f: &Func| ["solve", "scan", "rev", "tiles"].map(|name| count(f, name));
+            assert_eq!(kinds(&many), kinds(&f), "{what}");
+        }
+    }
+    assert!(loops > 20, "{loops} loops along a schedule that all share");
+}
+
+#[test]
 fn a_batch_of_a_batch_gives_what_two_loops_give() {
     for (seed, (what, f, x)) in samples(12).enumerate() {
         let mut draws = Draws::new(seed as u64);
