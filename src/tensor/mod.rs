@@ -26,6 +26,7 @@ mod shaping;
 mod tests;
 mod trace;
 pub mod tree;
+mod vmap;
 
 pub use crate::graph::Observed;
 pub(crate) use custom::poisoned;
@@ -41,3 +42,4 @@ pub(crate) use rows::tuple;
 pub use rows::{map_rows, try_map_rows};
 pub(crate) use trace::{Check, Traced, align, apply, register_check, trace};
 pub use tree::{Leaf, LoneTree, Path, TensorTree, Tree, num_elements, summary};
+pub use vmap::{try_vmap, vmap};

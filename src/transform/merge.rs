@@ -123,7 +123,8 @@ fn join(p: &Tiles, x: &[NodeId], q: &Tiles, y: &[NodeId]) -> (Tiles, Vec<NodeId>
         };
         let mut outputs = b.inline(f, &inputs(x_rowed, x_shared));
         outputs.extend(b.inline(g, &inputs(y_rowed, y_shared)));
-        b.finish(&outputs)
+        // tiles of tiles: what the inner ones have in common
+        merge_tiles(&b.finish(&outputs))
     };
     let tail = p.tail.as_ref().zip(q.tail.as_ref()).map(|(f, g)| body(f, g));
     let outs = [&p.outs[..], &q.outs].concat();

@@ -1,10 +1,11 @@
-//! Graph to graph: derivatives, simplification, hoisting and merging.
+//! Graph to graph: derivatives, batching, simplification, hoisting and merging.
 //!
 //! Every transform takes closed functions ([`crate::graph::Func`]) to closed functions, and a
 //! derivative is always by a function's inputs. So transforms nest in any order without markers
 //! that keep one derivative's argument apart from another's, and each is tested alone: interpret
 //! before and after. It knows loops and tiles, and knows no ODE, no tensor handle and no machine.
 
+mod batch;
 mod bodies;
 mod custom;
 mod flow;
@@ -17,6 +18,7 @@ mod simplify;
 mod tiles;
 mod vjp;
 
+pub use batch::batch;
 pub use custom::inline_custom;
 pub use hoist::hoist;
 pub use jvp::{jvp, jvp_into};

@@ -1,0 +1,121 @@
+//! Functions of one example applied to many: the axis of examples is put in by a transform.
+//!
+//! As a derivative does, `vmap` traces its function once, transforms the function, and applies the result.
+//! So it nests with derivatives in any order: the gradient of the mean of mapped losses contracts over
+//! examples inside its products, and mapped gradients are gradients of each example.
+
+use super::trace::Check;
+use super::tree::{Leaf, Path, Tree};
+use super::{Tensor, Traced, apply, trace};
+use crate::array::Shape;
+use crate::error::Result;
+use crate::graph::Type;
+use crate::transform;
+
+/// `f` of each entry of the first axis of `over`'s leaves, results along a new first axis:
+/// `vmap(f, xs)[i] = f(xs[i])`.
+///
+/// All tensor leaves of `over` are mapped; static ones stay. What is the same for all examples (a model's
+/// weights) is captured. Several mapped arguments are a tuple:
+/// `vmap(|(x, y): &(Tensor, Tensor)| ..., &(xs, ys))`. To map along another axis, `permute` first.
+///
+/// The examples are computed together: elementwise functions on longer arrays, products with shared weights
+/// as one product with more rows. A solve, a loop and [`map_rows`](super::map_rows) in `f` run for each
+/// example alone, in parallel: each chooses its own steps. Where only the directions of a derivative are mapped
+/// (a Jacobian), its solve is the same for all and is searched once. For many small solves in lockstep see
+/// `Batching`; for rows that share their steps, [`map_rows`](super::map_rows).
+///
+/// # Numerics
+/// Elementwise functions, draws, products, solves and what moves elements give the bits of single calls.
+/// Sums may be added in another order.
+///
+/// # Panics
+/// When `over` has no tensor leaf, a leaf has no axis or no entry, or first axes differ in length; where all
+/// tensors are concrete, when a solve in `f` ended early (see [`try_vmap`]).
+///
+/// # Examples
+/// The slope of a function at many places, and the gradient of each example's loss:
+/// ```
+/// use flowline::prelude::*;
+/// let xs = Tensor::from([0.0, 1.0, 2.0]);
+/// let slopes = vmap(|x: &Tensor| grad(|x: &Tensor| x * x * x, x), &xs);
+/// assert_eq!(slopes.to_vec(), [0.0, 3.0, 12.0]);
+///
+/// let (weight, data) = (Tensor::from([1.0, -1.0]), Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
+/// let each = vmap(|x: &Tensor| grad(|w: &Tensor| w.matmul(x).square(), &weight), &data);
+/// assert_eq!(each.to_vec(), [-2.0, -4.0, -6.0, -8.0]);
+/// ```
+#[track_caller]
+pub fn vmap<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, over: &M) -> T {
+    match try_vmap(|x| Ok(f(x)), over) {
+        Ok(result) => result,
+        Err(e) => panic!("vmap: {e}"),
+    }
+}
+
+/// [`vmap`] for an `f` that may fail.
+///
+/// # Errors
+/// What `f` returned; on concrete tensors also a solve in `f` that ended early, with its outcome: the first
+/// example's whose solve did. Where anything is traced, that is the error of the call that runs the program.
+///
+/// # Panics
+/// As [`vmap`], but for the solve.
+#[track_caller]
+pub fn try_vmap<M: Tree, T: Tree>(f: impl FnOnce(&M) -> Result<T>, over: &M) -> Result<T> {
+    let n = examples(over);
+    let leaves = over.leaves();
+    let types: Vec<Type> = leaves.iter().map(|x| x.ty().with_shape(x.shape().without_axes(&[0]))).collect();
+    let traced: Traced<Result<T>> = trace(&types, |x| match f(&over.with_leaves(x.to_vec())) {
+        Ok(out) => (out.leaves(), Ok(out)),
+        Err(e) => (vec![], Err(e)),
+    });
+    let template = traced.aux?;
+    let mut mapped = vec![true; leaves.len()];
+    mapped.resize(traced.func.num_inputs(), false);
+    let args: Vec<Tensor> = leaves.iter().chain(&traced.captures).cloned().collect();
+    let mut out = apply(&transform::batch(&traced.func, &mapped, n), &args);
+    for check in out.split_off(traced.num_outputs) {
+        let columns = check.shape()[2];
+        let rows = check.size() / columns;
+        Check { values: check.reshape([rows, columns]) }.settle()?;
+    }
+    Ok(template.with_leaves(out))
+}
+
+/// The number of examples: the length of every leaf's first axis.
+#[track_caller]
+fn examples(over: &impl Tree) -> usize {
+    let mut first: Option<(String, Shape)> = None;
+    over.each(&mut Path::default(), &mut |path, leaf| {
+        let Leaf::Tensor(x) = leaf else { return };
+        let (path, shape) = (named(path), x.shape().clone());
+        assert!(
+            shape.rank() > 0,
+            "vmap: {path} is one {} and has no axis to map over: capture it",
+            x.dtype()
+        );
+        assert!(shape[0] > 0, "vmap: {path} has shape {shape}: there is no example");
+        match &first {
+            None => first = Some((path, shape)),
+            Some((other, known)) => assert!(
+                known[0] == shape[0],
+                "vmap: {path} has shape {shape}, {} examples, but {other} has shape {known}, {} examples",
+                shape[0],
+                known[0]
+            ),
+        }
+    });
+    first.unwrap_or_else(|| panic!("vmap: the argument has no tensor leaf to map over")).1[0]
+}
+
+/// A leaf for people; the leaf of a lone tensor has no path.
+fn named(path: &Path) -> String {
+    match path.to_string() {
+        path if path.is_empty() => "the argument".to_owned(),
+        path => format!("leaf {path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

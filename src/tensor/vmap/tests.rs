@@ -1,0 +1,312 @@
+//! Mapped functions against loops of single calls, compiled.
+
+use super::{try_vmap, vmap};
+use crate::array::DType;
+use crate::error::Error;
+use crate::graph::arbitrary::{Draws, Recipe, function};
+use crate::nn::{Activation, Mlp};
+use crate::ode::Ode;
+use crate::odeint::Adjoint;
+use crate::tensor::tests::numbers;
+use crate::tensor::{Key, Tensor, Tree, apply, grad, jit, jvp, map_rows, num_elements, value_and_grad, vjp};
+use crate::{transform, tree};
+
+fn of(dtype: DType, dims: &[usize]) -> Tensor {
+    Tensor::from_vec(dims.to_vec(), numbers(dims.iter().product())).cast(dtype)
+}
+
+fn bits(x: &Tensor) -> Vec<u64> {
+    x.to_vec().into_iter().map(f64::to_bits).collect()
+}
+
+/// Equal to `tol` of the largest number.
+#[track_caller]
+fn assert_close(got: &Tensor, want: &Tensor, tol: f64) {
+    assert_eq!((got.dtype(), got.shape()), (want.dtype(), want.shape()));
+    let size = want.to_vec().iter().fold(1.0, |m: f64, x| m.max(x.abs()));
+    for (g, w) in got.to_vec().into_iter().zip(want.to_vec()) {
+        assert!((g - w).abs() <= tol * size || g.is_nan() && w.is_nan(), "{g} is not {w}");
+    }
+}
+
+/// `f` of each entry by itself, stacked.
+fn each(xs: &Tensor, f: impl Fn(&Tensor) -> Tensor) -> Tensor {
+    let all: Vec<Tensor> = (0..xs.shape()[0]).map(|i| f(&xs.at(i))).collect();
+    Tensor::stack(&all.iter().collect::<Vec<_>>())
+}
+
+#[test]
+fn every_kind_of_op_gives_the_bits_of_single_calls() {
+    for dtype in [DType::F32, DType::F64] {
+        let (xs, w) = (of(dtype, &[7, 5, 3]), of(dtype, &[3, 4]));
+        let cases: [&dyn Fn(&Tensor) -> Tensor; 8] = [
+            &|x| x.tanh() * 2 + x.exp().sqrt(),
+            &|x| x.matmul(&w).sigmoid(),
+            &|x| w.transpose().matmul(&x.transpose()),
+            &|x| x.transpose().matmul(x),
+            &|x| x.gt(0.1).select(x, &(x * 0.5)).slice(0, 1..4).pad(&[0, 2], &[1, 0]),
+            &|x| Tensor::concat(&[x, &w.transpose().slice(1, 0..3).slice(0, 0..2)], 0).permute(&[1, 0]),
+            &|x| x.take(&Tensor::from([4, 0, -3, 9])).scatter_add(&Tensor::from([1, 1]), &x.slice(0, 0..2)),
+            &|x| Tensor::iota(dtype, [5, 3], 0) + x.at(2).broadcast_to([5, 3]) + x.max(),
+        ];
+        for (k, f) in cases.into_iter().enumerate() {
+            let (got, want) = (vmap(f, &xs), each(&xs, f));
+            assert_eq!((got.dtype(), got.shape()), (want.dtype(), want.shape()), "case {k}");
+            assert_eq!(bits(&got), bits(&want), "case {k}, {dtype}");
+        }
+    }
+}
+
+#[test]
+fn compiled_random_functions_of_examples_give_what_a_loop_gives() {
+    let (mut outputs, mut equal) = (0, 0);
+    for seed in 0..40 {
+        let float = if seed % 2 == 0 { DType::F32 } else { DType::F64 };
+        let (f, _) = function(seed, Recipe { ops: 6 + seed as usize % 20, float, loops: seed % 4 < 2 });
+        let mut draws = Draws::new(seed);
+        let mapped: Vec<bool> = (0..f.num_inputs()).map(|_| draws.below(3) > 0).collect();
+        let many = transform::batch(&f, &mapped, 5);
+        let x: Vec<Tensor> = many.input_types().iter().map(|t| Tensor::from_array(draws.array(t))).collect();
+        let all = apply(&many, &x);
+        for i in 0..5 {
+            let one = |(x, &on): (&Tensor, &bool)| if on { x.at(i) } else { x.clone() };
+            let single = apply(&f, &x.iter().zip(&mapped).map(one).collect::<Vec<_>>());
+            for (got, want) in all.iter().map(|y| y.at(i)).zip(&single) {
+                assert_close(&got, want, if float == DType::F32 { 2e-5 } else { 1e-13 });
+                outputs += 1;
+                equal += usize::from(bits(&got) == bits(want));
+            }
+        }
+    }
+    assert!(equal * 10 >= outputs * 9, "{equal} of {outputs} have the bits of single calls");
+}
+
+/// A perceptron, inputs and targets.
+fn problem(sizes: &[usize], batch: usize) -> (Mlp, Tensor, Tensor) {
+    let key = Key::new(3);
+    let model = Mlp::new(sizes, Activation::Tanh, &key);
+    let xs = key.fold_in(1).normal([batch, sizes[0]]);
+    let ys = key.fold_in(2).normal([batch, sizes[sizes.len() - 1]]);
+    (model, xs, ys)
+}
+
+fn loss(model: &Mlp, x: &Tensor, y: &Tensor) -> Tensor {
+    (model.forward(x) - y).square().sum()
+}
+
+#[test]
+fn gradients_of_each_example_equal_a_loop() {
+    let (model, xs, ys) = problem(&[4, 8, 8, 2], 9);
+    let one = |x: &Tensor, y: &Tensor| value_and_grad(|m: &Mlp| loss(m, x, y), &model);
+    let (values, grads) = vmap(|(x, y): &(Tensor, Tensor)| one(x, y), &(xs.clone(), ys.clone()));
+    for i in 0..9 {
+        let (value, grad) = one(&xs.at(i), &ys.at(i));
+        assert_close(&values.at(i), &value, 1e-6);
+        for (all, g) in grads.leaves().iter().zip(grad.leaves()) {
+            assert_close(&all.at(i), &g, 1e-6);
+        }
+    }
+}
+
+#[test]
+fn a_hessian_is_mapped_derivatives_of_a_gradient() {
+    // f = x0^2 x1 + sin(x1) x2
+    let f = |x: &Tensor| x.at(0).square() * x.at(1) + x.at(1).sin() * x.at(2);
+    let at = Tensor::from([0.5, -1.25, 2.0]);
+    let eye = Tensor::from([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
+    let h = vmap(|v: &Tensor| jvp(|x: &Tensor| grad(f, x), &at, v).1, &eye);
+    let (s, c) = (-1.25f64).sin_cos();
+    let want = [[-2.5, 1.0, 0.0], [1.0, -2.0 * s, c], [0.0, c, 0.0]];
+    assert_close(&h, &Tensor::from(want), 1e-15);
+}
+
+#[test]
+fn maps_nest_and_captured_values_are_shared() {
+    let (a, b) = (of(DType::F64, &[3, 2]), of(DType::F64, &[4, 2]));
+    let distance = |x: &Tensor, y: &Tensor| (x - y).square().sum();
+    let all = vmap(|x: &Tensor| vmap(|y: &Tensor| distance(x, y), &b), &a);
+    assert_eq!(all.shape()[..], [3, 4]);
+    let want = each(&a, |x| each(&b, |y| distance(x, y)));
+    assert_close(&all, &want, 1e-15);
+    let jitted = jit(|a: Tensor, b: Tensor| vmap(|x: &Tensor| vmap(|y: &Tensor| distance(x, y), &b), &a));
+    assert_eq!(bits(&jitted.call(&a, &b).unwrap()), bits(&all));
+    assert_eq!(vmap(|_: &Tensor| Tensor::from(2.5), &a).to_vec(), [2.5; 3], "what no example changes");
+}
+
+#[test]
+fn derivatives_of_a_map_are_those_of_the_loop() {
+    let (xs, w) = (of(DType::F64, &[5, 3]), of(DType::F64, &[3, 3]));
+    let one = |w: &Tensor, x: &Tensor| x.matmul(w).tanh().matmul(x);
+    let mapped = |w: &Tensor| vmap(|x: &Tensor| one(w, x), &xs).square().sum();
+    let looped = |w: &Tensor| each(&xs, |x| one(w, x)).square().sum();
+    assert_close(&grad(mapped, &w), &grad(looped, &w), 1e-14);
+    let v = of(DType::F64, &[9]).reshape([3, 3]);
+    assert_close(&jvp(mapped, &w, &v).1, &jvp(looped, &w, &v).1, 1e-14);
+    let twice = |f: &dyn Fn(&Tensor) -> Tensor| grad(|w: &Tensor| (grad(f, w) * &v).sum(), &w);
+    assert_close(&twice(&mapped), &twice(&looped), 1e-13);
+}
+
+#[test]
+fn keys_may_be_mapped_and_draw_what_they_draw_alone() {
+    let key = Key::new(11);
+    let keys = vmap(|i: &Tensor| key.fold_in(i), &Tensor::from([0, 1, 2, 3]));
+    let draws = vmap(|key: &Key| key.normal([5]), &keys);
+    let want = each(&Tensor::from([0, 1, 2, 3]), |i| key.fold_in(i).normal([5]));
+    assert_eq!(bits(&draws), bits(&want));
+}
+
+tree! { struct Pair { place: Tensor, order: usize } }
+
+#[test]
+fn trees_go_in_and_come_out_and_static_leaves_stay() {
+    let pair = Pair { place: Tensor::from([1.0, 2.0, 3.0]), order: 2 };
+    let out = vmap(
+        |p: &Pair| (Pair { place: &p.place * p.order as f64, order: p.order + 1 }, p.place.lt(2.5)),
+        &pair,
+    );
+    assert_eq!((out.0.place.to_vec(), out.0.order), (vec![2.0, 4.0, 6.0], 3));
+    assert_eq!((out.1.dtype(), out.1.to_vec()), (DType::Bool, vec![1.0, 1.0, 0.0]));
+}
+
+/// y' = -a y^3 over [0, 1]; the stiffer the more steps.
+fn decay(a: &Tensor, y0: &Tensor) -> crate::Result<(Tensor, Tensor)> {
+    let ode = Ode::new(|_t, y: &Tensor| -(a * y * y * y)).rtol(1e-6).atol(1e-8);
+    let end = ode.adjoint(Adjoint::recursive_checkpoint(3)).solve(0.0, 1.0, y0)?;
+    Ok((end.y1, end.stats.num_accepted))
+}
+
+#[test]
+fn each_example_has_a_solve_of_its_own() {
+    let (a, y0) = (
+        Tensor::from([0.5, 8.0, 100.0, 0.0]),
+        Tensor::from([[1.0, 2.0], [0.5, 1.0], [1.5, 1.0], [1.0, 1.0]]),
+    );
+    let (ends, steps) = vmap(|(a, y): &(Tensor, Tensor)| decay(a, y).unwrap(), &(a.clone(), y0.clone()));
+    let mut counts = Vec::new();
+    for i in 0..4 {
+        let (end, n) = decay(&a.at(i), &y0.at(i)).unwrap();
+        assert_eq!(bits(&ends.at(i)), bits(&end), "example {i}");
+        counts.push(n.item());
+    }
+    assert_eq!(steps.to_vec(), counts);
+    assert!(counts[2] > 2.0 * counts[0], "not in lockstep: {counts:?}");
+}
+
+#[test]
+fn gradients_through_mapped_solves_equal_a_loop_and_solve_once() {
+    let n = 70; // tiles of tiles
+    let y0 = of(DType::F64, &[n, 2]);
+    let a = Tensor::from(3.0);
+    let one = |a: &Tensor, y: &Tensor| decay(a, y).unwrap().0.square().sum();
+    let step = jit(|a: Tensor, y0: Tensor| {
+        value_and_grad(|(a, y0): &(Tensor, Tensor)| vmap(|y: &Tensor| one(a, y), y0).mean(), &(a, y0))
+    });
+    let (value, (da, dy0)) = step.call(&a, &y0).unwrap();
+    let singles: Vec<(Tensor, (Tensor, Tensor))> = (0..n)
+        .map(|i| value_and_grad(|(a, y): &(Tensor, Tensor)| one(a, y), &(a.clone(), y0.at(i))))
+        .collect();
+    let mean = |f: &dyn Fn(&(Tensor, (Tensor, Tensor))) -> f64| singles.iter().map(f).sum::<f64>() / n as f64;
+    assert_close(&value, &Tensor::from(mean(&|s| s.0.item())), 1e-14);
+    assert_close(&da, &Tensor::from(mean(&|s| s.1.0.item())), 1e-13);
+    for i in 0..n {
+        assert_close(&(dy0.at(i) * n as f64), &singles[i].1.1, 1e-14);
+    }
+    let forward = jit(|a: Tensor, y0: Tensor| vmap(|y: &Tensor| decay(&a, y).unwrap().1, &y0).sum());
+    let accepted = forward.call(&a, &y0).unwrap().item() as u64;
+    let run = step.last_run();
+    assert_eq!(run.accepted, accepted, "one search an example, for the value and the gradient");
+}
+
+#[test]
+fn jacobians_of_a_solve_search_once() {
+    let (w, y0) = (of(DType::F64, &[3, 3]), of(DType::F64, &[3]));
+    let end = |y0: &Tensor| {
+        let ode = Ode::new(|_t, y: &Tensor| y.matmul(&w).sin() - y).rtol(1e-7).atol(1e-9);
+        ode.adjoint(Adjoint::recursive_checkpoint(2)).solve(0.0, 2.0, y0).unwrap().y1
+    };
+    let eye = Tensor::from([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
+    let forward = jit(|y0: Tensor, eye: Tensor| vmap(|v: &Tensor| jvp(end, &y0, v).1, &eye));
+    let reverse = jit(|y0: Tensor, eye: Tensor| vmap(|u: &Tensor| vjp(end, &y0).1(u), &eye));
+    let (columns, rows) = (forward.call(&y0, &eye).unwrap(), reverse.call(&y0, &eye).unwrap());
+    assert_eq!(bits(&columns), bits(&each(&eye, |v| jvp(end, &y0, v).1)));
+    assert_eq!(bits(&rows), bits(&each(&eye, |u| vjp(end, &y0).1(u))));
+    assert_close(&rows.transpose(), &columns, 1e-13);
+    let once = jit(|y0: Tensor| end(&y0));
+    once.call(&y0).unwrap();
+    for run in [forward.last_run(), reverse.last_run()] {
+        assert_eq!(run.attempts, once.last_run().attempts);
+    }
+    let by_w = |u: &Tensor| {
+        let end = |w: &Tensor| Ode::new(|_t, y: &Tensor| y.matmul(w).sin()).solve(0.0, 2.0, &y0).unwrap().y1;
+        vjp(end, &w).1(u)
+    };
+    let all = jit(|eye: Tensor| vmap(by_w, &eye));
+    assert_close(&all.call(&eye).unwrap(), &each(&eye, by_w), 1e-14);
+    // second derivatives of a component: forward over reverse
+    let hessian = vmap(|v: &Tensor| jvp(|y: &Tensor| grad(|y: &Tensor| end(y).at(1), y), &y0, v).1, &eye);
+    assert_close(&hessian.transpose(), &hessian, 1e-12);
+}
+
+#[test]
+fn a_failed_solve_of_one_example_is_the_error_of_the_map() {
+    let explode = |y: &Tensor| -> crate::Result<Tensor> {
+        Ok(Ode::new(|_t, y: &Tensor| y * y).rtol(1e-6).atol(1e-8).solve(0.0, 2.0, y)?.y1)
+    };
+    let fine = try_vmap(explode, &Tensor::from([0.1, 0.2])).unwrap();
+    assert_close(&fine, &Tensor::from([0.125, 1.0 / 3.0]), 1e-5);
+    let failed = try_vmap(explode, &Tensor::from([0.1, 3.0, 0.2]));
+    assert!(matches!(failed, Err(Error::Solve { .. })), "{failed:?}");
+    let jitted = jit(|y: Tensor| try_vmap(explode, &y));
+    assert!(matches!(jitted.call(Tensor::from([0.1, 3.0])), Err(Error::Solve { .. })));
+}
+
+#[test]
+fn tiles_in_a_map_are_each_examples_own() {
+    let xs = of(DType::F64, &[3, 6, 2]);
+    let f = |x: &Tensor| {
+        let (rows, sums) = map_rows(std::slice::from_ref(x), 2, |x| (vec![x[0].sin()], vec![x[0].sum()]));
+        &rows[0] * &sums[0]
+    };
+    assert_eq!(bits(&vmap(f, &xs)), bits(&each(&xs, f)));
+}
+
+#[test]
+fn the_gradient_of_a_mean_of_mapped_losses_has_no_copy_for_each_example() {
+    let (model, xs, ys) = problem(&[37, 116, 116, 4], 500);
+    assert_eq!(num_elements(&model), 18_448);
+    let step = jit(|model: Mlp, xs: Tensor, ys: Tensor| {
+        let mean = |m: &Mlp| vmap(|(x, y): &(Tensor, Tensor)| loss(m, x, y), &(xs, ys)).mean();
+        value_and_grad(mean, &model)
+    });
+    let args = (model.clone(), xs.clone(), ys.clone());
+    let planned = step.plan(&args).unwrap().arena_bytes;
+    assert!(planned < 2_000_000, "{planned} bytes planned; 37 MB would be a gradient for each example");
+    let (value, grads) = step.call(model.clone(), &xs, &ys).unwrap();
+    let rows = |m: &Mlp| (m.forward(&xs) - &ys).square().sum() / 500.0;
+    let (whole, want) = value_and_grad(rows, &model);
+    assert_close(&value, &whole, 1e-6);
+    for (g, w) in grads.leaves().iter().zip(want.leaves()) {
+        assert_close(g, &w, 1e-6);
+    }
+}
+
+fn panic_of<R>(f: impl FnOnce() -> R) -> String {
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(f())));
+    *result.unwrap_err().downcast::<String>().expect("a message with values")
+}
+
+#[test]
+fn a_misfit_names_the_leaf_its_shape_and_the_lengths() {
+    let id = |x: &Pair| x.clone();
+    let pair = |x: &Tensor| Pair { place: x.clone(), order: 1 };
+    let message = panic_of(|| vmap(id, &pair(&Tensor::from(1.0f32))));
+    assert_eq!(message, "vmap: leaf place is one f32 and has no axis to map over: capture it");
+    let message = panic_of(|| vmap(|x: &Tensor| x.clone(), &Tensor::zeros([0, 2])));
+    assert_eq!(message, "vmap: the argument has shape [0,2]: there is no example");
+    let both = (Tensor::zeros([3, 2]), pair(&Tensor::zeros([4])));
+    let message = panic_of(|| vmap(|x: &(Tensor, Pair)| x.0.clone(), &both));
+    assert_eq!(
+        message,
+        "vmap: leaf 1.place has shape [4], 4 examples, but leaf 0 has shape [3,2], 3 examples"
+    );
+}

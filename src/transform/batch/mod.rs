@@ -1,0 +1,149 @@
+//! Batching: the function of many examples at once.
+//!
+//! Values that depend on a mapped input carry a further axis in front, one entry an example; the others stay
+//! as they are and are computed once. Each op has one rule (`rules`), which emits ordinary nodes, so a
+//! batched function is differentiated, batched again and compiled like any other. What has no common form
+//! for several examples - a search, whose number of trips is each example's own; tiles; draws by many keys -
+//! runs for each example alone, in tiles of one row (`alone`), which gives the bits of single calls. A loop
+//! along one schedule for all (tangents or cotangents through one solve) is a loop of batched steps (`shared`).
+//!
+//! The alternative for loops, to run them in lockstep until the last example is done, is another program:
+//! norms and accepted steps would be those of the batch. Who wants that says so where the solve is built.
+
+mod alone;
+mod rules;
+mod shared;
+
+use super::flow::num_values;
+use crate::graph::{Builder, Func, NodeId, Op, Type};
+
+/// The function of `n` examples: `(x..) -> (f(x)..)` with a leading axis of length `n` on the inputs in
+/// `mapped`, and on every output.
+///
+/// Example `i` of an output is that output of `f` at example `i` of the mapped inputs and at the others as
+/// they are; by the interpreter, to the bit.
+///
+/// # Panics
+/// When `mapped` has not one entry an input, or `n` is 0.
+#[track_caller]
+pub fn batch(f: &Func, mapped: &[bool], n: usize) -> Func {
+    assert!(mapped.len() == f.num_inputs(), "invariant: a flag for each input of a batched function");
+    assert!(n > 0, "invariant: a batch has an example");
+    batch_as(f, mapped, n, &vec![true; f.num_outputs()])
+}
+
+/// [`batch`] with examples on the outputs in `carry` alone; the others must be the same for all.
+fn batch_as(f: &Func, mapped: &[bool], n: usize, carry: &[bool]) -> Func {
+    let types = f.input_types().into_iter().zip(mapped);
+    let types: Vec<Type> = types.map(|(ty, &on)| if on { with_examples(&ty, n) } else { ty }).collect();
+    let (mut b, args) = Builder::with_inputs(&types);
+    let values = batch_into(&mut b, f, &args, mapped, n);
+    let outputs = values.into_iter().zip(carry).map(|(v, &on)| if on { v.spread(&mut b, n) } else { v.id });
+    let outputs: Vec<NodeId> = outputs.collect();
+    b.finish(&outputs)
+}
+
+/// A value of the batched function: with a leading axis of examples, or the same for all of them.
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    id: NodeId,
+    on: bool,
+}
+
+impl Value {
+    /// The value with its axis of examples, repeated where it has none.
+    fn spread(self, b: &mut Builder, n: usize) -> NodeId {
+        if self.on {
+            return self.id;
+        }
+        let ty = with_examples(b.ty(self.id), n);
+        let dims = (1..ty.shape().rank()).collect();
+        b.broadcast(self.id, ty.shape(), dims)
+    }
+}
+
+/// The type of `n` values.
+fn with_examples(ty: &Type, n: usize) -> Type {
+    ty.with_shape([&[n][..], ty.shape()].concat())
+}
+
+/// Inserts `f` for `n` examples; returns its outputs.
+///
+/// Nodes of `f` that wait for no loop may come behind one, so those that do are emitted last.
+fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], mapped: &[bool], n: usize) -> Vec<Value> {
+    let marks = Marks::of(f, mapped);
+    let mut map: Vec<Option<Value>> = vec![None; f.nodes().len()];
+    for (i, node) in f.nodes().iter().enumerate().filter(|(i, _)| !marks.alone[*i]) {
+        if marks.any(i) && matches!(node.op, Op::RandomBits { .. }) {
+            let only: Vec<bool> = (0..map.len()).map(|j| j == i).collect();
+            alone::emit(b, f, &only, &marks, n, &mut map);
+            continue;
+        }
+        let value = |a: &NodeId| map[a.index()].expect("invariant: operands come first");
+        let x: Vec<Value> = node.args.iter().map(value).collect();
+        // a loop may ignore an operand with examples: no value of it has any then, but its step is another
+        let carries = x.iter().any(|v| v.on);
+        let id = match &node.op {
+            Op::Input(k) => args[*k],
+            Op::Scan(s) if carries => shared::scan(b, s, &x, n),
+            Op::Rev(r) if carries => shared::rev(b, r, &x, n),
+            Op::Proj(k) => b.proj(x[0].id, *k),
+            _ if marks.any(i) => rules::rule(b, f, node, &x, n),
+            op => b.push(op.clone(), &x.iter().map(|v| v.id).collect::<Vec<_>>(), Some(&node.ty)),
+        };
+        map[i] = Some(Value { id, on: marks.any(i) });
+    }
+    alone::emit(b, f, &marks.alone, &marks, n, &mut map);
+    f.outputs().iter().map(|o| map[o.index()].expect("invariant: every output is emitted")).collect()
+}
+
+/// Whether a function searches, or runs in loops or tiles.
+fn has_loops(f: &Func) -> bool {
+    f.nodes().iter().any(|node| match &node.op {
+        Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) => true,
+        Op::Custom(c) => has_loops(&c.body),
+        _ => false,
+    })
+}
+
+/// What the mapped inputs of a function make of its nodes.
+struct Marks {
+    /// For each value of each node, whether it carries examples.
+    on: Vec<Vec<bool>>,
+    /// Searches and tiles of what carries examples, and whatever carries examples and waits for one.
+    alone: Vec<bool>,
+}
+
+impl Marks {
+    fn of(f: &Func, mapped: &[bool]) -> Marks {
+        let mut m = Marks { on: vec![], alone: vec![] };
+        for node in f.nodes() {
+            let num = num_values(&node.ty);
+            let carries = node.args.iter().any(|a| m.any(a.index()));
+            let waits = node.args.iter().any(|a| m.alone[a.index()]);
+            let along = if waits { None } else { shared::values(f, node, &m) };
+            let (on, alone) = match &node.op {
+                Op::Input(k) => (vec![mapped[*k]], false),
+                Op::Proj(k) => (vec![m.on[node.args[0].index()][*k]], waits),
+                _ if !carries => (vec![false; num], false),
+                Op::Solve(_) | Op::Tiles(_) => (vec![true; num], true),
+                Op::Custom(c) if has_loops(&c.body) => (vec![true; num], true),
+                Op::Scan(_) | Op::Rev(_) => (along.clone().unwrap_or(vec![true; num]), along.is_none()),
+                _ => (vec![true; num], waits),
+            };
+            m.on.push(on);
+            m.alone.push(alone);
+        }
+        m
+    }
+
+    /// Whether some value of node `i` carries examples; for an array, whether it does.
+    fn any(&self, i: usize) -> bool {
+        self.on[i].contains(&true)
+    }
+
+    /// The outputs of `f` that carry examples.
+    fn outputs(&self, f: &Func) -> Vec<bool> {
+        f.outputs().iter().map(|o| self.any(o.index())).collect()
+    }
+}

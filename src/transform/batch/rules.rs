@@ -1,0 +1,176 @@
+//! One rule for each op whose operands carry examples: the same op beside a further leading axis.
+//!
+//! Operands that are the same for all examples are repeated only where the op needs equal shapes; a product
+//! takes them as they are and the examples as further rows, so weights are read once, and the cotangent of
+//! the weights is one product over all rows of all examples.
+
+use super::{Value, batch, with_examples};
+use crate::graph::{BinaryOp, Builder, Custom, Func, Node, NodeId, Op};
+use std::sync::Arc;
+
+/// The node's value for `n` examples; some operand carries them.
+pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize) -> NodeId {
+    if let Op::Custom(c) = &node.op {
+        return custom(b, c, x, n);
+    }
+    let ty = with_examples(&node.ty, n);
+    let first = |b: &mut Builder, op: Op| b.push(op, &[x[0].id], Some(&ty));
+    match &node.op {
+        // An observer sees all examples at once.
+        Op::Unary(_) | Op::Cast | Op::StopGradient | Op::Observe(_) | Op::Reshape => {
+            first(b, node.op.clone())
+        }
+        Op::Binary(_) | Op::Compare(_) | Op::Select | Op::Lincomb { .. } => all(b, node.op.clone(), x, n),
+        Op::Concat { axis } => all(b, Op::Concat { axis: axis + 1 }, x, n),
+        Op::Broadcast { dims } => first(b, Op::Broadcast { dims: behind(0, dims) }),
+        Op::Transpose { perm } => first(b, Op::Transpose { perm: behind(0, perm) }),
+        Op::Slice { start, limit } => {
+            let with = |all: usize, inner: &[usize]| [&[all][..], inner].concat();
+            first(b, Op::Slice { start: with(0, start), limit: with(n, limit) })
+        }
+        Op::Pad { lo, hi } => {
+            let with = |inner: &[usize]| [&[0][..], inner].concat();
+            first(b, Op::Pad { lo: with(lo), hi: with(hi) })
+        }
+        Op::Reduce { op, axes } => {
+            first(b, Op::Reduce { op: *op, axes: axes.iter().map(|a| a + 1).collect() })
+        }
+        Op::Dot { ta, tb } => Product { n, rank: node.ty.shape().rank(), ta: *ta, tb: *tb }.emit(b, x),
+        Op::Gather => gather(b, x, n),
+        Op::ScatterAdd => scatter_add(b, f, node, x, n),
+        Op::Input(_) | Op::Const(_) | Op::Iota { .. } => {
+            unreachable!("invariant: {} has no operand that carries examples", node.op.name())
+        }
+        Op::Custom(_)
+        | Op::RandomBits { .. }
+        | Op::Solve(_)
+        | Op::Scan(_)
+        | Op::Rev(_)
+        | Op::Tiles(_)
+        | Op::Proj(_) => {
+            unreachable!("invariant: {} runs for each example alone", node.op.name())
+        }
+    }
+}
+
+/// A function with derivatives of its own, its rules batched like it. Every operand carries examples, so that a rule's
+/// cotangent is that of each example, and the sum over examples that share an operand is that of its repetition.
+fn custom(b: &mut Builder, c: &Custom, x: &[Value], n: usize) -> NodeId {
+    let each = |f: &Func| batch(f, &vec![true; f.num_inputs()], n);
+    let (body, jvp, vjp) = (each(&c.body), c.jvp.as_ref().map(each), c.vjp.as_ref().map(each));
+    all(b, Op::Custom(Arc::new(Custom { body, jvp, vjp, num_outs: c.num_outs })), x, n)
+}
+
+/// Axes of an array, behind `first` in front of them all.
+fn behind(first: usize, axes: &[usize]) -> Vec<usize> {
+    std::iter::once(first).chain(axes.iter().map(|a| a + 1)).collect()
+}
+
+/// The op on operands that all carry examples.
+fn all(b: &mut Builder, op: Op, x: &[Value], n: usize) -> NodeId {
+    let x: Vec<NodeId> = x.iter().map(|v| v.spread(b, n)).collect();
+    b.push(op, &x, None)
+}
+
+/// x with its axes in another order, if it is another.
+fn permute(b: &mut Builder, x: NodeId, perm: Vec<usize>) -> NodeId {
+    if perm.is_sorted() { x } else { b.transpose(x, perm) }
+}
+
+/// A product of batches of matrices.
+#[derive(Clone, Copy)]
+struct Product {
+    n: usize,
+    /// Axes of an operand of one example.
+    rank: usize,
+    ta: bool,
+    tb: bool,
+}
+
+impl Product {
+    fn emit(self, b: &mut Builder, x: &[Value]) -> NodeId {
+        let (p, q) = (x[0].id, x[1].id);
+        match (x[0].on, x[1].on) {
+            (true, false) => self.rows(b, p, q, [self.ta, self.tb], false),
+            // q^T p^T, of which each example's rows are the columns wanted
+            (false, true) if self.tb || b.ty(q).shape()[self.rank] == 1 => {
+                self.rows(b, q, p, [!self.tb, !self.ta], true)
+            }
+            (false, true) => self.columns(b, p, q),
+            _ => b.dot(p, q, self.ta, self.tb),
+        }
+    }
+
+    /// `p q` (`p` turned if flag 0, `q` if flag 1) with the examples of `p` as further rows; each result
+    /// turned if `turn`.
+    fn rows(self, b: &mut Builder, p: NodeId, q: NodeId, flags: [bool; 2], turn: bool) -> NodeId {
+        let (n, last, lead) = (self.n, self.rank, self.rank - 2);
+        let (row, inner) = if flags[0] { (last, last - 1) } else { (last - 1, last) };
+        // [n, .., m, k] -> [.., n, m, k] -> [.., n m, k]
+        let p = permute(b, p, (1..=lead).chain([0, row, inner]).collect());
+        let mut s = b.ty(p).shape().to_vec();
+        let (rows, inner) = (s[lead + 1], s[lead + 2]);
+        s.truncate(lead);
+        let p = b.reshape(p, [&s[..], &[n * rows, inner]].concat());
+        let y = b.dot(p, q, false, flags[1]);
+        let cols = b.ty(y).shape()[lead + 1];
+        let y = b.reshape(y, [&s[..], &[n, rows, cols]].concat());
+        let ends = if turn { [lead + 2, lead + 1] } else { [lead + 1, lead + 2] };
+        permute(b, y, std::iter::once(lead).chain(0..lead).chain(ends).collect())
+    }
+
+    /// `p q` with the examples of `q`, which is not turned, as further columns.
+    fn columns(self, b: &mut Builder, p: NodeId, q: NodeId) -> NodeId {
+        let (n, last, lead) = (self.n, self.rank, self.rank - 2);
+        // [n, .., k, c] -> [.., k, n, c] -> [.., k, n c]
+        let q = permute(b, q, (1..=lead).chain([last - 1, 0, last]).collect());
+        let mut s = b.ty(q).shape().to_vec();
+        let (inner, cols) = (s[lead], s[lead + 2]);
+        s.truncate(lead);
+        let q = b.reshape(q, [&s[..], &[inner, n * cols]].concat());
+        let y = b.dot(p, q, self.ta, false);
+        let rows = b.ty(y).shape()[lead];
+        let y = b.reshape(y, [&s[..], &[rows, n, cols]].concat());
+        permute(b, y, std::iter::once(lead + 1).chain(0..lead).chain([lead, lead + 2]).collect())
+    }
+}
+
+/// Rows of all examples one below the other, and an index into them.
+fn gather(b: &mut Builder, x: &[Value], n: usize) -> NodeId {
+    if !x[0].on {
+        return b.push(Op::Gather, &[x[0].id, x[1].id], None);
+    }
+    let shape = b.ty(x[0].id).shape().clone();
+    let (rows, rest) = (shape[1], shape[2..].to_vec());
+    let index = x[1].spread(b, n);
+    let index = shifted(b, index, n, rows);
+    let x = b.reshape(x[0].id, [&[n * rows][..], &rest].concat());
+    b.push(Op::Gather, &[x, index], None)
+}
+
+/// As for `gather`; the updates of an example are added in the order they have there.
+fn scatter_add(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize) -> NodeId {
+    let shape = f.node(node.args[0]).ty.shape().clone();
+    let [into, index, updates] = [x[0], x[1], x[2]].map(|v| v.spread(b, n));
+    let index = shifted(b, index, n, shape[0]);
+    let into = b.reshape(into, [&[n * shape[0]][..], &shape[1..]].concat());
+    let sum = b.push(Op::ScatterAdd, &[into, index, updates], None);
+    b.reshape(sum, [&[n][..], &shape].concat())
+}
+
+/// An index `[n, ..]` into `rows` rows of each example as one into the rows of all.
+///
+/// It is clamped first: what lies outside an example's rows must not reach another example's.
+fn shifted(b: &mut Builder, index: NodeId, n: usize, rows: usize) -> NodeId {
+    assert!(
+        i32::try_from(n * rows).is_ok(),
+        "invariant: {n} examples of {rows} rows have more rows than an i32 index tells apart"
+    );
+    let ty = b.ty(index).clone();
+    let (zero, last) = (b.splat_like(index, 0.0), b.splat_like(index, rows as f64 - 1.0));
+    let index = b.binary(BinaryOp::Max, index, zero);
+    let index = b.binary(BinaryOp::Min, index, last);
+    let example = b.push(Op::Iota { axis: 0 }, &[], Some(&ty));
+    let first = b.scale(example, rows as f64);
+    b.add(first, index)
+}

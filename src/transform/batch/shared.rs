@@ -1,0 +1,146 @@
+//! Loops along a schedule that is the same for all examples: tangents and cotangents through one solve.
+//!
+//! The trips are those of every example, so the loop stays one loop and its step is batched. Which carried
+//! values carry examples is a fixed point: those that do when it starts, and those that a trip makes so. Where a
+//! loop does not fit - a tape laid out for other values, operands or results beyond the plain ones - it runs
+//! alone, its search with it.
+
+use super::{Marks, Value, batch_as, with_examples};
+use crate::graph::{Builder, Func, Node, NodeId, Op, Rev, Scan, Type};
+use crate::transform::bodies::{Source, resign};
+use std::sync::Arc;
+
+/// Which values of a Scan or Rev carry examples where it can run for all at once, its operands being as in
+/// `m`; `None` where it cannot, and for other ops.
+pub(super) fn values(f: &Func, node: &Node, m: &Marks) -> Option<Vec<bool>> {
+    let on: Vec<bool> = node.args.iter().map(|a| m.any(a.index())).collect();
+    match &node.op {
+        Op::Scan(s) if !on[0] && is_plain(&s.step, s.num_carry, node.args.len() - 1) => {
+            let carry = carried(&s.step, s.num_carry, &on[1..]);
+            Some([&carry[..], &[carry.contains(&true)]].concat())
+        }
+        Op::Rev(r) if !on[0] && is_plain(&r.step, r.num_carry, node.args.len() - 2 - r.num_ct) => {
+            let marks = Backward::of(r, &on);
+            let fits = tape_layout(f, node.args[1], m)? == marks.carry;
+            fits.then(|| [&marks.cts[..], &marks.sums].concat())
+        }
+        _ => None,
+    }
+}
+
+/// Whether a step takes and gives what it carries and captures, and nothing more.
+fn is_plain(step: &Func, num_carry: usize, num_operands: usize) -> bool {
+    step.num_inputs() == KNOTS.len() + num_operands && step.num_outputs() == num_carry
+}
+
+/// Which carried values of the loop that filled a tape carry examples.
+fn tape_layout(f: &Func, tape: NodeId, m: &Marks) -> Option<Vec<bool>> {
+    let loop_id = *f.node(tape).args.first()?;
+    let num_carry = match &f.node(loop_id).op {
+        Op::Solve(s) => s.num_carry,
+        Op::Scan(s) => s.num_carry,
+        _ => return None,
+    };
+    Some(m.on[loop_id.index()][..num_carry].to_vec())
+}
+
+/// Which values a step carries with examples, from those of its carry and captures at the start.
+fn carried(step: &Func, num_carry: usize, values: &[bool]) -> Vec<bool> {
+    let (start, captures) = values.split_at(num_carry);
+    fixed_point(start, |carry| {
+        let captures = &captures[..step.num_inputs() - 4 - num_carry];
+        outputs(step, &[&KNOTS[..], carry, captures].concat())
+    })
+}
+
+/// first, last, t, t_next: the same for all examples.
+const KNOTS: [bool; 4] = [false; 4];
+
+fn outputs(f: &Func, mapped: &[bool]) -> Vec<bool> {
+    Marks::of(f, mapped).outputs(f)
+}
+
+/// The least flags from `start` on that a trip leaves as they are.
+fn fixed_point(start: &[bool], trip: impl Fn(&[bool]) -> Vec<bool>) -> Vec<bool> {
+    let mut on = start.to_vec();
+    loop {
+        let next: Vec<bool> = on.iter().zip(trip(&on)).map(|(&a, b)| a || b).collect();
+        if next == on {
+            return on;
+        }
+        on = next;
+    }
+}
+
+/// Which values of a reverse loop carry examples.
+struct Backward {
+    carry: Vec<bool>,
+    cts: Vec<bool>,
+    sums: Vec<bool>,
+}
+
+impl Backward {
+    /// From its operands: schedule, tape, carry.., captures.., cotangents...
+    fn of(r: &Rev, on: &[bool]) -> Backward {
+        let carry = carried(&r.step, r.num_carry, &on[2..]);
+        let (captures, start) = on[2 + r.num_carry..].split_at(r.num_captures());
+        let trip = |cts: &[bool]| outputs(&r.bwd, &[&KNOTS[..], &carry, captures, cts].concat());
+        let cts = fixed_point(start, trip);
+        // a sum has the type of its capture
+        let sums = trip(&cts).split_off(r.num_ct).into_iter().zip(&r.wrt);
+        let sums = sums.map(|(on, &c)| on || captures[c]).collect();
+        Backward { carry, cts, sums }
+    }
+}
+
+/// Operands, those with examples that are wanted so.
+fn operands(b: &mut Builder, x: &[Value], wanted: &[bool], n: usize) -> Vec<NodeId> {
+    x.iter().zip(wanted).map(|(v, &on)| if on { v.spread(b, n) } else { v.id }).collect()
+}
+
+fn flags(x: &[Value]) -> Vec<bool> {
+    x.iter().map(|v| v.on).collect()
+}
+
+/// The scan of the batched step.
+pub(super) fn scan(b: &mut Builder, s: &Scan, x: &[Value], n: usize) -> NodeId {
+    let on = flags(x);
+    let carry = carried(&s.step, s.num_carry, &on[1..]);
+    let captures = &on[1 + s.num_carry..];
+    let step = batch_as(&s.step, &[&KNOTS[..], &carry, captures].concat(), n, &carry);
+    let args = operands(b, x, &[&[false][..], &carry, captures].concat(), n);
+    b.push(Op::Scan(Arc::new(Scan { step, ..s.clone() })), &args, None)
+}
+
+/// The reverse loop of the batched steps.
+///
+/// A sum is named after its capture and has its type. Where the sum carries examples and the capture does not,
+/// it is named after a further capture of zeros, which nothing reads.
+pub(super) fn rev(b: &mut Builder, r: &Rev, x: &[Value], n: usize) -> NodeId {
+    let on = flags(x);
+    let Backward { carry, cts, sums } = Backward::of(r, &on);
+    let captures = &on[2 + r.num_carry..][..r.num_captures()];
+    let (mut wrt, mut names) = (r.wrt.clone(), vec![]);
+    for (k, c) in wrt.iter_mut().enumerate().filter(|(k, c)| sums[*k] && !captures[**c]) {
+        *c = captures.len() + names.len();
+        names.push(with_examples(r.bwd.output_type(r.num_ct + k), n));
+    }
+    let states = [&KNOTS[..], &carry, captures].concat();
+    let step = batch_as(&r.step, &states, n, &carry);
+    let step = with_inputs(&step, states.len(), &names);
+    let bwd = batch_as(&r.bwd, &[&states[..], &cts].concat(), n, &[&cts[..], &sums].concat());
+    let bwd = with_inputs(&bwd, states.len(), &names);
+    let mut args = operands(b, x, &[&[false; 2][..], &carry, captures, &cts].concat(), n);
+    let zeros: Vec<NodeId> = names.iter().map(|ty| b.splat(ty.dtype(), ty.shape().clone(), 0.0)).collect();
+    args.splice(args.len() - r.num_ct..args.len() - r.num_ct, zeros);
+    b.push(Op::Rev(Arc::new(Rev { step, bwd, wrt, ..r.clone() })), &args, None)
+}
+
+/// `f` with further inputs from the `at`-th on, which it ignores.
+fn with_inputs(f: &Func, at: usize, further: &[Type]) -> Func {
+    let mut types = f.input_types();
+    types.splice(at..at, further.iter().cloned());
+    let place = |k: usize| Source::Input(if k < at { k } else { k + further.len() });
+    let sources: Vec<Source> = (0..f.num_inputs()).map(place).collect();
+    resign(f, &types, &sources, &(0..f.num_outputs()).collect::<Vec<_>>())
+}
