@@ -9,6 +9,7 @@
 //! It knows graphs and transforms, and no ODE: loops enter through `trace` and
 //! `apply` from `odeint`.
 
+mod cond;
 mod custom;
 mod einsum;
 mod exec;
@@ -27,6 +28,7 @@ mod tests;
 mod trace;
 pub mod tree;
 
+pub use cond::cond;
 pub(crate) use custom::poisoned;
 pub use custom::{Custom, custom};
 pub use einsum::{EinsumPlan, EinsumStep, einsum, einsum_plan};

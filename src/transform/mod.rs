@@ -6,6 +6,7 @@
 //! before and after. It knows loops and tiles, and knows no ODE, no tensor handle and no machine.
 
 mod bodies;
+mod cond;
 mod custom;
 mod flow;
 mod hoist;

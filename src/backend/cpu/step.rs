@@ -4,6 +4,7 @@
 //! it into one of the run's bases (the arena, the pool of constants, an input, an output), and a run
 //! only adds. Steps know kernels; they must never know nodes.
 
+use super::cond::Cond;
 use super::copy::{Gather, Move, Random, ScatterAdd, Turn};
 use super::dot::Dot;
 use super::loops::{Rev, Scan, Solve};
@@ -38,6 +39,7 @@ pub(crate) enum Step {
     Scan(Box<Scan>),
     Rev(Box<Rev>),
     Tiles(Box<Tiles>),
+    Cond(Box<Cond>),
 }
 
 impl Step {
@@ -70,6 +72,7 @@ impl Step {
             Step::Scan(s) => s.each_loc(f),
             Step::Rev(r) => r.each_loc(f),
             Step::Tiles(t) => t.each_loc(f),
+            Step::Cond(c) => c.each_loc(f),
         }
     }
 
@@ -83,7 +86,7 @@ impl Step {
             Step::ScatterAdd(s) => Cost { flops: s.num * s.len, bytes: 3 * s.num * s.len * s.elem.size() },
             Step::Dot(d) => d.cost(),
             Step::Random(r) => Cost { flops: 0, bytes: 4 * r.len },
-            Step::Solve(_) | Step::Scan(_) | Step::Rev(_) | Step::Tiles(_) => Cost::default(),
+            Step::Solve(_) | Step::Scan(_) | Step::Rev(_) | Step::Tiles(_) | Step::Cond(_) => Cost::default(),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{
-    BinaryOp, Checkpoints, CompareOp, Custom, Func, Literal, Op, Policy, ReduceOp, Rev, Scan, Solve, TileOut,
-    Tiles, Type, UnaryOp,
+    BinaryOp, Checkpoints, CompareOp, Cond, Custom, Func, Literal, Op, Policy, ReduceOp, Rev, Scan, Solve,
+    TileOut, Tiles, Type, UnaryOp,
 };
 use std::str::FromStr;
 use std::sync::Arc;
@@ -141,6 +141,9 @@ impl Statement {
             "random_bits" => Op::RandomBits { stream: self.one("stream")?.read("stream number")? },
             "proj" => Op::Proj(self.index("k")?),
             "solve" | "scan" | "rev" | "tiles" => self.a_loop(name)?,
+            "cond" => {
+                Op::Cond(Arc::new(Cond { then: self.body("then")?, otherwise: self.body("otherwise")? }))
+            }
             "custom" => Op::Custom(Arc::new(Custom {
                 body: self.body("body")?,
                 jvp: self.body("jvp").ok(),

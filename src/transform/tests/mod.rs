@@ -1,5 +1,6 @@
 //! Derivatives against differences and against each other.
 
+mod cond;
 mod custom;
 mod loops;
 mod ops;
