@@ -1,8 +1,8 @@
 //! Operations made of functions that run at most once where they stand.
 //!
 //! A [`Custom`] means its body and is differentiated by rules of its own; it exists for derivatives
-//! alone and is replaced by its body before anything is compiled. Like a loop's, its functions are
-//! closed: what they use are inputs.
+//! alone and is replaced by its body before anything is compiled. A [`Cond`] runs one of two bodies.
+//! Like a loop's, their functions are closed: what they use are inputs.
 
 use super::{Func, Type};
 
@@ -48,4 +48,16 @@ impl Custom {
     pub fn primal_types(&self) -> Vec<Type> {
         [&self.body.input_types()[..], &self.body.output_types()[..self.num_outs]].concat()
     }
+}
+
+/// Runs one of two functions.
+///
+/// The node takes pred: bool, x.. and gives y..; both branches take x.. and give y... What a branch does that is not
+/// chosen is not done: its loops do not run, and its NaNs are nowhere.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cond {
+    /// Where pred holds.
+    pub then: Func,
+    /// Where it does not.
+    pub otherwise: Func,
 }

@@ -119,6 +119,13 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
             need(args.len() == body.len(), || format!("it takes {} operands", body.len()))?;
             Ok(Type::Tuple(c.body.output_types()))
         }
+        Op::Cond(c) => {
+            let body = c.then.input_types();
+            is(args, 0, &[Type::scalar(DType::Bool)], "operand")?;
+            is(args, 1, &body, "operand of the branches")?;
+            need(args.len() == 1 + body.len(), || format!("it takes {} operands", 1 + body.len()))?;
+            Ok(Type::Tuple(c.then.output_types()))
+        }
         Op::Proj(k) => match args[0] {
             Type::Tuple(types) => types.get(*k).cloned().ok_or_else(|| format!("there is no value {k}")),
             _ => Err("the operand is no tuple".into()),

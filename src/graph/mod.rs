@@ -26,7 +26,7 @@ mod verify;
 
 pub use builder::Builder;
 pub(crate) use builder::turned;
-pub use calls::Custom;
+pub use calls::{Cond, Custom};
 pub use func::{Func, Node, NodeId};
 pub use infer::{GraphError, infer};
 pub use interp::{Schedule, Tape, Value, interpret, interpret_values, philox_block, philox_word};

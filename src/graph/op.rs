@@ -5,7 +5,7 @@
 //! explicit: elementwise ops take operands of one shape. What can be said in these without losing
 //! accuracy or speed (mean, softplus, silu, norms, normal draws) is composed where it is used.
 
-use super::{Custom, Literal, Observer, Rev, Scan, Solve, Tiles};
+use super::{Cond, Custom, Literal, Observer, Rev, Scan, Solve, Tiles};
 use std::sync::Arc;
 
 /// Elementwise functions of one float (`Neg`, `Abs`, `Sign` also of i32).
@@ -190,6 +190,8 @@ pub enum Op {
     Tiles(Arc<Tiles>),
     /// A function with derivatives of its own. See [`Custom`].
     Custom(Arc<Custom>),
+    /// Runs one of two bodies. See [`Cond`].
+    Cond(Arc<Cond>),
     /// The k-th value of a tuple.
     Proj(usize),
 }
@@ -241,6 +243,7 @@ impl Op {
             Op::Rev(_) => "rev",
             Op::Tiles(_) => "tiles",
             Op::Custom(_) => "custom",
+            Op::Cond(_) => "cond",
             Op::Proj(_) => "proj",
         }
     }

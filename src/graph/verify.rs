@@ -7,7 +7,7 @@
 //! step's hot path. It reports the first fault: later ones are mostly its consequences.
 
 use super::{
-    Custom, Func, GraphError, Literal, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type, infer,
+    Cond, Custom, Func, GraphError, Literal, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type, infer,
 };
 use crate::array::DType;
 
@@ -74,6 +74,7 @@ pub(super) fn check_node(before: &[Node], node: &Node) -> Check {
         Op::Rev(r) => check_rev(r)?,
         Op::Tiles(t) => check_tiles(t)?,
         Op::Custom(c) => check_custom(c)?,
+        Op::Cond(c) => check_cond(c)?,
         Op::Proj(_) => {}
         _ => need(is_array(&node.ty), || format!("its type is {}, not an array", node.ty))?,
     }
@@ -216,6 +217,16 @@ fn check_custom(c: &Custom) -> Check {
         }
     }
     Ok(())
+}
+
+fn check_cond(c: &Cond) -> Check {
+    check_body("then", &c.then)?;
+    check_body("otherwise", &c.otherwise)?;
+    let outputs = c.then.output_types();
+    let opaque = outputs.iter().find(|ty| !is_array(ty));
+    need(opaque.is_none(), || format!("its branches return a {}", opaque.unwrap_or(&Type::Tape)))?;
+    same("its otherwise's input", &c.otherwise.input_types(), &c.then.input_types())?;
+    same("its otherwise's output", &c.otherwise.output_types(), &outputs)
 }
 
 /// An array type whose axis 0 has `from` rows, with `to` rows instead.

@@ -9,6 +9,7 @@
 //! It knows graphs and transforms, and no ODE: loops enter through `trace` and
 //! `apply` from `odeint`.
 
+mod cond;
 mod custom;
 mod einsum;
 mod exec;
@@ -29,6 +30,7 @@ pub mod tree;
 mod vmap;
 
 pub use crate::graph::Observed;
+pub use cond::cond;
 pub(crate) use custom::poisoned;
 pub use custom::{Custom, custom};
 pub use einsum::{EinsumPlan, EinsumStep, einsum, einsum_plan};

@@ -127,7 +127,7 @@ fn spread_checks(f: &Func, first: usize, tile: usize) -> Func {
 
 /// The first row of the highest status, whole: columns of several rows would name a time of one solve and a
 /// step of another. There are several rows where a tile has tiles of its own.
-fn worst_row(check: &Tensor) -> Tensor {
+pub(super) fn worst_row(check: &Tensor) -> Tensor {
     let n = check.shape()[0];
     if n == 1 {
         return check.clone();

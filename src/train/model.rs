@@ -114,7 +114,12 @@ pub enum Kept {
     /// All.
     All,
     /// None: the adjoint equation is solved backward, with tolerances of its own where they are given.
-    Nothing { rtol: Option<f64>, atol: Option<f64> },
+    Nothing {
+        /// The relative one.
+        rtol: Option<f64>,
+        /// The absolute one.
+        atol: Option<f64>,
+    },
     /// None: there is no gradient but the forward one.
     Forward,
 }

@@ -1,6 +1,6 @@
 //! The functions inside a node, and functions with other inputs or outputs.
 
-use crate::graph::{Builder, Custom, Func, NodeId, Op, Rev, Scan, Solve, Tiles, Type};
+use crate::graph::{Builder, Cond, Custom, Func, NodeId, Op, Rev, Scan, Solve, Tiles, Type};
 use std::sync::Arc;
 
 /// The same operation with `g` applied to its bodies.
@@ -18,6 +18,10 @@ pub(super) fn map_bodies(op: &Op, mut g: impl FnMut(&Func) -> Func) -> Op {
         Op::Tiles(t) => {
             let (body, tail) = (g(&t.body), t.tail.as_ref().map(g));
             Op::Tiles(Arc::new(Tiles { body, tail, outs: t.outs.clone(), ..**t }))
+        }
+        Op::Cond(c) => {
+            let (then, otherwise) = (g(&c.then), g(&c.otherwise));
+            Op::Cond(Arc::new(Cond { then, otherwise }))
         }
         Op::Custom(c) => {
             let body = g(&c.body);

@@ -8,7 +8,7 @@
 //! Sets of inputs are kept for each node, not one flag for "depends on what is asked", because
 //! loops need to know which output leads to which input, and one pass then answers all questions.
 
-use crate::graph::{Custom, Func, Node, Op, Rev, Scan, Solve, Type, UnaryOp};
+use crate::graph::{Cond, Custom, Func, Node, Op, Rev, Scan, Solve, Type, UnaryOp};
 
 /// A set of small numbers: inputs of a function, or operands of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,6 +94,7 @@ pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
             of_outputs.iter().map(|s| s.iter().filter(|&k| k > 0).map(|k| k - 1).collect()).collect()
         }
         Op::Custom(c) => custom_flows(c),
+        Op::Cond(c) => cond_flows(c),
         Op::StopGradient | Op::Unary(UnaryOp::Sign | UnaryOp::Floor) | Op::Proj(_) => vec![Set::default()],
         _ if !node.ty.is_float() => vec![Set::default()],
         _ => vec![floats().collect()],
@@ -110,6 +111,12 @@ fn custom_flows(c: &Custom) -> Vec<Set> {
     }
     let all: Set = c.float_inputs().into_iter().collect();
     results.map(|on| if on { all.clone() } else { Set::default() }).collect()
+}
+
+/// What either branch does; the predicate is operand 0.
+fn cond_flows(c: &Cond) -> Vec<Set> {
+    let both = output_dependence(&c.then).into_iter().zip(output_dependence(&c.otherwise));
+    both.map(|(a, b)| a.iter().chain(b.iter()).map(|k| k + 1).collect()).collect()
 }
 
 /// For each output of a step, the inputs it depends on; the knots are data.

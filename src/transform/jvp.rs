@@ -5,7 +5,7 @@
 //! equal ones merge, so a derivative of a derivative needs nothing else.
 
 use super::flow::{Set, active_args, dependence, num_values};
-use super::{custom, loops, partials, tiles};
+use super::{cond, custom, loops, partials, tiles};
 use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, NodeId, Op, ReduceOp};
 
 /// Derivative along directions: `(x.., dx..) -> (f(x).., df(x) dx..)`.
@@ -110,6 +110,7 @@ impl Rule<'_> {
             Op::Rev(r) => loops::jvp_rev(b, r, self),
             Op::Tiles(t) => tiles::jvp_tiles(b, t, self),
             Op::Custom(c) => custom::jvp_custom(b, c, self),
+            Op::Cond(c) => cond::jvp_cond(b, c, self),
             _ => vec![self.single(b)],
         }
     }
@@ -161,8 +162,8 @@ impl Rule<'_> {
             | Op::StopGradient
             | Op::RandomBits { .. }
             | Op::Proj(_) => None,
-            Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) | Op::Custom(_) => {
-                unreachable!("invariant: loops and custom functions have rules of their own")
+            Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) | Op::Custom(_) | Op::Cond(_) => {
+                unreachable!("invariant: loops, custom functions and choices have rules of their own")
             }
         }
     }

@@ -7,6 +7,7 @@
 
 mod batch;
 mod bodies;
+mod cond;
 mod custom;
 mod flow;
 mod hoist;

@@ -8,7 +8,7 @@
 
 use super::flow::{Set, active_args, dependence, num_values};
 use super::jvp::{Taken, add, float_input, or_zero, spread};
-use super::{TransformError, custom, loops, partials, tiles};
+use super::{TransformError, cond, custom, loops, partials, tiles};
 use crate::array::Shape;
 use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type};
 
@@ -134,6 +134,7 @@ impl Rule<'_> {
             Op::Rev(_) => return Err(TransformError::SecondReverse),
             Op::Tiles(t) => return tiles::vjp_tiles(b, t, self),
             Op::Custom(c) => return custom::vjp_custom(b, c, self),
+            Op::Cond(c) => return cond::vjp_cond(b, c, self),
             _ => {}
         }
         let g = self.g[0].expect("invariant: a node without a cotangent is not visited");
@@ -188,8 +189,8 @@ impl Rule<'_> {
             | Op::StopGradient
             | Op::RandomBits { .. }
             | Op::Proj(_) => None,
-            Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) | Op::Custom(_) => {
-                unreachable!("invariant: loops and custom functions have rules of their own")
+            Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) | Op::Custom(_) | Op::Cond(_) => {
+                unreachable!("invariant: loops, custom functions and choices have rules of their own")
             }
         }
     }

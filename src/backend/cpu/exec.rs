@@ -176,6 +176,7 @@ pub(crate) unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
                 Step::Solve(s) => ws.loops.solve(s, env),
                 Step::Scan(s) => ws.loops.scan(s, env),
                 Step::Rev(r) => ws.loops.rev(r, env),
+                Step::Cond(c) => c.run(env, &mut ws.loops.inner),
                 Step::Tiles(t) => t.run(env, &mut ws.tiles[t.space]),
             }
         }

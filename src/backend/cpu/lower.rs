@@ -261,6 +261,7 @@ impl Lower<'_> {
             Op::Scan(s) => self.scan(id, s),
             Op::Rev(r) => self.rev(id, r),
             Op::Tiles(t) => self.tiles(id, t),
+            Op::Cond(c) => self.cond(id, c),
             other => panic!("invariant: {} is no kernel of its own", other.name()),
         }
     }

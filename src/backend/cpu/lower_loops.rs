@@ -1,6 +1,7 @@
 //! Lowers loops and tiles: compiles their bodies and gives them their buffers.
 
 use super::codegen::elem;
+use super::cond::Cond;
 use super::kernels::{StripOp, strip};
 use super::loops::{Carried, Rev, Scan, Solve, Sum};
 use super::lower::Lower;
@@ -224,6 +225,15 @@ impl Lower<'_> {
             replay: self.spaces.replays.len() - 1,
         };
         self.push(Step::Rev(Box::new(step)), vec![]);
+    }
+
+    pub(super) fn cond(&mut self, id: usize, c: &graph::Cond) {
+        let pred = self.operand(id, 0);
+        let inputs = self.operands(id, 1, c.then.num_inputs());
+        let outputs = self.results(id, 0, &c.then.output_types());
+        let branches = [self.body("then", &c.then), self.body("otherwise", &c.otherwise)];
+        let [space, _] = branches.each_ref().map(|plan| self.inner(plan));
+        self.push(Step::Cond(Box::new(Cond { pred, branches, inputs, outputs, space })), vec![]);
     }
 
     pub(super) fn tiles(&mut self, id: usize, t: &graph::Tiles) {

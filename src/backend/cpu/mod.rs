@@ -16,6 +16,7 @@ mod bind;
 mod bits;
 mod buffers;
 mod codegen;
+mod cond;
 mod copy;
 mod dot;
 mod exec;

@@ -4,6 +4,7 @@
 //! it into one of the run's bases (the arena, the pool of constants, an input, an output), and a run
 //! only adds. Steps know kernels; they must never know nodes.
 
+use super::cond::Cond;
 use super::copy::{Gather, Move, Random, ScatterAdd, Turn};
 use super::dot::Dot;
 use super::loops::{Rev, Scan, Solve};
@@ -40,6 +41,7 @@ pub(crate) enum Step {
     Scan(Box<Scan>),
     Rev(Box<Rev>),
     Tiles(Box<Tiles>),
+    Cond(Box<Cond>),
 }
 
 impl Step {
@@ -76,6 +78,7 @@ impl Step {
             Step::Scan(s) => s.each_loc(f),
             Step::Rev(r) => r.each_loc(f),
             Step::Tiles(t) => t.each_loc(f),
+            Step::Cond(c) => c.each_loc(f),
         }
     }
 
@@ -90,7 +93,7 @@ impl Step {
             Step::Dot(d) => d.cost(),
             Step::Random(r) => Cost { flops: 0, bytes: 4 * r.len },
             Step::Observe(o) => Cost { flops: 0, bytes: 2 * o.ty.bytes() },
-            Step::Solve(_) | Step::Scan(_) | Step::Rev(_) | Step::Tiles(_) => Cost::default(),
+            Step::Solve(_) | Step::Scan(_) | Step::Rev(_) | Step::Tiles(_) | Step::Cond(_) => Cost::default(),
         }
     }
 }

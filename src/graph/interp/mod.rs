@@ -151,6 +151,11 @@ fn run(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
                 let args: Vec<Value> = args.into_iter().cloned().collect();
                 Value::Tuple(run(&c.body, &args)?)
             }
+            Op::Cond(c) => {
+                let chosen = if args[0].array().data().get_f64(0) == 0.0 { &c.otherwise } else { &c.then };
+                let args: Vec<Value> = args[1..].iter().map(|&v| v.clone()).collect();
+                Value::Tuple(run(chosen, &args)?)
+            }
             _ => {
                 let args: Vec<&Array> = args.into_iter().map(Value::array).collect();
                 array(node, &args).into()
@@ -200,7 +205,8 @@ fn array(node: &Node, x: &[&Array]) -> Array {
         | Op::Scan(_)
         | Op::Rev(_)
         | Op::Tiles(_)
-        | Op::Custom(_) => {
+        | Op::Custom(_)
+        | Op::Cond(_) => {
             panic!("invariant: {} is evaluated elsewhere", node.op.name())
         }
     };

@@ -2,8 +2,8 @@
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{
-    BinaryOp, Checkpoints, CompareOp, Custom, Func, Literal, Op, Policy, ReduceOp, Rev, Scan, Solve, TileOut,
-    Tiles, Type, UnaryOp,
+    BinaryOp, Checkpoints, CompareOp, Cond, Custom, Func, Literal, Op, Policy, ReduceOp, Rev, Scan, Solve,
+    TileOut, Tiles, Type, UnaryOp,
 };
 use std::str::FromStr;
 use std::sync::Arc;
@@ -142,6 +142,9 @@ impl Statement {
             "proj" => Op::Proj(self.index("k")?),
             "solve" | "scan" | "rev" | "tiles" => self.a_loop(name)?,
             "observe" => return Err("an observer is a function of a program and cannot be read".into()),
+            "cond" => {
+                Op::Cond(Arc::new(Cond { then: self.body("then")?, otherwise: self.body("otherwise")? }))
+            }
             "custom" => Op::Custom(Arc::new(Custom {
                 body: self.body("body")?,
                 jvp: self.body("jvp").ok(),

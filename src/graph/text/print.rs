@@ -74,6 +74,7 @@ fn bodies(op: &Op) -> Vec<(&'static str, &Func)> {
             let rules = rules.into_iter().filter_map(|(name, rule)| Some((name, rule.as_ref()?)));
             std::iter::once(("body", &c.body)).chain(rules).collect()
         }
+        Op::Cond(c) => vec![("then", &c.then), ("otherwise", &c.otherwise)],
         _ => vec![],
     }
 }
@@ -115,6 +116,7 @@ fn attributes(op: &Op, ty: &Type) -> String {
         }
         Op::Custom(c) => format!("num_outs={}", c.num_outs),
         Op::Input(_)
+        | Op::Cond(_)
         | Op::Unary(_)
         | Op::Binary(_)
         | Op::Compare(_)

@@ -3,9 +3,9 @@
 mod adjoints;
 
 use crate::array::DType;
-use crate::ode::{Constant, Method, Ode, Outcome, Pid, StepTo};
+use crate::ode::{Constant, Method, Ode, Outcome, Pid, SaveAt, StepTo};
 use crate::odeint::{Adjoint, Checkpoints, Solution};
-use crate::tensor::{Tensor, jit, map_rows, try_map_rows, value_and_grad};
+use crate::tensor::{Tensor, grad, jit, map_rows, try_map_rows, value_and_grad};
 use crate::tree;
 
 fn f64s(x: &[f64]) -> Tensor {
@@ -234,4 +234,23 @@ fn time_stays_f64_where_the_state_is_f32() {
     let solution = ode.solve(1e6, 1e6 + 1.0, y0).unwrap();
     assert_eq!((solution.stats.num_accepted.item(), solution.y1.dtype()), (1000.0, DType::F32));
     assert!((solution.y1.to_vec()[0] - (-1.0f64).exp()).abs() < 1e-5);
+}
+
+#[test]
+fn the_continuous_adjoint_reaches_what_is_saved_at_the_ends_and_refuses_times_between() {
+    let y0 = f64s(&[0.7, -0.2]);
+    let solve = |adjoint: Adjoint, y0: &Tensor, save_at: SaveAt| {
+        let field = Ode::new(|_t, y: &Tensor| y.sin() - y).rtol(1e-10).atol(1e-10).adjoint(adjoint);
+        field.save_at(save_at).solve(0.0, 1.0, y0)
+    };
+    let ends = SaveAt::t1().and_t0();
+    let slope = |adjoint: Adjoint| {
+        grad(|y0: &Tensor| solve(adjoint, y0, ends.clone()).unwrap().ys.square().sum(), &y0)
+    };
+    let (ours, theirs) = (slope(Adjoint::backsolve()).to_vec(), slope(Adjoint::Direct).to_vec());
+    for (a, b) in ours.iter().zip(&theirs) {
+        assert!(relative(*a, *b) < 1e-8, "{a} {b}");
+    }
+    let refused = solve(Adjoint::backsolve(), &y0, SaveAt::ts(&[0.5])).map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("Backsolve") && refused.contains("RecursiveCheckpoint"), "{refused}");
 }

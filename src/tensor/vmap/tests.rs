@@ -310,3 +310,35 @@ fn a_misfit_names_the_leaf_its_shape_and_the_lengths() {
         "vmap: leaf 1.place has shape [4], 4 examples, but leaf 0 has shape [3,2], 3 examples"
     );
 }
+
+#[test]
+fn derivatives_of_their_own_branches_and_observers_are_mapped() {
+    use crate::tensor::{cond, custom};
+    use std::sync::{Arc, Mutex};
+    let xs = of(DType::F64, &[5, 3]);
+
+    // Three times the gradient of the square of a shared weight's product: the rule is used for each example.
+    let weight = of(DType::F64, &[3]);
+    let tripled = custom(|(w, x): &(Tensor, Tensor)| (w * x).square().sum());
+    let tripled = tripled.vjp(|(w, x), _y, g| (w * x.square() * g * 6.0, w.square() * x * g * 2.0));
+    let slope = |x: &Tensor| grad(|w: &Tensor| tripled.call(&(w.clone(), x.clone())), &weight);
+    assert_close(&vmap(slope, &xs), &each(&xs, slope), 1e-15);
+    let total =
+        grad(|w: &Tensor| vmap(|x: &Tensor| tripled.call(&(w.clone(), x.clone())), &xs).sum(), &weight);
+    assert_close(&total, &each(&xs, slope).sum_axes(&[0]), 1e-14);
+
+    // A choice of each example, and one for all.
+    let own = |x: &Tensor| cond(&x.sum().lt(1.0), x, |x| x.square(), |x| x.sin());
+    assert_eq!(bits(&vmap(own, &xs)), bits(&each(&xs, own)));
+    let yes = Tensor::from(1.0).gt(0.5);
+    let shared =
+        jit(|(yes, xs): (Tensor, Tensor)| vmap(|x: &Tensor| cond(&yes, x, |x| x.square(), |x| x.sin()), &xs));
+    assert_eq!(bits(&shared.call((yes, xs.clone())).unwrap()), bits(&each(&xs, |x| x.square())));
+
+    // An observer sees all examples at once.
+    let seen = Arc::new(Mutex::new(vec![]));
+    let log = seen.clone();
+    let watched =
+        vmap(|x: &Tensor| x.observe(move |v| log.lock().unwrap().push(v.values.len())).square(), &xs);
+    assert_eq!((bits(&watched), seen.lock().unwrap().clone()), (bits(&xs.square()), vec![15]));
+}

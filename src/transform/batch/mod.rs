@@ -102,6 +102,7 @@ fn has_loops(f: &Func) -> bool {
     f.nodes().iter().any(|node| match &node.op {
         Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) => true,
         Op::Custom(c) => has_loops(&c.body),
+        Op::Cond(c) => has_loops(&c.then) || has_loops(&c.otherwise),
         _ => false,
     })
 }
@@ -128,6 +129,8 @@ impl Marks {
                 _ if !carries => (vec![false; num], false),
                 Op::Solve(_) | Op::Tiles(_) => (vec![true; num], true),
                 Op::Custom(c) if has_loops(&c.body) => (vec![true; num], true),
+                // Each example has a choice of its own.
+                Op::Cond(_) if m.any(node.args[0].index()) => (vec![true; num], true),
                 Op::Scan(_) | Op::Rev(_) => (along.clone().unwrap_or(vec![true; num]), along.is_none()),
                 _ => (vec![true; num], waits),
             };

@@ -5,13 +5,15 @@
 //! the weights is one product over all rows of all examples.
 
 use super::{Value, batch, with_examples};
-use crate::graph::{BinaryOp, Builder, Custom, Func, Node, NodeId, Op};
+use crate::graph::{BinaryOp, Builder, Cond, Custom, Func, Node, NodeId, Op};
 use std::sync::Arc;
 
 /// The node's value for `n` examples; some operand carries them.
 pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize) -> NodeId {
-    if let Op::Custom(c) = &node.op {
-        return custom(b, c, x, n);
+    match &node.op {
+        Op::Custom(c) => return custom(b, c, x, n),
+        Op::Cond(c) => return cond(b, c, x, n),
+        _ => {}
     }
     let ty = with_examples(&node.ty, n);
     let first = |b: &mut Builder, op: Op| b.push(op, &[x[0].id], Some(&ty));
@@ -42,6 +44,7 @@ pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize
             unreachable!("invariant: {} has no operand that carries examples", node.op.name())
         }
         Op::Custom(_)
+        | Op::Cond(_)
         | Op::RandomBits { .. }
         | Op::Solve(_)
         | Op::Scan(_)
@@ -59,6 +62,14 @@ fn custom(b: &mut Builder, c: &Custom, x: &[Value], n: usize) -> NodeId {
     let each = |f: &Func| batch(f, &vec![true; f.num_inputs()], n);
     let (body, jvp, vjp) = (each(&c.body), c.jvp.as_ref().map(each), c.vjp.as_ref().map(each));
     all(b, Op::Custom(Arc::new(Custom { body, jvp, vjp, num_outs: c.num_outs })), x, n)
+}
+
+/// One choice for all examples: the branch that runs, runs for all of them.
+fn cond(b: &mut Builder, c: &Cond, x: &[Value], n: usize) -> NodeId {
+    let mapped: Vec<bool> = x[1..].iter().map(|v| v.on).collect();
+    let (then, otherwise) = (batch(&c.then, &mapped, n), batch(&c.otherwise, &mapped, n));
+    let x: Vec<NodeId> = x.iter().map(|v| v.id).collect();
+    b.push(Op::Cond(Arc::new(Cond { then, otherwise })), &x, None)
 }
 
 /// Axes of an array, behind `first` in front of them all.

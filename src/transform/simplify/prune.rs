@@ -7,7 +7,7 @@
 //! every loop that reads the tape must agree on it.
 
 use super::splat;
-use crate::graph::{Builder, Func, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type};
+use crate::graph::{Builder, Cond, Func, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type};
 use crate::transform::bodies::{Source, resign, used_inputs};
 use std::sync::Arc;
 
@@ -79,6 +79,7 @@ fn smaller(
         Op::Solve(s) => solve(b, s, x),
         Op::Scan(s) => scan(b, s, x),
         Op::Rev(r) => rev(b, r, x, asked, found),
+        Op::Cond(c) => cond(b, c, x, asked, found),
         plain => (plain.clone(), x.to_vec()),
     }
 }
@@ -173,6 +174,16 @@ fn rev(b: &Builder, r: &Rev, x: &[NodeId], asked: &[bool], found: &mut [Found]) 
     let operands = [&x[..at - 2], &p.operands, &x[at - 2 + n..]].concat();
     let (step, wrt) = (p.apply_all(&r.step, at), r.wrt.iter().map(moved).collect());
     (Op::Rev(Arc::new(Rev { step, bwd: p.apply_all(&bwd, at), wrt, ..r })), operands)
+}
+
+fn cond(b: &Builder, c: &Cond, x: &[NodeId], asked: &[bool], found: &mut [Found]) -> (Op, Vec<NodeId>) {
+    let outputs: Vec<usize> = (0..asked.len()).filter(|&k| asked[k]).collect();
+    found.fill(Found::Nowhere);
+    outputs.iter().enumerate().for_each(|(i, &k)| found[k] = Found::Value(i));
+    let used = either(&used_inputs(&c.then), &used_inputs(&c.otherwise));
+    let p = plan(b, &x[1..], &used, &vec![false; used.len()], &c.then.input_types());
+    let (then, otherwise) = (p.apply(&c.then, 0, &outputs), p.apply(&c.otherwise, 0, &outputs));
+    (Op::Cond(Arc::new(Cond { then, otherwise })), [&x[..1], &p.operands].concat())
 }
 
 fn own_inputs(f: &Func) -> Vec<Source> {

@@ -1,0 +1,42 @@
+//! A choice between two bodies: runs the plan of one.
+//!
+//! Inputs and outputs are bound as addresses, so that nothing is copied and nothing allocated. It must never know
+//! what the bodies compute.
+
+use super::bind::Body;
+use super::exec::Workspace;
+use super::plan::Plan;
+use super::step::{Access, Env, Loc};
+
+/// Runs one of two bodies; see [`crate::graph::Cond`].
+#[derive(Debug)]
+pub(crate) struct Cond {
+    pub pred: Loc,
+    /// Where the predicate holds, and where it does not.
+    pub branches: [Plan; 2],
+    pub inputs: Box<[Loc]>,
+    pub outputs: Box<[Loc]>,
+    /// Of the first branch; that of the other follows.
+    pub space: usize,
+}
+
+impl Cond {
+    pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
+        f(&mut self.pred, Access::Read);
+        self.inputs.iter_mut().for_each(|l| f(l, Access::Read));
+        self.outputs.iter_mut().for_each(|l| f(l, Access::Write));
+    }
+
+    /// # Safety
+    /// The locations are valid in `env`, and the workspaces have the bodies' shapes.
+    pub unsafe fn run(&self, env: Env, inner: &mut [Workspace]) {
+        // SAFETY: locations of this plan; a truth value is a word.
+        unsafe {
+            let chosen = usize::from(env.at(self.pred).cast::<u32>().read() == 0);
+            let mut body = Body { plan: &self.branches[chosen], ws: &mut inner[self.space + chosen] };
+            body.inputs(0, &self.inputs, env);
+            body.outputs(0, &self.outputs, env);
+            body.run();
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A choice that runs one branch only.
+//!
+//! The branches are traced into functions of one list of inputs, the argument's leaves and what they capture; which
+//! of them runs is a value of the program. Checks of solves in a branch travel as one more result, passed where the
+//! other branch runs.
+
+#[cfg(test)]
+mod tests;
+
+use super::rows::{tuple, worst_row};
+use super::trace::Check;
+use super::tree::{Leaf, Path, Tree};
+use super::{Tensor, Traced, align, apply, trace};
+use crate::array::DType;
+use crate::graph::{self, Op, Type};
+use crate::ode::status;
+use std::sync::Arc;
+
+/// `then(at)` where `pred` holds, else `otherwise(at)`; the other one does not run.
+///
+/// [`Tensor::select`] computes both and takes one element by element; this takes one whole branch by one truth value,
+/// which pays where a branch is expensive: a solve, a large product, an update that is due every tenth step. Where
+/// `pred` is concrete the branch is simply called. Gradients go through the branch that ran, whose values they
+/// compute again.
+///
+/// What a branch computes from tensors that it captures and not from `at` does not depend on the branch and is
+/// computed before, whichever runs: pass as a part of `at` what only one branch is to work on.
+///
+/// # Panics
+/// When `pred` is not one truth value, or the branches' results differ in leaves, types or static values; on
+/// concrete tensors, when a solve in the branch ended early.
+///
+/// # Examples
+/// ```
+/// use flowline::prelude::*;
+/// let halve_or_three = jit(|n: Tensor| cond(&(&n / 2).floor().eq(&n / 2), &n, |n| n / 2, |n| n * 3 + 1));
+/// assert_eq!(halve_or_three.call(6.0)?.item(), 3.0);
+/// assert_eq!(halve_or_three.call(7.0)?.item(), 22.0);
+/// # Ok::<(), flowline::Error>(())
+/// ```
+#[track_caller]
+pub fn cond<A: Tree, R: Tree>(
+    pred: &Tensor,
+    at: &A,
+    then: impl FnOnce(&A) -> R,
+    otherwise: impl FnOnce(&A) -> R,
+) -> R {
+    let one = pred.dtype() == DType::Bool && pred.rank() == 0;
+    assert!(one, "cond: pred is {}, not one truth value, bool[]", pred.ty());
+    if !pred.is_traced() {
+        return if pred.item() == 0.0 { otherwise(at) } else { then(at) };
+    }
+    let types: Vec<Type> = at.leaves().iter().map(Tensor::ty).collect();
+    let (then, otherwise) = (branch(&types, at, then), branch(&types, at, otherwise));
+    let (a, b) = (outline(&then.aux), outline(&otherwise.aux));
+    if let Some((a, b)) = a.iter().zip(&b).find(|(a, b)| a != b) {
+        panic!("cond: one branch gives {a}, the other {b}");
+    }
+    assert!(a.len() == b.len(), "cond: one branch gives {} leaves, the other {}", a.len(), b.len());
+    let (num_outs, template) = (then.num_outputs, then.aux.clone());
+    let both = [checked(then), checked(otherwise)];
+    let (mut bodies, captures) = align(&both.each_ref());
+    let (otherwise, then) = (bodies.remove(1), bodies.remove(0));
+    let leaves = at.leaves();
+    let args = std::iter::once(pred).chain(&leaves).chain(&captures);
+    let mut results = tuple(Op::Cond(Arc::new(graph::Cond { then, otherwise })), args);
+    for values in results.split_off(num_outs) {
+        Check { values }.settle().unwrap_or_else(|e| panic!("cond: {e}"));
+    }
+    template.with_leaves(results)
+}
+
+fn branch<A: Tree, R: Tree>(types: &[Type], at: &A, f: impl FnOnce(&A) -> R) -> Traced<R> {
+    trace(types, |x| {
+        let out = f(&at.with_leaves(x.to_vec()));
+        (out.leaves(), out)
+    })
+}
+
+/// The leaves with their types or static values.
+fn outline(tree: &impl Tree) -> Vec<String> {
+    let mut out = Vec::new();
+    tree.each(&mut Path::default(), &mut |path, leaf| {
+        out.push(match leaf {
+            Leaf::Tensor(t) => format!("leaf {path}: {}", t.ty()),
+            Leaf::Static(s) => format!("leaf {path}: static {s:?}"),
+        });
+    });
+    out
+}
+
+/// A branch with one check as its last result: the worst row of its own, or one that is passed.
+fn checked<R>(branch: Traced<R>) -> Traced<()> {
+    let Traced { func, captures, num_outputs, .. } = branch;
+    let again = trace(&func.input_types(), |x| {
+        let mut out = apply(&func, x);
+        let own: Vec<Tensor> = out.split_off(num_outputs).iter().map(worst_row).collect();
+        let passed = [status::COMPLETED, 0.0, 0.0, 0.0, -1.0, 0.0];
+        let passed = Tensor::from(&passed[..]).reshape([1, 6]);
+        let all: Vec<&Tensor> = std::iter::once(&passed).chain(&own).collect();
+        out.push(if own.is_empty() { passed } else { worst_row(&Tensor::concat(&all, 0)) });
+        (out, ())
+    });
+    Traced { num_outputs: num_outputs + 1, func: again.func, captures, aux: () }
+}

@@ -1,0 +1,65 @@
+//! Derivatives of a choice: the same choice between the derivatives of the branches.
+//!
+//! The derivative's branch computes the primal values it needs again, as tiles do. The predicate is no float and
+//! has no derivative.
+
+use super::TransformError;
+use super::flow::node_flows;
+use super::jvp::{self, jvp_into, or_zero};
+use super::vjp::{self, vjp_into};
+use crate::graph::{Builder, Cond, Func, NodeId, Op, Type};
+use std::sync::Arc;
+
+type Found = Vec<Option<NodeId>>;
+
+/// The inputs of a branch and further ones behind them.
+fn with_more(branch: &Func, more: impl IntoIterator<Item = Type>) -> (Builder, Vec<NodeId>, Vec<NodeId>) {
+    let mut types = branch.input_types();
+    types.extend(more);
+    let (b, mut ids) = Builder::with_inputs(&types);
+    let more = ids.split_off(branch.num_inputs());
+    (b, ids, more)
+}
+
+pub(super) fn jvp_cond(b: &mut Builder, c: &Cond, rule: &jvp::Rule) -> Found {
+    let moving: Vec<usize> = (1..rule.x.len()).filter(|&k| rule.dx[k].is_some()).collect();
+    let outs: Vec<usize> = (0..rule.active.len()).filter(|&k| rule.active[k]).collect();
+    let derive = |branch: &Func| {
+        let (mut b, x, dx) = with_more(branch, moving.iter().map(|&k| branch.input_type(k - 1).clone()));
+        let mut d = vec![None; x.len()];
+        moving.iter().zip(dx).for_each(|(&k, id)| d[k - 1] = Some(id));
+        let (values, tangents) = jvp_into(&mut b, branch, &x, &d);
+        let outputs: Vec<NodeId> = outs.iter().map(|&k| or_zero(&mut b, tangents[k], values[k])).collect();
+        b.finish(&outputs)
+    };
+    let op = Cond { then: derive(&c.then), otherwise: derive(&c.otherwise) };
+    let mut x = rule.x.to_vec();
+    x.extend(moving.iter().filter_map(|&k| rule.dx[k]));
+    let all = b.push(Op::Cond(Arc::new(op)), &x, None);
+    let mut found = vec![None; rule.active.len()];
+    outs.iter().enumerate().for_each(|(i, &k)| found[k] = Some(b.proj(all, i)));
+    found
+}
+
+pub(super) fn vjp_cond(b: &mut Builder, c: &Cond, rule: &vjp::Rule) -> Result<Found, TransformError> {
+    let flows = node_flows(rule.f, rule.node);
+    let counts = |k: usize| flows.iter().zip(rule.g).any(|(s, g)| g.is_some() && s.contains(k));
+    let wrt: Vec<usize> = (1..rule.x.len()).filter(|&k| rule.on[k] && counts(k)).collect();
+    let outs: Vec<usize> = (0..rule.g.len()).filter(|&o| rule.g[o].is_some()).collect();
+    let derive = |branch: &Func| {
+        let (mut b, x, cts) = with_more(branch, outs.iter().map(|&o| branch.output_type(o).clone()));
+        let mut g = vec![None; branch.num_outputs()];
+        outs.iter().zip(cts).for_each(|(&o, id)| g[o] = Some(id));
+        let active: Vec<bool> = (0..x.len()).map(|k| wrt.contains(&(k + 1))).collect();
+        let (_, found) = vjp_into(&mut b, branch, &x, &active, &g)?;
+        let outputs: Vec<NodeId> = wrt.iter().map(|&k| or_zero(&mut b, found[k - 1], x[k - 1])).collect();
+        Ok(b.finish(&outputs))
+    };
+    let op = Cond { then: derive(&c.then)?, otherwise: derive(&c.otherwise)? };
+    let mut x = rule.x.to_vec();
+    x.extend(outs.iter().filter_map(|&o| rule.g[o]));
+    let all = b.push(Op::Cond(Arc::new(op)), &x, None);
+    let mut found = vec![None; rule.x.len()];
+    wrt.iter().enumerate().for_each(|(i, &k)| found[k] = Some(b.proj(all, i)));
+    Ok(found)
+}
