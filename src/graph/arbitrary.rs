@@ -303,7 +303,7 @@ impl Grow<'_> {
         let (ends, tapped) = (solve.num_carry, solve.first_tapped());
         let (zero, none) = (self.b.splat(DType::F64, [], 0.0), self.b.splat(DType::U32, [], 0.0));
         let step = solve.step.clone();
-        let times = times(&mut self.b, num_times);
+        let times = times(self.b, num_times);
         let args = [&[none, zero], &times[..], &[y, none], &captures].concat();
         let all = self.b.push(Op::Solve(Arc::new(solve)), &args, None);
         let end = self.b.proj(all, 0);
