@@ -297,20 +297,34 @@ impl Grow<'_> {
         let types: Vec<Type> = captures.iter().map(|&c| self.b.ty(c).clone()).collect();
         let rows = self.b.ty(y).shape()[0];
         let field = field(self.draws.word(), rows, &types, self.recipe.float);
-        let solve = search(&field, self.b.ty(y), &types, self.draws.of(&[Policy::Direct, SMALL]));
+        let policy = self.draws.of(&[Policy::Direct, SMALL]);
+        let num_times = self.draws.of(&[0, NUM_TIMES]);
+        let solve = search(&field, self.b.ty(y), &types, num_times, policy);
+        let (ends, tapped) = (solve.num_carry, solve.first_tapped());
         let (zero, none) = (self.b.splat(DType::F64, [], 0.0), self.b.splat(DType::U32, [], 0.0));
         let step = solve.step.clone();
-        let args = [&[none, zero, y, none], &captures[..]].concat();
+        let times = times(self.b, num_times);
+        let args = [&[none, zero], &times[..], &[y, none], &captures].concat();
         let all = self.b.push(Op::Solve(Arc::new(solve)), &args, None);
         let end = self.b.proj(all, 0);
+        if num_times > 0 {
+            self.pool.push(self.b.proj(all, tapped + 2));
+            let slopes = self.b.proj(all, tapped + 3);
+            let slope = self.b.reduce(ReduceOp::Sum, slopes, vec![0]);
+            self.pool.push(slope);
+        }
         if self.draws.below(2) == 0 {
             return Some(end);
         }
         self.pool.push(end);
         let schedule = self.b.proj(all, 2);
-        let scan = Scan { step, num_carry: 1, num_times: 0, policy: SMALL };
+        let scan = Scan { step, num_carry: ends, num_times, policy: SMALL };
         let args = [&[schedule, end], &captures[..]].concat();
+        let tapped = scan.first_tapped();
         let all = self.b.push(Op::Scan(Arc::new(scan)), &args, None);
+        if num_times > 0 {
+            self.pool.push(self.b.proj(all, tapped + 3));
+        }
         Some(self.b.proj(all, 0))
     }
 
@@ -376,8 +390,24 @@ fn field(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
     b.finish(&[y])
 }
 
-/// An Euler search over [0, 1] that accepts every other attempt.
-fn search(field: &Func, y: &Type, captures: &[Type], policy: Policy) -> Solve {
+/// Times to tap at.
+const NUM_TIMES: usize = 11;
+
+/// The operand of times, if there are some: from before the start to behind the end, each twice.
+fn times(b: &mut Builder, num: usize) -> Vec<NodeId> {
+    if num == 0 {
+        return vec![];
+    }
+    let index = b.push(Op::Iota { axis: 0 }, &[], Some(&Type::array(DType::F64, [num])));
+    let half = b.scale(index, 0.5);
+    let pair = b.unary(UnaryOp::Floor, half);
+    let quarter = b.splat(DType::F64, [num], 0.25);
+    let time = b.scale(pair, 0.25);
+    vec![b.sub(time, quarter)]
+}
+
+/// An Euler search over [0, 1] that accepts every other attempt; it taps the trip's ends, y and the slope.
+fn search(field: &Func, y: &Type, captures: &[Type], num_times: usize, policy: Policy) -> Solve {
     let time = Type::scalar(DType::F64);
     let flag = Type::scalar(DType::Bool);
     let euler = |b: &mut Builder, t: NodeId, next: NodeId, y: NodeId, captures: &[NodeId]| {
@@ -387,12 +417,13 @@ fn search(field: &Func, y: &Type, captures: &[Type], policy: Policy) -> Solve {
         let h = b.cast(h, dtype);
         let h = b.broadcast(h, &shape, vec![]);
         let dy = b.mul(h, slope);
-        b.add(y, dy)
+        (b.add(y, dy), slope)
     };
+    let num_taps = if num_times > 0 { 4 } else { 0 };
     let types = [&[flag.clone(), flag, time.clone(), time.clone(), y.clone()], captures].concat();
     let (mut b, x) = Builder::with_inputs(&types);
-    let next = euler(&mut b, x[2], x[3], x[4], &x[5..]);
-    let step = b.finish(&[next]);
+    let (next, slope) = euler(&mut b, x[2], x[3], x[4], &x[5..]);
+    let step = b.finish(&[&[next], &[x[2], x[3], x[4], slope][..num_taps]].concat());
     let types = [&[time, y.clone(), Type::scalar(DType::U32)], captures].concat();
     let (mut b, x) = Builder::with_inputs(&types);
     let (one, end) = (b.splat(DType::U32, [], 1.0), b.splat(DType::F64, [], 1.0));
@@ -404,14 +435,15 @@ fn search(field: &Func, y: &Type, captures: &[Type], policy: Policy) -> Solve {
     let h = b.scale(times, 0.15);
     let aim = b.add(x[0], h);
     let aim = b.binary(BinaryOp::Min, aim, end);
-    let new = euler(&mut b, x[0], aim, x[1], &x[3..]);
+    let (new, slope) = euler(&mut b, x[0], aim, x[1], &x[3..]);
     let wide = b.broadcast(accept, y.shape(), vec![]);
     let new = b.select(wide, new, x[1]);
     let knot = b.select(accept, aim, x[0]);
     let running = b.compare(CompareOp::Lt, knot, end);
     let reached = b.unary(UnaryOp::Not, running);
-    let attempt = b.finish(&[accept, running, reached, knot, new, tries]);
-    Solve { attempt, step, num_carry: 1, num_ext: 1, num_times: 0, policy }
+    let taps = &[x[0], knot, x[1], slope][..num_taps];
+    let attempt = b.finish(&[&[accept, running, reached, knot, new, tries], taps].concat());
+    Solve { attempt, step, num_carry: 1, num_ext: 1, num_times, policy }
 }
 
 /// (row0, x: [rows, 2], y: [rows, 2], captures..) -> rows, a sum
@@ -424,7 +456,7 @@ fn tile(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
     let first = b.cast(x[0], DType::F64);
     let mut y = b.inline(&f, &[&[first, x[1]], &x[3..]].concat())[0];
     if draws.below(2) == 0 {
-        let solve = search(&f, b.ty(y), captures, SMALL);
+        let solve = search(&f, b.ty(y), captures, 0, SMALL);
         let (zero, none) = (b.splat(DType::F64, [], 0.0), b.splat(DType::U32, [], 0.0));
         let args = [&[none, zero, y, none], &x[3..]].concat();
         let all = b.push(Op::Solve(Arc::new(solve)), &args, None);

@@ -408,6 +408,38 @@ mod tests {
     }
 
     #[test]
+    fn taps_stand_behind_what_is_carried_and_need_times() {
+        let scalar = Type::scalar;
+        let inputs = [scalar(D), f32s(&[2]), scalar(B), f32s(&[3])];
+        let fault = |taps: &[usize], step: &[usize], num_times: usize| {
+            let attempt = pass(&inputs, &[&[2, 2, 2, 0, 1, 2], taps].concat());
+            let step = pass(&step_types(), &[&[4], step].concat());
+            let s = Solve { attempt, step, num_times, ..search() };
+            let types =
+                [scalar(DType::U32), scalar(D), Type::array(D, [6]), f32s(&[2]), scalar(B), f32s(&[3])];
+            let out =
+                vec![f32s(&[2]), scalar(B), Type::Schedule, Type::Tape, Type::array(D, [6]), f32s(&[6, 3])];
+            op_fault(Op::Solve(Arc::new(s)), &types, Type::Tuple(out))
+        };
+        assert_eq!(fault(&[0, 3], &[3, 5], 6), "");
+        let why = fault(&[0, 3], &[5, 3], 6);
+        assert!(why.ends_with("its attempt's output 6 is f64[], not f32[3]"), "{why}");
+        let why = fault(&[0, 3], &[3, 5], 0);
+        assert!(why.ends_with("it taps 2 values at 0 times"), "{why}");
+        let why = fault(&[], &[], 6);
+        assert!(why.ends_with("it taps 0 values at 6 times"), "{why}");
+        let rev = |num_times: usize| {
+            let types = [step_types(), vec![f32s(&[2]), f32s(&[3])]].concat();
+            let (step, bwd) = (pass(&step_types(), &[4]), pass(&types, &[6]));
+            let r = Rev { step, bwd, num_carry: 1, num_ct: 1, num_ct_taps: 1, num_times, wrt: vec![] };
+            let types = [Type::Schedule, Type::Tape, f32s(&[2]), f32s(&[3]), f32s(&[2]), f32s(&[6, 3])];
+            op_fault(Op::Rev(Arc::new(r)), &types, Type::Tuple(vec![f32s(&[2])]))
+        };
+        assert_eq!(rev(6), "");
+        assert!(rev(0).ends_with("it has cotangents of taps at no times"), "{}", rev(0));
+    }
+
+    #[test]
     fn a_fault_in_a_body_names_the_body() {
         let bad = Func::new(vec![], vec![], vec![NodeId(0)]);
         let why = op_fault(

@@ -85,12 +85,12 @@ impl Interpolant {
     }
 
     /// The coefficients of stage i's weight in theta, theta (1 - theta), theta^2 (1 - theta), ...
-    pub(crate) fn coefficients(&self, i: usize) -> &[f64] {
+    pub fn coefficients(&self, i: usize) -> &[f64] {
         &self.weights[i * self.degree..][..self.degree]
     }
 
     /// How many coefficients a stage has.
-    pub(crate) fn degree(&self) -> usize {
+    pub fn degree(&self) -> usize {
         self.degree
     }
 

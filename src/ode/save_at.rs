@@ -9,6 +9,10 @@ use super::OdeError;
 /// Values at given times come from the method's dense output of the step that contains them, so they cost no step
 /// and change none; a time that is a step's end gets that step's own value. The default saves t1.
 ///
+/// Solves on tensors save t0, t1 and given times, each an entry of its own; they refuse the rest. There, steps of a
+/// method whose curve needs stages of its own (those of order 7 and more; those without a curve, which have the
+/// cubic) evaluate these in every attempt.
+///
 /// # Examples
 /// ```
 /// use flowline::ode::{Ode, SaveAt};

@@ -10,6 +10,23 @@ tree! {
 ///
 /// A jitted call that contains a failed solve returns an error with its outcome; a solve on concrete
 /// tensors says how it went in [`Solution::outcome`].
+///
+/// # Examples
+/// ```
+/// use flowline::prelude::*;
+/// // y(t) = y0 e^(-rate t), and d/drate of the sum over the saved times
+/// let sum = |rate: &Tensor| {
+///     let decay = Ode::new(|_t, y: &Tensor| -(rate * y)).save_at([0.5, 1.0]).rtol(1e-8).atol(1e-8);
+///     let ys = decay.solve(0.0, 1.0, Tensor::ones([3, 2]))?.ys;
+///     assert_eq!(ys.shape().to_vec(), [3, 2, 2]); // row, time, component
+///     flowline::Result::Ok(ys.sum())
+/// };
+/// let (value, slope) = value_and_grad(sum, &Tensor::from(1.0))?;
+/// let (a, b) = ((-0.5_f64).exp(), (-1.0_f64).exp());
+/// assert!((value.item() - 6.0 * (a + b)).abs() < 1e-5);
+/// assert!((slope.item() + 6.0 * (0.5 * a + b)).abs() < 1e-5);
+/// # Ok::<(), flowline::Error>(())
+/// ```
 #[non_exhaustive]
 pub struct Solution<Y> {
     /// The time reached: t1 unless the solve failed.

@@ -94,8 +94,10 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         let reached = (&end.t, &end.y);
         let inner = self.curve.as_ref().zip(self.saved.ts.as_ref());
         let inner = inner.map(|(curve, ts)| (ts, curve.eval(ts, &out[num_carry + num_ext..], reached)));
-        let saved = self.saved.join((t0, y0), inner.as_ref().map(|(ts, ys)| (*ts, ys)), reached);
-        Ok(solution(&end, saved, self.scheme.limits.dt_min))
+        let mut solution = solution(&end, self.scheme.limits.dt_min);
+        let inner = inner.as_ref().map(|(ts, ys)| (*ts, ys));
+        (solution.ts, solution.ys) = self.saved.join((t0, y0), inner, reached);
+        Ok(solution)
     }
 
     /// Everything the loop carries, in one order: y, the clocks, FSAL's stage.
@@ -206,8 +208,8 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
     }
 }
 
-/// What the loop's last carry means; its verdict goes to whoever runs the program.
-fn solution<Y: TreeState>(end: &Carry<Y>, (ts, ys): (Tensor, Y), dt_min: f64) -> Solution<Y> {
+/// What the loop's last carry means, without what was saved; its verdict goes to whoever runs the program.
+fn solution<Y: TreeState>(end: &Carry<Y>, dt_min: f64) -> Solution<Y> {
     let broken = end.status.eq(Clock::like(&end.t, status::NON_FINITE));
     let dt = broken.select(&end.h, &end.dt);
     let dt_min = Clock::like(&end.t, dt_min);
@@ -220,7 +222,8 @@ fn solution<Y: TreeState>(end: &Carry<Y>, (ts, ys): (Tensor, Y), dt_min: f64) ->
         num_rejected: end.num_rejected.clone(),
         num_field_evals: end.num_field_evals.clone(),
     };
-    Solution { t1: end.t.clone(), y1: end.y.clone(), ts, ys, stats, verdict }
+    let (t1, y1) = (end.t.clone(), end.y.clone());
+    Solution { ts: t1.clone(), ys: y1.clone(), t1, y1, stats, verdict }
 }
 
 /// Traces a loop body. Solves inside a field are not checked on their own: when one fails, what it

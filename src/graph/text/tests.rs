@@ -88,9 +88,41 @@ func(%0: u32[], %1: f64[], %2: f32[3], %3: f32[8,3]) {
   return %5, %7, %10
 }";
 
+const TAPPED: &str = "\
+func(%0: u32[], %1: f64[], %2: f64[5], %3: f32[3]) {
+  %4 = solve{num_carry=1, num_ext=0, num_times=5, policy=direct} %0, %1, %2, %3 : (f32[3], schedule, tape, f64[5], f32[5,3]) {
+    attempt: func(%0: f64[], %1: f32[3]) {
+      %2 = const{false} : bool[]
+      return %2, %2, %2, %0, %1, %0, %1
+    }
+    step: func(%0: bool[], %1: bool[], %2: f64[], %3: f64[], %4: f32[3]) {
+      return %4, %2, %4
+    }
+  }
+  %5 = proj{k=4} %4 : f32[5,3]
+  %6 = proj{k=1} %4 : schedule
+  %7 = scan{num_carry=1, num_times=5, policy=direct} %6, %3 : (f32[3], tape, f32[5,3]) {
+    step: func(%0: bool[], %1: bool[], %2: f64[], %3: f64[], %4: f32[3]) {
+      return %4, %4
+    }
+  }
+  %8 = proj{k=1} %7 : tape
+  %9 = rev{num_carry=1, num_ct=1, num_ct_taps=1, num_times=5, wrt=[]} %6, %8, %3, %3, %5 : (f32[3]) {
+    step: func(%0: bool[], %1: bool[], %2: f64[], %3: f64[], %4: f32[3]) {
+      return %4
+    }
+    bwd: func(%0: bool[], %1: bool[], %2: f64[], %3: f64[], %4: f32[3], %5: f32[3], %6: f32[3]) {
+      %7 = add %5, %6 : f32[3]
+      return %7
+    }
+  }
+  %10 = proj{k=0} %9 : f32[3]
+  return %10
+}";
+
 #[test]
 fn what_is_printed_is_what_was_read() {
-    for text in [PLAIN, LOOPS] {
+    for text in [PLAIN, LOOPS, TAPPED] {
         assert_eq!(Func::parse(text).unwrap().to_string(), text);
     }
 }
