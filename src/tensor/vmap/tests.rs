@@ -236,15 +236,30 @@ fn jacobians_of_a_solve_search_once() {
     for run in [forward.last_run(), reverse.last_run()] {
         assert_eq!(run.attempts, once.last_run().attempts);
     }
-    let by_w = |u: &Tensor| {
-        let end = |w: &Tensor| Ode::new(|_t, y: &Tensor| y.matmul(w).sin()).solve(0.0, 2.0, &y0).unwrap().y1;
-        vjp(end, &w).1(u)
-    };
+    let driven = |w: &Tensor| Ode::new(|_t, y: &Tensor| y.matmul(w).sin()).solve(0.0, 2.0, &y0).unwrap().y1;
+    let by_w = |u: &Tensor| vjp(driven, &w).1(u);
     let all = jit(|eye: Tensor| vmap(by_w, &eye));
     assert_close(&all.call(&eye).unwrap(), &each(&eye, by_w), 1e-14);
+    // by the tangent the derivative is linear: the same for each, though what it stands beside is not
+    let by_tangent = |v: &Tensor| grad(|v: &Tensor| jvp(driven, &w, v).1.sum(), v);
+    let directions = of(DType::F64, &[2, 3, 3]);
+    assert_close(&vmap(by_tangent, &directions), &each(&directions, by_tangent), 1e-14);
     // second derivatives of a component: forward over reverse
     let hessian = vmap(|v: &Tensor| jvp(|y: &Tensor| grad(|y: &Tensor| end(y).at(1), y), &y0, v).1, &eye);
     assert_close(&hessian.transpose(), &hessian, 1e-12);
+}
+
+#[test]
+fn the_gradient_of_mapped_solves_keeps_few_copies_for_its_sum() {
+    let model = Mlp::new([8, 128, 8], Activation::Tanh, &Key::new(1));
+    let y0 = Key::new(2).normal([100, 8]);
+    let step = jit(|model: Mlp, y0: Tensor| {
+        let end =
+            |m: &Mlp, y: &Tensor| Ode::new(|_t, y: &Tensor| m.forward(y)).solve(0.0, 1.0, y).unwrap().y1;
+        grad(|m: &Mlp| vmap(|y: &Tensor| end(m, y).square().sum(), &y0).mean(), &model)
+    });
+    let (planned, one) = (step.plan(&(model.clone(), y0)).unwrap().arena_bytes, 4 * num_elements(&model));
+    assert!(planned < 40 * one, "{planned} bytes, {} times the gradient of 100 examples", planned / one);
 }
 
 #[test]
