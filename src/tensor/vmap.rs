@@ -26,8 +26,8 @@ use crate::transform;
 /// `Batching`; for rows that share their steps, [`map_rows`](super::map_rows).
 ///
 /// # Numerics
-/// Elementwise functions, draws, products, solves and what moves elements give the bits of single calls.
-/// Sums may be added in another order.
+/// Each example has the bits of a single call, sums, products and solves included, but where simplification finds
+/// more to do in one of the two programs (a sum of n equal terms is n times the term).
 ///
 /// # Panics
 /// When `over` has no tensor leaf, a leaf has no axis or no entry, or first axes differ in length; where all
