@@ -25,6 +25,10 @@ use crate::transform;
 /// (a Jacobian), its solve is the same for all and is searched once. For many small solves in lockstep see
 /// `Batching`; for rows that share their steps, [`map_rows`](super::map_rows).
 ///
+/// For the gradient of a mean over examples, take the gradient of the mean, `grad(|m| vmap(..).mean(), &model)`: its
+/// products contract over examples, as in a program of whole batches. The mean of mapped gradients first makes
+/// the gradient of each example.
+///
 /// # Numerics
 /// Each example has the bits of a single call, sums, products and solves included, but where simplification finds
 /// more to do in one of the two programs (a sum of n equal terms is n times the term).
