@@ -25,9 +25,13 @@ use crate::transform;
 /// (a Jacobian), its solve is the same for all and is searched once. For many small solves in lockstep see
 /// `Batching`; for rows that share their steps, [`map_rows`](super::map_rows).
 ///
+/// For the gradient of a mean over examples, take the gradient of the mean, `grad(|m| vmap(..).mean(), &model)`: its
+/// products contract over examples, as in a program of whole batches. The mean of mapped gradients first makes
+/// the gradient of each example.
+///
 /// # Numerics
-/// Elementwise functions, draws, products, solves and what moves elements give the bits of single calls.
-/// Sums may be added in another order.
+/// Each example has the bits of a single call, sums, products and solves included, but where simplification finds
+/// more to do in one of the two programs (a sum of n equal terms is n times the term).
 ///
 /// # Panics
 /// When `over` has no tensor leaf, a leaf has no axis or no entry, or first axes differ in length; where all

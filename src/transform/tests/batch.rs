@@ -155,6 +155,19 @@ fn directions_of_a_derivative_share_the_search() {
 }
 
 #[test]
+fn what_a_derivative_by_tangents_sums_up_has_the_type_of_its_tangent() {
+    for (seed, (what, f, _)) in samples(60).enumerate().filter(|(_, (what, ..))| what.starts_with("seed")) {
+        let wrt = [0, 1, 2, 3, 4, 6];
+        let along = jvp(&f, &wrt);
+        let tangents: Vec<usize> = (f.num_inputs()..along.num_inputs()).collect();
+        let back =
+            vjp(&along, &(f.num_outputs()..along.num_outputs()).collect::<Vec<_>>(), &tangents).unwrap();
+        let mapped: Vec<bool> = (0..back.num_inputs()).map(|k| tangents.contains(&k)).collect();
+        check_batch(&back, &mapped, 2, seed as u64, &what);
+    }
+}
+
+#[test]
 fn a_batch_of_a_batch_gives_what_two_loops_give() {
     for (seed, (what, f, x)) in samples(12).enumerate() {
         let mut draws = Draws::new(seed as u64);
