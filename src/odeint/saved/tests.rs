@@ -313,3 +313,22 @@ fn a_neural_ode_is_trained_on_its_trajectories_in_one_trace() {
     assert!(last < 0.02 * first, "{first} to {last}");
     assert_eq!(step.traces(), 1);
 }
+
+#[test]
+fn the_executor_gives_what_the_reference_interpreter_gives() {
+    let (p, grid) = problem();
+    let types: Vec<_> = p.leaves().iter().map(Tensor::ty).collect();
+    let traced = crate::tensor::trace(&types, |x| {
+        let p = p.with_leaves(x.to_vec());
+        let (value, grads) =
+            value_and_grad(|p: &Problem| loss(p, Method::Bosh3, &grid, Adjoint::recursive_checkpoint(2)), &p);
+        ([vec![value], grads.leaves()].concat(), ())
+    });
+    assert!(traced.captures.is_empty() && traced.func.to_string().contains("num_ct_taps"));
+    let args: Vec<_> = p.leaves().iter().map(|x| x.array().clone()).collect();
+    let want = crate::graph::interpret(&traced.func, &args).unwrap();
+    let got = crate::tensor::apply(&traced.func, &p.leaves());
+    for (got, want) in got.iter().zip(&want) {
+        close(&got.to_vec(), &want.to_f64(), 1e-12);
+    }
+}
