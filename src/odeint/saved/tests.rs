@@ -242,7 +242,7 @@ fn tangents_of_saved_states_and_of_their_gradients_equal_differences() {
     let value = |p: &Problem| loss(p, Method::Tsit5, &grid, Adjoint::recursive_checkpoint(2));
     let slope = |p: &Problem| value_and_grad(value, p).1;
     let along = p.with_leaves(p.leaves().iter().enumerate().map(|(i, x)| match i {
-        2 | 3 => Tensor::zeros(x.shape().clone()),
+        2 | 3 => Tensor::full(DType::F64, x.shape().clone(), 0.0),
         _ => (1.0 + x).sin(),
     }));
     let step = |h: f64| p.with_leaves(p.leaves().iter().zip(along.leaves()).map(|(x, d)| x + d * h));
