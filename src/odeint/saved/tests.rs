@@ -242,7 +242,7 @@ fn tangents_of_saved_states_and_of_their_gradients_equal_differences() {
     let value = |p: &Problem| loss(p, Method::Tsit5, &grid, Adjoint::recursive_checkpoint(2));
     let slope = |p: &Problem| value_and_grad(value, p).1;
     let along = p.with_leaves(p.leaves().iter().enumerate().map(|(i, x)| match i {
-        2 | 3 => Tensor::zeros(x.shape().clone()),
+        2 | 3 => Tensor::full(DType::F64, x.shape().clone(), 0.0),
         _ => (1.0 + x).sin(),
     }));
     let step = |h: f64| p.with_leaves(p.leaves().iter().zip(along.leaves()).map(|(x, d)| x + d * h));
@@ -312,4 +312,23 @@ fn a_neural_ode_is_trained_on_its_trajectories_in_one_trace() {
     }
     assert!(last < 0.02 * first, "{first} to {last}");
     assert_eq!(step.traces(), 1);
+}
+
+#[test]
+fn the_executor_gives_what_the_reference_interpreter_gives() {
+    let (p, grid) = problem();
+    let types: Vec<_> = p.leaves().iter().map(Tensor::ty).collect();
+    let traced = crate::tensor::trace(&types, |x| {
+        let p = p.with_leaves(x.to_vec());
+        let (value, grads) =
+            value_and_grad(|p: &Problem| loss(p, Method::Bosh3, &grid, Adjoint::recursive_checkpoint(2)), &p);
+        ([vec![value], grads.leaves()].concat(), ())
+    });
+    assert!(traced.captures.is_empty() && traced.func.to_string().contains("num_ct_taps"));
+    let args: Vec<_> = p.leaves().iter().map(|x| x.array().clone()).collect();
+    let want = crate::graph::interpret(&traced.func, &args).unwrap();
+    let got = crate::tensor::apply(&traced.func, &p.leaves());
+    for (got, want) in got.iter().zip(&want) {
+        close(&got.to_vec(), &want.to_f64(), 1e-12);
+    }
 }
