@@ -38,6 +38,8 @@ pub(crate) struct Solve {
     pub layout: Layout,
     /// Whether someone reads the tape.
     pub records: bool,
+    /// Whether someone reads the schedule.
+    pub is_replayed: bool,
     pub schedule: usize,
     pub tape: usize,
     pub space: usize,
@@ -234,7 +236,9 @@ impl LoopSpace {
                     if s.records {
                         keep(tape, accepted, &s.layout, s.carried.before(trips), env);
                     }
-                    schedule.knots.push(*to);
+                    if s.is_replayed {
+                        schedule.knots.push(*to);
+                    }
                     accepted += 1;
                 }
                 trips += 1;

@@ -124,6 +124,7 @@ impl Lower<'_> {
             captures,
             layout,
             records: self.is_read(id, types.len() + 1),
+            is_replayed: self.is_read(id, types.len()),
             schedule: made.schedule,
             tape: made.tape,
         };
