@@ -113,19 +113,7 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
             Ok(ty)
         }
         Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) => loops(op, args),
-        Op::Custom(c) => {
-            let body = c.body.input_types();
-            is(args, 0, &body, "operand")?;
-            need(args.len() == body.len(), || format!("it takes {} operands", body.len()))?;
-            Ok(Type::Tuple(c.body.output_types()))
-        }
-        Op::Cond(c) => {
-            let body = c.then.input_types();
-            is(args, 0, &[Type::scalar(DType::Bool)], "operand")?;
-            is(args, 1, &body, "operand of the branches")?;
-            need(args.len() == 1 + body.len(), || format!("it takes {} operands", 1 + body.len()))?;
-            Ok(Type::Tuple(c.then.output_types()))
-        }
+        Op::Custom(_) | Op::Cond(_) => calls(op, args),
         Op::Proj(k) => match args[0] {
             Type::Tuple(types) => types.get(*k).cloned().ok_or_else(|| format!("there is no value {k}")),
             _ => Err("the operand is no tuple".into()),
@@ -328,6 +316,19 @@ fn loops(op: &Op, args: &[&Type]) -> Inferred {
         }
         other => Err(format!("invariant: {} is no loop", other.name())),
     }
+}
+
+fn calls(op: &Op, args: &[&Type]) -> Inferred {
+    let (first, body, what) = match op {
+        Op::Custom(c) => (0, &c.body, "operand"),
+        Op::Cond(c) => (1, &c.then, "operand of the branches"),
+        other => return Err(format!("invariant: {} calls nothing", other.name())),
+    };
+    is(args, 0, &[Type::scalar(DType::Bool)][..first], "predicate")?;
+    is(args, first, &body.input_types(), what)?;
+    let n = first + body.num_inputs();
+    need(args.len() == n, || format!("it takes {n} operands"))?;
+    Ok(Type::Tuple(body.output_types()))
 }
 
 #[cfg(test)]

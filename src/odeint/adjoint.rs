@@ -3,21 +3,20 @@
 use crate::graph::{Checkpoints, Policy};
 use crate::tensor::Tensor;
 
-/// How the gradient of a solve is taken. Each is the exact derivative of the discrete solve on its
-/// accepted steps, with their sizes held fixed; they differ in memory and in what is computed twice.
+#[doc = include_str!("adjoint.md")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Adjoint {
     /// Keeps at most so many states and recomputes the others: O(checkpoints) memory whatever the
-    /// number of steps, and the fewest recomputed steps there can be (Griewank and Walther 2000,
-    /// "Algorithm 799: revolve") where that number is known before, close to them where it is not.
+    /// number of steps, and the fewest recomputed steps there can be where that number is known before.
     RecursiveCheckpoint {
         /// How many.
         checkpoints: Checkpoints,
     },
     /// Keeps every state: no step is recomputed, memory grows with their number.
     Direct,
-    /// Solves the adjoint equation backward in time, the state along with it, and keeps nothing.
+    /// Solves the adjoint equation backward in time, the state along with it, and keeps no state: the
+    /// continuous adjoint, which is not the exact derivative of the steps taken.
     Backsolve {
         /// The relative tolerance of the backward solve; that of the solve if not said.
         rtol: Option<f64>,

@@ -24,8 +24,9 @@ use crate::graph::{Custom, Func, Op, Type};
 use crate::ode::{
     Bound, Controller, Field, FieldError, FieldFailure, Limits, OdeError, Scheme, StepTo, Tolerance,
 };
-use crate::tensor::{Check, Tensor, Traced, Tree, align, apply, poisoned, register_check, trace, tuple};
-use crate::transform;
+use crate::tensor::{
+    Check, Tensor, Traced, Tree, align, apply, poisoned, register_check, reverse, trace, tuple,
+};
 use std::sync::Arc;
 
 /// A field as a function: t, y.., p.. to dy..; `params` stand for p.
@@ -74,22 +75,24 @@ struct Pullback {
 
 impl Pullback {
     fn new(field: &Func, num_y: usize) -> Result<Pullback, OdeError> {
-        let refuse =
-            |e: transform::TransformError| OdeError::Adjoint { adjoint: "Backsolve", why: e.to_string() };
         let params = 1 + num_y..field.num_inputs();
         let floats: Vec<usize> = params.filter(|&k| field.input_type(k).is_float()).collect();
         let outs: Vec<usize> = (0..num_y).collect();
         let wrt = |params: &[usize]| (1..=num_y).chain(params.iter().copied()).collect::<Vec<_>>();
-        let all = transform::vjp(field, &outs, &wrt(&floats)).map_err(refuse)?;
+        let all = reverse(field, &outs, &wrt(&floats)).map_err(|e| refused(&e))?;
         let is_zero = |k: usize| match &all.node(all.outputs()[k]).op {
             Op::Const(literal) => literal.as_splat() == Some(0.0),
             _ => false,
         };
         let kept = floats.iter().enumerate().filter(|(i, _)| !is_zero(2 * num_y + i));
         let kept: Vec<usize> = kept.map(|(_, &k)| k).collect();
-        let func = transform::vjp(field, &outs, &wrt(&kept)).map_err(refuse)?;
+        let func = reverse(field, &outs, &wrt(&kept)).map_err(|e| refused(&e))?;
         Ok(Pullback { func, params: kept.iter().map(|k| k - 1 - num_y).collect() })
     }
+}
+
+fn refused(why: &dyn std::fmt::Display) -> OdeError {
+    OdeError::Adjoint { adjoint: "Backsolve", why: why.to_string() }
 }
 
 /// Records a solve whose reverse derivative is the continuous adjoint.

@@ -76,6 +76,15 @@ fn run(func: &crate::graph::Func, args: &[Tensor], first: usize, num: usize) -> 
     Ok(out)
 }
 
+/// The reverse derivative of a closed function, for layers that hold functions and know no transforms.
+pub(crate) fn reverse(
+    f: &crate::graph::Func,
+    outs: &[usize],
+    wrt: &[usize],
+) -> std::result::Result<crate::graph::Func, transform::TransformError> {
+    transform::vjp(f, outs, wrt)
+}
+
 fn float_leaves(leaves: &[Tensor]) -> Vec<usize> {
     (0..leaves.len()).filter(|&i| leaves[i].dtype().is_float()).collect()
 }

@@ -35,6 +35,7 @@ pub(crate) use custom::poisoned;
 pub use custom::{Custom, custom};
 pub use einsum::{EinsumPlan, EinsumStep, einsum, einsum_plan};
 pub use exec::RunReport;
+pub(crate) use grad::reverse;
 pub use grad::{Loss, grad, jvp, value_and_grad, vjp};
 pub use handle::Tensor;
 pub use jit::{Jit, Output, Traceable, jit};

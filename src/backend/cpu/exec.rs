@@ -57,6 +57,12 @@ impl Workspace {
         sum
     }
 
+    /// Knots that the schedules of the last run hold, those of bodies left out.
+    #[cfg(test)]
+    pub(super) fn num_knots(&self) -> usize {
+        self.loops.schedules.iter().map(|s| s.knots.len()).sum()
+    }
+
     fn each_inner(&self, f: &mut dyn FnMut(&Workspace)) {
         let tiles = self.tiles.iter().flat_map(|t| t.workers.iter().chain([&t.tail]));
         for ws in self.loops.inner.iter().chain(tiles) {

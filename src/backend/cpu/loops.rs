@@ -42,6 +42,8 @@ pub(crate) struct Solve {
     pub layout: Layout,
     /// Whether someone reads the tape.
     pub records: bool,
+    /// Whether someone reads the schedule.
+    pub is_replayed: bool,
     pub schedule: usize,
     pub tape: usize,
     pub space: usize,
@@ -254,7 +256,9 @@ impl LoopSpace {
                         times.note(schedule, &mut passed, *to, env);
                         taps::keep(&s.taps, schedule, accepted, env);
                     }
-                    schedule.knots.push(*to);
+                    if s.is_replayed {
+                        schedule.knots.push(*to);
+                    }
                     accepted += 1;
                 }
                 trips += 1;

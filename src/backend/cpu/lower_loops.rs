@@ -154,6 +154,8 @@ impl Lower<'_> {
             captures,
             layout,
             records: self.is_read(id, types.len() + 1),
+            // Saved times look at the knot before.
+            is_replayed: num > 0 || self.is_read(id, types.len()),
             schedule: made.schedule,
             tape: made.tape,
         };

@@ -51,7 +51,7 @@ fn assert_near(got: &[f64], want: &[f64], tol: f64, what: &str) {
 
 #[test]
 fn lotka_volterra_has_the_published_gradient_by_every_adjoint() {
-    let of = |adjoint| numbers(&value_and_grad(|x: &Problem| distance(x, adjoint, 1e-11), &lotka()));
+    let of = |adjoint| numbers(&value_and_grad(|x: &Problem| distance(x, adjoint, 1e-10), &lotka()));
     let direct = of(Adjoint::Direct);
     assert_near(&direct, &LOTKA, 1e-7, "direct");
     for checkpoints in [1, 2, 5] {

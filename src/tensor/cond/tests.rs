@@ -55,7 +55,7 @@ fn trees_captures_and_gradients_by_captures_go_through() {
     let slope = |flag: f64| {
         let step = jit(|(w, flag): (Tensor, Tensor)| {
             let x = f64s(&[1.0, 4.0]);
-            grad(|w: &Tensor| cond(&flag.lt(0.5), &x, |x| (x * w).sum(), |x| x.sum()), &w)
+            grad(|w: &Tensor| cond(&flag.lt(0.5), &x, |x| (x * w).sum(), Tensor::sum), &w)
         });
         step.call((w.clone(), Tensor::from(flag))).unwrap().to_vec()
     };
@@ -88,7 +88,7 @@ fn a_choice_stands_in_tiles_and_in_the_field_of_a_solve() {
 fn a_failed_solve_counts_in_the_branch_that_ran_alone() {
     let f = jit(|x: Tensor| {
         let blow_up = |x: &Tensor| Ode::new(|_t, y: &Tensor| y.square()).solve(0.0, 2.0, x).unwrap().y1;
-        cond(&x.lt(10.0), &x, blow_up, |x| x.clone())
+        cond(&x.lt(10.0), &x, blow_up, Tensor::clone)
     });
     assert!(f.call(0.1).is_ok());
     assert_eq!(f.call(20.0).unwrap().item(), 20.0);

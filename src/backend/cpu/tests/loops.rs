@@ -295,3 +295,17 @@ fn a_run_allocates_nothing_once_its_workspace_has_been_used() {
         });
     }
 }
+
+#[test]
+fn a_search_that_nobody_replays_keeps_no_knots() {
+    let (mut b, x) = Builder::with_inputs(&[f64s([ROWS]), scalar(DType::F64)]);
+    let (zero, unknown) = (b.splat_like(x[1], 0.0), b.splat(DType::U32, [], 0.0));
+    let solved = b.push(solve_op(ROWS, Policy::Direct), &[unknown, zero, x[0], zero, x[1]], None);
+    let y1 = b.proj(solved, 0);
+    let plan = Plan::compile(&b.finish(&[y1]), Level::detect());
+    let x = [inputs(0)[1].clone(), inputs(0)[2].clone()];
+    let (mut ws, mut out) = (Workspace::of(&plan), [Array::zeros(DType::F64, [ROWS])]);
+    plan.run_arrays(&mut ws, &x.each_ref(), &mut out);
+    assert!(ws.counters().accepted > 1 && ws.counters().states_kept_max == 0);
+    assert_eq!(ws.num_knots(), 1, "the first knot alone");
+}
