@@ -439,6 +439,23 @@ fn resuming_asks_for_the_same_run() {
 }
 
 #[test]
+fn the_optimiser_is_chosen_by_name_and_remembered() {
+    let place = Place::new();
+    let train = format!("train tiny.png --updates 2 {SMALL}");
+    let all =
+        ["sgd", "nesterov", "rmsprop", "adagrad", "adam", "adamw", "adabelief", "nadam", "radam", "lion"];
+    place.fails(&format!("{train} --out run --optimizer adamax"), 2, &all);
+    for name in ["radam", "lion"] {
+        place.done(&format!("{train} --out {name} --optimizer {name} --lr 1e-3"));
+        let model = fs::read(place.path(&format!("{name}/model.safetensors"))).unwrap();
+        let words = [&*format!("--optimizer={name}"), "not --optimizer=adam"];
+        place.fails(&format!("train tiny.png --out {name} --resume --optimizer adam"), 2, &words);
+        place.done(&format!("train tiny.png --out {name} --resume"));
+        assert_eq!(fs::read(place.path(&format!("{name}/model.safetensors"))).unwrap(), model);
+    }
+}
+
+#[test]
 fn other_versions_are_refused_and_damaged_checkpoints_begin_anew() {
     let place = Place::new();
     let train = format!("train tiny.png --out run --updates 2 {SMALL}");

@@ -1,70 +1,48 @@
-//! Adam with decoupled weight decay, as one elementwise formula a leaf.
+//! Adam and its form with Nesterov's momentum.
 
-use super::Schedule;
-use super::part::{Memory, Slot};
-use crate::array::DType;
-use crate::tensor::Tensor;
+use super::hyper::MapNumber;
+use super::moments::{self, Moments, average, unbias};
+use super::part::{Memory, Part, Slot, Transform};
 
-/// Adam, and AdamW where `weight_decay` is not 0.
-///
-/// With g the gradient, p the weight, r the rate and n = 1, 2, ... the update,
-/// `m = b1 m + (1 - b1) g`, `v = b2 v + (1 - b2) g^2`,
-/// `p += -r ((m / (1 - b1^n)) / (sqrt(v / (1 - b2^n)) + eps) + weight_decay p)`.
-///
-/// The decay acts on every trained leaf, biases too, and scales with the rate.
+/// With g the gradient and n = 1, 2, ... the update, `m = b1 m + (1 - b1) g`, `v = b2 v + (1 - b2) g^2`,
+/// `u = m' / (sqrt(v / (1 - b2^n)) + eps)`, where m' is `m / (1 - b1^n)`, or with Nesterov's momentum
+/// `b1 m / (1 - b1^(n + 1)) + (1 - b1) g / (1 - b1^n)`.
 ///
 /// # References
-/// Kingma and Ba (2015), Adam, algorithm 1; Loshchilov and Hutter (2019), Decoupled weight decay
-/// regularization, algorithm 2 with the schedule's multiplier taken as the rate.
+/// Kingma and Ba (2015), Adam, algorithm 1. Dozat (2016), Incorporating Nesterov momentum into Adam,
+/// algorithm 2, with one beta1 for all updates.
 #[derive(Clone, Debug)]
 pub(super) struct Adam {
-    pub rate: Schedule,
-    pub beta1: f64,
-    pub beta2: f64,
-    pub eps: f64,
-    pub weight_decay: f64,
+    pub moments: Moments,
+    pub nesterov: bool,
 }
 
-impl Adam {
-    pub fn new(rate: Schedule, weight_decay: f64) -> Adam {
-        Adam { rate, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay }
+impl Transform for Adam {
+    fn init(&self, slots: &[Slot], memory: &mut Memory) {
+        moments::init(slots, memory);
     }
 
-    pub fn init(slots: &[Slot], memory: &mut Memory) {
-        memory.put("count", Tensor::from(0u32));
+    fn apply(&self, slots: &mut [Slot], memory: &mut Memory) {
+        let Moments { beta1, beta2, eps } = &self.moments;
+        let n = memory.count("count") + 1;
+        let (unbias1, unbias2) = (unbias(beta1, &n), unbias(beta2, &n));
+        // Scalars in f64: what m and g are multiplied by where the momentum looks ahead.
+        let ahead = self
+            .nesterov
+            .then(|| (unbias(beta1, &(&n + 1)) * beta1.real(), &unbias1 * beta1.complement().real()));
         for slot in slots {
-            memory.put(&format!("mu.{}", slot.path), zeros_like(&slot.weight));
-            memory.put(&format!("nu.{}", slot.path), zeros_like(&slot.weight));
-        }
-    }
-
-    pub fn apply(&self, slots: &mut [Slot], memory: &mut Memory) {
-        let before = memory.take("count");
-        let count = &before + 1;
-        let rate = self.rate.at(&before);
-        let n = count.cast(DType::F64);
-        // 1 / (1 - b^n) = -1 / expm1(n ln b), exact where b^n is near 1 too.
-        let unbias = |beta: f64| -1.0 / (&n * beta.ln()).expm1();
-        let (unbias1, unbias2) = (unbias(self.beta1), unbias(self.beta2));
-        memory.put("count", count);
-        for slot in slots {
-            let like = |x: &Tensor| x.cast(slot.weight.dtype());
-            let (mu, nu) = (format!("mu.{}", slot.path), format!("nu.{}", slot.path));
             let g = &slot.update;
-            let m = memory.take(&mu) * self.beta1 + g * (1.0 - self.beta1);
-            let v = memory.take(&nu) * self.beta2 + g.square() * (1.0 - self.beta2);
-            let mut direction = &m * like(&unbias1) / ((&v * like(&unbias2)).sqrt() + self.eps);
-            if self.weight_decay != 0.0 {
-                direction = direction + &slot.weight * self.weight_decay;
-            }
-            slot.update = -(direction * like(&rate));
-            memory.put(&mu, m);
-            memory.put(&nu, v);
+            let m = memory.change("mu", slot, |m| average(m, g, beta1));
+            let v = memory.change("nu", slot, |v| average(v, &g.square(), beta2));
+            let m = match &ahead {
+                None => m * unbias1.cast(g.dtype()),
+                Some((of_m, of_g)) => m * of_m.cast(g.dtype()) + g * of_g.cast(g.dtype()),
+            };
+            slot.update = m / ((v * unbias2.cast(g.dtype())).sqrt() + eps.like(g));
         }
     }
-}
 
-/// Zeros of the type of x.
-pub(super) fn zeros_like(x: &Tensor) -> Tensor {
-    Tensor::full(x.dtype(), x.shape().clone(), 0.0)
+    fn map_numbers(&self, f: &mut MapNumber) -> Part {
+        Part::Adam(Adam { moments: self.moments.map_numbers(f), nesterov: self.nesterov })
+    }
 }

@@ -1,25 +1,53 @@
 //! Optimisers, schedules and averages: data and pure functions of trees.
 //!
 //! An [`Optimiser`] is a chain of parts, each a map from updates to updates; the first gets the
-//! gradients, what the last gives is added to the weights. Everything it remembers is an [`OptState`], a
+//! gradients, what the last gives is added to the weights. A named optimiser is such a chain too: a rule for
+//! the direction, a decay of weights, a rate. Everything it remembers is an [`OptState`], a
 //! tree whose counters and moments are tensors: a training step that is jitted carries them on the
 //! device, a file saves them, and no count is ever a constant of the trace. Formulas and defaults are
 //! those of Optax, and the tests hold its trajectories.
 //!
-//! Parts are a closed enum and not types, so that any chain has one type and one state. Nothing here
+//! Parts are a closed enum and not types, so that any chain has one type and one state; each is a file, and
+//! what there is to say of it is the trait in `part`. Nothing here
 //! knows a loss, a layer, or how gradients are made; it asks `nn` only which leaves are fixed.
 
+mod accumulate;
 mod adam;
+mod adjust;
 mod average;
+mod belief;
+mod clip;
+mod compose;
+mod decay;
+mod groups;
+mod hyper;
+mod inject;
+mod lion;
+mod moments;
+mod momentum;
 mod optimiser;
 mod part;
+mod plateau;
+mod radam;
+mod rate;
+mod rms;
+mod rules;
 mod schedule;
+mod skip;
+mod trust;
 
 pub use average::{Ema, ema};
-pub use optimiser::{OptState, Optimiser, adam, adamw, chain, clip_global_norm, freeze, partition, sgd};
-pub use schedule::{Schedule, constant, cosine};
+pub use compose::{
+    accumulate, chain, clip_global_norm, clip_value, freeze, inject_hyperparams, masked, partition,
+    reduce_on_plateau, skip_non_finite,
+};
+pub use optimiser::{OptState, Optimiser};
+pub use rules::{
+    adabelief, adagrad, adam, adamw, add_decayed_weights, lamb, lion, nadam, radam, rmsprop, scale_by_adam,
+    scale_by_belief, scale_by_lion, scale_by_momentum, scale_by_radam, scale_by_rate, scale_by_rms,
+    scale_by_rss, sgd,
+};
+pub use schedule::{Schedule, constant, cosine, exponential, join, linear, one_cycle, piecewise};
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod trajectories;

@@ -1,17 +1,19 @@
 //! `Optimiser`: a chain of parts behind one front door, and its state.
 
-use super::Schedule;
-use super::adam::Adam;
-use super::part::{GroupOf, Memory, Part, Slot, each_part};
+use super::hyper::MapNumber;
+use super::part::{Memory, Part, Slot};
 use crate::nn::is_fixed;
 use crate::tensor::{Path, Tensor, Tree};
 use crate::tree;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// How gradients become updates of weights: a chain of parts, immutable data.
 ///
 /// Leaves that are no floats, or are [`Fixed`](crate::nn::Fixed), are left as they are.
+///
+/// A hyper-parameter is a number or a tensor. A number is a constant of the program; a tensor of the
+/// caller's state, `adamw(&state.rate)`, may change between updates without a new trace. See
+/// [`inject_hyperparams`](super::inject_hyperparams) for numbers that lie in the optimiser's own state.
 ///
 /// # Examples
 /// ```
@@ -24,7 +26,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Optimiser {
-    parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
 }
 
 tree! {
@@ -35,136 +37,84 @@ tree! {
     }
 }
 
-/// Adam: betas 0.9 and 0.999, eps 1e-8, no weight decay.
-///
-/// `p += -r m' / (sqrt(v') + eps)` with m' and v' the moments freed of their bias (Kingma and Ba 2015,
-/// algorithm 1).
-pub fn adam(rate: impl Into<Schedule>) -> Optimiser {
-    Optimiser { parts: vec![Part::Adam(Adam::new(rate.into(), 0.0))] }
-}
+impl OptState {
+    /// The leaf of this name, or the only one whose name ends in it: `state.get("skipped")`.
+    pub fn get(&self, name: &str) -> Option<&Tensor> {
+        self.full_name(name).map(|name| &self.leaves[&name])
+    }
 
-/// [`adam`] with a decoupled weight decay, 1e-4 where none is given: `p += -r weight_decay p` beside it
-/// (Loshchilov and Hutter 2019, algorithm 2). It acts on every trained leaf.
-pub fn adamw(rate: impl Into<Schedule>) -> Optimiser {
-    Optimiser { parts: vec![Part::Adam(Adam::new(rate.into(), 1e-4))] }
-}
+    /// Gives a leaf, found as by [`OptState::get`], another value, in its type.
+    ///
+    /// # Panics
+    /// When there is no such leaf, or the shapes differ.
+    #[track_caller]
+    pub fn set(&mut self, name: &str, x: impl Into<Tensor>) {
+        let Some(full) = self.full_name(name) else {
+            let names: Vec<&str> = self.leaves.keys().map(String::as_str).collect();
+            panic!("the optimiser's state has no leaf `{name}`, or several: it has {}", names.join(", "));
+        };
+        let (old, new) = (&self.leaves[&full], x.into());
+        assert!(old.shape() == new.shape(), "`{full}` has shape {}, not {}", old.shape(), new.shape());
+        let new = new.cast(old.dtype());
+        self.leaves.insert(full, new);
+    }
 
-/// Gradient descent, without momentum: `p += -r g`.
-pub fn sgd(rate: impl Into<Schedule>) -> Optimiser {
-    Optimiser { parts: vec![Part::Sgd { rate: rate.into(), momentum: 0.0, weight_decay: 0.0 }] }
-}
-
-/// Scales all gradients by one factor so that their joint 2-norm is at most `max`: below it they stay.
-///
-/// # References
-/// Pascanu, Mikolov and Bengio (2013), On the difficulty of training recurrent neural networks, algorithm 1.
-pub fn clip_global_norm(max: f64) -> Optimiser {
-    Optimiser { parts: vec![Part::Clip { max }] }
-}
-
-/// Leaves the weights as they are; for a group of a [`partition`].
-pub fn freeze() -> Optimiser {
-    Optimiser { parts: vec![Part::Freeze] }
-}
-
-/// One after the other: each gets the updates of the one before.
-pub fn chain<const N: usize>(optimisers: [Optimiser; N]) -> Optimiser {
-    Optimiser { parts: optimisers.into_iter().flat_map(|o| o.parts).collect() }
-}
-
-/// One optimiser for each group of leaves; `group_of` names the group of a leaf by its path.
-pub fn partition<const N: usize>(
-    group_of: impl Fn(&str) -> usize + Send + Sync + 'static,
-    groups: [Optimiser; N],
-) -> Optimiser {
-    Optimiser {
-        parts: vec![Part::Partition { group_of: GroupOf(Arc::new(group_of)), groups: groups.into() }],
+    fn full_name(&self, name: &str) -> Option<String> {
+        if self.leaves.contains_key(name) {
+            return Some(name.to_owned());
+        }
+        let ending = format!(".{name}");
+        let mut found = self.leaves.keys().filter(|full| full.ends_with(&ending));
+        found.next().filter(|_| found.next().is_none()).cloned()
     }
 }
 
 impl Optimiser {
-    #[track_caller]
-    fn adjust(mut self, what: &str, f: impl Fn(&mut Part) -> bool) -> Optimiser {
-        let adjusted = self.parts.iter_mut().rev().any(f);
-        assert!(adjusted, "no part of this optimiser has {what}");
-        self
-    }
-
-    /// The decoupled weight decay of the last part that has one.
-    ///
-    /// # Panics
-    /// When no part is `adam`, `adamw` or `sgd`.
-    #[track_caller]
-    pub fn weight_decay(self, x: f64) -> Optimiser {
-        self.adjust("a weight decay", |part| match part {
-            Part::Adam(Adam { weight_decay, .. }) | Part::Sgd { weight_decay, .. } => {
-                *weight_decay = x;
-                true
-            }
-            _ => false,
-        })
-    }
-
-    #[track_caller]
-    fn adjust_adam(self, what: &str, f: impl Fn(&mut Adam)) -> Optimiser {
-        self.adjust(what, |part| match part {
-            Part::Adam(adam) => {
-                f(adam);
-                true
-            }
-            _ => false,
-        })
-    }
-
-    /// The decay rates of Adam's moments.
-    ///
-    /// # Panics
-    /// When no part is `adam` or `adamw`.
-    #[track_caller]
-    pub fn betas(self, beta1: f64, beta2: f64) -> Optimiser {
-        self.adjust_adam("betas", |adam| (adam.beta1, adam.beta2) = (beta1, beta2))
-    }
-
-    /// What Adam adds to the root of its second moment.
-    ///
-    /// # Panics
-    /// When no part is `adam` or `adamw`.
-    #[track_caller]
-    pub fn eps(self, eps: f64) -> Optimiser {
-        self.adjust_adam("an eps", |adam| adam.eps = eps)
-    }
-
-    /// The momentum of gradient descent: `u = momentum u + g`, `p += -r u`.
-    ///
-    /// # Panics
-    /// When no part is `sgd`.
-    #[track_caller]
-    pub fn momentum(self, x: f64) -> Optimiser {
-        self.adjust("a momentum", |part| match part {
-            Part::Sgd { momentum, .. } => {
-                *momentum = x;
-                true
-            }
-            _ => false,
-        })
-    }
-
     /// The state before the first update.
     pub fn init<M: Tree>(&self, model: &M) -> OptState {
         let mut leaves = BTreeMap::new();
-        let memory = &mut Memory { leaves: &mut leaves, prefix: String::new() };
-        self.init_slots(slots(model, model), memory);
+        let memory = &mut Memory { leaves: &mut leaves, prefix: String::new(), value: None };
+        self.init_slots(&slots(model, model), memory);
         OptState { leaves }
     }
 
     /// The model after an update by its gradients, and the state after it; traced or concrete alike.
     ///
     /// # Panics
-    /// When the state was made by another optimiser or for another model.
+    /// When the state was made by another optimiser or for another model, or a part asks for the loss.
     #[track_caller]
-    pub fn update<M: Tree>(&self, model: &M, grads: M, mut state: OptState) -> (M, OptState) {
-        let memory = &mut Memory { leaves: &mut state.leaves, prefix: String::new() };
-        let mut done = self.apply_slots(slots(model, &grads), memory).into_iter().peekable();
+    pub fn update<M: Tree>(&self, model: &M, grads: M, state: OptState) -> (M, OptState) {
+        self.run(model, &grads, state, None)
+    }
+
+    /// [`Optimiser::update`] with the loss at hand, of rank 0, for parts that watch it:
+    /// [`reduce_on_plateau`](super::reduce_on_plateau). Others do not look at it.
+    ///
+    /// # Panics
+    /// When the state was made by another optimiser or for another model, or the loss is no single number.
+    #[track_caller]
+    pub fn update_with_value<M: Tree>(
+        &self,
+        model: &M,
+        grads: M,
+        state: OptState,
+        value: &Tensor,
+    ) -> (M, OptState) {
+        self.run(model, &grads, state, Some(value.reshape([])))
+    }
+
+    #[track_caller]
+    fn run<M: Tree>(
+        &self,
+        model: &M,
+        grads: &M,
+        mut state: OptState,
+        value: Option<Tensor>,
+    ) -> (M, OptState) {
+        let memory = &mut Memory { leaves: &mut state.leaves, prefix: String::new(), value };
+        let mut slots = slots(model, grads);
+        self.apply_slots(&mut slots, memory);
+        let mut done = slots.into_iter().peekable();
         let model = model.map(&mut Path::default(), &mut |path, leaf| match done
             .next_if(|slot| slot.path == path.to_string())
         {
@@ -175,12 +125,28 @@ impl Optimiser {
         (model, state)
     }
 
-    pub(super) fn init_slots(&self, slots: Vec<Slot>, memory: &mut Memory) -> Vec<Slot> {
-        each_part(&self.parts, slots, memory, Part::init)
+    pub(super) fn init_slots(&self, slots: &[Slot], memory: &mut Memory) {
+        for (i, part) in self.parts.iter().enumerate() {
+            part.transform().init(slots, &mut memory.within(&i.to_string()));
+        }
     }
 
-    pub(super) fn apply_slots(&self, slots: Vec<Slot>, memory: &mut Memory) -> Vec<Slot> {
-        each_part(&self.parts, slots, memory, Part::apply)
+    pub(super) fn apply_slots(&self, slots: &mut [Slot], memory: &mut Memory) {
+        for (i, part) in self.parts.iter().enumerate() {
+            part.transform().apply(slots, &mut memory.within(&i.to_string()));
+        }
+    }
+
+    /// The same with other hyper-parameters, which are named `prefix.part.name`.
+    pub(super) fn map_numbers(&self, prefix: &str, f: &mut MapNumber) -> Optimiser {
+        let parts = self.parts.iter().enumerate().map(|(i, part)| {
+            part.transform().map_numbers(&mut |name, x| f(&format!("{prefix}.{i}.{name}"), x))
+        });
+        Optimiser { parts: parts.collect() }
+    }
+
+    pub(super) fn needs_value(&self) -> bool {
+        self.parts.iter().any(|part| part.transform().needs_value())
     }
 }
 

@@ -1,14 +1,28 @@
 //! The parts that chains are made of, and the memory they share.
 
-use super::adam::{Adam, zeros_like};
-use super::{Optimiser, Schedule};
+use super::accumulate::Accumulate;
+use super::adam::Adam;
+use super::belief::Belief;
+use super::clip::{ClipGlobalNorm, ClipValue};
+use super::decay::DecayWeights;
+use super::groups::{Freeze, Partition};
+use super::hyper::MapNumber;
+use super::inject::Inject;
+use super::lion::Lion;
+use super::moments::zeros_like;
+use super::momentum::Momentum;
+use super::plateau::Plateau;
+use super::radam::Radam;
+use super::rate::ScaleByRate;
+use super::rms::{Rms, Rss};
+use super::skip::SkipNonFinite;
+use super::trust::TrustRatio;
 use crate::array::DType;
 use crate::tensor::Tensor;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Arc;
 
 /// A trained leaf on its way through a chain.
+#[derive(Clone)]
 pub(super) struct Slot {
     pub path: String,
     pub weight: Tensor,
@@ -16,19 +30,28 @@ pub(super) struct Slot {
     pub update: Tensor,
 }
 
-/// The tensors of one part: names of a map under a prefix.
+/// The tensors of one part: names of a map under a prefix; and the loss, where the caller told it.
 pub(super) struct Memory<'a> {
     pub leaves: &'a mut BTreeMap<String, Tensor>,
     pub prefix: String,
+    pub value: Option<Tensor>,
 }
 
 impl Memory<'_> {
-    fn within(&mut self, name: &str) -> Memory<'_> {
-        Memory { prefix: format!("{}{name}.", self.prefix), leaves: self.leaves }
+    pub fn within(&mut self, name: &str) -> Memory<'_> {
+        let (prefix, value) = (format!("{}{name}.", self.prefix), self.value.clone());
+        Memory { prefix, leaves: self.leaves, value }
     }
 
     pub fn put(&mut self, name: &str, x: Tensor) {
         self.leaves.insert(format!("{}{name}", self.prefix), x);
+    }
+
+    /// Zeros for each leaf, as `name.path`.
+    pub fn put_zeros(&mut self, name: &str, slots: &[Slot]) {
+        for slot in slots {
+            self.put(&format!("{name}.{}", slot.path), zeros_like(&slot.weight));
+        }
     }
 
     #[track_caller]
@@ -41,133 +64,92 @@ impl Memory<'_> {
             )
         })
     }
-}
 
-/// Which optimiser of a partition a leaf belongs to, by its path.
-#[derive(Clone)]
-pub(super) struct GroupOf(pub Arc<dyn Fn(&str) -> usize + Send + Sync>);
+    /// Changes the tensor `name.path` and gives its new value.
+    #[track_caller]
+    pub fn change(&mut self, name: &str, slot: &Slot, f: impl FnOnce(Tensor) -> Tensor) -> Tensor {
+        let name = format!("{name}.{}", slot.path);
+        let new = f(self.take(&name));
+        self.put(&name, new.clone());
+        new
+    }
 
-impl fmt::Debug for GroupOf {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("GroupOf")
+    /// Counts one more, and gives the count before.
+    #[track_caller]
+    pub fn count(&mut self, name: &str) -> Tensor {
+        let before = self.take(name);
+        self.put(name, &before + 1);
+        before
+    }
+
+    /// The loss of this update.
+    #[track_caller]
+    pub fn loss(&self) -> &Tensor {
+        self.value.as_ref().expect("this optimiser watches the loss: tell it with `update_with_value`")
+    }
+
+    /// Everything under the prefix.
+    pub fn snapshot(&self) -> Vec<(String, Tensor)> {
+        let mine = self.leaves.iter().filter(|(name, _)| name.starts_with(&self.prefix));
+        mine.map(|(name, x)| (name.clone(), x.clone())).collect()
+    }
+
+    /// Takes back what changed since the snapshot where `moved`, a bool of rank 0, is false.
+    pub fn keep_if(&mut self, moved: &Tensor, before: Vec<(String, Tensor)>) {
+        for (name, old) in before {
+            let new = self.leaves.get_mut(&name).expect("invariant: a part puts back what it takes");
+            *new = moved.select(new, &old);
+        }
     }
 }
 
-/// A map from updates to updates.
-#[derive(Clone, Debug)]
-pub(super) enum Part {
-    /// Scales all updates so that their joint 2-norm is at most `max`.
-    Clip {
-        max: f64,
-    },
-    Adam(Adam),
-    /// `-r u` with `u = momentum u + g`.
-    Sgd {
-        rate: Schedule,
-        momentum: f64,
-        weight_decay: f64,
-    },
+/// A map from updates to updates. All but `apply` have nothing to do in many parts.
+pub(super) trait Transform {
+    /// Puts what it remembers before the first update.
+    fn init(&self, _slots: &[Slot], _memory: &mut Memory) {}
+    /// Changes the updates, and what it remembers.
+    fn apply(&self, slots: &mut [Slot], memory: &mut Memory);
+    /// The same with other hyper-parameters.
+    fn map_numbers(&self, f: &mut MapNumber) -> Part;
+    /// Whether it asks for the loss.
+    fn needs_value(&self) -> bool {
+        false
+    }
+}
+
+macro_rules! parts {
+    ($($(#[$doc:meta])* $part:ident),* $(,)?) => {
+        /// The closed set of transforms.
+        #[derive(Clone, Debug)]
+        pub(super) enum Part { $($(#[$doc])* $part($part)),* }
+        impl Part {
+            pub fn transform(&self) -> &dyn Transform {
+                match self { $(Part::$part(x) => x),* }
+            }
+        }
+    };
+}
+parts! {
+    /// Bounds each element.
+    ClipValue,
+    /// Bounds the joint 2-norm.
+    ClipGlobalNorm,
+    Momentum, Adam, Belief, Radam, Rms, Rss, Lion,
+    /// Scales each leaf by the norm of its weights.
+    TrustRatio,
+    DecayWeights,
+    /// Times minus the rate.
+    ScaleByRate,
+    /// Times a scale that falls where the loss does not.
+    Plateau,
     /// No update.
     Freeze,
-    Partition {
-        group_of: GroupOf,
-        groups: Vec<Optimiser>,
-    },
+    Partition, Accumulate, SkipNonFinite, Inject,
 }
 
-impl Part {
-    pub fn init(&self, slots: Vec<Slot>, memory: &mut Memory) -> Vec<Slot> {
-        match self {
-            Part::Clip { .. } | Part::Freeze => {}
-            Part::Adam(_) => Adam::init(&slots, memory),
-            Part::Sgd { momentum, .. } => {
-                memory.put("count", Tensor::from(0u32));
-                for slot in slots.iter().filter(|_| *momentum != 0.0) {
-                    memory.put(&format!("trace.{}", slot.path), zeros_like(&slot.weight));
-                }
-            }
-            Part::Partition { group_of, groups } => {
-                return split(slots, group_of, groups, memory, Optimiser::init_slots);
-            }
-        }
-        slots
-    }
-
-    pub fn apply(&self, mut slots: Vec<Slot>, memory: &mut Memory) -> Vec<Slot> {
-        match self {
-            Part::Clip { max } => clip(&mut slots, *max),
-            Part::Adam(adam) => adam.apply(&mut slots, memory),
-            Part::Sgd { rate, momentum, weight_decay } => {
-                sgd(&mut slots, memory, rate, *momentum, *weight_decay);
-            }
-            Part::Freeze => slots.iter_mut().for_each(|s| s.update = zeros_like(&s.weight)),
-            Part::Partition { group_of, groups } => {
-                return split(slots, group_of, groups, memory, Optimiser::apply_slots);
-            }
-        }
-        slots
-    }
-}
-
-fn clip(slots: &mut [Slot], max: f64) {
-    let squares = slots.iter().map(|s| s.update.square().sum().cast(DType::F64));
-    let Some(square) = squares.reduce(|a, b| a + b) else { return };
-    let norm = square.sqrt();
-    let one = Tensor::scalar(DType::F64, 1.0);
-    // A NaN norm is not below max, so it reaches every update and is seen.
-    let scale = norm.lt(Tensor::scalar(DType::F64, max)).select(&one, &(max / &norm));
-    for slot in slots {
-        slot.update = &slot.update * scale.cast(slot.update.dtype());
-    }
-}
-
-fn sgd(slots: &mut [Slot], memory: &mut Memory, rate: &Schedule, momentum: f64, weight_decay: f64) {
-    let count = memory.take("count");
-    let rate = rate.at(&count);
-    memory.put("count", count + 1);
-    for slot in slots {
-        let mut direction = slot.update.clone();
-        if momentum != 0.0 {
-            let name = format!("trace.{}", slot.path);
-            direction = direction + memory.take(&name) * momentum;
-            memory.put(&name, direction.clone());
-        }
-        if weight_decay != 0.0 {
-            direction = direction + &slot.weight * weight_decay;
-        }
-        slot.update = -(direction * rate.cast(slot.weight.dtype()));
-    }
-}
-
-/// Runs the optimiser of each group on its leaves, and puts the leaves back in their order.
-fn split(
-    slots: Vec<Slot>,
-    group_of: &GroupOf,
-    groups: &[Optimiser],
-    memory: &mut Memory,
-    run: fn(&Optimiser, Vec<Slot>, &mut Memory) -> Vec<Slot>,
-) -> Vec<Slot> {
-    let mut members: Vec<Vec<Slot>> = groups.iter().map(|_| Vec::new()).collect();
-    let order: Vec<usize> = slots.iter().map(|s| (group_of.0)(&s.path)).collect();
-    for (slot, &g) in slots.into_iter().zip(&order) {
-        assert!(g < groups.len(), "leaf {} is of group {g}, there are {}", slot.path, groups.len());
-        members[g].push(slot);
-    }
-    let done = members.into_iter().zip(groups).enumerate();
-    let mut done: Vec<_> =
-        done.map(|(i, (m, o))| run(o, m, &mut memory.within(&i.to_string())).into_iter()).collect();
-    order.iter().map(|&g| done[g].next().expect("invariant: an optimiser keeps its leaves")).collect()
-}
-
-/// Runs the parts of a chain one after the other.
-pub(super) fn each_part(
-    parts: &[Part],
-    slots: Vec<Slot>,
-    memory: &mut Memory,
-    run: fn(&Part, Vec<Slot>, &mut Memory) -> Vec<Slot>,
-) -> Vec<Slot> {
-    parts
-        .iter()
-        .enumerate()
-        .fold(slots, |slots, (i, part)| run(part, slots, &mut memory.within(&i.to_string())))
+/// Whether every element of every update is finite: a bool of rank 0.
+pub(super) fn all_finite(slots: &[Slot]) -> Tensor {
+    let bad = slots.iter().map(|slot| slot.update.is_finite().not().sum());
+    let bad = bad.reduce(|a, b| a + b).unwrap_or_else(|| Tensor::scalar(DType::I32, 0.0));
+    bad.eq(Tensor::scalar(DType::I32, 0.0))
 }

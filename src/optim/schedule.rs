@@ -3,6 +3,7 @@
 //! Every number of a schedule is a tensor: a rate to turn by hand, or a number of updates that becomes
 //! known after the first of them, may be a leaf of the training state and change without a new trace.
 
+use super::hyper::MapNumber;
 use crate::array::DType;
 use crate::tensor::Tensor;
 use std::f64::consts::PI;
@@ -16,6 +17,15 @@ pub enum Schedule {
         /// The rate.
         rate: Tensor,
     },
+    /// `start + (end - start) min(n, N) / N`
+    Linear {
+        /// The rate at n = 0.
+        start: Tensor,
+        /// N.
+        updates: Tensor,
+        /// The rate from n = N on.
+        end: Tensor,
+    },
     /// `end + (peak - end) (1 + cos(pi min(n, N) / N)) / 2`
     Cosine {
         /// The rate at n = 0.
@@ -25,6 +35,36 @@ pub enum Schedule {
         /// The rate from n = N on.
         end: Tensor,
     },
+    /// `rate factor^(n / N)`, not past `end`.
+    Exponential {
+        /// The rate at n = 0.
+        rate: Tensor,
+        /// By what the rate is multiplied in N updates, above 0.
+        factor: Tensor,
+        /// N.
+        updates: Tensor,
+        /// The bound, from below where the factor is less than 1, else from above.
+        end: Option<Tensor>,
+    },
+    /// Half a cosine from `start` up to `peak` in the first 0.3 N updates (rounded down), half a cosine down
+    /// to `end` in the others.
+    OneCycle {
+        /// The rate at n = 0.
+        start: Tensor,
+        /// The largest rate.
+        peak: Tensor,
+        /// N.
+        updates: Tensor,
+        /// The rate from n = N on.
+        end: Tensor,
+    },
+    /// `rate` times the factor of each boundary that n has reached.
+    Piecewise {
+        /// The rate at n = 0.
+        rate: Tensor,
+        /// Pairs of an n and a factor.
+        steps: Vec<(Tensor, Tensor)>,
+    },
     /// `r(0) n / N` for n < N, then `r(n - N)`.
     Warmup {
         /// N.
@@ -32,11 +72,28 @@ pub enum Schedule {
         /// r.
         then: Box<Schedule>,
     },
+    /// The first schedule until n reaches the first boundary, then the second, whose n counts from there ...
+    Join {
+        /// One more than there are boundaries.
+        schedules: Vec<Schedule>,
+        /// Numbers of updates, rising.
+        boundaries: Vec<Tensor>,
+    },
 }
+
+/// The part of one cycle in which the rate rises, and what the peak is divided by at its start and at its end.
+const RISE: f64 = 0.3;
+const START: f64 = 25.0;
+const END: f64 = 25.0 * 1e4;
 
 /// The same rate at every update: a number or a tensor.
 pub fn constant(rate: impl Into<Tensor>) -> Schedule {
     Schedule::Constant { rate: rate.into() }
+}
+
+/// From `start` to `end` along a line over `updates` updates.
+pub fn linear(start: impl Into<Tensor>, end: impl Into<Tensor>, updates: impl Into<Tensor>) -> Schedule {
+    Schedule::Linear { start: start.into(), updates: updates.into(), end: end.into() }
 }
 
 /// From `peak` to 0 along half a cosine over `updates` updates: numbers or tensors.
@@ -54,16 +111,89 @@ pub fn cosine(peak: impl Into<Tensor>, updates: impl Into<Tensor>) -> Schedule {
     Schedule::Cosine { peak: peak.into(), updates: updates.into(), end: real(0.0) }
 }
 
+/// `rate factor^(n / updates)`, for a factor above 0; bounded by [`Schedule::end`].
+pub fn exponential(
+    rate: impl Into<Tensor>,
+    factor: impl Into<Tensor>,
+    updates: impl Into<Tensor>,
+) -> Schedule {
+    Schedule::Exponential { rate: rate.into(), factor: factor.into(), updates: updates.into(), end: None }
+}
+
+/// One cycle of `updates` updates: from `peak / 25` up to `peak` in the first 0.3 of them, then down to
+/// `peak / 250,000`, by half cosines.
+///
+/// # References
+/// Smith and Topin (2019), Super-convergence; cosines and divisors as in Optax and fastai.
+///
+/// # Examples
+/// ```
+/// use flowline::{optim::*, prelude::*};
+/// let rate = |n: u32| one_cycle(0.5, 100).at(&n.into()).item();
+/// assert_eq!((rate(30), rate(100)), (0.5, 2e-6));
+/// assert!((rate(0) - 0.02).abs() < 1e-15);
+/// ```
+pub fn one_cycle(peak: impl Into<Tensor>, updates: impl Into<Tensor>) -> Schedule {
+    let peak = peak.into();
+    let (start, end) = (&peak / START, &peak / END);
+    Schedule::OneCycle { start, peak, updates: updates.into(), end }
+}
+
+/// `rate`, multiplied by the factor of each pair (n, factor) once n updates were made.
+///
+/// # Examples
+/// ```
+/// use flowline::{optim::*, prelude::*};
+/// let rate = |n: u32| piecewise(1.0, [(10, 0.5), (20, 0.5)]).at(&n.into()).item();
+/// assert_eq!([9, 10, 20].map(rate), [1.0, 0.5, 0.25]);
+/// ```
+pub fn piecewise<N: Into<Tensor>, F: Into<Tensor>, const K: usize>(
+    rate: impl Into<Tensor>,
+    steps: [(N, F); K],
+) -> Schedule {
+    let steps = steps.into_iter().map(|(n, factor)| (n.into(), factor.into())).collect();
+    Schedule::Piecewise { rate: rate.into(), steps }
+}
+
+/// One schedule after the other: the next begins, at its n = 0, when the number of updates reaches its boundary.
+///
+/// # Panics
+/// When there is not one boundary between any two schedules.
+///
+/// # Examples
+/// ```
+/// use flowline::{optim::*, prelude::*};
+/// let rate = |n: u32| join([linear(0.0, 1.0, 4), constant(0.25)], [4]).at(&n.into()).item();
+/// assert_eq!([0, 2, 4, 100].map(rate), [0.0, 0.5, 0.25, 0.25]);
+/// ```
+#[track_caller]
+pub fn join<N: Into<Tensor>, const S: usize, const B: usize>(
+    schedules: [Schedule; S],
+    boundaries: [N; B],
+) -> Schedule {
+    assert!(S == B + 1, "{S} schedules have {} boundaries between them, not {B}", S.saturating_sub(1));
+    let boundaries = boundaries.into_iter().map(Into::into).collect();
+    Schedule::Join { schedules: schedules.into(), boundaries }
+}
+
 impl Schedule {
-    /// Ends a cosine at this rate instead of 0; a constant rate does not end.
-    pub fn end(self, rate: impl Into<Tensor>) -> Schedule {
-        match self {
-            Schedule::Cosine { peak, updates, .. } => Schedule::Cosine { peak, updates, end: rate.into() },
-            Schedule::Warmup { updates, then } => {
-                Schedule::Warmup { updates, then: Box::new(then.end(rate)) }
+    /// Ends at this rate instead of 0 (`cosine`), the peak's small part (`one_cycle`), nothing (`exponential`)
+    /// or what was said (`linear`). The other kinds do not end; of one after another it is the last that does.
+    pub fn end(mut self, rate: impl Into<Tensor>) -> Schedule {
+        match &mut self {
+            Schedule::Linear { end, .. } | Schedule::Cosine { end, .. } | Schedule::OneCycle { end, .. } => {
+                *end = rate.into();
             }
-            Schedule::Constant { .. } => self,
+            Schedule::Exponential { end, .. } => *end = Some(rate.into()),
+            Schedule::Warmup { then, .. } => **then = (**then).clone().end(rate),
+            Schedule::Join { schedules, .. } => {
+                if let Some(last) = schedules.pop() {
+                    schedules.push(last.end(rate));
+                }
+            }
+            Schedule::Constant { .. } | Schedule::Piecewise { .. } => {}
         }
+        self
     }
 
     /// Rises from 0 to the first rate over `updates` updates before it begins.
@@ -77,21 +207,96 @@ impl Schedule {
     }
 
     fn real_at(&self, n: &Tensor) -> Tensor {
+        let f64 = |x: &Tensor| x.cast(DType::F64);
         match self {
-            Schedule::Constant { rate } => rate.cast(DType::F64),
-            Schedule::Cosine { peak, updates, end } => {
-                let (peak, end) = (peak.cast(DType::F64), end.cast(DType::F64));
-                let updates = updates.cast(DType::F64).maximum(&real(1.0));
-                let share = n.minimum(&updates) / updates;
-                &end + (peak - &end) * ((share * PI).cos() + 1.0) * 0.5
+            Schedule::Constant { rate } => f64(rate),
+            Schedule::Linear { start, updates, end } => {
+                let start = f64(start);
+                &start + (f64(end) - &start) * share(n, updates)
             }
+            Schedule::Cosine { peak, updates, end } => {
+                let (peak, end) = (f64(peak), f64(end));
+                &end + (peak - &end) * ((share(n, updates) * PI).cos() + 1.0) * 0.5
+            }
+            Schedule::Exponential { rate, factor, updates, end } => {
+                let factor = f64(factor).ln();
+                let rate = f64(rate) * (&factor * n / f64(updates)).exp();
+                let Some(end) = end.as_ref().map(f64) else { return rate };
+                factor.lt(real(0.0)).select(&rate.maximum(&end), &rate.minimum(&end))
+            }
+            Schedule::OneCycle { start, peak, updates, end } => {
+                let (peak, updates) = (f64(peak), f64(updates));
+                let up = (&updates * RISE).floor();
+                let down = updates - &up;
+                let rise = Schedule::Cosine { peak: f64(start), updates: up.clone(), end: peak.clone() };
+                let fall = Schedule::Cosine { peak, updates: down, end: f64(end) };
+                n.lt(&up).select(&rise.real_at(n), &fall.real_at(&(n - &up)))
+            }
+            Schedule::Piecewise { rate, steps } => steps
+                .iter()
+                .fold(f64(rate), |rate, (at, factor)| n.lt(f64(at)).select(&rate, &(&rate * f64(factor)))),
             Schedule::Warmup { updates, then } => {
-                let updates = updates.cast(DType::F64);
+                let updates = f64(updates);
                 let rising = then.real_at(&real(0.0)) * n / updates.maximum(&real(1.0));
                 n.lt(&updates).select(&rising, &then.real_at(&(n - &updates)))
             }
+            Schedule::Join { schedules, boundaries } => {
+                let first = schedules.first().expect("invariant: one schedule more than boundaries");
+                boundaries.iter().zip(&schedules[1..]).fold(first.real_at(n), |rate, (at, next)| {
+                    let at = f64(at);
+                    n.lt(&at).select(&rate, &next.real_at(&(n - &at)))
+                })
+            }
         }
     }
+
+    /// The same with other numbers, each by its name behind `name`; a constant rate is `name` itself.
+    pub(super) fn map_numbers(&self, name: &str, f: &mut MapNumber) -> Schedule {
+        let mut g = |what: &str, x: &Tensor| f(&format!("{name}.{what}"), x);
+        match self {
+            Schedule::Constant { rate } => Schedule::Constant { rate: f(name, rate) },
+            Schedule::Linear { start, updates, end } => {
+                let (start, updates) = (g("start", start), g("updates", updates));
+                Schedule::Linear { start, updates, end: g("end", end) }
+            }
+            Schedule::Cosine { peak, updates, end } => {
+                let (peak, updates) = (g("peak", peak), g("updates", updates));
+                Schedule::Cosine { peak, updates, end: g("end", end) }
+            }
+            Schedule::Exponential { rate, factor, updates, end } => {
+                let (rate, factor, updates) = (g("start", rate), g("factor", factor), g("updates", updates));
+                Schedule::Exponential { rate, factor, updates, end: end.as_ref().map(|x| g("end", x)) }
+            }
+            Schedule::OneCycle { start, peak, updates, end } => {
+                let (start, peak, updates) = (g("start", start), g("peak", peak), g("updates", updates));
+                Schedule::OneCycle { start, peak, updates, end: g("end", end) }
+            }
+            Schedule::Piecewise { rate, steps } => {
+                let rate = g("start", rate);
+                let steps = steps.iter().enumerate().map(|(i, (n, factor))| {
+                    (g(&format!("boundary{i}"), n), g(&format!("factor{i}"), factor))
+                });
+                Schedule::Piecewise { rate, steps: steps.collect() }
+            }
+            Schedule::Warmup { updates, then } => {
+                let updates = g("warmup", updates);
+                Schedule::Warmup { updates, then: Box::new(then.map_numbers(name, f)) }
+            }
+            Schedule::Join { schedules, boundaries } => {
+                let boundaries = boundaries.iter().enumerate();
+                let boundaries = boundaries.map(|(i, n)| g(&format!("boundary{i}"), n)).collect();
+                let schedules = schedules.iter().enumerate();
+                let schedules = schedules.map(|(i, s)| s.map_numbers(&format!("{name}.{i}"), f)).collect();
+                Schedule::Join { schedules, boundaries }
+            }
+        }
+    }
+}
+
+/// `min(n, N) / N`; an N below 1 counts as 1.
+fn share(n: &Tensor, updates: &Tensor) -> Tensor {
+    let updates = updates.cast(DType::F64).maximum(&real(1.0));
+    n.minimum(&updates) / updates
 }
 
 fn real(x: f64) -> Tensor {

@@ -116,6 +116,24 @@ names! {
         AdamW = "adamw",
         /// Gradient descent.
         Sgd = "sgd",
+        /// Gradient descent with momentum 0.9.
+        Momentum = "momentum",
+        /// Gradient descent with Nesterov's momentum 0.9.
+        Nesterov = "nesterov",
+        /// Gradients over the root of the average of their squares.
+        RmsProp = "rmsprop",
+        /// Gradients over the root of the sum of their squares.
+        AdaGrad = "adagrad",
+        /// Adam with the second moment of the gradient's distance from its average.
+        AdaBelief = "adabelief",
+        /// Adam with Nesterov's momentum.
+        NAdam = "nadam",
+        /// Adam that begins as momentum.
+        RAdam = "radam",
+        /// The sign of a momentum, with decoupled weight decay.
+        Lion = "lion",
+        /// Adam scaled leaf by leaf to the norm of the weights.
+        Lamb = "lamb",
     }
 }
 

@@ -34,7 +34,11 @@ const MAXIMUM_LIKELIHOOD: Phase =
 const FIXED_STEPS: usize = 16;
 const MAXIMUM_LIKELIHOOD_TIME: f64 = 0.15;
 const WEIGHT_DECAY: f64 = 1e-5;
+/// Its rates are smaller, so that its decay is larger.
+const LION_WEIGHT_DECAY: f64 = 1e-3;
 const CLIP_NORM: f64 = 1.0;
+/// Of gradient descent, where it is asked for.
+pub(super) const MOMENTUM: f64 = 0.9;
 
 /// Everything that the weights at the end are a function of, the image apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,7 +52,7 @@ pub struct Recipe {
     pub seed: u64,
     /// The optimiser of every phase, begun anew in each.
     pub optimizer: OptimizerKind,
-    /// AdamW's decoupled weight decay.
+    /// The decoupled weight decay; 0 for optimisers that have none by name.
     pub weight_decay: f64,
     /// The largest global norm of a gradient; none bounds it not.
     pub clip_norm: Option<f64>,
@@ -121,9 +125,11 @@ impl Recipe {
         let mut recipe = Recipe::preset(preset);
         recipe.seed = options.seed.unwrap_or(0);
         recipe.optimizer = options.optimizer.unwrap_or(recipe.optimizer);
-        if recipe.optimizer != OptimizerKind::AdamW {
-            recipe.weight_decay = 0.0;
-        }
+        recipe.weight_decay = match recipe.optimizer {
+            OptimizerKind::AdamW => recipe.weight_decay,
+            OptimizerKind::Lion => LION_WEIGHT_DECAY,
+            _ => 0.0,
+        };
         let first = recipe.phases[0].lr;
         for phase in &mut recipe.phases {
             phase.batch = options.batch.unwrap_or(phase.batch);

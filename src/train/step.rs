@@ -6,13 +6,17 @@
 
 use super::joined::Joined;
 use super::model::Flow;
+use super::recipe::MOMENTUM;
 use super::state::{Batch, Tables, TrainState};
 use super::{Objective, OptimizerKind, Phase, Recipe};
 use crate::array::DType;
 use crate::backend::PlanReport;
 use crate::cnf::{flow_matching_loss, maximum_likelihood_loss};
 use crate::error::Result;
-use crate::optim::{Optimiser, Schedule, adam, adamw, chain, clip_global_norm, constant, cosine, ema, sgd};
+use crate::optim::{
+    Optimiser, Schedule, adabelief, adagrad, adam, adamw, chain, clip_global_norm, constant, cosine, ema,
+    lamb, lion, nadam, radam, rmsprop, sgd,
+};
 use crate::tensor::{Jit, Key, RunReport, Tensor, jit, value_and_grad};
 use crate::tree;
 
@@ -120,9 +124,19 @@ fn optimiser(recipe: &Recipe, phase: &Phase, updates: &Tensor) -> Optimiser {
     let rate: Schedule = if recipe.cosine { cosine(phase.lr, updates) } else { constant(phase.lr) };
     let last = match recipe.optimizer {
         OptimizerKind::Adam => adam(rate),
-        OptimizerKind::AdamW => adamw(rate).weight_decay(recipe.weight_decay),
+        OptimizerKind::AdamW => adamw(rate),
         OptimizerKind::Sgd => sgd(rate),
+        OptimizerKind::Momentum => sgd(rate).momentum(MOMENTUM),
+        OptimizerKind::Nesterov => sgd(rate).momentum(MOMENTUM).nesterov(),
+        OptimizerKind::RmsProp => rmsprop(rate),
+        OptimizerKind::AdaGrad => adagrad(rate),
+        OptimizerKind::AdaBelief => adabelief(rate),
+        OptimizerKind::NAdam => nadam(rate),
+        OptimizerKind::RAdam => radam(rate),
+        OptimizerKind::Lion => lion(rate),
+        OptimizerKind::Lamb => lamb(rate),
     };
+    let last = last.weight_decay(recipe.weight_decay);
     match recipe.clip_norm {
         Some(max) => chain([clip_global_norm(max), last]),
         None => last,

@@ -1,0 +1,80 @@
+//! Times updates of optimisers: `cargo bench --bench optimisers`.
+//!
+//! A jitted update of a tree of 100,000 f32 weights in eight leaves, on one thread. Optimisers take turns, so that a
+//! machine that slows down slows all of them; the median of their ratios to Adam is what counts.
+
+use flowline::optim::*;
+use flowline::prelude::*;
+use std::time::Instant;
+
+const LEAVES: usize = 8;
+const SIZE: usize = 12_500;
+const CALLS: usize = 20;
+const ROUNDS: usize = 200;
+
+type Weights = Vec<Tensor>;
+tree! { struct State { weights: Weights, optimiser: OptState } }
+
+/// Milliseconds of one update, once for each round.
+struct Timed<'f> {
+    step: Jit<'f, (State, Weights), (State, Tensor)>,
+    state: State,
+    times: Vec<f64>,
+}
+
+fn weights(key: &Key) -> Weights {
+    (0..LEAVES as u32).map(|i| key.fold_in(i).normal([SIZE])).collect()
+}
+
+fn timed(optimiser: Optimiser, model: &Weights) -> Timed<'static> {
+    let state = State { weights: model.clone(), optimiser: optimiser.init(model) };
+    let step = jit(move |state: State, grads: Weights| {
+        let (weights, optimiser) = optimiser.update(&state.weights, grads, state.optimiser);
+        (State { weights, optimiser }, Tensor::from(0.0))
+    });
+    Timed { step: step.max_traces(1), state, times: vec![] }
+}
+
+fn median(mut xs: Vec<f64>) -> f64 {
+    xs.sort_by(f64::total_cmp);
+    xs[xs.len() / 2]
+}
+
+fn main() -> flowline::Result<()> {
+    let key = Key::new(0);
+    let (model, grads) = (weights(&key), weights(&key.fold_in(99)));
+    let all = [
+        ("adam", adam(1e-3)),
+        ("radam", radam(1e-3)),
+        ("adamw", adamw(1e-3)),
+        ("nadam", nadam(1e-3)),
+        ("adabelief", adabelief(1e-3)),
+        ("rmsprop", rmsprop(1e-3)),
+        ("lion", lion(1e-3)),
+        ("lamb", lamb(1e-3)),
+        ("sgd, momentum", sgd(1e-3).momentum(0.9)),
+        ("skip(adam)", skip_non_finite(adam(1e-3))),
+        ("accumulate(adam)", accumulate(4, adam(1e-3))),
+        ("inject(adam)", inject_hyperparams(adam(1e-3))),
+    ];
+    let mut all = all.map(|(name, optimiser)| (name, timed(optimiser, &model)));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("one thread can be had");
+    pool.install(|| -> flowline::Result<()> {
+        for _ in 0..ROUNDS {
+            for (_, timed) in &mut all {
+                let begun = Instant::now();
+                for _ in 0..CALLS {
+                    timed.step.step(&mut timed.state, grads.clone())?;
+                }
+                timed.times.push(begun.elapsed().as_secs_f64() * 1e3 / CALLS as f64);
+            }
+        }
+        Ok(())
+    })?;
+    let adam = all[0].1.times.clone();
+    for (name, timed) in &all {
+        let ratio = median(timed.times.iter().zip(&adam).map(|(a, b)| a / b).collect());
+        println!("{name:18} {:8.4} ms  {ratio:6.3} x adam", median(timed.times.clone()));
+    }
+    Ok(())
+}

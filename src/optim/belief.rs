@@ -1,0 +1,42 @@
+//! AdaBelief: the second moment is that of the gradient's distance from its average.
+
+use super::hyper::{Hyper, MapNumber};
+use super::moments::{self, Moments, average, unbias};
+use super::part::{Memory, Part, Slot, Transform};
+
+/// `m = b1 m + (1 - b1) g`, `s = b2 s + (1 - b2) (g - m)^2`,
+/// `u = (m / (1 - b1^n)) / (sqrt(s / (1 - b2^n) + eps_root) + eps)`.
+///
+/// The paper adds its eps to s at every update; here, as in Optax, it stands under the root alone.
+///
+/// # References
+/// Zhuang et al. (2020), AdaBelief optimizer, algorithm 2.
+#[derive(Clone, Debug)]
+pub(super) struct Belief {
+    pub moments: Moments,
+    pub eps_root: Hyper,
+}
+
+impl Transform for Belief {
+    fn init(&self, slots: &[Slot], memory: &mut Memory) {
+        moments::init(slots, memory);
+    }
+
+    fn apply(&self, slots: &mut [Slot], memory: &mut Memory) {
+        let Moments { beta1, beta2, eps } = &self.moments;
+        let n = memory.count("count") + 1;
+        let (unbias1, unbias2) = (unbias(beta1, &n), unbias(beta2, &n));
+        for slot in slots {
+            let g = &slot.update;
+            let m = memory.change("mu", slot, |m| average(m, g, beta1));
+            let s = memory.change("nu", slot, |s| average(s, &(g - &m).square(), beta2));
+            let root = (s * unbias2.cast(g.dtype()) + self.eps_root.like(g)).sqrt();
+            slot.update = m * unbias1.cast(g.dtype()) / (root + eps.like(g));
+        }
+    }
+
+    fn map_numbers(&self, f: &mut MapNumber) -> Part {
+        let eps_root = self.eps_root.map("eps_root", f);
+        Part::Belief(Belief { moments: self.moments.map_numbers(f), eps_root })
+    }
+}

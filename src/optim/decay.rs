@@ -1,0 +1,32 @@
+//! Decoupled decay of weights.
+
+use super::groups::Include;
+use super::hyper::{Hyper, MapNumber};
+use super::part::{Memory, Part, Slot, Transform};
+
+/// `u + d p` for the leaves that are included.
+///
+/// # References
+/// Loshchilov and Hutter (2019), Decoupled weight decay regularization, algorithm 2 with the schedule's
+/// multiplier taken as the rate.
+#[derive(Clone, Debug)]
+pub(super) struct DecayWeights {
+    pub decay: Hyper,
+    pub include: Include,
+}
+
+impl Transform for DecayWeights {
+    fn apply(&self, slots: &mut [Slot], _: &mut Memory) {
+        if self.decay.is_zero() {
+            return;
+        }
+        for slot in slots.iter_mut().filter(|slot| self.include.holds(&slot.path)) {
+            slot.update = &slot.update + &slot.weight * self.decay.like(&slot.weight);
+        }
+    }
+
+    fn map_numbers(&self, f: &mut MapNumber) -> Part {
+        let decay = self.decay.map("weight_decay", f);
+        Part::DecayWeights(DecayWeights { decay, include: self.include.clone() })
+    }
+}

@@ -1,0 +1,29 @@
+//! The last part of a descent: minus the rate.
+
+use super::Schedule;
+use super::hyper::MapNumber;
+use super::part::{Memory, Part, Slot, Transform};
+use crate::tensor::Tensor;
+
+/// `-r(n) u` with n the number of updates made before.
+#[derive(Clone, Debug)]
+pub(super) struct ScaleByRate {
+    pub rate: Schedule,
+}
+
+impl Transform for ScaleByRate {
+    fn init(&self, _: &[Slot], memory: &mut Memory) {
+        memory.put("count", Tensor::from(0u32));
+    }
+
+    fn apply(&self, slots: &mut [Slot], memory: &mut Memory) {
+        let rate = self.rate.at(&memory.count("count"));
+        for slot in slots {
+            slot.update = -(&slot.update * rate.cast(slot.weight.dtype()));
+        }
+    }
+
+    fn map_numbers(&self, f: &mut MapNumber) -> Part {
+        Part::ScaleByRate(ScaleByRate { rate: self.rate.map_numbers("rate", f) })
+    }
+}

@@ -1,0 +1,86 @@
+//! Gradients over the root of their squares: RMSProp by a decaying average, AdaGrad by the sum.
+
+use super::hyper::{Hyper, MapNumber};
+use super::moments::average;
+use super::part::{Memory, Part, Slot, Transform};
+use crate::tensor::Tensor;
+
+/// `v = b v + (1 - b) g^2`, `u = g / sqrt(v + eps)`
+///
+/// # References
+/// Tieleman and Hinton (2012), lecture 6.5 of Neural networks for machine learning.
+#[derive(Clone, Debug)]
+pub(super) struct Rms {
+    pub decay: Hyper,
+    pub eps: Hyper,
+}
+
+impl Transform for Rms {
+    fn init(&self, slots: &[Slot], memory: &mut Memory) {
+        memory.put_zeros("nu", slots);
+    }
+
+    fn apply(&self, slots: &mut [Slot], memory: &mut Memory) {
+        for slot in slots {
+            let g = &slot.update;
+            let v = memory.change("nu", slot, |v| average(v, &g.square(), &self.decay));
+            slot.update = g / (v + self.eps.like(g)).sqrt();
+        }
+    }
+
+    fn map_numbers(&self, f: &mut MapNumber) -> Part {
+        Part::Rms(Rms { decay: self.decay.map("decay", f), eps: self.eps.map("eps", f) })
+    }
+}
+
+/// `s = s + g^2`, `u = g / sqrt(s + eps)`, and 0 where s is 0.
+///
+/// # References
+/// Duchi, Hazan and Singer (2011), Adaptive subgradient methods, figure 1, diagonal form.
+#[derive(Clone, Debug)]
+pub(super) struct Rss {
+    /// What s is before the first update.
+    pub initial: Hyper,
+    pub eps: Hyper,
+}
+
+impl Transform for Rss {
+    fn init(&self, slots: &[Slot], memory: &mut Memory) {
+        for slot in slots {
+            let initial = self.initial.like(&slot.weight).broadcast_to(slot.weight.shape().clone());
+            memory.put(&format!("sum.{}", slot.path), initial);
+        }
+    }
+
+    fn apply(&self, slots: &mut [Slot], memory: &mut Memory) {
+        for slot in slots {
+            let g = &slot.update;
+            let s = memory.change("sum", slot, |s| s + g.square());
+            let zero = Tensor::scalar(g.dtype(), 0.0);
+            let root = (&s + self.eps.like(g)).sqrt();
+            // Not `s > 0`: a NaN has to be seen.
+            slot.update = s.eq(&zero).select(&zero, &(g / root));
+        }
+    }
+
+    fn map_numbers(&self, f: &mut MapNumber) -> Part {
+        // The initial sum has no effect after the first update: it is no number to turn.
+        Part::Rss(Rss { initial: self.initial.clone(), eps: self.eps.map("eps", f) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::optim::{adagrad, rmsprop};
+    use crate::tensor::Tensor;
+
+    #[test]
+    fn a_gradient_that_was_always_zero_moves_nothing() {
+        for optimiser in [adagrad(0.1).initial_accumulator(0.0).eps(0.0), rmsprop(0.1)] {
+            let x = Tensor::from([1.0, 2.0]);
+            let (after, _) = optimiser.update(&x, Tensor::from([0.0, 1.0]), optimiser.init(&x));
+            assert_eq!(after.to_vec()[0], 1.0);
+            assert!(after.to_vec()[1] < 2.0);
+        }
+    }
+}
