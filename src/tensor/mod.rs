@@ -9,6 +9,8 @@
 //! It knows graphs and transforms, and no ODE: loops enter through `trace` and
 //! `apply` from `odeint`.
 
+pub(crate) mod caches;
+mod dataset;
 mod einsum;
 mod exec;
 mod grad;
@@ -26,6 +28,7 @@ mod tests;
 mod trace;
 pub mod tree;
 
+pub use dataset::{Batches, Dataset, Epoch, Weighted};
 pub use einsum::{EinsumPlan, EinsumStep, einsum, einsum_plan};
 pub use exec::RunReport;
 pub use grad::{Loss, grad, jvp, value_and_grad, vjp};

@@ -1,0 +1,23 @@
+//! Looking at memory: what lives, what it is called, what is kept compiled.
+//!
+//! Counters and the list of live buffers are those of [`array::memory`](crate::array::memory); the caches are
+//! those of tensors. Everything here is for people and tests: no result of the crate depends on it.
+
+pub use crate::array::memory::{LiveArray, live_arrays, live_buffers, live_bytes, peak_bytes, reset_peak};
+pub use crate::tensor::caches::{Caches, caches, clear_caches};
+
+use crate::tensor::Tree;
+
+/// Names the arrays of a tree in [`live_arrays`] by `prefix` and their paths: `model.layers.0.weight`.
+///
+/// A name is that of the buffer: it stays where a [`Jit::step`](crate::tensor::Jit::step) writes the new state
+/// into the buffers of the old one, and a copy has none.
+///
+/// # Panics
+/// When a leaf is traced.
+#[track_caller]
+pub fn name(prefix: &str, tree: &impl Tree) {
+    for (path, leaf) in tree.named_leaves() {
+        leaf.array().set_name(if path.is_empty() { prefix.to_owned() } else { format!("{prefix}.{path}") });
+    }
+}
