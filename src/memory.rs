@@ -1,7 +1,8 @@
 //! Looking at memory: what lives, what it is called, what is kept compiled.
 //!
 //! Counters and the list of live buffers are those of [`array::memory`](crate::array::memory); the caches are
-//! those of tensors. Everything here is for people and tests: no result of the crate depends on it.
+//! those of tensors. Everything here is for people and tests: no result of the crate depends on it. What the
+//! crate does about the stories that are told of other systems stands in [`stories`].
 
 pub use crate::array::memory::{LiveArray, live_arrays, live_buffers, live_bytes, peak_bytes, reset_peak};
 pub use crate::tensor::caches::{Caches, caches, clear_caches};
@@ -21,3 +22,6 @@ pub fn name(prefix: &str, tree: &impl Tree) {
         leaf.array().set_name(if path.is_empty() { prefix.to_owned() } else { format!("{prefix}.{path}") });
     }
 }
+
+#[doc = include_str!("memory.md")]
+pub mod stories {}
