@@ -25,3 +25,26 @@ pub fn name(prefix: &str, tree: &impl Tree) {
 
 #[doc = include_str!("memory.md")]
 pub mod stories {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::{Tensor, jit};
+
+    fn named(name: &str) -> usize {
+        live_arrays().iter().filter(|a| a.name.as_deref() == Some(name)).count()
+    }
+
+    #[test]
+    fn a_name_stays_with_the_buffer_of_a_state_and_not_with_one_given_up() {
+        let step = jit(|(w, n): (Tensor, Tensor), x: Tensor| ((w + &x, n + 1), x));
+        let mut state = (Tensor::from([1.0, 2.0, 3.0]), Tensor::from(0u32));
+        name("tests.state", &state);
+        for _ in 0..3 {
+            step.step(&mut state, Tensor::from(1.0)).unwrap();
+        }
+        assert_eq!((named("tests.state.0"), named("tests.state.1"), state.1.item()), (1, 1, 3.0));
+        let w = jit(|w: Tensor| w * 2).call(state.0).unwrap();
+        assert_eq!((named("tests.state.0"), w.to_vec()), (0, vec![8.0, 10.0, 12.0]));
+    }
+}

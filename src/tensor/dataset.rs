@@ -273,7 +273,7 @@ mod tests {
     fn a_batch_is_a_function_of_the_key_and_its_number() {
         let data = data();
         let batches = |key| data.batches(3, &Key::new(key));
-        let seventh: Vec<f64> = batches(5).skip(7).next().unwrap().0.to_vec();
+        let seventh: Vec<f64> = batches(5).nth(7).unwrap().0.to_vec();
         assert_eq!(batches(5).take(8).last().unwrap().0.to_vec(), seventh);
         assert_ne!(batches(6).nth(7).unwrap().0.to_vec(), seventh);
     }
