@@ -28,6 +28,19 @@ pub enum Error {
         /// The first leaf that changed.
         change: String,
     },
+    /// A data set whose leaves have not the same number of rows, or none.
+    #[cfg(feature = "tensor")]
+    #[error(
+        "leaf {leaf} of a data set has shape {shape}, where {wanted} rows are wanted along the first axis"
+    )]
+    Rows {
+        /// Path of the leaf.
+        leaf: String,
+        /// Its shape.
+        shape: crate::array::Shape,
+        /// Rows of the first leaf, or the fewest there can be.
+        wanted: String,
+    },
     /// A solve could not be set up.
     #[error(transparent)]
     Ode(#[from] crate::ode::OdeError),

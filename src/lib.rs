@@ -2,7 +2,7 @@
 //!
 //! - [`ode`]: solves of host values; the stepping algorithm is written there, once.
 //! - `tensor`: tensors, `jit`, gradients; `odeint`: the same solves on tensors, differentiable.
-//! - `nn`, `optim`, `cnf`: layers, optimisers, flows.
+//! - `nn`, `optim`, `cnf`: layers, optimisers, flows; `memory`: what lives and what is kept compiled.
 //! - `plot`, [`io`]: pictures of solutions and densities, files.
 //! - `data`, `train`: images as densities, the training loop, run folders.
 //!
@@ -23,6 +23,8 @@ mod error;
 #[cfg(feature = "tensor")]
 pub mod graph;
 pub mod io;
+#[cfg(feature = "tensor")]
+pub mod memory;
 #[cfg(feature = "tensor")]
 pub mod nn;
 pub mod ode;

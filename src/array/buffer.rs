@@ -41,6 +41,17 @@ impl Data {
         }
     }
 
+    /// One number everywhere, rounded to the element type as `as` does.
+    pub fn full(dtype: DType, len: usize, x: f64) -> Data {
+        match dtype {
+            DType::F32 => Data::F32(vec![x as f32; len]),
+            DType::F64 => Data::F64(vec![x; len]),
+            DType::I32 => Data::I32(vec![x as i32; len]),
+            DType::U32 => Data::U32(vec![x as u32; len]),
+            DType::Bool => Data::Bool(vec![u32::from(x != 0.0); len]),
+        }
+    }
+
     /// The element type.
     pub fn dtype(&self) -> DType {
         match self {
@@ -142,7 +153,7 @@ element!(f32, F32; f64, F64; i32, I32; u32, U32);
 pub struct Array {
     shape: Shape,
     data: Data,
-    _counted: Counted,
+    counted: Counted,
 }
 
 impl Array {
@@ -160,8 +171,8 @@ impl Array {
             shape.size(),
             data.len()
         );
-        let counted = Counted::new(data.len() * data.dtype().size());
-        Array { shape, data, _counted: counted }
+        let counted = Counted::array(data.dtype(), &shape);
+        Array { shape, data, counted }
     }
 
     /// An array of host numbers, taken without a copy.
@@ -177,11 +188,16 @@ impl Array {
         Array::new(shape, data)
     }
 
+    /// One number everywhere.
+    pub fn full(dtype: DType, shape: impl Into<Shape>, x: f64) -> Array {
+        let shape = shape.into();
+        let data = Data::full(dtype, shape.size(), x);
+        Array::new(shape, data)
+    }
+
     /// A single number of the given type.
     pub fn scalar(dtype: DType, x: f64) -> Array {
-        let mut a = Array::zeros(dtype, Shape::scalar());
-        a.data.set_f64(0, x);
-        a
+        Array::full(dtype, Shape::scalar(), x)
     }
 
     /// The shape.
@@ -207,6 +223,16 @@ impl Array {
     /// The elements, moved out.
     pub fn into_data(self) -> Data {
         self.data
+    }
+
+    /// Names the array in [`super::memory::live_arrays`]. The name is that of this buffer: a copy has none.
+    pub fn set_name(&self, name: impl Into<String>) {
+        self.counted.rename(Some(name.into()));
+    }
+
+    /// Takes the name away, where the buffer goes on as something else.
+    pub(crate) fn forget_name(&self) {
+        self.counted.rename(None);
     }
 
     /// Bytes of the elements.

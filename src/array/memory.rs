@@ -1,11 +1,23 @@
-//! Public accounting of live buffers: three counters, the only mutable statics of the crate
-//! besides cached processor features.
+//! Public accounting of live buffers: counters, and a list of what lives.
+//!
+//! Every buffer of the crate - the elements of an [`Array`](super::Array), the workspace and the constants of a
+//! plan - has an entry here from its creation to its drop. The entries lie in one vector under one lock: a
+//! buffer enters and leaves in 50 ns, counters included, where allocating its elements and its shape takes 20;
+//! a compiled training step makes two or three buffers in 100 us and more, since plans own arenas. Weak
+//! references held by a list that is cleaned now and then would cost as much, and list what is gone; shards would
+//! buy nothing before threads do little else than make buffers.
 
+use super::slab::Slab;
+use super::{DType, Shape};
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static BUFFERS: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
+static LIVE: Mutex<Slab<Entry>> = Mutex::new(Slab::new());
 
 /// Buffers alive now: arrays that some tensor, plan or workspace holds.
 pub fn live_buffers() -> usize {
@@ -27,18 +39,120 @@ pub fn reset_peak() {
     PEAK.store(live_bytes(), Relaxed);
 }
 
-/// A share of the counters, given back when dropped.
+/// A buffer that is alive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveArray {
+    /// The name that was given to it; the crate's own buffers are called what they are for.
+    pub name: Option<String>,
+    /// The element type; none for the bytes of a workspace, which hold values of several.
+    pub dtype: Option<DType>,
+    /// The shape, `[bytes]` where there is no element type.
+    pub shape: Shape,
+    /// Bytes of the elements.
+    pub bytes: usize,
+}
+
+impl fmt::Display for LiveArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LiveArray { name, dtype, shape, bytes } = self;
+        write!(f, "{bytes:>12} bytes  {}{shape}", dtype.map_or("bytes", DType::name))?;
+        name.as_ref().map_or(Ok(()), |name| write!(f, "  {name}"))
+    }
+}
+
+/// All buffers that are alive, the largest first: what to look at when [`live_bytes`] is more than it should be.
+///
+/// # Examples
+/// ```
+/// use flowline::{memory, prelude::*};
+/// let model = Mlp::new([2, 64, 2], Activation::Tanh, &Key::new(0));
+/// memory::name("model", &model);
+/// let largest = &memory::live_arrays()[0];
+/// assert!(largest.name.as_ref().unwrap().starts_with("model.layers."));
+/// assert_eq!((largest.bytes, largest.shape.size()), (512, 128));
+/// ```
+pub fn live_arrays() -> Vec<LiveArray> {
+    let mut all: Vec<LiveArray> = live().iter().map(Entry::describe).collect();
+    all.sort_by(|a, b| (b.bytes, &a.name, &a.shape, a.dtype).cmp(&(a.bytes, &b.name, &b.shape, b.dtype)));
+    all
+}
+
+/// Axes of an entry's shape that need no heap block of their own.
+const AXES: usize = 5;
+
 #[derive(Debug)]
-pub(crate) struct Counted {
+enum Dims {
+    Few(u8, [usize; AXES]),
+    Many(Box<[usize]>),
+}
+
+#[derive(Debug)]
+struct Entry {
+    name: Option<Cow<'static, str>>,
+    dtype: Option<DType>,
+    dims: Dims,
     bytes: usize,
 }
 
+impl Entry {
+    fn new(name: Option<&'static str>, dtype: Option<DType>, dims: &[usize], bytes: usize) -> Entry {
+        let mut few = [0; AXES];
+        let dims = match few.get_mut(..dims.len()) {
+            Some(place) => {
+                place.copy_from_slice(dims);
+                Dims::Few(dims.len() as u8, few)
+            }
+            None => Dims::Many(dims.into()),
+        };
+        Entry { name: name.map(Cow::Borrowed), dtype, dims, bytes }
+    }
+
+    fn describe(&self) -> LiveArray {
+        let shape = match &self.dims {
+            Dims::Few(len, dims) => Shape::from(&dims[..usize::from(*len)]),
+            Dims::Many(dims) => Shape::from(dims),
+        };
+        let Entry { name, dtype, bytes, .. } = self;
+        LiveArray { name: name.as_ref().map(ToString::to_string), dtype: *dtype, shape, bytes: *bytes }
+    }
+}
+
+/// Nothing panics while this is held but for want of memory, and then the list is as it was.
+fn live() -> MutexGuard<'static, Slab<Entry>> {
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A share of the counters and a place in the list, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    bytes: usize,
+    place: usize,
+}
+
 impl Counted {
-    pub(crate) fn new(bytes: usize) -> Counted {
+    /// For the elements of an array.
+    pub(crate) fn array(dtype: DType, shape: &Shape) -> Counted {
+        Counted::new(Entry::new(None, Some(dtype), shape, shape.size() * dtype.size()))
+    }
+
+    /// For bytes without an element type.
+    pub(crate) fn bytes(name: &'static str, bytes: usize) -> Counted {
+        Counted::new(Entry::new(Some(name), None, &[bytes], bytes))
+    }
+
+    fn new(entry: Entry) -> Counted {
+        let bytes = entry.bytes;
         BUFFERS.fetch_add(1, Relaxed);
         let now = BYTES.fetch_add(bytes, Relaxed) + bytes;
         PEAK.fetch_max(now, Relaxed);
-        Counted { bytes }
+        Counted { bytes, place: live().insert(entry) }
+    }
+
+    /// Gives it a name, or takes it away.
+    pub(crate) fn rename(&self, name: Option<String>) {
+        if let Some(entry) = live().get_mut(self.place) {
+            entry.name = name.map(Cow::Owned);
+        }
     }
 }
 
@@ -46,5 +160,30 @@ impl Drop for Counted {
     fn drop(&mut self) {
         BUFFERS.fetch_sub(1, Relaxed);
         BYTES.fetch_sub(self.bytes, Relaxed);
+        live().remove(self.place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Array;
+    use super::*;
+
+    #[test]
+    fn the_list_has_the_type_the_shape_and_the_name_of_what_lives_and_nothing_else() {
+        let find = || live_arrays().into_iter().find(|a| a.name.as_deref() == Some("tests.seven"));
+        let a = Array::zeros(DType::F64, [1, 2, 3, 1, 2, 1, 7]);
+        assert_eq!(find(), None);
+        a.set_name("tests.seven");
+        let found = find().unwrap();
+        assert_eq!(
+            (found.dtype, found.shape.to_string(), found.bytes),
+            (Some(DType::F64), "[1,2,3,1,2,1,7]".to_owned(), 672)
+        );
+        assert_eq!(found.to_string(), "         672 bytes  f64[1,2,3,1,2,1,7]  tests.seven");
+        let copy = a.clone();
+        drop(a);
+        assert_eq!(find(), None, "a copy is another array");
+        drop(copy);
     }
 }

@@ -1,6 +1,7 @@
 //! A closed function: an arena of nodes in topological order.
 
-use super::{Op, Type};
+use super::{Literal, Op, Type};
+use crate::array::Array;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -111,6 +112,35 @@ impl Func {
     /// Types of all outputs.
     pub fn output_types(&self) -> Vec<Type> {
         (0..self.num_outputs()).map(|k| self.output_type(k).clone()).collect()
+    }
+
+    /// Whether it holds what is not its own, or a body inside it does: arrays among its constants, observers.
+    pub fn holds_data(&self) -> bool {
+        let holds = |node: &Node| {
+            matches!(node.op, Op::Const(Literal::Array(_)) | Op::Observe(_))
+                || node.op.bodies().into_iter().any(Func::holds_data)
+        };
+        self.nodes().iter().any(holds)
+    }
+
+    /// The same function with the arrays among its own constants as further inputs, and these arrays. Constants
+    /// of bodies stay.
+    pub fn with_arrays_as_inputs(&self) -> (Func, Vec<Arc<Array>>) {
+        let (mut inputs, mut arrays) = (self.inputs().to_vec(), Vec::new());
+        let take = |(i, node): (usize, &Node)| match &node.op {
+            Op::Const(Literal::Array(a)) => {
+                let op = Op::Input(inputs.len());
+                inputs.push(NodeId(i as u32));
+                arrays.push(a.clone());
+                Node { op, ..node.clone() }
+            }
+            _ => node.clone(),
+        };
+        let nodes: Vec<Node> = self.nodes().iter().enumerate().map(take).collect();
+        match arrays.is_empty() {
+            true => (self.clone(), arrays),
+            false => (Func::new(nodes, inputs, self.outputs().to_vec()), arrays),
+        }
     }
 
     /// A hash of the structure, equal for equal functions within one process.

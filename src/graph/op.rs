@@ -5,7 +5,7 @@
 //! explicit: elementwise ops take operands of one shape. What can be said in these without losing
 //! accuracy or speed (mean, softplus, silu, norms, normal draws) is composed where it is used.
 
-use super::{Cond, Custom, Literal, Observer, Rev, Scan, Solve, Tiles};
+use super::{Cond, Custom, Func, Literal, Observer, Rev, Scan, Solve, Tiles};
 use std::sync::Arc;
 
 /// Elementwise functions of one float (`Neg`, `Abs`, `Sign` also of i32).
@@ -209,6 +209,19 @@ impl Op {
                 | Op::Cast
                 | Op::StopGradient
         )
+    }
+
+    /// The functions inside a loop or tiles.
+    pub fn bodies(&self) -> Vec<&Func> {
+        match self {
+            Op::Solve(s) => vec![&s.attempt, &s.step],
+            Op::Scan(s) => vec![&s.step],
+            Op::Rev(r) => vec![&r.step, &r.bwd],
+            Op::Tiles(t) => [&t.body].into_iter().chain(&t.tail).collect(),
+            Op::Custom(c) => [&c.body].into_iter().chain(&c.jvp).chain(&c.vjp).collect(),
+            Op::Cond(c) => vec![&c.then, &c.otherwise],
+            _ => vec![],
+        }
     }
 
     /// The name used in printed graphs, without attributes.

@@ -1,6 +1,7 @@
 //! Running functions: compiled plans with recycled scratch, and single operations at once.
 
 use super::Tensor;
+use super::caches::plan_of;
 use super::handle::Repr;
 use crate::array::Array;
 use crate::backend::{Counters, Plan, PlanReport, Workspace};
@@ -64,10 +65,14 @@ impl Space {
     }
 }
 
-/// Compiles and runs a function on concrete tensors, once.
+/// Runs a function on concrete tensors by a plan that may have been kept.
+///
+/// Arrays among its constants are passed as inputs: they differ from call to call, the function does not.
 pub(super) fn run_once(func: &Func, inputs: &[Tensor]) -> Vec<Tensor> {
-    let compiled = Compiled::new(func);
-    compiled.run(inputs).outputs.into_iter().map(Tensor::from_array).collect()
+    let (func, arrays) = func.with_arrays_as_inputs();
+    let plan = plan_of(&func, || Plan::compile(&optimize(&func), Level::detect()));
+    let inputs: Vec<&Array> = inputs.iter().map(Tensor::array).chain(arrays.iter().map(|a| &**a)).collect();
+    run_alone(&plan, &inputs).into_iter().map(Tensor::from_array).collect()
 }
 
 /// One operation on concrete tensors, at once.
@@ -75,11 +80,17 @@ pub(super) fn eager(op: Op, args: &[&Tensor], hint: Option<&Type>) -> Result<Ten
     let types: Vec<Type> = args.iter().map(|x| x.ty()).collect();
     let (mut b, ids) = Builder::with_inputs(&types);
     let out = b.try_push(op, &ids, hint)?;
-    let plan = Plan::compile(&b.finish(&[out]), Level::detect());
-    let ty = &plan.output_types()[0];
-    let mut outputs = [Array::zeros(ty.dtype(), ty.shape().clone())];
+    let func = b.finish(&[out]);
+    let plan = plan_of(&func, || Plan::compile(&func, Level::detect()));
     let inputs: Vec<&Array> = args.iter().map(|x| x.array()).collect();
-    plan.run_arrays(&mut Workspace::new(), &inputs, &mut outputs);
-    let [out] = outputs;
+    let out = run_alone(&plan, &inputs).pop().expect("invariant: an operation has one result");
     Ok(Tensor(Repr::Concrete(Arc::new(out))))
+}
+
+/// Runs a plan on a workspace that goes with the call: outside `jit` nothing of the size of data stays behind.
+fn run_alone(plan: &Plan, inputs: &[&Array]) -> Vec<Array> {
+    let types = plan.output_types().iter();
+    let mut outputs: Vec<Array> = types.map(|t| Array::zeros(t.dtype(), t.shape().clone())).collect();
+    plan.run_arrays(&mut Workspace::new(), inputs, &mut outputs);
+    outputs
 }

@@ -56,11 +56,7 @@ impl Tensor {
 
     /// One number, everywhere.
     pub fn full(dtype: DType, shape: impl Into<Shape>, x: f64) -> Tensor {
-        let mut a = Array::zeros(dtype, shape);
-        if x != 0.0 {
-            (0..a.shape().size()).for_each(|i| a.data_mut().set_f64(i, x));
-        }
-        Tensor::from_array(a)
+        Tensor::from_array(Array::full(dtype, shape, x))
     }
 
     /// A number of the given type, of rank 0.

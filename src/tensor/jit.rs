@@ -4,6 +4,7 @@
 //! is its signature; a program is compiled for each. Nothing else is looked at, so a counter that is
 //! a tensor never retraces, and a retrace names the leaf that changed.
 
+use super::caches::{Held, MAX_PROGRAMS, evicted};
 use super::exec::{Compiled, RunReport, Space};
 use super::trace::Check;
 use super::tree::{Leaf, Path, Tree};
@@ -15,9 +16,6 @@ use crate::graph::Type;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Programs that one jitted function keeps; the one unused for longest goes first.
-const MAX_PROGRAMS: usize = 16;
 
 /// What a traced closure may return: a tree, or a `flowline::Result` of one.
 #[diagnostic::on_unimplemented(
@@ -98,7 +96,7 @@ fn difference(old: &Signature, new: &Signature) -> String {
 /// A program for one signature.
 struct Program<T> {
     signature: Signature,
-    compiled: Compiled,
+    held: Arc<Held>,
     /// The result with the trace's tensors as leaves.
     template: T,
     num_outputs: usize,
@@ -135,6 +133,10 @@ pub struct Jit<'f, Args, T> {
     f: Box<dyn Fn(Args) -> Result<T> + Send + Sync + 'f>,
     programs: Mutex<Vec<Arc<Program<T>>>>,
     traces: AtomicUsize,
+    /// Traces of arguments for which there was no program: all but those after [`clear_caches`].
+    ///
+    /// [`clear_caches`]: crate::memory::clear_caches
+    news: AtomicUsize,
     max_traces: usize,
     last: Mutex<RunReport>,
 }
@@ -158,6 +160,7 @@ where
         f: Box::new(move |args| f.run(args).output()),
         programs: Mutex::default(),
         traces: AtomicUsize::new(0),
+        news: AtomicUsize::new(0),
         max_traces: usize::MAX,
         last: Mutex::default(),
     }
@@ -185,31 +188,40 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
     /// # Errors
     /// As a call.
     pub fn plan(&self, args: &Args) -> Result<PlanReport> {
-        Ok(self.program(args)?.compiled.report().clone())
+        Ok(self.program(args)?.1.report().clone())
     }
 
-    fn program(&self, args: &Args) -> Result<Arc<Program<T>>> {
+    /// The program for these arguments, the most recently used from now on, and what it compiled to.
+    fn program(&self, args: &Args) -> Result<(Arc<Program<T>>, Arc<Compiled>)> {
         let sig = signature(args);
         let mut programs = lock(&self.programs);
-        if let Some(i) = programs.iter().position(|p| p.signature == sig) {
-            let program = programs.remove(i);
-            programs.push(program.clone());
-            return Ok(program);
-        }
-        if self.traces() >= self.max_traces {
+        let known = programs.iter().position(|p| p.signature == sig);
+        if let Some(i) = known {
+            programs[i..].rotate_left(1);
+            let program = &programs[programs.len() - 1];
+            if let Some(compiled) = program.held.get() {
+                return Ok((program.clone(), compiled));
+            }
+        } else if self.news.load(Relaxed) >= self.max_traces {
             let change = programs.last().map_or_else(String::new, |p| difference(&p.signature, &sig));
             return Err(Error::Retrace { max_traces: self.max_traces, change });
         }
-        let program = Arc::new(self.build(args, sig)?);
+        let (program, compiled) = self.build(args, sig)?;
         self.traces.fetch_add(1, Relaxed);
-        if programs.len() == MAX_PROGRAMS {
-            programs.remove(0);
+        if known.is_some() {
+            programs.pop();
+        } else {
+            self.news.fetch_add(1, Relaxed);
+            if programs.len() == MAX_PROGRAMS {
+                programs.remove(0);
+                evicted();
+            }
         }
         programs.push(program.clone());
-        Ok(program)
+        Ok((program, compiled))
     }
 
-    fn build(&self, args: &Args, signature: Signature) -> Result<Program<T>> {
+    fn build(&self, args: &Args, signature: Signature) -> Result<(Arc<Program<T>>, Arc<Compiled>)> {
         let types: Vec<Type> = args.leaves().iter().map(Tensor::ty).collect();
         let mut failure = None;
         let traced = trace(&types, |x| match (self.f)(args.with_leaves(x.to_vec())) {
@@ -226,20 +238,22 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
             traced.captures.is_empty(),
             "a jitted function used a tensor of another trace that is not an argument: pass it as one"
         );
-        let compiled = Compiled::new(&traced.func);
+        let compiled = Arc::new(Compiled::new(&traced.func));
+        let held = Held::new(compiled.clone());
         let template = traced.aux.expect("invariant: a result where there is no failure");
         let keeps_state = same_state(&signature, &self::signature(&template));
-        Ok(Program { signature, compiled, template, num_outputs: traced.num_outputs, keeps_state })
+        let num_outputs = traced.num_outputs;
+        Ok((Arc::new(Program { signature, held, template, num_outputs, keeps_state }), compiled))
     }
 
-    fn run(&self, program: &Program<T>, inputs: &[Tensor]) -> Result<Space> {
-        let space = program.compiled.run(inputs);
+    fn run(&self, num_outputs: usize, compiled: &Compiled, inputs: &[Tensor]) -> Result<Space> {
+        let space = compiled.run(inputs);
         *lock(&self.last) = space.counts();
-        let failed = space.outputs[program.num_outputs..].iter().find_map(Check::failure);
+        let failed = space.outputs[num_outputs..].iter().find_map(Check::failure);
         match failed {
             None => Ok(space),
             Some(e) => {
-                program.compiled.give_back(space);
+                compiled.give_back(space);
                 Err(e)
             }
         }
@@ -251,8 +265,8 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         if leaves.iter().any(Tensor::is_traced) {
             return (self.f)(args);
         }
-        let program = self.program(&args)?;
-        let space = self.run(&program, &leaves)?;
+        let (program, compiled) = self.program(&args)?;
+        let space = self.run(program.num_outputs, &compiled, &leaves)?;
         drop(args);
         let mut donors: Vec<Array> =
             leaves.drain(..).filter_map(|t| Arc::try_unwrap(t.into_concrete()?).ok()).collect();
@@ -261,6 +275,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
             Tensor::from_array(match fits {
                 Some(i) => {
                     let mut donor = donors.swap_remove(i);
+                    donor.forget_name();
                     copy(out, &mut donor);
                     donor
                 }
@@ -268,7 +283,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
             })
         });
         let tree = program.template.with_leaves(results.collect::<Vec<_>>());
-        program.compiled.give_back(space);
+        compiled.give_back(space);
         Ok(tree)
     }
 }
@@ -293,8 +308,8 @@ impl<A: Tree, B: Tree, T: Tree> Jit<'_, (A, B), (A, T)> {
             *state = new;
             return Ok(result);
         }
-        let program = self.program(&args)?;
-        let space = self.run(&program, &leaves)?;
+        let (program, compiled) = self.program(&args)?;
+        let space = self.run(program.num_outputs, &compiled, &leaves)?;
         drop((args, leaves));
         let mut outs = space.outputs[..program.num_outputs].iter();
         if program.keeps_state {
@@ -309,7 +324,7 @@ impl<A: Tree, B: Tree, T: Tree> Jit<'_, (A, B), (A, T)> {
         }
         let rest: Vec<Tensor> = outs.map(|a| Tensor::from_array(a.clone())).collect();
         let result = program.template.1.with_leaves(rest);
-        program.compiled.give_back(space);
+        compiled.give_back(space);
         Ok(result)
     }
 }

@@ -9,8 +9,10 @@
 //! It knows graphs and transforms, and no ODE: loops enter through `trace` and
 //! `apply` from `odeint`.
 
+pub(crate) mod caches;
 mod cond;
 mod custom;
+mod dataset;
 mod einsum;
 mod exec;
 mod grad;
@@ -33,6 +35,7 @@ pub use crate::graph::Observed;
 pub use cond::cond;
 pub(crate) use custom::poisoned;
 pub use custom::{Custom, custom};
+pub use dataset::{Batches, Dataset, Epoch, Weighted};
 pub use einsum::{EinsumPlan, EinsumStep, einsum, einsum_plan};
 pub use exec::RunReport;
 pub(crate) use grad::reverse;

@@ -58,6 +58,10 @@ impl Tensor {
         if self.dtype() == dtype {
             return self.clone();
         }
+        // A number of the host beside a tensor: no plan for the rounding of one float.
+        if !self.is_traced() && self.size() == 1 && self.dtype().is_float() && dtype.is_float() {
+            return Tensor::full(dtype, self.shape().clone(), self.item());
+        }
         Tensor::op(Op::Cast, &[self], Some(&Type::array(dtype, self.shape().clone())))
     }
 

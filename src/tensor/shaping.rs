@@ -21,6 +21,10 @@ impl Tensor {
             "broadcast_to: {} does not broadcast to {shape}",
             self.shape()
         );
+        // A number of the host beside a tensor: no plan for its repetition.
+        if !self.is_traced() && self.size() == 1 {
+            return Tensor::full(self.dtype(), shape, self.item());
+        }
         let dims = (shape.rank() - self.rank()..shape.rank()).collect();
         Tensor::op(Op::Broadcast { dims }, &[self], Some(&self.ty().with_shape(shape)))
     }

@@ -13,6 +13,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("backend", &["simd", "array", "graph"]),
     ("error", &["array", "ode", "graph", "transform", "io", "data", "plot", "train"]),
     ("tensor", &["simd", "array", "graph", "transform", "backend", "error", "ode"]),
+    ("memory", &["array", "tensor"]),
     ("odeint", &["array", "graph", "tensor", "ode", "error"]),
     ("nn", &["array", "tensor", "error"]),
     ("optim", &["array", "tensor", "nn", "error"]),

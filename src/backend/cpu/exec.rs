@@ -83,7 +83,7 @@ impl Workspace {
             return;
         }
         let inner = &plan.0;
-        let arena = Storage::new(aligned(inner.arena_bytes) + inner.scratch_bytes);
+        let arena = Storage::new("workspace", aligned(inner.arena_bytes) + inner.scratch_bytes);
         self.bases = vec![null_mut(); inner.num_bases()];
         self.bases[ARENA as usize] = arena.ptr();
         self.bases[ARENA as usize + 1] = inner.pool.ptr();

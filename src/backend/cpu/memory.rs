@@ -21,8 +21,8 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    /// Storage of at least `bytes`; none is allocated for 0.
-    pub fn new(bytes: usize) -> Storage {
+    /// Storage of at least `bytes`, named in lists of what lives; none is allocated for 0.
+    pub fn new(name: &'static str, bytes: usize) -> Storage {
         if bytes == 0 {
             return Storage { start: NonNull::dangling(), bytes, _counted: None };
         }
@@ -34,7 +34,7 @@ impl Storage {
         // resident memory grows on the day that a second worker first takes a tile.
         // SAFETY: just allocated with these bytes.
         unsafe { start.write_bytes(0, bytes) };
-        Storage { start, bytes, _counted: Some(Counted::new(bytes)) }
+        Storage { start, bytes, _counted: Some(Counted::bytes(name, bytes)) }
     }
 
     fn layout(bytes: usize) -> Layout {

@@ -174,7 +174,7 @@ fn locate(func: &Func, buffers: &[Buffer], memory: &MemoryPlan) -> (Vec<Loc>, St
             }
         });
     }
-    let pool = Storage::new(pool_bytes);
+    let pool = Storage::new("constants", pool_bytes);
     for (buffer, loc) in buffers.iter().zip(&bases) {
         match buffer.home {
             Home::Splat { dtype, bits } => {

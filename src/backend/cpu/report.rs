@@ -20,6 +20,9 @@ pub struct PlanReport {
     pub arena_bytes: usize,
     /// What intermediate values would take if no two shared bytes.
     pub arena_bytes_without_reuse: usize,
+    /// The largest sum of intermediate values that live at one step, likewise with registers and bodies: no
+    /// arrangement needs less for this order of steps.
+    pub arena_bytes_live: usize,
     /// Bytes of a state and the most states that are kept, for each tape of a loop and each backward pass.
     pub tapes: Vec<(usize, usize)>,
     /// How often this runs in a run of what it is a body of, where that is known before: tiles; 1 for a loop.
@@ -47,6 +50,9 @@ pub(crate) fn report(
         arena_bytes_without_reuse: memory.without_reuse
             + scratch_bytes
             + bodies.iter().map(|(_, b)| b.arena_bytes_without_reuse).sum::<usize>(),
+        arena_bytes_live: memory.bound
+            + scratch_bytes
+            + bodies.iter().map(|(_, b)| b.arena_bytes_live).sum::<usize>(),
         tapes,
         trips: 1,
         bodies,

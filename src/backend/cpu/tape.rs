@@ -75,7 +75,7 @@ impl Slots {
     /// Where slot `i` starts.
     pub fn at(&mut self, i: usize) -> *mut u8 {
         while self.chunks.len() <= i / self.chunk {
-            self.chunks.push(Storage::new(self.chunk * self.state_bytes));
+            self.chunks.push(Storage::new("kept states", self.chunk * self.state_bytes));
         }
         // SAFETY: the slot lies within its chunk.
         unsafe { self.chunks[i / self.chunk].ptr().add(i % self.chunk * self.state_bytes) }

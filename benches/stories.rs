@@ -1,0 +1,73 @@
+//! One story of `tests/stories` at any size: `cargo bench --bench stories -- NAME [--iterations N] [--json]`.
+//!
+//! Prints what it measured, with `--json` as one object, and fails when that is past the story's limits. Bytes
+//! and blocks are those of the process.
+#![allow(unsafe_code, reason = "a global allocator that counts")]
+
+#[path = "../tests/stories/mod.rs"]
+mod stories;
+
+use std::fmt::Write;
+use std::process::ExitCode;
+use stories::watch::Report;
+use stories::{ALL, Story};
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let (mut name, mut iterations, mut json) = (None, None, false);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--iterations" => iterations = args.next(),
+            "--json" => json = true,
+            // What cargo adds.
+            "--bench" => {}
+            _ => name = Some(arg),
+        }
+    }
+    let story = ALL.iter().find(|story| name.as_deref() == Some(story.name));
+    let iterations = match (story, iterations) {
+        (Some(story), None) => Some(story.iterations),
+        (_, Some(n)) => n.parse().ok().filter(|&n| n > 0),
+        (None, None) => None,
+    };
+    let (Some(story), Some(iterations)) = (story, iterations) else {
+        let names: Vec<&str> = ALL.iter().map(|story| story.name).collect();
+        eprintln!("usage: stories NAME [--iterations N] [--json], NAME one of {}", names.join(", "));
+        return ExitCode::from(2);
+    };
+    tell(story, iterations, json);
+    ExitCode::SUCCESS
+}
+
+fn tell(story: &Story, iterations: usize, json: bool) {
+    let report = (story.run)(iterations);
+    if json {
+        println!("{}", object(story.name, &report));
+    } else {
+        println!("{}: {}\n{report:#?}", story.name, story.holds.replace('_', " "));
+    }
+    (story.hold)(&report);
+}
+
+/// A report as one JSON object.
+fn object(name: &str, report: &Report) -> String {
+    let Report { iterations, traces, compiles, at_100, at_end, peak_bytes, .. } = report;
+    let mut out = format!(
+        "{{\"name\":\"{name}\",\"iterations\":{iterations},\"traces\":{traces},\"compiles\":{compiles},\
+         \"live_buffers_at_100\":{},\"live_buffers_at_end\":{},\"live_blocks_at_100\":{},\
+         \"live_blocks_at_end\":{},\"live_bytes_at_end\":{},\"peak_bytes\":{peak_bytes},\
+         \"rss_mb_at_100\":{:.3},\"rss_mb_at_end\":{:.3}",
+        at_100.buffers,
+        at_end.buffers,
+        at_100.blocks,
+        at_end.blocks,
+        at_end.bytes,
+        at_100.rss_mb,
+        at_end.rss_mb,
+    );
+    let _ = write!(out, ",\"compiles_after_100\":{}", report.compiles_after_100);
+    for (name, x) in &report.measured {
+        let _ = write!(out, ",\"{name}\":{x}");
+    }
+    out + "}"
+}

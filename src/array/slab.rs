@@ -1,0 +1,84 @@
+//! A list whose entries keep their places while others come and go.
+//!
+//! For registries of what lives: an entry is made and given back at a constant cost, and one vector is the
+//! whole of it, so that a registry of as many entries as before takes as many heap blocks as before (a tree
+//! does not: how many nodes it has depends on what was in it). It knows nothing of what it holds.
+
+/// Entries by place; places that were given back are used again first.
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    slots: Vec<Slot<T>>,
+    /// The place given back last.
+    free: Option<usize>,
+    len: usize,
+}
+
+#[derive(Debug)]
+enum Slot<T> {
+    Full(T),
+    /// Given back, and the place given back before it.
+    Free(Option<usize>),
+}
+
+impl<T> Slab<T> {
+    pub const fn new() -> Slab<T> {
+        Slab { slots: Vec::new(), free: None, len: 0 }
+    }
+
+    /// Keeps an entry and returns its place.
+    pub fn insert(&mut self, entry: T) -> usize {
+        self.len += 1;
+        let Some(place) = self.free else {
+            self.slots.push(Slot::Full(entry));
+            return self.slots.len() - 1;
+        };
+        if let Slot::Free(next) = self.slots[place] {
+            self.free = next;
+        }
+        self.slots[place] = Slot::Full(entry);
+        place
+    }
+
+    /// Gives a place back. With the last entry goes the vector, so that an empty registry holds no heap block.
+    pub fn remove(&mut self, place: usize) {
+        self.slots[place] = Slot::Free(self.free);
+        self.free = Some(place);
+        self.len -= 1;
+        if self.len == 0 {
+            *self = Slab::new();
+        }
+    }
+
+    /// The entry at a place that has not been given back.
+    pub fn get_mut(&mut self, place: usize) -> Option<&mut T> {
+        match self.slots.get_mut(place) {
+            Some(Slot::Full(entry)) => Some(entry),
+            _ => None,
+        }
+    }
+
+    /// All entries, in no order that means anything.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().filter_map(|slot| if let Slot::Full(entry) = slot { Some(entry) } else { None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_used_again_and_an_empty_slab_holds_nothing() {
+        let mut slab = Slab::new();
+        let [a, b, c] = ["a", "b", "c"].map(|x| slab.insert(x));
+        slab.remove(a);
+        slab.remove(b);
+        assert_eq!((slab.insert("d"), slab.insert("e"), slab.insert("f")), (b, a, 3));
+        assert_eq!(slab.iter().copied().collect::<Vec<_>>(), ["e", "d", "c", "f"]);
+        assert_eq!((slab.get_mut(c).copied(), slab.slots.len()), (Some("c"), 4));
+        for place in [a, b, c, 3] {
+            slab.remove(place);
+        }
+        assert_eq!((slab.slots.capacity(), slab.iter().count(), slab.get_mut(c)), (0, 0, None));
+    }
+}

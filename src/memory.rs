@@ -1,0 +1,50 @@
+//! Looking at memory: what lives, what it is called, what is kept compiled.
+//!
+//! Counters and the list of live buffers are those of [`array::memory`](crate::array::memory); the caches are
+//! those of tensors. Everything here is for people and tests: no result of the crate depends on it. What the
+//! crate does about the stories that are told of other systems stands in [`stories`].
+
+pub use crate::array::memory::{LiveArray, live_arrays, live_buffers, live_bytes, peak_bytes, reset_peak};
+pub use crate::tensor::caches::{Caches, caches, clear_caches};
+
+use crate::tensor::Tree;
+
+/// Names the arrays of a tree in [`live_arrays`] by `prefix` and their paths: `model.layers.0.weight`.
+///
+/// A name is that of the buffer: it stays where a [`Jit::step`](crate::tensor::Jit::step) writes the new state
+/// into the buffers of the old one, and a copy has none.
+///
+/// # Panics
+/// When a leaf is traced.
+#[track_caller]
+pub fn name(prefix: &str, tree: &impl Tree) {
+    for (path, leaf) in tree.named_leaves() {
+        leaf.array().set_name(if path.is_empty() { prefix.to_owned() } else { format!("{prefix}.{path}") });
+    }
+}
+
+#[doc = include_str!("memory.md")]
+pub mod stories {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::{Tensor, jit};
+
+    fn named(name: &str) -> usize {
+        live_arrays().iter().filter(|a| a.name.as_deref() == Some(name)).count()
+    }
+
+    #[test]
+    fn a_name_stays_with_the_buffer_of_a_state_and_not_with_one_given_up() {
+        let step = jit(|(w, n): (Tensor, Tensor), x: Tensor| ((w + &x, n + 1), x));
+        let mut state = (Tensor::from([1.0, 2.0, 3.0]), Tensor::from(0u32));
+        name("tests.state", &state);
+        for _ in 0..3 {
+            step.step(&mut state, Tensor::from(1.0)).unwrap();
+        }
+        assert_eq!((named("tests.state.0"), named("tests.state.1"), state.1.item()), (1, 1, 3.0));
+        let w = jit(|w: Tensor| w * 2).call(state.0).unwrap();
+        assert_eq!((named("tests.state.0"), w.to_vec()), (0, vec![8.0, 10.0, 12.0]));
+    }
+}
