@@ -72,7 +72,7 @@ fn run(options: &Options) -> flowline::Result<()> {
         };
         flowline::Result::Ok(value_and_grad(end, &y0)?.1)
     });
-    gradient.call(&Tensor::from([[0.3, -0.2, 0.7, 0.1]]))?;
+    gradient.call(Tensor::from([[0.3, -0.2, 0.7, 0.1]]))?;
     let report = gradient.last_run();
     let (counted, optimum) = (calls.load(Ordering::Relaxed), fewest_extra(steps as usize, checkpoints));
     let (recomputed, kept) = (report.recomputed, report.states_kept_max);
