@@ -10,9 +10,7 @@ use super::{
     Carry, Field, FieldFailure, HostState, Interpolant, Method, Native, Norm, OdeError, Outcome, Resolved,
     Scheme, Span, Stats, start, status,
 };
-#[cfg(target_arch = "x86_64")]
-use crate::simd::run_at_avx2;
-use crate::simd::{Level, Work, is_fused, run_at};
+use crate::simd::{Work, is_fused, run_narrow};
 use std::sync::Arc;
 
 /// Whether optimised loops are built for each method: not in builds for debugging, where compiling counts more
@@ -213,7 +211,8 @@ impl<Y: HostState> Stepper<Y> {
 }
 
 /// Attempts until `most` steps are accepted: compiled for the machine's instructions, and for the method's numbers
-/// where the state is small.
+/// where the state is small. Never for AVX-512: few components gain nothing from wider registers, and all of them lose
+/// from code that is compiled twice (Vern9 on Lorenz: 205 ns a step against 182, 400 components on the heap alike).
 fn attempts<Y: HostState, F: Field<Y>>(
     Native { method, level }: Native,
     run: Attempts<'_, Y, F>,
@@ -225,27 +224,16 @@ fn attempts<Y: HostState, F: Field<Y>>(
         ($($small:ident)* ; $($large:ident)*) => {
             match method {
                 $( Some(Method::$small) if Y::UNROLLED && UNROLL => {
-                    run_fused(level, Known::<{ Method::$small as usize }, true, Y, F>(run))
+                    run_narrow(level, Known::<{ Method::$small as usize }, true, Y, F>(run))
                 } )*
                 $( Some(Method::$large) if Y::UNROLLED && UNROLL => {
-                    run.each_by(|one| run_fused(level, Known::<{ Method::$large as usize }, false, Y, F>(one)))
+                    run.each_by(|one| run_narrow(level, Known::<{ Method::$large as usize }, false, Y, F>(one)))
                 } )*
-                _ => run_fused(level, run),
+                _ => run_narrow(level, run),
             }
         };
     }
     by!(Rk4 Bosh3 Dopri5 Tsit5; Vern7 Dop853 Vern9)
-}
-
-/// Runs where a product and a sum are one instruction; on x86-64 never wider than AVX2. Few components gain nothing
-/// from wider registers, and all of them lose from their clock and from code that is compiled twice (Vern9 on
-/// Lorenz: 205 ns a step against 182, 400 components on the heap alike).
-fn run_fused<W: Work>(level: Level, work: W) -> W::Output {
-    #[cfg(target_arch = "x86_64")]
-    if level >= Level::Avx2 {
-        return run_at_avx2(work);
-    }
-    run_at(level, work)
 }
 
 /// Attempts of one solve, until `most` steps are accepted; their ends are added to `knots`.
@@ -259,6 +247,7 @@ struct Attempts<'a, Y: HostState, F> {
 }
 
 impl<Y: HostState, F: Field<Y>> Attempts<'_, Y, F> {
+    /// Not by [`each_by`](Self::each_by): a closure of these instructions is not inlined, and calls the C library.
     #[inline(always)]
     fn run_by<const UNROLLED: bool, const FUSED: bool>(self) -> Result<u64, FieldFailure<f64>> {
         let Attempts { f, scheme, span, carry, most, knots } = self;

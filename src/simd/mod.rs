@@ -36,6 +36,6 @@ mod transpose;
 pub use level::Level;
 pub(crate) use pack::each;
 pub use pack::{LaneMask, Lanes};
-pub(crate) use run::{Work, is_fused, run_at};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use run::{run_at_avx2, run_at_avx512};
+pub(crate) use run::run_at_avx512;
+pub(crate) use run::{Work, is_fused, run_at, run_narrow};

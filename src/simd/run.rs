@@ -40,9 +40,22 @@ pub(crate) fn run_at<W: Work>(level: Level, work: W) -> W::Output {
     run_portable(work)
 }
 
+/// [`run_at`] a [fused](is_fused) level, with no wider registers than AVX2 has: compiled once, and not for AVX-512 too.
+///
+/// # Panics
+/// As [`run_at`].
+pub(crate) fn run_narrow<W: Work>(level: Level, work: W) -> W::Output {
+    assert!(level <= Level::detect(), "invariant: level {level:?} on a machine that does not have it");
+    #[cfg(target_arch = "x86_64")]
+    if level >= Level::Avx2 {
+        return run_at_avx2(work);
+    }
+    run_portable(work)
+}
+
 /// [`run_at`] the level of AVX2 and FMA, compiled for no other.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn run_at_avx2<W: Work>(work: W) -> W::Output {
+fn run_at_avx2<W: Work>(work: W) -> W::Output {
     #[target_feature(enable = "avx2,fma")]
     fn avx2<W: Work>(work: W) -> W::Output {
         work.run()

@@ -2,6 +2,7 @@
 
 use crate::ode::attempt::attempt_with;
 use crate::ode::*;
+use crate::simd::{Level, is_fused};
 
 fn lorenz(_t: f64, y: &[f64; 3]) -> [f64; 3] {
     [10.0 * (y[1] - y[0]), y[0] * (28.0 - y[2]) - y[1], y[0] * y[1] - 8.0 / 3.0 * y[2]]
@@ -101,12 +102,17 @@ fn arrays_and_vecs_of_any_length_give_the_same_bits() {
             }
         };
         let y0: [f64; N] = std::array::from_fn(|i| (i as f64 * 0.7).cos());
-        let array =
-            Ode::in_place(|t, y: &[f64; N], dy: &mut [f64; N]| rate(t, y, dy)).solve(0.0, 5.0, y0).unwrap();
-        let vec = Ode::in_place(|t, y: &[f64], dy: &mut [f64]| rate(t, y, dy))
-            .solve(0.0, 5.0, y0.to_vec())
-            .unwrap();
-        assert_eq!((array.y1.to_vec(), array.knots, array.stats), (vec.y1, vec.knots, vec.stats));
+        for level in Level::available() {
+            let array = Ode::in_place(|t, y: &[f64; N], dy: &mut [f64; N]| rate(t, y, dy)).level(level);
+            let array = array.solve(0.0, 5.0, y0).unwrap();
+            let vec = Ode::in_place(|t, y: &[f64], dy: &mut [f64]| rate(t, y, dy)).level(level);
+            let vec = vec.solve(0.0, 5.0, y0.to_vec()).unwrap();
+            assert_eq!(
+                (array.y1.to_vec(), array.knots, array.stats),
+                (vec.y1, vec.knots, vec.stats),
+                "{level:?}"
+            );
+        }
     }
     check::<1>();
     check::<3>();
@@ -119,7 +125,8 @@ fn arrays_and_vecs_of_any_length_give_the_same_bits() {
 fn the_unrolled_loop_is_the_plain_one() {
     let controller = Pid::default().into();
     let tolerance = Tolerance::new(1e-8, 1e-8);
-    for method in [Method::Tsit5, Method::Dopri5] {
+    for method in [Method::Bosh3, Method::Dopri5, Method::Tsit5, Method::Vern7, Method::Dop853, Method::Vern9]
+    {
         let scheme = Scheme::new(method.tableau(), &controller, tolerance, 100_000).unwrap();
         let plain = drive(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), [1.0; 3], |_, _| ());
         let mut unrolled = start(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), [1.0; 3]).unwrap();
@@ -128,6 +135,17 @@ fn the_unrolled_loop_is_the_plain_one() {
                 .unwrap();
         }
         assert_eq!((plain.y, plain.num_steps), (unrolled.y, unrolled.num_steps));
+
+        // With one rounding a term: what optimised builds run, against what this build runs on a machine that has it.
+        let mut fused = start(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), [1.0; 3]).unwrap();
+        while fused.status == status::RUNNING {
+            attempt_with::<true, true, _, _>(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), &mut fused)
+                .unwrap();
+        }
+        let native = Ode::new(lorenz).method(method).rtol(1e-8).atol(1e-8).solve(0.0, 5.0, [1.0; 3]).unwrap();
+        let ours = if is_fused(Level::detect()) { fused } else { unrolled };
+        assert_eq!((native.y1, native.stats.num_steps as f64), (ours.y, ours.num_steps), "{method}");
+        assert!(!is_fused(Level::detect()) || native.y1 != plain.y, "{method}: nothing was rounded once");
     }
 }
 
