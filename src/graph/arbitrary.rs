@@ -318,14 +318,68 @@ impl Grow<'_> {
         }
         self.pool.push(end);
         let schedule = self.b.proj(all, 2);
-        let scan = Scan { step, num_carry: ends, num_times, policy: SMALL };
+        let scan = Scan { step, inverse: None, num_carry: ends, num_times, policy: SMALL };
         let args = [&[schedule, end], &captures[..]].concat();
         let tapped = scan.first_tapped();
+        if self.draws.below(2) == 0 {
+            self.stored(&scan.step, schedule, end, &captures, num_times);
+        }
         let all = self.b.push(Op::Scan(Arc::new(scan)), &args, None);
         if num_times > 0 {
             self.pool.push(self.b.proj(all, tapped + 3));
         }
         Some(self.b.proj(all, 0))
+    }
+
+    /// A loop that stores what its trips do, and one the other way that reads it.
+    fn stored(&mut self, step: &Func, schedule: NodeId, y: NodeId, captures: &[NodeId], num_times: usize) {
+        let (num_rows, ty) = (usize::from(num_times > 0), self.b.ty(y).clone());
+        let types = [step.input_types(), vec![ty.clone(); num_rows]].concat();
+        let (mut b, x) = Builder::with_inputs(&types);
+        let mut next = b.inline(step, &x[..step.num_inputs()])[0];
+        if num_rows > 0 {
+            next = b.add(next, x[step.num_inputs()]);
+        }
+        let (next, term) = (b.unary(UnaryOp::Tanh, next), b.mul(next, x[4]));
+        let kept = b.unary(UnaryOp::Sin, term);
+        let body = b.finish(&[&[next, kept, term], &[next][..num_rows]].concat());
+        let (reversed, policy) = (self.draws.below(2) == 0, Policy::Direct);
+        let (num_carry, num_xs, num_ys, num_sums) = (1, 0, 1, 1);
+        let walk = Loop {
+            body,
+            is_reversed: reversed,
+            num_carry,
+            num_xs,
+            num_ys,
+            num_sums,
+            num_rows,
+            num_times,
+            policy,
+        };
+        let rows = tapped(&ty, num_times.max(1));
+        let rows = self.b.broadcast(y, rows.shape(), vec![1, 2]);
+        let args = [&[schedule, y], captures, &[rows][..num_rows]].concat();
+        let walked = self.b.push(Op::Loop(Arc::new(walk)), &args, None);
+        let walked = self.b.projections(walked);
+        let (mut b, x) = Builder::with_inputs(&[&types[..4], &vec![ty; 4]].concat());
+        let (sum, both) = (b.add(x[4], x[5]), b.mul(x[4], x[6]));
+        let (next, term) = (b.unary(UnaryOp::Tanh, sum), b.mul(both, x[7]));
+        let body = b.finish(&[next, both, term]);
+        let (num_xs, num_rows, num_times) = (2, 0, 0);
+        let back = Loop {
+            body,
+            is_reversed: !reversed,
+            num_carry,
+            num_xs,
+            num_ys,
+            num_sums,
+            num_rows,
+            num_times,
+            policy,
+        };
+        let back = self.b.push(Op::Loop(Arc::new(back)), &[schedule, y, walked[1], walked[2], y], None);
+        let sums = [walked[3], self.b.proj(back, 3)].map(|sum| self.b.unary(UnaryOp::Tanh, sum));
+        self.pool.extend([walked[0], sums[0], self.b.proj(back, 0), sums[1]]);
     }
 
     fn tiles(&mut self) -> Option<NodeId> {
@@ -394,7 +448,7 @@ fn field(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
 const NUM_TIMES: usize = 11;
 
 /// The operand of times, if there are some: from before the start to behind the end, each twice.
-fn times(b: &mut Builder, num: usize) -> Vec<NodeId> {
+pub(crate) fn times(b: &mut Builder, num: usize) -> Vec<NodeId> {
     if num == 0 {
         return vec![];
     }
@@ -407,7 +461,7 @@ fn times(b: &mut Builder, num: usize) -> Vec<NodeId> {
 }
 
 /// An Euler search over [0, 1] that accepts every other attempt; it taps the trip's ends, y and the slope.
-fn search(field: &Func, y: &Type, captures: &[Type], num_times: usize, policy: Policy) -> Solve {
+pub(crate) fn search(field: &Func, y: &Type, captures: &[Type], num_times: usize, policy: Policy) -> Solve {
     let time = Type::scalar(DType::F64);
     let flag = Type::scalar(DType::Bool);
     let euler = |b: &mut Builder, t: NodeId, next: NodeId, y: NodeId, captures: &[NodeId]| {
@@ -443,7 +497,7 @@ fn search(field: &Func, y: &Type, captures: &[Type], num_times: usize, policy: P
     let reached = b.unary(UnaryOp::Not, running);
     let taps = &[x[0], knot, x[1], slope][..num_taps];
     let attempt = b.finish(&[&[accept, running, reached, knot, new, tries], taps].concat());
-    Solve { attempt, step, num_carry: 1, num_ext: 1, num_times, policy }
+    Solve { attempt, step, inverse: None, num_carry: 1, num_ext: 1, num_times, policy }
 }
 
 /// (row0, x: [rows, 2], y: [rows, 2], captures..) -> rows, a sum

@@ -1,7 +1,7 @@
 //! Types of results from types of operands: the one place that says which operands an op takes.
 
 use super::loops::tapped;
-use super::{BinaryOp, Op, Type, UnaryOp};
+use super::{BinaryOp, Op, Type, UnaryOp, sequence};
 use crate::array::{DType, Shape};
 
 /// Operands that do not fit an operation, or a graph that is not well formed.
@@ -112,7 +112,7 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
             need(args[1] == &Type::scalar(DType::U32), || "the start must be u32[]".into())?;
             Ok(ty)
         }
-        Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) => loops(op, args),
+        Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Loop(_) | Op::Tiles(_) => loops(op, args),
         Op::Custom(_) | Op::Cond(_) => calls(op, args),
         Op::Proj(k) => match args[0] {
             Type::Tuple(types) => types.get(*k).cloned().ok_or_else(|| format!("there is no value {k}")),
@@ -303,6 +303,12 @@ fn loops(op: &Op, args: &[&Type]) -> Inferred {
             is(args, 2, &body[4..], "operand of the backward step")?;
             need(args.len() == body.len() - 2, || format!("it takes {} operands", body.len() - 2))?;
             Ok(Type::Tuple(r.bwd.output_types()))
+        }
+        Op::Loop(l) => {
+            let wanted = sequence::operands(l);
+            is(args, 0, &wanted, "operand")?;
+            need(args.len() == wanted.len(), || format!("it takes {} operands", wanted.len()))?;
+            Ok(Type::Tuple(sequence::values(l)))
         }
         Op::Tiles(t) => {
             let body = t.body.input_types();

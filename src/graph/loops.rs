@@ -53,6 +53,8 @@ pub enum Policy {
     Direct,
     /// No state is kept: there is a forward derivative and no reverse one.
     Forward,
+    /// No state is kept but the last: the others are found again by the inverse of the step.
+    Reversible,
 }
 
 /// Runs `attempt` until it stops; remembers which attempts were accepted.
@@ -61,6 +63,7 @@ pub enum Policy {
 /// | --- | --- | --- |
 /// | `attempt` | knot: f64, carry.., ext.., captures.. | accept: bool, running: bool, reached: bool, knot', carry'.., ext'.., tap.. |
 /// | `step` | first: bool, last: bool, t: f64, t_next: f64, carry.., captures.. | carry'.., tap.. |
+/// | `inverse` | first: bool, last: bool, t: f64, t_next: f64, carry'.., captures.. | carry.. |
 /// | the node | forecast: u32, knot0: f64, [times: f64\[n\]], carry.., ext.., captures.. | carry.., ext.., schedule, tape, tapped.. |
 ///
 /// After each attempt the knot, the carry and the ext become the primed ones (the body itself leaves
@@ -80,6 +83,9 @@ pub struct Solve {
     pub attempt: Func,
     /// One accepted trip, the meaning of the loop for its derivatives.
     pub step: Func,
+    /// The carry before a trip from that behind it, where the policy is [`Policy::Reversible`]; derivatives alone
+    /// use it.
+    pub inverse: Option<Func>,
     /// Values that the step carries.
     pub num_carry: usize,
     /// Further values that only the search carries.
@@ -96,6 +102,8 @@ pub struct Solve {
 pub struct Scan {
     /// As in [`Solve`].
     pub step: Func,
+    /// As in [`Solve`].
+    pub inverse: Option<Func>,
     /// Values that the step carries.
     pub num_carry: usize,
     /// As in [`Solve`].

@@ -5,7 +5,7 @@
 //! explicit: elementwise ops take operands of one shape. What can be said in these without losing
 //! accuracy or speed (mean, softplus, silu, norms, normal draws) is composed where it is used.
 
-use super::{Cond, Custom, Func, Literal, Observer, Rev, Scan, Solve, Tiles};
+use super::{Cond, Custom, Func, Literal, Loop, Observer, Rev, Scan, Solve, Tiles};
 use std::sync::Arc;
 
 /// Elementwise functions of one float (`Neg`, `Abs`, `Sign` also of i32).
@@ -186,6 +186,8 @@ pub enum Op {
     Scan(Arc<Scan>),
     /// Replays a schedule backward with checkpoints. See [`Rev`].
     Rev(Arc<Rev>),
+    /// Runs a body along a schedule, reading and storing one value a trip. See [`Loop`].
+    Loop(Arc<Loop>),
     /// Runs a body for each tile of rows, in parallel. See [`Tiles`].
     Tiles(Arc<Tiles>),
     /// A function with derivatives of its own. See [`Custom`].
@@ -214,9 +216,10 @@ impl Op {
     /// The functions inside a loop or tiles.
     pub fn bodies(&self) -> Vec<&Func> {
         match self {
-            Op::Solve(s) => vec![&s.attempt, &s.step],
-            Op::Scan(s) => vec![&s.step],
+            Op::Solve(s) => [&s.attempt, &s.step].into_iter().chain(&s.inverse).collect(),
+            Op::Scan(s) => [&s.step].into_iter().chain(&s.inverse).collect(),
             Op::Rev(r) => vec![&r.step, &r.bwd],
+            Op::Loop(l) => vec![&l.body],
             Op::Tiles(t) => [&t.body].into_iter().chain(&t.tail).collect(),
             Op::Custom(c) => [&c.body].into_iter().chain(&c.jvp).chain(&c.vjp).collect(),
             Op::Cond(c) => vec![&c.then, &c.otherwise],
@@ -254,6 +257,7 @@ impl Op {
             Op::Solve(_) => "solve",
             Op::Scan(_) => "scan",
             Op::Rev(_) => "rev",
+            Op::Loop(_) => "loop",
             Op::Tiles(_) => "tiles",
             Op::Custom(_) => "custom",
             Op::Cond(_) => "cond",

@@ -17,6 +17,13 @@ pub enum Type {
     Schedule,
     /// The kept states of one forward pass: opaque, as a schedule is.
     Tape,
+    /// One array of this type for each trip of a schedule: opaque too.
+    Sequence {
+        /// Element type.
+        dtype: DType,
+        /// Lengths of the axes of one trip's.
+        shape: Shape,
+    },
     /// Several values, told apart by `Proj`.
     Tuple(Vec<Type>),
 }
@@ -61,6 +68,15 @@ impl Type {
         Type::array(self.dtype(), shape)
     }
 
+    /// The type of a sequence of such arrays.
+    ///
+    /// # Panics
+    /// For opaque types and tuples.
+    #[track_caller]
+    pub fn sequence(&self) -> Type {
+        Type::Sequence { dtype: self.dtype(), shape: self.shape().clone() }
+    }
+
     /// Whether this is an array of floats, the only values that have derivatives.
     pub fn is_float(&self) -> bool {
         matches!(self, Type::Array { dtype, .. } if dtype.is_float())
@@ -81,6 +97,7 @@ impl fmt::Display for Type {
             Type::Array { dtype, shape } => write!(f, "{dtype}{shape}"),
             Type::Schedule => f.write_str("schedule"),
             Type::Tape => f.write_str("tape"),
+            Type::Sequence { dtype, shape } => write!(f, "sequence({dtype}{shape})"),
             Type::Tuple(types) => {
                 f.write_str("(")?;
                 for (i, t) in types.iter().enumerate() {

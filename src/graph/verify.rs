@@ -7,7 +7,8 @@
 //! step's hot path. It reports the first fault: later ones are mostly its consequences.
 
 use super::{
-    Cond, Custom, Func, GraphError, Literal, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type, infer,
+    Cond, Custom, Func, GraphError, Literal, Loop, Node, NodeId, Op, Policy, Rev, Scan, Solve, TileOut,
+    Tiles, Type, infer, sequence,
 };
 use crate::array::DType;
 
@@ -72,6 +73,7 @@ pub(super) fn check_node(before: &[Node], node: &Node) -> Check {
         Op::Solve(s) => check_solve(s)?,
         Op::Scan(s) => check_scan(s)?,
         Op::Rev(r) => check_rev(r)?,
+        Op::Loop(l) => check_loop(l)?,
         Op::Tiles(t) => check_tiles(t)?,
         Op::Custom(c) => check_custom(c)?,
         Op::Cond(c) => check_cond(c)?,
@@ -93,13 +95,17 @@ fn is_array(ty: &Type) -> bool {
     matches!(ty, Type::Array { .. })
 }
 
-/// Tuples go to `proj` only; a schedule and a tape to the operands of `scan` and `rev` that want one.
+/// Tuples go to `proj` only; schedules, tapes and sequences to the operands of loops that want one.
 fn check_operands(op: &Op, args: &[&Type]) -> Check {
     for (k, ty) in args.iter().enumerate() {
         let ok = match op {
             Op::Proj(_) => matches!(ty, Type::Tuple(_)),
             Op::Scan(_) if k == 0 => **ty == Type::Schedule,
             Op::Rev(_) if k < 2 => **ty == [Type::Schedule, Type::Tape][k],
+            Op::Loop(_) if k == 0 => **ty == Type::Schedule,
+            Op::Loop(l) if (1 + l.num_carry..1 + l.num_carry + l.num_xs).contains(&k) => {
+                matches!(ty, Type::Sequence { .. })
+            }
             _ => is_array(ty),
         };
         need(ok, || format!("its operand {k} is {ty}"))?;
@@ -143,7 +149,17 @@ fn check_solve(s: &Solve) -> Check {
     let carry = &inputs[1..=s.num_carry];
     let wanted = [&trip(), carry, &inputs[moving..]].concat();
     same("its step's input", &s.step.input_types(), &wanted)?;
-    same("its step's output", &without_taps(&s.step, s.num_carry), carry)
+    same("its step's output", &without_taps(&s.step, s.num_carry), carry)?;
+    check_inverse(s.inverse.as_ref(), s.policy, &s.step, s.num_carry)
+}
+
+fn check_inverse(inverse: Option<&Func>, policy: Policy, step: &Func, num_carry: usize) -> Check {
+    let Some(inverse) = inverse else {
+        return need(policy != Policy::Reversible, || "it is reversible and has no inverse".into());
+    };
+    check_body("inverse", inverse)?;
+    same("its inverse's input", &inverse.input_types(), &step.input_types())?;
+    same("its inverse's output", &inverse.output_types(), &without_taps(step, num_carry))
 }
 
 /// The types of what a step carries on.
@@ -170,7 +186,8 @@ fn check_step(step: &Func, num_carry: usize) -> Check {
 
 fn check_scan(s: &Scan) -> Check {
     check_step(&s.step, s.num_carry)?;
-    taps(&s.step, s.num_carry, s.num_times).map(drop)
+    taps(&s.step, s.num_carry, s.num_times)?;
+    check_inverse(s.inverse.as_ref(), s.policy, &s.step, s.num_carry)
 }
 
 fn check_rev(r: &Rev) -> Check {
@@ -195,6 +212,11 @@ fn check_rev(r: &Rev) -> Check {
     let inexact = outputs.iter().chain(ct_taps).find(|ty| !ty.is_float());
     need(inexact.is_none(), || format!("it carries a cotangent of a {}", inexact.unwrap_or(&Type::Tape)))?;
     same("its bwd's output", &r.bwd.output_types(), &outputs)
+}
+
+fn check_loop(l: &Loop) -> Check {
+    check_body("body", &l.body)?;
+    sequence::check(l)
 }
 
 fn check_custom(c: &Custom) -> Check {
@@ -276,7 +298,7 @@ fn check_tiles(t: &Tiles) -> Check {
 mod tests {
     use super::*;
     use crate::array::Array;
-    use crate::graph::{BinaryOp, Builder, Checkpoints, Policy};
+    use crate::graph::{BinaryOp, Builder, Checkpoints};
     use std::sync::Arc;
 
     fn f32s(dims: &[usize]) -> Type {
@@ -375,7 +397,15 @@ mod tests {
         // knot, carry, ext: bool, capture; all that is returned is an input
         let attempt = pass(&[scalar(D), f32s(&[2]), scalar(B), f32s(&[3])], &[2, 2, 2, 0, 1, 2]);
         let policy = Policy::Checkpoint(Checkpoints::Auto);
-        Solve { attempt, step: pass(&step_types(), &[4]), num_carry: 1, num_ext: 1, num_times: 0, policy }
+        Solve {
+            attempt,
+            step: pass(&step_types(), &[4]),
+            inverse: None,
+            num_carry: 1,
+            num_ext: 1,
+            num_times: 0,
+            policy,
+        }
     }
 
     fn solve_fault(s: Solve) -> String {
@@ -443,7 +473,13 @@ mod tests {
     fn a_fault_in_a_body_names_the_body() {
         let bad = Func::new(vec![], vec![], vec![NodeId(0)]);
         let why = op_fault(
-            Op::Scan(Arc::new(Scan { step: bad, num_carry: 0, num_times: 0, policy: Policy::Direct })),
+            Op::Scan(Arc::new(Scan {
+                step: bad,
+                inverse: None,
+                num_carry: 0,
+                num_times: 0,
+                policy: Policy::Direct,
+            })),
             &[Type::Schedule],
             Type::Tuple(vec![Type::Tape]),
         );

@@ -43,6 +43,22 @@ pub(super) fn attempt_with<const UNROLLED: bool, const FUSED: bool, S: State, F:
     span: &Span<S::Clock>,
     carry: &mut Carry<S>,
 ) -> Result<(), FieldFailure<S::Clock>> {
+    attempt_then::<UNROLLED, FUSED, S, F>(f, scheme, span, carry, |_, _, _| Ok(()))
+}
+
+/// [`attempt`] of a map that does more than a Runge-Kutta step: `then` takes the step's knots and its y and makes of
+/// the method's y1 what stands behind the step. The error is estimated from the method's stages.
+///
+/// # Errors
+/// As [`attempt`]; what `then` said.
+#[inline(always)]
+pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Field<S>>(
+    f: &F,
+    scheme: &Scheme<S>,
+    span: &Span<S::Clock>,
+    carry: &mut Carry<S>,
+    then: impl FnOnce((&S::Clock, &S::Clock), &S, &mut S) -> Result<(), FieldFailure<S::Clock>>,
+) -> Result<(), FieldFailure<S::Clock>> {
     let running = carry.is_running();
     let knot = next_knot(scheme, span, carry);
     let h = knot.t.sub(&carry.t);
@@ -50,6 +66,7 @@ pub(super) fn attempt_with<const UNROLLED: bool, const FUSED: bool, S: State, F:
     let Carry { t, y, k, y1, .. } = carry;
     let times = Times::of(scheme, span, t, &knot.t);
     stages::<UNROLLED, FUSED, S, F>(f, scheme, first, &times, &h, y, k, y1)?;
+    then((t, &knot.t), y, y1)?;
 
     let Verdict { good, broken, error_ratio } = match scheme.tableau.b_err {
         Some(b_err) if scheme.is_adaptive() => {

@@ -62,7 +62,7 @@ mod tableau;
 pub mod tableaux;
 mod tolerance;
 
-pub use attempt::{attempt, step};
+pub use attempt::{attempt, attempt_then, step};
 pub use builder::{Drive, IntoState, Ode};
 pub use carry::Carry;
 pub use clock::Clock;

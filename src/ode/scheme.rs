@@ -95,6 +95,12 @@ impl<'a, S: State> Scheme<'a, S> {
         Scheme { keeps_first: true, ..self }
     }
 
+    /// The scheme that takes no method for one that is first same as last: the last stage stands at the method's y1,
+    /// where the next step of another map does not start.
+    pub fn without_fsal(self) -> Self {
+        Scheme { is_fsal: false, ..self }
+    }
+
     /// Refuses an interval that is not finite, a first step that leads away from t1, and times of `StepTo` that
     /// do not run from t0 to t1.
     pub fn check_span(&self, t0: f64, t1: f64) -> Result<(), OdeError> {

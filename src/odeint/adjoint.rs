@@ -23,6 +23,14 @@ pub enum Adjoint {
         /// Its absolute tolerance.
         atol: Option<f64>,
     },
+    /// Solves by a map that runs backward as well as forward, and keeps the last state alone: the exact derivative of
+    /// the steps up to rounding, which grows as coupling^-N over N steps. The map differs from the method's own, so
+    /// the solution does too, within the method's error; a step costs twice the method's evaluations.
+    Reversible {
+        /// How fast the two states that it carries are drawn together: above 0 and below 1, where 1 would be no
+        /// rounding's growth and no stability either.
+        coupling: f64,
+    },
     /// Forward derivatives alone ([`jvp`](crate::tensor::jvp)); a reverse one is an error.
     Forward,
 }
@@ -38,11 +46,17 @@ impl Adjoint {
         Adjoint::Backsolve { rtol: None, atol: None }
     }
 
+    /// [`Adjoint::Reversible`] with a coupling of 0.99.
+    pub fn reversible() -> Adjoint {
+        Adjoint::Reversible { coupling: 0.99 }
+    }
+
     pub(super) fn policy(self) -> Policy {
         match self {
             Adjoint::RecursiveCheckpoint { checkpoints } => Policy::Checkpoint(checkpoints),
             Adjoint::Direct => Policy::Direct,
             Adjoint::Forward => Policy::Forward,
+            Adjoint::Reversible { .. } => Policy::Reversible,
             Adjoint::Backsolve { .. } => Policy::Checkpoint(Checkpoints::Auto),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::saved::{Curve, Saved, Step};
 use super::state::TreeState;
-use super::{Adjoint, Forecast, Options, Solution, Stats, backsolve};
+use super::{Adjoint, Forecast, Options, Solution, Stats, backsolve, reversible};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Type};
 use crate::ode::{
@@ -18,7 +18,14 @@ pub(super) struct Problem<'a, Y: TreeState, F> {
     pub(super) options: &'a Options,
     pub(super) saved: &'a Saved,
     /// What saved times are taken from, if there are some inside of steps.
-    curve: Option<Curve>,
+    pub(super) curve: Option<Curve>,
+}
+
+/// The bodies of a search.
+pub(super) struct Bodies {
+    pub(super) attempt: Traced<()>,
+    pub(super) step: Traced<()>,
+    pub(super) inverse: Option<Traced<()>>,
 }
 
 /// Solves `y' = f(t, y)` from t0 to t1 on tensors, traced or concrete.
@@ -72,36 +79,59 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
     }
 
     pub(super) fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
+        if let Adjoint::Reversible { coupling } = self.options.adjoint {
+            return reversible::record(self, coupling, (t0, t1), y0);
+        }
         let span = Span::new(t0.clone(), t1.clone());
         let mut start = ode::start(self.field, self.scheme, &span, y0.clone()).map_err(failed)?;
         let attempt = self.attempt(&span, &mut start)?;
-        let step = self.step(&span, y0)?;
-        let (bodies, captures) = align(&[&attempt, &step]);
-        let [attempt, step]: [_; 2] = bodies.try_into().expect("invariant: a body for each trace");
-
-        let mut args = vec![self.forecast(&span), start.t.clone()];
-        args.extend(self.saved.ts.as_ref().map(Tensor::stop_gradient));
-        args.extend(self.carried(&mut start));
-        args.extend(captures);
-        let num_carry = y0.leaves().len();
-        let num_ext = attempt.num_outputs() - 4 - step.num_outputs();
-        let (num_times, policy) = (self.saved.num_times(), self.options.adjoint.policy());
-        let op = Solve { attempt, step, num_carry, num_ext, num_times, policy };
-        let out = tuple(Op::Solve(Arc::new(op)), args.iter());
-
-        let mut end = start;
-        self.load(&mut end, &out);
-        let reached = (&end.t, &end.y);
-        let inner = self.curve.as_ref().zip(self.saved.ts.as_ref());
-        let inner = inner.map(|(curve, ts)| (ts, curve.eval(ts, &out[num_carry + num_ext..], reached)));
+        let bodies = Bodies { attempt, step: self.step(&span, y0)?, inverse: None };
+        let (end, tapped) = self.search(&span, start, bodies);
         let mut solution = solution(&end, self.scheme.limits.dt_min);
-        let inner = inner.as_ref().map(|(ts, ys)| (*ts, ys));
-        (solution.ts, solution.ys) = self.saved.join((t0, y0), inner, reached);
+        self.save(&mut solution, (t0, y0), &tapped);
         Ok(solution)
     }
 
+    /// Fills in the saved times.
+    pub(super) fn save(&self, solution: &mut Solution<Y>, start: (&Tensor, &Y), tapped: &[Tensor]) {
+        let reached = (&solution.t1, &solution.y1);
+        let inner = self.curve.as_ref().zip(self.saved.ts.as_ref());
+        let inner = inner.map(|(curve, ts)| (ts, curve.eval(ts, tapped, reached)));
+        let inner = inner.as_ref().map(|(ts, ys)| (*ts, ys));
+        let (ts, ys) = self.saved.join(start, inner, reached);
+        (solution.ts, solution.ys) = (ts, ys);
+    }
+
+    /// Puts the loop into the graph; what it carries at its end, and what it tapped.
+    pub(super) fn search(
+        &self,
+        span: &Span<Tensor>,
+        mut start: Carry<Y>,
+        bodies: Bodies,
+    ) -> (Carry<Y>, Vec<Tensor>) {
+        let Bodies { attempt, step, inverse } = bodies;
+        let all: Vec<&Traced<()>> = [&attempt, &step].into_iter().chain(&inverse).collect();
+        let (bodies, captures) = align(&all);
+        let mut bodies = bodies.into_iter();
+        let mut next = || bodies.next().expect("invariant: a body for each trace");
+        let (attempt, step, inverse) = (next(), next(), inverse.is_some().then(next));
+
+        let mut args = vec![self.forecast(span), start.t.clone()];
+        args.extend(self.saved.ts.as_ref().map(Tensor::stop_gradient));
+        args.extend(self.carried(&mut start));
+        args.extend(captures);
+        let num_carry = start.y.leaves().len();
+        let num_ext = attempt.num_outputs() - 4 - step.num_outputs();
+        let (num_times, policy) = (self.saved.num_times(), self.options.adjoint.policy());
+        let op = Solve { attempt, step, inverse, num_carry, num_ext, num_times, policy };
+        let mut out = tuple(Op::Solve(Arc::new(op)), args.iter());
+        self.load(&mut start, &out);
+        let tapped = out.split_off(num_carry + num_ext);
+        (start, tapped)
+    }
+
     /// Everything the loop carries, in one order: y, the clocks, FSAL's stage.
-    fn carried(&self, carry: &mut Carry<Y>) -> Vec<Tensor> {
+    pub(super) fn carried(&self, carry: &mut Carry<Y>) -> Vec<Tensor> {
         let mut out = carry.y.leaves();
         out.extend(carry.clocks_mut(self.scheme).iter().map(|c| (**c).clone()));
         if self.scheme.carries_first() {
@@ -111,7 +141,7 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
     }
 
     /// The inverse of [`Problem::carried`].
-    fn load(&self, carry: &mut Carry<Y>, values: &[Tensor]) {
+    pub(super) fn load(&self, carry: &mut Carry<Y>, values: &[Tensor]) {
         let n = carry.y.leaves().len();
         carry.y = carry.y.with_leaves(values[..n].to_vec());
         let mut rest = values[n..].iter().cloned();
@@ -209,7 +239,7 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
 }
 
 /// What the loop's last carry means, without what was saved; its verdict goes to whoever runs the program.
-fn solution<Y: TreeState>(end: &Carry<Y>, dt_min: f64) -> Solution<Y> {
+pub(super) fn solution<Y: TreeState>(end: &Carry<Y>, dt_min: f64) -> Solution<Y> {
     let broken = end.status.eq(Clock::like(&end.t, status::NON_FINITE));
     let dt = broken.select(&end.h, &end.dt);
     let dt_min = Clock::like(&end.t, dt_min);
@@ -241,7 +271,7 @@ pub(super) fn body(
     Ok(Traced { func, captures, num_outputs, aux: () })
 }
 
-fn failed(failure: FieldFailure<Tensor>) -> OdeError {
+pub(super) fn failed(failure: FieldFailure<Tensor>) -> OdeError {
     let t = if failure.t.is_traced() { f64::NAN } else { failure.t.item() };
     OdeError::Field { t, step: 0, source: failure.source }
 }

@@ -1,20 +1,24 @@
 //! The functions inside a node, and functions with other inputs or outputs.
 
-use crate::graph::{Builder, Cond, Custom, Func, NodeId, Op, Rev, Scan, Solve, Tiles, Type};
+use crate::graph::{Builder, Cond, Custom, Func, Loop, NodeId, Op, Rev, Scan, Solve, Tiles, Type};
 use std::sync::Arc;
 
 /// The same operation with `g` applied to its bodies.
 pub(super) fn map_bodies(op: &Op, mut g: impl FnMut(&Func) -> Func) -> Op {
     match op {
         Op::Solve(s) => {
-            let (attempt, step) = (g(&s.attempt), g(&s.step));
-            Op::Solve(Arc::new(Solve { attempt, step, ..**s }))
+            let (attempt, step, inverse) = (g(&s.attempt), g(&s.step), s.inverse.as_ref().map(&mut g));
+            Op::Solve(Arc::new(Solve { attempt, step, inverse, ..**s }))
         }
-        Op::Scan(s) => Op::Scan(Arc::new(Scan { step: g(&s.step), ..**s })),
+        Op::Scan(s) => {
+            let (step, inverse) = (g(&s.step), s.inverse.as_ref().map(&mut g));
+            Op::Scan(Arc::new(Scan { step, inverse, ..**s }))
+        }
         Op::Rev(r) => {
             let (step, bwd) = (g(&r.step), g(&r.bwd));
             Op::Rev(Arc::new(Rev { step, bwd, wrt: r.wrt.clone(), ..**r }))
         }
+        Op::Loop(l) => Op::Loop(Arc::new(Loop { body: g(&l.body), ..**l })),
         Op::Tiles(t) => {
             let (body, tail) = (g(&t.body), t.tail.as_ref().map(g));
             Op::Tiles(Arc::new(Tiles { body, tail, outs: t.outs.clone(), ..**t }))

@@ -8,7 +8,7 @@
 //! Sets of inputs are kept for each node, not one flag for "depends on what is asked", because
 //! loops need to know which output leads to which input, and one pass then answers all questions.
 
-use crate::graph::{Cond, Custom, Func, Node, Op, Rev, Scan, Solve, Type, UnaryOp};
+use crate::graph::{Cond, Custom, Func, Loop, Node, Op, Rev, Scan, Solve, Type, UnaryOp};
 
 /// A set of small numbers: inputs of a function, or operands of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,6 +86,7 @@ pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
         Op::Solve(s) => solve_flows(s),
         Op::Scan(s) => scan_flows(s),
         Op::Rev(r) => rev_flows(r),
+        Op::Loop(l) => loop_flows(l),
         Op::Tiles(t) => {
             let mut of_outputs = output_dependence(&t.body);
             // A capture may be read by the last tile alone: a value spread over its rows before they were cut.
@@ -172,6 +173,15 @@ pub(super) fn scan_flows(s: &Scan) -> Vec<Set> {
     let carry = carried(&s.step, s.num_carry).into_iter().map(|set| set.iter().map(|k| k - 3).collect());
     let mut flows: Vec<Set> = carry.collect();
     flows.insert(s.num_carry, Set::default());
+    flows
+}
+
+/// A state depends on what the carry does.
+fn loop_flows(l: &Loop) -> Vec<Set> {
+    let all = carried(&l.body, l.num_carry).into_iter().map(|set| set.iter().map(|k| k - 3).collect());
+    let mut flows: Vec<Set> = all.collect();
+    let states = flows[..l.num_carry].to_vec();
+    flows.splice(l.num_carry..l.num_carry, states);
     flows
 }
 

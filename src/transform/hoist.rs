@@ -10,7 +10,7 @@
 //! own the signature of a loop; moving everything invariant, which trades registers for memory.
 
 use super::bodies::{map_bodies, push_as};
-use crate::graph::{Builder, Func, NodeId, Op, Rev, Scan, Solve, Tiles, Type};
+use crate::graph::{Builder, Func, Loop, NodeId, Op, Policy, Rev, Scan, Solve, Tiles, Type};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ pub fn hoist(f: &Func) -> Func {
             Op::Solve(s) => solve(b, s, x),
             Op::Scan(s) => scan(b, s, x),
             Op::Rev(r) => rev(b, r, x),
+            Op::Loop(l) => general(b, l, x),
             Op::Tiles(t) => tiles(b, t, x),
             _ => push_as(b, op, x, ty),
         }
@@ -37,7 +38,9 @@ fn solve(b: &mut Builder, s: &Solve, x: &[NodeId]) -> NodeId {
     let bodies = out.hoist(&[(&s.attempt, at), (&s.step, at_step)]);
     let [attempt, step] = <[Func; 2]>::try_from(bodies).expect("invariant: as many as were given");
     let operands = [x, &out.found].concat();
-    b.push(Op::Solve(Arc::new(Solve { attempt, step, ..*s })), &operands, None)
+    // Derivatives are taken by now, and nothing else uses an inverse.
+    let policy = without_inverse(s.policy);
+    b.push(Op::Solve(Arc::new(Solve { attempt, step, inverse: None, policy, ..*s })), &operands, None)
 }
 
 fn scan(b: &mut Builder, s: &Scan, x: &[NodeId]) -> NodeId {
@@ -45,7 +48,13 @@ fn scan(b: &mut Builder, s: &Scan, x: &[NodeId]) -> NodeId {
     let mut out = Outside::new(b, &x[at - 3..]);
     let step = out.hoist(&[(&s.step, at)]).remove(0);
     let operands = [x, &out.found].concat();
-    b.push(Op::Scan(Arc::new(Scan { step, ..*s })), &operands, None)
+    let policy = without_inverse(s.policy);
+    b.push(Op::Scan(Arc::new(Scan { step, inverse: None, policy, ..*s })), &operands, None)
+}
+
+/// The policy of what has lost its inverse.
+fn without_inverse(policy: Policy) -> Policy {
+    if policy == Policy::Reversible { Policy::Forward } else { policy }
 }
 
 fn rev(b: &mut Builder, r: &Rev, x: &[NodeId]) -> NodeId {
@@ -56,6 +65,15 @@ fn rev(b: &mut Builder, r: &Rev, x: &[NodeId]) -> NodeId {
     let [step, bwd] = <[Func; 2]>::try_from(bodies).expect("invariant: as many as were given");
     let operands = [&x[..at - 2 + n], &out.found, cts].concat();
     b.push(Op::Rev(Arc::new(Rev { step, bwd, wrt: r.wrt.clone(), ..*r })), &operands, None)
+}
+
+fn general(b: &mut Builder, l: &Loop, x: &[NodeId]) -> NodeId {
+    let at = l.first_capture();
+    let (captures, rows) = x[at - 3..].split_at(l.num_captures());
+    let mut out = Outside::new(b, captures);
+    let body = out.hoist(&[(&l.body, at)]).remove(0);
+    let operands = [&x[..at - 3 + captures.len()], &out.found, rows].concat();
+    b.push(Op::Loop(Arc::new(Loop { body, ..*l })), &operands, None)
 }
 
 fn tiles(b: &mut Builder, t: &Tiles, x: &[NodeId]) -> NodeId {

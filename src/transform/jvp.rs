@@ -5,8 +5,8 @@
 //! equal ones merge, so a derivative of a derivative needs nothing else.
 
 use super::flow::{Set, active_args, dependence, num_values};
-use super::{cond, custom, loops, partials, tiles};
-use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, NodeId, Op, ReduceOp};
+use super::{cond, custom, loops, partials, sequence, tiles};
+use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, NodeId, Op, ReduceOp, Type};
 
 /// Derivative along directions: `(x.., dx..) -> (f(x).., df(x) dx..)`.
 ///
@@ -48,6 +48,7 @@ pub(super) fn or_zero(b: &mut Builder, d: Option<NodeId>, like: NodeId) -> NodeI
 /// The sum of what is present.
 pub(super) fn add(b: &mut Builder, x: Option<NodeId>, y: Option<NodeId>) -> Option<NodeId> {
     match (x, y) {
+        (Some(x), Some(y)) if matches!(b.ty(x), Type::Sequence { .. }) => Some(sequence::add(b, x, y)),
         (Some(x), Some(y)) => Some(b.add(x, y)),
         (x, y) => x.or(y),
     }
@@ -108,6 +109,7 @@ impl Rule<'_> {
             Op::Solve(s) => loops::jvp_solve(b, s, self),
             Op::Scan(s) => loops::jvp_scan(b, s, self),
             Op::Rev(r) => loops::jvp_rev(b, r, self),
+            Op::Loop(l) => sequence::jvp_loop(b, l, self),
             Op::Tiles(t) => tiles::jvp_tiles(b, t, self),
             Op::Custom(c) => custom::jvp_custom(b, c, self),
             Op::Cond(c) => cond::jvp_cond(b, c, self),
@@ -162,7 +164,13 @@ impl Rule<'_> {
             | Op::StopGradient
             | Op::RandomBits { .. }
             | Op::Proj(_) => None,
-            Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) | Op::Custom(_) | Op::Cond(_) => {
+            Op::Solve(_)
+            | Op::Scan(_)
+            | Op::Rev(_)
+            | Op::Loop(_)
+            | Op::Tiles(_)
+            | Op::Custom(_)
+            | Op::Cond(_) => {
                 unreachable!("invariant: loops, custom functions and choices have rules of their own")
             }
         }

@@ -3,7 +3,7 @@
 //! The search itself is not differentiated: its accepted knots are data, and between them stands the
 //! step. So vjp(Solve) = vjp(Scan) = [`Rev`] along the schedule, jvp(Solve) = [`Scan`] of jvp(step)
 //! along the schedule of the very same search, and jvp(Rev) = Rev of jvp(bwd). A Rev keeps no states
-//! of its own backward pass, so it has no vjp.
+//! of its own backward pass; what its vjp is where all others are kept, `sequence` says.
 //!
 //! Carried values that do not depend on the arguments, or do not lead to an output that counts, have
 //! no tangent and no cotangent; neither have the search's own values.
@@ -13,7 +13,7 @@ use super::bodies::{Source, resign};
 use super::flow::{Set, node_flows};
 use super::jvp::{self, jvp_into, or_zero};
 use super::vjp::{self, vjp_into};
-use crate::graph::{Builder, Checkpoints, Func, NodeId, Op, Policy, Rev, Scan, Solve, Type};
+use crate::graph::{Builder, Checkpoints, Func, Loop, NodeId, Op, Policy, Rev, Scan, Solve, Type};
 use std::sync::Arc;
 
 type Found = Vec<Option<NodeId>>;
@@ -21,6 +21,7 @@ type Found = Vec<Option<NodeId>>;
 /// The operands of a forward loop, by what they are.
 struct Parts<'a> {
     step: &'a Func,
+    inverse: Option<&'a Func>,
     num_carry: usize,
     policy: Policy,
     schedule: NodeId,
@@ -39,6 +40,7 @@ impl<'a> Parts<'a> {
         let schedule = b.proj(y, s.num_carry + s.num_ext);
         Parts {
             step: &s.step,
+            inverse: s.inverse.as_ref(),
             num_carry: s.num_carry,
             policy: s.policy,
             schedule,
@@ -53,6 +55,7 @@ impl<'a> Parts<'a> {
     fn of_scan(s: &'a Scan, x: &[NodeId]) -> Parts<'a> {
         Parts {
             step: &s.step,
+            inverse: s.inverse.as_ref(),
             num_carry: s.num_carry,
             policy: s.policy,
             schedule: x[0],
@@ -140,7 +143,7 @@ impl Moving {
     }
 }
 
-fn present(d: &[Option<NodeId>]) -> Vec<usize> {
+pub(super) fn present(d: &[Option<NodeId>]) -> Vec<usize> {
     (0..d.len()).filter(|&k| d[k].is_some()).collect()
 }
 
@@ -157,6 +160,7 @@ fn jvp_forward(b: &mut Builder, p: &Parts, rule: &jvp::Rule) -> Found {
     let taps: Vec<usize> = (0..p.num_taps()).filter(|i| rule.active[p.tapped + i]).collect();
     let scan = Scan {
         step: moving.step(p.step, p.num_carry, &taps),
+        inverse: p.inverse.map(|f| moving.step(f, p.num_carry, &[])),
         num_carry: p.num_carry + moving.carry.len(),
         num_times: if taps.is_empty() { 0 } else { p.num_times },
         policy: p.policy,
@@ -174,7 +178,7 @@ fn jvp_forward(b: &mut Builder, p: &Parts, rule: &jvp::Rule) -> Found {
 }
 
 /// What the search that filled a tape keeps.
-fn policy_of(b: &Builder, tape: NodeId) -> Policy {
+pub(super) fn policy_of(b: &Builder, tape: NodeId) -> Policy {
     let maker = b.node(tape).args.first().map(|&a| &b.node(a).op);
     match maker {
         Some(Op::Solve(s)) => s.policy,
@@ -206,7 +210,8 @@ pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
     x.extend(moving.operands(b, &rule.x[carry], &rule.x[captures], (&d_carry, &d_captures)));
     let (num_carry, step) = (nc + moving.carry.len(), moving.step(&r.step, nc, &[]));
     if !moving.carry.is_empty() {
-        let scan = Scan { step: step.clone(), num_carry, num_times: 0, policy: policy_of(b, rule.x[1]) };
+        let (step, policy) = (step.clone(), policy_of(b, rule.x[1]));
+        let scan = Scan { step, inverse: None, num_carry, num_times: 0, policy };
         let forward: Vec<NodeId> = [&x[..1], &x[2..]].concat();
         let forward = b.push(Op::Scan(Arc::new(scan)), &forward, None);
         x[1] = b.proj(forward, num_carry);
@@ -234,7 +239,8 @@ pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
 
 /// The carries that depend on something that moves, at any trip.
 fn moving_carries(r: &Rev, d_carry: &Found, d_captures: &Found) -> Vec<usize> {
-    let step = Scan { step: r.step.clone(), num_carry: r.num_carry, num_times: 0, policy: Policy::Direct };
+    let (step, policy) = (r.step.clone(), Policy::Direct);
+    let step = Scan { step, inverse: None, num_carry: r.num_carry, num_times: 0, policy };
     let moves: Set = present(d_carry)
         .into_iter()
         .chain(present(d_captures).into_iter().map(|c| r.num_carry + c))
@@ -302,22 +308,59 @@ fn vjp_forward(b: &mut Builder, p: &Parts, tape: NodeId, rule: &vjp::Rule) -> Re
     x.extend(&rule.x[p.captures..p.captures + p.num_captures]);
     x.extend(cts.iter().map(|&j| or_zero(b, rule.g[j], carry[j])));
     x.extend(taps.iter().filter_map(|&i| rule.g[p.tapped + i]));
-    let rev = Rev {
-        step: untapped(p),
-        bwd,
-        num_carry: p.num_carry,
-        num_ct: cts.len(),
-        num_ct_taps: taps.len(),
-        num_times: if taps.is_empty() { 0 } else { p.num_times },
-        wrt: wrt.clone(),
+    let num_times = if taps.is_empty() { 0 } else { p.num_times };
+    let all: Vec<NodeId> = if let Some(inverse) = p.inverse {
+        let back = retraced(p.num_carry, inverse, &bwd, [cts.len(), taps.len(), num_times]);
+        (0..p.num_carry).for_each(|j| x[2 + j] = b.proj(rule.y, j));
+        let (states, rest) = x[2..].split_at(p.num_carry);
+        let (captures, rest) = rest.split_at(p.num_captures);
+        let (g, rows) = rest.split_at(cts.len());
+        let values = (p.num_carry..p.num_carry + cts.len()).chain(back.first_sum()..back.first_tapped());
+        let values: Vec<usize> = values.collect();
+        let operands = [&[p.schedule], states, g, captures, rows].concat();
+        let all = b.push(Op::Loop(Arc::new(back)), &operands, None);
+        values.into_iter().map(|k| b.proj(all, k)).collect()
+    } else {
+        let (step, num_carry, num_ct, num_ct_taps) = (untapped(p), p.num_carry, cts.len(), taps.len());
+        let wrt = wrt.clone();
+        let rev = Rev { step, bwd, num_carry, num_ct, num_ct_taps, num_times, wrt };
+        let all = b.push(Op::Rev(Arc::new(rev)), &x, None);
+        b.projections(all)
     };
-    let all = b.push(Op::Rev(Arc::new(rev)), &x, None);
     let mut out = vec![None; rule.x.len()];
     let to = cts.iter().map(|&j| p.carry + j).chain(wrt.iter().map(|&c| p.captures + c));
     for (i, k) in to.enumerate().filter(|(_, k)| rule.on[*k]) {
-        out[k] = Some(b.proj(all, i));
+        out[k] = Some(all[i]);
     }
     Ok(out)
+}
+
+/// The backward loop that keeps no state: `inverse` finds the state before each trip, `bwd` transposes it there.
+fn retraced(num_carry: usize, inverse: &Func, bwd: &Func, [num_ct, num_rows, num_times]: [usize; 3]) -> Loop {
+    let own = bwd.input_types();
+    let (trip, rest) = own.split_at(4);
+    let (state, rest) = rest.split_at(num_carry);
+    let (captures, rest) = rest.split_at(rest.len() - num_ct - num_rows);
+    let (ct, rows) = rest.split_at(num_ct);
+    let (mut b, x) = Builder::with_inputs(&[trip, state, ct, captures, rows].concat());
+    let (trip, rest) = x.split_at(4);
+    let (state, rest) = rest.split_at(num_carry);
+    let (ct, rest) = rest.split_at(num_ct);
+    let (captures, rows) = rest.split_at(captures.len());
+    let before = b.inline(inverse, &[trip, state, captures].concat());
+    let cotangents = b.inline(bwd, &[trip, &before, captures, ct, rows].concat());
+    let body = b.finish(&[before, cotangents].concat());
+    Loop {
+        body,
+        is_reversed: true,
+        num_carry: num_carry + num_ct,
+        num_xs: 0,
+        num_ys: 0,
+        num_sums: bwd.num_outputs() - num_ct,
+        num_rows,
+        num_times,
+        policy: Policy::Reversible,
+    }
 }
 
 /// The step without its taps.

@@ -15,6 +15,7 @@ mod jvp;
 mod loops;
 mod merge;
 mod partials;
+mod sequence;
 mod simplify;
 mod tiles;
 mod vjp;
@@ -42,12 +43,16 @@ pub fn optimize(f: &crate::graph::Func) -> crate::graph::Func {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransformError {
-    /// A reverse derivative through a checkpointed reverse loop.
+    /// A reverse derivative of a reverse derivative through a solve that does not keep every state.
     #[error(
-        "a reverse derivative of a checkpointed reverse solve was asked for: take the second derivative \
-         forward (jvp of the gradient), or differentiate through a solve that keeps every state (`Direct`)"
+        "a reverse derivative of a gradient through a solve with the adjoint `{adjoint}` was asked for: it has none, \
+         since it does not keep every state; take the adjoint `Direct`, or take this derivative forward (jvp of the \
+         gradient)"
     )]
-    SecondReverse,
+    SecondReverse {
+        /// How the solve's gradient is taken.
+        adjoint: &'static str,
+    },
     /// A reverse derivative of a loop that is to be differentiated forward.
     #[error(
         "a reverse derivative of a solve with forward derivatives alone (`Forward`) was asked for: take it \

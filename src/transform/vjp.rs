@@ -8,7 +8,7 @@
 
 use super::flow::{Set, active_args, dependence, num_values};
 use super::jvp::{Taken, add, float_input, or_zero, spread};
-use super::{TransformError, cond, custom, loops, partials, tiles};
+use super::{TransformError, cond, custom, loops, partials, sequence, tiles};
 use crate::array::Shape;
 use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type};
 
@@ -19,8 +19,8 @@ use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type};
 /// a maximum ties, each operand has half; along a solve, accepted knots stay fixed.
 ///
 /// # Errors
-/// [`TransformError::SecondReverse`] when the way from `outs` to `wrt` leads through a checkpointed
-/// reverse loop.
+/// [`TransformError::SecondReverse`] when the way from `outs` to `wrt` leads through a reverse loop that does not
+/// keep every state; [`TransformError::ForwardOnly`] when it leads through a loop without reverse derivatives.
 ///
 /// # Panics
 /// When an output in `outs` or an input in `wrt` is not a float, or an input is named twice.
@@ -131,7 +131,8 @@ impl Rule<'_> {
         match &self.node.op {
             Op::Solve(s) => return loops::vjp_solve(b, s, self),
             Op::Scan(s) => return loops::vjp_scan(b, s, self),
-            Op::Rev(_) => return Err(TransformError::SecondReverse),
+            Op::Rev(r) => return sequence::vjp_rev(b, r, self),
+            Op::Loop(l) => return sequence::vjp_loop(b, l, self),
             Op::Tiles(t) => return tiles::vjp_tiles(b, t, self),
             Op::Custom(c) => return custom::vjp_custom(b, c, self),
             Op::Cond(c) => return cond::vjp_cond(b, c, self),
@@ -189,7 +190,13 @@ impl Rule<'_> {
             | Op::StopGradient
             | Op::RandomBits { .. }
             | Op::Proj(_) => None,
-            Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) | Op::Custom(_) | Op::Cond(_) => {
+            Op::Solve(_)
+            | Op::Scan(_)
+            | Op::Rev(_)
+            | Op::Loop(_)
+            | Op::Tiles(_)
+            | Op::Custom(_)
+            | Op::Cond(_) => {
                 unreachable!("invariant: loops, custom functions and choices have rules of their own")
             }
         }

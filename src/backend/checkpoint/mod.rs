@@ -30,7 +30,7 @@ pub fn num_slots(policy: Policy, state_bytes: usize) -> usize {
     match policy {
         Policy::Direct => usize::MAX,
         // nobody reads such a tape
-        Policy::Forward => 0,
+        Policy::Forward | Policy::Reversible => 0,
         Policy::Checkpoint(Checkpoints::Count(n)) => n.max(1),
         Policy::Checkpoint(Checkpoints::Bytes(bytes)) => fit(bytes),
         Policy::Checkpoint(Checkpoints::Auto) => fit(AUTO_BYTES),

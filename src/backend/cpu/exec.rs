@@ -6,7 +6,7 @@ use super::lower_loops::Spaces;
 use super::memory::{Storage, aligned};
 use super::plan::{ARENA, INPUTS, Inner, Plan};
 use super::step::{Env, Step};
-use super::tape::{Schedule, Tape};
+use super::tape::{Schedule, Slots, Tape};
 use super::tiles::TileSpace;
 use crate::array::Array;
 use crate::graph::Type;
@@ -92,10 +92,11 @@ impl Workspace {
             self.bases[first + k] = array.data().as_ptr().cast_mut();
         }
         self.table = vec![null_mut(); inner.slots];
-        let Spaces { inner: bodies, tapes, replays, schedules, tiles } = &inner.spaces;
+        let Spaces { inner: bodies, tapes, replays, sequences, schedules, tiles } = &inner.spaces;
         self.loops = LoopSpace {
             schedules: (0..*schedules).map(|_| Schedule::default()).collect(),
             tapes: tapes.iter().map(|&(bytes, num)| Tape::new(bytes, num)).collect(),
+            sequences: sequences.iter().map(|&bytes| Slots::new(bytes, usize::MAX)).collect(),
             replays: replays.iter().map(|&(bytes, num)| Replay::new(bytes, num)).collect(),
             inner: bodies.iter().map(Workspace::of).collect(),
             counters: Counters::default(),
@@ -182,6 +183,7 @@ pub(crate) unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
                 Step::Solve(s) => ws.loops.solve(s, env),
                 Step::Scan(s) => ws.loops.scan(s, env),
                 Step::Rev(r) => ws.loops.rev(r, env),
+                Step::Loop(l) => ws.loops.general(l, env),
                 Step::Cond(c) => c.run(env, &mut ws.loops.inner),
                 Step::Tiles(t) => t.run(env, &mut ws.tiles[t.space]),
             }

@@ -105,7 +105,7 @@ pub struct Counters {
     pub accepted: u64,
     /// Steps run again by backward passes to recompute states.
     pub recomputed: u64,
-    /// The most states that one tape kept.
+    /// The most states that one tape kept, or values that one sequence stored.
     pub states_kept_max: usize,
 }
 
@@ -114,6 +114,7 @@ pub struct Counters {
 pub(crate) struct LoopSpace {
     pub schedules: Vec<Schedule>,
     pub tapes: Vec<Tape>,
+    pub sequences: Vec<Slots>,
     pub replays: Vec<Replay>,
     pub inner: Vec<Workspace>,
     pub counters: Counters,
@@ -140,7 +141,7 @@ impl Carried {
     }
 
     /// Where the values lie before trip `n`.
-    fn before(&self, n: usize) -> &[Loc] {
+    pub(super) fn before(&self, n: usize) -> &[Loc] {
         match n {
             0 => &self.initial,
             n if n % 2 == 1 => &self.result,
@@ -149,12 +150,12 @@ impl Carried {
     }
 
     /// Where trip `n` puts them.
-    fn after(&self, n: usize) -> &[Loc] {
+    pub(super) fn after(&self, n: usize) -> &[Loc] {
         self.before(n + 1)
     }
 
     /// Puts the values in their place after `trips` trips.
-    unsafe fn settle(&self, env: Env, trips: usize) {
+    pub(super) unsafe fn settle(&self, env: Env, trips: usize) {
         if trips % 2 == 1 {
             return;
         }
@@ -311,7 +312,7 @@ impl LoopSpace {
     /// # Safety
     /// As for [`LoopSpace::solve`].
     pub unsafe fn rev(&mut self, r: &Rev, env: Env) {
-        let LoopSpace { schedules, tapes, replays, inner, counters } = self;
+        let LoopSpace { schedules, tapes, replays, inner, counters, .. } = self;
         let [step_ws, bwd_ws] = &mut inner[r.space..r.space + 2] else {
             unreachable!("invariant: a backward pass has two bodies");
         };
@@ -378,7 +379,7 @@ impl LoopSpace {
 }
 
 impl Sum {
-    unsafe fn add(&self, env: Env) {
+    pub(super) unsafe fn add(&self, env: Env) {
         // SAFETY: both have `len` elements; the total is read and written at the same address.
         unsafe {
             let (total, trip) = (env.at(self.total), env.at(self.trip));

@@ -43,6 +43,8 @@ pub(super) struct Lower<'a> {
     pub(super) bodies: Vec<(&'static str, PlanReport)>,
     /// What each loop node made.
     pub(super) made: Vec<(usize, Made)>,
+    /// Which value of which loop node each sequence is.
+    pub(super) sequences: Vec<((usize, usize), usize)>,
     in_place: Vec<Vec<(Loc, Loc)>>,
 }
 
@@ -59,6 +61,7 @@ pub(crate) fn lower(func: &Func, units: &Units, level: Level) -> Lowered {
         spaces: Spaces::default(),
         bodies: vec![],
         made: vec![],
+        sequences: vec![],
     };
     let order = units.schedule(func);
     let copies = l.homes(&order);
@@ -260,6 +263,7 @@ impl Lower<'_> {
             Op::Solve(s) => self.solve(id, s),
             Op::Scan(s) => self.scan(id, s),
             Op::Rev(r) => self.rev(id, r),
+            Op::Loop(l) => self.general(id, l),
             Op::Tiles(t) => self.tiles(id, t),
             Op::Cond(c) => self.cond(id, c),
             other => panic!("invariant: {} is no kernel of its own", other.name()),

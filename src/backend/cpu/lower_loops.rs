@@ -24,6 +24,8 @@ pub(crate) struct Spaces {
     pub tapes: Vec<(usize, usize)>,
     /// The same for each backward pass.
     pub replays: Vec<(usize, usize)>,
+    /// Bytes of a trip for each sequence.
+    pub sequences: Vec<usize>,
     pub schedules: usize,
     pub tiles: usize,
 }
@@ -31,13 +33,13 @@ pub(crate) struct Spaces {
 /// The schedule and the tape that a loop node makes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Made {
-    schedule: usize,
+    pub(super) schedule: usize,
     tape: usize,
 }
 
 impl Lower<'_> {
     /// Where the arguments from `first` on are, `num` of them.
-    fn operands(&mut self, id: usize, first: usize, num: usize) -> Box<[Loc]> {
+    pub(super) fn operands(&mut self, id: usize, first: usize, num: usize) -> Box<[Loc]> {
         (first..first + num).map(|k| self.operand(id, k)).collect()
     }
 
@@ -48,7 +50,7 @@ impl Lower<'_> {
     }
 
     /// Where output `k` of a tuple node goes; what nobody reads gets a buffer all the same.
-    fn result(&mut self, id: usize, k: usize, ty: &Type) -> Loc {
+    pub(super) fn result(&mut self, id: usize, k: usize, ty: &Type) -> Loc {
         let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == k) && n.args[0].index() == id;
         let proj = self.func.nodes().iter().position(is_it);
         proj.and_then(|p| self.buffers.get(p)).unwrap_or_else(|| self.buffers.arena(ty.bytes()))
@@ -64,7 +66,7 @@ impl Lower<'_> {
 
     /// What passes from trip to trip: arguments from `arg` on are the first trip's, outputs from `out` on
     /// the last one's.
-    fn carried(&mut self, id: usize, arg: usize, out: usize, types: &[Type]) -> Carried {
+    pub(super) fn carried(&mut self, id: usize, arg: usize, out: usize, types: &[Type]) -> Carried {
         Carried {
             initial: self.operands(id, arg, types.len()),
             result: self.results(id, out, types),
@@ -74,7 +76,7 @@ impl Lower<'_> {
     }
 
     /// The loop node that made the schedule or tape that is argument `k`.
-    fn made(&self, id: usize, k: usize) -> Made {
+    pub(super) fn made(&self, id: usize, k: usize) -> Made {
         let Place::Opaque { node } = self.units.operands[id][k] else {
             panic!("invariant: argument {k} of %{id} is a schedule or a tape");
         };
@@ -85,19 +87,19 @@ impl Lower<'_> {
     }
 
     /// Whether the tape of loop node `id`, its output `k`, has a reader.
-    fn is_read(&self, id: usize, k: usize) -> bool {
+    pub(super) fn is_read(&self, id: usize, k: usize) -> bool {
         let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == k) && n.args[0].index() == id;
         let Some(proj) = self.func.nodes().iter().position(is_it) else { return false };
         self.func.nodes().iter().any(|n| n.args.iter().any(|a| a.index() == proj))
     }
 
-    fn body(&mut self, name: &'static str, func: &Func) -> Plan {
+    pub(super) fn body(&mut self, name: &'static str, func: &Func) -> Plan {
         let plan = Plan::compile(func, self.level);
         self.bodies.push((name, plan.report().clone()));
         plan
     }
 
-    fn inner(&mut self, plan: &Plan) -> usize {
+    pub(super) fn inner(&mut self, plan: &Plan) -> usize {
         self.spaces.inner.push(plan.clone());
         self.spaces.inner.len() - 1
     }
@@ -108,7 +110,7 @@ impl Lower<'_> {
     }
 
     /// What trips tap: types of a trip's, rows from output `out` on.
-    fn taps(&mut self, id: usize, out: usize, num_times: usize, types: &[Type]) -> Box<[Tap]> {
+    pub(super) fn taps(&mut self, id: usize, out: usize, num_times: usize, types: &[Type]) -> Box<[Tap]> {
         let all = types.iter().enumerate().map(|(i, ty)| Tap {
             trip: self.buffers.arena(ty.bytes()),
             rows: self.result(id, out + i, &graph::tapped(ty, num_times)),
@@ -118,7 +120,7 @@ impl Lower<'_> {
     }
 
     /// Cotangents of taps: types of a trip's, rows from argument `arg` on.
-    fn tap_cotangents(&mut self, id: usize, arg: usize, types: &[Type]) -> Box<[TapCotangent]> {
+    pub(super) fn tap_cotangents(&mut self, id: usize, arg: usize, types: &[Type]) -> Box<[TapCotangent]> {
         let all = types.iter().enumerate().map(|(i, ty)| TapCotangent {
             rows: self.operand(id, arg + i),
             sum: self.buffers.arena(ty.bytes()),

@@ -10,6 +10,7 @@ use super::dot::Dot;
 use super::loops::{Rev, Scan, Solve};
 use super::observe::Observe;
 use super::program::Program;
+use super::sequence::Loop;
 use super::tiles::Tiles;
 
 /// An address: a base and a distance from it in bytes.
@@ -40,6 +41,7 @@ pub(crate) enum Step {
     Solve(Box<Solve>),
     Scan(Box<Scan>),
     Rev(Box<Rev>),
+    Loop(Box<Loop>),
     Tiles(Box<Tiles>),
     Cond(Box<Cond>),
 }
@@ -77,6 +79,7 @@ impl Step {
             Step::Solve(s) => s.each_loc(f),
             Step::Scan(s) => s.each_loc(f),
             Step::Rev(r) => r.each_loc(f),
+            Step::Loop(l) => l.each_loc(f),
             Step::Tiles(t) => t.each_loc(f),
             Step::Cond(c) => c.each_loc(f),
         }
@@ -93,7 +96,12 @@ impl Step {
             Step::Dot(d) => d.cost(),
             Step::Random(r) => Cost { flops: 0, bytes: 4 * r.len },
             Step::Observe(o) => Cost { flops: 0, bytes: 2 * o.ty.bytes() },
-            Step::Solve(_) | Step::Scan(_) | Step::Rev(_) | Step::Tiles(_) | Step::Cond(_) => Cost::default(),
+            Step::Solve(_)
+            | Step::Scan(_)
+            | Step::Rev(_)
+            | Step::Loop(_)
+            | Step::Tiles(_)
+            | Step::Cond(_) => Cost::default(),
         }
     }
 }

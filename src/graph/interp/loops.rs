@@ -27,7 +27,7 @@ pub struct Tape {
     pub states: Vec<Vec<Value>>,
 }
 
-type Values = Result<Vec<Value>, GraphError>;
+pub(super) type Values = Result<Vec<Value>, GraphError>;
 
 impl Schedule {
     /// Number of accepted trips.
@@ -45,7 +45,7 @@ impl Schedule {
 
 impl Schedule {
     /// The rows of each tap, zeros where no trip holds the time.
-    fn tapped(&self, taps: &[Vec<Value>], types: &[Type]) -> Vec<Value> {
+    pub(super) fn tapped(&self, taps: &[Vec<Value>], types: &[Type]) -> Vec<Value> {
         let of = |(j, ty): (usize, &Type)| {
             let zeros = Value::from(Array::zeros(ty.dtype(), ty.shape().clone()));
             let rows: Vec<Value> =
@@ -56,7 +56,7 @@ impl Schedule {
     }
 
     /// The sum of the rows whose times trip `i` holds.
-    fn sum_of_rows(&self, i: usize, rows: &Value) -> Value {
+    pub(super) fn sum_of_rows(&self, i: usize, rows: &Value) -> Value {
         let shape = rows.array().shape().without_axes(&[0]);
         let row = |k: usize| -> Value {
             let data = cut(rows, k, 1).array().data().clone();
@@ -76,11 +76,11 @@ fn number(value: &Value) -> f64 {
     value.array().data().get_f64(0)
 }
 
-fn owned(values: &[&Value]) -> Vec<Value> {
+pub(super) fn owned(values: &[&Value]) -> Vec<Value> {
     values.iter().map(|&v| v.clone()).collect()
 }
 
-fn schedule(value: &Value) -> &Schedule {
+pub(super) fn schedule(value: &Value) -> &Schedule {
     match value {
         Value::Schedule(s) => s,
         other => panic!("invariant: a schedule is wanted, not {other:?}"),
@@ -119,7 +119,7 @@ pub(super) fn solve(s: &Solve, args: &[&Value]) -> Result<Value, GraphError> {
     Ok(Value::Tuple(moving))
 }
 
-fn step(f: &Func, schedule: &Schedule, i: usize, rest: &[&[Value]]) -> Values {
+pub(super) fn step(f: &Func, schedule: &Schedule, i: usize, rest: &[&[Value]]) -> Values {
     run(f, &[&schedule.trip(i)[..], &rest.concat()].concat())
 }
 
@@ -183,7 +183,7 @@ pub(super) fn rev(
     Ok(Value::Tuple(ct))
 }
 
-fn add(a: &Value, b: &Value) -> Value {
+pub(super) fn add(a: &Value, b: &Value) -> Value {
     let sum = elementwise::binary(BinaryOp::Add, a.array().data(), b.array().data());
     Array::new(a.array().shape().clone(), sum).into()
 }

@@ -14,6 +14,7 @@ mod elementwise;
 mod loops;
 mod movement;
 mod philox;
+mod sequence;
 
 pub use loops::{Schedule, Tape};
 pub use philox::{philox_block, philox_word};
@@ -31,6 +32,8 @@ pub enum Value {
     Schedule(Arc<Schedule>),
     /// The states of one forward pass.
     Tape(Arc<Tape>),
+    /// One array for each trip of a schedule.
+    Sequence(Arc<Vec<Value>>),
     /// Several values.
     Tuple(Vec<Value>),
 }
@@ -53,6 +56,9 @@ impl Value {
         match (self, ty) {
             (Value::Array(a), Type::Array { dtype, shape }) => a.dtype() == *dtype && a.shape() == shape,
             (Value::Schedule(_), Type::Schedule) | (Value::Tape(_), Type::Tape) => true,
+            (Value::Sequence(v), Type::Sequence { dtype, shape }) => {
+                v.iter().all(|a| a.array().dtype() == *dtype && a.array().shape() == shape)
+            }
             (Value::Tuple(v), Type::Tuple(t)) => v.len() == t.len() && v.iter().zip(t).all(|(v, t)| v.is(t)),
             _ => false,
         }
@@ -64,6 +70,7 @@ impl Value {
             Value::Array(a) => format!("{}{}", a.dtype(), a.shape()),
             Value::Schedule(_) => "schedule".into(),
             Value::Tape(_) => "tape".into(),
+            Value::Sequence(v) => format!("sequence of {}", v.len()),
             Value::Tuple(v) => format!("({})", describe(v)),
         }
     }
@@ -146,6 +153,7 @@ fn run(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
             Op::Solve(s) => loops::solve(s, &args)?,
             Op::Scan(s) => loops::scan(s, &args)?,
             Op::Rev(r) => loops::rev(r, &args, &malformed)?,
+            Op::Loop(l) => sequence::run_loop(l, &args, &malformed)?,
             Op::Tiles(t) => loops::tiles(t, &args)?,
             Op::Custom(c) => {
                 let args: Vec<Value> = args.into_iter().cloned().collect();
@@ -204,6 +212,7 @@ fn array(node: &Node, x: &[&Array]) -> Array {
         | Op::Solve(_)
         | Op::Scan(_)
         | Op::Rev(_)
+        | Op::Loop(_)
         | Op::Tiles(_)
         | Op::Custom(_)
         | Op::Cond(_) => {

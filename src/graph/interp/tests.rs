@@ -283,7 +283,15 @@ fn attempt() -> Func {
 
 fn search(step: Func) -> Op {
     let policy = Policy::Checkpoint(Checkpoints::Count(2));
-    Op::Solve(Arc::new(Solve { attempt: attempt(), step, num_carry: 1, num_ext: 1, num_times: 0, policy }))
+    Op::Solve(Arc::new(Solve {
+        attempt: attempt(),
+        step,
+        inverse: None,
+        num_carry: 1,
+        num_ext: 1,
+        num_times: 0,
+        policy,
+    }))
 }
 
 /// (y0, a, ct) -> (y by Solve, attempts, y by Scan, ct_y0, ct_a)
@@ -293,7 +301,7 @@ fn whole(step_of_rev: Func) -> Func {
         (b.splat(DType::U32, Shape::scalar(), 0.0), b.splat(DType::F64, Shape::scalar(), 0.0));
     let found = b.push(search(step()), &[forecast, zero, x[0], zero, x[1]], None);
     let [y, count, schedule, tape] = b.projections(found)[..] else { panic!("four values") };
-    let scan = Scan { step: step(), num_carry: 1, num_times: 0, policy: Policy::Direct };
+    let scan = Scan { step: step(), inverse: None, num_carry: 1, num_times: 0, policy: Policy::Direct };
     let again = b.push(Op::Scan(Arc::new(scan)), &[schedule, x[0], x[1]], None);
     let again = b.proj(again, 0);
     let rev = Rev {
@@ -350,7 +358,7 @@ fn a_step_that_is_not_the_attempt_is_found_out() {
 fn an_empty_schedule_gives_back_what_it_got() {
     let schedule = Value::Schedule(Arc::new(Schedule { knots: vec![2.0], reached: true, trips: vec![] }));
     let (mut b, x) = Builder::with_inputs(&[Type::Schedule, F64, F64]);
-    let scan = Scan { step: step(), num_carry: 1, num_times: 0, policy: Policy::Direct };
+    let scan = Scan { step: step(), inverse: None, num_carry: 1, num_times: 0, policy: Policy::Direct };
     let out = b.push(Op::Scan(Arc::new(scan)), &x, None);
     let (y, tape) = (b.proj(out, 0), b.proj(out, 1));
     let rev =

@@ -2,8 +2,8 @@
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{
-    BinaryOp, Checkpoints, CompareOp, Cond, Custom, Func, Literal, Op, Policy, ReduceOp, Rev, Scan, Solve,
-    TileOut, Tiles, Type, UnaryOp,
+    BinaryOp, Checkpoints, CompareOp, Cond, Custom, Func, Literal, Loop, Op, Policy, ReduceOp, Rev, Scan,
+    Solve, TileOut, Tiles, Type, UnaryOp,
 };
 use std::str::FromStr;
 use std::sync::Arc;
@@ -140,7 +140,7 @@ impl Statement {
             "dot" => Op::Dot { ta: self.flag("ta"), tb: self.flag("tb") },
             "random_bits" => Op::RandomBits { stream: self.one("stream")?.read("stream number")? },
             "proj" => Op::Proj(self.index("k")?),
-            "solve" | "scan" | "rev" | "tiles" => self.a_loop(name)?,
+            "solve" | "scan" | "rev" | "loop" | "tiles" => self.a_loop(name)?,
             "observe" => return Err("an observer is a function of a program and cannot be read".into()),
             "cond" => {
                 Op::Cond(Arc::new(Cond { then: self.body("then")?, otherwise: self.body("otherwise")? }))
@@ -161,6 +161,7 @@ impl Statement {
             "solve" => Op::Solve(Arc::new(Solve {
                 attempt: self.body("attempt")?,
                 step: self.body("step")?,
+                inverse: self.body("inverse").ok(),
                 num_carry: self.index("num_carry")?,
                 num_ext: self.index("num_ext")?,
                 num_times: self.index("num_times").unwrap_or(0),
@@ -168,6 +169,7 @@ impl Statement {
             })),
             "scan" => Op::Scan(Arc::new(Scan {
                 step: self.body("step")?,
+                inverse: self.body("inverse").ok(),
                 num_carry: self.index("num_carry")?,
                 num_times: self.index("num_times").unwrap_or(0),
                 policy: self.policy()?,
@@ -180,6 +182,17 @@ impl Statement {
                 num_ct_taps: self.index("num_ct_taps").unwrap_or(0),
                 num_times: self.index("num_times").unwrap_or(0),
                 wrt: self.indices("wrt")?,
+            })),
+            "loop" => Op::Loop(Arc::new(Loop {
+                body: self.body("body")?,
+                is_reversed: self.flag("reversed"),
+                num_carry: self.index("num_carry")?,
+                num_xs: self.index("num_xs").unwrap_or(0),
+                num_ys: self.index("num_ys").unwrap_or(0),
+                num_sums: self.index("num_sums").unwrap_or(0),
+                num_rows: self.index("num_rows").unwrap_or(0),
+                num_times: self.index("num_times").unwrap_or(0),
+                policy: self.policy()?,
             })),
             _ => Op::Tiles(Arc::new(Tiles {
                 rows: self.index("rows")?,
@@ -245,11 +258,12 @@ impl Statement {
         match (a.word.as_str(), n, &a.inner) {
             ("direct", _, None) => Ok(Policy::Direct),
             ("forward", _, None) => Ok(Policy::Forward),
+            ("reversible", _, None) => Ok(Policy::Reversible),
             ("auto", _, None) => Ok(Policy::Checkpoint(Checkpoints::Auto)),
             ("count", Some(n), _) => Ok(Policy::Checkpoint(Checkpoints::Count(n))),
             ("bytes", Some(n), _) => Ok(Policy::Checkpoint(Checkpoints::Bytes(n))),
             _ => Err(format!(
-                "`{}` is no policy: there are direct, forward, auto, count(n), bytes(n)",
+                "`{}` is no policy: there are direct, forward, reversible, auto, count(n), bytes(n)",
                 a.show()
             )),
         }

@@ -5,7 +5,7 @@
 //! node  = id "=" name [ "{" attribute , ... "}" ] [ id , ... ] ":" type [ "{" { name ":" func } "}" ]
 //! attribute = [ name "=" ] ( atom | "[" [ atom , ... ] "]" )
 //! atom  = word [ "(" word ")" ]
-//! type  = dtype "[" [ length , ... ] "]" | "schedule" | "tape" | "(" [ type , ... ] ")"
+//! type  = dtype "[" [ length , ... ] "]" | "schedule" | "tape" | "sequence" "(" type ")" | "(" [ type , ... ] ")"
 //! ```
 //!
 //! Each node is checked as it is read, so an error of types has a line as one of spelling has.
@@ -165,9 +165,12 @@ impl Parser {
         let dtype = match (name.as_str(), DType::parse(&name)) {
             ("schedule", _) => return Ok(Type::Schedule),
             ("tape", _) => return Ok(Type::Tape),
+            ("sequence", _) => return self.sequence(line),
             (_, Some(dtype)) => dtype,
             (_, None) => {
-                let why = format!("`{name}` is no type: there are f32, f64, i32, u32, bool, schedule, tape");
+                let why = format!(
+                    "`{name}` is no type: there are f32, f64, i32, u32, bool, schedule, tape, sequence"
+                );
                 return Err(error(line, why));
             }
         };
@@ -178,6 +181,16 @@ impl Parser {
             return Err(error(line, "the array is larger than any memory"));
         }
         Ok(Type::array(dtype, Shape::from(dims)))
+    }
+
+    fn sequence(&mut self, line: usize) -> Parsed<Type> {
+        self.mark('(')?;
+        let of = self.nested(Parser::ty)?;
+        self.mark(')')?;
+        match of {
+            Type::Array { dtype, shape } => Ok(Type::Sequence { dtype, shape }),
+            other => Err(error(line, format!("a sequence is one of arrays, not of {other}"))),
+        }
     }
 
     fn length(&mut self) -> Parsed<usize> {

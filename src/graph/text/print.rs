@@ -62,9 +62,16 @@ fn write_node(f: &mut Formatter<'_>, i: usize, node: &Node, indent: usize) -> fm
 
 fn bodies(op: &Op) -> Vec<(&'static str, &Func)> {
     match op {
-        Op::Solve(s) => vec![("attempt", &s.attempt), ("step", &s.step)],
-        Op::Scan(s) => vec![("step", &s.step)],
+        Op::Solve(s) => {
+            let inverse = s.inverse.as_ref().map(|f| ("inverse", f));
+            [("attempt", &s.attempt), ("step", &s.step)].into_iter().chain(inverse).collect()
+        }
+        Op::Scan(s) => {
+            let inverse = s.inverse.as_ref().map(|f| ("inverse", f));
+            std::iter::once(("step", &s.step)).chain(inverse).collect()
+        }
         Op::Rev(r) => vec![("step", &r.step), ("bwd", &r.bwd)],
+        Op::Loop(l) => vec![("body", &l.body)],
         Op::Tiles(t) => {
             let tail = t.tail.as_ref().map(|f| ("tail", f));
             std::iter::once(("body", &t.body)).chain(tail).collect()
@@ -106,6 +113,13 @@ fn attributes(op: &Op, ty: &Type) -> String {
             let times = times(r.num_times);
             format!("num_carry={}, num_ct={}{taps}{times}, wrt={}", r.num_carry, r.num_ct, list(&r.wrt))
         }
+        Op::Loop(l) => {
+            let counts = [("num_xs", l.num_xs), ("num_ys", l.num_ys), ("num_sums", l.num_sums)];
+            let counts = counts.into_iter().chain([("num_rows", l.num_rows), ("num_times", l.num_times)]);
+            let counts = counts.filter(|(_, n)| *n > 0).map(|(name, n)| format!(", {name}={n}"));
+            let (way, counts) = (if l.is_reversed { "reversed, " } else { "" }, counts.collect::<String>());
+            format!("{way}num_carry={}{counts}, policy={}", l.num_carry, policy(l.policy))
+        }
         Op::Tiles(t) => {
             let out = |o: &TileOut| match o {
                 TileOut::Rows => "rows",
@@ -139,6 +153,7 @@ fn policy(policy: Policy) -> String {
     match policy {
         Policy::Direct => "direct".into(),
         Policy::Forward => "forward".into(),
+        Policy::Reversible => "reversible".into(),
         Policy::Checkpoint(Checkpoints::Auto) => "auto".into(),
         Policy::Checkpoint(Checkpoints::Count(n)) => format!("count({n})"),
         Policy::Checkpoint(Checkpoints::Bytes(n)) => format!("bytes({n})"),

@@ -256,7 +256,7 @@ fn faults_of_loops_are_told_with_their_lines() {
             "count(4)",
             "count",
             "line 2",
-            "`count` is no policy: there are direct, forward, auto, count(n), bytes(n)",
+            "`count` is no policy: there are direct, forward, reversible, auto, count(n), bytes(n)",
         ),
         ("num_ext=0, ", "", "line 2", "solve wants a `num_ext`"),
         ("return %4", "return %3", "line 2", "its step's output 0 is f64[], not f32[3]"),

@@ -100,7 +100,7 @@ fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], mapped: &[bool], n: us
 /// Whether a function searches, or runs in loops or tiles.
 fn has_loops(f: &Func) -> bool {
     f.nodes().iter().any(|node| match &node.op {
-        Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Tiles(_) => true,
+        Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Loop(_) | Op::Tiles(_) => true,
         Op::Custom(c) => has_loops(&c.body),
         Op::Cond(c) => has_loops(&c.then) || has_loops(&c.otherwise),
         _ => false,
@@ -127,7 +127,7 @@ impl Marks {
                 Op::Input(k) => (vec![mapped[*k]], false),
                 Op::Proj(k) => (vec![m.on[node.args[0].index()][*k]], waits),
                 _ if !carries => (vec![false; num], false),
-                Op::Solve(_) | Op::Tiles(_) => (vec![true; num], true),
+                Op::Solve(_) | Op::Loop(_) | Op::Tiles(_) => (vec![true; num], true),
                 Op::Custom(c) if has_loops(&c.body) => (vec![true; num], true),
                 // Each example has a choice of its own.
                 Op::Cond(_) if m.any(node.args[0].index()) => (vec![true; num], true),

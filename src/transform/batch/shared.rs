@@ -107,9 +107,11 @@ pub(super) fn scan(b: &mut Builder, s: &Scan, x: &[Value], n: usize) -> NodeId {
     let on = flags(x);
     let carry = carried(&s.step, s.num_carry, &on[1..]);
     let captures = &on[1 + s.num_carry..];
-    let step = batch_as(&s.step, &[&KNOTS[..], &carry, captures].concat(), n, &carry);
+    let mapped = [&KNOTS[..], &carry, captures].concat();
+    let step = batch_as(&s.step, &mapped, n, &carry);
+    let inverse = s.inverse.as_ref().map(|f| batch_as(f, &mapped, n, &carry));
     let args = operands(b, x, &[&[false][..], &carry, captures].concat(), n);
-    b.push(Op::Scan(Arc::new(Scan { step, ..s.clone() })), &args, None)
+    b.push(Op::Scan(Arc::new(Scan { step, inverse, ..s.clone() })), &args, None)
 }
 
 /// The reverse loop of the batched steps.

@@ -6,14 +6,14 @@
 //! no carried value but a capture. Carried values stay: a tape's layout is that of the carry, and
 //! every loop that reads the tape must agree on it.
 
-use super::splat;
+use super::{prune_loop, splat};
 use crate::graph::{Builder, Cond, Func, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type};
 use crate::transform::bodies::{Source, resign, used_inputs};
 use std::sync::Arc;
 
 /// Where a value of a tuple is found after pruning.
 #[derive(Clone, Copy)]
-enum Found {
+pub(super) enum Found {
     /// Nobody asks for it.
     Nowhere,
     /// In the new node's tuple.
@@ -79,20 +79,21 @@ fn smaller(
         Op::Solve(s) => solve(b, s, x),
         Op::Scan(s) => scan(b, s, x),
         Op::Rev(r) => rev(b, r, x, asked, found),
+        Op::Loop(l) => prune_loop::general(b, l, x, asked, found),
         Op::Cond(c) => cond(b, c, x, asked, found),
         plain => (plain.clone(), x.to_vec()),
     }
 }
 
 /// What becomes of a run of operands: the new ones, and where the old ones are found among them.
-struct Plan {
-    operands: Vec<NodeId>,
+pub(super) struct Plan {
+    pub(super) operands: Vec<NodeId>,
     types: Vec<Type>,
     sources: Vec<Source>,
 }
 
 /// Drops unused operands, merges equal ones, takes numbers inside. `keep` stay as they are.
-fn plan(b: &Builder, x: &[NodeId], used: &[bool], keep: &[bool], types: &[Type]) -> Plan {
+pub(super) fn plan(b: &Builder, x: &[NodeId], used: &[bool], keep: &[bool], types: &[Type]) -> Plan {
     let mut p = Plan { operands: vec![], types: vec![], sources: vec![] };
     let mut plain: Vec<bool> = vec![];
     for (k, &id) in x.iter().enumerate() {
@@ -129,7 +130,7 @@ impl Plan {
         resign(body, &types, &sources, outputs)
     }
 
-    fn apply_all(&self, body: &Func, at: usize) -> Func {
+    pub(super) fn apply_all(&self, body: &Func, at: usize) -> Func {
         self.apply(body, at, &(0..body.num_outputs()).collect::<Vec<_>>())
     }
 }
@@ -140,18 +141,26 @@ fn either(a: &[bool], b: &[bool]) -> Vec<bool> {
 
 fn solve(b: &Builder, s: &Solve, x: &[NodeId]) -> (Op, Vec<NodeId>) {
     let (at, at_step) = (1 + s.num_carry + s.num_ext, 4 + s.num_carry);
-    let used = either(&used_inputs(&s.attempt)[at..], &used_inputs(&s.step)[at_step..]);
+    let used = either(&used_inputs(&s.attempt)[at..], &used_by(&s.step, s.inverse.as_ref(), at_step));
     let (before, captures) = x.split_at(at - 1 + s.first_carry());
     let p = plan(b, captures, &used, &vec![false; used.len()], &s.step.input_types()[at_step..]);
     let (attempt, step) = (p.apply_all(&s.attempt, at), p.apply_all(&s.step, at_step));
-    (Op::Solve(Arc::new(Solve { attempt, step, ..*s })), [before, &p.operands].concat())
+    let inverse = s.inverse.as_ref().map(|f| p.apply_all(f, at_step));
+    (Op::Solve(Arc::new(Solve { attempt, step, inverse, ..*s })), [before, &p.operands].concat())
 }
 
 fn scan(b: &Builder, s: &Scan, x: &[NodeId]) -> (Op, Vec<NodeId>) {
     let at = 4 + s.num_carry;
-    let used = &used_inputs(&s.step)[at..];
+    let used = &used_by(&s.step, s.inverse.as_ref(), at);
     let p = plan(b, &x[at - 3..], used, &vec![false; used.len()], &s.step.input_types()[at..]);
-    (Op::Scan(Arc::new(Scan { step: p.apply_all(&s.step, at), ..*s })), [&x[..at - 3], &p.operands].concat())
+    let (step, inverse) = (p.apply_all(&s.step, at), s.inverse.as_ref().map(|f| p.apply_all(f, at)));
+    (Op::Scan(Arc::new(Scan { step, inverse, ..*s })), [&x[..at - 3], &p.operands].concat())
+}
+
+/// Which captures, from input `at` on, a step or its inverse reads.
+fn used_by(step: &Func, inverse: Option<&Func>, at: usize) -> Vec<bool> {
+    let used = used_inputs(step).split_off(at);
+    inverse.map_or(used.clone(), |f| either(&used, &used_inputs(f)[at..]))
 }
 
 fn rev(b: &Builder, r: &Rev, x: &[NodeId], asked: &[bool], found: &mut [Found]) -> (Op, Vec<NodeId>) {

@@ -7,6 +7,7 @@ mod loops;
 mod ops;
 mod passes;
 mod rules;
+mod sequence;
 
 use super::{jvp, vjp};
 use crate::array::{Array, DType, Shape};

@@ -246,5 +246,9 @@ fn a_divergence_estimate_is_differentiated_again() {
 
 #[test]
 fn errors_say_what_to_do() {
-    assert!(TransformError::SecondReverse.to_string().contains("jvp of the gradient"));
+    assert!(
+        TransformError::SecondReverse { adjoint: "RecursiveCheckpoint" }
+            .to_string()
+            .contains("jvp of the gradient")
+    );
 }

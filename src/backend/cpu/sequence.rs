@@ -1,0 +1,119 @@
+//! The driver of the general loop, and the sequences that it reads and stores.
+//!
+//! A sequence lies in the workspace of the plan that contains its loop, one slot a trip by the trip's index in the
+//! schedule, and keeps its capacity between runs. A trip reads its values where they lie and writes what it stores
+//! where it stays; only states are copied. What nobody reads is not stored. It knows the contract of
+//! [`crate::graph::Loop`] and must never know what the body computes.
+
+use super::bind::Body;
+use super::loops::{Carried, LoopSpace, Sum};
+use super::plan::Plan;
+use super::step::{Access, Env, Loc};
+use super::taps::{self, Tap, TapCotangent};
+use std::ptr::{copy_nonoverlapping, write_bytes};
+
+/// Where a trip's output goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Output {
+    /// Into its slot of a sequence.
+    Stored(usize),
+    /// Nobody reads it.
+    Dropped(Loc),
+}
+
+/// Runs `body` along a schedule; see [`crate::graph::Loop`].
+#[derive(Debug)]
+pub(crate) struct Loop {
+    pub body: Plan,
+    pub is_reversed: bool,
+    pub carried: Carried,
+    /// The sequences that it reads.
+    pub xs: Box<[usize]>,
+    pub captures: Box<[Loc]>,
+    pub rows: Box<[TapCotangent]>,
+    /// Which carried values are kept as each trip finds them, and in which sequences.
+    pub states: Box<[(usize, usize)]>,
+    pub ys: Box<[Output]>,
+    pub sums: Box<[Sum]>,
+    pub taps: Box<[Tap]>,
+    pub num_times: usize,
+    pub schedule: usize,
+    pub space: usize,
+}
+
+impl Loop {
+    pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
+        self.carried.each_loc(f);
+        self.captures.iter_mut().for_each(|l| f(l, Access::Read));
+        self.rows.iter_mut().for_each(|row| row.each_loc(f));
+        for y in &mut self.ys {
+            if let Output::Dropped(at) = y {
+                f(at, Access::Write);
+            }
+        }
+        for sum in &mut self.sums {
+            f(&mut sum.total, Access::Write);
+            f(&mut sum.trip, Access::Write);
+        }
+        taps::each_tap(&mut self.taps, f);
+    }
+
+    fn stores(&self) -> bool {
+        !self.states.is_empty() || self.ys.iter().any(|y| matches!(y, Output::Stored(_)))
+    }
+}
+
+impl LoopSpace {
+    /// # Safety
+    /// As for [`LoopSpace::solve`]; the sequences read were stored in this run, along the same schedule.
+    pub unsafe fn general(&mut self, l: &Loop, env: Env) {
+        let LoopSpace { schedules, sequences, inner, counters, .. } = self;
+        let (schedule, mut body) = (&schedules[l.schedule], Body { plan: &l.body, ws: &mut inner[l.space] });
+        let (count, num_carry) = (schedule.count(), l.carried.bytes.len());
+        let (first_x, first_sum) = (4 + num_carry, num_carry + l.ys.len());
+        let first_capture = first_x + l.xs.len();
+        // SAFETY: locations of this plan; a slot has the bytes of what it holds and lies outside of the arena.
+        unsafe {
+            body.inputs(first_capture, &l.captures, env);
+            taps::clear_zeros(&l.rows, env);
+            taps::clear(&l.taps, l.num_times, env);
+            taps::bind(&mut body, first_sum + l.sums.len(), &l.taps, env);
+            for trip in 0..count {
+                let n = if l.is_reversed { count - 1 - trip } else { trip };
+                body.step(schedule, n);
+                let (before, after) = (l.carried.before(trip), l.carried.after(trip));
+                body.inputs(4, before, env);
+                for (i, &x) in l.xs.iter().enumerate() {
+                    body.input(first_x + i, sequences[x].at(n));
+                }
+                taps::bind_cotangents(&mut body, first_capture + l.captures.len(), &l.rows, schedule, n, env);
+                for &(j, to) in &l.states {
+                    copy_nonoverlapping(env.at(before[j]), sequences[to].at(n), l.carried.bytes[j]);
+                }
+                body.outputs(0, after, env);
+                for (i, y) in l.ys.iter().enumerate() {
+                    let at = match *y {
+                        Output::Stored(to) => sequences[to].at(n),
+                        Output::Dropped(at) => env.at(at),
+                    };
+                    body.output(num_carry + i, at);
+                }
+                for (k, sum) in l.sums.iter().enumerate() {
+                    body.output(first_sum + k, env.at(if trip == 0 { sum.total } else { sum.trip }));
+                }
+                body.run();
+                if trip > 0 {
+                    l.sums.iter().for_each(|sum| sum.add(env));
+                }
+                taps::keep(&l.taps, schedule, n, env);
+            }
+            if count == 0 {
+                l.sums.iter().for_each(|sum| write_bytes(env.at(sum.total), 0, sum.bytes));
+            }
+            l.carried.settle(env, count);
+        }
+        if l.stores() {
+            counters.states_kept_max = counters.states_kept_max.max(count);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Second derivatives through solves that keep every state: forward over reverse, reverse over reverse, differences.
+
+use crate::ode::{Ode, StepTo};
+use crate::odeint::Adjoint;
+use crate::tensor::{Tensor, grad, jit, jvp, map_rows, value_and_grad};
+
+fn rate(p: &Tensor, y: &Tensor) -> Tensor {
+    let (a, b) = (y.at(0), y.at(1));
+    let both = &a * &b;
+    Tensor::stack(&[&(p.at(0) * &a - p.at(1) * &both), &(both - p.at(2) * b.sin())])
+}
+
+/// The accepted knots of an adaptive solve by Tsit5.
+fn grid() -> Vec<f64> {
+    let p = [1.5, 1.0, 3.0];
+    let field = |_t: f64, y: &[f64; 2]| [p[0] * y[0] - p[1] * y[0] * y[1], y[0] * y[1] - p[2] * y[1].sin()];
+    Ode::new(field).rtol(1e-6).atol(1e-6).solve(0.0, 2.0, [1.0, 0.5]).unwrap().knots
+}
+
+/// The squares of the states at saved times inside of steps and at the end, on that grid where it is given.
+fn loss(p: &Tensor, grid: &[f64], adjoint: Adjoint) -> Tensor {
+    let ode = Ode::new(|_t, y: &Tensor| rate(p, y)).rtol(1e-6).atol(1e-6).adjoint(adjoint);
+    let ode = ode.save_at([0.3, 0.31, 1.234, 2.0]);
+    let ode = if grid.is_empty() { ode } else { ode.controller(StepTo { ts: grid.to_vec() }) };
+    let solution = ode.solve(0.0, 2.0, Tensor::from(&[1.0, 0.5][..])).unwrap();
+    solution.ys.square().sum() + solution.y1.sum()
+}
+
+fn at() -> (Tensor, Tensor) {
+    (Tensor::from(&[1.5, 1.0, 3.0][..]), Tensor::from(&[0.3, -1.0, 0.5][..]))
+}
+
+fn largest(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).abs() / b.abs().max(1.0)).fold(0.0, f64::max)
+}
+
+fn forward_over_reverse(grid: &[f64], adjoint: Adjoint) -> Vec<f64> {
+    let (p, v) = at();
+    jvp(|p: &Tensor| grad(|p: &Tensor| loss(p, grid, adjoint), p), &p, &v).1.to_vec()
+}
+
+fn reverse_over_reverse(grid: &[f64]) -> Vec<f64> {
+    let (p, v) = at();
+    let slope = |p: &Tensor| (grad(|p: &Tensor| loss(p, grid, Adjoint::Direct), p) * &v).sum();
+    grad(slope, &p).to_vec()
+}
+
+#[test]
+fn a_hessian_times_a_vector_is_the_same_three_ways_with_saved_times() {
+    let (grid, (p, v)) = (grid(), at());
+    assert!(grid.len() > 5);
+    let slopes = jit({
+        let grid = grid.clone();
+        move |p: Tensor| grad(|p: &Tensor| loss(p, &grid, Adjoint::Direct), &p)
+    });
+    let slopes = |h: f64| slopes.call(&p + &v * h).unwrap().to_vec();
+    let difference =
+        |h: f64| -> Vec<f64> { slopes(h).iter().zip(slopes(-h)).map(|(a, b)| (a - b) / (2.0 * h)).collect() };
+    let (fine, coarse) = (difference(1e-3), difference(2e-3));
+    let differences: Vec<f64> = fine.iter().zip(coarse).map(|(f, c)| (4.0 * f - c) / 3.0).collect();
+    let (forward, reverse) = (forward_over_reverse(&grid, Adjoint::Direct), reverse_over_reverse(&grid));
+    assert!(largest(&reverse, &forward) < 1e-12, "{reverse:?} {forward:?}");
+    assert!(largest(&forward, &differences) < 1e-8, "{forward:?} {differences:?}");
+    assert_eq!(forward_over_reverse(&grid, Adjoint::recursive_checkpoint(2)), forward);
+}
+
+#[test]
+fn reverse_over_reverse_follows_the_accepted_steps_of_an_adaptive_solve() {
+    let (forward, reverse) = (forward_over_reverse(&[], Adjoint::Direct), reverse_over_reverse(&[]));
+    assert!(largest(&reverse, &forward) < 1e-12, "{reverse:?} {forward:?}");
+}
+
+#[test]
+fn a_third_derivative_is_the_same_in_every_mix() {
+    let f = |p: &Tensor| {
+        let ode = Ode::new(|_t, y: &Tensor| -(p * y).sin()).adjoint(Adjoint::Direct);
+        let ts = StepTo { ts: vec![0.0, 0.3, 0.5, 1.0] };
+        ode.controller(ts).solve(0.0, 1.0, Tensor::from(1.2)).unwrap().y1
+    };
+    let (p, one) = (Tensor::from(0.7), Tensor::from(1.0));
+    let first = |p: &Tensor| grad(f, p);
+    let second = |p: &Tensor| grad(first, p);
+    let reverse = grad(second, &p).item();
+    let mixed = jvp(second, &p, &one).1.item();
+    let forward = jvp(|p: &Tensor| jvp(|p: &Tensor| jvp(f, p, &one).1, p, &one).1, &p, &one).1.item();
+    assert!(
+        (reverse - forward).abs() < 1e-12 && (mixed - forward).abs() < 1e-12,
+        "{reverse} {mixed} {forward}"
+    );
+    assert!(forward.abs() > 1e-3);
+}
+
+#[test]
+fn reverse_over_reverse_runs_in_tiles_and_is_refused_by_name_where_states_are_bounded() {
+    let rows = Tensor::from_vec([4, 2], vec![0.5, 1.0, -0.3, 0.2, 0.9, 0.1, 0.4, -0.6]);
+    let energy = |w: &Tensor, adjoint: Adjoint| {
+        let (_, sums) = map_rows(&[rows.clone()], 2, |x| {
+            let ode = Ode::new(|_t, y: &Tensor| y.matmul(w).tanh()).adjoint(adjoint);
+            (vec![], vec![ode.solve(0.0, 1.0, &x[0]).unwrap().y1.square().sum()])
+        });
+        sums[0].clone()
+    };
+    let w = Tensor::from_vec([2, 2], vec![0.3, -0.2, 0.8, 0.1]);
+    let slope = |w: &Tensor| grad(|w: &Tensor| energy(w, Adjoint::Direct), w).square().sum();
+    let (forward, reverse) = (jvp(slope, &w, &w).1.item(), (grad(slope, &w) * &w).sum().item());
+    assert!((forward - reverse).abs() < 1e-11 * forward.abs(), "{forward} {reverse}");
+    for (adjoint, name) in
+        [(Adjoint::default(), "RecursiveCheckpoint"), (Adjoint::reversible(), "Reversible")]
+    {
+        let slope = |w: &Tensor| crate::Result::Ok(grad(|w: &Tensor| energy(w, adjoint), w).square().sum());
+        let e = value_and_grad(slope, &w).map(|_| ()).unwrap_err().to_string();
+        assert!(e.contains(&format!("`{name}`")) && e.contains("take the adjoint `Direct`"), "{e}");
+    }
+}

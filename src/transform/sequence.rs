@@ -1,0 +1,323 @@
+//! Derivatives of the general loop: forward it is one of the same direction, in reverse one of the other.
+//!
+//! A loop's states are values of it, stored where something reads them, so its reverse derivative finds them there
+//! and nothing runs again. Cotangents of a sequence are a sequence. That closes the general loop at every order.
+//! A [`Rev`] whose states are all kept is two such loops, and that is what is differentiated: one that walks to its
+//! states, and one that goes back along them. Where states are bounded there is no such form of the same memory, so
+//! a reverse derivative of it is refused.
+
+use super::TransformError;
+use super::bodies::{Source, resign};
+use super::flow::node_flows;
+use super::jvp::{self, jvp_into, or_zero};
+use super::loops::policy_of;
+use super::vjp::{self, vjp_into};
+use crate::graph::{Builder, Func, Loop, NodeId, Op, Policy, Rev, Type};
+use std::ops::Range;
+use std::sync::Arc;
+
+type Found = Vec<Option<NodeId>>;
+
+/// Where a loop's operands stand among the node's, by what they are; the body's inputs stand three further.
+struct Operands {
+    carry: Range<usize>,
+    xs: Range<usize>,
+    captures: Range<usize>,
+    rows: Range<usize>,
+}
+
+impl Operands {
+    fn of(l: &Loop) -> Operands {
+        let (xs, captures, rows) = (1 + l.num_carry, l.first_capture() - 3, l.first_row() - 3);
+        Operands { carry: 1..xs, xs: xs..captures, captures: captures..rows, rows: rows..rows + l.num_rows }
+    }
+
+    fn kinds(&self) -> [Range<usize>; 4] {
+        [self.carry.clone(), self.xs.clone(), self.captures.clone(), self.rows.clone()]
+    }
+}
+
+/// The times that a loop needs if it taps or reads so many values at them.
+fn times(l: &Loop, num: usize) -> usize {
+    if num > 0 { l.num_times } else { 0 }
+}
+
+/// Pushes a loop; the node's values come in the order carry, states, ys, sums, tapped.
+fn push(b: &mut Builder, l: Loop, x: &[NodeId]) -> NodeId {
+    b.push(Op::Loop(Arc::new(l)), x, None)
+}
+
+/// The sum of two sequences along one schedule.
+pub(super) fn add(b: &mut Builder, x: NodeId, y: NodeId) -> NodeId {
+    let Type::Sequence { dtype, shape } = b.ty(x).clone() else {
+        panic!("invariant: {x} is a sequence");
+    };
+    let maker = b.node(x).args[0];
+    let schedule = b.node(maker).args[0];
+    let one = Type::array(dtype, shape);
+    let trip = trip_types();
+    let (mut body, ids) = Builder::with_inputs(&[&trip[..], &[one.clone(), one]].concat());
+    let sum = body.add(ids[4], ids[5]);
+    let l = Loop { num_xs: 2, num_ys: 1, ..plain(body.finish(&[sum])) };
+    let (first, all) = (l.first_y(), push(b, l, &[schedule, x, y]));
+    b.proj(all, first)
+}
+
+/// first, last, t, t_next
+fn trip_types() -> [Type; 4] {
+    use crate::array::DType::{Bool, F64};
+    [Bool, Bool, F64, F64].map(Type::scalar)
+}
+
+/// A loop from the start that carries, reads and stores nothing yet.
+fn plain(body: Func) -> Loop {
+    Loop {
+        body,
+        is_reversed: false,
+        num_carry: 0,
+        num_xs: 0,
+        num_ys: 0,
+        num_sums: 0,
+        num_rows: 0,
+        num_times: 0,
+        policy: Policy::Direct,
+    }
+}
+
+/// The loop of values and tangents, in the direction of the first; of what is stored, added up and tapped it has the
+/// tangents alone.
+pub(super) fn jvp_loop(b: &mut Builder, l: &Loop, rule: &jvp::Rule) -> Found {
+    let at = Operands::of(l);
+    let moving: Vec<usize> = (1..=l.num_carry).filter(|&k| rule.active[k - 1]).collect();
+    let twin = |kind: &Range<usize>| -> Vec<usize> {
+        if *kind == at.carry {
+            moving.clone()
+        } else {
+            kind.clone().filter(|&k| rule.dx[k].is_some()).collect()
+        }
+    };
+    let twins = at.kinds().map(|kind| twin(&kind));
+    let (mut x, mut order, mut inputs) = (vec![rule.x[0]], vec![], trip_types().to_vec());
+    for (kind, twin) in at.kinds().iter().zip(&twins) {
+        x.extend(&rule.x[kind.clone()]);
+        x.extend(twin.iter().map(|&k| rule.dx[k].unwrap_or_else(|| b.splat_like(rule.x[k], 0.0))));
+        let each = kind.clone().map(|k| (k, false)).chain(twin.iter().map(|&k| (k, true)));
+        for (k, tangent) in each {
+            order.push((k, tangent));
+            inputs.push(l.body.input_type(k + 3).clone());
+        }
+    }
+    // Outputs behind the carry, by their index in the body, whose node's value stands num_carry further.
+    let kept: Vec<usize> =
+        (l.num_carry..l.body.num_outputs()).filter(|k| rule.active[k + l.num_carry]).collect();
+    let (mut body, ids) = Builder::with_inputs(&inputs);
+    let (mut args, mut d) = (ids[..4].to_vec(), vec![None; l.body.num_inputs()]);
+    for ((k, tangent), id) in order.into_iter().zip(&ids[4..]) {
+        if tangent { d[k + 3] = Some(*id) } else { args.push(*id) }
+    }
+    let (y, dy) = jvp_into(&mut body, &l.body, &args, &d);
+    let mut outputs = y[..l.num_carry].to_vec();
+    let all = moving.iter().map(|k| k - 1).chain(kept.iter().copied());
+    outputs.extend(all.map(|k| or_zero(&mut body, dy[k], y[k])));
+    let within = |from: usize, n: usize| kept.iter().filter(|k| (from..from + n).contains(k)).count();
+    let first_sum = l.num_carry + l.num_ys;
+    let [num_ys, num_sums, num_taps] = [
+        within(l.num_carry, l.num_ys),
+        within(first_sum, l.num_sums),
+        within(first_sum + l.num_sums, l.num_taps()),
+    ];
+    let num_rows = l.num_rows + twins[3].len();
+    let doubled = Loop {
+        body: body.finish(&outputs),
+        num_carry: l.num_carry + moving.len(),
+        num_xs: l.num_xs + twins[1].len(),
+        num_ys,
+        num_sums,
+        num_rows,
+        num_times: times(l, num_rows + num_taps),
+        ..*l
+    };
+    let (nc, first_y, state) = (l.num_carry, doubled.first_y(), doubled.first_state());
+    let all = push(b, doubled, &x);
+    let mut out = vec![None; rule.active.len()];
+    for (i, &k) in moving.iter().enumerate() {
+        out[k - 1] = Some(b.proj(all, nc + i));
+        out[nc + k - 1] = Some(b.proj(all, state + nc + i));
+    }
+    for (i, &k) in kept.iter().enumerate() {
+        out[nc + k] = Some(b.proj(all, first_y + i));
+    }
+    out
+}
+
+/// What a reverse loop asks for and what it is given, all by indices.
+struct Asked {
+    /// Operands of the loop whose cotangents are wanted, kind by kind.
+    wrt: [Vec<usize>; 4],
+    /// Carried values whose states have a cotangent.
+    states: Vec<usize>,
+    /// Outputs of the body that have a cotangent, kind by kind: ys, sums, taps.
+    given: [Vec<usize>; 3],
+}
+
+impl Asked {
+    fn of(l: &Loop, rule: &vjp::Rule) -> Asked {
+        let flows = node_flows(rule.f, rule.node);
+        let counts = |k: usize| flows.iter().zip(rule.g).any(|(s, g)| g.is_some() && s.contains(k));
+        let at = Operands::of(l);
+        let mut wrt = at.kinds().map(|kind| kind.filter(|&k| rule.on[k] && counts(k)).collect::<Vec<_>>());
+        wrt[0] = at.carry.filter(|&k| rule.active[k - 1] && counts(k)).collect();
+        let nc = l.num_carry;
+        let given = |from: usize, n: usize| (from..from + n).filter(|k| rule.g[k + nc].is_some()).collect();
+        let (first_sum, first_tap) = (nc + l.num_ys, nc + l.num_ys + l.num_sums);
+        let states = wrt[0].iter().map(|k| k - 1).filter(|j| rule.g[nc + j].is_some()).collect();
+        let given = [given(nc, l.num_ys), given(first_sum, l.num_sums), given(first_tap, l.num_taps())];
+        Asked { wrt, states, given }
+    }
+
+    /// The transpose of a trip: ct.., state.., x.., ct of states.., ct of ys.., capture.., ct of sums.., row..,
+    /// ct of taps.. to what is wanted.
+    fn body(&self, l: &Loop) -> Result<Func, TransformError> {
+        let [ys, sums, taps] = &self.given;
+        let (of, out) = (|k: usize| l.body.input_type(k).clone(), |k: &usize| l.body.output_type(*k).clone());
+        let mut types = trip_types().to_vec();
+        types.extend(self.wrt[0].iter().map(|k| of(k + 3)));
+        types.extend((4..l.first_capture()).map(of));
+        types.extend(self.states.iter().chain(ys).map(out));
+        types.extend((l.first_capture()..l.first_row()).map(of));
+        types.extend(sums.iter().map(out));
+        types.extend((l.first_row()..l.body.num_inputs()).map(of));
+        types.extend(taps.iter().map(out));
+        let (mut b, ids) = Builder::with_inputs(&types);
+        let mut rest = ids[4..].iter().copied();
+        let mut take = |n: usize| rest.by_ref().take(n).collect::<Vec<NodeId>>();
+        let (ct, mut x, mut g) =
+            (take(self.wrt[0].len()), ids[..4].to_vec(), vec![None; l.body.num_outputs()]);
+        x.extend(take(l.num_carry + l.num_xs));
+        let of_states = take(self.states.len());
+        let mut give =
+            |ks: &[usize], ids: Vec<NodeId>| ks.iter().zip(ids).for_each(|(&k, id)| g[k] = Some(id));
+        give(&self.wrt[0].iter().map(|k| k - 1).collect::<Vec<_>>(), ct);
+        give(ys, take(ys.len()));
+        x.extend(take(l.num_captures()));
+        give(sums, take(sums.len()));
+        x.extend(take(l.num_rows));
+        give(taps, take(taps.len()));
+        let asked: Vec<usize> = self.wrt.iter().flatten().map(|k| k + 3).collect();
+        // Body outputs are ct.., ys (of xs).., sums (of captures).., taps (of rows)..: the order of operands.
+        let active: Vec<bool> = (0..x.len()).map(|k| asked.contains(&k)).collect();
+        let (_, mut found) = vjp_into(&mut b, &l.body, &x, &active, &g)?;
+        for (&j, id) in self.states.iter().zip(of_states) {
+            found[4 + j] = jvp::add(&mut b, found[4 + j], Some(id));
+        }
+        let outputs: Vec<NodeId> = asked.iter().map(|&k| or_zero(&mut b, found[k], x[k])).collect();
+        Ok(b.finish(&outputs))
+    }
+}
+
+/// The transposed loop, which runs the other way.
+pub(super) fn vjp_loop(b: &mut Builder, l: &Loop, rule: &vjp::Rule) -> Result<Found, TransformError> {
+    stored(l.policy)?;
+    let (asked, at, nc) = (Asked::of(l, rule), Operands::of(l), l.num_carry);
+    let [ys, sums, taps] = &asked.given;
+    let given = |ks: &[usize]| ks.iter().filter_map(|k| rule.g[k + nc]).collect::<Vec<_>>();
+    let mut x = vec![rule.x[0]];
+    for &k in &asked.wrt[0] {
+        x.push(or_zero(b, rule.g[k - 1], rule.x[k]));
+    }
+    for j in 0..nc {
+        x.push(b.proj(rule.y, l.first_state() + j));
+    }
+    x.extend(&rule.x[at.xs]);
+    x.extend(asked.states.iter().filter_map(|j| rule.g[nc + j]));
+    x.extend(given(ys));
+    x.extend(&rule.x[at.captures]);
+    x.extend(given(sums));
+    x.extend(&rule.x[at.rows]);
+    x.extend(given(taps));
+    let (num_rows, num_taps) = (l.num_rows + taps.len(), asked.wrt[3].len());
+    let back = Loop {
+        body: asked.body(l)?,
+        is_reversed: !l.is_reversed,
+        num_carry: asked.wrt[0].len(),
+        num_xs: nc + l.num_xs + asked.states.len() + ys.len(),
+        num_ys: asked.wrt[1].len(),
+        num_sums: asked.wrt[2].len(),
+        num_rows,
+        num_times: times(l, num_rows + num_taps),
+        policy: l.policy,
+    };
+    let (carry, first_y) = (back.num_carry, back.first_y());
+    let all = push(b, back, &x);
+    let mut out = vec![None; rule.x.len()];
+    for (i, &k) in asked.wrt.iter().flatten().enumerate().filter(|(_, k)| rule.on[**k]) {
+        out[k] = Some(b.proj(all, if i < carry { i } else { first_y + i - carry }));
+    }
+    Ok(out)
+}
+
+/// Refuses a reverse derivative of what keeps less than every state.
+fn stored(policy: Policy) -> Result<(), TransformError> {
+    match policy {
+        Policy::Direct => Ok(()),
+        Policy::Checkpoint(_) => Err(TransformError::SecondReverse { adjoint: "RecursiveCheckpoint" }),
+        Policy::Reversible => Err(TransformError::SecondReverse { adjoint: "Reversible" }),
+        Policy::Forward => Err(TransformError::ForwardOnly),
+    }
+}
+
+/// The reverse derivative of a reverse loop, as that of the two loops that it is.
+pub(super) fn vjp_rev(b: &mut Builder, r: &Rev, rule: &vjp::Rule) -> Result<Found, TransformError> {
+    stored(policy_of(b, rule.x[1]))?;
+    let without_tape = |k: usize| k != 1;
+    let pick =
+        |ids: &[NodeId]| (0..ids.len()).filter(|&k| without_tape(k)).map(|k| ids[k]).collect::<Vec<_>>();
+    let x = pick(rule.x);
+    let types: Vec<Type> = x.iter().map(|&id| b.ty(id).clone()).collect();
+    let f = as_loops(r, &types);
+    let on: Vec<bool> = (0..rule.on.len()).filter(|&k| without_tape(k)).map(|k| rule.on[k]).collect();
+    let (_, mut found) = vjp_into(b, &f, &x, &on, rule.g)?;
+    found.insert(1, None);
+    Ok(found)
+}
+
+/// A reverse loop that keeps every state: schedule, carry0.., captures.., ct_carry.., ct_tapped.. to ct_carry0..,
+/// ct_captures...
+fn as_loops(r: &Rev, types: &[Type]) -> Func {
+    let (mut b, x) = Builder::with_inputs(types);
+    let (nc, np) = (r.num_carry, r.num_captures());
+    let walk = Loop { num_carry: nc, ..plain(r.step.clone()) };
+    let first_state = walk.first_state();
+    let walked = push(&mut b, walk, &x[..1 + nc + np]);
+    let (captures, cts) = (&x[1 + nc..1 + nc + np], &x[1 + nc + np..]);
+    let mut operands = vec![x[0]];
+    operands.extend(&cts[..r.num_ct]);
+    operands.extend((0..nc).map(|j| b.proj(walked, first_state + j)));
+    operands.extend(captures);
+    operands.extend(&cts[r.num_ct..]);
+    // From the order of a backward step's inputs, state.., captures.., ct.., to a loop's, ct.., state.., captures...
+    let place = |k: usize| match k {
+        k if (4..4 + nc + np).contains(&k) => k + r.num_ct,
+        k if (4 + nc + np..4 + nc + np + r.num_ct).contains(&k) => k - nc - np,
+        k => k,
+    };
+    let own = r.bwd.input_types();
+    let mut turned = own.clone();
+    (0..own.len()).for_each(|k| turned[place(k)] = own[k].clone());
+    let sources: Vec<Source> = (0..own.len()).map(|k| Source::Input(place(k))).collect();
+    let body = resign(&r.bwd, &turned, &sources, &(0..r.bwd.num_outputs()).collect::<Vec<_>>());
+    let back = Loop {
+        is_reversed: true,
+        num_carry: r.num_ct,
+        num_xs: nc,
+        num_sums: r.wrt.len(),
+        num_rows: r.num_ct_taps,
+        num_times: r.num_times,
+        ..plain(body)
+    };
+    let first_sum = back.first_sum();
+    let all = push(&mut b, back, &operands);
+    let values = (0..r.num_ct).chain(first_sum..first_sum + r.wrt.len());
+    let outputs: Vec<NodeId> = values.map(|k| b.proj(all, k)).collect();
+    b.finish(&outputs)
+}
