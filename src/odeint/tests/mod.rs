@@ -2,6 +2,7 @@
 
 mod adjoints;
 mod backsolve;
+mod reports;
 
 use crate::array::DType;
 use crate::ode::{Constant, Method, Ode, Outcome, Pid, SaveAt, StepTo};
