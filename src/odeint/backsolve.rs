@@ -76,7 +76,7 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
         let (t, rest) = x.split_at(num_t);
         let (y, params) = rest.split_at(num_y);
         let field = Closed { func: &field, params };
-        let saved = t.get(2).map_or(Saved::END, |ts| Saved::at(ts));
+        let saved = t.get(2).map_or(Saved::END, Saved::at);
         let solve = Problem::new(&field, problem.scheme, &options, &saved);
         match solve.record(&t[0], &t[1], &y0.with_leaves(y.to_vec())) {
             Ok(solution) => {

@@ -38,7 +38,7 @@ pub(super) fn states(plan: &PlanReport, steps: Option<usize>) -> Vec<StatesPlan>
             steps,
             kept: run.map(|run| run.kept),
             recomputed: run.map(|run| run.recomputed),
-            text: LoopReport { last: run, ..of.clone() }.to_string(),
+            text: steps.map_or_else(|| of.to_string(), |n| of.after(n).to_string()),
         }
     };
     let mut all: Vec<StatesPlan> = plan.all_loops().into_iter().map(told).collect();

@@ -78,6 +78,11 @@ impl LoopReport {
         }
     }
 
+    /// The report as it is after a run of so many steps.
+    pub fn after(&self, steps: usize) -> LoopReport {
+        LoopReport { last: Some(self.with_steps(steps)), ..self.clone() }
+    }
+
     /// What comes of it in one run of so many steps, known before, with one backward pass.
     pub fn with_steps(&self, steps: usize) -> LoopRun {
         let kept = self.slots.unwrap_or(usize::MAX).min(steps);

@@ -178,7 +178,7 @@ fn walk_into(f: &Func, inputs: &[Value], output: usize) -> Found {
 fn shifted(found: Source, by: usize) -> Source {
     match found {
         Source::Input(i) => Source::Input(i + by),
-        found => found,
+        found @ Source::Origin(_) => found,
     }
 }
 
@@ -188,7 +188,7 @@ fn placed(found: Source, place: Place) -> Source {
             origin.places.insert(0, place);
             Source::Origin(origin)
         }
-        found => found,
+        found @ Source::Input(_) => found,
     }
 }
 
@@ -239,7 +239,7 @@ fn in_solve(s: &Solve, args: &[&Value], value: &Value, k: usize) -> Found {
             Source::Input(i) if i <= n && trip > 0 => (trip, output) = (trip - 1, 3 + i),
             Source::Input(0) => return Ok(Source::Input(1)),
             Source::Input(i) => return Ok(Source::Input(s.first_carry() + i - 1)),
-            found => return Ok(found),
+            found @ Source::Origin(_) => return Ok(found),
         }
     }
 }
@@ -266,7 +266,7 @@ fn in_scan(s: &Scan, args: &[&Value], k: usize) -> Found {
         match placed(walk_into(&s.step, &trips[i], output)?, place) {
             Source::Input(j) if j >= 4 + s.num_carry => return Ok(Source::Input(j - 3)),
             Source::Input(j) => (trip, output) = (i.checked_sub(1), j.saturating_sub(4)),
-            found => return Ok(found),
+            found @ Source::Origin(_) => return Ok(found),
         }
     }
     Ok(Source::Input(1 + output))
@@ -304,7 +304,7 @@ fn in_rev(r: &Rev, args: &[&Value], k: usize) -> Found {
             }
             Source::Input(j) if j >= 4 + nc => return Ok(Source::Input(j - 2)),
             Source::Input(j) => return in_states(r, args, &captures, step, j.saturating_sub(4)),
-            found => return Ok(found),
+            found @ Source::Origin(_) => return Ok(found),
         }
     }
     Ok(Source::Input(2 + nc + np + output.min(r.num_ct.saturating_sub(1))))
@@ -321,7 +321,7 @@ fn in_states(r: &Rev, args: &[&Value], captures: &[Value], mut step: usize, mut 
         match placed(walk_into(&r.step, &inputs, j)?, place) {
             Source::Input(i) if i >= 4 + r.num_carry => return Ok(Source::Input(i - 2)),
             Source::Input(i) => j = i.saturating_sub(4),
-            found => return Ok(found),
+            found @ Source::Origin(_) => return Ok(found),
         }
     }
     Ok(Source::Input(2 + j))
@@ -340,7 +340,7 @@ fn in_tiles(t: &Tiles, args: &[&Value], k: usize) -> Found {
         if is_bad(&values[output.index()]) {
             return Ok(match placed(walk(body, &values, output)?, Place::Tile { row }) {
                 Source::Input(i) => Source::Input(i.saturating_sub(1)),
-                found => found,
+                found @ Source::Origin(_) => found,
             });
         }
     }
