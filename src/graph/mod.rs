@@ -29,7 +29,10 @@ pub(crate) use builder::turned;
 pub use calls::{Cond, Custom};
 pub use func::{Func, Node, NodeId};
 pub use infer::{GraphError, infer};
-pub use interp::{Schedule, Tape, Value, interpret, interpret_values, philox_block, philox_word};
+pub use interp::{
+    Origin, Place, Schedule, Source, Tape, Value, interpret, interpret_values, locate, philox_block,
+    philox_word,
+};
 pub use literal::Literal;
 pub use loops::{Checkpoints, Policy, Rev, Scan, Solve, TileOut, Tiles};
 pub(crate) use loops::{held_times, tapped};

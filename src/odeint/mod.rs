@@ -15,6 +15,7 @@ mod saved;
 mod solution;
 mod solve;
 mod state;
+mod sweep;
 
 pub use adjoint::{Adjoint, Batching, Forecast, Options};
 pub use solution::{Solution, Stats};

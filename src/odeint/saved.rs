@@ -52,6 +52,11 @@ impl Saved {
     /// The end alone.
     pub(super) const END: Saved = Saved { t0: false, t1: true, ts: None };
 
+    /// These times alone.
+    pub(super) fn at(ts: &Tensor) -> Saved {
+        Saved { t0: false, t1: false, ts: Some(ts.clone()) }
+    }
+
     /// How many times lie inside of steps.
     pub(super) fn num_times(&self) -> usize {
         self.ts.as_ref().map_or(0, Tensor::size)

@@ -19,6 +19,8 @@ pub(super) struct Problem<'a, Y: TreeState, F> {
     pub(super) saved: &'a Saved,
     /// What saved times are taken from, if there are some inside of steps.
     curve: Option<Curve>,
+    /// Whether the interval is a piece of the one that stops and given times belong to.
+    is_piece: bool,
 }
 
 /// Solves `y' = f(t, y)` from t0 to t1 on tensors, traced or concrete.
@@ -32,8 +34,7 @@ pub(crate) fn solve<Y: TreeState, F: Field<Y>>(
     (t0, t1): (&Tensor, &Tensor),
     y0: &Y,
 ) -> Result<Solution<Y>, OdeError> {
-    let curve = (saved.num_times() > 0).then(|| Curve::of(scheme));
-    let problem = Problem { field, scheme, options, saved, curve };
+    let problem = Problem::new(field, scheme, options, saved);
     let (t0, t1) = (t0.cast(DType::F64), t1.cast(DType::F64));
     if let Adjoint::Backsolve { rtol, atol } = options.adjoint {
         return backsolve::record(&problem, (rtol, atol), (&t0, &t1), y0);
@@ -66,14 +67,27 @@ pub(crate) fn solve<Y: TreeState, F: Field<Y>>(
 }
 
 impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
-    /// One that saves the end alone.
-    pub(super) fn to_its_end(field: &'a F, scheme: &'a Scheme<'a, Y>, options: &'a Options) -> Self {
-        Problem { field, scheme, options, saved: &Saved::END, curve: None }
+    pub(super) fn new(
+        field: &'a F,
+        scheme: &'a Scheme<'a, Y>,
+        options: &'a Options,
+        saved: &'a Saved,
+    ) -> Self {
+        let curve = (saved.num_times() > 0).then(|| Curve::of(scheme));
+        Problem { field, scheme, options, saved, curve, is_piece: false }
+    }
+
+    /// One over a piece of the interval that the scheme was made for, which saves its end alone.
+    pub(super) fn piece(field: &'a F, scheme: &'a Scheme<'a, Y>, options: &'a Options) -> Self {
+        Problem { is_piece: true, ..Problem::new(field, scheme, options, &Saved::END) }
     }
 
     pub(super) fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
         let span = Span::new(t0.clone(), t1.clone());
         let mut start = ode::start(self.field, self.scheme, &span, y0.clone()).map_err(failed)?;
+        if self.is_piece {
+            self.skip(&span, &mut start);
+        }
         let attempt = self.attempt(&span, &mut start)?;
         let step = self.step(&span, y0)?;
         let (bodies, captures) = align(&[&attempt, &step]);
@@ -98,6 +112,20 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         let inner = inner.as_ref().map(|(ts, ys)| (*ts, ys));
         (solution.ts, solution.ys) = self.saved.join((t0, y0), inner, reached);
         Ok(solution)
+    }
+
+    /// Passes the stops and the given times that lie behind the start of a piece.
+    fn skip(&self, span: &Span<Tensor>, start: &mut Carry<Y>) {
+        let passed = |ts: &[f64]| {
+            let ahead = (Tensor::from(ts) - &span.t0) * &span.direction;
+            ahead.le(0.0).cast(DType::F64).sum()
+        };
+        if !self.scheme.limits.stops.is_empty() {
+            start.num_stops = passed(self.scheme.limits.stops);
+        }
+        if let Controller::StepTo(StepTo { ts }) = self.scheme.controller {
+            start.num_off_grid = 1.0 - passed(ts);
+        }
     }
 
     /// Everything the loop carries, in one order: y, the clocks, FSAL's stage.
@@ -129,6 +157,7 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         types.extend(self.carried(start).iter().map(Tensor::ty));
         body(&types, |x| {
             let mut carry = Carry::new(x[0].clone(), start.y.clone(), self.scheme.tableau.num_stages());
+            carry.num_off_grid = start.num_off_grid.clone();
             self.load(&mut carry, &x[1..]);
             carry.k[1..].fill(carry.y.clone());
             carry.y1 = carry.y.clone();

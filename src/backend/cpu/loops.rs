@@ -123,12 +123,19 @@ pub(crate) struct LoopSpace {
 pub(crate) struct Replay {
     pub replayer: Replayer,
     pub slots: Slots,
+    /// Steps that it ran again since the plan began to run.
+    pub recomputed: u64,
     own: Vec<bool>,
 }
 
 impl Replay {
     pub fn new(state_bytes: usize, num: usize) -> Replay {
-        Replay { replayer: Replayer::new(), slots: Slots::new(state_bytes, num), own: Vec::new() }
+        Replay {
+            replayer: Replayer::new(),
+            slots: Slots::new(state_bytes, num),
+            recomputed: 0,
+            own: Vec::new(),
+        }
     }
 }
 
@@ -208,7 +215,8 @@ unsafe fn keep(tape: &mut Tape, n: usize, layout: &Layout, state: &[Loc], env: E
 }
 
 impl Counters {
-    fn note_kept(&mut self, tape: &Tape) {
+    fn note_kept(&mut self, tape: &mut Tape, steps: usize) {
+        tape.note(steps);
         self.states_kept_max = self.states_kept_max.max(tape.recorder.kept().len());
     }
 }
@@ -221,7 +229,7 @@ impl LoopSpace {
         let (schedule, tape) = (&mut schedules[s.schedule], &mut tapes[s.tape]);
         let mut body = Body { plan: &s.attempt, ws: &mut inner[s.space] };
         let num_carried = s.carried.bytes.len();
-        let (mut knots, mut flags) = ([0.0f64; 2], [0u32; 3]);
+        let (mut knots, mut flags, mut accepted) = ([0.0f64; 2], [0u32; 3], 0);
         let (knot_at, flag_at) = (knots.as_mut_ptr(), flags.as_mut_ptr());
         // SAFETY: locations of this plan; knots and flags outlive the loop and are only used through
         // these addresses.
@@ -240,7 +248,7 @@ impl LoopSpace {
             }
             body.inputs(1 + num_carried, &s.captures, env);
             (0..3).for_each(|k| body.output(k, flag_at.add(k).cast()));
-            let (mut trips, mut accepted, mut passed) = (0, 0, 0);
+            let (mut trips, mut passed) = (0, 0);
             loop {
                 let (from, to) = (knot_at.add(trips % 2), knot_at.add((trips + 1) % 2));
                 body.input(0, from.cast());
@@ -272,7 +280,7 @@ impl LoopSpace {
             counters.accepted += accepted as u64;
         }
         if s.records {
-            counters.note_kept(tape);
+            counters.note_kept(tape, accepted);
         }
     }
 
@@ -304,7 +312,7 @@ impl LoopSpace {
             s.carried.settle(env, count);
         }
         if s.records {
-            counters.note_kept(tape);
+            counters.note_kept(tape, count);
         }
     }
 
@@ -317,7 +325,7 @@ impl LoopSpace {
         };
         let (mut step, mut bwd) = (Body { plan: &r.step, ws: step_ws }, Body { plan: &r.bwd, ws: bwd_ws });
         let (schedule, tape) = (&schedules[r.schedule], &mut tapes[r.tape]);
-        let Replay { replayer, slots, own } = &mut replays[r.replay];
+        let Replay { replayer, slots, recomputed, own } = &mut replays[r.replay];
         let (count, num_carry, num_ct) = (schedule.count(), r.layout.parts.len(), r.cotangents.bytes.len());
         replayer.start(&tape.recorder, count);
         own.clear();
@@ -373,6 +381,7 @@ impl LoopSpace {
             }
             r.cotangents.settle(env, trips);
         }
+        *recomputed += replayer.num_extra();
         counters.recomputed += replayer.num_extra();
     }
 }

@@ -3,6 +3,7 @@
 use super::codegen::elem;
 use super::cond::Cond;
 use super::kernels::{StripOp, strip};
+use super::loop_report::LoopReport;
 use super::loops::{Carried, Rev, Scan, Solve, Sum};
 use super::lower::Lower;
 use super::memory::aligned;
@@ -107,6 +108,11 @@ impl Lower<'_> {
         self.spaces.tapes.len() - 1
     }
 
+    /// Notes how a tape that is read keeps its states.
+    fn keeps(&mut self, is_read: bool, layout: &Layout, policy: graph::Policy, tape: usize) {
+        self.loops.extend(is_read.then(|| LoopReport::new(layout.bytes, policy, tape)));
+    }
+
     /// What trips tap: types of a trip's, rows from output `out` on.
     fn taps(&mut self, id: usize, out: usize, num_times: usize, types: &[Type]) -> Box<[Tap]> {
         let all = types.iter().enumerate().map(|(i, ty)| Tap {
@@ -142,6 +148,8 @@ impl Lower<'_> {
         let attempt = self.body("attempt", &s.attempt);
         let made = Made { schedule: self.spaces.schedules, tape: self.tape(&layout, s.policy) };
         self.spaces.schedules += 1;
+        let records = self.is_read(id, types.len() + 1);
+        self.keeps(records, &layout, s.policy, made.tape);
         self.made.push((id, made));
         let step = Solve {
             space: self.inner(&attempt),
@@ -153,7 +161,7 @@ impl Lower<'_> {
             carried,
             captures,
             layout,
-            records: self.is_read(id, types.len() + 1),
+            records,
             // Saved times look at the knot before.
             is_replayed: num > 0 || self.is_read(id, types.len()),
             schedule: made.schedule,
@@ -174,6 +182,7 @@ impl Lower<'_> {
         let made = Made { schedule, tape: self.tape(&layout, s.policy) };
         self.made.push((id, made));
         let records = self.is_read(id, types.len());
+        self.keeps(records, &layout, s.policy, made.tape);
         let space = self.inner(&step);
         let tape = made.tape;
         let scan = Scan { step, taps, num_times, carried, captures, layout, records, schedule, tape, space };
@@ -201,6 +210,7 @@ impl Lower<'_> {
         let sums = sums.collect();
         let running = [self.temporaries(&types), self.temporaries(&types)];
         self.spaces.replays.push((layout.bytes, self.spaces.tapes[tape].1));
+        LoopReport::note_replay(&mut self.loops, tape, self.spaces.replays.len() - 1);
         let space = self.inner(&step);
         self.inner(&bwd);
         // Until a later backward pass over the same tape is lowered.

@@ -4,6 +4,7 @@
 //! Both live in the workspace of the plan that contains the loop and keep their capacity between
 //! runs. It knows bytes and slots; which states are kept is the checkpoint rule's business.
 
+use super::loop_report::LoopRun;
 use super::memory::{Storage, aligned};
 use crate::backend::checkpoint::Recorder;
 
@@ -87,11 +88,24 @@ impl Slots {
 pub(crate) struct Tape {
     pub recorder: Recorder,
     pub slots: Slots,
+    /// What was kept since the plan began to run.
+    pub run: LoopRun,
 }
 
 impl Tape {
     /// A tape of at most `num` states of `state_bytes` bytes.
     pub fn new(state_bytes: usize, num: usize) -> Tape {
-        Tape { recorder: Recorder::new(num, None), slots: Slots::new(state_bytes, num) }
+        Tape {
+            recorder: Recorder::new(num, None),
+            slots: Slots::new(state_bytes, num),
+            run: LoopRun::default(),
+        }
+    }
+
+    /// Notes a forward pass of so many steps.
+    pub fn note(&mut self, steps: usize) {
+        self.run.runs += 1;
+        self.run.steps = self.run.steps.max(steps);
+        self.run.kept = self.run.kept.max(self.recorder.kept().len());
     }
 }

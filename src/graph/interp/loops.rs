@@ -56,7 +56,7 @@ impl Schedule {
     }
 
     /// The sum of the rows whose times trip `i` holds.
-    fn sum_of_rows(&self, i: usize, rows: &Value) -> Value {
+    pub(super) fn sum_of_rows(&self, i: usize, rows: &Value) -> Value {
         let shape = rows.array().shape().without_axes(&[0]);
         let row = |k: usize| -> Value {
             let data = cut(rows, k, 1).array().data().clone();
@@ -80,7 +80,7 @@ fn owned(values: &[&Value]) -> Vec<Value> {
     values.iter().map(|&v| v.clone()).collect()
 }
 
-fn schedule(value: &Value) -> &Schedule {
+pub(super) fn schedule(value: &Value) -> &Schedule {
     match value {
         Value::Schedule(s) => s,
         other => panic!("invariant: a schedule is wanted, not {other:?}"),
@@ -189,7 +189,7 @@ fn add(a: &Value, b: &Value) -> Value {
 }
 
 /// Rows `from .. from + n` of an array.
-fn cut(x: &Value, from: usize, n: usize) -> Value {
+pub(super) fn cut(x: &Value, from: usize, n: usize) -> Value {
     let x = x.array();
     let mut start = vec![0; x.shape().rank()];
     start[0] = from;

@@ -3,17 +3,17 @@
 //! Captures and tile inputs that no body reads go, equal ones become one, numbers move into the
 //! bodies, where they fold; rows that repeat one value come in as the value. Outputs nobody asks
 //! for go, of tiles and of reverse sums. A cotangent that a reverse loop hands through unchanged is
-//! no carried value but a capture. Carried values stay: a tape's layout is that of the carry, and
-//! every loop that reads the tape must agree on it.
+//! no carried value but a capture. Other carried values stay, but what a search carries for nobody
+//! ([`carries`]): a tape's layout is that of the carry, and every loop that reads the tape must agree on it.
 
-use super::splat;
+use super::{carries, splat};
 use crate::graph::{Builder, Cond, Func, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type};
 use crate::transform::bodies::{Source, resign, used_inputs};
 use std::sync::Arc;
 
 /// Where a value of a tuple is found after pruning.
 #[derive(Clone, Copy)]
-enum Found {
+pub(super) enum Found {
     /// Nobody asks for it.
     Nowhere,
     /// In the new node's tuple.
@@ -76,7 +76,10 @@ fn smaller(
     *found = (0..asked.len()).map(Found::Value).collect();
     match &node.op {
         Op::Tiles(t) => tiles(b, t, x, asked, found),
-        Op::Solve(s) => solve(b, s, x),
+        Op::Solve(s) => match carries::without_idle(s, x, asked, found) {
+            Some((s, x)) => solve(b, &s, &x),
+            None => solve(b, s, x),
+        },
         Op::Scan(s) => scan(b, s, x),
         Op::Rev(r) => rev(b, r, x, asked, found),
         Op::Cond(c) => cond(b, c, x, asked, found),
