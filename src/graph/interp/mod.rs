@@ -11,6 +11,7 @@
 //! the policy says, and a loop's body is interpreted anew for each trip.
 
 mod elementwise;
+mod lockstep;
 mod loops;
 mod movement;
 mod philox;

@@ -1,6 +1,7 @@
 //! Solves on tensors: the host's values, and gradients of the accepted steps.
 
 mod adjoints;
+mod rows;
 
 use crate::array::DType;
 use crate::ode::{Constant, Method, Ode, Outcome, Pid, SaveAt, StepTo};
