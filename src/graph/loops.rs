@@ -7,9 +7,10 @@
 
 use super::{Func, Type};
 
-/// The type of a tap at each of `n` times.
-pub(crate) fn tapped(ty: &Type, n: usize) -> Type {
-    ty.with_shape([&[n], &ty.shape()[..]].concat())
+/// The type of a tap at each of `n` times: behind the rows of a loop in lockstep, else in front.
+pub(crate) fn tapped(ty: &Type, n: usize, rows: Option<usize>) -> Type {
+    let (rows, rest) = ty.shape().split_at(usize::from(rows.is_some()));
+    ty.with_shape([rows, &[n], rest].concat())
 }
 
 /// Calls `held` with each of the times that the trip from one knot to the next holds, its end included and the very
@@ -30,6 +31,14 @@ pub(crate) fn held_times(
             held(*passed);
         }
         *passed += 1;
+    }
+}
+
+/// The rows of a loop in lockstep, told from its step; none where it runs along one schedule.
+fn rows(step: &Func) -> Option<usize> {
+    match &step.node(*step.inputs().first()?).ty {
+        Type::Array { shape, .. } => shape.first().copied(),
+        _ => None,
     }
 }
 
@@ -74,6 +83,18 @@ pub enum Policy {
 /// the times leaves what it tapped in that time's row of `tapped`. The times stand in the order of the knots; one
 /// at the very first knot belongs to the first trip. The rows of times that no trip holds, those out of order
 /// among them, are zeros. The schedule remembers which trip holds which time.
+///
+/// # Lockstep
+/// Where `first` is bool\[rows\] the loop is that of so many independent rows, each with a schedule of its own: all
+/// that is said to be bool or f64 above is bool\[rows\] or f64\[rows\], every carried, further and tapped value has
+/// `rows` for its first axis, the times are f64\[rows, n\] and a row of `tapped` is that of a row and a time, \[rows, n,
+/// ..\]. A body takes one more input, live: bool\[rows\], ahead of what is carried, and leaves the rows that are not
+/// live as they were. The loop ends when no row runs.
+///
+/// Steps are counted by each row for itself: trip i of a replay is the i-th accepted attempt of every row. A row that
+/// has fewer is not live in the trips that remain, in which it is given its last accepted attempt once more: flags,
+/// knots, and in a reverse loop the state at its start. So whatever a body computes for such a row was computed
+/// before, and its cotangent, which is zero, meets no 0/0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Solve {
     /// One attempted trip.
@@ -159,6 +180,21 @@ pub struct Tiles {
 }
 
 impl Solve {
+    /// Rows in lockstep, if it is that of rows.
+    pub fn rows(&self) -> Option<usize> {
+        rows(&self.step)
+    }
+
+    /// Inputs of the attempt ahead of what is carried.
+    pub fn attempt_head(&self) -> usize {
+        1 + usize::from(self.rows().is_some())
+    }
+
+    /// Inputs of the step ahead of what is carried.
+    pub fn head(&self) -> usize {
+        4 + usize::from(self.rows().is_some())
+    }
+
     /// The operand that is the first carried value.
     pub fn first_carry(&self) -> usize {
         2 + usize::from(self.num_times > 0)
@@ -176,11 +212,21 @@ impl Solve {
 
     /// Number of captured inputs.
     pub fn num_captures(&self) -> usize {
-        self.step.num_inputs() - 4 - self.num_carry
+        self.step.num_inputs() - self.head() - self.num_carry
     }
 }
 
 impl Scan {
+    /// As of [`Solve`].
+    pub fn rows(&self) -> Option<usize> {
+        rows(&self.step)
+    }
+
+    /// As of [`Solve`].
+    pub fn head(&self) -> usize {
+        4 + usize::from(self.rows().is_some())
+    }
+
     /// Number of values that a trip taps.
     pub fn num_taps(&self) -> usize {
         self.step.num_outputs() - self.num_carry
@@ -193,14 +239,24 @@ impl Scan {
 
     /// Number of captured inputs.
     pub fn num_captures(&self) -> usize {
-        self.step.num_inputs() - 4 - self.num_carry
+        self.step.num_inputs() - self.head() - self.num_carry
     }
 }
 
 impl Rev {
+    /// As of [`Solve`].
+    pub fn rows(&self) -> Option<usize> {
+        rows(&self.step)
+    }
+
+    /// As of [`Solve`].
+    pub fn head(&self) -> usize {
+        4 + usize::from(self.rows().is_some())
+    }
+
     /// Number of captured inputs.
     pub fn num_captures(&self) -> usize {
-        self.step.num_inputs() - 4 - self.num_carry
+        self.step.num_inputs() - self.head() - self.num_carry
     }
 }
 

@@ -124,24 +124,39 @@ fn same(what: &str, got: &[Type], want: &[Type]) -> Check {
     need(got.len() == want.len(), || format!("there are {} of {what}, not {}", got.len(), want.len()))
 }
 
-/// first: bool, last: bool, t: f64, t_next: f64
-fn trip() -> Vec<Type> {
-    [DType::Bool, DType::Bool, DType::F64, DType::F64].map(Type::scalar).to_vec()
+/// first: bool, last: bool, t: f64, t_next: f64, for each row if there are rows, and then live: bool[rows]
+fn trip(rows: Option<usize>) -> Vec<Type> {
+    let mut head = vec![DType::Bool, DType::Bool, DType::F64, DType::F64];
+    head.extend(rows.map(|_| DType::Bool));
+    each_row(&head, rows)
+}
+
+fn each_row(dtypes: &[DType], rows: Option<usize>) -> Vec<Type> {
+    dtypes.iter().map(|&d| Type::array(d, rows.as_slice())).collect()
+}
+
+/// In lockstep, a value of a body has the rows for its first axis.
+fn check_rows(what: &str, types: &[Type], rows: Option<usize>) -> Check {
+    let Some(rows) = rows else { return Ok(()) };
+    let other = types.iter().find(|ty| !is_array(ty) || ty.shape().first() != Some(&rows));
+    need(other.is_none(), || format!("its {what} {} has not {rows} rows", other.unwrap_or(&Type::Tape)))
 }
 
 fn check_solve(s: &Solve) -> Check {
     check_body("attempt", &s.attempt)?;
     check_body("step", &s.step)?;
     let inputs = s.attempt.input_types();
-    let moving = 1 + s.num_carry + s.num_ext;
+    let (rows, head) = (s.rows(), s.attempt_head());
+    let moving = head + s.num_carry + s.num_ext;
     need(inputs.len() >= moving, || format!("its attempt has {} inputs, fewer than {moving}", inputs.len()))?;
-    same("its attempt's input", &inputs[..1], &[Type::scalar(DType::F64)])?;
-    let mut outputs = [DType::Bool, DType::Bool, DType::Bool, DType::F64].map(Type::scalar).to_vec();
-    outputs.extend_from_slice(&inputs[1..moving]);
+    same("its attempt's input", &inputs[..head], &each_row(&[DType::F64, DType::Bool][..head], rows))?;
+    let mut outputs = each_row(&[DType::Bool, DType::Bool, DType::Bool, DType::F64], rows);
+    outputs.extend_from_slice(&inputs[head..moving]);
     outputs.extend(taps(&s.step, s.num_carry, s.num_times)?);
+    check_rows("attempt gives a value", &outputs, rows)?;
     same("its attempt's output", &s.attempt.output_types(), &outputs)?;
-    let carry = &inputs[1..=s.num_carry];
-    let wanted = [&trip(), carry, &inputs[moving..]].concat();
+    let carry = &inputs[head..head + s.num_carry];
+    let wanted = [&trip(rows), carry, &inputs[moving..]].concat();
     same("its step's input", &s.step.input_types(), &wanted)?;
     same("its step's output", &without_taps(&s.step, s.num_carry), carry)
 }
@@ -160,21 +175,23 @@ fn taps(step: &Func, num_carry: usize, num_times: usize) -> Result<Vec<Type>, St
     Ok(taps)
 }
 
-fn check_step(step: &Func, num_carry: usize) -> Check {
+fn check_step(step: &Func, num_carry: usize, rows: Option<usize>) -> Check {
     check_body("step", step)?;
-    let (inputs, fixed) = (step.input_types(), 4 + num_carry);
+    let (inputs, trip) = (step.input_types(), trip(rows));
+    let fixed = trip.len() + num_carry;
     need(inputs.len() >= fixed, || format!("its step has {} inputs, fewer than {fixed}", inputs.len()))?;
-    same("its step's input", &inputs[..4], &trip())?;
-    same("its step's output", &without_taps(step, num_carry), &inputs[4..fixed])
+    same("its step's input", &inputs[..trip.len()], &trip)?;
+    check_rows("step gives a value", &step.output_types(), rows)?;
+    same("its step's output", &without_taps(step, num_carry), &inputs[trip.len()..fixed])
 }
 
 fn check_scan(s: &Scan) -> Check {
-    check_step(&s.step, s.num_carry)?;
+    check_step(&s.step, s.num_carry, s.rows())?;
     taps(&s.step, s.num_carry, s.num_times).map(drop)
 }
 
 fn check_rev(r: &Rev) -> Check {
-    check_step(&r.step, r.num_carry)?;
+    check_step(&r.step, r.num_carry, r.rows())?;
     taps(&r.step, r.num_carry, 0)?;
     need(r.num_ct_taps == 0 || r.num_times > 0, || "it has cotangents of taps at no times".into())?;
     check_body("bwd", &r.bwd)?;
@@ -184,7 +201,7 @@ fn check_rev(r: &Rev) -> Check {
     let (same_as_step, ct) = bwd.split_at(step.len());
     same("its bwd's input", same_as_step, &step)?;
     // the jvp of a rev adds up tangents of its sums too: a capture may occur in `wrt` more than once
-    let captures = &step[4 + r.num_carry..];
+    let captures = &step[r.head() + r.num_carry..];
     let (ct, ct_taps) = ct.split_at(r.num_ct);
     let mut outputs = ct.to_vec();
     for &c in &r.wrt {
@@ -194,6 +211,8 @@ fn check_rev(r: &Rev) -> Check {
     }
     let inexact = outputs.iter().chain(ct_taps).find(|ty| !ty.is_float());
     need(inexact.is_none(), || format!("it carries a cotangent of a {}", inexact.unwrap_or(&Type::Tape)))?;
+    check_rows("backward step takes a cotangent", ct, r.rows())?;
+    check_rows("backward step takes a cotangent", ct_taps, r.rows())?;
     same("its bwd's output", &r.bwd.output_types(), &outputs)
 }
 
@@ -367,7 +386,7 @@ mod tests {
     const D: DType = DType::F64;
 
     fn step_types() -> Vec<Type> {
-        [trip(), vec![f32s(&[2]), f32s(&[3])]].concat()
+        [trip(None), vec![f32s(&[2]), f32s(&[3])]].concat()
     }
 
     fn search() -> Solve {

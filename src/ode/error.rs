@@ -56,6 +56,27 @@ pub enum OdeError {
         /// What was asked for.
         what: &'static str,
     },
+    /// A batch of rows that share no steps was asked for of a state without rows.
+    #[error(
+        "batching: rows are the first axis of every leaf of the state, of one length, but the leaves have shapes {shapes}"
+    )]
+    NoRows {
+        /// The shape of each leaf.
+        shapes: String,
+    },
+    /// Groups of no rows.
+    #[error("batching: a group has at least one row")]
+    EmptyGroups,
+    /// Tolerances by component for groups of different sizes.
+    #[error(
+        "batching: {rows} rows in groups of {size} leave a smaller one, for which there are no tolerances by component"
+    )]
+    UnevenGroups {
+        /// Rows in all.
+        rows: usize,
+        /// Rows of a group.
+        size: usize,
+    },
     /// A time to save at lies outside the interval.
     #[error("save_at ts[{index}]={t} lies outside of the interval from t0={t0} to t1={t1}")]
     SavedTime {

@@ -11,6 +11,7 @@ mod augmented;
 mod backsolve;
 mod clock;
 mod drive;
+mod rows;
 mod saved;
 mod solution;
 mod solve;

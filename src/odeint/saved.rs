@@ -62,6 +62,15 @@ impl Saved {
         self.ts.as_ref().map_or(0, Tensor::size)
     }
 
+    /// The times alone, as far as they were asked for.
+    pub(super) fn times(&self, t0: &Tensor, t1: &Tensor) -> Tensor {
+        let mut parts: Vec<Tensor> = Vec::new();
+        parts.extend(self.t0.then(|| t0.reshape([1])));
+        parts.extend(self.ts.clone());
+        parts.extend(self.t1.then(|| t1.reshape([1])));
+        Tensor::concat(&parts.iter().collect::<Vec<_>>(), 0)
+    }
+
     /// Times and states in one: the start, the given times, the end, as far as they were asked for.
     pub(super) fn join<Y: TreeState>(
         &self,

@@ -29,7 +29,7 @@ tree! {
 /// ```
 #[non_exhaustive]
 pub struct Solution<Y> {
-    /// The time reached: t1 unless the solve failed.
+    /// The time reached: t1 unless the solve failed. One a group, where rows do not all share their steps.
     pub t1: Tensor,
     /// The state there.
     pub y1: Y,
@@ -41,13 +41,14 @@ pub struct Solution<Y> {
     pub ys: Y,
     /// Counters.
     pub stats: Stats,
-    /// status, t, dt, step, component, dt_min, of shape [6]; see [`Solution::outcome`].
+    /// status, t, dt, step, component, dt_min, of shape [6], or [groups, 6]; see [`Solution::outcome`].
     pub(super) verdict: Tensor,
 }
 }
 
 tree! {
-/// Counters of a solve, each an f64 tensor of rank 0 that holds a whole number.
+/// Counters of a solve, each an f64 tensor of rank 0 that holds a whole number; of a solve in groups of rows
+/// ([`Batching`](super::Batching)) of rank 1, one a group.
 #[non_exhaustive]
 pub struct Stats {
     /// Steps attempted.
@@ -62,19 +63,36 @@ pub struct Stats {
 }
 
 impl<Y: Tree> Solution<Y> {
-    /// Why the solve ended.
+    /// Why the solve ended; of several groups of rows, why the first that did not complete ended.
     ///
     /// # Panics
     /// While it is traced.
     #[track_caller]
     pub fn outcome(&self) -> Outcome {
-        let v = self.verdict.to_vec();
-        Outcome::decode(v[0], v[1], v[2], v[3], v[4], v[5])
-            .expect("invariant: a solve that returned has ended")
+        let mut all = self.outcomes();
+        let failed = all.iter().position(|outcome| !outcome.is_completed());
+        all.swap_remove(failed.unwrap_or(0))
     }
 
-    /// Whether t1 was reached: a bool tensor of rank 0.
+    /// Why the solve of each group of rows ended; one where all rows share their steps.
+    ///
+    /// # Panics
+    /// While it is traced.
+    #[track_caller]
+    pub fn outcomes(&self) -> Vec<Outcome> {
+        let of = |v: &[f64]| {
+            Outcome::decode(v[0], v[1], v[2], v[3], v[4], v[5])
+                .expect("invariant: a solve that returned has ended")
+        };
+        self.verdict.to_vec().chunks(6).map(of).collect()
+    }
+
+    /// Whether t1 was reached: a bool tensor of rank 0, or one entry a group of rows.
     pub fn completed(&self) -> Tensor {
-        self.verdict.at(0).eq(Tensor::scalar(DType::F64, status::COMPLETED))
+        let status = match self.verdict.rank() {
+            1 => self.verdict.at(0),
+            _ => self.verdict.column(0),
+        };
+        status.eq(Tensor::scalar(DType::F64, status::COMPLETED))
     }
 }

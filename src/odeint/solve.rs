@@ -1,8 +1,9 @@
 //! Records a solve: the start in the graph around it, `attempt` and `step` as bodies of the loop.
 
+use super::rows::Groups;
 use super::saved::{Curve, Saved, Step};
 use super::state::TreeState;
-use super::{Adjoint, Forecast, Options, Solution, Stats, backsolve};
+use super::{Adjoint, Batching, Forecast, Options, Solution, Stats, backsolve};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Type};
 use crate::ode::{
@@ -36,18 +37,18 @@ pub(crate) fn solve<Y: TreeState, F: Field<Y>>(
 ) -> Result<Solution<Y>, OdeError> {
     let problem = Problem::new(field, scheme, options, saved);
     let (t0, t1) = (t0.cast(DType::F64), t1.cast(DType::F64));
-    if let Adjoint::Backsolve { rtol, atol } = options.adjoint {
-        return backsolve::record(&problem, (rtol, atol), (&t0, &t1), y0);
+    if let (Adjoint::Backsolve { .. }, Batching::Joint) = (options.adjoint, options.batching) {
+        return problem.record_joint(&t0, &t1, y0);
     }
     let mut args = vec![t0, t1];
     args.extend(y0.leaves());
     if args.iter().chain(&saved.ts).any(Tensor::is_traced) {
-        return problem.record(&args[0], &args[1], y0);
+        return problem.record_batch(&args[0], &args[1], y0);
     }
     // Nothing is traced here, though the field may hold tracers: one program of its own.
     let mut failure = None;
     let traced = trace(&args.iter().map(Tensor::ty).collect::<Vec<_>>(), |x| {
-        match problem.record(&x[0], &x[1], &y0.with_leaves(x[2..].to_vec())) {
+        match problem.record_batch(&x[0], &x[1], &y0.with_leaves(x[2..].to_vec())) {
             Ok(solution) => (solution.leaves(), Some(solution)),
             Err(e) => {
                 failure = Some(e);
@@ -80,6 +81,22 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
     /// One over a piece of the interval that the scheme was made for, which saves its end alone.
     pub(super) fn piece(field: &'a F, scheme: &'a Scheme<'a, Y>, options: &'a Options) -> Self {
         Problem { is_piece: true, ..Problem::new(field, scheme, options, &Saved::END) }
+    }
+
+    /// All rows that share their steps are solves of their own.
+    fn record_batch(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
+        match Groups::of(self.options.batching, y0)? {
+            None => self.record_joint(t0, t1, y0),
+            Some(groups) => groups.record(self, (t0, t1), y0),
+        }
+    }
+
+    /// One solve of all rows.
+    pub(super) fn record_joint(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
+        match self.options.adjoint {
+            Adjoint::Backsolve { rtol, atol } => backsolve::record(self, (rtol, atol), (t0, t1), y0),
+            _ => self.record(t0, t1, y0),
+        }
     }
 
     pub(super) fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
@@ -223,6 +240,10 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         match &self.options.forecast {
             Forecast::Derived => {}
             Forecast::Unknown => return Tensor::scalar(DType::U32, 0.0),
+            // of rows that had a number each, the most
+            Forecast::Steps(steps) if steps.rank() > 0 => {
+                return steps.stop_gradient().max().cast(DType::U32);
+            }
             Forecast::Steps(steps) => return steps.stop_gradient().cast(DType::U32),
         }
         let steps = match self.scheme.controller {

@@ -21,6 +21,8 @@ type Found = Vec<Option<NodeId>>;
 /// The operands of a forward loop, by what they are.
 struct Parts<'a> {
     step: &'a Func,
+    /// Inputs of the step ahead of what is carried.
+    head: usize,
     num_carry: usize,
     policy: Policy,
     schedule: NodeId,
@@ -39,6 +41,7 @@ impl<'a> Parts<'a> {
         let schedule = b.proj(y, s.num_carry + s.num_ext);
         Parts {
             step: &s.step,
+            head: s.head(),
             num_carry: s.num_carry,
             policy: s.policy,
             schedule,
@@ -53,6 +56,7 @@ impl<'a> Parts<'a> {
     fn of_scan(s: &'a Scan, x: &[NodeId]) -> Parts<'a> {
         Parts {
             step: &s.step,
+            head: s.head(),
             num_carry: s.num_carry,
             policy: s.policy,
             schedule: x[0],
@@ -80,6 +84,8 @@ pub(super) fn jvp_scan(b: &mut Builder, s: &Scan, rule: &jvp::Rule) -> Found {
 
 /// Which values of a loop have tangents beside them, by their indices.
 struct Moving {
+    /// Inputs of the step ahead of what is carried.
+    head: usize,
     carry: Vec<usize>,
     captures: Vec<usize>,
     /// Captures among these whose tangent is zero: it is an input that nothing reads.
@@ -90,10 +96,11 @@ impl Moving {
     /// Types of the doubled step's inputs.
     fn types(&self, step: &Func, num_carry: usize) -> Vec<Type> {
         let of = |k: usize| step.input_type(k).clone();
-        let mut types: Vec<Type> = (0..4 + num_carry).map(of).collect();
-        types.extend(self.carry.iter().map(|&j| of(4 + j)));
-        types.extend((4 + num_carry..step.num_inputs()).map(of));
-        types.extend(self.captures.iter().map(|&c| of(4 + num_carry + c)));
+        let captures = self.head + num_carry;
+        let mut types: Vec<Type> = (0..captures).map(of).collect();
+        types.extend(self.carry.iter().map(|&j| of(self.head + j)));
+        types.extend((captures..step.num_inputs()).map(of));
+        types.extend(self.captures.iter().map(|&c| of(captures + c)));
         types
     }
 
@@ -114,15 +121,16 @@ impl Moving {
 
     /// Splits the inputs of a doubled step into values and tangents, in the order of the step's.
     fn split(&self, ids: &[NodeId], num_carry: usize, num_captures: usize) -> (Vec<NodeId>, Found) {
-        let at = 4 + num_carry + self.carry.len();
-        let mut x = ids[..4 + num_carry].to_vec();
+        let first = self.head + num_carry;
+        let at = first + self.carry.len();
+        let mut x = ids[..first].to_vec();
         x.extend(&ids[at..at + num_captures]);
         let mut d = vec![None; x.len()];
         for (i, &j) in self.carry.iter().enumerate() {
-            d[4 + j] = Some(ids[4 + num_carry + i]);
+            d[self.head + j] = Some(ids[first + i]);
         }
         for (i, &c) in self.captures.iter().enumerate().filter(|(_, c)| !self.still.contains(c)) {
-            d[4 + num_carry + c] = Some(ids[at + num_captures + i]);
+            d[first + c] = Some(ids[at + num_captures + i]);
         }
         (x, d)
     }
@@ -130,7 +138,7 @@ impl Moving {
     /// `step` with tangents beside its values; of the taps it keeps the tangents of those in `taps`.
     fn step(&self, step: &Func, num_carry: usize, taps: &[usize]) -> Func {
         let (mut b, ids) = Builder::with_inputs(&self.types(step, num_carry));
-        let (x, d) = self.split(&ids, num_carry, step.num_inputs() - 4 - num_carry);
+        let (x, d) = self.split(&ids, num_carry, step.num_inputs() - self.head - num_carry);
         let (values, tangents) = jvp_into(&mut b, step, &x, &d);
         let mut outputs = values[..num_carry].to_vec();
         for j in self.carry.iter().copied().chain(taps.iter().map(|i| num_carry + i)) {
@@ -148,6 +156,7 @@ fn jvp_forward(b: &mut Builder, p: &Parts, rule: &jvp::Rule) -> Found {
     let (carry, captures) = (p.carry..p.carry + p.num_carry, p.captures..p.captures + p.num_captures);
     let (d_carry, d_captures) = (rule.dx[carry.clone()].to_vec(), rule.dx[captures.clone()].to_vec());
     let moving = Moving {
+        head: p.head,
         carry: (0..p.num_carry).filter(|&j| rule.active[j]).collect(),
         captures: present(&d_captures),
         still: vec![],
@@ -198,6 +207,7 @@ pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
     let summed: Vec<usize> = moving_sums.iter().map(|&k| r.wrt[k - r.num_ct]).collect();
     let (some, is_summed) = (|c: usize| d_captures[c].is_some(), |c: usize| summed.contains(&c));
     let moving = Moving {
+        head: r.head(),
         carry: moving_carries(r, &d_carry, &d_captures),
         captures: (0..np).filter(|&c| some(c) || is_summed(c)).collect(),
         still: (0..np).filter(|&c| !some(c) && is_summed(c)).collect(),
@@ -248,7 +258,8 @@ fn doubled_bwd(r: &Rev, moving: &Moving, [moving_cts, moving_taps, moving_sums]:
     let (nc, np) = (r.num_carry, r.num_captures());
     let mut types = moving.types(&r.step, nc);
     let states = types.len();
-    let ct = |j: usize| r.bwd.input_type(4 + nc + np + j).clone();
+    let first = moving.head + nc + np;
+    let ct = |j: usize| r.bwd.input_type(first + j).clone();
     types.extend((0..r.num_ct).map(ct));
     types.extend(moving_cts.iter().map(|&j| ct(j)));
     let taps = types.len();
@@ -260,10 +271,10 @@ fn doubled_bwd(r: &Rev, moving: &Moving, [moving_cts, moving_taps, moving_sums]:
     x.extend(&ids[taps..taps + r.num_ct_taps]);
     d.resize(x.len(), None);
     for (i, &j) in moving_cts.iter().enumerate() {
-        d[4 + nc + np + j] = Some(ids[states + r.num_ct + i]);
+        d[first + j] = Some(ids[states + r.num_ct + i]);
     }
     for (k, &i) in moving_taps.iter().enumerate() {
-        d[4 + nc + np + r.num_ct + i] = Some(ids[taps + r.num_ct_taps + k]);
+        d[first + r.num_ct + i] = Some(ids[taps + r.num_ct_taps + k]);
     }
     let (values, tangents) = jvp_into(&mut b, &r.bwd, &x, &d);
     let mut outputs = values[..r.num_ct].to_vec();
@@ -332,12 +343,12 @@ fn untapped(p: &Parts) -> Func {
 /// The vjp of a step by the carries in `cts` and the captures in `wrt`, for cotangents of the former and of `taps`.
 fn backward_step(p: &Parts, cts: &[usize], taps: &[usize], wrt: &[usize]) -> Result<Func, TransformError> {
     let mut types = p.step.input_types();
-    types.extend(cts.iter().map(|&j| p.step.input_type(4 + j).clone()));
+    types.extend(cts.iter().map(|&j| p.step.input_type(p.head + j).clone()));
     types.extend(taps.iter().map(|&i| p.step.output_type(p.num_carry + i).clone()));
     let (mut b, ids) = Builder::with_inputs(&types);
     let (x, g) = ids.split_at(p.step.num_inputs());
     let asked: Vec<usize> =
-        cts.iter().map(|&j| 4 + j).chain(wrt.iter().map(|&c| 4 + p.num_carry + c)).collect();
+        cts.iter().map(|&j| p.head + j).chain(wrt.iter().map(|&c| p.head + p.num_carry + c)).collect();
     let active: Vec<bool> = (0..x.len()).map(|k| asked.contains(&k)).collect();
     let mut cotangents = vec![None; p.step.num_outputs()];
     let out = cts.iter().copied().chain(taps.iter().map(|i| p.num_carry + i));

@@ -8,6 +8,7 @@
 use super::bind::{Body, State};
 use super::exec::Workspace;
 use super::kernels::StripFn;
+use super::lockstep::{Along, Rows, Trip};
 use super::plan::Plan;
 use super::step::{Access, Env, Loc};
 use super::tape::{Layout, Schedule, Slots, Tape};
@@ -39,6 +40,8 @@ pub(crate) struct Solve {
     /// What the step carries, then what only the search carries.
     pub carried: Carried,
     pub captures: Box<[Loc]>,
+    /// If it is in lockstep.
+    pub rows: Option<Rows>,
     pub layout: Layout,
     /// Whether someone reads the tape.
     pub records: bool,
@@ -57,6 +60,7 @@ pub(crate) struct Scan {
     pub num_times: usize,
     pub carried: Carried,
     pub captures: Box<[Loc]>,
+    pub rows: Option<Rows>,
     pub layout: Layout,
     pub records: bool,
     pub schedule: usize,
@@ -70,11 +74,13 @@ pub(crate) struct Rev {
     pub step: Plan,
     pub bwd: Plan,
     pub captures: Box<[Loc]>,
+    pub rows: Option<Rows>,
     pub layout: Layout,
     /// Two states for recomputation.
     pub running: [Box<[Loc]>; 2],
     pub cotangents: Carried,
     pub tap_cotangents: Box<[TapCotangent]>,
+    pub num_times: usize,
     pub sums: Box<[Sum]>,
     /// Whether no later step reads the tape, so that its slots may be written.
     pub is_last: bool,
@@ -147,7 +153,7 @@ impl Carried {
     }
 
     /// Where the values lie before trip `n`.
-    fn before(&self, n: usize) -> &[Loc] {
+    pub(super) fn before(&self, n: usize) -> &[Loc] {
         match n {
             0 => &self.initial,
             n if n % 2 == 1 => &self.result,
@@ -156,12 +162,12 @@ impl Carried {
     }
 
     /// Where trip `n` puts them.
-    fn after(&self, n: usize) -> &[Loc] {
+    pub(super) fn after(&self, n: usize) -> &[Loc] {
         self.before(n + 1)
     }
 
     /// Puts the values in their place after `trips` trips.
-    unsafe fn settle(&self, env: Env, trips: usize) {
+    pub(super) unsafe fn settle(&self, env: Env, trips: usize) {
         if trips % 2 == 1 {
             return;
         }
@@ -179,6 +185,7 @@ impl Solve {
         self.times.iter_mut().for_each(|times| f(&mut times.at, Access::Read));
         taps::each_tap(&mut self.taps, f);
         self.captures.iter_mut().for_each(|l| f(l, Access::Read));
+        self.rows.iter_mut().for_each(|rows| rows.each_loc(f));
         self.carried.each_loc(f);
     }
 }
@@ -187,6 +194,7 @@ impl Scan {
     pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
         taps::each_tap(&mut self.taps, f);
         self.captures.iter_mut().for_each(|l| f(l, Access::Read));
+        self.rows.iter_mut().for_each(|rows| rows.each_loc(f));
         self.carried.each_loc(f);
     }
 }
@@ -194,6 +202,7 @@ impl Scan {
 impl Rev {
     pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
         self.captures.iter_mut().for_each(|l| f(l, Access::Read));
+        self.rows.iter_mut().for_each(|rows| rows.each_loc(f));
         self.running.iter_mut().flatten().for_each(|l| f(l, Access::Write));
         self.cotangents.each_loc(f);
         self.tap_cotangents.iter_mut().for_each(|ct| ct.each_loc(f));
@@ -204,18 +213,24 @@ impl Rev {
     }
 }
 
-/// Keeps the state before step `n` if the rule wants it.
-unsafe fn keep(tape: &mut Tape, n: usize, layout: &Layout, state: &[Loc], env: Env) {
-    let Some(slot) = tape.recorder.visit(n) else { return };
-    let to = tape.slots.at(slot);
+/// Keeps the state before step `n` if the rule wants it; where.
+pub(super) unsafe fn keep(
+    tape: &mut Tape,
+    n: usize,
+    layout: &Layout,
+    state: &[Loc],
+    env: Env,
+) -> Option<*mut u8> {
+    let to = tape.recorder.visit(n).map(|slot| tape.slots.at(slot))?;
     for (&(offset, bytes), loc) in layout.parts.iter().zip(state) {
         // SAFETY: a slot has the layout's bytes; the state lies elsewhere.
         unsafe { copy_nonoverlapping(env.at(*loc), to.add(offset), bytes) };
     }
+    Some(to)
 }
 
 impl Counters {
-    fn note_kept(&mut self, tape: &mut Tape, steps: usize) {
+    pub(super) fn note_kept(&mut self, tape: &mut Tape, steps: usize) {
         tape.note(steps);
         self.states_kept_max = self.states_kept_max.max(tape.recorder.kept().len());
     }
@@ -225,6 +240,10 @@ impl LoopSpace {
     /// # Safety
     /// The locations are valid in `env`, and the workspaces have the bodies' shapes.
     pub unsafe fn solve(&mut self, s: &Solve, env: Env) {
+        if let Some(rows) = &s.rows {
+            // SAFETY: the caller's promise.
+            return unsafe { self.solve_rows(s, rows, env) };
+        }
         let LoopSpace { schedules, tapes, inner, counters, .. } = self;
         let (schedule, tape) = (&mut schedules[s.schedule], &mut tapes[s.tape]);
         let mut body = Body { plan: &s.attempt, ws: &mut inner[s.space] };
@@ -288,31 +307,32 @@ impl LoopSpace {
     /// As for [`LoopSpace::solve`].
     pub unsafe fn scan(&mut self, s: &Scan, env: Env) {
         let LoopSpace { schedules, tapes, inner, counters, .. } = self;
-        let (schedule, tape) = (&schedules[s.schedule], &mut tapes[s.tape]);
+        let (along, tape) = (Along::new(s.rows.as_ref(), schedules, s.schedule), &mut tapes[s.tape]);
         let mut body = Body { plan: &s.step, ws: &mut inner[s.space] };
-        let count = schedule.count();
+        let (count, head) = (along.count(), along.head());
         if s.records {
             tape.recorder.reset(Some(count));
         }
         // SAFETY: locations of this plan.
         unsafe {
-            body.inputs(4 + s.carried.bytes.len(), &s.captures, env);
+            body.inputs(head + s.carried.bytes.len(), &s.captures, env);
             taps::clear(&s.taps, s.num_times, env);
             taps::bind(&mut body, s.carried.bytes.len(), &s.taps, env);
             for n in 0..count {
-                body.step(schedule, n);
-                body.inputs(4, s.carried.before(n), env);
+                along.bind(&mut body, n, Trip::Forward, env);
+                body.inputs(head, s.carried.before(n), env);
                 body.outputs(0, s.carried.after(n), env);
                 if s.records {
-                    keep(tape, n, &s.layout, s.carried.before(n), env);
+                    along.keep(tape, n, &s.layout, s.carried.before(n), env);
                 }
                 body.run();
-                taps::keep(&s.taps, schedule, n, env);
+                along.keep_taps(&s.taps, s.num_times, n, env);
             }
             s.carried.settle(env, count);
-        }
-        if s.records {
-            counters.note_kept(tape, count);
+            if s.records {
+                along.finish(tape, &s.layout);
+                counters.note_kept(tape, count);
+            }
         }
     }
 
@@ -324,17 +344,17 @@ impl LoopSpace {
             unreachable!("invariant: a backward pass has two bodies");
         };
         let (mut step, mut bwd) = (Body { plan: &r.step, ws: step_ws }, Body { plan: &r.bwd, ws: bwd_ws });
-        let (schedule, tape) = (&schedules[r.schedule], &mut tapes[r.tape]);
+        let (along, tape) = (Along::new(r.rows.as_ref(), schedules, r.schedule), &mut tapes[r.tape]);
         let Replay { replayer, slots, recomputed, own } = &mut replays[r.replay];
-        let (count, num_carry, num_ct) = (schedule.count(), r.layout.parts.len(), r.cotangents.bytes.len());
-        replayer.start(&tape.recorder, count);
+        let (head, num_carry, num_ct) = (along.head(), r.layout.parts.len(), r.cotangents.bytes.len());
+        replayer.start(&tape.recorder, along.count());
         own.clear();
         let mut state = State::new(&r.layout);
         let mut trips = 0;
         // SAFETY: locations of this plan; slots have the layout of a state.
         unsafe {
-            step.inputs(4 + num_carry, &r.captures, env);
-            bwd.inputs(4 + num_carry, &r.captures, env);
+            step.inputs(head + num_carry, &r.captures, env);
+            bwd.inputs(head + num_carry, &r.captures, env);
             taps::clear_zeros(&r.tap_cotangents, env);
             for action in replayer.by_ref() {
                 match action {
@@ -350,20 +370,20 @@ impl LoopSpace {
                         state.copy_to(if r.is_last { tape.slots.at(slot) } else { slots.at(slot) });
                     }
                     Action::Advance { step: n } => {
-                        step.step(schedule, n);
-                        state.bind(&mut step, 4);
+                        along.bind(&mut step, n, Trip::Recompute, env);
+                        state.bind(&mut step, head);
                         let to = &r.running[n % 2];
                         step.outputs(0, to, env);
                         step.run();
                         state.in_buffer(to, env);
                     }
                     Action::Deliver { step: n } => {
-                        bwd.step(schedule, n);
-                        state.bind(&mut bwd, 4);
-                        let first_ct = 4 + num_carry + r.captures.len();
+                        along.bind(&mut bwd, n, Trip::Backward, env);
+                        state.bind(&mut bwd, head);
+                        let first_ct = head + num_carry + r.captures.len();
                         bwd.inputs(first_ct, r.cotangents.before(trips), env);
-                        let (first_tap, cts) = (first_ct + num_ct, &r.tap_cotangents);
-                        taps::bind_cotangents(&mut bwd, first_tap, cts, schedule, n, env);
+                        let cts = (&r.tap_cotangents[..], r.num_times);
+                        along.bind_cotangents(&mut bwd, first_ct + num_ct, cts, n, env);
                         bwd.outputs(0, r.cotangents.after(trips), env);
                         for (k, sum) in r.sums.iter().enumerate() {
                             bwd.output(num_ct + k, env.at(if trips == 0 { sum.total } else { sum.trip }));

@@ -3,6 +3,7 @@
 use super::codegen::elem;
 use super::cond::Cond;
 use super::kernels::{StripOp, strip};
+use super::lockstep::Rows;
 use super::loop_report::LoopReport;
 use super::loops::{Carried, Rev, Scan, Solve, Sum};
 use super::lower::Lower;
@@ -114,10 +115,16 @@ impl Lower<'_> {
     }
 
     /// What trips tap: types of a trip's, rows from output `out` on.
-    fn taps(&mut self, id: usize, out: usize, num_times: usize, types: &[Type]) -> Box<[Tap]> {
+    fn taps(
+        &mut self,
+        id: usize,
+        out: usize,
+        (num_times, rows): (usize, Option<usize>),
+        types: &[Type],
+    ) -> Box<[Tap]> {
         let all = types.iter().enumerate().map(|(i, ty)| Tap {
             trip: self.buffers.arena(ty.bytes()),
-            rows: self.result(id, out + i, &graph::tapped(ty, num_times)),
+            rows: self.result(id, out + i, &graph::tapped(ty, num_times, rows)),
             bytes: ty.bytes(),
         });
         all.collect()
@@ -136,6 +143,15 @@ impl Lower<'_> {
         all.collect()
     }
 
+    /// What a loop of `num` rows in lockstep that carries `types` has beside a plain one.
+    fn rows(&mut self, num: usize, types: &[Type]) -> Rows {
+        let buffers = &mut self.buffers;
+        let flags = [0; 3].map(|_| buffers.arena(num * size_of::<u32>()));
+        let said = [0; 3].map(|_| buffers.arena(num * size_of::<u32>()));
+        let knots = [0; 2].map(|_| buffers.arena(num * size_of::<f64>()));
+        Rows { num, flags, knots, said, parked: self.temporaries(types) }
+    }
+
     pub(super) fn solve(&mut self, id: usize, s: &graph::Solve) {
         let mut types = s.attempt.output_types().split_off(4);
         let taps = types.split_off(s.num_carry + s.num_ext);
@@ -143,14 +159,15 @@ impl Lower<'_> {
         let captures = self.operands(id, s.first_carry() + types.len(), s.num_captures());
         let num = s.num_times;
         let times = (num > 0).then(|| Times { at: self.operand(id, 2), num });
-        let taps = self.taps(id, s.first_tapped(), num, &taps);
+        let taps = self.taps(id, s.first_tapped(), (num, s.rows()), &taps);
         let layout = Layout::of(types[..s.num_carry].iter().map(Type::bytes));
         let attempt = self.body("attempt", &s.attempt);
         let made = Made { schedule: self.spaces.schedules, tape: self.tape(&layout, s.policy) };
-        self.spaces.schedules += 1;
+        self.spaces.schedules += s.rows().unwrap_or(1);
+        self.made.push((id, made));
         let records = self.is_read(id, types.len() + 1);
         self.keeps(records, &layout, s.policy, made.tape);
-        self.made.push((id, made));
+        let rows = s.rows().map(|n| self.rows(n, if records { &types[..s.num_carry] } else { &[] }));
         let step = Solve {
             space: self.inner(&attempt),
             attempt,
@@ -160,6 +177,7 @@ impl Lower<'_> {
             taps,
             carried,
             captures,
+            rows,
             layout,
             records,
             // Saved times look at the knot before.
@@ -173,7 +191,8 @@ impl Lower<'_> {
     pub(super) fn scan(&mut self, id: usize, s: &graph::Scan) {
         let mut types = s.step.output_types();
         let taps = types.split_off(s.num_carry);
-        let (num_times, taps) = (s.num_times, self.taps(id, s.first_tapped(), s.num_times, &taps));
+        let (num_times, taps) =
+            (s.num_times, self.taps(id, s.first_tapped(), (s.num_times, s.rows()), &taps));
         let carried = self.carried(id, 1, 0, &types);
         let captures = self.operands(id, 1 + types.len(), s.num_captures());
         let layout = Layout::of(types.iter().map(Type::bytes));
@@ -185,7 +204,9 @@ impl Lower<'_> {
         self.keeps(records, &layout, s.policy, made.tape);
         let space = self.inner(&step);
         let tape = made.tape;
-        let scan = Scan { step, taps, num_times, carried, captures, layout, records, schedule, tape, space };
+        let rows = s.rows().map(|n| self.rows(n, if records { &types } else { &[] }));
+        let scan =
+            Scan { step, taps, num_times, carried, captures, rows, layout, records, schedule, tape, space };
         self.push(Step::Scan(Box::new(scan)), vec![]);
     }
 
@@ -195,7 +216,7 @@ impl Lower<'_> {
         let captures = self.operands(id, 2 + types.len(), num_captures);
         let ct = 2 + types.len() + num_captures;
         let cotangents = self.carried(id, ct, 0, &outs[..r.num_ct]);
-        let taps = r.bwd.input_types().split_off(2 + ct + r.num_ct);
+        let taps = r.bwd.input_types().split_off(r.head() - 2 + ct + r.num_ct);
         let tap_cotangents = self.tap_cotangents(id, ct + r.num_ct, &taps);
         let layout = Layout::of(types.iter().map(Type::bytes));
         let (step, bwd) = (self.body("step", &r.step), self.body("backward step", &r.bwd));
@@ -225,10 +246,12 @@ impl Lower<'_> {
             step,
             bwd,
             captures,
+            rows: r.rows().map(|n| self.rows(n, &[])),
             layout,
             running,
             cotangents,
             tap_cotangents,
+            num_times: r.num_times,
             sums,
             is_last: true,
             schedule: self.made(id, 0).schedule,

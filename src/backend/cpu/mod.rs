@@ -23,6 +23,8 @@ mod exec;
 mod fuse;
 pub mod kernels;
 mod layers;
+mod lockstep;
+mod lockstep_search;
 mod loop_report;
 mod loops;
 mod lower;

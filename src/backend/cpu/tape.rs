@@ -19,6 +19,8 @@ pub(crate) struct Schedule {
     pub knots: Vec<f64>,
     /// Whether the last knot is the one that was aimed at.
     pub reached: bool,
+    /// How many times lie behind the last knot, in a search in lockstep.
+    pub passed: usize,
     /// The times to tap at that trips hold: the trip and the time's index, both ascending.
     pub held: Vec<(usize, usize)>,
 }

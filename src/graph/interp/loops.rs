@@ -4,7 +4,7 @@
 //! checks that the step leads from each to the next, bit for bit, which is what lets a plan keep fewer.
 
 use super::movement::append;
-use super::{GraphError, Value, elementwise, run};
+use super::{GraphError, Value, elementwise, lockstep, run};
 use crate::array::{Array, DType, Data, Shape};
 use crate::graph::{BinaryOp, Func, Rev, Scan, Solve, TileOut, Tiles, Type, held_times};
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub struct Schedule {
     pub reached: bool,
     /// The trip that holds each of the times to tap at.
     pub trips: Vec<Option<usize>>,
+    /// Of a search in lockstep: the schedule of each row, in place of all this.
+    pub rows: Vec<Schedule>,
 }
 
 /// The states of one forward pass.
@@ -27,7 +29,7 @@ pub struct Tape {
     pub states: Vec<Vec<Value>>,
 }
 
-type Values = Result<Vec<Value>, GraphError>;
+pub(super) type Values = Result<Vec<Value>, GraphError>;
 
 impl Schedule {
     /// Number of accepted trips.
@@ -72,11 +74,11 @@ fn knot(t: f64) -> Value {
     Array::scalar(DType::F64, t).into()
 }
 
-fn number(value: &Value) -> f64 {
+pub(super) fn number(value: &Value) -> f64 {
     value.array().data().get_f64(0)
 }
 
-fn owned(values: &[&Value]) -> Vec<Value> {
+pub(super) fn owned(values: &[&Value]) -> Vec<Value> {
     values.iter().map(|&v| v.clone()).collect()
 }
 
@@ -88,11 +90,15 @@ pub(super) fn schedule(value: &Value) -> &Schedule {
 }
 
 pub(super) fn solve(s: &Solve, args: &[&Value]) -> Result<Value, GraphError> {
+    if let Some(rows) = s.rows() {
+        return lockstep::solve(s, args, rows);
+    }
     let mut at = args[1].clone();
     let times = if s.num_times > 0 { args[2].array().to_f64() } else { vec![] };
     let (moving, captures) = args[s.first_carry()..].split_at(s.num_carry + s.num_ext);
     let (mut moving, captures) = (owned(moving), owned(captures));
-    let mut found = Schedule { knots: vec![number(&at)], reached: false, trips: vec![None; times.len()] };
+    let mut found =
+        Schedule { knots: vec![number(&at)], reached: false, trips: vec![None; times.len()], rows: vec![] };
     let (mut states, mut taps, mut passed) = (Vec::new(), Vec::new(), 0);
     loop {
         let mut out = run(&s.attempt, &[&[at], &moving[..], &captures[..]].concat())?;
@@ -125,6 +131,9 @@ fn step(f: &Func, schedule: &Schedule, i: usize, rest: &[&[Value]]) -> Values {
 
 pub(super) fn scan(s: &Scan, args: &[&Value]) -> Result<Value, GraphError> {
     let along = schedule(args[0]);
+    if s.rows().is_some() {
+        return lockstep::scan(s, args, &along.rows);
+    }
     let (mut carry, captures) = (owned(&args[1..=s.num_carry]), owned(&args[1 + s.num_carry..]));
     let (mut states, mut taps) = (Vec::new(), Vec::new());
     for i in 0..along.num_steps() {
@@ -138,7 +147,7 @@ pub(super) fn scan(s: &Scan, args: &[&Value]) -> Result<Value, GraphError> {
 }
 
 /// Whether two arrays are the same bits; one NaN is as good as another.
-fn same_bits(a: &Value, b: &Value) -> bool {
+pub(super) fn same_bits(a: &Value, b: &Value) -> bool {
     let (a, b) = (a.array().to_f64(), b.array().to_f64());
     a.iter().zip(&b).all(|(x, y)| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan())
 }
@@ -150,6 +159,9 @@ pub(super) fn rev(
 ) -> Result<Value, GraphError> {
     let along = schedule(args[0]);
     let Value::Tape(tape) = args[1] else { panic!("invariant: a tape is wanted, not {:?}", args[1]) };
+    if r.rows().is_some() {
+        return lockstep::rev(r, args, (&along.rows, tape), malformed);
+    }
     let (carry0, rest) = args[2..].split_at(r.num_carry);
     let (captures, ct) = rest.split_at(r.num_captures());
     let (ct, ct_tapped) = ct.split_at(r.num_ct);
@@ -183,7 +195,7 @@ pub(super) fn rev(
     Ok(Value::Tuple(ct))
 }
 
-fn add(a: &Value, b: &Value) -> Value {
+pub(super) fn add(a: &Value, b: &Value) -> Value {
     let sum = elementwise::binary(BinaryOp::Add, a.array().data(), b.array().data());
     Array::new(a.array().shape().clone(), sum).into()
 }
@@ -217,7 +229,7 @@ pub(super) fn tiles(t: &Tiles, args: &[&Value]) -> Result<Value, GraphError> {
 }
 
 /// Rows of all parts, one below the other.
-fn stack(parts: &[Value], shape: &Shape) -> Value {
+pub(super) fn stack(parts: &[Value], shape: &Shape) -> Value {
     let mut all = Data::zeros(parts[0].array().dtype(), 0);
     for part in parts {
         append(&mut all, part.array().data());

@@ -12,6 +12,7 @@
 
 mod elementwise;
 mod locate;
+mod lockstep;
 mod loops;
 mod movement;
 mod philox;

@@ -348,7 +348,8 @@ fn a_step_that_is_not_the_attempt_is_found_out() {
 
 #[test]
 fn an_empty_schedule_gives_back_what_it_got() {
-    let schedule = Value::Schedule(Arc::new(Schedule { knots: vec![2.0], reached: true, trips: vec![] }));
+    let schedule =
+        Value::Schedule(Arc::new(Schedule { knots: vec![2.0], reached: true, trips: vec![], rows: vec![] }));
     let (mut b, x) = Builder::with_inputs(&[Type::Schedule, F64, F64]);
     let scan = Scan { step: step(), num_carry: 1, num_times: 0, policy: Policy::Direct };
     let out = b.push(Op::Scan(Arc::new(scan)), &x, None);
@@ -365,7 +366,7 @@ fn an_empty_schedule_gives_back_what_it_got() {
 #[test]
 fn last_is_false_where_the_search_stopped_short() {
     let trip = |reached, i| {
-        let s = Schedule { knots: vec![0.0, 1.0, 2.0], reached, trips: vec![] };
+        let s = Schedule { knots: vec![0.0, 1.0, 2.0], reached, trips: vec![], rows: vec![] };
         s.trip(i).map(|v| v.array().to_f64()[0])
     };
     assert_eq!(trip(true, 0), [1.0, 0.0, 0.0, 1.0]);

@@ -3,6 +3,7 @@
 mod adjoints;
 mod backsolve;
 mod reports;
+mod rows;
 
 use crate::array::DType;
 use crate::ode::{Constant, Method, Ode, Outcome, Pid, SaveAt, StepTo};
