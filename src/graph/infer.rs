@@ -1,6 +1,5 @@
 //! Types of results from types of operands: the one place that says which operands an op takes.
 
-use super::loops::tapped;
 use super::{BinaryOp, Op, Type, UnaryOp};
 use crate::array::{DType, Shape};
 
@@ -272,8 +271,8 @@ fn loops(op: &Op, args: &[&Type]) -> Inferred {
         Op::Solve(s) => {
             let (u32s, f64s) = (Type::scalar(DType::U32), Type::scalar(DType::F64));
             is(args, 0, &[u32s, f64s], "operand")?;
-            if s.num_times > 0 {
-                is(args, 2, &[Type::array(DType::F64, [s.num_times])], "operand")?;
+            if s.taps.times > 0 {
+                is(args, 2, &[Type::array(DType::F64, [s.taps.times])], "operand")?;
             }
             let (body, at) = (s.attempt.input_types(), s.first_carry());
             is(args, at, &body[1..], "operand of the attempt")?;
@@ -281,7 +280,7 @@ fn loops(op: &Op, args: &[&Type]) -> Inferred {
             let mut out = s.attempt.output_types().split_off(4);
             let taps = out.split_off((s.num_carry + s.num_ext).min(out.len()));
             out.extend([Type::Schedule, Type::Tape]);
-            out.extend(taps.iter().map(|ty| tapped(ty, s.num_times)));
+            out.extend(taps.iter().map(|ty| s.taps.tapped(ty)));
             Ok(Type::Tuple(out))
         }
         Op::Scan(s) => {
@@ -292,14 +291,14 @@ fn loops(op: &Op, args: &[&Type]) -> Inferred {
             let mut out = s.step.output_types();
             let taps = out.split_off(s.num_carry.min(out.len()));
             out.push(Type::Tape);
-            out.extend(taps.iter().map(|ty| tapped(ty, s.num_times)));
+            out.extend(taps.iter().map(|ty| s.taps.tapped(ty)));
             Ok(Type::Tuple(out))
         }
         Op::Rev(r) => {
             is(args, 0, &[Type::Schedule, Type::Tape], "operand")?;
             let mut body = r.bwd.input_types();
             let taps = body.len().saturating_sub(r.num_ct_taps);
-            body[taps..].iter_mut().for_each(|ty| *ty = tapped(ty, r.num_times));
+            body[taps..].iter_mut().for_each(|ty| *ty = r.taps.tapped(ty));
             is(args, 2, &body[4..], "operand of the backward step")?;
             need(args.len() == body.len() - 2, || format!("it takes {} operands", body.len() - 2))?;
             Ok(Type::Tuple(r.bwd.output_types()))

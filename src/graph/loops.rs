@@ -5,33 +5,7 @@
 //! errors; the *step* is what an accepted trip means, and only it is differentiated. None of this
 //! knows what is searched for; `odeint` builds an adaptive ODE solve from it.
 
-use super::{Func, Type};
-
-/// The type of a tap at each of `n` times.
-pub(crate) fn tapped(ty: &Type, n: usize) -> Type {
-    ty.with_shape([&[n], &ty.shape()[..]].concat())
-}
-
-/// Calls `held` with each of the times that the trip from one knot to the next holds, its end included and the very
-/// first knot; `passed` counts those that trips have passed, held or not. Behind a NaN no time is held.
-pub(crate) fn held_times(
-    times: &[f64],
-    passed: &mut usize,
-    from: f64,
-    to: f64,
-    is_first: bool,
-    mut held: impl FnMut(usize),
-) {
-    let sign = if to < from { -1.0 } else { 1.0 };
-    while let Some(&t) = times.get(*passed)
-        && t * sign <= to * sign
-    {
-        if t * sign > from * sign || is_first && t == from {
-            held(*passed);
-        }
-        *passed += 1;
-    }
-}
+use super::{Func, Taps, Type};
 
 /// How many states of a forward pass are kept for the backward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,10 +44,10 @@ pub enum Policy {
 /// `forecast` is the number of accepted attempts if it is known before (0: unknown); it decides where
 /// checkpoints are placed, never a value.
 ///
-/// Where `num_times` is not 0 the loop is tapped: an accepted attempt whose span, its end included, holds one of
-/// the times leaves what it tapped in that time's row of `tapped`. The times stand in the order of the knots; one
-/// at the very first knot belongs to the first trip. The rows of times that no trip holds, those out of order
-/// among them, are zeros. The schedule remembers which trip holds which time.
+/// Where `taps` has rows the loop is tapped: an accepted attempt leaves what it tapped in the rows of `tapped` that it
+/// holds ([`Taps`]). The times stand in the order of the knots; one at the very first knot belongs to the first trip.
+/// Rows that no trip holds, those of times out of order among them, are zeros. The schedule remembers which trip
+/// holds which row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Solve {
     /// One attempted trip.
@@ -84,14 +58,14 @@ pub struct Solve {
     pub num_carry: usize,
     /// Further values that only the search carries.
     pub num_ext: usize,
-    /// Times to tap at; 0 where nothing is tapped.
-    pub num_times: usize,
+    /// Rows of taps.
+    pub taps: Taps,
     /// What the tape keeps.
     pub policy: Policy,
 }
 
 /// Runs `step` along a schedule: inputs schedule, carry.., captures..; outputs carry.., tape, tapped.. (the taps of
-/// the trips that hold the times of the search).
+/// the trips that hold rows of the search).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scan {
     /// As in [`Solve`].
@@ -99,7 +73,7 @@ pub struct Scan {
     /// Values that the step carries.
     pub num_carry: usize,
     /// As in [`Solve`].
-    pub num_times: usize,
+    pub taps: Taps,
     /// What the tape keeps.
     pub policy: Policy,
 }
@@ -109,7 +83,7 @@ pub struct Scan {
 /// `step` taps nothing. `bwd` takes first, last, t, t_next, carry.., captures.., ct_carry.., ct_tap.. and gives
 /// ct_carry'.., ct_captures.. (of the captures in `wrt`). The node takes schedule, tape, carry0.., captures..,
 /// ct_carry.., ct_tapped.. and gives ct_carry0.., ct_captures.., the latter added up over the trips. A trip's ct_tap
-/// is the sum of the rows of ct_tapped whose times it holds, zero where there are none.
+/// is the sum of the rows of ct_tapped that it holds, zero where there are none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rev {
     /// As in [`Solve`]; recomputes states.
@@ -123,7 +97,7 @@ pub struct Rev {
     /// Cotangents of taps.
     pub num_ct_taps: usize,
     /// As in [`Solve`].
-    pub num_times: usize,
+    pub taps: Taps,
     /// Which captures have a cotangent, in the order of those outputs; one capture may have several.
     pub wrt: Vec<usize>,
 }
@@ -161,7 +135,7 @@ pub struct Tiles {
 impl Solve {
     /// The operand that is the first carried value.
     pub fn first_carry(&self) -> usize {
-        2 + usize::from(self.num_times > 0)
+        2 + usize::from(self.taps.times > 0)
     }
 
     /// Number of values that a trip taps.

@@ -4,7 +4,7 @@ use super::saved::{Curve, Saved, Step};
 use super::state::TreeState;
 use super::{Adjoint, Forecast, Options, Solution, Stats, backsolve};
 use crate::array::DType;
-use crate::graph::{Op, Solve, Type};
+use crate::graph::{Op, Solve, Taps, Type};
 use crate::ode::{
     self, Carry, Clock, Constant, Controller, Field, FieldFailure, OdeError, Scheme, Span, StepTo, status,
 };
@@ -85,8 +85,8 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         args.extend(captures);
         let num_carry = y0.leaves().len();
         let num_ext = attempt.num_outputs() - 4 - step.num_outputs();
-        let (num_times, policy) = (self.saved.num_times(), self.options.adjoint.policy());
-        let op = Solve { attempt, step, num_carry, num_ext, num_times, policy };
+        let (taps, policy) = (Taps::at(self.saved.num_times()), self.options.adjoint.policy());
+        let op = Solve { attempt, step, num_carry, num_ext, taps, policy };
         let out = tuple(Op::Solve(Arc::new(op)), args.iter());
 
         let mut end = start;

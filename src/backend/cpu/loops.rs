@@ -11,7 +11,7 @@ use super::kernels::StripFn;
 use super::plan::Plan;
 use super::step::{Access, Env, Loc};
 use super::tape::{Layout, Schedule, Slots, Tape};
-use super::taps::{self, Tap, TapCotangent, Times};
+use super::taps::{self, Rows, Tap, TapCotangent};
 use crate::backend::checkpoint::{Action, Replayer};
 use std::ptr::{copy_nonoverlapping, null, write_bytes};
 
@@ -33,8 +33,8 @@ pub(crate) struct Solve {
     pub attempt: Plan,
     pub forecast: Loc,
     pub knot: Loc,
-    /// The times to tap at, if there are some.
-    pub times: Option<Times>,
+    /// The rows of taps, if there are some.
+    pub rows: Option<Rows>,
     pub taps: Box<[Tap]>,
     /// What the step carries, then what only the search carries.
     pub carried: Carried,
@@ -54,7 +54,7 @@ pub(crate) struct Solve {
 pub(crate) struct Scan {
     pub step: Plan,
     pub taps: Box<[Tap]>,
-    pub num_times: usize,
+    pub num_rows: usize,
     pub carried: Carried,
     pub captures: Box<[Loc]>,
     pub layout: Layout,
@@ -169,7 +169,7 @@ impl Solve {
     pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
         f(&mut self.forecast, Access::Read);
         f(&mut self.knot, Access::Read);
-        self.times.iter_mut().for_each(|times| f(&mut times.at, Access::Read));
+        self.rows.iter_mut().flat_map(|rows| &mut rows.times).for_each(|l| f(l, Access::Read));
         taps::each_tap(&mut self.taps, f);
         self.captures.iter_mut().for_each(|l| f(l, Access::Read));
         self.carried.each_loc(f);
@@ -231,8 +231,8 @@ impl LoopSpace {
             schedule.knots.clear();
             schedule.knots.push(*knot_at);
             schedule.held.clear();
-            if let Some(times) = s.times {
-                taps::clear(&s.taps, times.num, env);
+            if let Some(rows) = &s.rows {
+                taps::clear(&s.taps, rows.taps.num_rows(), env);
                 taps::bind(&mut body, 4 + num_carried, &s.taps, env);
             }
             if s.records {
@@ -240,7 +240,7 @@ impl LoopSpace {
             }
             body.inputs(1 + num_carried, &s.captures, env);
             (0..3).for_each(|k| body.output(k, flag_at.add(k).cast()));
-            let (mut trips, mut accepted, mut passed) = (0, 0, 0);
+            let (mut trips, mut accepted) = (0, 0);
             loop {
                 let (from, to) = (knot_at.add(trips % 2), knot_at.add((trips + 1) % 2));
                 body.input(0, from.cast());
@@ -252,8 +252,8 @@ impl LoopSpace {
                     if s.records {
                         keep(tape, accepted, &s.layout, s.carried.before(trips), env);
                     }
-                    if let Some(times) = s.times {
-                        times.note(schedule, &mut passed, *to, env);
+                    if let Some(rows) = &s.rows {
+                        rows.note(schedule, *to, env);
                         taps::keep(&s.taps, schedule, accepted, env);
                     }
                     if s.is_replayed {
@@ -289,7 +289,7 @@ impl LoopSpace {
         // SAFETY: locations of this plan.
         unsafe {
             body.inputs(4 + s.carried.bytes.len(), &s.captures, env);
-            taps::clear(&s.taps, s.num_times, env);
+            taps::clear(&s.taps, s.num_rows, env);
             taps::bind(&mut body, s.carried.bytes.len(), &s.taps, env);
             for n in 0..count {
                 body.step(schedule, n);

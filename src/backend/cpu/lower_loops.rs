@@ -10,7 +10,7 @@ use super::places::Place;
 use super::plan::Plan;
 use super::step::{Loc, Step};
 use super::tape::Layout;
-use super::taps::{Tap, TapCotangent, Times};
+use super::taps::{Rows, Tap, TapCotangent};
 use super::tiles::{Out, Tiles};
 use crate::backend::checkpoint::num_slots;
 use crate::graph::{self, Func, Op, TileOut, Type};
@@ -108,10 +108,10 @@ impl Lower<'_> {
     }
 
     /// What trips tap: types of a trip's, rows from output `out` on.
-    fn taps(&mut self, id: usize, out: usize, num_times: usize, types: &[Type]) -> Box<[Tap]> {
+    fn taps(&mut self, id: usize, out: usize, rows: graph::Taps, types: &[Type]) -> Box<[Tap]> {
         let all = types.iter().enumerate().map(|(i, ty)| Tap {
             trip: self.buffers.arena(ty.bytes()),
-            rows: self.result(id, out + i, &graph::tapped(ty, num_times)),
+            rows: self.result(id, out + i, &rows.tapped(ty)),
             bytes: ty.bytes(),
         });
         all.collect()
@@ -135,9 +135,9 @@ impl Lower<'_> {
         let taps = types.split_off(s.num_carry + s.num_ext);
         let carried = self.carried(id, s.first_carry(), 0, &types);
         let captures = self.operands(id, s.first_carry() + types.len(), s.num_captures());
-        let num = s.num_times;
-        let times = (num > 0).then(|| Times { at: self.operand(id, 2), num });
-        let taps = self.taps(id, s.first_tapped(), num, &taps);
+        let times = (s.taps.times > 0).then(|| self.operand(id, 2));
+        let rows = (s.taps.num_rows() > 0).then_some(Rows { taps: s.taps, times });
+        let taps = self.taps(id, s.first_tapped(), s.taps, &taps);
         let layout = Layout::of(types[..s.num_carry].iter().map(Type::bytes));
         let attempt = self.body("attempt", &s.attempt);
         let made = Made { schedule: self.spaces.schedules, tape: self.tape(&layout, s.policy) };
@@ -148,14 +148,14 @@ impl Lower<'_> {
             attempt,
             forecast: self.operand(id, 0),
             knot: self.operand(id, 1),
-            times,
+            rows,
             taps,
             carried,
             captures,
             layout,
             records: self.is_read(id, types.len() + 1),
-            // Saved times look at the knot before.
-            is_replayed: num > 0 || self.is_read(id, types.len()),
+            // Taps look at the knot before.
+            is_replayed: rows.is_some() || self.is_read(id, types.len()),
             schedule: made.schedule,
             tape: made.tape,
         };
@@ -165,7 +165,7 @@ impl Lower<'_> {
     pub(super) fn scan(&mut self, id: usize, s: &graph::Scan) {
         let mut types = s.step.output_types();
         let taps = types.split_off(s.num_carry);
-        let (num_times, taps) = (s.num_times, self.taps(id, s.first_tapped(), s.num_times, &taps));
+        let (num_rows, taps) = (s.taps.num_rows(), self.taps(id, s.first_tapped(), s.taps, &taps));
         let carried = self.carried(id, 1, 0, &types);
         let captures = self.operands(id, 1 + types.len(), s.num_captures());
         let layout = Layout::of(types.iter().map(Type::bytes));
@@ -176,7 +176,7 @@ impl Lower<'_> {
         let records = self.is_read(id, types.len());
         let space = self.inner(&step);
         let tape = made.tape;
-        let scan = Scan { step, taps, num_times, carried, captures, layout, records, schedule, tape, space };
+        let scan = Scan { step, taps, num_rows, carried, captures, layout, records, schedule, tape, space };
         self.push(Step::Scan(Box::new(scan)), vec![]);
     }
 
