@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(held(&Taps::at(6), &times, &[0.0, 1.0, 2.0]), want);
         let turned = times.map(|t| -t);
         assert_eq!(held(&Taps::at(6), &turned, &[0.0, -1.0, -2.0]), want);
-        assert_eq!(held(&Taps::at(2), &[0.5, 0.2], &[0.0, 0.5, 1.0]), [(0, 0)]);
+        assert_eq!(held(&Taps::at(2), &[0.7, 0.2], &[0.0, 0.5, 1.0]), [(1, 0)]);
     }
 
     #[test]

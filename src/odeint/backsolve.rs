@@ -105,6 +105,11 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
     (t0, t1): (&Tensor, &Tensor),
     y0: &Y,
 ) -> Result<Solution<Y>, OdeError> {
+    let beside = problem.saved.beside_ends().or((!problem.events.is_empty()).then_some("events"));
+    if let Some(what) = beside {
+        let why = format!("it takes no cotangents of {what}; save t0 or t1, or take RecursiveCheckpoint");
+        return Err(OdeError::Adjoint { adjoint: "Backsolve", why });
+    }
     let (field, params) = closed(problem.field, t0, y0)?;
     let num_y = y0.leaves().len();
     let mut args = vec![t0.clone(), t1.clone()];
@@ -112,10 +117,6 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
     args.extend(params.iter().cloned());
     let types: Vec<Type> = args.iter().map(Tensor::ty).collect();
 
-    if problem.saved.num_times() > 0 {
-        let why = "it takes no cotangents at saved times inside the interval; save t0 or t1, or take RecursiveCheckpoint";
-        return Err(OdeError::Adjoint { adjoint: "Backsolve", why: why.into() });
-    }
     let options = Options { adjoint: Adjoint::default(), ..problem.options.clone() };
     let mut template = None;
     let body = trace(&types, |x| {
@@ -149,7 +150,10 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
     out[..=num_y].rotate_right(1);
     let mut solution = template.expect("invariant: a solution where there is no failure").with_leaves(out);
     // The rule gives a derivative to y1 alone: what is saved is made of it.
-    (solution.ts, solution.ys) = problem.saved.join((t0, y0), None, (&solution.t1, &solution.y1));
+    let (none, end) = (problem.trail.like(t0, y0), (&solution.t1, &solution.y1));
+    let num_steps = &solution.stats.num_accepted;
+    (solution.ts, solution.ys, solution.num_saved) =
+        problem.saved.join((t0, y0), (&none, None), end, (num_steps, None));
     Ok(solution)
 }
 

@@ -10,13 +10,17 @@ mod adjoint;
 mod augmented;
 mod backsolve;
 mod clock;
+mod curve;
+mod dense;
 mod drive;
+mod event;
 mod saved;
 mod solution;
 mod solve;
 mod state;
 
 pub use adjoint::{Adjoint, Batching, Forecast, Options};
+pub use dense::Dense;
 pub use solution::{Solution, Stats};
 use solve::solve;
 pub use state::TreeState;

@@ -1,6 +1,8 @@
 //! Solves on tensors: the host's values, and gradients of the accepted steps.
 
 mod adjoints;
+mod events;
+mod steps;
 
 use crate::array::DType;
 use crate::ode::{Constant, Method, Ode, Outcome, Pid, SaveAt, StepTo};
