@@ -298,7 +298,11 @@ impl Grow<'_> {
         let rows = self.b.ty(y).shape()[0];
         let field = field(self.draws.word(), rows, &types, self.recipe.float);
         let policy = self.draws.of(&[Policy::Direct, SMALL]);
-        let taps = self.draws.of(&TAPS);
+        let mut taps = self.draws.of(&[Taps::default(), Taps::at(NUM_TIMES)]);
+        // Other rows in f64 alone: there, what a drawn function makes of rounding stays far below what tests allow.
+        if taps.times > 0 && self.recipe.float == DType::F64 {
+            taps = self.draws.of(&TAPS);
+        }
         let solve = search(&field, self.b.ty(y), &types, taps, policy);
         let (ends, tapped) = (solve.num_carry, solve.first_tapped());
         let (zero, none) = (self.b.splat(DType::F64, [], 0.0), self.b.splat(DType::U32, [], 0.0));
@@ -390,13 +394,16 @@ fn field(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
     b.finish(&[y])
 }
 
-/// What may be tapped: nothing, times, groups of trips (fewer than there are), the last trip, all of it.
-const TAPS: [Taps; 5] = {
-    const NONE: Taps = Taps { times: 0, every: 0, groups: 0, last: false };
-    let times = Taps { times: 11, ..NONE };
-    let groups = Taps { every: 2, groups: 1, ..NONE };
-    [NONE, times, groups, Taps { last: true, ..NONE }, Taps { last: true, times: 11, every: 1, groups: 5 }]
-};
+/// Times to tap at.
+const NUM_TIMES: usize = 11;
+
+/// What may be tapped: times, groups of trips (fewer than there are), the last trip, all of it.
+const TAPS: [Taps; 4] = [
+    Taps { times: NUM_TIMES, every: 0, groups: 0, last: false },
+    Taps { times: 0, every: 2, groups: 1, last: false },
+    Taps { times: 0, every: 0, groups: 0, last: true },
+    Taps { times: NUM_TIMES, every: 1, groups: 5, last: true },
+];
 
 /// The operand of times, if there are some: from before the start to behind the end, each twice.
 fn times(b: &mut Builder, num: usize) -> Vec<NodeId> {
