@@ -1,6 +1,5 @@
 //! Types of results from types of operands: the one place that says which operands an op takes.
 
-use super::loops::tapped;
 use super::{BinaryOp, Op, Type, UnaryOp};
 use crate::array::{DType, Shape};
 
@@ -272,8 +271,8 @@ fn loops(op: &Op, args: &[&Type]) -> Inferred {
         Op::Solve(s) => {
             let f64s = |dims: &[usize]| Type::array(DType::F64, [s.rows().as_slice(), dims].concat());
             is(args, 0, &[Type::scalar(DType::U32), f64s(&[])], "operand")?;
-            if s.num_times > 0 {
-                is(args, 2, &[f64s(&[s.num_times])], "operand")?;
+            if s.taps.times > 0 {
+                is(args, 2, &[f64s(&[s.taps.times])], "operand")?;
             }
             let (body, at) = (s.attempt.input_types().split_off(s.attempt_head()), s.first_carry());
             is(args, at, &body, "operand of the attempt")?;
@@ -281,7 +280,7 @@ fn loops(op: &Op, args: &[&Type]) -> Inferred {
             let mut out = s.attempt.output_types().split_off(4);
             let taps = out.split_off((s.num_carry + s.num_ext).min(out.len()));
             out.extend([Type::Schedule, Type::Tape]);
-            out.extend(taps.iter().map(|ty| tapped(ty, s.num_times, s.rows())));
+            out.extend(taps.iter().map(|ty| s.taps.tapped(ty, s.rows())));
             Ok(Type::Tuple(out))
         }
         Op::Scan(s) => {
@@ -292,14 +291,14 @@ fn loops(op: &Op, args: &[&Type]) -> Inferred {
             let mut out = s.step.output_types();
             let taps = out.split_off(s.num_carry.min(out.len()));
             out.push(Type::Tape);
-            out.extend(taps.iter().map(|ty| tapped(ty, s.num_times, s.rows())));
+            out.extend(taps.iter().map(|ty| s.taps.tapped(ty, s.rows())));
             Ok(Type::Tuple(out))
         }
         Op::Rev(r) => {
             is(args, 0, &[Type::Schedule, Type::Tape], "operand")?;
             let mut body = r.bwd.input_types().split_off(r.head());
             let taps = body.len().saturating_sub(r.num_ct_taps);
-            body[taps..].iter_mut().for_each(|ty| *ty = tapped(ty, r.num_times, r.rows()));
+            body[taps..].iter_mut().for_each(|ty| *ty = r.taps.tapped(ty, r.rows()));
             is(args, 2, &body, "operand of the backward step")?;
             need(args.len() == 2 + body.len(), || format!("it takes {} operands", 2 + body.len()))?;
             Ok(Type::Tuple(r.bwd.output_types()))

@@ -20,6 +20,7 @@ mod literal;
 mod loops;
 mod observer;
 mod op;
+mod taps;
 pub mod text;
 mod types;
 mod verify;
@@ -35,8 +36,9 @@ pub use interp::{
 };
 pub use literal::Literal;
 pub use loops::{Checkpoints, Policy, Rev, Scan, Solve, TileOut, Tiles};
-pub(crate) use loops::{held_times, tapped};
 pub use observer::{Observed, Observer};
 pub use op::{BinaryOp, CompareOp, Op, ReduceOp, UnaryOp};
+pub(crate) use taps::Held;
+pub use taps::Taps;
 pub use types::Type;
 pub use verify::verify;

@@ -7,7 +7,8 @@
 //! step's hot path. It reports the first fault: later ones are mostly its consequences.
 
 use super::{
-    Cond, Custom, Func, GraphError, Literal, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type, infer,
+    Cond, Custom, Func, GraphError, Literal, Node, NodeId, Op, Rev, Scan, Solve, Taps, TileOut, Tiles, Type,
+    infer,
 };
 use crate::array::DType;
 
@@ -152,7 +153,7 @@ fn check_solve(s: &Solve) -> Check {
     same("its attempt's input", &inputs[..head], &each_row(&[DType::F64, DType::Bool][..head], rows))?;
     let mut outputs = each_row(&[DType::Bool, DType::Bool, DType::Bool, DType::F64], rows);
     outputs.extend_from_slice(&inputs[head..moving]);
-    outputs.extend(taps(&s.step, s.num_carry, s.num_times)?);
+    outputs.extend(taps(&s.step, s.num_carry, s.taps)?);
     check_rows("attempt gives a value", &outputs, rows)?;
     same("its attempt's output", &s.attempt.output_types(), &outputs)?;
     let carry = &inputs[head..head + s.num_carry];
@@ -166,11 +167,13 @@ fn without_taps(step: &Func, num_carry: usize) -> Vec<Type> {
     step.output_types().into_iter().take(num_carry).collect()
 }
 
-/// The types of what a step taps: something where there are times, nothing where there are none.
-fn taps(step: &Func, num_carry: usize, num_times: usize) -> Result<Vec<Type>, String> {
+/// The types of what a step taps: something where there are rows, nothing where there are none.
+fn taps(step: &Func, num_carry: usize, rows: Taps) -> Result<Vec<Type>, String> {
     let taps: Vec<Type> = step.output_types().into_iter().skip(num_carry).collect();
-    need(taps.is_empty() == (num_times == 0), || {
-        format!("it taps {} values at {num_times} times", taps.len())
+    let num_rows = rows.num_rows();
+    need(taps.is_empty() == (num_rows == 0), || format!("it taps {} values in {num_rows} rows", taps.len()))?;
+    need((rows.every == 0) == (rows.groups == 0), || {
+        format!("it taps {} groups of {} trips", rows.groups, rows.every)
     })?;
     Ok(taps)
 }
@@ -187,13 +190,13 @@ fn check_step(step: &Func, num_carry: usize, rows: Option<usize>) -> Check {
 
 fn check_scan(s: &Scan) -> Check {
     check_step(&s.step, s.num_carry, s.rows())?;
-    taps(&s.step, s.num_carry, s.num_times).map(drop)
+    taps(&s.step, s.num_carry, s.taps).map(drop)
 }
 
 fn check_rev(r: &Rev) -> Check {
     check_step(&r.step, r.num_carry, r.rows())?;
-    taps(&r.step, r.num_carry, 0)?;
-    need(r.num_ct_taps == 0 || r.num_times > 0, || "it has cotangents of taps at no times".into())?;
+    taps(&r.step, r.num_carry, Taps::default())?;
+    need(r.num_ct_taps == 0 || r.taps.num_rows() > 0, || "it has cotangents of taps in no rows".into())?;
     check_body("bwd", &r.bwd)?;
     let (step, bwd) = (r.step.input_types(), r.bwd.input_types());
     let fixed = step.len() + r.num_ct + r.num_ct_taps;
@@ -394,7 +397,14 @@ mod tests {
         // knot, carry, ext: bool, capture; all that is returned is an input
         let attempt = pass(&[scalar(D), f32s(&[2]), scalar(B), f32s(&[3])], &[2, 2, 2, 0, 1, 2]);
         let policy = Policy::Checkpoint(Checkpoints::Auto);
-        Solve { attempt, step: pass(&step_types(), &[4]), num_carry: 1, num_ext: 1, num_times: 0, policy }
+        Solve {
+            attempt,
+            step: pass(&step_types(), &[4]),
+            num_carry: 1,
+            num_ext: 1,
+            taps: Taps::default(),
+            policy,
+        }
     }
 
     fn solve_fault(s: Solve) -> String {
@@ -433,7 +443,7 @@ mod tests {
         let fault = |taps: &[usize], step: &[usize], num_times: usize| {
             let attempt = pass(&inputs, &[&[2, 2, 2, 0, 1, 2], taps].concat());
             let step = pass(&step_types(), &[&[4], step].concat());
-            let s = Solve { attempt, step, num_times, ..search() };
+            let s = Solve { attempt, step, taps: Taps::at(num_times), ..search() };
             let types =
                 [scalar(DType::U32), scalar(D), Type::array(D, [6]), f32s(&[2]), scalar(B), f32s(&[3])];
             let out =
@@ -444,25 +454,38 @@ mod tests {
         let why = fault(&[0, 3], &[5, 3], 6);
         assert!(why.ends_with("its attempt's output 6 is f64[], not f32[3]"), "{why}");
         let why = fault(&[0, 3], &[3, 5], 0);
-        assert!(why.ends_with("it taps 2 values at 0 times"), "{why}");
+        assert!(why.ends_with("it taps 2 values in 0 rows"), "{why}");
         let why = fault(&[], &[], 6);
-        assert!(why.ends_with("it taps 0 values at 6 times"), "{why}");
+        assert!(why.ends_with("it taps 0 values in 6 rows"), "{why}");
         let rev = |num_times: usize| {
             let types = [step_types(), vec![f32s(&[2]), f32s(&[3])]].concat();
             let (step, bwd) = (pass(&step_types(), &[4]), pass(&types, &[6]));
-            let r = Rev { step, bwd, num_carry: 1, num_ct: 1, num_ct_taps: 1, num_times, wrt: vec![] };
+            let r = Rev {
+                step,
+                bwd,
+                num_carry: 1,
+                num_ct: 1,
+                num_ct_taps: 1,
+                taps: Taps::at(num_times),
+                wrt: vec![],
+            };
             let types = [Type::Schedule, Type::Tape, f32s(&[2]), f32s(&[3]), f32s(&[2]), f32s(&[6, 3])];
             op_fault(Op::Rev(Arc::new(r)), &types, Type::Tuple(vec![f32s(&[2])]))
         };
         assert_eq!(rev(6), "");
-        assert!(rev(0).ends_with("it has cotangents of taps at no times"), "{}", rev(0));
+        assert!(rev(0).ends_with("it has cotangents of taps in no rows"), "{}", rev(0));
     }
 
     #[test]
     fn a_fault_in_a_body_names_the_body() {
         let bad = Func::new(vec![], vec![], vec![NodeId(0)]);
         let why = op_fault(
-            Op::Scan(Arc::new(Scan { step: bad, num_carry: 0, num_times: 0, policy: Policy::Direct })),
+            Op::Scan(Arc::new(Scan {
+                step: bad,
+                num_carry: 0,
+                taps: Taps::default(),
+                policy: Policy::Direct,
+            })),
             &[Type::Schedule],
             Type::Tuple(vec![Type::Tape]),
         );
@@ -477,7 +500,15 @@ mod tests {
             let bwd = pass(&[step_types(), vec![f32s(&[2])]].concat(), outputs);
             let out = Type::Tuple(bwd.output_types());
             let step = pass(&step_types(), &[4]);
-            let r = Rev { step, bwd, num_carry: 1, num_ct, num_ct_taps: 0, num_times: 0, wrt: wrt.to_vec() };
+            let r = Rev {
+                step,
+                bwd,
+                num_carry: 1,
+                num_ct,
+                num_ct_taps: 0,
+                taps: Taps::default(),
+                wrt: wrt.to_vec(),
+            };
             let types = [Type::Schedule, Type::Tape, f32s(&[2]), f32s(&[3]), f32s(&[2])];
             op_fault(Op::Rev(Arc::new(r)), &types, out)
         };

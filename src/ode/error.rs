@@ -50,11 +50,30 @@ pub enum OdeError {
         /// `land_on` or `jump_at`.
         name: &'static str,
     },
-    /// What a solve on tensors does not save.
-    #[error("save_at: a solve on tensors cannot save {what}; it saves t0, t1 and given times")]
-    SaveOnTensors {
-        /// What was asked for.
-        what: &'static str,
+    /// A solve on tensors that is to save nothing.
+    #[error("save_at: a solve on tensors cannot save nothing: give times, steps, t0, t1 or the dense curve")]
+    SaveNothing,
+    /// Steps that a solve on tensors may accept would fill more memory than is sane.
+    #[error(
+        "save_at: a solve on tensors keeps room for all the steps it may accept, here {steps}: {rows} rows of {bytes} bytes together, more than {most}; set `max_steps` to as many as the solve needs, or save times"
+    )]
+    SavedSteps {
+        /// The most steps that it may accept.
+        steps: usize,
+        /// Rows for those that are kept.
+        rows: usize,
+        /// Bytes of these rows.
+        bytes: usize,
+        /// The most there may be.
+        most: usize,
+    },
+    /// An event that a solve on tensors does not end with.
+    #[error(
+        "event {index}: a solve on tensors ends at the first event; make it one that does by `Event::stop`, or solve on host values"
+    )]
+    EventOnTensors {
+        /// Which event.
+        index: usize,
     },
     /// A batch of rows that share no steps was asked for of a state without rows.
     #[error(

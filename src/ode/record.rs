@@ -274,7 +274,7 @@ impl<'o, 'f, Y: HostState, O> Recorder<'o, 'f, Y, O> {
 }
 
 /// The event's function at (t, y).
-fn gauge<Y>(watch: &Watch<Y>, index: usize, t: f64, y: &Y) -> Result<f64, OdeError> {
+fn gauge<Y: HostState>(watch: &Watch<Y>, index: usize, t: f64, y: &Y) -> Result<f64, OdeError> {
     let g = (watch.when)(t, y);
     if g.is_nan() { Err(OdeError::EventNotANumber { index, t }) } else { Ok(g) }
 }

@@ -16,14 +16,14 @@
 //! seminorms"; Kidger 2022, section 5.1.2).
 
 use super::augmented::Augmented;
-use super::saved::{Saved, time_axis};
+use super::saved::{Saved, time_axis, times_first};
 use super::solve::{Problem, body};
 use super::state::TreeState;
 use super::sweep::{Pullback, Sweep};
 use super::{Adjoint, Options, Solution};
 use crate::graph::{Custom, Func, Op, Type};
 use crate::ode::{
-    Bound, Controller, Field, FieldError, FieldFailure, Limits, OdeError, Scheme, StepTo, Tolerance,
+    Bound, Clock, Controller, Field, FieldError, FieldFailure, Limits, OdeError, Scheme, StepTo, Tolerance,
 };
 use crate::tensor::{Check, Tensor, Tree, align, apply, register_check, trace, tuple};
 use std::sync::Arc;
@@ -62,6 +62,13 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
     (t0, t1): (&Tensor, &Tensor),
     y0: &Y,
 ) -> Result<Solution<Y>, OdeError> {
+    let beside = problem.saved.beside_times().or((!problem.events.is_empty()).then_some("events"));
+    if let Some(what) = beside {
+        let why = format!(
+            "it takes no cotangents of {what}; save t0, t1 or given times, or take RecursiveCheckpoint"
+        );
+        return Err(OdeError::Adjoint { adjoint: "Backsolve", why });
+    }
     let (field, params) = closed(problem.field, t0, y0)?;
     let (num_y, axis) = (y0.leaves().len(), time_axis(y0));
     let mut args = vec![t0.clone(), t1.clone()];
@@ -77,12 +84,12 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
         let (y, params) = rest.split_at(num_y);
         let field = Closed { func: &field, params };
         let saved = t.get(2).map_or(Saved::END, Saved::at);
-        let solve = Problem::new(&field, problem.scheme, &options, &saved);
+        let solve = Problem::new(&field, problem.scheme, &options, (&saved, &[]));
         match solve.record(&t[0], &t[1], &y0.with_leaves(y.to_vec())) {
             Ok(solution) => {
                 let mut out = solution.y1.leaves();
                 let ys = t.get(2).map(|_| solution.ys.leaves()).unwrap_or_default();
-                out.extend(ys.iter().map(|y| swapped(y, axis)));
+                out.extend(ys.iter().map(|y| times_first(y, axis)));
                 out.push(solution.t1.clone());
                 out.extend(solution.stats.leaves());
                 out.push(solution.verdict.clone());
@@ -113,19 +120,10 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
     let reached = rest.next().expect("invariant: the time reached behind the states");
     let stats = template.stats.with_leaves(rest);
     let y1 = template.y1.with_leaves(out[..num_y].to_vec());
-    let inner = out[num_y..].iter().map(|y| swapped(y, axis));
-    let inner = problem.saved.ts.as_ref().map(|ts| (ts, y0.with_leaves(inner.collect::<Vec<_>>())));
-    let inner = inner.as_ref().map(|(ts, ys)| (*ts, ys));
-    let (ts, ys) = problem.saved.join((t0, y0), inner, (&reached, &y1));
-    Ok(Solution { t1: reached, y1, ts, ys, stats, verdict })
-}
-
-/// The axis of times, and the first one, in each other's place.
-fn swapped(y: &Tensor, axis: usize) -> Tensor {
-    match axis {
-        0 => y.clone(),
-        _ => y.permute(&[&[1, 0], &(2..y.rank()).collect::<Vec<_>>()[..]].concat()),
-    }
+    let inner = problem.saved.ts.iter().map(|ts| (ts.clone(), y0.with_leaves(out[num_y..].to_vec())));
+    let (ts, ys) = problem.saved.around(inner.collect(), (t0, y0), (&reached, &y1));
+    let num_saved = Clock::like(&reached, ts.size() as f64);
+    Ok(Solution { t1: reached, y1, ts, ys, num_saved, stats, verdict, dense: None })
 }
 
 /// The field as a function of t, y and what it captures.

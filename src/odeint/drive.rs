@@ -1,5 +1,6 @@
 //! Tensor states behind the one builder, [`Ode`].
 
+use super::event::Events;
 use super::rows::Groups;
 use super::saved::Saved;
 use super::state::TreeState;
@@ -12,7 +13,7 @@ use crate::tensor::{LoneTree, Tensor, TensorTree};
 macro_rules! drive {
     ($($item:tt)*) => {
         $($item)* {
-            /// y alone is saved, at t0, t1 and given times.
+            /// y alone is saved.
             type Solution<O> = Solution<Self>;
             type Options = Options;
 
@@ -56,9 +57,10 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
     let groups = Groups::of(ode.options.batching, y0)?;
     let parts = groups.map_or_else(|| State::parts(y0), |groups| groups.parts(y0));
     let resolved = ode.settings.resolve(default_tolerance(y0), &parts, span)?;
-    let saved = Saved::new(&ode.save_at, ode.options.ts.as_ref(), span)?;
+    Events(&ode.watches).check()?;
     let mut scheme = resolved.scheme::<Y>(None);
-    if saved.num_times() > 0 && scheme.tableau.is_fsal() {
+    let saved = Saved::new(&ode.save_at, ode.options.ts.as_ref(), span, &scheme)?;
+    if (saved.needs_curve() || !ode.watches.is_empty()) && scheme.tableau.is_fsal() {
         // The curve needs f(t_next, y1), which then is the next step's first stage.
         scheme = scheme.keeping_first();
     }
@@ -76,7 +78,7 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
         let at = if path.is_empty() { String::new() } else { format!(", leaf {path},") };
         assert!(leaf.dtype().is_float(), "y0{at} is {leaf:?}: a state is of f32 or f64, cast it");
     }
-    solve(&ode.field, &scheme, (ode.options(), &saved), (t0, t1), y0)
+    solve(&ode.field, &scheme, (ode.options(), &saved, &ode.watches[..]), (t0, t1), y0)
 }
 
 impl<Y: TreeState> IntoState<Y> for &Y {

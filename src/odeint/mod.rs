@@ -10,7 +10,10 @@ mod adjoint;
 mod augmented;
 mod backsolve;
 mod clock;
+mod curve;
+mod dense;
 mod drive;
+mod event;
 mod rows;
 mod saved;
 mod solution;
@@ -19,6 +22,7 @@ mod state;
 mod sweep;
 
 pub use adjoint::{Adjoint, Batching, Forecast, Options};
+pub use dense::Dense;
 pub use solution::{Solution, Stats};
 use solve::solve;
 pub use state::TreeState;

@@ -11,7 +11,7 @@ use super::state::TreeState;
 use super::{Batching, Solution, Stats};
 use crate::array::DType;
 use crate::graph::{Op, TileOut, Tiles, Type};
-use crate::ode::{Field, OdeError};
+use crate::ode::{Field, OdeError, status};
 use crate::tensor::{Check, Tensor, Traced, Tree, align, apply, register_check, trace, tuple};
 use crate::transform::{Searches, batch_with};
 use std::sync::Arc;
@@ -74,14 +74,16 @@ impl Groups {
             ys.iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }).collect::<Vec<_>>(),
         );
         let numbers: Vec<Tensor> = leaves(NUMBERS).iter().map(|x| self.each(x)).collect();
-        let verdict = self.each(&leaves(1)[0]);
+        let [verdict, own_ts] = [0, 1].map(|_| self.each(&leaves(1)[0]));
         let first = Tensor::iota(DType::F64, [verdict.shape()[0], 1], 0) * self.size as f64;
-        register_check(Check { values: Tensor::concat(&[&verdict, &first], 1) });
-        let [t1_reached, num_steps, num_accepted, num_rejected, num_field_evals] =
+        register_check(Check { values: Tensor::concat(&[&without_events(&verdict), &first], 1) });
+        let [t1_reached, num_steps, num_accepted, num_rejected, num_field_evals, num_saved] =
             numbers.try_into().expect("invariant: as many as were taken");
         let stats = Stats { num_steps, num_accepted, num_rejected, num_field_evals };
-        let ts = problem.saved.times(t0, t1);
-        Ok(Solution { t1: t1_reached, y1, ts, ys, stats, verdict })
+        // What is saved where steps end is saved at times of each group's own.
+        let is_own = problem.saved.has_steps() || !problem.events.is_empty();
+        let ts = if is_own { own_ts } else { own_ts.at(0) };
+        Ok(Solution { t1: t1_reached, y1, ts, ys, num_saved, stats, verdict, dense: None })
     }
 
     /// For each row what its group found, a group being a tile.
@@ -147,16 +149,25 @@ impl Groups {
     }
 }
 
-/// Numbers of a group beside its verdict.
-const NUMBERS: usize = 5;
+/// Numbers of a group beside its verdict and its times.
+const NUMBERS: usize = 6;
 
-/// What a group found: its rows, then the end, the counters and the verdict.
+/// What a group found: its rows, then the end, the counters, the verdict and the times.
 fn parts<Y: TreeState>(s: &Solution<Y>, axis: usize) -> (Vec<Tensor>, Vec<Tensor>) {
     let mut rows = s.y1.leaves();
     rows.extend(s.ys.leaves().iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }));
     let Stats { num_steps, num_accepted, num_rejected, num_field_evals } = &s.stats;
-    let numbers = [&s.t1, num_steps, num_accepted, num_rejected, num_field_evals, &s.verdict];
-    (rows, numbers.map(Clone::clone).to_vec())
+    let counters = [num_steps, num_accepted, num_rejected, num_field_evals, &s.num_saved];
+    let numbers = [&[&s.t1][..], &counters, &[&s.verdict, &s.ts]].concat();
+    (rows, numbers.into_iter().cloned().collect())
+}
+
+/// Verdicts in which an event, which is no failure, counts as the end.
+fn without_events(verdict: &Tensor) -> Tensor {
+    let code = |x: f64| Tensor::scalar(DType::F64, x);
+    let status = verdict.column(0);
+    let status = status.eq(code(status::EVENT)).select(&code(status::COMPLETED), &status);
+    Tensor::concat(&[&status.expand(1), &verdict.slice(1, 1..6)], 1)
 }
 
 /// With the first two axes exchanged.

@@ -1,13 +1,17 @@
 //! Records a solve: the start in the graph around it, `attempt` and `step` as bodies of the loop.
 
+use super::curve::{Curve, Rows, Step, Trail};
+use super::dense::Dense;
+use super::event::{Events, Seen};
 use super::rows::Groups;
-use super::saved::{Curve, Saved, Step};
+use super::saved::Saved;
 use super::state::TreeState;
 use super::{Adjoint, Batching, Forecast, Options, Solution, Stats, backsolve};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Type};
 use crate::ode::{
-    self, Carry, Clock, Constant, Controller, Field, FieldFailure, OdeError, Scheme, Span, StepTo, status,
+    self, Carry, Clock, Constant, Controller, Field, FieldFailure, OdeError, Scheme, Span, StepTo, Watch,
+    status,
 };
 use crate::tensor::{Check, Tensor, Traced, Tree, align, apply, register_check, trace, tuple};
 use std::sync::Arc;
@@ -18,8 +22,9 @@ pub(super) struct Problem<'a, Y: TreeState, F> {
     pub(super) scheme: &'a Scheme<'a, Y>,
     pub(super) options: &'a Options,
     pub(super) saved: &'a Saved,
-    /// What saved times are taken from, if there are some inside of steps.
-    curve: Option<Curve>,
+    pub(super) events: Events<'a, Y>,
+    /// What steps leave for what is saved and for events.
+    pub(super) trail: Trail,
     /// Whether the interval is a piece of the one that stops and given times belong to.
     is_piece: bool,
 }
@@ -31,11 +36,11 @@ pub(super) struct Problem<'a, Y: TreeState, F> {
 pub(crate) fn solve<Y: TreeState, F: Field<Y>>(
     field: &F,
     scheme: &Scheme<'_, Y>,
-    (options, saved): (&Options, &Saved),
+    (options, saved, watches): (&Options, &Saved, &[Watch<'_, Y>]),
     (t0, t1): (&Tensor, &Tensor),
     y0: &Y,
 ) -> Result<Solution<Y>, OdeError> {
-    let problem = Problem::new(field, scheme, options, saved);
+    let problem = Problem::new(field, scheme, options, (saved, watches));
     let (t0, t1) = (t0.cast(DType::F64), t1.cast(DType::F64));
     if let (Adjoint::Backsolve { .. }, Batching::Joint) = (options.adjoint, options.batching) {
         return problem.record_joint(&t0, &t1, y0);
@@ -72,15 +77,17 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         field: &'a F,
         scheme: &'a Scheme<'a, Y>,
         options: &'a Options,
-        saved: &'a Saved,
+        (saved, watches): (&'a Saved, &'a [Watch<'a, Y>]),
     ) -> Self {
-        let curve = (saved.num_times() > 0).then(|| Curve::of(scheme));
-        Problem { field, scheme, options, saved, curve, is_piece: false }
+        let events = Events(watches);
+        let curve = (saved.needs_curve() || !events.is_empty()).then(|| Curve::of(scheme));
+        let trail = Trail { has_ends: saved.has_steps(), curve };
+        Problem { field, scheme, options, saved, events, trail, is_piece: false }
     }
 
     /// One over a piece of the interval that the scheme was made for, which saves its end alone.
     pub(super) fn piece(field: &'a F, scheme: &'a Scheme<'a, Y>, options: &'a Options) -> Self {
-        Problem { is_piece: true, ..Problem::new(field, scheme, options, &Saved::END) }
+        Problem { is_piece: true, ..Problem::new(field, scheme, options, (&Saved::END, &[])) }
     }
 
     /// All rows that share their steps are solves of their own.
@@ -101,6 +108,8 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
 
     pub(super) fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
         let span = Span::new(t0.clone(), t1.clone());
+        let like = self.trail.like(t0, y0);
+        let taps = self.saved.taps(!self.events.is_empty(), &like)?;
         let mut start = ode::start(self.field, self.scheme, &span, y0.clone()).map_err(failed)?;
         if self.is_piece {
             self.skip(&span, &mut start);
@@ -113,21 +122,40 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         let mut args = vec![self.forecast(&span), start.t.clone()];
         args.extend(self.saved.ts.as_ref().map(Tensor::stop_gradient));
         args.extend(self.carried(&mut start));
+        args.extend(self.events.signs(t0, y0).iter().map(Tensor::stop_gradient));
         args.extend(captures);
         let num_carry = y0.leaves().len();
         let num_ext = attempt.num_outputs() - 4 - step.num_outputs();
-        let (num_times, policy) = (self.saved.num_times(), self.options.adjoint.policy());
-        let op = Solve { attempt, step, num_carry, num_ext, num_times, policy };
+        let policy = self.options.adjoint.policy();
+        let op = Solve { attempt, step, num_carry, num_ext, taps, policy };
         let out = tuple(Op::Solve(Arc::new(op)), args.iter());
 
         let mut end = start;
         self.load(&mut end, &out);
-        let reached = (&end.t, &end.y);
-        let inner = self.curve.as_ref().zip(self.saved.ts.as_ref());
-        let inner = inner.map(|(curve, ts)| (ts, curve.eval(ts, &out[num_carry + num_ext..], reached)));
+        let tapped = match taps.num_rows() {
+            0 => like,
+            _ => like.with_leaves(out[num_carry + num_ext..].to_vec()),
+        };
+        let num_steps = end.num_accepted.clone();
+        if let (Some(curve), false) = (&self.trail.curve, self.events.is_empty()) {
+            let last = tapped.map_leaves(|x| x.at(taps.num_rows() - 1));
+            let is_cut = end.status.eq(Clock::like(&end.t, status::EVENT));
+            let found = self.events.end(curve, &span, &last, (&is_cut, &end.component), (&end.t, &end.y))?;
+            (end.t, end.y, end.component) = found;
+        }
         let mut solution = solution(&end, self.scheme.limits.dt_min);
-        let inner = inner.as_ref().map(|(ts, ys)| (*ts, ys));
-        (solution.ts, solution.ys) = self.saved.join((t0, y0), inner, reached);
+        let (reached, cut) = ((&end.t, &end.y), (!self.events.is_empty()).then_some(&span.direction));
+        let curve = self.trail.curve.as_ref();
+        (solution.ts, solution.ys, solution.num_saved) =
+            self.saved.join((t0, y0), (&tapped, curve), reached, (&num_steps, cut));
+        solution.dense = curve.filter(|_| self.saved.dense).map(|curve| Dense {
+            t0: t0.clone(),
+            t1: end.t.clone(),
+            num_steps,
+            steps: self.saved.all_steps(&tapped),
+            y1: end.y.clone(),
+            curve: curve.clone(),
+        });
         Ok(solution)
     }
 
@@ -172,6 +200,8 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
     fn attempt(&self, span: &Span<Tensor>, start: &mut Carry<Y>) -> Result<Traced<()>, OdeError> {
         let mut types = vec![Type::scalar(DType::F64)];
         types.extend(self.carried(start).iter().map(Tensor::ty));
+        let first_sign = types.len();
+        types.extend(vec![Type::scalar(DType::F64); self.events.0.len()]);
         body(&types, |x| {
             let mut carry = Carry::new(x[0].clone(), start.y.clone(), self.scheme.tableau.num_stages());
             carry.num_off_grid = start.num_off_grid.clone();
@@ -180,23 +210,49 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
             carry.y1 = carry.y.clone();
             let before = carry.clone();
             ode::attempt(self.field, self.scheme, span, &mut carry)?;
-            let taps = self.taps_of_attempt(span, &before, &mut carry)?;
+            let rows = self.trail_of_attempt(span, &before, &mut carry)?;
+            let signs = self.look(rows.as_ref(), &x[first_sign..], &mut carry);
             let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
             let mut out = vec![carry.accepted.clone(), carry.is_running(), reached, carry.t.clone()];
             out.extend(self.carried(&mut carry));
-            out.extend(taps);
+            out.extend(signs);
+            out.extend(rows.map_or(vec![], |rows| rows.leaves()));
             Ok(out)
         })
     }
 
-    /// What an attempt leaves for saved times, if it is accepted.
-    fn taps_of_attempt(
+    /// Whether steps leave anything behind.
+    fn is_tapped(&self) -> bool {
+        self.trail.has_ends || self.trail.curve.is_some()
+    }
+
+    /// Ends the search where an accepted attempt has met an event, or a function of one that is NaN; gives the signs
+    /// at the attempt's end.
+    fn look(&self, rows: Option<&Rows<Y>>, signs: &[Tensor], after: &mut Carry<Y>) -> Vec<Tensor> {
+        let (Some(curve), Some(rows), false) = (&self.trail.curve, rows, self.events.is_empty()) else {
+            return vec![];
+        };
+        let code = |x: f64| Clock::like(&after.t, x);
+        let Seen { signs: ends, is_hit, index, is_nan } = self.events.look(curve, rows, &after.y1, signs);
+        let (hit, broken) = (after.accepted.and(&is_hit), after.accepted.and(&is_nan));
+        let status = hit.select(&code(status::EVENT), &after.status);
+        let status = broken.select(&code(status::NON_FINITE), &status);
+        after.component = hit.select(&index, &after.component);
+        after.status = status;
+        let accepted = &after.accepted;
+        ends.iter().zip(signs).map(|(end, sign)| accepted.select(end, sign)).collect()
+    }
+
+    /// What an attempt leaves behind, if it is accepted.
+    fn trail_of_attempt(
         &self,
         span: &Span<Tensor>,
         before: &Carry<Y>,
         after: &mut Carry<Y>,
-    ) -> Result<Vec<Tensor>, FieldFailure<Tensor>> {
-        let Some(curve) = &self.curve else { return Ok(vec![]) };
+    ) -> Result<Option<Rows<Y>>, FieldFailure<Tensor>> {
+        if !self.is_tapped() {
+            return Ok(None);
+        }
         let first = self.scheme.carries_first();
         let mut k = after.k[..self.scheme.tableau.num_stages()].to_vec();
         if first {
@@ -204,10 +260,10 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
             k[0] = before.k[0].clone();
         }
         let step = Step { t: &before.t, t_next: &after.t, y: &before.y, y1: &after.y1, k, has_last: first };
-        let taps = curve.taps(self.field, self.scheme, span, step)?;
-        let extra = Clock::like(&after.t, curve.num_extra() as f64);
+        let rows = self.trail.of(self.field, self.scheme, span, step)?;
+        let extra = Clock::like(&after.t, self.trail.num_extra() as f64);
         after.num_field_evals = &after.num_field_evals + extra;
-        Ok(taps)
+        Ok(Some(rows))
     }
 
     /// Body of the replay: first, last, t, t_next, carry.. to carry'.., tap..
@@ -226,9 +282,9 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
             let mut y1 = y.clone();
             ode::step(self.field, self.scheme, span, (&t, &t_next), &y, &mut k, &mut y1)?;
             let mut out = y1.leaves();
-            if let Some(curve) = &self.curve {
+            if self.is_tapped() {
                 let step = Step { t: &t, t_next: &t_next, y: &y, y1: &y1, k, has_last: false };
-                out.extend(curve.taps(self.field, self.scheme, span, step)?);
+                out.extend(self.trail.of(self.field, self.scheme, span, step)?.leaves());
             }
             Ok(out)
         })
@@ -263,9 +319,16 @@ fn solution<Y: TreeState>(end: &Carry<Y>, dt_min: f64) -> Solution<Y> {
     let broken = end.status.eq(Clock::like(&end.t, status::NON_FINITE));
     let dt = broken.select(&end.h, &end.dt);
     let dt_min = Clock::like(&end.t, dt_min);
-    let verdict = [&end.status, &end.t, &dt, &end.num_steps, &end.component, &dt_min];
-    let verdict = Tensor::stack(&verdict).stop_gradient();
-    register_check(Check { values: verdict.reshape([1, 6]) });
+    let verdict = |status: &Tensor| {
+        let all = [status, &end.t, &dt, &end.num_steps, &end.component, &dt_min];
+        Tensor::stack(&all).stop_gradient()
+    };
+    // That an event ends a solve is no failure.
+    let code = |x: f64| Clock::like(&end.t, x);
+    let event = end.status.eq(code(status::EVENT));
+    let checked = event.select(&code(status::COMPLETED), &end.status);
+    register_check(Check { values: verdict(&checked).reshape([1, 6]) });
+    let verdict = verdict(&end.status);
     let stats = Stats {
         num_steps: end.num_steps.clone(),
         num_accepted: end.num_accepted.clone(),
@@ -273,7 +336,8 @@ fn solution<Y: TreeState>(end: &Carry<Y>, dt_min: f64) -> Solution<Y> {
         num_field_evals: end.num_field_evals.clone(),
     };
     let (t1, y1) = (end.t.clone(), end.y.clone());
-    Solution { ts: t1.clone(), ys: y1.clone(), t1, y1, stats, verdict }
+    let num_saved = Clock::like(&t1, 1.0);
+    Solution { ts: t1.clone(), ys: y1.clone(), t1, y1, num_saved, stats, verdict, dense: None }
 }
 
 /// Traces a loop body. Solves inside a field are not checked on their own: when one fails, what it

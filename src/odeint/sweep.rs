@@ -19,7 +19,7 @@ use super::solve::Problem;
 use super::state::TreeState;
 use super::{Adjoint, Options};
 use crate::array::DType;
-use crate::graph::{Checkpoints, Func, Op, Policy, Solve, Type};
+use crate::graph::{Checkpoints, Func, Op, Policy, Solve, Taps, Type};
 use crate::ode::{Field, FieldError, OdeError, Scheme};
 use crate::tensor::{Tensor, Traced, apply, poisoned, reverse, trace, tuple};
 use std::sync::Arc;
@@ -180,7 +180,8 @@ impl<Y: TreeState> Sweep<'_, Y> {
             (apply(piece, &args), ())
         });
         let policy = Policy::Checkpoint(Checkpoints::Auto);
-        Solve { attempt: attempt.func, step: step.func, num_carry, num_ext: 0, num_times: 0, policy }
+        let taps = Taps::default();
+        Solve { attempt: attempt.func, step: step.func, num_carry, num_ext: 0, taps, policy }
     }
 
     /// The reverse rule: t0, t1, ts.., y0.., p.., y1.., ys.., dL/dy1.., dL/dys.. to the cotangents of t0, t1, ts..,

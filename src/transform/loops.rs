@@ -13,7 +13,7 @@ use super::bodies::{Source, resign};
 use super::flow::{Set, node_flows};
 use super::jvp::{self, jvp_into, or_zero};
 use super::vjp::{self, vjp_into};
-use crate::graph::{Builder, Checkpoints, Func, NodeId, Op, Policy, Rev, Scan, Solve, Type};
+use crate::graph::{Builder, Checkpoints, Func, NodeId, Op, Policy, Rev, Scan, Solve, Taps, Type};
 use std::sync::Arc;
 
 type Found = Vec<Option<NodeId>>;
@@ -31,7 +31,7 @@ struct Parts<'a> {
     /// Operand index of the first capture.
     captures: usize,
     num_captures: usize,
-    num_times: usize,
+    taps: Taps,
     /// Value index of the first tapped one.
     tapped: usize,
 }
@@ -48,7 +48,7 @@ impl<'a> Parts<'a> {
             carry: s.first_carry(),
             captures: s.first_carry() + s.num_carry + s.num_ext,
             num_captures: s.num_captures(),
-            num_times: s.num_times,
+            taps: s.taps,
             tapped: s.first_tapped(),
         }
     }
@@ -63,7 +63,7 @@ impl<'a> Parts<'a> {
             carry: 1,
             captures: 1 + s.num_carry,
             num_captures: s.num_captures(),
-            num_times: s.num_times,
+            taps: s.taps,
             tapped: s.first_tapped(),
         }
     }
@@ -167,7 +167,7 @@ fn jvp_forward(b: &mut Builder, p: &Parts, rule: &jvp::Rule) -> Found {
     let scan = Scan {
         step: moving.step(p.step, p.num_carry, &taps),
         num_carry: p.num_carry + moving.carry.len(),
-        num_times: if taps.is_empty() { 0 } else { p.num_times },
+        taps: p.taps.only_if(!taps.is_empty()),
         policy: p.policy,
     };
     let first_tapped = scan.first_tapped();
@@ -216,7 +216,8 @@ pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
     x.extend(moving.operands(b, &rule.x[carry], &rule.x[captures], (&d_carry, &d_captures)));
     let (num_carry, step) = (nc + moving.carry.len(), moving.step(&r.step, nc, &[]));
     if !moving.carry.is_empty() {
-        let scan = Scan { step: step.clone(), num_carry, num_times: 0, policy: policy_of(b, rule.x[1]) };
+        let scan =
+            Scan { step: step.clone(), num_carry, taps: Taps::default(), policy: policy_of(b, rule.x[1]) };
         let forward: Vec<NodeId> = [&x[..1], &x[2..]].concat();
         let forward = b.push(Op::Scan(Arc::new(scan)), &forward, None);
         x[1] = b.proj(forward, num_carry);
@@ -230,7 +231,7 @@ pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
     let wrt = r.wrt.iter().copied().chain(summed.iter().map(tangent_of)).collect();
     let num_ct = r.num_ct + moving_cts.len();
     let num_ct_taps = r.num_ct_taps + moving_taps.len();
-    let rev = Rev { step, bwd, num_carry, num_ct, num_ct_taps, num_times: r.num_times, wrt };
+    let rev = Rev { step, bwd, num_carry, num_ct, num_ct_taps, taps: r.taps, wrt };
     let all = b.push(Op::Rev(Arc::new(rev)), &x, None);
     let mut out = vec![None; rule.active.len()];
     for (i, &j) in moving_cts.iter().enumerate() {
@@ -244,7 +245,8 @@ pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
 
 /// The carries that depend on something that moves, at any trip.
 fn moving_carries(r: &Rev, d_carry: &Found, d_captures: &Found) -> Vec<usize> {
-    let step = Scan { step: r.step.clone(), num_carry: r.num_carry, num_times: 0, policy: Policy::Direct };
+    let step =
+        Scan { step: r.step.clone(), num_carry: r.num_carry, taps: Taps::default(), policy: Policy::Direct };
     let moves: Set = present(d_carry)
         .into_iter()
         .chain(present(d_captures).into_iter().map(|c| r.num_carry + c))
@@ -319,7 +321,7 @@ fn vjp_forward(b: &mut Builder, p: &Parts, tape: NodeId, rule: &vjp::Rule) -> Re
         num_carry: p.num_carry,
         num_ct: cts.len(),
         num_ct_taps: taps.len(),
-        num_times: if taps.is_empty() { 0 } else { p.num_times },
+        taps: p.taps.only_if(!taps.is_empty()),
         wrt: wrt.clone(),
     };
     let all = b.push(Op::Rev(Arc::new(rev)), &x, None);

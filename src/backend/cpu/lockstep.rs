@@ -220,7 +220,7 @@ impl<'a> Along<'a> {
                 write_bytes(sum, 0, ct.bytes);
                 for (r, schedule) in schedules.iter().enumerate() {
                     let to = sum.add(r * bytes);
-                    for (m, k) in schedule.times_of(n).enumerate() {
+                    for (m, k) in schedule.held.rows_of(n).enumerate() {
                         let from = env.at(ct.rows).add((r * num + k) * bytes);
                         match m {
                             0 => copy_nonoverlapping(from, to, bytes),
@@ -244,7 +244,7 @@ pub(super) unsafe fn keep_taps(
     n: usize,
     env: Env,
 ) {
-    for k in schedule.times_of(n) {
+    for k in schedule.held.rows_of(n) {
         for tap in all {
             let bytes = tap.bytes / rows;
             // SAFETY: there are `num` places for each row, elsewhere.

@@ -9,7 +9,6 @@ use super::loops::{LoopSpace, Solve};
 use super::step::{Env, Loc};
 use super::tape::{Schedule, Tape};
 use super::taps;
-use crate::graph::held_times;
 use std::ptr::copy_nonoverlapping;
 
 /// A search under way.
@@ -42,7 +41,7 @@ impl LoopSpace {
         // SAFETY: locations of this plan; a word or a number for each row lies where it should.
         unsafe {
             let mut search = Search::start(s, rows, (schedules, &mut tapes[s.tape]), env);
-            taps::clear(&s.taps, search.num_times(), env);
+            taps::clear(&s.taps, search.num_places(), env);
             taps::bind(&mut body, 4 + num_carried, &s.taps, env);
             body.inputs(2 + num_carried, &s.captures, env);
             (0..3).for_each(|k| body.output(k, search.said[k].cast()));
@@ -99,23 +98,23 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn num_times(&self) -> usize {
-        self.s.times.map_or(0, |times| times.num)
+    /// Rows of what is tapped.
+    fn num_places(&self) -> usize {
+        self.s.tapped.map_or(0, |tapped| tapped.taps.num_rows())
     }
 
     /// A row accepts its next trip, which led from `state` to the knot `to`.
     unsafe fn accept(&mut self, row: usize, state: &[Loc], to: f64) {
-        let (n, num_times, env) = (self.schedules[row].count(), self.num_times(), self.env);
+        let (n, num, env) = (self.schedules[row].count(), self.num_places(), self.env);
         // SAFETY: locations of this plan.
         unsafe {
             if self.s.records {
                 self.keep(row, n, state);
             }
             let schedule = &mut self.schedules[row];
-            if let Some(times) = self.s.times {
-                let times = env.at(times.at).cast::<f64>().add(row * num_times);
-                schedule.hold(std::slice::from_raw_parts(times, num_times), to);
-                keep_taps(&self.s.taps, self.rows.num, num_times, row, schedule, n, env);
+            if let Some(tapped) = self.s.tapped {
+                tapped.note(schedule, row, to, env);
+                keep_taps(&self.s.taps, self.rows.num, num, row, schedule, n, env);
             }
             if self.s.is_replayed {
                 schedule.knots.push(to);
@@ -176,13 +175,6 @@ impl Schedule {
         self.knots.clear();
         self.knots.push(knot);
         self.held.clear();
-        (self.reached, self.passed) = (false, 0);
-    }
-
-    /// Notes the times that the trip to knot `to` holds, which it does not have yet.
-    fn hold(&mut self, times: &[f64], to: f64) {
-        let (trip, from) = (self.count(), self.knots[self.count()]);
-        let Schedule { held, passed, .. } = self;
-        held_times(times, passed, from, to, trip == 0, |k| held.push((trip, k)));
+        self.reached = false;
     }
 }

@@ -12,7 +12,7 @@ use super::lockstep::{Along, Rows, Trip};
 use super::plan::Plan;
 use super::step::{Access, Env, Loc};
 use super::tape::{Layout, Schedule, Slots, Tape};
-use super::taps::{self, Tap, TapCotangent, Times};
+use super::taps::{self, Tap, TapCotangent, Tapped};
 use crate::backend::checkpoint::{Action, Replayer};
 use std::ptr::{copy_nonoverlapping, null, write_bytes};
 
@@ -34,8 +34,8 @@ pub(crate) struct Solve {
     pub attempt: Plan,
     pub forecast: Loc,
     pub knot: Loc,
-    /// The times to tap at, if there are some.
-    pub times: Option<Times>,
+    /// Which trips are tapped, if some are.
+    pub tapped: Option<Tapped>,
     pub taps: Box<[Tap]>,
     /// What the step carries, then what only the search carries.
     pub carried: Carried,
@@ -57,7 +57,7 @@ pub(crate) struct Solve {
 pub(crate) struct Scan {
     pub step: Plan,
     pub taps: Box<[Tap]>,
-    pub num_times: usize,
+    pub num_rows: usize,
     pub carried: Carried,
     pub captures: Box<[Loc]>,
     pub rows: Option<Rows>,
@@ -80,7 +80,7 @@ pub(crate) struct Rev {
     pub running: [Box<[Loc]>; 2],
     pub cotangents: Carried,
     pub tap_cotangents: Box<[TapCotangent]>,
-    pub num_times: usize,
+    pub num_rows: usize,
     pub sums: Box<[Sum]>,
     /// Whether no later step reads the tape, so that its slots may be written.
     pub is_last: bool,
@@ -182,7 +182,7 @@ impl Solve {
     pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
         f(&mut self.forecast, Access::Read);
         f(&mut self.knot, Access::Read);
-        self.times.iter_mut().for_each(|times| f(&mut times.at, Access::Read));
+        self.tapped.iter_mut().flat_map(|tapped| &mut tapped.times).for_each(|l| f(l, Access::Read));
         taps::each_tap(&mut self.taps, f);
         self.captures.iter_mut().for_each(|l| f(l, Access::Read));
         self.rows.iter_mut().for_each(|rows| rows.each_loc(f));
@@ -258,8 +258,8 @@ impl LoopSpace {
             schedule.knots.clear();
             schedule.knots.push(*knot_at);
             schedule.held.clear();
-            if let Some(times) = s.times {
-                taps::clear(&s.taps, times.num, env);
+            if let Some(tapped) = &s.tapped {
+                taps::clear(&s.taps, tapped.taps.num_rows(), env);
                 taps::bind(&mut body, 4 + num_carried, &s.taps, env);
             }
             if s.records {
@@ -267,7 +267,7 @@ impl LoopSpace {
             }
             body.inputs(1 + num_carried, &s.captures, env);
             (0..3).for_each(|k| body.output(k, flag_at.add(k).cast()));
-            let (mut trips, mut passed) = (0, 0);
+            let mut trips = 0;
             loop {
                 let (from, to) = (knot_at.add(trips % 2), knot_at.add((trips + 1) % 2));
                 body.input(0, from.cast());
@@ -279,8 +279,8 @@ impl LoopSpace {
                     if s.records {
                         keep(tape, accepted, &s.layout, s.carried.before(trips), env);
                     }
-                    if let Some(times) = s.times {
-                        times.note(schedule, &mut passed, *to, env);
+                    if let Some(tapped) = &s.tapped {
+                        tapped.note(schedule, 0, *to, env);
                         taps::keep(&s.taps, schedule, accepted, env);
                     }
                     if s.is_replayed {
@@ -316,7 +316,7 @@ impl LoopSpace {
         // SAFETY: locations of this plan.
         unsafe {
             body.inputs(head + s.carried.bytes.len(), &s.captures, env);
-            taps::clear(&s.taps, s.num_times, env);
+            taps::clear(&s.taps, s.num_rows, env);
             taps::bind(&mut body, s.carried.bytes.len(), &s.taps, env);
             for n in 0..count {
                 along.bind(&mut body, n, Trip::Forward, env);
@@ -326,7 +326,7 @@ impl LoopSpace {
                     along.keep(tape, n, &s.layout, s.carried.before(n), env);
                 }
                 body.run();
-                along.keep_taps(&s.taps, s.num_times, n, env);
+                along.keep_taps(&s.taps, s.num_rows, n, env);
             }
             s.carried.settle(env, count);
             if s.records {
@@ -382,7 +382,7 @@ impl LoopSpace {
                         state.bind(&mut bwd, head);
                         let first_ct = head + num_carry + r.captures.len();
                         bwd.inputs(first_ct, r.cotangents.before(trips), env);
-                        let cts = (&r.tap_cotangents[..], r.num_times);
+                        let cts = (&r.tap_cotangents[..], r.num_rows);
                         along.bind_cotangents(&mut bwd, first_ct + num_ct, cts, n, env);
                         bwd.outputs(0, r.cotangents.after(trips), env);
                         for (k, sum) in r.sums.iter().enumerate() {

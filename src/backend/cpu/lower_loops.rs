@@ -12,7 +12,7 @@ use super::places::Place;
 use super::plan::Plan;
 use super::step::{Loc, Step};
 use super::tape::Layout;
-use super::taps::{Tap, TapCotangent, Times};
+use super::taps::{Tap, TapCotangent, Tapped};
 use super::tiles::{Out, Tiles};
 use crate::backend::checkpoint::num_slots;
 use crate::graph::{self, Func, Op, TileOut, Type};
@@ -119,12 +119,12 @@ impl Lower<'_> {
         &mut self,
         id: usize,
         out: usize,
-        (num_times, rows): (usize, Option<usize>),
+        (tapped, rows): (graph::Taps, Option<usize>),
         types: &[Type],
     ) -> Box<[Tap]> {
         let all = types.iter().enumerate().map(|(i, ty)| Tap {
             trip: self.buffers.arena(ty.bytes()),
-            rows: self.result(id, out + i, &graph::tapped(ty, num_times, rows)),
+            rows: self.result(id, out + i, &tapped.tapped(ty, rows)),
             bytes: ty.bytes(),
         });
         all.collect()
@@ -157,9 +157,9 @@ impl Lower<'_> {
         let taps = types.split_off(s.num_carry + s.num_ext);
         let carried = self.carried(id, s.first_carry(), 0, &types);
         let captures = self.operands(id, s.first_carry() + types.len(), s.num_captures());
-        let num = s.num_times;
-        let times = (num > 0).then(|| Times { at: self.operand(id, 2), num });
-        let taps = self.taps(id, s.first_tapped(), (num, s.rows()), &taps);
+        let times = (s.taps.times > 0).then(|| self.operand(id, 2));
+        let tapped = (s.taps.num_rows() > 0).then_some(Tapped { taps: s.taps, times });
+        let taps = self.taps(id, s.first_tapped(), (s.taps, s.rows()), &taps);
         let layout = Layout::of(types[..s.num_carry].iter().map(Type::bytes));
         let attempt = self.body("attempt", &s.attempt);
         let made = Made { schedule: self.spaces.schedules, tape: self.tape(&layout, s.policy) };
@@ -173,15 +173,15 @@ impl Lower<'_> {
             attempt,
             forecast: self.operand(id, 0),
             knot: self.operand(id, 1),
-            times,
+            tapped,
             taps,
             carried,
             captures,
             rows,
             layout,
             records,
-            // Saved times look at the knot before.
-            is_replayed: num > 0 || self.is_read(id, types.len()),
+            // Taps look at the knot before.
+            is_replayed: tapped.is_some() || self.is_read(id, types.len()),
             schedule: made.schedule,
             tape: made.tape,
         };
@@ -191,8 +191,8 @@ impl Lower<'_> {
     pub(super) fn scan(&mut self, id: usize, s: &graph::Scan) {
         let mut types = s.step.output_types();
         let taps = types.split_off(s.num_carry);
-        let (num_times, taps) =
-            (s.num_times, self.taps(id, s.first_tapped(), (s.num_times, s.rows()), &taps));
+        let taps = self.taps(id, s.first_tapped(), (s.taps, s.rows()), &taps);
+        let num_rows = s.taps.num_rows();
         let carried = self.carried(id, 1, 0, &types);
         let captures = self.operands(id, 1 + types.len(), s.num_captures());
         let layout = Layout::of(types.iter().map(Type::bytes));
@@ -206,7 +206,7 @@ impl Lower<'_> {
         let tape = made.tape;
         let rows = s.rows().map(|n| self.rows(n, if records { &types } else { &[] }));
         let scan =
-            Scan { step, taps, num_times, carried, captures, rows, layout, records, schedule, tape, space };
+            Scan { step, taps, num_rows, carried, captures, rows, layout, records, schedule, tape, space };
         self.push(Step::Scan(Box::new(scan)), vec![]);
     }
 
@@ -251,7 +251,7 @@ impl Lower<'_> {
             running,
             cotangents,
             tap_cotangents,
-            num_times: r.num_times,
+            num_rows: r.taps.num_rows(),
             sums,
             is_last: true,
             schedule: self.made(id, 0).schedule,

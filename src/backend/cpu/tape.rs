@@ -7,6 +7,7 @@
 use super::loop_report::LoopRun;
 use super::memory::{Storage, aligned};
 use crate::backend::checkpoint::Recorder;
+use crate::graph::Held;
 
 /// Slots are allocated together up to this many bytes: a tape of small states is not a list of small
 /// allocations, and one of large states grows one by one.
@@ -19,22 +20,14 @@ pub(crate) struct Schedule {
     pub knots: Vec<f64>,
     /// Whether the last knot is the one that was aimed at.
     pub reached: bool,
-    /// How many times lie behind the last knot, in a search in lockstep.
-    pub passed: usize,
-    /// The times to tap at that trips hold: the trip and the time's index, both ascending.
-    pub held: Vec<(usize, usize)>,
+    /// The rows of taps that trips hold.
+    pub held: Held,
 }
 
 impl Schedule {
     /// Number of steps.
     pub fn count(&self) -> usize {
         self.knots.len().saturating_sub(1)
-    }
-
-    /// The times that trip `n` holds.
-    pub fn times_of(&self, n: usize) -> impl Iterator<Item = usize> + '_ {
-        let from = self.held.partition_point(|(trip, _)| *trip < n);
-        self.held[from..].iter().take_while(move |(trip, _)| *trip == n).map(|(_, k)| *k)
     }
 }
 

@@ -153,6 +153,16 @@ fn is_selected(values: &[Value], node: &Node, result: &Value, i: usize) -> bool 
 
 /// Where value `k` of a loop, of tiles or of a call comes from; inputs are its operands.
 fn inside(node: &Node, args: &[&Value], value: &Value, k: usize) -> Found {
+    // Rows in lockstep are not taken apart: the loop itself is named, unless it was given what is not finite.
+    let lanes = match &node.op {
+        Op::Solve(s) => s.rows(),
+        Op::Scan(s) => s.rows(),
+        Op::Rev(r) => r.rows(),
+        _ => None,
+    };
+    if lanes.is_some() {
+        return Ok(Source::Input(args.iter().position(|arg| is_bad(arg)).unwrap_or(0)));
+    }
     match &node.op {
         Op::Solve(s) => in_solve(s, args, value, k),
         Op::Scan(s) => in_scan(s, args, k),
@@ -196,12 +206,12 @@ fn number(value: &Value) -> f64 {
     value.array().data().get_f64(0)
 }
 
-/// The row of a tapped value that is not finite, as the trip that holds its time.
-fn bad_trip(rows: &Value, along: &Schedule) -> Option<usize> {
-    let rows = rows.array();
-    let row = rows.data().len() / along.trips.len().max(1);
-    let bad = rows.to_f64().iter().position(|x| !x.is_finite())?;
-    along.trips[bad / row.max(1)]
+/// The trip that holds the row of a tapped value that is not finite.
+fn bad_trip(tapped: &Value, along: &Schedule) -> Option<usize> {
+    let tapped = tapped.array();
+    let row = tapped.data().len() / tapped.shape()[0].max(1);
+    let bad = tapped.to_f64().iter().position(|x| !x.is_finite())? / row.max(1);
+    along.held.pairs().iter().find(|pair| pair.1 == bad).map(|pair| pair.0)
 }
 
 fn in_solve(s: &Solve, args: &[&Value], value: &Value, k: usize) -> Found {
@@ -258,7 +268,7 @@ fn in_scan(s: &Scan, args: &[&Value], k: usize) -> Found {
     let (mut trip, mut output) = (trips.len().checked_sub(1), k);
     if k > s.num_carry {
         let tap = k - s.num_carry - 1;
-        trip = along.trips.iter().flatten().copied().find(|&i| is_bad(&taps[i][tap]));
+        trip = along.held.pairs().iter().map(|pair| pair.0).find(|&i| is_bad(&taps[i][tap]));
         output = s.num_carry + tap;
     }
     while let Some(i) = trip {

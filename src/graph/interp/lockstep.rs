@@ -6,7 +6,7 @@
 use super::loops::{Schedule, Tape, Values, add, cut, owned, same_bits, stack};
 use super::{GraphError, Value, run};
 use crate::array::{Array, DType, Data, Shape};
-use crate::graph::{Func, Rev, Scan, Solve, Type, held_times};
+use crate::graph::{Func, Held, Rev, Scan, Solve, Taps, Type};
 use std::sync::Arc;
 
 /// What is wanted of a trip; see the loops of a plan.
@@ -49,29 +49,30 @@ impl Along<'_> {
         n < self.0[r].num_steps()
     }
 
-    /// The taps of all trips at all times: row by row, zeros where no trip holds the time.
-    fn tapped(&self, taps: &[Vec<Value>], types: &[Type], num_times: usize) -> Vec<Value> {
+    /// The taps of all trips in all places: row by row, zeros where no trip holds the place.
+    fn tapped(&self, all: Taps, taps: &[Vec<Value>], types: &[Type]) -> Vec<Value> {
+        let (rows, num) = (self.0.len(), all.num_rows());
         let of = |(j, ty): (usize, &Type)| {
             let zeros = Value::from(Array::zeros(ty.dtype(), ty.shape().with_axis(0, 1)));
-            let mut places = Vec::new();
+            let mut places = vec![zeros; rows * num];
             for (r, schedule) in self.0.iter().enumerate() {
-                let at = |trip: &Option<usize>| trip.map_or(zeros.clone(), |i| cut(&taps[i][j], r, 1));
-                places.extend(schedule.trips.iter().map(at));
+                for &(trip, k) in schedule.held.pairs() {
+                    places[r * num + k] = cut(&taps[trip][j], r, 1);
+                }
             }
-            stack(&places, crate::graph::tapped(ty, num_times, Some(self.0.len())).shape())
+            stack(&places, all.tapped(ty, Some(rows)).shape())
         };
         types.iter().enumerate().map(of).collect()
     }
 
-    /// For each row, the sum of the places whose times its trip `n` holds.
+    /// For each row, the sum of the places that its trip `n` holds.
     fn sum_of_places(&self, n: usize, all: &Value) -> Value {
         let shape = all.array().shape().clone();
         let (num, one) = (shape[1], shape.without_axes(&[1]));
         let flat = [&[shape[0] * num], &one[1..]].concat();
         let flat = Value::from(Array::new(Shape::from(flat), all.array().data().clone()));
         let row = |(r, s): (usize, &Schedule)| {
-            let held =
-                (0..s.trips.len()).filter(|&k| s.trips[k] == Some(n)).map(|k| cut(&flat, r * num + k, 1));
+            let held = s.held.rows_of(n).map(|k| cut(&flat, r * num + k, 1));
             let zeros = || Array::zeros(all.array().dtype(), one.with_axis(0, 1)).into();
             held.reduce(|a, b| add(&a, &b)).unwrap_or_else(zeros)
         };
@@ -94,14 +95,13 @@ fn choose(a: &Value, b: &Value, on: impl Fn(usize) -> bool) -> Value {
 
 pub(super) fn solve(s: &Solve, args: &[&Value], rows: usize) -> Result<Value, GraphError> {
     let mut at = args[1].clone();
-    let times = if s.num_times > 0 { args[2].array().to_f64() } else { vec![] };
+    let times = if s.taps.times > 0 { args[2].array().to_f64() } else { vec![] };
     let (moving, captures) = args[s.first_carry()..].split_at(s.num_carry + s.num_ext);
     let (mut moving, captures) = (owned(moving), owned(captures));
-    let start =
-        |&t: &f64| Schedule { knots: vec![t], reached: false, trips: vec![None; s.num_times], rows: vec![] };
+    let start = |&t: &f64| Schedule { knots: vec![t], reached: false, held: Held::default(), rows: vec![] };
     let mut found: Vec<Schedule> = at.array().to_f64().iter().map(start).collect();
     let (mut states, mut taps): (Vec<Vec<Value>>, Vec<Vec<Value>>) = (vec![], vec![]);
-    let (mut live, mut passed) = (vec![1.0; rows], vec![0; rows]);
+    let mut live = vec![1.0; rows];
     while live.contains(&1.0) {
         let head = [at.clone(), vector(&live, DType::Bool)];
         let mut out = run(&s.attempt, &[&head[..], &moving, &captures].concat())?;
@@ -115,12 +115,9 @@ pub(super) fn solve(s: &Solve, args: &[&Value], rows: usize) -> Result<Value, Gr
             }
             if accept[r] != 0.0 {
                 let (trip, from) = (found[r].num_steps(), found[r].knots[found[r].num_steps()]);
-                let times = &times[r * s.num_times..][..s.num_times];
-                let schedule = &mut found[r];
-                held_times(times, &mut passed[r], from, knots[r], trip == 0, |k| {
-                    schedule.trips[k] = Some(trip)
-                });
-                schedule.knots.push(knots[r]);
+                let times = &times[r * s.taps.times..][..s.taps.times];
+                found[r].held.note(&s.taps, times, trip, (from, knots[r]));
+                found[r].knots.push(knots[r]);
                 put(&mut states, trip, &moving[..s.num_carry], r);
                 put(&mut taps, trip, &tapped, r);
             }
@@ -131,8 +128,8 @@ pub(super) fn solve(s: &Solve, args: &[&Value], rows: usize) -> Result<Value, Gr
         moving = next;
     }
     pad(&mut states, &found);
-    let tapped = Along(&found).tapped(&taps, &s.step.output_types()[s.num_carry..], s.num_times);
-    let schedule = Schedule { knots: vec![], reached: false, trips: vec![], rows: found };
+    let tapped = Along(&found).tapped(s.taps, &taps, &s.step.output_types()[s.num_carry..]);
+    let schedule = Schedule { knots: vec![], reached: false, held: Held::default(), rows: found };
     moving.extend([Value::Schedule(Arc::new(schedule)), Value::Tape(Arc::new(Tape { states }))]);
     moving.extend(tapped);
     Ok(Value::Tuple(moving))
@@ -181,7 +178,7 @@ pub(super) fn scan(s: &Scan, args: &[&Value], rows: &[Schedule]) -> Result<Value
     }
     pad(&mut states, rows);
     carry.push(Value::Tape(Arc::new(Tape { states })));
-    carry.extend(along.tapped(&taps, &s.step.output_types()[s.num_carry..], s.num_times));
+    carry.extend(along.tapped(s.taps, &taps, &s.step.output_types()[s.num_carry..]));
     Ok(Value::Tuple(carry))
 }
 

@@ -3,7 +3,7 @@
 use crate::array::{Array, DType, Data};
 use crate::graph::{
     BinaryOp, Checkpoints, CompareOp, Cond, Custom, Func, Literal, Op, Policy, ReduceOp, Rev, Scan, Solve,
-    TileOut, Tiles, Type, UnaryOp,
+    Taps, TileOut, Tiles, Type, UnaryOp,
 };
 use std::str::FromStr;
 use std::sync::Arc;
@@ -163,13 +163,13 @@ impl Statement {
                 step: self.body("step")?,
                 num_carry: self.index("num_carry")?,
                 num_ext: self.index("num_ext")?,
-                num_times: self.index("num_times").unwrap_or(0),
+                taps: self.taps(),
                 policy: self.policy()?,
             })),
             "scan" => Op::Scan(Arc::new(Scan {
                 step: self.body("step")?,
                 num_carry: self.index("num_carry")?,
-                num_times: self.index("num_times").unwrap_or(0),
+                taps: self.taps(),
                 policy: self.policy()?,
             })),
             "rev" => Op::Rev(Arc::new(Rev {
@@ -178,7 +178,7 @@ impl Statement {
                 num_carry: self.index("num_carry")?,
                 num_ct: self.index("num_ct")?,
                 num_ct_taps: self.index("num_ct_taps").unwrap_or(0),
-                num_times: self.index("num_times").unwrap_or(0),
+                taps: self.taps(),
                 wrt: self.indices("wrt")?,
             })),
             _ => Op::Tiles(Arc::new(Tiles {
@@ -190,6 +190,13 @@ impl Statement {
                 outs: self.outs()?,
             })),
         })
+    }
+
+    /// The rows of a tapped loop; others say nothing.
+    fn taps(&mut self) -> Taps {
+        let mut number = |key| self.index(key).unwrap_or(0);
+        let (times, every, groups) = (number("num_times"), number("every"), number("num_groups"));
+        Taps { times, every, groups, last: self.flag("last") }
     }
 
     /// Takes an attribute away.

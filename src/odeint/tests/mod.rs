@@ -2,8 +2,10 @@
 
 mod adjoints;
 mod backsolve;
+mod events;
 mod reports;
 mod rows;
+mod steps;
 
 use crate::array::DType;
 use crate::ode::{Constant, Method, Ode, Outcome, Pid, SaveAt, StepTo};

@@ -166,9 +166,9 @@ fn directions_of_a_derivative_share_the_search() {
     // One that taps runs for each direction.
     let taps = |f: &Func| {
         f.nodes().iter().any(|node| match &node.op {
-            Op::Solve(s) => s.num_times > 0,
-            Op::Scan(s) => s.num_times > 0,
-            Op::Rev(r) => r.num_times > 0,
+            Op::Solve(s) => s.taps.num_rows() > 0,
+            Op::Scan(s) => s.taps.num_rows() > 0,
+            Op::Rev(r) => r.taps.num_rows() > 0,
             _ => false,
         })
     };
