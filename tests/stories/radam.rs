@@ -46,18 +46,23 @@ fn all(iterations: usize) -> Report {
     let moments = Moments { m: zeros.clone(), v: zeros, n: 0.0.into() };
     let (mut at_once, mut compiled) = ((x.clone(), optimiser.init(&x)), (x.clone(), optimiser.init(&x)));
     let (mut chosen, mut compiled_choice) = ((x.clone(), moments.clone()), (x.clone(), moments));
-    for _ in 0..iterations {
+    let apart = |a: &Tensor, b: &Tensor| (a - b).abs().max().item();
+    let mut from_select = 0.0_f64;
+    for i in 0..iterations {
         at_once = update(at_once.0, at_once.1);
         compiled = jitted.call(compiled.0, compiled.1).unwrap();
         chosen = choose(chosen.0, chosen.1);
         compiled_choice = jitted_choice.call(compiled_choice.0, compiled_choice.1).unwrap();
+        // Early, both branches among it: in the end all of them are at 0.
+        if i < 100 {
+            from_select = from_select.max(apart(&chosen.0, &at_once.0));
+        }
         watch.tick();
     }
     let report = watch.end(jitted.traces()).with("traces_with_cond", jitted_choice.traces() as f64);
-    let apart = |a: &Tensor, b: &Tensor| (a - b).abs().max().item();
     let report = report.with("apart", apart(&at_once.0, &compiled.0));
     let report = report.with("apart_with_cond", apart(&chosen.0, &compiled_choice.0));
-    let report = report.with("cond_from_select", apart(&chosen.0, &at_once.0));
+    let report = report.with("cond_from_select", from_select);
     report.with("counter", at_once.1.get("0.count").unwrap().item())
 }
 
@@ -68,5 +73,5 @@ pub fn hold(report: &Report) {
     report.at_most("traces_with_cond", 1.0);
     report.at_most("apart", 1e-9);
     report.at_most("apart_with_cond", 1e-9);
-    report.at_most("cond_from_select", 1e-9);
+    report.at_most("cond_from_select", 1e-12);
 }
