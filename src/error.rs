@@ -50,6 +50,14 @@ pub enum Error {
         /// Why, with t and step.
         outcome: crate::ode::Outcome,
     },
+    /// Of a solve whose rows do not all share their steps, a row's ended early.
+    #[error("the solve of row {row} ended early: {outcome}")]
+    SolveRow {
+        /// The first row of those that share its steps.
+        row: usize,
+        /// Why, with t and step.
+        outcome: crate::ode::Outcome,
+    },
     /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] crate::io::IoError),

@@ -491,8 +491,13 @@ fn a_plan_runs_nothing_and_tells_memory_and_operations() {
     let peaks = [64, 16, 4].map(of);
     assert!(peaks[0] > peaks[1] && peaks[1] > peaks[2], "{peaks:?}");
     assert!(place.done(&format!("train tiny.png --plan {SMALL}")).contains("flow matching"));
+    let small = plan("--width 8 --depth 1 --batch 64 --fixed-steps 100 --checkpoints 4");
+    let states = &small["phases"][1]["states"][0];
+    assert_eq!((states["slots"].as_u64(), states["kept"].as_u64()), (Some(4), Some(4)), "{small}");
+    assert!(states["recomputed"].as_u64() > Some(100));
     let adaptive = "--width 8 --depth 1 --batch 64 --rtol 1e-4";
     assert_eq!(plan(adaptive)["phases"][1]["flops_of"], "step");
+    assert!(plan(adaptive)["phases"][1]["states"][0]["steps"].is_null());
     assert_eq!(plan(adaptive)["phases"][0]["flops_of"], "update");
     assert!(place.done(&format!("train tiny.png --plan {adaptive}")).contains("a step of each solve"));
     assert!(place.names().is_empty());

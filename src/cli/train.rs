@@ -230,6 +230,9 @@ fn tell_plan(args: &Args, density: &Density) -> Result<()> {
     table.row("weights", grouped(density.weights() as u64));
     for plan in &plans {
         table.row(plan.objective.title(), plan_line(plan));
+        for kept in &plan.states {
+            table.row("states", kept.text.clone());
+        }
     }
     result(&table.text());
     Ok(())

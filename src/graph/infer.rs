@@ -1,6 +1,5 @@
 //! Types of results from types of operands: the one place that says which operands an op takes.
 
-use super::loops::tapped;
 use super::{BinaryOp, Op, Type, UnaryOp, sequence};
 use crate::array::{DType, Shape};
 
@@ -270,38 +269,38 @@ fn is(args: &[&Type], at: usize, want: &[Type], what: &str) -> Result<(), String
 fn loops(op: &Op, args: &[&Type]) -> Inferred {
     match op {
         Op::Solve(s) => {
-            let (u32s, f64s) = (Type::scalar(DType::U32), Type::scalar(DType::F64));
-            is(args, 0, &[u32s, f64s], "operand")?;
-            if s.num_times > 0 {
-                is(args, 2, &[Type::array(DType::F64, [s.num_times])], "operand")?;
+            let f64s = |dims: &[usize]| Type::array(DType::F64, [s.rows().as_slice(), dims].concat());
+            is(args, 0, &[Type::scalar(DType::U32), f64s(&[])], "operand")?;
+            if s.taps.times > 0 {
+                is(args, 2, &[f64s(&[s.taps.times])], "operand")?;
             }
-            let (body, at) = (s.attempt.input_types(), s.first_carry());
-            is(args, at, &body[1..], "operand of the attempt")?;
-            need(args.len() == at - 1 + body.len(), || format!("it takes {} operands", at - 1 + body.len()))?;
+            let (body, at) = (s.attempt.input_types().split_off(s.attempt_head()), s.first_carry());
+            is(args, at, &body, "operand of the attempt")?;
+            need(args.len() == at + body.len(), || format!("it takes {} operands", at + body.len()))?;
             let mut out = s.attempt.output_types().split_off(4);
             let taps = out.split_off((s.num_carry + s.num_ext).min(out.len()));
             out.extend([Type::Schedule, Type::Tape]);
-            out.extend(taps.iter().map(|ty| tapped(ty, s.num_times)));
+            out.extend(taps.iter().map(|ty| s.taps.tapped(ty, s.rows())));
             Ok(Type::Tuple(out))
         }
         Op::Scan(s) => {
             is(args, 0, &[Type::Schedule], "operand")?;
-            let body = s.step.input_types();
-            is(args, 1, &body[4..], "operand of the step")?;
-            need(args.len() == body.len() - 3, || format!("it takes {} operands", body.len() - 3))?;
+            let body = s.step.input_types().split_off(s.head());
+            is(args, 1, &body, "operand of the step")?;
+            need(args.len() == 1 + body.len(), || format!("it takes {} operands", 1 + body.len()))?;
             let mut out = s.step.output_types();
             let taps = out.split_off(s.num_carry.min(out.len()));
             out.push(Type::Tape);
-            out.extend(taps.iter().map(|ty| tapped(ty, s.num_times)));
+            out.extend(taps.iter().map(|ty| s.taps.tapped(ty, s.rows())));
             Ok(Type::Tuple(out))
         }
         Op::Rev(r) => {
             is(args, 0, &[Type::Schedule, Type::Tape], "operand")?;
-            let mut body = r.bwd.input_types();
+            let mut body = r.bwd.input_types().split_off(r.head());
             let taps = body.len().saturating_sub(r.num_ct_taps);
-            body[taps..].iter_mut().for_each(|ty| *ty = tapped(ty, r.num_times));
-            is(args, 2, &body[4..], "operand of the backward step")?;
-            need(args.len() == body.len() - 2, || format!("it takes {} operands", body.len() - 2))?;
+            body[taps..].iter_mut().for_each(|ty| *ty = r.taps.tapped(ty, r.rows()));
+            is(args, 2, &body, "operand of the backward step")?;
+            need(args.len() == 2 + body.len(), || format!("it takes {} operands", 2 + body.len()))?;
             Ok(Type::Tuple(r.bwd.output_types()))
         }
         Op::Loop(l) => {

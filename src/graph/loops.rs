@@ -5,31 +5,13 @@
 //! errors; the *step* is what an accepted trip means, and only it is differentiated. None of this
 //! knows what is searched for; `odeint` builds an adaptive ODE solve from it.
 
-use super::{Func, Type};
+use super::{Func, Taps, Type};
 
-/// The type of a tap at each of `n` times.
-pub(crate) fn tapped(ty: &Type, n: usize) -> Type {
-    ty.with_shape([&[n], &ty.shape()[..]].concat())
-}
-
-/// Calls `held` with each of the times that the trip from one knot to the next holds, its end included and the very
-/// first knot; `passed` counts those that trips have passed, held or not. Behind a NaN no time is held.
-pub(crate) fn held_times(
-    times: &[f64],
-    passed: &mut usize,
-    from: f64,
-    to: f64,
-    is_first: bool,
-    mut held: impl FnMut(usize),
-) {
-    let sign = if to < from { -1.0 } else { 1.0 };
-    while let Some(&t) = times.get(*passed)
-        && t * sign <= to * sign
-    {
-        if t * sign > from * sign || is_first && t == from {
-            held(*passed);
-        }
-        *passed += 1;
+/// The rows of a loop in lockstep, told from its step; none where it runs along one schedule.
+fn rows(step: &Func) -> Option<usize> {
+    match &step.node(*step.inputs().first()?).ty {
+        Type::Array { shape, .. } => shape.first().copied(),
+        _ => None,
     }
 }
 
@@ -73,10 +55,22 @@ pub enum Policy {
 /// `forecast` is the number of accepted attempts if it is known before (0: unknown); it decides where
 /// checkpoints are placed, never a value.
 ///
-/// Where `num_times` is not 0 the loop is tapped: an accepted attempt whose span, its end included, holds one of
-/// the times leaves what it tapped in that time's row of `tapped`. The times stand in the order of the knots; one
-/// at the very first knot belongs to the first trip. The rows of times that no trip holds, those out of order
-/// among them, are zeros. The schedule remembers which trip holds which time.
+/// Where `taps` has rows the loop is tapped: an accepted attempt leaves what it tapped in the rows of `tapped` that it
+/// holds ([`Taps`]). The times stand in the order of the knots; one at the very first knot belongs to the first trip.
+/// Rows that no trip holds, those of times out of order among them, are zeros. The schedule remembers which trip
+/// holds which row.
+///
+/// # Lockstep
+/// Where `first` is bool\[rows\] the loop is that of so many independent rows, each with a schedule of its own: all
+/// that is said to be bool or f64 above is bool\[rows\] or f64\[rows\], every carried, further and tapped value has
+/// `rows` for its first axis, the times are f64\[rows, n\] and what is tapped has a place for each row and tap, \[rows,
+/// n, ..\]. A body takes one more input, live: bool\[rows\], ahead of what is carried, and leaves the rows that are not
+/// live as they were. The loop ends when no row runs.
+///
+/// Steps are counted by each row for itself: trip i of a replay is the i-th accepted attempt of every row. A row that
+/// has fewer is not live in the trips that remain, in which it is given its last accepted attempt once more: flags,
+/// knots, and in a reverse loop the state at its start. So whatever a body computes for such a row was computed
+/// before, and its cotangent, which is zero, meets no 0/0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Solve {
     /// One attempted trip.
@@ -90,14 +84,14 @@ pub struct Solve {
     pub num_carry: usize,
     /// Further values that only the search carries.
     pub num_ext: usize,
-    /// Times to tap at; 0 where nothing is tapped.
-    pub num_times: usize,
+    /// Rows of taps.
+    pub taps: Taps,
     /// What the tape keeps.
     pub policy: Policy,
 }
 
 /// Runs `step` along a schedule: inputs schedule, carry.., captures..; outputs carry.., tape, tapped.. (the taps of
-/// the trips that hold the times of the search).
+/// the trips that hold rows of the search).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scan {
     /// As in [`Solve`].
@@ -107,7 +101,7 @@ pub struct Scan {
     /// Values that the step carries.
     pub num_carry: usize,
     /// As in [`Solve`].
-    pub num_times: usize,
+    pub taps: Taps,
     /// What the tape keeps.
     pub policy: Policy,
 }
@@ -117,7 +111,7 @@ pub struct Scan {
 /// `step` taps nothing. `bwd` takes first, last, t, t_next, carry.., captures.., ct_carry.., ct_tap.. and gives
 /// ct_carry'.., ct_captures.. (of the captures in `wrt`). The node takes schedule, tape, carry0.., captures..,
 /// ct_carry.., ct_tapped.. and gives ct_carry0.., ct_captures.., the latter added up over the trips. A trip's ct_tap
-/// is the sum of the rows of ct_tapped whose times it holds, zero where there are none.
+/// is the sum of the rows of ct_tapped that it holds, zero where there are none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rev {
     /// As in [`Solve`]; recomputes states.
@@ -131,7 +125,7 @@ pub struct Rev {
     /// Cotangents of taps.
     pub num_ct_taps: usize,
     /// As in [`Solve`].
-    pub num_times: usize,
+    pub taps: Taps,
     /// Which captures have a cotangent, in the order of those outputs; one capture may have several.
     pub wrt: Vec<usize>,
 }
@@ -167,9 +161,24 @@ pub struct Tiles {
 }
 
 impl Solve {
+    /// Rows in lockstep, if it is that of rows.
+    pub fn rows(&self) -> Option<usize> {
+        rows(&self.step)
+    }
+
+    /// Inputs of the attempt ahead of what is carried.
+    pub fn attempt_head(&self) -> usize {
+        1 + usize::from(self.rows().is_some())
+    }
+
+    /// Inputs of the step ahead of what is carried.
+    pub fn head(&self) -> usize {
+        4 + usize::from(self.rows().is_some())
+    }
+
     /// The operand that is the first carried value.
     pub fn first_carry(&self) -> usize {
-        2 + usize::from(self.num_times > 0)
+        2 + usize::from(self.taps.times > 0)
     }
 
     /// Number of values that a trip taps.
@@ -184,11 +193,21 @@ impl Solve {
 
     /// Number of captured inputs.
     pub fn num_captures(&self) -> usize {
-        self.step.num_inputs() - 4 - self.num_carry
+        self.step.num_inputs() - self.head() - self.num_carry
     }
 }
 
 impl Scan {
+    /// As of [`Solve`].
+    pub fn rows(&self) -> Option<usize> {
+        rows(&self.step)
+    }
+
+    /// As of [`Solve`].
+    pub fn head(&self) -> usize {
+        4 + usize::from(self.rows().is_some())
+    }
+
     /// Number of values that a trip taps.
     pub fn num_taps(&self) -> usize {
         self.step.num_outputs() - self.num_carry
@@ -201,14 +220,24 @@ impl Scan {
 
     /// Number of captured inputs.
     pub fn num_captures(&self) -> usize {
-        self.step.num_inputs() - 4 - self.num_carry
+        self.step.num_inputs() - self.head() - self.num_carry
     }
 }
 
 impl Rev {
+    /// As of [`Solve`].
+    pub fn rows(&self) -> Option<usize> {
+        rows(&self.step)
+    }
+
+    /// As of [`Solve`].
+    pub fn head(&self) -> usize {
+        4 + usize::from(self.rows().is_some())
+    }
+
     /// Number of captured inputs.
     pub fn num_captures(&self) -> usize {
-        self.step.num_inputs() - 4 - self.num_carry
+        self.step.num_inputs() - self.head() - self.num_carry
     }
 }
 

@@ -21,6 +21,7 @@ mod loops;
 mod observer;
 mod op;
 mod sequence;
+mod taps;
 pub mod text;
 mod types;
 mod verify;
@@ -30,12 +31,16 @@ pub(crate) use builder::turned;
 pub use calls::{Cond, Custom};
 pub use func::{Func, Node, NodeId};
 pub use infer::{GraphError, infer};
-pub use interp::{Schedule, Tape, Value, interpret, interpret_values, philox_block, philox_word};
+pub use interp::{
+    Origin, Place, Schedule, Source, Tape, Value, interpret, interpret_values, locate, philox_block,
+    philox_word,
+};
 pub use literal::Literal;
 pub use loops::{Checkpoints, Policy, Rev, Scan, Solve, TileOut, Tiles};
-pub(crate) use loops::{held_times, tapped};
 pub use observer::{Observed, Observer};
 pub use op::{BinaryOp, CompareOp, Op, ReduceOp, UnaryOp};
 pub use sequence::Loop;
+pub(crate) use taps::Held;
+pub use taps::Taps;
 pub use types::Type;
 pub use verify::verify;

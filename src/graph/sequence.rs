@@ -5,7 +5,6 @@
 //! bounded memory and is kept apart for it: it recomputes what a bounded tape does not hold, and has no place to
 //! store anything of its own. Like the other loops this one knows nothing of what it computes.
 
-use super::loops::tapped;
 use super::{Func, Policy, Type};
 use crate::array::DType;
 
@@ -18,8 +17,8 @@ use crate::array::DType;
 ///
 /// xs, states and ys are sequences: a trip reads its own x of each of the xs and stores its own y in each of the ys.
 /// The states are the carry as each trip found it. A sum is the sum of the trips' terms, in the order in which they
-/// ran, zero where there was none. Where there are times a trip's tap is left in the rows of those that it holds, as
-/// in [`super::Solve`], and its row is the sum of those of `rows`.
+/// ran, zero where there was none. Where there are places a trip's tap is left in those that it holds, as in
+/// [`super::Solve`], and its row is the sum of those of `rows`.
 ///
 /// The transpose of such a loop is one that runs the other way: states and xs are its xs, cotangents of what was read
 /// are what it stores, cotangents of captures are sums, and taps and rows change places.
@@ -39,8 +38,8 @@ pub struct Loop {
     pub num_sums: usize,
     /// Rows that are read at the times a trip holds.
     pub num_rows: usize,
-    /// Times to tap at, as in [`super::Solve`].
-    pub num_times: usize,
+    /// Rows of what is tapped and of what is read so: those of [`super::Taps`] in the search.
+    pub num_places: usize,
     /// [`Policy::Direct`] where a reverse derivative may keep every state; it is refused under any other.
     pub policy: Policy,
 }
@@ -88,13 +87,18 @@ impl Loop {
     }
 }
 
+/// The type of a tap in all places.
+pub(crate) fn tapped(ty: &Type, num_places: usize) -> Type {
+    ty.with_shape([&[num_places], &ty.shape()[..]].concat())
+}
+
 /// Types of the operands that a loop takes.
 pub(super) fn operands(l: &Loop) -> Vec<Type> {
     let mut types = l.body.input_types().split_off(3);
     types[0] = Type::Schedule;
     let (xs, rows) = (1 + l.num_carry..l.first_capture() - 3, l.first_row() - 3..);
     types[xs].iter_mut().for_each(|ty| *ty = ty.sequence());
-    types[rows].iter_mut().for_each(|ty| *ty = tapped(ty, l.num_times));
+    types[rows].iter_mut().for_each(|ty| *ty = tapped(ty, l.num_places));
     types
 }
 
@@ -107,7 +111,7 @@ pub(super) fn values(l: &Loop) -> Vec<Type> {
     let mut types = carry.to_vec();
     types.extend(carry.iter().chain(ys).map(Type::sequence));
     types.extend(sums.iter().cloned());
-    types.extend(taps.iter().map(|ty| tapped(ty, l.num_times)));
+    types.extend(taps.iter().map(|ty| tapped(ty, l.num_places)));
     types
 }
 
@@ -132,5 +136,5 @@ pub(super) fn check(l: &Loop) -> Result<(), String> {
     let inexact = sums.iter().chain(&takes[l.first_row()..]).find(|ty| !ty.is_float());
     need(inexact.is_none(), &|| format!("it adds up a {}", inexact.unwrap_or(&Type::Tape)))?;
     let at_times = l.num_taps() + l.num_rows;
-    need(at_times == 0 || l.num_times > 0, &|| format!("it taps and reads {at_times} values at no times"))
+    need(at_times == 0 || l.num_places > 0, &|| format!("it taps and reads {at_times} values at no times"))
 }

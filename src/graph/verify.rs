@@ -7,7 +7,7 @@
 //! step's hot path. It reports the first fault: later ones are mostly its consequences.
 
 use super::{
-    Cond, Custom, Func, GraphError, Literal, Loop, Node, NodeId, Op, Policy, Rev, Scan, Solve, TileOut,
+    Cond, Custom, Func, GraphError, Literal, Loop, Node, NodeId, Op, Policy, Rev, Scan, Solve, Taps, TileOut,
     Tiles, Type, infer, sequence,
 };
 use crate::array::DType;
@@ -130,24 +130,39 @@ fn same(what: &str, got: &[Type], want: &[Type]) -> Check {
     need(got.len() == want.len(), || format!("there are {} of {what}, not {}", got.len(), want.len()))
 }
 
-/// first: bool, last: bool, t: f64, t_next: f64
-fn trip() -> Vec<Type> {
-    [DType::Bool, DType::Bool, DType::F64, DType::F64].map(Type::scalar).to_vec()
+/// first: bool, last: bool, t: f64, t_next: f64, for each row if there are rows, and then live: bool[rows]
+fn trip(rows: Option<usize>) -> Vec<Type> {
+    let mut head = vec![DType::Bool, DType::Bool, DType::F64, DType::F64];
+    head.extend(rows.map(|_| DType::Bool));
+    each_row(&head, rows)
+}
+
+fn each_row(dtypes: &[DType], rows: Option<usize>) -> Vec<Type> {
+    dtypes.iter().map(|&d| Type::array(d, rows.as_slice())).collect()
+}
+
+/// In lockstep, a value of a body has the rows for its first axis.
+fn check_rows(what: &str, types: &[Type], rows: Option<usize>) -> Check {
+    let Some(rows) = rows else { return Ok(()) };
+    let other = types.iter().find(|ty| !is_array(ty) || ty.shape().first() != Some(&rows));
+    need(other.is_none(), || format!("its {what} {} has not {rows} rows", other.unwrap_or(&Type::Tape)))
 }
 
 fn check_solve(s: &Solve) -> Check {
     check_body("attempt", &s.attempt)?;
     check_body("step", &s.step)?;
     let inputs = s.attempt.input_types();
-    let moving = 1 + s.num_carry + s.num_ext;
+    let (rows, head) = (s.rows(), s.attempt_head());
+    let moving = head + s.num_carry + s.num_ext;
     need(inputs.len() >= moving, || format!("its attempt has {} inputs, fewer than {moving}", inputs.len()))?;
-    same("its attempt's input", &inputs[..1], &[Type::scalar(DType::F64)])?;
-    let mut outputs = [DType::Bool, DType::Bool, DType::Bool, DType::F64].map(Type::scalar).to_vec();
-    outputs.extend_from_slice(&inputs[1..moving]);
-    outputs.extend(taps(&s.step, s.num_carry, s.num_times)?);
+    same("its attempt's input", &inputs[..head], &each_row(&[DType::F64, DType::Bool][..head], rows))?;
+    let mut outputs = each_row(&[DType::Bool, DType::Bool, DType::Bool, DType::F64], rows);
+    outputs.extend_from_slice(&inputs[head..moving]);
+    outputs.extend(taps(&s.step, s.num_carry, s.taps)?);
+    check_rows("attempt gives a value", &outputs, rows)?;
     same("its attempt's output", &s.attempt.output_types(), &outputs)?;
-    let carry = &inputs[1..=s.num_carry];
-    let wanted = [&trip(), carry, &inputs[moving..]].concat();
+    let carry = &inputs[head..head + s.num_carry];
+    let wanted = [&trip(rows), carry, &inputs[moving..]].concat();
     same("its step's input", &s.step.input_types(), &wanted)?;
     same("its step's output", &without_taps(&s.step, s.num_carry), carry)?;
     check_inverse(s.inverse.as_ref(), s.policy, &s.step, s.num_carry)
@@ -167,33 +182,37 @@ fn without_taps(step: &Func, num_carry: usize) -> Vec<Type> {
     step.output_types().into_iter().take(num_carry).collect()
 }
 
-/// The types of what a step taps: something where there are times, nothing where there are none.
-fn taps(step: &Func, num_carry: usize, num_times: usize) -> Result<Vec<Type>, String> {
+/// The types of what a step taps: something where there are rows, nothing where there are none.
+fn taps(step: &Func, num_carry: usize, rows: Taps) -> Result<Vec<Type>, String> {
     let taps: Vec<Type> = step.output_types().into_iter().skip(num_carry).collect();
-    need(taps.is_empty() == (num_times == 0), || {
-        format!("it taps {} values at {num_times} times", taps.len())
+    let num_rows = rows.num_rows();
+    need(taps.is_empty() == (num_rows == 0), || format!("it taps {} values in {num_rows} rows", taps.len()))?;
+    need((rows.every == 0) == (rows.groups == 0), || {
+        format!("it taps {} groups of {} trips", rows.groups, rows.every)
     })?;
     Ok(taps)
 }
 
-fn check_step(step: &Func, num_carry: usize) -> Check {
+fn check_step(step: &Func, num_carry: usize, rows: Option<usize>) -> Check {
     check_body("step", step)?;
-    let (inputs, fixed) = (step.input_types(), 4 + num_carry);
+    let (inputs, trip) = (step.input_types(), trip(rows));
+    let fixed = trip.len() + num_carry;
     need(inputs.len() >= fixed, || format!("its step has {} inputs, fewer than {fixed}", inputs.len()))?;
-    same("its step's input", &inputs[..4], &trip())?;
-    same("its step's output", &without_taps(step, num_carry), &inputs[4..fixed])
+    same("its step's input", &inputs[..trip.len()], &trip)?;
+    check_rows("step gives a value", &step.output_types(), rows)?;
+    same("its step's output", &without_taps(step, num_carry), &inputs[trip.len()..fixed])
 }
 
 fn check_scan(s: &Scan) -> Check {
-    check_step(&s.step, s.num_carry)?;
-    taps(&s.step, s.num_carry, s.num_times)?;
+    check_step(&s.step, s.num_carry, s.rows())?;
+    taps(&s.step, s.num_carry, s.taps)?;
     check_inverse(s.inverse.as_ref(), s.policy, &s.step, s.num_carry)
 }
 
 fn check_rev(r: &Rev) -> Check {
-    check_step(&r.step, r.num_carry)?;
-    taps(&r.step, r.num_carry, 0)?;
-    need(r.num_ct_taps == 0 || r.num_times > 0, || "it has cotangents of taps at no times".into())?;
+    check_step(&r.step, r.num_carry, r.rows())?;
+    taps(&r.step, r.num_carry, Taps::default())?;
+    need(r.num_ct_taps == 0 || r.taps.num_rows() > 0, || "it has cotangents of taps in no rows".into())?;
     check_body("bwd", &r.bwd)?;
     let (step, bwd) = (r.step.input_types(), r.bwd.input_types());
     let fixed = step.len() + r.num_ct + r.num_ct_taps;
@@ -201,7 +220,7 @@ fn check_rev(r: &Rev) -> Check {
     let (same_as_step, ct) = bwd.split_at(step.len());
     same("its bwd's input", same_as_step, &step)?;
     // the jvp of a rev adds up tangents of its sums too: a capture may occur in `wrt` more than once
-    let captures = &step[4 + r.num_carry..];
+    let captures = &step[r.head() + r.num_carry..];
     let (ct, ct_taps) = ct.split_at(r.num_ct);
     let mut outputs = ct.to_vec();
     for &c in &r.wrt {
@@ -211,6 +230,8 @@ fn check_rev(r: &Rev) -> Check {
     }
     let inexact = outputs.iter().chain(ct_taps).find(|ty| !ty.is_float());
     need(inexact.is_none(), || format!("it carries a cotangent of a {}", inexact.unwrap_or(&Type::Tape)))?;
+    check_rows("backward step takes a cotangent", ct, r.rows())?;
+    check_rows("backward step takes a cotangent", ct_taps, r.rows())?;
     same("its bwd's output", &r.bwd.output_types(), &outputs)
 }
 
@@ -389,7 +410,7 @@ mod tests {
     const D: DType = DType::F64;
 
     fn step_types() -> Vec<Type> {
-        [trip(), vec![f32s(&[2]), f32s(&[3])]].concat()
+        [trip(None), vec![f32s(&[2]), f32s(&[3])]].concat()
     }
 
     fn search() -> Solve {
@@ -403,7 +424,7 @@ mod tests {
             inverse: None,
             num_carry: 1,
             num_ext: 1,
-            num_times: 0,
+            taps: Taps::default(),
             policy,
         }
     }
@@ -444,7 +465,7 @@ mod tests {
         let fault = |taps: &[usize], step: &[usize], num_times: usize| {
             let attempt = pass(&inputs, &[&[2, 2, 2, 0, 1, 2], taps].concat());
             let step = pass(&step_types(), &[&[4], step].concat());
-            let s = Solve { attempt, step, num_times, ..search() };
+            let s = Solve { attempt, step, taps: Taps::at(num_times), ..search() };
             let types =
                 [scalar(DType::U32), scalar(D), Type::array(D, [6]), f32s(&[2]), scalar(B), f32s(&[3])];
             let out =
@@ -455,18 +476,26 @@ mod tests {
         let why = fault(&[0, 3], &[5, 3], 6);
         assert!(why.ends_with("its attempt's output 6 is f64[], not f32[3]"), "{why}");
         let why = fault(&[0, 3], &[3, 5], 0);
-        assert!(why.ends_with("it taps 2 values at 0 times"), "{why}");
+        assert!(why.ends_with("it taps 2 values in 0 rows"), "{why}");
         let why = fault(&[], &[], 6);
-        assert!(why.ends_with("it taps 0 values at 6 times"), "{why}");
+        assert!(why.ends_with("it taps 0 values in 6 rows"), "{why}");
         let rev = |num_times: usize| {
             let types = [step_types(), vec![f32s(&[2]), f32s(&[3])]].concat();
             let (step, bwd) = (pass(&step_types(), &[4]), pass(&types, &[6]));
-            let r = Rev { step, bwd, num_carry: 1, num_ct: 1, num_ct_taps: 1, num_times, wrt: vec![] };
+            let r = Rev {
+                step,
+                bwd,
+                num_carry: 1,
+                num_ct: 1,
+                num_ct_taps: 1,
+                taps: Taps::at(num_times),
+                wrt: vec![],
+            };
             let types = [Type::Schedule, Type::Tape, f32s(&[2]), f32s(&[3]), f32s(&[2]), f32s(&[6, 3])];
             op_fault(Op::Rev(Arc::new(r)), &types, Type::Tuple(vec![f32s(&[2])]))
         };
         assert_eq!(rev(6), "");
-        assert!(rev(0).ends_with("it has cotangents of taps at no times"), "{}", rev(0));
+        assert!(rev(0).ends_with("it has cotangents of taps in no rows"), "{}", rev(0));
     }
 
     #[test]
@@ -477,7 +506,7 @@ mod tests {
                 step: bad,
                 inverse: None,
                 num_carry: 0,
-                num_times: 0,
+                taps: Taps::default(),
                 policy: Policy::Direct,
             })),
             &[Type::Schedule],
@@ -494,7 +523,15 @@ mod tests {
             let bwd = pass(&[step_types(), vec![f32s(&[2])]].concat(), outputs);
             let out = Type::Tuple(bwd.output_types());
             let step = pass(&step_types(), &[4]);
-            let r = Rev { step, bwd, num_carry: 1, num_ct, num_ct_taps: 0, num_times: 0, wrt: wrt.to_vec() };
+            let r = Rev {
+                step,
+                bwd,
+                num_carry: 1,
+                num_ct,
+                num_ct_taps: 0,
+                taps: Taps::default(),
+                wrt: wrt.to_vec(),
+            };
             let types = [Type::Schedule, Type::Tape, f32s(&[2]), f32s(&[3]), f32s(&[2])];
             op_fault(Op::Rev(Arc::new(r)), &types, out)
         };

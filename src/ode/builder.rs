@@ -154,6 +154,19 @@ impl<Y: Drive, F> Ode<'_, Y, F> {
     }
 }
 
+impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
+    /// Looks for sign changes of `when(t, y)`, a number or a condition, and notes them in the solution's `events`. On
+    /// tensors it is one for the whole state, and the event ends the solve: [`Event::stop`].
+    pub fn event<G: Gauge<Y::Clock>>(
+        mut self,
+        event: Event,
+        when: impl Fn(Y::Clock, &Y) -> G + Send + Sync + 'f,
+    ) -> Self {
+        self.watches.push(Watch { event, when: Arc::new(move |t, y| when(t, y).gauge()), then: None });
+        self
+    }
+}
+
 impl<Y: Drive, F, O> Ode<'_, Y, F, O> {
     /// The same settings around another field of another state; what watches or saves a state is left behind.
     pub(crate) fn with_field<Z: Drive, G>(&self, field: G) -> Ode<'static, Z, G> {
@@ -258,11 +271,6 @@ impl<'f, Y: HostState, F, O> Ode<'f, Y, F, O> {
             options: self.options,
             state: PhantomData,
         }
-    }
-    /// Looks for sign changes of `when(t, y)`, a number or a condition, and notes them in the solution's `events`.
-    pub fn event<G: Gauge>(mut self, event: Event, when: impl Fn(f64, &Y) -> G + Send + Sync + 'f) -> Self {
-        self.watches.push(Watch { event, when: Arc::new(move |t, y| when(t, y).gauge()), then: None });
-        self
     }
     /// An event after which the state is changed by `then(t, y)` and the solve goes on from there; with
     /// [`Event::stop`] it ends there, changed.

@@ -50,11 +50,51 @@ pub enum OdeError {
         /// `land_on` or `jump_at`.
         name: &'static str,
     },
-    /// What a solve on tensors does not save.
-    #[error("save_at: a solve on tensors cannot save {what}; it saves t0, t1 and given times")]
-    SaveOnTensors {
-        /// What was asked for.
-        what: &'static str,
+    /// A solve on tensors that is to save nothing.
+    #[error("save_at: a solve on tensors cannot save nothing: give times, steps, t0, t1 or the dense curve")]
+    SaveNothing,
+    /// Steps that a solve on tensors may accept would fill more memory than is sane.
+    #[error(
+        "save_at: a solve on tensors keeps room for all the steps it may accept, here {steps}: {rows} rows of {bytes} bytes together, more than {most}; set `max_steps` to as many as the solve needs, or save times"
+    )]
+    SavedSteps {
+        /// The most steps that it may accept.
+        steps: usize,
+        /// Rows for those that are kept.
+        rows: usize,
+        /// Bytes of these rows.
+        bytes: usize,
+        /// The most there may be.
+        most: usize,
+    },
+    /// An event that a solve on tensors does not end with.
+    #[error(
+        "event {index}: a solve on tensors ends at the first event; make it one that does by `Event::stop`, or solve on host values"
+    )]
+    EventOnTensors {
+        /// Which event.
+        index: usize,
+    },
+    /// A batch of rows that share no steps was asked for of a state without rows.
+    #[error(
+        "batching: rows are the first axis of every leaf of the state, of one length, but the leaves have shapes {shapes}"
+    )]
+    NoRows {
+        /// The shape of each leaf.
+        shapes: String,
+    },
+    /// Groups of no rows.
+    #[error("batching: a group has at least one row")]
+    EmptyGroups,
+    /// Tolerances by component for groups of different sizes.
+    #[error(
+        "batching: {rows} rows in groups of {size} leave a smaller one, for which there are no tolerances by component"
+    )]
+    UnevenGroups {
+        /// Rows in all.
+        rows: usize,
+        /// Rows of a group.
+        size: usize,
     },
     /// A time to save at lies outside the interval.
     #[error("save_at ts[{index}]={t} lies outside of the interval from t0={t0} to t1={t1}")]

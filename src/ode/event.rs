@@ -4,7 +4,7 @@
 //! the curve through a closure alone; it must never see the stepper. What follows from a hit (stop, change the state,
 //! note it) is the driver's business.
 
-use super::OdeError;
+use super::{OdeError, State};
 use std::sync::Arc;
 
 /// Which sign change counts, how closely it is looked for, and whether the solve ends there.
@@ -12,13 +12,17 @@ use std::sync::Arc;
 /// Rising and falling are meant along the solve, whichever way t runs. A sign change is looked for between
 /// [`samples`](Event::samples) points of each step, so two changes closer together than that may go unseen; a value
 /// of exactly 0 at the start of a solve is no change: the side it leaves to counts.
+///
+/// On tensors events end the solve ([`Event::stop`]); `t1` and `y1` of the solution are the event's, which has
+/// derivatives of the first and second order by all that the time of the event depends on. A function that becomes NaN
+/// there ends the solve with [`Outcome::NonFinite`](super::Outcome::NonFinite).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
-    pub(super) rising: bool,
-    pub(super) falling: bool,
-    pub(super) stop: bool,
-    pub(super) samples: usize,
-    pub(super) tolerance: f64,
+    pub(crate) rising: bool,
+    pub(crate) falling: bool,
+    pub(crate) stop: bool,
+    pub(crate) samples: usize,
+    pub(crate) tolerance: f64,
 }
 
 impl Event {
@@ -53,10 +57,11 @@ impl Event {
     }
 }
 
-/// What an event's function may return: a number whose sign counts, or a condition.
-pub trait Gauge {
+/// What an event's function may return: a number whose sign counts, or a condition; `C` is the clock of the solve,
+/// a tensor of one element on tensors.
+pub trait Gauge<C = f64> {
     /// The number; 1 for true and -1 for false.
-    fn gauge(self) -> f64;
+    fn gauge(self) -> C;
 }
 impl Gauge for f64 {
     fn gauge(self) -> f64 {
@@ -76,9 +81,9 @@ impl Gauge for bool {
 
 /// An event with its functions.
 #[derive(Clone)]
-pub(crate) struct Watch<'f, Y> {
+pub(crate) struct Watch<'f, Y: State> {
     pub event: Event,
-    pub when: Arc<dyn Fn(f64, &Y) -> f64 + Send + Sync + 'f>,
+    pub when: Arc<dyn Fn(Y::Clock, &Y) -> Y::Clock + Send + Sync + 'f>,
     pub then: Option<Arc<dyn Fn(f64, &mut Y) + Send + Sync + 'f>>,
 }
 

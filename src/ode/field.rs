@@ -29,7 +29,7 @@ pub trait Field<S: State> {
     fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError>;
 }
 
-impl<S: State, F: Field<S>> Field<S> for &F {
+impl<S: State, F: Field<S> + ?Sized> Field<S> for &F {
     #[inline(always)]
     fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError> {
         (**self).eval(t, y, dy)

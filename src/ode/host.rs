@@ -1,14 +1,15 @@
 //! The whole solve of host values: the loop over accepted steps, with a recorder behind it.
 
-use super::record::Recorder;
-use super::steps::{Stepper, Steps};
+use super::record::{Asked, Recorder};
+use super::settings::Settings;
+use super::steps::{Driven, Stepper, Steps};
 use super::stiffness::StiffnessTest;
-use super::{Drive, Field, Ode, OdeError, Rate, SaveAt, Scheme, Solution, Stats};
+use super::{Drive, Field, Norm, Ode, OdeError, Rate, SaveAt, Scheme, Solution, Stats};
 
-/// States whose clock runs on the host: what events, saved times, stepping by hand and pictures need.
+/// States whose clock runs on the host: what jumps, functions of saved states, stepping by hand and pictures need.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a state of the host",
-    label = "events, saved times, in-place fields and stepping by hand want one",
+    label = "jumps, functions of saved states, in-place fields and stepping by hand want one",
     note = "such a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector or matrix, an ndarray array (features `nalgebra`, `ndarray`), a tuple of these, or a struct of them made by `state!`"
 )]
 pub trait HostState: Drive<Clock = f64> {
@@ -97,27 +98,38 @@ pub fn solve<Y: HostState, F: Field<Y>, O>(
     t1: f64,
     y0: Y,
 ) -> Result<Solution<Y, O>, OdeError> {
-    let needs_curve = Recorder::needs_curve(ode);
-    let resolved = ode.settings.resolve(y0.default_tolerance(), &y0.parts(), Some((t0, t1)))?;
+    run(&ode.field, Asked::of(ode), (&ode.settings, ode.norm.as_deref()), (t0, t1), y0)
+}
+
+/// The solve of a kind of state, whatever the field.
+fn run<Y: HostState, O>(
+    field: &dyn Driven<Y>,
+    asked: Asked<'_, '_, Y, O>,
+    (settings, norm): (&Settings, Option<&Norm<'_, Y>>),
+    (t0, t1): (f64, f64),
+    y0: Y,
+) -> Result<Solution<Y, O>, OdeError> {
+    let needs_curve = asked.needs_curve();
+    let resolved = settings.resolve(y0.default_tolerance(), &y0.parts(), Some((t0, t1)))?;
     let resolved = resolved.keeping_first(needs_curve);
-    let scheme: Scheme<Y> = resolved.scheme(ode.norm.as_deref());
+    let scheme: Scheme<Y> = resolved.scheme(norm);
     scheme.check_span(t0, t1)?;
-    ode.save_at.check(t0, t1)?;
+    asked.save_at.check(t0, t1)?;
     check_state(&y0)?;
     let native = resolved.native();
-    let mut stepper = Stepper::new(&ode.field, &scheme, (t0, t1), y0)?;
-    let mut recorder = Recorder::new(ode, &stepper)?;
+    let mut stepper = Stepper::new(field, &scheme, (t0, t1), y0)?;
+    let mut recorder = Recorder::new(asked, &stepper)?;
     let mut stiffness = StiffnessTest::of(&scheme, native.method);
     let plain = recorder.keeps_ends_alone();
     loop {
         let look = stiffness.is_due();
         let most = if plain && !look { stiffness.steps_to_next() } else { 1 };
         let (remember, knots) = (needs_curve || look, &mut recorder.knots);
-        let accepted = stepper.advance(&ode.field, &scheme, native, (remember, most), knots)?;
+        let accepted = stepper.advance(field, &scheme, native, (remember, most), knots)?;
         if accepted == 0 {
             break;
         }
-        stiffness.after_steps(accepted, &mut stepper, &ode.field, &scheme)?;
+        stiffness.after_steps(accepted, &mut stepper, field, &scheme)?;
         if !plain {
             recorder.after_step(&mut stepper, &scheme)?;
         }

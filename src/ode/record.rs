@@ -4,6 +4,7 @@
 //! then what lies in the step is saved, then an event may change the state. It asks the stepper for the step's curve
 //! only where something lies inside the step; it must never choose a step.
 
+use super::builder::{OnStep, SaveFn};
 use super::event::{Watch, itp};
 use super::steps::Stepper;
 use super::{Dense, EventHit, Field, HostState, Ode, OdeError, Outcome, SaveAt, Scheme, status};
@@ -14,8 +15,8 @@ use std::sync::Arc;
 const LEAVING: f64 = 1e-6;
 
 /// What a solve keeps while it runs.
-pub(super) struct Recorder<'o, 'f, Y: HostState, F, O> {
-    ode: &'o Ode<'f, Y, F, O>,
+pub(super) struct Recorder<'o, 'f, Y: HostState, O> {
+    asked: Asked<'o, 'f, Y, O>,
     pub ts: Vec<f64>,
     pub ys: Vec<O>,
     pub knots: Vec<f64>,
@@ -30,28 +31,52 @@ pub(super) struct Recorder<'o, 'f, Y: HostState, F, O> {
     scratch: Y,
 }
 
+/// What a solve is asked to keep and to watch.
+pub(super) struct Asked<'o, 'f, Y: HostState, O> {
+    /// For the curve inside of steps.
+    pub field: &'o dyn Field<Y>,
+    pub save_at: &'o SaveAt,
+    save_fn: &'o SaveFn<'f, Y, O>,
+    watches: &'o [Watch<'f, Y>],
+    on_step: Option<&'o OnStep<'f, Y>>,
+}
+
+impl<Y: HostState, O> Clone for Asked<'_, '_, Y, O> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<Y: HostState, O> Copy for Asked<'_, '_, Y, O> {}
+
+impl<'o, 'f, Y: HostState, O> Asked<'o, 'f, Y, O> {
+    pub fn of<F: Field<Y>>(ode: &'o Ode<'f, Y, F, O>) -> Self {
+        let Ode { field, save_at, save_fn, watches, on_step, .. } = ode;
+        Asked { field, save_at, save_fn, watches, on_step: on_step.as_ref() }
+    }
+
+    /// Whether anything may be asked of the inside of steps.
+    pub fn needs_curve(&self) -> bool {
+        let SaveAt { ts, dense, .. } = self.save_at;
+        *dense || !ts.is_empty() || !self.watches.is_empty()
+    }
+}
+
 /// A sign change within a step.
 struct Hit {
     index: usize,
     t: f64,
 }
 
-impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
-    /// Whether anything may be asked of the inside of steps.
-    pub fn needs_curve(ode: &Ode<'f, Y, F, O>) -> bool {
-        let SaveAt { ts, dense, .. } = &ode.save_at;
-        *dense || !ts.is_empty() || !ode.watches.is_empty()
-    }
-
-    pub fn new(ode: &'o Ode<'f, Y, F, O>, stepper: &Stepper<Y>) -> Result<Self, OdeError> {
+impl<'o, 'f, Y: HostState, O> Recorder<'o, 'f, Y, O> {
+    pub fn new(asked: Asked<'o, 'f, Y, O>, stepper: &Stepper<Y>) -> Result<Self, OdeError> {
         let (t, y) = (stepper.carry.t, &stepper.carry.y);
-        let dense = ode.save_at.dense.then(|| {
+        let dense = asked.save_at.dense.then(|| {
             let mut dense = Dense::new(Arc::clone(&stepper.interpolant), t);
             dense.point(y);
             dense
         });
         let mut recorder = Recorder {
-            ode,
+            asked,
             ts: Vec::new(),
             ys: Vec::new(),
             knots: vec![t],
@@ -62,11 +87,11 @@ impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
             signs: Vec::new(),
             scratch: y.clone(),
         };
-        for (index, watch) in ode.watches.iter().enumerate() {
+        for (index, watch) in asked.watches.iter().enumerate() {
             recorder.signs.push(gauge(watch, index, t, y)?);
         }
         recorder.save_listed_at(t, y);
-        if ode.save_at.t0 {
+        if asked.save_at.t0 {
             recorder.save(t, y);
         }
         Ok(recorder)
@@ -74,13 +99,13 @@ impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
 
     /// Whether there is nothing to do after a step.
     pub fn keeps_ends_alone(&self) -> bool {
-        !Self::needs_curve(self.ode) && self.ode.save_at.every == 0 && self.ode.on_step.is_none()
+        !self.asked.needs_curve() && self.asked.save_at.every == 0 && self.asked.on_step.is_none()
     }
 
     /// Sees the step last accepted, whose end is the last of the knots.
     #[inline]
     pub fn after_step(&mut self, stepper: &mut Stepper<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
-        let cut = if self.ode.watches.is_empty() { None } else { self.find_events(stepper, scheme)? };
+        let cut = if self.asked.watches.is_empty() { None } else { self.find_events(stepper, scheme)? };
         let t_end = match &cut {
             Some(hit) => hit.t,
             None => stepper.carry.t,
@@ -94,7 +119,7 @@ impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
         } else {
             self.keep_step(stepper, scheme, t_end, false)?;
         }
-        if let Some(watch) = &self.ode.on_step
+        if let Some(watch) = self.asked.on_step
             && self.stopped.is_none()
             && let ControlFlow::Break(()) = watch(stepper.carry.t, &stepper.carry.y)
             && stepper.carry.status == status::RUNNING
@@ -112,21 +137,21 @@ impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
         t_end: f64,
         cut: bool,
     ) -> Result<(), OdeError> {
-        let f = &self.ode.field;
+        let f = self.asked.field;
         let sign = stepper.span.direction;
         let inside = |ts: &[f64], next: usize| ts.get(next).is_some_and(|&t| t * sign < t_end * sign);
-        if self.dense.is_some() || inside(&self.ode.save_at.ts, self.next) {
+        if self.dense.is_some() || inside(&self.asked.save_at.ts, self.next) {
             stepper.complete(f, scheme)?;
         }
-        while inside(&self.ode.save_at.ts, self.next) {
-            let t = self.ode.save_at.ts[self.next];
+        while inside(&self.asked.save_at.ts, self.next) {
+            let t = self.asked.save_at.ts[self.next];
             self.next += 1;
             let mut y = stepper.carry.y.clone();
             stepper.eval_into(t, &mut y);
             self.ts.push(t);
-            self.ys.push((self.ode.save_fn)(t, &y));
+            self.ys.push((self.asked.save_fn)(t, &y));
         }
-        let SaveAt { every, ts, .. } = &self.ode.save_at;
+        let SaveAt { every, ts, .. } = &self.asked.save_at;
         let due = *every > 0 && (self.knots.len() - 1).is_multiple_of(*every);
         if !due && self.dense.is_none() && ts.get(self.next) != Some(&t_end) {
             return Ok(());
@@ -146,7 +171,7 @@ impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
     pub fn finish(&mut self, stepper: &Stepper<Y>) {
         let (t, y) = (stepper.carry.t, &stepper.carry.y);
         self.save_listed_at(t, y);
-        if self.ode.save_at.t1 {
+        if self.asked.save_at.t1 {
             self.save(t, y);
         }
     }
@@ -155,27 +180,27 @@ impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
     fn save(&mut self, t: f64, y: &Y) {
         if self.ts.last() != Some(&t) {
             self.ts.push(t);
-            self.ys.push((self.ode.save_fn)(t, y));
+            self.ys.push((self.asked.save_fn)(t, y));
         }
     }
 
     /// Saves y for each of the listed times that is `t`.
     fn save_listed_at(&mut self, t: f64, y: &Y) {
-        while self.ode.save_at.ts.get(self.next) == Some(&t) {
+        while self.asked.save_at.ts.get(self.next) == Some(&t) {
             self.next += 1;
             self.ts.push(t);
-            self.ys.push((self.ode.save_fn)(t, y));
+            self.ys.push((self.asked.save_fn)(t, y));
         }
     }
 
     /// Notes the events of the step last accepted, up to the first that stops the solve or changes the state: that
     /// one is returned, with the state there in `scratch`.
     fn find_events(&mut self, stepper: &mut Stepper<Y>, scheme: &Scheme<Y>) -> Result<Option<Hit>, OdeError> {
-        let ode = self.ode;
-        stepper.complete(&ode.field, scheme)?;
+        let asked = self.asked;
+        stepper.complete(asked.field, scheme)?;
         let (t0, t1) = (stepper.t(), stepper.carry.t);
         let mut hits = Vec::new();
-        for (index, watch) in ode.watches.iter().enumerate() {
+        for (index, watch) in asked.watches.iter().enumerate() {
             let (mut t, mut g) = (t0, self.signs[index]);
             if g == 0.0 {
                 // On the root already: the side it leaves to is its sign.
@@ -198,7 +223,7 @@ impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
         let sign = stepper.span.direction;
         hits.sort_by(|a, b| (a.t * sign).total_cmp(&(b.t * sign)));
         for hit in hits {
-            let watch = &ode.watches[hit.index];
+            let watch = &asked.watches[hit.index];
             self.state_at(hit.t, stepper);
             let y = self.scratch.clone();
             self.events.push(EventHit { index: hit.index, t: hit.t, y });
@@ -211,8 +236,8 @@ impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
 
     /// Stops, or changes the state and goes on.
     fn act(&mut self, hit: &Hit, stepper: &mut Stepper<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
-        let ode = self.ode;
-        let watch = &ode.watches[hit.index];
+        let asked = self.asked;
+        let watch = &asked.watches[hit.index];
         let mut y = self.scratch.clone();
         if let Some(then) = &watch.then {
             then(hit.t, &mut y);
@@ -223,8 +248,8 @@ impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
             self.stopped = Some(Outcome::Event { index: hit.index, t: hit.t });
             return Ok(());
         }
-        stepper.restart(&ode.field, scheme, hit.t, y)?;
-        for (index, watch) in ode.watches.iter().enumerate() {
+        stepper.restart(asked.field, scheme, hit.t, y)?;
+        for (index, watch) in asked.watches.iter().enumerate() {
             self.signs[index] = gauge(watch, index, hit.t, &stepper.carry.y)?;
         }
         // At its own root, moved past it by rounding alone, this event has no sign until it has left.
@@ -235,7 +260,7 @@ impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
     /// The event's function on the curve of the step last accepted.
     fn gauge_at(&mut self, index: usize, t: f64, stepper: &mut Stepper<Y>) -> Result<f64, OdeError> {
         self.state_at(t, stepper);
-        gauge(&self.ode.watches[index], index, t, &self.scratch)
+        gauge(&self.asked.watches[index], index, t, &self.scratch)
     }
 
     /// The state at t, into `scratch`.
@@ -249,7 +274,7 @@ impl<'o, 'f, Y: HostState, F: Field<Y>, O> Recorder<'o, 'f, Y, F, O> {
 }
 
 /// The event's function at (t, y).
-fn gauge<Y>(watch: &Watch<Y>, index: usize, t: f64, y: &Y) -> Result<f64, OdeError> {
+fn gauge<Y: HostState>(watch: &Watch<Y>, index: usize, t: f64, y: &Y) -> Result<f64, OdeError> {
     let g = (watch.when)(t, y);
     if g.is_nan() { Err(OdeError::EventNotANumber { index, t }) } else { Ok(g) }
 }

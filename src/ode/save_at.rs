@@ -9,9 +9,11 @@ use super::OdeError;
 /// Values at given times come from the method's dense output of the step that contains them, so they cost no step
 /// and change none; a time that is a step's end gets that step's own value. The default saves t1.
 ///
-/// Solves on tensors save t0, t1 and given times, each an entry of its own; they refuse the rest. There, steps of a
-/// method whose curve needs stages of its own (those of order 7 and more; those without a curve, which have the
-/// cubic) evaluate these in every attempt.
+/// Solves on tensors save each time as an entry of its own, in blocks: t0, the given times, the steps (which end with
+/// t1), t1. They keep room for as many steps as they may accept, `max_steps` or, where steps are constant or given, their
+/// number; entries behind the last step are NaN, and the solution's `num_saved` says how many there are. The dense
+/// curve alone saves t1 too. There, steps of a method whose curve needs stages of its own (those of order 7 and more;
+/// those without a curve, which have the cubic) evaluate these in every attempt, where times or the curve are saved.
 ///
 /// # Examples
 /// ```

@@ -364,14 +364,17 @@ pub(super) fn next_knot<S: State>(
     let (wall, is_stop) = if stops.is_empty() {
         (span.t1.clone(), no.clone())
     } else {
-        let more = carry.num_stops.lt(&carry.t.like(stops.len() as f64));
-        (S::Clock::select(&more, &carry.num_stops.lookup(stops), &span.t1), more)
+        let (more, stop) =
+            (carry.num_stops.lt(&carry.t.like(stops.len() as f64)), carry.num_stops.lookup(stops));
+        let more = S::Clock::and(&more, &is_before(span, &stop));
+        (S::Clock::select(&more, &stop, &span.t1), more)
     };
     let (proposed, at_wall, grid) = match scheme.controller {
         Controller::StepTo(StepTo { ts }) => {
             let next = carry.num_accepted.sub(&carry.num_off_grid).add(&carry.t.like(1.0));
-            let last = next.like(ts.len() as f64 - 1.0).le(&next);
-            let t = S::Clock::select(&last, &span.t1, &next.lookup(ts));
+            let (more, t) = (next.lt(&next.like(ts.len() as f64 - 1.0)), next.lookup(ts));
+            let last = S::Clock::not(&S::Clock::and(&more, &is_before(span, &t)));
+            let t = S::Clock::select(&last, &span.t1, &t);
             let stop = S::Clock::and(&is_stop, &S::Clock::and(&t.le(&wall), &wall.le(&t)));
             return Knot { t, last, stop, grid: no };
         }
@@ -400,6 +403,12 @@ pub(super) fn next_knot<S: State>(
     let t = S::Clock::select(&at_wall, &wall, &proposed);
     let last = S::Clock::and(&at_wall, &S::Clock::not(&is_stop));
     Knot { t, last, stop: S::Clock::and(&at_wall, &is_stop), grid }
+}
+
+/// Whether t comes before t1: always true of stops and given times, unless the span is a piece of theirs.
+#[inline(always)]
+fn is_before<C: Clock>(span: &Span<C>, t: &C) -> C::Mask {
+    t.sub(&span.t1).mul(&span.direction).lt(&t.like(0.0))
 }
 
 #[inline(always)]

@@ -105,6 +105,10 @@ pub trait State: Clone {
     /// The RMS over all components of `dt sum_i b_i k_i / (atol + rtol max(|y0|, |y1|))`; `self` is scratch.
     ///
     /// Terms with `b_i == 0` are left out. Not finite where a component of the sum or of `y1` is not finite.
+    ///
+    /// A state gives this or [`error_sum`](Self::error_sum), whichever is the natural one; each has the other for a
+    /// default.
+    #[inline(always)]
     fn error_ratio<K: Stages<Self> + ?Sized>(
         &mut self,
         dt: &Self::Clock,
@@ -113,7 +117,10 @@ pub trait State: Clone {
         y0: &Self,
         y1: &Self,
         tol: &Tolerance,
-    ) -> Self::Clock;
+    ) -> Self::Clock {
+        let sum = self.error_sum(dt, b, k, y0, y1, tol);
+        sum.mul(&sum.like(1.0 / self.num_components().max(1) as f64)).sqrt()
+    }
 
     /// [`error_ratio`](Self::error_ratio) squared, times the number of components: what compounds add up.
     fn error_sum<K: Stages<Self> + ?Sized>(

@@ -3,6 +3,9 @@
 //! [`Stepper`] owns what a solve changes and loops over [`attempt`](super::attempt) until a step is accepted;
 //! [`Steps`] lends that to the user. The whole solve in `host` is the same loop with a recorder behind it. It knows
 //! the carry and the step just taken; what is kept of a step is the recorder's business.
+//!
+//! Only the attempts ([`Driven`]) are compiled for each field, with the field inlined. All else asks the field through a
+//! pointer, a call or two a solve, and is compiled once a kind of state.
 
 use super::attempt::{attempt_with, eval};
 use super::dense::Segment;
@@ -47,15 +50,10 @@ pub(super) struct Stepper<Y: HostState> {
 }
 
 impl<Y: HostState> Stepper<Y> {
-    pub fn new<F: Field<Y>>(
-        f: &F,
-        scheme: &Scheme<Y>,
-        (t0, t1): (f64, f64),
-        y0: Y,
-    ) -> Result<Self, OdeError> {
+    pub fn new(f: &dyn Field<Y>, scheme: &Scheme<Y>, (t0, t1): (f64, f64), y0: Y) -> Result<Self, OdeError> {
         let span = Span::new(t0, t1);
         let (y, k0) = (y0.clone(), y0.clone());
-        let carry = start(f, scheme, &span, y0).map_err(|failure| field_error(failure, 0.0))?;
+        let carry = start(&f, scheme, &span, y0).map_err(|failure| field_error(failure, 0.0))?;
         let interpolant = Arc::new(Interpolant::of(&scheme.tableau));
         let weights = vec![0.0; interpolant.num_stages()];
         Ok(Stepper {
@@ -75,10 +73,9 @@ impl<Y: HostState> Stepper<Y> {
 
     /// Attempts steps until `most` are accepted or the solve has ended; gives how many were, and adds their ends to
     /// `knots`. `remember`: whether the curve of the last may be asked for; then `most` is 1.
-    #[inline]
-    pub fn advance<F: Field<Y>>(
+    pub fn advance(
         &mut self,
-        f: &F,
+        f: &dyn Driven<Y>,
         scheme: &Scheme<Y>,
         native: Native,
         (remember, most): (bool, u64),
@@ -92,8 +89,8 @@ impl<Y: HostState> Stepper<Y> {
         }
         self.ready = Ready::Nothing;
         self.num_off_grid = carry.num_off_grid;
-        let run = Attempts { f, scheme, span: &self.span, carry, most, knots };
-        let accepted = attempts(native, run).map_err(|failure| field_error(failure, carry.num_steps))?;
+        let run = Run { scheme, span: &self.span, carry, most, knots };
+        let accepted = f.attempts(native, run).map_err(|failure| field_error(failure, carry.num_steps))?;
         self.h = carry.h;
         Ok(accepted)
     }
@@ -104,7 +101,7 @@ impl<Y: HostState> Stepper<Y> {
     }
 
     /// Copies the method's own stages of the step last accepted, which must have been remembered.
-    pub fn keep_stages<F: Field<Y>>(&mut self, f: &F, scheme: &Scheme<Y>) -> Result<(), OdeError> {
+    pub fn keep_stages(&mut self, f: &dyn Field<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
         if self.ready != Ready::Nothing {
             return Ok(());
         }
@@ -122,7 +119,7 @@ impl<Y: HostState> Stepper<Y> {
             } else {
                 self.carry.num_field_evals += 1.0;
                 let t = scheme.before(&self.span, &self.carry.t);
-                eval(f, &t, &self.carry.y, &mut self.stages[s - 1])
+                eval(&f, &t, &self.carry.y, &mut self.stages[s - 1])
                     .map_err(|failure| field_error(failure, self.carry.num_steps))?;
             }
         }
@@ -136,7 +133,7 @@ impl<Y: HostState> Stepper<Y> {
     }
 
     /// The step last accepted, with every stage that its curve needs; it must have been remembered.
-    pub fn complete<F: Field<Y>>(&mut self, f: &F, scheme: &Scheme<Y>) -> Result<(), OdeError> {
+    pub fn complete(&mut self, f: &dyn Field<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
         self.keep_stages(f, scheme)?;
         if self.ready == Ready::Curve {
             return Ok(());
@@ -152,7 +149,7 @@ impl<Y: HostState> Stepper<Y> {
             let (before, after) = self.stages.split_at_mut(at);
             self.carry.y1.lincomb(&self.y, &self.h, row, before);
             let t = if c == 1.0 { scheme.before(&self.span, &self.carry.t) } else { self.t + c * self.h };
-            eval(f, &t, &self.carry.y1, &mut after[0])
+            eval(&f, &t, &self.carry.y1, &mut after[0])
                 .map_err(|failure| field_error(failure, self.carry.num_steps))?;
             self.carry.num_field_evals += 1.0;
         }
@@ -181,7 +178,7 @@ impl<Y: HostState> Stepper<Y> {
 
     /// Ends the step last accepted at `t`, where the state is `y`, or goes on from a changed state: counters that
     /// follow t are set back, and the next step's first stage is computed anew.
-    pub fn restart<F: Field<Y>>(&mut self, f: &F, scheme: &Scheme<Y>, t: f64, y: Y) -> Result<(), OdeError> {
+    pub fn restart(&mut self, f: &dyn Field<Y>, scheme: &Scheme<Y>, t: f64, y: Y) -> Result<(), OdeError> {
         let carry = &mut self.carry;
         if t != carry.t {
             // The end that was reached is reached no more.
@@ -199,7 +196,7 @@ impl<Y: HostState> Stepper<Y> {
             let t = scheme.after(&self.span, &carry.t);
             carry.num_field_evals += 1.0;
             let Carry { k, y, num_steps, .. } = carry;
-            eval(f, &t, y, &mut k[0]).map_err(|failure| field_error(failure, *num_steps))?;
+            eval(&f, &t, y, &mut k[0]).map_err(|failure| field_error(failure, *num_steps))?;
         }
         Ok(())
     }
@@ -210,26 +207,44 @@ impl<Y: HostState> Stepper<Y> {
     }
 }
 
+/// A field with its loop of attempts.
+pub(super) trait Driven<Y: HostState>: Field<Y> {
+    /// Attempts until as many steps are accepted as `run` says.
+    fn attempts(&self, native: Native, run: Run<'_, Y>) -> Result<u64, FieldFailure<f64>>;
+}
+
+impl<Y: HostState, F: Field<Y>> Driven<Y> for F {
+    /// In builds for debugging the loop too asks the field through a pointer, so that there is one loop a kind of state
+    /// and not one a field: the same bits, and tests are compiled in half the time.
+    fn attempts(&self, native: Native, run: Run<'_, Y>) -> Result<u64, FieldFailure<f64>> {
+        #[cfg(not(debug_assertions))]
+        let f = self;
+        #[cfg(debug_assertions)]
+        let f = &(self as &dyn Field<Y>);
+        attempts(native, Attempts { f, run })
+    }
+}
+
 /// Attempts until `most` steps are accepted: compiled for the machine's instructions, and for the method's numbers
 /// where the state is small. Never for AVX-512: few components gain nothing from wider registers, and all of them lose
 /// from code that is compiled twice (Vern9 on Lorenz: 205 ns a step against 182, 400 components on the heap alike).
 fn attempts<Y: HostState, F: Field<Y>>(
     Native { method, level }: Native,
-    run: Attempts<'_, Y, F>,
+    all: Attempts<'_, Y, F>,
 ) -> Result<u64, FieldFailure<f64>> {
     if !is_fused(level) {
-        return run.run_plainly();
+        return all.run_plainly();
     }
     macro_rules! by {
         ($($small:ident)* ; $($large:ident)*) => {
             match method {
                 $( Some(Method::$small) if Y::UNROLLED && UNROLL => {
-                    run_narrow(level, Known::<{ Method::$small as usize }, true, Y, F>(run))
+                    run_narrow(level, Known::<{ Method::$small as usize }, true, Y, F>(all))
                 } )*
                 $( Some(Method::$large) if Y::UNROLLED && UNROLL => {
-                    run.each_by(|one| run_narrow(level, Known::<{ Method::$large as usize }, false, Y, F>(one)))
+                    all.each_by(|one| run_narrow(level, Known::<{ Method::$large as usize }, false, Y, F>(one)))
                 } )*
-                _ => run_narrow(level, run),
+                _ => run_narrow(level, all),
             }
         };
     }
@@ -237,8 +252,7 @@ fn attempts<Y: HostState, F: Field<Y>>(
 }
 
 /// Attempts of one solve, until `most` steps are accepted; their ends are added to `knots`.
-struct Attempts<'a, Y: HostState, F> {
-    f: &'a F,
+pub(super) struct Run<'a, Y: HostState> {
     scheme: &'a Scheme<'a, Y>,
     span: &'a Span<f64>,
     carry: &'a mut Carry<Y>,
@@ -246,14 +260,21 @@ struct Attempts<'a, Y: HostState, F> {
     knots: &'a mut Vec<f64>,
 }
 
+/// [`Run`] by a field.
+struct Attempts<'a, Y: HostState, F> {
+    f: &'a F,
+    run: Run<'a, Y>,
+}
+
 impl<Y: HostState, F: Field<Y>> Attempts<'_, Y, F> {
     /// Not by [`each_by`](Self::each_by): a closure of these instructions is not inlined, and calls the C library.
     #[inline(always)]
     fn run_by<const UNROLLED: bool, const FUSED: bool>(self) -> Result<u64, FieldFailure<f64>> {
-        let Attempts { f, scheme, span, carry, most, knots } = self;
+        let Attempts { f, run: Run { scheme, span, carry, most, knots } } = self;
         let mut accepted = 0;
         while accepted < most && carry.status == status::RUNNING {
-            accepted += Attempts { f, scheme, span, carry, most, knots }.once::<UNROLLED, FUSED>()?;
+            let run = Run { scheme, span, carry, most, knots };
+            accepted += Attempts { f, run }.once::<UNROLLED, FUSED>()?;
         }
         Ok(accepted)
     }
@@ -262,14 +283,8 @@ impl<Y: HostState, F: Field<Y>> Attempts<'_, Y, F> {
     /// runs is not compiled for each field.
     #[cfg(target_arch = "x86_64")]
     fn run_plainly(self) -> Result<u64, FieldFailure<f64>> {
-        struct Pointer<'a, Y: HostState>(&'a dyn Field<Y>);
-        impl<Y: HostState> Field<Y> for Pointer<'_, Y> {
-            fn eval(&self, t: &f64, y: &Y, dy: &mut Y) -> Result<(), super::FieldError> {
-                self.0.eval(t, y, dy)
-            }
-        }
-        let Attempts { f, scheme, span, carry, most, knots } = self;
-        Attempts { f: &Pointer(f), scheme, span, carry, most, knots }.run_by::<false, false>()
+        let f: &dyn Field<Y> = self.f;
+        Attempts { f: &f, run: self.run }.run_by::<false, false>()
     }
     #[cfg(not(target_arch = "x86_64"))]
     fn run_plainly(self) -> Result<u64, FieldFailure<f64>> {
@@ -279,11 +294,12 @@ impl<Y: HostState, F: Field<Y>> Attempts<'_, Y, F> {
     /// One attempt.
     #[inline(always)]
     fn once<const UNROLLED: bool, const FUSED: bool>(self) -> Result<u64, FieldFailure<f64>> {
-        attempt_with::<UNROLLED, FUSED, Y, F>(self.f, self.scheme, self.span, self.carry)?;
-        if self.carry.accepted {
-            self.knots.push(self.carry.t);
+        let Run { scheme, span, carry, knots, .. } = self.run;
+        attempt_with::<UNROLLED, FUSED, Y, F>(self.f, scheme, span, carry)?;
+        if carry.accepted {
+            knots.push(carry.t);
         }
-        Ok(u64::from(self.carry.accepted))
+        Ok(u64::from(carry.accepted))
     }
 
     /// One attempt after the other by `once`.
@@ -295,10 +311,10 @@ impl<Y: HostState, F: Field<Y>> Attempts<'_, Y, F> {
         self,
         once: impl Fn(Attempts<'_, Y, F>) -> Result<u64, FieldFailure<f64>>,
     ) -> Result<u64, FieldFailure<f64>> {
-        let Attempts { f, scheme, span, carry, most, knots } = self;
+        let Attempts { f, run: Run { scheme, span, carry, most, knots } } = self;
         let mut accepted = 0;
         while accepted < most && carry.status == status::RUNNING {
-            accepted += once(Attempts { f, scheme, span, carry, most, knots })?;
+            accepted += once(Attempts { f, run: Run { scheme, span, carry, most, knots } })?;
         }
         Ok(accepted)
     }
@@ -324,9 +340,10 @@ impl<const METHOD: usize, const LOOP: bool, Y: HostState, F: Field<Y>> Work
 
     #[inline(always)]
     fn run(self) -> Self::Output {
-        let scheme = self.0.scheme.with_known::<METHOD>();
-        let run = Attempts { scheme: &scheme, ..self.0 };
-        if LOOP { run.run_by::<true, true>() } else { run.once::<true, true>() }
+        let Attempts { f, run } = self.0;
+        let scheme = run.scheme.with_known::<METHOD>();
+        let all = Attempts { f, run: Run { scheme: &scheme, ..run } };
+        if LOOP { all.run_by::<true, true>() } else { all.once::<true, true>() }
     }
 }
 

@@ -63,11 +63,11 @@ impl StiffnessTest {
 
     /// Counts steps; looks at the last, the only one, if it was due.
     #[inline]
-    pub fn after_steps<Y: HostState, F: Field<Y>>(
+    pub fn after_steps<Y: HostState>(
         &mut self,
         steps: u64,
         stepper: &mut Stepper<Y>,
-        f: &F,
+        f: &dyn Field<Y>,
         scheme: &Scheme<Y>,
     ) -> Result<(), OdeError> {
         let due = self.is_due();
@@ -75,10 +75,10 @@ impl StiffnessTest {
         if due { self.look(stepper, f, scheme) } else { Ok(()) }
     }
 
-    fn look<Y: HostState, F: Field<Y>>(
+    fn look<Y: HostState>(
         &mut self,
         stepper: &mut Stepper<Y>,
-        f: &F,
+        f: &dyn Field<Y>,
         scheme: &Scheme<Y>,
     ) -> Result<(), OdeError> {
         let Some(pair) = self.pair else { return Ok(()) };

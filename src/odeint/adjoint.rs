@@ -69,14 +69,43 @@ impl Default for Adjoint {
     }
 }
 
-/// Which rows of a batch share their steps. To let every tile of rows have steps of its own, solve
-/// inside [`map_rows`](crate::tensor::map_rows).
+/// Which rows of a batch share their steps.
+///
+/// Rows are the entries of the first axis, which is of one length in every leaf of the state. Rows that share their
+/// steps are one solve: one error norm, one controller, one verdict. A solve that fails leaves the others as they are.
+/// For all but [`Batching::Joint`] the field sees the rows of one group (`[1, ..]` for [`Batching::PerRow`]) and a scalar
+/// t, so whatever else belongs to a row is a part of the state; numbers of the solution are vectors over groups, its
+/// states and times have the shapes that they have for all rows together.
+///
+/// The values of a group have the bits of that group solved alone, and its gradient by y0 too. Gradients by what rows
+/// share are sums over rows: in the order of the groups, or in lockstep of each step over all rows.
+///
+/// # Examples
+/// ```
+/// use flowline::prelude::*;
+/// use flowline::odeint::Batching;
+/// // y' = -(1 + y^2) y: the larger, the steeper
+/// let field = |_t: &Tensor, y: &Tensor| -((1.0 + y.square()) * y);
+/// let y0 = Tensor::from([[0.1], [1.0], [10.0]]);
+/// let solution = Ode::new(field).batching(Batching::PerRow).solve(0.0, 1.0, &y0)?;
+/// let steps = solution.stats.num_steps.to_vec();
+/// assert!(steps[0] < steps[1] && steps[1] < steps[2]);
+/// let alone = Ode::new(field).solve(0.0, 1.0, Tensor::from([[1.0]]))?;
+/// assert_eq!((solution.y1.to_vec()[1], steps[1]), (alone.y1.to_vec()[0], alone.stats.num_steps.item()));
+/// # Ok::<(), flowline::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Batching {
     /// All rows: the error norm is taken over the whole state.
     #[default]
     Joint,
+    /// None: every row has steps of its own. All run in lockstep, one attempted step of each at a time, until the last
+    /// one has ended, so the field's products are over all rows. On one thread; in parallel inside of
+    /// [`map_rows`](crate::tensor::map_rows).
+    PerRow,
+    /// Groups of so many rows, one below the other; the last may have fewer. Each is solved alone, groups in parallel.
+    Groups(usize),
 }
 
 /// How many steps a solve is expected to accept. It decides where checkpoints are placed, never a value.

@@ -48,19 +48,6 @@ impl<Y: TreeState> State for Augmented<Y> {
         self.2.lincomb(&y.2, dt, a, &Part::new(k, |s: &Self| &s.2));
     }
 
-    fn error_ratio<K: Stages<Self> + ?Sized>(
-        &mut self,
-        dt: &Tensor,
-        b: &[f64],
-        k: &K,
-        y0: &Self,
-        y1: &Self,
-        tol: &Tolerance,
-    ) -> Tensor {
-        let sum = self.error_sum(dt, b, k, y0, y1, tol);
-        (sum * (1.0 / self.num_components().max(1) as f64)).sqrt()
-    }
-
     fn error_sum<K: Stages<Self> + ?Sized>(
         &mut self,
         dt: &Tensor,

@@ -1,5 +1,7 @@
 //! Tensor states behind the one builder, [`Ode`].
 
+use super::event::Events;
+use super::rows::Groups;
 use super::saved::Saved;
 use super::state::TreeState;
 use super::{Adjoint, Batching, Forecast, Options, Solution, solve};
@@ -11,7 +13,7 @@ use crate::tensor::{LoneTree, Tensor, TensorTree};
 macro_rules! drive {
     ($($item:tt)*) => {
         $($item)* {
-            /// y alone is saved, at t0, t1 and given times.
+            /// y alone is saved.
             type Solution<O> = Solution<Self>;
             type Options = Options;
 
@@ -52,12 +54,21 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
 ) -> Result<Solution<Y>, OdeError> {
     let known = !t0.is_traced() && !t1.is_traced();
     let span = known.then(|| (t0.item(), t1.item()));
-    let resolved = ode.settings.resolve(default_tolerance(y0), &State::parts(y0), span)?;
-    let saved = Saved::new(&ode.save_at, ode.options.ts.as_ref(), span)?;
+    let groups = Groups::of(ode.options.batching, y0)?;
+    let parts = groups.map_or_else(|| State::parts(y0), |groups| groups.parts(y0));
+    let resolved = ode.settings.resolve(default_tolerance(y0), &parts, span)?;
+    Events(&ode.watches).check()?;
     let mut scheme = resolved.scheme::<Y>(None);
-    if saved.num_times() > 0 && scheme.tableau.is_fsal() {
+    let saved = Saved::new(&ode.save_at, ode.options.ts.as_ref(), span, &scheme)?;
+    if (saved.needs_curve() || !ode.watches.is_empty()) && scheme.tableau.is_fsal() {
         // The curve needs f(t_next, y1), which then is the next step's first stage.
         scheme = scheme.keeping_first();
+    }
+    if let Some(Groups { rows, size, .. }) = groups
+        && rows % size > 0
+        && scheme.tolerance.uniform().is_none()
+    {
+        return Err(OdeError::UnevenGroups { rows, size });
     }
     match span {
         None => scheme.check_first_step(f64::NAN)?,
@@ -67,7 +78,7 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
         let at = if path.is_empty() { String::new() } else { format!(", leaf {path},") };
         assert!(leaf.dtype().is_float(), "y0{at} is {leaf:?}: a state is of f32 or f64, cast it");
     }
-    solve(&ode.field, &scheme, (ode.options(), &saved), (t0, t1), y0)
+    solve(&ode.field, &scheme, (ode.options(), &saved, &ode.watches[..]), (t0, t1), y0)
 }
 
 impl<Y: TreeState> IntoState<Y> for &Y {
@@ -105,7 +116,7 @@ impl<Y: Drive<Options = Options>, F, O> Ode<'_, Y, F, O> {
         self.save_at([0.0; 0])
     }
 
-    /// Which rows share their steps.
+    /// Which rows share their steps: see [`Batching`].
     pub fn batching(mut self, batching: Batching) -> Self {
         self.options.batching = batching;
         self

@@ -19,7 +19,7 @@
 //! # References
 //! McCallum and Foster (2024), Efficient, accurate and stable gradients for neural ODEs, arXiv:2410.11648, section 3.
 
-use super::saved::{Curve, Step};
+use super::curve::{Rows, Step, Trail};
 use super::solve::{Bodies, Problem, body, failed, solution};
 use super::state::TreeState;
 use super::{Options, Solution};
@@ -190,27 +190,29 @@ impl<Y: TreeState, F: Field<Y>> Coupled<'_, Y, F> {
         Ok(Pair(combined([1.0, inverse, -inverse], [&z, &after.0, &ahead]), z))
     }
 
-    /// What an accepted step leaves for saved times, `ahead` being z + Psi(z) and `k` its stages.
-    fn taps(
+    /// What an accepted step leaves for what is saved, `ahead` being z + Psi(z) and `k` its stages.
+    fn trail(
         &self,
-        curve: &Curve,
+        trail: &Trail,
         span: &Span<Tensor>,
         (t, t_next): Knots<'_>,
-        before: &Pair<Y>,
+        (before, after): (&Pair<Y>, &Pair<Y>),
         (ahead, k): (&Y, Vec<Y>),
-    ) -> Result<Vec<Tensor>, FieldFailure<Tensor>> {
+    ) -> Result<Rows<Y>, FieldFailure<Tensor>> {
         let has_last = self.scheme.tableau.is_fsal();
         let step = Step { t, t_next, y: &before.1, y1: ahead, k, has_last };
-        let mut taps = curve.taps(self.field, self.scheme, span, step)?;
+        let mut rows = trail.of(self.field, self.scheme, span, step)?;
         let (y, z) = (before.0.leaves(), before.1.leaves());
         let h = t_next - t;
         let apart = |i: usize| (&y[i] - &z[i]) * (1.0 - self.coupling) / h.cast(y[i].dtype());
         let apart: Vec<Tensor> = (0..y.len()).map(apart).collect();
-        taps[2..2 + y.len()].clone_from_slice(&y);
-        for stage in taps[2 + y.len()..].chunks_mut(y.len()) {
-            stage.iter_mut().zip(&apart).for_each(|(k, apart)| *k = &*k - apart);
+        for k in &mut rows.stages {
+            let moved: Vec<Tensor> = k.leaves().iter().zip(&apart).map(|(k, apart)| k - apart).collect();
+            *k = k.with_leaves(moved);
         }
-        Ok(taps)
+        rows.y = rows.y.map(|_| before.0.clone());
+        rows.y1 = rows.y1.map(|_| after.0.clone());
+        Ok(rows)
     }
 
     /// Evaluations of the field in one attempt beside those of the method's step.
@@ -227,10 +229,15 @@ fn seconds<Y: TreeState>(k: &[Pair<Y>], num: usize) -> Vec<Y> {
 struct Reversible<'a, Y: TreeState, F> {
     coupled: &'a Coupled<'a, Y, F>,
     problem: Problem<'a, Pair<Y>, Coupled<'a, Y, F>>,
-    curve: Option<&'a Curve>,
+    trail: &'a Trail,
 }
 
 impl<Y: TreeState, F: Field<Y>> Reversible<'_, Y, F> {
+    /// Whether steps leave anything behind.
+    fn is_tapped(&self) -> bool {
+        self.trail.has_ends || self.trail.curve.is_some()
+    }
+
     fn attempt(&self, span: &Span<Tensor>, start: &mut Carry<Pair<Y>>) -> Result<Traced<()>, OdeError> {
         let Problem { scheme, .. } = self.problem;
         let mut types = vec![Type::scalar(DType::F64)];
@@ -254,14 +261,15 @@ impl<Y: TreeState, F: Field<Y>> Reversible<'_, Y, F> {
             )?;
             let mut extra = self.coupled.num_extra() as f64;
             let mut taps = vec![];
-            if let (Some(curve), Some(ahead)) = (self.curve, &ahead) {
+            if let (true, Some(ahead)) = (self.is_tapped(), &ahead) {
                 let mut k = seconds(&carry.k, stages);
                 if scheme.carries_first() {
                     // By now it is the next step's.
                     k[0] = before.k[0].1.clone();
                 }
-                taps = self.coupled.taps(curve, span, (&before.t, &carry.t), &before.y, (ahead, k))?;
-                extra += curve.num_extra() as f64;
+                let (knots, ends) = ((&before.t, &carry.t), (&before.y, &carry.y1));
+                taps = self.coupled.trail(self.trail, span, knots, ends, (ahead, k))?.leaves();
+                extra += self.trail.num_extra() as f64;
             }
             let extra = running.select(&carry.t.like(extra), &carry.t.like(0.0));
             carry.num_field_evals = &carry.num_field_evals + extra;
@@ -291,9 +299,9 @@ impl<Y: TreeState, F: Field<Y>> Reversible<'_, Y, F> {
             let ahead = y1.1.clone();
             self.coupled.couple(span, knots, &from, &mut y1)?;
             let mut out = y1.leaves();
-            if let Some(curve) = self.curve {
+            if self.is_tapped() {
                 let k = seconds(&k, scheme.tableau.num_stages());
-                out.extend(self.coupled.taps(curve, span, knots, &from, (&ahead, k))?);
+                out.extend(self.coupled.trail(self.trail, span, knots, (&from, &y1), (&ahead, k))?.leaves());
             }
             Ok(out)
         })
@@ -303,7 +311,7 @@ impl<Y: TreeState, F: Field<Y>> Reversible<'_, Y, F> {
 /// Records a solve by the reversible map.
 ///
 /// # Errors
-/// What the field said while it was recorded; a coupling that is not between 0 and 1.
+/// What the field said while it was recorded; a coupling that is not between 0 and 1; events.
 pub(super) fn record<Y: TreeState, F: Field<Y>>(
     of: &Problem<'_, Y, F>,
     coupling: f64,
@@ -314,6 +322,11 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
         let why = format!("its coupling is {coupling}: it must be above 0 and below 1");
         return Err(OdeError::Adjoint { adjoint: "Reversible", why });
     }
+    if !of.events.is_empty() {
+        let why =
+            "it has no events: a step that one cuts short cannot be run backward; take RecursiveCheckpoint";
+        return Err(OdeError::Adjoint { adjoint: "Reversible", why: why.into() });
+    }
     let Scheme { tableau, tolerance, limits, .. } = *of.scheme;
     let controller: &Controller = of.scheme.controller;
     let mut scheme: Scheme<'_, Pair<Y>> = Scheme::new(&tableau, controller, tolerance, limits.max_steps)?;
@@ -321,17 +334,21 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
     let scheme = scheme.without_fsal();
     let coupled = Coupled { field: of.field, scheme: of.scheme, coupling };
     let options: &Options = of.options;
-    let problem = Problem { field: &coupled, scheme: &scheme, options, saved: of.saved, curve: None };
-    let solve = Reversible { coupled: &coupled, problem, curve: of.curve.as_ref() };
+    let problem = Problem::new(&coupled, &scheme, options, (of.saved, &[]));
+    let solve = Reversible { coupled: &coupled, problem, trail: &of.trail };
 
     let span = Span::new(t0.clone(), t1.clone());
     let both = Pair(y0.clone(), y0.clone());
     let mut start = ode::start(&coupled, &scheme, &span, both.clone()).map_err(failed)?;
     let attempt = solve.attempt(&span, &mut start)?;
     let (step, inverse) = (solve.trip(&span, &both, false)?, solve.trip(&span, &both, true)?);
-    let (end, tapped) = solve.problem.search(&span, start, Bodies { attempt, step, inverse: Some(inverse) });
-    let Solution { t1, y1, ts, ys, stats, verdict } = solution(&end, limits.dt_min);
-    let mut solution = Solution { t1, y1: y1.0, ts, ys: ys.0, stats, verdict };
-    of.save(&mut solution, (t0, y0), &tapped);
+    let like = of.trail.like(t0, y0);
+    let taps = of.saved.taps(false, &like)?;
+    let bodies = Bodies { attempt, step, inverse: Some(inverse) };
+    let (end, tapped) = solve.problem.search(&span, start, bodies, (&[], taps));
+    let tapped = if taps.num_rows() == 0 { like } else { like.with_leaves(tapped) };
+    let Solution { t1, y1, ts, ys, num_saved, stats, verdict, .. } = solution(&end, limits.dt_min);
+    let mut solution = Solution { t1, y1: y1.0, ts, ys: ys.0, num_saved, stats, verdict, dense: None };
+    of.save(&mut solution, (t0, y0), &tapped, &span);
     Ok(solution)
 }

@@ -1,13 +1,18 @@
-//! Saved times of a traced solve: what a step taps, and the curve through it.
+//! What a traced solve saves: which steps are tapped for it, and what becomes of what they left.
 //!
-//! A step that holds a saved time leaves t, t_next, y and the stages of its curve behind; the method's interpolant
-//! makes y at that time of them, as ordinary operations outside the loop, so that gradients by the times, the state
-//! and whatever the field holds need no rule of their own.
+//! Shapes are part of a program, so the number of saved steps is bounded before the solve; rows behind the last one
+//! are NaN, and a number on the device says how many are real. How a step's inside is found is `curve`'s business,
+//! which step holds what the loop's.
 
+use super::curve::{Curve, Rows, or_nan};
 use super::state::TreeState;
 use crate::array::DType;
-use crate::ode::{self, Field, FieldFailure, Interpolant, OdeError, SaveAt, Scheme, Span};
+use crate::graph::Taps;
+use crate::ode::{Constant, Controller, OdeError, SaveAt, Scheme, StepTo};
 use crate::tensor::{Tensor, Tree};
+
+/// The most bytes that steps may leave behind: beyond, it is more likely that `max_steps` was not thought of.
+const BYTES_MAX: usize = 256 << 20;
 
 /// What a solve on tensors is to save.
 #[derive(Clone, Debug)]
@@ -16,26 +21,27 @@ pub(super) struct Saved {
     t1: bool,
     /// f64 of rank 1, not empty.
     pub(super) ts: Option<Tensor>,
+    /// Every so many steps; 0 for none.
+    every: usize,
+    pub(super) dense: bool,
+    /// The most steps that the solve may accept; 0 where no steps are kept.
+    steps_max: usize,
 }
 
 impl Saved {
     /// What was asked for, `ts` being times given as a tensor.
     ///
     /// # Errors
-    /// What is there for host states alone; nothing to save; times out of order or outside the interval, if it is
-    /// known.
-    pub(super) fn new(
+    /// Nothing to save; times out of order or outside the interval, if it is known.
+    pub(super) fn new<Y: TreeState>(
         save_at: &SaveAt,
         ts: Option<&Tensor>,
         span: Option<(f64, f64)>,
+        scheme: &Scheme<'_, Y>,
     ) -> Result<Saved, OdeError> {
         let SaveAt { t0, t1, ts: times, every, dense } = save_at;
-        let refused = |what| Err(OdeError::SaveOnTensors { what });
-        match (*every > 0, *dense, *t0 || *t1 || ts.is_some() || !times.is_empty()) {
-            (true, ..) => return refused("steps"),
-            (_, true, _) => return refused("the dense curve"),
-            (.., false) => return refused("nothing"),
-            (false, false, true) => {}
+        if !(*t0 || *t1 || *dense || ts.is_some() || !times.is_empty()) {
+            return Err(OdeError::SaveNothing);
         }
         match (ts, span) {
             (Some(ts), Some((t0, t1))) if !ts.is_traced() => SaveAt::from(ts.to_vec()).check(t0, t1)?,
@@ -46,35 +52,207 @@ impl Saved {
             return Err(OdeError::Time { name: "save_at ts", value });
         }
         let given = (!times.is_empty()).then(|| Tensor::from(&times[..]));
-        Ok(Saved { t0: *t0, t1: *t1, ts: ts.cloned().or(given) })
+        let ts = ts.cloned().or(given);
+        let steps_max = if *every > 0 || *dense { steps_max(scheme, span) } else { 0 };
+        // A curve alone leaves its end in `ts` and `ys`, which cannot be empty.
+        let t1 = *every == 0 && (*t1 || !*t0 && ts.is_none());
+        Ok(Saved { t0: *t0, t1, ts, every: *every, dense: *dense, steps_max })
     }
 
     /// The end alone.
-    pub(super) const END: Saved = Saved { t0: false, t1: true, ts: None };
+    pub(super) const END: Saved =
+        Saved { t0: false, t1: true, ts: None, every: 0, dense: false, steps_max: 0 };
+
+    /// These times alone.
+    pub(super) fn at(ts: &Tensor) -> Saved {
+        Saved { t1: false, ts: Some(ts.clone()), ..Saved::END }
+    }
 
     /// How many times lie inside of steps.
     pub(super) fn num_times(&self) -> usize {
         self.ts.as_ref().map_or(0, Tensor::size)
     }
 
-    /// Times and states in one: the start, the given times, the end, as far as they were asked for.
+    /// Whether anything is asked of the inside of steps.
+    pub(super) fn needs_curve(&self) -> bool {
+        self.ts.is_some() || self.dense
+    }
+
+    /// Whether the ends of steps are saved.
+    pub(super) fn has_steps(&self) -> bool {
+        self.every > 0
+    }
+
+    /// What a gradient that knows given times and the ends alone has no cotangent for.
+    pub(super) fn beside_times(&self) -> Option<&'static str> {
+        match self {
+            Saved { dense: true, .. } => Some("the dense curve"),
+            Saved { every: 1.., .. } => Some("saved steps"),
+            _ => None,
+        }
+    }
+
+    /// The steps to tap, the last one too if `last`.
+    ///
+    /// # Errors
+    /// More bytes than steps may leave behind, `row` being one step's.
+    pub(super) fn taps<Y: TreeState>(&self, last: bool, row: &Rows<Y>) -> Result<Taps, OdeError> {
+        let times = self.num_times();
+        let every = if self.dense { 1 } else { self.every };
+        let groups = if every > 0 { self.steps_max.div_ceil(every) } else { 0 };
+        let bytes = groups.saturating_mul(row.bytes());
+        if bytes > BYTES_MAX {
+            return Err(OdeError::SavedSteps { steps: self.steps_max, rows: groups, bytes, most: BYTES_MAX });
+        }
+        Ok(Taps { times, every, groups, last })
+    }
+
+    /// The rows of all steps, of a solve that keeps its curve.
+    pub(super) fn all_steps<Y: Tree>(&self, tapped: &Rows<Y>) -> Rows<Y> {
+        let first = self.num_times();
+        tapped.slice(first..first + self.steps_max)
+    }
+
+    /// Times and states that were saved, and how many of them are real: t0, the given times, the steps, t1, as far as
+    /// they were asked for. `num_steps` is the number of accepted steps; where the last one may have been cut short at
+    /// (t1, y1), `cut` is the direction of the solve.
     pub(super) fn join<Y: TreeState>(
         &self,
         (t0, y0): (&Tensor, &Y),
-        inner: Option<(&Tensor, &Y)>,
+        (tapped, curve): (&Rows<Y>, Option<&Curve>),
+        (t1, y1): (&Tensor, &Y),
+        (num_steps, cut): (&Tensor, Option<&Tensor>),
+    ) -> (Tensor, Y, Tensor) {
+        let mut inner = Vec::new();
+        if let (Some(ts), Some(curve)) = (&self.ts, curve) {
+            let rows = tapped.slice(0..ts.size());
+            let mut ys = states_at(ts, curve, &rows, (t1, y1));
+            if let Some(ahead) = cut {
+                ys = or_nan(&((ts - t1) * ahead).le(0.0), &ys);
+            }
+            inner.push((ts.clone(), ys));
+        }
+        let mut num_saved = Tensor::scalar(DType::F64, 0.0);
+        if self.every > 0 {
+            let (count, steps) = self.steps(tapped, num_steps, (t1, y1), cut.is_some());
+            num_saved = count;
+            inner.push(steps);
+        }
+        let others = usize::from(self.t0) + usize::from(self.t1) + self.num_times();
+        let (ts, ys) = self.around(inner, (t0, y0), (t1, y1));
+        (ts, ys, num_saved + others as f64)
+    }
+
+    /// Times and states in one: the start, what was saved between, the end, as far as they were asked for. States have
+    /// their axis of times in front.
+    pub(super) fn around<Y: TreeState>(
+        &self,
+        inner: Vec<(Tensor, Y)>,
+        (t0, y0): (&Tensor, &Y),
         (t1, y1): (&Tensor, &Y),
     ) -> (Tensor, Y) {
-        let axis = time_axis(y0);
-        let one = |t: &Tensor, y: &Y| (t.reshape([1]), y.map_leaves(|y| y.expand(axis)));
+        let one = |t: &Tensor, y: &Y| (t.reshape([1]), y.map_leaves(|y| y.expand(0)));
         let mut parts: Vec<(Tensor, Y)> = Vec::new();
         parts.extend(self.t0.then(|| one(t0, y0)));
-        parts.extend(inner.map(|(ts, ys)| (ts.clone(), ys.clone())));
+        parts.extend(inner);
         parts.extend(self.t1.then(|| one(t1, y1)));
         let leaves: Vec<Vec<Tensor>> = parts.iter().map(|(_, y)| y.leaves()).collect();
-        let all = |i: usize| Tensor::concat(&leaves.iter().map(|l| &l[i]).collect::<Vec<_>>(), axis);
+        let axis = time_axis(y0);
+        let all = |i: usize| {
+            let parts: Vec<Tensor> = leaves.iter().map(|l| moved(&l[i], axis)).collect();
+            Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis)
+        };
         let ts = Tensor::concat(&parts.iter().map(|(t, _)| t).collect::<Vec<_>>(), 0);
         (ts, y0.with_leaves((0..y0.leaves().len()).map(all)))
     }
+
+    /// The ends of the saved steps, NaN behind the last one, and their number; where the last step may have been cut
+    /// short, its end is (t1, y1).
+    fn steps<Y: TreeState>(
+        &self,
+        tapped: &Rows<Y>,
+        num_steps: &Tensor,
+        (t1, y1): (&Tensor, &Y),
+        may_be_cut: bool,
+    ) -> (Tensor, (Tensor, Y)) {
+        let num_rows = self.steps_max.div_ceil(self.every);
+        let index = Tensor::iota(DType::F64, [num_rows], 0);
+        let first = self.ts.as_ref().map_or(0, Tensor::size);
+        let rows = if self.dense && self.every > 1 {
+            // Every step is tapped: the last one of each group.
+            let ends = ((&index + 1.0) * self.every as f64).minimum(num_steps) - 1.0;
+            self.all_steps(tapped).take(&ends)
+        } else {
+            tapped.slice(first..first + num_rows)
+        };
+        let count = -(num_steps * (-1.0 / self.every as f64)).floor();
+        let y_ends = rows.y1.expect("invariant: saved steps leave their ends");
+        let (mut ts, mut ys) = (rows.t_next, y_ends);
+        if may_be_cut {
+            let last = index.eq(&count - 1.0);
+            (ts, ys) = (last.select(t1, &ts), super::curve::choose(&last, &ys_of(y1, &ys), &ys));
+        }
+        let real = index.lt(&count);
+        let ts = real.select(&ts, &Tensor::scalar(DType::F64, f64::NAN));
+        (count, (ts, or_nan(&real, &ys)))
+    }
+}
+
+/// One state as a row for each of `rows`.
+fn ys_of<Y: Tree>(y: &Y, rows: &Y) -> Y {
+    let mut wide = rows.leaves().into_iter();
+    y.map_leaves(|y| {
+        let wide = wide.next().expect("invariant: trees of one structure");
+        y.expand(0).broadcast_to(wide.shape().clone())
+    })
+}
+
+/// The most steps that a solve may accept, at least one.
+fn steps_max<Y: TreeState>(scheme: &Scheme<'_, Y>, span: Option<(f64, f64)>) -> usize {
+    let most = usize::try_from(scheme.limits.max_steps).unwrap_or(usize::MAX);
+    let known = match (scheme.controller, span) {
+        (Controller::StepTo(StepTo { ts }), _) => ts.len() - 1,
+        (Controller::Constant(Constant { dt0 }), Some((t0, t1))) => {
+            // A remainder within the slack of a span belongs to the step before it.
+            let slack = 100.0 * f64::EPSILON * t0.abs().max(t1.abs());
+            (((t1 - t0).abs() - slack) / dt0.abs()).ceil().max(1.0) as usize + scheme.limits.stops.len()
+        }
+        _ => most,
+    };
+    known.min(most).max(1)
+}
+
+/// The states at `ts` from what the steps that hold them left behind. A time that no step holds is y1's if it is the
+/// time reached, else NaN.
+fn states_at<Y: TreeState>(ts: &Tensor, curve: &Curve, rows: &Rows<Y>, (t1, y1): (&Tensor, &Y)) -> Y {
+    let nowhere = rows.t.eq(&rows.t_next);
+    let inside = curve.eval(ts, rows);
+    let end = or_nan(&ts.eq(t1), &ys_of(y1, &inside));
+    super::curve::choose(&nowhere, &end, &inside)
+}
+
+/// A leaf with its first axis, that of times, at `axis`.
+fn moved(x: &Tensor, axis: usize) -> Tensor {
+    let dims = x.shape();
+    match axis {
+        0 => x.clone(),
+        _ if dims[0] == 1 => x.reshape([&dims[1..2], &[1], &dims[2..]].concat()),
+        _ => x.permute(&[&[1, 0], &(2..x.rank()).collect::<Vec<_>>()[..]].concat()),
+    }
+}
+
+/// A leaf of saved states, which has its axis of times at `axis`, with that axis in front.
+pub(super) fn times_first(x: &Tensor, axis: usize) -> Tensor {
+    match axis {
+        0 => x.clone(),
+        _ => x.permute(&[&[1, 0], &(2..x.rank()).collect::<Vec<_>>()[..]].concat()),
+    }
+}
+
+/// States with an axis of times in front, with that axis where `like`, one of them, has it in a solution.
+pub(super) fn with_time_axis<Y: Tree>(ys: &Y, like: &Y) -> Y {
+    let axis = time_axis(like);
+    ys.map_leaves(|y| moved(y, axis))
 }
 
 /// Where the axis of saved times goes: behind the rows where there are rows, else first. There are rows where the first
@@ -84,98 +262,6 @@ pub(super) fn time_axis(y: &impl Tree) -> usize {
     let rows = leaves.first().and_then(|leaf| leaf.shape().first().copied());
     let same = rows.is_some() && leaves.iter().all(|leaf| leaf.shape().first().copied() == rows);
     usize::from(same && leaves.iter().any(|leaf| leaf.rank() > 1))
-}
-
-/// The curve of a method on tensors.
-pub(super) struct Curve {
-    interpolant: Interpolant,
-    /// The stages that it is made of.
-    used: Vec<usize>,
-}
-
-/// A step as [`Curve::taps`] wants it.
-pub(super) struct Step<'a, Y> {
-    pub(super) t: &'a Tensor,
-    pub(super) t_next: &'a Tensor,
-    pub(super) y: &'a Y,
-    pub(super) y1: &'a Y,
-    /// The method's stages.
-    pub(super) k: Vec<Y>,
-    /// Whether the last stage of a method that is first same as last is there.
-    pub(super) has_last: bool,
-}
-
-impl Curve {
-    pub(super) fn of<Y: TreeState>(scheme: &Scheme<'_, Y>) -> Curve {
-        let interpolant = Interpolant::of(&scheme.tableau);
-        let is_used = |i: &usize| interpolant.coefficients(*i).iter().any(|c| *c != 0.0);
-        let used = (0..interpolant.num_stages()).filter(is_used).collect();
-        Curve { interpolant, used }
-    }
-
-    /// Evaluations of the field that the curve of a step costs.
-    pub(super) fn num_extra(&self) -> usize {
-        self.interpolant.extra().count()
-    }
-
-    /// What a step leaves behind for its curve: t, t_next, y, the stages.
-    pub(super) fn taps<Y: TreeState, F: Field<Y>>(
-        &self,
-        field: &F,
-        scheme: &Scheme<'_, Y>,
-        span: &Span<Tensor>,
-        step: Step<'_, Y>,
-    ) -> Result<Vec<Tensor>, FieldFailure<Tensor>> {
-        let Step { t, t_next, y, y1, mut k, has_last } = step;
-        k.resize(self.interpolant.num_stages(), y.clone());
-        ode::complete(field, scheme, &self.interpolant, span, (t, t_next), (y, y1), has_last, &mut k)?;
-        let mut taps = vec![t.clone(), t_next.clone()];
-        taps.extend(y.leaves());
-        self.used.iter().for_each(|&i| taps.extend(k[i].leaves()));
-        Ok(taps)
-    }
-
-    /// The states at `ts` from what the steps that hold them left behind. A time that no step holds is y1's if it is
-    /// the time reached, else NaN.
-    pub(super) fn eval<Y: TreeState>(&self, ts: &Tensor, tapped: &[Tensor], (t1, y1): (&Tensor, &Y)) -> Y {
-        let (t, t_next) = (&tapped[0], &tapped[1]);
-        let nowhere = t.eq(t_next);
-        let h = nowhere.select(&Tensor::scalar(DType::F64, 1.0), &(t_next - t));
-        let weights = self.weights(&((ts - t) / &h));
-        let reached = ts.eq(t1);
-        let (ends, num_leaves, axis) = (y1.leaves(), y1.leaves().len(), time_axis(y1));
-        let at = |i: usize| {
-            let (end, y) = (&ends[i], &tapped[2 + i]);
-            let along = |x: &Tensor| x.reshape([&[ts.size()], &vec![1; end.rank()][..]].concat());
-            let number = |x: &Tensor| along(&x.cast(end.dtype()));
-            let stage = |j: usize| &tapped[2 + (j + 1) * num_leaves + i];
-            let slopes = weights.iter().enumerate().map(|(j, w)| number(w) * stage(j));
-            let slope = slopes.reduce(|a, b| a + b).expect("invariant: a curve has stages");
-            let nan = Tensor::scalar(end.dtype(), f64::NAN);
-            let outside = along(&reached).select(&end.expand(0), &nan);
-            let y = along(&nowhere).select(&outside, &(y + number(&h) * slope));
-            match axis {
-                0 => y,
-                _ => y.permute(&[&[1, 0], &(2..y.rank()).collect::<Vec<_>>()[..]].concat()),
-            }
-        };
-        y1.with_leaves((0..num_leaves).map(at).collect::<Vec<_>>())
-    }
-
-    /// The weights of the used stages at each theta.
-    fn weights(&self, theta: &Tensor) -> Vec<Tensor> {
-        let mut terms = vec![theta.clone()];
-        let rest = 1.0 - theta;
-        for j in 1..self.interpolant.degree() {
-            terms.push(&terms[j - 1] * if j % 2 == 0 { theta } else { &rest });
-        }
-        let weight = |&i: &usize| {
-            let each = self.interpolant.coefficients(i).iter().zip(&terms);
-            let (coeffs, terms): (Vec<f64>, Vec<&Tensor>) = each.filter(|(c, _)| **c != 0.0).unzip();
-            Tensor::lincomb(&coeffs, &terms)
-        };
-        self.used.iter().map(weight).collect()
-    }
 }
 
 #[cfg(test)]

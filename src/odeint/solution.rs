@@ -1,7 +1,8 @@
 //! What a traced solve gives: values of the graph.
 
 use crate::array::DType;
-use crate::ode::{Outcome, status};
+use crate::ode::{OdeError, Outcome, status};
+use crate::odeint::Dense;
 use crate::tensor::{Tensor, Tree};
 use crate::tree;
 
@@ -29,25 +30,31 @@ tree! {
 /// ```
 #[non_exhaustive]
 pub struct Solution<Y> {
-    /// The time reached: t1 unless the solve failed.
+    /// The time reached: t1 unless the solve failed or an event ended it. One a group, where rows do not all share their
+    /// steps.
     pub t1: Tensor,
     /// The state there.
     pub y1: Y,
-    /// The saved times, f64 of rank 1: t0, the given ones and t1, as far as they were asked for; t1 if nothing was.
+    /// The saved times, f64 of rank 1, in blocks: t0, the given ones, the ends of steps, t1, as far as they were asked
+    /// for; t1 if nothing was. Steps end with the last one, and behind it is NaN up to the most there can be.
     pub ts: Tensor,
     /// The states at these times. The axis of times stands behind the rows, `[row, time, component]`, where the first
     /// axes of all leaves of y have one length and some leaf has a further axis; else it is first, `[time, component]`
-    /// or `[time]`. A time that a failed solve did not reach has NaN.
+    /// or `[time]`. A time that the solve did not reach has NaN.
     pub ys: Y,
+    /// How many of the saved times there are: those behind are NaN. An f64 tensor of rank 0.
+    pub num_saved: Tensor,
     /// Counters.
     pub stats: Stats,
-    /// status, t, dt, step, component, dt_min, of shape [6]; see [`Solution::outcome`].
+    /// status, t, dt, step, component, dt_min, of shape [6], or [groups, 6]; see [`Solution::outcome`].
     pub(super) verdict: Tensor,
+    pub(super) dense: Option<Dense<Y>>,
 }
 }
 
 tree! {
-/// Counters of a solve, each an f64 tensor of rank 0 that holds a whole number.
+/// Counters of a solve, each an f64 tensor of rank 0 that holds a whole number; of a solve in groups of rows
+/// ([`Batching`](super::Batching)) of rank 1, one a group.
 #[non_exhaustive]
 pub struct Stats {
     /// Steps attempted.
@@ -62,19 +69,44 @@ pub struct Stats {
 }
 
 impl<Y: Tree> Solution<Y> {
-    /// Why the solve ended.
+    /// Why the solve ended; of several groups of rows, why the first that did not complete ended.
     ///
     /// # Panics
     /// While it is traced.
     #[track_caller]
     pub fn outcome(&self) -> Outcome {
-        let v = self.verdict.to_vec();
-        Outcome::decode(v[0], v[1], v[2], v[3], v[4], v[5])
-            .expect("invariant: a solve that returned has ended")
+        let mut all = self.outcomes();
+        let failed = all.iter().position(|outcome| !outcome.is_completed());
+        all.swap_remove(failed.unwrap_or(0))
     }
 
-    /// Whether t1 was reached: a bool tensor of rank 0.
+    /// The whole curve.
+    ///
+    /// # Errors
+    /// [`OdeError::NotSaved`] unless [`SaveAt::dense`](crate::ode::SaveAt::dense) asked for it.
+    pub fn dense(&self) -> Result<&Dense<Y>, OdeError> {
+        self.dense.as_ref().ok_or(OdeError::NotSaved { what: "dense output" })
+    }
+
+    /// Why the solve of each group of rows ended; one where all rows share their steps.
+    ///
+    /// # Panics
+    /// While it is traced.
+    #[track_caller]
+    pub fn outcomes(&self) -> Vec<Outcome> {
+        let of = |v: &[f64]| {
+            Outcome::decode(v[0], v[1], v[2], v[3], v[4], v[5])
+                .expect("invariant: a solve that returned has ended")
+        };
+        self.verdict.to_vec().chunks(6).map(of).collect()
+    }
+
+    /// Whether t1 was reached, not an event before it: a bool tensor of rank 0, or one entry a group of rows.
     pub fn completed(&self) -> Tensor {
-        self.verdict.at(0).eq(Tensor::scalar(DType::F64, status::COMPLETED))
+        let status = match self.verdict.rank() {
+            1 => self.verdict.at(0),
+            _ => self.verdict.column(0),
+        };
+        status.eq(Tensor::scalar(DType::F64, status::COMPLETED))
     }
 }

@@ -1,12 +1,17 @@
 //! Records a solve: the start in the graph around it, `attempt` and `step` as bodies of the loop.
 
-use super::saved::{Curve, Saved, Step};
+use super::curve::{Curve, Rows, Step, Trail};
+use super::dense::Dense;
+use super::event::{Events, Seen};
+use super::rows::Groups;
+use super::saved::Saved;
 use super::state::TreeState;
-use super::{Adjoint, Forecast, Options, Solution, Stats, backsolve, reversible};
+use super::{Adjoint, Batching, Forecast, Options, Solution, Stats, backsolve, reversible};
 use crate::array::DType;
-use crate::graph::{Op, Solve, Type};
+use crate::graph::{Op, Solve, Taps, Type};
 use crate::ode::{
-    self, Carry, Clock, Constant, Controller, Field, FieldFailure, OdeError, Scheme, Span, StepTo, status,
+    self, Carry, Clock, Constant, Controller, Field, FieldFailure, OdeError, Scheme, Span, StepTo, Watch,
+    status,
 };
 use crate::tensor::{Check, Tensor, Traced, Tree, align, apply, register_check, trace, tuple};
 use std::sync::Arc;
@@ -17,8 +22,11 @@ pub(super) struct Problem<'a, Y: TreeState, F> {
     pub(super) scheme: &'a Scheme<'a, Y>,
     pub(super) options: &'a Options,
     pub(super) saved: &'a Saved,
-    /// What saved times are taken from, if there are some inside of steps.
-    pub(super) curve: Option<Curve>,
+    pub(super) events: Events<'a, Y>,
+    /// What steps leave for what is saved and for events.
+    pub(super) trail: Trail,
+    /// Whether the interval is a piece of the one that stops and given times belong to.
+    is_piece: bool,
 }
 
 /// The bodies of a search.
@@ -35,25 +43,24 @@ pub(super) struct Bodies {
 pub(crate) fn solve<Y: TreeState, F: Field<Y>>(
     field: &F,
     scheme: &Scheme<'_, Y>,
-    (options, saved): (&Options, &Saved),
+    (options, saved, watches): (&Options, &Saved, &[Watch<'_, Y>]),
     (t0, t1): (&Tensor, &Tensor),
     y0: &Y,
 ) -> Result<Solution<Y>, OdeError> {
-    let curve = (saved.num_times() > 0).then(|| Curve::of(scheme));
-    let problem = Problem { field, scheme, options, saved, curve };
+    let problem = Problem::new(field, scheme, options, (saved, watches));
     let (t0, t1) = (t0.cast(DType::F64), t1.cast(DType::F64));
-    if let Adjoint::Backsolve { rtol, atol } = options.adjoint {
-        return backsolve::record(&problem, (rtol, atol), (&t0, &t1), y0);
+    if let (Adjoint::Backsolve { .. }, Batching::Joint) = (options.adjoint, options.batching) {
+        return problem.record_joint(&t0, &t1, y0);
     }
     let mut args = vec![t0, t1];
     args.extend(y0.leaves());
     if args.iter().chain(&saved.ts).any(Tensor::is_traced) {
-        return problem.record(&args[0], &args[1], y0);
+        return problem.record_batch(&args[0], &args[1], y0);
     }
     // Nothing is traced here, though the field may hold tracers: one program of its own.
     let mut failure = None;
     let traced = trace(&args.iter().map(Tensor::ty).collect::<Vec<_>>(), |x| {
-        match problem.record(&x[0], &x[1], &y0.with_leaves(x[2..].to_vec())) {
+        match problem.record_batch(&x[0], &x[1], &y0.with_leaves(x[2..].to_vec())) {
             Ok(solution) => (solution.leaves(), Some(solution)),
             Err(e) => {
                 failure = Some(e);
@@ -73,9 +80,37 @@ pub(crate) fn solve<Y: TreeState, F: Field<Y>>(
 }
 
 impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
-    /// One that saves the end alone.
-    pub(super) fn to_its_end(field: &'a F, scheme: &'a Scheme<'a, Y>, options: &'a Options) -> Self {
-        Problem { field, scheme, options, saved: &Saved::END, curve: None }
+    pub(super) fn new(
+        field: &'a F,
+        scheme: &'a Scheme<'a, Y>,
+        options: &'a Options,
+        (saved, watches): (&'a Saved, &'a [Watch<'a, Y>]),
+    ) -> Self {
+        let events = Events(watches);
+        let curve = (saved.needs_curve() || !events.is_empty()).then(|| Curve::of(scheme));
+        let trail = Trail { has_ends: saved.has_steps(), curve };
+        Problem { field, scheme, options, saved, events, trail, is_piece: false }
+    }
+
+    /// One over a piece of the interval that the scheme was made for, which saves its end alone.
+    pub(super) fn piece(field: &'a F, scheme: &'a Scheme<'a, Y>, options: &'a Options) -> Self {
+        Problem { is_piece: true, ..Problem::new(field, scheme, options, (&Saved::END, &[])) }
+    }
+
+    /// All rows that share their steps are solves of their own.
+    fn record_batch(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
+        match Groups::of(self.options.batching, y0)? {
+            None => self.record_joint(t0, t1, y0),
+            Some(groups) => groups.record(self, (t0, t1), y0),
+        }
+    }
+
+    /// One solve of all rows.
+    pub(super) fn record_joint(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
+        match self.options.adjoint {
+            Adjoint::Backsolve { rtol, atol } => backsolve::record(self, (rtol, atol), (t0, t1), y0),
+            _ => self.record(t0, t1, y0),
+        }
     }
 
     pub(super) fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
@@ -83,31 +118,59 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
             return reversible::record(self, coupling, (t0, t1), y0);
         }
         let span = Span::new(t0.clone(), t1.clone());
+        let like = self.trail.like(t0, y0);
+        let taps = self.saved.taps(!self.events.is_empty(), &like)?;
         let mut start = ode::start(self.field, self.scheme, &span, y0.clone()).map_err(failed)?;
+        if self.is_piece {
+            self.skip(&span, &mut start);
+        }
         let attempt = self.attempt(&span, &mut start)?;
         let bodies = Bodies { attempt, step: self.step(&span, y0)?, inverse: None };
-        let (end, tapped) = self.search(&span, start, bodies);
+        let signs = self.events.signs(t0, y0);
+        let (mut end, tapped) = self.search(&span, start, bodies, (&signs, taps));
+        let tapped = if taps.num_rows() == 0 { like } else { like.with_leaves(tapped) };
+        if let (Some(curve), false) = (&self.trail.curve, self.events.is_empty()) {
+            let last = tapped.map_leaves(|x| x.at(taps.num_rows() - 1));
+            let is_cut = end.status.eq(Clock::like(&end.t, status::EVENT));
+            let found = self.events.end(curve, &span, &last, (&is_cut, &end.component), (&end.t, &end.y))?;
+            (end.t, end.y, end.component) = found;
+        }
         let mut solution = solution(&end, self.scheme.limits.dt_min);
-        self.save(&mut solution, (t0, y0), &tapped);
+        self.save(&mut solution, (t0, y0), &tapped, &span);
         Ok(solution)
     }
 
-    /// Fills in the saved times.
-    pub(super) fn save(&self, solution: &mut Solution<Y>, start: (&Tensor, &Y), tapped: &[Tensor]) {
-        let reached = (&solution.t1, &solution.y1);
-        let inner = self.curve.as_ref().zip(self.saved.ts.as_ref());
-        let inner = inner.map(|(curve, ts)| (ts, curve.eval(ts, tapped, reached)));
-        let inner = inner.as_ref().map(|(ts, ys)| (*ts, ys));
-        let (ts, ys) = self.saved.join(start, inner, reached);
-        (solution.ts, solution.ys) = (ts, ys);
+    /// Fills in what was saved.
+    pub(super) fn save(
+        &self,
+        solution: &mut Solution<Y>,
+        (t0, y0): (&Tensor, &Y),
+        tapped: &Rows<Y>,
+        span: &Span<Tensor>,
+    ) {
+        let (t1, y1, num_steps) =
+            (solution.t1.clone(), solution.y1.clone(), solution.stats.num_accepted.clone());
+        let cut = (!self.events.is_empty()).then_some(&span.direction);
+        let curve = self.trail.curve.as_ref();
+        (solution.ts, solution.ys, solution.num_saved) =
+            self.saved.join((t0, y0), (tapped, curve), (&t1, &y1), (&num_steps, cut));
+        solution.dense = curve.filter(|_| self.saved.dense).map(|curve| Dense {
+            t0: t0.clone(),
+            t1,
+            num_steps,
+            steps: self.saved.all_steps(tapped),
+            y1,
+            curve: curve.clone(),
+        });
     }
 
-    /// Puts the loop into the graph; what it carries at its end, and what it tapped.
+    /// Puts the loop into the graph; what it carries at its end, and the leaves of what it tapped.
     pub(super) fn search(
         &self,
         span: &Span<Tensor>,
         mut start: Carry<Y>,
         bodies: Bodies,
+        (signs, taps): (&[Tensor], Taps),
     ) -> (Carry<Y>, Vec<Tensor>) {
         let Bodies { attempt, step, inverse } = bodies;
         let all: Vec<&Traced<()>> = [&attempt, &step].into_iter().chain(&inverse).collect();
@@ -119,15 +182,30 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         let mut args = vec![self.forecast(span), start.t.clone()];
         args.extend(self.saved.ts.as_ref().map(Tensor::stop_gradient));
         args.extend(self.carried(&mut start));
+        args.extend(signs.iter().map(Tensor::stop_gradient));
         args.extend(captures);
         let num_carry = start.y.leaves().len();
         let num_ext = attempt.num_outputs() - 4 - step.num_outputs();
-        let (num_times, policy) = (self.saved.num_times(), self.options.adjoint.policy());
-        let op = Solve { attempt, step, inverse, num_carry, num_ext, num_times, policy };
+        let policy = self.options.adjoint.policy();
+        let op = Solve { attempt, step, inverse, num_carry, num_ext, taps, policy };
         let mut out = tuple(Op::Solve(Arc::new(op)), args.iter());
         self.load(&mut start, &out);
         let tapped = out.split_off(num_carry + num_ext);
         (start, tapped)
+    }
+
+    /// Passes the stops and the given times that lie behind the start of a piece.
+    fn skip(&self, span: &Span<Tensor>, start: &mut Carry<Y>) {
+        let passed = |ts: &[f64]| {
+            let ahead = (Tensor::from(ts) - &span.t0) * &span.direction;
+            ahead.le(0.0).cast(DType::F64).sum()
+        };
+        if !self.scheme.limits.stops.is_empty() {
+            start.num_stops = passed(self.scheme.limits.stops);
+        }
+        if let Controller::StepTo(StepTo { ts }) = self.scheme.controller {
+            start.num_off_grid = 1.0 - passed(ts);
+        }
     }
 
     /// Everything the loop carries, in one order: y, the clocks, FSAL's stage.
@@ -157,30 +235,59 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
     fn attempt(&self, span: &Span<Tensor>, start: &mut Carry<Y>) -> Result<Traced<()>, OdeError> {
         let mut types = vec![Type::scalar(DType::F64)];
         types.extend(self.carried(start).iter().map(Tensor::ty));
+        let first_sign = types.len();
+        types.extend(vec![Type::scalar(DType::F64); self.events.0.len()]);
         body(&types, |x| {
             let mut carry = Carry::new(x[0].clone(), start.y.clone(), self.scheme.tableau.num_stages());
+            carry.num_off_grid = start.num_off_grid.clone();
             self.load(&mut carry, &x[1..]);
             carry.k[1..].fill(carry.y.clone());
             carry.y1 = carry.y.clone();
             let before = carry.clone();
             ode::attempt(self.field, self.scheme, span, &mut carry)?;
-            let taps = self.taps_of_attempt(span, &before, &mut carry)?;
+            let rows = self.trail_of_attempt(span, &before, &mut carry)?;
+            let signs = self.look(rows.as_ref(), &x[first_sign..], &mut carry);
             let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
             let mut out = vec![carry.accepted.clone(), carry.is_running(), reached, carry.t.clone()];
             out.extend(self.carried(&mut carry));
-            out.extend(taps);
+            out.extend(signs);
+            out.extend(rows.map_or(vec![], |rows| rows.leaves()));
             Ok(out)
         })
     }
 
-    /// What an attempt leaves for saved times, if it is accepted.
-    fn taps_of_attempt(
+    /// Whether steps leave anything behind.
+    fn is_tapped(&self) -> bool {
+        self.trail.has_ends || self.trail.curve.is_some()
+    }
+
+    /// Ends the search where an accepted attempt has met an event, or a function of one that is NaN; gives the signs
+    /// at the attempt's end.
+    fn look(&self, rows: Option<&Rows<Y>>, signs: &[Tensor], after: &mut Carry<Y>) -> Vec<Tensor> {
+        let (Some(curve), Some(rows), false) = (&self.trail.curve, rows, self.events.is_empty()) else {
+            return vec![];
+        };
+        let code = |x: f64| Clock::like(&after.t, x);
+        let Seen { signs: ends, is_hit, index, is_nan } = self.events.look(curve, rows, &after.y1, signs);
+        let (hit, broken) = (after.accepted.and(&is_hit), after.accepted.and(&is_nan));
+        let status = hit.select(&code(status::EVENT), &after.status);
+        let status = broken.select(&code(status::NON_FINITE), &status);
+        after.component = hit.select(&index, &after.component);
+        after.status = status;
+        let accepted = &after.accepted;
+        ends.iter().zip(signs).map(|(end, sign)| accepted.select(end, sign)).collect()
+    }
+
+    /// What an attempt leaves behind, if it is accepted.
+    fn trail_of_attempt(
         &self,
         span: &Span<Tensor>,
         before: &Carry<Y>,
         after: &mut Carry<Y>,
-    ) -> Result<Vec<Tensor>, FieldFailure<Tensor>> {
-        let Some(curve) = &self.curve else { return Ok(vec![]) };
+    ) -> Result<Option<Rows<Y>>, FieldFailure<Tensor>> {
+        if !self.is_tapped() {
+            return Ok(None);
+        }
         let first = self.scheme.carries_first();
         let mut k = after.k[..self.scheme.tableau.num_stages()].to_vec();
         if first {
@@ -188,10 +295,10 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
             k[0] = before.k[0].clone();
         }
         let step = Step { t: &before.t, t_next: &after.t, y: &before.y, y1: &after.y1, k, has_last: first };
-        let taps = curve.taps(self.field, self.scheme, span, step)?;
-        let extra = Clock::like(&after.t, curve.num_extra() as f64);
+        let rows = self.trail.of(self.field, self.scheme, span, step)?;
+        let extra = Clock::like(&after.t, self.trail.num_extra() as f64);
         after.num_field_evals = &after.num_field_evals + extra;
-        Ok(taps)
+        Ok(Some(rows))
     }
 
     /// Body of the replay: first, last, t, t_next, carry.. to carry'.., tap..
@@ -210,9 +317,9 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
             let mut y1 = y.clone();
             ode::step(self.field, self.scheme, span, (&t, &t_next), &y, &mut k, &mut y1)?;
             let mut out = y1.leaves();
-            if let Some(curve) = &self.curve {
+            if self.is_tapped() {
                 let step = Step { t: &t, t_next: &t_next, y: &y, y1: &y1, k, has_last: false };
-                out.extend(curve.taps(self.field, self.scheme, span, step)?);
+                out.extend(self.trail.of(self.field, self.scheme, span, step)?.leaves());
             }
             Ok(out)
         })
@@ -224,6 +331,10 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         match &self.options.forecast {
             Forecast::Derived => {}
             Forecast::Unknown => return Tensor::scalar(DType::U32, 0.0),
+            // of rows that had a number each, the most
+            Forecast::Steps(steps) if steps.rank() > 0 => {
+                return steps.stop_gradient().max().cast(DType::U32);
+            }
             Forecast::Steps(steps) => return steps.stop_gradient().cast(DType::U32),
         }
         let steps = match self.scheme.controller {
@@ -243,9 +354,16 @@ pub(super) fn solution<Y: TreeState>(end: &Carry<Y>, dt_min: f64) -> Solution<Y>
     let broken = end.status.eq(Clock::like(&end.t, status::NON_FINITE));
     let dt = broken.select(&end.h, &end.dt);
     let dt_min = Clock::like(&end.t, dt_min);
-    let verdict = [&end.status, &end.t, &dt, &end.num_steps, &end.component, &dt_min];
-    let verdict = Tensor::stack(&verdict).stop_gradient();
-    register_check(Check { values: verdict.reshape([1, 6]) });
+    let verdict = |status: &Tensor| {
+        let all = [status, &end.t, &dt, &end.num_steps, &end.component, &dt_min];
+        Tensor::stack(&all).stop_gradient()
+    };
+    // That an event ends a solve is no failure.
+    let code = |x: f64| Clock::like(&end.t, x);
+    let event = end.status.eq(code(status::EVENT));
+    let checked = event.select(&code(status::COMPLETED), &end.status);
+    register_check(Check { values: verdict(&checked).reshape([1, 6]) });
+    let verdict = verdict(&end.status);
     let stats = Stats {
         num_steps: end.num_steps.clone(),
         num_accepted: end.num_accepted.clone(),
@@ -253,7 +371,8 @@ pub(super) fn solution<Y: TreeState>(end: &Carry<Y>, dt_min: f64) -> Solution<Y>
         num_field_evals: end.num_field_evals.clone(),
     };
     let (t1, y1) = (end.t.clone(), end.y.clone());
-    Solution { ts: t1.clone(), ys: y1.clone(), t1, y1, stats, verdict }
+    let num_saved = Clock::like(&t1, 1.0);
+    Solution { ts: t1.clone(), ys: y1.clone(), t1, y1, num_saved, stats, verdict, dense: None }
 }
 
 /// Traces a loop body. Solves inside a field are not checked on their own: when one fails, what it

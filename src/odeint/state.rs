@@ -20,19 +20,6 @@ impl<T: LoneTree> State for T {
         });
     }
 
-    fn error_ratio<K: Stages<Self> + ?Sized>(
-        &mut self,
-        dt: &Tensor,
-        b: &[f64],
-        k: &K,
-        y0: &Self,
-        y1: &Self,
-        tol: &Tolerance,
-    ) -> Tensor {
-        let sum = self.error_sum(dt, b, k, y0, y1, tol);
-        (sum * (1.0 / self.num_components().max(1) as f64)).sqrt()
-    }
-
     // Not by way of `error_ratio`: the root of a part without an error has no derivative.
     fn error_sum<K: Stages<Self> + ?Sized>(
         &mut self,

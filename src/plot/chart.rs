@@ -121,8 +121,13 @@ impl Chart {
 
     /// A curve through points.
     pub fn curve(&mut self, points: &[[f64; 2]], width: f64, colour: [u8; 3]) {
+        self.translucent(points, width, colour, 1.0);
+    }
+
+    /// A curve through which the ground is seen.
+    pub fn translucent(&mut self, points: &[[f64; 2]], width: f64, colour: [u8; 3], opacity: f64) {
         let screen: Vec<_> = points.iter().map(|p| self.at(*p)).collect();
-        self.sheet.curve(&thinned(screen), width, colour, 1.0);
+        self.sheet.curve(&thinned(screen), width, colour, opacity);
     }
 
     /// A filled dot.
@@ -146,14 +151,26 @@ impl Chart {
     /// An entry of the legend in the row over the axes, left of the entries before.
     pub fn legend(&mut self, text: &str, colour: [u8; 3]) -> Result<(), PlotError> {
         const DASH: i32 = 46;
+        let [left, y] = self.legend_text(text, DASH)?;
+        self.sheet.curve(&[[left, y], [left + f64::from(DASH), y]], 4.0, colour, 1.0);
+        Ok(())
+    }
+
+    /// The same for what is drawn as dots.
+    pub fn legend_of_dots(&mut self, text: &str, width: f64, colour: [u8; 3]) -> Result<(), PlotError> {
+        let [left, y] = self.legend_text(text, width as i32)?;
+        self.sheet.curve(&[[left + 0.5 * width, y]], width, colour, 1.0);
+        Ok(())
+    }
+
+    /// The text of an entry with `room` pixels before it: where these begin, and the middle of the line.
+    fn legend_text(&mut self, text: &str, room: i32) -> Result<[f64; 2], PlotError> {
         let y = self.rect.y as i32 - 30;
         let from = self.legend - Sheet::text_width(text, LABEL - 2)?;
         self.sheet.text(text, [from, y], LABEL - 2, Anchor::Left, INK)?;
-        let left = f64::from(from - 14 - DASH);
-        let y = f64::from(y) + 0.5;
-        self.sheet.curve(&[[left, y], [left + f64::from(DASH), y]], 4.0, colour, 1.0);
-        self.legend = from - 14 - DASH - 34;
-        Ok(())
+        let left = from - 14 - room;
+        self.legend = left - 34;
+        Ok([f64::from(left), f64::from(y) + 0.5])
     }
 
     /// Colours each pixel of the axes' inside by its numbers.

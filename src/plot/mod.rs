@@ -20,6 +20,7 @@
 //! assert_eq!(&picture.to_png_bytes()?[1..4], b"PNG");
 //! # Ok::<(), flowline::plot::PlotError>(())
 //! ```
+mod axes;
 mod chart;
 mod colour;
 mod density;
@@ -34,6 +35,7 @@ mod trace;
 mod trajectory;
 mod work_precision;
 
+pub use axes::Axes;
 pub use colour::Scale;
 pub use density::{compare, density};
 pub use error::PlotError;

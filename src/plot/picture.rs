@@ -28,6 +28,19 @@ impl Picture {
         [self.rgb[at], self.rgb[at + 1], self.rgb[at + 2]]
     }
 
+    /// This picture with another on its right; the lower one ends in white.
+    pub fn beside(&self, right: &Picture) -> Picture {
+        let mut both = Picture::white(self.width + right.width, self.height.max(right.height));
+        for (picture, from) in [(self, 0), (right, self.width)] {
+            let width = 3 * picture.width as usize;
+            for (y, row) in (0..picture.height).zip(picture.rgb.chunks_exact(width.max(1))) {
+                let at = both.index(from, y);
+                both.rgb[at..at + width].copy_from_slice(row);
+            }
+        }
+        both
+    }
+
     pub(super) fn set(&mut self, x: u32, y: u32, colour: [u8; 3]) {
         let at = self.index(x, y);
         self.rgb[at..at + 3].copy_from_slice(&colour);
@@ -89,6 +102,16 @@ mod tests {
         assert_eq!((read.width(), read.height()), (7, 5));
         assert_eq!(read.into_raw(), picture.rgb);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn pictures_beside_each_other_keep_their_pixels() {
+        let (mut a, mut b) = (Picture::white(3, 2), Picture::white(2, 4));
+        a.set(2, 1, [1, 2, 3]);
+        b.set(0, 3, [4, 5, 6]);
+        let both = a.beside(&b);
+        assert_eq!((both.width, both.height), (5, 4));
+        assert_eq!((both.pixel(2, 1), both.pixel(3, 3), both.pixel(0, 3)), ([1, 2, 3], [4, 5, 6], [255; 3]));
     }
 
     #[test]

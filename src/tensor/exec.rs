@@ -34,8 +34,13 @@ impl Compiled {
         Compiled { plan, out_types: func.output_types(), spaces: Mutex::default() }
     }
 
-    pub(super) fn report(&self) -> &PlanReport {
-        self.plan.report()
+    /// What the plan does and needs, and how the loops of the last run kept their states.
+    pub(super) fn report(&self) -> PlanReport {
+        let mut report = self.plan.report().clone();
+        if let Some(last) = self.lock().last() {
+            last.workspace.tell_loops(&mut report);
+        }
+        report
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Space>> {

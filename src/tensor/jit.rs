@@ -183,12 +183,13 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         *lock(&self.last)
     }
 
-    /// What the program for these arguments does and needs; traces and compiles it if it is new.
+    /// What the program for these arguments does and needs, and how its loops kept their states in its last run; traces
+    /// and compiles it if it is new.
     ///
     /// # Errors
     /// As a call.
     pub fn plan(&self, args: &Args) -> Result<PlanReport> {
-        Ok(self.program(args)?.1.report().clone())
+        Ok(self.program(args)?.1.report())
     }
 
     /// The program for these arguments, the most recently used from now on, and what it compiled to.

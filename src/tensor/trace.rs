@@ -35,7 +35,11 @@ struct State {
     checks: Vec<Check>,
 }
 
-/// Values `[rows, 5]` (f64) that say whether a solve went wrong: status, t, dt, step, component.
+/// Columns of a [`Check`] that say how a solve ended.
+pub(super) const VERDICT: usize = 6;
+
+/// Values `[rows, 6]` (f64) that say whether a solve went wrong: status, t, dt, step, component, dt_min; in a seventh
+/// column, if there is one, whose: the first row of those that share the steps.
 /// They travel with the program to whoever runs it.
 #[derive(Clone)]
 pub(crate) struct Check {
@@ -49,7 +53,10 @@ impl Check {
         (0..values.shape()[0]).find_map(|row| {
             let at = |k: usize| values.data().get_f64(row * width + k);
             let outcome = Outcome::decode(at(0), at(1), at(2), at(3), at(4), at(5));
-            outcome.filter(|o| !o.is_completed()).map(|outcome| Error::Solve { outcome })
+            outcome.filter(|o| !o.is_completed()).map(|outcome| match width > VERDICT {
+                true => Error::SolveRow { row: at(VERDICT) as usize, outcome },
+                false => Error::Solve { outcome },
+            })
         })
     }
 

@@ -55,6 +55,7 @@ pub use frame::ImageFrame;
 pub use learned::{FAR, Learned, LogGrid};
 pub use model::{ActivationKind, FieldConfig, Flow, Kept, ModelConfig, SolveConfig, Steps};
 pub use options::{DivergenceKind, OptimizerKind, Options, Preset, check_tolerances};
+pub use plan::StatesPlan;
 pub use progress::{Progress, Stage};
 pub use recipe::{Objective, Phase, Recipe};
 pub use report::{PhaseReport, Report};

@@ -3,8 +3,48 @@
 //! A plan knows its tiles and what one trip of a loop does; how many trips there are is the recipe's to say. Where steps
 //! are adaptive nobody knows, and the figures are those of one step.
 
-use crate::backend::PlanReport;
 use crate::backend::checkpoint::cost::fewest_extra;
+use crate::backend::{LoopReport, PlanReport};
+use serde::Serialize;
+
+/// How a solve keeps the states for its backward pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct StatesPlan {
+    /// Bytes of a state of a tile of rows.
+    pub state_bytes: usize,
+    /// The bytes that they may take, where that was what was asked for.
+    pub budget_bytes: Option<usize>,
+    /// The most states that are kept; `None` for all of them.
+    pub slots: Option<usize>,
+    /// Steps of the solve, where they are known before.
+    pub steps: Option<usize>,
+    /// States that are kept of so many steps.
+    pub kept: Option<usize>,
+    /// Steps that the backward pass runs again.
+    pub recomputed: Option<u64>,
+    /// The same in words.
+    pub text: String,
+}
+
+/// How the solves of a plan keep their states, `steps` being known before or not.
+pub(super) fn states(plan: &PlanReport, steps: Option<usize>) -> Vec<StatesPlan> {
+    let told = |of: &LoopReport| {
+        let run = steps.map(|n| of.with_steps(n));
+        StatesPlan {
+            state_bytes: of.state_bytes,
+            budget_bytes: of.budget_bytes(),
+            slots: of.slots,
+            steps,
+            kept: run.map(|run| run.kept),
+            recomputed: run.map(|run| run.recomputed),
+            text: steps.map_or_else(|| of.to_string(), |n| of.after(n).to_string()),
+        }
+    };
+    let mut all: Vec<StatesPlan> = plan.all_loops().into_iter().map(told).collect();
+    all.dedup();
+    all
+}
 
 /// Floating-point operations of a run whose solves take `steps` steps.
 ///

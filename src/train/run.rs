@@ -5,6 +5,7 @@
 
 use super::folder::RunFolder;
 use super::model::{Flow, ModelConfig};
+use super::plan::StatesPlan;
 use super::progress::{Progress, Stage};
 use super::session::Session;
 use super::state::TrainState;
@@ -164,6 +165,7 @@ impl<'a> Density<'a> {
                 flops_of: if solves && is_adaptive { FlopsOf::Step } else { FlopsOf::Update },
                 peak_bytes: peak_bytes as u64,
                 peak_bytes_without_reuse: without_reuse as u64,
+                states: super::plan::states(&plan, (!is_adaptive).then_some(steps)),
                 text: plan.to_string(),
             })
         };
@@ -287,6 +289,8 @@ pub struct PhasePlan {
     pub peak_bytes: u64,
     /// What they would be if no two values shared memory.
     pub peak_bytes_without_reuse: u64,
+    /// How its solves keep the states for their backward passes.
+    pub states: Vec<StatesPlan>,
     /// The plan for people.
     #[serde(skip)]
     pub text: String,

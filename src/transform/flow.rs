@@ -120,9 +120,9 @@ fn cond_flows(c: &Cond) -> Vec<Set> {
     both.map(|(a, b)| a.iter().chain(b.iter()).map(|k| k + 1).collect()).collect()
 }
 
-/// For each output of a step, the inputs it depends on; the knots are data.
-fn step_dependence(f: &Func) -> Vec<Set> {
-    output_dependence(f).iter().map(|s| s.iter().filter(|&k| k >= 4).collect()).collect()
+/// For each output of a step, the inputs from `head` on it depends on; the knots are data.
+fn step_dependence(f: &Func, head: usize) -> Vec<Set> {
+    output_dependence(f).iter().map(|s| s.iter().filter(|&k| k >= head).collect()).collect()
 }
 
 /// For each output of a function, the inputs it depends on.
@@ -132,14 +132,14 @@ fn output_dependence(f: &Func) -> Vec<Set> {
 }
 
 /// For each carry after any number of trips, then for each tap, the inputs of the step it depends on.
-fn carried(step: &Func, num_carry: usize) -> Vec<Set> {
-    let mut sets = step_dependence(step);
+fn carried(step: &Func, head: usize, num_carry: usize) -> Vec<Set> {
+    let mut sets = step_dependence(step, head);
     for (j, s) in
-        sets.iter_mut().take(num_carry).enumerate().filter(|(j, _)| step.input_type(4 + j).is_float())
+        sets.iter_mut().take(num_carry).enumerate().filter(|(j, _)| step.input_type(head + j).is_float())
     {
-        s.insert(4 + j);
+        s.insert(head + j);
     }
-    close(&mut sets, 4, num_carry);
+    close(&mut sets, head, num_carry);
     sets
 }
 
@@ -159,10 +159,10 @@ fn close(sets: &mut [Set], at: usize, n: usize) {
 }
 
 fn solve_flows(s: &Solve) -> Vec<Set> {
-    let first = s.first_carry();
-    let at = |k: usize| if k < 4 + s.num_carry { k - 4 + first } else { k - 4 + first + s.num_ext };
+    let (first, head) = (s.first_carry(), s.head());
+    let at = |k: usize| k - head + first + if k < head + s.num_carry { 0 } else { s.num_ext };
     let mut flows: Vec<Set> =
-        carried(&s.step, s.num_carry).into_iter().map(|set| set.iter().map(at).collect()).collect();
+        carried(&s.step, head, s.num_carry).into_iter().map(|set| set.iter().map(at).collect()).collect();
     let taps = flows.split_off(s.num_carry);
     flows.extend((0..s.num_ext + 2).map(|_| Set::default()));
     flows.extend(taps);
@@ -170,7 +170,9 @@ fn solve_flows(s: &Solve) -> Vec<Set> {
 }
 
 pub(super) fn scan_flows(s: &Scan) -> Vec<Set> {
-    let carry = carried(&s.step, s.num_carry).into_iter().map(|set| set.iter().map(|k| k - 3).collect());
+    let head = s.head();
+    let carry = carried(&s.step, head, s.num_carry).into_iter();
+    let carry = carry.map(|set| set.iter().map(|k| k - head + 1).collect());
     let mut flows: Vec<Set> = carry.collect();
     flows.insert(s.num_carry, Set::default());
     flows
@@ -178,7 +180,7 @@ pub(super) fn scan_flows(s: &Scan) -> Vec<Set> {
 
 /// A state depends on what the carry does.
 fn loop_flows(l: &Loop) -> Vec<Set> {
-    let all = carried(&l.body, l.num_carry).into_iter().map(|set| set.iter().map(|k| k - 3).collect());
+    let all = carried(&l.body, 4, l.num_carry).into_iter().map(|set| set.iter().map(|k| k - 3).collect());
     let mut flows: Vec<Set> = all.collect();
     let states = flows[..l.num_carry].to_vec();
     flows.splice(l.num_carry..l.num_carry, states);
@@ -186,17 +188,19 @@ fn loop_flows(l: &Loop) -> Vec<Set> {
 }
 
 fn rev_flows(r: &Rev) -> Vec<Set> {
-    backward(r).into_iter().map(|set| set.iter().map(|k| k - 2).collect()).collect()
+    let head = r.head();
+    backward(r).into_iter().map(|set| set.iter().map(|k| k - head + 2).collect()).collect()
 }
 
 /// For each output of a reverse loop, the inputs of its backward step it depends on.
 fn backward(r: &Rev) -> Vec<Set> {
-    let states = carried(&r.step, r.num_carry);
-    let at = 4 + r.num_carry + r.num_captures();
-    let mut sets = step_dependence(&r.bwd);
+    let head = r.head();
+    let states = carried(&r.step, head, r.num_carry);
+    let at = head + r.num_carry + r.num_captures();
+    let mut sets = step_dependence(&r.bwd, head);
     (0..r.num_ct).for_each(|j| sets[j].insert(at + j));
     for set in &mut sets {
-        let via: Vec<usize> = (0..r.num_carry).filter(|i| set.contains(4 + i)).collect();
+        let via: Vec<usize> = (0..r.num_carry).filter(|i| set.contains(head + i)).collect();
         for i in via {
             set.join(&states[i]);
         }

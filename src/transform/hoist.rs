@@ -33,8 +33,8 @@ pub fn hoist(f: &Func) -> Func {
 }
 
 fn solve(b: &mut Builder, s: &Solve, x: &[NodeId]) -> NodeId {
-    let (at, at_step) = (1 + s.num_carry + s.num_ext, 4 + s.num_carry);
-    let mut out = Outside::new(b, &x[at - 1 + s.first_carry()..]);
+    let (at, at_step) = (s.attempt_head() + s.num_carry + s.num_ext, s.head() + s.num_carry);
+    let mut out = Outside::new(b, &x[s.first_carry() + s.num_carry + s.num_ext..]);
     let bodies = out.hoist(&[(&s.attempt, at), (&s.step, at_step)]);
     let [attempt, step] = <[Func; 2]>::try_from(bodies).expect("invariant: as many as were given");
     let operands = [x, &out.found].concat();
@@ -44,8 +44,8 @@ fn solve(b: &mut Builder, s: &Solve, x: &[NodeId]) -> NodeId {
 }
 
 fn scan(b: &mut Builder, s: &Scan, x: &[NodeId]) -> NodeId {
-    let at = 4 + s.num_carry;
-    let mut out = Outside::new(b, &x[at - 3..]);
+    let at = s.head() + s.num_carry;
+    let mut out = Outside::new(b, &x[1 + s.num_carry..]);
     let step = out.hoist(&[(&s.step, at)]).remove(0);
     let operands = [x, &out.found].concat();
     let policy = without_inverse(s.policy);
@@ -58,12 +58,12 @@ fn without_inverse(policy: Policy) -> Policy {
 }
 
 fn rev(b: &mut Builder, r: &Rev, x: &[NodeId]) -> NodeId {
-    let (at, n) = (4 + r.num_carry, r.num_captures());
-    let (captures, cts) = x[at - 2..].split_at(n);
+    let (at, first, n) = (r.head() + r.num_carry, 2 + r.num_carry, r.num_captures());
+    let (captures, cts) = x[first..].split_at(n);
     let mut out = Outside::new(b, captures);
     let bodies = out.hoist(&[(&r.step, at), (&r.bwd, at)]);
     let [step, bwd] = <[Func; 2]>::try_from(bodies).expect("invariant: as many as were given");
-    let operands = [&x[..at - 2 + n], &out.found, cts].concat();
+    let operands = [&x[..first + n], &out.found, cts].concat();
     b.push(Op::Rev(Arc::new(Rev { step, bwd, wrt: r.wrt.clone(), ..*r })), &operands, None)
 }
 

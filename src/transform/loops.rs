@@ -13,7 +13,7 @@ use super::bodies::{Source, resign};
 use super::flow::{Set, node_flows};
 use super::jvp::{self, jvp_into, or_zero};
 use super::vjp::{self, vjp_into};
-use crate::graph::{Builder, Checkpoints, Func, Loop, NodeId, Op, Policy, Rev, Scan, Solve, Type};
+use crate::graph::{Builder, Checkpoints, Func, Loop, NodeId, Op, Policy, Rev, Scan, Solve, Taps, Type};
 use std::sync::Arc;
 
 type Found = Vec<Option<NodeId>>;
@@ -22,6 +22,8 @@ type Found = Vec<Option<NodeId>>;
 struct Parts<'a> {
     step: &'a Func,
     inverse: Option<&'a Func>,
+    /// Inputs of the step ahead of what is carried.
+    head: usize,
     num_carry: usize,
     policy: Policy,
     schedule: NodeId,
@@ -30,7 +32,7 @@ struct Parts<'a> {
     /// Operand index of the first capture.
     captures: usize,
     num_captures: usize,
-    num_times: usize,
+    taps: Taps,
     /// Value index of the first tapped one.
     tapped: usize,
 }
@@ -41,13 +43,14 @@ impl<'a> Parts<'a> {
         Parts {
             step: &s.step,
             inverse: s.inverse.as_ref(),
+            head: s.head(),
             num_carry: s.num_carry,
             policy: s.policy,
             schedule,
             carry: s.first_carry(),
             captures: s.first_carry() + s.num_carry + s.num_ext,
             num_captures: s.num_captures(),
-            num_times: s.num_times,
+            taps: s.taps,
             tapped: s.first_tapped(),
         }
     }
@@ -56,13 +59,14 @@ impl<'a> Parts<'a> {
         Parts {
             step: &s.step,
             inverse: s.inverse.as_ref(),
+            head: s.head(),
             num_carry: s.num_carry,
             policy: s.policy,
             schedule: x[0],
             carry: 1,
             captures: 1 + s.num_carry,
             num_captures: s.num_captures(),
-            num_times: s.num_times,
+            taps: s.taps,
             tapped: s.first_tapped(),
         }
     }
@@ -83,6 +87,8 @@ pub(super) fn jvp_scan(b: &mut Builder, s: &Scan, rule: &jvp::Rule) -> Found {
 
 /// Which values of a loop have tangents beside them, by their indices.
 struct Moving {
+    /// Inputs of the step ahead of what is carried.
+    head: usize,
     carry: Vec<usize>,
     captures: Vec<usize>,
     /// Captures among these whose tangent is zero: it is an input that nothing reads.
@@ -93,10 +99,11 @@ impl Moving {
     /// Types of the doubled step's inputs.
     fn types(&self, step: &Func, num_carry: usize) -> Vec<Type> {
         let of = |k: usize| step.input_type(k).clone();
-        let mut types: Vec<Type> = (0..4 + num_carry).map(of).collect();
-        types.extend(self.carry.iter().map(|&j| of(4 + j)));
-        types.extend((4 + num_carry..step.num_inputs()).map(of));
-        types.extend(self.captures.iter().map(|&c| of(4 + num_carry + c)));
+        let captures = self.head + num_carry;
+        let mut types: Vec<Type> = (0..captures).map(of).collect();
+        types.extend(self.carry.iter().map(|&j| of(self.head + j)));
+        types.extend((captures..step.num_inputs()).map(of));
+        types.extend(self.captures.iter().map(|&c| of(captures + c)));
         types
     }
 
@@ -117,15 +124,16 @@ impl Moving {
 
     /// Splits the inputs of a doubled step into values and tangents, in the order of the step's.
     fn split(&self, ids: &[NodeId], num_carry: usize, num_captures: usize) -> (Vec<NodeId>, Found) {
-        let at = 4 + num_carry + self.carry.len();
-        let mut x = ids[..4 + num_carry].to_vec();
+        let first = self.head + num_carry;
+        let at = first + self.carry.len();
+        let mut x = ids[..first].to_vec();
         x.extend(&ids[at..at + num_captures]);
         let mut d = vec![None; x.len()];
         for (i, &j) in self.carry.iter().enumerate() {
-            d[4 + j] = Some(ids[4 + num_carry + i]);
+            d[self.head + j] = Some(ids[first + i]);
         }
         for (i, &c) in self.captures.iter().enumerate().filter(|(_, c)| !self.still.contains(c)) {
-            d[4 + num_carry + c] = Some(ids[at + num_captures + i]);
+            d[first + c] = Some(ids[at + num_captures + i]);
         }
         (x, d)
     }
@@ -133,7 +141,7 @@ impl Moving {
     /// `step` with tangents beside its values; of the taps it keeps the tangents of those in `taps`.
     fn step(&self, step: &Func, num_carry: usize, taps: &[usize]) -> Func {
         let (mut b, ids) = Builder::with_inputs(&self.types(step, num_carry));
-        let (x, d) = self.split(&ids, num_carry, step.num_inputs() - 4 - num_carry);
+        let (x, d) = self.split(&ids, num_carry, step.num_inputs() - self.head - num_carry);
         let (values, tangents) = jvp_into(&mut b, step, &x, &d);
         let mut outputs = values[..num_carry].to_vec();
         for j in self.carry.iter().copied().chain(taps.iter().map(|i| num_carry + i)) {
@@ -151,6 +159,7 @@ fn jvp_forward(b: &mut Builder, p: &Parts, rule: &jvp::Rule) -> Found {
     let (carry, captures) = (p.carry..p.carry + p.num_carry, p.captures..p.captures + p.num_captures);
     let (d_carry, d_captures) = (rule.dx[carry.clone()].to_vec(), rule.dx[captures.clone()].to_vec());
     let moving = Moving {
+        head: p.head,
         carry: (0..p.num_carry).filter(|&j| rule.active[j]).collect(),
         captures: present(&d_captures),
         still: vec![],
@@ -162,7 +171,7 @@ fn jvp_forward(b: &mut Builder, p: &Parts, rule: &jvp::Rule) -> Found {
         step: moving.step(p.step, p.num_carry, &taps),
         inverse: p.inverse.map(|f| moving.step(f, p.num_carry, &[])),
         num_carry: p.num_carry + moving.carry.len(),
-        num_times: if taps.is_empty() { 0 } else { p.num_times },
+        taps: p.taps.only_if(!taps.is_empty()),
         policy: p.policy,
     };
     let first_tapped = scan.first_tapped();
@@ -202,6 +211,7 @@ pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
     let summed: Vec<usize> = moving_sums.iter().map(|&k| r.wrt[k - r.num_ct]).collect();
     let (some, is_summed) = (|c: usize| d_captures[c].is_some(), |c: usize| summed.contains(&c));
     let moving = Moving {
+        head: r.head(),
         carry: moving_carries(r, &d_carry, &d_captures),
         captures: (0..np).filter(|&c| some(c) || is_summed(c)).collect(),
         still: (0..np).filter(|&c| !some(c) && is_summed(c)).collect(),
@@ -211,7 +221,7 @@ pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
     let (num_carry, step) = (nc + moving.carry.len(), moving.step(&r.step, nc, &[]));
     if !moving.carry.is_empty() {
         let (step, policy) = (step.clone(), policy_of(b, rule.x[1]));
-        let scan = Scan { step, inverse: None, num_carry, num_times: 0, policy };
+        let scan = Scan { step, inverse: None, num_carry, taps: Taps::default(), policy };
         let forward: Vec<NodeId> = [&x[..1], &x[2..]].concat();
         let forward = b.push(Op::Scan(Arc::new(scan)), &forward, None);
         x[1] = b.proj(forward, num_carry);
@@ -225,7 +235,7 @@ pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
     let wrt = r.wrt.iter().copied().chain(summed.iter().map(tangent_of)).collect();
     let num_ct = r.num_ct + moving_cts.len();
     let num_ct_taps = r.num_ct_taps + moving_taps.len();
-    let rev = Rev { step, bwd, num_carry, num_ct, num_ct_taps, num_times: r.num_times, wrt };
+    let rev = Rev { step, bwd, num_carry, num_ct, num_ct_taps, taps: r.taps, wrt };
     let all = b.push(Op::Rev(Arc::new(rev)), &x, None);
     let mut out = vec![None; rule.active.len()];
     for (i, &j) in moving_cts.iter().enumerate() {
@@ -240,7 +250,7 @@ pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
 /// The carries that depend on something that moves, at any trip.
 fn moving_carries(r: &Rev, d_carry: &Found, d_captures: &Found) -> Vec<usize> {
     let (step, policy) = (r.step.clone(), Policy::Direct);
-    let step = Scan { step, inverse: None, num_carry: r.num_carry, num_times: 0, policy };
+    let step = Scan { step, inverse: None, num_carry: r.num_carry, taps: Taps::default(), policy };
     let moves: Set = present(d_carry)
         .into_iter()
         .chain(present(d_captures).into_iter().map(|c| r.num_carry + c))
@@ -254,7 +264,8 @@ fn doubled_bwd(r: &Rev, moving: &Moving, [moving_cts, moving_taps, moving_sums]:
     let (nc, np) = (r.num_carry, r.num_captures());
     let mut types = moving.types(&r.step, nc);
     let states = types.len();
-    let ct = |j: usize| r.bwd.input_type(4 + nc + np + j).clone();
+    let first = moving.head + nc + np;
+    let ct = |j: usize| r.bwd.input_type(first + j).clone();
     types.extend((0..r.num_ct).map(ct));
     types.extend(moving_cts.iter().map(|&j| ct(j)));
     let taps = types.len();
@@ -266,10 +277,10 @@ fn doubled_bwd(r: &Rev, moving: &Moving, [moving_cts, moving_taps, moving_sums]:
     x.extend(&ids[taps..taps + r.num_ct_taps]);
     d.resize(x.len(), None);
     for (i, &j) in moving_cts.iter().enumerate() {
-        d[4 + nc + np + j] = Some(ids[states + r.num_ct + i]);
+        d[first + j] = Some(ids[states + r.num_ct + i]);
     }
     for (k, &i) in moving_taps.iter().enumerate() {
-        d[4 + nc + np + r.num_ct + i] = Some(ids[taps + r.num_ct_taps + k]);
+        d[first + r.num_ct + i] = Some(ids[taps + r.num_ct_taps + k]);
     }
     let (values, tangents) = jvp_into(&mut b, &r.bwd, &x, &d);
     let mut outputs = values[..r.num_ct].to_vec();
@@ -308,9 +319,9 @@ fn vjp_forward(b: &mut Builder, p: &Parts, tape: NodeId, rule: &vjp::Rule) -> Re
     x.extend(&rule.x[p.captures..p.captures + p.num_captures]);
     x.extend(cts.iter().map(|&j| or_zero(b, rule.g[j], carry[j])));
     x.extend(taps.iter().filter_map(|&i| rule.g[p.tapped + i]));
-    let num_times = if taps.is_empty() { 0 } else { p.num_times };
+    let rows = p.taps.only_if(!taps.is_empty());
     let all: Vec<NodeId> = if let Some(inverse) = p.inverse {
-        let back = retraced(p.num_carry, inverse, &bwd, [cts.len(), taps.len(), num_times]);
+        let back = retraced(p.num_carry, inverse, &bwd, [cts.len(), taps.len(), rows.num_rows()]);
         (0..p.num_carry).for_each(|j| x[2 + j] = b.proj(rule.y, j));
         let (states, rest) = x[2..].split_at(p.num_carry);
         let (captures, rest) = rest.split_at(p.num_captures);
@@ -323,7 +334,7 @@ fn vjp_forward(b: &mut Builder, p: &Parts, tape: NodeId, rule: &vjp::Rule) -> Re
     } else {
         let (step, num_carry, num_ct, num_ct_taps) = (untapped(p), p.num_carry, cts.len(), taps.len());
         let wrt = wrt.clone();
-        let rev = Rev { step, bwd, num_carry, num_ct, num_ct_taps, num_times, wrt };
+        let rev = Rev { step, bwd, num_carry, num_ct, num_ct_taps, taps: rows, wrt };
         let all = b.push(Op::Rev(Arc::new(rev)), &x, None);
         b.projections(all)
     };
@@ -336,7 +347,12 @@ fn vjp_forward(b: &mut Builder, p: &Parts, tape: NodeId, rule: &vjp::Rule) -> Re
 }
 
 /// The backward loop that keeps no state: `inverse` finds the state before each trip, `bwd` transposes it there.
-fn retraced(num_carry: usize, inverse: &Func, bwd: &Func, [num_ct, num_rows, num_times]: [usize; 3]) -> Loop {
+fn retraced(
+    num_carry: usize,
+    inverse: &Func,
+    bwd: &Func,
+    [num_ct, num_rows, num_places]: [usize; 3],
+) -> Loop {
     let own = bwd.input_types();
     let (trip, rest) = own.split_at(4);
     let (state, rest) = rest.split_at(num_carry);
@@ -358,7 +374,7 @@ fn retraced(num_carry: usize, inverse: &Func, bwd: &Func, [num_ct, num_rows, num
         num_ys: 0,
         num_sums: bwd.num_outputs() - num_ct,
         num_rows,
-        num_times,
+        num_places,
         policy: Policy::Reversible,
     }
 }
@@ -375,12 +391,12 @@ fn untapped(p: &Parts) -> Func {
 /// The vjp of a step by the carries in `cts` and the captures in `wrt`, for cotangents of the former and of `taps`.
 fn backward_step(p: &Parts, cts: &[usize], taps: &[usize], wrt: &[usize]) -> Result<Func, TransformError> {
     let mut types = p.step.input_types();
-    types.extend(cts.iter().map(|&j| p.step.input_type(4 + j).clone()));
+    types.extend(cts.iter().map(|&j| p.step.input_type(p.head + j).clone()));
     types.extend(taps.iter().map(|&i| p.step.output_type(p.num_carry + i).clone()));
     let (mut b, ids) = Builder::with_inputs(&types);
     let (x, g) = ids.split_at(p.step.num_inputs());
     let asked: Vec<usize> =
-        cts.iter().map(|&j| 4 + j).chain(wrt.iter().map(|&c| 4 + p.num_carry + c)).collect();
+        cts.iter().map(|&j| p.head + j).chain(wrt.iter().map(|&c| p.head + p.num_carry + c)).collect();
     let active: Vec<bool> = (0..x.len()).map(|k| asked.contains(&k)).collect();
     let mut cotangents = vec![None; p.step.num_outputs()];
     let out = cts.iter().copied().chain(taps.iter().map(|i| p.num_carry + i));

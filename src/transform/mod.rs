@@ -20,7 +20,7 @@ mod simplify;
 mod tiles;
 mod vjp;
 
-pub use batch::batch;
+pub use batch::{Searches, batch, batch_with};
 pub use custom::inline_custom;
 pub use hoist::hoist;
 pub use jvp::{jvp, jvp_into};

@@ -39,7 +39,7 @@ impl Operands {
 
 /// The times that a loop needs if it taps or reads so many values at them.
 fn times(l: &Loop, num: usize) -> usize {
-    if num > 0 { l.num_times } else { 0 }
+    if num > 0 { l.num_places } else { 0 }
 }
 
 /// Pushes a loop; the node's values come in the order carry, states, ys, sums, tapped.
@@ -79,7 +79,7 @@ fn plain(body: Func) -> Loop {
         num_ys: 0,
         num_sums: 0,
         num_rows: 0,
-        num_times: 0,
+        num_places: 0,
         policy: Policy::Direct,
     }
 }
@@ -134,7 +134,7 @@ pub(super) fn jvp_loop(b: &mut Builder, l: &Loop, rule: &jvp::Rule) -> Found {
         num_ys,
         num_sums,
         num_rows,
-        num_times: times(l, num_rows + num_taps),
+        num_places: times(l, num_rows + num_taps),
         ..*l
     };
     let (nc, first_y, state) = (l.num_carry, doubled.first_y(), doubled.first_state());
@@ -244,7 +244,7 @@ pub(super) fn vjp_loop(b: &mut Builder, l: &Loop, rule: &vjp::Rule) -> Result<Fo
         num_ys: asked.wrt[1].len(),
         num_sums: asked.wrt[2].len(),
         num_rows,
-        num_times: times(l, num_rows + num_taps),
+        num_places: times(l, num_rows + num_taps),
         policy: l.policy,
     };
     let (carry, first_y) = (back.num_carry, back.first_y());
@@ -269,6 +269,9 @@ fn stored(policy: Policy) -> Result<(), TransformError> {
 /// The reverse derivative of a reverse loop, as that of the two loops that it is.
 pub(super) fn vjp_rev(b: &mut Builder, r: &Rev, rule: &vjp::Rule) -> Result<Found, TransformError> {
     stored(policy_of(b, rule.x[1]))?;
+    if r.rows().is_some() {
+        return Err(TransformError::SecondReverse { adjoint: "Direct, of rows in lockstep" });
+    }
     let without_tape = |k: usize| k != 1;
     let pick =
         |ids: &[NodeId]| (0..ids.len()).filter(|&k| without_tape(k)).map(|k| ids[k]).collect::<Vec<_>>();
@@ -312,7 +315,7 @@ fn as_loops(r: &Rev, types: &[Type]) -> Func {
         num_xs: nc,
         num_sums: r.wrt.len(),
         num_rows: r.num_ct_taps,
-        num_times: r.num_times,
+        num_places: r.taps.num_rows(),
         ..plain(body)
     };
     let first_sum = back.first_sum();

@@ -8,11 +8,20 @@ mod bouncing_ball;
 mod brusselator;
 #[path = "../../examples/hand_stepping.rs"]
 mod hand_stepping;
+#[cfg(feature = "tensor")]
+#[path = "../../examples/latent_ode.rs"]
+mod latent_ode;
 #[path = "../../examples/lorenz.rs"]
 mod lorenz;
+#[cfg(all(feature = "tensor", feature = "nalgebra"))]
+#[path = "../../examples/lotka_volterra.rs"]
+mod lotka_volterra;
 #[cfg(feature = "tensor")]
 #[path = "../../examples/pendulum.rs"]
 mod pendulum;
+#[cfg(feature = "tensor")]
+#[path = "../../examples/spiral.rs"]
+mod spiral;
 
 use std::path::Path;
 
@@ -98,4 +107,38 @@ fn the_pendulums_energy_is_learned_from_its_swings() {
     let (held_out, drift) = pendulum::run(folder.path(), 500).unwrap();
     assert!(held_out < 1e-3 && drift < 0.1, "{held_out:e} {drift}");
     assert!(is_picture(folder.path(), "pendulum.png"));
+}
+
+#[cfg(feature = "tensor")]
+#[test]
+fn a_field_is_learned_from_spirals_in_one_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let (held_out, traces) = spiral::run(folder.path(), 300).unwrap();
+    // Starts and ends are 1 to 2 from the origin: a field that stands still is off by more than 1.
+    assert!(held_out < 0.15 && traces == 1, "{held_out:e} {traces}");
+    assert!(is_picture(folder.path(), "spiral.png"));
+}
+
+#[cfg(feature = "tensor")]
+#[test]
+fn a_latent_motion_is_learned_from_series_with_times_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let reached = latent_ode::run(folder.path(), 100).unwrap();
+    // A decoder that always says zero is off by 0.9, and has an evidence of -1,600.
+    assert!(reached.off < 0.6 && reached.evidence > -700.0 && reached.traces == 1, "{reached:?}");
+    assert!(is_picture(folder.path(), "latent_ode.png"));
+}
+
+#[cfg(all(feature = "tensor", feature = "nalgebra"))]
+#[test]
+fn the_parameters_of_prey_and_predators_are_found_within_three_standard_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let fit = lotka_volterra::run(folder.path(), 600).unwrap();
+    for i in 0..4 {
+        let (off, error) = ((fit.p[i] - lotka_volterra::P[i]).abs(), fit.error[i]);
+        assert!(off < 3.0 * error && error < 0.02 * fit.p[i], "{fit:?}");
+    }
+    // 100 counts and 4 parameters: 0.96 is expected, with a deviation of 0.14.
+    assert!((0.6..1.4).contains(&fit.loss) && fit.traces == 1, "{fit:?}");
+    assert!(is_picture(folder.path(), "lotka_volterra.png"));
 }

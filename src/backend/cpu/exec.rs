@@ -1,6 +1,7 @@
 //! Runs plans. A run binds addresses and calls kernels one after the other: no allocation, no lock,
 //! no look-up.
 
+use super::loop_report::LoopRun;
 use super::loops::{Counters, LoopSpace, Replay};
 use super::lower_loops::Spaces;
 use super::memory::{Storage, aligned};
@@ -24,8 +25,8 @@ pub struct Workspace {
     arena: Option<Storage>,
     pub(crate) bases: Vec<*mut u8>,
     table: Vec<*mut u8>,
-    loops: LoopSpace,
-    tiles: Vec<TileSpace>,
+    pub(super) loops: LoopSpace,
+    pub(super) tiles: Vec<TileSpace>,
 }
 
 // SAFETY: the addresses are derived from what a run is given and used during it only.
@@ -73,6 +74,8 @@ impl Workspace {
 
     fn reset_counters(&mut self) {
         self.loops.counters = Counters::default();
+        self.loops.tapes.iter_mut().for_each(|tape| tape.run = LoopRun::default());
+        self.loops.replays.iter_mut().for_each(|replay| replay.recomputed = 0);
         let tiles = self.tiles.iter_mut().flat_map(|t| t.workers.iter_mut().chain([&mut t.tail]));
         self.loops.inner.iter_mut().chain(tiles).for_each(Workspace::reset_counters);
     }

@@ -8,10 +8,11 @@
 use super::bind::{Body, State};
 use super::exec::Workspace;
 use super::kernels::StripFn;
+use super::lockstep::{Along, Rows, Trip};
 use super::plan::Plan;
 use super::step::{Access, Env, Loc};
 use super::tape::{Layout, Schedule, Slots, Tape};
-use super::taps::{self, Tap, TapCotangent, Times};
+use super::taps::{self, Tap, TapCotangent, Tapped};
 use crate::backend::checkpoint::{Action, Replayer};
 use std::ptr::{copy_nonoverlapping, null, write_bytes};
 
@@ -33,12 +34,14 @@ pub(crate) struct Solve {
     pub attempt: Plan,
     pub forecast: Loc,
     pub knot: Loc,
-    /// The times to tap at, if there are some.
-    pub times: Option<Times>,
+    /// Which trips are tapped, if some are.
+    pub tapped: Option<Tapped>,
     pub taps: Box<[Tap]>,
     /// What the step carries, then what only the search carries.
     pub carried: Carried,
     pub captures: Box<[Loc]>,
+    /// If it is in lockstep.
+    pub rows: Option<Rows>,
     pub layout: Layout,
     /// Whether someone reads the tape.
     pub records: bool,
@@ -54,9 +57,10 @@ pub(crate) struct Solve {
 pub(crate) struct Scan {
     pub step: Plan,
     pub taps: Box<[Tap]>,
-    pub num_times: usize,
+    pub num_rows: usize,
     pub carried: Carried,
     pub captures: Box<[Loc]>,
+    pub rows: Option<Rows>,
     pub layout: Layout,
     pub records: bool,
     pub schedule: usize,
@@ -70,11 +74,13 @@ pub(crate) struct Rev {
     pub step: Plan,
     pub bwd: Plan,
     pub captures: Box<[Loc]>,
+    pub rows: Option<Rows>,
     pub layout: Layout,
     /// Two states for recomputation.
     pub running: [Box<[Loc]>; 2],
     pub cotangents: Carried,
     pub tap_cotangents: Box<[TapCotangent]>,
+    pub num_rows: usize,
     pub sums: Box<[Sum]>,
     /// Whether no later step reads the tape, so that its slots may be written.
     pub is_last: bool,
@@ -124,12 +130,19 @@ pub(crate) struct LoopSpace {
 pub(crate) struct Replay {
     pub replayer: Replayer,
     pub slots: Slots,
+    /// Steps that it ran again since the plan began to run.
+    pub recomputed: u64,
     own: Vec<bool>,
 }
 
 impl Replay {
     pub fn new(state_bytes: usize, num: usize) -> Replay {
-        Replay { replayer: Replayer::new(), slots: Slots::new(state_bytes, num), own: Vec::new() }
+        Replay {
+            replayer: Replayer::new(),
+            slots: Slots::new(state_bytes, num),
+            recomputed: 0,
+            own: Vec::new(),
+        }
     }
 }
 
@@ -170,9 +183,10 @@ impl Solve {
     pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
         f(&mut self.forecast, Access::Read);
         f(&mut self.knot, Access::Read);
-        self.times.iter_mut().for_each(|times| f(&mut times.at, Access::Read));
+        self.tapped.iter_mut().flat_map(|tapped| &mut tapped.times).for_each(|l| f(l, Access::Read));
         taps::each_tap(&mut self.taps, f);
         self.captures.iter_mut().for_each(|l| f(l, Access::Read));
+        self.rows.iter_mut().for_each(|rows| rows.each_loc(f));
         self.carried.each_loc(f);
     }
 }
@@ -181,6 +195,7 @@ impl Scan {
     pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
         taps::each_tap(&mut self.taps, f);
         self.captures.iter_mut().for_each(|l| f(l, Access::Read));
+        self.rows.iter_mut().for_each(|rows| rows.each_loc(f));
         self.carried.each_loc(f);
     }
 }
@@ -188,6 +203,7 @@ impl Scan {
 impl Rev {
     pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
         self.captures.iter_mut().for_each(|l| f(l, Access::Read));
+        self.rows.iter_mut().for_each(|rows| rows.each_loc(f));
         self.running.iter_mut().flatten().for_each(|l| f(l, Access::Write));
         self.cotangents.each_loc(f);
         self.tap_cotangents.iter_mut().for_each(|ct| ct.each_loc(f));
@@ -198,18 +214,25 @@ impl Rev {
     }
 }
 
-/// Keeps the state before step `n` if the rule wants it.
-unsafe fn keep(tape: &mut Tape, n: usize, layout: &Layout, state: &[Loc], env: Env) {
-    let Some(slot) = tape.recorder.visit(n) else { return };
-    let to = tape.slots.at(slot);
+/// Keeps the state before step `n` if the rule wants it; where.
+pub(super) unsafe fn keep(
+    tape: &mut Tape,
+    n: usize,
+    layout: &Layout,
+    state: &[Loc],
+    env: Env,
+) -> Option<*mut u8> {
+    let to = tape.recorder.visit(n).map(|slot| tape.slots.at(slot))?;
     for (&(offset, bytes), loc) in layout.parts.iter().zip(state) {
         // SAFETY: a slot has the layout's bytes; the state lies elsewhere.
         unsafe { copy_nonoverlapping(env.at(*loc), to.add(offset), bytes) };
     }
+    Some(to)
 }
 
 impl Counters {
-    fn note_kept(&mut self, tape: &Tape) {
+    pub(super) fn note_kept(&mut self, tape: &mut Tape, steps: usize) {
+        tape.note(steps);
         self.states_kept_max = self.states_kept_max.max(tape.recorder.kept().len());
     }
 }
@@ -218,11 +241,15 @@ impl LoopSpace {
     /// # Safety
     /// The locations are valid in `env`, and the workspaces have the bodies' shapes.
     pub unsafe fn solve(&mut self, s: &Solve, env: Env) {
+        if let Some(rows) = &s.rows {
+            // SAFETY: the caller's promise.
+            return unsafe { self.solve_rows(s, rows, env) };
+        }
         let LoopSpace { schedules, tapes, inner, counters, .. } = self;
         let (schedule, tape) = (&mut schedules[s.schedule], &mut tapes[s.tape]);
         let mut body = Body { plan: &s.attempt, ws: &mut inner[s.space] };
         let num_carried = s.carried.bytes.len();
-        let (mut knots, mut flags) = ([0.0f64; 2], [0u32; 3]);
+        let (mut knots, mut flags, mut accepted) = ([0.0f64; 2], [0u32; 3], 0);
         let (knot_at, flag_at) = (knots.as_mut_ptr(), flags.as_mut_ptr());
         // SAFETY: locations of this plan; knots and flags outlive the loop and are only used through
         // these addresses.
@@ -232,8 +259,8 @@ impl LoopSpace {
             schedule.knots.clear();
             schedule.knots.push(*knot_at);
             schedule.held.clear();
-            if let Some(times) = s.times {
-                taps::clear(&s.taps, times.num, env);
+            if let Some(tapped) = &s.tapped {
+                taps::clear(&s.taps, tapped.taps.num_rows(), env);
                 taps::bind(&mut body, 4 + num_carried, &s.taps, env);
             }
             if s.records {
@@ -241,7 +268,7 @@ impl LoopSpace {
             }
             body.inputs(1 + num_carried, &s.captures, env);
             (0..3).for_each(|k| body.output(k, flag_at.add(k).cast()));
-            let (mut trips, mut accepted, mut passed) = (0, 0, 0);
+            let mut trips = 0;
             loop {
                 let (from, to) = (knot_at.add(trips % 2), knot_at.add((trips + 1) % 2));
                 body.input(0, from.cast());
@@ -253,8 +280,8 @@ impl LoopSpace {
                     if s.records {
                         keep(tape, accepted, &s.layout, s.carried.before(trips), env);
                     }
-                    if let Some(times) = s.times {
-                        times.note(schedule, &mut passed, *to, env);
+                    if let Some(tapped) = &s.tapped {
+                        tapped.note(schedule, 0, *to, env);
                         taps::keep(&s.taps, schedule, accepted, env);
                     }
                     if s.is_replayed {
@@ -273,7 +300,7 @@ impl LoopSpace {
             counters.accepted += accepted as u64;
         }
         if s.records {
-            counters.note_kept(tape);
+            counters.note_kept(tape, accepted);
         }
     }
 
@@ -281,31 +308,32 @@ impl LoopSpace {
     /// As for [`LoopSpace::solve`].
     pub unsafe fn scan(&mut self, s: &Scan, env: Env) {
         let LoopSpace { schedules, tapes, inner, counters, .. } = self;
-        let (schedule, tape) = (&schedules[s.schedule], &mut tapes[s.tape]);
+        let (along, tape) = (Along::new(s.rows.as_ref(), schedules, s.schedule), &mut tapes[s.tape]);
         let mut body = Body { plan: &s.step, ws: &mut inner[s.space] };
-        let count = schedule.count();
+        let (count, head) = (along.count(), along.head());
         if s.records {
             tape.recorder.reset(Some(count));
         }
         // SAFETY: locations of this plan.
         unsafe {
-            body.inputs(4 + s.carried.bytes.len(), &s.captures, env);
-            taps::clear(&s.taps, s.num_times, env);
+            body.inputs(head + s.carried.bytes.len(), &s.captures, env);
+            taps::clear(&s.taps, s.num_rows, env);
             taps::bind(&mut body, s.carried.bytes.len(), &s.taps, env);
             for n in 0..count {
-                body.step(schedule, n);
-                body.inputs(4, s.carried.before(n), env);
+                along.bind(&mut body, n, Trip::Forward, env);
+                body.inputs(head, s.carried.before(n), env);
                 body.outputs(0, s.carried.after(n), env);
                 if s.records {
-                    keep(tape, n, &s.layout, s.carried.before(n), env);
+                    along.keep(tape, n, &s.layout, s.carried.before(n), env);
                 }
                 body.run();
-                taps::keep(&s.taps, schedule, n, env);
+                along.keep_taps(&s.taps, s.num_rows, n, env);
             }
             s.carried.settle(env, count);
-        }
-        if s.records {
-            counters.note_kept(tape);
+            if s.records {
+                along.finish(tape, &s.layout);
+                counters.note_kept(tape, count);
+            }
         }
     }
 
@@ -317,17 +345,17 @@ impl LoopSpace {
             unreachable!("invariant: a backward pass has two bodies");
         };
         let (mut step, mut bwd) = (Body { plan: &r.step, ws: step_ws }, Body { plan: &r.bwd, ws: bwd_ws });
-        let (schedule, tape) = (&schedules[r.schedule], &mut tapes[r.tape]);
-        let Replay { replayer, slots, own } = &mut replays[r.replay];
-        let (count, num_carry, num_ct) = (schedule.count(), r.layout.parts.len(), r.cotangents.bytes.len());
-        replayer.start(&tape.recorder, count);
+        let (along, tape) = (Along::new(r.rows.as_ref(), schedules, r.schedule), &mut tapes[r.tape]);
+        let Replay { replayer, slots, recomputed, own } = &mut replays[r.replay];
+        let (head, num_carry, num_ct) = (along.head(), r.layout.parts.len(), r.cotangents.bytes.len());
+        replayer.start(&tape.recorder, along.count());
         own.clear();
         let mut state = State::new(&r.layout);
         let mut trips = 0;
         // SAFETY: locations of this plan; slots have the layout of a state.
         unsafe {
-            step.inputs(4 + num_carry, &r.captures, env);
-            bwd.inputs(4 + num_carry, &r.captures, env);
+            step.inputs(head + num_carry, &r.captures, env);
+            bwd.inputs(head + num_carry, &r.captures, env);
             taps::clear_zeros(&r.tap_cotangents, env);
             for action in replayer.by_ref() {
                 match action {
@@ -343,20 +371,20 @@ impl LoopSpace {
                         state.copy_to(if r.is_last { tape.slots.at(slot) } else { slots.at(slot) });
                     }
                     Action::Advance { step: n } => {
-                        step.step(schedule, n);
-                        state.bind(&mut step, 4);
+                        along.bind(&mut step, n, Trip::Recompute, env);
+                        state.bind(&mut step, head);
                         let to = &r.running[n % 2];
                         step.outputs(0, to, env);
                         step.run();
                         state.in_buffer(to, env);
                     }
                     Action::Deliver { step: n } => {
-                        bwd.step(schedule, n);
-                        state.bind(&mut bwd, 4);
-                        let first_ct = 4 + num_carry + r.captures.len();
+                        along.bind(&mut bwd, n, Trip::Backward, env);
+                        state.bind(&mut bwd, head);
+                        let first_ct = head + num_carry + r.captures.len();
                         bwd.inputs(first_ct, r.cotangents.before(trips), env);
-                        let (first_tap, cts) = (first_ct + num_ct, &r.tap_cotangents);
-                        taps::bind_cotangents(&mut bwd, first_tap, cts, schedule, n, env);
+                        let cts = (&r.tap_cotangents[..], r.num_rows);
+                        along.bind_cotangents(&mut bwd, first_ct + num_ct, cts, n, env);
                         bwd.outputs(0, r.cotangents.after(trips), env);
                         for (k, sum) in r.sums.iter().enumerate() {
                             bwd.output(num_ct + k, env.at(if trips == 0 { sum.total } else { sum.trip }));
@@ -374,6 +402,7 @@ impl LoopSpace {
             }
             r.cotangents.settle(env, trips);
         }
+        *recomputed += replayer.num_extra();
         counters.recomputed += replayer.num_extra();
     }
 }

@@ -9,6 +9,7 @@ use super::copy::{Gather, Move, Random, ScatterAdd, Turn};
 use super::dot::{Dot, Layer, products};
 use super::fuse::{Kind, Units};
 use super::kernels::Activation;
+use super::loop_report::LoopReport;
 use super::lower_loops::{Made, Spaces};
 use super::observe::Observe;
 use super::places::{Operand, Place};
@@ -30,6 +31,8 @@ pub(crate) struct Lowered {
     /// What its loops keep in a workspace.
     pub spaces: Spaces,
     pub bodies: Vec<(&'static str, PlanReport)>,
+    /// How the loops keep their states.
+    pub loops: Vec<LoopReport>,
 }
 
 /// A plan in the making.
@@ -41,6 +44,7 @@ pub(super) struct Lower<'a> {
     pub(super) steps: Vec<Step>,
     pub(super) spaces: Spaces,
     pub(super) bodies: Vec<(&'static str, PlanReport)>,
+    pub(super) loops: Vec<LoopReport>,
     /// What each loop node made.
     pub(super) made: Vec<(usize, Made)>,
     /// Which value of which loop node each sequence is.
@@ -60,6 +64,7 @@ pub(crate) fn lower(func: &Func, units: &Units, level: Level) -> Lowered {
         in_place: vec![],
         spaces: Spaces::default(),
         bodies: vec![],
+        loops: vec![],
         made: vec![],
         sequences: vec![],
     };
@@ -84,7 +89,8 @@ pub(crate) fn lower(func: &Func, units: &Units, level: Level) -> Lowered {
         let dst = l.buffers.make(ty.bytes(), Home::Output(k));
         l.copy(&units.places[func.outputs()[k].index()], dst, ty);
     }
-    Lowered { steps: l.steps, in_place: l.in_place, buffers: l.buffers, spaces: l.spaces, bodies: l.bodies }
+    let Lower { steps, in_place, buffers, spaces, bodies, loops, .. } = l;
+    Lowered { steps, in_place, buffers, spaces, bodies, loops }
 }
 
 impl Lower<'_> {

@@ -3,6 +3,8 @@
 use super::codegen::elem;
 use super::cond::Cond;
 use super::kernels::{StripOp, strip};
+use super::lockstep::Rows;
+use super::loop_report::LoopReport;
 use super::loops::{Carried, Rev, Scan, Solve, Sum};
 use super::lower::Lower;
 use super::memory::aligned;
@@ -10,7 +12,7 @@ use super::places::Place;
 use super::plan::Plan;
 use super::step::{Loc, Step};
 use super::tape::Layout;
-use super::taps::{Tap, TapCotangent, Times};
+use super::taps::{Tap, TapCotangent, Tapped};
 use super::tiles::{Out, Tiles};
 use crate::backend::checkpoint::num_slots;
 use crate::graph::{self, Func, Op, TileOut, Type};
@@ -109,11 +111,22 @@ impl Lower<'_> {
         self.spaces.tapes.len() - 1
     }
 
+    /// Notes how a tape that is read keeps its states.
+    fn keeps(&mut self, is_read: bool, layout: &Layout, policy: graph::Policy, tape: usize) {
+        self.loops.extend(is_read.then(|| LoopReport::new(layout.bytes, policy, tape)));
+    }
+
     /// What trips tap: types of a trip's, rows from output `out` on.
-    pub(super) fn taps(&mut self, id: usize, out: usize, num_times: usize, types: &[Type]) -> Box<[Tap]> {
+    pub(super) fn taps(
+        &mut self,
+        id: usize,
+        out: usize,
+        (tapped, rows): (graph::Taps, Option<usize>),
+        types: &[Type],
+    ) -> Box<[Tap]> {
         let all = types.iter().enumerate().map(|(i, ty)| Tap {
             trip: self.buffers.arena(ty.bytes()),
-            rows: self.result(id, out + i, &graph::tapped(ty, num_times)),
+            rows: self.result(id, out + i, &tapped.tapped(ty, rows)),
             bytes: ty.bytes(),
         });
         all.collect()
@@ -132,32 +145,45 @@ impl Lower<'_> {
         all.collect()
     }
 
+    /// What a loop of `num` rows in lockstep that carries `types` has beside a plain one.
+    fn rows(&mut self, num: usize, types: &[Type]) -> Rows {
+        let buffers = &mut self.buffers;
+        let flags = [0; 3].map(|_| buffers.arena(num * size_of::<u32>()));
+        let said = [0; 3].map(|_| buffers.arena(num * size_of::<u32>()));
+        let knots = [0; 2].map(|_| buffers.arena(num * size_of::<f64>()));
+        Rows { num, flags, knots, said, parked: self.temporaries(types) }
+    }
+
     pub(super) fn solve(&mut self, id: usize, s: &graph::Solve) {
         let mut types = s.attempt.output_types().split_off(4);
         let taps = types.split_off(s.num_carry + s.num_ext);
         let carried = self.carried(id, s.first_carry(), 0, &types);
         let captures = self.operands(id, s.first_carry() + types.len(), s.num_captures());
-        let num = s.num_times;
-        let times = (num > 0).then(|| Times { at: self.operand(id, 2), num });
-        let taps = self.taps(id, s.first_tapped(), num, &taps);
+        let times = (s.taps.times > 0).then(|| self.operand(id, 2));
+        let tapped = (s.taps.num_rows() > 0).then_some(Tapped { taps: s.taps, times });
+        let taps = self.taps(id, s.first_tapped(), (s.taps, s.rows()), &taps);
         let layout = Layout::of(types[..s.num_carry].iter().map(Type::bytes));
         let attempt = self.body("attempt", &s.attempt);
         let made = Made { schedule: self.spaces.schedules, tape: self.tape(&layout, s.policy) };
-        self.spaces.schedules += 1;
+        self.spaces.schedules += s.rows().unwrap_or(1);
         self.made.push((id, made));
+        let records = self.is_read(id, types.len() + 1);
+        self.keeps(records, &layout, s.policy, made.tape);
+        let rows = s.rows().map(|n| self.rows(n, if records { &types[..s.num_carry] } else { &[] }));
         let step = Solve {
             space: self.inner(&attempt),
             attempt,
             forecast: self.operand(id, 0),
             knot: self.operand(id, 1),
-            times,
+            tapped,
             taps,
             carried,
             captures,
+            rows,
             layout,
-            records: self.is_read(id, types.len() + 1),
-            // Saved times look at the knot before.
-            is_replayed: num > 0 || self.is_read(id, types.len()),
+            records,
+            // Taps look at the knot before.
+            is_replayed: tapped.is_some() || self.is_read(id, types.len()),
             schedule: made.schedule,
             tape: made.tape,
         };
@@ -167,7 +193,8 @@ impl Lower<'_> {
     pub(super) fn scan(&mut self, id: usize, s: &graph::Scan) {
         let mut types = s.step.output_types();
         let taps = types.split_off(s.num_carry);
-        let (num_times, taps) = (s.num_times, self.taps(id, s.first_tapped(), s.num_times, &taps));
+        let taps = self.taps(id, s.first_tapped(), (s.taps, s.rows()), &taps);
+        let num_rows = s.taps.num_rows();
         let carried = self.carried(id, 1, 0, &types);
         let captures = self.operands(id, 1 + types.len(), s.num_captures());
         let layout = Layout::of(types.iter().map(Type::bytes));
@@ -176,9 +203,12 @@ impl Lower<'_> {
         let made = Made { schedule, tape: self.tape(&layout, s.policy) };
         self.made.push((id, made));
         let records = self.is_read(id, types.len());
+        self.keeps(records, &layout, s.policy, made.tape);
         let space = self.inner(&step);
         let tape = made.tape;
-        let scan = Scan { step, taps, num_times, carried, captures, layout, records, schedule, tape, space };
+        let rows = s.rows().map(|n| self.rows(n, if records { &types } else { &[] }));
+        let scan =
+            Scan { step, taps, num_rows, carried, captures, rows, layout, records, schedule, tape, space };
         self.push(Step::Scan(Box::new(scan)), vec![]);
     }
 
@@ -188,7 +218,7 @@ impl Lower<'_> {
         let captures = self.operands(id, 2 + types.len(), num_captures);
         let ct = 2 + types.len() + num_captures;
         let cotangents = self.carried(id, ct, 0, &outs[..r.num_ct]);
-        let taps = r.bwd.input_types().split_off(2 + ct + r.num_ct);
+        let taps = r.bwd.input_types().split_off(r.head() - 2 + ct + r.num_ct);
         let tap_cotangents = self.tap_cotangents(id, ct + r.num_ct, &taps);
         let layout = Layout::of(types.iter().map(Type::bytes));
         let (step, bwd) = (self.body("step", &r.step), self.body("backward step", &r.bwd));
@@ -203,6 +233,7 @@ impl Lower<'_> {
         let sums = sums.collect();
         let running = [self.temporaries(&types), self.temporaries(&types)];
         self.spaces.replays.push((layout.bytes, self.spaces.tapes[tape].1));
+        LoopReport::note_replay(&mut self.loops, tape, self.spaces.replays.len() - 1);
         let space = self.inner(&step);
         self.inner(&bwd);
         // Until a later backward pass over the same tape is lowered.
@@ -217,10 +248,12 @@ impl Lower<'_> {
             step,
             bwd,
             captures,
+            rows: r.rows().map(|n| self.rows(n, &[])),
             layout,
             running,
             cotangents,
             tap_cotangents,
+            num_rows: r.taps.num_rows(),
             sums,
             is_last: true,
             schedule: self.made(id, 0).schedule,

@@ -59,11 +59,11 @@ impl Lower<'_> {
             bytes: ty.bytes(),
         });
         let sums = sums.collect();
-        let taps = self.taps(id, l.first_tapped(), l.num_times, taps);
+        let taps = self.taps(id, l.first_tapped(), (graph::Taps::at(l.num_places), None), taps);
         let body = self.body("loop", &l.body);
         let schedule = self.made(id, 0).schedule;
         let space = self.inner(&body);
-        let (is_reversed, num_times) = (l.is_reversed, l.num_times);
+        let (is_reversed, num_places) = (l.is_reversed, l.num_places);
         let step = Loop {
             body,
             is_reversed,
@@ -75,7 +75,7 @@ impl Lower<'_> {
             ys,
             sums,
             taps,
-            num_times,
+            num_places,
             schedule,
             space,
         };

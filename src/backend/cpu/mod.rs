@@ -23,6 +23,9 @@ mod exec;
 mod fuse;
 pub mod kernels;
 mod layers;
+mod lockstep;
+mod lockstep_search;
+mod loop_report;
 mod loops;
 mod lower;
 mod lower_loops;
@@ -48,6 +51,7 @@ mod tiles;
 mod walk;
 
 pub use exec::Workspace;
+pub use loop_report::{LoopReport, LoopRun};
 pub use loops::Counters;
 pub use plan::Plan;
 pub use report::PlanReport;

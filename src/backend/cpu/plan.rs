@@ -73,7 +73,8 @@ impl Plan {
         let scratch_bytes = strips().map(super::program::Program::scratch_bytes).max().unwrap_or(0);
         let slots = strips().map(|p| p.slots as usize).max().unwrap_or(0);
         let tapes = [&lowered.spaces.tapes[..], &lowered.spaces.replays].concat();
-        let report = report(&lowered.steps, &memory, scratch_bytes, tapes, lowered.bodies);
+        let loops = std::mem::take(&mut lowered.loops);
+        let report = report(&lowered.steps, &memory, scratch_bytes, tapes, loops, lowered.bodies);
         Plan(Arc::new(Inner {
             steps: lowered.steps,
             level,

@@ -1,5 +1,6 @@
 //! What a plan computes and needs, for people and tests.
 
+use super::loop_report::LoopReport;
 use super::memory_plan::MemoryPlan;
 use super::step::{Cost, Step};
 use std::fmt;
@@ -25,6 +26,8 @@ pub struct PlanReport {
     pub arena_bytes_live: usize,
     /// Bytes of a state and the most states that are kept, for each tape of a loop and each backward pass.
     pub tapes: Vec<(usize, usize)>,
+    /// How each loop that has a backward pass keeps its states.
+    pub loops: Vec<LoopReport>,
     /// How often this runs in a run of what it is a body of, where that is known before: tiles; 1 for a loop.
     pub trips: usize,
     /// The bodies of loops and tiles: what they are and what one trip does.
@@ -36,6 +39,7 @@ pub(crate) fn report(
     memory: &MemoryPlan,
     scratch_bytes: usize,
     tapes: Vec<(usize, usize)>,
+    loops: Vec<LoopReport>,
     bodies: Vec<(&'static str, PlanReport)>,
 ) -> PlanReport {
     let cost = steps
@@ -54,6 +58,7 @@ pub(crate) fn report(
             + scratch_bytes
             + bodies.iter().map(|(_, b)| b.arena_bytes_live).sum::<usize>(),
         tapes,
+        loops,
         trips: 1,
         bodies,
     }
@@ -69,6 +74,9 @@ impl PlanReport {
             "",
             indent = 2 * depth
         )?;
+        for kept in &self.loops {
+            writeln!(f, "{:indent$}states: {kept}", "", indent = 2 * depth + 2)?;
+        }
         bodies.iter().try_for_each(|(name, body)| body.lines(f, name, depth + 1))
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Loop {
     pub ys: Box<[Output]>,
     pub sums: Box<[Sum]>,
     pub taps: Box<[Tap]>,
-    pub num_times: usize,
+    pub num_places: usize,
     pub schedule: usize,
     pub space: usize,
 }
@@ -76,7 +76,7 @@ impl LoopSpace {
         unsafe {
             body.inputs(first_capture, &l.captures, env);
             taps::clear_zeros(&l.rows, env);
-            taps::clear(&l.taps, l.num_times, env);
+            taps::clear(&l.taps, l.num_places, env);
             taps::bind(&mut body, first_sum + l.sums.len(), &l.taps, env);
             for trip in 0..count {
                 let n = if l.is_reversed { count - 1 - trip } else { trip };

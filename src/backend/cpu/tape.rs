@@ -4,8 +4,10 @@
 //! Both live in the workspace of the plan that contains the loop and keep their capacity between
 //! runs. It knows bytes and slots; which states are kept is the checkpoint rule's business.
 
+use super::loop_report::LoopRun;
 use super::memory::{Storage, aligned};
 use crate::backend::checkpoint::Recorder;
+use crate::graph::Held;
 
 /// Slots are allocated together up to this many bytes: a tape of small states is not a list of small
 /// allocations, and one of large states grows one by one.
@@ -18,20 +20,14 @@ pub(crate) struct Schedule {
     pub knots: Vec<f64>,
     /// Whether the last knot is the one that was aimed at.
     pub reached: bool,
-    /// The times to tap at that trips hold: the trip and the time's index, both ascending.
-    pub held: Vec<(usize, usize)>,
+    /// The rows of taps that trips hold.
+    pub held: Held,
 }
 
 impl Schedule {
     /// Number of steps.
     pub fn count(&self) -> usize {
         self.knots.len().saturating_sub(1)
-    }
-
-    /// The times that trip `n` holds.
-    pub fn times_of(&self, n: usize) -> impl Iterator<Item = usize> + '_ {
-        let from = self.held.partition_point(|(trip, _)| *trip < n);
-        self.held[from..].iter().take_while(move |(trip, _)| *trip == n).map(|(_, k)| *k)
     }
 }
 
@@ -87,11 +83,24 @@ impl Slots {
 pub(crate) struct Tape {
     pub recorder: Recorder,
     pub slots: Slots,
+    /// What was kept since the plan began to run.
+    pub run: LoopRun,
 }
 
 impl Tape {
     /// A tape of at most `num` states of `state_bytes` bytes.
     pub fn new(state_bytes: usize, num: usize) -> Tape {
-        Tape { recorder: Recorder::new(num, None), slots: Slots::new(state_bytes, num) }
+        Tape {
+            recorder: Recorder::new(num, None),
+            slots: Slots::new(state_bytes, num),
+            run: LoopRun::default(),
+        }
+    }
+
+    /// Notes a forward pass of so many steps.
+    pub fn note(&mut self, steps: usize) {
+        self.run.runs += 1;
+        self.run.steps = self.run.steps.max(steps);
+        self.run.kept = self.run.kept.max(self.recorder.kept().len());
     }
 }

@@ -1,14 +1,14 @@
-//! Taps: what the trips of a loop leave at given times, and the cotangents of that.
+//! Taps: what the trips of a loop leave behind, and the cotangents of that.
 //!
-//! A trip writes its taps to one place; they are copied to the rows of the times that it holds. Going back, a trip
-//! reads its row of cotangents where it lies, or the sum of its rows, or zeros. Which trip holds which time is the
+//! A trip writes its taps to one place; they are copied to the rows that it holds. Going back, a trip
+//! reads its row of cotangents where it lies, or the sum of its rows, or zeros. Which trip holds which row is the
 //! schedule's knowledge; what is tapped is the body's.
 
 use super::bind::Body;
 use super::kernels::StripFn;
 use super::step::{Access, Env, Loc};
 use super::tape::Schedule;
-use crate::graph::held_times;
+use crate::graph::Taps;
 use std::ptr::{copy_nonoverlapping, null, write_bytes};
 
 /// One value that trips tap.
@@ -16,7 +16,7 @@ use std::ptr::{copy_nonoverlapping, null, write_bytes};
 pub(crate) struct Tap {
     /// Where a trip puts it.
     pub trip: Loc,
-    /// Its rows, one a time.
+    /// Its rows.
     pub rows: Loc,
     /// Bytes of a row.
     pub bytes: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Tap {
 /// The cotangent of one tapped value.
 #[derive(Debug)]
 pub(crate) struct TapCotangent {
-    /// Its rows, one a time.
+    /// Its rows.
     pub rows: Loc,
     /// Where several are added up.
     pub sum: Loc,
@@ -37,11 +37,12 @@ pub(crate) struct TapCotangent {
     pub bytes: usize,
 }
 
-/// The times of a search.
+/// Which trips of a search are tapped.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Times {
-    pub at: Loc,
-    pub num: usize,
+pub(crate) struct Tapped {
+    pub taps: Taps,
+    /// Where the times lie, if there are some.
+    pub times: Option<Loc>,
 }
 
 pub(super) fn each_tap(taps: &mut [Tap], f: &mut dyn FnMut(&mut Loc, Access)) {
@@ -59,13 +60,17 @@ impl TapCotangent {
     }
 }
 
-impl Times {
-    /// Notes in the schedule the times that the trip to knot `to` holds, which the schedule does not have yet.
-    pub unsafe fn note(self, schedule: &mut Schedule, passed: &mut usize, to: f64, env: Env) {
-        // SAFETY: an f64 array of this length lies there.
-        let times = unsafe { std::slice::from_raw_parts(env.at(self.at).cast::<f64>(), self.num) };
+impl Tapped {
+    /// Notes in a schedule the rows that the trip to knot `to` holds, which the schedule does not have yet; in lockstep
+    /// that of `lane`, else 0.
+    pub unsafe fn note(&self, schedule: &mut Schedule, lane: usize, to: f64, env: Env) {
+        let num = self.taps.times;
+        let times = self.times.map_or(&[][..], |at| {
+            // SAFETY: f64 arrays of this length lie there, one a lane.
+            unsafe { std::slice::from_raw_parts(env.at(at).cast::<f64>().add(lane * num), num) }
+        });
         let (trip, from) = (schedule.count(), schedule.knots[schedule.count()]);
-        held_times(times, passed, from, to, trip == 0, |k| schedule.held.push((trip, k)));
+        schedule.held.note(&self.taps, times, trip, (from, to));
     }
 }
 
@@ -79,23 +84,23 @@ pub(super) unsafe fn bind(body: &mut Body<'_>, first: usize, taps: &[Tap], env: 
 
 /// Copies what trip `n` tapped to its rows.
 pub(super) unsafe fn keep(taps: &[Tap], schedule: &Schedule, n: usize, env: Env) {
-    for k in schedule.times_of(n) {
+    for k in schedule.held.rows_of(n) {
         for tap in taps {
-            // SAFETY: there is a row for each time, of these bytes, elsewhere.
+            // SAFETY: there is such a row, of these bytes, elsewhere.
             unsafe { copy_nonoverlapping(env.at(tap.trip), env.at(tap.rows).add(k * tap.bytes), tap.bytes) };
         }
     }
 }
 
-/// Writes zeros to all `num` rows; those of times that no trip holds stay so.
+/// Writes zeros to all `num` rows; those that no trip holds stay so.
 pub(super) unsafe fn clear(taps: &[Tap], num: usize, env: Env) {
     for tap in taps {
-        // SAFETY: there is a row for each time, of these bytes.
+        // SAFETY: there are so many rows, of these bytes.
         unsafe { write_bytes(env.at(tap.rows), 0, num * tap.bytes) };
     }
 }
 
-/// Writes the zeros that trips without a time read.
+/// Writes the zeros that trips without a row read.
 pub(super) unsafe fn clear_zeros(cotangents: &[TapCotangent], env: Env) {
     for ct in cotangents {
         // SAFETY: these bytes are there.
@@ -113,8 +118,8 @@ pub(super) unsafe fn bind_cotangents(
     env: Env,
 ) {
     for (i, ct) in cotangents.iter().enumerate() {
-        let mut rows = schedule.times_of(n);
-        // SAFETY: there is a row for each time; the sum has the length of one and is read and written at the same
+        let mut rows = schedule.held.rows_of(n);
+        // SAFETY: there are these rows; the sum has the length of one and is read and written at the same
         // address.
         unsafe {
             let row = |k: usize| env.at(ct.rows).add(k * ct.bytes);

@@ -4,9 +4,9 @@
 //! checks that the step leads from each to the next, bit for bit, which is what lets a plan keep fewer.
 
 use super::movement::append;
-use super::{GraphError, Value, elementwise, run};
+use super::{GraphError, Value, elementwise, lockstep, run};
 use crate::array::{Array, DType, Data, Shape};
-use crate::graph::{BinaryOp, Func, Rev, Scan, Solve, TileOut, Tiles, Type, held_times};
+use crate::graph::{BinaryOp, Func, Held, Rev, Scan, Solve, TileOut, Tiles, Type};
 use std::sync::Arc;
 
 /// The accepted knots of a search.
@@ -16,8 +16,10 @@ pub struct Schedule {
     pub knots: Vec<f64>,
     /// Whether the last knot is the one that was aimed at.
     pub reached: bool,
-    /// The trip that holds each of the times to tap at.
-    pub trips: Vec<Option<usize>>,
+    /// The rows of taps that trips hold.
+    pub(crate) held: Held,
+    /// Of a search in lockstep: the schedule of each row, in place of all this.
+    pub rows: Vec<Schedule>,
 }
 
 /// The states of one forward pass.
@@ -44,27 +46,26 @@ impl Schedule {
 }
 
 impl Schedule {
-    /// The rows of each tap, zeros where no trip holds the time.
-    pub(super) fn tapped(&self, taps: &[Vec<Value>], types: &[Type]) -> Vec<Value> {
+    /// The rows of each tap, zeros where no trip holds the row.
+    pub(super) fn tapped(&self, num_rows: usize, taps: &[Vec<Value>], types: &[Type]) -> Vec<Value> {
         let of = |(j, ty): (usize, &Type)| {
             let zeros = Value::from(Array::zeros(ty.dtype(), ty.shape().clone()));
-            let rows: Vec<Value> =
-                self.trips.iter().map(|trip| trip.map_or(zeros.clone(), |i| taps[i][j].clone())).collect();
+            let mut rows = vec![zeros; num_rows];
+            self.held.pairs().iter().for_each(|&(trip, row)| rows[row] = taps[trip][j].clone());
             stack(&rows, &Shape::from([&[rows.len()], &ty.shape()[..]].concat()))
         };
         types.iter().enumerate().map(of).collect()
     }
 
-    /// The sum of the rows whose times trip `i` holds.
+    /// The sum of the rows that trip `i` holds.
     pub(super) fn sum_of_rows(&self, i: usize, rows: &Value) -> Value {
         let shape = rows.array().shape().without_axes(&[0]);
         let row = |k: usize| -> Value {
             let data = cut(rows, k, 1).array().data().clone();
             Array::new(shape.clone(), data).into()
         };
-        let held = (0..self.trips.len()).filter(|&k| self.trips[k] == Some(i)).map(row);
         let zeros = || Array::zeros(rows.array().dtype(), shape.clone()).into();
-        held.reduce(|a, b| add(&a, &b)).unwrap_or_else(zeros)
+        self.held.rows_of(i).map(row).reduce(|a, b| add(&a, &b)).unwrap_or_else(zeros)
     }
 }
 
@@ -72,7 +73,7 @@ fn knot(t: f64) -> Value {
     Array::scalar(DType::F64, t).into()
 }
 
-fn number(value: &Value) -> f64 {
+pub(super) fn number(value: &Value) -> f64 {
     value.array().data().get_f64(0)
 }
 
@@ -88,12 +89,16 @@ pub(super) fn schedule(value: &Value) -> &Schedule {
 }
 
 pub(super) fn solve(s: &Solve, args: &[&Value]) -> Result<Value, GraphError> {
+    if let Some(rows) = s.rows() {
+        return lockstep::solve(s, args, rows);
+    }
     let mut at = args[1].clone();
-    let times = if s.num_times > 0 { args[2].array().to_f64() } else { vec![] };
+    let times = if s.taps.times > 0 { args[2].array().to_f64() } else { vec![] };
     let (moving, captures) = args[s.first_carry()..].split_at(s.num_carry + s.num_ext);
     let (mut moving, captures) = (owned(moving), owned(captures));
-    let mut found = Schedule { knots: vec![number(&at)], reached: false, trips: vec![None; times.len()] };
-    let (mut states, mut taps, mut passed) = (Vec::new(), Vec::new(), 0);
+    let mut found =
+        Schedule { knots: vec![number(&at)], reached: false, held: Held::default(), rows: vec![] };
+    let (mut states, mut taps) = (Vec::new(), Vec::new());
     loop {
         let mut out = run(&s.attempt, &[&[at], &moving[..], &captures[..]].concat())?;
         let mut next = out.split_off(4);
@@ -102,7 +107,7 @@ pub(super) fn solve(s: &Solve, args: &[&Value]) -> Result<Value, GraphError> {
         at = out.swap_remove(3);
         if accept {
             let (trip, from) = (found.num_steps(), found.knots[found.num_steps()]);
-            held_times(&times, &mut passed, from, number(&at), trip == 0, |k| found.trips[k] = Some(trip));
+            found.held.note(&s.taps, &times, trip, (from, number(&at)));
             found.knots.push(number(&at));
             states.push(moving[..s.num_carry].to_vec());
             taps.push(tapped);
@@ -113,7 +118,7 @@ pub(super) fn solve(s: &Solve, args: &[&Value]) -> Result<Value, GraphError> {
             break;
         }
     }
-    let tapped = found.tapped(&taps, &s.step.output_types()[s.num_carry..]);
+    let tapped = found.tapped(s.taps.num_rows(), &taps, &s.step.output_types()[s.num_carry..]);
     moving.extend([Value::Schedule(Arc::new(found)), Value::Tape(Arc::new(Tape { states }))]);
     moving.extend(tapped);
     Ok(Value::Tuple(moving))
@@ -125,6 +130,9 @@ pub(super) fn step(f: &Func, schedule: &Schedule, i: usize, rest: &[&[Value]]) -
 
 pub(super) fn scan(s: &Scan, args: &[&Value]) -> Result<Value, GraphError> {
     let along = schedule(args[0]);
+    if s.rows().is_some() {
+        return lockstep::scan(s, args, &along.rows);
+    }
     let (mut carry, captures) = (owned(&args[1..=s.num_carry]), owned(&args[1 + s.num_carry..]));
     let (mut states, mut taps) = (Vec::new(), Vec::new());
     for i in 0..along.num_steps() {
@@ -133,12 +141,12 @@ pub(super) fn scan(s: &Scan, args: &[&Value]) -> Result<Value, GraphError> {
         states.push(std::mem::replace(&mut carry, next));
     }
     carry.push(Value::Tape(Arc::new(Tape { states })));
-    carry.extend(along.tapped(&taps, &s.step.output_types()[s.num_carry..]));
+    carry.extend(along.tapped(s.taps.num_rows(), &taps, &s.step.output_types()[s.num_carry..]));
     Ok(Value::Tuple(carry))
 }
 
 /// Whether two arrays are the same bits; one NaN is as good as another.
-fn same_bits(a: &Value, b: &Value) -> bool {
+pub(super) fn same_bits(a: &Value, b: &Value) -> bool {
     let (a, b) = (a.array().to_f64(), b.array().to_f64());
     a.iter().zip(&b).all(|(x, y)| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan())
 }
@@ -150,6 +158,9 @@ pub(super) fn rev(
 ) -> Result<Value, GraphError> {
     let along = schedule(args[0]);
     let Value::Tape(tape) = args[1] else { panic!("invariant: a tape is wanted, not {:?}", args[1]) };
+    if r.rows().is_some() {
+        return lockstep::rev(r, args, (&along.rows, tape), malformed);
+    }
     let (carry0, rest) = args[2..].split_at(r.num_carry);
     let (captures, ct) = rest.split_at(r.num_captures());
     let (ct, ct_tapped) = ct.split_at(r.num_ct);
@@ -189,7 +200,7 @@ pub(super) fn add(a: &Value, b: &Value) -> Value {
 }
 
 /// Rows `from .. from + n` of an array.
-fn cut(x: &Value, from: usize, n: usize) -> Value {
+pub(super) fn cut(x: &Value, from: usize, n: usize) -> Value {
     let x = x.array();
     let mut start = vec![0; x.shape().rank()];
     start[0] = from;
@@ -217,7 +228,7 @@ pub(super) fn tiles(t: &Tiles, args: &[&Value]) -> Result<Value, GraphError> {
 }
 
 /// Rows of all parts, one below the other.
-fn stack(parts: &[Value], shape: &Shape) -> Value {
+pub(super) fn stack(parts: &[Value], shape: &Shape) -> Value {
     let mut all = Data::zeros(parts[0].array().dtype(), 0);
     for part in parts {
         append(&mut all, part.array().data());

@@ -11,11 +11,14 @@
 //! the policy says, and a loop's body is interpreted anew for each trip.
 
 mod elementwise;
+mod locate;
+mod lockstep;
 mod loops;
 mod movement;
 mod philox;
 mod sequence;
 
+pub use locate::{Origin, Place, Source, locate};
 pub use loops::{Schedule, Tape};
 pub use philox::{philox_block, philox_word};
 
@@ -140,6 +143,12 @@ pub fn interpret_values(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphE
 
 /// Evaluates a function on inputs of its types.
 fn run(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
+    let values = values_of(f, inputs)?;
+    Ok(f.outputs().iter().map(|o| values[o.index()].clone()).collect())
+}
+
+/// The value of every node of a function on inputs of its types.
+fn values_of(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
     let mut values: Vec<Value> = Vec::with_capacity(f.nodes().len());
     for (i, node) in f.nodes().iter().enumerate() {
         let args: Vec<&Value> = node.args.iter().map(|a| &values[a.index()]).collect();
@@ -172,7 +181,7 @@ fn run(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
         assert!(value.is(&node.ty), "invariant: %{i} ({}) is not {}", node.op.name(), node.ty);
         values.push(value);
     }
-    Ok(f.outputs().iter().map(|o| values[o.index()].clone()).collect())
+    Ok(values)
 }
 
 /// An operation from arrays to an array.

@@ -3,8 +3,8 @@
 use super::*;
 use crate::array::{DType, Shape};
 use crate::graph::{
-    BinaryOp, Builder, Checkpoints, CompareOp, NodeId, Policy, ReduceOp, Rev, Scan, Solve, TileOut, Tiles,
-    UnaryOp, verify,
+    BinaryOp, Builder, Checkpoints, CompareOp, Held, NodeId, Policy, ReduceOp, Rev, Scan, Solve, Taps,
+    TileOut, Tiles, UnaryOp, verify,
 };
 
 fn f32s(shape: impl Into<Shape>, v: &[f32]) -> Array {
@@ -289,7 +289,7 @@ fn search(step: Func) -> Op {
         inverse: None,
         num_carry: 1,
         num_ext: 1,
-        num_times: 0,
+        taps: Taps::default(),
         policy,
     }))
 }
@@ -301,7 +301,8 @@ fn whole(step_of_rev: Func) -> Func {
         (b.splat(DType::U32, Shape::scalar(), 0.0), b.splat(DType::F64, Shape::scalar(), 0.0));
     let found = b.push(search(step()), &[forecast, zero, x[0], zero, x[1]], None);
     let [y, count, schedule, tape] = b.projections(found)[..] else { panic!("four values") };
-    let scan = Scan { step: step(), inverse: None, num_carry: 1, num_times: 0, policy: Policy::Direct };
+    let scan =
+        Scan { step: step(), inverse: None, num_carry: 1, taps: Taps::default(), policy: Policy::Direct };
     let again = b.push(Op::Scan(Arc::new(scan)), &[schedule, x[0], x[1]], None);
     let again = b.proj(again, 0);
     let rev = Rev {
@@ -310,7 +311,7 @@ fn whole(step_of_rev: Func) -> Func {
         num_carry: 1,
         num_ct: 1,
         num_ct_taps: 0,
-        num_times: 0,
+        taps: Taps::default(),
         wrt: vec![0],
     };
     let back = b.push(Op::Rev(Arc::new(rev)), &[schedule, tape, x[0], x[1], x[2]], None);
@@ -356,13 +357,26 @@ fn a_step_that_is_not_the_attempt_is_found_out() {
 
 #[test]
 fn an_empty_schedule_gives_back_what_it_got() {
-    let schedule = Value::Schedule(Arc::new(Schedule { knots: vec![2.0], reached: true, trips: vec![] }));
+    let schedule = Value::Schedule(Arc::new(Schedule {
+        knots: vec![2.0],
+        reached: true,
+        held: Held::default(),
+        rows: vec![],
+    }));
     let (mut b, x) = Builder::with_inputs(&[Type::Schedule, F64, F64]);
-    let scan = Scan { step: step(), inverse: None, num_carry: 1, num_times: 0, policy: Policy::Direct };
+    let scan =
+        Scan { step: step(), inverse: None, num_carry: 1, taps: Taps::default(), policy: Policy::Direct };
     let out = b.push(Op::Scan(Arc::new(scan)), &x, None);
     let (y, tape) = (b.proj(out, 0), b.proj(out, 1));
-    let rev =
-        Rev { step: step(), bwd: bwd(), num_carry: 1, num_ct: 1, num_ct_taps: 0, num_times: 0, wrt: vec![0] };
+    let rev = Rev {
+        step: step(),
+        bwd: bwd(),
+        num_carry: 1,
+        num_ct: 1,
+        num_ct_taps: 0,
+        taps: Taps::default(),
+        wrt: vec![0],
+    };
     let back = b.push(Op::Rev(Arc::new(rev)), &[x[0], tape, x[1], x[2], x[1]], None);
     let (ct, ct_a) = (b.proj(back, 0), b.proj(back, 1));
     let inputs = [vec![schedule], scalars(&[3.0, 4.0]).into_iter().map(Value::from).collect()].concat();
@@ -373,7 +387,7 @@ fn an_empty_schedule_gives_back_what_it_got() {
 #[test]
 fn last_is_false_where_the_search_stopped_short() {
     let trip = |reached, i| {
-        let s = Schedule { knots: vec![0.0, 1.0, 2.0], reached, trips: vec![] };
+        let s = Schedule { knots: vec![0.0, 1.0, 2.0], reached, held: Held::default(), rows: vec![] };
         s.trip(i).map(|v| v.array().to_f64()[0])
     };
     assert_eq!(trip(true, 0), [1.0, 0.0, 0.0, 1.0]);

@@ -3,7 +3,7 @@
 use crate::array::{Array, DType, Data};
 use crate::graph::{
     BinaryOp, Checkpoints, CompareOp, Cond, Custom, Func, Literal, Loop, Op, Policy, ReduceOp, Rev, Scan,
-    Solve, TileOut, Tiles, Type, UnaryOp,
+    Solve, Taps, TileOut, Tiles, Type, UnaryOp,
 };
 use std::str::FromStr;
 use std::sync::Arc;
@@ -164,14 +164,14 @@ impl Statement {
                 inverse: self.body("inverse").ok(),
                 num_carry: self.index("num_carry")?,
                 num_ext: self.index("num_ext")?,
-                num_times: self.index("num_times").unwrap_or(0),
+                taps: self.taps(),
                 policy: self.policy()?,
             })),
             "scan" => Op::Scan(Arc::new(Scan {
                 step: self.body("step")?,
                 inverse: self.body("inverse").ok(),
                 num_carry: self.index("num_carry")?,
-                num_times: self.index("num_times").unwrap_or(0),
+                taps: self.taps(),
                 policy: self.policy()?,
             })),
             "rev" => Op::Rev(Arc::new(Rev {
@@ -180,7 +180,7 @@ impl Statement {
                 num_carry: self.index("num_carry")?,
                 num_ct: self.index("num_ct")?,
                 num_ct_taps: self.index("num_ct_taps").unwrap_or(0),
-                num_times: self.index("num_times").unwrap_or(0),
+                taps: self.taps(),
                 wrt: self.indices("wrt")?,
             })),
             "loop" => Op::Loop(Arc::new(Loop {
@@ -191,7 +191,7 @@ impl Statement {
                 num_ys: self.index("num_ys").unwrap_or(0),
                 num_sums: self.index("num_sums").unwrap_or(0),
                 num_rows: self.index("num_rows").unwrap_or(0),
-                num_times: self.index("num_times").unwrap_or(0),
+                num_places: self.index("num_places").unwrap_or(0),
                 policy: self.policy()?,
             })),
             _ => Op::Tiles(Arc::new(Tiles {
@@ -203,6 +203,13 @@ impl Statement {
                 outs: self.outs()?,
             })),
         })
+    }
+
+    /// The rows of a tapped loop; others say nothing.
+    fn taps(&mut self) -> Taps {
+        let mut number = |key| self.index(key).unwrap_or(0);
+        let (times, every, groups) = (number("num_times"), number("every"), number("num_groups"));
+        Taps { times, every, groups, last: self.flag("last") }
     }
 
     /// Takes an attribute away.

@@ -2,7 +2,7 @@
 
 use super::MAX_ELEMENTS;
 use crate::array::{Array, DType, Data};
-use crate::graph::{Checkpoints, Func, Literal, Node, NodeId, Op, Policy, TileOut, Type, UnaryOp};
+use crate::graph::{Checkpoints, Func, Literal, Node, NodeId, Op, Policy, Taps, TileOut, Type, UnaryOp};
 use std::fmt::{self, Display, Formatter};
 
 impl Display for Func {
@@ -101,21 +101,21 @@ fn attributes(op: &Op, ty: &Type) -> String {
         Op::RandomBits { stream } => format!("stream={stream}"),
         Op::Proj(k) => format!("k={k}"),
         Op::Solve(s) => {
-            let times = times(s.num_times);
-            format!("num_carry={}, num_ext={}{times}, policy={}", s.num_carry, s.num_ext, policy(s.policy))
+            let taps = taps(s.taps);
+            format!("num_carry={}, num_ext={}{taps}, policy={}", s.num_carry, s.num_ext, policy(s.policy))
         }
         Op::Scan(s) => {
-            format!("num_carry={}{}, policy={}", s.num_carry, times(s.num_times), policy(s.policy))
+            format!("num_carry={}{}, policy={}", s.num_carry, taps(s.taps), policy(s.policy))
         }
         Op::Rev(r) => {
-            let taps =
+            let cts =
                 if r.num_ct_taps > 0 { format!(", num_ct_taps={}", r.num_ct_taps) } else { String::new() };
-            let times = times(r.num_times);
-            format!("num_carry={}, num_ct={}{taps}{times}, wrt={}", r.num_carry, r.num_ct, list(&r.wrt))
+            let taps = taps(r.taps);
+            format!("num_carry={}, num_ct={}{cts}{taps}, wrt={}", r.num_carry, r.num_ct, list(&r.wrt))
         }
         Op::Loop(l) => {
             let counts = [("num_xs", l.num_xs), ("num_ys", l.num_ys), ("num_sums", l.num_sums)];
-            let counts = counts.into_iter().chain([("num_rows", l.num_rows), ("num_times", l.num_times)]);
+            let counts = counts.into_iter().chain([("num_rows", l.num_rows), ("num_places", l.num_places)]);
             let counts = counts.filter(|(_, n)| *n > 0).map(|(name, n)| format!(", {name}={n}"));
             let (way, counts) = (if l.is_reversed { "reversed, " } else { "" }, counts.collect::<String>());
             format!("{way}num_carry={}{counts}, policy={}", l.num_carry, policy(l.policy))
@@ -144,9 +144,11 @@ fn attributes(op: &Op, ty: &Type) -> String {
     }
 }
 
-/// The attribute of a tapped loop; others have none.
-fn times(n: usize) -> String {
-    if n > 0 { format!(", num_times={n}") } else { String::new() }
+/// The attributes of a tapped loop, those that are not 0; others have none.
+fn taps(taps: Taps) -> String {
+    let numbers = [("num_times", taps.times), ("every", taps.every), ("num_groups", taps.groups)];
+    let numbers = numbers.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!(", {name}={n}"));
+    numbers.chain(taps.last.then(|| ", last".to_owned())).collect()
 }
 
 fn policy(policy: Policy) -> String {

@@ -121,6 +121,17 @@ func(%0: u32[], %1: f64[], %2: f64[5], %3: f32[3]) {
 }";
 
 #[test]
+fn rows_of_every_kind_are_printed_and_read_back() {
+    let rows = ", num_times=5, every=2, num_groups=3, last";
+    let text = TAPPED.replace(", num_times=5", rows).replace("f64[5], f32[5,3])", "f64[9], f32[9,3])");
+    let text = text
+        .replace("(f32[3], tape, f32[5,3])", "(f32[3], tape, f32[9,3])")
+        .replace(" : f32[5,3]", " : f32[9,3]");
+    assert_eq!(text.matches(rows).count(), 3);
+    assert_eq!(Func::parse(&text).unwrap().to_string(), text);
+}
+
+#[test]
 fn what_is_printed_is_what_was_read() {
     for text in [PLAIN, LOOPS, TAPPED] {
         assert_eq!(Func::parse(text).unwrap().to_string(), text);

@@ -56,21 +56,6 @@ macro_rules! __state_of_parts {
             })+
         }
         #[inline(always)]
-        fn error_ratio<K: $crate::ode::Stages<Self> + ?Sized>(
-            &mut self,
-            dt: &$clock,
-            b: &[f64],
-            k: &K,
-            y0: &Self,
-            y1: &Self,
-            tol: &$crate::ode::Tolerance,
-        ) -> $clock {
-            let sum = $crate::ode::State::error_sum(self, dt, b, k, y0, y1, tol);
-            let n = $crate::ode::State::num_components(self).max(1);
-            let share = $crate::ode::Clock::like(&sum, 1.0 / n as f64);
-            $crate::ode::Clock::sqrt(&$crate::ode::Clock::mul(&sum, &share))
-        }
-        #[inline(always)]
         fn error_sum<K: $crate::ode::Stages<Self> + ?Sized>(
             &mut self,
             dt: &$clock,

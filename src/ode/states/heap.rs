@@ -7,9 +7,9 @@ use super::{PARTIAL_SUMS, add_up};
 use crate::ode::host::host_drive;
 use crate::ode::{Clock, FieldError, Real, Tolerance};
 
-/// Writes `finish(j, sum_i a_i k_i[j])` into each component j.
+/// Writes `finish(j, sum_i a_i k_i[j])` into each component j; `FURTHER` goes on from the sums in `out`.
 #[inline(always)]
-fn each_sum<R: Real, const K: usize>(
+fn each_sum<R: Real, const K: usize, const FURTHER: bool>(
     fused: bool,
     out: &mut [R],
     a: &[f64; K],
@@ -20,28 +20,9 @@ fn each_sum<R: Real, const K: usize>(
     // One bounds check a term, not one a component.
     let k = k.map(|k| &k[..n]);
     for j in 0..n {
-        let mut sum = k[0][j].scale(a[0]);
+        let first = k[0][j];
+        let mut sum = if FURTHER { first.scale_add(fused, a[0], out[j]) } else { first.scale(a[0]) };
         for i in 1..K {
-            sum = k[i][j].scale_add(fused, a[i], sum);
-        }
-        out[j] = finish(j, sum);
-    }
-}
-
-/// [`each_sum`] that goes on from the sums in `out`.
-#[inline(always)]
-fn each_further_sum<R: Real, const K: usize>(
-    fused: bool,
-    out: &mut [R],
-    a: &[f64; K],
-    k: &[&[R]; K],
-    finish: impl Fn(usize, R) -> R,
-) {
-    let n = out.len();
-    let k = k.map(|k| &k[..n]);
-    for j in 0..n {
-        let mut sum = out[j];
-        for i in 0..K {
             sum = k[i][j].scale_add(fused, a[i], sum);
         }
         out[j] = finish(j, sum);
@@ -66,9 +47,9 @@ fn each_weighted_sum<'k, R: Real>(
     for (i, &a) in a.iter().enumerate().filter(|(_, a)| **a != 0.0) {
         if count == MOST {
             if further {
-                each_further_sum(fused, out, &weights, &terms, |_, sum| sum);
+                each_sum::<R, MOST, true>(fused, out, &weights, &terms, |_, sum| sum);
             } else {
-                each_sum(fused, out, &weights, &terms, |_, sum| sum);
+                each_sum::<R, MOST, false>(fused, out, &weights, &terms, |_, sum| sum);
             }
             (count, further) = (0, true);
         }
@@ -82,9 +63,9 @@ fn each_weighted_sum<'k, R: Real>(
                     let (weights, terms) = (weights.first_chunk::<$n>(), terms.first_chunk::<$n>());
                     if let (Some(weights), Some(terms)) = (weights, terms) {
                         if further {
-                            each_further_sum(fused, out, weights, terms, finish);
+                            each_sum::<R, $n, true>(fused, out, weights, terms, finish);
                         } else {
-                            each_sum(fused, out, weights, terms, finish);
+                            each_sum::<R, $n, false>(fused, out, weights, terms, finish);
                         }
                     }
                 })*

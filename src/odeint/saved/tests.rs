@@ -144,12 +144,7 @@ fn times_of_a_trace_that_are_no_times_of_the_solve_are_nan() {
 fn what_cannot_be_saved_on_tensors_is_refused() {
     let solve =
         |save_at: SaveAt| Ode::new(|_t, y: &Tensor| -y).save_at(save_at).solve(0.0, 1.0, Tensor::from(1.0));
-    for (save_at, what) in
-        [(SaveAt::steps(), "steps"), (SaveAt::dense(), "dense"), (SaveAt::ts(&[]), "nothing")]
-    {
-        let e = solve(save_at).map(|_| ()).unwrap_err().to_string();
-        assert!(e.contains("on tensors cannot save") && e.contains(what), "{e}");
-    }
+    assert!(matches!(solve(SaveAt::ts(&[])), Err(OdeError::SaveNothing)));
     assert!(matches!(solve(SaveAt::ts(&[0.5, 1.5])), Err(OdeError::SavedTime { index: 1, .. })));
     assert!(matches!(solve(SaveAt::ts(&[0.5, 0.4])), Err(OdeError::TimesNotMonotone { .. })));
 }

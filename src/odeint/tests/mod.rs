@@ -1,8 +1,13 @@
 //! Solves on tensors: the host's values, and gradients of the accepted steps.
 
 mod adjoints;
+mod backsolve;
+mod events;
+mod reports;
 mod reversible;
+mod rows;
 mod second;
+mod steps;
 
 use crate::array::DType;
 use crate::ode::{Constant, Method, Ode, Outcome, Pid, SaveAt, StepTo};

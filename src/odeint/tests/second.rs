@@ -94,7 +94,7 @@ fn a_third_derivative_is_the_same_in_every_mix() {
 fn reverse_over_reverse_runs_in_tiles_and_is_refused_by_name_where_states_are_bounded() {
     let rows = Tensor::from_vec([4, 2], vec![0.5, 1.0, -0.3, 0.2, 0.9, 0.1, 0.4, -0.6]);
     let energy = |w: &Tensor, adjoint: Adjoint| {
-        let (_, sums) = map_rows(&[rows.clone()], 2, |x| {
+        let (_, sums) = map_rows(std::slice::from_ref(&rows), 2, |x| {
             let ode = Ode::new(|_t, y: &Tensor| y.matmul(w).tanh()).adjoint(adjoint);
             (vec![], vec![ode.solve(0.0, 1.0, &x[0]).unwrap().y1.square().sum()])
         });

@@ -7,10 +7,12 @@
 //! runs for each example alone, in tiles of one row (`alone`), which gives the bits of single calls. A loop
 //! along one schedule for all (tangents or cotangents through one solve) is a loop of batched steps (`shared`).
 //!
-//! The alternative for loops, to run them in lockstep until the last example is done, is another program:
-//! norms and accepted steps would be those of the batch. Who wants that says so where the solve is built.
+//! A search can also run for all examples in lockstep until the last one has ended (`lockstep`), each with the
+//! trips and the bits that it has alone. Which is faster depends: alone, examples run in parallel; in lockstep their
+//! operations are those of a batch. Who wants the latter says so ([`Searches`]).
 
 mod alone;
+mod lockstep;
 mod rules;
 mod shared;
 
@@ -27,17 +29,39 @@ use crate::graph::{Builder, Func, NodeId, Op, Type};
 /// When `mapped` has not one entry an input, or `n` is 0.
 #[track_caller]
 pub fn batch(f: &Func, mapped: &[bool], n: usize) -> Func {
+    batch_with(f, mapped, n, Searches::Alone)
+}
+
+/// [`batch`] that says how the function's own searches run.
+///
+/// # Panics
+/// As [`batch`].
+#[track_caller]
+pub fn batch_with(f: &Func, mapped: &[bool], n: usize, searches: Searches) -> Func {
     assert!(mapped.len() == f.num_inputs(), "invariant: a flag for each input of a batched function");
     assert!(n > 0, "invariant: a batch has an example");
-    batch_as(f, mapped, n, &vec![true; f.num_outputs()])
+    emit(f, mapped, n, &vec![true; f.num_outputs()], searches)
 }
 
 /// [`batch`] with examples on the outputs in `carry` alone; the others must be the same for all.
 fn batch_as(f: &Func, mapped: &[bool], n: usize, carry: &[bool]) -> Func {
+    emit(f, mapped, n, carry, Searches::Alone)
+}
+
+/// How a search runs for many examples. Those inside bodies, and all that need the schedule of one, run alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Searches {
+    /// Each example alone, in parallel.
+    Alone,
+    /// All examples in lockstep.
+    Lockstep,
+}
+
+fn emit(f: &Func, mapped: &[bool], n: usize, carry: &[bool], searches: Searches) -> Func {
     let types = f.input_types().into_iter().zip(mapped);
     let types: Vec<Type> = types.map(|(ty, &on)| if on { with_examples(&ty, n) } else { ty }).collect();
     let (mut b, args) = Builder::with_inputs(&types);
-    let values = batch_into(&mut b, f, &args, mapped, n);
+    let values = batch_into(&mut b, f, &args, &Marks::of(f, mapped, searches), n);
     let outputs = values.into_iter().zip(carry).map(|(v, &on)| if on { v.spread(&mut b, n) } else { v.id });
     let outputs: Vec<NodeId> = outputs.collect();
     b.finish(&outputs)
@@ -70,13 +94,12 @@ fn with_examples(ty: &Type, n: usize) -> Type {
 /// Inserts `f` for `n` examples; returns its outputs.
 ///
 /// Nodes of `f` that wait for no loop may come behind one, so those that do are emitted last.
-fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], mapped: &[bool], n: usize) -> Vec<Value> {
-    let marks = Marks::of(f, mapped);
+fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usize) -> Vec<Value> {
     let mut map: Vec<Option<Value>> = vec![None; f.nodes().len()];
     for (i, node) in f.nodes().iter().enumerate().filter(|(i, _)| !marks.alone[*i]) {
         if marks.any(i) && matches!(node.op, Op::RandomBits { .. }) {
             let only: Vec<bool> = (0..map.len()).map(|j| j == i).collect();
-            alone::emit(b, f, &only, &marks, n, &mut map);
+            alone::emit(b, f, &only, marks, n, &mut map);
             continue;
         }
         let value = |a: &NodeId| map[a.index()].expect("invariant: operands come first");
@@ -85,6 +108,7 @@ fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], mapped: &[bool], n: us
         let carries = x.iter().any(|v| v.on);
         let id = match &node.op {
             Op::Input(k) => args[*k],
+            Op::Solve(s) if carries => lockstep::solve(b, s, &x, n),
             Op::Scan(s) if carries => shared::scan(b, s, &x, n),
             Op::Rev(r) if carries => shared::rev(b, r, &x, n),
             Op::Proj(k) => b.proj(x[0].id, *k),
@@ -93,7 +117,7 @@ fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], mapped: &[bool], n: us
         };
         map[i] = Some(Value { id, on: marks.any(i) });
     }
-    alone::emit(b, f, &marks.alone, &marks, n, &mut map);
+    alone::emit(b, f, &marks.alone, marks, n, &mut map);
     f.outputs().iter().map(|o| map[o.index()].expect("invariant: every output is emitted")).collect()
 }
 
@@ -116,7 +140,7 @@ struct Marks {
 }
 
 impl Marks {
-    fn of(f: &Func, mapped: &[bool]) -> Marks {
+    fn of(f: &Func, mapped: &[bool], searches: Searches) -> Marks {
         let mut m = Marks { on: vec![], alone: vec![] };
         for node in f.nodes() {
             let num = num_values(&node.ty);
@@ -127,6 +151,11 @@ impl Marks {
                 Op::Input(k) => (vec![mapped[*k]], false),
                 Op::Proj(k) => (vec![m.on[node.args[0].index()][*k]], waits),
                 _ if !carries => (vec![false; num], false),
+                Op::Solve(s)
+                    if searches == Searches::Lockstep && s.rows().is_none() && s.inverse.is_none() =>
+                {
+                    (vec![true; num], waits)
+                }
                 Op::Solve(_) | Op::Loop(_) | Op::Tiles(_) => (vec![true; num], true),
                 Op::Custom(c) if has_loops(&c.body) => (vec![true; num], true),
                 // Each example has a choice of its own.

@@ -5,7 +5,7 @@
 //! loop does not fit - a tape laid out for other values, operands or results beyond the plain ones - it runs
 //! alone, its search with it.
 
-use super::{Marks, Value, batch_as, with_examples};
+use super::{Marks, Searches, Value, batch_as, with_examples};
 use crate::graph::{Builder, Func, Node, NodeId, Op, Rev, Scan, Type};
 use crate::transform::bodies::{Source, resign};
 use std::sync::Arc;
@@ -15,6 +15,9 @@ use std::sync::Arc;
 pub(super) fn values(f: &Func, node: &Node, m: &Marks) -> Option<Vec<bool>> {
     let on: Vec<bool> = node.args.iter().map(|a| m.any(a.index())).collect();
     match &node.op {
+        // rows in lockstep stand where examples would
+        Op::Scan(s) if s.rows().is_some() => None,
+        Op::Rev(r) if r.rows().is_some() => None,
         Op::Scan(s) if !on[0] && is_plain(&s.step, s.num_carry, node.args.len() - 1) => {
             let carry = carried(&s.step, s.num_carry, &on[1..]);
             Some([&carry[..], &[carry.contains(&true)]].concat())
@@ -48,7 +51,7 @@ fn tape_layout(f: &Func, tape: NodeId, m: &Marks) -> Option<Vec<bool>> {
 fn carried(step: &Func, num_carry: usize, values: &[bool]) -> Vec<bool> {
     let (start, captures) = values.split_at(num_carry);
     fixed_point(start, |carry| {
-        let captures = &captures[..step.num_inputs() - 4 - num_carry];
+        let captures = &captures[..step.num_inputs() - KNOTS.len() - num_carry];
         outputs(step, &[&KNOTS[..], carry, captures].concat())
     })
 }
@@ -57,7 +60,7 @@ fn carried(step: &Func, num_carry: usize, values: &[bool]) -> Vec<bool> {
 const KNOTS: [bool; 4] = [false; 4];
 
 fn outputs(f: &Func, mapped: &[bool]) -> Vec<bool> {
-    Marks::of(f, mapped).outputs(f)
+    Marks::of(f, mapped, Searches::Alone).outputs(f)
 }
 
 /// The least flags from `start` on that a trip leaves as they are.

@@ -9,6 +9,7 @@
 //! leave behind (ones, zeros, double negations, transposes, broadcasts of numbers) local rules find.
 
 mod arith;
+mod carries;
 mod fold;
 mod movement;
 mod prune;

@@ -3,10 +3,10 @@
 //! Captures and tile inputs that no body reads go, equal ones become one, numbers move into the
 //! bodies, where they fold; rows that repeat one value come in as the value. Outputs nobody asks
 //! for go, of tiles and of reverse sums. A cotangent that a reverse loop hands through unchanged is
-//! no carried value but a capture. Carried values stay: a tape's layout is that of the carry, and
-//! every loop that reads the tape must agree on it.
+//! no carried value but a capture. Other carried values stay, but what a search carries for nobody
+//! ([`carries`]): a tape's layout is that of the carry, and every loop that reads the tape must agree on it.
 
-use super::{prune_loop, splat};
+use super::{carries, prune_loop, splat};
 use crate::graph::{Builder, Cond, Func, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type};
 use crate::transform::bodies::{Source, resign, used_inputs};
 use std::sync::Arc;
@@ -76,7 +76,10 @@ fn smaller(
     *found = (0..asked.len()).map(Found::Value).collect();
     match &node.op {
         Op::Tiles(t) => tiles(b, t, x, asked, found),
-        Op::Solve(s) => solve(b, s, x),
+        Op::Solve(s) => match carries::without_idle(s, x, asked, found) {
+            Some((s, x)) => solve(b, &s, &x),
+            None => solve(b, s, x),
+        },
         Op::Scan(s) => scan(b, s, x),
         Op::Rev(r) => rev(b, r, x, asked, found),
         Op::Loop(l) => prune_loop::general(b, l, x, asked, found),
@@ -140,9 +143,9 @@ fn either(a: &[bool], b: &[bool]) -> Vec<bool> {
 }
 
 fn solve(b: &Builder, s: &Solve, x: &[NodeId]) -> (Op, Vec<NodeId>) {
-    let (at, at_step) = (1 + s.num_carry + s.num_ext, 4 + s.num_carry);
+    let (at, at_step) = (s.attempt_head() + s.num_carry + s.num_ext, s.head() + s.num_carry);
     let used = either(&used_inputs(&s.attempt)[at..], &used_by(&s.step, s.inverse.as_ref(), at_step));
-    let (before, captures) = x.split_at(at - 1 + s.first_carry());
+    let (before, captures) = x.split_at(s.first_carry() + s.num_carry + s.num_ext);
     let p = plan(b, captures, &used, &vec![false; used.len()], &s.step.input_types()[at_step..]);
     let (attempt, step) = (p.apply_all(&s.attempt, at), p.apply_all(&s.step, at_step));
     let inverse = s.inverse.as_ref().map(|f| p.apply_all(f, at_step));
@@ -150,11 +153,11 @@ fn solve(b: &Builder, s: &Solve, x: &[NodeId]) -> (Op, Vec<NodeId>) {
 }
 
 fn scan(b: &Builder, s: &Scan, x: &[NodeId]) -> (Op, Vec<NodeId>) {
-    let at = 4 + s.num_carry;
+    let (at, first) = (s.head() + s.num_carry, 1 + s.num_carry);
     let used = &used_by(&s.step, s.inverse.as_ref(), at);
-    let p = plan(b, &x[at - 3..], used, &vec![false; used.len()], &s.step.input_types()[at..]);
+    let p = plan(b, &x[first..], used, &vec![false; used.len()], &s.step.input_types()[at..]);
     let (step, inverse) = (p.apply_all(&s.step, at), s.inverse.as_ref().map(|f| p.apply_all(f, at)));
-    (Op::Scan(Arc::new(Scan { step, inverse, ..*s })), [&x[..at - 3], &p.operands].concat())
+    (Op::Scan(Arc::new(Scan { step, inverse, ..*s })), [&x[..first], &p.operands].concat())
 }
 
 /// Which captures, from input `at` on, a step or its inverse reads.
@@ -171,16 +174,16 @@ fn rev(b: &Builder, r: &Rev, x: &[NodeId], asked: &[bool], found: &mut [Found]) 
     }
     let outputs: Vec<usize> = (0..r.num_ct).chain(sums.iter().map(|i| r.num_ct + i)).collect();
     r.wrt = sums.iter().map(|&i| r.wrt[i]).collect();
-    let (at, n) = (4 + r.num_carry, r.num_captures());
+    let (at, first, n) = (r.head() + r.num_carry, 2 + r.num_carry, r.num_captures());
     let bwd = resign(&r.bwd, &r.bwd.input_types(), &own_inputs(&r.bwd), &outputs);
     let used = either(&used_inputs(&r.step)[at..], &used_inputs(&bwd)[at..at + n]);
     let keep: Vec<bool> = (0..n).map(|c| r.wrt.contains(&c)).collect();
-    let p = plan(b, &x[at - 2..at - 2 + n], &used, &keep, &r.step.input_types()[at..]);
+    let p = plan(b, &x[first..first + n], &used, &keep, &r.step.input_types()[at..]);
     let moved = |c: &usize| match p.sources[*c] {
         Source::Input(j) => j,
         _ => unreachable!("invariant: a capture with a cotangent stays"),
     };
-    let operands = [&x[..at - 2], &p.operands, &x[at - 2 + n..]].concat();
+    let operands = [&x[..first], &p.operands, &x[first + n..]].concat();
     let (step, wrt) = (p.apply_all(&r.step, at), r.wrt.iter().map(moved).collect());
     (Op::Rev(Arc::new(Rev { step, bwd: p.apply_all(&bwd, at), wrt, ..r })), operands)
 }
@@ -201,7 +204,8 @@ fn own_inputs(f: &Func) -> Vec<Source> {
 
 /// Cotangents that every trip hands on as they are become captures.
 fn without_constant_cotangents(r: &Rev, x: &[NodeId], found: &mut [Found]) -> (Rev, Vec<NodeId>) {
-    let at = 4 + r.num_carry + r.num_captures();
+    let first = 2 + r.num_carry + r.num_captures();
+    let at = r.head() - 2 + first;
     let (still, moving): (Vec<usize>, Vec<usize>) =
         (0..r.num_ct).partition(|&j| r.bwd.outputs()[j] == r.bwd.inputs()[at + j]);
     let types = r.bwd.input_types();
@@ -217,14 +221,14 @@ fn without_constant_cotangents(r: &Rev, x: &[NodeId], found: &mut [Found]) -> (R
     let taps = &types[at + r.num_ct..];
     let bwd_types = [&types[..at], &of(&still), &of(&moving), taps].concat();
     let bwd = resign(&r.bwd, &bwd_types, &sources, &outputs);
-    let operand = |&j: &usize| x[at - 2 + j];
+    let operand = |&j: &usize| x[first + j];
     for j in &still {
         found[*j] = Found::Outside(operand(j));
     }
     outputs.iter().enumerate().for_each(|(i, &k)| found[k] = Found::Value(i));
-    let mut operands = x[..at - 2].to_vec();
+    let mut operands = x[..first].to_vec();
     operands.extend(still.iter().chain(&moving).map(operand));
-    operands.extend(&x[at - 2 + r.num_ct..]);
+    operands.extend(&x[first + r.num_ct..]);
     (Rev { step, bwd, num_ct: moving.len(), wrt: r.wrt.clone(), ..*r }, operands)
 }
 

@@ -38,9 +38,9 @@ pub(super) fn general(
     let num_of = |from: usize, to: usize| inputs.iter().filter(|k| (from..to).contains(k)).count();
     let num_rows = num_of(l.first_row(), l.body.num_inputs());
     let num_taps = kept.len() - num_ys - num_sums;
-    let num_times = if num_rows + num_taps > 0 { l.num_times } else { 0 };
+    let num_places = if num_rows + num_taps > 0 { l.num_places } else { 0 };
     let num_xs = num_of(4 + nc, l.first_capture());
-    let smaller = Loop { body, num_xs, num_ys, num_sums, num_rows, num_times, ..*l };
+    let smaller = Loop { body, num_xs, num_ys, num_sums, num_rows, num_places, ..*l };
 
     let (at, n) = (smaller.first_capture(), smaller.num_captures());
     let used = &used_inputs(&smaller.body)[at..at + n];

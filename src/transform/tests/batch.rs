@@ -3,7 +3,7 @@
 use super::passes::{assert_same, samples};
 use super::*;
 use crate::graph::{BinaryOp, CompareOp, Op, ReduceOp};
-use crate::transform::{batch, optimize};
+use crate::transform::{Searches, batch, batch_with, optimize};
 
 /// Example `i` of every input that is mapped, the input itself else.
 fn example(x: &[Array], mapped: &[bool], i: usize) -> Vec<Array> {
@@ -29,7 +29,12 @@ fn arguments(f: &Func, mapped: &[bool], n: usize, seed: u64) -> Vec<Array> {
 /// The batched function gives what single calls give, to the bit; returns it.
 #[track_caller]
 fn check_batch(f: &Func, mapped: &[bool], n: usize, seed: u64, what: &str) -> Func {
-    let (many, x) = (batch(f, mapped, n), arguments(f, mapped, n, seed));
+    check_batch_with(Searches::Alone, f, mapped, n, seed, what)
+}
+
+#[track_caller]
+fn check_batch_with(searches: Searches, f: &Func, mapped: &[bool], n: usize, seed: u64, what: &str) -> Func {
+    let (many, x) = (batch_with(f, mapped, n, searches), arguments(f, mapped, n, seed));
     let all = eval(&many, &x);
     for i in 0..n {
         let want = eval(f, &example(&x, mapped, i));
@@ -138,14 +143,32 @@ fn random_functions_and_their_gradients_give_what_a_loop_gives() {
 }
 
 #[test]
+fn searches_in_lockstep_give_what_a_loop_gives() {
+    let mut searches = 0;
+    for (seed, (what, f, x)) in samples(40).enumerate() {
+        let mut draws = Draws::new(seed as u64);
+        let mapped: Vec<bool> = x.iter().map(|_| draws.below(3) > 0).collect();
+        let many = check_batch_with(Searches::Lockstep, &f, &mapped, 3, seed as u64, &what);
+        let rows = |f: &Func| {
+            f.nodes().iter().filter(|n| matches!(&n.op, Op::Solve(s) if s.rows().is_some())).count()
+        };
+        searches += rows(&many);
+        // one more axis: what is in lockstep already runs for each example alone
+        let again: Vec<bool> = x.iter().map(|_| draws.below(2) > 0).collect();
+        check_batch_with(Searches::Lockstep, &many, &again, 2, seed as u64, &what);
+    }
+    assert!(searches > 20, "{searches} searches in lockstep");
+}
+
+#[test]
 fn directions_of_a_derivative_share_the_search() {
     let count = |f: &Func, name: &str| f.nodes().iter().filter(|n| n.op.name() == name).count();
     // One that taps runs for each direction.
     let taps = |f: &Func| {
         f.nodes().iter().any(|node| match &node.op {
-            Op::Solve(s) => s.num_times > 0,
-            Op::Scan(s) => s.num_times > 0,
-            Op::Rev(r) => r.num_times > 0,
+            Op::Solve(s) => s.taps.num_rows() > 0,
+            Op::Scan(s) => s.taps.num_rows() > 0,
+            Op::Rev(r) => r.taps.num_rows() > 0,
             _ => false,
         })
     };
@@ -189,12 +212,16 @@ fn a_batch_of_a_batch_gives_what_two_loops_give() {
 
 #[test]
 fn a_gradient_of_a_batch_is_that_of_each_example_and_their_sum() {
+    [Searches::Alone, Searches::Lockstep].into_iter().for_each(check_gradients);
+}
+
+fn check_gradients(searches: Searches) {
     for (seed, (what, f, x)) in samples(40).enumerate().filter(|(_, (what, ..))| what.starts_with("seed")) {
         let mut draws = Draws::new(seed as u64);
         let mapped: Vec<bool> = x.iter().map(|_| draws.below(2) > 0).collect();
         let outs: Vec<usize> = (0..f.num_outputs()).filter(|&k| f.output_type(k).is_float()).collect();
         let wrt = [0, 1, 2, 3, 4, 6];
-        let (many, x) = (batch(&f, &mapped, 3), arguments(&f, &mapped, 3, seed as u64));
+        let (many, x) = (batch_with(&f, &mapped, 3, searches), arguments(&f, &mapped, 3, seed as u64));
         let u: Vec<Array> = outs.iter().map(|&k| draws.array(many.output_type(k))).collect();
         let all = vjp(&many, &outs, &wrt).unwrap();
         let got = eval(&all, &[&x[..], &u].concat()).split_off(f.num_outputs());

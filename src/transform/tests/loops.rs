@@ -4,7 +4,7 @@
 //! which keeps knots, is compared with differences of a scan along a schedule that does not move.
 
 use super::*;
-use crate::graph::{BinaryOp, CompareOp, Op, Policy, ReduceOp, Scan, Solve, TileOut, Tiles, UnaryOp};
+use crate::graph::{BinaryOp, CompareOp, Op, Policy, ReduceOp, Scan, Solve, Taps, TileOut, Tiles, UnaryOp};
 use std::sync::Arc;
 
 /// y (states), logp (only collects), trips (no float), still (depends on nothing that moves).
@@ -83,7 +83,7 @@ fn solve_of(rows: usize) -> Solve {
         inverse: None,
         num_carry: NUM_CARRY,
         num_ext: 1,
-        num_times: 0,
+        taps: Taps::default(),
         policy,
     }
 }
@@ -121,8 +121,13 @@ pub(crate) fn solved() -> Func {
 pub(super) fn scanned() -> Func {
     func(&[own_types(), own_types()].concat(), |b, x| {
         let out = insert_solve(b, 2, &x[..8]);
-        let scan =
-            Scan { step: step(2), inverse: None, num_carry: NUM_CARRY, num_times: 0, policy: Policy::Direct };
+        let scan = Scan {
+            step: step(2),
+            inverse: None,
+            num_carry: NUM_CARRY,
+            taps: Taps::default(),
+            policy: Policy::Direct,
+        };
         let args = [&[out[NUM_CARRY + 1]], &x[8..]].concat();
         let all = b.push(Op::Scan(Arc::new(scan)), &args, None);
         (0..NUM_CARRY).map(|k| b.proj(all, k)).collect()

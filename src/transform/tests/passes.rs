@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::graph::arbitrary::{Recipe, function};
-use crate::graph::{Node, Op, Policy, ReduceOp, TileOut, Tiles, UnaryOp};
+use crate::graph::{Node, Op, Policy, ReduceOp, Taps, TileOut, Tiles, UnaryOp};
 use crate::transform::bodies::map_bodies;
 use crate::transform::{erase_stop_gradient, hoist, merge_tiles, optimize, simplify, vjp_into};
 use std::sync::Arc;
@@ -176,7 +176,13 @@ fn what_captures_alone_determine_leaves_the_loop() {
     let step = func(&[&flags[..], &[f64s([3, 2]), f64s([2, 2]), f64s([2])]].concat(), |b, x| {
         vec![field(b, x[4], x[5], x[6])]
     });
-    let scan = crate::graph::Scan { step, inverse: None, num_carry: 1, num_times: 0, policy: Policy::Direct };
+    let scan = crate::graph::Scan {
+        step,
+        inverse: None,
+        num_carry: 1,
+        taps: Taps::default(),
+        policy: Policy::Direct,
+    };
     let g = func(&[Type::Schedule, f64s([3, 2]), f64s([2, 2]), f64s([2])], |b, x| {
         let all = b.push(Op::Scan(Arc::new(scan)), x, None);
         vec![b.proj(all, 0)]

@@ -4,7 +4,7 @@
 
 use super::loops::{scanned, solved};
 use super::*;
-use crate::graph::{Checkpoints, Loop, Op, Policy, ReduceOp, UnaryOp};
+use crate::graph::{Checkpoints, Loop, Op, Policy, ReduceOp, Taps, UnaryOp};
 use crate::transform::{TransformError, optimize};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn plain(body: Func) -> Loop {
         num_ys: 0,
         num_sums: 0,
         num_rows: 0,
-        num_times: NUM_TIMES,
+        num_places: NUM_TIMES,
         policy: Policy::Direct,
     }
 }
@@ -82,7 +82,8 @@ fn both_ways() -> Func {
 /// The schedule of four steps that a tapped search leaves, and its end.
 fn schedule(b: &mut Builder) -> (NodeId, NodeId) {
     let field = func(&[f64s([]), f64s([1, 2])], |_, x| vec![x[1]]);
-    let search = crate::graph::arbitrary::search(&field, &f64s([1, 2]), &[], NUM_TIMES, Policy::Forward);
+    let search =
+        crate::graph::arbitrary::search(&field, &f64s([1, 2]), &[], Taps::at(NUM_TIMES), Policy::Forward);
     let first = (search.num_carry, search.num_ext);
     let (none, zero, y) =
         (b.splat(DType::U32, [], 0.0), b.splat(DType::F64, [], 0.0), b.splat(DType::F64, [1, 2], 1.0));

@@ -4,8 +4,8 @@ use super::{Rng, bits, f64s, run};
 use crate::array::{Array, DType, Shape};
 use crate::backend::cpu::{Counters, Plan, Workspace};
 use crate::graph::{
-    Builder, Checkpoints, CompareOp, Func, NodeId, Op, Policy, ReduceOp, Rev, Scan, Solve, TileOut, Tiles,
-    Type,
+    Builder, Checkpoints, CompareOp, Func, NodeId, Op, Policy, ReduceOp, Rev, Scan, Solve, Taps, TileOut,
+    Tiles, Type,
 };
 use crate::simd::Level;
 use std::sync::Arc;
@@ -75,14 +75,22 @@ fn solve_op(rows: usize, policy: Policy) -> Op {
         inverse: None,
         num_carry: 1,
         num_ext: 1,
-        num_times: 0,
+        taps: Taps::default(),
         policy,
     }))
 }
 
 fn rev_op(rows: usize) -> Op {
     let (step, bwd) = (step(rows), bwd(rows));
-    Op::Rev(Arc::new(Rev { step, bwd, num_carry: 1, num_ct: 1, num_ct_taps: 0, num_times: 0, wrt: vec![0] }))
+    Op::Rev(Arc::new(Rev {
+        step,
+        bwd,
+        num_carry: 1,
+        num_ct: 1,
+        num_ct_taps: 0,
+        taps: Taps::default(),
+        wrt: vec![0],
+    }))
 }
 
 /// forecast, y0, a, ct -> y1, y1 by the scan, ct_y0, ct_a, and both again from a second pass.
@@ -93,8 +101,13 @@ fn gradient(rows: usize, policy: Policy, passes: usize) -> Func {
     let solved = b.push(solve_op(rows, policy), &[x[0], zero, x[1], zero, x[2]], None);
     let out = b.projections(solved);
     let (y1, schedule, tape) = (out[0], out[2], out[3]);
-    let scan =
-        Op::Scan(Arc::new(Scan { step: step(rows), inverse: None, num_carry: 1, num_times: 0, policy }));
+    let scan = Op::Scan(Arc::new(Scan {
+        step: step(rows),
+        inverse: None,
+        num_carry: 1,
+        taps: Taps::default(),
+        policy,
+    }));
     let scanned = b.push(scan, &[schedule, x[1], x[2]], None);
     let again = b.proj(scanned, 0);
     let mut outputs = vec![y1, again];
@@ -262,7 +275,7 @@ fn a_search_without_an_accepted_step_gives_its_start_and_a_zero_gradient() {
         inverse: None,
         num_carry: 1,
         num_ext: 1,
-        num_times: 0,
+        taps: Taps::default(),
         policy: Policy::Direct,
     };
     let (mut b, x) = Builder::with_inputs(&[f64s([ROWS]), scalar(DType::F64), f64s([ROWS])]);

@@ -1,17 +1,43 @@
 //! Random functions, loops and tiles included, against the reference interpreter.
 
-use super::run;
+use super::{Rng, run};
 use crate::array::{Array, DType};
 use crate::backend::cpu::Plan;
 use crate::graph::arbitrary::{Recipe, function};
 use crate::graph::interpret;
 use crate::simd::Level;
+use crate::transform::{Searches, batch_with, jvp, optimize, vjp};
 
 /// Whether the elements agree to `tol` of the largest, and in what is not finite.
 fn close(got: &Array, want: &Array, tol: f64) -> bool {
     let (g, w) = (got.to_f64(), want.to_f64());
     let scale = w.iter().filter(|x| x.is_finite()).fold(1.0f64, |m, x| m.max(x.abs()));
     g.iter().zip(&w).all(|(g, w)| g == w || g.is_nan() && w.is_nan() || (g - w).abs() <= tol * scale)
+}
+
+#[test]
+fn loops_in_lockstep_and_their_gradients_equal_the_interpreter() {
+    for seed in 0..12 {
+        let (f, x) = function(seed, Recipe { ops: 10 + seed as usize, float: DType::F64, loops: true });
+        let mapped: Vec<bool> = (0..x.len()).map(|k| seed >> (k % 6) & 1 == 0).collect();
+        let rows = 2 + seed as usize % 3;
+        let many = batch_with(&f, &mapped, rows, Searches::Lockstep);
+        let floats = |k: &usize| f.output_type(*k).is_float();
+        let outs: Vec<usize> = (0..f.num_outputs()).filter(floats).collect();
+        let back = vjp(&many, &outs, &[0, 1, 2, 3, 4, 6]).expect("no loop of it is a gradient");
+        let mut rng = Rng(seed + 1);
+        let args: Vec<Array> = back.input_types().iter().map(|ty| rng.array(ty)).collect();
+        for g in [&back, &jvp(&back, &[0, 1, 2])] {
+            let args: Vec<Array> = [&args[..], &args[..3]].concat()[..g.num_inputs()].to_vec();
+            let (want, g) = (interpret(g, &args).expect("it is well formed"), optimize(g));
+            for level in Level::available() {
+                let got = run(&Plan::compile(&g, level), &args);
+                for (k, (g, w)) in got.iter().zip(&want).enumerate() {
+                    assert!(close(g, w, 1e-10), "output {k} of seed {seed} at {level:?}: {g:?} is not {w:?}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

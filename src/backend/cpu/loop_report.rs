@@ -1,0 +1,189 @@
+//! How loops keep the states that their backward passes need: what was chosen, why, and what came of it.
+//!
+//! What is chosen is known when a plan is compiled and stands in its report; what came of it is read from a workspace
+//! that has run. It knows policies and counts, and no loop.
+
+use super::exec::Workspace;
+use super::report::PlanReport;
+use crate::backend::checkpoint::cost::fewest_extra;
+use crate::backend::checkpoint::{AUTO_BYTES, num_slots};
+use crate::graph::{Checkpoints, Policy};
+use std::fmt;
+
+/// How a loop keeps the states that a backward pass needs.
+///
+/// Its text says it in words:
+/// ```
+/// use flowline::prelude::*;
+/// let slope = jit(|rate: Tensor| {
+///     let decayed = |rate: &Tensor| {
+///         let ode = Ode::new(|_t, y: &Tensor| -(rate * y)).controller(Constant { dt0: 0.01 });
+///         ode.solve(0.0, 1.0, Tensor::ones([8])).unwrap().y1.sum()
+///     };
+///     grad(decayed, &rate)
+/// });
+/// slope.call(1.0)?;
+/// let plan = slope.plan(&(Tensor::from(1.0),))?;
+/// assert_eq!(
+///     plan.loops[0].to_string(),
+///     "64 bytes a state, `Auto` has 32 MiB: 524288 slots; 100 steps: every state fits: nothing is recomputed"
+/// );
+/// # Ok::<(), flowline::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoopReport {
+    /// Bytes of a state: what one step hands to the next.
+    pub state_bytes: usize,
+    /// What was asked for.
+    pub policy: Policy,
+    /// The most states that are kept; `None` for as many as there are steps.
+    pub slots: Option<usize>,
+    /// What came of it in the last run; `None` before the first.
+    pub last: Option<LoopRun>,
+    tape: usize,
+    replays: Vec<usize>,
+}
+
+/// What came of a [`LoopReport`]'s choice. A loop in tiles runs once for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoopRun {
+    /// How often the loop ran.
+    pub runs: usize,
+    /// Steps of its longest run.
+    pub steps: usize,
+    /// The most states that a run kept.
+    pub kept: usize,
+    /// Steps that backward passes ran again, in all runs.
+    pub recomputed: u64,
+}
+
+impl LoopReport {
+    pub(super) fn new(state_bytes: usize, policy: Policy, tape: usize) -> LoopReport {
+        let slots = Some(num_slots(policy, state_bytes)).filter(|&n| n != usize::MAX);
+        LoopReport { state_bytes, policy, slots, last: None, tape, replays: vec![] }
+    }
+
+    /// Notes that a backward pass reads `tape`.
+    pub(super) fn note_replay(loops: &mut [LoopReport], tape: usize, replay: usize) {
+        loops.iter_mut().filter(|l| l.tape == tape).for_each(|l| l.replays.push(replay));
+    }
+
+    /// The bytes that the states may take, where it was said in bytes.
+    pub fn budget_bytes(&self) -> Option<usize> {
+        match self.policy {
+            Policy::Checkpoint(Checkpoints::Bytes(bytes)) => Some(bytes),
+            Policy::Checkpoint(Checkpoints::Auto) => Some(AUTO_BYTES),
+            Policy::Checkpoint(Checkpoints::Count(_))
+            | Policy::Direct
+            | Policy::Reversible
+            | Policy::Forward => None,
+        }
+    }
+
+    /// The report as it is after a run of so many steps.
+    pub fn after(&self, steps: usize) -> LoopReport {
+        LoopReport { last: Some(self.with_steps(steps)), ..self.clone() }
+    }
+
+    /// What comes of it in one run of so many steps, known before, with one backward pass.
+    pub fn with_steps(&self, steps: usize) -> LoopRun {
+        let kept = self.slots.unwrap_or(usize::MAX).min(steps);
+        LoopRun { runs: 1, steps, kept, recomputed: fewest_extra(steps, kept.max(1)) }
+    }
+}
+
+impl LoopRun {
+    /// Whether every state was kept, so that no step was run again.
+    pub fn fits(&self) -> bool {
+        self.kept == self.steps && self.recomputed == 0
+    }
+
+    fn join(&mut self, other: LoopRun) {
+        self.runs += other.runs;
+        self.steps = self.steps.max(other.steps);
+        self.kept = self.kept.max(other.kept);
+        self.recomputed += other.recomputed;
+    }
+}
+
+impl fmt::Display for LoopReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes a state, ", self.state_bytes)?;
+        let slots = self.slots.unwrap_or_default();
+        match self.policy {
+            Policy::Direct => write!(f, "all are kept (`Direct`)")?,
+            Policy::Reversible => write!(f, "the last is kept (`Reversible`)")?,
+            Policy::Forward => write!(f, "none is kept (`Forward`)")?,
+            Policy::Checkpoint(Checkpoints::Count(_)) => write!(f, "{slots} slots as asked for")?,
+            Policy::Checkpoint(Checkpoints::Bytes(bytes)) => write!(f, "{bytes} bytes: {slots} slots")?,
+            Policy::Checkpoint(Checkpoints::Auto) => {
+                write!(f, "`Auto` has {} MiB: {slots} slots", AUTO_BYTES >> 20)?;
+            }
+        }
+        match &self.last {
+            None => Ok(()),
+            Some(run) => write!(f, "; {run}"),
+        }
+    }
+}
+
+impl fmt::Display for LoopRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LoopRun { runs, steps, kept, recomputed } = self;
+        match runs {
+            1 => write!(f, "{steps} steps: ")?,
+            _ => write!(f, "{runs} runs of at most {steps} steps: ")?,
+        }
+        match self.fits() {
+            true => write!(f, "every state fits: nothing is recomputed"),
+            false => write!(f, "{kept} states kept, {recomputed} steps recomputed"),
+        }
+    }
+}
+
+impl Workspace {
+    /// Writes what the loops of the last run did into the report of the plan that ran.
+    pub(crate) fn tell_loops(&self, report: &mut PlanReport) {
+        report.each_loop(&mut |l| l.last = None);
+        self.add_loops(report);
+    }
+
+    fn add_loops(&self, report: &mut PlanReport) {
+        for l in &mut report.loops {
+            let Some(tape) = self.loops.tapes.get(l.tape) else { continue };
+            let mut run = tape.run;
+            run.recomputed = l.replays.iter().map(|&r| self.loops.replays[r].recomputed).sum();
+            if run.runs > 0 {
+                l.last.get_or_insert_default().join(run);
+            }
+        }
+        let (mut inner, mut tiles) = (self.loops.inner.iter(), self.tiles.iter());
+        let mut last_tiles = None;
+        for (name, body) in &mut report.bodies {
+            match *name {
+                "tile" => {
+                    last_tiles = tiles.next();
+                    let workers = last_tiles.iter().flat_map(|t| &t.workers);
+                    workers.for_each(|ws| ws.add_loops(body));
+                }
+                "last tile" => last_tiles.iter().for_each(|t| t.tail.add_loops(body)),
+                _ => inner.by_ref().take(1).for_each(|ws| ws.add_loops(body)),
+            }
+        }
+    }
+}
+
+impl PlanReport {
+    /// Calls `f` with every loop's report, those in bodies too.
+    pub(crate) fn each_loop(&mut self, f: &mut dyn FnMut(&mut LoopReport)) {
+        self.loops.iter_mut().for_each(&mut *f);
+        self.bodies.iter_mut().for_each(|(_, body)| body.each_loop(f));
+    }
+
+    /// How every loop that has a backward pass keeps its states, those in bodies too.
+    pub fn all_loops(&self) -> Vec<&LoopReport> {
+        let inner = self.bodies.iter().flat_map(|(_, body)| body.all_loops());
+        self.loops.iter().chain(inner).collect()
+    }
+}

@@ -1,0 +1,358 @@
+//! Where a value that is not finite comes from: back from an output to the first operation that made one.
+//!
+//! A function is evaluated with all its values kept, and the way is walked backward, into loops trip by trip, to an
+//! operation whose operands are finite and whose result is not. Only what reaches the output is met on that way: the
+//! branch that a `select` did not take, and the attempts that a search rejected, are not on it. It knows no trees and
+//! no names.
+
+use super::loops::{Schedule, schedule};
+use super::{GraphError, Value, run, values_of};
+use crate::array::{Array, DType};
+use crate::graph::{Func, Node, NodeId, Op, Rev, Scan, Solve, Tiles};
+use std::sync::Arc;
+
+/// What surrounds an operation, from the outside in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Place {
+    /// A step of a loop, counted from 0.
+    Step {
+        /// Its number among the accepted ones.
+        step: usize,
+        /// Where it starts.
+        t: f64,
+        /// Whether it is the step of a backward pass, not of a forward one.
+        is_backward: bool,
+    },
+    /// The tile that starts at this row.
+    Tile {
+        /// The row.
+        row: usize,
+    },
+}
+
+/// An operation that makes a value that is not finite from finite ones.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// Its name.
+    pub op: String,
+    /// Its operands that are arrays.
+    pub operands: Vec<Arc<Array>>,
+    /// Its result.
+    pub result: Arc<Array>,
+    /// Where it stands.
+    pub places: Vec<Place>,
+    /// The node of the outermost function that it is, or is in.
+    pub node: NodeId,
+}
+
+/// Where a value that is not finite comes from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// An operation.
+    Origin(Box<Origin>),
+    /// The input of this index is not finite itself.
+    Input(usize),
+}
+
+type Found = Result<Source, GraphError>;
+
+/// The first of these outputs of a function that is not finite, and where it gets that from; `None` where all are.
+///
+/// # Errors
+/// As [`interpret_values`](super::interpret_values).
+pub fn locate(f: &Func, inputs: &[Value], outputs: &[usize]) -> Result<Option<(usize, Source)>, GraphError> {
+    let values = values_of(f, inputs)?;
+    let bad = outputs.iter().copied().find(|&k| is_bad(&values[f.outputs()[k].index()]));
+    bad.map(|k| Ok((k, walk(f, &values, f.outputs()[k])?))).transpose()
+}
+
+fn is_bad(value: &Value) -> bool {
+    match value {
+        Value::Array(a) => a.dtype().is_float() && a.to_f64().iter().any(|x| !x.is_finite()),
+        _ => false,
+    }
+}
+
+fn has_nan(value: &Value) -> bool {
+    value.array().to_f64().iter().any(|x| x.is_nan())
+}
+
+/// From the node `at`, whose value is not finite, back.
+fn walk(f: &Func, values: &[Value], mut at: NodeId) -> Found {
+    loop {
+        let node = f.node(at);
+        match node.op {
+            Op::Input(k) => return Ok(Source::Input(k)),
+            Op::Proj(k) => {
+                let maker = node.args[0];
+                let (node, value) = (f.node(maker), &values[maker.index()]);
+                let args: Vec<&Value> = node.args.iter().map(|a| &values[a.index()]).collect();
+                match inside(node, &args, value, k)? {
+                    Source::Input(i) if is_bad(args[i]) => at = node.args[i],
+                    Source::Input(_) => return Ok(origin(values, at, node)),
+                    Source::Origin(mut found) => {
+                        found.node = maker;
+                        return Ok(Source::Origin(found));
+                    }
+                }
+            }
+            _ => match cause(f, node, values, &values[at.index()]) {
+                Some(arg) => at = arg,
+                None => return Ok(origin(values, at, node)),
+            },
+        }
+    }
+}
+
+fn origin(values: &[Value], at: NodeId, node: &Node) -> Source {
+    let array = |a: &NodeId| match &values[a.index()] {
+        Value::Array(a) => Some(a.clone()),
+        _ => None,
+    };
+    let Value::Array(result) = &values[at.index()] else {
+        panic!("invariant: what is not finite is an array")
+    };
+    let operands = node.args.iter().filter_map(array).collect();
+    let (op, result) = (node.op.name().to_string(), result.clone());
+    Source::Origin(Box::new(Origin { op, operands, result, places: vec![], node: at }))
+}
+
+/// The operand that `node` has what is not finite from: one with a NaN where there is a NaN in the result, and no
+/// constant, whose infinity is meant.
+fn cause(f: &Func, node: &Node, values: &[Value], result: &Value) -> Option<NodeId> {
+    let taken = |i: usize| match &node.op {
+        Op::Select => i > 0 && is_selected(values, node, result, i),
+        Op::Lincomb { coeffs } => f64::from_bits(coeffs[i]) != 0.0,
+        _ => true,
+    };
+    let is_constant = |id: &NodeId| {
+        matches!(f.node(*id).op, Op::Const(_) | Op::Broadcast { .. }) && leads_to_constant(f, *id)
+    };
+    let bad = |(i, id): (usize, &NodeId)| {
+        (is_bad(&values[id.index()]) && taken(i) && !is_constant(id)).then_some(*id)
+    };
+    let bad: Vec<NodeId> = node.args.iter().enumerate().filter_map(bad).collect();
+    let nan = bad.iter().copied().find(|id| has_nan(&values[id.index()]));
+    if has_nan(result) { nan.or(bad.first().copied()) } else { bad.first().copied() }
+}
+
+fn leads_to_constant(f: &Func, id: NodeId) -> bool {
+    match &f.node(id).op {
+        Op::Const(_) => true,
+        Op::Broadcast { .. } => leads_to_constant(f, f.node(id).args[0]),
+        _ => false,
+    }
+}
+
+/// Whether a `select` took something that is not finite from its operand `i`.
+fn is_selected(values: &[Value], node: &Node, result: &Value, i: usize) -> bool {
+    let choice = values[node.args[0].index()].array().to_f64();
+    let at = |j: usize| choice[if choice.len() == 1 { 0 } else { j }] != 0.0;
+    result.array().to_f64().iter().enumerate().any(|(j, x)| !x.is_finite() && at(j) == (i == 1))
+}
+
+/// Where value `k` of a loop, of tiles or of a call comes from; inputs are its operands.
+fn inside(node: &Node, args: &[&Value], value: &Value, k: usize) -> Found {
+    // Rows in lockstep are not taken apart: the loop itself is named, unless it was given what is not finite.
+    let lanes = match &node.op {
+        Op::Solve(s) => s.rows(),
+        Op::Scan(s) => s.rows(),
+        Op::Rev(r) => r.rows(),
+        _ => None,
+    };
+    if lanes.is_some() {
+        return Ok(Source::Input(args.iter().position(|arg| is_bad(arg)).unwrap_or(0)));
+    }
+    match &node.op {
+        Op::Solve(s) => in_solve(s, args, value, k),
+        Op::Scan(s) => in_scan(s, args, k),
+        Op::Rev(r) => in_rev(r, args, k),
+        Op::Tiles(t) => in_tiles(t, args, k),
+        Op::Custom(c) => walk_into(&c.body, &owned(args), k),
+        Op::Cond(c) => {
+            let chosen = if args[0].array().data().get_f64(0) == 0.0 { &c.otherwise } else { &c.then };
+            Ok(shifted(walk_into(chosen, &owned(&args[1..]), k)?, 1))
+        }
+        other => panic!("invariant: {} has one value", other.name()),
+    }
+}
+
+fn owned(values: &[&Value]) -> Vec<Value> {
+    values.iter().map(|&v| v.clone()).collect()
+}
+
+fn walk_into(f: &Func, inputs: &[Value], output: usize) -> Found {
+    walk(f, &values_of(f, inputs)?, f.outputs()[output])
+}
+
+fn shifted(found: Source, by: usize) -> Source {
+    match found {
+        Source::Input(i) => Source::Input(i + by),
+        found @ Source::Origin(_) => found,
+    }
+}
+
+fn placed(found: Source, place: Place) -> Source {
+    match found {
+        Source::Origin(mut origin) => {
+            origin.places.insert(0, place);
+            Source::Origin(origin)
+        }
+        found @ Source::Input(_) => found,
+    }
+}
+
+fn number(value: &Value) -> f64 {
+    value.array().data().get_f64(0)
+}
+
+/// The trip that holds the row of a tapped value that is not finite.
+fn bad_trip(tapped: &Value, along: &Schedule) -> Option<usize> {
+    let tapped = tapped.array();
+    let row = tapped.data().len() / tapped.shape()[0].max(1);
+    let bad = tapped.to_f64().iter().position(|x| !x.is_finite())? / row.max(1);
+    along.held.pairs().iter().find(|pair| pair.1 == bad).map(|pair| pair.0)
+}
+
+fn in_solve(s: &Solve, args: &[&Value], value: &Value, k: usize) -> Found {
+    let n = s.num_carry + s.num_ext;
+    let (moving, captures) = args[s.first_carry()..].split_at(n);
+    let (mut at, mut moving, captures) = (args[1].clone(), owned(moving), owned(captures));
+    // inputs of each attempt, and how many were accepted before it
+    let mut trips: Vec<(Vec<Value>, usize)> = vec![];
+    let (mut accepted, mut accepting) = (0, vec![]);
+    loop {
+        let inputs = [&[at], &moving[..], &captures[..]].concat();
+        let mut out = run(&s.attempt, &inputs)?;
+        moving = out.split_off(4);
+        moving.truncate(n);
+        trips.push((inputs, accepted));
+        if number(&out[0]) != 0.0 {
+            accepting.push(trips.len() - 1);
+            accepted += 1;
+        }
+        at = out[3].clone();
+        if number(&out[1]) == 0.0 {
+            break;
+        }
+    }
+    let Value::Tuple(all) = value else { panic!("invariant: a search has several values") };
+    let (mut trip, mut output) = (trips.len() - 1, 4 + k);
+    if k >= n + 2 {
+        let Some(held) = bad_trip(&all[k], schedule(&all[n])) else { return Ok(Source::Input(1)) };
+        (trip, output) = (accepting[held], 4 + n + (k - n - 2));
+    }
+    loop {
+        let (inputs, step) = &trips[trip];
+        let place = Place::Step { step: *step, t: number(&inputs[0]), is_backward: false };
+        match placed(walk_into(&s.attempt, inputs, output)?, place) {
+            Source::Input(i) if i <= n && trip > 0 => (trip, output) = (trip - 1, 3 + i),
+            Source::Input(0) => return Ok(Source::Input(1)),
+            Source::Input(i) => return Ok(Source::Input(s.first_carry() + i - 1)),
+            found @ Source::Origin(_) => return Ok(found),
+        }
+    }
+}
+
+fn in_scan(s: &Scan, args: &[&Value], k: usize) -> Found {
+    let along = schedule(args[0]);
+    let mut carry = owned(&args[1..=s.num_carry]);
+    let captures = owned(&args[1 + s.num_carry..]);
+    let (mut trips, mut taps) = (vec![], vec![]);
+    for i in 0..along.num_steps() {
+        let inputs = [&along.trip(i)[..], &carry, &captures].concat();
+        carry = run(&s.step, &inputs)?;
+        taps.push(carry.split_off(s.num_carry));
+        trips.push(inputs);
+    }
+    let (mut trip, mut output) = (trips.len().checked_sub(1), k);
+    if k > s.num_carry {
+        let tap = k - s.num_carry - 1;
+        trip = along.held.pairs().iter().map(|pair| pair.0).find(|&i| is_bad(&taps[i][tap]));
+        output = s.num_carry + tap;
+    }
+    while let Some(i) = trip {
+        let place = Place::Step { step: i, t: along.knots[i], is_backward: false };
+        match placed(walk_into(&s.step, &trips[i], output)?, place) {
+            Source::Input(j) if j >= 4 + s.num_carry => return Ok(Source::Input(j - 3)),
+            Source::Input(j) => (trip, output) = (i.checked_sub(1), j.saturating_sub(4)),
+            found @ Source::Origin(_) => return Ok(found),
+        }
+    }
+    Ok(Source::Input(1 + output))
+}
+
+fn in_rev(r: &Rev, args: &[&Value], k: usize) -> Found {
+    let along = schedule(args[0]);
+    let Value::Tape(tape) = args[1] else { panic!("invariant: a tape is wanted, not {:?}", args[1]) };
+    let (nc, np, n) = (r.num_carry, r.num_captures(), along.num_steps());
+    let captures = owned(&args[2 + nc..2 + nc + np]);
+    let mut ct = owned(&args[2 + nc + np..2 + nc + np + r.num_ct]);
+    let rows = &args[2 + nc + np + r.num_ct..];
+    let mut trips: Vec<Vec<Value>> = vec![];
+    let mut terms: Vec<Vec<Value>> = vec![];
+    for i in (0..n).rev() {
+        let taps: Vec<Value> = rows.iter().map(|all| along.sum_of_rows(i, all)).collect();
+        let inputs = [&along.trip(i)[..], &tape.states[i], &captures, &ct, &taps].concat();
+        ct = run(&r.bwd, &inputs)?;
+        terms.push(ct.split_off(r.num_ct));
+        trips.push(inputs);
+    }
+    // `trips[m]` is that of step n - 1 - m
+    let mut trip = match k.checked_sub(r.num_ct) {
+        None => n.checked_sub(1),
+        Some(sum) => terms.iter().position(|of| is_bad(&of[sum])),
+    };
+    let mut output = k;
+    while let Some(m) = trip {
+        let step = n - 1 - m;
+        let place = Place::Step { step, t: along.knots[step], is_backward: true };
+        let first_ct = 4 + nc + np;
+        match placed(walk_into(&r.bwd, &trips[m], output)?, place) {
+            Source::Input(j) if j >= first_ct && j < first_ct + r.num_ct && m > 0 => {
+                (trip, output) = (Some(m - 1), j - first_ct);
+            }
+            Source::Input(j) if j >= 4 + nc => return Ok(Source::Input(j - 2)),
+            Source::Input(j) => return in_states(r, args, &captures, step, j.saturating_sub(4)),
+            found @ Source::Origin(_) => return Ok(found),
+        }
+    }
+    Ok(Source::Input(2 + nc + np + output.min(r.num_ct.saturating_sub(1))))
+}
+
+/// Where carried value `j` before a step comes from.
+fn in_states(r: &Rev, args: &[&Value], captures: &[Value], mut step: usize, mut j: usize) -> Found {
+    let along = schedule(args[0]);
+    let Value::Tape(tape) = args[1] else { panic!("invariant: a tape is wanted, not {:?}", args[1]) };
+    while step > 0 {
+        step -= 1;
+        let inputs = [&along.trip(step)[..], &tape.states[step], captures].concat();
+        let place = Place::Step { step, t: along.knots[step], is_backward: false };
+        match placed(walk_into(&r.step, &inputs, j)?, place) {
+            Source::Input(i) if i >= 4 + r.num_carry => return Ok(Source::Input(i - 2)),
+            Source::Input(i) => j = i.saturating_sub(4),
+            found @ Source::Origin(_) => return Ok(found),
+        }
+    }
+    Ok(Source::Input(2 + j))
+}
+
+fn in_tiles(t: &Tiles, args: &[&Value], k: usize) -> Found {
+    let (rowed, shared) = args.split_at(t.num_rowed);
+    for row in (0..t.rows).step_by(t.tile) {
+        let n = t.tile.min(t.rows - row);
+        let body = if n == t.tile { &t.body } else { t.tail.as_ref().expect("invariant: rows remain") };
+        let mut inputs = vec![Value::from(Array::scalar(DType::U32, row as f64))];
+        inputs.extend(rowed.iter().map(|x| super::loops::cut(x, row, n)));
+        inputs.extend(owned(shared));
+        let values = values_of(body, &inputs)?;
+        let output = body.outputs()[k];
+        if is_bad(&values[output.index()]) {
+            return Ok(match placed(walk(body, &values, output)?, Place::Tile { row }) {
+                Source::Input(i) => Source::Input(i.saturating_sub(1)),
+                found @ Source::Origin(_) => found,
+            });
+        }
+    }
+    Ok(Source::Input(0))
+}

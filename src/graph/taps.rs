@@ -1,0 +1,150 @@
+//! What a loop leaves behind besides its result: which trips fill which rows of what is tapped.
+//!
+//! [`Taps`] says it before a run, [`Held`] for one schedule after it, as pairs of a trip and a row. Times, every n-th
+//! trip and the last one all come down to such pairs, so whoever runs a loop forward or back knows nothing else. It
+//! must never know what is tapped.
+
+use super::Type;
+
+/// The rows of a tapped loop: first one for each time, then those of groups of trips, then that of the last trip.
+///
+/// A row is held by the trip whose taps stand in it; a row that no trip holds is zeros. The backward pass takes the
+/// cotangents of a trip's taps from the rows it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Taps {
+    /// Times, an operand of the search: a row is held by the trip whose span, its end included, holds its time.
+    pub times: usize,
+    /// Trips of a group: row k of the groups is held by the last accepted trip of `every * k .. every * (k + 1)`.
+    pub every: usize,
+    /// Rows of groups; trips behind the last group hold none.
+    pub groups: usize,
+    /// Whether there is a row that the last accepted trip holds.
+    pub last: bool,
+}
+
+impl Taps {
+    /// A row for each of `times` times and no others.
+    pub fn at(times: usize) -> Taps {
+        Taps { times, ..Taps::default() }
+    }
+
+    /// Rows in all; 0 where nothing is tapped.
+    pub fn num_rows(&self) -> usize {
+        self.times + self.groups + usize::from(self.last)
+    }
+
+    /// These rows where something is tapped, else none.
+    pub(crate) fn only_if(self, is_tapped: bool) -> Taps {
+        if is_tapped { self } else { Taps::default() }
+    }
+
+    /// The row of the group that a trip belongs to.
+    fn group_of(&self, trip: usize) -> Option<usize> {
+        let group = trip.checked_div(self.every)?;
+        (group < self.groups).then_some(self.times + group)
+    }
+
+    fn last_row(&self) -> Option<usize> {
+        self.last.then_some(self.times + self.groups)
+    }
+
+    /// The type of a tap in all rows: behind the axis of the `lanes` of a loop in lockstep, else in front.
+    pub(crate) fn tapped(&self, ty: &Type, lanes: Option<usize>) -> Type {
+        let (lanes, rest) = ty.shape().split_at(usize::from(lanes.is_some()));
+        ty.with_shape([lanes, &[self.num_rows()], rest].concat())
+    }
+}
+
+/// The rows that the trips of one schedule hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Held {
+    /// (trip, row), ascending by trip; no row occurs twice.
+    pairs: Vec<(usize, usize)>,
+    /// Times that trips have passed, held or not.
+    passed: usize,
+}
+
+impl Held {
+    /// Forgets the trips, not the capacity.
+    pub fn clear(&mut self) {
+        self.pairs.clear();
+        self.passed = 0;
+    }
+
+    /// Notes the rows of the next accepted trip, which leads from one knot to the other. A row of a group that goes on,
+    /// and that of the last trip, pass to it from the trip before.
+    pub fn note(&mut self, taps: &Taps, times: &[f64], trip: usize, (from, to): (f64, f64)) {
+        let (group, last) = (taps.group_of(trip), taps.last_row());
+        for row in last.iter().chain(&group) {
+            // Both stand at the end of what the trip before holds, in the order that they are pushed here.
+            self.pairs.pop_if(|pair| pair.1 == *row);
+        }
+        let sign = if to < from { -1.0 } else { 1.0 };
+        while let Some(&t) = times.get(self.passed)
+            && t * sign <= to * sign
+        {
+            // A time at the very first knot belongs to the first trip. Behind a NaN no time is held.
+            if t * sign > from * sign || trip == 0 && t == from {
+                self.pairs.push((trip, self.passed));
+            }
+            self.passed += 1;
+        }
+        self.pairs.extend(group.into_iter().chain(last).map(|row| (trip, row)));
+    }
+
+    /// The rows that a trip holds.
+    pub fn rows_of(&self, trip: usize) -> impl Iterator<Item = usize> + '_ {
+        let from = self.pairs.partition_point(|pair| pair.0 < trip);
+        self.pairs[from..].iter().take_while(move |pair| pair.0 == trip).map(|pair| pair.1)
+    }
+
+    /// All (trip, row).
+    pub fn pairs(&self) -> &[(usize, usize)] {
+        &self.pairs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(taps: &Taps, times: &[f64], knots: &[f64]) -> Vec<(usize, usize)> {
+        let mut held = Held::default();
+        for (trip, ends) in knots.windows(2).enumerate() {
+            held.note(taps, times, trip, (ends[0], ends[1]));
+            let rows: Vec<usize> = held.rows_of(trip).collect();
+            assert!(held.pairs.ends_with(&rows.iter().map(|row| (trip, *row)).collect::<Vec<_>>()));
+        }
+        held.pairs
+    }
+
+    #[test]
+    fn a_time_is_held_by_the_trip_whose_span_has_it_in_both_directions() {
+        let times = [0.0, 0.5, 1.0, 1.5, f64::NAN, 2.0];
+        let want = [(0, 0), (0, 1), (0, 2), (1, 3)];
+        assert_eq!(held(&Taps::at(6), &times, &[0.0, 1.0, 2.0]), want);
+        let turned = times.map(|t| -t);
+        assert_eq!(held(&Taps::at(6), &turned, &[0.0, -1.0, -2.0]), want);
+        assert_eq!(held(&Taps::at(2), &[0.7, 0.2], &[0.0, 0.5, 1.0]), [(1, 0)]);
+    }
+
+    #[test]
+    fn a_group_is_held_by_its_last_trip_and_trips_behind_the_groups_hold_none() {
+        let knots = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+        let steps = |every, groups| Taps { every, groups, ..Taps::default() };
+        assert_eq!(held(&steps(1, 9), &[], &knots[..4]), [(0, 0), (1, 1), (2, 2)]);
+        assert_eq!(held(&steps(2, 3), &[], &knots), [(1, 0), (3, 1), (4, 2)]);
+        assert_eq!(held(&steps(2, 3), &[], &knots[..5]), [(1, 0), (3, 1)]);
+        assert_eq!(held(&steps(2, 2), &[], &knots), [(1, 0), (3, 1)]);
+    }
+
+    #[test]
+    fn rows_of_every_kind_pass_from_trip_to_trip_side_by_side() {
+        let taps = Taps { times: 2, every: 2, groups: 2, last: true };
+        let knots = [0.0, 1.0, 2.0, 3.0];
+        assert_eq!(held(&taps, &[0.5, 2.5], &knots), [(0, 0), (1, 2), (2, 1), (2, 3), (2, 4)]);
+        assert_eq!(held(&taps, &[0.5, 2.5], &knots[..2]), [(0, 0), (0, 2), (0, 4)]);
+        assert_eq!(held(&taps, &[0.5, 2.5], &knots[..1]), []);
+        assert_eq!(taps.num_rows(), 5);
+    }
+}

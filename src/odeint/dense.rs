@@ -1,0 +1,100 @@
+//! The whole curve of a traced solve.
+//!
+//! Every accepted step left what its polynomial is made of; a time finds its step by counting the ends before it, and
+//! the rest is the polynomial of that step. It must never know how steps were chosen.
+
+use super::curve::{Curve, Rows, or_nan};
+use super::saved::with_time_axis;
+use crate::array::DType;
+use crate::odeint::TreeState;
+use crate::tensor::Tensor;
+use crate::tree;
+
+tree! {
+/// A solution that can be evaluated anywhere in its interval, inside a jitted function too; its derivatives by the
+/// times, the start and all that the field holds are those of the steps taken.
+///
+/// At the ends of steps it gives their values to rounding; between them it is of the method's dense order. Outside of
+/// the interval from t0 to the time reached it is NaN.
+///
+/// # Examples
+/// ```
+/// use flowline::prelude::*;
+/// let decay = Ode::new(|_t, y: &Tensor| -y).max_steps(100).save_at(SaveAt::dense()).rtol(1e-9).atol(1e-9);
+/// let curve = decay.solve(0.0, 2.0, Tensor::from([1.0]))?.dense()?.clone();
+/// let ys = curve.eval(&Tensor::from([0.3, 1.7, 2.1]));
+/// assert_eq!(ys.shape().to_vec(), [3, 1]);
+/// assert!((ys.to_vec()[1] - (-1.7_f64).exp()).abs() < 1e-6 && ys.to_vec()[2].is_nan());
+/// # Ok::<(), flowline::Error>(())
+/// ```
+#[non_exhaustive]
+pub struct Dense<Y> {
+    /// The start of its interval.
+    pub t0: Tensor,
+    /// Its end: the time reached.
+    pub t1: Tensor,
+    pub(super) num_steps: Tensor,
+    pub(super) steps: Rows<Y>,
+    pub(super) y1: Y,
+    pub(super) curve: Curve,
+}
+}
+
+impl<Y: TreeState> Dense<Y> {
+    /// The states at `ts`, times of rank 0 or 1; of rank 1 with an axis of times where [`Solution::ys`](super::Solution)
+    /// has it.
+    ///
+    /// # Panics
+    /// If `ts` has more than one axis.
+    #[track_caller]
+    pub fn eval(&self, ts: &Tensor) -> Y {
+        let (flat, inside, rows) = self.find(ts);
+        // Without a step it is one point, which every row then stands for.
+        let nowhere = rows.t.eq(&rows.t_next);
+        let ys = super::curve::choose(&nowhere, &self.ends(&flat), &self.curve.eval(&flat, &rows));
+        self.shaped(ts, &or_nan(&inside, &ys))
+    }
+
+    /// The states at `ts` and their derivatives by t, both of the same polynomials; a solution without a step has no
+    /// derivative, NaN.
+    ///
+    /// # Panics
+    /// As [`Dense::eval`].
+    #[track_caller]
+    pub fn eval_with_derivative(&self, ts: &Tensor) -> (Y, Y) {
+        let (flat, inside, rows) = self.find(ts);
+        let inside = inside.and(&rows.t.ne(&rows.t_next));
+        let slope = or_nan(&inside, &self.curve.slope(&flat, &rows));
+        (self.eval(ts), self.shaped(ts, &slope))
+    }
+
+    /// The times as a list, which of them lie in the interval, and each one's step: the earlier one at an end of two.
+    #[track_caller]
+    fn find(&self, ts: &Tensor) -> (Tensor, Tensor, Rows<Y>) {
+        assert!(ts.rank() < 2, "eval: {ts:?} is neither a time nor a list of times");
+        let (t0, t1) = (&self.t0, &self.t1);
+        let flat = ts.cast(DType::F64).reshape([ts.size()]);
+        let ahead = t1.lt(t0).select(&Tensor::scalar(DType::F64, -1.0), &Tensor::scalar(DType::F64, 1.0));
+        let (at, ends) = (&flat * &ahead, &self.steps.t_next * &ahead);
+        let inside = at.ge(t0 * &ahead).and(&at.le(t1 * &ahead));
+        let is_real = Tensor::iota(DType::F64, [ends.size()], 0).lt(&self.num_steps);
+        let before = ends.expand(0).lt(at.expand(1)).and(&is_real.expand(0));
+        let index = before.cast(DType::F64).sum_axes(&[1]).minimum(&(&self.num_steps - 1.0));
+        let rows = self.steps.take(&index.maximum(&Tensor::scalar(DType::F64, 0.0)));
+        (flat, inside, rows)
+    }
+
+    fn ends(&self, flat: &Tensor) -> Y {
+        self.y1.map_leaves(|y| {
+            let shape = [&[flat.size()], &y.shape()[..]].concat();
+            y.expand(0).broadcast_to(shape)
+        })
+    }
+
+    fn shaped(&self, ts: &Tensor, ys: &Y) -> Y {
+        match ts.rank() {
+            0 => ys.map_leaves(|y| y.at(0)),
+            _ => with_time_axis(ys, &self.y1),
+        }
+    }
+}

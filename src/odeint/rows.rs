@@ -1,0 +1,189 @@
+//! Solves of batches whose rows do not all share their steps.
+//!
+//! A group of rows is a solve of its own, which knows nothing of the others: it is traced for the rows of one group.
+//! Groups of several rows are tiles, each run from start to end by one thread; single rows are the same solve batched,
+//! in lockstep, so that the field's products are over all rows at once. Both have the bits of the groups solved one
+//! by one. What a group reports as a number (its end, its counters, its verdict) is a vector over groups here.
+
+use super::saved::time_axis;
+use super::solve::Problem;
+use super::state::TreeState;
+use super::{Batching, Solution, Stats};
+use crate::array::DType;
+use crate::graph::{Op, TileOut, Tiles, Type};
+use crate::ode::{Field, OdeError, status};
+use crate::tensor::{Check, Tensor, Traced, Tree, align, apply, register_check, trace, tuple};
+use crate::transform::{Searches, batch_with};
+use std::sync::Arc;
+
+/// How a batch falls into groups that share their steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Groups {
+    pub(super) rows: usize,
+    /// Rows of a group; the last one may have fewer.
+    pub(super) size: usize,
+    lockstep: bool,
+}
+
+impl Groups {
+    /// Those that `batching` makes of a state; none where all rows are one.
+    ///
+    /// # Errors
+    /// Where the state has no rows, or a group none.
+    pub(super) fn of(batching: Batching, y: &impl Tree) -> Result<Option<Groups>, OdeError> {
+        let (size, lockstep) = match batching {
+            Batching::Joint => return Ok(None),
+            Batching::PerRow => (1, true),
+            Batching::Groups(n) => (n, false),
+        };
+        let leaves = y.leaves();
+        let first = leaves.first().and_then(|leaf| leaf.shape().first().copied()).unwrap_or(0);
+        if first == 0 || leaves.iter().any(|leaf| leaf.shape().first() != Some(&first)) {
+            let shapes: Vec<String> = leaves.iter().map(|leaf| leaf.shape().to_string()).collect();
+            return Err(OdeError::NoRows { shapes: shapes.join(", ") });
+        }
+        if size == 0 {
+            return Err(OdeError::EmptyGroups);
+        }
+        Ok(Some(Groups { rows: first, size: size.min(first), lockstep }))
+    }
+
+    /// Components of each leaf of a group.
+    pub(super) fn parts(self, y: &impl Tree) -> Vec<usize> {
+        y.leaves().iter().map(|leaf| leaf.size() / self.rows * self.size).collect()
+    }
+
+    /// Solves every group.
+    pub(super) fn record<Y: TreeState, F: Field<Y>>(
+        self,
+        problem: &Problem<'_, Y, F>,
+        (t0, t1): (&Tensor, &Tensor),
+        y0: &Y,
+    ) -> Result<Solution<Y>, OdeError> {
+        let one = |y: &Y| problem.record_joint(t0, t1, y);
+        let axis = time_axis(y0);
+        let mut found = match self.lockstep {
+            true => self.in_lockstep(one, y0, axis)?,
+            false => self.in_tiles(one, y0, axis)?,
+        }
+        .into_iter();
+        let n = y0.leaves().len();
+        let mut leaves = |n: usize| found.by_ref().take(n).collect::<Vec<_>>();
+        let (y1, ys) = (y0.with_leaves(leaves(n)), leaves(n));
+        let ys = y0.with_leaves(
+            ys.iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }).collect::<Vec<_>>(),
+        );
+        let numbers: Vec<Tensor> = leaves(NUMBERS).iter().map(|x| self.each(x)).collect();
+        let [verdict, own_ts] = [0, 1].map(|_| self.each(&leaves(1)[0]));
+        let first = Tensor::iota(DType::F64, [verdict.shape()[0], 1], 0) * self.size as f64;
+        register_check(Check { values: Tensor::concat(&[&without_events(&verdict), &first], 1) });
+        let [t1_reached, num_steps, num_accepted, num_rejected, num_field_evals, num_saved] =
+            numbers.try_into().expect("invariant: as many as were taken");
+        let stats = Stats { num_steps, num_accepted, num_rejected, num_field_evals };
+        // What is saved where steps end is saved at times of each group's own.
+        let is_own = problem.saved.has_steps() || !problem.events.is_empty();
+        let ts = if is_own { own_ts } else { own_ts.at(0) };
+        Ok(Solution { t1: t1_reached, y1, ts, ys, num_saved, stats, verdict, dense: None })
+    }
+
+    /// For each row what its group found, a group being a tile.
+    fn in_tiles<Y: TreeState>(
+        self,
+        one: impl Fn(&Y) -> Result<Solution<Y>, OdeError>,
+        y0: &Y,
+        axis: usize,
+    ) -> Result<Vec<Tensor>, OdeError> {
+        let Groups { rows, size, .. } = self;
+        let row = |x: &Tensor, n: usize| x.broadcast_to([&[n][..], x.shape()].concat());
+        let tile = |n: usize| {
+            let mut types = vec![Type::scalar(DType::U32)];
+            types.extend(y0.leaves().iter().map(|y| y.ty().with_shape(y.shape().with_axis(0, n))));
+            traced(&types, |x| {
+                let (mut out, numbers) = parts(&one(&y0.with_leaves(x[1..].to_vec()))?, axis);
+                out.extend(numbers.iter().map(|x| row(x, n)));
+                Ok(out)
+            })
+        };
+        let mut bodies = vec![tile(size)?];
+        if rows % size > 0 {
+            bodies.push(tile(rows % size)?);
+        }
+        let (bodies, captures) = align(&bodies.iter().collect::<Vec<_>>());
+        let mut bodies = bodies.into_iter();
+        let body = bodies.next().expect("invariant: a body for each trace");
+        let (outs, leaves) = (vec![TileOut::Rows; body.num_outputs()], y0.leaves());
+        let tiles = Tiles { rows, tile: size, body, tail: bodies.next(), num_rowed: leaves.len(), outs };
+        Ok(tuple(Op::Tiles(Arc::new(tiles)), leaves.iter().chain(&captures)))
+    }
+
+    /// For each row what it found.
+    fn in_lockstep<Y: TreeState>(
+        self,
+        one: impl Fn(&Y) -> Result<Solution<Y>, OdeError>,
+        y0: &Y,
+        axis: usize,
+    ) -> Result<Vec<Tensor>, OdeError> {
+        let mut args = y0.leaves();
+        let types: Vec<Type> = args.iter().map(|y| y.ty().with_shape(y.shape().without_axes(&[0]))).collect();
+        let row = traced(&types, |x| {
+            let y = y0.with_leaves(x.iter().map(|x| x.expand(0)).collect::<Vec<_>>());
+            let (out, numbers) = parts(&one(&y)?, axis);
+            let mut out: Vec<Tensor> = out.iter().map(|y| y.reshape(y.shape().without_axes(&[0]))).collect();
+            out.extend(numbers);
+            Ok(out)
+        })?;
+        let (mut bodies, captures) = align(&[&row]);
+        let mut mapped = vec![true; args.len()];
+        mapped.resize(args.len() + captures.len(), false);
+        args.extend(captures);
+        Ok(apply(&batch_with(&bodies.remove(0), &mapped, self.rows, Searches::Lockstep), &args))
+    }
+
+    /// The entries of groups, of what was given to each of their rows.
+    fn each(self, x: &Tensor) -> Tensor {
+        if self.size == 1 {
+            return x.clone();
+        }
+        let groups = self.rows.div_ceil(self.size);
+        x.take(&(Tensor::iota(DType::I32, [groups], 0) * self.size as f64))
+    }
+}
+
+/// Numbers of a group beside its verdict and its times.
+const NUMBERS: usize = 6;
+
+/// What a group found: its rows, then the end, the counters, the verdict and the times.
+fn parts<Y: TreeState>(s: &Solution<Y>, axis: usize) -> (Vec<Tensor>, Vec<Tensor>) {
+    let mut rows = s.y1.leaves();
+    rows.extend(s.ys.leaves().iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }));
+    let Stats { num_steps, num_accepted, num_rejected, num_field_evals } = &s.stats;
+    let counters = [num_steps, num_accepted, num_rejected, num_field_evals, &s.num_saved];
+    let numbers = [&[&s.t1][..], &counters, &[&s.verdict, &s.ts]].concat();
+    (rows, numbers.into_iter().cloned().collect())
+}
+
+/// Verdicts in which an event, which is no failure, counts as the end.
+fn without_events(verdict: &Tensor) -> Tensor {
+    let code = |x: f64| Tensor::scalar(DType::F64, x);
+    let status = verdict.column(0);
+    let status = status.eq(code(status::EVENT)).select(&code(status::COMPLETED), &status);
+    Tensor::concat(&[&status.expand(1), &verdict.slice(1, 1..6)], 1)
+}
+
+/// With the first two axes exchanged.
+fn swapped(y: &Tensor) -> Tensor {
+    y.permute(&[&[1, 0], &(2..y.rank()).collect::<Vec<_>>()[..]].concat())
+}
+
+fn traced(
+    types: &[Type],
+    f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>, OdeError>,
+) -> Result<Traced<()>, OdeError> {
+    let traced = trace(types, |x| match f(x) {
+        Ok(out) => (out, Ok(())),
+        Err(e) => (vec![], Err(e)),
+    });
+    let Traced { func, captures, num_outputs, aux } = traced;
+    aux?;
+    Ok(Traced { func, captures, num_outputs, aux: () })
+}

@@ -1,0 +1,236 @@
+//! The backward solve of the continuous adjoint, from one saved time to the one before.
+//!
+//! With times T = (t0, ts.., t1), the states Y behind t0 and the cotangents G there, piece i leads from T(i+1) to
+//! T(i):
+//!
+//! ```text
+//! y = Y(i)    a += G(i)    dL/dT(i+1) = G(i)^T f(T(i+1), Y(i))    solve (y, a, q') from T(i+1) to T(i)    q += q'
+//! ```
+//!
+//! y is set to what the forward solve saved there, so that no piece begins with the errors of those before (as
+//! diffrax does). The pieces are the trips of one loop, whose body is one solve: the program is the same for one
+//! saved time and for a thousand. Each piece chooses its first step anew, so it costs two evaluations more than a
+//! solve that lands on the times would; that one would carry y through all of them. Nothing here knows what the rule
+//! is for.
+
+use super::augmented::{Augmented, Quadrature};
+use super::backsolve::{Closed, refused};
+use super::solve::Problem;
+use super::state::TreeState;
+use super::{Adjoint, Options};
+use crate::array::DType;
+use crate::graph::{Checkpoints, Func, Op, Policy, Solve, Taps, Type};
+use crate::ode::{Field, FieldError, OdeError, Scheme};
+use crate::tensor::{Tensor, Traced, apply, poisoned, reverse, trace, tuple};
+use std::sync::Arc;
+
+/// The field of the augmented state.
+struct Backward<'a> {
+    field: Closed<'a>,
+    pull: &'a Pullback,
+}
+
+impl<Y: TreeState> Field<Augmented<Y>> for Backward<'_> {
+    fn eval(&self, t: &Tensor, s: &Augmented<Y>, ds: &mut Augmented<Y>) -> Result<(), FieldError> {
+        let (y, a) = (s.0.leaves(), s.1.leaves());
+        let args = std::iter::once(t).chain(&y).chain(self.field.params).chain(&a);
+        let mut all = apply(&self.pull.func, &args.cloned().collect::<Vec<_>>());
+        let mut rest = all.split_off(y.len()).into_iter().map(|g| -g);
+        let da = s.1.with_leaves(rest.by_ref().take(y.len()).collect::<Vec<_>>());
+        *ds = Augmented(s.0.with_leaves(all), da, Quadrature { sums: rest.collect() });
+        Ok(())
+    }
+}
+
+/// t, y.., p.., a.. to f.., a^T df/dy.., a^T df/dp.. for the parameters in `params`, the others have no influence.
+pub(super) struct Pullback {
+    func: Func,
+    params: Vec<usize>,
+}
+
+impl Pullback {
+    pub(super) fn new(field: &Func, num_y: usize) -> Result<Pullback, OdeError> {
+        let params = 1 + num_y..field.num_inputs();
+        let floats: Vec<usize> = params.filter(|&k| field.input_type(k).is_float()).collect();
+        let outs: Vec<usize> = (0..num_y).collect();
+        let wrt = |params: &[usize]| (1..=num_y).chain(params.iter().copied()).collect::<Vec<_>>();
+        let all = reverse(field, &outs, &wrt(&floats)).map_err(|e| refused(&e))?;
+        let is_zero = |k: usize| match &all.node(all.outputs()[k]).op {
+            Op::Const(literal) => literal.as_splat() == Some(0.0),
+            _ => false,
+        };
+        let kept = floats.iter().enumerate().filter(|(i, _)| !is_zero(2 * num_y + i));
+        let kept: Vec<usize> = kept.map(|(_, &k)| k).collect();
+        let func = reverse(field, &outs, &wrt(&kept)).map_err(|e| refused(&e))?;
+        Ok(Pullback { func, params: kept.iter().map(|k| k - 1 - num_y).collect() })
+    }
+}
+
+/// What every piece reads, the same for all: T `[n + 2]`, Y and G, their leaves with an axis of n + 1 before, p...
+struct Shared<'a> {
+    times: &'a Tensor,
+    ys: &'a [Tensor],
+    gs: &'a [Tensor],
+    params: &'a [Tensor],
+}
+
+impl<'a> Shared<'a> {
+    fn of(x: &'a [Tensor], num_y: usize) -> Shared<'a> {
+        let (ys, rest) = x[1..].split_at(num_y);
+        let (gs, params) = rest.split_at(num_y);
+        Shared { times: &x[0], ys, gs, params }
+    }
+}
+
+/// A backward solve through saved times.
+pub(super) struct Sweep<'a, Y: TreeState> {
+    pub(super) field: &'a Func,
+    pub(super) pull: &'a Pullback,
+    pub(super) scheme: &'a Scheme<'a, Augmented<Y>>,
+    /// What the states are like.
+    pub(super) like: &'a Y,
+    /// How many times lie between t0 and t1.
+    pub(super) num_times: usize,
+}
+
+impl<Y: TreeState> Sweep<'_, Y> {
+    /// The cotangents of T, a(t0).. and those of the parameters in the pullback, one list, given T, (Y, G) leaf by
+    /// leaf and the parameters.
+    ///
+    /// # Errors
+    /// What the field said while it was recorded.
+    fn run(
+        &self,
+        times: &Tensor,
+        (ys, gs): (&[Tensor], &[Tensor]),
+        params: &[Tensor],
+    ) -> Result<Vec<Tensor>, OdeError> {
+        let zero = |x: &Tensor| Tensor::full(x.dtype(), x.shape().clone(), 0.0);
+        let mut carry = vec![Tensor::full(DType::F64, [self.num_times + 1], 0.0)];
+        carry.extend(self.like.leaves().iter().map(zero));
+        carry.extend(self.pull.params.iter().map(|&k| zero(&params[k])));
+        let mut shared = vec![times.clone()];
+        shared.extend(ys.iter().chain(gs).chain(params).cloned());
+        let from = Tensor::scalar(DType::F64, 0.0);
+        let args: Vec<Tensor> = std::iter::once(&from).chain(&carry).chain(&shared).cloned().collect();
+        let types: Vec<Type> = args.iter().map(Tensor::ty).collect();
+        let piece = self.piece(&types, carry.len())?;
+        if self.num_times == 0 {
+            return Ok(apply(&piece, &args));
+        }
+        let op = self.pieces(&piece, &types, carry.len());
+        let trips = Tensor::scalar(DType::U32, (self.num_times + 1) as f64);
+        let mut out = tuple(Op::Solve(Arc::new(op)), std::iter::once(&trips).chain(&args));
+        out.truncate(carry.len());
+        Ok(out)
+    }
+
+    /// One piece: its number counted from t1, the carry.., what all share.. to the carry...
+    fn piece(&self, types: &[Type], num_carry: usize) -> Result<Func, OdeError> {
+        let traced = trace(types, |x| match self.record(&x[0], &x[1..=num_carry], &x[1 + num_carry..]) {
+            Ok(carry) => (carry, Ok(())),
+            Err(e) => (vec![], Err(e)),
+        });
+        let Traced { func, captures, num_outputs, aux } = traced;
+        aux?;
+        Ok(poisoned(Traced { func, captures, num_outputs, aux: () }))
+    }
+
+    fn record(&self, trip: &Tensor, carry: &[Tensor], shared: &[Tensor]) -> Result<Vec<Tensor>, OdeError> {
+        let num_y = self.like.leaves().len();
+        let all = Shared::of(shared, num_y);
+        let i = (self.num_times as f64 - trip).reshape([1]);
+        let time = |i: &Tensor| all.times.take(i).reshape([0; 0]);
+        let row = |x: &Tensor| x.take(&i).reshape(x.shape().without_axes(&[0]));
+        let (from, to) = (time(&(&i + 1.0)), time(&i));
+        let (y, g): (Vec<Tensor>, Vec<Tensor>) =
+            (all.ys.iter().map(row).collect(), all.gs.iter().map(row).collect());
+        let (by_times, sums) = carry.split_at(1);
+        let (a, q) = sums.split_at(num_y);
+        let a: Vec<Tensor> = a.iter().zip(&g).map(|(a, g)| a + g).collect();
+
+        let field = Closed { func: self.field, params: all.params };
+        let slope = dot(&g, &field.rate(&from, &y));
+        let mut out = vec![by_times[0].scatter_add(&i, &slope.reshape([1]))];
+        // From zero, so that a sum nobody asks for leads to nothing but itself, and is left out.
+        let zeros = q.iter().map(|q| Tensor::full(q.dtype(), q.shape().clone(), 0.0)).collect();
+        let state = Augmented(self.like.with_leaves(y), self.like.with_leaves(a), Quadrature { sums: zeros });
+        let back = Backward { field, pull: self.pull };
+        let options = Options { adjoint: Adjoint::default(), ..Options::default() };
+        let Augmented(_, a, gained) =
+            Problem::piece(&back, self.scheme, &options).record(&from, &to, &state)?.y1;
+        out.extend(a.leaves());
+        out.extend(q.iter().zip(&gained.sums).map(|(q, gained)| q + gained));
+        Ok(out)
+    }
+
+    /// The loop over all pieces.
+    fn pieces(&self, piece: &Func, types: &[Type], num_carry: usize) -> Solve {
+        let behind_last = (self.num_times + 1) as f64;
+        let attempt = trace(types, |x| {
+            let (next, yes) = (&x[0] + 1.0, Tensor::scalar(DType::Bool, 1.0));
+            let mut out = vec![yes.clone(), next.lt(behind_last), yes, next];
+            out.extend(apply(piece, x));
+            (out, ())
+        });
+        let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
+        let step_types = [&[flag.clone(), flag, time.clone(), time], &types[1..]].concat();
+        let step = trace(&step_types, |x| {
+            let args: Vec<Tensor> = std::iter::once(&x[2]).chain(&x[4..]).cloned().collect();
+            (apply(piece, &args), ())
+        });
+        let policy = Policy::Checkpoint(Checkpoints::Auto);
+        let taps = Taps::default();
+        let (attempt, step) = (attempt.func, step.func);
+        Solve { attempt, step, inverse: None, num_carry, num_ext: 0, taps, policy }
+    }
+
+    /// The reverse rule: t0, t1, ts.., y0.., p.., y1.., ys.., dL/dy1.., dL/dys.. to the cotangents of t0, t1, ts..,
+    /// y0.. and the floats among p... ts and ys, whose axis of times is first, are there if there are times.
+    pub(super) fn rule(&self, types: &[Type]) -> Result<Func, OdeError> {
+        let (num_y, has_times) = (self.like.leaves().len(), self.num_times > 0);
+        let num_outs = if has_times { 2 * num_y } else { num_y };
+        let traced = trace(types, |x| {
+            let (t, rest) = x.split_at(2 + usize::from(has_times));
+            let (start, rest) = rest.split_at(num_y);
+            let (params, ends) = rest.split_at(rest.len() - 2 * num_outs);
+            let (y, g) = ends.split_at(num_outs);
+            let rows = |x: &[Tensor]| -> Vec<Tensor> {
+                let (ends, inner) = x.split_at(num_y);
+                let all = |(i, end): (usize, &Tensor)| match inner.get(i) {
+                    Some(inner) => Tensor::concat(&[inner, &end.expand(0)], 0),
+                    None => end.expand(0),
+                };
+                ends.iter().enumerate().map(all).collect()
+            };
+            let one = |t: &Tensor| t.reshape([1]);
+            let times = [&[one(&t[0])], &t[2..], &[one(&t[1])]].concat();
+            let times = Tensor::concat(&times.iter().collect::<Vec<_>>(), 0);
+            let mut sums = match self.run(&times, (&rows(y), &rows(g)), params) {
+                Ok(out) => out,
+                Err(e) => return (vec![], Err(e)),
+            };
+            let q = sums.split_off(1 + num_y);
+            let (by_times, a) = sums.split_at(1);
+            let field = Closed { func: self.field, params };
+            let mut out = vec![-dot(a, &field.rate(&t[0], start)), by_times[0].at(self.num_times)];
+            out.extend(has_times.then(|| by_times[0].slice(0, 0..self.num_times)));
+            out.extend(a.iter().cloned());
+            let zero = |k: usize| Tensor::full(params[k].dtype(), params[k].shape().clone(), 0.0);
+            out.extend((0..params.len()).filter(|&k| params[k].dtype().is_float()).map(|k| {
+                let at = self.pull.params.iter().position(|&p| p == k);
+                at.map_or_else(|| zero(k), |i| q[i].clone())
+            }));
+            (out, Ok(()))
+        });
+        let Traced { func, captures, num_outputs, aux } = traced;
+        aux?;
+        Ok(poisoned(Traced { func, captures, num_outputs, aux: () }))
+    }
+}
+
+/// The inner product of two lists of tensors, in f64.
+fn dot(x: &[Tensor], y: &[Tensor]) -> Tensor {
+    let terms = x.iter().zip(y).map(|(x, y)| (x * y).sum().cast(DType::F64));
+    terms.reduce(|a, b| a + b).unwrap_or_else(|| Tensor::scalar(DType::F64, 0.0))
+}

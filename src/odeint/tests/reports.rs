@@ -1,0 +1,76 @@
+//! What a plan tells of the states that its solves keep: the choice, its reason and what came of it.
+
+use crate::array::DType;
+use crate::backend::{LoopReport, LoopRun};
+use crate::ode::{Constant, Ode};
+use crate::odeint::{Adjoint, Checkpoints};
+use crate::tensor::{RunReport, Tensor, grad, jit, map_rows};
+
+/// The report of a gradient through 200 constant steps of 25 numbers, before a run and after, and the run's counters.
+fn reports(adjoint: Adjoint) -> (LoopReport, LoopReport, RunReport) {
+    let f = jit(move |p: Tensor| {
+        grad(
+            |p: &Tensor| {
+                let ode = Ode::new(|_t, y: &Tensor| -(p * y)).controller(Constant { dt0: 0.005 });
+                ode.adjoint(adjoint).solve(0.0, 1.0, Tensor::full(DType::F64, [25], 1.0)).unwrap().y1.sum()
+            },
+            &p,
+        )
+    });
+    let told = || f.plan(&(Tensor::from(1.0),)).unwrap().loops[0].clone();
+    let before = told();
+    f.call(1.0).unwrap();
+    (before, told(), f.last_run())
+}
+
+#[test]
+fn a_choice_by_bytes_says_its_budget_and_what_it_recomputed() {
+    // 25 f64 are 200 bytes, 256 with their alignment: 1,300 bytes have room for 5
+    let adjoint = Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Bytes(1300) };
+    let (before, after, run) = reports(adjoint);
+    assert_eq!((before.state_bytes, before.budget_bytes(), before.slots), (256, Some(1300), Some(5)));
+    assert_eq!((before.last, before.with_steps(200).recomputed), (None, run.recomputed));
+    let last = LoopRun { runs: 1, steps: 200, kept: 5, recomputed: run.recomputed };
+    assert!(run.recomputed > 200 && !last.fits());
+    assert_eq!((after.last, after.with_steps(200)), (Some(last), last));
+    let text = format!(
+        "256 bytes a state, 1300 bytes: 5 slots; 200 steps: 5 states kept, {} steps recomputed",
+        run.recomputed
+    );
+    assert_eq!(after.to_string(), text);
+}
+
+#[test]
+fn the_automatic_choice_keeps_every_state_of_a_known_number_that_fits_and_says_so() {
+    let (before, after, run) = reports(Adjoint::default());
+    assert_eq!((before.budget_bytes(), before.slots), (Some(32 << 20), Some((32 << 20) / 256)));
+    assert_eq!((run.recomputed, run.states_kept_max), (0, 200));
+    assert_eq!(after.last, Some(LoopRun { runs: 1, steps: 200, kept: 200, recomputed: 0 }));
+    assert!(after.to_string().ends_with("every state fits: nothing is recomputed"), "{after}");
+    let (_, direct, _) = reports(Adjoint::Direct);
+    assert_eq!((direct.slots, direct.last, direct.budget_bytes()), (None, after.last, None));
+}
+
+#[test]
+fn loops_in_tiles_are_told_together() {
+    let f = jit(|p: Tensor| {
+        grad(
+            |p: &Tensor| {
+                let (_, sums) = map_rows(&[Tensor::iota(DType::F64, [23, 2], 0)], 4, |x| {
+                    let ode = Ode::new(|_t, y: &Tensor| -(p * y)).controller(Constant { dt0: 0.1 });
+                    let ode = ode.adjoint(Adjoint::recursive_checkpoint(3));
+                    (vec![], vec![ode.solve(0.0, 1.0, &x[0]).unwrap().y1.sum()])
+                });
+                sums[0].clone()
+            },
+            &p,
+        )
+    });
+    f.call(1.0).unwrap();
+    let (plan, run) = (f.plan(&(Tensor::from(1.0),)).unwrap(), f.last_run());
+    let all: Vec<LoopRun> = plan.all_loops().iter().map(|l| l.last.unwrap()).collect();
+    // five tiles of four rows and one of three
+    assert_eq!(all.iter().map(|l| (l.runs, l.steps, l.kept)).collect::<Vec<_>>(), [(5, 10, 3), (1, 10, 3)]);
+    assert_eq!(all.iter().map(|l| l.recomputed).sum::<u64>(), run.recomputed);
+    assert!(plan.to_string().contains("5 runs of at most 10 steps: 3 states kept"), "{plan}");
+}

@@ -1,0 +1,262 @@
+//! Which operation first turned a loss or its gradient not finite: a call for debugging.
+//!
+//! The program of a gradient is evaluated by the reference interpreter, one operation after the other, and followed
+//! backward from what is not finite to where that began (`graph::locate`). Slow, and it keeps every value: for one
+//! call, after something went wrong, not for every step of a training.
+
+use super::grad::Loss;
+use super::tree::Tree;
+use super::{Tensor, trace};
+use crate::array::{Array, Shape};
+use crate::error::Result;
+use crate::graph::{self, Builder, Func, NodeId, Op, Place, Source, Type, Value};
+use crate::transform;
+use std::fmt;
+
+/// Which way a value goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// From the arguments to the loss.
+    Forward,
+    /// From the loss to the gradient.
+    Backward,
+}
+
+/// An operand, or the result, of the operation that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// Its type, `f64[3]`.
+    pub ty: String,
+    /// The number that took part: the element of the same index, or the only one; `None` where there is no one such.
+    pub number: Option<f64>,
+    /// The least and the largest number of all.
+    pub range: (f64, f64),
+}
+
+/// The first operation whose operands are finite and whose result is not, on the way to a loss or its gradient.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct NonFinite {
+    /// What it leads to: `the loss`, or `the gradient by layers.0.weight`.
+    pub reaches: String,
+    /// The operation, or `argument` where an argument is not finite itself.
+    pub op: String,
+    /// The path of that argument.
+    pub leaf: Option<String>,
+    /// Its operands.
+    pub operands: Vec<Seen>,
+    /// Its result, at the first element that is not finite.
+    pub result: Seen,
+    /// The index of that element.
+    pub index: Vec<usize>,
+    /// Whether it belongs to the loss or to its derivative.
+    pub pass: Pass,
+    /// The accepted step of the innermost solve around it, counted from 0, and the time it starts at.
+    pub step: Option<(usize, f64)>,
+    /// The first row of the tile of rows around it.
+    pub row: Option<usize>,
+}
+
+/// The operation that first turned a loss, or its gradient by a float leaf of `at`, into NaN or infinity; `None` where
+/// both are finite.
+///
+/// Only what reaches the loss or the gradient is looked at: neither the side of a `select` that is not taken nor a
+/// step that a solve rejects is a finding. Runs by the reference interpreter, so slowly, and sums may differ from a
+/// compiled program's in the last digits.
+///
+/// # Errors
+/// What the loss returns; a loss without a reverse derivative.
+///
+/// # Panics
+/// When a leaf of `at` or what `f` captures is traced: it is called outside of `jit`.
+///
+/// # Examples
+/// ```
+/// use flowline::prelude::*;
+/// use flowline::tensor::locate_non_finite;
+/// let norm = |x: &Tensor| x.square().sum().sqrt();
+/// let found = locate_non_finite(norm, &Tensor::from([0.0, 0.0]))?.expect("the slope of sqrt at 0");
+/// assert_eq!(
+///     found.to_string(),
+///     "the gradient by the argument is not finite: `div` of the backward pass makes inf of 0.5 (f64[]) and 0 (f64[]): \
+///      a divisor of 0, or the slope of sqrt, ln or a power at 0: keep its argument away from 0, before the operation"
+/// );
+/// assert_eq!(locate_non_finite(norm, &Tensor::from([3.0, 4.0]))?, None);
+/// # Ok::<(), flowline::Error>(())
+/// ```
+pub fn locate_non_finite<M: Tree, L: Loss>(f: impl FnOnce(&M) -> L, at: &M) -> Result<Option<NonFinite>> {
+    let leaves = at.leaves();
+    let mut failure = None;
+    let types: Vec<Type> = leaves.iter().map(Tensor::ty).collect();
+    let traced = trace(&types, |x| match f(&at.with_leaves(x.to_vec())).open() {
+        Ok((value, _)) => (vec![value.reshape(Shape::scalar())], ()),
+        Err(e) => {
+            failure = Some(e);
+            (vec![], ())
+        }
+    });
+    if let Some(e) = failure {
+        return Err(e);
+    }
+    let wrt: Vec<usize> = (0..leaves.len()).filter(|&i| leaves[i].dtype().is_float()).collect();
+    let func = transform::vjp(&traced.func, &[0], &wrt)?;
+    let one = Tensor::scalar(traced.func.output_type(0).dtype(), 1.0);
+    let args = leaves.iter().chain(&traced.captures).chain([&one]);
+    let inputs: Vec<Value> = args.map(|x| Value::from(x.array().clone())).collect();
+    let first = traced.func.num_outputs();
+    let outputs: Vec<usize> = std::iter::once(0).chain(first..first + wrt.len()).collect();
+    let found = graph::locate(&func, &inputs, &outputs)?;
+    let names: Vec<String> = at.named_leaves().into_iter().map(|(path, _)| path).collect();
+    let by = |i: usize| match names.get(i).map(String::as_str) {
+        None => "what the loss captures".to_owned(),
+        Some("") => "the argument".to_owned(),
+        Some(path) => path.to_owned(),
+    };
+    Ok(found.map(|(k, source)| {
+        let reaches = match k.checked_sub(first) {
+            None => "the loss".to_owned(),
+            Some(i) => format!("the gradient by {}", by(wrt[i])),
+        };
+        match source {
+            Source::Input(i) => NonFinite::argument(reaches, by(i), inputs[i].array()),
+            Source::Origin(origin) => {
+                NonFinite::of(reaches, &origin, is_forward(&traced.func, &func, origin.node))
+            }
+        }
+    }))
+}
+
+/// Whether a node of the derivative is one of the function's own.
+fn is_forward(f: &Func, derivative: &Func, at: NodeId) -> bool {
+    let (mut b, ids) = Builder::with_inputs(&derivative.input_types());
+    b.inline(f, &ids[..f.num_inputs()]);
+    let own = b.nodes().len();
+    let mut map: Vec<NodeId> = vec![];
+    for node in &derivative.nodes()[..=at.index()] {
+        let x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        map.push(match node.op {
+            Op::Input(k) => ids[k],
+            _ => b.push(node.op.clone(), &x, Some(&node.ty)),
+        });
+    }
+    map[at.index()].index() < own
+}
+
+/// Indices along the axes of element `i` in the order of memory.
+fn unravel(shape: &Shape, mut i: usize) -> Vec<usize> {
+    let mut index: Vec<usize> = shape.iter().rev().map(|&n| (i % n.max(1), i /= n.max(1)).0).collect();
+    index.reverse();
+    index
+}
+
+impl Seen {
+    fn of(x: &Array, shape: &Shape, at: usize) -> Seen {
+        let all = x.to_f64();
+        let number = match (all.len() == 1, x.shape() == shape) {
+            (true, _) => all.first(),
+            (false, true) => all.get(at),
+            (false, false) => None,
+        };
+        let range = all.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(*x), h.max(*x)));
+        Seen { ty: format!("{}{}", x.dtype(), x.shape()), number: number.copied(), range }
+    }
+}
+
+fn first_bad(x: &Array) -> usize {
+    x.to_f64().iter().position(|x| !x.is_finite()).unwrap_or_default()
+}
+
+impl NonFinite {
+    fn argument(reaches: String, leaf: String, x: &Array) -> NonFinite {
+        let at = first_bad(x);
+        NonFinite {
+            reaches,
+            op: "argument".to_owned(),
+            leaf: Some(leaf),
+            operands: vec![],
+            result: Seen::of(x, x.shape(), at),
+            index: unravel(x.shape(), at),
+            pass: Pass::Forward,
+            step: None,
+            row: None,
+        }
+    }
+
+    fn of(reaches: String, origin: &graph::Origin, is_forward: bool) -> NonFinite {
+        let (shape, at) = (origin.result.shape(), first_bad(&origin.result));
+        let steps = origin.places.iter().rev().find_map(|place| match place {
+            Place::Step { step, t, is_backward } => Some((*step, *t, *is_backward)),
+            Place::Tile { .. } => None,
+        });
+        let row = origin.places.iter().find_map(|place| match place {
+            Place::Tile { row } => Some(*row),
+            Place::Step { .. } => None,
+        });
+        let backward = steps.map_or(!is_forward, |(_, _, is_backward)| is_backward);
+        NonFinite {
+            reaches,
+            op: origin.op.clone(),
+            leaf: None,
+            operands: origin.operands.iter().map(|x| Seen::of(x, shape, at)).collect(),
+            result: Seen::of(&origin.result, shape, at),
+            index: unravel(shape, at),
+            pass: if backward { Pass::Backward } else { Pass::Forward },
+            step: steps.map(|(step, t, _)| (step, t)),
+            row,
+        }
+    }
+
+    /// What to do about it.
+    fn remedy(&self) -> &'static str {
+        match self.op.as_str() {
+            "argument" => "look at where it was made",
+            "div" => {
+                "a divisor of 0, or the slope of sqrt, ln or a power at 0: keep its argument away from 0, before the \
+                 operation"
+            }
+            "sqrt" | "ln" | "log1p" | "powf" => {
+                "its argument is outside of where it is defined: clamp it before the operation, not behind"
+            }
+            "exp" | "expm1" => "it overflows: subtract the largest argument first, or bound it",
+            _ => "it overflows, or infinities meet: scale its operands down, or compute in f64",
+        }
+    }
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number {
+            Some(x) => write!(f, "{x} ({})", self.ty),
+            None => write!(f, "{} from {} to {}", self.ty, self.range.0, self.range.1),
+        }
+    }
+}
+
+impl fmt::Display for NonFinite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is not finite: ", self.reaches)?;
+        let value = self.result.number.unwrap_or(f64::NAN);
+        if let Some(leaf) = &self.leaf {
+            return write!(f, "{leaf} holds {value} at {:?} itself: {}", self.index, self.remedy());
+        }
+        let pass = if self.pass == Pass::Forward { "forward" } else { "backward" };
+        write!(f, "`{}` of the {pass} pass", self.op)?;
+        if let Some((step, t)) = self.step {
+            write!(f, ", in step {step} of a solve, which starts at t={t},")?;
+        }
+        if let Some(row) = self.row {
+            write!(f, " in the tile from row {row} on")?;
+        }
+        write!(f, " makes {value}")?;
+        if !self.index.is_empty() {
+            write!(f, " at {:?}", self.index)?;
+        }
+        for (i, operand) in self.operands.iter().enumerate() {
+            write!(f, "{}{operand}", if i == 0 { " of " } else { " and " })?;
+        }
+        write!(f, ": {}", self.remedy())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! The first operation that is not finite is found where it stands: in a loss, in a step, in its derivative.
+
+use crate::array::DType;
+use crate::ode::{Constant, Method, Ode};
+use crate::odeint::Adjoint;
+use crate::tensor::{NonFinite, Pass, Tensor, custom, locate_non_finite, map_rows};
+
+fn f64s(x: &[f64]) -> Tensor {
+    Tensor::from(x)
+}
+
+fn found(f: impl FnOnce(&Tensor) -> Tensor, at: &Tensor) -> NonFinite {
+    locate_non_finite(f, at).unwrap().expect("something that is not finite")
+}
+
+#[test]
+fn the_slope_of_a_root_at_0_is_found_in_the_backward_pass() {
+    let at = f64s(&[4.0, 0.0, 1.0]);
+    let it = found(|x: &Tensor| x.sqrt().sum(), &at);
+    assert_eq!((it.pass, it.index.clone(), it.step), (Pass::Backward, vec![1], None), "{it}");
+    assert_eq!(
+        (it.result.number, it.reaches.as_str()),
+        (Some(f64::INFINITY), "the gradient by the argument")
+    );
+    let it = found(|x: &Tensor| (x - 2.0).sqrt().sum(), &at);
+    assert_eq!((it.op.as_str(), it.pass, it.index.clone()), ("sqrt", Pass::Forward, vec![1]), "{it}");
+    assert_eq!((it.operands[0].number, it.reaches.as_str()), (Some(-2.0), "the loss"));
+}
+
+#[test]
+fn the_side_of_a_select_that_is_not_taken_is_found_by_the_gradient_it_spoils() {
+    let safe = |x: &Tensor| x.gt(0.0).select(&x.sqrt(), &Tensor::zeros([])).sum();
+    let it = found(safe, &f64s(&[4.0, -1.0]));
+    assert_eq!((it.op.as_str(), it.pass, it.index.clone()), ("sqrt", Pass::Forward, vec![1]), "{it}");
+    assert_eq!(it.reaches, "the gradient by the argument");
+    assert!(it.to_string().contains("clamp it before the operation"), "{it}");
+}
+
+#[test]
+fn a_step_whose_jacobian_is_infinite_is_named_with_its_time() {
+    // y = 1 - t meets 0 at the knot t = 1, where the slope of the root is not finite
+    let field = |_t: Tensor, y: &Tensor| y.abs().sqrt() * 0.0 - 1.0;
+    for adjoint in [Adjoint::Direct, Adjoint::recursive_checkpoint(2)] {
+        let end = |y0: &Tensor| {
+            let ode =
+                Ode::new(field).method(Method::Euler).controller(Constant { dt0: 0.25 }).adjoint(adjoint);
+            ode.solve(0.0, 2.0, y0).unwrap().y1.sum()
+        };
+        let it = found(end, &Tensor::from(1.0));
+        let (step, t) = it.step.unwrap();
+        assert_eq!(it.pass, Pass::Backward, "{it}");
+        assert_eq!((step, t), (4, 1.0), "{it}");
+        assert!(it.to_string().contains("step 4 of a solve, which starts at t=1"), "{it}");
+    }
+}
+
+#[test]
+fn zero_times_infinity_in_a_rule_is_found() {
+    let rule = custom(|x: &Tensor| x.square()).vjp(|x, _y, g| g * x * (1.0 / (x - x)));
+    let it = found(|x: &Tensor| rule.call(x).sum(), &f64s(&[3.0]));
+    assert_eq!((it.pass, it.result.number), (Pass::Backward, Some(f64::INFINITY)), "{it}");
+    let it = found(|x: &Tensor| (x * 1e200).square().square().sum(), &f64s(&[1e10]));
+    assert_eq!((it.pass, it.reaches.as_str(), it.op.as_str()), (Pass::Forward, "the loss", "mul"), "{it}");
+}
+
+#[test]
+fn an_argument_that_is_not_finite_is_named() {
+    let both = (f64s(&[1.0, 2.0]), f64s(&[f64::NAN]));
+    let loss = |x: &(Tensor, Tensor)| x.0.sum() * x.1.sum();
+    let it = locate_non_finite(loss, &both).unwrap().unwrap();
+    assert_eq!((it.leaf.as_deref(), it.op.as_str()), (Some("1"), "argument"));
+    assert!(it.to_string().contains("1 holds NaN at [0] itself"), "{it}");
+}
+
+#[test]
+fn a_tile_is_named_by_its_first_row() {
+    let rows = |w: &Tensor| {
+        let x = f64s(&[1.0, 2.0, 3.0, -4.0, 5.0, 6.0]).reshape([6, 1]);
+        let (_, sums) = map_rows(&[x], 2, |x| (vec![], vec![(x[0].ln() * w).sum()]));
+        sums[0].clone()
+    };
+    let it = found(rows, &Tensor::from(1.0));
+    assert_eq!((it.op.as_str(), it.row, it.index.clone()), ("ln", Some(2), vec![1, 0]), "{it}");
+    assert_eq!(it.operands[0].number, Some(-4.0));
+}
+
+#[test]
+fn rejected_steps_and_clean_programs_are_no_findings() {
+    // a first step far too long overflows, is rejected, and leaves nothing behind
+    let stiff = |k: &Tensor| {
+        let ode = Ode::new(|_t, y: &Tensor| -(k * y * y * y)).dt0(1e3);
+        ode.solve(0.0, 1e4, Tensor::full(DType::F64, [2], 1e30)).unwrap().y1.sum()
+    };
+    assert_eq!(locate_non_finite(stiff, &Tensor::from(1.0)).unwrap(), None);
+    let at = f64s(&[0.3, -0.7]);
+    assert_eq!(locate_non_finite(|x: &Tensor| x.sin().square().sum(), &at).unwrap(), None);
+}

@@ -1,0 +1,52 @@
+//! A search for many examples in lockstep: one loop whose bodies are batched over its rows.
+//!
+//! Each row keeps a schedule of its own, so its accepted trips, and the bits of what it carries, are those of the
+//! search alone; what is gained is that an operation runs for all rows at once. The bodies leave rows alone that
+//! are not live, by selects in the graph: so the derivatives of the loop mask their cotangents without a rule.
+
+use super::{Value, batch};
+use crate::array::DType;
+use crate::graph::{Builder, Func, NodeId, Op, ReduceOp, Solve, Type};
+use std::sync::Arc;
+
+/// The search of `n` rows; some operand carries them.
+pub(super) fn solve(b: &mut Builder, s: &Solve, x: &[Value], n: usize) -> NodeId {
+    let moving = s.num_carry + s.num_ext;
+    let first = s.first_carry();
+    let captures: Vec<bool> = x[first + moving..].iter().map(|v| v.on).collect();
+    let flags = |ahead: usize| [&vec![true; ahead][..], &captures].concat();
+    let attempt = batch(&s.attempt, &flags(s.attempt_head() + moving), n);
+    let step = batch(&s.step, &flags(s.head() + s.num_carry), n);
+    let rows = Solve {
+        attempt: masked(&attempt, s.attempt_head(), 3, 1 + moving, n),
+        step: masked(&step, s.head(), 0, s.num_carry, n),
+        ..s.clone()
+    };
+    let mut args = vec![forecast(b, x[0])];
+    args.extend(x[1..first + moving].iter().map(|v| v.spread(b, n)));
+    args.extend(x[first + moving..].iter().map(|v| v.id));
+    b.push(Op::Solve(Arc::new(rows)), &args, None)
+}
+
+/// The number of trips that places checkpoints: that of the row with most.
+fn forecast(b: &mut Builder, x: Value) -> NodeId {
+    if x.on { b.reduce(ReduceOp::Max, x.id, vec![0]) } else { x.id }
+}
+
+/// A body with a further input `at`, live: bool[n], that leaves rows alone which are not live: `num` outputs from
+/// `out` on are the inputs ahead of and behind `live` that they continue.
+fn masked(f: &Func, at: usize, out: usize, num: usize, n: usize) -> Func {
+    let mut types = f.input_types();
+    types.insert(at, Type::array(DType::Bool, [n]));
+    let (mut b, mut x) = Builder::with_inputs(&types);
+    let live = x.remove(at);
+    let mut y = b.inline(f, &x);
+    // knot' follows the knot, which stands ahead of `live`; carry' the carry behind it
+    let olds = &x[if out == 0 { at } else { at - 1 }..];
+    for (y, &old) in y[out..out + num].iter_mut().zip(olds) {
+        let shape = b.ty(old).shape().clone();
+        let on = b.broadcast(live, &shape, vec![0]);
+        *y = b.select(on, *y, old);
+    }
+    b.finish(&y)
+}

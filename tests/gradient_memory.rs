@@ -1,0 +1,77 @@
+//! The memory of a gradient through a solve, in bytes: states for the checkpoints and 16 bytes a step. A binary of its
+//! own, on an allocator that counts bytes, so that nothing else is counted.
+#![cfg(feature = "tensor")]
+#![allow(unsafe_code, reason = "a global allocator that counts")]
+
+use flowline::array::DType;
+use flowline::memory;
+use flowline::prelude::*;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is handed to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LIVE.fetch_add(layout.size(), Relaxed);
+        // SAFETY: the caller's promise, handed on.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller's promise, handed on.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// 32 numbers of f64.
+const STATE_BYTES: usize = 256;
+
+/// Bytes that live after a gradient through `steps` constant steps and did not when it was compiled: of arrays and
+/// workspaces, and of everything.
+fn live(steps: usize, checkpoints: usize) -> (usize, usize) {
+    let slope = jit(move |rate: Tensor| {
+        let end = |rate: &Tensor| {
+            let ode = Ode::new(|_t, y: &Tensor| -(rate * y)).controller(Constant { dt0: 1.0 / steps as f64 });
+            let ode = ode.max_steps(20_000).adjoint(Adjoint::recursive_checkpoint(checkpoints));
+            ode.solve(0.0, 1.0, Tensor::full(DType::F64, [32], 1.0)).unwrap().y1.sum()
+        };
+        grad(end, &rate)
+    });
+    slope.plan(&(Tensor::from(1.0),)).unwrap();
+    let before = (memory::live_bytes(), LIVE.load(Relaxed));
+    let value = slope.call(1.0).unwrap().item();
+    let after = (memory::live_bytes(), LIVE.load(Relaxed));
+    assert!((value + 32.0 * (-1.0_f64).exp()).abs() < 1e-6, "{value}");
+    let run = slope.last_run();
+    assert_eq!((run.accepted, run.states_kept_max), (steps as u64, checkpoints));
+    (after.0 - before.0, after.1 - before.1)
+}
+
+#[test]
+fn a_gradient_keeps_its_checkpoints_and_at_most_16_bytes_a_step() {
+    live(100, 5); // what is made once for the process
+    let (least, _) = live(100, 1);
+    for checkpoints in [5, 20, 100] {
+        let (_, few) = live(100, checkpoints);
+        for steps in [100, 1_000, 10_000] {
+            let (arrays, all) = live(steps, checkpoints);
+            // of any number of steps, to the byte
+            assert_eq!(arrays, least + (checkpoints - 1) * STATE_BYTES, "{steps} steps");
+            // knots, in a list that doubles: 8 bytes each and as many to spare
+            assert!(
+                all <= few + 16 * steps,
+                "{steps} steps, {checkpoints} checkpoints: {all} bytes, {few} for 100"
+            );
+            // where the checkpoints lie, and the plan of the way back
+            let beside = (all - arrays).saturating_sub(16 * (steps + 1));
+            assert!(beside <= 16_384 + 200 * checkpoints, "{beside} bytes beside arrays and knots");
+        }
+    }
+}
