@@ -3,8 +3,12 @@
 //! A jitted update of a tree of 100,000 f32 weights in eight leaves, on one thread. Optimisers take turns, so that a
 //! machine that slows down slows all of them; the median of their ratios to Adam is what counts.
 
+#[path = "common/stats.rs"]
+mod stats;
+
 use flowline::optim::*;
 use flowline::prelude::*;
+use stats::median;
 use std::time::Instant;
 
 const LEAVES: usize = 8;
@@ -33,11 +37,6 @@ fn timed(optimiser: Optimiser, model: &Weights) -> Timed<'static> {
         (State { weights, optimiser }, Tensor::from(0.0))
     });
     Timed { step: step.max_traces(1), state, times: vec![] }
-}
-
-fn median(mut xs: Vec<f64>) -> f64 {
-    xs.sort_by(f64::total_cmp);
-    xs[xs.len() / 2]
 }
 
 fn main() -> flowline::Result<()> {

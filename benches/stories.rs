@@ -4,10 +4,12 @@
 //! and blocks are those of the process.
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
+#[path = "common/json.rs"]
+mod json;
 #[path = "../tests/stories/mod.rs"]
 mod stories;
 
-use std::fmt::Write;
+use json::Object;
 use std::process::ExitCode;
 use stories::watch::Report;
 use stories::{ALL, Story};
@@ -51,23 +53,24 @@ fn tell(story: &Story, iterations: usize, json: bool) {
 
 /// A report as one JSON object.
 fn object(name: &str, report: &Report) -> String {
-    let Report { iterations, traces, compiles, at_100, at_end, peak_bytes, .. } = report;
-    let mut out = format!(
-        "{{\"name\":\"{name}\",\"iterations\":{iterations},\"traces\":{traces},\"compiles\":{compiles},\
-         \"live_buffers_at_100\":{},\"live_buffers_at_end\":{},\"live_blocks_at_100\":{},\
-         \"live_blocks_at_end\":{},\"live_bytes_at_end\":{},\"peak_bytes\":{peak_bytes},\
-         \"rss_mb_at_100\":{:.3},\"rss_mb_at_end\":{:.3}",
-        at_100.buffers,
-        at_end.buffers,
-        at_100.blocks,
-        at_end.blocks,
-        at_end.bytes,
-        at_100.rss_mb,
-        at_end.rss_mb,
-    );
-    let _ = write!(out, ",\"compiles_after_100\":{}", report.compiles_after_100);
-    for (name, x) in &report.measured {
-        let _ = write!(out, ",\"{name}\":{x}");
+    let Report { at_100, at_end, .. } = report;
+    let rounded = |mb: f64| (mb * 1e3).round() / 1e3;
+    let mut out = Object::new("name", name);
+    for (name, x) in [
+        ("iterations", report.iterations as f64),
+        ("traces", report.traces as f64),
+        ("compiles", report.compiles as f64),
+        ("live_buffers_at_100", at_100.buffers as f64),
+        ("live_buffers_at_end", at_end.buffers as f64),
+        ("live_blocks_at_100", at_100.blocks as f64),
+        ("live_blocks_at_end", at_end.blocks as f64),
+        ("live_bytes_at_end", at_end.bytes as f64),
+        ("peak_bytes", report.peak_bytes as f64),
+        ("rss_mb_at_100", rounded(at_100.rss_mb)),
+        ("rss_mb_at_end", rounded(at_end.rss_mb)),
+        ("compiles_after_100", report.compiles_after_100 as f64),
+    ] {
+        out = out.number(name, x);
     }
-    out + "}"
+    report.measured.iter().fold(out, |out, (name, x)| out.number(name, *x)).end()
 }

@@ -37,6 +37,14 @@ impl Divergence {
         Divergence::Hutchinson { probe, num_probes: 1 }
     }
 
+    /// Probes a row; 0 of an exact one.
+    pub(super) fn num_probes(self) -> usize {
+        match self {
+            Divergence::Exact => 0,
+            Divergence::Hutchinson { num_probes, .. } => num_probes,
+        }
+    }
+
     /// The probes of n rows, of shape `[n, num_probes dim]`; none where none are needed. They are drawn
     /// for all rows at once, so a row's probes do not depend on how the rows are cut into tiles.
     pub(super) fn draw(self, n: usize, dim: usize, dtype: DType, key: &Key) -> Option<Tensor> {

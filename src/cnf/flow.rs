@@ -157,7 +157,51 @@ impl<D: Drift> Cnf<D> {
     /// # Errors
     /// As [`Cnf::log_prob`].
     pub fn log_prob_with_stats(&self, x: &Tensor, key: &Key) -> Result<(Tensor, SolveStats)> {
-        let (rows, counts) = self.each_tile(x, key, |flow, x, probes| {
+        self.density_with_stats(x, &self.draw_probes(x.shape()[0], key))
+    }
+
+    /// [`Cnf::log_prob`] along probes of the caller's own, in place of ones drawn from a key.
+    ///
+    /// # Shapes and units
+    /// x `[n, dim]`; a tensor of probes `[n, num_probes dim]` for each block, from the base end on. An exact divergence
+    /// looks at none.
+    ///
+    /// # Errors
+    /// As [`Cnf::log_prob`].
+    ///
+    /// # Panics
+    /// When a random divergence is not given one tensor of that shape for each block.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{cnf::*, nn::*, prelude::*};
+    /// let key = Key::new(0);
+    /// let flow = Cnf::new(ConcatSquash::new(1, [8], &key), StandardNormal::new(1));
+    /// let x = Tensor::from([[0.5], [-1.0]]);
+    /// let exact = flow.log_prob(&x, &key)?;
+    /// // In one dimension a probe of length 1 is exact.
+    /// let along = flow.divergence(Divergence::hutchinson(Probe::Rademacher));
+    /// let along = along.log_prob_with_probes(&x, &[Tensor::from([[1.0], [-1.0]])])?;
+    /// assert!((along - exact).abs().max().item() < 1e-5);
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn log_prob_with_probes(&self, x: &Tensor, probes: &[Tensor]) -> Result<Tensor> {
+        if !self.settings.is_random() {
+            return Ok(self.density_with_stats(x, &[])?.0);
+        }
+        let (n, blocks) = (x.shape()[0], self.blocks.len());
+        let wanted = self.settings.divergence.num_probes() * self.base.dim;
+        assert!(
+            probes.len() == blocks && probes.iter().all(|e| e.shape()[..] == [n, wanted]),
+            "{blocks} blocks want as many tensors of probes [{n}, {wanted}], not {probes:?}"
+        );
+        let probes: Vec<Tensor> = probes.iter().map(|e| e.cast(self.dtype())).collect();
+        Ok(self.density_with_stats(x, &probes)?.0)
+    }
+
+    fn density_with_stats(&self, x: &Tensor, probes: &[Tensor]) -> Result<(Tensor, SolveStats)> {
+        let (rows, counts) = self.each_tile(x, probes, |flow, x, probes| {
             let (mut x, mut change, mut counts) = (x.clone(), None, None);
             for (block, probes) in flow.blocks.iter().zip(probes).rev() {
                 let span = (flow.settings.t1, 0.0);
@@ -175,7 +219,8 @@ impl<D: Drift> Cnf<D> {
 
     /// `x = flow(z)` and log p(x) for z at the base end.
     fn push_with_density(&self, z: &Tensor, key: &Key) -> Result<(Tensor, Tensor)> {
-        let (rows, _) = self.each_tile(z, key, |flow, z, probes| {
+        let probes = self.draw_probes(z.shape()[0], key);
+        let (rows, _) = self.each_tile(z, &probes, |flow, z, probes| {
             let (mut x, mut log_prob, mut counts) = (z.clone(), flow.base.log_prob(z), None);
             for (block, probes) in flow.blocks.iter().zip(probes) {
                 let span = (0.0, flow.settings.t1);
@@ -190,20 +235,25 @@ impl<D: Drift> Cnf<D> {
         Ok((x, log_prob))
     }
 
+    /// The probes of each block for n rows, from the base end on; none for an exact divergence.
+    fn draw_probes(&self, n: usize, key: &Key) -> Vec<Tensor> {
+        let draw = |i: u32| {
+            let key = if self.settings.is_random() { key.fold_in(i) } else { key.clone() };
+            self.settings.divergence.draw(n, self.base.dim, self.dtype(), &key)
+        };
+        (0..self.blocks.len() as u32).filter_map(draw).collect()
+    }
+
     /// Runs `f` on tiles of rows and of the probes of each block (from the base end on): row results, and
     /// counters averaged over the rows.
     fn each_tile(
         &self,
         x: &Tensor,
-        key: &Key,
+        probes: &[Tensor],
         f: impl Fn(&Self, &Tensor, &[Option<&Tensor>]) -> Result<(Vec<Tensor>, Tensor)>,
     ) -> Result<(Vec<Tensor>, SolveStats)> {
         let (x, n) = (x.cast(self.dtype()), x.shape()[0]);
-        let mut rows = vec![x];
-        for i in 0..self.blocks.len() as u32 {
-            let key = if self.settings.is_random() { key.fold_in(i) } else { key.clone() };
-            rows.extend(self.settings.divergence.draw(n, self.base.dim, self.dtype(), &key));
-        }
+        let rows = [&[x], probes].concat();
         let (out, counts) = try_map_rows(&rows, self.settings.tile, |tile| {
             let probes: Vec<Option<&Tensor>> = (0..self.blocks.len()).map(|i| tile.get(1 + i)).collect();
             let (out, counts) = f(self, &tile[0], &probes)?;

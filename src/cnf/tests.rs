@@ -111,6 +111,25 @@ fn probes_know_a_diagonal_and_are_right_on_average() {
 }
 
 #[test]
+fn a_density_follows_the_probes_that_it_is_given() {
+    let flow = dense().divergence(Divergence::hutchinson(Probe::Gaussian));
+    let x = Tensor::from([[0.5, -0.3], [0.5, -0.3]]);
+    let probes = Tensor::from([[1.0, 2.0], [0.0, 1.0]]);
+    let along = flow.log_prob_with_probes(&x, &[probes]).unwrap();
+    // The estimates e^T A e are -1.1 and -0.1 where the trace is 0.2, over one unit of time.
+    let exact = dense().log_prob(&x, &key()).unwrap();
+    assert!(largest(&(along - exact - Tensor::from([1.3, 0.3]))) < 1e-8);
+}
+
+#[test]
+#[should_panic(expected = "1 blocks want as many tensors of probes [2, 2], not [f64[1,2]]")]
+fn probes_are_one_a_row() {
+    let flow = dense().divergence(Divergence::hutchinson(Probe::Gaussian));
+    let _ =
+        flow.log_prob_with_probes(&Tensor::from([[0.5, -0.3], [0.5, -0.3]]), &[Tensor::from([[1.0, 2.0]])]);
+}
+
+#[test]
 fn samples_have_the_density_that_is_evaluated() {
     let flow = small().tolerances(1e-9, 1e-9);
     let (x, log_prob) = flow.sample_with_log_prob(10, &key()).unwrap();

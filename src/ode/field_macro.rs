@@ -154,7 +154,12 @@ macro_rules! __field {
             }
             impl __ode::Field<[f64; $n]> for $name<f64> {
                 #[inline(always)]
-                fn eval(&self, t: &f64, y: &[f64; $n], dy: &mut [f64; $n]) -> Result<(), __ode::FieldError> {
+                fn eval(
+                    &self,
+                    t: &f64,
+                    y: &[f64; $n],
+                    dy: &mut [f64; $n],
+                ) -> ::std::result::Result<(), __ode::FieldError> {
                     *dy = <Self as __ode::GenericField<{ $n }>>::eval_f64(self, *t, y);
                     Ok(())
                 }

@@ -1,0 +1,109 @@
+//! W3: a neural ODE is fitted to paths. A training step at stored weights, 32 paths of 100 saved times, each path by
+//! steps of its own.
+//!
+//! The value is the loss at tolerances of 1e-6: at those of the training step it is off by 2 %, and rounding decides
+//! about steps, so that two programs of one library differ by 1 % too.
+
+use crate::measure::{Measured, Options, Result, time};
+use crate::splitmix::{SplitMix, matrix, transposed};
+use flowline::prelude::*;
+
+pub const VARIANTS: &[&str] = &["step"];
+
+const PATHS: usize = 32;
+const TIMES: usize = 100;
+const END: f64 = 10.0;
+/// The relative tolerance of a training step.
+const RTOL: f64 = 1e-3;
+const ATOL: f64 = 1e-6;
+const WIDTH: usize = 64;
+
+tree! {
+    /// `scale * tanh(mlp(y))`.
+    struct Field { mlp: Mlp, scale: Tensor }
+}
+tree! { struct State { field: Field, optimiser: OptState } }
+
+type Step = Jit<'static, (State, Tensor), (State, Tensor)>;
+
+fn times() -> Vec<f64> {
+    (0..TIMES).map(|i| END * i as f64 / (TIMES - 1) as f64).collect()
+}
+
+/// The mean squared distance to `paths` `[path, time, 2]`, of which each begins at its first point.
+fn loss(field: &Field, paths: &Tensor, rtol: f64) -> flowline::Result<Tensor> {
+    let ts = times();
+    let (_, sums) = try_map_rows(std::slice::from_ref(paths), 1, |rows| {
+        let y0 = rows[0].slice(1, 0..1).reshape([rows[0].shape()[0], 2]);
+        let ode = Ode::new(|_t, y: &Tensor| field.mlp.forward(y).tanh() * &field.scale);
+        let ode = ode.rtol(rtol).atol(ATOL).dt0(ts[1] - ts[0]).save_at(SaveAt::ts(&ts));
+        let ys = ode.solve(0.0, END, &y0)?.ys;
+        Ok((vec![], vec![(ys - &rows[0]).square().sum()]))
+    })?;
+    Ok(&sums[0] * (1.0 / paths.size() as f64))
+}
+
+fn step() -> (Step, Optimiser) {
+    let optimiser = adabelief(3e-3);
+    let rule = optimiser.clone();
+    let step = jit(move |state: State, paths: Tensor| {
+        let (value, grads) = value_and_grad(|field| loss(field, &paths, RTOL), &state.field)?;
+        let (field, optimiser) = rule.update(&state.field, grads, state.optimiser);
+        flowline::Result::Ok((State { field, optimiser }, value))
+    });
+    (step.max_traces(1), optimiser)
+}
+
+/// The weights before any training.
+fn drawn() -> Field {
+    let mlp = SplitMix::new(1).mlp(&[2, WIDTH, WIDTH, 2], Activation::Softplus);
+    Field { mlp, scale: Tensor::from(1.0f32) }
+}
+
+/// Weights after 500 updates on the first ten times and 500 on all: `[out, in]` matrices, their biases, the scale.
+fn stored() -> Field {
+    let text = include_str!("w3_weights.json");
+    let words = text.split(['[', ']', ',', ' ', '\n']).filter(|word| !word.is_empty());
+    let mut numbers = words.map(|word| word.parse().expect("the file holds numbers"));
+    let mut take = |n: usize| -> Vec<f64> { numbers.by_ref().take(n).collect() };
+    let mut linear = |inputs, outputs| {
+        let weight = transposed(&take(inputs * outputs), outputs, inputs);
+        Linear { weight: matrix(&weight, [inputs, outputs]), bias: Some(matrix(&take(outputs), [outputs])) }
+    };
+    let layers = vec![linear(2, WIDTH), linear(WIDTH, WIDTH), linear(WIDTH, 2)];
+    Field {
+        mlp: Mlp { layers, activation: Activation::Softplus },
+        scale: matrix(&numbers.collect::<Vec<_>>(), []),
+    }
+}
+
+/// The paths that are fitted: `x = y / (1 + y)`, `y' = (x_1, -x_0)`, by steps of 0.1.
+fn paths() -> Result<Tensor> {
+    let starts: Vec<f64> = SplitMix::new(3).uniforms(2 * PATHS).iter().map(|u| 1.6 * u - 0.6).collect();
+    let truth = Ode::new(|_t, y: &[f64; 2]| [y[1] / (1.0 + y[1]), -y[0] / (1.0 + y[0])]);
+    let truth = truth.controller(Constant { dt0: 0.1 }).save_at(SaveAt::ts(&times()));
+    let mut all = vec![];
+    for y0 in starts.chunks_exact(2) {
+        all.extend(truth.solve(0.0, END, [y0[0], y0[1]])?.into_result()?.ys.concat());
+    }
+    Ok(matrix(&all, [PATHS, TIMES, 2]))
+}
+
+pub fn measure(_: &str, options: &Options) -> Result<Measured> {
+    let ((step, optimiser), paths, field) = (step(), paths()?, stored());
+    let begin = State { optimiser: optimiser.init(&field), field };
+    let value = jit(|field: Field, paths: Tensor| loss(&field, &paths, 1e-6));
+    let value = value.call(begin.field.clone(), &paths)?.item();
+    let times = time(options, || {
+        step.step(&mut begin.clone(), paths.clone())?;
+        Ok(())
+    })?;
+    Ok(Measured::new(times, [value]))
+}
+
+/// The loss of the very first update.
+pub fn first() -> Result<f64> {
+    let ((step, optimiser), field) = (step(), drawn());
+    let mut state = State { optimiser: optimiser.init(&field), field };
+    Ok(step.step(&mut state, paths()?)?.item())
+}

@@ -1,0 +1,94 @@
+//! W4: a flow of two blocks learns a picture as a density, as the widely read example of a flow that learns an image
+//! has it. An update of 1,000 points, exact divergence or one normal probe; the value is the loss of stated points
+//! and probes at the initial weights.
+
+use crate::measure::{Measured, Options, Result, time};
+use crate::splitmix::{SplitMix, matrix};
+use flowline::data::{ImageDensity, Rule};
+use flowline::prelude::*;
+use flowline::train::Tables;
+
+pub const VARIANTS: &[&str] = &["exact", "hutchinson"];
+
+/// Points of an update; the example takes them in two halves.
+const POINTS: usize = 1000;
+
+tree! {
+    struct State { flow: Cnf<ConcatSquash>, optimiser: OptState, update: Tensor }
+}
+
+type Step = Jit<'static, (State, Tables), (State, Tensor)>;
+
+/// The flow at its initial weights.
+pub fn flow(divergence: Divergence) -> Cnf<ConcatSquash> {
+    let mut draws = SplitMix::new(4);
+    let mut block = || ConcatSquash { layers: draws.concat_squash(&[2, 64, 64, 64, 2]) };
+    let blocks = vec![block(), block()];
+    Cnf::with_blocks(blocks, StandardNormal::new(2)).t1(0.5).fixed_steps(10).divergence(divergence)
+}
+
+fn divergence(variant: &str) -> Divergence {
+    match variant {
+        "hutchinson" => Divergence::hutchinson(Probe::Gaussian),
+        _ => Divergence::Exact,
+    }
+}
+
+/// The picture of the options by a rule.
+pub fn picture(options: &Options, rule: Rule) -> Result<Tables> {
+    let picture = match &options.image {
+        Some(file) => ImageDensity::open(file)?,
+        None => ImageDensity::embedded(),
+    };
+    Ok(Tables::new(&picture.with_rule(rule)?))
+}
+
+fn step() -> (Step, Optimiser) {
+    let optimiser = adamw(1e-3).weight_decay(1e-5);
+    let rule = optimiser.clone();
+    let step = jit(move |state: State, tables: Tables| {
+        let [draw, probe] = Key::new(2).fold_in(&state.update).split();
+        let batch = tables.draw(POINTS, &draw);
+        let loss = |flow: &Cnf<ConcatSquash>| {
+            Ok(maximum_likelihood_loss(flow, &batch.points, Some(&batch.weight), &probe)?.0)
+        };
+        let (value, grads) = value_and_grad(loss, &state.flow)?;
+        let (flow, optimiser) = rule.update(&state.flow, grads, state.optimiser);
+        flowline::Result::Ok((State { flow, optimiser, update: state.update + 1 }, value))
+    });
+    (step.max_traces(1), optimiser)
+}
+
+fn begin(variant: &str, optimiser: &Optimiser) -> State {
+    let flow = flow(divergence(variant));
+    State { optimiser: optimiser.init(&flow), flow, update: Tensor::from(0u32) }
+}
+
+/// `-mean log p` of 2 x 500 normal points of seeds 40 and 41, the probes of both blocks of seeds 42 and 43.
+fn value(flow: &Cnf<ConcatSquash>) -> Result<f64> {
+    let halves = |seeds: [u64; 2]| {
+        let both = seeds.map(|seed| SplitMix::new(seed).normals(POINTS)).concat();
+        matrix(&both, [POINTS, 2])
+    };
+    let log_prob = jit(|flow: Cnf<ConcatSquash>, x: Tensor, probe: Tensor| {
+        flow.log_prob_with_probes(&x, &[probe.clone(), probe])
+    });
+    Ok(-log_prob.call(flow.clone(), halves([40, 41]), halves([42, 43]))?.mean().item())
+}
+
+pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
+    let ((step, optimiser), tables) = (step(), picture(options, Rule::Documented)?);
+    let mut state = begin(variant, &optimiser);
+    let value = value(&state.flow)?;
+    let times = time(options, || {
+        step.step(&mut state, tables.clone())?;
+        Ok(())
+    })?;
+    Ok(Measured::new(times, [value]))
+}
+
+/// The loss of the very first update.
+pub fn first(options: &Options) -> Result<f64> {
+    let ((step, optimiser), tables) = (step(), picture(options, Rule::Documented)?);
+    Ok(step.step(&mut begin("exact", &optimiser), tables)?.item())
+}

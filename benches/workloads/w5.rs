@@ -1,0 +1,67 @@
+//! W5: a flow of 784 dimensions, the log-density by one Rademacher probe a row. An update of 100 rows at the initial
+//! weights, or at ones that need more steps; the value is the loss with stated probes.
+
+use crate::measure::{Measured, Options, Result, time};
+use crate::splitmix::{SplitMix, matrix};
+use flowline::prelude::*;
+
+pub const VARIANTS: &[&str] = &["gain 1", "gain 6"];
+
+const DIM: usize = 784;
+const ROWS: usize = 100;
+const TOL: f64 = 1e-5;
+
+tree! {
+    /// A field that leads from the data at t = 0 to the base at t = 1, as a flow has it: `-f(1 - t, y)`.
+    struct Backward { field: SquashNet }
+}
+tree! { struct State { flow: Cnf<Backward>, optimiser: OptState } }
+
+type SquashNet = TimeMlp<ConcatSquashLayer>;
+
+impl Drift for Backward {
+    fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
+        -self.field.eval(&(1.0 - t), y)
+    }
+    fn dim(&self) -> usize {
+        DIM
+    }
+}
+
+/// The flow, the weights of its affine parts multiplied by `gain`.
+fn flow(gain: f64) -> Cnf<Backward> {
+    let mut layers = SplitMix::new(5).concat_squash(&[DIM, 512, 512, DIM]);
+    for layer in &mut layers {
+        layer.linear.weight = &layer.linear.weight * gain;
+    }
+    let field = TimeMlp { layers, activation: Activation::Softplus };
+    let flow = Cnf::new(Backward { field }, StandardNormal::new(DIM));
+    flow.method(Dopri5).tolerances(TOL, TOL).divergence(Divergence::hutchinson(Probe::Rademacher))
+}
+
+pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
+    let optimiser = adam(1e-3);
+    let flow = flow(if variant == "gain 6" { 6.0 } else { 1.0 });
+    let begin = State { optimiser: optimiser.init(&flow), flow };
+    let x = matrix(&SplitMix::new(6).uniforms(ROWS * DIM), [ROWS, DIM]);
+
+    let stated = matrix(&SplitMix::new(7).signs(ROWS * DIM), [ROWS, DIM]);
+    let log_prob =
+        jit(|flow: Cnf<Backward>, x: Tensor, probe: Tensor| flow.log_prob_with_probes(&x, &[probe]));
+    let value = -log_prob.call(begin.flow.clone(), &x, stated)?.mean().item();
+    drop(log_prob);
+
+    let step = jit(|state: State, x: Tensor| {
+        let loss = |flow: &Cnf<Backward>| Ok(maximum_likelihood_loss(flow, &x, None, &Key::new(7))?.0);
+        let (value, grads) = value_and_grad(loss, &state.flow)?;
+        let (flow, optimiser) = optimiser.update(&state.flow, grads, state.optimiser);
+        flowline::Result::Ok((State { flow, optimiser }, value))
+    })
+    .max_traces(1);
+    // The same weights and probes each time: a step is to need as many steps of the solver as the last.
+    let times = time(options, || {
+        step.step(&mut begin.clone(), x.clone())?;
+        Ok(())
+    })?;
+    Ok(Measured::new(times, [value]))
+}

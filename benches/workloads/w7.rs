@@ -1,0 +1,76 @@
+//! W7: the flow of W4 at its initial weights gives 100,000 samples, or its density on a grid. By the fixed steps of
+//! W4, or by adaptive ones whose error is no larger.
+//!
+//! The value of `samples` is the mean and the deviation of all coordinates of what stated draws of the base become,
+//! that of `grid` the mass; `max_error` is the largest difference to solves in f64 at rtol = atol = 1e-9, of a
+//! coordinate or of a log-density.
+
+use crate::measure::{Measured, Options, Result, time};
+use crate::splitmix::{SplitMix, matrix};
+use crate::w4;
+use flowline::array::DType;
+use flowline::prelude::*;
+
+pub const VARIANTS: &[&str] = &["samples fixed", "samples adaptive", "grid fixed", "grid adaptive"];
+
+const SAMPLES: usize = 100_000;
+/// Points along an axis of the grid, which covers [-3, 3] x [-3, 3].
+const GRID: usize = 256;
+/// Rows of one program.
+const CHUNK: usize = 4096;
+/// Tolerances whose error stays below that of the fixed steps.
+const TOL: f64 = 1e-5;
+
+type Flow = Cnf<ConcatSquash>;
+type Program = Streamed<'static, Flow, Tensor>;
+
+/// The flow in f64 with steps so short that what it gives is the truth beside f32.
+fn reference() -> Flow {
+    let flow = w4::flow(Divergence::Exact).method(Vern9).tolerances(1e-9, 1e-9);
+    flow.map_leaves(|x| x.cast(DType::F64))
+}
+
+fn largest_difference(a: &Tensor, b: &Tensor) -> f64 {
+    (a.cast(DType::F64) - b).abs().max().item()
+}
+
+pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
+    let mut flow = w4::flow(Divergence::Exact);
+    if variant.ends_with("adaptive") {
+        flow = flow.tolerances(TOL, TOL);
+    }
+    if variant.starts_with("samples") { samples(&flow, options) } else { grid(&flow, options) }
+}
+
+fn samples(flow: &Flow, options: &Options) -> Result<Measured> {
+    let push: Program = Streamed::new(CHUNK, |flow: &Flow, z: &Tensor, _: &Key| flow.push_forward(z));
+    let key = Key::new(0);
+    let times = time(options, || {
+        let z = flow.base.sample(SAMPLES, DType::F32, &key);
+        push.call(flow, &z, &key)?;
+        Ok(())
+    })?;
+    let z = matrix(&SplitMix::new(10).normals(2 * SAMPLES), [SAMPLES, 2]);
+    let x = push.call(flow, &z, &key)?;
+    let (numbers, truth) = (x.to_vec(), reference().push_forward(&z)?);
+    let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
+    let variance = numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / numbers.len() as f64;
+    let measured = Measured::new(times, [mean, variance.sqrt()]);
+    Ok(measured.max_error(largest_difference(&x, &truth)))
+}
+
+fn grid(flow: &Flow, options: &Options) -> Result<Measured> {
+    let at = |i: usize| -3.0 + 6.0 * i as f64 / (GRID - 1) as f64;
+    let points: Vec<f64> = (0..GRID * GRID).flat_map(|k| [at(k / GRID), at(k % GRID)]).collect();
+    let points = matrix(&points, [GRID * GRID, 2]);
+    let density: Program = Streamed::new(CHUNK, |flow: &Flow, x: &Tensor, key: &Key| flow.log_prob(x, key));
+    let (key, mut log_prob) = (Key::new(0), Tensor::zeros([0]));
+    let times = time(options, || {
+        log_prob = density.call(flow, &points, &key)?;
+        Ok(())
+    })?;
+    let cell = (6.0 / (GRID - 1) as f64).powi(2);
+    let mass = log_prob.to_vec().iter().map(|l| l.exp() * cell).sum::<f64>();
+    let truth = reference().log_prob(&points, &key)?;
+    Ok(Measured::new(times, [mass]).max_error(largest_difference(&log_prob, &truth)))
+}

@@ -1,0 +1,66 @@
+//! W9: the density of a picture by flow matching. An update of 1,024 points, its average of the weights included; the
+//! value is the loss of stated points at the initial weights.
+
+use crate::measure::{Measured, Options, Result, time};
+use crate::splitmix::{SplitMix, matrix};
+use crate::w4::picture;
+use flowline::data::Rule;
+use flowline::prelude::*;
+use flowline::train::Tables;
+
+pub const VARIANTS: &[&str] = &["update"];
+
+const BATCH: usize = 1024;
+const FEATURES: usize = 16;
+const LOG_FREQUENCY_MAX: f64 = 2.6;
+const WIDTH: usize = 82;
+/// Over which the rate falls to 0.
+const UPDATES: u32 = 60_000;
+
+tree! {
+    struct State { net: FourierMlp, average: FourierMlp, optimiser: OptState, update: Tensor }
+}
+
+fn net() -> FourierMlp {
+    let mut draws = SplitMix::new(9);
+    let scale = |j: usize| (LOG_FREQUENCY_MAX * j as f64 / (FEATURES - 1) as f64).exp();
+    let normals = draws.normals(2 * FEATURES);
+    let frequencies: Vec<f64> = normals.iter().enumerate().map(|(k, x)| x * scale(k % FEATURES)).collect();
+    FourierMlp {
+        frequencies: Fixed::new(matrix(&frequencies, [2, FEATURES])),
+        mlp: draws.mlp(&[2 + 2 * FEATURES + 8, WIDTH, WIDTH, WIDTH, 2], Activation::Silu),
+    }
+}
+
+/// `mean |f(t, x_t) - (x1 - x0)|^2` for normal x1 and x0 of seeds 90 and 91, t = (u + i / batch) mod 1 with the first
+/// draw u of seed 92.
+fn value(net: &FourierMlp) -> f64 {
+    let [x1, x0] = [90, 91].map(|seed| matrix(&SplitMix::new(seed).normals(2 * BATCH), [BATCH, 2]));
+    let u = SplitMix::new(92).uniform();
+    let t: Vec<f64> = (0..BATCH).map(|i| (u + i as f64 / BATCH as f64).fract()).collect();
+    let t = matrix(&t, [BATCH, 1]);
+    let velocity = net.eval(&t, &((1.0 - &t) * &x0 + &t * &x1));
+    (velocity - (x1 - x0)).square().sum().item() / BATCH as f64
+}
+
+pub fn measure(_: &str, options: &Options) -> Result<Measured> {
+    let (net, tables) = (net(), picture(options, Rule::Default)?);
+    let value = value(&net);
+    let optimiser = chain([clip_global_norm(1.0), adamw(cosine(3e-3, UPDATES)).weight_decay(1e-5)]);
+    let optimised = optimiser.init(&net);
+    let mut state = State { average: net.clone(), net, optimiser: optimised, update: Tensor::from(0u32) };
+    let step = jit(move |state: State, tables: Tables| {
+        let [draw, noise] = Key::new(0).fold_in(&state.update).split();
+        let points = tables.draw(BATCH, &draw).points;
+        let (value, grads) = value_and_grad(|net| flow_matching_loss(net, &points, &noise), &state.net);
+        let (net, optimiser) = optimiser.update(&state.net, grads, state.optimiser);
+        let average = ema(0.999).update(&state.average, &net, &state.update);
+        (State { net, average, optimiser, update: state.update + 1 }, value)
+    })
+    .max_traces(1);
+    let times = time(options, || {
+        step.step(&mut state, tables.clone())?;
+        Ok(())
+    })?;
+    Ok(Measured::new(times, [value]))
+}
