@@ -4,10 +4,12 @@
 //! the rest is the polynomial of that step. It must never know how steps were chosen.
 
 use super::curve::{Curve, Rows, or_nan};
-use super::saved::with_time_axis;
+use super::rows::{over_rows, swapped};
+use super::saved::{time_axis, with_time_axis};
 use crate::array::DType;
 use crate::odeint::TreeState;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, Tree};
+use crate::transform::Searches;
 use crate::tree;
 
 tree! {
@@ -29,10 +31,13 @@ tree! {
 /// ```
 #[non_exhaustive]
 pub struct Dense<Y> {
-    /// The start of its interval.
+    /// The start of its interval. One a row, where rows do not all share their steps.
     pub t0: Tensor,
     /// Its end: the time reached.
     pub t1: Tensor,
+    /// Where rows do not all share their steps, how many they are: each is a curve of its own, of a state of one row, and
+    /// every tensor has an axis of them in front.
+    pub(super) rows: Option<usize>,
     pub(super) num_steps: Tensor,
     pub(super) steps: Rows<Y>,
     pub(super) y1: Y,
@@ -48,6 +53,14 @@ impl<Y: TreeState> Dense<Y> {
     /// If `ts` has more than one axis.
     #[track_caller]
     pub fn eval(&self, ts: &Tensor) -> Y {
+        let ys = match self.rows {
+            None => return self.state(ts),
+            Some(rows) => self.each(ts, rows, |one, ts| one.state(ts).leaves()),
+        };
+        self.y1.with_leaves(ys)
+    }
+
+    fn state(&self, ts: &Tensor) -> Y {
         let (flat, inside, rows) = self.find(ts);
         // Without a step it is one point, which every row then stands for.
         let nowhere = rows.t.eq(&rows.t_next);
@@ -62,10 +75,33 @@ impl<Y: TreeState> Dense<Y> {
     /// As [`Dense::eval`].
     #[track_caller]
     pub fn eval_with_derivative(&self, ts: &Tensor) -> (Y, Y) {
+        let slopes = match self.rows {
+            None => self.slope(ts),
+            Some(rows) => self.y1.with_leaves(self.each(ts, rows, |one, ts| one.slope(ts).leaves())),
+        };
+        (self.eval(ts), slopes)
+    }
+
+    fn slope(&self, ts: &Tensor) -> Y {
         let (flat, inside, rows) = self.find(ts);
         let inside = inside.and(&rows.t.ne(&rows.t_next));
-        let slope = or_nan(&inside, &self.curve.slope(&flat, &rows));
-        (self.eval(ts), self.shaped(ts, &slope))
+        self.shaped(ts, &or_nan(&inside, &self.curve.slope(&flat, &rows)))
+    }
+
+    /// Leaves of `f` of the curve of each row, with the axes that they have where rows share their steps.
+    fn each(&self, ts: &Tensor, rows: usize, f: impl Fn(&Self, &Tensor) -> Vec<Tensor>) -> Vec<Tensor> {
+        let one = Dense { rows: None, ..self.clone() };
+        let axis = time_axis(&self.y1.map_leaves(|y| y.at(0)));
+        let found = over_rows(self.leaves(), std::slice::from_ref(ts), rows, Searches::Alone, |x| {
+            let (ts, own) = x.split_last().expect("invariant: the times are the last");
+            let found = f(&one.with_leaves(own.to_vec()), ts);
+            // without the row, which stands where the axis of times does not
+            let at = if ts.rank() == 1 { 1 - axis } else { 0 };
+            Ok(found.iter().map(|y| y.reshape(y.shape().without_axes(&[at]))).collect())
+        });
+        let found = found.expect("invariant: a curve is evaluated without a field");
+        let is_swapped = ts.rank() == 1 && axis == 0;
+        found.iter().map(|y| if is_swapped { swapped(y) } else { y.clone() }).collect()
     }
 
     /// The times as a list, which of them lie in the interval, and each one's step: the earlier one at an end of two.

@@ -5,6 +5,7 @@
 //! in lockstep, so that the field's products are over all rows at once. Both have the bits of the groups solved one
 //! by one. What a group reports as a number (its end, its counters, its verdict) is a vector over groups here.
 
+use super::dense::Dense;
 use super::saved::time_axis;
 use super::solve::Problem;
 use super::state::TreeState;
@@ -73,8 +74,12 @@ impl Groups {
         let ys = y0.with_leaves(
             ys.iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }).collect::<Vec<_>>(),
         );
+        let num_states =
+            if problem.saved.dense { problem.trail.like(t0, y0).leaves().len() - 2 + n } else { 0 };
+        let states = leaves(num_states);
         let numbers: Vec<Tensor> = leaves(NUMBERS).iter().map(|x| self.each(x)).collect();
         let [verdict, own_ts] = [0, 1].map(|_| self.each(&leaves(1)[0]));
+        let dense = if problem.saved.dense { self.curve(problem, (t0, y0), states, leaves(5)) } else { None };
         let first = Tensor::iota(DType::F64, [verdict.shape()[0], 1], 0) * self.size as f64;
         register_check(Check { values: Tensor::concat(&[&without_events(&verdict), &first], 1) });
         let [t1_reached, num_steps, num_accepted, num_rejected, num_field_evals, num_saved] =
@@ -83,7 +88,23 @@ impl Groups {
         // What is saved where steps end is saved at times of each group's own.
         let is_own = problem.saved.has_steps() || !problem.events.is_empty();
         let ts = if is_own { own_ts } else { own_ts.at(0) };
-        Ok(Solution { t1: t1_reached, y1, ts, ys, num_saved, stats, verdict, dense: None })
+        Ok(Solution { t1: t1_reached, y1, ts, ys, num_saved, stats, verdict, dense })
+    }
+
+    /// The curve of each row, from what groups found of it.
+    fn curve<Y: TreeState, F>(
+        self,
+        problem: &Problem<'_, Y, F>,
+        (t0, y0): (&Tensor, &Y),
+        states: Vec<Tensor>,
+        numbers: Vec<Tensor>,
+    ) -> Option<Dense<Y>> {
+        let curve = problem.trail.curve.clone()?;
+        let like = problem.trail.like(t0, y0);
+        let (mut states, [t0, t1, num_steps, t, t_next]) = (states, <[Tensor; 5]>::try_from(numbers).ok()?);
+        let y1 = y0.with_leaves(states.split_off(states.len() - y0.leaves().len()));
+        let steps = like.with_leaves([t, t_next].into_iter().chain(states).collect::<Vec<_>>());
+        Some(Dense { t0, t1, rows: Some(self.rows), num_steps, steps, y1, curve })
     }
 
     /// For each row what its group found, a group being a tile.
@@ -123,20 +144,13 @@ impl Groups {
         y0: &Y,
         axis: usize,
     ) -> Result<Vec<Tensor>, OdeError> {
-        let mut args = y0.leaves();
-        let types: Vec<Type> = args.iter().map(|y| y.ty().with_shape(y.shape().without_axes(&[0]))).collect();
-        let row = traced(&types, |x| {
+        over_rows(y0.leaves(), &[], self.rows, Searches::Lockstep, |x| {
             let y = y0.with_leaves(x.iter().map(|x| x.expand(0)).collect::<Vec<_>>());
             let (out, numbers) = parts(&one(&y)?, axis);
             let mut out: Vec<Tensor> = out.iter().map(|y| y.reshape(y.shape().without_axes(&[0]))).collect();
             out.extend(numbers);
             Ok(out)
-        })?;
-        let (mut bodies, captures) = align(&[&row]);
-        let mut mapped = vec![true; args.len()];
-        mapped.resize(args.len() + captures.len(), false);
-        args.extend(captures);
-        Ok(apply(&batch_with(&bodies.remove(0), &mapped, self.rows, Searches::Lockstep), &args))
+        })
     }
 
     /// The entries of groups, of what was given to each of their rows.
@@ -149,17 +163,47 @@ impl Groups {
     }
 }
 
+/// What `f` makes of each row of `rowed` and of all of `shared`, one below the other.
+///
+/// # Errors
+/// What `f` says while it is recorded.
+pub(super) fn over_rows(
+    mut rowed: Vec<Tensor>,
+    shared: &[Tensor],
+    rows: usize,
+    searches: Searches,
+    f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>, OdeError>,
+) -> Result<Vec<Tensor>, OdeError> {
+    let mut types: Vec<Type> =
+        rowed.iter().map(|y| y.ty().with_shape(y.shape().without_axes(&[0]))).collect();
+    types.extend(shared.iter().map(Tensor::ty));
+    let (mut bodies, captures) = align(&[&traced(&types, f)?]);
+    let mut mapped = vec![true; rowed.len()];
+    mapped.resize(rowed.len() + shared.len() + captures.len(), false);
+    rowed.extend(shared.iter().cloned().chain(captures));
+    Ok(apply(&batch_with(&bodies.remove(0), &mapped, rows, searches), &rowed))
+}
+
 /// Numbers of a group beside its verdict and its times.
 const NUMBERS: usize = 6;
 
-/// What a group found: its rows, then the end, the counters, the verdict and the times.
+/// What a group found: its rows, then the end, the counters, the verdict and the times; of a curve both at the end.
 fn parts<Y: TreeState>(s: &Solution<Y>, axis: usize) -> (Vec<Tensor>, Vec<Tensor>) {
     let mut rows = s.y1.leaves();
     rows.extend(s.ys.leaves().iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }));
     let Stats { num_steps, num_accepted, num_rejected, num_field_evals } = &s.stats;
     let counters = [num_steps, num_accepted, num_rejected, num_field_evals, &s.num_saved];
     let numbers = [&[&s.t1][..], &counters, &[&s.verdict, &s.ts]].concat();
-    (rows, numbers.into_iter().cloned().collect())
+    let mut numbers: Vec<Tensor> = numbers.into_iter().cloned().collect();
+    if let Some(Dense { t0, t1, num_steps, steps, y1, .. }) = &s.dense {
+        // A row's curve is that of a state of one row.
+        let states = steps.leaves().split_off(2);
+        rows.extend(
+            states.iter().map(|y| swapped(y).expand(2)).chain(y1.leaves().iter().map(|y| y.expand(1))),
+        );
+        numbers.extend([t0, t1, num_steps, &steps.t, &steps.t_next].map(Clone::clone));
+    }
+    (rows, numbers)
 }
 
 /// Verdicts in which an event, which is no failure, counts as the end.
@@ -171,7 +215,7 @@ fn without_events(verdict: &Tensor) -> Tensor {
 }
 
 /// With the first two axes exchanged.
-fn swapped(y: &Tensor) -> Tensor {
+pub(super) fn swapped(y: &Tensor) -> Tensor {
     y.permute(&[&[1, 0], &(2..y.rank()).collect::<Vec<_>>()[..]].concat())
 }
 

@@ -157,6 +157,7 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         solution.dense = curve.filter(|_| self.saved.dense).map(|curve| Dense {
             t0: t0.clone(),
             t1,
+            rows: None,
             num_steps,
             steps: self.saved.all_steps(tapped),
             y1,

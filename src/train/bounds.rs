@@ -51,7 +51,12 @@ fn options(recipe: &Recipe) -> String {
     };
     let kept = match model.solve.kept {
         Kept::Count(n) => format!(" --checkpoints={n}"),
-        Kept::Automatic | Kept::Bytes(_) | Kept::All | Kept::Nothing { .. } | Kept::Forward => String::new(),
+        Kept::Automatic
+        | Kept::Bytes(_)
+        | Kept::All
+        | Kept::Last { .. }
+        | Kept::Nothing { .. }
+        | Kept::Forward => String::new(),
     };
     let (depth, blocks) = (model.hidden.len(), model.blocks);
     format!("--batch={batch} --width={width} --depth={depth} --blocks={blocks}{steps}{kept}")

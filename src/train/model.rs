@@ -120,6 +120,11 @@ pub enum Kept {
         /// The absolute one.
         atol: Option<f64>,
     },
+    /// The last, from which the steps are run backward.
+    Last {
+        /// Of the two states that are coupled for it.
+        coupling: f64,
+    },
     /// None: there is no gradient but the forward one.
     Forward,
 }
@@ -203,6 +208,7 @@ impl SolveConfig {
             kept: match settings.adjoint {
                 Adjoint::Direct => Kept::All,
                 Adjoint::Forward => Kept::Forward,
+                Adjoint::Reversible { coupling } => Kept::Last { coupling },
                 Adjoint::Backsolve { rtol, atol } => Kept::Nothing { rtol, atol },
                 Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Count(n) } => Kept::Count(n),
                 Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Bytes(b) } => Kept::Bytes(b),
@@ -231,6 +237,7 @@ impl SolveConfig {
         };
         *error_norm = if self.density_in_norm { ErrorNorm::StateAndLogDensity } else { ErrorNorm::State };
         *adjoint = match self.kept {
+            Kept::Last { coupling } => Adjoint::Reversible { coupling },
             Kept::Automatic => checkpoints(Checkpoints::Auto),
             Kept::Count(n) => checkpoints(Checkpoints::Count(n)),
             Kept::Bytes(b) => checkpoints(Checkpoints::Bytes(b)),

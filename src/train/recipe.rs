@@ -276,6 +276,7 @@ impl Recipe {
                 Kept::Count(n) => n.into(),
                 Kept::Automatic | Kept::Bytes(_) | Kept::All => "automatic".into(),
                 Kept::Nothing { .. } => "none (solved backward)".into(),
+                Kept::Last { .. } => "the last (run backward)".into(),
                 Kept::Forward => "none (forward derivatives)".into(),
             },
             "optimizer" => self.optimizer.name().into(),
