@@ -122,8 +122,10 @@ fn draw(folder: &Path, model: &Mlp, seen: &Tensor, unseen: &Tensor) -> flowline:
     };
     let left = dots(axes.clone().title("seen, with noise"), "", seen);
     let right = axes.title("unseen: truth (dots), learned (curves)");
-    let right =
-        paths(&learned).iter().enumerate().fold(right, |axes, (i, path)| axes.curves("", &[path.clone()], i));
+    let right = paths(&learned)
+        .iter()
+        .enumerate()
+        .fold(right, |axes, (i, path)| axes.curves("", std::slice::from_ref(path), i));
     left.draw()?.beside(&dots(right, "", unseen).draw()?).save(folder.join("spiral.png"))?;
     Ok(())
 }
