@@ -78,7 +78,9 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
         let at = if path.is_empty() { String::new() } else { format!(", leaf {path},") };
         assert!(leaf.dtype().is_float(), "y0{at} is {leaf:?}: a state is of f32 or f64, cast it");
     }
-    solve(&ode.field, &scheme, (ode.options(), &saved, &ode.watches[..]), (t0, t1), y0)
+    // Behind a pointer: a field is called when it is traced, and what traces it is compiled once a kind of state.
+    let field: &dyn Field<Y> = &ode.field;
+    solve(&field, &scheme, (ode.options(), &saved, &ode.watches[..]), (t0, t1), y0)
 }
 
 impl<Y: TreeState> IntoState<Y> for &Y {

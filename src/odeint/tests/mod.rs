@@ -3,6 +3,7 @@
 mod adjoints;
 mod backsolve;
 mod events;
+mod matrix;
 mod reports;
 mod reversible;
 mod rows;
@@ -244,7 +245,7 @@ fn time_stays_f64_where_the_state_is_f32() {
 }
 
 #[test]
-fn the_continuous_adjoint_reaches_what_is_saved_at_the_ends_and_refuses_times_between() {
+fn the_continuous_adjoint_reaches_what_is_saved_at_the_ends() {
     let y0 = f64s(&[0.7, -0.2]);
     let solve = |adjoint: Adjoint, y0: &Tensor, save_at: SaveAt| {
         let field = Ode::new(|_t, y: &Tensor| y.sin() - y).rtol(1e-10).atol(1e-10).adjoint(adjoint);
@@ -258,6 +259,4 @@ fn the_continuous_adjoint_reaches_what_is_saved_at_the_ends_and_refuses_times_be
     for (a, b) in ours.iter().zip(&theirs) {
         assert!(relative(*a, *b) < 1e-8, "{a} {b}");
     }
-    let refused = solve(Adjoint::backsolve(), &y0, SaveAt::ts(&[0.5])).map(|_| ()).unwrap_err().to_string();
-    assert!(refused.contains("Backsolve") && refused.contains("RecursiveCheckpoint"), "{refused}");
 }

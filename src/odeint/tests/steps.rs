@@ -41,9 +41,11 @@ fn saved_steps_are_those_of_the_host_in_both_directions_and_nan_behind() {
             let (rows, n) = (1 + 400_usize.div_ceil(every), host.ts.len());
             assert_eq!((got.ys.shape().to_vec(), got.num_saved.item() as usize), (vec![rows, 2], n));
             let (ts, ys) = (got.ts.to_vec(), got.ys.to_vec());
-            // A step's size hangs on its error, a difference of much larger numbers.
-            close(&ts[..n], &host.ts, 1e-5);
-            close(&ys[..2 * n], &host.ys.concat(), 1e-5);
+            // A step's size hangs on its error, a difference of much larger numbers: of a first step by Vern7 that is
+            // 1e-13, three digits are left.
+            let bound = if method == Method::Vern7 { 1e-3 } else { 1e-5 };
+            close(&ts[..n], &host.ts, bound);
+            close(&ys[..2 * n], &host.ys.concat(), bound);
             assert!(ts[n..].iter().chain(&ys[2 * n..]).all(|x| x.is_nan()));
         }
     }

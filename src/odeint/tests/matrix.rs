@@ -1,0 +1,168 @@
+//! The matrix of gradients: every adjoint, everything that can be saved, every way of batching rows; against central
+//! differences on a frozen grid, against each other, and with its holes refused.
+
+use crate::ode::{Event, Method, Ode, OdeError, SaveAt, StepTo};
+use crate::odeint::{Adjoint, Batching, Solution};
+use crate::tensor::{Tensor, Tree, grad, jvp};
+use crate::tree;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum What {
+    End,
+    Times,
+    Steps,
+    Dense,
+    Event,
+}
+
+const ALL: [What; 5] = [What::End, What::Times, What::Steps, What::Dense, What::Event];
+const BATCHINGS: [Batching; 3] = [Batching::Joint, Batching::PerRow, Batching::Groups(2)];
+
+/// What a solve depends on.
+tree! { struct Point { mu: Tensor, y0: Tensor } }
+
+fn point() -> Point {
+    Point { mu: Tensor::from(0.8), y0: Tensor::from([[1.0, 0.5], [-0.3, 0.8], [0.6, -0.9]]) }
+}
+
+/// A pendulum of rows, pushed.
+fn rate(mu: &Tensor, t: &Tensor, y: &Tensor) -> Tensor {
+    let (a, b) = (y.slice(1, 0..1), y.slice(1, 1..2));
+    Tensor::concat(&[&b, &(-(mu * a.sin()) - &b * 0.2 + (1.7 * t).sin())], 1)
+}
+
+fn solve(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Result<Solution<Tensor>, OdeError> {
+    let grid = StepTo { ts: (0..=12).map(|i| f64::from(i) / 10.0).collect() };
+    let ode = Ode::new(|t: Tensor, y: &Tensor| rate(&p.mu, &t, y)).method(Method::Tsit5).controller(grid);
+    let ode = ode.adjoint(adjoint).batching(batching);
+    let ode = match what {
+        What::End => ode,
+        What::Times => ode.save_at([0.05, 0.13, 0.5, 0.52, 1.2]),
+        What::Steps => ode.save_at(SaveAt::every(5)),
+        What::Dense => ode.save_at(SaveAt::dense()),
+        What::Event => ode.event(Event::falling().stop(), |t, y: &Tensor| 1.4 - t - y.square().sum() * 0.3),
+    };
+    ode.solve(0.0, 1.2, &p.y0)
+}
+
+/// A number that every saved state has a weight of its own in.
+fn loss(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Tensor {
+    let Solution { t1, y1, ys, .. } = &solve(p, what, batching, adjoint).unwrap();
+    let weighed = |y: &Tensor| {
+        let weights = Tensor::iota(y.dtype(), [y.size()], 0).cos();
+        (y.sin().reshape([y.size()]) * weights).sum()
+    };
+    match what {
+        What::End => weighed(y1),
+        What::Times | What::Steps => weighed(ys),
+        What::Event => weighed(y1) + t1.square().sum(),
+        What::Dense => {
+            let solution = solve(p, what, batching, adjoint).unwrap();
+            let (y, dy) =
+                solution.dense().unwrap().eval_with_derivative(&Tensor::from(&[0.07, 0.6, 1.11][..]));
+            weighed(&y) + weighed(&dy) * 0.1
+        }
+    }
+}
+
+fn flat(p: &Point) -> Vec<f64> {
+    p.leaves().iter().flat_map(Tensor::to_vec).collect()
+}
+
+fn gradient(what: What, batching: Batching, adjoint: Adjoint) -> Vec<f64> {
+    flat(&grad(|p: &Point| loss(p, what, batching, adjoint), &point()))
+}
+
+fn differences(what: What, batching: Batching, adjoint: Adjoint) -> Vec<f64> {
+    let (p, h) = (point(), 1e-5);
+    let mut out = vec![];
+    for (i, leaf) in p.leaves().iter().enumerate() {
+        for j in 0..leaf.size() {
+            let shifted = |h: f64| {
+                let (mut leaves, mut v) = (p.leaves(), leaf.to_vec());
+                v[j] += h;
+                leaves[i] = Tensor::from_vec(leaf.shape().clone(), v);
+                loss(&p.with_leaves(leaves), what, batching, adjoint).item()
+            };
+            out.push((shifted(h) - shifted(-h)) / (2.0 * h));
+        }
+    }
+    out
+}
+
+fn assert_close(got: &[f64], want: &[f64], bound: f64, of: &dyn std::fmt::Debug) {
+    assert_eq!(got.len(), want.len(), "{of:?}");
+    for (i, (a, b)) in got.iter().zip(want).enumerate() {
+        assert!((a - b).abs() <= bound * b.abs().max(1.0), "{of:?}, {i}: {a} against {b}");
+    }
+}
+
+#[test]
+fn gradients_with_checkpoints_are_central_differences_and_the_bits_of_direct() {
+    for what in ALL {
+        for batching in BATCHINGS {
+            let all = gradient(what, batching, Adjoint::Direct);
+            assert!(all.iter().all(|g| g.is_finite() && *g != 0.0), "{what:?} {batching:?}: {all:?}");
+            assert_close(&all, &differences(what, batching, Adjoint::Direct), 1e-7, &(what, batching));
+            for n in [1, 2, 5, 50] {
+                let some = gradient(what, batching, Adjoint::recursive_checkpoint(n));
+                assert_eq!(some, all, "{what:?} {batching:?}, {n} checkpoints");
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_on_one_grid_have_the_gradients_of_all_rows_however_they_are_batched() {
+    for what in [What::End, What::Times, What::Steps, What::Dense] {
+        let joint = gradient(what, Batching::Joint, Adjoint::Direct);
+        for batching in [Batching::PerRow, Batching::Groups(2)] {
+            assert_close(&gradient(what, batching, Adjoint::Direct), &joint, 1e-13, &(what, batching));
+        }
+    }
+}
+
+#[test]
+fn reversible_gradients_are_central_differences_of_the_reversible_map() {
+    for what in ALL {
+        for batching in BATCHINGS {
+            if what == What::Event {
+                let refused = solve(&point(), what, batching, Adjoint::reversible()).unwrap_err();
+                assert!(matches!(refused, OdeError::Adjoint { adjoint: "Reversible", .. }), "{refused}");
+                continue;
+            }
+            let got = gradient(what, batching, Adjoint::reversible());
+            let want = differences(what, batching, Adjoint::reversible());
+            assert_close(&got, &want, 1e-7, &(what, batching));
+        }
+    }
+}
+
+#[test]
+fn the_continuous_adjoint_is_near_and_refuses_what_it_has_no_cotangents_for() {
+    for what in ALL {
+        for batching in BATCHINGS {
+            if matches!(what, What::Steps | What::Dense | What::Event) {
+                let refused = solve(&point(), what, batching, Adjoint::backsolve()).unwrap_err();
+                assert!(matches!(refused, OdeError::Adjoint { adjoint: "Backsolve", .. }), "{refused}");
+                continue;
+            }
+            let (got, want) =
+                (gradient(what, batching, Adjoint::backsolve()), gradient(what, batching, Adjoint::Direct));
+            assert_close(&got, &want, 1e-4, &(what, batching));
+        }
+    }
+}
+
+#[test]
+fn forward_derivatives_are_those_of_the_gradient_along_a_direction() {
+    let along = point().with_leaves(point().leaves().iter().map(|x| (x + 1.0).cos()));
+    for what in ALL {
+        for batching in BATCHINGS {
+            let (_, slope) = jvp(|p: &Point| loss(p, what, batching, Adjoint::Forward), &point(), &along);
+            let want: f64 =
+                gradient(what, batching, Adjoint::Direct).iter().zip(flat(&along)).map(|(g, v)| g * v).sum();
+            assert_close(&[slope.item()], &[want], 1e-12, &(what, batching));
+        }
+    }
+}
