@@ -18,7 +18,7 @@ enum What {
 const ALL: [What; 5] = [What::End, What::Times, What::Steps, What::Dense, What::Event];
 const BATCHINGS: [Batching; 3] = [Batching::Joint, Batching::PerRow, Batching::Groups(2)];
 
-/// What a solve depends on.
+// What a solve depends on.
 tree! { struct Point { mu: Tensor, y0: Tensor } }
 
 fn point() -> Point {

@@ -63,7 +63,6 @@ fn the_gradient_is_that_of_the_map_up_to_rounding_that_grows_as_the_coupling_to_
         [(10, 0.99), (100, 0.99), (1000, 0.99), (1000, 0.999), (100, 0.9), (10, 0.5), (50, 0.5)]
     {
         let (error, growth) = (difference(n, coupling), coupling.powi(-(n as i32)));
-        println!("N {n} coupling {coupling}: {error:.1e}, growth {growth:.1e}");
         assert!(error <= 64.0 * f64::EPSILON * growth, "N {n}, coupling {coupling}: {error:e}, {growth:e}");
     }
     assert!(difference(50, 0.5) > 1e-8, "rounding does grow");
