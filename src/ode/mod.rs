@@ -72,6 +72,7 @@ pub use dense::Dense;
 pub use dual::{DIRECTIONS, Dual};
 pub use ensemble::{Ensemble, EnsembleOde, EnsembleProgress};
 pub use error::OdeError;
+#[cfg(feature = "tensor")]
 pub(crate) use event::Watch;
 pub use event::{Event, EventHit, Gauge};
 pub use field::{Closure, Done, Field, FieldError, FieldFailure, InPlace, Rate, View};
