@@ -85,7 +85,7 @@ impl Default for Adjoint {
 /// use flowline::prelude::*;
 /// use flowline::odeint::Batching;
 /// // y' = -(1 + y^2) y: the larger, the steeper
-/// let field = |_t: &Tensor, y: &Tensor| -((1.0 + y.square()) * y);
+/// let field = |_t: Tensor, y: &Tensor| -((1.0 + y.square()) * y);
 /// let y0 = Tensor::from([[0.1], [1.0], [10.0]]);
 /// let solution = Ode::new(field).batching(Batching::PerRow).solve(0.0, 1.0, &y0)?;
 /// let steps = solution.stats.num_steps.to_vec();

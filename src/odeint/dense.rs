@@ -4,13 +4,13 @@
 //! the rest is the polynomial of that step. It must never know how steps were chosen.
 
 use super::curve::{Curve, Rows, or_nan};
-use super::rows::{over_rows, swapped};
+use super::rows::swapped;
 use super::saved::{time_axis, with_time_axis};
 use crate::array::DType;
 use crate::odeint::TreeState;
-use crate::tensor::{Tensor, Tree};
-use crate::transform::Searches;
+use crate::tensor::{Searches, Tensor, Tree, over_rows};
 use crate::tree;
+use std::convert::Infallible;
 
 tree! {
 /// A solution that can be evaluated anywhere in its interval, inside a jitted function too; its derivatives by the
@@ -92,14 +92,14 @@ impl<Y: TreeState> Dense<Y> {
     fn each(&self, ts: &Tensor, rows: usize, f: impl Fn(&Self, &Tensor) -> Vec<Tensor>) -> Vec<Tensor> {
         let one = Dense { rows: None, ..self.clone() };
         let axis = time_axis(&self.y1.map_leaves(|y| y.at(0)));
-        let found = over_rows(self.leaves(), std::slice::from_ref(ts), rows, Searches::Alone, |x| {
+        let found = over_rows(self.leaves(), std::slice::from_ref(ts), (rows, Searches::Alone), |x| {
             let (ts, own) = x.split_last().expect("invariant: the times are the last");
             let found = f(&one.with_leaves(own.to_vec()), ts);
             // without the row, which stands where the axis of times does not
             let at = if ts.rank() == 1 { 1 - axis } else { 0 };
-            Ok(found.iter().map(|y| y.reshape(y.shape().without_axes(&[at]))).collect())
+            Ok::<_, Infallible>(found.iter().map(|y| y.reshape(y.shape().without_axes(&[at]))).collect())
         });
-        let found = found.expect("invariant: a curve is evaluated without a field");
+        let Ok(found) = found;
         let is_swapped = ts.rank() == 1 && axis == 0;
         found.iter().map(|y| if is_swapped { swapped(y) } else { y.clone() }).collect()
     }

@@ -13,8 +13,7 @@ use super::{Batching, Solution, Stats};
 use crate::array::DType;
 use crate::graph::{Op, TileOut, Tiles, Type};
 use crate::ode::{Field, OdeError, status};
-use crate::tensor::{Check, Tensor, Traced, Tree, align, apply, register_check, trace, tuple};
-use crate::transform::{Searches, batch_with};
+use crate::tensor::{Check, Searches, Tensor, Traced, Tree, align, over_rows, register_check, trace, tuple};
 use std::sync::Arc;
 
 /// How a batch falls into groups that share their steps.
@@ -144,7 +143,7 @@ impl Groups {
         y0: &Y,
         axis: usize,
     ) -> Result<Vec<Tensor>, OdeError> {
-        over_rows(y0.leaves(), &[], self.rows, Searches::Lockstep, |x| {
+        over_rows(y0.leaves(), &[], (self.rows, Searches::Lockstep), |x| {
             let y = y0.with_leaves(x.iter().map(|x| x.expand(0)).collect::<Vec<_>>());
             let (out, numbers) = parts(&one(&y)?, axis);
             let mut out: Vec<Tensor> = out.iter().map(|y| y.reshape(y.shape().without_axes(&[0]))).collect();
@@ -161,27 +160,6 @@ impl Groups {
         let groups = self.rows.div_ceil(self.size);
         x.take(&(Tensor::iota(DType::I32, [groups], 0) * self.size as f64))
     }
-}
-
-/// What `f` makes of each row of `rowed` and of all of `shared`, one below the other.
-///
-/// # Errors
-/// What `f` says while it is recorded.
-pub(super) fn over_rows(
-    mut rowed: Vec<Tensor>,
-    shared: &[Tensor],
-    rows: usize,
-    searches: Searches,
-    f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>, OdeError>,
-) -> Result<Vec<Tensor>, OdeError> {
-    let mut types: Vec<Type> =
-        rowed.iter().map(|y| y.ty().with_shape(y.shape().without_axes(&[0]))).collect();
-    types.extend(shared.iter().map(Tensor::ty));
-    let (mut bodies, captures) = align(&[&traced(&types, f)?]);
-    let mut mapped = vec![true; rowed.len()];
-    mapped.resize(rowed.len() + shared.len() + captures.len(), false);
-    rowed.extend(shared.iter().cloned().chain(captures));
-    Ok(apply(&batch_with(&bodies.remove(0), &mapped, rows, searches), &rowed))
 }
 
 /// Numbers of a group beside its verdict and its times.

@@ -78,7 +78,7 @@ pub struct NonFinite {
 /// let found = locate_non_finite(norm, &Tensor::from([0.0, 0.0]))?.expect("the slope of sqrt at 0");
 /// assert_eq!(
 ///     found.to_string(),
-///     "the gradient by the argument is not finite: `div` of the backward pass makes inf of 0.5 (f64[]) and 0 (f64[]): \
+///     "the gradient by the argument is not finite: `div` of the backward pass makes inf of 1 (f64[]) and 0 (f64[]): \
 ///      a divisor of 0, or the slope of sqrt, ln or a power at 0: keep its argument away from 0, before the operation"
 /// );
 /// assert_eq!(locate_non_finite(norm, &Tensor::from([3.0, 4.0]))?, None);

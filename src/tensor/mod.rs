@@ -50,4 +50,5 @@ pub(crate) use rows::tuple;
 pub use rows::{map_rows, try_map_rows};
 pub(crate) use trace::{Check, Traced, align, apply, register_check, trace};
 pub use tree::{Leaf, LoneTree, Path, TensorTree, Tree, num_elements, summary};
+pub(crate) use vmap::{Searches, over_rows};
 pub use vmap::{try_vmap, vmap};

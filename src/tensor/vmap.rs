@@ -11,6 +11,7 @@ use crate::array::Shape;
 use crate::error::Result;
 use crate::graph::Type;
 use crate::transform;
+pub(crate) use crate::transform::Searches;
 
 /// `f` of each entry of the first axis of `over`'s leaves, results along a new first axis:
 /// `vmap(f, xs)[i] = f(xs[i])`.
@@ -119,6 +120,30 @@ fn named(path: &Path) -> String {
         path if path.is_empty() => "the argument".to_owned(),
         path => format!("leaf {path}"),
     }
+}
+
+/// What `f` makes of each of `rows` entries of the first axes of `rowed` and of all of `shared`, one below the other:
+/// [`vmap`] for whoever has to say how searches are mapped.
+///
+/// # Errors
+/// What `f` says while it is recorded.
+pub(crate) fn over_rows<E>(
+    mut rowed: Vec<Tensor>,
+    shared: &[Tensor],
+    (rows, searches): (usize, Searches),
+    f: impl FnOnce(&[Tensor]) -> std::result::Result<Vec<Tensor>, E>,
+) -> std::result::Result<Vec<Tensor>, E> {
+    let row = |y: &Tensor| y.ty().with_shape(y.shape().without_axes(&[0]));
+    let types: Vec<Type> = rowed.iter().map(row).chain(shared.iter().map(Tensor::ty)).collect();
+    let traced = trace(&types, |x| match f(x) {
+        Ok(out) => (out, Ok(())),
+        Err(e) => (vec![], Err(e)),
+    });
+    traced.aux?;
+    let mut mapped = vec![true; rowed.len()];
+    mapped.resize(rowed.len() + shared.len() + traced.captures.len(), false);
+    rowed.extend(shared.iter().cloned().chain(traced.captures));
+    Ok(apply(&transform::batch_with(&traced.func, &mapped, rows, searches), &rowed))
 }
 
 #[cfg(test)]
