@@ -344,7 +344,7 @@ pub(super) struct Knot<C: Clock> {
     pub last: C::Mask,
     /// It is one of the stops.
     pub stop: C::Mask,
-    /// It is one of the multiples of a constant step size.
+    /// It is one of the multiples of a constant step size, or of the given times.
     pub grid: C::Mask,
 }
 
@@ -376,7 +376,8 @@ pub(super) fn next_knot<S: State>(
             let last = S::Clock::not(&S::Clock::and(&more, &is_before(span, &t)));
             let t = S::Clock::select(&last, &span.t1, &t);
             let stop = S::Clock::and(&is_stop, &S::Clock::and(&t.le(&wall), &wall.le(&t)));
-            return Knot { t, last, stop, grid: no };
+            // Every stop is one of the times.
+            return Knot { t, last, grid: stop.clone(), stop };
         }
         Controller::Constant(Constant { dt0 }) => {
             let next = carry.num_accepted.sub(&carry.num_off_grid).add(&carry.t.like(1.0));

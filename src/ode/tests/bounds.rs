@@ -38,6 +38,15 @@ fn constant_steps_keep_their_grid_across_a_stop() {
 }
 
 #[test]
+fn a_stop_that_is_one_of_the_given_times_is_one_step_of_them() {
+    let grid = || Ode::new(oscillator).controller(StepTo { ts: vec![0.0, 0.25, 0.5, 1.0] });
+    let plain = grid().solve(0.0, 1.0, [1.0, 0.0]).unwrap();
+    for ode in [grid().land_on(&[0.25, 0.5]), grid().jump_at(&[0.5])] {
+        assert_eq!(ode.solve(0.0, 1.0, [1.0, 0.0]).unwrap().knots, plain.knots);
+    }
+}
+
+#[test]
 fn a_stop_does_not_make_the_solve_forget_its_step_size() {
     let plain = Ode::new(oscillator).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
     // ten slivers in the middle: each costs the step that lands on it, none costs the growth from 1e-9 again
