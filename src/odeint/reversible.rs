@@ -60,18 +60,6 @@ impl<Y: TreeState> State for Pair<Y> {
         self.1.lincomb(&y.1, dt, a, &Part::new(k, |s: &Self| &s.1));
     }
 
-    fn error_ratio<K: Stages<Self> + ?Sized>(
-        &mut self,
-        dt: &Tensor,
-        b: &[f64],
-        k: &K,
-        y0: &Self,
-        y1: &Self,
-        tol: &Tolerance,
-    ) -> Tensor {
-        self.1.error_ratio(dt, b, &Part::new(k, |s: &Self| &s.1), &y0.1, &y1.1, tol)
-    }
-
     fn error_sum<K: Stages<Self> + ?Sized>(
         &mut self,
         dt: &Tensor,

@@ -36,7 +36,8 @@ pub struct Solution<Y> {
     /// The state there.
     pub y1: Y,
     /// The saved times, f64 of rank 1, in blocks: t0, the given ones, the ends of steps, t1, as far as they were asked
-    /// for; t1 if nothing was. Steps end with the last one, and behind it is NaN up to the most there can be.
+    /// for; t1 if nothing was. Steps end with the last one, and behind it is NaN up to the most there can be. Of rank 2,
+    /// a list a group, where groups of rows have steps or ends of their own that are saved.
     pub ts: Tensor,
     /// The states at these times. The axis of times stands behind the rows, `[row, time, component]`, where the first
     /// axes of all leaves of y have one length and some leaf has a further axis; else it is first, `[time, component]`

@@ -53,6 +53,12 @@ pub enum TransformError {
         /// How the solve's gradient is taken.
         adjoint: &'static str,
     },
+    /// A reverse derivative of a gradient through rows in lockstep.
+    #[error(
+        "a reverse derivative of a gradient through rows in lockstep (`PerRow`) was asked for: it has none; take \
+         `Groups(1)`, which takes the same steps, or take this derivative forward (jvp of the gradient)"
+    )]
+    SecondReverseOfRows,
     /// A reverse derivative of a loop that is to be differentiated forward.
     #[error(
         "a reverse derivative of a solve with forward derivatives alone (`Forward`) was asked for: take it \

@@ -270,7 +270,7 @@ fn stored(policy: Policy) -> Result<(), TransformError> {
 pub(super) fn vjp_rev(b: &mut Builder, r: &Rev, rule: &vjp::Rule) -> Result<Found, TransformError> {
     stored(policy_of(b, rule.x[1]))?;
     if r.rows().is_some() {
-        return Err(TransformError::SecondReverse { adjoint: "Direct, of rows in lockstep" });
+        return Err(TransformError::SecondReverseOfRows);
     }
     let without_tape = |k: usize| k != 1;
     let pick =

@@ -3,7 +3,7 @@
 
 use crate::ode::{Event, Method, Ode, OdeError, SaveAt, StepTo};
 use crate::odeint::{Adjoint, Batching, Solution};
-use crate::tensor::{Tensor, Tree, grad, jvp};
+use crate::tensor::{Tensor, Tree, grad, jit, jvp};
 use crate::tree;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,7 +47,8 @@ fn solve(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Result<
 
 /// A number that every saved state has a weight of its own in.
 fn loss(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Tensor {
-    let Solution { t1, y1, ys, .. } = &solve(p, what, batching, adjoint).unwrap();
+    let solution = solve(p, what, batching, adjoint).unwrap();
+    let Solution { t1, y1, ys, .. } = &solution;
     let weighed = |y: &Tensor| {
         let weights = Tensor::iota(y.dtype(), [y.size()], 0).cos();
         (y.sin().reshape([y.size()]) * weights).sum()
@@ -57,7 +58,6 @@ fn loss(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Tensor {
         What::Times | What::Steps => weighed(ys),
         What::Event => weighed(y1) + t1.square().sum(),
         What::Dense => {
-            let solution = solve(p, what, batching, adjoint).unwrap();
             let (y, dy) =
                 solution.dense().unwrap().eval_with_derivative(&Tensor::from(&[0.07, 0.6, 1.11][..]));
             weighed(&y) + weighed(&dy) * 0.1
@@ -165,4 +165,56 @@ fn forward_derivatives_are_those_of_the_gradient_along_a_direction() {
             assert_close(&[slope.item()], &[want], 1e-12, &(what, batching));
         }
     }
+}
+
+#[test]
+fn events_steps_and_curves_are_each_row_s_own() {
+    let rates = [0.5, 1.0, 2.0];
+    // a state of one number a row: the axis of times is the first
+    let solve = |y0: &Tensor, batching: Batching| {
+        let ode = Ode::new(|_t, y: &Tensor| -(y * y)).rtol(1e-8).atol(1e-8).max_steps(60).batching(batching);
+        let ode = ode.save_at(SaveAt::steps().and_dense());
+        ode.event(Event::falling().stop(), |_t, y: &Tensor| y.sum() - 0.25).solve(0.0, 20.0, y0).unwrap()
+    };
+    let ts = Tensor::from(&[0.1, 0.9][..]);
+    for batching in [Batching::PerRow, Batching::Groups(1)] {
+        let call = jit(move |y0: Tensor| {
+            let all = solve(&y0, batching);
+            let curve = all.dense().unwrap();
+            let ts = Tensor::from(&[0.1, 0.9][..]);
+            Ok((
+                all.t1.clone(),
+                all.ts.clone(),
+                all.ys.clone(),
+                curve.eval(&ts),
+                curve.eval(&Tensor::from(0.3)),
+            ))
+        });
+        // an event is no error in a jit, of rows neither
+        let (t1, all_ts, all_ys, at, once) = call.call(Tensor::from(&rates[..])).unwrap();
+        assert_eq!((at.shape().to_vec(), once.shape().to_vec()), (vec![2, 3], vec![3]));
+        for (r, y0) in rates.iter().enumerate() {
+            let one = solve(&Tensor::from(&[*y0][..]), Batching::Joint);
+            let bits = |x: &Tensor| x.to_vec().iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
+            assert_eq!(t1.to_vec()[r].to_bits(), one.t1.item().to_bits());
+            // between knots the curve is of order 4
+            assert!((one.t1.item() - (4.0 - 1.0 / y0)).abs() < 1e-4);
+            assert_eq!(bits(&all_ts.at(r)), bits(&one.ts));
+            assert_eq!(bits(&all_ys.column(r)), bits(&one.ys));
+            assert_eq!(bits(&at.column(r)), bits(&one.dense().unwrap().eval(&ts)));
+            assert_eq!(once.to_vec()[r], one.dense().unwrap().eval(&Tensor::from(0.3)).to_vec()[0]);
+        }
+    }
+}
+
+#[test]
+fn a_second_reverse_derivative_of_rows_in_lockstep_names_the_way_out() {
+    let types = [crate::graph::Type::array(crate::array::DType::F64, [3, 2])];
+    let traced = crate::tensor::trace(&types, |x| {
+        let p = Point { y0: x[0].clone(), ..point() };
+        let slope = |p: &Point| grad(|p: &Point| loss(p, What::End, Batching::PerRow, Adjoint::Direct), p).y0;
+        (vec![slope(&p).square().sum()], ())
+    });
+    let refused = crate::transform::vjp(&traced.func, &[0], &[0]).unwrap_err().to_string();
+    assert!(refused.contains("PerRow") && refused.contains("Groups(1)"), "{refused}");
 }
