@@ -140,8 +140,10 @@ impl Bench {
     fn layers(&self, level: Level) {
         for (m, n, k) in [(64, 64, 64), (50, 64, 64), (500, 64, 64), (500, 2, 64)] {
             let (a, b, mut c) = (vec![0.01f32; m * k], vec![0.01f32; k * n], vec![0f32; m * n]);
-            let (bias, s) =
-                (vec![0.1f32; n], Gemm { m, n, k, rsa: k, csa: 1, ldb: n, ldc: n, accumulate: false });
+            let (bias, s) = (
+                vec![0.1f32; n],
+                Gemm { m, n, k, rsa: k, csa: 1, ldb: n, ldc: n, accumulate: false, packed: false },
+            );
             let tanh = strip(level, StripOp::Tanh, Elem::F32);
             self.report(level, &format!("layer m{m} n{n} k{k} gemm then tanh"), 1000.0, "us", || {
                 // SAFETY: the buffers have these shapes.

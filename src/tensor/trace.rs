@@ -29,7 +29,7 @@ struct State {
     builder: Builder,
     /// Values of enclosing traces, in the order of the inputs made for them.
     captures: Vec<Tensor>,
-    /// (serial of a trace, node in it) to the input made for it; looked up, never iterated.
+    /// (serial of a trace, node in it) to the node that stands for it; looked up, never iterated.
     captured: HashMap<(u64, NodeId), NodeId>,
     /// Values that the caller must look at after a run: see [`Check`].
     checks: Vec<Check>,
@@ -85,7 +85,17 @@ impl Trace {
         Tensor(Repr::Traced { trace: Arc::downgrade(self), id, ty: Arc::new(state.builder.ty(id).clone()) })
     }
 
+    /// What a broadcast of this trace repeats, and the broadcast.
+    fn repeated(self: &Arc<Self>, id: NodeId) -> Option<(Tensor, Op)> {
+        let state = self.lock();
+        let node = state.builder.node(id);
+        matches!(node.op, Op::Broadcast { .. }).then(|| (self.tensor(&state, node.args[0]), node.op.clone()))
+    }
+
     /// The node that stands for `x` in this trace.
+    ///
+    /// A value that is only repeated outside is repeated inside: a row of biases stays a row for kernels that add it,
+    /// and so does its cotangent.
     fn lift(&self, state: &mut State, x: &Tensor) -> NodeId {
         match &x.0 {
             // Zeros and ones as numbers: equal arrays are told apart, equal numbers are merged and simplified.
@@ -107,10 +117,19 @@ impl Trace {
                 if let Some(&input) = state.captured.get(&key) {
                     return input;
                 }
-                let input = state.builder.input(ty.as_ref().clone());
-                state.captured.insert(key, input);
-                state.captures.push(x.clone());
-                input
+                let repeated = owner.repeated(*id);
+                let node = match repeated {
+                    Some((source, op)) => {
+                        let source = self.lift(state, &source);
+                        state.builder.push(op, &[source], Some(ty))
+                    }
+                    None => {
+                        state.captures.push(x.clone());
+                        state.builder.input(ty.as_ref().clone())
+                    }
+                };
+                state.captured.insert(key, node);
+                node
             }
         }
     }

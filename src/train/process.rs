@@ -55,10 +55,14 @@ mod tests {
 
     #[test]
     fn memory_that_is_touched_is_seen() {
-        let before = rss_mb();
-        let block = std::hint::black_box(vec![1u8; 64 << 20]);
-        assert!(rss_mb() - before > 50.0, "{before} to {}", rss_mb());
-        assert!(peak_rss_mb() >= rss_mb() - 1.0 && block.len() == 64 << 20);
+        // Tests beside this one give memory back meanwhile.
+        let is_seen = || {
+            let before = rss_mb();
+            let block = std::hint::black_box(vec![1u8; 64 << 20]);
+            rss_mb() - before > 50.0 && block.len() == 64 << 20
+        };
+        assert!((0..20).any(|_| is_seen()));
+        assert!(peak_rss_mb() >= rss_mb() - 1.0);
         assert!(free_bytes().is_some_and(|free| free > 1 << 20));
     }
 }

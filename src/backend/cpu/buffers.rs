@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub(crate) enum Home {
     /// In the workspace.
     Arena,
+    /// In the workspace, from run to run.
+    Kept,
     /// The caller's input `k`.
     Input(usize),
     /// The caller's output `k`.

@@ -7,7 +7,7 @@
 use super::access::Dim;
 use super::buffers::Buffers;
 use super::fuse::Units;
-use super::kernels::{Elem, StripFn, StripOp, cast, strip};
+use super::kernels::{Elem, StripFn, StripOp, cast, strip, strip_one};
 use super::places::{Operand, Place};
 use super::program::Program;
 use super::reduce::Reducer;
@@ -208,7 +208,8 @@ impl Gen<'_> {
 
     fn op(&mut self, op: StripOp, elem: Elem, dst: Value, args: &[Value], imm: f64) {
         self.flops += 1;
-        self.emit(strip(self.level, op, elem), dst, args, [imm, 0.0]);
+        let one = (self.units.all[self.unit].size == 1).then(|| strip_one(op, elem)).flatten();
+        self.emit(one.unwrap_or_else(|| strip(self.level, op, elem)), dst, args, [imm, 0.0]);
     }
 
     fn instruct(&mut self, id: usize, dst: Value, buffers: &Buffers) {

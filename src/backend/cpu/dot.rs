@@ -2,10 +2,12 @@
 
 use super::access::{Dim, View};
 use super::batch::{Axis, Batch};
-use super::kernels::{Activation, Elem, Epilogue, Gemm, gemm_f32, gemm_f64, gemm_layer_f32, gemm_layer_f64};
+use super::kernels::{
+    Activation, Elem, Epilogue, Gemm, Rows, gemm_f32, gemm_f64, gemm_layer_f32, gemm_layer_f64,
+};
 use super::step::{Access, Cost, Env, Loc};
 use crate::simd::Level;
-use std::ptr::null_mut;
+use std::ptr::{copy_nonoverlapping, null, null_mut};
 
 /// `C = A B` for each entry of a batch: A with any strides, rows of B and C without gaps inside.
 #[derive(Clone, Debug)]
@@ -21,11 +23,22 @@ pub(crate) struct Dot {
     pub layer: Option<Layer>,
 }
 
-/// What follows the product: `activation(A B + bias)`. The bits are those of separate kernels.
-#[derive(Clone, Debug)]
+/// What follows the product: `activation((A B + term) gate + shift)`. The bits are those of separate kernels.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Layer {
-    pub bias: Loc,
+    pub term: Option<Term>,
+    pub gate: Option<Loc>,
+    pub shift: Option<Loc>,
     pub activation: Activation,
+}
+
+/// What a product is added to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Term {
+    /// A row, the same for every row.
+    Bias(Loc),
+    /// A matrix without gaps, whose bytes may be those of C.
+    Matrix(Loc),
 }
 
 /// The batch and the product of each entry, given the places of both operands; C lies without gaps.
@@ -43,6 +56,7 @@ pub(crate) fn products(a: &View, b: &View) -> (Batch<3>, Gemm) {
         ldb: rows_b.stride,
         ldc: n.len,
         accumulate: false,
+        packed: false,
     };
     let mut size = m.len * n.len;
     let mut axes: Vec<Axis<3>> = Vec::with_capacity(outer_a.len());
@@ -71,10 +85,7 @@ impl Dot {
     pub fn cost(&self) -> Cost {
         let elem = if self.double { Elem::F64 } else { Elem::F32 };
         let Gemm { m, n, k, .. } = self.shape;
-        let layer = match &self.layer {
-            None => 0,
-            Some(l) => 1 + usize::from(l.activation != Activation::Identity),
-        };
+        let layer = self.layer.as_ref().map_or(0, Layer::flops);
         let count = self.batch.count();
         Cost {
             flops: count * (2 * m * n * k + layer * m * n),
@@ -86,7 +97,9 @@ impl Dot {
         f(&mut self.a, Access::Read);
         f(&mut self.b, Access::Read);
         if let Some(layer) = &mut self.layer {
-            f(&mut layer.bias, Access::Read);
+            let term = layer.term.as_mut().map(|(Term::Bias(at) | Term::Matrix(at))| at);
+            let rows = [term, layer.gate.as_mut(), layer.shift.as_mut()];
+            rows.into_iter().flatten().for_each(|at| f(at, Access::Read));
         }
         f(&mut self.c, Access::Write);
     }
@@ -95,13 +108,24 @@ impl Dot {
     /// The locations are valid for the shapes, the written one overlaps no other, and the level is
     /// available.
     pub unsafe fn run(&self, env: Env, level: Level) {
-        let s = &self.shape;
         let elem = if self.double { Elem::F64 } else { Elem::F32 }.size();
+        let mut s = self.shape;
+        if let Some(Layer { term: Some(Term::Matrix(addend)), .. }) = self.layer {
+            s.accumulate = true;
+            // SAFETY: the caller's promise; a product that is added to a matrix is one product.
+            unsafe {
+                let (from, to) = (env.at(addend), env.at(self.c));
+                if from != to {
+                    copy_nonoverlapping(from, to, s.m * s.n * elem);
+                }
+            }
+        }
+        let s = &s;
         // SAFETY: the caller's promise, of each entry.
         self.batch.each(|at| unsafe {
             let [a, b, c] =
                 [(self.a, at[0]), (self.b, at[1]), (self.c, at[2])].map(|(loc, i)| env.at(loc).add(i * elem));
-            match (&self.layer, self.double) {
+            match (self.layer.as_ref().filter(|l| !l.is_plain()), self.double) {
                 (None, false) => gemm_f32(level, s, a.cast(), b.cast(), c.cast()),
                 (None, true) => gemm_f64(level, s, a.cast(), b.cast(), c.cast()),
                 (Some(l), false) => gemm_layer_f32(level, s, &l.end(env), a.cast(), b.cast(), c.cast()),
@@ -112,9 +136,26 @@ impl Dot {
 }
 
 impl Layer {
+    /// Whether nothing follows but a sum with a matrix.
+    fn is_plain(&self) -> bool {
+        !matches!(self.term, Some(Term::Bias(_)))
+            && self.gate.is_none()
+            && self.shift.is_none()
+            && self.activation == Activation::Identity
+    }
+
+    /// Operations on an element of the result.
+    fn flops(&self) -> usize {
+        let terms = [self.term.is_some(), self.gate.is_some(), self.shift.is_some()];
+        let is_function = self.activation != Activation::Identity;
+        terms.into_iter().chain([is_function]).filter(|there| *there).count()
+    }
+
     unsafe fn end<T>(&self, env: Env) -> Epilogue<T> {
         // SAFETY: the caller's promise.
-        let bias = unsafe { env.at(self.bias) }.cast::<T>().cast_const();
-        Epilogue { bias, activation: self.activation, pre: null_mut(), ldp: 0 }
+        let row = |at: Option<Loc>| at.map_or(null(), |at| unsafe { env.at(at) }.cast::<T>().cast_const());
+        let bias = if let Some(Term::Bias(at)) = self.term { Some(at) } else { None };
+        let rows = Rows { bias: row(bias), gate: row(self.gate), shift: row(self.shift) };
+        Epilogue { rows, activation: self.activation, pre: null_mut(), ldp: 0 }
     }
 }

@@ -44,6 +44,7 @@ impl LoopSpace {
             taps::clear(&s.taps, search.num_places(), env);
             taps::bind(&mut body, 4 + num_carried, &s.taps, env);
             body.inputs(2 + num_carried, &s.captures, env);
+            body.pack();
             (0..3).for_each(|k| body.output(k, search.said[k].cast()));
             body.input(1, search.live.cast());
             let (live, accepts) = (search.live, search.said[0]);

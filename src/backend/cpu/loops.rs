@@ -7,14 +7,14 @@
 
 use super::bind::{Body, State};
 use super::exec::Workspace;
-use super::kernels::StripFn;
 use super::lockstep::{Along, Rows, Trip};
 use super::plan::Plan;
 use super::step::{Access, Env, Loc};
 use super::tape::{Layout, Schedule, Slots, Tape};
 use super::taps::{self, Tap, TapCotangent, Tapped};
+use super::totals::Total;
 use crate::backend::checkpoint::{Action, Replayer};
-use std::ptr::{copy_nonoverlapping, null, write_bytes};
+use std::ptr::copy_nonoverlapping;
 
 /// Values that each trip takes from the one before.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ pub(crate) struct Rev {
     pub cotangents: Carried,
     pub tap_cotangents: Box<[TapCotangent]>,
     pub num_rows: usize,
-    pub sums: Box<[Sum]>,
+    pub sums: Box<[Total]>,
     /// Whether no later step reads the tape, so that its slots may be written.
     pub is_last: bool,
     pub schedule: usize,
@@ -90,16 +90,6 @@ pub(crate) struct Rev {
     pub space: usize,
     /// This operation's replayer.
     pub replay: usize,
-}
-
-/// A value that is added up over the trips.
-#[derive(Debug)]
-pub(crate) struct Sum {
-    pub total: Loc,
-    pub trip: Loc,
-    pub add: StripFn,
-    pub len: usize,
-    pub bytes: usize,
 }
 
 /// Counts of what loops did in a run.
@@ -207,10 +197,7 @@ impl Rev {
         self.running.iter_mut().flatten().for_each(|l| f(l, Access::Write));
         self.cotangents.each_loc(f);
         self.tap_cotangents.iter_mut().for_each(|ct| ct.each_loc(f));
-        for sum in &mut self.sums {
-            f(&mut sum.total, Access::Write);
-            f(&mut sum.trip, Access::Write);
-        }
+        self.sums.iter_mut().for_each(|sum| f(&mut sum.at, Access::Write));
     }
 }
 
@@ -267,6 +254,7 @@ impl LoopSpace {
                 tape.recorder.reset((forecast > 0).then_some(forecast));
             }
             body.inputs(1 + num_carried, &s.captures, env);
+            body.pack();
             (0..3).for_each(|k| body.output(k, flag_at.add(k).cast()));
             let mut trips = 0;
             loop {
@@ -317,6 +305,7 @@ impl LoopSpace {
         // SAFETY: locations of this plan.
         unsafe {
             body.inputs(head + s.carried.bytes.len(), &s.captures, env);
+            body.pack();
             taps::clear(&s.taps, s.num_rows, env);
             taps::bind(&mut body, s.carried.bytes.len(), &s.taps, env);
             for n in 0..count {
@@ -356,6 +345,9 @@ impl LoopSpace {
         unsafe {
             step.inputs(head + num_carry, &r.captures, env);
             bwd.inputs(head + num_carry, &r.captures, env);
+            bwd.pack();
+            let mut is_packed = false;
+            bwd.start_totals(&r.sums, num_ct, env);
             taps::clear_zeros(&r.tap_cotangents, env);
             for action in replayer.by_ref() {
                 match action {
@@ -371,6 +363,9 @@ impl LoopSpace {
                         state.copy_to(if r.is_last { tape.slots.at(slot) } else { slots.at(slot) });
                     }
                     Action::Advance { step: n } => {
+                        if !std::mem::replace(&mut is_packed, true) {
+                            step.pack();
+                        }
                         along.bind(&mut step, n, Trip::Recompute, env);
                         state.bind(&mut step, head);
                         let to = &r.running[n % 2];
@@ -386,33 +381,15 @@ impl LoopSpace {
                         let cts = (&r.tap_cotangents[..], r.num_rows);
                         along.bind_cotangents(&mut bwd, first_ct + num_ct, cts, n, env);
                         bwd.outputs(0, r.cotangents.after(trips), env);
-                        for (k, sum) in r.sums.iter().enumerate() {
-                            bwd.output(num_ct + k, env.at(if trips == 0 { sum.total } else { sum.trip }));
-                        }
                         bwd.run();
-                        if trips > 0 {
-                            r.sums.iter().for_each(|sum| sum.add(env));
-                        }
                         trips += 1;
                     }
                 }
             }
-            if trips == 0 {
-                r.sums.iter().for_each(|sum| write_bytes(env.at(sum.total), 0, sum.bytes));
-            }
+            bwd.finish_totals();
             r.cotangents.settle(env, trips);
         }
         *recomputed += replayer.num_extra();
         counters.recomputed += replayer.num_extra();
-    }
-}
-
-impl Sum {
-    pub(super) unsafe fn add(&self, env: Env) {
-        // SAFETY: both have `len` elements; the total is read and written at the same address.
-        unsafe {
-            let (total, trip) = (env.at(self.total), env.at(self.trip));
-            (self.add)(total, total, trip, null(), [0.0; 2], self.len);
-        }
     }
 }

@@ -6,15 +6,19 @@ use super::access::{Dim, View};
 use super::buffers::{Buffers, Home};
 use super::codegen::{elem, generate};
 use super::copy::{Gather, Move, Random, ScatterAdd, Turn};
-use super::dot::{Dot, Layer, products};
+use super::dot::{Dot, Layer, Term, products};
 use super::fuse::{Kind, Units};
-use super::kernels::Activation;
+use super::kernels::{Activation, Gemm, takes_packed};
+use super::layers::Part;
 use super::loop_report::LoopReport;
 use super::lower_loops::{Made, Spaces};
 use super::observe::Observe;
+use super::packed::Packed;
 use super::places::{Operand, Place};
+use super::plan::Trips;
 use super::report::PlanReport;
 use super::step::{Loc, Step};
+use super::totals::{Later, Ring};
 use crate::array::{DType, Shape};
 use crate::graph::{Func, Op, Type, UnaryOp};
 use crate::simd::Level;
@@ -33,6 +37,10 @@ pub(crate) struct Lowered {
     pub bodies: Vec<(&'static str, PlanReport)>,
     /// How the loops keep their states.
     pub loops: Vec<LoopReport>,
+    /// Where products of few rows wait.
+    pub rings: Vec<Ring>,
+    /// Right factors that are packed once for all runs.
+    pub packed: Vec<Packed>,
 }
 
 /// A plan in the making.
@@ -50,10 +58,15 @@ pub(super) struct Lower<'a> {
     /// Which value of which loop node each sequence is.
     pub(super) sequences: Vec<((usize, usize), usize)>,
     in_place: Vec<Vec<(Loc, Loc)>>,
+    /// If the function is the body of a loop, what its runs have in common.
+    trips: Trips,
+    /// The rings of sums over the runs.
+    rings: Vec<(usize, Ring)>,
+    packed: Vec<Packed>,
 }
 
-/// Lowers the units of a function.
-pub(crate) fn lower(func: &Func, units: &Units, level: Level) -> Lowered {
+/// Lowers the units of a function that is run so many times.
+pub(crate) fn lower(func: &Func, units: &Units, level: Level, trips: Trips) -> Lowered {
     let buffers = Buffers::new(func);
     let mut l = Lower {
         func,
@@ -67,6 +80,9 @@ pub(crate) fn lower(func: &Func, units: &Units, level: Level) -> Lowered {
         loops: vec![],
         made: vec![],
         sequences: vec![],
+        trips,
+        rings: vec![],
+        packed: vec![],
     };
     let order = units.schedule(func);
     let copies = l.homes(&order);
@@ -89,8 +105,9 @@ pub(crate) fn lower(func: &Func, units: &Units, level: Level) -> Lowered {
         let dst = l.buffers.make(ty.bytes(), Home::Output(k));
         l.copy(&units.places[func.outputs()[k].index()], dst, ty);
     }
-    let Lower { steps, in_place, buffers, spaces, bodies, loops, .. } = l;
-    Lowered { steps, in_place, buffers, spaces, bodies, loops }
+    let Lower { steps, in_place, buffers, spaces, bodies, loops, rings, packed, .. } = l;
+    let rings = rings.into_iter().map(|(_, ring)| ring).collect();
+    Lowered { steps, in_place, buffers, spaces, bodies, loops, rings, packed }
 }
 
 impl Lower<'_> {
@@ -120,6 +137,7 @@ impl Lower<'_> {
                 Place::At(o) if self.is_whole_and_free(o) => {
                     let loc = self.buffers.make(self.func.output_type(k).bytes(), Home::Output(k));
                     self.buffers.set(o.root, loc);
+                    self.add_in_place(o.root, loc);
                 }
                 Place::Opaque { node } => panic!("invariant: output {k} (%{node}) is no array"),
                 _ => copies.push(k),
@@ -154,6 +172,25 @@ impl Lower<'_> {
             }
         }
         copies
+    }
+
+    /// Lets the matrices that products on the way to `root` are added to be computed where it goes.
+    fn add_in_place(&mut self, mut root: usize, at: Loc) {
+        while let Some(unit) = self.units.unit_of(root)
+            && let Some(Place::At(o)) = self.addend(&self.units.all[unit].nodes)
+            && self.is_whole_and_free(o)
+            && self.units.num_readers[o.root] == 1
+        {
+            root = o.root;
+            self.buffers.set(root, at);
+        }
+    }
+
+    /// Where the matrix is that a product's unit adds it to.
+    fn addend<'b>(&'b self, nodes: &'b [usize]) -> Option<&'b Place> {
+        let Op::Dot { .. } = self.func.nodes()[nodes[0]].op else { return None };
+        let mut parts = self.units.parts(nodes, self.func);
+        parts.find(|(part, _)| *part == Part::Matrix).and_then(|(_, place)| place)
     }
 
     fn home(&mut self, root: usize) {
@@ -307,25 +344,79 @@ impl Lower<'_> {
         };
         let ((a, va), (b, vb)) = (view(&operands[0], ta), view(&operands[1], tb));
         let (batch, shape) = products(&va, &vb);
-        let layer = (nodes.len() > 1).then(|| self.layer(nodes));
         let c = self.buffers.at(last);
-        self.push(Step::Dot(Dot { a, b, c, double, batch, shape, layer }), vec![]);
+        if let Some(ring) = self.ring(nodes, &shape, c, double) {
+            return self.push(Step::Later(Later { a, b, shape, ring }), vec![]);
+        }
+        let layer = (nodes.len() > 1).then(|| self.layer(nodes));
+        let (b, shape) = self.packed(b, &shape, batch.count() == 1, double);
+        let in_place = match &layer {
+            Some(Layer { term: Some(Term::Matrix(m)), .. }) if ![a.base, b.base].contains(&m.base) => {
+                vec![(c, *m)]
+            }
+            _ => vec![],
+        };
+        self.push(Step::Dot(Dot { a, b, c, double, batch, shape, layer }), in_place);
     }
 
-    /// The bias and the activation of a product's unit.
+    /// The right factor of a product, packed if it is captured.
+    fn packed(&mut self, b: Loc, shape: &Gemm, is_one: bool, double: bool) -> (Loc, Gemm) {
+        let Home::Input(k) = self.buffers.list[b.base as usize].home else { return (b, *shape) };
+        if !is_one || !self.trips.captured.contains(&k) || !takes_packed(shape.n) {
+            return (b, *shape);
+        }
+        let factor = (shape.k, shape.n, shape.ldb);
+        let known = self.packed.iter().find(|p| p.from == b && p.shape == factor).map(|p| p.to);
+        let to = known.unwrap_or_else(|| {
+            let to = self.buffers.make(Packed::bytes(self.level, factor, double), Home::Kept);
+            self.packed.push(Packed { from: b, to, shape: factor, double });
+            to
+        });
+        (to, Gemm { packed: true, ..*shape })
+    }
+
+    /// What follows the product of a unit.
     fn layer(&mut self, nodes: &[usize]) -> Layer {
-        let (product, sum) = (nodes[0], nodes[1]);
-        let args = &self.func.nodes()[sum].args;
-        let k = usize::from(args[0].index() == product);
-        let ty = &self.func.node(args[k]).ty;
-        let (bias, _) = self.view(&self.units.operands[sum][k], ty.shape(), ty.dtype());
-        let activation = match nodes.get(2).map(|&id| &self.func.nodes()[id].op) {
-            None => Activation::Identity,
-            Some(Op::Unary(UnaryOp::Tanh)) => Activation::Tanh,
-            Some(Op::Unary(UnaryOp::Sigmoid)) => Activation::Sigmoid,
-            Some(op) => panic!("invariant: {} ends no layer", op.name()),
-        };
-        Layer { bias, activation }
+        let mut layer = Layer { term: None, gate: None, shift: None, activation: Activation::Identity };
+        let (units, func) = (self.units, self.func);
+        for ((part, place), &id) in units.parts(nodes, func).zip(nodes) {
+            let ty = &func.nodes()[id].ty;
+            let at = place.map(|place| self.view(place, ty.shape(), ty.dtype()).0);
+            match part {
+                Part::Product => {}
+                Part::Bias => layer.term = at.map(Term::Bias),
+                Part::Matrix => layer.term = at.map(Term::Matrix),
+                Part::Gate => layer.gate = at,
+                Part::Shift => layer.shift = at,
+                Part::Activation => layer.activation = activation(&func.nodes()[id].op),
+            }
+        }
+        layer
+    }
+
+    /// Where a product waits that is added to a sum over runs and to nothing else, if it had better wait.
+    fn ring(&mut self, nodes: &[usize], shape: &Gemm, c: Loc, double: bool) -> Option<Ring> {
+        let Home::Output(k) = self.buffers.list[c.base as usize].home else { return None };
+        let is_sum = self.trips.sums.contains(&k) && nodes.len() == 2 && self.addend(nodes).is_some();
+        if !is_sum || !Ring::suits(shape) {
+            return None;
+        }
+        let known = self.rings.iter().find(|(of, _)| *of == k).map(|(_, ring)| *ring);
+        known.or_else(|| {
+            let Gemm { m, n, .. } = *shape;
+            let bytes = Ring::bytes(m, n, if double { size_of::<f64>() } else { size_of::<f32>() });
+            let ring = Ring { at: self.buffers.make(bytes, Home::Kept), total: c, m, n, double };
+            self.rings.push((k, ring));
+            Some(ring)
+        })
+    }
+}
+
+fn activation(op: &Op) -> Activation {
+    match op {
+        Op::Unary(UnaryOp::Tanh) => Activation::Tanh,
+        Op::Unary(UnaryOp::Sigmoid) => Activation::Sigmoid,
+        op => panic!("invariant: {} ends no layer", op.name()),
     }
 }
 

@@ -5,15 +5,16 @@ use super::cond::Cond;
 use super::kernels::{StripOp, strip};
 use super::lockstep::Rows;
 use super::loop_report::LoopReport;
-use super::loops::{Carried, Rev, Scan, Solve, Sum};
+use super::loops::{Carried, Rev, Scan, Solve};
 use super::lower::Lower;
 use super::memory::aligned;
 use super::places::Place;
-use super::plan::Plan;
+use super::plan::{Plan, Trips};
 use super::step::{Loc, Step};
 use super::tape::Layout;
 use super::taps::{Tap, TapCotangent, Tapped};
 use super::tiles::{Out, Tiles};
+use super::totals::Total;
 use crate::backend::checkpoint::num_slots;
 use crate::graph::{self, Func, Op, TileOut, Type};
 
@@ -95,10 +96,16 @@ impl Lower<'_> {
         self.func.nodes().iter().any(|n| n.args.iter().any(|a| a.index() == proj))
     }
 
-    pub(super) fn body(&mut self, name: &'static str, func: &Func) -> Plan {
-        let plan = Plan::compile(func, self.level);
+    pub(super) fn body(&mut self, name: &'static str, func: &Func, trips: Trips) -> Plan {
+        let plan = Plan::of_body(func, self.level, trips);
         self.bodies.push((name, plan.report().clone()));
         plan
+    }
+
+    /// Sums over trips, which are outputs of node `id` from `first` on.
+    pub(super) fn totals(&mut self, id: usize, first: usize, types: &[Type]) -> Box<[Total]> {
+        let at = self.results(id, first, types);
+        at.iter().zip(types).map(|(&at, ty)| Total { at, bytes: ty.bytes() }).collect()
     }
 
     pub(super) fn inner(&mut self, plan: &Plan) -> usize {
@@ -163,7 +170,8 @@ impl Lower<'_> {
         let tapped = (s.taps.num_rows() > 0).then_some(Tapped { taps: s.taps, times });
         let taps = self.taps(id, s.first_tapped(), (s.taps, s.rows()), &taps);
         let layout = Layout::of(types[..s.num_carry].iter().map(Type::bytes));
-        let attempt = self.body("attempt", &s.attempt);
+        let first = 1 + usize::from(s.rows().is_some()) + types.len();
+        let attempt = self.body("attempt", &s.attempt, captured(first, captures.len()));
         let made = Made { schedule: self.spaces.schedules, tape: self.tape(&layout, s.policy) };
         self.spaces.schedules += s.rows().unwrap_or(1);
         self.made.push((id, made));
@@ -198,7 +206,8 @@ impl Lower<'_> {
         let carried = self.carried(id, 1, 0, &types);
         let captures = self.operands(id, 1 + types.len(), s.num_captures());
         let layout = Layout::of(types.iter().map(Type::bytes));
-        let step = self.body("step", &s.step);
+        let first = head(s.rows()) + types.len();
+        let step = self.body("step", &s.step, captured(first, captures.len()));
         let schedule = self.made(id, 0).schedule;
         let made = Made { schedule, tape: self.tape(&layout, s.policy) };
         self.made.push((id, made));
@@ -221,16 +230,11 @@ impl Lower<'_> {
         let taps = r.bwd.input_types().split_off(r.head() - 2 + ct + r.num_ct);
         let tap_cotangents = self.tap_cotangents(id, ct + r.num_ct, &taps);
         let layout = Layout::of(types.iter().map(Type::bytes));
-        let (step, bwd) = (self.body("step", &r.step), self.body("backward step", &r.bwd));
+        let trips = captured(r.head() + types.len(), num_captures);
+        let step = self.body("step", &r.step, trips.clone());
+        let bwd = self.body("backward step", &r.bwd, Trips { sums: r.num_ct..outs.len(), ..trips });
         let tape = self.made(id, 1).tape;
-        let sums = outs[r.num_ct..].iter().enumerate().map(|(k, ty)| Sum {
-            total: self.result(id, r.num_ct + k, ty),
-            trip: self.buffers.arena(ty.bytes()),
-            add: strip(self.level, StripOp::Add, elem(ty.dtype())),
-            len: ty.shape().size(),
-            bytes: ty.bytes(),
-        });
-        let sums = sums.collect();
+        let sums = self.totals(id, r.num_ct, &outs[r.num_ct..]);
         let running = [self.temporaries(&types), self.temporaries(&types)];
         self.spaces.replays.push((layout.bytes, self.spaces.tapes[tape].1));
         LoopReport::note_replay(&mut self.loops, tape, self.spaces.replays.len() - 1);
@@ -268,18 +272,21 @@ impl Lower<'_> {
         let pred = self.operand(id, 0);
         let inputs = self.operands(id, 1, c.then.num_inputs());
         let outputs = self.results(id, 0, &c.then.output_types());
-        let branches = [self.body("then", &c.then), self.body("otherwise", &c.otherwise)];
+        let branches = [
+            self.body("then", &c.then, Trips::default()),
+            self.body("otherwise", &c.otherwise, Trips::default()),
+        ];
         let [space, _] = branches.each_ref().map(|plan| self.inner(plan));
         self.push(Step::Cond(Box::new(Cond { pred, branches, inputs, outputs, space })), vec![]);
     }
 
     pub(super) fn tiles(&mut self, id: usize, t: &graph::Tiles) {
         let num = t.num_tiles();
-        let body = self.body("tile", &t.body);
+        let body = self.body("tile", &t.body, Trips::default());
         if let Some((_, report)) = self.bodies.last_mut() {
             report.trips = num - usize::from(t.tail.is_some());
         }
-        let tail = t.tail.as_ref().map(|f| self.body("last tile", f));
+        let tail = t.tail.as_ref().map(|f| self.body("last tile", f, Trips::default()));
         let rowed = (0..t.num_rowed).map(|k| {
             let ty = t.body.input_type(1 + k);
             (self.operand(id, k), ty.bytes() / t.tile.max(1))
@@ -312,4 +319,13 @@ impl Lower<'_> {
         };
         self.push(Step::Tiles(Box::new(step)), vec![]);
     }
+}
+
+/// Inputs of a step ahead of what is carried.
+fn head(rows: Option<usize>) -> usize {
+    if rows.is_some() { 5 } else { 4 }
+}
+
+fn captured(first: usize, num: usize) -> Trips {
+    Trips { captured: first..first + num, ..Trips::default() }
 }

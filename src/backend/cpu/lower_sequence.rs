@@ -1,11 +1,9 @@
 //! Lowers general loops: compiles their bodies and gives them their buffers and sequences.
 
-use super::codegen::elem;
-use super::kernels::{StripOp, strip};
-use super::loops::Sum;
 use super::lower::Lower;
 use super::memory::aligned;
 use super::places::Place;
+use super::plan::Trips;
 use super::sequence::{Loop, Output};
 use super::step::Step;
 use crate::graph::{self, Op, Type};
@@ -51,16 +49,11 @@ impl Lower<'_> {
             None => Output::Dropped(self.buffers.arena(ty.bytes())),
         });
         let ys = ys.collect();
-        let sums = sums.iter().enumerate().map(|(k, ty)| Sum {
-            total: self.result(id, l.first_sum() + k, ty),
-            trip: self.buffers.arena(ty.bytes()),
-            add: strip(self.level, StripOp::Add, elem(ty.dtype())),
-            len: ty.shape().size(),
-            bytes: ty.bytes(),
-        });
-        let sums = sums.collect();
+        let sums = self.totals(id, l.first_sum(), sums);
         let taps = self.taps(id, l.first_tapped(), (graph::Taps::at(l.num_places), None), taps);
-        let body = self.body("loop", &l.body);
+        let first_sum = l.num_carry + l.num_ys;
+        let captured = l.first_capture()..l.first_capture() + l.num_captures();
+        let body = self.body("loop", &l.body, Trips { captured, sums: first_sum..first_sum + l.num_sums });
         let schedule = self.made(id, 0).schedule;
         let space = self.inner(&body);
         let (is_reversed, num_places) = (l.is_reversed, l.num_places);

@@ -33,6 +33,7 @@ mod lower_sequence;
 mod memory;
 mod memory_plan;
 mod observe;
+mod packed;
 mod places;
 mod plan;
 mod prepare;
@@ -48,6 +49,7 @@ mod taps;
 #[cfg(test)]
 mod tests;
 mod tiles;
+mod totals;
 mod walk;
 
 pub use exec::Workspace;

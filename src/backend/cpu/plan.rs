@@ -6,14 +6,17 @@ use super::lower::{Lowered, lower};
 use super::lower_loops::Spaces;
 use super::memory::{Storage, aligned};
 use super::memory_plan::{Life, MemoryPlan, overlaps, place};
+use super::packed::Packed;
 use super::prepare::prepare;
 use super::recompute::recompute;
 use super::report::{PlanReport, report};
 use super::step::{Access, Loc, Step};
+use super::totals::{Ring, with_totals};
 use crate::array::{Array, DType};
 use crate::graph::{Func, Type};
 use crate::simd::Level;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Base of the arena.
@@ -22,6 +25,15 @@ pub(crate) const ARENA: u32 = 0;
 const POOL: u32 = 1;
 /// Base of the first input.
 pub(crate) const INPUTS: u32 = 2;
+
+/// What the trips of a loop have in common.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trips {
+    /// The inputs of the body that are the same in all of them.
+    pub captured: Range<usize>,
+    /// The outputs that are added up.
+    pub sums: Range<usize>,
+}
 
 /// A compiled function.
 ///
@@ -47,6 +59,10 @@ pub(crate) struct Inner {
     pub report: PlanReport,
     /// What the workspace holds for loops and tiles.
     pub spaces: Spaces,
+    /// Where products wait from run to run.
+    pub rings: Vec<Ring>,
+    /// Weights that are packed once for many runs.
+    pub packed: Vec<Packed>,
 }
 
 impl Plan {
@@ -55,19 +71,30 @@ impl Plan {
     /// # Panics
     /// If the machine does not have `level`.
     pub fn compile(func: &Func, level: Level) -> Plan {
+        Plan::of_body(func, level, Trips::default())
+    }
+
+    /// Compiles the body of a loop. Its outputs in `sums` are added to what lies there before: the plan has a further
+    /// input for each, which is to be bound to the address of the output. Who runs it starts and finishes the sums, and
+    /// packs what is captured, by the methods of [`super::bind::Body`].
+    pub(crate) fn of_body(func: &Func, level: Level, trips: Trips) -> Plan {
         assert!(level <= Level::detect(), "invariant: level {level:?} is not available");
-        let func = prepare(func);
+        let func = match trips.sums.is_empty() {
+            true => prepare(func),
+            false => prepare(&with_totals(func, trips.sums.clone())),
+        };
         let mut units = group(&func);
         recompute(&mut units, &func);
-        let mut lowered = lower(&func, &units, level);
+        let mut lowered = lower(&func, &units, level, trips);
         let memory = plan_memory(&mut lowered);
         let (bases, pool, consts) = locate(&func, &lowered.buffers.list, &memory);
-        for step in &mut lowered.steps {
-            step.each_loc(&mut |loc, _| {
-                let base = bases[loc.base as usize];
-                *loc = Loc { base: base.base, offset: base.offset + loc.offset };
-            });
-        }
+        let place = &mut |loc: &mut Loc, _| {
+            let base = bases[loc.base as usize];
+            *loc = Loc { base: base.base, offset: base.offset + loc.offset };
+        };
+        lowered.steps.iter_mut().for_each(|step| step.each_loc(place));
+        lowered.rings.iter_mut().for_each(|ring| ring.each_loc(place));
+        lowered.packed.iter_mut().for_each(|packed| packed.each_loc(place));
         let strips =
             || lowered.steps.iter().filter_map(|s| if let Step::Strip(p) = s { Some(p) } else { None });
         let scratch_bytes = strips().map(super::program::Program::scratch_bytes).max().unwrap_or(0);
@@ -87,6 +114,8 @@ impl Plan {
             slots,
             report,
             spaces: lowered.spaces,
+            rings: lowered.rings,
+            packed: lowered.packed,
         }))
     }
 
@@ -128,6 +157,9 @@ impl Inner {
 fn plan_memory(lowered: &mut Lowered) -> MemoryPlan {
     let buffers = &lowered.buffers.list;
     let mut lives: Vec<Option<Life>> = vec![None; buffers.len()];
+    for (life, buffer) in lives.iter_mut().zip(buffers).filter(|(_, b)| matches!(b.home, Home::Kept)) {
+        *life = Some(Life { first: 0, last: lowered.steps.len(), bytes: buffer.bytes });
+    }
     for (i, step) in lowered.steps.iter_mut().enumerate() {
         step.each_loc(&mut |loc, access| {
             let b = loc.base as usize;
@@ -161,7 +193,7 @@ fn locate(func: &Func, buffers: &[Buffer], memory: &MemoryPlan) -> (Vec<Loc>, St
     let mut bases = Vec::with_capacity(buffers.len());
     for (b, buffer) in buffers.iter().enumerate() {
         bases.push(match &buffer.home {
-            Home::Arena => Loc { base: ARENA, offset: memory.offsets[b].unwrap_or(0) },
+            Home::Arena | Home::Kept => Loc { base: ARENA, offset: memory.offsets[b].unwrap_or(0) },
             Home::Input(k) => Loc { base: INPUTS + *k as u32, offset: 0 },
             Home::Output(k) => Loc { base: INPUTS + ni + *k as u32, offset: 0 },
             Home::Const(array) => {

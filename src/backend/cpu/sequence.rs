@@ -6,11 +6,12 @@
 //! [`crate::graph::Loop`] and must never know what the body computes.
 
 use super::bind::Body;
-use super::loops::{Carried, LoopSpace, Sum};
+use super::loops::{Carried, LoopSpace};
 use super::plan::Plan;
 use super::step::{Access, Env, Loc};
 use super::taps::{self, Tap, TapCotangent};
-use std::ptr::{copy_nonoverlapping, write_bytes};
+use super::totals::Total;
+use std::ptr::copy_nonoverlapping;
 
 /// Where a trip's output goes.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +35,7 @@ pub(crate) struct Loop {
     /// Which carried values are kept as each trip finds them, and in which sequences.
     pub states: Box<[(usize, usize)]>,
     pub ys: Box<[Output]>,
-    pub sums: Box<[Sum]>,
+    pub sums: Box<[Total]>,
     pub taps: Box<[Tap]>,
     pub num_places: usize,
     pub schedule: usize,
@@ -51,10 +52,7 @@ impl Loop {
                 f(at, Access::Write);
             }
         }
-        for sum in &mut self.sums {
-            f(&mut sum.total, Access::Write);
-            f(&mut sum.trip, Access::Write);
-        }
+        self.sums.iter_mut().for_each(|sum| f(&mut sum.at, Access::Write));
         taps::each_tap(&mut self.taps, f);
     }
 
@@ -75,6 +73,8 @@ impl LoopSpace {
         // SAFETY: locations of this plan; a slot has the bytes of what it holds and lies outside of the arena.
         unsafe {
             body.inputs(first_capture, &l.captures, env);
+            body.pack();
+            body.start_totals(&l.sums, first_sum, env);
             taps::clear_zeros(&l.rows, env);
             taps::clear(&l.taps, l.num_places, env);
             taps::bind(&mut body, first_sum + l.sums.len(), &l.taps, env);
@@ -98,18 +98,10 @@ impl LoopSpace {
                     };
                     body.output(num_carry + i, at);
                 }
-                for (k, sum) in l.sums.iter().enumerate() {
-                    body.output(first_sum + k, env.at(if trip == 0 { sum.total } else { sum.trip }));
-                }
                 body.run();
-                if trip > 0 {
-                    l.sums.iter().for_each(|sum| sum.add(env));
-                }
                 taps::keep(&l.taps, schedule, n, env);
             }
-            if count == 0 {
-                l.sums.iter().for_each(|sum| write_bytes(env.at(sum.total), 0, sum.bytes));
-            }
+            body.finish_totals();
             l.carried.settle(env, count);
         }
         if l.stores() {

@@ -12,6 +12,7 @@ use super::observe::Observe;
 use super::program::Program;
 use super::sequence::Loop;
 use super::tiles::Tiles;
+use super::totals::Later;
 
 /// An address: a base and a distance from it in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,6 +37,7 @@ pub(crate) enum Step {
     Gather(Gather),
     ScatterAdd(ScatterAdd),
     Dot(Dot),
+    Later(Later),
     Random(Random),
     Observe(Observe),
     Solve(Box<Solve>),
@@ -67,6 +69,7 @@ impl Step {
                 f(&mut s.dst, Access::Write);
             }
             Step::Dot(d) => d.each_loc(f),
+            Step::Later(l) => l.each_loc(f),
             Step::Random(r) => {
                 f(&mut r.key, Access::Read);
                 f(&mut r.start, Access::Read);
@@ -94,6 +97,7 @@ impl Step {
             Step::Gather(g) => Cost { flops: 0, bytes: 2 * g.num * g.row },
             Step::ScatterAdd(s) => Cost { flops: s.num * s.len, bytes: 3 * s.num * s.len * s.elem.size() },
             Step::Dot(d) => d.cost(),
+            Step::Later(l) => l.cost(),
             Step::Random(r) => Cost { flops: 0, bytes: 4 * r.len },
             Step::Observe(o) => Cost { flops: 0, bytes: 2 * o.ty.bytes() },
             Step::Solve(_)

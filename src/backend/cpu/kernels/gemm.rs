@@ -12,6 +12,7 @@
 use std::mem::MaybeUninit;
 
 use super::gemm_layer::{self, Epilogue, FinishFn, Written};
+use super::gemm_pack::panel;
 use super::gemm_thin::{self, Thin};
 use super::gemm_tile::{self, Panel};
 use super::transpose::Word;
@@ -20,7 +21,7 @@ use crate::simd::math::Math;
 
 /// Terms of a sum that are added in one chain: a panel of B of this depth takes 32 KiB, which the first-level
 /// cache of this decade's machines holds.
-pub(super) const K_BLOCK: usize = 128;
+pub(in super::super) const K_BLOCK: usize = 128;
 
 /// From how many rows on a panel of B whose rows are scattered is worth copying together.
 const PACK_MIN_ROWS: usize = 24;
@@ -47,6 +48,8 @@ pub struct Gemm {
     pub ldc: usize,
     /// Whether the product is added to C or replaces it.
     pub accumulate: bool,
+    /// Whether B is packed for the level ([`pack`](super::pack)); then `ldb` is not looked at.
+    pub packed: bool,
 }
 
 /// A product in f32.
@@ -72,13 +75,13 @@ pub unsafe fn gemm_f64(level: Level, shape: &Gemm, a: *const f64, b: *const f64,
     unsafe { gemm(level, shape, None, a, b, c) }
 }
 
-/// A product in f32 and what follows it in a layer: `C = activation((C +) A B + bias)`.
+/// A product in f32 and what follows it in a layer: `C = activation(((C +) A B + bias) gate + shift)`.
 ///
 /// # Numerics
-/// The bits of [`gemm_f32`], then of the strip kernels for the sum with the bias and the activation.
+/// The bits of [`gemm_f32`], then of the strip kernels for the sums, the product with the gate and the activation.
 ///
 /// # Safety
-/// As for [`gemm_f32`]; `bias` and `pre` of the epilogue are null or valid for `n` and `m x n` elements, and
+/// As for [`gemm_f32`]; the rows and `pre` of the epilogue are null or valid for `n` and `m x n` elements, and
 /// disjoint from C.
 pub unsafe fn gemm_layer_f32(
     level: Level,
@@ -116,9 +119,9 @@ unsafe fn gemm<T: Math<Word: Word>>(
     b: *const T,
     c: *mut T,
 ) {
-    let &Gemm { m, n, k, rsa, csa, ldb, ldc, accumulate } = shape;
+    let &Gemm { m, n, k, rsa, csa, ldb, ldc, accumulate, packed } = shape;
     let finish = epilogue.map(|e| {
-        let whole = Written { rows: m, cols: n, c, ldc, bias: e.bias, pre: e.pre, ldp: e.ldp };
+        let whole = Written { rows: m, cols: n, c, ldc, ends: e.rows, pre: e.pre, ldp: e.ldp };
         (gemm_layer::finish::<T>(level, e.activation), whole)
     });
     // With no more rows than columns lanes over rows are no fuller, and turning the rows costs as much as the
@@ -135,10 +138,11 @@ unsafe fn gemm<T: Math<Word: Word>>(
         }
         for k0 in (0..k).step_by(K_BLOCK) {
             let block = Gemm { k: (k - k0).min(K_BLOCK), accumulate: accumulate || k0 > 0, ..*shape };
-            let (a, b) = (a.add(k0 * csa), b.add(k0 * ldb));
+            let a = a.add(k0 * csa);
             if thin {
-                gemm_thin::run(level, Thin { shape: block, a, b, c });
+                gemm_thin::run(level, Thin { shape: block, a, b: b.add(k0 * ldb), c });
             } else {
+                let b = if packed { Factor::Packed { b, k, k0 } } else { Factor::Plain(b.add(k0 * ldb)) };
                 k_block(level, &block, finish.filter(|_| k0 + block.k == k), a, b, c);
             }
         }
@@ -156,6 +160,15 @@ type Finish<T> = Option<(FinishFn<T>, Written<T>)>;
 /// Rows that are multiplied before they are finished: few enough to stay in the first-level cache.
 const FINISH_ROWS: usize = 24;
 
+/// One block of `k` of a right factor.
+#[derive(Clone, Copy)]
+enum Factor<T> {
+    /// Its first row, `ldb` from the next.
+    Plain(*const T),
+    /// Rows from `k0` on of a packed one of `k` rows.
+    Packed { b: *const T, k: usize, k0: usize },
+}
+
 /// One block of `k` for products wider than the thin ones: panels of columns, each over all rows.
 #[allow(
     clippy::large_stack_arrays,
@@ -166,28 +179,34 @@ unsafe fn k_block<T: Math>(
     shape: &Gemm,
     finish: Finish<T>,
     a: *const T,
-    b: *const T,
+    mut factor: Factor<T>,
     c: *mut T,
 ) {
-    let &Gemm { m, n, k, rsa, csa, ldb, ldc, accumulate } = shape;
+    let &Gemm { m, n, k, rsa, csa, ldb, ldc, accumulate, .. } = shape;
     let lanes = gemm_tile::lanes::<T>(level);
     let mut scratch = Scratch([const { MaybeUninit::uninit() }; PACK_BYTES]);
     let mut j = 0;
     while j < n {
-        let vectors = gemm_tile::panel_vectors(level, (n - j).div_ceil(lanes));
-        let cols = (n - j).min(vectors * lanes);
+        let (cols, whole, vectors) = panel::<T>(level, n - j);
         let rest = cols - (vectors - 1) * lanes;
         let scattered = size_of::<T>() * ldb >= 1024 && ldb > cols;
         // SAFETY: the panel lies within B and C; the copy holds `k <= K_BLOCK` rows of at most 256 bytes.
         unsafe {
-            let (mut b, mut ldb) = (b.add(j), ldb);
-            if scattered && m >= PACK_MIN_ROWS {
-                let packed = scratch.0.as_mut_ptr().cast::<T>();
-                for p in 0..k {
-                    std::ptr::copy_nonoverlapping(b.add(p * ldb), packed.add(p * vectors * lanes), cols);
+            let (b, ldb) = match &mut factor {
+                Factor::Packed { b, k, k0 } => {
+                    let at = b.add(*k0 * whole);
+                    *b = b.add(*k * whole);
+                    (at, whole)
                 }
-                (b, ldb) = (packed.cast_const(), vectors * lanes);
-            }
+                Factor::Plain(b) if scattered && m >= PACK_MIN_ROWS => {
+                    let packed = scratch.0.as_mut_ptr().cast::<T>();
+                    for p in 0..k {
+                        std::ptr::copy_nonoverlapping(b.add(j + p * ldb), packed.add(p * whole), cols);
+                    }
+                    (packed.cast_const(), whole)
+                }
+                Factor::Plain(b) => (b.add(j), ldb),
+            };
             let panel = Panel { tiles: 0, k, a, rsa, csa, b, ldb, c: c.add(j), ldc, rest, add: accumulate };
             match finish {
                 None => rows_of_tiles(level, vectors, m, panel),

@@ -1,10 +1,11 @@
-//! What follows a product in a network's layer: bias, activation, and the value before the activation.
+//! What follows a product in a network's layer: bias, gate and shift, activation, and the value before the activation.
 //!
 //! It knows rows of C that were just written and are still in the first-level cache. In registers, before the
 //! store, the same work would save one load and one store a vector beside some twenty instructions of a tanh;
 //! it would also make each tile once for each activation, six times the code.
 
 use std::marker::PhantomData;
+use std::ptr::null;
 
 use crate::simd::Level;
 use crate::simd::dispatch::entry_points;
@@ -28,17 +29,39 @@ pub enum Activation {
     Softplus,
 }
 
-/// `C = activation(A B + bias)`, with `A B + bias` kept if asked for.
+/// `C = activation((A B + bias) gate + shift)`, with the value before the activation kept if asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Epilogue<T> {
-    /// One element a column, or null for none.
-    pub bias: *const T,
-    /// Applied after the bias.
+    /// Bias, gate and shift: one element a column, or null for none.
+    pub rows: Rows<T>,
+    /// Applied last.
     pub activation: Activation,
     /// Where the value before the activation goes, or null.
     pub pre: *mut T,
     /// From one row of `pre` to the next, in elements.
     pub ldp: usize,
+}
+
+/// The rows of an epilogue.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<T> {
+    /// Added.
+    pub bias: *const T,
+    /// Multiplied by, after the bias.
+    pub gate: *const T,
+    /// Added after the gate.
+    pub shift: *const T,
+}
+
+impl<T: Copy> Rows<T> {
+    /// No row.
+    pub const NONE: Self = Rows { bias: null(), gate: null(), shift: null() };
+
+    /// Each row that there is, changed.
+    fn map(self, f: impl Fn(*const T) -> *const T) -> Self {
+        let f = |row: *const T| if row.is_null() { row } else { f(row) };
+        Rows { bias: f(self.bias), gate: f(self.gate), shift: f(self.shift) }
+    }
 }
 
 /// Rows of C that were just written, with the part of the epilogue that belongs to them.
@@ -48,23 +71,23 @@ pub(super) struct Written<T> {
     pub cols: usize,
     pub c: *mut T,
     pub ldc: usize,
-    pub bias: *const T,
+    pub ends: Rows<T>,
     pub pre: *mut T,
     pub ldp: usize,
 }
 
-impl<T> Written<T> {
+impl<T: Copy> Written<T> {
     /// `rows` rows from `i` on, `cols` columns from `j` on.
     ///
     /// # Safety
     /// The part lies within.
     pub(super) unsafe fn part(&self, i: usize, rows: usize, j: usize, cols: usize) -> Self {
-        let &Self { c, ldc, bias, pre, ldp, .. } = self;
+        let &Self { c, ldc, ends, pre, ldp, .. } = self;
+        let ends = ends.map(|row| row.wrapping_add(j));
         // SAFETY: the caller promises that the part lies within; null stays null.
         unsafe {
-            let bias = if bias.is_null() { bias } else { bias.add(j) };
             let pre = if pre.is_null() { pre } else { pre.add(i * ldp + j) };
-            Self { rows, cols, c: c.add(i * ldc + j), ldc, bias, pre, ldp }
+            Self { rows, cols, c: c.add(i * ldc + j), ldc, ends, pre, ldp }
         }
     }
 }
@@ -141,10 +164,17 @@ impl<T: Math, F: Function> Layer<T, F> {
         // SAFETY: the caller promises `rows x cols` elements at each address that is not null.
         unsafe {
             let c = rows.c.add(r * rows.ldc + j);
-            let mut value = if WHOLE { V::load(c) } else { V::load_part(c, count) };
-            if !rows.bias.is_null() {
-                let bias = rows.bias.add(j);
-                value = value.add(if WHOLE { V::load(bias) } else { V::load_part(bias, count) });
+            let load = |p: *const T| if WHOLE { V::load(p) } else { V::load_part(p, count) };
+            let mut value = load(c);
+            let Rows { bias, gate, shift } = rows.ends;
+            if !bias.is_null() {
+                value = value.add(load(bias.add(j)));
+            }
+            if !gate.is_null() {
+                value = value.mul(load(gate.add(j)));
+            }
+            if !shift.is_null() {
+                value = value.add(load(shift.add(j)));
             }
             if !rows.pre.is_null() {
                 let pre = rows.pre.add(r * rows.ldp + j);
@@ -175,29 +205,34 @@ impl<T: Math, F: Function> Finish<T> for Layer<T, F> {
 }
 
 /// Finishes the rows of a thin product. Where they lie one after another, 16 rows are taken as one long row under
-/// a bias repeated 16 times, since a vector for each 2 columns would be mostly empty.
+/// rows repeated 16 times, since a vector for each 2 columns would be mostly empty.
 ///
 /// # Safety
 /// As for [`FinishFn`], with at most 4 columns.
 pub(super) unsafe fn finish_thin<T: Math>(finish: FinishFn<T>, thin: &Written<T>) {
     const TOGETHER: usize = 16;
-    let &Written { rows, cols, c, ldc, bias, pre, ldp } = thin;
-    let mut repeated = [T::ZERO; 4 * TOGETHER];
-    // SAFETY: the same elements as the rows given, and a bias of one long row.
+    let &Written { rows, cols, c, ldc, ends, pre, ldp } = thin;
+    let mut repeated = [[T::ZERO; 4 * TOGETHER]; 3];
+    // SAFETY: the same elements as the rows given, and bias, gate and shift of one long row.
     unsafe {
         if ldc != cols || !(pre.is_null() || ldp == cols) {
             return finish(thin);
         }
-        if !bias.is_null() {
-            for (i, b) in repeated[..cols * TOGETHER].iter_mut().enumerate() {
-                *b = bias.add(i % cols).read_unaligned();
+        let mut long_row = |k: usize, row: *const T| {
+            if row.is_null() {
+                return row;
             }
-        }
+            for (i, x) in repeated[k][..cols * TOGETHER].iter_mut().enumerate() {
+                *x = row.add(i % cols).read_unaligned();
+            }
+            repeated[k].as_ptr()
+        };
+        let (bias, gate, shift) = (long_row(0, ends.bias), long_row(1, ends.gate), long_row(2, ends.shift));
+        let ends = Rows { bias, gate, shift };
         let (long, width) = (rows / TOGETHER, cols * TOGETHER);
-        let bias = if bias.is_null() { bias } else { repeated.as_ptr() };
-        finish(&Written { rows: long, cols: width, c, ldc: width, bias, pre, ldp: width });
+        finish(&Written { rows: long, cols: width, c, ldc: width, ends, pre, ldp: width });
         let done = long * width;
         let pre = if pre.is_null() { pre } else { pre.add(done) };
-        finish(&Written { rows: 1, cols: rows * cols - done, c: c.add(done), ldc: 0, bias, pre, ldp: 0 });
+        finish(&Written { rows: 1, cols: rows * cols - done, c: c.add(done), ldc: 0, ends, pre, ldp: 0 });
     }
 }

@@ -1,8 +1,8 @@
 //! Matrix products and transposes against naive twins, and the independence of a row from its neighbours.
 
 use super::{
-    Activation, Elem, Epilogue, Gemm, StripOp, gemm_f32, gemm_f64, gemm_layer_f32, strip, transpose_4,
-    transpose_8,
+    Activation, Elem, Epilogue, Gemm, Rows, StripOp, gemm_f32, gemm_f64, gemm_layer_f32, pack, packed_len,
+    strip, transpose_4, transpose_8,
 };
 use crate::simd::Level;
 
@@ -60,7 +60,7 @@ fn shape(m: usize, n: usize, k: usize, layout: Layout, pad: usize, accumulate: b
         Layout::Transposed => (1, m + pad),
         Layout::Spread => (2 * k + 1, 2),
     };
-    Gemm { m, n, k, rsa, csa, ldb: n + pad, ldc: n + pad, accumulate }
+    Gemm { m, n, k, rsa, csa, ldb: n + pad, ldc: n + pad, accumulate, packed: false }
 }
 
 /// The product on data that depends on the indices only, C as it lies in memory.
@@ -166,6 +166,27 @@ fn a_row_has_the_same_bits_whatever_surrounds_it() {
 }
 
 #[test]
+fn a_packed_factor_gives_the_same_bits() {
+    for level in Level::available() {
+        for (m, n, k) in [(1, 64, 64), (1, 5, 3), (7, 100, 130), (30, 300, 300), (13, 81, 257), (6, 48, 0)] {
+            for layout in [Layout::RowMajor, Layout::Transposed] {
+                let s = shape(m, n, k, layout, 3, n % 2 == 0);
+                let plain: Vec<f32> = product(level, &s);
+                let mut copy = vec![f32::NAN; packed_len(level, false, k, n) + 1];
+                let packed = product_by::<f32>(&s, |a, b, c| {
+                    // SAFETY: the buffers hold what the shape describes.
+                    unsafe {
+                        pack(level, false, (k, n, s.ldb), b.cast(), copy.as_mut_ptr().cast());
+                        gemm_f32(level, &Gemm { packed: true, ..s }, a, copy.as_ptr(), c);
+                    }
+                });
+                assert_eq!(packed, plain, "{level:?} {s:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn transposes_move_each_element_and_nothing_else() {
     for level in Level::available() {
         for (rows, cols) in [(1, 1), (3, 5), (8, 8), (9, 17), (64, 33), (500, 2)] {
@@ -190,10 +211,11 @@ fn transposes_move_each_element_and_nothing_else() {
 }
 
 /// `gemm_layer_f32` gives the bits of a product, then the strip kernels row by row.
-fn layer(level: Level, s: &Gemm, activation: Activation, with: (bool, bool)) {
+fn layer(level: Level, s: &Gemm, activation: Activation, with: (bool, bool, bool)) {
     let (m, n) = (s.m, s.n);
     let product: Vec<f32> = product(level, s);
-    let bias: Vec<f32> = noise(8, n).into_iter().map(|x| x as f32).collect();
+    let [bias, gate, shift] =
+        [8, 9, 10].map(|seed| noise(seed, n).into_iter().map(|x| x as f32).collect::<Vec<_>>());
     let op = |op, x: &mut [f32], y: &[f32]| {
         let p = x.as_mut_ptr().cast::<u8>();
         // SAFETY: both strips are of one length.
@@ -204,6 +226,10 @@ fn layer(level: Level, s: &Gemm, activation: Activation, with: (bool, bool)) {
         let row = &mut want[i * s.ldc..][..n];
         if with.0 {
             op(StripOp::Add, row, &bias);
+        }
+        if with.2 {
+            op(StripOp::Mul, row, &gate);
+            op(StripOp::Add, row, &shift);
         }
         want_pre[i * (n + 1)..][..n].copy_from_slice(row);
         let pre = row.to_vec();
@@ -227,7 +253,11 @@ fn layer(level: Level, s: &Gemm, activation: Activation, with: (bool, bool)) {
     }
     let mut got_pre = vec![0f32; m * (n + 1)];
     let epilogue = Epilogue {
-        bias: if with.0 { bias.as_ptr() } else { std::ptr::null() },
+        rows: Rows {
+            bias: if with.0 { bias.as_ptr() } else { std::ptr::null() },
+            gate: if with.2 { gate.as_ptr() } else { std::ptr::null() },
+            shift: if with.2 { shift.as_ptr() } else { std::ptr::null() },
+        },
         activation,
         pre: if with.1 { got_pre.as_mut_ptr() } else { std::ptr::null_mut() },
         ldp: n + 1,
@@ -257,8 +287,8 @@ fn a_layer_is_a_product_then_strips() {
             for (m, n, k) in [(1, 1, 3), (37, 2, 5), (33, 4, 200), (50, 64, 64), (29, 80, 0), (7, 81, 130)] {
                 for pad in [0, 3] {
                     let s = shape(m, n, k, Layout::RowMajor, pad, i % 2 == 0);
-                    layer(level, &s, activation, (true, true));
-                    layer(level, &s, activation, (i % 3 == 0, false));
+                    layer(level, &s, activation, (true, true, pad == 0));
+                    layer(level, &s, activation, (i % 3 == 0, false, i % 2 == 0));
                 }
             }
         }

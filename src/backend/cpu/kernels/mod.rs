@@ -16,6 +16,7 @@
 mod cast;
 mod gemm;
 mod gemm_layer;
+mod gemm_pack;
 #[cfg(test)]
 mod gemm_tests;
 mod gemm_thin;
@@ -33,11 +34,13 @@ mod sums;
 mod transpose;
 
 pub use cast::cast;
+pub(super) use gemm::K_BLOCK;
 pub use gemm::{Gemm, gemm_f32, gemm_f64, gemm_layer_f32, gemm_layer_f64};
-pub use gemm_layer::{Activation, Epilogue};
+pub use gemm_layer::{Activation, Epilogue, Rows};
+pub use gemm_pack::{pack, packed_len, takes_packed};
 pub use philox::{philox_block, philox_fill};
 pub use reduce::{ReduceFn, max_strip, min_strip, sum_strip};
-pub use strip::{StripFn, StripOp, strip};
+pub use strip::{StripFn, StripOp, strip, strip_one};
 
 pub use sums::{SumColsFn, SumRowsFn, sum_cols, sum_rows};
 pub use transpose::{transpose_4, transpose_8};

@@ -7,6 +7,7 @@ mod naive;
 mod oracle;
 mod random;
 mod straight;
+mod totals;
 
 use super::{Plan, Workspace};
 use crate::array::{Array, DType, Data, Shape};

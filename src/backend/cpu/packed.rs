@@ -1,0 +1,45 @@
+//! Weights that a loop multiplies by, packed for the tiles when the loop begins.
+//!
+//! What a body captures stays what it is over all trips, so that a product whose right factor is captured takes a copy
+//! laid out as its tiles want it ([`super::kernels::pack`]). The copies lie in the body's arena from trip to trip.
+
+use super::bind::Body;
+use super::kernels::{pack, packed_len};
+use super::step::{Access, Env, Loc};
+use crate::simd::Level;
+
+/// A right factor of products, and its packed copy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packed {
+    pub from: Loc,
+    pub to: Loc,
+    /// Rows, columns, and from one row of `from` to the next.
+    pub shape: (usize, usize, usize),
+    pub double: bool,
+}
+
+impl Packed {
+    /// Bytes of the copy.
+    pub fn bytes(level: Level, (k, n, _): (usize, usize, usize), double: bool) -> usize {
+        packed_len(level, double, k, n) * if double { size_of::<f64>() } else { size_of::<f32>() }
+    }
+
+    pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
+        f(&mut self.from, Access::Read);
+        f(&mut self.to, Access::Write);
+    }
+
+    unsafe fn run(&self, env: Env, level: Level) {
+        // SAFETY: the locations are valid for the shape, and the copy is in an arena of its own.
+        unsafe { pack(level, self.double, self.shape, env.at(self.from), env.at(self.to)) }
+    }
+}
+
+impl Body<'_> {
+    /// Packs what was captured, which is bound.
+    pub unsafe fn pack(&mut self) {
+        let inner = &self.plan.0;
+        // SAFETY: captured values are bound, and the workspace has the plan's shape.
+        inner.packed.iter().for_each(|packed| unsafe { packed.run(self.bound(), inner.level) });
+    }
+}

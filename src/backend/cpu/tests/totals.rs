@@ -1,0 +1,102 @@
+//! Sums over the trips of a body: products that are put off, and ones that add at once.
+
+use super::{Rng, f32s};
+use crate::array::Array;
+use crate::backend::cpu::bind::Body;
+use crate::backend::cpu::plan::{Plan, Trips};
+use crate::backend::cpu::step::{Env, Loc, Step};
+use crate::backend::cpu::totals::Total;
+use crate::backend::cpu::{Workspace, totals};
+use crate::graph::{Builder, Func, ReduceOp};
+use crate::simd::Level;
+use std::ptr::null_mut;
+
+const M: usize = 5;
+const N: usize = 7;
+
+/// x `[rows, m]`, d `[rows, n]`, w `[n, n]` captured -> x^T (d w) + x^T d, and the sum of d over its rows.
+fn body(rows: usize) -> Func {
+    let (mut b, x) = Builder::with_inputs(&[f32s([rows, M]), f32s([rows, N]), f32s([N, N])]);
+    let turned = b.dot(x[1], x[2], false, false);
+    let (first, second) = (b.dot(x[0], turned, true, false), b.dot(x[0], x[1], true, false));
+    let sum = b.add(first, second);
+    let rows = b.reduce(ReduceOp::Sum, x[1], vec![0]);
+    b.finish(&[sum, rows])
+}
+
+/// The sums over the trips by a plan, and in f64 by loops.
+fn sums(plan: &Plan, rows: usize, trips: usize) -> [Vec<f64>; 2] {
+    let mut rng = Rng(7);
+    let mut draw = |shape: [usize; 2]| rng.array(&f32s(shape));
+    let w = draw([N, N]);
+    let data: Vec<[Array; 2]> = (0..trips).map(|_| [draw([rows, M]), draw([rows, N])]).collect();
+    let mut got = [vec![f32::NAN; M * N], vec![f32::NAN; N]];
+    let bases: Vec<*mut u8> = got.iter_mut().map(|v| v.as_mut_ptr().cast()).collect();
+    let env = Env { bases: bases.as_ptr(), scratch: null_mut(), table: null_mut() };
+    let totals = [0, 1].map(|k| Total { at: Loc { base: k, offset: 0 }, bytes: [M * N, N][k as usize] * 4 });
+    let mut ws = Workspace::of(plan);
+    let mut run = Body { plan, ws: &mut ws };
+    // SAFETY: inputs and outputs have the plan's types.
+    unsafe {
+        run.input(2, w.data().as_ptr());
+        run.pack();
+        run.start_totals(&totals, 0, env);
+        for [x, d] in &data {
+            run.input(0, x.data().as_ptr());
+            run.input(1, d.data().as_ptr());
+            run.run();
+        }
+        run.finish_totals();
+    }
+    let mut want = vec![0.0; M * N + N];
+    let w = w.to_f64();
+    for [x, d] in data.iter().map(|pair| pair.each_ref().map(Array::to_f64)) {
+        for r in 0..rows {
+            for j in 0..N {
+                let dw: f64 = (0..N).map(|p| d[r * N + p] * w[p * N + j]).sum();
+                (0..M).for_each(|i| want[i * N + j] += x[r * M + i] * (dw + d[r * N + j]));
+                want[M * N + j] += d[r * N + j];
+            }
+        }
+    }
+    [got.concat().into_iter().map(f64::from).collect(), want]
+}
+
+#[test]
+fn what_trips_give_is_added_up() {
+    for level in Level::available() {
+        for rows in [1, 3, 4, 5, 40] {
+            let plan = Plan::of_body(&body(rows), level, Trips { captured: 2..3, sums: 0..2 });
+            for trips in [0, 1, 2, 8, 9, 33] {
+                let [got, want] = sums(&plan, rows, trips);
+                for (g, w) in got.iter().zip(&want) {
+                    let scale = 1e-6 * (rows * trips + 1) as f64;
+                    assert!((g - w).abs() <= scale, "{g} is not {w}: {rows} rows, {trips} trips, {level:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn products_of_few_rows_are_put_off_and_others_add_as_they_go() {
+    let kinds = |rows| {
+        let plan = Plan::of_body(&body(rows), Level::detect(), Trips { captured: 2..3, sums: 0..2 });
+        let count = |is: fn(&Step) -> bool| plan.0.steps.iter().filter(|s| is(s)).count();
+        let put_off = count(|s| matches!(s, Step::Later(_)));
+        (put_off, count(|s| matches!(s, Step::Dot(_))), plan.0.rings.len(), plan.0.packed.len())
+    };
+    assert_eq!(kinds(1), (2, 1, 1, 1));
+    assert_eq!(kinds(4), (2, 1, 1, 1));
+    assert_eq!(kinds(5), (0, 3, 0, 1));
+}
+
+#[test]
+fn a_chain_of_sums_starts_with_the_total() {
+    let f = totals::with_totals(&body(6), 0..2);
+    let types = [f32s([M, N]), f32s([N])];
+    assert_eq!(f.input_types()[3..], types);
+    let sum = f.node(f.outputs()[0]);
+    let first = f.node(sum.args[0]);
+    assert_eq!(first.args[0], f.inputs()[3], "{:?}", f.nodes());
+}

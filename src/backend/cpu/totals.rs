@@ -1,0 +1,212 @@
+//! What the trips of a loop add up, added inside of the body's plan.
+//!
+//! A body that hands out what one trip contributes would write it, and a kernel of its own would load it and the sum so
+//! far and store their sum: three passes over a matrix for a product of a few rows. Here the sum so far is one more
+//! input of the body, which lies where the output goes, and products add to it as they leave their registers
+//! ([`super::layers`]).
+//!
+//! Products of so few rows that even one pass over the sum costs more than they do are put off: a trip leaves its rows
+//! in a ring, and when that is full one product of all of them is added. The order of the trips is that of their terms,
+//! so nothing depends on how a loop comes by its states.
+
+use super::bind::Body;
+use super::kernels::{Gemm, gemm_f32, gemm_f64};
+use super::step::{Access, Cost, Env, Loc};
+use crate::graph::{BinaryOp, Builder, Func, NodeId, Op};
+use crate::simd::Level;
+use std::ops::Range;
+use std::ptr::{copy_nonoverlapping, null_mut, write_bytes};
+
+/// From how many rows on a product is added at once: with 8 the pass over the sum takes as long as the product.
+const MAX_ROWS: usize = 4;
+/// Rows of a ring. A longer one costs more of the second-level cache than it saves: with 16 a pass over the sum is down
+/// to a tenth of a trip.
+const RING_ROWS: usize = 16;
+/// Bytes of a ring's counter, and where its rows begin.
+const HEAD_BYTES: usize = 64;
+
+/// `body` whose outputs in `sums` are added to further inputs, one each, that follow its own.
+///
+/// A left-deep chain of sums, as gradients are, starts with the total, so that each of its products adds to it in turn.
+pub(crate) fn with_totals(body: &Func, sums: Range<usize>) -> Func {
+    let (mut b, inputs) = Builder::with_inputs(&body.input_types());
+    let totals: Vec<NodeId> = sums.clone().map(|k| b.input(body.output_type(k).clone())).collect();
+    let mut uses = vec![0usize; body.nodes().len()];
+    let read = body.nodes().iter().flat_map(|n| &n.args).chain(body.outputs());
+    read.for_each(|id| uses[id.index()] += 1);
+    let mut map: Vec<NodeId> = Vec::with_capacity(body.nodes().len());
+    for node in body.nodes() {
+        let args: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        map.push(match &node.op {
+            Op::Input(k) => inputs[*k],
+            op => b.push(op.clone(), &args, Some(&node.ty)),
+        });
+    }
+    let mut outputs: Vec<NodeId> = body.outputs().iter().map(|o| map[o.index()]).collect();
+    for (k, total) in sums.zip(totals) {
+        let (mut at, mut later) = (body.outputs()[k], vec![]);
+        while let (Op::Binary(BinaryOp::Add), [first, second]) = (&body.node(at).op, &body.node(at).args[..])
+            && uses[at.index()] == 1
+        {
+            later.push(*second);
+            at = *first;
+        }
+        let start = b.add(total, map[at.index()]);
+        outputs[k] = later.iter().rev().fold(start, |sum, part| b.add(sum, map[part.index()]));
+    }
+    b.finish(&outputs)
+}
+
+/// A sum over the trips of a loop.
+#[derive(Debug)]
+pub(crate) struct Total {
+    pub at: Loc,
+    pub bytes: usize,
+}
+
+impl Body<'_> {
+    /// Starts the sums of a loop, which are the outputs from `first` on, at zero.
+    pub unsafe fn start_totals(&mut self, totals: &[Total], first: usize, env: Env) {
+        let first_input = self.plan.0.inputs.len() - totals.len();
+        for (k, total) in totals.iter().enumerate() {
+            // SAFETY: locations of the surrounding plan.
+            unsafe {
+                let at = env.at(total.at);
+                write_bytes(at, 0, total.bytes);
+                self.input(first_input + k, at);
+                self.output(first + k, at);
+            }
+        }
+        // SAFETY: the workspace has the plan's shape.
+        self.plan.0.rings.iter().for_each(|ring| unsafe { ring.clear(self.bound()) });
+    }
+
+    /// Adds to the sums what still waits.
+    pub unsafe fn finish_totals(&mut self) {
+        let inner = &self.plan.0;
+        // SAFETY: as above; the sums are bound.
+        inner.rings.iter().for_each(|ring| unsafe { ring.flush(self.bound(), inner.level) });
+    }
+
+    /// The addresses that the plan's locations refer to.
+    pub(super) fn bound(&self) -> Env {
+        Env { bases: self.ws.bases.as_ptr(), scratch: null_mut(), table: null_mut() }
+    }
+}
+
+/// A product of few rows that is put off: `C += A B` for the rows of many trips at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Later {
+    pub a: Loc,
+    pub b: Loc,
+    /// The product of one trip.
+    pub shape: Gemm,
+    pub ring: Ring,
+}
+
+/// Rows of trips that wait to be multiplied, in the arena over all trips: how many there are, then those of A turned,
+/// then those of B.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ring {
+    pub at: Loc,
+    pub total: Loc,
+    pub m: usize,
+    pub n: usize,
+    pub double: bool,
+}
+
+impl Ring {
+    /// Whether a product of this shape is better put off.
+    pub fn suits(shape: &Gemm) -> bool {
+        (1..=MAX_ROWS).contains(&shape.k) && shape.m > 1 && shape.n > 1
+    }
+
+    /// Bytes in the arena for sums of `m` by `n` elements.
+    pub fn bytes(m: usize, n: usize, elem: usize) -> usize {
+        HEAD_BYTES + RING_ROWS * (m + n) * elem
+    }
+
+    pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
+        f(&mut self.at, Access::Write);
+        f(&mut self.total, Access::Write);
+    }
+
+    fn elem(&self) -> usize {
+        if self.double { size_of::<f64>() } else { size_of::<f32>() }
+    }
+
+    /// Forgets what waits.
+    pub unsafe fn clear(&self, env: Env) {
+        // SAFETY: the ring has a counter.
+        unsafe { env.at(self.at).cast::<usize>().write(0) };
+    }
+
+    /// Adds what waits to the total.
+    pub unsafe fn flush(&self, env: Env, level: Level) {
+        let &Ring { m, n, .. } = self;
+        // SAFETY: the ring holds its counter and `RING_ROWS` rows of A and of B, and lies outside of the total.
+        unsafe {
+            let waiting = env.at(self.at).cast::<usize>();
+            let k = waiting.replace(0);
+            if k == 0 {
+                return;
+            }
+            let shape = Gemm { m, n, k, rsa: 1, csa: m, ldb: n, ldc: n, accumulate: true, packed: false };
+            let a = env.at(self.at).add(HEAD_BYTES);
+            let (b, c) = (a.add(RING_ROWS * m * self.elem()), env.at(self.total));
+            match self.double {
+                false => gemm_f32(level, &shape, a.cast(), b.cast(), c.cast()),
+                true => gemm_f64(level, &shape, a.cast(), b.cast(), c.cast()),
+            }
+        }
+    }
+}
+
+impl Later {
+    pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
+        f(&mut self.a, Access::Read);
+        f(&mut self.b, Access::Read);
+        self.ring.each_loc(f);
+    }
+
+    pub fn cost(&self) -> Cost {
+        let Gemm { m, n, k, .. } = self.shape;
+        Cost { flops: 2 * m * n * k, bytes: (2 * k * (m + n) + 2 * m * n * k / RING_ROWS) * self.ring.elem() }
+    }
+
+    /// # Safety
+    /// The locations are valid for the shapes, the ring and the total overlap nothing else, and the level is available.
+    pub unsafe fn run(&self, env: Env, level: Level) {
+        let Gemm { m, n, k, rsa, csa, ldb, .. } = self.shape;
+        let elem = self.ring.elem();
+        // SAFETY: the caller's promise; at most `RING_ROWS` rows wait.
+        unsafe {
+            let waiting = env.at(self.ring.at).cast::<usize>();
+            if *waiting + k > RING_ROWS {
+                self.ring.flush(env, level);
+            }
+            let rows = env.at(self.ring.at).add(HEAD_BYTES);
+            let (a, b) = (env.at(self.a), env.at(self.b));
+            for p in 0..k {
+                let row = *waiting + p;
+                gather(rows.add(row * m * elem), a.add(p * csa * elem), m, rsa, elem);
+                let to = rows.add((RING_ROWS * m + row * n) * elem);
+                copy_nonoverlapping(b.add(p * ldb * elem), to, n * elem);
+            }
+            *waiting += k;
+        }
+    }
+}
+
+/// Copies `len` elements that lie `stride` apart.
+unsafe fn gather(to: *mut u8, from: *const u8, len: usize, stride: usize, elem: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if stride == 1 {
+            return copy_nonoverlapping(from, to, len * elem);
+        }
+        for i in 0..len {
+            copy_nonoverlapping(from.add(i * stride * elem), to.add(i * elem), elem);
+        }
+    }
+}
