@@ -14,7 +14,10 @@ mod curve;
 mod dense;
 mod drive;
 mod event;
+mod hits;
+mod pieces;
 mod reversible;
+mod root;
 mod rows;
 mod saved;
 mod solution;
@@ -24,6 +27,7 @@ mod sweep;
 
 pub use adjoint::{Adjoint, Batching, Forecast, Options};
 pub use dense::Dense;
+pub use hits::Hits;
 pub use solution::{Solution, Stats};
 use solve::solve;
 pub use state::TreeState;

@@ -333,10 +333,10 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
     let like = of.trail.like(t0, y0);
     let taps = of.saved.taps(false, &like)?;
     let bodies = Bodies { attempt, step, inverse: Some(inverse) };
-    let (end, tapped) = solve.problem.search(&span, start, bodies, (&[], taps));
+    let (end, _, tapped) = solve.problem.search(&span, start, bodies, (&[], taps));
     let tapped = if taps.num_rows() == 0 { like } else { like.with_leaves(tapped) };
     let Solution { t1, y1, ts, ys, num_saved, stats, verdict, .. } = solution(&end, limits.dt_min);
-    let mut solution = Solution { t1, y1: y1.0, ts, ys: ys.0, num_saved, stats, verdict, dense: None };
+    let mut solution = Solution { t1, y1: y1.0, ts, ys: ys.0, num_saved, stats, events: None, verdict, dense: None };
     of.save(&mut solution, (t0, y0), &tapped, &span);
     Ok(solution)
 }

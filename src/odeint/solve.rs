@@ -3,10 +3,11 @@
 use super::curve::{Curve, Rows, Step, Trail};
 use super::dense::Dense;
 use super::event::{Events, Seen};
+use super::hits::Hits;
 use super::rows::Groups;
 use super::saved::Saved;
 use super::state::TreeState;
-use super::{Adjoint, Batching, Forecast, Options, Solution, Stats, backsolve, reversible};
+use super::{Adjoint, Batching, Forecast, Options, Solution, Stats, backsolve, pieces, reversible};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Taps, Type};
 use crate::ode::{
@@ -117,6 +118,9 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         if let Adjoint::Reversible { coupling } = self.options.adjoint {
             return reversible::record(self, coupling, (t0, t1), y0);
         }
+        if self.events.go_on() {
+            return pieces::record(self, (t0, t1), y0);
+        }
         let span = Span::new(t0.clone(), t1.clone());
         let like = self.trail.like(t0, y0);
         let taps = self.saved.taps(!self.events.is_empty(), &like)?;
@@ -125,18 +129,21 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
             self.skip(&span, &mut start);
         }
         let attempt = self.attempt(&span, &mut start)?;
-        let bodies = Bodies { attempt, step: self.step(&span, y0)?, inverse: None };
+        let bodies = Bodies { attempt, step: self.step(&span, t0, y0)?, inverse: None };
         let signs = self.events.signs(t0, y0);
-        let (mut end, tapped) = self.search(&span, start, bodies, (&signs, taps));
+        let (mut end, _, tapped) = self.search(&span, start, bodies, (&signs, taps));
         let tapped = if taps.num_rows() == 0 { like } else { like.with_leaves(tapped) };
+        let mut events = None;
         if let (Some(curve), false) = (&self.trail.curve, self.events.is_empty()) {
             let last = tapped.map_leaves(|x| x.at(taps.num_rows() - 1));
             let is_cut = end.status.eq(Clock::like(&end.t, status::EVENT));
             let found = self.events.end(curve, &span, &last, (&is_cut, &end.component), (&end.t, &end.y))?;
             (end.t, end.y, end.component) = found;
+            events = Some(Hits::one(&is_cut, &end.component, &end.t, &end.y).shaped(y0));
         }
         let mut solution = solution(&end, self.scheme.limits.dt_min);
         self.save(&mut solution, (t0, y0), &tapped, &span);
+        solution.events = events;
         Ok(solution)
     }
 
@@ -159,20 +166,22 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
             t1,
             rows: None,
             num_steps,
+            ends: self.saved.all_steps(tapped).t_next,
             steps: self.saved.all_steps(tapped),
             y1,
             curve: curve.clone(),
         });
     }
 
-    /// Puts the loop into the graph; what it carries at its end, and the leaves of what it tapped.
+    /// Puts the loop into the graph; what it carries at its end, beside that what the events carry, and the leaves of
+    /// what it tapped.
     pub(super) fn search(
         &self,
         span: &Span<Tensor>,
         mut start: Carry<Y>,
         bodies: Bodies,
-        (signs, taps): (&[Tensor], Taps),
-    ) -> (Carry<Y>, Vec<Tensor>) {
+        (ext, taps): (&[Tensor], Taps),
+    ) -> (Carry<Y>, Vec<Tensor>, Vec<Tensor>) {
         let Bodies { attempt, step, inverse } = bodies;
         let all: Vec<&Traced<()>> = [&attempt, &step].into_iter().chain(&inverse).collect();
         let (bodies, captures) = align(&all);
@@ -183,7 +192,7 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         let mut args = vec![self.forecast(span), start.t.clone()];
         args.extend(self.saved.ts.as_ref().map(Tensor::stop_gradient));
         args.extend(self.carried(&mut start));
-        args.extend(signs.iter().map(Tensor::stop_gradient));
+        args.extend(ext.iter().map(Tensor::stop_gradient));
         args.extend(captures);
         let num_carry = start.y.leaves().len();
         let num_ext = attempt.num_outputs() - 4 - step.num_outputs();
@@ -192,7 +201,7 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         let mut out = tuple(Op::Solve(Arc::new(op)), args.iter());
         self.load(&mut start, &out);
         let tapped = out.split_off(num_carry + num_ext);
-        (start, tapped)
+        (start, out.split_off(num_carry + num_ext - ext.len()), tapped)
     }
 
     /// Passes the stops and the given times that lie behind the start of a piece.
@@ -233,11 +242,11 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
     }
 
     /// Body of the search: knot, carry.., ext.. to accept, running, reached, knot', carry'.., ext'.., tap..
-    fn attempt(&self, span: &Span<Tensor>, start: &mut Carry<Y>) -> Result<Traced<()>, OdeError> {
+    pub(super) fn attempt(&self, span: &Span<Tensor>, start: &mut Carry<Y>) -> Result<Traced<()>, OdeError> {
         let mut types = vec![Type::scalar(DType::F64)];
         types.extend(self.carried(start).iter().map(Tensor::ty));
-        let first_sign = types.len();
-        types.extend(vec![Type::scalar(DType::F64); self.events.0.len()]);
+        let first_ext = types.len();
+        types.extend(vec![Type::scalar(DType::F64); self.num_ext()]);
         body(&types, |x| {
             let mut carry = Carry::new(x[0].clone(), start.y.clone(), self.scheme.tableau.num_stages());
             carry.num_off_grid = start.num_off_grid.clone();
@@ -247,11 +256,12 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
             let before = carry.clone();
             ode::attempt(self.field, self.scheme, span, &mut carry)?;
             let rows = self.trail_of_attempt(span, &before, &mut carry)?;
-            let signs = self.look(rows.as_ref(), &x[first_sign..], &mut carry);
+            // An event in the last step leaves its end what it is.
             let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
+            let ext = self.look(rows.as_ref(), &x[first_ext..], &before, &mut carry);
             let mut out = vec![carry.accepted.clone(), carry.is_running(), reached, carry.t.clone()];
             out.extend(self.carried(&mut carry));
-            out.extend(signs);
+            out.extend(ext);
             out.extend(rows.map_or(vec![], |rows| rows.leaves()));
             Ok(out)
         })
@@ -262,12 +272,28 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         self.trail.has_ends || self.trail.curve.is_some()
     }
 
-    /// Ends the search where an accepted attempt has met an event, or a function of one that is NaN; gives the signs
-    /// at the attempt's end.
-    fn look(&self, rows: Option<&Rows<Y>>, signs: &[Tensor], after: &mut Carry<Y>) -> Vec<Tensor> {
+    /// What the search carries for events: the signs where the step starts; where the solve may go on behind a hit those
+    /// at the start of the step last accepted too, the status that it had without a hit and the stops off the grid
+    /// before it.
+    fn num_ext(&self) -> usize {
+        let num_events = self.events.0.len();
+        if self.events.go_on() { 2 * num_events + 2 } else { num_events }
+    }
+
+    /// Ends the search where an accepted attempt has met an event, or a function of one that is NaN; gives what it
+    /// carries for events.
+    fn look(
+        &self,
+        rows: Option<&Rows<Y>>,
+        ext: &[Tensor],
+        before: &Carry<Y>,
+        after: &mut Carry<Y>,
+    ) -> Vec<Tensor> {
         let (Some(curve), Some(rows), false) = (&self.trail.curve, rows, self.events.is_empty()) else {
             return vec![];
         };
+        let (signs, old) = ext.split_at(self.events.0.len());
+        let own_status = after.status.clone();
         let code = |x: f64| Clock::like(&after.t, x);
         let Seen { signs: ends, is_hit, index, is_nan } = self.events.look(curve, rows, &after.y1, signs);
         let (hit, broken) = (after.accepted.and(&is_hit), after.accepted.and(&is_nan));
@@ -276,7 +302,16 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         after.component = hit.select(&index, &after.component);
         after.status = status;
         let accepted = &after.accepted;
-        ends.iter().zip(signs).map(|(end, sign)| accepted.select(end, sign)).collect()
+        let kept = |new: &[Tensor], old: &[Tensor]| -> Vec<Tensor> {
+            new.iter().zip(old).map(|(new, old)| accepted.select(new, old)).collect()
+        };
+        let mut out = kept(&ends, signs);
+        if let [starts @ .., _, off_grid] = old {
+            out.extend(kept(signs, starts));
+            out.push(own_status);
+            out.push(accepted.select(&before.num_off_grid, off_grid));
+        }
+        out
     }
 
     /// What an attempt leaves behind, if it is accepted.
@@ -304,14 +339,14 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
 
     /// Body of the replay: first, last, t, t_next, carry.. to carry'.., tap..
     ///
-    /// The first and the last knot are t0 and t1 themselves, so gradients by them need no rule; the
+    /// The first knot, `t0`, and the last are those of the solve themselves, so gradients by them need no rule; the
     /// inner knots are constants of the replay.
-    fn step(&self, span: &Span<Tensor>, y0: &Y) -> Result<Traced<()>, OdeError> {
+    pub(super) fn step(&self, span: &Span<Tensor>, t0: &Tensor, y0: &Y) -> Result<Traced<()>, OdeError> {
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
         let mut types = vec![flag.clone(), flag, time.clone(), time];
         types.extend(y0.leaves().iter().map(Tensor::ty));
         body(&types, |x| {
-            let t = x[0].select(&span.t0, &x[2].stop_gradient());
+            let t = x[0].select(t0, &x[2].stop_gradient());
             let t_next = x[1].select(&span.t1, &x[3].stop_gradient());
             let y = y0.with_leaves(x[4..].to_vec());
             let mut k = vec![y.clone(); self.scheme.tableau.num_stages()];
@@ -328,6 +363,10 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
 
     /// The number of steps if it is known before the solve, else 0; it places checkpoints, nothing more.
     fn forecast(&self, span: &Span<Tensor>) -> Tensor {
+        if self.events.go_on() {
+            // It is that of all pieces together.
+            return Tensor::scalar(DType::U32, 0.0);
+        }
         let whole = (&span.t1 - &span.t0).abs();
         match &self.options.forecast {
             Forecast::Derived => {}
@@ -373,7 +412,7 @@ pub(super) fn solution<Y: TreeState>(end: &Carry<Y>, dt_min: f64) -> Solution<Y>
     };
     let (t1, y1) = (end.t.clone(), end.y.clone());
     let num_saved = Clock::like(&t1, 1.0);
-    Solution { ts: t1.clone(), ys: y1.clone(), t1, y1, num_saved, stats, verdict, dense: None }
+    Solution { ts: t1.clone(), ys: y1.clone(), t1, y1, num_saved, stats, events: None, verdict, dense: None }
 }
 
 /// Traces a loop body. Solves inside a field are not checked on their own: when one fails, what it

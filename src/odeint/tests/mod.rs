@@ -3,6 +3,7 @@
 mod adjoints;
 mod backsolve;
 mod events;
+mod hits;
 mod matrix;
 mod reports;
 mod reversible;

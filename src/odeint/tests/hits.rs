@@ -1,0 +1,365 @@
+//! Events that do not end a solve, or change its state: the host's hits, closed forms, and derivatives through every time
+//! at which a state was changed.
+
+use super::f64s;
+use super::steps::{close, pushed_tensor};
+use crate::array::DType;
+use crate::ode::{Constant, Event, Method, Ode, OdeError, Outcome, Pid, SaveAt, StepTo};
+use crate::odeint::{Adjoint, Batching, Hits, Solution};
+use crate::tensor::{Tensor, jit, jvp, value_and_grad};
+use crate::tree;
+
+const GRAVITY: f64 = 9.81;
+
+fn flipped(y: &Tensor, factor: &Tensor) -> Tensor {
+    Tensor::stack(&[&y.at(0), &-(factor * y.at(1))])
+}
+
+tree! { struct Ball { height: Tensor, restitution: Tensor } }
+
+fn ball(height: f64, restitution: f64) -> Ball {
+    Ball { height: Tensor::from(height), restitution: Tensor::from(restitution) }
+}
+
+/// A ball let fall from a height, up to t = 3.
+fn bounce(p: &Ball, adjoint: Adjoint) -> Solution<Tensor> {
+    let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.at(1), &Tensor::from(-GRAVITY)]));
+    let restitution = p.restitution.clone();
+    let then = move |_t: Tensor, y: &mut Tensor| *y = flipped(y, &restitution);
+    let ode = ode.jump(Event::falling(), |_t, y: &Tensor| y.at(0), then).rtol(1e-9).atol(1e-9);
+    let y0 = Tensor::stack(&[&p.height, &Tensor::from(0.0)]);
+    ode.max_hits(12).adjoint(adjoint).solve(0.0, 3.0, y0).unwrap()
+}
+
+/// Its bounces, the height at t = 3 and the slopes of both by height and restitution.
+fn closed_form(height: f64, e: f64) -> (Vec<f64>, f64) {
+    let first = (2.0 * height / GRAVITY).sqrt();
+    let (mut times, mut flight) = (vec![first], 2.0 * first);
+    loop {
+        flight *= e;
+        let next = times[times.len() - 1] + flight;
+        if next > 3.0 {
+            break;
+        }
+        times.push(next);
+    }
+    let up = e.powi(times.len() as i32) * (2.0 * GRAVITY * height).sqrt();
+    let since = 3.0 - times[times.len() - 1];
+    (times, up * since - 0.5 * GRAVITY * since * since)
+}
+
+fn slopes(f: impl Fn(f64, f64) -> f64, (a, b): (f64, f64)) -> [f64; 2] {
+    let h = 1e-5;
+    // of fourth order
+    let slope = |f: &dyn Fn(f64) -> f64| (8.0 * (f(h) - f(-h)) - (f(2.0 * h) - f(-2.0 * h))) / (12.0 * h);
+    [slope(&|d| f(a + d, b)), slope(&|d| f(a, b + d))]
+}
+
+#[test]
+fn a_ball_bounces_as_the_closed_form_says_and_so_do_its_slopes_whatever_the_adjoint() {
+    let (height, e) = (1.7, 0.8);
+    let (times, end) = closed_form(height, e);
+    assert_eq!(times.len(), 3);
+    let solution = bounce(&ball(height, e), Adjoint::default());
+    let hits = solution.events().unwrap();
+    assert_eq!((solution.outcome(), hits.count.item()), (Outcome::Completed, 3.0));
+    close(&hits.t.to_vec()[..3], &times, 1e-12);
+    assert!(hits.t.to_vec()[3..].iter().chain(&hits.y.to_vec()[6..]).all(|x| x.is_nan()));
+    close(&[solution.y1.to_vec()[0]], &[end], 1e-11);
+    // the state before the change: it falls
+    assert!(hits.y.to_vec()[1] < 0.0 && hits.y.to_vec()[3] < 0.0 && hits.y.to_vec()[0].abs() < 1e-12);
+
+    let last = slopes(|h, e| closed_form(h, e).0[2], (height, e));
+    let at_end = slopes(|h, e| closed_form(h, e).1, (height, e));
+    let gradient = |adjoint| {
+        let of = |f: &dyn Fn(&Solution<Tensor>) -> Tensor| {
+            let (_, slope) = value_and_grad(|p: &Ball| f(&bounce(p, adjoint)), &ball(height, e));
+            [slope.height.item(), slope.restitution.item()]
+        };
+        (of(&|s| s.events().unwrap().t.at(2)), of(&|s| s.y1.at(0)))
+    };
+    let direct = gradient(Adjoint::Direct);
+    close(&direct.0, &last, 1e-8);
+    close(&direct.1, &at_end, 1e-8);
+    for n in [1, 2, 5] {
+        assert_eq!(gradient(Adjoint::recursive_checkpoint(n)), direct, "{n} checkpoints");
+    }
+    for (along, i) in [(ball(1.0, 0.0), 0), (ball(0.0, 1.0), 1)] {
+        let (_, slope) = jvp(|p: &Ball| bounce(p, Adjoint::Forward).y1.at(0), &ball(height, e), &along);
+        close(&[slope.item()], &[at_end[i]], 1e-8);
+    }
+}
+
+#[test]
+fn a_second_derivative_through_bounces_is_that_of_the_closed_form() {
+    let (height, e) = (1.7, 0.8);
+    let slope = |h: &Tensor| {
+        let at = |h: &Tensor| {
+            let p = Ball { height: h.clone(), restitution: Tensor::from(e) };
+            bounce(&p, Adjoint::recursive_checkpoint(3)).y1.at(0)
+        };
+        value_and_grad(at, h).1
+    };
+    let (_, second) = jvp(slope, &Tensor::from(height), &Tensor::from(1.0));
+    let of = |h: f64| closed_form(h, e).1;
+    let d = 1e-3;
+    close(&[second.item()], &[(of(height + d) - 2.0 * of(height) + of(height - d)) / (d * d)], 1e-5);
+}
+
+#[test]
+fn zeros_of_an_oscillator_are_counted_where_they_are_without_a_step_being_changed() {
+    let field = |_t: Tensor, y: &Tensor| Tensor::stack(&[&y.at(1), &-y.at(0)]);
+    let y0 = f64s(&[0.0, 1.0]);
+    let plain = Ode::new(field).method(Method::Vern7).rtol(1e-12).atol(1e-13);
+    let count = jit(move |y0: Tensor| {
+        let ode = Ode::new(field).method(Method::Vern7).rtol(1e-12).atol(1e-13);
+        let ode = ode.event(Event::crossing(), |_t, y: &Tensor| y.at(0)).max_hits(10);
+        let solution = ode.solve(0.0, 20.0, &y0)?;
+        let Hits { t, index, count, .. } = solution.events()?.clone();
+        Ok((t, index, count, solution.y1, solution.stats.num_steps))
+    });
+    let (t, index, count, y1, steps) = count.call(y0.clone()).unwrap();
+    let want: Vec<f64> = (1..=6).map(|k| std::f64::consts::PI * f64::from(k)).collect();
+    close(&t.to_vec()[..6], &want, 1e-10);
+    assert_eq!((count.item(), &index.to_vec()[..6]), (6.0, &[0.0; 6][..]));
+    assert!(t.to_vec()[6..].iter().all(|t| t.is_nan()));
+    let plain = plain.solve(0.0, 20.0, &y0).unwrap();
+    assert_eq!(steps.item(), plain.stats.num_steps.item());
+    close(&y1.to_vec(), &plain.y1.to_vec(), 1e-12);
+}
+
+/// The same three events on the host: one that is noted, one that kicks, one that ends.
+macro_rules! watched {
+    ($ode:expr, $y:ident, $at:expr, $kick:expr) => {
+        $ode.event(Event::crossing(), |_t, $y| $at)
+            .jump(Event::rising(), |t, _y| (t * 0.9).sin() - 0.3, $kick)
+            .jump(Event::falling(), |_t, $y| $at + 0.35, $kick)
+            .event(Event::rising().stop(), |t, _y| t.abs() - 8.5)
+    };
+}
+
+#[test]
+fn hits_states_and_all_that_is_saved_are_those_of_the_host() {
+    let field = |t: f64, y: &[f64; 2]| [y[1], -1.3 * y[0].sin() - 0.2 * y[1] + (1.7 * t).sin()];
+    let mu = Tensor::from(1.3);
+    let kick = |y: &mut [f64; 2]| y[1] = -0.7 * y[1] + 0.2;
+    let kick_tensor = |y: &mut Tensor| *y = Tensor::stack(&[&y.at(0), &(-0.7 * y.at(1) + 0.2)]);
+    for method in [Method::Tsit5, Method::Dopri5, Method::Bosh3, Method::Vern7, Method::CashKarp] {
+        for (sign, every) in [(1.0, 1), (-1.0, 1), (1.0, 3)] {
+            let end = 10.0 * sign;
+            let grid = Ode::new(field).method(method).solve(0.0, end, [1.0, 0.5]).unwrap().knots;
+            let times: Vec<f64> = (1..40).map(|i| 0.25 * sign * f64::from(i)).collect();
+            let mut save_at = SaveAt::every(every).and_dense();
+            save_at.t0 = true;
+            save_at.ts = times.clone();
+            let ode = Ode::new(field).method(method).controller(StepTo { ts: grid.clone() });
+            let host = watched!(ode.save_at(save_at.clone()), y, y[0], move |_t, y| kick(y));
+            let host = host.solve(0.0, end, [1.0, 0.5]).unwrap();
+            let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).method(method);
+            let ode = ode.controller(StepTo { ts: grid }).save_at(save_at).max_hits(30);
+            let ode = watched!(ode, y, y.at(0), move |_t, y| kick_tensor(y));
+            let got = ode.solve(0.0, end, f64s(&[1.0, 0.5])).unwrap();
+
+            let n = host.events.len();
+            assert!(n > 7 && host.events.iter().any(|e| e.index == 2), "{:?}", host.events);
+            assert!(matches!(got.outcome(), Outcome::Event { index: 3, .. }), "{:?}", got.outcome());
+            let hits = got.events().unwrap();
+            assert_eq!(hits.count.item() as usize, n);
+            let index: Vec<f64> = host.events.iter().map(|e| e.index as f64).collect();
+            assert_eq!(hits.index.to_vec()[..n], index);
+            close(&hits.t.to_vec()[..n], &host.events.iter().map(|e| e.t).collect::<Vec<_>>(), 1e-12);
+            let ys: Vec<f64> = host.events.iter().flat_map(|e| e.y).collect();
+            for (a, b) in hits.y.to_vec().iter().zip(&ys) {
+                assert!((a - b).abs() < 1e-12, "{a} against {b}");
+            }
+            close(&[got.t1.item()], &[host.t1], 1e-12);
+            close(&got.y1.to_vec(), &host.y1, 1e-12);
+            assert_eq!(got.stats.num_accepted.item() as u64, host.stats.num_accepted);
+
+            // t0, given times up to the end, steps
+            let (ts, ys) = (got.ts.to_vec(), got.ys.to_vec());
+            let at = |t: f64| host.ts.iter().position(|s| (s - t).abs() < 1e-12).map(|i| host.ys[i]);
+            let saved = got.num_saved.item() as usize;
+            assert_eq!(saved, 40 + (host.knots.len() - 1).div_ceil(every));
+            let mut num_matched = 0;
+            for (t, y) in ts.iter().zip(ys.chunks(2)).take(saved) {
+                if t.abs() > host.t1.abs() {
+                    assert!(y[0].is_nan());
+                } else if let Some(want) = at(*t) {
+                    close(y, &want, 1e-12);
+                    num_matched += 1;
+                }
+            }
+            assert!(num_matched >= 34 + (host.knots.len() - 1) / every, "{num_matched}");
+            assert!(ts[saved..].iter().all(|t| t.is_nan()));
+            let curve = got.dense().unwrap();
+            for i in 0..200 {
+                let t = host.t1 * (f64::from(i) + 0.37) / 200.0;
+                close(&curve.eval(&Tensor::from(t)).to_vec(), &host.dense().unwrap().eval(t).unwrap(), 1e-11);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_solve_with_adaptive_steps_goes_on_behind_a_hit_as_the_host_does() {
+    let field = |t: f64, y: &[f64; 2]| [y[1], -1.3 * y[0].sin() - 0.2 * y[1] + (1.7 * t).sin()];
+    let mu = Tensor::from(1.3);
+    let controllers: [crate::ode::Controller; 3] =
+        [Pid::default().into(), crate::ode::Hairer::default().into(), Constant { dt0: 0.11 }.into()];
+    for controller in controllers {
+        for stops in [&[][..], &[2.0, 3.3, 5.1]] {
+            let ode = Ode::new(field).controller(controller.clone()).rtol(1e-7).atol(1e-9).land_on(stops);
+            let host = ode.jump(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
+            let host = host.solve(0.0, 7.0, [1.0, 0.5]).unwrap();
+            let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).controller(controller.clone());
+            let ode = ode.rtol(1e-7).atol(1e-9).land_on(stops);
+            let ode = ode.jump(Event::crossing(), |_t, y| y.at(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
+            let got = ode.solve(0.0, 7.0, f64s(&[1.0, 0.5])).unwrap();
+            assert_eq!(got.events().unwrap().count.item() as usize, host.events.len());
+            let steps = [&got.stats.num_steps, &got.stats.num_accepted].map(|x| x.item() as u64);
+            assert_eq!(steps, [host.stats.num_steps, host.stats.num_accepted], "{controller:?} {stops:?}");
+            assert_eq!(got.stats.num_field_evals.item() as u64, host.stats.num_field_evals);
+            close(&got.y1.to_vec(), &host.y1, 1e-9);
+        }
+    }
+}
+
+#[test]
+fn several_hits_in_one_step_are_noted_in_the_order_of_time_up_to_the_first_that_cuts() {
+    let run = |events: &[(Event, f64, bool)]| {
+        let mut ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).dt0(1.0).controller(Constant { dt0: 1.0 });
+        for &(event, at, is_jump) in events {
+            let when = move |_t: Tensor, y: &Tensor| (y - at) * (y - at - 0.05);
+            ode = match is_jump {
+                false => ode.event(event.samples(40), when),
+                true => ode.jump(event.samples(40), when, |_t, y: &mut Tensor| *y = &*y + 10.0),
+            };
+        }
+        let got = ode.max_hits(8).solve(0.0, 2.0, Tensor::from(0.0)).unwrap();
+        let hits = got.events().unwrap().clone();
+        let n = hits.count.item() as usize;
+        (hits.index.to_vec()[..n].to_vec(), hits.t.to_vec()[..n].to_vec(), got.y1.item())
+    };
+    let note = Event::crossing();
+    let (index, t, y1) = run(&[(note, 0.6, false), (note, 0.3, false)]);
+    assert_eq!(index, [1.0, 1.0, 0.0, 0.0]);
+    close(&[&t[..], &[y1]].concat(), &[0.3, 0.35, 0.6, 0.65, 2.0], 1e-13);
+    let (index, t, y1) = run(&[(note, 0.6, false), (Event::rising(), 0.3, true), (note, 0.2, false)]);
+    assert_eq!(index, [2.0, 2.0, 1.0]);
+    close(&[&t[..], &[y1]].concat(), &[0.2, 0.25, 0.35, 12.0], 1e-13);
+}
+
+#[test]
+fn a_hit_without_a_row_ends_the_solve_and_says_so() {
+    let zeros = |max_hits: usize, jumps: bool| {
+        let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.at(1), &-y.at(0)])).rtol(1e-10).atol(1e-10);
+        let ode = ode.max_hits(max_hits);
+        match jumps {
+            false => ode.event(Event::crossing(), |_t, y| y.at(0)),
+            true => ode.jump(Event::crossing(), |_t, y| y.at(0), |_t, y| *y = flipped(y, &Tensor::from(-1.0))),
+        }
+    };
+    for jumps in [false, true] {
+        let y0 = f64s(&[0.0, 1.0]);
+        let full = zeros(2, jumps).solve(0.0, 20.0, &y0).unwrap();
+        let third = 3.0 * std::f64::consts::PI;
+        let Outcome::MaxHits { t, max_hits: 2 } = full.outcome() else { panic!("{:?}", full.outcome()) };
+        assert!((t - third).abs() < 1e-7 && full.t1.item() == t, "{t}");
+        close(&full.y1.to_vec()[1..], &[-1.0], 1e-7);
+        let hits = full.events().unwrap();
+        assert_eq!((hits.count.item(), hits.t.shape().to_vec()), (2.0, vec![2]));
+        let failed = jit(move |y0: Tensor| Ok(zeros(2, jumps).solve(0.0, 20.0, &y0)?.y1)).call(y0.clone());
+        let why = failed.unwrap_err().to_string();
+        assert!(why.contains("max_hits=2") && why.contains("allow more"), "{why}");
+        // as many rows as hits are enough
+        let fits = zeros(6, jumps).solve(0.0, 20.0, &y0).unwrap();
+        assert_eq!((fits.outcome(), fits.events().unwrap().count.item()), (Outcome::Completed, 6.0));
+    }
+    let much = Tensor::full(DType::F64, [1 << 20], 0.0);
+    let e = Ode::new(|_t, y: &Tensor| -y).event(Event::rising(), |_t, y: &Tensor| y.sum());
+    let e = e.solve(0.0, 1.0, much).map(|_| ()).unwrap_err();
+    assert!(matches!(e, OdeError::NotedHits { rows: 64, .. }) && e.to_string().contains("max_hits"), "{e}");
+}
+
+#[test]
+fn an_end_that_changes_the_state_has_the_hit_before_and_the_end_behind_it() {
+    let ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).save_at(SaveAt::steps());
+    let ode = ode.max_steps(50).jump(Event::rising().stop(), |_t, y| y - 0.5, |_t, y| *y = &*y * 4.0);
+    let got = ode.solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
+    assert!(matches!(got.outcome(), Outcome::Event { index: 0, .. }));
+    close(&[got.y1.item(), got.events().unwrap().y.to_vec()[0]], &[2.0, 0.5], 1e-14);
+    let n = got.num_saved.item() as usize;
+    close(&got.ys.to_vec()[n - 1..n], &[0.5], 1e-14);
+    // one that ends the solve as it is has one row
+    let ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).event(Event::rising().stop(), |_t, y| y - 0.5);
+    let got = ode.clone().solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
+    let hits = got.events().unwrap();
+    assert_eq!((hits.count.item(), hits.t.to_vec(), hits.index.to_vec()), (1.0, vec![got.t1.item()], vec![0.0]));
+    let none = ode.solve(0.0, 0.25, Tensor::from(0.0)).unwrap();
+    assert!(none.events().unwrap().t.to_vec()[0].is_nan() && none.events().unwrap().count.item() == 0.0);
+    let no_events = Ode::new(|_t, y: &Tensor| -y).solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
+    assert!(matches!(no_events.events(), Err(OdeError::NotSaved { what: "events" })));
+}
+
+#[test]
+fn the_function_of_one_event_never_sees_a_state_that_another_is_to_change() {
+    // ln of a negative number is NaN, and so would its slope be
+    let at = |y0: &Tensor| {
+        let ode = Ode::new(|_t, y: &Tensor| y * 0.0 - 1.0).dt0(0.25).controller(Constant { dt0: 0.25 });
+        let ode = ode.jump(Event::falling(), |_t, y| y - 0.5, |_t, y| *y = y.ln() - 0.1);
+        let ode = ode.jump(Event::falling(), |_t, y| y + 1.5, |_t, y| *y = &*y * 2.0);
+        ode.solve(0.0, 2.0, y0).unwrap().y1
+    };
+    // 1 falls to 1/2 at 1/2, is ln(1/2) - 1/10, falls to -3/2, is doubled and falls on: y0 alone moves both times
+    let (y, slope) = value_and_grad(at, &Tensor::from(1.0));
+    let second = 0.5 + (0.5_f64.ln() - 0.1 + 1.5);
+    close(&[y.item(), slope.item()], &[-3.0 - (2.0 - second), 1.0], 1e-12);
+}
+
+#[test]
+fn rows_with_hits_of_their_own_have_the_bits_of_rows_one_by_one() {
+    let solve = |y0: &Tensor, batching: Batching| {
+        let ode = Ode::new(|_t, y: &Tensor| Tensor::concat(&[&y.slice(1, 1..2), &(y.slice(1, 0..1) * 0.0 - 9.81)], 1));
+        let ode = ode.rtol(1e-8).atol(1e-8).max_steps(60).max_hits(9).batching(batching);
+        let ode = ode.save_at(SaveAt::ts(&[0.3, 1.4]).and_steps().and_dense());
+        let ode = ode.event(Event::crossing(), |_t, y: &Tensor| y.slice(1, 1..2).sum());
+        let then = |_t: Tensor, y: &mut Tensor| {
+            *y = Tensor::concat(&[&y.slice(1, 0..1), &(-0.8 * y.slice(1, 1..2))], 1);
+        };
+        ode.jump(Event::falling(), |_t, y: &Tensor| y.slice(1, 0..1).sum(), then).solve(0.0, 1.5, y0).unwrap()
+    };
+    let heights = [0.5, 1.0, 2.0];
+    let y0 = Tensor::from([[0.5, 0.0], [1.0, 0.3], [2.0, -0.4]]);
+    for (batching, is_jitted) in [(Batching::PerRow, true), (Batching::PerRow, false), (Batching::Groups(1), true)] {
+        let all = match is_jitted {
+            false => {
+                let s = solve(&y0, batching);
+                let curve = s.dense().unwrap().eval(&f64s(&[0.2, 1.1]));
+                (s.events().unwrap().clone(), s.ts, s.ys, s.y1, curve)
+            }
+            true => jit(move |y0: Tensor| {
+                let s = solve(&y0, batching);
+                let curve = s.dense()?.eval(&f64s(&[0.2, 1.1]));
+                Ok((s.events()?.clone(), s.ts, s.ys, s.y1, curve))
+            })
+            .call(y0.clone())
+            .unwrap(),
+        };
+        let (hits, ts, ys, y1, curve) = all;
+        assert_eq!(hits.y.shape().to_vec(), [3, 9, 2]);
+        assert!(hits.count.to_vec()[0] > hits.count.to_vec()[2], "{:?}", hits.count.to_vec());
+        let bits = |x: &Tensor| x.to_vec().iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
+        for r in 0..heights.len() {
+            let one = solve(&y0.slice(0, r..r + 1), Batching::Joint);
+            let own = one.events().unwrap();
+            assert_eq!(hits.count.to_vec()[r], own.count.item());
+            assert_eq!(bits(&hits.t.at(r)), bits(&own.t));
+            assert_eq!(bits(&hits.index.at(r)), bits(&own.index));
+            assert_eq!(bits(&hits.y.at(r)), bits(&own.y));
+            assert_eq!((bits(&ts.at(r)), bits(&ys.at(r))), (bits(&one.ts), bits(&one.ys)));
+            assert_eq!(bits(&y1.at(r)), bits(&one.y1));
+            assert_eq!(bits(&curve.at(r)), bits(&one.dense().unwrap().eval(&f64s(&[0.2, 1.1]))));
+        }
+    }
+}
