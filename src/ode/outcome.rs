@@ -130,7 +130,10 @@ impl fmt::Display for Outcome {
             Outcome::Event { index, .. } => write!(f, "stopped by event {index}"),
             Outcome::Cancelled { .. } => write!(f, "cancelled"),
             Outcome::MaxHits { t, max_hits } => {
-                write!(f, "more than max_hits={max_hits} events, the next at t={t}; allow more with `max_hits`")
+                write!(
+                    f,
+                    "more than max_hits={max_hits} events, the next at t={t}; allow more with `max_hits`"
+                )
             }
             Outcome::StepSizeTooSmall { t, dt, dt_min, step } => {
                 write!(f, "step size {:e} fell below ", dt.abs())?;

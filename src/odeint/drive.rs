@@ -60,8 +60,9 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
     let mut scheme = resolved.scheme::<Y>(None);
     let mut saved = Saved::new(&ode.save_at, ode.options.ts.as_ref(), span, &scheme)?;
     if Events(&ode.watches).go_on() {
-        saved = saved.in_pieces();
-        check_hits(ode.options.max_hits(), y0)?;
+        let max_hits = ode.options.max_hits();
+        check_hits(max_hits, y0)?;
+        saved = saved.in_pieces(max_hits, scheme.limits.max_steps);
     }
     if (saved.needs_curve() || !ode.watches.is_empty()) && scheme.tableau.is_fsal() {
         // The curve needs f(t_next, y1), which then is the next step's first stage.

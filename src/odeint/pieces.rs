@@ -106,7 +106,8 @@ impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
     fn first(&self, y0: &Y) -> Result<Leg<Y>, OdeError> {
         let Problem { field, scheme, saved, events, .. } = self.of;
         let mut start = ode::start(*field, scheme, self.span, y0.clone()).map_err(failed)?;
-        let rows = |n: usize, x: &Tensor, of: f64| Tensor::full(x.dtype(), [&[n], &x.shape()[..]].concat(), of);
+        let rows =
+            |n: usize, x: &Tensor, of: f64| Tensor::full(x.dtype(), [&[n], &x.shape()[..]].concat(), of);
         let num_steps = saved.num_each();
         let kept = Kept {
             rows: self.like.map_leaves(|x| rows(num_steps, x, 0.0)),

@@ -336,7 +336,8 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
     let (end, _, tapped) = solve.problem.search(&span, start, bodies, (&[], taps));
     let tapped = if taps.num_rows() == 0 { like } else { like.with_leaves(tapped) };
     let Solution { t1, y1, ts, ys, num_saved, stats, verdict, .. } = solution(&end, limits.dt_min);
-    let mut solution = Solution { t1, y1: y1.0, ts, ys: ys.0, num_saved, stats, events: None, verdict, dense: None };
+    let mut solution =
+        Solution { t1, y1: y1.0, ts, ys: ys.0, num_saved, stats, events: None, verdict, dense: None };
     of.save(&mut solution, (t0, y0), &tapped, &span);
     Ok(solution)
 }

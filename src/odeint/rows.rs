@@ -73,7 +73,9 @@ impl Groups {
         let n = y0.leaves().len();
         let mut leaves = |n: usize| found.by_ref().take(n).collect::<Vec<_>>();
         let timed = |ys: Vec<Tensor>| {
-            y0.with_leaves(ys.iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }).collect::<Vec<_>>())
+            y0.with_leaves(
+                ys.iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }).collect::<Vec<_>>(),
+            )
         };
         let has_events = !problem.events.is_empty();
         let (y1, ys) = (y0.with_leaves(leaves(n)), timed(leaves(n)));

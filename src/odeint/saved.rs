@@ -70,9 +70,15 @@ impl Saved {
         Saved { t1: false, ts: Some(ts.clone()), ..Saved::END }
     }
 
-    /// For a solve that is cut into pieces, in which groups of steps do not start where pieces do.
-    pub(super) fn in_pieces(self) -> Saved {
-        Saved { each: self.each || self.every > 0, ..self }
+    /// For a solve that is cut into pieces, in which groups of steps do not start where pieces do, and each of `max_hits`
+    /// may make two steps of one.
+    pub(super) fn in_pieces(self, max_hits: usize, max_steps: u64) -> Saved {
+        let most = usize::try_from(max_steps).unwrap_or(usize::MAX);
+        let steps_max = match self.steps_max {
+            0 => 0,
+            steps => steps.saturating_add(max_hits).min(most).max(1),
+        };
+        Saved { each: self.each || self.every > 0, steps_max, ..self }
     }
 
     /// The most steps that are tapped where each is; 0 where none are kept.
@@ -273,7 +279,12 @@ fn steps_max<Y: TreeState>(scheme: &Scheme<'_, Y>, span: Option<(f64, f64)>) -> 
 
 /// The states at `ts` from what the steps that hold them left behind. A time that no step holds is y1's if it is the
 /// time reached, else NaN.
-pub(super) fn states_at<Y: TreeState>(ts: &Tensor, curve: &Curve, rows: &Rows<Y>, (t1, y1): (&Tensor, &Y)) -> Y {
+pub(super) fn states_at<Y: TreeState>(
+    ts: &Tensor,
+    curve: &Curve,
+    rows: &Rows<Y>,
+    (t1, y1): (&Tensor, &Y),
+) -> Y {
     let nowhere = rows.t.eq(&rows.t_next);
     let inside = curve.eval(ts, rows);
     let end = or_nan(&ts.eq(t1), &ys_of(y1, &inside));

@@ -242,7 +242,10 @@ fn adjoints_without_events_are_refused_with_the_way_out_and_a_function_that_is_n
             let ode = ode().adjoint(adjoint).event(event, |_t, y: &Tensor| y - 0.5);
             let e = ode.solve(0.0, 1.0, Tensor::from(1.0)).map(|_| ()).unwrap_err();
             assert!(matches!(e, OdeError::Adjoint { .. }), "{e}");
-            assert!(e.to_string().contains("events") && e.to_string().contains("take RecursiveCheckpoint"), "{e}");
+            assert!(
+                e.to_string().contains("events") && e.to_string().contains("take RecursiveCheckpoint"),
+                "{e}"
+            );
         }
     }
     let nan = ode().event(Event::falling().stop(), |_t, y: &Tensor| (y - 0.5).sqrt() + 1.0);
