@@ -16,8 +16,9 @@
 //! seminorms"; Kidger 2022, section 5.1.2).
 
 use super::augmented::Augmented;
+use super::bodies::body;
 use super::saved::{Saved, time_axis, times_first};
-use super::solve::{Problem, body};
+use super::solve::Problem;
 use super::state::TreeState;
 use super::sweep::{Pullback, Sweep};
 use super::{Adjoint, Options, Solution};

@@ -9,6 +9,7 @@
 mod adjoint;
 mod augmented;
 mod backsolve;
+mod bodies;
 mod clock;
 mod curve;
 mod dense;

@@ -8,12 +8,13 @@
 //! schedule for a second time a step, where the step was to end. What the pieces saved is added up from trip to trip. It
 //! must never know how a search is differentiated.
 
+use super::bodies::Bodies;
 use super::curve::{Rows, choose};
 use super::event::number;
 use super::hits::{Cut, Hits};
 use super::rows::traced;
 use super::saved::{states_at, ys_of};
-use super::solve::{Bodies, Problem, failed, solution};
+use super::solve::{Problem, failed, solution};
 use super::state::TreeState;
 use super::{Dense, Solution};
 use crate::array::DType;

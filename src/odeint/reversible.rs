@@ -19,8 +19,9 @@
 //! # References
 //! McCallum and Foster (2024), Efficient, accurate and stable gradients for neural ODEs, arXiv:2410.11648, section 3.
 
+use super::bodies::{Bodies, body};
 use super::curve::{Rows, Step, Trail};
-use super::solve::{Bodies, Problem, body, failed, solution};
+use super::solve::{Problem, failed, solution};
 use super::state::TreeState;
 use super::{Options, Solution};
 use crate::array::DType;

@@ -4,9 +4,9 @@
 //! change nothing but carry the derivative, dt = -dg / (dg/dt) by the implicit function theorem; two, so that second
 //! derivatives are right too. It must never know which events there are or what follows from a hit.
 
+use super::bodies::body;
 use super::curve::{Curve, Rows};
 use super::event::number;
-use super::solve::body;
 use super::state::TreeState;
 use crate::array::DType;
 use crate::graph::{Op, Policy, Solve, Taps, Type};

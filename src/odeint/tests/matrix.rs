@@ -64,7 +64,7 @@ fn solve(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Result<
 
 /// Falls through 0 somewhere in the interval, at a time of each row's own.
 fn front(t: Tensor, y: &Tensor) -> Tensor {
-    1.4 - t - y.square().sum() * 0.3
+    1.1 - t - y.square().sum() * 0.3
 }
 
 /// A number that every saved state has a weight of its own in.

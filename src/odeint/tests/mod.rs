@@ -2,6 +2,7 @@
 
 mod adjoints;
 mod backsolve;
+mod bounces;
 mod events;
 mod hits;
 mod matrix;
