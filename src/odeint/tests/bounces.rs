@@ -22,7 +22,8 @@ fn bounce(p: &Ball, adjoint: Adjoint) -> Solution<Tensor> {
     let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.at(1), &Tensor::from(-GRAVITY)]));
     let restitution = p.restitution.clone();
     let then = move |_t: Tensor, y: &mut Tensor| *y = flipped(y, &restitution);
-    let ode = ode.jump(Event::falling(), |_t, y: &Tensor| y.at(0), then).rtol(1e-9).atol(1e-9);
+    // at its own root, off it by rounding, the ball that rises again is no hit
+    let ode = ode.jump(Event::crossing(), |_t, y: &Tensor| y.at(0), then).rtol(1e-9).atol(1e-9);
     let y0 = Tensor::stack(&[&p.height, &Tensor::from(0.0)]);
     ode.max_hits(12).adjoint(adjoint).solve(0.0, 3.0, y0).unwrap()
 }
@@ -119,7 +120,7 @@ fn loss(p: &Problem, adjoint: Adjoint) -> Tensor {
 
 fn problem() -> Problem {
     let y0 = f64s(&[1.0, 0.5]);
-    Problem { mu: Tensor::from(4.0), y0, t0: Tensor::from(0.1), t1: Tensor::from(5.0) }
+    Problem { mu: Tensor::from(6.0), y0, t0: Tensor::from(0.1), t1: Tensor::from(5.0) }
 }
 
 fn flat(p: &Problem) -> Vec<f64> {
@@ -187,15 +188,15 @@ fn a_second_derivative_through_bounces_is_that_of_the_closed_form() {
 
 #[test]
 fn the_function_of_one_event_never_sees_a_state_that_another_is_to_change() {
-    // ln of a negative number is NaN, and so would its slope be
+    // the root of a negative number is NaN, and so is its slope
     let at = |y0: &Tensor| {
         let ode = Ode::new(|_t, y: &Tensor| y * 0.0 - 1.0).dt0(0.25).controller(Constant { dt0: 0.25 });
-        let ode = ode.jump(Event::falling(), |_t, y| y - 0.5, |_t, y| *y = y.ln() - 0.1);
+        let ode = ode.jump(Event::falling(), |_t, y| y - 0.5, |_t, y| *y = y.sqrt() - 1.3);
         let ode = ode.jump(Event::falling(), |_t, y| y + 1.5, |_t, y| *y = &*y * 2.0);
         ode.solve(0.0, 2.0, y0).unwrap().y1
     };
-    // 1 falls to 1/2 at 1/2, is ln(1/2) - 1/10, falls to -3/2, is doubled and falls on: y0 alone moves both times
+    // 1 falls to 1/2 at 1/2, is its root less 1.3, falls to -3/2, is doubled and falls on: y0 alone moves both times
     let (y, slope) = value_and_grad(at, &Tensor::from(1.0));
-    let second = 0.5 + (0.5_f64.ln() - 0.1 + 1.5);
+    let second = 0.5 + (0.5_f64.sqrt() - 1.3 + 1.5);
     close(&[y.item(), slope.item()], &[-3.0 - (2.0 - second), 1.0], 1e-12);
 }

@@ -47,7 +47,7 @@ macro_rules! watched {
         $ode.event(Event::crossing(), |_t, $y| $at)
             .jump(Event::rising(), |t, _y| (t * 0.9).sin() - 0.3, $kick)
             .jump(Event::falling(), |_t, $y| $at + 0.35, $kick)
-            .event(Event::rising().stop(), |t, _y| t.abs() - 8.5)
+            .event(Event::rising().stop(), |t, _y| t.abs() - 9.75)
     };
 }
 
@@ -101,7 +101,7 @@ fn hits_states_and_all_that_is_saved_are_those_of_the_host() {
                     num_matched += 1;
                 }
             }
-            assert!(num_matched >= 34 + (host.knots.len() - 1) / every, "{num_matched}");
+            assert!(num_matched >= 39 + (host.knots.len() - 1) / every, "{num_matched}");
             assert!(ts[saved..].iter().all(|t| t.is_nan()));
             let curve = got.dense().unwrap();
             for i in 0..200 {
@@ -136,6 +136,17 @@ fn a_solve_with_adaptive_steps_goes_on_behind_a_hit_as_the_host_does() {
             close(&got.y1.to_vec(), &host.y1, 1e-9);
         }
     }
+    // every third step is one of all steps, not of those of a piece
+    let host = Ode::new(field).jump(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
+    let host = host.save_at(SaveAt::steps()).solve(0.0, 7.0, [1.0, 0.5]).unwrap();
+    let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).save_at(SaveAt::every(3));
+    let ode = ode.jump(Event::crossing(), |_t, y| y.at(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
+    let got = ode.max_steps(300).solve(0.0, 7.0, f64s(&[1.0, 0.5])).unwrap();
+    let n = host.ts.len();
+    assert_eq!(got.num_saved.item() as usize, n.div_ceil(3));
+    for (k, y) in got.ys.to_vec().chunks(2).take(n.div_ceil(3)).enumerate() {
+        close(y, &host.ys[(3 * k + 2).min(n - 1)], 1e-9);
+    }
     // steps are counted over all pieces
     let host = Ode::new(field).max_steps(20).jump(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
     let host = host.solve(0.0, 7.0, [1.0, 0.5]).unwrap();
@@ -149,7 +160,7 @@ fn a_solve_with_adaptive_steps_goes_on_behind_a_hit_as_the_host_does() {
 
 #[test]
 fn several_hits_in_one_step_are_noted_in_the_order_of_time_up_to_the_first_that_cuts() {
-    let run = |events: &[(Event, f64, bool)]| {
+    let run = |events: &[(Event, f64, bool)], t1: f64| {
         let mut ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).dt0(1.0).controller(Constant { dt0: 1.0 });
         for &(event, at, is_jump) in events {
             let when = move |_t: Tensor, y: &Tensor| (y - at) * (y - at - 0.05);
@@ -158,16 +169,21 @@ fn several_hits_in_one_step_are_noted_in_the_order_of_time_up_to_the_first_that_
                 true => ode.jump(event.samples(40), when, |_t, y: &mut Tensor| *y = &*y + 10.0),
             };
         }
-        let got = ode.max_hits(8).solve(0.0, 2.0, Tensor::from(0.0)).unwrap();
+        let got = ode.max_hits(8).solve(0.0, t1, Tensor::from(0.0)).unwrap();
+        assert_eq!(got.outcome(), Outcome::Completed);
         let hits = got.events().unwrap().clone();
         let n = hits.count.item() as usize;
-        (hits.index.to_vec()[..n].to_vec(), hits.t.to_vec()[..n].to_vec(), got.y1.item())
+        let steps = got.stats.num_steps.item();
+        (hits.index.to_vec()[..n].to_vec(), hits.t.to_vec()[..n].to_vec(), got.y1.item(), steps)
     };
     let note = Event::crossing();
-    let (index, t, y1) = run(&[(note, 0.6, false), (note, 0.3, false)]);
-    assert_eq!(index, [1.0, 1.0, 0.0, 0.0]);
-    close(&[&t[..], &[y1]].concat(), &[0.3, 0.35, 0.6, 0.65, 2.0], 1e-13);
-    let (index, t, y1) = run(&[(note, 0.6, false), (Event::rising(), 0.3, true), (note, 0.2, false)]);
+    for t1 in [1.0, 2.0] {
+        let (index, t, y1, steps) = run(&[(note, 0.6, false), (note, 0.3, false)], t1);
+        assert_eq!((index, steps), (vec![1.0, 1.0, 0.0, 0.0], t1));
+        close(&[&t[..], &[y1]].concat(), &[0.3, 0.35, 0.6, 0.65, t1], 1e-13);
+    }
+    let jump = (Event::rising(), 0.3, true);
+    let (index, t, y1, _) = run(&[(note, 0.6, false), jump, (note, 0.2, false)], 2.0);
     assert_eq!(index, [2.0, 2.0, 1.0]);
     close(&[&t[..], &[y1]].concat(), &[0.2, 0.25, 0.35, 12.0], 1e-13);
 }
@@ -208,13 +224,16 @@ fn a_hit_without_a_row_ends_the_solve_and_says_so() {
 
 #[test]
 fn an_end_that_changes_the_state_has_the_hit_before_and_the_end_behind_it() {
-    let ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).save_at(SaveAt::steps());
+    let ode =
+        Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).save_at(SaveAt::ts(&[0.25, 0.75]).and_steps()).dt0(1.0);
     let ode = ode.max_steps(50).jump(Event::rising().stop(), |_t, y| y - 0.5, |_t, y| *y = &*y * 4.0);
     let got = ode.solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
     assert!(matches!(got.outcome(), Outcome::Event { index: 0, .. }));
     close(&[got.y1.item(), got.events().unwrap().y.to_vec()[0]], &[2.0, 0.5], 1e-14);
     let n = got.num_saved.item() as usize;
-    close(&got.ys.to_vec()[n - 1..n], &[0.5], 1e-14);
+    // one step would hold both times
+    close(&[got.ys.to_vec()[0], got.ys.to_vec()[n - 1]], &[0.25, 0.5], 1e-14);
+    assert!(n == 3 && got.ys.to_vec()[1].is_nan());
     // one that ends the solve as it is has one row
     let ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).event(Event::rising().stop(), |_t, y| y - 0.5);
     let got = ode.clone().solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
@@ -236,10 +255,10 @@ fn a_state_of_several_single_precision_tensors_is_changed_in_the_one_that_change
     let ode = ode.jump(Event::falling(), |_t, (x, _)| x.clone(), |_t, (_, v)| *v = &*v * -0.5);
     let got = ode.solve(0.0, 2.0, (single(5.0), single(0.0))).unwrap();
     let hits = got.events().unwrap();
-    assert!((hits.t.to_vec()[0] - 1.0).abs() < 1e-6 && (hits.y.1.to_vec()[0] + 10.0).abs() < 1e-5);
+    assert!((hits.t.to_vec()[0] - 1.0).abs() < 1e-5 && (hits.y.1.to_vec()[0] + 10.0).abs() < 1e-4);
     assert_eq!((got.y1.0.dtype(), hits.y.0.dtype(), hits.t.dtype()), (DType::F32, DType::F32, DType::F64));
     let (x, v) = (got.ys.0.to_vec(), got.ys.1.to_vec());
-    assert!((x[0] - 1.25).abs() < 1e-5 && v[0].abs() < 1e-5 && x[1].abs() < 1e-5, "{x:?} {v:?}");
+    assert!((x[0] - 1.25).abs() < 1e-4 && v[0].abs() < 1e-4 && x[1].abs() < 1e-4, "{x:?} {v:?}");
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn solve(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Result<
         What::Jump => {
             let ode = ode.save_at(SaveAt::ts(&[0.05, 0.5, 1.1]).and_steps().and_dense()).max_hits(4);
             let mu = p.mu.clone();
-            ode.jump(Event::falling(), front, move |t, y| *y = (&*y * &mu).sin() * 0.5 + t * 0.1)
+            ode.jump(Event::falling(), front, move |t, y| *y = &*y * (1.0 + 0.3 * &mu) + t * 0.1)
         }
     };
     ode.solve(0.0, 1.2, &p.y0)
