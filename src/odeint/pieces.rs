@@ -185,15 +185,16 @@ impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
         let is_met = end.status.eq(status::EVENT);
         let places = events.places(curve, self.span, &last, (starts, &end.y), &is_met)?;
         let (hits, cut) = leg.hits.and(&places, &self.span.direction);
-        // Where it ends, before the state is changed.
-        let t = cut.is_cut.select(&cut.t, &end.t);
+        let own_status = is_met.select(&rest[0], &end.status);
+        // Where it ends, before the state is changed: at t1 itself, of which gradients know.
+        let t = own_status.eq(status::COMPLETED).select(&self.span.t1, &end.t);
+        let t = cut.is_cut.select(&cut.t, &t);
         let y = choose(&cut.is_cut, &cut.y, &end.y);
         let at_times = self.at_times(trip, leg, &tapped, (&t, &y));
         let steps = leg.steps.as_ref().map(|kept| {
             let rows = self.of.saved.all_steps(&tapped);
             kept.and(&rows, (&num_steps, &end.num_accepted), (&t, &y))
         });
-        let own_status = is_met.select(&rest[0], &end.status);
         let mut leg = self.go_on(end, (&own_status, &rest[1]), &cut, (t, y), signs)?;
         (leg.hits, leg.at_times, leg.steps) = (hits, at_times, steps);
         Ok(leg)
