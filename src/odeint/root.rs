@@ -47,7 +47,8 @@ impl Bracket {
             let middle = (a + b) * 0.5;
             let t = proposal([a, ga, b, gb, reach], &middle, &width);
             let g = when(t.clone(), &curve.eval(&t, step));
-            let is_split = ((&middle - a) * (&middle - b)).lt(0.0);
+            // An end that is the root has no sign for others to be compared with.
+            let is_split = ((&middle - a) * (&middle - b)).lt(0.0).and(&gb.ne(0.0));
             let is_new = g.eq(0.0).or(&g.gt(0.0).eq(gb.gt(0.0)));
             let (right, left) = (is_split.and(&is_new), is_split.and(&is_new.not()));
             let (a, ga) = (left.select(&t, a), left.select(&g, ga));

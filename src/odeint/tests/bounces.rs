@@ -181,6 +181,15 @@ fn a_second_derivative_through_bounces_is_that_of_the_closed_form() {
         value_and_grad(at, h).1
     };
     let (_, second) = jvp(slope, &Tensor::from(height), &Tensor::from(1.0));
+    let direct = |h: &Tensor| {
+        let at = |h: &Tensor| {
+            let p = Ball { height: h.clone(), restitution: Tensor::from(e) };
+            bounce(&p, Adjoint::Direct).y1.at(0)
+        };
+        value_and_grad(at, h).1
+    };
+    let (_, reverse) = value_and_grad(direct, &Tensor::from(height));
+    close(&[reverse.item()], &[second.item()], 1e-9);
     let of = |h: f64| closed_form(h, e).1;
     let d = 1e-3;
     close(&[second.item()], &[(of(height + d) - 2.0 * of(height) + of(height - d)) / (d * d)], 1e-5);
