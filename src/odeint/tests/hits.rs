@@ -144,10 +144,11 @@ fn a_solve_with_adaptive_steps_goes_on_behind_a_hit_as_the_host_does() {
     let ode = ode.controller(Constant { dt0: 0.11 });
     let ode = ode.jump(Event::crossing(), |_t, y| y.at(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
     let got = ode.max_steps(300).solve(0.0, 7.0, f64s(&[1.0, 0.5])).unwrap();
-    let n = host.ts.len();
-    assert_eq!(got.num_saved.item() as usize, n.div_ceil(3));
-    for (k, y) in got.ys.to_vec().chunks(2).take(n.div_ceil(3)).enumerate() {
-        close(y, &host.ys[(3 * k + 2).min(n - 1)], 1e-9);
+    // t0 is the first
+    let (n, num_saved) = (host.ts.len(), got.num_saved.item() as usize);
+    assert_eq!(num_saved, 1 + (n - 1).div_ceil(3));
+    for (k, y) in got.ys.to_vec().chunks(2).take(num_saved).enumerate() {
+        close(y, &host.ys[(3 * k).min(n - 1)], 1e-9);
     }
     // steps are counted over all pieces
     let host = Ode::new(field).max_steps(20).jump(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
@@ -234,8 +235,9 @@ fn an_end_that_changes_the_state_has_the_hit_before_and_the_end_behind_it() {
     close(&[got.y1.item(), got.events().unwrap().y.to_vec()[0]], &[2.0, 0.5], 1e-14);
     let n = got.num_saved.item() as usize;
     // one step would hold both times, and a sample of it is the root itself
-    close(&[got.ys.to_vec()[0], got.ys.to_vec()[n - 1]], &[0.25, 0.5], 1e-14);
-    assert!(n == 3 && got.ys.to_vec()[1].is_nan());
+    let ys = got.ys.to_vec();
+    close(&[ys[0], ys[1], ys[n - 1]], &[0.0, 0.25, 0.5], 1e-14);
+    assert!(n == 4 && ys[2].is_nan());
     // one that ends the solve as it is has one row
     let ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).event(Event::rising().stop(), |_t, y| y - 0.5);
     let got = ode.clone().solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
