@@ -71,7 +71,7 @@ pub(super) struct Cut<Y> {
     pub(super) y: Y,
     pub(super) index: Tensor,
     /// Whether there is one.
-    pub(super) is_cut: Tensor,
+    pub(super) is_met: Tensor,
     /// Whether it is one for which there was no row.
     pub(super) is_beyond: Tensor,
 }
@@ -135,7 +135,7 @@ impl<Y: TreeState> Places<Y> {
         let n = self.t.size();
         let (t, place) = (self.t.stop_gradient() * direction, Tensor::iota(DType::F64, [n], 0));
         let (of, other) = (t.expand(1), t.expand(0));
-        let is_earlier = place.expand(0).lt(&place.expand(1));
+        let is_earlier = place.expand(0).lt(place.expand(1));
         let before = other.lt(&of).or(&other.eq(&of).and(&is_earlier)).and(&self.found.expand(0));
         before.cast(DType::F64).sum_axes(&[1])
     }
@@ -185,7 +185,7 @@ impl<Y: TreeState> Hits<Y> {
         let is_noted = of.found.and(&ranks.le(&last)).and(&ranks.lt(&left));
         // [row, place]
         let row = Tensor::iota(DType::F64, [num_rows], 0) - &self.count;
-        let holds = ranks.expand(0).eq(&row.expand(1)).and(&is_noted.expand(0));
+        let holds = ranks.expand(0).eq(row.expand(1)).and(&is_noted.expand(0));
         let is_new = holds.cast(DType::F64).sum_axes(&[1]).gt(0.5);
         let place = Tensor::iota(DType::F64, [1, num_places], 1);
         let from = holds.select(&place, &number(0.0)).sum_axes(&[1]);
@@ -200,7 +200,7 @@ impl<Y: TreeState> Hits<Y> {
             t: of.t.take(&at),
             y: of.y.map_leaves(|y| y.take(&at)),
             index: of.index.take(&at),
-            is_cut: last.lt(&none).and(&count(&of.found).gt(0.5)),
+            is_met: last.lt(&none).and(&count(&of.found).gt(0.5)),
             is_beyond,
         };
         (hits, cut)

@@ -141,10 +141,10 @@ impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
         let leaves = first.leaves();
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
         let carried: Vec<Type> = leaves.iter().map(Tensor::ty).collect();
-        let types = [&[time.clone()], &carried[..]].concat();
+        let types = [std::slice::from_ref(&time), &carried].concat();
         let piece = traced(&types, |x| Ok(self.piece(&x[0], &first.with_leaves(x[1..].to_vec()))?.leaves()))?;
         let after = |trip: &Tensor, carry: &[Tensor]| {
-            let mut out = apply(&piece.func, &[&[trip.clone()], carry, &piece.captures[..]].concat());
+            let mut out = apply(&piece.func, &[std::slice::from_ref(trip), carry, &piece.captures].concat());
             out.truncate(piece.num_outputs);
             out
         };
@@ -188,8 +188,8 @@ impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
         let own_status = is_met.select(&rest[0], &end.status);
         // Where it ends, before the state is changed: at t1 itself, of which gradients know.
         let t = own_status.eq(status::COMPLETED).select(&self.span.t1, &end.t);
-        let t = cut.is_cut.select(&cut.t, &t);
-        let y = choose(&cut.is_cut, &cut.y, &end.y);
+        let t = cut.is_met.select(&cut.t, &t);
+        let y = choose(&cut.is_met, &cut.y, &end.y);
         let at_times = self.at_times(trip, leg, &tapped, (&t, &y));
         let steps = leg.steps.as_ref().map(|kept| {
             let rows = self.of.saved.all_steps(&tapped);
@@ -223,12 +223,12 @@ impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
     ) -> Result<Leg<Y>, OdeError> {
         let Problem { field, scheme, events, options, .. } = self.of;
         let code = |x: f64| number(x);
-        let acts = cut.is_cut.and(&cut.is_beyond.not());
+        let acts = cut.is_met.and(&cut.is_beyond.not());
         let y = events.then((&acts, &cut.index), &t, y);
         let stops: Vec<f64> = events.0.iter().map(|w| f64::from(u8::from(w.event.stop))).collect();
         let stops = Tensor::from(stops).take(&cut.index).gt(0.5).and(&acts);
         let goes_on = acts.and(&stops.not());
-        let is_short = cut.is_cut.and(&t.ne(&end.t));
+        let is_short = cut.is_met.and(&t.ne(&end.t));
 
         let mut next = end.clone();
         // The end that was reached is reached no more.

@@ -16,6 +16,7 @@ pub(super) const BYTES_MAX: usize = 256 << 20;
 
 /// What a solve on tensors is to save.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a thing of its own that may be asked for")]
 pub(super) struct Saved {
     t0: bool,
     t1: bool,
