@@ -156,13 +156,26 @@ impl<Y: Drive, F> Ode<'_, Y, F> {
 
 impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
     /// Looks for sign changes of `when(t, y)`, a number or a condition, and notes them in the solution's `events`. On
-    /// tensors it is one for the whole state, and the event ends the solve: [`Event::stop`].
+    /// tensors it is one for the whole state, and how many hits are noted at most is known before: `max_hits`.
     pub fn event<G: Gauge<Y::Clock>>(
         mut self,
         event: Event,
         when: impl Fn(Y::Clock, &Y) -> G + Send + Sync + 'f,
     ) -> Self {
         self.watches.push(Watch { event, when: Arc::new(move |t, y| when(t, y).gauge()), then: None });
+        self
+    }
+
+    /// An event after which the state is changed by `then(t, y)` and the solve goes on from there; with
+    /// [`Event::stop`] it ends there, changed. On tensors `then` leaves every leaf its type.
+    pub fn jump<G: Gauge<Y::Clock>>(
+        mut self,
+        event: Event,
+        when: impl Fn(Y::Clock, &Y) -> G + Send + Sync + 'f,
+        then: impl Fn(Y::Clock, &mut Y) + Send + Sync + 'f,
+    ) -> Self {
+        let when = Arc::new(move |t: Y::Clock, y: &Y| when(t, y).gauge());
+        self.watches.push(Watch { event, when, then: Some(Arc::new(then)) });
         self
     }
 }
@@ -271,18 +284,6 @@ impl<'f, Y: HostState, F, O> Ode<'f, Y, F, O> {
             options: self.options,
             state: PhantomData,
         }
-    }
-    /// An event after which the state is changed by `then(t, y)` and the solve goes on from there; with
-    /// [`Event::stop`] it ends there, changed.
-    pub fn jump<G: Gauge>(
-        mut self,
-        event: Event,
-        when: impl Fn(f64, &Y) -> G + Send + Sync + 'f,
-        then: impl Fn(f64, &mut Y) + Send + Sync + 'f,
-    ) -> Self {
-        let when = Arc::new(move |t: f64, y: &Y| when(t, y).gauge());
-        self.watches.push(Watch { event, when, then: Some(Arc::new(then)) });
-        self
     }
     /// Sees (t, y) after each accepted step; `ControlFlow::Break(())` ends the solve with
     /// [`Outcome::Cancelled`](super::Outcome::Cancelled), what was computed so far kept.

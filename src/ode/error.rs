@@ -67,13 +67,17 @@ pub enum OdeError {
         /// The most there may be.
         most: usize,
     },
-    /// An event that a solve on tensors does not end with.
+    /// Rows for the hits of events of a solve on tensors that would be too large.
     #[error(
-        "event {index}: a solve on tensors ends at the first event; make it one that does by `Event::stop`, or solve on host values"
+        "events: {rows} hits may be noted, {bytes} bytes of states, over the {most} that there may be; lower `max_hits`"
     )]
-    EventOnTensors {
-        /// Which event.
-        index: usize,
+    NotedHits {
+        /// Rows for hits.
+        rows: usize,
+        /// Bytes of these rows.
+        bytes: usize,
+        /// The most there may be.
+        most: usize,
     },
     /// A batch of rows that share no steps was asked for of a state without rows.
     #[error(

@@ -13,7 +13,9 @@ use std::sync::Arc;
 /// [`samples`](Event::samples) points of each step, so two changes closer together than that may go unseen; a value
 /// of exactly 0 at the start of a solve is no change: the side it leaves to counts.
 ///
-/// On tensors events end the solve ([`Event::stop`]); `t1` and `y1` of the solution are the event's, which has
+/// Host values note as many hits as there are. On tensors shapes are known before a solve, so hits have rows, 64 where
+/// `max_hits` did not say how many; a hit that finds none left ends the solve with
+/// [`Outcome::MaxHits`](super::Outcome::MaxHits). Their times and states, and `t1` and `y1` where one ends the solve, have
 /// derivatives of the first and second order by all that the time of the event depends on. A function that becomes NaN
 /// there ends the solve with [`Outcome::NonFinite`](super::Outcome::NonFinite).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,8 +86,11 @@ impl Gauge for bool {
 pub(crate) struct Watch<'f, Y: State> {
     pub event: Event,
     pub when: Arc<dyn Fn(Y::Clock, &Y) -> Y::Clock + Send + Sync + 'f>,
-    pub then: Option<Arc<dyn Fn(f64, &mut Y) + Send + Sync + 'f>>,
+    pub then: Option<Then<'f, Y>>,
 }
+
+/// What an event makes of the state.
+pub(crate) type Then<'f, Y> = Arc<dyn Fn(<Y as State>::Clock, &mut Y) + Send + Sync + 'f>;
 
 /// A hit of an event.
 #[derive(Clone, Debug, PartialEq)]

@@ -96,6 +96,8 @@ use settings::Native;
 pub use settings::{Resolved, Settings};
 pub use single::Single;
 pub use solution::{Solution, Warning};
+#[cfg(feature = "tensor")]
+pub(crate) use start::restart;
 pub use start::start;
 pub use state::{Compiled, Stages, State};
 #[doc(hidden)]

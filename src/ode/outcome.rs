@@ -23,6 +23,8 @@ pub mod status {
     pub const EVENT: f64 = 5.0;
     /// The caller asked to stop.
     pub const CANCELLED: f64 = 6.0;
+    /// An event was hit that has no row left.
+    pub const MAX_HITS: f64 = 7.0;
 }
 
 /// Why a solve ended.
@@ -49,6 +51,14 @@ pub enum Outcome {
     Cancelled {
         /// The time reached.
         t: f64,
+    },
+    /// Of a solve on tensors: an event was hit more often than there are rows for. t1 and y1 of the solution are those of
+    /// the first hit without one, the state unchanged by it.
+    MaxHits {
+        /// Its time.
+        t: f64,
+        /// Hits that have a row.
+        max_hits: usize,
     },
     /// The controller asked for a step below dt_min, or below 16 ulp of max(|t|, |t1|).
     StepSizeTooSmall {
@@ -85,6 +95,8 @@ impl Outcome {
             // What stopped it knows which event it was.
             status::EVENT => Some(Outcome::Event { index: component.max(0.0) as usize, t }),
             status::CANCELLED => Some(Outcome::Cancelled { t }),
+            // What stopped it knows how many there were.
+            status::MAX_HITS => Some(Outcome::MaxHits { t, max_hits: component.max(0.0) as usize }),
             status::NON_FINITE => {
                 let component = (component >= 0.0).then_some(component as usize);
                 Some(Outcome::NonFinite { t, dt, step, component })
@@ -117,6 +129,12 @@ impl fmt::Display for Outcome {
             }
             Outcome::Event { index, .. } => write!(f, "stopped by event {index}"),
             Outcome::Cancelled { .. } => write!(f, "cancelled"),
+            Outcome::MaxHits { t, max_hits } => {
+                write!(
+                    f,
+                    "more than max_hits={max_hits} events, the next at t={t}; allow more with `max_hits`"
+                )
+            }
             Outcome::StepSizeTooSmall { t, dt, dt_min, step } => {
                 write!(f, "step size {:e} fell below ", dt.abs())?;
                 if dt_min > 0.0 {

@@ -111,9 +111,10 @@ impl<Y, O> fmt::Display for Solution<Y, O> {
                 write!(f, "{outcome} at t={t1}")?;
             }
             // These tell their time themselves.
-            Outcome::MaxSteps { .. } | Outcome::StepSizeTooSmall { .. } | Outcome::NonFinite { .. } => {
-                write!(f, "{outcome}")?;
-            }
+            Outcome::MaxSteps { .. }
+            | Outcome::MaxHits { .. }
+            | Outcome::StepSizeTooSmall { .. }
+            | Outcome::NonFinite { .. } => write!(f, "{outcome}")?,
         }
         write!(f, ": {method}, rtol={rtol:e}, atol={atol:e}, {stats}")?;
         match self.events.len() {

@@ -52,6 +52,25 @@ pub fn start<S: State, F: Field<S>>(
     Ok(carry)
 }
 
+/// Goes on from the changed state that stands in `carry`: the next step's first stage, where it is carried.
+///
+/// # Errors
+/// What the field said, with the time it was evaluated at.
+#[cfg(feature = "tensor")]
+pub(crate) fn restart<S: State, F: Field<S>>(
+    f: &F,
+    scheme: &Scheme<S>,
+    span: &Span<S::Clock>,
+    carry: &mut Carry<S>,
+) -> Result<(), FieldFailure<S::Clock>> {
+    if scheme.carries_first() {
+        let Carry { t, y, k, num_field_evals, .. } = carry;
+        eval(f, &scheme.after(span, t), y, &mut k[0])?;
+        *num_field_evals = num_field_evals.add(&t.like(1.0));
+    }
+    Ok(())
+}
+
 /// The first step size, signed, from the sizes of y0, f(t0, y0) and the change of f over a short Euler step.
 ///
 /// Where that change is not finite the short step itself is taken. Never beyond t1, and not below the smallest

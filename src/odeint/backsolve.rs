@@ -16,8 +16,9 @@
 //! seminorms"; Kidger 2022, section 5.1.2).
 
 use super::augmented::Augmented;
+use super::bodies::body;
 use super::saved::{Saved, time_axis, times_first};
-use super::solve::{Problem, body};
+use super::solve::Problem;
 use super::state::TreeState;
 use super::sweep::{Pullback, Sweep};
 use super::{Adjoint, Options, Solution};
@@ -123,7 +124,7 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
     let inner = problem.saved.ts.iter().map(|ts| (ts.clone(), y0.with_leaves(out[num_y..].to_vec())));
     let (ts, ys) = problem.saved.around(inner.collect(), (t0, y0), (&reached, &y1));
     let num_saved = Clock::like(&reached, ts.size() as f64);
-    Ok(Solution { t1: reached, y1, ts, ys, num_saved, stats, verdict, dense: None })
+    Ok(Solution { t1: reached, y1, ts, ys, num_saved, stats, events: None, verdict, dense: None })
 }
 
 /// The field as a function of t, y and what it captures.

@@ -39,6 +39,8 @@ pub struct Dense<Y> {
     /// every tensor has an axis of them in front.
     pub(super) rows: Option<usize>,
     pub(super) num_steps: Tensor,
+    /// Where each step ends, before its curve does where an event cut it short.
+    pub(super) ends: Tensor,
     pub(super) steps: Rows<Y>,
     pub(super) y1: Y,
     pub(super) curve: Curve,
@@ -111,7 +113,7 @@ impl<Y: TreeState> Dense<Y> {
         let (t0, t1) = (&self.t0, &self.t1);
         let flat = ts.cast(DType::F64).reshape([ts.size()]);
         let ahead = t1.lt(t0).select(&Tensor::scalar(DType::F64, -1.0), &Tensor::scalar(DType::F64, 1.0));
-        let (at, ends) = (&flat * &ahead, &self.steps.t_next * &ahead);
+        let (at, ends) = (&flat * &ahead, &self.ends * &ahead);
         let inside = at.ge(t0 * &ahead).and(&at.le(t1 * &ahead));
         let is_real = Tensor::iota(DType::F64, [ends.size()], 0).lt(&self.num_steps);
         let before = ends.expand(0).lt(at.expand(1)).and(&is_real.expand(0));

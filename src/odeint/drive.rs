@@ -2,7 +2,7 @@
 
 use super::event::Events;
 use super::rows::Groups;
-use super::saved::Saved;
+use super::saved::{BYTES_MAX, Saved};
 use super::state::TreeState;
 use super::{Adjoint, Batching, Forecast, Options, Solution, solve};
 use crate::array::DType;
@@ -57,9 +57,13 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
     let groups = Groups::of(ode.options.batching, y0)?;
     let parts = groups.map_or_else(|| State::parts(y0), |groups| groups.parts(y0));
     let resolved = ode.settings.resolve(default_tolerance(y0), &parts, span)?;
-    Events(&ode.watches).check()?;
     let mut scheme = resolved.scheme::<Y>(None);
-    let saved = Saved::new(&ode.save_at, ode.options.ts.as_ref(), span, &scheme)?;
+    let mut saved = Saved::new(&ode.save_at, ode.options.ts.as_ref(), span, &scheme)?;
+    if Events(&ode.watches).go_on() {
+        let max_hits = ode.options.max_hits();
+        check_hits(max_hits, y0)?;
+        saved = saved.in_pieces(max_hits, scheme.limits.max_steps);
+    }
     if (saved.needs_curve() || !ode.watches.is_empty()) && scheme.tableau.is_fsal() {
         // The curve needs f(t_next, y1), which then is the next step's first stage.
         scheme = scheme.keeping_first();
@@ -81,6 +85,13 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
     // Behind a pointer: a field is called when it is traced, and what traces it is compiled once a kind of state.
     let field: &dyn Field<Y> = &ode.field;
     solve(&field, &scheme, (ode.options(), &saved, &ode.watches[..]), (t0, t1), y0)
+}
+
+/// Refuses rows for hits that would be too large.
+fn check_hits(rows: usize, y: &impl TensorTree) -> Result<(), OdeError> {
+    let one: usize = y.leaves().iter().map(|y| y.ty().bytes()).sum();
+    let (bytes, most) = (rows.saturating_mul(one), BYTES_MAX);
+    if bytes > most { Err(OdeError::NotedHits { rows, bytes, most }) } else { Ok(()) }
 }
 
 impl<Y: TreeState> IntoState<Y> for &Y {
@@ -116,6 +127,14 @@ impl<Y: Drive<Options = Options>, F, O> Ode<'_, Y, F, O> {
         );
         self.options.ts = Some(ts.cast(DType::F64));
         self.save_at([0.0; 0])
+    }
+
+    /// The most hits of events that [`Solution::events`] has rows for, at least 1, where the solve may go on behind one; 64
+    /// if not said. Those that end the solve count too. A hit that finds no row left ends the solve with
+    /// [`Outcome::MaxHits`](crate::ode::Outcome::MaxHits), so it also bounds the bounces of a ball that comes to rest.
+    pub fn max_hits(mut self, max_hits: usize) -> Self {
+        self.options.max_hits = Some(max_hits.max(1));
+        self
     }
 
     /// Which rows share their steps: see [`Batching`].

@@ -9,12 +9,16 @@
 mod adjoint;
 mod augmented;
 mod backsolve;
+mod bodies;
 mod clock;
 mod curve;
 mod dense;
 mod drive;
 mod event;
+mod hits;
+mod pieces;
 mod reversible;
+mod root;
 mod rows;
 mod saved;
 mod solution;
@@ -24,6 +28,7 @@ mod sweep;
 
 pub use adjoint::{Adjoint, Batching, Forecast, Options};
 pub use dense::Dense;
+pub use hits::Hits;
 pub use solution::{Solution, Stats};
 use solve::solve;
 pub use state::TreeState;

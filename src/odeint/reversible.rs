@@ -19,8 +19,9 @@
 //! # References
 //! McCallum and Foster (2024), Efficient, accurate and stable gradients for neural ODEs, arXiv:2410.11648, section 3.
 
+use super::bodies::{Bodies, body};
 use super::curve::{Rows, Step, Trail};
-use super::solve::{Bodies, Problem, body, failed, solution};
+use super::solve::{Problem, failed, solution};
 use super::state::TreeState;
 use super::{Options, Solution};
 use crate::array::DType;
@@ -333,10 +334,11 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
     let like = of.trail.like(t0, y0);
     let taps = of.saved.taps(false, &like)?;
     let bodies = Bodies { attempt, step, inverse: Some(inverse) };
-    let (end, tapped) = solve.problem.search(&span, start, bodies, (&[], taps));
+    let (end, _, tapped) = solve.problem.search(&span, start, bodies, (&[], taps));
     let tapped = if taps.num_rows() == 0 { like } else { like.with_leaves(tapped) };
     let Solution { t1, y1, ts, ys, num_saved, stats, verdict, .. } = solution(&end, limits.dt_min);
-    let mut solution = Solution { t1, y1: y1.0, ts, ys: ys.0, num_saved, stats, verdict, dense: None };
+    let mut solution =
+        Solution { t1, y1: y1.0, ts, ys: ys.0, num_saved, stats, events: None, verdict, dense: None };
     of.save(&mut solution, (t0, y0), &tapped, &span);
     Ok(solution)
 }

@@ -6,6 +6,7 @@
 //! by one. What a group reports as a number (its end, its counters, its verdict) is a vector over groups here.
 
 use super::dense::Dense;
+use super::hits::Hits;
 use super::saved::time_axis;
 use super::solve::Problem;
 use super::state::TreeState;
@@ -62,23 +63,33 @@ impl Groups {
     ) -> Result<Solution<Y>, OdeError> {
         let one = |y: &Y| problem.record_joint(t0, t1, y);
         let axis = time_axis(y0);
+        // Pieces of a solve run alone: rows would wait for each other at every hit.
+        let searches = if problem.events.go_on() { Searches::Alone } else { Searches::Lockstep };
         let mut found = match self.lockstep {
-            true => self.in_lockstep(one, y0, axis)?,
+            true => self.in_lockstep(one, y0, (axis, searches))?,
             false => self.in_tiles(one, y0, axis)?,
         }
         .into_iter();
         let n = y0.leaves().len();
         let mut leaves = |n: usize| found.by_ref().take(n).collect::<Vec<_>>();
-        let (y1, ys) = (y0.with_leaves(leaves(n)), leaves(n));
-        let ys = y0.with_leaves(
-            ys.iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }).collect::<Vec<_>>(),
-        );
+        let timed = |ys: Vec<Tensor>| {
+            y0.with_leaves(
+                ys.iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }).collect::<Vec<_>>(),
+            )
+        };
+        let has_events = !problem.events.is_empty();
+        let (y1, ys) = (y0.with_leaves(leaves(n)), timed(leaves(n)));
+        let hit_ys = has_events.then(|| timed(leaves(n)));
         let num_states =
             if problem.saved.dense { problem.trail.like(t0, y0).leaves().len() - 2 + n } else { 0 };
         let states = leaves(num_states);
         let numbers: Vec<Tensor> = leaves(NUMBERS).iter().map(|x| self.each(x)).collect();
         let [verdict, own_ts] = [0, 1].map(|_| self.each(&leaves(1)[0]));
-        let dense = if problem.saved.dense { self.curve(problem, (t0, y0), states, leaves(5)) } else { None };
+        let events = hit_ys.map(|y| {
+            let [index, t, count] = [0, 1, 2].map(|_| self.each(&leaves(1)[0]));
+            Hits { index, t, y, count }
+        });
+        let dense = if problem.saved.dense { self.curve(problem, (t0, y0), states, leaves(6)) } else { None };
         let first = Tensor::iota(DType::F64, [verdict.shape()[0], 1], 0) * self.size as f64;
         register_check(Check { values: Tensor::concat(&[&without_events(&verdict), &first], 1) });
         let [t1_reached, num_steps, num_accepted, num_rejected, num_field_evals, num_saved] =
@@ -87,7 +98,7 @@ impl Groups {
         // What is saved where steps end is saved at times of each group's own.
         let is_own = problem.saved.has_steps() || !problem.events.is_empty();
         let ts = if is_own { own_ts } else { own_ts.at(0) };
-        Ok(Solution { t1: t1_reached, y1, ts, ys, num_saved, stats, verdict, dense })
+        Ok(Solution { t1: t1_reached, y1, ts, ys, num_saved, stats, events, verdict, dense })
     }
 
     /// The curve of each row, from what groups found of it.
@@ -100,10 +111,11 @@ impl Groups {
     ) -> Option<Dense<Y>> {
         let curve = problem.trail.curve.clone()?;
         let like = problem.trail.like(t0, y0);
-        let (mut states, [t0, t1, num_steps, t, t_next]) = (states, <[Tensor; 5]>::try_from(numbers).ok()?);
+        let (mut states, [t0, t1, num_steps, t, t_next, ends]) =
+            (states, <[Tensor; 6]>::try_from(numbers).ok()?);
         let y1 = y0.with_leaves(states.split_off(states.len() - y0.leaves().len()));
         let steps = like.with_leaves([t, t_next].into_iter().chain(states).collect::<Vec<_>>());
-        Some(Dense { t0, t1, rows: Some(self.rows), num_steps, steps, y1, curve })
+        Some(Dense { t0, t1, rows: Some(self.rows), num_steps, ends, steps, y1, curve })
     }
 
     /// For each row what its group found, a group being a tile.
@@ -141,9 +153,9 @@ impl Groups {
         self,
         one: impl Fn(&Y) -> Result<Solution<Y>, OdeError>,
         y0: &Y,
-        axis: usize,
+        (axis, searches): (usize, Searches),
     ) -> Result<Vec<Tensor>, OdeError> {
-        over_rows(y0.leaves(), &[], (self.rows, Searches::Lockstep), |x| {
+        over_rows(y0.leaves(), &[], (self.rows, searches), |x| {
             let y = y0.with_leaves(x.iter().map(|x| x.expand(0)).collect::<Vec<_>>());
             let (out, numbers) = parts(&one(&y)?, axis);
             let mut out: Vec<Tensor> = out.iter().map(|y| y.reshape(y.shape().without_axes(&[0]))).collect();
@@ -165,21 +177,29 @@ impl Groups {
 /// Numbers of a group beside its verdict and its times.
 const NUMBERS: usize = 6;
 
-/// What a group found: its rows, then the end, the counters, the verdict and the times; of a curve both at the end.
+/// What a group found: its rows, then the end, the counters, the verdict and the times; of hits and a curve both at the
+/// end.
 fn parts<Y: TreeState>(s: &Solution<Y>, axis: usize) -> (Vec<Tensor>, Vec<Tensor>) {
     let mut rows = s.y1.leaves();
-    rows.extend(s.ys.leaves().iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }));
+    let rows_first = |ys: &Y| -> Vec<Tensor> {
+        ys.leaves().iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }).collect()
+    };
+    rows.extend(rows_first(&s.ys));
     let Stats { num_steps, num_accepted, num_rejected, num_field_evals } = &s.stats;
     let counters = [num_steps, num_accepted, num_rejected, num_field_evals, &s.num_saved];
     let numbers = [&[&s.t1][..], &counters, &[&s.verdict, &s.ts]].concat();
     let mut numbers: Vec<Tensor> = numbers.into_iter().cloned().collect();
-    if let Some(Dense { t0, t1, num_steps, steps, y1, .. }) = &s.dense {
+    if let Some(Hits { index, t, y, count }) = &s.events {
+        rows.extend(rows_first(y));
+        numbers.extend([index, t, count].map(Clone::clone));
+    }
+    if let Some(Dense { t0, t1, num_steps, steps, y1, ends, .. }) = &s.dense {
         // A row's curve is that of a state of one row.
         let states = steps.leaves().split_off(2);
         rows.extend(
             states.iter().map(|y| swapped(y).expand(2)).chain(y1.leaves().iter().map(|y| y.expand(1))),
         );
-        numbers.extend([t0, t1, num_steps, &steps.t, &steps.t_next].map(Clone::clone));
+        numbers.extend([t0, t1, num_steps, &steps.t, &steps.t_next, ends].map(Clone::clone));
     }
     (rows, numbers)
 }
@@ -197,7 +217,7 @@ pub(super) fn swapped(y: &Tensor) -> Tensor {
     y.permute(&[&[1, 0], &(2..y.rank()).collect::<Vec<_>>()[..]].concat())
 }
 
-fn traced(
+pub(super) fn traced(
     types: &[Type],
     f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>, OdeError>,
 ) -> Result<Traced<()>, OdeError> {

@@ -12,10 +12,11 @@ use crate::ode::{Constant, Controller, OdeError, SaveAt, Scheme, StepTo};
 use crate::tensor::{Tensor, Tree};
 
 /// The most bytes that steps may leave behind: beyond, it is more likely that `max_steps` was not thought of.
-const BYTES_MAX: usize = 256 << 20;
+pub(super) const BYTES_MAX: usize = 256 << 20;
 
 /// What a solve on tensors is to save.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a thing of its own that may be asked for")]
 pub(super) struct Saved {
     t0: bool,
     t1: bool,
@@ -24,6 +25,8 @@ pub(super) struct Saved {
     /// Every so many steps; 0 for none.
     every: usize,
     pub(super) dense: bool,
+    /// Whether every step is tapped, not the last of each group alone.
+    each: bool,
     /// The most steps that the solve may accept; 0 where no steps are kept.
     steps_max: usize,
 }
@@ -56,16 +59,32 @@ impl Saved {
         let steps_max = if *every > 0 || *dense { steps_max(scheme, span) } else { 0 };
         // A curve alone leaves its end in `ts` and `ys`, which cannot be empty.
         let t1 = *every == 0 && (*t1 || !*t0 && ts.is_none());
-        Ok(Saved { t0: *t0, t1, ts, every: *every, dense: *dense, steps_max })
+        Ok(Saved { t0: *t0, t1, ts, every: *every, dense: *dense, each: *dense, steps_max })
     }
 
     /// The end alone.
     pub(super) const END: Saved =
-        Saved { t0: false, t1: true, ts: None, every: 0, dense: false, steps_max: 0 };
+        Saved { t0: false, t1: true, ts: None, every: 0, dense: false, each: false, steps_max: 0 };
 
     /// These times alone.
     pub(super) fn at(ts: &Tensor) -> Saved {
         Saved { t1: false, ts: Some(ts.clone()), ..Saved::END }
+    }
+
+    /// For a solve that is cut into pieces, in which groups of steps do not start where pieces do, and each of `max_hits`
+    /// may make two steps of one.
+    pub(super) fn in_pieces(self, max_hits: usize, max_steps: u64) -> Saved {
+        let most = usize::try_from(max_steps).unwrap_or(usize::MAX);
+        let steps_max = match self.steps_max {
+            0 => 0,
+            steps => steps.saturating_add(max_hits).min(most).max(1),
+        };
+        Saved { each: self.each || self.every > 0, steps_max, ..self }
+    }
+
+    /// The most steps that are tapped where each is; 0 where none are kept.
+    pub(super) fn num_each(&self) -> usize {
+        self.steps_max
     }
 
     /// How many times lie inside of steps.
@@ -98,7 +117,7 @@ impl Saved {
     /// More bytes than steps may leave behind, `row` being one step's.
     pub(super) fn taps<Y: TreeState>(&self, last: bool, row: &Rows<Y>) -> Result<Taps, OdeError> {
         let times = self.num_times();
-        let every = if self.dense { 1 } else { self.every };
+        let every = if self.each { 1 } else { self.every };
         let groups = if every > 0 { self.steps_max.div_ceil(every) } else { 0 };
         let bytes = groups.saturating_mul(row.bytes());
         if bytes > BYTES_MAX {
@@ -107,7 +126,7 @@ impl Saved {
         Ok(Taps { times, every, groups, last })
     }
 
-    /// The rows of all steps, of a solve that keeps its curve.
+    /// The rows of all steps, where each is tapped.
     pub(super) fn all_steps<Y: Tree>(&self, tapped: &Rows<Y>) -> Rows<Y> {
         let first = self.num_times();
         tapped.slice(first..first + self.steps_max)
@@ -141,6 +160,41 @@ impl Saved {
         let others = usize::from(self.t0) + usize::from(self.t1) + self.num_times();
         let (ts, ys) = self.around(inner, (t0, y0), (t1, y1));
         (ts, ys, num_saved + others as f64)
+    }
+
+    /// [`Saved::join`] of a solve in pieces: what they gathered at the given times and from all their steps.
+    pub(super) fn join_legs<Y: TreeState>(
+        &self,
+        (t0, y0): (&Tensor, &Y),
+        (at_times, steps): (Option<Y>, Option<Rows<Y>>),
+        (t1, y1): (&Tensor, &Y),
+        num_steps: &Tensor,
+    ) -> (Tensor, Y, Tensor) {
+        let mut inner = Vec::new();
+        if let (Some(ts), Some(ys)) = (&self.ts, at_times) {
+            inner.push((ts.clone(), ys));
+        }
+        let mut num_saved = Tensor::scalar(DType::F64, 0.0);
+        if let Some(steps) = steps {
+            num_saved = self.num_groups(num_steps);
+            let rows = self.group_ends(&steps, num_steps);
+            let y_ends = rows.y1.expect("invariant: saved steps leave their ends");
+            inner.push(up_to(&num_saved, (&rows.t_next, &y_ends)));
+        }
+        let others = usize::from(self.t0) + usize::from(self.t1) + self.num_times();
+        let (ts, ys) = self.around(inner, (t0, y0), (t1, y1));
+        (ts, ys, num_saved + others as f64)
+    }
+
+    /// How many steps are saved of so many.
+    fn num_groups(&self, num_steps: &Tensor) -> Tensor {
+        -(num_steps * (-1.0 / self.every as f64)).floor()
+    }
+
+    /// The last step of each group.
+    fn group_ends<Y: Tree>(&self, steps: &Rows<Y>, num_steps: &Tensor) -> Rows<Y> {
+        let group = Tensor::iota(DType::F64, [self.steps_max.div_ceil(self.every)], 0);
+        steps.take(&(((group + 1.0) * self.every as f64).minimum(num_steps) - 1.0))
     }
 
     /// Times and states in one: the start, what was saved between, the end, as far as they were asked for. States have
@@ -178,28 +232,30 @@ impl Saved {
         let num_rows = self.steps_max.div_ceil(self.every);
         let index = Tensor::iota(DType::F64, [num_rows], 0);
         let first = self.ts.as_ref().map_or(0, Tensor::size);
-        let rows = if self.dense && self.every > 1 {
-            // Every step is tapped: the last one of each group.
-            let ends = ((&index + 1.0) * self.every as f64).minimum(num_steps) - 1.0;
-            self.all_steps(tapped).take(&ends)
+        let rows = if self.each && self.every > 1 {
+            self.group_ends(&self.all_steps(tapped), num_steps)
         } else {
             tapped.slice(first..first + num_rows)
         };
-        let count = -(num_steps * (-1.0 / self.every as f64)).floor();
+        let count = self.num_groups(num_steps);
         let y_ends = rows.y1.expect("invariant: saved steps leave their ends");
         let (mut ts, mut ys) = (rows.t_next, y_ends);
         if may_be_cut {
             let last = index.eq(&count - 1.0);
             (ts, ys) = (last.select(t1, &ts), super::curve::choose(&last, &ys_of(y1, &ys), &ys));
         }
-        let real = index.lt(&count);
-        let ts = real.select(&ts, &Tensor::scalar(DType::F64, f64::NAN));
-        (count, (ts, or_nan(&real, &ys)))
+        (count.clone(), up_to(&count, (&ts, &ys)))
     }
 }
 
+/// The first `count` of these times and states, NaN behind them.
+fn up_to<Y: Tree>(count: &Tensor, (ts, ys): (&Tensor, &Y)) -> (Tensor, Y) {
+    let real = Tensor::iota(DType::F64, [ts.size()], 0).lt(count);
+    (real.select(ts, &Tensor::scalar(DType::F64, f64::NAN)), or_nan(&real, ys))
+}
+
 /// One state as a row for each of `rows`.
-fn ys_of<Y: Tree>(y: &Y, rows: &Y) -> Y {
+pub(super) fn ys_of<Y: Tree>(y: &Y, rows: &Y) -> Y {
     let mut wide = rows.leaves().into_iter();
     y.map_leaves(|y| {
         let wide = wide.next().expect("invariant: trees of one structure");
@@ -224,7 +280,12 @@ fn steps_max<Y: TreeState>(scheme: &Scheme<'_, Y>, span: Option<(f64, f64)>) -> 
 
 /// The states at `ts` from what the steps that hold them left behind. A time that no step holds is y1's if it is the
 /// time reached, else NaN.
-fn states_at<Y: TreeState>(ts: &Tensor, curve: &Curve, rows: &Rows<Y>, (t1, y1): (&Tensor, &Y)) -> Y {
+pub(super) fn states_at<Y: TreeState>(
+    ts: &Tensor,
+    curve: &Curve,
+    rows: &Rows<Y>,
+    (t1, y1): (&Tensor, &Y),
+) -> Y {
     let nowhere = rows.t.eq(&rows.t_next);
     let inside = curve.eval(ts, rows);
     let end = or_nan(&ts.eq(t1), &ys_of(y1, &inside));

@@ -2,7 +2,7 @@
 
 use crate::array::DType;
 use crate::ode::{OdeError, Outcome, status};
-use crate::odeint::Dense;
+use crate::odeint::{Dense, Hits};
 use crate::tensor::{Tensor, Tree};
 use crate::tree;
 
@@ -49,6 +49,7 @@ pub struct Solution<Y> {
     pub stats: Stats,
     /// status, t, dt, step, component, dt_min, of shape [6], or [groups, 6]; see [`Solution::outcome`].
     pub(super) verdict: Tensor,
+    pub(super) events: Option<Hits<Y>>,
     pub(super) dense: Option<Dense<Y>>,
 }
 }
@@ -87,6 +88,14 @@ impl<Y: Tree> Solution<Y> {
     /// [`OdeError::NotSaved`] unless [`SaveAt::dense`](crate::ode::SaveAt::dense) asked for it.
     pub fn dense(&self) -> Result<&Dense<Y>, OdeError> {
         self.dense.as_ref().ok_or(OdeError::NotSaved { what: "dense output" })
+    }
+
+    /// The hits of events.
+    ///
+    /// # Errors
+    /// [`OdeError::NotSaved`] of a solve without events.
+    pub fn events(&self) -> Result<&Hits<Y>, OdeError> {
+        self.events.as_ref().ok_or(OdeError::NotSaved { what: "events" })
     }
 
     /// Why the solve of each group of rows ended; one where all rows share their steps.

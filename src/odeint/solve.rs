@@ -1,14 +1,16 @@
-//! Records a solve: the start in the graph around it, `attempt` and `step` as bodies of the loop.
+//! Records a solve: the start in the graph around it, the loop, and what its end means.
 
-use super::curve::{Curve, Rows, Step, Trail};
+use super::bodies::Bodies;
+use super::curve::{Curve, Rows, Trail};
 use super::dense::Dense;
-use super::event::{Events, Seen};
+use super::event::Events;
+use super::hits::Hits;
 use super::rows::Groups;
 use super::saved::Saved;
 use super::state::TreeState;
-use super::{Adjoint, Batching, Forecast, Options, Solution, Stats, backsolve, reversible};
+use super::{Adjoint, Batching, Forecast, Options, Solution, Stats, backsolve, pieces, reversible};
 use crate::array::DType;
-use crate::graph::{Op, Solve, Taps, Type};
+use crate::graph::{Op, Solve, Taps};
 use crate::ode::{
     self, Carry, Clock, Constant, Controller, Field, FieldFailure, OdeError, Scheme, Span, StepTo, Watch,
     status,
@@ -27,13 +29,6 @@ pub(super) struct Problem<'a, Y: TreeState, F> {
     pub(super) trail: Trail,
     /// Whether the interval is a piece of the one that stops and given times belong to.
     is_piece: bool,
-}
-
-/// The bodies of a search.
-pub(super) struct Bodies {
-    pub(super) attempt: Traced<()>,
-    pub(super) step: Traced<()>,
-    pub(super) inverse: Option<Traced<()>>,
 }
 
 /// Solves `y' = f(t, y)` from t0 to t1 on tensors, traced or concrete.
@@ -117,6 +112,9 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         if let Adjoint::Reversible { coupling } = self.options.adjoint {
             return reversible::record(self, coupling, (t0, t1), y0);
         }
+        if self.events.go_on() {
+            return pieces::record(self, (t0, t1), y0);
+        }
         let span = Span::new(t0.clone(), t1.clone());
         let like = self.trail.like(t0, y0);
         let taps = self.saved.taps(!self.events.is_empty(), &like)?;
@@ -125,18 +123,21 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
             self.skip(&span, &mut start);
         }
         let attempt = self.attempt(&span, &mut start)?;
-        let bodies = Bodies { attempt, step: self.step(&span, y0)?, inverse: None };
+        let bodies = Bodies { attempt, step: self.step(&span, t0, y0)?, inverse: None };
         let signs = self.events.signs(t0, y0);
-        let (mut end, tapped) = self.search(&span, start, bodies, (&signs, taps));
+        let (mut end, _, tapped) = self.search(&span, start, bodies, (&signs, taps));
         let tapped = if taps.num_rows() == 0 { like } else { like.with_leaves(tapped) };
+        let mut events = None;
         if let (Some(curve), false) = (&self.trail.curve, self.events.is_empty()) {
             let last = tapped.map_leaves(|x| x.at(taps.num_rows() - 1));
             let is_cut = end.status.eq(Clock::like(&end.t, status::EVENT));
             let found = self.events.end(curve, &span, &last, (&is_cut, &end.component), (&end.t, &end.y))?;
             (end.t, end.y, end.component) = found;
+            events = Some(Hits::one(&is_cut, &end.component, &end.t, &end.y).shaped(y0));
         }
         let mut solution = solution(&end, self.scheme.limits.dt_min);
         self.save(&mut solution, (t0, y0), &tapped, &span);
+        solution.events = events;
         Ok(solution)
     }
 
@@ -159,20 +160,22 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
             t1,
             rows: None,
             num_steps,
+            ends: self.saved.all_steps(tapped).t_next,
             steps: self.saved.all_steps(tapped),
             y1,
             curve: curve.clone(),
         });
     }
 
-    /// Puts the loop into the graph; what it carries at its end, and the leaves of what it tapped.
+    /// Puts the loop into the graph; what it carries at its end, beside that what the events carry, and the leaves of
+    /// what it tapped.
     pub(super) fn search(
         &self,
         span: &Span<Tensor>,
         mut start: Carry<Y>,
         bodies: Bodies,
-        (signs, taps): (&[Tensor], Taps),
-    ) -> (Carry<Y>, Vec<Tensor>) {
+        (ext, taps): (&[Tensor], Taps),
+    ) -> (Carry<Y>, Vec<Tensor>, Vec<Tensor>) {
         let Bodies { attempt, step, inverse } = bodies;
         let all: Vec<&Traced<()>> = [&attempt, &step].into_iter().chain(&inverse).collect();
         let (bodies, captures) = align(&all);
@@ -183,7 +186,7 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         let mut args = vec![self.forecast(span), start.t.clone()];
         args.extend(self.saved.ts.as_ref().map(Tensor::stop_gradient));
         args.extend(self.carried(&mut start));
-        args.extend(signs.iter().map(Tensor::stop_gradient));
+        args.extend(ext.iter().map(Tensor::stop_gradient));
         args.extend(captures);
         let num_carry = start.y.leaves().len();
         let num_ext = attempt.num_outputs() - 4 - step.num_outputs();
@@ -192,7 +195,7 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         let mut out = tuple(Op::Solve(Arc::new(op)), args.iter());
         self.load(&mut start, &out);
         let tapped = out.split_off(num_carry + num_ext);
-        (start, tapped)
+        (start, out.split_off(num_carry + num_ext - ext.len()), tapped)
     }
 
     /// Passes the stops and the given times that lie behind the start of a piece.
@@ -232,102 +235,12 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         }
     }
 
-    /// Body of the search: knot, carry.., ext.. to accept, running, reached, knot', carry'.., ext'.., tap..
-    fn attempt(&self, span: &Span<Tensor>, start: &mut Carry<Y>) -> Result<Traced<()>, OdeError> {
-        let mut types = vec![Type::scalar(DType::F64)];
-        types.extend(self.carried(start).iter().map(Tensor::ty));
-        let first_sign = types.len();
-        types.extend(vec![Type::scalar(DType::F64); self.events.0.len()]);
-        body(&types, |x| {
-            let mut carry = Carry::new(x[0].clone(), start.y.clone(), self.scheme.tableau.num_stages());
-            carry.num_off_grid = start.num_off_grid.clone();
-            self.load(&mut carry, &x[1..]);
-            carry.k[1..].fill(carry.y.clone());
-            carry.y1 = carry.y.clone();
-            let before = carry.clone();
-            ode::attempt(self.field, self.scheme, span, &mut carry)?;
-            let rows = self.trail_of_attempt(span, &before, &mut carry)?;
-            let signs = self.look(rows.as_ref(), &x[first_sign..], &mut carry);
-            let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
-            let mut out = vec![carry.accepted.clone(), carry.is_running(), reached, carry.t.clone()];
-            out.extend(self.carried(&mut carry));
-            out.extend(signs);
-            out.extend(rows.map_or(vec![], |rows| rows.leaves()));
-            Ok(out)
-        })
-    }
-
-    /// Whether steps leave anything behind.
-    fn is_tapped(&self) -> bool {
-        self.trail.has_ends || self.trail.curve.is_some()
-    }
-
-    /// Ends the search where an accepted attempt has met an event, or a function of one that is NaN; gives the signs
-    /// at the attempt's end.
-    fn look(&self, rows: Option<&Rows<Y>>, signs: &[Tensor], after: &mut Carry<Y>) -> Vec<Tensor> {
-        let (Some(curve), Some(rows), false) = (&self.trail.curve, rows, self.events.is_empty()) else {
-            return vec![];
-        };
-        let code = |x: f64| Clock::like(&after.t, x);
-        let Seen { signs: ends, is_hit, index, is_nan } = self.events.look(curve, rows, &after.y1, signs);
-        let (hit, broken) = (after.accepted.and(&is_hit), after.accepted.and(&is_nan));
-        let status = hit.select(&code(status::EVENT), &after.status);
-        let status = broken.select(&code(status::NON_FINITE), &status);
-        after.component = hit.select(&index, &after.component);
-        after.status = status;
-        let accepted = &after.accepted;
-        ends.iter().zip(signs).map(|(end, sign)| accepted.select(end, sign)).collect()
-    }
-
-    /// What an attempt leaves behind, if it is accepted.
-    fn trail_of_attempt(
-        &self,
-        span: &Span<Tensor>,
-        before: &Carry<Y>,
-        after: &mut Carry<Y>,
-    ) -> Result<Option<Rows<Y>>, FieldFailure<Tensor>> {
-        if !self.is_tapped() {
-            return Ok(None);
-        }
-        let first = self.scheme.carries_first();
-        let mut k = after.k[..self.scheme.tableau.num_stages()].to_vec();
-        if first {
-            // By now it is the next step's.
-            k[0] = before.k[0].clone();
-        }
-        let step = Step { t: &before.t, t_next: &after.t, y: &before.y, y1: &after.y1, k, has_last: first };
-        let rows = self.trail.of(self.field, self.scheme, span, step)?;
-        let extra = Clock::like(&after.t, self.trail.num_extra() as f64);
-        after.num_field_evals = &after.num_field_evals + extra;
-        Ok(Some(rows))
-    }
-
-    /// Body of the replay: first, last, t, t_next, carry.. to carry'.., tap..
-    ///
-    /// The first and the last knot are t0 and t1 themselves, so gradients by them need no rule; the
-    /// inner knots are constants of the replay.
-    fn step(&self, span: &Span<Tensor>, y0: &Y) -> Result<Traced<()>, OdeError> {
-        let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
-        let mut types = vec![flag.clone(), flag, time.clone(), time];
-        types.extend(y0.leaves().iter().map(Tensor::ty));
-        body(&types, |x| {
-            let t = x[0].select(&span.t0, &x[2].stop_gradient());
-            let t_next = x[1].select(&span.t1, &x[3].stop_gradient());
-            let y = y0.with_leaves(x[4..].to_vec());
-            let mut k = vec![y.clone(); self.scheme.tableau.num_stages()];
-            let mut y1 = y.clone();
-            ode::step(self.field, self.scheme, span, (&t, &t_next), &y, &mut k, &mut y1)?;
-            let mut out = y1.leaves();
-            if self.is_tapped() {
-                let step = Step { t: &t, t_next: &t_next, y: &y, y1: &y1, k, has_last: false };
-                out.extend(self.trail.of(self.field, self.scheme, span, step)?.leaves());
-            }
-            Ok(out)
-        })
-    }
-
     /// The number of steps if it is known before the solve, else 0; it places checkpoints, nothing more.
     fn forecast(&self, span: &Span<Tensor>) -> Tensor {
+        if self.events.go_on() {
+            // It is that of all pieces together.
+            return Tensor::scalar(DType::U32, 0.0);
+        }
         let whole = (&span.t1 - &span.t0).abs();
         match &self.options.forecast {
             Forecast::Derived => {}
@@ -373,22 +286,7 @@ pub(super) fn solution<Y: TreeState>(end: &Carry<Y>, dt_min: f64) -> Solution<Y>
     };
     let (t1, y1) = (end.t.clone(), end.y.clone());
     let num_saved = Clock::like(&t1, 1.0);
-    Solution { ts: t1.clone(), ys: y1.clone(), t1, y1, num_saved, stats, verdict, dense: None }
-}
-
-/// Traces a loop body. Solves inside a field are not checked on their own: when one fails, what it
-/// returned is its last good state.
-pub(super) fn body(
-    types: &[Type],
-    f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>, FieldFailure<Tensor>>,
-) -> Result<Traced<()>, OdeError> {
-    let traced = trace(types, |x| match f(x) {
-        Ok(out) => (out, Ok(())),
-        Err(e) => (vec![], Err(e)),
-    });
-    let Traced { func, captures, num_outputs, aux } = traced;
-    aux.map_err(failed)?;
-    Ok(Traced { func, captures, num_outputs, aux: () })
+    Solution { ts: t1.clone(), ys: y1.clone(), t1, y1, num_saved, stats, events: None, verdict, dense: None }
 }
 
 pub(super) fn failed(failure: FieldFailure<Tensor>) -> OdeError {

@@ -235,17 +235,19 @@ fn the_executor_finds_events_as_the_reference_interpreter_does() {
 }
 
 #[test]
-fn events_that_tensors_have_not_are_refused_with_the_way_out() {
+fn adjoints_without_events_are_refused_with_the_way_out_and_a_function_that_is_nan_ends_the_solve() {
     let ode = || Ode::new(|_t, y: &Tensor| -y);
-    let e = ode().event(Event::rising(), |_t, y: &Tensor| y - 0.5).solve(0.0, 1.0, Tensor::from(1.0));
-    let e = e.map(|_| ()).unwrap_err();
-    assert!(
-        matches!(e, OdeError::EventOnTensors { index: 0 }) && e.to_string().contains("`Event::stop`"),
-        "{e}"
-    );
-    let back = ode().adjoint(Adjoint::backsolve()).event(Event::falling().stop(), |_t, y: &Tensor| y - 0.5);
-    let e = back.solve(0.0, 1.0, Tensor::from(1.0)).map(|_| ()).unwrap_err().to_string();
-    assert!(e.contains("events") && e.contains("take RecursiveCheckpoint"), "{e}");
+    for adjoint in [Adjoint::backsolve(), Adjoint::reversible()] {
+        for event in [Event::falling().stop(), Event::falling()] {
+            let ode = ode().adjoint(adjoint).event(event, |_t, y: &Tensor| y - 0.5);
+            let e = ode.solve(0.0, 1.0, Tensor::from(1.0)).map(|_| ()).unwrap_err();
+            assert!(matches!(e, OdeError::Adjoint { .. }), "{e}");
+            assert!(
+                e.to_string().contains("events") && e.to_string().contains("take RecursiveCheckpoint"),
+                "{e}"
+            );
+        }
+    }
     let nan = ode().event(Event::falling().stop(), |_t, y: &Tensor| (y - 0.5).sqrt() + 1.0);
     let nan = nan.solve(0.0, 1.0, Tensor::from(1.0)).unwrap();
     assert!(matches!(nan.outcome(), Outcome::NonFinite { .. }), "{:?}", nan.outcome());

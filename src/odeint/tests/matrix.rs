@@ -2,7 +2,7 @@
 //! differences on a frozen grid, against each other, and with its holes refused.
 
 use crate::ode::{Event, Method, Ode, OdeError, SaveAt, StepTo};
-use crate::odeint::{Adjoint, Batching, Solution};
+use crate::odeint::{Adjoint, Batching, Hits, Solution};
 use crate::tensor::{Tensor, Tree, grad, jit, jvp};
 use crate::tree;
 
@@ -13,9 +13,20 @@ enum What {
     Steps,
     Dense,
     Event,
+    /// Hits that change nothing.
+    Noted,
+    /// Hits that change the state, and all that can be saved around them.
+    Jump,
 }
 
-const ALL: [What; 5] = [What::End, What::Times, What::Steps, What::Dense, What::Event];
+const ALL: [What; 7] =
+    [What::End, What::Times, What::Steps, What::Dense, What::Event, What::Noted, What::Jump];
+impl What {
+    fn has_events(self) -> bool {
+        matches!(self, What::Event | What::Noted | What::Jump)
+    }
+}
+
 const BATCHINGS: [Batching; 3] = [Batching::Joint, Batching::PerRow, Batching::Groups(2)];
 
 // What a solve depends on.
@@ -40,9 +51,20 @@ fn solve(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Result<
         What::Times => ode.save_at([0.05, 0.13, 0.5, 0.52, 1.2]),
         What::Steps => ode.save_at(SaveAt::every(5)),
         What::Dense => ode.save_at(SaveAt::dense()),
-        What::Event => ode.event(Event::falling().stop(), |t, y: &Tensor| 1.4 - t - y.square().sum() * 0.3),
+        What::Event => ode.event(Event::falling().stop(), front),
+        What::Noted => ode.event(Event::falling(), front).max_hits(4),
+        What::Jump => {
+            let ode = ode.save_at(SaveAt::ts(&[0.05, 0.5, 1.1]).and_steps().and_dense()).max_hits(4);
+            let mu = p.mu.clone();
+            ode.jump(Event::falling(), front, move |t, y| *y = &*y * (1.0 + 0.3 * &mu) + t * 0.1)
+        }
     };
     ode.solve(0.0, 1.2, &p.y0)
+}
+
+/// Falls through 0 somewhere in the interval, at a time of each row's own.
+fn front(t: Tensor, y: &Tensor) -> Tensor {
+    1.1 - t - y.square().sum() * 0.3
 }
 
 /// A number that every saved state has a weight of its own in.
@@ -53,15 +75,23 @@ fn loss(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Tensor {
         let weights = Tensor::iota(y.dtype(), [y.size()], 0).cos();
         (y.sin().reshape([y.size()]) * weights).sum()
     };
+    let known = |y: &Tensor| y.is_finite().select(y, &Tensor::from(0.0));
+    let hits = || {
+        let Hits { t, y, count, .. } = solution.events().unwrap();
+        assert!(count.is_traced() || count.to_vec().iter().all(|n| *n > 0.0), "{count:?}");
+        weighed(&known(t)) + weighed(&known(y))
+    };
+    let curve = || {
+        let (y, dy) = solution.dense().unwrap().eval_with_derivative(&Tensor::from(&[0.07, 0.6, 1.11][..]));
+        weighed(&y) + weighed(&dy) * 0.1
+    };
     match what {
         What::End => weighed(y1),
         What::Times | What::Steps => weighed(ys),
         What::Event => weighed(y1) + t1.square().sum(),
-        What::Dense => {
-            let (y, dy) =
-                solution.dense().unwrap().eval_with_derivative(&Tensor::from(&[0.07, 0.6, 1.11][..]));
-            weighed(&y) + weighed(&dy) * 0.1
-        }
+        What::Dense => curve(),
+        What::Noted => weighed(y1) + hits(),
+        What::Jump => weighed(y1) + hits() + weighed(&known(ys)) + curve(),
     }
 }
 
@@ -126,7 +156,7 @@ fn rows_on_one_grid_have_the_gradients_of_all_rows_however_they_are_batched() {
 fn reversible_gradients_are_central_differences_of_the_reversible_map() {
     for what in ALL {
         for batching in BATCHINGS {
-            if what == What::Event {
+            if what.has_events() {
                 let refused = solve(&point(), what, batching, Adjoint::reversible()).unwrap_err();
                 assert!(matches!(refused, OdeError::Adjoint { adjoint: "Reversible", .. }), "{refused}");
                 continue;
@@ -142,7 +172,7 @@ fn reversible_gradients_are_central_differences_of_the_reversible_map() {
 fn the_continuous_adjoint_is_near_and_refuses_what_it_has_no_cotangents_for() {
     for what in ALL {
         for batching in BATCHINGS {
-            if matches!(what, What::Steps | What::Dense | What::Event) {
+            if what.has_events() || matches!(what, What::Steps | What::Dense) {
                 let refused = solve(&point(), what, batching, Adjoint::backsolve()).unwrap_err();
                 assert!(matches!(refused, OdeError::Adjoint { adjoint: "Backsolve", .. }), "{refused}");
                 continue;

@@ -2,7 +2,9 @@
 
 mod adjoints;
 mod backsolve;
+mod bounces;
 mod events;
+mod hits;
 mod matrix;
 mod reports;
 mod reversible;

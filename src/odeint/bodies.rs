@@ -1,0 +1,157 @@
+//! The bodies of a recorded search: one attempted step, and what an accepted one means.
+//!
+//! Both are `ode`'s, run once on tracers. The attempt also looks for events and taps what a step leaves; the step does
+//! so again where it is replayed. What surrounds the loop they must never know.
+
+use super::curve::{Rows, Step};
+use super::event::Seen;
+use super::solve::{Problem, failed};
+use super::state::TreeState;
+use crate::array::DType;
+use crate::graph::Type;
+use crate::ode::{self, Carry, Clock, Field, FieldFailure, OdeError, Span, status};
+use crate::tensor::{Tensor, Traced, Tree, trace};
+
+/// The bodies of a search.
+pub(super) struct Bodies {
+    pub(super) attempt: Traced<()>,
+    pub(super) step: Traced<()>,
+    pub(super) inverse: Option<Traced<()>>,
+}
+
+impl<Y: TreeState, F: Field<Y>> Problem<'_, Y, F> {
+    /// Body of the search: knot, carry.., ext.. to accept, running, reached, knot', carry'.., ext'.., tap..
+    pub(super) fn attempt(&self, span: &Span<Tensor>, start: &mut Carry<Y>) -> Result<Traced<()>, OdeError> {
+        let mut types = vec![Type::scalar(DType::F64)];
+        types.extend(self.carried(start).iter().map(Tensor::ty));
+        let first_ext = types.len();
+        types.extend(vec![Type::scalar(DType::F64); self.num_ext()]);
+        body(&types, |x| {
+            let mut carry = Carry::new(x[0].clone(), start.y.clone(), self.scheme.tableau.num_stages());
+            carry.num_off_grid = start.num_off_grid.clone();
+            self.load(&mut carry, &x[1..]);
+            carry.k[1..].fill(carry.y.clone());
+            carry.y1 = carry.y.clone();
+            let before = carry.clone();
+            ode::attempt(self.field, self.scheme, span, &mut carry)?;
+            let rows = self.trail_of_attempt(span, &before, &mut carry)?;
+            // An event in the last step leaves its end what it is.
+            let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
+            let ext = self.look(rows.as_ref(), &x[first_ext..], &before, &mut carry);
+            let mut out = vec![carry.accepted.clone(), carry.is_running(), reached, carry.t.clone()];
+            out.extend(self.carried(&mut carry));
+            out.extend(ext);
+            out.extend(rows.map_or(vec![], |rows| rows.leaves()));
+            Ok(out)
+        })
+    }
+
+    /// Whether steps leave anything behind.
+    fn is_tapped(&self) -> bool {
+        self.trail.has_ends || self.trail.curve.is_some()
+    }
+
+    /// What the search carries for events: the signs where the step starts; where the solve may go on behind a hit those
+    /// at the start of the step last accepted too, the status that it had without a hit and the stops off the grid
+    /// before it.
+    fn num_ext(&self) -> usize {
+        let num_events = self.events.0.len();
+        if self.events.go_on() { 2 * num_events + 2 } else { num_events }
+    }
+
+    /// Ends the search where an accepted attempt has met an event, or a function of one that is NaN; gives what it
+    /// carries for events.
+    fn look(
+        &self,
+        rows: Option<&Rows<Y>>,
+        ext: &[Tensor],
+        before: &Carry<Y>,
+        after: &mut Carry<Y>,
+    ) -> Vec<Tensor> {
+        let (Some(curve), Some(rows), false) = (&self.trail.curve, rows, self.events.is_empty()) else {
+            return vec![];
+        };
+        let (signs, old) = ext.split_at(self.events.0.len());
+        let own_status = after.status.clone();
+        let code = |x: f64| Clock::like(&after.t, x);
+        let Seen { signs: ends, is_hit, index, is_nan } = self.events.look(curve, rows, &after.y1, signs);
+        let (hit, broken) = (after.accepted.and(&is_hit), after.accepted.and(&is_nan));
+        let status = hit.select(&code(status::EVENT), &after.status);
+        let status = broken.select(&code(status::NON_FINITE), &status);
+        after.component = hit.select(&index, &after.component);
+        after.status = status;
+        let accepted = &after.accepted;
+        let kept = |new: &[Tensor], old: &[Tensor]| -> Vec<Tensor> {
+            new.iter().zip(old).map(|(new, old)| accepted.select(new, old)).collect()
+        };
+        let mut out = kept(&ends, signs);
+        if let [starts @ .., _, off_grid] = old {
+            out.extend(kept(signs, starts));
+            out.push(own_status);
+            out.push(accepted.select(&before.num_off_grid, off_grid));
+        }
+        out
+    }
+
+    /// What an attempt leaves behind, if it is accepted.
+    fn trail_of_attempt(
+        &self,
+        span: &Span<Tensor>,
+        before: &Carry<Y>,
+        after: &mut Carry<Y>,
+    ) -> Result<Option<Rows<Y>>, FieldFailure<Tensor>> {
+        if !self.is_tapped() {
+            return Ok(None);
+        }
+        let first = self.scheme.carries_first();
+        let mut k = after.k[..self.scheme.tableau.num_stages()].to_vec();
+        if first {
+            // By now it is the next step's.
+            k[0] = before.k[0].clone();
+        }
+        let step = Step { t: &before.t, t_next: &after.t, y: &before.y, y1: &after.y1, k, has_last: first };
+        let rows = self.trail.of(self.field, self.scheme, span, step)?;
+        let extra = Clock::like(&after.t, self.trail.num_extra() as f64);
+        after.num_field_evals = &after.num_field_evals + extra;
+        Ok(Some(rows))
+    }
+
+    /// Body of the replay: first, last, t, t_next, carry.. to carry'.., tap..
+    ///
+    /// The first knot, `t0`, and the last are those of the solve themselves, so gradients by them need no rule; the
+    /// inner knots are constants of the replay.
+    pub(super) fn step(&self, span: &Span<Tensor>, t0: &Tensor, y0: &Y) -> Result<Traced<()>, OdeError> {
+        let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
+        let mut types = vec![flag.clone(), flag, time.clone(), time];
+        types.extend(y0.leaves().iter().map(Tensor::ty));
+        body(&types, |x| {
+            let t = x[0].select(t0, &x[2].stop_gradient());
+            let t_next = x[1].select(&span.t1, &x[3].stop_gradient());
+            let y = y0.with_leaves(x[4..].to_vec());
+            let mut k = vec![y.clone(); self.scheme.tableau.num_stages()];
+            let mut y1 = y.clone();
+            ode::step(self.field, self.scheme, span, (&t, &t_next), &y, &mut k, &mut y1)?;
+            let mut out = y1.leaves();
+            if self.is_tapped() {
+                let step = Step { t: &t, t_next: &t_next, y: &y, y1: &y1, k, has_last: false };
+                out.extend(self.trail.of(self.field, self.scheme, span, step)?.leaves());
+            }
+            Ok(out)
+        })
+    }
+}
+
+/// Traces a loop body. Solves inside a field are not checked on their own: when one fails, what it
+/// returned is its last good state.
+pub(super) fn body(
+    types: &[Type],
+    f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>, FieldFailure<Tensor>>,
+) -> Result<Traced<()>, OdeError> {
+    let traced = trace(types, |x| match f(x) {
+        Ok(out) => (out, Ok(())),
+        Err(e) => (vec![], Err(e)),
+    });
+    let Traced { func, captures, num_outputs, aux } = traced;
+    aux.map_err(failed)?;
+    Ok(Traced { func, captures, num_outputs, aux: () })
+}

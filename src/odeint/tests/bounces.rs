@@ -1,0 +1,211 @@
+//! Gradients through events that go on: closed forms, central differences, and every adjoint against the others.
+
+use super::f64s;
+use super::hits::flipped;
+use super::steps::{close, pushed_tensor};
+use crate::array::DType;
+use crate::ode::{Constant, Event, Ode, Outcome, SaveAt, StepTo};
+use crate::odeint::{Adjoint, Solution};
+use crate::tensor::{Tensor, Tree, jit, jvp, value_and_grad};
+use crate::tree;
+
+const GRAVITY: f64 = 9.81;
+
+tree! { struct Ball { height: Tensor, restitution: Tensor } }
+
+fn ball(height: f64, restitution: f64) -> Ball {
+    Ball { height: Tensor::from(height), restitution: Tensor::from(restitution) }
+}
+
+/// A ball let fall from a height, up to t = 3.
+fn bounce(p: &Ball, adjoint: Adjoint) -> Solution<Tensor> {
+    let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.at(1), &Tensor::from(-GRAVITY)]));
+    let restitution = p.restitution.clone();
+    let then = move |_t: Tensor, y: &mut Tensor| *y = flipped(y, &restitution);
+    // at its own root, off it by rounding, the ball that rises again is no hit
+    let ode = ode.jump(Event::crossing(), |_t, y: &Tensor| y.at(0), then).rtol(1e-9).atol(1e-9);
+    let y0 = Tensor::stack(&[&p.height, &Tensor::from(0.0)]);
+    ode.max_hits(12).adjoint(adjoint).solve(0.0, 3.0, y0).unwrap()
+}
+
+/// Its bounces, the height at t = 3 and the slopes of both by height and restitution.
+fn closed_form(height: f64, e: f64) -> (Vec<f64>, f64) {
+    let first = (2.0 * height / GRAVITY).sqrt();
+    let (mut times, mut flight) = (vec![first], 2.0 * first);
+    loop {
+        flight *= e;
+        let next = times[times.len() - 1] + flight;
+        if next > 3.0 {
+            break;
+        }
+        times.push(next);
+    }
+    let up = e.powi(times.len() as i32) * (2.0 * GRAVITY * height).sqrt();
+    let since = 3.0 - times[times.len() - 1];
+    (times, up * since - 0.5 * GRAVITY * since * since)
+}
+
+fn slopes(f: impl Fn(f64, f64) -> f64, (a, b): (f64, f64)) -> [f64; 2] {
+    let h = 1e-5;
+    // of fourth order
+    let slope = |f: &dyn Fn(f64) -> f64| (8.0 * (f(h) - f(-h)) - (f(2.0 * h) - f(-2.0 * h))) / (12.0 * h);
+    [slope(&|d| f(a + d, b)), slope(&|d| f(a, b + d))]
+}
+
+#[test]
+fn a_ball_bounces_as_the_closed_form_says_and_so_do_its_slopes_whatever_the_adjoint() {
+    let (height, e) = (1.7, 0.8);
+    let (times, end) = closed_form(height, e);
+    assert_eq!(times.len(), 4);
+    let solution = bounce(&ball(height, e), Adjoint::default());
+    let hits = solution.events().unwrap();
+    assert_eq!((solution.outcome(), hits.count.item()), (Outcome::Completed, 4.0));
+    close(&hits.t.to_vec()[..4], &times, 1e-12);
+    assert!(hits.t.to_vec()[4..].iter().chain(&hits.y.to_vec()[8..]).all(|x| x.is_nan()));
+    close(&[solution.y1.to_vec()[0]], &[end], 1e-11);
+    // the state before the change: it falls
+    assert!(hits.y.to_vec()[1] < 0.0 && hits.y.to_vec()[3] < 0.0 && hits.y.to_vec()[0].abs() < 1e-12);
+
+    let last = slopes(|h, e| closed_form(h, e).0[3], (height, e));
+    let at_end = slopes(|h, e| closed_form(h, e).1, (height, e));
+    let gradient = |adjoint| {
+        let of = |f: &dyn Fn(&Solution<Tensor>) -> Tensor| {
+            let (_, slope) = value_and_grad(|p: &Ball| f(&bounce(p, adjoint)), &ball(height, e));
+            [slope.height.item(), slope.restitution.item()]
+        };
+        (of(&|s| s.events().unwrap().t.at(3)), of(&|s| s.y1.at(0)))
+    };
+    let direct = gradient(Adjoint::Direct);
+    close(&direct.0, &last, 1e-8);
+    close(&direct.1, &at_end, 1e-8);
+    for n in [1, 2, 5] {
+        assert_eq!(gradient(Adjoint::recursive_checkpoint(n)), direct, "{n} checkpoints");
+    }
+    for (along, i) in [(ball(1.0, 0.0), 0), (ball(0.0, 1.0), 1)] {
+        let (_, slope) = jvp(|p: &Ball| bounce(p, Adjoint::Forward).y1.at(0), &ball(height, e), &along);
+        close(&[slope.item()], &[at_end[i]], 1e-8);
+    }
+}
+
+tree! { struct Problem { mu: Tensor, y0: Tensor, t0: Tensor, t1: Tensor } }
+
+/// All that a pendulum leaves which is kicked and noted: hits, times, steps, the curve and the end.
+fn kicked(p: &Problem, adjoint: Adjoint) -> Solution<Tensor> {
+    let grid = StepTo { ts: (0..14).map(|i| 0.1 + 0.35 * f64::from(i)).chain([5.0]).collect() };
+    let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&p.mu, &t, y)).controller(grid);
+    let ode = ode.adjoint(adjoint).save_at(SaveAt::ts(&[0.6, 3.2]).and_steps().and_dense()).max_hits(9);
+    let (mu, note) = (p.mu.clone(), p.mu.clone());
+    let ode = ode.event(Event::crossing(), move |t: Tensor, y: &Tensor| y.at(0) - &note * t * 0.02);
+    let ode = ode.jump(
+        Event::falling(),
+        |_t, y: &Tensor| y.at(0),
+        move |t, y| {
+            *y = Tensor::stack(&[&(y.at(0) * &mu - &mu * 0.02), &(y.at(1) * 0.9 + (&t * &mu).cos() * 0.1)]);
+        },
+    );
+    ode.solve(&p.t0, &p.t1, &p.y0).unwrap()
+}
+
+fn loss(p: &Problem, adjoint: Adjoint) -> Tensor {
+    let got = kicked(p, adjoint);
+    let hits = got.events().unwrap();
+    let half = got.dense().unwrap().eval(&(&got.t1 * 0.5));
+    let weighed = |x: &Tensor| {
+        let known = x.is_finite().select(x, &Tensor::from(0.0)).reshape([x.size()]);
+        (known * (1.0 + Tensor::iota(DType::F64, [x.size()], 0)).cos()).sum()
+    };
+    let seen = [&hits.t, &hits.y, &got.ys, &got.ts, &got.y1].map(weighed);
+    seen.iter().fold(half.cos().sum(), |sum, x| sum + x)
+}
+
+fn problem() -> Problem {
+    let y0 = f64s(&[1.0, 0.5]);
+    Problem { mu: Tensor::from(6.0), y0, t0: Tensor::from(0.1), t1: Tensor::from(5.0) }
+}
+
+fn flat(p: &Problem) -> Vec<f64> {
+    p.leaves().iter().flat_map(Tensor::to_vec).collect()
+}
+
+#[test]
+fn gradients_of_all_that_is_left_equal_central_differences_by_state_parameters_and_both_ends() {
+    let p = problem();
+    let index = kicked(&p, Adjoint::default()).events().unwrap().index.to_vec();
+    assert!([0.0, 1.0].iter().all(|i| index.iter().filter(|j| *j == i).count() >= 2), "{index:?}");
+    let value = jit(move |p: Problem| loss(&p, Adjoint::default()));
+    let gradient = |adjoint| flat(&value_and_grad(|p: &Problem| loss(p, adjoint), &p).1);
+    let all = gradient(Adjoint::Direct);
+    let shifted = |j: usize, h: f64| {
+        let n = flat(&p);
+        let s = |k: usize| n[k] + if k == j { h } else { 0.0 };
+        let t = [3, 4].map(|k| Tensor::from(s(k)));
+        let [t0, t1] = t;
+        value.call(Problem { mu: Tensor::from(s(0)), y0: f64s(&[s(1), s(2)]), t0, t1 }).unwrap().item()
+    };
+    let h = 1e-5;
+    let differences: Vec<f64> = (0..5).map(|j| (shifted(j, h) - shifted(j, -h)) / (2.0 * h)).collect();
+    close(&all, &differences, 1e-6);
+    for n in [1, 2, 5, 50] {
+        assert_eq!(gradient(Adjoint::recursive_checkpoint(n)), all, "{n} checkpoints");
+    }
+    let along = p.with_leaves(p.leaves().iter().map(|x| (1.0 + x).sin()).collect::<Vec<_>>());
+    let (_, tangent) = jvp(|p: &Problem| loss(p, Adjoint::Forward), &p, &along);
+    let sum: f64 = all.iter().zip(flat(&along)).map(|(g, d)| g * d).sum();
+    close(&[tangent.item()], &[sum], 1e-12);
+}
+
+#[test]
+fn the_executor_goes_on_behind_hits_as_the_reference_interpreter_does() {
+    let p = problem();
+    let types: Vec<_> = p.leaves().iter().map(Tensor::ty).collect();
+    let traced = crate::tensor::trace(&types, |x| {
+        let p = p.with_leaves(x.to_vec());
+        let (value, grads) = value_and_grad(|p: &Problem| loss(p, Adjoint::recursive_checkpoint(3)), &p);
+        ([vec![value], grads.leaves()].concat(), ())
+    });
+    let args: Vec<_> = p.leaves().iter().map(|x| x.array().clone()).collect();
+    let want = crate::graph::interpret(&traced.func, &args).unwrap();
+    for (got, want) in crate::tensor::apply(&traced.func, &p.leaves()).iter().zip(&want) {
+        close(&got.to_vec(), &want.to_f64(), 1e-11);
+    }
+}
+
+#[test]
+fn a_second_derivative_through_bounces_is_that_of_the_closed_form() {
+    let (height, e) = (1.7, 0.8);
+    let slope = |h: &Tensor| {
+        let at = |h: &Tensor| {
+            let p = Ball { height: h.clone(), restitution: Tensor::from(e) };
+            bounce(&p, Adjoint::recursive_checkpoint(3)).y1.at(0)
+        };
+        value_and_grad(at, h).1
+    };
+    let (_, second) = jvp(slope, &Tensor::from(height), &Tensor::from(1.0));
+    let direct = |h: &Tensor| {
+        let at = |h: &Tensor| {
+            let p = Ball { height: h.clone(), restitution: Tensor::from(e) };
+            bounce(&p, Adjoint::Direct).y1.at(0)
+        };
+        value_and_grad(at, h).1
+    };
+    let (_, reverse) = value_and_grad(direct, &Tensor::from(height));
+    close(&[reverse.item()], &[second.item()], 1e-9);
+    let of = |h: f64| closed_form(h, e).1;
+    let d = 1e-3;
+    close(&[second.item()], &[(of(height + d) - 2.0 * of(height) + of(height - d)) / (d * d)], 1e-5);
+}
+
+#[test]
+fn the_function_of_one_event_never_sees_a_state_that_another_is_to_change() {
+    // the root of a negative number is NaN, and so is its slope
+    let at = |y0: &Tensor| {
+        let ode = Ode::new(|_t, y: &Tensor| y * 0.0 - 1.0).dt0(0.25).controller(Constant { dt0: 0.25 });
+        let ode = ode.jump(Event::falling(), |_t, y| y - 0.5, |_t, y| *y = y.sqrt() - 1.3);
+        let ode = ode.jump(Event::falling(), |_t, y| y + 1.5, |_t, y| *y = &*y * 2.0);
+        ode.solve(0.0, 2.0, y0).unwrap().y1
+    };
+    // 1 falls to 1/2 at 1/2, is its root less 1.3, falls to -3/2, is doubled and falls on: y0 alone moves both times
+    let (y, slope) = value_and_grad(at, &Tensor::from(1.0));
+    let second = 0.5 + (0.5_f64.sqrt() - 1.3 + 1.5);
+    close(&[y.item(), slope.item()], &[-3.0 - (2.0 - second), 1.0], 1e-12);
+}

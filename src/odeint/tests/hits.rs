@@ -1,0 +1,317 @@
+//! Events that do not end a solve, or change its state: the host's hits, and all that is saved around them.
+
+use super::f64s;
+use super::steps::{close, pushed_tensor};
+use crate::array::DType;
+use crate::ode::{Constant, Event, Method, Ode, OdeError, Outcome, Pid, SaveAt, StepTo};
+use crate::odeint::{Batching, Hits};
+use crate::tensor::{Tensor, jit};
+
+pub(super) fn flipped(y: &Tensor, factor: &Tensor) -> Tensor {
+    Tensor::stack(&[&y.at(0), &-(factor * y.at(1))])
+}
+
+/// Equal to 1e-12, absolute where numbers are small.
+fn near(got: &[f64], want: &[f64]) {
+    assert_eq!(got.len(), want.len());
+    for (i, (a, b)) in got.iter().zip(want).enumerate() {
+        assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0), "[{i}]: {a} against {b}");
+    }
+}
+
+#[test]
+fn zeros_of_an_oscillator_are_counted_where_they_are_without_a_step_being_changed() {
+    let field = |_t: Tensor, y: &Tensor| Tensor::stack(&[&y.at(1), &-y.at(0)]);
+    let y0 = f64s(&[0.0, 1.0]);
+    let plain = Ode::new(field).method(Method::Vern7).rtol(1e-12).atol(1e-13);
+    let count = jit(move |y0: Tensor| {
+        let ode = Ode::new(field).method(Method::Vern7).rtol(1e-12).atol(1e-13);
+        let ode = ode.event(Event::crossing(), |_t, y: &Tensor| y.at(0)).max_hits(10);
+        let solution = ode.solve(0.0, 20.0, &y0)?;
+        let Hits { t, index, count, .. } = solution.events()?.clone();
+        Ok((t, index, count, solution.y1, solution.stats.num_steps))
+    });
+    let (t, index, count, y1, steps) = count.call(y0.clone()).unwrap();
+    let want: Vec<f64> = (1..=6).map(|k| std::f64::consts::PI * f64::from(k)).collect();
+    close(&t.to_vec()[..6], &want, 1e-10);
+    assert_eq!((count.item(), &index.to_vec()[..6]), (6.0, &[0.0; 6][..]));
+    assert!(t.to_vec()[6..].iter().all(|t| t.is_nan()));
+    let plain = plain.solve(0.0, 20.0, &y0).unwrap();
+    assert_eq!(steps.item(), plain.stats.num_steps.item());
+    close(&y1.to_vec(), &plain.y1.to_vec(), 1e-12);
+}
+
+/// The same three events on the host: one that is noted, one that kicks, one that ends.
+macro_rules! watched {
+    ($ode:expr, $y:ident, $at:expr, $kick:expr) => {
+        $ode.event(Event::crossing(), |_t, $y| $at)
+            .jump(Event::rising(), |t, _y| (t * 0.9).sin() - 0.3, $kick)
+            .jump(Event::falling(), |_t, $y| $at + 0.35, $kick)
+            .event(Event::rising().stop(), |t, _y| t.abs() - 9.75)
+    };
+}
+
+#[test]
+fn hits_states_and_all_that_is_saved_are_those_of_the_host() {
+    let field = |t: f64, y: &[f64; 2]| [y[1], -1.3 * y[0].sin() - 0.2 * y[1] + (1.7 * t).sin()];
+    let mu = Tensor::from(1.3);
+    let kick = |y: &mut [f64; 2]| y[1] = -0.7 * y[1] + 0.2;
+    let kick_tensor = |y: &mut Tensor| *y = Tensor::stack(&[&y.at(0), &(-0.7 * y.at(1) + 0.2)]);
+    for method in [Method::Tsit5, Method::Dopri5, Method::Bosh3, Method::Vern7, Method::CashKarp] {
+        for (sign, every) in [(1.0, 1), (-1.0, 1), (1.0, 3)] {
+            let end = 10.0 * sign;
+            let grid = Ode::new(field).method(method).solve(0.0, end, [1.0, 0.5]).unwrap().knots;
+            let times: Vec<f64> = (1..40).map(|i| 0.25 * sign * f64::from(i)).collect();
+            let mut save_at = SaveAt::every(every).and_dense();
+            save_at.t0 = true;
+            save_at.ts = times.clone();
+            let ode = Ode::new(field).method(method).controller(StepTo { ts: grid.clone() });
+            let host = watched!(ode.save_at(save_at.clone()), y, y[0], move |_t, y| kick(y));
+            let host = host.solve(0.0, end, [1.0, 0.5]).unwrap();
+            let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).method(method);
+            let ode = ode.controller(StepTo { ts: grid }).save_at(save_at).max_hits(30);
+            let ode = watched!(ode, y, y.at(0), move |_t, y| kick_tensor(y));
+            let got = ode.solve(0.0, end, f64s(&[1.0, 0.5])).unwrap();
+
+            let n = host.events.len();
+            assert!(n > 7 && host.events.iter().any(|e| e.index == 2), "{:?}", host.events);
+            assert!(matches!(got.outcome(), Outcome::Event { index: 3, .. }), "{:?}", got.outcome());
+            let hits = got.events().unwrap();
+            assert_eq!(hits.count.item() as usize, n);
+            let index: Vec<f64> = host.events.iter().map(|e| e.index as f64).collect();
+            assert_eq!(hits.index.to_vec()[..n], index);
+            near(&hits.t.to_vec()[..n], &host.events.iter().map(|e| e.t).collect::<Vec<_>>());
+            let ys: Vec<f64> = host.events.iter().flat_map(|e| e.y).collect();
+            near(&hits.y.to_vec()[..2 * n], &ys);
+            near(&[got.t1.item()], &[host.t1]);
+            near(&got.y1.to_vec(), &host.y1);
+            assert_eq!(got.stats.num_accepted.item() as u64, host.stats.num_accepted);
+
+            // t0, given times up to the end, steps
+            let (ts, ys) = (got.ts.to_vec(), got.ys.to_vec());
+            let at = |t: f64| host.ts.iter().position(|s| (s - t).abs() < 1e-12).map(|i| host.ys[i]);
+            let saved = got.num_saved.item() as usize;
+            assert_eq!(saved, 40 + (host.knots.len() - 1).div_ceil(every));
+            let mut num_matched = 0;
+            for (t, y) in ts.iter().zip(ys.chunks(2)).take(saved) {
+                if t.abs() > host.t1.abs() {
+                    assert!(y[0].is_nan());
+                } else if let Some(want) = at(*t) {
+                    near(y, &want);
+                    num_matched += 1;
+                }
+            }
+            assert!(num_matched >= 39 + (host.knots.len() - 1) / every, "{num_matched}");
+            assert!(ts[saved..].iter().all(|t| t.is_nan()));
+            let curve = got.dense().unwrap();
+            for i in 0..200 {
+                let t = host.t1 * (f64::from(i) + 0.37) / 200.0;
+                near(&curve.eval(&Tensor::from(t)).to_vec(), &host.dense().unwrap().eval(t).unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_solve_with_adaptive_steps_goes_on_behind_a_hit_as_the_host_does() {
+    let field = |t: f64, y: &[f64; 2]| [y[1], -1.3 * y[0].sin() - 0.2 * y[1] + (1.7 * t).sin()];
+    let mu = Tensor::from(1.3);
+    let controllers: [crate::ode::Controller; 3] =
+        [Pid::default().into(), crate::ode::Hairer::default().into(), Constant { dt0: 0.11 }.into()];
+    for controller in controllers {
+        for stops in [&[][..], &[2.0, 3.3, 5.1]] {
+            let ode = Ode::new(field).controller(controller.clone()).rtol(1e-7).atol(1e-9).land_on(stops);
+            let host = ode.jump(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
+            let host = host.solve(0.0, 7.0, [1.0, 0.5]).unwrap();
+            let ode =
+                Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).controller(controller.clone());
+            let ode = ode.rtol(1e-7).atol(1e-9).land_on(stops);
+            let ode =
+                ode.jump(Event::crossing(), |_t, y| y.at(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
+            let got = ode.solve(0.0, 7.0, f64s(&[1.0, 0.5])).unwrap();
+            assert_eq!(got.events().unwrap().count.item() as usize, host.events.len());
+            let steps = [&got.stats.num_steps, &got.stats.num_accepted].map(|x| x.item() as u64);
+            assert_eq!(steps, [host.stats.num_steps, host.stats.num_accepted], "{controller:?} {stops:?}");
+            assert_eq!(got.stats.num_field_evals.item() as u64, host.stats.num_field_evals);
+            close(&got.y1.to_vec(), &host.y1, 1e-9);
+        }
+    }
+    // every third step is one of all steps, not of those of a piece
+    let host = Ode::new(field).controller(Constant { dt0: 0.11 });
+    let host = host.jump(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
+    let host = host.save_at(SaveAt::steps()).solve(0.0, 7.0, [1.0, 0.5]).unwrap();
+    let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).save_at(SaveAt::every(3));
+    let ode = ode.controller(Constant { dt0: 0.11 });
+    let ode = ode.jump(Event::crossing(), |_t, y| y.at(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
+    let got = ode.max_steps(300).solve(0.0, 7.0, f64s(&[1.0, 0.5])).unwrap();
+    // t0 is the first
+    let (n, num_saved) = (host.ts.len(), got.num_saved.item() as usize);
+    assert_eq!(num_saved, 1 + (n - 1).div_ceil(3));
+    for (k, y) in got.ys.to_vec().chunks(2).take(num_saved).enumerate() {
+        close(y, &host.ys[(3 * k).min(n - 1)], 1e-9);
+    }
+    // steps are counted over all pieces
+    let host = Ode::new(field).max_steps(20).jump(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
+    let host = host.solve(0.0, 7.0, [1.0, 0.5]).unwrap();
+    let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).max_steps(20);
+    let ode = ode.jump(Event::crossing(), |_t, y| y.at(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
+    let got = ode.solve(0.0, 7.0, f64s(&[1.0, 0.5])).unwrap();
+    assert!(matches!(got.outcome(), Outcome::MaxSteps { step: 20, .. }) && !host.events.is_empty());
+    assert_eq!(got.events().unwrap().count.item() as usize, host.events.len());
+    close(&got.y1.to_vec(), &host.y1, 1e-9);
+}
+
+#[test]
+fn several_hits_in_one_step_are_noted_in_the_order_of_time_up_to_the_first_that_cuts() {
+    let run = |events: &[(Event, f64, bool)], t1: f64| {
+        let mut ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).dt0(1.0).controller(Constant { dt0: 1.0 });
+        for &(event, at, is_jump) in events {
+            let when = move |_t: Tensor, y: &Tensor| (y - at) * (y - at - 0.05);
+            ode = match is_jump {
+                false => ode.event(event.samples(40), when),
+                true => ode.jump(event.samples(40), when, |_t, y: &mut Tensor| *y = &*y + 10.0),
+            };
+        }
+        let got = ode.max_hits(8).solve(0.0, t1, Tensor::from(0.0)).unwrap();
+        assert_eq!(got.outcome(), Outcome::Completed);
+        let hits = got.events().unwrap().clone();
+        let n = hits.count.item() as usize;
+        let steps = got.stats.num_steps.item();
+        (hits.index.to_vec()[..n].to_vec(), hits.t.to_vec()[..n].to_vec(), got.y1.item(), steps)
+    };
+    let note = Event::crossing();
+    for t1 in [1.0, 2.0] {
+        let (index, t, y1, steps) = run(&[(note, 0.6, false), (note, 0.3, false)], t1);
+        assert_eq!((index, steps), (vec![1.0, 1.0, 0.0, 0.0], t1));
+        close(&[&t[..], &[y1]].concat(), &[0.3, 0.35, 0.6, 0.65, t1], 1e-13);
+    }
+    let jump = (Event::rising(), 0.3, true);
+    let (index, t, y1, _) = run(&[(note, 0.6, false), jump, (note, 0.2, false)], 2.0);
+    assert_eq!(index, [2.0, 2.0, 1.0]);
+    close(&[&t[..], &[y1]].concat(), &[0.2, 0.25, 0.35, 12.0], 1e-13);
+}
+
+#[test]
+fn a_hit_without_a_row_ends_the_solve_and_says_so() {
+    let zeros = |max_hits: usize, jumps: bool| {
+        let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.at(1), &-y.at(0)])).rtol(1e-10).atol(1e-10);
+        let ode = ode.max_hits(max_hits);
+        match jumps {
+            false => ode.event(Event::crossing(), |_t, y| y.at(0)),
+            true => {
+                ode.jump(Event::crossing(), |_t, y| y.at(0), |_t, y| *y = flipped(y, &Tensor::from(-1.0)))
+            }
+        }
+    };
+    for jumps in [false, true] {
+        let y0 = f64s(&[0.0, 1.0]);
+        let full = zeros(2, jumps).solve(0.0, 20.0, &y0).unwrap();
+        let third = 3.0 * std::f64::consts::PI;
+        let Outcome::MaxHits { t, max_hits: 2 } = full.outcome() else { panic!("{:?}", full.outcome()) };
+        assert!((t - third).abs() < 1e-7 && full.t1.item() == t, "{t}");
+        close(&full.y1.to_vec()[1..], &[-1.0], 1e-7);
+        let hits = full.events().unwrap();
+        assert_eq!((hits.count.item(), hits.t.shape().to_vec()), (2.0, vec![2]));
+        let failed = jit(move |y0: Tensor| Ok(zeros(2, jumps).solve(0.0, 20.0, &y0)?.y1)).call(y0.clone());
+        let why = failed.unwrap_err().to_string();
+        assert!(why.contains("max_hits=2") && why.contains("allow more"), "{why}");
+        // as many rows as hits are enough
+        let fits = zeros(6, jumps).solve(0.0, 20.0, &y0).unwrap();
+        assert_eq!((fits.outcome(), fits.events().unwrap().count.item()), (Outcome::Completed, 6.0));
+    }
+    let much = Tensor::full(DType::F64, [1 << 20], 0.0);
+    let e = Ode::new(|_t, y: &Tensor| -y).event(Event::rising(), |_t, y: &Tensor| y.sum());
+    let e = e.solve(0.0, 1.0, much).map(|_| ()).unwrap_err();
+    assert!(matches!(e, OdeError::NotedHits { rows: 64, .. }) && e.to_string().contains("max_hits"), "{e}");
+}
+
+#[test]
+fn an_end_that_changes_the_state_has_the_hit_before_and_the_end_behind_it() {
+    let ode =
+        Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).save_at(SaveAt::ts(&[0.25, 0.75]).and_steps()).dt0(1.0);
+    let ode = ode.max_steps(50).jump(Event::rising().stop(), |_t, y| y - 0.5, |_t, y| *y = &*y * 4.0);
+    let got = ode.solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
+    assert!(matches!(got.outcome(), Outcome::Event { index: 0, .. }));
+    close(&[got.y1.item(), got.events().unwrap().y.to_vec()[0]], &[2.0, 0.5], 1e-14);
+    let n = got.num_saved.item() as usize;
+    // one step would hold both times, and a sample of it is the root itself
+    let ys = got.ys.to_vec();
+    close(&[ys[0], ys[1], ys[n - 1]], &[0.0, 0.25, 0.5], 1e-14);
+    assert!(n == 4 && ys[2].is_nan());
+    // one that ends the solve as it is has one row
+    let ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).event(Event::rising().stop(), |_t, y| y - 0.5);
+    let got = ode.clone().solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
+    let hits = got.events().unwrap();
+    assert_eq!(
+        (hits.count.item(), hits.t.to_vec(), hits.index.to_vec()),
+        (1.0, vec![got.t1.item()], vec![0.0])
+    );
+    let none = ode.solve(0.0, 0.25, Tensor::from(0.0)).unwrap();
+    assert!(none.events().unwrap().t.to_vec()[0].is_nan() && none.events().unwrap().count.item() == 0.0);
+    let no_events = Ode::new(|_t, y: &Tensor| -y).solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
+    assert!(matches!(no_events.events(), Err(OdeError::NotSaved { what: "events" })));
+}
+
+#[test]
+fn a_state_of_several_single_precision_tensors_is_changed_in_the_one_that_changes() {
+    let single = |x: f64| Tensor::scalar(DType::F32, x);
+    let ode = Ode::new(|_t, (_, v): &(Tensor, Tensor)| (v.clone(), v * 0.0 - 10.0)).save_at([1.5, 2.0]);
+    let ode = ode.jump(Event::falling(), |_t, (x, _)| x.clone(), |_t, (_, v)| *v = &*v * -0.5);
+    let got = ode.solve(0.0, 2.0, (single(5.0), single(0.0))).unwrap();
+    let hits = got.events().unwrap();
+    assert!((hits.t.to_vec()[0] - 1.0).abs() < 1e-5 && (hits.y.1.to_vec()[0] + 10.0).abs() < 1e-4);
+    assert_eq!((got.y1.0.dtype(), hits.y.0.dtype(), hits.t.dtype()), (DType::F32, DType::F32, DType::F64));
+    let (x, v) = (got.ys.0.to_vec(), got.ys.1.to_vec());
+    assert!((x[0] - 1.25).abs() < 1e-4 && v[0].abs() < 1e-4 && x[1].abs() < 1e-4, "{x:?} {v:?}");
+}
+
+#[test]
+fn rows_with_hits_of_their_own_have_the_bits_of_rows_one_by_one() {
+    let solve = |y0: &Tensor, batching: Batching| {
+        let ode = Ode::new(|_t, y: &Tensor| {
+            Tensor::concat(&[&y.slice(1, 1..2), &(y.slice(1, 0..1) * 0.0 - 9.81)], 1)
+        });
+        let ode = ode.rtol(1e-8).atol(1e-8).max_steps(60).max_hits(9).batching(batching);
+        let ode = ode.save_at(SaveAt::ts(&[0.3, 1.4]).and_steps().and_dense());
+        let ode = ode.event(Event::crossing(), |_t, y: &Tensor| y.slice(1, 1..2).sum());
+        let then = |_t: Tensor, y: &mut Tensor| {
+            *y = Tensor::concat(&[&y.slice(1, 0..1), &(-0.8 * y.slice(1, 1..2))], 1);
+        };
+        ode.jump(Event::falling(), |_t, y: &Tensor| y.slice(1, 0..1).sum(), then).solve(0.0, 1.5, y0).unwrap()
+    };
+    let heights = [0.5, 1.0, 2.0];
+    let y0 = Tensor::from([[0.5, 0.0], [1.0, 0.3], [2.0, -0.4]]);
+    for (batching, is_jitted) in
+        [(Batching::PerRow, true), (Batching::PerRow, false), (Batching::Groups(1), true)]
+    {
+        let all = match is_jitted {
+            false => {
+                let s = solve(&y0, batching);
+                let curve = s.dense().unwrap().eval(&f64s(&[0.2, 1.1]));
+                (s.events().unwrap().clone(), s.ts, s.ys, s.y1, curve)
+            }
+            true => jit(move |y0: Tensor| {
+                let s = solve(&y0, batching);
+                let curve = s.dense()?.eval(&f64s(&[0.2, 1.1]));
+                Ok((s.events()?.clone(), s.ts, s.ys, s.y1, curve))
+            })
+            .call(y0.clone())
+            .unwrap(),
+        };
+        let (hits, ts, ys, y1, curve) = all;
+        assert_eq!(hits.y.shape().to_vec(), [3, 9, 2]);
+        assert!(hits.count.to_vec()[0] > hits.count.to_vec()[2], "{:?}", hits.count.to_vec());
+        let bits = |x: &Tensor| x.to_vec().iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
+        for r in 0..heights.len() {
+            let one = solve(&y0.slice(0, r..r + 1), Batching::Joint);
+            let own = one.events().unwrap();
+            assert_eq!(hits.count.to_vec()[r], own.count.item());
+            assert_eq!(bits(&hits.t.at(r)), bits(&own.t));
+            assert_eq!(bits(&hits.index.at(r)), bits(&own.index));
+            assert_eq!(bits(&hits.y.at(r)), bits(&own.y));
+            assert_eq!((bits(&ts.at(r)), bits(&ys.at(r))), (bits(&one.ts), bits(&one.ys)));
+            assert_eq!(bits(&y1.at(r)), bits(&one.y1));
+            assert_eq!(bits(&curve.at(r)), bits(&one.dense().unwrap().eval(&f64s(&[0.2, 1.1]))));
+        }
+    }
+}
