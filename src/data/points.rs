@@ -180,7 +180,7 @@ impl Rows {
         let odd = rows.iter().position(|row| row.as_ref().len() != d);
         Self {
             shape: vec![rows.len(), d],
-            values: rows.iter().flat_map(|row| row.as_ref()).map(|&x| x.into()).collect(),
+            values: rows.iter().flat_map(AsRef::as_ref).map(|&x| x.into()).collect(),
             ragged: odd.map(|i| [i + 1, rows[i].as_ref().len(), d]),
             ..Self::default()
         }

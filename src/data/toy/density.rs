@@ -148,7 +148,7 @@ fn pinwheel(x: [f64; 2]) -> f64 {
     let mut sum = 0.0;
     for i in 0..SCAN {
         let (from, to) = (turns(at(i)), turns(at(i + 1)));
-        for blade in from.min(to).ceil() as i64..=from.max(to).ceil() as i64 - 1 {
+        for blade in from.min(to).ceil() as i64..from.max(to).ceil() as i64 {
             let psi = root(|psi| turns(psi) - blade as f64, at(i), at(i + 1));
             sum += normal(psi) / slope(psi).abs();
         }
