@@ -4,7 +4,7 @@
 //! - `tensor`: tensors, `jit`, gradients; `odeint`: the same solves on tensors, differentiable.
 //! - `nn`, `optim`, `cnf`: layers, optimisers, flows; `memory`: what lives and what is kept compiled.
 //! - `plot`, [`io`]: pictures of solutions and densities, files.
-//! - `data`, `train`: images as densities, the training loop, run folders.
+//! - `data`, `train`: images as densities, points, sets of images, the training loop, run folders.
 //!
 //! Below these, `graph`, `transform` and `backend` are the traced program, its derivatives and how it
 //! runs; ARCHITECTURE.md is the map. [`prelude`] has the names that programs use.

@@ -15,7 +15,7 @@ pub struct Args {
     /// Cells along each side
     #[arg(long, value_name = "G", allow_negative_numbers = true)]
     grid: usize,
-    /// Grow the image by so many pixels on all sides
+    /// Grow the image by so many pixels on all sides; the window of points by so many hundredths of its longer side
     #[arg(long, value_name = "PIXELS", allow_hyphen_values = true, default_value_t = 0.0)]
     margin: f64,
     /// Where to: a picture .png, or the log-density per square pixel [G, G], first row on top, as .npy
@@ -39,13 +39,14 @@ pub fn run(args: &Args) -> Result<()> {
     let counted = |part: &Result<Vec<f64>>| count.add(part.as_ref().map_or(0, Vec::len));
     // Numbers are those of `log-prob`; a picture shows no more than its colours.
     if kind == FileKind::Npy {
-        let parts = learned.log_grid_parts(grid, margin, MEASURE_TOLERANCE).inspect(counted);
+        let parts = learned.log_grid_parts(grid, margin, MEASURE_TOLERANCE)?.inspect(counted);
         let values = parts.map(|part| part.map(|part| part.into_iter().map(|x| x as f32).collect()));
         write_npy_parts(&path, &[grid, grid], values)?;
     } else {
-        let parts = learned.log_grid_parts(grid, margin, DRAW_TOLERANCE).inspect(counted);
+        let parts = learned.log_grid_parts(grid, margin, DRAW_TOLERANCE)?.inspect(counted);
         let log_density = parts.collect::<Result<Vec<_>>>()?.concat();
-        let (frame, scale) = (learned.image().grown(margin), learned.image().scale());
+        let plane = learned.plane("a density's picture")?;
+        let (frame, scale) = (plane.grown(margin), plane.scale());
         LogGrid { log_density, size: grid, frame, scale }.plot(&path)?;
     }
     drop(count);
@@ -66,7 +67,7 @@ fn check_grid(grid: usize, kind: FileKind) -> Result<()> {
 }
 
 fn check_margin(learned: &Learned, margin: f64) -> Result<()> {
-    let image = learned.image();
+    let image = learned.plane("a density's picture")?;
     let least = -0.5 * image.width.min(image.height) as f64;
     if !(margin.is_finite() && margin > least) {
         let (option, value, range) =

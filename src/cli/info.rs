@@ -33,7 +33,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn text(learned: &Learned) -> String {
-    let (recipe, image) = (&learned.header.recipe, learned.image());
+    let (recipe, header) = (&learned.header.recipe, &learned.header);
     let model = &recipe.model;
     let field = match model.field {
         FieldConfig::Fourier { features, .. } => format!("perceptron of {features} Fourier features"),
@@ -45,9 +45,17 @@ fn text(learned: &Learned) -> String {
         Steps::Adaptive { rtol, atol } => format!("rtol {rtol:e}, atol {atol:e}"),
     };
     let mut table = Table::default();
+    match (&header.points, &header.image) {
+        (None, Some(image)) => table.row("image", format!("{} x {} pixels", image.width, image.height)),
+        (points, _) => {
+            let name = points.as_ref().map_or("", |points| &points.name);
+            table.row("points", format!("{name}: {}", learned.columns().join(", ")))
+        }
+    };
+    if let Some(entropy) = header.entropy_nats() {
+        table.row("entropy", format!("{entropy:.4} nats"));
+    }
     table
-        .row("image", format!("{} x {} pixels", image.width, image.height))
-        .row("entropy", format!("{:.4} nats", image.entropy_nats))
         .row("preset", recipe.preset.name())
         .row("flow", format!("{} x {field}, hidden {:?}, t in [0, {}]", model.blocks, model.hidden, model.t1))
         .row("weights", grouped(num_weights(&learned.flow) as u64))

@@ -3,6 +3,7 @@
 use super::bar::Count;
 use super::table::grouped;
 use super::{FileKind, note, result};
+use crate::data::DataError;
 use crate::error::{Error, Result};
 use crate::io::{IoError, read_csv_lines, read_npy, write_csv, write_npy};
 use crate::train::{Learned, MEASURE_TOLERANCE, TrainError, check_tolerances};
@@ -13,9 +14,9 @@ use std::path::{Path, PathBuf};
 pub struct Args {
     /// A run folder
     dir: PathBuf,
-    /// Points [n, 2] in pixels (x to the right, y down), .npy or .csv
+    /// Points [n, d] in the units of the data (pixels, x to the right and y down, of an image), .npy or .csv
     points: PathBuf,
-    /// Where to: the log-density of each point per square pixel in nats, .npy or .csv [default: standard output]
+    /// Where to: the log-density of each point in nats, per square pixel of an image or per unit of points, .npy or .csv [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Relative tolerance of the solve
@@ -35,9 +36,10 @@ pub fn run(args: &Args) -> Result<()> {
     let kinds = [FileKind::Npy, FileKind::Csv];
     let kind = args.out.as_ref().map(|path| FileKind::of(path, &kinds)).transpose()?;
     let learned = Learned::open(&args.dir)?;
-    let points = Points::read(&args.points)?;
-    let mut count = Count::new(points.rows.len(), "points");
-    let mut log_probs = Vec::with_capacity(points.rows.len());
+    let d = learned.dim();
+    let points = Points::read(&args.points, d)?;
+    let mut count = Count::new(points.rows.len() / d, "points");
+    let mut log_probs = Vec::with_capacity(points.rows.len() / d);
     let parts = learned.log_prob_parts(&points.rows, args.rtol, args.atol).map_err(|e| points.located(e))?;
     for part in parts {
         let part = part.map_err(|e| points.located(e))?;
@@ -56,7 +58,10 @@ pub fn run(args: &Args) -> Result<()> {
     let mean = log_probs.iter().sum::<f64>() / log_probs.len() as f64;
     note(&match log_probs.len() {
         0 => format!("{} holds no points", args.points.display()),
-        n => format!("{} points, mean log-density {mean:.4} nats per square pixel", grouped(n as u64)),
+        n => {
+            let area = if learned.header.points.is_some() { "unit" } else { "square pixel" };
+            format!("{} points, mean log-density {mean:.4} nats per {area}", grouped(n as u64))
+        }
     });
     Ok(())
 }
@@ -64,24 +69,28 @@ pub fn run(args: &Args) -> Result<()> {
 /// Points and where they stood.
 struct Points {
     path: PathBuf,
-    rows: Vec<[f64; 2]>,
+    /// Row-major.
+    rows: Vec<f64>,
     /// Their lines, from 1, in a file that has lines.
     lines: Option<Vec<usize>>,
 }
 
 impl Points {
     /// By the kind of file that its name ends in.
-    fn read(path: &Path) -> Result<Points> {
-        let pairs = |data: &[f64]| data.as_chunks::<2>().0.to_vec();
+    fn read(path: &Path, dim: usize) -> Result<Points> {
         let path = path.to_owned();
         if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
-            let csv = read_csv_lines(&path, 2)?;
-            return Ok(Points { path, rows: pairs(&csv.data), lines: Some(csv.lines) });
+            let csv = read_csv_lines(&path, dim)?;
+            return Ok(Points { path, rows: csv.data, lines: Some(csv.lines) });
         }
         let array = read_npy(&path)?;
         match array.shape[..] {
-            [_, 2] => Ok(Points { path, rows: pairs(&array.data), lines: None }),
-            _ => Err(IoError::PointsShape { path, shape: array.shape }.into()),
+            [_, d] if d == dim => Ok(Points { path, rows: array.data, lines: None }),
+            _ if dim == 2 => Err(IoError::PointsShape { path, shape: array.shape }.into()),
+            _ => {
+                let (name, found) = (path.display().to_string(), array.shape.get(1).copied().unwrap_or(1));
+                Err(DataError::OtherColumns { name, found, expected: dim }.into())
+            }
         }
     }
 

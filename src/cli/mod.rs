@@ -21,7 +21,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Learn the density of an image with a continuous normalizing flow, sample it, evaluate it.
+/// Learn the density of an image or of points with a continuous normalizing flow, sample it, evaluate it.
 #[derive(Parser)]
 #[command(
     name = "flowline",
@@ -37,7 +37,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Learn the density of an image; without IMAGE, of a picture that ships with flowline
+    /// Learn the density of an image, of points or of a toy; without DATA, of a picture that ships with flowline
     Train(Box<train::Args>),
     /// Draw points from a learned density
     Sample(sample::Args),
@@ -110,7 +110,9 @@ fn shortened(message: &str) -> String {
 
 /// Whether a message is about how the program was called, and not about what happened then.
 fn is_usage(error: &Error) -> bool {
-    use TrainError::{Exclusive, Layers, Margin, Memory, NoErrorEstimate, Option, OtherOption, Solver};
+    use TrainError::{
+        Exclusive, Layers, Margin, Memory, NoErrorEstimate, NoPlane, Option, OtherOption, Solver,
+    };
     match error {
         Error::Train(e) => matches!(
             e,
@@ -122,6 +124,7 @@ fn is_usage(error: &Error) -> bool {
                 | Layers { .. }
                 | Memory { .. }
                 | Margin { .. }
+                | NoPlane { .. }
         ),
         Error::Ode(e) => matches!(
             e,

@@ -21,7 +21,8 @@ pub struct Args {
     /// How many points
     #[arg(short = 'n', value_name = "N", allow_negative_numbers = true)]
     count: usize,
-    /// Where to: points [n, 2] in pixels (x to the right, y down) as .npy or .csv, or their histogram as .png
+    /// Where to: points [n, d] in the units of the data (pixels, x to the right and y down, of an image) as .npy or .csv, or
+    /// the histogram of points over the plane as .png
     /// [default: DIR/samples.npy]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -45,16 +46,17 @@ pub fn run(args: &Args) -> Result<()> {
     let learned = Learned::open(&args.dir)?;
     let key = Key::new(args.seed);
     let mut count = Count::new(n, "points");
-    let counted = |part: &Result<Vec<[f64; 2]>>| count.add(part.as_ref().map_or(0, Vec::len));
-    let parts = learned.sample_parts(n, &key).inspect(counted);
-    let flat = |part: Result<Vec<[f64; 2]>>| {
-        part.map(|part| part.as_flattened().iter().map(|&x| x as f32).collect::<Vec<f32>>())
-    };
+    let d = learned.dim();
+    let counted = |part: &Result<Vec<f64>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
+    let parts = learned.sample_rows(n, &key).inspect(counted);
+    let single =
+        |part: Result<Vec<f64>>| part.map(|part| part.iter().map(|&x| x as f32).collect::<Vec<f32>>());
     match kind {
-        FileKind::Npy => write_npy_parts(&path, &[n, 2], parts.map(flat))?,
-        FileKind::Csv => write_csv_parts(&path, "x,y", 2, parts.map(flat))?,
+        FileKind::Npy => write_npy_parts(&path, &[n, d], parts.map(single))?,
+        FileKind::Csv => write_csv_parts(&path, &learned.columns().join(","), d, parts.map(single))?,
         FileKind::Png => {
-            let (title, image) = (format!("{} samples", grouped(n as u64)), learned.image());
+            let (title, image) = (format!("{} samples", grouped(n as u64)), learned.plane("a histogram")?);
+            let parts = parts.map(|part| part.map(|part| part.as_chunks::<2>().0.to_vec()));
             let picture = plot::histogram_of_parts(&title, n, parts, image.window(), Some(image.scale()))?;
             picture.save(&path)?;
         }

@@ -1,14 +1,14 @@
-//! `flowline train`: learn the density of an image.
+//! `flowline train`: learn the density of an image, of points or of a toy.
 
 use super::bar::Bar;
 use super::table::{Table, bytes, grouped, seconds};
 use super::{note, result};
-use crate::data::ImageDensity;
+use crate::data::{ImageDensity, Points, Toy};
 use crate::error::Result;
 use crate::tensor::Key;
 use crate::train::{
-    Density, DivergenceKind, FlopsOf, Learned, OptimizerKind, Options, PhasePlan, Preset, Report, TrainError,
-    check_free, default_folder,
+    Data, Density, DivergenceKind, FlopsOf, Learned, OptimizerKind, Options, PhasePlan, Preset, Report,
+    TrainError, check_free, default_folder,
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::cell::RefCell;
@@ -21,9 +21,13 @@ const EMBEDDED: &str = "flowlines";
 /// Arguments of `flowline train`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The image (PNG, JPEG, BMP, GIF or WebP): dark pixels are where the density is
-    image: Option<PathBuf>,
-    /// The run folder [default: runs/<image>, with the next free number]
+    /// An image (PNG, JPEG, BMP, GIF or WebP), whose dark pixels are where the density is; points [n, d] as .npy or .csv; or a
+    /// toy by name: moons, 8gaussians, pinwheel, circles, 2spirals, checkerboard, rings, swissroll
+    data: Option<PathBuf>,
+    /// Points to measure by [default: a seeded tenth of DATA's]
+    #[arg(long, value_name = "FILE")]
+    validation: Option<PathBuf>,
+    /// The run folder [default: runs/<data>, with the next free number]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Set of defaults; `documented` is the widely read example of a flow that learns an image
@@ -126,7 +130,7 @@ impl Args {
     }
 
     fn folder(&self) -> PathBuf {
-        let stem = self.image.as_deref().and_then(Path::file_stem);
+        let stem = self.data.as_deref().and_then(Path::file_stem);
         let stem = stem.map_or_else(|| EMBEDDED.into(), |s| s.to_string_lossy().into_owned());
         self.out.clone().unwrap_or_else(|| default_folder(Path::new("runs"), &stem, self.resume))
     }
@@ -156,11 +160,7 @@ pub fn run(args: Args, started: Instant) -> Result<()> {
 }
 
 fn train(args: &Args, options: &Options, started: Instant) -> Result<()> {
-    let data = match &args.image {
-        Some(path) => ImageDensity::open(path)?,
-        None => ImageDensity::embedded(),
-    };
-    let density = Density::from_options(options, data)?.started(started);
+    let density = Density::from_options(options, data(args)?)?.started(started);
     if args.plan {
         return tell_plan(args, &density);
     }
@@ -181,6 +181,29 @@ fn train(args: &Args, options: &Options, started: Instant) -> Result<()> {
     Ok(())
 }
 
+/// What is to be learned: a toy where the name is one and no such file is there, points by the file's ending, else an image.
+fn data(args: &Args) -> Result<Data> {
+    let Some(path) = &args.data else { return check_validation(args, ImageDensity::embedded().into()) };
+    let toy = path.to_str().filter(|_| !path.exists()).and_then(|name| name.parse::<Toy>().ok());
+    if let Some(toy) = toy {
+        return check_validation(args, toy.into());
+    }
+    let is = |ending: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
+    if is("npy") || is("csv") {
+        let others = args.validation.as_ref().map(Points::open).transpose()?;
+        return Ok(Data::Points(Points::open(path)?, others));
+    }
+    check_validation(args, ImageDensity::open(path)?.into())
+}
+
+/// An image and a toy are drawn from for their held-out points.
+fn check_validation(args: &Args, data: Data) -> Result<Data> {
+    let Some(path) = &args.validation else { return Ok(data) };
+    let (option, value) = ("--validation", path.display().to_string());
+    let range = "left out: an image or a toy gives held-out points by itself";
+    Err(TrainError::Option { option, value, range }.into())
+}
+
 fn tell(args: &Args, learned: &Learned) {
     let Some(report) = &learned.report else { return };
     note(&summary(report));
@@ -195,10 +218,13 @@ fn summary(report: &Report) -> String {
     table
         .row("updates", grouped(report.updates))
         .row("weights", grouped(report.weights as u64))
-        .row("held-out NLL", format!("{:.4} nats", report.nll_nats))
-        .row("entropy", format!("{:.4} nats", report.entropy_nats))
-        .row("gap", format!("{:.4} nats", report.gap_nats))
-        .row("mass", format!("{:.5}", report.mass));
+        .row("held-out NLL", format!("{:.4} nats", report.nll_nats));
+    if let (Some(entropy), Some(gap)) = (report.entropy_nats, report.gap_nats) {
+        table.row("entropy", format!("{entropy:.4} nats")).row("gap", format!("{gap:.4} nats"));
+    }
+    if let Some(mass) = report.mass {
+        table.row("mass", format!("{mass:.5}"));
+    }
     for phase in &report.phases {
         let (updates, ms) = (grouped(phase.updates), phase.ms_per_update);
         let gap = phase.gap_nats.map_or_else(String::new, |gap| format!(", gap {gap:.4} nats"));

@@ -1,9 +1,10 @@
-//! What can be wrong with a picture that is to become a density.
+//! What can be wrong with a picture that is to become a density, with points, and with a set of images.
 //!
-//! Knows names and numbers only. Each message names the picture, the value found and the remedy. A picture that
-//! passes gives a density with a finite entropy: nothing downstream has to check again.
+//! Knows names and numbers only. Each message names the file, the value found and the remedy. A picture that
+//! passes gives a density with a finite entropy, points that pass a finite standardised form: nothing downstream has to
+//! check again.
 
-/// Why a picture cannot become a density.
+/// Why a picture cannot become a density, points cannot be learned from, or a set of images cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
@@ -98,5 +99,210 @@ pub enum DataError {
         index: usize,
         /// `x` or `y`.
         axis: &'static str,
+    },
+    /// No toy density has this name.
+    #[error(
+        "there is no toy density \"{name}\"; take one of moons, 8gaussians, pinwheel, circles, 2spirals, checkerboard, rings, swissroll"
+    )]
+    UnknownToy {
+        /// The name asked for.
+        name: String,
+    },
+    /// A file of points or images that the formats' own readers refuse.
+    #[error(transparent)]
+    File(#[from] crate::io::IoError),
+    /// The array is none of points.
+    #[error(
+        "points {name} have shape {shape:?}, [n, d] is wanted; give one row a point and one column a coordinate"
+    )]
+    PointsShape {
+        /// What the points are called.
+        name: String,
+        /// The shape found.
+        shape: Vec<usize>,
+    },
+    /// d = 0.
+    #[error("points {name} have no column (d = 0, {rows} rows); give at least one coordinate a point")]
+    NoColumns {
+        /// What the points are called.
+        name: String,
+        /// Rows found.
+        rows: usize,
+    },
+    /// A set without a point, or with one.
+    #[error("points {name}: {found} is too few to learn from; give at least 2 points, better thousands")]
+    TooFewPoints {
+        /// What the points are called.
+        name: String,
+        /// How many there are.
+        found: usize,
+    },
+    /// A row is shorter or longer than the first.
+    #[error(
+        "points {name}: row {row} has {found} coordinates, row 1 has {expected}; give every point as many"
+    )]
+    RaggedPoints {
+        /// What the points are called.
+        name: String,
+        /// Which, from 1.
+        row: usize,
+        /// Its coordinates.
+        found: usize,
+        /// Those of the first.
+        expected: usize,
+    },
+    /// A coordinate that is no number.
+    #[error("points {name}: {place}, column {column} is {value}; points must be finite, leave this one out")]
+    NonFinite {
+        /// What the points are called.
+        name: String,
+        /// `row 3` or `line 4`, from 1.
+        place: String,
+        /// The column's name in the heading, or its number from 1.
+        column: String,
+        /// The value.
+        value: f64,
+    },
+    /// A coordinate that is the same for every point: its deviation is zero.
+    #[error(
+        "points {name}: column {column} is {value} in all {rows} rows, so it has no density; leave the column out"
+    )]
+    ConstantColumn {
+        /// What the points are called.
+        name: String,
+        /// The column's name in the heading, or its number from 1.
+        column: String,
+        /// Its value.
+        value: f64,
+        /// Rows.
+        rows: usize,
+    },
+    /// Points for another number of coordinates.
+    #[error(
+        "points {name} have {found} columns, those to learn from {expected}; give points of the same kind"
+    )]
+    OtherColumns {
+        /// What the points are called.
+        name: String,
+        /// Their columns.
+        found: usize,
+        /// Those wanted.
+        expected: usize,
+    },
+    /// A file that is no set of images.
+    #[error(
+        "images {name}: {reason}; give a folder of pictures, an IDX file (gzip or not) or an .npy array [n, h, w] or [n, h, w, c]"
+    )]
+    NotImages {
+        /// The file or folder.
+        name: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// Bytes are missing at the end.
+    #[error("{name} is truncated: {what} takes {wanted} bytes, it holds {found}; restore the whole file")]
+    Truncated {
+        /// The file.
+        name: String,
+        /// What its header says that it holds.
+        what: String,
+        /// Bytes that this takes, the header included.
+        wanted: u64,
+        /// Bytes found.
+        found: u64,
+    },
+    /// The file begins otherwise than an IDX file does.
+    #[error(
+        "{name} begins with the bytes {found:02x?}, not as an IDX file of {wanted} does; check which file it is"
+    )]
+    Magic {
+        /// The file.
+        name: String,
+        /// Its first four bytes.
+        found: Vec<u8>,
+        /// What was wanted: `images` or `labels`.
+        wanted: &'static str,
+    },
+    /// Two pictures of a set differ in size.
+    #[error(
+        "images {name}: {file} is {} x {} pixels, {first} is {} x {}; a set has one size, scale or leave out the others",
+        found[0], found[1], expected[0], expected[1]
+    )]
+    UnequalSizes {
+        /// The folder.
+        name: String,
+        /// The picture that differs.
+        file: String,
+        /// Its width and height.
+        found: [usize; 2],
+        /// The first picture.
+        first: String,
+        /// Its width and height.
+        expected: [usize; 2],
+    },
+    /// Too few images, or images without pixels.
+    #[error("images {name}: {found}; give at least 2 images of at least 1 x 1 pixels")]
+    NoImages {
+        /// The file or folder.
+        name: String,
+        /// What was found.
+        found: String,
+    },
+    /// Labels are not one an image.
+    #[error("labels {name}: {found} labels for {images} images; give one label an image")]
+    LabelsLength {
+        /// The file of labels.
+        name: String,
+        /// How many labels it holds.
+        found: usize,
+        /// How many images there are.
+        images: usize,
+    },
+    /// A label that is no class.
+    #[error("labels {name}: label {row} is {value}; labels are whole numbers from 0 to 65535")]
+    Label {
+        /// The file of labels.
+        name: String,
+        /// Which, from 1.
+        row: usize,
+        /// Its value.
+        value: f64,
+    },
+    /// Grey levels that are no bytes.
+    #[error(
+        "images {name}: image {image} has a value of {value}; grey levels are whole numbers from 0 to 255, save them as u1"
+    )]
+    GreyLevel {
+        /// The file.
+        name: String,
+        /// Which image, from 1.
+        image: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A set that would have to be held in memory and is larger than that allows.
+    #[error(
+        "images {name} take {} MB in memory, {} MB are allowed, and {what} cannot be read in parts; {remedy}",
+        bytes / 1_000_000, budget / 1_000_000
+    )]
+    OverBudget {
+        /// The file or folder.
+        name: String,
+        /// Bytes of all images.
+        bytes: u64,
+        /// Bytes allowed.
+        budget: u64,
+        /// What cannot be read in parts.
+        what: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A held-out share that leaves one of the two parts empty.
+    #[error("a held-out share of {share} of {rows} rows leaves a part empty; hold out between 1 and {} of them", rows.saturating_sub(2))]
+    Share {
+        /// The share asked for.
+        share: f64,
+        /// Rows there are.
+        rows: usize,
     },
 }

@@ -1,4 +1,10 @@
-//! Data to learn from, on the host: an image as a density over the plane.
+//! Data to learn from, on the host: an image as a density over the plane, points, toy densities, sets of images.
+//!
+//! - [`ImageDensity`]: one picture, whose dark pixels are where the density is.
+//! - [`Toy`]: the densities over the plane that papers show, with their entropies.
+//! - [`Points`]: rows of any length from a file or an array, standardised, their units kept.
+//! - [`ImageSet`]: images as points, from folders, IDX and `.npy` files of any size; [`Marginals`] and
+//!   [`LogitTransform`] take their grey levels to real numbers and back.
 //!
 //! What it knows: pixels, probabilities, units. What it must never know: tensors, graphs, models. A training
 //! program copies the public tables of an [`ImageDensity`] to where it computes, and draws from them there.
@@ -6,7 +12,7 @@
 //! the entropy, the pictures and the held-out points all share) to one way of computing.
 //!
 //! # Coordinates
-//! There are two frames with the same orientation, x to the right and y **down**, so that rows of an array, pixels
+//! Of one picture there are two frames with the same orientation, x to the right and y **down**, so that rows of an array, pixels
 //! and points agree without a flip:
 //! - *pixel coordinates* `p`: the image covers `[0, width] x [0, height]`, so the centre of the pixel in row r and
 //!   column c is `(c + 1/2, r + 1/2)`;
@@ -17,10 +23,23 @@ mod error;
 mod grey;
 mod grid;
 mod image_density;
+mod image_set;
+mod normal;
+mod pixels;
+mod points;
 mod quadrature;
+mod split;
+mod standard;
 #[cfg(test)]
 mod tests;
+mod toy;
 
 pub use error::DataError;
 pub use grid::Grid;
 pub use image_density::{ImageDensity, JITTER_PIXELS, Rule};
+pub use image_set::{ImageSet, MEMORY_BUDGET};
+pub use pixels::{LogitTransform, Marginals, PixelTransform, SMOOTHING, bits_per_dim, dequantise};
+pub use points::{Points, Rows};
+pub use split::Split;
+pub use standard::Standard;
+pub use toy::{Toy, ToyDensity};

@@ -11,6 +11,8 @@ use std::path::Path;
 /// Rows of numbers and where they stood.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Csv {
+    /// Cells of the heading, where there is one.
+    pub heading: Vec<String>,
     /// The numbers, row by row.
     pub data: Vec<f64>,
     /// The line of each row, from 1.
@@ -81,7 +83,18 @@ pub fn read_csv(path: impl AsRef<Path>, columns: usize) -> Result<Vec<f64>, IoEr
 /// # Errors
 /// As [`read_csv`].
 pub fn read_csv_lines(path: impl AsRef<Path>, columns: usize) -> Result<Csv, IoError> {
-    let path = path.as_ref();
+    read_rows(path.as_ref(), Some(columns))
+}
+
+/// Reads rows of as many columns as the first has; heading and empty lines as in [`read_csv`].
+///
+/// # Errors
+/// As [`read_csv`], also for a later row of another length.
+pub fn read_csv_table(path: impl AsRef<Path>) -> Result<Csv, IoError> {
+    read_rows(path.as_ref(), None)
+}
+
+fn read_rows(path: &Path, mut columns: Option<usize>) -> Result<Csv, IoError> {
     let bytes = super::read(path)?;
     let refused = |line: usize, reason: String| IoError::Csv { path: path.to_owned(), line, reason };
     let text = std::str::from_utf8(&bytes).map_err(|e| {
@@ -92,12 +105,16 @@ pub fn read_csv_lines(path: impl AsRef<Path>, columns: usize) -> Result<Csv, IoE
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut rows = Csv::default();
     for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        match row(line, columns) {
+        let cells = || line.split(',').map(str::trim);
+        match row(line, columns.unwrap_or_else(|| cells().count())) {
             Ok(values) => {
+                columns = Some(values.len());
                 rows.data.extend(values);
                 rows.lines.push(i + 1);
             }
-            Err(_) if i == 0 && line.split(',').all(|cell| cell.trim().parse::<f64>().is_err()) => {}
+            Err(_) if i == 0 && cells().all(|cell| cell.parse::<f64>().is_err()) => {
+                rows.heading = cells().map(str::to_owned).collect();
+            }
             Err(reason) => return Err(refused(i + 1, reason)),
         }
     }
@@ -132,6 +149,22 @@ mod tests {
         assert!(read("x,y\n1,2\n3,oops\n").unwrap_err().contains("p.csv line 3: \"oops\" is no number"));
         assert!(read("1,2,3").unwrap_err().contains("line 1: 3 columns instead of 2"));
         assert_eq!(read("\u{feff}1,2\r\n3,4").unwrap(), [1.0, 2.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn a_table_is_as_wide_as_its_first_row_and_keeps_its_heading() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p.csv");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            read_csv_table(&path)
+        };
+        let table = read("a, b,c\n1,2,3\n4,5,6\n").unwrap();
+        assert_eq!((table.heading, table.lines), (["a", "b", "c"].map(str::to_owned).to_vec(), vec![2, 3]));
+        assert_eq!(table.data, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        assert_eq!(read("1\n2\n").unwrap().data, [1.0, 2.0]);
+        let ragged = read("1,2\n3,4\n5,6,7\n").unwrap_err().to_string();
+        assert!(ragged.contains("p.csv line 3: 3 columns instead of 2"), "{ragged}");
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub enum IoError {
         expected: String,
     },
     /// The file is no NPY array of numbers.
-    #[error("{} is no NPY array that can be read: {reason}; save an f4, f8, i4 or i8 array with numpy.save", path.display())]
+    #[error("{} is no NPY array that can be read: {reason}; save an f4, f8, i4, i8 or u1 array with numpy.save", path.display())]
     Npy {
         /// The file.
         path: PathBuf,

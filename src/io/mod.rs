@@ -22,9 +22,9 @@ mod tensors;
 pub use atomic::{writable_folder, write_atomic};
 #[cfg(feature = "train")]
 pub use checkpoint::{Checkpoint, FORMAT_VERSION, read_checkpoint, write_checkpoint};
-pub use csv::{Csv, read_csv, read_csv_lines, write_csv, write_csv_parts};
+pub use csv::{Csv, read_csv, read_csv_lines, read_csv_table, write_csv, write_csv_parts};
 pub use error::IoError;
-pub use npy::{Npy, NpyNumber, read_npy, write_npy, write_npy_parts};
+pub use npy::{Npy, NpyHeader, NpyNumber, read_npy, read_npy_header, write_npy, write_npy_parts};
 #[cfg(feature = "train")]
 pub use tensors::{load, save};
 

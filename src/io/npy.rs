@@ -1,14 +1,17 @@
 //! NPY arrays, version 1.0, as `numpy.save` writes them.
 //!
-//! Written: little-endian f4 and f8 in row-major order. Read: f4, f8, i4, i8, row- or column-major. The format is a
+//! Written: little-endian f4 and f8 in row-major order. Read: f4, f8, i4, i8, u1, row- or column-major. The format is a
 //! magic number, a Python dictionary as text and the raw numbers (numpy.lib.format, "Format Version 1.0"); a crate for
 //! it would be longer than this file.
 
 use super::IoError;
 use super::atomic::write_parts;
+use std::io::Read;
 use std::path::Path;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
+/// More bytes than the header of an array of numbers has.
+const HEADER_MAX: u64 = 1 << 17;
 
 /// An array read from a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +20,19 @@ pub struct Npy {
     pub shape: Vec<usize>,
     /// The numbers, row-major.
     pub data: Vec<f64>,
+}
+
+/// What an NPY file says of its array, and where the numbers begin: for who reads them in parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NpyHeader {
+    /// numpy's name of the element type: `<f8`, `|u1`, ...
+    pub descr: String,
+    /// Whether the first axis runs fastest.
+    pub fortran_order: bool,
+    /// Lengths of the axes.
+    pub shape: Vec<usize>,
+    /// Bytes before the first number.
+    pub offset: u64,
 }
 
 /// A number that NPY files are written of.
@@ -109,20 +125,40 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<Npy, IoError> {
     parse(&bytes).map_err(|reason| IoError::Npy { path: path.to_owned(), reason })
 }
 
+/// Reads what a file says of its array, and none of the numbers.
+///
+/// # Errors
+/// When the file cannot be read, or is no NPY file.
+pub fn read_npy_header(path: impl AsRef<Path>) -> Result<NpyHeader, IoError> {
+    let path = path.as_ref();
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(HEADER_MAX).read_to_end(&mut bytes));
+    read.map_err(|source| IoError::Read { path: path.to_owned(), source })?;
+    let header = header(&bytes).map_err(|reason| IoError::Npy { path: path.to_owned(), reason });
+    Ok(header?.0)
+}
+
 fn parse(bytes: &[u8]) -> Result<Npy, String> {
+    let (NpyHeader { descr, fortran_order, shape, .. }, body) = header(bytes)?;
+    let size = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).ok_or("its shape is too large")?;
+    let data = elements(&descr, body)?;
+    if data.len() != size {
+        return Err(format!("shape {shape:?} asks for {size} elements, it holds {}", data.len()));
+    }
+    let data = if fortran_order { row_major(&shape, &data) } else { data };
+    Ok(Npy { shape, data })
+}
+
+/// The header and the bytes behind it.
+fn header(bytes: &[u8]) -> Result<(NpyHeader, &[u8]), String> {
     let (header, body) = split(bytes).ok_or("it does not begin as an NPY file of version 1 or 2")?;
     let header = std::str::from_utf8(header).map_err(|_| "its header is no text")?;
     let descr = value(header, "descr").ok_or("its header names no element type")?;
     let shape =
         shape(value(header, "shape").ok_or("its header names no shape")?).ok_or("its shape is no list")?;
-    let size = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).ok_or("its shape is too large")?;
-    let data = elements(descr.trim_matches(['\'', '"']), body)?;
-    if data.len() != size {
-        return Err(format!("shape {shape:?} asks for {size} elements, it holds {}", data.len()));
-    }
-    let fortran = value(header, "fortran_order").is_some_and(|v| v.starts_with("True"));
-    let data = if fortran { row_major(&shape, &data) } else { data };
-    Ok(Npy { shape, data })
+    let fortran_order = value(header, "fortran_order").is_some_and(|v| v.starts_with("True"));
+    let (descr, offset) = (descr.trim_matches(['\'', '"']).to_owned(), (bytes.len() - body.len()) as u64);
+    Ok((NpyHeader { descr, fortran_order, shape, offset }, body))
 }
 
 /// The text of the header and the bytes behind it.
@@ -159,6 +195,7 @@ fn elements(descr: &str, body: &[u8]) -> Result<Vec<f64>, String> {
         "<f8" => each(body, f64::from_le_bytes),
         "<i4" => each(body, |b| f64::from(i32::from_le_bytes(b))),
         "<i8" => each(body, |b| i64::from_le_bytes(b) as f64),
+        "|u1" => each(body, |[b]| f64::from(b)),
         other => Err(format!("its element type is {other}")),
     }
 }
@@ -215,6 +252,21 @@ mod tests {
         let scalar =
             parse(&file("{'descr': '<f4', 'fortran_order': False, 'shape': (), }\n", &2f32.to_le_bytes()));
         assert_eq!(scalar.unwrap(), Npy { shape: vec![], data: vec![2.0] });
+    }
+
+    #[test]
+    fn a_header_alone_tells_where_bytes_begin() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bytes.npy");
+        let whole = file("{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2), }\n", &[0, 7, 255, 1]);
+        std::fs::write(&path, &whole).unwrap();
+        let header = read_npy_header(&path).unwrap();
+        assert_eq!(
+            (header.descr.as_str(), header.fortran_order, &header.shape[..]),
+            ("|u1", false, &[2, 2][..])
+        );
+        assert_eq!(whole[header.offset as usize..], [0, 7, 255, 1]);
+        assert_eq!(read_npy(&path).unwrap().data, [0.0, 7.0, 255.0, 1.0]);
     }
 
     #[test]

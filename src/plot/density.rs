@@ -23,6 +23,8 @@ pub(super) struct Panels {
     pub sheet: Sheet,
     pub rects: Vec<Rect>,
     gap: u32,
+    /// Whether what they show is in pixel coordinates.
+    pixels: bool,
 }
 
 impl Panels {
@@ -41,7 +43,7 @@ impl Panels {
         let gap = if width < 400 { SMALL_GAP } else { GAP };
         let sheet = Sheet::new(LEFT + count * width + (count - 1) * gap + right, TOP + height + BELOW);
         let rects = (0..count).map(|i| Rect { x: LEFT + i * (width + gap), y: TOP, width, height }).collect();
-        Ok(Self { sheet, rects, gap })
+        Ok(Self { sheet, rects, gap, pixels: !frame.is_upward() })
     }
 
     /// Axes and titles of all panels; the axes are named once.
@@ -57,7 +59,7 @@ impl Panels {
     pub(super) fn bar(&mut self, scale: Scale, clipped: bool) -> Result<(), PlotError> {
         let last = self.rects[self.rects.len() - 1];
         let rect = Rect { x: last.right() + BAR_GAP, width: BAR_WIDTH, ..last };
-        self.sheet.colour_bar(rect, scale, clipped)
+        self.sheet.colour_bar(rect, scale, clipped, self.pixels)
     }
 }
 
@@ -76,7 +78,20 @@ pub fn density(title: &str, map: &DensityMap, scale: Scale) -> Result<Picture, P
 /// # Errors
 /// As [`density`].
 pub fn compare(truth: &DensityMap, learned: &DensityMap, scale: Scale) -> Result<Picture, PlotError> {
-    let maps = [("density of the image", truth), ("learned density", learned)];
+    compare_with("density of the image", truth, learned, scale)
+}
+
+/// [`compare`] with something else than an image, named by its title.
+///
+/// # Errors
+/// As [`density`].
+pub fn compare_with(
+    title: &str,
+    truth: &DensityMap,
+    learned: &DensityMap,
+    scale: Scale,
+) -> Result<Picture, PlotError> {
+    let maps = [(title, truth), ("learned density", learned)];
     heat_maps(&maps, scale, [760, 800], Cells::Smooth)
 }
 

@@ -1,24 +1,32 @@
 //! Numbers over a rectangle of the plane: what is drawn as a heat map, and how it is sampled for a screen.
 use super::PlotError;
 
-/// A rectangle of the plane in the image's pixel coordinates: x to the right, y down.
+/// A rectangle of the plane: in an image's pixel coordinates, x to the right and y down, or in coordinates of the data's
+/// own, y up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Frame {
     /// Left and right end.
     pub x: [f64; 2],
-    /// Upper and lower end, the upper one smaller.
+    /// Upper and lower end; the upper one is smaller in pixel coordinates, larger where y points up.
     pub y: [f64; 2],
 }
 
 impl Frame {
-    /// Width divided by height.
+    /// Whether y points up, and coordinates are the data's own and not pixels.
+    pub fn is_upward(&self) -> bool {
+        self.y[0] > self.y[1]
+    }
+
+    /// Width divided by height; a square where the data's own axes have units too far apart to share one.
     pub(super) fn aspect(&self) -> f64 {
-        (self.x[1] - self.x[0]) / (self.y[1] - self.y[0])
+        let ratio = (self.x[1] - self.x[0]) / (self.y[1] - self.y[0]).abs();
+        if self.is_upward() && !(0.4..=2.5).contains(&ratio) { 1.0 } else { ratio }
     }
 
     pub(super) fn check(&self) -> Result<(), PlotError> {
         for (what, [from, to]) in [("the frame in x", self.x), ("the frame in y", self.y)] {
-            if !(from.is_finite() && to.is_finite() && from < to) {
+            let is_turned = what == "the frame in y" && from > to;
+            if !(from.is_finite() && to.is_finite() && (from < to || is_turned)) {
                 return Err(PlotError::Extent { what, from, to });
             }
         }
@@ -26,7 +34,7 @@ impl Frame {
     }
 }
 
-/// A density per square pixel on the cells of a frame.
+/// A density per square pixel, or per unit of area where y points up, on the cells of a frame.
 #[derive(Debug, Clone, Copy)]
 pub struct DensityMap<'a> {
     /// One value a cell, row-major, first row on top `[rows * cols]`.
@@ -104,11 +112,14 @@ impl Histogram {
     /// For `num_points` points: square cells, `0.7 sqrt(num_points)` along the longer side (two points a cell on average: a
     /// sample tells no more), but at most `most` and no smaller than half a pixel.
     pub(super) fn new(num_points: usize, frame: Frame, most: f64) -> Self {
-        let (width, height) = (frame.x[1] - frame.x[0], frame.y[1] - frame.y[0]);
-        let longer = width.max(height);
-        let cells = (0.7 * (num_points as f64).sqrt()).clamp(24.0, most.min(2.0 * longer).max(24.0));
+        let (width, height) = (frame.x[1] - frame.x[0], (frame.y[1] - frame.y[0]).abs());
+        // On the screen, where axes of different units stand in a square.
+        let (across, down) = if frame.is_upward() { (frame.aspect(), 1.0) } else { (width, height) };
+        let longer = across.max(down);
+        let most = if frame.is_upward() { most } else { most.min(2.0 * longer) };
+        let cells = (0.7 * (num_points as f64).sqrt()).clamp(24.0, most.max(24.0));
         let count = |side: f64| ((side / longer * cells).round() as usize).max(1);
-        let (rows, cols) = (count(height), count(width));
+        let (rows, cols) = (count(down), count(across));
         let share = (rows * cols) as f64 / (width * height * num_points.max(1) as f64);
         Self { values: vec![0.0; rows * cols], rows, cols, frame, share }
     }
@@ -149,6 +160,19 @@ mod tests {
         let area = 200.0 / (h.rows * h.cols) as f64;
         assert!((h.values.iter().sum::<f64>() * area - 0.75).abs() < 1e-12);
         assert!(h.values[0] > 0.0 && h.values[h.values.len() - 1] > 0.0);
+    }
+
+    #[test]
+    fn upward_frames_have_their_largest_y_on_top_and_keep_the_mass() {
+        let frame = Frame { x: [0.0, 2.0], y: [3.0, -1.0] };
+        let h = Histogram::of(&[[0.1, 2.9], [1.9, -0.9], [0.1, 3.1]], frame, f64::INFINITY);
+        let area = 8.0 / (h.rows * h.cols) as f64;
+        assert!((h.values.iter().sum::<f64>() * area - 2.0 / 3.0).abs() < 1e-12);
+        let first = h.values.iter().position(|v| *v > 0.0).unwrap();
+        assert!(first / h.cols < h.rows / 4 && first % h.cols < h.cols / 4, "{first}");
+        assert!(frame.check().is_ok() && Frame { x: [2.0, 0.0], y: [0.0, 1.0] }.check().is_err());
+        assert_eq!(frame.aspect(), 0.5);
+        assert_eq!(Frame { x: [0.0, 1e6], y: [1.0, 0.0] }.aspect(), 1.0);
     }
 
     #[test]

@@ -23,6 +23,7 @@
 mod axes;
 mod chart;
 mod colour;
+mod corner;
 mod density;
 mod error;
 mod loss;
@@ -37,7 +38,8 @@ mod work_precision;
 
 pub use axes::Axes;
 pub use colour::Scale;
-pub use density::{compare, density};
+pub use corner::corner;
+pub use density::{compare, compare_with, density};
 pub use error::PlotError;
 pub use loss::{LossCurve, Phase, loss_curve};
 pub use map::{DensityMap, Frame};

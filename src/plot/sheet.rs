@@ -320,8 +320,9 @@ impl Sheet {
         let small = rect.width < 400;
         let ticks = if small { 3 } else { 5 };
         let (x, y) = (Axis::round(frame.x, ticks, 1.0), Axis::round(frame.y, ticks, 1.0));
-        self.axis_below(rect, &x, if named || !small { "x (pixels)" } else { "" }, overhang)?;
-        if named { self.axis_left(rect, &y, "y (pixels)") } else { self.axis_left(rect, &y.bare(), "") }
+        let [right, down] = if frame.is_upward() { ["x", "y"] } else { ["x (pixels)", "y (pixels)"] };
+        self.axis_below(rect, &x, if named || !small { right } else { "" }, overhang)?;
+        if named { self.axis_left(rect, &y, down) } else { self.axis_left(rect, &y.bare(), "") }
     }
 
     /// A map over a rectangle, in the colours of a scale.
@@ -334,8 +335,15 @@ impl Sheet {
         }
     }
 
-    /// The colour bar of a scale, with its unit; an arrow head where something `clipped` lies above it.
-    pub(super) fn colour_bar(&mut self, rect: Rect, scale: Scale, clipped: bool) -> Result<(), PlotError> {
+    /// The colour bar of a scale, with its unit, of `pixels` or of the data's own; an arrow head where something `clipped`
+    /// lies above it.
+    pub(super) fn colour_bar(
+        &mut self,
+        rect: Rect,
+        scale: Scale,
+        clipped: bool,
+        pixels: bool,
+    ) -> Result<(), PlotError> {
         for y in 0..rect.height {
             let colour = inferno(1.0 - (f64::from(y) + 0.5) / f64::from(rect.height));
             for x in 0..rect.width {
@@ -356,7 +364,11 @@ impl Sheet {
             self.text(text, [rect.right() as i32 + MARK + 8, y.round() as i32], TICK, Anchor::Left, INK)?;
         }
         let x = rect.right() as i32 + MARK + 24 + axis.widest()? + LABEL as i32;
-        let name = format!("density ({})", area_unit(exponent));
+        let name = match (pixels, exponent) {
+            (true, _) => format!("density ({})", area_unit(exponent)),
+            (false, 0) => "density".to_owned(),
+            (false, _) => format!("density ({:e})", 10f64.powi(-exponent)),
+        };
         self.text(&name, [x, (rect.y + rect.height / 2) as i32], LABEL, Anchor::Upwards, INK)
     }
 

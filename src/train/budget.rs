@@ -90,8 +90,10 @@ fn time(session: &mut Session, index: usize, phase: &Phase) -> Result<Cost> {
 
 /// Seconds that the measures and pictures of the end will take.
 fn end_s(session: &Session, row_s: f64) -> f64 {
-    let image = &session.header.image;
-    let cells = (image.width * image.height) as f64 * (cells_per_pixel(image.side()) as f64).powi(2);
+    let of = |image: &super::ImageFrame| {
+        (image.width * image.height) as f64 * (cells_per_pixel(image) as f64).powi(2)
+    };
+    let cells = session.header.image.as_ref().map_or(0.0, of);
     let domain = 2.0 * cells;
     let blocks = session.header.recipe.model.blocks as f64;
     let rows = 4000.0 * MEASURE_STEPS

@@ -54,6 +54,29 @@ pub enum TrainError {
         /// Size of the image given.
         asked: String,
     },
+    /// A run is to be resumed on other points, or on points instead of an image.
+    #[error(
+        "the run in {} learns {was}, {name} holds other points; give the run's data, or start another run with --out",
+        folder.display()
+    )]
+    OtherData {
+        /// The run's folder.
+        folder: PathBuf,
+        /// The data given.
+        name: String,
+        /// The run's data.
+        was: String,
+    },
+    /// What only a picture of the plane has was asked of points of another number of coordinates.
+    #[error(
+        "{what} shows two coordinates, this run's points have {dim}; draw some with `sample` and plot pairs of them"
+    )]
+    NoPlane {
+        /// What was asked for.
+        what: &'static str,
+        /// Coordinates of the points.
+        dim: usize,
+    },
     /// The folder holds a run that would be overwritten.
     #[error("{} holds a run already; resume it with --resume, or choose another folder with --out", folder.display())]
     Occupied {

@@ -8,6 +8,7 @@ use super::model::Flow;
 use crate::cnf::{Divergence, ErrorNorm, Streamed};
 use crate::data::ImageDensity;
 use crate::error::Result;
+use crate::nn::Drift;
 use crate::ode::Method;
 use crate::tensor::{Key, Tensor};
 
@@ -18,7 +19,7 @@ pub const PART: usize = 1024;
 /// Rows that are solved together; fewer points than [`PART`] are filled up to a multiple of it.
 const TILE: usize = 64;
 /// Held-out points.
-const HELD_OUT: usize = 4000;
+pub const HELD_OUT: usize = 4000;
 /// Told apart from every other use of a seed.
 const HELD_OUT_STREAM: u64 = 0x5eed_0f7e_57da_7a00;
 /// The outer band of the domain holds less than this, else the domain grows.
@@ -46,6 +47,11 @@ impl LogDensity {
     /// With these tolerances, for pictures and masses: what lies more than 30 deviations out has density 0.
     pub fn new(rtol: f64, atol: f64) -> LogDensity {
         LogDensity::of_rows(ROWS, rtol, atol).within(REACH)
+    }
+
+    /// With these tolerances, for held-out points wherever they lie.
+    pub fn everywhere(rtol: f64, atol: f64) -> LogDensity {
+        LogDensity::of_rows(ROWS, rtol, atol)
     }
 
     /// With these tolerances, for so many points wherever they lie.
@@ -76,12 +82,22 @@ impl LogDensity {
     /// # Errors
     /// A solve that ended early.
     pub fn eval(&self, flow: &Flow, points: &[[f32; 2]]) -> Result<Vec<f32>> {
-        let mut found = vec![f32::NEG_INFINITY; points.len()];
-        let is_near = |&i: &usize| f64::from(points[i][0]).hypot(f64::from(points[i][1])) <= self.reach;
-        let near: Vec<usize> = (0..points.len()).filter(is_near).collect();
+        self.eval_rows(flow, points.as_flattened(), 2)
+    }
+
+    /// [`LogDensity::eval`] of points of any number of coordinates, row-major.
+    ///
+    /// # Errors
+    /// A solve that ended early.
+    pub fn eval_rows(&self, flow: &Flow, points: &[f32], dim: usize) -> Result<Vec<f32>> {
+        let point = |i: usize| &points[i * dim..(i + 1) * dim];
+        let mut found = vec![f32::NEG_INFINITY; points.len() / dim];
+        let is_near =
+            |&i: &usize| point(i).iter().fold(0.0, |r: f64, &x| r.hypot(f64::from(x))) <= self.reach;
+        let near: Vec<usize> = (0..found.len()).filter(is_near).collect();
         for part in near.chunks(self.rows) {
-            let rows: Vec<f32> = part.iter().flat_map(|&i| points[i]).collect();
-            let rows = Tensor::from_vec([part.len(), 2], rows).cast(flow.dtype());
+            let rows: Vec<f32> = part.iter().flat_map(|&i| point(i)).copied().collect();
+            let rows = Tensor::from_vec([part.len(), dim], rows).cast(flow.dtype());
             let log_probs = self.program.call(flow, &rows, &Key::new(0))?.to_vec();
             part.iter().zip(log_probs).for_each(|(&i, x)| found[i] = x as f32);
         }
@@ -99,13 +115,13 @@ pub fn held_out(data: &ImageDensity, seed: u64) -> Vec<[f32; 2]> {
     data.sample(HELD_OUT, &mut Key::new(seed ^ HELD_OUT_STREAM).rng())
 }
 
-/// Mean negative log-density of points in nats.
+/// Mean negative log-density of points `[n, dim]` in nats.
 ///
 /// # Errors
 /// A solve that ended early.
-pub fn nll(density: &LogDensity, flow: &Flow, points: &[[f32; 2]]) -> Result<f64> {
-    let log_probs = density.eval(flow, points)?;
-    Ok(-log_probs.iter().map(|&x| f64::from(x)).sum::<f64>() / points.len() as f64)
+pub fn nll(density: &LogDensity, flow: &Flow, points: &[f32], dim: usize) -> Result<f64> {
+    let log_probs = density.eval_rows(flow, points, dim)?;
+    Ok(-log_probs.iter().map(|&x| f64::from(x)).sum::<f64>() / log_probs.len() as f64)
 }
 
 /// What a learned density integrates to.
@@ -171,7 +187,7 @@ fn band_mass(
     let inner = (margin - width) as f64;
     let within = |x: f64, side: usize| x > -inner && x < side as f64 + inner;
     cells.centres.retain(|c| {
-        let [x, y] = frame.to_pixels(c.map(f64::from));
+        let [x, y] = frame.place(frame.to_pixels(c.map(f64::from)));
         !(within(x, frame.width) && within(y, frame.height))
     });
     Ok(on_cells(log_density, flow, frame, &cells)?.iter().sum::<f64>() * cells.area)
@@ -197,18 +213,20 @@ impl Sampler {
         Sampler { program: Streamed::new(ROWS, push) }
     }
 
-    /// n points in standardised coordinates, in parts of 4,096; those of a longer draw begin with those of a shorter.
+    /// n points in standardised coordinates, row-major, in parts of 4,096; those of a longer draw begin with those of a
+    /// shorter.
     pub fn draw<'a>(
         self,
         flow: &'a Flow,
         n: usize,
         key: &'a Key,
-    ) -> impl Iterator<Item = Result<Vec<[f64; 2]>>> + 'a {
+    ) -> impl Iterator<Item = Result<Vec<f64>>> + 'a {
+        let dim = flow.blocks[0].dim();
         (0u32..).zip((0..n).step_by(ROWS)).map(move |(i, start)| {
             let z = flow.base.sample(ROWS, flow.dtype(), &key.fold_in(i));
             // A tile's rows share their steps, so the last part is pushed whole and cut afterwards.
-            let mut points = pairs(&self.program.call(flow, &z, key)?);
-            points.truncate(n - start);
+            let mut points = self.program.call(flow, &z, key)?.to_vec();
+            points.truncate((n - start) * dim);
             Ok(points)
         })
     }

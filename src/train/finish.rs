@@ -1,9 +1,10 @@
 //! The end of a run: the mass, the set of pictures, the report.
 
+use super::best::Measured;
 use super::evaluate::{Mass, OUTER_MASS, Sampler, crop, over_domain};
-use super::pictures::{self, SAMPLES};
+use super::pictures::{self, CORNER_POINTS, SAMPLES};
 use super::session::{Session, cells_per_pixel};
-use super::{Learned, Report, Stage};
+use super::{Data, ImageFrame, Learned, Report, Stage};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -12,53 +13,99 @@ const SAMPLE_STREAM: u32 = u32::MAX;
 
 /// Measures and draws what was learned.
 pub(super) fn finish(mut session: Session) -> Result<Learned> {
-    let image = session.header.image.clone();
     let nll_nats = if let Some(nll) = session.last_nll {
         nll
     } else {
         (session.density.on_stage)(Stage::Measuring);
         session.measure()?
     };
+    let nll_nats = take_best(&mut session, nll_nats)?;
+    let mass = if let Some(image) = session.header.image.clone() {
+        Some(plane(&mut session, &image)?)
+    } else {
+        space(&mut session)?;
+        None
+    };
+    if let Some(folder) = &session.folder {
+        let (header, mean_weight) = (&session.header, session.density.data.mean_weight());
+        let entropy = header.entropy_nats();
+        pictures::loss_curve(folder, &header.recipe, entropy, mean_weight, header.told_nats())?;
+    }
+    let report = report(&session, nll_nats, mass.as_ref());
+    Ok(Learned::new(session.state, session.header, Some(report)))
+}
+
+/// Puts the best weights in place of the last where those are worse; the NLL of what is left.
+fn take_best(session: &mut Session, nll_nats: f64) -> Result<f64> {
+    let Some(best) = session.best.take().filter(|best| best.measured.nll_nats < nll_nats) else {
+        return Ok(nll_nats);
+    };
+    let Measured { nll_nats, update } = best.measured;
+    session.state.ema = best.flow;
+    session.save()?;
+    (session.density.on_note)(&format!(
+        "the weights after update {update} are the best ({nll_nats:.4} nats)"
+    ));
+    Ok(nll_nats)
+}
+
+/// The picture of points that are none of the plane.
+fn space(session: &mut Session) -> Result<()> {
+    (session.density.on_stage)(Stage::Drawing);
+    let (Some(folder), Data::Points(points, _)) = (&session.folder, &session.density.data) else {
+        return Ok(());
+    };
+    let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
+    let standard = session.header.standard();
+    let mut samples = Vec::with_capacity(CORNER_POINTS * points.dim());
+    let mut parts = Sampler::new().draw(&session.state.ema, CORNER_POINTS, &key);
+    parts.try_for_each(|part| part.map(|part| samples.extend(standard.to_units(&part))))?;
+    pictures::corner(folder, points, &samples)?;
+    // The program of the samples.
+    session.compiles += 1;
+    Ok(())
+}
+
+/// The mass over the plane, and its pictures.
+fn plane(session: &mut Session, image: &ImageFrame) -> Result<Mass> {
     (session.density.on_stage)(Stage::Evaluating);
     let ema = session.state.ema.clone();
-    let (cells, density, mass) = over_domain(&session.draw, &ema, &image, cells_per_pixel(image.side()))?;
-    tell_missing(&mut session, &mass);
+    let (cells, density, mass) = over_domain(&session.draw, &ema, image, cells_per_pixel(image))?;
+    tell_missing(session, &mass);
     (session.density.on_stage)(Stage::Drawing);
-    let learned = crop(&image, &cells, &density, mass.margin);
+    let learned = crop(image, &cells, &density, mass.margin);
     session.draw_map(&learned)?;
-    let mut compiles = session.compiles + session.measure.traces() + session.draw.traces();
     if let (Some(folder), Some(artist)) = (&session.folder, &session.artist) {
         let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
         artist.comparison(folder, &learned)?;
-        let mut points = Vec::with_capacity(SAMPLES);
-        Sampler::new().draw(&ema, SAMPLES, &key).try_for_each(|part| part.map(|part| points.extend(part)))?;
+        let mut points: Vec<[f64; 2]> = Vec::with_capacity(SAMPLES);
+        let mut parts = Sampler::new().draw(&ema, SAMPLES, &key);
+        parts.try_for_each(|part| part.map(|part| points.extend(part.as_chunks::<2>().0)))?;
         for p in &mut points {
             *p = image.to_pixels(*p);
         }
         artist.samples(folder, &points)?;
         artist.flow(folder, &ema, &key)?;
-        let mean_weight = session.density.data.mean_weight;
-        pictures::loss_curve(folder, &session.header.recipe, image.entropy_nats, mean_weight)?;
         // The program of the samples, and that of the flow.
-        compiles += 2;
+        session.compiles += 2;
     }
-    let report = report(&session, nll_nats, &mass, compiles);
-    Ok(Learned::new(session.state, session.header, Some(report)))
+    Ok(mass)
 }
 
 fn tell_missing(session: &mut Session, mass: &Mass) {
     if mass.outer >= OUTER_MASS {
+        let what = if session.header.points.is_some() { "window" } else { "image" };
         let text = format!(
-            "warning: the density reaches far beyond the image: {:.1e} of it still lies in the outermost band of 4 times the image's sides, where {:.4} was found",
+            "warning: the density reaches far beyond the {what}: {:.1e} of it still lies in the outermost band of 4 times the {what}'s sides, where {:.4} was found",
             mass.outer, mass.total
         );
         (session.density.on_note)(&text);
     }
 }
 
-fn report(session: &Session, nll_nats: f64, mass: &Mass, compiles: usize) -> Report {
-    let recipe = &session.header.recipe;
-    let entropy_nats = session.header.image.entropy_nats;
+fn report(session: &Session, nll_nats: f64, mass: Option<&Mass>) -> Report {
+    let (header, recipe) = (&session.header, &session.header.recipe);
+    let entropy_nats = header.entropy_nats();
     let counters = session.counters();
     Report {
         updates: session.update,
@@ -66,12 +113,13 @@ fn report(session: &Session, nll_nats: f64, mass: &Mass, compiles: usize) -> Rep
         loss: session.tallies.loss,
         nll_nats,
         entropy_nats,
-        gap_nats: nll_nats - entropy_nats,
-        mass: mass.total,
-        mass_outer: mass.outer,
+        validation_nats: header.points.as_ref().map(|points| nll_nats + points.offset_nats),
+        gap_nats: entropy_nats.map(|entropy| nll_nats - entropy),
+        mass: mass.map(|mass| mass.total),
+        mass_outer: mass.map(|mass| mass.outer),
         first_update_s: counters.first_update_s,
         phases: session.tallies.phase_reports(),
-        compiles,
+        compiles: session.compiles + session.measure.traces() + session.draw.traces(),
         resumed_from_update: session.resumed_from,
         states_kept_max: counters.states_kept_max,
         plan_peak_bytes: counters.plan_peak_bytes,

@@ -12,8 +12,8 @@ pub const MODEL_FILE: &str = "model.safetensors";
 pub const METRICS_FILE: &str = "metrics.csv";
 
 /// The pictures in a run folder.
-pub(super) const PICTURES: [&str; 5] =
-    ["density.png", "comparison.png", "samples.png", "flow.png", "loss.png"];
+pub(super) const PICTURES: [&str; 6] =
+    ["density.png", "comparison.png", "samples.png", "flow.png", "corner.png", "loss.png"];
 /// What a run counted beside its rows.
 pub(super) const COUNTERS_FILE: &str = "counters.json";
 
@@ -116,7 +116,10 @@ pub(super) fn check_lost(folder: &Path) -> Result<()> {
 
 /// What a run writes beside its checkpoint.
 fn ours(folder: &Path) -> impl Iterator<Item = PathBuf> + use<'_> {
-    [METRICS_FILE, COUNTERS_FILE].into_iter().chain(PICTURES).map(|name| folder.join(name))
+    [METRICS_FILE, COUNTERS_FILE, super::best::BEST_FILE]
+        .into_iter()
+        .chain(PICTURES)
+        .map(|name| folder.join(name))
 }
 
 #[cfg(test)]

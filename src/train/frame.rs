@@ -1,8 +1,10 @@
-//! What of an image a learned density needs without the image: its size, its units, its entropy.
+//! What of its data a learned density needs without the data: their size, their units, their entropy.
 //!
-//! Kept in every checkpoint, so that a run folder draws, samples and evaluates in pixel coordinates by itself.
+//! Kept in every checkpoint, so that a run folder draws, samples and evaluates in pixel coordinates, or in the units of
+//! points, by itself. The plane that pictures show is one type for both: of points it is a window that is divided into
+//! cells as an image is into pixels, with the data's own coordinates and y upward.
 
-use crate::data::{ImageDensity, Rule};
+use crate::data::{ImageDensity, Points, Rule, Standard};
 use crate::plot::{self, DensityMap, Scale};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +28,62 @@ pub struct ImageFrame {
     pub documented_rule: bool,
     /// A number that tells images apart, hexadecimal.
     pub fingerprint: String,
+    /// Where the pixels lie in the coordinates of points; none for an image, whose coordinates are pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units: Option<Units>,
+}
+
+/// A window over the plane of points: its upper left corner, and the way from pixel to pixel, in units.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Units {
+    /// The upper left corner.
+    pub origin: [f64; 2],
+    /// From one pixel to the next right of it, and to the next below it: negative, for y points up.
+    pub pixel: [f64; 2],
+}
+
+/// What of its points a learned density needs without them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PointsFrame {
+    /// What the points were called.
+    pub name: String,
+    /// Names of the columns `[d]`.
+    pub columns: Vec<String>,
+    /// Centre of standardised coordinates, in units.
+    pub mean: Vec<f64>,
+    /// Unit of standardised coordinates, in units.
+    pub sd: Vec<f64>,
+    /// Entropy of the density per unit, where it is known.
+    pub entropy_nats: Option<f64>,
+    /// What the true density's own NLL of the held-out points has more than the entropy, where it is known: the part of a
+    /// measured NLL that is the draw's and not the model's.
+    pub offset_nats: f64,
+    /// How many points are held out.
+    pub held_out: usize,
+    /// A number that tells data apart.
+    pub fingerprint: String,
+}
+
+impl PointsFrame {
+    /// Of points to learn from and those to measure by.
+    pub(super) fn of(train: &Points, held_out: &Points, fingerprint: String) -> PointsFrame {
+        PointsFrame {
+            name: train.name.clone(),
+            columns: train.columns.clone(),
+            mean: train.standard.mean.clone(),
+            sd: train.standard.sd.clone(),
+            entropy_nats: None,
+            offset_nats: 0.0,
+            held_out: held_out.len(),
+            fingerprint,
+        }
+    }
+
+    /// The way between units and standardised coordinates.
+    pub fn standard(&self) -> Standard {
+        Standard { mean: self.mean.clone(), sd: self.sd.clone() }
+    }
 }
 
 /// Cells over the image grown by a margin, row-major, first row on top.
@@ -55,20 +113,66 @@ impl ImageFrame {
             density_max: scale_of(data).max,
             documented_rule: data.rule == Rule::Documented,
             fingerprint: format!("{:016x}", data.fingerprint()),
+            units: None,
         }
     }
 
-    /// Standardised to pixel coordinates.
+    /// The window that shows points of the plane: nearly all of them and a tenth around, cells of equal sides where the
+    /// axes have comparable units. The colour scale is the caller's to set.
+    pub(super) fn of_points(train: &Points, frame: &PointsFrame) -> ImageFrame {
+        let ends: [[f64; 2]; 2] = std::array::from_fn(|a| ends(train, a));
+        let extent = ends.map(|[from, to]| to - from);
+        let ratio = extent[0] / extent[1];
+        let pixel = if (0.4..=2.5).contains(&ratio) {
+            [extent[0].max(extent[1]) / WINDOW; 2]
+        } else {
+            extent.map(|e| e / WINDOW)
+        };
+        // Less a rounding error, so that the longer side has as many as it was divided into.
+        let count = |a: usize| (extent[a] / pixel[a] - 1e-9).ceil().max(1.0);
+        let (width, height) = (count(0), count(1));
+        // The window is whole cells; what they are more than the points is divided between the sides.
+        let from = |a: usize, n: f64| 0.5 * (ends[a][0] + ends[a][1] - n * pixel[a]);
+        let top = from(1, height) + height * pixel[1];
+        ImageFrame {
+            width: width as usize,
+            height: height as usize,
+            mean: [frame.mean[0], frame.mean[1]],
+            sd: [frame.sd[0], frame.sd[1]],
+            entropy_nats: frame.entropy_nats.unwrap_or(0.0),
+            density_max: 1.0,
+            documented_rule: false,
+            fingerprint: frame.fingerprint.clone(),
+            units: Some(Units { origin: [from(0, width), top], pixel: [pixel[0], -pixel[1]] }),
+        }
+    }
+
+    /// The coordinate along axis `a` that people see at `p` pixels from the left or upper edge.
+    fn seen(&self, a: usize, p: f64) -> f64 {
+        self.units.map_or(p, |units| units.origin[a] + units.pixel[a] * p)
+    }
+
+    /// The same the other way.
+    fn pixels(&self, a: usize, seen: f64) -> f64 {
+        self.units.map_or(seen, |units| (seen - units.origin[a]) / units.pixel[a])
+    }
+
+    /// Pixels that a point in coordinates that people see lies from the left and the upper edge.
+    pub(super) fn place(&self, p: [f64; 2]) -> [f64; 2] {
+        std::array::from_fn(|a| self.pixels(a, p[a]))
+    }
+
+    /// Standardised to pixel coordinates; of points, to units.
     pub fn to_pixels(&self, x: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| self.mean[a] + self.sd[a] * x[a])
     }
 
-    /// Pixel to standardised coordinates.
+    /// Pixel to standardised coordinates; of points, from units.
     pub fn to_standard(&self, p: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| (p[a] - self.mean[a]) / self.sd[a])
     }
 
-    /// What to add to a log-density in standardised coordinates to have it per square pixel.
+    /// What to add to a log-density in standardised coordinates to have it per square pixel; of points, per unit of area.
     pub fn log_jacobian(&self) -> f64 {
         -(self.sd[0] * self.sd[1]).ln()
     }
@@ -82,7 +186,8 @@ impl ImageFrame {
     /// pixels on all sides.
     pub fn reach(&self, margin: f64) -> f64 {
         let far = |a: usize, side: usize| {
-            let [from, to] = [-margin, side as f64 + margin].map(|x| (x - self.mean[a]) / self.sd[a]);
+            let [from, to] =
+                [-margin, side as f64 + margin].map(|x| (self.seen(a, x) - self.mean[a]) / self.sd[a]);
             from.abs().max(to.abs())
         };
         far(0, self.width).hypot(far(1, self.height))
@@ -91,7 +196,8 @@ impl ImageFrame {
     /// The largest margin in whole pixels with which no corner lies more than so many deviations out; 0 where the image
     /// itself reaches farther.
     pub fn margin_within(&self, deviations: f64) -> f64 {
-        let (mut fits, mut reaches) = (0.0, deviations * self.sd[0].max(self.sd[1]) + 1.0);
+        let sd = |a: usize| self.sd[a] / self.units.map_or(1.0, |units| units.pixel[a].abs());
+        let (mut fits, mut reaches) = (0.0, deviations * sd(0).max(sd(1)) + 1.0);
         while reaches - fits > 0.5 {
             let middle = 0.5 * (fits + reaches);
             *(if self.reach(middle) <= deviations { &mut fits } else { &mut reaches }) = middle;
@@ -111,7 +217,8 @@ impl ImageFrame {
 
     /// The image and so many pixels around it.
     pub fn grown(&self, margin: f64) -> plot::Frame {
-        plot::Frame { x: [-margin, self.width as f64 + margin], y: [-margin, self.height as f64 + margin] }
+        let ends = |a: usize, side: usize| [-margin, side as f64 + margin].map(|p| self.seen(a, p));
+        plot::Frame { x: ends(0, self.width), y: ends(1, self.height) }
     }
 
     /// `rows` x `cols` cells over the image grown by `margin` pixels on all sides.
@@ -123,7 +230,7 @@ impl ImageFrame {
             cols,
             frame,
             centres: (0..rows * cols).map(centre).collect(),
-            area: (frame.x[1] - frame.x[0]) * (frame.y[1] - frame.y[0]) / (rows * cols) as f64,
+            area: ((frame.x[1] - frame.x[0]) * (frame.y[1] - frame.y[0])).abs() / (rows * cols) as f64,
         }
     }
 
@@ -142,6 +249,25 @@ impl ImageFrame {
         let count = |side: usize| (side + 2 * margin) * per_pixel;
         self.cells(margin as f64, count(self.height), count(self.width))
     }
+}
+
+/// Cells along the longer side of a window of points.
+const WINDOW: f64 = 100.0;
+/// Share of the points that may lie beyond each end of a window, and the room around the others, in their extent.
+const BEYOND: f64 = 0.001;
+const ROOM: f64 = 0.1;
+
+/// Where a window of points begins and ends along an axis.
+fn ends(points: &Points, axis: usize) -> [f64; 2] {
+    let mut along: Vec<f64> = points.values().iter().skip(axis).step_by(points.dim()).copied().collect();
+    along.sort_by(f64::total_cmp);
+    let most = along.len() - 1;
+    let [mut from, mut to] = [BEYOND, 1.0 - BEYOND].map(|q| along[(q * most as f64).round() as usize]);
+    if from == to {
+        // Nearly all are equal: the few that are not are the extent.
+        (from, to) = (along[0], along[most]);
+    }
+    [from - ROOM * (to - from), to + ROOM * (to - from)]
 }
 
 /// The scale that fits the image's own density, at two or more cells a pixel but for images whose pixels are as many as the
@@ -169,6 +295,7 @@ mod tests {
             density_max: 1.0,
             documented_rule: false,
             fingerprint: String::new(),
+            units: None,
         };
         let cells = frame.square_cells(1, 2);
         assert_eq!((cells.rows, cells.cols, cells.area), (8, 12, 0.25));
@@ -180,5 +307,28 @@ mod tests {
         let margin = frame.margin_within(10.0);
         assert!(frame.reach(margin) <= 10.0 && frame.reach(margin + 1.0) > 10.0, "{margin}");
         assert_eq!(frame.margin_within(1.0), 0.0);
+    }
+
+    #[test]
+    fn a_window_of_points_has_their_units_with_y_upward_and_the_same_mass() {
+        let corners = [[0.0, 10.0], [2.0, 10.0], [0.0, 13.0], [2.0, 13.0]];
+        let points = Points::from(corners).unwrap();
+        let frame = ImageFrame::of_points(&points, &PointsFrame::of(&points, &points, String::new()));
+        let window = frame.window();
+        assert!((frame.height, frame.width) == (100, 67) && window.is_upward());
+        assert!((window.y[0] - 13.3).abs() < 1e-9 && (window.y[1] - 9.7).abs() < 1e-9, "{window:?}");
+        assert!((window.x[0] + window.x[1] - 2.0).abs() < 1e-9 && window.x[0] <= -0.2, "{window:?}");
+        let cells = frame.square_cells(1, 2);
+        assert!((cells.area - 0.018 * 0.018).abs() < 1e-12, "{}", cells.area);
+        let first = frame.to_pixels(cells.centres[0].map(f64::from));
+        assert!(first[1] > 13.3 && first[0] < window.x[0], "{first:?}");
+        let place = frame.place([1.0, 13.3]);
+        assert!((place[0] - 33.5).abs() < 1e-9 && place[1].abs() < 1e-9, "{place:?}");
+        assert!((frame.log_jacobian() + (1.0f64 * 1.5).ln()).abs() < 1e-12);
+        let margin = frame.margin_within(30.0);
+        assert!(frame.reach(margin) <= 30.0 && frame.reach(margin + 1.0) > 30.0, "{margin}");
+        let odd = Points::from([[0.0, 1.0], [1e6, 2.0], [3e5, 1.5]]).unwrap();
+        let odd = ImageFrame::of_points(&odd, &PointsFrame::of(&odd, &odd, String::new()));
+        assert_eq!((odd.width, odd.height), (100, 100));
     }
 }

@@ -1,6 +1,7 @@
-//! What a run leaves behind: a flow in the frame of its image, from the end of a run or from its folder.
+//! What a run leaves behind: a flow in the frame of its data, from the end of a run or from its folder.
 //!
-//! Flows work in standardised coordinates; people and other programs speak of pixels. This is where the two meet.
+//! Flows work in standardised coordinates; people and other programs speak of pixels, or of the units of their points.
+//! This is where the two meet. Points of any number of coordinates go in and out as rows; those of the plane as pairs too.
 
 use super::evaluate::{DRAW_TOLERANCE, LogDensity, PART, Sampler, on_cells};
 use super::folder::MODEL_FILE;
@@ -17,17 +18,17 @@ use crate::plot::{self, DensityMap, Scale};
 use crate::tensor::{Key, Tensor};
 use std::path::Path;
 
-/// Deviations from the image's centre of mass beyond which no log-density is told: there are no data within 90 of them, a
+/// Deviations from the data's centre of mass beyond which no log-density is told: there are no data within 90 of them, a
 /// normal density would be exp(-5000), and a solve takes thousands of steps.
 pub const FAR: f64 = 100.0;
 
-/// A learned density of an image.
+/// A learned density of an image or of points.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Learned {
     /// The flow with its averaged weights, in standardised coordinates.
     pub flow: Flow,
-    /// What the checkpoint says: options, recipe, image.
+    /// What the checkpoint says: options, recipe, image or points.
     pub header: Header,
     /// Updates done.
     pub update: u64,
@@ -65,15 +66,40 @@ impl Learned {
         Ok(Learned { flow, header: checkpoint.header, update, report: None })
     }
 
-    /// The image's size, units and entropy.
-    pub fn image(&self) -> &ImageFrame {
-        &self.header.image
+    /// The image's size, units and entropy; of points over the plane, their window.
+    ///
+    /// # Errors
+    /// [`TrainError::NoPlane`] for points of another number of coordinates.
+    pub fn plane(&self, what: &'static str) -> Result<&ImageFrame> {
+        let dim = self.dim();
+        self.header.image.as_ref().ok_or_else(|| TrainError::NoPlane { what, dim }.into())
     }
 
-    /// n draws in pixel coordinates, x to the right and y down.
+    /// Length of a point.
+    pub fn dim(&self) -> usize {
+        self.header.dim()
+    }
+
+    /// Names of a point's coordinates: those of the columns that were learned, or x and y of an image.
+    pub fn columns(&self) -> Vec<String> {
+        let plane = || vec!["x".to_owned(), "y".to_owned()];
+        self.header.points.as_ref().map_or_else(plane, |points| points.columns.clone())
+    }
+
+    /// n draws of points of any number of coordinates, row-major `[n, d]`, in units (or pixels), in parts; a longer draw by the
+    /// same key begins with the points of a shorter one. A part whose solve ended early is an error.
+    pub fn sample_rows<'a>(&'a self, n: usize, key: &'a Key) -> impl Iterator<Item = Result<Vec<f64>>> + 'a {
+        let standard = self.header.standard();
+        Sampler::new().draw(&self.flow, n, key).map(move |part| part.map(|part| standard.to_units(&part)))
+    }
+
+    /// n draws in pixel coordinates, x to the right and y down; of points over the plane, in units.
     ///
     /// # Errors
     /// A solve that ended early.
+    ///
+    /// # Panics
+    /// When points have another number of coordinates.
     pub fn sample(&self, n: usize, key: &Key) -> Result<Vec<[f64; 2]>> {
         let parts: Vec<_> = self.sample_parts(n, key).collect::<Result<_>>()?;
         Ok(parts.concat())
@@ -86,8 +112,8 @@ impl Learned {
         n: usize,
         key: &'a Key,
     ) -> impl Iterator<Item = Result<Vec<[f64; 2]>>> + 'a {
-        let to_pixels = |part: Vec<[f64; 2]>| part.into_iter().map(|p| self.image().to_pixels(p)).collect();
-        Sampler::new().draw(&self.flow, n, key).map(move |part| part.map(to_pixels))
+        assert!(self.dim() == 2, "points of {} coordinates are no pairs", self.dim());
+        self.sample_rows(n, key).map(|part| part.map(|part| part.as_chunks::<2>().0.to_vec()))
     }
 
     /// n draws and their log-densities in nats, both in standardised coordinates.
@@ -99,73 +125,84 @@ impl Learned {
         flow.sample_with_log_prob(n, key)
     }
 
-    /// The log-density per square pixel of points in pixel coordinates.
+    /// The log-density per square pixel of points in pixel coordinates; of points over the plane, per unit.
     ///
     /// # Errors
-    /// Tolerances out of range, a point that is not finite or farther than [`FAR`] from the image, a solve that ended early.
+    /// Tolerances out of range, a point that is not finite or farther than [`FAR`] from the data, a solve that ended early.
+    ///
+    /// # Panics
+    /// When points have another number of coordinates.
     pub fn log_prob(&self, points: &[[f64; 2]], rtol: f64, atol: f64) -> Result<Vec<f64>> {
-        let parts: Vec<_> = self.log_prob_parts(points, rtol, atol)?.collect::<Result<_>>()?;
+        let parts: Vec<_> = self.log_prob_parts(points.as_flattened(), rtol, atol)?.collect::<Result<_>>()?;
         Ok(parts.concat())
     }
 
-    /// [`Learned::log_prob`] in parts as they are solved. A part whose solve ended early is an error.
+    /// [`Learned::log_prob`] of rows of as many coordinates as the points have, in parts as they are solved. A part whose
+    /// solve ended early is an error.
     ///
     /// # Errors
-    /// Tolerances out of range, a point that is not finite or farther than [`FAR`] from the image.
+    /// Tolerances out of range, a point that is not finite or farther than [`FAR`] from the data.
+    ///
+    /// # Panics
+    /// When they are no whole number of points.
     pub fn log_prob_parts<'a>(
         &'a self,
-        points: &'a [[f64; 2]],
+        points: &'a [f64],
         rtol: f64,
         atol: f64,
     ) -> Result<impl Iterator<Item = Result<Vec<f64>>> + 'a> {
         super::check_tolerances(rtol, atol)?;
-        for (i, &p) in points.iter().enumerate() {
+        let d = self.dim();
+        assert!(points.len().is_multiple_of(d), "{} coordinates are no points of {d}", points.len());
+        let n = points.len() / d;
+        for (i, p) in points.chunks_exact(d).enumerate() {
             self.check_point(p).map_err(|reason| {
                 let place = format!("point {}", i + 1);
                 TrainError::Point { place, row: i, value: format!("{p:?}"), reason }
             })?;
         }
-        let (density, rows) =
-            (LogDensity::for_points(points.len(), rtol, atol), LogDensity::rows_for(points.len()));
-        let shift = self.image().log_jacobian();
-        let solve = move |(part, points): (usize, &[[f64; 2]])| {
-            let standard: Vec<[f32; 2]> =
-                points.iter().map(|&p| self.image().to_standard(p).map(|x| x as f32)).collect();
-            let found = density.eval(&self.flow, &standard).map_err(|e| match e {
+        let (density, rows) = (LogDensity::for_points(n, rtol, atol), LogDensity::rows_for(n));
+        let (frame, shift) = (self.header.standard(), self.header.standard().log_jacobian());
+        let solve = move |(part, points): (usize, &[f64])| {
+            let standard: Vec<f32> = frame.to_standard(points).into_iter().map(|x| x as f32).collect();
+            let found = density.eval_rows(&self.flow, &standard, d).map_err(|e| match e {
                 Error::Solve { outcome } => self.unsolved(part * rows, points, outcome),
                 e => e,
             })?;
             Ok(found.into_iter().map(|x| f64::from(x) + shift).collect())
         };
-        Ok(points.chunks(rows).enumerate().map(solve))
+        Ok(points.chunks(rows * d).enumerate().map(solve))
     }
 
     /// What is wrong with a point.
-    fn check_point(&self, p: [f64; 2]) -> Result<(), String> {
+    fn check_point(&self, p: &[f64]) -> Result<(), String> {
+        let (of, whose) = if self.header.points.is_some() { ("", "data") } else { (" of pixels", "image") };
         if !p.iter().all(|x| x.is_finite()) {
-            return Err("coordinates must be finite numbers of pixels".to_owned());
+            return Err(format!("coordinates must be finite numbers{of}"));
         }
-        let [x, y] = self.image().to_standard(p);
-        let out = x.hypot(y);
+        let out = self.deviations(p);
         if out > FAR {
             return Err(format!(
-                "it lies {out:.0} deviations from the image's centre of mass, densities are told within {FAR}; leave it out"
+                "it lies {out:.0} deviations from the {whose}'s centre of mass, densities are told within {FAR}; leave it out"
             ));
         }
         Ok(())
     }
 
-    fn unsolved(&self, first: usize, points: &[[f64; 2]], outcome: Outcome) -> Error {
-        let out = |p: &[f64; 2]| {
-            let [x, y] = self.image().to_standard(*p);
-            x.hypot(y)
-        };
-        let farthest = points.iter().max_by(|a, b| out(a).total_cmp(&out(b))).copied().unwrap_or_default();
-        let place = match points.len() {
+    /// How many deviations a point lies from the data's centre of mass.
+    fn deviations(&self, p: &[f64]) -> f64 {
+        self.header.standard().to_standard(p).into_iter().fold(0.0, f64::hypot)
+    }
+
+    fn unsolved(&self, first: usize, points: &[f64], outcome: Outcome) -> Error {
+        let (d, out) = (self.dim(), |p: &&[f64]| self.deviations(p));
+        let farthest = points.chunks_exact(d).max_by(|a, b| out(a).total_cmp(&out(b))).unwrap_or_default();
+        let n = points.len() / d;
+        let place = match n {
             1 => format!("point {}", first + 1),
             n => format!("points {} to {}", first + 1, first + n),
         };
-        let rows = [first, first + points.len() - 1];
+        let rows = [first, first + n - 1];
         TrainError::Unsolved { place, rows, value: format!("{farthest:?}"), outcome }.into()
     }
 
@@ -175,31 +212,36 @@ impl Learned {
     /// # Errors
     /// A solve that ended early.
     pub fn log_grid(&self, size: usize, margin: f64, tolerance: f64) -> Result<LogGrid> {
-        let parts: Vec<_> = self.log_grid_parts(size, margin, tolerance).collect::<Result<_>>()?;
-        let (frame, scale) = (self.image().grown(margin), self.image().scale());
+        let parts: Vec<_> = self.log_grid_parts(size, margin, tolerance)?.collect::<Result<_>>()?;
+        let plane = self.plane("a grid")?;
+        let (frame, scale) = (plane.grown(margin), plane.scale());
         Ok(LogGrid { log_density: parts.concat(), size, frame, scale })
     }
 
     /// [`Learned::log_grid`] in parts, row-major, first row on top; what lies farther out than [`FAR`] has log-density -inf. A
     /// part whose solve ended early is an error.
+    ///
+    /// # Errors
+    /// As [`plane`](Self::plane).
     pub fn log_grid_parts(
         &self,
         size: usize,
         margin: f64,
         tolerance: f64,
-    ) -> impl Iterator<Item = Result<Vec<f64>>> + '_ {
+    ) -> Result<impl Iterator<Item = Result<Vec<f64>>> + '_> {
+        let plane = self.plane("a grid")?;
         let density = LogDensity::for_points(size * size, tolerance, tolerance).within(FAR);
-        let (centre, shift) = (self.image().centres(margin, size, size), self.image().log_jacobian());
-        (0..size * size).step_by(PART).map(move |start| {
+        let (centre, shift) = (plane.centres(margin, size, size), plane.log_jacobian());
+        Ok((0..size * size).step_by(PART).map(move |start| {
             let centres: Vec<[f32; 2]> = (start..(start + PART).min(size * size)).map(&centre).collect();
             let found = density.eval(&self.flow, &centres)?;
             Ok(found.into_iter().map(|x| f64::from(x) + shift).collect())
-        })
+        }))
     }
 
     /// The density over the image, `size` cells along its longer side.
     fn over_image(&self, size: usize) -> Result<(Vec<f64>, usize, usize)> {
-        let image = self.image();
+        let image = self.plane("a picture of the density")?;
         let count = |side: usize| (side * size).div_ceil(image.side()).max(2);
         let cells = image.cells(0.0, count(image.height), count(image.width));
         let log_density = LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE);
@@ -212,8 +254,9 @@ impl Learned {
     /// A solve that ended early, a file that cannot be written.
     pub fn plot_density(&self, path: impl AsRef<Path>, size: usize) -> Result<()> {
         let (values, rows, cols) = self.over_image(size)?;
-        let map = DensityMap { values: &values, rows, cols, frame: self.image().window() };
-        Ok(plot::density("learned density", &map, self.image().scale())?.save(path)?)
+        let plane = self.plane("a picture of the density")?;
+        let map = DensityMap { values: &values, rows, cols, frame: plane.window() };
+        Ok(plot::density("learned density", &map, plane.scale())?.save(path)?)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Learning the density of an image: the recipe, the loop, what it leaves behind.
+//! Learning the density of an image, of points, of a toy: the recipe, the loop, what it leaves behind.
 //!
 //! A run is a folder with one checkpoint, rows of metrics and pictures. It knows everything below it (flows, optimisers,
 //! images, pictures, files) and prints nothing: progress and notes are values given to whoever asks.
@@ -22,9 +22,11 @@
 //! # Ok::<(), flowline::Error>(())
 //! ```
 
+mod best;
 mod bounds;
 mod budget;
 mod counters;
+mod data;
 mod error;
 mod evaluate;
 mod finish;
@@ -48,10 +50,11 @@ mod step;
 #[cfg(test)]
 mod tests;
 
+pub use data::{Data, HELD_OUT_SHARE};
 pub use error::TrainError;
 pub use evaluate::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
 pub use folder::{METRICS_FILE, MODEL_FILE, check_free, default_folder};
-pub use frame::ImageFrame;
+pub use frame::{ImageFrame, PointsFrame, Units};
 pub use learned::{FAR, Learned, LogGrid};
 pub use model::{ActivationKind, FieldConfig, Flow, Kept, ModelConfig, SolveConfig, Steps};
 pub use options::{DivergenceKind, OptimizerKind, Options, Preset, check_tolerances};
@@ -60,4 +63,4 @@ pub use progress::{Progress, Stage};
 pub use recipe::{Objective, Phase, Recipe};
 pub use report::{PhaseReport, Report};
 pub use run::{Density, FlopsOf, Header, PhasePlan, num_weights};
-pub use state::{Batch, Tables, TrainState};
+pub use state::{Batch, ImageTables, PointsTable, Tables, TrainState};

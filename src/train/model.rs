@@ -6,10 +6,15 @@
 use super::{DivergenceKind, Options};
 use crate::cnf::{Cnf, Divergence, ErrorNorm, Probe, Settings, StandardNormal, Stepping};
 use crate::error::Result;
-use crate::nn::{Activation, ConcatSquash, Drift, DriftNet, FourierMlp, Mlp, golden_frequencies};
+use crate::nn::{
+    Activation, ConcatSquash, Drift, DriftNet, FourierMlp, Mlp, golden_frequencies, normal_frequencies,
+};
 use crate::odeint::{Adjoint, Checkpoints};
 use crate::tensor::{Key, Tensor};
 use serde::{Deserialize, Serialize};
+
+/// Told apart from the keys of layers, which are folds of small numbers.
+const FREQUENCIES: u32 = u32::MAX;
 
 /// The flow that the training loop works on: its fields are known at run time.
 pub type Flow = Cnf<DriftNet>;
@@ -145,7 +150,15 @@ impl ModelConfig {
         let hidden = &self.hidden;
         match self.field {
             FieldConfig::Fourier { features, log_frequency_max } => {
-                FourierMlp::new(golden_frequencies(features, log_frequency_max), hidden, key).into()
+                let frequencies = if self.dim == 2 {
+                    golden_frequencies(features, log_frequency_max)
+                } else {
+                    // As long, on average, as those of the plane, whatever the number of coordinates.
+                    let key = key.fold_in(FREQUENCIES);
+                    normal_frequencies(self.dim, features, log_frequency_max, &key)
+                        * (self.dim as f64).powf(-0.5)
+                };
+                FourierMlp::new(frequencies, hidden, key).into()
             }
             FieldConfig::ConcatSquash => ConcatSquash::new(self.dim, hidden, key).into(),
             FieldConfig::Mlp { activation, time } => {

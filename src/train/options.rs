@@ -96,6 +96,8 @@ names! {
         Default = "default",
         /// The widely read example of a flow that learns an image, as it is documented.
         Documented = "documented",
+        /// The recipe for points and toy densities.
+        Points = "points",
     }
 }
 names! {
@@ -229,7 +231,10 @@ impl Options {
         match option {
             "updates" => value.as_u64() == Some(recipe.updates()),
             "time_limit" => with.time_limit == self.time_limit,
-            _ => with.check().is_ok() && Recipe::new(with).with_updates_of(recipe) == *recipe,
+            _ => {
+                with.check().is_ok()
+                    && Recipe::of_dim(with, recipe.model.dim).with_updates_of(recipe) == *recipe
+            }
         }
     }
 

@@ -1,14 +1,14 @@
 //! The pictures of a run: what is drawn on the way, and the set at the end.
 //!
-//! All densities and samples of a run have one colour scale, that of the image's own density.
+//! All densities and samples of a run have one colour scale, that of the density to learn.
 
 use super::evaluate::on_their_way;
 use super::folder::{PICTURES, RunFolder};
 use super::frame::ImageFrame;
 use super::metrics::{self, Row};
 use super::model::Flow;
-use super::{METRICS_FILE, Objective, Recipe};
-use crate::data::ImageDensity;
+use super::{Data, METRICS_FILE, Objective, Recipe};
+use crate::data::Points;
 use crate::error::Result;
 use crate::plot::{self, DensityMap};
 use crate::tensor::Key;
@@ -18,10 +18,14 @@ use std::collections::BTreeMap;
 pub(super) const SAMPLES: usize = 40_000;
 pub(super) const FLOW_POINTS: usize = 12_000;
 const FLOW_PANELS: usize = 6;
+/// Points of the corner's panels.
+pub(super) const CORNER_POINTS: usize = 2_000;
 
 /// Who draws a run.
 pub(super) struct Artist {
     frame: ImageFrame,
+    /// What the truth is called.
+    title: &'static str,
     truth: Vec<f64>,
     rows: usize,
     cols: usize,
@@ -31,11 +35,10 @@ pub(super) struct Artist {
 pub(super) type Learned = (Vec<f64>, usize, usize);
 
 impl Artist {
-    /// With the image's density on `per_pixel` cells along a pixel.
-    pub(super) fn new(data: &ImageDensity, frame: &ImageFrame, per_pixel: usize) -> Artist {
-        let (rows, cols) = (data.height * per_pixel, data.width * per_pixel);
-        let truth = data.density_on(&data.grid_of(0.0, rows, cols));
-        Artist { frame: frame.clone(), truth, rows, cols }
+    /// With the density to learn on `per_pixel` cells along a pixel.
+    pub(super) fn new(data: &Data, frame: &ImageFrame, per_pixel: usize) -> Artist {
+        let (truth, rows, cols) = data.truth(frame, per_pixel);
+        Artist { frame: frame.clone(), title: data.title(), truth, rows, cols }
     }
 
     fn map<'a>(&self, values: &'a [f64], rows: usize, cols: usize) -> DensityMap<'a> {
@@ -49,11 +52,12 @@ impl Artist {
         Ok(plot::density(&title, &map, self.frame.scale())?.save(folder.file("density.png"))?)
     }
 
-    /// The image beside the learned density.
+    /// The density to learn beside the learned one.
     pub(super) fn comparison(&self, folder: &RunFolder, learned: &Learned) -> Result<()> {
         let truth = self.map(&self.truth, self.rows, self.cols);
         let learned = self.map(&learned.0, learned.1, learned.2);
-        Ok(plot::compare(&truth, &learned, self.frame.scale())?.save(folder.file("comparison.png"))?)
+        let picture = plot::compare_with(self.title, &truth, &learned, self.frame.scale())?;
+        Ok(picture.save(folder.file("comparison.png"))?)
     }
 
     /// A scatter and a histogram of points in pixel coordinates.
@@ -71,19 +75,32 @@ impl Artist {
     }
 }
 
+/// `corner.png`: the data and samples `[n, d]` in units, pair by pair; nothing where there is but one coordinate.
+pub(super) fn corner(folder: &RunFolder, points: &Points, samples: &[f64]) -> Result<()> {
+    if points.dim() < 2 {
+        return Ok(());
+    }
+    let shown = points.len().min(SAMPLES) * points.dim();
+    let title = "samples over the data";
+    let picture = plot::corner(title, &points.columns, &points.values()[..shown], samples)?;
+    Ok(picture.save(folder.file("corner.png"))?)
+}
+
 /// The loss of every update and the NLL where it was measured. A weighted likelihood is divided by the mean weight, so
-/// that it has the entropy as its floor like the others.
+/// that it has the entropy as its floor like the others; `told_nats` is added where NLLs are told in units.
 pub(super) fn loss_curve(
     folder: &RunFolder,
     recipe: &Recipe,
-    entropy_nats: f64,
+    entropy_nats: Option<f64>,
     mean_weight: f64,
+    told_nats: f64,
 ) -> Result<()> {
     let rows: Vec<Row> = metrics::read(&folder.file(METRICS_FILE)).collect();
     let of = |objective: Objective| -> Vec<[f64; 2]> {
-        let unit = if objective == Objective::MaximumLikelihood { mean_weight } else { 1.0 };
+        let (unit, shift) =
+            if objective == Objective::MaximumLikelihood { (mean_weight, told_nats) } else { (1.0, 0.0) };
         let mine = rows.iter().filter(|row| row.phase == objective.name());
-        mine.map(|row| [row.update as f64, row.loss / unit]).collect()
+        mine.map(|row| [row.update as f64, row.loss / unit + shift]).collect()
     };
     let losses: Vec<_> = recipe.phases.iter().map(|p| (p.objective, of(p.objective))).collect();
     let phases: Vec<plot::Phase> = losses
@@ -93,7 +110,7 @@ pub(super) fn loss_curve(
         .collect();
     let nll: Vec<[f64; 2]> =
         rows.iter().filter_map(|row| row.nll_nats.map(|nll| [row.update as f64, nll])).collect();
-    let curve = plot::LossCurve { phases: &phases, nll: &nll, entropy: Some(entropy_nats) };
+    let curve = plot::LossCurve { phases: &phases, nll: &nll, entropy: entropy_nats };
     Ok(plot::loss_curve(&curve)?.save(folder.file("loss.png"))?)
 }
 

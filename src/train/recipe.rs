@@ -26,6 +26,16 @@ const DOCUMENTED_T1: f64 = 0.5;
 const DOCUMENTED_STEPS: usize = 10;
 const DOCUMENTED_UPDATES: u64 = 10_000;
 
+/// Of points: features and width for at most 9,300 weights over the plane, and more of both in more dimensions, where the
+/// exact divergence is affordable up to so many.
+const POINTS_FEATURES: usize = 16;
+const POINTS_WIDTH: usize = 56;
+const SPACE_FEATURES: usize = 32;
+const SPACE_LOG_FREQUENCY_MAX: f64 = 1.5;
+const SPACE_WIDTH: usize = 96;
+const EXACT_DIM: usize = 8;
+const POINTS_FLOW_MATCHING: Phase = Phase { updates: 12_000, batch: 2048, ..FLOW_MATCHING };
+
 const FLOW_MATCHING: Phase =
     Phase { objective: Objective::FlowMatching, updates: 16_000, batch: 4096, lr: 6e-3, ema_decay: 0.999 };
 const MAXIMUM_LIKELIHOOD: Phase =
@@ -121,8 +131,22 @@ pub(super) fn tolerances(options: &Options) -> (f64, f64) {
 impl Recipe {
     /// The recipe that options lead to; under a time limit its updates are still the default ones.
     pub fn new(options: &Options) -> Recipe {
+        Recipe::of_dim(options, 2)
+    }
+
+    /// [`Recipe::new`] for points of so many coordinates; only [`Preset::Points`] has a recipe for other than two.
+    pub fn of_dim(options: &Options, dim: usize) -> Recipe {
         let preset = options.preset.unwrap_or(Preset::Default);
         let mut recipe = Recipe::preset(preset);
+        recipe.model.dim = dim;
+        if dim != 2 {
+            recipe.model.field =
+                FieldConfig::Fourier { features: SPACE_FEATURES, log_frequency_max: SPACE_LOG_FREQUENCY_MAX };
+            recipe.model.hidden = vec![SPACE_WIDTH; DEPTH];
+        }
+        if dim > EXACT_DIM {
+            recipe.model.solve.divergence = DivergenceKind::Hutchinson;
+        }
         recipe.seed = options.seed.unwrap_or(0);
         recipe.optimizer = options.optimizer.unwrap_or(recipe.optimizer);
         recipe.weight_decay = match recipe.optimizer {
@@ -167,6 +191,18 @@ impl Recipe {
         };
         match preset {
             Preset::Default => recipe,
+            Preset::Points => Recipe {
+                model: ModelConfig {
+                    field: FieldConfig::Fourier {
+                        features: POINTS_FEATURES,
+                        log_frequency_max: LOG_FREQUENCY_MAX,
+                    },
+                    hidden: vec![POINTS_WIDTH; DEPTH],
+                    ..recipe.model
+                },
+                phases: vec![POINTS_FLOW_MATCHING, MAXIMUM_LIKELIHOOD],
+                ..recipe
+            },
             Preset::Documented => Recipe {
                 model: ModelConfig {
                     field: FieldConfig::ConcatSquash,

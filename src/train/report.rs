@@ -28,16 +28,24 @@ pub struct Report {
     pub weights: usize,
     /// Loss of the last batch, in the last phase's unit.
     pub loss: f64,
-    /// Mean negative log-likelihood of the held-out points, standardised coordinates.
+    /// Mean negative log-likelihood of the held-out points: in standardised coordinates for an image, per unit for points.
+    /// Where the true density of points is known, less the part that is the draw's: `entropy + mean(log p - log q)`.
     pub nll_nats: f64,
-    /// Entropy of the image's density: the least that the NLL can be.
-    pub entropy_nats: f64,
+    /// Of points, the plain mean negative log-likelihood of the held-out ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation_nats: Option<f64>,
+    /// Entropy of the density to learn, where it is known: the least that the NLL can be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entropy_nats: Option<f64>,
     /// NLL less entropy.
-    pub gap_nats: f64,
-    /// Integral of the learned density.
-    pub mass: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap_nats: Option<f64>,
+    /// Integral of the learned density over the plane; none in other dimensions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mass: Option<f64>,
     /// Mass in the outermost band of its domain; above 1e-5 the domain did not hold all of it.
-    pub mass_outer: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mass_outer: Option<f64>,
     /// Seconds from the start of the process to the end of its first update; where nothing was left to do, of the latest
     /// process that did one.
     pub first_update_s: Option<f64>,
@@ -122,7 +130,7 @@ struct Tally {
 /// Counts of a run as it goes.
 #[derive(Debug)]
 pub(super) struct Tallies {
-    entropy_nats: f64,
+    entropy_nats: Option<f64>,
     phases: Vec<Tally>,
     seconds: f64,
     pub(super) loss: f64,
@@ -131,7 +139,7 @@ pub(super) struct Tallies {
 }
 
 impl Tallies {
-    pub(super) fn new(recipe: &Recipe, entropy_nats: f64) -> Tallies {
+    pub(super) fn new(recipe: &Recipe, entropy_nats: Option<f64>) -> Tallies {
         let tally = |phase: &Phase| Tally {
             phase: *phase,
             ms: Vec::with_capacity(phase.updates.min(KEPT_AHEAD) as usize),
@@ -192,7 +200,7 @@ impl Tallies {
     pub(super) fn measured(&mut self, phase: usize, nll_nats: f64) {
         self.phases[phase].nll_nats = Some(nll_nats);
         for (name, bound) in GAPS {
-            if nll_nats - self.entropy_nats < bound {
+            if self.entropy_nats.is_some_and(|entropy| nll_nats - entropy < bound) {
                 self.seconds_to_gap.entry(name).or_default().get_or_insert(self.seconds);
             }
         }
@@ -204,7 +212,7 @@ impl Tallies {
 }
 
 impl Tally {
-    fn report(&self, entropy_nats: f64) -> PhaseReport {
+    fn report(&self, entropy_nats: Option<f64>) -> PhaseReport {
         let per = |sum: f64, updates: u64| sum / updates.max(1) as f64;
         PhaseReport {
             objective: self.phase.objective,
@@ -221,7 +229,7 @@ impl Tally {
             rss_mb_at_100: self.noted.map(|m| m.rss_mb),
             rss_mb_at_end: self.last.rss_mb,
             nll_nats: self.nll_nats,
-            gap_nats: self.nll_nats.map(|nll| nll - entropy_nats),
+            gap_nats: self.nll_nats.zip(entropy_nats).map(|(nll, entropy)| nll - entropy),
         }
     }
 }
@@ -241,7 +249,7 @@ mod tests {
     #[test]
     fn a_tally_notes_memory_medians_and_the_time_to_a_gap() {
         let recipe = Recipe::new(&Options { updates: Some(300), ..Options::default() });
-        let mut tallies = Tallies::new(&recipe, 2.0);
+        let mut tallies = Tallies::new(&recipe, Some(2.0));
         for update in 1..=150u64 {
             let row = Row {
                 update,

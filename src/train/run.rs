@@ -3,6 +3,7 @@
 //! The builder only collects. [`Density::run`] finds out whether there is a run to resume, checks that it is the same
 //! run, and hands over to the session, which knows nothing of options.
 
+use super::data::{Data, Prepared};
 use super::folder::RunFolder;
 use super::model::{Flow, ModelConfig};
 use super::plan::StatesPlan;
@@ -10,9 +11,9 @@ use super::progress::{Progress, Stage};
 use super::session::Session;
 use super::state::TrainState;
 use super::step;
-use super::{ImageFrame, Learned, MODEL_FILE, Objective, Options, Recipe, TrainError};
+use super::{ImageFrame, Learned, MODEL_FILE, Objective, Options, PointsFrame, Preset, Recipe, TrainError};
 use crate::cnf::Cnf;
-use crate::data::{ImageDensity, Rule};
+use crate::data::{Rule, Standard};
 use crate::error::{Error, Result};
 use crate::io::{Checkpoint, IoError, read_checkpoint};
 use crate::nn::{Drift, DriftNet, is_fixed};
@@ -29,14 +30,53 @@ pub struct Header {
     pub options: Options,
     /// What they led to.
     pub recipe: Recipe,
-    /// The image's size, units and entropy.
-    pub image: ImageFrame,
+    /// The image's size, units and entropy; of points over the plane, the window that pictures show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageFrame>,
+    /// Units and entropy of points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub points: Option<PointsFrame>,
 }
 
-/// Learns the density of an image; see [`Density::run`].
+impl Header {
+    /// Length of a point.
+    pub fn dim(&self) -> usize {
+        self.recipe.model.dim
+    }
+
+    /// The way between standardised coordinates and those that people see: pixels, or the units of points.
+    pub fn standard(&self) -> Standard {
+        match (&self.points, &self.image) {
+            (Some(points), _) => points.standard(),
+            (None, Some(image)) => Standard { mean: image.mean.to_vec(), sd: image.sd.to_vec() },
+            (None, None) => Standard { mean: vec![0.0; self.dim()], sd: vec![1.0; self.dim()] },
+        }
+    }
+
+    /// Entropy of the density to learn, where it is known, in the coordinates that NLLs are told in: standardised for an
+    /// image, units for points.
+    pub fn entropy_nats(&self) -> Option<f64> {
+        match (&self.points, &self.image) {
+            (Some(points), _) => points.entropy_nats,
+            (None, image) => image.as_ref().map(|image| image.entropy_nats),
+        }
+    }
+
+    /// What an NLL in standardised coordinates is more in those that NLLs are told in: `sum ln sd` for points, 0 for an image.
+    pub(super) fn told_nats(&self) -> f64 {
+        self.points.as_ref().map_or(0.0, |points| -points.standard().log_jacobian())
+    }
+
+    /// See [`PointsFrame::offset_nats`].
+    pub(super) fn offset_nats(&self) -> f64 {
+        self.points.as_ref().map_or(0.0, |points| points.offset_nats)
+    }
+}
+
+/// Learns the density of an image or of points; see [`Density::run`].
 pub struct Density<'a> {
     pub(super) flow: Flow,
-    pub(super) data: ImageDensity,
+    pub(super) data: Data,
     pub(super) options: Options,
     pub(super) recipe: Recipe,
     pub(super) folder: Option<PathBuf>,
@@ -49,11 +89,18 @@ pub struct Density<'a> {
 }
 
 impl<'a> Density<'a> {
-    /// A flow over the plane and the image whose density it is to learn, by the default recipe.
+    /// A flow and the data whose density it is to learn (an image, [`Points`](crate::data::Points), a
+    /// [`Toy`](crate::data::Toy)), by the default recipe.
     ///
     /// Flow matching solves nothing; the flow's own settings are those of maximum likelihood.
-    pub fn new<D: Drift + Into<DriftNet>>(flow: Cnf<D>, data: ImageDensity) -> Density<'a> {
-        let settings = flow.settings;
+    ///
+    /// # Panics
+    /// When the flow's dimension is not that of the data.
+    #[track_caller]
+    pub fn new<D: Drift + Into<DriftNet>>(flow: Cnf<D>, data: impl Into<Data>) -> Density<'a> {
+        let (settings, data) = (flow.settings, data.into());
+        let (of_flow, of_data) = (flow.blocks[0].dim(), data.dim());
+        assert!(of_flow == of_data, "a flow over {of_flow} dimensions learns no points of {of_data}");
         let mut flow = Cnf::with_blocks(flow.blocks.into_iter().map(Into::into).collect(), flow.base);
         flow.settings = settings;
         let options = Options::default();
@@ -61,13 +108,25 @@ impl<'a> Density<'a> {
         Density::build(flow, data, options, recipe, false)
     }
 
-    /// A flow and a recipe as options ask for them; the documented preset changes how the image is read.
+    /// A flow and a recipe as options ask for them; the documented preset changes how the image is read. Points and toys
+    /// have the preset of their own.
     ///
     /// # Errors
-    /// Options out of range; an image that the preset's rule leaves nothing of.
-    pub fn from_options(options: &Options, data: ImageDensity) -> Result<Density<'a>> {
+    /// Options out of range; an image that the preset's rule leaves nothing of; the documented preset for points.
+    pub fn from_options(options: &Options, data: impl Into<Data>) -> Result<Density<'a>> {
+        let (mut options, data) = (options.clone(), data.into());
         options.check()?;
-        let recipe = Recipe::new(options);
+        if !matches!(data, Data::Image(_)) {
+            let preset = *options.preset.get_or_insert(Preset::Points);
+            if preset == Preset::Documented {
+                let (option, value) = ("--preset", preset.name().to_owned());
+                return Err(
+                    TrainError::Option { option, value, range: "default or points, for points" }.into()
+                );
+            }
+        }
+        let options = &options;
+        let recipe = Recipe::of_dim(options, data.dim());
         super::bounds::check_model(&recipe)?;
         let data = if recipe.is_documented() { data.with_rule(Rule::Documented)? } else { data };
         let [model_key, _] = Key::new(recipe.seed).split();
@@ -75,7 +134,7 @@ impl<'a> Density<'a> {
         Ok(Density::build(flow, data, options.clone(), recipe, true))
     }
 
-    fn build(flow: Flow, data: ImageDensity, options: Options, recipe: Recipe, by_options: bool) -> Self {
+    fn build(flow: Flow, data: Data, options: Options, recipe: Recipe, by_options: bool) -> Self {
         Density {
             flow,
             data,
@@ -149,7 +208,7 @@ impl<'a> Density<'a> {
     /// # Errors
     /// Settings that a solve refuses.
     pub fn plan(&self) -> Result<Vec<PhasePlan>> {
-        let tables = super::state::Tables::new(&self.data);
+        let tables = self.data.tables(self.recipe.seed)?;
         let state = step::begin(&self.recipe, self.flow.clone(), &Key::new(self.recipe.seed));
         let plan = |phase: &super::Phase| {
             let plan = step::Step::new(&self.recipe, phase, &tables, 0).plan(&state)?;
@@ -179,7 +238,6 @@ impl<'a> Density<'a> {
     /// the last checkpoint holds is still there then.
     pub fn run(mut self, key: &Key) -> Result<Learned> {
         let mut folder = self.folder.as_ref().map(RunFolder::open).transpose()?;
-        let image = ImageFrame::of(&self.data);
         if let Some(path) = &self.folder {
             (self.on_note)(&format!("run folder {}", path.display()));
         }
@@ -188,17 +246,22 @@ impl<'a> Density<'a> {
             None => None,
         };
         let resumed = found.is_some();
+        // What is held out is by the run's own seed.
+        let seed = found.as_ref().map_or(self.recipe.seed, |checkpoint| checkpoint.header.recipe.seed);
+        let mut prepared = self.data.prepare(seed)?;
         let (header, state) = if let Some(checkpoint) = found {
-            self.resume(checkpoint, &image, key)?
+            self.resume(checkpoint, &mut prepared, key)?
         } else {
-            let header = Header { options: self.options.clone(), recipe: self.recipe.clone(), image };
+            let (options, recipe) = (self.options.clone(), self.recipe.clone());
+            let header =
+                Header { options, recipe, image: prepared.image.clone(), points: prepared.points.clone() };
             (header, step::begin(&self.recipe, self.flow.clone(), key))
         };
         if resumed && let Some(folder) = &mut folder {
             folder.sweep();
             folder.keep();
         }
-        Session::new(self, header, state, folder, resumed)?.run()
+        Session::new(self, prepared, header, state, folder, resumed)?.run()
     }
 
     /// The checkpoint in a folder, if there is a whole one.
@@ -221,7 +284,7 @@ impl<'a> Density<'a> {
     fn resume(
         &mut self,
         checkpoint: Checkpoint<Header>,
-        image: &ImageFrame,
+        prepared: &mut Prepared,
         key: &Key,
     ) -> Result<(Header, TrainState)> {
         let header = checkpoint.header.clone();
@@ -232,18 +295,13 @@ impl<'a> Density<'a> {
             compare(&folder, "recipe", &header.recipe, &self.recipe)?;
         }
         // The rule that reads the image is the run's own.
-        let image = if image.documented_rule == header.image.documented_rule {
-            image.clone()
-        } else {
-            let rule = if header.image.documented_rule { Rule::Documented } else { Rule::Default };
+        let documented = |image: &Option<ImageFrame>| image.as_ref().is_some_and(|i| i.documented_rule);
+        if documented(&prepared.image) != documented(&header.image) {
+            let rule = if documented(&header.image) { Rule::Documented } else { Rule::Default };
             self.data = self.data.clone().with_rule(rule)?;
-            ImageFrame::of(&self.data)
-        };
-        if image.fingerprint != header.image.fingerprint {
-            let size = |frame: &ImageFrame| format!("{} x {} pixels", frame.width, frame.height);
-            let (was, asked) = (size(&header.image), size(&image));
-            return Err(TrainError::OtherImage { folder, name: self.data.name.clone(), was, asked }.into());
+            *prepared = self.data.prepare(header.recipe.seed)?;
         }
+        check_data(&folder, &self.data.name(), &header, prepared)?;
         let flow = header.recipe.model.build(&Key::new(0))?;
         let like = step::begin(&header.recipe, flow, key);
         let state: TrainState = checkpoint.into_tree(&like)?;
@@ -257,6 +315,26 @@ impl<'a> Density<'a> {
             header.recipe.updates()
         ));
         Ok((header, state))
+    }
+}
+
+/// Refuses to resume a run on other data.
+fn check_data(folder: &Path, name: &str, header: &Header, asked: &Prepared) -> Result<()> {
+    let (folder, name) = (folder.to_owned(), name.to_owned());
+    match (&header.points, &asked.points, &header.image, &asked.image) {
+        (None, None, Some(was), Some(asked)) if was.fingerprint != asked.fingerprint => {
+            let size = |frame: &ImageFrame| format!("{} x {} pixels", frame.width, frame.height);
+            let (was, asked) = (size(was), size(asked));
+            Err(TrainError::OtherImage { folder, name, was, asked }.into())
+        }
+        (was, asked, ..) => {
+            let number = |points: &Option<PointsFrame>| points.as_ref().map(|p| p.fingerprint.clone());
+            if number(was) == number(asked) {
+                return Ok(());
+            }
+            let was = was.as_ref().map_or_else(|| "an image".to_owned(), |points| points.name.clone());
+            Err(TrainError::OtherData { folder, name, was }.into())
+        }
     }
 }
 

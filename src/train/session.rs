@@ -4,8 +4,10 @@
 //! the clock (when to save, measure, draw, tell). The second reads the first and never writes it, so a run that was
 //! killed and resumed any number of times ends with the same bits as one that was not.
 
+use super::best::{self, Best, Measured};
 use super::counters::Counters;
-use super::evaluate::{DRAW_TOLERANCE, LogDensity, MEASURE_TOLERANCE, held_out, nll, on_cells};
+use super::data::{Data, Prepared};
+use super::evaluate::{DRAW_TOLERANCE, LogDensity, MEASURE_TOLERANCE, nll, on_cells};
 use super::folder::{COUNTERS_FILE, RunFolder};
 use super::metrics::{Metrics, Row};
 use super::pictures::Artist;
@@ -14,7 +16,9 @@ use super::report::Tallies;
 use super::run::{Density, Header};
 use super::state::{Tables, TrainState};
 use super::step::{self, Step, Told};
-use super::{Learned, METRICS_FILE, MODEL_FILE, Phase, Stage, TrainError, bounds, budget, process};
+use super::{
+    ImageFrame, Learned, METRICS_FILE, MODEL_FILE, Phase, Stage, TrainError, bounds, budget, process,
+};
 use crate::array::memory;
 use crate::error::{Error, Result};
 use crate::io::write_checkpoint;
@@ -72,7 +76,7 @@ pub(super) struct Session<'a> {
     metrics: Option<Metrics>,
     pub(super) measure: LogDensity,
     pub(super) draw: LogDensity,
-    held_out: Vec<[f32; 2]>,
+    held_out: Vec<f32>,
     pub(super) artist: Option<Artist>,
     pub(super) resumed_from: Option<u64>,
     pub(super) first_update_s: Option<f64>,
@@ -81,6 +85,8 @@ pub(super) struct Session<'a> {
     /// What earlier processes of a resumed run counted.
     earlier: Counters,
     pub(super) last_nll: Option<f64>,
+    /// Of points: an image and a toy are never learned by heart.
+    pub(super) best: Option<Best>,
     /// When the phase began in this process, and whether it has been looked at.
     begun: Instant,
     looked: bool,
@@ -93,16 +99,18 @@ pub(super) struct Session<'a> {
 impl<'a> Session<'a> {
     pub(super) fn new(
         density: Density<'a>,
+        prepared: Prepared,
         header: Header,
         state: TrainState,
         folder: Option<RunFolder>,
         resumed: bool,
     ) -> Result<Session<'a>> {
         let (update, now) = (state.update.item() as u64, Instant::now());
-        let tables = Tables::new(&density.data);
-        let held_out = held_out(&density.data, header.recipe.seed);
+        let Prepared { tables, held_out, points, .. } = prepared;
+        // Points may lie anywhere; an image's do not.
+        let measure = if points.is_some() { LogDensity::everywhere } else { LogDensity::new };
         let mut session = Session {
-            tallies: Tallies::new(&header.recipe, header.image.entropy_nats),
+            tallies: Tallies::new(&header.recipe, header.entropy_nats()),
             steps: header.recipe.phases.iter().map(|_| None).collect(),
             resumed_from: resumed.then_some(update),
             density,
@@ -112,7 +120,7 @@ impl<'a> Session<'a> {
             folder,
             tables,
             metrics: None,
-            measure: LogDensity::new(MEASURE_TOLERANCE, MEASURE_TOLERANCE),
+            measure: measure(MEASURE_TOLERANCE, MEASURE_TOLERANCE),
             draw: LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE),
             held_out,
             artist: None,
@@ -121,6 +129,7 @@ impl<'a> Session<'a> {
             plan_peak_bytes: 0,
             earlier: Counters::default(),
             last_nll: None,
+            best: None,
             begun: now,
             looked: false,
             pace: Pace::default(),
@@ -137,12 +146,15 @@ impl<'a> Session<'a> {
 
     /// The first checkpoint, which has the number of updates, and the rows of an earlier part of the run.
     fn open_files(&mut self, resumed: bool) -> Result<()> {
-        self.tallies = Tallies::new(&self.header.recipe, self.header.image.entropy_nats);
+        self.tallies = Tallies::new(&self.header.recipe, self.header.entropy_nats());
         let Some(folder) = &mut self.folder else { return Ok(()) };
         if resumed {
             self.earlier = Counters::read(&folder.file(COUNTERS_FILE));
             self.tallies.restore(&self.earlier);
             self.plan_peak_bytes = self.earlier.plan_peak_bytes;
+            if keeps_best(&self.density.data) {
+                self.best = Best::read(folder, &self.header.recipe, &self.state.ema)?;
+            }
         } else {
             Counters::default().write(&folder.file(COUNTERS_FILE))?;
             write_checkpoint(folder.file(MODEL_FILE), &self.header, &self.state)?;
@@ -211,9 +223,16 @@ impl<'a> Session<'a> {
         let mut row = self.step(phase)?;
         let first_look = !self.looked && self.first_look(phase);
         self.looked |= first_look;
-        if last || first_look || self.measuring.rings() {
+        let of_phase = &self.header.recipe.phases[phase];
+        let due = keeps_best(&self.density.data) && best::is_due(of_phase, self.update - self.first(phase));
+        if last || first_look || due || self.measuring.rings() {
             (self.density.on_stage)(Stage::Measuring);
-            row.nll_nats = Some(self.measure()?);
+            let nll_nats = self.measure()?;
+            row.nll_nats = Some(nll_nats);
+            if due {
+                let measured = Measured { nll_nats, update: self.update };
+                Best::keep(&mut self.best, measured, &self.state.ema, self.folder.as_ref())?;
+            }
         }
         self.tallies.update(phase, &row);
         if let Some(metrics) = &mut self.metrics {
@@ -274,10 +293,12 @@ impl<'a> Session<'a> {
         self.update - begun >= FIRST_LOOK_UPDATES || self.begun.elapsed() >= FIRST_LOOK
     }
 
-    /// NLL of the held-out points by the averaged weights.
+    /// NLL of the held-out points by the averaged weights; where the true density is known, less what that has more than
+    /// its entropy on these points, which is a draw's and no model's.
     pub(super) fn measure(&mut self) -> Result<f64> {
         let since = Instant::now();
-        let found = nll(&self.measure, &self.state.ema, &self.held_out)?;
+        let found = nll(&self.measure, &self.state.ema, &self.held_out, self.header.dim())?;
+        let found = found + self.header.told_nats() - self.header.offset_nats();
         self.measuring.done(since);
         self.last_nll = Some(found);
         Ok(found)
@@ -289,7 +310,7 @@ impl<'a> Session<'a> {
     /// those of a second, so that resident memory would grow by a picture at some later update.
     fn draw(&mut self, first: bool) -> Result<()> {
         let since = Instant::now();
-        let image = &self.header.image;
+        let Some(image) = &self.header.image else { return Ok(()) };
         let count = |side: usize| (side * COARSE).div_ceil(image.side()).max(2);
         let cells = image.cells(0.0, count(image.height), count(image.width));
         let density = on_cells(&self.draw, &self.state.ema, image, &cells)?;
@@ -303,10 +324,9 @@ impl<'a> Session<'a> {
 
     /// `density.png` of a density over the image.
     pub(super) fn draw_map(&mut self, learned: &super::pictures::Learned) -> Result<()> {
-        let Some(folder) = &self.folder else { return Ok(()) };
-        let (data, image) = (&self.density.data, &self.header.image);
-        let artist =
-            self.artist.get_or_insert_with(|| Artist::new(data, image, cells_per_pixel(image.side())));
+        let (Some(folder), Some(image)) = (&self.folder, &self.header.image) else { return Ok(()) };
+        let data = &self.density.data;
+        let artist = self.artist.get_or_insert_with(|| Artist::new(data, image, cells_per_pixel(image)));
         artist.density(folder, learned, self.update)
     }
 
@@ -353,7 +373,7 @@ impl<'a> Session<'a> {
             loss: row.loss,
             ms,
             seconds_left: (ms * (end - self.update) as f64 + later) / 1e3,
-            gap_nats: self.last_nll.map(|nll| nll - self.header.image.entropy_nats),
+            gap_nats: self.last_nll.zip(self.header.entropy_nats()).map(|(nll, entropy)| nll - entropy),
         }
     }
 
@@ -363,7 +383,13 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Cells along a pixel of the final picture and of the mass: at least 2, and about 400 along the longer side.
-pub(super) fn cells_per_pixel(side: usize) -> usize {
-    400usize.div_ceil(side).clamp(2, 8)
+/// Whether a run may learn its data by heart, and ends with the best weights rather than the last.
+fn keeps_best(data: &Data) -> bool {
+    matches!(data, Data::Points(..))
+}
+
+/// Cells along a pixel of the final picture and of the mass: of an image at least 2, and about 400 along the longer side; of
+/// a window of points 2, which is 200 along its longer side and half of the finest toy's deviation.
+pub(super) fn cells_per_pixel(image: &ImageFrame) -> usize {
+    if image.units.is_some() { 2 } else { 400usize.div_ceil(image.side()).clamp(2, 8) }
 }

@@ -6,7 +6,7 @@
 
 use super::model::Flow;
 use crate::array::DType;
-use crate::data::ImageDensity;
+use crate::data::{ImageDensity, Points};
 use crate::optim::OptState;
 use crate::tensor::{Key, Tensor};
 use crate::tree;
@@ -28,8 +28,26 @@ pub struct TrainState {
 }
 
 tree! {
+/// The data on the device.
+pub enum Tables {
+    /// An image.
+    Image(ImageTables),
+    /// Points.
+    Points(PointsTable),
+}
+}
+
+tree! {
+/// Points on the device.
+pub struct PointsTable {
+    /// Standardised coordinates, [n, d].
+    pub rows: Tensor,
+}
+}
+
+tree! {
 /// An [`ImageDensity`] on the device.
-pub struct Tables {
+pub struct ImageTables {
     /// Centres of the pixels, [n, 2], standardised.
     pub positions: Tensor,
     /// Probability to keep a bucket, `[n]`.
@@ -46,7 +64,7 @@ pub struct Tables {
 tree! {
 /// Points to learn from.
 pub struct Batch {
-    /// Standardised coordinates, [rows, 2].
+    /// Standardised coordinates, [rows, d].
     pub points: Tensor,
     /// Weights in the loss, `[rows]`.
     pub weight: Tensor,
@@ -58,25 +76,48 @@ impl Tables {
     pub fn new(data: &ImageDensity) -> Tables {
         let n = data.positions.len();
         let flat: Vec<f32> = data.positions.iter().flatten().copied().collect();
-        Tables {
+        Tables::Image(ImageTables {
             positions: Tensor::from_vec([n, 2], flat),
             alias_prob: data.alias_prob.clone().into(),
             alias_index: data.alias_index.clone().into(),
             weight: data.weight.clone().into(),
             jitter_sd: data.jitter_sd.map(|s| s as f32).into(),
-        }
+        })
     }
 
-    /// `rows` independent points: a pixel by the alias method, then a normal step from its centre.
+    /// The table of points.
+    pub fn of_points(points: &Points) -> Tables {
+        let rows = Tensor::from_vec([points.len(), points.dim()], points.standardised());
+        Tables::Points(PointsTable { rows })
+    }
+
+    /// `rows` independent points: a pixel by the alias method, then a normal step from its centre; or rows of a table, each
+    /// as likely as another.
     ///
     /// # Numerics
     /// The bucket is `floor(n u)` with u of 32 bits in f64: in f32 some pixels of a large image would be drawn up to
     /// n / 2^24 too often, and some never.
     pub fn draw(&self, rows: usize, key: &Key) -> Batch {
+        match self {
+            Tables::Image(image) => image.draw(rows, key),
+            Tables::Points(table) => {
+                let which = below(table.rows.shape()[0], rows, key);
+                Batch { points: table.rows.take(&which), weight: Tensor::full(DType::F32, [rows], 1.0) }
+            }
+        }
+    }
+}
+
+/// Whole numbers below n, `[rows]`.
+fn below(n: usize, rows: usize, key: &Key) -> Tensor {
+    let scale = n as f64 * 2.0f64.powi(-32);
+    (key.bits([rows]).cast(DType::F64) * scale).floor().cast(DType::I32)
+}
+
+impl ImageTables {
+    fn draw(&self, rows: usize, key: &Key) -> Batch {
         let [buckets, keep, jitter] = key.split();
-        let n = self.alias_prob.size();
-        let scale = n as f64 * 2.0f64.powi(-32);
-        let bucket = (buckets.bits([rows]).cast(DType::F64) * scale).floor().cast(DType::I32);
+        let bucket = below(self.alias_prob.size(), rows, &buckets);
         let kept = keep.uniform([rows]).lt(self.alias_prob.take(&bucket));
         let pixel = kept.select(&bucket, &self.alias_index.take(&bucket));
         let step = jitter.normal([rows, 2]) * self.jitter_sd.expand(0);

@@ -3,7 +3,7 @@
 use super::evaluate::{LogDensity, crop, over_domain};
 use super::*;
 use crate::cnf::{Cnf, StandardNormal};
-use crate::data::ImageDensity;
+use crate::data::{ImageDensity, Points, Toy};
 use crate::error::Error;
 use crate::nn::{ConcatSquash, DriftNet};
 use crate::ode::Outcome;
@@ -76,7 +76,10 @@ fn a_run_of_the_library_resumes_by_itself_and_opens_again() {
     let learned = run(folder.path()).on_update(|p| seen.push(p.update)).run(&key).unwrap();
     assert_eq!(seen, (1..=30).collect::<Vec<_>>());
     let report = learned.report.unwrap();
-    assert!(report.gap_nats > 0.0 && report.phases.iter().all(|phase| phase.traces == 1), "{report:?}");
+    assert!(
+        report.gap_nats.unwrap() > 0.0 && report.phases.iter().all(|phase| phase.traces == 1),
+        "{report:?}"
+    );
 
     let model = std::fs::read(folder.path().join(MODEL_FILE)).unwrap();
     let again = run(folder.path()).run(&key).unwrap();
@@ -118,4 +121,144 @@ fn numbers_that_turn_nan_end_a_run_with_where_and_leave_the_checkpoint() {
         Density::new(flow.clone(), image()).recipe(small()).run_folder(other.path()).run(&Key::new(0));
     let message = failed.unwrap_err().to_string();
     assert!(message.contains("the loss is NaN at update 1 (flow_matching)"), "{message}");
+}
+
+#[test]
+fn rows_of_points_are_drawn_equally_often() {
+    let points = Points::from((0..5).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap();
+    let batch = Tables::of_points(&points).draw(20_000, &Key::new(3));
+    let drawn = points.standard.to_units(&batch.points.to_vec());
+    for (row, p) in points.values().chunks(2).enumerate() {
+        let count =
+            drawn.chunks(2).filter(|q| (q[0] - p[0]).abs() < 1e-4 && (q[1] - p[1]).abs() < 1e-4).count();
+        // 4,000 each, with a deviation of 57.
+        assert!((3_750..4_250).contains(&count), "row {row}: {count}");
+    }
+    assert!(batch.weight.to_vec().iter().all(|&w| w == 1.0));
+}
+
+#[test]
+fn the_plane_of_a_toy_holds_its_density_with_y_upward() {
+    for toy in [Toy::Moons, Toy::Checkerboard] {
+        let prepared = Data::from(toy).prepare(0).unwrap();
+        let (frame, points) = (prepared.image.unwrap(), prepared.points.unwrap());
+        let (values, rows, cols) = Data::from(toy).truth(&frame, 2);
+        let cell = frame.cells(0.0, rows, cols).area;
+        let mass = values.iter().sum::<f64>() * cell;
+        assert!((mass - 1.0).abs() < 0.01, "{toy}: {mass}");
+        let entropy = -values.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f64>() * cell;
+        assert!((entropy - points.entropy_nats.unwrap()).abs() < 0.05, "{toy}: {entropy}");
+        assert!(
+            points.offset_nats.abs() < 0.05 && prepared.held_out.len() == 8_000,
+            "{}",
+            points.offset_nats
+        );
+        if toy == Toy::Moons {
+            // The left moon is the upper one.
+            let left = |r: usize| values[r * cols..r * cols + cols / 4].iter().sum::<f64>();
+            let half = |range: std::ops::Range<usize>| range.map(left).sum::<f64>();
+            assert!(half(0..rows / 2) > 3.0 * half(rows / 2..rows));
+        }
+    }
+}
+
+#[test]
+fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        updates: Some(40),
+        batch: Some(64),
+        width: Some(8),
+        depth: Some(1),
+        fixed_steps: Some(4),
+        ..Options::default()
+    };
+    assert!(Density::from_options(&Options::default(), Toy::Rings).unwrap().weights() <= 9_300);
+    let run = |data: Data, options: &Options| {
+        let density = Density::from_options(options, data).unwrap().run_folder(folder.path());
+        density.run(&Key::new(0))
+    };
+    let learned = run(Toy::Rings.into(), &options).unwrap();
+    let report = learned.report.as_ref().unwrap();
+    assert_eq!(report.entropy_nats, Some(Toy::Rings.entropy_nats()));
+    assert_eq!(report.gap_nats, Some(report.nll_nats - Toy::Rings.entropy_nats()));
+    assert!((report.mass.unwrap() - 1.0).abs() < 2e-3, "{:?}", report.mass);
+    let offset = learned.header.points.as_ref().unwrap().offset_nats;
+    assert!((report.validation_nats.unwrap() - report.nll_nats - offset).abs() < 1e-12);
+    for picture in ["density", "comparison", "samples", "flow", "loss"] {
+        assert!(folder.path().join(format!("{picture}.png")).exists(), "{picture}");
+    }
+    // In units: rings of radius 3 have a deviation of 1.45 along an axis; the log-density is per unit of area.
+    let x = learned.sample(2_000, &Key::new(5)).unwrap();
+    let sd = (x.iter().map(|p| p[0] * p[0]).sum::<f64>() / 2_000.0).sqrt();
+    assert!((1.0..2.0).contains(&sd), "{sd}");
+    let mut told: f64 = learned.log_prob(&x, 1e-4, 1e-4).unwrap().iter().sum();
+    told /= -2_000.0;
+    assert!((told - report.nll_nats).abs() < 0.5 && told > 2.0, "{told} {}", report.nll_nats);
+
+    assert_eq!(Learned::open(folder.path()).unwrap().columns(), ["x", "y"]);
+    assert_eq!(run(Toy::Rings.into(), &options).unwrap().report.unwrap().resumed_from_update, Some(40));
+    assert!(run(Toy::Rings.into(), &Options::default()).is_ok());
+    for other in [Data::from(Toy::Moons), image().into()] {
+        let message = run(other, &Options::default()).unwrap_err().to_string();
+        assert!(message.contains("learns rings") && message.contains("other points"), "{message}");
+    }
+    let documented = Options { preset: Some(Preset::Documented), ..Options::default() };
+    let refused = Density::from_options(&documented, Toy::Rings).map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("--preset=documented"), "{refused}");
+}
+
+#[test]
+fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
+    let normals = |n: usize, seed: u64| {
+        let z = Key::new(seed).normal([n, 3]).to_vec();
+        let row = |z: &[f64]| [1e3 + 10.0 * z[0], 0.1 * (z[1] + z[0]), z[2] - 5.0];
+        Points::from(z.chunks(3).map(row).collect::<Vec<_>>()).unwrap()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        updates: Some(60),
+        batch: Some(256),
+        width: Some(32),
+        depth: Some(2),
+        ..Options::default()
+    };
+    let data = Data::Points(normals(2_000, 1), Some(normals(500, 2)));
+    let learned =
+        Density::from_options(&options, data).unwrap().run_folder(folder.path()).run(&Key::new(0)).unwrap();
+    let report = learned.report.as_ref().unwrap();
+    assert_eq!((report.entropy_nats, report.gap_nats, report.mass), (None, None, None));
+    assert_eq!(report.validation_nats, Some(report.nll_nats));
+    // The entropy of these normals per unit: 3/2 ln(2 pi e) + ln(10 x 0.1 x 1).
+    let entropy = 1.5 * (2.0 * std::f64::consts::PI * std::f64::consts::E).ln();
+    assert!((-0.1..1.0).contains(&(report.nll_nats - entropy)), "{} {entropy}", report.nll_nats);
+    assert!(folder.path().join("corner.png").exists() && folder.path().join("loss.png").exists());
+    let json = serde_json::to_value(report).unwrap();
+    assert!(json.get("gap_nats").is_none() && json.get("validation_nats").is_some(), "{json}");
+
+    let rows: Vec<f64> =
+        learned.sample_rows(1_000, &Key::new(1)).collect::<crate::Result<Vec<_>>>().unwrap().concat();
+    let mean = |a: usize| rows.iter().skip(a).step_by(3).sum::<f64>() / 1_000.0;
+    assert!((mean(0) - 1e3).abs() < 4.0 && mean(1).abs() < 0.1 && (mean(2) + 5.0).abs() < 0.4);
+    let found =
+        learned.log_prob_parts(&rows[..30], 1e-5, 1e-5).unwrap().map(Result::unwrap).collect::<Vec<_>>();
+    assert!(
+        found.concat().len() == 10 && found.concat().iter().all(|x| (-30.0..0.0).contains(x)),
+        "{found:?}"
+    );
+    let message = learned.plot_density(folder.path().join("no.png"), 64).unwrap_err().to_string();
+    assert!(message.contains("this run's points have 3"), "{message}");
+}
+
+#[test]
+fn a_checkpoint_of_an_image_says_nothing_of_points() {
+    let folder = tempfile::tempdir().unwrap();
+    let recipe = Recipe { phases: small().phases[..1].to_vec(), ..small() }.with_updates(1);
+    let learned =
+        Density::new(flow(0), image()).recipe(recipe).run_folder(folder.path()).run(&Key::new(0)).unwrap();
+    let header = serde_json::to_value(&learned.header).unwrap();
+    let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&header).len(), 3, "{header}");
+    assert_eq!(keys(&header["image"]).len(), 8, "{header}");
+    assert!(learned.report.unwrap().validation_nats.is_none());
 }

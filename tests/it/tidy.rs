@@ -18,7 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("nn", &["array", "tensor", "error"]),
     ("optim", &["array", "tensor", "nn", "error"]),
     ("cnf", &["array", "tensor", "ode", "odeint", "nn", "error", "graph"]),
-    ("data", &["error"]),
+    ("data", &["error", "io"]),
     ("plot", &["ode", "error"]),
     ("io", &["array", "tensor", "ode", "error"]),
     (

@@ -1,0 +1,92 @@
+//! A folder of pictures, in the order of their names.
+//!
+//! Knows picture formats as `image` reads them. Held in memory always: pictures are packed, and reading a batch would be
+//! unpacking as many files. Grey where every picture is, otherwise red, green and blue; transparency is put on white.
+
+use super::source::Source;
+use super::{DataError, Found};
+use image::{ColorType, DynamicImage};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// File endings that count as pictures; other files of the folder are passed over.
+const ENDINGS: [&str; 6] = ["png", "jpg", "jpeg", "bmp", "gif", "webp"];
+
+/// Decodes all pictures of a folder.
+pub(super) fn read(path: &Path, name: &str, budget: u64) -> Result<Found, DataError> {
+    let files = pictures(path, name)?;
+    let Some(first) = files.first() else {
+        let reason = "the folder holds no PNG, JPEG, BMP, GIF or WebP picture".to_owned();
+        return Err(DataError::NotImages { name: name.to_owned(), reason });
+    };
+    let sample = decode(first)?;
+    let (width, height) = (sample.width() as usize, sample.height() as usize);
+    let mut channels = if is_grey(&sample) { 1 } else { 3 };
+    let bytes = |channels: usize| (files.len() * width * height * channels) as u64;
+    let mut all = Vec::new();
+    for file in &files {
+        let picture = decode(file)?;
+        let found = [picture.width() as usize, picture.height() as usize];
+        if found != [width, height] {
+            let (name, first, expected) = (name.to_owned(), called(first), [width, height]);
+            return Err(DataError::UnequalSizes { name, file: called(file), found, first, expected });
+        }
+        if channels == 1 && !is_grey(&picture) {
+            // The first in colour: those before it have the same value in each channel.
+            channels = 3;
+            all = all.into_iter().flat_map(|v: u8| [v; 3]).collect();
+        }
+        if bytes(channels) > budget {
+            let (name, bytes) = (name.to_owned(), bytes(channels));
+            let (what, remedy) = ("a folder of pictures", "save them as one u1 .npy array or IDX file");
+            return Err(DataError::OverBudget { name, bytes, budget, what, remedy });
+        }
+        append(&picture, channels, &mut all);
+    }
+    Ok(Found { images: files.len(), size: [height, width, channels], source: Source::Memory(all) })
+}
+
+fn pictures(path: &Path, name: &str) -> Result<Vec<PathBuf>, DataError> {
+    let unreadable = |source| DataError::Unreadable { name: name.to_owned(), source };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).map_err(unreadable)? {
+        let file = entry.map_err(unreadable)?.path();
+        let ending = file.extension().map(|e| e.to_string_lossy().to_lowercase());
+        if ending.is_some_and(|e| ENDINGS.contains(&e.as_str())) && file.is_file() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn decode(file: &Path) -> Result<DynamicImage, DataError> {
+    let name = file.display().to_string();
+    let bytes = match fs::read(file) {
+        Ok(bytes) => bytes,
+        Err(source) => return Err(DataError::Unreadable { name, source }),
+    };
+    let length = bytes.len();
+    image::load_from_memory(&bytes).map_err(|source| DataError::Undecodable { name, bytes: length, source })
+}
+
+fn is_grey(picture: &DynamicImage) -> bool {
+    matches!(picture.color(), ColorType::L8 | ColorType::La8 | ColorType::L16 | ColorType::La16)
+}
+
+fn append(picture: &DynamicImage, channels: usize, all: &mut Vec<u8>) {
+    let on_white = |v: u8, opacity: u8| {
+        let (v, a) = (u32::from(v), u32::from(opacity));
+        ((v * a + 255 * (255 - a) + 127) / 255) as u8
+    };
+    if channels == 1 {
+        all.extend(picture.to_luma_alpha8().pixels().map(|p| on_white(p.0[0], p.0[1])));
+    } else {
+        let colours = picture.to_rgba8();
+        all.extend(colours.pixels().flat_map(|p| [0, 1, 2].map(|c| on_white(p.0[c], p.0[3]))));
+    }
+}
+
+fn called(file: &Path) -> String {
+    file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned())
+}

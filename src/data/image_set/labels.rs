@@ -1,0 +1,32 @@
+//! The class of each image, from a file of labels.
+//!
+//! Knows IDX1, `.npy` and `.csv`. Classes are whole numbers from 0, as class-conditional flows count them.
+
+use super::{DataError, first_bytes, idx};
+use crate::io::{read_csv_table, read_npy};
+use std::path::Path;
+
+/// All labels of a file; which kind it is, its first bytes tell, and its name for text.
+pub(super) fn read(path: &Path) -> Result<Vec<u16>, DataError> {
+    let name = path.display().to_string();
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
+        return numbers(&name, &read_csv_table(path)?.data);
+    }
+    match first_bytes(path, &name)? {
+        [0x93, b'N', b'U', b'M'] => numbers(&name, &read_npy(path)?.data),
+        [0x1f, 0x8b, ..] => idx::labels(path, &name, true),
+        _ => idx::labels(path, &name, false),
+    }
+}
+
+fn numbers(name: &str, values: &[f64]) -> Result<Vec<u16>, DataError> {
+    let label = |(i, &value): (usize, &f64)| {
+        let whole = value.fract() == 0.0 && (0.0..=f64::from(u16::MAX)).contains(&value);
+        if whole {
+            Ok(value as u16)
+        } else {
+            Err(DataError::Label { name: name.to_owned(), row: i + 1, value })
+        }
+    };
+    values.iter().enumerate().map(label).collect()
+}

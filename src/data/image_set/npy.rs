@@ -1,0 +1,72 @@
+//! Sets of images in `.npy` files: bytes in parts where they are many, other numbers where they are whole grey levels.
+//!
+//! Knows shapes `[n, h, w]` and `[n, h, w, c]`. Arrays of u1 in row-major order are read like IDX files, in place beyond
+//! the budget; arrays of other numbers, or column-major ones, are converted and therefore read whole.
+
+use super::source::Source;
+use super::{DataError, Found};
+use crate::io::{IoError, NpyHeader, read_npy, read_npy_header};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Mutex;
+
+/// Opens an array of images.
+pub(super) fn open(path: &Path, name: &str, budget: u64) -> Result<Found, DataError> {
+    let header = read_npy_header(path)?;
+    let (&images, rest) = header.shape.split_first().unwrap_or((&0, &[]));
+    let size = match *rest {
+        [h, w] => [h, w, 1],
+        [h, w, c] => [h, w, c],
+        _ => {
+            let reason = format!("the array has shape {:?}", header.shape);
+            return Err(DataError::NotImages { name: name.to_owned(), reason });
+        }
+    };
+    let bytes = header.shape.iter().map(|&n| n as u64).fold(1, u64::saturating_mul);
+    let source = if header.descr == "|u1" && !header.fortran_order {
+        in_place(path, name, &header, bytes, budget)?
+    } else if bytes.saturating_mul(8) > budget {
+        // Whole, and in f64 on its way.
+        let (name, bytes, what) =
+            (name.to_owned(), bytes.saturating_mul(8), "an array of other numbers than u1");
+        let remedy = "save it as u1 in row-major order: that is streamed";
+        return Err(DataError::OverBudget { name, bytes, budget, what, remedy });
+    } else {
+        converted(path, name, size.iter().product())?
+    };
+    Ok(Found { images, size, source })
+}
+
+fn in_place(
+    path: &Path,
+    name: &str,
+    header: &NpyHeader,
+    bytes: u64,
+    budget: u64,
+) -> Result<Source, DataError> {
+    let unreadable = |source| DataError::Unreadable { name: name.to_owned(), source };
+    let mut file = File::open(path).map_err(unreadable)?;
+    let (wanted, found) = (header.offset.saturating_add(bytes), file.metadata().map_err(unreadable)?.len());
+    if found < wanted {
+        let what = format!("shape {:?}", header.shape);
+        return Err(DataError::Truncated { name: name.to_owned(), what, wanted, found });
+    }
+    if bytes > budget {
+        return Ok(Source::File { file: Mutex::new(file), offset: header.offset });
+    }
+    let mut all = vec![0; bytes as usize];
+    let read = file.seek(SeekFrom::Start(header.offset)).and_then(|_| file.read_exact(&mut all));
+    read.map_err(unreadable)?;
+    Ok(Source::Memory(all))
+}
+
+fn converted(path: &Path, name: &str, row: usize) -> Result<Source, DataError> {
+    let array = read_npy(path).map_err(|e: IoError| DataError::File(e))?;
+    let byte = |(i, &value): (usize, &f64)| {
+        let whole = value.fract() == 0.0 && (0.0..=255.0).contains(&value);
+        let refused = || DataError::GreyLevel { name: name.to_owned(), image: i / row.max(1) + 1, value };
+        if whole { Ok(value as u8) } else { Err(refused()) }
+    };
+    Ok(Source::Memory(array.data.iter().enumerate().map(byte).collect::<Result<_, _>>()?))
+}

@@ -1,0 +1,307 @@
+//! Points of any number of coordinates: from files and arrays, checked once, standardised, their units kept.
+//!
+//! Knows rows of numbers and their units. Must never know a model. Points that pass are finite, at least two, and vary
+//! along every axis, so that their standardised form exists; whoever holds a `Points` has nothing to check again.
+
+use super::{DataError, Split, Standard};
+use crate::io::{read_csv_table, read_npy};
+use std::path::Path;
+
+/// Points `[n, d]` in units, and their standardised coordinates.
+///
+/// # Examples
+/// ```
+/// use flowline::data::Points;
+/// let points = Points::from([[0.0, 10.0], [2.0, 30.0]])?;
+/// assert_eq!((points.len(), points.dim()), (2, 2));
+/// assert_eq!(points.standardised(), [-1.0, -1.0, 1.0, 1.0]);
+/// assert_eq!(points.standard.to_units(&[1.0, 0.0]), [2.0, 20.0]);
+/// # Ok::<(), flowline::data::DataError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Points {
+    /// What the points are called in messages: their file, or `given`.
+    pub name: String,
+    /// Names of the columns, by the file's heading or `x1`, `x2`, ...
+    pub columns: Vec<String>,
+    /// The way between units and standardised coordinates, by these points' mean and deviation.
+    pub standard: Standard,
+    values: Vec<f64>,
+}
+
+/// Rows of numbers on their way to become [`Points`]: arrays of arrays, `Vec`s of rows, `ndarray`'s matrices; f64 or f32.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rows {
+    shape: Vec<usize>,
+    values: Vec<f64>,
+    /// Row, its length and the length of the first, where they differ.
+    ragged: Option<[usize; 3]>,
+    heading: Vec<String>,
+    /// Lines of a file, where there is one.
+    lines: Vec<usize>,
+}
+
+impl Points {
+    /// Reads points from `.npy` (an array `[n, d]`, or `[n]` for d = 1) or `.csv` (a heading of names is kept).
+    ///
+    /// # Errors
+    /// [`DataError::File`] for a file that is neither, or has rows of different length; otherwise as [`from`](Self::from).
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+        match ending.as_deref() {
+            Some("npy") => {
+                let array = read_npy(path)?;
+                let shape = if let [n] = array.shape[..] { vec![n, 1] } else { array.shape };
+                Self::build(name, Rows { shape, values: array.data, ..Rows::default() })
+            }
+            Some("csv") => {
+                let table = read_csv_table(path)?;
+                let n = table.lines.len();
+                let d = table.data.len().checked_div(n).unwrap_or(table.heading.len());
+                let (values, heading, lines) = (table.data, table.heading, table.lines);
+                Self::build(name, Rows { shape: vec![n, d], values, heading, lines, ragged: None })
+            }
+            _ => Err(crate::io::IoError::Format { path: path.to_owned() }.into()),
+        }
+    }
+
+    /// Points of a program's own.
+    ///
+    /// # Errors
+    /// [`DataError::NoColumns`], [`TooFewPoints`](DataError::TooFewPoints), [`RaggedPoints`](DataError::RaggedPoints),
+    /// [`NonFinite`](DataError::NonFinite) and [`ConstantColumn`](DataError::ConstantColumn), each with its place.
+    pub fn from(rows: impl Into<Rows>) -> Result<Self, DataError> {
+        Self::build("given".to_owned(), rows.into())
+    }
+
+    /// The same points under another name in messages.
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    fn build(name: String, rows: Rows) -> Result<Self, DataError> {
+        if let Some([row, found, expected]) = rows.ragged {
+            return Err(DataError::RaggedPoints { name, row, found, expected });
+        }
+        let [n, d] = rows.shape[..] else { return Err(DataError::PointsShape { name, shape: rows.shape }) };
+        if d == 0 {
+            return Err(DataError::NoColumns { name, rows: n });
+        }
+        if n < 2 {
+            return Err(DataError::TooFewPoints { name, found: n });
+        }
+        let called = |a: usize| rows.heading.get(a).filter(|c| !c.is_empty()).cloned();
+        if let Some(i) = rows.values.iter().position(|x| !x.is_finite()) {
+            let (row, column) = (i / d, called(i % d).unwrap_or_else(|| (i % d + 1).to_string()));
+            let place =
+                rows.lines.get(row).map_or_else(|| format!("row {}", row + 1), |l| format!("line {l}"));
+            return Err(DataError::NonFinite { name, place, column, value: rows.values[i] });
+        }
+        let constant = |a: usize| rows.values.chunks_exact(d).all(|row| row[a] == rows.values[a]);
+        if let Some(a) = (0..d).find(|&a| constant(a)) {
+            let column = called(a).unwrap_or_else(|| (a + 1).to_string());
+            return Err(DataError::ConstantColumn { name, column, value: rows.values[a], rows: n });
+        }
+        let columns = (0..d).map(|a| called(a).unwrap_or_else(|| format!("x{}", a + 1))).collect();
+        Ok(Self { name, columns, standard: Standard::of(&rows.values, d), values: rows.values })
+    }
+
+    /// Number of points.
+    #[allow(clippy::len_without_is_empty, reason = "there are at least two")]
+    pub fn len(&self) -> usize {
+        self.values.len() / self.dim()
+    }
+
+    /// Length of a point.
+    pub fn dim(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The points in units, row-major `[n, d]`.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// The points in standardised coordinates, row-major `[n, d]`.
+    pub fn standardised(&self) -> Vec<f32> {
+        self.standard.to_standard(&self.values).into_iter().map(|x| x as f32).collect()
+    }
+
+    /// Standardised coordinates by another's mean and deviation: how points held out in a file of their own are measured.
+    ///
+    /// # Errors
+    /// [`DataError::OtherColumns`] when they are of another length.
+    pub fn standardised_by(mut self, of: &Points) -> Result<Self, DataError> {
+        if self.dim() != of.dim() {
+            let (found, expected) = (self.dim(), of.dim());
+            return Err(DataError::OtherColumns { name: self.name, found, expected });
+        }
+        self.standard = of.standard.clone();
+        Ok(self)
+    }
+
+    /// Keeps the first `n`, and at least one.
+    pub fn truncate(&mut self, n: usize) {
+        self.values.truncate(n.max(1) * self.dim());
+    }
+
+    /// Points to learn from and a seeded share of them held out; both standardised by the former.
+    ///
+    /// # Errors
+    /// [`DataError::Share`], or [`DataError::ConstantColumn`] where a column varies in the held-out rows alone.
+    pub fn split(&self, held_out: f64, seed: u64) -> Result<(Self, Self), DataError> {
+        let split = Split::seeded(self.len(), held_out, seed)?;
+        let rows = |which: &[usize]| {
+            let d = self.dim();
+            let values = which.iter().flat_map(|&i| &self.values[i * d..(i + 1) * d]).copied().collect();
+            Rows { shape: vec![which.len(), d], values, heading: self.columns.clone(), ..Rows::default() }
+        };
+        let train = Self::build(self.name.clone(), rows(&split.train))?;
+        let values = rows(&split.held_out).values;
+        let standard = train.standard.clone();
+        let held_out = Self { name: self.name.clone(), columns: self.columns.clone(), standard, values };
+        Ok((train, held_out))
+    }
+
+    /// A number that tells data apart (FNV-1a, 64 bit, of dimension and values).
+    pub fn fingerprint(&self) -> u64 {
+        let words = std::iter::once(self.dim() as u64).chain(self.values.iter().map(|v| v.to_bits()));
+        words
+            .flat_map(u64::to_le_bytes)
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+}
+
+impl Rows {
+    fn of<R: AsRef<[T]>, T: Copy + Into<f64>>(rows: &[R]) -> Self {
+        let d = rows.first().map_or(0, |row| row.as_ref().len());
+        let odd = rows.iter().position(|row| row.as_ref().len() != d);
+        Self {
+            shape: vec![rows.len(), d],
+            values: rows.iter().flat_map(AsRef::as_ref).map(|&x| x.into()).collect(),
+            ragged: odd.map(|i| [i + 1, rows[i].as_ref().len(), d]),
+            ..Self::default()
+        }
+    }
+}
+
+macro_rules! rows {
+    ($($number:ty)*) => { $(
+        impl<const N: usize, const D: usize> From<[[$number; D]; N]> for Rows {
+            fn from(rows: [[$number; D]; N]) -> Self { Self::of(&rows) }
+        }
+        impl<const D: usize> From<&[[$number; D]]> for Rows {
+            fn from(rows: &[[$number; D]]) -> Self { Self::of(rows) }
+        }
+        impl<const D: usize> From<Vec<[$number; D]>> for Rows {
+            fn from(rows: Vec<[$number; D]>) -> Self { Self::of(&rows) }
+        }
+        impl From<Vec<Vec<$number>>> for Rows {
+            fn from(rows: Vec<Vec<$number>>) -> Self { Self::of(&rows) }
+        }
+        impl From<ndarray::ArrayView2<'_, $number>> for Rows {
+            fn from(rows: ndarray::ArrayView2<'_, $number>) -> Self {
+                let values = rows.iter().map(|&x| f64::from(x)).collect();
+                Self { shape: rows.shape().to_vec(), values, ..Self::default() }
+            }
+        }
+        impl From<ndarray::Array2<$number>> for Rows {
+            fn from(rows: ndarray::Array2<$number>) -> Self { rows.view().into() }
+        }
+        impl From<&ndarray::Array2<$number>> for Rows {
+            fn from(rows: &ndarray::Array2<$number>) -> Self { rows.view().into() }
+        }
+    )* };
+}
+rows!(f32 f64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::write_npy;
+
+    #[test]
+    fn points_come_the_same_from_either_file_and_from_arrays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (npy, csv) = (folder.path().join("p.npy"), folder.path().join("p.csv"));
+        let given = [[1.0, -2.0, 0.5], [3.0, 4.0, 0.25], [8.0, 1.0, 7.0]];
+        write_npy(&npy, &[3, 3], given.as_flattened()).unwrap();
+        std::fs::write(&csv, "mass,,speed\n1,-2,0.5\n3,4,0.25\n8,1,7\n").unwrap();
+        let from = Points::from(given).unwrap();
+        let (npy, csv) = (Points::open(npy).unwrap(), Points::open(csv).unwrap());
+        assert_eq!((npy.values(), csv.values()), (from.values(), from.values()));
+        assert_eq!(
+            (&npy.columns[2], &csv.columns[..]),
+            (&"x3".into(), &["mass", "x2", "speed"].map(String::from)[..])
+        );
+        let array = ndarray::arr2(&given.map(|row| row.map(|x| x as f32)));
+        assert_eq!(Points::from(&array).unwrap(), from);
+        assert_eq!(from.fingerprint(), csv.fingerprint());
+    }
+
+    #[test]
+    fn standardised_points_have_mean_0_deviation_1_and_come_back_to_units() {
+        let points = Points::from(vec![[1e6, 0.1], [1e6 + 3.0, 0.2], [1e6 + 9.0, -0.4]]).unwrap();
+        let x = points.standardised();
+        for a in 0..2 {
+            let column = || x.iter().skip(a).step_by(2).map(|&x| f64::from(x));
+            assert!(column().sum::<f64>().abs() < 1e-6);
+            assert!((column().map(|x| x * x).sum::<f64>() / 3.0 - 1.0).abs() < 1e-6);
+        }
+        let exact = points.standard.to_standard(points.values());
+        let back = points.standard.to_units(&exact);
+        assert!(back.iter().zip(points.values()).all(|(a, b)| (a - b).abs() < 1e-9));
+        let volume: f64 = points.standard.sd.iter().product();
+        assert!((points.standard.log_jacobian() + volume.ln()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn held_out_points_are_others_and_measured_by_the_frame_of_those_learned() {
+        let all =
+            Points::from((0..100).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap();
+        let (train, held_out) = all.split(0.25, 3).unwrap();
+        assert_eq!((train.len(), held_out.len()), (75, 25));
+        assert_eq!(train.standard, held_out.standard);
+        assert_ne!(train.standard, all.standard);
+        assert!(held_out.values().chunks(2).all(|p| train.values().chunks(2).all(|q| p != q)));
+        let own = Points::from([[1.0], [2.0]]).unwrap();
+        let message = own.standardised_by(&all).unwrap_err().to_string();
+        assert!(message.contains("1 columns, those to learn from 2"), "{message}");
+    }
+
+    #[test]
+    fn unusable_points_are_named_with_their_place_and_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("odd.csv");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            Points::open(&path).unwrap_err().to_string()
+        };
+        let cases = [
+            (read("a,b\n1,2\n\n3,nan\n"), "odd.csv: line 4, column b is NaN"),
+            (read("a,b\n1,2\n"), "odd.csv: 1 is too few"),
+            (read("a,b\n"), "odd.csv: 0 is too few"),
+            (read("1,2\n3,4\n5\n"), "odd.csv line 3: 1 column instead of 2"),
+            (read("1,2,3\n5,2,6\n"), "odd.csv: column 2 is 2 in all 2 rows"),
+            (read(""), "odd.csv have no column (d = 0, 0 rows)"),
+            (
+                Points::from(vec![vec![1.0], vec![2.0, 3.0]]).unwrap_err().to_string(),
+                "row 2 has 2 coordinates",
+            ),
+            (
+                Points::from([[1.0, 0.0], [2.0, f64::INFINITY]]).unwrap_err().to_string(),
+                "row 2, column 2 is inf",
+            ),
+            (Points::from(ndarray::Array2::<f64>::zeros((4, 0))).unwrap_err().to_string(), "d = 0, 4 rows"),
+            (Points::open("points.txt").unwrap_err().to_string(), "let it end in .csv or .npy"),
+        ];
+        for (message, expected) in cases {
+            assert!(message.contains(expected) && message.lines().count() == 1, "{message}");
+        }
+        let cube = folder.path().join("cube.npy");
+        write_npy(&cube, &[2, 2, 2], &[0.0; 8]).unwrap();
+        assert!(Points::open(cube).unwrap_err().to_string().contains("shape [2, 2, 2], [n, d] is wanted"));
+    }
+}

@@ -1,0 +1,73 @@
+//! Standardised coordinates of points: mean and deviation a column, and the way back to units.
+//!
+//! Knows an affine map along each axis. Models work in standardised coordinates; files, pictures and samples are in
+//! units. Means and deviations are those of the points to learn from, and held-out points are mapped by the same.
+
+/// The affine map `x = (p - mean) / sd` along each of d axes.
+///
+/// # Examples
+/// ```
+/// let standard = flowline::data::Standard { mean: vec![1.0, 0.0], sd: vec![2.0, 0.5] };
+/// assert_eq!(standard.to_standard(&[5.0, 1.0]), [2.0, 2.0]);
+/// assert_eq!(standard.to_units(&[2.0, 2.0]), [5.0, 1.0]);
+/// assert_eq!(standard.log_jacobian(), 0.0); // -ln(2 x 0.5)
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standard {
+    /// Centre `[d]`, in units.
+    pub mean: Vec<f64>,
+    /// Deviation `[d]`, in units.
+    pub sd: Vec<f64>,
+}
+
+impl Standard {
+    /// Mean and deviation (of all rows, divided by n) of row-major points of `dim` columns, in two passes.
+    pub(super) fn of(points: &[f64], dim: usize) -> Self {
+        let rows = (points.len() / dim) as f64;
+        let average = |f: &dyn Fn(usize, f64) -> f64| {
+            let mut sums = vec![0.0; dim];
+            for row in points.chunks_exact(dim) {
+                sums.iter_mut().zip(row).enumerate().for_each(|(a, (sum, &p))| *sum += f(a, p));
+            }
+            sums.into_iter().map(|sum| sum / rows).collect::<Vec<_>>()
+        };
+        let mean = average(&|_, p| p);
+        let variance = average(&|a, p| (p - mean[a]).powi(2));
+        Self { sd: variance.into_iter().map(f64::sqrt).collect(), mean }
+    }
+
+    /// Length of a point.
+    pub fn dim(&self) -> usize {
+        self.mean.len()
+    }
+
+    /// Standardised coordinates of a point in units, or of several one after the other.
+    ///
+    /// # Panics
+    /// When they are no whole number of points.
+    #[track_caller]
+    pub fn to_standard(&self, p: &[f64]) -> Vec<f64> {
+        self.each(p, |p, mean, sd| (p - mean) / sd)
+    }
+
+    /// A point of standardised coordinates in units, or several one after the other.
+    ///
+    /// # Panics
+    /// As [`to_standard`](Self::to_standard).
+    #[track_caller]
+    pub fn to_units(&self, x: &[f64]) -> Vec<f64> {
+        self.each(x, |x, mean, sd| mean + sd * x)
+    }
+
+    /// What to add to a log-density in standardised coordinates to have it in units: `-sum ln sd`.
+    pub fn log_jacobian(&self) -> f64 {
+        -self.sd.iter().map(|s| s.ln()).sum::<f64>()
+    }
+
+    #[track_caller]
+    fn each(&self, values: &[f64], f: impl Fn(f64, f64, f64) -> f64) -> Vec<f64> {
+        let d = self.dim();
+        assert!(values.len().is_multiple_of(d), "{} coordinates are no points of {d}", values.len());
+        values.iter().enumerate().map(|(i, &v)| f(v, self.mean[i % d], self.sd[i % d])).collect()
+    }
+}

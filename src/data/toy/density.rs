@@ -1,0 +1,168 @@
+//! Probabilities of the toys' points: sums over the nodes of a quadrature along the curves, roots for the pinwheel.
+//!
+//! Knows the laws of `Toy` and one-dimensional quadrature. Nodes stand a third of the brush's deviation apart or closer,
+//! where both rules used (the midpoint rule on closed curves, Gauss and Legendre's of eight nodes a panel on open ones)
+//! are exact to more than ten digits; the alternatives, Bessel functions for circles and nothing for spirals, would be
+//! as many formulas as toys.
+
+use super::{Along, BLADE, Brush, Toy};
+use crate::data::normal;
+use std::f64::consts::{PI, TAU};
+
+/// Nodes of a panel of Gauss and Legendre's rule.
+const PANEL: usize = 8;
+/// Exponents this far below the largest add nothing in f64.
+const REACH: f64 = 40.0;
+
+/// The density of a [`Toy`], its quadrature prepared.
+#[derive(Clone, Debug)]
+pub struct ToyDensity {
+    toy: Toy,
+    brush: Option<Brush>,
+    /// Centres of the brush with their probabilities.
+    nodes: Vec<([f64; 2], f64)>,
+}
+
+impl ToyDensity {
+    pub(super) fn new(toy: Toy) -> Self {
+        let brush = toy.brush();
+        let nodes = brush.map_or_else(Vec::new, |brush| {
+            let places = places(toy, brush.along);
+            let arm =
+                |arm| places.iter().map(move |&(s, weight)| (toy.curve(arm, s), weight / brush.arms as f64));
+            (0..brush.arms).flat_map(arm).collect()
+        });
+        Self { toy, brush, nodes }
+    }
+
+    /// `ln p(x)` in nats, in the toy's own coordinates; -infinity off the checkerboard, and where the density of the
+    /// spirals or the pinwheel is below the least f64.
+    pub fn log_prob(&self, x: [f64; 2]) -> f64 {
+        match (self.toy, &self.brush) {
+            (Toy::Checkerboard, _) => checkerboard(x),
+            (Toy::Pinwheel, _) => pinwheel(x),
+            (_, Some(brush)) if brush.half > 0.0 => self.squares(x, brush).ln(),
+            (_, Some(brush)) => self.normals(x, brush.sd),
+            (toy, None) => unreachable!("invariant: {toy} has a brush"),
+        }
+    }
+
+    /// Log of a mixture of round normals, the nearest one's exponent taken out.
+    fn normals(&self, [x, y]: [f64; 2], sd: f64) -> f64 {
+        let exponent = |[a, b]: [f64; 2]| ((x - a).powi(2) + (y - b).powi(2)) / (2.0 * sd * sd);
+        let least = self.nodes.iter().map(|&(c, _)| exponent(c)).fold(f64::INFINITY, f64::min);
+        let near = self.nodes.iter().map(|&(c, w)| (exponent(c) - least, w)).filter(|(e, _)| *e < REACH);
+        let sum: f64 = near.map(|(e, w)| w * (-e).exp()).sum();
+        sum.ln() - least - (TAU * sd * sd).ln()
+    }
+
+    /// A mixture of squares blurred by a normal: along each axis a difference of two distribution functions.
+    fn squares(&self, x: [f64; 2], brush: &Brush) -> f64 {
+        let Brush { sd, half, .. } = *brush;
+        let along = |d: f64| {
+            // In the lower tail, where the difference keeps its digits.
+            let d = -d.abs();
+            (normal::cdf((d + half) / sd) - normal::cdf((d - half) / sd)) / (2.0 * half)
+        };
+        // A node this far along one axis adds less than exp(-40) of what the nearest does.
+        let far = |c: &[f64; 2]| (x[0] - c[0]).abs().max((x[1] - c[1]).abs());
+        let least = self.nodes.iter().map(|(c, _)| far(c)).fold(f64::INFINITY, f64::min);
+        let reach = half + sd * (2.0 * (((least - half).max(0.0) / sd).powi(2) + REACH)).sqrt();
+        let near = |c: &[f64; 2]| far(c) < reach;
+        let terms = self.nodes.iter().filter(|(c, _)| near(c));
+        terms.map(|(c, w)| w * along(x[0] - c[0]) * along(x[1] - c[1])).sum()
+    }
+}
+
+/// Places along a curve and their probabilities.
+fn places(toy: Toy, along: Along) -> Vec<(f64, f64)> {
+    // Nodes for a third of the deviation where the curve is fastest: the speed is 2 pi R, or t dt for the spirals.
+    let nodes = match toy {
+        Toy::Rings => 768,
+        Toy::TwoSpirals => 1024,
+        Toy::SwissRoll => 512,
+        Toy::Circles => 256,
+        _ => 128,
+    };
+    match along {
+        Along::Point => vec![(0.0, 1.0)],
+        Along::Closed => (0..nodes).map(|i| (i as f64 / nodes as f64, 1.0 / nodes as f64)).collect(),
+        Along::Open => panels(nodes / PANEL),
+        Along::Linear => panels(nodes / PANEL).into_iter().map(|(s, w)| (s, 2.0 * s * w)).collect(),
+    }
+}
+
+/// Gauss and Legendre's rule on panels of equal length of [0, 1]: node and weight.
+fn panels(count: usize) -> Vec<(f64, f64)> {
+    let rule = gauss_legendre();
+    let width = 1.0 / count as f64;
+    let panel = |k: usize| rule.map(|(x, w)| (width * (k as f64 + 0.5 + 0.5 * x), 0.5 * width * w));
+    (0..count).flat_map(panel).collect()
+}
+
+/// Nodes in [-1, 1] and weights: roots of the Legendre polynomial by Newton's iteration from Tricomi's estimate
+/// (Abramowitz and Stegun 25.4.29 and 22.16.6).
+fn gauss_legendre() -> [(f64, f64); PANEL] {
+    let n = PANEL as f64;
+    std::array::from_fn(|i| {
+        let mut x = (PI * (i as f64 + 0.75) / (n + 0.5)).cos();
+        let mut slope = 0.0;
+        for _ in 0..8 {
+            let (mut below, mut p) = (1.0, x);
+            for k in 2..=PANEL {
+                let k = k as f64;
+                (below, p) = (p, ((2.0 * k - 1.0) * x * p - (k - 1.0) * below) / k);
+            }
+            slope = n * (x * p - below) / (x * x - 1.0);
+            x -= p / slope;
+        }
+        (x, 2.0 / ((1.0 - x * x) * slope * slope))
+    })
+}
+
+fn checkerboard(x: [f64; 2]) -> f64 {
+    let [column, row] = x.map(|c| (0.5 * c).floor());
+    let inside = [column, row].iter().all(|c| (-2.0..2.0).contains(c));
+    let dark = (column - row).rem_euclid(2.0) == 0.0;
+    if inside && dark { -32f64.ln() } else { f64::NEG_INFINITY }
+}
+
+/// A blade is a normal around (1, 0) turned by an angle that grows with its first coordinate: a point at radius r and
+/// angle phi comes from every psi with `psi - rate exp(r cos psi) = phi` up to multiples of a fifth of a turn, and the
+/// slope of the left side is the determinant of the bend.
+fn pinwheel(x: [f64; 2]) -> f64 {
+    /// Places that are looked at for a change of sign; a blade is about 60 of them wide.
+    const SCAN: usize = 384;
+    let ([along, across], rate) = BLADE;
+    let (r, phi) = ((0.5 * x[0]).hypot(0.5 * x[1]), x[1].atan2(x[0]));
+    // Turns of the point against the nearest blade, in blades.
+    let turns = |psi: f64| (psi - rate * (r * psi.cos()).exp() - phi) * 5.0 / TAU;
+    let normal = |psi: f64| {
+        let (u, v) = ((r * psi.cos() - 1.0) / along, r * psi.sin() / across);
+        (normal::ln_density(u) + normal::ln_density(v)).exp() / (along * across)
+    };
+    let slope = |psi: f64| 1.0 + rate * (r * psi.cos()).exp() * r * psi.sin();
+    // Beyond 39 deviations across the normal is 0.
+    let widest = if r > 39.0 * across { (39.0 * across / r).asin() } else { PI };
+    let at = |i: usize| widest * (2.0 * i as f64 / SCAN as f64 - 1.0);
+    let mut sum = 0.0;
+    for i in 0..SCAN {
+        let (from, to) = (turns(at(i)), turns(at(i + 1)));
+        for blade in from.min(to).ceil() as i64..from.max(to).ceil() as i64 {
+            let psi = root(|psi| turns(psi) - blade as f64, at(i), at(i + 1));
+            sum += normal(psi) / slope(psi).abs();
+        }
+    }
+    // Five blades, and lengths doubled along both axes.
+    (sum / 20.0).ln()
+}
+
+/// A root between two places of different sign, by halving.
+fn root(f: impl Fn(f64) -> f64, mut a: f64, mut b: f64) -> f64 {
+    let rising = f(a) < f(b);
+    for _ in 0..48 {
+        let middle = 0.5 * (a + b);
+        *(if (f(middle) < 0.0) == rising { &mut a } else { &mut b }) = middle;
+    }
+    0.5 * (a + b)
+}

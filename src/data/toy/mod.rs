@@ -1,0 +1,217 @@
+//! The toy densities over the plane that papers on flows show, in the scales of FFJORD's.
+//!
+//! Knows eight laws of a point: how to draw one, and (in `density`) its probability. Must never know a model. Five are
+//! curves drawn by a normal brush, one a mixture of normals, one a warped normal and one uniform, so each density is
+//! exact or a one-dimensional integral, and the entropies below are figures that a model's likelihood can be held to.
+//! Each point is drawn by itself: where the original takes so many points of every class, the class is drawn here.
+//!
+//! # References
+//! W. Grathwohl et al. (2019), FFJORD, figure 2, and the toy data of its published program; moons, circles and swiss
+//! roll are scikit-learn's (`make_moons`, `make_circles`, `make_swiss_roll`) moved and scaled; the pinwheel is that of
+//! M. Johnson et al. (2016), Composing graphical models with neural networks.
+
+mod density;
+#[cfg(test)]
+mod tests;
+
+pub use density::ToyDensity;
+
+use rand::{Rng, RngExt};
+use rand_distr::StandardNormal;
+use std::f64::consts::{PI, TAU};
+
+/// A density over the plane by name, y upward.
+///
+/// # Examples
+/// ```
+/// use flowline::data::Toy;
+/// use rand::{SeedableRng, rngs::SmallRng};
+/// let toy: Toy = "checkerboard".parse()?;
+/// let points = toy.draw(1_000, &mut SmallRng::seed_from_u64(0));
+/// assert!(points.iter().all(|&x| toy.density().log_prob(x) == -toy.entropy_nats()));
+/// # Ok::<(), flowline::data::DataError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Toy {
+    /// Two half circles, each reaching into the other.
+    Moons,
+    /// Eight round normals on a circle.
+    EightGaussians,
+    /// Five bent blades.
+    Pinwheel,
+    /// Two circles around the same centre.
+    Circles,
+    /// Two spirals, turned half a turn against each other.
+    TwoSpirals,
+    /// Eight of sixteen squares.
+    Checkerboard,
+    /// Four circles around the same centre.
+    Rings,
+    /// One and a half turns of a spiral.
+    SwissRoll,
+}
+
+/// Where the curve of a toy has its points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Along {
+    /// One point.
+    Point,
+    /// Uniform in s; the ends meet.
+    Closed,
+    /// Uniform in s in [0, 1].
+    Open,
+    /// With density 2 s: as s^2 is uniform.
+    Linear,
+}
+
+/// Curves and the brush that blurs them.
+#[derive(Clone, Copy, Debug)]
+struct Brush {
+    /// Curves, drawn with equal probability.
+    arms: usize,
+    /// How a place on one is drawn.
+    along: Along,
+    /// Deviation of the normal noise.
+    sd: f64,
+    /// Half the side of the square of uniform noise before it, 0 for none.
+    half: f64,
+}
+
+/// Radial and tangential deviation of the pinwheel before it is bent, and the rate of that.
+const BLADE: ([f64; 2], f64) = ([0.3, 0.1], 0.25);
+
+impl Toy {
+    /// Every toy.
+    pub const ALL: [Toy; 8] = [
+        Toy::Moons,
+        Toy::EightGaussians,
+        Toy::Pinwheel,
+        Toy::Circles,
+        Toy::TwoSpirals,
+        Toy::Checkerboard,
+        Toy::Rings,
+        Toy::SwissRoll,
+    ];
+
+    /// What it is called on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Toy::Moons => "moons",
+            Toy::EightGaussians => "8gaussians",
+            Toy::Pinwheel => "pinwheel",
+            Toy::Circles => "circles",
+            Toy::TwoSpirals => "2spirals",
+            Toy::Checkerboard => "checkerboard",
+            Toy::Rings => "rings",
+            Toy::SwissRoll => "swissroll",
+        }
+    }
+
+    /// Entropy in nats, in the toy's own coordinates: the least mean NLL that a model can reach.
+    ///
+    /// `ln 32` for the checkerboard; the others are `-integral p ln p` over the plane by the midpoint rule, to the digits
+    /// given.
+    pub fn entropy_nats(self) -> f64 {
+        match self {
+            Toy::Moons => 2.3939,
+            Toy::EightGaussians => 2.8319,
+            Toy::Pinwheel => 2.3178,
+            Toy::Circles => 3.2681,
+            Toy::TwoSpirals => 2.6454,
+            Toy::Checkerboard => 32f64.ln(),
+            Toy::Rings => 2.6232,
+            Toy::SwissRoll => 2.6696,
+        }
+    }
+
+    /// `n` independent points `[n]` of x and y, in the toy's own coordinates.
+    pub fn draw<R: Rng + ?Sized>(self, n: usize, rng: &mut R) -> Vec<[f64; 2]> {
+        (0..n).map(|_| self.point(rng)).collect()
+    }
+
+    /// Its density, prepared for many points.
+    pub fn density(self) -> ToyDensity {
+        ToyDensity::new(self)
+    }
+
+    fn point<R: Rng + ?Sized>(self, rng: &mut R) -> [f64; 2] {
+        let Some(brush) = self.brush() else { return self.unbrushed(rng) };
+        let arm = rng.random_range(0..brush.arms);
+        let s: f64 = match brush.along {
+            Along::Point => 0.0,
+            Along::Closed | Along::Open => rng.random(),
+            Along::Linear => rng.random::<f64>().sqrt(),
+        };
+        self.curve(arm, s).map(|c| {
+            let square = if brush.half > 0.0 { brush.half * (2.0 * rng.random::<f64>() - 1.0) } else { 0.0 };
+            c + square + brush.sd * rng.sample::<f64, _>(StandardNormal)
+        })
+    }
+
+    /// The two that no curve makes.
+    fn unbrushed<R: Rng + ?Sized>(self, rng: &mut R) -> [f64; 2] {
+        if self == Toy::Checkerboard {
+            let (x, y): (f64, f64) = (4.0 * rng.random::<f64>() - 2.0, rng.random());
+            let rows = if rng.random::<bool>() { -2.0 } else { 0.0 };
+            return [2.0 * x, 2.0 * (y + rows + x.floor().rem_euclid(2.0))];
+        }
+        let ([along, across], rate) = BLADE;
+        let blade = f64::from(rng.random_range(0..5u8)) * TAU / 5.0;
+        let r = 1.0 + along * rng.sample::<f64, _>(StandardNormal);
+        let w = across * rng.sample::<f64, _>(StandardNormal);
+        let (sin, cos) = (blade + rate * r.exp()).sin_cos();
+        [2.0 * (r * cos + w * sin), 2.0 * (w * cos - r * sin)]
+    }
+
+    fn brush(self) -> Option<Brush> {
+        let (arms, along, sd) = match self {
+            Toy::Moons => (2, Along::Open, 0.2),
+            // The original divides by 1.414, not by the root of 2.
+            Toy::EightGaussians => (8, Along::Point, 0.5 / 1.414),
+            Toy::Circles => (2, Along::Closed, 0.24),
+            Toy::TwoSpirals => (2, Along::Linear, 0.1),
+            Toy::Rings => (4, Along::Closed, 0.08),
+            Toy::SwissRoll => (1, Along::Open, 0.2),
+            Toy::Pinwheel | Toy::Checkerboard => return None,
+        };
+        let half = if self == Toy::TwoSpirals { 0.25 / 3.0 } else { 0.0 };
+        Some(Brush { arms, along, sd, half })
+    }
+
+    /// The point at s of 0 to 1 along a curve.
+    fn curve(self, arm: usize, s: f64) -> [f64; 2] {
+        let circle = |radius: f64, angle: f64| [radius * angle.cos(), radius * angle.sin()];
+        match (self, arm) {
+            (Toy::Moons, 0) => [2.0 * (PI * s).cos() - 1.0, 2.0 * (PI * s).sin() - 0.2],
+            (Toy::Moons, _) => [1.0 - 2.0 * (PI * s).cos(), 0.8 - 2.0 * (PI * s).sin()],
+            (Toy::EightGaussians, arm) => circle(4.0 / 1.414, arm as f64 * PI / 4.0),
+            (Toy::Circles, arm) => circle(if arm == 0 { 3.0 } else { 1.5 }, TAU * s),
+            (Toy::Rings, arm) => circle(0.75 * (arm + 1) as f64, TAU * s),
+            (Toy::SwissRoll, _) => {
+                let t = 1.5 * PI * (1.0 + 2.0 * s);
+                circle(t / 5.0, t)
+            }
+            (Toy::TwoSpirals, arm) => {
+                let (t, sign) = (3.0 * PI * s, if arm == 0 { 1.0 } else { -1.0 });
+                // The square of uniform noise lies beside the curve, not around it.
+                [sign * (0.25 - t * t.cos()) / 3.0, sign * (0.25 + t * t.sin()) / 3.0]
+            }
+            (Toy::Pinwheel | Toy::Checkerboard, _) => unreachable!("invariant: {self} has no curve"),
+        }
+    }
+}
+
+impl std::fmt::Display for Toy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl std::str::FromStr for Toy {
+    type Err = super::DataError;
+
+    fn from_str(name: &str) -> Result<Toy, Self::Err> {
+        let unknown = || super::DataError::UnknownToy { name: name.to_owned() };
+        Toy::ALL.into_iter().find(|toy| toy.name() == name).ok_or_else(unknown)
+    }
+}

@@ -1,0 +1,158 @@
+//! Pairs of coordinates of points in space, each pair a panel: the data counted in cells, samples as dots over them.
+//!
+//! Knows rows of numbers and names. Panels stand as a triangle, coordinate j to the right and i > j upward, so that a column
+//! of panels shares its horizontal axis and a row its vertical one; numbers are told at the outer edges only. Each panel
+//! has a colour scale of its own: a pair's density has a unit of its own.
+use super::{
+    Frame, Picture, PlotError, Scale,
+    map::{Cells, Histogram},
+    sheet::{Axis, Rect, Sheet, failed, rgb},
+};
+use plotters::prelude::*;
+
+/// Most coordinates that are shown, the first ones.
+const SHOWN: usize = 6;
+/// Most dots of a panel, and cells along its sides.
+const DOTS: usize = 1_500;
+const CELLS: f64 = 70.0;
+/// Room left of the panels, above and below them, and between them.
+const LEFT: u32 = 150;
+const TOP: u32 = 90;
+const BELOW: u32 = 125;
+const GAP: u32 = 26;
+/// Share of the data beyond each end of an axis, and the room around the others, in their extent.
+const BEYOND: f64 = 0.003;
+const ROOM: f64 = 0.08;
+/// Of a sample's dot: it stands out on dark ground and on light cells.
+const DOT: [u8; 3] = [96, 220, 240];
+
+/// Every pair of the first six coordinates: the data as a histogram, samples as dots.
+///
+/// # Shapes and units
+/// `data` and `samples` are rows `[n, d]` one after the other, d the number of `names`.
+///
+/// # Errors
+/// [`PlotError::Nothing`] without two coordinates, without data or samples; [`PlotError::Value`] for one that is not finite.
+///
+/// # Panics
+/// When they are no whole number of rows.
+#[track_caller]
+pub fn corner(title: &str, names: &[String], data: &[f64], samples: &[f64]) -> Result<Picture, PlotError> {
+    let d = names.len();
+    if d < 2 {
+        return Err(PlotError::Nothing { what: "pairs of coordinates" });
+    }
+    for values in [data, samples] {
+        assert!(values.len().is_multiple_of(d), "{} coordinates are no points of {d}", values.len());
+        if values.is_empty() {
+            return Err(PlotError::Nothing { what: "points" });
+        }
+        if let Some(index) = values.iter().position(|x| !x.is_finite()) {
+            let value = values[index];
+            return Err(PlotError::Value { what: "coordinate", index, value });
+        }
+    }
+    let shown = d.min(SHOWN);
+    let ranges: Vec<[f64; 2]> = (0..shown).map(|a| range(data, d, a)).collect();
+    let count = shown as u32 - 1;
+    let side = (1500 / count).saturating_sub(GAP).clamp(200, 640);
+    let across = count * (side + GAP);
+    let mut sheet = Sheet::new(LEFT + across + GAP, TOP + across + BELOW);
+    for i in 1..shown {
+        for j in 0..i {
+            let place = |k: usize| k as u32 * (side + GAP);
+            let rect = Rect { x: LEFT + place(j), y: TOP + place(i - 1), width: side, height: side };
+            let frame = Frame { x: ranges[j], y: [ranges[i][1], ranges[i][0]] };
+            panel(&mut sheet, rect, frame, &pairs(data, d, [j, i]), &pairs(samples, d, [j, i]))?;
+            let (x, y) = (Axis::round(frame.x, 3, 1.0), Axis::round(frame.y, 3, 1.0));
+            let (below, left) = (i + 1 == shown, j == 0);
+            sheet.axis_below(
+                rect,
+                &if below { x } else { x.bare() },
+                if below { &names[j] } else { "" },
+                GAP / 2,
+            )?;
+            sheet.axis_left(rect, &if left { y } else { y.bare() }, if left { &names[i] } else { "" })?;
+        }
+    }
+    sheet.title(title, Rect { x: LEFT, y: TOP, width: across - GAP, height: side })?;
+    Ok(sheet.picture)
+}
+
+fn pairs(rows: &[f64], d: usize, [j, i]: [usize; 2]) -> Vec<[f64; 2]> {
+    rows.chunks_exact(d).map(|row| [row[j], row[i]]).collect()
+}
+
+/// Where an axis begins and ends.
+fn range(data: &[f64], d: usize, axis: usize) -> [f64; 2] {
+    let mut along: Vec<f64> = data.iter().skip(axis).step_by(d).copied().collect();
+    along.sort_by(f64::total_cmp);
+    let most = (along.len() - 1) as f64;
+    let [from, to] = [BEYOND, 1.0 - BEYOND].map(|q| along[(q * most).round() as usize]);
+    // A coordinate that hardly varies still has a panel.
+    let room = if to > from { ROOM * (to - from) } else { from.abs().max(1.0) * ROOM };
+    [from - room, to + room]
+}
+
+fn panel(
+    sheet: &mut Sheet,
+    rect: Rect,
+    frame: Frame,
+    data: &[[f64; 2]],
+    samples: &[[f64; 2]],
+) -> Result<(), PlotError> {
+    let counted = Histogram::of(data, frame, CELLS);
+    sheet.heat(rect, &counted.map(), Scale::of(&counted.map()), Cells::Flat);
+    let place = |p: &[f64; 2]| {
+        let at = |v: f64, [from, to]: [f64; 2]| (v - from) / (to - from);
+        let (u, v) = (at(p[0], frame.x), at(p[1], frame.y));
+        let inside = (0.01..0.99).contains(&u) && (0.01..0.99).contains(&v);
+        let on = |from: u32, share: f64, length: u32| (f64::from(from) + share * f64::from(length)) as i32;
+        inside.then_some((on(rect.x, u, rect.width), on(rect.y, v, rect.height)))
+    };
+    sheet.draw(|area| {
+        for at in samples.iter().take(DOTS).filter_map(place) {
+            area.draw(&Circle::new(at, 1, rgb(DOT).mix(0.7).filled())).map_err(failed)?;
+        }
+        Ok(())
+    })?;
+    sheet.outline(rect)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Points on a curve in space: x right, y = x up, z = 0 but for the last.
+    fn line(n: usize) -> Vec<f64> {
+        (0..n).flat_map(|i| [i as f64, i as f64 * 10.0, f64::from(i + 1 == n)]).collect()
+    }
+
+    fn names(d: usize) -> Vec<String> {
+        (0..d).map(|i| format!("x{i}")).collect()
+    }
+
+    #[test]
+    fn a_pair_that_grows_together_is_lit_along_the_rising_diagonal() {
+        let picture = corner("line", &names(3), &line(5_000), &line(500)).unwrap();
+        let side = 1500 / 2 - GAP;
+        let side = side.clamp(200, 640);
+        assert_eq!(picture.width, LEFT + 2 * (side + GAP) + GAP);
+        // The panel of coordinates 0 and 1 is the upper left one.
+        let lit = |u: f64, v: f64| {
+            let at = |from: u32, share: f64| from + (share * f64::from(side)) as u32;
+            let (x, y) = (at(LEFT, u), at(TOP, v));
+            (0..400).filter(|i| picture.pixel(x + i % 20 - 10, y + i / 20 - 10)[0] > 60).count()
+        };
+        assert!(lit(0.25, 0.75) > 20 && lit(0.75, 0.25) > 20);
+        assert_eq!((lit(0.25, 0.25), lit(0.75, 0.75)), (0, 0));
+    }
+
+    #[test]
+    fn what_has_no_pairs_is_refused() {
+        let refused = |d, rows: &[f64]| corner("", &names(d), rows, rows).unwrap_err().to_string();
+        assert!(refused(1, &[1.0, 2.0]).contains("pairs of coordinates"));
+        assert!(refused(2, &[]).contains("points"));
+        assert!(refused(2, &[1.0, f64::NAN]).contains("NaN"));
+    }
+}

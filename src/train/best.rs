@@ -1,0 +1,101 @@
+//! The best weights so far, by the held-out points: what a run on few points ends with.
+//!
+//! An image and a toy are drawn from without end, and their last average is their best; the points of a file are learned
+//! by heart sooner or later. So runs on points measure at fixed updates, ten a phase, and keep the averaged weights of the
+//! least NLL in a file of their own. The updates are fixed and not clocked: a run that was killed and resumed measures
+//! where one that was not does, and ends with the same weights.
+
+use super::folder::RunFolder;
+use super::model::Flow;
+use super::{Phase, Recipe};
+use crate::error::Result;
+use crate::io::{IoError, read_checkpoint, write_checkpoint};
+use serde::{Deserialize, Serialize};
+
+/// The best weights in a run folder.
+pub(super) const BEST_FILE: &str = "best.safetensors";
+/// Measures of a phase.
+const MEASURES: u64 = 10;
+
+/// What a measure told of weights.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Measured {
+    pub nll_nats: f64,
+    pub update: u64,
+}
+
+/// The averaged weights with the least NLL that was measured.
+#[derive(Clone, Debug)]
+pub(super) struct Best {
+    pub measured: Measured,
+    pub flow: Flow,
+}
+
+/// Whether the weights after the `done`-th update of a phase are measured for this.
+pub(super) fn is_due(phase: &Phase, done: u64) -> bool {
+    done == phase.updates || done.is_multiple_of((phase.updates / MEASURES).max(1))
+}
+
+impl Best {
+    /// Keeps weights that are better than the best so far.
+    pub(super) fn keep(
+        best: &mut Option<Best>,
+        measured: Measured,
+        flow: &Flow,
+        folder: Option<&RunFolder>,
+    ) -> Result<()> {
+        if best.as_ref().is_some_and(|best| best.measured.nll_nats <= measured.nll_nats) {
+            return Ok(());
+        }
+        if let Some(folder) = folder {
+            write_checkpoint(folder.file(BEST_FILE), &measured, flow)?;
+        }
+        *best = Some(Best { measured, flow: flow.clone() });
+        Ok(())
+    }
+
+    /// What an earlier part of a run kept. A file from after its last checkpoint is no error: the same weights come again.
+    pub(super) fn read(folder: &RunFolder, recipe: &Recipe, like: &Flow) -> Result<Option<Best>> {
+        match read_checkpoint::<Measured>(folder.file(BEST_FILE)) {
+            Ok(file) if file.header.update <= recipe.updates() => {
+                Ok(Some(Best { measured: file.header, flow: file.into_tree(like)? }))
+            }
+            Ok(_) => Ok(None),
+            Err(IoError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(other) => Err(other.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::{Key, Tensor, Tree};
+    use crate::train::Options;
+
+    #[test]
+    fn the_least_nll_is_kept_and_read_again() {
+        let recipe = Recipe::new(&Options { width: Some(4), depth: Some(1), ..Options::default() });
+        let flows: Vec<Flow> = (0..3).map(|i| recipe.model.build(&Key::new(i)).unwrap()).collect();
+        let place = tempfile::tempdir().unwrap();
+        let folder = RunFolder::open(place.path()).unwrap();
+        let mut best = None;
+        for (i, nll_nats) in [2.0, 1.0, 1.5].into_iter().enumerate() {
+            let measured = Measured { nll_nats, update: 10 * (i as u64 + 1) };
+            Best::keep(&mut best, measured, &flows[i], Some(&folder)).unwrap();
+        }
+        let read = Best::read(&folder, &recipe, &flows[0]).unwrap().unwrap();
+        assert_eq!(read.measured, Measured { nll_nats: 1.0, update: 20 });
+        let leaves = |flow: &Flow| flow.leaves().iter().map(Tensor::to_vec).collect::<Vec<_>>();
+        assert_eq!((leaves(&read.flow), leaves(&best.unwrap().flow)), (leaves(&flows[1]), leaves(&flows[1])));
+    }
+
+    #[test]
+    fn a_phase_is_measured_ten_times_and_at_its_end() {
+        let phase = |updates| Phase { updates, ..Recipe::new(&Options::default()).phases[0] };
+        let due = |updates| (1..=updates).filter(|&done| is_due(&phase(updates), done)).collect::<Vec<u64>>();
+        assert_eq!(due(100), (1..=10).map(|i| 10 * i).collect::<Vec<_>>());
+        assert_eq!(due(7), [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(due(25).last(), Some(&25));
+    }
+}

@@ -1,0 +1,213 @@
+//! What a run learns from: an image, points, or a toy density, and what follows from each before the first update.
+//!
+//! Three kinds, one list: the exhaustive matches here are the places that a fourth would change. What a run needs of any
+//! of them is [`Prepared`]: tables to draw batches from on the device, held-out rows, and the frames that a checkpoint
+//! keeps. A toy is learned from a million of its points: drawing anew in each update would be eight more programs, and
+//! what a table of N points costs a model of W weights, about W / 2N nats, is 0.005 at a million.
+
+use super::evaluate::{HELD_OUT, held_out};
+use super::frame::{ImageFrame, PointsFrame};
+use super::state::Tables;
+use crate::data::{ImageDensity, Points, Rule, Toy};
+use crate::error::Result;
+use crate::plot::{self, DensityMap, Scale};
+use crate::tensor::Key;
+
+/// Points of a toy that a run learns from.
+const TOY_POINTS: usize = 1 << 20;
+/// Told apart from every other use of a seed.
+const TOY_STREAM: u64 = 0x70f5_0f7e_57da_7a01;
+/// Share of a file's points that is held out where no others are given.
+pub const HELD_OUT_SHARE: f64 = 0.1;
+/// Most held-out points that are measured: solving more costs time and tells no more digits.
+const MEASURED: usize = 4_000;
+/// Cells along a side of the histogram that stands for the density of points.
+const COUNTED: usize = 64;
+
+/// What a run learns from.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Data {
+    /// One picture.
+    Image(ImageDensity),
+    /// Points, and those to measure by where they are given; otherwise a seeded tenth of the points is held out.
+    Points(Points, Option<Points>),
+    /// A toy density, whose entropy is known.
+    Toy(Toy),
+}
+
+impl From<ImageDensity> for Data {
+    fn from(image: ImageDensity) -> Data {
+        Data::Image(image)
+    }
+}
+
+impl From<Points> for Data {
+    fn from(points: Points) -> Data {
+        Data::Points(points, None)
+    }
+}
+
+impl From<Toy> for Data {
+    fn from(toy: Toy) -> Data {
+        Data::Toy(toy)
+    }
+}
+
+/// Data ready to be learned from.
+pub(super) struct Prepared {
+    pub tables: Tables,
+    /// Rows that training never sees, standardised, row-major.
+    pub held_out: Vec<f32>,
+    /// The plane that pictures show, where there is one.
+    pub image: Option<ImageFrame>,
+    /// Units of points.
+    pub points: Option<PointsFrame>,
+}
+
+impl Data {
+    /// What it is called in messages.
+    pub fn name(&self) -> String {
+        match self {
+            Data::Image(image) => image.name.clone(),
+            Data::Points(points, _) => points.name.clone(),
+            Data::Toy(toy) => toy.name().to_owned(),
+        }
+    }
+
+    /// Length of a point.
+    pub fn dim(&self) -> usize {
+        match self {
+            Data::Image(_) | Data::Toy(_) => 2,
+            Data::Points(points, _) => points.dim(),
+        }
+    }
+
+    /// Mean weight of a loss's points.
+    pub(super) fn mean_weight(&self) -> f64 {
+        match self {
+            Data::Image(image) => image.mean_weight,
+            Data::Points(..) | Data::Toy(_) => 1.0,
+        }
+    }
+
+    /// An image by another rule; other data have none.
+    pub(super) fn with_rule(self, rule: Rule) -> Result<Data> {
+        Ok(match self {
+            Data::Image(image) => Data::Image(image.with_rule(rule)?),
+            other => other,
+        })
+    }
+
+    /// The tables that batches are drawn from.
+    pub(super) fn tables(&self, seed: u64) -> Result<Tables> {
+        Ok(match self {
+            Data::Image(image) => Tables::new(image),
+            _ => Tables::of_points(&self.split(seed)?.0),
+        })
+    }
+
+    /// Everything that a run needs of it.
+    pub(super) fn prepare(&self, seed: u64) -> Result<Prepared> {
+        if let Data::Image(data) = self {
+            let held_out = held_out(data, seed).into_iter().flatten().collect();
+            let image = Some(ImageFrame::of(data));
+            return Ok(Prepared { tables: Tables::new(data), held_out, image, points: None });
+        }
+        let (train, held_out) = self.split(seed)?;
+        let mut points = PointsFrame::of(&train, &held_out, self.fingerprint());
+        if let Data::Toy(toy) = self {
+            let (density, d) = (toy.density(), held_out.values().as_chunks::<2>().0);
+            let own = -d.iter().map(|&x| density.log_prob(x)).sum::<f64>() / d.len() as f64;
+            (points.entropy_nats, points.offset_nats) = (Some(toy.entropy_nats()), own - toy.entropy_nats());
+        }
+        let mut image = (train.dim() == 2).then(|| ImageFrame::of_points(&train, &points));
+        if let Some(frame) = &mut image {
+            let (values, rows, cols) = self.truth(frame, 2);
+            frame.density_max =
+                Scale::of(&DensityMap { values: &values, rows, cols, frame: frame.window() }).max;
+        }
+        Ok(Prepared {
+            tables: Tables::of_points(&train),
+            held_out: held_out.standardised(),
+            image,
+            points: Some(points),
+        })
+    }
+
+    /// Points to learn from and those to measure by; none of an image.
+    fn split(&self, seed: u64) -> Result<(Points, Points)> {
+        let (train, mut held_out) = match self {
+            Data::Image(_) => unreachable!("invariant: an image is drawn from its own tables"),
+            Data::Points(points, Some(others)) => (points.clone(), others.clone().standardised_by(points)?),
+            Data::Points(points, None) => points.split(HELD_OUT_SHARE, seed)?,
+            Data::Toy(toy) => {
+                let mut rng = Key::new(seed ^ TOY_STREAM).rng();
+                let mut draw = |n: usize| -> Result<Points> {
+                    let mut points = Points::from(toy.draw(n, &mut rng))?.named(toy.name());
+                    points.columns = ["x", "y"].map(str::to_owned).to_vec();
+                    Ok(points)
+                };
+                let (train, others) = (draw(TOY_POINTS)?, draw(HELD_OUT)?);
+                let others = others.standardised_by(&train)?;
+                (train, others)
+            }
+        };
+        held_out.truncate(MEASURED);
+        Ok((train, held_out))
+    }
+
+    /// A number that tells data apart, hexadecimal.
+    fn fingerprint(&self) -> String {
+        let number = match self {
+            Data::Image(image) => image.fingerprint(),
+            Data::Points(points, others) => {
+                let of_others = others.as_ref().map_or(0, |p| p.fingerprint().rotate_left(1));
+                points.fingerprint() ^ of_others
+            }
+            Data::Toy(toy) => return toy.name().to_owned(),
+        };
+        format!("{number:016x}")
+    }
+
+    /// The density to learn over a plane's window, as well as it is known, at about `per_pixel` cells along a pixel: values,
+    /// rows, columns. Of points it is a histogram.
+    pub(super) fn truth(&self, frame: &ImageFrame, per_pixel: usize) -> (Vec<f64>, usize, usize) {
+        let (rows, cols) = (frame.height * per_pixel, frame.width * per_pixel);
+        match self {
+            Data::Image(image) => (image.density_on(&image.grid_of(0.0, rows, cols)), rows, cols),
+            Data::Toy(toy) => {
+                let density = toy.density();
+                let at = |p: [f32; 2]| density.log_prob(frame.to_pixels(p.map(f64::from))).exp();
+                (frame.cells(0.0, rows, cols).centres.into_iter().map(at).collect(), rows, cols)
+            }
+            Data::Points(points, _) => {
+                let (rows, cols) = (rows.min(COUNTED), cols.min(COUNTED));
+                (counted(points, frame.window(), rows, cols), rows, cols)
+            }
+        }
+    }
+
+    /// What the truth is called over its picture.
+    pub(super) fn title(&self) -> &'static str {
+        match self {
+            Data::Image(_) => "density of the image",
+            Data::Points(..) => "histogram of the points",
+            Data::Toy(_) => "density to learn",
+        }
+    }
+}
+
+/// The share of points in each cell, per unit of area.
+fn counted(points: &Points, plot::Frame { x, y }: plot::Frame, rows: usize, cols: usize) -> Vec<f64> {
+    let mut values = vec![0.0; rows * cols];
+    let area = (x[1] - x[0]) * (y[1] - y[0]).abs() / (rows * cols) as f64;
+    let at = |v: f64, [from, to]: [f64; 2], n: usize| ((v - from) / (to - from) * n as f64).floor();
+    for p in points.values().as_chunks::<2>().0 {
+        let (col, row) = (at(p[0], x, cols), at(p[1], y, rows));
+        if (0.0..cols as f64).contains(&col) && (0.0..rows as f64).contains(&row) {
+            values[row as usize * cols + col as usize] += 1.0 / (points.len() as f64 * area);
+        }
+    }
+    values
+}
