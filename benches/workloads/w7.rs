@@ -18,8 +18,9 @@ const SAMPLES: usize = 100_000;
 const GRID: usize = 256;
 /// Rows of one program.
 const CHUNK: usize = 4096;
-/// Tolerances whose error stays below that of the fixed steps.
+/// Tolerances whose error stays below that of the fixed steps, and a first step of a whole block.
 const TOL: f64 = 1e-5;
+const FIRST: f64 = 0.5;
 
 type Flow = Cnf<ConcatSquash>;
 type Program = Streamed<'static, Flow, Tensor>;
@@ -37,7 +38,7 @@ fn largest_difference(a: &Tensor, b: &Tensor) -> f64 {
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     let mut flow = w4::flow(Divergence::Exact);
     if variant.ends_with("adaptive") {
-        flow = flow.tolerances(TOL, TOL);
+        flow = flow.tolerances(TOL, TOL).first_step(FIRST);
     }
     if variant.starts_with("samples") { samples(&flow, options) } else { grid(&flow, options) }
 }

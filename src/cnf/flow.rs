@@ -104,6 +104,15 @@ impl<D: Drift> Cnf<D> {
         self
     }
 
+    /// The length of the first adaptive step tried in a block; one too long is rejected as any other.
+    ///
+    /// A smooth flow is solved in a step or two, of which the cautious first step that is otherwise found is one, after
+    /// two evaluations of the field.
+    pub fn first_step(mut self, dt0: f64) -> Self {
+        self.settings.first_step = Some(dt0);
+        self
+    }
+
     /// What the error of an adaptive step is measured on.
     pub fn error_norm(mut self, error_norm: ErrorNorm) -> Self {
         self.settings.error_norm = error_norm;

@@ -45,6 +45,9 @@ pub struct Settings {
     pub method: Method,
     /// How long the steps are: adaptive with tolerances of 1e-5 where nothing is said.
     pub stepping: Stepping,
+    /// The length of the first adaptive step tried in a block: found from two evaluations of the field where none is
+    /// given.
+    pub first_step: Option<f64>,
     /// What the error is measured on.
     pub error_norm: ErrorNorm,
     /// How the gradient is taken.
@@ -62,6 +65,7 @@ impl Default for Settings {
             divergence: Divergence::Exact,
             method: Method::Tsit5,
             stepping: Stepping::Adaptive { rtol: 1e-5, atol: 1e-5 },
+            first_step: None,
             error_norm: ErrorNorm::default(),
             adjoint: Adjoint::default(),
             max_steps: 10_000,

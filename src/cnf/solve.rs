@@ -61,7 +61,11 @@ impl Settings {
                 let steps = (share * steps as f64 - 1e-9).ceil().max(1.0);
                 ode.controller(Constant { dt0: (to - from).abs() / steps })
             }
-            Stepping::Adaptive { rtol, atol } => ode.rtol(rtol * slack).atol(atol * slack),
+            Stepping::Adaptive { rtol, atol } => {
+                let ode = ode.rtol(rtol * slack).atol(atol * slack);
+                let first = self.first_step.map(|dt0| dt0.min((to - from).abs()));
+                if let Some(dt0) = first { ode.dt0(dt0) } else { ode }
+            }
         };
         let solution = ode.solve(from, to, y0)?;
         Ok((solution.y1, SolveStats::pack(&solution.stats)))

@@ -87,6 +87,9 @@ pub struct SolveConfig {
     pub solver: String,
     /// Steps or tolerances.
     pub steps: Steps,
+    /// The length of the first adaptive step tried, where one was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_step: Option<f64>,
     /// Whether the log-density counts in the error of a step.
     pub density_in_norm: bool,
     /// Which states a gradient keeps.
@@ -217,6 +220,7 @@ impl SolveConfig {
                 Stepping::Fixed { steps } => Steps::Fixed { steps },
                 Stepping::Adaptive { rtol, atol } => Steps::Adaptive { rtol, atol },
             },
+            first_step: settings.first_step,
             density_in_norm: settings.error_norm == ErrorNorm::StateAndLogDensity,
             kept: match settings.adjoint {
                 Adjoint::Direct => Kept::All,
@@ -236,8 +240,17 @@ impl SolveConfig {
         let probe = if self.gaussian { Probe::Gaussian } else { Probe::Rademacher };
         let checkpoints = |checkpoints| Adjoint::RecursiveCheckpoint { checkpoints };
         let mut settings = Settings::default();
-        let Settings { t1: end, divergence, method, stepping, error_norm, adjoint, max_steps, tile } =
-            &mut settings;
+        let Settings {
+            t1: end,
+            divergence,
+            method,
+            stepping,
+            first_step,
+            error_norm,
+            adjoint,
+            max_steps,
+            tile,
+        } = &mut settings;
         *end = t1;
         *divergence = match self.divergence {
             DivergenceKind::Exact => Divergence::Exact,
@@ -258,7 +271,7 @@ impl SolveConfig {
             Kept::Forward => Adjoint::Forward,
             Kept::Nothing { rtol, atol } => Adjoint::Backsolve { rtol, atol },
         };
-        (*max_steps, *tile) = (self.max_steps, self.tile);
+        (*first_step, *max_steps, *tile) = (self.first_step, self.max_steps, self.tile);
         Ok(settings)
     }
 
