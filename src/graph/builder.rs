@@ -3,16 +3,18 @@
 use super::infer::{GraphError, infer};
 use super::{BinaryOp, CompareOp, Func, Literal, Node, NodeId, Op, ReduceOp, Type, UnaryOp};
 use crate::array::{DType, Shape};
-use std::collections::HashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
 
 /// A function under construction.
 ///
-/// The map from nodes to ids is only looked up, never iterated, so its order reaches no output.
+/// The map from nodes' hashes to ids is only looked up, never iterated, so its order reaches no output.
 #[derive(Default, Debug)]
 pub struct Builder {
     nodes: Vec<Node>,
     inputs: Vec<NodeId>,
-    known: HashMap<Node, NodeId>,
+    /// Where a node of this hash is; of two with one hash the second is found under the next number.
+    known: FxHashMap<u64, NodeId>,
 }
 
 impl Builder {
@@ -56,12 +58,16 @@ impl Builder {
     }
 
     fn insert(&mut self, node: Node) -> NodeId {
-        if let Some(&id) = self.known.get(&node) {
-            return id;
+        let mut key = FxBuildHasher.hash_one(&node);
+        while let Some(&id) = self.known.get(&key) {
+            if self.nodes[id.index()] == node {
+                return id;
+            }
+            key = key.wrapping_add(1);
         }
         let id = NodeId(u32::try_from(self.nodes.len()).expect("invariant: fewer than 2^32 nodes"));
-        self.nodes.push(node.clone());
-        self.known.insert(node, id);
+        self.nodes.push(node);
+        self.known.insert(key, id);
         id
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Literal, Op, Type};
 use crate::array::Array;
+use rustc_hash::FxHasher;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -58,7 +59,7 @@ pub struct Func(Arc<Inner>);
 impl Func {
     /// A function of the given parts; see the invariants above.
     pub fn new(nodes: Vec<Node>, inputs: Vec<NodeId>, outputs: Vec<NodeId>) -> Func {
-        let mut hasher = std::hash::DefaultHasher::new();
+        let mut hasher = FxHasher::default();
         (&nodes, &inputs, &outputs).hash(&mut hasher);
         let fingerprint = hasher.finish();
         Func(Arc::new(Inner { nodes, inputs, outputs, fingerprint }))
