@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use flowline::array::{Array, DType};
 use flowline::backend::cpu::kernels::{
-    Activation, Elem, Epilogue, Gemm, StripOp, cast, gemm_f32, gemm_f64, gemm_layer_f32, max_strip,
+    Activation, Elem, Epilogue, Gemm, Rows, StripOp, cast, gemm_f32, gemm_f64, gemm_layer_f32, max_strip,
     philox_fill, strip, sum_cols, sum_rows, sum_strip, transpose_4,
 };
 use flowline::backend::{Plan, Workspace};
@@ -157,7 +157,7 @@ impl Bench {
                 }
             });
             let epilogue = Epilogue {
-                bias: bias.as_ptr(),
+                rows: Rows { bias: bias.as_ptr(), ..Rows::NONE },
                 activation: Activation::Tanh,
                 pre: std::ptr::null_mut(),
                 ldp: 0,
@@ -198,7 +198,7 @@ impl Bench {
             let (a, b, mut c) = (vec![0.5f32; m * k], vec![0.5f32; k * n], vec![0f32; m * n]);
             let (a64, b64, mut c64) = (vec![0.5f64; m * k], vec![0.5f64; k * n], vec![0f64; m * n]);
             for (layout, rsa, csa) in [("", k, 1), ("At", 1, m)] {
-                let s = Gemm { m, n, k, rsa, csa, ldb: n, ldc: n, accumulate: false };
+                let s = Gemm { m, n, k, rsa, csa, ldb: n, ldc: n, accumulate: false, packed: false };
                 let flops = 2.0 * (m * n * k) as f64;
                 self.report(level, &format!("gemm f32 m{m} n{n} k{k} {layout}"), flops, "GF/s", || {
                     // SAFETY: the buffers have these shapes.
@@ -227,7 +227,7 @@ impl Bench {
                 plan.run_arrays(&mut ws, &[black_box(&x), &x], &mut out);
             });
             let (a, mut c) = (vec![0.5f32; count * n * n], vec![0f32; count * n * n]);
-            let s = Gemm { m: n, n, k: n, rsa: n, csa: 1, ldb: n, ldc: n, accumulate: false };
+            let s = Gemm { m: n, n, k: n, rsa: n, csa: 1, ldb: n, ldc: n, accumulate: false, packed: false };
             self.report(level, &name("kernel calls"), flops, "GF/s", || {
                 for i in (0..a.len()).step_by(n * n) {
                     // SAFETY: the buffers hold `count` matrices.

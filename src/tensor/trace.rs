@@ -117,16 +117,12 @@ impl Trace {
                 if let Some(&input) = state.captured.get(&key) {
                     return input;
                 }
-                let repeated = owner.repeated(*id);
-                let node = match repeated {
-                    Some((source, op)) => {
-                        let source = self.lift(state, &source);
-                        state.builder.push(op, &[source], Some(ty))
-                    }
-                    None => {
-                        state.captures.push(x.clone());
-                        state.builder.input(ty.as_ref().clone())
-                    }
+                let node = if let Some((source, op)) = owner.repeated(*id) {
+                    let source = self.lift(state, &source);
+                    state.builder.push(op, &[source], Some(ty))
+                } else {
+                    state.captures.push(x.clone());
+                    state.builder.input(ty.as_ref().clone())
                 };
                 state.captured.insert(key, node);
                 node
