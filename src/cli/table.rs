@@ -94,15 +94,6 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
-/// Bytes in the unit that suits them.
-pub fn bytes(n: u64) -> String {
-    match n {
-        0..=9_999 => format!("{n} B"),
-        10_000..=9_999_999 => format!("{:.1} kB", n as f64 / 1e3),
-        _ => format!("{:.1} MB", n as f64 / 1e6),
-    }
-}
-
 /// Seconds as people say them.
 pub fn seconds(s: f64) -> String {
     match s {
@@ -122,7 +113,6 @@ mod tests {
             [7, 999, 1000, 18_448, 1_234_567].map(grouped),
             ["7", "999", "1,000", "18,448", "1,234,567"]
         );
-        assert_eq!([12, 52_300, 12_345_678].map(bytes), ["12 B", "52.3 kB", "12.3 MB"]);
         assert_eq!([0.02, 12.34, 150.7].map(seconds), ["20 ms", "12.3 s", "2 min 30 s"]);
         assert_eq!(
             [0.0, 2.567e-7, 0.03214, 1.0, 42.0, 999.6, 18.61e9, 2.5e16].map(|x| quantity(x, "s")),

@@ -1,7 +1,7 @@
 //! `flowline train`: learn the density of an image, of points or of a toy.
 
 use super::bar::Bar;
-use super::table::{Columns, Table, bytes, grouped, quantity, seconds};
+use super::table::{Columns, Table, grouped, quantity, seconds};
 use super::{machine, note, result};
 use crate::backend::Peak;
 use crate::data::{ImageDensity, Points, Toy};
@@ -276,8 +276,8 @@ fn plan_text(weights: usize, plans: &[PhasePlan], peak: &Peak) -> String {
             grouped(plan.kernels as u64),
             quantity(plan.flops, "FLOP"),
             quantity(plan.bytes_moved as f64, "B"),
-            bytes(plan.peak_bytes),
-            bytes(plan.peak_bytes_without_reuse),
+            quantity(plan.peak_bytes as f64, "B"),
+            quantity(plan.peak_bytes_without_reuse as f64, "B"),
             quantity(plan.flops / (peak.gflops * 1e9), "s"),
         ]);
     }

@@ -53,9 +53,9 @@ impl Peak {
     /// Measures the machine on the threads of the current rayon pool.
     pub fn measure() -> Peak {
         let threads = rayon::current_num_threads();
-        // More threads than cores share them, and so the work.
-        let cores = available_parallelism().map_or(threads, |cores| cores.get().min(threads));
-        let mut places: Vec<Mutex<Place>> = rayon::broadcast(|_| Mutex::new(Place::new(Level::detect())));
+        // More threads than cores do no more.
+        let workers = available_parallelism().map_or(threads, |cores| cores.get().min(threads));
+        let mut places: Vec<_> = (0..workers).map(|_| Mutex::new(Place::new(Level::detect()))).collect();
         let first = places[0].get_mut().unwrap_or_else(PoisonError::into_inner);
         let products = calls_of_a_run(|times| first.products(times));
         let copies = calls_of_a_run(|times| first.copies(times));
@@ -64,12 +64,13 @@ impl Peak {
             products as f64
         });
         let all = |run: fn(&mut Place, usize), calls: usize| {
-            let each = (calls * cores / threads).max(1);
             median_rate(|| {
                 rayon::broadcast(|context| {
-                    run(&mut places[context.index()].lock().unwrap_or_else(PoisonError::into_inner), each);
+                    if let Some(place) = places.get(context.index()) {
+                        run(&mut place.lock().unwrap_or_else(PoisonError::into_inner), calls);
+                    }
                 });
-                (each * threads) as f64
+                (calls * workers) as f64
             })
         };
         let gflop = (2 * M * K * N) as f64 / 1e9;
