@@ -588,7 +588,8 @@ fn a_plan_runs_nothing_and_tells_memory_and_operations() {
 #[test]
 fn info_tells_the_planned_work_of_the_updates_and_their_share_of_the_peak() {
     let place = Place::new();
-    let options = format!("train tiny.png --updates 60 {SMALL}");
+    // Three updates of them by the solver: the mean is told, not the sum.
+    let options = format!("train tiny.png --updates 300 {SMALL}");
     let plan = json(&place.done(&format!("{options} --plan --json")));
     place.done(&format!("{options} --threads 1 --out run"));
     let info = json(&place.done("info run --json"));
