@@ -6,7 +6,7 @@
 pub mod checkpoint;
 pub mod cpu;
 
-pub use cpu::{Counters, LoopReport, LoopRun, Plan, PlanReport, Workspace};
+pub use cpu::{Counters, LoopReport, LoopRun, Peak, Plan, PlanReport, Workspace};
 
 use crate::array::Array;
 use crate::graph::Func;

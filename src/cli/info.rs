@@ -1,8 +1,11 @@
-//! `flowline info`: tell what a run folder holds.
+//! `flowline info`: tell what a run folder holds, and what share of this machine's peak its updates reached.
 
-use super::table::{Table, grouped};
-use super::{Result, result};
-use crate::train::{FieldConfig, Learned, Steps, num_weights};
+use super::table::{Columns, Table, grouped, quantity};
+use super::{Result, machine, result};
+use crate::backend::Peak;
+use crate::train::{FieldConfig, Learned, Objective, PhaseReport, Recorded, Steps, TrainError, num_weights};
+use serde::Serialize;
+use std::num::NonZero;
 use std::path::PathBuf;
 
 /// Arguments of `flowline info`.
@@ -15,24 +18,91 @@ pub struct Args {
     json: bool,
 }
 
+/// What the updates of a phase were: computed by their program, and in the time that the run wrote down.
+#[derive(Serialize)]
+struct Phase {
+    objective: Objective,
+    updates: u64,
+    /// Kernels and loops of the program, each counted once.
+    kernels: usize,
+    flops_per_update: f64,
+    bytes_moved_per_update: f64,
+    /// The median of the steady state.
+    ms_per_update: f64,
+    /// The rate reached.
+    gflops: f64,
+    /// The rate as a share of the peak that was measured now.
+    share_of_peak: f64,
+}
+
+impl Phase {
+    /// None where the run did not note its program.
+    fn new(phase: &PhaseReport, peak: &Peak) -> Option<Phase> {
+        let flops_per_update = phase.flops_per_update.filter(|_| phase.ms_per_update > 0.0)?;
+        let gflops = flops_per_update / (phase.ms_per_update * 1e6);
+        Some(Phase {
+            objective: phase.objective,
+            updates: phase.updates,
+            kernels: phase.kernels?,
+            flops_per_update,
+            bytes_moved_per_update: phase.bytes_moved_per_update?,
+            ms_per_update: phase.ms_per_update,
+            gflops,
+            share_of_peak: gflops / peak.gflops,
+        })
+    }
+}
+
 /// Runs the subcommand.
 ///
 /// # Errors
 /// No run in the folder.
 pub fn run(args: &Args) -> Result<()> {
     let learned = Learned::open(&args.dir)?;
+    let recorded = Recorded::read(&args.dir, &learned.header, learned.update);
+    let peak = measure(recorded.threads)?;
+    let phases: Vec<Phase> = recorded.phases.iter().filter_map(|phase| Phase::new(phase, &peak)).collect();
     if args.json {
         let json = serde_json::json!({
             "update": learned.update, "weights": num_weights(&learned.flow), "header": learned.header,
+            "phases": phases, "peak_gflops": peak.gflops, "peak_gflops_one_thread": peak.gflops_one_thread,
+            "peak_bytes_per_s": peak.bytes_per_s, "peak_threads": peak.threads,
         });
         result(&json.to_string());
     } else {
-        result(&text(&learned));
+        result(&text(&learned, &phases, &peak));
     }
     Ok(())
 }
 
-fn text(learned: &Learned) -> String {
+/// The peak of as many threads as the run had, or as there are cores.
+fn measure(threads: Option<usize>) -> Result<Peak> {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = threads.map_or(cores, |threads| threads.min(cores));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|e| TrainError::Threads { threads, reason: e.to_string() })?;
+    Ok(pool.install(Peak::measure))
+}
+
+/// The phases for people.
+fn reached(phases: &[Phase]) -> String {
+    let heading = ["an update of", "kernels", "operations", "moved", "time", "reached", "of the peak"];
+    let mut columns = Columns::new(heading);
+    for phase in phases {
+        columns.line([
+            phase.objective.title().to_owned(),
+            grouped(phase.kernels as u64),
+            quantity(phase.flops_per_update, "FLOP"),
+            quantity(phase.bytes_moved_per_update, "B"),
+            quantity(phase.ms_per_update / 1e3, "s"),
+            quantity(phase.gflops * 1e9, "FLOP/s"),
+            format!("{:.1} %", 100.0 * phase.share_of_peak),
+        ]);
+    }
+    columns.text()
+}
+
+fn text(learned: &Learned, phases: &[Phase], peak: &Peak) -> String {
     let (recipe, header) = (&learned.header.recipe, &learned.header);
     let model = &recipe.model;
     let field = match model.field {
@@ -67,5 +137,9 @@ fn text(learned: &Learned) -> String {
         let text = format!("{updates} updates of {batch} points, {} at {lr:e}", recipe.optimizer);
         table.row(phase.objective.title(), text);
     }
-    table.text()
+    if phases.is_empty() {
+        return table.text();
+    }
+    table.row("machine", machine::line(peak));
+    format!("{}\n\n{}", table.text(), reached(phases))
 }

@@ -9,6 +9,7 @@ mod bar;
 mod density;
 mod info;
 mod log_prob;
+mod machine;
 mod sample;
 mod table;
 mod train;

@@ -1,4 +1,4 @@
-//! Two columns of text for people.
+//! Text for people: names with values, columns, and numbers as they are read.
 
 /// Names and values, one a line, values aligned.
 #[derive(Default)]
@@ -22,6 +22,64 @@ impl Table {
     }
 }
 
+/// Columns under a heading: the first to the left, the others to the right, as numbers are.
+#[derive(Default)]
+pub struct Columns {
+    lines: Vec<Vec<String>>,
+}
+
+impl Columns {
+    /// Columns with these headings.
+    pub fn new<const N: usize>(heading: [&str; N]) -> Columns {
+        Columns { lines: vec![heading.map(str::to_owned).to_vec()] }
+    }
+
+    /// Adds a line.
+    pub fn line(&mut self, cells: impl IntoIterator<Item = String>) -> &mut Self {
+        self.lines.push(cells.into_iter().collect());
+        self
+    }
+
+    /// The text with a rule below the heading, without a line break at the end.
+    pub fn text(&self) -> String {
+        let count = self.lines.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            let cells = self.lines.iter().filter_map(|line| line.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..count).map(width).collect();
+        let joined = |line: &Vec<String>| {
+            let cell = |(i, (text, &width)): (usize, (&String, &usize))| match i {
+                0 => format!("{text:width$}"),
+                _ => format!("{text:>width$}"),
+            };
+            let cells: Vec<String> = line.iter().zip(&widths).enumerate().map(cell).collect();
+            format!("  {}", cells.join("  ")).trim_end().to_owned()
+        };
+        let mut lines: Vec<String> = self.lines.iter().map(joined).collect();
+        let rule = "─".repeat(widths.iter().sum::<usize>() + 2 * count.saturating_sub(1));
+        lines.insert(1.min(lines.len()), format!("  {rule}"));
+        lines.join("\n")
+    }
+}
+
+/// A number with three digits and the prefix that suits it: 18.6 G, 512 µ; zero as it is.
+pub fn quantity(x: f64, unit: &str) -> String {
+    const PREFIXES: [(f64, &str); 7] =
+        [(1e-6, "µ"), (1e-3, "m"), (1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")];
+    // What rounds to 1000 is 1.00 of the next.
+    let fitting = PREFIXES.iter().find(|(scale, _)| x.abs() < 999.5 * scale);
+    let &(scale, prefix) = fitting.unwrap_or(&PREFIXES[PREFIXES.len() - 1]);
+    let scaled = x / scale;
+    let digits = match scaled.abs() {
+        _ if x == 0.0 => return format!("0 {unit}"),
+        y if y < 9.995 => 2,
+        y if y < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{scaled:.digits$} {prefix}{unit}")
+}
+
 /// A whole number with its thousands apart: 18,448.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -34,15 +92,6 @@ pub fn grouped(n: u64) -> String {
         out.extend(chunk.iter().map(|&b| char::from(b)));
     }
     out
-}
-
-/// Bytes in the unit that suits them.
-pub fn bytes(n: u64) -> String {
-    match n {
-        0..=9_999 => format!("{n} B"),
-        10_000..=9_999_999 => format!("{:.1} kB", n as f64 / 1e3),
-        _ => format!("{:.1} MB", n as f64 / 1e6),
-    }
 }
 
 /// Seconds as people say them.
@@ -64,7 +113,18 @@ mod tests {
             [7, 999, 1000, 18_448, 1_234_567].map(grouped),
             ["7", "999", "1,000", "18,448", "1,234,567"]
         );
-        assert_eq!([12, 52_300, 12_345_678].map(bytes), ["12 B", "52.3 kB", "12.3 MB"]);
         assert_eq!([0.02, 12.34, 150.7].map(seconds), ["20 ms", "12.3 s", "2 min 30 s"]);
+        assert_eq!(
+            [0.0, 2.567e-7, 0.03214, 1.0, 42.0, 999.6, 18.61e9, 2.5e16].map(|x| quantity(x, "s")),
+            ["0 s", "0.26 µs", "32.1 ms", "1.00 s", "42.0 s", "1.00 ks", "18.6 Gs", "25000 Ts"]
+        );
+    }
+
+    #[test]
+    fn columns_stand_below_their_headings() {
+        let mut columns = Columns::new(["of", "n"]);
+        columns.line(["flow".to_owned(), "1,024".to_owned()]).line(["µ".to_owned(), "7".to_owned()]);
+        let lines = ["  of        n", "  ───────────", "  flow  1,024", "  µ         7"];
+        assert_eq!(columns.text(), lines.join("\n"));
     }
 }

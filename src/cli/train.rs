@@ -1,8 +1,9 @@
 //! `flowline train`: learn the density of an image, of points or of a toy.
 
 use super::bar::Bar;
-use super::table::{Table, bytes, grouped, seconds};
-use super::{note, result};
+use super::table::{Columns, Table, grouped, quantity, seconds};
+use super::{machine, note, result};
+use crate::backend::Peak;
 use crate::data::{ImageDensity, Points, Toy};
 use crate::error::Result;
 use crate::tensor::Key;
@@ -87,7 +88,7 @@ pub struct Args {
     /// Go on with the run in the folder, bit for bit
     #[arg(long)]
     resume: bool,
-    /// Run nothing; tell weights, operations and memory of an update
+    /// Run nothing; tell weights, and of an update kernels, operations, bytes and the time at this machine's peak
     #[arg(long)]
     plan: bool,
     /// Print one JSON object at the end
@@ -239,42 +240,50 @@ fn summary(report: &Report) -> String {
 }
 
 fn tell_plan(args: &Args, density: &Density) -> Result<()> {
-    let plans = density.plan()?;
+    let (plans, peak) = (density.plan()?, Peak::measure());
     if args.json {
         // The last phase solves: its peak is what --checkpoints governs.
-        let peak = plans.last().map_or(0, |p| p.peak_bytes);
+        let plan_peak = plans.last().map_or(0, |p| p.peak_bytes);
         let most = plans.iter().max_by(|a, b| a.flops.total_cmp(&b.flops));
         let (flops, flops_of) = most.map_or((0.0, FlopsOf::Update), |p| (p.flops, p.flops_of));
         let json = serde_json::json!({
-            "weights": density.weights(), "flops": flops, "flops_of": flops_of, "plan_peak_bytes": peak,
-            "phases": plans,
+            "weights": density.weights(), "flops": flops, "flops_of": flops_of, "plan_peak_bytes": plan_peak,
+            "kernels": most.map_or(0, |p| p.kernels), "bytes_moved": most.map_or(0, |p| p.bytes_moved),
+            "peak_gflops": peak.gflops, "phases": plans,
         });
         result(&json.to_string());
         return Ok(());
     }
-    let mut table = Table::default();
-    table.row("weights", grouped(density.weights() as u64));
-    for plan in &plans {
-        table.row(plan.objective.title(), plan_line(plan));
-        for kept in &plan.states {
-            table.row("states", kept.text.clone());
-        }
-    }
-    result(&table.text());
+    result(&plan_text(density.weights(), &plans, &peak));
     Ok(())
 }
 
-fn plan_line(plan: &PhasePlan) -> String {
-    let of = match plan.flops_of {
-        FlopsOf::Update => "an update",
-        FlopsOf::Step => "a step of each solve (how many there will be is not known)",
-    };
-    format!(
-        "{} updates of {} points: {:.3} Gflop {of}, {} planned at the peak ({} without reuse)",
-        grouped(plan.updates),
-        grouped(plan.batch as u64),
-        plan.flops / 1e9,
-        bytes(plan.peak_bytes),
-        bytes(plan.peak_bytes_without_reuse)
-    )
+/// The plan for people. The floor is the time that the operations would take at the rate of matrix products in cache.
+fn plan_text(weights: usize, plans: &[PhasePlan], peak: &Peak) -> String {
+    let mut table = Table::default();
+    table.row("weights", grouped(weights as u64)).row("machine", machine::line(peak));
+    let heading = ["an update of", "kernels", "operations", "moved", "workspace", "without reuse", "floor"];
+    let mut columns = Columns::new(heading);
+    for plan in plans {
+        let (updates, batch) = (grouped(plan.updates), grouped(plan.batch as u64));
+        table.row(plan.objective.title(), format!("{updates} updates of {batch} points"));
+        for kept in &plan.states {
+            table.row("states", kept.text.clone());
+        }
+        let mark = if plan.flops_of == FlopsOf::Step { "*" } else { "" };
+        columns.line([
+            format!("{}{mark}", plan.objective.title()),
+            grouped(plan.kernels as u64),
+            quantity(plan.flops, "FLOP"),
+            quantity(plan.bytes_moved as f64, "B"),
+            quantity(plan.peak_bytes as f64, "B"),
+            quantity(plan.peak_bytes_without_reuse as f64, "B"),
+            quantity(plan.flops / (peak.gflops * 1e9), "s"),
+        ]);
+    }
+    let mut text = format!("{}\n\n{}", table.text(), columns.text());
+    if plans.iter().any(|plan| plan.flops_of == FlopsOf::Step) {
+        text.push_str("\n  * of an update with a step of each solve: how many there will be is not known");
+    }
+    text
 }

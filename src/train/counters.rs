@@ -4,6 +4,7 @@
 //! it. The file is written before each checkpoint and read in good faith: without it, or with one that is broken, a
 //! resumed run tells what it counted itself.
 
+use super::plan::Work;
 use crate::io::{IoError, write_atomic};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -20,6 +21,8 @@ pub(super) struct Counters {
     pub states_kept_max: u64,
     /// The largest resident memory of any process of the run.
     pub peak_rss_mb: f64,
+    /// Threads that the latest process ran updates on.
+    pub threads: usize,
     /// Each phase's.
     pub phases: Vec<PhaseCounters>,
 }
@@ -29,8 +32,14 @@ pub(super) struct Counters {
 pub(super) struct PhaseCounters {
     /// Steps run again for gradients.
     pub recomputed: f64,
-    /// Updates that they are a sum over.
+    /// Steps that solves tried, of all blocks together.
+    pub attempted: f64,
+    /// Those they took.
+    pub accepted: f64,
+    /// Updates that these are sums over.
     pub updates: u64,
+    /// What an update of so many steps computes; none before the first.
+    pub work: Option<Work>,
 }
 
 impl Counters {
@@ -59,7 +68,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("counters.json");
         assert_eq!(Counters::read(&path), Counters::default());
-        let phases = vec![PhaseCounters { recomputed: 12.5, updates: 3 }];
+        let work = Some(Work { kernels: 4, flops: 1.5e9, bytes_moved: 0.1 });
+        let phases =
+            vec![PhaseCounters { recomputed: 12.5, attempted: 9.25, accepted: 9.0, updates: 3, work }];
         let counters =
             Counters { first_update_s: Some(0.25), plan_peak_bytes: 7, phases, ..Counters::default() };
         counters.write(&path).unwrap();

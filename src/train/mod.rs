@@ -42,6 +42,7 @@ mod plan;
 mod process;
 mod progress;
 mod recipe;
+mod recorded;
 mod report;
 mod run;
 mod session;
@@ -61,6 +62,7 @@ pub use options::{DivergenceKind, OptimizerKind, Options, Preset, check_toleranc
 pub use plan::StatesPlan;
 pub use progress::{Progress, Stage};
 pub use recipe::{Objective, Phase, Recipe};
+pub use recorded::Recorded;
 pub use report::{PhaseReport, Report};
 pub use run::{Density, FlopsOf, Header, PhasePlan, num_weights};
 pub use state::{Batch, ImageTables, PointsTable, Tables, TrainState};

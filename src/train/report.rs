@@ -5,7 +5,9 @@
 
 use super::counters::{Counters, PhaseCounters};
 use super::metrics::Row;
+use super::plan::{Trips, work};
 use super::{Objective, Phase, Recipe};
+use crate::backend::PlanReport;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -87,6 +89,15 @@ pub struct PhaseReport {
     pub field_evals_per_update: f64,
     /// Steps run again for a gradient an update.
     pub recomputed_steps_per_update: f64,
+    /// Kernels and loops of its program, each counted once however often it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<usize>,
+    /// Floating-point operations an update, by its program and the steps that solves took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flops_per_update: Option<f64>,
+    /// Bytes that its kernels read and write an update, in whichever cache they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_moved_per_update: Option<f64>,
     /// Times that the step function was traced.
     pub traces: usize,
     /// Buffers alive after update 100 of the phase, where it has as many.
@@ -103,7 +114,8 @@ pub struct PhaseReport {
     pub rss_mb_at_end: f64,
     /// NLL of the held-out points at its end.
     pub nll_nats: Option<f64>,
-    /// The gap at its end.
+    /// The gap at its end, where an entropy is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gap_nats: Option<f64>,
 }
 
@@ -114,10 +126,26 @@ struct Memory {
     rss_mb: f64,
 }
 
+/// What the solves of an update took, of all blocks together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Solved {
+    /// Steps tried.
+    pub attempted: f64,
+    /// Steps taken.
+    pub accepted: f64,
+    /// Steps run again for the gradient.
+    pub recomputed: f64,
+    /// The most states that were kept at once.
+    pub states_kept: u64,
+}
+
 /// Counts of one phase.
 #[derive(Debug)]
 struct Tally {
     phase: Phase,
+    /// Solves of an update, one a block.
+    blocks: usize,
+    plan: Option<PlanReport>,
     ms: Vec<f32>,
     field_evals: u64,
     counters: PhaseCounters,
@@ -142,6 +170,8 @@ impl Tallies {
     pub(super) fn new(recipe: &Recipe, entropy_nats: Option<f64>) -> Tallies {
         let tally = |phase: &Phase| Tally {
             phase: *phase,
+            blocks: recipe.model.blocks,
+            plan: None,
             ms: Vec::with_capacity(phase.updates.min(KEPT_AHEAD) as usize),
             field_evals: 0,
             counters: PhaseCounters::default(),
@@ -177,6 +207,13 @@ impl Tallies {
         }
     }
 
+    /// Counts an update of an earlier process, by its row.
+    pub(super) fn read(&mut self, recipe: &Recipe, row: &Row) {
+        if let Some(phase) = recipe.phases.iter().position(|p| p.objective.name() == row.phase) {
+            self.update(phase, row);
+        }
+    }
+
     /// Goes on from the counts of an earlier process.
     pub(super) fn restore(&mut self, counters: &Counters) {
         self.states_kept_max = counters.states_kept_max;
@@ -185,15 +222,22 @@ impl Tallies {
 
     /// Each phase's counts that its rows do not tell.
     pub(super) fn phase_counters(&self) -> Vec<PhaseCounters> {
-        self.phases.iter().map(|tally| tally.counters).collect()
+        self.phases.iter().map(Tally::counted).collect()
     }
 
-    /// Counts what an update recomputed and kept.
-    pub(super) fn solves(&mut self, phase: usize, recomputed: f64, states_kept: u64) {
+    /// Notes the program of a phase that begins.
+    pub(super) fn planned(&mut self, phase: usize, plan: PlanReport) {
+        self.phases[phase].plan = Some(plan);
+    }
+
+    /// Counts what the solves of an update took.
+    pub(super) fn solves(&mut self, phase: usize, solved: Solved) {
         let counters = &mut self.phases[phase].counters;
-        counters.recomputed += recomputed;
+        counters.attempted += solved.attempted;
+        counters.accepted += solved.accepted;
+        counters.recomputed += solved.recomputed;
         counters.updates += 1;
-        self.states_kept_max = self.states_kept_max.max(states_kept);
+        self.states_kept_max = self.states_kept_max.max(solved.states_kept);
     }
 
     /// Notes the NLL of the held-out points after the last update.
@@ -212,8 +256,22 @@ impl Tallies {
 }
 
 impl Tally {
+    /// The counts, with what the mean update computed: by the program, where this process has it, else as it was told.
+    fn counted(&self) -> PhaseCounters {
+        let counters = self.counters;
+        let per_solve = |sum: f64| sum / (counters.updates.max(1) as f64 * self.blocks.max(1) as f64);
+        let trips = Trips {
+            attempted: per_solve(counters.attempted),
+            accepted: per_solve(counters.accepted),
+            replayed: Some(per_solve(counters.recomputed)),
+        };
+        let plan = self.plan.as_ref().filter(|_| counters.updates > 0);
+        PhaseCounters { work: plan.map(|plan| work(plan, trips)).or(counters.work), ..counters }
+    }
+
     fn report(&self, entropy_nats: Option<f64>) -> PhaseReport {
         let per = |sum: f64, updates: u64| sum / updates.max(1) as f64;
+        let work = self.counted().work;
         PhaseReport {
             objective: self.phase.objective,
             updates: self.ms.len() as u64,
@@ -221,6 +279,9 @@ impl Tally {
             ms_per_update: median(&self.ms),
             field_evals_per_update: per(self.field_evals as f64, self.ms.len() as u64),
             recomputed_steps_per_update: per(self.counters.recomputed, self.counters.updates),
+            kernels: work.map(|work| work.kernels),
+            flops_per_update: work.map(|work| work.flops),
+            bytes_moved_per_update: work.map(|work| work.bytes_moved),
             traces: self.traces,
             live_buffers_at_100: self.noted.map(|m| m.live_buffers),
             live_buffers_at_end: self.last.live_buffers,

@@ -6,7 +6,7 @@
 use super::data::{Data, Prepared};
 use super::folder::RunFolder;
 use super::model::{Flow, ModelConfig};
-use super::plan::StatesPlan;
+use super::plan::{StatesPlan, Trips, work};
 use super::progress::{Progress, Stage};
 use super::session::Session;
 use super::state::TrainState;
@@ -216,11 +216,14 @@ impl<'a> Density<'a> {
             let is_adaptive = matches!(self.recipe.model.solve.steps, super::Steps::Adaptive { .. });
             let solves = phase.objective == Objective::MaximumLikelihood;
             let (peak_bytes, without_reuse) = super::plan::peak_bytes(&plan, most_steps);
+            let work = work(&plan, Trips::planned(steps));
             Ok(PhasePlan {
                 objective: phase.objective,
                 updates: phase.updates,
                 batch: phase.batch,
-                flops: super::plan::flops(&plan, steps),
+                kernels: work.kernels,
+                flops: work.flops,
+                bytes_moved: work.bytes_moved.round() as u64,
                 flops_of: if solves && is_adaptive { FlopsOf::Step } else { FlopsOf::Update },
                 peak_bytes: peak_bytes as u64,
                 peak_bytes_without_reuse: without_reuse as u64,
@@ -358,9 +361,13 @@ pub struct PhasePlan {
     pub updates: u64,
     /// Points an update.
     pub batch: usize,
+    /// Kernels and loops of its program, each counted once however often it runs.
+    pub kernels: usize,
     /// Floating-point operations.
     pub flops: f64,
-    /// Of what: of an update, or of an update whose solves take one step where steps are adaptive and nobody knows how many
+    /// Bytes that kernels read and write, in whichever cache they are.
+    pub bytes_moved: u64,
+    /// Of what both are: of an update, or of an update whose solves take one step where steps are adaptive and nobody knows how many
     /// there will be.
     pub flops_of: FlopsOf,
     /// Bytes of workspace at their peak.

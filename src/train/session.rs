@@ -12,7 +12,7 @@ use super::folder::{COUNTERS_FILE, RunFolder};
 use super::metrics::{Metrics, Row};
 use super::pictures::Artist;
 use super::progress::{Pace, Progress};
-use super::report::Tallies;
+use super::report::{Solved, Tallies};
 use super::run::{Density, Header};
 use super::state::{Tables, TrainState};
 use super::step::{self, Step, Told};
@@ -20,6 +20,7 @@ use super::{
     ImageFrame, Learned, METRICS_FILE, MODEL_FILE, Phase, Stage, TrainError, bounds, budget, process,
 };
 use crate::array::memory;
+use crate::backend::PlanReport;
 use crate::error::{Error, Result};
 use crate::io::write_checkpoint;
 use crate::tensor::{Tensor, Tree};
@@ -163,13 +164,7 @@ impl<'a> Session<'a> {
         let path = folder.file(METRICS_FILE);
         self.metrics = Some(if resumed {
             let (tallies, header) = (&mut self.tallies, &self.header);
-            let phase_of =
-                |row: &Row| header.recipe.phases.iter().position(|p| p.objective.name() == row.phase);
-            Metrics::resume(&path, self.update, |row| {
-                if let Some(phase) = phase_of(&row) {
-                    tallies.update(phase, &row);
-                }
-            })?
+            Metrics::resume(&path, self.update, |row| tallies.read(&header.recipe, &row))?
         } else {
             Metrics::create(&path)?
         });
@@ -206,16 +201,23 @@ impl<'a> Session<'a> {
         }
         (self.pace, self.begun, self.looked) = (Pace::default(), Instant::now(), false);
         let step = self.steps[phase].as_ref().expect("invariant: a phase that has begun has a step");
-        self.plan_peak_bytes = self.check_memory(&plan, step, &self.state)?;
+        let planned = self.check_memory(&plan, step, &self.state)?;
+        self.plan_peak_bytes = self.peak_bytes(&planned);
+        self.tallies.planned(phase, planned);
         Ok(())
     }
 
-    /// Planned bytes of an update at their peak, once it is known that they are free.
-    pub(super) fn check_memory(&self, phase: &Phase, step: &Step, state: &TrainState) -> Result<u64> {
+    /// The plan of an update, once it is known that its bytes are free.
+    pub(super) fn check_memory(&self, phase: &Phase, step: &Step, state: &TrainState) -> Result<PlanReport> {
+        let planned = step.plan(state)?;
+        bounds::check_update(&self.header.recipe, phase.objective.name(), self.peak_bytes(&planned))?;
+        Ok(planned)
+    }
+
+    /// Planned bytes of an update at their peak.
+    fn peak_bytes(&self, planned: &PlanReport) -> u64 {
         let (_, most_steps) = self.header.recipe.steps();
-        let (peak, _) = super::plan::peak_bytes(&step.plan(state)?, most_steps);
-        bounds::check_update(&self.header.recipe, phase.objective.name(), peak as u64)?;
-        Ok(peak as u64)
+        super::plan::peak_bytes(planned, most_steps).0 as u64
     }
 
     /// One update, and what the clock asks for after it.
@@ -273,7 +275,13 @@ impl<'a> Session<'a> {
         let counts = step.last_run();
         // The backend counts over all tiles; a tile's solves attempt `steps` steps.
         let tiles = if steps > 0.0 { (counts.attempts as f64 / steps).max(1.0) } else { 1.0 };
-        self.tallies.solves(phase, counts.recomputed as f64 / tiles, counts.states_kept_max as u64);
+        let solved = Solved {
+            attempted: counts.attempts as f64 / tiles,
+            accepted: counts.accepted as f64 / tiles,
+            recomputed: counts.recomputed as f64 / tiles,
+            states_kept: counts.states_kept_max as u64,
+        };
+        self.tallies.solves(phase, solved);
         Ok(Row {
             update: self.update,
             phase: objective.name().to_owned(),
@@ -352,6 +360,7 @@ impl<'a> Session<'a> {
             plan_peak_bytes: self.plan_peak_bytes,
             states_kept_max: self.tallies.states_kept_max,
             peak_rss_mb: process::peak_rss_mb().max(self.earlier.peak_rss_mb),
+            threads: rayon::current_num_threads(),
             phases: self.tallies.phase_counters(),
         }
     }

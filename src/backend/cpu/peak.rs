@@ -1,0 +1,181 @@
+//! What the machine can do, measured: matrix products and copies that stay in a core's own cache.
+//!
+//! It knows the kernels and the pool, and nothing of plans. Its numbers are for people alone: no plan and no result may
+//! depend on them, since they differ from one measurement to the next.
+//!
+//! Why not a formula (lanes x ports x clock): clocks move with what runs beside, and a hypervisor tells neither ports
+//! nor clock. Why the crate's own kernel: a share of its rate says what everything around the products costs, which is
+//! what a plan can still win.
+
+use super::kernels::{Gemm, gemm_f32, packed_len};
+use crate::simd::Level;
+use std::hint::black_box;
+use std::sync::{Mutex, PoisonError};
+use std::thread::available_parallelism;
+use std::time::Instant;
+
+/// The product: A and C of 120 and 60 KiB and a packed B of 32 KiB stay in a second-level cache of 256 KiB, and one
+/// call takes 10 to 40 microseconds, so that what a call costs is nothing.
+const M: usize = 240;
+const K: usize = 128;
+const N: usize = 64;
+/// Cache lines copied at once: 64 KiB from, 64 KiB to.
+const COPIED: usize = 1024;
+/// How often each rate is measured, for a median.
+const RUNS: usize = 5;
+/// Seconds of one measurement: three rates, five times each, take 45 ms.
+const RUN_S: f64 = 3e-3;
+
+/// Rates of this machine.
+///
+/// # Numerics
+/// Each is a median of five measurements of 3 ms, 50 ms in all; other programs that run meanwhile lower them.
+///
+/// # Examples
+/// ```
+/// let peak = flowline::backend::Peak::measure();
+/// assert!(peak.gflops > 0.0 && peak.threads >= 1);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Peak {
+    /// Threads of the pool that it was measured in.
+    pub threads: usize,
+    /// 10^9 floating-point operations a second of matrix products in f32 on one thread, a multiply-add counted as two.
+    pub gflops_one_thread: f64,
+    /// The same on all threads together.
+    pub gflops: f64,
+    /// Bytes that copies within the second-level cache read and write in a second, on all threads together.
+    pub bytes_per_s: f64,
+}
+
+impl Peak {
+    /// Measures the machine on the threads of the current rayon pool.
+    pub fn measure() -> Peak {
+        let threads = rayon::current_num_threads();
+        // More threads than cores do no more.
+        let workers = available_parallelism().map_or(threads, |cores| cores.get().min(threads));
+        let mut places: Vec<_> = (0..workers).map(|_| Mutex::new(Place::new(Level::detect()))).collect();
+        let first = places[0].get_mut().unwrap_or_else(PoisonError::into_inner);
+        let products = calls_of_a_run(|times| first.products(times));
+        let copies = calls_of_a_run(|times| first.copies(times));
+        let one = median_rate(|| {
+            first.products(products);
+            products as f64
+        });
+        let all = |run: fn(&mut Place, usize), calls: usize| {
+            median_rate(|| {
+                rayon::broadcast(|context| {
+                    if let Some(place) = places.get(context.index()) {
+                        run(&mut place.lock().unwrap_or_else(PoisonError::into_inner), calls);
+                    }
+                });
+                (calls * workers) as f64
+            })
+        };
+        let gflop = (2 * M * K * N) as f64 / 1e9;
+        Peak {
+            threads,
+            gflops_one_thread: one * gflop,
+            gflops: all(Place::products, products) * gflop,
+            bytes_per_s: all(Place::copies, copies) * (2 * COPIED * size_of::<Line>()) as f64,
+        }
+    }
+}
+
+/// A cache line of numbers, whose alignment is that of packed panels.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([f32; 16]);
+
+/// What one thread works on.
+struct Place {
+    level: Level,
+    a: Vec<Line>,
+    /// All numbers the same, so that it is packed as it is.
+    b: Vec<Line>,
+    c: Vec<Line>,
+}
+
+impl Place {
+    fn new(level: Level) -> Place {
+        let lines = |len: usize, x: f32| vec![Line([x; 16]); len.div_ceil(16)];
+        let b = packed_len(level, false, K, N);
+        Place {
+            level,
+            a: lines((M * K).max(16 * COPIED), 0.5),
+            b: lines(b, 0.25),
+            c: lines((M * N).max(16 * COPIED), 0.0),
+        }
+    }
+
+    fn products(&mut self, times: usize) {
+        let (rsa, csa, ldb, ldc, accumulate, packed) = (K, 1, N, N, false, true);
+        let shape = Gemm { m: M, n: N, k: K, rsa, csa, ldb, ldc, accumulate, packed };
+        let (a, b, c) = (self.a.as_ptr().cast(), self.b.as_ptr().cast(), self.c.as_mut_ptr().cast());
+        for _ in 0..times {
+            // SAFETY: the vectors have room for M x K, a packed K x N and M x N numbers, and are disjoint; the level is
+            // that of the machine.
+            unsafe { gemm_f32(self.level, black_box(&shape), a, b, c) };
+        }
+    }
+
+    fn copies(&mut self, times: usize) {
+        for _ in 0..times {
+            black_box(&mut self.c)[..COPIED].copy_from_slice(&self.a[..COPIED]);
+        }
+    }
+}
+
+/// How many calls take as long as one measurement, found by doubling: this also wakes the wide units of the core.
+fn calls_of_a_run(mut run: impl FnMut(usize)) -> usize {
+    let mut calls = 1;
+    loop {
+        let begun = Instant::now();
+        run(calls);
+        let took = begun.elapsed().as_secs_f64();
+        if took > RUN_S / 4.0 {
+            return ((calls as f64 * RUN_S / took) as usize).max(1);
+        }
+        calls *= 2;
+    }
+}
+
+/// The median of what a measurement does, a second.
+fn median_rate(mut run: impl FnMut() -> f64) -> f64 {
+    let mut rates = [0.0; RUNS].map(|_: f64| {
+        let begun = Instant::now();
+        let done = run();
+        done / begun.elapsed().as_secs_f64().max(1e-9)
+    });
+    rates.sort_by(f64::total_cmp);
+    rates[RUNS / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_products_that_are_timed_are_right() {
+        for level in Level::available() {
+            let mut place = Place::new(level);
+            place.products(1);
+            // 128 terms of 0.5 x 0.25.
+            assert!(place.c[..M * N / 16].iter().all(|line| line.0 == [16.0; 16]), "{level:?}");
+            place.copies(1);
+            assert!(place.c[..COPIED].iter().all(|line| line.0 == [0.5; 16]));
+        }
+    }
+
+    #[test]
+    fn the_measured_peak_is_positive_and_told_of_the_pool() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let peak = pool.install(Peak::measure);
+        assert_eq!(peak.threads, 2);
+        for rate in [peak.gflops_one_thread, peak.gflops, peak.bytes_per_s / 1e9] {
+            // From a scalar core under load to what no machine reaches.
+            assert!(rate.is_finite() && rate > 1e-3 && rate < 1e6, "{peak:?}");
+        }
+    }
+}

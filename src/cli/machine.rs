@@ -1,0 +1,15 @@
+//! What this machine can do, for people: one line beside what a program asks of it.
+
+use super::table::quantity;
+use crate::backend::Peak;
+
+/// The measured rates in words.
+pub fn line(peak: &Peak) -> String {
+    let rate = |gflops: f64| quantity(gflops * 1e9, "FLOP/s");
+    let threads = match peak.threads {
+        1 => "one thread".to_owned(),
+        n => format!("{n} threads ({} on one)", rate(peak.gflops_one_thread)),
+    };
+    let copies = quantity(peak.bytes_per_s, "B/s");
+    format!("{} of matrix products on {threads}, copies in cache at {copies}", rate(peak.gflops))
+}
