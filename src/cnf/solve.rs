@@ -63,7 +63,9 @@ impl Settings {
             }
             Stepping::Adaptive { rtol, atol } => {
                 let ode = ode.rtol(rtol * slack).atol(atol * slack);
-                let first = self.first_step.map(|dt0| dt0.min((to - from).abs()));
+                let span = (to - from).abs();
+                // What is no length goes on to the solver, which names it.
+                let first = self.first_step.map(|dt0| if dt0 > span { span } else { dt0 });
                 if let Some(dt0) = first { ode.dt0(dt0) } else { ode }
             }
         };

@@ -150,6 +150,27 @@ fn a_density_has_mass_one() {
 }
 
 #[test]
+fn a_first_step_is_tried_and_one_too_long_is_a_whole_block() {
+    let slow = Logistic { rate: Tensor::from(0.1) };
+    let flow = Cnf::new(slow, StandardNormal::new(1)).tolerances(1e-3, 1e-3);
+    let evals = |flow: &Cnf<Logistic>| {
+        let stats = jit(|flow: Cnf<Logistic>, x: Tensor| Ok(flow.log_prob_with_stats(&x, &key())?.1));
+        stats
+            .call(flow.clone(), points(8).column(0).expand(1) * 0.1)
+            .map(|s: SolveStats| s.num_field_evals.item())
+    };
+    let found = evals(&flow).unwrap();
+    let [short, whole, beyond] = [0.05, 1.0, 7.0].map(|dt0| evals(&flow.clone().first_step(dt0)).unwrap());
+    // Tsit5: six evaluations for the step and one for its start; none to find its length.
+    assert_eq!((whole, beyond), (7.0, 7.0));
+    assert!(found > whole && short > whole, "{found} {short}");
+    for dt0 in [0.0, f64::NAN] {
+        let error = evals(&flow.clone().first_step(dt0)).expect_err(&dt0.to_string()).to_string();
+        assert!(error.contains("dt0"), "{error}");
+    }
+}
+
+#[test]
 fn tiles_do_not_change_fixed_steps() {
     let x = points(11);
     for divergence in [Divergence::Exact, Divergence::hutchinson(Probe::Rademacher)] {

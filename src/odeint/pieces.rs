@@ -222,7 +222,6 @@ impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
         signs: &[Tensor],
     ) -> Result<Leg<Y>, OdeError> {
         let Problem { field, scheme, events, options, .. } = self.of;
-        let code = |x: f64| number(x);
         let acts = cut.is_met.and(&cut.is_beyond.not());
         let y = events.then((&acts, &cut.index), &t, y);
         let stops: Vec<f64> = events.0.iter().map(|w| f64::from(u8::from(w.event.stop))).collect();
@@ -233,11 +232,11 @@ impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
         let mut next = end.clone();
         // The end that was reached is reached no more.
         let unreached = is_short.and(&own_status.eq(status::COMPLETED));
-        next.status = unreached.select(&code(status::RUNNING), own_status);
+        next.status = unreached.select(&number(status::RUNNING), own_status);
         let is_running = next.is_running();
-        next.status = stops.select(&code(status::EVENT), &next.status);
-        next.status = cut.is_beyond.select(&code(status::MAX_HITS), &next.status);
-        let beyond = cut.is_beyond.select(&code(options.max_hits() as f64), &code(-1.0));
+        next.status = stops.select(&number(status::EVENT), &next.status);
+        next.status = cut.is_beyond.select(&number(status::MAX_HITS), &next.status);
+        let beyond = cut.is_beyond.select(&number(options.max_hits() as f64), &number(-1.0));
         next.component = stops.select(&cut.index, &beyond);
         let component = end.status.eq(status::EVENT).select(&next.component, &end.component);
         next.component = component;
@@ -255,7 +254,7 @@ impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
 
         // At its own root, moved past it by rounding alone, an event has no sign until it has left.
         let again = events.signs(&t, &y);
-        let own = |i: usize, sign: &Tensor| cut.index.eq(i as f64).select(&code(0.0), sign);
+        let own = |i: usize, sign: &Tensor| cut.index.eq(i as f64).select(&number(0.0), sign);
         let signs = signs.iter().zip(&again).enumerate();
         let signs = signs.map(|(i, (old, new))| goes_on.select(&own(i, new), old).stop_gradient()).collect();
         let search = self.of.carried(&mut next).split_off(y.leaves().len());

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::array::{DType, memory};
+use crate::graph::Type;
 use crate::tree;
 
 tree! { struct State { model: Tensor, count: Tensor, depth: usize } }
@@ -271,6 +272,19 @@ fn derivatives_nest() {
     assert!((mixed.item() - 1.4).abs() < 1e-12);
     let (y, dy) = jvp(|x: &Tensor| grad(|x: &Tensor| x.exp() * x, x), &x, &Tensor::from(1.0));
     assert!((dy.item() - (y.item() + 0.7f64.exp())).abs() < 1e-12);
+}
+
+#[test]
+fn a_captured_row_stays_a_row() {
+    let (row, wide) = (Type::array(DType::F64, [3]), Type::array(DType::F64, [2, 3]));
+    let mut captured = vec![];
+    trace(&[row], |x| {
+        let repeated = x[0].broadcast_to([2, 3]);
+        let inner = trace(&[wide], |y| (vec![&y[0] * &repeated + &x[0].exp().broadcast_to([2, 3])], ()));
+        captured = inner.captures.iter().map(|c| c.shape().to_vec()).collect();
+        (vec![x[0].clone()], ())
+    });
+    assert_eq!(captured, [[3], [3]]);
 }
 
 #[test]

@@ -381,7 +381,10 @@ impl Lower<'_> {
         let (units, func) = (self.units, self.func);
         for ((part, place), &id) in units.parts(nodes, func).zip(nodes) {
             let ty = &func.nodes()[id].ty;
-            let at = place.map(|place| self.view(place, ty.shape(), ty.dtype()).0);
+            let at = place.map(|place| match part {
+                Part::Matrix => self.view(place, ty.shape(), ty.dtype()).0,
+                _ => self.row(place, ty),
+            });
             match part {
                 Part::Product => {}
                 Part::Bias => layer.term = at.map(Term::Bias),
@@ -394,10 +397,30 @@ impl Lower<'_> {
         layer
     }
 
+    /// Where a row is that is read behind a product. A sum over runs that has one row lies where the product goes, so it
+    /// is set aside first.
+    fn row(&mut self, place: &Place, ty: &Type) -> Loc {
+        let (at, _) = self.view(place, ty.shape(), ty.dtype());
+        if !self.is_total(at) {
+            return at;
+        }
+        let aside = self.buffers.arena(ty.bytes());
+        self.copy(place, aside, ty);
+        aside
+    }
+
+    /// Whether a location is that of a sum over the runs before.
+    fn is_total(&self, at: Loc) -> bool {
+        let first = self.func.num_inputs() - self.trips.sums.len();
+        matches!(self.buffers.list[at.base as usize].home, Home::Input(k) if k >= first)
+    }
+
     /// Where a product waits that is added to a sum over runs and to nothing else, if it had better wait.
     fn ring(&mut self, nodes: &[usize], shape: &Gemm, c: Loc, double: bool) -> Option<Ring> {
         let Home::Output(k) = self.buffers.list[c.base as usize].home else { return None };
-        let is_sum = self.trips.sums.contains(&k) && nodes.len() == 2 && self.addend(nodes).is_some();
+        let Some(Place::At(addend)) = self.addend(nodes).filter(|_| nodes.len() == 2) else { return None };
+        let sum = self.buffers.at(addend.root);
+        let is_sum = self.trips.sums.contains(&k) && (sum.base == c.base || self.is_total(sum));
         if !is_sum || !Ring::suits(shape) {
             return None;
         }

@@ -11,29 +11,29 @@ use crate::graph::{Builder, Func, ReduceOp};
 use crate::simd::Level;
 use std::ptr::null_mut;
 
-const M: usize = 5;
-const N: usize = 7;
-
-/// x `[rows, m]`, d `[rows, n]`, w `[n, n]` captured -> x^T (d w) + x^T d, and the sum of d over its rows.
-fn body(rows: usize) -> Func {
-    let (mut b, x) = Builder::with_inputs(&[f32s([rows, M]), f32s([rows, N]), f32s([N, N])]);
+/// x `[rows, m]`, d `[rows, n]`, w `[n, n]` captured -> x^T (d w) + x^T d, the sum of d over its rows, and 2 x^T d.
+fn body(rows: usize, [m, n]: [usize; 2]) -> Func {
+    let (mut b, x) = Builder::with_inputs(&[f32s([rows, m]), f32s([rows, n]), f32s([n, n])]);
     let turned = b.dot(x[1], x[2], false, false);
     let (first, second) = (b.dot(x[0], turned, true, false), b.dot(x[0], x[1], true, false));
     let sum = b.add(first, second);
     let rows = b.reduce(ReduceOp::Sum, x[1], vec![0]);
-    b.finish(&[sum, rows])
+    let twice = b.scale(x[1], 2.0);
+    let alone = b.dot(x[0], twice, true, false);
+    b.finish(&[sum, rows, alone])
 }
 
 /// The sums over the trips by a plan, and in f64 by loops.
-fn sums(plan: &Plan, rows: usize, trips: usize) -> [Vec<f64>; 2] {
+fn sums(plan: &Plan, rows: usize, [m, n]: [usize; 2], trips: usize) -> [Vec<f64>; 2] {
     let mut rng = Rng(7);
     let mut draw = |shape: [usize; 2]| rng.array(&f32s(shape));
-    let w = draw([N, N]);
-    let data: Vec<[Array; 2]> = (0..trips).map(|_| [draw([rows, M]), draw([rows, N])]).collect();
-    let mut got = [vec![f32::NAN; M * N], vec![f32::NAN; N]];
+    let w = draw([n, n]);
+    let data: Vec<[Array; 2]> = (0..trips).map(|_| [draw([rows, m]), draw([rows, n])]).collect();
+    let sizes = [m * n, n, m * n];
+    let mut got = sizes.map(|size| vec![f32::NAN; size]);
     let bases: Vec<*mut u8> = got.iter_mut().map(|v| v.as_mut_ptr().cast()).collect();
     let env = Env { bases: bases.as_ptr(), scratch: null_mut(), table: null_mut() };
-    let totals = [0, 1].map(|k| Total { at: Loc { base: k, offset: 0 }, bytes: [M * N, N][k as usize] * 4 });
+    let totals = [0, 1, 2].map(|k| Total { at: Loc { base: k, offset: 0 }, bytes: sizes[k as usize] * 4 });
     let mut ws = Workspace::of(plan);
     let mut run = Body { plan, ws: &mut ws };
     // SAFETY: inputs and outputs have the plan's types.
@@ -48,14 +48,17 @@ fn sums(plan: &Plan, rows: usize, trips: usize) -> [Vec<f64>; 2] {
         }
         run.finish_totals();
     }
-    let mut want = vec![0.0; M * N + N];
+    let mut want = vec![0.0; 2 * m * n + n];
     let w = w.to_f64();
     for [x, d] in data.iter().map(|pair| pair.each_ref().map(Array::to_f64)) {
         for r in 0..rows {
-            for j in 0..N {
-                let dw: f64 = (0..N).map(|p| d[r * N + p] * w[p * N + j]).sum();
-                (0..M).for_each(|i| want[i * N + j] += x[r * M + i] * (dw + d[r * N + j]));
-                want[M * N + j] += d[r * N + j];
+            for j in 0..n {
+                let dw: f64 = (0..n).map(|p| d[r * n + p] * w[p * n + j]).sum();
+                for i in 0..m {
+                    want[i * n + j] += x[r * m + i] * (dw + d[r * n + j]);
+                    want[(m + 1 + i) * n + j] += 2.0 * x[r * m + i] * d[r * n + j];
+                }
+                want[m * n + j] += d[r * n + j];
             }
         }
     }
@@ -65,13 +68,15 @@ fn sums(plan: &Plan, rows: usize, trips: usize) -> [Vec<f64>; 2] {
 #[test]
 fn what_trips_give_is_added_up() {
     for level in Level::available() {
-        for rows in [1, 3, 4, 5, 40] {
-            let plan = Plan::of_body(&body(rows), level, Trips { captured: 2..3, sums: 0..2 });
+        for (rows, shape) in
+            [1, 3, 4, 5, 40].into_iter().flat_map(|r| [[5, 7], [1, 7], [5, 1]].map(|s| (r, s)))
+        {
+            let plan = Plan::of_body(&body(rows, shape), level, Trips { captured: 2..3, sums: 0..3 });
             for trips in [0, 1, 2, 8, 9, 33] {
-                let [got, want] = sums(&plan, rows, trips);
+                let [got, want] = sums(&plan, rows, shape, trips);
                 for (g, w) in got.iter().zip(&want) {
-                    let scale = 1e-6 * (rows * trips + 1) as f64;
-                    assert!((g - w).abs() <= scale, "{g} is not {w}: {rows} rows, {trips} trips, {level:?}");
+                    let near = (g - w).abs() <= 1e-6 * (rows * trips + 1) as f64;
+                    assert!(near, "{g} is not {w}: {rows} rows, {shape:?}, {trips} trips, {level:?}");
                 }
             }
         }
@@ -81,20 +86,20 @@ fn what_trips_give_is_added_up() {
 #[test]
 fn products_of_few_rows_are_put_off_and_others_add_as_they_go() {
     let kinds = |rows| {
-        let plan = Plan::of_body(&body(rows), Level::detect(), Trips { captured: 2..3, sums: 0..2 });
+        let plan = Plan::of_body(&body(rows, [5, 7]), Level::detect(), Trips { captured: 2..3, sums: 0..3 });
         let count = |is: fn(&Step) -> bool| plan.0.steps.iter().filter(|s| is(s)).count();
         let put_off = count(|s| matches!(s, Step::Later(_)));
         (put_off, count(|s| matches!(s, Step::Dot(_))), plan.0.rings.len(), plan.0.packed.len())
     };
-    assert_eq!(kinds(1), (2, 1, 1, 1));
-    assert_eq!(kinds(4), (2, 1, 1, 1));
-    assert_eq!(kinds(5), (0, 3, 0, 1));
+    assert_eq!(kinds(1), (3, 1, 2, 1));
+    assert_eq!(kinds(4), (3, 1, 2, 1));
+    assert_eq!(kinds(5), (0, 4, 0, 1));
 }
 
 #[test]
 fn a_chain_of_sums_starts_with_the_total() {
-    let f = totals::with_totals(&body(6), 0..2);
-    let types = [f32s([M, N]), f32s([N])];
+    let f = totals::with_totals(&body(6, [5, 7]), 0..3);
+    let types = [f32s([5, 7]), f32s([7]), f32s([5, 7])];
     assert_eq!(f.input_types()[3..], types);
     let sum = f.node(f.outputs()[0]);
     let first = f.node(sum.args[0]);
