@@ -168,6 +168,26 @@ impl Rule<'_> {
                 (_, ta, false) => b.dot(x[0], g, !ta, false),
                 (_, ta, true) => b.dot(g, x[0], true, ta),
             }),
+            Op::Conv { margins, turned } => {
+                let w = b.ty(x[1]).shape();
+                let rank = w.rank();
+                let back = margins.turned([w[rank - 4], w[rank - 3]]);
+                let (op, args) = match (k, *turned) {
+                    (0, turned) => (Op::Conv { margins: back, turned: !turned }, [g, x[1]]),
+                    (_, false) => (Op::ConvKernel { margins: *margins }, [x[0], g]),
+                    (_, true) => (Op::ConvKernel { margins: back }, [g, x[0]]),
+                };
+                Some(b.push(op, &args, None))
+            }
+            Op::ConvKernel { margins } => {
+                let w = b.ty(g).shape();
+                let rank = w.rank();
+                let back = margins.turned([w[rank - 4], w[rank - 3]]);
+                Some(match k {
+                    0 => b.push(Op::Conv { margins: back, turned: true }, &[x[1], g], None),
+                    _ => b.push(Op::Conv { margins: *margins, turned: false }, &[x[0], g], None),
+                })
+            }
             Op::Gather => {
                 let zero = b.splat_like(x[0], 0.0);
                 Some(b.push(Op::ScatterAdd, &[zero, x[1], g], None))
