@@ -41,6 +41,7 @@ pub(super) fn time_column(t: &Tensor, y: &Tensor) -> Tensor {
 
 tree! {
     /// One of the fields that run folders name, for programs that learn at run time which one they have.
+    #[allow(clippy::large_enum_variant, reason = "a program has a handful, and a box would be one more name to know")]
     pub enum DriftNet {
         /// Affine layers scaled and shifted by functions of time.
         ConcatSquash(ConcatSquash),
