@@ -109,6 +109,7 @@ fn text(learned: &Learned, phases: &[Phase], peak: &Peak) -> String {
         FieldConfig::Fourier { features, .. } => format!("perceptron of {features} Fourier features"),
         FieldConfig::ConcatSquash => "ConcatSquash layers".to_owned(),
         FieldConfig::Mlp { .. } => "perceptron".to_owned(),
+        FieldConfig::UNet { .. } => "U-Net".to_owned(),
     };
     let steps = match model.solve.steps {
         Steps::Fixed { steps } => format!("{steps} fixed steps"),

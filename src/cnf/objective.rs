@@ -7,10 +7,6 @@ use crate::error::Result;
 use crate::nn::Drift;
 use crate::tensor::{Key, Tensor, map_rows};
 
-/// Rows of a tile in flow matching: with a field of width 80 its forward and backward pass stay in a
-/// cache of 1 MiB.
-const TILE: usize = 128;
-
 /// The negative mean log-density of the rows of x in nats, `-mean(w log p(x))`, and what the solves took.
 ///
 /// # Shapes and units
@@ -52,7 +48,7 @@ pub fn flow_matching_loss<D: Drift>(drift: &D, x1: &Tensor, key: &Key) -> Tensor
     let x0 = noise.normal(x1.shape().clone()).cast(x1.dtype());
     let place = time.uniform(Shape::scalar()) + Tensor::iota(DType::F32, [n, 1], 0) * (1.0 / n as f64);
     let t = (&place - place.floor()).cast(x1.dtype());
-    let (_, sums) = map_rows(&[x0, x1.clone(), t], TILE, |rows| {
+    let (_, sums) = map_rows(&[x0, x1.clone(), t], drift.tile(), |rows| {
         let (x0, t, line) = (&rows[0], &rows[2], &rows[1] - &rows[0]);
         let velocity = drift.eval(t, &(x0 + t * &line));
         (vec![], vec![(velocity - line).square().sum()])

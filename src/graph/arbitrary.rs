@@ -239,11 +239,35 @@ impl Grow<'_> {
     fn product(&mut self) -> Option<NodeId> {
         let x = self.pick(|t| t.is_float() && t.shape().rank() == 2)?;
         let (ta, tb) = (self.draws.below(2) == 0, self.draws.below(2) == 0);
+        if self.draws.below(5) == 0 {
+            return Some(self.convolution(x));
+        }
         let inner = self.b.ty(x).shape()[usize::from(!ta)];
         let y =
             self.pick(|t| t.is_float() && t.shape().rank() == 2 && t.shape()[usize::from(tb)] == inner)?;
         let z = if self.draws.below(3) == 0 { self.batch(x, y, ta, tb) } else { self.b.dot(x, y, ta, tb) };
         Some(self.b.unary(UnaryOp::Tanh, z))
+    }
+
+    /// A matrix as a picture, by a corner of it as a kernel, and the kernel that the two would have; sides stay.
+    fn convolution(&mut self, x: NodeId) -> NodeId {
+        let s = self.b.ty(x).shape().clone();
+        let taps = [0, 1].map(|a| s[a].min(1 + self.draws.below(2)));
+        let lo = taps.map(|k| self.draws.below(k));
+        let margins = Margins { lo, hi: [0, 1].map(|a| taps[a] - 1 - lo[a]) };
+        let picture = self.b.reshape(x, [1, s[0], s[1], 1]);
+        let corner = Op::Slice { start: vec![0, 0], limit: taps.to_vec() };
+        let corner = self.b.push(corner, &[x], None);
+        let kernel = self.b.reshape(corner, [taps[0], taps[1], 1, 1]);
+        let turned = self.draws.below(2) == 0;
+        let y = self.b.push(Op::Conv { margins, turned }, &[picture, kernel], None);
+        let y = self.b.unary(UnaryOp::Tanh, y);
+        let slope = self.b.push(Op::ConvKernel { margins }, &[picture, y], None);
+        let slope = self.b.reduce(ReduceOp::Max, slope, vec![0, 1, 2, 3]);
+        let y = self.b.reshape(y, s.clone());
+        let slope = self.b.broadcast(slope, &s, vec![]);
+        let sum = self.b.add(y, slope);
+        self.b.unary(UnaryOp::Tanh, sum)
     }
 
     /// The larger of w + sin w for w = x y and w = -x y, by one batch.

@@ -1,6 +1,6 @@
 //! Types of results from types of operands: the one place that says which operands an op takes.
 
-use super::{BinaryOp, Op, Type, UnaryOp, sequence};
+use super::{BinaryOp, Op, Type, UnaryOp, conv, sequence};
 use crate::array::{DType, Shape};
 
 /// Operands that do not fit an operation, or a graph that is not well formed.
@@ -104,6 +104,8 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
             Ok(args[0].clone())
         }
         Op::Dot { ta, tb } => dot(*ta, *tb, args[0], args[1]),
+        Op::Conv { margins, turned } => conv::conv(*margins, *turned, args[0], args[1]),
+        Op::ConvKernel { margins } => conv::conv_kernel(*margins, args[0], args[1]),
         Op::RandomBits { .. } => {
             let ty = hinted(hint)?;
             need(ty.dtype() == DType::U32, || format!("random bits are u32, not {ty}"))?;
@@ -142,7 +144,8 @@ fn count(op: &Op, args: &[&Type]) -> Result<(), String> {
         | Op::Pad { .. }
         | Op::Reduce { .. }
         | Op::Proj(_) => 1,
-        Op::Binary(_) | Op::Compare(_) | Op::Gather | Op::Dot { .. } | Op::RandomBits { .. } => 2,
+        Op::Binary(_) | Op::Compare(_) | Op::Gather | Op::RandomBits { .. } => 2,
+        Op::Dot { .. } | Op::Conv { .. } | Op::ConvKernel { .. } => 2,
         Op::Select | Op::ScatterAdd => 3,
         _ => return Ok(()),
     };

@@ -13,6 +13,7 @@
 pub(crate) mod arbitrary;
 mod builder;
 mod calls;
+mod conv;
 mod func;
 mod infer;
 mod interp;
@@ -29,6 +30,7 @@ mod verify;
 pub use builder::Builder;
 pub(crate) use builder::turned;
 pub use calls::{Cond, Custom};
+pub use conv::Margins;
 pub use func::{Func, Node, NodeId};
 pub use infer::{GraphError, infer};
 pub use interp::{

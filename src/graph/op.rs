@@ -5,7 +5,7 @@
 //! explicit: elementwise ops take operands of one shape. What can be said in these without losing
 //! accuracy or speed (mean, softplus, silu, norms, normal draws) is composed where it is used.
 
-use super::{Cond, Custom, Func, Literal, Loop, Observer, Rev, Scan, Solve, Tiles};
+use super::{Cond, Custom, Func, Literal, Loop, Margins, Observer, Rev, Scan, Solve, Tiles};
 use std::sync::Arc;
 
 /// Elementwise functions of one float (`Neg`, `Abs`, `Sign` also of i32).
@@ -175,6 +175,22 @@ pub enum Op {
         /// Use b^T.
         tb: bool,
     },
+    /// `(x, w)`: pictures correlated with a kernel, `[.., n, h, w, c] x [.., kh, kw, c, o] -> [.., n, h', w', o]`:
+    /// `y[n, p, o]` is the sum of `x[n, p + i - lo, c] w[i, c, o]` over taps i and channels c, zeros around x; turned,
+    /// the transpose of that, of `w[k - 1 - i, o, c]`. A side of n becomes one of `n + lo + hi - k + 1`. Leading axes,
+    /// equal on both sides, count the convolutions of a batch.
+    Conv {
+        /// Zeros around the pictures.
+        margins: Margins,
+        /// Take the taps from the last to the first, and the kernel's last two axes swapped.
+        turned: bool,
+    },
+    /// `(x, y)`: the kernel `[.., kh, kw, c, o]` whose element is the sum of `x[n, p + i - lo, c] y[n, p, o]` over
+    /// pictures and places, zeros around x: the derivative of `Conv` by its kernel.
+    ConvKernel {
+        /// Zeros around the pictures x.
+        margins: Margins,
+    },
     /// `(key: u32[2], start: u32)`: words `start ..` of stream `stream` of Philox4x32-10 under `key`.
     RandomBits {
         /// Keeps draws, splits and folds of one key apart.
@@ -253,6 +269,8 @@ impl Op {
             Op::Gather => "gather",
             Op::ScatterAdd => "scatter_add",
             Op::Dot { .. } => "dot",
+            Op::Conv { .. } => "conv",
+            Op::ConvKernel { .. } => "conv_kernel",
             Op::RandomBits { .. } => "random_bits",
             Op::Solve(_) => "solve",
             Op::Scan(_) => "scan",

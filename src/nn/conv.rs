@@ -1,10 +1,10 @@
-//! Convolutions of pictures, as one matrix product over their windows.
+//! Convolutions of pictures: layers of them.
 //!
-//! The windows of a padded picture are joined along the channels ("im2col") and multiplied by the weights
-//! as a matrix. All of it is slices, reshapes, one join and one product, so every derivative is there
-//! already; the price is a matrix of `height x width` times the input for a kernel of that size while the
-//! product runs. A sum of one product a tap would keep less and multiply slower: its products are as
-//! narrow as the channels.
+//! Without stride and dilation a convolution is one operation ([`Tensor::conv2d`]), which makes nothing larger than
+//! what it reads and writes. With them, and transposed, the windows of a padded picture are joined along the
+//! channels ("im2col") and multiplied by the weights as a matrix: slices, reshapes, one join and one product, at the
+//! price of a matrix of `height x width` times the input for a kernel of that size while the product runs. A sum of
+//! one product a tap would keep less and multiply slower: its products are as narrow as the channels.
 //!
 //! Pictures are `[n, height, width, channels]`: channels last is what a product reads in a row.
 
@@ -125,7 +125,15 @@ impl Conv2d {
             assert!(padded >= span, "a window of {span} does not fit into a padded side of {padded}");
             Side { lo, hi, outputs: (padded - span) / stride + 1, stride, dilation: self.dilation[a] }
         });
-        convolve(x, &self.weight, self.bias.as_ref(), sides, false)
+        let (lo, hi) = (sides.each_ref().map(|side| side.lo), sides.each_ref().map(|side| side.hi));
+        if self.stride != [1, 1] || self.dilation != [1, 1] || (0..2).any(|a| lo[a].max(hi[a]) >= kernel[a]) {
+            return convolve(x, &self.weight, self.bias.as_ref(), sides, false);
+        }
+        let y = x.conv2d(&self.weight, lo, hi);
+        match &self.bias {
+            Some(bias) => y + bias,
+            None => y,
+        }
     }
 }
 

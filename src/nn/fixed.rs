@@ -77,6 +77,10 @@ impl<D: Drift> Drift for Frozen<D> {
     fn dim(&self) -> usize {
         self.frozen.dim()
     }
+
+    fn tile(&self) -> usize {
+        self.frozen.tile()
+    }
 }
 
 /// Whether the leaf at `path` is [`Fixed`] or [`Frozen`]: optimisers and averages leave it as it is.

@@ -26,6 +26,7 @@ mod linear;
 mod mlp;
 mod softmax;
 mod time_layers;
+mod unet;
 
 pub use attention::{Attend, MultiHeadAttention, causal_mask};
 pub use concat_squash::{ConcatSquash, ConcatSquashLayer};
@@ -43,6 +44,7 @@ pub use softmax::{log_softmax, softmax};
 pub use time_layers::{
     BlendLayer, BlendMlp, ConcatLayer, ConcatMlp, SquashLayer, SquashMlp, TimeLayer, TimeMlp,
 };
+pub use unet::{FilmBlock, UNet, UNetConfig, UNetLevel};
 
 #[cfg(test)]
 mod tests;

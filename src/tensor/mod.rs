@@ -11,6 +11,7 @@
 
 pub(crate) mod caches;
 mod cond;
+mod conv;
 mod custom;
 mod dataset;
 mod einsum;

@@ -43,6 +43,10 @@ impl Drift for Joined {
     fn dim(&self) -> usize {
         self.blocks[0].dim()
     }
+
+    fn tile(&self) -> usize {
+        self.blocks[0].tile()
+    }
 }
 
 #[cfg(test)]

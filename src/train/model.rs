@@ -7,7 +7,8 @@ use super::{DivergenceKind, Options};
 use crate::cnf::{Cnf, Divergence, ErrorNorm, Probe, Settings, StandardNormal, Stepping};
 use crate::error::Result;
 use crate::nn::{
-    Activation, ConcatSquash, Drift, DriftNet, FourierMlp, Mlp, golden_frequencies, normal_frequencies,
+    Activation, ConcatSquash, Drift, DriftNet, FourierMlp, Mlp, UNet, UNetConfig, golden_frequencies,
+    normal_frequencies,
 };
 use crate::odeint::{Adjoint, Checkpoints};
 use crate::tensor::{Key, Tensor};
@@ -57,6 +58,21 @@ pub enum FieldConfig {
         activation: ActivationKind,
         /// Whether t is an input.
         time: bool,
+    },
+    /// [`UNet`]; the sizes of the hidden layers are the channels of its levels.
+    UNet {
+        /// Height, width and channels of a picture.
+        picture: [usize; 3],
+        /// Side of the squares of pixels that are one place.
+        patch: usize,
+        /// Blocks of a level on the way down.
+        blocks_down: usize,
+        /// Blocks of the coarsest level.
+        blocks_middle: usize,
+        /// Blocks of a level on the way up.
+        blocks_up: usize,
+        /// Width of the vector of time.
+        time: usize,
     },
 }
 
@@ -168,6 +184,12 @@ impl ModelConfig {
                 let sizes = [&[self.dim + usize::from(time)], &hidden[..], &[self.dim]].concat();
                 Mlp::new(sizes, activation.into(), key).into()
             }
+            FieldConfig::UNet { picture, patch, blocks_down, blocks_middle, blocks_up, time } => {
+                let channels = hidden.clone();
+                let config =
+                    UNetConfig { picture, patch, channels, blocks_down, blocks_middle, blocks_up, time };
+                UNet::new(&config, key).into()
+            }
         }
     }
 
@@ -186,6 +208,12 @@ impl ModelConfig {
             DriftNet::Mlp(net) => {
                 let time = net.inputs() != net.outputs();
                 (FieldConfig::Mlp { activation: net.activation.into(), time }, hidden(net))
+            }
+            DriftNet::UNet(net) => {
+                let UNetConfig { picture, patch, channels, blocks_down, blocks_middle, blocks_up, time } =
+                    net.config();
+                let field = FieldConfig::UNet { picture, patch, blocks_down, blocks_middle, blocks_up, time };
+                (field, channels)
             }
         };
         ModelConfig {

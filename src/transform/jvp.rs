@@ -135,6 +135,11 @@ impl Rule<'_> {
                 let r = dx[1].map(|d| b.dot(x[0], d, *ta, *tb));
                 add(b, l, r)
             }
+            Op::Conv { .. } | Op::ConvKernel { .. } => {
+                let l = dx[0].map(|d| self.again(b, &[d, x[1]]));
+                let r = dx[1].map(|d| self.again(b, &[x[0], d]));
+                add(b, l, r)
+            }
             Op::Cast
             | Op::Broadcast { .. }
             | Op::Reshape

@@ -168,6 +168,7 @@ impl Rule<'_> {
                 (_, ta, false) => b.dot(x[0], g, !ta, false),
                 (_, ta, true) => b.dot(g, x[0], true, ta),
             }),
+            Op::Conv { .. } | Op::ConvKernel { .. } => Some(self.convolved(b, g, k)),
             Op::Gather => {
                 let zero = b.splat_like(x[0], 0.0);
                 Some(b.push(Op::ScatterAdd, &[zero, x[1], g], None))
@@ -200,6 +201,32 @@ impl Rule<'_> {
                 unreachable!("invariant: loops, custom functions and choices have rules of their own")
             }
         }
+    }
+
+    /// The other two of picture, kernel and result give the third.
+    fn convolved(&self, b: &mut Builder, g: NodeId, k: usize) -> NodeId {
+        let x = self.x;
+        let taps = |b: &Builder, kernel: NodeId| {
+            let (_, [height, width, ..]) =
+                b.ty(kernel).shape().split_last_chunk::<4>().expect("invariant: a kernel");
+            [*height, *width]
+        };
+        let (op, args) = match (&self.node.op, k) {
+            (Op::Conv { margins, turned }, 0) => {
+                let margins = margins.turned(taps(b, x[1]));
+                (Op::Conv { margins, turned: !turned }, [g, x[1]])
+            }
+            (Op::Conv { margins, turned: false }, _) => (Op::ConvKernel { margins: *margins }, [x[0], g]),
+            (Op::Conv { margins, turned: true }, _) => {
+                (Op::ConvKernel { margins: margins.turned(taps(b, x[1])) }, [g, x[0]])
+            }
+            (Op::ConvKernel { margins }, 0) => {
+                (Op::Conv { margins: margins.turned(taps(b, g)), turned: true }, [x[1], g])
+            }
+            (Op::ConvKernel { margins }, _) => (Op::Conv { margins: *margins, turned: false }, [x[0], g]),
+            (other, _) => unreachable!("invariant: {} is no convolution", other.name()),
+        };
+        b.push(op, &args, None)
     }
 
     /// The transposes of what moves elements, and of reductions.

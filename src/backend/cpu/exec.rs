@@ -181,6 +181,7 @@ pub(crate) unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
                 Step::Gather(g) => g.run(env),
                 Step::ScatterAdd(s) => s.run(env, inner.level),
                 Step::Dot(d) => d.run(env, inner.level),
+                Step::Conv(c) => c.run(env, inner.level),
                 Step::Later(l) => l.run(env, inner.level),
                 Step::Random(r) => r.run(env, inner.level),
                 Step::Observe(o) => o.run(env),

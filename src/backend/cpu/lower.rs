@@ -293,6 +293,7 @@ impl Lower<'_> {
                 self.push(Step::ScatterAdd(ScatterAdd { dst, index, updates, rows, num, len, elem }), vec![]);
             }
             Op::Dot { .. } => self.dot(unit),
+            Op::Conv { .. } | Op::ConvKernel { .. } => self.conv(id),
             Op::RandomBits { stream } => {
                 let (key, start) = (self.held(&args[0], ty(0)), self.held(&args[1], ty(1)));
                 let len = node.ty.shape().size();

@@ -5,6 +5,7 @@
 //! only adds. Steps know kernels; they must never know nodes.
 
 use super::cond::Cond;
+use super::conv::Conv;
 use super::copy::{Gather, Move, Random, ScatterAdd, Turn};
 use super::dot::Dot;
 use super::loops::{Rev, Scan, Solve};
@@ -37,6 +38,7 @@ pub(crate) enum Step {
     Gather(Gather),
     ScatterAdd(ScatterAdd),
     Dot(Dot),
+    Conv(Conv),
     Later(Later),
     Random(Random),
     Observe(Observe),
@@ -69,6 +71,7 @@ impl Step {
                 f(&mut s.dst, Access::Write);
             }
             Step::Dot(d) => d.each_loc(f),
+            Step::Conv(c) => c.each_loc(f),
             Step::Later(l) => l.each_loc(f),
             Step::Random(r) => {
                 f(&mut r.key, Access::Read);
@@ -97,6 +100,7 @@ impl Step {
             Step::Gather(g) => Cost { flops: 0, bytes: 2 * g.num * g.row },
             Step::ScatterAdd(s) => Cost { flops: s.num * s.len, bytes: 3 * s.num * s.len * s.elem.size() },
             Step::Dot(d) => d.cost(),
+            Step::Conv(c) => c.cost(),
             Step::Later(l) => l.cost(),
             Step::Random(r) => Cost { flops: 0, bytes: 4 * r.len },
             Step::Observe(o) => Cost { flops: 0, bytes: 2 * o.ty.bytes() },

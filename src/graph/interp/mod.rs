@@ -10,6 +10,7 @@
 //! It knows nothing of kernels, fusion, buffers or checkpoints: a tape keeps every state, whatever
 //! the policy says, and a loop's body is interpreted anew for each trip.
 
+mod conv;
 mod elementwise;
 mod locate;
 mod lockstep;
@@ -211,6 +212,8 @@ fn array(node: &Node, x: &[&Array]) -> Array {
         Op::Gather => movement::gather(x[0], x[1]),
         Op::ScatterAdd => movement::scatter_add(x[0], x[1], x[2]),
         Op::Dot { ta, tb } => movement::dot(x[0], x[1], *ta, *tb),
+        Op::Conv { margins, turned } => conv::conv(*margins, *turned, x[0], x[1], &shape),
+        Op::ConvKernel { margins } => conv::conv_kernel(*margins, x[0], x[1], &shape),
         Op::RandomBits { stream } => {
             let key = [movement::word(x[0], 0), movement::word(x[0], 1)];
             let start = u64::from(movement::word(x[1], 0));

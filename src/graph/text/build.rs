@@ -2,8 +2,8 @@
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{
-    BinaryOp, Checkpoints, CompareOp, Cond, Custom, Func, Literal, Loop, Op, Policy, ReduceOp, Rev, Scan,
-    Solve, Taps, TileOut, Tiles, Type, UnaryOp,
+    BinaryOp, Checkpoints, CompareOp, Cond, Custom, Func, Literal, Loop, Margins, Op, Policy, ReduceOp, Rev,
+    Scan, Solve, Taps, TileOut, Tiles, Type, UnaryOp,
 };
 use std::str::FromStr;
 use std::sync::Arc;
@@ -138,6 +138,8 @@ impl Statement {
             "gather" => Op::Gather,
             "scatter_add" => Op::ScatterAdd,
             "dot" => Op::Dot { ta: self.flag("ta"), tb: self.flag("tb") },
+            "conv" => Op::Conv { margins: self.margins()?, turned: self.flag("turned") },
+            "conv_kernel" => Op::ConvKernel { margins: self.margins()? },
             "random_bits" => Op::RandomBits { stream: self.one("stream")?.read("stream number")? },
             "proj" => Op::Proj(self.index("k")?),
             "solve" | "scan" | "rev" | "loop" | "tiles" => self.a_loop(name)?,
@@ -210,6 +212,14 @@ impl Statement {
         let mut number = |key| self.index(key).unwrap_or(0);
         let (times, every, groups) = (number("num_times"), number("every"), number("num_groups"));
         Taps { times, every, groups, last: self.flag("last") }
+    }
+
+    fn margins(&mut self) -> Built<Margins> {
+        let mut two = |key: &str| {
+            let of = self.indices(key)?;
+            <[usize; 2]>::try_from(of).map_err(|of| format!("`{key}` has {} numbers, not 2", of.len()))
+        };
+        Ok(Margins { lo: two("lo")?, hi: two("hi")? })
     }
 
     /// Takes an attribute away.

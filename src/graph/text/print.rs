@@ -98,6 +98,11 @@ fn attributes(op: &Op, ty: &Type) -> String {
         Op::Pad { lo, hi } => format!("lo={}, hi={}", list(lo), list(hi)),
         Op::Reduce { axes, .. } => format!("axes={}", list(axes)),
         Op::Dot { ta, tb } => joined([(ta, "ta"), (tb, "tb")].iter().filter(|f| *f.0).map(|f| f.1)),
+        Op::Conv { margins: m, turned } => {
+            let turned = if *turned { ", turned" } else { "" };
+            format!("lo={}, hi={}{turned}", list(m.lo), list(m.hi))
+        }
+        Op::ConvKernel { margins: m } => format!("lo={}, hi={}", list(m.lo), list(m.hi)),
         Op::RandomBits { stream } => format!("stream={stream}"),
         Op::Proj(k) => format!("k={k}"),
         Op::Solve(s) => {

@@ -44,7 +44,12 @@ func(%0: f32[2,3], %1: f32[3], %4: u32[2], %2: i32[4]) {
   %38 = reshape %27 : f64[2,4,3]
   %39 = dot{tb} %38, %38 : f64[2,4,4]
   %40 = dot{ta, tb} %38, %39 : f64[2,3,4]
-  return %37, %36, %40, %0
+  %41 = reshape %0 : f32[1,2,3,1]
+  %42 = reshape %1 : f32[1,1,1,3]
+  %43 = conv{lo=[0, 0], hi=[0, 0]} %41, %42 : f32[1,2,3,3]
+  %44 = conv{lo=[0, 0], hi=[0, 0], turned} %43, %42 : f32[1,2,3,1]
+  %45 = conv_kernel{lo=[1, 0], hi=[0, 1]} %44, %43 : f32[2,2,1,3]
+  return %37, %36, %40, %0, %45
 }";
 
 const LOOPS: &str = "\
@@ -244,9 +249,9 @@ fn faults_are_told_with_their_lines() {
         ("nan(0x7fc00001)", "nan(0x1)", "line 6", "`nan(0x1)` is no number"),
         ("[-1, 2]", "[-1, 2, 3]", "line 8", "the constant has 3 elements, its type 2"),
         ("[-1, 2]", "[-1, 2.5]", "line 8", "`2.5` is no i32"),
-        ("return %37", "return %41", "line 39", "%41 is returned, but is no node"),
-        ("%0\n}", "%0\n} func", "line 40", "`func` follows the function"),
-        ("%0\n}", "%0\n", "line 39", "`}` is expected, not the end of the text"),
+        ("return %37", "return %46", "line 44", "%46 is returned, but is no node"),
+        ("%45\n}", "%45\n} func", "line 45", "`func` follows the function"),
+        ("%45\n}", "%45\n", "line 44", "`}` is expected, not the end of the text"),
         ("i32[4]) {", "i32[4] {", "line 1", "`,` or `)` is expected, not `{`"),
         ("is_finite %35", "is_finite é", "line 35", "the character 'é' has no place here"),
         ("is_finite %35", "is_finite %x", "line 35", "`%x` is no node"),

@@ -8,6 +8,7 @@ mod gru;
 mod init;
 mod layer_norm;
 mod time_layers;
+mod unet;
 
 use super::*;
 use crate::array::DType;

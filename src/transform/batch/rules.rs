@@ -38,6 +38,8 @@ pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize
             first(b, Op::Reduce { op: *op, axes: axes.iter().map(|a| a + 1).collect() })
         }
         Op::Dot { ta, tb } => Product { n, rank: node.ty.shape().rank(), ta: *ta, tb: *tb }.emit(b, x),
+        Op::Conv { .. } if x[0].on && !x[1].on => pictures(b, &node.op, x, n),
+        Op::Conv { .. } | Op::ConvKernel { .. } => all(b, node.op.clone(), x, n),
         Op::Gather => gather(b, x, n),
         Op::ScatterAdd => scatter_add(b, f, node, x, n),
         Op::Input(_) | Op::Const(_) | Op::Iota { .. } => {
@@ -145,6 +147,22 @@ impl Product {
         let y = b.reshape(y, [&s[..], &[rows, n, cols]].concat());
         permute(b, y, std::iter::once(lead + 1).chain(0..lead).chain([lead, lead + 2]).collect())
     }
+}
+
+/// A convolution by one kernel: the pictures of all examples are pictures of one batch.
+fn pictures(b: &mut Builder, op: &Op, x: &[Value], n: usize) -> NodeId {
+    let rank = b.ty(x[0].id).shape().rank();
+    let lead = rank - 5;
+    // [n, .., m, h, w, c] -> [.., n, m, h, w, c] -> [.., n m, h, w, c]
+    let behind: Vec<usize> = (1..=lead).chain([0]).chain(lead + 1..rank).collect();
+    let joined = permute(b, x[0].id, behind);
+    let s = b.ty(joined).shape().to_vec();
+    let m = s[lead + 1];
+    let joined = b.reshape(joined, [&s[..lead], &[n * m], &s[lead + 2..]].concat());
+    let y = b.push(op.clone(), &[joined, x[1].id], None);
+    let t = b.ty(y).shape().to_vec();
+    let y = b.reshape(y, [&t[..lead], &[n, m], &t[lead + 1..]].concat());
+    permute(b, y, std::iter::once(lead).chain(0..lead).chain(lead + 1..rank).collect())
 }
 
 /// Rows of all examples one below the other, and an index into them.

@@ -2,7 +2,7 @@
 
 use super::passes::{assert_same, samples};
 use super::*;
-use crate::graph::{BinaryOp, CompareOp, Op, ReduceOp};
+use crate::graph::{BinaryOp, CompareOp, Margins, Op, ReduceOp};
 use crate::transform::{Searches, batch, batch_with, optimize};
 
 /// Example `i` of every input that is mapped, the input itself else.
@@ -245,5 +245,22 @@ fn check_gradients(searches: Searches) {
                 assert_close(std::slice::from_ref(got), &[sum], tol, &what);
             }
         }
+    }
+}
+
+#[test]
+fn every_convolution_is_that_of_each_example() {
+    let margins = Margins { lo: [1, 0], hi: [0, 1] };
+    for lead in [&[][..], &[2]] {
+        let of = |four: [usize; 4]| f64s([lead, &four].concat());
+        for turned in [false, true] {
+            let w = if turned { [2, 2, 4, 3] } else { [2, 2, 3, 4] };
+            let types = [of([2, 3, 2, 3]), of(w)];
+            let f = func(&types, |b, x| vec![b.push(Op::Conv { margins, turned }, x, None)]);
+            check_all(&f, &format!("conv {lead:?} {turned}"));
+        }
+        let types = [of([2, 3, 2, 3]), of([2, 3, 2, 4])];
+        let f = func(&types, |b, x| vec![b.push(Op::ConvKernel { margins }, x, None)]);
+        check_all(&f, &format!("conv_kernel {lead:?}"));
     }
 }

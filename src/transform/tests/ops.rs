@@ -1,7 +1,7 @@
 //! The rule of each plain op.
 
 use super::*;
-use crate::graph::{BinaryOp, CompareOp, Op, ReduceOp, UnaryOp};
+use crate::graph::{BinaryOp, CompareOp, Margins, Op, ReduceOp, UnaryOp};
 use crate::transform::TransformError;
 
 fn array(shape: impl Into<Shape>, v: &[f64]) -> Array {
@@ -251,4 +251,33 @@ fn errors_say_what_to_do() {
             .to_string()
             .contains("jvp of the gradient")
     );
+}
+
+#[test]
+fn convolutions_have_each_other_as_derivatives() {
+    let mut draws = Draws::new(4);
+    let cases = [
+        ([2, 3, 4, 2], [3, 2, 2, 3], [1, 0], [1, 1]),
+        ([1, 2, 2, 1], [2, 2, 1, 2], [1, 1], [0, 0]),
+        ([2, 2, 3, 2], [1, 1, 2, 2], [0, 0], [0, 0]),
+    ];
+    for (x, w, lo, hi) in cases {
+        let margins = Margins { lo, hi };
+        for lead in [&[][..], &[2]] {
+            let with = |of: [usize; 4]| f64s([lead, &of].concat());
+            let conv = |turned| Op::Conv { margins, turned };
+            let f = func(&[with(x), with(w)], |b, x| vec![b.push(conv(false), x, None)]);
+            let args: Vec<Array> = f.input_types().iter().map(|t| draws.array(t)).collect();
+            check_twice(&f, &args, &[0, 1], "conv");
+            check(&f, &args, &[1], "conv");
+            let y = f.output_type(0).clone();
+            let f = func(&[with(x), y], |b, x| vec![b.push(Op::ConvKernel { margins }, x, None)]);
+            let args: Vec<Array> = f.input_types().iter().map(|t| draws.array(t)).collect();
+            check_twice(&f, &args, &[0, 1], "conv_kernel");
+            let f =
+                func(&[with(x), with([w[0], w[1], w[3], w[2]])], |b, x| vec![b.push(conv(true), x, None)]);
+            let args: Vec<Array> = f.input_types().iter().map(|t| draws.array(t)).collect();
+            check_twice(&f, &args, &[0, 1], "turned conv");
+        }
+    }
 }

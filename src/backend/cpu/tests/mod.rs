@@ -2,6 +2,7 @@
 
 mod batched;
 mod cond;
+mod convolved;
 mod loops;
 mod naive;
 mod oracle;

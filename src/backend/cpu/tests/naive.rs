@@ -155,6 +155,7 @@ fn indexed(op: &Op, args: &[Arg], shape: &Shape) -> Vec<f64> {
             };
             (0..shape.size()).map(sum).collect()
         }
+        Op::Conv { .. } | Op::ConvKernel { .. } => convolved(op, args, shape),
         Op::RandomBits { stream } => {
             let key = [args[0].0[0] as u32, args[0].0[1] as u32];
             let start = args[1].0[0] as u64;
@@ -167,6 +168,47 @@ fn indexed(op: &Op, args: &[Arg], shape: &Shape) -> Vec<f64> {
         }
         other => panic!("no naive {}", other.name()),
     }
+}
+
+/// Convolutions: the sum over all places of pictures, kernels and results that meet.
+fn convolved(op: &Op, args: &[Arg], shape: &Shape) -> Vec<f64> {
+    let ((a, sa), (b, sb)) = (args[0], args[1]);
+    let rank = shape.rank();
+    let (margins, turned, is_kernel) = match op {
+        Op::Conv { margins, turned } => (margins, *turned, false),
+        Op::ConvKernel { margins } => (margins, false, true),
+        other => panic!("{} is no convolution", other.name()),
+    };
+    let taps = if is_kernel { shape } else { sb };
+    let mut out = vec![0.0; shape.size()];
+    for (i, x) in a.iter().enumerate() {
+        let place = split(i, sa);
+        for j in 0..b.len() {
+            let other = split(j, sb);
+            if place[..rank - 4] != other[..rank - 4] {
+                continue;
+            }
+            // the tap and the place of the result that meet at this element of the picture
+            let to = if is_kernel {
+                let tap =
+                    [0, 1].map(|d| (place[rank - 3 + d] + margins.lo[d]).wrapping_sub(other[rank - 3 + d]));
+                let fits = place[rank - 4] == other[rank - 4] && (0..2).all(|d| tap[d] < taps[rank - 4 + d]);
+                let to = [&place[..rank - 4], &tap, &[place[rank - 1], other[rank - 1]]].concat();
+                fits.then_some(to)
+            } else {
+                let at = [0, 1].map(|d| other[rank - 4 + d]);
+                let tap = [0, 1].map(|d| if turned { taps[rank - 4 + d] - 1 - at[d] } else { at[d] });
+                let (c, o) = if turned { (rank - 1, rank - 2) } else { (rank - 2, rank - 1) };
+                let to = [0, 1].map(|d| (place[rank - 3 + d] + margins.lo[d]).wrapping_sub(tap[d]));
+                let fits = place[rank - 1] == other[c] && (0..2).all(|d| to[d] < shape[rank - 3 + d]);
+                fits.then(|| [&place[..rank - 3], &to, &[other[o]]].concat())
+            };
+            if let Some(to) = to {
+                out[join(&to, shape)] += x * b[j];
+            }
+        }
+    }
+    out
 }
 
 fn reduce(op: ReduceOp, axes: &[usize], (x, s): Arg, shape: &Shape, dtype: DType) -> Vec<f64> {

@@ -2,7 +2,7 @@
 
 use super::{Rng, check};
 use crate::array::{DType, Shape};
-use crate::graph::{BinaryOp, Builder, CompareOp, Func, NodeId, Op, ReduceOp, Type, UnaryOp};
+use crate::graph::{BinaryOp, Builder, CompareOp, Func, Margins, NodeId, Op, ReduceOp, Type, UnaryOp};
 
 /// A function of some tens of random nodes over small shapes.
 fn function(rng: &mut Rng, dtype: DType) -> Func {
@@ -33,7 +33,7 @@ fn node(rng: &mut Rng, b: &mut Builder, values: &[NodeId], x: NodeId) -> Option<
     let shape = b.ty(x).shape().clone();
     let same: Vec<NodeId> = values.iter().copied().filter(|&v| b.ty(v) == b.ty(x)).collect();
     let y = same[rng.below(same.len())];
-    Some(match rng.below(16) {
+    Some(match rng.below(17) {
         0 | 1 => {
             let ops = [UnaryOp::Tanh, UnaryOp::Sin, UnaryOp::Sigmoid, UnaryOp::Abs, UnaryOp::Neg];
             b.unary(ops[rng.below(ops.len())], x)
@@ -83,6 +83,20 @@ fn node(rng: &mut Rng, b: &mut Builder, values: &[NodeId], x: NodeId) -> Option<
         15 if shape.rank() >= 2 => {
             let turned = rng.below(2) == 0;
             let d = b.dot(x, y, turned, !turned);
+            b.unary(UnaryOp::Tanh, d)
+        }
+        16 if shape.rank() == 2 && shape.size() > 0 => {
+            // as many margins as taps but one: the sides stay
+            let (of, [h, w]) = ([x, y], [shape[0], shape[1]]);
+            let taps = [h, w].map(|side| 1 + rng.below(side.min(3)));
+            let lo = taps.map(|k| rng.below(k));
+            let margins = Margins { lo, hi: [0, 1].map(|a| taps[a] - 1 - lo[a]) };
+            let picture = b.reshape(of[0], [1, h, w, 1]);
+            let limit = taps.to_vec();
+            let kernel = b.push(Op::Slice { start: vec![0, 0], limit }, &[of[1]], None);
+            let kernel = b.reshape(kernel, [taps[0], taps[1], 1, 1]);
+            let d = b.push(Op::Conv { margins, turned: rng.below(2) == 0 }, &[picture, kernel], None);
+            let d = b.reshape(d, [h, w]);
             b.unary(UnaryOp::Tanh, d)
         }
         _ => b.reshape(x, [shape.size()]),

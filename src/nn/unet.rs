@@ -1,0 +1,293 @@
+//! A convolutional field of pictures: a U-Net whose blocks time scales and shifts.
+//!
+//! A picture comes in as a row, as every solve and loss has it, and leaves as one. Squares of pixels become
+//! channels before the first convolution and at each level below ("squeezing"), so no convolution has a stride:
+//! a picture of few channels costs little, and nothing is lost on the way down. There is no normalisation
+//! layer: statistics over a picture would make the divergence dense in it for little, and the blocks start
+//! as the identity instead. What differentiates it is the crate's business: nothing here has a rule of its own.
+
+use super::drift::{Drift, time_column};
+use super::{Conv2d, Linear, Padding};
+use crate::array::DType;
+use crate::tensor::{Key, Tensor, Tree};
+use crate::tree;
+use std::f64::consts::PI;
+
+/// Pictures of a tile in flow matching: the activations of one level of these fit into a cache of 2 MiB together, and
+/// the gradients that each tile adds up for itself, as large as the field, are small beside what it computes.
+const TILE: usize = 8;
+
+/// Frequencies of time, in half turns over t in [0, 1].
+const TIME_FREQUENCIES: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
+
+/// Sizes of a [`UNet`]: what is left of one without its numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UNetConfig {
+    /// Height, width and channels of a picture; a row has their product of elements.
+    pub picture: [usize; 3],
+    /// Side of the squares of pixels that are one place of the first level.
+    pub patch: usize,
+    /// Channels of each level, the finest first; each level has half the side of the one before.
+    pub channels: Vec<usize>,
+    /// Residual blocks of a level on the way down, of all levels but the coarsest.
+    pub blocks_down: usize,
+    /// Residual blocks of the coarsest level.
+    pub blocks_middle: usize,
+    /// Residual blocks of a level on the way up, of all levels but the coarsest.
+    pub blocks_up: usize,
+    /// Width of the vector that time enters the blocks as.
+    pub time: usize,
+}
+
+impl UNetConfig {
+    /// Squares of 2 x 2 pixels, one block a level on the way down and up, two of the coarsest, 128 numbers of time.
+    pub fn new(picture: [usize; 3], channels: impl AsRef<[usize]>) -> UNetConfig {
+        let channels = channels.as_ref().to_vec();
+        UNetConfig { picture, patch: 2, channels, blocks_down: 1, blocks_middle: 2, blocks_up: 1, time: 128 }
+    }
+
+    /// Sides of the picture with zeros behind, up to whole squares of the coarsest level.
+    fn padded(&self) -> [usize; 2] {
+        let whole = self.patch << (self.channels.len() - 1);
+        [self.picture[0], self.picture[1]].map(|side| side.next_multiple_of(whole))
+    }
+}
+
+tree! {
+    /// `x + conv2(silu(conv1(silu(x)) * (1 + scale) + shift))`, where `[scale, shift] = e W + b` of the time's
+    /// vector e, one number for each channel.
+    ///
+    /// conv2 starts at zero, so the block starts as the identity.
+    ///
+    /// # References
+    /// He et al. (2016), Identity mappings in deep residual networks, figure 4e, without its normalisation;
+    /// Perez et al. (2018), FiLM, eq. 2.
+    pub struct FilmBlock {
+        /// The first convolution, of 3 x 3.
+        pub conv1: Conv2d,
+        /// scale and shift, of the time's vector.
+        pub film: Linear,
+        /// The second convolution, of 3 x 3.
+        pub conv2: Conv2d,
+    }
+}
+
+impl FilmBlock {
+    /// A block of so many channels, under a vector of time of so many numbers.
+    pub fn new(channels: usize, time: usize, key: &Key) -> FilmBlock {
+        let [first, film, second] = key.split();
+        FilmBlock {
+            conv1: conv(channels, channels, &first),
+            film: Linear::new(time, 2 * channels, &film),
+            conv2: zeroed(conv(channels, channels, &second)),
+        }
+    }
+
+    /// The block of each picture of x, for a time's vector of one row or a row a picture.
+    ///
+    /// # Panics
+    /// When the shapes do not fit.
+    #[track_caller]
+    pub fn forward(&self, time: &Tensor, x: &Tensor) -> Tensor {
+        let film = self.film.forward(time);
+        let (rows, channels) = (film.shape()[0], film.shape()[1] / 2);
+        let part = |k: usize| film.slice(1, k * channels..(k + 1) * channels).reshape([rows, 1, 1, channels]);
+        let hidden = self.conv1.forward(&x.silu()) * (part(0) + 1.0) + part(1);
+        x + self.conv2.forward(&hidden.silu())
+    }
+}
+
+tree! {
+    /// A level above the coarsest: blocks on the way down, the way to the level below and back, blocks on the
+    /// way up.
+    pub struct UNetLevel {
+        /// Blocks on the way down.
+        pub down: Vec<FilmBlock>,
+        /// Squares of 2 x 2 places to a place of the level below.
+        pub to_below: Linear,
+        /// A place of the level below to a square of 2 x 2 places.
+        pub from_below: Linear,
+        /// Blocks on the way up.
+        pub up: Vec<FilmBlock>,
+    }
+}
+
+tree! {
+    /// A field of pictures, `dy/dt = f(t, y)` with y a row of `height width channels` numbers (channels last).
+    ///
+    /// Squares of `patch x patch` pixels become the channels of a place; a convolution of 3 x 3 and a learned
+    /// number for each place and channel follow; then for each level its blocks down, squares of 2 x 2 places
+    /// as channels, an affine map to the level below; the blocks of the coarsest level; and up again, where a
+    /// level adds what comes from below to what it had; last `conv(silu(..))` back to squares of pixels. The
+    /// last convolution starts at zero, so a flow starts as the identity. Time enters as `e = silu([sin(pi t w),
+    /// cos(pi t w)] W + b)` with w = 1, 2, 4, .. 32, of which each block makes its scale and shift.
+    ///
+    /// Sides that are no multiple of `patch 2^(levels - 1)` get zeros behind, which are cut away at the end.
+    ///
+    /// # References
+    /// Ronneberger et al. (2015), U-Net: convolutional networks for biomedical image segmentation, with sums for
+    /// joins; Perez et al. (2018), FiLM: visual reasoning with a general conditioning layer; Dinh et al. (2017),
+    /// Density estimation using Real NVP, section 3.6 (squeezing).
+    pub struct UNet {
+        /// Height, width and channels of a picture.
+        pub picture: [usize; 3],
+        /// Side of the squares of pixels that are one place.
+        pub patch: usize,
+        /// Sines and cosines of time to its vector.
+        pub time: Linear,
+        /// Squares of pixels to the finest level, 3 x 3.
+        pub stem: Conv2d,
+        /// What is added at each place of the finest level, `[height, width, channels]`; zero at first.
+        pub position: Tensor,
+        /// All levels but the coarsest, the finest first.
+        pub levels: Vec<UNetLevel>,
+        /// Blocks of the coarsest level.
+        pub middle: Vec<FilmBlock>,
+        /// The finest level back to squares of pixels, 3 x 3; zero at first.
+        pub head: Conv2d,
+    }
+}
+
+impl UNet {
+    /// Convolutions as [`Conv2d::new`] draws them, those that end a block or the field at zero.
+    ///
+    /// # Panics
+    /// For no level, or squares of no pixel.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{nn::*, prelude::*};
+    /// let net = UNet::new(&UNetConfig::new([28, 28, 1], [32, 64]), &Key::new(0));
+    /// let y = net.eval(&Tensor::from(0.5), &Tensor::ones([3, 784]));
+    /// assert_eq!((net.dim(), y.to_vec()), (784, vec![0.0; 3 * 784]));
+    /// ```
+    #[track_caller]
+    pub fn new(config: &UNetConfig, key: &Key) -> UNet {
+        let &UNetConfig { picture, patch, ref channels, time, .. } = config;
+        assert!(patch > 0, "a square of pixels has a side of at least 1");
+        let (Some(&finest), Some(&coarsest)) = (channels.first(), channels.last()) else {
+            panic!("a U-Net has at least one level")
+        };
+        let [for_time, stem, levels, middle, head] = key.split();
+        let (pixels, sides) = (patch * patch * picture[2], config.padded().map(|side| side / patch));
+        let level = |(c, i): (&[usize], u32)| {
+            let [down, to, from, up] = levels.fold_in(i).split();
+            UNetLevel {
+                down: blocks(config.blocks_down, c[0], time, &down),
+                to_below: Linear::new(4 * c[0], c[1], &to),
+                from_below: Linear::new(c[1], 4 * c[0], &from),
+                up: blocks(config.blocks_up, c[0], time, &up),
+            }
+        };
+        UNet {
+            picture,
+            patch,
+            time: Linear::new(2 * TIME_FREQUENCIES.len(), time, &for_time),
+            stem: conv(pixels, finest, &stem),
+            position: Tensor::zeros([sides[0], sides[1], finest]),
+            levels: channels.windows(2).zip(0u32..).map(level).collect(),
+            middle: blocks(config.blocks_middle, coarsest, time, &middle),
+            head: zeroed(conv(finest, pixels, &head)),
+        }
+    }
+
+    /// The sizes that it was made with.
+    pub fn config(&self) -> UNetConfig {
+        let below = self.levels.iter().map(|level| level.to_below.outputs());
+        let (down, up) = self.levels.first().map_or((0, 0), |level| (level.down.len(), level.up.len()));
+        UNetConfig {
+            picture: self.picture,
+            patch: self.patch,
+            channels: std::iter::once(self.position.shape()[2]).chain(below).collect(),
+            blocks_down: down,
+            blocks_middle: self.middle.len(),
+            blocks_up: up,
+            time: self.time.outputs(),
+        }
+    }
+
+    /// silu of an affine map of sines and cosines, one row for each of t.
+    fn time_vector(&self, t: &Tensor) -> Tensor {
+        // A number for each, not one array: equal numbers are merged when a derivative records this again.
+        let turns = TIME_FREQUENCIES.map(|f| t * (PI * f));
+        let turns = Tensor::concat(&turns.each_ref(), 1);
+        self.time.forward(&Tensor::concat(&[&turns.sin(), &turns.cos()], 1)).silu()
+    }
+}
+
+impl Drift for UNet {
+    #[track_caller]
+    fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
+        let time = self.time_vector(&time_column(t, y));
+        let (n, [h, w, c]) = (y.shape()[0], self.picture);
+        assert!(y.shape()[1] == h * w * c, "a row of pixels has {} numbers, not {}", h * w * c, y.shape()[1]);
+        let [tall, wide] = [0, 1].map(|a| self.position.shape()[a] * self.patch);
+        let (x, whole) = (y.reshape([n, h, w, c]), tall == h && wide == w);
+        let x = if whole { x } else { x.pad(&[0; 4], &[0, tall - h, wide - w, 0]) };
+        let mut x = self.stem.forward(&squeeze(&x, self.patch)) + &self.position;
+        let mut skips = Vec::with_capacity(self.levels.len());
+        for level in &self.levels {
+            x = through(&level.down, &time, x);
+            let below = affine(&level.to_below, &squeeze(&x, 2));
+            skips.push(std::mem::replace(&mut x, below));
+        }
+        x = through(&self.middle, &time, x);
+        for (level, skip) in self.levels.iter().zip(skips).rev() {
+            x = through(&level.up, &time, skip + spread(&affine(&level.from_below, &x), 2));
+        }
+        let y = spread(&self.head.forward(&x.silu()), self.patch);
+        let y = if whole { y } else { y.slice(1, 0..h).slice(2, 0..w) };
+        y.reshape([n, h * w * c])
+    }
+
+    fn dim(&self) -> usize {
+        self.picture.iter().product()
+    }
+
+    fn tile(&self) -> usize {
+        TILE
+    }
+}
+
+/// A convolution of 3 x 3 that leaves the sides as they are.
+fn conv(inputs: usize, outputs: usize, key: &Key) -> Conv2d {
+    Conv2d::new(inputs, outputs, [3, 3], key).padding(Padding::Same)
+}
+
+/// With weights and bias of zero.
+fn zeroed(conv: Conv2d) -> Conv2d {
+    conv.map_leaves(|x| Tensor::full(DType::F32, x.shape().clone(), 0.0))
+}
+
+/// So many blocks.
+fn blocks(count: usize, channels: usize, time: usize, key: &Key) -> Vec<FilmBlock> {
+    (0..count as u32).map(|i| FilmBlock::new(channels, time, &key.fold_in(i))).collect()
+}
+
+/// One block after another.
+#[track_caller]
+fn through(blocks: &[FilmBlock], time: &Tensor, x: Tensor) -> Tensor {
+    blocks.iter().fold(x, |x, block| block.forward(time, &x))
+}
+
+/// An affine map of each place.
+fn affine(linear: &Linear, x: &Tensor) -> Tensor {
+    let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: a picture has four axes") };
+    linear.forward(&x.reshape([n * h * w, c])).reshape([n, h, w, linear.outputs()])
+}
+
+/// Squares of `side x side` places as channels: `[n, h, w, c]` to `[n, h / side, w / side, side^2 c]`.
+fn squeeze(x: &Tensor, side: usize) -> Tensor {
+    let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: a picture has four axes") };
+    let [h, w] = [h / side, w / side];
+    let squares = x.reshape([n, h, side, w, side, c]).permute(&[0, 1, 3, 2, 4, 5]);
+    squares.reshape([n, h, w, side * side * c])
+}
+
+/// Channels as squares of `side x side` places: the inverse of [`squeeze`].
+fn spread(x: &Tensor, side: usize) -> Tensor {
+    let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: a picture has four axes") };
+    let c = c / (side * side);
+    let rows = x.reshape([n, h, w, side, side, c]).permute(&[0, 1, 3, 2, 4, 5]);
+    rows.reshape([n, h * side, w * side, c])
+}
