@@ -11,6 +11,7 @@
 //! the policy says, and a loop's body is interpreted anew for each trip.
 
 mod elementwise;
+mod erf;
 mod locate;
 mod lockstep;
 mod loops;
@@ -18,6 +19,8 @@ mod movement;
 mod philox;
 mod sequence;
 
+#[cfg(test)]
+pub(crate) use erf::erf;
 pub use locate::{Origin, Place, Source, locate};
 pub use loops::{Schedule, Tape};
 pub use philox::{philox_block, philox_word};
