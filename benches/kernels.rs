@@ -68,6 +68,7 @@ impl Bench {
                 StripOp::Expm1,
                 StripOp::Tanh,
                 StripOp::Sigmoid,
+                StripOp::Erf,
                 StripOp::Sin,
                 StripOp::Cos,
                 StripOp::Lt,

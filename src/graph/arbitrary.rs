@@ -129,7 +129,7 @@ impl Grow<'_> {
     fn unary(&mut self) -> NodeId {
         use UnaryOp::*;
         let x = self.any_float();
-        let op = self.draws.of(&[Neg, Neg, Abs, Sin, Cos, Tanh, Sigmoid, Floor, Sign, Expm1]);
+        let op = self.draws.of(&[Neg, Neg, Abs, Sin, Cos, Tanh, Sigmoid, Erf, Floor, Sign, Expm1]);
         // expm1 grows: bound its operand
         let x = if op == Expm1 { self.b.unary(Tanh, x) } else { x };
         let y = self.b.unary(op, x);

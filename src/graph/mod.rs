@@ -33,6 +33,8 @@ pub use calls::{Cond, Custom};
 pub use conv::Margins;
 pub use func::{Func, Node, NodeId};
 pub use infer::{GraphError, infer};
+#[cfg(test)]
+pub(crate) use interp::erf;
 pub use interp::{
     Origin, Place, Schedule, Source, Tape, Value, interpret, interpret_values, locate, philox_block,
     philox_word,

@@ -37,6 +37,8 @@ pub enum UnaryOp {
     Tanh,
     /// 1 / (1 + e^-x)
     Sigmoid,
+    /// error function, 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x
+    Erf,
     /// x^p, the power by the bits of its `f64` value
     Powf(u64),
     /// not (of bool)
@@ -301,6 +303,7 @@ impl UnaryOp {
             UnaryOp::Cos => "cos",
             UnaryOp::Tanh => "tanh",
             UnaryOp::Sigmoid => "sigmoid",
+            UnaryOp::Erf => "erf",
             UnaryOp::Powf(_) => "powf",
             UnaryOp::Not => "not",
             UnaryOp::IsFinite => "is_finite",

@@ -230,6 +230,17 @@ unary! {
     tanh Tanh;
     /// `1 / (1 + e^-x)`
     sigmoid Sigmoid;
+    /// Error function, `2 / sqrt(pi)` times the integral of `e^(-t^2)` from 0 to x.
+    ///
+    /// # Examples
+    /// The activation GELU, `x / 2 (1 + erf(x / sqrt 2))`:
+    /// ```
+    /// use flowline::tensor::Tensor;
+    /// let x = Tensor::from([-1.0, 0.0, 1.0]);
+    /// let gelu = &x * 0.5 * (1.0 + (&x * 0.5f64.sqrt()).erf());
+    /// assert!((gelu.to_vec()[2] - 0.841_344_746_068_542_9).abs() < 1e-15);
+    /// ```
+    erf Erf;
     /// Of a bool tensor: not.
     not Not;
     /// Whether x is neither infinite nor NaN.

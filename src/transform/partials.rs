@@ -70,6 +70,13 @@ pub(super) fn unary(b: &mut Builder, op: UnaryOp, x: NodeId, y: NodeId) -> Parti
             let rest = b.sub(one, y);
             Partial::Times(b.mul(y, rest))
         }
+        UnaryOp::Erf => {
+            // e^(-x^2) stands alone: one exp for all derivatives, and the one of a density where there is one.
+            let square = b.mul(x, x);
+            let falling = b.neg(square);
+            let bell = b.unary(UnaryOp::Exp, falling);
+            Partial::Times(b.scale(bell, std::f64::consts::FRAC_2_SQRT_PI))
+        }
         UnaryOp::Powf(bits) => power(b, f64::from_bits(bits), x),
     }
 }

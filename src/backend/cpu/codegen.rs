@@ -333,6 +333,7 @@ fn unary(op: UnaryOp) -> (StripOp, f64) {
         UnaryOp::Cos => StripOp::Cos,
         UnaryOp::Tanh => StripOp::Tanh,
         UnaryOp::Sigmoid => StripOp::Sigmoid,
+        UnaryOp::Erf => StripOp::Erf,
         UnaryOp::Not => StripOp::Not,
         UnaryOp::IsFinite => StripOp::IsFinite,
         UnaryOp::Powf(bits) => match f64::from_bits(bits) {

@@ -3,6 +3,7 @@
 //! One trait with two methods for the floats keeps every formula written once; integers and truth
 //! values have few operations and are written out.
 
+use super::erf::erf;
 use crate::array::{DType, Data, Element};
 use crate::graph::{BinaryOp, CompareOp, UnaryOp};
 
@@ -32,6 +33,7 @@ macro_rules! float {
                     UnaryOp::Cos => x.cos(),
                     UnaryOp::Tanh => x.tanh(),
                     UnaryOp::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+                    UnaryOp::Erf => erf(x.into()) as $t,
                     UnaryOp::Powf(p) => x.powf(f64::from_bits(p) as $t),
                     UnaryOp::Not | UnaryOp::IsFinite => panic!("invariant: {} gives no float", op.name()),
                 }

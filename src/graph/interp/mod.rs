@@ -12,6 +12,7 @@
 
 mod conv;
 mod elementwise;
+mod erf;
 mod locate;
 mod lockstep;
 mod loops;
@@ -19,6 +20,8 @@ mod movement;
 mod philox;
 mod sequence;
 
+#[cfg(test)]
+pub(crate) use erf::erf;
 pub use locate::{Origin, Place, Source, locate};
 pub use loops::{Schedule, Tape};
 pub use philox::{philox_block, philox_word};

@@ -32,7 +32,7 @@ pub(super) struct Statement {
 
 type Built<T> = Result<T, String>;
 
-const UNARY: [UnaryOp; 15] = [
+const UNARY: [UnaryOp; 16] = [
     UnaryOp::Neg,
     UnaryOp::Abs,
     UnaryOp::Sign,
@@ -46,6 +46,7 @@ const UNARY: [UnaryOp; 15] = [
     UnaryOp::Cos,
     UnaryOp::Tanh,
     UnaryOp::Sigmoid,
+    UnaryOp::Erf,
     UnaryOp::Not,
     UnaryOp::IsFinite,
 ];

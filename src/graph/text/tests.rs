@@ -156,7 +156,7 @@ fn a_function_without_array_constants_reads_back_equal() {
 #[test]
 fn every_unary_binary_and_compare_reads_back() {
     for (names, ty, out) in [
-        ("neg abs sign floor exp expm1 ln log1p sqrt sin cos tanh sigmoid", "f32[2]", "f32[2]"),
+        ("neg abs sign floor exp expm1 ln log1p sqrt sin cos tanh sigmoid erf", "f32[2]", "f32[2]"),
         ("is_finite", "f32[2]", "bool[2]"),
         ("not", "bool[2]", "bool[2]"),
     ] {

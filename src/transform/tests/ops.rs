@@ -13,13 +13,23 @@ fn unary_ops_have_their_derivatives() {
     use UnaryOp::*;
     let x = array([5], &[0.3, 0.9, 1.7, 2.2, 0.05]);
     let y = array([5], &[-0.3, 0.9, -1.7, 2.2, 0.05]);
-    let any = [Neg, Abs, Sign, Floor, Exp, Expm1, Sin, Cos, Tanh, Sigmoid];
+    let any = [Neg, Abs, Sign, Floor, Exp, Expm1, Sin, Cos, Tanh, Sigmoid, Erf];
     let positive = [Ln, Log1p, Sqrt];
     let powers = [0.0, 1.0, 2.0, 3.0, -1.0, 0.5, 1.7].map(|p: f64| Powf(p.to_bits()));
     for (op, x) in any.iter().map(|op| (op, &y)).chain(positive.iter().chain(&powers).map(|op| (op, &x))) {
         let f = func(&[f64s([5])], |b, x| vec![b.unary(*op, x[0])]);
         check_twice(&f, std::slice::from_ref(x), &[0], op.name());
     }
+}
+
+#[test]
+fn all_derivatives_of_erf_are_made_of_one_exp() {
+    let f = func(&[f64s([1])], |b, x| vec![b.unary(UnaryOp::Erf, x[0])]);
+    let twice = jvp(&jvp(&f, &[0]), &[0]);
+    let exps = twice.nodes().iter().filter(|n| n.op == Op::Unary(UnaryOp::Exp)).count();
+    assert_eq!(exps, 1);
+    let first = eval(&jvp(&f, &[0]), &[array([1], &[0.7]), array([1], &[1.0])]);
+    assert!((first[1].to_f64()[0] - 0.691_274_860_410_538_6).abs() < 4e-16);
 }
 
 #[test]

@@ -66,6 +66,8 @@ pub enum StripOp {
     Tanh,
     /// `1 / (1 + e^-a)`
     Sigmoid,
+    /// Error function.
+    Erf,
     /// Sine of radians.
     Sin,
     /// Cosine of radians.
@@ -140,9 +142,11 @@ pub fn strip(level: Level, op: StripOp, elem: Elem) -> StripFn {
 
 /// The kernel of `op` on one element alone, with the bits of every level; none if levels differ in how they round it.
 pub fn strip_one(op: StripOp, elem: Elem) -> Option<StripFn> {
-    use StripOp::{Axpy, Axpy2, Cos, Exp, Expm1, Ln, Log1p, MulAdd, Powf, Sigmoid, Sin, Tanh};
-    let is_approximate =
-        matches!(op, Axpy | Axpy2 | MulAdd | Exp | Ln | Expm1 | Log1p | Tanh | Sigmoid | Sin | Cos | Powf);
+    use StripOp::{Axpy, Axpy2, Cos, Erf, Exp, Expm1, Ln, Log1p, MulAdd, Powf, Sigmoid, Sin, Tanh};
+    let is_approximate = matches!(
+        op,
+        Axpy | Axpy2 | MulAdd | Exp | Ln | Expm1 | Log1p | Tanh | Sigmoid | Erf | Sin | Cos | Powf
+    );
     (!is_approximate).then(|| of_width(Width::One, op, elem))
 }
 
@@ -226,6 +230,7 @@ fn float_unary<T: Math>(width: Width, op: StripOp) -> Option<StripFn> {
         StripOp::Log1p => map::<T, ops::Log1p>(width),
         StripOp::Tanh => map::<T, ops::Tanh>(width),
         StripOp::Sigmoid => map::<T, ops::Sigmoid>(width),
+        StripOp::Erf => map::<T, ops::Erf>(width),
         StripOp::Sin => map::<T, ops::Sin>(width),
         StripOp::Cos => map::<T, ops::Cos>(width),
         StripOp::Square => map::<T, ops::Square>(width),

@@ -2,6 +2,7 @@
 //! in place, and NaN.
 
 use super::{Elem, StripFn, StripOp, cast, strip, strip_one};
+use crate::graph::erf;
 use crate::simd::Level;
 
 const IMM: [f64; 2] = [1.5, -0.75];
@@ -80,7 +81,7 @@ fn close(got: f64, want: f64, epsilon: f64) -> bool {
 
 type Twin = fn(f64, f64, f64) -> f64;
 
-const FLOAT_OPS: [(StripOp, Twin); 29] = [
+const FLOAT_OPS: [(StripOp, Twin); 30] = [
     (StripOp::Copy, |a, _, _| a),
     (StripOp::Splat, |_, _, _| IMM[0]),
     (StripOp::Add, |a, b, _| a + b),
@@ -100,6 +101,7 @@ const FLOAT_OPS: [(StripOp, Twin); 29] = [
     (StripOp::Log1p, |a, _, _| a.ln_1p()),
     (StripOp::Tanh, |a, _, _| a.tanh()),
     (StripOp::Sigmoid, |a, _, _| 1.0 / (1.0 + (-a).exp())),
+    (StripOp::Erf, |a, _, _| erf(a)),
     (StripOp::Sin, |a, _, _| a.sin()),
     (StripOp::Cos, |a, _, _| a.cos()),
     (StripOp::Square, |a, _, _| a * a),

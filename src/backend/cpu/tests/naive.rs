@@ -2,7 +2,7 @@
 
 use crate::array::{Array, DType, Shape};
 use crate::backend::cpu::kernels::philox_block;
-use crate::graph::{BinaryOp, CompareOp, Func, Literal, Op, ReduceOp, UnaryOp};
+use crate::graph::{BinaryOp, CompareOp, Func, Literal, Op, ReduceOp, UnaryOp, erf};
 
 pub(super) fn eval(func: &Func, inputs: &[Array]) -> Vec<Vec<f64>> {
     let mut values: Vec<Vec<f64>> = Vec::new();
@@ -254,6 +254,7 @@ fn unary(op: UnaryOp, x: f64) -> f64 {
         UnaryOp::Cos => x.cos(),
         UnaryOp::Tanh => x.tanh(),
         UnaryOp::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+        UnaryOp::Erf => erf(x),
         UnaryOp::Powf(p) => x.powf(f64::from_bits(p)),
         UnaryOp::Not => 1.0 - x,
         UnaryOp::IsFinite => f64::from(u8::from(x.is_finite())),

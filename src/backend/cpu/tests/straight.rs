@@ -7,7 +7,7 @@ use crate::graph::{BinaryOp, Builder, CompareOp, Literal, Op, ReduceOp, Type, Un
 use crate::simd::Level;
 use std::sync::Arc;
 
-const UNARY: [UnaryOp; 13] = [
+const UNARY: [UnaryOp; 14] = [
     UnaryOp::Neg,
     UnaryOp::Abs,
     UnaryOp::Sign,
@@ -18,6 +18,7 @@ const UNARY: [UnaryOp; 13] = [
     UnaryOp::Cos,
     UnaryOp::Tanh,
     UnaryOp::Sigmoid,
+    UnaryOp::Erf,
     UnaryOp::Powf(0x4000_0000_0000_0000),
     UnaryOp::Powf(0x4008_0000_0000_0000),
     UnaryOp::Powf(0xBFF0_0000_0000_0000),
