@@ -82,33 +82,44 @@ impl Directions {
     }
 }
 
-/// The velocity `[rows, dim]` and its divergence `[rows]`.
+/// What a field is at a place: velocity `[rows, dim]`, divergence `[rows]`, squared Frobenius norm of the Jacobian `[rows]`
+/// where it was asked for, exact or estimated as the divergence is: `E |J e|^2 = |J|_F^2` for probes of unit variance.
+pub(super) struct Local {
+    pub velocity: Tensor,
+    pub divergence: Tensor,
+    pub jacobian: Option<Tensor>,
+}
+
+/// The velocity of a field and what its density and regularisers need.
 ///
 /// Each direction is a forward derivative of the whole field. They share one evaluation of it, and the
 /// slopes of its activations, because equal nodes of a graph are merged.
-pub(super) fn velocity_and_divergence<D: Drift>(
-    drift: &D,
+pub(super) fn local<D: Drift>(
+    (drift, labels): (&D, Option<&Tensor>),
     t: &Tensor,
     y: &Tensor,
     directions: &Directions,
-) -> (Tensor, Tensor) {
-    let along = |e: &Tensor| jvp(|y: &Tensor| drift.eval(t, y), y, e);
-    let (mut velocities, terms): (Vec<Tensor>, Vec<Tensor>) = match directions {
-        Directions::Axes(axes) => {
-            let slopes = axes.iter().map(along).enumerate();
-            slopes.map(|(i, (velocity, slope))| (velocity, slope.column(i))).unzip()
-        }
-        Directions::Probes(probes) => {
-            let slopes = probes.iter().zip(probes.iter().map(along));
-            slopes.map(|(e, (velocity, slope))| (velocity, (slope * e).sum_last())).unzip()
-        }
+    with_jacobian: bool,
+) -> Local {
+    let along = |e: &Tensor| jvp(|y: &Tensor| drift.eval_given(t, y, labels), y, e);
+    let (all, mean) = match directions {
+        Directions::Axes(axes) => (axes, 1.0),
+        Directions::Probes(probes) => (probes, 1.0 / probes.len() as f64),
     };
-    let sum = terms.into_iter().reduce(|a, b| a + b).expect("invariant: at least one direction");
-    let divergence = match directions {
-        Directions::Axes(_) => sum,
-        Directions::Probes(probes) => sum * (1.0 / probes.len() as f64),
+    let (mut velocities, slopes): (Vec<Tensor>, Vec<Tensor>) = all.iter().map(along).unzip();
+    let sum = |terms: Vec<Tensor>| {
+        let sum = terms.into_iter().reduce(|a, b| a + b).expect("invariant: at least one direction");
+        if mean == 1.0 { sum } else { sum * mean }
     };
-    (velocities.swap_remove(0), divergence)
+    let traces = slopes.iter().enumerate().map(|(i, slope)| match directions {
+        Directions::Axes(_) => slope.column(i),
+        Directions::Probes(probes) => (slope * &probes[i]).sum_last(),
+    });
+    Local {
+        divergence: sum(traces.collect()),
+        jacobian: with_jacobian.then(|| sum(slopes.iter().map(|s| s.square().sum_last()).collect())),
+        velocity: velocities.swap_remove(0),
+    }
 }
 
 /// The unit vector of axis i in each row.

@@ -1,7 +1,7 @@
 //! `Cnf`: blocks, base and settings; densities and samples.
 
 use super::solve::SolveStats;
-use super::{Divergence, ErrorNorm, Settings, StandardNormal, Stepping, Streamed};
+use super::{Divergence, ErrorNorm, PathCost, Settings, StandardNormal, Stepping, Streamed};
 use crate::array::DType;
 use crate::error::Result;
 use crate::nn::{Drift, DriftNet, FourierMlp, golden_frequencies};
@@ -40,6 +40,8 @@ tree! {
         pub base: StandardNormal,
         /// How the flow is solved.
         pub settings: Settings,
+        /// The class of each row that the flow is asked about, `[n, 1]`; see [`Cnf::given`].
+        pub labels: Option<Tensor>,
     }
 }
 
@@ -71,7 +73,32 @@ impl<D: Drift> Cnf<D> {
             let (dim, base) = (block.dim(), base.dim);
             assert!(dim == base, "block {i} has {dim} dimensions and the base {base}");
         }
-        Cnf { blocks, base, settings: Settings::default() }
+        Cnf { blocks, base, settings: Settings::default(), labels: None }
+    }
+
+    /// The flow of rows that each have a class, `p(x | label)`: what is asked of it next is of as many rows.
+    ///
+    /// # Shapes and units
+    /// labels `[n, 1]`, whole numbers below the fields' number of classes, of any type.
+    ///
+    /// # Panics
+    /// For labels of another shape. Fields that have no classes panic when they are evaluated.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{cnf::*, nn::*, prelude::*};
+    /// // y, t and one of three classes in, a velocity out.
+    /// let field = Mlp::new([2 + 1 + 3, 16, 2], Activation::Tanh, &Key::new(0));
+    /// let flow = Cnf::new(field, StandardNormal::new(2));
+    /// let of_each_class = flow.given(&Tensor::from([[0.0], [1.0], [2.0]]));
+    /// assert_eq!(of_each_class.sample(3, &Key::new(1))?.shape()[..], [3, 2]);
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn given(&self, labels: &Tensor) -> Self {
+        let is_column = labels.rank() == 2 && labels.shape()[1] == 1;
+        assert!(is_column, "labels are [n, 1], their shape is {}", labels.shape());
+        Cnf { labels: Some(labels.cast(self.dtype())), ..self.clone() }
     }
 
     /// Time spent in each block.
@@ -116,6 +143,12 @@ impl<D: Drift> Cnf<D> {
     /// What the error of an adaptive step is measured on.
     pub fn error_norm(mut self, error_norm: ErrorNorm) -> Self {
         self.settings.error_norm = error_norm;
+        self
+    }
+
+    /// What paths cost in training by maximum likelihood.
+    pub fn path_cost(mut self, path_cost: PathCost) -> Self {
+        self.settings.path_cost = path_cost;
         self
     }
 
@@ -210,33 +243,46 @@ impl<D: Drift> Cnf<D> {
     }
 
     fn density_with_stats(&self, x: &Tensor, probes: &[Tensor]) -> Result<(Tensor, SolveStats)> {
-        let (rows, counts) = self.each_tile(x, probes, |flow, x, probes| {
-            let (mut x, mut change, mut counts) = (x.clone(), None, None);
+        let settings = Settings { path_cost: PathCost::default(), ..self.settings.clone() };
+        let (log_prob, _, counts) = Cnf { settings, ..self.clone() }.density_and_cost(x, probes)?;
+        Ok((log_prob, counts))
+    }
+
+    /// The log-density of each row, what its path cost (see [`PathCost`]) where that is asked for, and what it took.
+    pub(super) fn density_and_cost(
+        &self,
+        x: &Tensor,
+        probes: &[Tensor],
+    ) -> Result<(Tensor, Option<Tensor>, SolveStats)> {
+        let (mut rows, counts) = self.each_tile(x, probes, |flow, x, labels, probes| {
+            let (mut x, mut change, mut costs, mut counts) = (x.clone(), None, None, None);
             for (block, probes) in flow.blocks.iter().zip(probes).rev() {
                 let span = (flow.settings.t1, 0.0);
-                let (z, delta, count) = flow.settings.flow_with_density(block, span, &x, *probes)?;
-                x = z;
-                change = Some(sum(change, delta));
-                counts = Some(sum(counts, count));
+                let way = flow.settings.flow_with_density((block, labels), span, &x, *probes)?;
+                x = way.y1;
+                change = Some(sum(change, way.change));
+                costs = way.cost.map(|cost| sum(costs, cost));
+                counts = Some(sum(counts, way.counts));
             }
             let (change, counts) = change.zip(counts).expect("invariant: at least one block");
-            Ok((vec![flow.base.log_prob(&x) - change], counts))
+            let log_prob = flow.base.log_prob(&x) - change;
+            Ok((std::iter::once(log_prob).chain(costs).collect(), counts))
         })?;
-        let [log_prob] = rows.try_into().expect("invariant: one result a row");
-        Ok((log_prob, counts))
+        let cost = (rows.len() > 1).then(|| rows.remove(1));
+        Ok((rows.remove(0), cost, counts))
     }
 
     /// `x = flow(z)` and log p(x) for z at the base end.
     fn push_with_density(&self, z: &Tensor, key: &Key) -> Result<(Tensor, Tensor)> {
         let probes = self.draw_probes(z.shape()[0], key);
-        let (rows, _) = self.each_tile(z, &probes, |flow, z, probes| {
+        let (rows, _) = self.each_tile(z, &probes, |flow, z, labels, probes| {
             let (mut x, mut log_prob, mut counts) = (z.clone(), flow.base.log_prob(z), None);
             for (block, probes) in flow.blocks.iter().zip(probes) {
                 let span = (0.0, flow.settings.t1);
-                let (y, delta, count) = flow.settings.flow_with_density(block, span, &x, *probes)?;
-                x = y;
-                log_prob = log_prob + delta;
-                counts = Some(sum(counts, count));
+                let way = flow.settings.flow_with_density((block, labels), span, &x, *probes)?;
+                x = way.y1;
+                log_prob = log_prob + way.change;
+                counts = Some(sum(counts, way.counts));
             }
             Ok((vec![x, log_prob], counts.expect("invariant: at least one block")))
         })?;
@@ -245,7 +291,7 @@ impl<D: Drift> Cnf<D> {
     }
 
     /// The probes of each block for n rows, from the base end on; none for an exact divergence.
-    fn draw_probes(&self, n: usize, key: &Key) -> Vec<Tensor> {
+    pub(super) fn draw_probes(&self, n: usize, key: &Key) -> Vec<Tensor> {
         let draw = |i: u32| {
             let key = if self.settings.is_random() { key.fold_in(i) } else { key.clone() };
             self.settings.divergence.draw(n, self.base.dim, self.dtype(), &key)
@@ -259,13 +305,15 @@ impl<D: Drift> Cnf<D> {
         &self,
         x: &Tensor,
         probes: &[Tensor],
-        f: impl Fn(&Self, &Tensor, &[Option<&Tensor>]) -> Result<(Vec<Tensor>, Tensor)>,
+        f: impl Fn(&Self, &Tensor, Option<&Tensor>, &[Option<&Tensor>]) -> Result<(Vec<Tensor>, Tensor)>,
     ) -> Result<(Vec<Tensor>, SolveStats)> {
         let (x, n) = (x.cast(self.dtype()), x.shape()[0]);
-        let rows = [&[x], probes].concat();
+        let rows = [&[x], self.labels_of(n), probes].concat();
+        let given = self.labels.iter().len();
         let (out, counts) = try_map_rows(&rows, self.settings.tile, |tile| {
-            let probes: Vec<Option<&Tensor>> = (0..self.blocks.len()).map(|i| tile.get(1 + i)).collect();
-            let (out, counts) = f(self, &tile[0], &probes)?;
+            let (labels, probes) = tile[1..].split_at(given);
+            let probes: Vec<Option<&Tensor>> = (0..self.blocks.len()).map(|i| probes.get(i)).collect();
+            let (out, counts) = f(self, &tile[0], labels.first(), &probes)?;
             Ok((out, vec![counts * tile[0].shape()[0] as f64]))
         })?;
         Ok((out, SolveStats::unpack(&(&counts[0] * (1.0 / n as f64)))))
@@ -283,7 +331,41 @@ impl<D: Drift> Cnf<D> {
         if leaves.iter().any(Tensor::is_traced) {
             return f(self, rows, key);
         }
-        Streamed::new(rows.shape()[0].clamp(1, CHUNK), f).call(self, rows, key)
+        let on = |flow: &Self, rows: &Tensor, key: &Key| {
+            let (flow, rows) = flow.part(rows);
+            f(&flow, &rows, key)
+        };
+        let (flow, rows) = self.join(&rows.cast(self.dtype()));
+        Streamed::new(rows.shape()[0].clamp(1, CHUNK), on).call(&flow, &rows, key)
+    }
+
+    /// The labels of n rows; none where the flow has none.
+    #[track_caller]
+    fn labels_of(&self, n: usize) -> &[Tensor] {
+        let labels = self.labels.as_slice();
+        let given = labels.first().map_or(n, |labels| labels.shape()[0]);
+        assert!(given == n, "{given} labels were given for {n} rows");
+        labels
+    }
+
+    /// A flow without labels and rows with theirs as one more column, for programs that cut one tensor of rows into
+    /// chunks.
+    #[track_caller]
+    pub(crate) fn join(&self, rows: &Tensor) -> (Self, Tensor) {
+        let flow = Cnf { labels: None, ..self.clone() };
+        match self.labels_of(rows.shape()[0]) {
+            [labels] => (flow, Tensor::concat(&[rows, labels], 1)),
+            _ => (flow, rows.clone()),
+        }
+    }
+
+    /// The inverse of [`Cnf::join`].
+    pub(crate) fn part(&self, rows: &Tensor) -> (Self, Tensor) {
+        let (d, all) = (self.base.dim, rows.shape()[1]);
+        if all == d {
+            return (self.clone(), rows.clone());
+        }
+        (Cnf { labels: Some(rows.slice(1, d..all)), ..self.clone() }, rows.slice(1, 0..d))
     }
 }
 
@@ -351,10 +433,11 @@ impl<D: Drift> Cnf<D> {
 
     /// Where points z at the first of `times` are at each; time counts blocks.
     fn path(&self, z: &Tensor, times: &[f64]) -> Result<Vec<Tensor>> {
-        let (path, _) = try_map_rows(&[z.cast(self.dtype())], self.settings.tile, |tile| {
+        let rows = [&[z.cast(self.dtype())], self.labels_of(z.shape()[0])].concat();
+        let (path, _) = try_map_rows(&rows, self.settings.tile, |tile| {
             let mut path = vec![tile[0].clone()];
             for w in times.windows(2) {
-                path.push(self.advance(&path[path.len() - 1], w[0], w[1])?);
+                path.push(self.advance(&path[path.len() - 1], tile.get(1), w[0], w[1])?);
             }
             Ok((path, vec![]))
         })?;
@@ -362,12 +445,12 @@ impl<D: Drift> Cnf<D> {
     }
 
     /// Follows the blocks between two times, counted in blocks.
-    fn advance(&self, y: &Tensor, from: f64, to: f64) -> Result<Tensor> {
+    fn advance(&self, y: &Tensor, labels: Option<&Tensor>, from: f64, to: f64) -> Result<Tensor> {
         let (mut y, t1) = (y.clone(), self.settings.t1);
         let (first, last) = (from.floor() as usize, (to.ceil() as usize).min(self.blocks.len()));
         for (i, block) in self.blocks.iter().enumerate().take(last).skip(first) {
             let (start, end) = (from.max(i as f64) - i as f64, to.min(i as f64 + 1.0) - i as f64);
-            y = self.settings.flow(block, (start * t1, end * t1), &y)?.0;
+            y = self.settings.flow((block, labels), (start * t1, end * t1), &y)?.0;
         }
         Ok(y)
     }

@@ -33,6 +33,21 @@ pub enum ErrorNorm {
     State,
 }
 
+/// What a path costs in training by maximum likelihood, beside the likelihood: nats a row,
+/// `kinetic * integral of |f|^2 dt + jacobian * integral of |df/dy|_F^2 dt`.
+///
+/// Straight paths are solved in few steps. The Jacobian's norm is exact or estimated as the divergence is.
+///
+/// # References
+/// Finlay et al. (2020), How to train your neural ODE: the world of Jacobian and kinetic regularization, eq. 9 and 10.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PathCost {
+    /// Weight of the kinetic energy.
+    pub kinetic: f64,
+    /// Weight of the squared norm of the Jacobian.
+    pub jacobian: f64,
+}
+
 /// How a flow is solved; one static leaf of its tree, so a change means another trace.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -50,6 +65,8 @@ pub struct Settings {
     pub first_step: Option<f64>,
     /// What the error is measured on.
     pub error_norm: ErrorNorm,
+    /// What paths cost in [`maximum_likelihood_loss`](super::maximum_likelihood_loss): nothing where nothing is said.
+    pub path_cost: PathCost,
     /// How the gradient is taken.
     pub adjoint: Adjoint,
     /// The most steps of one solve: 10,000 where nothing is said.
@@ -67,6 +84,7 @@ impl Default for Settings {
             stepping: Stepping::Adaptive { rtol: 1e-5, atol: 1e-5 },
             first_step: None,
             error_norm: ErrorNorm::default(),
+            path_cost: PathCost::default(),
             adjoint: Adjoint::default(),
             max_steps: 10_000,
             tile: 64,

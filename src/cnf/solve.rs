@@ -1,7 +1,7 @@
 //! The one place of `cnf` that knows the ODE solver.
 
-use super::divergence::{Directions, velocity_and_divergence};
-use super::{Divergence, ErrorNorm, Settings, Stepping};
+use super::divergence::{Directions, Local, local};
+use super::{Divergence, ErrorNorm, PathCost, Settings, Stepping};
 use crate::error::Result;
 use crate::nn::Drift;
 use crate::ode::{Constant, Drive, Ode};
@@ -37,6 +37,14 @@ impl SolveStats {
         let [num_steps, num_rejected, num_field_evals] = [0, 1, 2].map(|k| counts.at(k));
         SolveStats { num_steps, num_rejected, num_field_evals }
     }
+}
+
+/// Where a block leads, the change of the log-density on the way, what the path cost, and what it took.
+pub(super) struct Followed {
+    pub y1: Tensor,
+    pub change: Tensor,
+    pub cost: Option<Tensor>,
+    pub counts: Tensor,
 }
 
 impl Settings {
@@ -76,38 +84,55 @@ impl Settings {
     /// Follows a block over a span of time.
     pub(super) fn flow<D: Drift>(
         &self,
-        drift: &D,
+        (drift, labels): (&D, Option<&Tensor>),
         span: (f64, f64),
         y0: &Tensor,
     ) -> Result<(Tensor, Tensor)> {
-        self.integrate(|t: Tensor, y: &Tensor| drift.eval(&t, y), span, y0, 1.0)
+        self.integrate(|t: Tensor, y: &Tensor| drift.eval_given(&t, y, labels), span, y0, 1.0)
     }
 
-    /// Follows a block over a span of time, with the change of the log-density `[rows]` on the way:
-    /// `y' = f`, `delta' = -div f`, delta 0 at first.
+    /// Follows a block over a span of time, with the change of the log-density `[rows]` on the way, and what the path
+    /// costs `[rows]` where it costs something: `y' = f`, `delta' = -div f`, `cost' = kinetic |f|^2 + jacobian |J|^2`,
+    /// both 0 at first. The cost grows in either direction of time.
     ///
-    /// Where the error norm is of the state alone, the density is carried muted, and the tolerances undo
-    /// that the mean of the norm runs over it too.
+    /// Where the error norm is of the state alone, the density is carried muted, as the cost always is, and the tolerances
+    /// undo that the mean of the norm runs over them too.
     pub(super) fn flow_with_density<D: Drift>(
         &self,
-        drift: &D,
+        (drift, labels): (&D, Option<&Tensor>),
         span: (f64, f64),
         y0: &Tensor,
         probes: Option<&Tensor>,
-    ) -> Result<(Tensor, Tensor, Tensor)> {
+    ) -> Result<Followed> {
         let (rows, dim) = (y0.shape()[0], y0.shape()[1] as f64);
-        let (scale, slack) = match (self.error_norm, self.stepping) {
-            (ErrorNorm::State, Stepping::Adaptive { .. }) => (MUTED, (dim / (dim + 1.0)).sqrt()),
-            _ => (1.0, 1.0),
+        let PathCost { kinetic, jacobian } = self.path_cost;
+        let costs = self.path_cost != PathCost::default();
+        let (scale, measured) = match (self.error_norm, self.stepping) {
+            (ErrorNorm::State, Stepping::Adaptive { .. }) => (MUTED, dim),
+            _ => (1.0, dim + 1.0),
         };
+        let slack = (measured / (dim + 1.0 + f64::from(u8::from(costs)))).sqrt();
+        let forward = if span.1 >= span.0 { MUTED } else { -MUTED };
         let directions = Directions::new(y0, probes);
         let field = |t: Tensor, (y, _): &(Tensor, Tensor)| {
-            let (velocity, divergence) = velocity_and_divergence(drift, &t, y, &directions);
-            (velocity, divergence * -scale)
+            let Local { velocity, divergence, jacobian: norm } =
+                local((drift, labels), &t, y, &directions, jacobian != 0.0);
+            let change = divergence * -scale;
+            if !costs {
+                return (velocity, change);
+            }
+            let mut cost = velocity.square().sum_last() * (kinetic * forward);
+            if let Some(norm) = norm {
+                cost = cost + norm * (jacobian * forward);
+            }
+            (velocity, Tensor::concat(&[&change, &cost], 0))
         };
-        let still = Tensor::full(y0.dtype(), [rows], 0.0);
-        let ((y1, delta), counts) = self.integrate(field, span, &(y0.clone(), still), slack)?;
-        Ok((y1, if scale == 1.0 { delta } else { delta * (1.0 / scale) }, counts))
+        let still = Tensor::full(y0.dtype(), [if costs { 2 * rows } else { rows }], 0.0);
+        let ((y1, carried), counts) = self.integrate(field, span, &(y0.clone(), still), slack)?;
+        let change = if costs { carried.slice(0, 0..rows) } else { carried.clone() };
+        let change = if scale == 1.0 { change } else { change * (1.0 / scale) };
+        let cost = costs.then(|| carried.slice(0, rows..2 * rows) * (1.0 / MUTED));
+        Ok(Followed { y1, change, cost, counts })
     }
 
     /// Whether random numbers enter a density.

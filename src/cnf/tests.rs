@@ -202,8 +202,9 @@ fn a_log_density_outside_the_norm_changes_steps_and_not_the_answer() {
     assert!(largest(&(both - state)) < 1e-5);
     assert!(fewer.num_steps.item() <= stats.num_steps.item());
     // The steps are those of a solve without a density.
-    let z = flow.settings.flow(&flow.blocks[1], (0.5, 0.0), &x).unwrap();
-    let (y, _, counts) = flow.settings.flow_with_density(&flow.blocks[1], (0.5, 0.0), &x, None).unwrap();
+    let z = flow.settings.flow((&flow.blocks[1], None), (0.5, 0.0), &x).unwrap();
+    let way = flow.settings.flow_with_density((&flow.blocks[1], None), (0.5, 0.0), &x, None).unwrap();
+    let (y, counts) = (way.y1, way.counts);
     assert_eq!(counts.to_vec(), z.1.to_vec());
     assert!(largest(&(y - z.0)) < 1e-12);
 }
@@ -302,7 +303,8 @@ fn occurrences<D: Drift>(net: &D, op: &Op) -> usize {
     let traced = trace(&types, |x| {
         let net = net.with_leaves(x[2..].to_vec());
         let directions = divergence::Directions::new(&x[1], None);
-        let (v, d) = divergence::velocity_and_divergence(&net, &x[0], &x[1], &directions);
+        let divergence::Local { velocity: v, divergence: d, .. } =
+            divergence::local((&net, None), &x[0], &x[1], &directions, false);
         (vec![v, d], ())
     });
     traced.func.nodes().iter().filter(|n| n.op == *op).count()
@@ -373,4 +375,70 @@ fn the_plane_recipe_fits_its_budget() {
     assert_eq!(trained.map(|(_, x)| x.size()).sum::<usize>(), 17_842);
     let (x, log_prob) = flow.fixed_steps(2).sample_with_log_prob(3, &key()).unwrap();
     assert_eq!((x.dtype(), log_prob.dtype()), (DType::F32, DType::F32));
+}
+
+#[test]
+fn a_path_costs_its_energy_and_its_jacobian_in_closed_form() {
+    let rates = [0.5, -0.3];
+    let a = Tensor::from([[rates[0], 0.0], [0.0, rates[1]]]);
+    let flow = Cnf::new(Linear { a }, StandardNormal::new(2)).tolerances(1e-10, 1e-10);
+    let x = [[0.4, -1.2], [1.5, 0.3]];
+    let loss = |flow: &Cnf<Linear>| {
+        maximum_likelihood_loss(flow, &Tensor::from(x), None, &Key::new(3)).unwrap().0.item()
+    };
+    // z(t) = x exp(rate (t - 1)): the integral of |rate z|^2 over [0, 1] is rate x^2 (1 - exp(-2 rate)) / 2.
+    let energy = |x: [f64; 2]| {
+        x.iter().zip(rates).map(|(x, r)| r * x * x * (1.0 - (-2.0 * r).exp()) / 2.0).sum::<f64>()
+    };
+    let kinetic = f64::midpoint(energy(x[0]), energy(x[1]));
+    let jacobian = rates.iter().map(|r| r * r).sum::<f64>();
+    for divergence in [Divergence::Exact, Divergence::hutchinson(Probe::Rademacher)] {
+        let flow = flow.clone().divergence(divergence);
+        let plain = loss(&flow);
+        for (cost, want) in [
+            (PathCost { kinetic: 0.7, jacobian: 0.0 }, 0.7 * kinetic),
+            (PathCost { kinetic: 0.7, jacobian: 0.2 }, 0.7 * kinetic + 0.2 * jacobian),
+        ] {
+            let found = loss(&flow.clone().path_cost(cost)) - plain;
+            assert!((found - want).abs() < 1e-7, "{divergence:?} {cost:?}: {found} {want}");
+        }
+        // The density itself costs nothing.
+        let with = flow.clone().path_cost(PathCost { kinetic: 1.0, jacobian: 1.0 });
+        let log_prob = |flow: &Cnf<Linear>| flow.log_prob(&Tensor::from(x), &Key::new(3)).unwrap().to_vec();
+        assert_eq!(log_prob(&with), log_prob(&flow));
+    }
+}
+
+#[test]
+fn rows_of_classes_have_densities_that_each_has_alone() {
+    let field = crate::nn::Mlp::new([2 + 1 + 3, 8, 2], crate::nn::Activation::Tanh, &Key::new(4));
+    let flow = Cnf::new(field, StandardNormal::new(2)).tolerances(1e-8, 1e-8).tile(2);
+    let x = Key::new(5).normal([5, 2]);
+    let classes = [2.0, 0.0, 1.0, 1.0, 2.0];
+    let labels = Tensor::from(classes.map(|k| [k]));
+    let together = flow.given(&labels).log_prob(&x, &Key::new(0)).unwrap().to_vec();
+    let (drawn, told) = flow.given(&labels).sample_with_log_prob(5, &Key::new(6)).unwrap();
+    let again = flow.given(&labels).log_prob(&drawn, &Key::new(0)).unwrap();
+    assert!((told - again).abs().max().item() < 1e-4);
+    for (i, k) in classes.into_iter().enumerate() {
+        let alone = |k: f64| {
+            let flow = flow.given(&Tensor::from([[k]]));
+            flow.log_prob(&x.slice(0, i..i + 1), &Key::new(0)).unwrap().item()
+        };
+        assert!((alone(k) - together[i]).abs() < 1e-4, "{i}");
+        assert!((alone((k + 1.0) % 3.0) - together[i]).abs() > 1e-3, "{i}: the class is seen");
+    }
+    // And a gradient sees the weights of its class alone.
+    let loss = |flow: &Cnf<crate::nn::Mlp>| {
+        let flow = flow.given(&Tensor::from([[1.0], [1.0]]));
+        maximum_likelihood_loss(&flow, &x.slice(0, 0..2), None, &Key::new(0)).map(|(loss, _)| loss)
+    };
+    let (_, grads) = value_and_grad(|flow: &Cnf<crate::nn::Mlp>| loss(flow).map(|loss| (loss, ())), &flow)
+        .map(|((l, ()), g)| (l, g))
+        .unwrap();
+    let of_input = |row: usize| {
+        let weight = &grads.blocks[0].layers[0].weight;
+        weight.slice(0, row..row + 1).abs().max().item()
+    };
+    assert!(of_input(4) > 0.0 && of_input(3) == 0.0 && of_input(5) == 0.0);
 }

@@ -1,6 +1,6 @@
 //! What a flow integrates: a tree with a vector field.
 
-use super::{ConcatSquash, FourierMlp, Mlp, UNet};
+use super::{ConcatSquash, FourierMlp, LevelMixture, Mlp, UNet};
 use crate::array::Shape;
 use crate::tensor::{Tensor, Tree};
 use crate::tree;
@@ -16,6 +16,24 @@ pub trait Drift: Tree {
     /// When the shapes do not fit.
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor;
 
+    /// The velocity of rows that each have a class, for fields that take one ([`classes`](Self::classes)).
+    ///
+    /// # Shapes and units
+    /// As [`eval`](Self::eval); labels `[rows, 1]`, whole numbers below the number of classes in the element type of y.
+    ///
+    /// # Panics
+    /// When the shapes do not fit, or labels are given to a field without classes.
+    #[track_caller]
+    fn eval_given(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
+        assert!(labels.is_none(), "this field has no classes, rows of some were given to it");
+        self.eval(t, y)
+    }
+
+    /// Number of classes that rows may have; 0 for a field that knows none.
+    fn classes(&self) -> usize {
+        0
+    }
+
     /// Length of a row.
     fn dim(&self) -> usize;
 
@@ -24,6 +42,15 @@ pub trait Drift: Tree {
     fn tile(&self) -> usize {
         128
     }
+}
+
+/// Classes `[rows, 1]` as rows of zeros with a one, `[rows, classes]`.
+#[track_caller]
+pub(super) fn one_hot(labels: &Tensor, classes: usize, y: &Tensor) -> Tensor {
+    let wanted = Shape::from([y.shape()[0], 1]);
+    assert!(*labels.shape() == wanted, "labels are {wanted}, their shape is {}", labels.shape());
+    let numbers = Tensor::iota(y.dtype(), [1, classes], 1);
+    labels.cast(y.dtype()).eq(&numbers).cast(y.dtype())
 }
 
 /// t in the element type of y, as a column of one row or of y's rows.
@@ -51,56 +78,55 @@ tree! {
         Mlp(Mlp),
         /// Convolutions of a picture.
         UNet(UNet),
+        /// Pixels whose levels a convolution of pictures weighs.
+        Levels(LevelMixture),
     }
+}
+
+/// The same of whichever field it is.
+macro_rules! each_net {
+    ($self:ident, $net:ident => $what:expr) => {
+        match $self {
+            DriftNet::ConcatSquash($net) => $what,
+            DriftNet::Fourier($net) => $what,
+            DriftNet::Mlp($net) => $what,
+            DriftNet::UNet($net) => $what,
+            DriftNet::Levels($net) => $what,
+        }
+    };
 }
 
 impl Drift for DriftNet {
     #[track_caller]
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
-        match self {
-            DriftNet::ConcatSquash(net) => net.eval(t, y),
-            DriftNet::Fourier(net) => net.eval(t, y),
-            DriftNet::Mlp(net) => net.eval(t, y),
-            DriftNet::UNet(net) => net.eval(t, y),
-        }
+        each_net!(self, net => net.eval(t, y))
+    }
+
+    #[track_caller]
+    fn eval_given(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
+        each_net!(self, net => net.eval_given(t, y, labels))
+    }
+
+    fn classes(&self) -> usize {
+        each_net!(self, net => net.classes())
     }
 
     fn dim(&self) -> usize {
-        match self {
-            DriftNet::ConcatSquash(net) => net.dim(),
-            DriftNet::Fourier(net) => net.dim(),
-            DriftNet::Mlp(net) => net.dim(),
-            DriftNet::UNet(net) => net.dim(),
-        }
+        each_net!(self, net => net.dim())
     }
 
     fn tile(&self) -> usize {
-        match self {
-            DriftNet::ConcatSquash(net) => net.tile(),
-            DriftNet::Fourier(net) => net.tile(),
-            DriftNet::Mlp(net) => net.tile(),
-            DriftNet::UNet(net) => net.tile(),
-        }
+        each_net!(self, net => net.tile())
     }
 }
 
-impl From<ConcatSquash> for DriftNet {
-    fn from(net: ConcatSquash) -> Self {
-        DriftNet::ConcatSquash(net)
-    }
+macro_rules! from_nets {
+    ($($variant:ident $net:ident;)*) => {$(
+        impl From<$net> for DriftNet {
+            fn from(net: $net) -> Self {
+                DriftNet::$variant(net)
+            }
+        }
+    )*};
 }
-impl From<FourierMlp> for DriftNet {
-    fn from(net: FourierMlp) -> Self {
-        DriftNet::Fourier(net)
-    }
-}
-impl From<Mlp> for DriftNet {
-    fn from(net: Mlp) -> Self {
-        DriftNet::Mlp(net)
-    }
-}
-impl From<UNet> for DriftNet {
-    fn from(net: UNet) -> Self {
-        DriftNet::UNet(net)
-    }
-}
+from_nets! { ConcatSquash ConcatSquash; Fourier FourierMlp; Mlp Mlp; UNet UNet; Levels LevelMixture; }

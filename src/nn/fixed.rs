@@ -74,6 +74,15 @@ impl<D: Drift> Drift for Frozen<D> {
         self.get().eval(t, y)
     }
 
+    #[track_caller]
+    fn eval_given(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
+        self.get().eval_given(t, y, labels)
+    }
+
+    fn classes(&self) -> usize {
+        self.frozen.classes()
+    }
+
     fn dim(&self) -> usize {
         self.frozen.dim()
     }

@@ -1,6 +1,6 @@
 //! The multi-layer perceptron.
 
-use super::drift::{Drift, time_column};
+use super::drift::{Drift, one_hot, time_column};
 use super::{Activation, Linear};
 use crate::tensor::{Key, Tensor};
 use crate::tree;
@@ -66,14 +66,31 @@ impl Mlp {
     }
 }
 
-/// `dy/dt = mlp([y, t])`; with as many inputs as outputs `dy/dt = mlp(y)`.
+/// `dy/dt = mlp([y, t])`; with as many inputs as outputs `dy/dt = mlp(y)`, with k more `dy/dt = mlp([y, t, c])`, c a row
+/// of zeros with a one for the class of k.
 impl Drift for Mlp {
     #[track_caller]
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
-        if self.inputs() == self.outputs() {
-            return self.forward(y);
+        self.eval_given(t, y, None)
+    }
+
+    #[track_caller]
+    fn eval_given(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
+        let classes = self.classes();
+        match labels {
+            None if classes > 0 => panic!("this field is of {classes} classes: tell the class of each row"),
+            None if self.inputs() == self.outputs() => self.forward(y),
+            None => self.forward_joined(y, &time_column(t, y)),
+            Some(_) if classes == 0 => panic!("this field has no classes, rows of some were given to it"),
+            Some(labels) => {
+                let t = time_column(t, y).broadcast_to([y.shape()[0], 1]);
+                self.forward_joined(y, &Tensor::concat(&[&t, &one_hot(labels, classes, y)], 1))
+            }
         }
-        self.forward_joined(y, &time_column(t, y))
+    }
+
+    fn classes(&self) -> usize {
+        self.inputs().saturating_sub(self.outputs() + 1)
     }
 
     fn dim(&self) -> usize {

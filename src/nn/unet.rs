@@ -6,7 +6,7 @@
 //! layer: statistics over a picture would make the divergence dense in it for little, and the blocks start
 //! as the identity instead. What differentiates it is the crate's business: nothing here has a rule of its own.
 
-use super::drift::{Drift, time_column};
+use super::drift::{Drift, one_hot, time_column};
 use super::{Conv2d, Linear, Padding};
 use crate::array::DType;
 use crate::tensor::{Key, Tensor, Tree};
@@ -35,15 +35,27 @@ pub struct UNetConfig {
     pub blocks_middle: usize,
     /// Residual blocks of a level on the way up, of all levels but the coarsest.
     pub blocks_up: usize,
-    /// Width of the vector that time enters the blocks as.
+    /// Width of the vector that time, and the class, enter the blocks as.
     pub time: usize,
+    /// Number of classes that rows may have; 0 for rows of none.
+    pub classes: usize,
 }
 
 impl UNetConfig {
-    /// Squares of 2 x 2 pixels, one block a level on the way down and up, two of the coarsest, 128 numbers of time.
+    /// Squares of 2 x 2 pixels, one block a level on the way down and up, two of the coarsest, 128 numbers of time, no
+    /// classes.
     pub fn new(picture: [usize; 3], channels: impl AsRef<[usize]>) -> UNetConfig {
         let channels = channels.as_ref().to_vec();
-        UNetConfig { picture, patch: 2, channels, blocks_down: 1, blocks_middle: 2, blocks_up: 1, time: 128 }
+        UNetConfig {
+            picture,
+            patch: 2,
+            channels,
+            blocks_down: 1,
+            blocks_middle: 2,
+            blocks_up: 1,
+            time: 128,
+            classes: 0,
+        }
     }
 
     /// Sides of the picture with zeros behind, up to whole squares of the coarsest level.
@@ -120,7 +132,8 @@ tree! {
     /// as channels, an affine map to the level below; the blocks of the coarsest level; and up again, where a
     /// level adds what comes from below to what it had; last `conv(silu(..))` back to squares of pixels. The
     /// last convolution starts at zero, so a flow starts as the identity. Time enters as `e = silu([sin(pi t w),
-    /// cos(pi t w)] W + b)` with w = 1, 2, 4, .. 32, of which each block makes its scale and shift.
+    /// cos(pi t w)] W + b)` with w = 1, 2, 4, .. 32, of which each block makes its scale and shift;
+    /// the class of a row, where rows have one, is a one among zeros beside the sines.
     ///
     /// Sides that are no multiple of `patch 2^(levels - 1)` get zeros behind, which are cut away at the end.
     ///
@@ -163,7 +176,7 @@ impl UNet {
     /// ```
     #[track_caller]
     pub fn new(config: &UNetConfig, key: &Key) -> UNet {
-        let &UNetConfig { picture, patch, ref channels, time, .. } = config;
+        let &UNetConfig { picture, patch, ref channels, time, classes, .. } = config;
         assert!(patch > 0, "a square of pixels has a side of at least 1");
         let (Some(&finest), Some(&coarsest)) = (channels.first(), channels.last()) else {
             panic!("a U-Net has at least one level")
@@ -182,7 +195,7 @@ impl UNet {
         UNet {
             picture,
             patch,
-            time: Linear::new(2 * TIME_FREQUENCIES.len(), time, &for_time),
+            time: Linear::new(2 * TIME_FREQUENCIES.len() + classes, time, &for_time),
             stem: conv(pixels, finest, &stem),
             position: Tensor::zeros([sides[0], sides[1], finest]),
             levels: channels.windows(2).zip(0u32..).map(level).collect(),
@@ -203,22 +216,42 @@ impl UNet {
             blocks_middle: self.middle.len(),
             blocks_up: up,
             time: self.time.outputs(),
+            classes: self.classes(),
         }
     }
 
-    /// silu of an affine map of sines and cosines, one row for each of t.
-    fn time_vector(&self, t: &Tensor) -> Tensor {
+    /// silu of an affine map of sines, cosines and the class, one row for each of t.
+    fn time_vector(&self, t: &Tensor, class: Option<Tensor>) -> Tensor {
         // A number for each, not one array: equal numbers are merged when a derivative records this again.
         let turns = TIME_FREQUENCIES.map(|f| t * (PI * f));
         let turns = Tensor::concat(&turns.each_ref(), 1);
-        self.time.forward(&Tensor::concat(&[&turns.sin(), &turns.cos()], 1)).silu()
+        let waves = Tensor::concat(&[&turns.sin(), &turns.cos()], 1);
+        let Some(class) = class else { return self.time.forward(&waves).silu() };
+        let waves = waves.broadcast_to([class.shape()[0], waves.shape()[1]]);
+        self.time.forward(&Tensor::concat(&[&waves, &class], 1)).silu()
     }
 }
 
 impl Drift for UNet {
     #[track_caller]
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
-        let time = self.time_vector(&time_column(t, y));
+        self.eval_given(t, y, None)
+    }
+
+    fn classes(&self) -> usize {
+        self.time.inputs() - 2 * TIME_FREQUENCIES.len()
+    }
+
+    #[track_caller]
+    fn eval_given(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
+        let classes = self.classes();
+        let told = labels.is_some();
+        assert!(
+            told == (classes > 0),
+            "a field of {classes} classes was told {} labels",
+            if told { "some" } else { "no" }
+        );
+        let time = self.time_vector(&time_column(t, y), labels.map(|labels| one_hot(labels, classes, y)));
         let (n, [h, w, c]) = (y.shape()[0], self.picture);
         assert!(y.shape()[1] == h * w * c, "a row of pixels has {} numbers, not {}", h * w * c, y.shape()[1]);
         let [tall, wide] = [0, 1].map(|a| self.position.shape()[a] * self.patch);
@@ -240,12 +273,12 @@ impl Drift for UNet {
         y.reshape([n, h * w * c])
     }
 
-    fn dim(&self) -> usize {
-        self.picture.iter().product()
-    }
-
     fn tile(&self) -> usize {
         TILE
+    }
+
+    fn dim(&self) -> usize {
+        self.picture.iter().product()
     }
 }
 

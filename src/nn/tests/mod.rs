@@ -7,6 +7,7 @@ mod frozen;
 mod gru;
 mod init;
 mod layer_norm;
+mod level_mixture;
 mod time_layers;
 mod unet;
 

@@ -1,0 +1,123 @@
+//! A field of dequantised pixels: the velocity that independent pixels have, changed by what a network says of levels.
+//!
+//! A pixel that is a normal quantile of its grey level ([`Marginals`](crate::data::Marginals)) is a density with steps: each
+//! grey level has an interval of z, and what the other pixels tell of it is how likely each interval is. A network whose
+//! output is a velocity has to draw those steps by itself, at every t; here it says how much more likely than by itself
+//! each of a few ranges of levels is, and the velocity follows exactly. It knows normal densities and a network of
+//! pictures; it must never know a data set: where the ranges end is given to it.
+
+use super::drift::{Drift, time_column};
+use super::{Fixed, UNet};
+use crate::tensor::Tensor;
+use crate::tree;
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
+
+/// Bound of the logarithm of a weight: `e^8` is as sure as anything is of a grey level.
+const MOST: f64 = 8.0;
+/// The least deviation that ranges are softened by: at t = 1 their ends would be steps, which no solver likes.
+const SOFTEST: f64 = 0.05;
+/// The least denominator.
+const LEAST: f64 = 1e-5;
+
+tree! {
+    /// The velocity of a straight path to a pixel whose density is a normal one, reweighted on ranges of its values:
+    ///
+    /// `v = (2 t - 1) / r^2 x + G / r`, `r^2 = (1 - t)^2 + t^2`, `y = x / r`, and with `s = max((1 - t) / r, 0.05)`,
+    /// `a_e = (c_e - y t / r) / s` for the ends c_e of ranges, weights w_k of the ranges,
+    ///
+    /// `G = - sum_e (w_e - w_(e+1)) phi(a_e) / (w_K + sum_e (w_e - w_(e+1)) Phi(a_e))`.
+    ///
+    /// Given x at t, the pixel at t = 1 is normal with mean `y t / r` and deviation s where pixels are independent, and G is
+    /// the mean of that normal reweighted by w_k on range k, in units of s. The network sees `[y, 2 Phi(a_e) - 1]` and t
+    /// and says o_k, `w_k = exp(8 tanh(o_k / 8))`. A network that says 0 makes the flow of independent pixels.
+    ///
+    /// # Shapes and units
+    /// Rows of `height width channels` pixels, c `[ends, pixels]` ascending along each pixel; the network is one of pictures
+    /// with `ends + 1` channels for each channel of a pixel.
+    ///
+    /// # References
+    /// The velocity of a normal density: Lipman et al. (2023), Flow matching for generative modeling, eq. 8 and 22; the mean
+    /// of a truncated normal: Johnson, Kotz and Balakrishnan (1994), Continuous univariate distributions 1, section 13.10.1.
+    pub struct LevelMixture {
+        /// c, not trained.
+        pub ends: Fixed,
+        /// What says how likely each range is.
+        pub net: UNet,
+    }
+}
+
+impl LevelMixture {
+    /// Ranges that end at `ends`, weighted by a network.
+    ///
+    /// # Panics
+    /// When the network is not of pictures of so many pixels and `ends + 1` channels for each of theirs.
+    #[track_caller]
+    pub fn new(ends: &Tensor, net: UNet) -> LevelMixture {
+        let [h, w, c] = net.picture;
+        let fits = ends.rank() == 2 && ends.shape()[1] * (ends.shape()[0] + 1) == h * w * c;
+        assert!(
+            fits,
+            "ends of shape {} want a network of as many pictures' pixels, not {h} x {w} x {c}",
+            ends.shape()
+        );
+        LevelMixture { ends: Fixed::new(ends.clone()), net }
+    }
+}
+
+/// The normal distribution function.
+fn distribution(x: &Tensor) -> Tensor {
+    (x * FRAC_1_SQRT_2).erf() * 0.5 + 0.5
+}
+
+/// The normal density.
+fn density(x: &Tensor) -> Tensor {
+    (x.square() * -0.5).exp() * (0.5 / PI).sqrt()
+}
+
+impl Drift for LevelMixture {
+    #[track_caller]
+    fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
+        self.eval_given(t, y, None)
+    }
+
+    #[track_caller]
+    fn eval_given(&self, t: &Tensor, x: &Tensor, labels: Option<&Tensor>) -> Tensor {
+        let (t, n) = (time_column(t, x), x.shape()[0]);
+        let ends = self.ends.get().cast(x.dtype());
+        let (count, d) = (ends.shape()[0], ends.shape()[1]);
+        assert!(x.shape()[1] == d, "a row has {d} pixels, not {}", x.shape()[1]);
+        let left = 1.0 - &t;
+        let square = left.square() + t.square();
+        let r = square.sqrt();
+        let y = x / &r;
+        let soft = (&left / &r).maximum(&Tensor::scalar(x.dtype(), SOFTEST));
+        let mean = &y * (&t / &r);
+        // Ends last, as the channels of a picture: [n, d, ends].
+        let cut = ends.transpose().reshape([1, d, count]);
+        let rows = t.shape()[0];
+        let a = (cut - mean.reshape([n, d, 1])) * (1.0 / soft).reshape([rows, 1, 1]);
+        let below = distribution(&a);
+        let seen = Tensor::concat(&[&y.reshape([n, d, 1]), &(&below * 2.0 - 1.0)], 2);
+        let said =
+            self.net.eval_given(&t, &seen.reshape([n, d * (count + 1)]), labels).reshape([n, d, count + 1]);
+        let weights = ((said * (1.0 / MOST)).tanh() * MOST).exp();
+        let step = weights.slice(2, 0..count) - weights.slice(2, 1..count + 1);
+        let last = weights.slice(2, count..count + 1).reshape([n, d]);
+        let mass = last + (&step * below).sum_last();
+        let gain = (step * density(&a)).sum_last() / mass.maximum(&Tensor::scalar(x.dtype(), LEAST));
+        let drawn = (&t * 2.0 - 1.0) / square;
+        x * drawn - gain / r
+    }
+
+    fn classes(&self) -> usize {
+        self.net.classes()
+    }
+
+    fn tile(&self) -> usize {
+        self.net.tile()
+    }
+
+    fn dim(&self) -> usize {
+        self.ends.get().shape()[1]
+    }
+}

@@ -1,0 +1,76 @@
+//! The field of weighed levels: against the posterior mean by quadrature, and at rest.
+
+use super::*;
+use crate::cnf::{Cnf, StandardNormal};
+
+/// Two pixels in a column of ranges that end at -1 and 0.5, and at 0 and 2; a network that says `said` at each pixel.
+fn field(said: [f64; 3]) -> LevelMixture {
+    let config = UNetConfig { patch: 1, ..UNetConfig::new([2, 1, 3], [4]) };
+    let mut net = UNet::new(&config, &Key::new(1)).map_leaves(|x| x.cast(DType::F64));
+    net.head.bias = Some(Tensor::from(said.to_vec()));
+    LevelMixture::new(&Tensor::from([[-1.0, 0.0], [0.5, 2.0]]), net)
+}
+
+/// The mean of `x1 - x0` given `(1 - t) x0 + t x1 = x`, by a sum over x1: x0 normal, x1 normal times a weight on
+/// each range.
+fn velocity(x: f64, t: f64, ends: [f64; 2], weights: [f64; 3]) -> f64 {
+    let phi = |z: f64| (-0.5 * z * z).exp();
+    let (mut mass, mut mean) = (0.0, 0.0);
+    let n = 40_000;
+    for i in 0..=n {
+        let x1 = -8.0 + 16.0 * f64::from(i) / f64::from(n);
+        let x0 = (x - t * x1) / (1.0 - t);
+        let range = usize::from(x1 > ends[0]) + usize::from(x1 > ends[1]);
+        let p = phi(x0) * phi(x1) * weights[range];
+        (mass, mean) = (mass + p, mean + p * (x1 - x0));
+    }
+    mean / mass
+}
+
+#[test]
+fn the_velocity_is_the_mean_over_normal_pixels_whose_ranges_are_weighed() {
+    let said = [1.5, -0.7, 0.4];
+    let weights = said.map(|o: f64| (8.0 * (o / 8.0).tanh()).exp());
+    let net = field(said);
+    for t in [0.05, 0.4, 0.8] {
+        for x in [[-1.3, 0.2], [0.6, 1.1]] {
+            let found = net.eval(&Tensor::from(t), &Tensor::from([x])).to_vec();
+            let want = [velocity(x[0], t, [-1.0, 0.5], weights), velocity(x[1], t, [0.0, 2.0], weights)];
+            for (found, want) in found.iter().zip(want) {
+                // The sum's error lies at the ends of ranges, where the weight jumps within a cell of 4e-4.
+                assert!((found - want).abs() < 1e-3, "t={t} x={x:?}: {found} {want}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_network_that_says_nothing_leaves_independent_pixels_as_they_are() {
+    let flow = Cnf::new(field([0.0; 3]), StandardNormal::new(2)).tolerances(1e-9, 1e-9);
+    let x = draws([5, 2], 3);
+    let (found, base) = (flow.log_prob(&x, &Key::new(0)).unwrap(), flow.base.log_prob(&x));
+    assert!((found - base).abs().max().item() < 1e-8);
+    assert!((flow.push_forward(&x).unwrap() - &x).abs().max().item() < 1e-7);
+}
+
+#[test]
+fn rows_of_classes_and_of_times_get_what_each_gets_alone() {
+    let config = UNetConfig { patch: 1, classes: 3, ..UNetConfig::new([2, 2, 2], [4]) };
+    let mut i = 0u32;
+    let net = UNet::new(&config, &Key::new(2)).map_leaves(|x| {
+        i += 1;
+        (x + Key::new(5).fold_in(i).normal(x.shape().clone()) * 0.3).cast(DType::F64)
+    });
+    let net = LevelMixture::new(&Tensor::from([[0.1, -0.2, 0.5, 1.0]]), net);
+    let (y, t) = (draws([3, 4], 4), [0.1, 0.5, 0.9]);
+    let labels = Tensor::from([[0.0], [2.0], [1.0]]);
+    let together = net.eval_given(&Tensor::from([[0.1], [0.5], [0.9]]), &y, Some(&labels)).to_vec();
+    for (i, t) in t.into_iter().enumerate() {
+        let row = |x: &Tensor| x.slice(0, i..i + 1);
+        let alone = net.eval_given(&Tensor::from(t), &row(&y), Some(&row(&labels)));
+        close(&alone, &together[4 * i..4 * (i + 1)]);
+        let other = net.eval_given(&Tensor::from(t), &row(&y), Some(&Tensor::from([[[1.0, 0.0, 2.0][i]]])));
+        assert!((other - alone).abs().max().item() > 1e-8, "the class moves the field");
+    }
+    assert_eq!((net.dim(), net.classes()), (4, 3));
+}
