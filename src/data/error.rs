@@ -16,6 +16,19 @@ pub enum DataError {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// Images to measure by are not of the size of those to learn from.
+    #[error(
+        "{name} holds images of {} x {} pixels and {} channels, those to learn from have {} x {} and {}; give images of one size",
+        found[1], found[0], found[2], wanted[1], wanted[0], wanted[2]
+    )]
+    OtherSize {
+        /// File as it was named by the caller.
+        name: String,
+        /// Height, width, channels.
+        found: [usize; 3],
+        /// Those of the images to learn from.
+        wanted: [usize; 3],
+    },
     /// There are no bytes.
     #[error("image {name} is empty (0 bytes); give a PNG, JPEG, BMP, GIF or WebP picture")]
     Empty {

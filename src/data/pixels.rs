@@ -12,6 +12,8 @@
 use super::{DataError, ImageSet, normal};
 use rand::Rng;
 
+/// The least probability that an end of levels is placed by.
+const RAREST: f64 = 1e-7;
 /// Levels of a byte.
 const LEVELS: usize = 256;
 /// Images whose bytes are read at once when a transform is fitted.
@@ -81,6 +83,21 @@ impl PixelTransform {
         (z, log_det)
     }
 
+    /// The z of [`forward`](Self::forward) alone, in single precision: rows of a batch.
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward).
+    #[track_caller]
+    pub fn points(&self, x: &[f64]) -> Vec<f32> {
+        let d = self.dim();
+        assert!(x.len().is_multiple_of(d), "{} coordinates are no images of {d}", x.len());
+        let to = |(i, &x): (usize, &f64)| match self {
+            Self::Marginals(marginals) => marginals.to_normal(i % d, x).0,
+            Self::Logit(logit) => (logit.logit(x).0 - logit.mean[i % d]) / logit.sd[i % d],
+        };
+        x.iter().enumerate().map(|x| to(x) as f32).collect()
+    }
+
     /// The points x in `[0, 1]` of z, both `[rows, dim]`: how samples become images.
     ///
     /// # Panics
@@ -119,6 +136,8 @@ impl From<LogitTransform> for PixelTransform {
 /// Probabilities are kept from below and from above each level, so that z is accurate in both tails.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marginals {
+    /// How often each level was seen `[dim, 256]`: what a run folder keeps, and all else follows from.
+    counts: Vec<u32>,
     /// Probability of each level `[dim, 256]`.
     p: Vec<f64>,
     /// Probability of the levels below each.
@@ -149,7 +168,7 @@ impl Marginals {
     #[track_caller]
     pub fn from_counts(counts: &[u32], smoothing: f64) -> Self {
         assert!(counts.len().is_multiple_of(LEVELS), "{} counts are not 256 a pixel", counts.len());
-        let mut table = Self { p: Vec::new(), below: Vec::new(), above: Vec::new() };
+        let mut table = Self { counts: counts.to_vec(), p: Vec::new(), below: Vec::new(), above: Vec::new() };
         for (i, pixel) in counts.chunks_exact(LEVELS).enumerate() {
             let total: f64 = pixel.iter().map(|&c| f64::from(c) + smoothing).sum();
             assert!(total > 0.0, "pixel {i} has no count, and there is no smoothing");
@@ -161,12 +180,34 @@ impl Marginals {
         table
     }
 
+    /// How often each pixel had each level, `[dim, 256]`.
+    pub fn counts(&self) -> &[u32] {
+        &self.counts
+    }
+
+    /// Where levels begin: z at the lower end of each given level of each pixel, `[levels, dim]`, at most 5.2 from 0.
+    pub fn ends(&self, levels: &[u8]) -> Vec<f32> {
+        let end = |level: u8, pixel: usize| {
+            let at = pixel * LEVELS + usize::from(level);
+            // What lies above the end is the level itself and all beyond it.
+            let (below, above) = (self.below[at], self.above[at] + self.p[at]);
+            let z = if below <= above {
+                normal::lower_quantile(below.clamp(RAREST, 0.5))
+            } else {
+                -normal::lower_quantile(above.clamp(RAREST, 0.5))
+            };
+            z as f32
+        };
+        levels.iter().flat_map(|&level| (0..self.dim()).map(move |pixel| end(level, pixel))).collect()
+    }
+
     /// Coordinates of an image.
     pub fn dim(&self) -> usize {
         self.p.len() / LEVELS
     }
 
-    fn forward(&self, pixel: usize, x: f64) -> (f64, f64) {
+    /// z, and the probability of x's level.
+    fn to_normal(&self, pixel: usize, x: f64) -> (f64, f64) {
         let place = x * LEVELS as f64;
         let level = (place as usize).min(LEVELS - 1);
         let (at, u) = (pixel * LEVELS + level, place - level as f64);
@@ -177,6 +218,11 @@ impl Marginals {
         } else {
             -normal::lower_quantile(upper.min(0.5))
         };
+        (z, p)
+    }
+
+    fn forward(&self, pixel: usize, x: f64) -> (f64, f64) {
+        let (z, p) = self.to_normal(pixel, x);
         (z, (LEVELS as f64 * p).ln() - normal::ln_density(z))
     }
 

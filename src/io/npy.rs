@@ -1,6 +1,6 @@
 //! NPY arrays, version 1.0, as `numpy.save` writes them.
 //!
-//! Written: little-endian f4 and f8 in row-major order. Read: f4, f8, i4, i8, u1, row- or column-major. The format is a
+//! Written: u1, little-endian f4 and f8 in row-major order. Read: f4, f8, i4, i8, u1, row- or column-major. The format is a
 //! magic number, a Python dictionary as text and the raw numbers (numpy.lib.format, "Format Version 1.0"); a crate for
 //! it would be longer than this file.
 
@@ -41,6 +41,13 @@ pub trait NpyNumber: Copy {
     const DESCR: &'static str;
     /// Its bytes, least first, appended.
     fn append(self, bytes: &mut Vec<u8>);
+}
+
+impl NpyNumber for u8 {
+    const DESCR: &'static str = "|u1";
+    fn append(self, bytes: &mut Vec<u8>) {
+        bytes.push(self);
+    }
 }
 
 impl NpyNumber for f32 {

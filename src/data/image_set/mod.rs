@@ -128,6 +128,20 @@ impl ImageSet {
         self.height * self.width * self.channels
     }
 
+    /// A number that tells sets apart: of their sizes, their labels and up to 64 images, evenly spread.
+    ///
+    /// # Errors
+    /// As [`rows`](Self::rows).
+    pub fn fingerprint(&self) -> Result<u64, DataError> {
+        let spread: Vec<usize> =
+            (0..self.images.min(64)).map(|i| i * self.images / self.images.min(64)).collect();
+        let sizes = [self.images, self.height, self.width, self.channels].map(|n| (n as u64).to_le_bytes());
+        let labels = self.labels.iter().flatten().flat_map(|label| label.to_le_bytes());
+        let bytes = sizes.into_iter().flatten().chain(labels).chain(self.rows(&spread)?);
+        let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        Ok(bytes.fold(0xcbf2_9ce4_8422_2325, fnv))
+    }
+
     /// The class of each image, where labels were given.
     pub fn labels(&self) -> Option<&[u16]> {
         self.labels.as_deref()

@@ -1,0 +1,116 @@
+//! Images beside each other: samples as a sheet, samples on their way, samples beside what they may be copies of.
+//!
+//! Knows bytes, sizes and headings. Pixels are repeated, never interpolated: whoever looks for artefacts sees the numbers.
+use super::{
+    Picture, PlotError,
+    colour::INK,
+    sheet::{Anchor, LABEL, Rect, Sheet},
+};
+
+/// Room around the images, over them for title and headings, and between them.
+const MARGIN: u32 = 40;
+const TOP: u32 = 90;
+const HEADING: u32 = 50;
+const GAP: u32 = 8;
+/// What stands between two groups of columns.
+const APART: u32 = 40;
+/// The longer side of an image on the sheet, about, and the most columns' width together.
+const SIDE: u32 = 112;
+const WIDEST: u32 = 2_400;
+
+/// Images of one size in rows of so many columns.
+#[derive(Debug, Clone, Copy)]
+pub struct ImageSheet<'a> {
+    /// What stands over it.
+    pub title: &'a str,
+    /// Images `[n, height, width, channels]`, row-major, 1 channel for grey or 3 for red, green and blue.
+    pub images: &'a [u8],
+    /// Height, width, channels.
+    pub size: [usize; 3],
+    /// Images of a row.
+    pub columns: usize,
+    /// What stands over columns, each at its first: `(column, text)`; may be empty. A heading's column begins a group, with
+    /// some room before it.
+    pub headings: &'a [(usize, String)],
+}
+
+/// Draws a sheet of images.
+///
+/// # Errors
+/// [`PlotError::Nothing`] without an image or a column.
+///
+/// # Panics
+/// When the bytes are no whole number of images, or there are other than 1 or 3 channels.
+#[track_caller]
+pub fn image_sheet(sheet: &ImageSheet) -> Result<Picture, PlotError> {
+    let ImageSheet { title, images, size: [height, width, channels], columns, headings } = *sheet;
+    let one = height * width * channels;
+    assert!(channels == 1 || channels == 3, "images are grey or of 3 colours, not of {channels} channels");
+    assert!(images.len().is_multiple_of(one.max(1)), "{} bytes are no images of {one}", images.len());
+    if images.is_empty() || columns == 0 {
+        return Err(PlotError::Nothing { what: "images" });
+    }
+    let zoom = zoom([height, width], columns);
+    let [down, across] = [height, width].map(|side| side as u32 * zoom);
+    let groups = |column: usize| headings.iter().filter(|(at, _)| *at > 0 && *at <= column).count() as u32;
+    let left = |column: usize| MARGIN + column as u32 * (across + GAP) + groups(column) * APART;
+    let rows = (images.len() / one).div_ceil(columns) as u32;
+    let top = TOP + if headings.is_empty() { 0 } else { HEADING };
+    let end = left(columns - 1) + across;
+    let mut drawn = Sheet::new(end + MARGIN, top + rows * (down + GAP) - GAP + MARGIN);
+    drawn.title(title, Rect { x: MARGIN, y: TOP, width: end - MARGIN, height: down })?;
+    for (column, text) in headings {
+        let at = [left(*column) as i32, (top - HEADING / 2) as i32];
+        drawn.text(text, at, LABEL, Anchor::Left, INK)?;
+    }
+    for (i, image) in images.chunks_exact(one).enumerate() {
+        let (x0, y0) = (left(i % columns), top + (i / columns) as u32 * (down + GAP));
+        for (p, pixel) in image.chunks_exact(channels).enumerate() {
+            let colour = [pixel[0], pixel[channels / 2], pixel[channels - 1]];
+            let (x, y) = (x0 + (p % width) as u32 * zoom, y0 + (p / width) as u32 * zoom);
+            (0..zoom * zoom).for_each(|k| drawn.picture.set(x + k % zoom, y + k / zoom, colour));
+        }
+    }
+    Ok(drawn.picture)
+}
+
+/// How often a pixel is repeated along each side.
+fn zoom([height, width]: [usize; 2], columns: usize) -> u32 {
+    let fits = WIDEST / (columns as u32 * width as u32).max(1);
+    (SIDE / height.max(width).max(1) as u32).min(fits).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_image_lies_at_its_place_pixel_for_pixel() {
+        // Five images of 2 x 3 grey pixels in rows of two.
+        let images: Vec<u8> = (0..30).map(|i| i * 8).collect();
+        let headings = [(0, "a".to_owned()), (1, "b".to_owned())];
+        let sheet =
+            ImageSheet { title: "t", images: &images, size: [2, 3, 1], columns: 2, headings: &headings };
+        let picture = image_sheet(&sheet).unwrap();
+        let zoom = 112 / 3;
+        let top = TOP + HEADING;
+        for (i, image) in images.chunks(6).enumerate() {
+            let (row, column) = (i as u32 / 2, i as u32 % 2);
+            for (p, &grey) in image.iter().enumerate() {
+                let x = MARGIN + column * (3 * zoom + GAP + APART) + p as u32 % 3 * zoom;
+                let y = top + row * (2 * zoom + GAP) + p as u32 / 3 * zoom;
+                assert_eq!(picture.pixel(x, y), [grey; 3], "{i} {p}");
+                assert_eq!(picture.pixel(x + zoom - 1, y + zoom - 1), [grey; 3], "{i} {p}");
+            }
+        }
+        assert_eq!(picture.height, top + 3 * (2 * zoom + GAP) - GAP + MARGIN);
+    }
+
+    #[test]
+    fn colours_stay_and_no_image_is_refused() {
+        let sheet = ImageSheet { title: "", images: &[9, 8, 7], size: [1, 1, 3], columns: 1, headings: &[] };
+        assert_eq!(image_sheet(&sheet).unwrap().pixel(MARGIN, TOP), [9, 8, 7]);
+        let none = image_sheet(&ImageSheet { images: &[], ..sheet }).unwrap_err().to_string();
+        assert!(none.contains("images"), "{none}");
+    }
+}
