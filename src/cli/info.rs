@@ -3,7 +3,9 @@
 use super::table::{Columns, Table, grouped, quantity};
 use super::{Result, machine, result};
 use crate::backend::Peak;
-use crate::train::{FieldConfig, Learned, Objective, PhaseReport, Recorded, Steps, TrainError, num_weights};
+use crate::train::{
+    FieldConfig, Learned, Objective, PhaseReport, Recorded, Steps, ToleranceRow, TrainError, num_weights,
+};
 use serde::Serialize;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -65,12 +67,12 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         let json = serde_json::json!({
             "update": learned.update, "weights": num_weights(&learned.flow), "header": learned.header,
-            "phases": phases, "peak_gflops": peak.gflops, "peak_gflops_one_thread": peak.gflops_one_thread,
+            "phases": phases, "tolerances": recorded.tolerances, "peak_gflops": peak.gflops, "peak_gflops_one_thread": peak.gflops_one_thread,
             "peak_bytes_per_s": peak.bytes_per_s, "peak_threads": peak.threads,
         });
         result(&json.to_string());
     } else {
-        result(&text(&learned, &phases, &peak));
+        result(&text(&learned, &phases, &recorded.tolerances, &peak));
     }
     Ok(())
 }
@@ -102,14 +104,30 @@ fn reached(phases: &[Phase]) -> String {
     columns.text()
 }
 
-fn text(learned: &Learned, phases: &[Phase], peak: &Peak) -> String {
+/// Bits of images by the tolerance of their solves.
+fn by_tolerance(rows: &[ToleranceRow]) -> String {
+    let mut columns = Columns::new(["rtol = atol", "bits/dim", "evaluations"]);
+    for row in rows {
+        columns.line([
+            format!("{:e}", row.tolerance),
+            format!("{:.4}", row.bits_per_dim),
+            format!("{:.1}", row.field_evals),
+        ]);
+    }
+    columns.text()
+}
+
+fn text(learned: &Learned, phases: &[Phase], tolerances: &[ToleranceRow], peak: &Peak) -> String {
     let (recipe, header) = (&learned.header.recipe, &learned.header);
     let model = &recipe.model;
     let field = match model.field {
         FieldConfig::Fourier { features, .. } => format!("perceptron of {features} Fourier features"),
         FieldConfig::ConcatSquash => "ConcatSquash layers".to_owned(),
         FieldConfig::Mlp { .. } => "perceptron".to_owned(),
-        FieldConfig::UNet { .. } => "U-Net".to_owned(),
+        FieldConfig::UNet { ends: 0, patch, .. } => format!("U-Net of patches of {patch} x {patch} pixels"),
+        FieldConfig::UNet { ends, patch, .. } => {
+            format!("U-Net of patches of {patch} x {patch} pixels that weighs {} ranges of levels", ends + 1)
+        }
     };
     let steps = match model.solve.steps {
         Steps::Fixed { steps } => format!("{steps} fixed steps"),
@@ -117,6 +135,14 @@ fn text(learned: &Learned, phases: &[Phase], peak: &Peak) -> String {
     };
     let mut table = Table::default();
     match (&header.points, &header.image) {
+        (None, None) => {
+            if let Some(images) = &header.images {
+                let sizes = format!("{} x {} pixels of {}", images.width, images.height, images.channels);
+                let count = grouped(images.train as u64);
+                table.row("images", format!("{}: {count} of {sizes}, {}", images.name, images.pixels));
+            }
+            &mut table
+        }
         (None, Some(image)) => table.row("image", format!("{} x {} pixels", image.width, image.height)),
         (points, _) => {
             let name = points.as_ref().map_or("", |points| &points.name);
@@ -138,9 +164,14 @@ fn text(learned: &Learned, phases: &[Phase], peak: &Peak) -> String {
         let text = format!("{updates} updates of {batch} points, {} at {lr:e}", recipe.optimizer);
         table.row(phase.objective.title(), text);
     }
-    if phases.is_empty() {
-        return table.text();
+    let mut parts = vec![];
+    if !phases.is_empty() {
+        table.row("machine", machine::line(peak));
+        parts.push(reached(phases));
     }
-    table.row("machine", machine::line(peak));
-    format!("{}\n\n{}", table.text(), reached(phases))
+    if !tolerances.is_empty() {
+        parts.push(by_tolerance(tolerances));
+    }
+    parts.insert(0, table.text());
+    parts.join("\n\n")
 }

@@ -3,10 +3,11 @@
 use super::bar::Count;
 use super::table::grouped;
 use super::{FileKind, note, result};
-use crate::data::DataError;
+use crate::data::{DataError, ImageSet};
 use crate::error::{Error, Result};
 use crate::io::{IoError, read_csv_lines, read_npy, write_csv, write_npy};
-use crate::train::{Learned, MEASURE_TOLERANCE, TrainError, check_tolerances};
+use crate::tensor::Key;
+use crate::train::{IMAGE_TOLERANCE, Learned, MEASURE_TOLERANCE, TrainError, check_tolerances};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `flowline log-prob`.
@@ -14,17 +15,27 @@ use std::path::{Path, PathBuf};
 pub struct Args {
     /// A run folder
     dir: PathBuf,
-    /// Points [n, d] in the units of the data (pixels, x to the right and y down, of an image), .npy or .csv
+    /// Points [n, d] in the units of the data (pixels, x to the right and y down, of an image), .npy or .csv; or a set of images
     points: PathBuf,
-    /// Where to: the log-density of each point in nats, per square pixel of an image or per unit of points, .npy or .csv [default: standard output]
+    /// The class of each image, of a run that has classes
+    #[arg(long, value_name = "FILE")]
+    labels: Option<PathBuf>,
+    /// Draws of noise and probe for each image, averaged
+    #[arg(long, value_name = "K", allow_negative_numbers = true, default_value_t = 1)]
+    draws: usize,
+    /// Seed of noise and probes
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
+    seed: u64,
+    /// Where to: the log-density of each point in nats, per square pixel of an image or per unit of points, or the
+    /// log-probability of the grey levels of each image, .npy or .csv [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Relative tolerance of the solve
-    #[arg(long, value_name = "X", allow_hyphen_values = true, default_value_t = MEASURE_TOLERANCE)]
-    rtol: f64,
-    /// Absolute tolerance of the solve, in standardised coordinates
-    #[arg(long, value_name = "X", allow_hyphen_values = true, default_value_t = MEASURE_TOLERANCE)]
-    atol: f64,
+    /// Relative tolerance of the solve [default: 1e-6, of images 1e-3]
+    #[arg(long, value_name = "X", allow_hyphen_values = true)]
+    rtol: Option<f64>,
+    /// Absolute tolerance of the solve, in standardised coordinates [default: 1e-6, of images 1e-3]
+    #[arg(long, value_name = "X", allow_hyphen_values = true)]
+    atol: Option<f64>,
 }
 
 /// Runs the subcommand.
@@ -32,29 +43,27 @@ pub struct Args {
 /// # Errors
 /// No run in the folder, points that cannot be read, a file that cannot be written, a solve that ended early.
 pub fn run(args: &Args) -> Result<()> {
-    check_tolerances(args.rtol, args.atol)?;
+    let tolerances = |by: f64| (args.rtol.unwrap_or(by), args.atol.unwrap_or(by));
+    let (rtol, atol) = tolerances(MEASURE_TOLERANCE);
+    check_tolerances(rtol, atol)?;
     let kinds = [FileKind::Npy, FileKind::Csv];
     let kind = args.out.as_ref().map(|path| FileKind::of(path, &kinds)).transpose()?;
     let learned = Learned::open(&args.dir)?;
+    if learned.header.images.is_some() {
+        return images(args, &learned, tolerances(IMAGE_TOLERANCE), kind);
+    }
     let d = learned.dim();
     let points = Points::read(&args.points, d)?;
     let mut count = Count::new(points.rows.len() / d, "points");
     let mut log_probs = Vec::with_capacity(points.rows.len() / d);
-    let parts = learned.log_prob_parts(&points.rows, args.rtol, args.atol).map_err(|e| points.located(e))?;
+    let parts = learned.log_prob_parts(&points.rows, rtol, atol).map_err(|e| points.located(e))?;
     for part in parts {
         let part = part.map_err(|e| points.located(e))?;
         count.add(part.len());
         log_probs.extend(part);
     }
     drop(count);
-    match (&args.out, kind) {
-        (Some(path), Some(FileKind::Npy)) => {
-            let values: Vec<f32> = log_probs.iter().map(|&x| x as f32).collect();
-            write_npy(path, &[values.len()], &values)?;
-        }
-        (Some(path), _) => write_csv(path, "log_prob", log_probs.chunks(1))?,
-        (None, _) => log_probs.iter().for_each(|x| result(&x.to_string())),
-    }
+    write(args, kind, &log_probs)?;
     let mean = log_probs.iter().sum::<f64>() / log_probs.len() as f64;
     note(&match log_probs.len() {
         0 => format!("{} holds no points", args.points.display()),
@@ -63,6 +72,45 @@ pub fn run(args: &Args) -> Result<()> {
             format!("{} points, mean log-density {mean:.4} nats per {area}", grouped(n as u64))
         }
     });
+    Ok(())
+}
+
+/// Writes the results where they are wanted.
+fn write(args: &Args, kind: Option<FileKind>, log_probs: &[f64]) -> Result<()> {
+    match (&args.out, kind) {
+        (Some(path), Some(FileKind::Npy)) => {
+            let values: Vec<f32> = log_probs.iter().map(|&x| x as f32).collect();
+            write_npy(path, &[values.len()], &values)?;
+        }
+        (Some(path), _) => write_csv(path, "log_prob", log_probs.chunks(1))?,
+        (None, _) => log_probs.iter().for_each(|x| result(&x.to_string())),
+    }
+    Ok(())
+}
+
+/// Evaluates images.
+fn images(args: &Args, learned: &Learned, tolerances: (f64, f64), kind: Option<FileKind>) -> Result<()> {
+    let images = ImageSet::open(&args.points)?;
+    let images = if let Some(labels) = &args.labels { images.with_labels(labels)? } else { images };
+    let again = if args.draws == 1 { images.len().min(256) } else { 0 };
+    let mut count = Count::new(images.len() * args.draws.max(1) + again, "images");
+    let key = Key::new(args.seed);
+    let (log_probs, bits) =
+        learned.image_log_probs(&images, tolerances, args.draws, &key, |n| count.add(n))?;
+    drop(count);
+    write(args, kind, &log_probs)?;
+    let noise = bits.noise_stderr.map_or_else(String::new, |noise| {
+        format!(", {noise:.5} of it by dequantisation and probes ({} an image)", bits.draws)
+    });
+    note(&format!(
+        "{} images, {:.4} bits/dim, standard error {:.4}{noise}; {:.1} evaluations at rtol {:e}, atol {:e}",
+        grouped(bits.images as u64),
+        bits.mean,
+        bits.stderr,
+        bits.field_evals,
+        tolerances.0,
+        tolerances.1
+    ));
     Ok(())
 }
 

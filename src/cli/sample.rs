@@ -1,14 +1,14 @@
-//! `flowline sample`: draw points from a learned density.
+//! `flowline sample`: draw points, or images, from a learned density.
 
 use super::bar::Count;
 use super::table::grouped;
 use super::{FileKind, note};
 use crate::error::Result;
 use crate::io::{write_csv_parts, write_npy_parts};
-use crate::plot;
+use crate::plot::{self, ImageSheet};
 use crate::tensor::Key;
-use crate::train::{Learned, TrainError};
-use std::path::PathBuf;
+use crate::train::{ImagesFrame, Learned, TrainError};
+use std::path::{Path, PathBuf};
 
 /// Most points of one file: 8 GB as .npy.
 const MOST: usize = 1_000_000_000;
@@ -22,10 +22,14 @@ pub struct Args {
     #[arg(short = 'n', value_name = "N", allow_negative_numbers = true)]
     count: usize,
     /// Where to: points [n, d] in the units of the data (pixels, x to the right and y down, of an image) as .npy or .csv, or
-    /// the histogram of points over the plane as .png
+    /// the histogram of points over the plane as .png; images [n, h, w] or [n, h, w, c] of grey levels as .npy, rows of them
+    /// as .csv, or a sheet of the first 400 as .png
     /// [default: DIR/samples.npy]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// The class of the images, of a run that has classes
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    label: Option<usize>,
     /// Seed of the draw
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
     seed: u64,
@@ -45,6 +49,12 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let learned = Learned::open(&args.dir)?;
     let key = Key::new(args.seed);
+    if let Some(frame) = &learned.header.images {
+        return images(args, &learned, frame, (&path, kind), &key);
+    }
+    if args.label.is_some() {
+        return Err(TrainError::Class { asked: args.label, classes: None }.into());
+    }
     let mut count = Count::new(n, "points");
     let d = learned.dim();
     let counted = |part: &Result<Vec<f64>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
@@ -63,5 +73,46 @@ pub fn run(args: &Args) -> Result<()> {
     }
     drop(count);
     note(&format!("{} points in {}", grouped(n as u64), path.display()));
+    Ok(())
+}
+
+/// Most images of a sheet, and its columns.
+const SHEET: usize = 400;
+const COLUMNS: usize = 20;
+
+/// Draws images.
+fn images(
+    args: &Args,
+    learned: &Learned,
+    frame: &ImagesFrame,
+    (path, kind): (&Path, FileKind),
+    key: &Key,
+) -> Result<()> {
+    let n = if kind == FileKind::Png { args.count.min(SHEET) } else { args.count };
+    let (mut count, d) = (Count::new(n, "images"), frame.dim());
+    let counted = |part: &Result<Vec<u8>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
+    let parts = learned.sample_images(n, args.label, key)?.inspect(counted);
+    match kind {
+        FileKind::Npy => {
+            let colours = (frame.channels > 1).then_some(frame.channels);
+            let shape: Vec<usize> = [n, frame.height, frame.width].into_iter().chain(colours).collect();
+            write_npy_parts(path, &shape, parts)?;
+        }
+        FileKind::Csv => {
+            let names: Vec<String> = (0..d).map(|i| format!("pixel{i}")).collect();
+            write_csv_parts(path, &names.join(","), d, parts)?;
+        }
+        FileKind::Png => {
+            let images = parts.collect::<Result<Vec<_>>>()?.concat();
+            let of_class = args.label.map_or_else(String::new, |k| format!(" of class {k}"));
+            let title = format!("{} samples{of_class}", grouped(n as u64));
+            let columns = COLUMNS.min((n as f64).sqrt().ceil() as usize);
+            let sheet =
+                ImageSheet { title: &title, images: &images, size: frame.size(), columns, headings: &[] };
+            plot::image_sheet(&sheet)?.save(path)?;
+        }
+    }
+    drop(count);
+    note(&format!("{} images in {}", grouped(n as u64), path.display()));
     Ok(())
 }

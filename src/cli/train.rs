@@ -4,16 +4,18 @@ use super::bar::Bar;
 use super::table::{Columns, Table, grouped, quantity, seconds};
 use super::{machine, note, result};
 use crate::backend::Peak;
-use crate::data::{ImageDensity, Points, Toy};
+use crate::data::{ImageDensity, ImageSet, Points, Toy};
 use crate::error::Result;
+use crate::io::read_npy_header;
 use crate::tensor::Key;
 use crate::train::{
-    Data, Density, DivergenceKind, FlopsOf, Learned, OptimizerKind, Options, PhasePlan, Preset, Report,
-    TrainError, check_free, default_folder,
+    Data, Density, DivergenceKind, FieldKind, FlopsOf, Learned, ObjectiveKind, OptimizerKind, Options,
+    PhasePlan, PixelsKind, Preset, Report, TrainError, check_free, default_folder,
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What an image without a path is called.
@@ -22,12 +24,37 @@ const EMBEDDED: &str = "flowlines";
 /// Arguments of `flowline train`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// An image (PNG, JPEG, BMP, GIF or WebP), whose dark pixels are where the density is; points [n, d] as .npy or .csv; or a
-    /// toy by name: moons, 8gaussians, pinwheel, circles, 2spirals, checkerboard, rings, swissroll
+    /// An image (PNG, JPEG, BMP, GIF or WebP), whose dark pixels are where the density is; points [n, d] as .npy or .csv; a
+    /// toy by name: moons, 8gaussians, pinwheel, circles, 2spirals, checkerboard, rings, swissroll; or a set of images, each a
+    /// point: a folder of pictures of one size, an IDX file (gzip or not), .npy [n, h, w] or [n, h, w, c]
     data: Option<PathBuf>,
-    /// Points to measure by [default: a seeded tenth of DATA's]
+    /// Points or images to measure by [default: a seeded tenth of DATA's]
     #[arg(long, value_name = "FILE")]
     validation: Option<PathBuf>,
+    /// The class of each image, IDX, .npy [n] or .csv: the flow learns the images of each class
+    #[arg(long, value_name = "FILE")]
+    labels: Option<PathBuf>,
+    /// The class of each image of --validation
+    #[arg(long, value_name = "FILE")]
+    validation_labels: Option<PathBuf>,
+    /// The field of a flow of images [default: unet]
+    #[arg(long, value_parser = names(FieldKind::NAMES, FieldKind::ALL))]
+    field: Option<FieldKind>,
+    /// What takes grey levels of images to numbers [default: marginals]
+    #[arg(long, value_parser = names(PixelsKind::NAMES, PixelsKind::ALL))]
+    pixels: Option<PixelsKind>,
+    /// What is minimised [default: both, one after the other; flow matching for sets of images]
+    #[arg(long, value_parser = names(ObjectiveKind::NAMES, ObjectiveKind::ALL))]
+    objective: Option<ObjectiveKind>,
+    /// Weight of the path's kinetic energy in maximum likelihood
+    #[arg(long, value_name = "X", allow_hyphen_values = true)]
+    kinetic: Option<f64>,
+    /// Weight of the squared norm of the field's Jacobian along the path in maximum likelihood
+    #[arg(long, value_name = "X", allow_hyphen_values = true)]
+    jacobian: Option<f64>,
+    /// End after so many measures without a better one, ten a phase; of points and images
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    patience: Option<u64>,
     /// The run folder [default: runs/<data>, with the next free number]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -127,6 +154,12 @@ impl Args {
             optimizer: self.optimizer,
             lr: self.lr,
             seed: self.seed,
+            objective: self.objective,
+            field: self.field,
+            pixels: self.pixels,
+            kinetic: self.kinetic,
+            jacobian: self.jacobian,
+            patience: self.patience,
         }
     }
 
@@ -184,10 +217,26 @@ fn train(args: &Args, options: &Options, started: Instant) -> Result<()> {
 
 /// What is to be learned: a toy where the name is one and no such file is there, points by the file's ending, else an image.
 fn data(args: &Args) -> Result<Data> {
+    let set = args.data.as_deref().map(is_image_set).transpose()?.unwrap_or(false);
+    for (option, file) in [("--labels", &args.labels), ("--validation-labels", &args.validation_labels)] {
+        if let Some(file) = file.as_ref().filter(|_| !set) {
+            let (value, range) = (file.display().to_string(), "left out: classes are of sets of images");
+            return Err(TrainError::Option { option, value, range }.into());
+        }
+    }
     let Some(path) = &args.data else { return check_validation(args, ImageDensity::embedded().into()) };
     let toy = path.to_str().filter(|_| !path.exists()).and_then(|name| name.parse::<Toy>().ok());
     if let Some(toy) = toy {
         return check_validation(args, toy.into());
+    }
+    if set {
+        let open = |path: &Path, labels: Option<&PathBuf>| -> Result<Arc<ImageSet>> {
+            let images = ImageSet::open(path)?;
+            Ok(Arc::new(if let Some(labels) = labels { images.with_labels(labels)? } else { images }))
+        };
+        let others =
+            args.validation.as_ref().map(|path| open(path, args.validation_labels.as_ref())).transpose()?;
+        return Ok(Data::Images(open(path, args.labels.as_ref())?, others));
     }
     let is = |ending: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
     if is("npy") || is("csv") {
@@ -195,6 +244,19 @@ fn data(args: &Args) -> Result<Data> {
         return Ok(Data::Points(Points::open(path)?, others));
     }
     check_validation(args, ImageDensity::open(path)?.into())
+}
+
+/// Whether a path is a set of images: a folder, an array of more than two axes, a gzip or IDX file.
+fn is_image_set(path: &Path) -> Result<bool> {
+    if path.is_dir() {
+        return Ok(true);
+    }
+    let is = |ending: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
+    if is("npy") {
+        return Ok(read_npy_header(path)?.shape.len() > 2);
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    Ok(is("gz") || is("idx") || name.ends_with("-ubyte"))
 }
 
 /// An image and a toy are drawn from for their held-out points.
@@ -220,6 +282,9 @@ fn summary(report: &Report) -> String {
         .row("updates", grouped(report.updates))
         .row("weights", grouped(report.weights as u64))
         .row("held-out NLL", format!("{:.4} nats", report.nll_nats));
+    if let (Some(bits), Some(stderr)) = (report.bits_per_dim, report.bits_per_dim_stderr) {
+        table.row("bits/dim", format!("{bits:.4}, standard error {stderr:.4}"));
+    }
     if let (Some(entropy), Some(gap)) = (report.entropy_nats, report.gap_nats) {
         table.row("entropy", format!("{entropy:.4} nats")).row("gap", format!("{gap:.4} nats"));
     }

@@ -36,6 +36,17 @@ pub(super) fn is_due(phase: &Phase, done: u64) -> bool {
     done == phase.updates || done.is_multiple_of((phase.updates / MEASURES).max(1))
 }
 
+/// Measures of [`is_due`] between two updates, the second counted.
+pub(super) fn measures_since(recipe: &Recipe, from: u64, to: u64) -> u64 {
+    let (mut first, mut count) = (0, 0);
+    for phase in &recipe.phases {
+        let of_phase = |update: u64| update.clamp(first, first + phase.updates) - first;
+        count += (of_phase(from) + 1..=of_phase(to)).filter(|&done| is_due(phase, done)).count() as u64;
+        first += phase.updates;
+    }
+    count
+}
+
 impl Best {
     /// Keeps weights that are better than the best so far.
     pub(super) fn keep(
@@ -97,5 +108,10 @@ mod tests {
         assert_eq!(due(100), (1..=10).map(|i| 10 * i).collect::<Vec<_>>());
         assert_eq!(due(7), [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(due(25).last(), Some(&25));
+        let mut recipe = Recipe::new(&Options { updates: Some(400), ..Options::default() });
+        recipe.phases[0].updates = 100;
+        recipe.phases[1].updates = 300;
+        assert_eq!(measures_since(&recipe, 10, 10), 0);
+        assert_eq!((measures_since(&recipe, 10, 40), measures_since(&recipe, 90, 130)), (3, 2));
     }
 }

@@ -4,6 +4,7 @@
 //! the limit, once the measures and pictures of the end are provided for, is divided between the phases by the
 //! recipe's shares. The number goes into the first checkpoint, so a resumed run does not measure again.
 
+use super::images::{MEASURED, TABLE};
 use super::pictures::{FLOW_POINTS, SAMPLES};
 use super::session::{Session, cells_per_pixel};
 use super::step::{self, Step};
@@ -21,9 +22,15 @@ const SPARE: f64 = 0.2;
 /// writing its pictures takes.
 const MEASURE_STEPS: f64 = 50.0;
 const DRAW_STEPS: f64 = 18.0;
-/// Seconds that the end takes more for each second of training: the longer a flow is trained, the more sharply it bends.
-/// The end of 205 s took 115, of 85 s 33, of 53 s 16.
-const BENDING: f64 = 0.45;
+/// Seconds that the end takes more for each second of training and million rows times steps: the longer a flow is trained,
+/// the more sharply it bends. The end of an image of 200 x 200 pixels (6.3 million) took 115 s after 205, 33 after 85, 16
+/// after 53. Flows of images are hardly bent: a measure of them takes the same steps after a minute and after an hour.
+const BENDING: f64 = 0.071;
+/// Steps of a solve of images, for its four tolerances together, and of a sample.
+const IMAGE_STEPS: f64 = 8.0;
+const TABLE_STEPS: f64 = 60.0;
+/// Samples that are drawn of images, on their way too.
+const IMAGE_SAMPLES: f64 = 200.0;
 const PICTURES_S: f64 = 3.0;
 const STAGES: f64 = 6.0;
 /// An evaluation with its divergence, and one without, as parts of one with its gradient: two tangents beside the value
@@ -49,9 +56,9 @@ pub(super) fn fix_updates(session: &mut Session, limit_s: f64) -> Result<()> {
         costs.push(time(session, i, phase)?);
     }
     let row_s = costs.iter().map(|c| c.row_s).fold(f64::INFINITY, f64::min);
-    let reserved_s = end_s(session, row_s);
+    let End { reserved_s, bending } = end(session, row_s);
     let spent_s = session.density.started.elapsed().as_secs_f64();
-    let train_part = (1.0 - SPARE) / (1.0 + BENDING);
+    let train_part = (1.0 - SPARE) / (1.0 + bending);
     let left_s = (limit_s - spent_s - reserved_s) * train_part;
     let least_s: f64 = costs.iter().map(|c| c.update_s).sum();
     if left_s < least_s {
@@ -69,7 +76,7 @@ pub(super) fn fix_updates(session: &mut Session, limit_s: f64) -> Result<()> {
 
 /// Times a phase's step; keeps its program for the run.
 fn time(session: &mut Session, index: usize, phase: &Phase) -> Result<Cost> {
-    let step = Step::new(&session.header.recipe, phase, &session.tables, 0);
+    let step = Step::new(&session.header.recipe, phase, &session.source, 0);
     let mut scratch = step::begin_phase(&session.header.recipe, phase, session.state.clone());
     session.check_memory(phase, &step, &scratch)?;
     let mut told = step.run(&mut scratch)?;
@@ -88,16 +95,29 @@ fn time(session: &mut Session, index: usize, phase: &Phase) -> Result<Cost> {
     Ok(Cost { update_s, row_s: update_s / (phase.batch as f64 * told.field_evals.max(1.0) * order) })
 }
 
-/// Seconds that the measures and pictures of the end will take.
-fn end_s(session: &Session, row_s: f64) -> f64 {
+/// What the measures and pictures of the end will take: seconds for a flow that was trained a little, and how much more
+/// for each second that it is trained.
+struct End {
+    reserved_s: f64,
+    bending: f64,
+}
+
+fn end(session: &Session, row_s: f64) -> End {
+    let blocks = session.header.recipe.model.blocks as f64;
+    if session.header.images.is_some() {
+        let rows = (MEASURED as f64) * IMAGE_STEPS
+            + TABLE as f64 * TABLE_STEPS
+            + IMAGE_SAMPLES * IMAGE_STEPS * PLAIN;
+        return End { reserved_s: PICTURES_S + rows * STAGES * blocks * row_s, bending: 0.0 };
+    }
     let of = |image: &super::ImageFrame| {
         (image.width * image.height) as f64 * (cells_per_pixel(image) as f64).powi(2)
     };
     let cells = session.header.image.as_ref().map_or(0.0, of);
     let domain = 2.0 * cells;
-    let blocks = session.header.recipe.model.blocks as f64;
     let rows = 4000.0 * MEASURE_STEPS
         + domain * DRAW_STEPS
         + (SAMPLES + 2 * FLOW_POINTS) as f64 * DRAW_STEPS * PLAIN;
-    PICTURES_S + rows * STAGES * blocks * row_s
+    let reserved_s = PICTURES_S + rows * STAGES * blocks * row_s;
+    End { reserved_s, bending: BENDING * rows / 1e6 }
 }

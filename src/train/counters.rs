@@ -4,6 +4,7 @@
 //! it. The file is written before each checkpoint and read in good faith: without it, or with one that is broken, a
 //! resumed run tells what it counted itself.
 
+use super::ToleranceRow;
 use super::plan::Work;
 use crate::io::{IoError, write_atomic};
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,9 @@ pub(super) struct Counters {
     pub peak_rss_mb: f64,
     /// Threads that the latest process ran updates on.
     pub threads: usize,
+    /// Bits of images by tolerance, once a run has ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tolerances: Vec<ToleranceRow>,
     /// Each phase's.
     pub phases: Vec<PhaseCounters>,
 }

@@ -1,17 +1,23 @@
-//! What a run learns from: an image, points, or a toy density, and what follows from each before the first update.
+//! What a run learns from: an image, points, a toy density or a set of images, and what follows from each before the first
+//! update.
 //!
-//! Three kinds, one list: the exhaustive matches here are the places that a fourth would change. What a run needs of any
-//! of them is [`Prepared`]: tables to draw batches from on the device, held-out rows, and the frames that a checkpoint
-//! keeps. A toy is learned from a million of its points: drawing anew in each update would be eight more programs, and
+//! Four kinds, one list: the exhaustive matches here are the places that a fifth would change. What a run needs of any
+//! of them is [`Prepared`]: a source of batches, what is held out, and the frames that a checkpoint keeps. A toy is learned from a million of its points: drawing anew in each update would be eight more programs, and
 //! what a table of N points costs a model of W weights, about W / 2N nats, is 0.005 at a million.
 
 use super::evaluate::{HELD_OUT, held_out};
 use super::frame::{ImageFrame, PointsFrame};
-use super::state::Tables;
-use crate::data::{ImageDensity, Points, Rule, Toy};
+use super::images::{Feed, Images, ImagesFrame, PixelTables, PixelsKind, classes};
+use super::model::Flow;
+use super::recipe::{DataShape, LEVEL_ENDS};
+use super::state::{Source, Tables};
+use super::{Recipe, TrainError};
+use crate::data::{DataError, ImageDensity, ImageSet, PixelTransform, Points, Rule, Split, Toy};
 use crate::error::Result;
+use crate::nn::{DriftNet, Fixed};
 use crate::plot::{self, DensityMap, Scale};
-use crate::tensor::Key;
+use crate::tensor::{Key, Tensor};
+use std::sync::Arc;
 
 /// Points of a toy that a run learns from.
 const TOY_POINTS: usize = 1 << 20;
@@ -34,6 +40,8 @@ pub enum Data {
     Points(Points, Option<Points>),
     /// A toy density, whose entropy is known.
     Toy(Toy),
+    /// Images, each a point, and those to measure by where they are given; otherwise a seeded tenth is held out.
+    Images(Arc<ImageSet>, Option<Arc<ImageSet>>),
 }
 
 impl From<ImageDensity> for Data {
@@ -48,6 +56,12 @@ impl From<Points> for Data {
     }
 }
 
+impl From<ImageSet> for Data {
+    fn from(images: ImageSet) -> Data {
+        Data::Images(Arc::new(images), None)
+    }
+}
+
 impl From<Toy> for Data {
     fn from(toy: Toy) -> Data {
         Data::Toy(toy)
@@ -56,13 +70,22 @@ impl From<Toy> for Data {
 
 /// Data ready to be learned from.
 pub(super) struct Prepared {
-    pub tables: Tables,
-    /// Rows that training never sees, standardised, row-major.
-    pub held_out: Vec<f32>,
+    pub source: Source,
+    pub held_out: HeldOut,
     /// The plane that pictures show, where there is one.
     pub image: Option<ImageFrame>,
     /// Units of points.
     pub points: Option<PointsFrame>,
+    /// Size of images.
+    pub images: Option<ImagesFrame>,
+}
+
+/// What training never sees.
+pub(super) enum HeldOut {
+    /// Standardised, row-major.
+    Rows(Vec<f32>),
+    /// Images, and the others beside them.
+    Images(Box<Images>),
 }
 
 impl Data {
@@ -72,6 +95,7 @@ impl Data {
             Data::Image(image) => image.name.clone(),
             Data::Points(points, _) => points.name.clone(),
             Data::Toy(toy) => toy.name().to_owned(),
+            Data::Images(images, _) => images.name.clone(),
         }
     }
 
@@ -80,6 +104,28 @@ impl Data {
         match self {
             Data::Image(_) | Data::Toy(_) => 2,
             Data::Points(points, _) => points.dim(),
+            Data::Images(images, _) => images.dim(),
+        }
+    }
+
+    /// The shape of a point.
+    pub(super) fn shape(&self) -> DataShape {
+        DataShape { dim: self.dim(), picture: self.picture(), classes: self.classes().unwrap_or(0) }
+    }
+
+    /// Height, width and channels of images that are points; of other data none.
+    fn picture(&self) -> Option<[usize; 3]> {
+        match self {
+            Data::Images(images, _) => Some([images.height, images.width, images.channels]),
+            Data::Image(_) | Data::Points(..) | Data::Toy(_) => None,
+        }
+    }
+
+    /// Number of classes, where points have one.
+    pub(super) fn classes(&self) -> Option<usize> {
+        match self {
+            Data::Images(images, _) => classes(images),
+            Data::Image(_) | Data::Points(..) | Data::Toy(_) => None,
         }
     }
 
@@ -87,7 +133,7 @@ impl Data {
     pub(super) fn mean_weight(&self) -> f64 {
         match self {
             Data::Image(image) => image.mean_weight,
-            Data::Points(..) | Data::Toy(_) => 1.0,
+            Data::Points(..) | Data::Toy(_) | Data::Images(..) => 1.0,
         }
     }
 
@@ -99,21 +145,23 @@ impl Data {
         })
     }
 
-    /// The tables that batches are drawn from.
-    pub(super) fn tables(&self, seed: u64) -> Result<Tables> {
-        Ok(match self {
-            Data::Image(image) => Tables::new(image),
-            _ => Tables::of_points(&self.split(seed)?.0),
-        })
+    /// Everything that a run of a recipe needs of it.
+    pub(super) fn prepare(&self, recipe: &Recipe) -> Result<Prepared> {
+        let seed = recipe.seed;
+        match self {
+            Data::Image(data) => {
+                let held_out = HeldOut::Rows(held_out(data, seed).into_iter().flatten().collect());
+                let (source, image) = (Source::Tables(Tables::new(data)), Some(ImageFrame::of(data)));
+                Ok(Prepared { source, held_out, image, points: None, images: None })
+            }
+            Data::Points(..) | Data::Toy(_) => self.prepare_points(seed),
+            Data::Images(images, others) => {
+                prepare_images(images, others.as_ref(), recipe.pixels.unwrap_or(PixelsKind::Marginals), seed)
+            }
+        }
     }
 
-    /// Everything that a run needs of it.
-    pub(super) fn prepare(&self, seed: u64) -> Result<Prepared> {
-        if let Data::Image(data) = self {
-            let held_out = held_out(data, seed).into_iter().flatten().collect();
-            let image = Some(ImageFrame::of(data));
-            return Ok(Prepared { tables: Tables::new(data), held_out, image, points: None });
-        }
+    fn prepare_points(&self, seed: u64) -> Result<Prepared> {
         let (train, held_out) = self.split(seed)?;
         let mut points = PointsFrame::of(&train, &held_out, self.fingerprint());
         if let Data::Toy(toy) = self {
@@ -128,17 +176,18 @@ impl Data {
                 Scale::of(&DensityMap { values: &values, rows, cols, frame: frame.window() }).max;
         }
         Ok(Prepared {
-            tables: Tables::of_points(&train),
-            held_out: held_out.standardised(),
+            source: Source::Tables(Tables::of_points(&train)),
+            held_out: HeldOut::Rows(held_out.standardised()),
             image,
             points: Some(points),
+            images: None,
         })
     }
 
     /// Points to learn from and those to measure by; none of an image.
     fn split(&self, seed: u64) -> Result<(Points, Points)> {
         let (train, mut held_out) = match self {
-            Data::Image(_) => unreachable!("invariant: an image is drawn from its own tables"),
+            Data::Image(_) | Data::Images(..) => unreachable!("invariant: only points are split here"),
             Data::Points(points, Some(others)) => (points.clone(), others.clone().standardised_by(points)?),
             Data::Points(points, None) => points.split(HELD_OUT_SHARE, seed)?,
             Data::Toy(toy) => {
@@ -166,6 +215,7 @@ impl Data {
                 points.fingerprint() ^ of_others
             }
             Data::Toy(toy) => return toy.name().to_owned(),
+            Data::Images(..) => unreachable!("invariant: a set of images has the number of its frame"),
         };
         format!("{number:016x}")
     }
@@ -185,6 +235,7 @@ impl Data {
                 let (rows, cols) = (rows.min(COUNTED), cols.min(COUNTED));
                 (counted(points, frame.window(), rows, cols), rows, cols)
             }
+            Data::Images(..) => unreachable!("invariant: images have no plane"),
         }
     }
 
@@ -193,7 +244,82 @@ impl Data {
         match self {
             Data::Image(_) => "density of the image",
             Data::Points(..) => "histogram of the points",
-            Data::Toy(_) => "density to learn",
+            Data::Toy(_) | Data::Images(..) => "density to learn",
+        }
+    }
+}
+
+/// A set of images, split, its transform fitted.
+fn prepare_images(
+    set: &Arc<ImageSet>,
+    others: Option<&Arc<ImageSet>>,
+    pixels: PixelsKind,
+    seed: u64,
+) -> Result<Prepared> {
+    check_others(set, others)?;
+    let (train, held_out) = if let Some(others) = others {
+        ((0..set.len()).collect(), (0..others.len()).collect())
+    } else {
+        let split = Split::seeded(set.len(), HELD_OUT_SHARE, seed)?;
+        (split.train, split.held_out)
+    };
+    let transform = pixels.fit(set, &train, seed)?;
+    let others = others.unwrap_or(set);
+    let mut number = set.fingerprint()?;
+    if !Arc::ptr_eq(others, set) {
+        number ^= others.fingerprint()?.rotate_left(1);
+    }
+    let frame = ImagesFrame {
+        name: set.name.clone(),
+        height: set.height,
+        width: set.width,
+        channels: set.channels,
+        pixels,
+        train: train.len(),
+        held_out: held_out.len(),
+        classes: classes(set),
+        fingerprint: format!("{number:016x}"),
+    };
+    let feed = Feed::new(set.clone(), &train, transform.clone(), seed);
+    let images = Images::new(set.clone(), train, (others, &held_out), transform, seed)?;
+    let (source, held_out) = (Source::Feed(Arc::new(feed)), HeldOut::Images(Box::new(images)));
+    Ok(Prepared { source, held_out, image: None, points: None, images: Some(frame) })
+}
+
+/// Refuses images to measure by that are of another size, or have no classes where the others do.
+fn check_others(set: &ImageSet, others: Option<&Arc<ImageSet>>) -> Result<()> {
+    let Some(others) = others else { return Ok(()) };
+    let size = |set: &ImageSet| [set.height, set.width, set.channels];
+    if size(set) != size(others) {
+        let (name, found, wanted) = (others.name.clone(), size(others), size(set));
+        return Err(DataError::OtherSize { name, found, wanted }.into());
+    }
+    match (set.labels(), others.labels()) {
+        (Some(_), None) => Err(TrainError::NoLabels { name: others.name.clone() }.into()),
+        _ => Ok(()),
+    }
+}
+
+impl Prepared {
+    /// Puts the ends of ranges of levels into fields that were made before the images were read; those that have some stay.
+    pub(super) fn set_ends(&self, flow: &mut Flow) {
+        let HeldOut::Images(images) = &self.held_out else { return };
+        let PixelTransform::Marginals(marginals) = &images.transform else { return };
+        for block in &mut flow.blocks {
+            if let DriftNet::Levels(levels) = block
+                && levels.ends.get().to_vec().iter().all(|&end| end == 0.0)
+            {
+                let ends = Tensor::from_vec([LEVEL_ENDS.len(), marginals.dim()], marginals.ends(&LEVEL_ENDS));
+                levels.ends = Fixed::new(ends);
+            }
+        }
+    }
+
+    /// What a checkpoint keeps of the transform of pixels.
+    pub(super) fn pixels(&self) -> Option<PixelTables> {
+        match &self.held_out {
+            HeldOut::Rows(_) => None,
+            HeldOut::Images(images) => Some(PixelTables::of(&images.transform)),
         }
     }
 }

@@ -67,6 +67,34 @@ pub enum TrainError {
         /// The run's data.
         was: String,
     },
+    /// Images to learn from have classes, and those to measure by have none.
+    #[error("{name} has no labels, the images to learn from have; give theirs with --validation-labels")]
+    NoLabels {
+        /// The images without.
+        name: String,
+    },
+    /// Labels were given to a field that has no classes.
+    #[error("--field={field} takes no classes; leave out --labels, or take --field unet or mlp")]
+    NoClasses {
+        /// The field.
+        field: &'static str,
+    },
+    /// A class that a run does not have was asked for, or none of a run that has some.
+    #[error("{}", class_asked(*asked, *classes))]
+    Class {
+        /// The class asked for.
+        asked: Option<usize>,
+        /// How many the run has.
+        classes: Option<usize>,
+    },
+    /// What only images have was asked of a run on other data.
+    #[error("{what} is of runs on sets of images, this run learned {name}")]
+    NoImages {
+        /// What was asked for.
+        what: &'static str,
+        /// What it learned.
+        name: String,
+    },
     /// What only a picture of the plane has was asked of points of another number of coordinates.
     #[error(
         "{what} shows two coordinates, this run's points have {dim}; draw some with `sample` and plot pairs of them"
@@ -227,6 +255,19 @@ pub enum TrainError {
         /// The phase's learning rate.
         lr: f64,
     },
+}
+
+fn class_asked(asked: Option<usize>, classes: Option<usize>) -> String {
+    match (asked, classes) {
+        (Some(asked), None) => {
+            format!("--label={asked}: this run was trained without classes; leave --label out")
+        }
+        (None, Some(classes)) => format!("this run has {classes} classes; tell one with --label K, K from 0"),
+        (asked, classes) => {
+            let (asked, most) = (asked.unwrap_or(0), classes.unwrap_or(1).saturating_sub(1));
+            format!("--label={asked}: this run has classes 0 to {most}")
+        }
+    }
 }
 
 fn gigabytes(bytes: u64) -> String {

@@ -2,6 +2,7 @@
 
 use super::best::Measured;
 use super::evaluate::{Mass, OUTER_MASS, Sampler, crop, over_domain};
+use super::images::{BitsPerDim, nats_of_bits};
 use super::pictures::{self, CORNER_POINTS, SAMPLES};
 use super::session::{Session, cells_per_pixel};
 use super::{Data, ImageFrame, Learned, Report, Stage};
@@ -9,7 +10,7 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 
 /// Told apart from the keys of updates, which are folds of small numbers.
-const SAMPLE_STREAM: u32 = u32::MAX;
+pub(super) const SAMPLE_STREAM: u32 = u32::MAX;
 
 /// Measures and draws what was learned.
 pub(super) fn finish(mut session: Session) -> Result<Learned> {
@@ -20,6 +21,9 @@ pub(super) fn finish(mut session: Session) -> Result<Learned> {
         session.measure()?
     };
     let nll_nats = take_best(&mut session, nll_nats)?;
+    if session.header.images.is_some() {
+        return images(session);
+    }
     let mass = if let Some(image) = session.header.image.clone() {
         Some(plane(&mut session, &image)?)
     } else {
@@ -31,8 +35,8 @@ pub(super) fn finish(mut session: Session) -> Result<Learned> {
         let entropy = header.entropy_nats();
         pictures::loss_curve(folder, &header.recipe, entropy, mean_weight, header.told_nats())?;
     }
-    let report = report(&session, nll_nats, mass.as_ref());
-    Ok(Learned::new(session.state, session.header, Some(report)))
+    let report = report(&session, nll_nats, mass.as_ref(), None);
+    Ok(Learned::new(session.state, session.header, Some(report), None))
 }
 
 /// Puts the best weights in place of the last where those are worse; the NLL of what is left.
@@ -47,6 +51,30 @@ fn take_best(session: &mut Session, nll_nats: f64) -> Result<f64> {
         "the weights after update {update} are the best ({nll_nats:.4} nats)"
     ));
     Ok(nll_nats)
+}
+
+/// The measures and pictures of a set of images.
+fn images(mut session: Session) -> Result<Learned> {
+    (session.density.on_stage)(Stage::Measuring);
+    let ema = session.state.ema.clone();
+    let found =
+        session.images().map(|images| -> Result<_> { Ok((images.measure(&ema)?, images.tolerances(&ema)?)) });
+    let (bits, tolerances) = found.expect("invariant: a run on images has images")?;
+    session.tolerances = tolerances;
+    (session.density.on_stage)(Stage::Drawing);
+    if let Some(gallery) = session.gallery() {
+        let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
+        gallery.draw(&ema, &key, session.update)?;
+        gallery.bits(super::metrics::read(&gallery.folder.file(super::METRICS_FILE)))?;
+        pictures::loss_curve(gallery.folder, &session.header.recipe, None, 1.0, 0.0)?;
+        // The program of the samples, and that of their ways.
+        session.compiles += 2;
+    }
+    session.save()?;
+    let nll_nats = nats_of_bits(bits.mean, session.header.dim());
+    let report = report(&session, nll_nats, None, Some(bits));
+    let pixels = session.images().map(|images| images.transform.clone());
+    Ok(Learned::new(session.state, session.header, Some(report), pixels))
 }
 
 /// The picture of points that are none of the plane.
@@ -103,7 +131,7 @@ fn tell_missing(session: &mut Session, mass: &Mass) {
     }
 }
 
-fn report(session: &Session, nll_nats: f64, mass: Option<&Mass>) -> Report {
+fn report(session: &Session, nll_nats: f64, mass: Option<&Mass>, bits: Option<BitsPerDim>) -> Report {
     let (header, recipe) = (&session.header, &session.header.recipe);
     let entropy_nats = header.entropy_nats();
     let counters = session.counters();
@@ -113,13 +141,20 @@ fn report(session: &Session, nll_nats: f64, mass: Option<&Mass>) -> Report {
         loss: session.tallies.loss,
         nll_nats,
         entropy_nats,
-        validation_nats: header.points.as_ref().map(|points| nll_nats + points.offset_nats),
+        validation_nats: match &header.points {
+            Some(points) => Some(nll_nats + points.offset_nats),
+            None => header.images.as_ref().map(|_| nll_nats),
+        },
+        bits_per_dim: bits.map(|bits| bits.mean),
+        bits_per_dim_stderr: bits.map(|bits| bits.stderr),
+        bits_per_dim_draws: bits.map(|bits| bits.draws),
+        tolerances: session.tolerances.clone(),
         gap_nats: entropy_nats.map(|entropy| nll_nats - entropy),
         mass: mass.map(|mass| mass.total),
         mass_outer: mass.map(|mass| mass.outer),
         first_update_s: counters.first_update_s,
         phases: session.tallies.phase_reports(),
-        compiles: session.compiles + session.measure.traces() + session.draw.traces(),
+        compiles: session.compiles + session.measure_traces() + session.draw.traces(),
         resumed_from_update: session.resumed_from,
         states_kept_max: counters.states_kept_max,
         plan_peak_bytes: counters.plan_peak_bytes,

@@ -12,8 +12,16 @@ pub const MODEL_FILE: &str = "model.safetensors";
 pub const METRICS_FILE: &str = "metrics.csv";
 
 /// The pictures in a run folder.
-pub(super) const PICTURES: [&str; 6] =
-    ["density.png", "comparison.png", "samples.png", "flow.png", "corner.png", "loss.png"];
+pub(super) const PICTURES: [&str; 8] = [
+    "density.png",
+    "comparison.png",
+    "samples.png",
+    "flow.png",
+    "corner.png",
+    "nearest.png",
+    "bits.png",
+    "loss.png",
+];
 /// What a run counted beside its rows.
 pub(super) const COUNTERS_FILE: &str = "counters.json";
 

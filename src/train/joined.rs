@@ -26,9 +26,14 @@ impl Joined {
 
 impl Drift for Joined {
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
+        self.eval_given(t, y, None)
+    }
+
+    fn eval_given(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
         let n = self.blocks.len() as f64;
         let place = t * n;
-        let speed = |i: f64, block: &DriftNet| block.eval(&((&place - i) * self.t1), y) * (n * self.t1);
+        let speed =
+            |i: f64, block: &DriftNet| block.eval_given(&((&place - i) * self.t1), y, labels) * (n * self.t1);
         let number = |x: f64| Tensor::scalar(t.dtype(), x);
         // From the last block down: each takes the places before the next one's beginning.
         let mut blocks = (0..self.blocks.len()).rev().map(|i| (i as f64, speed(i as f64, &self.blocks[i])));
@@ -38,6 +43,10 @@ impl Drift for Joined {
             begins = i;
         }
         joined
+    }
+
+    fn classes(&self) -> usize {
+        self.blocks[0].classes()
     }
 
     fn dim(&self) -> usize {

@@ -5,11 +5,13 @@
 
 use super::evaluate::{DRAW_TOLERANCE, LogDensity, PART, Sampler, on_cells};
 use super::folder::MODEL_FILE;
+use super::images::transform_of;
 use super::model::Flow;
 use super::run::Header;
 use super::state::TrainState;
 use super::{ImageFrame, Report, TrainError};
 use crate::cnf::Cnf;
+use crate::data::PixelTransform;
 use crate::error::{Error, Result};
 use crate::io::read_checkpoint;
 use crate::nn::DriftNet;
@@ -34,6 +36,8 @@ pub struct Learned {
     pub update: u64,
     /// The run in numbers; none where it was only read.
     pub report: Option<Report>,
+    /// What takes grey levels of images to the numbers of the flow.
+    pub(super) pixels: Option<PixelTransform>,
 }
 
 /// Log-densities per square pixel on a square grid.
@@ -50,8 +54,13 @@ pub struct LogGrid {
 }
 
 impl Learned {
-    pub(super) fn new(state: TrainState, header: Header, report: Option<Report>) -> Learned {
-        Learned { flow: state.ema, header, update: state.update.item() as u64, report }
+    pub(super) fn new(
+        state: TrainState,
+        header: Header,
+        report: Option<Report>,
+        pixels: Option<PixelTransform>,
+    ) -> Learned {
+        Learned { flow: state.ema, header, update: state.update.item() as u64, report, pixels }
     }
 
     /// Reads a run folder.
@@ -63,7 +72,8 @@ impl Learned {
         let like = checkpoint.header.recipe.model.build(&Key::new(0))?;
         let flow = checkpoint.part("ema", &like)?;
         let update = checkpoint.part("update", &Tensor::from(0u32))?.item() as u64;
-        Ok(Learned { flow, header: checkpoint.header, update, report: None })
+        let pixels = transform_of(&checkpoint)?;
+        Ok(Learned { flow, header: checkpoint.header, update, report: None, pixels })
     }
 
     /// The image's size, units and entropy; of points over the plane, their window.

@@ -32,6 +32,7 @@ mod evaluate;
 mod finish;
 mod folder;
 mod frame;
+mod images;
 mod joined;
 mod learned;
 pub mod metrics;
@@ -56,13 +57,16 @@ pub use error::TrainError;
 pub use evaluate::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
 pub use folder::{METRICS_FILE, MODEL_FILE, check_free, default_folder};
 pub use frame::{ImageFrame, PointsFrame, Units};
+pub use images::{BitsPerDim, Feed, IMAGE_TOLERANCE, ImagesFrame, PixelTables, PixelsKind, ToleranceRow};
 pub use learned::{FAR, Learned, LogGrid};
 pub use model::{ActivationKind, FieldConfig, Flow, Kept, ModelConfig, SolveConfig, Steps};
-pub use options::{DivergenceKind, OptimizerKind, Options, Preset, check_tolerances};
+pub use options::{
+    DivergenceKind, FieldKind, ObjectiveKind, OptimizerKind, Options, Preset, check_tolerances,
+};
 pub use plan::StatesPlan;
 pub use progress::{Progress, Stage};
 pub use recipe::{Objective, Phase, Recipe};
 pub use recorded::Recorded;
 pub use report::{PhaseReport, Report};
 pub use run::{Density, FlopsOf, Header, PhasePlan, num_weights};
-pub use state::{Batch, ImageTables, PointsTable, Tables, TrainState};
+pub use state::{Batch, ImageTables, PointsTable, Rows, Source, Stored, Tables, TrainState};

@@ -4,11 +4,11 @@
 //! plain values here, so that a run folder is read without the program that wrote it.
 
 use super::{DivergenceKind, Options};
-use crate::cnf::{Cnf, Divergence, ErrorNorm, Probe, Settings, StandardNormal, Stepping};
+use crate::cnf::{Cnf, Divergence, ErrorNorm, PathCost, Probe, Settings, StandardNormal, Stepping};
 use crate::error::Result;
 use crate::nn::{
-    Activation, ConcatSquash, Drift, DriftNet, FourierMlp, Mlp, UNet, UNetConfig, golden_frequencies,
-    normal_frequencies,
+    Activation, ConcatSquash, Drift, DriftNet, FourierMlp, LevelMixture, Mlp, UNet, UNetConfig,
+    golden_frequencies, normal_frequencies,
 };
 use crate::odeint::{Adjoint, Checkpoints};
 use crate::tensor::{Key, Tensor};
@@ -58,9 +58,15 @@ pub enum FieldConfig {
         activation: ActivationKind,
         /// Whether t is an input.
         time: bool,
+        /// Number of classes that rows may have; 0 for rows of none.
+        #[serde(default)]
+        classes: usize,
     },
-    /// [`UNet`]; the sizes of the hidden layers are the channels of its levels.
+    /// [`UNet`], or [`LevelMixture`] of one; the sizes of the hidden layers are the channels of its levels.
     UNet {
+        /// Ends of ranges of levels that it weighs, a number for each pixel; 0 for a velocity as the network says it.
+        #[serde(default)]
+        ends: usize,
         /// Height, width and channels of a picture.
         picture: [usize; 3],
         /// Side of the squares of pixels that are one place.
@@ -73,6 +79,9 @@ pub enum FieldConfig {
         blocks_up: usize,
         /// Width of the vector of time.
         time: usize,
+        /// Number of classes that rows may have; 0 for rows of none.
+        #[serde(default)]
+        classes: usize,
     },
 }
 
@@ -106,6 +115,9 @@ pub struct SolveConfig {
     /// The length of the first adaptive step tried, where one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_step: Option<f64>,
+    /// Weights of what paths cost in maximum likelihood: kinetic energy, squared norm of the Jacobian.
+    #[serde(default, skip_serializing_if = "is_free")]
+    pub path_cost: [f64; 2],
     /// Whether the log-density counts in the error of a step.
     pub density_in_norm: bool,
     /// Which states a gradient keeps.
@@ -180,15 +192,38 @@ impl ModelConfig {
                 FourierMlp::new(frequencies, hidden, key).into()
             }
             FieldConfig::ConcatSquash => ConcatSquash::new(self.dim, hidden, key).into(),
-            FieldConfig::Mlp { activation, time } => {
-                let sizes = [&[self.dim + usize::from(time)], &hidden[..], &[self.dim]].concat();
+            FieldConfig::Mlp { activation, time, classes } => {
+                let sizes = [&[self.dim + usize::from(time) + classes], &hidden[..], &[self.dim]].concat();
                 Mlp::new(sizes, activation.into(), key).into()
             }
-            FieldConfig::UNet { picture, patch, blocks_down, blocks_middle, blocks_up, time } => {
+            FieldConfig::UNet {
+                ends,
+                picture,
+                patch,
+                blocks_down,
+                blocks_middle,
+                blocks_up,
+                time,
+                classes,
+            } => {
                 let channels = hidden.clone();
-                let config =
-                    UNetConfig { picture, patch, channels, blocks_down, blocks_middle, blocks_up, time };
-                UNet::new(&config, key).into()
+                let [height, width, of_pixel] = picture;
+                let config = UNetConfig {
+                    picture: [height, width, of_pixel * (ends + 1)],
+                    patch,
+                    channels,
+                    blocks_down,
+                    blocks_middle,
+                    blocks_up,
+                    time,
+                    classes,
+                };
+                let net = UNet::new(&config, key);
+                if ends == 0 {
+                    net.into()
+                } else {
+                    LevelMixture::new(&Tensor::zeros([ends, self.dim]), net).into()
+                }
             }
         }
     }
@@ -206,13 +241,36 @@ impl ModelConfig {
                 (FieldConfig::ConcatSquash, sizes)
             }
             DriftNet::Mlp(net) => {
-                let time = net.inputs() != net.outputs();
-                (FieldConfig::Mlp { activation: net.activation.into(), time }, hidden(net))
+                let (time, classes) = (net.inputs() != net.outputs(), net.classes());
+                (FieldConfig::Mlp { activation: net.activation.into(), time, classes }, hidden(net))
             }
-            DriftNet::UNet(net) => {
-                let UNetConfig { picture, patch, channels, blocks_down, blocks_middle, blocks_up, time } =
-                    net.config();
-                let field = FieldConfig::UNet { picture, patch, blocks_down, blocks_middle, blocks_up, time };
+            DriftNet::UNet(_) | DriftNet::Levels(_) => {
+                let (net, ends) = match first {
+                    DriftNet::Levels(levels) => (&levels.net, levels.ends.get().shape()[0]),
+                    DriftNet::UNet(net) => (net, 0),
+                    _ => unreachable!("invariant: one of the two"),
+                };
+                let UNetConfig {
+                    picture,
+                    patch,
+                    channels,
+                    blocks_down,
+                    blocks_middle,
+                    blocks_up,
+                    time,
+                    classes,
+                } = net.config();
+                let [height, width, channels_seen] = picture;
+                let field = FieldConfig::UNet {
+                    ends,
+                    picture: [height, width, channels_seen / (ends + 1)],
+                    patch,
+                    blocks_down,
+                    blocks_middle,
+                    blocks_up,
+                    time,
+                    classes,
+                };
                 (field, channels)
             }
         };
@@ -225,6 +283,10 @@ impl ModelConfig {
             solve: SolveConfig::of(&flow.settings),
         }
     }
+}
+
+fn is_free(path_cost: &[f64; 2]) -> bool {
+    *path_cost == [0.0; 2]
 }
 
 fn hidden(mlp: &Mlp) -> Vec<usize> {
@@ -249,6 +311,7 @@ impl SolveConfig {
                 Stepping::Adaptive { rtol, atol } => Steps::Adaptive { rtol, atol },
             },
             first_step: settings.first_step,
+            path_cost: [settings.path_cost.kinetic, settings.path_cost.jacobian],
             density_in_norm: settings.error_norm == ErrorNorm::StateAndLogDensity,
             kept: match settings.adjoint {
                 Adjoint::Direct => Kept::All,
@@ -275,6 +338,7 @@ impl SolveConfig {
             stepping,
             first_step,
             error_norm,
+            path_cost,
             adjoint,
             max_steps,
             tile,
@@ -299,6 +363,7 @@ impl SolveConfig {
             Kept::Forward => Adjoint::Forward,
             Kept::Nothing { rtol, atol } => Adjoint::Backsolve { rtol, atol },
         };
+        *path_cost = PathCost { kinetic: self.path_cost[0], jacobian: self.path_cost[1] };
         (*first_step, *max_steps, *tile) = (self.first_step, self.max_steps, self.tile);
         Ok(settings)
     }
@@ -314,6 +379,7 @@ impl SolveConfig {
         if options.probes.is_some() {
             self.divergence = DivergenceKind::Hutchinson;
         }
+        self.path_cost = [options.kinetic, options.jacobian].map(Option::unwrap_or_default);
         self.probes = options.probes.unwrap_or(self.probes);
         self.solver = options.solver.as_ref().map_or_else(|| self.solver.clone(), |s| s.to_lowercase());
         if let Some(n) = options.checkpoints {

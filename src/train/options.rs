@@ -4,7 +4,8 @@
 //! none; one that would lead to another recipe is an error that names it. Comparing recipes and not options lets
 //! `--batch 4096` agree with a default of 4096.
 
-use super::{Recipe, TrainError};
+use super::recipe::DataShape;
+use super::{PixelsKind, Recipe, TrainError};
 use crate::error::Error;
 use crate::ode::{Method, OdeError};
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,24 @@ pub struct Options {
     /// The optimiser.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<OptimizerKind>,
+    /// What is minimised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objective: Option<ObjectiveKind>,
+    /// The field of a flow of images.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<FieldKind>,
+    /// What takes grey levels to numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pixels: Option<PixelsKind>,
+    /// Weight of the path's kinetic energy in maximum likelihood.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kinetic: Option<f64>,
+    /// Weight of the squared norm of the field's Jacobian on the path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jacobian: Option<f64>,
+    /// Measures without a better one after which a run ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patience: Option<u64>,
     /// Peak learning rate of the first phase; those of later phases keep their ratio to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lr: Option<f64>,
@@ -89,6 +108,8 @@ macro_rules! names {
     };
 }
 
+pub(super) use names;
+
 names! {
     /// Which set of defaults.
     Preset {
@@ -98,6 +119,30 @@ names! {
         Documented = "documented",
         /// The recipe for points and toy densities.
         Points = "points",
+        /// The recipe for sets of images.
+        Images = "images",
+    }
+}
+names! {
+    /// What is minimised, one after the other.
+    ObjectiveKind {
+        /// Flow matching alone.
+        FlowMatching = "flow-matching",
+        /// Maximum likelihood alone, through the solver.
+        MaximumLikelihood = "maximum-likelihood",
+        /// The second after the first.
+        Both = "both",
+    }
+}
+names! {
+    /// The kind of field of a flow of images.
+    FieldKind {
+        /// Convolutions at several scales ([`UNet`](crate::nn::UNet)).
+        UNet = "unet",
+        /// A perceptron of pixels and time ([`Mlp`](crate::nn::Mlp)).
+        Mlp = "mlp",
+        /// Layers scaled and shifted by functions of time ([`ConcatSquash`](crate::nn::ConcatSquash)).
+        ConcatSquash = "concatsquash",
     }
 }
 names! {
@@ -166,6 +211,14 @@ impl Options {
                 return Err(out_of_range(option, value, "finite and above 0"));
             }
         }
+        for (option, value) in [("--kinetic", self.kinetic), ("--jacobian", self.jacobian)] {
+            if value.is_some_and(|x| !(x.is_finite() && x >= 0.0)) {
+                return Err(out_of_range(option, value, "finite and at least 0"));
+            }
+        }
+        if self.patience == Some(0) {
+            return Err(out_of_range("--patience", self.patience, "a whole number from 1"));
+        }
         self.check_pairs()?;
         self.check_solver()
     }
@@ -208,12 +261,18 @@ impl Options {
     ///
     /// # Errors
     /// [`TrainError::OtherOption`] for the first that does not.
-    pub fn resume(&self, run: &Options, recipe: &Recipe, folder: &Path) -> Result<Options, Error> {
+    pub(super) fn resume(
+        &self,
+        run: &Options,
+        recipe: &Recipe,
+        shape: DataShape,
+        folder: &Path,
+    ) -> Result<Options, Error> {
         let (was, asked) = (run.to_map(), self.to_map());
         for (option, value) in &asked {
             let mut with = was.clone();
             with.insert(option.clone(), value.clone());
-            if !run.agrees(option, value, &Options::from_map(with), recipe) {
+            if !run.agrees((option, value), &Options::from_map(with), recipe, shape) {
                 let before = was.get(option).cloned().unwrap_or_else(|| recipe.default_of(option));
                 return Err(Error::from(TrainError::OtherOption {
                     folder: folder.to_owned(),
@@ -227,14 +286,17 @@ impl Options {
     }
 
     /// Whether one more option leaves a run as it is.
-    fn agrees(&self, option: &str, value: &Value, with: &Options, recipe: &Recipe) -> bool {
+    fn agrees(
+        &self,
+        (option, value): (&str, &Value),
+        with: &Options,
+        recipe: &Recipe,
+        shape: DataShape,
+    ) -> bool {
         match option {
             "updates" => value.as_u64() == Some(recipe.updates()),
             "time_limit" => with.time_limit == self.time_limit,
-            _ => {
-                with.check().is_ok()
-                    && Recipe::of_dim(with, recipe.model.dim).with_updates_of(recipe) == *recipe
-            }
+            _ => with.check().is_ok() && Recipe::of(with, shape).with_updates_of(recipe) == *recipe,
         }
     }
 

@@ -25,6 +25,8 @@ pub struct Progress {
     pub seconds_left: f64,
     /// The gap in nats when it was last measured.
     pub gap_nats: Option<f64>,
+    /// Of images, bits a coordinate of held-out ones when they were last measured.
+    pub bits_per_dim: Option<f64>,
 }
 
 /// What a run does beside updates, where that takes so long that a person asks.
@@ -94,6 +96,7 @@ mod tests {
             ms: 21.0,
             seconds_left: 33.6,
             gap_nats: None,
+            bits_per_dim: None,
         };
         assert_eq!(progress.to_string(), "update 400/2000  1.234 nats  0.021 s/update  34 s left");
     }

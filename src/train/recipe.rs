@@ -5,7 +5,8 @@
 //! and its adjoint and which goes on improving where the first stalls.
 
 use super::{
-    DivergenceKind, FieldConfig, Kept, ModelConfig, OptimizerKind, Options, Preset, SolveConfig, Steps,
+    ActivationKind, DivergenceKind, FieldConfig, FieldKind, Kept, ModelConfig, ObjectiveKind, OptimizerKind,
+    Options, PixelsKind, Preset, SolveConfig, Steps,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -50,6 +51,61 @@ const CLIP_NORM: f64 = 1.0;
 /// Of gradient descent, where it is asked for.
 pub(super) const MOMENTUM: f64 = 0.9;
 
+/// Of images: a U-Net of patches of 2 x 2 pixels, its channels doubling with each level, or layers of a width.
+/// Where ranges of grey levels end that a U-Net weighs: black, white and nearly white stand alone, as ink has them.
+pub(super) const LEVEL_ENDS: [u8; 8] = [1, 32, 96, 160, 224, 252, 253, 254];
+const UNET_CHANNELS: usize = 32;
+const UNET_LEVELS: usize = 2;
+const IMAGES_WIDTH: usize = 1024;
+const IMAGES_TOLERANCE: f64 = 1e-3;
+const IMAGES_TILE: usize = 8;
+const IMAGES_FLOW_MATCHING: Phase =
+    Phase { objective: Objective::FlowMatching, updates: 4_000, batch: 128, lr: 2e-3, ema_decay: 0.999 };
+const IMAGES_MAXIMUM_LIKELIHOOD: Phase =
+    Phase { updates: 100, batch: 128, lr: 2e-4, ema_decay: 0.95, ..MAXIMUM_LIKELIHOOD };
+
+/// The shape of what is learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DataShape {
+    /// Length of a row.
+    pub dim: usize,
+    /// Height, width and channels, where rows are images.
+    pub picture: Option<[usize; 3]>,
+    /// Number of classes, 0 for rows of none.
+    pub classes: usize,
+}
+
+impl DataShape {
+    /// Of points of the plane.
+    const PLANE: DataShape = DataShape { dim: 2, picture: None, classes: 0 };
+}
+
+/// The phases of a preset for what is asked to be minimised.
+fn phases(preset: Preset, asked: ObjectiveKind) -> Vec<Phase> {
+    let (first, second) = match preset {
+        Preset::Default | Preset::Documented => (FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
+        Preset::Points => (POINTS_FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
+        Preset::Images => (IMAGES_FLOW_MATCHING, IMAGES_MAXIMUM_LIKELIHOOD),
+    };
+    match asked {
+        ObjectiveKind::FlowMatching => vec![first],
+        // Alone it begins with weights that were drawn, and a rate as flow matching has.
+        ObjectiveKind::MaximumLikelihood => vec![Phase { lr: ALONE_LR, ..second }],
+        ObjectiveKind::Both => vec![first, second],
+    }
+}
+
+/// Peak rate of maximum likelihood without flow matching before it.
+const ALONE_LR: f64 = 1e-3;
+
+/// Sizes of hidden layers: one width for all, or of a U-Net that of the finest level, doubled with each below.
+fn layers(field: &FieldConfig, width: usize, depth: usize) -> Vec<usize> {
+    match field {
+        FieldConfig::UNet { .. } => (0..depth).map(|level| width << level.min(3)).collect(),
+        _ => vec![width; depth],
+    }
+}
+
 /// Everything that the weights at the end are a function of, the image apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -68,6 +124,12 @@ pub struct Recipe {
     pub clip_norm: Option<f64>,
     /// Whether rates fall to 0 along half a cosine over their phase.
     pub cosine: bool,
+    /// What takes grey levels of images to numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pixels: Option<PixelsKind>,
+    /// Measures of a phase without a better one after which the run ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patience: Option<u64>,
     /// What is done, in order.
     pub phases: Vec<Phase>,
 }
@@ -131,22 +193,34 @@ pub(super) fn tolerances(options: &Options) -> (f64, f64) {
 impl Recipe {
     /// The recipe that options lead to; under a time limit its updates are still the default ones.
     pub fn new(options: &Options) -> Recipe {
-        Recipe::of_dim(options, 2)
+        Recipe::of(options, DataShape::PLANE)
     }
 
-    /// [`Recipe::new`] for points of so many coordinates; only [`Preset::Points`] has a recipe for other than two.
-    pub fn of_dim(options: &Options, dim: usize) -> Recipe {
+    /// [`Recipe::new`] for data of some shape: only [`Preset::Points`] has a recipe for points of other than two
+    /// coordinates, and [`Preset::Images`] for images.
+    pub(super) fn of(options: &Options, shape: DataShape) -> Recipe {
         let preset = options.preset.unwrap_or(Preset::Default);
         let mut recipe = Recipe::preset(preset);
-        recipe.model.dim = dim;
-        if dim != 2 {
-            recipe.model.field =
-                FieldConfig::Fourier { features: SPACE_FEATURES, log_frequency_max: SPACE_LOG_FREQUENCY_MAX };
-            recipe.model.hidden = vec![SPACE_WIDTH; DEPTH];
+        recipe.model.dim = shape.dim;
+        match shape.picture {
+            Some(picture) => recipe.set_images(options, picture, shape.classes),
+            None if shape.dim != 2 => {
+                recipe.model.field = FieldConfig::Fourier {
+                    features: SPACE_FEATURES,
+                    log_frequency_max: SPACE_LOG_FREQUENCY_MAX,
+                };
+                recipe.model.hidden = vec![SPACE_WIDTH; DEPTH];
+            }
+            None => {}
         }
-        if dim > EXACT_DIM {
+        if shape.dim > EXACT_DIM {
             recipe.model.solve.divergence = DivergenceKind::Hutchinson;
         }
+        recipe.patience = options.patience;
+        recipe.phases = match options.objective {
+            None => recipe.phases,
+            Some(asked) => phases(preset, asked),
+        };
         recipe.seed = options.seed.unwrap_or(0);
         recipe.optimizer = options.optimizer.unwrap_or(recipe.optimizer);
         recipe.weight_decay = match recipe.optimizer {
@@ -162,13 +236,45 @@ impl Recipe {
         let model = &mut recipe.model;
         let (width, depth) =
             (options.width.unwrap_or(model.hidden[0]), options.depth.unwrap_or(model.hidden.len()));
-        model.hidden = vec![width; depth];
+        if !matches!(model.field, FieldConfig::UNet { .. })
+            || options.width.is_some()
+            || options.depth.is_some()
+        {
+            model.hidden = layers(&model.field, width, depth);
+        }
         model.blocks = options.blocks.unwrap_or(model.blocks);
         model.solve.apply(options);
         match options.updates {
             Some(updates) => recipe.with_updates(updates),
             None => recipe,
         }
+    }
+
+    /// The field and transform of images.
+    fn set_images(&mut self, options: &Options, picture: [usize; 3], classes: usize) {
+        self.pixels = Some(options.pixels.unwrap_or(PixelsKind::Marginals));
+        let (field, hidden) = match options.field.unwrap_or(FieldKind::UNet) {
+            FieldKind::UNet => {
+                let weighed = self.pixels == Some(PixelsKind::Marginals);
+                let field = FieldConfig::UNet {
+                    ends: if weighed { LEVEL_ENDS.len() } else { 0 },
+                    picture,
+                    patch: 2,
+                    blocks_down: 1,
+                    blocks_middle: 2,
+                    blocks_up: 1,
+                    time: 128,
+                    classes,
+                };
+                (field, layers(&field, UNET_CHANNELS, UNET_LEVELS))
+            }
+            FieldKind::Mlp => {
+                let activation = ActivationKind::Silu;
+                (FieldConfig::Mlp { activation, time: true, classes }, vec![IMAGES_WIDTH; DEPTH])
+            }
+            FieldKind::ConcatSquash => (FieldConfig::ConcatSquash, vec![IMAGES_WIDTH; DEPTH]),
+        };
+        (self.model.field, self.model.hidden) = (field, hidden);
     }
 
     fn preset(preset: Preset) -> Recipe {
@@ -187,6 +293,8 @@ impl Recipe {
             weight_decay: WEIGHT_DECAY,
             clip_norm: Some(CLIP_NORM),
             cosine: true,
+            pixels: None,
+            patience: None,
             phases: vec![FLOW_MATCHING, MAXIMUM_LIKELIHOOD],
         };
         match preset {
@@ -201,6 +309,18 @@ impl Recipe {
                     ..recipe.model
                 },
                 phases: vec![POINTS_FLOW_MATCHING, MAXIMUM_LIKELIHOOD],
+                ..recipe
+            },
+            Preset::Images => Recipe {
+                model: ModelConfig {
+                    solve: SolveConfig {
+                        steps: Steps::Adaptive { rtol: IMAGES_TOLERANCE, atol: IMAGES_TOLERANCE },
+                        tile: IMAGES_TILE,
+                        ..recipe.model.solve
+                    },
+                    ..recipe.model
+                },
+                phases: phases(preset, ObjectiveKind::FlowMatching),
                 ..recipe
             },
             Preset::Documented => Recipe {
@@ -318,6 +438,8 @@ impl Recipe {
             "optimizer" => self.optimizer.name().into(),
             "lr" => self.phases[0].lr.into(),
             "seed" => self.seed.into(),
+            "pixels" => self.pixels.map_or(Value::Null, |kind| kind.name().into()),
+            "patience" => self.patience.map_or("none".into(), Value::from),
             _ => "none".into(),
         }
     }

@@ -3,6 +3,7 @@
 //! It knows the folder's files and the report's own way of counting, so that what is told later is what the run told at
 //! its end. Nothing is run and nothing is written.
 
+use super::ToleranceRow;
 use super::counters::Counters;
 use super::folder::{COUNTERS_FILE, METRICS_FILE};
 use super::metrics;
@@ -16,6 +17,8 @@ use std::path::Path;
 pub struct Recorded {
     /// The phases that have updates, in order.
     pub phases: Vec<PhaseReport>,
+    /// Bits of images by tolerance, where a run on images has ended.
+    pub tolerances: Vec<ToleranceRow>,
     /// Threads that the latest process ran updates on, where that was noted.
     pub threads: Option<usize>,
 }
@@ -33,6 +36,7 @@ impl Recorded {
         }
         Recorded {
             phases: tallies.phase_reports(),
+            tolerances: counters.tolerances,
             threads: (counters.threads > 0).then_some(counters.threads),
         }
     }

@@ -6,7 +6,7 @@
 use super::counters::{Counters, PhaseCounters};
 use super::metrics::Row;
 use super::plan::{Trips, work};
-use super::{Objective, Phase, Recipe};
+use super::{Objective, Phase, Recipe, ToleranceRow};
 use crate::backend::PlanReport;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -30,12 +30,25 @@ pub struct Report {
     pub weights: usize,
     /// Loss of the last batch, in the last phase's unit.
     pub loss: f64,
-    /// Mean negative log-likelihood of the held-out points: in standardised coordinates for an image, per unit for points.
+    /// Mean negative log-likelihood of the held-out points: in standardised coordinates for an image, per unit for points, of
+    /// an image's grey levels for a set of them.
     /// Where the true density of points is known, less the part that is the draw's: `entropy + mean(log p - log q)`.
     pub nll_nats: f64,
     /// Of points, the plain mean negative log-likelihood of the held-out ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation_nats: Option<f64>,
+    /// Of images, bits a coordinate of held-out ones, dequantised uniformly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bits_per_dim: Option<f64>,
+    /// Its standard error over images, noise and probes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bits_per_dim_stderr: Option<f64>,
+    /// Draws of noise and probe for each image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bits_per_dim_draws: Option<usize>,
+    /// Bits a coordinate of a few images by the tolerance of their solves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tolerances: Vec<ToleranceRow>,
     /// Entropy of the density to learn, where it is known: the least that the NLL can be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entropy_nats: Option<f64>,

@@ -9,9 +9,12 @@ use super::model::{Flow, ModelConfig};
 use super::plan::{StatesPlan, Trips, work};
 use super::progress::{Progress, Stage};
 use super::session::Session;
-use super::state::TrainState;
+use super::state::{Stored, TrainState};
 use super::step;
-use super::{ImageFrame, Learned, MODEL_FILE, Objective, Options, PointsFrame, Preset, Recipe, TrainError};
+use super::{
+    FieldKind, ImageFrame, ImagesFrame, Learned, MODEL_FILE, Objective, Options, PointsFrame, Preset, Recipe,
+    TrainError,
+};
 use crate::cnf::Cnf;
 use crate::data::{Rule, Standard};
 use crate::error::{Error, Result};
@@ -36,6 +39,9 @@ pub struct Header {
     /// Units and entropy of points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points: Option<PointsFrame>,
+    /// Size of images, each a point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<ImagesFrame>,
 }
 
 impl Header {
@@ -90,7 +96,7 @@ pub struct Density<'a> {
 
 impl<'a> Density<'a> {
     /// A flow and the data whose density it is to learn (an image, [`Points`](crate::data::Points), a
-    /// [`Toy`](crate::data::Toy)), by the default recipe.
+    /// [`Toy`](crate::data::Toy), an [`ImageSet`](crate::data::ImageSet)), by the default recipe for such data.
     ///
     /// Flow matching solves nothing; the flow's own settings are those of maximum likelihood.
     ///
@@ -103,9 +109,14 @@ impl<'a> Density<'a> {
         assert!(of_flow == of_data, "a flow over {of_flow} dimensions learns no points of {of_data}");
         let mut flow = Cnf::with_blocks(flow.blocks.into_iter().map(Into::into).collect(), flow.base);
         flow.settings = settings;
-        let options = Options::default();
-        let recipe = Recipe { model: ModelConfig::of(&flow), ..Recipe::new(&options) };
-        Density::build(flow, data, options, recipe, false)
+        let mut by_data = Options::default();
+        // Without options there is nothing to refuse.
+        let recipe = match check_preset(&mut by_data, &data) {
+            Ok(()) => Recipe::of(&by_data, data.shape()),
+            Err(e) => unreachable!("invariant: {e}"),
+        };
+        let recipe = Recipe { model: ModelConfig::of(&flow), ..recipe };
+        Density::build(flow, data, Options::default(), recipe, false)
     }
 
     /// A flow and a recipe as options ask for them; the documented preset changes how the image is read. Points and toys
@@ -116,17 +127,9 @@ impl<'a> Density<'a> {
     pub fn from_options(options: &Options, data: impl Into<Data>) -> Result<Density<'a>> {
         let (mut options, data) = (options.clone(), data.into());
         options.check()?;
-        if !matches!(data, Data::Image(_)) {
-            let preset = *options.preset.get_or_insert(Preset::Points);
-            if preset == Preset::Documented {
-                let (option, value) = ("--preset", preset.name().to_owned());
-                return Err(
-                    TrainError::Option { option, value, range: "default or points, for points" }.into()
-                );
-            }
-        }
+        check_preset(&mut options, &data)?;
         let options = &options;
-        let recipe = Recipe::of_dim(options, data.dim());
+        let recipe = Recipe::of(options, data.shape());
         super::bounds::check_model(&recipe)?;
         let data = if recipe.is_documented() { data.with_rule(Rule::Documented)? } else { data };
         let [model_key, _] = Key::new(recipe.seed).split();
@@ -208,10 +211,10 @@ impl<'a> Density<'a> {
     /// # Errors
     /// Settings that a solve refuses.
     pub fn plan(&self) -> Result<Vec<PhasePlan>> {
-        let tables = self.data.tables(self.recipe.seed)?;
+        let source = self.data.prepare(&self.recipe)?.source;
         let state = step::begin(&self.recipe, self.flow.clone(), &Key::new(self.recipe.seed));
         let plan = |phase: &super::Phase| {
-            let plan = step::Step::new(&self.recipe, phase, &tables, 0).plan(&state)?;
+            let plan = step::Step::new(&self.recipe, phase, &source, 0).plan(&state)?;
             let (steps, most_steps) = self.recipe.steps();
             let is_adaptive = matches!(self.recipe.model.solve.steps, super::Steps::Adaptive { .. });
             let solves = phase.objective == Objective::MaximumLikelihood;
@@ -249,15 +252,19 @@ impl<'a> Density<'a> {
             None => None,
         };
         let resumed = found.is_some();
-        // What is held out is by the run's own seed.
-        let seed = found.as_ref().map_or(self.recipe.seed, |checkpoint| checkpoint.header.recipe.seed);
-        let mut prepared = self.data.prepare(seed)?;
+        // What is held out is by the run's own seed, and so is what becomes of grey levels by its own transform.
+        let mut prepared = match &found {
+            Some(checkpoint) => self.data.prepare(&checkpoint.header.recipe)?,
+            None => self.data.prepare(&self.recipe)?,
+        };
         let (header, state) = if let Some(checkpoint) = found {
             self.resume(checkpoint, &mut prepared, key)?
         } else {
             let (options, recipe) = (self.options.clone(), self.recipe.clone());
-            let header =
-                Header { options, recipe, image: prepared.image.clone(), points: prepared.points.clone() };
+            let (image, points, images) =
+                (prepared.image.clone(), prepared.points.clone(), prepared.images.clone());
+            prepared.set_ends(&mut self.flow);
+            let header = Header { options, recipe, image, points, images };
             (header, step::begin(&self.recipe, self.flow.clone(), key))
         };
         if resumed && let Some(folder) = &mut folder {
@@ -293,7 +300,7 @@ impl<'a> Density<'a> {
         let header = checkpoint.header.clone();
         let folder = self.folder.clone().expect("invariant: a checkpoint lies in a folder");
         if self.by_options {
-            self.options.resume(&header.options, &header.recipe, &folder)?;
+            self.options.resume(&header.options, &header.recipe, self.data.shape(), &folder)?;
         } else {
             compare(&folder, "recipe", &header.recipe, &self.recipe)?;
         }
@@ -302,12 +309,12 @@ impl<'a> Density<'a> {
         if documented(&prepared.image) != documented(&header.image) {
             let rule = if documented(&header.image) { Rule::Documented } else { Rule::Default };
             self.data = self.data.clone().with_rule(rule)?;
-            *prepared = self.data.prepare(header.recipe.seed)?;
+            *prepared = self.data.prepare(&header.recipe)?;
         }
         check_data(&folder, &self.data.name(), &header, prepared)?;
         let flow = header.recipe.model.build(&Key::new(0))?;
         let like = step::begin(&header.recipe, flow, key);
-        let state: TrainState = checkpoint.into_tree(&like)?;
+        let state = checkpoint.into_tree(&Stored::of(&like, prepared.pixels()))?.state();
         if !self.by_options {
             compare(&folder, "key", &key.leaves()[0].to_vec(), &state.key.leaves()[0].to_vec())?;
         }
@@ -321,9 +328,51 @@ impl<'a> Density<'a> {
     }
 }
 
+/// Gives points and images the presets of their own, and refuses those of other data.
+fn check_preset(options: &mut Options, data: &Data) -> Result<()> {
+    let refused = |option, value: &str, range| {
+        Err(Error::from(TrainError::Option { option, value: value.to_owned(), range }))
+    };
+    let images = matches!(data, Data::Images(..));
+    if !images {
+        let only_images = "left out: it is of sets of images";
+        if let Some(field) = options.field {
+            return refused("--field", field.name(), only_images);
+        }
+        if let Some(pixels) = options.pixels {
+            return refused("--pixels", pixels.name(), only_images);
+        }
+    }
+    if images {
+        let preset = *options.preset.get_or_insert(Preset::Images);
+        if preset != Preset::Images {
+            return refused("--preset", preset.name(), "images, for sets of images");
+        }
+        if let (Some(field @ FieldKind::ConcatSquash), Some(_)) = (options.field, data.classes()) {
+            return Err(TrainError::NoClasses { field: field.name() }.into());
+        }
+        return Ok(());
+    }
+    if options.preset == Some(Preset::Images) {
+        return refused(
+            "--preset",
+            "images",
+            "default, documented or points, for data that are no sets of images",
+        );
+    }
+    if matches!(data, Data::Image(_)) {
+        return Ok(());
+    }
+    match *options.preset.get_or_insert(Preset::Points) {
+        Preset::Documented => refused("--preset", "documented", "default or points, for points"),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses to resume a run on other data.
 fn check_data(folder: &Path, name: &str, header: &Header, asked: &Prepared) -> Result<()> {
     let (folder, name) = (folder.to_owned(), name.to_owned());
+    let prepared_images = asked.images.clone();
     match (&header.points, &asked.points, &header.image, &asked.image) {
         (None, None, Some(was), Some(asked)) if was.fingerprint != asked.fingerprint => {
             let size = |frame: &ImageFrame| format!("{} x {} pixels", frame.width, frame.height);
@@ -331,11 +380,16 @@ fn check_data(folder: &Path, name: &str, header: &Header, asked: &Prepared) -> R
             Err(TrainError::OtherImage { folder, name, was, asked }.into())
         }
         (was, asked, ..) => {
-            let number = |points: &Option<PointsFrame>| points.as_ref().map(|p| p.fingerprint.clone());
-            if number(was) == number(asked) {
+            let number = |points: &Option<PointsFrame>, images: &Option<ImagesFrame>| {
+                let of_images = images.as_ref().map(|images| images.fingerprint.clone());
+                (points.as_ref().map(|p| p.fingerprint.clone()), of_images)
+            };
+            if number(was, &header.images) == number(asked, &prepared_images) {
                 return Ok(());
             }
-            let was = was.as_ref().map_or_else(|| "an image".to_owned(), |points| points.name.clone());
+            let of_images = || header.images.as_ref().map(|images| images.name.clone());
+            let was = was.as_ref().map(|points| points.name.clone()).or_else(of_images);
+            let was = was.unwrap_or_else(|| "an image".to_owned());
             Err(TrainError::OtherData { folder, name, was }.into())
         }
     }

@@ -6,15 +6,17 @@
 
 use super::best::{self, Best, Measured};
 use super::counters::Counters;
-use super::data::{Data, Prepared};
+use super::data::{Data, HeldOut, Prepared};
 use super::evaluate::{DRAW_TOLERANCE, LogDensity, MEASURE_TOLERANCE, nll, on_cells};
 use super::folder::{COUNTERS_FILE, RunFolder};
+use super::images::{Gallery, Images, PixelTables, ToleranceRow};
+use super::images::{bits_of_nats, nats_of_bits};
 use super::metrics::{Metrics, Row};
 use super::pictures::Artist;
 use super::progress::{Pace, Progress};
 use super::report::{Solved, Tallies};
 use super::run::{Density, Header};
-use super::state::{Tables, TrainState};
+use super::state::{Source, Stored, TrainState};
 use super::step::{self, Step, Told};
 use super::{
     ImageFrame, Learned, METRICS_FILE, MODEL_FILE, Phase, Stage, TrainError, bounds, budget, process,
@@ -26,13 +28,15 @@ use crate::io::write_checkpoint;
 use crate::tensor::{Tensor, Tree};
 use std::time::{Duration, Instant};
 
-/// Longest time between two checkpoints, less the time of an update.
+/// Longest time between two checkpoints, less the time of an update, where writing one takes less than a 50th of it.
 const SAVE_EVERY: Duration = Duration::from_secs(3);
 /// Shortest times between two measures of the held-out NLL and between two pictures, and the least multiple of what one
 /// takes: the clock of a run belongs to training.
 const MEASURE_EVERY: Duration = Duration::from_secs(10);
 const DRAW_EVERY: Duration = Duration::from_secs(20);
 const LOOK_SHARE: u32 = 20;
+/// As much for checkpoints, whose models may have millions of weights.
+const SAVE_SHARE: u32 = 50;
 /// The first look of a phase comes after so many updates or so long, whichever is first: before memory is noted at its
 /// update 100, so that what looking allocates once is there by then.
 const FIRST_LOOK_UPDATES: u64 = 50;
@@ -44,17 +48,19 @@ const COARSE: usize = 96;
 #[derive(Clone, Copy, Debug)]
 struct Alarm {
     every: Duration,
+    /// The least multiple of what it takes.
+    share: u32,
     last: Option<Instant>,
     took: Duration,
 }
 
 impl Alarm {
-    fn new(every: Duration) -> Alarm {
-        Alarm { every, last: None, took: Duration::ZERO }
+    fn new(every: Duration, share: u32) -> Alarm {
+        Alarm { every, share, last: None, took: Duration::ZERO }
     }
 
     fn rings(&self) -> bool {
-        self.last.is_some_and(|last| last.elapsed() >= self.every.max(self.took * LOOK_SHARE))
+        self.last.is_some_and(|last| last.elapsed() >= self.every.max(self.took * self.share))
     }
 
     fn done(&mut self, since: Instant) {
@@ -70,14 +76,16 @@ pub(super) struct Session<'a> {
     /// Updates done: the state's own number, on the host.
     pub(super) update: u64,
     pub(super) folder: Option<RunFolder>,
-    pub(super) tables: Tables,
+    pub(super) source: Source,
+    /// What a checkpoint keeps of the transform of images.
+    pixels: Option<PixelTables>,
     /// Step functions of phases that have one by now.
     pub(super) steps: Vec<Option<Step>>,
     pub(super) tallies: Tallies,
     metrics: Option<Metrics>,
     pub(super) measure: LogDensity,
     pub(super) draw: LogDensity,
-    held_out: Vec<f32>,
+    pub(super) held_out: HeldOut,
     pub(super) artist: Option<Artist>,
     pub(super) resumed_from: Option<u64>,
     pub(super) first_update_s: Option<f64>,
@@ -86,13 +94,17 @@ pub(super) struct Session<'a> {
     /// What earlier processes of a resumed run counted.
     earlier: Counters,
     pub(super) last_nll: Option<f64>,
-    /// Of points: an image and a toy are never learned by heart.
+    /// Bits of images by tolerance, once the end has measured them.
+    pub(super) tolerances: Vec<ToleranceRow>,
+    /// Of points and images: one image and a toy are never learned by heart.
     pub(super) best: Option<Best>,
+    /// Whether measures have not become better for as long as the run is patient.
+    stopped: bool,
     /// When the phase began in this process, and whether it has been looked at.
     begun: Instant,
     looked: bool,
     pace: Pace,
-    saved: Instant,
+    saving: Alarm,
     measuring: Alarm,
     drawing: Alarm,
 }
@@ -107,7 +119,8 @@ impl<'a> Session<'a> {
         resumed: bool,
     ) -> Result<Session<'a>> {
         let (update, now) = (state.update.item() as u64, Instant::now());
-        let Prepared { tables, held_out, points, .. } = prepared;
+        let pixels = prepared.pixels();
+        let Prepared { source, held_out, points, .. } = prepared;
         // Points may lie anywhere; an image's do not.
         let measure = if points.is_some() { LogDensity::everywhere } else { LogDensity::new };
         let mut session = Session {
@@ -119,7 +132,8 @@ impl<'a> Session<'a> {
             state,
             update,
             folder,
-            tables,
+            source,
+            pixels,
             metrics: None,
             measure: measure(MEASURE_TOLERANCE, MEASURE_TOLERANCE),
             draw: LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE),
@@ -130,13 +144,15 @@ impl<'a> Session<'a> {
             plan_peak_bytes: 0,
             earlier: Counters::default(),
             last_nll: None,
+            tolerances: Vec::new(),
             best: None,
+            stopped: false,
             begun: now,
             looked: false,
             pace: Pace::default(),
-            saved: now,
-            measuring: Alarm::new(MEASURE_EVERY),
-            drawing: Alarm::new(DRAW_EVERY),
+            saving: Alarm { last: Some(now), ..Alarm::new(SAVE_EVERY, SAVE_SHARE) },
+            measuring: Alarm::new(MEASURE_EVERY, LOOK_SHARE),
+            drawing: Alarm::new(DRAW_EVERY, LOOK_SHARE),
         };
         if !resumed && let Some(limit) = session.header.options.time_limit {
             budget::fix_updates(&mut session, limit)?;
@@ -151,6 +167,7 @@ impl<'a> Session<'a> {
         let Some(folder) = &mut self.folder else { return Ok(()) };
         if resumed {
             self.earlier = Counters::read(&folder.file(COUNTERS_FILE));
+            self.tolerances.clone_from(&self.earlier.tolerances);
             self.tallies.restore(&self.earlier);
             self.plan_peak_bytes = self.earlier.plan_peak_bytes;
             if keeps_best(&self.density.data) {
@@ -158,7 +175,11 @@ impl<'a> Session<'a> {
             }
         } else {
             Counters::default().write(&folder.file(COUNTERS_FILE))?;
-            write_checkpoint(folder.file(MODEL_FILE), &self.header, &self.state)?;
+            write_checkpoint(
+                folder.file(MODEL_FILE),
+                &self.header,
+                &Stored::of(&self.state, self.pixels.clone()),
+            )?;
             folder.keep();
         }
         let path = folder.file(METRICS_FILE);
@@ -173,13 +194,17 @@ impl<'a> Session<'a> {
 
     /// Runs what is left of the phases, then the end.
     pub(super) fn run(mut self) -> Result<Learned> {
+        self.stopped = self.is_out_of_patience();
         for phase in 0..self.header.recipe.phases.len() {
+            if self.stopped {
+                break;
+            }
             let end = self.first(phase) + self.header.recipe.phases[phase].updates;
             if self.update >= end {
                 continue;
             }
             self.begin(phase)?;
-            while self.update < end {
+            while self.update < end && !self.stopped {
                 self.advance(phase, self.update + 1 == end)?;
             }
             self.end(phase);
@@ -194,7 +219,7 @@ impl<'a> Session<'a> {
 
     fn begin(&mut self, phase: usize) -> Result<()> {
         let (first, plan) = (self.first(phase), self.header.recipe.phases[phase]);
-        let step = Step::new(&self.header.recipe, &plan, &self.tables, first);
+        let step = Step::new(&self.header.recipe, &plan, &self.source, first);
         self.steps[phase].get_or_insert(step).set_updates(first, plan.updates);
         if phase > 0 && self.update == first {
             self.state = step::begin_phase(&self.header.recipe, &plan, self.state.clone());
@@ -234,13 +259,14 @@ impl<'a> Session<'a> {
             if due {
                 let measured = Measured { nll_nats, update: self.update };
                 Best::keep(&mut self.best, measured, &self.state.ema, self.folder.as_ref())?;
+                self.stopped = self.is_out_of_patience();
             }
         }
         self.tallies.update(phase, &row);
         if let Some(metrics) = &mut self.metrics {
             metrics.push(&row)?;
         }
-        if last || self.saved.elapsed() >= SAVE_EVERY {
+        if last || self.stopped || self.saving.rings() {
             self.save()?;
         }
         if self.folder.is_some() && (first_look || self.drawing.rings()) {
@@ -296,6 +322,13 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// Whether the best weights are so many measures old as the run is patient. A run that stopped stops again where it is
+    /// resumed: the best and the update tell.
+    fn is_out_of_patience(&self) -> bool {
+        let (Some(patience), Some(best)) = (self.header.recipe.patience, &self.best) else { return false };
+        best::measures_since(&self.header.recipe, best.measured.update, self.update) >= patience
+    }
+
     fn first_look(&self, phase: usize) -> bool {
         let begun = self.first(phase).max(self.resumed_from.unwrap_or(0));
         self.update - begun >= FIRST_LOOK_UPDATES || self.begun.elapsed() >= FIRST_LOOK
@@ -305,8 +338,13 @@ impl<'a> Session<'a> {
     /// its entropy on these points, which is a draw's and no model's.
     pub(super) fn measure(&mut self) -> Result<f64> {
         let since = Instant::now();
-        let found = nll(&self.measure, &self.state.ema, &self.held_out, self.header.dim())?;
-        let found = found + self.header.told_nats() - self.header.offset_nats();
+        let found = match &self.held_out {
+            HeldOut::Rows(rows) => {
+                let found = nll(&self.measure, &self.state.ema, rows, self.header.dim())?;
+                found + self.header.told_nats() - self.header.offset_nats()
+            }
+            HeldOut::Images(images) => nats_of_bits(images.watch(&self.state.ema)?, self.header.dim()),
+        };
         self.measuring.done(since);
         self.last_nll = Some(found);
         Ok(found)
@@ -318,6 +356,12 @@ impl<'a> Session<'a> {
     /// those of a second, so that resident memory would grow by a picture at some later update.
     fn draw(&mut self, first: bool) -> Result<()> {
         let since = Instant::now();
+        if let (Some(gallery), true) = (self.gallery(), self.update > 0) {
+            let key = self.state.key.fold_in(Tensor::from(super::finish::SAMPLE_STREAM));
+            gallery.samples(&self.state.ema, &key, self.update)?;
+            self.drawing.done(since);
+            return Ok(());
+        }
         let Some(image) = &self.header.image else { return Ok(()) };
         let count = |side: usize| (side * COARSE).div_ceil(image.side()).max(2);
         let cells = image.cells(0.0, count(image.height), count(image.width));
@@ -330,6 +374,29 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Who draws images, where there are some.
+    pub(super) fn gallery(&self) -> Option<Gallery<'_>> {
+        let HeldOut::Images(images) = &self.held_out else { return None };
+        let (folder, frame) = (self.folder.as_ref()?, self.header.images.as_ref()?);
+        Some(Gallery { folder, frame, images })
+    }
+
+    /// Programs of measures.
+    pub(super) fn measure_traces(&self) -> usize {
+        match &self.held_out {
+            HeldOut::Rows(_) => self.measure.traces(),
+            HeldOut::Images(images) => images.traces(),
+        }
+    }
+
+    /// The images of the run, where there are some.
+    pub(super) fn images(&mut self) -> Option<&mut Images> {
+        match &mut self.held_out {
+            HeldOut::Images(images) => Some(images),
+            HeldOut::Rows(_) => None,
+        }
+    }
+
     /// `density.png` of a density over the image.
     pub(super) fn draw_map(&mut self, learned: &super::pictures::Learned) -> Result<()> {
         let (Some(folder), Some(image)) = (&self.folder, &self.header.image) else { return Ok(()) };
@@ -340,7 +407,7 @@ impl<'a> Session<'a> {
 
     /// Writes a checkpoint; refuses numbers that a resume could not go on from.
     pub(super) fn save(&mut self) -> Result<()> {
-        self.saved = Instant::now();
+        let since = Instant::now();
         let (Some(folder), Some(metrics)) = (&self.folder, &mut self.metrics) else { return Ok(()) };
         let finite = |t: &Tensor| !t.dtype().is_float() || t.to_vec().iter().all(|x| x.is_finite());
         if !self.state.model.leaves().iter().all(finite) {
@@ -350,7 +417,10 @@ impl<'a> Session<'a> {
         }
         metrics.flush()?;
         self.counters().write(&folder.file(COUNTERS_FILE))?;
-        Ok(write_checkpoint(folder.file(MODEL_FILE), &self.header, &self.state)?)
+        let stored = Stored::of(&self.state, self.pixels.clone());
+        write_checkpoint(folder.file(MODEL_FILE), &self.header, &stored)?;
+        self.saving.done(since);
+        Ok(())
     }
 
     /// What the report will need of this process and of those before it.
@@ -362,6 +432,7 @@ impl<'a> Session<'a> {
             peak_rss_mb: process::peak_rss_mb().max(self.earlier.peak_rss_mb),
             threads: rayon::current_num_threads(),
             phases: self.tallies.phase_counters(),
+            tolerances: self.tolerances.clone(),
         }
     }
 
@@ -383,6 +454,10 @@ impl<'a> Session<'a> {
             ms,
             seconds_left: (ms * (end - self.update) as f64 + later) / 1e3,
             gap_nats: self.last_nll.zip(self.header.entropy_nats()).map(|(nll, entropy)| nll - entropy),
+            bits_per_dim: self
+                .last_nll
+                .filter(|_| self.header.images.is_some())
+                .map(|nll| bits_of_nats(nll, self.header.dim())),
         }
     }
 
@@ -394,7 +469,7 @@ impl<'a> Session<'a> {
 
 /// Whether a run may learn its data by heart, and ends with the best weights rather than the last.
 fn keeps_best(data: &Data) -> bool {
-    matches!(data, Data::Points(..))
+    matches!(data, Data::Points(..) | Data::Images(..))
 }
 
 /// Cells along a pixel of the final picture and of the mass: of an image at least 2, and about 400 along the longer side; of

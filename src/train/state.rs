@@ -4,12 +4,15 @@
 //! is this tree and nothing else: an update is a function of the state and of constants, and what follows a resume is
 //! what would have followed without it.
 
+use super::images::{Feed, PixelTables};
 use super::model::Flow;
 use crate::array::DType;
 use crate::data::{ImageDensity, Points};
+use crate::error::Result;
 use crate::optim::OptState;
 use crate::tensor::{Key, Tensor};
 use crate::tree;
+use std::sync::Arc;
 
 tree! {
 /// The state of a run.
@@ -28,12 +31,84 @@ pub struct TrainState {
 }
 
 tree! {
+/// What a checkpoint holds: the state, and the tables without which a flow of images has no images.
+pub struct Stored {
+    model: Flow,
+    ema: Flow,
+    optimiser: OptState,
+    key: Key,
+    update: Tensor,
+    pixels: Option<PixelTables>,
+}
+}
+
+impl Stored {
+    /// Of a state; what it holds is shared, not copied.
+    pub fn of(state: &TrainState, pixels: Option<PixelTables>) -> Stored {
+        let TrainState { model, ema, optimiser, key, update } = state.clone();
+        Stored { model, ema, optimiser, key, update, pixels }
+    }
+
+    /// The state.
+    pub fn state(self) -> TrainState {
+        let Stored { model, ema, optimiser, key, update, .. } = self;
+        TrainState { model, ema, optimiser, key, update }
+    }
+}
+
+/// Where the batches of a run come from.
+#[derive(Clone)]
+pub enum Source {
+    /// Tables on the device, which an update draws from itself.
+    Tables(Tables),
+    /// Images, which are read for each update.
+    Feed(Arc<Feed>),
+}
+
+impl Source {
+    /// What the step of a phase is traced with: the tables, or rows of a batch.
+    pub fn tables(&self, batch: usize) -> Tables {
+        match self {
+            Source::Tables(tables) => tables.clone(),
+            Source::Feed(feed) => {
+                let zeros = |columns| Tensor::full(DType::F32, [batch, columns], 0.0);
+                let labels = feed.has_labels().then(|| zeros(1));
+                Tables::Rows(Rows { rows: zeros(feed.dim()), labels })
+            }
+        }
+    }
+
+    /// What update `update`, counted from 0, reads; none where it is what the one before read.
+    ///
+    /// # Errors
+    /// A file that has gone or shrunk.
+    pub fn next(&self, update: impl FnOnce() -> u64, batch: usize) -> Result<Option<Tables>> {
+        let Source::Feed(feed) = self else { return Ok(None) };
+        let (rows, labels) = feed.batch(update(), batch)?;
+        let labels = labels.map(|labels| labels.cast(DType::F32).reshape([batch, 1]));
+        Ok(Some(Tables::Rows(Rows { rows, labels })))
+    }
+}
+
+tree! {
 /// The data on the device.
 pub enum Tables {
     /// An image.
     Image(ImageTables),
     /// Points.
     Points(PointsTable),
+    /// The very rows of an update.
+    Rows(Rows),
+}
+}
+
+tree! {
+/// Rows that were made ready for an update.
+pub struct Rows {
+    /// Points `[batch, d]`.
+    pub rows: Tensor,
+    /// The class of each `[batch, 1]`, where they have one.
+    pub labels: Option<Tensor>,
 }
 }
 
@@ -68,6 +143,8 @@ pub struct Batch {
     pub points: Tensor,
     /// Weights in the loss, `[rows]`.
     pub weight: Tensor,
+    /// The class of each, `[rows, 1]`, where they have one.
+    pub labels: Option<Tensor>,
 }
 }
 
@@ -102,9 +179,18 @@ impl Tables {
             Tables::Image(image) => image.draw(rows, key),
             Tables::Points(table) => {
                 let which = below(table.rows.shape()[0], rows, key);
-                Batch { points: table.rows.take(&which), weight: Tensor::full(DType::F32, [rows], 1.0) }
+                Batch::plain(table.rows.take(&which), None)
             }
+            Tables::Rows(given) => Batch::plain(given.rows.clone(), given.labels.clone()),
         }
+    }
+}
+
+impl Batch {
+    /// Rows that count the same.
+    fn plain(points: Tensor, labels: Option<Tensor>) -> Batch {
+        let weight = Tensor::full(DType::F32, [points.shape()[0]], 1.0);
+        Batch { points, weight, labels }
     }
 }
 
@@ -121,6 +207,7 @@ impl ImageTables {
         let kept = keep.uniform([rows]).lt(self.alias_prob.take(&bucket));
         let pixel = kept.select(&bucket, &self.alias_index.take(&bucket));
         let step = jitter.normal([rows, 2]) * self.jitter_sd.expand(0);
-        Batch { points: self.positions.take(&pixel) + step, weight: self.weight.take(&pixel) }
+        let points = self.positions.take(&pixel) + step;
+        Batch { points, weight: self.weight.take(&pixel), labels: None }
     }
 }

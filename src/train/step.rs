@@ -7,11 +7,11 @@
 use super::joined::Joined;
 use super::model::Flow;
 use super::recipe::MOMENTUM;
-use super::state::{Batch, Tables, TrainState};
+use super::state::{Batch, Source, Tables, TrainState};
 use super::{Objective, OptimizerKind, Phase, Recipe};
 use crate::array::DType;
 use crate::backend::PlanReport;
-use crate::cnf::{flow_matching_loss, maximum_likelihood_loss};
+use crate::cnf::{flow_matching_loss_given, maximum_likelihood_loss};
 use crate::error::Result;
 use crate::optim::{
     Optimiser, Schedule, adabelief, adagrad, adam, adamw, chain, clip_global_norm, constant, cosine, ema,
@@ -47,14 +47,16 @@ pub struct Told {
 pub struct Step {
     program: Jit<'static, (TrainState, Inputs), (TrainState, Tensor)>,
     inputs: Inputs,
+    source: Source,
+    batch: usize,
 }
 
 impl Step {
     /// The step of a phase that begins after `first` updates.
-    pub fn new(recipe: &Recipe, phase: &Phase, tables: &Tables, first: u64) -> Step {
+    pub fn new(recipe: &Recipe, phase: &Phase, source: &Source, first: u64) -> Step {
         let (recipe, phase) = (recipe.clone(), *phase);
         let inputs = Inputs {
-            tables: tables.clone(),
+            tables: source.tables(phase.batch),
             first: Tensor::from(first as u32),
             updates: Tensor::from(phase.updates as f64),
         };
@@ -71,15 +73,19 @@ impl Step {
             let told = Tensor::concat(&[&value.cast(DType::F64).expand(0), &counts], 0);
             Ok((TrainState { model, ema, optimiser, key: state.key, update }, told))
         };
-        Step { program: jit(update).max_traces(1), inputs }
+        Step { program: jit(update).max_traces(1), inputs, source: source.clone(), batch: phase.batch }
     }
 
     /// Runs an update. A failed one leaves the state as it was.
     ///
     /// # Errors
-    /// A solve that ended early, with its t and step.
+    /// A solve that ended early, with its t and step; a file of images that has gone or shrunk.
     pub fn run(&self, state: &mut TrainState) -> Result<Told> {
-        let told = self.program.step(state, self.inputs.clone())?.to_vec();
+        let mut inputs = self.inputs.clone();
+        if let Some(rows) = self.source.next(|| state.update.item() as u64, self.batch)? {
+            inputs.tables = rows;
+        }
+        let told = self.program.step(state, inputs)?.to_vec();
         Ok(Told { loss: told[0], steps: told[1], field_evals: told[2] })
     }
 
@@ -148,9 +154,11 @@ fn loss(objective: Objective, model: &Flow, batch: &Batch, key: &Key) -> Result<
     match objective {
         Objective::FlowMatching => {
             let counts = Tensor::from([0.0, model.blocks.len() as f64]);
-            Ok((flow_matching_loss(&Joined::of(model), &batch.points, key), counts))
+            let labels = batch.labels.as_ref();
+            Ok((flow_matching_loss_given(&Joined::of(model), &batch.points, labels, key), counts))
         }
         Objective::MaximumLikelihood => {
+            let model = &batch.labels.as_ref().map_or_else(|| model.clone(), |labels| model.given(labels));
             let (loss, stats) = maximum_likelihood_loss(model, &batch.points, Some(&batch.weight), key)?;
             Ok((loss, Tensor::stack(&[&stats.num_steps, &stats.num_field_evals])))
         }

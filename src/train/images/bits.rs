@@ -1,0 +1,272 @@
+//! Bits a coordinate of images under a flow, and how far they can be trusted.
+//!
+//! `bits/dim = 8 - log p(x) / (d ln 2)`, x an image dequantised uniformly: an upper bound of what the image's grey levels
+//! cost (Theis et al. 2016, A note on the evaluation of generative models, eq. 5). Two things in it are random, the
+//! dequantisation and Hutchinson's probe; both are drawn together, once an image or more often, and their share of the
+//! error is told beside that of the images themselves.
+
+use super::super::model::Flow;
+use super::pictures::column;
+use crate::cnf::{Divergence, ErrorNorm, Probe, Streamed};
+use crate::data::{DataError, ImageSet, PixelTransform, bits_per_dim, dequantise};
+use crate::error::Result;
+use crate::ode::Method;
+use crate::tensor::{Key, Tensor};
+use serde::{Deserialize, Serialize};
+use std::f64::consts::LN_2;
+use std::sync::Arc;
+
+/// Images of one call.
+const ROWS: usize = 128;
+/// Rows that are solved together.
+const TILE: usize = 16;
+/// Tolerance of bits/dim, relative and absolute.
+pub const IMAGE_TOLERANCE: f64 = 1e-3;
+/// Held-out images that are measured on the way, at the end, and for the table of tolerances.
+pub(in crate::train) const WATCHED: usize = 128;
+pub(in crate::train) const MEASURED: usize = 1_000;
+pub(in crate::train) const TABLE: usize = 128;
+/// Tolerances of the table.
+const TOLERANCES: [f64; 4] = [1e-2, 1e-3, 1e-4, 1e-5];
+/// Told apart from every other use of a seed.
+const HELD_OUT_STREAM: u64 = 0x70f5_0f7e_57da_7a14;
+
+/// The negative log-probability of an image's grey levels in nats, of bits a coordinate; and back.
+pub(in crate::train) fn nats_of_bits(bits: f64, dim: usize) -> f64 {
+    bits * dim as f64 * LN_2
+}
+
+/// See [`nats_of_bits`].
+pub(in crate::train) fn bits_of_nats(nats: f64, dim: usize) -> f64 {
+    nats / (dim as f64 * LN_2)
+}
+
+/// A mean of bits a coordinate and its errors.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BitsPerDim {
+    /// The mean over the images.
+    pub mean: f64,
+    /// Its standard error over the images, of another draw of as many.
+    pub stderr: f64,
+    /// The part of it that dequantisation and probe have, these images given; none where each was drawn once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_stderr: Option<f64>,
+    /// Images.
+    pub images: usize,
+    /// Draws of noise and probe for each.
+    pub draws: usize,
+    /// Evaluations of the field a solve took, with the divergence.
+    pub field_evals: f64,
+}
+
+impl BitsPerDim {
+    /// Of draws one after the other, each of as many images.
+    pub(super) fn of(bits: &[f64], draws: usize, field_evals: f64) -> BitsPerDim {
+        let n = bits.len() / draws;
+        let of_image = |i: usize| (0..draws).map(|k| bits[k * n + i]).sum::<f64>() / draws as f64;
+        let means: Vec<f64> = (0..n).map(of_image).collect();
+        let mean = means.iter().sum::<f64>() / n as f64;
+        let square = |x: f64, of: f64| (x - of) * (x - of);
+        let over = |sum: f64, of: usize| sum / of.max(1) as f64;
+        let variance = over(means.iter().map(|&x| square(x, mean)).sum(), n - 1);
+        let within: f64 = bits.iter().enumerate().map(|(j, &x)| square(x, means[j % n])).sum();
+        let noise = over(within, n * (draws - 1)) / (n * draws) as f64;
+        BitsPerDim {
+            mean,
+            stderr: over(variance, n).sqrt(),
+            noise_stderr: (draws > 1).then(|| noise.sqrt()),
+            images: n,
+            draws,
+            field_evals,
+        }
+    }
+}
+
+/// What a tolerance makes of the same images.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ToleranceRow {
+    /// Relative and absolute.
+    pub tolerance: f64,
+    /// Bits a coordinate.
+    pub bits_per_dim: f64,
+    /// Evaluations of the field with its divergence.
+    pub field_evals: f64,
+}
+
+/// Log-densities of images by one program of one tolerance.
+pub(in crate::train) struct ImageDensities {
+    program: Streamed<'static, Flow, (Tensor, Tensor)>,
+}
+
+impl ImageDensities {
+    pub(in crate::train) fn new(rtol: f64, atol: f64) -> ImageDensities {
+        let solve = move |flow: &Flow, rows: &Tensor, key: &Key| {
+            let flow =
+                flow.clone().divergence(Divergence::hutchinson(Probe::Rademacher)).method(Method::Tsit5);
+            let flow = flow.error_norm(ErrorNorm::default()).tolerances(rtol, atol).tile(TILE);
+            let (flow, z) = flow.part(rows);
+            let (log_prob, stats) = flow.log_prob_with_stats(&z, key)?;
+            let evals = stats.num_field_evals.reshape([1]).broadcast_to([rows.shape()[0]]);
+            Ok((log_prob, evals))
+        };
+        ImageDensities { program: Streamed::new(ROWS, solve) }
+    }
+
+    /// `log q(z)` of each row, and the mean of evaluations.
+    fn eval(&self, flow: &Flow, images: &Dequantised, key: &Key) -> Result<(Vec<f64>, f64)> {
+        let d = images.dim;
+        let mut found = Vec::with_capacity(images.log_det.len());
+        let mut evals = 0.0;
+        for (i, part) in (0u32..).zip(images.z.chunks(ROWS * d)) {
+            let rows = Tensor::from_vec([part.len() / d, d], part.to_vec()).cast(flow.dtype());
+            let labels = images.labels.as_ref().map(|all| &all[found.len()..found.len() + part.len() / d]);
+            let given = labels.map(|all| flow.given(&column(flow, all.iter().map(|&k| k as usize))));
+            let (flow, rows) = given.as_ref().unwrap_or(flow).join(&rows);
+            let (log_prob, of_part) = self.program.call(&flow, &rows, &key.fold_in(Tensor::from(i)))?;
+            found.extend(log_prob.to_vec());
+            evals += of_part.to_vec().iter().sum::<f64>();
+        }
+        let n = found.len().max(1) as f64;
+        Ok((found, evals / n))
+    }
+
+    /// Bits a coordinate of each image.
+    ///
+    /// # Errors
+    /// A solve that ended early.
+    pub(in crate::train) fn bits(
+        &self,
+        flow: &Flow,
+        images: &Dequantised,
+        key: &Key,
+    ) -> Result<(Vec<f64>, f64)> {
+        let (log_prob, evals) = self.eval(flow, images, key)?;
+        let bits = |(q, det): (f64, &f64)| bits_per_dim(q + det, images.dim);
+        Ok((log_prob.into_iter().zip(&images.log_det).map(bits).collect(), evals))
+    }
+
+    /// Times that the program was traced.
+    pub(in crate::train) fn traces(&self) -> usize {
+        self.program.traces()
+    }
+}
+
+/// Images as points: z, `ln |det dz/dx|`, classes.
+#[derive(Clone, Debug)]
+pub(in crate::train) struct Dequantised {
+    z: Vec<f32>,
+    log_det: Vec<f64>,
+    labels: Option<Vec<u32>>,
+    dim: usize,
+}
+
+impl Dequantised {
+    /// The images of the given numbers, with noise by the key.
+    pub(in crate::train) fn read(
+        images: &ImageSet,
+        which: &[usize],
+        transform: &PixelTransform,
+        key: &Key,
+    ) -> std::result::Result<Dequantised, DataError> {
+        let x = dequantise(&images.rows(which)?, &mut key.rng());
+        let (z, log_det) = transform.forward(&x);
+        let labels = images.labels().map(|all| which.iter().map(|&i| u32::from(all[i])).collect());
+        Ok(Dequantised { z: z.into_iter().map(|z| z as f32).collect(), log_det, labels, dim: images.dim() })
+    }
+
+    /// The first n of them.
+    fn first(&self, n: usize) -> Dequantised {
+        let n = n.min(self.log_det.len());
+        let labels = self.labels.as_ref().map(|labels| labels[..n].to_vec());
+        Dequantised {
+            z: self.z[..n * self.dim].to_vec(),
+            log_det: self.log_det[..n].to_vec(),
+            labels,
+            ..*self
+        }
+    }
+}
+
+/// The sets of a run, and its held-out images as they are measured.
+pub(in crate::train) struct Images {
+    /// What is learned from, and the numbers of the images that are.
+    pub set: Arc<ImageSet>,
+    pub train: Vec<usize>,
+    pub transform: PixelTransform,
+    held_out: Dequantised,
+    watched: Dequantised,
+    key: Key,
+    densities: ImageDensities,
+    /// Programs of the table.
+    compiled: usize,
+}
+
+impl Images {
+    /// Of a set, the numbers to learn from, and the held-out images: numbers in the same or in another set.
+    ///
+    /// # Errors
+    /// A file that has gone or shrunk.
+    pub(in crate::train) fn new(
+        set: Arc<ImageSet>,
+        train: Vec<usize>,
+        (others, held_out): (&ImageSet, &[usize]),
+        transform: PixelTransform,
+        seed: u64,
+    ) -> Result<Images> {
+        let key = Key::new(seed ^ HELD_OUT_STREAM);
+        let held_out = &held_out[..held_out.len().min(MEASURED)];
+        let held_out = Dequantised::read(others, held_out, &transform, &key)?;
+        let watched = held_out.first(WATCHED);
+        let densities = ImageDensities::new(IMAGE_TOLERANCE, IMAGE_TOLERANCE);
+        Ok(Images { set, train, transform, held_out, watched, key, densities, compiled: 0 })
+    }
+
+    /// Mean bits a coordinate of a few held-out images, the same ones each time.
+    pub(in crate::train) fn watch(&self, flow: &Flow) -> Result<f64> {
+        let (bits, _) = self.densities.bits(flow, &self.watched, &self.key)?;
+        Ok(bits.iter().sum::<f64>() / bits.len() as f64)
+    }
+
+    /// Bits a coordinate of all that are measured.
+    pub(in crate::train) fn measure(&self, flow: &Flow) -> Result<BitsPerDim> {
+        let (bits, evals) = self.densities.bits(flow, &self.held_out, &self.key)?;
+        Ok(BitsPerDim::of(&bits, 1, evals))
+    }
+
+    /// Bits a coordinate of a few images, noise and probes the same, for one tolerance after the other.
+    pub(in crate::train) fn tolerances(&mut self, flow: &Flow) -> Result<Vec<ToleranceRow>> {
+        let few = self.held_out.first(TABLE);
+        let row = |tolerance: f64| {
+            let (bits, field_evals) =
+                ImageDensities::new(tolerance, tolerance).bits(flow, &few, &self.key)?;
+            let bits_per_dim = bits.iter().sum::<f64>() / bits.len() as f64;
+            Ok(ToleranceRow { tolerance, bits_per_dim, field_evals })
+        };
+        self.compiled += TOLERANCES.len();
+        TOLERANCES.into_iter().map(row).collect()
+    }
+
+    /// Programs that were compiled here.
+    pub(in crate::train) fn traces(&self) -> usize {
+        self.densities.traces() + self.compiled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_those_of_the_images_and_of_the_draws() {
+        // Two draws of three images: means 1, 2, 3; each image's draws 0.2 apart.
+        let bits = [0.9, 1.9, 2.9, 1.1, 2.1, 3.1];
+        let found = BitsPerDim::of(&bits, 2, 7.0);
+        assert!((found.mean - 2.0).abs() < 1e-12 && found.images == 3);
+        assert!((found.stderr - (1.0f64 / 3.0).sqrt()).abs() < 1e-12, "{found:?}");
+        // Each draw varies by 0.02, and there are six.
+        assert!((found.noise_stderr.unwrap() - (0.02f64 / 6.0).sqrt()).abs() < 1e-12, "{found:?}");
+        assert_eq!(BitsPerDim::of(&bits, 1, 0.0).noise_stderr, None);
+    }
+}

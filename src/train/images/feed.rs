@@ -1,0 +1,162 @@
+//! Batches of images, each a function of (seed, update): read, dequantised and transformed while the update before runs.
+//!
+//! Row i of update u is image `u * batch + i` of an endless list: the training images in one random order after another,
+//! so that every image comes once before any comes again, and the last part of an order fills the batch with the first of
+//! the next. Its noise is drawn by the update's number. So a resumed run reads what one that was not interrupted reads,
+//! and only one batch is in memory beside the one at work, however large the set is.
+
+use crate::data::{DataError, ImageSet, PixelTransform, dequantise};
+use crate::error::Result;
+use crate::tensor::{Key, Tensor};
+use rand::seq::SliceRandom;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// Told apart from every other use of a seed.
+const ORDER_STREAM: u64 = 0x70f5_0f7e_57da_7a12;
+const NOISE_STREAM: u64 = 0x70f5_0f7e_57da_7a13;
+
+/// Reads batches of a set.
+pub struct Feed {
+    reader: Arc<Reader>,
+    /// The batch that is being made ready.
+    ahead: Mutex<Option<Ahead>>,
+}
+
+/// Rows of a batch and the classes of its images, where they have one.
+type Made = Result<(Vec<f32>, Option<Vec<u32>>), DataError>;
+
+struct Ahead {
+    update: u64,
+    batch: usize,
+    made: JoinHandle<Made>,
+}
+
+struct Reader {
+    images: Arc<ImageSet>,
+    /// Numbers of the images to learn from.
+    train: Vec<u32>,
+    transform: PixelTransform,
+    seed: u64,
+    /// The order of a pass over them, and which pass it is.
+    order: Mutex<(u64, Vec<u32>)>,
+}
+
+impl Feed {
+    /// Of the images of the given numbers.
+    pub(in crate::train) fn new(
+        images: Arc<ImageSet>,
+        train: &[usize],
+        transform: PixelTransform,
+        seed: u64,
+    ) -> Feed {
+        let train: Vec<u32> = train.iter().map(|&i| i as u32).collect();
+        let reader = Reader { images, train, transform, seed, order: Mutex::new((u64::MAX, Vec::new())) };
+        Feed { reader: Arc::new(reader), ahead: Mutex::new(None) }
+    }
+
+    /// Length of a row.
+    pub fn dim(&self) -> usize {
+        self.reader.images.dim()
+    }
+
+    /// Whether the images have classes.
+    pub fn has_labels(&self) -> bool {
+        self.reader.images.labels().is_some()
+    }
+
+    /// The batch of an update, numbered from 0: rows `[batch, dim]` and the classes `[batch]`; the next one is begun.
+    ///
+    /// # Errors
+    /// A file that has gone or shrunk.
+    pub fn batch(&self, update: u64, batch: usize) -> Result<(Tensor, Option<Tensor>)> {
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let ready = ahead.take().filter(|ahead| (ahead.update, ahead.batch) == (update, batch));
+        let made = match ready {
+            Some(ready) => ready.made.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            None => self.reader.make(update, batch),
+        };
+        let (rows, labels) = made?;
+        let (reader, next) = (self.reader.clone(), update + 1);
+        let made = std::thread::spawn(move || reader.make(next, batch));
+        *ahead = Some(Ahead { update: next, batch, made });
+        Ok((Tensor::from_vec([batch, self.dim()], rows), labels.map(Tensor::from)))
+    }
+}
+
+impl Reader {
+    fn make(&self, update: u64, batch: usize) -> Made {
+        let which = self.which(update, batch);
+        let mut rng = Key::new(self.seed ^ NOISE_STREAM).fold_in(Tensor::from(update as u32)).rng();
+        let x = dequantise(&self.images.rows(&which)?, &mut rng);
+        let rows = self.transform.points(&x);
+        let labels = self.images.labels().map(|all| which.iter().map(|&i| u32::from(all[i])).collect());
+        Ok((rows, labels))
+    }
+
+    /// Numbers of the images of a batch.
+    fn which(&self, update: u64, batch: usize) -> Vec<usize> {
+        let (n, first) = (self.train.len() as u64, update * batch as u64);
+        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = |place: u64| {
+            let (pass, place) = (place / n, place % n);
+            if order.0 != pass {
+                let mut rng = Key::new(self.seed ^ ORDER_STREAM).fold_in(Tensor::from(pass as u32)).rng();
+                order.1.clone_from(&self.train);
+                order.1.shuffle(&mut rng);
+                order.0 = pass;
+            }
+            order.1[place as usize] as usize
+        };
+        (first..first + batch as u64).map(at).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Marginals;
+
+    fn feed(folder: &tempfile::TempDir) -> Feed {
+        let path = folder.path().join("set.idx");
+        let header = [[0, 0, 8, 3], [0, 0, 0, 10], [0, 0, 0, 1], [0, 0, 0, 2]].concat();
+        std::fs::write(&path, [header, (0..20).map(|i| i * 5).collect()].concat()).unwrap();
+        let labels = folder.path().join("labels.csv");
+        let text: String = (0..10).map(|i| format!("{i}\n")).collect();
+        std::fs::write(&labels, format!("label\n{text}")).unwrap();
+        let images = Arc::new(ImageSet::open(&path).unwrap().with_labels(&labels).unwrap());
+        let train: Vec<usize> = (0..7).collect();
+        let transform = Marginals::fit(&images, &train).unwrap().into();
+        Feed::new(images, &train, transform, 3)
+    }
+
+    #[test]
+    fn every_image_comes_once_before_any_comes_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let feed = feed(&folder);
+        let labels: Vec<f64> =
+            (0..7).flat_map(|update| feed.batch(update, 4).unwrap().1.unwrap().to_vec()).collect();
+        for pass in labels.chunks(7) {
+            let mut sorted = pass.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            assert_eq!(sorted, (0..7).map(f64::from).collect::<Vec<_>>());
+        }
+        assert_ne!(labels[..7], labels[7..14]);
+    }
+
+    #[test]
+    fn a_batch_is_a_function_of_its_update_whatever_came_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let one = feed(&folder);
+        let rows = |feed: &Feed, update| feed.batch(update, 3).unwrap().0.to_vec();
+        let in_turn: Vec<_> = (0..6).map(|update| rows(&one, update)).collect();
+        let other = feed(&folder);
+        assert_eq!(
+            [rows(&other, 4), rows(&other, 5), rows(&other, 0)],
+            [in_turn[4].clone(), in_turn[5].clone(), in_turn[0].clone()]
+        );
+        // The noise of an image is another each time it comes.
+        let all = in_turn.concat();
+        assert!((0..all.len()).all(|i| (0..i).all(|j| all[i] != all[j])));
+    }
+}

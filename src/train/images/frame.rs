@@ -1,0 +1,47 @@
+//! What of a set of images a learned density needs without them: their size, their classes, how pixels became numbers.
+
+use super::PixelsKind;
+use crate::data::ImageSet;
+use serde::{Deserialize, Serialize};
+
+/// The frame of the images that a density was learned from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ImagesFrame {
+    /// What the set was called.
+    pub name: String,
+    /// Rows of an image.
+    pub height: usize,
+    /// Columns of an image.
+    pub width: usize,
+    /// 1 for grey, 3 for colours.
+    pub channels: usize,
+    /// How grey levels became numbers.
+    pub pixels: PixelsKind,
+    /// How many images are learned from, and how many are held out.
+    pub train: usize,
+    /// See above.
+    pub held_out: usize,
+    /// Number of classes, where images have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classes: Option<usize>,
+    /// A number that tells sets apart.
+    pub fingerprint: String,
+}
+
+impl ImagesFrame {
+    /// Height, width, channels.
+    pub fn size(&self) -> [usize; 3] {
+        [self.height, self.width, self.channels]
+    }
+
+    /// Coordinates of an image.
+    pub fn dim(&self) -> usize {
+        self.height * self.width * self.channels
+    }
+}
+
+/// The number of classes of a set: one more than its largest label.
+pub(in crate::train) fn classes(images: &ImageSet) -> Option<usize> {
+    images.labels().map(|labels| usize::from(labels.iter().copied().max().unwrap_or(0)) + 1)
+}

@@ -1,0 +1,188 @@
+//! What a run on images is looked at by: samples, samples on their way, samples beside the images nearest to them, bits
+//! against time.
+
+use super::super::folder::RunFolder;
+use super::super::metrics::Row;
+use super::super::model::Flow;
+use super::ImagesFrame;
+use super::bits::Images;
+use crate::data::PixelTransform;
+use crate::error::Result;
+use crate::plot::{self, Axes, ImageSheet};
+use crate::tensor::{Key, Tensor};
+
+/// Images along the sides of the sheet of samples; of a set with classes each column is one, up to so many.
+const ROWS: usize = 10;
+const COLUMNS: usize = 10;
+/// Samples on their way, and the times they are shown at.
+const WAYS: usize = 6;
+const TIMES: usize = 9;
+/// Samples beside their nearest images, and how many of those.
+const LIKE: usize = 8;
+const NEAREST: usize = 5;
+/// Images of a block that are compared at once.
+const BLOCK: usize = 1024;
+/// Tolerance of samples, relative and absolute.
+pub(in crate::train) const DRAW_TOLERANCE: f64 = 1e-3;
+
+/// Who draws a run on images.
+pub(in crate::train) struct Gallery<'a> {
+    pub folder: &'a RunFolder,
+    pub frame: &'a ImagesFrame,
+    pub images: &'a Images,
+}
+
+impl Gallery<'_> {
+    /// Everything that is drawn at the end, but the curves.
+    ///
+    /// # Errors
+    /// A solve that ended early, a file that cannot be written.
+    pub(in crate::train) fn draw(&self, flow: &Flow, key: &Key, update: u64) -> Result<()> {
+        let samples = self.samples(flow, key, update)?;
+        self.ways(flow, key)?;
+        self.nearest(&samples)
+    }
+
+    fn sheet(
+        &self,
+        name: &str,
+        title: &str,
+        images: &[u8],
+        columns: usize,
+        heads: &[(usize, String)],
+    ) -> Result<()> {
+        let sheet = ImageSheet { title, images, size: self.frame.size(), columns, headings: heads };
+        Ok(plot::image_sheet(&sheet)?.save(self.folder.file(name))?)
+    }
+
+    /// `samples.png`, as it is after an update; the bytes of the samples.
+    ///
+    /// # Errors
+    /// As [`Gallery::draw`].
+    pub(in crate::train) fn samples(&self, flow: &Flow, key: &Key, update: u64) -> Result<Vec<u8>> {
+        let classes = self.frame.classes.map(|classes| classes.min(COLUMNS));
+        let columns = classes.unwrap_or(COLUMNS);
+        let z = drawn(flow, ROWS * columns, key, |i| i % columns, classes.is_some())?;
+        let bytes = levels(&self.images.transform, &z);
+        let title = format!("samples after {update} updates");
+        let heads: Vec<(usize, String)> = match classes {
+            Some(classes) if columns * self.frame.width >= 12 * classes => {
+                (0..classes).map(|k| (k, format!("{k}"))).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.sheet("samples.png", &title, &bytes, columns, &heads)?;
+        Ok(bytes)
+    }
+
+    /// `flow.png`: a few samples on their way from noise.
+    fn ways(&self, flow: &Flow, key: &Key) -> Result<()> {
+        let flow = drawable(flow);
+        let flow = match self.frame.classes {
+            Some(classes) => flow.given(&column(&flow, (0..WAYS).map(|i| i % classes))),
+            None => flow,
+        };
+        let path = flow.sample_path(WAYS, key, TIMES)?;
+        let (d, all) = (self.frame.dim(), path.to_vec());
+        let at = |sample: usize, time: usize| &all[(time * WAYS + sample) * d..][..d];
+        let z: Vec<f64> = (0..WAYS).flat_map(|s| (0..TIMES).flat_map(move |t| at(s, t)).copied()).collect();
+        let heads = [(0, "noise".to_owned()), (TIMES - 1, "image".to_owned())];
+        self.sheet("flow.png", "samples on their way", &levels(&self.images.transform, &z), TIMES, &heads)
+    }
+
+    /// `nearest.png`: samples, and the training images nearest to them in grey levels: a copy would stand beside itself.
+    fn nearest(&self, samples: &[u8]) -> Result<()> {
+        let d = self.frame.dim();
+        // Spread over the sheet, so that there are several classes.
+        let count = samples.len() / d;
+        let shown = (0..LIKE.min(count)).map(|i| (i * (count + 1) / LIKE.min(count)) % count);
+        let samples: Vec<&[u8]> = shown.map(|i| &samples[i * d..(i + 1) * d]).collect();
+        let found = self.images.nearest(&samples, NEAREST)?;
+        let columns = 1 + found[0].len();
+        let rows: Vec<u8> = samples
+            .iter()
+            .zip(&found)
+            .flat_map(|(sample, near)| sample.iter().copied().chain(near.iter().flatten().copied()))
+            .collect();
+        let heads = [(0, "sample".to_owned()), (1, "nearest images learned from".to_owned())];
+        self.sheet("nearest.png", "what samples are like", &rows, columns, &heads)
+    }
+
+    /// `bits.png`: bits a coordinate of held-out images against minutes of training.
+    ///
+    /// # Errors
+    /// As [`Gallery::draw`].
+    pub(in crate::train) fn bits(&self, rows: impl Iterator<Item = Row>) -> Result<()> {
+        let (d, mut minutes) = (self.frame.dim(), 0.0);
+        let curve: Vec<[f64; 2]> = rows
+            .filter_map(|row| {
+                minutes += row.ms / 6e4;
+                Some([minutes, super::bits_of_nats(row.nll_nats?, d)])
+            })
+            .collect();
+        if curve.is_empty() {
+            return Ok(());
+        }
+        let axes = Axes::new("minutes of training", "bits/dim").title("held-out images").size(1400, 700);
+        let picture = axes.curves("", std::slice::from_ref(&curve), 0).dots("", &curve, 0).draw()?;
+        Ok(picture.save(self.folder.file("bits.png"))?)
+    }
+}
+
+/// How flows are solved for pictures of images.
+pub(super) fn drawable(flow: &Flow) -> Flow {
+    let settings = crate::cnf::Settings { tile: 16, ..flow.settings.clone() };
+    let mut flow = flow.clone();
+    flow.settings = settings;
+    flow.method(crate::ode::Method::Tsit5).tolerances(DRAW_TOLERANCE, DRAW_TOLERANCE)
+}
+
+/// Classes as a column for [`Cnf::given`](crate::cnf::Cnf::given).
+pub(super) fn column(flow: &Flow, classes: impl Iterator<Item = usize>) -> Tensor {
+    let classes: Vec<u32> = classes.map(|k| k as u32).collect();
+    Tensor::from_vec([classes.len(), 1], classes).cast(flow.dtype())
+}
+
+/// n draws z `[n, dim]`, row i of class `class(i)` where there are classes.
+fn drawn(
+    flow: &Flow,
+    n: usize,
+    key: &Key,
+    class: impl Fn(usize) -> usize,
+    classes: bool,
+) -> Result<Vec<f64>> {
+    let flow = drawable(flow);
+    let flow = if classes { flow.given(&column(&flow, (0..n).map(class))) } else { flow };
+    Ok(flow.sample(n, key)?.to_vec())
+}
+
+/// Grey levels of z.
+pub(super) fn levels(transform: &PixelTransform, z: &[f64]) -> Vec<u8> {
+    transform.inverse(z).into_iter().map(|x| (x * 256.0).clamp(0.0, 255.0) as u8).collect()
+}
+
+impl Images {
+    /// The images learned from that are nearest to others, in the squared distance of grey levels: for each the `k`
+    /// nearest, the nearest first.
+    ///
+    /// # Errors
+    /// A file that has gone or shrunk.
+    pub(super) fn nearest(&self, to: &[&[u8]], k: usize) -> Result<Vec<Vec<Vec<u8>>>> {
+        let d = self.set.dim();
+        let mut best: Vec<Vec<(u64, Vec<u8>)>> = vec![Vec::new(); to.len()];
+        for part in self.train.chunks(BLOCK) {
+            let bytes = self.set.rows(part)?;
+            for image in bytes.chunks_exact(d) {
+                for (of, near) in to.iter().zip(&mut best) {
+                    let far = of.iter().zip(image).map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2)).sum();
+                    if near.len() < k || near.last().is_some_and(|(last, _)| far < *last) {
+                        let at = near.partition_point(|(other, _)| *other <= far);
+                        near.insert(at, (far, image.to_vec()));
+                        near.truncate(k);
+                    }
+                }
+            }
+        }
+        Ok(best.into_iter().map(|near| near.into_iter().map(|(_, image)| image).collect()).collect())
+    }
+}

@@ -1,0 +1,120 @@
+//! The pixel transform as a checkpoint keeps it: tensors beside the weights, and its name.
+
+use crate::array::DType;
+use crate::data::{DataError, ImageSet, LogitTransform, Marginals, PixelTransform, SMOOTHING};
+use crate::tensor::{Key, Tensor};
+use crate::tree;
+use serde::{Deserialize, Serialize};
+
+/// How far the logit's argument is kept from 0 and 1.
+const ALPHA: f64 = 1e-6;
+/// Told apart from every other use of a seed.
+const LOGIT_STREAM: u64 = 0x70f5_0f7e_57da_7a11;
+
+crate::train::options::names! {
+    /// Which transform takes grey levels to the numbers that a flow learns.
+    PixelsKind {
+        /// Each pixel through its own distribution ([`Marginals`]).
+        Marginals = "marginals",
+        /// The logit, standardised ([`LogitTransform`]).
+        Logit = "logit",
+    }
+}
+
+impl PixelsKind {
+    /// The transform of this kind, fitted to the images of the given numbers.
+    ///
+    /// # Errors
+    /// As [`ImageSet::rows`].
+    pub(in crate::train) fn fit(
+        self,
+        images: &ImageSet,
+        rows: &[usize],
+        seed: u64,
+    ) -> Result<PixelTransform, DataError> {
+        Ok(match self {
+            PixelsKind::Marginals => Marginals::fit(images, rows)?.into(),
+            PixelsKind::Logit => {
+                let mut rng = Key::new(seed ^ LOGIT_STREAM).rng();
+                LogitTransform::fit(images, rows, ALPHA, &mut rng)?.into()
+            }
+        })
+    }
+}
+
+tree! {
+/// A [`PixelTransform`] as tensors.
+pub enum PixelTables {
+    /// [`Marginals`].
+    Marginals {
+        /// How often each pixel had each level, u32 `[dim, 256]`.
+        counts: Tensor,
+    },
+    /// [`LogitTransform`].
+    Logit {
+        /// How far x is kept from 0 and 1, f64.
+        alpha: Tensor,
+        /// Mean of each pixel's logit, f64 `[dim]`.
+        mean: Tensor,
+        /// Its deviation, f64 `[dim]`.
+        sd: Tensor,
+    },
+}
+}
+
+impl PixelTables {
+    /// The tables of a transform.
+    pub fn of(transform: &PixelTransform) -> PixelTables {
+        match transform {
+            PixelTransform::Marginals(marginals) => {
+                let counts = Tensor::from_vec([marginals.dim(), 256], marginals.counts().to_vec());
+                PixelTables::Marginals { counts }
+            }
+            PixelTransform::Logit(logit) => PixelTables::Logit {
+                alpha: Tensor::from(logit.alpha),
+                mean: Tensor::from(logit.mean.clone()),
+                sd: Tensor::from(logit.sd.clone()),
+            },
+        }
+    }
+
+    /// Tables of the same shapes, for a file to fill.
+    pub(in crate::train) fn like(kind: PixelsKind, dim: usize) -> PixelTables {
+        let zeros = |dtype, shape: &[usize]| Tensor::full(dtype, shape.to_vec(), 0.0);
+        match kind {
+            PixelsKind::Marginals => PixelTables::Marginals { counts: zeros(DType::U32, &[dim, 256]) },
+            PixelsKind::Logit => PixelTables::Logit {
+                alpha: Tensor::from(0.0),
+                mean: zeros(DType::F64, &[dim]),
+                sd: zeros(DType::F64, &[dim]),
+            },
+        }
+    }
+
+    /// The transform.
+    pub fn transform(&self) -> PixelTransform {
+        match self {
+            PixelTables::Marginals { counts } => {
+                let counts: Vec<u32> = counts.to_vec().into_iter().map(|c| c as u32).collect();
+                Marginals::from_counts(&counts, SMOOTHING).into()
+            }
+            PixelTables::Logit { alpha, mean, sd } => {
+                LogitTransform { alpha: alpha.item(), mean: mean.to_vec(), sd: sd.to_vec() }.into()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transforms_come_back_from_their_tables() {
+        let counts: Vec<u32> = (0..2 * 256).map(|i| (i * 7 % 31) as u32).collect();
+        let logit = LogitTransform { alpha: 0.01, mean: vec![0.5, -1.0], sd: vec![2.0, 0.25] };
+        for transform in [Marginals::from_counts(&counts, SMOOTHING).into(), PixelTransform::Logit(logit)] {
+            assert_eq!(PixelTables::of(&transform).transform(), transform);
+        }
+    }
+}

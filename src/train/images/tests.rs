@@ -1,0 +1,265 @@
+//! A run on a set of images as a program of the library sees it.
+
+use super::*;
+use crate::data::{ImageSet, LogitTransform, PixelTransform};
+use crate::error::Result;
+use crate::tensor::Key;
+use crate::train::{
+    Data, Density, DivergenceKind, FieldKind, Learned, ObjectiveKind, Options, best::BEST_FILE,
+    folder::METRICS_FILE,
+};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// 6 x 4 images: bars that stand (class 0) or lie (class 1), of 3 thicknesses, at some place.
+fn bars(n: usize) -> (Vec<u8>, Vec<u8>) {
+    let class = |i: usize| i % 2;
+    let pixel = |i: usize, y: usize, x: usize| {
+        let at = i / 2 % 3;
+        let inside = if class(i) == 0 { (at..at + 2).contains(&x) } else { (at + 1..at + 3).contains(&y) };
+        if inside { 200 + (i * 7 % 50) as u8 } else { 0 }
+    };
+    let bytes = (0..n).flat_map(|i| (0..24).map(move |p| pixel(i, p / 4, p % 4))).collect();
+    (bytes, (0..n).map(|i| class(i) as u8).collect())
+}
+
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        Place { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn set(&self, n: usize, with_labels: bool) -> Arc<ImageSet> {
+        let (bytes, labels) = bars(n);
+        let count = (n as u32).to_be_bytes();
+        let images = [[0, 0, 8, 3], count, [0, 0, 0, 6], [0, 0, 0, 4]].concat();
+        std::fs::write(self.path("images"), [images, bytes].concat()).unwrap();
+        std::fs::write(self.path("labels"), [[[0, 0, 8, 1], count].concat(), labels].concat()).unwrap();
+        let set = ImageSet::open(self.path("images")).unwrap();
+        Arc::new(if with_labels { set.with_labels(self.path("labels")).unwrap() } else { set })
+    }
+
+    fn run(&self, name: &str, options: &Options, data: Data) -> Result<Learned> {
+        Density::from_options(options, data)?.run_folder(self.path(name)).run(&Key::new(0))
+    }
+}
+
+fn small(updates: u64) -> Options {
+    Options { updates: Some(updates), batch: Some(16), width: Some(8), depth: Some(1), ..Options::default() }
+}
+
+fn learning() -> Options {
+    Options { lr: Some(1e-2), ..small(80) }
+}
+
+fn bytes(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap()
+}
+
+#[test]
+fn images_are_learned_resumed_sampled_and_measured() {
+    let place = Place::new();
+    let data = Data::Images(place.set(300, false), None);
+    let learned = place.run("whole", &learning(), data.clone()).unwrap();
+    let report = learned.report.as_ref().unwrap();
+    let bits = report.bits_per_dim.unwrap();
+    // One update leaves the pixels nearly independent.
+    let first = place.run("first", &small(1), data.clone()).unwrap().report.unwrap().bits_per_dim.unwrap();
+    assert!(bits < first - 0.1 && report.bits_per_dim_stderr.unwrap() > 0.0, "{bits} {first}");
+    assert!((report.nll_nats - bits * 24.0 * std::f64::consts::LN_2).abs() < 1e-9);
+    assert_eq!((report.gap_nats, report.mass, report.tolerances.len()), (None, None, 4));
+    let spread = report.tolerances.iter().map(|row| row.bits_per_dim - report.tolerances[3].bits_per_dim);
+    assert!(spread.clone().all(|x| x.abs() < 0.05), "{:?}", report.tolerances);
+    for picture in ["samples", "flow", "nearest", "bits", "loss"] {
+        assert!(place.path("whole").join(format!("{picture}.png")).exists(), "{picture}");
+    }
+
+    // A run that ended is resumed as it is; its folder gives what the run gave.
+    let again = place.run("whole", &learning(), data.clone()).unwrap();
+    assert_eq!(again.report.unwrap().resumed_from_update, Some(80));
+    let opened = Learned::open(place.path("whole")).unwrap();
+    let draw = |learned: &Learned| -> Vec<u8> {
+        let key = Key::new(5);
+        let parts = learned.sample_images(300, None, &key).unwrap();
+        parts.collect::<Result<Vec<_>>>().unwrap().concat()
+    };
+    let samples = draw(&opened);
+    assert_eq!((samples.len(), samples == draw(&learned)), (300 * 24, true));
+    assert_eq!(
+        opened.sample_images(10, None, &Key::new(5)).unwrap().next().unwrap().unwrap(),
+        samples[..240]
+    );
+
+    let images = place.set(300, false);
+    let told = |draws| opened.image_log_probs(&images, (1e-3, 1e-3), draws, &Key::new(1), |_| {}).unwrap();
+    let (log_probs, found) = told(2);
+    assert_eq!((log_probs.len(), found.images, found.draws), (300, 300, 2));
+    let mean = -log_probs.iter().sum::<f64>() / 300.0 / 24.0 / std::f64::consts::LN_2;
+    // Nine tenths of these were learned from.
+    assert!((mean - found.mean).abs() < 1e-9 && (mean - bits).abs() < 0.6, "{mean} {bits}");
+    let once = told(1).1;
+    let ratio = once.noise_stderr.unwrap() / found.noise_stderr.unwrap();
+    assert!((1.0..2.0).contains(&ratio), "twice the draws have less noise by the root of 2: {ratio}");
+
+    let other =
+        place.run("whole", &Options { pixels: Some(PixelsKind::Logit), ..learning() }, data).unwrap_err();
+    assert!(other.to_string().contains("--pixels=marginals, not --pixels=logit"), "{other}");
+}
+
+#[test]
+fn a_run_that_was_stopped_halfway_ends_with_the_same_bits() {
+    let place = Place::new();
+    let data = Data::Images(place.set(100, true), None);
+    place.run("whole", &small(30), data.clone()).unwrap();
+    // What a process killed at update 18 leaves: the checkpoint of update 11.
+    let halfway = Density::from_options(&small(30), data.clone()).unwrap().run_folder(place.path("cut"));
+    let stop = |p: &crate::train::Progress| {
+        match p.update {
+            // Longer than the time between two checkpoints: the next update writes one.
+            10 => std::thread::sleep(std::time::Duration::from_millis(3_200)),
+            18 => std::panic::panic_any("killed"),
+            _ => {}
+        }
+    };
+    let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _ = halfway.on_update(stop).run(&Key::new(0));
+    }));
+    assert!(killed.is_err());
+    let resumed = place.run("cut", &small(30), data).unwrap();
+    assert_eq!(resumed.report.unwrap().resumed_from_update, Some(11));
+    for file in ["model.safetensors", BEST_FILE] {
+        assert!(bytes(&place.path("whole").join(file)) == bytes(&place.path("cut").join(file)), "{file}");
+    }
+}
+
+#[test]
+fn images_of_a_class_are_drawn_where_classes_were_learned() {
+    let place = Place::new();
+    let data = Data::Images(place.set(200, true), Some(place.set(200, true)));
+    let options = Options { updates: Some(200), lr: Some(1e-2), ..small(1) };
+    let learned = place.run("classes", &options, data).unwrap();
+    // The brighter columns of a bar that stands are dark in its other columns, whatever the row.
+    let stands = |image: &[u8]| {
+        let column = |x: usize| image.iter().skip(x).step_by(4).map(|&v| f64::from(v)).sum::<f64>() / 6.0;
+        let row = |y: usize| image[4 * y..4 * y + 4].iter().map(|&v| f64::from(v)).sum::<f64>() / 4.0;
+        let variance = |values: Vec<f64>| {
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>()
+        };
+        variance((0..4).map(column).collect()) > variance((0..6).map(row).collect())
+    };
+    let key = Key::new(2);
+    for (class, least) in [(0, 0.8), (1, 0.8)] {
+        let images = learned.sample_images(100, Some(class), &key).unwrap().next().unwrap().unwrap();
+        let right = images.chunks(24).filter(|image| stands(image) == (class == 0)).count();
+        assert!(right as f64 >= 100.0 * least, "class {class}: {right} of 100");
+    }
+    let refused = |label| learned.sample_images(1, label, &key).map(|_| ()).unwrap_err().to_string();
+    assert!(refused(None).contains("this run has 2 classes; tell one with --label"), "{}", refused(None));
+    assert!(refused(Some(2)).contains("--label=2: this run has classes 0 to 1"), "{}", refused(Some(2)));
+    let unlabelled = place.set(50, false);
+    let message =
+        learned.image_log_probs(&unlabelled, (1e-3, 1e-3), 1, &key, |_| {}).unwrap_err().to_string();
+    assert!(message.contains("has no labels"), "{message}");
+}
+
+#[test]
+fn every_field_transform_and_objective_runs() {
+    let place = Place::new();
+    let data = Data::Images(place.set(60, false), None);
+    let few = |options: Options| Options {
+        updates: Some(4),
+        batch: Some(8),
+        depth: Some(1),
+        width: Some(8),
+        ..options
+    };
+    let all = [
+        Options { field: Some(FieldKind::Mlp), ..Options::default() },
+        Options {
+            field: Some(FieldKind::ConcatSquash),
+            pixels: Some(PixelsKind::Logit),
+            ..Options::default()
+        },
+        Options { pixels: Some(PixelsKind::Logit), ..Options::default() },
+        Options {
+            objective: Some(ObjectiveKind::MaximumLikelihood),
+            kinetic: Some(0.01),
+            jacobian: Some(0.01),
+            ..Options::default()
+        },
+        Options { objective: Some(ObjectiveKind::Both), ..Options::default() },
+    ];
+    for (i, options) in all.into_iter().enumerate() {
+        let learned = place.run(&format!("run{i}"), &few(options), data.clone()).unwrap();
+        assert_eq!(learned.header.recipe.model.solve.divergence, DivergenceKind::Hutchinson);
+        assert!(learned.report.unwrap().bits_per_dim.unwrap().is_finite(), "{i}");
+        assert!(Learned::open(place.path(&format!("run{i}"))).is_ok(), "{i}");
+    }
+}
+
+#[test]
+fn a_run_that_does_not_improve_ends_early_with_its_best() {
+    let place = Place::new();
+    let data = Data::Images(place.set(40, false), None);
+    // A rate that changes nothing.
+    let options = Options { lr: Some(1e-30), patience: Some(2), ..small(100) };
+    let learned = place.run("run", &options, data.clone()).unwrap();
+    let report = learned.report.unwrap();
+    // The first of ten measures is the best, and the third the second without a better one.
+    assert_eq!(report.updates, 30);
+    let rows = std::fs::read_to_string(place.path("run").join(METRICS_FILE)).unwrap();
+    assert_eq!(rows.lines().count() as u64, 1 + report.updates);
+    let again = place.run("run", &options, data).unwrap().report.unwrap();
+    assert_eq!(again.updates, report.updates, "it stays ended");
+}
+
+#[test]
+fn what_is_no_data_for_a_run_on_images_is_named() {
+    let place = Place::new();
+    let set = place.set(40, true);
+    let refused = |options: &Options, data: Data| {
+        let run =
+            Density::from_options(options, data).and_then(|density| density.run(&Key::new(0)).map(|_| ()));
+        run.unwrap_err().to_string()
+    };
+    let preset = Options { preset: Some(crate::train::Preset::Points), ..small(1) };
+    assert!(refused(&preset, Data::Images(set.clone(), None)).contains("--preset=points"));
+    let squash = Options { field: Some(FieldKind::ConcatSquash), ..small(1) };
+    assert!(
+        refused(&squash, Data::Images(set.clone(), None)).contains("--field=concatsquash takes no classes")
+    );
+    let field = Options { field: Some(FieldKind::Mlp), ..Options::default() };
+    assert!(refused(&field, crate::data::Toy::Moons.into()).contains("--field=mlp: must be left out"));
+    let unlabelled = place.set(40, false);
+    let message = refused(&small(1), Data::Images(set.clone(), Some(unlabelled)));
+    assert!(message.contains("has no labels"), "{message}");
+    std::fs::write(
+        place.path("other"),
+        [&[0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3][..], &[9; 6]].concat(),
+    )
+    .unwrap();
+    let other = Arc::new(ImageSet::open(place.path("other")).unwrap());
+    let message = refused(&small(1), Data::Images(set, Some(other)));
+    assert!(message.contains("3 x 1 pixels") && message.contains("4 x 6"), "{message}");
+}
+
+#[test]
+fn a_logit_transform_is_kept_in_the_checkpoint() {
+    let place = Place::new();
+    let options = Options { pixels: Some(PixelsKind::Logit), ..small(1) };
+    place.run("run", &options, Data::Images(place.set(60, false), None)).unwrap();
+    let opened = Learned::open(place.path("run")).unwrap();
+    let Some(PixelTransform::Logit(LogitTransform { mean, .. })) = opened.pixels else {
+        panic!("{opened:?}")
+    };
+    assert!(mean.len() == 24 && mean.iter().all(|m| m.is_finite()), "{mean:?}");
+}
