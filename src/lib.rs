@@ -5,6 +5,7 @@
 //! - `nn`, `optim`, `cnf`: layers, optimisers, flows; `memory`: what lives and what is kept compiled.
 //! - `plot`, [`io`]: pictures of solutions and densities, files.
 //! - `data`, `train`: images as densities, points, sets of images, the training loop, run folders.
+//! - `guide`: from the first solve to an image flow, one program after the other.
 //!
 //! Below these, `graph`, `transform` and `backend` are the traced program, its derivatives and how it
 //! runs; ARCHITECTURE.md is the map. [`prelude`] has the names that programs use.
@@ -43,6 +44,10 @@ pub mod train;
 pub mod transform;
 
 pub use error::{Error, Result};
+
+#[cfg(feature = "train")]
+#[doc = include_str!("guide.md")]
+pub mod guide {}
 
 pub mod prelude {
     //! The names that programs use.

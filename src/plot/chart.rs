@@ -13,6 +13,8 @@ const RIGHT: u32 = 60;
 /// Room for a caption, and for a legend below it.
 const TOP: u32 = 75;
 const LEGEND: u32 = 45;
+/// Size of letters below which nobody reads them.
+const SMALLEST: u32 = 12;
 const BELOW: u32 = 125;
 const BAR_GAP: u32 = 40;
 const BAR_WIDTH: u32 = 34;
@@ -142,10 +144,13 @@ impl Chart {
         self.dot(point, width - 6.0, [255; 3]);
     }
 
-    /// A line of text in the uppermost row, at the left.
+    /// A line of text in the uppermost row, at the left; in a narrow picture as small as it takes to end inside.
     pub fn caption(&mut self, text: &str) -> Result<(), PlotError> {
         let at = [self.rect.x as i32, TOP as i32 - 35];
-        self.sheet.text(text, at, LABEL - 2, Anchor::Left, INK)
+        let room = self.sheet.picture.width as i32 - at[0] - 10;
+        let width = Sheet::text_width(text, LABEL - 2)?;
+        let size = if width <= room { LABEL - 2 } else { (LABEL - 2) * room as u32 / width as u32 };
+        self.sheet.text(text, at, size.max(SMALLEST), Anchor::Left, INK)
     }
 
     /// An entry of the legend in the row over the axes, left of the entries before.

@@ -29,6 +29,8 @@ mod error;
 mod images;
 mod loss;
 mod map;
+#[cfg(feature = "evcxr")]
+mod notebook;
 mod picture;
 mod points;
 mod sheet;

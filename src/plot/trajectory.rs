@@ -238,6 +238,20 @@ mod tests {
     }
 
     #[test]
+    fn the_caption_of_a_narrow_picture_ends_inside() {
+        let solution = Ode::new(circle).rtol(1.25e-11).atol(1.25e-11).save_at(SaveAt::dense());
+        let solution = solution.solve(0.0, 60.0, [1.0, 0.0]).unwrap();
+        let narrow = phase(&solution, ["x", "v"], |y| [0.42 * y[0], y[1]]).unwrap();
+        assert!(narrow.width < 800, "{} pixels", narrow.width);
+        let edge = |x: u32| (0..75).all(|y| narrow.pixel(x, y) == [255; 3]);
+        assert!((narrow.width - 8..narrow.width).all(edge), "ink at the right edge");
+        assert!(
+            (0..75).any(|y| (200..narrow.width - 100).any(|x| narrow.pixel(x, y) != [255; 3])),
+            "no caption"
+        );
+    }
+
+    #[test]
     fn what_cannot_be_drawn_is_refused() {
         let end = Ode::new(circle).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
         let folder = tempfile::tempdir().unwrap();

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::io::read_checkpoint;
 use crate::nn::DriftNet;
 use crate::ode::Outcome;
-use crate::plot::{self, DensityMap, Scale};
+use crate::plot::{self, DensityMap, Picture, Scale};
 use crate::tensor::{Key, Tensor};
 use std::path::Path;
 
@@ -263,10 +263,18 @@ impl Learned {
     /// # Errors
     /// A solve that ended early, a file that cannot be written.
     pub fn plot_density(&self, path: impl AsRef<Path>, size: usize) -> Result<()> {
+        Ok(self.density_picture(size)?.save(path)?)
+    }
+
+    /// The picture that [`plot_density`](Self::plot_density) writes.
+    ///
+    /// # Errors
+    /// A solve that ended early, a density that is not over the plane.
+    pub fn density_picture(&self, size: usize) -> Result<Picture> {
         let (values, rows, cols) = self.over_image(size)?;
         let plane = self.plane("a picture of the density")?;
         let map = DensityMap { values: &values, rows, cols, frame: plane.window() };
-        Ok(plot::density("learned density", &map, plane.scale())?.save(path)?)
+        Ok(plot::density("learned density", &map, plane.scale())?)
     }
 }
 

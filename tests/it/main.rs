@@ -4,4 +4,6 @@
 mod examples;
 #[cfg(feature = "tensor")]
 mod golden;
+#[cfg(feature = "train")]
+mod notebooks;
 mod tidy;

@@ -45,7 +45,7 @@ pub const MEMORY_BUDGET: u64 = 256 << 20;
 /// ```
 #[derive(Debug)]
 pub struct ImageSet {
-    /// What the set is called in messages: its path.
+    /// What the set is called in messages: its path, where it has one.
     pub name: String,
     /// Rows of an image.
     pub height: usize,
@@ -94,6 +94,10 @@ impl ImageSet {
                 _ => idx::open(path, &name, budget)?,
             }
         };
+        Self::of(name, found)
+    }
+
+    fn of(name: String, found: Found) -> Result<Self, DataError> {
         let Found { images, size: [height, width, channels], source } = found;
         if images < 2 || height * width * channels == 0 {
             let found = format!("{images} of {width} x {height} pixels");
@@ -102,16 +106,54 @@ impl ImageSet {
         Ok(Self { name, height, width, channels, labels: None, images, source })
     }
 
+    /// Images `[n, height, width, channels]` that a program holds; `size` is the last three.
+    ///
+    /// # Errors
+    /// [`DataError::NoImages`] for fewer than two, for images of no pixel, and for bytes that are no whole number of them.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::data::ImageSet;
+    /// let halves: Vec<u8> = (0..10).flat_map(|i| [255 * (i % 2), 255 * ((i + 1) % 2)]).collect();
+    /// let images = ImageSet::from_bytes("halves", halves, [1, 2, 1])?.with_classes((0..10).map(|i| i % 2).collect())?;
+    /// assert_eq!((images.len(), images.dim()), (10, 2));
+    /// # Ok::<(), flowline::data::DataError>(())
+    /// ```
+    pub fn from_bytes(name: &str, bytes: Vec<u8>, size: [usize; 3]) -> Result<Self, DataError> {
+        let dim: usize = size.iter().product();
+        if !bytes.len().is_multiple_of(dim.max(1)) {
+            let [height, width, channels] = size;
+            let found = format!(
+                "{} bytes, which are no whole number of {width} x {height} x {channels}",
+                bytes.len()
+            );
+            return Err(DataError::NoImages { name: name.to_owned(), found });
+        }
+        let images = bytes.len() / dim.max(1);
+        Self::of(name.to_owned(), Found { images, size, source: Source::Memory(bytes) })
+    }
+
     /// Adds the class of each image, from an IDX file of labels (gzip or not), `.npy` `[n]`, or `.csv` of one column.
     ///
     /// # Errors
     /// [`DataError::LabelsLength`] when they are not one an image, [`DataError::Label`] for one that is no class.
-    pub fn with_labels(mut self, path: impl AsRef<Path>) -> Result<Self, DataError> {
+    pub fn with_labels(self, path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
-        let labels = labels::read(path)?;
+        self.labelled(labels::read(path)?, path.display().to_string())
+    }
+
+    /// Adds the class of each image, counted from 0.
+    ///
+    /// # Errors
+    /// [`DataError::LabelsLength`] when they are not one an image.
+    pub fn with_classes(self, classes: Vec<u16>) -> Result<Self, DataError> {
+        let name = format!("the classes of {}", self.name);
+        self.labelled(classes, name)
+    }
+
+    fn labelled(mut self, labels: Vec<u16>, name: String) -> Result<Self, DataError> {
         if labels.len() != self.images {
-            let (name, found, images) = (path.display().to_string(), labels.len(), self.images);
-            return Err(DataError::LabelsLength { name, found, images });
+            return Err(DataError::LabelsLength { name, found: labels.len(), images: self.images });
         }
         self.labels = Some(labels);
         Ok(self)

@@ -1,0 +1,191 @@
+//! The story of `notebooks/03_density.ipynb`, as a program: lines behind `//|` are its text, what lies between is its cells.
+//!
+//! `cargo run --release --example notebook_density -- [FOLDER]` prints what the cells print and writes their pictures there.
+
+use flowline::plot::Picture;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// In the notebook a picture stands under its cell; here it becomes a file.
+fn show(picture: &Picture) {
+    static SHOWN: AtomicUsize = AtomicUsize::new(1);
+    let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
+    let path = format!("{folder}/03_density_{}.png", SHOWN.fetch_add(1, Ordering::Relaxed));
+    picture.save(&path).unwrap_or_else(|e| panic!("{e}"));
+    println!("{path} is written");
+}
+
+fn main() -> flowline::Result<()> {
+    //| # Densities as flows
+    //|
+    //| Let points of a normal density drift along a field, $\dot x = f(t, x)$. Their density changes on the way, and along each
+    //| trajectory it does so by a number that we can compute (Chen et al. 2018, equation 8):
+    //|
+    //| $$\frac{d \log p(x(t))}{dt} = -\operatorname{div} f(t, x(t)).$$
+    //|
+    //| So a field is a density: where a point came from, and what the divergence added up to on the way, is its log-probability.
+    //| That is a continuous normalizing flow. To learn one means to find a field that leads from noise to data.
+    //|
+    //| ## Something to learn
+    //|
+    //| A pinwheel of five arms. Its density is known, so is its entropy, the least negative log-likelihood that a model can have.
+    use flowline::cnf::{
+        Cnf, Divergence, Probe, StandardNormal, flow_matching_loss, maximum_likelihood_loss,
+    };
+    use flowline::data::{Points, Toy};
+    use flowline::nn::ConcatSquash;
+    use flowline::plot::{self, Axes, DensityMap, Frame, Scale};
+    use flowline::prelude::*;
+    use flowline::train::{Density, Options};
+    use std::time::Instant;
+
+    type Flow = Cnf<ConcatSquash>;
+    let key = Key::new(0);
+    let [for_model, for_data, for_training, for_probes, for_samples] = key.split();
+    let pinwheel = Toy::Pinwheel.draw(200_000, &mut for_data.rng());
+    let frame = Frame { x: [-4.0, 4.0], y: [4.0, -4.0] };
+    println!("entropy {:.4} nats", Toy::Pinwheel.entropy_nats());
+    show(&plot::histogram("200,000 points of the pinwheel", &pinwheel, frame, None)?);
+    //| ## A field, and the density that it already has
+    //|
+    //| Three hidden layers whose outputs are gated and shifted by functions of $t$. Without any training this is a density like
+    //| any other: it integrates to 1. The grid below covers $[-6, 6]^2$.
+    let untrained: Flow = Cnf::new(ConcatSquash::new(2, [64, 64, 64], &for_model), StandardNormal::new(2));
+    println!("{}", summary(&untrained));
+
+    /// The middles of n x n cells of [-half, half] squared, the first row on top.
+    fn cells(n: usize, half: f64) -> Vec<[f64; 2]> {
+        let middle = |i: usize| half * ((2 * i + 1) as f64 / n as f64 - 1.0);
+        (0..n * n).map(|i| [middle(i % n), -middle(i / n)]).collect()
+    }
+
+    /// The density in the middle of each.
+    fn on_grid(flow: &Flow, n: usize, half: f64) -> flowline::Result<Vec<f64>> {
+        let places = Tensor::from(cells(n, half).concat()).reshape([n * n, 2]);
+        Ok(flow.log_prob(&places, &Key::new(0))?.exp().to_vec())
+    }
+
+    let mass = on_grid(&untrained, 120, 6.0)?.iter().sum::<f64>() * (12.0_f64 / 120.0).powi(2);
+    println!("mass {mass:.6}");
+    //| ## By maximum likelihood
+    //|
+    //| Follow data points back to the noise, add up the divergence, and make them likelier:
+    //|
+    //| $$-\log p(x_1) = -\log p_0(x_0) + \int_0^1 \operatorname{div} f \, dt.$$
+    //|
+    //| The loss is differentiated through the solve. An update is one compiled call, traced once.
+    let data = Tensor::from(pinwheel.concat()).reshape([200_000, 2]).cast(flowline::array::DType::F32);
+    let held_out = Toy::Pinwheel.draw(4_000, &mut for_data.fold_in(1).rng());
+    let truth = Toy::Pinwheel.density();
+    let their_own = held_out.iter().map(|&x| truth.log_prob(x)).sum::<f64>() / 4_000.0;
+
+    /// How far above the entropy: the mean of ln p - ln q over points of p.
+    fn gap(flow: &Flow, points: &[[f64; 2]], their_own: f64) -> flowline::Result<f64> {
+        let rows = Tensor::from(points.concat()).reshape([points.len(), 2]);
+        Ok(their_own - flow.log_prob(&rows, &Key::new(0))?.mean().item())
+    }
+
+    println!("gap before: {:.3} nats", gap(&untrained, &held_out, their_own)?);
+    let updates = 200_u32;
+    let optimiser = chain([clip_global_norm(1.0), adam(cosine(5e-3, updates))]);
+    let mut state = (untrained.clone(), optimiser.init(&untrained));
+    let step = jit(move |(flow, memory): (Flow, OptState), (x, key): (Tensor, Key)| {
+        let (value, slopes) =
+            value_and_grad(|flow| Ok(maximum_likelihood_loss(flow, &x, None, &key)?.0), &flow)?;
+        let (flow, memory) = optimiser.update(&flow, slopes, memory);
+        flowline::Result::Ok(((flow, memory), value))
+    });
+    let step = step.max_traces(1);
+    let mut likelihood = Vec::new();
+    let start = Instant::now();
+    for (i, x) in (0..updates).zip(Dataset::new(data.clone())?.batches(512, &for_training)) {
+        let value = step.step(&mut state, (x, for_training.fold_in(i)))?.item();
+        likelihood.push([f64::from(i + 1), value]);
+    }
+    let by_likelihood = state.0.clone();
+    println!("{updates} updates in {:.1} s", start.elapsed().as_secs_f64());
+    println!("gap after: {:.3} nats", gap(&by_likelihood, &held_out, their_own)?);
+    show(&Axes::new("update", "negative log-likelihood, nats").curves("", &[likelihood], 0).draw()?);
+    //| ## By flow matching
+    //|
+    //| Lipman et al. (2023) never solve while they train. Draw noise $x_0$, data $x_1$ and a time; on the straight line between
+    //| them the field should be $x_1 - x_0$:
+    //|
+    //| $$L(\theta) = \mathbb E \, \lVert f_\theta(t, (1 - t) x_0 + t x_1) - (x_1 - x_0) \rVert^2.$$
+    //|
+    //| Its minimum is a field that takes the normal density to that of the data. One evaluation an update instead of dozens: a
+    //| hundred times as many updates in about the time.
+    let updates = 20_000_u32;
+    let optimiser = chain([clip_global_norm(1.0), adam(cosine(5e-3, updates))]);
+    let mut state = (untrained.clone(), optimiser.init(&untrained));
+    let step = jit(move |(flow, memory): (Flow, OptState), (x, key): (Tensor, Key)| {
+        let (value, slopes) =
+            value_and_grad(|flow: &Flow| Ok(flow_matching_loss(&flow.blocks[0], &x, &key)), &flow)?;
+        let (flow, memory) = optimiser.update(&flow, slopes, memory);
+        flowline::Result::Ok(((flow, memory), value))
+    });
+    let step = step.max_traces(1);
+    let start = Instant::now();
+    for (i, x) in (0..updates).zip(Dataset::new(data.clone())?.batches(512, &for_training)) {
+        step.step(&mut state, (x, for_training.fold_in(i)))?;
+    }
+    let flow = state.0.clone();
+    println!("{updates} updates in {:.1} s", start.elapsed().as_secs_f64());
+    println!("gap after: {:.3} nats", gap(&flow, &held_out, their_own)?);
+    //| ## What was learned
+    //|
+    //| Three densities on one scale: the true one, that of maximum likelihood, that of flow matching.
+    let n = 200;
+    let true_values: Vec<f64> = cells(n, 4.0).into_iter().map(|x| truth.log_prob(x).exp()).collect();
+    let values = [true_values, on_grid(&by_likelihood, n, 4.0)?, on_grid(&flow, n, 4.0)?];
+    fn map(values: &[f64], frame: Frame) -> DensityMap<'_> {
+        DensityMap { values, rows: 200, cols: 200, frame }
+    }
+    let scale = Scale::of(&map(&values[0], frame));
+    let true_one = plot::density("the truth", &map(&values[0], frame), scale)?;
+    let of_likelihood = plot::density("by maximum likelihood", &map(&values[1], frame), scale)?;
+    let of_matching = plot::density("by flow matching", &map(&values[2], frame), scale)?;
+    show(&true_one.beside(&of_likelihood).beside(&of_matching));
+    //| And how noise becomes a pinwheel:
+    let way = flow.sample_path(12_000, &for_samples, 6)?;
+    let mut panels = Vec::new();
+    for i in 0..6 {
+        panels.push(way.at(i).to_vec().chunks_exact(2).map(|p| [p[0], p[1]]).collect::<Vec<_>>());
+    }
+    show(&plot::flow(
+        &panels.iter().enumerate().map(|(i, p)| (i as f64 / 5.0, &p[..])).collect::<Vec<_>>(),
+        frame,
+    )?);
+    //| ## An estimate instead of the divergence
+    //|
+    //| The exact divergence takes a derivative for each dimension. Hutchinson's estimate, $e^\top (\partial f / \partial x) e$
+    //| with random signs $e$, takes one for any number of them, and its mean is the divergence. Two dimensions do not need it,
+    //| but show what it does: no bias, and a deviation that falls with the root of the number of probes.
+    let rows = Tensor::from(held_out.concat()).reshape([4_000, 2]);
+    let exact = flow.log_prob(&rows, &for_probes)?;
+    for num_probes in [1, 4, 16] {
+        let estimated =
+            flow.clone().divergence(Divergence::Hutchinson { probe: Probe::Rademacher, num_probes });
+        let off = (estimated.log_prob(&rows, &for_probes.fold_in(num_probes as u32))? - &exact).to_vec();
+        let mean = off.iter().sum::<f64>() / 4_000.0;
+        let deviation = (off.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 3_999.0).sqrt();
+        println!(
+            "{num_probes:2} probes: off by {mean:+.4} +- {:.4} in the mean, by {deviation:.3} a point",
+            deviation / 4_000_f64.sqrt()
+        );
+    }
+    //| ## The same in three lines
+    //|
+    //| What a careful person adds (phases, averaged weights, held-out points, a schedule that fits the time) is in
+    //| `train::Density`. It takes points in any unit; so does the command line: `flowline train points.npy`.
+    let options = Options { time_limit: Some(40.0), ..Options::default() };
+    let learned = Density::from_options(&options, Points::from(pinwheel.clone())?)?.run(&key)?;
+    let of_held_out = learned.log_prob(&held_out, 1e-5, 1e-5)?;
+    println!("gap after: {:.3} nats", their_own - of_held_out.iter().sum::<f64>() / 4_000.0);
+    show(&learned.density_picture(300)?);
+    //| Points and their log-probabilities, in the units of the data:
+    for (x, log_prob) in held_out.iter().zip(of_held_out).take(4) {
+        println!("log p({:+.3}, {:+.3}) = {log_prob:+.3}, in truth {:+.3}", x[0], x[1], truth.log_prob(*x));
+    }
+    //| From here: [`04_images`](04_images.ipynb), where a point is an image.
+    Ok(())
+}

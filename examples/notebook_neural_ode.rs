@@ -1,0 +1,194 @@
+//! The story of `notebooks/02_neural_ode.ipynb`, as a program: lines behind `//|` are its text, what lies between is its cells.
+//!
+//! `cargo run --release --example notebook_neural_ode -- [FOLDER]` prints what the cells print and writes their pictures there.
+
+use flowline::plot::Picture;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// In the notebook a picture stands under its cell; here it becomes a file.
+fn show(picture: &Picture) {
+    static SHOWN: AtomicUsize = AtomicUsize::new(1);
+    let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
+    let path = format!("{folder}/02_neural_ode_{}.png", SHOWN.fetch_add(1, Ordering::Relaxed));
+    picture.save(&path).unwrap_or_else(|e| panic!("{e}"));
+    println!("{path} is written");
+}
+
+fn main() -> flowline::Result<()> {
+    //| # Neural ordinary differential equations
+    //|
+    //| Of a motion we have seen points at some times, with noise, and nothing of the law behind it. A neural ODE (Chen et al.
+    //| 2018) takes a network for the law,
+    //|
+    //| $$\frac{dy}{dt} = f_\theta(y), \qquad L(\theta) = \sum_i \lVert y(t_i; \theta) - y_i \rVert^2,$$
+    //|
+    //| and learns $\theta$ by differentiating the loss through the solver.
+    //|
+    //| ## What was seen
+    //|
+    //| Spirals of $\dot y = A y^3$ (the cube of each component) with
+    //| $A = \begin{pmatrix} -0.1 & 2 \\ -2 & -0.1 \end{pmatrix}$, each from a place of its own, at a hundred times between 0 and 5,
+    //| with a noise of 0.03. The model will not be told this law.
+    use flowline::array::DType::{F32, F64};
+    use flowline::plot::Axes;
+    use flowline::prelude::*;
+    use std::time::Instant;
+
+    fn law(_t: f64, y: &[f64; 2]) -> [f64; 2] {
+        let [a, b] = [y[0].powi(3), y[1].powi(3)];
+        [-0.1 * a + 2.0 * b, -2.0 * a - 0.1 * b]
+    }
+
+    /// n spirals from between the circles of radius 1 and 2: [n, 101, 2], the start first.
+    fn spirals(n: usize, key: &Key) -> flowline::Result<Tensor> {
+        let times: Vec<f64> = (0..=100).map(|i| 0.05 * f64::from(i)).collect();
+        let mut ys = Vec::new();
+        for draw in key.uniform([n, 2]).to_vec().chunks_exact(2) {
+            let (angle, radius) = (std::f64::consts::TAU * draw[0], 1.0 + draw[1]);
+            let start = [radius * angle.cos(), radius * angle.sin()];
+            ys.extend(Ode::new(law).save_at(times.clone()).solve(0.0, 5.0, start)?.ys);
+        }
+        Ok(Tensor::from(ys.concat()).reshape([n, 101, 2]).cast(F32))
+    }
+
+    /// Rows of [n, time, 2] as paths to draw.
+    fn paths(ys: &Tensor, n: usize) -> Vec<Vec<[f64; 2]>> {
+        (0..n).map(|i| ys.at(i).to_vec().chunks_exact(2).map(|y| [y[0], y[1]]).collect()).collect()
+    }
+
+    let key = Key::new(0);
+    let [for_model, for_data, for_noise, for_batches] = key.split();
+    let clean = spirals(256, &for_data)?;
+    let seen = &clean + for_noise.normal([256, 101, 2]) * 0.03;
+    let axes = paths(&seen, 5)
+        .iter()
+        .enumerate()
+        .fold(Axes::new("x", "y").size(800, 800), |axes, (i, path)| axes.dots("", path, i));
+    show(&axes.title("five of the 256 series").draw()?);
+    //| ## The model and its loss
+    //|
+    //| A perceptron with two hidden layers of 64 is the field. One solve follows a batch of starts and is saved at some of the
+    //| times. `times` is a tensor: which of the times count can change from call to call, and nothing is traced again for it.
+    fn follow(model: &Mlp, starts: &Tensor, times: &Tensor, adjoint: Adjoint) -> flowline::Result<Tensor> {
+        let field = Ode::new(|_t, y: &Tensor| model.forward(y)).rtol(1e-3).atol(1e-4).adjoint(adjoint);
+        Ok(field.save_at_tensor(times).solve(0.0, times.at(times.size() - 1), starts)?.ys)
+    }
+
+    /// The mean square distance of a batch [n, 101, 2] at the times numbered `which`.
+    fn loss(model: &Mlp, ys: &Tensor, which: &Tensor, adjoint: Adjoint) -> flowline::Result<Tensor> {
+        let by_time = ys.permute(&[1, 0, 2]);
+        let followed = follow(model, &by_time.at(0), &(which.cast(F64) * 0.05), adjoint)?;
+        Ok((followed - by_time.take(which).permute(&[1, 0, 2])).square().mean())
+    }
+
+    /// The numbers of the first n of every `every`-th time.
+    fn every(every: u32, n: u32) -> Tensor {
+        Tensor::from((1..=n).map(|i| i * every).collect::<Vec<_>>())
+    }
+
+    let model = Mlp::new([2, 64, 64, 2], Activation::Tanh, &for_model);
+    println!("{}", summary(&model));
+    println!("loss before training: {:.3}", loss(&model, &seen, &every(4, 25), Adjoint::default())?.item());
+    //| ## Through the solver, and what it keeps
+    //|
+    //| The backward pass needs the states of the forward pass in the opposite order. Keeping all of them costs memory that
+    //| grows with the steps; keeping $K$ of them (checkpoints) and computing those in between again costs time. The schedule
+    //| here does the least recomputation that there can be, and whatever $K$ is, the gradient has the same bits.
+    let batch = seen.slice(0, 0..32);
+    for adjoint in [
+        Adjoint::recursive_checkpoint(1),
+        Adjoint::recursive_checkpoint(4),
+        Adjoint::default(),
+        Adjoint::Direct,
+    ] {
+        let gradient = jit(|model: Mlp, batch: Tensor| {
+            let (_, slopes) = value_and_grad(|model| loss(model, &batch, &every(4, 25), adjoint), &model)?;
+            flowline::Result::Ok(slopes)
+        });
+        gradient.call(model.clone(), &batch)?;
+        let start = Instant::now();
+        let slopes = gradient.call(model.clone(), &batch)?;
+        let bits =
+            slopes.layers[0].weight.to_vec().iter().fold(0_u64, |bits, w| bits.rotate_left(5) ^ w.to_bits());
+        println!("{adjoint:?}: {:.1} ms, bits {bits:016x}", 1e3 * start.elapsed().as_secs_f64());
+    }
+    //| ## Training
+    //|
+    //| An update is one compiled call: solve, gradient, clipping, Adam. It is traced once. A far end teaches nothing to a field
+    //| that is wrong near by, so the 25 times of a batch reach over a quarter of the interval first, then half, then all.
+    let updates = 1_500_u32;
+    let optimiser = chain([clip_global_norm(1.0), adam(cosine(1e-2, updates))]);
+    let mut state = (model.clone(), optimiser.init(&model));
+    let step = jit(move |(model, memory): (Mlp, OptState), (ys, which): (Tensor, Tensor)| {
+        let (value, slopes) = value_and_grad(|model| loss(model, &ys, &which, Adjoint::default()), &model)?;
+        let (model, memory) = optimiser.update(&model, slopes, memory);
+        flowline::Result::Ok(((model, memory), value))
+    });
+    let step = step.max_traces(1);
+    let mut losses = Vec::new();
+    let start = Instant::now();
+    for (i, ys) in (0..updates).zip(Dataset::new(seen.clone())?.batches(32, &for_batches)) {
+        let value = step.step(&mut state, (ys, every([1, 2, 4, 4][(4 * i / updates) as usize], 25)))?.item();
+        losses.push([f64::from(i + 1), value]);
+        if (i + 1) % 300 == 0 {
+            println!("update {:5}  loss {value:.5}", i + 1);
+        }
+    }
+    println!("{updates} updates in {:.1} s, traced {} time(s)", start.elapsed().as_secs_f64(), step.traces());
+    show(
+        &Axes::new("update", "loss")
+            .title("a quarter, a half, all of the time")
+            .decades()
+            .curves("", &[losses], 0)
+            .draw()?,
+    );
+    //| ## Motions that it never saw
+    //|
+    //| The ground is the learned field. Dots are the truth of five new series, curves what the model makes of their starts.
+    let learned = state.0.clone();
+    let unseen = spirals(64, &for_data.fold_in(1))?;
+    println!(
+        "mean square distance on 64 new series, all times: {:.1e}",
+        loss(&learned, &unseen, &every(1, 100), Adjoint::default())?.item()
+    );
+
+    let places: Vec<f32> =
+        (0..34 * 34).flat_map(|i| [i / 34, i % 34]).map(|i| i as f32 / 33.0 * 4.6 - 2.3).collect();
+    let places = Tensor::from(places).reshape([34 * 34, 2]);
+    let strokes = Ode::new(|_t, y: &Tensor| {
+        let motion = learned.forward(y);
+        let speed = motion.square().sum_axes(&[1]).sqrt().expand(1);
+        motion / (speed + 0.5)
+    })
+    .save_at([0.02, 0.04, 0.06, 0.08, 0.1, 0.12])
+    .solve(0.0, 0.12, &places)?
+    .ys;
+    let starts = unseen.slice(0, 0..5).slice(1, 0..1).reshape([5, 2]);
+    let fine = Tensor::from((1..=1_000).map(|i| 0.005 * f64::from(i)).collect::<Vec<_>>());
+    let curves = paths(&follow(&learned, &starts, &fine, Adjoint::default())?, 5);
+    let mut axes = Axes::new("x", "y").size(800, 800).strokes(&paths(&strokes, 34 * 34));
+    for (i, (curve, dots)) in curves.iter().zip(paths(&unseen, 5)).enumerate() {
+        axes = axes.curves("", std::slice::from_ref(curve), i).dots("", &dots, i);
+    }
+    show(&axes.title("new series: truth (dots), learned (curves)").draw()?);
+    //| ## Further than anything seen
+    //|
+    //| Past $t = 5$ nothing was ever told. The law is autonomous, so a field that is right in the plane goes on being right until
+    //| small errors of pace have added up.
+    let long: Vec<f64> = (1..=400).map(|i| 0.05 * f64::from(i)).collect();
+    let first = starts.at(0).to_vec();
+    let truth = Ode::new(law).save_at(long.clone()).solve(0.0, 20.0, [first[0], first[1]])?.ys;
+    let guess = follow(&learned, &starts, &Tensor::from(long.clone()), Adjoint::default())?.at(0).to_vec();
+    let told: Vec<[f64; 2]> = long.iter().zip(&truth).map(|(&t, y)| [t, y[0]]).collect();
+    let learned_x: Vec<[f64; 2]> = long.iter().zip(guess.chunks_exact(2)).map(|(&t, y)| [t, y[0]]).collect();
+    show(
+        &Axes::new("t", "x")
+            .title("seen up to t = 5")
+            .size(1200, 500)
+            .dots("truth", &told, 0)
+            .curves("learned", &[learned_x], 1)
+            .draw()?,
+    );
+    //| From here: [`03_density`](03_density.ipynb) moves not points but whole densities.
+    Ok(())
+}

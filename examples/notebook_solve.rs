@@ -1,0 +1,192 @@
+//! The story of `notebooks/01_solve.ipynb`, as a program: lines behind `//|` are its text, what lies between is its cells.
+//!
+//! `cargo run --release --example notebook_solve -- [FOLDER]` prints what the cells print and writes their pictures there.
+
+use flowline::plot::Picture;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// In the notebook a picture stands under its cell; here it becomes a file.
+fn show(picture: &Picture) {
+    static SHOWN: AtomicUsize = AtomicUsize::new(1);
+    let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
+    let path = format!("{folder}/01_solve_{}.png", SHOWN.fetch_add(1, Ordering::Relaxed));
+    picture.save(&path).unwrap_or_else(|e| panic!("{e}"));
+    println!("{path} is written");
+}
+
+fn main() -> flowline::Result<()> {
+    //| # Solving differential equations
+    //|
+    //| An ordinary differential equation says how a state changes,
+    //|
+    //| $$\frac{dy}{dt} = f(t, y), \qquad y(t_0) = y_0,$$
+    //|
+    //| and a solver walks along its solution in steps that are as long as a tolerance allows. This notebook begins with one
+    //| line, looks at what the steps are and what they cost, lets events change the state, and ends where chaos ends all
+    //| prediction. Beside `flowline` nothing is used.
+    //|
+    //| ## Hares and lynxes
+    //|
+    //| Prey multiply and are eaten, predators eat and die (Lotka 1925, Volterra 1926):
+    //|
+    //| $$\dot x = \tfrac32 x - x y, \qquad \dot y = x y - 3 y.$$
+    //|
+    //| The field is a function of time and state. Everything else is said on the way to `solve`.
+    use flowline::plot::{self, Axes, MethodCurve};
+    use flowline::prelude::*;
+
+    fn hares_and_lynxes(_t: f64, y: &[f64; 2]) -> [f64; 2] {
+        [1.5 * y[0] - y[0] * y[1], y[0] * y[1] - 3.0 * y[1]]
+    }
+    let years = Ode::new(hares_and_lynxes).rtol(1e-8).atol(1e-8).save_at(SaveAt::dense()).solve(
+        0.0,
+        10.0,
+        [1.0, 1.0],
+    )?;
+    println!("{years}");
+    show(&plot::trajectory(&years, &["hares", "lynxes"])?);
+    //| The curve is not drawn through the ends of the steps: each step knows a polynomial in between, of an order that fits
+    //| the method's, and `eval` reads it at any time, with its slope.
+    //|
+    //| There is a quantity that no solution changes, $V = x - 3 \ln x + y - \tfrac32 \ln y$: orbits are its level lines, and
+    //| what the solver does wrong shows as a drift of it.
+    fn conserved(y: &[f64; 2]) -> f64 {
+        y[0] - 3.0 * y[0].ln() + y[1] - 1.5 * y[1].ln()
+    }
+    let mut drift = 0.0_f64;
+    for i in 0..=1_000 {
+        let y = years.dense()?.eval(0.01 * f64::from(i))?;
+        drift = drift.max((conserved(&y) - conserved(&[1.0, 1.0])).abs());
+    }
+    println!("V drifts by at most {drift:.1e}");
+    show(&plot::phase(&years, ["hares", "lynxes"], |y| [y[0], y[1]])?);
+    //| ## What accuracy costs
+    //|
+    //| A method of order $p$ makes an error of $O(h^{p+1})$ a step: to win a digit, a method of order 3 must take twice as
+    //| many steps, one of order 9 a quarter more. So which method is the cheapest depends on how many digits are asked for.
+    //| The end is known to 16 digits from a solve by Verner's method of order 9 at a tolerance of 1e-14.
+    fn end(method: Method, tolerance: f64) -> flowline::Result<([f64; 2], u64)> {
+        let ode = Ode::new(hares_and_lynxes).method(method).rtol(tolerance).atol(tolerance);
+        let solution = ode.max_steps(1_000_000).solve(0.0, 10.0, [1.0, 1.0])?.into_result()?;
+        Ok((solution.y1, solution.stats.num_field_evals))
+    }
+    let (reference, _) = end(Vern9, 1e-14)?;
+    let mut curves = Vec::new();
+    for method in [Bosh3, Tsit5, Dop853, Vern9] {
+        let mut points = Vec::new();
+        for digits in 3..=11 {
+            let (y1, evals) = end(method, 10_f64.powi(-digits))?;
+            points.push([(y1[0] - reference[0]).hypot(y1[1] - reference[1]), evals as f64]);
+        }
+        println!(
+            "{method:>7}: error {:.1e} for {:5} evaluations at 1e-6, {:.1e} for {:5} at 1e-10",
+            points[3][0], points[3][1], points[7][0], points[7][1]
+        );
+        curves.push((method.to_string(), points));
+    }
+    fn curve((name, points): &(String, Vec<[f64; 2]>)) -> MethodCurve<'_> {
+        MethodCurve { name, points }
+    }
+    let title = "hares and lynxes, 0 to 10";
+    show(&plot::work_precision(title, "field evaluations", &curves.iter().map(curve).collect::<Vec<_>>())?);
+    //| ## Steps as long as they may be
+    //|
+    //| Van der Pol's oscillator creeps for a long time and then jumps,
+    //|
+    //| $$\ddot x = \mu (1 - x^2) \dot x - x, \qquad \mu = 20.$$
+    //|
+    //| The controller compares the estimated error of a step with the tolerance and chooses the next step from it (a PID
+    //| controller does so from the last three errors). Where nothing happens the steps are thousands of times longer than in
+    //| a jump.
+    fn van_der_pol(_t: f64, y: &[f64; 2]) -> [f64; 2] {
+        [y[1], 20.0 * (1.0 - y[0] * y[0]) * y[1] - y[0]]
+    }
+    let relaxing = Ode::new(van_der_pol).save_at(SaveAt::steps()).solve(0.0, 60.0, [2.0, 0.0])?;
+    println!("{relaxing}");
+    let x: Vec<[f64; 2]> = relaxing.ts.iter().zip(&relaxing.ys).map(|(&t, y)| [t, y[0]]).collect();
+    let steps: Vec<[f64; 2]> = relaxing.ts.windows(2).map(|t| [t[1], t[1] - t[0]]).collect();
+    let above = Axes::new("t", "x").title("the ends of the steps").size(760, 560).dots("", &x, 0).draw()?;
+    let below = Axes::new("t", "length of a step")
+        .title("their lengths")
+        .size(760, 560)
+        .decades()
+        .curves("", &[steps], 1)
+        .draw()?;
+    show(&above.beside(&below));
+    //| ## Events
+    //|
+    //| A ball falls, $\ddot h = -9.81$. When its height passes zero from above, an event is found on the dense output by a
+    //| root search, and the state is changed there: it keeps nine tenths of its velocity. A second event only takes note of
+    //| the turning points.
+    let ball = Ode::new(|_t, y: &[f64; 2]| [y[1], -9.81])
+        .jump(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -0.9)
+        .event(Event::falling(), |_t, y| y[1])
+        .save_at(SaveAt::dense())
+        .solve(0.0, 8.0, [10.0, 0.0])?;
+    for hit in ball.events.iter().take(4) {
+        println!(
+            "{} at t = {:.9}, height {:.6}",
+            if hit.index == 0 { "bounces" } else { "turns  " },
+            hit.t,
+            hit.y[0]
+        );
+    }
+    println!("the first bounce in closed form: t = {:.9}", (2.0 * 10.0 / 9.81_f64).sqrt());
+    show(&plot::trajectory(&ball, &["height", "velocity"])?);
+    //| ## The end of prediction
+    //|
+    //| Lorenz's equations of 1963, three lines about air that rises where it is warm. Two solutions that begin a billionth
+    //| apart part as $e^{0.9 t}$ once they are on the attractor, until they have nothing in common.
+    fn lorenz(_t: f64, y: &[f64; 3]) -> [f64; 3] {
+        [10.0 * (y[1] - y[0]), y[0] * (28.0 - y[2]) - y[1], y[0] * y[1] - 8.0 / 3.0 * y[2]]
+    }
+    let orbit = Ode::new(lorenz).method(Vern9).rtol(1e-12).atol(1e-12).save_at(SaveAt::dense());
+    let orbit = orbit.solve(0.0, 60.0, [1.0, 1.0, 1.0])?;
+    show(&plot::phase(&orbit, ["across", "upwards"], |y| [0.8 * y[0] + 0.6 * y[1], y[2]])?);
+    //| A hundred such neighbours: how far they are from the first, until the attractor is no larger.
+    let times: Vec<f64> = (0..=80).map(|i| 0.5 * f64::from(i)).collect();
+    let starts: Vec<[f64; 3]> = (0..=100).map(|i| [1.0 + 1e-11 * f64::from(i), 1.0, 1.0]).collect();
+    let mut paths = Vec::new();
+    for &start in &starts {
+        let neighbour = Ode::new(lorenz).method(Vern9).rtol(1e-13).atol(1e-13).save_at(times.clone());
+        paths.push(neighbour.solve(0.0, 40.0, start)?.ys);
+    }
+    let mut parted = Vec::new();
+    for (k, &t) in times.iter().enumerate() {
+        let off = |path: &Vec<[f64; 3]>| (0..3).map(|j| (path[k][j] - paths[0][k][j]).powi(2)).sum::<f64>();
+        parted.push([t, (paths[1..].iter().map(off).sum::<f64>() / 100.0).sqrt()]);
+    }
+    for k in [0, 30, 60, 80] {
+        println!("at t = {:2} apart by {:.1e}", parted[k][0], parted[k][1]);
+    }
+    println!("between t = 15 and t = 35 as e^({:.2} t)", (parted[70][1] / parted[30][1]).ln() / 20.0);
+    show(
+        &Axes::new("t", "distance")
+            .title("a hundred neighbours")
+            .decades()
+            .curves("root mean square", &[parted], 0)
+            .draw()?,
+    );
+    //| ## The same solve, differentiated
+    //|
+    //| On tensors the same builder gives solves that can be differentiated. How much does the number of hares after ten years
+    //| depend on their birth rate? The gradient is that of the discrete solve, and a difference quotient agrees.
+    fn hares(birth: &Tensor) -> flowline::Result<Tensor> {
+        let field = Ode::new(|_t, y: &Tensor| {
+            let (x, met) = (y.at(0), y.at(0) * y.at(1));
+            Tensor::stack(&[&(birth * x - &met), &(met - 3.0 * y.at(1))])
+        });
+        Ok(field.rtol(1e-9).atol(1e-9).solve(0.0, 10.0, Tensor::from([1.0, 1.0]))?.y1.at(0))
+    }
+    let (value, slope) = value_and_grad(hares, &Tensor::from(1.5))?;
+    let h = 1e-4;
+    let quotient =
+        (hares(&Tensor::from(1.5 + h))?.item() - hares(&Tensor::from(1.5 - h))?.item()) / (2.0 * h);
+    println!(
+        "{:.6} hares, d hares / d birth rate = {:.5}, by a difference quotient {quotient:.5}",
+        value.item(),
+        slope.item()
+    );
+    //| From here: [`02_neural_ode`](02_neural_ode.ipynb) learns a field from what it does.
+    Ok(())
+}
