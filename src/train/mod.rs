@@ -40,6 +40,7 @@ mod model;
 mod options;
 mod pictures;
 mod plan;
+mod presets;
 mod process;
 mod progress;
 mod recipe;
@@ -47,6 +48,7 @@ mod recorded;
 mod report;
 mod run;
 mod session;
+mod solve;
 mod state;
 mod step;
 #[cfg(test)]
@@ -59,14 +61,15 @@ pub use folder::{METRICS_FILE, MODEL_FILE, check_free, default_folder};
 pub use frame::{ImageFrame, PointsFrame, Units};
 pub use images::{BitsPerDim, Feed, IMAGE_TOLERANCE, ImagesFrame, PixelTables, PixelsKind, ToleranceRow};
 pub use learned::{FAR, Learned, LogGrid};
-pub use model::{ActivationKind, FieldConfig, Flow, Kept, ModelConfig, SolveConfig, Steps};
+pub use model::{ActivationKind, FieldConfig, Flow, ModelConfig};
 pub use options::{
     DivergenceKind, FieldKind, ObjectiveKind, OptimizerKind, Options, Preset, check_tolerances,
 };
-pub use plan::StatesPlan;
+pub use plan::{FlopsOf, PhasePlan, StatesPlan};
 pub use progress::{Progress, Stage};
 pub use recipe::{Objective, Phase, Recipe};
 pub use recorded::Recorded;
 pub use report::{PhaseReport, Report};
-pub use run::{Density, FlopsOf, Header, PhasePlan, num_weights};
+pub use run::{Density, Header, num_weights};
+pub use solve::{Kept, SolveConfig, Steps};
 pub use state::{Batch, ImageTables, PointsTable, Rows, Source, Stored, Tables, TrainState};
