@@ -41,11 +41,12 @@ pub(super) fn finish(mut session: Session) -> Result<Learned> {
 
 /// Puts the best weights in place of the last where those are worse; the NLL of what is left.
 fn take_best(session: &mut Session, nll_nats: f64) -> Result<f64> {
-    let Some(best) = session.best.take().filter(|best| best.measured.nll_nats < nll_nats) else {
+    let best = session.best.take().and_then(|best| Some((best.measured?, best.flow)));
+    let Some((measured, flow)) = best.filter(|(measured, _)| measured.nll_nats < nll_nats) else {
         return Ok(nll_nats);
     };
-    let Measured { nll_nats, update } = best.measured;
-    session.state.ema = best.flow;
+    let Measured { nll_nats, update } = measured;
+    session.state.ema = flow;
     session.save()?;
     (session.density.on_note)(&format!(
         "the weights after update {update} are the best ({nll_nats:.4} nats)"

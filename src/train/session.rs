@@ -85,6 +85,7 @@ impl<'a> Session<'a> {
         let (update, now) = (state.update.item() as u64, Instant::now());
         let pixels = prepared.pixels();
         let Prepared { source, held_out, points, .. } = prepared;
+        let best = keeps_best(&density.data).then(|| Best::room(&state.ema));
         // Points may lie anywhere; an image's do not.
         let measure = if points.is_some() { LogDensity::everywhere } else { LogDensity::new };
         let mut session = Session {
@@ -109,7 +110,7 @@ impl<'a> Session<'a> {
             earlier: Counters::default(),
             last_nll: None,
             tolerances: Vec::new(),
-            best: None,
+            best,
             stopped: false,
             begun: now,
             looked: false,
@@ -184,14 +185,14 @@ impl<'a> Session<'a> {
         let first_look = !self.looked && self.first_look(phase);
         self.looked |= first_look;
         let of_phase = &self.header.recipe.phases[phase];
-        let due = keeps_best(&self.density.data) && best::is_due(of_phase, self.update - self.first(phase));
+        let due = self.best.is_some() && best::is_due(of_phase, self.update - self.first(phase));
         if last || first_look || due || self.measuring.rings() {
             (self.density.on_stage)(Stage::Measuring);
             let nll_nats = self.measure()?;
             row.nll_nats = Some(nll_nats);
-            if due {
+            if let Some(best) = self.best.as_mut().filter(|_| due) {
                 let measured = Measured { nll_nats, update: self.update };
-                Best::keep(&mut self.best, measured, &self.state.ema, self.folder.as_ref())?;
+                best.keep(measured, &self.state.ema, self.folder.as_ref())?;
                 self.stopped = self.is_out_of_patience();
             }
         }
@@ -258,8 +259,12 @@ impl<'a> Session<'a> {
     /// Whether the best weights are so many measures old as the run is patient. A run that stopped stops again where it is
     /// resumed: the best and the update tell.
     fn is_out_of_patience(&self) -> bool {
-        let (Some(patience), Some(best)) = (self.header.recipe.patience, &self.best) else { return false };
-        best::measures_since(&self.header.recipe, best.measured.update, self.update) >= patience
+        let recipe = &self.header.recipe;
+        let kept = self.best.as_ref().and_then(|best| best.measured);
+        let is_over = |(patience, kept): (u64, Measured)| {
+            best::measures_since(recipe, kept.update, self.update) >= patience
+        };
+        recipe.patience.zip(kept).is_some_and(is_over)
     }
 
     fn progress(&mut self, phase: usize, row: &Row) -> Progress {

@@ -3,7 +3,7 @@
 //! It knows the folder's files and in which order they are written: counters and rows lie there before the checkpoint that
 //! they belong to. It must never change what is kept; a run without a folder keeps nothing and goes on all the same.
 
-use super::{Session, keeps_best};
+use super::Session;
 use crate::error::Result;
 use crate::io::write_checkpoint;
 use crate::tensor::{Tensor, Tree};
@@ -26,8 +26,10 @@ impl Session<'_> {
             self.tolerances.clone_from(&self.earlier.tolerances);
             self.tallies.restore(&self.earlier);
             self.plan_peak_bytes = self.earlier.plan_peak_bytes;
-            if keeps_best(&self.density.data) {
-                self.best = Best::read(folder, &self.header.recipe, &self.state.ema)?;
+            if let Some(best) = &mut self.best
+                && let Some(kept) = Best::read(folder, &self.header.recipe, &self.state.ema)?
+            {
+                *best = kept;
             }
         } else {
             Counters::default().write(&folder.file(COUNTERS_FILE))?;
