@@ -3,8 +3,9 @@
 //! A run is a folder with one checkpoint, rows of metrics and pictures. It knows everything below it (flows, optimisers,
 //! images, pictures, files) and prints nothing: progress and notes are values given to whoever asks.
 //!
-//! - [`Options`] is what a person says, [`Recipe`] everything that follows from it, and both lie in the checkpoint.
+//! - [`Options`] is what a person says, [`Recipe`] everything that follows from it by `presets`, and both lie in the checkpoint.
 //! - `step` is one update as one jitted call; its state is a tree, and randomness a function of (key, update).
+//! - `run` is the builder, and finds out whether there is a run to resume.
 //! - `session` is the loop. What looks at the clock (checkpoints, measures, pictures) reads the state and never
 //!   writes it: **a run that was killed and resumed ends with the bits of one that was not.**
 //! - `evaluate` measures with its own tolerances and the exact divergence, whatever the training used.

@@ -1,7 +1,7 @@
 //! What a flow looks like without its numbers: enough to build the tree that a checkpoint's tensors fit into.
 //!
 //! A weights file has names and shapes, but not the kind of a field, its activation or how it is solved. These are
-//! plain values here, so that a run folder is read without the program that wrote it.
+//! plain values here (how it is solved, in `solve`), so that a run folder is read without the program that wrote it.
 
 use super::SolveConfig;
 use crate::cnf::{Cnf, StandardNormal};
