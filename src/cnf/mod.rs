@@ -11,9 +11,12 @@
 //! or a file.
 
 mod base;
+mod density;
 mod divergence;
 mod flow;
 mod objective;
+mod rows;
+mod sample;
 mod settings;
 mod solve;
 mod stream;

@@ -1,25 +1,21 @@
-//! From grey levels to real numbers and back: uniform dequantisation, and two transforms with their Jacobians.
+//! From grey levels to real numbers and back: uniform dequantisation, and transforms with their Jacobians.
 //!
 //! Knows levels 0..=255 and coordinates. Must never know a model: `log p(x) = log q(z) + log_det`, whatever q is. Images
 //! are points x of the unit cube, `x = (level + u) / 256` with u uniform in (0, 1): a density of x then bounds the
 //! probability of the levels from below (L. Theis et al. 2016, A note on the evaluation of generative models, eq. 5).
-//!
-//! [`Marginals`] takes each pixel through its own distribution to a normal, so that a flow which does nothing is the
-//! model of independent pixels (1.690 bits/dim on MNIST) and has only to learn what pixels know of each other.
-//! [`LogitTransform`] is the usual one (L. Dinh et al. 2017, Density estimation using Real NVP, section 4.1), worse than
-//! that model for minutes of training; it is here to be compared with.
 
-use super::{DataError, ImageSet, normal};
+mod logit;
+mod marginals;
+
+pub use logit::LogitTransform;
+pub use marginals::{Marginals, SMOOTHING};
+
 use rand::Rng;
 
-/// The least probability that an end of levels is placed by.
-const RAREST: f64 = 1e-7;
 /// Levels of a byte.
 const LEVELS: usize = 256;
 /// Images whose bytes are read at once when a transform is fitted.
 const BLOCK: usize = 1024;
-/// Added to each level's count: a level that a pixel never has in training keeps some probability.
-pub const SMOOTHING: f64 = 0.02;
 
 /// `x = (level + u) / 256` in (0, 1), u uniform: one draw of the generator for each byte.
 pub fn dequantise<R: Rng + ?Sized>(bytes: &[u8], rng: &mut R) -> Vec<f64> {
@@ -126,198 +122,9 @@ impl From<LogitTransform> for PixelTransform {
     }
 }
 
-/// Each pixel through its own marginal: `z = Phi^-1(F_i(x))`, with F_i piecewise linear over the 256 levels and as steep
-/// on each as the training images have it there (counts + [`SMOOTHING`]).
-///
-/// `ln dz/dx = ln(256 p) - ln phi(z)`, p the level's probability: with z standard normal, the density of x is the
-/// product of the pixels' histograms, exactly.
-///
-/// # Numerics
-/// Probabilities are kept from below and from above each level, so that z is accurate in both tails.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Marginals {
-    /// How often each level was seen `[dim, 256]`: what a run folder keeps, and all else follows from.
-    counts: Vec<u32>,
-    /// Probability of each level `[dim, 256]`.
-    p: Vec<f64>,
-    /// Probability of the levels below each.
-    below: Vec<f64>,
-    /// Probability of the levels above each.
-    above: Vec<f64>,
-}
-
-impl Marginals {
-    /// Of the images of the given numbers, read in blocks.
-    ///
-    /// # Errors
-    /// As [`ImageSet::rows`].
-    pub fn fit(images: &ImageSet, rows: &[usize]) -> Result<Self, DataError> {
-        let mut counts = vec![0; images.dim() * LEVELS];
-        for part in rows.chunks(BLOCK) {
-            for image in images.rows(part)?.chunks_exact(images.dim()) {
-                image.iter().enumerate().for_each(|(i, &level)| counts[i * LEVELS + usize::from(level)] += 1);
-            }
-        }
-        Ok(Self::from_counts(&counts, SMOOTHING))
-    }
-
-    /// Of how often each pixel has each level, `[dim, 256]`, with `smoothing` added to every count.
-    ///
-    /// # Panics
-    /// When the counts are not 256 a pixel, or a pixel has none and no smoothing either.
-    #[track_caller]
-    pub fn from_counts(counts: &[u32], smoothing: f64) -> Self {
-        assert!(counts.len().is_multiple_of(LEVELS), "{} counts are not 256 a pixel", counts.len());
-        let mut table = Self { counts: counts.to_vec(), p: Vec::new(), below: Vec::new(), above: Vec::new() };
-        for (i, pixel) in counts.chunks_exact(LEVELS).enumerate() {
-            let total: f64 = pixel.iter().map(|&c| f64::from(c) + smoothing).sum();
-            assert!(total > 0.0, "pixel {i} has no count, and there is no smoothing");
-            let p: Vec<f64> = pixel.iter().map(|&c| (f64::from(c) + smoothing) / total).collect();
-            table.below.extend(sums(p.iter()));
-            table.above.extend(sums(p.iter().rev()).into_iter().rev());
-            table.p.extend(p);
-        }
-        table
-    }
-
-    /// How often each pixel had each level, `[dim, 256]`.
-    pub fn counts(&self) -> &[u32] {
-        &self.counts
-    }
-
-    /// Where levels begin: z at the lower end of each given level of each pixel, `[levels, dim]`, at most 5.2 from 0.
-    pub fn ends(&self, levels: &[u8]) -> Vec<f32> {
-        let end = |level: u8, pixel: usize| {
-            let at = pixel * LEVELS + usize::from(level);
-            // What lies above the end is the level itself and all beyond it.
-            let (below, above) = (self.below[at], self.above[at] + self.p[at]);
-            let z = if below <= above {
-                normal::lower_quantile(below.clamp(RAREST, 0.5))
-            } else {
-                -normal::lower_quantile(above.clamp(RAREST, 0.5))
-            };
-            z as f32
-        };
-        levels.iter().flat_map(|&level| (0..self.dim()).map(move |pixel| end(level, pixel))).collect()
-    }
-
-    /// Coordinates of an image.
-    pub fn dim(&self) -> usize {
-        self.p.len() / LEVELS
-    }
-
-    /// z, and the probability of x's level.
-    fn to_normal(&self, pixel: usize, x: f64) -> (f64, f64) {
-        let place = x * LEVELS as f64;
-        let level = (place as usize).min(LEVELS - 1);
-        let (at, u) = (pixel * LEVELS + level, place - level as f64);
-        let p = self.p[at];
-        let (lower, upper) = (self.below[at] + p * u, self.above[at] + p * (1.0 - u));
-        let z = if lower <= upper {
-            normal::lower_quantile(lower.min(0.5))
-        } else {
-            -normal::lower_quantile(upper.min(0.5))
-        };
-        (z, p)
-    }
-
-    fn forward(&self, pixel: usize, x: f64) -> (f64, f64) {
-        let (z, p) = self.to_normal(pixel, x);
-        (z, (LEVELS as f64 * p).ln() - normal::ln_density(z))
-    }
-
-    fn inverse(&self, pixel: usize, z: f64) -> f64 {
-        let row = pixel * LEVELS..(pixel + 1) * LEVELS;
-        let (p, below, above) = (&self.p[row.clone()], &self.below[row.clone()], &self.above[row]);
-        let tail = normal::cdf(-z.abs());
-        let (level, u) = if z <= 0.0 {
-            let level = below.partition_point(|&b| b <= tail).saturating_sub(1);
-            (level, (tail - below[level]) / p[level])
-        } else {
-            let level = above.partition_point(|&a| a > tail).min(LEVELS - 1);
-            (level, 1.0 - (tail - above[level]) / p[level])
-        };
-        // A level of probability 0 is met where there is no smoothing, at its edge alone.
-        let u = if u.is_finite() { u.clamp(0.0, 1.0) } else { 0.0 };
-        (level as f64 + u) / LEVELS as f64
-    }
-}
-
-/// The sum of what comes before each.
-fn sums<'a>(p: impl Iterator<Item = &'a f64>) -> Vec<f64> {
-    p.scan(0.0, |sum, p| Some(std::mem::replace(sum, *sum + p))).collect()
-}
-
-/// Each pixel through the logit, then standardised: `z = (logit(alpha + (1 - 2 alpha) x) - mean) / sd`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LogitTransform {
-    /// How far x is kept from 0 and 1, where the logit is infinite.
-    pub alpha: f64,
-    /// Mean of each pixel's logit `[dim]`.
-    pub mean: Vec<f64>,
-    /// Its deviation `[dim]`.
-    pub sd: Vec<f64>,
-}
-
-impl LogitTransform {
-    /// By the means and deviations of the images of the given numbers, each dequantised once, read in blocks.
-    ///
-    /// # Errors
-    /// As [`ImageSet::rows`].
-    ///
-    /// # Panics
-    /// When alpha is not in (0, 1/2), or no image is given.
-    #[track_caller]
-    pub fn fit<R: Rng + ?Sized>(
-        images: &ImageSet,
-        rows: &[usize],
-        alpha: f64,
-        rng: &mut R,
-    ) -> Result<Self, DataError> {
-        assert!(alpha > 0.0 && alpha < 0.5, "alpha={alpha} is not in (0, 1/2)");
-        assert!(!rows.is_empty(), "a logit transform is fitted to one image at least");
-        let d = images.dim();
-        let mut fitted = Self { alpha, mean: vec![0.0; d], sd: vec![0.0; d] };
-        let mut seen = 0.0;
-        for part in rows.chunks(BLOCK) {
-            for image in dequantise(&images.rows(part)?, rng).chunks_exact(d) {
-                // Welford's update: a sum of squares would lose the digits of pixels that hardly vary.
-                seen += 1.0;
-                for (i, &x) in image.iter().enumerate() {
-                    let y = fitted.logit(x).0;
-                    let before = y - fitted.mean[i];
-                    fitted.mean[i] += before / seen;
-                    fitted.sd[i] += before * (y - fitted.mean[i]);
-                }
-            }
-        }
-        // One image has no deviation; 1 leaves its pixels where they are.
-        let sd = |sum: f64| if sum > 0.0 { (sum / seen).sqrt() } else { 1.0 };
-        fitted.sd.iter_mut().for_each(|s| *s = sd(*s));
-        Ok(fitted)
-    }
-
-    /// The logit of x, and the logarithm of its slope.
-    fn logit(&self, x: f64) -> (f64, f64) {
-        let scale = 1.0 - 2.0 * self.alpha;
-        let (from_0, from_1) = (self.alpha + scale * x, self.alpha + scale * (1.0 - x));
-        ((from_0 / from_1).ln(), scale.ln() - from_0.ln() - from_1.ln())
-    }
-
-    fn forward(&self, pixel: usize, x: f64) -> (f64, f64) {
-        let (y, slope) = self.logit(x);
-        ((y - self.mean[pixel]) / self.sd[pixel], slope - self.sd[pixel].ln())
-    }
-
-    fn inverse(&self, pixel: usize, z: f64) -> f64 {
-        let y = self.mean[pixel] + self.sd[pixel] * z;
-        let s = 1.0 / (1.0 + (-y).exp());
-        ((s - self.alpha) / (1.0 - 2.0 * self.alpha)).clamp(0.0, 1.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::{ImageSet, normal};
     use super::*;
     use rand::{RngExt, SeedableRng, rngs::SmallRng};
 

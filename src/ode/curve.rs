@@ -2,7 +2,7 @@
 //!
 //! The host's driver looks for stages that are there already; a recorded step has this. It must never choose a step.
 
-use super::attempt::eval;
+use super::stages::eval;
 use super::{Clock, Field, FieldFailure, Interpolant, Scheme, Span, State};
 
 /// Evaluates, for the step from `t` to `t_next` that led from `y` to `y1`, the stages of its [`Interpolant`] that are

@@ -1,8 +1,10 @@
 //! The whole solve of host values: the loop over accepted steps, with a recorder behind it.
 
+use super::attempts::Driven;
 use super::record::{Asked, Recorder};
 use super::settings::Settings;
-use super::steps::{Driven, Stepper, Steps};
+use super::stepper::Stepper;
+use super::steps::Steps;
 use super::stiffness::StiffnessTest;
 use super::{Drive, Field, Norm, Ode, OdeError, Rate, SaveAt, Scheme, Solution, Stats};
 

@@ -21,6 +21,7 @@
 //! same program in other libraries.
 
 mod attempt;
+mod attempts;
 mod builder;
 mod carry;
 mod clock;
@@ -53,9 +54,11 @@ mod sensitivity;
 mod settings;
 mod single;
 mod solution;
+mod stages;
 mod start;
 mod state;
 mod states;
+mod stepper;
 mod steps;
 mod stiffness;
 mod tableau;

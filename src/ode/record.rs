@@ -6,7 +6,7 @@
 
 use super::builder::{OnStep, SaveFn};
 use super::event::{Watch, itp};
-use super::steps::Stepper;
+use super::stepper::Stepper;
 use super::{Dense, EventHit, Field, HostState, Ode, OdeError, Outcome, SaveAt, Scheme, status};
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! The start of a solve: f(t0, y0), the first step size, and what can end a solve before its first step.
 
-use super::attempt::{eval, measure};
+use super::attempt::measure;
+use super::stages::eval;
 use super::{Carry, Clock, Controller, Field, FieldFailure, Hairer, Scheme, Span, State, status};
 
 /// The carry before the first step.

@@ -4,7 +4,7 @@
 //! eigenvalue. Looked at every few hundred steps, and at each step while it looks bad; it must never change a solve,
 //! only warn. Methods without two such stages are not tested: an evaluation more would be.
 
-use super::steps::Stepper;
+use super::stepper::Stepper;
 use super::{ButcherTableau, Field, HostState, Method, OdeError, Scheme, State, Warning};
 
 /// Steps between two looks while all is well.

@@ -4,12 +4,16 @@
 //! by heart sooner or later. So runs on points measure at fixed updates, ten a phase, and keep the averaged weights of the
 //! least NLL in a file of their own. The updates are fixed and not clocked: a run that was killed and resumed measures
 //! where one that was not does, and ends with the same weights.
+//!
+//! There is room for them from the start, in buffers that nobody shares: a run holds as many at its end as before its
+//! first measure, and an update writes into the state's own.
 
 use super::folder::RunFolder;
 use super::model::Flow;
 use super::{Phase, Recipe};
 use crate::error::Result;
 use crate::io::{IoError, read_checkpoint, write_checkpoint};
+use crate::tensor::{Tensor, Tree};
 use serde::{Deserialize, Serialize};
 
 /// The best weights in a run folder.
@@ -27,7 +31,9 @@ pub(super) struct Measured {
 /// The averaged weights with the least NLL that was measured.
 #[derive(Clone, Debug)]
 pub(super) struct Best {
-    pub measured: Measured,
+    /// None before the first measure.
+    pub measured: Option<Measured>,
+    /// In buffers of their own.
     pub flow: Flow,
 }
 
@@ -48,20 +54,20 @@ pub(super) fn measures_since(recipe: &Recipe, from: u64, to: u64) -> u64 {
 }
 
 impl Best {
+    /// Room for the weights of such a flow.
+    pub(super) fn room(like: &Flow) -> Best {
+        Best { measured: None, flow: copy(like) }
+    }
+
     /// Keeps weights that are better than the best so far.
-    pub(super) fn keep(
-        best: &mut Option<Best>,
-        measured: Measured,
-        flow: &Flow,
-        folder: Option<&RunFolder>,
-    ) -> Result<()> {
-        if best.as_ref().is_some_and(|best| best.measured.nll_nats <= measured.nll_nats) {
+    pub(super) fn keep(&mut self, measured: Measured, flow: &Flow, folder: Option<&RunFolder>) -> Result<()> {
+        if self.measured.is_some_and(|best| best.nll_nats <= measured.nll_nats) {
             return Ok(());
         }
         if let Some(folder) = folder {
             write_checkpoint(folder.file(BEST_FILE), &measured, flow)?;
         }
-        *best = Some(Best { measured, flow: flow.clone() });
+        *self = Best { measured: Some(measured), flow: copy(flow) };
         Ok(())
     }
 
@@ -69,7 +75,7 @@ impl Best {
     pub(super) fn read(folder: &RunFolder, recipe: &Recipe, like: &Flow) -> Result<Option<Best>> {
         match read_checkpoint::<Measured>(folder.file(BEST_FILE)) {
             Ok(file) if file.header.update <= recipe.updates() => {
-                Ok(Some(Best { measured: file.header, flow: file.into_tree(like)? }))
+                Ok(Some(Best { measured: Some(file.header), flow: file.into_tree(like)? }))
             }
             Ok(_) => Ok(None),
             Err(IoError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -78,10 +84,15 @@ impl Best {
     }
 }
 
+/// The same numbers in other buffers: where the state's own are shared, the next update makes new ones.
+fn copy(flow: &Flow) -> Flow {
+    flow.map_leaves(|leaf| Tensor::from_array(leaf.array().clone()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tensor::{Key, Tensor, Tree};
+    use crate::tensor::Key;
     use crate::train::Options;
 
     #[test]
@@ -90,15 +101,19 @@ mod tests {
         let flows: Vec<Flow> = (0..3).map(|i| recipe.model.build(&Key::new(i)).unwrap()).collect();
         let place = tempfile::tempdir().unwrap();
         let folder = RunFolder::open(place.path()).unwrap();
-        let mut best = None;
+        let mut best = Best::room(&flows[0]);
+        let places =
+            |flow: &Flow| flow.leaves().iter().map(|x| x.array().data().as_ptr()).collect::<Vec<_>>();
         for (i, nll_nats) in [2.0, 1.0, 1.5].into_iter().enumerate() {
             let measured = Measured { nll_nats, update: 10 * (i as u64 + 1) };
-            Best::keep(&mut best, measured, &flows[i], Some(&folder)).unwrap();
+            best.keep(measured, &flows[i], Some(&folder)).unwrap();
+            let shared = places(&best.flow).iter().any(|place| places(&flows[i]).contains(place));
+            assert!(!shared, "the best weights lie in buffers of their own");
         }
         let read = Best::read(&folder, &recipe, &flows[0]).unwrap().unwrap();
-        assert_eq!(read.measured, Measured { nll_nats: 1.0, update: 20 });
+        assert_eq!(read.measured, Some(Measured { nll_nats: 1.0, update: 20 }));
         let leaves = |flow: &Flow| flow.leaves().iter().map(Tensor::to_vec).collect::<Vec<_>>();
-        assert_eq!((leaves(&read.flow), leaves(&best.unwrap().flow)), (leaves(&flows[1]), leaves(&flows[1])));
+        assert_eq!((leaves(&read.flow), leaves(&best.flow)), (leaves(&flows[1]), leaves(&flows[1])));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The end of a run: the mass, the set of pictures, the report.
 
 use super::best::Measured;
-use super::evaluate::{Mass, OUTER_MASS, Sampler, crop, over_domain};
+use super::evaluate::{DRAW_TOLERANCE, LogDensity, Mass, OUTER_MASS, Sampler, crop, over_domain};
 use super::images::{BitsPerDim, nats_of_bits};
 use super::pictures::{self, CORNER_POINTS, SAMPLES};
 use super::session::{Session, cells_per_pixel};
@@ -41,11 +41,12 @@ pub(super) fn finish(mut session: Session) -> Result<Learned> {
 
 /// Puts the best weights in place of the last where those are worse; the NLL of what is left.
 fn take_best(session: &mut Session, nll_nats: f64) -> Result<f64> {
-    let Some(best) = session.best.take().filter(|best| best.measured.nll_nats < nll_nats) else {
+    let best = session.best.take().and_then(|best| Some((best.measured?, best.flow)));
+    let Some((measured, flow)) = best.filter(|(measured, _)| measured.nll_nats < nll_nats) else {
         return Ok(nll_nats);
     };
-    let Measured { nll_nats, update } = best.measured;
-    session.state.ema = best.flow;
+    let Measured { nll_nats, update } = measured;
+    session.state.ema = flow;
     session.save()?;
     (session.density.on_note)(&format!(
         "the weights after update {update} are the best ({nll_nats:.4} nats)"
@@ -83,15 +84,26 @@ fn space(session: &mut Session) -> Result<()> {
     let (Some(folder), Data::Points(points, _)) = (&session.folder, &session.density.data) else {
         return Ok(());
     };
-    let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
-    let standard = session.header.standard();
-    let mut samples = Vec::with_capacity(CORNER_POINTS * points.dim());
-    let mut parts = Sampler::new().draw(&session.state.ema, CORNER_POINTS, &key);
-    parts.try_for_each(|part| part.map(|part| samples.extend(standard.to_units(&part))))?;
-    pictures::corner(folder, points, &samples)?;
-    // The program of the samples.
+    let (flow, standard) = (&session.state.ema, session.header.standard());
+    // The program of the samples, or that of the density on a line.
     session.compiles += 1;
-    Ok(())
+    if points.dim() == 1 {
+        let places = pictures::on_line(points);
+        let there: Vec<f32> = standard.to_standard(&places).into_iter().map(|x| x as f32).collect();
+        let found = LogDensity::for_points(places.len(), DRAW_TOLERANCE, DRAW_TOLERANCE)
+            .eval_rows(flow, &there, 1)?;
+        let density = found.into_iter().map(|x| (f64::from(x) + standard.log_jacobian()).exp());
+        return pictures::line(
+            folder,
+            points,
+            places.into_iter().zip(density).map(|(x, p)| [x, p]).collect(),
+        );
+    }
+    let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
+    let mut samples = Vec::with_capacity(CORNER_POINTS * points.dim());
+    let mut parts = Sampler::new().draw(flow, CORNER_POINTS, &key);
+    parts.try_for_each(|part| part.map(|part| samples.extend(standard.to_units(&part))))?;
+    pictures::corner(folder, points, &samples)
 }
 
 /// The mass over the plane, and its pictures.

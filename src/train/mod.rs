@@ -3,8 +3,9 @@
 //! A run is a folder with one checkpoint, rows of metrics and pictures. It knows everything below it (flows, optimisers,
 //! images, pictures, files) and prints nothing: progress and notes are values given to whoever asks.
 //!
-//! - [`Options`] is what a person says, [`Recipe`] everything that follows from it, and both lie in the checkpoint.
+//! - [`Options`] is what a person says, [`Recipe`] everything that follows from it by `presets`, and both lie in the checkpoint.
 //! - `step` is one update as one jitted call; its state is a tree, and randomness a function of (key, update).
+//! - `run` is the builder, and finds out whether there is a run to resume.
 //! - `session` is the loop. What looks at the clock (checkpoints, measures, pictures) reads the state and never
 //!   writes it: **a run that was killed and resumed ends with the bits of one that was not.**
 //! - `evaluate` measures with its own tolerances and the exact divergence, whatever the training used.
@@ -40,6 +41,7 @@ mod model;
 mod options;
 mod pictures;
 mod plan;
+mod presets;
 mod process;
 mod progress;
 mod recipe;
@@ -47,6 +49,7 @@ mod recorded;
 mod report;
 mod run;
 mod session;
+mod solve;
 mod state;
 mod step;
 #[cfg(test)]
@@ -59,14 +62,15 @@ pub use folder::{METRICS_FILE, MODEL_FILE, check_free, default_folder};
 pub use frame::{ImageFrame, PointsFrame, Units};
 pub use images::{BitsPerDim, Feed, IMAGE_TOLERANCE, ImagesFrame, PixelTables, PixelsKind, ToleranceRow};
 pub use learned::{FAR, Learned, LogGrid};
-pub use model::{ActivationKind, FieldConfig, Flow, Kept, ModelConfig, SolveConfig, Steps};
+pub use model::{ActivationKind, FieldConfig, Flow, ModelConfig};
 pub use options::{
     DivergenceKind, FieldKind, ObjectiveKind, OptimizerKind, Options, Preset, check_tolerances,
 };
-pub use plan::StatesPlan;
+pub use plan::{FlopsOf, PhasePlan, StatesPlan};
 pub use progress::{Progress, Stage};
 pub use recipe::{Objective, Phase, Recipe};
 pub use recorded::Recorded;
 pub use report::{PhaseReport, Report};
-pub use run::{Density, FlopsOf, Header, PhasePlan, num_weights};
+pub use run::{Density, Header, num_weights};
+pub use solve::{Kept, SolveConfig, Steps};
 pub use state::{Batch, ImageTables, PointsTable, Rows, Source, Stored, Tables, TrainState};

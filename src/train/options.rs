@@ -242,7 +242,7 @@ impl Options {
 
     fn check_solver(&self) -> Result<(), Error> {
         if self.rtol.is_some() || self.atol.is_some() {
-            let (rtol, atol) = super::recipe::tolerances(self);
+            let (rtol, atol) = super::presets::tolerances(self);
             check_tolerances(rtol, atol)?;
         }
         let Some(name) = &self.solver else { return Ok(()) };

@@ -20,6 +20,8 @@ pub(super) const FLOW_POINTS: usize = 12_000;
 const FLOW_PANELS: usize = 6;
 /// Points of the corner's panels.
 pub(super) const CORNER_POINTS: usize = 2_000;
+/// Places on a line where a density is evaluated.
+const LINE: usize = 600;
 
 /// Who draws a run.
 pub(super) struct Artist {
@@ -75,15 +77,41 @@ impl Artist {
     }
 }
 
-/// `corner.png`: the data and samples `[n, d]` in units, pair by pair; nothing where there is but one coordinate.
+/// `corner.png`: the data and samples `[n, d]` in units, pair by pair.
 pub(super) fn corner(folder: &RunFolder, points: &Points, samples: &[f64]) -> Result<()> {
-    if points.dim() < 2 {
-        return Ok(());
-    }
     let shown = points.len().min(SAMPLES) * points.dim();
     let title = "samples over the data";
     let picture = plot::corner(title, &points.columns, &points.values()[..shown], samples)?;
     Ok(picture.save(folder.file("corner.png"))?)
+}
+
+/// Where the density of points on a line is drawn: evenly, over the data and a tenth of their extent on either side.
+pub(super) fn on_line(points: &Points) -> Vec<f64> {
+    let [low, high] = extent(points.values());
+    let margin = 0.1 * (high - low);
+    (0..LINE).map(|i| low - margin + (high - low + 2.0 * margin) * i as f64 / (LINE - 1) as f64).collect()
+}
+
+fn extent(values: &[f64]) -> [f64; 2] {
+    values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], &x| [low.min(x), high.max(x)])
+}
+
+/// `density.png` of points on a line: the data counted in bins, the learned density `(x, p)` over them.
+pub(super) fn line(folder: &RunFolder, points: &Points, learned: Vec<[f64; 2]>) -> Result<()> {
+    let [low, high] = extent(points.values());
+    let bins = ((points.len() as f64).sqrt() as usize).clamp(10, 100);
+    let width = (high - low) / bins as f64;
+    let mut counts = vec![0_usize; bins];
+    points.values().iter().for_each(|x| counts[(((x - low) / width) as usize).min(bins - 1)] += 1);
+    let tall = |count: usize| count as f64 / (points.len() as f64 * width);
+    let step = |(i, &count): (usize, &usize)| {
+        [[low + i as f64 * width, tall(count)], [low + (i + 1) as f64 * width, tall(count)]]
+    };
+    let outline =
+        [[[low, 0.0]].to_vec(), counts.iter().enumerate().flat_map(step).collect(), vec![[high, 0.0]]];
+    let axes = plot::Axes::new(&points.columns[0], "density").title("learned density over the data");
+    let axes = axes.thin_curves("data, counted", &[outline.concat()], 1).curves("learned", &[learned], 0);
+    Ok(axes.draw()?.save(folder.file("density.png"))?)
 }
 
 /// The loss of every update and the NLL where it was measured. A weighted likelihood is divided by the mean weight, so

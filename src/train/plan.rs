@@ -3,9 +3,74 @@
 //! A plan knows its tiles and what one trip of a loop does; how many trips there are is the recipe's to say. Where steps
 //! are adaptive nobody knows, and the figures are those of one step.
 
+use super::{Objective, Phase, Recipe, Steps};
 use crate::backend::checkpoint::cost::fewest_extra;
 use crate::backend::{LoopReport, PlanReport};
 use serde::{Deserialize, Serialize};
+
+/// What planned operations are counted over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlopsOf {
+    /// A whole update.
+    Update,
+    /// An update whose solves take one step.
+    Step,
+}
+
+/// What an update of a phase does and needs.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct PhasePlan {
+    /// What is minimised.
+    pub objective: Objective,
+    /// Updates of the phase.
+    pub updates: u64,
+    /// Points an update.
+    pub batch: usize,
+    /// Kernels and loops of its program, each counted once however often it runs.
+    pub kernels: usize,
+    /// Floating-point operations.
+    pub flops: f64,
+    /// Bytes that kernels read and write, in whichever cache they are.
+    pub bytes_moved: u64,
+    /// Of what both are: of an update, or of an update whose solves take one step where steps are adaptive and nobody knows how many
+    /// there will be.
+    pub flops_of: FlopsOf,
+    /// Bytes of workspace at their peak.
+    pub peak_bytes: u64,
+    /// What they would be if no two values shared memory.
+    pub peak_bytes_without_reuse: u64,
+    /// How its solves keep the states for their backward passes.
+    pub states: Vec<StatesPlan>,
+    /// The plan for people.
+    #[serde(skip)]
+    pub text: String,
+}
+
+impl PhasePlan {
+    /// Of a phase whose update has this plan.
+    pub(super) fn of(recipe: &Recipe, phase: &Phase, plan: &PlanReport) -> PhasePlan {
+        let (steps, most_steps) = recipe.steps();
+        let is_adaptive = matches!(recipe.model.solve.steps, Steps::Adaptive { .. });
+        let solves = phase.objective == Objective::MaximumLikelihood;
+        let (peak_bytes, without_reuse) = peak_bytes(plan, most_steps);
+        let work = work(plan, Trips::planned(steps));
+        PhasePlan {
+            objective: phase.objective,
+            updates: phase.updates,
+            batch: phase.batch,
+            kernels: work.kernels,
+            flops: work.flops,
+            bytes_moved: work.bytes_moved.round() as u64,
+            flops_of: if solves && is_adaptive { FlopsOf::Step } else { FlopsOf::Update },
+            peak_bytes: peak_bytes as u64,
+            peak_bytes_without_reuse: without_reuse as u64,
+            states: states(plan, (!is_adaptive).then_some(steps)),
+            text: plan.to_string(),
+        }
+    }
+}
 
 /// How a solve keeps the states for its backward pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,28 +1,24 @@
 //! `Density`: what to train on what, where to, and who is told; then one call that runs it.
 //!
-//! The builder only collects. [`Density::run`] finds out whether there is a run to resume, checks that it is the same
-//! run, and hands over to the session, which knows nothing of options.
+//! The builder only collects. [`Density::run`] finds out whether there is a run to [`resume`], and hands over to the
+//! session, which knows nothing of options.
 
-use super::data::{Data, Prepared};
+mod resume;
+
+use super::data::Data;
 use super::folder::RunFolder;
 use super::model::{Flow, ModelConfig};
-use super::plan::{StatesPlan, Trips, work};
+use super::plan::PhasePlan;
 use super::progress::{Progress, Stage};
 use super::session::Session;
-use super::state::{Stored, TrainState};
 use super::step;
-use super::{
-    FieldKind, ImageFrame, ImagesFrame, Learned, MODEL_FILE, Objective, Options, PointsFrame, Preset, Recipe,
-    TrainError,
-};
+use super::{FieldKind, ImageFrame, ImagesFrame, Learned, Options, PointsFrame, Preset, Recipe, TrainError};
 use crate::cnf::Cnf;
 use crate::data::{Rule, Standard};
 use crate::error::{Error, Result};
-use crate::io::{Checkpoint, IoError, read_checkpoint};
 use crate::nn::{Drift, DriftNet, is_fixed};
 use crate::tensor::{Key, Tensor, Tree};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -214,25 +210,8 @@ impl<'a> Density<'a> {
         let source = self.data.prepare(&self.recipe)?.source;
         let state = step::begin(&self.recipe, self.flow.clone(), &Key::new(self.recipe.seed));
         let plan = |phase: &super::Phase| {
-            let plan = step::Step::new(&self.recipe, phase, &source, 0).plan(&state)?;
-            let (steps, most_steps) = self.recipe.steps();
-            let is_adaptive = matches!(self.recipe.model.solve.steps, super::Steps::Adaptive { .. });
-            let solves = phase.objective == Objective::MaximumLikelihood;
-            let (peak_bytes, without_reuse) = super::plan::peak_bytes(&plan, most_steps);
-            let work = work(&plan, Trips::planned(steps));
-            Ok(PhasePlan {
-                objective: phase.objective,
-                updates: phase.updates,
-                batch: phase.batch,
-                kernels: work.kernels,
-                flops: work.flops,
-                bytes_moved: work.bytes_moved.round() as u64,
-                flops_of: if solves && is_adaptive { FlopsOf::Step } else { FlopsOf::Update },
-                peak_bytes: peak_bytes as u64,
-                peak_bytes_without_reuse: without_reuse as u64,
-                states: super::plan::states(&plan, (!is_adaptive).then_some(steps)),
-                text: plan.to_string(),
-            })
+            let planned = step::Step::new(&self.recipe, phase, &source, 0).plan(&state)?;
+            Ok(PhasePlan::of(&self.recipe, phase, &planned))
         };
         self.recipe.phases.iter().filter(|p| p.updates > 0).map(plan).collect()
     }
@@ -272,59 +251,6 @@ impl<'a> Density<'a> {
             folder.keep();
         }
         Session::new(self, prepared, header, state, folder, resumed)?.run()
-    }
-
-    /// The checkpoint in a folder, if there is a whole one.
-    fn find(&mut self, folder: &RunFolder) -> Result<Option<Checkpoint<Header>>> {
-        match read_checkpoint(folder.file(MODEL_FILE)) {
-            Ok(checkpoint) => Ok(Some(checkpoint)),
-            Err(IoError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                super::folder::check_lost(folder.path())?;
-                Ok(None)
-            }
-            Err(damaged @ IoError::Damaged { .. }) => {
-                (self.on_note)(&format!("{damaged}; the run starts anew"));
-                Ok(None)
-            }
-            Err(other) => Err(other.into()),
-        }
-    }
-
-    /// The header and the state of a run to resume, if it is this one.
-    fn resume(
-        &mut self,
-        checkpoint: Checkpoint<Header>,
-        prepared: &mut Prepared,
-        key: &Key,
-    ) -> Result<(Header, TrainState)> {
-        let header = checkpoint.header.clone();
-        let folder = self.folder.clone().expect("invariant: a checkpoint lies in a folder");
-        if self.by_options {
-            self.options.resume(&header.options, &header.recipe, self.data.shape(), &folder)?;
-        } else {
-            compare(&folder, "recipe", &header.recipe, &self.recipe)?;
-        }
-        // The rule that reads the image is the run's own.
-        let documented = |image: &Option<ImageFrame>| image.as_ref().is_some_and(|i| i.documented_rule);
-        if documented(&prepared.image) != documented(&header.image) {
-            let rule = if documented(&header.image) { Rule::Documented } else { Rule::Default };
-            self.data = self.data.clone().with_rule(rule)?;
-            *prepared = self.data.prepare(&header.recipe)?;
-        }
-        check_data(&folder, &self.data.name(), &header, prepared)?;
-        let flow = header.recipe.model.build(&Key::new(0))?;
-        let like = step::begin(&header.recipe, flow, key);
-        let state = checkpoint.into_tree(&Stored::of(&like, prepared.pixels()))?.state();
-        if !self.by_options {
-            compare(&folder, "key", &key.leaves()[0].to_vec(), &state.key.leaves()[0].to_vec())?;
-        }
-        self.recipe = header.recipe.clone();
-        (self.on_note)(&format!(
-            "resuming after update {} of {}",
-            state.update.item(),
-            header.recipe.updates()
-        ));
-        Ok((header, state))
     }
 }
 
@@ -369,72 +295,6 @@ fn check_preset(options: &mut Options, data: &Data) -> Result<()> {
     }
 }
 
-/// Refuses to resume a run on other data.
-fn check_data(folder: &Path, name: &str, header: &Header, asked: &Prepared) -> Result<()> {
-    let (folder, name) = (folder.to_owned(), name.to_owned());
-    let prepared_images = asked.images.clone();
-    match (&header.points, &asked.points, &header.image, &asked.image) {
-        (None, None, Some(was), Some(asked)) if was.fingerprint != asked.fingerprint => {
-            let size = |frame: &ImageFrame| format!("{} x {} pixels", frame.width, frame.height);
-            let (was, asked) = (size(was), size(asked));
-            Err(TrainError::OtherImage { folder, name, was, asked }.into())
-        }
-        (was, asked, ..) => {
-            let number = |points: &Option<PointsFrame>, images: &Option<ImagesFrame>| {
-                let of_images = images.as_ref().map(|images| images.fingerprint.clone());
-                (points.as_ref().map(|p| p.fingerprint.clone()), of_images)
-            };
-            if number(was, &header.images) == number(asked, &prepared_images) {
-                return Ok(());
-            }
-            let of_images = || header.images.as_ref().map(|images| images.name.clone());
-            let was = was.as_ref().map(|points| points.name.clone()).or_else(of_images);
-            let was = was.unwrap_or_else(|| "an image".to_owned());
-            Err(TrainError::OtherData { folder, name, was }.into())
-        }
-    }
-}
-
-/// What planned operations are counted over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FlopsOf {
-    /// A whole update.
-    Update,
-    /// An update whose solves take one step.
-    Step,
-}
-
-/// What an update of a phase does and needs.
-#[derive(Clone, Debug, Serialize)]
-#[non_exhaustive]
-pub struct PhasePlan {
-    /// What is minimised.
-    pub objective: Objective,
-    /// Updates of the phase.
-    pub updates: u64,
-    /// Points an update.
-    pub batch: usize,
-    /// Kernels and loops of its program, each counted once however often it runs.
-    pub kernels: usize,
-    /// Floating-point operations.
-    pub flops: f64,
-    /// Bytes that kernels read and write, in whichever cache they are.
-    pub bytes_moved: u64,
-    /// Of what both are: of an update, or of an update whose solves take one step where steps are adaptive and nobody knows how many
-    /// there will be.
-    pub flops_of: FlopsOf,
-    /// Bytes of workspace at their peak.
-    pub peak_bytes: u64,
-    /// What they would be if no two values shared memory.
-    pub peak_bytes_without_reuse: u64,
-    /// How its solves keep the states for their backward passes.
-    pub states: Vec<StatesPlan>,
-    /// The plan for people.
-    #[serde(skip)]
-    pub text: String,
-}
-
 /// Trained numbers of a flow.
 pub fn num_weights(flow: &Flow) -> usize {
     flow.named_leaves()
@@ -442,27 +302,4 @@ pub fn num_weights(flow: &Flow) -> usize {
         .filter(|(path, _)| !is_fixed(path))
         .map(|(_, t): &(String, Tensor)| t.size())
         .sum()
-}
-
-/// Refuses to resume a run with other values, and names the first that differs.
-fn compare<T: Serialize>(folder: &Path, name: &str, was: &T, asked: &T) -> Result<()> {
-    let value = |x: &T| serde_json::to_value(x).expect("invariant: plain values with text keys");
-    match difference(name.to_owned(), &value(was), &value(asked)) {
-        None => Ok(()),
-        Some((option, was, asked)) => {
-            Err(Error::from(TrainError::OtherOption { folder: folder.to_owned(), option, was, asked }))
-        }
-    }
-}
-
-fn difference(path: String, a: &Value, b: &Value) -> Option<(String, String, String)> {
-    match (a, b) {
-        (Value::Object(x), Value::Object(y)) => {
-            x.iter().find_map(|(k, v)| difference(format!("{path}.{k}"), v, y.get(k).unwrap_or(&Value::Null)))
-        }
-        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
-            x.iter().zip(y).enumerate().find_map(|(i, (v, w))| difference(format!("{path}.{i}"), v, w))
-        }
-        _ => (a != b).then(|| (path, a.to_string(), b.to_string())),
-    }
 }

@@ -3,70 +3,34 @@
 //! What it keeps apart: the state, which is a function of options, key and update alone, and everything that looks at
 //! the clock (when to save, measure, draw, tell). The second reads the first and never writes it, so a run that was
 //! killed and resumed any number of times ends with the same bits as one that was not.
+//!
+//! Here is the state and its updates. [`look`] measures and draws, [`keep`] writes to the folder, [`alarm`] has the clock.
+
+mod alarm;
+mod keep;
+mod look;
+
+pub(super) use look::cells_per_pixel;
 
 use super::best::{self, Best, Measured};
 use super::counters::Counters;
 use super::data::{Data, HeldOut, Prepared};
-use super::evaluate::{DRAW_TOLERANCE, LogDensity, MEASURE_TOLERANCE, nll, on_cells};
-use super::folder::{COUNTERS_FILE, RunFolder};
-use super::images::{Gallery, Images, PixelTables, ToleranceRow};
-use super::images::{bits_of_nats, nats_of_bits};
+use super::evaluate::{DRAW_TOLERANCE, LogDensity, MEASURE_TOLERANCE};
+use super::folder::RunFolder;
+use super::images::{PixelTables, ToleranceRow, bits_of_nats};
 use super::metrics::{Metrics, Row};
 use super::pictures::Artist;
 use super::progress::{Pace, Progress};
 use super::report::{Solved, Tallies};
 use super::run::{Density, Header};
-use super::state::{Source, Stored, TrainState};
+use super::state::{Source, TrainState};
 use super::step::{self, Step, Told};
-use super::{
-    ImageFrame, Learned, METRICS_FILE, MODEL_FILE, Phase, Stage, TrainError, bounds, budget, process,
-};
+use super::{Learned, Phase, Stage, TrainError, bounds, budget, process};
 use crate::array::memory;
 use crate::backend::PlanReport;
 use crate::error::{Error, Result};
-use crate::io::write_checkpoint;
-use crate::tensor::{Tensor, Tree};
-use std::time::{Duration, Instant};
-
-/// Longest time between two checkpoints, less the time of an update, where writing one takes less than a 50th of it.
-const SAVE_EVERY: Duration = Duration::from_secs(3);
-/// Shortest times between two measures of the held-out NLL and between two pictures, and the least multiple of what one
-/// takes: the clock of a run belongs to training.
-const MEASURE_EVERY: Duration = Duration::from_secs(10);
-const DRAW_EVERY: Duration = Duration::from_secs(20);
-const LOOK_SHARE: u32 = 20;
-/// As much for checkpoints, whose models may have millions of weights.
-const SAVE_SHARE: u32 = 50;
-/// The first look of a phase comes after so many updates or so long, whichever is first: before memory is noted at its
-/// update 100, so that what looking allocates once is there by then.
-const FIRST_LOOK_UPDATES: u64 = 50;
-const FIRST_LOOK: Duration = Duration::from_secs(8);
-/// Cells along the longer side of pictures on the way.
-const COARSE: usize = 96;
-
-/// Something that is done every now and then.
-#[derive(Clone, Copy, Debug)]
-struct Alarm {
-    every: Duration,
-    /// The least multiple of what it takes.
-    share: u32,
-    last: Option<Instant>,
-    took: Duration,
-}
-
-impl Alarm {
-    fn new(every: Duration, share: u32) -> Alarm {
-        Alarm { every, share, last: None, took: Duration::ZERO }
-    }
-
-    fn rings(&self) -> bool {
-        self.last.is_some_and(|last| last.elapsed() >= self.every.max(self.took * self.share))
-    }
-
-    fn done(&mut self, since: Instant) {
-        (self.last, self.took) = (Some(Instant::now()), since.elapsed());
-    }
-}
+use alarm::Alarm;
+use std::time::Instant;
 
 /// A run while it runs.
 pub(super) struct Session<'a> {
@@ -121,6 +85,7 @@ impl<'a> Session<'a> {
         let (update, now) = (state.update.item() as u64, Instant::now());
         let pixels = prepared.pixels();
         let Prepared { source, held_out, points, .. } = prepared;
+        let best = keeps_best(&density.data).then(|| Best::room(&state.ema));
         // Points may lie anywhere; an image's do not.
         let measure = if points.is_some() { LogDensity::everywhere } else { LogDensity::new };
         let mut session = Session {
@@ -145,51 +110,20 @@ impl<'a> Session<'a> {
             earlier: Counters::default(),
             last_nll: None,
             tolerances: Vec::new(),
-            best: None,
+            best,
             stopped: false,
             begun: now,
             looked: false,
             pace: Pace::default(),
-            saving: Alarm { last: Some(now), ..Alarm::new(SAVE_EVERY, SAVE_SHARE) },
-            measuring: Alarm::new(MEASURE_EVERY, LOOK_SHARE),
-            drawing: Alarm::new(DRAW_EVERY, LOOK_SHARE),
+            saving: Alarm::of_saving(now),
+            measuring: Alarm::of_measuring(),
+            drawing: Alarm::of_drawing(),
         };
         if !resumed && let Some(limit) = session.header.options.time_limit {
             budget::fix_updates(&mut session, limit)?;
         }
         session.open_files(resumed)?;
         Ok(session)
-    }
-
-    /// The first checkpoint, which has the number of updates, and the rows of an earlier part of the run.
-    fn open_files(&mut self, resumed: bool) -> Result<()> {
-        self.tallies = Tallies::new(&self.header.recipe, self.header.entropy_nats());
-        let Some(folder) = &mut self.folder else { return Ok(()) };
-        if resumed {
-            self.earlier = Counters::read(&folder.file(COUNTERS_FILE));
-            self.tolerances.clone_from(&self.earlier.tolerances);
-            self.tallies.restore(&self.earlier);
-            self.plan_peak_bytes = self.earlier.plan_peak_bytes;
-            if keeps_best(&self.density.data) {
-                self.best = Best::read(folder, &self.header.recipe, &self.state.ema)?;
-            }
-        } else {
-            Counters::default().write(&folder.file(COUNTERS_FILE))?;
-            write_checkpoint(
-                folder.file(MODEL_FILE),
-                &self.header,
-                &Stored::of(&self.state, self.pixels.clone()),
-            )?;
-            folder.keep();
-        }
-        let path = folder.file(METRICS_FILE);
-        self.metrics = Some(if resumed {
-            let (tallies, header) = (&mut self.tallies, &self.header);
-            Metrics::resume(&path, self.update, |row| tallies.read(&header.recipe, &row))?
-        } else {
-            Metrics::create(&path)?
-        });
-        Ok(())
     }
 
     /// Runs what is left of the phases, then the end.
@@ -251,14 +185,14 @@ impl<'a> Session<'a> {
         let first_look = !self.looked && self.first_look(phase);
         self.looked |= first_look;
         let of_phase = &self.header.recipe.phases[phase];
-        let due = keeps_best(&self.density.data) && best::is_due(of_phase, self.update - self.first(phase));
+        let due = self.best.is_some() && best::is_due(of_phase, self.update - self.first(phase));
         if last || first_look || due || self.measuring.rings() {
             (self.density.on_stage)(Stage::Measuring);
             let nll_nats = self.measure()?;
             row.nll_nats = Some(nll_nats);
-            if due {
+            if let Some(best) = self.best.as_mut().filter(|_| due) {
                 let measured = Measured { nll_nats, update: self.update };
-                Best::keep(&mut self.best, measured, &self.state.ema, self.folder.as_ref())?;
+                best.keep(measured, &self.state.ema, self.folder.as_ref())?;
                 self.stopped = self.is_out_of_patience();
             }
         }
@@ -325,115 +259,12 @@ impl<'a> Session<'a> {
     /// Whether the best weights are so many measures old as the run is patient. A run that stopped stops again where it is
     /// resumed: the best and the update tell.
     fn is_out_of_patience(&self) -> bool {
-        let (Some(patience), Some(best)) = (self.header.recipe.patience, &self.best) else { return false };
-        best::measures_since(&self.header.recipe, best.measured.update, self.update) >= patience
-    }
-
-    fn first_look(&self, phase: usize) -> bool {
-        let begun = self.first(phase).max(self.resumed_from.unwrap_or(0));
-        self.update - begun >= FIRST_LOOK_UPDATES || self.begun.elapsed() >= FIRST_LOOK
-    }
-
-    /// NLL of the held-out points by the averaged weights; where the true density is known, less what that has more than
-    /// its entropy on these points, which is a draw's and no model's.
-    pub(super) fn measure(&mut self) -> Result<f64> {
-        let since = Instant::now();
-        let found = match &self.held_out {
-            HeldOut::Rows(rows) => {
-                let found = nll(&self.measure, &self.state.ema, rows, self.header.dim())?;
-                found + self.header.told_nats() - self.header.offset_nats()
-            }
-            HeldOut::Images(images) => nats_of_bits(images.watch(&self.state.ema)?, self.header.dim()),
+        let recipe = &self.header.recipe;
+        let kept = self.best.as_ref().and_then(|best| best.measured);
+        let is_over = |(patience, kept): (u64, Measured)| {
+            best::measures_since(recipe, kept.update, self.update) >= patience
         };
-        self.measuring.done(since);
-        self.last_nll = Some(found);
-        Ok(found)
-    }
-
-    /// `density.png` on a coarse grid.
-    ///
-    /// The first picture of a phase is drawn twice: the allocator gives the pages of a first large buffer back and keeps
-    /// those of a second, so that resident memory would grow by a picture at some later update.
-    fn draw(&mut self, first: bool) -> Result<()> {
-        let since = Instant::now();
-        if let (Some(gallery), true) = (self.gallery(), self.update > 0) {
-            let key = self.state.key.fold_in(Tensor::from(super::finish::SAMPLE_STREAM));
-            gallery.samples(&self.state.ema, &key, self.update)?;
-            self.drawing.done(since);
-            return Ok(());
-        }
-        let Some(image) = &self.header.image else { return Ok(()) };
-        let count = |side: usize| (side * COARSE).div_ceil(image.side()).max(2);
-        let cells = image.cells(0.0, count(image.height), count(image.width));
-        let density = on_cells(&self.draw, &self.state.ema, image, &cells)?;
-        let learned = (density, cells.rows, cells.cols);
-        for _ in 0..=usize::from(first) {
-            self.draw_map(&learned)?;
-        }
-        self.drawing.done(since);
-        Ok(())
-    }
-
-    /// Who draws images, where there are some.
-    pub(super) fn gallery(&self) -> Option<Gallery<'_>> {
-        let HeldOut::Images(images) = &self.held_out else { return None };
-        let (folder, frame) = (self.folder.as_ref()?, self.header.images.as_ref()?);
-        Some(Gallery { folder, frame, images })
-    }
-
-    /// Programs of measures.
-    pub(super) fn measure_traces(&self) -> usize {
-        match &self.held_out {
-            HeldOut::Rows(_) => self.measure.traces(),
-            HeldOut::Images(images) => images.traces(),
-        }
-    }
-
-    /// The images of the run, where there are some.
-    pub(super) fn images(&mut self) -> Option<&mut Images> {
-        match &mut self.held_out {
-            HeldOut::Images(images) => Some(images),
-            HeldOut::Rows(_) => None,
-        }
-    }
-
-    /// `density.png` of a density over the image.
-    pub(super) fn draw_map(&mut self, learned: &super::pictures::Learned) -> Result<()> {
-        let (Some(folder), Some(image)) = (&self.folder, &self.header.image) else { return Ok(()) };
-        let data = &self.density.data;
-        let artist = self.artist.get_or_insert_with(|| Artist::new(data, image, cells_per_pixel(image)));
-        artist.density(folder, learned, self.update)
-    }
-
-    /// Writes a checkpoint; refuses numbers that a resume could not go on from.
-    pub(super) fn save(&mut self) -> Result<()> {
-        let since = Instant::now();
-        let (Some(folder), Some(metrics)) = (&self.folder, &mut self.metrics) else { return Ok(()) };
-        let finite = |t: &Tensor| !t.dtype().is_float() || t.to_vec().iter().all(|x| x.is_finite());
-        if !self.state.model.leaves().iter().all(finite) {
-            let phase = self.header.recipe.phase_of(self.update);
-            let (update, objective, lr) = (self.update, phase.objective.name(), phase.lr);
-            return Err(TrainError::Loss { loss: f64::NAN, update, objective, lr }.into());
-        }
-        metrics.flush()?;
-        self.counters().write(&folder.file(COUNTERS_FILE))?;
-        let stored = Stored::of(&self.state, self.pixels.clone());
-        write_checkpoint(folder.file(MODEL_FILE), &self.header, &stored)?;
-        self.saving.done(since);
-        Ok(())
-    }
-
-    /// What the report will need of this process and of those before it.
-    pub(super) fn counters(&self) -> Counters {
-        Counters {
-            first_update_s: self.first_update_s.or(self.earlier.first_update_s),
-            plan_peak_bytes: self.plan_peak_bytes,
-            states_kept_max: self.tallies.states_kept_max,
-            peak_rss_mb: process::peak_rss_mb().max(self.earlier.peak_rss_mb),
-            threads: rayon::current_num_threads(),
-            phases: self.tallies.phase_counters(),
-            tolerances: self.tolerances.clone(),
-        }
+        recipe.patience.zip(kept).is_some_and(is_over)
     }
 
     fn progress(&mut self, phase: usize, row: &Row) -> Progress {
@@ -470,10 +301,4 @@ impl<'a> Session<'a> {
 /// Whether a run may learn its data by heart, and ends with the best weights rather than the last.
 fn keeps_best(data: &Data) -> bool {
     matches!(data, Data::Points(..) | Data::Images(..))
-}
-
-/// Cells along a pixel of the final picture and of the mass: of an image at least 2, and about 400 along the longer side; of
-/// a window of points 2, which is 200 along its longer side and half of the finest toy's deviation.
-pub(super) fn cells_per_pixel(image: &ImageFrame) -> usize {
-    if image.units.is_some() { 2 } else { 400usize.div_ceil(image.side()).clamp(2, 8) }
 }

@@ -6,7 +6,7 @@
 
 use super::joined::Joined;
 use super::model::Flow;
-use super::recipe::MOMENTUM;
+use super::presets::MOMENTUM;
 use super::state::{Batch, Source, Tables, TrainState};
 use super::{Objective, OptimizerKind, Phase, Recipe};
 use crate::array::DType;

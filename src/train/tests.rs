@@ -210,6 +210,20 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
 }
 
 #[test]
+fn points_on_a_line_are_drawn_as_a_curve_over_their_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { updates: Some(20), batch: Some(64), width: Some(8), ..Options::default() };
+    let two = |i: u32| [if i % 3 == 0 { -4.0 } else { 10.0 } + (f64::from(i) * 0.7).sin()];
+    let points = Points::from((0..600).map(two).collect::<Vec<_>>()).unwrap();
+    let places = super::pictures::on_line(&points);
+    assert!((places[0] + 6.6).abs() < 0.01 && (places[places.len() - 1] - 12.6).abs() < 0.01, "{places:?}");
+    let density = Density::from_options(&options, points).unwrap();
+    density.run_folder(folder.path()).run(&Key::new(0)).unwrap();
+    let is_there = |name: &str| folder.path().join(name).exists();
+    assert!(is_there("density.png") && !is_there("corner.png") && is_there("loss.png"));
+}
+
+#[test]
 fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
     let normals = |n: usize, seed: u64| {
         let z = Key::new(seed).normal([n, 3]).to_vec();

@@ -107,16 +107,28 @@ fn only_the_command_line_prints() {
     assert!(wrong.is_empty(), "printing outside cli/: {wrong:?}");
 }
 
+/// Most lines of a file, published coefficients apart; 400 are aimed at.
+const LINES: usize = 460;
+/// What has a rule for every op, and the most lines of it.
+const OF_EVERY_OP: (&[&str], usize) = (&["src/graph/verify.rs", "src/graph/arbitrary.rs"], 600);
+
 #[test]
 fn files_are_of_a_size_to_read() {
-    let long: Vec<String> = src()
-        .into_iter()
+    let mut files = Vec::new();
+    for dir in ["src", "tests"] {
+        sources(&root().join(dir), &mut files);
+    }
+    files.sort();
+    let (of_every_op, more) = OF_EVERY_OP;
+    let long: Vec<String> = files
+        .iter()
+        .map(|p| (p.strip_prefix(root()).unwrap().to_str().unwrap(), fs::read_to_string(p).unwrap()))
         .filter(|(f, _)| !f.contains("tableaux/"))
-        .map(|(f, t)| (f, t.lines().count()))
-        .filter(|(_, n)| *n > 600)
-        .map(|(f, n)| format!("{f}: {n} lines"))
+        .map(|(f, t)| (f, t.lines().count(), if of_every_op.contains(&f) { more } else { LINES }))
+        .filter(|(_, n, most)| n > most)
+        .map(|(f, n, most)| format!("{f}: {n} lines, more than {most}"))
         .collect();
-    assert!(long.is_empty(), "files past 600 lines: {long:?}");
+    assert!(long.is_empty(), "files that are too long to read: {long:?}");
 }
 
 #[test]

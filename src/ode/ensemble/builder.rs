@@ -231,7 +231,7 @@ where
     #[cfg(target_arch = "x86_64")]
     {
         use super::pack::Tsit5Packs;
-        use crate::ode::steps::UNROLL;
+        use crate::ode::attempts::UNROLL;
         use crate::simd::run_at_avx512;
         if UNROLL && level == Level::Avx512 && packs.resolved.native().method == Some(Method::Tsit5) {
             return run_at_avx512(Tsit5Packs(packs));

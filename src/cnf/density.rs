@@ -1,0 +1,140 @@
+//! Densities of a flow: followed from the data end to the base end, or found on the way of samples.
+//!
+//! The blocks one after the other, and what is added up along them: the log-density, what a path costs, what solves took. It
+//! asks `solve` for one block at a time and must never know how that is solved.
+
+use super::solve::SolveStats;
+use super::{Cnf, PathCost, Settings};
+use crate::error::Result;
+use crate::nn::Drift;
+use crate::tensor::{Key, Tensor};
+
+/// Densities.
+impl<D: Drift> Cnf<D> {
+    /// The log-density of each row of x in nats. The key draws the probes of an estimated divergence; an
+    /// exact one does not look at it.
+    ///
+    /// On concrete tensors this is one compiled program, used again for each 4,096 rows; keep a
+    /// [`Streamed`](super::Streamed) to use it for many calls.
+    ///
+    /// # Shapes and units
+    /// x `[n, dim]`, the result `[n]`, in the element type of the weights.
+    ///
+    /// # Errors
+    /// Settings out of range, a solve that ended early.
+    pub fn log_prob(&self, x: &Tensor, key: &Key) -> Result<Tensor> {
+        self.on_rows(x, key, |flow, x, key| Ok(flow.log_prob_with_stats(x, key)?.0))
+    }
+
+    /// [`Cnf::log_prob`] and what its solves took; for losses inside a jitted function.
+    ///
+    /// # Errors
+    /// As [`Cnf::log_prob`].
+    pub fn log_prob_with_stats(&self, x: &Tensor, key: &Key) -> Result<(Tensor, SolveStats)> {
+        self.density_with_stats(x, &self.draw_probes(x.shape()[0], key))
+    }
+
+    /// [`Cnf::log_prob`] along probes of the caller's own, in place of ones drawn from a key.
+    ///
+    /// # Shapes and units
+    /// x `[n, dim]`; a tensor of probes `[n, num_probes dim]` for each block, from the base end on. An exact divergence
+    /// looks at none.
+    ///
+    /// # Errors
+    /// As [`Cnf::log_prob`].
+    ///
+    /// # Panics
+    /// When a random divergence is not given one tensor of that shape for each block.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{cnf::*, nn::*, prelude::*};
+    /// let key = Key::new(0);
+    /// let flow = Cnf::new(ConcatSquash::new(1, [8], &key), StandardNormal::new(1));
+    /// let x = Tensor::from([[0.5], [-1.0]]);
+    /// let exact = flow.log_prob(&x, &key)?;
+    /// // In one dimension a probe of length 1 is exact.
+    /// let along = flow.divergence(Divergence::hutchinson(Probe::Rademacher));
+    /// let along = along.log_prob_with_probes(&x, &[Tensor::from([[1.0], [-1.0]])])?;
+    /// assert!((along - exact).abs().max().item() < 1e-5);
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn log_prob_with_probes(&self, x: &Tensor, probes: &[Tensor]) -> Result<Tensor> {
+        if !self.settings.is_random() {
+            return Ok(self.density_with_stats(x, &[])?.0);
+        }
+        let (n, blocks) = (x.shape()[0], self.blocks.len());
+        let wanted = self.settings.divergence.num_probes() * self.base.dim;
+        assert!(
+            probes.len() == blocks && probes.iter().all(|e| e.shape()[..] == [n, wanted]),
+            "{blocks} blocks want as many tensors of probes [{n}, {wanted}], not {probes:?}"
+        );
+        let probes: Vec<Tensor> = probes.iter().map(|e| e.cast(self.dtype())).collect();
+        Ok(self.density_with_stats(x, &probes)?.0)
+    }
+
+    fn density_with_stats(&self, x: &Tensor, probes: &[Tensor]) -> Result<(Tensor, SolveStats)> {
+        let settings = Settings { path_cost: PathCost::default(), ..self.settings.clone() };
+        let (log_prob, _, counts) = Cnf { settings, ..self.clone() }.density_and_cost(x, probes)?;
+        Ok((log_prob, counts))
+    }
+
+    /// The log-density of each row, what its path cost (see [`PathCost`]) where that is asked for, and what it took.
+    pub(super) fn density_and_cost(
+        &self,
+        x: &Tensor,
+        probes: &[Tensor],
+    ) -> Result<(Tensor, Option<Tensor>, SolveStats)> {
+        let (mut rows, counts) = self.each_tile(x, probes, |flow, x, labels, probes| {
+            let (mut x, mut change, mut costs, mut counts) = (x.clone(), None, None, None);
+            for (block, probes) in flow.blocks.iter().zip(probes).rev() {
+                let span = (flow.settings.t1, 0.0);
+                let way = flow.settings.flow_with_density((block, labels), span, &x, *probes)?;
+                x = way.y1;
+                change = Some(sum(change, way.change));
+                costs = way.cost.map(|cost| sum(costs, cost));
+                counts = Some(sum(counts, way.counts));
+            }
+            let (change, counts) = change.zip(counts).expect("invariant: at least one block");
+            let log_prob = flow.base.log_prob(&x) - change;
+            Ok((std::iter::once(log_prob).chain(costs).collect(), counts))
+        })?;
+        let cost = (rows.len() > 1).then(|| rows.remove(1));
+        Ok((rows.remove(0), cost, counts))
+    }
+
+    /// `x = flow(z)` and log p(x) for z at the base end.
+    pub(super) fn push_with_density(&self, z: &Tensor, key: &Key) -> Result<(Tensor, Tensor)> {
+        let probes = self.draw_probes(z.shape()[0], key);
+        let (rows, _) = self.each_tile(z, &probes, |flow, z, labels, probes| {
+            let (mut x, mut log_prob, mut counts) = (z.clone(), flow.base.log_prob(z), None);
+            for (block, probes) in flow.blocks.iter().zip(probes) {
+                let span = (0.0, flow.settings.t1);
+                let way = flow.settings.flow_with_density((block, labels), span, &x, *probes)?;
+                x = way.y1;
+                log_prob = log_prob + way.change;
+                counts = Some(sum(counts, way.counts));
+            }
+            Ok((vec![x, log_prob], counts.expect("invariant: at least one block")))
+        })?;
+        let [x, log_prob] = rows.try_into().expect("invariant: two results a row");
+        Ok((x, log_prob))
+    }
+
+    /// The probes of each block for n rows, from the base end on; none for an exact divergence.
+    pub(super) fn draw_probes(&self, n: usize, key: &Key) -> Vec<Tensor> {
+        let draw = |i: u32| {
+            let key = if self.settings.is_random() { key.fold_in(i) } else { key.clone() };
+            self.settings.divergence.draw(n, self.base.dim, self.dtype(), &key)
+        };
+        (0..self.blocks.len() as u32).filter_map(draw).collect()
+    }
+}
+
+fn sum(a: Option<Tensor>, b: Tensor) -> Tensor {
+    match a {
+        Some(a) => a + b,
+        None => b,
+    }
+}

@@ -1,0 +1,84 @@
+//! Rows of a flow: cut into tiles inside of a program, and into chunks for one compiled program.
+//!
+//! Rows are independent, and each has its label and probes beside it wherever it is cut. It knows no density and no
+//! sample: what is done with rows is a function that it is given.
+
+use super::solve::SolveStats;
+use super::{Cnf, Streamed};
+use crate::error::Result;
+use crate::nn::Drift;
+use crate::tensor::{Key, Tensor, Tree, try_map_rows};
+
+/// Rows of one program where more come at once on concrete tensors.
+const CHUNK: usize = 4096;
+
+impl<D: Drift> Cnf<D> {
+    /// Runs `f` on tiles of rows and of the probes of each block (from the base end on): row results, and
+    /// counters averaged over the rows.
+    pub(super) fn each_tile(
+        &self,
+        x: &Tensor,
+        probes: &[Tensor],
+        f: impl Fn(&Self, &Tensor, Option<&Tensor>, &[Option<&Tensor>]) -> Result<(Vec<Tensor>, Tensor)>,
+    ) -> Result<(Vec<Tensor>, SolveStats)> {
+        let (x, n) = (x.cast(self.dtype()), x.shape()[0]);
+        let rows = [&[x], self.labels_of(n), probes].concat();
+        let given = self.labels.iter().len();
+        let (out, counts) = try_map_rows(&rows, self.settings.tile, |tile| {
+            let (labels, probes) = tile[1..].split_at(given);
+            let probes: Vec<Option<&Tensor>> = (0..self.blocks.len()).map(|i| probes.get(i)).collect();
+            let (out, counts) = f(self, &tile[0], labels.first(), &probes)?;
+            Ok((out, vec![counts * tile[0].shape()[0] as f64]))
+        })?;
+        Ok((out, SolveStats::unpack(&(&counts[0] * (1.0 / n as f64)))))
+    }
+
+    /// Runs a function of rows: recorded where anything is traced, else compiled and streamed, so that a
+    /// solve that ended early is seen.
+    pub(super) fn on_rows<T: Tree>(
+        &self,
+        rows: &Tensor,
+        key: &Key,
+        f: impl Fn(&Self, &Tensor, &Key) -> Result<T> + Send + Sync,
+    ) -> Result<T> {
+        let leaves = [self.leaves(), key.leaves(), vec![rows.clone()]].concat();
+        if leaves.iter().any(Tensor::is_traced) {
+            return f(self, rows, key);
+        }
+        let on = |flow: &Self, rows: &Tensor, key: &Key| {
+            let (flow, rows) = flow.part(rows);
+            f(&flow, &rows, key)
+        };
+        let (flow, rows) = self.join(&rows.cast(self.dtype()));
+        Streamed::new(rows.shape()[0].clamp(1, CHUNK), on).call(&flow, &rows, key)
+    }
+
+    /// The labels of n rows; none where the flow has none.
+    #[track_caller]
+    pub(super) fn labels_of(&self, n: usize) -> &[Tensor] {
+        let labels = self.labels.as_slice();
+        let given = labels.first().map_or(n, |labels| labels.shape()[0]);
+        assert!(given == n, "{given} labels were given for {n} rows");
+        labels
+    }
+
+    /// A flow without labels and rows with theirs as one more column, for programs that cut one tensor of rows into
+    /// chunks.
+    #[track_caller]
+    pub(crate) fn join(&self, rows: &Tensor) -> (Self, Tensor) {
+        let flow = Cnf { labels: None, ..self.clone() };
+        match self.labels_of(rows.shape()[0]) {
+            [labels] => (flow, Tensor::concat(&[rows, labels], 1)),
+            _ => (flow, rows.clone()),
+        }
+    }
+
+    /// The inverse of [`Cnf::join`].
+    pub(crate) fn part(&self, rows: &Tensor) -> (Self, Tensor) {
+        let (d, all) = (self.base.dim, rows.shape()[1]);
+        if all == d {
+            return (self.clone(), rows.clone());
+        }
+        (Cnf { labels: Some(rows.slice(1, d..all)), ..self.clone() }, rows.slice(1, 0..d))
+    }
+}

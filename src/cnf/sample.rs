@@ -1,0 +1,89 @@
+//! Samples of a flow: points of the base end and where they arrive, with their densities or with their ways.
+//!
+//! Time counts blocks here, so that a path through several is one line. It asks `solve` for one block at a time and must never
+//! know how that is solved.
+
+use super::Cnf;
+use crate::error::Result;
+use crate::nn::Drift;
+use crate::tensor::{Key, Tensor, try_map_rows};
+
+/// Samples.
+impl<D: Drift> Cnf<D> {
+    /// `x = flow(z)`: where points of the base end arrive.
+    ///
+    /// # Shapes and units
+    /// z and the result `[n, dim]`.
+    ///
+    /// # Errors
+    /// Settings out of range, a solve that ended early.
+    pub fn push_forward(&self, z: &Tensor) -> Result<Tensor> {
+        let ends = [0.0, self.blocks.len() as f64];
+        let path = self.on_rows(z, &Key::new(0), move |flow, z, _| flow.path(z, &ends))?;
+        let [_, x] = path.try_into().expect("invariant: a tensor for each time");
+        Ok(x)
+    }
+
+    /// n draws `[n, dim]`.
+    ///
+    /// # Errors
+    /// As [`Cnf::push_forward`].
+    pub fn sample(&self, n: usize, key: &Key) -> Result<Tensor> {
+        self.push_forward(&self.base.sample(n, self.dtype(), key))
+    }
+
+    /// n draws `[n, dim]` and their log-densities `[n]` in nats, from one solve.
+    ///
+    /// # Errors
+    /// As [`Cnf::push_forward`].
+    pub fn sample_with_log_prob(&self, n: usize, key: &Key) -> Result<(Tensor, Tensor)> {
+        let [base, probes] = key.split();
+        let z = self.base.sample(n, self.dtype(), &base);
+        self.on_rows(&z, &probes, Cnf::push_with_density)
+    }
+
+    /// n draws on their way at `num_times` evenly spaced times, the base end first, the data end last; each
+    /// time continues the solve to the one before.
+    ///
+    /// # Shapes and units
+    /// The result is `[num_times, n, dim]`; a draw keeps its row.
+    ///
+    /// # Errors
+    /// As [`Cnf::push_forward`].
+    ///
+    /// # Panics
+    /// With fewer than two times.
+    #[track_caller]
+    pub fn sample_path(&self, n: usize, key: &Key, num_times: usize) -> Result<Tensor> {
+        assert!(num_times >= 2, "a path has at least its two ends, not {num_times} times");
+        let z = self.base.sample(n, self.dtype(), key);
+        let end = self.blocks.len() as f64;
+        let times: Vec<f64> = (0..num_times).map(|k| end * k as f64 / (num_times - 1) as f64).collect();
+        let path = self.on_rows(&z, key, move |flow, z, _| flow.path(z, &times))?;
+        Ok(Tensor::stack(&path.iter().collect::<Vec<_>>()))
+    }
+
+    /// Where points z at the first of `times` are at each; time counts blocks.
+    fn path(&self, z: &Tensor, times: &[f64]) -> Result<Vec<Tensor>> {
+        let rows = [&[z.cast(self.dtype())], self.labels_of(z.shape()[0])].concat();
+        let (path, _) = try_map_rows(&rows, self.settings.tile, |tile| {
+            let mut path = vec![tile[0].clone()];
+            for w in times.windows(2) {
+                path.push(self.advance(&path[path.len() - 1], tile.get(1), w[0], w[1])?);
+            }
+            Ok((path, vec![]))
+        })?;
+        Ok(path)
+    }
+
+    /// Follows the blocks between two times, counted in blocks.
+    fn advance(&self, y: &Tensor, labels: Option<&Tensor>, from: f64, to: f64) -> Result<Tensor> {
+        let (mut y, t1) = (y.clone(), self.settings.t1);
+        let (first, last) = (from.floor() as usize, (to.ceil() as usize).min(self.blocks.len()));
+        for (i, block) in self.blocks.iter().enumerate().take(last).skip(first) {
+            let (start, end) = (from.max(i as f64) - i as f64, to.min(i as f64 + 1.0) - i as f64);
+            y = self.settings.flow((block, labels), (start * t1, end * t1), &y)?.0;
+        }
+        Ok(y)
+    }
+}

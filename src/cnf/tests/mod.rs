@@ -1,0 +1,74 @@
+//! Flows against closed forms, against themselves, and their gradients against differences.
+
+mod densities;
+mod objectives;
+mod solves;
+
+use super::*;
+use crate::array::DType;
+use crate::nn::{ConcatSquash, Drift};
+use crate::tensor::{Key, Tensor, Tree};
+use crate::tree;
+
+tree! {
+    /// `z' = rate z (1 - z)` in one dimension.
+    struct Logistic { rate: Tensor }
+}
+
+impl Drift for Logistic {
+    fn eval(&self, _t: &Tensor, y: &Tensor) -> Tensor {
+        y * (1.0 - y) * &self.rate
+    }
+    fn dim(&self) -> usize {
+        1
+    }
+}
+
+tree! {
+    /// `z' = A z`, A transposed.
+    struct Linear { a: Tensor }
+}
+
+impl Drift for Linear {
+    fn eval(&self, _t: &Tensor, y: &Tensor) -> Tensor {
+        y.matmul(&self.a)
+    }
+    fn dim(&self) -> usize {
+        2
+    }
+}
+
+fn logistic() -> Cnf<Logistic> {
+    Cnf::new(Logistic { rate: Tensor::from(1.0) }, StandardNormal::new(1)).tolerances(1e-10, 1e-10)
+}
+
+fn linear(a: [[f64; 2]; 2]) -> Cnf<Linear> {
+    Cnf::new(Linear { a: Tensor::from(a).transpose() }, StandardNormal::new(2)).tolerances(1e-10, 1e-10)
+}
+
+/// z' = A z with known exp(A) and trace 0.2.
+fn dense() -> Cnf<Linear> {
+    linear([[0.3, -1.2], [0.7, -0.1]])
+}
+
+fn key() -> Key {
+    Key::new(11)
+}
+
+fn double<T: Tree>(tree: &T) -> T {
+    tree.map_leaves(|x| if x.dtype().is_float() { x.cast(DType::F64) } else { x.clone() })
+}
+
+/// Two small blocks with time, in f64.
+fn small() -> Cnf<ConcatSquash> {
+    let blocks = [1, 2].map(|seed| double(&ConcatSquash::new(2, [5], &Key::new(seed))));
+    Cnf::with_blocks(blocks.into(), StandardNormal::new(2)).t1(0.5).fixed_steps(3).tile(4)
+}
+
+fn points(n: usize) -> Tensor {
+    Key::new(5).normal([n, 2]).cast(DType::F64)
+}
+
+fn largest(x: &Tensor) -> f64 {
+    x.abs().max().item()
+}

@@ -1,0 +1,147 @@
+//! What is minimised: gradients against differences, formulas, costs of paths, and that either objective learns.
+
+use super::*;
+use crate::error::Result;
+use crate::nn::{FourierMlp, Mlp, golden_frequencies};
+use crate::ode::Method;
+use crate::odeint::Adjoint;
+use crate::optim::{OptState, adamw, chain, clip_global_norm, cosine, ema};
+use crate::tensor::{jit, value_and_grad};
+
+/// The slope of a loss along a fixed direction: by gradient and by central differences.
+fn slopes<M: Tree>(at: &M, loss: impl Fn(&M) -> Result<Tensor>) -> (f64, f64) {
+    let directions: Vec<Tensor> = (0u32..)
+        .zip(at.leaves())
+        .map(|(i, x)| Key::new(77).fold_in(i).normal(x.shape().clone()).cast(x.dtype()))
+        .collect();
+    let moved = |h: f64| at.with_leaves(at.leaves().iter().zip(&directions).map(|(x, d)| x + d * h));
+    let (_, grads) = value_and_grad(&loss, at).unwrap();
+    let along = grads.leaves().iter().zip(&directions).map(|(g, d)| (g * d).sum().item()).sum();
+    let h = 1e-5;
+    let value = |h: f64| loss(&moved(h)).unwrap().item();
+    (along, (value(h) - value(-h)) / (2.0 * h))
+}
+
+fn assert_slopes((along, difference): (f64, f64), what: &str) {
+    assert!((along - difference).abs() < 1e-6 * difference.abs().max(0.1), "{what}: {along} {difference}");
+}
+
+#[test]
+fn gradients_of_the_likelihood_are_those_of_differences() {
+    let x = points(6);
+    let weights = Tensor::from([1.0, 0.5, 2.0, 0.0, 1.0, 0.3]);
+    let adjoints = [Adjoint::Direct, Adjoint::recursive_checkpoint(2)];
+    for divergence in [Divergence::Exact, Divergence::hutchinson(Probe::Gaussian)] {
+        for adjoint in adjoints {
+            let flow = small().divergence(divergence).adjoint(adjoint).method(Method::Rk4);
+            let loss =
+                |flow: &Cnf<ConcatSquash>| Ok(maximum_likelihood_loss(flow, &x, Some(&weights), &key())?.0);
+            assert_slopes(slopes(&flow, loss), &format!("{divergence:?} {adjoint:?}"));
+        }
+    }
+}
+
+#[test]
+fn gradients_of_flow_matching_are_those_of_differences() {
+    let net = double(&FourierMlp::new(golden_frequencies(3, 1.0), [6, 6], &Key::new(3)));
+    let x = points(40);
+    // The fixed frequencies have no gradient: only the perceptron is moved.
+    let loss = |mlp: &Mlp| {
+        let net = FourierMlp { frequencies: net.frequencies.clone(), mlp: mlp.clone() };
+        Ok(flow_matching_loss(&net, &x, &key()))
+    };
+    assert_slopes(slopes(&net.mlp, loss), "flow matching");
+    let (_, grads) = value_and_grad(|net: &FourierMlp| flow_matching_loss(net, &x, &key()), &net);
+    assert_eq!(largest(&grads.frequencies.get()), 0.0);
+}
+
+#[test]
+fn flow_matching_is_its_formula() {
+    let (n, x1) = (40, points(40));
+    let net = double(&ConcatSquash::new(2, [5], &Key::new(8)));
+    let [noise, time] = key().split();
+    let (x0, u) = (noise.normal([n, 2]).cast(DType::F64), time.uniform([1]).item());
+    let t: Vec<f64> = (0..n).map(|i| (u + i as f64 / n as f64) % 1.0).collect();
+    let t = Tensor::from_vec([n, 1], t);
+    let velocity = net.eval(&t, &(&x0 * (1.0 - &t) + &x1 * &t));
+    let want = (velocity - (&x1 - &x0)).square().sum_last().mean().item();
+    let got = flow_matching_loss(&net, &x1, &key()).item();
+    assert!((got - want).abs() < 1e-6 * want, "{got} {want}");
+}
+
+tree! {
+    struct TrainState { flow: Cnf<FourierMlp>, average: Cnf<FourierMlp>, optimiser: OptState, update: Tensor }
+}
+
+#[test]
+fn training_by_either_objective_is_traced_once_and_learns() {
+    let flow =
+        Cnf::new(FourierMlp::new(golden_frequencies(4, 1.0), [16, 16], &key()), StandardNormal::new(2))
+            .fixed_steps(4);
+    let x = |update: f64| Key::new(9).fold_in(update).normal([96, 2]) * 0.4 + 1.0;
+    let nll = |flow: &Cnf<FourierMlp>| -flow.log_prob(&x(1e6), &key()).unwrap().mean().item();
+    let optimiser = chain([clip_global_norm(1.0), adamw(cosine(2e-2, 60))]);
+    let update = |state: TrainState, matching: bool, x: Tensor| {
+        let draws = Key::new(3).fold_in(&state.update);
+        let loss = |flow: &Cnf<FourierMlp>| {
+            if matching {
+                return Ok(flow_matching_loss(&flow.blocks[0], &x, &draws));
+            }
+            Ok(maximum_likelihood_loss(flow, &x, None, &draws)?.0)
+        };
+        let (value, grads) = value_and_grad(loss, &state.flow)?;
+        let (flow, optimiser) = optimiser.update(&state.flow, grads, state.optimiser);
+        let average = ema(0.9).update(&state.average, &flow, &state.update);
+        Ok((TrainState { flow, average, optimiser, update: state.update + 1 }, value))
+    };
+    let matching = jit(|s: TrainState, x: Tensor| update(s, true, x)).max_traces(1);
+    let likelihood = jit(|s: TrainState, x: Tensor| update(s, false, x)).max_traces(1);
+    let mut state = TrainState {
+        optimiser: optimiser.init(&flow),
+        average: flow.clone(),
+        update: Tensor::from(0u32),
+        flow,
+    };
+    let mut gaps = vec![nll(&state.flow)];
+    for step in [&matching, &likelihood] {
+        for _ in 0..30 {
+            let x = x(state.update.item());
+            step.step(&mut state, x).unwrap();
+        }
+        gaps.push(nll(&state.average));
+    }
+    // The entropy of the data is ln(2 pi e) + 2 ln 0.4 = 1.005.
+    assert!(gaps[0] > 2.3 && gaps[1] < 1.6 && gaps[2] < 1.2 && gaps[2] > 1.0, "{gaps:?}");
+}
+
+#[test]
+fn a_path_costs_its_energy_and_its_jacobian_in_closed_form() {
+    let rates = [0.5, -0.3];
+    let a = Tensor::from([[rates[0], 0.0], [0.0, rates[1]]]);
+    let flow = Cnf::new(Linear { a }, StandardNormal::new(2)).tolerances(1e-10, 1e-10);
+    let x = [[0.4, -1.2], [1.5, 0.3]];
+    let loss = |flow: &Cnf<Linear>| {
+        maximum_likelihood_loss(flow, &Tensor::from(x), None, &Key::new(3)).unwrap().0.item()
+    };
+    // z(t) = x exp(rate (t - 1)): the integral of |rate z|^2 over [0, 1] is rate x^2 (1 - exp(-2 rate)) / 2.
+    let energy = |x: [f64; 2]| {
+        x.iter().zip(rates).map(|(x, r)| r * x * x * (1.0 - (-2.0 * r).exp()) / 2.0).sum::<f64>()
+    };
+    let kinetic = f64::midpoint(energy(x[0]), energy(x[1]));
+    let jacobian = rates.iter().map(|r| r * r).sum::<f64>();
+    for divergence in [Divergence::Exact, Divergence::hutchinson(Probe::Rademacher)] {
+        let flow = flow.clone().divergence(divergence);
+        let plain = loss(&flow);
+        for (cost, want) in [
+            (PathCost { kinetic: 0.7, jacobian: 0.0 }, 0.7 * kinetic),
+            (PathCost { kinetic: 0.7, jacobian: 0.2 }, 0.7 * kinetic + 0.2 * jacobian),
+        ] {
+            let found = loss(&flow.clone().path_cost(cost)) - plain;
+            assert!((found - want).abs() < 1e-7, "{divergence:?} {cost:?}: {found} {want}");
+        }
+        // The density itself costs nothing.
+        let with = flow.clone().path_cost(PathCost { kinetic: 1.0, jacobian: 1.0 });
+        let log_prob = |flow: &Cnf<Linear>| flow.log_prob(&Tensor::from(x), &Key::new(3)).unwrap().to_vec();
+        assert_eq!(log_prob(&with), log_prob(&flow));
+    }
+}

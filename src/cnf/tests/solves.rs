@@ -1,0 +1,128 @@
+//! How flows are solved: steps, tiles, norms, paths, counters, what one evaluation of a field is shared by.
+
+use super::*;
+use crate::graph::{Op, Type, UnaryOp};
+use crate::nn::{FourierMlp, golden_frequencies};
+use crate::tensor::{jit, trace};
+
+#[test]
+fn a_first_step_is_tried_and_one_too_long_is_a_whole_block() {
+    let slow = Logistic { rate: Tensor::from(0.1) };
+    let flow = Cnf::new(slow, StandardNormal::new(1)).tolerances(1e-3, 1e-3);
+    let evals = |flow: &Cnf<Logistic>| {
+        let stats = jit(|flow: Cnf<Logistic>, x: Tensor| Ok(flow.log_prob_with_stats(&x, &key())?.1));
+        stats
+            .call(flow.clone(), points(8).column(0).expand(1) * 0.1)
+            .map(|s: SolveStats| s.num_field_evals.item())
+    };
+    let found = evals(&flow).unwrap();
+    let [short, whole, beyond] = [0.05, 1.0, 7.0].map(|dt0| evals(&flow.clone().first_step(dt0)).unwrap());
+    // Tsit5: six evaluations for the step and one for its start; none to find its length.
+    assert_eq!((whole, beyond), (7.0, 7.0));
+    assert!(found > whole && short > whole, "{found} {short}");
+    for dt0 in [0.0, f64::NAN] {
+        let error = evals(&flow.clone().first_step(dt0)).expect_err(&dt0.to_string()).to_string();
+        assert!(error.contains("dt0"), "{error}");
+    }
+}
+
+#[test]
+fn tiles_do_not_change_fixed_steps() {
+    let x = points(11);
+    for divergence in [Divergence::Exact, Divergence::hutchinson(Probe::Rademacher)] {
+        let flow = small().divergence(divergence);
+        let whole = flow.clone().tile(100).log_prob(&x, &key()).unwrap().to_vec();
+        assert_eq!(flow.tile(3).log_prob(&x, &key()).unwrap().to_vec(), whole);
+    }
+}
+
+#[test]
+fn a_path_leads_from_the_base_to_the_data() {
+    let flow = small();
+    let path = flow.sample_path(6, &key(), 5).unwrap();
+    assert_eq!(**path.shape(), [5, 6, 2]);
+    assert_eq!(path.at(0).to_vec(), flow.base.sample(6, DType::F64, &key()).to_vec());
+    assert!(largest(&(path.at(4) - flow.sample(6, &key()).unwrap())) < 1e-5);
+    // Half way in time is the end of the first of two blocks.
+    let first = Cnf { blocks: vec![flow.blocks[0].clone()], ..flow };
+    assert!(largest(&(path.at(2) - first.sample(6, &key()).unwrap())) < 1e-5);
+}
+
+#[test]
+fn a_log_density_outside_the_norm_changes_steps_and_not_the_answer() {
+    let x = points(8);
+    let flow = small().tolerances(1e-7, 1e-7).tile(8);
+    let (both, stats) = flow.log_prob_with_stats(&x, &key()).unwrap();
+    let flow = flow.error_norm(ErrorNorm::State);
+    let (state, fewer) = flow.log_prob_with_stats(&x, &key()).unwrap();
+    assert!(largest(&(both - state)) < 1e-5);
+    assert!(fewer.num_steps.item() <= stats.num_steps.item());
+    // The steps are those of a solve without a density.
+    let z = flow.settings.flow((&flow.blocks[1], None), (0.5, 0.0), &x).unwrap();
+    let way = flow.settings.flow_with_density((&flow.blocks[1], None), (0.5, 0.0), &x, None).unwrap();
+    let (y, counts) = (way.y1, way.counts);
+    assert_eq!(counts.to_vec(), z.1.to_vec());
+    assert!(largest(&(y - z.0)) < 1e-12);
+}
+
+#[test]
+fn counters_are_of_all_blocks() {
+    let (_, stats) = small().log_prob_with_stats(&points(10), &key()).unwrap();
+    assert_eq!((stats.num_steps.item(), stats.num_rejected.item()), (6.0, 0.0));
+    // 2 blocks x 3 steps x 6 stages.
+    assert_eq!(stats.num_field_evals.item(), 36.0);
+}
+
+#[test]
+fn many_rows_stream_through_one_program() {
+    let (x, flow) = (points(23), small());
+    let streamed = Streamed::new(5, |flow: &Cnf<ConcatSquash>, x: &Tensor, key: &Key| flow.log_prob(x, key));
+    let got = streamed.call(&flow, &x, &key()).unwrap();
+    assert_eq!(streamed.traces(), 1);
+    assert_eq!(got.to_vec(), flow.log_prob(&x, &key()).unwrap().to_vec());
+}
+
+#[test]
+fn a_solve_that_fails_is_an_error() {
+    let mut flow = logistic();
+    flow.blocks[0].rate = Tensor::from(f64::NAN);
+    let message = flow.log_prob(&Tensor::from([[0.5]]), &key()).unwrap_err().to_string();
+    assert!(message.contains("not finite"), "{message}");
+    assert!(logistic().tolerances(-1.0, 0.0).log_prob(&Tensor::from([[0.5]]), &key()).is_err());
+}
+
+/// How often an operation stands in the graph of a field and its exact divergence.
+fn occurrences<D: Drift>(net: &D, op: &Op) -> usize {
+    let (t, y) = (Type::scalar(DType::F64), Type::array(DType::F32, [4, 2]));
+    let types: Vec<Type> = [t, y].into_iter().chain(net.leaves().iter().map(Tensor::ty)).collect();
+    let traced = trace(&types, |x| {
+        let net = net.with_leaves(x[2..].to_vec());
+        let directions = divergence::Directions::new(&x[1], None);
+        let divergence::Local { velocity: v, divergence: d, .. } =
+            divergence::local((&net, None), &x[0], &x[1], &directions, false);
+        (vec![v, d], ())
+    });
+    traced.func.nodes().iter().filter(|n| n.op == *op).count()
+}
+
+#[test]
+fn directions_share_one_evaluation_of_the_field() {
+    let dot = Op::Dot { ta: false, tb: false };
+    let squash = ConcatSquash::new(2, [8, 8, 8], &key());
+    assert_eq!(occurrences(&squash, &Op::Unary(UnaryOp::Tanh)), 3);
+    // Four layers, forward once and along each of two directions.
+    assert_eq!(occurrences(&squash, &dot), 12);
+    let fourier = FourierMlp::new(golden_frequencies(4, 1.0), [8, 8], &key());
+    assert_eq!(occurrences(&fourier, &Op::Unary(UnaryOp::Sigmoid)), 2);
+    // y B and three layers three times, and the time's part of the first layer once.
+    assert_eq!(occurrences(&fourier, &dot), 13);
+}
+
+#[test]
+fn the_plane_recipe_fits_its_budget() {
+    let flow = Cnf::plane(&key());
+    let trained = flow.named_leaves().into_iter().filter(|(path, _)| !crate::nn::is_fixed(path));
+    assert_eq!(trained.map(|(_, x)| x.size()).sum::<usize>(), 17_842);
+    let (x, log_prob) = flow.fixed_steps(2).sample_with_log_prob(3, &key()).unwrap();
+    assert_eq!((x.dtype(), log_prob.dtype()), (DType::F32, DType::F32));
+}

@@ -1,0 +1,77 @@
+//! Each pixel through the logit, standardised: the usual transform (L. Dinh et al. 2017, Density estimation using Real
+//! NVP, section 4.1), here to be compared with.
+//!
+//! A flow that does nothing is worse than the model of independent pixels for minutes of training. It knows mean and
+//! deviation of each pixel, and nothing of its levels.
+
+use super::{BLOCK, dequantise};
+use crate::data::{DataError, ImageSet};
+use rand::Rng;
+
+/// Each pixel through the logit, then standardised: `z = (logit(alpha + (1 - 2 alpha) x) - mean) / sd`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogitTransform {
+    /// How far x is kept from 0 and 1, where the logit is infinite.
+    pub alpha: f64,
+    /// Mean of each pixel's logit `[dim]`.
+    pub mean: Vec<f64>,
+    /// Its deviation `[dim]`.
+    pub sd: Vec<f64>,
+}
+
+impl LogitTransform {
+    /// By the means and deviations of the images of the given numbers, each dequantised once, read in blocks.
+    ///
+    /// # Errors
+    /// As [`ImageSet::rows`].
+    ///
+    /// # Panics
+    /// When alpha is not in (0, 1/2), or no image is given.
+    #[track_caller]
+    pub fn fit<R: Rng + ?Sized>(
+        images: &ImageSet,
+        rows: &[usize],
+        alpha: f64,
+        rng: &mut R,
+    ) -> Result<Self, DataError> {
+        assert!(alpha > 0.0 && alpha < 0.5, "alpha={alpha} is not in (0, 1/2)");
+        assert!(!rows.is_empty(), "a logit transform is fitted to one image at least");
+        let d = images.dim();
+        let mut fitted = Self { alpha, mean: vec![0.0; d], sd: vec![0.0; d] };
+        let mut seen = 0.0;
+        for part in rows.chunks(BLOCK) {
+            for image in dequantise(&images.rows(part)?, rng).chunks_exact(d) {
+                // Welford's update: a sum of squares would lose the digits of pixels that hardly vary.
+                seen += 1.0;
+                for (i, &x) in image.iter().enumerate() {
+                    let y = fitted.logit(x).0;
+                    let before = y - fitted.mean[i];
+                    fitted.mean[i] += before / seen;
+                    fitted.sd[i] += before * (y - fitted.mean[i]);
+                }
+            }
+        }
+        // One image has no deviation; 1 leaves its pixels where they are.
+        let sd = |sum: f64| if sum > 0.0 { (sum / seen).sqrt() } else { 1.0 };
+        fitted.sd.iter_mut().for_each(|s| *s = sd(*s));
+        Ok(fitted)
+    }
+
+    /// The logit of x, and the logarithm of its slope.
+    pub(super) fn logit(&self, x: f64) -> (f64, f64) {
+        let scale = 1.0 - 2.0 * self.alpha;
+        let (from_0, from_1) = (self.alpha + scale * x, self.alpha + scale * (1.0 - x));
+        ((from_0 / from_1).ln(), scale.ln() - from_0.ln() - from_1.ln())
+    }
+
+    pub(super) fn forward(&self, pixel: usize, x: f64) -> (f64, f64) {
+        let (y, slope) = self.logit(x);
+        ((y - self.mean[pixel]) / self.sd[pixel], slope - self.sd[pixel].ln())
+    }
+
+    pub(super) fn inverse(&self, pixel: usize, z: f64) -> f64 {
+        let y = self.mean[pixel] + self.sd[pixel] * z;
+        let s = 1.0 / (1.0 + (-y).exp());
+        ((s - self.alpha) / (1.0 - 2.0 * self.alpha)).clamp(0.0, 1.0)
+    }
+}

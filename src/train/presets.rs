@@ -1,0 +1,253 @@
+//! From options to a recipe: the presets, and what options change in them. All numbers to tune stand in this file.
+//!
+//! The default preset warms up by flow matching, whose update is one evaluation of the field, and finishes by maximum
+//! likelihood, whose update is a solve and its adjoint and which goes on improving where the first stalls. It knows
+//! options and the shape of the data, and must never know the data themselves: a recipe is a function of what is in the
+//! checkpoint's header.
+
+use super::recipe::DataShape;
+use super::{
+    ActivationKind, DivergenceKind, FieldConfig, FieldKind, ModelConfig, Objective, ObjectiveKind,
+    OptimizerKind, Options, Phase, PixelsKind, Preset, Recipe, SolveConfig, Steps,
+};
+
+/// Tolerances in training where one of the two is asked for without the other.
+const DEFAULT_TOLERANCE: f64 = 1e-4;
+
+/// Fourier features of the default field, their largest frequency `e^max`, and its hidden layers.
+const FEATURES: usize = 24;
+const LOG_FREQUENCY_MAX: f64 = 2.6;
+const WIDTH: usize = 80;
+const DEPTH: usize = 3;
+/// Of the documented example.
+const DOCUMENTED_WIDTH: usize = 64;
+const DOCUMENTED_DEPTH: usize = 3;
+const DOCUMENTED_BLOCKS: usize = 2;
+const DOCUMENTED_T1: f64 = 0.5;
+const DOCUMENTED_STEPS: usize = 10;
+const DOCUMENTED_UPDATES: u64 = 10_000;
+
+/// Of points: features and width for at most 9,300 weights over the plane, and more of both in more dimensions, where the
+/// exact divergence is affordable up to so many.
+const POINTS_FEATURES: usize = 16;
+const POINTS_WIDTH: usize = 56;
+const SPACE_FEATURES: usize = 32;
+const SPACE_LOG_FREQUENCY_MAX: f64 = 1.5;
+const SPACE_WIDTH: usize = 96;
+const EXACT_DIM: usize = 8;
+const POINTS_FLOW_MATCHING: Phase = Phase { updates: 12_000, batch: 2048, ..FLOW_MATCHING };
+
+pub(super) const FLOW_MATCHING: Phase =
+    Phase { objective: Objective::FlowMatching, updates: 16_000, batch: 4096, lr: 6e-3, ema_decay: 0.999 };
+pub(super) const MAXIMUM_LIKELIHOOD: Phase =
+    Phase { objective: Objective::MaximumLikelihood, updates: 160, batch: 512, lr: 2e-4, ema_decay: 0.97 };
+/// The default recipe's solves in maximum likelihood, and its part of the training time under a time limit.
+const FIXED_STEPS: usize = 16;
+pub(super) const MAXIMUM_LIKELIHOOD_TIME: f64 = 0.15;
+const WEIGHT_DECAY: f64 = 1e-5;
+/// Its rates are smaller, so that its decay is larger.
+const LION_WEIGHT_DECAY: f64 = 1e-3;
+const CLIP_NORM: f64 = 1.0;
+/// Of gradient descent, where it is asked for.
+pub(super) const MOMENTUM: f64 = 0.9;
+
+/// Where ranges of grey levels end that a U-Net weighs: black, white and nearly white stand alone, as ink has them.
+pub(super) const LEVEL_ENDS: [u8; 8] = [1, 32, 96, 160, 224, 252, 253, 254];
+/// Of images: a U-Net of patches of 2 x 2 pixels, its channels doubling with each level, or layers of a width.
+const UNET_CHANNELS: usize = 32;
+const UNET_LEVELS: usize = 2;
+const IMAGES_WIDTH: usize = 1024;
+const IMAGES_TOLERANCE: f64 = 1e-3;
+const IMAGES_TILE: usize = 8;
+const IMAGES_FLOW_MATCHING: Phase =
+    Phase { objective: Objective::FlowMatching, updates: 4_000, batch: 128, lr: 2e-3, ema_decay: 0.999 };
+const IMAGES_MAXIMUM_LIKELIHOOD: Phase =
+    Phase { updates: 100, batch: 128, lr: 2e-4, ema_decay: 0.95, ..MAXIMUM_LIKELIHOOD };
+
+/// The phases of a preset for what is asked to be minimised.
+fn phases(preset: Preset, asked: ObjectiveKind) -> Vec<Phase> {
+    let (first, second) = match preset {
+        Preset::Default | Preset::Documented => (FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
+        Preset::Points => (POINTS_FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
+        Preset::Images => (IMAGES_FLOW_MATCHING, IMAGES_MAXIMUM_LIKELIHOOD),
+    };
+    match asked {
+        ObjectiveKind::FlowMatching => vec![first],
+        // Alone it begins with weights that were drawn, and a rate as flow matching has.
+        ObjectiveKind::MaximumLikelihood => vec![Phase { lr: ALONE_LR, ..second }],
+        ObjectiveKind::Both => vec![first, second],
+    }
+}
+
+/// Peak rate of maximum likelihood without flow matching before it.
+const ALONE_LR: f64 = 1e-3;
+
+/// Sizes of hidden layers: one width for all, or of a U-Net that of the finest level, doubled with each below.
+fn layers(field: &FieldConfig, width: usize, depth: usize) -> Vec<usize> {
+    match field {
+        FieldConfig::UNet { .. } => (0..depth).map(|level| width << level.min(3)).collect(),
+        _ => vec![width; depth],
+    }
+}
+
+/// The tolerances of options that give at least one of them.
+pub(super) fn tolerances(options: &Options) -> (f64, f64) {
+    (options.rtol.unwrap_or(DEFAULT_TOLERANCE), options.atol.unwrap_or(DEFAULT_TOLERANCE))
+}
+
+impl Recipe {
+    /// The recipe that options lead to; under a time limit its updates are still the default ones.
+    pub fn new(options: &Options) -> Recipe {
+        Recipe::of(options, DataShape::PLANE)
+    }
+
+    /// [`Recipe::new`] for data of some shape: only [`Preset::Points`] has a recipe for points of other than two
+    /// coordinates, and [`Preset::Images`] for images.
+    pub(super) fn of(options: &Options, shape: DataShape) -> Recipe {
+        let preset = options.preset.unwrap_or(Preset::Default);
+        let mut recipe = Recipe::preset(preset);
+        recipe.model.dim = shape.dim;
+        match shape.picture {
+            Some(picture) => recipe.set_images(options, picture, shape.classes),
+            None if shape.dim != 2 => {
+                recipe.model.field = FieldConfig::Fourier {
+                    features: SPACE_FEATURES,
+                    log_frequency_max: SPACE_LOG_FREQUENCY_MAX,
+                };
+                recipe.model.hidden = vec![SPACE_WIDTH; DEPTH];
+            }
+            None => {}
+        }
+        if shape.dim > EXACT_DIM {
+            recipe.model.solve.divergence = DivergenceKind::Hutchinson;
+        }
+        recipe.patience = options.patience;
+        recipe.phases = match options.objective {
+            None => recipe.phases,
+            Some(asked) => phases(preset, asked),
+        };
+        recipe.seed = options.seed.unwrap_or(0);
+        recipe.optimizer = options.optimizer.unwrap_or(recipe.optimizer);
+        recipe.weight_decay = match recipe.optimizer {
+            OptimizerKind::AdamW => recipe.weight_decay,
+            OptimizerKind::Lion => LION_WEIGHT_DECAY,
+            _ => 0.0,
+        };
+        let first = recipe.phases[0].lr;
+        for phase in &mut recipe.phases {
+            phase.batch = options.batch.unwrap_or(phase.batch);
+            phase.lr = options.lr.map_or(phase.lr, |lr| lr * (phase.lr / first));
+        }
+        let model = &mut recipe.model;
+        let (width, depth) =
+            (options.width.unwrap_or(model.hidden[0]), options.depth.unwrap_or(model.hidden.len()));
+        if !matches!(model.field, FieldConfig::UNet { .. })
+            || options.width.is_some()
+            || options.depth.is_some()
+        {
+            model.hidden = layers(&model.field, width, depth);
+        }
+        model.blocks = options.blocks.unwrap_or(model.blocks);
+        model.solve.apply(options);
+        match options.updates {
+            Some(updates) => recipe.with_updates(updates),
+            None => recipe,
+        }
+    }
+
+    /// The field and transform of images.
+    fn set_images(&mut self, options: &Options, picture: [usize; 3], classes: usize) {
+        self.pixels = Some(options.pixels.unwrap_or(PixelsKind::Marginals));
+        let (field, hidden) = match options.field.unwrap_or(FieldKind::UNet) {
+            FieldKind::UNet => {
+                let weighed = self.pixels == Some(PixelsKind::Marginals);
+                let field = FieldConfig::UNet {
+                    ends: if weighed { LEVEL_ENDS.len() } else { 0 },
+                    picture,
+                    patch: 2,
+                    blocks_down: 1,
+                    blocks_middle: 2,
+                    blocks_up: 1,
+                    time: 128,
+                    classes,
+                };
+                (field, layers(&field, UNET_CHANNELS, UNET_LEVELS))
+            }
+            FieldKind::Mlp => {
+                let activation = ActivationKind::Silu;
+                (FieldConfig::Mlp { activation, time: true, classes }, vec![IMAGES_WIDTH; DEPTH])
+            }
+            FieldKind::ConcatSquash => (FieldConfig::ConcatSquash, vec![IMAGES_WIDTH; DEPTH]),
+        };
+        (self.model.field, self.model.hidden) = (field, hidden);
+    }
+
+    fn preset(preset: Preset) -> Recipe {
+        let recipe = Recipe {
+            preset,
+            model: ModelConfig {
+                field: FieldConfig::Fourier { features: FEATURES, log_frequency_max: LOG_FREQUENCY_MAX },
+                hidden: vec![WIDTH; DEPTH],
+                blocks: 1,
+                dim: 2,
+                t1: 1.0,
+                solve: SolveConfig::fixed(FIXED_STEPS),
+            },
+            seed: 0,
+            optimizer: OptimizerKind::AdamW,
+            weight_decay: WEIGHT_DECAY,
+            clip_norm: Some(CLIP_NORM),
+            cosine: true,
+            pixels: None,
+            patience: None,
+            phases: vec![FLOW_MATCHING, MAXIMUM_LIKELIHOOD],
+        };
+        match preset {
+            Preset::Default => recipe,
+            Preset::Points => Recipe {
+                model: ModelConfig {
+                    field: FieldConfig::Fourier {
+                        features: POINTS_FEATURES,
+                        log_frequency_max: LOG_FREQUENCY_MAX,
+                    },
+                    hidden: vec![POINTS_WIDTH; DEPTH],
+                    ..recipe.model
+                },
+                phases: vec![POINTS_FLOW_MATCHING, MAXIMUM_LIKELIHOOD],
+                ..recipe
+            },
+            Preset::Images => Recipe {
+                model: ModelConfig {
+                    solve: SolveConfig {
+                        steps: Steps::Adaptive { rtol: IMAGES_TOLERANCE, atol: IMAGES_TOLERANCE },
+                        tile: IMAGES_TILE,
+                        ..recipe.model.solve
+                    },
+                    ..recipe.model
+                },
+                phases: phases(preset, ObjectiveKind::FlowMatching),
+                ..recipe
+            },
+            Preset::Documented => Recipe {
+                model: ModelConfig {
+                    field: FieldConfig::ConcatSquash,
+                    hidden: vec![DOCUMENTED_WIDTH; DOCUMENTED_DEPTH],
+                    blocks: DOCUMENTED_BLOCKS,
+                    dim: 2,
+                    t1: DOCUMENTED_T1,
+                    solve: SolveConfig::fixed(DOCUMENTED_STEPS),
+                },
+                clip_norm: None,
+                cosine: false,
+                phases: vec![Phase {
+                    updates: DOCUMENTED_UPDATES,
+                    batch: 1000,
+                    lr: 1e-3,
+                    ema_decay: 0.0,
+                    ..MAXIMUM_LIKELIHOOD
+                }],
+                ..recipe
+            },
+        }
+    }
+}

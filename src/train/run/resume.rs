@@ -1,0 +1,121 @@
+//! The run that lies in a folder: whether there is one, and whether it is the run that is asked for.
+//!
+//! It knows the checkpoint, the options, the recipe and the frames of the data, and refuses a difference by its name and
+//! both values. It must never know how a run goes on: what it hands over is a header and a state.
+
+use super::{Density, Header};
+use crate::data::Rule;
+use crate::error::{Error, Result};
+use crate::io::{Checkpoint, IoError, read_checkpoint};
+use crate::tensor::{Key, Tree};
+use crate::train::data::Prepared;
+use crate::train::folder::{RunFolder, check_lost};
+use crate::train::state::{Stored, TrainState};
+use crate::train::{ImageFrame, ImagesFrame, MODEL_FILE, PointsFrame, TrainError, step};
+use serde::Serialize;
+use serde_json::Value;
+use std::path::Path;
+
+impl Density<'_> {
+    /// The checkpoint in a folder, if there is a whole one.
+    pub(super) fn find(&mut self, folder: &RunFolder) -> Result<Option<Checkpoint<Header>>> {
+        match read_checkpoint(folder.file(MODEL_FILE)) {
+            Ok(checkpoint) => Ok(Some(checkpoint)),
+            Err(IoError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                check_lost(folder.path())?;
+                Ok(None)
+            }
+            Err(damaged @ IoError::Damaged { .. }) => {
+                (self.on_note)(&format!("{damaged}; the run starts anew"));
+                Ok(None)
+            }
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    /// The header and the state of a run to resume, if it is this one.
+    pub(super) fn resume(
+        &mut self,
+        checkpoint: Checkpoint<Header>,
+        prepared: &mut Prepared,
+        key: &Key,
+    ) -> Result<(Header, TrainState)> {
+        let header = checkpoint.header.clone();
+        let folder = self.folder.clone().expect("invariant: a checkpoint lies in a folder");
+        if self.by_options {
+            self.options.resume(&header.options, &header.recipe, self.data.shape(), &folder)?;
+        } else {
+            compare(&folder, "recipe", &header.recipe, &self.recipe)?;
+        }
+        // The rule that reads the image is the run's own.
+        let documented = |image: &Option<ImageFrame>| image.as_ref().is_some_and(|i| i.documented_rule);
+        if documented(&prepared.image) != documented(&header.image) {
+            let rule = if documented(&header.image) { Rule::Documented } else { Rule::Default };
+            self.data = self.data.clone().with_rule(rule)?;
+            *prepared = self.data.prepare(&header.recipe)?;
+        }
+        check_data(&folder, &self.data.name(), &header, prepared)?;
+        let flow = header.recipe.model.build(&Key::new(0))?;
+        let like = step::begin(&header.recipe, flow, key);
+        let state = checkpoint.into_tree(&Stored::of(&like, prepared.pixels()))?.state();
+        if !self.by_options {
+            compare(&folder, "key", &key.leaves()[0].to_vec(), &state.key.leaves()[0].to_vec())?;
+        }
+        self.recipe = header.recipe.clone();
+        (self.on_note)(&format!(
+            "resuming after update {} of {}",
+            state.update.item(),
+            header.recipe.updates()
+        ));
+        Ok((header, state))
+    }
+}
+
+/// Refuses to resume a run on other data.
+fn check_data(folder: &Path, name: &str, header: &Header, asked: &Prepared) -> Result<()> {
+    let (folder, name) = (folder.to_owned(), name.to_owned());
+    let prepared_images = asked.images.clone();
+    match (&header.points, &asked.points, &header.image, &asked.image) {
+        (None, None, Some(was), Some(asked)) if was.fingerprint != asked.fingerprint => {
+            let size = |frame: &ImageFrame| format!("{} x {} pixels", frame.width, frame.height);
+            let (was, asked) = (size(was), size(asked));
+            Err(TrainError::OtherImage { folder, name, was, asked }.into())
+        }
+        (was, asked, ..) => {
+            let number = |points: &Option<PointsFrame>, images: &Option<ImagesFrame>| {
+                let of_images = images.as_ref().map(|images| images.fingerprint.clone());
+                (points.as_ref().map(|p| p.fingerprint.clone()), of_images)
+            };
+            if number(was, &header.images) == number(asked, &prepared_images) {
+                return Ok(());
+            }
+            let of_images = || header.images.as_ref().map(|images| images.name.clone());
+            let was = was.as_ref().map(|points| points.name.clone()).or_else(of_images);
+            let was = was.unwrap_or_else(|| "an image".to_owned());
+            Err(TrainError::OtherData { folder, name, was }.into())
+        }
+    }
+}
+
+/// Refuses to resume a run with other values, and names the first that differs.
+fn compare<T: Serialize>(folder: &Path, name: &str, was: &T, asked: &T) -> Result<()> {
+    let value = |x: &T| serde_json::to_value(x).expect("invariant: plain values with text keys");
+    match difference(name.to_owned(), &value(was), &value(asked)) {
+        None => Ok(()),
+        Some((option, was, asked)) => {
+            Err(Error::from(TrainError::OtherOption { folder: folder.to_owned(), option, was, asked }))
+        }
+    }
+}
+
+fn difference(path: String, a: &Value, b: &Value) -> Option<(String, String, String)> {
+    match (a, b) {
+        (Value::Object(x), Value::Object(y)) => {
+            x.iter().find_map(|(k, v)| difference(format!("{path}.{k}"), v, y.get(k).unwrap_or(&Value::Null)))
+        }
+        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
+            x.iter().zip(y).enumerate().find_map(|(i, (v, w))| difference(format!("{path}.{i}"), v, w))
+        }
+        _ => (a != b).then(|| (path, a.to_string(), b.to_string())),
+    }
+}

@@ -1,0 +1,183 @@
+//! How a flow is solved in training, as plain values: divergence, method, steps, what a gradient keeps.
+//!
+//! The words of options and of a checkpoint's header on one side, [`Settings`] of a flow on the other; each is found from the
+//! other without loss. It knows no field and no weights.
+
+use super::{DivergenceKind, Options, presets};
+use crate::cnf::{Divergence, ErrorNorm, PathCost, Probe, Settings, Stepping};
+use crate::error::Result;
+use crate::odeint::{Adjoint, Checkpoints};
+use serde::{Deserialize, Serialize};
+
+/// How a flow is solved in training.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SolveConfig {
+    /// How the divergence is found.
+    pub divergence: DivergenceKind,
+    /// Whether an estimate's probes are Gaussian, and not Rademacher.
+    pub gaussian: bool,
+    /// Probes of an estimate.
+    pub probes: usize,
+    /// The method's name.
+    pub solver: String,
+    /// Steps or tolerances.
+    pub steps: Steps,
+    /// The length of the first adaptive step tried, where one was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_step: Option<f64>,
+    /// Weights of what paths cost in maximum likelihood: kinetic energy, squared norm of the Jacobian.
+    #[serde(default, skip_serializing_if = "is_free")]
+    pub path_cost: [f64; 2],
+    /// Whether the log-density counts in the error of a step.
+    pub density_in_norm: bool,
+    /// Which states a gradient keeps.
+    pub kept: Kept,
+    /// The most steps of a solve.
+    pub max_steps: u64,
+    /// Rows that are solved together.
+    pub tile: usize,
+}
+
+/// How long steps are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the fields are those of Stepping")]
+pub enum Steps {
+    Fixed { steps: usize },
+    Adaptive { rtol: f64, atol: f64 },
+}
+
+/// Which states a gradient keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// As many as fit into 32 MiB.
+    Automatic,
+    /// At most this many.
+    Count(usize),
+    /// As many as fit into this many bytes.
+    Bytes(usize),
+    /// All.
+    All,
+    /// None: the adjoint equation is solved backward, with tolerances of its own where they are given.
+    Nothing {
+        /// The relative one.
+        rtol: Option<f64>,
+        /// The absolute one.
+        atol: Option<f64>,
+    },
+    /// The last, from which the steps are run backward.
+    Last {
+        /// Of the two states that are coupled for it.
+        coupling: f64,
+    },
+    /// None: there is no gradient but the forward one.
+    Forward,
+}
+
+fn is_free(path_cost: &[f64; 2]) -> bool {
+    *path_cost == [0.0; 2]
+}
+
+impl SolveConfig {
+    pub(super) fn of(settings: &Settings) -> SolveConfig {
+        let (divergence, gaussian, probes) = match settings.divergence {
+            Divergence::Exact => (DivergenceKind::Exact, false, 1),
+            Divergence::Hutchinson { probe, num_probes } => {
+                (DivergenceKind::Hutchinson, probe == Probe::Gaussian, num_probes)
+            }
+        };
+        SolveConfig {
+            divergence,
+            gaussian,
+            probes,
+            solver: settings.method.to_string(),
+            steps: match settings.stepping {
+                Stepping::Fixed { steps } => Steps::Fixed { steps },
+                Stepping::Adaptive { rtol, atol } => Steps::Adaptive { rtol, atol },
+            },
+            first_step: settings.first_step,
+            path_cost: [settings.path_cost.kinetic, settings.path_cost.jacobian],
+            density_in_norm: settings.error_norm == ErrorNorm::StateAndLogDensity,
+            kept: match settings.adjoint {
+                Adjoint::Direct => Kept::All,
+                Adjoint::Forward => Kept::Forward,
+                Adjoint::Reversible { coupling } => Kept::Last { coupling },
+                Adjoint::Backsolve { rtol, atol } => Kept::Nothing { rtol, atol },
+                Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Count(n) } => Kept::Count(n),
+                Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Bytes(b) } => Kept::Bytes(b),
+                Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Auto } => Kept::Automatic,
+            },
+            max_steps: settings.max_steps,
+            tile: settings.tile,
+        }
+    }
+
+    pub(super) fn settings(&self, t1: f64) -> Result<Settings> {
+        let probe = if self.gaussian { Probe::Gaussian } else { Probe::Rademacher };
+        let checkpoints = |checkpoints| Adjoint::RecursiveCheckpoint { checkpoints };
+        let mut settings = Settings::default();
+        let Settings {
+            t1: end,
+            divergence,
+            method,
+            stepping,
+            first_step,
+            error_norm,
+            path_cost,
+            adjoint,
+            max_steps,
+            tile,
+        } = &mut settings;
+        *end = t1;
+        *divergence = match self.divergence {
+            DivergenceKind::Exact => Divergence::Exact,
+            DivergenceKind::Hutchinson => Divergence::Hutchinson { probe, num_probes: self.probes },
+        };
+        *method = self.solver.parse()?;
+        *stepping = match self.steps {
+            Steps::Fixed { steps } => Stepping::Fixed { steps },
+            Steps::Adaptive { rtol, atol } => Stepping::Adaptive { rtol, atol },
+        };
+        *error_norm = if self.density_in_norm { ErrorNorm::StateAndLogDensity } else { ErrorNorm::State };
+        *adjoint = match self.kept {
+            Kept::Last { coupling } => Adjoint::Reversible { coupling },
+            Kept::Automatic => checkpoints(Checkpoints::Auto),
+            Kept::Count(n) => checkpoints(Checkpoints::Count(n)),
+            Kept::Bytes(b) => checkpoints(Checkpoints::Bytes(b)),
+            Kept::All => Adjoint::Direct,
+            Kept::Forward => Adjoint::Forward,
+            Kept::Nothing { rtol, atol } => Adjoint::Backsolve { rtol, atol },
+        };
+        *path_cost = PathCost { kinetic: self.path_cost[0], jacobian: self.path_cost[1] };
+        (*first_step, *max_steps, *tile) = (self.first_step, self.max_steps, self.tile);
+        Ok(settings)
+    }
+
+    /// Steps of equal length by Tsit5, exact divergence, automatic checkpoints.
+    pub(super) fn fixed(steps: usize) -> SolveConfig {
+        SolveConfig { steps: Steps::Fixed { steps }, ..SolveConfig::of(&Settings::default()) }
+    }
+
+    /// Changes what the options say.
+    pub(super) fn apply(&mut self, options: &Options) {
+        self.divergence = options.divergence.unwrap_or(self.divergence);
+        if options.probes.is_some() {
+            self.divergence = DivergenceKind::Hutchinson;
+        }
+        self.path_cost = [options.kinetic, options.jacobian].map(Option::unwrap_or_default);
+        self.probes = options.probes.unwrap_or(self.probes);
+        self.solver = options.solver.as_ref().map_or_else(|| self.solver.clone(), |s| s.to_lowercase());
+        if let Some(n) = options.checkpoints {
+            self.kept = Kept::Count(n);
+        }
+        if let Some(steps) = options.fixed_steps {
+            self.steps = Steps::Fixed { steps };
+        }
+        if options.rtol.is_some() || options.atol.is_some() {
+            let (rtol, atol) = presets::tolerances(options);
+            self.steps = Steps::Adaptive { rtol, atol };
+        }
+    }
+}

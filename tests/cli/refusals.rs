@@ -1,0 +1,134 @@
+//! What is refused: wrong usage, what no machine can do, bad input, files of somebody else. Nothing is left behind.
+
+use crate::place::{Place, SMALL};
+use std::fs;
+
+#[test]
+fn wrong_usage_ends_with_2_and_touches_nothing() {
+    let place = Place::new();
+    for (arguments, words) in [
+        ("train tiny.png --updates 0", &["--updates=0", "from 1"][..]),
+        ("train tiny.png --rtol -1", &["rtol=-1", "at least 0"]),
+        ("train tiny.png --rtol NaN", &["rtol=NaN"]),
+        ("train tiny.png --atol inf", &["atol=inf"]),
+        ("train tiny.png --rtol 0 --atol 0", &["rtol=0", "above 0"]),
+        ("train tiny.png --rtol 1e-4 --fixed-steps 5", &["--fixed-steps", "--rtol"]),
+        ("train tiny.png --solver rk4 --rtol 1e-4", &["--solver=rk4", "no error estimate", "--fixed-steps"]),
+        ("train tiny.png --solver rk5", &["--solver=rk5", "tsit5"]),
+        ("train tiny.png --lr -1e-3", &["--lr=-0.001", "above 0"]),
+        ("train tiny.png --time-limit NaN", &["--time-limit=NaN"]),
+        ("train tiny.png --updates 5 --time-limit 5", &["--updates", "--time-limit"]),
+        ("train tiny.png --probes 2 --divergence exact", &["--probes", "--divergence exact"]),
+        ("train tiny.png --threads 0", &["--threads=0"]),
+        ("", &["train, sample, density"]),
+        ("trian", &["'trian'", "'train'"]),
+        ("train --preset best", &["--preset", "'best'", "default, documented"]),
+        ("train moons --preset documented", &["--preset=documented", "points"]),
+        ("train tiny.png --validation tiny.csv", &["--validation=tiny.csv", "left out"]),
+        ("train --updates many", &["--updates", "'many'", "whole number"]),
+        ("train --seed -1", &["--seed", "'-1'", "whole number"]),
+        ("train a.png b.png", &["'b.png'", "[DATA]"]),
+        ("train --lr fast", &["--lr", "'fast'", "give a number"]),
+        ("sample", &["-n <N>", "<DIR>"]),
+        ("sample run -n -5", &["-n <N>", "'-5'", "whole number"]),
+    ] {
+        place.fails(arguments, 2, words);
+    }
+}
+
+#[test]
+fn what_no_machine_can_do_is_refused_at_once() {
+    let place = Place::new();
+    for (arguments, words) in [
+        ("train tiny.png --batch 4000000000", &["--batch=4000000000", "1048576"][..]),
+        ("train tiny.png --width 100000", &["--width=100000", "4096"]),
+        ("train tiny.png --depth 1000", &["--depth=1000", "64"]),
+        ("train tiny.png --blocks 1000", &["--blocks=1000", "64"]),
+        ("train tiny.png --probes 100000", &["--probes=100000", "64"]),
+        ("train tiny.png --fixed-steps 10001", &["--fixed-steps=10001", "10000"]),
+        ("train tiny.png --checkpoints 4000000000", &["--checkpoints=4000000000"]),
+        ("train tiny.png --depth 64 --blocks 64", &["--depth=64", "--blocks=64", "12480 layers"]),
+        ("sample run -n 99999999999", &["-n=99999999999", "1000000000"]),
+        ("sample run -n 0", &["-n=0"]),
+        ("density run --grid 5000", &["--grid=5000", "4096", ".npy"]),
+        ("density run --grid 40000 --out a.npy", &["--grid=40000", "32768"]),
+    ] {
+        place.fails(arguments, 2, words);
+    }
+}
+
+#[test]
+fn bad_input_ends_with_1_and_leaves_nothing() {
+    let place = Place::new();
+    let grey = |w, h| image::GrayImage::from_pixel(w, h, image::Luma([128]));
+    grey(9, 9).save(place.path("grey.png")).unwrap();
+    grey(1, 1).save(place.path("dot.png")).unwrap();
+    let whole = fs::read(place.path("tiny.png")).unwrap();
+    fs::write(place.path("cut.png"), &whole[..whole.len() / 2]).unwrap();
+    fs::write(place.path("text.png"), "not a picture").unwrap();
+    fs::write(place.path("empty.png"), "").unwrap();
+    fs::write(place.path("file"), "").unwrap();
+    for (arguments, words) in [
+        ("train missing.png", &["missing.png", "cannot be read"][..]),
+        ("train cut.png", &["cut.png", "cannot be decoded"]),
+        ("train text.png", &["text.png", "cannot be decoded"]),
+        ("train empty.png", &["empty.png", "empty"]),
+        ("train grey.png", &["grey.png", "one grey"]),
+        ("train dot.png", &["dot.png", "1 x 1"]),
+        ("train tiny.png --out file/run", &["file/run", "cannot be written"]),
+        ("sample nowhere -n 5", &["nowhere", "cannot be read"]),
+        ("density nowhere --grid 4", &["nowhere"]),
+        ("info nowhere", &["nowhere"]),
+        ("train tiny.png --time-limit 0.001 --out limited", &["time limit", "allow at least"]),
+    ] {
+        place.fails(arguments, 1, words);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_folder_without_permission_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let locked = place.path("locked");
+    fs::create_dir(&locked).unwrap();
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o555)).unwrap();
+    if fs::write(locked.join("probe"), "").is_ok() {
+        return; // whoever may write everywhere (root) cannot be refused
+    }
+    place.fails("train tiny.png --out locked/run", 1, &["locked/run", "cannot be written"]);
+}
+
+#[test]
+fn folders_are_numbered_and_never_overwritten() {
+    let place = Place::new();
+    let train = format!("train tiny.png --updates 1 {SMALL}");
+    place.done(&train);
+    place.done(&train);
+    assert!(
+        place.path("runs/tiny/model.safetensors").exists()
+            && place.path("runs/tiny-2/model.safetensors").exists()
+    );
+    place.fails(&format!("{train} --out runs/tiny"), 1, &["runs/tiny", "--resume"]);
+}
+
+#[test]
+fn files_of_somebody_else_are_not_overwritten() {
+    let place = Place::new();
+    let train = format!("train tiny.png --updates 1 {SMALL} --out mine");
+    fs::create_dir(place.path("mine")).unwrap();
+    for name in ["metrics.csv", "density.png"] {
+        fs::write(place.path("mine").join(name), "mine").unwrap();
+        for options in ["", " --resume"] {
+            place.fails(&format!("{train}{options}"), 1, &[name, "overwritten", "--out"]);
+        }
+        assert_eq!(fs::read_dir(place.path("mine")).unwrap().count(), 1);
+        assert_eq!(fs::read(place.path("mine").join(name)).unwrap(), b"mine");
+        fs::remove_file(place.path("mine").join(name)).unwrap();
+    }
+    // What a run wrote is a run's, and one that lost its checkpoint begins anew.
+    place.done(&train);
+    fs::remove_file(place.path("mine/model.safetensors")).unwrap();
+    place.fails(&train, 1, &["mine", "overwritten"]);
+    place.done(&format!("{train} --resume"));
+}
