@@ -392,3 +392,34 @@ fn an_observer_sees_each_value_once_wherever_it_is_computed_and_changes_no_deriv
     assert_eq!(second.call(&x).unwrap().item(), 18.0);
     assert_eq!(*seen.lock().unwrap(), [9.0, 9.0]);
 }
+
+/// `ln(1 + e^x)` of the standard library, whose own error is below an ulp of f64.
+fn softplus_reference(x: f64) -> f64 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}
+
+/// The largest distance to the reference in units of its last place; what is below the least normal number is zero here.
+fn softplus_off<T: Copy + Into<f64>>(x: &[T], found: &[f64], digits: i32, least: f64) -> f64 {
+    let off = |(&x, &y): (&T, &f64)| {
+        let want = softplus_reference(x.into());
+        (y - want).abs() / 2f64.powi(want.abs().max(least).log2().floor() as i32 - digits)
+    };
+    x.iter().zip(found).map(off).fold(0.0, f64::max)
+}
+
+#[test]
+fn softplus_is_within_4_ulp_wherever_it_is_normal() {
+    let single: Vec<f32> = (0..400_000)
+        .map(|i| -87.0 + 187.0 * i as f32 / 4e5)
+        .chain([0.0, -0.0, 1e-30, -1e-30, 3e38])
+        .collect();
+    let found = Tensor::from(single.clone()).softplus().to_vec();
+    let off = softplus_off(&single, &found, 23, f64::from(f32::MIN_POSITIVE));
+    assert!(off <= 4.0, "{off} ulp in f32");
+    let double: Vec<f64> = (0..400_000)
+        .map(|i| -700.0 + 800.0 * f64::from(i) / 4e5)
+        .chain([0.0, 1e-300, -1e-300, 1e308])
+        .collect();
+    let off = softplus_off(&double, &Tensor::from(double.clone()).softplus().to_vec(), 52, f64::MIN_POSITIVE);
+    assert!(off <= 4.0, "{off} ulp in f64");
+}
