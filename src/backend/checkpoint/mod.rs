@@ -37,6 +37,17 @@ pub fn num_slots(policy: Policy, state_bytes: usize) -> usize {
     }
 }
 
+/// The bytes that states may take together with what steps leave beside them for their derivatives: whoever asks for a
+/// number of states has said what is kept.
+pub fn residual_budget(policy: Policy) -> usize {
+    match policy {
+        Policy::Direct => usize::MAX,
+        Policy::Checkpoint(Checkpoints::Bytes(bytes)) => bytes,
+        Policy::Checkpoint(Checkpoints::Auto) => AUTO_BYTES,
+        Policy::Checkpoint(Checkpoints::Count(_)) | Policy::Forward | Policy::Reversible => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
