@@ -40,6 +40,59 @@ pub fn residuals(f: &Func, rev: NodeId) -> Option<Residuals> {
     pair.split()
 }
 
+/// A value of a backward body among those of another function.
+#[derive(Clone, Copy, PartialEq)]
+enum Match {
+    /// It depends on a cotangent.
+    Cotangent,
+    /// The other has no such value.
+    Nowhere,
+    At(NodeId),
+}
+
+impl Match {
+    fn of(found: Option<NodeId>) -> Match {
+        found.map_or(Match::Nowhere, Match::At)
+    }
+
+    fn at(self) -> Option<NodeId> {
+        if let Match::At(id) = self { Some(id) } else { None }
+    }
+}
+
+/// The values of a function, to be found by what they are.
+struct Values<'a> {
+    known: HashMap<(&'a Op, Vec<NodeId>, &'a Type), NodeId>,
+    /// For each node the first one with its value.
+    same: Vec<NodeId>,
+}
+
+impl<'a> Values<'a> {
+    /// Those of `f`, of which some nodes are known to be others.
+    fn of(f: &'a Func, known_as: impl Fn(NodeId) -> Option<NodeId>) -> Self {
+        let mut known = HashMap::new();
+        let mut same: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
+        for (i, node) in f.nodes().iter().enumerate() {
+            let args: Vec<NodeId> = node.args.iter().map(|a| same[a.index()]).collect();
+            let id = NodeId(i as u32);
+            same.push(match (known_as(id), &node.op) {
+                (Some(other), _) => other,
+                (None, Op::Observe(_)) => args[0],
+                _ => *known.entry((&node.op, args, &node.ty)).or_insert(id),
+            });
+        }
+        Values { known, same }
+    }
+
+    fn canonical(&self, id: Option<NodeId>) -> Option<NodeId> {
+        id.map(|id| self.same[id.index()])
+    }
+
+    fn find(&self, op: &Op, args: Vec<NodeId>, ty: &Type) -> Option<NodeId> {
+        self.known.get(&(op, args, ty)).copied()
+    }
+}
+
 /// A forward body and a backward body, and which inputs of theirs are the same.
 struct Pair<'a> {
     forward: &'a Func,
@@ -99,41 +152,32 @@ impl<'a> Pair<'a> {
         Pair { forward: body, r, inputs, start: None, aim: None, knots: vec![] }
     }
 
-    /// For each node of the backward body that depends on no cotangent, the node of the forward body that has its
-    /// value; `None` in the outer option where it depends on one.
-    fn matched(&self) -> Vec<Option<Option<NodeId>>> {
+    /// For each node of the backward body, the node of the forward body that has its value.
+    fn matched(&self) -> Vec<Match> {
         let bwd = &self.r.bwd;
-        let mut known: HashMap<(&Op, Vec<NodeId>, &Type), NodeId> = HashMap::new();
-        let mut same: Vec<NodeId> = Vec::with_capacity(self.forward.nodes().len());
-        for (i, node) in self.forward.nodes().iter().enumerate() {
-            let args: Vec<NodeId> = node.args.iter().map(|a| same[a.index()]).collect();
-            let id = NodeId(i as u32);
-            same.push(match node.op {
-                Op::Input(_) if self.knots.contains(&id) => self.forward.inputs()[0],
-                Op::Observe(_) => args[0],
-                _ => *known.entry((&node.op, args, &node.ty)).or_insert(id),
-            });
-        }
-        let canonical = |id: Option<NodeId>| id.map(|id| same[id.index()]);
-        let aim = canonical(self.aim);
-        let mut all: Vec<Option<Option<NodeId>>> = Vec::with_capacity(bwd.nodes().len());
+        let values =
+            Values::of(self.forward, |id| self.knots.contains(&id).then(|| self.forward.inputs()[0]));
+        let aim = values.canonical(self.aim);
+        let mut all: Vec<Match> = Vec::with_capacity(bwd.nodes().len());
         let is = |id: NodeId, k: usize| id == bwd.inputs()[k];
         for node in bwd.nodes() {
             let own = match (&node.op, &node.args[..]) {
-                (Op::Input(k), _) => self.inputs.get(*k).map(|&id| canonical(id)),
-                // The two bodies were recorded one after the other, each with its own observers.
+                (Op::Input(k), _) => {
+                    self.inputs.get(*k).map_or(Match::Cotangent, |&id| Match::of(values.canonical(id)))
+                }
+                // Bodies are recorded one after the other, each with observers of its own.
                 (Op::Observe(_), [x]) => all[x.index()],
-                (_, args) if args.iter().any(|a| all[a.index()].is_none()) => None,
+                (_, args) if args.iter().any(|a| all[a.index()] == Match::Cotangent) => Match::Cotangent,
                 // The knots of a step are those of the loop at either end too.
                 (Op::Select, [flag, knot, t])
                     if is(*flag, 0) && is(*t, 2) && self.start.as_ref() == Some(&bwd.node(*knot).op)
-                        || is(*flag, 1) && is(*t, 3) && aim.is_some() && all[knot.index()] == Some(aim) =>
+                        || is(*flag, 1) && is(*t, 3) && aim.is_some() && all[knot.index()].at() == aim =>
                 {
                     all[t.index()]
                 }
                 (op, args) => {
-                    let args: Option<Vec<NodeId>> = args.iter().map(|a| all[a.index()].flatten()).collect();
-                    Some(args.and_then(|args| known.get(&(op, args, &node.ty)).copied()))
+                    let args: Option<Vec<NodeId>> = args.iter().map(|a| all[a.index()].at()).collect();
+                    Match::of(args.and_then(|args| values.find(op, args, &node.ty)))
                 }
             };
             all.push(own);
@@ -147,7 +191,7 @@ impl<'a> Pair<'a> {
         if kept.is_empty() {
             return None;
         }
-        let from: Vec<NodeId> = kept.iter().filter_map(|id| matched[id.index()].flatten()).collect();
+        let from: Vec<NodeId> = kept.iter().filter_map(|id| matched[id.index()].at()).collect();
         let outputs = [self.forward.outputs(), &from].concat();
         let forward = with_outputs(self.forward, &outputs);
         let types: Vec<Type> = kept.iter().map(|&id| bwd.node(id).ty.clone()).collect();
@@ -202,9 +246,9 @@ fn taking(f: &Func, kept: &[NodeId], types: &[Type]) -> Func {
 ///
 /// From what reads cotangents, down through what they need: a value that the forward body has, and that takes a product
 /// or more to make, is kept as it is, for it lies in memory there anyway; what takes less is made of what is kept.
-fn kept(bwd: &Func, matched: &[Option<Option<NodeId>>]) -> Vec<NodeId> {
+fn kept(bwd: &Func, matched: &[Match]) -> Vec<NodeId> {
     let nodes = bwd.nodes();
-    let is_primal = |id: &NodeId| matched[id.index()].is_some();
+    let is_primal = |id: &NodeId| matched[id.index()] != Match::Cotangent;
     let mut is_hard = vec![false; nodes.len()];
     for (i, node) in nodes.iter().enumerate() {
         is_hard[i] = is_hard_op(&node.op) || node.args.iter().any(|a| is_hard[a.index()]);
@@ -213,29 +257,31 @@ fn kept(bwd: &Func, matched: &[Option<Option<NodeId>>]) -> Vec<NodeId> {
     bwd.outputs().iter().filter(|id| is_primal(id)).for_each(|id| wanted[id.index()] = true);
     for (i, node) in nodes.iter().enumerate().rev() {
         match matched[i] {
-            Some(of) if wanted[i] => {
+            Match::Cotangent => {
+                node.args.iter().filter(|id| is_primal(id)).for_each(|id| wanted[id.index()] = true);
+            }
+            of if wanted[i] => {
                 let is_array = matches!(node.ty, Type::Array { .. });
-                if of.is_some() && is_hard[i] && is_array {
+                if of.at().is_some() && is_hard[i] && is_array {
                     found.push(NodeId(i as u32));
                 } else {
                     node.args.iter().for_each(|a| wanted[a.index()] = true);
                 }
             }
-            Some(_) => {}
-            None => node.args.iter().filter(|id| is_primal(id)).for_each(|id| wanted[id.index()] = true),
+            _ => {}
         }
     }
     found.reverse();
     let mut easy = vec![false; nodes.len()];
     found.iter().for_each(|id| easy[id.index()] = true);
     for (i, node) in nodes.iter().enumerate() {
-        let is_input = matches!(node.op, Op::Input(_)) && matched[i].is_some();
+        let is_input = matches!(node.op, Op::Input(_)) && matched[i] != Match::Cotangent;
         let is_made = !is_hard_op(&node.op) && node.args.iter().all(|a| easy[a.index()]);
         // Of two values of which each is easily made of the other the first one is kept.
         if easy[i] && is_made && is_hard[i] {
             found.retain(|id| id.index() != i);
         }
-        easy[i] |= is_input || is_made && matched[i].is_some();
+        easy[i] |= is_input || is_made && matched[i] != Match::Cotangent;
     }
     found
 }

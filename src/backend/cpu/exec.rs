@@ -76,7 +76,7 @@ impl Workspace {
     fn reset_counters(&mut self) {
         self.loops.counters = Counters::default();
         self.loops.tapes.iter_mut().for_each(|tape| tape.run = LoopRun::default());
-        self.loops.replays.iter_mut().for_each(|replay| replay.recomputed = 0);
+        self.loops.replays.iter_mut().for_each(|replay| (replay.recomputed, replay.remade) = (0, 0));
         let tiles = self.tiles.iter_mut().flat_map(|t| t.workers.iter_mut().chain([&mut t.tail]));
         self.loops.inner.iter_mut().chain(tiles).for_each(Workspace::reset_counters);
     }

@@ -132,6 +132,8 @@ pub(crate) struct Replay {
     pub slots: Slots,
     /// Steps that it ran again since the plan began to run.
     pub recomputed: u64,
+    /// Those whose stages it made again.
+    pub remade: u64,
     own: Vec<bool>,
 }
 
@@ -141,6 +143,7 @@ impl Replay {
             replayer: Replayer::new(),
             slots: Slots::new(state_bytes, num),
             recomputed: 0,
+            remade: 0,
             own: Vec::new(),
         }
     }
@@ -357,8 +360,9 @@ impl LoopSpace {
         };
         let (mut step, mut bwd) = (Body { plan: &r.step, ws: step_ws }, Body { plan: &r.bwd, ws: bwd_ws });
         let (along, tape) = (Along::new(r.rows.as_ref(), schedules, r.schedule), &mut tapes[r.tape]);
-        let Replay { replayer, slots, recomputed, own } = &mut replays[r.replay];
+        let Replay { replayer, slots, recomputed, remade, own } = &mut replays[r.replay];
         let (head, num_carry, num_ct) = (along.head(), r.layout.parts.len(), r.cotangents.bytes.len());
+        let before = *remade;
         replayer.start(&tape.recorder, along.count());
         own.clear();
         let mut state = State::new(&r.layout);
@@ -368,8 +372,7 @@ impl LoopSpace {
             step.inputs(head + num_carry, &r.captures, env);
             bwd.inputs(head + num_carry, &r.captures, env);
             bwd.pack();
-            let captures = (head + num_carry, &r.captures[..]);
-            let mut taking = r.taken.as_ref().map(|t| Taking::new(t, &mut others[0], captures, env));
+            let mut taking = r.taken.as_ref().map(|t| Taking::new(t, &mut others[0], &r.captures, env));
             let mut is_packed = false;
             bwd.start_totals(&r.sums, num_ct, env);
             taps::clear_zeros(&r.tap_cotangents, env);
@@ -400,17 +403,13 @@ impl LoopSpace {
                     Action::Deliver { step: n } => {
                         along.bind(&mut bwd, n, Trip::Backward, env);
                         state.bind(&mut bwd, head);
-                        if let Some(slot) = replayer.next_slot() {
-                            ask(tape.slots.at(slot), r.layout.bytes);
-                        }
+                        replayer.next_slot().inspect(|&slot| ask(tape.slots.at(slot), r.layout.bytes));
                         let first_ct = head + num_carry + r.captures.len();
                         bwd.inputs(first_ct, r.cotangents.before(trips), env);
                         let cts = (&r.tap_cotangents[..], r.num_rows);
                         along.bind_cotangents(&mut bwd, first_ct + num_ct, cts, n, env);
                         bwd.outputs(0, r.cotangents.after(trips), env);
-                        if let (Some(taking), Along::One(schedule)) = (&mut taking, &along) {
-                            taking.bind(&mut bwd, tape, (schedule, n, &state), env);
-                        }
+                        taking.iter_mut().for_each(|t| t.bind(&mut bwd, tape, (&along, n, &state), env));
                         bwd.run();
                         trips += 1;
                     }
@@ -418,8 +417,9 @@ impl LoopSpace {
             }
             bwd.finish_totals();
             r.cotangents.settle(env, trips);
-            counters.remade += taking.map_or(0, |taking| taking.made);
+            *remade += taking.map_or(0, |taking| taking.made);
         }
+        counters.remade += *remade - before;
         *recomputed += replayer.num_extra();
         counters.recomputed += replayer.num_extra();
     }

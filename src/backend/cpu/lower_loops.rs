@@ -119,7 +119,7 @@ impl Lower<'_> {
             state_bytes: layout.bytes,
             num: num_slots(policy, layout.bytes),
             residual_bytes: left.map_or(0, |left| left.layout.bytes),
-            budget: residual_budget(policy),
+            budget: residual_budget(policy, left.map_or(0, |left| left.layout.bytes)),
         });
         self.spaces.tapes.len() - 1
     }
@@ -131,8 +131,10 @@ impl Lower<'_> {
         let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == tape) && n.args[0].index() == id;
         let proj = nodes.iter().position(is_it)?;
         let mut readers = (0..nodes.len()).filter(|&i| nodes[i].args.iter().any(|a| a.index() == proj));
-        let rev = readers.next().filter(|_| readers.next().is_none() && residual_budget(policy) > 0)?;
-        residuals(self.func, NodeId(rev as u32))
+        let rev = readers.next().filter(|_| readers.next().is_none() && residual_budget(policy, 0) > 0)?;
+        let found = residuals(self.func, NodeId(rev as u32))?;
+        let bytes = found.again.output_types().iter().map(Type::bytes).sum();
+        (residual_budget(policy, bytes) > 0).then_some(found)
     }
 
     /// Places for residuals of these types that are not kept.
@@ -142,8 +144,9 @@ impl Lower<'_> {
     }
 
     /// Notes how a tape that is read keeps its states.
-    fn keeps(&mut self, is_read: bool, layout: &Layout, policy: graph::Policy, tape: usize) {
-        self.loops.extend(is_read.then(|| LoopReport::new(layout.bytes, policy, tape)));
+    fn keeps(&mut self, is_read: bool, policy: graph::Policy, tape: usize) {
+        let shape = self.spaces.tapes[tape];
+        self.loops.extend(is_read.then(|| LoopReport::new(shape, policy, tape)));
     }
 
     /// What trips tap: types of a trip's, rows from output `out` on.
@@ -205,7 +208,7 @@ impl Lower<'_> {
         self.spaces.schedules += s.rows().unwrap_or(1);
         self.made.push((id, made));
         let records = self.is_read(id, types.len() + 1);
-        self.keeps(records, &layout, s.policy, made.tape);
+        self.keeps(records, s.policy, made.tape);
         let rows = s.rows().map(|n| self.rows(n, if records { &types[..s.num_carry] } else { &[] }));
         let step = Solve {
             space: self.inner(&attempt),
@@ -247,7 +250,7 @@ impl Lower<'_> {
         self.halves.extend(residuals.map(|r| (made.tape, r)));
         self.made.push((id, made));
         let records = self.is_read(id, types.len());
-        self.keeps(records, &layout, s.policy, made.tape);
+        self.keeps(records, s.policy, made.tape);
         let space = self.inner(&step);
         let tape = made.tape;
         let rows = s.rows().map(|n| self.rows(n, if records { &types } else { &[] }));

@@ -101,6 +101,8 @@ impl Plan {
         let slots = strips().map(|p| p.slots as usize).max().unwrap_or(0);
         let tapes = lowered.spaces.tapes.iter().map(|tape| (tape.state_bytes, tape.num));
         let tapes = tapes.chain(lowered.spaces.replays.iter().copied()).collect();
+        let residuals = lowered.spaces.tapes.iter().map(|tape| (tape.residual_bytes, tape.budget)).collect();
+        let tapes = (tapes, residuals);
         let loops = std::mem::take(&mut lowered.loops);
         let report = report(&lowered.steps, &memory, scratch_bytes, tapes, loops, lowered.bodies);
         Plan(Arc::new(Inner {

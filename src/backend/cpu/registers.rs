@@ -142,13 +142,12 @@ impl Gen<'_> {
         let mut ports = vec![];
         for (i, input) in self.inputs.iter().enumerate() {
             let register = of_input(i);
-            match input.splat {
-                Some((dtype, bits)) => numbers.push((register, word(dtype, f64::from_bits(bits)))),
-                None => {
-                    let (loc, access, wide) = (input.loc, input.access, input.elem == Elem::F64);
-                    ports.push(Port { loc, register, wide, access });
-                }
+            if let Some((dtype, bits)) = input.splat {
+                numbers.push((register, word(dtype, f64::from_bits(bits))));
+                continue;
             }
+            let (loc, access, wide) = (input.loc, input.access, input.elem == Elem::F64);
+            ports.push(Port { loc, register, wide, access });
         }
         ports.sort_by_key(|port| port.access == Access::Write);
         let num_read = ports.iter().filter(|port| port.access == Access::Read).count();

@@ -6,9 +6,10 @@
 
 use super::bind::{Body, State};
 use super::exec::Workspace;
+use super::lockstep::{Along, Trip};
 use super::plan::Plan;
 use super::step::{Access, Env, Loc};
-use super::tape::{Layout, Schedule, Tape};
+use super::tape::{Layout, Tape};
 use crate::simd::prefetch::prefetch;
 
 /// What is asked for ahead of a trip: of long values the machine finds the rest by itself.
@@ -37,21 +38,17 @@ impl Left {
 
     /// Says where those of a trip go that becomes step `n` if it is accepted; whether they are kept there.
     pub(super) unsafe fn bind(&self, body: &mut Body<'_>, tape: &mut Tape, n: usize, env: Env) -> bool {
-        match tape.residuals_of_next(n) {
-            Some(at) => {
-                ask(at.wrapping_add(self.layout.bytes), self.layout.bytes);
-                for (k, &(offset, _)) in self.layout.parts.iter().enumerate() {
-                    // SAFETY: the place has the layout's bytes.
-                    body.output(self.first + k, unsafe { at.add(offset) });
-                }
-                true
+        if let Some(at) = tape.residuals_of_next(n) {
+            ask(at.wrapping_add(self.layout.bytes), self.layout.bytes);
+            for (k, &(offset, _)) in self.layout.parts.iter().enumerate() {
+                // SAFETY: the place has the layout's bytes.
+                body.output(self.first + k, unsafe { at.add(offset) });
             }
-            None => {
-                // SAFETY: locations of the surrounding plan.
-                unsafe { body.outputs(self.first, &self.spare, env) };
-                false
-            }
+            return true;
         }
+        // SAFETY: locations of the surrounding plan.
+        unsafe { body.outputs(self.first, &self.spare, env) };
+        false
     }
 }
 
@@ -86,13 +83,14 @@ impl<'a> Taking<'a> {
     pub(super) unsafe fn new(
         taken: &'a Taken,
         ws: &'a mut Workspace,
-        captures: (usize, &[Loc]),
+        captures: &[Loc],
         env: Env,
     ) -> Taking<'a> {
         let mut body = Body { plan: &taken.again, ws };
+        let first = taken.again.input_types().len() - captures.len();
         // SAFETY: locations of the surrounding plan.
         unsafe {
-            body.inputs(captures.0, captures.1, env);
+            body.inputs(first, captures, env);
             body.outputs(0, &taken.spare, env);
         }
         Taking { taken, body, is_packed: false, made: 0 }
@@ -103,7 +101,7 @@ impl<'a> Taking<'a> {
         &mut self,
         bwd: &mut Body<'_>,
         tape: &mut Tape,
-        (schedule, n, state): (&Schedule, usize, &State<'_>),
+        (along, n, state): (&Along<'_>, usize, &State<'_>),
         env: Env,
     ) {
         let Taken { layout, spare, first, .. } = self.taken;
@@ -120,8 +118,8 @@ impl<'a> Taking<'a> {
             if !std::mem::replace(&mut self.is_packed, true) {
                 self.body.pack();
             }
-            self.body.step(schedule, n);
-            state.bind(&mut self.body, 4);
+            along.bind(&mut self.body, n, Trip::Backward, env);
+            state.bind(&mut self.body, along.head());
             self.body.run();
             bwd.inputs(*first, spare, env);
         }

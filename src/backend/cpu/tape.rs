@@ -117,7 +117,7 @@ impl Slots {
 }
 
 /// What a tape is made for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TapeShape {
     pub state_bytes: usize,
     /// The most states.
@@ -126,6 +126,29 @@ pub(crate) struct TapeShape {
     pub residual_bytes: usize,
     /// What states and residuals may take together.
     pub budget: usize,
+}
+
+impl TapeShape {
+    /// Slots that are allocated together, of states and of residuals.
+    fn chunks(&self) -> [usize; 2] {
+        // Two kinds of chunks fill a budget to a part of one.
+        let chunk = |bytes: usize| (CHUNK_BYTES.min(self.budget / 16) / bytes.max(1)).max(1);
+        match self.residual_bytes {
+            0 => [(CHUNK_BYTES / self.state_bytes.max(1)).clamp(1, self.num.max(1)), 1],
+            _ => [chunk(self.state_bytes).min(self.num), chunk(self.residual_bytes)],
+        }
+    }
+
+    /// Of how many of `steps` steps the residuals are kept.
+    pub fn with_residuals(&self, steps: usize) -> usize {
+        let [states, residuals] = self.chunks();
+        if self.residual_bytes == 0 {
+            return 0;
+        }
+        let taken = self.num.min(steps).next_multiple_of(states) * self.state_bytes;
+        let left = self.budget.saturating_sub(taken) / (residuals * self.residual_bytes);
+        left.saturating_mul(residuals).min(steps)
+    }
 }
 
 /// The kept states of one forward pass, and the residuals of its first steps.
@@ -144,16 +167,11 @@ pub(crate) struct Tape {
 impl Tape {
     pub fn new(shape: TapeShape) -> Tape {
         let TapeShape { state_bytes, num, residual_bytes, budget } = shape;
-        // Two kinds of chunks fill a budget to a part of one.
-        let chunk = |bytes: usize| (CHUNK_BYTES.min(budget / 16) / bytes.max(1)).max(1);
-        let slots = match residual_bytes {
-            0 => Slots::new(state_bytes, num),
-            _ => Slots::in_chunks("kept states", state_bytes, chunk(state_bytes).min(num)),
-        };
+        let [states, residuals] = shape.chunks();
         Tape {
             recorder: Recorder::new(num, None),
-            slots,
-            residuals: Slots::in_chunks("kept stages", residual_bytes, chunk(residual_bytes)),
+            slots: Slots::in_chunks("kept states", state_bytes, states),
+            residuals: Slots::in_chunks("kept stages", residual_bytes, residuals),
             num_residuals: 0,
             budget,
             run: LoopRun::default(),
