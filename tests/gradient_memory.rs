@@ -54,8 +54,59 @@ fn live(steps: usize, checkpoints: usize) -> (usize, usize) {
     (after.0 - before.0, after.1 - before.1)
 }
 
+/// Bytes of arrays and workspaces that live after a gradient through `steps` constant steps of a layer of 16 x 16 and
+/// did not when it was compiled, and the steps whose stages were made again.
+fn live_with_stages(steps: usize, adjoint: Adjoint) -> (usize, u64) {
+    let slope = jit(move |w: Tensor| {
+        let end = |w: &Tensor| {
+            let ode = Ode::new(|_t, y: &Tensor| y.matmul(w).tanh());
+            let ode = ode.method(Euler).controller(Constant { dt0: 1.0 / steps as f64 });
+            let ode = ode.max_steps(200_000).adjoint(adjoint);
+            ode.solve(0.0, 1.0, Tensor::full(DType::F32, [4, 16], 0.5)).unwrap().y1.sum()
+        };
+        grad(end, &w)
+    });
+    let w = Tensor::full(DType::F32, [16, 16], 0.01);
+    slope.plan(&(w.clone(),)).unwrap();
+    let before = memory::live_bytes();
+    let value = slope.call(w).unwrap();
+    assert!(value.to_vec().iter().all(|x| x.is_finite()));
+    let live = memory::live_bytes() - before - value.to_vec().len() * size_of::<f32>();
+    let run = slope.last_run();
+    assert_eq!(run.accepted, steps as u64);
+    (live, run.remade)
+}
+
+/// 64 numbers of f32, and as many of a stage.
+const PAIR_BYTES: usize = 2 * 256;
+/// Workspace of a run, of any number of steps.
+const BESIDE: usize = 64 << 10;
+
+fn states_and_stages_stay_within_their_bytes() {
+    let bytes = |n| Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Bytes(n) };
+    live_with_stages(10, Adjoint::Direct); // what is made once for the process
+    let budget = 1 << 20;
+    for steps in [100, 1_000, 3_000, 10_000] {
+        let (live, remade) = live_with_stages(steps, bytes(budget));
+        assert!(live <= budget + BESIDE, "{steps} steps: {live} bytes");
+        // All fit, then states and the stages of some, then not even all states.
+        let [all, some] = [2 * steps * PAIR_BYTES <= budget, steps * PAIR_BYTES / 2 <= budget * 7 / 8];
+        match (all, some) {
+            (true, _) => assert_eq!(remade, 0),
+            (false, true) => assert!((1..steps as u64).contains(&remade), "{remade} of {steps}"),
+            (false, false) => assert_eq!(remade, steps as u64),
+        }
+    }
+    let (live, remade) = live_with_stages(10_000, Adjoint::Direct);
+    assert!(remade == 0 && live <= 10_000 * PAIR_BYTES + BESIDE + (128 << 10), "{live} bytes");
+    // Who asks for a number of states gets no more.
+    let (live, remade) = live_with_stages(10_000, Adjoint::recursive_checkpoint(100));
+    assert!(remade == 0 && live <= 100 * PAIR_BYTES / 2 + BESIDE, "{live} bytes");
+}
+
 #[test]
 fn a_gradient_keeps_its_checkpoints_and_at_most_16_bytes_a_step() {
+    states_and_stages_stay_within_their_bytes();
     live(100, 5); // what is made once for the process
     let (least, _) = live(100, 1);
     for checkpoints in [5, 20, 100] {

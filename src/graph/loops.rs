@@ -51,7 +51,7 @@ pub enum Policy {
 /// After each attempt the knot, the carry and the ext become the primed ones (the body itself leaves
 /// them as they were where it rejects). An accepted attempt appends knot' to the schedule. The loop
 /// ends when `running` is false. `reached` of the last attempt says whether the final knot is the
-/// one that was aimed at. `step` from (t, t_next) = (knot, knot') must give carry' to the bit.
+/// one that was aimed at: the value that the knot then chose, which a step may take for it. `step` from (t, t_next) = (knot, knot') must give carry' to the bit.
 /// `forecast` is the number of accepted attempts if it is known before (0: unknown); it decides where
 /// checkpoints are placed, never a value.
 ///

@@ -29,6 +29,8 @@ pub(crate) mod math;
 mod pack;
 #[cfg(feature = "tensor")]
 pub(crate) mod portable;
+#[cfg(feature = "tensor")]
+pub(crate) mod prefetch;
 mod run;
 #[cfg(all(target_arch = "x86_64", feature = "tensor"))]
 mod transpose;

@@ -143,10 +143,9 @@ impl Trips {
 /// What a run computes each of whose solves takes so many steps.
 pub(super) fn work(plan: &PlanReport, trips: Trips) -> Work {
     let kept = plan.tapes.iter().map(|&(_, slots)| slots).min().unwrap_or(usize::MAX);
-    let fewest = || {
-        let steps = trips.accepted.round() as usize;
-        fewest_extra(steps, kept.min(steps + 1)) as f64
-    };
+    let steps = trips.accepted.round() as usize;
+    let fewest = || fewest_extra(steps, kept.min(steps + 1)) as f64;
+    let remade = plan.loops.iter().map(|l| l.with_steps(steps).remade).max().unwrap_or(0) as f64;
     let own = Work { kernels: plan.kernels, flops: plan.flops as f64, bytes_moved: plan.bytes_moved as f64 };
     plan.bodies.iter().enumerate().fold(own, |sum, (i, (name, body))| {
         let is_replayed = plan.bodies.get(i + 1).is_some_and(|(next, _)| *next == "backward step");
@@ -154,6 +153,7 @@ pub(super) fn work(plan: &PlanReport, trips: Trips) -> Work {
             "step" if is_replayed => trips.replayed.unwrap_or_else(fewest),
             "attempt" => trips.attempted,
             "step" | "backward step" => trips.accepted,
+            "stages" => remade,
             _ => body.trips as f64,
         };
         let inner = work(body, trips);
@@ -168,13 +168,8 @@ pub(super) fn work(plan: &PlanReport, trips: Trips) -> Work {
 /// Bytes of workspace at the peak, and what they would be if no two values shared memory: intermediate values, and the
 /// states that solves of at most `most_steps` steps keep.
 pub(super) fn peak_bytes(plan: &PlanReport, most_steps: usize) -> (usize, usize) {
-    let kept = kept_bytes(plan, most_steps);
+    let kept = plan.kept_bytes(most_steps);
     (plan.arena_bytes + kept, plan.arena_bytes_without_reuse + kept)
-}
-
-fn kept_bytes(plan: &PlanReport, most_steps: usize) -> usize {
-    let own = plan.tapes.iter().map(|&(bytes, slots)| bytes * slots.min(most_steps + 1)).sum::<usize>();
-    own + plan.bodies.iter().map(|(_, body)| kept_bytes(body, most_steps)).sum::<usize>()
 }
 
 #[cfg(test)]

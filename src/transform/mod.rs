@@ -15,6 +15,7 @@ mod jvp;
 mod loops;
 mod merge;
 mod partials;
+mod residuals;
 mod sequence;
 mod simplify;
 mod tiles;
@@ -25,6 +26,7 @@ pub use custom::inline_custom;
 pub use hoist::hoist;
 pub use jvp::{jvp, jvp_into};
 pub use merge::merge_tiles;
+pub use residuals::{Residuals, residuals};
 pub use simplify::{erase_stop_gradient, simplify};
 pub use vjp::{vjp, vjp_into};
 

@@ -52,11 +52,7 @@ fn mapped(model: &Mlp, xs: &Tensor, ys: &Tensor) -> Mlp {
 
 /// Workspace of a plan, the states that its loops keep, and those of the bodies that run inside it.
 fn planned(plan: &flowline::backend::PlanReport) -> usize {
-    fn kept(plan: &flowline::backend::PlanReport) -> usize {
-        let own: usize = plan.tapes.iter().map(|&(bytes, num)| bytes * num.min(STEPS + 1)).sum();
-        own + plan.bodies.iter().map(|(_, body)| kept(body)).sum::<usize>()
-    }
-    plan.arena_bytes + kept(plan)
+    plan.arena_bytes + plan.kept_bytes(STEPS)
 }
 
 pub fn run(iterations: usize) -> Report {

@@ -37,6 +37,23 @@ pub fn num_slots(policy: Policy, state_bytes: usize) -> usize {
     }
 }
 
+/// The most bytes that one step may leave beside its state for [`Checkpoints::Auto`]. Those of steps of many rows cost
+/// nearly as much on their way to memory and back as to make again (8 % of a training step of W4), and ten of them are
+/// more than all else that a tile works with.
+const AUTO_RESIDUAL_BYTES: usize = 64 << 10;
+
+/// The bytes that states may take together with what steps leave beside them for their derivatives, `bytes` each: whoever
+/// asks for a number of states has said what is kept.
+pub fn residual_budget(policy: Policy, bytes: usize) -> usize {
+    match policy {
+        Policy::Direct => usize::MAX,
+        Policy::Checkpoint(Checkpoints::Bytes(bytes)) => bytes,
+        Policy::Checkpoint(Checkpoints::Auto) if bytes <= AUTO_RESIDUAL_BYTES => AUTO_BYTES,
+        Policy::Checkpoint(Checkpoints::Auto) => 0,
+        Policy::Checkpoint(Checkpoints::Count(_)) | Policy::Forward | Policy::Reversible => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -85,6 +85,11 @@ impl Replayer {
         self.num_extra
     }
 
+    /// The slot of the last kept state before what was delivered: of the next state to load.
+    pub fn next_slot(&self) -> Option<usize> {
+        self.stack.last().map(|&(_, slot)| slot)
+    }
+
     /// The next slot to store into. More states are never kept than there are slots.
     fn take_slot(&mut self) -> usize {
         self.free.pop().unwrap_or_else(|| {

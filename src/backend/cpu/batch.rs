@@ -42,6 +42,9 @@ impl<const N: usize> Batch<N> {
     /// Calls `f` with the places of each entry, in elements from the first.
     #[inline]
     pub fn each(&self, mut f: impl FnMut([usize; N])) {
+        if self.0.is_empty() {
+            return f([0; N]);
+        }
         walk(&self.0, [0; N], &mut f);
     }
 }

@@ -7,7 +7,7 @@
 use super::access::Dim;
 use super::buffers::Buffers;
 use super::fuse::Units;
-use super::kernels::{Elem, StripFn, StripOp, cast, strip, strip_one};
+use super::kernels::{Elem, OneFn, StripFn, StripOp, cast, cast_one, one, strip, strip_one};
 use super::places::{Operand, Place};
 use super::program::Program;
 use super::reduce::Reducer;
@@ -45,6 +45,8 @@ pub(super) enum Held {
 /// An instruction on values.
 pub(super) struct Draft {
     pub run: StripFn,
+    /// The same on a single element, where there is such.
+    pub one: Option<OneFn>,
     pub imm: [f64; 2],
     pub dst: Value,
     pub args: [Option<Value>; 3],
@@ -146,7 +148,7 @@ impl Gen<'_> {
         for (to, &from) in all.iter_mut().zip(args) {
             *to = Some(from);
         }
-        self.drafts.push(Draft { run, imm, dst, args: all });
+        self.drafts.push(Draft { run, one: None, imm, dst, args: all });
     }
 
     /// The number that operand `k` of node `id` is, if it is one.
@@ -208,8 +210,15 @@ impl Gen<'_> {
 
     fn op(&mut self, op: StripOp, elem: Elem, dst: Value, args: &[Value], imm: f64) {
         self.flops += 1;
-        let one = (self.units.all[self.unit].size == 1).then(|| strip_one(op, elem)).flatten();
-        self.emit(one.unwrap_or_else(|| strip(self.level, op, elem)), dst, args, [imm, 0.0]);
+        let is_one = self.units.all[self.unit].size == 1;
+        let alone = is_one.then(|| strip_one(op, elem)).flatten();
+        self.emit(alone.unwrap_or_else(|| strip(self.level, op, elem)), dst, args, [imm, 0.0]);
+        self.alone(is_one.then(|| one(op, elem)).flatten());
+    }
+
+    /// Notes what the instruction just made is on a single element.
+    fn alone(&mut self, one: Option<OneFn>) {
+        self.drafts.last_mut().expect("invariant: an instruction was made").one = one;
     }
 
     fn instruct(&mut self, id: usize, dst: Value, buffers: &Buffers) {
@@ -240,6 +249,7 @@ impl Gen<'_> {
                 } else {
                     self.flops += 1;
                     self.emit(cast(self.level, elem(from), elem(to)), dst, &[x], [0.0; 2]);
+                    self.alone(Some(cast_one(elem(from), elem(to))));
                 }
             }
             other => panic!("invariant: {} is not elementwise", other.name()),

@@ -49,10 +49,11 @@ impl Workspace {
     pub fn counters(&self) -> Counters {
         let mut sum = self.loops.counters;
         self.each_inner(&mut |ws| {
-            let Counters { attempts, accepted, recomputed, states_kept_max } = ws.loops.counters;
+            let Counters { attempts, accepted, recomputed, remade, states_kept_max } = ws.loops.counters;
             sum.attempts += attempts;
             sum.accepted += accepted;
             sum.recomputed += recomputed;
+            sum.remade += remade;
             sum.states_kept_max = sum.states_kept_max.max(states_kept_max);
         });
         sum
@@ -75,7 +76,7 @@ impl Workspace {
     fn reset_counters(&mut self) {
         self.loops.counters = Counters::default();
         self.loops.tapes.iter_mut().for_each(|tape| tape.run = LoopRun::default());
-        self.loops.replays.iter_mut().for_each(|replay| replay.recomputed = 0);
+        self.loops.replays.iter_mut().for_each(|replay| (replay.recomputed, replay.remade) = (0, 0));
         let tiles = self.tiles.iter_mut().flat_map(|t| t.workers.iter_mut().chain([&mut t.tail]));
         self.loops.inner.iter_mut().chain(tiles).for_each(Workspace::reset_counters);
     }
@@ -98,7 +99,7 @@ impl Workspace {
         let Spaces { inner: bodies, tapes, replays, sequences, schedules, tiles } = &inner.spaces;
         self.loops = LoopSpace {
             schedules: (0..*schedules).map(|_| Schedule::default()).collect(),
-            tapes: tapes.iter().map(|&(bytes, num)| Tape::new(bytes, num)).collect(),
+            tapes: tapes.iter().map(|&shape| Tape::new(shape)).collect(),
             sequences: sequences.iter().map(|&bytes| Slots::new(bytes, usize::MAX)).collect(),
             replays: replays.iter().map(|&(bytes, num)| Replay::new(bytes, num)).collect(),
             inner: bodies.iter().map(Workspace::of).collect(),

@@ -5,8 +5,9 @@
 
 use super::exec::Workspace;
 use super::report::PlanReport;
+use super::tape::TapeShape;
+use crate::backend::checkpoint::AUTO_BYTES;
 use crate::backend::checkpoint::cost::fewest_extra;
-use crate::backend::checkpoint::{AUTO_BYTES, num_slots};
 use crate::graph::{Checkpoints, Policy};
 use std::fmt;
 
@@ -35,12 +36,15 @@ use std::fmt;
 pub struct LoopReport {
     /// Bytes of a state: what one step hands to the next.
     pub state_bytes: usize,
+    /// Bytes that a step leaves beside its state for its derivative, where there is room for them; 0 if it leaves none.
+    pub residual_bytes: usize,
     /// What was asked for.
     pub policy: Policy,
     /// The most states that are kept; `None` for as many as there are steps.
     pub slots: Option<usize>,
     /// What came of it in the last run; `None` before the first.
     pub last: Option<LoopRun>,
+    shape: TapeShape,
     tape: usize,
     replays: Vec<usize>,
 }
@@ -56,12 +60,15 @@ pub struct LoopRun {
     pub kept: usize,
     /// Steps that backward passes ran again, in all runs.
     pub recomputed: u64,
+    /// Steps whose stages they made again, there having been no room to keep them.
+    pub remade: u64,
 }
 
 impl LoopReport {
-    pub(super) fn new(state_bytes: usize, policy: Policy, tape: usize) -> LoopReport {
-        let slots = Some(num_slots(policy, state_bytes)).filter(|&n| n != usize::MAX);
-        LoopReport { state_bytes, policy, slots, last: None, tape, replays: vec![] }
+    pub(super) fn new(shape: TapeShape, policy: Policy, tape: usize) -> LoopReport {
+        let TapeShape { state_bytes, residual_bytes, num, .. } = shape;
+        let slots = Some(num).filter(|&n| n != usize::MAX);
+        LoopReport { state_bytes, residual_bytes, policy, slots, last: None, shape, tape, replays: vec![] }
     }
 
     /// Notes that a backward pass reads `tape`.
@@ -89,7 +96,9 @@ impl LoopReport {
     /// What comes of it in one run of so many steps, known before, with one backward pass.
     pub fn with_steps(&self, steps: usize) -> LoopRun {
         let kept = self.slots.unwrap_or(usize::MAX).min(steps);
-        LoopRun { runs: 1, steps, kept, recomputed: fewest_extra(steps, kept.max(1)) }
+        let remade = if self.residual_bytes > 0 { steps - self.shape.with_residuals(steps) } else { 0 };
+        let recomputed = fewest_extra(steps, kept.max(1));
+        LoopRun { runs: 1, steps, kept, recomputed, remade: remade as u64 }
     }
 }
 
@@ -104,12 +113,17 @@ impl LoopRun {
         self.steps = self.steps.max(other.steps);
         self.kept = self.kept.max(other.kept);
         self.recomputed += other.recomputed;
+        self.remade += other.remade;
     }
 }
 
 impl fmt::Display for LoopReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes a state, ", self.state_bytes)?;
+        write!(f, "{} bytes a state", self.state_bytes)?;
+        if self.residual_bytes > 0 {
+            write!(f, " and {} of its stages", self.residual_bytes)?;
+        }
+        write!(f, ", ")?;
         let slots = self.slots.unwrap_or_default();
         match self.policy {
             Policy::Direct => write!(f, "all are kept (`Direct`)")?,
@@ -130,13 +144,14 @@ impl fmt::Display for LoopReport {
 
 impl fmt::Display for LoopRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LoopRun { runs, steps, kept, recomputed } = self;
+        let LoopRun { runs, steps, kept, recomputed, remade } = self;
         match runs {
             1 => write!(f, "{steps} steps: ")?,
             _ => write!(f, "{runs} runs of at most {steps} steps: ")?,
         }
         match self.fits() {
-            true => write!(f, "every state fits: nothing is recomputed"),
+            true if *remade == 0 => write!(f, "every state fits: nothing is recomputed"),
+            true => write!(f, "every state fits: the stages of {remade} steps are made again"),
             false => write!(f, "{kept} states kept, {recomputed} steps recomputed"),
         }
     }
@@ -154,6 +169,7 @@ impl Workspace {
             let Some(tape) = self.loops.tapes.get(l.tape) else { continue };
             let mut run = tape.run;
             run.recomputed = l.replays.iter().map(|&r| self.loops.replays[r].recomputed).sum();
+            run.remade = l.replays.iter().map(|&r| self.loops.replays[r].remade).sum();
             if run.runs > 0 {
                 l.last.get_or_insert_default().join(run);
             }

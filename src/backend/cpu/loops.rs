@@ -9,6 +9,7 @@ use super::bind::{Body, State};
 use super::exec::Workspace;
 use super::lockstep::{Along, Rows, Trip};
 use super::plan::Plan;
+use super::residuals::{Left, Taken, Taking, ask};
 use super::step::{Access, Env, Loc};
 use super::tape::{Layout, Schedule, Slots, Tape};
 use super::taps::{self, Tap, TapCotangent, Tapped};
@@ -43,6 +44,8 @@ pub(crate) struct Solve {
     /// If it is in lockstep.
     pub rows: Option<Rows>,
     pub layout: Layout,
+    /// What the attempt leaves beside the state, if the tape has room for it.
+    pub left: Option<Left>,
     /// Whether someone reads the tape.
     pub records: bool,
     /// Whether someone reads the schedule.
@@ -62,6 +65,8 @@ pub(crate) struct Scan {
     pub captures: Box<[Loc]>,
     pub rows: Option<Rows>,
     pub layout: Layout,
+    /// As in [`Solve`].
+    pub left: Option<Left>,
     pub records: bool,
     pub schedule: usize,
     pub tape: usize,
@@ -73,6 +78,8 @@ pub(crate) struct Scan {
 pub(crate) struct Rev {
     pub step: Plan,
     pub bwd: Plan,
+    /// What the backward body takes of what trips left.
+    pub taken: Option<Taken>,
     pub captures: Box<[Loc]>,
     pub rows: Option<Rows>,
     pub layout: Layout,
@@ -101,6 +108,9 @@ pub struct Counters {
     pub accepted: u64,
     /// Steps run again by backward passes to recompute states.
     pub recomputed: u64,
+    /// Steps whose stages backward passes made again for the derivative, having kept none of them, where they could
+    /// have been kept.
+    pub remade: u64,
     /// The most states that one tape kept, or values that one sequence stored.
     pub states_kept_max: usize,
 }
@@ -122,6 +132,8 @@ pub(crate) struct Replay {
     pub slots: Slots,
     /// Steps that it ran again since the plan began to run.
     pub recomputed: u64,
+    /// Those whose stages it made again.
+    pub remade: u64,
     own: Vec<bool>,
 }
 
@@ -131,6 +143,7 @@ impl Replay {
             replayer: Replayer::new(),
             slots: Slots::new(state_bytes, num),
             recomputed: 0,
+            remade: 0,
             own: Vec::new(),
         }
     }
@@ -177,6 +190,7 @@ impl Solve {
         taps::each_tap(&mut self.taps, f);
         self.captures.iter_mut().for_each(|l| f(l, Access::Read));
         self.rows.iter_mut().for_each(|rows| rows.each_loc(f));
+        self.left.iter_mut().for_each(|left| left.each_loc(f));
         self.carried.each_loc(f);
     }
 }
@@ -186,6 +200,7 @@ impl Scan {
         taps::each_tap(&mut self.taps, f);
         self.captures.iter_mut().for_each(|l| f(l, Access::Read));
         self.rows.iter_mut().for_each(|rows| rows.each_loc(f));
+        self.left.iter_mut().for_each(|left| left.each_loc(f));
         self.carried.each_loc(f);
     }
 }
@@ -195,6 +210,7 @@ impl Rev {
         self.captures.iter_mut().for_each(|l| f(l, Access::Read));
         self.rows.iter_mut().for_each(|rows| rows.each_loc(f));
         self.running.iter_mut().flatten().for_each(|l| f(l, Access::Write));
+        self.taken.iter_mut().for_each(|taken| taken.each_loc(f));
         self.cotangents.each_loc(f);
         self.tap_cotangents.iter_mut().for_each(|ct| ct.each_loc(f));
         self.sums.iter_mut().for_each(|sum| f(&mut sum.at, Access::Write));
@@ -210,6 +226,7 @@ pub(super) unsafe fn keep(
     env: Env,
 ) -> Option<*mut u8> {
     let to = tape.recorder.visit(n).map(|slot| tape.slots.at(slot))?;
+    tape.make_room();
     for (&(offset, bytes), loc) in layout.parts.iter().zip(state) {
         // SAFETY: a slot has the layout's bytes; the state lies elsewhere.
         unsafe { copy_nonoverlapping(env.at(*loc), to.add(offset), bytes) };
@@ -251,7 +268,7 @@ impl LoopSpace {
                 taps::bind(&mut body, 4 + num_carried, &s.taps, env);
             }
             if s.records {
-                tape.recorder.reset((forecast > 0).then_some(forecast));
+                tape.start((forecast > 0).then_some(forecast));
             }
             body.inputs(1 + num_carried, &s.captures, env);
             body.pack();
@@ -263,8 +280,12 @@ impl LoopSpace {
                 body.inputs(1, s.carried.before(trips), env);
                 body.output(3, to.cast());
                 body.outputs(4, s.carried.after(trips), env);
+                let is_left = s.left.as_ref().is_some_and(|left| left.bind(&mut body, tape, accepted, env));
                 body.run();
                 if *flag_at != 0 {
+                    if is_left {
+                        tape.keep_residuals(accepted);
+                    }
                     if s.records {
                         keep(tape, accepted, &s.layout, s.carried.before(trips), env);
                     }
@@ -300,7 +321,7 @@ impl LoopSpace {
         let mut body = Body { plan: &s.step, ws: &mut inner[s.space] };
         let (count, head) = (along.count(), along.head());
         if s.records {
-            tape.recorder.reset(Some(count));
+            tape.start(Some(count));
         }
         // SAFETY: locations of this plan.
         unsafe {
@@ -314,6 +335,9 @@ impl LoopSpace {
                 body.outputs(0, s.carried.after(n), env);
                 if s.records {
                     along.keep(tape, n, &s.layout, s.carried.before(n), env);
+                }
+                if s.left.as_ref().is_some_and(|left| left.bind(&mut body, tape, n, env)) {
+                    tape.keep_residuals(n);
                 }
                 body.run();
                 along.keep_taps(&s.taps, s.num_rows, n, env);
@@ -330,13 +354,15 @@ impl LoopSpace {
     /// As for [`LoopSpace::solve`].
     pub unsafe fn rev(&mut self, r: &Rev, env: Env) {
         let LoopSpace { schedules, tapes, replays, inner, counters, .. } = self;
-        let [step_ws, bwd_ws] = &mut inner[r.space..r.space + 2] else {
+        let (inner, others) = inner.split_at_mut(r.space + 2);
+        let [step_ws, bwd_ws] = &mut inner[r.space..] else {
             unreachable!("invariant: a backward pass has two bodies");
         };
         let (mut step, mut bwd) = (Body { plan: &r.step, ws: step_ws }, Body { plan: &r.bwd, ws: bwd_ws });
         let (along, tape) = (Along::new(r.rows.as_ref(), schedules, r.schedule), &mut tapes[r.tape]);
-        let Replay { replayer, slots, recomputed, own } = &mut replays[r.replay];
+        let Replay { replayer, slots, recomputed, remade, own } = &mut replays[r.replay];
         let (head, num_carry, num_ct) = (along.head(), r.layout.parts.len(), r.cotangents.bytes.len());
+        let before = *remade;
         replayer.start(&tape.recorder, along.count());
         own.clear();
         let mut state = State::new(&r.layout);
@@ -346,10 +372,11 @@ impl LoopSpace {
             step.inputs(head + num_carry, &r.captures, env);
             bwd.inputs(head + num_carry, &r.captures, env);
             bwd.pack();
+            let mut taking = r.taken.as_ref().map(|t| Taking::new(t, &mut others[0], &r.captures, env));
             let mut is_packed = false;
             bwd.start_totals(&r.sums, num_ct, env);
             taps::clear_zeros(&r.tap_cotangents, env);
-            for action in replayer.by_ref() {
+            while let Some(action) = replayer.next() {
                 match action {
                     Action::Load { slot } => {
                         let is_own = own.get(slot).copied().unwrap_or(false);
@@ -376,11 +403,13 @@ impl LoopSpace {
                     Action::Deliver { step: n } => {
                         along.bind(&mut bwd, n, Trip::Backward, env);
                         state.bind(&mut bwd, head);
+                        replayer.next_slot().inspect(|&slot| ask(tape.slots.at(slot), r.layout.bytes));
                         let first_ct = head + num_carry + r.captures.len();
                         bwd.inputs(first_ct, r.cotangents.before(trips), env);
                         let cts = (&r.tap_cotangents[..], r.num_rows);
                         along.bind_cotangents(&mut bwd, first_ct + num_ct, cts, n, env);
                         bwd.outputs(0, r.cotangents.after(trips), env);
+                        taking.iter_mut().for_each(|t| t.bind(&mut bwd, tape, (&along, n, &state), env));
                         bwd.run();
                         trips += 1;
                     }
@@ -388,7 +417,9 @@ impl LoopSpace {
             }
             bwd.finish_totals();
             r.cotangents.settle(env, trips);
+            *remade += taking.map_or(0, |taking| taking.made);
         }
+        counters.remade += *remade - before;
         *recomputed += replayer.num_extra();
         counters.recomputed += replayer.num_extra();
     }

@@ -22,6 +22,7 @@ use super::totals::{Later, Ring};
 use crate::array::{DType, Shape};
 use crate::graph::{Func, Op, Type, UnaryOp};
 use crate::simd::Level;
+use crate::transform::Residuals;
 
 /// Below this number of elements a transpose through registers gains nothing.
 const MIN_TURN: usize = 64;
@@ -55,6 +56,8 @@ pub(super) struct Lower<'a> {
     pub(super) loops: Vec<LoopReport>,
     /// What each loop node made.
     pub(super) made: Vec<(usize, Made)>,
+    /// The bodies of backward passes to come, by the tape that they read.
+    pub(super) halves: Vec<(usize, Residuals)>,
     /// Which value of which loop node each sequence is.
     pub(super) sequences: Vec<((usize, usize), usize)>,
     in_place: Vec<Vec<(Loc, Loc)>>,
@@ -79,6 +82,7 @@ pub(crate) fn lower(func: &Func, units: &Units, level: Level, trips: Trips) -> L
         bodies: vec![],
         loops: vec![],
         made: vec![],
+        halves: vec![],
         sequences: vec![],
         trips,
         rings: vec![],

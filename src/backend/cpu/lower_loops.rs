@@ -10,22 +10,23 @@ use super::lower::Lower;
 use super::memory::aligned;
 use super::places::Place;
 use super::plan::{Plan, Trips};
+use super::residuals::{Left, Taken};
 use super::step::{Loc, Step};
-use super::tape::Layout;
+use super::tape::{Layout, TapeShape};
 use super::taps::{Tap, TapCotangent, Tapped};
 use super::tiles::{Out, Tiles};
 use super::totals::Total;
-use crate::backend::checkpoint::num_slots;
-use crate::graph::{self, Func, Op, TileOut, Type};
+use crate::backend::checkpoint::{num_slots, residual_budget};
+use crate::graph::{self, Func, NodeId, Op, TileOut, Type};
+use crate::transform::{Residuals, residuals};
 
 /// How many of each thing a plan's loops keep in its workspace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spaces {
     /// Workspaces of bodies, in order.
     pub inner: Vec<Plan>,
-    /// Bytes of a state and number of slots for each tape.
-    pub tapes: Vec<(usize, usize)>,
-    /// The same for each backward pass.
+    pub tapes: Vec<TapeShape>,
+    /// Bytes of a state and number of slots for each backward pass.
     pub replays: Vec<(usize, usize)>,
     /// Bytes of a trip for each sequence.
     pub sequences: Vec<usize>,
@@ -113,14 +114,39 @@ impl Lower<'_> {
         self.spaces.inner.len() - 1
     }
 
-    fn tape(&mut self, layout: &Layout, policy: graph::Policy) -> usize {
-        self.spaces.tapes.push((layout.bytes, num_slots(policy, layout.bytes)));
+    fn tape(&mut self, layout: &Layout, left: Option<&Left>, policy: graph::Policy) -> usize {
+        self.spaces.tapes.push(TapeShape {
+            state_bytes: layout.bytes,
+            num: num_slots(policy, layout.bytes),
+            residual_bytes: left.map_or(0, |left| left.layout.bytes),
+            budget: residual_budget(policy, left.map_or(0, |left| left.layout.bytes)),
+        });
         self.spaces.tapes.len() - 1
     }
 
+    /// What the trips of a loop leave for the one backward pass that reads its tape, its output `tape`. With several
+    /// passes each would take something else.
+    fn residuals(&self, id: usize, tape: usize, policy: graph::Policy) -> Option<Residuals> {
+        let nodes = self.func.nodes();
+        let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == tape) && n.args[0].index() == id;
+        let proj = nodes.iter().position(is_it)?;
+        let mut readers = (0..nodes.len()).filter(|&i| nodes[i].args.iter().any(|a| a.index() == proj));
+        let rev = readers.next().filter(|_| readers.next().is_none() && residual_budget(policy, 0) > 0)?;
+        let found = residuals(self.func, NodeId(rev as u32))?;
+        let bytes = found.again.output_types().iter().map(Type::bytes).sum();
+        (residual_budget(policy, bytes) > 0).then_some(found)
+    }
+
+    /// Places for residuals of these types that are not kept.
+    fn left(&mut self, first: usize, types: &[Type]) -> Left {
+        let layout = Layout::of(types.iter().map(Type::bytes));
+        Left { layout, first, spare: self.temporaries(types) }
+    }
+
     /// Notes how a tape that is read keeps its states.
-    fn keeps(&mut self, is_read: bool, layout: &Layout, policy: graph::Policy, tape: usize) {
-        self.loops.extend(is_read.then(|| LoopReport::new(layout.bytes, policy, tape)));
+    fn keeps(&mut self, is_read: bool, policy: graph::Policy, tape: usize) {
+        let shape = self.spaces.tapes[tape];
+        self.loops.extend(is_read.then(|| LoopReport::new(shape, policy, tape)));
     }
 
     /// What trips tap: types of a trip's, rows from output `out` on.
@@ -171,12 +197,18 @@ impl Lower<'_> {
         let taps = self.taps(id, s.first_tapped(), (s.taps, s.rows()), &taps);
         let layout = Layout::of(types[..s.num_carry].iter().map(Type::bytes));
         let first = 1 + usize::from(s.rows().is_some()) + types.len();
-        let attempt = self.body("attempt", &s.attempt, captured(first, captures.len()));
-        let made = Made { schedule: self.spaces.schedules, tape: self.tape(&layout, s.policy) };
+        let num_outputs = s.attempt.num_outputs();
+        let residuals = self.residuals(id, types.len() + 1, s.policy);
+        let attempt = residuals.as_ref().map_or(&s.attempt, |r| &r.forward);
+        let left = residuals.as_ref().map(|r| self.left(num_outputs, &r.again.output_types()));
+        let attempt = self.body("attempt", attempt, captured(first, captures.len()));
+        let tape = self.tape(&layout, left.as_ref(), s.policy);
+        let made = Made { schedule: self.spaces.schedules, tape };
+        self.halves.extend(residuals.map(|r| (tape, r)));
         self.spaces.schedules += s.rows().unwrap_or(1);
         self.made.push((id, made));
         let records = self.is_read(id, types.len() + 1);
-        self.keeps(records, &layout, s.policy, made.tape);
+        self.keeps(records, s.policy, made.tape);
         let rows = s.rows().map(|n| self.rows(n, if records { &types[..s.num_carry] } else { &[] }));
         let step = Solve {
             space: self.inner(&attempt),
@@ -189,6 +221,7 @@ impl Lower<'_> {
             captures,
             rows,
             layout,
+            left,
             records,
             // Taps look at the knot before.
             is_replayed: tapped.is_some() || self.is_read(id, types.len()),
@@ -207,17 +240,34 @@ impl Lower<'_> {
         let captures = self.operands(id, 1 + types.len(), s.num_captures());
         let layout = Layout::of(types.iter().map(Type::bytes));
         let first = head(s.rows()) + types.len();
-        let step = self.body("step", &s.step, captured(first, captures.len()));
+        let num_outputs = s.step.num_outputs();
+        let residuals = self.residuals(id, types.len(), s.policy);
+        let step = residuals.as_ref().map_or(&s.step, |r| &r.forward);
+        let left = residuals.as_ref().map(|r| self.left(num_outputs, &r.again.output_types()));
+        let step = self.body("step", step, captured(first, captures.len()));
         let schedule = self.made(id, 0).schedule;
-        let made = Made { schedule, tape: self.tape(&layout, s.policy) };
+        let made = Made { schedule, tape: self.tape(&layout, left.as_ref(), s.policy) };
+        self.halves.extend(residuals.map(|r| (made.tape, r)));
         self.made.push((id, made));
         let records = self.is_read(id, types.len());
-        self.keeps(records, &layout, s.policy, made.tape);
+        self.keeps(records, s.policy, made.tape);
         let space = self.inner(&step);
         let tape = made.tape;
         let rows = s.rows().map(|n| self.rows(n, if records { &types } else { &[] }));
-        let scan =
-            Scan { step, taps, num_rows, carried, captures, rows, layout, records, schedule, tape, space };
+        let scan = Scan {
+            step,
+            taps,
+            num_rows,
+            carried,
+            captures,
+            rows,
+            layout,
+            left,
+            records,
+            schedule,
+            tape,
+            space,
+        };
         self.push(Step::Scan(Box::new(scan)), vec![]);
     }
 
@@ -232,14 +282,28 @@ impl Lower<'_> {
         let layout = Layout::of(types.iter().map(Type::bytes));
         let trips = captured(r.head() + types.len(), num_captures);
         let step = self.body("step", &r.step, trips.clone());
-        let bwd = self.body("backward step", &r.bwd, Trips { sums: r.num_ct..outs.len(), ..trips });
         let tape = self.made(id, 1).tape;
+        let half = self.halves.iter().position(|(of, _)| *of == tape).map(|k| self.halves.swap_remove(k).1);
+        let bwd = half.as_ref().map_or(&r.bwd, |half| &half.backward);
+        let bwd = self.body("backward step", bwd, Trips { sums: r.num_ct..outs.len(), ..trips.clone() });
+        let taken = half.map(|half| {
+            let types = half.again.output_types();
+            Taken {
+                again: self.body("stages", &half.again, trips),
+                layout: Layout::of(types.iter().map(Type::bytes)),
+                spare: self.temporaries(&types),
+                first: r.bwd.num_inputs(),
+            }
+        });
         let sums = self.totals(id, r.num_ct, &outs[r.num_ct..]);
         let running = [self.temporaries(&types), self.temporaries(&types)];
-        self.spaces.replays.push((layout.bytes, self.spaces.tapes[tape].1));
+        self.spaces.replays.push((layout.bytes, self.spaces.tapes[tape].num));
         LoopReport::note_replay(&mut self.loops, tape, self.spaces.replays.len() - 1);
         let space = self.inner(&step);
         self.inner(&bwd);
+        if let Some(taken) = &taken {
+            self.inner(&taken.again);
+        }
         // Until a later backward pass over the same tape is lowered.
         for earlier in &mut self.steps {
             if let Step::Rev(e) = earlier
@@ -251,6 +315,7 @@ impl Lower<'_> {
         let step = Rev {
             step,
             bwd,
+            taken,
             captures,
             rows: r.rows().map(|n| self.rows(n, &[])),
             layout,

@@ -99,7 +99,10 @@ impl Plan {
             || lowered.steps.iter().filter_map(|s| if let Step::Strip(p) = s { Some(p) } else { None });
         let scratch_bytes = strips().map(super::program::Program::scratch_bytes).max().unwrap_or(0);
         let slots = strips().map(|p| p.slots as usize).max().unwrap_or(0);
-        let tapes = [&lowered.spaces.tapes[..], &lowered.spaces.replays].concat();
+        let tapes = lowered.spaces.tapes.iter().map(|tape| (tape.state_bytes, tape.num));
+        let tapes = tapes.chain(lowered.spaces.replays.iter().copied()).collect();
+        let residuals = lowered.spaces.tapes.iter().map(|tape| (tape.residual_bytes, tape.budget)).collect();
+        let tapes = (tapes, residuals);
         let loops = std::mem::take(&mut lowered.loops);
         let report = report(&lowered.steps, &memory, scratch_bytes, tapes, loops, lowered.bodies);
         Plan(Arc::new(Inner {

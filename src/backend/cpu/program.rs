@@ -11,6 +11,7 @@
 
 use super::access::Dim;
 use super::kernels::{Elem, StripFn};
+use super::ones::Ones;
 use super::places::Geometry;
 use super::reduce::{BLOCK, Reducer};
 use super::step::{Access, Cost, Env, Loc};
@@ -103,6 +104,8 @@ pub(crate) struct Program {
     pub direct: Box<[Loc]>,
     pub instrs: Box<[Instr]>,
     pub reductions: Box<[Reduction]>,
+    /// What runs in place of all this over one element.
+    pub ones: Option<Ones>,
     /// Floating-point operations an element.
     pub flops: usize,
 }
@@ -153,6 +156,9 @@ impl Program {
         for r in &mut self.reductions {
             f(&mut r.dst, Access::Write);
         }
+        if let Some(ones) = &mut self.ones {
+            ones.each_loc(f);
+        }
     }
 
     pub fn cost(&self) -> Cost {
@@ -178,6 +184,9 @@ impl Program {
     pub unsafe fn run(&self, env: Env) {
         // SAFETY: the caller's promise; strips stay inside the rows.
         unsafe {
+            if let Some(ones) = &self.ones {
+                return ones.run(env);
+            }
             self.bind(env);
             for r in &self.reductions {
                 if self.cut.size() == 0 || !matches!(self.ending, Ending::Groups { .. } | Ending::Row) {

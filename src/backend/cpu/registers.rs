@@ -4,10 +4,12 @@
 use super::access::Dim;
 use super::buffers::Buffers;
 use super::codegen::{Gen, Generated, Held, Input, Value};
-use super::kernels::Elem;
+use super::kernels::{Elem, OneInstr};
 use super::memory::aligned;
+use super::ones::{Ones, Port, REGISTERS};
 use super::program::{Cut, Ending, Instr, Mode, Program, Reduction, Stream};
 use super::step::{Access, Loc};
+use crate::array::DType;
 
 /// What is not there.
 const NONE: u16 = u16::MAX;
@@ -108,6 +110,9 @@ impl Gen<'_> {
             dst: *dst,
             reducer: *reducer,
         });
+        let is_one = unit.size == 1 && self.ends.is_empty() && direct == streams.len();
+        let ones =
+            is_one.then(|| self.ones(&slot, |i| slot_of[i], registers as usize + streams.len())).flatten();
         let program = Program {
             cut,
             ending,
@@ -119,9 +124,34 @@ impl Gen<'_> {
             direct: streams[..direct].iter().map(|s| s.loc).collect(),
             streams,
             linear,
+            ones,
             flops: self.flops,
         };
         Generated { program, in_place }
+    }
+
+    /// The program on a file of `num` registers, each slot of the table one, if every instruction has a form for single
+    /// elements.
+    fn ones(&self, slot: &dyn Fn(Value) -> u16, of_input: impl Fn(usize) -> u16, num: usize) -> Option<Ones> {
+        let instrs = self.drafts.iter().map(|d| {
+            let args = d.args.map(|v| v.map_or(0, slot));
+            Some(OneInstr { run: d.one?, imm: d.imm[0], dst: slot(d.dst), args })
+        });
+        let instrs = instrs.collect::<Option<Box<[OneInstr]>>>().filter(|_| num <= REGISTERS)?;
+        let mut numbers = vec![];
+        let mut ports = vec![];
+        for (i, input) in self.inputs.iter().enumerate() {
+            let register = of_input(i);
+            if let Some((dtype, bits)) = input.splat {
+                numbers.push((register, word(dtype, f64::from_bits(bits))));
+                continue;
+            }
+            let (loc, access, wide) = (input.loc, input.access, input.elem == Elem::F64);
+            ports.push(Port { loc, register, wide, access });
+        }
+        ports.sort_by_key(|port| port.access == Access::Write);
+        let num_read = ports.iter().filter(|port| port.access == Access::Read).count();
+        Some(Ones { numbers: numbers.into(), ports: ports.into(), num_read, instrs })
     }
 
     /// Bytes of the widest element.
@@ -156,6 +186,17 @@ impl Gen<'_> {
             }
         }
         pairs
+    }
+}
+
+/// What a register holds of a number.
+fn word(dtype: DType, x: f64) -> u64 {
+    match dtype {
+        DType::F64 => x.to_bits(),
+        DType::F32 => (x as f32).to_bits().into(),
+        DType::I32 => (x as i32 as u32).into(),
+        DType::U32 => (x as u32).into(),
+        DType::Bool => u64::from(x != 0.0),
     }
 }
 

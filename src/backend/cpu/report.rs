@@ -26,6 +26,9 @@ pub struct PlanReport {
     pub arena_bytes_live: usize,
     /// Bytes of a state and the most states that are kept, for each tape of a loop and each backward pass.
     pub tapes: Vec<(usize, usize)>,
+    /// For the tapes of loops, in the order of `tapes`: bytes that a step leaves beside its state for its derivative, and
+    /// the bytes that these and the states may take together.
+    pub residuals: Vec<(usize, usize)>,
     /// How each loop that has a backward pass keeps its states.
     pub loops: Vec<LoopReport>,
     /// How often this runs in a run of what it is a body of, where that is known before: tiles; 1 for a loop.
@@ -38,7 +41,7 @@ pub(crate) fn report(
     steps: &[Step],
     memory: &MemoryPlan,
     scratch_bytes: usize,
-    tapes: Vec<(usize, usize)>,
+    (tapes, residuals): (Vec<(usize, usize)>, Vec<(usize, usize)>),
     loops: Vec<LoopReport>,
     bodies: Vec<(&'static str, PlanReport)>,
 ) -> PlanReport {
@@ -58,6 +61,7 @@ pub(crate) fn report(
             + scratch_bytes
             + bodies.iter().map(|(_, b)| b.arena_bytes_live).sum::<usize>(),
         tapes,
+        residuals,
         loops,
         trips: 1,
         bodies,
@@ -65,6 +69,18 @@ pub(crate) fn report(
 }
 
 impl PlanReport {
+    /// The most bytes that its loops keep for their backward passes, those in bodies too, in solves of at most `steps`
+    /// steps.
+    pub fn kept_bytes(&self, steps: usize) -> usize {
+        let own = self.tapes.iter().enumerate().map(|(i, &(bytes, slots))| {
+            let states = bytes * slots.min(steps + 1);
+            let beside =
+                |&(bytes, budget): &(usize, usize)| (bytes * steps).min(budget.saturating_sub(states));
+            states + self.residuals.get(i).map_or(0, beside)
+        });
+        own.sum::<usize>() + self.bodies.iter().map(|(_, body)| body.kept_bytes(steps)).sum::<usize>()
+    }
+
     fn lines(&self, f: &mut fmt::Formatter<'_>, name: &str, depth: usize) -> fmt::Result {
         let Self { kernels, flops, bytes_moved, arena_bytes, arena_bytes_without_reuse, bodies, .. } = self;
         writeln!(

@@ -1,5 +1,5 @@
 //! What a loop leaves behind for those that follow its steps: the schedule of accepted knots, and the
-//! tape of kept states.
+//! tape of kept states and of what steps leave beside them.
 //!
 //! Both live in the workspace of the plan that contains the loop and keep their capacity between
 //! runs. It knows bytes and slots; which states are kept is the checkpoint rule's business.
@@ -8,6 +8,8 @@ use super::loop_report::LoopRun;
 use super::memory::{Storage, aligned};
 use crate::backend::checkpoint::Recorder;
 use crate::graph::Held;
+use std::ops::Range;
+use std::ptr::null_mut;
 
 /// Slots are allocated together up to this many bytes: a tape of small states is not a list of small
 /// allocations, and one of large states grows one by one.
@@ -56,45 +58,166 @@ impl Layout {
 /// Slots for states, allocated when first used and kept.
 #[derive(Debug)]
 pub(crate) struct Slots {
+    name: &'static str,
     state_bytes: usize,
     chunk: usize,
     chunks: Vec<Storage>,
+    /// Where the slot found last lies: slots are asked for mostly one after the other.
+    near: Range<usize>,
+    at: *mut u8,
 }
+
+// SAFETY: the address is that of a chunk, which is owned.
+unsafe impl Send for Slots {}
 
 impl Slots {
     /// At most `num` slots for states of `state_bytes` bytes.
     pub fn new(state_bytes: usize, num: usize) -> Slots {
         let chunk = (CHUNK_BYTES / state_bytes.max(1)).clamp(1, num.max(1));
-        Slots { state_bytes, chunk, chunks: Vec::new() }
+        Slots::in_chunks("kept states", state_bytes, chunk)
+    }
+
+    fn in_chunks(name: &'static str, state_bytes: usize, chunk: usize) -> Slots {
+        Slots { name, state_bytes, chunk, chunks: Vec::new(), near: 0..0, at: null_mut() }
     }
 
     /// Where slot `i` starts.
+    #[inline]
     pub fn at(&mut self, i: usize) -> *mut u8 {
-        while self.chunks.len() <= i / self.chunk {
-            self.chunks.push(Storage::new("kept states", self.chunk * self.state_bytes));
+        if !self.near.contains(&i) {
+            self.find(i);
         }
         // SAFETY: the slot lies within its chunk.
-        unsafe { self.chunks[i / self.chunk].ptr().add(i % self.chunk * self.state_bytes) }
+        unsafe { self.at.add((i - self.near.start) * self.state_bytes) }
+    }
+
+    #[cold]
+    fn find(&mut self, i: usize) {
+        let chunk = i / self.chunk;
+        while self.chunks.len() <= chunk {
+            self.chunks.push(Storage::new(self.name, self.chunk * self.state_bytes));
+        }
+        (self.near, self.at) = (chunk * self.chunk..(chunk + 1) * self.chunk, self.chunks[chunk].ptr());
+    }
+
+    /// Slots that are allocated.
+    fn len(&self) -> usize {
+        self.chunks.len() * self.chunk
+    }
+
+    fn bytes(&self) -> usize {
+        self.len() * self.state_bytes
+    }
+
+    /// Gives the last chunk back.
+    fn shrink(&mut self) {
+        self.chunks.pop();
+        self.near = 0..0;
     }
 }
 
-/// The kept states of one forward pass.
+/// What a tape is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TapeShape {
+    pub state_bytes: usize,
+    /// The most states.
+    pub num: usize,
+    /// Bytes of what a step leaves beside its state; 0 if it leaves nothing.
+    pub residual_bytes: usize,
+    /// What states and residuals may take together.
+    pub budget: usize,
+}
+
+impl TapeShape {
+    /// Slots that are allocated together, of states and of residuals.
+    fn chunks(&self) -> [usize; 2] {
+        // Two kinds of chunks fill a budget to a part of one.
+        let chunk = |bytes: usize| (CHUNK_BYTES.min(self.budget / 16) / bytes.max(1)).max(1);
+        match self.residual_bytes {
+            0 => [(CHUNK_BYTES / self.state_bytes.max(1)).clamp(1, self.num.max(1)), 1],
+            _ => [chunk(self.state_bytes).min(self.num), chunk(self.residual_bytes)],
+        }
+    }
+
+    /// Of how many of `steps` steps the residuals are kept.
+    pub fn with_residuals(&self, steps: usize) -> usize {
+        let [states, residuals] = self.chunks();
+        if self.residual_bytes == 0 {
+            return 0;
+        }
+        let taken = self.num.min(steps).next_multiple_of(states) * self.state_bytes;
+        let left = self.budget.saturating_sub(taken) / (residuals * self.residual_bytes);
+        left.saturating_mul(residuals).min(steps)
+    }
+}
+
+/// The kept states of one forward pass, and the residuals of its first steps.
 #[derive(Debug)]
 pub(crate) struct Tape {
     pub recorder: Recorder,
     pub slots: Slots,
+    residuals: Slots,
+    /// The steps from the first on whose residuals lie there.
+    num_residuals: usize,
+    budget: usize,
     /// What was kept since the plan began to run.
     pub run: LoopRun,
 }
 
 impl Tape {
-    /// A tape of at most `num` states of `state_bytes` bytes.
-    pub fn new(state_bytes: usize, num: usize) -> Tape {
+    pub fn new(shape: TapeShape) -> Tape {
+        let TapeShape { state_bytes, num, residual_bytes, budget } = shape;
+        let [states, residuals] = shape.chunks();
         Tape {
             recorder: Recorder::new(num, None),
-            slots: Slots::new(state_bytes, num),
+            slots: Slots::in_chunks("kept states", state_bytes, states),
+            residuals: Slots::in_chunks("kept stages", residual_bytes, residuals),
+            num_residuals: 0,
+            budget,
             run: LoopRun::default(),
         }
+    }
+
+    /// Starts a forward pass, of so many steps if that is known.
+    pub fn start(&mut self, forecast: Option<usize>) {
+        self.recorder.reset(forecast);
+        self.num_residuals = 0;
+    }
+
+    /// Where the residuals of step `n` go, if they are kept: those of the first steps are, as many as fit beside the
+    /// states.
+    #[inline]
+    pub fn residuals_of_next(&mut self, n: usize) -> Option<*mut u8> {
+        let is_next = n == self.num_residuals;
+        (is_next && (n < self.residuals.len() || self.fits_one_more())).then(|| self.residuals.at(n))
+    }
+
+    #[cold]
+    fn fits_one_more(&self) -> bool {
+        let more = self.residuals.chunk * self.residuals.state_bytes;
+        self.slots.bytes() + self.residuals.bytes() + more <= self.budget
+    }
+
+    /// Notes that step `n` was accepted and has left its residuals where [`Tape::residuals_of_next`] said. States come
+    /// first: what they have taken meanwhile the residuals of the last steps give back.
+    #[inline]
+    pub fn keep_residuals(&mut self, n: usize) {
+        self.num_residuals = n + 1;
+    }
+
+    /// Makes room for a state that has been kept.
+    #[inline]
+    pub fn make_room(&mut self) {
+        while self.residuals.len() > 0 && self.slots.bytes() + self.residuals.bytes() > self.budget {
+            self.residuals.shrink();
+            self.num_residuals = self.num_residuals.min(self.residuals.len());
+        }
+    }
+
+    /// Where the residuals of step `n` lie, if they were kept.
+    #[inline]
+    pub fn residuals(&mut self, n: usize) -> Option<*mut u8> {
+        (n < self.num_residuals).then(|| self.residuals.at(n))
     }
 
     /// Notes a forward pass of so many steps.

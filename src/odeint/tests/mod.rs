@@ -5,6 +5,7 @@ mod backsolve;
 mod bounces;
 mod events;
 mod hits;
+mod kept;
 mod matrix;
 mod reports;
 mod reversible;

@@ -120,6 +120,10 @@ unsafe fn gemm<T: Math<Word: Word>>(
     c: *mut T,
 ) {
     let &Gemm { m, n, k, rsa, csa, ldb, ldc, accumulate, packed } = shape;
+    if m == 1 && packed && (1..=K_BLOCK).contains(&k) {
+        // SAFETY: the caller's promise.
+        return unsafe { row(level, shape, epilogue, a, b, c) };
+    }
     let finish = epilogue.map(|e| {
         let whole = Written { rows: m, cols: n, c, ldc, ends: e.rows, pre: e.pre, ldp: e.ldp };
         (gemm_layer::finish::<T>(level, e.activation), whole)
@@ -154,6 +158,36 @@ unsafe fn gemm<T: Math<Word: Word>>(
     }
 }
 
+/// One row by a packed factor of one block: what blocks, panels and tiles have to decide costs as much as a small product.
+unsafe fn row<T: Math>(
+    level: Level,
+    shape: &Gemm,
+    epilogue: Option<&Epilogue<T>>,
+    a: *const T,
+    b: *const T,
+    c: *mut T,
+) {
+    let &Gemm { n, k, csa, accumulate, .. } = shape;
+    let lanes = gemm_tile::lanes::<T>(level);
+    let mut all = Panel { tiles: 1, k, a, rsa: 0, csa, b, ldb: 0, c, ldc: 0, rest: 0, add: accumulate };
+    let mut j = 0;
+    while j < n {
+        let (cols, whole, vectors) = panel::<T>(level, n - j);
+        (all.ldb, all.rest) = (whole, cols - (vectors - 1) * lanes);
+        // SAFETY: the panel lies within B and C.
+        unsafe {
+            gemm_tile::tile::<T>(level, vectors, 1, all.rest == lanes)(&all);
+            (all.b, all.c) = (all.b.add(k * whole), all.c.add(cols));
+        }
+        j += cols;
+    }
+    if let Some(e) = epilogue {
+        let whole = Written { rows: 1, cols: n, c, ldc: n, ends: e.rows, pre: e.pre, ldp: e.ldp };
+        // SAFETY: the row was just written.
+        unsafe { gemm_layer::finish::<T>(level, e.activation)(&whole) };
+    }
+}
+
 /// What is left to do with the rows of a panel once their last block of `k` is added.
 type Finish<T> = Option<(FinishFn<T>, Written<T>)>;
 
@@ -170,10 +204,6 @@ enum Factor<T> {
 }
 
 /// One block of `k` for products wider than the thin ones: panels of columns, each over all rows.
-#[allow(
-    clippy::large_stack_arrays,
-    reason = "the scratch of a panel; allocating here would cost more than it saves"
-)]
 unsafe fn k_block<T: Math>(
     level: Level,
     shape: &Gemm,
@@ -184,7 +214,6 @@ unsafe fn k_block<T: Math>(
 ) {
     let &Gemm { m, n, k, rsa, csa, ldb, ldc, accumulate, .. } = shape;
     let lanes = gemm_tile::lanes::<T>(level);
-    let mut scratch = Scratch([const { MaybeUninit::uninit() }; PACK_BYTES]);
     let mut j = 0;
     while j < n {
         let (cols, whole, vectors) = panel::<T>(level, n - j);
@@ -192,35 +221,63 @@ unsafe fn k_block<T: Math>(
         let scattered = size_of::<T>() * ldb >= 1024 && ldb > cols;
         // SAFETY: the panel lies within B and C; the copy holds `k <= K_BLOCK` rows of at most 256 bytes.
         unsafe {
-            let (b, ldb) = match &mut factor {
+            let (b, ldb, is_copied) = match &mut factor {
                 Factor::Packed { b, k, k0 } => {
                     let at = b.add(*k0 * whole);
                     *b = b.add(*k * whole);
-                    (at, whole)
+                    (at, whole, false)
                 }
-                Factor::Plain(b) if scattered && m >= PACK_MIN_ROWS => {
-                    let packed = scratch.0.as_mut_ptr().cast::<T>();
-                    for p in 0..k {
-                        std::ptr::copy_nonoverlapping(b.add(j + p * ldb), packed.add(p * whole), cols);
-                    }
-                    (packed.cast_const(), whole)
-                }
-                Factor::Plain(b) => (b.add(j), ldb),
+                Factor::Plain(b) => (b.add(j), ldb, scattered && m >= PACK_MIN_ROWS),
             };
             let panel = Panel { tiles: 0, k, a, rsa, csa, b, ldb, c: c.add(j), ldc, rest, add: accumulate };
-            match finish {
-                None => rows_of_tiles(level, vectors, m, panel),
-                Some((finish, whole)) => {
-                    for i in (0..m).step_by(FINISH_ROWS) {
-                        let rows = (m - i).min(FINISH_ROWS);
-                        let (a, c) = (panel.a.add(i * rsa), panel.c.add(i * ldc));
-                        rows_of_tiles(level, vectors, rows, Panel { a, c, ..panel });
-                        finish(&whole.part(i, rows, j, cols));
-                    }
-                }
+            let finish = finish.map(|(finish, of)| (finish, of.part(0, m, j, cols)));
+            match is_copied {
+                true => copied_panel(level, (vectors, cols, whole), m, panel, finish),
+                false => whole_panel(level, vectors, m, panel, finish),
             }
         }
         j += cols;
+    }
+}
+
+/// A panel whose part of B, `cols` wide, is copied together first. On its own because of its frame: entering a function
+/// of 32 KiB of locals touches each of their pages.
+#[allow(
+    clippy::large_stack_arrays,
+    reason = "the scratch of a panel; allocating here would cost more than it saves"
+)]
+#[inline(never)]
+unsafe fn copied_panel<T: Math>(
+    level: Level,
+    (vectors, cols, whole): (usize, usize, usize),
+    m: usize,
+    panel: Panel<T>,
+    finish: Finish<T>,
+) {
+    let mut scratch = Scratch([const { MaybeUninit::uninit() }; PACK_BYTES]);
+    let packed = scratch.0.as_mut_ptr().cast::<T>();
+    // SAFETY: the copy holds `k <= K_BLOCK` rows of at most 256 bytes.
+    unsafe {
+        for p in 0..panel.k {
+            std::ptr::copy_nonoverlapping(panel.b.add(p * panel.ldb), packed.add(p * whole), cols);
+        }
+        whole_panel(level, vectors, m, Panel { b: packed, ldb: whole, ..panel }, finish);
+    }
+}
+
+/// A panel over `m` rows, and what follows them.
+unsafe fn whole_panel<T: Math>(level: Level, vectors: usize, m: usize, panel: Panel<T>, finish: Finish<T>) {
+    // SAFETY: the caller promises `m` rows of A and C.
+    unsafe {
+        let Some((finish, of)) = finish else { return rows_of_tiles(level, vectors, m, panel) };
+        let mut i = 0;
+        while i < m {
+            let rows = (m - i).min(FINISH_ROWS);
+            let (a, c) = (panel.a.add(i * panel.rsa), panel.c.add(i * panel.ldc));
+            rows_of_tiles(level, vectors, rows, Panel { a, c, ..panel });
+            finish(&of.part(i, rows, 0, of.cols));
+            i += rows;
+        }
     }
 }
 
@@ -228,16 +285,18 @@ unsafe fn k_block<T: Math>(
 unsafe fn rows_of_tiles<T: Math>(level: Level, vectors: usize, m: usize, mut panel: Panel<T>) {
     let mut left = m;
     for &rows in gemm_tile::tile_rows(level, vectors) {
-        panel.tiles = left / rows;
-        if panel.tiles > 0 {
-            let whole = panel.rest == gemm_tile::lanes::<T>(level);
-            let done = panel.tiles * rows;
-            // SAFETY: the caller promises `m` rows of A and C.
-            unsafe { gemm_tile::tile::<T>(level, vectors, rows, whole)(&panel) };
-            panel.a = panel.a.wrapping_add(done * panel.rsa);
-            panel.c = panel.c.wrapping_add(done * panel.ldc);
-            left -= done;
+        if rows > left {
+            continue;
         }
+        // A division costs a fifth of a product of one row.
+        panel.tiles = if rows == left { 1 } else { left / rows };
+        let whole = panel.rest == gemm_tile::lanes::<T>(level);
+        let done = panel.tiles * rows;
+        // SAFETY: the caller promises `m` rows of A and C.
+        unsafe { gemm_tile::tile::<T>(level, vectors, rows, whole)(&panel) };
+        panel.a = panel.a.wrapping_add(done * panel.rsa);
+        panel.c = panel.c.wrapping_add(done * panel.ldc);
+        left -= done;
     }
 }
 

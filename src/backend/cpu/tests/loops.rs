@@ -186,7 +186,7 @@ fn counters_tell_attempts_accepted_kept_and_recomputed_steps() {
     let of = |policy, passes| {
         counted(&Plan::compile(&gradient(ROWS, policy, passes), Level::detect()), &inputs(0))
     };
-    let Counters { attempts, accepted, recomputed, states_kept_max } = of(Policy::Direct, 2);
+    let Counters { attempts, accepted, recomputed, states_kept_max, .. } = of(Policy::Direct, 2);
     assert_eq!((attempts, accepted, recomputed, states_kept_max), (2 * n as u64, n as u64, 0, n));
     let one = of(Policy::Checkpoint(Checkpoints::Count(1)), 1);
     assert_eq!((one.recomputed, one.states_kept_max), ((n * (n - 1) / 2) as u64, 1));

@@ -1,0 +1,71 @@
+//! Programs of one element: a loop's clock.
+//!
+//! Operands are loaded into a file of registers, instructions go from register to register, results are stored at the
+//! end: what a strip program does for every operand of every instruction is done once. It knows instructions and
+//! addresses, as [`super::program`] does.
+
+use super::kernels::OneInstr;
+use super::step::{Access, Env, Loc};
+use std::mem::MaybeUninit;
+
+/// Registers of a file.
+pub(super) const REGISTERS: usize = 256;
+
+/// A register and the address that it is loaded from or stored to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Port {
+    pub loc: Loc,
+    pub register: u16,
+    /// Whether the element has 8 bytes and not 4.
+    pub wide: bool,
+    pub access: Access,
+}
+
+/// A fused kernel over one element.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ones {
+    /// Registers that hold numbers.
+    pub numbers: Box<[(u16, u64)]>,
+    /// Those that are read, then those that are written.
+    pub ports: Box<[Port]>,
+    pub num_read: usize,
+    pub instrs: Box<[OneInstr]>,
+}
+
+impl Ones {
+    pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
+        self.ports.iter_mut().for_each(|port| f(&mut port.loc, port.access));
+    }
+
+    /// # Safety
+    /// The locations are valid for their elements, and registers are below [`REGISTERS`] and written before they are
+    /// read.
+    pub unsafe fn run(&self, env: Env) {
+        let mut file = [const { MaybeUninit::<u64>::uninit() }; REGISTERS];
+        let registers = file.as_mut_ptr().cast::<u64>();
+        let (read, written) = self.ports.split_at(self.num_read);
+        // SAFETY: the caller's promise. What is read is loaded before anything is stored: the two may be one place.
+        unsafe {
+            for &(register, bits) in &self.numbers {
+                registers.add(register as usize).write(bits);
+            }
+            for port in read {
+                let (at, to) = (env.at(port.loc), registers.add(port.register as usize));
+                match port.wide {
+                    true => to.write(at.cast::<u64>().read_unaligned()),
+                    false => to.cast::<u32>().write(at.cast::<u32>().read_unaligned()),
+                }
+            }
+            for instr in &self.instrs {
+                (instr.run)(registers, instr);
+            }
+            for port in written {
+                let (at, from) = (env.at(port.loc), registers.add(port.register as usize));
+                match port.wide {
+                    true => at.cast::<u64>().write_unaligned(from.read()),
+                    false => at.cast::<u32>().write_unaligned(from.cast::<u32>().read()),
+                }
+            }
+        }
+    }
+}
