@@ -242,7 +242,7 @@ mod tests {
         let solution = Ode::new(circle).rtol(1.25e-11).atol(1.25e-11).save_at(SaveAt::dense());
         let solution = solution.solve(0.0, 60.0, [1.0, 0.0]).unwrap();
         let narrow = phase(&solution, ["x", "v"], |y| [0.42 * y[0], y[1]]).unwrap();
-        assert!(narrow.width < 800, "{} pixels", narrow.width);
+        assert!(narrow.width < 900, "{} pixels", narrow.width);
         let edge = |x: u32| (0..75).all(|y| narrow.pixel(x, y) == [255; 3]);
         assert!((narrow.width - 8..narrow.width).all(edge), "ink at the right edge");
         assert!(

@@ -402,7 +402,7 @@ fn softplus_reference(x: f64) -> f64 {
 fn softplus_off<T: Copy + Into<f64>>(x: &[T], found: &[f64], digits: i32, least: f64) -> f64 {
     let off = |(&x, &y): (&T, &f64)| {
         let want = softplus_reference(x.into());
-        (y - want).abs() / 2f64.powi(want.abs().max(least).log2().floor() as i32 - digits)
+        (y - want).abs() / 2f64.powi(want.max(least).log2().floor() as i32) * 2f64.powi(digits)
     };
     x.iter().zip(found).map(off).fold(0.0, f64::max)
 }

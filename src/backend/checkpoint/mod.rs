@@ -38,9 +38,9 @@ pub fn num_slots(policy: Policy, state_bytes: usize) -> usize {
 }
 
 /// The most bytes that one step may leave beside its state for [`Checkpoints::Auto`]. Those of steps of many rows cost
-/// nearly as much on their way to memory and back as to make again (8 % of a training step of W4), and ten of them are
-/// more than all else that a tile works with.
-const AUTO_RESIDUAL_BYTES: usize = 64 << 10;
+/// nearly as much on their way to memory and back as to make again (8 % of a training step of W4), ten of them are more
+/// than all else that a tile works with, and where states alone fill the budget the cut body costs 6 % (W8, 64 rows).
+const AUTO_RESIDUAL_BYTES: usize = 32 << 10;
 
 /// The bytes that states may take together with what steps leave beside them for their derivatives, `bytes` each: whoever
 /// asks for a number of states has said what is kept.

@@ -304,14 +304,14 @@ fn functions_on_lanes_are_those_of_std() {
 }
 
 /// A loop that stays SSE2 is no faster than one trajectory at a time. Builds for tests, whose stages are not unrolled,
-/// show twice the rate beside other tests on the same cores, optimised builds six times.
+/// show 1.3 times (EPYC) to twice (Xeon) the rate, optimised builds six times.
 #[test]
 fn lanes_are_several_times_the_rate_of_one_at_a_time() {
     let level = Level::detect();
     if level == Level::Portable {
         return;
     }
-    const RATIO: f64 = 1.5;
+    const RATIO: f64 = 1.15;
     let rhos = rhos(2000);
     let time = |level| {
         let ode = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).level(level);
