@@ -10,7 +10,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("array", &[]),
     ("graph", &["array"]),
     ("transform", &["array", "graph"]),
-    ("backend", &["simd", "array", "graph"]),
+    ("backend", &["simd", "array", "graph", "transform"]),
     ("error", &["array", "ode", "graph", "transform", "io", "data", "plot", "train"]),
     ("tensor", &["simd", "array", "graph", "transform", "backend", "error", "ode"]),
     ("memory", &["array", "tensor"]),
