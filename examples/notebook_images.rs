@@ -14,6 +14,7 @@ fn show(picture: &Picture) {
     println!("{path} is written");
 }
 
+#[allow(clippy::too_many_lines, reason = "a notebook is one story")]
 fn main() -> flowline::Result<()> {
     //| # Images as points
     //|

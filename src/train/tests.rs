@@ -213,7 +213,7 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
 fn points_on_a_line_are_drawn_as_a_curve_over_their_counts() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options { updates: Some(20), batch: Some(64), width: Some(8), ..Options::default() };
-    let two = |i: u32| [if i % 3 == 0 { -4.0 } else { 10.0 } + (f64::from(i) * 0.7).sin()];
+    let two = |i: u32| [if i.is_multiple_of(3) { -4.0 } else { 10.0 } + (f64::from(i) * 0.7).sin()];
     let points = Points::from((0..600).map(two).collect::<Vec<_>>()).unwrap();
     let places = super::pictures::on_line(&points);
     assert!((places[0] + 6.6).abs() < 0.01 && (places[places.len() - 1] - 12.6).abs() < 0.01, "{places:?}");
