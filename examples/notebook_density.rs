@@ -2,17 +2,10 @@
 //!
 //! `cargo run --release --example notebook_density -- [FOLDER]` prints what the cells print and writes their pictures there.
 
-use flowline::plot::Picture;
-use std::sync::atomic::{AtomicUsize, Ordering};
+#[path = "notebook/show.rs"]
+mod shown;
 
-/// In the notebook a picture stands under its cell; here it becomes a file.
-fn show(picture: &Picture) {
-    static SHOWN: AtomicUsize = AtomicUsize::new(1);
-    let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
-    let path = format!("{folder}/03_density_{}.png", SHOWN.fetch_add(1, Ordering::Relaxed));
-    picture.save(&path).unwrap_or_else(|e| panic!("{e}"));
-    println!("{path} is written");
-}
+use shown::show;
 
 #[allow(clippy::too_many_lines, reason = "a notebook is one story")]
 fn main() -> flowline::Result<()> {

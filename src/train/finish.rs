@@ -3,9 +3,11 @@
 use super::best::Measured;
 use super::evaluate::{DRAW_TOLERANCE, LogDensity, Mass, OUTER_MASS, Sampler, crop, over_domain};
 use super::images::{BitsPerDim, nats_of_bits};
+use super::model::Flow;
 use super::pictures::{self, CORNER_POINTS, SAMPLES};
 use super::session::{Session, cells_per_pixel};
 use super::{Data, ImageFrame, Learned, Report, Stage};
+use crate::data::Standard;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -88,22 +90,22 @@ fn space(session: &mut Session) -> Result<()> {
     // The program of the samples, or that of the density on a line.
     session.compiles += 1;
     if points.dim() == 1 {
-        let places = pictures::on_line(points);
-        let there: Vec<f32> = standard.to_standard(&places).into_iter().map(|x| x as f32).collect();
-        let found = LogDensity::for_points(places.len(), DRAW_TOLERANCE, DRAW_TOLERANCE)
-            .eval_rows(flow, &there, 1)?;
-        let density = found.into_iter().map(|x| (f64::from(x) + standard.log_jacobian()).exp());
-        return pictures::line(
-            folder,
-            points,
-            places.into_iter().zip(density).map(|(x, p)| [x, p]).collect(),
-        );
+        return pictures::line(folder, points, over_line(flow, &standard, pictures::on_line(points))?);
     }
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
     let mut samples = Vec::with_capacity(CORNER_POINTS * points.dim());
     let mut parts = Sampler::new().draw(flow, CORNER_POINTS, &key);
     parts.try_for_each(|part| part.map(|part| samples.extend(standard.to_units(&part))))?;
     pictures::corner(folder, points, &samples)
+}
+
+/// Places on a line, in units, each with the density there.
+pub(super) fn over_line(flow: &Flow, standard: &Standard, places: Vec<f64>) -> Result<Vec<[f64; 2]>> {
+    let there: Vec<f32> = standard.to_standard(&places).into_iter().map(|x| x as f32).collect();
+    let density = LogDensity::for_points(places.len(), DRAW_TOLERANCE, DRAW_TOLERANCE);
+    let found = density.eval_rows(flow, &there, 1)?;
+    let told = |(x, log_prob): (f64, f32)| [x, (f64::from(log_prob) + standard.log_jacobian()).exp()];
+    Ok(places.into_iter().zip(found).map(told).collect())
 }
 
 /// The mass over the plane, and its pictures.

@@ -137,10 +137,20 @@ impl Lower<'_> {
         (residual_budget(policy, bytes) > 0).then_some(found)
     }
 
-    /// Places for residuals of these types that are not kept.
-    fn left(&mut self, first: usize, types: &[Type]) -> Left {
-        let layout = Layout::of(types.iter().map(Type::bytes));
-        Left { layout, first, spare: self.temporaries(types) }
+    /// A forward body, with places for the residuals that it leaves where they are not kept.
+    fn forward(
+        &mut self,
+        name: &'static str,
+        own: &Func,
+        residuals: Option<&Residuals>,
+        trips: Trips,
+    ) -> (Plan, Option<Left>) {
+        let left = residuals.map(|r| {
+            let types = r.again.output_types();
+            let layout = Layout::of(types.iter().map(Type::bytes));
+            Left { layout, first: own.num_outputs(), spare: self.temporaries(&types) }
+        });
+        (self.body(name, residuals.map_or(own, |r| &r.forward), trips), left)
     }
 
     /// Notes how a tape that is read keeps its states.
@@ -197,11 +207,9 @@ impl Lower<'_> {
         let taps = self.taps(id, s.first_tapped(), (s.taps, s.rows()), &taps);
         let layout = Layout::of(types[..s.num_carry].iter().map(Type::bytes));
         let first = 1 + usize::from(s.rows().is_some()) + types.len();
-        let num_outputs = s.attempt.num_outputs();
         let residuals = self.residuals(id, types.len() + 1, s.policy);
-        let attempt = residuals.as_ref().map_or(&s.attempt, |r| &r.forward);
-        let left = residuals.as_ref().map(|r| self.left(num_outputs, &r.again.output_types()));
-        let attempt = self.body("attempt", attempt, captured(first, captures.len()));
+        let trips = captured(first, captures.len());
+        let (attempt, left) = self.forward("attempt", &s.attempt, residuals.as_ref(), trips);
         let tape = self.tape(&layout, left.as_ref(), s.policy);
         let made = Made { schedule: self.spaces.schedules, tape };
         self.halves.extend(residuals.map(|r| (tape, r)));
@@ -240,11 +248,9 @@ impl Lower<'_> {
         let captures = self.operands(id, 1 + types.len(), s.num_captures());
         let layout = Layout::of(types.iter().map(Type::bytes));
         let first = head(s.rows()) + types.len();
-        let num_outputs = s.step.num_outputs();
         let residuals = self.residuals(id, types.len(), s.policy);
-        let step = residuals.as_ref().map_or(&s.step, |r| &r.forward);
-        let left = residuals.as_ref().map(|r| self.left(num_outputs, &r.again.output_types()));
-        let step = self.body("step", step, captured(first, captures.len()));
+        let trips = captured(first, captures.len());
+        let (step, left) = self.forward("step", &s.step, residuals.as_ref(), trips);
         let schedule = self.made(id, 0).schedule;
         let made = Made { schedule, tape: self.tape(&layout, left.as_ref(), s.policy) };
         self.halves.extend(residuals.map(|r| (made.tape, r)));

@@ -73,8 +73,7 @@ unsafe impl Send for Slots {}
 impl Slots {
     /// At most `num` slots for states of `state_bytes` bytes.
     pub fn new(state_bytes: usize, num: usize) -> Slots {
-        let chunk = (CHUNK_BYTES / state_bytes.max(1)).clamp(1, num.max(1));
-        Slots::in_chunks("kept states", state_bytes, chunk)
+        Slots::in_chunks("kept states", state_bytes, in_a_chunk(CHUNK_BYTES, state_bytes, num))
     }
 
     fn in_chunks(name: &'static str, state_bytes: usize, chunk: usize) -> Slots {
@@ -116,6 +115,11 @@ impl Slots {
     }
 }
 
+/// Slots of so many bytes that are allocated together, of at most `num`.
+fn in_a_chunk(chunk_bytes: usize, bytes: usize, num: usize) -> usize {
+    (chunk_bytes / bytes.max(1)).clamp(1, num.max(1))
+}
+
 /// What a tape is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TapeShape {
@@ -132,11 +136,8 @@ impl TapeShape {
     /// Slots that are allocated together, of states and of residuals.
     fn chunks(&self) -> [usize; 2] {
         // Two kinds of chunks fill a budget to a part of one.
-        let chunk = |bytes: usize| (CHUNK_BYTES.min(self.budget / 16) / bytes.max(1)).max(1);
-        match self.residual_bytes {
-            0 => [(CHUNK_BYTES / self.state_bytes.max(1)).clamp(1, self.num.max(1)), 1],
-            _ => [chunk(self.state_bytes).min(self.num), chunk(self.residual_bytes)],
-        }
+        let chunk = if self.residual_bytes == 0 { CHUNK_BYTES } else { CHUNK_BYTES.min(self.budget / 16) };
+        [in_a_chunk(chunk, self.state_bytes, self.num), in_a_chunk(chunk, self.residual_bytes, usize::MAX)]
     }
 
     /// Of how many of `steps` steps the residuals are kept.
@@ -198,14 +199,14 @@ impl Tape {
         self.slots.bytes() + self.residuals.bytes() + more <= self.budget
     }
 
-    /// Notes that step `n` was accepted and has left its residuals where [`Tape::residuals_of_next`] said. States come
-    /// first: what they have taken meanwhile the residuals of the last steps give back.
+    /// Notes that step `n` was accepted and has left its residuals where [`Tape::residuals_of_next`] said.
     #[inline]
     pub fn keep_residuals(&mut self, n: usize) {
         self.num_residuals = n + 1;
     }
 
-    /// Makes room for a state that has been kept.
+    /// Makes room for a state that has been kept: states come first, and what they have taken the residuals of the last
+    /// steps give back.
     #[inline]
     pub fn make_room(&mut self) {
         while self.residuals.len() > 0 && self.slots.bytes() + self.residuals.bytes() > self.budget {

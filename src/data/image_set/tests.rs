@@ -189,3 +189,23 @@ fn odd_files_are_named_with_what_was_found() {
     let torn = place.put("torn.gz", &packed[..packed.len() - 20]);
     assert!(ImageSet::open(torn).unwrap_err().to_string().contains("truncated"));
 }
+
+#[test]
+fn images_of_a_program_are_as_those_of_a_file_and_refused_for_the_same_reasons() {
+    let set = ImageSet::from_bytes("given", bytes(), [3, 4, 1]).unwrap();
+    assert_eq!(
+        (set.len(), set.dim(), set.rows(&[4, 0]).unwrap()[..12].to_vec()),
+        (5, 12, bytes()[48..].to_vec())
+    );
+    assert_eq!(set.with_classes(vec![0, 1, 0, 1, 2]).unwrap().labels(), Some(&[0, 1, 0, 1, 2][..]));
+    let refused = |found: Result<ImageSet, DataError>| found.unwrap_err().to_string();
+    let torn = refused(ImageSet::from_bytes("given", bytes()[..50].to_vec(), [3, 4, 1]));
+    assert!(torn.contains("given: 50 bytes, which are no whole number of 4 x 3 x 1"), "{torn}");
+    let one = refused(ImageSet::from_bytes("given", bytes()[..12].to_vec(), [3, 4, 1]));
+    assert!(one.contains("1 of 4 x 3 pixels"), "{one}");
+    let nothing = refused(ImageSet::from_bytes("given", bytes(), [3, 0, 1]));
+    assert!(nothing.contains("of 0 x 3 pixels"), "{nothing}");
+    let few = ImageSet::from_bytes("given", bytes(), [3, 4, 1]).unwrap();
+    let few = refused(few.with_classes(vec![0; 4]));
+    assert!(few.contains("the classes of given") && few.contains('4') && few.contains('5'), "{few}");
+}
