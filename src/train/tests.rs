@@ -221,8 +221,8 @@ fn points_on_a_line_are_drawn_as_a_curve_over_their_counts() {
     let learned = density.run_folder(folder.path()).run(&Key::new(0)).unwrap();
     let curve = super::finish::over_line(&learned.flow, &learned.header.standard(), places.clone()).unwrap();
     let asked: Vec<f64> =
-        learned.log_prob_parts(&places, 1e-6, 1e-6).unwrap().flat_map(Result::unwrap).collect();
-    assert!(curve.iter().zip(&asked).all(|([_, p], log)| (p / log.exp() - 1.0).abs() < 1e-3), "{curve:?}");
+        learned.log_prob_parts(&places, 1e-4, 1e-4).unwrap().flat_map(Result::unwrap).collect();
+    assert!(curve.iter().zip(&asked).all(|([_, p], log)| (p / log.exp() - 1.0).abs() < 1e-2), "{curve:?}");
     let is_there = |name: &str| folder.path().join(name).exists();
     assert!(is_there("density.png") && !is_there("corner.png") && is_there("loss.png"));
 }
