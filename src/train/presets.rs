@@ -41,8 +41,12 @@ pub(super) const FLOW_MATCHING: Phase =
     Phase { objective: Objective::FlowMatching, updates: 16_000, batch: 4096, lr: 6e-3, ema_decay: 0.999 };
 pub(super) const MAXIMUM_LIKELIHOOD: Phase =
     Phase { objective: Objective::MaximumLikelihood, updates: 160, batch: 512, lr: 2e-4, ema_decay: 0.97 };
-/// The default recipe's solves in maximum likelihood, and its part of the training time under a time limit.
-const FIXED_STEPS: usize = 16;
+/// The default recipe's solves in maximum likelihood: 54 evaluations of the field an update, as good as 16 equal steps of
+/// 96. Ten equal steps of 60 lose 0.002 nats.
+const TOLERANCE: f64 = 1e-3;
+/// Of methods that estimate no error.
+pub(super) const FIXED_STEPS: usize = 16;
+/// Its part of the training time under a time limit.
 pub(super) const MAXIMUM_LIKELIHOOD_TIME: f64 = 0.15;
 const WEIGHT_DECAY: f64 = 1e-5;
 /// Its rates are smaller, so that its decay is larger.
@@ -191,7 +195,7 @@ impl Recipe {
                 blocks: 1,
                 dim: 2,
                 t1: 1.0,
-                solve: SolveConfig::fixed(FIXED_STEPS),
+                solve: SolveConfig::adaptive(TOLERANCE),
             },
             seed: 0,
             optimizer: OptimizerKind::AdamW,

@@ -218,6 +218,17 @@ mod tests {
     }
 
     #[test]
+    fn a_method_without_an_error_estimate_takes_equal_steps() {
+        let steps = |preset, solver: &str| {
+            let options = Options { preset: Some(preset), solver: Some(solver.into()), ..Options::default() };
+            Recipe::new(&options).model.solve.steps
+        };
+        assert_eq!(steps(Preset::Default, "dopri5"), Steps::Adaptive { rtol: 1e-3, atol: 1e-3 });
+        assert_eq!(steps(Preset::Default, "rk4"), Steps::Fixed { steps: 16 });
+        assert_eq!(steps(Preset::Documented, "rk4"), Steps::Fixed { steps: 10 });
+    }
+
+    #[test]
     fn updates_are_divided_as_before_and_every_phase_has_one() {
         let total = default_recipe().updates();
         assert_eq!(split(total), [FLOW_MATCHING.updates, MAXIMUM_LIKELIHOOD.updates]);

@@ -6,6 +6,7 @@
 use super::{DivergenceKind, Options, presets};
 use crate::cnf::{Divergence, ErrorNorm, PathCost, Probe, Settings, Stepping};
 use crate::error::Result;
+use crate::ode::Method;
 use crate::odeint::{Adjoint, Checkpoints};
 use serde::{Deserialize, Serialize};
 
@@ -160,7 +161,13 @@ impl SolveConfig {
         SolveConfig { steps: Steps::Fixed { steps }, ..SolveConfig::of(&Settings::default()) }
     }
 
-    /// Changes what the options say.
+    /// Steps by Tsit5 that hold a relative and absolute tolerance, exact divergence, automatic checkpoints.
+    pub(super) fn adaptive(tolerance: f64) -> SolveConfig {
+        let steps = Steps::Adaptive { rtol: tolerance, atol: tolerance };
+        SolveConfig { steps, ..SolveConfig::of(&Settings::default()) }
+    }
+
+    /// Changes what the options say. A method that estimates no error takes equal steps, unless they ask for a tolerance.
     pub(super) fn apply(&mut self, options: &Options) {
         self.divergence = options.divergence.unwrap_or(self.divergence);
         if options.probes.is_some() {
@@ -171,6 +178,10 @@ impl SolveConfig {
         self.solver = options.solver.as_ref().map_or_else(|| self.solver.clone(), |s| s.to_lowercase());
         if let Some(n) = options.checkpoints {
             self.kept = Kept::Count(n);
+        }
+        let estimates = self.solver.parse().map_or(true, |method: Method| method.tableau().b_err.is_some());
+        if matches!(self.steps, Steps::Adaptive { .. }) && !estimates {
+            self.steps = Steps::Fixed { steps: presets::FIXED_STEPS };
         }
         if let Some(steps) = options.fixed_steps {
             self.steps = Steps::Fixed { steps };

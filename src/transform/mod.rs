@@ -26,7 +26,7 @@ pub use custom::inline_custom;
 pub use hoist::hoist;
 pub use jvp::{jvp, jvp_into};
 pub use merge::merge_tiles;
-pub use residuals::{Residuals, residuals};
+pub use residuals::{First, Residuals, residuals};
 pub use simplify::{erase_stop_gradient, simplify};
 pub use vjp::{vjp, vjp_into};
 

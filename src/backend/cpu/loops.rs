@@ -251,7 +251,8 @@ impl LoopSpace {
         }
         let LoopSpace { schedules, tapes, inner, counters, .. } = self;
         let (schedule, tape) = (&mut schedules[s.schedule], &mut tapes[s.tape]);
-        let mut body = Body { plan: &s.attempt, ws: &mut inner[s.space] };
+        let (own, others) = inner[s.space..].split_first_mut().expect("invariant: a loop has a workspace");
+        let mut body = Body { plan: &s.attempt, ws: own };
         let num_carried = s.carried.bytes.len();
         let (mut knots, mut flags, mut accepted) = ([0.0f64; 2], [0u32; 3], 0);
         let (knot_at, flag_at) = (knots.as_mut_ptr(), flags.as_mut_ptr());
@@ -269,6 +270,9 @@ impl LoopSpace {
             }
             if s.records {
                 tape.start((forecast > 0).then_some(forecast));
+            }
+            if let Some(left) = &s.left {
+                left.open(tape, others, (knot_at, &s.carried.initial, &s.captures), env);
             }
             body.inputs(1 + num_carried, &s.captures, env);
             body.pack();

@@ -10,7 +10,7 @@ use super::lower::Lower;
 use super::memory::aligned;
 use super::places::Place;
 use super::plan::{Plan, Trips};
-use super::residuals::{Left, Taken};
+use super::residuals::{Left, Opening, Taken};
 use super::step::{Loc, Step};
 use super::tape::{Layout, TapeShape};
 use super::taps::{Tap, TapCotangent, Tapped};
@@ -18,7 +18,7 @@ use super::tiles::{Out, Tiles};
 use super::totals::Total;
 use crate::backend::checkpoint::{num_slots, residual_budget};
 use crate::graph::{self, Func, NodeId, Op, TileOut, Type};
-use crate::transform::{Residuals, residuals};
+use crate::transform::{self, Residuals, residuals};
 
 /// How many of each thing a plan's loops keep in its workspace.
 #[derive(Clone, Debug, Default)]
@@ -120,6 +120,7 @@ impl Lower<'_> {
             num: num_slots(policy, layout.bytes),
             residual_bytes: left.map_or(0, |left| left.layout.bytes),
             budget: residual_budget(policy, left.map_or(0, |left| left.layout.bytes)),
+            lead: usize::from(left.is_some_and(|left| left.opening.is_some())),
         });
         self.spaces.tapes.len() - 1
     }
@@ -148,9 +149,19 @@ impl Lower<'_> {
         let left = residuals.map(|r| {
             let types = r.again.output_types();
             let layout = Layout::of(types.iter().map(Type::bytes));
-            Left { layout, first: own.num_outputs(), spare: self.temporaries(&types) }
+            let opening = r.first.as_ref().map(|first| self.opening(first));
+            Left { layout, opening, first: own.num_outputs(), spare: self.temporaries(&types) }
         });
         (self.body(name, residuals.map_or(own, |r| &r.forward), trips), left)
+    }
+
+    /// What a search does before its first trip so that trips may keep what they leave.
+    fn opening(&mut self, first: &transform::First) -> Opening {
+        let types = &first.body.output_types()[first.num..];
+        let at = self.temporaries(types);
+        let all = first.carried.iter().zip(types).zip(&at);
+        let carried = all.map(|((&position, ty), &at)| (position, ty.bytes(), at)).collect();
+        Opening { body: self.body("first stage", &first.body, Trips::default()), num: first.num, carried }
     }
 
     /// Notes how a tape that is read keeps its states.
@@ -218,8 +229,12 @@ impl Lower<'_> {
         let records = self.is_read(id, types.len() + 1);
         self.keeps(records, s.policy, made.tape);
         let rows = s.rows().map(|n| self.rows(n, if records { &types[..s.num_carry] } else { &[] }));
+        let space = self.inner(&attempt);
+        if let Some(opening) = left.as_ref().and_then(|left| left.opening.as_ref()) {
+            self.inner(&opening.body);
+        }
         let step = Solve {
-            space: self.inner(&attempt),
+            space,
             attempt,
             forecast: self.operand(id, 0),
             knot: self.operand(id, 1),
@@ -297,6 +312,7 @@ impl Lower<'_> {
             Taken {
                 again: self.body("stages", &half.again, trips),
                 layout: Layout::of(types.iter().map(Type::bytes)),
+                num_before: half.first.map_or(0, |first| first.num),
                 spare: self.temporaries(&types),
                 first: r.bwd.num_inputs(),
             }

@@ -11,6 +11,7 @@ use super::plan::Plan;
 use super::step::{Access, Env, Loc};
 use super::tape::{Layout, Tape};
 use crate::simd::prefetch::prefetch;
+use std::slice::from_raw_parts;
 
 /// What is asked for ahead of a trip: of long values the machine finds the rest by itself.
 const AHEAD_BYTES: usize = 1024;
@@ -21,19 +22,77 @@ pub(super) fn ask(at: *const u8, bytes: usize) {
     prefetch(at, bytes.min(AHEAD_BYTES));
 }
 
-/// The residuals of a forward body.
+/// The residuals of a forward body: those of its step, then those that the next one takes.
 #[derive(Debug)]
 pub(crate) struct Left {
     pub layout: Layout,
+    /// How the first trip comes by what others take of the trip before.
+    pub opening: Option<Opening>,
     /// The output that is the first of them.
     pub first: usize,
     /// Where those go that are not kept.
     pub spare: Box<[Loc]>,
 }
 
+/// What the first trip takes of the one before, made when a search starts.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    /// From the inputs of the loop's body.
+    pub body: Plan,
+    /// The last parts of the layout, its first outputs.
+    pub num: usize,
+    /// What the search carries that its other outputs must be equal to: among what is carried, bytes, where it is made.
+    pub carried: Box<[(usize, usize, Loc)]>,
+}
+
+impl Opening {
+    /// Fills the first place, unless the search starts from other values than a step would make.
+    unsafe fn run(&self, tape: &mut Tape, layout: &Layout, body: &mut Body<'_>, initial: &[Loc], env: Env) {
+        let Some(at) = tape.lead() else { return };
+        for (k, &(offset, _)) in layout.parts[layout.parts.len() - self.num..].iter().enumerate() {
+            // SAFETY: the place has the layout's bytes.
+            body.output(k, unsafe { at.add(offset) });
+        }
+        let mut is_equal = true;
+        // SAFETY: inputs and outputs are bound; both values have these bytes.
+        unsafe {
+            self.carried.iter().enumerate().for_each(|(k, c)| body.output(self.num + k, env.at(c.2)));
+            body.run();
+            for &(position, bytes, made) in &self.carried {
+                let [made, given] = [made, initial[position]].map(|l| from_raw_parts(env.at(l), bytes));
+                is_equal &= made == given;
+            }
+        }
+        if is_equal {
+            tape.open();
+        }
+    }
+}
+
 impl Left {
     pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
         self.spare.iter_mut().for_each(|l| f(l, Access::Write));
+        let made = self.opening.iter_mut().flat_map(|o| &mut o.carried);
+        made.for_each(|(_, _, l)| f(l, Access::Write));
+    }
+
+    /// Prepares a search that starts from `knot` and `initial`.
+    pub(super) unsafe fn open(
+        &self,
+        tape: &mut Tape,
+        others: &mut [Workspace],
+        (knot, initial, captures): (*const f64, &[Loc], &[Loc]),
+        env: Env,
+    ) {
+        let Some(opening) = &self.opening else { return };
+        let mut body = Body { plan: &opening.body, ws: &mut others[0] };
+        body.input(0, knot.cast());
+        // SAFETY: locations of the surrounding plan.
+        unsafe {
+            body.inputs(1, initial, env);
+            body.inputs(1 + initial.len(), captures, env);
+            opening.run(tape, &self.layout, &mut body, initial, env);
+        }
     }
 
     /// Says where those of a trip go that becomes step `n` if it is accepted; whether they are kept there.
@@ -58,6 +117,8 @@ pub(crate) struct Taken {
     /// Makes them again from what a step takes.
     pub again: Plan,
     pub layout: Layout,
+    /// How many of them, the last ones, the trip before has left.
+    pub num_before: usize,
     /// Where they are made.
     pub spare: Box<[Loc]>,
     /// The input of the backward body that is the first of them.
@@ -104,12 +165,13 @@ impl<'a> Taking<'a> {
         (along, n, state): (&Along<'_>, usize, &State<'_>),
         env: Env,
     ) {
-        let Taken { layout, spare, first, .. } = self.taken;
-        if let Some(at) = tape.residuals(n) {
-            ask(at.wrapping_sub(layout.bytes), layout.bytes);
+        let Taken { layout, num_before, spare, first, .. } = self.taken;
+        if let Some([before, own]) = tape.residuals(n) {
+            ask(before.wrapping_sub(if *num_before > 0 { 0 } else { layout.bytes }), layout.bytes);
+            let num_own = layout.parts.len() - num_before;
             for (k, &(offset, _)) in layout.parts.iter().enumerate() {
-                // SAFETY: the place has the layout's bytes.
-                bwd.input(first + k, unsafe { at.add(offset) });
+                // SAFETY: the places have the layout's bytes.
+                bwd.input(first + k, unsafe { if k < num_own { own } else { before }.add(offset) });
             }
             return;
         }

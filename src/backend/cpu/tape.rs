@@ -130,6 +130,8 @@ pub(crate) struct TapeShape {
     pub residual_bytes: usize,
     /// What states and residuals may take together.
     pub budget: usize,
+    /// Places for residuals ahead of those of the first step: one if trips take something of the trip before.
+    pub lead: usize,
 }
 
 impl TapeShape {
@@ -148,7 +150,7 @@ impl TapeShape {
         }
         let taken = self.num.min(steps).next_multiple_of(states) * self.state_bytes;
         let left = self.budget.saturating_sub(taken) / (residuals * self.residual_bytes);
-        left.saturating_mul(residuals).min(steps)
+        left.saturating_mul(residuals).saturating_sub(self.lead).min(steps)
     }
 }
 
@@ -158,8 +160,11 @@ pub(crate) struct Tape {
     pub recorder: Recorder,
     pub slots: Slots,
     residuals: Slots,
-    /// The steps from the first on whose residuals lie there.
+    /// The steps from the first on whose residuals lie there, behind `lead` places.
     num_residuals: usize,
+    lead: usize,
+    /// Whether residuals of this pass are kept at all.
+    is_open: bool,
     budget: usize,
     /// What was kept since the plan began to run.
     pub run: LoopRun,
@@ -167,13 +172,15 @@ pub(crate) struct Tape {
 
 impl Tape {
     pub fn new(shape: TapeShape) -> Tape {
-        let TapeShape { state_bytes, num, residual_bytes, budget } = shape;
+        let TapeShape { state_bytes, num, residual_bytes, budget, lead } = shape;
         let [states, residuals] = shape.chunks();
         Tape {
             recorder: Recorder::new(num, None),
             slots: Slots::in_chunks("kept states", state_bytes, states),
             residuals: Slots::in_chunks("kept stages", residual_bytes, residuals),
             num_residuals: 0,
+            lead,
+            is_open: false,
             budget,
             run: LoopRun::default(),
         }
@@ -183,14 +190,26 @@ impl Tape {
     pub fn start(&mut self, forecast: Option<usize>) {
         self.recorder.reset(forecast);
         self.num_residuals = 0;
+        self.is_open = self.lead == 0;
+    }
+
+    /// Where goes what the first step takes of the one before, if there is room for residuals.
+    pub fn lead(&mut self) -> Option<*mut u8> {
+        (self.residuals.len() > 0 || self.fits_one_more()).then(|| self.residuals.at(0))
+    }
+
+    /// Notes that the first step's place has been filled.
+    pub fn open(&mut self) {
+        self.is_open = true;
     }
 
     /// Where the residuals of step `n` go, if they are kept: those of the first steps are, as many as fit beside the
     /// states.
     #[inline]
     pub fn residuals_of_next(&mut self, n: usize) -> Option<*mut u8> {
-        let is_next = n == self.num_residuals;
-        (is_next && (n < self.residuals.len() || self.fits_one_more())).then(|| self.residuals.at(n))
+        let (is_next, place) = (self.is_open && n == self.num_residuals, n + self.lead);
+        let is_there = is_next && (place < self.residuals.len() || self.fits_one_more());
+        is_there.then(|| self.residuals.at(place))
     }
 
     #[cold]
@@ -211,14 +230,15 @@ impl Tape {
     pub fn make_room(&mut self) {
         while self.residuals.len() > 0 && self.slots.bytes() + self.residuals.bytes() > self.budget {
             self.residuals.shrink();
-            self.num_residuals = self.num_residuals.min(self.residuals.len());
+            self.num_residuals = self.num_residuals.min(self.residuals.len().saturating_sub(self.lead));
         }
     }
 
-    /// Where the residuals of step `n` lie, if they were kept.
+    /// Where lies what the trip before step `n` and what its own trip have left, if it was kept; the same place where
+    /// trips take nothing of the one before.
     #[inline]
-    pub fn residuals(&mut self, n: usize) -> Option<*mut u8> {
-        (n < self.num_residuals).then(|| self.residuals.at(n))
+    pub fn residuals(&mut self, n: usize) -> Option<[*mut u8; 2]> {
+        (n < self.num_residuals).then(|| [self.residuals.at(n), self.residuals.at(n + self.lead)])
     }
 
     /// Notes a forward pass of so many steps.

@@ -1,0 +1,294 @@
+//! A forward body beside a backward body: which values of the second are values of the first.
+//!
+//! Two nodes have one value if they are the same operation on the same values. What inputs of the two bodies have in
+//! common is known from the loop that they belong to ([`crate::graph::loops`]); nothing is known of what they compute.
+
+use crate::graph::{BinaryOp, Builder, Func, NodeId, Op, Rev, Scan, Solve, Type};
+use std::collections::HashMap;
+
+/// A value of a backward body among those of another function.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Match {
+    /// It depends on a cotangent.
+    Cotangent,
+    /// The other has no such value.
+    Nowhere,
+    At(NodeId),
+}
+
+impl Match {
+    fn of(found: Option<NodeId>) -> Match {
+        found.map_or(Match::Nowhere, Match::At)
+    }
+
+    pub fn at(self) -> Option<NodeId> {
+        if let Match::At(id) = self { Some(id) } else { None }
+    }
+}
+
+/// The values of a function, to be found by what they are.
+struct Values<'a> {
+    known: HashMap<(&'a Op, Vec<NodeId>, &'a Type), NodeId>,
+    /// For each node the first one with its value.
+    same: Vec<NodeId>,
+}
+
+impl<'a> Values<'a> {
+    /// Those of `f`, whose inputs `knots` are its first one; if `accepted` is given, where that is true.
+    fn of(f: &'a Func, knots: &[NodeId], accepted: Option<NodeId>) -> Self {
+        let mut known = HashMap::new();
+        let mut same: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
+        for (i, node) in f.nodes().iter().enumerate() {
+            let args: Vec<NodeId> = node.args.iter().map(|a| same[a.index()]).collect();
+            let id = NodeId(i as u32);
+            same.push(match &node.op {
+                _ if knots.contains(&id) => f.inputs()[0],
+                Op::Observe(_) => args[0],
+                Op::Select if accepted == Some(flag(f, node.args[0])) => args[1],
+                op => *known.entry((op, ordered(op, args), &node.ty)).or_insert(id),
+            });
+        }
+        Values { known, same }
+    }
+
+    fn canonical(&self, id: Option<NodeId>) -> Option<NodeId> {
+        id.map(|id| self.same[id.index()])
+    }
+
+    fn find(&self, op: &Op, args: Vec<NodeId>, ty: &Type) -> Option<NodeId> {
+        self.known.get(&(op, ordered(op, args), ty)).copied()
+    }
+}
+
+/// Operands in one order where their order changes nothing: simplification has them as they stand in a body, and bodies
+/// have their values at different places.
+fn ordered(op: &Op, mut args: Vec<NodeId>) -> Vec<NodeId> {
+    if let Op::Binary(op) = op
+        && !matches!(op, BinaryOp::Sub | BinaryOp::Div)
+    {
+        args.sort();
+    }
+    args
+}
+
+/// The one flag that a mask repeats.
+fn flag(f: &Func, mask: NodeId) -> NodeId {
+    match &f.node(mask).op {
+        Op::Broadcast { .. } | Op::Reshape { .. } => flag(f, f.node(mask).args[0]),
+        _ => mask,
+    }
+}
+
+fn is_input(f: &Func, id: NodeId, k: usize) -> bool {
+    id == f.inputs()[k]
+}
+
+/// A forward body and a backward body, and which inputs of theirs are the same.
+pub(super) struct Pair<'a> {
+    pub forward: &'a Func,
+    /// For each input of a step, the node of the forward body that has its value.
+    inputs: Vec<Option<NodeId>>,
+    /// The first knot, if a step takes it from there: an operation of a backward body without operands.
+    start: Option<Op>,
+    /// The last knot where it is the one aimed at: a node of the forward body.
+    aim: Option<NodeId>,
+    /// Further inputs of the forward body that are the knot before a trip.
+    knots: Vec<NodeId>,
+    /// The trip behind an accepted one, if trips take something of the one before.
+    next: Option<Next>,
+}
+
+/// What an accepted attempt hands to the next one.
+struct Next {
+    accepted: NodeId,
+    /// For each input of the next step, the node of the forward body that has its value.
+    inputs: Vec<Option<NodeId>>,
+    /// Of what the search alone carries: its position, the input and the output.
+    carried: Vec<(usize, NodeId, NodeId)>,
+}
+
+/// A value of the backward body that the search carries from trip to trip.
+pub(super) struct Carried {
+    pub value: NodeId,
+    /// Among all that the search carries.
+    pub position: usize,
+}
+
+/// The values of a backward body among those of the forward body.
+pub(super) struct Found {
+    /// In the same trip.
+    pub now: Vec<Match>,
+    /// In the trip before.
+    pub before: Vec<Match>,
+    /// Those that are taken for what the search carries.
+    pub carried: Vec<Carried>,
+}
+
+impl Found {
+    pub fn is_cotangent(&self, id: NodeId) -> bool {
+        self.now[id.index()] == Match::Cotangent
+    }
+
+    /// Whether a trip has computed the value.
+    pub fn has(&self, id: NodeId) -> bool {
+        self.now[id.index()].at().or(self.before[id.index()].at()).is_some()
+    }
+}
+
+impl<'a> Pair<'a> {
+    pub fn of_solve(f: &Func, (s, solve): (&'a Solve, NodeId), (r, rev): (&Rev, NodeId)) -> Pair<'a> {
+        let (x, to) = (&f.node(solve).args, &f.node(rev).args);
+        let (body, nc) = (&s.attempt, s.num_carry);
+        let knot = body.inputs()[0];
+        let (accepted, next) = (body.outputs()[0], body.outputs()[3]);
+        // What starts as the knot and goes on as the knot is the knot: a clock that the search carries.
+        let carried =
+            (nc..nc + s.num_ext).filter(|j| x[s.first_carry() + j] == x[1] && body.outputs()[4 + j] == next);
+        let knots: Vec<NodeId> = carried.map(|j| body.inputs()[1 + j]).collect();
+        // The knot where the attempt is accepted.
+        let next = match (&body.node(next).op, &body.node(next).args[..]) {
+            (Op::Select, [when, new, old])
+                if *when == accepted && (*old == knot || knots.contains(old)) =>
+            {
+                *new
+            }
+            _ => next,
+        };
+        let first_capture = s.first_carry() + nc + s.num_ext;
+        let captured = |id: &NodeId| x[first_capture..].iter().position(|c| c == id);
+        let captures = &to[2 + nc..2 + nc + r.num_captures()];
+        let captured: Vec<Option<NodeId>> = captures
+            .iter()
+            .map(|id| captured(id).map(|c| body.inputs()[1 + nc + s.num_ext + c]))
+            .collect();
+        let step = |knots: [Option<NodeId>; 2], state: &[NodeId]| {
+            let mut inputs = vec![None, None];
+            inputs.extend(knots);
+            inputs.extend(state.iter().copied().map(Some));
+            inputs.extend(&captured);
+            inputs
+        };
+        let inputs = step([Some(knot), Some(next)], &body.inputs()[1..1 + nc]);
+        let trip_behind = Next {
+            accepted,
+            inputs: step([Some(next), None], &body.outputs()[4..4 + nc]),
+            carried: (nc..nc + s.num_ext).map(|j| (j, body.inputs()[1 + j], body.outputs()[4 + j])).collect(),
+        };
+        // An accepted knot that may be the one aimed at chooses between that and others.
+        let aim = match (&body.node(next).op, &body.node(next).args[..]) {
+            (Op::Select, [_, aim, _]) => Some(*aim),
+            _ => None,
+        };
+        let start = match &f.node(x[1]).op {
+            op @ Op::Const(_) => Some(op.clone()),
+            _ => captures.iter().position(|id| *id == x[1]).map(|c| Op::Input(4 + nc + c)),
+        };
+        Pair { forward: body, inputs, start, aim, knots, next: Some(trip_behind) }
+    }
+
+    pub fn of_scan(f: &Func, (s, scan): (&'a Scan, NodeId), (r, rev): (&Rev, NodeId)) -> Pair<'a> {
+        let (x, to) = (&f.node(scan).args, &f.node(rev).args);
+        let (body, nc) = (&s.step, s.num_carry);
+        let mut inputs: Vec<_> = body.inputs()[..4 + nc].iter().map(|&id| Some(id)).collect();
+        let captured = |id: &NodeId| x[1 + nc..].iter().position(|c| c == id);
+        let captures = &to[2 + nc..2 + nc + r.num_captures()];
+        inputs.extend(captures.iter().map(|id| captured(id).map(|c| body.inputs()[4 + nc + c])));
+        Pair { forward: body, inputs, start: None, aim: None, knots: vec![], next: None }
+    }
+
+    /// Inputs of a step: the first ones of a backward body.
+    pub fn num_inputs(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Values of a backward body at the first trip, from the inputs of the forward body. They are such as the trips before
+    /// others have, so they depend on the first knot, on the state and on captures of the forward body.
+    pub fn at_first(&self, bwd: &Func, values: &[NodeId]) -> Func {
+        let own = self.forward.inputs();
+        let (mut b, ids) = Builder::with_inputs(&self.forward.input_types());
+        let mut map: Vec<Option<NodeId>> = Vec::with_capacity(bwd.nodes().len());
+        for node in bwd.nodes() {
+            let args: Option<Vec<NodeId>> = node.args.iter().map(|a| map[a.index()]).collect();
+            map.push(match (&node.op, &node.args[..], args) {
+                (Op::Input(k), ..) => {
+                    let input = self.inputs.get(*k).copied().flatten();
+                    input.and_then(|id| own.iter().position(|o| *o == id)).map(|k| ids[k])
+                }
+                // Whoever looks at evaluations has seen this one before the search began.
+                (Op::Observe(_), [x], _) => map[x.index()],
+                (Op::Select, [flag, _, t], _) if is_input(bwd, *flag, 0) && is_input(bwd, *t, 2) => map[t.index()],
+                (op, _, Some(args)) => Some(b.push(op.clone(), &args, Some(&node.ty))),
+                (_, _, None) => None,
+            });
+        }
+        let outputs: Vec<NodeId> = values.iter().filter_map(|id| map[id.index()]).collect();
+        b.finish(&outputs)
+    }
+
+    /// Finds the values of a backward body.
+    pub fn find(&self, bwd: &Func) -> Found {
+        let values = Values::of(self.forward, &self.knots, None);
+        let now = self.matched(bwd, &values, &self.inputs, &[]);
+        let Some(next) = &self.next else {
+            return Found { before: vec![Match::Nowhere; now.len()], now, carried: vec![] };
+        };
+        let at_end = Values::of(self.forward, &self.knots, Some(next.accepted));
+        let before = self.matched(bwd, &at_end, &next.inputs, &[]);
+        let (mut carried, mut known) = (vec![], vec![]);
+        for &(position, input, output) in &next.carried {
+            let output = at_end.canonical(Some(output));
+            let is_it = |i: &usize| now[*i] == Match::Nowhere && before[*i].at() == output;
+            if let Some(i) = (0..now.len()).find(is_it).filter(|_| output != at_end.canonical(Some(input))) {
+                known.push((NodeId(i as u32), input));
+                carried.push(Carried { value: NodeId(i as u32), position });
+            }
+        }
+        if carried.is_empty() {
+            return Found { now, before: vec![Match::Nowhere; before.len()], carried };
+        }
+        let mut now = self.matched(bwd, &values, &self.inputs, &known);
+        // It lies where the trip before has put it.
+        known.iter().for_each(|(value, _)| now[value.index()] = Match::Nowhere);
+        Found { now, before, carried }
+    }
+
+    /// For each node of the backward body, the node of the forward body that has its value, if its inputs have those of
+    /// `inputs` and nodes of it are `known`.
+    fn matched(
+        &self,
+        bwd: &Func,
+        values: &Values<'_>,
+        inputs: &[Option<NodeId>],
+        known: &[(NodeId, NodeId)],
+    ) -> Vec<Match> {
+        let aim = values.canonical(self.aim);
+        let mut all: Vec<Match> = Vec::with_capacity(bwd.nodes().len());
+        let is = |id: NodeId, k: usize| is_input(bwd, id, k);
+        for (i, node) in bwd.nodes().iter().enumerate() {
+            let own = match (&node.op, &node.args[..]) {
+                _ if known.iter().any(|(id, _)| id.index() == i) => {
+                    Match::of(known.iter().find(|(id, _)| id.index() == i).map(|(_, input)| *input))
+                }
+                (Op::Input(k), _) => {
+                    inputs.get(*k).map_or(Match::Cotangent, |&id| Match::of(values.canonical(id)))
+                }
+                // Bodies are recorded one after the other, each with observers of its own.
+                (Op::Observe(_), [x]) => all[x.index()],
+                (_, args) if args.iter().any(|a| all[a.index()] == Match::Cotangent) => Match::Cotangent,
+                // The knots of a step are those of the loop at either end too.
+                (Op::Select, [flag, knot, t])
+                    if is(*flag, 0) && is(*t, 2) && self.start.as_ref() == Some(&bwd.node(*knot).op)
+                        || is(*flag, 1) && is(*t, 3) && aim.is_some() && all[knot.index()].at() == aim =>
+                {
+                    all[t.index()]
+                }
+                (op, args) => {
+                    let args: Option<Vec<NodeId>> = args.iter().map(|a| all[a.index()].at()).collect();
+                    Match::of(args.and_then(|args| values.find(op, args, &node.ty)))
+                }
+            };
+            all.push(own);
+        }
+        all
+    }
+}
