@@ -77,9 +77,11 @@ impl<T: LoneTree> State for T {
         let mut first = none.clone();
         for leaf in self.leaves() {
             let flat = leaf.reshape([leaf.size()]);
-            let index = flat.iota_like(DType::F64) + offset;
-            let bad = flat.is_finite().select(&none, &index);
-            first = first.minimum(&bad.min_axes(&[0]));
+            // Places are numbers of the leaf's own type where that has them all: a search looks at each attempt.
+            let few = leaf.dtype() == DType::F32 && leaf.size() <= 1 << f32::MANTISSA_DIGITS;
+            let dtype = if few { DType::F32 } else { DType::F64 };
+            let bad = flat.is_finite().select(&none.cast(dtype), &flat.iota_like(dtype));
+            first = first.minimum(&(bad.min_axes(&[0]).cast(DType::F64) + offset));
             offset += leaf.size() as f64;
         }
         first.is_finite().select(&first, &Tensor::scalar(DType::F64, -1.0))

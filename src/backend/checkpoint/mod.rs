@@ -37,20 +37,33 @@ pub fn num_slots(policy: Policy, state_bytes: usize) -> usize {
     }
 }
 
-/// The most bytes that one step may leave beside its state for [`Checkpoints::Auto`]. Those of steps of many rows cost
-/// nearly as much on their way to memory and back as to make again (8 % of a training step of W4), ten of them are more
-/// than all else that a tile works with, and where states alone fill the budget the cut body costs 6 % (W8, 64 rows).
-const AUTO_RESIDUAL_BYTES: usize = 32 << 10;
+/// Steps whose residuals have to fit where nobody knows how many there will be.
+const UNKNOWN_STEPS: usize = 16;
 
-/// The bytes that states may take together with what steps leave beside them for their derivatives, `bytes` each: whoever
-/// asks for a number of states has said what is kept.
-pub fn residual_budget(policy: Policy, bytes: usize) -> usize {
+/// What a step keeps: bytes of its state, and of what it leaves beside it for its derivative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepBytes {
+    /// Of the state.
+    pub state: usize,
+    /// Of the residuals.
+    pub residuals: usize,
+}
+
+/// The bytes that states and residuals may take together, 0 where residuals are not kept: whoever asks for a number of
+/// states has said what is kept. [`Checkpoints::Auto`] keeps them where those of all `steps` steps fit. Where a part of
+/// them does, it is not worth its price: a body cut in two costs 6 % (W8, 64 rows).
+pub fn residual_budget(policy: Policy, step: StepBytes, steps: Option<usize>) -> usize {
+    let StepBytes { state, residuals } = step;
+    let fits = match steps {
+        Some(steps) => steps.saturating_mul(state + residuals) <= AUTO_BYTES,
+        None => residuals <= AUTO_BYTES / UNKNOWN_STEPS,
+    };
     match policy {
         Policy::Direct => usize::MAX,
         Policy::Checkpoint(Checkpoints::Bytes(bytes)) => bytes,
-        Policy::Checkpoint(Checkpoints::Auto) if bytes <= AUTO_RESIDUAL_BYTES => AUTO_BYTES,
-        Policy::Checkpoint(Checkpoints::Auto) => 0,
-        Policy::Checkpoint(Checkpoints::Count(_)) | Policy::Forward | Policy::Reversible => 0,
+        Policy::Checkpoint(Checkpoints::Auto) if fits => AUTO_BYTES,
+        Policy::Checkpoint(Checkpoints::Auto | Checkpoints::Count(_)) => 0,
+        Policy::Forward | Policy::Reversible => 0,
     }
 }
 
@@ -65,5 +78,16 @@ mod tests {
         assert_eq!(of(Checkpoints::Bytes(1000)), 1);
         assert_eq!(of(Checkpoints::Auto), 32);
         assert_eq!(num_slots(Policy::Direct, 8), usize::MAX);
+    }
+
+    #[test]
+    fn the_automatic_choice_keeps_residuals_that_fit_for_every_step() {
+        let of = |state, residuals, steps| {
+            residual_budget(Policy::Checkpoint(Checkpoints::Auto), StepBytes { state, residuals }, steps)
+        };
+        assert_eq!(of(24 << 10, 40 << 10, Some(512)), AUTO_BYTES);
+        assert_eq!(of(24 << 10, 40 << 10, Some(513)), 0);
+        assert_eq!(of(24 << 10, 2 << 20, None), AUTO_BYTES);
+        assert_eq!(of(24 << 10, (2 << 20) + 1, None), 0);
     }
 }

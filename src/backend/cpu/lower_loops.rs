@@ -16,7 +16,7 @@ use super::tape::{Layout, TapeShape};
 use super::taps::{Tap, TapCotangent, Tapped};
 use super::tiles::{Out, Tiles};
 use super::totals::Total;
-use crate::backend::checkpoint::{num_slots, residual_budget};
+use crate::backend::checkpoint::{StepBytes, num_slots, residual_budget};
 use crate::graph::{self, Func, NodeId, Op, TileOut, Type};
 use crate::transform::{self, Residuals, residuals};
 
@@ -114,12 +114,14 @@ impl Lower<'_> {
         self.spaces.inner.len() - 1
     }
 
-    fn tape(&mut self, layout: &Layout, left: Option<&Left>, policy: graph::Policy) -> usize {
+    /// The tape of node `id`.
+    fn tape(&mut self, id: usize, layout: &Layout, left: Option<&Left>, policy: graph::Policy) -> usize {
+        let step = StepBytes { state: layout.bytes, residuals: left.map_or(0, |left| left.layout.bytes) };
         self.spaces.tapes.push(TapeShape {
-            state_bytes: layout.bytes,
-            num: num_slots(policy, layout.bytes),
-            residual_bytes: left.map_or(0, |left| left.layout.bytes),
-            budget: residual_budget(policy, left.map_or(0, |left| left.layout.bytes)),
+            state_bytes: step.state,
+            num: num_slots(policy, step.state),
+            residual_bytes: step.residuals,
+            budget: residual_budget(policy, step, self.known_steps(id)),
             lead: usize::from(left.is_some_and(|left| left.opening.is_some())),
         });
         self.spaces.tapes.len() - 1
@@ -127,15 +129,25 @@ impl Lower<'_> {
 
     /// What the trips of a loop leave for the one backward pass that reads its tape, its output `tape`. With several
     /// passes each would take something else.
-    fn residuals(&self, id: usize, tape: usize, policy: graph::Policy) -> Option<Residuals> {
+    fn residuals(&self, id: usize, tape: usize, state: usize, policy: graph::Policy) -> Option<Residuals> {
+        let budget =
+            |residuals| residual_budget(policy, StepBytes { state, residuals }, self.known_steps(id));
         let nodes = self.func.nodes();
         let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == tape) && n.args[0].index() == id;
         let proj = nodes.iter().position(is_it)?;
         let mut readers = (0..nodes.len()).filter(|&i| nodes[i].args.iter().any(|a| a.index() == proj));
-        let rev = readers.next().filter(|_| readers.next().is_none() && residual_budget(policy, 0) > 0)?;
+        let rev = readers.next().filter(|_| readers.next().is_none() && budget(0) > 0)?;
         let found = residuals(self.func, NodeId(rev as u32))?;
-        let bytes = found.again.output_types().iter().map(Type::bytes).sum();
-        (residual_budget(policy, bytes) > 0).then_some(found)
+        let types = found.again.output_types();
+        (budget(Layout::of(types.iter().map(Type::bytes)).bytes) > 0).then_some(found)
+    }
+
+    /// The number of steps of the search `id`, where it is a number of the program.
+    fn known_steps(&self, id: usize) -> Option<usize> {
+        let node = &self.func.nodes()[id];
+        let (Op::Solve(_), Some(forecast)) = (&node.op, node.args.first()) else { return None };
+        let Op::Const(literal) = &self.func.node(*forecast).op else { return None };
+        literal.as_splat().map(|steps| steps as usize).filter(|&steps| steps > 0)
     }
 
     /// A forward body, with places for the residuals that it leaves where they are not kept.
@@ -218,10 +230,10 @@ impl Lower<'_> {
         let taps = self.taps(id, s.first_tapped(), (s.taps, s.rows()), &taps);
         let layout = Layout::of(types[..s.num_carry].iter().map(Type::bytes));
         let first = 1 + usize::from(s.rows().is_some()) + types.len();
-        let residuals = self.residuals(id, types.len() + 1, s.policy);
+        let residuals = self.residuals(id, types.len() + 1, layout.bytes, s.policy);
         let trips = captured(first, captures.len());
         let (attempt, left) = self.forward("attempt", &s.attempt, residuals.as_ref(), trips);
-        let tape = self.tape(&layout, left.as_ref(), s.policy);
+        let tape = self.tape(id, &layout, left.as_ref(), s.policy);
         let made = Made { schedule: self.spaces.schedules, tape };
         self.halves.extend(residuals.map(|r| (tape, r)));
         self.spaces.schedules += s.rows().unwrap_or(1);
@@ -263,11 +275,11 @@ impl Lower<'_> {
         let captures = self.operands(id, 1 + types.len(), s.num_captures());
         let layout = Layout::of(types.iter().map(Type::bytes));
         let first = head(s.rows()) + types.len();
-        let residuals = self.residuals(id, types.len(), s.policy);
+        let residuals = self.residuals(id, types.len(), layout.bytes, s.policy);
         let trips = captured(first, captures.len());
         let (step, left) = self.forward("step", &s.step, residuals.as_ref(), trips);
         let schedule = self.made(id, 0).schedule;
-        let made = Made { schedule, tape: self.tape(&layout, left.as_ref(), s.policy) };
+        let made = Made { schedule, tape: self.tape(id, &layout, left.as_ref(), s.policy) };
         self.halves.extend(residuals.map(|r| (made.tape, r)));
         self.made.push((id, made));
         let records = self.is_read(id, types.len());

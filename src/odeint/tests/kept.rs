@@ -42,7 +42,9 @@ fn gradient(
             let ode = Ode::new(field).method(method).adjoint(adjoint);
             let solution = match is_adaptive {
                 // The first step is too long.
-                true => ode.controller(Pid { dt0: Some(1.25), ..Pid::default() }).rtol(1e-6).solve(0.25, 1.5, y0),
+                true => {
+                    ode.controller(Pid { dt0: Some(1.25), ..Pid::default() }).rtol(1e-6).solve(0.25, 1.5, y0)
+                }
                 false => ode.controller(Constant { dt0: 1.25 / STEPS as f64 }).solve(0.25, 1.5, y0),
             };
             solution.unwrap().y1.square().sum()

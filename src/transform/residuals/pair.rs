@@ -147,9 +147,7 @@ impl<'a> Pair<'a> {
         let knots: Vec<NodeId> = carried.map(|j| body.inputs()[1 + j]).collect();
         // The knot where the attempt is accepted.
         let next = match (&body.node(next).op, &body.node(next).args[..]) {
-            (Op::Select, [when, new, old])
-                if *when == accepted && (*old == knot || knots.contains(old)) =>
-            {
+            (Op::Select, [when, new, old]) if *when == accepted && (*old == knot || knots.contains(old)) => {
                 *new
             }
             _ => next,
@@ -157,10 +155,8 @@ impl<'a> Pair<'a> {
         let first_capture = s.first_carry() + nc + s.num_ext;
         let captured = |id: &NodeId| x[first_capture..].iter().position(|c| c == id);
         let captures = &to[2 + nc..2 + nc + r.num_captures()];
-        let captured: Vec<Option<NodeId>> = captures
-            .iter()
-            .map(|id| captured(id).map(|c| body.inputs()[1 + nc + s.num_ext + c]))
-            .collect();
+        let captured: Vec<Option<NodeId>> =
+            captures.iter().map(|id| captured(id).map(|c| body.inputs()[1 + nc + s.num_ext + c])).collect();
         let step = |knots: [Option<NodeId>; 2], state: &[NodeId]| {
             let mut inputs = vec![None, None];
             inputs.extend(knots);
@@ -216,7 +212,9 @@ impl<'a> Pair<'a> {
                 }
                 // Whoever looks at evaluations has seen this one before the search began.
                 (Op::Observe(_), [x], _) => map[x.index()],
-                (Op::Select, [flag, _, t], _) if is_input(bwd, *flag, 0) && is_input(bwd, *t, 2) => map[t.index()],
+                (Op::Select, [flag, _, t], _) if is_input(bwd, *flag, 0) && is_input(bwd, *t, 2) => {
+                    map[t.index()]
+                }
                 (op, _, Some(args)) => Some(b.push(op.clone(), &args, Some(&node.ty))),
                 (_, _, None) => None,
             });

@@ -1,55 +1,85 @@
-//! Values that a search carries for nobody.
+//! What a search carries and need not.
 //!
 //! A carried value counts if it is asked for, or leads to a flag, the knot, a tap or a value that counts. The others
-//! are sums that nothing reads, the integrals of a backward solve whose gradients are not wanted above all, and go
-//! out of the loop with the work that makes them. Where the tape has a reader they stay: its layout is that of the
-//! carry, and every loop that reads it must agree on it.
+//! are sums that nothing reads: the integrals of a backward solve whose gradients are not wanted, the counters and the
+//! controller's history of most solves. They go out of the loop with the work that makes them. What every attempt hands on
+//! as it came is no carried value but a number or a capture. Where the tape has a reader, or steps an inverse, the state
+//! stays as it is, since every loop that reads the tape must agree on its layout; what the search alone carries does not.
+//!
+//! And a search that goes on while a carried number says so runs no attempt where it says otherwise ([`running`]).
 
 use super::prune::Found;
-use crate::graph::{Func, NodeId, Solve};
+use super::splat;
+use crate::array::DType;
+use crate::graph::{Builder, CompareOp, Func, Literal, NodeId, Op, Solve, Type};
 use crate::transform::bodies::{Source, resign};
 
-/// The search without what it carries for nobody, its operands, and where its values are found.
-pub(super) fn without_idle(
+/// The search without what it need not carry, its operands, and where its values are found.
+pub(super) fn fewer(
+    b: &Builder,
     s: &Solve,
     x: &[NodeId],
     asked: &[bool],
     found: &mut [Found],
 ) -> Option<(Solve, Vec<NodeId>)> {
-    let n = s.num_carry + s.num_ext;
-    if asked[n + 1] || s.inverse.is_some() {
-        return None;
-    }
-    let counts = counting(s, &asked[..n]);
-    let kept: Vec<usize> = (0..n).filter(|&j| counts[j]).collect();
+    let (n, first) = (s.num_carry + s.num_ext, s.first_carry());
+    let keeps_state = asked[n + 1] || s.inverse.is_some();
+    let counts = counting(s, &asked[..n], keeps_state);
+    let is_held =
+        |j: usize| j >= s.num_carry && s.attempt.outputs()[4 + j] == s.attempt.inputs()[s.attempt_head() + j];
+    let kept: Vec<usize> = (0..n).filter(|&j| counts[j] && !is_held(j)).collect();
     let num_carry = kept.iter().filter(|&&j| j < s.num_carry).count();
     if kept.len() == n || num_carry == 0 {
         return None;
     }
+    let mut captures = vec![];
+    let sources: Vec<Source> = (0..n)
+        .map(|j| match (kept.iter().position(|&k| k == j), splat(b, x[first + j])) {
+            (Some(at), _) => Source::Input(s.attempt_head() + at),
+            (None, None) if counts[j] => {
+                captures.push(x[first + j]);
+                Source::Input(s.attempt_head() + kept.len() + s.num_captures() + captures.len() - 1)
+            }
+            (None, Some(number)) if counts[j] => Source::Splat(number),
+            // It still needs a value to stand for it; nothing that is kept depends on it.
+            _ => Source::Splat(0.0),
+        })
+        .collect();
     for (j, found) in found.iter_mut().enumerate() {
         *found = match kept.iter().position(|&k| k == j) {
             Some(at) => Found::Value(at),
-            None if j < n => Found::Nowhere,
-            None => Found::Value(j - n + kept.len()),
+            None if j >= n => Found::Value(j - n + kept.len()),
+            None if is_held(j) => Found::Outside(x[first + j]),
+            None => Found::Nowhere,
         };
     }
+    let types: Vec<Type> = captures.iter().map(|&id| b.ty(id).clone()).collect();
     let carried: Vec<usize> = kept.iter().copied().filter(|&j| j < s.num_carry).collect();
     let rows = |from: usize, f: &Func| (from..f.num_outputs()).collect::<Vec<_>>();
     let outputs: Vec<usize> =
         (0..4).chain(kept.iter().map(|j| 4 + j)).chain(rows(4 + n, &s.attempt)).collect();
-    let attempt = without(&s.attempt, s.attempt_head(), n, &kept, &outputs);
-    let outputs: Vec<usize> = carried.iter().copied().chain(rows(s.num_carry, &s.step)).collect();
-    let step = without(&s.step, s.head(), s.num_carry, &carried, &outputs);
-    let first = s.first_carry();
+    let attempt = with_carry(&s.attempt, s.attempt_head(), (&sources, kept.len()), &types, &outputs);
+    let of_step: Vec<Source> = (0..s.num_carry)
+        .map(|j| {
+            carried.iter().position(|&k| k == j).map_or(Source::Splat(0.0), |at| Source::Input(s.head() + at))
+        })
+        .collect();
+    let of_step = |f: &Func| {
+        let outputs: Vec<usize> = carried.iter().copied().chain(rows(s.num_carry, f)).collect();
+        with_carry(f, s.head(), (&of_step, num_carry), &types, &outputs)
+    };
+    let (step, inverse) = (of_step(&s.step), s.inverse.as_ref().map(of_step));
     let mut operands = x[..first].to_vec();
     operands.extend(kept.iter().map(|j| x[first + j]));
     operands.extend(&x[first + n..]);
-    Some((Solve { attempt, step, num_carry, num_ext: kept.len() - num_carry, ..s.clone() }, operands))
+    operands.extend(captures);
+    Some((Solve { attempt, step, inverse, num_carry, num_ext: kept.len() - num_carry, ..*s }, operands))
 }
 
 /// Which of the carried values count.
-fn counting(s: &Solve, asked: &[bool]) -> Vec<bool> {
-    let mut counts = asked.to_vec();
+fn counting(s: &Solve, asked: &[bool], keeps_state: bool) -> Vec<bool> {
+    let mut counts: Vec<bool> =
+        asked.iter().enumerate().map(|(j, asked)| *asked || keeps_state && j < s.num_carry).collect();
     let (n, at, at_step) = (counts.len(), s.attempt_head(), s.head());
     loop {
         let live = |k: usize| k < 4 || counts.get(k - 4).is_none_or(|c| *c);
@@ -78,15 +108,79 @@ fn reached(f: &Func, wanted: impl Fn(usize) -> bool) -> Vec<bool> {
     f.inputs().iter().map(|id| on[id.index()]).collect()
 }
 
-/// `f` without those of the `n` inputs from `at` on that are not in `kept`, and with these outputs.
-fn without(f: &Func, at: usize, n: usize, kept: &[usize], outputs: &[usize]) -> Func {
-    let place = |k: usize| match k.checked_sub(at) {
-        Some(j) if j < n => kept.iter().position(|&i| i == j).map(|i| at + i),
-        Some(j) => Some(at + kept.len() + j - n),
-        None => Some(k),
+/// `f` with `kept` inputs from `at` on, where those it has come as `sources` says, with further inputs behind all, and with
+/// these outputs.
+fn with_carry(
+    f: &Func,
+    at: usize,
+    (sources, kept): (&[Source], usize),
+    further: &[Type],
+    outputs: &[usize],
+) -> Func {
+    let (own, n) = (f.input_types(), sources.len());
+    let mut carried = vec![None; kept];
+    for (j, source) in sources.iter().enumerate() {
+        if let Source::Input(k) = source
+            && *k < at + kept
+        {
+            carried[k - at] = Some(own[at + j].clone());
+        }
+    }
+    let types: Vec<Type> = own[..at]
+        .iter()
+        .cloned()
+        .chain(carried.into_iter().flatten())
+        .chain(own[at + n..].iter().cloned())
+        .chain(further.iter().cloned())
+        .collect();
+    let behind = (at + n..own.len()).map(|k| Source::Input(k - n + kept));
+    let all: Vec<Source> = (0..at).map(Source::Input).chain(sources.iter().cloned()).chain(behind).collect();
+    resign(f, &types, &all, outputs)
+}
+
+/// The attempt where it knows that its search is running: a search goes on while the comparison of a carried number with
+/// another holds, so the same comparison holds at the start of every attempt if it does at that of the first. Rows in
+/// lockstep wait for each other, and their attempts do not know.
+pub(super) fn running(b: &Builder, s: &Solve, x: &[NodeId]) -> Option<Solve> {
+    if s.rows().is_some() {
+        return None;
+    }
+    let f = &s.attempt;
+    let goes_on = f.node(f.outputs()[1]);
+    let (Op::Compare(op), [value, number]) = (&goes_on.op, &goes_on.args[..]) else { return None };
+    let number = number_of(f, *number).filter(|_| f.node(*value).ty == Type::scalar(DType::F64))?;
+    let n = s.num_carry + s.num_ext;
+    let j = (s.num_carry..n).find(|j| f.outputs()[4 + j] == *value)?;
+    if !holds(*op, splat(b, x[s.first_carry() + j])?, number) {
+        return None;
+    }
+    let input = f.inputs()[s.attempt_head() + j];
+    let is_known = |id: usize| {
+        let node = &f.nodes()[id];
+        matches!(&node.op, Op::Compare(o) if o == op)
+            && node.args[0] == input
+            && number_of(f, node.args[1]) == Some(number)
     };
-    let types = (0..f.num_inputs()).filter(|&k| place(k).is_some()).map(|k| f.input_type(k).clone());
-    // An input that is gone still needs a value to stand for it; no output depends on it.
-    let sources = (0..f.num_inputs()).map(|k| place(k).map_or(Source::Splat(0.0), Source::Input));
-    resign(f, &types.collect::<Vec<_>>(), &sources.collect::<Vec<_>>(), outputs)
+    let known = (0..f.nodes().len()).find(|&id| is_known(id))?;
+    let mut nodes = f.nodes().to_vec();
+    nodes[known].args.clear();
+    nodes[known].op = Op::Const(Literal::splat(DType::Bool, 1.0));
+    Some(Solve { attempt: Func::new(nodes, f.inputs().to_vec(), f.outputs().to_vec()), ..s.clone() })
+}
+
+/// A number of a body.
+fn number_of(f: &Func, id: NodeId) -> Option<f64> {
+    match &f.node(id).op {
+        Op::Const(literal) => literal.as_splat(),
+        _ => None,
+    }
+}
+
+fn holds(op: CompareOp, x: f64, y: f64) -> bool {
+    match op {
+        CompareOp::Eq => x == y,
+        CompareOp::Ne => x != y,
+        CompareOp::Lt => x < y,
+        CompareOp::Le => x <= y,
+    }
 }

@@ -3,7 +3,7 @@
 //! Captures and tile inputs that no body reads go, equal ones become one, numbers move into the
 //! bodies, where they fold; rows that repeat one value come in as the value. Outputs nobody asks
 //! for go, of tiles and of reverse sums. A cotangent that a reverse loop hands through unchanged is
-//! no carried value but a capture. Other carried values stay, but what a search carries for nobody
+//! no carried value but a capture. Other carried values stay, but what a search carries and need not
 //! ([`carries`]): a tape's layout is that of the carry, and every loop that reads the tape must agree on it.
 
 use super::{carries, prune_loop, splat};
@@ -76,10 +76,14 @@ fn smaller(
     *found = (0..asked.len()).map(Found::Value).collect();
     match &node.op {
         Op::Tiles(t) => tiles(b, t, x, asked, found),
-        Op::Solve(s) => match carries::without_idle(s, x, asked, found) {
-            Some((s, x)) => solve(b, &s, &x),
-            None => solve(b, s, x),
-        },
+        Op::Solve(s) => {
+            let knowing = carries::running(b, s, x);
+            let s = knowing.as_ref().unwrap_or(s);
+            match carries::fewer(b, s, x, asked, found) {
+                Some((s, x)) => solve(b, &s, &x),
+                None => solve(b, s, x),
+            }
+        }
         Op::Scan(s) => scan(b, s, x),
         Op::Rev(r) => rev(b, r, x, asked, found),
         Op::Loop(l) => prune_loop::general(b, l, x, asked, found),

@@ -1,6 +1,7 @@
 //! Derivatives against differences and against each other.
 
 mod batch;
+mod carries;
 mod cond;
 mod custom;
 mod loops;
