@@ -44,6 +44,8 @@ pub(super) enum Held {
 
 /// An instruction on values.
 pub(super) struct Draft {
+    /// What it does, where other instructions may take it in.
+    pub op: Option<(StripOp, Elem)>,
     pub run: StripFn,
     /// The same on a single element, where there is such.
     pub one: Option<OneFn>,
@@ -108,6 +110,7 @@ pub(crate) fn generate(
     for &id in &units.all[unit].nodes {
         g.node(id, buffers);
     }
+    g.chain();
     g.finish(buffers)
 }
 
@@ -148,11 +151,11 @@ impl Gen<'_> {
         for (to, &from) in all.iter_mut().zip(args) {
             *to = Some(from);
         }
-        self.drafts.push(Draft { run, one: None, imm, dst, args: all });
+        self.drafts.push(Draft { op: None, run, one: None, imm, dst, args: all });
     }
 
     /// The number that operand `k` of node `id` is, if it is one.
-    fn number(&self, id: usize, k: usize) -> Option<f64> {
+    fn number_at(&self, id: usize, k: usize) -> Option<f64> {
         match self.units.operands[id][k] {
             Place::Splat { bits, .. } => Some(f64::from_bits(bits)),
             _ => None,
@@ -214,6 +217,8 @@ impl Gen<'_> {
         let alone = is_one.then(|| strip_one(op, elem)).flatten();
         self.emit(alone.unwrap_or_else(|| strip(self.level, op, elem)), dst, args, [imm, 0.0]);
         self.alone(is_one.then(|| one(op, elem)).flatten());
+        self.drafts.last_mut().expect("invariant: an instruction was made").op =
+            (!is_one).then_some((op, elem));
     }
 
     /// Notes what the instruction just made is on a single element.
@@ -258,7 +263,7 @@ impl Gen<'_> {
 
     fn binary(&mut self, id: usize, op: BinaryOp, elem: Elem, dst: Value, buffers: &Buffers) {
         let float = matches!(elem, Elem::F32 | Elem::F64);
-        let (a, b) = (self.number(id, 0), self.number(id, 1));
+        let (a, b) = (self.number_at(id, 0), self.number_at(id, 1));
         let (short, arg, imm) = match (op, a, b) {
             (BinaryOp::Mul, _, Some(c)) => (StripOp::Scale, 0, c),
             (BinaryOp::Mul, Some(c), _) => (StripOp::Scale, 1, c),

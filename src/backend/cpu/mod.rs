@@ -15,6 +15,7 @@ mod batch;
 mod bind;
 mod bits;
 mod buffers;
+mod chains;
 mod codegen;
 mod cond;
 mod conv;

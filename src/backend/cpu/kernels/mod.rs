@@ -42,7 +42,7 @@ pub use gemm_pack::{pack, packed_len, takes_packed};
 pub use one::{OneFn, OneInstr, cast_one, one};
 pub use philox::{philox_block, philox_fill};
 pub use reduce::{ReduceFn, max_strip, min_strip, sum_strip};
-pub use strip::{StripFn, StripOp, strip, strip_one};
+pub use strip::{Arith, StripFn, StripOp, strip, strip_one};
 
 pub use sums::{SumColsFn, SumRowsFn, sum_cols, sum_rows};
 pub use transpose::{transpose_4, transpose_8};

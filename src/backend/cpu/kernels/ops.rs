@@ -62,6 +62,20 @@ float_op! {
     Axpy / 2: |a, b, _c, imm| a.mul_add(imm[0], b);
     Axpy2 / 3: |a, b, c, imm| b.mul_add(imm[1], a.mul_add(imm[0], c));
     MulAdd / 3: |a, b, c, _imm| a.mul_add(b, c);
+    SubFrom / 2: |a, b, _c, _imm| b.sub(a);
+    SubSquare / 1: |a, _b, _c, imm| imm[0].sub(a.mul(a));
+    Gate / 2: |a, b, _c, imm| b.mul(imm[0].sub(a.mul(a)));
+}
+
+/// `Q` of what `P` makes of the first two operands and of the third.
+pub(super) struct Then<P, Q>(PhantomData<(P, Q)>);
+
+impl<P: FloatOp, Q: FloatOp> FloatOp for Then<P, Q> {
+    const ARITY: usize = 3;
+    #[inline(always)]
+    fn apply<V: Float>(a: V, b: V, c: V, imm: [V; 2]) -> V {
+        Q::apply(P::apply(a, b, c, imm), c, c, imm)
+    }
 }
 
 /// A [`FloatOp`] over a strip.

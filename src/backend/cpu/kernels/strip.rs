@@ -88,6 +88,12 @@ pub enum StripOp {
     Axpy2,
     /// `fma(a, b, c)`
     MulAdd,
+    /// `second(first(a, b), c)`, each part rounded.
+    Then(Arith, Arith),
+    /// `imm[0] - a * a`, each part rounded.
+    SubSquare,
+    /// `b * (imm[0] - a * a)`, each part rounded.
+    Gate,
     /// `a == b`, a word of 0 or 1.
     Eq,
     /// `a != b`, a word of 0 or 1; true if either is NaN.
@@ -112,6 +118,19 @@ pub enum StripOp {
     Shl,
     /// `a >> imm[0]` filling with zeros, 0 from 32 on.
     Shr,
+}
+
+/// A part of [`StripOp::Then`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Arith {
+    /// `x + y`
+    Add,
+    /// `x - y`
+    Sub,
+    /// `y - x`, no first part.
+    SubFrom,
+    /// `x * y`
+    Mul,
 }
 
 /// A strip kernel before its level is chosen.
@@ -206,6 +225,9 @@ fn float<T: Math>(width: Width, op: StripOp) -> Option<StripFn> {
         StripOp::Axpy => map::<T, ops::Axpy>(width),
         StripOp::Axpy2 => map::<T, ops::Axpy2>(width),
         StripOp::MulAdd => map::<T, ops::MulAdd>(width),
+        StripOp::Then(first, second) => return then::<T>(width, first, second),
+        StripOp::SubSquare => map::<T, ops::SubSquare>(width),
+        StripOp::Gate => map::<T, ops::Gate>(width),
         StripOp::Powf => at::<Powf<T>>(width),
         StripOp::Eq => at::<Compare<T, ops::Eq>>(width),
         StripOp::Ne => at::<Compare<T, ops::Ne>>(width),
@@ -215,6 +237,24 @@ fn float<T: Math>(width: Width, op: StripOp) -> Option<StripFn> {
         StripOp::Select => at::<ops::Select<T>>(width),
         _ => return float_unary::<T>(width, op),
     })
+}
+
+fn then<T: Math>(width: Width, first: Arith, second: Arith) -> Option<StripFn> {
+    Some(match first {
+        Arith::Add => after::<T, ops::Add>(width, second),
+        Arith::Sub => after::<T, ops::Sub>(width, second),
+        Arith::Mul => after::<T, ops::Mul>(width, second),
+        Arith::SubFrom => return None,
+    })
+}
+
+fn after<T: Math, P: FloatOp>(width: Width, second: Arith) -> StripFn {
+    match second {
+        Arith::Add => map::<T, ops::Then<P, ops::Add>>(width),
+        Arith::Sub => map::<T, ops::Then<P, ops::Sub>>(width),
+        Arith::SubFrom => map::<T, ops::Then<P, ops::SubFrom>>(width),
+        Arith::Mul => map::<T, ops::Then<P, ops::Mul>>(width),
+    }
 }
 
 fn float_unary<T: Math>(width: Width, op: StripOp) -> Option<StripFn> {

@@ -1,7 +1,7 @@
 //! Strip kernels against naive twins: each operation, element type and level, odd lengths, unaligned starts,
 //! in place, and NaN.
 
-use super::{Elem, StripFn, StripOp, cast, strip, strip_one};
+use super::{Arith, Elem, StripFn, StripOp, cast, strip, strip_one};
 use crate::graph::erf;
 use crate::simd::Level;
 
@@ -362,4 +362,40 @@ fn splat_from_repeats_the_value_behind_the_pointer() {
 #[should_panic(expected = "invariant:")]
 fn a_pair_without_a_kernel_is_an_invariant() {
     strip(Level::Portable, StripOp::Exp, Elem::I32);
+}
+
+/// Two instructions in one give the bits of one after the other.
+fn chains_have_the_bits_of_their_parts<T: Stored>() {
+    let values = |x: Vec<T>| x.into_iter().map(T::value).collect::<Vec<_>>();
+    let bits = |x: &[f64]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    let parts = [(Arith::Add, StripOp::Add), (Arith::Sub, StripOp::Sub), (Arith::Mul, StripOp::Mul)];
+    for level in Level::available() {
+        for n in LENGTHS {
+            // Numbers of this type, so that nothing is rounded on the way in.
+            let [a, b, c] = [1, 2, 3].map(|seed| values(shifted::<T>(&noise(seed, n)).split_off(1)));
+            let of = |op, a: &[f64], b: &[f64], c: &[f64]| {
+                values(run::<T, T, T>(strip(level, op, T::ELEM), a, b, c))
+            };
+            for (first, op) in parts {
+                let inner = of(op, &a, &b, &c);
+                let from = (Arith::SubFrom, of(StripOp::Sub, &c, &inner, &c));
+                let others = parts.map(|(second, op)| (second, of(op, &inner, &c, &c)));
+                for (second, want) in others.into_iter().chain([from]) {
+                    let got = of(StripOp::Then(first, second), &a, &b, &c);
+                    assert_eq!(bits(&got), bits(&want), "{level:?} {first:?} {second:?}");
+                }
+            }
+            let number = vec![T::make(IMM[0]).value(); n];
+            let falls = of(StripOp::Sub, &number, &of(StripOp::Square, &a, &b, &c), &c);
+            assert_eq!(bits(&of(StripOp::SubSquare, &a, &b, &c)), bits(&falls), "{level:?}");
+            let gate = of(StripOp::Mul, &b, &falls, &c);
+            assert_eq!(bits(&of(StripOp::Gate, &a, &b, &c)), bits(&gate), "{level:?}");
+        }
+    }
+}
+
+#[test]
+fn chains_of_floats_have_the_bits_of_their_parts() {
+    chains_have_the_bits_of_their_parts::<f32>();
+    chains_have_the_bits_of_their_parts::<f64>();
 }
