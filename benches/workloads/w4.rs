@@ -36,11 +36,15 @@ fn divergence(variant: &str) -> Divergence {
 
 /// The picture of the options by a rule.
 pub fn picture(options: &Options, rule: Rule) -> Result<Tables> {
-    let picture = match &options.image {
+    Ok(Tables::new(&density(options)?.with_rule(rule)?))
+}
+
+/// The picture's density.
+pub fn density(options: &Options) -> Result<ImageDensity> {
+    Ok(match &options.image {
         Some(file) => ImageDensity::open(file)?,
         None => ImageDensity::embedded(),
-    };
-    Ok(Tables::new(&picture.with_rule(rule)?))
+    })
 }
 
 fn step() -> (Step, Optimiser) {
