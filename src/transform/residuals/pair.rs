@@ -74,7 +74,7 @@ fn ordered(op: &Op, mut args: Vec<NodeId>) -> Vec<NodeId> {
 /// The one flag that a mask repeats.
 fn flag(f: &Func, mask: NodeId) -> NodeId {
     match &f.node(mask).op {
-        Op::Broadcast { .. } | Op::Reshape { .. } => flag(f, f.node(mask).args[0]),
+        Op::Broadcast { .. } | Op::Reshape => flag(f, f.node(mask).args[0]),
         _ => mask,
     }
 }
@@ -164,7 +164,7 @@ impl<'a> Pair<'a> {
             inputs.extend(&captured);
             inputs
         };
-        let inputs = step([Some(knot), Some(next)], &body.inputs()[1..1 + nc]);
+        let inputs = step([Some(knot), Some(next)], &body.inputs()[1..=nc]);
         let trip_behind = Next {
             accepted,
             inputs: step([Some(next), None], &body.outputs()[4..4 + nc]),
