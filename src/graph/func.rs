@@ -41,6 +41,16 @@ pub struct Node {
     pub ty: Type,
 }
 
+impl Node {
+    /// The number that the value is everywhere, if it is a constant of that kind.
+    pub fn splat(&self) -> Option<f64> {
+        match &self.op {
+            Op::Const(literal) => literal.as_splat(),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Inner {
     nodes: Vec<Node>,

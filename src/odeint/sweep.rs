@@ -55,10 +55,7 @@ impl Pullback {
         let outs: Vec<usize> = (0..num_y).collect();
         let wrt = |params: &[usize]| (1..=num_y).chain(params.iter().copied()).collect::<Vec<_>>();
         let all = reverse(field, &outs, &wrt(&floats)).map_err(|e| refused(&e))?;
-        let is_zero = |k: usize| match &all.node(all.outputs()[k]).op {
-            Op::Const(literal) => literal.as_splat() == Some(0.0),
-            _ => false,
-        };
+        let is_zero = |k: usize| all.node(all.outputs()[k]).splat() == Some(0.0);
         let kept = floats.iter().enumerate().filter(|(i, _)| !is_zero(2 * num_y + i));
         let kept: Vec<usize> = kept.map(|(_, &k)| k).collect();
         let func = reverse(field, &outs, &wrt(&kept)).map_err(|e| refused(&e))?;

@@ -146,8 +146,7 @@ impl Lower<'_> {
     fn known_steps(&self, id: usize) -> Option<usize> {
         let node = &self.func.nodes()[id];
         let (Op::Solve(_), Some(forecast)) = (&node.op, node.args.first()) else { return None };
-        let Op::Const(literal) = &self.func.node(*forecast).op else { return None };
-        literal.as_splat().map(|steps| steps as usize).filter(|&steps| steps > 0)
+        self.func.node(*forecast).splat().map(|steps| steps as usize).filter(|&steps| steps > 0)
     }
 
     /// A forward body, with places for the residuals that it leaves where they are not kept.

@@ -31,11 +31,6 @@ unsafe fn words<T: Copy>(mut dst: *mut T, src: *const T, dims: &[Dim], start: us
         // SAFETY: a pattern without axes has one element.
         return unsafe { fill(dst, src.read_unaligned(), n) };
     };
-    if outer.is_empty() {
-        // What follows divides, which costs as much as a short row.
-        // SAFETY: the caller's promise.
-        return unsafe { piece(dst, src.add(start * inner.stride), inner.stride, n) };
-    }
     let (mut row, mut i, mut left) = (start / inner.len, start % inner.len, n);
     while left > 0 {
         let (at, rows_left) = position(outer, row);

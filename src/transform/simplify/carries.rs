@@ -8,10 +8,11 @@
 //!
 //! And a search that goes on while a carried number says so runs no attempt where it says otherwise ([`running`]).
 
+use super::fold::compare;
 use super::prune::Found;
 use super::splat;
 use crate::array::DType;
-use crate::graph::{Builder, CompareOp, Func, Literal, NodeId, Op, Solve, Type};
+use crate::graph::{Builder, Func, Literal, NodeId, Op, Solve, Type};
 use crate::transform::bodies::{Source, resign};
 
 /// The search without what it need not carry, its operands, and where its values are found.
@@ -148,10 +149,10 @@ pub(super) fn running(b: &Builder, s: &Solve, x: &[NodeId]) -> Option<Solve> {
     let f = &s.attempt;
     let goes_on = f.node(f.outputs()[1]);
     let (Op::Compare(op), [value, number]) = (&goes_on.op, &goes_on.args[..]) else { return None };
-    let number = number_of(f, *number).filter(|_| f.node(*value).ty == Type::scalar(DType::F64))?;
+    let number = f.node(*number).splat().filter(|_| f.node(*value).ty == Type::scalar(DType::F64))?;
     let n = s.num_carry + s.num_ext;
     let j = (s.num_carry..n).find(|j| f.outputs()[4 + j] == *value)?;
-    if !holds(*op, splat(b, x[s.first_carry() + j])?, number) {
+    if !compare(*op, splat(b, x[s.first_carry() + j])?, number) {
         return None;
     }
     let input = f.inputs()[s.attempt_head() + j];
@@ -159,28 +160,11 @@ pub(super) fn running(b: &Builder, s: &Solve, x: &[NodeId]) -> Option<Solve> {
         let node = &f.nodes()[id];
         matches!(&node.op, Op::Compare(o) if o == op)
             && node.args[0] == input
-            && number_of(f, node.args[1]) == Some(number)
+            && f.node(node.args[1]).splat() == Some(number)
     };
     let known = (0..f.nodes().len()).find(|&id| is_known(id))?;
     let mut nodes = f.nodes().to_vec();
     nodes[known].args.clear();
     nodes[known].op = Op::Const(Literal::splat(DType::Bool, 1.0));
     Some(Solve { attempt: Func::new(nodes, f.inputs().to_vec(), f.outputs().to_vec()), ..s.clone() })
-}
-
-/// A number of a body.
-fn number_of(f: &Func, id: NodeId) -> Option<f64> {
-    match &f.node(id).op {
-        Op::Const(literal) => literal.as_splat(),
-        _ => None,
-    }
-}
-
-fn holds(op: CompareOp, x: f64, y: f64) -> bool {
-    match op {
-        CompareOp::Eq => x == y,
-        CompareOp::Ne => x != y,
-        CompareOp::Lt => x < y,
-        CompareOp::Le => x <= y,
-    }
 }

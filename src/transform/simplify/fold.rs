@@ -89,7 +89,7 @@ fn binary(op: BinaryOp, dtype: DType, x: f64, y: f64) -> f64 {
     }
 }
 
-fn compare(op: CompareOp, x: f64, y: f64) -> bool {
+pub(super) fn compare(op: CompareOp, x: f64, y: f64) -> bool {
     match op {
         CompareOp::Eq => x == y,
         CompareOp::Ne => x != y,

@@ -86,10 +86,7 @@ fn insert(b: &mut Builder, op: &Op, x: &[NodeId], ty: &Type) -> NodeId {
 
 /// The number that a value is everywhere, if it is a constant of that kind.
 fn splat(b: &Builder, x: NodeId) -> Option<f64> {
-    match &b.node(x).op {
-        Op::Const(literal) => literal.as_splat(),
-        _ => None,
-    }
+    b.node(x).splat()
 }
 
 fn splat_of(b: &mut Builder, ty: &Type, x: f64) -> NodeId {

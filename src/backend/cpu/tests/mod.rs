@@ -1,6 +1,7 @@
 //! Tests of whole plans against a naive evaluator.
 
 mod batched;
+mod chains;
 mod cond;
 mod convolved;
 mod loops;
