@@ -1,15 +1,18 @@
 //! The loop of attempts of host values, compiled for the machine's instructions and for a method's numbers.
 //!
-//! Only the attempts ([`Driven`]) are compiled for each field, with the field inlined. All else asks the field through a
-//! pointer, a call or two a solve, and is compiled once a kind of state. It knows instructions, methods and when a loop is
+//! One loop serves every method, and every field of a kind of state through a pointer. Beside it there is one loop for
+//! each field, with the field and the method's coefficients inlined: that of the default method, or of the method that
+//! [`Ode::inlined`](super::Ode::inlined) names. It knows instructions, methods and when a loop is
 //! worth being compiled; what becomes of a step that was accepted it must never know.
 
 use super::attempt::attempt_with;
-use super::{Carry, Field, FieldFailure, HostState, Method, Native, Scheme, Span, status};
-use crate::simd::{Work, is_fused, run_narrow};
+use super::inline::{self, InlineMethod};
+use super::{Carry, Field, FieldError, FieldFailure, HostState, Native, Scheme, Span, status};
+use crate::simd::{Call, Entry, Level, Work, is_fused, run_narrow};
+use std::marker::PhantomData;
 
-/// Whether optimised loops are built for each method: not in builds for debugging, where compiling counts more
-/// and the plain loop gives the same bits.
+/// Whether loops with a method's coefficients in them are compiled where nobody asks: not in builds for debugging, where
+/// compiling counts more and the loop that serves all methods gives the same bits.
 pub(super) const UNROLL: bool = !cfg!(debug_assertions);
 
 /// A field with its loop of attempts.
@@ -19,50 +22,103 @@ pub(super) trait Driven<Y: HostState>: Field<Y> {
 }
 
 impl<Y: HostState, F: Field<Y>> Driven<Y> for F {
-    /// In builds for debugging the loop too asks the field through a pointer, so that there is one loop a kind of state
-    /// and not one a field: the same bits, and tests are compiled in half the time.
     fn attempts(&self, native: Native, run: Run<'_, Y>) -> Result<u64, FieldFailure<f64>> {
-        #[cfg(not(debug_assertions))]
-        let f = self;
-        #[cfg(debug_assertions)]
-        let f = &(self as &dyn Field<Y>);
-        attempts(native, Attempts { f, run })
+        self.run_attempts(native, run)
     }
 }
 
-/// Attempts until `most` steps are accepted: compiled for the machine's instructions, and for the method's numbers
-/// where the state is small. Never for AVX-512: few components gain nothing from wider registers, and all of them lose
-/// from code that is compiled twice (Vern9 on Lorenz: 205 ns a step against 182, 400 components on the heap alike).
-fn attempts<Y: HostState, F: Field<Y>>(
-    Native { method, level }: Native,
-    all: Attempts<'_, Y, F>,
+/// Attempts until `most` steps are accepted, by the loop that is compiled for the field where nobody asks for one.
+///
+/// In builds for debugging there is none: the same bits, and tests are compiled in half the time.
+pub(super) fn attempts_of<Y: HostState, F: Field<Y>>(
+    f: &F,
+    native: Native,
+    run: Run<'_, Y>,
 ) -> Result<u64, FieldFailure<f64>> {
-    if !is_fused(level) {
-        return all.run_plainly();
-    }
-    macro_rules! by {
-        ($($small:ident)* ; $($large:ident)*) => {
-            match method {
-                $( Some(Method::$small) if Y::UNROLLED && UNROLL => {
-                    run_narrow(level, Known::<{ Method::$small as usize }, true, Y, F>(all))
-                } )*
-                $( Some(Method::$large) if Y::UNROLLED && UNROLL => {
-                    all.each_by(|one| run_narrow(level, Known::<{ Method::$large as usize }, false, Y, F>(one)))
-                } )*
-                _ => run_narrow(level, all),
-            }
+    if UNROLL { attempts_by::<inline::Tsit5, Y, F>(f, native, run) } else { shared_attempts(f, native, run) }
+}
+
+/// Attempts by the loop compiled for the method `M` and the field where the solve is by that method and the state is small,
+/// else by the loop that serves every field and method.
+pub(super) fn attempts_by<M: InlineMethod, Y: HostState, F: Field<Y>>(
+    f: &F,
+    native: Native,
+    run: Run<'_, Y>,
+) -> Result<u64, FieldFailure<f64>> {
+    if is_fused(native.level) && Y::UNROLLED && native.method == Some(M::METHOD) {
+        let all = Attempts { f, run };
+        return if const { M::METHOD.tableau().num_stages() <= STAGES_IN_LOOP } {
+            run_narrow(native.level, Known::<M, true, Y, F>(all, PhantomData))
+        } else {
+            all.each_by(|one| run_narrow(native.level, Known::<M, false, Y, F>(one, PhantomData)))
         };
     }
-    by!(Rk4 Bosh3 Dopri5 Tsit5; Vern7 Dop853 Vern9)
+    shared_attempts(f, native, run)
+}
+
+/// Attempts by the loop that serves every field and method.
+fn shared_attempts<Y: HostState, F: Field<Y>>(
+    f: &F,
+    native: Native,
+    run: Run<'_, Y>,
+) -> Result<u64, FieldFailure<f64>> {
+    if is_fused(native.level) {
+        let f = AtLevel { f, entry: Entry::narrow(native.level) };
+        return attempts_of_any(&f, native.level, run);
+    }
+    attempts_of_any(f, native.level, run)
+}
+
+/// Stages up to which the whole loop is compiled with a method's numbers, and not one attempt at a time.
+const STAGES_IN_LOOP: usize = 7;
+
+/// The loop for any field and method, compiled once for each kind of state. Never for AVX-512: few components gain nothing
+/// from wider registers, and all of them lose from code that is compiled twice (Vern9 on Lorenz: 205 ns a step against 182,
+/// 400 components on the heap alike).
+fn attempts_of_any<Y: HostState>(
+    f: &dyn Field<Y>,
+    level: Level,
+    run: Run<'_, Y>,
+) -> Result<u64, FieldFailure<f64>> {
+    let all = Attempts { f: &f, run };
+    if is_fused(level) { run_narrow(level, all) } else { all.run_by::<false, false>() }
+}
+
+/// A field that is evaluated with the machine's instructions though it is called through a pointer.
+struct AtLevel<'a, Y: HostState, F: Field<Y>> {
+    f: &'a F,
+    entry: Entry<Eval<Y, F>>,
+}
+
+/// One evaluation.
+struct Eval<Y, F>(PhantomData<(Y, F)>);
+
+impl<Y: HostState, F: Field<Y>> Call for Eval<Y, F> {
+    type Of = F;
+    type At = f64;
+    type On = Y;
+    type Out = Y;
+    type Output = Result<(), FieldError>;
+
+    #[inline(always)]
+    fn call(f: &F, t: &f64, y: &Y, dy: &mut Y) -> Result<(), FieldError> {
+        f.eval(t, y, dy)
+    }
+}
+
+impl<Y: HostState, F: Field<Y>> Field<Y> for AtLevel<'_, Y, F> {
+    fn eval(&self, t: &f64, y: &Y, dy: &mut Y) -> Result<(), FieldError> {
+        self.entry.call(self.f, t, y, dy)
+    }
 }
 
 /// Attempts of one solve, until `most` steps are accepted; their ends are added to `knots`.
-pub(super) struct Run<'a, Y: HostState> {
-    pub scheme: &'a Scheme<'a, Y>,
-    pub span: &'a Span<f64>,
-    pub carry: &'a mut Carry<Y>,
-    pub most: u64,
-    pub knots: &'a mut Vec<f64>,
+pub struct Run<'a, Y: HostState> {
+    pub(super) scheme: &'a Scheme<'a, Y>,
+    pub(super) span: &'a Span<f64>,
+    pub(super) carry: &'a mut Carry<Y>,
+    pub(super) most: u64,
+    pub(super) knots: &'a mut Vec<f64>,
 }
 
 /// [`Run`] by a field.
@@ -82,18 +138,6 @@ impl<Y: HostState, F: Field<Y>> Attempts<'_, Y, F> {
             accepted += Attempts { f, run }.once::<UNROLLED, FUSED>()?;
         }
         Ok(accepted)
-    }
-
-    /// Without instructions that every processor of the last ten years has: behind a pointer, so that what hardly anyone
-    /// runs is not compiled for each field.
-    #[cfg(target_arch = "x86_64")]
-    fn run_plainly(self) -> Result<u64, FieldFailure<f64>> {
-        let f: &dyn Field<Y> = self.f;
-        Attempts { f: &f, run: self.run }.run_by::<false, false>()
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    fn run_plainly(self) -> Result<u64, FieldFailure<f64>> {
-        self.run_by::<false, false>()
     }
 
     /// One attempt.
@@ -136,17 +180,15 @@ impl<Y: HostState, F: Field<Y>> Work for Attempts<'_, Y, F> {
 
 /// [`Attempts`] by a method whose numbers are known where this is compiled, stages written out: all of them, or one
 /// attempt where not `LOOP`.
-struct Known<'a, const METHOD: usize, const LOOP: bool, Y: HostState, F>(Attempts<'a, Y, F>);
+struct Known<'a, M, const LOOP: bool, Y: HostState, F>(Attempts<'a, Y, F>, PhantomData<M>);
 
-impl<const METHOD: usize, const LOOP: bool, Y: HostState, F: Field<Y>> Work
-    for Known<'_, METHOD, LOOP, Y, F>
-{
+impl<M: InlineMethod, const LOOP: bool, Y: HostState, F: Field<Y>> Work for Known<'_, M, LOOP, Y, F> {
     type Output = Result<u64, FieldFailure<f64>>;
 
     #[inline(always)]
     fn run(self) -> Self::Output {
         let Attempts { f, run } = self.0;
-        let scheme = run.scheme.with_known::<METHOD>();
+        let scheme = run.scheme.with_known::<M>();
         let all = Attempts { f, run: Run { scheme: &scheme, ..run } };
         if LOOP { all.run_by::<true, true>() } else { all.once::<true, true>() }
     }

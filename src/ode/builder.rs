@@ -5,6 +5,8 @@
 //! knowing the last. Options are checked when a solve starts, when the interval is known too.
 
 use super::event::Watch;
+use super::field::Inlined;
+use super::inline::InlineMethod;
 use super::{
     Bound, Closure, Controller, Event, Field, Gauge, HostState, InPlace, Method, Norm, OdeError, Rate,
     SaveAt, Settings, State, Tableau, Tolerance, View,
@@ -180,7 +182,7 @@ impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
     }
 }
 
-impl<Y: Drive, F, O> Ode<'_, Y, F, O> {
+impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
     /// The same settings around another field of another state; what watches or saves a state is left behind.
     pub(crate) fn with_field<Z: Drive, G>(&self, field: G) -> Ode<'static, Z, G> {
         Ode { settings: self.settings.clone(), ..Ode::from_field(field) }
@@ -196,6 +198,29 @@ impl<Y: Drive, F, O> Ode<'_, Y, F, O> {
         self.settings.method = method;
         self.settings.own = None;
         self
+    }
+    /// Takes `method`, by a loop over steps that is compiled for it with the field inlined.
+    ///
+    /// Such a loop is compiled for the default method in any case; other methods share one loop that calls the field through
+    /// a pointer. The results are the same, bit for bit. On a state of up to eight components a step is up to a third faster;
+    /// on larger ones there is no difference, and the shared loop is taken.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::ode::{Method, Ode, inline};
+    /// let decay = || Ode::new(|_t, y: &[f64; 1]| [-y[0]]);
+    /// let shared = decay().method(Method::Vern9).solve(0.0, 1.0, [1.0])?;
+    /// let inlined = decay().inlined(inline::Vern9).solve(0.0, 1.0, [1.0])?;
+    /// assert_eq!(shared.y1, inlined.y1);
+    /// # Ok::<(), flowline::ode::OdeError>(())
+    /// ```
+    pub fn inlined<M: InlineMethod>(self, _method: M) -> Ode<'f, Y, Inlined<F, M>, O>
+    where
+        Y: HostState,
+    {
+        let Ode { field, settings, norm, save_at, save_fn, watches, on_step, options, state } =
+            self.method(M::METHOD);
+        Ode { field: Inlined::new(field), settings, norm, save_at, save_fn, watches, on_step, options, state }
     }
     /// A Runge-Kutta table of one's own in place of a method.
     pub fn tableau(mut self, tableau: Tableau) -> Self {

@@ -90,6 +90,34 @@ impl<S: State> Carry<S> {
         }
     }
 
+    /// What [`new`](Carry::new) gives at t, in the memory of this one; `y` stays.
+    pub(super) fn reset(&mut self, t: &S::Clock) {
+        let (zero, one) = (t.like(0.0), t.like(1.0));
+        self.t = t.clone();
+        self.accepted = zero.lt(&zero);
+        self.component = zero.like(-1.0);
+        for clock in [&mut self.inv_prev, &mut self.inv_prev2] {
+            *clock = one.clone();
+        }
+        for clock in [
+            &mut self.dt,
+            &mut self.h_prev,
+            &mut self.after_rejection,
+            &mut self.num_steps,
+            &mut self.num_accepted,
+            &mut self.num_rejected,
+            &mut self.num_stops,
+            &mut self.num_off_grid,
+            &mut self.num_field_evals,
+            &mut self.non_finite_in_row,
+            &mut self.status,
+            &mut self.h,
+            &mut self.error_ratio,
+        ] {
+            *clock = zero.clone();
+        }
+    }
+
     /// Every clock that outlives a step under this scheme, in one order: what a recorded loop carries beside `y` and
     /// `k[0]`.
     pub fn clocks_mut(&mut self, scheme: &Scheme<S>) -> Vec<&mut S::Clock> {

@@ -5,7 +5,9 @@
 //! root that is not found. Evaluation writes into `dy` rather than returning it, because heap states must not
 //! allocate for each stage; closures that return are wrapped.
 
-use super::{HostState, State};
+use super::attempts::{Run, attempts_by, attempts_of};
+use super::inline::InlineMethod;
+use super::{HostState, Native, State};
 use std::marker::PhantomData;
 
 /// Why a field could not be evaluated, as the field itself says it.
@@ -27,6 +29,39 @@ pub trait Field<S: State> {
     /// # Errors
     /// Whatever keeps the field from being evaluated; the solve stops and hands it on with t and step.
     fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError>;
+
+    /// The loop over steps that is compiled for this field: that of the default method, unless the field says otherwise.
+    #[doc(hidden)]
+    fn run_attempts(&self, native: Native, run: Run<'_, S>) -> Result<u64, FieldFailure<f64>>
+    where
+        Self: Sized,
+        S: HostState,
+    {
+        attempts_of(self, native, run)
+    }
+}
+
+/// A field whose loop over steps is compiled for a method: what [`Ode::inlined`](super::Ode::inlined) makes of one.
+#[derive(Clone, Copy, Debug)]
+pub struct Inlined<F, M>(F, PhantomData<M>);
+
+impl<F, M> Inlined<F, M> {
+    pub(super) fn new(f: F) -> Self {
+        Inlined(f, PhantomData)
+    }
+}
+
+impl<S: State, F: Field<S>, M: InlineMethod> Field<S> for Inlined<F, M> {
+    #[inline(always)]
+    fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError> {
+        self.0.eval(t, y, dy)
+    }
+    fn run_attempts(&self, native: Native, run: Run<'_, S>) -> Result<u64, FieldFailure<f64>>
+    where
+        S: HostState,
+    {
+        attempts_by::<M, S, F>(&self.0, native, run)
+    }
 }
 
 impl<S: State, F: Field<S> + ?Sized> Field<S> for &F {

@@ -39,6 +39,7 @@ pub mod guide {
     #![doc = include_str!("compare.md")]
 }
 mod host;
+pub mod inline;
 mod interpolant;
 mod lanes;
 mod method;
@@ -78,7 +79,7 @@ pub use error::OdeError;
 #[cfg(feature = "tensor")]
 pub(crate) use event::Watch;
 pub use event::{Event, EventHit, Gauge};
-pub use field::{Closure, Done, Field, FieldError, FieldFailure, InPlace, Rate, View};
+pub use field::{Closure, Done, Field, FieldError, FieldFailure, InPlace, Inlined, Rate, View};
 pub use field_macro::GenericField;
 #[doc(hidden)]
 pub use field_macro::{F32Lanes, F64Lanes, FieldDual};

@@ -4,7 +4,8 @@
 //! and may be taken; a span is values of the clock. Everything that does change is in
 //! [`Carry`](super::Carry). Whatever is invalid is refused here, once, for every way of running.
 
-use super::{ButcherTableau, Carry, Clock, Constant, Controller, Method, OdeError, State, StepTo, Tolerance};
+use super::inline::InlineMethod;
+use super::{ButcherTableau, Carry, Clock, Constant, Controller, OdeError, State, StepTo, Tolerance};
 
 /// A norm of one's own: of the state of scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))`.
 pub type Norm<'a, S> = dyn Fn(&S) -> <S as State>::Clock + Send + Sync + 'a;
@@ -226,13 +227,12 @@ impl<'a, S: State> Scheme<'a, S> {
         out
     }
 
-    /// The same scheme, with the method's numbers known where this is compiled. `METHOD` is the index of the
-    /// scheme's own method in [`Method::ALL`].
+    /// The same scheme, with the method's numbers known where this is compiled. `M` is the scheme's own method.
     #[inline(always)]
-    pub(super) fn with_known<const METHOD: usize>(&self) -> Self {
-        let tableau = const { *Method::ALL[METHOD].tableau() };
+    pub(super) fn with_known<M: InlineMethod>(&self) -> Self {
+        let tableau = const { *M::METHOD.tableau() };
         debug_assert_eq!(tableau, self.tableau);
-        Scheme { tableau, is_fsal: const { Method::ALL[METHOD].tableau().is_fsal() }, ..*self }
+        Scheme { tableau, is_fsal: const { M::METHOD.tableau().is_fsal() }, ..*self }
     }
 }
 

@@ -70,10 +70,10 @@ pub struct Resolved {
 
 /// What a loop over steps may be compiled for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Native {
+pub struct Native {
     /// The method, unless a table of the user's own stands in its place.
-    pub method: Option<Method>,
-    pub level: Level,
+    pub(super) method: Option<Method>,
+    pub(super) level: Level,
 }
 
 impl Settings {

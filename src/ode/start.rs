@@ -19,11 +19,23 @@ pub fn start<S: State, F: Field<S>>(
     y0: S,
 ) -> Result<Carry<S>, FieldFailure<S::Clock>> {
     let mut carry = Carry::new(span.t0.clone(), y0, scheme.tableau.num_stages());
+    start_in(f, scheme, span, &mut carry)?;
+    Ok(carry)
+}
+
+/// [`start`] in a carry that is new, or [reset](Carry::reset) at t0 with y0 in it.
+#[inline(always)]
+pub(super) fn start_in<S: State, F: Field<S>>(
+    f: &F,
+    scheme: &Scheme<S>,
+    span: &Span<S::Clock>,
+    carry: &mut Carry<S>,
+) -> Result<(), FieldFailure<S::Clock>> {
     let code = |x: f64| span.t0.like(x);
     let empty = S::Clock::and(&span.t0.le(&span.t1), &span.t1.le(&span.t0));
     carry.status = S::Clock::select(&empty, &code(status::COMPLETED), &carry.status);
     if S::Clock::known(&empty) == Some(true) {
-        return Ok(carry);
+        return Ok(());
     }
     if scheme.limits.max_steps == 0 {
         carry.status = S::Clock::select(&carry.is_running(), &code(status::MAX_STEPS), &carry.status);
@@ -44,13 +56,13 @@ pub fn start<S: State, F: Field<S>>(
         let end = S::Clock::select(&too_small, &code(status::STEP_SIZE_TOO_SMALL), &carry.status);
         carry.status = S::Clock::select(&carry.is_running(), &end, &carry.status);
     } else if scheme.is_adaptive() {
-        carry.dt = first_step(f, scheme, span, &mut carry)?;
+        carry.dt = first_step(f, scheme, span, carry)?;
         carry.num_field_evals = code(2.0);
     }
     let broken = code(0.0).le(&carry.component);
     let broken = S::Clock::and(&broken, &S::Clock::not(&empty));
     carry.status = S::Clock::select(&broken, &code(status::NON_FINITE), &carry.status);
-    Ok(carry)
+    Ok(())
 }
 
 /// Goes on from the changed state that stands in `carry`: the next step's first stage, where it is carried.

@@ -1,6 +1,8 @@
 //! Which instruction sets the machine has. It knows feature bits, never processor names: a hypervisor may
 //! report a model whose name promises less, or more, than its bits.
 
+use std::sync::OnceLock;
+
 /// A set of instructions that kernels are compiled for, ordered from the plainest to the widest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
@@ -13,8 +15,14 @@ pub enum Level {
 }
 
 impl Level {
-    /// The best level of this machine. The standard library caches the feature bits, so this is cheap.
+    /// The best level of this machine. It is found once.
+    #[inline]
     pub fn detect() -> Self {
+        static BEST: OnceLock<Level> = OnceLock::new();
+        *BEST.get_or_init(Self::find)
+    }
+
+    fn find() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::is_x86_feature_detected as has;

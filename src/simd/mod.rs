@@ -38,6 +38,4 @@ mod transpose;
 pub use level::Level;
 pub(crate) use pack::each;
 pub use pack::{LaneMask, Lanes};
-#[cfg(target_arch = "x86_64")]
-pub(crate) use run::run_at_avx512;
-pub(crate) use run::{Work, is_fused, run_at, run_narrow};
+pub(crate) use run::{Bound, Call, Entry, Work, is_fused, run_narrow};

@@ -23,21 +23,157 @@ pub(crate) fn is_fused(level: Level) -> bool {
     level > Level::Portable || cfg!(any(target_arch = "aarch64", target_feature = "fma"))
 }
 
-/// Runs `work` with the instructions of `level`.
+/// A function of three values and of what it changes, compiled once for each level.
 ///
-/// # Panics
-/// Where this machine does not have the level, or the level is not [fused](is_fused).
-pub(crate) fn run_at<W: Work>(level: Level, work: W) -> W::Output {
-    assert!(level <= Level::detect(), "invariant: level {level:?} on a machine that does not have it");
-    #[cfg(target_arch = "x86_64")]
-    {
-        match level {
-            Level::Portable => {}
-            Level::Avx2 => return run_at_avx2(work),
-            Level::Avx512 => return run_at_avx512(work),
-        }
+/// Beside [`Work`]: its level is found once and not at each call, and what it changes is an argument of its own, which the
+/// optimiser then knows to overlap with nothing else (a pack of Lorenz: 3.5 ms against 5.4 where it was a field of a `Work`).
+pub(crate) trait Call {
+    type Of;
+    type At;
+    type On: ?Sized;
+    type Out: ?Sized;
+    type Output;
+    /// Computes; as [`Work::run`], it and what it calls must be `#[inline(always)]`.
+    fn call(of: &Self::Of, at: &Self::At, on: &Self::On, out: &mut Self::Out) -> Self::Output;
+}
+
+/// [`Call::call`] compiled for a level that this machine has.
+pub(crate) struct Entry<C: Call>(unsafe fn(&C::Of, &C::At, &C::On, &mut C::Out) -> C::Output);
+
+impl<C: Call> Entry<C> {
+    /// With the instructions of `level`.
+    ///
+    /// # Panics
+    /// As [`run_at`].
+    pub fn at(level: Level) -> Self {
+        assert!(level <= Level::detect(), "invariant: level {level:?} on a machine that does not have it");
+        Self::of(level)
     }
-    run_portable(work)
+
+    /// With the instructions of this machine's best level.
+    #[inline(always)]
+    pub fn best() -> Self {
+        Self::of(Level::detect())
+    }
+
+    /// For a level that the machine has.
+    #[inline(always)]
+    fn of(level: Level) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,fma")]
+            unsafe fn avx2<C: Call>(of: &C::Of, at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
+                C::call(of, at, on, out)
+            }
+            #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
+            unsafe fn avx512<C: Call>(of: &C::Of, at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
+                C::call(of, at, on, out)
+            }
+            match level {
+                Level::Portable => {}
+                Level::Avx2 => return Entry(avx2::<C>),
+                Level::Avx512 => return Entry(avx512::<C>),
+            }
+        }
+        Self::portable()
+    }
+
+    /// [`at`](Self::at) a [fused](is_fused) level, with no wider registers than AVX2 has.
+    pub fn narrow(level: Level) -> Self {
+        Self::at(level.min(Level::Avx2))
+    }
+
+    #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
+    fn portable() -> Self {
+        Entry(C::call)
+    }
+    #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
+    fn portable() -> Self {
+        unreachable!("invariant: lanes at a level that is not fused")
+    }
+
+    /// Calls it.
+    #[inline(always)]
+    pub fn call(&self, of: &C::Of, at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
+        // SAFETY: an entry is made by `at` and `best` alone, for a level that the machine was found to have.
+        unsafe { (self.0)(of, at, on, out) }
+    }
+}
+
+/// A value behind a pointer, and a [`Call`] on it: one indirect call, where a method of a trait object that makes the call
+/// would be two.
+pub(crate) struct Bound<B: ?Sized, At, On: ?Sized, Out: ?Sized, Output> {
+    value: Box<B>,
+    call: unsafe fn(*const (), &At, &On, &mut Out) -> Output,
+}
+
+impl<B: ?Sized, At, On: ?Sized, Out: ?Sized, Output> Bound<B, At, On, Out, Output> {
+    /// With the instructions of `level`. `forget` hands its argument back with less of a type.
+    ///
+    /// # Panics
+    /// As [`Entry::at`]; where `forget` gives another value than it was given.
+    pub fn at<C>(level: Level, value: C::Of, forget: fn(Box<C::Of>) -> Box<B>) -> Self
+    where
+        C: Call<At = At, On = On, Out = Out, Output = Output>,
+    {
+        assert!(level <= Level::detect(), "invariant: level {level:?} on a machine that does not have it");
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,fma")]
+            unsafe fn avx2<C: Call>(of: *const (), at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
+                // SAFETY: the caller passes the address of a `C::Of`.
+                C::call(unsafe { &*of.cast() }, at, on, out)
+            }
+            #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
+            unsafe fn avx512<C: Call>(of: *const (), at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
+                // SAFETY: as above.
+                C::call(unsafe { &*of.cast() }, at, on, out)
+            }
+            match level {
+                Level::Portable => {}
+                Level::Avx2 => return Self::new::<C>(value, forget, avx2::<C>),
+                Level::Avx512 => return Self::new::<C>(value, forget, avx512::<C>),
+            }
+        }
+        Self::plain::<C>(value, forget)
+    }
+
+    /// [`at`](Self::at) the level that the crate is compiled for.
+    pub fn plain<C>(value: C::Of, forget: fn(Box<C::Of>) -> Box<B>) -> Self
+    where
+        C: Call<At = At, On = On, Out = Out, Output = Output>,
+    {
+        unsafe fn plain<C: Call>(of: *const (), at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
+            // SAFETY: the caller passes the address of a `C::Of`.
+            C::call(unsafe { &*of.cast() }, at, on, out)
+        }
+        Self::new::<C>(value, forget, plain::<C>)
+    }
+
+    fn new<C: Call>(
+        value: C::Of,
+        forget: fn(Box<C::Of>) -> Box<B>,
+        call: unsafe fn(*const (), &At, &On, &mut Out) -> Output,
+    ) -> Self {
+        let value = Box::new(value);
+        let address = (&raw const *value).cast::<()>();
+        let value = forget(value);
+        assert!(address == (&raw const *value).cast(), "invariant: another value came back");
+        Bound { value, call }
+    }
+
+    /// The value.
+    pub fn value_mut(&mut self) -> &mut B {
+        &mut self.value
+    }
+
+    /// Calls it on the value.
+    #[inline(always)]
+    pub fn call(&self, at: &At, on: &On, out: &mut Out) -> Output {
+        // SAFETY: `at` and `plain` pair the address of a `C::Of` with the call of that `C`, compiled for a level that the
+        // machine has; `new` checks that the box is still of that value.
+        unsafe { (self.call)((&raw const *self.value).cast(), at, on, out) }
+    }
 }
 
 /// [`run_at`] a [fused](is_fused) level, with no wider registers than AVX2 has: compiled once, and not for AVX-512 too.
@@ -63,18 +199,6 @@ fn run_at_avx2<W: Work>(work: W) -> W::Output {
     assert!(Level::detect() >= Level::Avx2, "invariant: AVX2 on a machine that does not have it");
     // SAFETY: the machine has the level, as the assertion says.
     unsafe { avx2(work) }
-}
-
-/// [`run_at`] the widest level, compiled for no other.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn run_at_avx512<W: Work>(work: W) -> W::Output {
-    #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
-    fn avx512<W: Work>(work: W) -> W::Output {
-        work.run()
-    }
-    assert!(Level::detect() == Level::Avx512, "invariant: AVX-512 on a machine that does not have it");
-    // SAFETY: the machine has the level, as the assertion says.
-    unsafe { avx512(work) }
 }
 
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]

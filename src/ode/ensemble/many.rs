@@ -3,83 +3,107 @@
 //! Chunks of trajectories write into their own part of the results, so nothing is collected or sorted afterwards.
 //! How they are cut is free: no result depends on it.
 
+use super::drive::Out;
 use super::{Ensemble, EnsembleProgress};
 use crate::ode::host::solve;
 use crate::ode::{Field, HostState, Ode, OdeError, Outcome, Real, Resolved, Stats};
+use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Some of the parameters, and where their results go.
-pub(super) struct Chunk<'a, P, Y> {
-    pub params: &'a [P],
-    pub y1: &'a mut [Y],
-    pub stats: &'a mut [Stats],
-    pub outcomes: &'a mut [Outcome],
+/// Threads that share the work: those of the current pool of rayon, one without it.
+pub(super) fn num_threads() -> usize {
+    #[cfg(feature = "rayon")]
+    return rayon::current_num_threads();
+    #[cfg(not(feature = "rayon"))]
+    1
 }
 
-/// The threads that share the work.
-pub(super) struct Threads {
-    count: usize,
-}
-
-impl Threads {
-    /// Those of the current pool of rayon, one without it.
-    pub fn new() -> Self {
-        #[cfg(feature = "rayon")]
-        let count = rayon::current_num_threads();
-        #[cfg(not(feature = "rayon"))]
-        let count = 1;
-        Threads { count }
-    }
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    /// Trajectories of a chunk: enough chunks that threads end together, few enough that each keeps its lanes full.
-    fn chunk_len(&self, n: usize) -> usize {
-        n.div_ceil(self.count * 8).clamp(256, 4096)
-    }
-}
-
-type Results<Y> = (Vec<Y>, Vec<Stats>, Vec<Outcome>);
-
-/// Runs `run` on each chunk, all threads together; `y1` has a place for each trajectory.
-pub(super) fn for_each_chunk<P: Sync, Y: Send, E: Send>(
-    threads: &Threads,
-    params: &[P],
-    mut y1: Vec<Y>,
-    on_progress: Option<&(dyn Fn(EnsembleProgress) + Sync + '_)>,
-    run: impl Fn(Chunk<'_, P, Y>) -> Result<(), E> + Sync,
-) -> Result<Results<Y>, E> {
-    let n = params.len();
-    let len = threads.chunk_len(n);
-    let mut stats = vec![Stats::default(); n];
-    let mut outcomes = vec![Outcome::Completed; n];
-    let done = AtomicUsize::new(0);
-    let work = |chunk: Chunk<'_, P, Y>| {
-        let some = chunk.params.len();
-        run(chunk)?;
-        if let Some(tell) = on_progress {
-            let num_done = done.fetch_add(some, Ordering::Relaxed) + some;
-            tell(EnsembleProgress { num_done, num_trajectories: n });
-        }
-        Ok(())
-    };
+/// Calls `work` with each index below `n`, all threads together.
+fn in_parallel(n: usize, work: &(dyn Fn(usize) + Sync)) {
     #[cfg(feature = "rayon")]
     {
         use rayon::prelude::*;
-        params
-            .par_chunks(len)
-            .zip(y1.par_chunks_mut(len))
-            .zip(stats.par_chunks_mut(len).zip(outcomes.par_chunks_mut(len)))
-            .try_for_each(|((params, y1), (stats, outcomes))| work(Chunk { params, y1, stats, outcomes }))?;
+        (0..n).into_par_iter().with_max_len(1).for_each(work);
     }
     #[cfg(not(feature = "rayon"))]
-    for (((params, y1), stats), outcomes) in
-        params.chunks(len).zip(y1.chunks_mut(len)).zip(stats.chunks_mut(len)).zip(outcomes.chunks_mut(len))
-    {
-        work(Chunk { params, y1, stats, outcomes })?;
+    (0..n).for_each(work);
+}
+
+/// Trajectories of a chunk: enough chunks that threads end together, few enough that each keeps its lanes full.
+fn chunk_len(n: usize) -> usize {
+    n.div_ceil(num_threads() * 8).clamp(256, 4096)
+}
+
+/// Called from time to time.
+pub(super) type OnProgress<'a> = Box<dyn Fn(EnsembleProgress) + Sync + 'a>;
+
+/// What came of some trajectories, in their order.
+pub struct Results<Y> {
+    /// The components of one after the other, where `Y` is a component.
+    pub y1: Vec<Y>,
+    pub stats: Vec<Stats>,
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Some of the trajectories, and where their results go.
+type Chunk<'a, Y> = (Range<usize>, Out<'a, Y>);
+
+/// Runs `run` on chunks of `n` trajectories, all threads together; `y1` has `width` places for each.
+///
+/// # Errors
+/// That of the first chunk that failed.
+pub(super) fn for_each_chunk<Y: Send, E: Send>(
+    n: usize,
+    (mut y1, width): (Vec<Y>, usize),
+    on_progress: Option<&OnProgress<'_>>,
+    run: &(dyn Fn(Chunk<'_, Y>) -> Result<(), E> + Sync),
+) -> Result<Results<Y>, E> {
+    let (mut stats, mut outcomes) = (vec![Stats::default(); n], vec![Outcome::Completed; n]);
+    let mut chunks: Vec<Mutex<Option<Chunk<'_, Y>>>> = Vec::new();
+    let mut rest = Out { y1: &mut y1, stats: &mut stats, outcomes: &mut outcomes };
+    for start in (0..n).step_by(chunk_len(n)) {
+        let end = n.min(start + chunk_len(n));
+        let (some, others) = rest.split_at(end - start, width);
+        chunks.push(Mutex::new(Some((start..end, some))));
+        rest = others;
     }
-    Ok((y1, stats, outcomes))
+    let (done, failed) = (AtomicUsize::new(0), Mutex::new(None));
+    let lock = "invariant: no panic while the lock is held";
+    in_parallel(chunks.len(), &|index| {
+        let Some(chunk) = chunks[index].lock().expect(lock).take() else { return };
+        let some = chunk.0.len();
+        match run(chunk) {
+            Ok(()) => {
+                if let Some(tell) = on_progress {
+                    let num_done = done.fetch_add(some, Ordering::Relaxed) + some;
+                    tell(EnsembleProgress { num_done, num_trajectories: n });
+                }
+            }
+            Err(error) => {
+                let mut failed = failed.lock().expect(lock);
+                if failed.as_ref().is_none_or(|(first, _)| index < *first) {
+                    *failed = Some((index, error));
+                }
+            }
+        }
+    });
+    drop(chunks);
+    match failed.into_inner().expect(lock) {
+        Some((_, error)) => Err(error),
+        None => Ok(Results { y1, stats, outcomes }),
+    }
+}
+
+impl<'a, Y> Out<'a, Y> {
+    /// The places of the first `n` trajectories, and those of the others.
+    fn split_at(self, n: usize, width: usize) -> (Self, Self) {
+        let (y1, y1_rest) = self.y1.split_at_mut(n * width);
+        let (stats, stats_rest) = self.stats.split_at_mut(n);
+        let (outcomes, outcomes_rest) = self.outcomes.split_at_mut(n);
+        let rest = Out { y1: y1_rest, stats: stats_rest, outcomes: outcomes_rest };
+        (Out { y1, stats, outcomes }, rest)
+    }
 }
 
 impl<Y: HostState + Send + Sync, F: Field<Y> + Sync> Ode<'_, Y, F>
@@ -109,26 +133,25 @@ where
             None => (<f64 as Real>::TOLERANCE, vec![0]),
         };
         let Resolved { rtol, atol, .. } = self.settings.resolve(default, &parts, Some((t0, t1)))?;
-        let threads = Threads::new();
-        let run = |chunk: Chunk<'_, Y, Y>| {
-            for (index, y0) in chunk.params.iter().enumerate() {
+        let run = |(range, out): Chunk<'_, Y>| {
+            for (index, y0) in y0s[range].iter().enumerate() {
                 match solve(self, t0, t1, y0.clone()) {
                     Ok(solution) => {
-                        chunk.y1[index] = solution.y1;
-                        chunk.stats[index] = solution.stats;
-                        chunk.outcomes[index] = solution.outcome;
+                        out.y1[index] = solution.y1;
+                        out.stats[index] = solution.stats;
+                        out.outcomes[index] = solution.outcome;
                     }
                     Err(OdeError::InitialState { component }) => {
-                        chunk.y1[index] = y0.clone();
+                        out.y1[index] = y0.clone();
                         let component = Some(component);
-                        chunk.outcomes[index] = Outcome::NonFinite { t: t0, dt: 0.0, step: 0, component };
+                        out.outcomes[index] = Outcome::NonFinite { t: t0, dt: 0.0, step: 0, component };
                     }
                     Err(error) => return Err(error),
                 }
             }
             Ok(())
         };
-        let (y1, stats, outcomes) = for_each_chunk(&threads, y0s, y0s.to_vec(), None, run)?;
-        Ok(Ensemble { y1, stats, outcomes, num_lanes: 1, num_threads: threads.count(), rtol, atol })
+        let Results { y1, stats, outcomes } = for_each_chunk(y0s.len(), (y0s.to_vec(), 1), None, &run)?;
+        Ok(Ensemble { y1, stats, outcomes, num_lanes: 1, num_threads: num_threads(), rtol, atol })
     }
 }

@@ -13,14 +13,23 @@
 //! the trajectories run one at a time, in the same code at width 1.
 
 mod builder;
+mod components;
+mod drive;
+mod inlined;
 mod many;
 mod pack;
+mod problems;
 mod report;
 
 pub use builder::EnsembleOde;
 pub use report::{Ensemble, EnsembleProgress};
 
-use super::{LANES, LaneNumber, Lanes, Real, SINGLE_LANES, Single};
+use super::{FieldError, LANES, LaneNumber, Lanes, Outcome, Real, Resolved, SINGLE_LANES, Single};
+use crate::simd::Level;
+use drive::{Out, Packs};
+use many::{OnProgress, Results, for_each_chunk};
+use problems::Problems;
+use std::ops::Range;
 
 /// A component that lanes can be made of: `f64` and `f32`.
 pub trait LaneFloat: Real<Clock = f64> + Default + Send + Sync {
@@ -31,6 +40,8 @@ pub trait LaneFloat: Real<Clock = f64> + Default + Send + Sync {
 
     /// `x` rounded to this precision.
     fn of(x: f64) -> Self;
+    /// Runs an ensemble: not generic over the field, so that it is compiled with this crate.
+    fn run(job: &Job<'_, Self>) -> Result<Results<Self>, FieldError>;
 }
 impl LaneFloat for f64 {
     type Lanes = Lanes<f64, LANES>;
@@ -39,6 +50,9 @@ impl LaneFloat for f64 {
     fn of(x: f64) -> f64 {
         x
     }
+    fn run(job: &Job<'_, f64>) -> Result<Results<f64>, FieldError> {
+        job.run()
+    }
 }
 impl LaneFloat for f32 {
     type Lanes = Lanes<f32, SINGLE_LANES>;
@@ -46,5 +60,55 @@ impl LaneFloat for f32 {
     #[inline(always)]
     fn of(x: f64) -> f32 {
         x as f32
+    }
+    fn run(job: &Job<'_, f32>) -> Result<Results<f32>, FieldError> {
+        job.run()
+    }
+}
+
+/// An ensemble, whatever its field.
+pub struct Job<'a, T> {
+    resolved: &'a Resolved,
+    /// t0 and t1.
+    span: (f64, f64),
+    level: Level,
+    /// How many trajectories there are.
+    num: usize,
+    /// Components of each.
+    dim: usize,
+    problems: &'a (dyn Fn(Range<usize>) -> Box<dyn Problems<T> + 'a> + Sync),
+    on_progress: Option<&'a OnProgress<'a>>,
+}
+
+impl<T: LaneFloat> Job<'_, T> {
+    fn run(&self) -> Result<Results<T>, FieldError> {
+        let y1 = vec![T::default(); self.num * self.dim];
+        for_each_chunk(self.num, (y1, self.dim), self.on_progress, &|(range, out)| {
+            self.run_chunk(&*(self.problems)(range), out)
+        })
+    }
+
+    /// The trajectories of one chunk, those that agree in what is static together.
+    fn run_chunk(&self, problems: &dyn Problems<T>, out: Out<'_, T>) -> Result<(), FieldError> {
+        let mut kinds: Vec<Vec<usize>> = Vec::new();
+        for index in 0..problems.len() {
+            let y0 = problems.y0(index);
+            if let Some(component) = y0.iter().position(|y| !Real::is_finite(*y)) {
+                out.y1[index * self.dim..][..self.dim].copy_from_slice(y0);
+                let component = Some(component);
+                out.outcomes[index] = Outcome::NonFinite { t: self.span.0, dt: 0.0, step: 0, component };
+                continue;
+            }
+            match kinds.iter_mut().find(|kind| problems.same_statics(kind[0], index)) {
+                Some(kind) => kind.push(index),
+                None => kinds.push(vec![index]),
+            }
+        }
+        for order in &kinds {
+            let out = Out { y1: &mut *out.y1, stats: &mut *out.stats, outcomes: &mut *out.outcomes };
+            let &Job { resolved, span, level, dim, .. } = self;
+            Packs { resolved, span, level, dim, problems, order, out }.run()?;
+        }
+        Ok(())
     }
 }

@@ -2,7 +2,41 @@
 
 use super::{LaneClock, LaneMask, Lanes};
 use crate::ode::Clock;
-use crate::simd::math;
+use crate::simd::lanes::Float;
+use crate::simd::{Call, Entry, math};
+use std::marker::PhantomData;
+
+/// A power, compiled once for each kind of lanes and not wherever a controller takes one: its code is longer than the rest
+/// of a controller, which takes up to three. A call costs a hundredth of an attempt of Lorenz.
+///
+/// The bits are those of every level that has lanes, so that of the machine will do.
+#[inline(always)]
+fn power_by_call<T: math::Math, const W: usize>(x: Lanes<T, W>, exponent: T) -> Lanes<T, W>
+where
+    Lanes<T, W>: Float<Elem = T>,
+{
+    let mut power = x;
+    Entry::<Power<T, W>>::best().call(&exponent, &(), &x, &mut power);
+    power
+}
+
+struct Power<T, const W: usize>(PhantomData<T>);
+
+impl<T: math::Math, const W: usize> Call for Power<T, W>
+where
+    Lanes<T, W>: Float<Elem = T>,
+{
+    type Of = T;
+    type At = ();
+    type On = Lanes<T, W>;
+    type Out = Lanes<T, W>;
+    type Output = ();
+
+    #[inline(always)]
+    fn call(exponent: &T, _: &(), x: &Lanes<T, W>, power: &mut Lanes<T, W>) {
+        *power = math::power(*x, *exponent);
+    }
+}
 
 impl<const W: usize> Clock for Lanes<f64, W> {
     type Mask = LaneMask<W>;
@@ -37,7 +71,7 @@ impl<const W: usize> Clock for Lanes<f64, W> {
     }
     #[inline(always)]
     fn powf(&self, exponent: f64) -> Self {
-        math::power(*self, exponent)
+        power_by_call(*self, exponent)
     }
     #[inline(always)]
     fn lt(&self, other: &Self) -> LaneMask<W> {
@@ -154,15 +188,15 @@ impl<const W: usize> Clock for SingleClock<W> {
     }
     #[inline(always)]
     fn powf(&self, exponent: f64) -> Self {
-        SingleClock(math::power(self.0.map(|x| x as f32), exponent as f32).map(f64::from))
+        SingleClock(power_by_call(self.0.map(|x| x as f32), exponent as f32).map(f64::from))
     }
     #[inline(always)]
     fn lt(&self, other: &Self) -> LaneMask<W> {
-        self.0.lt(&other.0)
+        Clock::lt(&self.0, &other.0)
     }
     #[inline(always)]
     fn le(&self, other: &Self) -> LaneMask<W> {
-        self.0.le(&other.0)
+        Clock::le(&self.0, &other.0)
     }
     #[inline(always)]
     fn and(a: &LaneMask<W>, b: &LaneMask<W>) -> LaneMask<W> {

@@ -21,10 +21,10 @@ use super::{Clock, Real, Stages};
 pub use compound::{DriveOn, Part};
 
 /// Interleaved partial sums of squares: as many as an AVX-512 register has f64.
-const PARTIAL_SUMS: usize = 8;
+pub(super) const PARTIAL_SUMS: usize = 8;
 
 /// The most stages of a method whose weights are [known](Stages::KNOWN).
-const MOST_TERMS: usize = 16;
+pub(super) const MOST_TERMS: usize = 16;
 
 /// Whether an array of n numbers is small enough for its stages to live in registers, or nearly so: beyond, loops over
 /// components in vector registers win (Pleiades, 28 components: 680 ns a step of Tsit5 against 1,150).

@@ -7,6 +7,7 @@ mod convergence;
 mod dense_order;
 mod events;
 mod front;
+mod inlined;
 mod lanes;
 mod methods;
 mod non_finite;

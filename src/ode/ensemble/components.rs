@@ -1,0 +1,189 @@
+//! `Components`: a state of lanes whose number of components is known when it runs.
+//!
+//! The loop over an ensemble is compiled with this crate, not with each field, and this is the state that it steps. It adds
+//! up the same terms in the same order as the states of a known size ([`states`](crate::ode::states)), so both give the
+//! same bits; how many components there are only decides where the loop over them ends.
+
+use crate::ode::states::{MOST_TERMS, PARTIAL_SUMS};
+use crate::ode::{Clock, LaneNumber, Real, Stages, State, Tolerance};
+
+/// The components of as many trajectories as `R` has lanes.
+#[derive(Clone, Debug)]
+pub struct Components<R>(pub(super) Box<[R]>);
+
+/// The terms of a weighted sum of stages, those of weight 0 left out.
+struct Terms<'a, R> {
+    weights: [f64; MOST_TERMS],
+    stages: [&'a [R]; MOST_TERMS],
+    count: usize,
+}
+
+/// Calls a macro with the index of each term that a method can have.
+macro_rules! each_term {
+    ($f:ident) => {
+        $f!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+    };
+}
+
+impl<'a, R: Real> Terms<'a, R> {
+    /// Of `n` components. Where the weights are [known](Stages::KNOWN) this leaves no code.
+    #[inline(always)]
+    fn new<K: Stages<Components<R>> + ?Sized>(a: &[f64], k: &'a K, n: usize) -> Self {
+        let mut terms = Terms { weights: [0.0; MOST_TERMS], stages: [&[]; MOST_TERMS], count: 0 };
+        macro_rules! push {
+            ($($i:expr)*) => { $(
+                if $i < a.len() && a[$i] != 0.0 {
+                    terms.weights[terms.count] = a[$i];
+                    terms.stages[terms.count] = &k.stage($i).0[..n];
+                    terms.count += 1;
+                }
+            )* };
+        }
+        if K::KNOWN {
+            each_term!(push);
+        } else {
+            for i in 0..a.len() {
+                push!(i);
+            }
+        }
+        terms
+    }
+
+    /// `sum_i a_i k_i[j]` from left to right, of one term or more.
+    #[inline(always)]
+    fn sum<K: Stages<Components<R>> + ?Sized>(&self, j: usize) -> R {
+        let mut sum = self.stages[0][j].scale(self.weights[0]);
+        macro_rules! add {
+            ($($i:expr)*) => { $(
+                if $i > 0 && $i < self.count {
+                    sum = self.stages[$i][j].scale_add(K::FUSED, self.weights[$i], sum);
+                }
+            )* };
+        }
+        if K::KNOWN {
+            each_term!(add);
+        } else {
+            for i in 1..self.count {
+                add!(i);
+            }
+        }
+        sum
+    }
+}
+
+impl<R: Real> State for Components<R> {
+    type Clock = R::Clock;
+
+    #[inline(always)]
+    fn lincomb<K: Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &R::Clock, a: &[f64], k: &K) {
+        let n = self.0.len();
+        let (terms, y) = (Terms::new(a, k, n), &y.0[..n]);
+        if terms.count == 0 {
+            return self.0.copy_from_slice(y);
+        }
+        for j in 0..n {
+            self.0[j] = terms.sum::<K>(j).scale_by_add(K::FUSED, dt, y[j]);
+        }
+    }
+
+    #[inline(always)]
+    fn error_ratio<K: Stages<Self> + ?Sized>(
+        &mut self,
+        dt: &R::Clock,
+        b: &[f64],
+        k: &K,
+        y0: &Self,
+        y1: &Self,
+        tol: &Tolerance,
+    ) -> R::Clock {
+        let n = self.0.len();
+        let (terms, y0, y1) = (Terms::new(b, k, n), &y0.0[..n], &y1.0[..n]);
+        let mut total = dt.like(0.0);
+        if terms.count == 0 {
+            return total;
+        }
+        // One partial sum after the other, and each added to those before: no array of them is needed.
+        for first in 0..n.min(PARTIAL_SUMS) {
+            let mut partial = dt.like(0.0);
+            for j in (first..n).step_by(PARTIAL_SUMS) {
+                let (rtol, atol) = tol.at(j);
+                let error = terms.sum::<K>(j).scale_by(dt);
+                partial = partial.add(&error.squared_ratio(y0[j], y1[j], rtol, atol));
+            }
+            total = total.add(&partial);
+        }
+        total.mul(&total.like(1.0 / n.max(1) as f64)).sqrt()
+    }
+
+    #[inline(always)]
+    fn scaled_error<K: Stages<Self> + ?Sized>(
+        &mut self,
+        dt: &R::Clock,
+        b: &[f64],
+        k: &K,
+        y0: &Self,
+        y1: &Self,
+        tol: &Tolerance,
+    ) {
+        let terms = Terms::new(b, k, self.0.len());
+        for (j, out) in self.0.iter_mut().enumerate() {
+            let (rtol, atol) = tol.at(j);
+            let error = if terms.count == 0 { y0.0[j].scale(0.0) } else { terms.sum::<K>(j).scale_by(dt) };
+            *out = error.ratio(y0.0[j], y1.0[j], rtol, atol);
+        }
+    }
+
+    fn num_components(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline(always)]
+    fn keep(&mut self, m: &<R::Clock as Clock>::Mask, new: &mut Self) {
+        for (out, &new) in self.0.iter_mut().zip(&new.0) {
+            *out = R::select(m, new, *out);
+        }
+    }
+
+    #[inline(always)]
+    fn first_non_finite(&self, like: &R::Clock) -> R::Clock {
+        let mut first = like.like(-1.0);
+        for j in (0..self.0.len()).rev() {
+            first = R::Clock::select(&self.0[j].is_finite(), &first, &like.like(j as f64));
+        }
+        first
+    }
+}
+
+/// A state whose components are lanes.
+pub(super) trait LaneState<T>: State {
+    /// A state of `n` components, all of them 0 in all lanes.
+    fn zeros(n: usize) -> Self;
+    /// Component `j` in one lane.
+    fn lane(&self, j: usize, lane: usize) -> T;
+    /// Replaces it.
+    fn set_lane(&mut self, j: usize, lane: usize, x: T);
+}
+
+impl<T, R: LaneNumber<T>> LaneState<T> for Components<R> {
+    fn zeros(n: usize) -> Self {
+        Components(vec![R::from(0.0); n].into())
+    }
+    fn lane(&self, j: usize, lane: usize) -> T {
+        self.0[j].lane(lane)
+    }
+    fn set_lane(&mut self, j: usize, lane: usize, x: T) {
+        self.0[j].set_lane(lane, x);
+    }
+}
+
+impl<T, R: LaneNumber<T>, const N: usize> LaneState<T> for [R; N] {
+    fn zeros(_n: usize) -> Self {
+        [R::from(0.0); N]
+    }
+    fn lane(&self, j: usize, lane: usize) -> T {
+        self[j].lane(lane)
+    }
+    fn set_lane(&mut self, j: usize, lane: usize, x: T) {
+        self[j].set_lane(lane, x);
+    }
+}

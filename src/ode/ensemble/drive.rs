@@ -1,0 +1,178 @@
+//! The loop over [`attempt`](crate::ode::attempt) on lanes: many trajectories through one pack.
+//!
+//! A lane that ends is given the next trajectory, so that no lane idles while others go on. A trajectory's first
+//! step is chosen for a whole pack at once and waits there (`Ready`): two evaluations of the field shared by all
+//! lanes instead of two for each. Nothing that a trajectory does depends on its lane, on its neighbours or on when
+//! it was moved.
+//!
+//! The loop knows no field by its type. It is compiled with this crate, over [`Components`] and a field behind a
+//! pointer; [`inlined`](super::inlined) compiles the attempts alone for one field and one method. Two pieces are
+//! compiled for the machine's level: the start of a pack, and a run of attempts. What moves trajectories between lanes
+//! is plain code around them.
+
+use super::LaneFloat;
+use super::components::{Components, LaneState};
+use super::inlined::OneMethod;
+use super::pack::{Pack, Waiting};
+use super::problems::{DynField, Problems, SetLane};
+use crate::ode::attempt::attempt_with;
+use crate::ode::attempts::UNROLL;
+use crate::ode::inline;
+use crate::ode::{
+    Carry, Clock, Field, FieldError, LaneClock, LaneNumber, Method, Outcome, Resolved, Scheme, Span, State,
+    Stats, status,
+};
+use crate::simd::{Call, Entry, Level, is_fused};
+use std::marker::PhantomData;
+
+/// The part of the lanes that is refilled at once: a refill costs about as much as an attempt whether it moves one
+/// trajectory or four.
+const REFILL: u32 = 4;
+
+/// Where the results of some trajectories go, in their order; `y1` has the components of one after the other.
+pub struct Out<'a, Y> {
+    pub y1: &'a mut [Y],
+    pub stats: &'a mut [Stats],
+    pub outcomes: &'a mut [Outcome],
+}
+
+/// Some trajectories of an ensemble; all of them agree in what is static.
+pub struct Packs<'a, T> {
+    pub(super) resolved: &'a Resolved,
+    pub(super) span: (f64, f64),
+    pub(super) level: Level,
+    /// Components of a trajectory.
+    pub(super) dim: usize,
+    pub(super) problems: &'a dyn Problems<T>,
+    /// Those to run.
+    pub(super) order: &'a [usize],
+    pub(super) out: Out<'a, T>,
+}
+
+/// Attempts steps of a pack until no more than a number of its trajectories go on.
+pub(super) type Attempts<'r, 'a, S, F> =
+    &'r dyn Fn(&F, &Scheme<'a, S>, &Until<S>, &mut Carry<S>) -> Result<(), FieldError>;
+
+/// The interval, and the number of trajectories.
+pub(super) type Until<S> = (Span<<S as State>::Clock>, u32);
+
+impl<'a, T: LaneFloat> Packs<'a, T> {
+    /// Runs them in lanes where the machine has lanes, one at a time elsewhere.
+    pub(super) fn run(mut self) -> Result<(), FieldError> {
+        let (problems, level, first) = (self.problems, self.level, self.order[0]);
+        if !is_fused(level) {
+            let field = || problems.one(first);
+            return self.drive::<T::One, _, _>(field(), field(), &AnyMethod::call);
+        }
+        if let Some(done) = problems.inlined(&mut self) {
+            return done;
+        }
+        let field = || problems.lanes(level, first);
+        if UNROLL && self.resolved.native().method == Some(Method::Tsit5) {
+            let attempts = Entry::<OneMethod<'_, Components<T::Lanes>, _, inline::Tsit5>>::at(level);
+            return self.drive::<T::Lanes, _, _>(field(), field(), &|f, scheme, until, carry| {
+                attempts.call(f, scheme, until, carry)
+            });
+        }
+        let attempts = Entry::<AnyMethod<'_, Components<T::Lanes>, _>>::at(level);
+        self.drive::<T::Lanes, _, _>(field(), field(), &|f, scheme, until, carry| {
+            attempts.call(f, scheme, until, carry)
+        })
+    }
+
+    /// Each turn gives the lanes that are free the next trajectories, runs attempts until enough lanes are free again, and
+    /// records what has ended. `starting` is the field by which first steps are chosen.
+    pub(super) fn drive<R, S, F>(
+        &mut self,
+        starting: DynField<'a, R>,
+        field: F,
+        attempts: Attempts<'_, 'a, S, F>,
+    ) -> Result<(), FieldError>
+    where
+        R: LaneNumber<T>,
+        S: LaneState<T, Clock = R::Clock>,
+        F: Field<S> + SetLane,
+    {
+        let t0 = R::Clock::splat(self.span.0);
+        let span = Span::new(t0.clone(), t0.like(self.span.1));
+        let scheme: Scheme<'a, S> = self.resolved.scheme(None);
+        let mut waiting = Waiting::new(self, &span, starting);
+        let mut pack = Pack::idle(&scheme, &t0, self.dim, field);
+        let mut until = (span, 0);
+        loop {
+            waiting.fill(&mut pack)?;
+            if pack.taken == 0 {
+                return Ok(());
+            }
+            let spare = if waiting.is_empty() { u32::MAX } else { REFILL };
+            until.1 = pack.taken.count_ones().saturating_sub(spare);
+            attempts(&pack.field, &scheme, &until, &mut pack.carry)?;
+            let running = R::Clock::bits(&pack.carry.is_running());
+            self.record(&scheme, &pack, pack.taken & !running);
+            pack.taken &= running;
+        }
+    }
+
+    /// Writes down what came of the trajectories in `lanes`.
+    fn record<S: LaneState<T, Clock: LaneClock>, F>(
+        &mut self,
+        scheme: &Scheme<S>,
+        pack: &Pack<S, F>,
+        mut lanes: u32,
+    ) {
+        let carry = &pack.carry;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize;
+            lanes &= lanes - 1;
+            let index = pack.index[lane];
+            let clock = |clock: &S::Clock| clock.lane(lane);
+            for (j, y) in self.out.y1[index * self.dim..][..self.dim].iter_mut().enumerate() {
+                *y = carry.y.lane(j, lane);
+            }
+            self.out.stats[index] = Stats {
+                num_steps: clock(&carry.num_steps) as u64,
+                num_accepted: clock(&carry.num_accepted) as u64,
+                num_rejected: clock(&carry.num_rejected) as u64,
+                num_field_evals: clock(&carry.num_field_evals) as u64,
+                num_recomputed: 0,
+            };
+            let code = clock(&carry.status);
+            let dt = if code == status::NON_FINITE { &carry.h } else { &carry.dt };
+            let (t, dt, step) = (clock(&carry.t), clock(dt), clock(&carry.num_steps));
+            self.out.outcomes[index] =
+                Outcome::decode(code, t, dt, step, clock(&carry.component), scheme.limits.dt_min)
+                    .expect("invariant: only a trajectory that has ended is written down");
+        }
+    }
+}
+
+/// [`Attempts`] by whatever method the scheme is of.
+struct AnyMethod<'a, S, F>(PhantomData<(&'a S, F)>);
+
+impl<'a, S: State<Clock: LaneClock> + 'a, F: Field<S>> Call for AnyMethod<'a, S, F> {
+    type Of = F;
+    type At = Scheme<'a, S>;
+    type On = Until<S>;
+    type Out = Carry<S>;
+    type Output = Result<(), FieldError>;
+
+    #[inline(always)]
+    fn call(f: &F, scheme: &Scheme<'a, S>, until: &Until<S>, carry: &mut Carry<S>) -> Self::Output {
+        attempts::<false, S, F>(f, scheme, until, carry)
+    }
+}
+
+#[inline(always)]
+pub(super) fn attempts<const UNROLLED: bool, S: State<Clock: LaneClock>, F: Field<S>>(
+    f: &F,
+    scheme: &Scheme<S>,
+    (span, until): &Until<S>,
+    carry: &mut Carry<S>,
+) -> Result<(), FieldError> {
+    // Said here, so that no code for a norm of the user's own is compiled into the loop.
+    let scheme = scheme.measured_by(None);
+    while S::Clock::count(&carry.is_running()) > *until {
+        attempt_with::<UNROLLED, false, S, F>(f, &scheme, span, carry).map_err(|failure| failure.source)?;
+    }
+    Ok(())
+}

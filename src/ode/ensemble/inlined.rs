@@ -1,0 +1,89 @@
+//! The loop of attempts compiled for one field and one method: see [`EnsembleOde::inlined`](super::EnsembleOde::inlined).
+//!
+//! Only the attempts are: starts, moves between lanes and records are those of every ensemble.
+
+use super::LaneFloat;
+use super::drive::{Packs, Until, attempts};
+use super::problems::{SetLane, TypedField};
+use crate::ode::inline::InlineMethod;
+use crate::ode::{Carry, Field, FieldError, FieldNumber, GenericField, LaneClock, Scheme, State};
+use crate::simd::{Call, Entry};
+use std::marker::PhantomData;
+
+/// Which loops are compiled for each field: none for `()`, that of a method for a method as a type.
+pub trait Loops: 'static {
+    /// Runs the packs by such a loop, if there is one of their method.
+    fn run<G: GenericField<N>, T: LaneFloat, const N: usize>(
+        packs: &mut Packs<'_, T>,
+        problems: &[(G, [T; N])],
+    ) -> Option<Result<(), FieldError>>;
+}
+
+impl Loops for () {
+    fn run<G: GenericField<N>, T: LaneFloat, const N: usize>(
+        _packs: &mut Packs<'_, T>,
+        _problems: &[(G, [T; N])],
+    ) -> Option<Result<(), FieldError>> {
+        None
+    }
+}
+
+impl<M: InlineMethod> Loops for M {
+    fn run<G: GenericField<N>, T: LaneFloat, const N: usize>(
+        packs: &mut Packs<'_, T>,
+        problems: &[(G, [T; N])],
+    ) -> Option<Result<(), FieldError>> {
+        if packs.resolved.native().method != Some(M::METHOD) {
+            return None;
+        }
+        let (level, first) = (packs.level, packs.order[0]);
+        let field = TypedField::<G, T, T::Lanes, N>::new(problems, first);
+        let starting = packs.problems.lanes(level, first);
+        let attempts = Entry::<OneMethod<'_, [T::Lanes; N], _, M>>::at(level);
+        Some(packs.drive::<T::Lanes, _, _>(starting, Inlined(field), &|f, scheme, until, carry| {
+            attempts.call(f, scheme, until, carry)
+        }))
+    }
+}
+
+/// A field in lanes whose evaluation is inlined.
+struct Inlined<F>(F);
+
+impl<G, T, R, const N: usize> Field<[R; N]> for Inlined<TypedField<'_, G, T, R, N>>
+where
+    G: GenericField<N>,
+    R: FieldNumber,
+{
+    #[inline(always)]
+    fn eval(&self, t: &R::Clock, y: &[R; N], dy: &mut [R; N]) -> Result<(), FieldError> {
+        *dy = R::eval::<G, N>(&self.0.of, R::time(t), y);
+        Ok(())
+    }
+}
+
+impl<F: SetLane> SetLane for Inlined<F> {
+    fn set_lane(&mut self, lane: usize, trajectory: usize) {
+        self.0.set_lane(lane, trajectory);
+    }
+}
+
+/// Attempts by a method whose numbers are known where this is compiled.
+pub(super) struct OneMethod<'a, S, F, M>(PhantomData<(&'a S, F, M)>);
+
+impl<'a, S, F, M> Call for OneMethod<'a, S, F, M>
+where
+    S: State<Clock: LaneClock> + 'a,
+    F: Field<S>,
+    M: InlineMethod,
+{
+    type Of = F;
+    type At = Scheme<'a, S>;
+    type On = Until<S>;
+    type Out = Carry<S>;
+    type Output = Result<(), FieldError>;
+
+    #[inline(always)]
+    fn call(f: &F, scheme: &Scheme<'a, S>, until: &Until<S>, carry: &mut Carry<S>) -> Self::Output {
+        attempts::<true, S, F>(f, &scheme.with_known::<M>(), until, carry)
+    }
+}
