@@ -1,10 +1,11 @@
 //! W2: ten thousand Lorenz trajectories, rho from 0 to 28, over one unit of time at rtol = atol = 1e-6, each by steps
-//! of its own; end states alone. The value is the mean of x.
+//! of its own; end states alone. The value is the mean of x. `inlined`: by a loop that is compiled for the field and Tsit5.
 
 use crate::measure::{Measured, Options, Result, time};
+use flowline::ode::{Ensemble, inline};
 use flowline::prelude::*;
 
-pub const VARIANTS: &[&str] = &["f64", "f32"];
+pub const VARIANTS: &[&str] = &["f64", "f32", "f64 inlined", "f32 inlined"];
 
 const TRAJECTORIES: usize = 10_000;
 const TOL: f64 = 1e-6;
@@ -20,21 +21,33 @@ field! {
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     let rhos: Vec<f64> = (0..TRAJECTORIES).map(|i| 28.0 * i as f64 / (TRAJECTORIES - 1) as f64).collect();
     let sweep = Ode::ensemble(&rhos, |&rho| (Lorenz { rho }, [1.0; 3])).rtol(TOL).atol(TOL);
-    if variant == "f32" {
-        let sweep = sweep.single_precision();
-        return timed(options, || {
-            let end = sweep.solve(0.0, 1.0)?.into_result()?.y1;
-            Ok(end.iter().map(|y| f64::from(y[0])).sum())
-        });
+    match variant {
+        "f64" => timed(options, || mean_x(sweep.solve(0.0, 1.0)?)),
+        "f64 inlined" => {
+            let sweep = sweep.inlined(inline::Tsit5);
+            timed(options, || mean_x(sweep.solve(0.0, 1.0)?))
+        }
+        "f32" => {
+            let sweep = sweep.single_precision();
+            timed(options, || mean_x(sweep.solve(0.0, 1.0)?))
+        }
+        _ => {
+            let sweep = sweep.single_precision().inlined(inline::Tsit5);
+            timed(options, || mean_x(sweep.solve(0.0, 1.0)?))
+        }
     }
-    timed(options, || Ok(sweep.solve(0.0, 1.0)?.into_result()?.y1.iter().map(|y| y[0]).sum()))
+}
+
+fn mean_x<T: Into<f64> + Copy>(sweep: Ensemble<[T; 3]>) -> Result<f64> {
+    let ends = sweep.into_result()?.y1;
+    Ok(ends.iter().map(|y| y[0].into()).sum::<f64>() / TRAJECTORIES as f64)
 }
 
 fn timed(options: &Options, solve: impl Fn() -> Result<f64>) -> Result<Measured> {
-    let mut sum = 0.0;
+    let mut mean = 0.0;
     let times = time(options, || {
-        sum = solve()?;
+        mean = solve()?;
         Ok(())
     })?;
-    Ok(Measured::new(times, [sum / TRAJECTORIES as f64]))
+    Ok(Measured::new(times, [mean]))
 }

@@ -95,7 +95,7 @@ pub(super) fn for_each_chunk<Y: Send, E: Send>(
     }
 }
 
-impl<'a, Y> Out<'a, Y> {
+impl<Y> Out<'_, Y> {
     /// The places of the first `n` trajectories, and those of the others.
     fn split_at(self, n: usize, width: usize) -> (Self, Self) {
         let (y1, y1_rest) = self.y1.split_at_mut(n * width);

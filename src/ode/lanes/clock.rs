@@ -33,7 +33,7 @@ where
     type Output = ();
 
     #[inline(always)]
-    fn call(exponent: &T, _: &(), x: &Lanes<T, W>, power: &mut Lanes<T, W>) {
+    fn call(exponent: &T, (): &(), x: &Lanes<T, W>, power: &mut Lanes<T, W>) {
         *power = math::power(*x, *exponent);
     }
 }

@@ -1,9 +1,12 @@
 //! flowline: each of its methods that estimates an error, as a user would call it.
+//!
+//! On arrays each method has its name where the loop over steps is compiled for it (`Ode::inlined`), and `-shared` behind the
+//! name where one loop serves all methods; by default Tsit5 has the first and the others the second.
 
 use super::MAX_STEPS;
 use crate::measure::{End, Run};
 use crate::problems::Problem;
-use flowline::ode::{Controller, Hairer, Method, Ode, Pid, Solution};
+use flowline::ode::{Controller, Hairer, Method, Ode, Pid, Solution, inline};
 
 /// The methods that are worth running at a tolerance: those of low order only while it is loose.
 pub fn methods(tol: f64) -> impl Iterator<Item = Method> {
@@ -35,15 +38,38 @@ fn controllers(method: Method) -> Vec<(String, Controller)> {
 /// On arrays.
 pub fn fixed<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {
     let y0: [f64; N] = P::y0().try_into().expect("the problem has N unknowns");
-    let run = |(method, (name, controller))| {
-        let ode = Ode::in_place(|_t, y: &[f64; N], dy: &mut [f64; N]| P::f(y, dy));
-        let ode = ode.method(method).controller(controller);
-        let ode = ode.rtol(tol).atol(tol).max_steps(MAX_STEPS.into());
-        Run::new("flowline", name, tol, move || {
-            end(ode.solve(0.0, P::T1, y0).map_err(|e| e.to_string())?)
-        })
-    };
-    methods(tol).flat_map(|m| controllers(m).into_iter().map(move |c| (m, c))).map(run).collect()
+    macro_rules! run {
+        ($name:expr, $controller:expr, |$ode:ident| $by:expr) => {{
+            let $ode = Ode::in_place(|_t, y: &[f64; N], dy: &mut [f64; N]| P::f(y, dy))
+                .controller($controller)
+                .rtol(tol)
+                .atol(tol)
+                .max_steps(MAX_STEPS.into());
+            let ode = $by;
+            Run::new("flowline", $name, tol, move || {
+                end(ode.solve(0.0, P::T1, y0).map_err(|e| e.to_string())?)
+            })
+        }};
+    }
+    macro_rules! inlined {
+        ($method:ident, $name:expr, $controller:expr; $($known:ident)*) => {
+            match $method {
+                $(Method::$known => run!($name, $controller, |ode| ode.inlined(inline::$known)),)*
+                _ => run!($name, $controller, |ode| ode.method($method)),
+            }
+        };
+    }
+    let mut runs = vec![];
+    for method in methods(tol) {
+        for (name, controller) in controllers(method) {
+            runs.push(inlined!(method, name, controller; Bosh3 Fehlberg45 CashKarp Dopri5 Tsit5 Vern7 Dop853 Vern9));
+        }
+        if method != Method::default() {
+            let shared = format!("{}-shared", name(method));
+            runs.push(run!(shared, Pid::default(), |ode| ode.method(method)));
+        }
+    }
+    runs
 }
 
 /// On vectors on the heap.
