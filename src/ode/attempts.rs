@@ -8,7 +8,7 @@
 use super::attempt::attempt_with;
 use super::inline::{self, InlineMethod};
 use super::{Carry, Field, FieldError, FieldFailure, HostState, Native, Scheme, Span, status};
-use crate::simd::{Call, Entry, Level, Work, is_fused, run_narrow};
+use crate::simd::{Bound, Call, Level, Work, is_fused, run_narrow};
 use std::marker::PhantomData;
 
 /// Whether loops with a method's coefficients in them are compiled where nobody asks: not in builds for debugging, where
@@ -62,11 +62,8 @@ fn shared_attempts<Y: HostState, F: Field<Y>>(
     native: Native,
     run: Run<'_, Y>,
 ) -> Result<u64, FieldFailure<f64>> {
-    if is_fused(native.level) {
-        let f = AtLevel { f, entry: Entry::narrow(native.level) };
-        return attempts_of_any(&f, native.level, run);
-    }
-    attempts_of_any(f, native.level, run)
+    let level = is_fused(native.level).then(|| native.level.min(Level::Avx2));
+    attempts_of_any(AtLevel(Bound::to::<Eval<Y, F>>(f, level)), level, run)
 }
 
 /// Stages up to which the whole loop is compiled with a method's numbers, and not one attempt at a time.
@@ -76,19 +73,19 @@ const STAGES_IN_LOOP: usize = 7;
 /// from wider registers, and all of them lose from code that is compiled twice (Vern9 on Lorenz: 205 ns a step against 182,
 /// 400 components on the heap alike).
 fn attempts_of_any<Y: HostState>(
-    f: &dyn Field<Y>,
-    level: Level,
+    f: AtLevel<'_, Y>,
+    level: Option<Level>,
     run: Run<'_, Y>,
 ) -> Result<u64, FieldFailure<f64>> {
     let all = Attempts { f: &f, run };
-    if is_fused(level) { run_narrow(level, all) } else { all.run_by::<false, false>() }
+    match level {
+        Some(level) => run_narrow(level, all),
+        None => all.run_by::<false, false>(),
+    }
 }
 
-/// A field that is evaluated with the machine's instructions though it is called through a pointer.
-struct AtLevel<'a, Y: HostState, F: Field<Y>> {
-    f: &'a F,
-    entry: Entry<Eval<Y, F>>,
-}
+/// A field behind a pointer that is evaluated with the machine's instructions.
+struct AtLevel<'a, Y>(Bound<'a, f64, Y, Y, Result<(), FieldError>>);
 
 /// One evaluation.
 struct Eval<Y, F>(PhantomData<(Y, F)>);
@@ -106,9 +103,10 @@ impl<Y: HostState, F: Field<Y>> Call for Eval<Y, F> {
     }
 }
 
-impl<Y: HostState, F: Field<Y>> Field<Y> for AtLevel<'_, Y, F> {
+impl<Y: HostState> Field<Y> for AtLevel<'_, Y> {
+    #[inline(always)]
     fn eval(&self, t: &f64, y: &Y, dy: &mut Y) -> Result<(), FieldError> {
-        self.entry.call(self.f, t, y, dy)
+        self.0.call(t, y, dy)
     }
 }
 

@@ -5,6 +5,7 @@
 //! arrays, has no level in its types, and needs no promise from its caller.
 
 use super::Level;
+use std::marker::PhantomData;
 
 /// Work that is compiled once for each level.
 ///
@@ -78,11 +79,6 @@ impl<C: Call> Entry<C> {
         Self::portable()
     }
 
-    /// [`at`](Self::at) a [fused](is_fused) level, with no wider registers than AVX2 has.
-    pub fn narrow(level: Level) -> Self {
-        Self::at(level.min(Level::Avx2))
-    }
-
     #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
     fn portable() -> Self {
         Entry(C::call)
@@ -100,79 +96,77 @@ impl<C: Call> Entry<C> {
     }
 }
 
-/// A value behind a pointer, and a [`Call`] on it: one indirect call, where a method of a trait object that makes the call
-/// would be two.
-pub(crate) struct Bound<B: ?Sized, At, On: ?Sized, Out: ?Sized, Output> {
-    value: Box<B>,
-    call: unsafe fn(*const (), &At, &On, &mut Out) -> Output,
-}
+/// A [`Call`] whose first argument is an address: its type is forgotten.
+type Erased<At, On, Out, Output> = unsafe fn(*const (), &At, &On, &mut Out) -> Output;
 
-impl<B: ?Sized, At, On: ?Sized, Out: ?Sized, Output> Bound<B, At, On, Out, Output> {
-    /// With the instructions of `level`. `forget` hands its argument back with less of a type.
-    ///
-    /// # Panics
-    /// As [`Entry::at`]; where `forget` gives another value than it was given.
-    pub fn at<C>(level: Level, value: C::Of, forget: fn(Box<C::Of>) -> Box<B>) -> Self
-    where
-        C: Call<At = At, On = On, Out = Out, Output = Output>,
-    {
-        assert!(level <= Level::detect(), "invariant: level {level:?} on a machine that does not have it");
-        #[cfg(target_arch = "x86_64")]
-        {
-            #[target_feature(enable = "avx2,fma")]
-            unsafe fn avx2<C: Call>(of: *const (), at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
-                // SAFETY: the caller passes the address of a `C::Of`.
-                C::call(unsafe { &*of.cast() }, at, on, out)
-            }
-            #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
-            unsafe fn avx512<C: Call>(of: *const (), at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
-                // SAFETY: as above.
-                C::call(unsafe { &*of.cast() }, at, on, out)
-            }
-            match level {
-                Level::Portable => {}
-                Level::Avx2 => return Self::new::<C>(value, forget, avx2::<C>),
-                Level::Avx512 => return Self::new::<C>(value, forget, avx512::<C>),
-            }
-        }
-        Self::plain::<C>(value, forget)
-    }
-
-    /// [`at`](Self::at) the level that the crate is compiled for.
-    pub fn plain<C>(value: C::Of, forget: fn(Box<C::Of>) -> Box<B>) -> Self
-    where
-        C: Call<At = At, On = On, Out = Out, Output = Output>,
-    {
+/// [`Call::call`] with the type of its first argument forgotten, for a level that the machine has; for the level that the crate
+/// is compiled for where none is given.
+fn erased<C: Call>(level: Option<Level>) -> Erased<C::At, C::On, C::Out, C::Output> {
+    let Some(level) = level else {
         unsafe fn plain<C: Call>(of: *const (), at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
             // SAFETY: the caller passes the address of a `C::Of`.
             C::call(unsafe { &*of.cast() }, at, on, out)
         }
-        Self::new::<C>(value, forget, plain::<C>)
+        return plain::<C>;
+    };
+    assert!(level <= Level::detect(), "invariant: level {level:?} on a machine that does not have it");
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn avx2<C: Call>(of: *const (), at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
+            // SAFETY: the caller passes the address of a `C::Of`.
+            C::call(unsafe { &*of.cast() }, at, on, out)
+        }
+        #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
+        unsafe fn avx512<C: Call>(of: *const (), at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
+            // SAFETY: as above.
+            C::call(unsafe { &*of.cast() }, at, on, out)
+        }
+        match level {
+            Level::Portable => {}
+            Level::Avx2 => return avx2::<C>,
+            Level::Avx512 => return avx512::<C>,
+        }
+    }
+    portable::<C>()
+}
+
+#[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
+fn portable<C: Call>() -> Erased<C::At, C::On, C::Out, C::Output> {
+    erased::<C>(None)
+}
+#[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
+fn portable<C: Call>() -> Erased<C::At, C::On, C::Out, C::Output> {
+    unreachable!("invariant: lanes at a level that is not fused")
+}
+
+/// A value, and a [`Call`] on it, behind pointers: one indirect call, where a method of a trait object that makes the call
+/// would be two.
+pub(crate) struct Bound<'a, At, On: ?Sized, Out: ?Sized, Output> {
+    of: *const (),
+    call: Erased<At, On, Out, Output>,
+    value: PhantomData<&'a ()>,
+}
+
+impl<'a, At, On: ?Sized, Out: ?Sized, Output> Bound<'a, At, On, Out, Output> {
+    /// With the instructions of `level`, of those of the crate where none is given.
+    ///
+    /// # Panics
+    /// As [`Entry::at`].
+    #[inline]
+    pub fn to<C>(of: &'a C::Of, level: Option<Level>) -> Self
+    where
+        C: Call<At = At, On = On, Out = Out, Output = Output>,
+    {
+        Bound { of: (&raw const *of).cast(), call: erased::<C>(level), value: PhantomData }
     }
 
-    fn new<C: Call>(
-        value: C::Of,
-        forget: fn(Box<C::Of>) -> Box<B>,
-        call: unsafe fn(*const (), &At, &On, &mut Out) -> Output,
-    ) -> Self {
-        let value = Box::new(value);
-        let address = (&raw const *value).cast::<()>();
-        let value = forget(value);
-        assert!(address == (&raw const *value).cast(), "invariant: another value came back");
-        Bound { value, call }
-    }
-
-    /// The value.
-    pub fn value_mut(&mut self) -> &mut B {
-        &mut self.value
-    }
-
-    /// Calls it on the value.
+    /// Calls it.
     #[inline(always)]
     pub fn call(&self, at: &At, on: &On, out: &mut Out) -> Output {
-        // SAFETY: `at` and `plain` pair the address of a `C::Of` with the call of that `C`, compiled for a level that the
-        // machine has; `new` checks that the box is still of that value.
-        unsafe { (self.call)((&raw const *self.value).cast(), at, on, out) }
+        // SAFETY: `to` alone pairs an address with a call: that of a `C::Of`, borrowed for as long as this lives, and the call
+        // of the same `C`, compiled for a level that the machine was found to have.
+        unsafe { (self.call)(self.of, at, on, out) }
     }
 }
 

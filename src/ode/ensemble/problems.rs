@@ -8,7 +8,7 @@ use super::components::Components;
 use super::drive::Packs;
 use super::inlined::Loops;
 use crate::ode::{Field, FieldError, FieldNumber, GenericField, LaneNumber, Real};
-use crate::simd::{Bound, Call, Level};
+use crate::simd::{Call, Entry, Level};
 use std::marker::PhantomData;
 
 /// Some trajectories, whatever their field.
@@ -41,12 +41,10 @@ impl<G: GenericField<N>, T: LaneFloat, I: Loops, const N: usize> Problems<T> for
         self.0[a].0.same_statics(&self.0[b].0)
     }
     fn lanes(&self, level: Level, trajectory: usize) -> DynField<'_, T::Lanes> {
-        let field = TypedField::<G, T, T::Lanes, N>::new(&self.0, trajectory);
-        DynField(Bound::at::<Eval<'_, G, T, T::Lanes, N>>(level, field, |field| field))
+        Box::new(AtLevel { field: TypedField::new(&self.0, trajectory), eval: Entry::at(level) })
     }
     fn one(&self, trajectory: usize) -> DynField<'_, T::One> {
-        let field = TypedField::<G, T, T::One, N>::new(&self.0, trajectory);
-        DynField(Bound::plain::<Eval<'_, G, T, T::One, N>>(field, |field| field))
+        Box::new(TypedField::new(&self.0, trajectory))
     }
     fn inlined(&self, packs: &mut Packs<'_, T>) -> Option<Result<(), FieldError>> {
         I::run(packs, &self.0)
@@ -59,20 +57,23 @@ pub trait SetLane {
     fn set_lane(&mut self, lane: usize, trajectory: usize);
 }
 
+/// A field with the parameters of one trajectory in each lane.
+pub trait LaneField<R: Real>: Field<Components<R>> + SetLane {}
+impl<R: Real, F: Field<Components<R>> + SetLane> LaneField<R> for F {}
+
 /// A field in lanes behind a pointer.
-pub struct DynField<'a, R: Real>(Bound<dyn SetLane + 'a, R::Clock, [R], [R], ()>);
+pub type DynField<'a, R> = Box<dyn LaneField<R> + 'a>;
 
 impl<R: Real> Field<Components<R>> for DynField<'_, R> {
     #[inline(always)]
     fn eval(&self, t: &R::Clock, y: &Components<R>, dy: &mut Components<R>) -> Result<(), FieldError> {
-        self.0.call(t, &y.0, &mut dy.0);
-        Ok(())
+        (**self).eval(t, y, dy)
     }
 }
 
 impl<R: Real> SetLane for DynField<'_, R> {
     fn set_lane(&mut self, lane: usize, trajectory: usize) {
-        self.0.value_mut().set_lane(lane, trajectory);
+        (**self).set_lane(lane, trajectory);
     }
 }
 
@@ -100,21 +101,59 @@ where
     }
 }
 
-/// One evaluation of a [`TypedField`].
+impl<G: GenericField<N>, T, R: FieldNumber, const N: usize> Field<Components<R>>
+    for TypedField<'_, G, T, R, N>
+{
+    #[inline(always)]
+    fn eval(&self, t: &R::Clock, y: &Components<R>, dy: &mut Components<R>) -> Result<(), FieldError> {
+        let (Some(y), Some(dy)) = (y.0.first_chunk(), dy.0.first_chunk_mut()) else {
+            panic!("invariant: a state of as many components as the field has")
+        };
+        *dy = R::eval::<G, N>(&self.of, R::time(t), y);
+        Ok(())
+    }
+}
+
+/// A [`TypedField`] that is evaluated with the machine's instructions.
+struct AtLevel<'a, G: GenericField<N>, T, R: FieldNumber, const N: usize> {
+    field: TypedField<'a, G, T, R, N>,
+    eval: Entry<Eval<'a, G, T, R, N>>,
+}
+
+impl<G: GenericField<N>, T, R: FieldNumber, const N: usize> Field<Components<R>> for AtLevel<'_, G, T, R, N> {
+    fn eval(&self, t: &R::Clock, y: &Components<R>, dy: &mut Components<R>) -> Result<(), FieldError> {
+        self.eval.call(&self.field, t, y, dy)
+    }
+}
+
+impl<G, T, R, const N: usize> SetLane for AtLevel<'_, G, T, R, N>
+where
+    G: GenericField<N>,
+    T: LaneFloat,
+    R: LaneNumber<T>,
+{
+    fn set_lane(&mut self, lane: usize, trajectory: usize) {
+        self.field.set_lane(lane, trajectory);
+    }
+}
+
+/// One evaluation.
 struct Eval<'a, G, T, R, const N: usize>(PhantomData<&'a (G, T, R)>);
 
 impl<'a, G: GenericField<N>, T, R: FieldNumber, const N: usize> Call for Eval<'a, G, T, R, N> {
     type Of = TypedField<'a, G, T, R, N>;
     type At = R::Clock;
-    type On = [R];
-    type Out = [R];
-    type Output = ();
+    type On = Components<R>;
+    type Out = Components<R>;
+    type Output = Result<(), FieldError>;
 
     #[inline(always)]
-    fn call(field: &TypedField<'a, G, T, R, N>, t: &R::Clock, y: &[R], dy: &mut [R]) {
-        let (Some(y), Some(dy)) = (y.first_chunk(), dy.first_chunk_mut()) else {
-            panic!("invariant: a state of as many components as the field has")
-        };
-        *dy = R::eval::<G, N>(&field.of, R::time(t), y);
+    fn call(
+        field: &TypedField<'a, G, T, R, N>,
+        t: &R::Clock,
+        y: &Components<R>,
+        dy: &mut Components<R>,
+    ) -> Self::Output {
+        field.eval(t, y, dy)
     }
 }

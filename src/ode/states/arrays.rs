@@ -20,6 +20,13 @@ macro_rules! fixed_state {
                 if !$crate::ode::states::in_registers::<R>($n) {
                     return $crate::ode::states::heap::lincomb(K::FUSED, out, y, dt, a, |i| $read(k.stage(i)));
                 }
+                if !K::KNOWN && !R::LOCKSTEP && $n > 0 {
+                    let sums = $crate::ode::states::sums_of_few($n, a, k, |k: &Self, j| $read(k)[j]);
+                    for j in 0..$n {
+                        out[j] = sums.map_or(y[j], |sums| sums[j].scale_by_add(K::FUSED, dt, y[j]));
+                    }
+                    return;
+                }
                 for j in 0..$n {
                     out[j] = $crate::ode::states::lincomb(y[j], dt, a, k, |k: &Self| $read(k)[j]);
                 }

@@ -30,7 +30,7 @@ pub(super) const MOST_TERMS: usize = 16;
 /// components in vector registers win (Pleiades, 28 components: 680 ns a step of Tsit5 against 1,150).
 #[inline(always)]
 const fn in_registers<R: Real>(n: usize) -> bool {
-    n <= 8 || R::LOCKSTEP
+    n <= FEW || R::LOCKSTEP
 }
 
 /// `sum_i a_i k_i` over the non-zero `a_i`, of the component that `pick` takes; `None` where there is none.
@@ -61,6 +61,33 @@ fn weighted_sum<S, K: Stages<S> + ?Sized, R: Real>(a: &[f64], k: &K, pick: impl 
         }
     }
     sum
+}
+
+/// The most components that are [held in registers](in_registers).
+const FEW: usize = 8;
+
+/// `sum_i a_i k_i[j]` of each of `n` components over the non-zero `a_i`, for weights that are not known: a term of all components
+/// after the other, so that a weight is looked at once; `None` where there is none.
+#[inline(always)]
+fn sums_of_few<S, K: Stages<S> + ?Sized, R: Real>(
+    n: usize,
+    a: &[f64],
+    k: &K,
+    pick: impl Fn(&S, usize) -> R,
+) -> Option<[R; FEW]> {
+    let first = a.iter().position(|&a| a != 0.0)?;
+    let mut sums = [pick(k.stage(first), 0); FEW];
+    for j in 0..n {
+        sums[j] = pick(k.stage(first), j).scale(a[first]);
+    }
+    for i in first + 1..a.len() {
+        if a[i] != 0.0 {
+            for j in 0..n {
+                sums[j] = pick(k.stage(i), j).scale_add(K::FUSED, a[i], sums[j]);
+            }
+        }
+    }
+    Some(sums)
 }
 
 #[inline(always)]
