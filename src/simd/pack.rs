@@ -1,7 +1,7 @@
 //! Lanes of any number, as plain arrays: what trajectories that step together are made of.
 //!
 //! A [`Lanes`] holds W numbers and knows no level: its loops become the instructions of whatever level the
-//! function around them is compiled for ([`run_at`](super::run_at)), because every one of them is inlined there.
+//! function around them is compiled for ([`Entry`](super::Entry)), because every one of them is inlined there.
 //! Two registers' worth (16 f64 or 32 f32 of AVX-512) hide the latency of one; the intrinsic types of the levels
 //! would need code of its own for each of them in everything that is written over lanes. It must never know what
 //! is computed with the lanes. Each lane's result depends on that lane alone, bit for bit.

@@ -45,7 +45,7 @@ impl<C: Call> Entry<C> {
     /// With the instructions of `level`.
     ///
     /// # Panics
-    /// As [`run_at`].
+    /// Where this machine does not have the level, or the level is not [fused](is_fused).
     pub fn at(level: Level) -> Self {
         assert!(level <= Level::detect(), "invariant: level {level:?} on a machine that does not have it");
         Self::of(level)
@@ -170,10 +170,10 @@ impl<'a, At, On: ?Sized, Out: ?Sized, Output> Bound<'a, At, On, Out, Output> {
     }
 }
 
-/// [`run_at`] a [fused](is_fused) level, with no wider registers than AVX2 has: compiled once, and not for AVX-512 too.
+/// Runs `work` at a [fused](is_fused) level, with no wider registers than AVX2 has: compiled once, and not for AVX-512 too.
 ///
 /// # Panics
-/// As [`run_at`].
+/// As [`Entry::at`].
 pub(crate) fn run_narrow<W: Work>(level: Level, work: W) -> W::Output {
     assert!(level <= Level::detect(), "invariant: level {level:?} on a machine that does not have it");
     #[cfg(target_arch = "x86_64")]
@@ -183,7 +183,7 @@ pub(crate) fn run_narrow<W: Work>(level: Level, work: W) -> W::Output {
     run_portable(work)
 }
 
-/// [`run_at`] the level of AVX2 and FMA, compiled for no other.
+/// Runs `work` with AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 fn run_at_avx2<W: Work>(work: W) -> W::Output {
     #[target_feature(enable = "avx2,fma")]
