@@ -1,14 +1,16 @@
 //! Ten thousand Lorenz trajectories, rho from 0 to 28, over one unit of time: the end states alone.
 //!
-//! Each trajectory takes its own steps. The crates that solve one problem at a time share the trajectories among
-//! threads by rayon; so does flowline's `tsit5-each`, beside its ensembles in lanes. The error is the largest over all trajectories, against ode_solvers' Dop853 at 1e-12.
+//! Each trajectory takes its own steps. The crates that solve one problem at a time share the trajectories among threads by
+//! rayon; so does flowline's `tsit5-each`, beside its ensembles in lanes. Tsit5, Vern7 and Vern9 have their names where the
+//! loop is compiled for the field and the method, and `-shared` behind the name where one loop serves all. The error is the
+//! largest over all trajectories, against ode_solvers' Dop853 at 1e-12.
 
 use crate::measure::{End, Run};
 use crate::peers::MAX_STEPS;
 use crate::peers::ode_solvers::with_defaults;
 use differential_equations::ode::ODE;
 use differential_equations::prelude::{ExplicitRungeKutta, IVP};
-use flowline::ode::{Method, Ode};
+use flowline::ode::{Method, Ode, inline};
 use nalgebra::SVector;
 use ode_solvers::dop_shared::OutputType;
 use ode_solvers::{Dop853, Dopri5};
@@ -105,9 +107,10 @@ flowline::field! {
 
 /// flowline as an ensemble: the lanes that the machine has, the pool's threads.
 macro_rules! flowline_ensemble {
-    ($pool:expr, $method:expr, $rhos:expr, $tol:expr $(, $precision:ident)?) => {{
+    ($pool:expr, |$e:ident| $by:expr, $rhos:expr, $tol:expr $(, $precision:ident)?) => {{
         let problem = |rho: &f64| (LorenzField { rho: *rho }, [1.0; 3]);
-        let ensemble = Ode::ensemble($rhos, problem)$(.$precision())?.method($method).rtol($tol).atol($tol);
+        let $e = Ode::ensemble($rhos, problem)$(.$precision())?.rtol($tol).atol($tol);
+        let ensemble = $by;
         let ensemble = $pool.install(|| ensemble.solve(0.0, 1.0)).and_then(|e| e.into_result());
         let ensemble = ensemble.map_err(|e| e.to_string())?;
         let total = ensemble.total();
@@ -148,7 +151,7 @@ fn methods() -> impl Iterator<Item = Method> {
 }
 
 macro_rules! runs {
-    ($(#[$doc:meta])* $name:ident, $r:ident $(, $precision:ident)?) => {
+    ($d:tt $(#[$doc:meta])* $name:ident, $r:ident $(, $precision:ident)?) => {
         $(#[$doc])*
         pub fn $name(pool: &rayon::ThreadPool, tol: f64) -> Vec<Run<'_>> {
             let mut runs = Vec::new();
@@ -165,20 +168,32 @@ macro_rules! runs {
             each("flowline", "dop853-each", |rho, tol| flowline_run!(Method::Dop853, $r, rho, tol));
             for method in methods() {
                 let rhos = rhos();
-                let name = method.to_string();
-                let ensemble = move || flowline_ensemble!(pool, method, &rhos, tol $(, $precision)?);
+                let shared = [Method::Tsit5, Method::Vern7, Method::Vern9].contains(&method);
+                let name = format!("{method}{}", if shared { "-shared" } else { "" });
+                let ensemble = move || flowline_ensemble!(pool, |e| e.method(method), &rhos, tol $(, $precision)?);
                 runs.push(Run::new("flowline", name, tol, ensemble));
             }
+            macro_rules! inlined {
+                ($d($method:ident)*) => { $d({
+                    let rhos = rhos();
+                    let ensemble =
+                        move || flowline_ensemble!(pool, |e| e.inlined(inline::$method), &rhos, tol $(, $precision)?);
+                    runs.push(Run::new("flowline", Method::$method.to_string(), tol, ensemble));
+                })* };
+            }
+            inlined!(Tsit5 Vern7 Vern9);
             runs
         }
     };
 }
 runs!(
+    $
     /// Every crate at one tolerance, in f64.
     f64_runs,
     f64
 );
 runs!(
+    $
     /// Every crate at one tolerance, in f32.
     f32_runs,
     f32,
