@@ -5,6 +5,7 @@ use super::*;
 use crate::cnf::{Cnf, StandardNormal};
 use crate::data::{ImageDensity, Points, Toy};
 use crate::error::Error;
+use crate::io::raster::{Channels, Depth, encode_png};
 use crate::nn::{ConcatSquash, DriftNet};
 use crate::ode::Outcome;
 use crate::tensor::{Key, Tensor, Tree};
@@ -16,10 +17,9 @@ fn image() -> ImageDensity {
         (8..14, 2..5) => 80,
         _ => 255,
     };
-    let picture = image::GrayImage::from_fn(16, 12, |x, y| image::Luma([dark(x, y)]));
-    let mut png = std::io::Cursor::new(Vec::new());
-    picture.write_to(&mut png, image::ImageFormat::Png).unwrap();
-    ImageDensity::from_bytes(png.get_ref(), "boxes").unwrap()
+    let greys: Vec<u8> = (0..16 * 12).map(|i| dark(i % 16, i / 16)).collect();
+    let png = encode_png([16, 12], Channels::Grey, Depth::Eight, &greys).unwrap();
+    ImageDensity::from_bytes(&png, "boxes").unwrap()
 }
 
 fn flow(seed: u64) -> Cnf<ConcatSquash> {

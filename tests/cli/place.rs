@@ -1,5 +1,6 @@
 //! Where the program is run: a folder of its own, what is said to it, what it says.
 
+use flowline::io::raster::{Channels, Depth, encode_png};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -18,10 +19,14 @@ impl Place {
             (8..14, 2..5) => 80,
             _ => 255,
         };
-        image::GrayImage::from_fn(16, 12, |x, y| image::Luma([dark(x, y)]))
-            .save(place.path("tiny.png"))
-            .unwrap();
+        place.picture("tiny.png", [16, 12], dark);
         place
+    }
+
+    /// A PNG file of greys, by column and row.
+    pub fn picture(&self, name: &str, size: [u32; 2], grey: impl Fn(u32, u32) -> u8) {
+        let greys: Vec<u8> = (0..size[0] * size[1]).map(|i| grey(i % size[0], i / size[0])).collect();
+        fs::write(self.path(name), encode_png(size, Channels::Grey, Depth::Eight, &greys).unwrap()).unwrap();
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
