@@ -49,7 +49,7 @@ pub use locate::{NonFinite, Pass, Seen, locate_non_finite};
 pub use philox::Philox;
 pub(crate) use rows::tuple;
 pub use rows::{map_rows, try_map_rows};
-pub(crate) use trace::{Check, Traced, align, apply, register_check, trace};
+pub(crate) use trace::{Check, Traced, align, apply, register_check, trace, try_trace};
 pub use tree::{Leaf, LoneTree, Path, TensorTree, Tree, num_elements, summary};
 pub(crate) use vmap::{Searches, over_rows};
 pub use vmap::{try_vmap, vmap};
