@@ -215,10 +215,6 @@ pub(crate) trait Int: Lanes<Elem = u32> {
     fn and(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
     fn xor(self, other: Self) -> Self;
-    /// Left shift; zero for `n >= 32`.
-    fn shl(self, n: u32) -> Self;
-    /// Logical right shift; zero for `n >= 32`.
-    fn shr(self, n: u32) -> Self;
     /// The high and the low halves of the 64-bit products `self * by`.
     fn mul_wide(self, by: u32) -> (Self, Self);
     /// The numbers `first..first + LEN` (wrapping) in the order of lanes that [`Self::store_blocks`] undoes.

@@ -255,14 +255,6 @@ impl<const N: usize> Int for Array<u32, N> {
         self.zip(other, |x, y| x ^ y)
     }
     #[inline(always)]
-    fn shl(self, n: u32) -> Self {
-        self.map(|x| x.checked_shl(n).unwrap_or(0))
-    }
-    #[inline(always)]
-    fn shr(self, n: u32) -> Self {
-        self.map(|x| x.checked_shr(n).unwrap_or(0))
-    }
-    #[inline(always)]
     fn mul_wide(self, by: u32) -> (Self, Self) {
         let wide = |x: u32| u64::from(x) * u64::from(by);
         (self.map(|x| (wide(x) >> 32) as u32), self.map(|x| wide(x) as u32))

@@ -81,8 +81,7 @@ pub unsafe fn gemm_f64(level: Level, shape: &Gemm, a: *const f64, b: *const f64,
 /// The bits of [`gemm_f32`], then of the strip kernels for the sums, the product with the gate and the activation.
 ///
 /// # Safety
-/// As for [`gemm_f32`]; the rows and `pre` of the epilogue are null or valid for `n` and `m x n` elements, and
-/// disjoint from C.
+/// As for [`gemm_f32`]; the rows of the epilogue are null or valid for `n` elements, and disjoint from C.
 pub unsafe fn gemm_layer_f32(
     level: Level,
     shape: &Gemm,
@@ -125,7 +124,7 @@ unsafe fn gemm<T: Math<Word: Word>>(
         return unsafe { row(level, shape, epilogue, a, b, c) };
     }
     let finish = epilogue.map(|e| {
-        let whole = Written { rows: m, cols: n, c, ldc, ends: e.rows, pre: e.pre, ldp: e.ldp };
+        let whole = Written { rows: m, cols: n, c, ldc, ends: e.rows };
         (gemm_layer::finish::<T>(level, e.activation), whole)
     });
     // With no more rows than columns lanes over rows are no fuller, and turning the rows costs as much as the
@@ -182,7 +181,7 @@ unsafe fn row<T: Math>(
         j += cols;
     }
     if let Some(e) = epilogue {
-        let whole = Written { rows: 1, cols: n, c, ldc: n, ends: e.rows, pre: e.pre, ldp: e.ldp };
+        let whole = Written { rows: 1, cols: n, c, ldc: n, ends: e.rows };
         // SAFETY: the row was just written.
         unsafe { gemm_layer::finish::<T>(level, e.activation)(&whole) };
     }

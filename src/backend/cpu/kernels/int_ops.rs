@@ -4,7 +4,6 @@
 
 use std::marker::PhantomData;
 
-use super::ops::fill;
 use super::strip::StripKernel;
 use crate::simd::lanes::{Int, Lanes, Mask, Simd};
 
@@ -57,7 +56,6 @@ int_op! {
     Min / 2: |a, b, signed| a.min(b, signed);
     And / 2: |a, b, _signed| a.and(b);
     Or / 2: |a, b, _signed| a.or(b);
-    Xor / 2: |a, b, _signed| a.xor(b);
 }
 
 int_compare_op! {
@@ -178,69 +176,5 @@ impl StripKernel for Select {
             }
             i += count;
         }
-    }
-}
-
-/// A shift by `imm[0]` bits, to the left or to the right.
-pub(super) struct Shift<const LEFT: bool>;
-
-impl<const LEFT: bool> StripKernel for Shift<LEFT> {
-    #[inline(always)]
-    unsafe fn run<S: Simd>(
-        dst: *mut u8,
-        a: *const u8,
-        _b: *const u8,
-        _c: *const u8,
-        imm: [f64; 2],
-        n: usize,
-    ) {
-        let (dst, a, by) = (dst.cast::<u32>(), a.cast::<u32>(), imm[0] as u32);
-        let mut i = 0;
-        while i < n {
-            let count = (n - i).min(S::U32::LEN);
-            // SAFETY: `i + count <= n`.
-            unsafe {
-                let x: S::U32 = load_up_to(a.add(i), count);
-                store_up_to(if LEFT { x.shl(by) } else { x.shr(by) }, dst.add(i), count);
-            }
-            i += count;
-        }
-    }
-}
-
-/// The immediate in each element, read as signed or unsigned.
-pub(super) struct Splat<const SIGNED: bool>;
-
-impl<const SIGNED: bool> StripKernel for Splat<SIGNED> {
-    #[inline(always)]
-    unsafe fn run<S: Simd>(
-        dst: *mut u8,
-        _a: *const u8,
-        _b: *const u8,
-        _c: *const u8,
-        imm: [f64; 2],
-        n: usize,
-    ) {
-        let value = if SIGNED { imm[0] as i32 as u32 } else { imm[0] as u32 };
-        // SAFETY: the caller promises the level and `n` elements.
-        unsafe { fill(dst.cast(), S::U32::splat(value), n) };
-    }
-}
-
-/// The word behind `a` in each element.
-pub(super) struct SplatFrom;
-
-impl StripKernel for SplatFrom {
-    #[inline(always)]
-    unsafe fn run<S: Simd>(
-        dst: *mut u8,
-        a: *const u8,
-        _b: *const u8,
-        _c: *const u8,
-        _imm: [f64; 2],
-        n: usize,
-    ) {
-        // SAFETY: one word is readable at `a`, `n` are writable at `dst`.
-        unsafe { fill(dst.cast(), S::U32::splat(a.cast::<u32>().read_unaligned()), n) };
     }
 }

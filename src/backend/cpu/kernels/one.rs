@@ -193,7 +193,6 @@ fn int<const SIGNED: bool>(op: StripOp) -> Option<OneFn> {
         StripOp::Min => word::<int_ops::Min, SIGNED>,
         StripOp::And => word::<int_ops::And, SIGNED>,
         StripOp::Or => word::<int_ops::Or, SIGNED>,
-        StripOp::Xor => word::<int_ops::Xor, SIGNED>,
         StripOp::Neg if SIGNED => word::<int_ops::Neg, SIGNED>,
         StripOp::Abs if SIGNED => word::<int_ops::Abs, SIGNED>,
         StripOp::Sign if SIGNED => word::<int_ops::Sign, SIGNED>,
@@ -213,11 +212,11 @@ mod tests {
     use super::*;
     use crate::simd::Level;
 
-    const OPS: [StripOp; 27] = {
+    const OPS: [StripOp; 26] = {
         use StripOp::*;
         [
             Copy, Add, Sub, Mul, Div, Max, Min, Scale, AddImm, Neg, Abs, Sign, Floor, Sqrt, Square, Recip,
-            Eq, Ne, Lt, Le, IsFinite, Select, And, Or, Xor, Not, Tanh,
+            Eq, Ne, Lt, Le, IsFinite, Select, And, Or, Not, Tanh,
         ]
     };
 
@@ -236,7 +235,7 @@ mod tests {
         for elem in [Elem::F32, Elem::F64, Elem::I32, Elem::U32] {
             for op in OPS {
                 let Some(run) = one(op, elem) else { continue };
-                let is_logic = matches!(op, StripOp::And | StripOp::Or | StripOp::Xor | StripOp::Not);
+                let is_logic = matches!(op, StripOp::And | StripOp::Or | StripOp::Not);
                 if is_logic && elem != Elem::U32 {
                     continue;
                 }

@@ -4,7 +4,7 @@
 //! picks them is elsewhere.
 
 use super::Elem;
-use super::int_ops::{self, IntCompare, IntMap, Shift};
+use super::int_ops::{self, IntCompare, IntMap};
 use super::ops::{self, Compare, FloatOp, IsFinite, Map, Powf};
 use crate::simd::Level;
 use crate::simd::dispatch::entry_points;
@@ -15,8 +15,7 @@ use crate::simd::portable::One;
 /// A strip kernel: writes `n` elements to `dst` from the operands the operation reads.
 ///
 /// # Safety
-/// Each operand that the operation reads holds `n` readable elements (one for `SplatFrom`), `dst` holds `n`
-/// writable ones, and the level it was made for is available. An operand is either disjoint from `dst` or
+/// Each operand that the operation reads holds `n` readable elements, `dst` holds `n` writable ones, and the level it was made for is available. An operand is either disjoint from `dst` or
 /// starts at the same address with elements no narrower than those of `dst`. Operands that the operation does
 /// not read may be null.
 pub type StripFn = unsafe fn(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, imm: [f64; 2], n: usize);
@@ -28,10 +27,6 @@ pub type StripFn = unsafe fn(dst: *mut u8, a: *const u8, b: *const u8, c: *const
 pub enum StripOp {
     /// `a`
     Copy,
-    /// `imm[0]`
-    Splat,
-    /// `a[0]`
-    SplatFrom,
     /// `a + b`
     Add,
     /// `a - b`
@@ -86,8 +81,6 @@ pub enum StripOp {
     Axpy,
     /// `fma(b, imm[1], fma(a, imm[0], c))`
     Axpy2,
-    /// `fma(a, b, c)`
-    MulAdd,
     /// `second(first(a, b), c)`, each part rounded.
     Then(Arith, Arith),
     /// `imm[0] - a * a`, each part rounded.
@@ -110,14 +103,8 @@ pub enum StripOp {
     And,
     /// Bitwise or of words.
     Or,
-    /// Bitwise exclusive or of words.
-    Xor,
     /// 1 where the word is 0, else 0.
     Not,
-    /// `a << imm[0]`, 0 from 32 on.
-    Shl,
-    /// `a >> imm[0]` filling with zeros, 0 from 32 on.
-    Shr,
 }
 
 /// A part of [`StripOp::Then`].
@@ -161,11 +148,9 @@ pub fn strip(level: Level, op: StripOp, elem: Elem) -> StripFn {
 
 /// The kernel of `op` on one element alone, with the bits of every level; none if levels differ in how they round it.
 pub fn strip_one(op: StripOp, elem: Elem) -> Option<StripFn> {
-    use StripOp::{Axpy, Axpy2, Cos, Erf, Exp, Expm1, Ln, Log1p, MulAdd, Powf, Sigmoid, Sin, Tanh};
-    let is_approximate = matches!(
-        op,
-        Axpy | Axpy2 | MulAdd | Exp | Ln | Expm1 | Log1p | Tanh | Sigmoid | Erf | Sin | Cos | Powf
-    );
+    use StripOp::{Axpy, Axpy2, Cos, Erf, Exp, Expm1, Ln, Log1p, Powf, Sigmoid, Sin, Tanh};
+    let is_approximate =
+        matches!(op, Axpy | Axpy2 | Exp | Ln | Expm1 | Log1p | Tanh | Sigmoid | Erf | Sin | Cos | Powf);
     (!is_approximate).then(|| of_width(Width::One, op, elem))
 }
 
@@ -212,8 +197,6 @@ fn map<T: Math, O: FloatOp>(width: Width) -> StripFn {
 fn float<T: Math>(width: Width, op: StripOp) -> Option<StripFn> {
     Some(match op {
         StripOp::Copy => map::<T, ops::Copy>(width),
-        StripOp::Splat => map::<T, ops::Splat>(width),
-        StripOp::SplatFrom => at::<ops::SplatFrom<T>>(width),
         StripOp::Add => map::<T, ops::Add>(width),
         StripOp::Sub => map::<T, ops::Sub>(width),
         StripOp::Mul => map::<T, ops::Mul>(width),
@@ -224,7 +207,6 @@ fn float<T: Math>(width: Width, op: StripOp) -> Option<StripFn> {
         StripOp::AddImm => map::<T, ops::AddImm>(width),
         StripOp::Axpy => map::<T, ops::Axpy>(width),
         StripOp::Axpy2 => map::<T, ops::Axpy2>(width),
-        StripOp::MulAdd => map::<T, ops::MulAdd>(width),
         StripOp::Then(first, second) => return then::<T>(width, first, second),
         StripOp::SubSquare => map::<T, ops::SubSquare>(width),
         StripOp::Gate => map::<T, ops::Gate>(width),
@@ -282,8 +264,6 @@ fn float_unary<T: Math>(width: Width, op: StripOp) -> Option<StripFn> {
 fn int<const SIGNED: bool>(width: Width, op: StripOp) -> Option<StripFn> {
     Some(match op {
         StripOp::Copy => at::<IntMap<int_ops::Copy, SIGNED>>(width),
-        StripOp::Splat => at::<int_ops::Splat<SIGNED>>(width),
-        StripOp::SplatFrom => at::<int_ops::SplatFrom>(width),
         StripOp::Add => at::<IntMap<int_ops::Add, SIGNED>>(width),
         StripOp::Sub => at::<IntMap<int_ops::Sub, SIGNED>>(width),
         StripOp::Mul => at::<IntMap<int_ops::Mul, SIGNED>>(width),
@@ -305,10 +285,7 @@ fn logic(width: Width, op: StripOp) -> Option<StripFn> {
     Some(match op {
         StripOp::And => at::<IntMap<int_ops::And, false>>(width),
         StripOp::Or => at::<IntMap<int_ops::Or, false>>(width),
-        StripOp::Xor => at::<IntMap<int_ops::Xor, false>>(width),
         StripOp::Not => at::<int_ops::Not>(width),
-        StripOp::Shl => at::<Shift<true>>(width),
-        StripOp::Shr => at::<Shift<false>>(width),
         _ => return None,
     })
 }
