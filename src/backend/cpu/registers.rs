@@ -4,7 +4,7 @@
 use super::access::Dim;
 use super::buffers::Buffers;
 use super::codegen::{Gen, Generated, Held, Input, Value};
-use super::kernels::{Elem, OneInstr};
+use super::kernels::{Elem, OneInstr, by_strip};
 use super::memory::aligned;
 use super::ones::{Ones, Port, REGISTERS};
 use super::program::{Cut, Ending, Instr, Mode, Program, Reduction, Stream};
@@ -130,14 +130,18 @@ impl Gen<'_> {
         Generated { program, in_place }
     }
 
-    /// The program on a file of `num` registers, each slot of the table one, if every instruction has a form for single
-    /// elements.
+    /// The program on a file of `num` registers, each slot of the table one, if there are so many.
     fn ones(&self, slot: &dyn Fn(Value) -> u16, of_input: impl Fn(usize) -> u16, num: usize) -> Option<Ones> {
-        let instrs = self.drafts.iter().map(|d| {
-            let args = d.args.map(|v| v.map_or(0, slot));
-            Some(OneInstr { run: d.one?, imm: d.imm[0], dst: slot(d.dst), args })
+        if num > REGISTERS {
+            return None;
+        }
+        let instrs = self.drafts.iter().map(|d| OneInstr {
+            run: d.one.unwrap_or(by_strip),
+            kernel: d.run,
+            imm: d.imm,
+            dst: slot(d.dst),
+            args: d.args.map(|v| v.map_or(0, slot)),
         });
-        let instrs = instrs.collect::<Option<Box<[OneInstr]>>>().filter(|_| num <= REGISTERS)?;
         let mut numbers = vec![];
         let mut ports = vec![];
         for (i, input) in self.inputs.iter().enumerate() {
@@ -151,7 +155,7 @@ impl Gen<'_> {
         }
         ports.sort_by_key(|port| port.access == Access::Write);
         let num_read = ports.iter().filter(|port| port.access == Access::Read).count();
-        Some(Ones { numbers: numbers.into(), ports: ports.into(), num_read, instrs })
+        Some(Ones { numbers: numbers.into(), ports: ports.into(), num_read, instrs: instrs.collect() })
     }
 
     /// Bytes of the widest element.

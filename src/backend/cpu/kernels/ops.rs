@@ -191,22 +191,22 @@ impl<T: Math> StripKernel for IsFinite<T> {
     }
 }
 
-/// `b` where the word `a` is not 0, else `c`.
-pub(super) struct Select<T>(PhantomData<T>);
+/// `b` where the word `a` is not 0, else `c`, both 64-bit.
+pub(super) struct Select;
 
-impl<T: Math> StripKernel for Select<T> {
+impl StripKernel for Select {
     #[inline(always)]
     unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, _imm: [f64; 2], n: usize) {
-        let (dst, a, b, c) = (dst.cast::<T>(), a.cast::<u32>(), b.cast::<T>(), c.cast::<T>());
+        let (dst, a, b, c) = (dst.cast::<f64>(), a.cast::<u32>(), b.cast::<f64>(), c.cast::<f64>());
         let mut i = 0;
         while i < n {
-            let count = (n - i).min(T::Of::<S>::LEN);
+            let count = (n - i).min(S::F64::LEN);
             // SAFETY: `i + count <= n`.
             unsafe {
-                let mask = T::Of::<S>::load_mask(a.add(i), count);
-                let (x, y): (T::Of<S>, T::Of<S>) = (load_up_to(b.add(i), count), load_up_to(c.add(i), count));
-                let out = T::Of::<S>::select(mask, x, y);
-                if count == T::Of::<S>::LEN {
+                let mask = S::F64::load_mask(a.add(i), count);
+                let (x, y): (S::F64, S::F64) = (load_up_to(b.add(i), count), load_up_to(c.add(i), count));
+                let out = S::F64::select(mask, x, y);
+                if count == S::F64::LEN {
                     out.store(dst.add(i));
                 } else {
                     out.store_part(dst.add(i), count);

@@ -1,7 +1,7 @@
 //! Strip kernels against naive twins: each operation, element type and level, odd lengths, unaligned starts,
 //! in place, and NaN.
 
-use super::{Arith, Elem, StripFn, StripOp, cast, strip, strip_one};
+use super::{Arith, Elem, StripFn, StripOp, cast, strip};
 use crate::graph::erf;
 use crate::simd::Level;
 
@@ -144,22 +144,6 @@ fn float_ops_equal_twins<T: Stored>(epsilon: f64) {
 fn float_operations_equal_their_twins() {
     float_ops_equal_twins::<f32>(f64::from(f32::EPSILON));
     float_ops_equal_twins::<f64>(f64::EPSILON);
-}
-
-#[test]
-fn a_kernel_of_one_element_gives_the_bits_of_the_others() {
-    for op in FLOAT_OPS.map(|x| x.0) {
-        let Some(one) = strip_one(op, Elem::F64) else { continue };
-        for i in 0..40 {
-            let [a, b, c] = [4, 5, 6].map(|seed| vec![noise(seed, 40)[i]]);
-            let want = run::<f64, f64, f64>(one, &a, &b, &c)[0];
-            for level in Level::available() {
-                let got = run::<f64, f64, f64>(strip(level, op, Elem::F64), &a, &b, &c)[0];
-                assert_eq!(got.to_bits(), want.to_bits(), "{level:?} {op:?} of {a:?} {b:?} {c:?}");
-            }
-        }
-    }
-    assert!(strip_one(StripOp::Tanh, Elem::F32).is_none());
 }
 
 /// `dst` equal to the operand of the given position gives what a separate `dst` gives.
