@@ -173,9 +173,11 @@ unsafe fn row<T: Math>(
     while j < n {
         let (cols, whole, vectors) = panel::<T>(level, n - j);
         (all.ldb, all.rest) = (whole, cols - (vectors - 1) * lanes);
+        let tiles = gemm_tile::tiles::<T>(level, vectors, all.rest == lanes);
+        let (_, tile) = tiles[tiles.len() - 1];
         // SAFETY: the panel lies within B and C.
         unsafe {
-            gemm_tile::tile::<T>(level, vectors, 1, all.rest == lanes)(&all);
+            tile(&all);
             (all.b, all.c) = (all.b.add(k * whole), all.c.add(cols));
         }
         j += cols;
@@ -283,16 +285,15 @@ unsafe fn whole_panel<T: Math>(level: Level, vectors: usize, m: usize, panel: Pa
 /// The tiles of a panel from the tallest to the rest, over `m` rows.
 unsafe fn rows_of_tiles<T: Math>(level: Level, vectors: usize, m: usize, mut panel: Panel<T>) {
     let mut left = m;
-    for &rows in gemm_tile::tile_rows(level, vectors) {
+    for &(rows, tile) in gemm_tile::tiles::<T>(level, vectors, panel.rest == gemm_tile::lanes::<T>(level)) {
         if rows > left {
             continue;
         }
         // A division costs a fifth of a product of one row.
         panel.tiles = if rows == left { 1 } else { left / rows };
-        let whole = panel.rest == gemm_tile::lanes::<T>(level);
         let done = panel.tiles * rows;
         // SAFETY: the caller promises `m` rows of A and C.
-        unsafe { gemm_tile::tile::<T>(level, vectors, rows, whole)(&panel) };
+        unsafe { tile(&panel) };
         panel.a = panel.a.wrapping_add(done * panel.rsa);
         panel.c = panel.c.wrapping_add(done * panel.ldc);
         left -= done;

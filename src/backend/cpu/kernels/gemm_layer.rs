@@ -89,13 +89,7 @@ trait Finish<T> {
     unsafe fn run<S: Simd>(rows: &Written<T>);
 }
 
-entry_points!(
-    /// The entry point of a finish at a level.
-    entry,
-    Finish<T: Math>,
-    FinishFn<T>,
-    (rows: &Written<T>)
-);
+entry_points!(entry, Finish<T: Math>, FinishFn<T>, (rows: &Written<T>));
 
 /// The finish of an activation.
 pub(super) fn finish<T: Math>(level: Level, activation: Activation) -> FinishFn<T> {

@@ -127,7 +127,6 @@ pub(super) trait StripKernel {
 }
 
 entry_points!(
-    /// The entry point of a strip kernel at a level.
     pub(super) entry,
     StripKernel,
     StripFn,
