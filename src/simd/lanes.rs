@@ -15,6 +15,14 @@ pub(crate) trait Simd: Copy + 'static {
     /// Lanes of u32, also used for i32.
     type U32: Int;
 
+    /// Where a loop over vectors ends, asked before each.
+    ///
+    /// Vectors that are arrays read it from memory: else the optimiser takes such a loop for one over elements and
+    /// vectorises it again across vectors, by gathers, which makes kernels several times longer and slower.
+    #[inline(always)]
+    fn end(n: &usize) -> usize {
+        *n
+    }
     /// Transposes an 8 x 8 block of words; rows are `lds` apart at `src` and `ldd` at `dst`.
     /// # Safety
     /// Both blocks are valid and disjoint, and the level is available.

@@ -58,8 +58,7 @@ pub(super) fn lanes<T: Math>(level: Level) -> usize {
 /// bound by the broadcasts of A.
 pub(super) fn panel_vectors(level: Level, left: usize) -> usize {
     match level {
-        Level::Portable => 1,
-        Level::Avx2 => left.min(2),
+        Level::Portable | Level::Avx2 => left.min(2),
         Level::Avx512 if left == 5 => 3,
         Level::Avx512 => left.min(4),
     }
@@ -80,6 +79,7 @@ fn shapes<T: Math, const WHOLE: bool>(level: Level, vectors: usize) -> &'static 
     }
     match (level, vectors) {
         (Level::Portable, 1) => shapes!(portable, 4 2 1 by 1),
+        (Level::Portable, 2) => shapes!(portable, 4 2 1 by 2),
         #[cfg(target_arch = "x86_64")]
         (Level::Avx2, 1) => shapes!(avx2, 12 4 2 1 by 1),
         #[cfg(target_arch = "x86_64")]

@@ -88,7 +88,7 @@ impl<T: Math, O: FloatOp> StripKernel for Map<T, O> {
         unsafe {
             let imm = [T::Of::<S>::splat(T::from_f64(imm[0])), T::Of::<S>::splat(T::from_f64(imm[1]))];
             let mut i = 0;
-            while i + len <= n {
+            while i + len <= S::end(&n) {
                 let x = T::Of::<S>::load(a.add(i));
                 let y = if O::ARITY > 1 { T::Of::<S>::load(b.add(i)) } else { x };
                 let z = if O::ARITY > 2 { T::Of::<S>::load(c.add(i)) } else { x };
