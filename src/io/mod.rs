@@ -19,6 +19,8 @@ mod error;
 mod npy;
 #[cfg(feature = "plot")]
 pub mod raster;
+#[cfg(test)]
+mod scratch;
 mod solution;
 #[cfg(feature = "train")]
 mod tensors;
@@ -29,6 +31,8 @@ pub use checkpoint::{Checkpoint, FORMAT_VERSION, read_checkpoint, write_checkpoi
 pub use csv::{Csv, read_csv, read_csv_lines, read_csv_table, write_csv, write_csv_parts};
 pub use error::IoError;
 pub use npy::{Npy, NpyHeader, NpyNumber, read_npy, read_npy_header, write_npy, write_npy_parts};
+#[cfg(test)]
+pub(crate) use scratch::{Scratch, scratch};
 #[cfg(feature = "train")]
 pub use tensors::{load, save};
 

@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn saved_file_holds_the_picture() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("a.png");
         let mut picture = Picture::white(7, 5);
         picture.set(3, 4, [1, 2, 3]);
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn failed_write_names_the_file_and_leaves_nothing() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let taken = folder.path().join("taken.png");
         std::fs::create_dir_all(taken.join("inside")).unwrap(); // a rename onto it fails
         let missing = folder.path().join("no/such/folder.png");

@@ -14,6 +14,7 @@ mod cond;
 mod conv;
 mod custom;
 mod dataset;
+mod display;
 mod einsum;
 mod exec;
 mod grad;
@@ -21,6 +22,8 @@ mod handle;
 mod jit;
 mod key;
 mod locate;
+#[cfg(feature = "ndarray")]
+mod ndarray;
 mod operators;
 mod ops;
 mod philox;

@@ -1,19 +1,19 @@
 //! Where the program is run: a folder of its own, what is said to it, what it says.
 
+use super::folders::{Scratch, scratch};
 use flowline::io::raster::{Channels, Depth, encode_png};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use tempfile::TempDir;
 
 /// A folder with a tiny image of two dark boxes.
 pub struct Place {
-    folder: TempDir,
+    folder: Scratch,
 }
 
 impl Place {
     pub fn new() -> Place {
-        let place = Place { folder: tempfile::tempdir().unwrap() };
+        let place = Place { folder: scratch() };
         let dark = |x: u32, y: u32| match (x, y) {
             (2..6, 3..9) => 0,
             (8..14, 2..5) => 80,

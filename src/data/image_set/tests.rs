@@ -26,11 +26,11 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-struct Place(tempfile::TempDir);
+struct Place(crate::io::Scratch);
 
 impl Place {
     fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self(crate::io::scratch())
     }
 
     fn put(&self, name: &str, bytes: &[u8]) -> std::path::PathBuf {
