@@ -2,9 +2,10 @@
 
 use crate::array::DType;
 use crate::ode::{Bound, Event, Ode, State, Tolerance};
+use crate::odeint::Adjoint;
 use crate::odeint::leaves::{Layout, Leaves};
 use crate::odeint::state::TreeState;
-use crate::tensor::{Key, Tensor, Tree};
+use crate::tensor::{Key, Tensor, Tree, grad};
 use crate::tree;
 
 tree! {
@@ -98,6 +99,23 @@ fn no_error_is_measured_of_integrals_and_what_is_carried_is_left_alone() {
     scratch.lincomb(&y0, &dt, &b, &k[..]);
     let moved: Vec<f64> = scratch.tensors().iter().map(|x| x.to_vec()[0]).collect();
     assert_eq!(moved, [7.0, 1.1, 8.0]);
+}
+
+#[test]
+fn bounds_of_each_component_hold_for_its_adjoint_and_for_the_states_of_a_reversible_solve() {
+    let slope = |adjoint: Adjoint, rtol: Bound| {
+        let loss = |y: &Tensor| {
+            let field = |_t: Tensor, y: &Tensor| Tensor::stack(&[&-y.at(1), &(y.at(0) * y.at(0))]);
+            let ode = Ode::new(field).adjoint(adjoint).rtol(rtol).atol(1e-9);
+            ode.solve(0.0, 1.5, y).unwrap().y1.square().sum()
+        };
+        bits(&[grad(loss, &Tensor::from([1.0, 0.5]))])
+    };
+    for adjoint in [Adjoint::Direct, Adjoint::backsolve(), Adjoint::reversible()] {
+        let all = slope(adjoint, Bound::All(1e-6));
+        assert_eq!(slope(adjoint, Bound::Each(vec![1e-6; 2])), all, "{adjoint:?}");
+        assert_ne!(slope(adjoint, Bound::Each(vec![1e-6, 1e-2])), all, "{adjoint:?}");
+    }
 }
 
 #[test]
