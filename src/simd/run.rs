@@ -36,6 +36,27 @@ pub(crate) trait Call {
     type Output;
     /// Computes; as [`Work::run`], it and what it calls must be `#[inline(always)]`.
     fn call(of: &Self::Of, at: &Self::At, on: &Self::On, out: &mut Self::Out) -> Self::Output;
+
+    /// [`call`](Call::call) with AVX2 and FMA. A method, and no function of this module: rustc puts a method into the
+    /// codegen unit of its type's module, so loops of several modules are optimised side by side.
+    ///
+    /// # Safety
+    /// The machine has them.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn avx2(of: &Self::Of, at: &Self::At, on: &Self::On, out: &mut Self::Out) -> Self::Output {
+        Self::call(of, at, on, out)
+    }
+
+    /// [`call`](Call::call) with AVX-512.
+    ///
+    /// # Safety
+    /// The machine has it.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
+    unsafe fn avx512(of: &Self::Of, at: &Self::At, on: &Self::On, out: &mut Self::Out) -> Self::Output {
+        Self::call(of, at, on, out)
+    }
 }
 
 /// [`Call::call`] compiled for a level that this machine has.
@@ -61,20 +82,10 @@ impl<C: Call> Entry<C> {
     #[inline(always)]
     fn of(level: Level) -> Self {
         #[cfg(target_arch = "x86_64")]
-        {
-            #[target_feature(enable = "avx2,fma")]
-            unsafe fn avx2<C: Call>(of: &C::Of, at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
-                C::call(of, at, on, out)
-            }
-            #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
-            unsafe fn avx512<C: Call>(of: &C::Of, at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
-                C::call(of, at, on, out)
-            }
-            match level {
-                Level::Portable => {}
-                Level::Avx2 => return Entry(avx2::<C>),
-                Level::Avx512 => return Entry(avx512::<C>),
-            }
+        match level {
+            Level::Portable => {}
+            Level::Avx2 => return Entry(C::avx2),
+            Level::Avx512 => return Entry(C::avx512),
         }
         Self::portable()
     }

@@ -12,18 +12,16 @@
 
 use super::LaneFloat;
 use super::components::{Components, LaneState};
-use super::inlined::OneMethod;
 use super::pack::{Pack, Waiting};
 use super::problems::{DynField, Problems, SetLane};
+use super::shared::AnyMethod;
 use crate::ode::attempt::attempt_with;
 use crate::ode::attempts::UNROLL;
-use crate::ode::inline;
 use crate::ode::{
     Carry, Clock, Field, FieldError, LaneClock, LaneNumber, Method, Outcome, Resolved, Scheme, Span, State,
     Stats, status,
 };
 use crate::simd::{Call, Entry, Level, is_fused};
-use std::marker::PhantomData;
 
 /// The part of the lanes that is refilled at once: a refill costs about as much as an attempt whether it moves one
 /// trajectory or four.
@@ -67,17 +65,21 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
         if let Some(done) = problems.inlined(&mut self) {
             return done;
         }
-        let field = || problems.lanes(level, first);
         if UNROLL && self.resolved.native().method == Some(Method::Tsit5) {
-            let attempts = Entry::<OneMethod<'_, Components<T::Lanes>, _, inline::Tsit5>>::at(level);
-            return self.drive::<T::Lanes, _, _>(field(), field(), &|f, scheme, until, carry| {
-                attempts.call(f, scheme, until, carry)
-            });
+            return T::run_tsit5(&mut self);
         }
         let attempts = Entry::<AnyMethod<'_, Components<T::Lanes>, _>>::at(level);
-        self.drive::<T::Lanes, _, _>(field(), field(), &|f, scheme, until, carry| {
-            attempts.call(f, scheme, until, carry)
-        })
+        self.drive_shared(&|f, scheme, until, carry| attempts.call(f, scheme, until, carry))
+    }
+
+    /// Runs them in lanes, with the field behind a pointer.
+    pub(super) fn drive_shared(
+        &mut self,
+        attempts: Attempts<'_, 'a, Components<T::Lanes>, DynField<'a, T::Lanes>>,
+    ) -> Result<(), FieldError> {
+        let (problems, level, first) = (self.problems, self.level, self.order[0]);
+        let field = || problems.lanes(level, first);
+        self.drive::<T::Lanes, _, _>(field(), field(), attempts)
     }
 
     /// Each turn gives the lanes that are free the next trajectories, runs attempts until enough lanes are free again, and
@@ -143,22 +145,6 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
                 Outcome::decode(code, t, dt, step, clock(&carry.component), scheme.limits.dt_min)
                     .expect("invariant: only a trajectory that has ended is written down");
         }
-    }
-}
-
-/// [`Attempts`] by whatever method the scheme is of.
-struct AnyMethod<'a, S, F>(PhantomData<(&'a S, F)>);
-
-impl<'a, S: State<Clock: LaneClock> + 'a, F: Field<S>> Call for AnyMethod<'a, S, F> {
-    type Of = F;
-    type At = Scheme<'a, S>;
-    type On = Until<S>;
-    type Out = Carry<S>;
-    type Output = Result<(), FieldError>;
-
-    #[inline(always)]
-    fn call(f: &F, scheme: &Scheme<'a, S>, until: &Until<S>, carry: &mut Carry<S>) -> Self::Output {
-        attempts::<false, S, F>(f, scheme, until, carry)
     }
 }
 

@@ -20,6 +20,7 @@ mod many;
 mod pack;
 mod problems;
 mod report;
+mod shared;
 
 pub use builder::EnsembleOde;
 pub use report::{Ensemble, EnsembleProgress};
@@ -42,6 +43,8 @@ pub trait LaneFloat: Real<Clock = f64> + Default + Send + Sync {
     fn of(x: f64) -> Self;
     /// Runs an ensemble: not generic over the field, so that it is compiled with this crate.
     fn run(job: &Job<'_, Self>) -> Result<Results<Self>, FieldError>;
+    /// Runs packs of Tsit5, whose loop in lanes is compiled with this crate.
+    fn run_tsit5(packs: &mut Packs<'_, Self>) -> Result<(), FieldError>;
 }
 impl LaneFloat for f64 {
     type Lanes = Lanes<f64, LANES>;
@@ -53,6 +56,9 @@ impl LaneFloat for f64 {
     fn run(job: &Job<'_, f64>) -> Result<Results<f64>, FieldError> {
         job.run()
     }
+    fn run_tsit5(packs: &mut Packs<'_, f64>) -> Result<(), FieldError> {
+        shared::double::run_tsit5(packs)
+    }
 }
 impl LaneFloat for f32 {
     type Lanes = Lanes<f32, SINGLE_LANES>;
@@ -63,6 +69,9 @@ impl LaneFloat for f32 {
     }
     fn run(job: &Job<'_, f32>) -> Result<Results<f32>, FieldError> {
         job.run()
+    }
+    fn run_tsit5(packs: &mut Packs<'_, f32>) -> Result<(), FieldError> {
+        shared::single::run_tsit5(packs)
     }
 }
 

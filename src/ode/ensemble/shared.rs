@@ -1,0 +1,67 @@
+//! The loops that all fields share: attempts over [`Components`] with the field behind a pointer.
+//!
+//! That of Tsit5, whose numbers are known, has a module for each precision: a method is compiled in the codegen unit of
+//! its type's module ([`Call`]), and these two are the longest work in the crate's solver.
+
+use super::components::Components;
+use super::drive::{Packs, Until, attempts};
+use super::inlined::OneMethod;
+use super::problems::DynField;
+use crate::ode::{Carry, Field, FieldError, LANES, LaneClock, Lanes, SINGLE_LANES, Scheme, State, inline};
+use crate::simd::{Call, Entry};
+use std::marker::PhantomData;
+
+/// Attempts by whatever method the scheme is of.
+pub(super) struct AnyMethod<'a, S, F>(PhantomData<(&'a S, F)>);
+
+impl<'a, S: State<Clock: LaneClock> + 'a, F: Field<S>> Call for AnyMethod<'a, S, F> {
+    type Of = F;
+    type At = Scheme<'a, S>;
+    type On = Until<S>;
+    type Out = Carry<S>;
+    type Output = Result<(), FieldError>;
+
+    #[inline(always)]
+    fn call(f: &F, scheme: &Scheme<'a, S>, until: &Until<S>, carry: &mut Carry<S>) -> Self::Output {
+        attempts::<false, S, F>(f, scheme, until, carry)
+    }
+}
+
+macro_rules! tsit5 {
+    ($module:ident, $real:ty, $lanes:expr, $doc:literal) => {
+        #[doc = $doc]
+        pub(super) mod $module {
+            use super::*;
+
+            type R = Lanes<$real, $lanes>;
+            type S = Components<R>;
+            struct Tsit5<'a>(PhantomData<&'a ()>);
+
+            impl<'a> Call for Tsit5<'a> {
+                type Of = DynField<'a, R>;
+                type At = Scheme<'a, S>;
+                type On = Until<S>;
+                type Out = Carry<S>;
+                type Output = Result<(), FieldError>;
+
+                #[inline(always)]
+                fn call(
+                    f: &Self::Of,
+                    scheme: &Scheme<'a, S>,
+                    until: &Until<S>,
+                    carry: &mut Carry<S>,
+                ) -> Self::Output {
+                    OneMethod::<'a, S, Self::Of, inline::Tsit5>::call(f, scheme, until, carry)
+                }
+            }
+
+            /// Runs packs of Tsit5.
+            pub fn run_tsit5(packs: &mut Packs<'_, $real>) -> Result<(), FieldError> {
+                let attempts = Entry::<Tsit5<'_>>::at(packs.level);
+                packs.drive_shared(&|f, scheme, until, carry| attempts.call(f, scheme, until, carry))
+            }
+        }
+    };
+}
+tsit5!(double, f64, LANES, "Attempts by Tsit5 in f64.");
+tsit5!(single, f32, SINGLE_LANES, "Attempts by Tsit5 in f32.");
