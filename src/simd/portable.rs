@@ -85,14 +85,24 @@ element! {
 #[derive(Clone, Copy)]
 pub(crate) struct Words<T: Element, const N: usize>([T::Word; N]);
 
+/// `[f(0), f(1), ...]`. That of the standard library is a function that one codegen unit has and all others call.
+#[inline(always)]
+fn each<T: Copy, const N: usize>(f: impl Fn(usize) -> T) -> [T; N] {
+    let mut all = [f(0); N];
+    for i in 1..N {
+        all[i] = f(i);
+    }
+    all
+}
+
 impl<T: Element, const N: usize> Mask for Words<T, N> {
     #[inline(always)]
     fn and(self, other: Self) -> Self {
-        Self(std::array::from_fn(|i| self.0[i] & other.0[i]))
+        Self(each(|i| self.0[i] & other.0[i]))
     }
     #[inline(always)]
     fn not(self) -> Self {
-        Self(self.0.map(|word| !word))
+        Self(each(|i| !self.0[i]))
     }
     #[inline(always)]
     fn any(self) -> bool {
@@ -102,25 +112,25 @@ impl<T: Element, const N: usize> Mask for Words<T, N> {
 
 impl<T, const N: usize> Array<T, N> {
     #[inline(always)]
-    fn zip<U>(self, other: Self, f: impl Fn(T, T) -> U) -> Array<U, N>
+    fn zip<U: Copy>(self, other: Self, f: impl Fn(T, T) -> U) -> Array<U, N>
     where
         T: Copy,
     {
-        Array(std::array::from_fn(|i| f(self.0[i], other.0[i])))
+        Array(each(|i| f(self.0[i], other.0[i])))
     }
     #[inline(always)]
-    fn map<U>(self, f: impl Fn(T) -> U) -> Array<U, N>
+    fn map<U: Copy>(self, f: impl Fn(T) -> U) -> Array<U, N>
     where
         T: Copy,
     {
-        Array(std::array::from_fn(|i| f(self.0[i])))
+        Array(each(|i| f(self.0[i])))
     }
 }
 
 impl<T: Element, const N: usize> Array<T, N> {
     #[inline(always)]
     fn test(self, other: Self, f: impl Fn(T, T) -> bool) -> Words<T, N> {
-        Words(std::array::from_fn(|i| T::word(f(self.0[i], other.0[i]))))
+        Words(each(|i| T::word(f(self.0[i], other.0[i]))))
     }
 }
 
@@ -163,17 +173,17 @@ impl<T: Element, const N: usize> Lanes for Array<T, N> {
     unsafe fn load_mask(p: *const u32, n: usize) -> Self::Mask {
         // SAFETY: the caller promises `n` readable words.
         let words: Array<u32, N> = unsafe { if n == N { Array::load(p) } else { Array::load_part(p, n) } };
-        Words(words.0.map(|word| T::word(word != 0)))
+        Words(each(|i| T::word(words.0[i] != 0)))
     }
     #[inline(always)]
     unsafe fn store_mask(mask: Self::Mask, p: *mut u32, n: usize) {
-        let words = Array(mask.0.map(|word| u32::from(T::holds(word))));
+        let words = Array::<u32, N>(each(|i| u32::from(T::holds(mask.0[i]))));
         // SAFETY: the caller promises `n` writable words.
         unsafe { if n == N { words.store(p) } else { words.store_part(p, n) } }
     }
     #[inline(always)]
     fn select(mask: Self::Mask, a: Self, b: Self) -> Self {
-        Self(std::array::from_fn(|i| T::choose(mask.0[i], a.0[i], b.0[i])))
+        Self(each(|i| T::choose(mask.0[i], a.0[i], b.0[i])))
     }
     #[inline(always)]
     fn eq(self, other: Self) -> Self::Mask {
@@ -204,7 +214,7 @@ macro_rules! float {
             }
             #[inline(always)]
             fn mul_add(self, b: Self, c: Self) -> Self {
-                Self(std::array::from_fn(|i| {
+                Self(each(|i| {
                     if FUSED { self.0[i].mul_add(b.0[i], c.0[i]) } else { self.0[i] * b.0[i] + c.0[i] }
                 }))
             }
@@ -317,7 +327,7 @@ impl<const N: usize> Int for Array<u32, N> {
     }
     #[inline(always)]
     fn block_numbers(self, first: u32) -> Self {
-        Self(std::array::from_fn(|i| first.wrapping_add(i as u32)))
+        Self(each(|i| first.wrapping_add(i as u32)))
     }
     #[inline(always)]
     unsafe fn store_blocks(words: [Self; 4], p: *mut u32) {

@@ -123,8 +123,8 @@ impl Dot {
         let s = &s;
         // SAFETY: the caller's promise, of each entry.
         self.batch.each(|at| unsafe {
-            let [a, b, c] =
-                [(self.a, at[0]), (self.b, at[1]), (self.c, at[2])].map(|(loc, i)| env.at(loc).add(i * elem));
+            let of = |loc, i: usize| env.at(loc).add(i * elem);
+            let (a, b, c) = (of(self.a, at[0]), of(self.b, at[1]), of(self.c, at[2]));
             match (self.layer.as_ref().filter(|l| !l.is_plain()), self.double) {
                 (None, false) => gemm_f32(level, s, a.cast(), b.cast(), c.cast()),
                 (None, true) => gemm_f64(level, s, a.cast(), b.cast(), c.cast()),

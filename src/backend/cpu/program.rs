@@ -266,8 +266,8 @@ impl Program {
             }
             let at = |slot: u16| *env.table.add(slot as usize);
             for k in &self.instrs {
-                let [a, b, c] = k.args.map(|slot| at(slot).cast_const());
-                (k.run)(at(k.dst), a, b, c, k.imm, n);
+                let [a, b, c] = k.args;
+                (k.run)(at(k.dst), at(a), at(b), at(c), k.imm, n);
             }
         }
     }

@@ -43,13 +43,13 @@ macro_rules! fixed_state {
                 tol: &$crate::ode::Tolerance,
             ) -> R::Clock {
                 use $crate::ode::Clock;
-                use $crate::ode::states::{PARTIAL_SUMS, add_up, weighted_sum};
+                use $crate::ode::states::{PARTIAL_SUMS, add_up, partial_sums, weighted_sum};
                 let (y0, y1) = ($read(y0), $read(y1));
                 if const { !$crate::ode::states::in_registers::<R>($n) } {
                     let stage = |i| &$read(k.stage(i))[..];
                     return $crate::ode::states::heap::error_ratio(K::FUSED, $write(self), dt, b, stage, y0, y1, tol);
                 }
-                let mut sums: [R::Clock; PARTIAL_SUMS] = std::array::from_fn(|_| dt.like(0.0));
+                let mut sums = partial_sums(&dt.like(0.0));
                 for j in 0..$n {
                     let (rtol, atol) = tol.uniform().unwrap_or_else(|| tol.at(j));
                     // No closure around this: it would stay a call, compiled for less than the lanes around it.

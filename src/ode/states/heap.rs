@@ -3,7 +3,7 @@
 //! A loop over components for each number of terms, so that each stage is read once. [`heap_state`] wants two
 //! ways to see the components as a slice and how to say the shape; nothing here allocates.
 
-use super::{PARTIAL_SUMS, add_up};
+use super::{PARTIAL_SUMS, add_up, partial_sums};
 use crate::ode::host::host_drive;
 use crate::ode::{Clock, FieldError, Real, Tolerance};
 
@@ -120,7 +120,7 @@ pub(super) fn error_ratio<'k, R: Real>(
 fn mean_ratio<R: Real>(zero: &R::Clock, e: &[R], y0: &[R], y1: &[R], tol: &Tolerance) -> R::Clock {
     let n = e.len();
     let (e, y0, y1) = (&e[..n], &y0[..n], &y1[..n]);
-    let mut sums: [R::Clock; PARTIAL_SUMS] = std::array::from_fn(|_| zero.clone());
+    let mut sums = partial_sums(zero);
     let Some((rtol, atol)) = tol.uniform() else {
         for j in 0..n {
             let (rtol, atol) = tol.at(j);

@@ -104,10 +104,17 @@ fn lincomb<S, K: Stages<S> + ?Sized, R: Real>(
     }
 }
 
+/// Sums of nothing. Written out: a closure for `array::from_fn` may stay a call.
+#[inline(always)]
+pub(crate) fn partial_sums<C: Clock>(zero: &C) -> [C; PARTIAL_SUMS] {
+    let zero = || zero.clone();
+    [zero(), zero(), zero(), zero(), zero(), zero(), zero(), zero()]
+}
+
 /// `sqrt(mean_j square(j))` over n components.
 #[inline(always)]
 fn root_mean<C: Clock>(zero: &C, n: usize, square: impl Fn(usize) -> C) -> C {
-    let mut sums: [C; PARTIAL_SUMS] = std::array::from_fn(|_| zero.clone());
+    let mut sums = partial_sums(zero);
     for j in 0..n {
         let sum = &mut sums[j % PARTIAL_SUMS];
         *sum = sum.add(&square(j));

@@ -64,7 +64,8 @@ unsafe fn map<T: Math, O: FloatOp>(registers: *mut u64, instr: &OneInstr) {
 unsafe fn compare<T: Math, O: CompareOp>(registers: *mut u64, instr: &OneInstr) {
     // SAFETY: as for `map`.
     unsafe {
-        let [x, y] = [0, 1].map(|k| T::Of::<One>::splat(get(registers, instr, k)));
+        let x = T::Of::<One>::splat(get(registers, instr, 0));
+        let y = T::Of::<One>::splat(get(registers, instr, 1));
         put(registers, instr, u32::from(O::apply(x, y).any()));
     }
 }
@@ -85,7 +86,7 @@ unsafe fn copy<T: Copy>(registers: *mut u64, instr: &OneInstr) {
 unsafe fn select<T: Copy>(registers: *mut u64, instr: &OneInstr) {
     // SAFETY: as for `map`.
     unsafe {
-        let [x, y]: [T; 2] = [1, 2].map(|k| get(registers, instr, k));
+        let (x, y) = (get::<T>(registers, instr, 1), get::<T>(registers, instr, 2));
         put(registers, instr, if get::<u32>(registers, instr, 0) != 0 { x } else { y });
     }
 }
@@ -104,7 +105,8 @@ unsafe fn word<O: IntOp>(registers: *mut u64, instr: &OneInstr) {
 unsafe fn compare_words<O: IntCompareOp>(registers: *mut u64, instr: &OneInstr) {
     // SAFETY: as for `map`.
     unsafe {
-        let [x, y] = [0, 1].map(|k| Words::splat(get(registers, instr, k)));
+        let x = Words::splat(get(registers, instr, 0));
+        let y = Words::splat(get(registers, instr, 1));
         put(registers, instr, u32::from(O::apply(x, y).any()));
     }
 }
@@ -145,8 +147,8 @@ pub unsafe fn by_strip(registers: *mut u64, instr: &OneInstr) {
     // SAFETY: the caller's promise.
     unsafe {
         let at = |register: u16| registers.add(register as usize).cast::<u8>();
-        let [a, b, c] = instr.args.map(|register| at(register).cast_const());
-        (instr.kernel)(at(instr.dst), a, b, c, instr.imm, 1);
+        let [a, b, c] = instr.args;
+        (instr.kernel)(at(instr.dst), at(a), at(b), at(c), instr.imm, 1);
     }
 }
 
