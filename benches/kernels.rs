@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use flowline::array::{Array, DType};
 use flowline::backend::cpu::kernels::{
-    Activation, Elem, Epilogue, Gemm, Rows, StripOp, cast, gemm_f32, gemm_f64, gemm_layer_f32, max_strip,
-    philox_fill, strip, sum_cols, sum_rows, sum_strip, transpose_4,
+    Activation, Arith, Elem, Epilogue, Gemm, Rows, StripOp, cast, gemm_f32, gemm_f64, gemm_layer_f32,
+    max_strip, philox_fill, strip, sum_cols, sum_rows, sum_strip, transpose_4,
 };
 use flowline::backend::{Plan, Workspace};
 use flowline::graph::{Builder, Type};
@@ -56,7 +56,7 @@ impl Bench {
             for op in [
                 StripOp::Copy,
                 StripOp::Add,
-                StripOp::MulAdd,
+                StripOp::Then(Arith::Mul, Arith::Add),
                 StripOp::Axpy2,
                 StripOp::Div,
                 StripOp::Max,
@@ -157,12 +157,8 @@ impl Bench {
                     }
                 }
             });
-            let epilogue = Epilogue {
-                rows: Rows { bias: bias.as_ptr(), ..Rows::NONE },
-                activation: Activation::Tanh,
-                pre: std::ptr::null_mut(),
-                ldp: 0,
-            };
+            let epilogue =
+                Epilogue { rows: Rows { bias: bias.as_ptr(), ..Rows::NONE }, activation: Activation::Tanh };
             self.report(level, &format!("layer m{m} n{n} k{k} fused bias tanh"), 1000.0, "us", || {
                 // SAFETY: as above.
                 unsafe {

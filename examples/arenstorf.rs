@@ -36,7 +36,6 @@ pub fn run(folder: &Path) -> flowline::Result<(f64, [f64; 4])> {
     Ok((gap, orbit.ys[0]))
 }
 
-#[allow(dead_code, reason = "a test takes `run` alone")]
 fn main() -> flowline::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let (gap, half) = run(Path::new(&folder))?;
@@ -44,3 +43,7 @@ fn main() -> flowline::Result<()> {
     println!("{folder}/arenstorf.png is written");
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "../tests/examples/arenstorf.rs"]
+mod tests;

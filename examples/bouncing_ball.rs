@@ -25,7 +25,6 @@ pub fn run(folder: &Path) -> flowline::Result<(Vec<f64>, Vec<f64>)> {
     Ok((bounces, energies))
 }
 
-#[allow(dead_code, reason = "a test takes `run` alone")]
 fn main() -> flowline::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let (bounces, energies) = run(Path::new(&folder))?;
@@ -34,3 +33,7 @@ fn main() -> flowline::Result<()> {
     println!("{folder}/bouncing_ball.png is written");
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "../tests/examples/bouncing_ball.rs"]
+mod tests;

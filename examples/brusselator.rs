@@ -55,7 +55,6 @@ pub fn run(folder: &Path, n: usize) -> flowline::Result<([f64; 2], String)> {
     Ok(([solution.y1[n / 2], solution.y1[n + n / 2]], solution.to_string()))
 }
 
-#[allow(dead_code, reason = "a test takes `run` alone")]
 fn main() -> flowline::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let (middle, solve) = run(Path::new(&folder), 200)?;
@@ -63,3 +62,7 @@ fn main() -> flowline::Result<()> {
     println!("u and v in the middle at t = 10: {middle:.6?}; {folder}/brusselator.png is written");
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "../tests/examples/brusselator.rs"]
+mod tests;

@@ -7,7 +7,7 @@
 //! vortex are learned in a minute or two, while parallel lines or several vortices of the same fineness leave a flow of
 //! 17,000 weights two to eight times as far from the entropy after the same time.
 use flowline::data::ImageDensity;
-use image::{GrayImage, Luma};
+use flowline::io::raster::{Channels, Depth, encode_png};
 use std::f64::consts::TAU;
 
 /// Pixels along a side.
@@ -62,16 +62,18 @@ impl Canvas {
         }
     }
 
-    /// Mean darkness of each pixel's samples as a grey.
-    fn picture(&self) -> GrayImage {
-        GrayImage::from_fn(SIDE as u32, SIDE as u32, |x, y| {
+    /// Mean darkness of each pixel's samples as a grey, row-major.
+    fn greys(&self) -> Vec<u8> {
+        let grey = |pixel: usize| {
+            let (y, x) = (pixel / SIDE, pixel % SIDE);
             let samples = (0..SAMPLES * SAMPLES).map(|i| {
-                let (row, col) = (y as usize * SAMPLES + i / SAMPLES, x as usize * SAMPLES + i % SAMPLES);
+                let (row, col) = (y * SAMPLES + i / SAMPLES, x * SAMPLES + i % SAMPLES);
                 self.dark[row * Self::SIDE + col]
             });
             let dark = samples.sum::<f64>() / (SAMPLES * SAMPLES) as f64;
-            Luma([(255.0 * (1.0 - dark)).round() as u8])
-        })
+            (255.0 * (1.0 - dark)).round() as u8
+        };
+        (0..SIDE * SIDE).map(grey).collect()
     }
 }
 
@@ -81,7 +83,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for arm in 0..ARMS {
         canvas.arm(0.03 + arm as f64 / ARMS as f64);
     }
-    canvas.picture().save(&path)?;
+    let png = encode_png([SIDE as u32; 2], Channels::Grey, Depth::Eight, &canvas.greys())?;
+    std::fs::write(&path, png)?;
     let density = ImageDensity::open(&path)?;
     println!("{path}: {} x {} pixels, {} of them dark", density.width, density.height, density.mass.len());
     println!("entropy {:.4} nats, best Gaussian {:.4} nats", density.entropy_nats(), density.gaussian_nats());

@@ -43,7 +43,6 @@ pub fn run() -> flowline::Result<Course> {
     Ok(Course { hourly, peak, stats: steps.stats().to_string() })
 }
 
-#[allow(dead_code, reason = "a test takes `run` alone")]
 fn main() -> flowline::Result<()> {
     let course = run()?;
     for (hour, blood) in course.hourly.iter().enumerate().step_by(4) {
@@ -52,3 +51,7 @@ fn main() -> flowline::Result<()> {
     println!("peak {:.2} mg after {}", course.peak, course.stats);
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "../tests/examples/hand_stepping.rs"]
+mod tests;

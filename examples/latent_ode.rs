@@ -170,7 +170,6 @@ fn draw(folder: &Path, model: &Model, unseen: &Series, key: &Key) -> flowline::R
     Ok(())
 }
 
-#[allow(dead_code, reason = "a test takes `run` alone")]
 fn main() -> flowline::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let Reached { evidence, off, traces } = run(Path::new(&folder), 1_000)?;
@@ -181,3 +180,7 @@ fn main() -> flowline::Result<()> {
     assert!(evidence > 20.0 && off < 0.08, "the motion must be learned");
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "../tests/examples/latent_ode.rs"]
+mod tests;

@@ -35,10 +35,13 @@ pub fn run(folder: &Path) -> flowline::Result<[f64; 3]> {
     Ok(short.ys[0])
 }
 
-#[allow(dead_code, reason = "a test takes `run` alone")]
 fn main() -> flowline::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let y = run(Path::new(&folder))?;
     println!("y(10) = {y:?}; {folder}/lorenz.png, lorenz_t.png and lorenz.csv are written");
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "../tests/examples/lorenz.rs"]
+mod tests;

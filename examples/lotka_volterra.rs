@@ -62,9 +62,22 @@ fn standard_errors(ln_p: &Tensor, ts: &Tensor) -> [f64; 4] {
     let unit = |i: usize| std::array::from_fn::<f64, 4, _>(|j| f64::from(i == j));
     let slopes = vmap(along, &Tensor::from(std::array::from_fn::<_, 4, _>(unit)));
     let jacobian = slopes.reshape([4, slopes.size() / 4]);
-    let hessian = nalgebra::Matrix4::from_row_slice(&jacobian.matmul(&jacobian.transpose()).to_vec());
-    let covariance = hessian.try_inverse().expect("every parameter moves the populations") * (NOISE * NOISE);
-    std::array::from_fn(|i| covariance[(i, i)].sqrt() * ln_p.to_vec()[i].exp())
+    let hessian = jacobian.matmul(&jacobian.transpose()).to_vec();
+    let inverse = inverse(std::array::from_fn(|i| std::array::from_fn(|j| hessian[4 * i + j])));
+    std::array::from_fn(|i| NOISE * inverse[i][i].sqrt() * ln_p.to_vec()[i].exp())
+}
+
+/// The inverse of a positive definite matrix, by elimination.
+fn inverse(mut a: [[f64; 4]; 4]) -> [[f64; 4]; 4] {
+    for k in 0..4 {
+        let pivot = std::mem::replace(&mut a[k][k], 1.0);
+        a[k] = a[k].map(|x| x / pivot);
+        for i in (0..4).filter(|i| *i != k) {
+            let factor = std::mem::replace(&mut a[i][k], 0.0);
+            a[i] = std::array::from_fn(|j| a[i][j] - factor * a[k][j]);
+        }
+    }
+    a
 }
 
 /// What a fit found.
@@ -130,7 +143,6 @@ fn draw(folder: &Path, p: &Tensor, counts: &Counts, losses: Vec<[f64; 2]>) -> fl
     Ok(())
 }
 
-#[allow(dead_code, reason = "a test takes `run` alone")]
 fn main() -> flowline::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let fit = run(Path::new(&folder), 600)?;
@@ -142,3 +154,7 @@ fn main() -> flowline::Result<()> {
     println!("{folder}/lotka_volterra.png is written");
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "../tests/examples/lotka_volterra.rs"]
+mod tests;

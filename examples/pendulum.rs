@@ -81,7 +81,6 @@ pub fn run(folder: &Path, updates: usize) -> flowline::Result<(f64, f64)> {
     Ok((held_out, drift))
 }
 
-#[allow(dead_code, reason = "a test takes `run` alone")]
 fn main() -> flowline::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let (held_out, drift) = run(Path::new(&folder), 3_000)?;
@@ -92,3 +91,7 @@ fn main() -> flowline::Result<()> {
     assert!(held_out < 1e-5 && drift < 0.02, "the swing must be learned");
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "../tests/examples/pendulum.rs"]
+mod tests;

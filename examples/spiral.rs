@@ -130,7 +130,6 @@ fn draw(folder: &Path, model: &Mlp, seen: &Tensor, unseen: &Tensor) -> flowline:
     Ok(())
 }
 
-#[allow(dead_code, reason = "a test takes `run` alone")]
 fn main() -> flowline::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let (held_out, traces) = run(Path::new(&folder), 1_500)?;
@@ -139,3 +138,7 @@ fn main() -> flowline::Result<()> {
     assert!(held_out < 1e-2, "the field must be learned");
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "../tests/examples/spiral.rs"]
+mod tests;

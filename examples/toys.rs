@@ -4,15 +4,15 @@
 //! `runs/toys`) for at most SECONDS (180), prints how far it ends above the entropy, and draws PICTURE (`toys.png`). A run
 //! that is there is drawn as it is.
 use flowline::data::Toy;
-use flowline::plot::{self, DensityMap};
+use flowline::io::raster::{Channels, Depth, encode_png};
+use flowline::plot::{self, DensityMap, Picture};
 use flowline::tensor::Key;
 use flowline::train::{Density, Learned, MODEL_FILE, Options};
-use image::{RgbImage, imageops};
 use std::path::{Path, PathBuf};
 
 /// Panels of a row, and how much smaller they are than a picture of their own.
 const COLUMNS: usize = 4;
-const SHRINK: u32 = 2;
+const SHRINK: usize = 2;
 /// Cells along a side of a panel.
 const GRID: usize = 300;
 
@@ -25,14 +25,14 @@ fn main() -> flowline::Result<()> {
     println!("{:14} {:>8} {:>10} {:>10}", "density", "weights", "entropy", "gap (nats)");
     for toy in Toy::ALL {
         let learned = learn(toy, &folder.join(toy.name()), seconds)?;
-        let drawn = folder.join(toy.name()).join("sheet.png");
         let grid = learned.log_grid(GRID, 0.0, 1e-4)?;
         let values: Vec<f64> = grid.log_density.iter().map(|x| x.exp()).collect();
         let map = DensityMap { values: &values, rows: GRID, cols: GRID, frame: grid.frame };
-        plot::density(toy.name(), &map, grid.scale)?.save(&drawn)?;
-        panels.push(image::open(&drawn).expect("a picture that was just drawn").into_rgb8());
+        let panel = plot::density(toy.name(), &map, grid.scale)?;
+        panel.save(folder.join(toy.name()).join("sheet.png"))?;
+        panels.push(shrunk(&panel));
     }
-    sheet(&panels).save(&picture).expect("a place to write the picture to");
+    std::fs::write(&picture, sheet(&panels)).expect("a place to write the picture to");
     println!("{picture}");
     Ok(())
 }
@@ -51,18 +51,36 @@ fn learn(toy: Toy, folder: &Path, seconds: f64) -> flowline::Result<Learned> {
     Ok(learned)
 }
 
-/// Pictures in rows, each in the middle of a cell that holds the largest.
-fn sheet(panels: &[RgbImage]) -> RgbImage {
-    let largest = |side: fn(&RgbImage) -> u32| panels.iter().map(side).max().unwrap_or(0) / SHRINK;
-    let (width, height) = (largest(RgbImage::width), largest(RgbImage::height));
-    let rows = panels.len().div_ceil(COLUMNS) as u32;
-    let mut sheet = RgbImage::from_pixel(width * COLUMNS as u32, height * rows, image::Rgb([255; 3]));
+/// Rows of pixels.
+type Pixels = Vec<Vec<[u8; 3]>>;
+
+/// A picture whose pixels are the means of squares of another's.
+fn shrunk(picture: &Picture) -> Pixels {
+    let [width, height] = [picture.width, picture.height].map(|side| side as usize / SHRINK);
+    let mean = |x: usize, y: usize, c: usize| {
+        let of_square = |i: usize| ((SHRINK * x + i % SHRINK) as u32, (SHRINK * y + i / SHRINK) as u32);
+        let squares = SHRINK * SHRINK;
+        let values = (0..squares).map(of_square).map(|(x, y)| usize::from(picture.pixel(x, y)[c]));
+        ((values.sum::<usize>() + squares / 2) / squares) as u8
+    };
+    let row = |y: usize| (0..width).map(|x| [0, 1, 2].map(|c| mean(x, y, c))).collect();
+    (0..height).map(row).collect()
+}
+
+/// A PNG file of pictures in rows, each in the middle of a cell that holds the largest.
+fn sheet(panels: &[Pixels]) -> Vec<u8> {
+    let width = panels.iter().map(|panel| panel[0].len()).max().unwrap_or(0);
+    let height = panels.iter().map(Vec::len).max().unwrap_or(0);
+    let size = [width * COLUMNS, height * panels.len().div_ceil(COLUMNS)];
+    let mut sheet = vec![[255; 3]; size[0] * size[1]];
     for (i, panel) in panels.iter().enumerate() {
-        let [w, h] = [panel.width(), panel.height()].map(|side| side / SHRINK);
-        let small = imageops::resize(panel, w, h, imageops::FilterType::CatmullRom);
-        let (row, column) = ((i / COLUMNS) as u32, (i % COLUMNS) as u32);
-        let (x, y) = (column * width + (width - w) / 2, row * height + (height - h) / 2);
-        imageops::replace(&mut sheet, &small, x.into(), y.into());
+        let left = i % COLUMNS * width + (width - panel[0].len()) / 2;
+        let top = i / COLUMNS * height + (height - panel.len()) / 2;
+        for (y, row) in panel.iter().enumerate() {
+            let at = (top + y) * size[0] + left;
+            sheet[at..at + row.len()].copy_from_slice(row);
+        }
     }
-    sheet
+    encode_png(size.map(|side| side as u32), Channels::Rgb, Depth::Eight, sheet.as_flattened())
+        .expect("eight toys have pixels")
 }

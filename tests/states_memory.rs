@@ -1,12 +1,9 @@
-//! Steps of host states allocate nothing, on an allocator that counts. One test in a binary of its own, so that
-//! nothing else allocates beside it.
-#![cfg(all(feature = "nalgebra", feature = "ndarray"))]
+//! Steps of compounds and of other crates' states allocate nothing, on an allocator that counts for each thread; numbers in
+//! arrays and vectors are in `allocations`.
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
 use flowline::ode::{Field, HostState, Method, Ode};
 use flowline::state;
-use nalgebra::{DMatrix, DVector, Vector2};
-use ndarray::{Array1, Array2, ArrayRef1, ShapeBuilder, array};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -49,15 +46,24 @@ fn allocations<Y: HostState, F: Field<Y>>(ode: &Ode<'_, Y, F>, y0: Y) -> usize {
     after - before
 }
 
-#[test]
-fn steps_behind_the_first_allocate_nothing() {
-    for method in [Method::Tsit5, Method::Dop853, Method::Bosh3] {
-        let array = Ode::new(|_t, y: &[f64; 2]| [y[1], -y[0]]).method(method);
-        assert_eq!(allocations(&array, [1.0, 0.0]), 0, "{method}");
-        let vec =
-            Ode::in_place(|_t, y: &[f64], dy: &mut [f64]| [dy[0], dy[1]] = [y[1], -y[0]]).method(method);
-        assert_eq!(allocations(&vec, vec![1.0, 0.0]), 0, "{method}");
+const METHODS: [Method; 3] = [Method::Tsit5, Method::Dop853, Method::Bosh3];
 
+#[test]
+fn steps_of_compounds_allocate_nothing() {
+    for method in METHODS {
+        let pair = |_t: f64, y: &(f64, Vec<f64>), dy: &mut (f64, Vec<f64>)| (dy.0, dy.1[0]) = (y.1[0], -y.0);
+        assert_eq!(allocations(&Ode::in_place(pair).method(method), (1.0, vec![0.0])), 0, "{method}");
+        let named = |_t: f64, y: &Oscillator, dy: &mut Oscillator| (dy.x, dy.v[0]) = (y.v[0], -y.x);
+        let y0 = Oscillator { x: 1.0, v: vec![0.0] };
+        assert_eq!(allocations(&Ode::in_place(named).method(method), y0), 0, "{method}");
+    }
+}
+
+#[cfg(feature = "nalgebra")]
+#[test]
+fn steps_of_nalgebras_states_allocate_nothing() {
+    use nalgebra::{DMatrix, DVector, Vector2};
+    for method in METHODS {
         let fixed = Ode::new(|_t, y: &Vector2<f64>| Vector2::new(y[1], -y[0])).method(method);
         assert_eq!(allocations(&fixed, Vector2::new(1.0, 0.0)), 0, "{method}");
         let vector =
@@ -67,7 +73,14 @@ fn steps_behind_the_first_allocate_nothing() {
             Ode::in_place(|_t, y: &DMatrix<f64>, dy: &mut DMatrix<f64>| [dy[0], dy[1]] = [y[1], -y[0]]);
         let y0 = DMatrix::from_row_slice(1, 2, &[1.0, 0.0]);
         assert_eq!(allocations(&matrix.method(method), y0), 0, "{method}");
+    }
+}
 
+#[cfg(feature = "ndarray")]
+#[test]
+fn steps_of_ndarrays_states_allocate_nothing() {
+    use ndarray::{Array1, Array2, ArrayRef1, ShapeBuilder, array};
+    for method in METHODS {
         let view = |_t: f64, y: &ArrayRef1<f64>, dy: &mut ArrayRef1<f64>| [dy[0], dy[1]] = [y[1], -y[0]];
         assert_eq!(allocations(&Ode::in_place(view).method(method), array![1.0, 0.0]), 0, "{method}");
         let whole = |_t: f64, y: &Array1<f64>, dy: &mut Array1<f64>| [dy[0], dy[1]] = [y[1], -y[0]];
@@ -80,11 +93,5 @@ fn steps_behind_the_first_allocate_nothing() {
         let by_columns = Array2::from_elem((2, 3).f(), 1.0);
         assert!(!by_columns.is_standard_layout());
         assert_eq!(allocations(&Ode::in_place(rows).method(method), by_columns), 0, "{method}");
-
-        let pair = |_t: f64, y: &(f64, Vec<f64>), dy: &mut (f64, Vec<f64>)| (dy.0, dy.1[0]) = (y.1[0], -y.0);
-        assert_eq!(allocations(&Ode::in_place(pair).method(method), (1.0, vec![0.0])), 0, "{method}");
-        let named = |_t: f64, y: &Oscillator, dy: &mut Oscillator| (dy.x, dy.v[0]) = (y.v[0], -y.x);
-        let y0 = Oscillator { x: 1.0, v: vec![0.0] };
-        assert_eq!(allocations(&Ode::in_place(named).method(method), y0), 0, "{method}");
     }
 }

@@ -1,21 +1,20 @@
 //! What runs take and where they stand, on standard error: a bar where that is a terminal, else a line every few seconds.
 
+use super::live::Live;
 use super::table::{grouped, seconds};
 use crate::train::{Progress, Stage};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};
 
-/// Two lines of at most 80 columns: what a narrow terminal cuts is the least wanted.
-const TRAINING: &str = "{prefix:.bold} {bar:20.cyan/blue} {pos}/{len}  {msg}";
-const COUNTING: &str = "{prefix} {bar:20.cyan/blue} {percent}%  {msg}";
 /// How often the text is made anew; a bar redrawn at every update would cost more than it tells.
 const EVERY: Duration = Duration::from_millis(100);
 /// How often a line is written where there is no bar.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// The bar of a training run.
+/// The bar of a training run: two lines of at most 80 columns, since what a narrow terminal cuts is the least wanted.
 pub struct Bar {
-    drawn: ProgressBar,
+    live: Live,
+    /// What stands there: the phase with how much of it is done, and what is told of it.
+    text: [String; 2],
     shown: Option<Instant>,
     told: Instant,
     stage: Option<Stage>,
@@ -24,7 +23,7 @@ pub struct Bar {
 impl Bar {
     /// A hidden bar until the first progress.
     pub fn new() -> Bar {
-        Bar { drawn: drawn(TRAINING), shown: None, told: Instant::now(), stage: None }
+        Bar { live: Live::new(), text: Default::default(), shown: None, told: Instant::now(), stage: None }
     }
 
     /// Shows where the run stands.
@@ -34,50 +33,50 @@ impl Bar {
             return;
         }
         (self.shown, self.stage) = (Some(Instant::now()), None);
-        if self.drawn.is_hidden() {
+        if self.live.is_hidden() {
             if self.told.elapsed() >= LINE_EVERY {
                 self.told = Instant::now();
                 super::note(&line(progress));
             }
             return;
         }
-        let (phase, phases) = (progress.phase + 1, progress.phases);
-        self.drawn.set_prefix(format!("{phase}/{phases} {}", progress.objective.title()));
-        self.drawn.set_message(message(progress));
-        self.drawn.set_length(progress.updates);
-        self.drawn.set_position(progress.update);
+        let Progress { update, updates, phase, phases, .. } = *progress;
+        let title = self.live.title(&format!("{}/{phases} {}", phase + 1, progress.objective.title()));
+        let gauge = self.live.gauge(update, updates);
+        self.draw([format!("{title} {gauge} {update}/{updates}"), message(progress)]);
     }
 
     /// Shows what is done beside updates.
     pub fn stage(&mut self, stage: Stage) {
-        if self.stage.replace(stage) == Some(stage) {
-            return;
-        }
-        self.drawn.set_message(format!("{stage} ..."));
-        if !self.drawn.is_hidden() && self.shown.is_some() {
-            self.drawn.tick();
+        if self.stage.replace(stage) != Some(stage) && self.is_drawn() {
+            let of_phase = std::mem::take(&mut self.text[0]);
+            self.draw([of_phase, format!("{stage} ...")]);
         }
     }
 
     /// Prints a line above the bar.
-    pub fn note(&self, text: &str) {
-        // An empty bar is not worth drawing.
-        if self.drawn.is_hidden() || self.shown.is_none() {
-            super::note(text);
+    pub fn note(&mut self, text: &str) {
+        if self.is_drawn() {
+            self.live.above(text, &self.text.join("  "));
         } else {
-            self.drawn.println(text);
+            super::note(text);
         }
     }
 
-    /// Takes the bar away.
-    pub fn finish(&self) {
-        self.drawn.finish_and_clear();
+    fn draw(&mut self, text: [String; 2]) {
+        self.text = text;
+        self.live.draw(&self.text.join("  "));
+    }
+
+    /// An empty bar is not worth drawing.
+    fn is_drawn(&self) -> bool {
+        !self.live.is_hidden() && self.shown.is_some()
     }
 }
 
 /// The bar of something that is counted: points, cells.
 pub struct Count {
-    bar: ProgressBar,
+    live: Live,
     what: &'static str,
     total: usize,
     done: usize,
@@ -88,44 +87,33 @@ pub struct Count {
 impl Count {
     /// Of so many things.
     pub fn new(total: usize, what: &'static str) -> Count {
-        let bar = drawn(COUNTING);
-        bar.set_length(total as u64);
         let now = Instant::now();
-        Count { bar, what, total, done: 0, begun: now, told: now }
+        Count { live: Live::new(), what, total, done: 0, begun: now, told: now }
     }
 
     /// So many more are done.
     pub fn add(&mut self, done: usize) {
         self.done += done;
-        let left =
-            self.begun.elapsed().as_secs_f64() * (self.total - self.done) as f64 / self.done.max(1) as f64;
-        let text = format!("{} left", seconds(left));
-        if !self.bar.is_hidden() {
-            self.bar.set_prefix(format!("{} {}", grouped(self.total as u64), self.what));
-            self.bar.set_position(self.done as u64);
-            self.bar.set_message(text);
-        } else if self.told.elapsed() >= LINE_EVERY {
-            self.told = Instant::now();
-            let [done, total] = [self.done, self.total].map(|n| grouped(n as u64));
-            super::note(&format!("{done} of {total} {}, {text}", self.what));
+        let every = if self.live.is_hidden() { LINE_EVERY } else { EVERY };
+        if self.told.elapsed() < every {
+            return;
+        }
+        self.told = Instant::now();
+        let Count { total, done, what, .. } = *self;
+        let left = self.begun.elapsed().as_secs_f64() * (total - done) as f64 / done.max(1) as f64;
+        let left = seconds(left);
+        if self.live.is_hidden() {
+            let [done, total] = [done, total].map(|n| grouped(n as u64));
+            super::note(&format!("{done} of {total} {what}, {left} left"));
+        } else {
+            let gauge = self.live.gauge(done as u64, total as u64);
+            let percent = 100.0 * done as f64 / total.max(1) as f64;
+            self.live.draw(&format!("{} {what} {gauge} {percent:.0}%  {left} left", grouped(total as u64)));
         }
     }
 }
 
-impl Drop for Count {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-fn drawn(template: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template(template).expect("invariant: the template is well formed");
-    bar.set_style(style.progress_chars("━╸─"));
-    bar
-}
-
-/// The second line of the bar, and the time left in the first.
+/// The time left, which ends the first line of the bar, and the second line.
 fn message(p: &Progress) -> String {
     let left = seconds(p.seconds_left.max(0.0));
     let time = if p.update == p.updates { "trained".to_owned() } else { format!("{left} left") };

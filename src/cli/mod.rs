@@ -8,6 +8,7 @@
 mod bar;
 mod density;
 mod info;
+mod live;
 mod log_prob;
 mod machine;
 mod sample;

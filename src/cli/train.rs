@@ -207,10 +207,10 @@ fn train(args: &Args, options: &Options, started: Instant) -> Result<()> {
     let learned = density
         .run_folder(&folder)
         .on_update(|progress| bar.borrow_mut().show(progress))
-        .on_note(|text| bar.borrow().note(text))
+        .on_note(|text| bar.borrow_mut().note(text))
         .on_stage(|stage| bar.borrow_mut().stage(stage))
         .run(&Key::new(seed));
-    bar.borrow().finish();
+    drop(bar);
     tell(args, &learned?);
     Ok(())
 }

@@ -45,7 +45,7 @@ pub enum DataError {
         /// Length of what was read.
         bytes: usize,
         /// What the decoder said.
-        source: image::ImageError,
+        source: crate::io::raster::DecodeError,
     },
     /// One row or one column, or a single pixel.
     #[error(

@@ -1,9 +1,10 @@
-//! From the bytes of a picture file to greys: the only place that knows image formats.
+//! From the bytes of a picture file to greys: formats are those of [`raster`].
 //!
 //! Greys are f64 in 0..=255. Colours go through 16 bits a channel, so 8-bit pictures keep their exact values and
 //! 16-bit ones their depth; transparency is composited on white without rounding.
 
 use super::DataError;
+use crate::io::raster;
 
 /// Weights of red, green and blue in a grey: luma of ITU-R BT.601, four digits as in common image libraries. They sum to
 /// 0.9999, so that white is 254.97; a darkness `1 - grey / lightest` does not see it.
@@ -29,7 +30,7 @@ impl Grey {
         if bytes.is_empty() {
             return Err(DataError::Empty { name: name() });
         }
-        let picture = image::load_from_memory(bytes).map_err(|source| DataError::Undecodable {
+        let picture = raster::decode(bytes).map_err(|source| DataError::Undecodable {
             name: name(),
             bytes: bytes.len(),
             source,
@@ -41,7 +42,7 @@ impl Grey {
         if width * height > LIMIT {
             return Err(DataError::TooLarge { name: name(), width, height, limit: LIMIT });
         }
-        let values: Vec<f64> = picture.into_rgba16().pixels().map(|pixel| grey(pixel.0)).collect();
+        let values: Vec<f64> = picture.rgba16().map(grey).collect();
         let darkest = values.iter().copied().fold(f64::INFINITY, f64::min);
         let lightest = values.iter().copied().fold(0.0, f64::max);
         if lightest == darkest {

@@ -129,14 +129,14 @@ mod tests {
     use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
     /// Images of 2 x 3 pixels: one always black, one rarely not, the others of many levels.
-    fn images(n: usize) -> (tempfile::TempDir, ImageSet, Vec<u8>) {
+    fn images(n: usize) -> (crate::io::Scratch, ImageSet, Vec<u8>) {
         let mut rng = SmallRng::seed_from_u64(1);
         let image = |i: usize| {
             let level: u8 = rng.random_range(0..200);
             [0, if i == 7 { 255 } else { 0 }, level, level / 2, 255 - level, rng.random()]
         };
         let bytes: Vec<u8> = (0..n).flat_map(image).collect();
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("set.idx");
         let header = [[0, 0, 8, 3], (n as u32).to_be_bytes(), [0, 0, 0, 2], [0, 0, 0, 3]].concat();
         std::fs::write(&path, [header, bytes.clone()].concat()).unwrap();

@@ -201,15 +201,18 @@ macro_rules! rows {
         impl From<Vec<Vec<$number>>> for Rows {
             fn from(rows: Vec<Vec<$number>>) -> Self { Self::of(&rows) }
         }
+        #[cfg(feature = "ndarray")]
         impl From<ndarray::ArrayView2<'_, $number>> for Rows {
             fn from(rows: ndarray::ArrayView2<'_, $number>) -> Self {
                 let values = rows.iter().map(|&x| f64::from(x)).collect();
                 Self { shape: rows.shape().to_vec(), values, ..Self::default() }
             }
         }
+        #[cfg(feature = "ndarray")]
         impl From<ndarray::Array2<$number>> for Rows {
             fn from(rows: ndarray::Array2<$number>) -> Self { rows.view().into() }
         }
+        #[cfg(feature = "ndarray")]
         impl From<&ndarray::Array2<$number>> for Rows {
             fn from(rows: &ndarray::Array2<$number>) -> Self { rows.view().into() }
         }
@@ -224,7 +227,7 @@ mod tests {
 
     #[test]
     fn points_come_the_same_from_either_file_and_from_arrays() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let (npy, csv) = (folder.path().join("p.npy"), folder.path().join("p.csv"));
         let given = [[1.0, -2.0, 0.5], [3.0, 4.0, 0.25], [8.0, 1.0, 7.0]];
         write_npy(&npy, &[3, 3], given.as_flattened()).unwrap();
@@ -236,9 +239,18 @@ mod tests {
             (&npy.columns[2], &csv.columns[..]),
             (&"x3".into(), &["mass", "x2", "speed"].map(String::from)[..])
         );
-        let array = ndarray::arr2(&given.map(|row| row.map(|x| x as f32)));
-        assert_eq!(Points::from(&array).unwrap(), from);
+        assert_eq!(Points::from(given.map(|row| row.map(|x| x as f32))).unwrap(), from);
         assert_eq!(from.fingerprint(), csv.fingerprint());
+    }
+
+    #[cfg(feature = "ndarray")]
+    #[test]
+    fn points_come_from_matrices_of_ndarray() {
+        let given = [[1.0, -2.0, 0.5], [3.0, 4.0, 0.25], [8.0, 1.0, 7.0]];
+        let array = ndarray::arr2(&given.map(|row| row.map(|x| x as f32)));
+        assert_eq!(Points::from(&array).unwrap(), Points::from(given).unwrap());
+        let none = Points::from(ndarray::Array2::<f64>::zeros((4, 0))).unwrap_err().to_string();
+        assert!(none.contains("d = 0, 4 rows"), "{none}");
     }
 
     #[test]
@@ -273,7 +285,7 @@ mod tests {
 
     #[test]
     fn unusable_points_are_named_with_their_place_and_remedy() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("odd.csv");
         let read = |text: &str| {
             std::fs::write(&path, text).unwrap();
@@ -294,7 +306,7 @@ mod tests {
                 Points::from([[1.0, 0.0], [2.0, f64::INFINITY]]).unwrap_err().to_string(),
                 "row 2, column 2 is inf",
             ),
-            (Points::from(ndarray::Array2::<f64>::zeros((4, 0))).unwrap_err().to_string(), "d = 0, 4 rows"),
+            (Points::from([[0.0; 0]; 4]).unwrap_err().to_string(), "d = 0, 4 rows"),
             (Points::open("points.txt").unwrap_err().to_string(), "let it end in .csv or .npy"),
         ];
         for (message, expected) in cases {

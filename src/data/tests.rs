@@ -1,18 +1,17 @@
 //! What must hold of a density made from a picture, on pictures whose answers are known in closed form.
 use super::*;
-use image::{DynamicImage, ImageBuffer, ImageFormat, Luma};
+use crate::io::raster::{Channels, Depth, encode_png};
 use rand::{SeedableRng, rngs::SmallRng};
 use std::f64::consts::{E, PI};
 
 /// A PNG of 16 bits: white pixels but for the given ones `(column, row, grey)`, greys to 255.
 fn png(width: u32, height: u32, dark: &[(u32, u32, f64)]) -> Vec<u8> {
-    let mut picture = ImageBuffer::from_pixel(width, height, Luma([u16::MAX]));
+    let mut greys = vec![u16::MAX; (width * height) as usize];
     for &(x, y, grey) in dark {
-        picture.put_pixel(x, y, Luma([(257.0 * grey) as u16]));
+        greys[(y * width + x) as usize] = (257.0 * grey) as u16;
     }
-    let mut bytes = std::io::Cursor::new(Vec::new());
-    DynamicImage::from(picture).write_to(&mut bytes, ImageFormat::Png).unwrap();
-    bytes.into_inner()
+    let bytes: Vec<u8> = greys.into_iter().flat_map(u16::to_be_bytes).collect();
+    encode_png([width, height], Channels::Grey, Depth::Sixteen, &bytes).unwrap()
 }
 
 fn density(width: u32, height: u32, dark: &[(u32, u32, f64)]) -> ImageDensity {

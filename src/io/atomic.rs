@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_failed_write_leaves_the_old_file_and_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("a.txt");
         write_atomic(&path, |f| f.write_all(b"old")).unwrap();
         let failed = write_atomic(&path, |f| {
@@ -146,7 +146,7 @@ mod tests {
                 Failure::File
             }
         }
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("a.txt");
         let write = |path: &Path, parts: Vec<Result<&str, Failure>>| {
             write_parts(path, b"head ", parts.into_iter(), |part, file| file.write_all(part.as_bytes()))
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_folder_below_a_file_is_refused_and_a_made_one_is_named() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         fs::write(folder.path().join("file"), "").unwrap();
         assert!(matches!(writable_folder(folder.path().join("file/run")), Err(IoError::Write { .. })));
         let made = writable_folder(folder.path().join("a/b/c")).unwrap();

@@ -122,7 +122,7 @@ mod tests {
         (vec![Tensor::from([1.0, 2.0, 3.0]), Tensor::from([4u32, 5])], Tensor::from(6.0f32))
     }
 
-    fn written(folder: &tempfile::TempDir) -> (PathBuf, Vec<u8>) {
+    fn written(folder: &crate::io::Scratch) -> (PathBuf, Vec<u8>) {
         let path = folder.path().join("model.safetensors");
         write_checkpoint(&path, &"a header".to_owned(), &tree()).unwrap();
         let bytes = std::fs::read(&path).unwrap();
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_checkpoint_comes_back_whole_or_in_parts() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let (path, bytes) = written(&folder);
         let checkpoint: Checkpoint<String> = read_checkpoint(&path).unwrap();
         assert_eq!(checkpoint.header, "a header");
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn numbers_of_a_header_come_back_exactly() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("m");
         let header = [1.8852625744725877, 0.1 + 0.2, f64::MIN_POSITIVE, 1e300 / 3.0];
         write_checkpoint(&path, &header, &tree()).unwrap();
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn every_cut_and_every_flipped_bit_is_found() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let (path, bytes) = written(&folder);
         let read = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn another_version_and_a_stranger_are_told_apart() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("m");
         let foreign = r#"{"format":99,"checksum":"","header":{"other":"layout"}}"#;
         std::fs::write(&path, to_bytes(&tree().named_leaves(), Some(foreign.into()))).unwrap();

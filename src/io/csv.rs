@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn lines_that_are_no_rows_are_named() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("p.csv");
         let read = |text: &str| {
             std::fs::write(&path, text).unwrap();
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_table_is_as_wide_as_its_first_row_and_keeps_its_heading() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("p.csv");
         let read = |text: &str| {
             std::fs::write(&path, text).unwrap();
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_are_named_with_their_line() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("p.csv");
         std::fs::write(&path, b"x,y\n1,2\n3,\xff4\n").unwrap();
         let message = read_csv(&path, 2).unwrap_err().to_string();
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn rows_know_their_lines_and_parts_are_one_file() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("p.csv");
         let parts = [Ok(vec![1.5, 2.0, 3.0, 4.0]), Ok(vec![5.0, 6.0])];
         write_csv_parts::<f64, IoError>(&path, "x,y", 2, parts.into_iter()).unwrap();

@@ -1,4 +1,5 @@
-//! Files: solutions, trees of tensors as safetensors, checkpoints of a run, arrays and points for other programs.
+//! Files: solutions, trees of tensors as safetensors, checkpoints of a run, arrays and points for other programs,
+//! pictures.
 //!
 //! What it knows: bytes, paths, the layout of each format, and how to put a file in place so that whoever looks
 //! (a killed run, another program) sees the old file or the new one and never a part. What it must never know: what
@@ -7,7 +8,8 @@
 //!
 //! Formats are the field's own: safetensors for weights, NPY and CSV for points and grids. A format of the project's
 //! own would be smaller by a header and unreadable to everybody else. CSV and NPY need nothing but this folder, so
-//! every build has them; what is of tensors comes with the feature `train`.
+//! every build has them; what is of tensors comes with the feature `train`. Of pictures (`raster`) `plot` writes PNG files,
+//! and `train` reads five formats.
 
 mod atomic;
 #[cfg(feature = "train")]
@@ -15,6 +17,10 @@ mod checkpoint;
 mod csv;
 mod error;
 mod npy;
+#[cfg(feature = "plot")]
+pub mod raster;
+#[cfg(test)]
+mod scratch;
 mod solution;
 #[cfg(feature = "train")]
 mod tensors;
@@ -25,6 +31,8 @@ pub use checkpoint::{Checkpoint, FORMAT_VERSION, read_checkpoint, write_checkpoi
 pub use csv::{Csv, read_csv, read_csv_lines, read_csv_table, write_csv, write_csv_parts};
 pub use error::IoError;
 pub use npy::{Npy, NpyHeader, NpyNumber, read_npy, read_npy_header, write_npy, write_npy_parts};
+#[cfg(test)]
+pub(crate) use scratch::{Scratch, scratch};
 #[cfg(feature = "train")]
 pub use tensors::{load, save};
 

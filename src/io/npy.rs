@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn arrays_come_back_and_lie_at_a_multiple_of_64_bytes() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("a.npy");
         for shape in [vec![6], vec![2, 3], vec![1, 2, 3], vec![6, 1]] {
             let data = [0.5f64, -1.0, f64::MIN_POSITIVE, 3.0, 1e300, f64::NEG_INFINITY];
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn parts_are_the_file_that_the_whole_is() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let (whole, parts) = (folder.path().join("whole.npy"), folder.path().join("parts.npy"));
         write_npy(&whole, &[3, 2], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
         let pieces = [Ok(vec![1f32, 2.0]), Ok(vec![3.0, 4.0, 5.0, 6.0])];
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_header_alone_tells_where_bytes_begin() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("bytes.npy");
         let whole = file("{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2), }\n", &[0, 7, 255, 1]);
         std::fs::write(&path, &whole).unwrap();

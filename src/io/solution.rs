@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn both_formats_read_back_to_the_bits_that_were_saved() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let solution =
             Ode::new(circle).save_at(SaveAt::ts(&[0.1, 0.7]).and_t0()).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
         let expected: Vec<f64> =
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_curve_alone_is_written_at_the_ends_of_its_steps() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("a.npy");
         let solution = Ode::new(circle).save_at(SaveAt::dense()).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
         solution.save(&path).unwrap();
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_is_refused_and_leaves_no_file() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let at = |name: &str| folder.path().join(name);
         let end = Ode::new(circle).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
         let message = end.save(at("a.txt")).unwrap_err().to_string();

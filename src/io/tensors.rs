@@ -8,7 +8,7 @@ use super::{IoError, read, write_atomic};
 use crate::array::{Array, DType, Data};
 use crate::tensor::{Tensor, Tree};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The key of the one string of metadata.
@@ -52,7 +52,7 @@ pub(super) fn to_bytes(leaves: &[(String, Tensor)], metadata: Option<String>) ->
         let view = TensorView::new(file_dtype(t.dtype()), t.shape().to_vec(), bytes);
         (name.as_str(), view.expect("invariant: as many bytes as the shape asks for"))
     });
-    let metadata = metadata.map(|text| HashMap::from([(METADATA_KEY.to_owned(), text)]));
+    let metadata = metadata.map(|text| [(METADATA_KEY.to_owned(), text)].into_iter().collect());
     safetensors::serialize(views, metadata)
         .expect("invariant: leaves have different paths and a short header")
 }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_tree_comes_back_bit_for_bit_and_gives_the_same_bytes() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let (a, b) = (folder.path().join("a"), folder.path().join("b"));
         save(&a, &tree()).unwrap();
         let zeros = tree().map_leaves(|t| Tensor::full(t.dtype(), t.shape().clone(), 0.0));
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn trees_that_do_not_fit_are_refused_by_name() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("a");
         save(&path, &tree()).unwrap();
         let other = |change: &dyn Fn(&mut Vec<Tensor>)| {

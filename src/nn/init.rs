@@ -91,7 +91,11 @@ impl Init {
     /// When a matrix with orthonormal columns is asked for in a shape of fewer than two axes.
     #[track_caller]
     pub fn draw(self, shape: impl Into<Shape>, key: &Key) -> Tensor {
-        let shape = shape.into();
+        self.drawn(shape.into(), key)
+    }
+
+    #[track_caller]
+    fn drawn(self, shape: Shape, key: &Key) -> Tensor {
         let (inputs, outputs) = fans(&shape);
         let uniform = |bound: f64, shape| (key.uniform(shape) * 2.0 - 1.0) * bound;
         match self {

@@ -15,18 +15,19 @@
 //! instead of 28 in the test of it (Kidger, Chen, Lyons 2021, "Hey, that's not an ODE: faster ODE adjoints via
 //! seminorms"; Kidger 2022, section 5.1.2).
 
-use super::augmented::Augmented;
+use super::algorithm::{LeafField, Scheme};
 use super::bodies::body;
+use super::event::Events;
+use super::leaves::Leaves;
 use super::saved::{Saved, time_axis, times_first};
 use super::solve::Problem;
-use super::state::TreeState;
 use super::sweep::{Pullback, Sweep};
 use super::{Adjoint, Options, Solution};
 use crate::graph::{Custom, Func, Op, Type};
 use crate::ode::{
-    Bound, Clock, Controller, Field, FieldError, FieldFailure, Limits, OdeError, Scheme, StepTo, Tolerance,
+    Bound, Clock, Controller, Field, FieldError, FieldFailure, Limits, OdeError, State, StepTo, Tolerance,
 };
-use crate::tensor::{Check, Tensor, Tree, align, apply, register_check, trace, tuple};
+use crate::tensor::{Check, Tensor, Tree, align, apply, register_check, try_trace, tuple};
 use std::sync::Arc;
 
 /// A field as a function: t, y.., p.. to dy..; `params` stand for p.
@@ -42,9 +43,9 @@ impl Closed<'_> {
     }
 }
 
-impl<Y: TreeState> Field<Y> for Closed<'_> {
-    fn eval(&self, t: &Tensor, y: &Y, dy: &mut Y) -> Result<(), FieldError> {
-        *dy = y.with_leaves(self.rate(t, &y.leaves()));
+impl Field<Leaves> for Closed<'_> {
+    fn eval(&self, t: &Tensor, y: &Leaves, dy: &mut Leaves) -> Result<(), FieldError> {
+        *dy = y.with(self.rate(t, y.tensors()));
         Ok(())
     }
 }
@@ -57,12 +58,12 @@ pub(super) fn refused(why: &dyn std::fmt::Display) -> OdeError {
 ///
 /// # Errors
 /// What the field said while it was recorded; a field that has no reverse derivative.
-pub(super) fn record<Y: TreeState, F: Field<Y>>(
-    problem: &Problem<'_, Y, F>,
+pub(super) fn record(
+    problem: &Problem<'_>,
     (rtol, atol): (Option<f64>, Option<f64>),
     (t0, t1): (&Tensor, &Tensor),
-    y0: &Y,
-) -> Result<Solution<Y>, OdeError> {
+    y0: &Leaves,
+) -> Result<Solution<Leaves>, OdeError> {
     let beside = problem.saved.beside_times().or((!problem.events.is_empty()).then_some("events"));
     if let Some(what) = beside {
         let why = format!(
@@ -71,7 +72,7 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
         return Err(OdeError::Adjoint { adjoint: "Backsolve", why });
     }
     let (field, params) = closed(problem.field, t0, y0)?;
-    let (num_y, axis) = (y0.leaves().len(), time_axis(y0));
+    let (num_y, axis) = (y0.tensors().len(), time_axis(y0));
     let mut args = vec![t0.clone(), t1.clone()];
     args.extend(problem.saved.ts.clone());
     let num_t = args.len();
@@ -80,26 +81,24 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
     let types: Vec<Type> = args.iter().map(Tensor::ty).collect();
 
     let options = Options { adjoint: Adjoint::default(), ..problem.options.clone() };
-    let body = trace(&types, |x| {
+    let mut template = None;
+    let body = try_trace(&types, &mut |x| {
         let (t, rest) = x.split_at(num_t);
         let (y, params) = rest.split_at(num_y);
         let field = Closed { func: &field, params };
         let saved = t.get(2).map_or(Saved::END, Saved::at);
-        let solve = Problem::new(&field, problem.scheme, &options, (&saved, &[]));
-        match solve.record(&t[0], &t[1], &y0.with_leaves(y.to_vec())) {
-            Ok(solution) => {
-                let mut out = solution.y1.leaves();
-                let ys = t.get(2).map(|_| solution.ys.leaves()).unwrap_or_default();
-                out.extend(ys.iter().map(|y| times_first(y, axis)));
-                out.push(solution.t1.clone());
-                out.extend(solution.stats.leaves());
-                out.push(solution.verdict.clone());
-                (out, Ok(solution))
-            }
-            Err(e) => (vec![], Err(e)),
-        }
-    });
-    let template = body.aux?;
+        let solve = Problem::new(&field, problem.scheme, &options, (&saved, Events(&[])));
+        let solution = solve.record(&t[0], &t[1], &y0.with(y.to_vec()))?;
+        let mut out = solution.y1.leaves();
+        let ys = t.get(2).map(|_| solution.ys.leaves()).unwrap_or_default();
+        out.extend(ys.iter().map(|y| times_first(y, axis)));
+        out.push(solution.t1.clone());
+        out.extend(solution.stats.leaves());
+        out.push(solution.verdict.clone());
+        template = Some(solution);
+        Ok::<_, OdeError>(out)
+    })?;
+    let template = template.expect("invariant: a solution where there is no failure");
     let num_values = body.num_outputs;
     let num_outs = num_y * (num_t - 1);
     let mut op = Custom { body: body.func, jvp: None, vjp: None, num_outs };
@@ -120,23 +119,19 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
     let mut rest = out.split_off(num_outs).into_iter();
     let reached = rest.next().expect("invariant: the time reached behind the states");
     let stats = template.stats.with_leaves(rest);
-    let y1 = template.y1.with_leaves(out[..num_y].to_vec());
-    let inner = problem.saved.ts.iter().map(|ts| (ts.clone(), y0.with_leaves(out[num_y..].to_vec())));
+    let y1 = template.y1.with(out[..num_y].to_vec());
+    let inner = problem.saved.ts.iter().map(|ts| (ts.clone(), y0.with(out[num_y..].to_vec())));
     let (ts, ys) = problem.saved.around(inner.collect(), (t0, y0), (&reached, &y1));
     let num_saved = Clock::like(&reached, ts.size() as f64);
     Ok(Solution { t1: reached, y1, ts, ys, num_saved, stats, events: None, verdict, dense: None })
 }
 
 /// The field as a function of t, y and what it captures.
-fn closed<Y: TreeState, F: Field<Y>>(
-    field: &F,
-    t0: &Tensor,
-    y0: &Y,
-) -> Result<(Func, Vec<Tensor>), OdeError> {
+fn closed(field: &LeafField<'_>, t0: &Tensor, y0: &Leaves) -> Result<(Func, Vec<Tensor>), OdeError> {
     let mut types = vec![t0.ty()];
-    types.extend(y0.leaves().iter().map(Tensor::ty));
-    let traced = body(&types, |x| {
-        let y = y0.with_leaves(x[1..].to_vec());
+    types.extend(y0.tensors().iter().map(Tensor::ty));
+    let traced = body(&types, &mut |x| {
+        let y = y0.with(x[1..].to_vec());
         let mut dy = y.clone();
         let said = field.eval(&x[0], &y, &mut dy).and_then(|()| dy.conforms(&y));
         said.map_err(|source| FieldFailure { t: x[0].clone(), source })?;
@@ -156,17 +151,13 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn new<Y: TreeState>(
-        scheme: &Scheme<'_, Y>,
-        num_components: usize,
-        rtol: Option<f64>,
-        atol: Option<f64>,
-    ) -> Bounds {
+    fn new(scheme: &Scheme<'_>, num_components: usize, rtol: Option<f64>, atol: Option<f64>) -> Bounds {
         let (tol, n) = (scheme.tolerance, num_components);
         let of = |own: Option<f64>, pick: fn((f64, f64)) -> f64| match (own, tol.uniform()) {
             (Some(x), _) => Bound::All(x),
             (None, Some(both)) => Bound::All(pick(both)),
-            (None, None) => Bound::Each((0..n).map(|j| pick(tol.at(j))).collect()),
+            // Those of the state, and the same of its adjoint.
+            (None, None) => Bound::Each((0..2 * n).map(|j| pick(tol.at(j % n))).collect()),
         };
         let turned = |ts: &[f64]| ts.iter().rev().copied().collect::<Vec<f64>>();
         let controller = match scheme.controller {
@@ -177,7 +168,7 @@ impl Bounds {
         Bounds { rtol: of(rtol, |b| b.0), atol: of(atol, |b| b.1), controller, stops, jumps }
     }
 
-    fn scheme<'a, Y: TreeState>(&'a self, of: &Scheme<'a, Y>) -> Result<Scheme<'a, Augmented<Y>>, OdeError> {
+    fn scheme<'a>(&'a self, of: &Scheme<'a>) -> Result<Scheme<'a>, OdeError> {
         let tolerance = Tolerance::of(&self.rtol, &self.atol);
         let mut scheme = Scheme::new(&of.tableau, &self.controller, tolerance, of.limits.max_steps)?;
         scheme.limits = Limits { stops: &self.stops, jumps: &self.jumps, ..of.limits };

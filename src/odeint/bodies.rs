@@ -3,37 +3,38 @@
 //! Both are `ode`'s, run once on tracers. The attempt also looks for events and taps what a step leaves; the step does
 //! so again where it is replayed. What surrounds the loop they must never know.
 
+use super::algorithm::{self, Carry};
 use super::curve::{Rows, Step};
 use super::event::Seen;
+use super::leaves::Leaves;
 use super::solve::{Problem, failed};
-use super::state::TreeState;
 use crate::array::DType;
 use crate::graph::Type;
-use crate::ode::{self, Carry, Clock, Field, FieldFailure, OdeError, Span, status};
-use crate::tensor::{Tensor, Traced, Tree, trace};
+use crate::ode::{Clock, FieldFailure, OdeError, Span, status};
+use crate::tensor::{Tensor, Traced, Tree, try_trace};
 
 /// The bodies of a search.
 pub(super) struct Bodies {
-    pub(super) attempt: Traced<()>,
-    pub(super) step: Traced<()>,
-    pub(super) inverse: Option<Traced<()>>,
+    pub(super) attempt: Traced,
+    pub(super) step: Traced,
+    pub(super) inverse: Option<Traced>,
 }
 
-impl<Y: TreeState, F: Field<Y>> Problem<'_, Y, F> {
+impl Problem<'_> {
     /// Body of the search: knot, carry.., ext.. to accept, running, reached, knot', carry'.., ext'.., tap..
-    pub(super) fn attempt(&self, span: &Span<Tensor>, start: &mut Carry<Y>) -> Result<Traced<()>, OdeError> {
+    pub(super) fn attempt(&self, span: &Span<Tensor>, start: &mut Carry) -> Result<Traced, OdeError> {
         let mut types = vec![Type::scalar(DType::F64)];
         types.extend(self.carried(start).iter().map(Tensor::ty));
         let first_ext = types.len();
         types.extend(vec![Type::scalar(DType::F64); self.num_ext()]);
-        body(&types, |x| {
+        body(&types, &mut |x| {
             let mut carry = Carry::new(x[0].clone(), start.y.clone(), self.scheme.tableau.num_stages());
             carry.num_off_grid = start.num_off_grid.clone();
             self.load(&mut carry, &x[1..]);
             carry.k[1..].fill(carry.y.clone());
             carry.y1 = carry.y.clone();
             let before = carry.clone();
-            ode::attempt(self.field, self.scheme, span, &mut carry)?;
+            algorithm::attempt_then(self.field, self.scheme, span, &mut carry, &mut |_, _, _| Ok(()))?;
             let rows = self.trail_of_attempt(span, &before, &mut carry)?;
             // An event in the last step leaves its end what it is.
             let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
@@ -61,13 +62,7 @@ impl<Y: TreeState, F: Field<Y>> Problem<'_, Y, F> {
 
     /// Ends the search where an accepted attempt has met an event, or a function of one that is NaN; gives what it
     /// carries for events.
-    fn look(
-        &self,
-        rows: Option<&Rows<Y>>,
-        ext: &[Tensor],
-        before: &Carry<Y>,
-        after: &mut Carry<Y>,
-    ) -> Vec<Tensor> {
+    fn look(&self, rows: Option<&Rows>, ext: &[Tensor], before: &Carry, after: &mut Carry) -> Vec<Tensor> {
         let (Some(curve), Some(rows), false) = (&self.trail.curve, rows, self.events.is_empty()) else {
             return vec![];
         };
@@ -97,9 +92,9 @@ impl<Y: TreeState, F: Field<Y>> Problem<'_, Y, F> {
     fn trail_of_attempt(
         &self,
         span: &Span<Tensor>,
-        before: &Carry<Y>,
-        after: &mut Carry<Y>,
-    ) -> Result<Option<Rows<Y>>, FieldFailure<Tensor>> {
+        before: &Carry,
+        after: &mut Carry,
+    ) -> Result<Option<Rows>, FieldFailure<Tensor>> {
         if !self.is_tapped() {
             return Ok(None);
         }
@@ -120,17 +115,17 @@ impl<Y: TreeState, F: Field<Y>> Problem<'_, Y, F> {
     ///
     /// The first knot, `t0`, and the last are those of the solve themselves, so gradients by them need no rule; the
     /// inner knots are constants of the replay.
-    pub(super) fn step(&self, span: &Span<Tensor>, t0: &Tensor, y0: &Y) -> Result<Traced<()>, OdeError> {
+    pub(super) fn step(&self, span: &Span<Tensor>, t0: &Tensor, y0: &Leaves) -> Result<Traced, OdeError> {
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
         let mut types = vec![flag.clone(), flag, time.clone(), time];
-        types.extend(y0.leaves().iter().map(Tensor::ty));
-        body(&types, |x| {
+        types.extend(y0.tensors().iter().map(Tensor::ty));
+        body(&types, &mut |x| {
             let t = x[0].select(t0, &x[2].stop_gradient());
             let t_next = x[1].select(&span.t1, &x[3].stop_gradient());
-            let y = y0.with_leaves(x[4..].to_vec());
+            let y = y0.with(x[4..].to_vec());
             let mut k = vec![y.clone(); self.scheme.tableau.num_stages()];
             let mut y1 = y.clone();
-            ode::step(self.field, self.scheme, span, (&t, &t_next), &y, &mut k, &mut y1)?;
+            algorithm::step(self.field, self.scheme, span, (&t, &t_next), &y, &mut k, &mut y1)?;
             let mut out = y1.leaves();
             if self.is_tapped() {
                 let step = Step { t: &t, t_next: &t_next, y: &y, y1: &y1, k, has_last: false };
@@ -145,13 +140,7 @@ impl<Y: TreeState, F: Field<Y>> Problem<'_, Y, F> {
 /// returned is its last good state.
 pub(super) fn body(
     types: &[Type],
-    f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>, FieldFailure<Tensor>>,
-) -> Result<Traced<()>, OdeError> {
-    let traced = trace(types, |x| match f(x) {
-        Ok(out) => (out, Ok(())),
-        Err(e) => (vec![], Err(e)),
-    });
-    let Traced { func, captures, num_outputs, aux } = traced;
-    aux.map_err(failed)?;
-    Ok(Traced { func, captures, num_outputs, aux: () })
+    f: &mut dyn FnMut(&[Tensor]) -> Result<Vec<Tensor>, FieldFailure<Tensor>>,
+) -> Result<Traced, OdeError> {
+    try_trace(types, f).map_err(failed)
 }

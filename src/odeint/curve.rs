@@ -4,29 +4,30 @@
 //! interpolant makes y at any time of them, as ordinary operations outside the loop, so that gradients by the times,
 //! the state and whatever the field holds need no rule of their own. Which steps leave something it must never know.
 
-use super::state::TreeState;
+use super::algorithm::{LeafField, Scheme};
+use super::leaves::Leaves;
 use crate::array::DType;
-use crate::ode::{self, Field, FieldFailure, Interpolant, Scheme, Span};
+use crate::ode::{self, FieldFailure, Interpolant, Span, State};
 use crate::tensor::{Leaf, Path, Tensor, Tree};
 use crate::tree;
 
 tree! {
 /// What one step left, or what several did: then every tensor has an axis of rows in front.
-pub(super) struct Rows<Y> {
+pub(super) struct Rows {
     /// Where the step starts.
     pub(super) t: Tensor,
     /// Where it ends.
     pub(super) t_next: Tensor,
     /// The state at its end, where steps are saved.
-    pub(super) y1: Option<Y>,
+    pub(super) y1: Option<Leaves>,
     /// The state at its start, where there is a curve.
-    pub(super) y: Option<Y>,
+    pub(super) y: Option<Leaves>,
     /// The stages that the curve is made of.
-    pub(super) stages: Vec<Y>,
+    pub(super) stages: Vec<Leaves>,
 }
 }
 
-impl<Y: Tree> Rows<Y> {
+impl Rows {
     /// The rows `index[..]`.
     pub(super) fn take(&self, index: &Tensor) -> Self {
         self.map_leaves(|x| x.take(index))
@@ -63,13 +64,13 @@ impl Tree for Curve {
 }
 
 /// A step as [`Trail::of`] wants it.
-pub(super) struct Step<'a, Y> {
+pub(super) struct Step<'a> {
     pub(super) t: &'a Tensor,
     pub(super) t_next: &'a Tensor,
-    pub(super) y: &'a Y,
-    pub(super) y1: &'a Y,
+    pub(super) y: &'a Leaves,
+    pub(super) y1: &'a Leaves,
     /// The method's stages.
-    pub(super) k: Vec<Y>,
+    pub(super) k: Vec<Leaves>,
     /// Whether the last stage of a method that is first same as last is there.
     pub(super) has_last: bool,
 }
@@ -92,19 +93,19 @@ impl Trail {
     ///
     /// # Errors
     /// What the field said of a stage of the curve.
-    pub(super) fn of<Y: TreeState, F: Field<Y>>(
+    pub(super) fn of(
         &self,
-        field: &F,
-        scheme: &Scheme<'_, Y>,
+        field: &LeafField<'_>,
+        scheme: &Scheme<'_>,
         span: &Span<Tensor>,
-        step: Step<'_, Y>,
-    ) -> Result<Rows<Y>, FieldFailure<Tensor>> {
+        step: Step<'_>,
+    ) -> Result<Rows, FieldFailure<Tensor>> {
         let Step { t, t_next, y, y1, mut k, has_last } = step;
         let y_end = self.has_ends.then(|| y1.clone());
         let mut rows = Rows { t: t.clone(), t_next: t_next.clone(), y1: y_end, y: None, stages: vec![] };
         if let Some(Curve { interpolant, used }) = &self.curve {
             k.resize(interpolant.num_stages(), y.clone());
-            ode::complete(field, scheme, interpolant, span, (t, t_next), (y, y1), has_last, &mut k)?;
+            ode::complete(&field, scheme, interpolant, span, (t, t_next), (y, y1), has_last, &mut k)?;
             rows.stages = used.iter().map(|&i| k[i].clone()).collect();
             rows.y = Some(y.clone());
         }
@@ -112,7 +113,7 @@ impl Trail {
     }
 
     /// A step's, of the shapes of `y`; its numbers mean nothing.
-    pub(super) fn like<Y: TreeState>(&self, t: &Tensor, y: &Y) -> Rows<Y> {
+    pub(super) fn like(&self, t: &Tensor, y: &Leaves) -> Rows {
         let stages = self.curve.as_ref().map_or(0, |curve| curve.used.len());
         Rows {
             t: t.clone(),
@@ -125,7 +126,7 @@ impl Trail {
 }
 
 impl Curve {
-    pub(super) fn of<Y: TreeState>(scheme: &Scheme<'_, Y>) -> Curve {
+    pub(super) fn of(scheme: &Scheme<'_>) -> Curve {
         let interpolant = Interpolant::of(&scheme.tableau);
         let is_used = |i: &usize| interpolant.coefficients(*i).iter().any(|c| *c != 0.0);
         let used = (0..interpolant.num_stages()).filter(is_used).collect();
@@ -133,7 +134,7 @@ impl Curve {
     }
 
     /// The state of one step at the part `theta` of it, a number that is known.
-    pub(super) fn at_part<Y: TreeState>(&self, theta: f64, step: &Rows<Y>) -> Y {
+    pub(super) fn at_part(&self, theta: f64, step: &Rows) -> Leaves {
         let mut all = vec![0.0; self.interpolant.num_stages()];
         self.interpolant.weights(theta, &mut all);
         let weights: Vec<f64> = self.used.iter().map(|&i| all[i]).collect();
@@ -145,15 +146,15 @@ impl Curve {
 
     /// The states at `ts`, each time on the step of its own row. A step of length 0, that of a row which no step
     /// holds, gives its start.
-    pub(super) fn eval<Y: TreeState>(&self, ts: &Tensor, rows: &Rows<Y>) -> Y {
+    pub(super) fn eval(&self, ts: &Tensor, rows: &Rows) -> Leaves {
         let h = length(rows);
         let slope = sum(&self.weights(&((ts - &rows.t) / &h)), rows);
-        let (y, slopes) = (start(rows).leaves(), slope.leaves());
-        slope.with_leaves(y.iter().zip(&slopes).map(|(y, slope)| y + along(&h, y) * slope))
+        let advanced = |(y, slope): (&Tensor, &Tensor)| y + along(&h, y) * slope;
+        slope.with(start(rows).tensors().iter().zip(slope.tensors()).map(advanced).collect())
     }
 
     /// Their derivatives by t.
-    pub(super) fn slope<Y: TreeState>(&self, ts: &Tensor, rows: &Rows<Y>) -> Y {
+    pub(super) fn slope(&self, ts: &Tensor, rows: &Rows) -> Leaves {
         let theta = (ts - &rows.t) / length(rows);
         let rest = 1.0 - &theta;
         let (mut term, mut slope) = (Tensor::scalar(DType::F64, 1.0), Tensor::scalar(DType::F64, 0.0));
@@ -188,24 +189,27 @@ impl Curve {
     }
 }
 
-fn start<Y: Tree>(rows: &Rows<Y>) -> &Y {
+fn start(rows: &Rows) -> &Leaves {
     rows.y.as_ref().expect("invariant: a step with a curve has its start")
 }
 
 /// t_next - t, 1 where that is 0.
-fn length<Y: Tree>(rows: &Rows<Y>) -> Tensor {
+fn length(rows: &Rows) -> Tensor {
     let nowhere = rows.t.eq(&rows.t_next);
     nowhere.select(&Tensor::scalar(DType::F64, 1.0), &(&rows.t_next - &rows.t))
 }
 
 /// The stages' sum by weights, row by row.
-fn sum<Y: TreeState>(weights: &[Tensor], rows: &Rows<Y>) -> Y {
-    let stages: Vec<Vec<Tensor>> = rows.stages.iter().map(Tree::leaves).collect();
+fn sum(weights: &[Tensor], rows: &Rows) -> Leaves {
+    let stages = &rows.stages;
     let of = |i: usize| {
-        let terms = weights.iter().zip(&stages).map(|(w, stage)| along(w, &stage[i]) * &stage[i]);
+        let terms = weights.iter().zip(stages).map(|(w, stage)| {
+            let x = &stage.tensors()[i];
+            along(w, x) * x
+        });
         terms.reduce(|a, b| a + b).expect("invariant: a curve has stages")
     };
-    start(rows).with_leaves((0..stages[0].len()).map(of).collect::<Vec<_>>())
+    start(rows).with((0..stages[0].tensors().len()).map(of).collect())
 }
 
 /// Numbers of rows, or that of one step, in the dtype of `leaf` and with axes of length 1 for those that it has besides.
@@ -219,12 +223,12 @@ pub(super) fn flags_along(x: &Tensor, leaf: &Tensor) -> Tensor {
 }
 
 /// The states where `m` holds, NaN elsewhere; `m` and the states have an axis of rows in front.
-pub(super) fn or_nan<Y: Tree>(m: &Tensor, y: &Y) -> Y {
+pub(super) fn or_nan(m: &Tensor, y: &Leaves) -> Leaves {
     y.map_leaves(|y| flags_along(m, y).select(y, &Tensor::scalar(y.dtype(), f64::NAN)))
 }
 
 /// `a` where `m` holds, else `b`: trees of one structure, `m` as many leading axes as either has more.
-pub(super) fn choose<Y: Tree>(m: &Tensor, a: &Y, b: &Y) -> Y {
+pub(super) fn choose<T: Tree>(m: &Tensor, a: &T, b: &T) -> T {
     let mut others = b.leaves().into_iter();
     a.map_leaves(|a| {
         let b = others.next().expect("invariant: trees of one structure");

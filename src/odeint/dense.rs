@@ -3,7 +3,8 @@
 //! Every accepted step left what its polynomial is made of; a time finds its step by counting the ends before it, and
 //! the rest is the polynomial of that step. It must never know how steps were chosen.
 
-use super::curve::{Curve, Rows, or_nan};
+use super::curve::{Curve, Rows, choose, or_nan};
+use super::leaves::Leaves;
 use super::rows::swapped;
 use super::saved::{time_axis, with_time_axis};
 use crate::array::DType;
@@ -41,7 +42,7 @@ pub struct Dense<Y> {
     pub(super) num_steps: Tensor,
     /// Where each step ends, before its curve does where an event cut it short.
     pub(super) ends: Tensor,
-    pub(super) steps: Rows<Y>,
+    pub(super) steps: Rows,
     pub(super) y1: Y,
     pub(super) curve: Curve,
 }
@@ -55,19 +56,7 @@ impl<Y: TreeState> Dense<Y> {
     /// If `ts` has more than one axis.
     #[track_caller]
     pub fn eval(&self, ts: &Tensor) -> Y {
-        let ys = match self.rows {
-            None => return self.state(ts),
-            Some(rows) => self.each(ts, rows, |one, ts| one.state(ts).leaves()),
-        };
-        self.y1.with_leaves(ys)
-    }
-
-    fn state(&self, ts: &Tensor) -> Y {
-        let (flat, inside, rows) = self.find(ts);
-        // Without a step it is one point, which every row then stands for.
-        let nowhere = rows.t.eq(&rows.t_next);
-        let ys = super::curve::choose(&nowhere, &self.ends(&flat), &self.curve.eval(&flat, &rows));
-        self.shaped(ts, &or_nan(&inside, &ys))
+        self.y1.with_leaves(self.erased().at(ts, &Dense::states))
     }
 
     /// The states at `ts` and their derivatives by t, both of the same polynomials; a solution without a step has no
@@ -77,38 +66,56 @@ impl<Y: TreeState> Dense<Y> {
     /// As [`Dense::eval`].
     #[track_caller]
     pub fn eval_with_derivative(&self, ts: &Tensor) -> (Y, Y) {
-        let slopes = match self.rows {
-            None => self.slope(ts),
-            Some(rows) => self.y1.with_leaves(self.each(ts, rows, |one, ts| one.slope(ts).leaves())),
-        };
+        let slopes = self.y1.with_leaves(self.erased().at(ts, &Dense::slopes));
         (self.eval(ts), slopes)
     }
 
-    fn slope(&self, ts: &Tensor) -> Y {
+    fn erased(&self) -> Dense<Leaves> {
+        let Dense { t0, t1, rows, num_steps, ends, steps, y1, curve } = self.clone();
+        Dense { t0, t1, rows, num_steps, ends, steps, y1: Leaves::of(&y1), curve }
+    }
+}
+
+impl Dense<Leaves> {
+    /// What `f` finds at `ts`: of the one curve, or of each row's with the axes that they have where rows share their
+    /// steps.
+    #[track_caller]
+    fn at(&self, ts: &Tensor, f: &dyn Fn(&Self, &Tensor) -> Leaves) -> Vec<Tensor> {
+        let Some(rows) = self.rows else { return f(self, ts).into_tensors() };
+        let one = Dense { rows: None, ..self.clone() };
+        let axis = time_axis(&self.y1.map_leaves(|y| y.at(0)));
+        let own = (rows, Searches::Alone);
+        let Ok(found) = over_rows(self.leaves(), std::slice::from_ref(ts), own, &mut |x| {
+            let (ts, own) = x.split_last().expect("invariant: the times are the last");
+            let found = f(&one.with_leaves(own.to_vec()), ts);
+            // without the row, which stands where the axis of times does not
+            let at = if ts.rank() == 1 { 1 - axis } else { 0 };
+            let without_row = |y: &Tensor| y.reshape(y.shape().without_axes(&[at]));
+            Ok::<_, Infallible>(found.tensors().iter().map(without_row).collect())
+        });
+        let is_swapped = ts.rank() == 1 && axis == 0;
+        found.iter().map(|y| if is_swapped { swapped(y) } else { y.clone() }).collect()
+    }
+
+    #[track_caller]
+    fn states(&self, ts: &Tensor) -> Leaves {
+        let (flat, inside, rows) = self.find(ts);
+        // Without a step it is one point, which every row then stands for.
+        let nowhere = rows.t.eq(&rows.t_next);
+        let ys = choose(&nowhere, &self.ends(&flat), &self.curve.eval(&flat, &rows));
+        self.shaped(ts, &or_nan(&inside, &ys))
+    }
+
+    #[track_caller]
+    fn slopes(&self, ts: &Tensor) -> Leaves {
         let (flat, inside, rows) = self.find(ts);
         let inside = inside.and(&rows.t.ne(&rows.t_next));
         self.shaped(ts, &or_nan(&inside, &self.curve.slope(&flat, &rows)))
     }
 
-    /// Leaves of `f` of the curve of each row, with the axes that they have where rows share their steps.
-    fn each(&self, ts: &Tensor, rows: usize, f: impl Fn(&Self, &Tensor) -> Vec<Tensor>) -> Vec<Tensor> {
-        let one = Dense { rows: None, ..self.clone() };
-        let axis = time_axis(&self.y1.map_leaves(|y| y.at(0)));
-        let found = over_rows(self.leaves(), std::slice::from_ref(ts), (rows, Searches::Alone), |x| {
-            let (ts, own) = x.split_last().expect("invariant: the times are the last");
-            let found = f(&one.with_leaves(own.to_vec()), ts);
-            // without the row, which stands where the axis of times does not
-            let at = if ts.rank() == 1 { 1 - axis } else { 0 };
-            Ok::<_, Infallible>(found.iter().map(|y| y.reshape(y.shape().without_axes(&[at]))).collect())
-        });
-        let Ok(found) = found;
-        let is_swapped = ts.rank() == 1 && axis == 0;
-        found.iter().map(|y| if is_swapped { swapped(y) } else { y.clone() }).collect()
-    }
-
     /// The times as a list, which of them lie in the interval, and each one's step: the earlier one at an end of two.
     #[track_caller]
-    fn find(&self, ts: &Tensor) -> (Tensor, Tensor, Rows<Y>) {
+    fn find(&self, ts: &Tensor) -> (Tensor, Tensor, Rows) {
         assert!(ts.rank() < 2, "eval: {ts:?} is neither a time nor a list of times");
         let (t0, t1) = (&self.t0, &self.t1);
         let flat = ts.cast(DType::F64).reshape([ts.size()]);
@@ -122,14 +129,14 @@ impl<Y: TreeState> Dense<Y> {
         (flat, inside, rows)
     }
 
-    fn ends(&self, flat: &Tensor) -> Y {
+    fn ends(&self, flat: &Tensor) -> Leaves {
         self.y1.map_leaves(|y| {
             let shape = [&[flat.size()], &y.shape()[..]].concat();
             y.expand(0).broadcast_to(shape)
         })
     }
 
-    fn shaped(&self, ts: &Tensor, ys: &Y) -> Y {
+    fn shaped(&self, ts: &Tensor, ys: &Leaves) -> Leaves {
         match ts.rank() {
             0 => ys.map_leaves(|y| y.at(0)),
             _ => with_time_axis(ys, &self.y1),

@@ -1,13 +1,18 @@
 //! Tensor states behind the one builder, [`Ode`].
 
-use super::event::Events;
+use super::algorithm::LeafField;
+use super::event::{Events, Watch};
+use super::leaves::Leaves;
 use super::rows::Groups;
 use super::saved::{BYTES_MAX, Saved};
+use super::solve::Problem;
 use super::state::TreeState;
-use super::{Adjoint, Batching, Forecast, Options, Solution, solve};
+use super::{Adjoint, Batching, Forecast, Options, Solution};
 use crate::array::DType;
-use crate::ode::{Drive, DriveOn, Field, IntoState, Ode, OdeError, State, Tolerance};
-use crate::tensor::{LoneTree, Tensor, TensorTree};
+use crate::ode::{
+    self, Drive, DriveOn, Field, FieldError, IntoState, Ode, OdeError, SaveAt, Settings, State, Tolerance,
+};
+use crate::tensor::{LoneTree, Tensor, Tree};
 
 /// A tree and a tuple of trees are driven alike; tuples get there by their clock.
 macro_rules! drive {
@@ -18,7 +23,7 @@ macro_rules! drive {
             type Options = Options;
 
             fn default_tolerance(&self) -> Tolerance<'static> {
-                default_tolerance(self)
+                default_tolerance(&self.leaves())
             }
             fn drive<F: Field<Self>, O>(
                 ode: &Ode<'_, Self, F, O>,
@@ -39,57 +44,109 @@ drive!(impl<A: TreeState, B: TreeState, C: TreeState, D: TreeState> DriveOn<Tens
 drive!(impl<A: TreeState, B: TreeState, C: TreeState, D: TreeState, E: TreeState> DriveOn<Tensor> for (A, B, C, D, E));
 drive!(impl<A: TreeState, B: TreeState, C: TreeState, D: TreeState, E: TreeState, G: TreeState> DriveOn<Tensor> for (A, B, C, D, E, G));
 
-fn default_tolerance(y: &impl TensorTree) -> Tolerance<'static> {
-    match y.leaves().iter().all(|x| x.dtype() == DType::F64) {
+fn default_tolerance(y: &[Tensor]) -> Tolerance<'static> {
+    match y.iter().all(|x| x.dtype() == DType::F64) {
         true => Tolerance::new(1e-6, 1e-9),
         false => Tolerance::new(1e-4, 1e-6),
     }
 }
 
+/// Solves for leaves and gives back trees: all that is compiled for each state and field is here.
 fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
     ode: &Ode<'_, Y, F, O>,
     t0: &Tensor,
     t1: &Tensor,
     y0: &Y,
 ) -> Result<Solution<Y>, OdeError> {
-    let known = !t0.is_traced() && !t1.is_traced();
-    let span = known.then(|| (t0.item(), t1.item()));
-    let groups = Groups::of(ode.options.batching, y0)?;
-    let parts = groups.map_or_else(|| State::parts(y0), |groups| groups.parts(y0));
-    let resolved = ode.settings.resolve(default_tolerance(y0), &parts, span)?;
-    let mut scheme = resolved.scheme::<Y>(None);
-    let mut saved = Saved::new(&ode.save_at, ode.options.ts.as_ref(), span, &scheme)?;
-    if Events(&ode.watches).go_on() {
-        let max_hits = ode.options.max_hits();
-        check_hits(max_hits, y0)?;
-        saved = saved.in_pieces(max_hits, scheme.limits.max_steps);
+    let tree = |y: &Leaves| y0.with_leaves(y.leaves());
+    let watches = ode.watches.iter().map(|ode::Watch { event, when, then }| Watch {
+        event: *event,
+        when: Box::new(move |t, y| when(t.clone(), &tree(y))),
+        then: then.as_ref().map(|then| -> Box<dyn Fn(&Tensor, &Leaves) -> Leaves> {
+            Box::new(move |t, y| {
+                let mut y = tree(y);
+                then(t.clone(), &mut y);
+                Leaves::of(&y)
+            })
+        }),
+    });
+    let watches: Vec<Watch<'_>> = watches.collect();
+    let asked =
+        Asked { settings: &ode.settings, save_at: &ode.save_at, options: &ode.options, watches: &watches };
+    let field = TreeField { field: &ode.field, like: y0 };
+    Ok(asked.solve(&field, (t0, t1), &Leaves::of(y0))?.of(y0))
+}
+
+/// A field of trees as one of leaves.
+struct TreeField<'a, Y, F> {
+    field: &'a F,
+    like: &'a Y,
+}
+
+impl<Y: TreeState, F: Field<Y>> Field<Leaves> for TreeField<'_, Y, F> {
+    fn eval(&self, t: &Tensor, y: &Leaves, dy: &mut Leaves) -> Result<(), FieldError> {
+        let tree = self.like.with_leaves(y.leaves());
+        let mut slope = self.like.with_leaves(dy.leaves());
+        self.field.eval(t, &tree, &mut slope)?;
+        *dy = y.with(slope.leaves());
+        Ok(())
     }
-    if (saved.needs_curve() || !ode.watches.is_empty()) && scheme.tableau.is_fsal() {
-        // The curve needs f(t_next, y1), which then is the next step's first stage.
-        scheme = scheme.keeping_first();
+}
+
+/// What was asked of a solve, whatever its state and field are.
+struct Asked<'a> {
+    settings: &'a Settings,
+    save_at: &'a SaveAt,
+    options: &'a Options,
+    watches: &'a [Watch<'a>],
+}
+
+impl Asked<'_> {
+    fn solve(
+        &self,
+        field: &LeafField<'_>,
+        (t0, t1): (&Tensor, &Tensor),
+        y0: &Leaves,
+    ) -> Result<Solution<Leaves>, OdeError> {
+        let Asked { settings, save_at, options, watches } = *self;
+        let events = Events(watches);
+        let known = !t0.is_traced() && !t1.is_traced();
+        let span = known.then(|| (t0.item(), t1.item()));
+        let groups = Groups::of(options.batching, y0)?;
+        let parts = groups.map_or_else(|| y0.parts(), |groups| groups.parts(y0));
+        let resolved = settings.resolve(default_tolerance(y0.tensors()), &parts, span)?;
+        let mut scheme = resolved.scheme::<Leaves>(None);
+        let mut saved = Saved::new(save_at, options.ts.as_ref(), span, &scheme)?;
+        if events.go_on() {
+            let max_hits = options.max_hits();
+            check_hits(max_hits, y0.tensors())?;
+            saved = saved.in_pieces(max_hits, scheme.limits.max_steps);
+        }
+        if (saved.needs_curve() || !events.is_empty()) && scheme.tableau.is_fsal() {
+            // The curve needs f(t_next, y1), which then is the next step's first stage.
+            scheme = scheme.keeping_first();
+        }
+        if let Some(Groups { rows, size, .. }) = groups
+            && rows % size > 0
+            && scheme.tolerance.uniform().is_none()
+        {
+            return Err(OdeError::UnevenGroups { rows, size });
+        }
+        match span {
+            None => scheme.check_first_step(f64::NAN)?,
+            Some((t0, t1)) => scheme.check_span(t0, t1)?,
+        }
+        for (path, leaf) in y0.named_leaves() {
+            let at = if path.is_empty() { String::new() } else { format!(", leaf {path},") };
+            assert!(leaf.dtype().is_float(), "y0{at} is {leaf:?}: a state is of f32 or f64, cast it");
+        }
+        Problem::new(field, &scheme, options, (&saved, events)).solve(t0, t1, y0)
     }
-    if let Some(Groups { rows, size, .. }) = groups
-        && rows % size > 0
-        && scheme.tolerance.uniform().is_none()
-    {
-        return Err(OdeError::UnevenGroups { rows, size });
-    }
-    match span {
-        None => scheme.check_first_step(f64::NAN)?,
-        Some((t0, t1)) => scheme.check_span(t0, t1)?,
-    }
-    for (path, leaf) in y0.named_leaves() {
-        let at = if path.is_empty() { String::new() } else { format!(", leaf {path},") };
-        assert!(leaf.dtype().is_float(), "y0{at} is {leaf:?}: a state is of f32 or f64, cast it");
-    }
-    // Behind a pointer: a field is called when it is traced, and what traces it is compiled once a kind of state.
-    let field: &dyn Field<Y> = &ode.field;
-    solve(&field, &scheme, (ode.options(), &saved, &ode.watches[..]), (t0, t1), y0)
 }
 
 /// Refuses rows for hits that would be too large.
-fn check_hits(rows: usize, y: &impl TensorTree) -> Result<(), OdeError> {
-    let one: usize = y.leaves().iter().map(|y| y.ty().bytes()).sum();
+fn check_hits(rows: usize, y: &[Tensor]) -> Result<(), OdeError> {
+    let one: usize = y.iter().map(|y| y.ty().bytes()).sum();
     let (bytes, most) = (rows.saturating_mul(one), BYTES_MAX);
     if bytes > most { Err(OdeError::NotedHits { rows, bytes, most }) } else { Ok(()) }
 }

@@ -5,10 +5,10 @@
 //! behind a hit.
 
 use super::curve::{Curve, Rows, choose};
+use super::leaves::Leaves;
 use super::root::{Bracket, implicit};
-use super::state::TreeState;
 use crate::array::{DType, Shape};
-use crate::ode::{Event, Gauge, OdeError, Span, Watch};
+use crate::ode::{Event, Gauge, OdeError, Span};
 use crate::tensor::{Tensor, Tree, cond};
 
 /// The part of a step after which an event that starts on its root is taken to have left it.
@@ -49,8 +49,18 @@ pub(super) fn is_hit(event: &Event, before: &Tensor, after: &Tensor) -> Tensor {
     }
 }
 
+/// An event with its functions, of leaves.
+pub(super) struct Watch<'a> {
+    pub(super) event: Event,
+    /// The number whose sign counts, at (t, y).
+    pub(super) when: Box<dyn Fn(&Tensor, &Leaves) -> Tensor + 'a>,
+    /// What it makes of y at t.
+    pub(super) then: Option<Box<dyn Fn(&Tensor, &Leaves) -> Leaves + 'a>>,
+}
+
 /// The events of a solve.
-pub(super) struct Events<'a, Y: TreeState>(pub(super) &'a [Watch<'a, Y>]);
+#[derive(Clone, Copy)]
+pub(super) struct Events<'a>(pub(super) &'a [Watch<'a>]);
 
 /// What an attempt saw.
 pub(super) struct Seen {
@@ -64,7 +74,7 @@ pub(super) struct Seen {
     pub(super) is_nan: Tensor,
 }
 
-impl<Y: TreeState> Events<'_, Y> {
+impl Events<'_> {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -76,21 +86,17 @@ impl<Y: TreeState> Events<'_, Y> {
 
     /// What event `index` makes of the state at t, where it is `hit`. One branch runs: the functions of the others see
     /// no state that is not theirs.
-    pub(super) fn then(&self, (hit, index): (&Tensor, &Tensor), t: &Tensor, y: Y) -> Y {
+    pub(super) fn then(&self, (hit, index): (&Tensor, &Tensor), t: &Tensor, y: Leaves) -> Leaves {
         let changes = self.0.iter().enumerate().filter_map(|(i, watch)| Some((i, watch.then.as_ref()?)));
         changes.fold(y, |y, (i, then)| {
-            let changed = |(t, y): &(Tensor, Y)| {
-                let mut y = y.clone();
-                then(t.clone(), &mut y);
-                y
-            };
+            let changed = |(t, y): &(Tensor, Leaves)| then(t, y);
             cond(&hit.and(&index.eq(i as f64)), &(t.clone(), y), changed, |(_, y)| y.clone())
         })
     }
 
     /// The functions' values at (t, y).
-    pub(super) fn signs(&self, t: &Tensor, y: &Y) -> Vec<Tensor> {
-        self.0.iter().map(|watch| (watch.when)(t.clone(), y)).collect()
+    pub(super) fn signs(&self, t: &Tensor, y: &Leaves) -> Vec<Tensor> {
+        self.0.iter().map(|watch| (watch.when)(t, y)).collect()
     }
 
     /// An event's function at the places of one step where its sign is looked at: the time and the value of each, the
@@ -99,14 +105,14 @@ impl<Y: TreeState> Events<'_, Y> {
         &self,
         i: usize,
         curve: &Curve,
-        step: &Rows<Y>,
-        (start, y1): (&Tensor, &Y),
+        step: &Rows,
+        (start, y1): (&Tensor, &Leaves),
     ) -> Vec<[Tensor; 2]> {
         let Watch { event, when, .. } = &self.0[i];
         let h = &step.t_next - &step.t;
         let at = |part: f64| {
             let t = &step.t + &h * part;
-            let value = when(t.clone(), &curve.at_part(part, step));
+            let value = when(&t, &curve.at_part(part, step));
             [t, value]
         };
         // On the root already: the side it leaves to is its sign.
@@ -114,12 +120,12 @@ impl<Y: TreeState> Events<'_, Y> {
         let on_root = start.eq(0.0);
         let mut samples = vec![[on_root.select(&left, &step.t), on_root.select(&leaving, start)]];
         samples.extend((1..event.samples).map(|j| at(j as f64 / event.samples as f64)));
-        samples.push([step.t_next.clone(), when(step.t_next.clone(), y1)]);
+        samples.push([step.t_next.clone(), when(&step.t_next, y1)]);
         samples
     }
 
     /// Looks at an attempted step that led to `y1`.
-    pub(super) fn look(&self, curve: &Curve, step: &Rows<Y>, y1: &Y, signs: &[Tensor]) -> Seen {
+    pub(super) fn look(&self, curve: &Curve, step: &Rows, y1: &Leaves, signs: &[Tensor]) -> Seen {
         let no = number(0.0).lt(0.0);
         let mut seen = Seen { signs: vec![], is_hit: no.clone(), index: number(-1.0), is_nan: no };
         for (i, watch) in self.0.iter().enumerate().rev() {
@@ -142,10 +148,10 @@ impl<Y: TreeState> Events<'_, Y> {
         &self,
         curve: &Curve,
         span: &Span<Tensor>,
-        step: &Rows<Y>,
+        step: &Rows,
         (is_cut, index): (&Tensor, &Tensor),
-        (t1, y1): (&Tensor, &Y),
-    ) -> Result<(Tensor, Y, Tensor), OdeError> {
+        (t1, y1): (&Tensor, &Leaves),
+    ) -> Result<(Tensor, Leaves, Tensor), OdeError> {
         let still = step.map_leaves(Tensor::stop_gradient);
         let still_y1 = y1.map_leaves(Tensor::stop_gradient);
         let (mut best, mut which) = (t1.clone(), index.clone());
@@ -156,7 +162,7 @@ impl<Y: TreeState> Events<'_, Y> {
             let root = bracket.root(watch, curve, span, &still)?;
             // Where there is no event the step may be none: then the function is looked at where it makes sense.
             let state = |t: &Tensor| choose(is_cut, &curve.eval(t, step), y1);
-            let gauge = |t: &Tensor| (watch.when)(t.clone(), &state(t));
+            let gauge = |t: &Tensor| (watch.when)(t, &state(t));
             let t = implicit(&gauge, &root, &hit);
             let ahead = ((&t - &best) * &span.direction).lt(0.0);
             let earlier = hit.and(&found.not().or(&ahead));
@@ -169,10 +175,10 @@ impl<Y: TreeState> Events<'_, Y> {
     }
 
     /// Where event `i` changes its sign first, and whether it does.
-    fn bracket(&self, i: usize, curve: &Curve, step: &Rows<Y>, y1: &Y) -> (Bracket, Tensor) {
+    fn bracket(&self, i: usize, curve: &Curve, step: &Rows, y1: &Leaves) -> (Bracket, Tensor) {
         let Watch { event, when, .. } = &self.0[i];
         let y = step.y.as_ref().expect("invariant: a step with a curve has its start");
-        let samples = self.samples(i, curve, step, (&when(step.t.clone(), y), y1));
+        let samples = self.samples(i, curve, step, (&when(&step.t, y), y1));
         let [t, value] = samples[samples.len() - 1].clone();
         let mut bracket = Bracket { ends: [t.clone(), t], values: [value.clone(), value] };
         let mut found = number(0.0).lt(0.0);

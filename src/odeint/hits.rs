@@ -6,9 +6,9 @@
 
 use super::curve::{Curve, Rows, choose};
 use super::event::{Events, is_hit, number};
+use super::leaves::Leaves;
 use super::root::{Bracket, implicit};
 use super::saved::with_time_axis;
-use super::state::TreeState;
 use crate::array::DType;
 use crate::ode::{OdeError, Span};
 use crate::tensor::{Searches, Tensor, Tree, over_rows};
@@ -55,20 +55,20 @@ pub struct Hits<Y> {
 }
 
 /// The places for hits of one step, an axis of them in front.
-pub(super) struct Places<Y> {
+pub(super) struct Places {
     /// Whether there is one.
     found: Tensor,
     index: Tensor,
     t: Tensor,
-    y: Y,
+    y: Leaves,
     /// Whether the step ends there, if it is hit.
     is_cut: Tensor,
 }
 
 /// The hit that a step ends with.
-pub(super) struct Cut<Y> {
+pub(super) struct Cut {
     pub(super) t: Tensor,
-    pub(super) y: Y,
+    pub(super) y: Leaves,
     pub(super) index: Tensor,
     /// Whether there is one.
     pub(super) is_met: Tensor,
@@ -76,7 +76,7 @@ pub(super) struct Cut<Y> {
     pub(super) is_beyond: Tensor,
 }
 
-impl<Y: TreeState> Events<'_, Y> {
+impl Events<'_> {
     /// Every hit within `step`, an accepted one that leads to `y1`; none unless `is_met`. `starts` are the signs at its
     /// start.
     ///
@@ -86,10 +86,10 @@ impl<Y: TreeState> Events<'_, Y> {
         &self,
         curve: &Curve,
         span: &Span<Tensor>,
-        step: &Rows<Y>,
-        (starts, y1): (&[Tensor], &Y),
+        step: &Rows,
+        (starts, y1): (&[Tensor], &Leaves),
         is_met: &Tensor,
-    ) -> Result<Places<Y>, OdeError> {
+    ) -> Result<Places, OdeError> {
         let still = step.map_leaves(Tensor::stop_gradient);
         let still_y1 = y1.map_leaves(Tensor::stop_gradient);
         let (mut parts, mut index, mut is_cut) = (vec![], vec![], vec![]);
@@ -108,28 +108,28 @@ impl<Y: TreeState> Events<'_, Y> {
             let n = samples.len() - 1;
             let found = columns[0].clone();
             let mut part = vec![found];
-            part.extend(over_rows(columns.to_vec(), &[], (n, Searches::Lockstep), |x| {
+            part.extend(over_rows(columns.to_vec(), &[], (n, Searches::Lockstep), &mut |x| {
                 let bracket =
                     Bracket { ends: [x[1].clone(), x[3].clone()], values: [x[2].clone(), x[4].clone()] };
                 let root = bracket.root(watch, curve, span, &still)?;
                 // Where there is no hit the step may be none: then the function is looked at where it makes sense.
                 let state = |t: &Tensor| choose(&x[0], &curve.eval(t, step), y1);
-                let t = implicit(&|t: &Tensor| (watch.when)(t.clone(), &state(t)), &root, &x[0]);
+                let t = implicit(&|t: &Tensor| (watch.when)(t, &state(t)), &root, &x[0]);
                 let y = state(&t);
-                Ok::<_, OdeError>(std::iter::once(t).chain(y.leaves()).collect())
+                Ok::<_, OdeError>([&[t], y.tensors()].concat())
             })?);
             parts.push(part);
             index.extend(vec![i as f64; n]);
             is_cut.extend(vec![f64::from(u8::from(watch.event.stop || watch.then.is_some())); n]);
         }
         let all = |k: usize| Tensor::concat(&parts.iter().map(|part| &part[k]).collect::<Vec<_>>(), 0);
-        let y = y1.with_leaves((2..parts[0].len()).map(all).collect::<Vec<_>>());
+        let y = y1.with((2..parts[0].len()).map(all).collect());
         let is_cut = Tensor::from(is_cut).gt(0.5);
         Ok(Places { found: all(0), index: Tensor::from(index), t: all(1), y, is_cut })
     }
 }
 
-impl<Y: TreeState> Places<Y> {
+impl Places {
     /// For each place how many hits come before it; of equal times the event given first, as on the host.
     fn ranks(&self, direction: &Tensor) -> Tensor {
         let n = self.t.size();
@@ -147,9 +147,9 @@ impl<Y: TreeState> Places<Y> {
     }
 }
 
-impl<Y: TreeState> Hits<Y> {
+impl Hits<Leaves> {
     /// No hits yet, so many rows for states like `y`.
-    pub(super) fn none(rows: usize, y: &Y) -> Self {
+    pub(super) fn none(rows: usize, y: &Leaves) -> Self {
         let nan = |dtype, shape: &[usize]| Tensor::full(dtype, [&[rows], shape].concat(), f64::NAN);
         Hits {
             index: nan(DType::F64, &[]),
@@ -160,19 +160,19 @@ impl<Y: TreeState> Hits<Y> {
     }
 
     /// One row, for the hit at `t` and `y` where there was one.
-    pub(super) fn one(is_hit: &Tensor, index: &Tensor, t: &Tensor, y: &Y) -> Self {
+    pub(super) fn one(is_hit: &Tensor, index: &Tensor, t: &Tensor, y: &Leaves) -> Self {
         let or_nan = |x: &Tensor| is_hit.select(x, &Tensor::scalar(x.dtype(), f64::NAN)).expand(0);
         let count = is_hit.cast(DType::F64);
         Hits { index: or_nan(index), t: or_nan(t), y: y.map_leaves(or_nan), count }
     }
 
     /// With the axis of hits where a solution of states like `y` has that of times.
-    pub(super) fn shaped(self, y: &Y) -> Self {
+    pub(super) fn shaped(self, y: &Leaves) -> Self {
         Hits { y: with_time_axis(&self.y, y), ..self }
     }
 
     /// With the hits of one step, up to the one that the step ends with.
-    pub(super) fn and(&self, of: &Places<Y>, direction: &Tensor) -> (Self, Cut<Y>) {
+    pub(super) fn and(&self, of: &Places, direction: &Tensor) -> (Self, Cut) {
         let (num_rows, num_places) = (self.t.size(), of.t.size());
         let count = |m: &Tensor| m.cast(DType::F64).sum();
         let ranks = of.ranks(direction);
@@ -195,7 +195,7 @@ impl<Y: TreeState> Hits<Y> {
             y: choose(&is_new, &of.y.map_leaves(|y| y.take(&from)), &self.y),
             count: &self.count + count(&is_noted),
         };
-        let at = Places::<Y>::at(&of.found.and(&ranks.eq(&last)));
+        let at = Places::at(&of.found.and(&ranks.eq(&last)));
         let cut = Cut {
             t: of.t.take(&at),
             y: of.y.map_leaves(|y| y.take(&at)),

@@ -5,9 +5,12 @@
 //! running `step` once gives the meaning of its accepted trips, and the graph's `Solve` op puts them
 //! together. Counters, t, dt and the controller's history are values that the loop carries, so step
 //! 10,000 runs what step 1 compiled. Nothing here knows how loops run or are differentiated.
+//!
+//! Recording is host code that runs once, so it is compiled once: for [`leaves`] and fields behind pointers, whatever
+//! states and fields users have. Only `drive` is generic over those.
 
 mod adjoint;
-mod augmented;
+mod algorithm;
 mod backsolve;
 mod bodies;
 mod clock;
@@ -16,6 +19,7 @@ mod dense;
 mod drive;
 mod event;
 mod hits;
+mod leaves;
 mod pieces;
 mod reversible;
 mod root;
@@ -30,7 +34,6 @@ pub use adjoint::{Adjoint, Batching, Forecast, Options};
 pub use dense::Dense;
 pub use hits::Hits;
 pub use solution::{Solution, Stats};
-use solve::solve;
 pub use state::TreeState;
 
 pub use crate::graph::Checkpoints;

@@ -8,33 +8,33 @@
 //! schedule for a second time a step, where the step was to end. What the pieces saved is added up from trip to trip. It
 //! must never know how a search is differentiated.
 
+use super::algorithm::{self, Carry};
 use super::bodies::Bodies;
 use super::curve::{Rows, choose};
 use super::event::number;
 use super::hits::{Cut, Hits};
-use super::rows::traced;
+use super::leaves::Leaves;
 use super::saved::{states_at, ys_of};
 use super::solve::{Problem, failed, solution};
-use super::state::TreeState;
 use super::{Dense, Solution};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Taps, Type};
-use crate::ode::{self, Carry, Field, OdeError, Span, status};
-use crate::tensor::{Tensor, Tree, align, apply, tuple};
+use crate::ode::{self, OdeError, Span, State, status};
+use crate::tensor::{Tensor, Tree, align, apply, trace, try_trace, tuple};
 use crate::tree;
 use std::sync::Arc;
 
 tree! {
 /// What one piece hands to the next.
-struct Leg<Y> {
+struct Leg {
     /// Where it starts.
     t: Tensor,
     /// The state there.
-    y: Y,
-    hits: Hits<Y>,
+    y: Leaves,
+    hits: Hits<Leaves>,
     /// The states at given times, NaN where they are not known yet.
-    at_times: Option<Y>,
-    steps: Option<Kept<Y>>,
+    at_times: Option<Leaves>,
+    steps: Option<Kept>,
     /// What the search carries beside t and y.
     search: Vec<Tensor>,
     /// The value of each event's function.
@@ -45,31 +45,31 @@ struct Leg<Y> {
 
 tree! {
 /// Every step up to now.
-struct Kept<Y> {
-    rows: Rows<Y>,
+struct Kept {
+    rows: Rows,
     /// Where each ends, cut short or not.
     ends: Tensor,
 }
 }
 
 /// The solve that is cut into pieces.
-struct Pieces<'a, Y: TreeState, F> {
-    of: &'a Problem<'a, Y, F>,
+struct Pieces<'a> {
+    of: &'a Problem<'a>,
     span: &'a Span<Tensor>,
     taps: Taps,
     /// What a step leaves.
-    like: Rows<Y>,
+    like: Rows,
 }
 
 /// Records a solve with events that it may go on behind.
 ///
 /// # Errors
 /// What the field said while it was recorded; more bytes than hits or steps may leave behind.
-pub(super) fn record<Y: TreeState, F: Field<Y>>(
-    of: &Problem<'_, Y, F>,
+pub(super) fn record(
+    of: &Problem<'_>,
     (t0, t1): (&Tensor, &Tensor),
-    y0: &Y,
-) -> Result<Solution<Y>, OdeError> {
+    y0: &Leaves,
+) -> Result<Solution<Leaves>, OdeError> {
     let span = Span::new(t0.clone(), t1.clone());
     let like = of.trail.like(t0, y0);
     let pieces = Pieces { of, span: &span, taps: of.saved.taps(true, &like)?, like };
@@ -102,11 +102,11 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
     Ok(solution)
 }
 
-impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
+impl Pieces<'_> {
     /// Before the first piece.
-    fn first(&self, y0: &Y) -> Result<Leg<Y>, OdeError> {
+    fn first(&self, y0: &Leaves) -> Result<Leg, OdeError> {
         let Problem { field, scheme, saved, events, .. } = self.of;
-        let mut start = ode::start(*field, scheme, self.span, y0.clone()).map_err(failed)?;
+        let mut start = algorithm::start(*field, scheme, self.span, y0.clone()).map_err(failed)?;
         let rows =
             |n: usize, x: &Tensor, of: f64| Tensor::full(x.dtype(), [&[n], &x.shape()[..]].concat(), of);
         let num_steps = saved.num_each();
@@ -123,12 +123,12 @@ impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
             steps: (num_steps > 0).then_some(kept),
             signs: events.signs(&self.span.t0, y0),
             num_off_grid: start.num_off_grid.clone(),
-            search: self.of.carried(&mut start).split_off(y0.leaves().len()),
+            search: self.of.carried(&mut start).split_off(y0.tensors().len()),
         })
     }
 
     /// The carry that a piece starts with.
-    fn carry(&self, leg: &Leg<Y>) -> Carry<Y> {
+    fn carry(&self, leg: &Leg) -> Carry {
         let mut carry = Carry::new(leg.t.clone(), leg.y.clone(), self.of.scheme.tableau.num_stages());
         self.of.load(&mut carry, &[leg.y.leaves(), leg.search.clone()].concat());
         carry.t = leg.t.clone();
@@ -137,25 +137,27 @@ impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
     }
 
     /// The loop over all pieces, to what the last one leaves.
-    fn run(&self, first: &Leg<Y>) -> Result<Leg<Y>, OdeError> {
+    fn run(&self, first: &Leg) -> Result<Leg, OdeError> {
         let leaves = first.leaves();
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
         let carried: Vec<Type> = leaves.iter().map(Tensor::ty).collect();
         let types = [std::slice::from_ref(&time), &carried].concat();
-        let piece = traced(&types, |x| Ok(self.piece(&x[0], &first.with_leaves(x[1..].to_vec()))?.leaves()))?;
+        let piece = try_trace(&types, &mut |x| {
+            Ok::<_, OdeError>(self.piece(&x[0], &first.with_leaves(x[1..].to_vec()))?.leaves())
+        })?;
         let after = |trip: &Tensor, carry: &[Tensor]| {
             let mut out = apply(&piece.func, &[std::slice::from_ref(trip), carry, &piece.captures].concat());
             out.truncate(piece.num_outputs);
             out
         };
-        let attempt = traced(&types, |x| {
+        let attempt = trace(&types, &mut |x| {
             let out = after(&x[0], &x[1..]);
             let yes = number(0.0).eq(0.0);
             let running = self.carry(&first.with_leaves(out.clone())).is_running();
-            Ok([vec![yes.clone(), running, yes, &x[0] + 1.0], out].concat())
-        })?;
+            [vec![yes.clone(), running, yes, &x[0] + 1.0], out].concat()
+        });
         let types = [&[flag.clone(), flag, time.clone(), time], &carried[..]].concat();
-        let step = traced(&types, |x| Ok(after(&x[2], &x[4..])))?;
+        let step = trace(&types, &mut |x| after(&x[2], &x[4..]));
 
         let (bodies, captures) = align(&[&attempt, &step]);
         let [attempt, step]: [_; 2] = bodies.try_into().expect("invariant: a body for each trace");
@@ -167,7 +169,7 @@ impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
     }
 
     /// One piece, the `trip`-th counted from 0.
-    fn piece(&self, trip: &Tensor, leg: &Leg<Y>) -> Result<Leg<Y>, OdeError> {
+    fn piece(&self, trip: &Tensor, leg: &Leg) -> Result<Leg, OdeError> {
         let Problem { events, trail, .. } = self.of;
         let mut start = self.carry(leg);
         let num_steps = start.num_accepted.clone();
@@ -201,7 +203,13 @@ impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
     }
 
     /// The states at given times, with those that lie in a piece which ends at (t, y).
-    fn at_times(&self, trip: &Tensor, leg: &Leg<Y>, tapped: &Rows<Y>, (t, y): (&Tensor, &Y)) -> Option<Y> {
+    fn at_times(
+        &self,
+        trip: &Tensor,
+        leg: &Leg,
+        tapped: &Rows,
+        (t, y): (&Tensor, &Leaves),
+    ) -> Option<Leaves> {
         let ts = self.of.saved.ts.as_ref()?;
         let curve = self.of.trail.curve.as_ref()?;
         let ahead = |t: &Tensor| (ts - t) * &self.span.direction;
@@ -215,12 +223,12 @@ impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
     /// those at the end of the last step, which had the number `off_grid` of stops off the grid before it.
     fn go_on(
         &self,
-        end: Carry<Y>,
+        end: Carry,
         (own_status, off_grid): (&Tensor, &Tensor),
-        cut: &Cut<Y>,
-        (t, y): (Tensor, Y),
+        cut: &Cut,
+        (t, y): (Tensor, Leaves),
         signs: &[Tensor],
-    ) -> Result<Leg<Y>, OdeError> {
+    ) -> Result<Leg, OdeError> {
         let Problem { field, scheme, events, options, .. } = self.of;
         let acts = cut.is_met.and(&cut.is_beyond.not());
         let y = events.then((&acts, &cut.index), &t, y);
@@ -247,7 +255,7 @@ impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
         }
         (next.t, next.y) = (t.clone(), y.clone());
         let mut changed = next.clone();
-        ode::restart(*field, scheme, self.span, &mut changed).map_err(failed)?;
+        ode::restart(field, scheme, self.span, &mut changed).map_err(failed)?;
         let renews = goes_on.and(&is_running);
         next.k[0].keep(&renews, &mut changed.k[0]);
         next.num_field_evals = renews.select(&changed.num_field_evals, &next.num_field_evals);
@@ -257,7 +265,7 @@ impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
         let own = |i: usize, sign: &Tensor| cut.index.eq(i as f64).select(&number(0.0), sign);
         let signs = signs.iter().zip(&again).enumerate();
         let signs = signs.map(|(i, (old, new))| goes_on.select(&own(i, new), old).stop_gradient()).collect();
-        let search = self.of.carried(&mut next).split_off(y.leaves().len());
+        let search = self.of.carried(&mut next).split_off(y.tensors().len());
         Ok(Leg {
             t,
             hits: Hits::none(1, &y),
@@ -271,9 +279,9 @@ impl<Y: TreeState, F: Field<Y>> Pieces<'_, Y, F> {
     }
 }
 
-impl<Y: TreeState> Kept<Y> {
+impl Kept {
     /// With the steps from number `from` to number `to` of the solve, the last of which ends at (t, y).
-    fn and(&self, rows: &Rows<Y>, (from, to): (&Tensor, &Tensor), (t, y): (&Tensor, &Y)) -> Self {
+    fn and(&self, rows: &Rows, (from, to): (&Tensor, &Tensor), (t, y): (&Tensor, &Leaves)) -> Self {
         let index = Tensor::iota(DType::F64, [self.ends.size()], 0);
         let own = &index - from;
         let is_new = own.ge(0.0).and(&index.lt(to));

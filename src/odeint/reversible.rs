@@ -19,123 +19,82 @@
 //! # References
 //! McCallum and Foster (2024), Efficient, accurate and stable gradients for neural ODEs, arXiv:2410.11648, section 3.
 
+use super::algorithm::{self, Carry, Knots, LeafField, Scheme};
 use super::bodies::{Bodies, body};
 use super::curve::{Rows, Step, Trail};
+use super::event::Events;
+use super::leaves::{Layout, Leaves};
 use super::solve::{Problem, failed, solution};
-use super::state::TreeState;
 use super::{Options, Solution};
 use crate::array::DType;
 use crate::graph::Type;
-use crate::ode::{
-    self, Carry, Clock, Controller, Field, FieldError, FieldFailure, OdeError, Part, Scheme, Span, Stages,
-    State, Tolerance, status,
-};
-use crate::tensor::{Leaf, Path, Tensor, TensorTree, Traced, Tree};
+use crate::ode::{Clock, Controller, Field, FieldError, FieldFailure, OdeError, Span, status};
+use crate::tensor::{Tensor, Traced, Tree};
 
 /// (y, z): the solution, and the state that the method's stages start from.
-#[derive(Clone, Debug)]
-struct Pair<Y: TreeState>(Y, Y);
-
-impl<Y: TreeState> Tree for Pair<Y> {
-    fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
-        path.within("y", |p| self.0.each(p, f));
-        path.within("z", |p| self.1.each(p, f));
-    }
-    fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
-        self.0.each_mut(f);
-        self.1.each_mut(f);
-    }
-    fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
-        let y = path.within("y", |p| self.0.map(p, f));
-        Pair(y, path.within("z", |p| self.1.map(p, f)))
-    }
-}
-impl<Y: TreeState> TensorTree for Pair<Y> {}
-
+///
 /// The method sees z alone. Where y' is not finite z' is not, and both are what an error is measured against.
-impl<Y: TreeState> State for Pair<Y> {
-    type Clock = Tensor;
+#[derive(Clone)]
+struct Pair {
+    y: Leaves,
+    z: Leaves,
+}
 
-    fn lincomb<K: Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &Tensor, a: &[f64], k: &K) {
-        self.0 = y.0.clone();
-        self.1.lincomb(&y.1, dt, a, &Part::new(k, |s: &Self| &s.1));
+impl Pair {
+    /// The two in one state, z like `like`.
+    fn of(both: &Leaves, like: &Leaves) -> Pair {
+        let (y, z) = both.tensors().split_at(like.tensors().len());
+        Pair { y: like.with(y.to_vec()), z: like.with(z.to_vec()) }
     }
 
-    fn error_sum<K: Stages<Self> + ?Sized>(
-        &mut self,
-        dt: &Tensor,
-        b: &[f64],
-        k: &K,
-        y0: &Self,
-        y1: &Self,
-        tol: &Tolerance,
-    ) -> Tensor {
-        self.1.error_sum(dt, b, &Part::new(k, |s: &Self| &s.1), &y0.1, &y1.1, tol)
-    }
-
-    fn scaled_error<K: Stages<Self> + ?Sized>(
-        &mut self,
-        dt: &Tensor,
-        b: &[f64],
-        k: &K,
-        y0: &Self,
-        y1: &Self,
-        tol: &Tolerance,
-    ) {
-        self.1.scaled_error(dt, b, &Part::new(k, |s: &Self| &s.1), &y0.1, &y1.1, tol);
-    }
-
-    fn num_components(&self) -> usize {
-        self.1.num_components()
-    }
-
-    fn parts(&self) -> Vec<usize> {
-        self.1.parts()
-    }
-
-    fn keep(&mut self, m: &Tensor, new: &mut Self) {
-        self.0.keep(m, &mut new.0);
-        self.1.keep(m, &mut new.1);
-    }
-
-    fn first_non_finite(&self, like: &Tensor) -> Tensor {
-        self.1.first_non_finite(like)
-    }
-
-    fn conforms(&self, y: &Self) -> Result<(), FieldError> {
-        self.1.conforms(&y.1)
+    fn join(self) -> Leaves {
+        let (y, z) = (self.y.into_tensors(), self.z);
+        let carried = (Layout::Carried(y.len()), y);
+        Leaves::join([carried, (z.layout().clone(), z.into_tensors())])
     }
 }
 
 /// The map of one step, and its inverse.
-struct Coupled<'a, Y: TreeState, F> {
-    field: &'a F,
+struct Coupled<'a> {
+    field: &'a LeafField<'a>,
     /// The method on y or z alone.
-    scheme: &'a Scheme<'a, Y>,
+    scheme: &'a Scheme<'a>,
     coupling: f64,
+    /// What y and z are like.
+    like: &'a Leaves,
 }
 
-impl<Y: TreeState, F: Field<Y>> Field<Pair<Y>> for Coupled<'_, Y, F> {
-    fn eval(&self, t: &Tensor, s: &Pair<Y>, ds: &mut Pair<Y>) -> Result<(), FieldError> {
-        self.field.eval(t, &s.1, &mut ds.1)
+impl Field<Leaves> for Coupled<'_> {
+    fn eval(&self, t: &Tensor, s: &Leaves, ds: &mut Leaves) -> Result<(), FieldError> {
+        let mut slope = self.pair(ds);
+        self.field.eval(t, &self.pair(s).z, &mut slope.z)?;
+        *ds = slope.join();
+        Ok(())
     }
 }
 
-type Knots<'a> = (&'a Tensor, &'a Tensor);
-
 /// sum c_i x_i, leaf by leaf.
-fn combined<Y: TreeState>(coeffs: [f64; 3], x: [&Y; 3]) -> Y {
-    let leaves = x.map(Tree::leaves);
-    let leaf = |i: usize| Tensor::lincomb(&coeffs, &[&leaves[0][i], &leaves[1][i], &leaves[2][i]]);
-    x[0].with_leaves((0..leaves[0].len()).map(leaf).collect::<Vec<_>>())
+fn combined(coeffs: [f64; 3], x: [&Leaves; 3]) -> Leaves {
+    let [a, b, c] = x.map(Leaves::tensors);
+    let leaf = |i: usize| Tensor::lincomb(&coeffs, &[&a[i], &b[i], &c[i]]);
+    x[0].with((0..a.len()).map(leaf).collect())
 }
 
-impl<Y: TreeState, F: Field<Y>> Coupled<'_, Y, F> {
+impl Coupled<'_> {
+    fn pair(&self, both: &Leaves) -> Pair {
+        Pair::of(both, self.like)
+    }
+
     /// `y + Psi_(to - from)(from, y)`
-    fn advanced(&self, span: &Span<Tensor>, (from, to): Knots<'_>, y: &Y) -> Result<Y, FieldFailure<Tensor>> {
+    fn advanced(
+        &self,
+        span: &Span<Tensor>,
+        (from, to): Knots<'_>,
+        y: &Leaves,
+    ) -> Result<Leaves, FieldFailure<Tensor>> {
         let mut k = vec![y.clone(); self.scheme.tableau.num_stages()];
         let mut y1 = y.clone();
-        ode::step(self.field, self.scheme, span, (from, to), y, &mut k, &mut y1)?;
+        algorithm::step(self.field, self.scheme, span, (from, to), y, &mut k, &mut y1)?;
         Ok(y1)
     }
 
@@ -144,25 +103,25 @@ impl<Y: TreeState, F: Field<Y>> Coupled<'_, Y, F> {
         &self,
         span: &Span<Tensor>,
         (t, t_next): Knots<'_>,
-        y: &Y,
-    ) -> Result<Y, FieldFailure<Tensor>> {
+        y: &Leaves,
+    ) -> Result<Leaves, FieldFailure<Tensor>> {
         let back = Span::new(span.t1.clone(), span.t0.clone());
         self.advanced(&back, (t_next, t), y)
     }
 
-    /// From `after.1 = z + Psi(z)` to (y', z').
+    /// (y', z') from (y, z) and `ahead = z + Psi(z)`.
     fn couple(
         &self,
         span: &Span<Tensor>,
         knots: Knots<'_>,
-        before: &Pair<Y>,
-        after: &mut Pair<Y>,
-    ) -> Result<(), FieldFailure<Tensor>> {
+        before: &Pair,
+        ahead: &Leaves,
+    ) -> Result<Pair, FieldFailure<Tensor>> {
         let l = self.coupling;
-        after.0 = combined([1.0, l, -l], [&after.1, &before.0, &before.1]);
-        let back = self.retreated(span, knots, &after.0)?;
-        after.1 = combined([1.0, 1.0, -1.0], [&before.1, &after.0, &back]);
-        Ok(())
+        let y = combined([1.0, l, -l], [ahead, &before.y, &before.z]);
+        let back = self.retreated(span, knots, &y)?;
+        let z = combined([1.0, 1.0, -1.0], [&before.z, &y, &back]);
+        Ok(Pair { y, z })
     }
 
     /// (y, z) from (y', z').
@@ -170,37 +129,37 @@ impl<Y: TreeState, F: Field<Y>> Coupled<'_, Y, F> {
         &self,
         span: &Span<Tensor>,
         knots: Knots<'_>,
-        after: &Pair<Y>,
-    ) -> Result<Pair<Y>, FieldFailure<Tensor>> {
-        let back = self.retreated(span, knots, &after.0)?;
-        let z = combined([1.0, 1.0, -1.0], [&after.1, &back, &after.0]);
+        after: &Pair,
+    ) -> Result<Pair, FieldFailure<Tensor>> {
+        let back = self.retreated(span, knots, &after.y)?;
+        let z = combined([1.0, 1.0, -1.0], [&after.z, &back, &after.y]);
         let ahead = self.advanced(span, knots, &z)?;
         let inverse = 1.0 / self.coupling;
-        Ok(Pair(combined([1.0, inverse, -inverse], [&z, &after.0, &ahead]), z))
+        Ok(Pair { y: combined([1.0, inverse, -inverse], [&z, &after.y, &ahead]), z })
     }
 
-    /// What an accepted step leaves for what is saved, `ahead` being z + Psi(z) and `k` its stages.
+    /// What an accepted step leaves for what is saved, `ahead` being z + Psi(z) and `k` its stages of pairs.
     fn trail(
         &self,
         trail: &Trail,
         span: &Span<Tensor>,
         (t, t_next): Knots<'_>,
-        (before, after): (&Pair<Y>, &Pair<Y>),
-        (ahead, k): (&Y, Vec<Y>),
-    ) -> Result<Rows<Y>, FieldFailure<Tensor>> {
+        (before, after): (&Pair, &Pair),
+        (ahead, k): (&Leaves, &[Leaves]),
+    ) -> Result<Rows, FieldFailure<Tensor>> {
         let has_last = self.scheme.tableau.is_fsal();
-        let step = Step { t, t_next, y: &before.1, y1: ahead, k, has_last };
+        let k = k[..self.scheme.tableau.num_stages()].iter().map(|k| self.pair(k).z).collect();
+        let step = Step { t, t_next, y: &before.z, y1: ahead, k, has_last };
         let mut rows = trail.of(self.field, self.scheme, span, step)?;
-        let (y, z) = (before.0.leaves(), before.1.leaves());
+        let (y, z) = (before.y.tensors(), before.z.tensors());
         let h = t_next - t;
         let apart = |i: usize| (&y[i] - &z[i]) * (1.0 - self.coupling) / h.cast(y[i].dtype());
         let apart: Vec<Tensor> = (0..y.len()).map(apart).collect();
         for k in &mut rows.stages {
-            let moved: Vec<Tensor> = k.leaves().iter().zip(&apart).map(|(k, apart)| k - apart).collect();
-            *k = k.with_leaves(moved);
+            *k = k.with(k.tensors().iter().zip(&apart).map(|(k, apart)| k - apart).collect());
         }
-        rows.y = rows.y.map(|_| before.0.clone());
-        rows.y1 = rows.y1.map(|_| after.0.clone());
+        rows.y = rows.y.map(|_| before.y.clone());
+        rows.y1 = rows.y1.map(|_| after.y.clone());
         Ok(rows)
     }
 
@@ -210,54 +169,45 @@ impl<Y: TreeState, F: Field<Y>> Coupled<'_, Y, F> {
     }
 }
 
-fn seconds<Y: TreeState>(k: &[Pair<Y>], num: usize) -> Vec<Y> {
-    k[..num].iter().map(|s| s.1.clone()).collect()
-}
-
 /// A reversible solve: the coupled map, the problem over pairs, and what saved times are taken from.
-struct Reversible<'a, Y: TreeState, F> {
-    coupled: &'a Coupled<'a, Y, F>,
-    problem: Problem<'a, Pair<Y>, Coupled<'a, Y, F>>,
+struct Reversible<'a> {
+    coupled: &'a Coupled<'a>,
+    problem: Problem<'a>,
     trail: &'a Trail,
 }
 
-impl<Y: TreeState, F: Field<Y>> Reversible<'_, Y, F> {
+impl Reversible<'_> {
     /// Whether steps leave anything behind.
     fn is_tapped(&self) -> bool {
         self.trail.has_ends || self.trail.curve.is_some()
     }
 
-    fn attempt(&self, span: &Span<Tensor>, start: &mut Carry<Pair<Y>>) -> Result<Traced<()>, OdeError> {
+    fn attempt(&self, span: &Span<Tensor>, start: &mut Carry) -> Result<Traced, OdeError> {
         let Problem { scheme, .. } = self.problem;
         let mut types = vec![Type::scalar(DType::F64)];
         types.extend(self.problem.carried(start).iter().map(Tensor::ty));
-        let stages = scheme.tableau.num_stages();
-        body(&types, |x| {
-            let mut carry = Carry::new(x[0].clone(), start.y.clone(), stages);
+        body(&types, &mut |x| {
+            let mut carry = Carry::new(x[0].clone(), start.y.clone(), scheme.tableau.num_stages());
             self.problem.load(&mut carry, &x[1..]);
             carry.k[1..].fill(carry.y.clone());
             carry.y1 = carry.y.clone();
             let (before, running, mut ahead) = (carry.clone(), carry.is_running(), None);
-            ode::attempt_then::<false, false, _, _>(
-                self.coupled,
-                scheme,
-                span,
-                &mut carry,
-                |knots, y, y1| {
-                    ahead = Some(y1.1.clone());
-                    self.coupled.couple(span, knots, y, y1)
-                },
-            )?;
+            algorithm::attempt_then(self.coupled, scheme, span, &mut carry, &mut |knots, y, y1| {
+                let z1 = ahead.insert(self.coupled.pair(y1).z);
+                *y1 = self.coupled.couple(span, knots, &self.coupled.pair(y), z1)?.join();
+                Ok(())
+            })?;
             let mut extra = self.coupled.num_extra() as f64;
             let mut taps = vec![];
             if let (true, Some(ahead)) = (self.is_tapped(), &ahead) {
-                let mut k = seconds(&carry.k, stages);
+                let mut k = carry.k.clone();
                 if scheme.carries_first() {
                     // By now it is the next step's.
-                    k[0] = before.k[0].1.clone();
+                    k[0] = before.k[0].clone();
                 }
-                let (knots, ends) = ((&before.t, &carry.t), (&before.y, &carry.y1));
-                taps = self.coupled.trail(self.trail, span, knots, ends, (ahead, k))?.leaves();
+                let ends = (&self.coupled.pair(&before.y), &self.coupled.pair(&carry.y1));
+                let knots = (&before.t, &carry.t);
+                taps = self.coupled.trail(self.trail, span, knots, ends, (ahead, &k))?.leaves();
                 extra += self.trail.num_extra() as f64;
             }
             let extra = running.select(&carry.t.like(extra), &carry.t.like(0.0));
@@ -271,26 +221,26 @@ impl<Y: TreeState, F: Field<Y>> Reversible<'_, Y, F> {
     }
 
     /// Body of the replay, or of its inverse: first, last, t, t_next, carry.. to carry.., tap..
-    fn trip(&self, span: &Span<Tensor>, start: &Pair<Y>, is_inverse: bool) -> Result<Traced<()>, OdeError> {
+    fn trip(&self, span: &Span<Tensor>, start: &Leaves, is_inverse: bool) -> Result<Traced, OdeError> {
         let Problem { scheme, .. } = self.problem;
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
         let mut types = vec![flag.clone(), flag, time.clone(), time];
-        types.extend(start.leaves().iter().map(Tensor::ty));
-        body(&types, |x| {
+        types.extend(start.tensors().iter().map(Tensor::ty));
+        body(&types, &mut |x| {
             let t = x[0].select(&span.t0, &x[2].stop_gradient());
             let t_next = x[1].select(&span.t1, &x[3].stop_gradient());
-            let (knots, from) = ((&t, &t_next), start.with_leaves(x[4..].to_vec()));
+            let (knots, both) = ((&t, &t_next), start.with(x[4..].to_vec()));
+            let from = self.coupled.pair(&both);
             if is_inverse {
-                return Ok(self.coupled.uncouple(span, knots, &from)?.leaves());
+                return Ok(self.coupled.uncouple(span, knots, &from)?.join().into_tensors());
             }
-            let (mut k, mut y1) = (vec![from.clone(); scheme.tableau.num_stages()], from.clone());
-            ode::step(self.coupled, scheme, span, knots, &from, &mut k, &mut y1)?;
-            let ahead = y1.1.clone();
-            self.coupled.couple(span, knots, &from, &mut y1)?;
-            let mut out = y1.leaves();
+            let (mut k, mut y1) = (vec![both.clone(); scheme.tableau.num_stages()], both.clone());
+            algorithm::step(self.coupled, scheme, span, knots, &both, &mut k, &mut y1)?;
+            let ahead = self.coupled.pair(&y1).z;
+            let to = self.coupled.couple(span, knots, &from, &ahead)?;
+            let mut out = [to.y.tensors(), to.z.tensors()].concat();
             if self.is_tapped() {
-                let k = seconds(&k, scheme.tableau.num_stages());
-                out.extend(self.coupled.trail(self.trail, span, knots, (&from, &y1), (&ahead, k))?.leaves());
+                out.extend(self.coupled.trail(self.trail, span, knots, (&from, &to), (&ahead, &k))?.leaves());
             }
             Ok(out)
         })
@@ -301,12 +251,12 @@ impl<Y: TreeState, F: Field<Y>> Reversible<'_, Y, F> {
 ///
 /// # Errors
 /// What the field said while it was recorded; a coupling that is not between 0 and 1; events.
-pub(super) fn record<Y: TreeState, F: Field<Y>>(
-    of: &Problem<'_, Y, F>,
+pub(super) fn record(
+    of: &Problem<'_>,
     coupling: f64,
     (t0, t1): (&Tensor, &Tensor),
-    y0: &Y,
-) -> Result<Solution<Y>, OdeError> {
+    y0: &Leaves,
+) -> Result<Solution<Leaves>, OdeError> {
     if !(coupling > 0.0 && coupling < 1.0) {
         let why = format!("its coupling is {coupling}: it must be above 0 and below 1");
         return Err(OdeError::Adjoint { adjoint: "Reversible", why });
@@ -318,17 +268,17 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
     }
     let Scheme { tableau, tolerance, limits, .. } = *of.scheme;
     let controller: &Controller = of.scheme.controller;
-    let mut scheme: Scheme<'_, Pair<Y>> = Scheme::new(&tableau, controller, tolerance, limits.max_steps)?;
+    let mut scheme: Scheme<'_> = Scheme::new(&tableau, controller, tolerance, limits.max_steps)?;
     scheme.limits = limits;
     let scheme = scheme.without_fsal();
-    let coupled = Coupled { field: of.field, scheme: of.scheme, coupling };
+    let coupled = Coupled { field: of.field, scheme: of.scheme, coupling, like: y0 };
     let options: &Options = of.options;
-    let problem = Problem::new(&coupled, &scheme, options, (of.saved, &[]));
+    let problem = Problem::new(&coupled, &scheme, options, (of.saved, Events(&[])));
     let solve = Reversible { coupled: &coupled, problem, trail: &of.trail };
 
     let span = Span::new(t0.clone(), t1.clone());
-    let both = Pair(y0.clone(), y0.clone());
-    let mut start = ode::start(&coupled, &scheme, &span, both.clone()).map_err(failed)?;
+    let both = Pair { y: y0.clone(), z: y0.clone() }.join();
+    let mut start = algorithm::start(&coupled, &scheme, &span, both.clone()).map_err(failed)?;
     let attempt = solve.attempt(&span, &mut start)?;
     let (step, inverse) = (solve.trip(&span, &both, false)?, solve.trip(&span, &both, true)?);
     let like = of.trail.like(t0, y0);
@@ -336,9 +286,8 @@ pub(super) fn record<Y: TreeState, F: Field<Y>>(
     let bodies = Bodies { attempt, step, inverse: Some(inverse) };
     let (end, _, tapped) = solve.problem.search(&span, start, bodies, (&[], taps));
     let tapped = if taps.num_rows() == 0 { like } else { like.with_leaves(tapped) };
-    let Solution { t1, y1, ts, ys, num_saved, stats, verdict, .. } = solution(&end, limits.dt_min);
-    let mut solution =
-        Solution { t1, y1: y1.0, ts, ys: ys.0, num_saved, stats, events: None, verdict, dense: None };
+    let mut solution = solution(&end, limits.dt_min);
+    solution.y1 = coupled.pair(&solution.y1).y;
     of.save(&mut solution, (t0, y0), &tapped, &span);
     Ok(solution)
 }

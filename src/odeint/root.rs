@@ -6,11 +6,10 @@
 
 use super::bodies::body;
 use super::curve::{Curve, Rows};
-use super::event::number;
-use super::state::TreeState;
+use super::event::{Watch, number};
 use crate::array::DType;
 use crate::graph::{Op, Policy, Solve, Taps, Type};
-use crate::ode::{OdeError, Span, Watch};
+use crate::ode::{OdeError, Span};
 use crate::tensor::{Tensor, align, jvp, tuple};
 use std::sync::Arc;
 
@@ -26,12 +25,12 @@ impl Bracket {
     ///
     /// # References
     /// As on the host: Oliveira, Takahashi (2020), algorithm ITP.
-    pub(super) fn root<Y: TreeState>(
+    pub(super) fn root(
         self,
-        watch: &Watch<'_, Y>,
+        watch: &Watch<'_>,
         curve: &Curve,
         span: &Span<Tensor>,
-        step: &Rows<Y>,
+        step: &Rows,
     ) -> Result<Tensor, OdeError> {
         let Watch { event, when, .. } = watch;
         let scale = span.t0.abs().maximum(&span.t1.abs()).stop_gradient();
@@ -42,11 +41,11 @@ impl Bracket {
         let slack = &width * 2.0;
         let start = [a, ga, b, gb, slack];
         let time = Type::scalar(DType::F64);
-        let attempt = body(&vec![time.clone(); 6], |x| {
+        let attempt = body(&vec![time.clone(); 6], &mut |x| {
             let [a, ga, b, gb, reach] = [1, 2, 3, 4, 5].map(|k| &x[k]);
             let middle = (a + b) * 0.5;
             let t = proposal([a, ga, b, gb, reach], &middle, &width);
-            let g = when(t.clone(), &curve.eval(&t, step));
+            let g = when(&t, &curve.eval(&t, step));
             // An end that is the root has no sign for others to be compared with.
             let is_split = ((&middle - a) * (&middle - b)).lt(0.0).and(&gb.ne(0.0));
             let is_new = g.eq(0.0).or(&g.gt(0.0).eq(gb.gt(0.0)));
@@ -59,7 +58,7 @@ impl Bracket {
             Ok(vec![no.clone(), running, no, x[0].clone(), a, ga, b, gb, reach * 0.5])
         })?;
         let flag = Type::scalar(DType::Bool);
-        let step = body(&[flag.clone(), flag, time.clone(), time], |_| Ok(vec![]))?;
+        let step = body(&[flag.clone(), flag, time.clone(), time], &mut |_| Ok(vec![]))?;
         let (bodies, captures) = align(&[&attempt, &step]);
         let [attempt, step]: [_; 2] = bodies.try_into().expect("invariant: a body for each trace");
         let (taps, policy) = (Taps::default(), Policy::Direct);

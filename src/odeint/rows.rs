@@ -7,14 +7,14 @@
 
 use super::dense::Dense;
 use super::hits::Hits;
+use super::leaves::Leaves;
 use super::saved::time_axis;
 use super::solve::Problem;
-use super::state::TreeState;
 use super::{Batching, Solution, Stats};
 use crate::array::DType;
 use crate::graph::{Op, TileOut, Tiles, Type};
-use crate::ode::{Field, OdeError, status};
-use crate::tensor::{Check, Searches, Tensor, Traced, Tree, align, over_rows, register_check, trace, tuple};
+use crate::ode::{OdeError, status};
+use crate::tensor::{Check, Searches, Tensor, Tree, align, over_rows, register_check, try_trace, tuple};
 use std::sync::Arc;
 
 /// How a batch falls into groups that share their steps.
@@ -31,13 +31,13 @@ impl Groups {
     ///
     /// # Errors
     /// Where the state has no rows, or a group none.
-    pub(super) fn of(batching: Batching, y: &impl Tree) -> Result<Option<Groups>, OdeError> {
+    pub(super) fn of(batching: Batching, y: &Leaves) -> Result<Option<Groups>, OdeError> {
         let (size, lockstep) = match batching {
             Batching::Joint => return Ok(None),
             Batching::PerRow => (1, true),
             Batching::Groups(n) => (n, false),
         };
-        let leaves = y.leaves();
+        let leaves = y.tensors();
         let first = leaves.first().and_then(|leaf| leaf.shape().first().copied()).unwrap_or(0);
         if first == 0 || leaves.iter().any(|leaf| leaf.shape().first() != Some(&first)) {
             let shapes: Vec<String> = leaves.iter().map(|leaf| leaf.shape().to_string()).collect();
@@ -50,35 +50,33 @@ impl Groups {
     }
 
     /// Components of each leaf of a group.
-    pub(super) fn parts(self, y: &impl Tree) -> Vec<usize> {
-        y.leaves().iter().map(|leaf| leaf.size() / self.rows * self.size).collect()
+    pub(super) fn parts(self, y: &Leaves) -> Vec<usize> {
+        y.tensors().iter().map(|leaf| leaf.size() / self.rows * self.size).collect()
     }
 
     /// Solves every group.
-    pub(super) fn record<Y: TreeState, F: Field<Y>>(
+    pub(super) fn record(
         self,
-        problem: &Problem<'_, Y, F>,
+        problem: &Problem<'_>,
         (t0, t1): (&Tensor, &Tensor),
-        y0: &Y,
-    ) -> Result<Solution<Y>, OdeError> {
-        let one = |y: &Y| problem.record_joint(t0, t1, y);
+        y0: &Leaves,
+    ) -> Result<Solution<Leaves>, OdeError> {
+        let one = |y: &Leaves| problem.record_joint(t0, t1, y);
         let axis = time_axis(y0);
         // Pieces of a solve run alone: rows would wait for each other at every hit.
         let searches = if problem.events.go_on() { Searches::Alone } else { Searches::Lockstep };
         let mut found = match self.lockstep {
-            true => self.in_lockstep(one, y0, (axis, searches))?,
-            false => self.in_tiles(one, y0, axis)?,
+            true => self.in_lockstep(&one, y0, (axis, searches))?,
+            false => self.in_tiles(&one, y0, axis)?,
         }
         .into_iter();
-        let n = y0.leaves().len();
+        let n = y0.tensors().len();
         let mut leaves = |n: usize| found.by_ref().take(n).collect::<Vec<_>>();
         let timed = |ys: Vec<Tensor>| {
-            y0.with_leaves(
-                ys.iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }).collect::<Vec<_>>(),
-            )
+            y0.with(ys.iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }).collect())
         };
         let has_events = !problem.events.is_empty();
-        let (y1, ys) = (y0.with_leaves(leaves(n)), timed(leaves(n)));
+        let (y1, ys) = (y0.with(leaves(n)), timed(leaves(n)));
         let hit_ys = has_events.then(|| timed(leaves(n)));
         let num_states =
             if problem.saved.dense { problem.trail.like(t0, y0).leaves().len() - 2 + n } else { 0 };
@@ -102,38 +100,38 @@ impl Groups {
     }
 
     /// The curve of each row, from what groups found of it.
-    fn curve<Y: TreeState, F>(
+    fn curve(
         self,
-        problem: &Problem<'_, Y, F>,
-        (t0, y0): (&Tensor, &Y),
+        problem: &Problem<'_>,
+        (t0, y0): (&Tensor, &Leaves),
         states: Vec<Tensor>,
         numbers: Vec<Tensor>,
-    ) -> Option<Dense<Y>> {
+    ) -> Option<Dense<Leaves>> {
         let curve = problem.trail.curve.clone()?;
         let like = problem.trail.like(t0, y0);
         let (mut states, [t0, t1, num_steps, t, t_next, ends]) =
             (states, <[Tensor; 6]>::try_from(numbers).ok()?);
-        let y1 = y0.with_leaves(states.split_off(states.len() - y0.leaves().len()));
+        let y1 = y0.with(states.split_off(states.len() - y0.tensors().len()));
         let steps = like.with_leaves([t, t_next].into_iter().chain(states).collect::<Vec<_>>());
         Some(Dense { t0, t1, rows: Some(self.rows), num_steps, ends, steps, y1, curve })
     }
 
     /// For each row what its group found, a group being a tile.
-    fn in_tiles<Y: TreeState>(
+    fn in_tiles(
         self,
-        one: impl Fn(&Y) -> Result<Solution<Y>, OdeError>,
-        y0: &Y,
+        one: &dyn Fn(&Leaves) -> Result<Solution<Leaves>, OdeError>,
+        y0: &Leaves,
         axis: usize,
     ) -> Result<Vec<Tensor>, OdeError> {
         let Groups { rows, size, .. } = self;
         let row = |x: &Tensor, n: usize| x.broadcast_to([&[n][..], x.shape()].concat());
         let tile = |n: usize| {
             let mut types = vec![Type::scalar(DType::U32)];
-            types.extend(y0.leaves().iter().map(|y| y.ty().with_shape(y.shape().with_axis(0, n))));
-            traced(&types, |x| {
-                let (mut out, numbers) = parts(&one(&y0.with_leaves(x[1..].to_vec()))?, axis);
+            types.extend(y0.tensors().iter().map(|y| y.ty().with_shape(y.shape().with_axis(0, n))));
+            try_trace(&types, &mut |x| {
+                let (mut out, numbers) = parts(&one(&y0.with(x[1..].to_vec()))?, axis);
                 out.extend(numbers.iter().map(|x| row(x, n)));
-                Ok(out)
+                Ok::<_, OdeError>(out)
             })
         };
         let mut bodies = vec![tile(size)?];
@@ -149,14 +147,14 @@ impl Groups {
     }
 
     /// For each row what it found.
-    fn in_lockstep<Y: TreeState>(
+    fn in_lockstep(
         self,
-        one: impl Fn(&Y) -> Result<Solution<Y>, OdeError>,
-        y0: &Y,
+        one: &dyn Fn(&Leaves) -> Result<Solution<Leaves>, OdeError>,
+        y0: &Leaves,
         (axis, searches): (usize, Searches),
     ) -> Result<Vec<Tensor>, OdeError> {
-        over_rows(y0.leaves(), &[], (self.rows, searches), |x| {
-            let y = y0.with_leaves(x.iter().map(|x| x.expand(0)).collect::<Vec<_>>());
+        over_rows(y0.leaves(), &[], (self.rows, searches), &mut |x| {
+            let y = y0.with(x.iter().map(|x| x.expand(0)).collect());
             let (out, numbers) = parts(&one(&y)?, axis);
             let mut out: Vec<Tensor> = out.iter().map(|y| y.reshape(y.shape().without_axes(&[0]))).collect();
             out.extend(numbers);
@@ -179,9 +177,9 @@ const NUMBERS: usize = 6;
 
 /// What a group found: its rows, then the end, the counters, the verdict and the times; of hits and a curve both at the
 /// end.
-fn parts<Y: TreeState>(s: &Solution<Y>, axis: usize) -> (Vec<Tensor>, Vec<Tensor>) {
+fn parts(s: &Solution<Leaves>, axis: usize) -> (Vec<Tensor>, Vec<Tensor>) {
     let mut rows = s.y1.leaves();
-    let rows_first = |ys: &Y| -> Vec<Tensor> {
+    let rows_first = |ys: &Leaves| -> Vec<Tensor> {
         ys.leaves().iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }).collect()
     };
     rows.extend(rows_first(&s.ys));
@@ -215,17 +213,4 @@ fn without_events(verdict: &Tensor) -> Tensor {
 /// With the first two axes exchanged.
 pub(super) fn swapped(y: &Tensor) -> Tensor {
     y.permute(&[&[1, 0], &(2..y.rank()).collect::<Vec<_>>()[..]].concat())
-}
-
-pub(super) fn traced(
-    types: &[Type],
-    f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>, OdeError>,
-) -> Result<Traced<()>, OdeError> {
-    let traced = trace(types, |x| match f(x) {
-        Ok(out) => (out, Ok(())),
-        Err(e) => (vec![], Err(e)),
-    });
-    let Traced { func, captures, num_outputs, aux } = traced;
-    aux?;
-    Ok(Traced { func, captures, num_outputs, aux: () })
 }

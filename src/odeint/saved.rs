@@ -4,11 +4,12 @@
 //! are NaN, and a number on the device says how many are real. How a step's inside is found is `curve`'s business,
 //! which step holds what the loop's.
 
+use super::algorithm::Scheme;
 use super::curve::{Curve, Rows, or_nan};
-use super::state::TreeState;
+use super::leaves::Leaves;
 use crate::array::DType;
 use crate::graph::Taps;
-use crate::ode::{Constant, Controller, OdeError, SaveAt, Scheme, StepTo};
+use crate::ode::{Constant, Controller, OdeError, SaveAt, StepTo};
 use crate::tensor::{Tensor, Tree};
 
 /// The most bytes that steps may leave behind: beyond, it is more likely that `max_steps` was not thought of.
@@ -36,11 +37,11 @@ impl Saved {
     ///
     /// # Errors
     /// Nothing to save; times out of order or outside the interval, if it is known.
-    pub(super) fn new<Y: TreeState>(
+    pub(super) fn new(
         save_at: &SaveAt,
         ts: Option<&Tensor>,
         span: Option<(f64, f64)>,
-        scheme: &Scheme<'_, Y>,
+        scheme: &Scheme<'_>,
     ) -> Result<Saved, OdeError> {
         let SaveAt { t0, t1, ts: times, every, dense } = save_at;
         if !(*t0 || *t1 || *dense || ts.is_some() || !times.is_empty()) {
@@ -115,7 +116,7 @@ impl Saved {
     ///
     /// # Errors
     /// More bytes than steps may leave behind, `row` being one step's.
-    pub(super) fn taps<Y: TreeState>(&self, last: bool, row: &Rows<Y>) -> Result<Taps, OdeError> {
+    pub(super) fn taps(&self, last: bool, row: &Rows) -> Result<Taps, OdeError> {
         let times = self.num_times();
         let every = if self.each { 1 } else { self.every };
         let groups = if every > 0 { self.steps_max.div_ceil(every) } else { 0 };
@@ -127,7 +128,7 @@ impl Saved {
     }
 
     /// The rows of all steps, where each is tapped.
-    pub(super) fn all_steps<Y: Tree>(&self, tapped: &Rows<Y>) -> Rows<Y> {
+    pub(super) fn all_steps(&self, tapped: &Rows) -> Rows {
         let first = self.num_times();
         tapped.slice(first..first + self.steps_max)
     }
@@ -135,13 +136,13 @@ impl Saved {
     /// Times and states that were saved, and how many of them are real: t0, the given times, the steps, t1, as far as
     /// they were asked for. `num_steps` is the number of accepted steps; where the last one may have been cut short at
     /// (t1, y1), `cut` is the direction of the solve.
-    pub(super) fn join<Y: TreeState>(
+    pub(super) fn join(
         &self,
-        (t0, y0): (&Tensor, &Y),
-        (tapped, curve): (&Rows<Y>, Option<&Curve>),
-        (t1, y1): (&Tensor, &Y),
+        (t0, y0): (&Tensor, &Leaves),
+        (tapped, curve): (&Rows, Option<&Curve>),
+        (t1, y1): (&Tensor, &Leaves),
         (num_steps, cut): (&Tensor, Option<&Tensor>),
-    ) -> (Tensor, Y, Tensor) {
+    ) -> (Tensor, Leaves, Tensor) {
         let mut inner = Vec::new();
         if let (Some(ts), Some(curve)) = (&self.ts, curve) {
             let rows = tapped.slice(0..ts.size());
@@ -163,13 +164,13 @@ impl Saved {
     }
 
     /// [`Saved::join`] of a solve in pieces: what they gathered at the given times and from all their steps.
-    pub(super) fn join_legs<Y: TreeState>(
+    pub(super) fn join_legs(
         &self,
-        (t0, y0): (&Tensor, &Y),
-        (at_times, steps): (Option<Y>, Option<Rows<Y>>),
-        (t1, y1): (&Tensor, &Y),
+        (t0, y0): (&Tensor, &Leaves),
+        (at_times, steps): (Option<Leaves>, Option<Rows>),
+        (t1, y1): (&Tensor, &Leaves),
         num_steps: &Tensor,
-    ) -> (Tensor, Y, Tensor) {
+    ) -> (Tensor, Leaves, Tensor) {
         let mut inner = Vec::new();
         if let (Some(ts), Some(ys)) = (&self.ts, at_times) {
             inner.push((ts.clone(), ys));
@@ -192,43 +193,42 @@ impl Saved {
     }
 
     /// The last step of each group.
-    fn group_ends<Y: Tree>(&self, steps: &Rows<Y>, num_steps: &Tensor) -> Rows<Y> {
+    fn group_ends(&self, steps: &Rows, num_steps: &Tensor) -> Rows {
         let group = Tensor::iota(DType::F64, [self.steps_max.div_ceil(self.every)], 0);
         steps.take(&(((group + 1.0) * self.every as f64).minimum(num_steps) - 1.0))
     }
 
     /// Times and states in one: the start, what was saved between, the end, as far as they were asked for. States have
     /// their axis of times in front.
-    pub(super) fn around<Y: TreeState>(
+    pub(super) fn around(
         &self,
-        inner: Vec<(Tensor, Y)>,
-        (t0, y0): (&Tensor, &Y),
-        (t1, y1): (&Tensor, &Y),
-    ) -> (Tensor, Y) {
-        let one = |t: &Tensor, y: &Y| (t.reshape([1]), y.map_leaves(|y| y.expand(0)));
-        let mut parts: Vec<(Tensor, Y)> = Vec::new();
+        inner: Vec<(Tensor, Leaves)>,
+        (t0, y0): (&Tensor, &Leaves),
+        (t1, y1): (&Tensor, &Leaves),
+    ) -> (Tensor, Leaves) {
+        let one = |t: &Tensor, y: &Leaves| (t.reshape([1]), y.map_leaves(|y| y.expand(0)));
+        let mut parts: Vec<(Tensor, Leaves)> = Vec::new();
         parts.extend(self.t0.then(|| one(t0, y0)));
         parts.extend(inner);
         parts.extend(self.t1.then(|| one(t1, y1)));
-        let leaves: Vec<Vec<Tensor>> = parts.iter().map(|(_, y)| y.leaves()).collect();
         let axis = time_axis(y0);
         let all = |i: usize| {
-            let parts: Vec<Tensor> = leaves.iter().map(|l| moved(&l[i], axis)).collect();
+            let parts: Vec<Tensor> = parts.iter().map(|(_, y)| moved(&y.tensors()[i], axis)).collect();
             Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis)
         };
         let ts = Tensor::concat(&parts.iter().map(|(t, _)| t).collect::<Vec<_>>(), 0);
-        (ts, y0.with_leaves((0..y0.leaves().len()).map(all)))
+        (ts, y0.with((0..y0.tensors().len()).map(all).collect()))
     }
 
     /// The ends of the saved steps, NaN behind the last one, and their number; where the last step may have been cut
     /// short, its end is (t1, y1).
-    fn steps<Y: TreeState>(
+    fn steps(
         &self,
-        tapped: &Rows<Y>,
+        tapped: &Rows,
         num_steps: &Tensor,
-        (t1, y1): (&Tensor, &Y),
+        (t1, y1): (&Tensor, &Leaves),
         may_be_cut: bool,
-    ) -> (Tensor, (Tensor, Y)) {
+    ) -> (Tensor, (Tensor, Leaves)) {
         let num_rows = self.steps_max.div_ceil(self.every);
         let index = Tensor::iota(DType::F64, [num_rows], 0);
         let first = self.ts.as_ref().map_or(0, Tensor::size);
@@ -249,13 +249,13 @@ impl Saved {
 }
 
 /// The first `count` of these times and states, NaN behind them.
-fn up_to<Y: Tree>(count: &Tensor, (ts, ys): (&Tensor, &Y)) -> (Tensor, Y) {
+fn up_to(count: &Tensor, (ts, ys): (&Tensor, &Leaves)) -> (Tensor, Leaves) {
     let real = Tensor::iota(DType::F64, [ts.size()], 0).lt(count);
     (real.select(ts, &Tensor::scalar(DType::F64, f64::NAN)), or_nan(&real, ys))
 }
 
 /// One state as a row for each of `rows`.
-pub(super) fn ys_of<Y: Tree>(y: &Y, rows: &Y) -> Y {
+pub(super) fn ys_of(y: &Leaves, rows: &Leaves) -> Leaves {
     let mut wide = rows.leaves().into_iter();
     y.map_leaves(|y| {
         let wide = wide.next().expect("invariant: trees of one structure");
@@ -264,7 +264,7 @@ pub(super) fn ys_of<Y: Tree>(y: &Y, rows: &Y) -> Y {
 }
 
 /// The most steps that a solve may accept, at least one.
-fn steps_max<Y: TreeState>(scheme: &Scheme<'_, Y>, span: Option<(f64, f64)>) -> usize {
+fn steps_max(scheme: &Scheme<'_>, span: Option<(f64, f64)>) -> usize {
     let most = usize::try_from(scheme.limits.max_steps).unwrap_or(usize::MAX);
     let known = match (scheme.controller, span) {
         (Controller::StepTo(StepTo { ts }), _) => ts.len() - 1,
@@ -280,12 +280,7 @@ fn steps_max<Y: TreeState>(scheme: &Scheme<'_, Y>, span: Option<(f64, f64)>) -> 
 
 /// The states at `ts` from what the steps that hold them left behind. A time that no step holds is y1's if it is the
 /// time reached, else NaN.
-pub(super) fn states_at<Y: TreeState>(
-    ts: &Tensor,
-    curve: &Curve,
-    rows: &Rows<Y>,
-    (t1, y1): (&Tensor, &Y),
-) -> Y {
+pub(super) fn states_at(ts: &Tensor, curve: &Curve, rows: &Rows, (t1, y1): (&Tensor, &Leaves)) -> Leaves {
     let nowhere = rows.t.eq(&rows.t_next);
     let inside = curve.eval(ts, rows);
     let end = or_nan(&ts.eq(t1), &ys_of(y1, &inside));
@@ -311,15 +306,15 @@ pub(super) fn times_first(x: &Tensor, axis: usize) -> Tensor {
 }
 
 /// States with an axis of times in front, with that axis where `like`, one of them, has it in a solution.
-pub(super) fn with_time_axis<Y: Tree>(ys: &Y, like: &Y) -> Y {
+pub(super) fn with_time_axis(ys: &Leaves, like: &Leaves) -> Leaves {
     let axis = time_axis(like);
     ys.map_leaves(|y| moved(y, axis))
 }
 
 /// Where the axis of saved times goes: behind the rows where there are rows, else first. There are rows where the first
 /// axes of all leaves have one length and some leaf has a further axis.
-pub(super) fn time_axis(y: &impl Tree) -> usize {
-    let leaves = y.leaves();
+pub(super) fn time_axis(y: &Leaves) -> usize {
+    let leaves = y.tensors();
     let rows = leaves.first().and_then(|leaf| leaf.shape().first().copied());
     let same = rows.is_some() && leaves.iter().all(|leaf| leaf.shape().first().copied() == rows);
     usize::from(same && leaves.iter().any(|leaf| leaf.rank() > 1))

@@ -2,6 +2,7 @@
 
 use crate::array::DType;
 use crate::ode::{OdeError, Outcome, status};
+use crate::odeint::leaves::Leaves;
 use crate::odeint::{Dense, Hits};
 use crate::tensor::{Tensor, Tree};
 use crate::tree;
@@ -77,7 +78,7 @@ impl<Y: Tree> Solution<Y> {
     /// While it is traced.
     #[track_caller]
     pub fn outcome(&self) -> Outcome {
-        let mut all = self.outcomes();
+        let mut all = decoded(&self.verdict);
         let failed = all.iter().position(|outcome| !outcome.is_completed());
         all.swap_remove(failed.unwrap_or(0))
     }
@@ -104,11 +105,7 @@ impl<Y: Tree> Solution<Y> {
     /// While it is traced.
     #[track_caller]
     pub fn outcomes(&self) -> Vec<Outcome> {
-        let of = |v: &[f64]| {
-            Outcome::decode(v[0], v[1], v[2], v[3], v[4], v[5])
-                .expect("invariant: a solve that returned has ended")
-        };
-        self.verdict.to_vec().chunks(6).map(of).collect()
+        decoded(&self.verdict)
     }
 
     /// Whether t1 was reached, not an event before it: a bool tensor of rank 0, or one entry a group of rows.
@@ -118,5 +115,28 @@ impl<Y: Tree> Solution<Y> {
             _ => self.verdict.column(0),
         };
         status.eq(Tensor::scalar(DType::F64, status::COMPLETED))
+    }
+}
+
+#[track_caller]
+fn decoded(verdict: &Tensor) -> Vec<Outcome> {
+    let of = |v: &[f64]| {
+        Outcome::decode(v[0], v[1], v[2], v[3], v[4], v[5])
+            .expect("invariant: a solve that returned has ended")
+    };
+    verdict.to_vec().chunks(6).map(of).collect()
+}
+
+impl Solution<Leaves> {
+    /// The same of trees like `y`.
+    pub(super) fn of<Y: Tree>(self, y: &Y) -> Solution<Y> {
+        let tree = |leaves: Leaves| y.with_leaves(leaves.into_tensors());
+        let Solution { t1, y1, ts, ys, num_saved, stats, verdict, events, dense } = self;
+        let events = events.map(|Hits { index, t, y, count }| Hits { index, t, y: tree(y), count });
+        let dense = dense.map(|curve| {
+            let Dense { t0, t1, rows, num_steps, ends, steps, y1, curve } = curve;
+            Dense { t0, t1, rows, num_steps, ends, steps, y1: tree(y1), curve }
+        });
+        Solution { t1, y1: tree(y1), ts, ys: tree(ys), num_saved, stats, verdict, events, dense }
     }
 }

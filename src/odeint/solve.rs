@@ -1,99 +1,82 @@
 //! Records a solve: the start in the graph around it, the loop, and what its end means.
 
+use super::algorithm::{self, Carry, LeafField, Scheme};
 use super::bodies::Bodies;
 use super::curve::{Curve, Rows, Trail};
 use super::dense::Dense;
 use super::event::Events;
 use super::hits::Hits;
+use super::leaves::Leaves;
 use super::rows::Groups;
 use super::saved::Saved;
-use super::state::TreeState;
 use super::{Adjoint, Batching, Forecast, Options, Solution, Stats, backsolve, pieces, reversible};
 use crate::array::DType;
-use crate::graph::{Op, Solve, Taps};
-use crate::ode::{
-    self, Carry, Clock, Constant, Controller, Field, FieldFailure, OdeError, Scheme, Span, StepTo, Watch,
-    status,
-};
-use crate::tensor::{Check, Tensor, Traced, Tree, align, apply, register_check, trace, tuple};
+use crate::graph::{Op, Solve, Taps, Type};
+use crate::ode::{Clock, Constant, Controller, FieldFailure, OdeError, Span, StepTo, status};
+use crate::tensor::{Check, Tensor, Traced, Tree, align, apply, register_check, try_trace, tuple};
 use std::sync::Arc;
 
 /// What a recorded solve integrates and how.
-pub(super) struct Problem<'a, Y: TreeState, F> {
-    pub(super) field: &'a F,
-    pub(super) scheme: &'a Scheme<'a, Y>,
+pub(super) struct Problem<'a> {
+    pub(super) field: &'a LeafField<'a>,
+    pub(super) scheme: &'a Scheme<'a>,
     pub(super) options: &'a Options,
     pub(super) saved: &'a Saved,
-    pub(super) events: Events<'a, Y>,
+    pub(super) events: Events<'a>,
     /// What steps leave for what is saved and for events.
     pub(super) trail: Trail,
     /// Whether the interval is a piece of the one that stops and given times belong to.
     is_piece: bool,
 }
 
-/// Solves `y' = f(t, y)` from t0 to t1 on tensors, traced or concrete.
-///
-/// # Errors
-/// What the field said while it was recorded.
-pub(crate) fn solve<Y: TreeState, F: Field<Y>>(
-    field: &F,
-    scheme: &Scheme<'_, Y>,
-    (options, saved, watches): (&Options, &Saved, &[Watch<'_, Y>]),
-    (t0, t1): (&Tensor, &Tensor),
-    y0: &Y,
-) -> Result<Solution<Y>, OdeError> {
-    let problem = Problem::new(field, scheme, options, (saved, watches));
-    let (t0, t1) = (t0.cast(DType::F64), t1.cast(DType::F64));
-    if let (Adjoint::Backsolve { .. }, Batching::Joint) = (options.adjoint, options.batching) {
-        return problem.record_joint(&t0, &t1, y0);
-    }
-    let mut args = vec![t0, t1];
-    args.extend(y0.leaves());
-    if args.iter().chain(&saved.ts).any(Tensor::is_traced) {
-        return problem.record_batch(&args[0], &args[1], y0);
-    }
-    // Nothing is traced here, though the field may hold tracers: one program of its own.
-    let mut failure = None;
-    let traced = trace(&args.iter().map(Tensor::ty).collect::<Vec<_>>(), |x| {
-        match problem.record_batch(&x[0], &x[1], &y0.with_leaves(x[2..].to_vec())) {
-            Ok(solution) => (solution.leaves(), Some(solution)),
-            Err(e) => {
-                failure = Some(e);
-                (vec![], None)
-            }
-        }
-    });
-    if let Some(e) = failure {
-        return Err(e);
-    }
-    args.extend(traced.captures.iter().cloned());
-    let mut leaves = apply(&traced.func, &args);
-    for values in leaves.split_off(traced.num_outputs) {
-        register_check(Check { values });
-    }
-    Ok(traced.aux.expect("invariant: a solution where there is no failure").with_leaves(leaves))
-}
-
-impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
+impl<'a> Problem<'a> {
     pub(super) fn new(
-        field: &'a F,
-        scheme: &'a Scheme<'a, Y>,
+        field: &'a LeafField<'a>,
+        scheme: &'a Scheme<'a>,
         options: &'a Options,
-        (saved, watches): (&'a Saved, &'a [Watch<'a, Y>]),
+        (saved, events): (&'a Saved, Events<'a>),
     ) -> Self {
-        let events = Events(watches);
         let curve = (saved.needs_curve() || !events.is_empty()).then(|| Curve::of(scheme));
         let trail = Trail { has_ends: saved.has_steps(), curve };
         Problem { field, scheme, options, saved, events, trail, is_piece: false }
     }
 
     /// One over a piece of the interval that the scheme was made for, which saves its end alone.
-    pub(super) fn piece(field: &'a F, scheme: &'a Scheme<'a, Y>, options: &'a Options) -> Self {
-        Problem { is_piece: true, ..Problem::new(field, scheme, options, (&Saved::END, &[])) }
+    pub(super) fn piece(field: &'a LeafField<'a>, scheme: &'a Scheme<'a>, options: &'a Options) -> Self {
+        Problem { is_piece: true, ..Problem::new(field, scheme, options, (&Saved::END, Events(&[]))) }
+    }
+
+    /// Solves `y' = f(t, y)` from t0 to t1 on tensors, traced or concrete.
+    ///
+    /// # Errors
+    /// What the field said while it was recorded.
+    pub(super) fn solve(&self, t0: &Tensor, t1: &Tensor, y0: &Leaves) -> Result<Solution<Leaves>, OdeError> {
+        let (t0, t1) = (t0.cast(DType::F64), t1.cast(DType::F64));
+        if let (Adjoint::Backsolve { .. }, Batching::Joint) = (self.options.adjoint, self.options.batching) {
+            return self.record_joint(&t0, &t1, y0);
+        }
+        let mut args = vec![t0, t1];
+        args.extend(y0.leaves());
+        if args.iter().chain(&self.saved.ts).any(Tensor::is_traced) {
+            return self.record_batch(&args[0], &args[1], y0);
+        }
+        // Nothing is traced here, though the field may hold tracers: one program of its own.
+        let mut solution = None;
+        let types: Vec<Type> = args.iter().map(Tensor::ty).collect();
+        let traced = try_trace(&types, &mut |x| {
+            let recorded = self.record_batch(&x[0], &x[1], &y0.with(x[2..].to_vec()))?;
+            Ok(solution.insert(recorded).leaves())
+        })?;
+        args.extend(traced.captures.iter().cloned());
+        let mut leaves = apply(&traced.func, &args);
+        for values in leaves.split_off(traced.num_outputs) {
+            register_check(Check { values });
+        }
+        Ok(solution.expect("invariant: a solution where there is no failure").with_leaves(leaves))
     }
 
     /// All rows that share their steps are solves of their own.
-    fn record_batch(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
+    fn record_batch(&self, t0: &Tensor, t1: &Tensor, y0: &Leaves) -> Result<Solution<Leaves>, OdeError> {
         match Groups::of(self.options.batching, y0)? {
             None => self.record_joint(t0, t1, y0),
             Some(groups) => groups.record(self, (t0, t1), y0),
@@ -101,14 +84,19 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
     }
 
     /// One solve of all rows.
-    pub(super) fn record_joint(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
+    pub(super) fn record_joint(
+        &self,
+        t0: &Tensor,
+        t1: &Tensor,
+        y0: &Leaves,
+    ) -> Result<Solution<Leaves>, OdeError> {
         match self.options.adjoint {
             Adjoint::Backsolve { rtol, atol } => backsolve::record(self, (rtol, atol), (t0, t1), y0),
             _ => self.record(t0, t1, y0),
         }
     }
 
-    pub(super) fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Y) -> Result<Solution<Y>, OdeError> {
+    pub(super) fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Leaves) -> Result<Solution<Leaves>, OdeError> {
         if let Adjoint::Reversible { coupling } = self.options.adjoint {
             return reversible::record(self, coupling, (t0, t1), y0);
         }
@@ -118,7 +106,7 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         let span = Span::new(t0.clone(), t1.clone());
         let like = self.trail.like(t0, y0);
         let taps = self.saved.taps(!self.events.is_empty(), &like)?;
-        let mut start = ode::start(self.field, self.scheme, &span, y0.clone()).map_err(failed)?;
+        let mut start = algorithm::start(self.field, self.scheme, &span, y0.clone()).map_err(failed)?;
         if self.is_piece {
             self.skip(&span, &mut start);
         }
@@ -144,9 +132,9 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
     /// Fills in what was saved.
     pub(super) fn save(
         &self,
-        solution: &mut Solution<Y>,
-        (t0, y0): (&Tensor, &Y),
-        tapped: &Rows<Y>,
+        solution: &mut Solution<Leaves>,
+        (t0, y0): (&Tensor, &Leaves),
+        tapped: &Rows,
         span: &Span<Tensor>,
     ) {
         let (t1, y1, num_steps) =
@@ -172,12 +160,12 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
     pub(super) fn search(
         &self,
         span: &Span<Tensor>,
-        mut start: Carry<Y>,
+        mut start: Carry,
         bodies: Bodies,
         (ext, taps): (&[Tensor], Taps),
-    ) -> (Carry<Y>, Vec<Tensor>, Vec<Tensor>) {
+    ) -> (Carry, Vec<Tensor>, Vec<Tensor>) {
         let Bodies { attempt, step, inverse } = bodies;
-        let all: Vec<&Traced<()>> = [&attempt, &step].into_iter().chain(&inverse).collect();
+        let all: Vec<&Traced> = [&attempt, &step].into_iter().chain(&inverse).collect();
         let (bodies, captures) = align(&all);
         let mut bodies = bodies.into_iter();
         let mut next = || bodies.next().expect("invariant: a body for each trace");
@@ -188,7 +176,7 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
         args.extend(self.carried(&mut start));
         args.extend(ext.iter().map(Tensor::stop_gradient));
         args.extend(captures);
-        let num_carry = start.y.leaves().len();
+        let num_carry = start.y.tensors().len();
         let num_ext = attempt.num_outputs() - 4 - step.num_outputs();
         let policy = self.options.adjoint.policy();
         let op = Solve { attempt, step, inverse, num_carry, num_ext, taps, policy };
@@ -199,7 +187,7 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
     }
 
     /// Passes the stops and the given times that lie behind the start of a piece.
-    fn skip(&self, span: &Span<Tensor>, start: &mut Carry<Y>) {
+    fn skip(&self, span: &Span<Tensor>, start: &mut Carry) {
         let passed = |ts: &[f64]| {
             let ahead = (Tensor::from(ts) - &span.t0) * &span.direction;
             ahead.le(0.0).cast(DType::F64).sum()
@@ -213,7 +201,7 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
     }
 
     /// Everything the loop carries, in one order: y, the clocks, FSAL's stage.
-    pub(super) fn carried(&self, carry: &mut Carry<Y>) -> Vec<Tensor> {
+    pub(super) fn carried(&self, carry: &mut Carry) -> Vec<Tensor> {
         let mut out = carry.y.leaves();
         out.extend(carry.clocks_mut(self.scheme).iter().map(|c| (**c).clone()));
         if self.scheme.carries_first() {
@@ -223,15 +211,15 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
     }
 
     /// The inverse of [`Problem::carried`].
-    pub(super) fn load(&self, carry: &mut Carry<Y>, values: &[Tensor]) {
-        let n = carry.y.leaves().len();
-        carry.y = carry.y.with_leaves(values[..n].to_vec());
+    pub(super) fn load(&self, carry: &mut Carry, values: &[Tensor]) {
+        let n = carry.y.tensors().len();
+        carry.y = carry.y.with(values[..n].to_vec());
         let mut rest = values[n..].iter().cloned();
         for clock in carry.clocks_mut(self.scheme) {
             *clock = rest.next().expect("invariant: as many clocks as were carried");
         }
         if self.scheme.carries_first() {
-            carry.k[0] = carry.k[0].with_leaves(rest);
+            carry.k[0] = carry.k[0].with(rest.take(n).collect());
         }
     }
 
@@ -264,7 +252,7 @@ impl<'a, Y: TreeState, F: Field<Y>> Problem<'a, Y, F> {
 }
 
 /// What the loop's last carry means, without what was saved; its verdict goes to whoever runs the program.
-pub(super) fn solution<Y: TreeState>(end: &Carry<Y>, dt_min: f64) -> Solution<Y> {
+pub(super) fn solution(end: &Carry, dt_min: f64) -> Solution<Leaves> {
     let broken = end.status.eq(Clock::like(&end.t, status::NON_FINITE));
     let dt = broken.select(&end.h, &end.dt);
     let dt_min = Clock::like(&end.t, dt_min);

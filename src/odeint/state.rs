@@ -1,23 +1,41 @@
 //! A tree of tensors as the state of a differential equation.
+//!
+//! The arithmetic is that of [`Leaves`], written and compiled once; a tree of the user's own is leaves while it is asked.
 
+use super::leaves::{Layout, Leaves, Role};
 use crate::array::{DType, Shape};
 use crate::ode::{FieldError, Stages, State, Tolerance};
 use crate::tensor::{LoneTree, Tensor, TensorTree, Tree};
 
 /// Trees of tensors that are states, tuples of them too.
-pub trait TreeState: TensorTree + State<Clock = Tensor> {}
-impl<T: TensorTree + State<Clock = Tensor>> TreeState for T {}
+pub trait TreeState: TensorTree + State<Clock = Tensor> {
+    /// How the tensors stand together.
+    #[doc(hidden)]
+    fn layout(&self) -> Layout;
+}
+
+impl<T: LoneTree> TreeState for T {
+    fn layout(&self) -> Layout {
+        Layout::of(self)
+    }
+}
+
+macro_rules! tuples {
+    ($(($($T:ident $i:tt)*))*) => { $(
+        impl<$($T: TreeState),*> TreeState for ($($T,)*) {
+            fn layout(&self) -> Layout {
+                Layout::Tuple(vec![$(self.$i.layout()),*])
+            }
+        }
+    )* };
+}
+tuples!((A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A 0 B 1 C 2 D 3 E 4 G 5));
 
 impl<T: LoneTree> State for T {
     type Clock = Tensor;
 
     fn lincomb<K: Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &Tensor, a: &[f64], k: &K) {
-        let terms = Terms::new(a, k);
-        let mut i = 0;
-        *self = y.map_leaves(|y| {
-            i += 1;
-            y + dt.cast(y.dtype()) * terms.leaf(i - 1)
-        });
+        *self = y.with_leaves(Leaves::of(y).advanced(dt, &Terms::new(a, k)));
     }
 
     // Not by way of `error_ratio`: the root of a part without an error has no derivative.
@@ -30,13 +48,7 @@ impl<T: LoneTree> State for T {
         y1: &Self,
         tol: &Tolerance,
     ) -> Tensor {
-        let terms = Terms::new(b, k);
-        let (y0, y1) = (y0.leaves(), y1.leaves());
-        let squares = (0..y0.len()).map(|i| {
-            let error = dt.cast(y0[i].dtype()) * terms.leaf(i);
-            (error / scale(&y0, &y1, i, tol)).square().sum().cast(DType::F64)
-        });
-        squares.reduce(|a, b| a + b).unwrap_or_else(|| Tensor::scalar(DType::F64, 0.0))
+        Leaves::of(y0).squared_error(dt, &Terms::new(b, k), &y1.leaves(), tol)
     }
 
     fn scaled_error<K: Stages<Self> + ?Sized>(
@@ -48,34 +60,78 @@ impl<T: LoneTree> State for T {
         y1: &Self,
         tol: &Tolerance,
     ) {
-        let terms = Terms::new(b, k);
-        let (y0, y1) = (y0.leaves(), y1.leaves());
-        let error = |i: usize| dt.cast(y0[i].dtype()) * terms.leaf(i) / scale(&y0, &y1, i, tol);
-        *self = self.with_leaves((0..y0.len()).map(error).collect::<Vec<_>>());
+        *self = y0.with_leaves(Leaves::of(y0).errors(dt, &Terms::new(b, k), &y1.leaves(), tol));
     }
 
     fn num_components(&self) -> usize {
-        self.leaves().iter().map(Tensor::size).sum()
+        Leaves::of(self).num_components()
     }
 
     fn parts(&self) -> Vec<usize> {
-        self.leaves().iter().map(Tensor::size).collect()
+        Leaves::of(self).parts()
     }
 
     fn keep(&mut self, m: &Tensor, new: &mut Self) {
-        let news = new.leaves();
-        let mut i = 0;
-        *self = self.map_leaves(|old| {
-            i += 1;
-            m.select(&news[i - 1], old)
-        });
+        *self = self.with_leaves(kept(m, &new.leaves(), &self.leaves()));
+    }
+
+    fn first_non_finite(&self, like: &Tensor) -> Tensor {
+        Leaves::of(self).first_non_finite(like)
+    }
+
+    fn conforms(&self, y: &Self) -> Result<(), FieldError> {
+        Leaves::of(self).conforms(&Leaves::of(y))
+    }
+}
+
+impl State for Leaves {
+    type Clock = Tensor;
+
+    fn lincomb<K: Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &Tensor, a: &[f64], k: &K) {
+        *self = y.with(y.advanced(dt, &Terms::new(a, k)));
+    }
+
+    fn error_sum<K: Stages<Self> + ?Sized>(
+        &mut self,
+        dt: &Tensor,
+        b: &[f64],
+        k: &K,
+        y0: &Self,
+        y1: &Self,
+        tol: &Tolerance,
+    ) -> Tensor {
+        y0.squared_error(dt, &Terms::new(b, k), y1.tensors(), tol)
+    }
+
+    fn scaled_error<K: Stages<Self> + ?Sized>(
+        &mut self,
+        dt: &Tensor,
+        b: &[f64],
+        k: &K,
+        y0: &Self,
+        y1: &Self,
+        tol: &Tolerance,
+    ) {
+        *self = y0.with(y0.errors(dt, &Terms::new(b, k), y1.tensors(), tol));
+    }
+
+    fn num_components(&self) -> usize {
+        self.parts().iter().sum()
+    }
+
+    fn parts(&self) -> Vec<usize> {
+        self.measured().map(Tensor::size).collect()
+    }
+
+    fn keep(&mut self, m: &Tensor, new: &mut Self) {
+        *self = self.with(kept(m, new.tensors(), self.tensors()));
     }
 
     fn first_non_finite(&self, _like: &Tensor) -> Tensor {
         let none = Tensor::scalar(DType::F64, f64::INFINITY);
         let mut offset = 0.0;
         let mut first = none.clone();
-        for leaf in self.leaves() {
+        for leaf in self.measured() {
             let flat = leaf.reshape([leaf.size()]);
             // Places are numbers of the leaf's own type where that has them all: a search looks at each attempt.
             let few = leaf.dtype() == DType::F32 && leaf.size() <= 1 << f32::MANTISSA_DIGITS;
@@ -88,18 +144,16 @@ impl<T: LoneTree> State for T {
     }
 
     fn conforms(&self, y: &Self) -> Result<(), FieldError> {
-        let (mine, theirs) = (self.named_leaves(), y.named_leaves());
-        for ((path, dy), (_, y)) in mine.iter().zip(&theirs) {
+        let (mine, theirs) = (self.tensors(), y.tensors());
+        let mut names = self.layout().names();
+        for (dy, y) in mine.iter().zip(theirs) {
+            let (part, path) = names.next().expect("invariant: a name for each tensor");
             if dy.shape() != y.shape() || dy.dtype() != y.dtype() {
                 let at = if path.is_empty() { String::new() } else { format!(" in {path}") };
-                return Err(format!(
-                    "dy/dt is {}{}{at} but y is {}{}",
-                    dy.dtype(),
-                    dy.shape(),
-                    y.dtype(),
-                    y.shape()
-                )
-                .into());
+                let (got, want) = ((dy.dtype(), dy.shape()), (y.dtype(), y.shape()));
+                return Err(
+                    format!("{part}dy/dt is {}{}{at} but y is {}{}", got.0, got.1, want.0, want.1).into()
+                );
             }
         }
         if mine.len() == theirs.len() {
@@ -109,17 +163,103 @@ impl<T: LoneTree> State for T {
     }
 }
 
-/// `atol + rtol max(|y0|, |y1|)` of leaf `i`.
-fn scale(y0: &[Tensor], y1: &[Tensor], i: usize, tol: &Tolerance) -> Tensor {
-    let size = y0[i].abs().maximum(&y1[i].abs());
-    if let Some((rtol, atol)) = tol.uniform() {
-        return size * rtol + atol;
+impl Leaves {
+    /// The tensors whose errors are measured.
+    fn measured(&self) -> impl Iterator<Item = &Tensor> {
+        let roles = self.layout().roles();
+        self.tensors().iter().zip(roles).filter(|(_, role)| *role == Role::State).map(|(x, _)| x)
     }
-    let before: usize = y0[..i].iter().map(Tensor::size).sum();
-    let each = (before..before + y0[i].size()).map(|j| tol.at(j));
-    let (rtol, atol): (Vec<f64>, Vec<f64>) = each.unzip();
-    let like = |xs: Vec<f64>| Tensor::from(&xs[..]).cast(size.dtype()).reshape(y0[i].shape().clone());
-    &size * like(rtol) + like(atol)
+
+    /// `y + dt * sum of terms`
+    fn advanced(&self, dt: &Tensor, terms: &Terms) -> Vec<Tensor> {
+        let leaves = self.tensors().iter().zip(self.layout().roles()).enumerate();
+        let advanced = leaves.map(|(i, (y, role))| match role {
+            Role::Carried => y.clone(),
+            Role::State | Role::Quadrature => y + dt.cast(y.dtype()) * terms.leaf(i),
+        });
+        advanced.collect()
+    }
+
+    /// The sum over all components of the squares of [`Leaves::errors`], `self` being y0: leaf by leaf, and of a tuple
+    /// part by part.
+    fn squared_error(&self, dt: &Tensor, terms: &Terms, y1: &[Tensor], tol: &Tolerance) -> Tensor {
+        let square = |i: usize| self.error(i, dt, terms, y1, tol).square().sum().cast(DType::F64);
+        let sum = self.layout().sum(&mut 0, &square);
+        sum.unwrap_or_else(|| Tensor::scalar(DType::F64, 0.0))
+    }
+
+    /// The scaled error of each tensor, 0 where none is measured.
+    fn errors(&self, dt: &Tensor, terms: &Terms, y1: &[Tensor], tol: &Tolerance) -> Vec<Tensor> {
+        let error = |(i, role): (usize, Role)| match role {
+            Role::State => self.error(i, dt, terms, y1, tol),
+            Role::Quadrature | Role::Carried => {
+                let x = &self.tensors()[i];
+                Tensor::full(x.dtype(), x.shape().clone(), 0.0)
+            }
+        };
+        self.layout().roles().into_iter().enumerate().map(error).collect()
+    }
+
+    /// `dt sum of terms / (atol + rtol max(|y0|, |y1|))` of tensor `i`.
+    fn error(&self, i: usize, dt: &Tensor, terms: &Terms, y1: &[Tensor], tol: &Tolerance) -> Tensor {
+        let y0 = self.tensors();
+        let error = dt.cast(y0[i].dtype()) * terms.leaf(i);
+        let size = y0[i].abs().maximum(&y1[i].abs());
+        if let Some((rtol, atol)) = tol.uniform() {
+            return error / (size * rtol + atol);
+        }
+        let before: usize = self.with(y0[..i].to_vec()).measured().map(Tensor::size).sum();
+        let each = (before..before + y0[i].size()).map(|j| tol.at(j));
+        let (rtol, atol): (Vec<f64>, Vec<f64>) = each.unzip();
+        let like = |xs: Vec<f64>| Tensor::from(&xs[..]).cast(size.dtype()).reshape(y0[i].shape().clone());
+        error / (&size * like(rtol) + like(atol))
+    }
+}
+
+impl Layout {
+    /// The sum of `of` the index of each tensor whose error is measured; `next` counts them all.
+    fn sum(&self, next: &mut usize, of: &dyn Fn(usize) -> Tensor) -> Option<Tensor> {
+        let add = |a: Tensor, b: Tensor| a + b;
+        match self {
+            Layout::Tree(_) => {
+                let first = *next;
+                *next += self.count();
+                let sum = (first..*next).map(of).reduce(add);
+                Some(sum.unwrap_or_else(|| Tensor::scalar(DType::F64, 0.0)))
+            }
+            Layout::Tuple(parts) => {
+                let sums: Vec<Tensor> = parts.iter().filter_map(|part| part.sum(next, of)).collect();
+                sums.into_iter().reduce(add)
+            }
+            Layout::Quadrature(n) | Layout::Carried(n) => {
+                *next += n;
+                None
+            }
+        }
+    }
+
+    /// For each tensor of trees the parts that it stands in, as errors name them, and its path there.
+    fn names(&self) -> std::vec::IntoIter<(String, String)> {
+        let names: Vec<(String, String)> = match self {
+            Layout::Tree(slots) => {
+                let tensors = slots.iter().filter(|slot| slot.is_tensor());
+                tensors.map(|slot| (String::new(), slot.path.clone())).collect()
+            }
+            Layout::Tuple(parts) => {
+                let of = |(i, part): (usize, &Layout)| {
+                    part.names().map(move |(within, path)| (format!("part {i}: {within}"), path))
+                };
+                parts.iter().enumerate().flat_map(of).collect()
+            }
+            Layout::Quadrature(n) | Layout::Carried(n) => vec![Default::default(); *n],
+        };
+        names.into_iter()
+    }
+}
+
+/// The tensors `new` where `m` holds, else `old`.
+fn kept(m: &Tensor, new: &[Tensor], old: &[Tensor]) -> Vec<Tensor> {
+    new.iter().zip(old).map(|(new, old)| m.select(new, old)).collect()
 }
 
 /// The terms of a linear combination whose coefficients are not 0, leaf by leaf.
@@ -130,8 +270,12 @@ struct Terms {
 
 impl Terms {
     fn new<T: Tree, K: Stages<T> + ?Sized>(coeffs: &[f64], k: &K) -> Terms {
+        Terms::of(coeffs, &|i| k.stage(i).leaves())
+    }
+
+    fn of(coeffs: &[f64], stage: &dyn Fn(usize) -> Vec<Tensor>) -> Terms {
         let kept = coeffs.iter().enumerate().filter(|(_, c)| **c != 0.0);
-        let (coeffs, leaves) = kept.map(|(i, c)| (*c, k.stage(i).leaves())).unzip();
+        let (coeffs, leaves) = kept.map(|(i, c)| (*c, stage(i))).unzip();
         Terms { coeffs, leaves }
     }
 

@@ -13,31 +13,31 @@
 //! solve that lands on the times would; that one would carry y through all of them. Nothing here knows what the rule
 //! is for.
 
-use super::augmented::{Augmented, Quadrature};
+use super::algorithm::Scheme;
 use super::backsolve::{Closed, refused};
+use super::leaves::{Layout, Leaves};
 use super::solve::Problem;
-use super::state::TreeState;
 use super::{Adjoint, Options};
 use crate::array::DType;
 use crate::graph::{Checkpoints, Func, Op, Policy, Solve, Taps, Type};
-use crate::ode::{Field, FieldError, OdeError, Scheme};
-use crate::tensor::{Tensor, Traced, apply, poisoned, reverse, trace, tuple};
+use crate::ode::{Field, FieldError, OdeError};
+use crate::tensor::{Tensor, apply, poisoned, reverse, trace, try_trace, tuple};
 use std::sync::Arc;
 
 /// The field of the augmented state.
 struct Backward<'a> {
     field: Closed<'a>,
     pull: &'a Pullback,
+    num_y: usize,
 }
 
-impl<Y: TreeState> Field<Augmented<Y>> for Backward<'_> {
-    fn eval(&self, t: &Tensor, s: &Augmented<Y>, ds: &mut Augmented<Y>) -> Result<(), FieldError> {
-        let (y, a) = (s.0.leaves(), s.1.leaves());
-        let args = std::iter::once(t).chain(&y).chain(self.field.params).chain(&a);
+impl Field<Leaves> for Backward<'_> {
+    fn eval(&self, t: &Tensor, s: &Leaves, ds: &mut Leaves) -> Result<(), FieldError> {
+        let (y, a) = s.tensors()[..2 * self.num_y].split_at(self.num_y);
+        let args = std::iter::once(t).chain(y).chain(self.field.params).chain(a);
         let mut all = apply(&self.pull.func, &args.cloned().collect::<Vec<_>>());
-        let mut rest = all.split_off(y.len()).into_iter().map(|g| -g);
-        let da = s.1.with_leaves(rest.by_ref().take(y.len()).collect::<Vec<_>>());
-        *ds = Augmented(s.0.with_leaves(all), da, Quadrature { sums: rest.collect() });
+        let rest = all.split_off(y.len()).into_iter().map(|g| -g);
+        *ds = s.with(all.into_iter().chain(rest).collect());
         Ok(())
     }
 }
@@ -80,17 +80,17 @@ impl<'a> Shared<'a> {
 }
 
 /// A backward solve through saved times.
-pub(super) struct Sweep<'a, Y: TreeState> {
+pub(super) struct Sweep<'a> {
     pub(super) field: &'a Func,
     pub(super) pull: &'a Pullback,
-    pub(super) scheme: &'a Scheme<'a, Augmented<Y>>,
+    pub(super) scheme: &'a Scheme<'a>,
     /// What the states are like.
-    pub(super) like: &'a Y,
+    pub(super) like: &'a Leaves,
     /// How many times lie between t0 and t1.
     pub(super) num_times: usize,
 }
 
-impl<Y: TreeState> Sweep<'_, Y> {
+impl Sweep<'_> {
     /// The cotangents of T, a(t0).. and those of the parameters in the pullback, one list, given T, (Y, G) leaf by
     /// leaf and the parameters.
     ///
@@ -104,7 +104,7 @@ impl<Y: TreeState> Sweep<'_, Y> {
     ) -> Result<Vec<Tensor>, OdeError> {
         let zero = |x: &Tensor| Tensor::full(x.dtype(), x.shape().clone(), 0.0);
         let mut carry = vec![Tensor::full(DType::F64, [self.num_times + 1], 0.0)];
-        carry.extend(self.like.leaves().iter().map(zero));
+        carry.extend(self.like.tensors().iter().map(zero));
         carry.extend(self.pull.params.iter().map(|&k| zero(&params[k])));
         let mut shared = vec![times.clone()];
         shared.extend(ys.iter().chain(gs).chain(params).cloned());
@@ -124,17 +124,12 @@ impl<Y: TreeState> Sweep<'_, Y> {
 
     /// One piece: its number counted from t1, the carry.., what all share.. to the carry...
     fn piece(&self, types: &[Type], num_carry: usize) -> Result<Func, OdeError> {
-        let traced = trace(types, |x| match self.record(&x[0], &x[1..=num_carry], &x[1 + num_carry..]) {
-            Ok(carry) => (carry, Ok(())),
-            Err(e) => (vec![], Err(e)),
-        });
-        let Traced { func, captures, num_outputs, aux } = traced;
-        aux?;
-        Ok(poisoned(Traced { func, captures, num_outputs, aux: () }))
+        let piece = try_trace(types, &mut |x| self.record(&x[0], &x[1..=num_carry], &x[1 + num_carry..]))?;
+        Ok(poisoned(piece))
     }
 
     fn record(&self, trip: &Tensor, carry: &[Tensor], shared: &[Tensor]) -> Result<Vec<Tensor>, OdeError> {
-        let num_y = self.like.leaves().len();
+        let num_y = self.like.tensors().len();
         let all = Shared::of(shared, num_y);
         let i = (self.num_times as f64 - trip).reshape([1]);
         let time = |i: &Tensor| all.times.take(i).reshape([0; 0]);
@@ -151,30 +146,39 @@ impl<Y: TreeState> Sweep<'_, Y> {
         let mut out = vec![by_times[0].scatter_add(&i, &slope.reshape([1]))];
         // From zero, so that a sum nobody asks for leads to nothing but itself, and is left out.
         let zeros = q.iter().map(|q| Tensor::full(q.dtype(), q.shape().clone(), 0.0)).collect();
-        let state = Augmented(self.like.with_leaves(y), self.like.with_leaves(a), Quadrature { sums: zeros });
-        let back = Backward { field, pull: self.pull };
+        let back = Backward { field, pull: self.pull, num_y };
         let options = Options { adjoint: Adjoint::default(), ..Options::default() };
-        let Augmented(_, a, gained) =
-            Problem::piece(&back, self.scheme, &options).record(&from, &to, &state)?.y1;
-        out.extend(a.leaves());
-        out.extend(q.iter().zip(&gained.sums).map(|(q, gained)| q + gained));
+        let state = self.augmented(y, a, zeros);
+        let end = Problem::piece(&back, self.scheme, &options).record(&from, &to, &state)?.y1;
+        let (a, gained) = end.tensors()[num_y..].split_at(num_y);
+        out.extend(a.iter().cloned());
+        out.extend(q.iter().zip(gained).map(|(q, gained)| q + gained));
         Ok(out)
+    }
+
+    /// The state of a backward solve: the state itself, its adjoint, and the gradients by parameters.
+    ///
+    /// Those are a quadrature: nothing in the equations reads them, so they weigh nothing in the error norm and no step is
+    /// shorter for them. What is measured is the state and its adjoint, each by the state's own norm and bounds.
+    fn augmented(&self, y: Vec<Tensor>, a: Vec<Tensor>, q: Vec<Tensor>) -> Leaves {
+        let state = self.like.layout();
+        Leaves::join([(state.clone(), y), (state.clone(), a), (Layout::Quadrature(q.len()), q)])
     }
 
     /// The loop over all pieces.
     fn pieces(&self, piece: &Func, types: &[Type], num_carry: usize) -> Solve {
         let behind_last = (self.num_times + 1) as f64;
-        let attempt = trace(types, |x| {
+        let attempt = trace(types, &mut |x| {
             let (next, yes) = (&x[0] + 1.0, Tensor::scalar(DType::Bool, 1.0));
             let mut out = vec![yes.clone(), next.lt(behind_last), yes, next];
             out.extend(apply(piece, x));
-            (out, ())
+            out
         });
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
         let step_types = [&[flag.clone(), flag, time.clone(), time], &types[1..]].concat();
-        let step = trace(&step_types, |x| {
+        let step = trace(&step_types, &mut |x| {
             let args: Vec<Tensor> = std::iter::once(&x[2]).chain(&x[4..]).cloned().collect();
-            (apply(piece, &args), ())
+            apply(piece, &args)
         });
         let policy = Policy::Checkpoint(Checkpoints::Auto);
         let taps = Taps::default();
@@ -185,9 +189,9 @@ impl<Y: TreeState> Sweep<'_, Y> {
     /// The reverse rule: t0, t1, ts.., y0.., p.., y1.., ys.., dL/dy1.., dL/dys.. to the cotangents of t0, t1, ts..,
     /// y0.. and the floats among p... ts and ys, whose axis of times is first, are there if there are times.
     pub(super) fn rule(&self, types: &[Type]) -> Result<Func, OdeError> {
-        let (num_y, has_times) = (self.like.leaves().len(), self.num_times > 0);
+        let (num_y, has_times) = (self.like.tensors().len(), self.num_times > 0);
         let num_outs = if has_times { 2 * num_y } else { num_y };
-        let traced = trace(types, |x| {
+        let rule = try_trace(types, &mut |x| {
             let (t, rest) = x.split_at(2 + usize::from(has_times));
             let (start, rest) = rest.split_at(num_y);
             let (params, ends) = rest.split_at(rest.len() - 2 * num_outs);
@@ -203,10 +207,7 @@ impl<Y: TreeState> Sweep<'_, Y> {
             let one = |t: &Tensor| t.reshape([1]);
             let times = [&[one(&t[0])], &t[2..], &[one(&t[1])]].concat();
             let times = Tensor::concat(&times.iter().collect::<Vec<_>>(), 0);
-            let mut sums = match self.run(&times, (&rows(y), &rows(g)), params) {
-                Ok(out) => out,
-                Err(e) => return (vec![], Err(e)),
-            };
+            let mut sums = self.run(&times, (&rows(y), &rows(g)), params)?;
             let q = sums.split_off(1 + num_y);
             let (by_times, a) = sums.split_at(1);
             let field = Closed { func: self.field, params };
@@ -218,11 +219,9 @@ impl<Y: TreeState> Sweep<'_, Y> {
                 let at = self.pull.params.iter().position(|&p| p == k);
                 at.map_or_else(|| zero(k), |i| q[i].clone())
             }));
-            (out, Ok(()))
-        });
-        let Traced { func, captures, num_outputs, aux } = traced;
-        aux?;
-        Ok(poisoned(Traced { func, captures, num_outputs, aux: () }))
+            Ok::<_, OdeError>(out)
+        })?;
+        Ok(poisoned(rule))
     }
 }
 

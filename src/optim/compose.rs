@@ -15,6 +15,10 @@ use std::sync::Arc;
 
 /// One after the other: each gets the updates of the one before.
 pub fn chain<const N: usize>(optimisers: [Optimiser; N]) -> Optimiser {
+    joined(optimisers.into())
+}
+
+fn joined(optimisers: Vec<Optimiser>) -> Optimiser {
     Optimiser { parts: optimisers.into_iter().flat_map(|o| o.parts).collect() }
 }
 

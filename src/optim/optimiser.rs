@@ -3,7 +3,7 @@
 use super::hyper::MapNumber;
 use super::part::{Memory, Part, Slot};
 use crate::nn::is_fixed;
-use crate::tensor::{Path, Tensor, Tree};
+use crate::tensor::{Tensor, Tree};
 use crate::tree;
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ impl Optimiser {
     pub fn init<M: Tree>(&self, model: &M) -> OptState {
         let mut leaves = BTreeMap::new();
         let memory = &mut Memory { leaves: &mut leaves, prefix: String::new(), value: None };
-        self.init_slots(&slots(model, model), memory);
+        self.init_slots(&slots(&model.named_leaves(), &model.leaves()), memory);
         OptState { leaves }
     }
 
@@ -84,7 +84,8 @@ impl Optimiser {
     /// When the state was made by another optimiser or for another model, or a part asks for the loss.
     #[track_caller]
     pub fn update<M: Tree>(&self, model: &M, grads: M, state: OptState) -> (M, OptState) {
-        self.run(model, &grads, state, None)
+        let (weights, state) = self.run(&model.named_leaves(), &grads.leaves(), state, None);
+        (model.with_leaves(weights), state)
     }
 
     /// [`Optimiser::update`] with the loss at hand, of rank 0, for parts that watch it:
@@ -100,29 +101,31 @@ impl Optimiser {
         state: OptState,
         value: &Tensor,
     ) -> (M, OptState) {
-        self.run(model, &grads, state, Some(value.reshape([])))
+        let value = Some(value.reshape([]));
+        let (weights, state) = self.run(&model.named_leaves(), &grads.leaves(), state, value);
+        (model.with_leaves(weights), state)
     }
 
+    /// The weights after an update, and the state.
     #[track_caller]
-    fn run<M: Tree>(
+    fn run(
         &self,
-        model: &M,
-        grads: &M,
+        model: &[(String, Tensor)],
+        grads: &[Tensor],
         mut state: OptState,
         value: Option<Tensor>,
-    ) -> (M, OptState) {
+    ) -> (Vec<Tensor>, OptState) {
         let memory = &mut Memory { leaves: &mut state.leaves, prefix: String::new(), value };
         let mut slots = slots(model, grads);
         self.apply_slots(&mut slots, memory);
         let mut done = slots.into_iter().peekable();
-        let model = model.map(&mut Path::default(), &mut |path, leaf| match done
-            .next_if(|slot| slot.path == path.to_string())
-        {
+        let weight = |(path, leaf): &(String, Tensor)| match done.next_if(|slot| slot.path == *path) {
             Some(slot) => leaf + slot.update,
             None => leaf.clone(),
-        });
+        };
+        let weights = model.iter().map(weight).collect();
         assert!(done.peek().is_none(), "invariant: every update has its leaf");
-        (model, state)
+        (weights, state)
     }
 
     pub(super) fn init_slots(&self, slots: &[Slot], memory: &mut Memory) {
@@ -151,8 +154,12 @@ impl Optimiser {
 }
 
 /// The leaves that are trained, in order.
-fn slots<M: Tree>(model: &M, grads: &M) -> Vec<Slot> {
-    let pairs = model.named_leaves().into_iter().zip(grads.leaves());
-    let trained = pairs.filter(|((path, weight), _)| weight.dtype().is_float() && !is_fixed(path));
-    trained.map(|((path, weight), update)| Slot { path, weight, update }).collect()
+fn slots(model: &[(String, Tensor)], grads: &[Tensor]) -> Vec<Slot> {
+    let trained = model.iter().zip(grads).filter(|((path, x), _)| x.dtype().is_float() && !is_fixed(path));
+    let slot = |((path, weight), update): (&(String, Tensor), &Tensor)| Slot {
+        path: path.clone(),
+        weight: weight.clone(),
+        update: update.clone(),
+    };
+    trained.map(slot).collect()
 }

@@ -81,7 +81,7 @@ pub enum PlotError {
         /// Rows.
         height: u32,
         /// What the encoder said.
-        source: image::ImageError,
+        source: crate::io::raster::EncodeError,
     },
     /// The file could not be written; what stood there before is untouched.
     #[error("picture {} cannot be written: {source}; check that the folder exists, may be written and has room", path.display())]

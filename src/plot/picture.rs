@@ -1,6 +1,6 @@
 //! A drawn picture in memory, and its way to disk: whole or not at all.
 use super::PlotError;
-use image::{ExtendedColorType, ImageEncoder, codecs::png::PngEncoder};
+use crate::io::raster::{Channels, Depth, encode_png};
 use std::io::Write;
 use std::path::Path;
 
@@ -55,11 +55,12 @@ impl Picture {
     /// # Errors
     /// [`PlotError::Encode`].
     pub fn to_png_bytes(&self) -> Result<Vec<u8>, PlotError> {
-        let mut bytes = Vec::new();
-        PngEncoder::new(&mut bytes)
-            .write_image(&self.rgb, self.width, self.height, ExtendedColorType::Rgb8)
-            .map_err(|source| PlotError::Encode { width: self.width, height: self.height, source })?;
-        Ok(bytes)
+        let Self { width, height, ref rgb } = *self;
+        encode_png([width, height], Channels::Rgb, Depth::Eight, rgb).map_err(|source| PlotError::Encode {
+            width,
+            height,
+            source,
+        })
     }
 
     /// Writes a PNG file: to a temporary file beside it, synced, then renamed.
@@ -92,15 +93,13 @@ mod tests {
 
     #[test]
     fn saved_file_holds_the_picture() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("a.png");
         let mut picture = Picture::white(7, 5);
         picture.set(3, 4, [1, 2, 3]);
         picture.save(&path).unwrap();
         picture.save(&path).unwrap();
-        let read = image::open(&path).unwrap().into_rgb8();
-        assert_eq!((read.width(), read.height()), (7, 5));
-        assert_eq!(read.into_raw(), picture.rgb);
+        assert_eq!(std::fs::read(&path).unwrap(), picture.to_png_bytes().unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
@@ -116,7 +115,7 @@ mod tests {
 
     #[test]
     fn failed_write_names_the_file_and_leaves_nothing() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let taken = folder.path().join("taken.png");
         std::fs::create_dir_all(taken.join("inside")).unwrap(); // a rename onto it fails
         let missing = folder.path().join("no/such/folder.png");

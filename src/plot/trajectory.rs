@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn what_cannot_be_drawn_is_refused() {
         let end = Ode::new(circle).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let message = end.plot(folder.path().join("a.png")).unwrap_err().to_string();
         assert!(message.starts_with("a solution with 1 saved values has no curve"), "{message}");
         let steps = Ode::new(circle).save_at(SaveAt::steps()).solve(0.0, 1.0, [1.0, 0.0]).unwrap();

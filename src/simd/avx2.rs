@@ -378,14 +378,6 @@ impl Int for U32x8 {
         op!(Self(_mm256_xor_si256(self.0, other.0)))
     }
     #[inline(always)]
-    fn shl(self, n: u32) -> Self {
-        op!(Self(_mm256_sll_epi32(self.0, _mm_cvtsi32_si128(n as i32))))
-    }
-    #[inline(always)]
-    fn shr(self, n: u32) -> Self {
-        op!(Self(_mm256_srl_epi32(self.0, _mm_cvtsi32_si128(n as i32))))
-    }
-    #[inline(always)]
     fn mul_wide(self, by: u32) -> (Self, Self) {
         op!({
             let by = _mm256_set1_epi64x(i64::from(by));

@@ -317,14 +317,6 @@ impl Int for U32x16 {
         op!(Self(_mm512_xor_si512(self.0, other.0)))
     }
     #[inline(always)]
-    fn shl(self, n: u32) -> Self {
-        op!(Self(_mm512_sll_epi32(self.0, _mm_cvtsi32_si128(n as i32))))
-    }
-    #[inline(always)]
-    fn shr(self, n: u32) -> Self {
-        op!(Self(_mm512_srl_epi32(self.0, _mm_cvtsi32_si128(n as i32))))
-    }
-    #[inline(always)]
     fn mul_wide(self, by: u32) -> (Self, Self) {
         op!({
             let by = _mm512_set1_epi64(i64::from(by));

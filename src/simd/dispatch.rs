@@ -49,42 +49,53 @@ pub(crate) unsafe fn enter<T: Task>(level: Level, task: T) {
 
 /// Defines `fn $name<K: $kernel>(level) -> $ptr`, which gives the entry point of `K::run` for the level; a kernel
 /// with a parameter `T: $bound` makes it `fn $name<T: $bound, K: $kernel<T>>(level)`.
+///
+/// `mod $name` defines the entry points alone, as functions of that module: a kernel that only one level asks for is
+/// compiled for that level and no other.
 macro_rules! entry_points {
-    ($(#[$doc:meta])* $vis:vis $name:ident, $kernel:ident, $ptr:ty, $args:tt) => {
-        $crate::simd::dispatch::entry_points!(@make [$(#[$doc])*] $vis $name, [K: $kernel], [K], $ptr, $args);
+    (mod $name:ident, $kernel:ident<$t:ident: $bound:ident>, $args:tt) => {
+        $crate::simd::dispatch::entry_points!(@points $name, [$t: $bound, K: $kernel<$t>], $args);
     };
-    ($(#[$doc:meta])* $vis:vis $name:ident, $kernel:ident<$t:ident: $bound:ident>, $ptr:ty, $args:tt) => {
-        $crate::simd::dispatch::entry_points!(
-            @make [$(#[$doc])*] $vis $name, [$t: $bound, K: $kernel<$t>], [$t, K], $ptr, $args
-        );
+    ($vis:vis $name:ident, $kernel:ident, $ptr:ty, $args:tt) => {
+        $crate::simd::dispatch::entry_points!(@points $name, [K: $kernel], $args);
+        $crate::simd::dispatch::entry_points!(@choice $vis $name, [K: $kernel], [K], $ptr);
     };
-    (@make [$(#[$doc:meta])*] $vis:vis $name:ident, [$($params:tt)*], [$($names:tt)*], $ptr:ty,
-     ($($arg:ident: $t:ty),*)) => {
-        $(#[$doc])*
-        $vis fn $name<$($params)*>(level: $crate::simd::Level) -> $ptr {
-            use $crate::simd::Level;
-            unsafe fn portable<$($params)*>($($arg: $t),*) {
+    ($vis:vis $name:ident, $kernel:ident<$t:ident: $bound:ident>, $ptr:ty, $args:tt) => {
+        $crate::simd::dispatch::entry_points!(@points $name, [$t: $bound, K: $kernel<$t>], $args);
+        $crate::simd::dispatch::entry_points!(@choice $vis $name, [$t: $bound, K: $kernel<$t>], [$t, K], $ptr);
+    };
+    (@points $name:ident, [$($params:tt)*], ($($arg:ident: $t:ty),*)) => {
+        mod $name {
+            use super::*;
+
+            pub(super) unsafe fn portable<$($params)*>($($arg: $t),*) {
                 // SAFETY: the portable level is always there; the caller keeps the kernel's conditions.
                 unsafe { K::run::<$crate::simd::portable::Portable>($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
-            unsafe fn avx2<$($params)*>($($arg: $t),*) {
+            pub(super) unsafe fn avx2<$($params)*>($($arg: $t),*) {
                 // SAFETY: the caller promises the level and keeps the kernel's conditions.
                 unsafe { K::run::<$crate::simd::avx2::Avx2>($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
-            unsafe fn avx512<$($params)*>($($arg: $t),*) {
+            pub(super) unsafe fn avx512<$($params)*>($($arg: $t),*) {
                 // SAFETY: as above.
                 unsafe { K::run::<$crate::simd::avx512::Avx512>($($arg),*) }
             }
+        }
+    };
+    (@choice $vis:vis $name:ident, [$($params:tt)*], [$($names:tt)*], $ptr:ty) => {
+        /// The entry point of a kernel at a level.
+        $vis fn $name<$($params)*>(level: $crate::simd::Level) -> $ptr {
+            use $crate::simd::Level;
             match level {
-                Level::Portable => portable::<$($names)*>,
+                Level::Portable => $name::portable::<$($names)*>,
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => avx2::<$($names)*>,
+                Level::Avx2 => $name::avx2::<$($names)*>,
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => avx512::<$($names)*>,
+                Level::Avx512 => $name::avx512::<$($names)*>,
                 #[cfg(not(target_arch = "x86_64"))]
                 _ => panic!("invariant: level {level:?} on a target that does not have it"),
             }

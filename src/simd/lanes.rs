@@ -15,6 +15,14 @@ pub(crate) trait Simd: Copy + 'static {
     /// Lanes of u32, also used for i32.
     type U32: Int;
 
+    /// Where a loop over vectors ends, asked before each.
+    ///
+    /// Vectors that are arrays read it from memory: else the optimiser takes such a loop for one over elements and
+    /// vectorises it again across vectors, by gathers, which makes kernels several times longer and slower.
+    #[inline(always)]
+    fn end(n: &usize) -> usize {
+        *n
+    }
     /// Transposes an 8 x 8 block of words; rows are `lds` apart at `src` and `ldd` at `dst`.
     /// # Safety
     /// Both blocks are valid and disjoint, and the level is available.
@@ -215,10 +223,6 @@ pub(crate) trait Int: Lanes<Elem = u32> {
     fn and(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
     fn xor(self, other: Self) -> Self;
-    /// Left shift; zero for `n >= 32`.
-    fn shl(self, n: u32) -> Self;
-    /// Logical right shift; zero for `n >= 32`.
-    fn shr(self, n: u32) -> Self;
     /// The high and the low halves of the 64-bit products `self * by`.
     fn mul_wide(self, by: u32) -> (Self, Self);
     /// The numbers `first..first + LEN` (wrapping) in the order of lanes that [`Self::store_blocks`] undoes.

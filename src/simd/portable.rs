@@ -1,6 +1,9 @@
-//! Lanes as plain arrays: the twin that every target can build and that the others are tested against. The
-//! compiler maps the fixed loops to SSE2 or NEON. It knows nothing of any instruction set but whether the
+//! Lanes as plain arrays of 128 bits: the twin that every target can build and that the others are tested against. The
+//! compiler maps the fixed loops to one register of SSE2 or NEON. Moves of parts of a vector are calls: unrolled into
+//! every kernel they were half of this level's code. It knows nothing of any instruction set but whether the
 //! target has a fused multiply-add, since `mul_add` without one is a call into the C library (30 times slower).
+
+use std::ops::{BitAnd, BitOr, Not};
 
 use super::lanes::{Float, Int, Lanes, Mask, Simd};
 
@@ -8,14 +11,20 @@ use super::lanes::{Float, Int, Lanes, Mask, Simd};
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
-/// 8 lanes of a 32-bit element, 4 of a 64-bit one.
+/// Four lanes of a 32-bit element, two of a 64-bit one.
 #[derive(Clone, Copy)]
 pub(crate) struct Array<T, const N: usize>([T; N]);
 
 impl Simd for Portable {
-    type F32 = Array<f32, 8>;
-    type F64 = Array<f64, 4>;
-    type U32 = Array<u32, 8>;
+    type F32 = Array<f32, 4>;
+    type F64 = Array<f64, 2>;
+    type U32 = Array<u32, 4>;
+
+    #[inline(always)]
+    fn end(n: &usize) -> usize {
+        // SAFETY: a reference is readable.
+        unsafe { std::ptr::read_volatile(n) }
+    }
 }
 
 /// The token of single elements: what a vector would hold in its first lane.
@@ -33,18 +42,61 @@ impl Simd for One {
 
 const FUSED: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
 
-impl<const N: usize> Mask for Array<bool, N> {
+/// An element, and the word of its size that a mask has for it.
+pub(crate) trait Element: Copy + Default + PartialEq + std::fmt::Debug + 'static {
+    /// All ones where a mask holds, else zero.
+    type Word: Copy + BitAnd<Output = Self::Word> + BitOr<Output = Self::Word> + Not<Output = Self::Word>;
+    fn word(holds: bool) -> Self::Word;
+    fn holds(word: Self::Word) -> bool;
+    /// `a` where the word has ones, else `b`.
+    fn choose(word: Self::Word, a: Self, b: Self) -> Self;
+}
+
+macro_rules! element {
+    ($($elem:ident: $word:ident |$x:ident| $bits:expr, $from:expr;)*) => {$(
+        impl Element for $elem {
+            type Word = $word;
+            #[inline(always)]
+            fn word(holds: bool) -> $word {
+                $word::from(holds).wrapping_neg()
+            }
+            #[inline(always)]
+            fn holds(word: $word) -> bool {
+                word != 0
+            }
+            #[inline(always)]
+            fn choose(word: $word, a: Self, b: Self) -> Self {
+                let bits = |$x: $elem| $bits;
+                let $x = (word & bits(a)) | (!word & bits(b));
+                $from
+            }
+        }
+    )*};
+}
+
+element! {
+    u32: u32 |x| x, x;
+    f32: u32 |x| x.to_bits(), f32::from_bits(x);
+    f64: u64 |x| x.to_bits(), f64::from_bits(x);
+}
+
+/// Ones or zeros a lane, as comparisons of 128-bit registers give them. (Lanes of `bool` make a selection one of
+/// addresses, which takes vectors through memory.)
+#[derive(Clone, Copy)]
+pub(crate) struct Words<T: Element, const N: usize>([T::Word; N]);
+
+impl<T: Element, const N: usize> Mask for Words<T, N> {
     #[inline(always)]
     fn and(self, other: Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
     #[inline(always)]
     fn not(self) -> Self {
-        Self(std::array::from_fn(|i| !self.0[i]))
+        Self(self.0.map(|word| !word))
     }
     #[inline(always)]
     fn any(self) -> bool {
-        self.0.contains(&true)
+        T::holds(self.0.into_iter().fold(T::word(false), |any, word| any | word))
     }
 }
 
@@ -65,12 +117,16 @@ impl<T, const N: usize> Array<T, N> {
     }
 }
 
-impl<T, const N: usize> Lanes for Array<T, N>
-where
-    T: Copy + Default + PartialEq + std::fmt::Debug + 'static,
-{
+impl<T: Element, const N: usize> Array<T, N> {
+    #[inline(always)]
+    fn test(self, other: Self, f: impl Fn(T, T) -> bool) -> Words<T, N> {
+        Words(std::array::from_fn(|i| T::word(f(self.0[i], other.0[i]))))
+    }
+}
+
+impl<T: Element, const N: usize> Lanes for Array<T, N> {
     type Elem = T;
-    type Mask = Array<bool, N>;
+    type Mask = Words<T, N>;
     const LEN: usize = N;
 
     #[inline(always)]
@@ -82,7 +138,7 @@ where
         // SAFETY: the caller promises `N` readable elements.
         Self(unsafe { p.cast::<[T; N]>().read_unaligned() })
     }
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn load_part(p: *const T, n: usize) -> Self {
         let mut out = [T::default(); N];
         for (i, x) in out.iter_mut().enumerate().take(n) {
@@ -96,7 +152,7 @@ where
         // SAFETY: the caller promises `N` writable elements.
         unsafe { p.cast::<[T; N]>().write_unaligned(self.0) };
     }
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn store_part(self, p: *mut T, n: usize) {
         for (i, x) in self.0.into_iter().enumerate().take(n) {
             // SAFETY: the caller promises `n` writable elements.
@@ -106,22 +162,22 @@ where
     #[inline(always)]
     unsafe fn load_mask(p: *const u32, n: usize) -> Self::Mask {
         // SAFETY: the caller promises `n` readable words.
-        Array(std::array::from_fn(|i| i < n && unsafe { p.add(i).read_unaligned() } != 0))
+        let words: Array<u32, N> = unsafe { if n == N { Array::load(p) } else { Array::load_part(p, n) } };
+        Words(words.0.map(|word| T::word(word != 0)))
     }
     #[inline(always)]
     unsafe fn store_mask(mask: Self::Mask, p: *mut u32, n: usize) {
-        for (i, x) in mask.0.into_iter().enumerate().take(n) {
-            // SAFETY: the caller promises `n` writable words.
-            unsafe { p.add(i).write_unaligned(u32::from(x)) };
-        }
+        let words = Array(mask.0.map(|word| u32::from(T::holds(word))));
+        // SAFETY: the caller promises `n` writable words.
+        unsafe { if n == N { words.store(p) } else { words.store_part(p, n) } }
     }
     #[inline(always)]
     fn select(mask: Self::Mask, a: Self, b: Self) -> Self {
-        Self(std::array::from_fn(|i| if mask.0[i] { a.0[i] } else { b.0[i] }))
+        Self(std::array::from_fn(|i| T::choose(mask.0[i], a.0[i], b.0[i])))
     }
     #[inline(always)]
     fn eq(self, other: Self) -> Self::Mask {
-        self.zip(other, |x, y| x == y)
+        self.test(other, |x, y| x == y)
     }
 }
 
@@ -174,11 +230,11 @@ macro_rules! float {
             }
             #[inline(always)]
             fn lt(self, other: Self) -> Self::Mask {
-                self.zip(other, |x, y| x < y)
+                self.test(other, |x, y| x < y)
             }
             #[inline(always)]
             fn le(self, other: Self) -> Self::Mask {
-                self.zip(other, |x, y| x <= y)
+                self.test(other, |x, y| x <= y)
             }
             #[inline(always)]
             fn of_bits(self, bits: u64) -> Self {
@@ -212,9 +268,9 @@ macro_rules! float {
     };
 }
 
-float!(f32, u32, 8);
+float!(f32, u32, 4);
 float!(f32, u32, 1);
-float!(f64, u64, 4);
+float!(f64, u64, 2);
 float!(f64, u64, 1);
 
 impl<const N: usize> Int for Array<u32, N> {
@@ -240,7 +296,7 @@ impl<const N: usize> Int for Array<u32, N> {
     }
     #[inline(always)]
     fn lt(self, other: Self, signed: bool) -> Self::Mask {
-        self.zip(other, |x, y| if signed { (x as i32) < (y as i32) } else { x < y })
+        self.test(other, |x, y| if signed { (x as i32) < (y as i32) } else { x < y })
     }
     #[inline(always)]
     fn and(self, other: Self) -> Self {
@@ -253,14 +309,6 @@ impl<const N: usize> Int for Array<u32, N> {
     #[inline(always)]
     fn xor(self, other: Self) -> Self {
         self.zip(other, |x, y| x ^ y)
-    }
-    #[inline(always)]
-    fn shl(self, n: u32) -> Self {
-        self.map(|x| x.checked_shl(n).unwrap_or(0))
-    }
-    #[inline(always)]
-    fn shr(self, n: u32) -> Self {
-        self.map(|x| x.checked_shr(n).unwrap_or(0))
     }
     #[inline(always)]
     fn mul_wide(self, by: u32) -> (Self, Self) {

@@ -5,12 +5,14 @@
 //! again. The argument of a derivative is an input of its own function, so nested derivatives never
 //! confuse their perturbations.
 
-use super::trace::Check;
+use super::trace::{Check, trace_tree};
 use super::tree::Tree;
-use super::{Tensor, Traced, apply, trace};
+use super::{Tensor, Traced, apply};
+use crate::array::Shape;
 use crate::error::{Error, Result};
-use crate::graph::Type;
+use crate::graph::{Func, Type};
 use crate::transform;
+use std::convert::Infallible;
 
 /// What a loss may return: a scalar, `(scalar, aux)`, or a [`Result`] of either.
 #[diagnostic::on_unimplemented(
@@ -63,14 +65,14 @@ impl<L: Loss> Loss for Result<L, Error> {
     }
 }
 
-fn types(leaves: &[Tensor]) -> Vec<Type> {
+pub(super) fn types(leaves: &[Tensor]) -> Vec<Type> {
     leaves.iter().map(Tensor::ty).collect()
 }
 
-/// Applies a transformed function whose checks begin at output `checks.0` and are `checks.1` in number.
-fn run(func: &crate::graph::Func, args: &[Tensor], first: usize, num: usize) -> Result<Vec<Tensor>> {
+/// Applies what a transform made of a traced function, whose outputs are its first ones; looks at the checks.
+fn run(func: &Func, args: &[Tensor], traced: &Traced) -> Result<Vec<Tensor>> {
     let mut out = apply(func, args);
-    for values in out.drain(first..first + num) {
+    for values in out.drain(traced.num_outputs..traced.func.num_outputs()) {
         Check { values }.settle()?;
     }
     Ok(out)
@@ -78,10 +80,10 @@ fn run(func: &crate::graph::Func, args: &[Tensor], first: usize, num: usize) -> 
 
 /// The reverse derivative of a closed function, for layers that hold functions and know no transforms.
 pub(crate) fn reverse(
-    f: &crate::graph::Func,
+    f: &Func,
     outs: &[usize],
     wrt: &[usize],
-) -> std::result::Result<crate::graph::Func, transform::TransformError> {
+) -> std::result::Result<Func, transform::TransformError> {
     transform::vjp(f, outs, wrt)
 }
 
@@ -101,44 +103,45 @@ fn directions(what: &str, at: &[Tensor], of: &[Tensor], which: &[usize]) -> Vec<
     checked.collect()
 }
 
-/// The gradient in the shape of the argument; leaves that are no floats get zeros.
-fn assemble<M: Tree>(at: &M, leaves: &[Tensor], grads: Vec<Tensor>) -> M {
+/// A gradient for each leaf: those of the floats among them, and zeros.
+fn assemble(leaves: &[Tensor], grads: Vec<Tensor>) -> Vec<Tensor> {
     let mut grads = grads.into_iter();
-    at.with_leaves(leaves.iter().map(|x| match x.dtype().is_float() {
+    let of = |x: &Tensor| match x.dtype().is_float() {
         true => grads.next().expect("invariant: a gradient for each float leaf"),
         false => Tensor::full(x.dtype(), x.shape().clone(), 0.0),
-    }))
+    };
+    leaves.iter().map(of).collect()
+}
+
+/// A loss opened: what a trace returns of it, its value first, and what it returned beside the value.
+pub(super) fn opened<L: Loss>(loss: L) -> Result<(Vec<Tensor>, L::Aux)> {
+    let (value, aux) = loss.open()?;
+    let mut out = aux.leaves();
+    out.insert(0, one_number(&value));
+    Ok((out, aux))
+}
+
+fn one_number(value: &Tensor) -> Tensor {
+    assert!(value.size() == 1, "a loss must be one number, this one has shape {}", value.shape());
+    value.reshape(Shape::scalar())
+}
+
+/// What a traced loss gives at `leaves`, its value first, and its gradient by each of them.
+fn gradient(traced: &Traced, leaves: &[Tensor]) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
+    let func = transform::vjp(&traced.func, &[0], &float_leaves(leaves))?;
+    let one = Tensor::scalar(traced.func.output_type(0).dtype(), 1.0);
+    let args: Vec<Tensor> = leaves.iter().chain(&traced.captures).cloned().chain([one]).collect();
+    let mut out = run(&func, &args, traced)?;
+    let grads = assemble(leaves, out.split_off(traced.num_outputs));
+    Ok((out, grads))
 }
 
 fn parts<M: Tree, L: Loss>(f: impl FnOnce(&M) -> L, at: &M) -> Result<(Tensor, L::Aux, M)> {
     let leaves = at.leaves();
-    let mut failure = None;
-    let traced: Traced<Option<L::Aux>> =
-        trace(&types(&leaves), |x| match f(&at.with_leaves(x.to_vec())).open() {
-            Ok((value, aux)) => {
-                assert!(value.size() == 1, "a loss must be one number, this one has shape {}", value.shape());
-                let mut out = vec![value.reshape(crate::array::Shape::scalar())];
-                out.extend(aux.leaves());
-                (out, Some(aux))
-            }
-            Err(e) => {
-                failure = Some(e);
-                (vec![], None)
-            }
-        });
-    if let Some(e) = failure {
-        return Err(e);
-    }
-    let wrt = float_leaves(&leaves);
-    let func = transform::vjp(&traced.func, &[0], &wrt)?;
-    let one = Tensor::scalar(traced.func.output_type(0).dtype(), 1.0);
-    let args: Vec<Tensor> = leaves.iter().chain(&traced.captures).cloned().chain([one]).collect();
-    let num_checks = traced.func.num_outputs() - traced.num_outputs;
-    let mut out = run(&func, &args, traced.num_outputs, num_checks)?;
-    let grads = out.split_off(traced.num_outputs);
-    let value = out.remove(0);
-    let aux = traced.aux.expect("invariant: an aux where there is no failure").with_leaves(out);
-    Ok((value, aux, assemble(at, &leaves, grads)))
+    let (traced, aux) = trace_tree(&types(&leaves), at, |x| opened(f(&x)))?;
+    let (mut values, grads) = gradient(&traced, &leaves)?;
+    let value = values.remove(0);
+    Ok((value, aux.with_leaves(values), at.with_leaves(grads)))
 }
 
 /// The value of a loss and its gradient by every float leaf of `at`, in the shape of `at`.
@@ -176,18 +179,31 @@ pub fn grad<M: Tree>(f: impl FnOnce(&M) -> Tensor, at: &M) -> M {
 #[track_caller]
 pub fn jvp<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, at: &M, tangent: &M) -> (T, T) {
     let leaves = at.leaves();
-    let traced = trace(&types(&leaves), |x| {
-        let out = f(&at.with_leaves(x.to_vec()));
-        (out.leaves(), out)
+    let (traced, result) = recorded(f, at, &leaves);
+    let (values, tangents) = along(&traced, &leaves, &tangent.leaves());
+    (result.with_leaves(values), result.with_leaves(tangents))
+}
+
+/// A function of trees, traced; its result has tracers for leaves.
+fn recorded<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, at: &M, leaves: &[Tensor]) -> (Traced, T) {
+    let Ok(recorded) = trace_tree(&types(leaves), at, |x| {
+        let result = f(&x);
+        Ok::<_, Infallible>((result.leaves(), result))
     });
-    let wrt = float_leaves(&leaves);
+    recorded
+}
+
+/// What a traced function gives at `leaves`, and its derivative along `tangent`.
+#[track_caller]
+fn along(traced: &Traced, leaves: &[Tensor], tangent: &[Tensor]) -> (Vec<Tensor>, Vec<Tensor>) {
+    let wrt = float_leaves(leaves);
     let func = transform::jvp(&traced.func, &wrt);
-    let tangents = directions("a tangent", &leaves, &tangent.leaves(), &wrt);
+    let tangents = directions("a tangent", leaves, tangent, &wrt);
     let args: Vec<Tensor> = leaves.iter().chain(&traced.captures).cloned().chain(tangents).collect();
-    let num_checks = traced.func.num_outputs() - traced.num_outputs;
-    let out = run(&func, &args, traced.num_outputs, num_checks).unwrap_or_else(|e| panic!("{e}"));
-    let (values, tangents) = out.split_at(traced.num_outputs);
-    (traced.aux.with_leaves(values.to_vec()), assemble(&traced.aux, values, tangents.to_vec()))
+    let mut values = run(&func, &args, traced).unwrap_or_else(|e| panic!("{e}"));
+    let tangents = values.split_off(traced.num_outputs);
+    let tangents = assemble(&values, tangents);
+    (values, tangents)
 }
 
 /// `f(at)` and the map from a cotangent of the result to the cotangent of `at`.
@@ -200,20 +216,38 @@ pub fn jvp<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, at: &M, tangent: &M) -> (T
 #[track_caller]
 pub fn vjp<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, at: &M) -> (T, Box<dyn Fn(&T) -> M>) {
     let leaves = at.leaves();
-    let traced = trace(&types(&leaves), |x| {
-        let out = f(&at.with_leaves(x.to_vec()));
-        (out.leaves(), out)
-    });
-    let args: Vec<Tensor> = leaves.iter().chain(&traced.captures).cloned().collect();
-    let num_checks = traced.func.num_outputs() - traced.num_outputs;
-    let values = run(&traced.func, &args, traced.num_outputs, num_checks).unwrap_or_else(|e| panic!("{e}"));
-    let outs = float_leaves(&values);
-    let func = transform::vjp(&traced.func, &outs, &float_leaves(&leaves)).unwrap_or_else(|e| panic!("{e}"));
-    let (at, first, results) = (at.clone(), traced.func.num_outputs(), values.clone());
-    let pull = move |cotangent: &T| {
-        let mut args = args.clone();
-        args.extend(directions("a cotangent", &results, &cotangent.leaves(), &outs));
-        assemble(&at, &leaves, apply(&func, &args).split_off(first))
-    };
-    (traced.aux.with_leaves(values), Box::new(pull))
+    let (traced, result) = recorded(f, at, &leaves);
+    let (values, pull) = Pull::new(traced, leaves);
+    let at = at.clone();
+    (result.with_leaves(values), Box::new(move |g: &T| at.with_leaves(pull.back(&g.leaves()))))
+}
+
+/// The map from cotangents of results to those of arguments.
+struct Pull {
+    /// Arguments.., captures.., cotangents.. to what `first` counts, then the cotangents of float arguments.
+    func: Func,
+    first: usize,
+    args: Vec<Tensor>,
+    leaves: Vec<Tensor>,
+    results: Vec<Tensor>,
+}
+
+impl Pull {
+    /// What a traced function gives at `leaves`, and its map.
+    #[track_caller]
+    fn new(traced: Traced, leaves: Vec<Tensor>) -> (Vec<Tensor>, Pull) {
+        let args: Vec<Tensor> = leaves.iter().chain(&traced.captures).cloned().collect();
+        let results = run(&traced.func, &args, &traced).unwrap_or_else(|e| panic!("{e}"));
+        let (outs, wrt) = (float_leaves(&results), float_leaves(&leaves));
+        let func = transform::vjp(&traced.func, &outs, &wrt).unwrap_or_else(|e| panic!("{e}"));
+        (results.clone(), Pull { func, first: traced.func.num_outputs(), args, leaves, results })
+    }
+
+    #[track_caller]
+    fn back(&self, cotangents: &[Tensor]) -> Vec<Tensor> {
+        let mut args = self.args.clone();
+        let outs = float_leaves(&self.results);
+        args.extend(directions("a cotangent", &self.results, cotangents, &outs));
+        assemble(&self.leaves, apply(&self.func, &args).split_off(self.first))
+    }
 }

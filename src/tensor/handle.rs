@@ -1,9 +1,8 @@
-//! The tensor handle, its conversions from and to host values, and how it prints.
+//! The tensor handle and its conversions from and to host values.
 
 use super::trace::Trace;
-use crate::array::{Array, DType, Data, Element, Shape};
+use crate::array::{Array, DType, Element, Shape};
 use crate::graph::{NodeId, Type};
-use std::fmt;
 use std::sync::{Arc, Weak};
 
 /// An array of numbers, concrete or traced; a cheap handle that is `Send` and `Sync`.
@@ -155,26 +154,6 @@ impl Tensor {
     pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
         T::slice(self.array().data())
     }
-
-    /// A copy as an `ndarray` of `T`, whatever the element type.
-    ///
-    /// # Panics
-    /// For a traced tensor.
-    #[track_caller]
-    pub fn to_ndarray<T: Element>(&self) -> ndarray::ArrayD<T> {
-        let mut data = T::into_data(vec![]).dtype_zeros(self.size());
-        let from = self.array().data();
-        (0..from.len()).for_each(|i| data.set_f64(i, from.get_f64(i)));
-        let v = T::into_vec(data).unwrap_or_else(|_| unreachable!("invariant: the data was made of T"));
-        ndarray::ArrayD::from_shape_vec(self.shape().to_vec(), v)
-            .expect("invariant: as many elements as the shape has")
-    }
-}
-
-impl Data {
-    fn dtype_zeros(&self, len: usize) -> Data {
-        Data::zeros(self.dtype(), len)
-    }
 }
 
 impl From<&Tensor> for Tensor {
@@ -203,39 +182,3 @@ macro_rules! from_host {
     )* };
 }
 from_host!(f32 f64 i32 u32);
-
-impl<T: Element, D: ndarray::Dimension> From<ndarray::Array<T, D>> for Tensor {
-    /// Without a copy where the array is in row-major order from its first element.
-    fn from(a: ndarray::Array<T, D>) -> Self {
-        let shape = a.shape().to_vec();
-        let a = if a.is_standard_layout() { a } else { a.as_standard_layout().into_owned() };
-        let (v, offset) = a.into_raw_vec_and_offset();
-        let (offset, size) = (offset.unwrap_or(0), shape.iter().product::<usize>());
-        let v = if offset == 0 && v.len() == size { v } else { v[offset..offset + size].to_vec() };
-        Tensor::from_vec(shape, v)
-    }
-}
-
-impl fmt::Debug for Tensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Repr::Concrete(a) => write!(f, "{}{}", a.dtype(), a.shape()),
-            Repr::Traced { id, ty, .. } => write!(f, "{id}: {ty}"),
-        }
-    }
-}
-
-/// Type, shape and numbers; long axes are shortened.
-impl fmt::Display for Tensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_traced() {
-            return fmt::Debug::fmt(self, f);
-        }
-        match self.dtype() {
-            DType::F64 => write!(f, "{:.6}", self.to_ndarray::<f64>()),
-            DType::F32 => write!(f, "{:.6}", self.to_ndarray::<f32>()),
-            DType::I32 => write!(f, "{}", self.to_ndarray::<i32>()),
-            DType::U32 | DType::Bool => write!(f, "{}", self.to_ndarray::<u32>()),
-        }
-    }
-}

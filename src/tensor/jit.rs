@@ -4,18 +4,18 @@
 //! is its signature; a program is compiled for each. Nothing else is looked at, so a counter that is
 //! a tensor never retraces, and a retrace names the leaf that changed.
 
-use super::caches::{Held, MAX_PROGRAMS, evicted};
-use super::exec::{Compiled, RunReport, Space};
-use super::trace::Check;
-use super::tree::{Leaf, Path, Tree};
-use super::{Tensor, trace};
-use crate::array::Array;
+mod programs;
+
+use super::Tensor;
+use super::exec::{Compiled, RunReport};
+use super::grad::types;
+use super::trace::trace_tree;
+use super::tree::Tree;
 use crate::backend::PlanReport;
 use crate::error::{Error, Result};
-use crate::graph::Type;
-use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use programs::{Counts, Program, Programs, lock, signature};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 
 /// What a traced closure may return: a tree, or a `flowline::Result` of one.
 #[diagnostic::on_unimplemented(
@@ -53,75 +53,17 @@ pub trait Traceable<Args> {
     fn run(&self, args: Args) -> Self::Out;
 }
 
-/// What a leaf contributes to a signature.
-#[derive(Clone, PartialEq)]
-enum LeafSig {
-    Tensor(Type),
-    Static(String),
+/// Programs, and at their places the results of their traces, whose leaves are the trace's tensors.
+struct Kept<T> {
+    programs: Programs,
+    templates: Vec<Arc<T>>,
 }
 
-impl fmt::Display for LeafSig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LeafSig::Tensor(ty) => write!(f, "{ty}"),
-            LeafSig::Static(s) => write!(f, "static {s}"),
-        }
-    }
-}
-
-type Signature = Vec<(String, LeafSig)>;
-
-fn signature(args: &impl Tree) -> Signature {
-    let mut out = Vec::new();
-    args.each(&mut Path::default(), &mut |path, leaf| {
-        let sig = match leaf {
-            Leaf::Tensor(t) => LeafSig::Tensor(t.ty()),
-            Leaf::Static(s) => LeafSig::Static(format!("{s:?}")),
-        };
-        out.push((path.to_string(), sig));
-    });
-    out
-}
-
-/// What changed between two signatures, for people.
-fn difference(old: &Signature, new: &Signature) -> String {
-    let changed = old.iter().zip(new).find(|(a, b)| a != b);
-    match changed {
-        Some(((p, a), (q, b))) if p == q => format!("leaf {p}: {a} -> {b}"),
-        Some(((p, _), (q, _))) => format!("leaf {p} -> leaf {q}"),
-        None => format!("{} leaves -> {} leaves", old.len(), new.len()),
-    }
-}
-
-/// A program for one signature.
-struct Program<T> {
-    signature: Signature,
-    held: Arc<Held>,
-    /// The result with the trace's tensors as leaves.
-    template: T,
-    num_outputs: usize,
-    /// The first part of the result has the leaves of the first argument and its static values: see
-    /// [`Jit::step`].
-    keeps_state: bool,
-}
-
-/// A lock that outlives a panic of the function being traced: what it guards changes only once that
-/// function has returned.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether the first parts of two signatures differ in types of tensors alone.
-fn same_state(a: &Signature, b: &Signature) -> bool {
-    let first = |s: &Signature| {
-        let of_first = s.iter().filter(|(path, _)| path == "0" || path.starts_with("0."));
-        let shape = of_first.map(|(path, leaf)| match leaf {
-            LeafSig::Tensor(_) => (path.clone(), None),
-            LeafSig::Static(s) => (path.clone(), Some(s.clone())),
-        });
-        shape.collect::<Vec<_>>()
-    };
-    first(a) == first(b)
+/// A program that can run, and its template.
+struct Ready<T> {
+    program: Arc<Program>,
+    compiled: Arc<Compiled>,
+    template: Arc<T>,
 }
 
 /// A function that is traced once for each signature of its arguments; its type can be named:
@@ -131,14 +73,9 @@ fn same_state(a: &Signature, b: &Signature) -> bool {
 /// and what is large and not needed for long, is better an argument.
 pub struct Jit<'f, Args, T> {
     f: Box<dyn Fn(Args) -> Result<T> + Send + Sync + 'f>,
-    programs: Mutex<Vec<Arc<Program<T>>>>,
-    traces: AtomicUsize,
-    /// Traces of arguments for which there was no program: all but those after [`clear_caches`].
-    ///
-    /// [`clear_caches`]: crate::memory::clear_caches
-    news: AtomicUsize,
+    kept: Mutex<Kept<T>>,
+    counts: Counts,
     max_traces: usize,
-    last: Mutex<RunReport>,
 }
 
 /// Compiles `f` when it is first called; see [`Jit`].
@@ -158,11 +95,9 @@ where
 {
     Jit {
         f: Box::new(move |args| f.run(args).output()),
-        programs: Mutex::default(),
-        traces: AtomicUsize::new(0),
-        news: AtomicUsize::new(0),
+        kept: Mutex::new(Kept { programs: Programs::default(), templates: Vec::new() }),
+        counts: Counts::default(),
         max_traces: usize::MAX,
-        last: Mutex::default(),
     }
 }
 
@@ -175,12 +110,12 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
 
     /// How often the function was traced to its end.
     pub fn traces(&self) -> usize {
-        self.traces.load(Relaxed)
+        self.counts.traces.load(Relaxed)
     }
 
     /// Counters of the last run's loops.
     pub fn last_run(&self) -> RunReport {
-        *lock(&self.last)
+        *lock(&self.counts.last)
     }
 
     /// What the program for these arguments does and needs, and how its loops kept their states in its last run; traces
@@ -189,103 +124,45 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
     /// # Errors
     /// As a call.
     pub fn plan(&self, args: &Args) -> Result<PlanReport> {
-        Ok(self.program(args)?.1.report())
+        Ok(self.program(args)?.compiled.report())
     }
 
-    /// The program for these arguments, the most recently used from now on, and what it compiled to.
-    fn program(&self, args: &Args) -> Result<(Arc<Program<T>>, Arc<Compiled>)> {
+    /// The program for these arguments, the most recently used from now on.
+    fn program(&self, args: &Args) -> Result<Ready<T>> {
         let sig = signature(args);
-        let mut programs = lock(&self.programs);
-        let known = programs.iter().position(|p| p.signature == sig);
-        if let Some(i) = known {
-            programs[i..].rotate_left(1);
-            let program = &programs[programs.len() - 1];
-            if let Some(compiled) = program.held.get() {
-                return Ok((program.clone(), compiled));
-            }
-        } else if self.news.load(Relaxed) >= self.max_traces {
-            let change = programs.last().map_or_else(String::new, |p| difference(&p.signature, &sig));
-            return Err(Error::Retrace { max_traces: self.max_traces, change });
+        let mut kept = lock(&self.kept);
+        if let Some((program, compiled)) = kept.programs.find(&sig) {
+            return Ok(Ready { template: kept.templates[program.place].clone(), program, compiled });
         }
-        let (program, compiled) = self.build(args, sig)?;
-        self.traces.fetch_add(1, Relaxed);
-        if known.is_some() {
-            programs.pop();
-        } else {
-            self.news.fetch_add(1, Relaxed);
-            if programs.len() == MAX_PROGRAMS {
-                programs.remove(0);
-                evicted();
-            }
+        let is_new = !kept.programs.is_again(&sig);
+        if is_new && self.counts.news.load(Relaxed) >= self.max_traces {
+            return Err(kept.programs.retrace(self.max_traces, &sig));
         }
-        programs.push(program.clone());
-        Ok((program, compiled))
-    }
-
-    fn build(&self, args: &Args, signature: Signature) -> Result<(Arc<Program<T>>, Arc<Compiled>)> {
-        let types: Vec<Type> = args.leaves().iter().map(Tensor::ty).collect();
-        let mut failure = None;
-        let traced = trace(&types, |x| match (self.f)(args.with_leaves(x.to_vec())) {
-            Ok(out) => (out.leaves(), Some(out)),
-            Err(e) => {
-                failure = Some(e);
-                (vec![], None)
-            }
-        });
-        if let Some(e) = failure {
-            return Err(e);
+        let (traced, result) = trace_tree(&types(&args.leaves()), args, |args| {
+            let result = (self.f)(args)?;
+            Ok::<_, Error>((result.leaves(), result))
+        })?;
+        let (program, compiled) = kept.programs.add(sig, &traced, &signature(&result));
+        self.counts.traces.fetch_add(1, Relaxed);
+        self.counts.news.fetch_add(usize::from(is_new), Relaxed);
+        let template = Arc::new(result);
+        match kept.templates.get_mut(program.place) {
+            Some(place) => *place = template.clone(),
+            None => kept.templates.push(template.clone()),
         }
-        assert!(
-            traced.captures.is_empty(),
-            "a jitted function used a tensor of another trace that is not an argument: pass it as one"
-        );
-        let compiled = Arc::new(Compiled::new(&traced.func));
-        let held = Held::new(compiled.clone());
-        let template = traced.aux.expect("invariant: a result where there is no failure");
-        let keeps_state = same_state(&signature, &self::signature(&template));
-        let num_outputs = traced.num_outputs;
-        Ok((Arc::new(Program { signature, held, template, num_outputs, keeps_state }), compiled))
-    }
-
-    fn run(&self, num_outputs: usize, compiled: &Compiled, inputs: &[Tensor]) -> Result<Space> {
-        let space = compiled.run(inputs);
-        *lock(&self.last) = space.counts();
-        let failed = space.outputs[num_outputs..].iter().find_map(Check::failure);
-        match failed {
-            None => Ok(space),
-            Some(e) => {
-                compiled.give_back(space);
-                Err(e)
-            }
-        }
+        Ok(Ready { program, compiled, template })
     }
 
     /// Runs with arguments given up: their buffers become the results' where they fit.
     fn call_tree(&self, args: Args) -> Result<T> {
-        let mut leaves = args.leaves();
+        let leaves = args.leaves();
         if leaves.iter().any(Tensor::is_traced) {
             return (self.f)(args);
         }
-        let (program, compiled) = self.program(&args)?;
-        let space = self.run(program.num_outputs, &compiled, &leaves)?;
+        let Ready { program, compiled, template } = self.program(&args)?;
+        let space = self.counts.run(program.num_outputs, &compiled, &leaves)?;
         drop(args);
-        let mut donors: Vec<Array> =
-            leaves.drain(..).filter_map(|t| Arc::try_unwrap(t.into_concrete()?).ok()).collect();
-        let results = space.outputs[..program.num_outputs].iter().map(|out| {
-            let fits = donors.iter().position(|d| d.dtype() == out.dtype() && d.shape() == out.shape());
-            Tensor::from_array(match fits {
-                Some(i) => {
-                    let mut donor = donors.swap_remove(i);
-                    donor.forget_name();
-                    copy(out, &mut donor);
-                    donor
-                }
-                None => out.clone(),
-            })
-        });
-        let tree = program.template.with_leaves(results.collect::<Vec<_>>());
-        compiled.give_back(space);
-        Ok(tree)
+        Ok(template.with_leaves(compiled.hand_over(space, program.num_outputs, leaves)))
     }
 }
 
@@ -309,8 +186,8 @@ impl<A: Tree, B: Tree, T: Tree> Jit<'_, (A, B), (A, T)> {
             *state = new;
             return Ok(result);
         }
-        let (program, compiled) = self.program(&args)?;
-        let space = self.run(program.num_outputs, &compiled, &leaves)?;
+        let Ready { program, compiled, template } = self.program(&args)?;
+        let space = self.counts.run(program.num_outputs, &compiled, &leaves)?;
         drop((args, leaves));
         let mut outs = space.outputs[..program.num_outputs].iter();
         if program.keeps_state {
@@ -319,34 +196,15 @@ impl<A: Tree, B: Tree, T: Tree> Jit<'_, (A, B), (A, T)> {
                 leaf.store(out);
             });
         } else {
-            let new = &program.template.0;
+            let new = &template.0;
             let own = outs.by_ref().take(new.leaves().len());
             *state = new.with_leaves(own.map(|a| Tensor::from_array(a.clone())).collect::<Vec<_>>());
         }
         let rest: Vec<Tensor> = outs.map(|a| Tensor::from_array(a.clone())).collect();
-        let result = program.template.1.with_leaves(rest);
+        let result = template.1.with_leaves(rest);
         compiled.give_back(space);
         Ok(result)
     }
-}
-
-impl Tensor {
-    /// Takes the numbers of `a`, into its own buffer where nobody else holds it.
-    fn store(&mut self, a: &Array) {
-        if let super::handle::Repr::Concrete(mine) = &mut self.0
-            && let Some(mine) = Arc::get_mut(mine)
-            && mine.dtype() == a.dtype()
-            && mine.shape() == a.shape()
-        {
-            copy(a, mine);
-        } else {
-            *self = Tensor::from_array(a.clone());
-        }
-    }
-}
-
-fn copy(from: &Array, to: &mut Array) {
-    to.data_mut().copy_from(from.data());
 }
 
 macro_rules! arity {

@@ -28,36 +28,47 @@ impl Key {
         &self.words
     }
 
-    fn stream(&self, stream: u32, start: &Tensor, shape: impl Into<Shape>) -> Tensor {
+    fn stream(&self, stream: u32, start: &Tensor, shape: Shape) -> Tensor {
         Tensor::op(Op::RandomBits { stream }, &[&self.words, start], Some(&Type::array(DType::U32, shape)))
     }
 
     /// Independent keys.
     pub fn split<const N: usize>(&self) -> [Key; N] {
-        let words = self.stream(SPLITS, &Tensor::from(0u32), [N, 2]);
+        let words = self.stream(SPLITS, &Tensor::from(0u32), Shape::from([N, 2]));
         std::array::from_fn(|i| Key { words: words.at(i) })
     }
 
     /// The key for one of many purposes, told apart by a number (an update, a row); may be traced.
     pub fn fold_in(&self, i: impl Into<Tensor>) -> Key {
-        let start = i.into().cast(DType::U32) * 2;
-        Key { words: self.stream(FOLDS, &start, [2]) }
+        self.folded(&i.into())
+    }
+
+    fn folded(&self, i: &Tensor) -> Key {
+        let start = i.cast(DType::U32) * 2;
+        Key { words: self.stream(FOLDS, &start, Shape::from([2])) }
     }
 
     /// Uniform random words.
     pub fn bits(&self, shape: impl Into<Shape>) -> Tensor {
-        self.stream(DRAWS, &Tensor::from(0u32), shape)
+        self.stream(DRAWS, &Tensor::from(0u32), shape.into())
     }
 
     /// Uniform draws from [0, 1), f32, of 24 bits.
     pub fn uniform(&self, shape: impl Into<Shape>) -> Tensor {
+        self.uniform_draws(shape.into())
+    }
+
+    fn uniform_draws(&self, shape: Shape) -> Tensor {
         let largest = 1.0 - 2.0f64.powi(-24);
         (self.bits(shape).cast(DType::F32) * 2.0f64.powi(-32)).minimum(&Tensor::scalar(DType::F32, largest))
     }
 
     /// Normal draws, f32, by Box and Muller (1958): `sqrt(-2 ln(1 - u)) (cos, sin)(2 pi v)`.
     pub fn normal(&self, shape: impl Into<Shape>) -> Tensor {
-        let shape = shape.into();
+        self.normal_draws(shape.into())
+    }
+
+    fn normal_draws(&self, shape: Shape) -> Tensor {
         let half = shape.size().div_ceil(2);
         let u = self.uniform([2, half]);
         let radius = ((1.0 - u.at(0)).ln() * -2).sqrt();

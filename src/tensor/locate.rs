@@ -4,12 +4,13 @@
 //! backward from what is not finite to where that began (`graph::locate`). Slow, and it keeps every value: for one
 //! call, after something went wrong, not for every step of a training.
 
-use super::grad::Loss;
+use super::grad::{Loss, opened, types};
+use super::trace::trace_tree;
 use super::tree::Tree;
-use super::{Tensor, trace};
+use super::{Tensor, Traced};
 use crate::array::{Array, Shape};
-use crate::error::Result;
-use crate::graph::{self, Builder, Func, NodeId, Op, Place, Source, Type, Value};
+use crate::error::{Error, Result};
+use crate::graph::{self, Builder, Func, NodeId, Op, Place, Source, Value};
 use crate::transform;
 use std::fmt;
 
@@ -86,18 +87,17 @@ pub struct NonFinite {
 /// ```
 pub fn locate_non_finite<M: Tree, L: Loss>(f: impl FnOnce(&M) -> L, at: &M) -> Result<Option<NonFinite>> {
     let leaves = at.leaves();
-    let mut failure = None;
-    let types: Vec<Type> = leaves.iter().map(Tensor::ty).collect();
-    let traced = trace(&types, |x| match f(&at.with_leaves(x.to_vec())).open() {
-        Ok((value, _)) => (vec![value.reshape(Shape::scalar())], ()),
-        Err(e) => {
-            failure = Some(e);
-            (vec![], ())
-        }
-    });
-    if let Some(e) = failure {
-        return Err(e);
-    }
+    let (traced, ()) = trace_tree(&types(&leaves), at, |x| {
+        let (mut out, _) = opened(f(&x))?;
+        out.truncate(1);
+        Ok::<_, Error>((out, ()))
+    })?;
+    let names: Vec<String> = at.named_leaves().into_iter().map(|(path, _)| path).collect();
+    located(&traced, &leaves, &names)
+}
+
+/// [`locate_non_finite`] of a traced loss, at leaves of these names.
+fn located(traced: &Traced, leaves: &[Tensor], names: &[String]) -> Result<Option<NonFinite>> {
     let wrt: Vec<usize> = (0..leaves.len()).filter(|&i| leaves[i].dtype().is_float()).collect();
     let func = transform::vjp(&traced.func, &[0], &wrt)?;
     let one = Tensor::scalar(traced.func.output_type(0).dtype(), 1.0);
@@ -106,7 +106,6 @@ pub fn locate_non_finite<M: Tree, L: Loss>(f: impl FnOnce(&M) -> L, at: &M) -> R
     let first = traced.func.num_outputs();
     let outputs: Vec<usize> = std::iter::once(0).chain(first..first + wrt.len()).collect();
     let found = graph::locate(&func, &inputs, &outputs)?;
-    let names: Vec<String> = at.named_leaves().into_iter().map(|(path, _)| path).collect();
     let by = |i: usize| match names.get(i).map(String::as_str) {
         None => "what the loss captures".to_owned(),
         Some("") => "the argument".to_owned(),

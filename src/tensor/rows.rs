@@ -1,9 +1,9 @@
 //! Work that is done row by row: cut into tiles that run in parallel.
 
 use super::trace::{Check, VERDICT};
-use super::{Tensor, Traced, align, apply, trace};
+use super::{Tensor, Traced, align, apply, trace, try_trace};
 use crate::array::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{Builder, Func, NodeId, Op, TileOut, Tiles, Type};
 use std::sync::Arc;
 
@@ -53,18 +53,25 @@ pub fn try_map_rows(
     target: usize,
     f: impl Fn(&[Tensor]) -> Result<(Vec<Tensor>, Vec<Tensor>)>,
 ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
+    tiled(rows, target, &f)
+}
+
+/// Rows of results, and sums.
+type Found = (Vec<Tensor>, Vec<Tensor>);
+
+#[track_caller]
+fn tiled(rows: &[Tensor], target: usize, f: &dyn Fn(&[Tensor]) -> Result<Found>) -> Result<Found> {
     let n = rows.first().map_or(0, |x| x.shape()[0]);
     assert!(n > 0 && rows.iter().all(|x| x.shape()[0] == n), "map_rows: first axes must be equal and not 0");
     assert!(target > 0, "map_rows: a tile has at least one row");
     let tile = tile_rows(n, target);
-    let main = body(rows, tile, &f)?;
+    let (main, (num_rows, num_sums)) = body(rows, tile, f)?;
     let tail = match n % tile {
         0 => None,
-        rest => Some(body(rows, rest, &f)?),
+        rest => Some(body(rows, rest, f)?.0),
     };
     let (mut bodies, captures) = align(&[&main].into_iter().chain(&tail).collect::<Vec<_>>());
     let (tail, func) = (tail.and_then(|_| bodies.pop()), bodies.remove(0));
-    let (num_rows, num_sums) = main.aux;
     let num_checks = func.num_outputs() - num_rows - num_sums;
     let mut outs = vec![TileOut::Rows; num_rows];
     outs.extend(vec![TileOut::Sum; num_sums]);
@@ -87,35 +94,32 @@ pub(crate) fn tile_rows(rows: usize, target: usize) -> usize {
     near.rev().filter(|t| rows.is_multiple_of(*t)).min_by_key(|t| t.abs_diff(balanced)).unwrap_or(balanced)
 }
 
+/// What `f` makes of a tile, and of how many rows and sums its results are.
 fn body(
     rows: &[Tensor],
     tile: usize,
-    f: &impl Fn(&[Tensor]) -> Result<(Vec<Tensor>, Vec<Tensor>)>,
-) -> Result<Traced<(usize, usize)>> {
+    f: &dyn Fn(&[Tensor]) -> Result<Found>,
+) -> Result<(Traced, (usize, usize))> {
     let mut types = vec![Type::scalar(DType::U32)];
     types.extend(rows.iter().map(|x| x.ty().with_shape(x.shape().with_axis(0, tile))));
-    let traced = trace(&types, |x| {
-        let (mut out, sums) = match f(&x[1..]) {
-            Ok(results) => results,
-            Err(e) => return (vec![], Err(e)),
-        };
+    let mut counts = (0, 0);
+    let Traced { func, captures, num_outputs } = try_trace(&types, &mut |x| {
+        let (mut out, sums) = f(&x[1..])?;
         assert!(
             out.iter().all(|y| y.rank() > 0 && y.shape()[0] == tile),
             "map_rows: a row result must have the tile's {tile} rows"
         );
-        let counts = (out.len(), sums.len());
+        counts = (out.len(), sums.len());
         out.extend(sums);
-        (out, Ok(counts))
-    });
-    let Traced { func, captures, num_outputs, aux } = traced;
-    let aux = aux?;
+        Ok::<_, Error>(out)
+    })?;
     let func = spread_checks(&func, num_outputs, tile);
-    Ok(Traced { num_outputs: func.num_outputs(), func, captures, aux })
+    Ok((Traced { num_outputs: func.num_outputs(), func, captures }, counts))
 }
 
 /// Checks, the outputs from `first` on, as row results: the worst row of each over all rows of the tile.
 fn spread_checks(f: &Func, first: usize, tile: usize) -> Func {
-    let again = trace(&f.input_types(), |x| {
+    let again = trace(&f.input_types(), &mut |x| {
         let mut out = apply(f, x);
         for check in &mut out[first..] {
             let mut worst = worst_row(check);
@@ -126,7 +130,7 @@ fn spread_checks(f: &Func, first: usize, tile: usize) -> Func {
             }
             *check = worst.broadcast_to([tile, worst.shape()[1]]);
         }
-        (out, ())
+        out
     });
     again.func
 }

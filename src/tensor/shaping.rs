@@ -12,7 +12,11 @@ impl Tensor {
     /// When the shape does not broadcast to `shape`.
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl Into<Shape>) -> Tensor {
-        let shape = shape.into();
+        self.broadcast(shape.into())
+    }
+
+    #[track_caller]
+    fn broadcast(&self, shape: Shape) -> Tensor {
         if *self.shape() == shape {
             return self.clone();
         }
@@ -35,7 +39,11 @@ impl Tensor {
     /// When the number of elements differs.
     #[track_caller]
     pub fn reshape(&self, shape: impl Into<Shape>) -> Tensor {
-        let shape = shape.into();
+        self.reshaped(shape.into())
+    }
+
+    #[track_caller]
+    fn reshaped(&self, shape: Shape) -> Tensor {
         if *self.shape() == shape {
             return self.clone();
         }

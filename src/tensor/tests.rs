@@ -131,7 +131,7 @@ fn a_tangent_of_another_type_is_refused_while_it_is_traced_too() {
 #[test]
 fn equal_fills_are_one_constant_of_a_program() {
     let one = || Tensor::full(DType::F64, [2, 3], 1.0);
-    let ones = trace(&[one().ty()], |x| (vec![(&x[0] + one()) * (&x[0] + one())], ())).func;
+    let ones = trace(&[one().ty()], &mut |x| vec![(&x[0] + one()) * (&x[0] + one())]).func;
     let constants = ones.nodes().iter().filter(|n| matches!(n.op, crate::graph::Op::Const(_)));
     assert_eq!((constants.count(), ones.nodes().len()), (1, 4));
     assert_eq!(Tensor::from([1.0, 1.0 + f64::EPSILON]).array().uniform(), None);
@@ -278,11 +278,13 @@ fn derivatives_nest() {
 fn a_captured_row_stays_a_row() {
     let (row, wide) = (Type::array(DType::F64, [3]), Type::array(DType::F64, [2, 3]));
     let mut captured = vec![];
-    trace(&[row], |x| {
+    trace(&[row], &mut |x| {
         let repeated = x[0].broadcast_to([2, 3]);
-        let inner = trace(&[wide], |y| (vec![&y[0] * &repeated + &x[0].exp().broadcast_to([2, 3])], ()));
+        let inner = trace(std::slice::from_ref(&wide), &mut |y| {
+            vec![&y[0] * &repeated + &x[0].exp().broadcast_to([2, 3])]
+        });
         captured = inner.captures.iter().map(|c| c.shape().to_vec()).collect();
-        (vec![x[0].clone()], ())
+        vec![x[0].clone()]
     });
     assert_eq!(captured, [[3], [3]]);
 }

@@ -7,8 +7,9 @@
 
 use super::exec;
 use super::handle::{Repr, Tensor};
+use super::tree::Tree;
 use crate::array::Array;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::graph::{Builder, Func, GraphError, Literal, NodeId, Op, Type};
 use crate::ode::{Outcome, status};
 use std::collections::HashMap;
@@ -67,7 +68,7 @@ impl Check {
     }
 
     /// Looks at concrete values at once; traced ones are for whoever runs the program.
-    pub fn settle(self) -> Result<()> {
+    pub fn settle(self) -> Result<(), Error> {
         if self.values.is_traced() {
             register_check(self);
             return Ok(());
@@ -160,32 +161,66 @@ pub(super) fn record(op: Op, args: &[&Tensor], hint: Option<&Type>) -> Result<Te
 }
 
 /// A closure turned into a function.
-pub(crate) struct Traced<R> {
+pub(crate) struct Traced {
     /// Inputs: the arguments, then the captures. Outputs: the closure's, then one for each check.
     pub func: Func,
     /// Values of enclosing traces to pass for the inputs behind the arguments.
     pub captures: Vec<Tensor>,
     /// Number of outputs that are the closure's own.
     pub num_outputs: usize,
-    /// What else the closure returned.
-    pub aux: R,
 }
 
 /// Runs `f` once on tracers of the given types and returns the function it recorded.
-pub(crate) fn trace<R>(types: &[Type], f: impl FnOnce(&[Tensor]) -> (Vec<Tensor>, R)) -> Traced<R> {
+///
+/// `f` stands behind a pointer, as all that follows from a closure does here: this is host code that runs once, and
+/// what is generic over closures is compiled for each of them.
+pub(crate) fn trace(types: &[Type], f: &mut dyn FnMut(&[Tensor]) -> Vec<Tensor>) -> Traced {
     let trace = Arc::new(Trace { serial: SERIAL.fetch_add(1, Relaxed), state: Mutex::default() });
     let inputs: Vec<Tensor> = {
         let mut state = trace.lock();
         let ids: Vec<NodeId> = types.iter().map(|t| state.builder.input(t.clone())).collect();
         ids.into_iter().map(|id| trace.tensor(&state, id)).collect()
     };
-    let (outputs, aux) = f(&inputs);
+    let outputs = f(&inputs);
     let mut state = trace.lock();
     let num_outputs = outputs.len();
     let checks: Vec<Tensor> = state.checks.iter().map(|c| c.values.clone()).collect();
     let ids: Vec<NodeId> = outputs.iter().chain(&checks).map(|x| trace.lift(&mut state, x)).collect();
     let State { builder, captures, .. } = std::mem::take(&mut *state);
-    Traced { func: builder.finish(&ids), captures, num_outputs, aux }
+    Traced { func: builder.finish(&ids), captures, num_outputs }
+}
+
+/// [`trace`] of an `f` that may fail.
+pub(crate) fn try_trace<E>(
+    types: &[Type],
+    f: &mut dyn FnMut(&[Tensor]) -> Result<Vec<Tensor>, E>,
+) -> Result<Traced, E> {
+    let mut failure = None;
+    let traced = trace(types, &mut |x| match f(x) {
+        Ok(outputs) => outputs,
+        Err(e) => {
+            failure = Some(e);
+            vec![]
+        }
+    });
+    failure.map_or(Ok(traced), Err)
+}
+
+/// [`try_trace`] of a function of a tree like `at`, whose leaves are of the given types: what it recorded of the tensors
+/// that it gives, and what it gives beside them.
+pub(super) fn trace_tree<A: Tree, R, E>(
+    types: &[Type],
+    at: &A,
+    f: impl FnOnce(A) -> Result<(Vec<Tensor>, R), E>,
+) -> Result<(Traced, R), E> {
+    let (mut f, mut beside) = (Some(f), None);
+    let traced = try_trace(types, &mut |x| {
+        let f = f.take().expect("invariant: a function is traced once");
+        let (outputs, more) = f(at.with_leaves(x.to_vec()))?;
+        beside = Some(more);
+        Ok(outputs)
+    })?;
+    Ok((traced, beside.expect("invariant: a function that did not fail has returned")))
 }
 
 /// Applies a function: at once on concrete tensors, else by copying its nodes into the innermost trace.
@@ -208,7 +243,7 @@ pub(crate) fn register_check(check: Check) {
 
 /// Bodies that are to share one list of captures: each takes its own arguments, then all captures of
 /// any of them. Their checks are left out.
-pub(crate) fn align<R>(bodies: &[&Traced<R>]) -> (Vec<Func>, Vec<Tensor>) {
+pub(crate) fn align(bodies: &[&Traced]) -> (Vec<Func>, Vec<Tensor>) {
     let mut captures: Vec<Tensor> = Vec::new();
     for x in bodies.iter().flat_map(|b| &b.captures) {
         if !captures.iter().any(|c| c.is(x)) {

@@ -15,10 +15,22 @@ pub struct Path(Vec<String>);
 impl Path {
     /// Runs `f` one level down.
     pub fn within<T>(&mut self, name: &str, f: impl FnOnce(&mut Path) -> T) -> T {
-        self.0.push(name.to_owned());
+        self.enter(name);
         let result = f(self);
-        self.0.pop();
+        self.leave();
         result
+    }
+
+    /// Goes one level down. With [`Path::leave`] it is what [`Path::within`] is, not compiled again for each field.
+    #[doc(hidden)]
+    pub fn enter(&mut self, name: &str) {
+        self.0.push(name.to_owned());
+    }
+
+    /// Goes back up.
+    #[doc(hidden)]
+    pub fn leave(&mut self) {
+        self.0.pop();
     }
 }
 
@@ -129,14 +141,24 @@ statics!(() bool i32 i64 u32 u64 usize f32 f64 String &'static str);
 macro_rules! sequences {
     ($([$($g:tt)*] $t:ty, $collect:expr;)*) => { $(impl<$($g)*> Tree for $t {
         fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
-            for (i, x) in self.iter().enumerate() { path.within(&i.to_string(), |p| x.each(p, f)); }
+            for (i, x) in self.iter().enumerate() {
+                path.enter(&i.to_string());
+                x.each(path, f);
+                path.leave();
+            }
         }
         fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
             for x in self.iter_mut() { x.each_mut(f); }
         }
         fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
             let mut i = 0;
-            $collect(self, |x: &T| { i += 1; path.within(&(i - 1).to_string(), |p| x.map(p, f)) })
+            $collect(self, |x: &T| {
+                path.enter(&i.to_string());
+                let x = x.map(path, f);
+                path.leave();
+                i += 1;
+                x
+            })
         }
     })* };
 }
@@ -178,7 +200,9 @@ impl<T: Tree> Tree for Box<T> {
 impl<T: Tree> Tree for std::collections::BTreeMap<String, T> {
     fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
         for (k, x) in self {
-            path.within(k, |p| x.each(p, f));
+            path.enter(k);
+            x.each(path, f);
+            path.leave();
         }
     }
     fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
@@ -187,7 +211,13 @@ impl<T: Tree> Tree for std::collections::BTreeMap<String, T> {
         }
     }
     fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
-        self.iter().map(|(k, x)| (k.clone(), path.within(k, |p| x.map(p, f)))).collect()
+        let mut mapped = |(k, x): (&String, &T)| {
+            path.enter(k);
+            let x = x.map(path, f);
+            path.leave();
+            (k.clone(), x)
+        };
+        self.iter().map(&mut mapped).collect()
     }
 }
 
@@ -195,11 +225,20 @@ macro_rules! tuples {
     ($(($($T:ident $i:tt)*))*) => { $(
         impl<$($T: Tree),*> Tree for ($($T,)*) {
             fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
-                $(path.within(stringify!($i), |p| self.$i.each(p, f));)*
+                $(
+                    path.enter(stringify!($i));
+                    self.$i.each(path, f);
+                    path.leave();
+                )*
             }
             fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor)) { $(self.$i.each_mut(f);)* }
             fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
-                ($(path.within(stringify!($i), |p| self.$i.map(p, f)),)*)
+                ($({
+                    path.enter(stringify!($i));
+                    let x = self.$i.map(path, f);
+                    path.leave();
+                    x
+                },)*)
             }
         }
         impl<$($T: TensorTree),*> TensorTree for ($($T,)*) {}
@@ -246,7 +285,11 @@ macro_rules! tree {
         impl $(<$($g: $crate::tensor::Tree $(+ $b $(+ $bs)*)?),+>)? $crate::tensor::Tree for $name $(<$($g),+>)? {
             #[allow(unused_variables, reason = "a struct may have no field")]
             fn each<'a>(&'a self, path: &mut $crate::tensor::Path, f: &mut dyn FnMut(&$crate::tensor::Path, $crate::tensor::Leaf<'a>)) {
-                $(path.within(stringify!($f), |p| <$t as $crate::tensor::Tree>::each(&self.$f, p, f));)*
+                $(
+                    path.enter(stringify!($f));
+                    <$t as $crate::tensor::Tree>::each(&self.$f, path, f);
+                    path.leave();
+                )*
             }
             #[allow(unused_variables, reason = "a struct may have no field")]
             fn each_mut(&mut self, f: &mut dyn FnMut(&mut $crate::tensor::Tensor)) {
@@ -254,7 +297,12 @@ macro_rules! tree {
             }
             #[allow(unused_variables, reason = "a struct may have no field")]
             fn map(&self, path: &mut $crate::tensor::Path, f: &mut dyn FnMut(&$crate::tensor::Path, &$crate::tensor::Tensor) -> $crate::tensor::Tensor) -> Self {
-                $name { $($f: path.within(stringify!($f), |p| <$t as $crate::tensor::Tree>::map(&self.$f, p, f))),* }
+                $name { $($f: {
+                    path.enter(stringify!($f));
+                    let x = <$t as $crate::tensor::Tree>::map(&self.$f, path, f);
+                    path.leave();
+                    x
+                }),* }
             }
         }
         impl $(<$($g: $crate::tensor::TensorTree $(+ $b $(+ $bs)*)?),+>)? $crate::tensor::TensorTree for $name $(<$($g),+>)? {}
@@ -286,16 +334,30 @@ macro_rules! tree {
 #[macro_export]
 macro_rules! __variant {
     (@each $s:ident $p:ident $g:ident $n:ident $var:ident) => {
-        if let $n::$var = $s { $p.within(stringify!($var), |p| $g(p, $crate::tensor::Leaf::Static(&stringify!($var)))) }
+        if let $n::$var = $s {
+            $p.enter(stringify!($var));
+            $g($p, $crate::tensor::Leaf::Static(&stringify!($var)));
+            $p.leave();
+        }
     };
     (@each $s:ident $p:ident $g:ident $n:ident $var:ident ($vt:ty)) => {
         #[allow(irrefutable_let_patterns, reason = "an enum may have one variant")]
-        if let $n::$var(x) = $s { $p.within(stringify!($var), |p| $crate::tensor::Tree::each(x, p, $g)) }
+        if let $n::$var(x) = $s {
+            $p.enter(stringify!($var));
+            $crate::tensor::Tree::each(x, $p, $g);
+            $p.leave();
+        }
     };
     (@each $s:ident $p:ident $g:ident $n:ident $var:ident { $($f:ident)* }) => {
         #[allow(irrefutable_let_patterns, reason = "an enum may have one variant")]
         if let $n::$var { $($f),* } = $s {
-            $p.within(stringify!($var), |p| { $(p.within(stringify!($f), |p| $crate::tensor::Tree::each($f, p, $g));)* })
+            $p.enter(stringify!($var));
+            $(
+                $p.enter(stringify!($f));
+                $crate::tensor::Tree::each($f, $p, $g);
+                $p.leave();
+            )*
+            $p.leave();
         }
     };
     (@each_mut $s:ident $g:ident $n:ident $var:ident) => {};
@@ -310,12 +372,24 @@ macro_rules! __variant {
     (@map $s:ident $p:ident $g:ident $n:ident $var:ident) => { if let $n::$var = $s { return $n::$var } };
     (@map $s:ident $p:ident $g:ident $n:ident $var:ident ($vt:ty)) => {
         #[allow(irrefutable_let_patterns, reason = "an enum may have one variant")]
-        if let $n::$var(x) = $s { return $n::$var($p.within(stringify!($var), |p| $crate::tensor::Tree::map(x, p, $g))) }
+        if let $n::$var(x) = $s {
+            $p.enter(stringify!($var));
+            let x = $crate::tensor::Tree::map(x, $p, $g);
+            $p.leave();
+            return $n::$var(x);
+        }
     };
     (@map $s:ident $p:ident $g:ident $n:ident $var:ident { $($f:ident)* }) => {
         #[allow(irrefutable_let_patterns, reason = "an enum may have one variant")]
         if let $n::$var { $($f),* } = $s {
-            return $n::$var { $($f: $p.within(stringify!($var), |p| p.within(stringify!($f), |p| $crate::tensor::Tree::map($f, p, $g)))),* }
+            $p.enter(stringify!($var));
+            $(
+                $p.enter(stringify!($f));
+                let $f = $crate::tensor::Tree::map($f, $p, $g);
+                $p.leave();
+            )*
+            $p.leave();
+            return $n::$var { $($f),* };
         }
     };
 }

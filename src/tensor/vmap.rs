@@ -4,11 +4,10 @@
 //! So it nests with derivatives in any order: the gradient of the mean of mapped losses contracts over
 //! examples inside its products, and mapped gradients are gradients of each example.
 
-use super::trace::Check;
-use super::tree::{Leaf, Path, Tree};
-use super::{Tensor, Traced, apply, trace};
-use crate::array::Shape;
-use crate::error::Result;
+use super::trace::{Check, trace_tree};
+use super::tree::Tree;
+use super::{Tensor, Traced, apply, try_trace};
+use crate::error::{Error, Result};
 use crate::graph::Type;
 use crate::transform;
 pub(crate) use crate::transform::Searches;
@@ -68,58 +67,64 @@ pub fn vmap<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, over: &M) -> T {
 /// As [`vmap`], but for the solve.
 #[track_caller]
 pub fn try_vmap<M: Tree, T: Tree>(f: impl FnOnce(&M) -> Result<T>, over: &M) -> Result<T> {
-    let n = examples(over);
-    let leaves = over.leaves();
-    let types: Vec<Type> = leaves.iter().map(|x| x.ty().with_shape(x.shape().without_axes(&[0]))).collect();
-    let traced: Traced<Result<T>> = trace(&types, |x| match f(&over.with_leaves(x.to_vec())) {
-        Ok(out) => (out.leaves(), Ok(out)),
-        Err(e) => (vec![], Err(e)),
-    });
-    let template = traced.aux?;
-    let mut mapped = vec![true; leaves.len()];
-    mapped.resize(traced.func.num_inputs(), false);
-    let args: Vec<Tensor> = leaves.iter().chain(&traced.captures).cloned().collect();
-    let mut out = apply(&transform::batch(&traced.func, &mapped, n), &args);
+    let named = over.named_leaves();
+    let (n, types) = (examples(&named), named.iter().map(|(_, x)| row(x)).collect::<Vec<_>>());
+    let (traced, result) = trace_tree(&types, over, |x| {
+        let result = f(&x)?;
+        Ok::<_, Error>((result.leaves(), result))
+    })?;
+    Ok(result.with_leaves(mapped(&traced, named, n)?))
+}
+
+/// What a traced function of one example makes of all `n` of them.
+fn mapped(traced: &Traced, over: Vec<(String, Tensor)>, n: usize) -> Result<Vec<Tensor>> {
+    let mut is_mapped = vec![true; over.len()];
+    is_mapped.resize(traced.func.num_inputs(), false);
+    let leaves = over.into_iter().map(|(_, x)| x);
+    let args: Vec<Tensor> = leaves.chain(traced.captures.iter().cloned()).collect();
+    let mut out = apply(&transform::batch(&traced.func, &is_mapped, n), &args);
     for check in out.split_off(traced.num_outputs) {
         let columns = check.shape()[2];
         let rows = check.size() / columns;
         Check { values: check.reshape([rows, columns]) }.settle()?;
     }
-    Ok(template.with_leaves(out))
+    Ok(out)
+}
+
+/// The type of one entry of the first axis.
+fn row(x: &Tensor) -> Type {
+    x.ty().with_shape(x.shape().without_axes(&[0]))
 }
 
 /// The number of examples: the length of every leaf's first axis.
 #[track_caller]
-fn examples(over: &impl Tree) -> usize {
-    let mut first: Option<(String, Shape)> = None;
-    over.each(&mut Path::default(), &mut |path, leaf| {
-        let Leaf::Tensor(x) = leaf else { return };
-        let (path, shape) = (named(path), x.shape().clone());
+fn examples(over: &[(String, Tensor)]) -> usize {
+    let Some((first, x)) = over.first() else {
+        panic!("vmap: the argument has no tensor leaf to map over");
+    };
+    let known = x.shape();
+    for (path, x) in over {
+        let (path, shape) = (named(path), x.shape());
         assert!(
             shape.rank() > 0,
             "vmap: {path} is one {} and has no axis to map over: capture it",
             x.dtype()
         );
         assert!(shape[0] > 0, "vmap: {path} has shape {shape}: there is no example");
-        match &first {
-            None => first = Some((path, shape)),
-            Some((other, known)) => assert!(
-                known[0] == shape[0],
-                "vmap: {path} has shape {shape}, {} examples, but {other} has shape {known}, {} examples",
-                shape[0],
-                known[0]
-            ),
-        }
-    });
-    first.unwrap_or_else(|| panic!("vmap: the argument has no tensor leaf to map over")).1[0]
+        assert!(
+            known[0] == shape[0],
+            "vmap: {path} has shape {shape}, {} examples, but {} has shape {known}, {} examples",
+            shape[0],
+            named(first),
+            known[0]
+        );
+    }
+    known[0]
 }
 
 /// A leaf for people; the leaf of a lone tensor has no path.
-fn named(path: &Path) -> String {
-    match path.to_string() {
-        path if path.is_empty() => "the argument".to_owned(),
-        path => format!("leaf {path}"),
-    }
+fn named(path: &str) -> String {
+    if path.is_empty() { "the argument".to_owned() } else { format!("leaf {path}") }
 }
 
 /// What `f` makes of each of `rows` entries of the first axes of `rowed` and of all of `shared`, one below the other:
@@ -131,15 +136,10 @@ pub(crate) fn over_rows<E>(
     mut rowed: Vec<Tensor>,
     shared: &[Tensor],
     (rows, searches): (usize, Searches),
-    f: impl FnOnce(&[Tensor]) -> std::result::Result<Vec<Tensor>, E>,
-) -> std::result::Result<Vec<Tensor>, E> {
-    let row = |y: &Tensor| y.ty().with_shape(y.shape().without_axes(&[0]));
+    f: &mut dyn FnMut(&[Tensor]) -> Result<Vec<Tensor>, E>,
+) -> Result<Vec<Tensor>, E> {
     let types: Vec<Type> = rowed.iter().map(row).chain(shared.iter().map(Tensor::ty)).collect();
-    let traced = trace(&types, |x| match f(x) {
-        Ok(out) => (out, Ok(())),
-        Err(e) => (vec![], Err(e)),
-    });
-    traced.aux?;
+    let traced = try_trace(&types, f)?;
     let mut mapped = vec![true; rowed.len()];
     mapped.resize(rowed.len() + shared.len() + traced.captures.len(), false);
     rowed.extend(shared.iter().cloned().chain(traced.captures));

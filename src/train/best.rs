@@ -99,7 +99,7 @@ mod tests {
     fn the_least_nll_is_kept_and_read_again() {
         let recipe = Recipe::new(&Options { width: Some(4), depth: Some(1), ..Options::default() });
         let flows: Vec<Flow> = (0..3).map(|i| recipe.model.build(&Key::new(i)).unwrap()).collect();
-        let place = tempfile::tempdir().unwrap();
+        let place = crate::io::scratch();
         let folder = RunFolder::open(place.path()).unwrap();
         let mut best = Best::room(&flows[0]);
         let places =

@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn counters_come_back_and_a_broken_file_is_none() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("counters.json");
         assert_eq!(Counters::read(&path), Counters::default());
         let work = Some(Work { kernels: 4, flops: 1.5e9, bytes_moved: 0.1 });

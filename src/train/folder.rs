@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn folders_are_numbered_and_resuming_takes_the_last() {
-        let root = tempfile::tempdir().unwrap();
+        let root = crate::io::scratch();
         let next = |resume| default_folder(root.path(), "cat", resume);
         assert_eq!((next(false), next(true)), (root.path().join("cat"), root.path().join("cat")));
         fs::create_dir(root.path().join("cat")).unwrap();
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn files_that_no_run_wrote_are_not_overwritten() {
-        let root = tempfile::tempdir().unwrap();
+        let root = crate::io::scratch();
         let write = |name: &str, text: &str| fs::write(root.path().join(name), text).unwrap();
         let tells = |checked: Result<()>| checked.unwrap_err().to_string();
         assert!(check_free(root.path()).is_ok() && check_lost(root.path()).is_ok());
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_folder_made_for_nothing_is_taken_back() {
-        let root = tempfile::tempdir().unwrap();
+        let root = crate::io::scratch();
         let path = root.path().join("runs/cat");
         drop(RunFolder::open(&path).unwrap());
         assert!(!root.path().join("runs").exists());

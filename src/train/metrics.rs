@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_file_is_cut_at_the_checkpoint_and_at_a_broken_line() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("metrics.csv");
         let mut metrics = Metrics::create(&path).unwrap();
         (1..=5).for_each(|u| metrics.push(&row(u)).unwrap());
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_begun_anew() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let path = folder.path().join("metrics.csv");
         drop(Metrics::resume(&path, 9, |_| panic!("no row")).unwrap());
         assert_eq!(std::fs::read_to_string(path).unwrap().trim(), COLUMNS);

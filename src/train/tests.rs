@@ -5,6 +5,7 @@ use super::*;
 use crate::cnf::{Cnf, StandardNormal};
 use crate::data::{ImageDensity, Points, Toy};
 use crate::error::Error;
+use crate::io::raster::{Channels, Depth, encode_png};
 use crate::nn::{ConcatSquash, DriftNet};
 use crate::ode::Outcome;
 use crate::tensor::{Key, Tensor, Tree};
@@ -16,10 +17,9 @@ fn image() -> ImageDensity {
         (8..14, 2..5) => 80,
         _ => 255,
     };
-    let picture = image::GrayImage::from_fn(16, 12, |x, y| image::Luma([dark(x, y)]));
-    let mut png = std::io::Cursor::new(Vec::new());
-    picture.write_to(&mut png, image::ImageFormat::Png).unwrap();
-    ImageDensity::from_bytes(png.get_ref(), "boxes").unwrap()
+    let greys: Vec<u8> = (0..16 * 12).map(|i| dark(i % 16, i / 16)).collect();
+    let png = encode_png([16, 12], Channels::Grey, Depth::Eight, &greys).unwrap();
+    ImageDensity::from_bytes(&png, "boxes").unwrap()
 }
 
 fn flow(seed: u64) -> Cnf<ConcatSquash> {
@@ -69,7 +69,7 @@ fn the_mass_of_any_flow_is_one_and_a_crop_is_the_image() {
 
 #[test]
 fn a_run_of_the_library_resumes_by_itself_and_opens_again() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::io::scratch();
     let key = Key::new(4);
     let mut seen = Vec::new();
     let run = |folder: &std::path::Path| Density::new(flow(0), image()).recipe(small()).run_folder(folder);
@@ -101,7 +101,7 @@ fn numbers_that_turn_nan_end_a_run_with_where_and_leave_the_checkpoint() {
     flow.blocks[0].layers[0].linear.weight = Tensor::full(crate::array::DType::F32, [2, 8], f64::NAN);
     let mut recipe = small();
     recipe.phases.remove(0);
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::io::scratch();
     let run = |recipe: Recipe| Density::new(flow.clone(), image()).recipe(recipe).run_folder(folder.path());
     let failed = run(recipe).run(&Key::new(0)).unwrap_err();
     let outcome = match &failed {
@@ -116,7 +116,7 @@ fn numbers_that_turn_nan_end_a_run_with_where_and_leave_the_checkpoint() {
     );
     assert_eq!(Learned::open(folder.path()).unwrap().update, 0);
 
-    let other = tempfile::tempdir().unwrap();
+    let other = crate::io::scratch();
     let failed =
         Density::new(flow.clone(), image()).recipe(small()).run_folder(other.path()).run(&Key::new(0));
     let message = failed.unwrap_err().to_string();
@@ -165,7 +165,7 @@ fn the_plane_of_a_toy_holds_its_density_with_y_upward() {
 
 #[test]
 fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::io::scratch();
     let options = Options {
         updates: Some(40),
         batch: Some(64),
@@ -211,7 +211,7 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
 
 #[test]
 fn points_on_a_line_are_drawn_as_a_curve_over_their_counts() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::io::scratch();
     let options = Options { updates: Some(20), batch: Some(64), width: Some(8), ..Options::default() };
     let two = |i: u32| [if i.is_multiple_of(3) { -4.0 } else { 10.0 } + (f64::from(i) * 0.7).sin()];
     let points = Points::from((0..600).map(two).collect::<Vec<_>>()).unwrap();
@@ -234,7 +234,7 @@ fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
         let row = |z: &[f64]| [1e3 + 10.0 * z[0], 0.1 * (z[1] + z[0]), z[2] - 5.0];
         Points::from(z.chunks(3).map(row).collect::<Vec<_>>()).unwrap()
     };
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::io::scratch();
     let options = Options {
         updates: Some(60),
         batch: Some(256),
@@ -271,7 +271,7 @@ fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
 
 #[test]
 fn a_checkpoint_of_an_image_says_nothing_of_points() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::io::scratch();
     let recipe = Recipe { phases: small().phases[..1].to_vec(), ..small() }.with_updates(1);
     let learned =
         Density::new(flow(0), image()).recipe(recipe).run_folder(folder.path()).run(&Key::new(0)).unwrap();

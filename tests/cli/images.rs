@@ -1,6 +1,7 @@
 //! Runs on sets of images: what is told, what lies in the folder, what is refused.
 
 use crate::place::{Place, json, keeps_its_buffers};
+use flowline::io::raster;
 use std::fs;
 
 /// Images of 4 x 6 pixels as an IDX file has them: bars that stand (class 0) or lie (class 1).
@@ -53,7 +54,7 @@ fn a_set_with_classes_is_trained_told_sampled_and_measured() {
     let rows = fs::read_to_string(place.path("zeros.csv")).unwrap();
     assert!(rows.lines().count() == 6 && rows.starts_with("pixel0,pixel1,"), "{rows}");
     place.done("sample run -n 9 --label 0 --out zeros.png");
-    assert!(image::open(place.path("zeros.png")).is_ok());
+    assert!(raster::decode(&fs::read(place.path("zeros.png")).unwrap()).is_ok());
 
     let (out, err) = place.told("log-prob run bars.idx --labels labels.csv --draws 2");
     assert_eq!(out.lines().filter(|line| line.parse::<f64>().is_ok_and(|x| x < 0.0)).count(), 80, "{out}");
@@ -77,7 +78,7 @@ fn sets_that_cannot_be_learned_from_are_named_and_leave_nothing() {
 
     fs::create_dir(place.path("unequal")).unwrap();
     for (name, side) in [("a.png", 4), ("b.png", 5)] {
-        image::GrayImage::new(side, 4).save(place.path("unequal").join(name)).unwrap();
+        place.picture(&format!("unequal/{name}"), [side, 4], |_, _| 0);
     }
     place.fails(&format!("train unequal --out run {SMALL}"), 1, &["a.png", "b.png", "4 x 4", "5 x 4"]);
     fs::create_dir(place.path("empty")).unwrap();

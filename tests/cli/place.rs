@@ -1,27 +1,32 @@
 //! Where the program is run: a folder of its own, what is said to it, what it says.
 
+use super::folders::{Scratch, scratch};
+use flowline::io::raster::{Channels, Depth, encode_png};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use tempfile::TempDir;
 
 /// A folder with a tiny image of two dark boxes.
 pub struct Place {
-    folder: TempDir,
+    folder: Scratch,
 }
 
 impl Place {
     pub fn new() -> Place {
-        let place = Place { folder: tempfile::tempdir().unwrap() };
+        let place = Place { folder: scratch() };
         let dark = |x: u32, y: u32| match (x, y) {
             (2..6, 3..9) => 0,
             (8..14, 2..5) => 80,
             _ => 255,
         };
-        image::GrayImage::from_fn(16, 12, |x, y| image::Luma([dark(x, y)]))
-            .save(place.path("tiny.png"))
-            .unwrap();
+        place.picture("tiny.png", [16, 12], dark);
         place
+    }
+
+    /// A PNG file of greys, by column and row.
+    pub fn picture(&self, name: &str, size: [u32; 2], grey: impl Fn(u32, u32) -> u8) {
+        let greys: Vec<u8> = (0..size[0] * size[1]).map(|i| grey(i % size[0], i / size[0])).collect();
+        fs::write(self.path(name), encode_png(size, Channels::Grey, Depth::Eight, &greys).unwrap()).unwrap();
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

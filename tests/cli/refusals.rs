@@ -60,9 +60,8 @@ fn what_no_machine_can_do_is_refused_at_once() {
 #[test]
 fn bad_input_ends_with_1_and_leaves_nothing() {
     let place = Place::new();
-    let grey = |w, h| image::GrayImage::from_pixel(w, h, image::Luma([128]));
-    grey(9, 9).save(place.path("grey.png")).unwrap();
-    grey(1, 1).save(place.path("dot.png")).unwrap();
+    place.picture("grey.png", [9, 9], |_, _| 128);
+    place.picture("dot.png", [1, 1], |_, _| 128);
     let whole = fs::read(place.path("tiny.png")).unwrap();
     fs::write(place.path("cut.png"), &whole[..whole.len() / 2]).unwrap();
     fs::write(place.path("text.png"), "not a picture").unwrap();

@@ -1,6 +1,7 @@
 //! A run on an image: its files, its report, and what can be done with its folder afterwards.
 
 use crate::place::{Place, SMALL, json};
+use flowline::io::raster;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -121,9 +122,9 @@ fn uses_of_a_run(place: &Place) {
 /// The numbers and the unit beside the colour bar, the right end of a picture, are those of the run's density.
 fn one_scale(place: &Place) {
     let beside = |name: &str| {
-        let picture = image::open(place.path(name)).unwrap().into_rgb8();
-        let (width, height) = picture.dimensions();
-        image::imageops::crop_imm(&picture, width - 150, 100, 150, height - 100).to_image()
+        let picture = raster::decode(&fs::read(place.path(name)).unwrap()).unwrap();
+        let (width, pixels) = (picture.width() as usize, picture.rgba8().collect::<Vec<_>>());
+        pixels.chunks(width).skip(100).flat_map(|row| row[width - 150..].to_vec()).collect::<Vec<_>>()
     };
     let run = beside("runs/tiny/density.png");
     for name in ["c.png", "grid.png"] {

@@ -19,7 +19,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("optim", &["array", "tensor", "nn", "error"]),
     ("cnf", &["array", "tensor", "ode", "odeint", "nn", "error", "graph"]),
     ("data", &["error", "io"]),
-    ("plot", &["ode", "error"]),
+    ("plot", &["ode", "error", "io"]),
     ("io", &["array", "tensor", "ode", "error"]),
     (
         "train",

@@ -7,7 +7,7 @@
 use super::access::Dim;
 use super::buffers::Buffers;
 use super::fuse::Units;
-use super::kernels::{Elem, OneFn, StripFn, StripOp, cast, cast_one, one, strip, strip_one};
+use super::kernels::{Elem, OneFn, StripFn, StripOp, cast, cast_one, one, strip};
 use super::places::{Operand, Place};
 use super::program::Program;
 use super::reduce::Reducer;
@@ -47,7 +47,7 @@ pub(super) struct Draft {
     /// What it does, where other instructions may take it in.
     pub op: Option<(StripOp, Elem)>,
     pub run: StripFn,
-    /// The same on a single element, where there is such.
+    /// The same on a single element, where levels agree on it.
     pub one: Option<OneFn>,
     pub imm: [f64; 2],
     pub dst: Value,
@@ -146,12 +146,13 @@ impl Gen<'_> {
         Value(self.values.len() as u32 - 1)
     }
 
-    fn emit(&mut self, run: StripFn, dst: Value, args: &[Value], imm: [f64; 2]) {
+    fn emit(&mut self, run: StripFn, dst: Value, args: &[Value], imm: [f64; 2]) -> &mut Draft {
         let mut all = [None; 3];
         for (to, &from) in all.iter_mut().zip(args) {
             *to = Some(from);
         }
         self.drafts.push(Draft { op: None, run, one: None, imm, dst, args: all });
+        self.drafts.last_mut().expect("invariant: it was just pushed")
     }
 
     /// The number that operand `k` of node `id` is, if it is one.
@@ -214,16 +215,11 @@ impl Gen<'_> {
     fn op(&mut self, op: StripOp, elem: Elem, dst: Value, args: &[Value], imm: f64) {
         self.flops += 1;
         let is_one = self.units.all[self.unit].size == 1;
-        let alone = is_one.then(|| strip_one(op, elem)).flatten();
-        self.emit(alone.unwrap_or_else(|| strip(self.level, op, elem)), dst, args, [imm, 0.0]);
-        self.alone(is_one.then(|| one(op, elem)).flatten());
-        self.drafts.last_mut().expect("invariant: an instruction was made").op =
-            (!is_one).then_some((op, elem));
-    }
-
-    /// Notes what the instruction just made is on a single element.
-    fn alone(&mut self, one: Option<OneFn>) {
-        self.drafts.last_mut().expect("invariant: an instruction was made").one = one;
+        let draft = self.emit(strip(self.level, op, elem), dst, args, [imm, 0.0]);
+        match is_one {
+            true => draft.one = one(op, elem),
+            false => draft.op = Some((op, elem)),
+        }
     }
 
     fn instruct(&mut self, id: usize, dst: Value, buffers: &Buffers) {
@@ -253,8 +249,8 @@ impl Gen<'_> {
                     self.op(StripOp::Ne, elem(from), dst, &[x, zero], 0.0);
                 } else {
                     self.flops += 1;
-                    self.emit(cast(self.level, elem(from), elem(to)), dst, &[x], [0.0; 2]);
-                    self.alone(Some(cast_one(elem(from), elem(to))));
+                    let draft = self.emit(cast(self.level, elem(from), elem(to)), dst, &[x], [0.0; 2]);
+                    draft.one = Some(cast_one(elem(from), elem(to)));
                 }
             }
             other => panic!("invariant: {} is not elementwise", other.name()),
@@ -301,7 +297,7 @@ impl Gen<'_> {
         let mut sum = x[0];
         if c[0] != 1.0 || c.len() == 1 {
             let to = if c.len() == 1 { dst } else { self.value(Held::Register { elem }) };
-            self.emit(scale, to, &[x[0]], [c[0], 0.0]);
+            self.emit(scale, to, &[x[0]], [c[0], 0.0]).one = one(StripOp::Scale, elem);
             sum = to;
         }
         let mut k = 1;
@@ -311,7 +307,7 @@ impl Gen<'_> {
             match n {
                 2 => self.emit(axpy2, to, &[x[k], x[k + 1], sum], [c[k], c[k + 1]]),
                 _ => self.emit(axpy, to, &[x[k], sum], [c[k], 0.0]),
-            }
+            };
             sum = to;
             k += n;
         }

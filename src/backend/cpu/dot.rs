@@ -7,7 +7,7 @@ use super::kernels::{
 };
 use super::step::{Access, Cost, Env, Loc};
 use crate::simd::Level;
-use std::ptr::{copy_nonoverlapping, null, null_mut};
+use std::ptr::{copy_nonoverlapping, null};
 
 /// `C = A B` for each entry of a batch: A with any strides, rows of B and C without gaps inside.
 #[derive(Clone, Debug)]
@@ -156,6 +156,6 @@ impl Layer {
         let row = |at: Option<Loc>| at.map_or(null(), |at| unsafe { env.at(at) }.cast::<T>().cast_const());
         let bias = if let Some(Term::Bias(at)) = self.term { Some(at) } else { None };
         let rows = Rows { bias: row(bias), gate: row(self.gate), shift: row(self.shift) };
-        Epilogue { rows, activation: self.activation, pre: null_mut(), ldp: 0 }
+        Epilogue { rows, activation: self.activation }
     }
 }

@@ -262,7 +262,8 @@ impl Units {
         let mut unit = self.made_by[id].expect("invariant: the node has just got a unit");
         let (roots, size) = (self.all[unit].roots.clone(), self.all[unit].size);
         let mut candidates: Vec<usize> = roots.iter().filter_map(|&r| self.unit_of(r)).collect();
-        candidates.sort_unstable_by(|a, b| b.cmp(a));
+        candidates.sort_unstable();
+        candidates.reverse();
         for &r in &roots {
             candidates.extend(self.readers[r].iter().rev().take(2));
         }
@@ -351,9 +352,9 @@ impl Units {
                 } else if !std::mem::replace(&mut seen[u], true) {
                     stack.push((u, true));
                     let mut preds: Vec<usize> = self.preds(u).filter(|&p| !seen[p]).collect();
-                    preds.sort_unstable_by(|a, b| b.cmp(a));
+                    preds.sort_unstable();
                     preds.dedup();
-                    stack.extend(preds.into_iter().map(|p| (p, false)));
+                    stack.extend(preds.into_iter().rev().map(|p| (p, false)));
                 }
             }
         }

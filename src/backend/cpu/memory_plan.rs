@@ -7,6 +7,7 @@
 //! one. It knows intervals and sizes only, and is tested as such.
 
 use super::memory::aligned;
+use std::cmp::Reverse;
 
 /// The life of a buffer in the arena, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,11 +44,12 @@ pub(crate) fn place(lives: &[Option<Life>], in_place: &[(usize, usize, usize)]) 
             merged[w] = r;
         }
     }
-    let mut order: Vec<usize> = (0..groups.len()).filter(|&i| groups[i].is_some()).collect();
-    order.sort_by_key(|&i| groups[i].map(|g| (std::cmp::Reverse(g.bytes), g.first, i)));
+    let key = |(i, life): (usize, &Option<Life>)| life.map(|l| (Reverse(l.bytes), l.first, i));
+    let mut order: Vec<_> = groups.iter().enumerate().filter_map(key).collect();
+    order.sort_unstable();
     let mut placed: Vec<(Life, usize)> = Vec::new();
     let mut offsets = vec![None; lives.len()];
-    for i in order {
+    for (_, _, i) in order {
         let Some(life) = groups[i] else { continue };
         let offset = best_fit(&placed, life);
         placed.push((life, offset));

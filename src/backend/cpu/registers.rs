@@ -4,7 +4,7 @@
 use super::access::Dim;
 use super::buffers::Buffers;
 use super::codegen::{Gen, Generated, Held, Input, Value};
-use super::kernels::{Elem, OneInstr};
+use super::kernels::{Elem, OneInstr, by_strip};
 use super::memory::aligned;
 use super::ones::{Ones, Port, REGISTERS};
 use super::program::{Cut, Ending, Instr, Mode, Program, Reduction, Stream};
@@ -36,10 +36,12 @@ impl Gen<'_> {
                 Held::Register { elem } => Some(elem.size()),
                 Held::Stream(_) => None,
             };
-            let mut dying: Vec<Value> =
-                d.args.iter().flatten().copied().filter(|v| last[v.0 as usize] == Some(i)).collect();
-            dying.sort_unstable_by_key(|v| v.0);
-            dying.dedup();
+            let mut dying: Vec<Value> = vec![];
+            for &v in d.args.iter().flatten().filter(|v| last[v.0 as usize] == Some(i)) {
+                if !dying.contains(&v) {
+                    dying.push(v);
+                }
+            }
             let wide_enough = |v: &Value| size(*v) >= size(d.dst);
             // A kernel may write over an operand whose elements are no narrower than the result's.
             let register = |v: Value| (size(v).is_some()).then(|| of[v.0 as usize]);
@@ -65,15 +67,8 @@ impl Gen<'_> {
         let (cut, ending) = Cut::of(unit.size, unit.geometry, self.strip_len(registers as usize));
         let longest = cut.strip.min(cut.row_len).max(1);
 
-        let mut order: Vec<usize> = (0..self.inputs.len()).collect();
         let modes: Vec<Mode> = self.inputs.iter().map(|i| mode(i, cut, ending)).collect();
-        order.sort_by_key(|&i| match modes[i] {
-            Mode::Linear => 0,
-            Mode::Fixed => 1,
-            _ => 2,
-        });
-        let linear = modes.iter().filter(|m| **m == Mode::Linear).count();
-        let direct = linear + modes.iter().filter(|m| **m == Mode::Fixed).count();
+        let (order, linear, direct) = in_order(&modes);
         let mut own = vec![NONE; self.inputs.len()];
         let copied = |m: &Mode| matches!(m, Mode::Periodic | Mode::Strided);
         for i in (0..modes.len()).filter(|&i| copied(&modes[i])) {
@@ -130,16 +125,19 @@ impl Gen<'_> {
         Generated { program, in_place }
     }
 
-    /// The program on a file of `num` registers, each slot of the table one, if every instruction has a form for single
-    /// elements.
+    /// The program on a file of `num` registers, each slot of the table one, if there are so many.
     fn ones(&self, slot: &dyn Fn(Value) -> u16, of_input: impl Fn(usize) -> u16, num: usize) -> Option<Ones> {
-        let instrs = self.drafts.iter().map(|d| {
-            let args = d.args.map(|v| v.map_or(0, slot));
-            Some(OneInstr { run: d.one?, imm: d.imm[0], dst: slot(d.dst), args })
+        if num > REGISTERS {
+            return None;
+        }
+        let instrs = self.drafts.iter().map(|d| OneInstr {
+            run: d.one.unwrap_or(by_strip),
+            kernel: d.run,
+            imm: d.imm,
+            dst: slot(d.dst),
+            args: d.args.map(|v| v.map_or(0, slot)),
         });
-        let instrs = instrs.collect::<Option<Box<[OneInstr]>>>().filter(|_| num <= REGISTERS)?;
-        let mut numbers = vec![];
-        let mut ports = vec![];
+        let (mut numbers, mut ports, mut written) = (vec![], vec![], vec![]);
         for (i, input) in self.inputs.iter().enumerate() {
             let register = of_input(i);
             if let Some((dtype, bits)) = input.splat {
@@ -147,11 +145,12 @@ impl Gen<'_> {
                 continue;
             }
             let (loc, access, wide) = (input.loc, input.access, input.elem == Elem::F64);
-            ports.push(Port { loc, register, wide, access });
+            let to = if access == Access::Write { &mut written } else { &mut ports };
+            to.push(Port { loc, register, wide, access });
         }
-        ports.sort_by_key(|port| port.access == Access::Write);
-        let num_read = ports.iter().filter(|port| port.access == Access::Read).count();
-        Some(Ones { numbers: numbers.into(), ports: ports.into(), num_read, instrs })
+        let num_read = ports.len();
+        ports.append(&mut written);
+        Some(Ones { numbers: numbers.into(), ports: ports.into(), num_read, instrs: instrs.collect() })
     }
 
     /// Bytes of the widest element.
@@ -187,6 +186,23 @@ impl Gen<'_> {
         }
         pairs
     }
+}
+
+/// Operands, linear ones first, then fixed ones, then the others; how many are linear, and how many linear or fixed.
+fn in_order(modes: &[Mode]) -> (Vec<usize>, usize, usize) {
+    let (mut order, mut fixed, mut others) = (vec![], vec![], vec![]);
+    for (i, mode) in modes.iter().enumerate() {
+        match mode {
+            Mode::Linear => order.push(i),
+            Mode::Fixed => fixed.push(i),
+            _ => others.push(i),
+        }
+    }
+    let linear = order.len();
+    order.append(&mut fixed);
+    let direct = order.len();
+    order.append(&mut others);
+    (order, linear, direct)
 }
 
 /// What a register holds of a number.

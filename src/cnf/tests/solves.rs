@@ -95,12 +95,12 @@ fn a_solve_that_fails_is_an_error() {
 fn occurrences<D: Drift>(net: &D, op: &Op) -> usize {
     let (t, y) = (Type::scalar(DType::F64), Type::array(DType::F32, [4, 2]));
     let types: Vec<Type> = [t, y].into_iter().chain(net.leaves().iter().map(Tensor::ty)).collect();
-    let traced = trace(&types, |x| {
+    let traced = trace(&types, &mut |x| {
         let net = net.with_leaves(x[2..].to_vec());
         let directions = divergence::Directions::new(&x[1], None);
         let divergence::Local { velocity: v, divergence: d, .. } =
             divergence::local((&net, None), &x[0], &x[1], &directions, false);
-        (vec![v, d], ())
+        vec![v, d]
     });
     traced.func.nodes().iter().filter(|n| n.op == *op).count()
 }

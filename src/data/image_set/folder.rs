@@ -1,11 +1,11 @@
 //! A folder of pictures, in the order of their names.
 //!
-//! Knows picture formats as `image` reads them. Held in memory always: pictures are packed, and reading a batch would be
+//! Knows picture formats as [`raster`] reads them. Held in memory always: pictures are packed, and reading a batch would be
 //! unpacking as many files. Grey where every picture is, otherwise red, green and blue; transparency is put on white.
 
 use super::source::Source;
 use super::{DataError, Found};
-use image::{ColorType, DynamicImage};
+use crate::io::raster::{self, Raster};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub(super) fn read(path: &Path, name: &str, budget: u64) -> Result<Found, DataEr
     };
     let sample = decode(first)?;
     let (width, height) = (sample.width() as usize, sample.height() as usize);
-    let mut channels = if is_grey(&sample) { 1 } else { 3 };
+    let mut channels = if sample.is_grey() { 1 } else { 3 };
     let bytes = |channels: usize| (files.len() * width * height * channels) as u64;
     let mut all = Vec::new();
     for file in &files {
@@ -31,7 +31,7 @@ pub(super) fn read(path: &Path, name: &str, budget: u64) -> Result<Found, DataEr
             let (name, first, expected) = (name.to_owned(), called(first), [width, height]);
             return Err(DataError::UnequalSizes { name, file: called(file), found, first, expected });
         }
-        if channels == 1 && !is_grey(&picture) {
+        if channels == 1 && !picture.is_grey() {
             // The first in colour: those before it have the same value in each channel.
             channels = 3;
             all = all.into_iter().flat_map(|v: u8| [v; 3]).collect();
@@ -60,31 +60,22 @@ fn pictures(path: &Path, name: &str) -> Result<Vec<PathBuf>, DataError> {
     Ok(files)
 }
 
-fn decode(file: &Path) -> Result<DynamicImage, DataError> {
+fn decode(file: &Path) -> Result<Raster, DataError> {
     let name = file.display().to_string();
     let bytes = match fs::read(file) {
         Ok(bytes) => bytes,
         Err(source) => return Err(DataError::Unreadable { name, source }),
     };
     let length = bytes.len();
-    image::load_from_memory(&bytes).map_err(|source| DataError::Undecodable { name, bytes: length, source })
+    raster::decode(&bytes).map_err(|source| DataError::Undecodable { name, bytes: length, source })
 }
 
-fn is_grey(picture: &DynamicImage) -> bool {
-    matches!(picture.color(), ColorType::L8 | ColorType::La8 | ColorType::L16 | ColorType::La16)
-}
-
-fn append(picture: &DynamicImage, channels: usize, all: &mut Vec<u8>) {
+fn append(picture: &Raster, channels: usize, all: &mut Vec<u8>) {
     let on_white = |v: u8, opacity: u8| {
         let (v, a) = (u32::from(v), u32::from(opacity));
         ((v * a + 255 * (255 - a) + 127) / 255) as u8
     };
-    if channels == 1 {
-        all.extend(picture.to_luma_alpha8().pixels().map(|p| on_white(p.0[0], p.0[1])));
-    } else {
-        let colours = picture.to_rgba8();
-        all.extend(colours.pixels().flat_map(|p| [0, 1, 2].map(|c| on_white(p.0[c], p.0[3]))));
-    }
+    all.extend(picture.rgba8().flat_map(|p| (0..channels).map(move |c| on_white(p[c], p[3]))));
 }
 
 fn called(file: &Path) -> String {

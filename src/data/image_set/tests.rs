@@ -1,8 +1,8 @@
 //! What must hold of sets of images: the same bytes from each kind of file, and every odd file named.
 
 use super::*;
+use crate::io::raster::{Channels, Depth, encode_png};
 use flate2::{Compression, write::GzEncoder};
-use image::{DynamicImage, GrayImage, Luma, Rgb, RgbImage};
 use std::fs;
 use std::io::Write;
 
@@ -26,11 +26,11 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-struct Place(tempfile::TempDir);
+struct Place(crate::io::Scratch);
 
 impl Place {
     fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self(crate::io::scratch())
     }
 
     fn put(&self, name: &str, bytes: &[u8]) -> std::path::PathBuf {
@@ -40,25 +40,20 @@ impl Place {
         path
     }
 
-    fn picture(&self, name: &str, picture: impl Into<DynamicImage>) {
-        let mut png = std::io::Cursor::new(Vec::new());
-        picture.into().write_to(&mut png, image::ImageFormat::Png).unwrap();
-        self.put(name, png.get_ref());
+    fn picture(&self, name: &str, size: [u32; 2], channels: Channels, pixels: &[u8]) {
+        self.put(name, &encode_png(size, channels, Depth::Eight, pixels).unwrap());
     }
-}
 
-fn grey(image: &[u8]) -> GrayImage {
-    GrayImage::from_fn(4, 3, |x, y| Luma([image[(y * 4 + x) as usize]]))
+    fn grey(&self, name: &str, size: [u32; 2], pixels: &[u8]) {
+        self.picture(name, size, Channels::Grey, pixels);
+    }
 }
 
 #[test]
 fn every_kind_of_file_gives_the_same_bytes() {
     let (place, bytes) = (Place::new(), bytes());
     let floats: Vec<u8> = bytes.iter().flat_map(|&v| f32::from(v).to_le_bytes()).collect();
-    bytes
-        .chunks(12)
-        .enumerate()
-        .for_each(|(i, image)| place.picture(&format!("folder/{i}.png"), grey(image)));
+    bytes.chunks(12).enumerate().for_each(|(i, image)| place.grey(&format!("folder/{i}.png"), [4, 3], image));
     place.put("folder/notes.txt", b"no picture");
     let files = [
         place.put("plain", &idx(5, &bytes)),
@@ -96,8 +91,8 @@ fn a_set_over_the_budget_is_read_where_it_lies_or_refused_with_the_remedy() {
         fs::write(&file, b"gone").unwrap();
         assert!(set.rows(&[4]).unwrap_err().to_string().contains("cannot be read"));
     }
-    place.picture("folder/a.png", grey(&bytes[..12]));
-    place.picture("folder/b.png", grey(&bytes[12..24]));
+    place.grey("folder/a.png", [4, 3], &bytes[..12]);
+    place.grey("folder/b.png", [4, 3], &bytes[12..24]);
     let fortran = npy("|u1", "True", "5, 3, 4", &bytes);
     for (file, remedy) in [
         (place.put("packed", &gzip(&idx(5, &bytes))), "gunzip"),
@@ -112,8 +107,8 @@ fn a_set_over_the_budget_is_read_where_it_lies_or_refused_with_the_remedy() {
 #[test]
 fn one_picture_in_colour_makes_the_folder_one_of_colours() {
     let place = Place::new();
-    place.picture("set/1.png", GrayImage::from_pixel(2, 1, Luma([7])));
-    place.picture("set/2.png", RgbImage::from_fn(2, 1, |x, _| Rgb([x as u8, 100, 200])));
+    place.grey("set/1.png", [2, 1], &[7, 7]);
+    place.picture("set/2.png", [2, 1], Channels::Rgb, &[0, 100, 200, 1, 100, 200]);
     let set = ImageSet::open(place.0.path().join("set")).unwrap();
     assert_eq!((set.channels, set.dim()), (3, 6));
     assert_eq!(set.rows(&[0, 1]).unwrap(), [7, 7, 7, 7, 7, 7, 0, 100, 200, 1, 100, 200]);
@@ -149,11 +144,11 @@ fn labels_come_from_each_kind_of_file_and_are_one_an_image() {
 #[test]
 fn odd_files_are_named_with_what_was_found() {
     let (place, bytes) = (Place::new(), bytes());
-    place.picture("unequal/a.png", GrayImage::new(4, 3));
-    place.picture("unequal/b.png", GrayImage::new(4, 3));
-    place.picture("unequal/c.png", GrayImage::new(3, 4));
+    place.grey("unequal/a.png", [4, 3], &[0; 12]);
+    place.grey("unequal/b.png", [4, 3], &[0; 12]);
+    place.grey("unequal/c.png", [3, 4], &[0; 12]);
     place.put("none/readme.md", b"");
-    place.picture("one/a.png", GrayImage::new(4, 3));
+    place.grey("one/a.png", [4, 3], &[0; 12]);
     place.put("torn/a.png", b"\x89PNG no more");
     let within = |name: &str| place.0.path().join(name);
     let half: Vec<u8> = bytes.iter().flat_map(|&v| (f64::from(v) / 2.0).to_le_bytes()).collect();

@@ -1,8 +1,9 @@
 //! States of a fixed number of components on the stack: `[R; N]`, and whatever lies in memory like it.
 //!
 //! Loops over a number that the compiler knows, so that a step of a small one is straight code in registers; large ones
-//! are summed as those on the heap are. [`fixed_state`] wants
-//! the number of components and two ways to see them as a slice; it must never know the type behind.
+//! are summed as those on the heap are. Which of the two it is, is asked in `const` blocks: the other one's loops would be
+//! compiled for each small array and thrown away. [`fixed_state`] wants the number of components and two ways to see them
+//! as a slice; it must never know the type behind.
 
 use super::in_registers;
 use crate::ode::Real;
@@ -17,10 +18,10 @@ macro_rules! fixed_state {
             #[inline(always)]
             fn lincomb<K: $crate::ode::Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &R::Clock, a: &[f64], k: &K) {
                 let (out, y) = ($write(self), $read(y));
-                if !$crate::ode::states::in_registers::<R>($n) {
+                if const { !$crate::ode::states::in_registers::<R>($n) } {
                     return $crate::ode::states::heap::lincomb(K::FUSED, out, y, dt, a, |i| $read(k.stage(i)));
                 }
-                if !K::KNOWN && !R::LOCKSTEP && $n > 0 {
+                if const { !K::KNOWN && !R::LOCKSTEP && $n > 0 } {
                     let sums = $crate::ode::states::sums_of_few($n, a, k, |k: &Self, j| $read(k)[j]);
                     for j in 0..$n {
                         out[j] = sums.map_or(y[j], |sums| sums[j].scale_by_add(K::FUSED, dt, y[j]));
@@ -44,7 +45,7 @@ macro_rules! fixed_state {
                 use $crate::ode::Clock;
                 use $crate::ode::states::{PARTIAL_SUMS, add_up, weighted_sum};
                 let (y0, y1) = ($read(y0), $read(y1));
-                if !$crate::ode::states::in_registers::<R>($n) {
+                if const { !$crate::ode::states::in_registers::<R>($n) } {
                     let stage = |i| &$read(k.stage(i))[..];
                     return $crate::ode::states::heap::error_ratio(K::FUSED, $write(self), dt, b, stage, y0, y1, tol);
                 }

@@ -17,8 +17,11 @@ fn each_sum<R: Real, const K: usize, const FURTHER: bool>(
     finish: impl Fn(usize, R) -> R,
 ) {
     let n = out.len();
-    // One bounds check a term, not one a component.
-    let k = k.map(|k| &k[..n]);
+    // One bounds check a term, not one a component; by a loop, since `map` is six functions for each of these.
+    let mut k = *k;
+    for k in &mut k {
+        *k = &k[..n];
+    }
     for j in 0..n {
         let first = k[0][j];
         let mut sum = if FURTHER { first.scale_add(fused, a[0], out[j]) } else { first.scale(a[0]) };

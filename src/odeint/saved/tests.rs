@@ -76,9 +76,9 @@ fn nothing_said_saves_the_end() {
 #[test]
 fn a_solve_that_saves_its_ends_alone_taps_nothing() {
     let program = |save_at: SaveAt| {
-        let traced = crate::tensor::trace(&[crate::graph::Type::array(DType::F64, [2])], |y0| {
-            let ode = Ode::new(|_t, y: &Tensor| -y).save_at(save_at);
-            (vec![ode.solve(0.0, 1.0, &y0[0]).unwrap().y1], ())
+        let traced = crate::tensor::trace(&[crate::graph::Type::array(DType::F64, [2])], &mut |y0| {
+            let ode = Ode::new(|_t, y: &Tensor| -y).save_at(save_at.clone());
+            vec![ode.solve(0.0, 1.0, &y0[0]).unwrap().y1]
         });
         traced.func.to_string()
     };
@@ -313,11 +313,11 @@ fn a_neural_ode_is_trained_on_its_trajectories_in_one_trace() {
 fn the_executor_gives_what_the_reference_interpreter_gives() {
     let (p, grid) = problem();
     let types: Vec<_> = p.leaves().iter().map(Tensor::ty).collect();
-    let traced = crate::tensor::trace(&types, |x| {
+    let traced = crate::tensor::trace(&types, &mut |x| {
         let p = p.with_leaves(x.to_vec());
         let (value, grads) =
             value_and_grad(|p: &Problem| loss(p, Method::Bosh3, &grid, Adjoint::recursive_checkpoint(2)), &p);
-        ([vec![value], grads.leaves()].concat(), ())
+        [vec![value], grads.leaves()].concat()
     });
     assert!(traced.captures.is_empty() && traced.func.to_string().contains("num_ct_taps"));
     let args: Vec<_> = p.leaves().iter().map(|x| x.array().clone()).collect();

@@ -158,10 +158,10 @@ fn gradients_of_all_that_is_left_equal_central_differences_by_state_parameters_a
 fn the_executor_goes_on_behind_hits_as_the_reference_interpreter_does() {
     let p = problem();
     let types: Vec<_> = p.leaves().iter().map(Tensor::ty).collect();
-    let traced = crate::tensor::trace(&types, |x| {
+    let traced = crate::tensor::trace(&types, &mut |x| {
         let p = p.with_leaves(x.to_vec());
         let (value, grads) = value_and_grad(|p: &Problem| loss(p, Adjoint::recursive_checkpoint(3)), &p);
-        ([vec![value], grads.leaves()].concat(), ())
+        [vec![value], grads.leaves()].concat()
     });
     let args: Vec<_> = p.leaves().iter().map(|x| x.array().clone()).collect();
     let want = crate::graph::interpret(&traced.func, &args).unwrap();

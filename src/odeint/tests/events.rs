@@ -220,11 +220,11 @@ fn gradients_through_events_are_bit_identical_for_every_number_of_checkpoints_an
 fn the_executor_finds_events_as_the_reference_interpreter_does() {
     let (p, grid) = problem();
     let types: Vec<_> = p.leaves().iter().map(Tensor::ty).collect();
-    let traced = crate::tensor::trace(&types, |x| {
+    let traced = crate::tensor::trace(&types, &mut |x| {
         let p = p.with_leaves(x.to_vec());
         let (value, grads) =
             value_and_grad(|p: &Problem| loss(p, &grid, Adjoint::recursive_checkpoint(3)), &p);
-        ([vec![value], grads.leaves()].concat(), ())
+        [vec![value], grads.leaves()].concat()
     });
     assert!(traced.captures.is_empty() && traced.func.to_string().contains(", last"));
     let args: Vec<_> = p.leaves().iter().map(|x| x.array().clone()).collect();

@@ -112,13 +112,13 @@ fn the_first_stage_of_an_adaptive_step_is_that_of_the_step_before() {
 /// The gradient through a search that starts from a first stage of zeros, that keeps what the adjoint says.
 fn from_another_first_stage(adjoint: Adjoint) -> (Vec<Vec<f64>>, Counters) {
     let types = [[9, 9], [3, 9]].map(|shape| Type::array(DType::F32, shape));
-    let traced = trace(&types, |x| {
+    let traced = trace(&types, &mut |x| {
         let loss = |(w, y0): &(Tensor, Tensor)| {
             let ode = Ode::new(|t: Tensor, y: &Tensor| field(w, &t, y)).adjoint(adjoint);
             ode.rtol(1e-5).atol(1e-5).solve(0.25, 1.5, y0).unwrap().y1.square().sum()
         };
         let (w, y0) = value_and_grad(loss, &(x[0].clone(), x[1].clone())).1;
-        (vec![w, y0], ())
+        vec![w, y0]
     });
     let mut nodes = traced.func.nodes().to_vec();
     let solve = nodes.iter().position(|n| matches!(n.op, Op::Solve(_))).unwrap();

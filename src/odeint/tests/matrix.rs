@@ -240,10 +240,10 @@ fn events_steps_and_curves_are_each_row_s_own() {
 #[test]
 fn a_second_reverse_derivative_of_rows_in_lockstep_names_the_way_out() {
     let types = [crate::graph::Type::array(crate::array::DType::F64, [3, 2])];
-    let traced = crate::tensor::trace(&types, |x| {
+    let traced = crate::tensor::trace(&types, &mut |x| {
         let p = Point { y0: x[0].clone(), ..point() };
         let slope = |p: &Point| grad(|p: &Point| loss(p, What::End, Batching::PerRow, Adjoint::Direct), p).y0;
-        (vec![slope(&p).square().sum()], ())
+        vec![slope(&p).square().sum()]
     });
     let refused = crate::transform::vjp(&traced.func, &[0], &[0]).unwrap_err().to_string();
     assert!(refused.contains("PerRow") && refused.contains("Groups(1)"), "{refused}");

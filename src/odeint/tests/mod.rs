@@ -6,6 +6,7 @@ mod bounces;
 mod events;
 mod hits;
 mod kept;
+mod leaves;
 mod matrix;
 mod reports;
 mod reversible;

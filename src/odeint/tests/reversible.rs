@@ -42,9 +42,9 @@ fn stored(f: &Func) -> Func {
 fn difference(n: usize, coupling: f64) -> f64 {
     let args = [Tensor::from(&[1.3, 0.7][..]), Tensor::from(&[1.0, -0.4][..])];
     let types: Vec<_> = args.iter().map(Tensor::ty).collect();
-    let traced = trace(&types, |x| {
+    let traced = trace(&types, &mut |x| {
         let y1 = pendulum(&x[0], &x[1], n, coupling, Method::Tsit5);
-        (vec![y1.square().sum()], ())
+        vec![y1.square().sum()]
     });
     assert!(traced.captures.is_empty());
     let slopes = |f: &Func| -> Vec<f64> {

@@ -335,14 +335,14 @@ fn a_plan_in_lockstep_gives_what_the_interpreter_gives() {
     let types: Vec<_> = x.leaves().iter().map(Tensor::ty).collect();
     let adjoint = Adjoint::recursive_checkpoint(2);
     let programs = [
-        trace(&types, |l| (vec![loss(&x.with_leaves(l.to_vec()), adjoint, Batching::PerRow)], ())),
-        trace(&types, |l| {
-            (grad(|x: &All| loss(x, adjoint, Batching::PerRow), &x.with_leaves(l.to_vec())).leaves(), ())
+        trace(&types, &mut |l| vec![loss(&x.with_leaves(l.to_vec()), adjoint, Batching::PerRow)]),
+        trace(&types, &mut |l| {
+            grad(|x: &All| loss(x, adjoint, Batching::PerRow), &x.with_leaves(l.to_vec())).leaves()
         }),
-        trace(&types, |l| {
+        trace(&types, &mut |l| {
             let x = x.with_leaves(l.to_vec());
             let of = |x: &All| grad(|x: &All| loss(x, adjoint, Batching::PerRow), x);
-            (jvp(of, &x, &x).1.leaves(), ())
+            jvp(of, &x, &x).1.leaves()
         }),
     ];
     for (k, program) in programs.iter().enumerate() {

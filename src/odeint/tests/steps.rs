@@ -237,11 +237,11 @@ fn tangents_of_steps_and_of_the_curve_are_their_gradients() {
 fn the_executor_saves_steps_as_the_reference_interpreter_does() {
     let (p, grid) = problem();
     let types: Vec<_> = p.leaves().iter().map(Tensor::ty).collect();
-    let traced = crate::tensor::trace(&types, |x| {
+    let traced = crate::tensor::trace(&types, &mut |x| {
         let p = p.with_leaves(x.to_vec());
         let value = |p: &Problem| loss(p, Method::Bosh3, &grid, Adjoint::recursive_checkpoint(2));
         let (value, grads) = value_and_grad(value, &p);
-        ([vec![value], grads.leaves()].concat(), ())
+        [vec![value], grads.leaves()].concat()
     });
     assert!(traced.captures.is_empty() && traced.func.to_string().contains("num_groups=5"));
     let args: Vec<_> = p.leaves().iter().map(|x| x.array().clone()).collect();

@@ -32,7 +32,8 @@ fn by_parity<V: Float>(x: V, c: &[V::Elem]) -> V {
     let (pairs, rest) = c.as_chunks::<2>();
     assert!(rest.is_empty(), "invariant: the terms are pairs");
     let square = x.mul(x);
-    let [mut even, mut odd] = pairs[pairs.len() - 1].map(|ci| x.of(ci));
+    let [c0, c1] = pairs[pairs.len() - 1];
+    let (mut even, mut odd) = (x.of(c0), x.of(c1));
     for &[c0, c1] in pairs[..pairs.len() - 1].iter().rev() {
         even = even.mul_add(square, x.of(c0));
         odd = odd.mul_add(square, x.of(c1));

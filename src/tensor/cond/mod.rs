@@ -7,13 +7,15 @@
 #[cfg(test)]
 mod tests;
 
+use super::grad::types;
 use super::rows::{tuple, worst_row};
-use super::trace::Check;
+use super::trace::{Check, trace_tree};
 use super::tree::{Leaf, Path, Tree};
 use super::{Tensor, Traced, align, apply, trace};
 use crate::array::DType;
-use crate::graph::{self, Op, Type};
+use crate::graph::{self, Op};
 use crate::ode::status;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// `then(at)` where `pred` holds, else `otherwise(at)`; the other one does not run.
@@ -50,31 +52,44 @@ pub fn cond<A: Tree, R: Tree>(
     if !pred.is_traced() {
         return if pred.item() == 0.0 { otherwise(at) } else { then(at) };
     }
-    let types: Vec<Type> = at.leaves().iter().map(Tensor::ty).collect();
-    let (then, otherwise) = (branch(&types, at, then), branch(&types, at, otherwise));
-    let (a, b) = (outline(&then.aux), outline(&otherwise.aux));
+    let leaves = at.leaves();
+    let ((then, result), (otherwise, other)) = (branch(&leaves, at, then), branch(&leaves, at, otherwise));
+    let outlines = [outline(&result), outline(&other)];
+    result.with_leaves(chosen(pred, &leaves, [then, otherwise], outlines))
+}
+
+fn branch<A: Tree, R: Tree>(leaves: &[Tensor], at: &A, f: impl FnOnce(&A) -> R) -> (Traced, R) {
+    let Ok(branch) = trace_tree(&types(leaves), at, |x| {
+        let result = f(&x);
+        Ok::<_, Infallible>((result.leaves(), result))
+    });
+    branch
+}
+
+/// The results of the first branch where `pred` holds, else of the second: functions of `leaves` and their captures,
+/// whose results are outlined alike.
+#[track_caller]
+fn chosen(
+    pred: &Tensor,
+    leaves: &[Tensor],
+    branches: [Traced; 2],
+    outlines: [Vec<String>; 2],
+) -> Vec<Tensor> {
+    let [a, b] = outlines;
     if let Some((a, b)) = a.iter().zip(&b).find(|(a, b)| a != b) {
         panic!("cond: one branch gives {a}, the other {b}");
     }
     assert!(a.len() == b.len(), "cond: one branch gives {} leaves, the other {}", a.len(), b.len());
-    let (num_outs, template) = (then.num_outputs, then.aux.clone());
-    let both = [checked(then), checked(otherwise)];
+    let num_outs = branches[0].num_outputs;
+    let both = branches.map(checked);
     let (mut bodies, captures) = align(&both.each_ref());
     let (otherwise, then) = (bodies.remove(1), bodies.remove(0));
-    let leaves = at.leaves();
-    let args = std::iter::once(pred).chain(&leaves).chain(&captures);
+    let args = std::iter::once(pred).chain(leaves).chain(&captures);
     let mut results = tuple(Op::Cond(Arc::new(graph::Cond { then, otherwise })), args);
     for values in results.split_off(num_outs) {
         Check { values }.settle().unwrap_or_else(|e| panic!("cond: {e}"));
     }
-    template.with_leaves(results)
-}
-
-fn branch<A: Tree, R: Tree>(types: &[Type], at: &A, f: impl FnOnce(&A) -> R) -> Traced<R> {
-    trace(types, |x| {
-        let out = f(&at.with_leaves(x.to_vec()));
-        (out.leaves(), out)
-    })
+    results
 }
 
 /// The leaves with their types or static values.
@@ -90,16 +105,16 @@ fn outline(tree: &impl Tree) -> Vec<String> {
 }
 
 /// A branch with one check as its last result: the worst row of its own, or one that is passed.
-fn checked<R>(branch: Traced<R>) -> Traced<()> {
-    let Traced { func, captures, num_outputs, .. } = branch;
-    let again = trace(&func.input_types(), |x| {
+fn checked(branch: Traced) -> Traced {
+    let Traced { func, captures, num_outputs } = branch;
+    let again = trace(&func.input_types(), &mut |x| {
         let mut out = apply(&func, x);
         let own: Vec<Tensor> = out.split_off(num_outputs).iter().map(worst_row).collect();
         let passed = [status::COMPLETED, 0.0, 0.0, 0.0, -1.0, 0.0];
         let passed = Tensor::from(&passed[..]).reshape([1, 6]);
         let all: Vec<&Tensor> = std::iter::once(&passed).chain(&own).collect();
         out.push(if own.is_empty() { passed } else { worst_row(&Tensor::concat(&all, 0)) });
-        (out, ())
+        out
     });
-    Traced { num_outputs: num_outputs + 1, func: again.func, captures, aux: () }
+    Traced { num_outputs: num_outputs + 1, func: again.func, captures }
 }

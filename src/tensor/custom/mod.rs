@@ -7,10 +7,12 @@
 #[cfg(test)]
 mod tests;
 
-use super::trace::Check;
+use super::grad::types;
+use super::trace::{Check, trace_tree};
 use super::tree::Tree;
 use super::{Tensor, Traced, apply, trace, tuple};
 use crate::graph::{self, Func, Op, Type};
+use std::convert::Infallible;
 use std::sync::Arc;
 
 type Function<'f, A, R> = Box<dyn Fn(&A) -> R + Send + Sync + 'f>;
@@ -89,47 +91,70 @@ impl<'f, A: Tree, R: Tree> Custom<'f, A, R> {
     #[track_caller]
     pub fn call(&self, at: &A) -> R {
         let leaves = at.leaves();
-        let types: Vec<Type> = leaves.iter().map(Tensor::ty).collect();
-        let body = trace(&types, |x| {
-            let out = (self.f)(&at.with_leaves(x.to_vec()));
-            (out.leaves(), out)
+        let Ok((body, result)) = trace_tree(&types(&leaves), at, |x| {
+            let result = (self.f)(&x);
+            Ok::<_, Infallible>((result.leaves(), result))
         });
-        closed("the function", &body.captures);
-        let (num_outs, template) = (body.num_outputs, body.aux);
-        let mut results = if leaves.iter().any(Tensor::is_traced) {
-            let mut op = graph::Custom { body: body.func, jvp: None, vjp: None, num_outs };
-            let (jvp, vjp) = self.rules(&op, at, &template);
-            (op.jvp, op.vjp) = (jvp, vjp);
-            tuple(Op::Custom(Arc::new(op)), leaves.iter())
-        } else {
-            apply(&body.func, &leaves)
-        };
-        for values in results.split_off(num_outs) {
-            Check { values }.settle().unwrap_or_else(|e| panic!("custom: {e}"));
-        }
-        template.with_leaves(results)
+        let place = |x: &[Tensor], y: &[Tensor]| (at.with_leaves(x.to_vec()), result.with_leaves(y.to_vec()));
+        let jvp = self.jvp.as_ref().map(|rule| {
+            |x: &[Tensor], y: &[Tensor], d: Vec<Tensor>| {
+                let (x, y) = place(x, y);
+                rule(&x, &y, &at.with_leaves(d)).leaves()
+            }
+        });
+        let vjp = self.vjp.as_ref().map(|rule| {
+            |x: &[Tensor], y: &[Tensor], g: Vec<Tensor>| {
+                let (x, y) = place(x, y);
+                rule(&x, &y, &result.with_leaves(g)).leaves()
+            }
+        });
+        let rules =
+            Rules { jvp: jvp.as_ref().map(|r| r as &LeafRule), vjp: vjp.as_ref().map(|r| r as &LeafRule) };
+        result.with_leaves(applied(body, &leaves, &rules))
     }
+}
 
+/// A rule on leaves: of the argument, the result and a direction.
+type LeafRule<'a> = dyn Fn(&[Tensor], &[Tensor], Vec<Tensor>) -> Vec<Tensor> + 'a;
+
+struct Rules<'a> {
+    jvp: Option<&'a LeafRule<'a>>,
+    vjp: Option<&'a LeafRule<'a>>,
+}
+
+/// The results of a traced function with these rules.
+#[track_caller]
+fn applied(body: Traced, leaves: &[Tensor], rules: &Rules) -> Vec<Tensor> {
+    closed("the function", &body.captures);
+    let num_outs = body.num_outputs;
+    let mut results = if leaves.iter().any(Tensor::is_traced) {
+        let mut op = graph::Custom { body: body.func, jvp: None, vjp: None, num_outs };
+        (op.jvp, op.vjp) = rules.funcs(&op);
+        tuple(Op::Custom(Arc::new(op)), leaves.iter())
+    } else {
+        apply(&body.func, leaves)
+    };
+    for values in results.split_off(num_outs) {
+        Check { values }.settle().unwrap_or_else(|e| panic!("custom: {e}"));
+    }
+    results
+}
+
+impl Rules<'_> {
     #[track_caller]
-    fn rules(&self, op: &graph::Custom, at: &A, y: &R) -> (Option<Func>, Option<Func>) {
+    fn funcs(&self, op: &graph::Custom) -> (Option<Func>, Option<Func>) {
         let (x_types, primal) = (op.body.input_types(), op.primal_types());
         let (wrt, outs) = (op.float_inputs(), op.float_outs());
         let y_types = &primal[x_types.len()..];
-        let arguments = |x: &[Tensor]| {
-            let (x, y_leaves) = x.split_at(x_types.len());
-            (at.with_leaves(x.to_vec()), y.with_leaves(y_leaves[..y_types.len()].to_vec()))
+        let split = |rule: &LeafRule, x: &[Tensor], d| {
+            let (x, y) = x.split_at(x_types.len());
+            rule(x, &y[..y_types.len()], d)
         };
-        let jvp = self.jvp.as_ref().map(|rule| {
-            rule_func("the jvp rule", &primal, &x_types, &wrt, y_types, &outs, |x, d| {
-                let (x, y) = arguments(x);
-                rule(&x, &y, &at.with_leaves(d)).leaves()
-            })
+        let jvp = self.jvp.map(|rule| {
+            rule_func("the jvp rule", &primal, &x_types, &wrt, y_types, &outs, &|x, d| split(rule, x, d))
         });
-        let vjp = self.vjp.as_ref().map(|rule| {
-            rule_func("the vjp rule", &primal, y_types, &outs, &x_types, &wrt, |x, g| {
-                let (x, y) = arguments(x);
-                rule(&x, &y, &y.with_leaves(g)).leaves()
-            })
+        let vjp = self.vjp.map(|rule| {
+            rule_func("the vjp rule", &primal, y_types, &outs, &x_types, &wrt, &|x, g| split(rule, x, g))
         });
         (jvp, vjp)
     }
@@ -145,10 +170,10 @@ fn rule_func(
     taken: &[usize],
     to: &[Type],
     given: &[usize],
-    rule: impl FnOnce(&[Tensor], Vec<Tensor>) -> Vec<Tensor>,
+    rule: &dyn Fn(&[Tensor], Vec<Tensor>) -> Vec<Tensor>,
 ) -> Func {
     let types: Vec<Type> = primal.iter().chain(taken.iter().map(|&k| &from[k])).cloned().collect();
-    let traced = trace(&types, |x| {
+    let traced = trace(&types, &mut |x| {
         let (x, d) = x.split_at(primal.len());
         let zero = |ty: &Type| Tensor::full(ty.dtype(), ty.shape().clone(), 0.0);
         let mut directions: Vec<Tensor> = from.iter().map(zero).collect();
@@ -160,7 +185,7 @@ fn rule_func(
             assert!(got == *want, "leaf {k} of what {what} returned is {got}, not {want}");
             all[k].clone()
         });
-        (checked.collect(), ())
+        checked.collect()
     });
     closed(what, &traced.captures);
     poisoned(traced)
@@ -176,12 +201,12 @@ fn closed(what: &str, captures: &[Tensor]) {
 
 /// A rule's function without its checks: where one of them is not passed, what it returns is NaN, since nobody
 /// could look at a check of a derivative that is never taken.
-pub(crate) fn poisoned<R>(rule: Traced<R>) -> Func {
+pub(crate) fn poisoned(rule: Traced) -> Func {
     let Traced { func, num_outputs, .. } = rule;
     if func.num_outputs() == num_outputs {
         return func;
     }
-    let again = trace(&func.input_types(), |x| {
+    let again = trace(&func.input_types(), &mut |x| {
         let mut out = apply(&func, x);
         let checks = out.split_off(num_outputs).into_iter().map(|values| Check { values }.is_passed());
         let ok = checks.reduce(|a, b| a.and(&b)).expect("invariant: a check behind the outputs");
@@ -189,7 +214,7 @@ pub(crate) fn poisoned<R>(rule: Traced<R>) -> Func {
             let nan = Tensor::full(y.dtype(), y.shape().clone(), f64::NAN);
             ok.broadcast_to(y.shape().clone()).select(y, &nan)
         };
-        (out.iter().map(guard).collect(), ())
+        out.iter().map(guard).collect()
     });
     again.func
 }

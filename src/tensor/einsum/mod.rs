@@ -45,7 +45,7 @@ pub fn einsum(spec: &str, operands: &[&Tensor]) -> Tensor {
     };
     let plan = order::plan(&read);
     let types: Vec<Type> = operands.iter().map(|x| x.ty()).collect();
-    let program = trace(&types, |x| (vec![run(&read, &plan, x)], ()));
+    let program = trace(&types, &mut |x| vec![run(&read, &plan, x)]);
     let operands: Vec<Tensor> = operands.iter().map(|&x| x.clone()).collect();
     apply(&program.func, &operands).remove(0)
 }

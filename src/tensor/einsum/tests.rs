@@ -4,7 +4,7 @@ use super::super::tests::numbers;
 use super::super::{Tensor, grad, jit, jvp};
 use super::{einsum, einsum_plan, order::MAX_EXACT};
 use crate::array::DType;
-use proptest::prelude::*;
+use crate::graph::arbitrary::Draws;
 
 /// The sum of products by loops: every assignment of all indices.
 fn naive(spec: &str, operands: &[Tensor]) -> (Vec<usize>, Vec<f64>) {
@@ -115,30 +115,27 @@ fn a_result_that_is_not_written_has_the_indices_that_occur_once() {
     assert_eq!(einsum("bb", &[&array(&[3, 3], 0)]).rank(), 0);
 }
 
-fn random() -> impl Strategy<Value = (String, Vec<usize>)> {
-    let term = prop::collection::vec(0usize..5, 0..4);
-    let terms = prop::collection::vec(term, 1..5);
-    let picks = prop::collection::vec(any::<prop::sample::Index>(), 0..4);
-    (terms, picks, prop::collection::vec(1usize..4, 5)).prop_map(|(terms, picks, lens)| {
-        let letter = |i: usize| (b'a' + i as u8) as char;
-        let mut result: Vec<usize> = Vec::new();
-        let all: Vec<usize> = terms.iter().flatten().copied().collect();
-        for pick in picks.iter().filter(|_| !all.is_empty()) {
-            let i = *pick.get(&all);
-            if !result.contains(&i) {
-                result.push(i);
-            }
+/// A specification of one to four operands with up to three axes each, and how long the axes a to e are.
+fn random(draws: &mut Draws) -> (String, Vec<usize>) {
+    let terms: Vec<Vec<usize>> =
+        (0..=draws.below(4)).map(|_| (0..draws.below(4)).map(|_| draws.below(5)).collect()).collect();
+    let all = terms.concat();
+    let mut result: Vec<usize> = Vec::new();
+    for _ in 0..if all.is_empty() { 0 } else { draws.below(4) } {
+        let i = all[draws.below(all.len())];
+        if !result.contains(&i) {
+            result.push(i);
         }
-        let text = |t: &Vec<usize>| t.iter().map(|&i| letter(i)).collect::<String>();
-        let left: Vec<String> = terms.iter().map(text).collect();
-        (format!("{}->{}", left.join(","), text(&result)), lens)
-    })
+    }
+    let text = |term: &Vec<usize>| term.iter().map(|&i| char::from(b'a' + i as u8)).collect::<String>();
+    let left: Vec<String> = terms.iter().map(text).collect();
+    (format!("{}->{}", left.join(","), text(&result)), (0..5).map(|_| 1 + draws.below(3)).collect())
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
-    #[test]
-    fn random_sums_of_products_equal_loops((spec, lens) in random()) {
+#[test]
+fn random_sums_of_products_equal_loops() {
+    for seed in 0..150 {
+        let (spec, lens) = random(&mut Draws::new(seed));
         let left = spec.split_once("->").unwrap().0;
         let dims = |t: &str| t.bytes().map(|c| lens[usize::from(c - b'a')]).collect::<Vec<_>>();
         let x: Vec<Tensor> = left.split(',').enumerate().map(|(k, t)| array(&dims(t), 5 * k)).collect();

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::data::Marginals;
 
-    fn feed(folder: &tempfile::TempDir) -> Feed {
+    fn feed(folder: &crate::io::Scratch) -> Feed {
         let path = folder.path().join("set.idx");
         let header = [[0, 0, 8, 3], [0, 0, 0, 10], [0, 0, 0, 1], [0, 0, 0, 2]].concat();
         std::fs::write(&path, [header, (0..20).map(|i| i * 5).collect()].concat()).unwrap();
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn every_image_comes_once_before_any_comes_again() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let feed = feed(&folder);
         let labels: Vec<f64> =
             (0..7).flat_map(|update| feed.batch(update, 4).unwrap().1.unwrap().to_vec()).collect();
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_a_function_of_its_update_whatever_came_before() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::io::scratch();
         let one = feed(&folder);
         let rows = |feed: &Feed, update| feed.batch(update, 3).unwrap().0.to_vec();
         let in_turn: Vec<_> = (0..6).map(|update| rows(&one, update)).collect();

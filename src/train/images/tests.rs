@@ -3,6 +3,7 @@
 use super::*;
 use crate::data::{ImageSet, LogitTransform, PixelTransform};
 use crate::error::Result;
+use crate::io::{Scratch, scratch};
 use crate::tensor::Key;
 use crate::train::{
     Data, Density, DivergenceKind, FieldKind, Learned, ObjectiveKind, Options, best::BEST_FILE,
@@ -10,7 +11,6 @@ use crate::train::{
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tempfile::TempDir;
 
 /// 6 x 4 images: bars that stand (class 0) or lie (class 1), of 3 thicknesses, at some place.
 fn bars(n: usize) -> (Vec<u8>, Vec<u8>) {
@@ -25,12 +25,12 @@ fn bars(n: usize) -> (Vec<u8>, Vec<u8>) {
 }
 
 struct Place {
-    folder: TempDir,
+    folder: Scratch,
 }
 
 impl Place {
     fn new() -> Place {
-        Place { folder: tempfile::tempdir().unwrap() }
+        Place { folder: scratch() }
     }
 
     fn path(&self, name: &str) -> PathBuf {

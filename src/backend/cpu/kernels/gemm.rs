@@ -81,8 +81,7 @@ pub unsafe fn gemm_f64(level: Level, shape: &Gemm, a: *const f64, b: *const f64,
 /// The bits of [`gemm_f32`], then of the strip kernels for the sums, the product with the gate and the activation.
 ///
 /// # Safety
-/// As for [`gemm_f32`]; the rows and `pre` of the epilogue are null or valid for `n` and `m x n` elements, and
-/// disjoint from C.
+/// As for [`gemm_f32`]; the rows of the epilogue are null or valid for `n` elements, and disjoint from C.
 pub unsafe fn gemm_layer_f32(
     level: Level,
     shape: &Gemm,
@@ -125,7 +124,7 @@ unsafe fn gemm<T: Math<Word: Word>>(
         return unsafe { row(level, shape, epilogue, a, b, c) };
     }
     let finish = epilogue.map(|e| {
-        let whole = Written { rows: m, cols: n, c, ldc, ends: e.rows, pre: e.pre, ldp: e.ldp };
+        let whole = Written { rows: m, cols: n, c, ldc, ends: e.rows };
         (gemm_layer::finish::<T>(level, e.activation), whole)
     });
     // With no more rows than columns lanes over rows are no fuller, and turning the rows costs as much as the
@@ -174,15 +173,17 @@ unsafe fn row<T: Math>(
     while j < n {
         let (cols, whole, vectors) = panel::<T>(level, n - j);
         (all.ldb, all.rest) = (whole, cols - (vectors - 1) * lanes);
+        let tiles = gemm_tile::tiles::<T>(level, vectors, all.rest == lanes);
+        let (_, tile) = tiles[tiles.len() - 1];
         // SAFETY: the panel lies within B and C.
         unsafe {
-            gemm_tile::tile::<T>(level, vectors, 1, all.rest == lanes)(&all);
+            tile(&all);
             (all.b, all.c) = (all.b.add(k * whole), all.c.add(cols));
         }
         j += cols;
     }
     if let Some(e) = epilogue {
-        let whole = Written { rows: 1, cols: n, c, ldc: n, ends: e.rows, pre: e.pre, ldp: e.ldp };
+        let whole = Written { rows: 1, cols: n, c, ldc: n, ends: e.rows };
         // SAFETY: the row was just written.
         unsafe { gemm_layer::finish::<T>(level, e.activation)(&whole) };
     }
@@ -284,16 +285,15 @@ unsafe fn whole_panel<T: Math>(level: Level, vectors: usize, m: usize, panel: Pa
 /// The tiles of a panel from the tallest to the rest, over `m` rows.
 unsafe fn rows_of_tiles<T: Math>(level: Level, vectors: usize, m: usize, mut panel: Panel<T>) {
     let mut left = m;
-    for &rows in gemm_tile::tile_rows(level, vectors) {
+    for &(rows, tile) in gemm_tile::tiles::<T>(level, vectors, panel.rest == gemm_tile::lanes::<T>(level)) {
         if rows > left {
             continue;
         }
         // A division costs a fifth of a product of one row.
         panel.tiles = if rows == left { 1 } else { left / rows };
-        let whole = panel.rest == gemm_tile::lanes::<T>(level);
         let done = panel.tiles * rows;
         // SAFETY: the caller promises `m` rows of A and C.
-        unsafe { gemm_tile::tile::<T>(level, vectors, rows, whole)(&panel) };
+        unsafe { tile(&panel) };
         panel.a = panel.a.wrapping_add(done * panel.rsa);
         panel.c = panel.c.wrapping_add(done * panel.ldc);
         left -= done;

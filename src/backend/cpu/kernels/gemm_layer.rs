@@ -1,8 +1,8 @@
-//! What follows a product in a network's layer: bias, gate and shift, activation, and the value before the activation.
+//! What follows a product in a network's layer: bias, gate and shift, activation.
 //!
 //! It knows rows of C that were just written and are still in the first-level cache. In registers, before the
 //! store, the same work would save one load and one store a vector beside some twenty instructions of a tanh;
-//! it would also make each tile once for each activation, six times the code.
+//! it would also make each tile once for each activation, three times the code.
 
 use std::marker::PhantomData;
 use std::ptr::null;
@@ -17,29 +17,19 @@ use crate::simd::math::{self, Math};
 pub enum Activation {
     /// `x`
     Identity,
-    /// `max(x, 0)`
-    Relu,
     /// `tanh x`
     Tanh,
     /// `1 / (1 + e^-x)`
     Sigmoid,
-    /// `x sigmoid(x)`
-    Silu,
-    /// `max(x, 0) + ln(1 + e^-|x|)`
-    Softplus,
 }
 
-/// `C = activation((A B + bias) gate + shift)`, with the value before the activation kept if asked for.
+/// `C = activation((A B + bias) gate + shift)`.
 #[derive(Clone, Copy, Debug)]
 pub struct Epilogue<T> {
     /// Bias, gate and shift: one element a column, or null for none.
     pub rows: Rows<T>,
     /// Applied last.
     pub activation: Activation,
-    /// Where the value before the activation goes, or null.
-    pub pre: *mut T,
-    /// From one row of `pre` to the next, in elements.
-    pub ldp: usize,
 }
 
 /// The rows of an epilogue.
@@ -72,8 +62,6 @@ pub(super) struct Written<T> {
     pub c: *mut T,
     pub ldc: usize,
     pub ends: Rows<T>,
-    pub pre: *mut T,
-    pub ldp: usize,
 }
 
 impl<T: Copy> Written<T> {
@@ -82,13 +70,10 @@ impl<T: Copy> Written<T> {
     /// # Safety
     /// The part lies within.
     pub(super) unsafe fn part(&self, i: usize, rows: usize, j: usize, cols: usize) -> Self {
-        let &Self { c, ldc, ends, pre, ldp, .. } = self;
+        let &Self { c, ldc, ends, .. } = self;
         let ends = ends.map(|row| row.wrapping_add(j));
-        // SAFETY: the caller promises that the part lies within; null stays null.
-        unsafe {
-            let pre = if pre.is_null() { pre } else { pre.add(i * ldp + j) };
-            Self { rows, cols, c: c.add(i * ldc + j), ldc, ends, pre, ldp }
-        }
+        // SAFETY: the caller promises that the part lies within.
+        Self { rows, cols, c: unsafe { c.add(i * ldc + j) }, ldc, ends }
     }
 }
 
@@ -104,23 +89,14 @@ trait Finish<T> {
     unsafe fn run<S: Simd>(rows: &Written<T>);
 }
 
-entry_points!(
-    /// The entry point of a finish at a level.
-    entry,
-    Finish<T: Math>,
-    FinishFn<T>,
-    (rows: &Written<T>)
-);
+entry_points!(entry, Finish<T: Math>, FinishFn<T>, (rows: &Written<T>));
 
 /// The finish of an activation.
 pub(super) fn finish<T: Math>(level: Level, activation: Activation) -> FinishFn<T> {
     match activation {
         Activation::Identity => entry::<T, Layer<T, Identity>>(level),
-        Activation::Relu => entry::<T, Layer<T, Relu>>(level),
         Activation::Tanh => entry::<T, Layer<T, Tanh>>(level),
         Activation::Sigmoid => entry::<T, Layer<T, Sigmoid>>(level),
-        Activation::Silu => entry::<T, Layer<T, Silu>>(level),
-        Activation::Softplus => entry::<T, Layer<T, Softplus>>(level),
     }
 }
 
@@ -143,11 +119,8 @@ macro_rules! functions {
 
 functions! {
     Identity: |x| x;
-    Relu: |x| x.max(x.of(V::Elem::ZERO));
     Tanh: |x| math::tanh(x);
     Sigmoid: |x| math::sigmoid(x);
-    Silu: |x| x.mul(math::sigmoid(x));
-    Softplus: |x| x.max(x.of(V::Elem::ZERO)).add(math::log1p(math::exp(x.abs().neg())));
 }
 
 struct Layer<T, F>(PhantomData<(T, F)>);
@@ -175,10 +148,6 @@ impl<T: Math, F: Function> Layer<T, F> {
             }
             if !shift.is_null() {
                 value = value.add(load(shift.add(j)));
-            }
-            if !rows.pre.is_null() {
-                let pre = rows.pre.add(r * rows.ldp + j);
-                if WHOLE { value.store(pre) } else { value.store_part(pre, count) }
             }
             let out = F::apply(value);
             if WHOLE { out.store(c) } else { out.store_part(c, count) }
@@ -211,11 +180,11 @@ impl<T: Math, F: Function> Finish<T> for Layer<T, F> {
 /// As for [`FinishFn`], with at most 4 columns.
 pub(super) unsafe fn finish_thin<T: Math>(finish: FinishFn<T>, thin: &Written<T>) {
     const TOGETHER: usize = 16;
-    let &Written { rows, cols, c, ldc, ends, pre, ldp } = thin;
+    let &Written { rows, cols, c, ldc, ends } = thin;
     let mut repeated = [[T::ZERO; 4 * TOGETHER]; 3];
     // SAFETY: the same elements as the rows given, and bias, gate and shift of one long row.
     unsafe {
-        if ldc != cols || !(pre.is_null() || ldp == cols) {
+        if ldc != cols {
             return finish(thin);
         }
         let mut long_row = |k: usize, row: *const T| {
@@ -230,9 +199,8 @@ pub(super) unsafe fn finish_thin<T: Math>(finish: FinishFn<T>, thin: &Written<T>
         let (bias, gate, shift) = (long_row(0, ends.bias), long_row(1, ends.gate), long_row(2, ends.shift));
         let ends = Rows { bias, gate, shift };
         let (long, width) = (rows / TOGETHER, cols * TOGETHER);
-        finish(&Written { rows: long, cols: width, c, ldc: width, ends, pre, ldp: width });
+        finish(&Written { rows: long, cols: width, c, ldc: width, ends });
         let done = long * width;
-        let pre = if pre.is_null() { pre } else { pre.add(done) };
-        finish(&Written { rows: 1, cols: rows * cols - done, c: c.add(done), ldc: 0, ends, pre, ldp: 0 });
+        finish(&Written { rows: 1, cols: rows * cols - done, c: c.add(done), ldc: 0, ends });
     }
 }

@@ -41,24 +41,52 @@ pub(super) unsafe fn run<T: Math<Word: Word>>(level: Level, thin: Thin<T>) {
 #[repr(align(64))]
 struct Scratch([MaybeUninit<u8>; K_BLOCK * CHUNK * 64]);
 
+/// The vectors that a block of at most 8 sums in.
+#[repr(align(64))]
+struct Turned([MaybeUninit<u8>; 8 * 64]);
+
 impl<T: Math<Word: Word>> Task for Thin<T> {
     #[allow(clippy::large_stack_arrays, reason = "the scratch of a chunk; kernels do not allocate")]
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Gemm { m, rsa, csa, .. } = self.shape;
         let chunk = CHUNK * T::Of::<S>::LEN;
-        if rsa == 1 {
-            // SAFETY: columns of A are adjacent.
-            return unsafe { self.rows::<S>(0, m, self.a, csa) };
-        }
         let mut scratch = Scratch([const { MaybeUninit::uninit() }; _]);
-        let columns = scratch.0.as_mut_ptr().cast::<T>();
-        for i in (0..m).step_by(chunk) {
-            let rows = (m - i).min(chunk);
-            // SAFETY: the scratch holds `chunk` rows by `K_BLOCK` columns.
+        let copied = scratch.0.as_mut_ptr().cast::<T>();
+        let mut i = 0;
+        while i < m {
+            // SAFETY: the scratch holds `chunk` rows by `K_BLOCK` columns; with a step of 1, columns of A are adjacent.
             unsafe {
-                self.gather::<S>(i, rows, columns, chunk);
-                self.rows::<S>(i, rows, columns, chunk);
+                let (rows, columns, ld) = match rsa {
+                    1 => (m, self.a, csa),
+                    _ => ((m - i).min(chunk), copied.cast_const(), chunk),
+                };
+                if rsa != 1 {
+                    self.gather::<S>(i, rows, copied, chunk);
+                }
+                self.rows::<S>(i, rows, columns, ld);
+                i += rows;
+            }
+        }
+    }
+}
+
+/// Writes or adds `rows` rows of `N` columns to C from columns that are `ld` apart. It has no level: one copy serves all.
+#[inline(never)]
+unsafe fn put<T: Math, const N: usize>(
+    columns: *const T,
+    ld: usize,
+    rows: usize,
+    c: *mut T,
+    ldc: usize,
+    add: bool,
+) {
+    for r in 0..rows {
+        for j in 0..N {
+            // SAFETY: the caller promises `rows` elements of each column and `N` of each row.
+            unsafe {
+                let (at, x) = (c.add(r * ldc + j), columns.add(j * ld + r).read());
+                at.write_unaligned(if add { at.read_unaligned().plus(x) } else { x });
             }
         }
     }
@@ -151,17 +179,14 @@ impl<T: Math<Word: Word>> Thin<T> {
                     }
                 }
             }
+            let mut turned = Turned([const { MaybeUninit::uninit() }; _]);
+            let out = turned.0.as_mut_ptr().cast::<T>();
             for j in 0..N {
                 for q in 0..Q {
-                    let values = acc[j][q].to_array();
-                    let first = q * V::LEN;
-                    for l in 0..V::LEN.min(rows - first) {
-                        let at = self.c.add((i + first + l) * ldc + j);
-                        let value = if accumulate { at.read_unaligned().plus(values[l]) } else { values[l] };
-                        at.write_unaligned(value);
-                    }
+                    acc[j][q].store(out.add((j * Q + q) * V::LEN));
                 }
             }
+            put::<T, N>(out, Q * V::LEN, rows, self.c.add(i * ldc), ldc, accumulate);
         }
     }
 }

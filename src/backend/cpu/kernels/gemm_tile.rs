@@ -43,13 +43,7 @@ trait TileKernel<T> {
     unsafe fn run<S: Simd>(panel: &Panel<T>);
 }
 
-entry_points!(
-    /// The entry point of a tile at a level.
-    entry,
-    TileKernel<T: Math>,
-    TileFn<T>,
-    (panel: &Panel<T>)
-);
+entry_points!(mod entry, TileKernel<T: Math>, (panel: &Panel<T>));
 
 /// Elements of a vector at a level.
 pub(super) fn lanes<T: Math>(level: Level) -> usize {
@@ -64,48 +58,41 @@ pub(super) fn lanes<T: Math>(level: Level) -> usize {
 /// bound by the broadcasts of A.
 pub(super) fn panel_vectors(level: Level, left: usize) -> usize {
     match level {
-        Level::Portable => 1,
-        Level::Avx2 => left.min(2),
+        Level::Portable | Level::Avx2 => left.min(2),
         Level::Avx512 if left == 5 => 3,
         Level::Avx512 => left.min(4),
     }
 }
 
-/// Heights of the tiles for a panel, tallest first; a rest of rows goes to the next.
-pub(super) fn tile_rows(level: Level, vectors: usize) -> &'static [usize] {
-    match (level, vectors) {
-        (Level::Portable, _) => &[4, 2, 1],
-        (Level::Avx2, 2) | (_, 4) => &[6, 4, 2, 1],
-        (_, 3) => &[8, 4, 2, 1],
-        _ => &[12, 4, 2, 1],
+/// The tiles of a panel, tallest first, by their rows; a rest of rows goes to the next. The last vector is `whole` or not.
+///
+/// What a level has no use for is not compiled for it.
+pub(super) fn tiles<T: Math>(level: Level, vectors: usize, whole: bool) -> &'static [(usize, TileFn<T>)] {
+    if whole { shapes::<T, true>(level, vectors) } else { shapes::<T, false>(level, vectors) }
+}
+
+fn shapes<T: Math, const WHOLE: bool>(level: Level, vectors: usize) -> &'static [(usize, TileFn<T>)] {
+    macro_rules! shapes {
+        ($level:ident, $($rows:literal)* by $vectors:literal) => {
+            const { &[$(($rows, entry::$level::<T, Tile<T, $rows, $vectors, WHOLE>> as TileFn<T>)),*] }
+        };
     }
-}
-
-/// The kernel of a tile of `rows x vectors`, with the last vector whole or not.
-pub(super) fn tile<T: Math>(level: Level, vectors: usize, rows: usize, whole: bool) -> TileFn<T> {
-    if whole { tile_of::<T, true>(level, vectors, rows) } else { tile_of::<T, false>(level, vectors, rows) }
-}
-
-fn tile_of<T: Math, const WHOLE: bool>(level: Level, vectors: usize, rows: usize) -> TileFn<T> {
-    match (vectors, rows) {
-        (4, 6) => entry::<T, Tile<T, 6, 4, WHOLE>>(level),
-        (4, 4) => entry::<T, Tile<T, 4, 4, WHOLE>>(level),
-        (4, 2) => entry::<T, Tile<T, 2, 4, WHOLE>>(level),
-        (4, 1) => entry::<T, Tile<T, 1, 4, WHOLE>>(level),
-        (3, 8) => entry::<T, Tile<T, 8, 3, WHOLE>>(level),
-        (3, 4) => entry::<T, Tile<T, 4, 3, WHOLE>>(level),
-        (3, 2) => entry::<T, Tile<T, 2, 3, WHOLE>>(level),
-        (3, 1) => entry::<T, Tile<T, 1, 3, WHOLE>>(level),
-        (2, 12) => entry::<T, Tile<T, 12, 2, WHOLE>>(level),
-        (2, 6) => entry::<T, Tile<T, 6, 2, WHOLE>>(level),
-        (2, 4) => entry::<T, Tile<T, 4, 2, WHOLE>>(level),
-        (2, 2) => entry::<T, Tile<T, 2, 2, WHOLE>>(level),
-        (2, 1) => entry::<T, Tile<T, 1, 2, WHOLE>>(level),
-        (1, 12) => entry::<T, Tile<T, 12, 1, WHOLE>>(level),
-        (1, 4) => entry::<T, Tile<T, 4, 1, WHOLE>>(level),
-        (1, 2) => entry::<T, Tile<T, 2, 1, WHOLE>>(level),
-        (1, 1) => entry::<T, Tile<T, 1, 1, WHOLE>>(level),
-        _ => panic!("invariant: no tile of {rows} rows by {vectors} vectors"),
+    match (level, vectors) {
+        (Level::Portable, 1) => shapes!(portable, 4 2 1 by 1),
+        (Level::Portable, 2) => shapes!(portable, 4 2 1 by 2),
+        #[cfg(target_arch = "x86_64")]
+        (Level::Avx2, 1) => shapes!(avx2, 12 4 2 1 by 1),
+        #[cfg(target_arch = "x86_64")]
+        (Level::Avx2, 2) => shapes!(avx2, 6 4 2 1 by 2),
+        #[cfg(target_arch = "x86_64")]
+        (Level::Avx512, 1) => shapes!(avx512, 12 4 2 1 by 1),
+        #[cfg(target_arch = "x86_64")]
+        (Level::Avx512, 2) => shapes!(avx512, 12 4 2 1 by 2),
+        #[cfg(target_arch = "x86_64")]
+        (Level::Avx512, 3) => shapes!(avx512, 8 4 2 1 by 3),
+        #[cfg(target_arch = "x86_64")]
+        (Level::Avx512, 4) => shapes!(avx512, 6 4 2 1 by 4),
+        _ => panic!("invariant: no tiles of {vectors} vectors at {level:?}"),
     }
 }
 

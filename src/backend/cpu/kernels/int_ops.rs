@@ -1,10 +1,9 @@
 //! Integer and logic operations on lanes of 32-bit words, and the loops that carry them over a strip.
 //!
-//! It knows that signed and unsigned words share their arithmetic and differ in order only (`SIGNED`).
+//! It knows that signed and unsigned words share their arithmetic and differ in order only.
 
 use std::marker::PhantomData;
 
-use super::ops::fill;
 use super::strip::StripKernel;
 use crate::simd::lanes::{Int, Lanes, Mask, Simd};
 
@@ -12,21 +11,21 @@ use crate::simd::lanes::{Int, Lanes, Mask, Simd};
 pub(super) trait IntOp {
     /// Operands that are read.
     const ARITY: usize;
-    fn apply<V: Int>(a: V, b: V, signed: bool) -> V;
+    fn apply<V: Int>(a: V, b: V) -> V;
 }
 
 /// A comparison of words.
 pub(super) trait IntCompareOp {
-    fn apply<V: Int>(a: V, b: V, signed: bool) -> V::Mask;
+    fn apply<V: Int>(a: V, b: V) -> V::Mask;
 }
 
 macro_rules! int_op {
-    ($($name:ident / $arity:literal: |$a:ident, $b:ident, $signed:ident| $body:expr;)*) => {$(
-        pub(super) struct $name;
-        impl IntOp for $name {
+    ($($name:ident $(<$signed:ident>)? / $arity:literal: |$a:ident, $b:ident| $body:expr;)*) => {$(
+        pub(super) struct $name $(<const $signed: bool>)?;
+        impl $(<const $signed: bool>)? IntOp for $name $(<$signed>)? {
             const ARITY: usize = $arity;
             #[inline(always)]
-            fn apply<V: Int>($a: V, $b: V, $signed: bool) -> V {
+            fn apply<V: Int>($a: V, $b: V) -> V {
                 $body
             }
         }
@@ -34,11 +33,11 @@ macro_rules! int_op {
 }
 
 macro_rules! int_compare_op {
-    ($($name:ident: |$a:ident, $b:ident, $signed:ident| $body:expr;)*) => {$(
-        pub(super) struct $name;
-        impl IntCompareOp for $name {
+    ($($name:ident $(<$signed:ident>)?: |$a:ident, $b:ident| $body:expr;)*) => {$(
+        pub(super) struct $name $(<const $signed: bool>)?;
+        impl $(<const $signed: bool>)? IntCompareOp for $name $(<$signed>)? {
             #[inline(always)]
-            fn apply<V: Int>($a: V, $b: V, $signed: bool) -> V::Mask {
+            fn apply<V: Int>($a: V, $b: V) -> V::Mask {
                 $body
             }
         }
@@ -46,25 +45,24 @@ macro_rules! int_compare_op {
 }
 
 int_op! {
-    Copy / 1: |a, _b, _signed| a;
-    Neg / 1: |a, _b, _signed| a.of(0).sub(a);
-    Abs / 1: |a, _b, _signed| a.max(a.of(0).sub(a), true);
-    Sign / 1: |a, _b, _signed| a.max(a.of(u32::MAX), true).min(a.of(1), true);
-    Add / 2: |a, b, _signed| a.add(b);
-    Sub / 2: |a, b, _signed| a.sub(b);
-    Mul / 2: |a, b, _signed| a.mul(b);
-    Max / 2: |a, b, signed| a.max(b, signed);
-    Min / 2: |a, b, signed| a.min(b, signed);
-    And / 2: |a, b, _signed| a.and(b);
-    Or / 2: |a, b, _signed| a.or(b);
-    Xor / 2: |a, b, _signed| a.xor(b);
+    Copy / 1: |a, _b| a;
+    Neg / 1: |a, _b| a.of(0).sub(a);
+    Abs / 1: |a, _b| a.max(a.of(0).sub(a), true);
+    Sign / 1: |a, _b| a.max(a.of(u32::MAX), true).min(a.of(1), true);
+    Add / 2: |a, b| a.add(b);
+    Sub / 2: |a, b| a.sub(b);
+    Mul / 2: |a, b| a.mul(b);
+    Max<SIGNED> / 2: |a, b| a.max(b, SIGNED);
+    Min<SIGNED> / 2: |a, b| a.min(b, SIGNED);
+    And / 2: |a, b| a.and(b);
+    Or / 2: |a, b| a.or(b);
 }
 
 int_compare_op! {
-    Eq: |a, b, _signed| a.eq(b);
-    Ne: |a, b, _signed| a.eq(b).not();
-    Lt: |a, b, signed| a.lt(b, signed);
-    Le: |a, b, signed| b.lt(a, signed).not();
+    Eq: |a, b| a.eq(b);
+    Ne: |a, b| a.eq(b).not();
+    Lt<SIGNED>: |a, b| a.lt(b, SIGNED);
+    Le<SIGNED>: |a, b| b.lt(a, SIGNED).not();
 }
 
 /// Reads `n <= LEN` words.
@@ -82,9 +80,9 @@ unsafe fn store_up_to<V: Int>(x: V, p: *mut u32, n: usize) {
 }
 
 /// An [`IntOp`] over a strip.
-pub(super) struct IntMap<O, const SIGNED: bool>(PhantomData<O>);
+pub(super) struct IntMap<O>(PhantomData<O>);
 
-impl<O: IntOp, const SIGNED: bool> StripKernel for IntMap<O, SIGNED> {
+impl<O: IntOp> StripKernel for IntMap<O> {
     #[inline(always)]
     unsafe fn run<S: Simd>(
         dst: *mut u8,
@@ -102,7 +100,7 @@ impl<O: IntOp, const SIGNED: bool> StripKernel for IntMap<O, SIGNED> {
             unsafe {
                 let x: S::U32 = load_up_to(a.add(i), count);
                 let y = if O::ARITY > 1 { load_up_to(b.add(i), count) } else { x };
-                store_up_to(O::apply(x, y, SIGNED), dst.add(i), count);
+                store_up_to(O::apply(x, y), dst.add(i), count);
             }
             i += count;
         }
@@ -110,9 +108,9 @@ impl<O: IntOp, const SIGNED: bool> StripKernel for IntMap<O, SIGNED> {
 }
 
 /// An [`IntCompareOp`] over a strip, to words of 0 or 1.
-pub(super) struct IntCompare<O, const SIGNED: bool>(PhantomData<O>);
+pub(super) struct IntCompare<O>(PhantomData<O>);
 
-impl<O: IntCompareOp, const SIGNED: bool> StripKernel for IntCompare<O, SIGNED> {
+impl<O: IntCompareOp> StripKernel for IntCompare<O> {
     #[inline(always)]
     unsafe fn run<S: Simd>(
         dst: *mut u8,
@@ -129,7 +127,7 @@ impl<O: IntCompareOp, const SIGNED: bool> StripKernel for IntCompare<O, SIGNED> 
             // SAFETY: `i + count <= n`.
             unsafe {
                 let (x, y): (S::U32, S::U32) = (load_up_to(a.add(i), count), load_up_to(b.add(i), count));
-                S::U32::store_mask(O::apply(x, y, SIGNED), dst.add(i), count);
+                S::U32::store_mask(O::apply(x, y), dst.add(i), count);
             }
             i += count;
         }
@@ -178,69 +176,5 @@ impl StripKernel for Select {
             }
             i += count;
         }
-    }
-}
-
-/// A shift by `imm[0]` bits, to the left or to the right.
-pub(super) struct Shift<const LEFT: bool>;
-
-impl<const LEFT: bool> StripKernel for Shift<LEFT> {
-    #[inline(always)]
-    unsafe fn run<S: Simd>(
-        dst: *mut u8,
-        a: *const u8,
-        _b: *const u8,
-        _c: *const u8,
-        imm: [f64; 2],
-        n: usize,
-    ) {
-        let (dst, a, by) = (dst.cast::<u32>(), a.cast::<u32>(), imm[0] as u32);
-        let mut i = 0;
-        while i < n {
-            let count = (n - i).min(S::U32::LEN);
-            // SAFETY: `i + count <= n`.
-            unsafe {
-                let x: S::U32 = load_up_to(a.add(i), count);
-                store_up_to(if LEFT { x.shl(by) } else { x.shr(by) }, dst.add(i), count);
-            }
-            i += count;
-        }
-    }
-}
-
-/// The immediate in each element, read as signed or unsigned.
-pub(super) struct Splat<const SIGNED: bool>;
-
-impl<const SIGNED: bool> StripKernel for Splat<SIGNED> {
-    #[inline(always)]
-    unsafe fn run<S: Simd>(
-        dst: *mut u8,
-        _a: *const u8,
-        _b: *const u8,
-        _c: *const u8,
-        imm: [f64; 2],
-        n: usize,
-    ) {
-        let value = if SIGNED { imm[0] as i32 as u32 } else { imm[0] as u32 };
-        // SAFETY: the caller promises the level and `n` elements.
-        unsafe { fill(dst.cast(), S::U32::splat(value), n) };
-    }
-}
-
-/// The word behind `a` in each element.
-pub(super) struct SplatFrom;
-
-impl StripKernel for SplatFrom {
-    #[inline(always)]
-    unsafe fn run<S: Simd>(
-        dst: *mut u8,
-        a: *const u8,
-        _b: *const u8,
-        _c: *const u8,
-        _imm: [f64; 2],
-        n: usize,
-    ) {
-        // SAFETY: one word is readable at `a`, `n` are writable at `dst`.
-        unsafe { fill(dst.cast(), S::U32::splat(a.cast::<u32>().read_unaligned()), n) };
     }
 }

@@ -39,10 +39,10 @@ pub(super) use gemm::K_BLOCK;
 pub use gemm::{Gemm, gemm_f32, gemm_f64, gemm_layer_f32, gemm_layer_f64};
 pub use gemm_layer::{Activation, Epilogue, Rows};
 pub use gemm_pack::{pack, packed_len, takes_packed};
-pub use one::{OneFn, OneInstr, cast_one, one};
+pub use one::{OneFn, OneInstr, by_strip, cast_one, one};
 pub use philox::{philox_block, philox_fill};
 pub use reduce::{ReduceFn, max_strip, min_strip, sum_strip};
-pub use strip::{Arith, StripFn, StripOp, strip, strip_one};
+pub use strip::{Arith, StripFn, StripOp, strip};
 
 pub use sums::{SumColsFn, SumRowsFn, sum_cols, sum_rows};
 pub use transpose::{transpose_4, transpose_8};

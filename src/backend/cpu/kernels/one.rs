@@ -1,13 +1,15 @@
 //! Operations on single elements that pass from one to the next in a file of registers.
 //!
 //! A loop's clock is some forty operations on single numbers a trip. A strip kernel takes its operands' addresses from a
-//! table, counts lanes and loops; here an operation is a call that reads two words and writes one. The values are those
-//! of the strip kernels at single elements, whose bits are those of every level.
+//! table, counts lanes and loops; here an operation is a call that reads two words and writes one. Where an operation
+//! rounds once, every level has its bits; where levels differ (functions, fused chains) the level's strip kernel runs on
+//! the registers. A masked load of one element that a masked store has just written waits for that store (12 to 15
+//! cycles on x86), a plain one does not: so a strip kernel is not what runs all of them.
 
 use super::Elem;
 use super::int_ops::{self, IntCompareOp, IntOp};
 use super::ops::{self, CompareOp, FloatOp};
-use super::strip::StripOp;
+use super::strip::{StripFn, StripOp};
 use crate::simd::lanes::{Float, Lanes, Mask};
 use crate::simd::math::Math;
 use crate::simd::portable::One;
@@ -23,8 +25,10 @@ pub type OneFn = unsafe fn(registers: *mut u64, instr: &OneInstr);
 pub struct OneInstr {
     /// What is done.
     pub run: OneFn,
-    /// The immediate.
-    pub imm: f64,
+    /// The strip kernel that does the same, for [`by_strip`].
+    pub kernel: StripFn,
+    /// The immediates.
+    pub imm: [f64; 2],
     /// The register that is written.
     pub dst: u16,
     /// Those that are read; any where an operation reads fewer.
@@ -48,7 +52,7 @@ unsafe fn map<T: Math, O: FloatOp>(registers: *mut u64, instr: &OneInstr) {
     // SAFETY: the caller's promise; single elements need no level.
     unsafe {
         let of = |k: usize| T::Of::<One>::splat(get(registers, instr, k));
-        let imm = [T::Of::<One>::splat(T::from_f64(instr.imm)); 2];
+        let imm = [T::Of::<One>::splat(T::from_f64(instr.imm[0])); 2];
         let x = of(0);
         let y = if O::ARITY > 1 { of(1) } else { x };
         let mut out = T::ZERO;
@@ -73,6 +77,11 @@ unsafe fn is_finite<T: Math>(registers: *mut u64, instr: &OneInstr) {
     }
 }
 
+unsafe fn copy<T: Copy>(registers: *mut u64, instr: &OneInstr) {
+    // SAFETY: as for `map`.
+    unsafe { put(registers, instr, get::<T>(registers, instr, 0)) }
+}
+
 unsafe fn select<T: Copy>(registers: *mut u64, instr: &OneInstr) {
     // SAFETY: as for `map`.
     unsafe {
@@ -81,22 +90,22 @@ unsafe fn select<T: Copy>(registers: *mut u64, instr: &OneInstr) {
     }
 }
 
-unsafe fn word<O: IntOp, const SIGNED: bool>(registers: *mut u64, instr: &OneInstr) {
+unsafe fn word<O: IntOp>(registers: *mut u64, instr: &OneInstr) {
     // SAFETY: as for `map`.
     unsafe {
         let x = Words::splat(get(registers, instr, 0));
         let y = if O::ARITY > 1 { Words::splat(get(registers, instr, 1)) } else { x };
         let mut out = 0u32;
-        O::apply(x, y, SIGNED).store(&raw mut out);
+        O::apply(x, y).store(&raw mut out);
         put(registers, instr, out);
     }
 }
 
-unsafe fn compare_words<O: IntCompareOp, const SIGNED: bool>(registers: *mut u64, instr: &OneInstr) {
+unsafe fn compare_words<O: IntCompareOp>(registers: *mut u64, instr: &OneInstr) {
     // SAFETY: as for `map`.
     unsafe {
         let [x, y] = [0, 1].map(|k| Words::splat(get(registers, instr, k)));
-        put(registers, instr, u32::from(O::apply(x, y, SIGNED).any()));
+        put(registers, instr, u32::from(O::apply(x, y).any()));
     }
 }
 
@@ -127,13 +136,27 @@ cast! {
     u32_to_f64: u32 => f64;
 }
 
+/// The strip kernel of an instruction, on one element.
+///
+/// # Safety
+/// As for [`OneFn`]; the kernel's level is available, and a register that is written over an operand holds an element no
+/// wider than that.
+pub unsafe fn by_strip(registers: *mut u64, instr: &OneInstr) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let at = |register: u16| registers.add(register as usize).cast::<u8>();
+        let [a, b, c] = instr.args.map(|register| at(register).cast_const());
+        (instr.kernel)(at(instr.dst), a, b, c, instr.imm, 1);
+    }
+}
+
 /// The operation on single elements, with the bits of every level; none if levels differ in how they round it.
 pub fn one(op: StripOp, elem: Elem) -> Option<OneFn> {
     match elem {
-        Elem::F32 => float::<f32>(op),
-        Elem::F64 => float::<f64>(op),
-        Elem::I32 => int::<true>(op),
-        Elem::U32 => int::<false>(op),
+        Elem::F32 => moves::<u32>(op).or_else(|| float::<f32>(op)),
+        Elem::F64 => moves::<u64>(op).or_else(|| float::<f64>(op)),
+        Elem::I32 => moves::<u32>(op).or_else(|| words(op)).or_else(|| signed(op)),
+        Elem::U32 => moves::<u32>(op).or_else(|| words(op)).or_else(|| unsigned(op)),
     }
 }
 
@@ -150,14 +173,21 @@ pub fn cast_one(from: Elem, to: Elem) -> OneFn {
         (Elem::I32, Elem::F64) => i32_to_f64,
         (Elem::U32, Elem::F32) => u32_to_f32,
         (Elem::U32, Elem::F64) => u32_to_f64,
-        (Elem::F64, Elem::F64) => map::<f64, ops::Copy>,
-        _ => word::<int_ops::Copy, false>,
+        (Elem::F64, Elem::F64) => copy::<u64>,
+        _ => copy::<u32>,
     }
+}
+
+fn moves<T: Copy>(op: StripOp) -> Option<OneFn> {
+    Some(match op {
+        StripOp::Copy => copy::<T>,
+        StripOp::Select => select::<T>,
+        _ => return None,
+    })
 }
 
 fn float<T: Math>(op: StripOp) -> Option<OneFn> {
     Some(match op {
-        StripOp::Copy => map::<T, ops::Copy>,
         StripOp::Add => map::<T, ops::Add>,
         StripOp::Sub => map::<T, ops::Sub>,
         StripOp::Mul => map::<T, ops::Mul>,
@@ -178,31 +208,45 @@ fn float<T: Math>(op: StripOp) -> Option<OneFn> {
         StripOp::Lt => compare::<T, ops::Lt>,
         StripOp::Le => compare::<T, ops::Le>,
         StripOp::IsFinite => is_finite::<T>,
-        StripOp::Select => select::<T>,
         _ => return None,
     })
 }
 
-fn int<const SIGNED: bool>(op: StripOp) -> Option<OneFn> {
+fn words(op: StripOp) -> Option<OneFn> {
     Some(match op {
-        StripOp::Copy => word::<int_ops::Copy, SIGNED>,
-        StripOp::Add => word::<int_ops::Add, SIGNED>,
-        StripOp::Sub => word::<int_ops::Sub, SIGNED>,
-        StripOp::Mul => word::<int_ops::Mul, SIGNED>,
-        StripOp::Max => word::<int_ops::Max, SIGNED>,
-        StripOp::Min => word::<int_ops::Min, SIGNED>,
-        StripOp::And => word::<int_ops::And, SIGNED>,
-        StripOp::Or => word::<int_ops::Or, SIGNED>,
-        StripOp::Xor => word::<int_ops::Xor, SIGNED>,
-        StripOp::Neg if SIGNED => word::<int_ops::Neg, SIGNED>,
-        StripOp::Abs if SIGNED => word::<int_ops::Abs, SIGNED>,
-        StripOp::Sign if SIGNED => word::<int_ops::Sign, SIGNED>,
-        StripOp::Eq => compare_words::<int_ops::Eq, SIGNED>,
-        StripOp::Ne => compare_words::<int_ops::Ne, SIGNED>,
-        StripOp::Lt => compare_words::<int_ops::Lt, SIGNED>,
-        StripOp::Le => compare_words::<int_ops::Le, SIGNED>,
+        StripOp::Add => word::<int_ops::Add>,
+        StripOp::Sub => word::<int_ops::Sub>,
+        StripOp::Mul => word::<int_ops::Mul>,
+        StripOp::Eq => compare_words::<int_ops::Eq>,
+        StripOp::Ne => compare_words::<int_ops::Ne>,
+        _ => return None,
+    })
+}
+
+fn signed(op: StripOp) -> Option<OneFn> {
+    Some(match op {
+        StripOp::Neg => word::<int_ops::Neg>,
+        StripOp::Abs => word::<int_ops::Abs>,
+        StripOp::Sign => word::<int_ops::Sign>,
+        _ => return ordered::<true>(op),
+    })
+}
+
+fn unsigned(op: StripOp) -> Option<OneFn> {
+    Some(match op {
+        StripOp::And => word::<int_ops::And>,
+        StripOp::Or => word::<int_ops::Or>,
         StripOp::Not => not,
-        StripOp::Select => select::<u32>,
+        _ => return ordered::<false>(op),
+    })
+}
+
+fn ordered<const SIGNED: bool>(op: StripOp) -> Option<OneFn> {
+    Some(match op {
+        StripOp::Max => word::<int_ops::Max<SIGNED>>,
+        StripOp::Min => word::<int_ops::Min<SIGNED>>,
+        StripOp::Lt => compare_words::<int_ops::Lt<SIGNED>>,
+        StripOp::Le => compare_words::<int_ops::Le<SIGNED>>,
         _ => return None,
     })
 }
@@ -213,11 +257,11 @@ mod tests {
     use super::*;
     use crate::simd::Level;
 
-    const OPS: [StripOp; 27] = {
+    const OPS: [StripOp; 25] = {
         use StripOp::*;
         [
             Copy, Add, Sub, Mul, Div, Max, Min, Scale, AddImm, Neg, Abs, Sign, Floor, Sqrt, Square, Recip,
-            Eq, Ne, Lt, Le, IsFinite, Select, And, Or, Xor, Not, Tanh,
+            Eq, Ne, Lt, Le, IsFinite, Select, And, Or, Not,
         ]
     };
 
@@ -231,53 +275,40 @@ mod tests {
         }
     }
 
+    /// The operation and the strip kernel make the same of `operands`, or both NaN.
+    fn agree(run: OneFn, kernel: StripFn, elem: Elem, operands: [u64; 3]) -> bool {
+        let mut registers = [operands[0], operands[1], operands[2], 0, 0];
+        for (run, dst) in [(run, 3), (by_strip as OneFn, 4)] {
+            let instr = OneInstr { run, kernel, imm: [1.25, 0.0], dst, args: [0, 1, 2] };
+            // SAFETY: five registers, of which the operation reads three and writes one.
+            unsafe { (instr.run)(registers.as_mut_ptr(), &instr) };
+        }
+        let is_nan = |x: u64| match elem {
+            Elem::F64 => f64::from_bits(x).is_nan(),
+            Elem::F32 => f32::from_bits(x as u32).is_nan(),
+            _ => false,
+        };
+        registers[3] == registers[4] || is_nan(registers[3]) && is_nan(registers[4])
+    }
+
     #[test]
-    fn single_elements_have_the_bits_of_the_strip_kernels() {
-        for elem in [Elem::F32, Elem::F64, Elem::I32, Elem::U32] {
-            for op in OPS {
-                let Some(run) = one(op, elem) else { continue };
-                let is_logic = matches!(op, StripOp::And | StripOp::Or | StripOp::Xor | StripOp::Not);
-                if is_logic && elem != Elem::U32 {
-                    continue;
-                }
-                let kernel = strip(Level::detect(), op, elem);
-                for &a in &elements(elem) {
-                    for &b in &elements(elem) {
-                        let first = if op == StripOp::Select { u64::from(a != 0) } else { a };
-                        let mut registers = [first, b, a, 0, 0];
-                        let instr = OneInstr { run, imm: 1.25, dst: 3, args: [0, 1, 2] };
-                        let at = registers.as_mut_ptr();
-                        // SAFETY: five registers, of which the operation reads three and writes one.
-                        unsafe {
-                            (instr.run)(at, &instr);
-                            let of = |k: usize| at.add(k).cast::<u8>();
-                            kernel(of(4), of(0), of(1), of(2), [1.25, 0.0], 1);
-                        }
-                        let is_nan = |x: u64| match elem {
-                            Elem::F64 => f64::from_bits(x).is_nan(),
-                            Elem::F32 => f32::from_bits(x as u32).is_nan(),
-                            _ => false,
-                        };
-                        let same =
-                            registers[3] == registers[4] || is_nan(registers[3]) && is_nan(registers[4]);
-                        assert!(same, "{op:?} {elem:?} {a:x} {b:x}: {:x} {:x}", registers[3], registers[4]);
-                    }
+    fn single_elements_have_the_bits_of_the_strip_kernels_of_every_level() {
+        const ELEMS: [Elem; 4] = [Elem::F32, Elem::F64, Elem::I32, Elem::U32];
+        for (level, elem) in Level::available().into_iter().flat_map(|l| ELEMS.map(|elem| (l, elem))) {
+            for (op, run) in OPS.into_iter().filter_map(|op| Some((op, one(op, elem)?))) {
+                let kernel = strip(level, op, elem);
+                for (a, b) in
+                    elements(elem).into_iter().flat_map(|a| elements(elem).into_iter().map(move |b| (a, b)))
+                {
+                    let first = if op == StripOp::Select { u64::from(a != 0) } else { a };
+                    assert!(agree(run, kernel, elem, [first, b, a]), "{level:?} {op:?} {elem:?} {a:x} {b:x}");
                 }
             }
-            for to in [Elem::F32, Elem::F64, Elem::I32, Elem::U32] {
-                for a in elements(elem) {
-                    let instr = OneInstr { run: cast_one(elem, to), imm: 0.0, dst: 1, args: [0; 3] };
-                    let mut registers = [a, 0, 0];
-                    let at = registers.as_mut_ptr();
-                    // SAFETY: as above.
-                    unsafe {
-                        (instr.run)(at, &instr);
-                        let of = |k: usize| at.add(k).cast::<u8>();
-                        cast(Level::detect(), elem, to)(of(2), of(0), of(0), of(0), [0.0; 2], 1);
-                    }
-                    assert_eq!(registers[1], registers[2], "{elem:?} to {to:?}: {a:x}");
-                }
+            for (to, a) in ELEMS.into_iter().flat_map(|to| elements(elem).into_iter().map(move |a| (to, a))) {
+                let same = agree(cast_one(elem, to), cast(level, elem, to), Elem::U32, [a; 3]);
+                assert!(same, "{level:?} {elem:?} to {to:?}: {a:x}");
             }
         }
+        assert!(one(StripOp::Tanh, Elem::F32).is_none());
     }
 }

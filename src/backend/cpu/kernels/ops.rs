@@ -30,7 +30,6 @@ macro_rules! float_op {
 }
 
 float_op! {
-    Splat / 0: |_a, _b, _c, imm| imm[0];
     Copy / 1: |a, _b, _c, _imm| a;
     Neg / 1: |a, _b, _c, _imm| a.neg();
     Abs / 1: |a, _b, _c, _imm| a.abs();
@@ -61,7 +60,6 @@ float_op! {
     Min / 2: |a, b, _c, _imm| a.min(b);
     Axpy / 2: |a, b, _c, imm| a.mul_add(imm[0], b);
     Axpy2 / 3: |a, b, c, imm| b.mul_add(imm[1], a.mul_add(imm[0], c));
-    MulAdd / 3: |a, b, c, _imm| a.mul_add(b, c);
     SubFrom / 2: |a, b, _c, _imm| b.sub(a);
     SubSquare / 1: |a, _b, _c, imm| imm[0].sub(a.mul(a));
     Gate / 2: |a, b, _c, imm| b.mul(imm[0].sub(a.mul(a)));
@@ -90,8 +88,8 @@ impl<T: Math, O: FloatOp> StripKernel for Map<T, O> {
         unsafe {
             let imm = [T::Of::<S>::splat(T::from_f64(imm[0])), T::Of::<S>::splat(T::from_f64(imm[1]))];
             let mut i = 0;
-            while i + len <= n {
-                let x = if O::ARITY > 0 { T::Of::<S>::load(a.add(i)) } else { imm[0] };
+            while i + len <= S::end(&n) {
+                let x = T::Of::<S>::load(a.add(i));
                 let y = if O::ARITY > 1 { T::Of::<S>::load(b.add(i)) } else { x };
                 let z = if O::ARITY > 2 { T::Of::<S>::load(c.add(i)) } else { x };
                 O::apply(x, y, z, imm).store(dst.add(i));
@@ -99,7 +97,7 @@ impl<T: Math, O: FloatOp> StripKernel for Map<T, O> {
             }
             let rest = n - i;
             if rest > 0 {
-                let x = if O::ARITY > 0 { T::Of::<S>::load_part(a.add(i), rest) } else { imm[0] };
+                let x = T::Of::<S>::load_part(a.add(i), rest);
                 let y = if O::ARITY > 1 { T::Of::<S>::load_part(b.add(i), rest) } else { x };
                 let z = if O::ARITY > 2 { T::Of::<S>::load_part(c.add(i), rest) } else { x };
                 O::apply(x, y, z, imm).store_part(dst.add(i), rest);
@@ -193,68 +191,28 @@ impl<T: Math> StripKernel for IsFinite<T> {
     }
 }
 
-/// `b` where the word `a` is not 0, else `c`.
-pub(super) struct Select<T>(PhantomData<T>);
+/// `b` where the word `a` is not 0, else `c`, both 64-bit.
+pub(super) struct Select;
 
-impl<T: Math> StripKernel for Select<T> {
+impl StripKernel for Select {
     #[inline(always)]
     unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, _imm: [f64; 2], n: usize) {
-        let (dst, a, b, c) = (dst.cast::<T>(), a.cast::<u32>(), b.cast::<T>(), c.cast::<T>());
+        let (dst, a, b, c) = (dst.cast::<f64>(), a.cast::<u32>(), b.cast::<f64>(), c.cast::<f64>());
         let mut i = 0;
         while i < n {
-            let count = (n - i).min(T::Of::<S>::LEN);
+            let count = (n - i).min(S::F64::LEN);
             // SAFETY: `i + count <= n`.
             unsafe {
-                let mask = T::Of::<S>::load_mask(a.add(i), count);
-                let (x, y): (T::Of<S>, T::Of<S>) = (load_up_to(b.add(i), count), load_up_to(c.add(i), count));
-                let out = T::Of::<S>::select(mask, x, y);
-                if count == T::Of::<S>::LEN {
+                let mask = S::F64::load_mask(a.add(i), count);
+                let (x, y): (S::F64, S::F64) = (load_up_to(b.add(i), count), load_up_to(c.add(i), count));
+                let out = S::F64::select(mask, x, y);
+                if count == S::F64::LEN {
                     out.store(dst.add(i));
                 } else {
                     out.store_part(dst.add(i), count);
                 }
             }
             i += count;
-        }
-    }
-}
-
-/// The value behind `a` in each element.
-pub(super) struct SplatFrom<T>(PhantomData<T>);
-
-impl<T: Math> StripKernel for SplatFrom<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd>(
-        dst: *mut u8,
-        a: *const u8,
-        _b: *const u8,
-        _c: *const u8,
-        _imm: [f64; 2],
-        n: usize,
-    ) {
-        // SAFETY: one element is readable at `a`, and `n` are writable at `dst`.
-        unsafe {
-            let value = T::Of::<S>::splat(a.cast::<T>().read_unaligned());
-            fill::<T::Of<S>>(dst.cast(), value, n);
-        }
-    }
-}
-
-/// Writes `n` copies.
-///
-/// # Safety
-/// `n` elements are writable at `dst`.
-#[inline(always)]
-pub(super) unsafe fn fill<V: Lanes>(dst: *mut V::Elem, value: V, n: usize) {
-    let mut i = 0;
-    // SAFETY: offsets stay below `n`.
-    unsafe {
-        while i + V::LEN <= n {
-            value.store(dst.add(i));
-            i += V::LEN;
-        }
-        if i < n {
-            value.store_part(dst.add(i), n - i);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Sums and extremes of strips.
 //!
 //! It knows the order of each sum, which depends on the level and the lengths alone: a strip goes to four
-//! vectors in turn, combined as `(v0 + v1) + (v2 + v3)`, whose lanes then fold in halves. Integers wrap.
+//! vectors of at least 32 bytes in turn, combined as `(v0 + v1) + (v2 + v3)`, whose lanes then fold in halves. Integers
+//! wrap.
 
 use std::marker::PhantomData;
 
@@ -53,23 +54,29 @@ pub fn min_strip(level: Level, elem: Elem) -> ReduceFn {
     }
 }
 
+/// Registers that a reduction takes for one vector: 32 bytes at least, so that the portable level has AVX2's order.
+const fn parts<V>() -> usize {
+    if size_of::<V>() < 32 { 2 } else { 1 }
+}
+
 /// The sum of `n` elements, spread over lanes that are yet to be folded.
 ///
 /// # Safety
 /// `n` elements are readable at `a`, and the level of `V` is available.
 #[inline(always)]
 pub(super) unsafe fn sum_lanes<V: Float>(a: *const V::Elem, n: usize) -> V {
+    let parts = parts::<V>();
     // SAFETY: offsets stay below `n`.
     unsafe {
-        let mut v = [V::splat(V::Elem::ZERO); 4];
+        let mut v = [V::splat(V::Elem::ZERO); 8];
         let mut i = 0;
-        while i + 4 * V::LEN <= n {
-            for q in 0..4 {
+        while i + 4 * parts * V::LEN <= n {
+            for q in 0..4 * parts {
                 v[q] = v[q].add(V::load(a.add(i + q * V::LEN)));
             }
-            i += 4 * V::LEN;
+            i += 4 * parts * V::LEN;
         }
-        for x in &mut v {
+        for x in &mut v[..4 * parts] {
             let rest = (n - i).min(V::LEN);
             if rest == V::LEN {
                 *x = x.add(V::load(a.add(i)));
@@ -78,7 +85,8 @@ pub(super) unsafe fn sum_lanes<V: Float>(a: *const V::Elem, n: usize) -> V {
             }
             i += rest;
         }
-        v[0].add(v[1]).add(v[2].add(v[3]))
+        let sum = v[0].add(v[parts]).add(v[2 * parts].add(v[3 * parts]));
+        if parts == 1 { sum } else { sum.add(v[1].add(v[3]).add(v[5].add(v[7]))) }
     }
 }
 
@@ -110,34 +118,44 @@ impl<T: Math, const MAX: bool> Reduce for Extreme<T, MAX> {
     #[inline(always)]
     unsafe fn run<S: Simd>(acc: *mut u8, a: *const u8, n: usize) {
         let (acc, a) = (acc.cast::<T>(), a.cast::<T>());
-        let len = T::Of::<S>::LEN;
+        let (len, parts) = (T::Of::<S>::LEN, parts::<T::Of<S>>());
+        let vector = parts * len;
         // SAFETY: offsets stay below `n`; the last full vector may overlap its neighbour, which is harmless here.
         unsafe {
-            let mut chains = [T::Of::<S>::splat(acc.read_unaligned()); 4];
+            let mut chains = [T::Of::<S>::splat(acc.read_unaligned()); 8];
             let mut i = 0;
-            while i + 4 * len <= n {
-                for q in 0..4 {
+            while i + 4 * vector <= n {
+                for q in 0..4 * parts {
                     chains[q] = Self::pick(chains[q], T::Of::<S>::load(a.add(i + q * len)));
                 }
-                i += 4 * len;
+                i += 4 * vector;
             }
-            let mut best = Self::pick(Self::pick(chains[0], chains[1]), Self::pick(chains[2], chains[3]));
-            while i + len <= n {
-                best = Self::pick(best, T::Of::<S>::load(a.add(i)));
-                i += len;
+            let mut best = [chains[0]; 2];
+            for p in 0..parts {
+                let low = Self::pick(chains[p], chains[parts + p]);
+                best[p] = Self::pick(low, Self::pick(chains[2 * parts + p], chains[3 * parts + p]));
             }
-            if i < n && n >= len {
-                best = Self::pick(best, T::Of::<S>::load(a.add(n - len)));
-                i = n;
+            while i < n && n >= vector {
+                // Where a whole vector no longer fits, the last one of the strip.
+                let at = i.min(n - vector);
+                for p in 0..parts {
+                    best[p] = Self::pick(best[p], T::Of::<S>::load(a.add(at + p * len)));
+                }
+                i += vector;
             }
             while i < n {
-                best = Self::pick(best, T::Of::<S>::splat(a.add(i).read_unaligned()));
+                for p in 0..parts {
+                    best[p] = Self::pick(best[p], T::Of::<S>::splat(a.add(i).read_unaligned()));
+                }
                 i += 1;
             }
-            for x in &best.to_array()[..len] {
-                best = Self::pick(best, best.of(*x));
+            let mut one = best[0];
+            for lanes in &best[..parts] {
+                for x in &lanes.to_array()[..len] {
+                    one = Self::pick(one, one.of(*x));
+                }
             }
-            acc.write_unaligned(best.to_array()[0]);
+            acc.write_unaligned(one.to_array()[0]);
         }
     }
 }

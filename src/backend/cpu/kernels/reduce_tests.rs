@@ -144,3 +144,32 @@ fn a_row_sum_has_the_same_bits_whatever_the_number_of_rows() {
         }
     }
 }
+
+#[test]
+fn the_portable_level_reduces_in_the_order_of_avx2() {
+    let level = Level::Avx2;
+    if !Level::available().contains(&level) {
+        return;
+    }
+    let narrow: Vec<f32> = (0..600).map(|i| ((i * 7919) as f32).sin()).collect();
+    let wide: Vec<f64> = (0..600).map(|i| f64::from(i * 7919).sin()).collect();
+    let zeros: Vec<f32> = wide.iter().map(|x| if *x < 0.0 { -0.0 } else { 0.0 }).collect();
+    let operands = [
+        (Elem::F32, narrow.as_ptr().cast::<u8>()),
+        (Elem::F64, wide.as_ptr().cast()),
+        (Elem::F32, zeros.as_ptr().cast()),
+    ];
+    for (elem, at) in operands {
+        for reduce in [sum_strip, max_strip, min_strip] {
+            for n in 0..600 {
+                let bits = |level: Level| {
+                    let mut acc = 0u64;
+                    // SAFETY: 600 elements of the type lie there.
+                    unsafe { reduce(level, elem)((&raw mut acc).cast(), at, n) };
+                    acc
+                };
+                assert_eq!(bits(Level::Portable), bits(level), "{elem:?} {n}");
+            }
+        }
+    }
+}

@@ -4,19 +4,17 @@
 //! picks them is elsewhere.
 
 use super::Elem;
-use super::int_ops::{self, IntCompare, IntMap, Shift};
+use super::int_ops::{self, IntCompare, IntMap};
 use super::ops::{self, Compare, FloatOp, IsFinite, Map, Powf};
 use crate::simd::Level;
 use crate::simd::dispatch::entry_points;
 use crate::simd::lanes::Simd;
 use crate::simd::math::Math;
-use crate::simd::portable::One;
 
 /// A strip kernel: writes `n` elements to `dst` from the operands the operation reads.
 ///
 /// # Safety
-/// Each operand that the operation reads holds `n` readable elements (one for `SplatFrom`), `dst` holds `n`
-/// writable ones, and the level it was made for is available. An operand is either disjoint from `dst` or
+/// Each operand that the operation reads holds `n` readable elements, `dst` holds `n` writable ones, and the level it was made for is available. An operand is either disjoint from `dst` or
 /// starts at the same address with elements no narrower than those of `dst`. Operands that the operation does
 /// not read may be null.
 pub type StripFn = unsafe fn(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, imm: [f64; 2], n: usize);
@@ -28,10 +26,6 @@ pub type StripFn = unsafe fn(dst: *mut u8, a: *const u8, b: *const u8, c: *const
 pub enum StripOp {
     /// `a`
     Copy,
-    /// `imm[0]`
-    Splat,
-    /// `a[0]`
-    SplatFrom,
     /// `a + b`
     Add,
     /// `a - b`
@@ -86,8 +80,6 @@ pub enum StripOp {
     Axpy,
     /// `fma(b, imm[1], fma(a, imm[0], c))`
     Axpy2,
-    /// `fma(a, b, c)`
-    MulAdd,
     /// `second(first(a, b), c)`, each part rounded.
     Then(Arith, Arith),
     /// `imm[0] - a * a`, each part rounded.
@@ -110,14 +102,8 @@ pub enum StripOp {
     And,
     /// Bitwise or of words.
     Or,
-    /// Bitwise exclusive or of words.
-    Xor,
     /// 1 where the word is 0, else 0.
     Not,
-    /// `a << imm[0]`, 0 from 32 on.
-    Shl,
-    /// `a >> imm[0]` filling with zeros, 0 from 32 on.
-    Shr,
 }
 
 /// A part of [`StripOp::Then`].
@@ -141,7 +127,6 @@ pub(super) trait StripKernel {
 }
 
 entry_points!(
-    /// The entry point of a strip kernel at a level.
     pub(super) entry,
     StripKernel,
     StripFn,
@@ -156,159 +141,131 @@ entry_points!(
 /// If the pair has no kernel (a caller's type check would have refused it), with a message that starts with
 /// `invariant:`.
 pub fn strip(level: Level, op: StripOp, elem: Elem) -> StripFn {
-    of_width(Width::Level(level), op, elem)
-}
-
-/// The kernel of `op` on one element alone, with the bits of every level; none if levels differ in how they round it.
-pub fn strip_one(op: StripOp, elem: Elem) -> Option<StripFn> {
-    use StripOp::{Axpy, Axpy2, Cos, Erf, Exp, Expm1, Ln, Log1p, MulAdd, Powf, Sigmoid, Sin, Tanh};
-    let is_approximate = matches!(
-        op,
-        Axpy | Axpy2 | MulAdd | Exp | Ln | Expm1 | Log1p | Tanh | Sigmoid | Erf | Sin | Cos | Powf
-    );
-    (!is_approximate).then(|| of_width(Width::One, op, elem))
-}
-
-/// How many elements a kernel takes at once.
-#[derive(Clone, Copy)]
-enum Width {
-    /// A vector of the level.
-    Level(Level),
-    One,
-}
-
-fn at<K: StripKernel>(width: Width) -> StripFn {
-    unsafe fn one<K: StripKernel>(
-        dst: *mut u8,
-        a: *const u8,
-        b: *const u8,
-        c: *const u8,
-        imm: [f64; 2],
-        n: usize,
-    ) {
-        // SAFETY: single elements need no level; the caller keeps the kernel's conditions.
-        unsafe { K::run::<One>(dst, a, b, c, imm, n) }
-    }
-    match width {
-        Width::Level(level) => entry::<K>(level),
-        Width::One => one::<K>,
-    }
-}
-
-fn of_width(width: Width, op: StripOp, elem: Elem) -> StripFn {
     let made = match elem {
-        Elem::F32 => float::<f32>(width, op),
-        Elem::F64 => float::<f64>(width, op),
-        Elem::I32 => int::<true>(width, op),
-        Elem::U32 => int::<false>(width, op).or_else(|| logic(width, op)),
+        Elem::F32 => moves(level, op, false).or_else(|| float::<f32>(level, op)),
+        Elem::F64 => moves(level, op, true).or_else(|| float::<f64>(level, op)),
+        Elem::I32 => moves(level, op, false).or_else(|| word(level, op)).or_else(|| signed(level, op)),
+        Elem::U32 => moves(level, op, false).or_else(|| word(level, op)).or_else(|| unsigned(level, op)),
     };
     made.unwrap_or_else(|| panic!("invariant: no strip kernel for {op:?} on {elem:?}"))
 }
 
-fn map<T: Math, O: FloatOp>(width: Width) -> StripFn {
-    at::<Map<T, O>>(width)
-}
-
-fn float<T: Math>(width: Width, op: StripOp) -> Option<StripFn> {
-    Some(match op {
-        StripOp::Copy => map::<T, ops::Copy>(width),
-        StripOp::Splat => map::<T, ops::Splat>(width),
-        StripOp::SplatFrom => at::<ops::SplatFrom<T>>(width),
-        StripOp::Add => map::<T, ops::Add>(width),
-        StripOp::Sub => map::<T, ops::Sub>(width),
-        StripOp::Mul => map::<T, ops::Mul>(width),
-        StripOp::Div => map::<T, ops::Div>(width),
-        StripOp::Max => map::<T, ops::Max>(width),
-        StripOp::Min => map::<T, ops::Min>(width),
-        StripOp::Scale => map::<T, ops::Scale>(width),
-        StripOp::AddImm => map::<T, ops::AddImm>(width),
-        StripOp::Axpy => map::<T, ops::Axpy>(width),
-        StripOp::Axpy2 => map::<T, ops::Axpy2>(width),
-        StripOp::MulAdd => map::<T, ops::MulAdd>(width),
-        StripOp::Then(first, second) => return then::<T>(width, first, second),
-        StripOp::SubSquare => map::<T, ops::SubSquare>(width),
-        StripOp::Gate => map::<T, ops::Gate>(width),
-        StripOp::Powf => at::<Powf<T>>(width),
-        StripOp::Eq => at::<Compare<T, ops::Eq>>(width),
-        StripOp::Ne => at::<Compare<T, ops::Ne>>(width),
-        StripOp::Lt => at::<Compare<T, ops::Lt>>(width),
-        StripOp::Le => at::<Compare<T, ops::Le>>(width),
-        StripOp::IsFinite => at::<IsFinite<T>>(width),
-        StripOp::Select => at::<ops::Select<T>>(width),
-        _ => return float_unary::<T>(width, op),
+/// What takes elements as they are, of 8 bytes or of 4.
+fn moves(level: Level, op: StripOp, is_wide: bool) -> Option<StripFn> {
+    Some(match (op, is_wide) {
+        (StripOp::Copy, false) => entry::<IntMap<int_ops::Copy>>(level),
+        (StripOp::Copy, true) => map::<f64, ops::Copy>(level),
+        (StripOp::Select, false) => entry::<int_ops::Select>(level),
+        (StripOp::Select, true) => entry::<ops::Select>(level),
+        _ => return None,
     })
 }
 
-fn then<T: Math>(width: Width, first: Arith, second: Arith) -> Option<StripFn> {
+fn map<T: Math, O: FloatOp>(level: Level) -> StripFn {
+    entry::<Map<T, O>>(level)
+}
+
+fn float<T: Math>(level: Level, op: StripOp) -> Option<StripFn> {
+    Some(match op {
+        StripOp::Add => map::<T, ops::Add>(level),
+        StripOp::Sub => map::<T, ops::Sub>(level),
+        StripOp::Mul => map::<T, ops::Mul>(level),
+        StripOp::Div => map::<T, ops::Div>(level),
+        StripOp::Max => map::<T, ops::Max>(level),
+        StripOp::Min => map::<T, ops::Min>(level),
+        StripOp::Scale => map::<T, ops::Scale>(level),
+        StripOp::AddImm => map::<T, ops::AddImm>(level),
+        StripOp::Axpy => map::<T, ops::Axpy>(level),
+        StripOp::Axpy2 => map::<T, ops::Axpy2>(level),
+        StripOp::Then(first, second) => return then::<T>(level, first, second),
+        StripOp::SubSquare => map::<T, ops::SubSquare>(level),
+        StripOp::Gate => map::<T, ops::Gate>(level),
+        StripOp::Powf => entry::<Powf<T>>(level),
+        StripOp::Eq => entry::<Compare<T, ops::Eq>>(level),
+        StripOp::Ne => entry::<Compare<T, ops::Ne>>(level),
+        StripOp::Lt => entry::<Compare<T, ops::Lt>>(level),
+        StripOp::Le => entry::<Compare<T, ops::Le>>(level),
+        StripOp::IsFinite => entry::<IsFinite<T>>(level),
+        _ => return float_unary::<T>(level, op),
+    })
+}
+
+fn then<T: Math>(level: Level, first: Arith, second: Arith) -> Option<StripFn> {
     Some(match first {
-        Arith::Add => after::<T, ops::Add>(width, second),
-        Arith::Sub => after::<T, ops::Sub>(width, second),
-        Arith::Mul => after::<T, ops::Mul>(width, second),
+        Arith::Add => after::<T, ops::Add>(level, second),
+        Arith::Sub => after::<T, ops::Sub>(level, second),
+        Arith::Mul => after::<T, ops::Mul>(level, second),
         Arith::SubFrom => return None,
     })
 }
 
-fn after<T: Math, P: FloatOp>(width: Width, second: Arith) -> StripFn {
+fn after<T: Math, P: FloatOp>(level: Level, second: Arith) -> StripFn {
     match second {
-        Arith::Add => map::<T, ops::Then<P, ops::Add>>(width),
-        Arith::Sub => map::<T, ops::Then<P, ops::Sub>>(width),
-        Arith::SubFrom => map::<T, ops::Then<P, ops::SubFrom>>(width),
-        Arith::Mul => map::<T, ops::Then<P, ops::Mul>>(width),
+        Arith::Add => map::<T, ops::Then<P, ops::Add>>(level),
+        Arith::Sub => map::<T, ops::Then<P, ops::Sub>>(level),
+        Arith::SubFrom => map::<T, ops::Then<P, ops::SubFrom>>(level),
+        Arith::Mul => map::<T, ops::Then<P, ops::Mul>>(level),
     }
 }
 
-fn float_unary<T: Math>(width: Width, op: StripOp) -> Option<StripFn> {
+fn float_unary<T: Math>(level: Level, op: StripOp) -> Option<StripFn> {
     Some(match op {
-        StripOp::Neg => map::<T, ops::Neg>(width),
-        StripOp::Abs => map::<T, ops::Abs>(width),
-        StripOp::Sign => map::<T, ops::Sign>(width),
-        StripOp::Floor => map::<T, ops::Floor>(width),
-        StripOp::Sqrt => map::<T, ops::Sqrt>(width),
-        StripOp::Exp => map::<T, ops::Exp>(width),
-        StripOp::Ln => map::<T, ops::Ln>(width),
-        StripOp::Expm1 => map::<T, ops::Expm1>(width),
-        StripOp::Log1p => map::<T, ops::Log1p>(width),
-        StripOp::Tanh => map::<T, ops::Tanh>(width),
-        StripOp::Sigmoid => map::<T, ops::Sigmoid>(width),
-        StripOp::Erf => map::<T, ops::Erf>(width),
-        StripOp::Sin => map::<T, ops::Sin>(width),
-        StripOp::Cos => map::<T, ops::Cos>(width),
-        StripOp::Square => map::<T, ops::Square>(width),
-        StripOp::Recip => map::<T, ops::Recip>(width),
+        StripOp::Neg => map::<T, ops::Neg>(level),
+        StripOp::Abs => map::<T, ops::Abs>(level),
+        StripOp::Sign => map::<T, ops::Sign>(level),
+        StripOp::Floor => map::<T, ops::Floor>(level),
+        StripOp::Sqrt => map::<T, ops::Sqrt>(level),
+        StripOp::Exp => map::<T, ops::Exp>(level),
+        StripOp::Ln => map::<T, ops::Ln>(level),
+        StripOp::Expm1 => map::<T, ops::Expm1>(level),
+        StripOp::Log1p => map::<T, ops::Log1p>(level),
+        StripOp::Tanh => map::<T, ops::Tanh>(level),
+        StripOp::Sigmoid => map::<T, ops::Sigmoid>(level),
+        StripOp::Erf => map::<T, ops::Erf>(level),
+        StripOp::Sin => map::<T, ops::Sin>(level),
+        StripOp::Cos => map::<T, ops::Cos>(level),
+        StripOp::Square => map::<T, ops::Square>(level),
+        StripOp::Recip => map::<T, ops::Recip>(level),
         _ => return None,
     })
 }
 
-fn int<const SIGNED: bool>(width: Width, op: StripOp) -> Option<StripFn> {
+/// Operations that are the same for signed and unsigned words.
+fn word(level: Level, op: StripOp) -> Option<StripFn> {
     Some(match op {
-        StripOp::Copy => at::<IntMap<int_ops::Copy, SIGNED>>(width),
-        StripOp::Splat => at::<int_ops::Splat<SIGNED>>(width),
-        StripOp::SplatFrom => at::<int_ops::SplatFrom>(width),
-        StripOp::Add => at::<IntMap<int_ops::Add, SIGNED>>(width),
-        StripOp::Sub => at::<IntMap<int_ops::Sub, SIGNED>>(width),
-        StripOp::Mul => at::<IntMap<int_ops::Mul, SIGNED>>(width),
-        StripOp::Max => at::<IntMap<int_ops::Max, SIGNED>>(width),
-        StripOp::Min => at::<IntMap<int_ops::Min, SIGNED>>(width),
-        StripOp::Neg if SIGNED => at::<IntMap<int_ops::Neg, SIGNED>>(width),
-        StripOp::Abs if SIGNED => at::<IntMap<int_ops::Abs, SIGNED>>(width),
-        StripOp::Sign if SIGNED => at::<IntMap<int_ops::Sign, SIGNED>>(width),
-        StripOp::Eq => at::<IntCompare<int_ops::Eq, SIGNED>>(width),
-        StripOp::Ne => at::<IntCompare<int_ops::Ne, SIGNED>>(width),
-        StripOp::Lt => at::<IntCompare<int_ops::Lt, SIGNED>>(width),
-        StripOp::Le => at::<IntCompare<int_ops::Le, SIGNED>>(width),
-        StripOp::Select => at::<int_ops::Select>(width),
+        StripOp::Add => entry::<IntMap<int_ops::Add>>(level),
+        StripOp::Sub => entry::<IntMap<int_ops::Sub>>(level),
+        StripOp::Mul => entry::<IntMap<int_ops::Mul>>(level),
+        StripOp::Eq => entry::<IntCompare<int_ops::Eq>>(level),
+        StripOp::Ne => entry::<IntCompare<int_ops::Ne>>(level),
         _ => return None,
     })
 }
 
-fn logic(width: Width, op: StripOp) -> Option<StripFn> {
+fn signed(level: Level, op: StripOp) -> Option<StripFn> {
     Some(match op {
-        StripOp::And => at::<IntMap<int_ops::And, false>>(width),
-        StripOp::Or => at::<IntMap<int_ops::Or, false>>(width),
-        StripOp::Xor => at::<IntMap<int_ops::Xor, false>>(width),
-        StripOp::Not => at::<int_ops::Not>(width),
-        StripOp::Shl => at::<Shift<true>>(width),
-        StripOp::Shr => at::<Shift<false>>(width),
+        StripOp::Neg => entry::<IntMap<int_ops::Neg>>(level),
+        StripOp::Abs => entry::<IntMap<int_ops::Abs>>(level),
+        StripOp::Sign => entry::<IntMap<int_ops::Sign>>(level),
+        _ => return ordered::<true>(level, op),
+    })
+}
+
+fn unsigned(level: Level, op: StripOp) -> Option<StripFn> {
+    Some(match op {
+        StripOp::And => entry::<IntMap<int_ops::And>>(level),
+        StripOp::Or => entry::<IntMap<int_ops::Or>>(level),
+        StripOp::Not => entry::<int_ops::Not>(level),
+        _ => return ordered::<false>(level, op),
+    })
+}
+
+fn ordered<const SIGNED: bool>(level: Level, op: StripOp) -> Option<StripFn> {
+    Some(match op {
+        StripOp::Max => entry::<IntMap<int_ops::Max<SIGNED>>>(level),
+        StripOp::Min => entry::<IntMap<int_ops::Min<SIGNED>>>(level),
+        StripOp::Lt => entry::<IntCompare<int_ops::Lt<SIGNED>>>(level),
+        StripOp::Le => entry::<IntCompare<int_ops::Le<SIGNED>>>(level),
         _ => return None,
     })
 }

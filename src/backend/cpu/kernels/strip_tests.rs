@@ -1,7 +1,7 @@
 //! Strip kernels against naive twins: each operation, element type and level, odd lengths, unaligned starts,
 //! in place, and NaN.
 
-use super::{Arith, Elem, StripFn, StripOp, cast, strip, strip_one};
+use super::{Arith, Elem, StripFn, StripOp, cast, strip};
 use crate::graph::erf;
 use crate::simd::Level;
 
@@ -81,9 +81,8 @@ fn close(got: f64, want: f64, epsilon: f64) -> bool {
 
 type Twin = fn(f64, f64, f64) -> f64;
 
-const FLOAT_OPS: [(StripOp, Twin); 30] = [
+const FLOAT_OPS: [(StripOp, Twin); 28] = [
     (StripOp::Copy, |a, _, _| a),
-    (StripOp::Splat, |_, _, _| IMM[0]),
     (StripOp::Add, |a, b, _| a + b),
     (StripOp::Sub, |a, b, _| a - b),
     (StripOp::Mul, |a, b, _| a * b),
@@ -111,7 +110,6 @@ const FLOAT_OPS: [(StripOp, Twin); 30] = [
     (StripOp::AddImm, |a, _, _| a + IMM[0]),
     (StripOp::Axpy, |a, b, _| a * IMM[0] + b),
     (StripOp::Axpy2, |a, b, c| a * IMM[0] + b * IMM[1] + c),
-    (StripOp::MulAdd, |a, b, c| a * b + c),
 ];
 
 fn float_ops_equal_twins<T: Stored>(epsilon: f64) {
@@ -146,22 +144,6 @@ fn float_ops_equal_twins<T: Stored>(epsilon: f64) {
 fn float_operations_equal_their_twins() {
     float_ops_equal_twins::<f32>(f64::from(f32::EPSILON));
     float_ops_equal_twins::<f64>(f64::EPSILON);
-}
-
-#[test]
-fn a_kernel_of_one_element_gives_the_bits_of_the_others() {
-    for op in FLOAT_OPS.map(|x| x.0) {
-        let Some(one) = strip_one(op, Elem::F64) else { continue };
-        for i in 0..40 {
-            let [a, b, c] = [4, 5, 6].map(|seed| vec![noise(seed, 40)[i]]);
-            let want = run::<f64, f64, f64>(one, &a, &b, &c)[0];
-            for level in Level::available() {
-                let got = run::<f64, f64, f64>(strip(level, op, Elem::F64), &a, &b, &c)[0];
-                assert_eq!(got.to_bits(), want.to_bits(), "{level:?} {op:?} of {a:?} {b:?} {c:?}");
-            }
-        }
-    }
-    assert!(strip_one(StripOp::Tanh, Elem::F32).is_none());
 }
 
 /// `dst` equal to the operand of the given position gives what a separate `dst` gives.
@@ -285,7 +267,6 @@ fn integer_operations_wrap_and_respect_sign() {
         int_case(StripOp::Sub, elem, u32::wrapping_sub);
         int_case(StripOp::Mul, elem, u32::wrapping_mul);
         int_case(StripOp::Eq, elem, |a, b| u32::from(a == b));
-        int_case(StripOp::Splat, elem, |_, _| 3);
     }
     int_case(StripOp::Max, Elem::U32, u32::max);
     int_case(StripOp::Min, Elem::U32, u32::min);
@@ -300,10 +281,7 @@ fn integer_operations_wrap_and_respect_sign() {
     int_case(StripOp::Sign, Elem::I32, |a, _| (a as i32).signum() as u32);
     int_case(StripOp::And, Elem::U32, |a, b| a & b);
     int_case(StripOp::Or, Elem::U32, |a, b| a | b);
-    int_case(StripOp::Xor, Elem::U32, |a, b| a ^ b);
     int_case(StripOp::Not, Elem::U32, |a, _| u32::from(a == 0));
-    int_case(StripOp::Shl, Elem::U32, |a, _| a << 3);
-    int_case(StripOp::Shr, Elem::U32, |a, _| a >> 3);
 }
 
 fn casts<A: Stored, B: Stored>(twin: fn(A) -> B) {
@@ -342,20 +320,6 @@ fn casts_are_those_of_rust() {
     casts::<u32, f64>(f64::from);
     casts::<i32, u32>(|x| x as u32);
     casts::<f64, f64>(|x| x);
-}
-
-#[test]
-fn splat_from_repeats_the_value_behind_the_pointer() {
-    for level in Level::available() {
-        for n in LENGTHS.into_iter().filter(|n| *n > 0) {
-            let got =
-                run::<f64, f64, f64>(strip(level, StripOp::SplatFrom, Elem::F64), &vec![2.5; n], &[], &[]);
-            assert_eq!(got, vec![2.5; n]);
-            let got =
-                run::<u32, u32, u32>(strip(level, StripOp::SplatFrom, Elem::U32), &vec![9.0; n], &[], &[]);
-            assert_eq!(got, vec![9; n]);
-        }
-    }
 }
 
 #[test]

@@ -133,8 +133,9 @@ impl<T: Math> SumRows for ColumnSums<T> {
 struct RowSums<T>(PhantomData<T>);
 
 impl<T: Math> RowSums<T> {
-    /// Rows of so few columns that a loop over rows with the columns unrolled is best.
-    #[inline(always)]
+    /// Rows of so few columns that a loop over rows with the columns unrolled is best. It has no level: wider registers
+    /// gain nothing here, and one copy serves all.
+    #[inline(never)]
     unsafe fn tiny<const COLS: usize>(
         dst: *mut T,
         a: *const T,

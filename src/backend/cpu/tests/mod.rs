@@ -6,6 +6,7 @@ mod cond;
 mod convolved;
 mod loops;
 mod naive;
+mod ones;
 mod oracle;
 mod random;
 mod straight;

@@ -1,0 +1,55 @@
+//! Programs of one element: the bits of the same program over many.
+
+use super::super::step::Step;
+use super::{Rng, bits, run};
+use crate::array::{Array, DType};
+use crate::backend::cpu::Plan;
+use crate::graph::{BinaryOp, Builder, CompareOp, Func, Op, Type, UnaryOp};
+use crate::simd::Level;
+
+/// What levels agree on, what they do not, and what passes between the two.
+fn function(ty: &Type) -> Func {
+    let (mut b, x) = Builder::with_inputs(&[ty.clone(), ty.clone()]);
+    let functions =
+        [UnaryOp::Exp, UnaryOp::Tanh, UnaryOp::Sigmoid, UnaryOp::Erf, UnaryOp::Sin, UnaryOp::Expm1];
+    let mut values: Vec<_> = functions.iter().map(|&u| b.unary(u, x[0])).collect();
+    for u in [UnaryOp::Ln, UnaryOp::Log1p, UnaryOp::Sqrt, UnaryOp::Powf(0.3f64.to_bits())] {
+        values.push(b.unary(u, values[0]));
+    }
+    for k in 1..values.len() {
+        values.push(b.binary(BinaryOp::Mul, values[k - 1], values[k]));
+        let less = b.compare(CompareOp::Lt, values[k], x[1]);
+        values.push(b.select(less, values[k], x[1]));
+    }
+    for coeffs in [vec![0.5, -1.25, 3.0, 0.1], vec![1.0, 2.0], vec![0.3]] {
+        let terms = values[values.len() - coeffs.len()..].to_vec();
+        let coeffs = coeffs.into_iter().map(f64::to_bits).collect();
+        values.push(b.push(Op::Lincomb { coeffs }, &terms, None));
+    }
+    let word = b.cast(values[0], DType::I32);
+    values.extend([word, b.cast(word, ty.dtype())]);
+    b.finish(&values)
+}
+
+#[test]
+fn one_element_has_the_bits_of_the_same_among_many() {
+    for dtype in [DType::F32, DType::F64] {
+        let many = Type::array(dtype, [9]);
+        let mut rng = Rng(5);
+        let inputs = [0, 1].map(|_| rng.array(&many));
+        for level in Level::available() {
+            let all: Vec<Vec<u64>> =
+                run(&Plan::compile(&function(&many), level), &inputs).iter().map(bits).collect();
+            let plan = Plan::compile(&function(&Type::array(dtype, [])), level);
+            let is_one = |step: &Step| matches!(step, Step::Strip(p) if p.ones.is_some());
+            assert!(plan.0.steps.iter().all(is_one), "a program of one element runs on registers");
+            for i in 0..9 {
+                let element = inputs.each_ref().map(|x| Array::scalar(x.dtype(), x.to_f64()[i]));
+                let alone = run(&plan, &element);
+                for (k, (got, want)) in alone.iter().zip(&all).enumerate() {
+                    assert_eq!(bits(got)[0], want[i], "output {k}, element {i} at {level:?}");
+                }
+            }
+        }
+    }
+}

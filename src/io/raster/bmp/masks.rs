@@ -1,0 +1,65 @@
+//! Pixels of 16, 24 or 32 bits, of which masks take the bits of each colour.
+
+use crate::io::raster::{DecodeError, Format};
+
+/// Where the bits of a sample are in a pixel, and what they mean.
+pub(super) struct Mask {
+    shift: u32,
+    /// The sample in 8 bits, of each value that the bits have.
+    levels: Vec<u8>,
+}
+
+impl Mask {
+    /// A run of ones within a pixel of `bits` bits; of more than 8, the highest count.
+    fn new(mask: u32, bits: u32) -> Result<Self, DecodeError> {
+        let (shift, ones) = (mask.trailing_zeros(), mask.count_ones());
+        if mask == 0 || mask >> shift != u32::MAX >> (32 - ones) || shift + ones > bits {
+            let reason = format!("a colour's mask is {mask:#x}, which is no run of ones in {bits} bits");
+            return Err(Format::Bmp.damaged(reason));
+        }
+        let kept = ones.min(8);
+        let most = (1 << kept) - 1;
+        // To the nearest; there is no tie, for `most` is odd.
+        let levels = (0..=most).map(|value: u32| ((value * 255 + most / 2) / most) as u8).collect();
+        Ok(Self { shift: shift + ones - kept, levels })
+    }
+
+    fn sample(&self, pixel: u32) -> u8 {
+        self.levels[(pixel >> self.shift) as usize & (self.levels.len() - 1)]
+    }
+}
+
+pub(super) struct Masks {
+    colour: [Mask; 3],
+    pub alpha: Option<Mask>,
+}
+
+impl Masks {
+    /// Masks of red, green and blue; that of opacity may be none, and is then 0.
+    pub(super) fn new([r, g, b]: [u32; 3], alpha: u32, bits: u32) -> Result<Self, DecodeError> {
+        let alpha = if alpha == 0 { None } else { Some(Mask::new(alpha, bits)?) };
+        Ok(Self { colour: [Mask::new(r, bits)?, Mask::new(g, bits)?, Mask::new(b, bits)?], alpha })
+    }
+
+    /// Three bytes, blue first.
+    pub(super) fn rgb8() -> Self {
+        Self { colour: [16, 8, 0].map(|shift| Mask { shift, levels: (0..=255).collect() }), alpha: None }
+    }
+
+    /// Three times five bits, blue in the lowest.
+    pub(super) fn rgb5() -> Self {
+        let levels: Vec<u8> = (0..32_u16).map(|value| ((value * 255 + 15) / 31) as u8).collect();
+        Self { colour: [10, 5, 0].map(|shift| Mask { shift, levels: levels.clone() }), alpha: None }
+    }
+
+    /// The pixels of a row, each of `bits` bits with its lowest byte first.
+    pub(super) fn row(&self, row: &[u8], bits: u32, line: &mut [u8]) {
+        let samples = 3 + usize::from(self.alpha.is_some());
+        let words = row.chunks_exact(bits as usize / 8);
+        for (word, pixel) in words.zip(line.chunks_exact_mut(samples)) {
+            let word = word.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte));
+            let masks = self.colour.iter().chain(&self.alpha);
+            pixel.iter_mut().zip(masks).for_each(|(sample, mask)| *sample = mask.sample(word));
+        }
+    }
+}

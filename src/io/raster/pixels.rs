@@ -1,0 +1,154 @@
+//! Pixels as a file stores them, and the two forms in which the crate takes them.
+//!
+//! A sample of 8 bits is widened by 257, which takes 255 to 65535 exactly; one of 16 bits is rounded to the nearest of
+//! 8. So [`Raster::rgba8`] of an 8-bit picture is that picture.
+
+/// Samples of a pixel, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Channels {
+    /// A grey level.
+    Grey,
+    /// A grey level and its opacity.
+    GreyAlpha,
+    /// Red, green, blue.
+    Rgb,
+    /// Red, green, blue and their opacity.
+    Rgba,
+}
+
+impl Channels {
+    /// How many there are.
+    pub fn count(self) -> usize {
+        match self {
+            Self::Grey => 1,
+            Self::GreyAlpha => 2,
+            Self::Rgb => 3,
+            Self::Rgba => 4,
+        }
+    }
+}
+
+/// Bits of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// A byte.
+    Eight,
+    /// Two bytes, the more significant first.
+    Sixteen,
+}
+
+impl Depth {
+    /// Bytes of a sample.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Eight => 1,
+            Self::Sixteen => 2,
+        }
+    }
+}
+
+/// A decoded picture: rows from the top, pixels from the left.
+#[cfg(feature = "train")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Raster {
+    width: u32,
+    height: u32,
+    channels: Channels,
+    depth: Depth,
+    bytes: Vec<u8>,
+}
+
+#[cfg(feature = "train")]
+impl Raster {
+    /// `bytes` are of `width * height` pixels.
+    pub(super) fn new([width, height]: [u32; 2], channels: Channels, depth: Depth, bytes: Vec<u8>) -> Self {
+        debug_assert_eq!(
+            bytes.len(),
+            width as usize * height as usize * channels.count() * depth.bytes(),
+            "{width} x {height} pixels, {channels:?}, {depth:?}"
+        );
+        Self { width, height, channels, depth, bytes }
+    }
+
+    /// Columns.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// Rows.
+    pub fn height(&self) -> u32 {
+        self.height
+    }
+
+    /// Whether the file stores grey levels rather than colours, which may be grey too.
+    pub fn is_grey(&self) -> bool {
+        matches!(self.channels, Channels::Grey | Channels::GreyAlpha)
+    }
+
+    /// Red, green, blue and opacity of each pixel in 16 bits.
+    pub fn rgba16(&self) -> impl Iterator<Item = [u16; 4]> + '_ {
+        let (channels, depth) = (self.channels, self.depth);
+        self.bytes.chunks_exact(channels.count() * depth.bytes()).map(move |pixel| {
+            let sample = |i: usize| match depth {
+                Depth::Eight => u16::from(pixel[i]) * 257,
+                Depth::Sixteen => u16::from_be_bytes([pixel[2 * i], pixel[2 * i + 1]]),
+            };
+            match channels {
+                Channels::Grey => [sample(0), sample(0), sample(0), u16::MAX],
+                Channels::GreyAlpha => [sample(0), sample(0), sample(0), sample(1)],
+                Channels::Rgb => [sample(0), sample(1), sample(2), u16::MAX],
+                Channels::Rgba => [sample(0), sample(1), sample(2), sample(3)],
+            }
+        })
+    }
+
+    /// Red, green, blue and opacity of each pixel in 8 bits.
+    pub fn rgba8(&self) -> impl Iterator<Item = [u8; 4]> + '_ {
+        self.rgba16().map(|pixel| pixel.map(narrow))
+    }
+}
+
+/// The nearest of 8 bits.
+#[cfg(feature = "train")]
+fn narrow(sample: u16) -> u8 {
+    ((u32::from(sample) + 128) / 257) as u8
+}
+
+#[cfg(all(test, feature = "train"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_widened_exactly_and_narrowed_to_the_nearest() {
+        for sample in 0..=u16::MAX {
+            let nearest = (f64::from(sample) * 255.0 / 65535.0).round();
+            assert_eq!(f64::from(narrow(sample)), nearest, "{sample}");
+        }
+        let levels = Raster::new([256, 1], Channels::Grey, Depth::Eight, (0..=255).collect());
+        for (level, (wide, byte)) in (0..=255).zip(levels.rgba16().zip(levels.rgba8())) {
+            assert_eq!(f64::from(wide[0]), f64::from(level) / 255.0 * 65535.0);
+            assert_eq!(byte, [level, level, level, 255]);
+        }
+    }
+
+    #[test]
+    fn each_kind_of_pixel_has_its_colour_and_its_opacity() {
+        let bytes: Vec<u8> = (0..24).map(|i| 10 * i + 1).collect();
+        let first = |channels: Channels, depth: Depth| {
+            let size = channels.count() * depth.bytes();
+            let picture = Raster::new([(24 / size) as u32, 1], channels, depth, bytes.clone());
+            assert_eq!(picture.rgba8().count(), 24 / size);
+            picture.rgba16().next().unwrap()
+        };
+        let (eight, both) = (|v: u16| 257 * v, |high: u16, low: u16| 256 * high + low);
+        assert_eq!(first(Channels::Grey, Depth::Eight), [eight(1), eight(1), eight(1), 65535]);
+        assert_eq!(first(Channels::GreyAlpha, Depth::Eight), [eight(1), eight(1), eight(1), eight(11)]);
+        assert_eq!(first(Channels::Rgb, Depth::Eight), [eight(1), eight(11), eight(21), 65535]);
+        assert_eq!(first(Channels::Rgba, Depth::Eight), [1, 11, 21, 31].map(eight));
+        let wide = [both(1, 11), both(21, 31), both(41, 51), both(61, 71)];
+        assert_eq!(first(Channels::Grey, Depth::Sixteen), [wide[0], wide[0], wide[0], 65535]);
+        assert_eq!(first(Channels::GreyAlpha, Depth::Sixteen), [wide[0], wide[0], wide[0], wide[1]]);
+        assert_eq!(first(Channels::Rgb, Depth::Sixteen), [wide[0], wide[1], wide[2], 65535]);
+        assert_eq!(first(Channels::Rgba, Depth::Sixteen), wide);
+    }
+}

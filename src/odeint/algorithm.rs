@@ -1,0 +1,53 @@
+//! The stepping algorithm of [`ode`] on leaves, compiled once.
+//!
+//! `ode` writes it for all states and fields and has it inlined; here the field and what follows a step stand behind
+//! pointers.
+
+use super::leaves::Leaves;
+use crate::ode::{self, Field, FieldFailure, Span};
+use crate::tensor::Tensor;
+
+pub(super) type Scheme<'a> = ode::Scheme<'a, Leaves>;
+pub(super) type Carry = ode::Carry<Leaves>;
+/// A field of leaves.
+pub(super) type LeafField<'a> = dyn Field<Leaves> + 'a;
+/// Where a step starts and ends.
+pub(super) type Knots<'a> = (&'a Tensor, &'a Tensor);
+/// What makes of the method's y1 what stands behind a step: of the knots, y and y1.
+pub(super) type Then<'a> =
+    dyn FnMut(Knots<'_>, &Leaves, &mut Leaves) -> Result<(), FieldFailure<Tensor>> + 'a;
+
+/// [`ode::start`]
+pub(super) fn start(
+    field: &LeafField<'_>,
+    scheme: &Scheme<'_>,
+    span: &Span<Tensor>,
+    y0: Leaves,
+) -> Result<Carry, FieldFailure<Tensor>> {
+    ode::start(&field, scheme, span, y0)
+}
+
+/// [`ode::attempt_then`]
+pub(super) fn attempt_then(
+    field: &LeafField<'_>,
+    scheme: &Scheme<'_>,
+    span: &Span<Tensor>,
+    carry: &mut Carry,
+    then: &mut Then<'_>,
+) -> Result<(), FieldFailure<Tensor>> {
+    let then = |(t, t_next): (&Tensor, &Tensor), y: &Leaves, y1: &mut Leaves| then((t, t_next), y, y1);
+    ode::attempt_then::<false, false, _, _>(&field, scheme, span, carry, then)
+}
+
+/// [`ode::step`]
+pub(super) fn step(
+    field: &LeafField<'_>,
+    scheme: &Scheme<'_>,
+    span: &Span<Tensor>,
+    knots: Knots<'_>,
+    y: &Leaves,
+    k: &mut [Leaves],
+    y1: &mut Leaves,
+) -> Result<(), FieldFailure<Tensor>> {
+    ode::step(&field, scheme, span, knots, y, k, y1)
+}

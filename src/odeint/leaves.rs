@@ -1,0 +1,186 @@
+//! The one kind of state that solves are recorded over: tensors, and how they stand together.
+//!
+//! `drive` turns a user's tree into leaves before anything is recorded, and what comes of the solve into trees again. So
+//! all between is compiled once, not for each tree and field. What a layout means for errors is the business of `state`.
+
+use super::state::TreeState;
+use crate::tensor::{Leaf, Path, Tensor, TensorTree, Tree};
+use std::fmt;
+use std::sync::Arc;
+
+/// Tensors, and how they stand together.
+#[derive(Clone, Debug)]
+pub struct Leaves {
+    layout: Arc<Layout>,
+    tensors: Vec<Tensor>,
+}
+
+/// How the tensors of a state stand together.
+#[derive(Clone, Debug)]
+pub enum Layout {
+    /// The leaves of a tree.
+    Tree(Vec<Slot>),
+    /// Parts one after the other, whose errors are summed part by part.
+    Tuple(Vec<Layout>),
+    /// So many integrals that nothing in the equations reads: no error is measured of them.
+    Quadrature(usize),
+    /// So many tensors that the method leaves as they are.
+    Carried(usize),
+}
+
+/// A leaf of a tree.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    pub(super) path: String,
+    /// What a leaf that is no tensor says of itself.
+    fixed: Option<Static>,
+}
+
+/// What a static leaf prints.
+#[derive(Clone)]
+struct Static(String);
+
+impl fmt::Debug for Static {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a method does with a tensor.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Role {
+    /// Moves it and measures its error.
+    State,
+    /// Moves it.
+    Quadrature,
+    /// Nothing.
+    Carried,
+}
+
+impl Slot {
+    fn of(path: &Path, leaf: Leaf<'_>) -> Slot {
+        let fixed = match leaf {
+            Leaf::Tensor(_) => None,
+            Leaf::Static(x) => Some(Static(format!("{x:?}"))),
+        };
+        Slot { path: path.to_string(), fixed }
+    }
+
+    pub(super) fn is_tensor(&self) -> bool {
+        self.fixed.is_none()
+    }
+}
+
+impl Layout {
+    /// That of a tree.
+    pub(super) fn of(tree: &impl Tree) -> Layout {
+        let mut slots = vec![];
+        tree.each(&mut Path::default(), &mut |path, leaf| slots.push(Slot::of(path, leaf)));
+        Layout::Tree(slots)
+    }
+
+    /// How many tensors there are.
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Layout::Tree(slots) => slots.iter().filter(|slot| slot.is_tensor()).count(),
+            Layout::Tuple(parts) => parts.iter().map(Layout::count).sum(),
+            Layout::Quadrature(n) | Layout::Carried(n) => *n,
+        }
+    }
+
+    /// The role of each tensor.
+    pub(super) fn roles(&self) -> Vec<Role> {
+        match self {
+            Layout::Tree(_) => vec![Role::State; self.count()],
+            Layout::Tuple(parts) => parts.iter().flat_map(Layout::roles).collect(),
+            Layout::Quadrature(n) => vec![Role::Quadrature; *n],
+            Layout::Carried(n) => vec![Role::Carried; *n],
+        }
+    }
+
+    fn each<'a>(
+        &'a self,
+        path: &mut Path,
+        tensors: &mut std::slice::Iter<'a, Tensor>,
+        f: &mut dyn FnMut(&Path, Leaf<'a>),
+    ) {
+        let mut next = || Leaf::Tensor(tensors.next().expect("invariant: a tensor for each leaf"));
+        match self {
+            Layout::Tree(slots) => {
+                for Slot { path: name, fixed } in slots {
+                    let leaf = fixed.as_ref().map_or_else(&mut next, |x| Leaf::Static(x));
+                    // The leaf of a lone tensor has no path.
+                    if name.is_empty() {
+                        f(path, leaf);
+                    } else {
+                        path.within(name, |path| f(path, leaf));
+                    }
+                }
+            }
+            Layout::Tuple(parts) => {
+                for (i, part) in parts.iter().enumerate() {
+                    path.within(&i.to_string(), |path| part.each(path, tensors, f));
+                }
+            }
+            Layout::Quadrature(n) | Layout::Carried(n) => {
+                (0..*n).for_each(|i| path.within(&i.to_string(), |path| f(path, next())));
+            }
+        }
+    }
+}
+
+impl Leaves {
+    /// Those of a state.
+    pub(super) fn of(y: &impl TreeState) -> Leaves {
+        Leaves { layout: Arc::new(y.layout()), tensors: y.leaves() }
+    }
+
+    /// Several states as one.
+    pub(super) fn join(parts: impl IntoIterator<Item = (Layout, Vec<Tensor>)>) -> Leaves {
+        let (layouts, tensors): (Vec<Layout>, Vec<Vec<Tensor>>) = parts.into_iter().unzip();
+        Leaves { layout: Arc::new(Layout::Tuple(layouts)), tensors: tensors.concat() }
+    }
+
+    /// The same with other tensors.
+    pub(super) fn with(&self, tensors: Vec<Tensor>) -> Leaves {
+        Leaves { layout: self.layout.clone(), tensors }
+    }
+
+    /// The tensors.
+    pub(super) fn tensors(&self) -> &[Tensor] {
+        &self.tensors
+    }
+
+    /// The tensors, given up.
+    pub(super) fn into_tensors(self) -> Vec<Tensor> {
+        self.tensors
+    }
+
+    /// How they stand together.
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+}
+
+/// Of the same leaves, static ones too, and the same paths as the tree that they were.
+impl Tree for Leaves {
+    fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+        self.layout.each(path, &mut self.tensors.iter(), f);
+    }
+    fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
+        self.tensors.iter_mut().for_each(f);
+    }
+    fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+        let mut tensors = Vec::with_capacity(self.tensors.len());
+        self.each(path, &mut |path, leaf| {
+            if let Leaf::Tensor(x) = leaf {
+                tensors.push(f(path, x));
+            }
+        });
+        self.with(tensors)
+    }
+    fn leaves(&self) -> Vec<Tensor> {
+        self.tensors.clone()
+    }
+}
+impl TensorTree for Leaves {}

@@ -1,0 +1,138 @@
+//! Leaves are what the tree was that they were made of.
+
+use crate::array::DType;
+use crate::ode::{Bound, Event, Ode, State, Tolerance};
+use crate::odeint::Adjoint;
+use crate::odeint::leaves::{Layout, Leaves};
+use crate::odeint::state::TreeState;
+use crate::tensor::{Key, Tensor, Tree, grad};
+use crate::tree;
+
+tree! {
+struct Pools { fast: Tensor, slow: Vec<Tensor>, stage: usize }
+}
+type Nested = (Tensor, (Pools, Tensor));
+
+/// Three draws and a tensor of f32, in a tree in a tuple in a tuple.
+fn nested(key: u64) -> Nested {
+    let [a, b, c, d] = Key::new(key).split();
+    let numbers = |key: &Key, n: usize| key.normal([n]).cast(DType::F64);
+    let slow = vec![numbers(&b, 3), c.normal([2])];
+    (numbers(&a, 2), (Pools { fast: numbers(&c, 5), slow, stage: 1 }, numbers(&d, 4)))
+}
+
+fn bits(leaves: &[Tensor]) -> Vec<Vec<u64>> {
+    leaves.iter().map(|x| x.to_vec().iter().map(|x| x.to_bits()).collect()).collect()
+}
+
+#[test]
+fn leaves_have_the_paths_of_the_tree_that_they_were() {
+    let (y, prints) = (nested(0), |leaves: Vec<(String, Tensor)>| format!("{leaves:?}"));
+    assert_eq!(prints(Leaves::of(&y).named_leaves()), prints(y.named_leaves()));
+}
+
+#[test]
+fn errors_and_sums_of_leaves_have_the_bits_of_the_tree_that_they_were() {
+    let each = |x: f64| Bound::Each((0..16).map(|j| x * f64::from(j + 1)).collect());
+    let bounds = [(Bound::All(1e-3), Bound::All(1e-6)), (each(1e-3), each(1e-6))];
+    for (seed, (rtol, atol)) in (0..20).flat_map(|seed| bounds.each_ref().map(|b| (seed, b))) {
+        let tol = Tolerance::of(rtol, atol);
+        let [y0, y1, k0, k1] = [0, 1, 2, 3].map(|i| nested(4 * seed + i));
+        let (dt, b) = (Tensor::from(0.1), [0.3, -0.7]);
+        let (mut tree, mut leaves) = (y0.clone(), Leaves::of(&y0));
+        let [l0, l1] = [&y0, &y1].map(Leaves::of);
+        let (k, lk) = ([k0.clone(), k1.clone()], [Leaves::of(&k0), Leaves::of(&k1)]);
+
+        let ratios = [
+            tree.error_ratio(&dt, &b, &k[..], &y0, &y1, &tol),
+            leaves.error_ratio(&dt, &b, &lk[..], &l0, &l1, &tol),
+        ];
+        assert_eq!(bits(&ratios[..1]), bits(&ratios[1..]), "seed {seed}");
+        tree.scaled_error(&dt, &b, &k[..], &y0, &y1, &tol);
+        leaves.scaled_error(&dt, &b, &lk[..], &l0, &l1, &tol);
+        assert_eq!(bits(&tree.leaves()), bits(leaves.tensors()), "seed {seed}");
+        tree.lincomb(&y0, &dt, &b, &k[..]);
+        leaves.lincomb(&l0, &dt, &b, &lk[..]);
+        assert_eq!(bits(&tree.leaves()), bits(leaves.tensors()), "seed {seed}");
+        assert_eq!((tree.num_components(), tree.parts()), (leaves.num_components(), leaves.parts()));
+    }
+}
+
+#[test]
+fn the_first_component_that_is_not_finite_is_counted_as_in_the_tree() {
+    for bad in [None, Some(0), Some(2), Some(9), Some(11), Some(15)] {
+        let mut y = nested(1);
+        let mut first = 0;
+        y.each_mut(&mut |x| {
+            let at = Tensor::iota(DType::F64, [x.size()], 0) + f64::from(first);
+            let is_bad = bad.map_or(at.lt(0.0), |bad| at.ge(f64::from(bad)));
+            *x = is_bad.select(&Tensor::scalar(x.dtype(), f64::NAN), x);
+            first += x.size() as u32;
+        });
+        let like = Tensor::from(0.0);
+        let found = [y.first_non_finite(&like), Leaves::of(&y).first_non_finite(&like)].map(|x| x.item());
+        assert_eq!(found, [bad.map_or(-1.0, f64::from); 2]);
+    }
+}
+
+#[test]
+fn no_error_is_measured_of_integrals_and_what_is_carried_is_left_alone() {
+    let each = |x: f64| Bound::Each((0..4).map(|j| x * f64::from(j + 1)).collect());
+    let (rtol, atol) = (each(1e-3), each(1e-6));
+    let tol = Tolerance::of(&rtol, &atol);
+    let state = |x: f64| Tensor::from([x, -2.0 * x, 0.3 * x, x * x]);
+    let of = |x: f64, beside: f64| {
+        let beside = Tensor::from([beside, f64::NAN]);
+        Leaves::join([
+            (Layout::Carried(1), vec![beside.clone()]),
+            (state(x).layout(), vec![state(x)]),
+            (Layout::Quadrature(1), vec![beside]),
+        ])
+    };
+    let (dt, b) = (Tensor::from(0.5), [1.0]);
+    let (y0, y1, k) = (of(1.0, 7.0), of(1.1, 8.0), [of(0.2, 2.0)]);
+    let mut scratch = y0.clone();
+    let alone = state(0.0).error_sum(&dt, &b, &[state(0.2)][..], &state(1.0), &state(1.1), &tol);
+    assert_eq!(scratch.error_sum(&dt, &b, &k[..], &y0, &y1, &tol).item(), alone.item());
+    assert_eq!((y0.num_components(), y0.parts()), (4, vec![4]));
+    assert_eq!(y0.first_non_finite(&dt).item(), -1.0);
+    scratch.lincomb(&y0, &dt, &b, &k[..]);
+    let moved: Vec<f64> = scratch.tensors().iter().map(|x| x.to_vec()[0]).collect();
+    assert_eq!(moved, [7.0, 1.1, 8.0]);
+}
+
+#[test]
+fn bounds_of_each_component_hold_for_its_adjoint_and_for_the_states_of_a_reversible_solve() {
+    let slope = |adjoint: Adjoint, rtol: Bound| {
+        let loss = |y: &Tensor| {
+            let field = |_t: Tensor, y: &Tensor| Tensor::stack(&[&-y.at(1), &(y.at(0) * y.at(0))]);
+            let ode = Ode::new(field).adjoint(adjoint).rtol(rtol).atol(1e-9);
+            ode.solve(0.0, 1.5, y).unwrap().y1.square().sum()
+        };
+        bits(&[grad(loss, &Tensor::from([1.0, 0.5]))])
+    };
+    for adjoint in [Adjoint::Direct, Adjoint::backsolve(), Adjoint::reversible()] {
+        let all = slope(adjoint, Bound::All(1e-6));
+        assert_eq!(slope(adjoint, Bound::Each(vec![1e-6; 2])), all, "{adjoint:?}");
+        assert_ne!(slope(adjoint, Bound::Each(vec![1e-6, 1e-2])), all, "{adjoint:?}");
+    }
+}
+
+#[test]
+fn a_slope_of_another_shape_is_refused_in_the_words_of_the_tree() {
+    let (y, mut dy) = (nested(2), nested(3));
+    dy.1.0.slow[1] = Tensor::zeros([4]);
+    let messages = [dy.conforms(&y), Leaves::of(&dy).conforms(&Leaves::of(&y))]
+        .map(|said| said.unwrap_err().to_string());
+    assert_eq!(messages[0], "part 1: part 0: dy/dt is f32[4] in slow.1 but y is f32[2]");
+    assert_eq!(messages[0], messages[1]);
+}
+
+#[test]
+#[should_panic(expected = "one branch gives leaf stage: static 2, the other leaf stage: static 1")]
+fn a_jump_that_changes_what_is_no_tensor_is_refused() {
+    let y0 = Pools { fast: Tensor::from(1.0), slow: vec![], stage: 1 };
+    let ode = Ode::new(|_t, y: &Pools| Pools { fast: -y.fast.clone(), ..y.clone() });
+    let ode = ode.jump(Event::falling(), |_t, y| &y.fast - 0.5, |_t, y| y.stage += 1);
+    let _ = ode.solve(0.0, 2.0, &y0);
+}

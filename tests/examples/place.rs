@@ -1,0 +1,12 @@
+//! Where an example draws.
+
+#[path = "../../src/io/scratch.rs"]
+mod folders;
+
+pub use folders::scratch;
+use std::path::Path;
+
+/// Whether a picture that is more than a frame was written.
+pub fn is_picture(folder: &Path, name: &str) -> bool {
+    std::fs::read(folder.join(name)).is_ok_and(|bytes| bytes.len() > 10_000 && &bytes[1..4] == b"PNG")
+}
