@@ -215,8 +215,8 @@ impl Array {
         &self.data
     }
 
-    /// The elements, for writing; their number and type cannot change.
-    pub fn data_mut(&mut self) -> &mut Data {
+    /// The elements, for writing; their number and type must stay as they are.
+    pub(crate) fn data_mut(&mut self) -> &mut Data {
         &mut self.data
     }
 

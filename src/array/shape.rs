@@ -4,10 +4,42 @@ use std::fmt;
 use std::ops::Deref;
 
 /// Lengths of the axes, row-major; `[]` is a scalar.
+///
+/// Invariant: the product of the lengths that are not 0, times the size of the largest element, fits into an `isize`. So no
+/// size, stride or number of bytes of an array wraps, and shapes of fewer axes or shorter ones need no check.
 #[derive(Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Shape(Vec<usize>);
 
+/// Lengths whose product no memory can hold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an array of shape {dims:?} has more elements than memory can address")]
+pub struct ShapeError {
+    /// The lengths.
+    pub dims: Vec<usize>,
+}
+
 impl Shape {
+    /// The most elements of an array: of the largest element type as many as `isize::MAX` bytes hold.
+    pub const MAX_SIZE: usize = isize::MAX as usize / size_of::<f64>();
+
+    /// A shape of these lengths.
+    ///
+    /// # Errors
+    /// Lengths whose product (of those that are not 0) is above [`Shape::MAX_SIZE`].
+    pub fn try_new(dims: impl Into<Vec<usize>>) -> Result<Shape, ShapeError> {
+        let dims = dims.into();
+        let product = dims.iter().filter(|&&d| d > 0).try_fold(1_usize, |size, &d| size.checked_mul(d));
+        match product {
+            Some(size) if size <= Self::MAX_SIZE => Ok(Shape(dims)),
+            _ => Err(ShapeError { dims }),
+        }
+    }
+
+    #[track_caller]
+    fn new(dims: Vec<usize>) -> Shape {
+        Shape::try_new(dims).unwrap_or_else(|error| panic!("{error}"))
+    }
+
     /// The shape of a single number.
     pub const fn scalar() -> Shape {
         Shape(Vec::new())
@@ -33,10 +65,14 @@ impl Shape {
     }
 
     /// The shape with one axis of another length.
+    ///
+    /// # Panics
+    /// Where no memory can hold such an array.
+    #[track_caller]
     pub fn with_axis(&self, axis: usize, len: usize) -> Shape {
         let mut dims = self.0.clone();
         dims[axis] = len;
-        Shape(dims)
+        Shape::new(dims)
     }
 
     /// The shape without the given axes.
@@ -56,7 +92,7 @@ impl Shape {
                 _ => None,
             })
             .collect::<Option<Vec<_>>>()
-            .map(Shape)
+            .and_then(|dims| Shape::try_new(dims).ok())
     }
 }
 
@@ -68,20 +104,23 @@ impl Deref for Shape {
 }
 
 impl<T: AsRef<[usize]> + ?Sized> From<&T> for Shape {
+    #[track_caller]
     fn from(dims: &T) -> Shape {
-        Shape(dims.as_ref().to_vec())
+        Shape::new(dims.as_ref().to_vec())
     }
 }
 
 impl From<Vec<usize>> for Shape {
+    #[track_caller]
     fn from(dims: Vec<usize>) -> Shape {
-        Shape(dims)
+        Shape::new(dims)
     }
 }
 
 impl<const N: usize> From<[usize; N]> for Shape {
+    #[track_caller]
     fn from(dims: [usize; N]) -> Shape {
-        Shape(dims.to_vec())
+        Shape::new(dims.to_vec())
     }
 }
 
@@ -113,5 +152,24 @@ mod tests {
         assert_eq!(s(&[3]).broadcast(&s(&[4])), None);
         assert_eq!(s(&[2, 3, 4]).strides(), [12, 4, 1]);
         assert_eq!(s(&[2, 3]).to_string(), "[2,3]");
+    }
+
+    #[test]
+    fn lengths_whose_product_wraps_are_refused() {
+        let most = Shape::MAX_SIZE;
+        for dims in
+            [vec![1 << 62, 4], vec![usize::MAX], vec![most + 1], vec![usize::MAX, 0, 2], vec![1 << 32; 3]]
+        {
+            assert_eq!(Shape::try_new(dims.clone()), Err(ShapeError { dims }));
+        }
+        for dims in [vec![most], vec![], vec![0, 0], vec![most, 0, 1]] {
+            assert_eq!(&*Shape::try_new(dims.clone()).unwrap(), &dims);
+        }
+        assert_eq!(Shape::from([1, most]).broadcast(&Shape::from([2, 1])), None);
+        let message = std::panic::catch_unwind(|| Shape::from([1 << 62, 4])).unwrap_err();
+        assert_eq!(
+            *message.downcast::<String>().unwrap(),
+            "an array of shape [4611686018427387904, 4] has more elements than memory can address"
+        );
     }
 }

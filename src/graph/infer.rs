@@ -1,6 +1,6 @@
 //! Types of results from types of operands: the one place that says which operands an op takes.
 
-use super::{BinaryOp, Op, Type, UnaryOp, conv, sequence};
+use super::{BinaryOp, Literal, Op, Type, UnaryOp, conv, sequence};
 use crate::array::{DType, Shape};
 
 /// Operands that do not fit an operation, or a graph that is not well formed.
@@ -58,6 +58,9 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
         Op::Const(literal) => {
             let ty = hinted(hint)?;
             need(ty.dtype() == literal.dtype(), || format!("the literal is {}", literal.dtype()))?;
+            if let Literal::Array(a) = literal {
+                need(ty.shape() == a.shape(), || format!("the literal is {}{}", a.dtype(), a.shape()))?;
+            }
             Ok(ty)
         }
         Op::Iota { axis } => {
@@ -152,6 +155,11 @@ fn count(op: &Op, args: &[&Type]) -> Result<(), String> {
     need(args.len() == n, || format!("it takes {n} operands"))
 }
 
+/// An array of the elements of `x` and of these lengths, if memory can hold it.
+fn sized(x: &Type, dims: Vec<usize>) -> Inferred {
+    Shape::try_new(dims).map(|shape| x.with_shape(shape)).map_err(|error| error.to_string())
+}
+
 fn same(args: &[&Type]) -> Inferred {
     need(args.iter().all(|t| *t == args[0]), || "the operands must be of one type".into())?;
     Ok(args[0].clone())
@@ -226,14 +234,22 @@ fn movement(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
             need(lo.len() == rank && hi.len() == rank, || {
                 format!("{lo:?} and {hi:?} are not one number an axis")
             })?;
-            Ok(x.with_shape((0..rank).map(|i| lo[i] + s[i] + hi[i]).collect::<Vec<_>>()))
+            let padded = |i: usize| lo[i].checked_add(s[i])?.checked_add(hi[i]);
+            let dims = (0..rank).map(padded).collect::<Option<Vec<_>>>();
+            sized(x, dims.ok_or_else(|| format!("{lo:?} and {hi:?} are too much padding"))?)
         }
         Op::Concat { axis } => {
             need(*axis < rank, || format!("no axis {axis}"))?;
             let rest = |t: &Type| t.with_shape(t.shape().with_axis(*axis, 0));
             let fits = args.iter().all(|t| t.shape().rank() == rank && rest(t) == rest(x));
+            need(args.iter().all(|t| t.dtype() == x.dtype()), || {
+                "the operands differ in element type".into()
+            })?;
             need(fits, || format!("the operands differ beside axis {axis}"))?;
-            Ok(x.with_shape(s.with_axis(*axis, args.iter().map(|t| t.shape()[*axis]).sum())))
+            let mut dims = s.to_vec();
+            let lengths = args.iter().map(|t| t.shape()[*axis]);
+            dims[*axis] = lengths.fold(0, usize::saturating_add);
+            sized(x, dims)
         }
         other => Err(format!("invariant: {} moves nothing", other.name())),
     }
@@ -242,8 +258,7 @@ fn movement(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
 fn gather(x: &Type, index: &Type) -> Inferred {
     need(x.shape().rank() >= 1 && x.shape()[0] > 0, || "there is no row to take".into())?;
     need(index.dtype() == DType::I32, || "the index must be i32".into())?;
-    let dims: Vec<usize> = index.shape().iter().chain(&x.shape()[1..]).copied().collect();
-    Ok(x.with_shape(Shape::from(dims)))
+    sized(x, index.shape().iter().chain(&x.shape()[1..]).copied().collect())
 }
 
 fn dot(ta: bool, tb: bool, a: &Type, b: &Type) -> Inferred {
@@ -258,7 +273,7 @@ fn dot(ta: bool, tb: bool, a: &Type, b: &Type) -> Inferred {
     let turned = |s: &[usize; 2], t: bool| if t { (s[1], s[0]) } else { (s[0], s[1]) };
     let ((m, k), (k2, n)) = (turned(p, ta), turned(q, tb));
     need(k == k2, || format!("the inner lengths {k} and {k2} differ"))?;
-    Ok(a.with_shape([batch, &[m, n]].concat()))
+    sized(a, [batch, &[m, n]].concat())
 }
 
 fn is(args: &[&Type], at: usize, want: &[Type], what: &str) -> Result<(), String> {

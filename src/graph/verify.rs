@@ -279,7 +279,7 @@ fn with_rows(ty: &Type, from: usize, to: usize) -> Option<Type> {
 
 fn check_tiles(t: &Tiles) -> Check {
     check_body("body", &t.body)?;
-    need(t.rows > 0 && t.tile > 0, || format!("it has {} rows in tiles of {}", t.rows, t.tile))?;
+    need(t.tile > 0, || format!("it has {} rows in tiles of {}", t.rows, t.tile))?;
     let (inputs, outputs) = (t.body.input_types(), t.body.output_types());
     let rowed = 1 + t.num_rowed;
     need(inputs.len() >= rowed, || format!("its body has {} inputs, fewer than {rowed}", inputs.len()))?;

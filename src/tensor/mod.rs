@@ -19,6 +19,8 @@ mod einsum;
 mod exec;
 mod grad;
 mod handle;
+#[cfg(test)]
+mod hostile;
 mod jit;
 mod key;
 mod locate;

@@ -48,9 +48,9 @@ impl Buffers {
             let (bytes, home) = match &node.op {
                 Op::Input(k) => (node.ty.bytes(), Home::Input(*k)),
                 Op::Const(Literal::Array(a)) => (node.ty.bytes(), Home::Const(a.clone())),
-                Op::Iota { axis } => {
-                    let dtype = node.ty.dtype();
-                    (node.ty.shape()[*axis] * dtype.size(), Home::Iota { dtype })
+                Op::Iota { .. } => {
+                    assert!(node.ty.shape().rank() == 1, "invariant: a count of several axes is prepared");
+                    (node.ty.bytes(), Home::Iota { dtype: node.ty.dtype() })
                 }
                 _ => continue,
             };

@@ -112,29 +112,6 @@ impl Workspace {
 }
 
 impl Plan {
-    /// Runs the plan on raw addresses, which are bound and not copied.
-    ///
-    /// # Safety
-    /// Each input is readable and each output writable for the bytes of its type and aligned for its
-    /// elements; an output overlaps no other output and no input.
-    ///
-    /// # Panics
-    /// If the number of inputs or outputs is wrong.
-    pub unsafe fn run(&self, ws: &mut Workspace, inputs: &[*const u8], outputs: &[*mut u8]) {
-        ws.prepare(self);
-        ws.reset_counters();
-        let inner = &*self.0;
-        let counts = (inner.inputs.len(), inner.outputs.len());
-        assert_eq!((inputs.len(), outputs.len()), counts, "invariant: one address for each input and output");
-        for (to, from) in ws.bases[INPUTS as usize..].iter_mut().zip(inputs) {
-            *to = from.cast_mut();
-        }
-        ws.bases[inner.first_output()..].iter_mut().zip(outputs).for_each(|(to, from)| *to = *from);
-        let _mode = Denormals::flushed();
-        // SAFETY: the caller's promise; the workspace has the plan's shape.
-        unsafe { execute(inner, ws) }
-    }
-
     /// Runs the plan on arrays.
     ///
     /// # Panics
@@ -151,6 +128,7 @@ impl Plan {
         for (k, a) in outputs.iter_mut().enumerate() {
             ws.bases[inner.first_output() + k] = a.data_mut().as_mut_ptr();
         }
+        let _mode = Denormals::flushed();
         // SAFETY: the arrays have the types' sizes, outputs are borrowed exclusively, and no kernel
         // writes through the address of an input.
         unsafe { execute(inner, ws) }
@@ -166,7 +144,8 @@ fn check<'a>(what: &str, types: &[Type], arrays: impl ExactSizeIterator<Item = &
 }
 
 /// # Safety
-/// All bases are bound as for [`Plan::run`].
+/// Each base is bound to memory that is readable, and writable where steps write, for the bytes of its buffer and aligned for its
+/// elements; an output overlaps no other output and no input. The thread flushes denormals.
 pub(crate) unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
     let arena = ws.bases[ARENA as usize];
     // SAFETY: the registers lie behind the arena in one allocation.

@@ -207,6 +207,7 @@ impl Units {
 
     fn moved(&mut self, id: usize, func: &Func) -> Place {
         let from = std::mem::replace(&mut self.places[id], Place::own(id, func.nodes()[id].ty.shape()));
+        assert!(from.root() != Some(id), "invariant: %{id} would be moved onto itself");
         self.push(id, Kind::Move, 0, None, vec![from]);
         self.places[id].clone()
     }

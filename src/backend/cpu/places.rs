@@ -4,7 +4,7 @@
 //! buffer (*roots*): inputs, constant arrays, results of computations, and those few layout
 //! operations that strides cannot say. It must never know how roots are computed.
 
-use super::access::{Dim, View};
+use super::access::View;
 use crate::array::{DType, Shape};
 use crate::graph::{Func, Literal, Op};
 
@@ -60,11 +60,6 @@ pub(crate) fn place(func: &Func, id: usize, places: &[Place]) -> Place {
     let arg = || &places[node.args[0].index()];
     match &node.op {
         Op::Const(Literal::Splat { dtype, bits }) => Place::Splat { dtype: *dtype, bits: *bits },
-        Op::Iota { axis } => {
-            let mut dims: Vec<Dim> = shape.iter().map(|&len| Dim { len, stride: 0 }).collect();
-            dims[*axis].stride = 1;
-            Place::At(Operand { root: id, view: View { offset: 0, dims } })
-        }
         Op::StopGradient => arg().clone(),
         Op::Broadcast { dims } => arg().map(|v| v.broadcast(dims, shape)),
         Op::Transpose { perm } => arg().map(|v| v.transpose(perm)),

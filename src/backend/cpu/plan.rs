@@ -13,7 +13,7 @@ use super::report::{PlanReport, report};
 use super::step::{Access, Loc, Step};
 use super::totals::{Ring, with_totals};
 use crate::array::{Array, DType};
-use crate::graph::{Func, Type};
+use crate::graph::{Func, Type, verify};
 use crate::simd::Level;
 use std::fmt;
 use std::ops::Range;
@@ -69,8 +69,11 @@ impl Plan {
     /// Compiles a function for a level of instructions.
     ///
     /// # Panics
-    /// If the machine does not have `level`.
+    /// If the machine does not have `level`; if the function is not well formed ([`verify`]).
     pub fn compile(func: &Func, level: Level) -> Plan {
+        if let Err(error) = verify(func) {
+            panic!("a plan is made of a function that is well formed: {error}");
+        }
         Plan::of_body(func, level, Trips::default())
     }
 

@@ -3,14 +3,16 @@
 //! A transposed factor of a product becomes an explicit transpose, which is a view for the left factor
 //! and, when it has to be moved for the right one, is moved once for all products that share it (equal
 //! nodes merge). A reduction over axes that do not lie side by side becomes a chain of reductions,
-//! innermost first. Everything else is copied; what no output needs is dropped.
+//! innermost first. A count along one of several axes becomes a count of one axis that is repeated: its numbers lie in the
+//! pool of constants, and only the repeated one may need a buffer for all elements. Everything else is copied; what no output
+//! needs is dropped.
 
 use super::places::Geometry;
-use crate::graph::{Builder, Func, NodeId, Op, ReduceOp};
+use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type};
 
 /// The function in the form that the planner takes.
 pub(crate) fn prepare(func: &Func) -> Func {
-    if !func.nodes().iter().any(|n| is_foreign(func, &n.op, &n.args)) {
+    if !func.nodes().iter().any(|node| is_foreign(func, node)) {
         return func.clone();
     }
     let mut b = Builder::new();
@@ -24,6 +26,7 @@ pub(crate) fn prepare(func: &Func) -> Func {
                 let y = if *tb { b.turn(args[1]) } else { args[1] };
                 b.dot(x, y, false, false)
             }
+            Op::Iota { axis } => iota(&mut b, *axis, &node.ty),
             Op::Reduce { op, axes } => reduce(&mut b, *op, args[0], axes.clone()),
             op => b.push(op.clone(), &args, Some(&node.ty)),
         });
@@ -32,12 +35,19 @@ pub(crate) fn prepare(func: &Func) -> Func {
     b.finish(&outputs)
 }
 
-fn is_foreign(func: &Func, op: &Op, args: &[NodeId]) -> bool {
+fn is_foreign(func: &Func, Node { op, args, ty }: &Node) -> bool {
     match op {
         Op::Dot { ta, tb } => *ta || *tb,
+        Op::Iota { .. } => ty.shape().rank() != 1,
         Op::Reduce { axes, .. } => Geometry::of(func.node(args[0]).ty.shape(), axes).is_none(),
         _ => false,
     }
+}
+
+fn iota(b: &mut Builder, axis: usize, ty: &Type) -> NodeId {
+    let count = ty.with_shape([ty.shape()[axis]]);
+    let count = b.push(Op::Iota { axis: 0 }, &[], Some(&count));
+    b.broadcast(count, ty.shape(), vec![axis])
 }
 
 fn reduce(b: &mut Builder, op: ReduceOp, x: NodeId, mut axes: Vec<usize>) -> NodeId {

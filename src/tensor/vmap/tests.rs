@@ -394,3 +394,21 @@ fn derivatives_of_their_own_branches_and_observers_are_mapped() {
         vmap(|x: &Tensor| x.observe(move |v| log.lock().unwrap().push(v.values.len())).square(), &xs);
     assert_eq!((bits(&watched), seen.lock().unwrap().clone()), (bits(&xs.square()), vec![15]));
 }
+
+#[test]
+fn rows_taken_from_an_axis_of_one_stay_those_of_their_example() {
+    for n in [2, 3, 100] {
+        for count in [1, 2, 10] {
+            let x = Tensor::from((0..n).map(f64::from).collect::<Vec<_>>()).reshape([n as usize, 1]);
+            let index = Tensor::from(vec![0; count]);
+            let taken = vmap(|x: &Tensor| x.take(&index), &x);
+            assert_eq!(bits(&taken), bits(&each(&x, |x| x.take(&index))), "{n} examples, {count} indices");
+
+            let rows = Tensor::from((0..n * count as i32).map(f64::from).collect::<Vec<_>>());
+            let rows = rows.reshape([n as usize, count]);
+            let sum = |rows: &Tensor| Tensor::from([0.5]).scatter_add(&index, rows);
+            let sums = vmap(sum, &rows);
+            assert_eq!(bits(&sums), bits(&each(&rows, sum)), "{n} examples, {count} indices");
+        }
+    }
+}

@@ -29,14 +29,24 @@ pub(super) fn fold(b: &mut Builder, op: &Op, x: &[NodeId], ty: &Type) -> Option<
                 c[1]
             }
         }
-        Op::Cast if ty.dtype() == DType::Bool => f64::from(first != 0.0),
-        Op::Cast | Op::StopGradient => first,
+        Op::Cast => cast(from, ty.dtype(), first),
+        Op::StopGradient => first,
         Op::Broadcast { .. } | Op::Reshape | Op::Transpose { .. } | Op::Slice { .. } | Op::Gather => first,
         Op::Concat { .. } if c.iter().all(|v| v.to_bits() == first.to_bits()) => first,
         Op::Pad { .. } if first.to_bits() == 0 => first,
         _ => return None,
     };
     Some(splat_of(b, ty, round(ty.dtype(), value)))
+}
+
+/// A conversion, before the value is rounded: between integers the bits stay.
+fn cast(from: DType, to: DType, x: f64) -> f64 {
+    match (from, to) {
+        (DType::I32, DType::U32) => f64::from(x as i32 as u32),
+        (DType::U32, DType::I32) => f64::from(x as u32 as i32),
+        (_, DType::Bool) => f64::from(x != 0.0),
+        _ => x,
+    }
 }
 
 /// The value as the element type holds it.

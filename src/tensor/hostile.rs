@@ -1,0 +1,71 @@
+//! Sizes, constants and numbers that a safe program may pass: each is an answer or a refusal, never anything else.
+
+use super::*;
+use crate::array::{Array, DType, Shape};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+fn refusal<R>(f: impl FnOnce() -> R) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(|| drop(f()))).expect_err("a refusal");
+    match panic.downcast::<String>() {
+        Ok(message) => *message,
+        Err(panic) => panic.downcast::<&str>().map(|m| m.to_string()).unwrap_or_default(),
+    }
+}
+
+#[test]
+fn sizes_that_wrap_are_refused_with_the_shape() {
+    let most = Shape::MAX_SIZE;
+    for dims in [[1 << 62, 4], [usize::MAX, 2], [most, 2]] {
+        let message = refusal(|| Tensor::from_array(Array::from_vec(dims, Vec::<f32>::new())));
+        assert!(message.contains(&format!("{dims:?}")), "{message}");
+        assert!(refusal(|| Tensor::from([1.0]).reshape(dims)).contains("more elements"));
+        assert!(refusal(|| Tensor::zeros(dims)).contains("more elements"));
+    }
+    let x = Tensor::from([1.0_f32, 2.0, 3.0, 4.0]);
+    for (lo, hi) in [(usize::MAX - 3, 4), (usize::MAX, 0), (0, most), (usize::MAX / 2, usize::MAX / 2)] {
+        let message = refusal(|| x.pad(&[lo], &[hi]));
+        assert!(message.contains("too much padding") || message.contains("more elements"), "{message}");
+    }
+    assert!(refusal(|| x.slice(0, 1000..1001)).contains("outside"));
+    assert_eq!(x.pad(&[1], &[0]).to_vec(), [0.0, 1.0, 2.0, 3.0, 4.0]);
+}
+
+#[test]
+fn operands_that_differ_in_type_are_said_to() {
+    let message = refusal(|| Tensor::concat(&[&Tensor::from([1.0_f32]), &Tensor::from([1.0])], 0));
+    assert!(message.contains("differ in element type"), "{message}");
+}
+
+#[test]
+fn a_cast_between_integers_keeps_its_bits_jitted_or_not() {
+    let cast = |x: &Tensor| {
+        let chosen = cond(
+            &x.gt(0.0),
+            &(x.clone(), Tensor::from(-1)),
+            |(_, i)| i.cast(DType::U32),
+            |(_, i)| i.cast(DType::U32),
+        );
+        (chosen, Tensor::from(u32::MAX).cast(DType::I32))
+    };
+    let x = Tensor::from(1.0);
+    let (eager, jitted) = (cast(&x), jit(|x: Tensor| cast(&x)).call(x.clone()).unwrap());
+    assert_eq!((eager.0.item(), eager.1.item()), (4_294_967_295.0, -1.0));
+    assert_eq!((jitted.0.item(), jitted.1.item()), (4_294_967_295.0, -1.0));
+}
+
+#[test]
+fn denormals_are_zeros_in_every_program() {
+    let decay = jit(|x: Tensor| &x * 0.1);
+    let mut x = Tensor::from([1e-36_f32, 1.0]);
+    for _ in 0..4 {
+        x = decay.call(x).unwrap();
+    }
+    assert_eq!(x.to_vec()[0], 0.0, "jitted");
+    // Of single operations and of rows alike.
+    let tiny = Tensor::from([[2e-38_f32], [3e-38]]);
+    assert_eq!((&tiny * 0.1).to_vec(), [0.0, 0.0], "eager");
+    let (rows, _) = map_rows(&[tiny], 1, |x| (vec![&x[0] * 0.1], vec![]));
+    assert_eq!(rows[0].to_vec(), [0.0, 0.0], "rows");
+    // The thread's own mode is as it was.
+    assert!(std::hint::black_box(2e-38_f32) * 0.1 > 0.0);
+}
