@@ -55,14 +55,7 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
     count(op, args)?;
     match op {
         Op::Input(_) => hinted(hint),
-        Op::Const(literal) => {
-            let ty = hinted(hint)?;
-            need(ty.dtype() == literal.dtype(), || format!("the literal is {}", literal.dtype()))?;
-            if let Literal::Array(a) = literal {
-                need(ty.shape() == a.shape(), || format!("the literal is {}{}", a.dtype(), a.shape()))?;
-            }
-            Ok(ty)
-        }
+        Op::Const(literal) => constant(literal, hint),
         Op::Iota { axis } => {
             let ty = hinted(hint)?;
             need(*axis < ty.shape().rank(), || format!("no axis {axis} in {ty}"))?;
@@ -123,6 +116,15 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
             _ => Err("the operand is no tuple".into()),
         },
     }
+}
+
+fn constant(literal: &Literal, hint: Option<&Type>) -> Inferred {
+    let ty = hinted(hint)?;
+    need(ty.dtype() == literal.dtype(), || format!("the literal is {}", literal.dtype()))?;
+    if let Literal::Array(a) = literal {
+        need(ty.shape() == a.shape(), || format!("the literal is {}{}", a.dtype(), a.shape()))?;
+    }
+    Ok(ty)
 }
 
 fn need(ok: bool, why: impl FnOnce() -> String) -> Result<(), String> {
