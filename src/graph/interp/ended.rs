@@ -51,11 +51,9 @@ fn ended_in(node: &Node, args: &[&Value]) -> Result<Option<Source>, GraphError> 
 
 fn in_search(s: &Solve, args: &[&Value]) -> Result<Option<Source>, GraphError> {
     let made = Attempts::of(s, args)?;
-    if made.reached {
-        return Ok(None);
-    }
-    // A search of searches ends with the one that its last attempt made.
+    // A search of searches ends with the one that its last attempt made, which it takes for its own end.
     let found = match locate_ended(&s.attempt, made.last())? {
+        None if made.reached => None,
         None => verdict(&s.attempt, &values_of(&s.attempt, made.last())?).transpose()?,
         found => found,
     };
