@@ -257,7 +257,7 @@ mod tests {
         let f = jit(|x: Tensor, index: Tensor| {
             (x.take(&index), x.scatter_add(&index, &Tensor::from([10.0, 20.0])))
         });
-        let (taken, sum) = f.call(&x, &Tensor::from([-1, 9])).unwrap();
+        let (taken, sum) = f.call(&x, Tensor::from([-1, 9])).unwrap();
         assert_eq!((taken.to_vec(), sum.to_vec()), (vec![1.0, 3.0], vec![11.0, 2.0, 23.0]));
         let mapped = vmap(|index: &Tensor| x.take(index), &Tensor::from([-1, 9]));
         assert_eq!(mapped.to_vec(), [1.0, 3.0]);
@@ -274,7 +274,7 @@ mod tests {
         assert!(said(move || x().take(&Tensor::from(-3))).starts_with("take: index -3 lies outside"));
         assert!(said(move || x().take(&Tensor::from(f64::NAN))).starts_with("take: index NaN lies"));
         assert!(said(move || x().take(&Tensor::from(u32::MAX))).starts_with("take: index 4294967295 lies"));
-        let inside = said(move || jit(|x: Tensor| x.take(&Tensor::from(2))).call(&x()).unwrap());
+        let inside = said(move || jit(|x: Tensor| x.take(&Tensor::from(2))).call(x()).unwrap());
         assert!(inside.starts_with("take: index 2 lies"), "{inside}");
         let add = said(move || x().scatter_add(&Tensor::from([5]), &Tensor::from([1.0])));
         assert!(add.starts_with("scatter_add: index 5 lies outside of axis 0 of f64[2]"), "{add}");
