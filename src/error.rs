@@ -20,13 +20,29 @@ pub enum Error {
     /// A jitted function was about to be traced once too often.
     #[cfg(feature = "tensor")]
     #[error(
-        "a jitted function would be traced more than {max_traces} time(s): {change}; make what changes a tensor, or allow more traces"
+        "a jitted function would be traced more than {max_traces} time(s): {change}; make what changes a tensor, or allow more traces{}",
+        given_up(*num_evicted)
     )]
     Retrace {
         /// The bound given.
         max_traces: usize,
         /// The first leaf that changed.
         change: String,
+        /// Programs that the function gave up so far because it keeps only so many.
+        num_evicted: usize,
+    },
+    /// A jitted function that refuses them gave a result that is not finite.
+    #[cfg(feature = "tensor")]
+    #[error(
+        "leaf {leaf} of the result is {value} at {index:?}: nothing was handed over; `locate_non_finite` names the operation that it comes from"
+    )]
+    NonFinite {
+        /// Path of the leaf in what the function returns.
+        leaf: String,
+        /// Where in the leaf.
+        index: Vec<usize>,
+        /// What stands there.
+        value: f64,
     },
     /// A data set whose leaves have not the same number of rows, or none.
     #[cfg(feature = "tensor")]
@@ -77,3 +93,12 @@ pub enum Error {
 
 /// A result with the crate's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What a retrace has to do with programs that were given up.
+#[cfg(feature = "tensor")]
+fn given_up(num_evicted: usize) -> String {
+    match num_evicted {
+        0 => String::new(),
+        n => format!("; {n} program(s) were given up for others, which `Jit::max_programs` would have kept"),
+    }
+}

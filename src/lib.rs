@@ -45,8 +45,9 @@ pub mod transform;
 
 pub use error::{Error, Result};
 
-#[cfg(feature = "train")]
+#[cfg(feature = "tensor")]
 #[doc = include_str!("guide.md")]
+#[cfg_attr(feature = "train", doc = include_str!("guide_runs.md"))]
 pub mod guide {}
 
 pub mod prelude {

@@ -80,6 +80,13 @@ impl Shape {
         Shape(self.0.iter().enumerate().filter(|(i, _)| !axes.contains(i)).map(|(_, &d)| d).collect())
     }
 
+    /// Indices along the axes of element `i` in row-major order.
+    pub fn unravel(&self, mut i: usize) -> Vec<usize> {
+        let mut index: Vec<usize> = self.iter().rev().map(|&n| (i % n.max(1), i /= n.max(1)).0).collect();
+        index.reverse();
+        index
+    }
+
     /// What two shapes broadcast to (trailing axes aligned, length 1 stretches), if they do.
     pub fn broadcast(&self, other: &Shape) -> Option<Shape> {
         let rank = self.rank().max(other.rank());

@@ -36,8 +36,8 @@ pub use infer::{GraphError, infer};
 #[cfg(test)]
 pub(crate) use interp::erf;
 pub use interp::{
-    Origin, Place, Schedule, Source, Tape, Value, interpret, interpret_values, locate, philox_block,
-    philox_word,
+    Origin, Place, Schedule, Source, Tape, Value, interpret, interpret_values, locate, locate_ended,
+    philox_block, philox_word,
 };
 pub use literal::Literal;
 pub use loops::{Checkpoints, Policy, Rev, Scan, Solve, TileOut, Tiles};

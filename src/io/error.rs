@@ -78,7 +78,22 @@ pub enum IoError {
         /// The name in the file.
         name: String,
     },
-    /// A tensor has another type or shape than the leaf of that name.
+    /// A tensor has another element type than the leaf of that name.
+    #[error(
+        "{}: tensor \"{name}\" is {found}, expected {expected}; read it into a tree of its own element type (`map_leaves(|x| x.cast(..))`) and cast what was read",
+        path.display()
+    )]
+    OtherType {
+        /// The file.
+        path: PathBuf,
+        /// The path of the leaf.
+        name: String,
+        /// Type and shape in the file.
+        found: String,
+        /// Type and shape of the leaf.
+        expected: String,
+    },
+    /// A tensor has another shape than the leaf of that name.
     #[error("{}: tensor \"{name}\" is {found}, expected {expected}; it was saved from a tree of other sizes", path.display())]
     OtherTensor {
         /// The file.

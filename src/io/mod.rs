@@ -8,7 +8,7 @@
 //!
 //! Formats are the field's own: safetensors for weights, NPY and CSV for points and grids. A format of the project's
 //! own would be smaller by a header and unreadable to everybody else. CSV and NPY need nothing but this folder, so
-//! every build has them; what is of tensors comes with the feature `train`. Of pictures (`raster`) `plot` writes PNG files,
+//! every build has them; trees of tensors come with the feature `tensor`, checkpoints of a run with `train`. Of pictures (`raster`) `plot` writes PNG files,
 //! and `train` reads five formats.
 
 mod atomic;
@@ -22,7 +22,7 @@ pub mod raster;
 #[cfg(test)]
 mod scratch;
 mod solution;
-#[cfg(feature = "train")]
+#[cfg(feature = "tensor")]
 mod tensors;
 
 pub use atomic::{writable_folder, write_atomic};
@@ -33,7 +33,7 @@ pub use error::IoError;
 pub use npy::{Npy, NpyHeader, NpyNumber, read_npy, read_npy_header, write_npy, write_npy_parts};
 #[cfg(test)]
 pub(crate) use scratch::{Scratch, scratch};
-#[cfg(feature = "train")]
+#[cfg(feature = "tensor")]
 pub use tensors::{load, save};
 
 /// The bytes of a file.

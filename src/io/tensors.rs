@@ -35,7 +35,10 @@ pub fn save(path: impl AsRef<Path>, tree: &impl Tree) -> Result<(), IoError> {
     write_atomic(path, |file| file.write_all(&bytes))
 }
 
-/// Reads a tree that has the static values of `like` and the file's tensors.
+/// Reads a tree that has the file's tensors; each must have the shape and the element type of the leaf of its name.
+///
+/// Static values (an activation, a number of layers) are no part of the file: those of `like` are taken, whatever the
+/// tree that was saved had.
 ///
 /// # Errors
 /// When the file cannot be read, is damaged, or was saved from a tree with other leaves.
@@ -88,9 +91,13 @@ pub(super) fn fill<T: Tree>(
             return Err(IoError::MissingTensor { path, name });
         };
         let stored = |dtype| if dtype == DType::Bool { DType::U32 } else { dtype };
-        if found.dtype() != stored(leaf.dtype()) || found.shape() != leaf.shape() {
+        let is_other_type = found.dtype() != stored(leaf.dtype());
+        if is_other_type || found.shape() != leaf.shape() {
             let (found, expected) = (format!("{found:?}"), format!("{leaf:?}"));
-            return Err(IoError::OtherTensor { path, name, found, expected });
+            return Err(match is_other_type {
+                true => IoError::OtherType { path, name, found, expected },
+                false => IoError::OtherTensor { path, name, found, expected },
+            });
         }
         leaves.push(found.cast(leaf.dtype()));
     }
@@ -170,6 +177,14 @@ mod tests {
         assert!(other(&|t| t.push(Tensor::zeros([1]))).contains("has no tensor \"4\""));
         assert!(other(&|t| drop(t.pop())).contains("has a tensor \"3\" that is no leaf"));
         let shape = other(&|t| t[0] = Tensor::zeros([2]));
-        assert!(shape.contains("tensor \"0\" is f32[3], expected f32[2]"), "{shape}");
+        assert!(
+            shape
+                .contains("tensor \"0\" is f32[3], expected f32[2]; it was saved from a tree of other sizes")
+        );
+        let dtype = other(&|t| t[0] = t[0].cast(DType::F64));
+        assert!(dtype.contains(
+            "tensor \"0\" is f32[3], expected f64[3]; read it into a tree of its own element type"
+        ));
+        assert!(!dtype.contains("other sizes"), "{dtype}");
     }
 }

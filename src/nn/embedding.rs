@@ -10,7 +10,8 @@ tree! {
     /// A table of rows, looked up by number: `y = weight[index]`.
     ///
     /// # Shapes and units
-    /// weight `[num, dim]`, index of any shape `[..]` in 0 to num - 1 (clamped to it), y `[.., dim]`.
+    /// weight `[num, dim]`, index of any shape `[..]` in 0 to num - 1, y `[.., dim]`; an index outside is treated as
+    /// [`Tensor::take`] treats it.
     pub struct Embedding {
         /// Of shape `[num, dim]`.
         pub weight: Tensor,
@@ -31,6 +32,9 @@ impl Embedding {
     }
 
     /// The row of each number.
+    ///
+    /// # Panics
+    /// When an index that is known lies outside; see [`Tensor::take`].
     #[track_caller]
     pub fn forward(&self, index: &Tensor) -> Tensor {
         self.weight.take(index)

@@ -3,7 +3,8 @@
 use crate::array::DType;
 use crate::tensor::Tensor;
 
-/// `e^x_i / sum of e^x_j` over the last axis, computed as `e^(x_i - max)`, so that no score is too large.
+/// `e^x_i / sum of e^x_j` over the last axis, computed as `e^(x_i - max)`, so that no score is too large; of an empty axis
+/// empty.
 ///
 /// # Panics
 /// For a tensor of rank 0.
@@ -51,6 +52,9 @@ pub(super) fn masked_softmax(x: &Tensor, mask: &Tensor) -> Tensor {
 fn shifted(x: &Tensor) -> Tensor {
     assert!(x.rank() > 0, "a softmax goes over the last axis, a tensor of rank 0 has none");
     let last = x.rank() - 1;
+    if x.shape()[last] == 0 {
+        return x.clone();
+    }
     x - x.stop_gradient().max_axes(&[last]).expand(last)
 }
 

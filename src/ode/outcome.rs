@@ -25,6 +25,8 @@ pub mod status {
     pub const CANCELLED: f64 = 6.0;
     /// An event was hit that has no row left.
     pub const MAX_HITS: f64 = 7.0;
+    /// The two states of a reversible solve are too far apart.
+    pub const STATES_APART: f64 = 8.0;
 }
 
 /// Why a solve ended.
@@ -59,6 +61,16 @@ pub enum Outcome {
         t: f64,
         /// Hits that have a row.
         max_hits: usize,
+    },
+    /// Of a solve on tensors with `Adjoint::Reversible`: the two states that it carries came too far apart to tell the
+    /// solution.
+    StatesApart {
+        /// The time reached.
+        t: f64,
+        /// The largest difference between them, in the unit of y.
+        difference: f64,
+        /// Steps attempted.
+        step: u64,
     },
     /// The controller asked for a step below dt_min, or below 16 ulp of max(|t|, |t1|).
     StepSizeTooSmall {
@@ -97,6 +109,7 @@ impl Outcome {
             status::CANCELLED => Some(Outcome::Cancelled { t }),
             // What stopped it knows how many there were.
             status::MAX_HITS => Some(Outcome::MaxHits { t, max_hits: component.max(0.0) as usize }),
+            status::STATES_APART => Some(Outcome::StatesApart { t, difference: component, step }),
             status::NON_FINITE => {
                 let component = (component >= 0.0).then_some(component as usize);
                 Some(Outcome::NonFinite { t, dt, step, component })
@@ -135,6 +148,12 @@ impl fmt::Display for Outcome {
                     "more than max_hits={max_hits} events, the next at t={t}; allow more with `max_hits`"
                 )
             }
+            Outcome::StatesApart { t, difference, step } => write!(
+                f,
+                "the two states of `Adjoint::Reversible` differ by {difference:e} at t={t} (step {step}), which is more \
+                 than its tolerances allow: its map is unstable where solutions are damped; take a smaller coupling, \
+                 tighter tolerances, or `Adjoint::Direct` or `Adjoint::RecursiveCheckpoint`, which step by the method"
+            ),
             Outcome::StepSizeTooSmall { t, dt, dt_min, step } => {
                 write!(f, "step size {:e} fell below ", dt.abs())?;
                 if dt_min > 0.0 {

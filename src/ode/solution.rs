@@ -113,6 +113,7 @@ impl<Y, O> fmt::Display for Solution<Y, O> {
             // These tell their time themselves.
             Outcome::MaxSteps { .. }
             | Outcome::MaxHits { .. }
+            | Outcome::StatesApart { .. }
             | Outcome::StepSizeTooSmall { .. }
             | Outcome::NonFinite { .. } => write!(f, "{outcome}")?,
         }

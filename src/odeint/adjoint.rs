@@ -24,11 +24,15 @@ pub enum Adjoint {
         atol: Option<f64>,
     },
     /// Solves by a map that runs backward as well as forward, and keeps the last state alone: the exact derivative of
-    /// the steps up to rounding, which grows as coupling^-N over N steps. The map differs from the method's own, so
-    /// the solution does too, within the method's error; a step costs twice the method's evaluations.
+    /// the steps up to rounding, which grows as coupling^-N over N steps. A step costs twice the method's evaluations.
+    ///
+    /// The map is not the method's own. It is for solutions that are not damped: those of y' = -k y it holds while
+    /// `coupling e^(k h)` is below 1, h the length of its steps. Where it does not hold the two states that it carries
+    /// part, and the solve ends with [`Outcome::StatesApart`](crate::ode::Outcome::StatesApart); a backward pass that
+    /// does not find y0 again gives NaN. Numbers stand below the table.
     Reversible {
-        /// How fast the two states that it carries are drawn together: above 0 and below 1, where 1 would be no
-        /// rounding's growth and no stability either.
+        /// How fast the two states are drawn together: above 0 and below 1, where 1 would be no rounding's growth and no
+        /// stability either. A smaller one bears more damping and fewer steps.
         coupling: f64,
     },
     /// Forward derivatives alone ([`jvp`](crate::tensor::jvp)); a reverse one is an error.

@@ -58,7 +58,7 @@ impl Clock for Tensor {
         (!m.is_traced()).then(|| m.item() != 0.0)
     }
     fn lookup(&self, table: &[f64]) -> Tensor {
-        Tensor::from(table).take(&self.cast(DType::I32))
+        Tensor::from(table).take_clamped(self)
     }
     fn is_finite(&self) -> Tensor {
         Tensor::is_finite(self)

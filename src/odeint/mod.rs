@@ -11,6 +11,7 @@
 
 mod adjoint;
 mod algorithm;
+mod apart;
 mod backsolve;
 mod bodies;
 mod clock;

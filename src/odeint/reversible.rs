@@ -9,7 +9,7 @@
 //!
 //! where the second line is the first one solved for what stood before the step: by the same increments of the same
 //! arguments, so it is exact but for the rounding of the sums and of the division, which each step back enlarges by
-//! 1/l. The error estimate is that of the method's step from z, and everything that decides about steps is `ode`'s own:
+//! 1/l. Where y and z part the solve ends ([`apart`](super::apart)). The error estimate is that of the method's step from z, and everything that decides about steps is `ode`'s own:
 //! one attempt, with the rest of the map behind its stages. It knows neither graphs nor how loops are differentiated.
 //!
 //! Saved times are on the method's own curve, moved to the knots of y: y + h sum_i b_i(theta) (k_i - (1 - l)(y - z)/h)
@@ -20,6 +20,7 @@
 //! McCallum and Foster (2024), Efficient, accurate and stable gradients for neural ODEs, arXiv:2410.11648, section 3.
 
 use super::algorithm::{self, Carry, Knots, LeafField, Scheme};
+use super::apart::{Bounds, farthest};
 use super::bodies::{Bodies, body};
 use super::curve::{Rows, Step, Trail};
 use super::event::Events;
@@ -60,7 +61,7 @@ struct Coupled<'a> {
     /// The method on y or z alone.
     scheme: &'a Scheme<'a>,
     coupling: f64,
-    /// What y and z are like.
+    /// y0, which y and z are like.
     like: &'a Leaves,
 }
 
@@ -138,6 +139,21 @@ impl Coupled<'_> {
         Ok(Pair { y: combined([1.0, inverse, -inverse], [&z, &after.y, &ahead]), z })
     }
 
+    fn bounds(&self) -> Bounds<'_> {
+        Bounds { scheme: self.scheme, y0: self.like }
+    }
+
+    /// What a backward pass found, NaN where that is the start of the solve and is not y0.
+    fn start_or_nan(&self, is_start: &Tensor, found: Pair) -> Pair {
+        let bounds = self.bounds();
+        let lost = is_start.and(&bounds.is_lost(&found.y).or(&bounds.is_lost(&found.z)));
+        let guard = |of: &Leaves| {
+            let leaf = |x: &Tensor| lost.select(&Tensor::scalar(x.dtype(), f64::NAN), x);
+            of.with(of.tensors().iter().map(leaf).collect())
+        };
+        Pair { y: guard(&found.y), z: guard(&found.z) }
+    }
+
     /// What an accepted step leaves for what is saved, `ahead` being z + Psi(z) and `k` its stages of pairs.
     fn trail(
         &self,
@@ -213,11 +229,21 @@ impl Reversible<'_> {
             let extra = running.select(&carry.t.like(extra), &carry.t.like(0.0));
             carry.num_field_evals = &carry.num_field_evals + extra;
             let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
+            self.look(&before.y, &mut carry);
             let mut out = vec![carry.accepted.clone(), carry.is_running(), reached, carry.t.clone()];
             out.extend(self.problem.carried(&mut carry));
             out.extend(taps);
             Ok(out)
         })
+    }
+
+    /// Ends the search behind an accepted step, which started at `from`, whose states are too far apart.
+    fn look(&self, from: &Leaves, after: &mut Carry) {
+        let (from, to) = (self.coupled.pair(from), self.coupled.pair(&after.y1));
+        let apart = self.coupled.bounds().are_apart(&from.y, (&to.y, &to.z), &after.num_accepted);
+        let apart = after.accepted.and(&apart);
+        after.status = apart.select(&Clock::like(&after.t, status::STATES_APART), &after.status);
+        after.component = apart.select(&farthest(&to.y, &to.z), &after.component);
     }
 
     /// Body of the replay, or of its inverse: first, last, t, t_next, carry.. to carry.., tap..
@@ -232,7 +258,8 @@ impl Reversible<'_> {
             let (knots, both) = ((&t, &t_next), start.with(x[4..].to_vec()));
             let from = self.coupled.pair(&both);
             if is_inverse {
-                return Ok(self.coupled.uncouple(span, knots, &from)?.join().into_tensors());
+                let found = self.coupled.uncouple(span, knots, &from)?;
+                return Ok(self.coupled.start_or_nan(&x[0], found).join().into_tensors());
             }
             let (mut k, mut y1) = (vec![both.clone(); scheme.tableau.num_stages()], both.clone());
             algorithm::step(self.coupled, scheme, span, knots, &both, &mut k, &mut y1)?;

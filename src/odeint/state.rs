@@ -131,7 +131,7 @@ impl State for Leaves {
         let none = Tensor::scalar(DType::F64, f64::INFINITY);
         let mut offset = 0.0;
         let mut first = none.clone();
-        for leaf in self.measured() {
+        for leaf in self.measured().filter(|leaf| leaf.size() > 0) {
             let flat = leaf.reshape([leaf.size()]);
             // Places are numbers of the leaf's own type where that has them all: a search looks at each attempt.
             let few = leaf.dtype() == DType::F32 && leaf.size() <= 1 << f32::MANTISSA_DIGITS;

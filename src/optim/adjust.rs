@@ -87,13 +87,13 @@ impl Optimiser {
         self
     }
 
-    /// What AdaBelief adds under the root.
+    /// What AdaBelief adds to its second moment at every update.
     ///
     /// # Panics
     /// When no part is `adabelief`.
     #[track_caller]
     pub fn eps_root(mut self, eps: impl Into<Tensor>) -> Optimiser {
-        *self.adjust("an eps under the root", |part| match part {
+        *self.adjust("an eps_root", |part| match part {
             Part::Belief(x) => Some(&mut x.eps_root),
             _ => None,
         }) = Hyper::new(eps);

@@ -4,10 +4,11 @@ use super::hyper::{Hyper, MapNumber};
 use super::moments::{self, Moments, average, unbias};
 use super::part::{Memory, Part, Slot, Transform};
 
-/// `m = b1 m + (1 - b1) g`, `s = b2 s + (1 - b2) (g - m)^2`,
-/// `u = (m / (1 - b1^n)) / (sqrt(s / (1 - b2^n) + eps_root) + eps)`.
+/// `m = b1 m + (1 - b1) g`, `s = b2 s + (1 - b2) (g - m)^2 + eps_root`,
+/// `u = (m / (1 - b1^n)) / (sqrt(s / (1 - b2^n)) + eps)`.
 ///
-/// The paper adds its eps to s at every update; here, as in Optax, it stands under the root alone.
+/// The paper's eps is eps_root: it is added to s itself at every update, as in Optax 0.2.8, so s keeps those of all
+/// updates, `eps_root (1 - b2^n) / (1 - b2)` of a gradient that does not change. The eps beside the root is Optax's.
 ///
 /// # References
 /// Zhuang et al. (2020), AdaBelief optimizer, algorithm 2.
@@ -29,8 +30,9 @@ impl Transform for Belief {
         for slot in slots {
             let g = &slot.update;
             let m = memory.change("mu", slot, |m| average(m, g, beta1));
-            let s = memory.change("nu", slot, |s| average(s, &(g - &m).square(), beta2));
-            let root = (s * unbias2.cast(g.dtype()) + self.eps_root.like(g)).sqrt();
+            let eps_root = self.eps_root.like(g);
+            let s = memory.change("nu", slot, |s| average(s, &(g - &m).square(), beta2) + eps_root);
+            let root = (s * unbias2.cast(g.dtype())).sqrt();
             slot.update = m * unbias1.cast(g.dtype()) / (root + eps.like(g));
         }
     }

@@ -70,9 +70,10 @@ pub fn nadam(rate: impl Into<Schedule>) -> Optimiser {
     descent(scale_by_adam().nesterov(), 0.0, rate)
 }
 
-/// AdaBelief: betas 0.9 and 0.999, eps 1e-16 beside the root and under it.
+/// AdaBelief: betas 0.9 and 0.999, eps 1e-16 beside the root, eps_root 1e-16.
 ///
-/// As [`adam`] with the second moment of `g - m` instead of g (Zhuang et al. 2020, algorithm 2).
+/// As [`adam`] with the second moment s of `g - m` instead of g; every update adds eps_root to s itself, before the
+/// bias is corrected (Zhuang et al. 2020, algorithm 2; Optax 0.2.8).
 pub fn adabelief(rate: impl Into<Schedule>) -> Optimiser {
     descent(scale_by_belief(), 0.0, rate)
 }

@@ -16,7 +16,7 @@ use crate::graph::Func;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Programs that one jitted function keeps.
+/// Programs that one jitted function keeps where it is not told how many.
 pub(super) const MAX_PROGRAMS: usize = 16;
 
 /// Plans kept for work outside `jit`. An update of an optimiser has some 50 operations, a plan of one operation
@@ -31,7 +31,7 @@ static EVICTIONS: AtomicUsize = AtomicUsize::new(0);
 /// Compiled plans of the process, those of bodies of loops not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caches {
-    /// Programs that jitted functions hold now, at most 16 each.
+    /// Programs that jitted functions hold now, at most [`Jit::max_programs`](super::Jit::max_programs) each.
     pub programs: usize,
     /// Plans kept now for work outside `jit`, at most 512.
     pub plans: usize,

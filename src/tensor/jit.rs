@@ -5,15 +5,18 @@
 //! a tensor never retraces, and a retrace names the leaf that changed.
 
 mod programs;
+#[cfg(test)]
+mod tests;
 
 use super::Tensor;
-use super::exec::{Compiled, RunReport};
+use super::caches::MAX_PROGRAMS;
+use super::exec::{Compiled, RunReport, Space};
 use super::grad::types;
 use super::trace::trace_tree;
 use super::tree::Tree;
 use crate::backend::PlanReport;
 use crate::error::{Error, Result};
-use programs::{Counts, Program, Programs, lock, signature};
+use programs::{Counts, Program, Programs, is_of_state, lock, signature};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
@@ -70,12 +73,14 @@ struct Ready<T> {
 /// `Jit<'f, (TrainState, Batch), (TrainState, Tensor)>`.
 ///
 /// Concrete tensors that the closure captures are constants of its programs, which keep them: what changes,
-/// and what is large and not needed for long, is better an argument.
+/// and what is large and not needed for long, is better an argument. It keeps the programs of the 16 signatures that it
+/// was called with most recently ([`Jit::max_programs`]); a call with an older one traces and compiles again.
 pub struct Jit<'f, Args, T> {
     f: Box<dyn Fn(Args) -> Result<T> + Send + Sync + 'f>,
     kept: Mutex<Kept<T>>,
     counts: Counts,
     max_traces: usize,
+    needs_finite: bool,
 }
 
 /// Compiles `f` when it is first called; see [`Jit`].
@@ -95,9 +100,10 @@ where
 {
     Jit {
         f: Box::new(move |args| f.run(args).output()),
-        kept: Mutex::new(Kept { programs: Programs::default(), templates: Vec::new() }),
+        kept: Mutex::new(Kept { programs: Programs::new(MAX_PROGRAMS), templates: Vec::new() }),
         counts: Counts::default(),
         max_traces: usize::MAX,
+        needs_finite: false,
     }
 }
 
@@ -106,6 +112,53 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
     pub fn max_traces(mut self, n: usize) -> Self {
         self.max_traces = n;
         self
+    }
+
+    /// Keeps at most `n` programs, at least 1 and 16 where nothing is said. A further one takes the place of the one that
+    /// was unused for longest.
+    ///
+    /// A function that is called with more signatures in turn than it keeps traces and compiles at every call:
+    /// [`Jit::num_evicted`] grows then.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::prelude::*;
+    /// let sum = jit(|x: Tensor| x.sum()).max_programs(2);
+    /// for rows in [1, 2, 3, 1] {
+    ///     sum.call(Tensor::ones([rows]))?;
+    /// }
+    /// assert_eq!((sum.traces(), sum.num_evicted()), (4, 2));
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    pub fn max_programs(self, n: usize) -> Self {
+        lock(&self.kept).programs.most = n.max(1);
+        self
+    }
+
+    /// Refuses to hand over numbers that are not finite: a call whose result has a NaN or an infinity in a float leaf is
+    /// [`Error::NonFinite`], which names the leaf. [`Jit::step`] looks at what it returns beside the state, a loss or a
+    /// norm, and leaves the state as it was; it does not look at the new state, which may hold infinities that are meant.
+    ///
+    /// So a loss that is finite while its gradient is not gets through once; return the gradient's norm beside the loss to
+    /// have it looked at. Inside of another traced function nothing is looked at: that one's `Jit` can be asked.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::prelude::*;
+    /// let step = jit(|w: Tensor, x: Tensor| (&w - &x, (w * x).ln())).refuse_non_finite();
+    /// let mut w = Tensor::from(1.0);
+    /// let refused = step.step(&mut w, Tensor::from(-2.0)).unwrap_err();
+    /// assert!(refused.to_string().starts_with("leaf 1 of the result is NaN"));
+    /// assert_eq!(w.item(), 1.0);
+    /// ```
+    pub fn refuse_non_finite(mut self) -> Self {
+        self.needs_finite = true;
+        self
+    }
+
+    /// Programs that were given up for others since the start: see [`Jit::max_programs`].
+    pub fn num_evicted(&self) -> usize {
+        lock(&self.kept).programs.num_evicted
     }
 
     /// How often the function was traced to its end.
@@ -153,14 +206,31 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         Ok(Ready { program, compiled, template })
     }
 
+    /// Runs a program; results that are refused are not handed over.
+    fn run(&self, ready: &Ready<T>, leaves: &[Tensor], is_looked_at: fn(&str) -> bool) -> Result<Space> {
+        let Ready { program, compiled, .. } = ready;
+        let space = self.counts.run(program.num_outputs, compiled, leaves)?;
+        if !self.needs_finite {
+            return Ok(space);
+        }
+        match program.non_finite(&space.outputs[..program.num_outputs], is_looked_at) {
+            None => Ok(space),
+            Some(e) => {
+                compiled.give_back(space);
+                Err(e)
+            }
+        }
+    }
+
     /// Runs with arguments given up: their buffers become the results' where they fit.
     fn call_tree(&self, args: Args) -> Result<T> {
         let leaves = args.leaves();
         if leaves.iter().any(Tensor::is_traced) {
             return (self.f)(args);
         }
-        let Ready { program, compiled, template } = self.program(&args)?;
-        let space = self.counts.run(program.num_outputs, &compiled, &leaves)?;
+        let ready = self.program(&args)?;
+        let space = self.run(&ready, &leaves, |_| true)?;
+        let Ready { program, compiled, template } = ready;
         drop(args);
         Ok(template.with_leaves(compiled.hand_over(space, program.num_outputs, leaves)))
     }
@@ -174,7 +244,7 @@ impl<A: Tree, B: Tree, T: Tree> Jit<'_, (A, B), (A, T)> {
     /// is taken over as it is.
     ///
     /// # Errors
-    /// A failed solve inside, or a retrace beyond [`Jit::max_traces`].
+    /// A failed solve inside, a retrace beyond [`Jit::max_traces`], a result that [`Jit::refuse_non_finite`] refuses.
     ///
     /// # Panics
     /// While tracing, for shapes that do not fit.
@@ -186,8 +256,9 @@ impl<A: Tree, B: Tree, T: Tree> Jit<'_, (A, B), (A, T)> {
             *state = new;
             return Ok(result);
         }
-        let Ready { program, compiled, template } = self.program(&args)?;
-        let space = self.counts.run(program.num_outputs, &compiled, &leaves)?;
+        let ready = self.program(&args)?;
+        let space = self.run(&ready, &leaves, |path| !is_of_state(path))?;
+        let Ready { program, compiled, template } = ready;
         drop((args, leaves));
         let mut outs = space.outputs[..program.num_outputs].iter();
         if program.keeps_state {
@@ -218,7 +289,7 @@ macro_rules! arity {
             /// arguments that nobody else holds are used again for the result.
             ///
             /// # Errors
-            /// A failed solve inside, or a retrace beyond [`Jit::max_traces`].
+            /// A failed solve inside, a retrace beyond [`Jit::max_traces`], a result that [`Jit::refuse_non_finite`] refuses.
             ///
             /// # Panics
             /// While tracing, for shapes that do not fit.

@@ -7,10 +7,11 @@
 use super::grad::{Loss, opened, types};
 use super::trace::trace_tree;
 use super::tree::Tree;
-use super::{Tensor, Traced};
+use super::{Check, Tensor, Traced};
 use crate::array::{Array, Shape};
 use crate::error::{Error, Result};
 use crate::graph::{self, Builder, Func, NodeId, Op, Place, Source, Value};
+use crate::ode::Outcome;
 use crate::transform;
 use std::fmt;
 
@@ -38,7 +39,8 @@ pub struct Seen {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct NonFinite {
-    /// What it leads to: `the loss`, or `the gradient by layers.0.weight`.
+    /// What it leads to: `the loss`, `the gradient by layers.0.weight`, or `the last step of a solve`, which therefore
+    /// ended early.
     pub reaches: String,
     /// The operation, or `argument` where an argument is not finite itself.
     pub op: String,
@@ -58,8 +60,12 @@ pub struct NonFinite {
     pub row: Option<usize>,
 }
 
-/// The operation that first turned a loss, or its gradient by a float leaf of `at`, into NaN or infinity; `None` where
-/// both are finite.
+/// The operation that first turned a loss, or its gradient by a float leaf of `at`, into NaN or infinity, or the last
+/// step of a solve in the loss that ended early for it; `None` where all of them are finite.
+///
+/// A solve that ends early leaves its last state that is finite, so the loss may be finite too; `value_and_grad` errs all
+/// the same, and what is named here is the operation that its last attempt failed by. Of rows in lockstep
+/// ([`Batching::PerRow`](crate::odeint::Batching)) the solve is named, with the row and the time.
 ///
 /// Only what reaches the loss or the gradient is looked at: neither the side of a `select` that is not taken nor a
 /// step that a solve rejects is a finding. Runs by the reference interpreter, so slowly, and sums may differ from a
@@ -96,21 +102,45 @@ pub fn locate_non_finite<M: Tree, L: Loss>(f: impl FnOnce(&M) -> L, at: &M) -> R
     located(&traced, &leaves, &names)
 }
 
+fn values<'a>(x: impl Iterator<Item = &'a Tensor>) -> Vec<Value> {
+    x.map(|x| Value::from(x.array().clone())).collect()
+}
+
+/// What ended a solve of the loss early, where that is a number that is not finite.
+fn ended(traced: &Traced, leaves: &[Tensor], by: &dyn Fn(usize) -> String) -> Result<Option<NonFinite>> {
+    let inputs = values(leaves.iter().chain(&traced.captures));
+    let outputs = graph::interpret_values(&traced.func, &inputs)?;
+    let failed = outputs[traced.num_outputs..].iter().find_map(|check| Check::failure(check.array()));
+    let (row, (step, t)) = match failed {
+        Some(Error::Solve { outcome: Outcome::NonFinite { t, step, .. } }) => (None, (step, t)),
+        Some(Error::SolveRow { row, outcome: Outcome::NonFinite { t, step, .. } }) => (Some(row), (step, t)),
+        _ => return Ok(None),
+    };
+    let reaches = "the last step of a solve".to_owned();
+    Ok(Some(match graph::locate_ended(&traced.func, &inputs)? {
+        Some(Source::Input(i)) => NonFinite::argument(reaches, by(i), inputs[i].array()),
+        Some(Source::Origin(origin)) => NonFinite::of(reaches, &origin, true),
+        None => NonFinite::solve(reaches, row, (step as usize, t)),
+    }))
+}
+
 /// [`locate_non_finite`] of a traced loss, at leaves of these names.
 fn located(traced: &Traced, leaves: &[Tensor], names: &[String]) -> Result<Option<NonFinite>> {
-    let wrt: Vec<usize> = (0..leaves.len()).filter(|&i| leaves[i].dtype().is_float()).collect();
-    let func = transform::vjp(&traced.func, &[0], &wrt)?;
-    let one = Tensor::scalar(traced.func.output_type(0).dtype(), 1.0);
-    let args = leaves.iter().chain(&traced.captures).chain([&one]);
-    let inputs: Vec<Value> = args.map(|x| Value::from(x.array().clone())).collect();
-    let first = traced.func.num_outputs();
-    let outputs: Vec<usize> = std::iter::once(0).chain(first..first + wrt.len()).collect();
-    let found = graph::locate(&func, &inputs, &outputs)?;
     let by = |i: usize| match names.get(i).map(String::as_str) {
         None => "what the loss captures".to_owned(),
         Some("") => "the argument".to_owned(),
         Some(path) => path.to_owned(),
     };
+    if let Some(found) = ended(traced, leaves, &by)? {
+        return Ok(Some(found));
+    }
+    let wrt: Vec<usize> = (0..leaves.len()).filter(|&i| leaves[i].dtype().is_float()).collect();
+    let func = transform::vjp(&traced.func, &[0], &wrt)?;
+    let one = Tensor::scalar(traced.func.output_type(0).dtype(), 1.0);
+    let inputs = values(leaves.iter().chain(&traced.captures).chain([&one]));
+    let first = traced.func.num_outputs();
+    let outputs: Vec<usize> = std::iter::once(0).chain(first..first + wrt.len()).collect();
+    let found = graph::locate(&func, &inputs, &outputs)?;
     Ok(found.map(|(k, source)| {
         let reaches = match k.checked_sub(first) {
             None => "the loss".to_owned(),
@@ -141,13 +171,6 @@ fn is_forward(f: &Func, derivative: &Func, at: NodeId) -> bool {
     map[at.index()].index() < own
 }
 
-/// Indices along the axes of element `i` in the order of memory.
-fn unravel(shape: &Shape, mut i: usize) -> Vec<usize> {
-    let mut index: Vec<usize> = shape.iter().rev().map(|&n| (i % n.max(1), i /= n.max(1)).0).collect();
-    index.reverse();
-    index
-}
-
 impl Seen {
     fn of(x: &Array, shape: &Shape, at: usize) -> Seen {
         let all = x.to_f64();
@@ -174,7 +197,7 @@ impl NonFinite {
             leaf: Some(leaf),
             operands: vec![],
             result: Seen::of(x, x.shape(), at),
-            index: unravel(x.shape(), at),
+            index: x.shape().unravel(at),
             pass: Pass::Forward,
             step: None,
             row: None,
@@ -198,9 +221,24 @@ impl NonFinite {
             leaf: None,
             operands: origin.operands.iter().map(|x| Seen::of(x, shape, at)).collect(),
             result: Seen::of(&origin.result, shape, at),
-            index: unravel(shape, at),
+            index: shape.unravel(at),
             pass: if backward { Pass::Backward } else { Pass::Forward },
             step: steps.map(|(step, t, _)| (step, t)),
+            row,
+        }
+    }
+
+    /// Of a solve in lockstep, whose attempts are not taken apart; the step is that of its outcome.
+    fn solve(reaches: String, row: Option<usize>, step: (usize, f64)) -> NonFinite {
+        NonFinite {
+            reaches,
+            op: "solve".to_owned(),
+            leaf: None,
+            operands: vec![],
+            result: Seen { ty: "f64[]".to_owned(), number: None, range: (f64::NAN, f64::NAN) },
+            index: vec![],
+            pass: Pass::Forward,
+            step: Some(step),
             row,
         }
     }
@@ -209,12 +247,17 @@ impl NonFinite {
     fn remedy(&self) -> &'static str {
         match self.op.as_str() {
             "argument" => "look at where it was made",
+            "solve" => "its rows run in lockstep: solve that row alone to see the operation",
             "div" => {
                 "a divisor of 0, or the slope of sqrt, ln or a power at 0: keep its argument away from 0, before the \
                  operation"
             }
             "sqrt" | "ln" | "log1p" | "powf" => {
                 "its argument is outside of where it is defined: clamp it before the operation, not behind"
+            }
+            "select" => {
+                "it chose a constant: the program's own, or the NaN by which a backward solve says that it failed; then \
+                 take an adjoint that keeps states"
             }
             "exp" | "expm1" => "it overflows: subtract the largest argument first, or bound it",
             _ => "it overflows, or infinities meet: scale its operands down, or compute in f64",

@@ -133,10 +133,20 @@ impl Tensor {
         self * self
     }
 
-    /// `max(x, 0)`
+    /// `max(x, 0)`, NaN of NaN; its slope at 0 is 0, as in JAX and PyTorch.
+    ///
+    /// [`Tensor::maximum`] shares the slope at a tie between its operands: that of `x.maximum(0)` at 0 is 1/2.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::prelude::*;
+    /// let slope = grad(|x: &Tensor| x.relu().sum(), &Tensor::from([-1.0, 0.0, 2.0]));
+    /// assert_eq!(slope.to_vec(), [0.0, 0.0, 1.0]);
+    /// ```
     #[track_caller]
     pub fn relu(&self) -> Tensor {
-        self.maximum(&self.number(0.0))
+        let zero = self.number(0.0);
+        self.le(&zero).select(&zero, self)
     }
 
     /// `x / (1 + e^-x)`, also called swish.
@@ -148,7 +158,8 @@ impl Tensor {
     /// `ln(1 + e^x)`, computed as `max(x, 0) + ln(1 + e^-|x|)`.
     #[track_caller]
     pub fn softplus(&self) -> Tensor {
-        self.relu() + (-self.abs()).exp().log1p()
+        // Not by `relu`: at 0 the slope of |x| is 0, so that of the maximum is to be 1/2.
+        self.maximum(&self.number(0.0)) + (-self.abs()).exp().log1p()
     }
 
     /// Larger of the two; NaN if either is.
@@ -284,5 +295,47 @@ impl Tensor {
     #[track_caller]
     pub fn or(&self, other: &Tensor) -> Tensor {
         Tensor::binary(BinaryOp::Or, self, other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::Activation;
+    use crate::tensor::{grad, jit, jvp, vmap};
+
+    #[test]
+    fn the_slope_of_relu_at_0_is_0_by_every_derivative_eager_fused_and_mapped() {
+        for dtype in [DType::F32, DType::F64] {
+            let x = Tensor::from([-1.0, -0.0, 0.0, 1e-30, 2.0]).cast(dtype);
+            let (slope, ones) = ([0.0, 0.0, 0.0, 1.0, 1.0], Tensor::full(dtype, [5], 1.0));
+            let relus: [fn(&Tensor) -> Tensor; 2] = [Tensor::relu, |x| Activation::Relu.apply(x)];
+            for relu in relus {
+                let sum = move |x: &Tensor| relu(x).sum();
+                assert_eq!(grad(sum, &x).to_vec(), slope);
+                assert_eq!(jvp(relu, &x, &ones).1.to_vec(), slope);
+                assert_eq!(jit(move |x: Tensor| grad(sum, &x)).call(&x).unwrap().to_vec(), slope);
+                assert_eq!(vmap(|x: &Tensor| grad(sum, x), &x).to_vec(), slope);
+                // Fused with what stands around it: d/dx tanh(relu(x)^2 + relu(x)), and its own slope.
+                let chain = move |x: &Tensor| (relu(x).square() + relu(x)).tanh().sum();
+                let first = jit(move |x: Tensor| grad(chain, &x)).call(&x).unwrap().to_vec();
+                let second = jvp(move |x: &Tensor| grad(chain, x), &x, &ones).1.to_vec();
+                assert_eq!((&first[..3], &second[..3]), (&[0.0; 3][..], &[0.0; 3][..]));
+                assert!(
+                    (first[3] - 1.0).abs() < 1e-6 && (second[3] - 2.0).abs() < 1e-6,
+                    "{first:?} {second:?}"
+                );
+            }
+            let half = grad(|x: &Tensor| x.softplus().sum(), &Tensor::scalar(dtype, 0.0));
+            assert_eq!(half.item(), 0.5);
+        }
+    }
+
+    #[test]
+    fn relu_keeps_nan_and_integers() {
+        let y = Tensor::from([f64::NAN, f64::NEG_INFINITY, f64::INFINITY]).relu().to_vec();
+        assert!(y[0].is_nan() && y[1] == 0.0 && y[2] == f64::INFINITY, "{y:?}");
+        let n = Tensor::from([-2, 3]).relu();
+        assert_eq!((n.dtype(), n.to_vec()), (DType::I32, vec![0.0, 3.0]));
     }
 }

@@ -56,26 +56,49 @@ impl Tensor {
         sum * (1.0 / n as f64)
     }
 
-    /// Largest element over the given axes, which disappear.
+    /// Largest element over the given axes, which disappear; NaN where one is.
+    ///
+    /// # Panics
+    /// When there is no element to choose from.
     #[track_caller]
     pub fn max_axes(&self, axes: &[usize]) -> Tensor {
-        self.reduce(ReduceOp::Max, axes)
+        self.extremum("max", ReduceOp::Max, axes)
     }
 
-    /// Smallest element over the given axes, which disappear.
+    /// Smallest element over the given axes, which disappear; NaN where one is.
+    ///
+    /// # Panics
+    /// When there is no element to choose from.
     #[track_caller]
     pub fn min_axes(&self, axes: &[usize]) -> Tensor {
-        self.reduce(ReduceOp::Min, axes)
+        self.extremum("min", ReduceOp::Min, axes)
     }
 
-    /// Largest of all elements.
+    /// Largest of all elements, of rank 0; NaN where one is.
+    ///
+    /// # Panics
+    /// When there is no element.
+    #[track_caller]
     pub fn max(&self) -> Tensor {
-        self.reduce(ReduceOp::Max, &self.all_axes())
+        self.extremum("max", ReduceOp::Max, &self.all_axes())
     }
 
-    /// Smallest of all elements.
+    /// Smallest of all elements, of rank 0; NaN where one is.
+    ///
+    /// # Panics
+    /// When there is no element.
+    #[track_caller]
     pub fn min(&self) -> Tensor {
-        self.reduce(ReduceOp::Min, &self.all_axes())
+        self.extremum("min", ReduceOp::Min, &self.all_axes())
+    }
+
+    #[track_caller]
+    fn extremum(&self, name: &str, op: ReduceOp, axes: &[usize]) -> Tensor {
+        let empty = axes.iter().find(|&&axis| self.shape().get(axis) == Some(&0));
+        if let Some(axis) = empty.filter(|_| self.shape().without_axes(axes).size() > 0) {
+            panic!("{name}: axis {axis} of {} is empty, so there is no element to choose", self.ty());
+        }
+        self.reduce(op, axes)
     }
 
     /// Matrix product: `[.., m, k] x [.., k, n]` gives `[.., m, n]`.
@@ -149,4 +172,25 @@ fn batch_axes(a: &Shape, b: &Shape) -> Option<Vec<usize>> {
         return None;
     }
     lead(a).broadcast(&lead(b)).map(|batch| batch.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::catch_unwind;
+
+    #[test]
+    fn nothing_has_no_largest_and_no_smallest_element() {
+        let (none, rows) = (|| Tensor::zeros([0]), || Tensor::zeros([2, 0]));
+        for f in [|x: Tensor| x.max(), |x: Tensor| x.min()] {
+            let panic = catch_unwind(|| drop(f(none()))).expect_err("it must refuse");
+            let said = panic.downcast_ref::<String>().unwrap();
+            assert!(
+                said.ends_with(": axis 0 of f32[0] is empty, so there is no element to choose"),
+                "{said}"
+            );
+        }
+        assert!(catch_unwind(|| drop(rows().max_axes(&[1]))).is_err());
+        assert_eq!(rows().max_axes(&[0]).size(), 0, "of no columns each has a largest element");
+    }
 }

@@ -230,7 +230,7 @@ fn a_step_inside_a_trace_is_part_of_it() {
 fn a_jitted_function_survives_a_panic_and_an_error_of_its_first_trace() {
     let f = jit(|x: Tensor, y: Tensor| -> crate::Result<Tensor> {
         if x.rank() == 0 {
-            return Err(crate::Error::Retrace { max_traces: 7, change: String::new() });
+            return Err(crate::Error::Retrace { max_traces: 7, change: String::new(), num_evicted: 0 });
         }
         Ok(x + y)
     });
@@ -308,7 +308,7 @@ fn a_loss_may_carry_more_than_its_value() {
     assert_eq!((value.item(), twice.to_vec(), slope.to_vec()), (5.0, vec![2.0, 4.0], vec![2.0, 4.0]));
     let failed = value_and_grad(
         |x: &Tensor| -> crate::Result<Tensor> {
-            Err(crate::Error::Retrace { max_traces: x.size(), change: String::new() })
+            Err(crate::Error::Retrace { max_traces: x.size(), change: String::new(), num_evicted: 0 })
         },
         &x,
     );

@@ -54,7 +54,7 @@ pub enum Source {
     Input(usize),
 }
 
-type Found = Result<Source, GraphError>;
+pub(super) type Found = Result<Source, GraphError>;
 
 /// The first of these outputs of a function that is not finite, and where it gets that from; `None` where all are.
 ///
@@ -66,7 +66,7 @@ pub fn locate(f: &Func, inputs: &[Value], outputs: &[usize]) -> Result<Option<(u
     bad.map(|k| Ok((k, walk(f, &values, f.outputs()[k])?))).transpose()
 }
 
-fn is_bad(value: &Value) -> bool {
+pub(super) fn is_bad(value: &Value) -> bool {
     match value {
         Value::Array(a) => a.dtype().is_float() && a.to_f64().iter().any(|x| !x.is_finite()),
         _ => false,
@@ -78,7 +78,7 @@ fn has_nan(value: &Value) -> bool {
 }
 
 /// From the node `at`, whose value is not finite, back.
-fn walk(f: &Func, values: &[Value], mut at: NodeId) -> Found {
+pub(super) fn walk(f: &Func, values: &[Value], mut at: NodeId) -> Found {
     loop {
         let node = f.node(at);
         match node.op {
@@ -125,18 +125,15 @@ fn cause(f: &Func, node: &Node, values: &[Value], result: &Value) -> Option<Node
         Op::Lincomb { coeffs } => f64::from_bits(coeffs[i]) != 0.0,
         _ => true,
     };
-    let is_constant = |id: &NodeId| {
-        matches!(f.node(*id).op, Op::Const(_) | Op::Broadcast { .. }) && leads_to_constant(f, *id)
-    };
     let bad = |(i, id): (usize, &NodeId)| {
-        (is_bad(&values[id.index()]) && taken(i) && !is_constant(id)).then_some(*id)
+        (is_bad(&values[id.index()]) && taken(i) && !leads_to_constant(f, *id)).then_some(*id)
     };
     let bad: Vec<NodeId> = node.args.iter().enumerate().filter_map(bad).collect();
     let nan = bad.iter().copied().find(|id| has_nan(&values[id.index()]));
     if has_nan(result) { nan.or(bad.first().copied()) } else { bad.first().copied() }
 }
 
-fn leads_to_constant(f: &Func, id: NodeId) -> bool {
+pub(super) fn leads_to_constant(f: &Func, id: NodeId) -> bool {
     match &f.node(id).op {
         Op::Const(_) => true,
         Op::Broadcast { .. } => leads_to_constant(f, f.node(id).args[0]),
@@ -173,26 +170,28 @@ fn inside(node: &Node, args: &[&Value], value: &Value, k: usize) -> Found {
             let chosen = if args[0].array().data().get_f64(0) == 0.0 { &c.otherwise } else { &c.then };
             Ok(shifted(walk_into(chosen, &owned(&args[1..]), k)?, 1))
         }
+        // A loop of another solve's gradient, whose trips read what others stored: it is named itself.
+        Op::Loop(_) => Ok(Source::Input(args.iter().position(|arg| is_bad(arg)).unwrap_or(0))),
         other => panic!("invariant: {} has one value", other.name()),
     }
 }
 
-fn owned(values: &[&Value]) -> Vec<Value> {
+pub(super) fn owned(values: &[&Value]) -> Vec<Value> {
     values.iter().map(|&v| v.clone()).collect()
 }
 
-fn walk_into(f: &Func, inputs: &[Value], output: usize) -> Found {
+pub(super) fn walk_into(f: &Func, inputs: &[Value], output: usize) -> Found {
     walk(f, &values_of(f, inputs)?, f.outputs()[output])
 }
 
-fn shifted(found: Source, by: usize) -> Source {
+pub(super) fn shifted(found: Source, by: usize) -> Source {
     match found {
         Source::Input(i) => Source::Input(i + by),
         found @ Source::Origin(_) => found,
     }
 }
 
-fn placed(found: Source, place: Place) -> Source {
+pub(super) fn placed(found: Source, place: Place) -> Source {
     match found {
         Source::Origin(mut origin) => {
             origin.places.insert(0, place);
@@ -214,44 +213,80 @@ fn bad_trip(tapped: &Value, along: &Schedule) -> Option<usize> {
     along.held.pairs().iter().find(|pair| pair.1 == bad).map(|pair| pair.0)
 }
 
+/// The attempts of a search.
+pub(super) struct Attempts<'a> {
+    search: &'a Solve,
+    /// The inputs of each, and how many were accepted before it.
+    trips: Vec<(Vec<Value>, usize)>,
+    /// Those that were accepted.
+    accepting: Vec<usize>,
+    /// Whether the last one reached what was aimed at.
+    pub(super) reached: bool,
+}
+
+impl<'a> Attempts<'a> {
+    /// Those of a search with these operands, made once more.
+    pub(super) fn of(s: &'a Solve, args: &[&Value]) -> Result<Attempts<'a>, GraphError> {
+        let n = s.num_carry + s.num_ext;
+        let (moving, captures) = args[s.first_carry()..].split_at(n);
+        let (mut at, mut moving, captures) = (args[1].clone(), owned(moving), owned(captures));
+        let mut made = Attempts { search: s, trips: vec![], accepting: vec![], reached: false };
+        loop {
+            let inputs = [&[at], &moving[..], &captures[..]].concat();
+            let mut out = run(&s.attempt, &inputs)?;
+            moving = out.split_off(4);
+            moving.truncate(n);
+            made.trips.push((inputs, made.accepting.len()));
+            if number(&out[0]) != 0.0 {
+                made.accepting.push(made.trips.len() - 1);
+            }
+            at = out[3].clone();
+            if number(&out[1]) == 0.0 {
+                made.reached = number(&out[2]) != 0.0;
+                return Ok(made);
+            }
+        }
+    }
+
+    /// The inputs of the last one.
+    pub(super) fn last(&self) -> &[Value] {
+        &self.trips[self.trips.len() - 1].0
+    }
+
+    /// From what was found in attempt `trip` through those before it; inputs are the operands of the search.
+    pub(super) fn back(&self, mut trip: usize, mut found: Source) -> Found {
+        let s = self.search;
+        loop {
+            let (inputs, step) = &self.trips[trip];
+            let place = Place::Step { step: *step, t: number(&inputs[0]), is_backward: false };
+            match placed(found, place) {
+                Source::Input(i) if i <= s.num_carry + s.num_ext && trip > 0 => {
+                    trip -= 1;
+                    found = walk_into(&s.attempt, &self.trips[trip].0, 3 + i)?;
+                }
+                Source::Input(0) => return Ok(Source::Input(1)),
+                Source::Input(i) => return Ok(Source::Input(s.first_carry() + i - 1)),
+                found @ Source::Origin(_) => return Ok(found),
+            }
+        }
+    }
+
+    /// From what was found in the last one.
+    pub(super) fn back_from_last(&self, found: Source) -> Found {
+        self.back(self.trips.len() - 1, found)
+    }
+}
+
 fn in_solve(s: &Solve, args: &[&Value], value: &Value, k: usize) -> Found {
     let n = s.num_carry + s.num_ext;
-    let (moving, captures) = args[s.first_carry()..].split_at(n);
-    let (mut at, mut moving, captures) = (args[1].clone(), owned(moving), owned(captures));
-    // inputs of each attempt, and how many were accepted before it
-    let mut trips: Vec<(Vec<Value>, usize)> = vec![];
-    let (mut accepted, mut accepting) = (0, vec![]);
-    loop {
-        let inputs = [&[at], &moving[..], &captures[..]].concat();
-        let mut out = run(&s.attempt, &inputs)?;
-        moving = out.split_off(4);
-        moving.truncate(n);
-        trips.push((inputs, accepted));
-        if number(&out[0]) != 0.0 {
-            accepting.push(trips.len() - 1);
-            accepted += 1;
-        }
-        at = out[3].clone();
-        if number(&out[1]) == 0.0 {
-            break;
-        }
-    }
+    let made = Attempts::of(s, args)?;
     let Value::Tuple(all) = value else { panic!("invariant: a search has several values") };
-    let (mut trip, mut output) = (trips.len() - 1, 4 + k);
+    let (mut trip, mut output) = (made.trips.len() - 1, 4 + k);
     if k >= n + 2 {
         let Some(held) = bad_trip(&all[k], schedule(&all[n])) else { return Ok(Source::Input(1)) };
-        (trip, output) = (accepting[held], 4 + n + (k - n - 2));
+        (trip, output) = (made.accepting[held], 4 + n + (k - n - 2));
     }
-    loop {
-        let (inputs, step) = &trips[trip];
-        let place = Place::Step { step: *step, t: number(&inputs[0]), is_backward: false };
-        match placed(walk_into(&s.attempt, inputs, output)?, place) {
-            Source::Input(i) if i <= n && trip > 0 => (trip, output) = (trip - 1, 3 + i),
-            Source::Input(0) => return Ok(Source::Input(1)),
-            Source::Input(i) => return Ok(Source::Input(s.first_carry() + i - 1)),
-            found @ Source::Origin(_) => return Ok(found),
-        }
-    }
+    made.back(trip, walk_into(&s.attempt, &made.trips[trip].0, output)?)
 }
 
 fn in_scan(s: &Scan, args: &[&Value], k: usize) -> Found {

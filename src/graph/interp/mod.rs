@@ -12,6 +12,7 @@
 
 mod conv;
 mod elementwise;
+mod ended;
 mod erf;
 mod locate;
 mod lockstep;
@@ -20,6 +21,7 @@ mod movement;
 mod philox;
 mod sequence;
 
+pub use ended::locate_ended;
 #[cfg(test)]
 pub(crate) use erf::erf;
 pub use locate::{Origin, Place, Source, locate};

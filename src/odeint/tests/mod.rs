@@ -1,6 +1,7 @@
 //! Solves on tensors: the host's values, and gradients of the accepted steps.
 
 mod adjoints;
+mod apart;
 mod backsolve;
 mod bounces;
 mod events;

@@ -60,12 +60,12 @@ fn difference(n: usize, coupling: f64) -> f64 {
 #[test]
 fn the_gradient_is_that_of_the_map_up_to_rounding_that_grows_as_the_coupling_to_the_minus_n() {
     for (n, coupling) in
-        [(10, 0.99), (100, 0.99), (1000, 0.99), (1000, 0.999), (100, 0.9), (10, 0.5), (50, 0.5)]
+        [(10, 0.99), (100, 0.99), (1000, 0.99), (1000, 0.999), (100, 0.9), (10, 0.5), (40, 0.5)]
     {
         let (error, growth) = (difference(n, coupling), coupling.powi(-(n as i32)));
         assert!(error <= 64.0 * f64::EPSILON * growth, "N {n}, coupling {coupling}: {error:e}, {growth:e}");
     }
-    assert!(difference(50, 0.5) > 1e-8, "rounding does grow");
+    assert!(difference(40, 0.5) > 1e-8, "rounding does grow");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::graph::Type;
-use crate::tensor::caches::{Held, MAX_PROGRAMS, evicted};
+use crate::tensor::caches::{Held, evicted};
 use crate::tensor::exec::{Compiled, RunReport, Space};
 use crate::tensor::handle::Repr;
 use crate::tensor::trace::Check;
@@ -64,6 +64,22 @@ pub(super) struct Program {
     pub keeps_state: bool,
     /// Where its template is kept.
     pub place: usize,
+    /// The path of each output in the function's result.
+    paths: Vec<String>,
+}
+
+impl Program {
+    /// The error of the first number among the results that is not finite; `is_looked_at` says of a path whether its
+    /// leaf counts.
+    pub fn non_finite(&self, outputs: &[Array], is_looked_at: fn(&str) -> bool) -> Option<Error> {
+        let leaves = self.paths.iter().zip(outputs).filter(|(path, _)| is_looked_at(path));
+        leaves.filter(|(_, leaf)| leaf.dtype().is_float()).find_map(|(path, leaf)| {
+            let all = leaf.to_f64();
+            let at = all.iter().position(|x| !x.is_finite())?;
+            let leaf_name = if path.is_empty() { "(the only one)" } else { path };
+            Some(Error::NonFinite { leaf: leaf_name.into(), index: leaf.shape().unravel(at), value: all[at] })
+        })
+    }
 }
 
 /// A lock that outlives a panic of the function being traced: what it guards changes only once that
@@ -72,10 +88,15 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether a leaf of a pair belongs to its first part.
+pub(super) fn is_of_state(path: &str) -> bool {
+    path == "0" || path.starts_with("0.")
+}
+
 /// Whether the first parts of two signatures differ in types of tensors alone.
 fn same_state(a: &Signature, b: &Signature) -> bool {
     let first = |s: &Signature| {
-        let of_first = s.iter().filter(|(path, _)| path == "0" || path.starts_with("0."));
+        let of_first = s.iter().filter(|(path, _)| is_of_state(path));
         let shape = of_first.map(|(path, leaf)| match leaf {
             LeafSig::Tensor(_) => (path.clone(), None),
             LeafSig::Static(s) => (path.clone(), Some(s.clone())),
@@ -85,28 +106,38 @@ fn same_state(a: &Signature, b: &Signature) -> bool {
     first(a) == first(b)
 }
 
-/// The programs of a function, the most recently used last; which results they have is not their business.
-#[derive(Default)]
-pub(super) struct Programs(Vec<Arc<Program>>);
+/// The programs of a function; which results they have is not their business.
+pub(super) struct Programs {
+    /// The most recently used last.
+    all: Vec<Arc<Program>>,
+    /// The most that are kept.
+    pub most: usize,
+    /// Those given up for others.
+    pub num_evicted: usize,
+}
 
 impl Programs {
+    pub fn new(most: usize) -> Programs {
+        Programs { all: Vec::new(), most, num_evicted: 0 }
+    }
+
     /// The program of this signature, the most recently used from now on; none where it was given back.
     pub fn find(&mut self, signature: &Signature) -> Option<(Arc<Program>, Arc<Compiled>)> {
-        let i = self.0.iter().position(|p| p.signature == *signature)?;
-        self.0[i..].rotate_left(1);
-        let program = self.0.last()?;
+        let i = self.all.iter().position(|p| p.signature == *signature)?;
+        self.all[i..].rotate_left(1);
+        let program = self.all.last()?;
         Some((program.clone(), program.held.get()?))
     }
 
     /// Whether the last one used is of this signature, and was given back then.
     pub fn is_again(&self, signature: &Signature) -> bool {
-        self.0.last().is_some_and(|p| p.signature == *signature)
+        self.all.last().is_some_and(|p| p.signature == *signature)
     }
 
     /// The error of a further trace than `max_traces`: what changed since the last call.
     pub fn retrace(&self, max_traces: usize, new: &Signature) -> Error {
-        let change = self.0.last().map_or_else(String::new, |p| difference(&p.signature, new));
-        Error::Retrace { max_traces, change }
+        let change = self.all.last().map_or_else(String::new, |p| difference(&p.signature, new));
+        Error::Retrace { max_traces, change, num_evicted: self.num_evicted }
     }
 
     /// Compiles what was traced for a signature, whose result has the signature `result`.
@@ -124,17 +155,21 @@ impl Programs {
         let held = Held::new(compiled.clone());
         let keeps_state = same_state(&signature, result);
         let place = match self.is_again(&signature) {
-            true => self.0.pop().map(|p| p.place),
-            false if self.0.len() == MAX_PROGRAMS => {
+            true => self.all.pop().map(|p| p.place),
+            // One goes even where a smaller bound was set since: places stay those of as many programs.
+            false if self.all.len() >= self.most => {
+                self.num_evicted += 1;
                 evicted();
-                Some(self.0.remove(0).place)
+                Some(self.all.remove(0).place)
             }
             false => None,
         };
-        let place = place.unwrap_or(self.0.len());
+        let place = place.unwrap_or(self.all.len());
         let num_outputs = traced.num_outputs;
-        let program = Arc::new(Program { signature, held, num_outputs, keeps_state, place });
-        self.0.push(program.clone());
+        let tensors = result.iter().filter(|(_, leaf)| matches!(leaf, LeafSig::Tensor(_)));
+        let paths = tensors.map(|(path, _)| path.clone()).collect();
+        let program = Arc::new(Program { signature, held, num_outputs, keeps_state, place, paths });
+        self.all.push(program.clone());
         (program, compiled)
     }
 }

@@ -1,8 +1,8 @@
 //! The first operation that is not finite is found where it stands: in a loss, in a step, in its derivative.
 
 use crate::array::DType;
-use crate::ode::{Constant, Method, Ode};
-use crate::odeint::Adjoint;
+use crate::ode::{Constant, Event, Method, Ode};
+use crate::odeint::{Adjoint, Batching};
 use crate::tensor::{NonFinite, Pass, Tensor, custom, locate_non_finite, map_rows};
 
 fn f64s(x: &[f64]) -> Tensor {
@@ -89,9 +89,66 @@ fn rejected_steps_and_clean_programs_are_no_findings() {
     // a first step far too long overflows, is rejected, and leaves nothing behind
     let stiff = |k: &Tensor| {
         let ode = Ode::new(|_t, y: &Tensor| -(k * y * y * y)).dt0(1e3);
-        ode.solve(0.0, 1e4, Tensor::full(DType::F64, [2], 1e30)).unwrap().y1.sum()
+        ode.solve(0.0, 1e4, Tensor::full(DType::F64, [2], 1e3)).unwrap().y1.sum()
     };
     assert_eq!(locate_non_finite(stiff, &Tensor::from(1.0)).unwrap(), None);
     let at = f64s(&[0.3, -0.7]);
     assert_eq!(locate_non_finite(|x: &Tensor| x.sin().square().sum(), &at).unwrap(), None);
+}
+
+/// y' = p y + sqrt(1/2 - t) 0, which is NaN from t = 1/2 on.
+fn ends_early(p: &Tensor, batching: Batching, adjoint: Adjoint) -> Tensor {
+    let field = |t: Tensor, y: &Tensor| p * y + (0.5 - t).sqrt() * 0.0;
+    let ode = Ode::new(field).batching(batching).adjoint(adjoint);
+    ode.solve(0.0, 1.0, Tensor::from([[1.0], [2.0]])).unwrap().y1.sum()
+}
+
+#[test]
+fn a_solve_that_ends_early_names_the_operation_of_its_field_and_the_time() {
+    let p = Tensor::from(-0.3);
+    let adjoints = [Adjoint::default(), Adjoint::Direct, Adjoint::backsolve(), Adjoint::reversible()];
+    for (adjoint, batching) in
+        adjoints.into_iter().flat_map(|a| [(a, Batching::Joint), (a, Batching::Groups(1))])
+    {
+        let it = found(|p: &Tensor| ends_early(p, batching, adjoint), &p);
+        assert_eq!((it.op.as_str(), it.pass), ("sqrt", Pass::Forward), "{adjoint:?} {it}");
+        assert_eq!(it.reaches, "the last step of a solve");
+        assert!(it.operands[0].number.unwrap() < 0.0 && it.result.number.unwrap().is_nan(), "{it}");
+        let (step, t) = it.step.unwrap();
+        assert!(step > 0 && (t - 0.5).abs() < 1e-6, "{it}");
+        assert_eq!(it.row, (batching == Batching::Groups(1)).then_some(0), "{it}");
+    }
+    let lockstep = found(|p: &Tensor| ends_early(p, Batching::PerRow, Adjoint::default()), &p);
+    assert_eq!((lockstep.op.as_str(), lockstep.row), ("solve", Some(0)), "{lockstep}");
+    assert!((lockstep.step.unwrap().1 - 0.5).abs() < 1e-6, "{lockstep}");
+}
+
+#[test]
+fn constant_steps_events_and_the_start_of_a_solve_are_named_too() {
+    let p = Tensor::from(1.0);
+    let constant = |p: &Tensor| {
+        let field = |t: Tensor, y: &Tensor| p * y + (0.5 - t).ln();
+        Ode::new(field).controller(Constant { dt0: 0.125 }).solve(0.0, 1.0, Tensor::from(1.0)).unwrap().y1
+    };
+    let it = found(constant, &p);
+    assert_eq!((it.op.as_str(), it.step), ("ln", Some((3, 0.375))), "{it}");
+    let bounce = |p: &Tensor| {
+        let field = |t: Tensor, y: &Tensor| p * y + (0.9 - t).ln() * 0.0;
+        let ode = Ode::new(field).jump(Event::rising(), |_t, y| y - 1.5, |_t, y| *y = &*y * 0.5);
+        ode.solve(0.0, 1.0, Tensor::from(1.0)).unwrap().y1
+    };
+    let it = found(bounce, &p);
+    assert!(it.op == "ln" && (it.step.unwrap().1 - 0.9).abs() < 1e-6, "{it}");
+    let start = |p: &Tensor| {
+        let field = |_t: Tensor, y: &Tensor| (y - p).sqrt();
+        Ode::new(field).solve(0.0, 1.0, Tensor::from(0.0)).unwrap().y1
+    };
+    let it = found(start, &p);
+    assert_eq!((it.op.as_str(), it.operands[0].number), ("sqrt", Some(-1.0)), "{it}");
+    // One that ends for another reason is no finding.
+    let steps = |p: &Tensor| {
+        let ode = Ode::new(|_t, y: &Tensor| -(p * y)).max_steps(2);
+        ode.solve(0.0, 9.0, Tensor::from(1.0)).unwrap().y1
+    };
+    assert_eq!(locate_non_finite(steps, &p).unwrap(), None);
 }

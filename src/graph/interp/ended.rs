@@ -1,0 +1,103 @@
+//! Why a search ended before it reached its aim: the operation of its last attempt that made a number not finite.
+//!
+//! What such an attempt leaves is finite, since it is rejected: nothing leads back from the function's outputs. So the
+//! way starts at the verdict. It asks whether numbers are finite, or compares them, and one that is neither finite nor a
+//! constant is what it stumbled over; from there on it goes as in [`locate`](super::locate). The search knows nothing of
+//! what it searches for, and a search that ended for another reason has no such number.
+
+use super::locate::{
+    Attempts, Found, Place, Source, is_bad, leads_to_constant, owned, placed, shifted, walk,
+};
+use super::loops::cut;
+use super::{GraphError, Value, values_of};
+use crate::array::{Array, DType};
+use crate::graph::{Func, Node, NodeId, Op, Solve, Tiles, UnaryOp};
+
+/// Of the first search in a function that ended before its aim because of a number that is not finite, where that comes
+/// from; `None` where there is none, or it is one in lockstep, which is not taken apart.
+///
+/// # Errors
+/// As [`interpret_values`](super::interpret_values).
+pub fn locate_ended(f: &Func, inputs: &[Value]) -> Result<Option<Source>, GraphError> {
+    let values = values_of(f, inputs)?;
+    for (i, node) in f.nodes().iter().enumerate() {
+        let args: Vec<&Value> = node.args.iter().map(|a| &values[a.index()]).collect();
+        match ended_in(node, &args)? {
+            None => {}
+            Some(Source::Input(k)) if is_bad(args[k]) => return walk(f, &values, node.args[k]).map(Some),
+            Some(Source::Input(_)) => {}
+            Some(Source::Origin(mut found)) => {
+                found.node = NodeId(u32::try_from(i).expect("invariant: nodes are counted in u32"));
+                return Ok(Some(Source::Origin(found)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The same of one node; inputs are its operands.
+fn ended_in(node: &Node, args: &[&Value]) -> Result<Option<Source>, GraphError> {
+    match &node.op {
+        Op::Solve(s) if s.rows().is_none() => in_search(s, args),
+        Op::Tiles(t) => in_tiles(t, args),
+        Op::Custom(c) => locate_ended(&c.body, &owned(args)),
+        Op::Cond(c) => {
+            let chosen = if args[0].array().data().get_f64(0) == 0.0 { &c.otherwise } else { &c.then };
+            Ok(locate_ended(chosen, &owned(&args[1..]))?.map(|found| shifted(found, 1)))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn in_search(s: &Solve, args: &[&Value]) -> Result<Option<Source>, GraphError> {
+    let made = Attempts::of(s, args)?;
+    // A search of searches ends with the one that its last attempt made, which it takes for its own end.
+    let found = match locate_ended(&s.attempt, made.last())? {
+        None if made.reached => None,
+        None => verdict(&s.attempt, &values_of(&s.attempt, made.last())?).transpose()?,
+        found => found,
+    };
+    found.map(|found| made.back_from_last(found)).transpose()
+}
+
+/// Where the number comes from that an attempt was not accepted for, or that ended the search.
+fn verdict(attempt: &Func, values: &[Value]) -> Option<Found> {
+    let asked = attempt.outputs()[..2].iter().find_map(|&from| asked_for(attempt, values, from));
+    asked.map(|at| walk(attempt, values, at))
+}
+
+/// The value not finite, and no constant, that the way to `from` compares or asks to be finite.
+fn asked_for(f: &Func, values: &[Value], from: NodeId) -> Option<NodeId> {
+    let (mut ahead, mut seen) = (vec![from], vec![false; f.nodes().len()]);
+    while let Some(at) = ahead.pop() {
+        if std::mem::replace(&mut seen[at.index()], true) {
+            continue;
+        }
+        let node = f.node(at);
+        if matches!(node.op, Op::Compare(_) | Op::Unary(UnaryOp::IsFinite)) {
+            let is_bad = |x: &&NodeId| is_bad(&values[x.index()]) && !leads_to_constant(f, **x);
+            if let Some(bad) = node.args.iter().find(is_bad) {
+                return Some(*bad);
+            }
+        }
+        ahead.extend(&node.args);
+    }
+    None
+}
+
+fn in_tiles(t: &Tiles, args: &[&Value]) -> Result<Option<Source>, GraphError> {
+    let (rowed, shared) = args.split_at(t.num_rowed);
+    for row in (0..t.rows).step_by(t.tile) {
+        let n = t.tile.min(t.rows - row);
+        let body = if n == t.tile { &t.body } else { t.tail.as_ref().expect("invariant: rows remain") };
+        let mut inputs = vec![Value::from(Array::scalar(DType::U32, row as f64))];
+        inputs.extend(rowed.iter().map(|x| cut(x, row, n)));
+        inputs.extend(owned(shared));
+        match locate_ended(body, &inputs)?.map(|found| placed(found, Place::Tile { row })) {
+            None => {}
+            Some(Source::Input(i)) => return Ok(Some(Source::Input(i.saturating_sub(1)))),
+            found => return Ok(found),
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,86 @@
+//! How many programs a jitted function keeps, and what it refuses to hand over.
+
+use crate::error::Error;
+use crate::optim::{OptState, adam};
+use crate::tensor::{Tensor, jit, value_and_grad};
+use crate::tree;
+
+#[test]
+fn forty_shapes_in_turn_are_traced_once_where_forty_programs_are_kept() {
+    let rounds = |most: Option<usize>| {
+        let mut sum = jit(|x: Tensor| x.square().sum());
+        if let Some(most) = most {
+            sum = sum.max_programs(most);
+        }
+        for n in (1..=40).chain(1..=40) {
+            assert_eq!(sum.call(Tensor::ones([n])).unwrap().item(), n as f64);
+        }
+        (sum.traces(), sum.num_evicted())
+    };
+    assert_eq!(rounds(Some(40)), (40, 0));
+    assert_eq!(rounds(Some(39)), (80, 41));
+    assert_eq!(rounds(None), (80, 64));
+    assert_eq!(rounds(Some(0)), (80, 79), "the last one is always kept");
+}
+
+#[test]
+fn a_program_that_was_given_up_is_told_of_where_a_trace_is_one_too_many() {
+    let sum = jit(|x: Tensor| x.sum()).max_programs(2).max_traces(3);
+    for n in 1..=3 {
+        sum.call(Tensor::ones([n])).unwrap();
+    }
+    let e = sum.call(Tensor::ones([1])).unwrap_err();
+    assert!(matches!(e, Error::Retrace { num_evicted: 1, .. }));
+    assert!(
+        e.to_string()
+            .ends_with("; 1 program(s) were given up for others, which `Jit::max_programs` would have kept")
+    );
+    let kept = jit(|x: Tensor| x.sum()).max_traces(1);
+    kept.call(Tensor::ones([1])).unwrap();
+    assert!(kept.call(Tensor::ones([2])).unwrap_err().to_string().ends_with("or allow more traces"));
+}
+
+tree! { struct Model { w: Tensor, memory: OptState } }
+tree! { struct Report { loss: Tensor, parts: Tensor, count: Tensor } }
+
+#[test]
+fn a_loss_that_is_not_finite_leaves_the_state_and_is_named() {
+    let optimiser = adam(0.1);
+    let update = |Model { w, memory }: Model, x: Tensor| {
+        let loss = |w: &Tensor| {
+            let parts = (w * &x).ln();
+            (parts.sum(), parts)
+        };
+        let ((loss, parts), slope) = value_and_grad(loss, &w);
+        let (w, memory) = optimiser.update(&w, slope, memory);
+        (Model { w, memory }, Report { loss, parts, count: Tensor::from(3) })
+    };
+    let w = Tensor::from([1.0, 2.0]);
+    let start = || Model { memory: optimiser.init(&w), w: w.clone() };
+    let careful = jit(update).refuse_non_finite();
+    let mut state = start();
+    careful.step(&mut state, Tensor::from([1.0, 1.0])).unwrap();
+    let before = [state.w.to_vec(), state.memory.leaves["0.count"].to_vec()];
+    let e = careful.step(&mut state, Tensor::from([1.0, 0.0])).unwrap_err();
+    let Error::NonFinite { leaf, index, value } = &e else { panic!("{e}") };
+    assert_eq!((leaf.as_str(), index.len(), *value), ("1.loss", 0, f64::NEG_INFINITY));
+    assert_eq!([state.w.to_vec(), state.memory.leaves["0.count"].to_vec()], before);
+    assert!(careful.step(&mut state, Tensor::from([1.0, 1.0])).is_ok() && careful.traces() == 1);
+    // What is not asked hands it over, as it did.
+    let mut state = start();
+    let report = jit(update).step(&mut state, Tensor::from([1.0, 0.0])).unwrap();
+    assert!(report.loss.item() == f64::NEG_INFINITY && state.w.to_vec()[1].is_nan());
+}
+
+#[test]
+fn a_state_may_hold_an_infinity_and_a_call_looks_at_all_of_its_result() {
+    let count = |best: Tensor, x: Tensor| (best, x);
+    let mut best = Tensor::from(f64::INFINITY);
+    let careful = jit(count).refuse_non_finite();
+    assert_eq!(careful.step(&mut best, Tensor::from(1.0)).unwrap().item(), 1.0);
+    let e = careful.call(&best, Tensor::from(1.0)).unwrap_err();
+    assert!(e.to_string().starts_with("leaf 0 of the result is inf at []"), "{e}");
+    let rows = jit(|x: Tensor| x.sqrt()).refuse_non_finite();
+    let e = rows.call(Tensor::from([[1.0, 4.0], [-1.0, 0.0]])).unwrap_err();
+    assert!(matches!(e, Error::NonFinite { index, .. } if index == [1, 0]));
+}
