@@ -1,6 +1,6 @@
 //! Types of results from types of operands: the one place that says which operands an op takes.
 
-use super::{BinaryOp, Literal, Op, Type, UnaryOp, conv, sequence};
+use super::{BinaryOp, Literal, MAX_ROWS, Op, Type, UnaryOp, conv, sequence};
 use crate::array::{DType, Shape};
 
 /// Operands that do not fit an operation, or a graph that is not well formed.
@@ -330,6 +330,9 @@ fn loops(op: &Op, args: &[&Type]) -> Inferred {
             Ok(Type::Tuple(sequence::values(l)))
         }
         Op::Tiles(t) => {
+            need(t.rows <= MAX_ROWS, || {
+                format!("a tile's first row is a u32: {} rows are too many", t.rows)
+            })?;
             let body = t.body.input_types();
             let rowed = &body[1..=t.num_rowed];
             let rows: Vec<Type> =

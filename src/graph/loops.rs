@@ -241,6 +241,9 @@ impl Rev {
     }
 }
 
+/// The most rows that [`Tiles`] cut: a tile's first row is told to its body as a u32.
+pub(crate) const MAX_ROWS: usize = 1 << 32;
+
 impl Tiles {
     /// Number of tiles.
     pub fn num_tiles(&self) -> usize {

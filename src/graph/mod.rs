@@ -40,6 +40,7 @@ pub use interp::{
     philox_block, philox_word,
 };
 pub use literal::Literal;
+pub(crate) use loops::MAX_ROWS;
 pub use loops::{Checkpoints, Policy, Rev, Scan, Solve, TileOut, Tiles};
 pub use observer::{Observed, Observer};
 pub use op::{BinaryOp, CompareOp, Op, ReduceOp, UnaryOp};

@@ -32,6 +32,7 @@ pub use csv::{Csv, read_csv, read_csv_lines, read_csv_table, write_csv, write_cs
 pub use error::IoError;
 pub use npy::{Npy, NpyHeader, NpyNumber, read_npy, read_npy_header, write_npy, write_npy_parts};
 #[cfg(test)]
+#[cfg_attr(not(feature = "train"), expect(unused_imports, reason = "for the tests of training"))]
 pub(crate) use scratch::{Scratch, scratch};
 #[cfg(feature = "tensor")]
 pub use tensors::{load, save};

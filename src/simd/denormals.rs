@@ -71,8 +71,9 @@ fn read() -> u64 {
 fn write(mode: u64) {
     let mode = mode as u32;
     // SAFETY: it loads the register from `mode`, which differs from what the thread had in two bits that are defined on
-    // every x86-64 processor; rounding and exceptions stay as they were. The two bits change results that are denormal
-    // and nothing else, and no code under the guard is asked to be right about those.
+    // every x86-64 processor; rounding and exceptions stay as they were. Rust takes the register to be as it is by default
+    // for the arithmetic that it compiles or folds itself. The kernels that run under the guard are called by pointer, so
+    // no operation is folded or moved across this line, and of their results those alone change that are denormal.
     unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const mode, options(nostack, preserves_flags)) };
 }
 

@@ -179,8 +179,9 @@ pub(crate) trait Float: Lanes<Elem: Math> {
     /// The lanes, the first `LEN` of 16.
     #[inline(always)]
     fn to_array(self) -> [Self::Elem; 16] {
+        const { assert!(Self::LEN <= 16) };
         let mut out = [Self::Elem::default(); 16];
-        // SAFETY: `LEN <= 16` elements fit.
+        // SAFETY: `LEN` elements fit, as the assertion says.
         unsafe { self.store(out.as_mut_ptr()) };
         out
     }

@@ -69,3 +69,29 @@ fn denormals_are_zeros_in_every_program() {
     // The thread's own mode is as it was.
     assert!(std::hint::black_box(2e-38_f32) * 0.1 > 0.0);
 }
+
+#[test]
+fn a_panic_that_is_caught_leaves_the_trace_open() {
+    let ended = std::cell::RefCell::new(None);
+    grad(|x: &Tensor| (*ended.borrow_mut() = Some(x.clone()), x * x).1, &Tensor::from(2.0));
+    let ended = ended.into_inner().unwrap();
+    let square = |x: &Tensor| {
+        assert!(refusal(|| x + &ended).contains("after its trace had ended"));
+        assert!(refusal(|| x + &Tensor::from([1.0_f32])).contains("f32"));
+        x * x
+    };
+    assert_eq!(grad(square, &Tensor::from(3.0)).item(), 6.0);
+}
+
+#[test]
+fn no_random_words_are_an_empty_tensor() {
+    let draw = jit(|x: Tensor| Key::new(0).bits([0]).cast(DType::F32).sum() + x);
+    assert_eq!(draw.call(Tensor::from(1.0_f32)).unwrap().item(), 1.0);
+}
+
+#[test]
+fn rows_that_a_tile_cannot_number_are_refused() {
+    let x = Tensor::zeros([(1 << 32) + 1, 0]);
+    let message = refusal(|| map_rows(&[x], 128, |x| (vec![x[0].clone()], vec![])));
+    assert!(message.contains("4294967297 rows"), "{message}");
+}

@@ -4,7 +4,7 @@ use super::trace::{Check, VERDICT};
 use super::{Tensor, Traced, align, apply, trace, try_trace};
 use crate::array::DType;
 use crate::error::{Error, Result};
-use crate::graph::{Builder, Func, NodeId, Op, TileOut, Tiles, Type};
+use crate::graph::{Builder, Func, MAX_ROWS, NodeId, Op, TileOut, Tiles, Type};
 use std::sync::Arc;
 
 /// Runs `f` on tiles of about `target` rows of `rows` (arrays of equal first axis), in parallel; a
@@ -64,6 +64,7 @@ fn tiled(rows: &[Tensor], target: usize, f: &dyn Fn(&[Tensor]) -> Result<Found>)
     let n = rows.first().map_or(0, |x| x.shape()[0]);
     assert!(n > 0 && rows.iter().all(|x| x.shape()[0] == n), "map_rows: first axes must be equal and not 0");
     assert!(target > 0, "map_rows: a tile has at least one row");
+    assert!(n <= MAX_ROWS, "map_rows: {n} rows, of which {MAX_ROWS} can be told apart");
     let tile = tile_rows(n, target);
     let (main, (num_rows, num_sums)) = body(rows, tile, f)?;
     let tail = match n % tile {

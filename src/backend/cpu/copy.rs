@@ -241,7 +241,10 @@ impl Random {
     /// # Safety
     /// The locations are valid for the lengths, and the level is available.
     pub unsafe fn run(&self, env: Env, level: Level) {
-        // SAFETY: the caller's promise.
+        if self.len == 0 {
+            return;
+        }
+        // SAFETY: the caller's promise; buffers of elements are aligned for them, one of none need not be.
         unsafe {
             let key = env.at(self.key).cast::<[u32; 2]>().read_unaligned();
             let start = env.at(self.start).cast::<u32>().read_unaligned();

@@ -4,7 +4,7 @@
 //! that has run. It knows policies and counts, and no loop.
 
 use super::exec::Workspace;
-use super::report::PlanReport;
+use super::report::{PlanReport, Space};
 use super::tape::TapeShape;
 use crate::backend::checkpoint::AUTO_BYTES;
 use crate::backend::checkpoint::cost::fewest_extra;
@@ -174,17 +174,18 @@ impl Workspace {
                 l.last.get_or_insert_default().join(run);
             }
         }
-        let (mut inner, mut tiles) = (self.loops.inner.iter(), self.tiles.iter());
-        let mut last_tiles = None;
-        for (name, body) in &mut report.bodies {
-            match *name {
-                "tile" => {
-                    last_tiles = tiles.next();
-                    let workers = last_tiles.iter().flat_map(|t| &t.workers);
-                    workers.for_each(|ws| ws.add_loops(body));
+        for (_, body) in &mut report.bodies {
+            for space in body.spaces.clone() {
+                match space {
+                    Space::Body(i) => self.loops.inner.get(i).into_iter().for_each(|ws| ws.add_loops(body)),
+                    Space::Tiles(i) => {
+                        let workers = self.tiles.get(i).into_iter().flat_map(|t| &t.workers);
+                        workers.for_each(|ws| ws.add_loops(body));
+                    }
+                    Space::LastTile(i) => {
+                        self.tiles.get(i).into_iter().for_each(|t| t.tail.add_loops(body));
+                    }
                 }
-                "last tile" => last_tiles.iter().for_each(|t| t.tail.add_loops(body)),
-                _ => inner.by_ref().take(1).for_each(|ws| ws.add_loops(body)),
             }
         }
     }

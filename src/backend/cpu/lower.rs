@@ -15,7 +15,7 @@ use super::lower_loops::{Made, Spaces};
 use super::observe::Observe;
 use super::packed::Packed;
 use super::places::{Operand, Place};
-use super::plan::Trips;
+use super::plan::{Plan, Trips};
 use super::report::PlanReport;
 use super::step::{Loc, Step};
 use super::totals::{Later, Ring};
@@ -53,6 +53,8 @@ pub(super) struct Lower<'a> {
     pub(super) steps: Vec<Step>,
     pub(super) spaces: Spaces,
     pub(super) bodies: Vec<(&'static str, PlanReport)>,
+    /// The plans of `bodies`.
+    pub(super) compiled: Vec<Plan>,
     pub(super) loops: Vec<LoopReport>,
     /// What each loop node made.
     pub(super) made: Vec<(usize, Made)>,
@@ -80,6 +82,7 @@ pub(crate) fn lower(func: &Func, units: &Units, level: Level, trips: Trips) -> L
         in_place: vec![],
         spaces: Spaces::default(),
         bodies: vec![],
+        compiled: vec![],
         loops: vec![],
         made: vec![],
         halves: vec![],

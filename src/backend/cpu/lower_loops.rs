@@ -10,6 +10,7 @@ use super::lower::Lower;
 use super::memory::aligned;
 use super::places::Place;
 use super::plan::{Plan, Trips};
+use super::report::Space;
 use super::residuals::{Left, Opening, Taken};
 use super::step::{Loc, Step};
 use super::tape::{Layout, TapeShape};
@@ -19,6 +20,7 @@ use super::totals::Total;
 use crate::backend::checkpoint::{StepBytes, num_slots, residual_budget};
 use crate::graph::{self, Func, NodeId, Op, TileOut, Type};
 use crate::transform::{self, Residuals, residuals};
+use std::sync::Arc;
 
 /// How many of each thing a plan's loops keep in its workspace.
 #[derive(Clone, Debug, Default)]
@@ -100,6 +102,7 @@ impl Lower<'_> {
     pub(super) fn body(&mut self, name: &'static str, func: &Func, trips: Trips) -> Plan {
         let plan = Plan::of_body(func, self.level, trips);
         self.bodies.push((name, plan.report().clone()));
+        self.compiled.push(plan.clone());
         plan
     }
 
@@ -111,7 +114,15 @@ impl Lower<'_> {
 
     pub(super) fn inner(&mut self, plan: &Plan) -> usize {
         self.spaces.inner.push(plan.clone());
-        self.spaces.inner.len() - 1
+        let space = self.spaces.inner.len() - 1;
+        self.runs_in(plan, Space::Body(space));
+        space
+    }
+
+    /// Notes in the report of a body where it runs: bodies are compiled in another order than they are given workspaces.
+    fn runs_in(&mut self, plan: &Plan, space: Space) {
+        let of = self.compiled.iter().position(|compiled| Arc::ptr_eq(&compiled.0, &plan.0));
+        self.bodies[of.expect("invariant: `body` compiled it")].1.spaces.push(space);
     }
 
     /// The tape of node `id`.
@@ -405,15 +416,21 @@ impl Lower<'_> {
             }
         });
         let outs = outs.collect();
+        let space = self.spaces.tiles;
         self.spaces.tiles += 1;
+        self.runs_in(&body, Space::Tiles(space));
+        if let Some(tail) = &tail {
+            self.runs_in(tail, Space::LastTile(space));
+        }
         let step = Tiles {
             body,
             tail,
+            rows: t.tile,
             row0: (0..num).map(|i| (i * t.tile) as u32).collect(),
             rowed,
             shared,
             outs,
-            space: self.spaces.tiles - 1,
+            space,
         };
         self.push(Step::Tiles(Box::new(step)), vec![]);
     }

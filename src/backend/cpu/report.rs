@@ -35,6 +35,17 @@ pub struct PlanReport {
     pub trips: usize,
     /// The bodies of loops and tiles: what they are and what one trip does.
     pub bodies: Vec<(&'static str, PlanReport)>,
+    /// Which workspaces this runs in, of those of what it is a body of.
+    pub(crate) spaces: Vec<Space>,
+}
+
+/// A workspace within that of a plan, by its number among those of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    Body(usize),
+    /// One for each worker.
+    Tiles(usize),
+    LastTile(usize),
 }
 
 pub(crate) fn report(
@@ -65,6 +76,7 @@ pub(crate) fn report(
         loops,
         trips: 1,
         bodies,
+        spaces: vec![],
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Tiles {
     pub tail: Option<Plan>,
     /// First row of each tile.
     pub row0: Box<[u32]>,
+    /// Rows of a tile.
+    pub rows: usize,
     /// Inputs that are cut: where, and bytes of a row.
     pub rowed: Box<[(Loc, usize)]>,
     pub shared: Box<[Loc]>,
@@ -120,7 +122,7 @@ impl Tiles {
 
     /// Runs tile `i` on a plan of its size.
     unsafe fn tile(&self, i: usize, plan: &Plan, ws: &mut Workspace, env: Env) {
-        let row = self.row0[i] as usize;
+        let row = i * self.rows;
         ws.prepare(plan);
         let input = |k: usize| INPUTS as usize + k;
         let first_shared = 1 + self.rowed.len();

@@ -74,3 +74,23 @@ fn loops_in_tiles_are_told_together() {
     assert_eq!(all.iter().map(|l| l.recomputed).sum::<u64>(), run.recomputed);
     assert!(plan.to_string().contains("5 runs of at most 10 steps: 3 states kept"), "{plan}");
 }
+
+#[test]
+fn a_solve_in_each_stage_of_another_is_told_where_it_ran() {
+    let f = jit(|p: Tensor| {
+        let loss = |p: &Tensor| {
+            let inner = |y: &Tensor| {
+                let ode = Ode::new(|_t, z: &Tensor| -(p * z)).controller(Constant { dt0: 0.25 });
+                ode.solve(0.0, 1.0, y).unwrap().y1
+            };
+            let ode = Ode::new(|_t, y: &Tensor| inner(y)).rtol(1e-5).atol(1e-8);
+            ode.solve(0.0, 1.0, Tensor::ones([4])).unwrap().y1.sum()
+        };
+        grad(loss, &p)
+    });
+    f.call(1.0).unwrap();
+    let (plan, run) = (f.plan(&(Tensor::from(1.0),)).unwrap(), f.last_run());
+    println!("{plan}");
+    println!("{run:?}");
+    assert!(false);
+}
