@@ -570,6 +570,7 @@ fn tile(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
 fn one_seed_gives_one_function() {
     let recipe = Recipe { ops: 40, float: DType::F32, loops: true };
     for seed in 0..20 {
-        assert_eq!(function(seed, recipe).0, function(seed, recipe).0);
+        // By their text: arrays among constants are equal to themselves alone.
+        assert_eq!(function(seed, recipe).0.to_string(), function(seed, recipe).0.to_string());
     }
 }
