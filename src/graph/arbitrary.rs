@@ -24,6 +24,7 @@ pub(crate) struct Recipe {
 }
 
 /// A function and arguments for it.
+#[cfg(test)]
 pub(crate) fn function(seed: u64, recipe: Recipe) -> (Func, Vec<Array>) {
     drawn(&mut Draws::new(seed), recipe)
 }
