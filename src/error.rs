@@ -9,6 +9,9 @@ use crate::transform::TransformError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A level of instructions that `FLOWLINE_LEVEL` asks for in vain.
+    #[error(transparent)]
+    Level(#[from] crate::simd::LevelError),
     /// Operands that do not fit.
     #[cfg(feature = "tensor")]
     #[error(transparent)]

@@ -21,6 +21,9 @@ pub mod cnf;
 #[cfg(feature = "train")]
 pub mod data;
 mod error;
+#[cfg(all(fuzzing, feature = "tensor"))]
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(feature = "tensor")]
 pub mod graph;
 pub mod io;

@@ -3,6 +3,7 @@
 use super::table::{Columns, Table, grouped, quantity};
 use super::{Result, machine, result};
 use crate::backend::Peak;
+use crate::simd::Level;
 use crate::train::{
     FieldConfig, Learned, Objective, PhaseReport, Recorded, Steps, ToleranceRow, TrainError, num_weights,
 };
@@ -69,6 +70,7 @@ pub fn run(args: &Args) -> Result<()> {
             "update": learned.update, "weights": num_weights(&learned.flow), "header": learned.header,
             "phases": phases, "tolerances": recorded.tolerances, "peak_gflops": peak.gflops, "peak_gflops_one_thread": peak.gflops_one_thread,
             "peak_bytes_per_s": peak.bytes_per_s, "peak_threads": peak.threads,
+            "level": Level::detect().to_string(),
         });
         result(&json.to_string());
     } else {

@@ -2,6 +2,7 @@
 
 use super::table::quantity;
 use crate::backend::Peak;
+use crate::simd::Level;
 
 /// The measured rates in words.
 pub fn line(peak: &Peak) -> String {
@@ -11,5 +12,8 @@ pub fn line(peak: &Peak) -> String {
         n => format!("{n} threads ({} on one)", rate(peak.gflops_one_thread)),
     };
     let copies = quantity(peak.bytes_per_s, "B/s");
-    format!("{} of matrix products on {threads}, copies in cache at {copies}", rate(peak.gflops))
+    let (products, level) = (rate(peak.gflops), Level::detect());
+    format!(
+        "{products} of matrix products on {threads}, copies in cache at {copies}, instructions of {level}"
+    )
 }

@@ -17,6 +17,7 @@ mod train;
 
 use crate::error::{Error, Result};
 use crate::ode::OdeError;
+use crate::simd::Level;
 use crate::train::TrainError;
 use clap::{Parser, Subcommand};
 use std::path::Path;
@@ -57,19 +58,24 @@ pub fn main(started: Instant) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
-    let done = match cli.command {
-        Command::Train(args) => train::run(*args, started),
-        Command::Sample(args) => sample::run(&args),
-        Command::Density(args) => density::run(&args),
-        Command::LogProb(args) => log_prob::run(&args),
-        Command::Info(args) => info::run(&args),
-    };
-    match done {
+    match run(cli.command, started) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::from(if is_usage(&error) { 2 } else { 1 })
         }
+    }
+}
+
+/// Runs a subcommand, once the level of instructions that the environment asks for is known to be there.
+fn run(command: Command, started: Instant) -> Result<()> {
+    Level::try_detect()?;
+    match command {
+        Command::Train(args) => train::run(*args, started),
+        Command::Sample(args) => sample::run(&args),
+        Command::Density(args) => density::run(&args),
+        Command::LogProb(args) => log_prob::run(&args),
+        Command::Info(args) => info::run(&args),
     }
 }
 
@@ -132,6 +138,7 @@ fn is_usage(error: &Error) -> bool {
             e,
             OdeError::Tolerance { .. } | OdeError::UnknownMethod { .. } | OdeError::NoErrorEstimate { .. }
         ),
+        Error::Level(_) => true,
         _ => false,
     }
 }

@@ -4,54 +4,13 @@
 //! that passes look for (ones, zeros, transposes, equal captures, captures that are numbers) are
 //! frequent. The same seed gives the same function on every machine.
 
+mod draws;
+
+pub(crate) use draws::Draws;
+
 use super::*;
 use crate::array::{Array, DType, Shape};
 use std::sync::Arc;
-
-/// Numbers from a seed (splitmix64).
-#[derive(Clone, Debug)]
-pub(crate) struct Draws(u64);
-
-impl Draws {
-    pub(crate) fn new(seed: u64) -> Draws {
-        Draws(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x5bf0_3635)
-    }
-
-    fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number in -1 .. 1.
-    pub(crate) fn real(&mut self) -> f64 {
-        (self.word() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    }
-
-    /// A number in 0 .. n.
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.word() % n as u64) as usize
-    }
-
-    fn of<T: Copy>(&mut self, items: &[T]) -> T {
-        items[self.below(items.len())]
-    }
-
-    /// An array of the given type: floats in -1 .. 1, small whole numbers, truth values.
-    pub(crate) fn array(&mut self, ty: &Type) -> Array {
-        let mut a = Array::zeros(ty.dtype(), ty.shape().clone());
-        for i in 0..a.data().len() {
-            let x = match ty.dtype() {
-                DType::F32 | DType::F64 => self.real(),
-                DType::I32 | DType::U32 => self.below(4) as f64,
-                DType::Bool => self.below(2) as f64,
-            };
-            a.data_mut().set_f64(i, x);
-        }
-        a
-    }
-}
 
 /// What to draw.
 #[derive(Clone, Copy, Debug)]
@@ -65,15 +24,20 @@ pub(crate) struct Recipe {
 }
 
 /// A function and arguments for it.
+#[cfg(test)]
 pub(crate) fn function(seed: u64, recipe: Recipe) -> (Func, Vec<Array>) {
-    let mut draws = Draws::new(seed);
+    drawn(&mut Draws::new(seed), recipe)
+}
+
+/// [`function`], by numbers from anywhere.
+pub(crate) fn drawn(draws: &mut Draws, recipe: Recipe) -> (Func, Vec<Array>) {
     let float = |shape: &[usize]| Type::array(recipe.float, shape);
     let index = Type::array(DType::I32, [3]);
     let types =
         [float(&[3, 2]), float(&[2, 2]), float(&[2]), float(&[]), float(&[3, 2]), index, float(&[5, 2])];
     let x = types.iter().map(|t| draws.array(t)).collect();
     let (mut b, pool) = Builder::with_inputs(&types);
-    let mut g = Grow { b: &mut b, pool, draws, recipe };
+    let mut g = Grow { b: &mut b, pool, draws: draws.clone(), recipe };
     (0..recipe.ops).for_each(|_| g.grow());
     let all = g.pool.len();
     let mut outputs: Vec<NodeId> = (0..3).map(|k| g.pool[all - 1 - k]).collect();
@@ -129,15 +93,46 @@ impl Grow<'_> {
     fn unary(&mut self) -> NodeId {
         use UnaryOp::*;
         let x = self.any_float();
-        let op = self.draws.of(&[Neg, Neg, Abs, Sin, Cos, Tanh, Sigmoid, Erf, Floor, Sign, Expm1]);
-        // expm1 grows: bound its operand
-        let x = if op == Expm1 { self.b.unary(Tanh, x) } else { x };
+        let power = Powf(self.draws.of(&[2.0, 3.0, -1.0, 0.5, -1.5, 0.3f64]).to_bits());
+        let ops =
+            [Neg, Neg, Abs, Sin, Cos, Tanh, Sigmoid, Erf, Floor, Sign, Expm1, Exp, Log1p, Ln, Sqrt, power];
+        let op = self.draws.of(&ops);
+        let x = match op {
+            // what grows, and what is a number on one side only, has a bounded argument
+            Expm1 | Exp => self.b.unary(Tanh, x),
+            Log1p | Ln | Sqrt | Powf(_) => {
+                let bounded = self.b.unary(Tanh, x);
+                let (square, least) = (self.b.mul(bounded, bounded), self.b.splat_like(x, 0.25));
+                self.b.add(square, least)
+            }
+            _ => x,
+        };
         let y = self.b.unary(op, x);
-        if self.draws.below(8) == 0 {
-            let wide = self.b.cast(y, DType::F64);
-            return self.b.cast(wide, self.recipe.float);
+        let y = if matches!(op, Powf(_)) { self.b.unary(Sin, y) } else { y };
+        match self.draws.below(10) {
+            0 => {
+                let wide = self.b.cast(y, DType::F64);
+                self.b.cast(wide, self.recipe.float)
+            }
+            1 => self.whole(y),
+            _ => y,
         }
-        y
+    }
+
+    /// Eighths of small whole numbers of both signs, which are often equal.
+    fn whole(&mut self, x: NodeId) -> NodeId {
+        let four = self.b.scale(x, 4.0);
+        let whole = self.b.cast(four, DType::I32);
+        let op = self.draws.of(&[UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Sign]);
+        let other = self.b.unary(op, whole);
+        let op = self.draws.of(&[BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Max, BinaryOp::Min]);
+        let (y, finite) = (self.b.binary(op, whole, other), self.b.unary(UnaryOp::IsFinite, x));
+        let word = self.b.cast(y, DType::U32);
+        let y = self.b.cast(word, DType::I32);
+        let y = self.b.cast(y, self.recipe.float);
+        let y = self.b.scale(y, 0.125);
+        let y = self.b.select(finite, y, x);
+        self.b.unary(UnaryOp::Sin, y)
     }
 
     fn binary(&mut self) -> NodeId {
@@ -180,7 +175,13 @@ impl Grow<'_> {
     fn shift(&mut self) -> Option<NodeId> {
         let x = self.pick(|t| t.is_float() && t.shape().rank() == 2)?;
         let s = self.b.ty(x).shape().clone();
-        Some(match self.draws.below(6) {
+        Some(match self.draws.below(7) {
+            6 => {
+                let none = self.b.push(Op::Slice { start: vec![0, 0], limit: vec![0, s[1]] }, &[x], None);
+                let zeros = self.b.dot(none, none, true, false);
+                self.pool.push(zeros);
+                self.b.push(Op::Concat { axis: 0 }, &[none, x], None)
+            }
             0 => {
                 let t = self.b.transpose(x, vec![1, 0]);
                 self.pool.push(t);
@@ -285,7 +286,16 @@ impl Grow<'_> {
 
     /// Takes rows, adds rows, counts, casts, draws.
     fn rows(&mut self) -> Option<NodeId> {
-        let (x, index) = (self.pick(|t| t.is_float() && t.shape().rank() == 2)?, self.pool[5]);
+        let x = self.pick(|t| t.is_float() && t.shape().rank() == 2 && t.shape()[0] > 0)?;
+        // an operand, one row again and again, or rows before the first and behind the last
+        let index = match self.draws.below(4) {
+            0 => self.b.splat(DType::I32, [3], 1.0),
+            1 => {
+                let literal = Literal::Array(Arc::new(Array::from_vec([3], vec![-2i32, 9, 0])));
+                self.b.push(Op::Const(literal), &[], Some(&Type::array(DType::I32, [3])))
+            }
+            _ => self.pool[5],
+        };
         let ty = self.b.ty(x).clone();
         Some(match self.draws.below(4) {
             0 => self.b.push(Op::Gather, &[x, index], None),
@@ -561,6 +571,7 @@ fn tile(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
 fn one_seed_gives_one_function() {
     let recipe = Recipe { ops: 40, float: DType::F32, loops: true };
     for seed in 0..20 {
-        assert_eq!(function(seed, recipe).0, function(seed, recipe).0);
+        // By their text: arrays among constants are equal to themselves alone.
+        assert_eq!(function(seed, recipe).0.to_string(), function(seed, recipe).0.to_string());
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! It knows loops and row tiles, and knows no ODE, no tensor handle and no machine.
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) mod arbitrary;
 mod builder;
 mod calls;

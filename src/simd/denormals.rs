@@ -6,7 +6,7 @@
 //! solves of host values do not. It knows the control register and must never know what runs under it.
 //!
 //! The mode belongs to a thread. It is put back when the guard goes, and put off ([`Denormals::kept`]) while a thread
-//! waits for others and may be given work that is not ours.
+//! waits for others and may be given work that is not ours. Miri has no such register: there the mode is none.
 
 /// A mode of this thread that ends with the guard.
 #[must_use]
@@ -49,15 +49,15 @@ impl Drop for Denormals {
 }
 
 /// MXCSR's bits 15 (flush to zero) and 6 (denormals are zero).
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 const FLUSH: u64 = 1 << 15 | 1 << 6;
 /// FPCR's bit 24 (flush to zero, operands and results).
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(miri)))]
 const FLUSH: u64 = 1 << 24;
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 const FLUSH: u64 = 0;
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 fn read() -> u64 {
     let mut mode = 0_u32;
@@ -66,7 +66,7 @@ fn read() -> u64 {
     u64::from(mode)
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 fn write(mode: u64) {
     let mode = mode as u32;
@@ -77,7 +77,7 @@ fn write(mode: u64) {
     unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const mode, options(nostack, preserves_flags)) };
 }
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(miri)))]
 #[inline]
 fn read() -> u64 {
     let mode: u64;
@@ -86,18 +86,18 @@ fn read() -> u64 {
     mode
 }
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(miri)))]
 #[inline]
 fn write(mode: u64) {
     // SAFETY: as on x86-64, of one bit.
     unsafe { std::arch::asm!("msr fpcr, {}", in(reg) mode, options(nomem, nostack, preserves_flags)) };
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 fn read() -> u64 {
     0
 }
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 fn write(_mode: u64) {}
 
 #[cfg(test)]

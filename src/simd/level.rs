@@ -1,7 +1,17 @@
-//! Which instruction sets the machine has. It knows feature bits, never processor names: a hypervisor may
-//! report a model whose name promises less, or more, than its bits.
+//! Which instruction sets are used: the best that the machine has, or those of a plainer level that is asked for. It
+//! knows feature bits, never processor names: a hypervisor may report a model whose name promises less, or more, than its
+//! bits.
+//!
+//! `FLOWLINE_LEVEL=portable`, `avx2` or `avx512` caps the level of everything that is chosen at run time: kernels, lanes,
+//! loops over steps of host values and the fields they call. It is read once, where the level is first asked for. A level
+//! that the machine does not have is refused and not lowered: whoever asks for a level wants to know what runs. The variable
+//! is for tests at each level, for sanitizers, and for results that agree in bits on machines with and without FMA.
 
+use std::fmt;
 use std::sync::OnceLock;
+
+/// The variable of the environment that caps the level.
+const VARIABLE: &str = "FLOWLINE_LEVEL";
 
 /// A set of instructions that kernels are compiled for, ordered from the plainest to the widest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,14 +24,74 @@ pub enum Level {
     Avx512,
 }
 
+/// A value of `FLOWLINE_LEVEL` that cannot be followed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LevelError {
+    /// A word that names no level.
+    #[error(
+        "FLOWLINE_LEVEL={value} names no level; take one of portable, avx2, avx512, of which this machine has up to {best}"
+    )]
+    Unknown {
+        /// What the variable holds.
+        value: String,
+        /// The best level of the machine.
+        best: Level,
+    },
+    /// A level that the machine does not have.
+    #[error(
+        "FLOWLINE_LEVEL={asked} asks for instructions that this machine does not have; its best level is {best}"
+    )]
+    Missing {
+        /// The level asked for.
+        asked: Level,
+        /// The best level of the machine.
+        best: Level,
+    },
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Portable => "portable",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        })
+    }
+}
+
 impl Level {
-    /// The best level of this machine. It is found once.
+    /// Every level, plainest first.
+    const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
+
+    /// The level in force: the best of this machine, unless `FLOWLINE_LEVEL` names a plainer one. It is found once.
+    ///
+    /// # Panics
+    /// Where [`try_detect`](Self::try_detect) gives an error.
     #[inline]
     pub fn detect() -> Self {
-        static BEST: OnceLock<Level> = OnceLock::new();
-        *BEST.get_or_init(Self::find)
+        static IN_FORCE: OnceLock<Level> = OnceLock::new();
+        *IN_FORCE.get_or_init(|| Self::try_detect().unwrap_or_else(|e| panic!("{e}")))
     }
 
+    /// The level in force, for a program that wants to tell what is wrong with `FLOWLINE_LEVEL` in its own words.
+    ///
+    /// # Errors
+    /// `FLOWLINE_LEVEL` names no level, or one that the machine does not have.
+    pub fn try_detect() -> Result<Self, LevelError> {
+        let asked = std::env::var_os(VARIABLE).map(|value| value.to_string_lossy().into_owned());
+        Self::capped(Self::find(), asked.as_deref())
+    }
+
+    /// The level in force on a machine whose best is `best`; an empty word asks for nothing.
+    fn capped(best: Self, asked: Option<&str>) -> Result<Self, LevelError> {
+        let Some(value) = asked.filter(|value| !value.is_empty()) else { return Ok(best) };
+        let named = Self::ALL.into_iter().find(|level| level.to_string() == value);
+        let asked = named.ok_or_else(|| LevelError::Unknown { value: value.to_owned(), best })?;
+        if asked > best { Err(LevelError::Missing { asked, best }) } else { Ok(asked) }
+    }
+
+    /// The best level of this machine.
     fn find() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -37,21 +107,56 @@ impl Level {
         Self::Portable
     }
 
-    /// Each level that this machine can run, plainest first. Tests force each in turn.
+    /// Each level up to the one in force, plainest first. Tests force each in turn.
     pub fn available() -> Vec<Self> {
         let best = Self::detect();
-        [Self::Portable, Self::Avx2, Self::Avx512].into_iter().filter(|&level| level <= best).collect()
+        Self::ALL.into_iter().filter(|&level| level <= best).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Level;
+    use super::{Level, LevelError};
 
     #[test]
-    fn the_detected_level_is_the_last_of_the_available_ones() {
-        let all = Level::available();
-        assert_eq!(all[0], Level::Portable);
-        assert_eq!(*all.last().unwrap(), Level::detect());
+    fn a_level_that_is_asked_for_caps_the_machines_best() {
+        use Level::{Avx2, Avx512, Portable};
+        for best in Level::ALL {
+            assert_eq!(Level::capped(best, None), Ok(best));
+            assert_eq!(Level::capped(best, Some("")), Ok(best));
+            assert_eq!(Level::capped(best, Some("portable")), Ok(Portable));
+        }
+        assert_eq!(Level::capped(Avx512, Some("avx2")), Ok(Avx2));
+        assert_eq!(Level::capped(Avx512, Some("avx512")), Ok(Avx512));
+        for (asked, best) in [(Avx512, Avx2), (Avx512, Portable), (Avx2, Portable)] {
+            assert_eq!(
+                Level::capped(best, Some(&asked.to_string())),
+                Err(LevelError::Missing { asked, best })
+            );
+        }
+        for word in ["AVX2", "sse2", " avx2"] {
+            let refused = LevelError::Unknown { value: word.to_owned(), best: Avx2 };
+            assert_eq!(Level::capped(Avx2, Some(word)), Err(refused));
+        }
+    }
+
+    #[test]
+    fn the_level_that_is_asked_for_is_there() {
+        let asked = std::env::var(super::VARIABLE).unwrap_or_default();
+        assert!(asked.is_empty() || Level::detect().to_string() == asked);
+    }
+
+    #[test]
+    fn messages_name_the_variable_its_value_and_what_the_machine_has() {
+        let [unknown, missing] =
+            ["sse9", "avx512"].map(|word| Level::capped(Level::Avx2, Some(word)).unwrap_err());
+        assert_eq!(
+            unknown.to_string(),
+            "FLOWLINE_LEVEL=sse9 names no level; take one of portable, avx2, avx512, of which this machine has up to avx2"
+        );
+        assert_eq!(
+            missing.to_string(),
+            "FLOWLINE_LEVEL=avx512 asks for instructions that this machine does not have; its best level is avx2"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Lanes of f32, f64 and u32 at the widths the machine offers, chosen at run time.
+//! Lanes of f32, f64 and u32 at the widths the machine offers, chosen at run time; `FLOWLINE_LEVEL` chooses narrower ones
+//! (`level`).
 //!
 //! It knows instruction sets and nothing of tensors: kernels elsewhere are written once, generic over
 //! `lanes::Simd`, and wrapped in one entry point a level. It must never know what is computed with the lanes.
@@ -35,7 +36,7 @@ mod run;
 #[cfg(all(target_arch = "x86_64", feature = "tensor"))]
 mod transpose;
 
-pub use level::Level;
+pub use level::{Level, LevelError};
 pub(crate) use pack::each;
 pub use pack::{LaneMask, Lanes};
 pub(crate) use run::{Bound, Call, Entry, Work, is_fused, run_narrow};

@@ -5,6 +5,7 @@
 #[path = "../../src/io/scratch.rs"]
 mod folders;
 mod images;
+mod levels;
 mod place;
 mod plans;
 mod points;

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "tensor")]
 mod golden;
+mod levels;
 #[cfg(feature = "train")]
 mod notebooks;
 mod tidy;

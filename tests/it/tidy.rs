@@ -11,7 +11,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("graph", &["array"]),
     ("transform", &["array", "graph"]),
     ("backend", &["simd", "array", "graph", "transform"]),
-    ("error", &["array", "ode", "graph", "transform", "io", "data", "plot", "train"]),
+    ("error", &["simd", "array", "ode", "graph", "transform", "io", "data", "plot", "train"]),
     ("tensor", &["simd", "array", "graph", "transform", "backend", "error", "ode"]),
     ("memory", &["array", "tensor"]),
     ("odeint", &["array", "graph", "tensor", "ode", "error"]),

@@ -172,9 +172,29 @@ mod tests {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
         let peak = pool.install(Peak::measure);
         assert_eq!(peak.threads, 2);
-        for rate in [peak.gflops_one_thread, peak.gflops, peak.bytes_per_s / 1e9] {
-            // From a scalar core under load to what no machine reaches.
-            assert!(rate.is_finite() && rate > 1e-3 && rate < 1e6, "{peak:?}");
+        // Two multiply-adds of each lane in a cycle at 10 GHz: no core does more, and none a thousandth of it.
+        let lanes = match Level::detect() {
+            Level::Portable | Level::Avx2 => 8.0,
+            Level::Avx512 => 16.0,
+        };
+        let most = 2.0 * 2.0 * lanes * 10.0;
+        for (rate, most) in [(peak.gflops_one_thread, most), (peak.gflops, 2.0 * most)] {
+            assert!(rate < most && rate > 1e-3 * most, "{peak:?}");
         }
+        // 64 bytes read and 64 written in a cycle by each of two cores.
+        assert!(peak.bytes_per_s < 2.0 * 128.0 * 10e9 && peak.bytes_per_s > 1e8, "{peak:?}");
+    }
+
+    #[test]
+    fn the_best_rate_is_that_of_the_shortest_run() {
+        let (mut place, mut least) = (Place::new(Level::detect()), f64::INFINITY);
+        let rate = best_rate(|| {
+            let begun = Instant::now();
+            place.products(50);
+            least = least.min(begun.elapsed().as_secs_f64());
+            3.0
+        });
+        let most = 3.0 / least;
+        assert!(rate <= most && rate > 0.8 * most, "{rate} of {most}");
     }
 }

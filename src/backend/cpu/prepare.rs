@@ -3,12 +3,14 @@
 //! A transposed factor of a product becomes an explicit transpose, which is a view for the left factor
 //! and, when it has to be moved for the right one, is moved once for all products that share it (equal
 //! nodes merge). A reduction over axes that do not lie side by side becomes a chain of reductions,
-//! innermost first. A count along one of several axes becomes a count of one axis that is repeated: its numbers lie in the
+//! innermost first. Whether any truth value is true is the largest of them, and whether all are is whether none is false. A
+//! count along one of several axes becomes a count of one axis that is repeated: its numbers lie in the
 //! pool of constants, and only the repeated one may need a buffer for all elements. Everything else is copied; what no output
 //! needs is dropped.
 
 use super::places::Geometry;
-use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type};
+use crate::array::DType;
+use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type, UnaryOp};
 
 /// The function in the form that the planner takes.
 pub(crate) fn prepare(func: &Func) -> Func {
@@ -27,6 +29,14 @@ pub(crate) fn prepare(func: &Func) -> Func {
                 b.dot(x, y, false, false)
             }
             Op::Iota { axis } => iota(&mut b, *axis, &node.ty),
+            Op::Reduce { op: ReduceOp::Min, axes } if node.ty.dtype() == DType::Bool => {
+                let not = b.unary(UnaryOp::Not, args[0]);
+                let some = reduce(&mut b, ReduceOp::Max, not, axes.clone());
+                b.unary(UnaryOp::Not, some)
+            }
+            Op::Reduce { axes, .. } if node.ty.dtype() == DType::Bool => {
+                reduce(&mut b, ReduceOp::Max, args[0], axes.clone())
+            }
             Op::Reduce { op, axes } => reduce(&mut b, *op, args[0], axes.clone()),
             op => b.push(op.clone(), &args, Some(&node.ty)),
         });
@@ -39,6 +49,7 @@ fn is_foreign(func: &Func, Node { op, args, ty }: &Node) -> bool {
     match op {
         Op::Dot { ta, tb } => *ta || *tb,
         Op::Iota { .. } => ty.shape().rank() != 1,
+        Op::Reduce { op: ReduceOp::Sum | ReduceOp::Min, .. } if ty.dtype() == DType::Bool => true,
         Op::Reduce { axes, .. } => Geometry::of(func.node(args[0]).ty.shape(), axes).is_none(),
         _ => false,
     }

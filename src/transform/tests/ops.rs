@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::graph::{BinaryOp, CompareOp, Margins, Op, ReduceOp, UnaryOp};
-use crate::transform::TransformError;
 
 fn array(shape: impl Into<Shape>, v: &[f64]) -> Array {
     Array::from_vec(shape, v.to_vec())
@@ -252,15 +251,6 @@ fn a_divergence_estimate_is_differentiated_again() {
     let out = eval(&f, &x);
     assert_close(&out[1..2], &out[2..3], 1e-12, "divergence");
     check_twice(&f, &x, &[0, 1], "divergence");
-}
-
-#[test]
-fn errors_say_what_to_do() {
-    assert!(
-        TransformError::SecondReverse { adjoint: "RecursiveCheckpoint" }
-            .to_string()
-            .contains("jvp of the gradient")
-    );
 }
 
 #[test]

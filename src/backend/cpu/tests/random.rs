@@ -1,16 +1,21 @@
-//! Random graphs against the naive evaluator.
+//! Random graphs against the interpreter: every operation without a body, on every element type it takes.
 
 use super::{Rng, check};
-use crate::array::{DType, Shape};
-use crate::graph::{BinaryOp, Builder, CompareOp, Func, Margins, NodeId, Op, ReduceOp, Type, UnaryOp};
+use crate::array::{Array, DType, Shape};
+use crate::graph::{
+    BinaryOp, Builder, CompareOp, Func, Literal, Margins, NodeId, Op, ReduceOp, Type, UnaryOp,
+};
+use std::sync::Arc;
 
 /// A function of some tens of random nodes over small shapes.
 fn function(rng: &mut Rng, dtype: DType) -> Func {
     let dims = |rng: &mut Rng| -> Vec<usize> {
-        let sizes = [1, 2, 3, 5, 8, 16, 33, 64];
-        (0..=rng.below(3)).map(|_| sizes[rng.below(sizes.len())]).collect()
+        let sizes = [0, 1, 1, 2, 3, 5, 8, 16, 33, 64];
+        let first = usize::from(rng.below(4) > 0);
+        (0..=rng.below(3)).map(|_| sizes[first + rng.below(sizes.len() - first)]).collect()
     };
-    let types: Vec<Type> = (0..3).map(|_| Type::array(dtype, dims(rng))).collect();
+    let types: Vec<Type> =
+        [dtype, dtype, dtype, DType::I32].map(|dtype| Type::array(dtype, dims(rng))).to_vec();
     let ops = 10 + rng.below(30);
     grown(rng, &types, ops)
 }
@@ -29,78 +34,196 @@ fn grown(rng: &mut Rng, types: &[Type], ops: usize) -> Func {
     b.finish(&outputs)
 }
 
+/// A value made of `x` and, where two are wanted, of another one of its type; `x` may be of any element type.
 fn node(rng: &mut Rng, b: &mut Builder, values: &[NodeId], x: NodeId) -> Option<NodeId> {
-    let shape = b.ty(x).shape().clone();
     let same: Vec<NodeId> = values.iter().copied().filter(|&v| b.ty(v) == b.ty(x)).collect();
     let y = same[rng.below(same.len())];
-    Some(match rng.below(17) {
-        0 | 1 => {
-            let ops = [UnaryOp::Tanh, UnaryOp::Sin, UnaryOp::Sigmoid, UnaryOp::Abs, UnaryOp::Neg];
-            b.unary(ops[rng.below(ops.len())], x)
+    Some(match rng.below(20) {
+        0..=2 if b.ty(x).is_float() => unary(rng, b, x),
+        3..=6 if b.ty(x).is_float() => arithmetic(rng, b, x, y),
+        0..=6 => whole(rng, b, x, y),
+        7 => cast(rng, b, x),
+        8 | 9 => {
+            let ops = [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le];
+            let p = b.compare(ops[rng.below(ops.len())], x, y);
+            if rng.below(2) == 0 { p } else { b.select(p, y, x) }
         }
-        2..=4 => {
-            let ops = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Max, BinaryOp::Min];
-            b.binary(ops[rng.below(ops.len())], x, y)
+        10..=15 => moved(rng, b, x, y)?,
+        16 => rows(rng, b, x)?,
+        17 => {
+            let rank = b.ty(x).shape().rank();
+            let axes: Vec<usize> = (0..rank).filter(|_| rng.below(2) == 0).collect();
+            let op = [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min][rng.below(3)];
+            let r = b.reduce(op, x, axes);
+            if b.ty(r).is_float() { b.unary(UnaryOp::Tanh, r) } else { r }
         }
-        5 => {
+        _ => product(rng, b, x, y)?,
+    })
+}
+
+/// Any function of one float; most arguments lie where it is finite.
+fn unary(rng: &mut Rng, b: &mut Builder, x: NodeId) -> NodeId {
+    use UnaryOp::*;
+    const POWERS: [f64; 8] = [2.0, 3.0, -1.0, 0.5, 0.3, -1.5, 1.0, 0.0];
+    let power = Powf(POWERS[rng.below(POWERS.len())].to_bits());
+    let wide = [Neg, Abs, Sign, Floor, Sin, Cos, Tanh, Sigmoid, Erf, IsFinite];
+    let narrow = [Exp, Expm1, Ln, Log1p, Sqrt, power];
+    match rng.below(3) {
+        0 => {
+            let op = narrow[rng.below(narrow.len())];
+            let bounded = b.unary(Tanh, x);
+            let argument = match op {
+                Exp | Expm1 => bounded,
+                Log1p => b.mul(bounded, bounded),
+                // Now and then outside of where it is a number.
+                _ if rng.below(6) == 0 => bounded,
+                _ => {
+                    let (square, least) = (b.mul(bounded, bounded), b.splat_like(x, 0.25));
+                    b.add(square, least)
+                }
+            };
+            b.unary(op, argument)
+        }
+        _ => b.unary(wide[rng.below(wide.len())], x),
+    }
+}
+
+/// Arithmetic of two floats.
+fn arithmetic(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> NodeId {
+    match rng.below(8) {
+        0 => {
             let z = b.mul(x, y);
             b.unary(UnaryOp::Tanh, z)
         }
-        6 => {
-            let p = b.compare(CompareOp::Le, x, y);
-            b.select(p, y, x)
+        1 => {
+            let (square, least) = (b.mul(y, y), b.splat_like(y, 0.5));
+            let below = b.add(square, least);
+            b.div(x, below)
         }
-        7 => {
+        2 => {
             let coeffs = (0..3).map(|_| rng.real().to_bits()).collect();
             b.push(Op::Lincomb { coeffs }, &[x, y, x], None)
         }
-        8 | 9 => broadcast(rng, b, x, &shape)?,
-        10 if shape.rank() > 1 => {
+        // Quarters: equal ones are frequent.
+        3 => {
+            let quarters = b.scale(x, 4.0);
+            let whole = b.unary(UnaryOp::Floor, quarters);
+            b.scale(whole, 0.25)
+        }
+        _ => {
+            let ops = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Max, BinaryOp::Min];
+            b.binary(ops[rng.below(ops.len())], x, y)
+        }
+    }
+}
+
+/// A function of integers or of truth values.
+fn whole(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> NodeId {
+    match b.ty(x).dtype() {
+        DType::Bool => match rng.below(3) {
+            0 => b.unary(UnaryOp::Not, x),
+            1 => b.binary(BinaryOp::And, x, y),
+            _ => b.binary(BinaryOp::Or, x, y),
+        },
+        DType::I32 if rng.below(3) == 0 => {
+            let ops = [UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Sign];
+            b.unary(ops[rng.below(ops.len())], x)
+        }
+        _ => {
+            let ops = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Max, BinaryOp::Min];
+            b.binary(ops[rng.below(ops.len())], x, y)
+        }
+    }
+}
+
+/// Another element type; floats become whole numbers of both signs.
+fn cast(rng: &mut Rng, b: &mut Builder, x: NodeId) -> NodeId {
+    use DType::*;
+    let to = [F32, F64, I32, U32, Bool][rng.below(5)];
+    let x = if b.ty(x).is_float() && matches!(to, I32 | U32) { b.scale(x, 7.3) } else { x };
+    b.cast(x, to)
+}
+
+/// The elements in another shape or order, some of them, or more.
+fn moved(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> Option<NodeId> {
+    let shape = b.ty(x).shape().clone();
+    Some(match rng.below(6) {
+        0 => broadcast(rng, b, x, &shape)?,
+        1 if shape.rank() > 1 => {
             let mut perm: Vec<usize> = (0..shape.rank()).collect();
             let (i, j) = (rng.below(perm.len()), rng.below(perm.len()));
             perm.swap(i, j);
             b.transpose(x, perm)
         }
-        11 => {
-            let start: Vec<usize> = shape.iter().map(|&len| rng.below(len)).collect();
-            let limit = start.iter().zip(shape.iter()).map(|(s, len)| s + 1 + rng.below(len - s)).collect();
+        2 => {
+            let start: Vec<usize> = shape.iter().map(|&len| rng.below(len + 1)).collect();
+            let limit = start.iter().zip(shape.iter()).map(|(s, len)| s + rng.below(len - s + 1)).collect();
             b.push(Op::Slice { start, limit }, &[x], None)
         }
-        12 if shape.size() < 2000 => {
+        3 if shape.size() < 2000 => {
             let lo: Vec<usize> = shape.iter().map(|_| rng.below(3)).collect();
             let hi = lo.iter().map(|_| rng.below(3)).collect();
             b.push(Op::Pad { lo, hi }, &[x], None)
         }
-        13 if shape.size() < 2000 && shape.rank() > 0 => {
+        4 if shape.size() < 2000 && shape.rank() > 0 => {
             b.push(Op::Concat { axis: rng.below(shape.rank()) }, &[x, y], None)
-        }
-        14 => {
-            let axes: Vec<usize> = (0..shape.rank()).filter(|_| rng.below(2) == 0).collect();
-            let op = [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min][rng.below(3)];
-            let r = b.reduce(op, x, axes);
-            b.unary(UnaryOp::Tanh, r)
-        }
-        15 if shape.rank() >= 2 => {
-            let turned = rng.below(2) == 0;
-            let d = b.dot(x, y, turned, !turned);
-            b.unary(UnaryOp::Tanh, d)
-        }
-        16 if shape.rank() == 2 && shape.size() > 0 => {
-            // as many margins as taps but one: the sides stay
-            let (of, [h, w]) = ([x, y], [shape[0], shape[1]]);
-            let taps = [h, w].map(|side| 1 + rng.below(side.min(3)));
-            let lo = taps.map(|k| rng.below(k));
-            let margins = Margins { lo, hi: [0, 1].map(|a| taps[a] - 1 - lo[a]) };
-            let picture = b.reshape(of[0], [1, h, w, 1]);
-            let limit = taps.to_vec();
-            let kernel = b.push(Op::Slice { start: vec![0, 0], limit }, &[of[1]], None);
-            let kernel = b.reshape(kernel, [taps[0], taps[1], 1, 1]);
-            let d = b.push(Op::Conv { margins, turned: rng.below(2) == 0 }, &[picture, kernel], None);
-            let d = b.reshape(d, [h, w]);
-            b.unary(UnaryOp::Tanh, d)
         }
         _ => b.reshape(x, [shape.size()]),
     })
+}
+
+/// Rows by an index that repeats, that lies outside and that is one number; counts and random words.
+fn rows(rng: &mut Rng, b: &mut Builder, x: NodeId) -> Option<NodeId> {
+    let ty = b.ty(x).clone();
+    let rows = *ty.shape().first().filter(|&&rows| rows > 0)?;
+    let num = rng.below(6);
+    let index = if rng.below(3) == 0 {
+        let row = rng.below(rows) as f64;
+        b.splat(DType::I32, [num], row)
+    } else {
+        let index: Vec<i32> = (0..num).map(|_| rng.below(rows + 4) as i32 - 2).collect();
+        let literal = Literal::Array(Arc::new(Array::from_vec([num], index)));
+        b.push(Op::Const(literal), &[], Some(&Type::array(DType::I32, [num])))
+    };
+    Some(match rng.below(5) {
+        0 | 1 => b.push(Op::Gather, &[x, index], None),
+        2 if ty.is_float() => {
+            let some = b.push(Op::Gather, &[x, index], None);
+            b.push(Op::ScatterAdd, &[x, index, some], None)
+        }
+        3 if ty.dtype() != DType::Bool => {
+            b.push(Op::Iota { axis: rng.below(ty.shape().rank()) }, &[], Some(&ty))
+        }
+        _ => {
+            let (seven, zero) = (b.splat(DType::U32, [2], 7.0), b.splat(DType::U32, [], 0.0));
+            let words = Type::array(DType::U32, ty.shape().clone());
+            b.push(Op::RandomBits { stream: 3 }, &[seven, zero], Some(&words))
+        }
+    })
+}
+
+/// A product of matrices or a convolution of a matrix.
+fn product(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> Option<NodeId> {
+    let shape = b.ty(x).shape().clone();
+    if !b.ty(x).is_float() || shape.rank() < 2 {
+        return None;
+    }
+    if rng.below(2) == 0 || shape.rank() > 2 || shape.size() == 0 {
+        let turned = rng.below(2) == 0;
+        let d = b.dot(x, y, turned, !turned);
+        return Some(b.unary(UnaryOp::Tanh, d));
+    }
+    // as many margins as taps but one: the sides stay
+    let (h, w) = (shape[0], shape[1]);
+    let taps = [h, w].map(|side| 1 + rng.below(side.min(3)));
+    let lo = taps.map(|k| rng.below(k));
+    let margins = Margins { lo, hi: [0, 1].map(|a| taps[a] - 1 - lo[a]) };
+    let picture = b.reshape(x, [1, h, w, 1]);
+    let kernel = b.push(Op::Slice { start: vec![0, 0], limit: taps.to_vec() }, &[y], None);
+    let kernel = b.reshape(kernel, [taps[0], taps[1], 1, 1]);
+    let d = b.push(Op::Conv { margins, turned: rng.below(2) == 0 }, &[picture, kernel], None);
+    let d = b.reshape(d, [h, w]);
+    Some(b.unary(UnaryOp::Tanh, d))
 }
 
 fn broadcast(rng: &mut Rng, b: &mut Builder, x: NodeId, shape: &Shape) -> Option<NodeId> {
@@ -116,7 +239,7 @@ fn broadcast(rng: &mut Rng, b: &mut Builder, x: NodeId, shape: &Shape) -> Option
 }
 
 #[test]
-fn random_functions_equal_the_naive_evaluator() {
+fn random_functions_equal_the_interpreter() {
     for seed in 0..400 {
         let mut rng = Rng(seed * 77 + 1);
         let dtype = if seed % 2 == 0 { DType::F32 } else { DType::F64 };
@@ -125,7 +248,7 @@ fn random_functions_equal_the_naive_evaluator() {
 }
 
 #[test]
-fn random_functions_over_matrices_equal_the_naive_evaluator() {
+fn random_functions_over_matrices_equal_the_interpreter() {
     // Large enough that values are recomputed, strips are several, and layers and transposes occur.
     for seed in 0..60 {
         let mut rng = Rng(seed * 31 + 5);
@@ -134,4 +257,65 @@ fn random_functions_over_matrices_equal_the_naive_evaluator() {
         let f = grown(&mut rng, &[ty.clone(), ty.clone(), ty], 60);
         check(&f, seed);
     }
+}
+
+#[test]
+fn every_operation_without_a_body_is_drawn() {
+    let mut names = std::collections::BTreeSet::new();
+    for seed in 0..400 {
+        let f = function(&mut Rng(seed * 77 + 1), DType::F32);
+        names.extend(f.nodes().iter().map(|node| node.op.name()));
+    }
+    let ops = [
+        "abs",
+        "add",
+        "and",
+        "broadcast",
+        "cast",
+        "concat",
+        "const",
+        "conv",
+        "cos",
+        "div",
+        "dot",
+        "eq",
+        "erf",
+        "exp",
+        "expm1",
+        "floor",
+        "gather",
+        "input",
+        "iota",
+        "is_finite",
+        "le",
+        "lincomb",
+        "ln",
+        "log1p",
+        "lt",
+        "max",
+        "min",
+        "mul",
+        "ne",
+        "neg",
+        "not",
+        "or",
+        "pad",
+        "powf",
+        "random_bits",
+        "reduce_max",
+        "reduce_min",
+        "reduce_sum",
+        "reshape",
+        "scatter_add",
+        "select",
+        "sigmoid",
+        "sign",
+        "sin",
+        "slice",
+        "sqrt",
+        "sub",
+        "tanh",
+        "transpose",
+    ];
+    assert_eq!(names.into_iter().collect::<Vec<_>>(), ops);
 }

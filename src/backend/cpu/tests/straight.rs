@@ -62,27 +62,27 @@ fn elementwise_operations_on_all_sizes_and_floats() {
 fn integers_and_casts_between_all_types() {
     use DType::*;
     for n in [1, 33, 700] {
-        let types: Vec<Type> = [F32, F64, I32, U32, Bool].map(|d| Type::array(d, [n])).to_vec();
+        let types: Vec<Type> = [F32, F64, I32, U32, Bool, I32, U32].map(|d| Type::array(d, [n])).to_vec();
         let (mut b, x) = Builder::with_inputs(&types);
         let mut out = Vec::new();
-        for &a in &x {
-            let from = b.ty(a).dtype();
+        for &a in &x[..5] {
             for to in [F32, F64, I32, U32, Bool] {
-                // Random words saturate in i32 by "as", but wrap between the integers: tested by the kernels.
-                if (from, to) != (U32, I32) && (from, to) != (I32, U32) {
-                    out.push(b.cast(a, to));
-                }
+                out.push(b.cast(a, to));
             }
         }
         for op in [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Max, BinaryOp::Min, BinaryOp::Mul] {
-            let (i, u) = (b.binary(op, x[2], x[2]), b.splat_like(x[3], 3.0));
-            out.push(i);
-            out.push(b.binary(op, x[3], u));
+            let three = b.splat_like(x[3], 3.0);
+            out.extend([b.binary(op, x[2], x[5]), b.binary(op, x[3], x[6]), b.binary(op, x[3], three)]);
         }
-        let p = b.compare(CompareOp::Lt, x[2], x[2]);
-        out.push(b.select(p, x[2], x[2]));
-        out.push(b.unary(UnaryOp::Neg, x[2]));
-        out.push(b.compare(CompareOp::Eq, x[4], p));
+        for op in [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le] {
+            let (p, q) = (b.compare(op, x[2], x[5]), b.compare(op, x[3], x[6]));
+            out.extend([p, q, b.select(p, x[2], x[5]), b.select(q, x[6], x[3])]);
+        }
+        for u in [UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Sign] {
+            out.push(b.unary(u, x[2]));
+        }
+        let less = b.compare(CompareOp::Lt, x[2], x[5]);
+        out.push(b.compare(CompareOp::Eq, x[4], less));
         check(&b.finish(&out), 5);
     }
 }
@@ -142,10 +142,10 @@ fn slices_pads_and_concatenations() {
 #[test]
 fn reductions_over_all_sets_of_axes() {
     for dims in [[3, 4, 5], [2, 300, 3], [1, 7, 600], [40, 1, 1030], [0, 3, 2], [3, 0, 2], [5, 3, 300]] {
-        for dtype in [DType::F32, DType::F64, DType::I32] {
+        for dtype in [DType::F32, DType::F64, DType::I32, DType::Bool] {
             let ty = Type::array(dtype, dims);
             let (mut b, x) = Builder::with_inputs(&[ty.clone(), ty]);
-            let y = b.mul(x[0], x[1]);
+            let y = b.binary(if dtype == DType::Bool { BinaryOp::And } else { BinaryOp::Mul }, x[0], x[1]);
             let mut out = vec![y];
             for set in 1..8usize {
                 let axes: Vec<usize> = (0..3).filter(|a| set >> a & 1 == 1).collect();
@@ -336,4 +336,19 @@ fn cheap_values_are_recomputed_where_they_are_read() {
     assert_eq!(report.kernels, 5);
     let matrix = 64 * 64 * 4;
     assert!(report.arena_bytes <= 4 * matrix + 16 * 1024, "{report}");
+}
+
+#[test]
+fn what_has_no_elements_goes_through_every_kind_of_step() {
+    let (mut b, x) = Builder::with_inputs(&[f32s([2, 6, 0]), f32s([0, 6])]);
+    let index = b.splat(DType::I32, [1], 1.0);
+    let rows = b.push(Op::Gather, &[x[0], index], None);
+    let added = b.push(Op::ScatterAdd, &[x[0], index, rows], None);
+    let again = b.push(Op::Gather, &[added, index], None);
+    let turned = b.transpose(again, vec![0, 2, 1]);
+    let both = b.push(Op::Concat { axis: 1 }, &[x[1], x[1]], None);
+    let wave = b.unary(UnaryOp::Sin, both);
+    let product = b.dot(wave, both, false, true);
+    let (zeros, end) = (b.dot(wave, both, true, false), b.unary(UnaryOp::Tanh, product));
+    check(&b.finish(&[turned, end, zeros]), 3);
 }

@@ -1,0 +1,270 @@
+//! How far a plan may lie from the interpreter: a bound for each element, by running error analysis.
+//!
+//! A function is interpreted node by node. Beside each value goes a radius: the distance to first order at which the same
+//! element of a plan may lie, whose kernels have other roundings (functions within 4 ulp, sums in other orders). What is
+//! exact in IEEE arithmetic has the radius 0, so a plan must give its bits; what cancels has the radius of its parts and not
+//! of the largest element. A tolerance for the whole array would pass a kernel that gives zeros for what is small.
+
+use crate::array::{Array, DType, Data};
+use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, Op, ReduceOp, Type, UnaryOp, interpret};
+
+/// A value and the radius of each of its elements.
+pub(super) struct Ball {
+    pub value: Array,
+    pub radius: Vec<f64>,
+}
+
+impl Ball {
+    fn exact(value: Array) -> Ball {
+        let radius = vec![0.0; value.data().len()];
+        Ball { value, radius }
+    }
+
+    /// Whether a plan may give `got`.
+    pub fn holds(&self, i: usize, got: f64) -> bool {
+        let want = self.value.data().get_f64(i);
+        got == want
+            || got.is_nan() && want.is_nan()
+            || (got - want).abs() <= self.radius[i]
+            || self.radius[i].is_infinite()
+    }
+
+    fn is_exact(&self) -> bool {
+        self.radius.iter().all(|&r| r == 0.0)
+    }
+
+    /// Radii as an array of the value's shape.
+    fn radii(&self) -> Array {
+        Array::from_vec(self.value.shape().clone(), self.radius.clone())
+    }
+
+    /// Absolute values in f64.
+    fn sizes(&self) -> Array {
+        let sizes = self.value.to_f64().into_iter().map(f64::abs).collect();
+        Array::from_vec::<f64>(self.value.shape().clone(), sizes)
+    }
+}
+
+/// The most terms whose roundings add up: sums are made of blocks and lanes.
+const TERMS: usize = 64;
+
+/// The outputs of a function without loops.
+pub(super) fn outputs(func: &Func, inputs: &[Array]) -> Vec<Ball> {
+    let mut balls: Vec<Ball> = Vec::new();
+    for node in func.nodes() {
+        let args: Vec<&Ball> = node.args.iter().map(|a| &balls[a.index()]).collect();
+        let ball = match &node.op {
+            Op::Input(k) => Ball::exact(inputs[*k].clone()),
+            _ => ball(node, &args),
+        };
+        balls.push(ball);
+    }
+    let copy = |k: usize| Ball { value: balls[k].value.clone(), radius: balls[k].radius.clone() };
+    func.outputs().iter().map(|o| copy(o.index())).collect()
+}
+
+/// One operation by the interpreter.
+fn apply(op: &Op, args: &[&Array], ty: &Type) -> Array {
+    let types: Vec<Type> = args.iter().map(|a| Type::array(a.dtype(), a.shape().clone())).collect();
+    let (mut b, ids) = Builder::with_inputs(&types);
+    let y = b.push(op.clone(), &ids, Some(ty));
+    let args: Vec<Array> = args.iter().map(|&a| a.clone()).collect();
+    interpret(&b.finish(&[y]), &args).expect("it is well formed").remove(0)
+}
+
+/// The same operation on numbers in f64, such as radii.
+fn in_f64(node: &Node, args: &[&Array]) -> Vec<f64> {
+    apply(&node.op, args, &Type::array(DType::F64, node.ty.shape().clone())).to_f64()
+}
+
+fn ball(node: &Node, x: &[&Ball]) -> Ball {
+    let values: Vec<&Array> = x.iter().map(|b| &b.value).collect();
+    let value = apply(&node.op, &values, &node.ty);
+    let (unit, least) = match node.ty.dtype() {
+        DType::F32 => (f64::from(f32::EPSILON) / 2.0, f64::from(f32::MIN_POSITIVE)),
+        DType::F64 => (f64::EPSILON / 2.0, f64::MIN_POSITIVE),
+        _ => (0.0, 0.0),
+    };
+    let mut radius = radii(node, x, &value, unit);
+    for (r, y) in radius.iter_mut().zip(value.to_f64()) {
+        // What is made of infinities may be anything; a subnormal number may be zero.
+        if r.is_nan() {
+            *r = f64::INFINITY;
+        } else if *r > 0.0 || y != 0.0 && y.abs() < least {
+            *r += least;
+        }
+    }
+    Ball { value, radius }
+}
+
+fn radii(node: &Node, x: &[&Ball], value: &Array, unit: f64) -> Vec<f64> {
+    match &node.op {
+        Op::Const(_) | Op::Iota { .. } | Op::RandomBits { .. } => vec![0.0; value.data().len()],
+        Op::StopGradient
+        | Op::Reshape
+        | Op::Broadcast { .. }
+        | Op::Transpose { .. }
+        | Op::Slice { .. }
+        | Op::Pad { .. }
+        | Op::Concat { .. }
+        | Op::Reduce { op: ReduceOp::Max | ReduceOp::Min, .. } => largest(node, x),
+        Op::Gather => {
+            assert!(x[1].is_exact(), "rows are not taken by what was rounded");
+            in_f64(node, &[&x[0].radii(), &x[1].value])
+        }
+        Op::ScatterAdd => {
+            assert!(x[1].is_exact(), "rows are not added by what was rounded");
+            let moved = in_f64(node, &[&x[0].radii(), &x[1].value, &x[2].radii()]);
+            let sizes = in_f64(node, &[&x[0].sizes(), &x[1].value, &x[2].sizes()]);
+            // The order is the language's: rounded alike where the terms are equal.
+            let rounded = |(m, s): (f64, f64)| if m == 0.0 { 0.0 } else { m + 2.0 * TERMS as f64 * unit * s };
+            moved.into_iter().zip(sizes).map(rounded).collect()
+        }
+        Op::Reduce { op: ReduceOp::Sum, axes } => {
+            let terms: usize = axes.iter().map(|&a| x[0].value.shape()[a]).product();
+            let (moved, sizes) = (in_f64(node, &[&x[0].radii()]), in_f64(node, &[&x[0].sizes()]));
+            let rounded = |(m, s)| m + terms.min(TERMS) as f64 * unit * s;
+            moved.into_iter().zip(sizes).map(rounded).collect()
+        }
+        Op::Dot { .. } | Op::Conv { .. } | Op::ConvKernel { .. } => product(node, x, unit),
+        _ => elementwise(node, x, value, unit),
+    }
+}
+
+/// The radii where elements move, and the largest of those an extremum is taken of.
+fn largest(node: &Node, x: &[&Ball]) -> Vec<f64> {
+    let moved: Vec<Array> = x.iter().map(|b| b.radii()).collect();
+    let op = match &node.op {
+        Op::Reduce { axes, .. } => Op::Reduce { op: ReduceOp::Max, axes: axes.clone() },
+        op => op.clone(),
+    };
+    let ty = Type::array(DType::F64, node.ty.shape().clone());
+    let radii = apply(&op, &moved.iter().collect::<Vec<_>>(), &ty).to_f64();
+    radii.into_iter().map(|r| r.max(0.0)).collect()
+}
+
+/// |a b - a' b'| is at most ra |b| + |a| rb + ra rb, and the roundings of the sum.
+fn product(node: &Node, x: &[&Ball], unit: f64) -> Vec<f64> {
+    let [a, b] = [x[0], x[1]].map(|b| (b.sizes(), b.radii()));
+    let sums = [(&a.0, &b.0), (&a.1, &b.0), (&a.0, &b.1), (&a.1, &b.1)].map(|(l, r)| in_f64(node, &[l, r]));
+    (0..sums[0].len())
+        .map(|i| sums[0][i] * unit * TERMS as f64 + sums[1][i] + sums[2][i] + sums[3][i])
+        .collect()
+}
+
+fn elementwise(node: &Node, x: &[&Ball], value: &Array, unit: f64) -> Vec<f64> {
+    let at = |i: usize| -> (Vec<f64>, Vec<f64>) {
+        x.iter().map(|b| (b.value.data().get_f64(i), b.radius[i])).unzip()
+    };
+    let one = |i: usize| {
+        let ((v, r), y) = (at(i), value.data().get_f64(i));
+        let moved = spread(node, x, &v, &r, y);
+        let exact = r.iter().all(|&r| r == 0.0);
+        let rounded = if y.is_finite() { size(&node.op, &v, y) } else { 0.0 };
+        moved + roundings(&node.op, exact, value.data()) * unit * rounded
+    };
+    (0..value.data().len()).map(one).collect()
+}
+
+/// Half units in the last place that a result may differ by where its operands are `exact`, or not.
+fn roundings(op: &Op, exact: bool, value: &Data) -> f64 {
+    let is_float = value.dtype().is_float();
+    match op {
+        Op::Unary(UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Floor) | Op::Select => 0.0,
+        Op::Binary(BinaryOp::Max | BinaryOp::Min) => 0.0,
+        Op::Unary(u) if *u != UnaryOp::Sqrt && is_float => 16.0,
+        // Levels without a fused product round each.
+        Op::Lincomb { coeffs } => 2.0 * coeffs.len() as f64,
+        _ if exact => 0.0,
+        _ => 2.0,
+    }
+}
+
+/// What roundings are relative to: the result, and for a chain of sums its terms.
+fn size(op: &Op, v: &[f64], y: f64) -> f64 {
+    match op {
+        Op::Lincomb { coeffs } => coeffs.iter().zip(v).map(|(c, v)| (f64::from_bits(*c) * v).abs()).sum(),
+        _ => y.abs(),
+    }
+}
+
+/// How far the result is spread by the radii of its operands.
+fn spread(node: &Node, x: &[&Ball], v: &[f64], r: &[f64], y: f64) -> f64 {
+    if r.iter().all(|&r| r == 0.0) {
+        return 0.0;
+    }
+    match &node.op {
+        Op::Unary(u) => unary(*u, v[0], r[0], y),
+        Op::Binary(op) => binary(*op, [v[0], v[1]], [r[0], r[1]]),
+        Op::Compare(op) => {
+            let near = (v[0] - v[1]).abs() <= r[0] + r[1];
+            let never = matches!(op, CompareOp::Le | CompareOp::Lt) && v[0].is_nan();
+            f64::from(u8::from(near && !never))
+        }
+        Op::Select if r[0] > 0.0 => (v[1] - v[2]).abs() + r[1].max(r[2]),
+        Op::Select => {
+            if v[0] == 0.0 {
+                r[2]
+            } else {
+                r[1]
+            }
+        }
+        Op::Lincomb { coeffs } => coeffs.iter().zip(r).map(|(c, r)| f64::from_bits(*c).abs() * r).sum(),
+        Op::Cast => match (x[0].value.dtype().is_float(), node.ty.dtype()) {
+            (_, DType::Bool) => f64::from(u8::from(v[0].abs() <= r[0])),
+            (true, DType::I32 | DType::U32) => (v[0] + r[0]).trunc() - (v[0] - r[0]).trunc(),
+            (_, DType::I32 | DType::U32) => f64::INFINITY,
+            _ => r[0],
+        },
+        other => panic!("no bound for {}", other.name()),
+    }
+}
+
+fn unary(op: UnaryOp, x: f64, r: f64, y: f64) -> f64 {
+    let f: fn(f64) -> f64 = match op {
+        UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sin | UnaryOp::Cos => return r,
+        UnaryOp::Not => return r,
+        UnaryOp::IsFinite => return if r.is_finite() { 0.0 } else { 1.0 },
+        UnaryOp::Powf(p) => {
+            let p = f64::from_bits(p);
+            return ((x + r).powf(p) - y).abs().max(((x - r).powf(p) - y).abs());
+        }
+        UnaryOp::Sign => f64::signum,
+        UnaryOp::Floor => f64::floor,
+        UnaryOp::Exp => f64::exp,
+        UnaryOp::Expm1 => f64::exp_m1,
+        UnaryOp::Ln => f64::ln,
+        UnaryOp::Log1p => f64::ln_1p,
+        UnaryOp::Sqrt => f64::sqrt,
+        UnaryOp::Tanh => f64::tanh,
+        UnaryOp::Sigmoid => |x| 1.0 / (1.0 + (-x).exp()),
+        UnaryOp::Erf => crate::graph::erf,
+    };
+    // Each of these is monotone.
+    f(x + r) - f(x - r)
+}
+
+fn binary(op: BinaryOp, [a, b]: [f64; 2], [ra, rb]: [f64; 2]) -> f64 {
+    match op {
+        BinaryOp::Add | BinaryOp::Sub => ra + rb,
+        BinaryOp::Mul => a.abs() * rb + b.abs() * ra + ra * rb,
+        BinaryOp::Div if rb < b.abs() => (ra + (a / b).abs() * rb) / (b.abs() - rb),
+        BinaryOp::Div => f64::INFINITY,
+        BinaryOp::Max | BinaryOp::Min | BinaryOp::And | BinaryOp::Or => ra.max(rb),
+    }
+}
+
+#[test]
+fn what_cancels_has_the_radius_of_its_parts_and_what_is_exact_none() {
+    let (mut b, x) = Builder::with_inputs(&[Type::array(DType::F64, [2]), Type::array(DType::F64, [2])]);
+    let (exp, square) = (b.unary(UnaryOp::Exp, x[0]), b.mul(x[0], x[1]));
+    let (small, twice) = (b.scale(exp, 1e-9), b.scale(square, 2.0));
+    let (rest, tiny) = (b.sub(exp, x[1]), b.scale(small, 1e-9));
+    let f = b.finish(&[square, twice, rest, tiny]);
+    let at = [Array::from_vec([2], vec![0.0f64, 1.0]), Array::from_vec([2], vec![1.0f64, 2.0])];
+    let balls = outputs(&f, &at);
+    assert!(balls[0].is_exact() && balls[1].is_exact());
+    let near = |k: usize, want: f64| balls[k].radius.iter().all(|&r| r > want / 4.0 && r < want * 4.0);
+    assert!(near(2, 2e-15) && near(3, 3e-33), "{:?} {:?}", balls[2].radius, balls[3].radius);
+    assert!(balls[3].holds(0, 1e-18) && !balls[3].holds(0, 0.0) && !balls[1].holds(1, 4.0 + 1e-15));
+}

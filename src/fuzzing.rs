@@ -1,0 +1,54 @@
+//! A program drawn from bytes, for the fuzzer (`tests/fuzz`); compiled with `cfg(fuzzing)` alone.
+//!
+//! It is here and not beside the other targets because the functions are drawn by what the tests draw theirs by.
+
+use crate::array::{Array, DType};
+use crate::backend::{Plan, Workspace};
+use crate::graph::arbitrary::{Draws, Recipe, drawn};
+use crate::graph::{Func, interpret};
+use crate::simd::Level;
+use crate::transform::{Searches, batch_with, jvp, optimize, vjp};
+
+/// The largest difference of an element, relative to it and to a hundredth of the largest of its array.
+const TOLERANCE: f64 = 1e-7;
+
+/// Draws a function from bytes, derives another one from it, and compares plans at each level with the interpreter.
+///
+/// # Panics
+/// Where they differ, or something else is wrong.
+pub fn program(bytes: &[u8]) {
+    let mut draws = Draws::of_bytes(bytes);
+    let recipe = Recipe { ops: 1 + draws.below(30), float: DType::F64, loops: draws.below(2) == 0 };
+    let derivation = draws.below(4);
+    let (f, _) = drawn(&mut draws, recipe);
+    let floats = |k: &usize| f.input_type(*k).is_float();
+    let wrt: Vec<usize> = (0..f.num_inputs()).filter(floats).collect();
+    let outs: Vec<usize> = (0..f.num_outputs()).filter(|&k| f.output_type(k).is_float()).collect();
+    let f = match derivation {
+        0 => f,
+        1 => jvp(&f, &wrt),
+        2 => vjp(&f, &outs, &wrt).unwrap_or(f),
+        _ => batch_with(&f, &vec![true; f.num_inputs()], 2, Searches::Lockstep),
+    };
+    let x: Vec<Array> = f.input_types().iter().map(|ty| draws.array(ty)).collect();
+    let want = interpret(&f, &x).expect("a drawn function is well formed");
+    for level in Level::available() {
+        for g in [&f, &optimize(&f)] {
+            compare(g, &x, &want, level);
+        }
+    }
+}
+
+fn compare(f: &Func, x: &[Array], want: &[Array], level: Level) {
+    let plan = Plan::compile(f, level);
+    let zeros = |ty: &crate::graph::Type| Array::zeros(ty.dtype(), ty.shape().clone());
+    let mut got: Vec<Array> = plan.output_types().iter().map(zeros).collect();
+    plan.run_arrays(&mut Workspace::new(), &x.iter().collect::<Vec<_>>(), &mut got);
+    for (k, (g, w)) in got.iter().zip(want).enumerate() {
+        let largest = w.to_f64().into_iter().filter(|x| x.is_finite()).fold(1e-3, |m: f64, x| m.max(x.abs()));
+        for (g, w) in g.to_f64().into_iter().zip(w.to_f64()) {
+            let near = (g - w).abs() <= TOLERANCE * (w.abs() + 0.01 * largest);
+            assert!(near || g == w || g.is_nan() && w.is_nan(), "output {k} at {level}: {g} is not {w}\n{f}");
+        }
+    }
+}

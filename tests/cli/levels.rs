@@ -1,0 +1,40 @@
+//! The level of instructions that `FLOWLINE_LEVEL` asks for: in force where the machine has it, else refused.
+
+use crate::place::{Place, SMALL, json, text};
+use flowline::simd::Level;
+use std::process::Output;
+
+/// The program at a level.
+fn at(place: &Place, level: &str, arguments: &str) -> Output {
+    place.command(arguments).env("FLOWLINE_LEVEL", level).output().unwrap()
+}
+
+#[test]
+fn a_run_is_trained_and_told_of_at_each_level() {
+    let place = Place::new();
+    for level in Level::available() {
+        let folder = format!("at-{level}");
+        let train = format!("train tiny.png --updates 3 --seed 3 {SMALL} --out {folder}");
+        let run = at(&place, &level.to_string(), &train);
+        assert!(run.status.success(), "{level}: {}", text(&run.stderr));
+        let told = at(&place, &level.to_string(), &format!("info {folder} --json"));
+        assert_eq!(json(&text(&told.stdout))["level"], level.to_string());
+        let told = text(&at(&place, &level.to_string(), &format!("info {folder}")).stdout);
+        assert!(told.contains(&format!("instructions of {level}")), "{told}");
+    }
+}
+
+#[test]
+fn a_level_that_is_not_there_ends_with_2() {
+    let place = Place::new();
+    let mut refused = vec![("sse9", "names no level"), ("AVX2", "names no level")];
+    if cfg!(not(target_arch = "x86_64")) {
+        refused.push(("avx2", "does not have"));
+    }
+    for (level, words) in refused {
+        let output = at(&place, level, "info nowhere");
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.starts_with(&format!("error: FLOWLINE_LEVEL={level} {words}")), "{message}");
+    }
+}

@@ -1,0 +1,28 @@
+//! What targets share: bytes as files, for readers that take paths.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// A folder of this process, in memory where the system has such.
+pub fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let shared = Path::new("/dev/shm");
+        let root = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
+        let folder = root.join(format!("flowline-fuzz-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("the folder for files");
+        folder
+    })
+}
+
+/// The bytes as a file of this name; the same file is written again and again.
+pub fn file(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = folder().join(name);
+    fs::write(&path, bytes).expect("room for a file");
+    path
+}
+
+/// A number of elements that no reader of small files has a reason to ask for; a file that claims more must be refused
+/// before memory is.
+pub const MANY: usize = 1 << 26;

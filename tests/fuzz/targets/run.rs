@@ -1,0 +1,23 @@
+//! What lies beside a checkpoint: `metrics.csv` and `counters.json`, the bytes of the two parted by a zero. The header is
+//! that of the run in the folder that `FUZZ_RUN` names.
+#![no_main]
+
+use flowline::train::{Learned, Recorded};
+use flowline_fuzz::{file, folder};
+use std::sync::OnceLock;
+
+fn learned() -> &'static Learned {
+    static LEARNED: OnceLock<Learned> = OnceLock::new();
+    LEARNED.get_or_init(|| {
+        let run = std::env::var_os("FUZZ_RUN").expect("FUZZ_RUN names the folder of a run");
+        Learned::open(run).expect("a run")
+    })
+}
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let at = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    file("metrics.csv", &bytes[..at]);
+    file("counters.json", bytes.get(at + 1..).unwrap_or_default());
+    let recorded = Recorded::read(folder(), &learned().header, u64::MAX);
+    assert!(recorded.phases.len() <= learned().header.recipe.phases.len());
+});

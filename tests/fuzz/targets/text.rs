@@ -1,0 +1,14 @@
+//! The text form of graphs: what is read prints as something that reads back as the same.
+#![no_main]
+
+use flowline::graph::{Func, verify};
+
+libfuzzer_sys::fuzz_target!(|text: &str| {
+    let Ok(func) = Func::parse(text) else { return };
+    verify(&func).expect("what is read is well formed");
+    let printed = func.to_string();
+    if !printed.contains("digest=") {
+        let again = Func::parse(&printed).unwrap_or_else(|e| panic!("{e}\n{printed}"));
+        assert_eq!(again, func, "{printed}");
+    }
+});
