@@ -68,7 +68,7 @@ pub struct Func(Arc<Inner>);
 
 impl Func {
     /// A function of the given parts; see the invariants above.
-    pub fn new(nodes: Vec<Node>, inputs: Vec<NodeId>, outputs: Vec<NodeId>) -> Func {
+    pub(crate) fn new(nodes: Vec<Node>, inputs: Vec<NodeId>, outputs: Vec<NodeId>) -> Func {
         let mut hasher = FxHasher::default();
         (&nodes, &inputs, &outputs).hash(&mut hasher);
         let fingerprint = hasher.finish();

@@ -96,6 +96,7 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
         Op::Gather => gather(args[0], args[1]),
         Op::ScatterAdd => {
             let rows = gather(args[0], args[1])?;
+            need(rows.dtype() != DType::Bool, || "there is no sum of bools: cast them".into())?;
             need(&rows == args[2], || format!("the updates must be {rows}"))?;
             Ok(args[0].clone())
         }

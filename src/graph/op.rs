@@ -112,7 +112,8 @@ pub enum Op {
     Compare(CompareOp),
     /// `(p, a, b)`: a where p, else b. What is not chosen may be NaN and does no harm.
     Select,
-    /// `(x_1, ..., x_n)`: sum of c_i x_i, as a chain of fused multiply-adds in this order. A primitive
+    /// `(x_1, ..., x_n)`: sum of c_i x_i, as a chain of multiply-adds in this order, each fused where the machine has fused
+    /// ones (the portable level of x86-64 has none, so its last bits differ). A primitive
     /// because stage combinations of Runge-Kutta methods are the hottest cheap kernels, and because
     /// its rounding must not depend on what the compiler fuses it with.
     Lincomb {

@@ -96,3 +96,10 @@ fn rows_that_a_tile_cannot_number_are_refused() {
     let message = refusal(|| map_rows(&[x], 128, |x| (vec![x[0].clone()], vec![])));
     assert!(message.contains("4294967297 rows"), "{message}");
 }
+
+#[test]
+fn bools_are_not_summed_into_rows() {
+    let flags = Tensor::from([1.0, 0.0]).cast(DType::Bool);
+    let message = refusal(|| flags.scatter_add(&Tensor::from([0, 1]), &flags));
+    assert!(message.contains("no sum of bools"), "{message}");
+}

@@ -170,6 +170,10 @@ impl Gen<'_> {
             Place::Splat { dtype, bits } => self.splat(dtype, bits),
             Place::At(o) => {
                 if let Some(&(_, v)) = self.of_node.iter().find(|(node, _)| *node == o.root) {
+                    assert!(
+                        o.view.is_linear() && o.view.offset == 0,
+                        "invariant: a fused value is read in place"
+                    );
                     return v;
                 }
                 let known = self.inputs.iter().position(|i| i.operand.as_ref() == Some(&o));

@@ -9,6 +9,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     let printed = func.to_string();
     if !printed.contains("digest=") {
         let again = Func::parse(&printed).unwrap_or_else(|e| panic!("{e}\n{printed}"));
-        assert_eq!(again, func, "{printed}");
+        // As text: a constant array is itself and no other, so functions that hold one are never equal.
+        assert_eq!(again.to_string(), printed);
     }
 });
