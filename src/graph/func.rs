@@ -1,7 +1,6 @@
 //! A closed function: an arena of nodes in topological order.
 
 use super::{Literal, Op, Type};
-use crate::array::Array;
 use rustc_hash::FxHasher;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -132,26 +131,6 @@ impl Func {
                 || node.op.bodies().into_iter().any(Func::holds_data)
         };
         self.nodes().iter().any(holds)
-    }
-
-    /// The same function with the arrays among its own constants as further inputs, and these arrays. Constants
-    /// of bodies stay.
-    pub fn with_arrays_as_inputs(&self) -> (Func, Vec<Arc<Array>>) {
-        let (mut inputs, mut arrays) = (self.inputs().to_vec(), Vec::new());
-        let take = |(i, node): (usize, &Node)| match &node.op {
-            Op::Const(Literal::Array(a)) => {
-                let op = Op::Input(inputs.len());
-                inputs.push(NodeId(i as u32));
-                arrays.push(a.clone());
-                Node { op, ..node.clone() }
-            }
-            _ => node.clone(),
-        };
-        let nodes: Vec<Node> = self.nodes().iter().enumerate().map(take).collect();
-        match arrays.is_empty() {
-            true => (self.clone(), arrays),
-            false => (Func::new(nodes, inputs, self.outputs().to_vec()), arrays),
-        }
     }
 
     /// A hash of the structure, equal for equal functions within one process.

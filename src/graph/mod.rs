@@ -11,6 +11,7 @@
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod arbitrary;
+mod arrays;
 mod builder;
 mod calls;
 mod conv;

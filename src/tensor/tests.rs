@@ -428,3 +428,28 @@ fn softplus_is_within_4_ulp_wherever_it_is_normal() {
     let off = softplus_off(&double, &Tensor::from(double.clone()).softplus().to_vec(), 52, f64::MIN_POSITIVE);
     assert!(off <= 4.0, "{off} ulp in f64");
 }
+
+#[test]
+fn arrays_that_tiles_capture_are_operands_of_a_plan_that_is_kept() {
+    // Two tiles of seven rows and one of one: the tail captures them too.
+    let waves =
+        |rows: usize| (Tensor::iota(DType::F64, [rows, 3], 0) * 1.7 + Tensor::from([0.1, 0.2, 0.3])).sin();
+    let (x, w, bias) = (waves(15), waves(3), waves(1).at(0));
+    let loss = |s: &Tensor| {
+        let (_, sums) = map_rows(std::slice::from_ref(&x), 7, |x| {
+            let inner = map_rows(x, 2, |x| (vec![(&x[0] * s).matmul(&w)], vec![])).0;
+            (vec![], vec![(&inner[0] + &bias).square().sum()])
+        });
+        sums[0].clone()
+    };
+    let f = trace(&[Tensor::from(1.0).ty()], &mut |s| vec![loss(&s[0])]).func;
+    assert!(f.holds_data());
+    let (lifted, arrays) = f.with_arrays_as_inputs();
+    crate::graph::verify(&lifted).unwrap();
+    assert!(!lifted.holds_data());
+    assert_eq!(arrays.len(), 3, "each array once");
+    let s = Tensor::from(1.5);
+    let jitted = jit(|s: Tensor| value_and_grad(loss, &s)).call(s.clone()).unwrap();
+    let eager = value_and_grad(loss, &s);
+    assert_eq!((eager.0.item(), eager.1.item()), (jitted.0.item(), jitted.1.item()));
+}
