@@ -3,20 +3,25 @@
 use super::{LaneClock, LaneMask, Lanes};
 use crate::ode::Clock;
 use crate::simd::lanes::Float;
-use crate::simd::{Call, Entry, math};
+use crate::simd::{Call, Entry, Level, is_fused, math};
 use std::marker::PhantomData;
 
 /// A power, compiled once for each kind of lanes and not wherever a controller takes one: its code is longer than the rest
 /// of a controller, which takes up to three. A call costs a hundredth of an attempt of Lorenz.
 ///
-/// The bits are those of every level that has lanes, so that of the machine will do.
+/// The bits are those of every level, so that of the machine will do; a level without fused products takes them from the C
+/// library, one by one.
 #[inline(always)]
 fn power_by_call<T: math::Math, const W: usize>(x: Lanes<T, W>, exponent: T) -> Lanes<T, W>
 where
     Lanes<T, W>: Float<Elem = T>,
 {
     let mut power = x;
-    Entry::<Power<T, W>>::best().call(&exponent, &(), &x, &mut power);
+    if is_fused(Level::detect()) {
+        Entry::<Power<T, W>>::best().call(&exponent, &(), &x, &mut power);
+    } else {
+        Power::call(&exponent, &(), &x, &mut power);
+    }
     power
 }
 

