@@ -11,10 +11,14 @@
 mod buffer;
 mod dtype;
 pub mod memory;
+#[cfg(test)]
+mod refusal;
 mod shape;
 mod slab;
 
 pub use buffer::{Array, Data, Element};
 pub use dtype::DType;
+#[cfg(test)]
+pub(crate) use refusal::refusal;
 pub use shape::Shape;
 pub(crate) use slab::Slab;

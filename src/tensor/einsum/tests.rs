@@ -3,7 +3,7 @@
 use super::super::tests::numbers;
 use super::super::{Tensor, grad, jit, jvp};
 use super::{einsum, einsum_plan, order::MAX_EXACT};
-use crate::array::DType;
+use crate::array::{DType, refusal};
 use crate::graph::arbitrary::Draws;
 
 /// The sum of products by loops: every assignment of all indices.
@@ -257,8 +257,7 @@ fn a_program_needs_the_memory_that_the_order_says() {
 #[track_caller]
 fn refused(spec: &str, operands: &[Tensor]) -> String {
     let refs: Vec<&Tensor> = operands.iter().collect();
-    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| einsum(spec, &refs))).unwrap_err();
-    panic.downcast_ref::<String>().unwrap().clone()
+    refusal(|| einsum(spec, &refs))
 }
 
 #[test]
