@@ -10,12 +10,12 @@
 //! save.
 
 use super::controller::History;
-use super::scheme::{Knot, next_knot};
+use super::knot::{Knot, next_knot};
 use super::stages::{First, Times, eval, stages};
 use super::{Carry, Clock, Compiled, Controller, Field, FieldFailure, Hairer, Scheme, Span, State, status};
 
 /// Non-finite rejections in a row that end a solve.
-const NON_FINITE_MAX: f64 = 20.0;
+pub(super) const NON_FINITE_MAX: f64 = 20.0;
 
 /// Attempts one step of the solve over `span` and leaves in `carry` what came of it.
 ///
@@ -61,8 +61,8 @@ pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Field<
     let knot = next_knot(scheme, span, carry);
     let h = knot.t.sub(&carry.t);
     let first = if scheme.carries_first() { First::Given } else { First::Evaluate };
+    let times = Times::next(scheme, span, carry, &knot.t);
     let Carry { t, y, k, y1, .. } = carry;
-    let times = Times::of(scheme, span, t, &knot.t);
     stages::<UNROLLED, FUSED, S, F>(f, scheme, first, &times, &h, y, k, y1)?;
     then((t, &knot.t), y, y1)?;
 
@@ -73,12 +73,9 @@ pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Field<
         _ => trust(&running, &h, carry),
     };
     let accepted = S::Clock::and(&running, &good);
-    carry.y.keep(&accepted, &mut carry.y1);
-    if scheme.carries_fsal() {
-        let (first, others) = carry.k.split_at_mut(1);
-        first[0].keep(&accepted, &mut others[scheme.tableau.num_stages() - 2]);
-    }
     let done = S::Clock::and(&accepted, &knot.last);
+    keep_first(f, scheme, span, (&accepted, &done), &knot, carry)?;
+    carry.y.keep(&accepted, &mut carry.y1);
     count(scheme, &running, &accepted, &broken, carry);
     carry.t = S::Clock::select(&accepted, &knot.t, &carry.t);
     carry.h = S::Clock::select(&running, &h, &carry.h);
@@ -89,9 +86,9 @@ pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Field<
         pass_stop(&accepted, &knot, carry);
     }
     carry.error_ratio = S::Clock::select(&running, &error_ratio, &carry.error_ratio);
-    settle(scheme, span, &running, &done, &broken, carry);
+    settle(scheme, &running, &done, &broken, carry);
     carry.accepted = accepted;
-    renew_first(f, scheme, span, &done, carry)
+    Ok(())
 }
 
 /// One step from the knot `t` to the knot `t_next`: `y1` is what [`attempt`] accepts there, bit for bit.
@@ -115,31 +112,45 @@ pub fn step<S: State, F: Field<S>>(
     stages::<false, false, S, F>(f, scheme, First::Evaluate, &times, &t_next.sub(t), y, k, y1)
 }
 
-/// After an accepted step, f(t, y) for the next one where no stage of this one is it: of a method that is not first
-/// same as last, and behind a jump. The step to t1 needs none.
+/// Where the attempt is accepted, f(t, y) at its end for the next one: a stage of a method that is first same as last,
+/// else evaluated, as behind a discontinuity. The step to t1 needs none.
+///
+/// Before anything else of the attempt is kept: where the field fails here, the step can still be tried shorter.
 #[inline(always)]
-fn renew_first<S: State, F: Field<S>>(
+fn keep_first<S: State, F: Field<S>>(
     f: &F,
     scheme: &Scheme<S>,
     span: &Span<S::Clock>,
-    done: &<S::Clock as Clock>::Mask,
+    (accepted, done): (&<S::Clock as Clock>::Mask, &<S::Clock as Clock>::Mask),
+    knot: &Knot<S::Clock>,
     carry: &mut Carry<S>,
 ) -> Result<(), FieldFailure<S::Clock>> {
-    if !scheme.carries_first() || scheme.carries_fsal() && scheme.limits.jumps.is_empty() {
+    if !scheme.carries_first() {
         return Ok(());
     }
-    let mut renew = S::Clock::and(&carry.accepted, &S::Clock::not(done));
-    if scheme.carries_fsal() {
-        let jumped = carry.t.like(0.5).lt(&scheme.jumps_at(&carry.t));
-        renew = S::Clock::and(&renew, &jumped);
-    }
-    if S::Clock::known(&renew) == Some(false) {
-        return Ok(());
-    }
+    let last = scheme.tableau.num_stages() - 1;
     let (first, others) = carry.k.split_at_mut(1);
-    let scratch = &mut others[scheme.tableau.num_stages() - 1];
-    eval(f, &scheme.after(span, &carry.t), &carry.y, scratch)?;
-    first[0].keep(&renew, scratch);
+    if scheme.carries_fsal() && scheme.limits.sides.is_empty() {
+        first[0].keep(accepted, &mut others[last - 1]);
+        return Ok(());
+    }
+    let mut renew = S::Clock::and(accepted, &S::Clock::not(done));
+    let after = scheme.after_next(span, &knot.t, &carry.num_stops);
+    if scheme.carries_fsal() {
+        let is_beside = S::Clock::or(&after.lt(&knot.t), &knot.t.lt(&after));
+        renew = S::Clock::and(&renew, &is_beside);
+    }
+    let is_needed = S::Clock::known(&renew) != Some(false);
+    if is_needed {
+        eval(f, &after, &carry.y1, &mut others[last])?;
+    }
+    if scheme.carries_fsal() {
+        first[0].keep(accepted, &mut others[last - 1]);
+    }
+    if !is_needed {
+        return Ok(());
+    }
+    first[0].keep(&renew, &mut others[last]);
     let (zero, one) = (carry.t.like(0.0), carry.t.like(1.0));
     carry.num_field_evals = carry.num_field_evals.add(&S::Clock::select(&renew, &one, &zero));
     Ok(())
@@ -308,7 +319,6 @@ fn pass_stop<S: State>(accepted: &<S::Clock as Clock>::Mask, knot: &Knot<S::Cloc
 #[inline(always)]
 fn settle<S: State>(
     scheme: &Scheme<S>,
-    span: &Span<S::Clock>,
     running: &<S::Clock as Clock>::Mask,
     done: &<S::Clock as Clock>::Mask,
     broken: &<S::Clock as Clock>::Mask,
@@ -319,7 +329,7 @@ fn settle<S: State>(
     let out_of_steps = code(scheme.limits.max_steps as f64).le(&carry.num_steps);
     let mut end = S::Clock::select(&out_of_steps, &code(status::MAX_STEPS), &code(status::RUNNING));
     if scheme.is_adaptive() {
-        let too_small = carry.dt.abs().lt(&scheme.dt_min(span, &carry.t));
+        let too_small = carry.dt.abs().lt(&scheme.dt_min(&carry.t));
         let why = S::Clock::select(broken, &non_finite, &code(status::STEP_SIZE_TOO_SMALL));
         end = S::Clock::select(&too_small, &why, &end);
         let too_many = code(NON_FINITE_MAX).le(&carry.non_finite_in_row);

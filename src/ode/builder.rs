@@ -158,7 +158,7 @@ impl<Y: Drive, F> Ode<'_, Y, F> {
 
 impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
     /// Looks for sign changes of `when(t, y)`, a number or a condition, and notes them in the solution's `events`. On
-    /// tensors it is one for the whole state, and how many hits are noted at most is known before: `max_hits`.
+    /// tensors it is one for the whole state, and how many hits are noted at most is known before: `max_events`.
     pub fn event<G: Gauge<Y::Clock>>(
         mut self,
         event: Event,
@@ -268,6 +268,13 @@ impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
     /// The most steps that are attempted.
     pub fn max_steps(mut self, max_steps: u64) -> Self {
         self.settings.max_steps = max_steps;
+        self
+    }
+    /// The most events that are noted, at least 1, those that end the solve among them; one more ends the solve with
+    /// [`Outcome::MaxEvents`](super::Outcome::MaxEvents). No bound on plain states if not said. On tensors, whose shapes are
+    /// known before the solve, 64; where the first event ends the solve, as many as there are events.
+    pub fn max_events(mut self, max_events: usize) -> Self {
+        self.settings.max_events = Some(max_events.max(1));
         self
     }
     /// Times that steps end on exactly; those outside the interval are passed over. The size that a step was to

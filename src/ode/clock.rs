@@ -51,6 +51,8 @@ pub trait Clock: Clone {
 
     /// `table[self]`, `self` a whole number; an index past the end takes the last entry.
     fn lookup(&self, table: &[f64]) -> Self;
+    /// How many entries of `table`, which ascends, are at most `self`.
+    fn count_up_to(&self, table: &[f64]) -> Self;
 
     /// The smaller of the two. Which one a NaN gives is not specified.
     #[inline(always)]
@@ -135,5 +137,9 @@ impl Clock for f64 {
     #[inline(always)]
     fn lookup(&self, table: &[f64]) -> f64 {
         table[(*self as usize).min(table.len() - 1)]
+    }
+    #[inline(always)]
+    fn count_up_to(&self, table: &[f64]) -> f64 {
+        table.partition_point(|entry| entry <= self) as f64
     }
 }

@@ -69,7 +69,7 @@ pub enum OdeError {
     },
     /// Rows for the hits of events of a solve on tensors that would be too large.
     #[error(
-        "events: {rows} hits may be noted, {bytes} bytes of states, over the {most} that there may be; lower `max_hits`"
+        "events: {rows} hits may be noted, {bytes} bytes of states, over the {most} that there may be; lower `max_events`"
     )]
     NotedHits {
         /// Rows for hits.
@@ -128,18 +128,24 @@ pub enum OdeError {
         /// What.
         what: &'static str,
     },
-    /// An event's function gave NaN.
+    /// The action of an event changed the number of components of the state.
     #[error(
-        "event {index} is NaN at t={t}: its sign says where it happens, so it must be a number everywhere"
+        "the action of event {index} at t={t} leaves {found} components of a state of {expected}: it must leave as many"
     )]
-    EventNotANumber {
+    ActionLength {
         /// Which event.
         index: usize,
         /// The time.
         t: f64,
+        /// Components after it.
+        found: usize,
+        /// Components before it.
+        expected: usize,
     },
-    /// An end of the interval is NaN or infinite.
-    #[error("{name}={value}: the ends of the interval must be finite")]
+    /// An end of the interval is NaN, or infinite with nothing else to end the solve.
+    #[error(
+        "{name}={value}: the ends of the interval must be finite; t1 may be infinite where an event or `on_step` can end the solve"
+    )]
     Time {
         /// t0 or t1.
         name: &'static str,

@@ -22,12 +22,40 @@ pub struct FieldFailure<C> {
     pub source: FieldError,
 }
 
+impl<C> FieldFailure<C> {
+    /// The field asks for a shorter step.
+    pub(crate) fn is_recoverable(&self) -> bool {
+        self.source.is::<Recoverable>()
+    }
+}
+
+/// An error with which a field asks for a shorter step instead of ending the solve: adaptive steps treat it as NaN.
+///
+/// After 20 trial steps in a row that failed, and at the start of a solve, where there is no step to shorten, it is an
+/// error like any other.
+///
+/// # Examples
+/// ```
+/// use flowline::ode::{Ode, Recoverable};
+/// // a table of rates that ends at y = 0: a trial step may look beyond it, the solution never does
+/// let decay = Ode::new(|_t, y: &[f64; 1]| match y[0] >= 0.0 {
+///     true => Ok([-1000.0 * y[0]]),
+///     false => Err(Recoverable("no rate below 0".into())),
+/// });
+/// assert!(decay.dt0(0.1).solve(0.0, 1.0, [1.0])?.y1[0] < 1e-6);
+/// # Ok::<(), flowline::ode::OdeError>(())
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Recoverable(pub FieldError);
+
 /// A vector field `dy/dt = f(t, y)`.
 pub trait Field<S: State> {
     /// Writes `f(t, y)` into `dy`, which holds a value of the same shape before, of no meaning.
     ///
     /// # Errors
-    /// Whatever keeps the field from being evaluated; the solve stops and hands it on with t and step.
+    /// Whatever keeps the field from being evaluated: the solve ends and hands it on with t and step. A [`Recoverable`] one
+    /// shortens the trial step.
     fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError>;
 
     /// The loop over steps that is compiled for this field: that of the default method, unless the field says otherwise.

@@ -85,7 +85,7 @@ impl<Y: HostState, F: Field<Y>, O> Ode<'_, Y, F, O> {
     pub fn steps(&self, t0: f64, t1: f64, y0: Y) -> Result<Steps<'_, Y, F>, OdeError> {
         check_state(&y0)?;
         let resolved = self.settings.resolve(y0.default_tolerance(), &y0.parts(), Some((t0, t1)))?;
-        resolved.scheme::<Y>(None).check_span(t0, t1)?;
+        resolved.scheme::<Y>(None).check_span(t0, t1, true)?;
         Steps::new(&self.field, self.norm.as_deref(), resolved, (t0, t1), y0)
     }
 }
@@ -115,12 +115,12 @@ fn run<Y: HostState, O>(
     let resolved = settings.resolve(y0.default_tolerance(), &y0.parts(), Some((t0, t1)))?;
     let resolved = resolved.keeping_first(needs_curve);
     let scheme: Scheme<Y> = resolved.scheme(norm);
-    scheme.check_span(t0, t1)?;
+    scheme.check_span(t0, t1, asked.can_end())?;
     asked.save_at.check(t0, t1)?;
     check_state(&y0)?;
     let native = resolved.native();
     let mut stepper = Stepper::new(field, &scheme, (t0, t1), y0)?;
-    let mut recorder = Recorder::new(asked, &stepper)?;
+    let mut recorder = Recorder::new(asked, &mut stepper);
     let mut stiffness = StiffnessTest::of(&scheme, native.method);
     let plain = recorder.keeps_ends_alone();
     loop {

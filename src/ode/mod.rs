@@ -41,6 +41,7 @@ pub mod guide {
 mod host;
 pub mod inline;
 mod interpolant;
+mod knot;
 mod lanes;
 mod method;
 mod number;
@@ -49,10 +50,12 @@ mod outcome;
 mod own_tableau;
 mod real;
 mod record;
+mod retry;
 mod save_at;
 mod scheme;
 mod sensitivity;
 mod settings;
+mod sides;
 mod single;
 mod solution;
 mod stages;
@@ -77,9 +80,9 @@ pub use dual::{DIRECTIONS, Dual};
 pub use ensemble::{Ensemble, EnsembleOde, EnsembleProgress};
 pub use error::OdeError;
 #[cfg(feature = "tensor")]
-pub(crate) use event::Watch;
+pub(crate) use event::{Bracket, Mark, Rhythm, Watch};
 pub use event::{Event, EventHit, Gauge};
-pub use field::{Closure, Done, Field, FieldError, FieldFailure, InPlace, Inlined, Rate, View};
+pub use field::{Closure, Done, Field, FieldError, FieldFailure, InPlace, Inlined, Rate, Recoverable, View};
 pub use field_macro::GenericField;
 #[doc(hidden)]
 pub use field_macro::{F32Lanes, F64Lanes, FieldDual};
@@ -87,21 +90,25 @@ pub use field_macro::{F32Lanes, F64Lanes, FieldDual};
 pub use host::solve as solve_on_host;
 pub use host::{HostState, odeint};
 pub use interpolant::Interpolant;
+pub use knot::Span;
+#[cfg(feature = "tensor")]
+pub(crate) use knot::slack;
 pub use lanes::{LANES, LaneClock, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock};
 pub use method::Method;
 pub use number::{FieldNumber, Number};
 pub use outcome::{Outcome, Stats, status};
 pub use own_tableau::Tableau;
 pub use real::Real;
+#[cfg(feature = "tensor")]
+pub(crate) use retry::{Before, resume, take_back};
 pub use save_at::SaveAt;
-pub use scheme::{Limits, Norm, Scheme, Span};
+pub use scheme::{Limits, Norm, Scheme};
 pub use sensitivity::{Sensitivity, SensitivityOde};
 use settings::Native;
 pub use settings::{Resolved, Settings};
+pub use sides::{OwnSides, Sides};
 pub use single::Single;
 pub use solution::{Solution, Warning};
-#[cfg(feature = "tensor")]
-pub(crate) use start::restart;
 pub use start::start;
 pub use state::{Compiled, Stages, State};
 #[doc(hidden)]

@@ -24,9 +24,11 @@ pub mod status {
     /// The caller asked to stop.
     pub const CANCELLED: f64 = 6.0;
     /// An event was hit that has no row left.
-    pub const MAX_HITS: f64 = 7.0;
+    pub const MAX_EVENTS: f64 = 7.0;
     /// The two states of a reversible solve are too far apart.
     pub const STATES_APART: f64 = 8.0;
+    /// Events accumulate.
+    pub const ZENO: f64 = 9.0;
 }
 
 /// Why a solve ended.
@@ -54,13 +56,21 @@ pub enum Outcome {
         /// The time reached.
         t: f64,
     },
-    /// Of a solve on tensors: an event was hit more often than there are rows for. t1 and y1 of the solution are those of
+    /// Events were hit more often than `max_events` allows; on tensors, than there are rows for. t1 and y1 of the solution are those of
     /// the first hit without one, the state unchanged by it.
-    MaxHits {
+    MaxEvents {
         /// Its time.
         t: f64,
         /// Hits that have a row.
-        max_hits: usize,
+        max_events: usize,
+    },
+    /// An event that changes the state happens ever more often: infinitely many times before a time that is ahead by no
+    /// more than rounding. t1 and y1 of the solution are those of the last time, behind the change.
+    Zeno {
+        /// Which event, in the order they were given.
+        index: usize,
+        /// The time reached.
+        t: f64,
     },
     /// Of a solve on tensors with `Adjoint::Reversible`: the two states that it carries came too far apart to tell the
     /// solution.
@@ -94,6 +104,18 @@ pub enum Outcome {
         /// The first component that is not finite, where it is one of the state's and not the error's size.
         component: Option<usize>,
     },
+    /// The function of an event is NaN: at the start, in 20 trial steps in a row, or in one step whose error nobody
+    /// estimates.
+    NonFiniteEvent {
+        /// Which event, in the order they were given.
+        index: usize,
+        /// The time reached; the step that failed started here.
+        t: f64,
+        /// The size of that step, signed; 0 at the start.
+        dt: f64,
+        /// Steps attempted.
+        step: u64,
+    },
 }
 
 impl Outcome {
@@ -108,9 +130,14 @@ impl Outcome {
             status::EVENT => Some(Outcome::Event { index: component.max(0.0) as usize, t }),
             status::CANCELLED => Some(Outcome::Cancelled { t }),
             // What stopped it knows how many there were.
-            status::MAX_HITS => Some(Outcome::MaxHits { t, max_hits: component.max(0.0) as usize }),
+            status::MAX_EVENTS => Some(Outcome::MaxEvents { t, max_events: component.max(0.0) as usize }),
+            status::ZENO => Some(Outcome::Zeno { index: component.max(0.0) as usize, t }),
             status::STATES_APART => Some(Outcome::StatesApart { t, difference: component, step }),
             status::NON_FINITE => {
+                if component <= -2.0 {
+                    let index = (-2.0 - component) as usize;
+                    return Some(Outcome::NonFiniteEvent { index, t, dt, step });
+                }
                 let component = (component >= 0.0).then_some(component as usize);
                 Some(Outcome::NonFinite { t, dt, step, component })
             }
@@ -122,6 +149,11 @@ impl Outcome {
     pub fn of<S: State<Clock = f64>>(carry: &Carry<S>, dt_min: f64) -> Option<Outcome> {
         let dt = if carry.status == status::NON_FINITE { carry.h } else { carry.dt };
         Outcome::decode(carry.status, carry.t, dt, carry.num_steps, carry.component, dt_min)
+    }
+
+    /// What stands in place of a component in a carry where the function of event `index` is NaN.
+    pub(crate) fn code_of_event(index: usize) -> f64 {
+        -2.0 - index as f64
     }
 
     /// t1 was reached.
@@ -142,12 +174,17 @@ impl fmt::Display for Outcome {
             }
             Outcome::Event { index, .. } => write!(f, "stopped by event {index}"),
             Outcome::Cancelled { .. } => write!(f, "cancelled"),
-            Outcome::MaxHits { t, max_hits } => {
+            Outcome::MaxEvents { t, max_events } => {
                 write!(
                     f,
-                    "more than max_hits={max_hits} events, the next at t={t}; allow more with `max_hits`"
+                    "more than max_events={max_events} events, the next at t={t}; allow more with `max_events`"
                 )
             }
+            Outcome::Zeno { index, t } => write!(
+                f,
+                "event {index} accumulates at t={t}: it would happen infinitely often before a time that is ahead by less \
+                 than rounding (Zeno); end the solve before, or let the action leave the state at rest"
+            ),
             Outcome::StatesApart { t, difference, step } => write!(
                 f,
                 "the two states of `Adjoint::Reversible` differ by {difference:e} at t={t} (step {step}), which is more \
@@ -162,6 +199,12 @@ impl fmt::Display for Outcome {
                     write!(f, "16 ulp of t")?;
                 }
                 write!(f, " at t={t} (step {step})")
+            }
+            Outcome::NonFiniteEvent { index, t, step: 0, .. } => {
+                write!(f, "event {index} is NaN at the start, t={t}")
+            }
+            Outcome::NonFiniteEvent { index, t, dt, step } => {
+                write!(f, "event {index} is NaN from t={t} with step size {:e} (step {step})", dt.abs())
             }
             Outcome::NonFinite { t, step: 0, component, .. } => {
                 write!(f, "the vector field is not finite at the start")?;

@@ -5,7 +5,8 @@
 //! [`Carry`](super::Carry). Whatever is invalid is refused here, once, for every way of running.
 
 use super::inline::InlineMethod;
-use super::{ButcherTableau, Carry, Clock, Constant, Controller, OdeError, State, StepTo, Tolerance};
+use super::knot::dt_least;
+use super::{ButcherTableau, Clock, Constant, Controller, OdeError, Sides, Span, State, StepTo, Tolerance};
 
 /// A norm of one's own: of the state of scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))`.
 pub type Norm<'a, S> = dyn Fn(&S) -> <S as State>::Clock + Send + Sync + 'a;
@@ -19,16 +20,30 @@ pub struct Limits<'a> {
     pub dt_max: f64,
     /// The most steps that are attempted.
     pub max_steps: u64,
-    /// Times strictly between t0 and t1 that steps end on, in the order of the solve, jumps included.
+    /// Times strictly between t0 and t1 that steps end on, in the order of the solve, discontinuities included.
     pub stops: &'a [f64],
-    /// Those of the stops where the field jumps: it is evaluated an ulp before and an ulp after them, never on them.
-    pub jumps: &'a [f64],
+    /// Where the field is evaluated beside discontinuities.
+    pub sides: Sides<'a>,
 }
 
 impl Limits<'static> {
     /// `max_steps` and no other bound.
     pub const fn steps(max_steps: u64) -> Self {
-        Limits { dt_min: 0.0, dt_max: f64::INFINITY, max_steps, stops: &[], jumps: &[] }
+        Limits { dt_min: 0.0, dt_max: f64::INFINITY, max_steps, stops: &[], sides: Sides::NONE }
+    }
+}
+
+impl Limits<'_> {
+    /// How many of the stops a solve that has come to `t` has passed, one at t included.
+    pub(super) fn num_passed<C: Clock>(&self, span: &Span<C>, t: &C) -> C {
+        let mut ascending = self.stops.to_vec();
+        ascending.sort_by(f64::total_cmp);
+        let below = t.count_up_to(&ascending);
+        let last = below.sub(&t.like(1.0)).max(&t.like(0.0)).lookup(&ascending);
+        let is_there = C::and(&t.le(&last), &last.le(t));
+        let above = t.like(ascending.len() as f64).sub(&below);
+        let above = C::select(&is_there, &above.add(&t.like(1.0)), &above);
+        C::select(&span.is_forward(), &below, &above)
     }
 }
 
@@ -102,11 +117,12 @@ impl<'a, S: State> Scheme<'a, S> {
         Scheme { is_fsal: false, ..self }
     }
 
-    /// Refuses an interval that is not finite, a first step that leads away from t1, and times of `StepTo` that
+    /// Refuses an interval that is not finite (t1 may be infinite where `is_open`: something else can end the solve), a first step that leads away from t1, and times of `StepTo` that
     /// do not run from t0 to t1.
-    pub fn check_span(&self, t0: f64, t1: f64) -> Result<(), OdeError> {
+    pub fn check_span(&self, t0: f64, t1: f64, is_open: bool) -> Result<(), OdeError> {
         for (name, value) in [("t0", t0), ("t1", t1)] {
-            if !value.is_finite() {
+            let may_be = value.is_finite() || is_open && name == "t1" && value.is_infinite();
+            if !may_be {
                 return Err(OdeError::Time { name, value });
             }
         }
@@ -168,8 +184,8 @@ impl<'a, S: State> Scheme<'a, S> {
 
     /// The smallest step that may be asked for at t.
     #[inline(always)]
-    pub(super) fn dt_min(&self, span: &Span<S::Clock>, t: &S::Clock) -> S::Clock {
-        let least = span.dt_min(t);
+    pub(super) fn dt_min(&self, t: &S::Clock) -> S::Clock {
+        let least = dt_least(t);
         if self.limits.dt_min > 0.0 { least.max(&t.like(self.limits.dt_min)) } else { least }
     }
 
@@ -184,47 +200,46 @@ impl<'a, S: State> Scheme<'a, S> {
         dt.min(&most).max(&low)
     }
 
-    /// Where the field is evaluated for a step that ends at t: t itself, or just before a jump.
+    /// Where the field is evaluated for a step that ends at t: t itself, or just before a discontinuity.
     #[inline(always)]
     pub(super) fn before(&self, span: &Span<S::Clock>, t: &S::Clock) -> S::Clock {
-        self.beside_jump(span, t, f64::next_down, f64::next_up)
+        let sides = self.limits.sides;
+        if sides.is_empty() { t.clone() } else { sides.beside(t, &sides.index_of(t), &span.is_backward()) }
     }
 
-    /// Where the field is evaluated for a step that starts at t: t itself, or just after a jump.
+    /// Where the field is evaluated for a step that starts at t: t itself, or just after a discontinuity.
     #[inline(always)]
     pub(super) fn after(&self, span: &Span<S::Clock>, t: &S::Clock) -> S::Clock {
-        self.beside_jump(span, t, f64::next_up, f64::next_down)
+        let sides = self.limits.sides;
+        if sides.is_empty() { t.clone() } else { sides.beside(t, &sides.index_of(t), &span.is_forward()) }
     }
 
+    /// [`before`](Self::before) of a step's end t, so many stops having been passed before the step: without a search.
     #[inline(always)]
-    fn beside_jump(
-        &self,
-        span: &Span<S::Clock>,
-        t: &S::Clock,
-        forward: fn(f64) -> f64,
-        backward: fn(f64) -> f64,
-    ) -> S::Clock {
-        let mut out = t.clone();
-        let ahead = t.like(0.0).lt(&span.direction);
-        for &jump in self.limits.jumps {
-            let side = S::Clock::select(&ahead, &t.like(forward(jump)), &t.like(backward(jump)));
-            let at = t.like(jump);
-            let here = S::Clock::and(&t.le(&at), &at.le(t));
-            out = S::Clock::select(&here, &side, &out);
+    pub(super) fn before_next(&self, span: &Span<S::Clock>, t: &S::Clock, num_stops: &S::Clock) -> S::Clock {
+        let sides = self.limits.sides;
+        if sides.is_empty() {
+            return t.clone();
         }
-        out
+        let next = sides.nth(&num_stops.add(&t.like(1.0)), &span.is_forward());
+        sides.beside(t, &next, &span.is_backward())
     }
 
-    /// Whether the field jumps at t.
+    /// [`after`](Self::after) of a step's end t, so many stops having been passed before the step.
     #[inline(always)]
-    pub(super) fn jumps_at(&self, t: &S::Clock) -> S::Clock {
-        let mut out = t.like(0.0);
-        for &jump in self.limits.jumps {
-            let at = t.like(jump);
-            let here = S::Clock::and(&t.le(&at), &at.le(t));
-            out = S::Clock::select(&here, &t.like(1.0), &out);
+    pub(super) fn after_next(&self, span: &Span<S::Clock>, t: &S::Clock, num_stops: &S::Clock) -> S::Clock {
+        self.after_last(span, t, &num_stops.add(&t.like(1.0)))
+    }
+
+    /// [`after`](Self::after) of a step's start t, so many stops having been passed: without a search.
+    #[inline(always)]
+    pub(super) fn after_last(&self, span: &Span<S::Clock>, t: &S::Clock, num_stops: &S::Clock) -> S::Clock {
+        let sides = self.limits.sides;
+        if sides.is_empty() {
+            return t.clone();
         }
-        out
+        let ahead = span.is_forward();
+        sides.beside(t, &sides.nth(num_stops, &ahead), &ahead)
     }
 
     /// The same scheme, with the method's numbers known where this is compiled. `M` is the scheme's own method.
@@ -286,133 +301,4 @@ fn check_monotone(ts: &[f64]) -> Result<(), OdeError> {
         }
     }
     Ok(())
-}
-
-/// The interval of a solve, as values of its clock.
-#[derive(Clone, Debug)]
-pub struct Span<C> {
-    /// Where the solve starts.
-    pub t0: C,
-    /// Where it ends.
-    pub t1: C,
-    /// The sign of t1 - t0; 1 where they are equal.
-    pub direction: C,
-    /// A remainder below this is merged into the step before: 100 ulp of the larger of |t0| and |t1|.
-    pub slack: C,
-}
-
-impl<C: Clock> Span<C> {
-    /// From t0 to t1.
-    #[inline(always)]
-    pub fn new(t0: C, t1: C) -> Self {
-        let one = t0.like(1.0);
-        let direction = C::select(&t1.lt(&t0), &one.like(-1.0), &one);
-        let slack = ulps(100.0, &t0.abs().max(&t1.abs()));
-        Span { t0, t1, direction, slack }
-    }
-
-    /// The larger of |t0| and |t1|.
-    #[inline(always)]
-    pub(super) fn scale(&self) -> C {
-        self.t0.abs().max(&self.t1.abs())
-    }
-
-    /// `dt0` towards t1.
-    #[inline(always)]
-    pub(super) fn towards(&self, dt0: f64) -> C {
-        self.direction.mul(&self.t0.like(dt0.abs()))
-    }
-
-    /// The smallest step that a controller may ask for at t: 16 ulp of max(|t|, |t1|).
-    #[inline(always)]
-    pub(super) fn dt_min(&self, t: &C) -> C {
-        ulps(16.0, &t.abs().max(&self.t1.abs()))
-    }
-}
-
-/// n ulp of x >= 0, an ulp taken as 2^-52 x: between one and two units in the last place.
-#[inline(always)]
-fn ulps<C: Clock>(n: f64, x: &C) -> C {
-    x.mul(&x.like(n * f64::EPSILON))
-}
-
-/// The end of a step.
-pub(super) struct Knot<C: Clock> {
-    /// Its time.
-    pub t: C,
-    /// It is t1.
-    pub last: C::Mask,
-    /// It is one of the stops.
-    pub stop: C::Mask,
-    /// It is one of the multiples of a constant step size, or of the given times.
-    pub grid: C::Mask,
-}
-
-/// The end of the step that starts at `carry.t`.
-///
-/// An end that comes within the slack of t1 or of a stop, or passes it, becomes that time, so the field is never
-/// evaluated beyond.
-#[inline(always)]
-pub(super) fn next_knot<S: State>(
-    scheme: &Scheme<S>,
-    span: &Span<S::Clock>,
-    carry: &Carry<S>,
-) -> Knot<S::Clock> {
-    let stops = scheme.limits.stops;
-    let no = span.t0.lt(&span.t0);
-    // The next time that no step may pass.
-    let (wall, is_stop) = if stops.is_empty() {
-        (span.t1.clone(), no.clone())
-    } else {
-        let (more, stop) =
-            (carry.num_stops.lt(&carry.t.like(stops.len() as f64)), carry.num_stops.lookup(stops));
-        let more = S::Clock::and(&more, &is_before(span, &stop));
-        (S::Clock::select(&more, &stop, &span.t1), more)
-    };
-    let (proposed, at_wall, grid) = match scheme.controller {
-        Controller::StepTo(StepTo { ts }) => {
-            let next = carry.num_accepted.sub(&carry.num_off_grid).add(&carry.t.like(1.0));
-            let (more, t) = (next.lt(&next.like(ts.len() as f64 - 1.0)), next.lookup(ts));
-            let last = S::Clock::not(&S::Clock::and(&more, &is_before(span, &t)));
-            let t = S::Clock::select(&last, &span.t1, &t);
-            let stop = S::Clock::and(&is_stop, &S::Clock::and(&t.le(&wall), &wall.le(&t)));
-            // Every stop is one of the times.
-            return Knot { t, last, grid: stop.clone(), stop };
-        }
-        Controller::Constant(Constant { dt0 }) => {
-            let next = carry.num_accepted.sub(&carry.num_off_grid).add(&carry.t.like(1.0));
-            let grid = span.t0.add(&next.mul(&span.towards(*dt0)));
-            let at_wall = passes(span, &wall, &grid);
-            // Within the slack the two are one knot.
-            let apart = span.slack.lt(&grid.sub(&wall).mul(&span.direction));
-            let on_grid = S::Clock::not(&S::Clock::and(&at_wall, &apart));
-            (grid, at_wall, on_grid)
-        }
-        Controller::Pid(_) => {
-            let proposed = carry.t.add(&carry.dt);
-            let at_wall = passes(span, &wall, &proposed);
-            (proposed, at_wall, no)
-        }
-        Controller::Hairer(_) => {
-            let proposed = carry.t.add(&carry.dt);
-            // The published codes stretch a step by 1 % rather than leave so small a remainder.
-            let stretched = carry.t.add(&carry.dt.mul(&carry.dt.like(1.01)));
-            let at_wall = passes(span, &wall, &stretched);
-            (proposed, at_wall, no)
-        }
-    };
-    let t = S::Clock::select(&at_wall, &wall, &proposed);
-    let last = S::Clock::and(&at_wall, &S::Clock::not(&is_stop));
-    Knot { t, last, stop: S::Clock::and(&at_wall, &is_stop), grid }
-}
-
-/// Whether t comes before t1: always true of stops and given times, unless the span is a piece of theirs.
-#[inline(always)]
-fn is_before<C: Clock>(span: &Span<C>, t: &C) -> C::Mask {
-    t.sub(&span.t1).mul(&span.direction).lt(&t.like(0.0))
-}
-
-#[inline(always)]
-fn passes<C: Clock>(span: &Span<C>, wall: &C, proposed: &C) -> C::Mask {
-    wall.sub(proposed).mul(&span.direction).lt(&span.slack)
 }

@@ -5,7 +5,8 @@
 
 use super::scheme;
 use super::{
-    Bound, ButcherTableau, Controller, Limits, Method, Norm, OdeError, Pid, Scheme, State, Tableau, Tolerance,
+    Bound, ButcherTableau, Controller, Limits, Method, Norm, OdeError, OwnSides, Pid, Scheme, State, Tableau,
+    Tolerance,
 };
 use crate::simd::Level;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub struct Settings {
     pub(crate) rtol: Option<Bound>,
     pub(crate) atol: Option<Bound>,
     pub(crate) max_steps: u64,
+    /// The most events that are noted; `None` for no bound, or as many as there are rows for.
+    pub(crate) max_events: Option<usize>,
     pub(crate) dt_min: f64,
     pub(crate) dt_max: f64,
     pub(crate) land_on: Vec<f64>,
@@ -39,6 +42,7 @@ impl Default for Settings {
             rtol: None,
             atol: None,
             max_steps: 100_000,
+            max_events: None,
             dt_min: 0.0,
             dt_max: f64::INFINITY,
             land_on: Vec::new(),
@@ -63,7 +67,7 @@ pub struct Resolved {
     dt_min: f64,
     dt_max: f64,
     stops: Vec<f64>,
-    jumps: Vec<f64>,
+    sides: OwnSides,
     keeps_first: bool,
     level: Level,
 }
@@ -112,13 +116,16 @@ impl Settings {
             Some(bound) => bound.spread(name, parts),
             None => Ok(Bound::All(default)),
         };
-        let jumps = inner_times("jump_at", &self.jump_at, span)?;
-        let mut stops = inner_times("land_on", &self.land_on, span)?;
+        let jumps = times_within("jump_at", &self.jump_at, span)?;
+        let mut stops = times_within("land_on", &self.land_on, span)?;
         stops.extend(&jumps);
+        let mut sides = OwnSides::default();
         if let Some((t0, t1)) = span {
             let sign = if t1 < t0 { -1.0 } else { 1.0 };
+            stops.retain(|&t| t != t0 && t != t1);
             stops.sort_by(|a, b| (a * sign).total_cmp(&(b * sign)));
             stops.dedup();
+            sides = OwnSides::new(&stops, &jumps, (t0, t1));
         }
         let resolved = Resolved {
             method: self.method,
@@ -130,7 +137,7 @@ impl Settings {
             dt_min: self.dt_min,
             dt_max: self.dt_max,
             stops,
-            jumps,
+            sides,
             keeps_first: false,
             level: self.level,
         };
@@ -162,8 +169,8 @@ impl Resolved {
     }
 
     fn limits(&self) -> Limits<'_> {
-        let Resolved { max_steps, dt_min, dt_max, ref stops, ref jumps, .. } = *self;
-        Limits { dt_min, dt_max, max_steps, stops, jumps }
+        let Resolved { max_steps, dt_min, dt_max, ref stops, ref sides, .. } = *self;
+        Limits { dt_min, dt_max, max_steps, stops, sides: sides.view() }
     }
 
     /// With f(t, y) kept at the end of each step, for dense output.
@@ -176,15 +183,15 @@ fn tableau(own: Option<&Tableau>, method: Method) -> ButcherTableau<'_> {
     own.map_or(*method.tableau(), Tableau::view)
 }
 
-/// Those of the times that lie strictly between t0 and t1.
-fn inner_times(name: &'static str, times: &[f64], span: Option<(f64, f64)>) -> Result<Vec<f64>, OdeError> {
+/// Those of the times that lie between t0 and t1, the ends included.
+fn times_within(name: &'static str, times: &[f64], span: Option<(f64, f64)>) -> Result<Vec<f64>, OdeError> {
     if let Some(&value) = times.iter().find(|t| !t.is_finite()) {
         return Err(OdeError::Stop { name, value });
     }
     match span {
         Some((t0, t1)) => {
             let (low, high) = (t0.min(t1), t0.max(t1));
-            Ok(times.iter().copied().filter(|&t| low < t && t < high).collect())
+            Ok(times.iter().copied().filter(|&t| low <= t && t <= high).collect())
         }
         None if times.is_empty() => Ok(Vec::new()),
         None => Err(OdeError::StopsOfUnknownInterval { name }),

@@ -96,13 +96,13 @@ impl Real for Single {
     #[inline(always)]
     fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> f64 {
         let size = y0.0.abs().max(y1.0.abs());
-        let ratio = f64::from(self.0 / (atol as f32 + rtol as f32 * size));
+        let ratio = f64::from(self.0 / ((atol as f32).max(f32::MIN_POSITIVE) + rtol as f32 * size));
         ratio * ratio + f64::from(y1.0) * 0.0
     }
     #[inline(always)]
     fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
         let size = y0.0.abs().max(y1.0.abs());
-        Single(self.0 / (atol as f32 + rtol as f32 * size) + y1.0 * 0.0)
+        Single(self.0 / ((atol as f32).max(f32::MIN_POSITIVE) + rtol as f32 * size) + y1.0 * 0.0)
     }
     #[inline(always)]
     fn value(self) -> f64 {

@@ -112,7 +112,9 @@ impl<Y, O> fmt::Display for Solution<Y, O> {
             }
             // These tell their time themselves.
             Outcome::MaxSteps { .. }
-            | Outcome::MaxHits { .. }
+            | Outcome::MaxEvents { .. }
+            | Outcome::Zeno { .. }
+            | Outcome::NonFiniteEvent { .. }
             | Outcome::StatesApart { .. }
             | Outcome::StepSizeTooSmall { .. }
             | Outcome::NonFinite { .. } => write!(f, "{outcome}")?,

@@ -3,7 +3,7 @@
 //! It knows a method's numbers, the two knots of a step and the field. It must never know whether a step is accepted: errors,
 //! step sizes and the end of a solve are the business of [`attempt`](super::attempt()). Nothing here may allocate.
 
-use super::{ButcherTableau, Clock, Compiled, Field, FieldFailure, Scheme, Span, State};
+use super::{ButcherTableau, Carry, Clock, Compiled, Field, FieldFailure, Scheme, Span, State};
 
 /// Where the first stage comes from.
 #[derive(Clone, Copy, PartialEq)]
@@ -26,6 +26,21 @@ impl<C: Clock> Times<C> {
     #[inline(always)]
     pub fn of<S: State<Clock = C>>(scheme: &Scheme<S>, span: &Span<C>, t: &C, t_next: &C) -> Self {
         Times { first: scheme.after(span, t), last: scheme.before(span, t_next), t: t.clone() }
+    }
+
+    /// [`of`](Self::of) the step that `carry` attempts.
+    #[inline(always)]
+    pub fn next<S: State<Clock = C>>(
+        scheme: &Scheme<S>,
+        span: &Span<C>,
+        carry: &Carry<S>,
+        t_next: &C,
+    ) -> Self {
+        Times {
+            first: scheme.after_last(span, &carry.t, &carry.num_stops),
+            last: scheme.before_next(span, t_next, &carry.num_stops),
+            t: carry.t.clone(),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The start of a solve: f(t0, y0), the first step size, and what can end a solve before its first step.
 
 use super::attempt::measure;
+use super::knot::next_wall;
 use super::stages::eval;
 use super::{Carry, Clock, Controller, Field, FieldFailure, Hairer, Scheme, Span, State, status};
 
@@ -44,13 +45,14 @@ pub(super) fn start_in<S: State, F: Field<S>>(
         carry.inv_prev = code(Hairer::INV_PREV_MAX);
     }
     if scheme.carries_first() {
-        eval(f, &carry.t, &carry.y, &mut carry.k[0])?;
+        let t = scheme.after(span, &carry.t);
+        eval(f, &t, &carry.y, &mut carry.k[0])?;
         carry.num_field_evals = code(1.0);
         carry.component = carry.k[0].first_non_finite(&carry.t);
     }
     if let Some(dt0) = scheme.controller.dt0() {
         carry.dt = scheme.at_most_dt_max(&span.towards(dt0));
-        let too_small = carry.dt.abs().lt(&scheme.dt_min(span, &carry.t));
+        let too_small = carry.dt.abs().lt(&scheme.dt_min(&carry.t));
         let cut = span.t1.sub(&span.t0).abs().le(&carry.dt.abs());
         let too_small = S::Clock::and(&too_small, &S::Clock::not(&cut));
         let end = S::Clock::select(&too_small, &code(status::STEP_SIZE_TOO_SMALL), &carry.status);
@@ -65,29 +67,10 @@ pub(super) fn start_in<S: State, F: Field<S>>(
     Ok(())
 }
 
-/// Goes on from the changed state that stands in `carry`: the next step's first stage, where it is carried.
-///
-/// # Errors
-/// What the field said, with the time it was evaluated at.
-#[cfg(feature = "tensor")]
-pub(crate) fn restart<S: State, F: Field<S>>(
-    f: &F,
-    scheme: &Scheme<S>,
-    span: &Span<S::Clock>,
-    carry: &mut Carry<S>,
-) -> Result<(), FieldFailure<S::Clock>> {
-    if scheme.carries_first() {
-        let Carry { t, y, k, num_field_evals, .. } = carry;
-        eval(f, &scheme.after(span, t), y, &mut k[0])?;
-        *num_field_evals = num_field_evals.add(&t.like(1.0));
-    }
-    Ok(())
-}
-
 /// The first step size, signed, from the sizes of y0, f(t0, y0) and the change of f over a short Euler step.
 ///
-/// Where that change is not finite the short step itself is taken. Never beyond t1, and not below the smallest
-/// step a controller may ask for. Expects f(t0, y0) in `k[0]`; `k[1]`, the scratch and `y1` are used up.
+/// Where that change is not finite, or the field cannot be evaluated there, the short step itself is taken. Never beyond
+/// t1 or the first stop, and not below the smallest step a controller may ask for. Expects f(t0, y0) in `k[0]`; `k[1]`, the scratch and `y1` are used up.
 ///
 /// # References
 /// Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, section II.4, algorithm "starting
@@ -99,26 +82,33 @@ fn first_step<S: State, F: Field<S>>(
     span: &Span<S::Clock>,
     carry: &mut Carry<S>,
 ) -> Result<S::Clock, FieldFailure<S::Clock>> {
+    let wall = next_wall(scheme, span, carry).0;
+    // A piece of an interval has stops behind its start.
+    let is_ahead = carry.t.sub(&wall).mul(&span.direction).lt(&carry.t.like(0.0));
+    let wall = S::Clock::select(&is_ahead, &wall, &span.t1);
     let Carry { t, y, k, y1, .. } = carry;
     let (k, scratch) = k.split_at_mut(scheme.tableau.num_stages());
     let scratch = &mut scratch[0];
     let number = |x: f64| t.like(x);
     let one = number(1.0);
-    let whole = span.t1.sub(&span.t0).abs();
+    let ahead = wall.sub(&span.t0).abs();
 
     let d0 = measure::<false, false, S>(scheme, scratch, &one, &[1.0], std::slice::from_ref(y), y, y);
     let d1 = measure::<false, false, S>(scheme, scratch, &one, &[1.0], &k[..1], y, y);
     let small = number(1e-5);
     let usable = S::Clock::and(&small.le(&d0), &S::Clock::and(&small.le(&d1), &d1.is_finite()));
-    let h0 = S::Clock::select(&usable, &d0.div(&d1).mul(&number(0.01)), &number(1e-6)).min(&whole);
+    let h0 = S::Clock::select(&usable, &d0.div(&d1).mul(&number(0.01)), &number(1e-6)).min(&ahead);
 
     let h0_signed = h0.mul(&span.direction);
     let (first, others) = k.split_at_mut(1);
     y1.lincomb(y, &h0_signed, &[1.0], first);
     let t_trial = t.add(&h0_signed);
-    let beyond = span.t1.sub(&t_trial).mul(&span.direction).lt(&number(0.0));
-    let t_trial = S::Clock::select(&beyond, &span.t1, &t_trial);
-    eval(f, &t_trial, y1, &mut others[0])?;
+    let inside = t_trial.sub(&wall).mul(&span.direction).lt(&number(0.0));
+    let t_trial = S::Clock::select(&inside, &t_trial, &scheme.before(span, &wall));
+    match eval(f, &t_trial, y1, &mut others[0]) {
+        Err(failure) if failure.is_recoverable() => return Ok(scheme.at_most_dt_max(&h0_signed)),
+        done => done?,
+    }
     let d2 = measure::<false, false, S>(scheme, scratch, &one, &[-1.0, 1.0], &k[..2], y, y).div(&h0);
 
     let d = d1.max(&d2);
@@ -127,6 +117,7 @@ fn first_step<S: State, F: Field<S>>(
     let h1 = S::Clock::select(&d.le(&number(1e-15)), &flat, &bent);
     let usable = S::Clock::and(&S::Clock::and(&number(0.0).lt(&h1), &h1.is_finite()), &d2.is_finite());
     let h1 = S::Clock::select(&usable, &h1, &h0);
-    let h = h1.min(&h0.mul(&number(100.0))).max(&scheme.dt_min(span, &span.t0)).min(&whole);
+    let dt_floor = scheme.dt_min(&span.t0);
+    let h = h1.min(&h0.mul(&number(100.0))).max(&dt_floor).min(&span.t1.sub(&span.t0).abs());
     Ok(scheme.at_most_dt_max(&h.mul(&span.direction)))
 }

@@ -6,6 +6,8 @@
 
 use super::attempts::{Driven, Run};
 use super::dense::Segment;
+use super::knot::next_knot;
+use super::retry::{Before, refuse, resume, take_back};
 use super::stages::eval;
 use super::{
     Carry, Field, FieldFailure, HostState, Interpolant, Native, OdeError, Outcome, Scheme, Span, start,
@@ -28,13 +30,9 @@ pub(super) struct Stepper<Y: HostState> {
     pub carry: Carry<Y>,
     pub span: Span<f64>,
     /// The start of the step last accepted; of meaning where it was to be remembered.
-    t: f64,
-    y: Y,
-    k0: Y,
+    before: Before<Y>,
     /// The step's size, which its stages belong to also where an event cuts it short.
     h: f64,
-    /// Stops off the grid before it.
-    num_off_grid: f64,
     pub interpolant: Arc<Interpolant>,
     /// Stages of the step last accepted, those for dense output included, once they were asked for.
     stages: Vec<Y>,
@@ -45,18 +43,14 @@ pub(super) struct Stepper<Y: HostState> {
 impl<Y: HostState> Stepper<Y> {
     pub fn new(f: &dyn Field<Y>, scheme: &Scheme<Y>, (t0, t1): (f64, f64), y0: Y) -> Result<Self, OdeError> {
         let span = Span::new(t0, t1);
-        let (y, k0) = (y0.clone(), y0.clone());
         let carry = start(&f, scheme, &span, y0).map_err(|failure| field_error(failure, 0.0))?;
         let interpolant = Arc::new(Interpolant::of(&scheme.tableau));
         let weights = vec![0.0; interpolant.num_stages()];
         Ok(Stepper {
+            before: Before::of(&carry),
             carry,
             span,
-            t: t0,
-            y,
-            k0,
             h: 0.0,
-            num_off_grid: 0.0,
             interpolant,
             stages: vec![],
             ready: Ready::Nothing,
@@ -74,23 +68,41 @@ impl<Y: HostState> Stepper<Y> {
         (remember, most): (bool, u64),
         knots: &mut Vec<f64>,
     ) -> Result<u64, OdeError> {
-        let carry = &mut self.carry;
-        if remember {
-            self.t = carry.t;
-            self.y.copy_of(&carry.y);
-            self.k0.copy_of(&carry.k[0]);
-        }
         self.ready = Ready::Nothing;
-        self.num_off_grid = carry.num_off_grid;
-        let run = Run { scheme, span: &self.span, carry, most, knots };
-        let accepted = f.attempts(native, run).map_err(|failure| field_error(failure, carry.num_steps))?;
-        self.h = carry.h;
-        Ok(accepted)
+        if remember {
+            self.before.renew(&self.carry);
+        }
+        let first = knots.len();
+        loop {
+            let accepted = (knots.len() - first) as u64;
+            let run = Run { scheme, span: &self.span, carry: &mut self.carry, most: most - accepted, knots };
+            match f.attempts(native, run) {
+                Err(failure) if !(failure.is_recoverable() && self.refuse(scheme)) => {
+                    return Err(field_error(failure, self.carry.num_steps));
+                }
+                Err(_) => {}
+                Ok(_) => break,
+            }
+        }
+        self.h = self.carry.h;
+        Ok((knots.len() - first) as u64)
+    }
+
+    /// Makes the next attempt shorter than the one in which the field failed; false where that does not help any more.
+    fn refuse(&mut self, scheme: &Scheme<Y>) -> bool {
+        let h = next_knot(scheme, &self.span, &self.carry).t - self.carry.t;
+        refuse(scheme, h, &mut self.carry)
+    }
+
+    /// Takes the step last accepted back, which was remembered: numbers in it are not finite, `component` says which.
+    pub fn take_back(&mut self, scheme: &Scheme<Y>, component: f64) {
+        take_back(scheme, &self.before, (&true, &component), &mut self.carry);
+        self.ready = Ready::Nothing;
     }
 
     /// Where the step last accepted starts.
     pub fn t(&self) -> f64 {
-        self.t
+        self.before.t
     }
 
     /// Copies the method's own stages of the step last accepted, which must have been remembered.
@@ -100,9 +112,9 @@ impl<Y: HostState> Stepper<Y> {
         }
         let s = scheme.tableau.num_stages();
         if self.stages.is_empty() {
-            self.stages = vec![self.y.clone(); self.interpolant.num_stages()];
+            self.stages = vec![self.before.y.clone(); self.interpolant.num_stages()];
         }
-        self.stages[0].copy_of(&self.k0);
+        self.stages[0].copy_of(&self.before.k0);
         for (stage, k) in self.stages[1..s].iter_mut().zip(&self.carry.k[1..s]) {
             stage.copy_of(k);
         }
@@ -120,9 +132,9 @@ impl<Y: HostState> Stepper<Y> {
         Ok(())
     }
 
-    /// Where the step ended, f is known unless a jump has replaced it.
+    /// Where the step ended, f is known unless the other side of a discontinuity has replaced it.
     fn knows_f1(&self, scheme: &Scheme<Y>) -> bool {
-        scheme.carries_first() && scheme.jumps_at(&self.carry.t) == 0.0
+        scheme.carries_first() && scheme.before(&self.span, &self.carry.t) == self.carry.t
     }
 
     /// The step last accepted, with every stage that its curve needs; it must have been remembered.
@@ -140,8 +152,9 @@ impl<Y: HostState> Stepper<Y> {
                 continue;
             }
             let (before, after) = self.stages.split_at_mut(at);
-            self.carry.y1.lincomb(&self.y, &self.h, row, before);
-            let t = if c == 1.0 { scheme.before(&self.span, &self.carry.t) } else { self.t + c * self.h };
+            self.carry.y1.lincomb(&self.before.y, &self.h, row, before);
+            let t =
+                if c == 1.0 { scheme.before(&self.span, &self.carry.t) } else { self.before.t + c * self.h };
             eval(&f, &t, &self.carry.y1, &mut after[0])
                 .map_err(|failure| field_error(failure, self.carry.num_steps))?;
             self.carry.num_field_evals += 1.0;
@@ -152,46 +165,34 @@ impl<Y: HostState> Stepper<Y> {
 
     /// The step last accepted; complete.
     pub fn segment(&self) -> Segment<'_, Y> {
-        Segment { t: self.t, h: self.h, y: &self.y, k: &self.stages }
+        Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages }
     }
 
     /// `|h sum_i a_i k_i|` and `|h sum_i b_i k_i|` over the method's stages of the step last accepted, which were kept, in
     /// units of the tolerance.
     pub fn sizes(&mut self, scheme: &Scheme<Y>, a: &[f64], b: &[f64]) -> (f64, f64) {
-        let (k, y, scratch) = (&self.stages[..a.len()], &self.y, &mut self.carry.y1);
+        let (k, y, scratch) = (&self.stages[..a.len()], &self.before.y, &mut self.carry.y1);
         let mut size = |weights| scratch.error_ratio(&self.h, weights, k, y, y, &scheme.tolerance);
         (size(a), size(b))
     }
 
     /// The state at `t` within the step last accepted, which is complete.
     pub fn eval_into(&mut self, t: f64, out: &mut Y) {
-        let segment = Segment { t: self.t, h: self.h, y: &self.y, k: &self.stages };
+        let segment = Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages };
         segment.eval(&self.interpolant, t, &mut self.weights, out);
     }
 
-    /// Ends the step last accepted at `t`, where the state is `y`, or goes on from a changed state: counters that
-    /// follow t are set back, and the next step's first stage is computed anew.
-    pub fn restart(&mut self, f: &dyn Field<Y>, scheme: &Scheme<Y>, t: f64, y: Y) -> Result<(), OdeError> {
-        let carry = &mut self.carry;
-        if t != carry.t {
-            // The end that was reached is reached no more.
-            if carry.status == status::COMPLETED {
-                carry.status = status::RUNNING;
-            }
-            carry.num_off_grid = self.num_off_grid + 1.0;
-            let sign = self.span.direction;
-            let stops = scheme.limits.stops;
-            carry.num_stops = stops.partition_point(|s| s * sign <= t * sign) as f64;
-        }
-        carry.t = t;
-        carry.y = y;
-        if scheme.carries_first() && carry.status == status::RUNNING {
-            let t = scheme.after(&self.span, &carry.t);
-            carry.num_field_evals += 1.0;
-            let Carry { k, y, num_steps, .. } = carry;
-            eval(&f, &t, y, &mut k[0]).map_err(|failure| field_error(failure, *num_steps))?;
-        }
-        Ok(())
+    /// Ends the step last accepted at `t`, where the state is `y`.
+    pub fn cut(&mut self, t: f64, y: Y) {
+        (self.carry.t, self.carry.y) = (t, y);
+    }
+
+    /// Goes on from the carry's state, which may have been changed, the step last accepted having been cut short where
+    /// `t_end`, the end it was to have, is not the carry's t.
+    pub fn resume(&mut self, f: &dyn Field<Y>, scheme: &Scheme<Y>, t_end: f64) -> Result<(), OdeError> {
+        let step = (&self.before.t, &self.before.num_off_grid, &t_end);
+        resume(&f, scheme, &self.span, step, &true, &mut self.carry)
+            .map_err(|failure| field_error(failure, self.carry.num_steps))
     }
 
     /// Why the solve ended; `None` while it runs.

@@ -56,8 +56,8 @@ impl<'a, Y: HostState, F: Field<Y>> Steps<'a, Y, F> {
     pub fn next(&mut self) -> Result<Option<Step<'_, Y>>, OdeError> {
         let scheme = self.resolved.scheme(self.norm);
         if std::mem::take(&mut self.touched) {
-            let (t, y) = (self.stepper.carry.t, self.stepper.carry.y.clone());
-            self.stepper.restart(self.field, &scheme, t, y)?;
+            let t = self.stepper.carry.t;
+            self.stepper.resume(self.field, &scheme, t)?;
         }
         self.knots.clear();
         let native = self.resolved.native();

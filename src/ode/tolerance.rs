@@ -113,7 +113,7 @@ impl<'a> Tolerance<'a> {
     #[inline(always)]
     pub fn uniform(&self) -> Option<(f64, f64)> {
         match (self.rtols, self.atols) {
-            (None, None) => Some((self.rtol, self.atol)),
+            (None, None) => Some((self.rtol, above_zero(self.atol))),
             _ => None,
         }
     }
@@ -121,7 +121,7 @@ impl<'a> Tolerance<'a> {
     /// rtol and atol of component j.
     #[inline(always)]
     pub fn at(&self, j: usize) -> (f64, f64) {
-        (self.rtols.map_or(self.rtol, |r| r[j]), self.atols.map_or(self.atol, |a| a[j]))
+        (self.rtols.map_or(self.rtol, |r| r[j]), above_zero(self.atols.map_or(self.atol, |a| a[j])))
     }
 
     /// The tolerances of the first n components, and those of the others.
@@ -140,11 +140,18 @@ impl<'a> Tolerance<'a> {
         let valid = |x: f64| x.is_finite() && x >= 0.0;
         let n = self.rtols.map_or(0, <[f64]>::len).max(self.atols.map_or(0, <[f64]>::len)).max(1);
         for j in 0..n {
-            let (rtol, atol) = self.at(j);
+            let (rtol, atol) =
+                (self.rtols.map_or(self.rtol, |r| r[j]), self.atols.map_or(self.atol, |a| a[j]));
             if !(valid(rtol) && valid(atol) && rtol + atol > 0.0) {
                 return Err(OdeError::Tolerance { rtol, atol });
             }
         }
         Ok(())
     }
+}
+
+/// atol as errors are divided by it: with 0, a component that is and stays 0 has the error 0, not 0/0.
+#[inline(always)]
+fn above_zero(atol: f64) -> f64 {
+    atol.max(f64::MIN_POSITIVE)
 }

@@ -163,13 +163,4 @@ pub struct Options {
     pub forecast: Forecast,
     /// Times to save at that are values of a trace.
     pub(super) ts: Option<Tensor>,
-    /// The most hits of events that are noted.
-    pub(super) max_hits: Option<usize>,
-}
-
-impl Options {
-    /// The most hits of events that are noted.
-    pub(super) fn max_hits(&self) -> usize {
-        self.max_hits.unwrap_or(64)
-    }
 }

@@ -87,7 +87,7 @@ pub(super) fn record(
         let (y, params) = rest.split_at(num_y);
         let field = Closed { func: &field, params };
         let saved = t.get(2).map_or(Saved::END, Saved::at);
-        let solve = Problem::new(&field, problem.scheme, &options, (&saved, Events(&[])));
+        let solve = Problem::new(&field, problem.scheme, &options, (&saved, Events::NONE));
         let solution = solve.record(&t[0], &t[1], &y0.with(y.to_vec()))?;
         let mut out = solution.y1.leaves();
         let ys = t.get(2).map(|_| solution.ys.leaves()).unwrap_or_default();
@@ -147,7 +147,6 @@ struct Bounds {
     atol: Bound,
     controller: Controller,
     stops: Vec<f64>,
-    jumps: Vec<f64>,
 }
 
 impl Bounds {
@@ -164,14 +163,14 @@ impl Bounds {
             Controller::StepTo(StepTo { ts }) => StepTo { ts: turned(ts) }.into(),
             other => other.clone(),
         };
-        let (stops, jumps) = (turned(scheme.limits.stops), turned(scheme.limits.jumps));
-        Bounds { rtol: of(rtol, |b| b.0), atol: of(atol, |b| b.1), controller, stops, jumps }
+        let stops = turned(scheme.limits.stops);
+        Bounds { rtol: of(rtol, |b| b.0), atol: of(atol, |b| b.1), controller, stops }
     }
 
     fn scheme<'a>(&'a self, of: &Scheme<'a>) -> Result<Scheme<'a>, OdeError> {
         let tolerance = Tolerance::of(&self.rtol, &self.atol);
         let mut scheme = Scheme::new(&of.tableau, &self.controller, tolerance, of.limits.max_steps)?;
-        scheme.limits = Limits { stops: &self.stops, jumps: &self.jumps, ..of.limits };
+        scheme.limits = Limits { stops: &self.stops, ..of.limits };
         Ok(scheme)
     }
 }

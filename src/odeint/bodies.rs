@@ -5,12 +5,12 @@
 
 use super::algorithm::{self, Carry};
 use super::curve::{Rows, Step};
-use super::event::Seen;
+use super::event::{Events, Mark, Seen, marks_of};
 use super::leaves::Leaves;
 use super::solve::{Problem, failed};
 use crate::array::DType;
 use crate::graph::Type;
-use crate::ode::{Clock, FieldFailure, OdeError, Span, status};
+use crate::ode::{Before, Clock, FieldFailure, OdeError, Span, status, take_back};
 use crate::tensor::{Tensor, Traced, Tree, try_trace};
 
 /// The bodies of a search.
@@ -22,7 +22,14 @@ pub(super) struct Bodies {
 
 impl Problem<'_> {
     /// Body of the search: knot, carry.., ext.. to accept, running, reached, knot', carry'.., ext'.., tap..
-    pub(super) fn attempt(&self, span: &Span<Tensor>, start: &mut Carry) -> Result<Traced, OdeError> {
+    ///
+    /// `may_sink` is that of [`Events::look`](super::event::Events::look).
+    pub(super) fn attempt(
+        &self,
+        span: &Span<Tensor>,
+        start: &mut Carry,
+        may_sink: &[Tensor],
+    ) -> Result<Traced, OdeError> {
         let mut types = vec![Type::scalar(DType::F64)];
         types.extend(self.carried(start).iter().map(Tensor::ty));
         let first_ext = types.len();
@@ -38,7 +45,8 @@ impl Problem<'_> {
             let rows = self.trail_of_attempt(span, &before, &mut carry)?;
             // An event in the last step leaves its end what it is.
             let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
-            let ext = self.look(rows.as_ref(), &x[first_ext..], &before, &mut carry);
+            let ext = self.look(rows.as_ref(), (&x[first_ext..], may_sink), &before, &mut carry);
+            let reached = reached.and(&carry.accepted);
             let mut out = vec![carry.accepted.clone(), carry.is_running(), reached, carry.t.clone()];
             out.extend(self.carried(&mut carry));
             out.extend(ext);
@@ -52,36 +60,52 @@ impl Problem<'_> {
         self.trail.has_ends || self.trail.curve.is_some()
     }
 
-    /// What the search carries for events: the signs where the step starts; where the solve may go on behind a hit those
-    /// at the start of the step last accepted too, the status that it had without a hit and the stops off the grid
-    /// before it.
+    /// What the search carries for events: their functions' values where the step starts; where the solve may go on behind a
+    /// hit the noise of these too, both again for the start of the step last accepted, the status that it had without a hit
+    /// and the stops off the grid before it.
     fn num_ext(&self) -> usize {
-        let num_events = self.events.0.len();
-        if self.events.go_on() { 2 * num_events + 2 } else { num_events }
+        let num_events = self.events.watches.len();
+        if self.events.go_on() { 4 * num_events + 2 } else { num_events }
     }
 
-    /// Ends the search where an accepted attempt has met an event, or a function of one that is NaN; gives what it
-    /// carries for events.
-    fn look(&self, rows: Option<&Rows>, ext: &[Tensor], before: &Carry, after: &mut Carry) -> Vec<Tensor> {
+    /// Ends the search where an accepted attempt has met an event, and takes the step back where a function of one is NaN;
+    /// gives what it carries for events.
+    fn look(
+        &self,
+        rows: Option<&Rows>,
+        (ext, may_sink): (&[Tensor], &[Tensor]),
+        before: &Carry,
+        after: &mut Carry,
+    ) -> Vec<Tensor> {
         let (Some(curve), Some(rows), false) = (&self.trail.curve, rows, self.events.is_empty()) else {
             return vec![];
         };
-        let (signs, old) = ext.split_at(self.events.0.len());
+        let n = self.events.watches.len();
+        let (values, old) = ext.split_at(n);
+        let marks: Vec<Mark> = match old.get(..n) {
+            Some(noise) => marks_of(values, noise),
+            None => values.iter().cloned().map(Mark::new).collect(),
+        };
         let own_status = after.status.clone();
-        let code = |x: f64| Clock::like(&after.t, x);
-        let Seen { signs: ends, is_hit, index, is_nan } = self.events.look(curve, rows, &after.y1, signs);
-        let (hit, broken) = (after.accepted.and(&is_hit), after.accepted.and(&is_nan));
-        let status = hit.select(&code(status::EVENT), &after.status);
-        let status = broken.select(&code(status::NON_FINITE), &status);
-        after.component = hit.select(&index, &after.component);
-        after.status = status;
+        let code = |x: f64| Clock::like(&own_status, x);
+        let Seen { ends, is_hit, is_bad, code: which, has_sunk } =
+            self.events.look(curve, (rows, &after.y1), &marks, may_sink);
+        let is_bad = after.accepted.and(&is_bad);
+        let is_hit = after.accepted.and(&is_hit).and(&is_bad.not());
+        take_back(self.scheme, &Before::of(before), (&is_bad, &which), after);
+        let is_zeno = is_bad.and(&has_sunk);
+        after.component = is_zeno.select(&Events::index_of(&which), &after.component);
+        after.status = is_zeno.select(&code(status::ZENO), &after.status);
+        after.status = is_hit.select(&code(status::EVENT), &after.status);
         let accepted = &after.accepted;
         let kept = |new: &[Tensor], old: &[Tensor]| -> Vec<Tensor> {
             new.iter().zip(old).map(|(new, old)| accepted.select(new, old)).collect()
         };
-        let mut out = kept(&ends, signs);
-        if let [starts @ .., _, off_grid] = old {
-            out.extend(kept(signs, starts));
+        let mut out = kept(&ends, values);
+        if let [noise @ .., _, off_grid] = old {
+            let (noise, starts) = noise.split_at(n);
+            out.extend(kept(&vec![code(0.0); n], noise));
+            out.extend(kept(&ext[..2 * n], starts));
             out.push(own_status);
             out.push(accepted.select(&before.num_off_grid, off_grid));
         }

@@ -60,6 +60,9 @@ impl Clock for Tensor {
     fn lookup(&self, table: &[f64]) -> Tensor {
         Tensor::from(table).take_clamped(self)
     }
+    fn count_up_to(&self, table: &[f64]) -> Tensor {
+        Tensor::from(table).le(self).cast(DType::F64).sum()
+    }
     fn is_finite(&self) -> Tensor {
         Tensor::is_finite(self)
     }

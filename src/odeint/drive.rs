@@ -109,7 +109,7 @@ impl Asked<'_> {
         y0: &Leaves,
     ) -> Result<Solution<Leaves>, OdeError> {
         let Asked { settings, save_at, options, watches } = *self;
-        let events = Events(watches);
+        let events = Events { watches, max_events: settings.max_events };
         let known = !t0.is_traced() && !t1.is_traced();
         let span = known.then(|| (t0.item(), t1.item()));
         let groups = Groups::of(options.batching, y0)?;
@@ -118,9 +118,8 @@ impl Asked<'_> {
         let mut scheme = resolved.scheme::<Leaves>(None);
         let mut saved = Saved::new(save_at, options.ts.as_ref(), span, &scheme)?;
         if events.go_on() {
-            let max_hits = options.max_hits();
-            check_hits(max_hits, y0.tensors())?;
-            saved = saved.in_pieces(max_hits, scheme.limits.max_steps);
+            check_hits(events.num_rows(), y0.tensors())?;
+            saved = saved.in_pieces(events.num_rows(), scheme.limits.max_steps);
         }
         if (saved.needs_curve() || !events.is_empty()) && scheme.tableau.is_fsal() {
             // The curve needs f(t_next, y1), which then is the next step's first stage.
@@ -134,7 +133,7 @@ impl Asked<'_> {
         }
         match span {
             None => scheme.check_first_step(f64::NAN)?,
-            Some((t0, t1)) => scheme.check_span(t0, t1)?,
+            Some((t0, t1)) => scheme.check_span(t0, t1, events.can_end())?,
         }
         for (path, leaf) in y0.named_leaves() {
             let at = if path.is_empty() { String::new() } else { format!(", leaf {path},") };
@@ -184,14 +183,6 @@ impl<Y: Drive<Options = Options>, F, O> Ode<'_, Y, F, O> {
         );
         self.options.ts = Some(ts.cast(DType::F64));
         self.save_at([0.0; 0])
-    }
-
-    /// The most hits of events that [`Solution::events`] has rows for, at least 1, where the solve may go on behind one; 64
-    /// if not said. Those that end the solve count too. A hit that finds no row left ends the solve with
-    /// [`Outcome::MaxHits`](crate::ode::Outcome::MaxHits), so it also bounds the bounces of a ball that comes to rest.
-    pub fn max_hits(mut self, max_hits: usize) -> Self {
-        self.options.max_hits = Some(max_hits.max(1));
-        self
     }
 
     /// Which rows share their steps: see [`Batching`].

@@ -1,18 +1,16 @@
-//! Events of a traced solve: which attempt ends the search, and when in its step.
+//! Events of a traced solve: which attempt ends the search, and where the function of each changes its sign.
 //!
-//! An attempt looks at the signs along its curve and stops the loop at a change. The time is found outside the loop
-//! ([`Bracket::root`]), on the curve that the last step left. It must never know what is saved, nor how a solve goes on
-//! behind a hit.
+//! An attempt looks at the signs along its curve and stops the loop at a change, by the code that plain states run
+//! ([`ode`](crate::ode)). Times are found outside the loop ([`root`](super::root)), on the curve that the last step left. It
+//! must never know what is saved, nor how a solve goes on behind a hit.
 
-use super::curve::{Curve, Rows, choose};
+use super::algorithm::Carry;
+use super::curve::{Curve, Rows};
 use super::leaves::Leaves;
-use super::root::{Bracket, implicit};
+use super::root::search;
 use crate::array::{DType, Shape};
-use crate::ode::{Event, Gauge, OdeError, Span};
-use crate::tensor::{Tensor, Tree, cond};
-
-/// The part of a step after which an event that starts on its root is taken to have left it.
-const LEAVING: f64 = 1e-6;
+use crate::ode::{self, Bracket, Event, Gauge, OdeError, Outcome, status};
+use crate::tensor::{Searches, Tensor, cond, over_rows};
 
 /// A number whose sign counts, or a condition, of one element.
 impl Gauge<Tensor> for Tensor {
@@ -34,19 +32,22 @@ pub(super) fn number(x: f64) -> Tensor {
     Tensor::scalar(DType::F64, x)
 }
 
-fn is_nan(x: &Tensor) -> Tensor {
+/// What holds always.
+pub(super) fn always() -> Tensor {
+    number(0.0).eq(0.0)
+}
+
+pub(super) fn is_nan(x: &Tensor) -> Tensor {
     x.abs().le(f64::INFINITY).not()
 }
 
-/// Whether going from `before` to `after` is a hit.
-pub(super) fn is_hit(event: &Event, before: &Tensor, after: &Tensor) -> Tensor {
-    let rising = || before.lt(0.0).and(&after.ge(0.0));
-    let falling = || before.gt(0.0).and(&after.le(0.0));
-    match (event.rising, event.falling) {
-        (true, false) => rising(),
-        (false, true) => falling(),
-        _ => rising().or(&falling()),
-    }
+/// What is known of an event's function where a step starts.
+pub(super) type Mark = ode::Mark<Tensor>;
+
+/// The same of several, from their values and noise.
+pub(super) fn marks_of(values: &[Tensor], noise: &[Tensor]) -> Vec<Mark> {
+    let both = values.iter().cloned().zip(noise.iter().cloned());
+    both.map(|(value, noise)| Mark { value, noise }).collect()
 }
 
 /// An event with its functions, of leaves.
@@ -60,139 +61,189 @@ pub(super) struct Watch<'a> {
 
 /// The events of a solve.
 #[derive(Clone, Copy)]
-pub(super) struct Events<'a>(pub(super) &'a [Watch<'a>]);
+pub(super) struct Events<'a> {
+    pub(super) watches: &'a [Watch<'a>],
+    /// The most hits that are noted, where it was said.
+    pub(super) max_events: Option<usize>,
+}
+
+/// A step under one event's function.
+#[derive(Clone, Copy)]
+pub(super) struct Along<'a> {
+    pub(super) watch: &'a Watch<'a>,
+    pub(super) curve: &'a Curve,
+    pub(super) step: &'a Rows,
+    /// The state at its end.
+    pub(super) y1: &'a Leaves,
+}
 
 /// What an attempt saw.
 pub(super) struct Seen {
-    /// The sign of each event's function at the step's end, as a number.
-    pub(super) signs: Vec<Tensor>,
-    /// Whether an event ends the solve.
+    /// Each event's function at the step's end.
+    pub(super) ends: Vec<Tensor>,
+    /// Whether a sign has changed.
     pub(super) is_hit: Tensor,
-    /// Which.
-    pub(super) index: Tensor,
-    /// Whether a function gave NaN.
-    pub(super) is_nan: Tensor,
+    /// Whether the step is to be taken back: a function is NaN in it, or an event goes through its root because the state
+    /// no longer resolves how often it happens.
+    pub(super) is_bad: Tensor,
+    /// What stands in place of a component then.
+    pub(super) code: Tensor,
+    /// Whether it is the latter.
+    pub(super) has_sunk: Tensor,
 }
 
-impl Events<'_> {
+impl Along<'_> {
+    /// The value at a time of the step.
+    pub(super) fn at(&self, t: &Tensor) -> Tensor {
+        (self.watch.when)(t, &self.curve.eval(t, self.step))
+    }
+
+    /// The time at a part of the step, and the value there.
+    fn at_part(&self, part: f64) -> [Tensor; 2] {
+        let Along { watch, curve, step, y1 } = self;
+        if part == 1.0 {
+            return [step.t_next.clone(), (watch.when)(&step.t_next, y1)];
+        }
+        let t = &step.t + (&step.t_next - &step.t) * part;
+        let value = (watch.when)(&t, &curve.at_part(part, step));
+        [t, value]
+    }
+
+    /// The places of the step where the sign is looked at, with the values there: its start first, or where the event has
+    /// left its root.
+    pub(super) fn samples(&self, mark: &Mark) -> Vec<[Tensor; 2]> {
+        let parts: Vec<[Tensor; 2]> = self.watch.event.parts().map(|part| self.at_part(part)).collect();
+        let start = [self.step.t.clone(), mark.value.clone()];
+        let looks = Mark::looks(&self.step.t, &parts[0][0]);
+        let looks = Tensor::stack(&looks.collect::<Vec<_>>().iter().collect::<Vec<_>>());
+        let left = |looks: &Tensor| {
+            let n = looks.size();
+            let at = |x: &[Tensor]| Ok::<_, std::convert::Infallible>(vec![self.at(&x[0])]);
+            let Ok(mut values) = over_rows(vec![looks.clone()], &[], (n, Searches::Lockstep), &mut { at });
+            let values = values.swap_remove(0);
+            let last = number(n as f64 - 1.0);
+            let rank = Tensor::iota(DType::F64, [n], 0);
+            let first = mark.has_left(&values).select(&rank, &last).min();
+            (looks.take_clamped(&first), values.take_clamped(&first))
+        };
+        let (t, value) =
+            cond(&mark.is_on_root(), &looks, left, |_: &Tensor| (start[0].clone(), start[1].clone()));
+        [vec![[t, value]], parts].concat()
+    }
+
+    /// For each pair of neighbouring samples whether the sign changes between them, and the pair; where it does not, both
+    /// are the step's end.
+    pub(super) fn brackets(&self, mark: &Mark) -> Vec<(Tensor, Bracket<Tensor>)> {
+        let samples = self.samples(mark);
+        let end = &samples[samples.len() - 1];
+        let of = |pair: &[[Tensor; 2]]| {
+            let hit = self.watch.event.is_hit(&pair[0][1], &pair[1][1]);
+            let or_end = |x: &[Tensor; 2]| [hit.select(&x[0], &end[0]), hit.select(&x[1], &end[1])];
+            let bracket = Bracket::new(or_end(&pair[0]), or_end(&pair[1]));
+            (hit, bracket)
+        };
+        samples.windows(2).map(of).collect()
+    }
+}
+
+impl<'a> Events<'a> {
+    pub(super) const NONE: Events<'static> = Events { watches: &[], max_events: None };
+
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.watches.is_empty()
     }
 
     /// Whether a solve may go on behind a hit, or end with another state than that of the hit.
     pub(super) fn go_on(&self) -> bool {
-        self.0.iter().any(|watch| !watch.event.stop || watch.then.is_some())
+        self.watches.iter().any(|watch| watch.event.terminal != 1 || watch.then.is_some())
+    }
+
+    /// Whether a hit can end the solve.
+    pub(super) fn can_end(&self) -> bool {
+        self.watches.iter().any(|watch| watch.event.terminal > 0)
+    }
+
+    /// Rows for hits.
+    pub(super) fn num_rows(&self) -> usize {
+        self.max_events.unwrap_or(if self.go_on() { 64 } else { self.watches.len() })
     }
 
     /// What event `index` makes of the state at t, where it is `hit`. One branch runs: the functions of the others see
     /// no state that is not theirs.
-    pub(super) fn then(&self, (hit, index): (&Tensor, &Tensor), t: &Tensor, y: Leaves) -> Leaves {
-        let changes = self.0.iter().enumerate().filter_map(|(i, watch)| Some((i, watch.then.as_ref()?)));
-        changes.fold(y, |y, (i, then)| {
-            let changed = |(t, y): &(Tensor, Leaves)| then(t, y);
-            cond(&hit.and(&index.eq(i as f64)), &(t.clone(), y), changed, |(_, y)| y.clone())
-        })
+    pub(super) fn then(&self, index: usize, hit: &Tensor, t: &Tensor, y: Leaves) -> Leaves {
+        let Some(then) = &self.watches[index].then else { return y };
+        let changed = |(t, y): &(Tensor, Leaves)| then(t, y);
+        cond(hit, &(t.clone(), y), changed, |(_, y)| y.clone())
     }
 
     /// The functions' values at (t, y).
-    pub(super) fn signs(&self, t: &Tensor, y: &Leaves) -> Vec<Tensor> {
-        self.0.iter().map(|watch| (watch.when)(t, y)).collect()
+    pub(super) fn values(&self, t: &Tensor, y: &Leaves) -> Vec<Tensor> {
+        self.watches.iter().map(|watch| (watch.when)(t, y)).collect()
     }
 
-    /// An event's function at the places of one step where its sign is looked at: the time and the value of each, the
-    /// step's start first, of which `start` is the value.
-    pub(super) fn samples(
+    /// The step under the function of event `i`.
+    pub(super) fn along<'s>(&self, i: usize, curve: &'s Curve, step: &'s Rows, y1: &'s Leaves) -> Along<'s>
+    where
+        'a: 's,
+    {
+        Along { watch: &self.watches[i], curve, step, y1 }
+    }
+
+    /// The first of the events for which `m` holds, as what stands in place of a component.
+    pub(super) fn code(m: &[Tensor]) -> Tensor {
+        let none = number(-1.0);
+        m.iter()
+            .enumerate()
+            .rev()
+            .fold(none, |code, (i, m)| m.select(&number(Outcome::code_of_event(i)), &code))
+    }
+
+    /// The inverse of [`code`](Self::code), where there is one.
+    pub(super) fn index_of(code: &Tensor) -> Tensor {
+        -(code + 2.0)
+    }
+
+    /// Ends a solve at its start where the value of an event's function there is NaN.
+    pub(super) fn refuse_nan(values: &[Tensor], m: &Tensor, carry: &mut Carry) {
+        let nan: Vec<Tensor> = values.iter().map(|value| is_nan(value).and(m)).collect();
+        let any = nan.iter().fold(number(0.0).lt(0.0), |any, nan| any.or(nan)).and(&carry.is_running());
+        carry.component = any.select(&Self::code(&nan), &carry.component);
+        carry.h = any.select(&number(0.0), &carry.h);
+        carry.status = any.select(&number(status::NON_FINITE), &carry.status);
+    }
+
+    /// Looks at an attempted step that led to `y1`; `may_sink` says of which events the times have accumulated so far that
+    /// they may not go through their root.
+    pub(super) fn look(
         &self,
-        i: usize,
         curve: &Curve,
-        step: &Rows,
-        (start, y1): (&Tensor, &Leaves),
-    ) -> Vec<[Tensor; 2]> {
-        let Watch { event, when, .. } = &self.0[i];
-        let h = &step.t_next - &step.t;
-        let at = |part: f64| {
-            let t = &step.t + &h * part;
-            let value = when(&t, &curve.at_part(part, step));
-            [t, value]
-        };
-        // On the root already: the side it leaves to is its sign.
-        let [left, leaving] = at(LEAVING);
-        let on_root = start.eq(0.0);
-        let mut samples = vec![[on_root.select(&left, &step.t), on_root.select(&leaving, start)]];
-        samples.extend((1..event.samples).map(|j| at(j as f64 / event.samples as f64)));
-        samples.push([step.t_next.clone(), when(&step.t_next, y1)]);
-        samples
-    }
-
-    /// Looks at an attempted step that led to `y1`.
-    pub(super) fn look(&self, curve: &Curve, step: &Rows, y1: &Leaves, signs: &[Tensor]) -> Seen {
+        (step, y1): (&Rows, &Leaves),
+        marks: &[Mark],
+        may_sink: &[Tensor],
+    ) -> Seen {
         let no = number(0.0).lt(0.0);
-        let mut seen = Seen { signs: vec![], is_hit: no.clone(), index: number(-1.0), is_nan: no };
-        for (i, watch) in self.0.iter().enumerate().rev() {
-            let samples = self.samples(i, curve, step, (&signs[i], y1));
-            for pair in samples.windows(2) {
-                let hit = is_hit(&watch.event, &pair[0][1], &pair[1][1]);
-                seen.index = hit.select(&number(i as f64), &seen.index);
-                seen.is_hit = seen.is_hit.or(&hit);
-                seen.is_nan = seen.is_nan.or(&is_nan(&pair[1][1]));
-            }
-            let [_, end] = &samples[samples.len() - 1];
-            seen.signs.insert(0, end.clone());
+        let (mut is_hit, mut ends) = (no.clone(), vec![]);
+        let (mut nan, mut sunk) = (vec![], vec![]);
+        for (i, watch) in self.watches.iter().enumerate() {
+            let samples = self.along(i, curve, step, y1).samples(&marks[i]);
+            let hits = samples.windows(2).map(|pair| watch.event.is_hit(&pair[0][1], &pair[1][1]));
+            is_hit = hits.fold(is_hit, |all, hit| all.or(&hit));
+            nan.push(samples[1..].iter().fold(no.clone(), |any, sample| any.or(&is_nan(&sample[1]))));
+            let has_sunk = may_sink.get(i).map(|may| may.and(&marks[i].has_gone_on(&samples[0][1])));
+            sunk.push(has_sunk.unwrap_or_else(|| no.clone()));
+            ends.push(samples[samples.len() - 1][1].clone());
         }
-        seen
+        let any = |m: &[Tensor]| m.iter().fold(no.clone(), |any, m| any.or(m));
+        let has_sunk = any(&sunk);
+        let code = has_sunk.select(&Self::code(&sunk), &Self::code(&nan));
+        Seen { ends, is_hit, is_bad: any(&nan).or(&has_sunk), code, has_sunk }
     }
 
-    /// The end of a solve whose last step is `step`, all events ending it: the earliest one's time, its state and its
-    /// index where `is_cut`, else `end` and `index`.
-    pub(super) fn end(
-        &self,
-        curve: &Curve,
-        span: &Span<Tensor>,
-        step: &Rows,
-        (is_cut, index): (&Tensor, &Tensor),
-        (t1, y1): (&Tensor, &Leaves),
-    ) -> Result<(Tensor, Leaves, Tensor), OdeError> {
-        let still = step.map_leaves(Tensor::stop_gradient);
-        let still_y1 = y1.map_leaves(Tensor::stop_gradient);
-        let (mut best, mut which) = (t1.clone(), index.clone());
-        let mut found = number(0.0).lt(0.0);
-        for (i, watch) in self.0.iter().enumerate() {
-            let (bracket, is_found) = self.bracket(i, curve, &still, &still_y1);
-            let hit = is_found.and(is_cut);
-            let root = bracket.root(watch, curve, span, &still)?;
-            // Where there is no event the step may be none: then the function is looked at where it makes sense.
-            let state = |t: &Tensor| choose(is_cut, &curve.eval(t, step), y1);
-            let gauge = |t: &Tensor| (watch.when)(t, &state(t));
-            let t = implicit(&gauge, &root, &hit);
-            let ahead = ((&t - &best) * &span.direction).lt(0.0);
-            let earlier = hit.and(&found.not().or(&ahead));
-            best = earlier.select(&t, &best);
-            which = earlier.select(&number(i as f64), &which);
-            found = found.or(&hit);
-        }
-        let y = choose(&found, &curve.eval(&best, step), y1);
-        Ok((best, y, which))
-    }
-
-    /// Where event `i` changes its sign first, and whether it does.
-    fn bracket(&self, i: usize, curve: &Curve, step: &Rows, y1: &Leaves) -> (Bracket, Tensor) {
-        let Watch { event, when, .. } = &self.0[i];
-        let y = step.y.as_ref().expect("invariant: a step with a curve has its start");
-        let samples = self.samples(i, curve, step, (&when(&step.t, y), y1));
-        let [t, value] = samples[samples.len() - 1].clone();
-        let mut bracket = Bracket { ends: [t.clone(), t], values: [value.clone(), value] };
-        let mut found = number(0.0).lt(0.0);
-        for pair in samples.windows(2).rev() {
-            let ([a, ga], [b, gb]) = (&pair[0], &pair[1]);
-            let hit = is_hit(event, ga, gb);
-            let [p, q] = &bracket.ends;
-            let [gp, gq] = &bracket.values;
-            bracket = Bracket {
-                ends: [hit.select(a, p), hit.select(b, q)],
-                values: [hit.select(ga, gp), hit.select(gb, gq)],
-            };
-            found = found.or(&hit);
-        }
-        (bracket, found)
+    /// The time of the change in each bracket.
+    ///
+    /// # Errors
+    /// What a search said while it was recorded.
+    pub(super) fn root(along: &Along<'_>, bracket: Bracket<Tensor>) -> Result<Tensor, OdeError> {
+        search(bracket, &along.watch.event, &|t| along.at(t))
     }
 }

@@ -5,19 +5,19 @@
 //! rounds. Who stopped at the step, and what follows from a hit, is none of its business.
 
 use super::curve::{Curve, Rows, choose};
-use super::event::{Events, is_hit, number};
+use super::event::{Along, Events, Mark, Watch, number};
 use super::leaves::Leaves;
-use super::root::{Bracket, implicit};
+use super::root::implicit;
 use super::saved::with_time_axis;
 use crate::array::DType;
-use crate::ode::{OdeError, Span};
+use crate::ode::{Bracket, OdeError, Span};
 use crate::tensor::{Searches, Tensor, Tree, over_rows};
 use crate::tree;
 
 tree! {
 /// Hits of the events of a solve on tensors, in the order of the solve; rows behind the last one are NaN.
 ///
-/// A solve whose events all end it has one row; another has 64, or what `max_hits` says. Where rows of a batch do not
+/// A solve whose events all end it has one row; another has 64, or what `max_events` says. Where rows of a batch do not
 /// share their steps everything has an axis of their groups in front, and states that of their rows.
 ///
 /// # Examples
@@ -27,7 +27,7 @@ tree! {
 /// let height = Tensor::from(5.0);
 /// let bounce = |height: &Tensor| {
 ///     let ball = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.at(1), &Tensor::from(-10.0)]));
-///     let ball = ball.max_hits(8).jump(Event::falling(), |_t, y| y.at(0), |_t, y| {
+///     let ball = ball.max_events(8).jump(Event::falling(), |_t, y| y.at(0), |_t, y| {
 ///         *y = Tensor::stack(&[&y.at(0), &(-0.9 * y.at(1))]);
 ///     });
 ///     ball.solve(0.0, 4.0, Tensor::stack(&[height, &Tensor::from(0.0)]))
@@ -54,89 +54,221 @@ pub struct Hits<Y> {
 }
 }
 
-/// The places for hits of one step, an axis of them in front.
+/// A step in which the search ended.
+pub(super) struct LastStep<'a> {
+    pub(super) curve: &'a Curve,
+    pub(super) span: &'a Span<Tensor>,
+    pub(super) step: &'a Rows,
+    /// The state at its end.
+    pub(super) y1: &'a Leaves,
+    /// What was known of the events at its start.
+    pub(super) marks: &'a [Mark],
+    /// How often each had happened; none where the first hit ends the solve.
+    pub(super) counts: &'a [Tensor],
+    /// Whether an event ended the search.
+    pub(super) is_met: &'a Tensor,
+}
+
+/// The places for hits of one step, an axis of them in front, events one after the other, each in the order of time.
 pub(super) struct Places {
     /// Whether there is one.
     found: Tensor,
-    index: Tensor,
+    /// Which event's it is.
+    index: Vec<usize>,
+    /// When.
     t: Tensor,
     y: Leaves,
-    /// Whether the step ends there, if it is hit.
-    is_cut: Tensor,
+    /// The sample before it: its time, in the direction of the solve, and its value.
+    before: [Tensor; 2],
+    /// Whether it ends the step: it changes the state or ends the solve.
+    acts: Tensor,
 }
 
-/// The hit that a step ends with.
+/// The instant that a step ends with.
 pub(super) struct Cut {
     pub(super) t: Tensor,
     pub(super) y: Leaves,
-    pub(super) index: Tensor,
     /// Whether there is one.
     pub(super) is_met: Tensor,
     /// Whether it is one for which there was no row.
     pub(super) is_beyond: Tensor,
+    /// For each event whether it happens at the instant, and its own time then, which differs from `t` by its slope alone.
+    pub(super) group: Vec<Tensor>,
+    pub(super) own: Vec<Tensor>,
+    /// For each event how often it happened in the step up to then.
+    pub(super) counts: Vec<Tensor>,
+    /// For each event of the group how large its function is at its root, with the sign that it has changed to.
+    pub(super) noise: Vec<Tensor>,
 }
 
-impl Events<'_> {
-    /// Every hit within `step`, an accepted one that leads to `y1`; none unless `is_met`. `starts` are the signs at its
-    /// start.
-    ///
-    /// # Errors
-    /// What a search said while it was recorded.
-    pub(super) fn places(
-        &self,
-        curve: &Curve,
-        span: &Span<Tensor>,
-        step: &Rows,
-        (starts, y1): (&[Tensor], &Leaves),
-        is_met: &Tensor,
-    ) -> Result<Places, OdeError> {
-        let still = step.map_leaves(Tensor::stop_gradient);
-        let still_y1 = y1.map_leaves(Tensor::stop_gradient);
-        let (mut parts, mut index, mut is_cut) = (vec![], vec![], vec![]);
-        for (i, watch) in self.0.iter().enumerate() {
-            let samples = self.samples(i, curve, &still, (&starts[i], &still_y1));
-            let [nowhere, at_end] = &samples[samples.len() - 1];
-            let mut columns: [Vec<Tensor>; 5] = Default::default();
-            for pair in samples.windows(2) {
-                let ([a, ga], [b, gb]) = (&pair[0], &pair[1]);
-                let hit = is_hit(&watch.event, ga, gb).and(is_met);
-                let [a, b] = [a, b].map(|t| hit.select(t, nowhere));
-                let [ga, gb] = [ga, gb].map(|g| hit.select(g, at_end));
-                columns.iter_mut().zip([hit, a, ga, b, gb]).for_each(|(column, x)| column.push(x));
-            }
-            let columns = columns.map(|column| Tensor::stack(&column.iter().collect::<Vec<_>>()));
-            let n = samples.len() - 1;
-            let found = columns[0].clone();
-            let mut part = vec![found];
-            part.extend(over_rows(columns.to_vec(), &[], (n, Searches::Lockstep), &mut |x| {
-                let bracket =
-                    Bracket { ends: [x[1].clone(), x[3].clone()], values: [x[2].clone(), x[4].clone()] };
-                let root = bracket.root(watch, curve, span, &still)?;
-                // Where there is no hit the step may be none: then the function is looked at where it makes sense.
-                let state = |t: &Tensor| choose(&x[0], &curve.eval(t, step), y1);
-                let t = implicit(&|t: &Tensor| (watch.when)(t, &state(t)), &root, &x[0]);
-                let y = state(&t);
-                Ok::<_, OdeError>([&[t], y.tensors()].concat())
-            })?);
-            parts.push(part);
-            index.extend(vec![i as f64; n]);
-            is_cut.extend(vec![f64::from(u8::from(watch.event.stop || watch.then.is_some())); n]);
-        }
-        let all = |k: usize| Tensor::concat(&parts.iter().map(|part| &part[k]).collect::<Vec<_>>(), 0);
-        let y = y1.with((2..parts[0].len()).map(all).collect());
-        let is_cut = Tensor::from(is_cut).gt(0.5);
-        Ok(Places { found: all(0), index: Tensor::from(index), t: all(1), y, is_cut })
+impl LastStep<'_> {
+    fn along<'s>(&'s self, events: &Events<'s>, i: usize) -> Along<'s> {
+        events.along(i, self.curve, self.step, self.y1)
+    }
+
+    /// The state at `t`, where `hit`; elsewhere the step may be none, and it is that of its end.
+    fn state(&self, t: &Tensor, hit: &Tensor) -> Leaves {
+        choose(hit, &self.curve.eval(t, self.step), self.y1)
     }
 }
 
+impl Events<'_> {
+    /// Every hit within the step, none unless an event ended the search there: the first of each event where that ends the
+    /// solve.
+    ///
+    /// # Errors
+    /// What a search said while it was recorded.
+    pub(super) fn places(&self, last: &LastStep<'_>) -> Result<Places, OdeError> {
+        let still = last.step.map_leaves(Tensor::stop_gradient);
+        let still_y1 = last.y1.map_leaves(Tensor::stop_gradient);
+        let (mut parts, mut index) = (vec![], vec![]);
+        for (i, watch) in self.watches.iter().enumerate() {
+            let along = self.along(i, last.curve, &still, &still_y1);
+            let mut brackets = along.brackets(&last.marks[i]);
+            if !self.go_on() {
+                brackets = vec![earliest(brackets)];
+            }
+            let mut columns: [Vec<Tensor>; 6] = Default::default();
+            for (hit, bracket) in &brackets {
+                let row = [&[hit.and(last.is_met)][..], &bracket.clocks()].concat();
+                columns.iter_mut().zip(row).for_each(|(column, x)| column.push(x));
+            }
+            let columns = columns.map(|column| Tensor::stack(&column.iter().collect::<Vec<_>>()));
+            let n = brackets.len();
+            let acts = self.acts(i, &columns[0], last.counts);
+            let mut part = vec![columns[0].clone(), acts, columns[1].clone(), columns[2].clone()];
+            let mut one = |x: &[Tensor]| {
+                let bracket = Bracket::of([1, 2, 3, 4, 5].map(|k| x[k].clone()));
+                let root = Events::root(&along, bracket)?;
+                let gauge = |t: &Tensor| (watch.when)(t, &last.state(t, &x[0]));
+                let t = implicit(&gauge, &root, &x[0]);
+                let y = last.state(&t, &x[0]);
+                Ok::<_, OdeError>([&[t], y.tensors()].concat())
+            };
+            part.extend(match n {
+                1 => {
+                    let row = columns.map(|column| column.at(0));
+                    one(&row)?.iter().map(|x| x.expand(0)).collect()
+                }
+                _ => over_rows(columns.to_vec(), &[], (n, Searches::Lockstep), &mut one)?,
+            });
+            parts.push(part);
+            index.extend(vec![i; n]);
+        }
+        let all = |k: usize| Tensor::concat(&parts.iter().map(|part| &part[k]).collect::<Vec<_>>(), 0);
+        let y = last.y1.with((5..parts[0].len()).map(all).collect());
+        let before = [all(2) * &last.span.direction, all(3)];
+        Ok(Places { found: all(0), index, t: all(4), y, before, acts: all(1) })
+    }
+
+    /// Which of an event's places, `found` in the order of time, change the state or end the solve.
+    fn acts(&self, i: usize, found: &Tensor, counts: &[Tensor]) -> Tensor {
+        let Watch { event, then, .. } = &self.watches[i];
+        match event.terminal {
+            _ if then.is_some() => found.clone(),
+            0 => found.and(&found.not()),
+            1 => found.clone(),
+            terminal => {
+                let place = Tensor::iota(DType::F64, [found.size()], 0);
+                let up_to = place.expand(0).le(place.expand(1)).and(&found.expand(0));
+                let hit = up_to.cast(DType::F64).sum_axes(&[1]) + &counts[i];
+                found.and(&hit.ge(terminal as f64))
+            }
+        }
+    }
+
+    /// Where events `index` of each place count a change from `before` to `after`.
+    fn are_hits(&self, index: &[usize], before: &Tensor, after: &Tensor) -> Tensor {
+        let flags = |of: fn(&crate::ode::Event) -> bool| {
+            let flags: Vec<f64> =
+                index.iter().map(|&i| f64::from(u8::from(of(&self.watches[i].event)))).collect();
+            Tensor::from(flags).gt(0.5)
+        };
+        let rises = before.lt(0.0).and(&after.ge(0.0)).and(&flags(|event| event.rising));
+        rises.or(&before.gt(0.0).and(&after.le(0.0)).and(&flags(|event| event.falling)))
+    }
+
+    /// The first of the places that act, with every event whose sign has changed by then, and all that happened before.
+    fn cut(&self, last: &LastStep<'_>, mut of: Places, left: &Tensor) -> (Places, Tensor, Cut) {
+        let Span { direction, .. } = last.span;
+        let some = |m: &Tensor| count(m).gt(0.5);
+        let index = Tensor::from(of.index.iter().map(|&i| i as f64).collect::<Vec<_>>());
+        let acts = of.found.and(&of.acts);
+        let is_met = some(&acts);
+        let first = Places::at(&acts.and(&of.ranks(&acts, direction).eq(0.0)));
+        let (t, y) = (of.t.take(&first), of.y.map_leaves(|y| y.take(&first)));
+        let (when, place) = (t.stop_gradient() * direction, of.t.stop_gradient() * direction);
+
+        let along = |i: usize| last.along(self, i);
+        let safe = is_met.select(&t, &last.step.t_next);
+        let value = |i: usize, t: &Tensor| (along(i).watch.when)(t, &last.state(t, &is_met)).stop_gradient();
+        let values: Vec<Tensor> = (0..self.watches.len()).map(|i| value(i, &safe)).collect();
+        let at_instant = Tensor::stack(&values.iter().collect::<Vec<_>>()).take(&index);
+        let has_changed = self.are_hits(&of.index, &of.before[1], &at_instant);
+        let is_later = place.gt(&when).and(&of.before[0].lt(&when)).and(&has_changed);
+        let group = of.found.and(&is_met).and(&place.eq(&when).or(&is_later));
+        // All of the group are at the one time, and each has the slope of its own.
+        let of_one = |one: &Tensor, own: &Tensor| one.stop_gradient() + (own - own.stop_gradient());
+        of.t = group.select(&of_one(&t, &of.t), &of.t);
+        let mut one = y.leaves().into_iter();
+        let together =
+            of.y.map_leaves(|own| of_one(&one.next().expect("invariant: a leaf for each").expand(0), own));
+        of.y = choose(&group, &together, &of.y);
+        let noted = of.found.and(&is_met.not().or(&place.lt(&when)).or(&group));
+
+        let ranks = of.ranks(&noted, direction);
+        let is_beyond = count(&noted).gt(left);
+        let beyond = Places::at(&noted.and(&ranks.eq(left)));
+        let pick = |x: &Tensor, other: &Tensor| is_beyond.select(&x.take(&beyond), other);
+        let (t_cut, y_cut) = (pick(&of.t, &t), choose(&is_beyond, &of.y.map_leaves(|y| y.take(&beyond)), &y));
+        let of_event = |m: &Tensor, i: usize| m.and(&index.eq(i as f64));
+        let noise = |i: usize| {
+            let earlier = &safe - self.watches[i].event.resolution(&safe) * direction;
+            let size = values[i].abs().maximum(&value(i, &earlier).abs()).maximum(&number(f64::MIN_POSITIVE));
+            let before = of_event(&group, i).select(&of.before[1], &number(0.0)).sum();
+            before.lt(0.0).select(&size, &-&size)
+        };
+        let events = 0..self.watches.len();
+        let cut = Cut {
+            t: t_cut,
+            y: y_cut,
+            is_met: is_met.or(&is_beyond),
+            is_beyond,
+            group: events.clone().map(|i| some(&of_event(&group, i))).collect(),
+            own: events.clone().map(|i| of_event(&group, i).select(&of.t, &number(0.0)).sum()).collect(),
+            counts: events.clone().map(|i| count(&of_event(&noted, i))).collect(),
+            noise: events.map(noise).collect(),
+        };
+        of.found = noted;
+        (of, ranks, cut)
+    }
+}
+
+/// The first of the brackets of one event that hold a change.
+fn earliest(brackets: Vec<(Tensor, Bracket<Tensor>)>) -> (Tensor, Bracket<Tensor>) {
+    let mut brackets = brackets.into_iter().rev();
+    let last = brackets.next().expect("invariant: an event has a sample");
+    brackets.fold(last, |(found, later), (hit, earlier)| {
+        let (earlier, later) = (earlier.clocks(), later.clocks());
+        let mut both = earlier.iter().zip(&later).map(|(earlier, later)| hit.select(earlier, later));
+        let bracket = Bracket::of([(); 5].map(|()| both.next().expect("invariant: five clocks")));
+        (hit.or(&found), bracket)
+    })
+}
+
+/// How many of the places `m` holds at.
+fn count(m: &Tensor) -> Tensor {
+    m.cast(DType::F64).sum()
+}
+
 impl Places {
-    /// For each place how many hits come before it; of equal times the event given first, as on the host.
-    fn ranks(&self, direction: &Tensor) -> Tensor {
+    /// For each place how many of `those` come before it; of equal times the event given first, as on plain states.
+    fn ranks(&self, those: &Tensor, direction: &Tensor) -> Tensor {
         let n = self.t.size();
         let (t, place) = (self.t.stop_gradient() * direction, Tensor::iota(DType::F64, [n], 0));
         let (of, other) = (t.expand(1), t.expand(0));
         let is_earlier = place.expand(0).lt(place.expand(1));
-        let before = other.lt(&of).or(&other.eq(&of).and(&is_earlier)).and(&self.found.expand(0));
+        let before = other.lt(&of).or(&other.eq(&of).and(&is_earlier)).and(&those.expand(0));
         before.cast(DType::F64).sum_axes(&[1])
     }
 
@@ -159,50 +291,33 @@ impl Hits<Leaves> {
         }
     }
 
-    /// One row, for the hit at `t` and `y` where there was one.
-    pub(super) fn one(is_hit: &Tensor, index: &Tensor, t: &Tensor, y: &Leaves) -> Self {
-        let or_nan = |x: &Tensor| is_hit.select(x, &Tensor::scalar(x.dtype(), f64::NAN)).expand(0);
-        let count = is_hit.cast(DType::F64);
-        Hits { index: or_nan(index), t: or_nan(t), y: y.map_leaves(or_nan), count }
-    }
-
     /// With the axis of hits where a solution of states like `y` has that of times.
     pub(super) fn shaped(self, y: &Leaves) -> Self {
         Hits { y: with_time_axis(&self.y, y), ..self }
     }
 
-    /// With the hits of one step, up to the one that the step ends with.
-    pub(super) fn and(&self, of: &Places, direction: &Tensor) -> (Self, Cut) {
+    /// With the hits of one step, up to the instant that the step ends with.
+    ///
+    /// # Errors
+    /// What a search said while it was recorded.
+    pub(super) fn and(&self, events: &Events<'_>, last: &LastStep<'_>) -> Result<(Self, Cut), OdeError> {
+        let left = self.t.size() as f64 - &self.count;
+        let (of, ranks, cut) = events.cut(last, events.places(last)?, &left);
         let (num_rows, num_places) = (self.t.size(), of.t.size());
-        let count = |m: &Tensor| m.cast(DType::F64).sum();
-        let ranks = of.ranks(direction);
-        let none = number(num_places as f64);
-        let first = of.found.and(&of.is_cut).select(&ranks, &none).min();
-        let left = num_rows as f64 - &self.count;
-        let is_beyond = count(&of.found.and(&ranks.le(&first))).gt(&left);
-        let last = is_beyond.select(&left, &first);
-
-        let is_noted = of.found.and(&ranks.le(&last)).and(&ranks.lt(&left));
+        let is_noted = of.found.and(&ranks.lt(&left));
         // [row, place]
         let row = Tensor::iota(DType::F64, [num_rows], 0) - &self.count;
         let holds = ranks.expand(0).eq(row.expand(1)).and(&is_noted.expand(0));
         let is_new = holds.cast(DType::F64).sum_axes(&[1]).gt(0.5);
         let place = Tensor::iota(DType::F64, [1, num_places], 1);
         let from = holds.select(&place, &number(0.0)).sum_axes(&[1]);
+        let index = Tensor::from(of.index.iter().map(|&i| i as f64).collect::<Vec<_>>());
         let hits = Hits {
-            index: is_new.select(&of.index.take(&from), &self.index),
+            index: is_new.select(&index.take(&from), &self.index),
             t: is_new.select(&of.t.take(&from), &self.t),
             y: choose(&is_new, &of.y.map_leaves(|y| y.take(&from)), &self.y),
             count: &self.count + count(&is_noted),
         };
-        let at = Places::at(&of.found.and(&ranks.eq(&last)));
-        let cut = Cut {
-            t: of.t.take(&at),
-            y: of.y.map_leaves(|y| y.take(&at)),
-            index: of.index.take(&at),
-            is_met: last.lt(&none).and(&count(&of.found).gt(0.5)),
-            is_beyond,
-        };
-        (hits, cut)
+        Ok((hits, cut))
     }
 }

@@ -11,16 +11,16 @@
 use super::algorithm::{self, Carry};
 use super::bodies::Bodies;
 use super::curve::{Rows, choose};
-use super::event::number;
-use super::hits::{Cut, Hits};
+use super::event::{Events, always, marks_of, number};
+use super::hits::{Cut, Hits, LastStep};
 use super::leaves::Leaves;
 use super::saved::{states_at, ys_of};
 use super::solve::{Problem, failed, solution};
 use super::{Dense, Solution};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Taps, Type};
-use crate::ode::{self, OdeError, Span, State, status};
-use crate::tensor::{Tensor, Tree, align, apply, trace, try_trace, tuple};
+use crate::ode::{self, FieldFailure, OdeError, Rhythm, Span, State, status};
+use crate::tensor::{Tensor, Tree, align, apply, cond, trace, try_trace, tuple};
 use crate::tree;
 use std::sync::Arc;
 
@@ -37,8 +37,13 @@ struct Leg {
     steps: Option<Kept>,
     /// What the search carries beside t and y.
     search: Vec<Tensor>,
-    /// The value of each event's function.
-    signs: Vec<Tensor>,
+    /// The value of each event's function, and how large it may be at its root.
+    values: Vec<Tensor>,
+    noise: Vec<Tensor>,
+    /// How often each has happened.
+    counts: Vec<Tensor>,
+    /// When those that change the state did.
+    rhythms: Vec<Tensor>,
     num_off_grid: Tensor,
 }
 }
@@ -109,6 +114,8 @@ impl Pieces<'_> {
         let mut start = algorithm::start(*field, scheme, self.span, y0.clone()).map_err(failed)?;
         let rows =
             |n: usize, x: &Tensor, of: f64| Tensor::full(x.dtype(), [&[n], &x.shape()[..]].concat(), of);
+        let values = events.values(&self.span.t0, y0);
+        Events::refuse_nan(&values, &always(), &mut start);
         let num_steps = saved.num_each();
         let kept = Kept {
             rows: self.like.map_leaves(|x| rows(num_steps, x, 0.0)),
@@ -118,10 +125,16 @@ impl Pieces<'_> {
         Ok(Leg {
             t: self.span.t0.clone(),
             y: y0.clone(),
-            hits: Hits::none(self.of.options.max_hits(), y0),
+            hits: Hits::none(events.num_rows(), y0),
             at_times: (times > 0).then(|| y0.map_leaves(|y| rows(times, y, f64::NAN))),
             steps: (num_steps > 0).then_some(kept),
-            signs: events.signs(&self.span.t0, y0),
+            noise: vec![number(0.0); values.len()],
+            counts: vec![number(0.0); values.len()],
+            rhythms: self
+                .acting()
+                .flat_map(|_| Rhythm::new(&self.span.t0.stop_gradient()).clocks())
+                .collect(),
+            values: values.iter().map(Tensor::stop_gradient).collect(),
             num_off_grid: start.num_off_grid.clone(),
             search: self.of.carried(&mut start).split_off(y0.tensors().len()),
         })
@@ -173,20 +186,31 @@ impl Pieces<'_> {
         let Problem { events, trail, .. } = self.of;
         let mut start = self.carry(leg);
         let num_steps = start.num_accepted.clone();
-        let attempt = self.of.attempt(self.span, &mut start)?;
+        let rhythms = self.rhythms(leg);
+        let attempt = self.of.attempt(self.span, &mut start, &self.may_sink(&rhythms))?;
         let step = self.of.step(self.span, &leg.t, &leg.y)?;
         let bodies = Bodies { attempt, step, inverse: None };
-        let ext = [&leg.signs[..], &leg.signs, &[start.status.clone(), leg.num_off_grid.clone()]].concat();
+        let marks = [&leg.values[..], &leg.noise].concat();
+        let ext = [&marks[..], &marks, &[start.status.clone(), leg.num_off_grid.clone()]].concat();
         let (end, ext, tapped) = self.of.search(self.span, start, bodies, (&ext, self.taps));
         let tapped = self.like.with_leaves(tapped);
-        let last = tapped.map_leaves(|x| x.at(self.taps.num_rows() - 1));
+        let step = tapped.map_leaves(|x| x.at(self.taps.num_rows() - 1));
 
         let curve = trail.curve.as_ref().expect("invariant: events have a curve");
-        let (signs, rest) = ext.split_at(events.0.len());
-        let (starts, rest) = rest.split_at(events.0.len());
+        let n = events.watches.len();
+        let (ends, starts, rest) = (&ext[..2 * n], &ext[2 * n..4 * n], &ext[4 * n..]);
         let is_met = end.status.eq(status::EVENT);
-        let places = events.places(curve, self.span, &last, (starts, &end.y), &is_met)?;
-        let (hits, cut) = leg.hits.and(&places, &self.span.direction);
+        let marks = marks_of(&starts[..n], &starts[n..]);
+        let last = LastStep {
+            curve,
+            span: self.span,
+            step: &step,
+            y1: &end.y,
+            marks: &marks,
+            counts: &leg.counts,
+            is_met: &is_met,
+        };
+        let (hits, cut) = leg.hits.and(events, &last)?;
         let own_status = is_met.select(&rest[0], &end.status);
         // Where it ends, before the state is changed: at t1 itself, of which gradients know.
         let t = own_status.eq(status::COMPLETED).select(&self.span.t1, &end.t);
@@ -197,9 +221,31 @@ impl Pieces<'_> {
             let rows = self.of.saved.all_steps(&tapped);
             kept.and(&rows, (&num_steps, &end.num_accepted), (&t, &y))
         });
-        let mut leg = self.go_on(end, (&own_status, &rest[1]), &cut, (t, y), signs)?;
-        (leg.hits, leg.at_times, leg.steps) = (hits, at_times, steps);
-        Ok(leg)
+        let stands = Stands { own_status, num_off_grid: rest[1].clone(), t_start: step.t.clone(), ends };
+        let mut next = self.go_on(leg, end, stands, &cut, (t, y))?;
+        (next.hits, next.at_times, next.steps) = (hits, at_times, steps);
+        Ok(next)
+    }
+
+    /// The events that change the state.
+    fn acting(&self) -> impl Iterator<Item = usize> {
+        let watches = self.of.events.watches;
+        (0..watches.len()).filter(|&i| watches[i].then.is_some())
+    }
+
+    /// For each event that changes the state when it did.
+    fn rhythms(&self, leg: &Leg) -> Vec<(usize, Rhythm<Tensor>)> {
+        let of = |x: &[Tensor]| Rhythm::of([0, 1, 2, 3, 4].map(|k: usize| x[k].clone()));
+        self.acting().zip(leg.rhythms.chunks(5).map(of)).collect()
+    }
+
+    /// For each event whether its times have accumulated so far that it may not go through its root.
+    fn may_sink(&self, rhythms: &[(usize, Rhythm<Tensor>)]) -> Vec<Tensor> {
+        let mut may = vec![always().not(); self.of.events.watches.len()];
+        for (i, rhythm) in rhythms {
+            may[*i] = rhythm.has_sunk();
+        }
+        may
     }
 
     /// The states at given times, with those that lie in a piece which ends at (t, y).
@@ -219,52 +265,53 @@ impl Pieces<'_> {
         leg.at_times.as_ref().map(|known| choose(&inside, &found, known))
     }
 
-    /// Ends the solve at a hit, or changes the state there and goes on, or goes on as if nothing had been. `signs` are
-    /// those at the end of the last step, which had the number `off_grid` of stops off the grid before it.
+    /// Ends the solve at the instant `cut`, or changes the state there and goes on, or goes on as if nothing had been.
     fn go_on(
         &self,
+        leg: &Leg,
         end: Carry,
-        (own_status, off_grid): (&Tensor, &Tensor),
+        stands: Stands<'_>,
         cut: &Cut,
         (t, y): (Tensor, Leaves),
-        signs: &[Tensor],
     ) -> Result<Leg, OdeError> {
-        let Problem { field, scheme, events, options, .. } = self.of;
+        let Problem { field, scheme, events, .. } = self.of;
+        let Stands { own_status, num_off_grid, t_start, ends } = stands;
         let acts = cut.is_met.and(&cut.is_beyond.not());
-        let y = events.then((&acts, &cut.index), &t, y);
-        let stops: Vec<f64> = events.0.iter().map(|w| f64::from(u8::from(w.event.stop))).collect();
-        let stops = Tensor::from(stops).take(&cut.index).gt(0.5).and(&acts);
-        let goes_on = acts.and(&stops.not());
-        let is_short = cut.is_met.and(&t.ne(&end.t));
+        let group: Vec<Tensor> = cut.group.iter().map(|m| m.and(&acts)).collect();
+        let (t, y) = self.act(&group, &cut.own, (t, y))?;
+        let counts: Vec<Tensor> = leg.counts.iter().zip(&cut.counts).map(|(old, new)| old + new).collect();
+        let is_last = |(i, hit): (usize, &Tensor)| match events.watches[i].event.terminal {
+            0 => always().not(),
+            n => hit.and(&counts[i].ge(n as f64)),
+        };
+        let lasts: Vec<Tensor> = group.iter().enumerate().map(is_last).collect();
+        let (rhythms, zenos) = self.beat(leg, &group, &t);
+        let any = |m: &[Tensor]| m.iter().fold(always().not(), |any, m| any.or(m));
+        let (stops, accumulates) = (any(&lasts), any(&zenos));
+        let goes_on = acts.and(&stops.not()).and(&accumulates.not());
 
         let mut next = end.clone();
-        // The end that was reached is reached no more.
-        let unreached = is_short.and(&own_status.eq(status::COMPLETED));
-        next.status = unreached.select(&number(status::RUNNING), own_status);
-        let is_running = next.is_running();
+        let is_event = end.status.eq(status::EVENT);
+        next.status = accumulates.select(&number(status::ZENO), &own_status);
         next.status = stops.select(&number(status::EVENT), &next.status);
-        next.status = cut.is_beyond.select(&number(status::MAX_HITS), &next.status);
-        let beyond = cut.is_beyond.select(&number(options.max_hits() as f64), &number(-1.0));
-        next.component = stops.select(&cut.index, &beyond);
-        let component = end.status.eq(status::EVENT).select(&next.component, &end.component);
-        next.component = component;
-        next.num_off_grid = is_short.select(&(off_grid + 1.0), &end.num_off_grid);
-        if !scheme.limits.stops.is_empty() {
-            let passed = (Tensor::from(scheme.limits.stops) - &t) * &self.span.direction;
-            next.num_stops = is_short.select(&passed.le(0.0).cast(DType::F64).sum(), &end.num_stops);
-        }
+        next.status = cut.is_beyond.select(&number(status::MAX_EVENTS), &next.status);
+        let which = stops.select(&Events::code(&lasts), &Events::code(&zenos));
+        let which = Events::index_of(&which);
+        let which = cut.is_beyond.select(&number(events.num_rows() as f64), &which);
+        next.component = is_event.select(&which, &end.component);
         (next.t, next.y) = (t.clone(), y.clone());
-        let mut changed = next.clone();
-        ode::restart(field, scheme, self.span, &mut changed).map_err(failed)?;
-        let renews = goes_on.and(&is_running);
-        next.k[0].keep(&renews, &mut changed.k[0]);
-        next.num_field_evals = renews.select(&changed.num_field_evals, &next.num_field_evals);
+        ode::resume(field, scheme, self.span, (&t_start, &num_off_grid, &end.t), &goes_on, &mut next)
+            .map_err(failed)?;
 
-        // At its own root, moved past it by rounding alone, an event has no sign until it has left.
-        let again = events.signs(&t, &y);
-        let own = |i: usize, sign: &Tensor| cut.index.eq(i as f64).select(&number(0.0), sign);
-        let signs = signs.iter().zip(&again).enumerate();
-        let signs = signs.map(|(i, (old, new))| goes_on.select(&own(i, new), old).stop_gradient()).collect();
+        let (values, noise) = ends.split_at(events.watches.len());
+        let again = events.values(&t, &y);
+        Events::refuse_nan(&again, &goes_on, &mut next);
+        let chosen = |new: &[Tensor], old: &[Tensor]| -> Vec<Tensor> {
+            let both = new.iter().zip(old);
+            both.map(|(new, old)| goes_on.select(new, old).stop_gradient()).collect()
+        };
+        let own = group.iter().zip(&cut.noise).map(|(hit, noise)| hit.select(noise, &number(0.0)));
+        let own: Vec<Tensor> = own.collect();
         let search = self.of.carried(&mut next).split_off(y.tensors().len());
         Ok(Leg {
             t,
@@ -273,10 +320,68 @@ impl Pieces<'_> {
             at_times: None,
             steps: None,
             search: search.iter().map(Tensor::stop_gradient).collect(),
-            signs,
+            values: chosen(&again, values),
+            noise: chosen(&own, noise),
+            counts,
+            rhythms,
             num_off_grid: next.num_off_grid.stop_gradient(),
         })
     }
+
+    /// What the events of `group` make of the state, one after the other.
+    ///
+    /// Each acts at its `own` time. These are one time with slopes of their own, so the state is carried from one to the next
+    /// by a step that is 0 long and has a derivative.
+    fn act(
+        &self,
+        group: &[Tensor],
+        own: &[Tensor],
+        (mut t, mut y): (Tensor, Leaves),
+    ) -> Result<(Tensor, Leaves), OdeError> {
+        let Problem { field, events, .. } = self.of;
+        let size = group.iter().fold(number(0.0), |size, hit| size + hit.cast(DType::F64));
+        let mut failure = None;
+        for (i, hit) in group.iter().enumerate() {
+            let (before, several) = (t, hit.and(&size.gt(1.5)));
+            t = hit.select(&own[i], &before);
+            let carried = |(t, t_next, y): &(Tensor, Tensor, Leaves)| {
+                let (mut slope, mut out) = (y.clone(), y.clone());
+                failure = field.eval(t, y, &mut slope).err();
+                out.lincomb(y, &(t_next - t), &[1.0], std::slice::from_ref(&slope));
+                out
+            };
+            y = cond(&several, &(before, t.clone(), y), carried, |(_, _, y)| y.clone());
+            if let Some(source) = failure.take() {
+                return Err(failed(FieldFailure { t, source }));
+            }
+            y = events.then(i, hit, &t, y);
+        }
+        Ok((t, y))
+    }
+
+    /// The rhythms after the events of `group` have acted at t, and for each event whether its times accumulate there.
+    fn beat(&self, leg: &Leg, group: &[Tensor], t: &Tensor) -> (Vec<Tensor>, Vec<Tensor>) {
+        let mut accumulates = vec![always().not(); group.len()];
+        let mut clocks = vec![];
+        for (i, old) in self.rhythms(leg) {
+            let new = old.beat(&t.stop_gradient());
+            accumulates[i] = group[i].and(&new.accumulates());
+            let both = old.clocks().into_iter().zip(new.clocks());
+            clocks.extend(both.map(|(old, new)| group[i].select(&new, &old)));
+        }
+        (clocks, accumulates)
+    }
+}
+
+/// How the solve stands behind a step, were there no event in it.
+struct Stands<'a> {
+    own_status: Tensor,
+    /// Stops off the grid before the step.
+    num_off_grid: Tensor,
+    /// Where the step starts.
+    t_start: Tensor,
+    /// What is known of the events at its end: values, then noise.
+    ends: &'a [Tensor],
 }
 
 impl Kept {

@@ -300,7 +300,7 @@ pub(super) fn record(
     let scheme = scheme.without_fsal();
     let coupled = Coupled { field: of.field, scheme: of.scheme, coupling, like: y0 };
     let options: &Options = of.options;
-    let problem = Problem::new(&coupled, &scheme, options, (of.saved, Events(&[])));
+    let problem = Problem::new(&coupled, &scheme, options, (of.saved, Events::NONE));
     let solve = Reversible { coupled: &coupled, problem, trail: &of.trail };
 
     let span = Span::new(t0.clone(), t1.clone());

@@ -9,7 +9,7 @@ use super::curve::{Curve, Rows, or_nan};
 use super::leaves::Leaves;
 use crate::array::DType;
 use crate::graph::Taps;
-use crate::ode::{Constant, Controller, OdeError, SaveAt, StepTo};
+use crate::ode::{Constant, Controller, OdeError, SaveAt, StepTo, slack};
 use crate::tensor::{Tensor, Tree};
 
 /// The most bytes that steps may leave behind: beyond, it is more likely that `max_steps` was not thought of.
@@ -72,13 +72,13 @@ impl Saved {
         Saved { t1: false, ts: Some(ts.clone()), ..Saved::END }
     }
 
-    /// For a solve that is cut into pieces, in which groups of steps do not start where pieces do, and each of `max_hits`
+    /// For a solve that is cut into pieces, in which groups of steps do not start where pieces do, and each of `max_events`
     /// may make two steps of one.
-    pub(super) fn in_pieces(self, max_hits: usize, max_steps: u64) -> Saved {
+    pub(super) fn in_pieces(self, max_events: usize, max_steps: u64) -> Saved {
         let most = usize::try_from(max_steps).unwrap_or(usize::MAX);
         let steps_max = match self.steps_max {
             0 => 0,
-            steps => steps.saturating_add(max_hits).min(most).max(1),
+            steps => steps.saturating_add(max_events).min(most).max(1),
         };
         Saved { each: self.each || self.every > 0, steps_max, ..self }
     }
@@ -270,8 +270,8 @@ fn steps_max(scheme: &Scheme<'_>, span: Option<(f64, f64)>) -> usize {
         (Controller::StepTo(StepTo { ts }), _) => ts.len() - 1,
         (Controller::Constant(Constant { dt0 }), Some((t0, t1))) => {
             // A remainder within the slack of a span belongs to the step before it.
-            let slack = 100.0 * f64::EPSILON * t0.abs().max(t1.abs());
-            (((t1 - t0).abs() - slack) / dt0.abs()).ceil().max(1.0) as usize + scheme.limits.stops.len()
+            (((t1 - t0).abs() - slack(&t0, &t1)) / dt0.abs()).ceil().max(1.0) as usize
+                + scheme.limits.stops.len()
         }
         _ => most,
     };

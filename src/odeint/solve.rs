@@ -2,17 +2,17 @@
 
 use super::algorithm::{self, Carry, LeafField, Scheme};
 use super::bodies::Bodies;
-use super::curve::{Curve, Rows, Trail};
+use super::curve::{Curve, Rows, Trail, choose};
 use super::dense::Dense;
-use super::event::Events;
-use super::hits::Hits;
+use super::event::{Events, Mark, always};
+use super::hits::{Hits, LastStep};
 use super::leaves::Leaves;
 use super::rows::Groups;
 use super::saved::Saved;
 use super::{Adjoint, Batching, Forecast, Options, Solution, Stats, backsolve, pieces, reversible};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Taps, Type};
-use crate::ode::{Clock, Constant, Controller, FieldFailure, OdeError, Span, StepTo, status};
+use crate::ode::{Clock, Constant, Controller, FieldFailure, OdeError, Span, StepTo, slack, status};
 use crate::tensor::{Check, Tensor, Traced, Tree, align, apply, register_check, try_trace, tuple};
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl<'a> Problem<'a> {
 
     /// One over a piece of the interval that the scheme was made for, which saves its end alone.
     pub(super) fn piece(field: &'a LeafField<'a>, scheme: &'a Scheme<'a>, options: &'a Options) -> Self {
-        Problem { is_piece: true, ..Problem::new(field, scheme, options, (&Saved::END, Events(&[]))) }
+        Problem { is_piece: true, ..Problem::new(field, scheme, options, (&Saved::END, Events::NONE)) }
     }
 
     /// Solves `y' = f(t, y)` from t0 to t1 on tensors, traced or concrete.
@@ -110,23 +110,45 @@ impl<'a> Problem<'a> {
         if self.is_piece {
             self.skip(&span, &mut start);
         }
-        let attempt = self.attempt(&span, &mut start)?;
+        let values = self.events.values(t0, y0);
+        Events::refuse_nan(&values, &always(), &mut start);
+        let attempt = self.attempt(&span, &mut start, &[])?;
         let bodies = Bodies { attempt, step: self.step(&span, t0, y0)?, inverse: None };
-        let signs = self.events.signs(t0, y0);
-        let (mut end, _, tapped) = self.search(&span, start, bodies, (&signs, taps));
+        let (mut end, _, tapped) = self.search(&span, start, bodies, (&values, taps));
         let tapped = if taps.num_rows() == 0 { like } else { like.with_leaves(tapped) };
         let mut events = None;
         if let (Some(curve), false) = (&self.trail.curve, self.events.is_empty()) {
             let last = tapped.map_leaves(|x| x.at(taps.num_rows() - 1));
-            let is_cut = end.status.eq(Clock::like(&end.t, status::EVENT));
-            let found = self.events.end(curve, &span, &last, (&is_cut, &end.component), (&end.t, &end.y))?;
-            (end.t, end.y, end.component) = found;
-            events = Some(Hits::one(&is_cut, &end.component, &end.t, &end.y).shaped(y0));
+            events = Some(self.end_at_event((t0, y0), (curve, &span, &last), &mut end)?);
         }
         let mut solution = solution(&end, self.scheme.limits.dt_min);
         self.save(&mut solution, (t0, y0), &tapped, &span);
         solution.events = events;
         Ok(solution)
+    }
+
+    /// Ends the solve at the first of the events, all of which end it, if one has happened in the step `last`.
+    fn end_at_event(
+        &self,
+        (t0, y0): (&Tensor, &Leaves),
+        (curve, span, step): (&Curve, &Span<Tensor>, &Rows),
+        end: &mut Carry,
+    ) -> Result<Hits<Leaves>, OdeError> {
+        let code = |x: f64| Clock::like(t0, x);
+        let is_met = end.status.eq(code(status::EVENT));
+        let y_start = step.y.as_ref().expect("invariant: a step with a curve has its start");
+        let still = y_start.map_leaves(Tensor::stop_gradient);
+        let marks = self.events.values(&step.t.stop_gradient(), &still).into_iter().map(Mark::new);
+        let marks: Vec<Mark> = marks.collect();
+        let last = LastStep { curve, span, step, y1: &end.y, marks: &marks, counts: &[], is_met: &is_met };
+        let none = Hits::none(self.events.num_rows(), y0);
+        let (hits, cut) = none.and(&self.events, &last)?;
+        (end.t, end.y) = (cut.is_met.select(&cut.t, &end.t), choose(&cut.is_met, &cut.y, &end.y));
+        let index = Events::index_of(&Events::code(&cut.group));
+        let index = cut.is_beyond.select(&code(self.events.num_rows() as f64), &index);
+        end.component = is_met.select(&index, &end.component);
+        end.status = cut.is_beyond.select(&code(status::MAX_EVENTS), &end.status);
+        Ok(hits.shaped(y0))
     }
 
     /// Fills in what was saved.
@@ -241,8 +263,9 @@ impl<'a> Problem<'a> {
         }
         let steps = match self.scheme.controller {
             Controller::Constant(Constant { dt0 }) if self.scheme.limits.stops.is_empty() => {
-                let steps = -((&whole - &span.slack) * (-1.0 / dt0.abs())).floor();
-                steps.maximum(&Clock::like(&steps, 1.0))
+                let steps = -((&whole - slack(&span.t0, &span.t1)) * (-1.0 / dt0.abs())).floor();
+                let known = whole.is_finite().select(&steps, &Clock::like(&steps, 0.0));
+                known.maximum(&Clock::like(&steps, 1.0))
             }
             Controller::StepTo(StepTo { ts }) => Clock::like(&whole, ts.len() as f64 - 1.0),
             _ => Clock::like(&whole, 0.0),

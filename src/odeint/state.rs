@@ -205,11 +205,15 @@ impl Leaves {
         let y0 = self.tensors();
         let error = dt.cast(y0[i].dtype()) * terms.leaf(i);
         let size = y0[i].abs().maximum(&y1[i].abs());
+        // In single precision the least positive number of the host is 0.
+        let is_single = y0[i].dtype() == DType::F32;
+        let above_zero = |atol: f64| if is_single { atol.max(f64::from(f32::MIN_POSITIVE)) } else { atol };
         if let Some((rtol, atol)) = tol.uniform() {
-            return error / (size * rtol + atol);
+            return error / (size * rtol + above_zero(atol));
         }
         let before: usize = self.with(y0[..i].to_vec()).measured().map(Tensor::size).sum();
-        let each = (before..before + y0[i].size()).map(|j| tol.at(j));
+        let each =
+            (before..before + y0[i].size()).map(|j| tol.at(j)).map(|(rtol, atol)| (rtol, above_zero(atol)));
         let (rtol, atol): (Vec<f64>, Vec<f64>) = each.unzip();
         let like = |xs: Vec<f64>| Tensor::from(&xs[..]).cast(size.dtype()).reshape(y0[i].shape().clone());
         error / (&size * like(rtol) + like(atol))

@@ -178,7 +178,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleOde<'a, P, M, T, 
         G: GenericField<N>,
     {
         let resolved = self.ode.settings.resolve(T::TOLERANCE, &[N], Some((t0, t1)))?;
-        resolved.scheme::<[T; N]>(None).check_span(t0, t1)?;
+        resolved.scheme::<[T; N]>(None).check_span(t0, t1, false)?;
         let problems = |range: Range<usize>| -> Box<dyn Problems<T>> {
             let problem = |param: &P| {
                 let (field, y0) = (self.problem)(param);

@@ -114,6 +114,10 @@ impl<const W: usize> Clock for Lanes<f64, W> {
     fn lookup(&self, table: &[f64]) -> Self {
         self.map(|index| index.lookup(table))
     }
+    #[inline(always)]
+    fn count_up_to(&self, table: &[f64]) -> Self {
+        self.map(|t| t.count_up_to(table))
+    }
 }
 
 impl<const W: usize> LaneClock for Lanes<f64, W> {
@@ -226,6 +230,10 @@ impl<const W: usize> Clock for SingleClock<W> {
     #[inline(always)]
     fn lookup(&self, table: &[f64]) -> Self {
         SingleClock(self.0.lookup(table))
+    }
+    #[inline(always)]
+    fn count_up_to(&self, table: &[f64]) -> Self {
+        SingleClock(self.0.count_up_to(table))
     }
 }
 

@@ -29,7 +29,7 @@ macro_rules! real_of {
         }
         #[inline(always)]
         fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
-            ratio!(self, y0, y1, rtol, atol) + y1 * 0.0
+            ratio!(self, y0, y1, rtol, atol.max(f64::from($t::MIN_POSITIVE))) + y1 * 0.0
         }
         #[inline(always)]
         fn value(self) -> f64 {
@@ -80,7 +80,7 @@ impl<const W: usize> Real for Lanes<f32, W> {
     }
     #[inline(always)]
     fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> SingleClock<W> {
-        let ratio = ratio!(self, y0, y1, rtol, atol);
+        let ratio = ratio!(self, y0, y1, rtol, atol.max(f64::from(f32::MIN_POSITIVE)));
         SingleClock(ratio.zip(y1, |ratio, y1| f64::from(ratio) * f64::from(ratio) + f64::from(y1) * 0.0))
     }
 }

@@ -8,6 +8,7 @@ mod dense_order;
 mod events;
 mod front;
 mod inlined;
+mod instants;
 mod lanes;
 mod methods;
 mod non_finite;

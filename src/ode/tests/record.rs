@@ -114,6 +114,10 @@ impl Clock for Traced {
         let table = table.to_vec();
         Traced::apply(&[self], move |v| Value::Number(v[0].number().lookup(&table)))
     }
+    fn count_up_to(&self, table: &[f64]) -> Traced {
+        let table = table.to_vec();
+        Traced::apply(&[self], move |v| Value::Number(v[0].number().count_up_to(&table)))
+    }
 }
 
 /// The states among `v[skip..]`.
@@ -239,10 +243,11 @@ fn compare_with(
     let rtol = if method.tableau().order < 4 { 1e-4 } else { 1e-6 };
     let tolerance = Tolerance::new(rtol, 1e-2 * rtol);
     let (stops, jumps) = (vec![t0 + 0.31 * (t1 - t0), t0 + 0.6 * (t1 - t0)], vec![t0 + 0.6 * (t1 - t0)]);
-    let limits = Limits {
-        stops: if stopping { &stops } else { &[] },
-        jumps: if stopping { &jumps } else { &[] },
-        ..Limits::steps(max_steps)
+    let sides = OwnSides::new(&stops, &jumps, (t0, t1));
+    let limits = if stopping {
+        Limits { stops: &stops, sides: sides.view(), ..Limits::steps(max_steps) }
+    } else {
+        Limits::steps(max_steps)
     };
     let tableau = method.tableau();
     let traced_scheme = Scheme::<Traced>::trusted(*tableau, controller, tolerance, limits);

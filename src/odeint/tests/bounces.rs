@@ -25,7 +25,7 @@ fn bounce(p: &Ball, adjoint: Adjoint) -> Solution<Tensor> {
     // at its own root, off it by rounding, the ball that rises again is no hit
     let ode = ode.jump(Event::crossing(), |_t, y: &Tensor| y.at(0), then).rtol(1e-9).atol(1e-9);
     let y0 = Tensor::stack(&[&p.height, &Tensor::from(0.0)]);
-    ode.max_hits(12).adjoint(adjoint).solve(0.0, 3.0, y0).unwrap()
+    ode.max_events(12).adjoint(adjoint).solve(0.0, 3.0, y0).unwrap()
 }
 
 /// Its bounces, the height at t = 3 and the slopes of both by height and restitution.
@@ -93,7 +93,7 @@ tree! { struct Problem { mu: Tensor, y0: Tensor, t0: Tensor, t1: Tensor } }
 fn kicked(p: &Problem, adjoint: Adjoint) -> Solution<Tensor> {
     let grid = StepTo { ts: (0..14).map(|i| 0.1 + 0.35 * f64::from(i)).chain([5.0]).collect() };
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&p.mu, &t, y)).controller(grid);
-    let ode = ode.adjoint(adjoint).save_at(SaveAt::ts(&[0.6, 3.2]).and_steps().and_dense()).max_hits(9);
+    let ode = ode.adjoint(adjoint).save_at(SaveAt::ts(&[0.6, 3.2]).and_steps().and_dense()).max_events(9);
     let (mu, note) = (p.mu.clone(), p.mu.clone());
     let ode = ode.event(Event::crossing(), move |t: Tensor, y: &Tensor| y.at(0) - &note * t * 0.02);
     let ode = ode.jump(

@@ -250,5 +250,5 @@ fn adjoints_without_events_are_refused_with_the_way_out_and_a_function_that_is_n
     }
     let nan = ode().event(Event::falling().stop(), |_t, y: &Tensor| (y - 0.5).sqrt() + 1.0);
     let nan = nan.solve(0.0, 1.0, Tensor::from(1.0)).unwrap();
-    assert!(matches!(nan.outcome(), Outcome::NonFinite { .. }), "{:?}", nan.outcome());
+    assert!(matches!(nan.outcome(), Outcome::NonFiniteEvent { index: 0, .. }), "{:?}", nan.outcome());
 }

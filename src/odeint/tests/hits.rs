@@ -26,7 +26,7 @@ fn zeros_of_an_oscillator_are_counted_where_they_are_without_a_step_being_change
     let plain = Ode::new(field).method(Method::Vern7).rtol(1e-12).atol(1e-13);
     let count = jit(move |y0: Tensor| {
         let ode = Ode::new(field).method(Method::Vern7).rtol(1e-12).atol(1e-13);
-        let ode = ode.event(Event::crossing(), |_t, y: &Tensor| y.at(0)).max_hits(10);
+        let ode = ode.event(Event::crossing(), |_t, y: &Tensor| y.at(0)).max_events(10);
         let solution = ode.solve(0.0, 20.0, &y0)?;
         let Hits { t, index, count, .. } = solution.events()?.clone();
         Ok((t, index, count, solution.y1, solution.stats.num_steps))
@@ -69,7 +69,7 @@ fn hits_states_and_all_that_is_saved_are_those_of_the_host() {
             let host = watched!(ode.save_at(save_at.clone()), y, y[0], move |_t, y| kick(y));
             let host = host.solve(0.0, end, [1.0, 0.5]).unwrap();
             let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).method(method);
-            let ode = ode.controller(StepTo { ts: grid }).save_at(save_at).max_hits(30);
+            let ode = ode.controller(StepTo { ts: grid }).save_at(save_at).max_events(30);
             let ode = watched!(ode, y, y.at(0), move |_t, y| kick_tensor(y));
             let got = ode.solve(0.0, end, f64s(&[1.0, 0.5])).unwrap();
 
@@ -172,7 +172,7 @@ fn several_hits_in_one_step_are_noted_in_the_order_of_time_up_to_the_first_that_
                 true => ode.jump(event.samples(40), when, |_t, y: &mut Tensor| *y = &*y + 10.0),
             };
         }
-        let got = ode.max_hits(8).solve(0.0, t1, Tensor::from(0.0)).unwrap();
+        let got = ode.max_events(8).solve(0.0, t1, Tensor::from(0.0)).unwrap();
         assert_eq!(got.outcome(), Outcome::Completed);
         let hits = got.events().unwrap().clone();
         let n = hits.count.item() as usize;
@@ -193,9 +193,9 @@ fn several_hits_in_one_step_are_noted_in_the_order_of_time_up_to_the_first_that_
 
 #[test]
 fn a_hit_without_a_row_ends_the_solve_and_says_so() {
-    let zeros = |max_hits: usize, jumps: bool| {
+    let zeros = |max_events: usize, jumps: bool| {
         let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.at(1), &-y.at(0)])).rtol(1e-10).atol(1e-10);
-        let ode = ode.max_hits(max_hits);
+        let ode = ode.max_events(max_events);
         match jumps {
             false => ode.event(Event::crossing(), |_t, y| y.at(0)),
             true => {
@@ -207,14 +207,14 @@ fn a_hit_without_a_row_ends_the_solve_and_says_so() {
         let y0 = f64s(&[0.0, 1.0]);
         let full = zeros(2, jumps).solve(0.0, 20.0, &y0).unwrap();
         let third = 3.0 * std::f64::consts::PI;
-        let Outcome::MaxHits { t, max_hits: 2 } = full.outcome() else { panic!("{:?}", full.outcome()) };
+        let Outcome::MaxEvents { t, max_events: 2 } = full.outcome() else { panic!("{:?}", full.outcome()) };
         assert!((t - third).abs() < 1e-7 && full.t1.item() == t, "{t}");
         close(&full.y1.to_vec()[1..], &[-1.0], 1e-7);
         let hits = full.events().unwrap();
         assert_eq!((hits.count.item(), hits.t.shape().to_vec()), (2.0, vec![2]));
         let failed = jit(move |y0: Tensor| Ok(zeros(2, jumps).solve(0.0, 20.0, &y0)?.y1)).call(y0.clone());
         let why = failed.unwrap_err().to_string();
-        assert!(why.contains("max_hits=2") && why.contains("allow more"), "{why}");
+        assert!(why.contains("max_events=2") && why.contains("allow more"), "{why}");
         // as many rows as hits are enough
         let fits = zeros(6, jumps).solve(0.0, 20.0, &y0).unwrap();
         assert_eq!((fits.outcome(), fits.events().unwrap().count.item()), (Outcome::Completed, 6.0));
@@ -222,7 +222,7 @@ fn a_hit_without_a_row_ends_the_solve_and_says_so() {
     let much = Tensor::full(DType::F64, [1 << 20], 0.0);
     let e = Ode::new(|_t, y: &Tensor| -y).event(Event::rising(), |_t, y: &Tensor| y.sum());
     let e = e.solve(0.0, 1.0, much).map(|_| ()).unwrap_err();
-    assert!(matches!(e, OdeError::NotedHits { rows: 64, .. }) && e.to_string().contains("max_hits"), "{e}");
+    assert!(matches!(e, OdeError::NotedHits { rows: 64, .. }) && e.to_string().contains("max_events"), "{e}");
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn rows_with_hits_of_their_own_have_the_bits_of_rows_one_by_one() {
         let ode = Ode::new(|_t, y: &Tensor| {
             Tensor::concat(&[&y.slice(1, 1..2), &(y.slice(1, 0..1) * 0.0 - 9.81)], 1)
         });
-        let ode = ode.rtol(1e-8).atol(1e-8).max_steps(60).max_hits(9).batching(batching);
+        let ode = ode.rtol(1e-8).atol(1e-8).max_steps(60).max_events(9).batching(batching);
         let ode = ode.save_at(SaveAt::ts(&[0.3, 1.4]).and_steps().and_dense());
         let ode = ode.event(Event::crossing(), |_t, y: &Tensor| y.slice(1, 1..2).sum());
         let then = |_t: Tensor, y: &mut Tensor| {

@@ -52,9 +52,9 @@ fn solve(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Result<
         What::Steps => ode.save_at(SaveAt::every(5)),
         What::Dense => ode.save_at(SaveAt::dense()),
         What::Event => ode.event(Event::falling().stop(), front),
-        What::Noted => ode.event(Event::falling(), front).max_hits(4),
+        What::Noted => ode.event(Event::falling(), front).max_events(4),
         What::Jump => {
-            let ode = ode.save_at(SaveAt::ts(&[0.05, 0.5, 1.1]).and_steps().and_dense()).max_hits(4);
+            let ode = ode.save_at(SaveAt::ts(&[0.05, 0.5, 1.1]).and_steps().and_dense()).max_events(4);
             let mu = p.mu.clone();
             ode.jump(Event::falling(), front, move |t, y| *y = &*y * (1.0 + 0.3 * &mu) + t * 0.1)
         }

@@ -6,6 +6,7 @@ mod backsolve;
 mod bounces;
 mod events;
 mod hits;
+mod instants;
 mod kept;
 mod leaves;
 mod matrix;

@@ -1,0 +1,288 @@
+//! Events of a solve on plain states: which happen in a step, and what follows.
+
+use super::{Bracket, EventHit, Mark, Rhythm, Watch};
+use crate::ode::stepper::Stepper;
+use crate::ode::{Field, HostState, OdeError, Outcome, Scheme, status};
+
+/// The events of a solve, and what is known of them where the next step starts.
+pub(in crate::ode) struct Finder<'o, 'f, Y: HostState> {
+    watches: &'o [Watch<'f, Y>],
+    marks: Vec<Mark<f64>>,
+    /// How often each has happened.
+    counts: Vec<u64>,
+    rhythms: Vec<Rhythm<f64>>,
+    /// The most that are noted.
+    max_events: usize,
+    /// Sign changes within the step last looked at, and the events of the instant that ends it.
+    hits: Vec<Hit>,
+    group: Vec<usize>,
+    /// The values where the step ends.
+    ends: Vec<f64>,
+    scratch: Y,
+}
+
+/// A sign change within a step.
+struct Hit {
+    index: usize,
+    /// The sample before it, and its value.
+    before: [f64; 2],
+    t: f64,
+}
+
+/// What a step holds.
+pub(in crate::ode) enum Found {
+    /// Nothing that ends it.
+    Nothing,
+    /// It ends at this time, where the finder's [group](Finder::act) acts.
+    Instant(f64),
+    /// It ends at this time, where an event happens for which there is no room.
+    Full(f64),
+    /// The event's function is NaN in it.
+    NotANumber(usize),
+    /// The event goes through its root because the state no longer resolves how often it happens.
+    Sunk(usize),
+}
+
+/// The curve of a step under one event's function.
+struct Curve<'a, 'f, Y: HostState> {
+    watch: &'a Watch<'f, Y>,
+    stepper: &'a mut Stepper<Y>,
+    scratch: &'a mut Y,
+}
+
+impl<Y: HostState> Curve<'_, '_, Y> {
+    /// The time at a part of the step, and the value there.
+    fn at_part(&mut self, part: f64) -> [f64; 2] {
+        let (t0, t1) = (self.stepper.t(), self.stepper.carry.t);
+        let t = if part == 1.0 { t1 } else { t0 + (t1 - t0) * part };
+        [t, self.at(&t)]
+    }
+
+    /// The value at a time of the step.
+    fn at(&mut self, t: &f64) -> f64 {
+        state_at(*t, self.stepper, self.scratch);
+        (self.watch.when)(*t, self.scratch)
+    }
+}
+
+/// The state at `t` of the step last accepted.
+fn state_at<Y: HostState>(t: f64, stepper: &mut Stepper<Y>, out: &mut Y) {
+    if t == stepper.carry.t {
+        out.copy_of(&stepper.carry.y);
+    } else {
+        stepper.eval_into(t, out);
+    }
+}
+
+impl<'o, 'f, Y: HostState> Finder<'o, 'f, Y> {
+    /// At the start of a solve, which ends there where a function is NaN.
+    pub fn new(watches: &'o [Watch<'f, Y>], max_events: usize, stepper: &mut Stepper<Y>) -> Self {
+        let (t0, n) = (stepper.carry.t, watches.len());
+        let mut finder = Finder {
+            watches,
+            marks: Vec::with_capacity(n),
+            counts: vec![0; n],
+            rhythms: vec![Rhythm::new(&t0); n],
+            max_events,
+            hits: Vec::new(),
+            group: Vec::new(),
+            ends: Vec::with_capacity(n),
+            scratch: stepper.carry.y.clone(),
+        };
+        finder.mark(&[], stepper);
+        finder
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.watches.is_empty()
+    }
+
+    /// Looks at the step last accepted, which is complete, and notes what happens in it up to the first instant that ends
+    /// it.
+    pub fn find(&mut self, stepper: &mut Stepper<Y>, events: &mut Vec<EventHit<Y>>) -> Found {
+        if let Err(found) = self.look(stepper) {
+            return found;
+        }
+        let sign = stepper.span.direction;
+        self.hits.sort_by(|a, b| (a.t * sign).total_cmp(&(b.t * sign)).then(a.index.cmp(&b.index)));
+        let end = self.first_that_acts();
+        let free = self.max_events - events.len();
+        for n in 0..self.hits.len() {
+            let Hit { index, t, .. } = self.hits[n];
+            if end == Some(t) {
+                break;
+            }
+            if n == free {
+                return self.full(t, stepper);
+            }
+            self.note(index, t, stepper, events);
+        }
+        let Some(t) = end else {
+            for (mark, value) in self.marks.iter_mut().zip(&self.ends) {
+                *mark = Mark::new(*value);
+            }
+            return Found::Nothing;
+        };
+        self.gather(t, stepper);
+        if events.len() + self.group.len() > self.max_events {
+            return self.full(t, stepper);
+        }
+        for n in 0..self.group.len() {
+            self.note(self.group[n], t, stepper, events);
+        }
+        Found::Instant(t)
+    }
+
+    /// Finds every sign change of the step, and the values at its end.
+    fn look(&mut self, stepper: &mut Stepper<Y>) -> Result<(), Found> {
+        self.hits.clear();
+        self.ends.clear();
+        let t0 = stepper.t();
+        for (index, watch) in self.watches.iter().enumerate() {
+            let Watch { event, then, .. } = watch;
+            let mark = &self.marks[index];
+            let mut curve = Curve { watch, stepper, scratch: &mut self.scratch };
+            let mut before = [t0, mark.value];
+            if mark.is_on_root() {
+                let first = curve.at_part(1.0 / event.samples as f64)[0];
+                // At the first sample it has a sign at the latest.
+                let mut looks = Mark::looks(&t0, &first).filter(|t| *t != t0).map(|t| [t, curve.at(&t)]);
+                before = looks.find(|[t, value]| *t == first || mark.has_left(value)).unwrap_or(before);
+                if mark.has_gone_on(&before[1]) && then.is_some() && self.rhythms[index].has_sunk() {
+                    return Err(Found::Sunk(index));
+                }
+            }
+            for part in event.parts() {
+                let after = curve.at_part(part);
+                if after[1].is_nan() {
+                    return Err(Found::NotANumber(index));
+                }
+                if event.is_hit(&before[1], &after[1]) {
+                    let time = Bracket::new(before, after).search(event, |t| curve.at(t));
+                    let t = time.ok_or(Found::NotANumber(index))?;
+                    self.hits.push(Hit { index, before, t });
+                }
+                before = after;
+            }
+            self.ends.push(before[1]);
+        }
+        Ok(())
+    }
+
+    /// The time of the first hit that changes the state or ends the solve.
+    fn first_that_acts(&self) -> Option<f64> {
+        let acts = |n: usize, hit: &Hit| {
+            let Watch { event, then, .. } = &self.watches[hit.index];
+            let earlier = self.hits[..n].iter().filter(|other| other.index == hit.index).count() as u64;
+            then.is_some() || event.ends_at(self.counts[hit.index] + earlier + 1)
+        };
+        let mut hits = self.hits.iter().enumerate();
+        hits.find(|(n, hit)| acts(*n, hit)).map(|(_, hit)| hit.t)
+    }
+
+    /// Gathers the events whose sign has changed by the time `t` of a hit, and was not noted before.
+    fn gather(&mut self, t: f64, stepper: &mut Stepper<Y>) {
+        let sign = stepper.span.direction;
+        self.group.clear();
+        for hit in &self.hits {
+            let Hit { index, before, t: own } = *hit;
+            let watch = &self.watches[index];
+            let mut curve = Curve { watch, stepper, scratch: &mut self.scratch };
+            let mut has_changed = || watch.event.is_hit(&before[1], &curve.at(&t));
+            if own == t || own * sign > t * sign && before[0] * sign < t * sign && has_changed() {
+                self.group.push(index);
+            }
+        }
+        self.group.sort_unstable();
+        self.group.dedup();
+    }
+
+    fn note(&mut self, index: usize, t: f64, stepper: &mut Stepper<Y>, events: &mut Vec<EventHit<Y>>) {
+        state_at(t, stepper, &mut self.scratch);
+        self.counts[index] += 1;
+        events.push(EventHit { index, t, y: self.scratch.clone() });
+    }
+
+    fn full(&mut self, t: f64, stepper: &mut Stepper<Y>) -> Found {
+        state_at(t, stepper, &mut self.scratch);
+        Found::Full(t)
+    }
+
+    /// The state where the step was found to end.
+    pub fn y_end(&self) -> &Y {
+        &self.scratch
+    }
+
+    /// Ends the step at `t`, where the group acts: the state is changed, and the solve ends or goes on from there. Gives why
+    /// it ends.
+    ///
+    /// # Errors
+    /// A field that failed; an action that changed the state's length.
+    pub fn act(
+        &mut self,
+        t: f64,
+        (field, scheme): (&dyn Field<Y>, &Scheme<Y>),
+        stepper: &mut Stepper<Y>,
+    ) -> Result<Option<Outcome>, OdeError> {
+        let before = self.noise(t, stepper);
+        let t_end = stepper.carry.t;
+        state_at(t, stepper, &mut self.scratch);
+        let mut y = self.scratch.clone();
+        let (mut last, mut zeno) = (None, None);
+        for &index in &self.group {
+            let Watch { event, then, .. } = &self.watches[index];
+            if let Some(then) = then {
+                then(t, &mut y);
+                let (found, expected) = (y.num_components(), self.scratch.num_components());
+                if found != expected {
+                    return Err(OdeError::ActionLength { index, t, found, expected });
+                }
+                self.rhythms[index] = self.rhythms[index].beat(&t);
+                let accumulates = self.rhythms[index].accumulates();
+                zeno = zeno.or(accumulates.then_some(Outcome::Zeno { index, t }));
+            }
+            let ends = event.ends_at(self.counts[index]);
+            last = last.or(ends.then_some(Outcome::Event { index, t }));
+        }
+        stepper.cut(t, y);
+        if let Some(outcome) = last.or(zeno) {
+            let is_last = matches!(outcome, Outcome::Event { .. });
+            stepper.carry.status = if is_last { status::EVENT } else { status::ZENO };
+            return Ok(Some(outcome));
+        }
+        stepper.resume(field, scheme, t_end)?;
+        self.mark(&before, stepper);
+        Ok(None)
+    }
+
+    /// For each event of the group how large its function is at its root, with the sign that it has changed to.
+    fn noise(&mut self, t: f64, stepper: &mut Stepper<Y>) -> Vec<f64> {
+        let sign = stepper.span.direction;
+        let noise = |&index: &usize| {
+            let watch = &self.watches[index];
+            let before = self.hits.iter().find(|hit| hit.index == index).map_or(0.0, |hit| hit.before[1]);
+            let mut curve = Curve { watch, stepper, scratch: &mut self.scratch };
+            let earlier = t - sign * watch.event.resolution(&t);
+            let size = curve.at(&t).abs().max(curve.at(&earlier).abs()).max(f64::MIN_POSITIVE);
+            if before < 0.0 { size } else { -size }
+        };
+        self.group.iter().map(noise).collect()
+    }
+
+    /// Takes every event's sign anew from the carry's state; `noise` is that of the group. The solve ends where one is NaN.
+    fn mark(&mut self, noise: &[f64], stepper: &mut Stepper<Y>) {
+        self.marks.clear();
+        for (index, watch) in self.watches.iter().enumerate() {
+            let value = (watch.when)(stepper.carry.t, &stepper.carry.y);
+            if value.is_nan() && stepper.carry.status == status::RUNNING {
+                stepper.carry.status = status::NON_FINITE;
+                (stepper.carry.component, stepper.carry.h) = (Outcome::code_of_event(index), 0.0);
+            }
+            self.marks.push(Mark::new(value));
+        }
+        for (&index, &noise) in self.group.iter().zip(noise) {
+            self.marks[index].noise = noise;
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Events that accumulate: infinitely many before a finite time.
+//!
+//! A ball with restitution r < 1 bounces at times whose distances shrink by the factor r. What tells it from a ball that
+//! bounces often is the time at which it would all be over: extrapolated from the last two intervals it is ahead by no more
+//! than rounding, after a run of intervals each of which was shorter than the one before.
+
+use crate::ode::Clock;
+
+/// Intervals that have shrunk one after the other, from which on an accumulation is believed.
+const RUN: f64 = 8.0;
+/// The same of an event that falls through its root: a state that no longer resolves the bounces.
+const RUN_SUNK: f64 = 3.0;
+/// The part of the run's time that all following intervals together would take.
+const REST: f64 = 1e-9;
+const REST_SUNK: f64 = 1e-4;
+/// An interval that is no longer than this part of the run's time ends no run: rounding makes it what it is.
+const NOISE: f64 = 1e-6;
+
+/// When an event acted.
+#[derive(Clone, Debug)]
+pub(crate) struct Rhythm<C> {
+    /// The last time.
+    t: C,
+    /// From the time before to the last, infinite at first.
+    interval: C,
+    /// From the start of the run to the last time.
+    length: C,
+    /// How many intervals have shrunk in a row.
+    run: C,
+    /// What all following intervals take together, extrapolated.
+    rest: C,
+}
+
+impl<C: Clock> Rhythm<C> {
+    /// Of an event that has not acted yet.
+    pub(crate) fn new(t0: &C) -> Self {
+        let [zero, most] = [0.0, f64::INFINITY].map(|x| t0.like(x));
+        Rhythm { t: t0.clone(), interval: most.clone(), length: zero.clone(), run: zero, rest: most }
+    }
+
+    /// Everything in it, in one order.
+    #[cfg(feature = "tensor")]
+    pub(crate) fn clocks(&self) -> [C; 5] {
+        let Rhythm { t, interval, length, run, rest } = self.clone();
+        [t, interval, length, run, rest]
+    }
+
+    /// The inverse of [`clocks`](Self::clocks).
+    #[cfg(feature = "tensor")]
+    pub(crate) fn of([t, interval, length, run, rest]: [C; 5]) -> Self {
+        Rhythm { t, interval, length, run, rest }
+    }
+
+    /// After an action at `t`.
+    pub(crate) fn beat(&self, t: &C) -> Self {
+        let interval = t.sub(&self.t).abs();
+        let [zero, one, most] = [0.0, 1.0, f64::INFINITY].map(|x| t.like(x));
+        let is_first = most.le(&self.interval);
+        let shrinks = C::and(&interval.lt(&self.interval), &C::not(&is_first));
+        let is_noise = interval.le(&self.length.mul(&t.like(NOISE)));
+        let goes_on = C::or(&shrinks, &is_noise);
+        let run = C::select(&shrinks, &self.run.add(&one), &self.run);
+        // q + q^2 + ... intervals, q the ratio of the last two
+        let rest = interval.mul(&interval).div(&self.interval.sub(&interval));
+        Rhythm {
+            t: t.clone(),
+            length: C::select(&goes_on, &self.length.add(&interval), &interval),
+            run: C::select(&goes_on, &run, &zero),
+            rest: C::select(&shrinks, &rest, &C::select(&goes_on, &self.rest, &most)),
+            interval,
+        }
+    }
+
+    /// Whether the event's times accumulate here.
+    pub(crate) fn accumulates(&self) -> C::Mask {
+        self.has_run(RUN, REST)
+    }
+
+    /// The same of an event that has gone on to the other side after its action.
+    pub(crate) fn has_sunk(&self) -> C::Mask {
+        self.has_run(RUN_SUNK, REST_SUNK)
+    }
+
+    fn has_run(&self, run: f64, rest: f64) -> C::Mask {
+        let is_long = self.run.like(run).le(&self.run);
+        C::and(&is_long, &self.rest.le(&self.length.mul(&self.rest.like(rest))))
+    }
+}

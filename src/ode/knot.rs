@@ -1,0 +1,161 @@
+//! `Knot`: where a step ends, and `Span`: the interval of a solve, as values of its clock.
+//!
+//! Bounds on times are measured in ulp of the times at hand, never in parts of the interval: a solve to t1 = infinity is
+//! as exact as one that ends where its event is.
+
+use super::{Carry, Clock, Constant, Controller, Scheme, State, StepTo};
+
+/// The interval of a solve, as values of its clock.
+#[derive(Clone, Debug)]
+pub struct Span<C> {
+    /// Where the solve starts.
+    pub t0: C,
+    /// Where it ends; infinite where an event or a callback ends it.
+    pub t1: C,
+    /// The sign of t1 - t0; 1 where they are equal.
+    pub direction: C,
+}
+
+impl<C: Clock> Span<C> {
+    /// From t0 to t1.
+    #[inline(always)]
+    pub fn new(t0: C, t1: C) -> Self {
+        let one = t0.like(1.0);
+        let direction = C::select(&t1.lt(&t0), &one.like(-1.0), &one);
+        Span { t0, t1, direction }
+    }
+
+    /// t grows.
+    #[inline(always)]
+    pub(super) fn is_forward(&self) -> C::Mask {
+        self.t0.like(0.0).lt(&self.direction)
+    }
+
+    /// t falls.
+    #[inline(always)]
+    pub(super) fn is_backward(&self) -> C::Mask {
+        self.direction.lt(&self.t0.like(0.0))
+    }
+
+    /// `dt0` towards t1.
+    #[inline(always)]
+    pub(super) fn towards(&self, dt0: f64) -> C {
+        self.direction.mul(&self.t0.like(dt0.abs()))
+    }
+}
+
+/// n ulp of x, an ulp taken as `2^-52 |x|`: between one and two units in the last place.
+#[inline(always)]
+pub(super) fn ulps<C: Clock>(n: f64, x: &C) -> C {
+    x.abs().mul(&x.like(n * f64::EPSILON))
+}
+
+/// A remainder of the interval below this is merged into the step before it. `t` and `t_next` are the ends of that step;
+/// the bound is 100 ulp of the larger.
+#[inline(always)]
+pub(crate) fn slack<C: Clock>(t: &C, t_next: &C) -> C {
+    ulps(100.0, &t.abs().max(&t_next.abs()))
+}
+
+/// The smallest step at t = 0, where an ulp is no bound.
+const DT_LEAST: f64 = 1e-300;
+
+/// The smallest step that a controller may ask for at t: 16 ulp of t.
+#[inline(always)]
+pub(super) fn dt_least<C: Clock>(t: &C) -> C {
+    ulps(16.0, t).max(&t.like(DT_LEAST))
+}
+
+/// The end of a step.
+pub(super) struct Knot<C: Clock> {
+    /// Its time.
+    pub t: C,
+    /// It is t1.
+    pub last: C::Mask,
+    /// It is one of the stops.
+    pub stop: C::Mask,
+    /// It is one of the multiples of a constant step size, or of the given times.
+    pub grid: C::Mask,
+}
+
+/// The next time that no step may pass, a stop or t1, and whether it is a stop.
+#[inline(always)]
+pub(super) fn next_wall<S: State>(
+    scheme: &Scheme<S>,
+    span: &Span<S::Clock>,
+    carry: &Carry<S>,
+) -> (S::Clock, <S::Clock as Clock>::Mask) {
+    let stops = scheme.limits.stops;
+    if stops.is_empty() {
+        return (span.t1.clone(), span.t0.lt(&span.t0));
+    }
+    let more = carry.num_stops.lt(&carry.t.like(stops.len() as f64));
+    let stop = carry.num_stops.lookup(stops);
+    let more = S::Clock::and(&more, &is_before(span, &stop));
+    (S::Clock::select(&more, &stop, &span.t1), more)
+}
+
+/// The end of the step that starts at `carry.t`.
+///
+/// An end that comes within the slack of t1 or of a stop, or passes it, becomes that time, so the field is never
+/// evaluated beyond. A step that was rejected is retried shorter, without slack: it could become the same step again.
+#[inline(always)]
+pub(super) fn next_knot<S: State>(
+    scheme: &Scheme<S>,
+    span: &Span<S::Clock>,
+    carry: &Carry<S>,
+) -> Knot<S::Clock> {
+    let (wall, is_stop) = next_wall(scheme, span, carry);
+    let number = |x: f64| carry.t.like(x);
+    let slack_after = |t: &S::Clock, t_next: &S::Clock| {
+        let is_retry = S::Clock::not(&carry.error_ratio.lt(&number(1.0)));
+        S::Clock::select(&is_retry, &number(0.0), &slack(t, t_next))
+    };
+    let (proposed, at_wall, grid) = match scheme.controller {
+        Controller::StepTo(StepTo { ts }) => {
+            let next = carry.num_accepted.sub(&carry.num_off_grid).add(&number(1.0));
+            let (more, t) = (next.lt(&next.like(ts.len() as f64 - 1.0)), next.lookup(ts));
+            let last = S::Clock::not(&S::Clock::and(&more, &is_before(span, &t)));
+            let t = S::Clock::select(&last, &span.t1, &t);
+            let stop = S::Clock::and(&is_stop, &S::Clock::and(&t.le(&wall), &wall.le(&t)));
+            // Every stop is one of the times.
+            return Knot { t, last, grid: stop.clone(), stop };
+        }
+        Controller::Constant(Constant { dt0 }) => {
+            let next = carry.num_accepted.sub(&carry.num_off_grid).add(&number(1.0));
+            let grid = span.t0.add(&next.mul(&span.towards(*dt0)));
+            let slack = slack(&span.t0, &grid);
+            let at_wall = passes(span, &wall, &grid, &slack);
+            // Within the slack the two are one knot.
+            let apart = slack.lt(&grid.sub(&wall).mul(&span.direction));
+            let on_grid = S::Clock::not(&S::Clock::and(&at_wall, &apart));
+            (grid, at_wall, on_grid)
+        }
+        Controller::Pid(_) => {
+            let proposed = carry.t.add(&carry.dt);
+            let at_wall = passes(span, &wall, &proposed, &slack_after(&carry.t, &proposed));
+            (proposed, at_wall, span.t0.lt(&span.t0))
+        }
+        Controller::Hairer(_) => {
+            let proposed = carry.t.add(&carry.dt);
+            // The published codes stretch a step by 1 % rather than leave so small a remainder.
+            let stretched = carry.t.add(&carry.dt.mul(&number(1.01)));
+            let at_wall = passes(span, &wall, &stretched, &slack_after(&carry.t, &proposed));
+            (proposed, at_wall, span.t0.lt(&span.t0))
+        }
+    };
+    let t = S::Clock::select(&at_wall, &wall, &proposed);
+    let last = S::Clock::and(&at_wall, &S::Clock::not(&is_stop));
+    Knot { t, last, stop: S::Clock::and(&at_wall, &is_stop), grid }
+}
+
+/// Whether t comes before t1: always true of stops and given times, unless the span is a piece of theirs.
+#[inline(always)]
+fn is_before<C: Clock>(span: &Span<C>, t: &C) -> C::Mask {
+    t.sub(&span.t1).mul(&span.direction).lt(&t.like(0.0))
+}
+
+#[inline(always)]
+fn passes<C: Clock>(span: &Span<C>, wall: &C, proposed: &C, slack: &C) -> C::Mask {
+    wall.sub(proposed).mul(&span.direction).lt(slack)
+}

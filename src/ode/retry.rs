@@ -1,0 +1,182 @@
+//! Steps that are tried again, and solves that go on behind a step cut short: what a driver does between attempts.
+//!
+//! An attempt judges by its error alone. That an event is NaN in the step, that the field asks for a shorter one, or that
+//! the step ends at an event, its driver sees: here is what follows for the carry, for plain states and for tensors.
+
+use super::attempt::NON_FINITE_MAX;
+use super::stages::eval;
+use super::{Carry, Clock, Controller, Field, FieldFailure, Scheme, Span, State, status};
+
+/// What an accepted step replaced.
+#[derive(Clone)]
+pub(crate) struct Before<S: State> {
+    /// Where the step starts.
+    pub(crate) t: S::Clock,
+    /// The state there.
+    pub(crate) y: S,
+    /// f(t, y), where it is carried.
+    pub(crate) k0: S,
+    inv_prev: S::Clock,
+    inv_prev2: S::Clock,
+    h_prev: S::Clock,
+    num_stops: S::Clock,
+    /// Stops off the grid before it.
+    pub(crate) num_off_grid: S::Clock,
+    non_finite_in_row: S::Clock,
+}
+
+impl<S: State> Before<S> {
+    /// Before a step that starts with `carry`.
+    pub(crate) fn of(carry: &Carry<S>) -> Self {
+        Before {
+            t: carry.t.clone(),
+            y: carry.y.clone(),
+            k0: carry.k[0].clone(),
+            inv_prev: carry.inv_prev.clone(),
+            inv_prev2: carry.inv_prev2.clone(),
+            h_prev: carry.h_prev.clone(),
+            num_stops: carry.num_stops.clone(),
+            num_off_grid: carry.num_off_grid.clone(),
+            non_finite_in_row: carry.non_finite_in_row.clone(),
+        }
+    }
+
+    /// [`of`](Self::of) in the memory of this one.
+    #[inline]
+    pub(crate) fn renew(&mut self, carry: &Carry<S>) {
+        self.y.copy_of(&carry.y);
+        self.k0.copy_of(&carry.k[0]);
+        self.t = carry.t.clone();
+        self.inv_prev = carry.inv_prev.clone();
+        self.inv_prev2 = carry.inv_prev2.clone();
+        self.h_prev = carry.h_prev.clone();
+        self.num_stops = carry.num_stops.clone();
+        self.num_off_grid = carry.num_off_grid.clone();
+        self.non_finite_in_row = carry.non_finite_in_row.clone();
+    }
+}
+
+/// Takes the step last accepted back where `bad` holds: it counts as rejected because numbers in it are not finite, and
+/// `component` says which.
+pub(crate) fn take_back<S: State>(
+    scheme: &Scheme<S>,
+    before: &Before<S>,
+    (bad, component): (&<S::Clock as Clock>::Mask, &S::Clock),
+    carry: &mut Carry<S>,
+) {
+    let zero = carry.t.like(0.0);
+    let one = S::Clock::select(bad, &carry.t.like(1.0), &zero);
+    let old = |old: &S::Clock, new: &S::Clock| S::Clock::select(bad, old, new);
+    carry.y.keep(bad, &mut before.y.clone());
+    if scheme.carries_first() {
+        carry.k[0].keep(bad, &mut before.k0.clone());
+    }
+    carry.t = old(&before.t, &carry.t);
+    carry.inv_prev = old(&before.inv_prev, &carry.inv_prev);
+    carry.inv_prev2 = old(&before.inv_prev2, &carry.inv_prev2);
+    carry.h_prev = old(&before.h_prev, &carry.h_prev);
+    carry.num_stops = old(&before.num_stops, &carry.num_stops);
+    carry.num_off_grid = old(&before.num_off_grid, &carry.num_off_grid);
+    carry.non_finite_in_row = old(&before.non_finite_in_row, &carry.non_finite_in_row).add(&one);
+    carry.num_accepted = carry.num_accepted.sub(&one);
+    carry.num_rejected = carry.num_rejected.add(&one);
+    carry.component = old(component, &carry.component);
+    carry.accepted = S::Clock::and(&carry.accepted, &S::Clock::not(bad));
+    shorten(scheme, bad, carry);
+    let mut end = zero.like(status::NON_FINITE);
+    if scheme.is_adaptive() {
+        let out_of_steps = zero.like(scheme.limits.max_steps as f64).le(&carry.num_steps);
+        let next =
+            S::Clock::select(&out_of_steps, &zero.like(status::MAX_STEPS), &zero.like(status::RUNNING));
+        end = S::Clock::select(&is_hopeless(scheme, carry), &end, &next);
+    }
+    carry.status = old(&end, &carry.status);
+}
+
+/// Counts an attempt in which the field asked for a shorter step, and makes the next one shorter; false where that does
+/// not help any more. The carry still holds what the attempt started with.
+pub(super) fn refuse<S: State<Clock = f64>>(scheme: &Scheme<S>, h: f64, carry: &mut Carry<S>) -> bool {
+    if !scheme.is_adaptive() {
+        return false;
+    }
+    carry.h = h;
+    carry.num_steps += 1.0;
+    carry.num_rejected += 1.0;
+    carry.num_field_evals += scheme.evals_per_attempt() as f64;
+    carry.non_finite_in_row += 1.0;
+    shorten(scheme, &true, carry);
+    if carry.num_steps >= scheme.limits.max_steps as f64 {
+        carry.status = status::MAX_STEPS;
+    }
+    !is_hopeless(scheme, carry)
+}
+
+/// The next step after one that was rejected where `bad` holds because numbers in it are not finite.
+fn shorten<S: State>(scheme: &Scheme<S>, bad: &<S::Clock as Clock>::Mask, carry: &mut Carry<S>) {
+    let factor = match scheme.controller {
+        Controller::Pid(pid) => pid.factor_min,
+        Controller::Hairer(hairer) => hairer.factor_min,
+        Controller::Constant(_) | Controller::StepTo(_) => 1.0,
+    };
+    let number = |x: f64| carry.t.like(x);
+    carry.dt = S::Clock::select(bad, &carry.h.mul(&number(factor)), &carry.dt);
+    carry.error_ratio = S::Clock::select(bad, &number(f64::INFINITY), &carry.error_ratio);
+    carry.after_rejection = S::Clock::select(bad, &number(1.0), &carry.after_rejection);
+}
+
+/// Too many such rejections in a row, or a step too short to be tried.
+fn is_hopeless<S: State>(scheme: &Scheme<S>, carry: &Carry<S>) -> <S::Clock as Clock>::Mask {
+    let too_many = carry.t.like(NON_FINITE_MAX).le(&carry.non_finite_in_row);
+    S::Clock::or(&too_many, &carry.dt.abs().lt(&scheme.dt_min(&carry.t)))
+}
+
+/// A step behind an event is at most this many times as long as the one that the event ended: of its own length nothing
+/// is known, but that one was fine.
+const GROWTH: f64 = 10.0;
+
+/// Goes on from `carry`, whose t and y are those behind an event, where `goes_on` holds; `t_end` is where the step of
+/// `before` was to end. Counters that follow t are set back, and the next step's first stage is computed anew.
+///
+/// # Errors
+/// What the field said, with the time it was evaluated at.
+pub(crate) fn resume<S: State, F: Field<S>>(
+    f: &F,
+    scheme: &Scheme<S>,
+    span: &Span<S::Clock>,
+    (t_start, num_off_grid, t_end): (&S::Clock, &S::Clock, &S::Clock),
+    goes_on: &<S::Clock as Clock>::Mask,
+    carry: &mut Carry<S>,
+) -> Result<(), FieldFailure<S::Clock>> {
+    let t = carry.t.clone();
+    let number = |x: f64| t.like(x);
+    let is_short = S::Clock::or(&t.lt(t_end), &t_end.lt(&t));
+    let is_short = S::Clock::and(goes_on, &is_short);
+    let short = |new: &S::Clock, old: &S::Clock| S::Clock::select(&is_short, new, old);
+    // The end that was reached is reached no more.
+    let completed = number(status::COMPLETED);
+    let had_ended = S::Clock::and(&completed.le(&carry.status), &carry.status.le(&completed));
+    let unreached = S::Clock::and(&is_short, &had_ended);
+    carry.status = S::Clock::select(&unreached, &number(status::RUNNING), &carry.status);
+    carry.num_off_grid = short(&num_off_grid.add(&number(1.0)), &carry.num_off_grid);
+    if !scheme.limits.stops.is_empty() {
+        carry.num_stops = short(&scheme.limits.num_passed(span, &t), &carry.num_stops);
+    }
+    if scheme.is_adaptive() {
+        let most = t.sub(t_start).abs().mul(&number(GROWTH)).max(&scheme.dt_min(&t).mul(&number(2.0)));
+        let dt = carry.dt.abs().min(&most).mul(&span.direction);
+        carry.dt = short(&dt, &carry.dt);
+    }
+    if !scheme.carries_first() {
+        return Ok(());
+    }
+    let renew = S::Clock::and(goes_on, &carry.is_running());
+    if S::Clock::known(&renew) == Some(false) {
+        return Ok(());
+    }
+    let mut first = carry.k[0].clone();
+    eval(f, &scheme.after(span, &t), &carry.y, &mut first)?;
+    carry.k[0].keep(&renew, &mut first);
+    let one = S::Clock::select(&renew, &number(1.0), &number(0.0));
+    carry.num_field_evals = carry.num_field_evals.add(&one);
+    Ok(())
+}
