@@ -21,7 +21,7 @@ pub enum Controller {
 
 /// Steps of one size: `t_n = t0 + n dt0`, the last one cut at t1.
 ///
-/// A remainder under 100 ulp of t1 is merged into the step before, so rounding adds no step of size 1e-16. No
+/// A remainder under 100 ulp of t is merged into the step before, so rounding adds no step of size 1e-16. No
 /// error is estimated and no step is rejected; a step that gives a non-finite number ends the solve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constant {

@@ -82,7 +82,7 @@ pub enum Outcome {
         /// Steps attempted.
         step: u64,
     },
-    /// The controller asked for a step below dt_min, or below 16 ulp of max(|t|, |t1|).
+    /// The controller asked for a step below dt_min, or below 16 ulp of t.
     StepSizeTooSmall {
         /// The time reached.
         t: f64,

@@ -62,14 +62,26 @@ impl OwnSides {
         if jumps.is_empty() {
             return OwnSides::default();
         }
-        let mut jumps = jumps.to_vec();
-        jumps.sort_by(f64::total_cmp);
         let mut at: Vec<f64> = [&[t0], stops, &[t1]].concat();
-        at.sort_by(f64::total_cmp);
-        let is_jump = |t: f64| jumps.binary_search_by(|jump| jump.total_cmp(&t)).is_ok();
-        let beside =
-            |side: fn(f64) -> f64| at.iter().map(|&t| if is_jump(t) { side(t) } else { t }).collect();
-        OwnSides { below: beside(f64::next_down), above: beside(f64::next_up), at }
+        let mut jumps = jumps.to_vec();
+        for times in [&mut at, &mut jumps] {
+            // One of the two orders they come in, which the sort then only looks at.
+            if times.first() > times.last() {
+                times.reverse();
+            }
+            times.sort_by(f64::total_cmp);
+        }
+        let mut next = 0;
+        let mut sides = OwnSides { below: at.clone(), above: at.clone(), at };
+        for (i, &t) in sides.at.iter().enumerate() {
+            while jumps.get(next).is_some_and(|jump| *jump < t) {
+                next += 1;
+            }
+            if jumps.get(next) == Some(&t) {
+                (sides.below[i], sides.above[i]) = (t.next_down(), t.next_up());
+            }
+        }
+        sides
     }
 
     /// The same, lent.
