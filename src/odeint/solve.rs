@@ -121,7 +121,7 @@ impl<'a> Problem<'a> {
             let is_cut = end.status.eq(Clock::like(&end.t, status::EVENT));
             let found = self.events.end(curve, &span, &last, (&is_cut, &end.component), (&end.t, &end.y))?;
             (end.t, end.y, end.component) = found;
-            events = Some(Hits::one(&is_cut, &end.component, &end.t, &end.y).shaped(y0));
+            events = Some(Hits::one(&is_cut, &end.component, &end.t, &end.y));
         }
         let mut solution = solution(&end, self.scheme.limits.dt_min);
         self.save(&mut solution, (t0, y0), &tapped, &span);
@@ -139,10 +139,10 @@ impl<'a> Problem<'a> {
     ) {
         let (t1, y1, num_steps) =
             (solution.t1.clone(), solution.y1.clone(), solution.stats.num_accepted.clone());
-        let cut = (!self.events.is_empty()).then_some(&span.direction);
+        let may_be_cut = !self.events.is_empty();
         let curve = self.trail.curve.as_ref();
         (solution.ts, solution.ys, solution.num_saved) =
-            self.saved.join((t0, y0), (tapped, curve), (&t1, &y1), (&num_steps, cut));
+            self.saved.join((t0, y0), (tapped, curve), (&t1, &y1), (&num_steps, &span.direction, may_be_cut));
         solution.dense = curve.filter(|_| self.saved.dense).map(|curve| Dense {
             t0: t0.clone(),
             t1,
