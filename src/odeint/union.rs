@@ -100,10 +100,6 @@ impl List {
 
 /// Both ends of a solve, once where they are one.
 pub(super) fn both_ends((t0, y0): (&Tensor, &Leaves), (t1, y1): (&Tensor, &Leaves)) -> List {
-    let mut ends = List::one(t0, y0).then(List::one(t1, y1));
-    let differ = t1.ne(t0);
-    ends.count = 1.0 + differ.cast(DType::F64);
-    let is_first = Tensor::iota(DType::F64, [2], 0).eq(0.0);
-    ends.is_real = Some(is_first.or(&differ));
-    ends
+    let (ts, ys) = List::one(t0, y0).joined(&List::one(t1, y1));
+    List::first(1.0 + t1.ne(t0).cast(DType::F64), ts, ys)
 }
