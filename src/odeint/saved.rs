@@ -154,13 +154,9 @@ impl Saved {
         (t1, y1): (&Tensor, &Leaves),
         (num_steps, direction, may_be_cut): (&Tensor, &Tensor, bool),
     ) -> SavedRows {
-        let at_times = self.ts.as_ref().zip(curve).map(|(ts, curve)| {
-            let ys = states_at(ts, curve, &tapped.slice(0..ts.size()), (t1, y1));
-            match may_be_cut {
-                true => or_nan(&((ts - t1) * direction).le(0.0), &ys),
-                false => ys,
-            }
-        });
+        let at_times = self.ts.as_ref().zip(curve);
+        let at_times =
+            at_times.map(|(ts, curve)| states_at(ts, curve, &tapped.slice(0..ts.size()), (t1, y1)));
         let steps = self.has_steps().then(|| self.steps(tapped, num_steps, (t1, y1), may_be_cut));
         self.in_order((t0, y0), (at_times, steps), (t1, y1), direction)
     }

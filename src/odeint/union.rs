@@ -83,9 +83,9 @@ impl List {
         let ranks = index + sum(&theirs.lt(&own).and(&is_kept.expand(0)), 1);
 
         let row = Tensor::iota(DType::F64, [room], 0);
-        let is_passed = ranks.expand(0).le(&row.expand(1));
+        let is_passed = ranks.expand(0).le(row.expand(1));
         let num_passed = sum(&is_passed, 1);
-        let is_own = sum(&ranks.expand(0).eq(&row.expand(1)), 1).gt(0.5);
+        let is_own = sum(&ranks.expand(0).eq(row.expand(1)), 1).gt(0.5);
         let num_skipped = is_passed.select(&num_same.expand(0), &number(0.0)).sum_axes(&[1]);
         let from_other = &row - &num_passed + num_skipped + num_own as f64;
         let from = is_own.select(&(&num_passed - 1.0), &from_other);

@@ -11,7 +11,8 @@ use super::pack::{MOST, Pack};
 use crate::ode::stiffness::{Look, Suspicion};
 use crate::ode::{LaneClock, Method, Scheme, Warning};
 
-/// Attempts of a trajectory between two looks while all is well: every look ends two runs of all lanes.
+/// Attempts of a trajectory between two looks while all is well: every look ends two runs of all lanes. Lorenz with 1,316
+/// attempts each takes 11.7 ns an attempt with 1,000 here and with no look at all, and 13.3 with 250.
 const EVERY: f64 = 1000.0;
 
 /// The looks at a pack.
