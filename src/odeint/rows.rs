@@ -202,5 +202,10 @@ fn without_events(verdict: &Tensor) -> Tensor {
 
 /// With the first two axes exchanged.
 pub(super) fn swapped(y: &Tensor) -> Tensor {
+    let dims = y.shape();
+    if dims[0] == 1 || dims[1] == 1 {
+        // No number moves, so none has to be copied.
+        return y.reshape([&[dims[1], dims[0]], &dims[2..]].concat());
+    }
     y.permute(&[&[1, 0], &(2..y.rank()).collect::<Vec<_>>()[..]].concat())
 }
