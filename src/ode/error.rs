@@ -50,9 +50,6 @@ pub enum OdeError {
         /// `land_on` or `jump_at`.
         name: &'static str,
     },
-    /// A solve on tensors that is to save nothing.
-    #[error("save_at: a solve on tensors cannot save nothing: give times, steps, t0, t1 or the dense curve")]
-    SaveNothing,
     /// Steps that a solve on tensors may accept would fill more memory than is sane.
     #[error(
         "save_at: a solve on tensors keeps room for all the steps it may accept, here {steps}: {rows} rows of {bytes} bytes together, more than {most}; set `max_steps` to as many as the solve needs, or save times"

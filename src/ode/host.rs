@@ -189,5 +189,12 @@ pub fn odeint<Y: HostState, R: Rate<Y>>(
     if let Some(&value) = ts.iter().find(|t| !t.is_finite()) {
         return Err(OdeError::Time { name: "ts", value });
     }
-    Ok(solve(&Ode::new(f).save_at(SaveAt::ts(ts)), t0, t1, y0)?.into_result()?.ys)
+    let mut saved = solve(&Ode::new(f).save_at(SaveAt::ts(ts)), t0, t1, y0)?.into_result()?.ys.into_iter();
+    let mut ys: Vec<Y> = Vec::with_capacity(ts.len());
+    for (i, t) in ts.iter().enumerate() {
+        // Equal times are saved once.
+        let again = ys.last().filter(|_| i > 0 && ts[i - 1] == *t).cloned();
+        ys.extend(again.or_else(|| saved.next()));
+    }
+    Ok(ys)
 }

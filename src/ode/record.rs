@@ -168,10 +168,12 @@ impl<'o, 'f, Y: HostState, O> Recorder<'o, 'f, Y, O> {
         while inside(&self.asked.save_at.ts, self.next) {
             let t = self.asked.save_at.ts[self.next];
             self.next += 1;
+            if self.ts.last() == Some(&t) {
+                continue;
+            }
             let mut y = stepper.carry.y.clone();
             stepper.eval_into(t, &mut y);
-            self.ts.push(t);
-            self.ys.push((self.asked.save_fn)(t, &y));
+            self.save(t, &y);
         }
         let SaveAt { every, ts, .. } = &self.asked.save_at;
         let due = *every > 0 && (self.knots.len() - 1).is_multiple_of(*every);
@@ -206,12 +208,11 @@ impl<'o, 'f, Y: HostState, O> Recorder<'o, 'f, Y, O> {
         }
     }
 
-    /// Saves y for each of the listed times that is `t`.
+    /// Saves y if `t` is one of the listed times.
     fn save_listed_at(&mut self, t: f64, y: &Y) {
         while self.asked.save_at.ts.get(self.next) == Some(&t) {
             self.next += 1;
-            self.ts.push(t);
-            self.ys.push((self.asked.save_fn)(t, y));
+            self.save(t, y);
         }
     }
 }

@@ -4,7 +4,8 @@
 //! does is what the whole solve in `host` does with a recorder behind it.
 
 use super::stepper::Stepper;
-use super::{Carry, Field, HostState, Norm, OdeError, Outcome, Resolved, Stats};
+use super::stiffness::StiffnessTest;
+use super::{Carry, Field, HostState, Norm, OdeError, Outcome, Resolved, Stats, Warning};
 
 /// A solve by hand, one accepted step at a time: [`Ode::steps`](super::Ode::steps).
 ///
@@ -17,6 +18,7 @@ pub struct Steps<'a, Y: HostState, F> {
     stepper: Stepper<Y>,
     /// The caller may have changed y.
     touched: bool,
+    stiffness: StiffnessTest,
     /// Scratch.
     knots: Vec<f64>,
 }
@@ -43,8 +45,10 @@ impl<'a, Y: HostState, F: Field<Y>> Steps<'a, Y, F> {
         span: (f64, f64),
         y0: Y,
     ) -> Result<Self, OdeError> {
-        let stepper = Stepper::new(field, &resolved.scheme(norm), span, y0)?;
-        Ok(Steps { field, norm, resolved, stepper, touched: false, knots: Vec::new() })
+        let scheme = resolved.scheme(norm);
+        let stepper = Stepper::new(field, &scheme, span, y0)?;
+        let stiffness = StiffnessTest::of(&scheme, resolved.native().method);
+        Ok(Steps { field, norm, resolved, stepper, touched: false, stiffness, knots: Vec::new() })
     }
 
     /// Takes steps until one is accepted; `None` once the solve has ended, for whatever reason: see
@@ -64,6 +68,7 @@ impl<'a, Y: HostState, F: Field<Y>> Steps<'a, Y, F> {
         if self.stepper.advance(self.field, &scheme, native, (true, 1), &mut self.knots)? == 0 {
             return Ok(None);
         }
+        self.stiffness.after_steps(1, &mut self.stepper, self.field, &scheme)?;
         let Carry { t, h, y, error_ratio, .. } = &self.stepper.carry;
         Ok(Some(Step { t: *t, dt: *h, y, error_ratio: *error_ratio }))
     }
@@ -103,6 +108,10 @@ impl<'a, Y: HostState, F: Field<Y>> Steps<'a, Y, F> {
     /// What it took so far.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.stepper.carry)
+    }
+    /// What the user should know of beside the numbers.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.stiffness.warning().into_iter().collect()
     }
     /// Why the solve ended; `None` while it goes on.
     pub fn outcome(&self) -> Option<Outcome> {

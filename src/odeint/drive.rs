@@ -170,7 +170,8 @@ impl<Y: Drive<Options = Options>, F, O> Ode<'_, Y, F, O> {
     }
 
     /// Saves at the times `ts`, a tensor of rank 1 that may be traced, in place of what `save_at` said. They stand in the
-    /// order of the solve; the state at a time out of order, outside of the interval or behind a NaN is NaN.
+    /// order of the solve; the state at a time out of order, outside of the interval or behind a NaN is NaN. Row i is that
+    /// of `ts[i]`: equal times have a row each, unless t0, t1 or steps are asked for too.
     ///
     /// # Panics
     /// If `ts` is not a float tensor of rank 1, or is empty.

@@ -20,7 +20,7 @@ tree! {
 /// let sum = |rate: &Tensor| {
 ///     let decay = Ode::new(|_t, y: &Tensor| -(rate * y)).save_at([0.5, 1.0]).rtol(1e-8).atol(1e-8);
 ///     let ys = decay.solve(0.0, 1.0, Tensor::ones([3, 2]))?.ys;
-///     assert_eq!(ys.shape().to_vec(), [3, 2, 2]); // row, time, component
+///     assert_eq!(ys.shape().to_vec(), [2, 3, 2]); // time, row, component
 ///     flowline::Result::Ok(ys.sum())
 /// };
 /// let (value, slope) = value_and_grad(sum, &Tensor::from(1.0))?;
@@ -36,15 +36,14 @@ pub struct Solution<Y> {
     pub t1: Tensor,
     /// The state there.
     pub y1: Y,
-    /// The saved times, f64 of rank 1, in blocks: t0, the given ones, the ends of steps, t1, as far as they were asked
-    /// for; t1 if nothing was. Steps end with the last one, and behind it is NaN up to the most there can be. Of rank 2,
-    /// a list a group, where groups of rows have steps or ends of their own that are saved.
+    /// The saved times, f64, `[time]`: what [`SaveAt`](crate::ode::SaveAt) asked for, in the order of the solve, equal times
+    /// once. Rows behind the last one are NaN. `[time, group]` where groups of rows have steps of their own
+    /// ([`Batching`](super::Batching)).
     pub ts: Tensor,
-    /// The states at these times. The axis of times stands behind the rows, `[row, time, component]`, where the first
-    /// axes of all leaves of y have one length and some leaf has a further axis; else it is first, `[time, component]`
-    /// or `[time]`. A time that the solve did not reach has NaN.
+    /// The states at these times, `[time, ..y]`. Rows behind the last one are NaN.
     pub ys: Y,
-    /// How many of the saved times there are: those behind are NaN. An f64 tensor of rank 0.
+    /// How many rows are real, an f64 tensor: of rank 0, or one a group. Fewer than there are where the solve ended
+    /// early, where fewer steps were taken than there is room for, and where times that are known only when it runs are equal.
     pub num_saved: Tensor,
     /// Counters.
     pub stats: Stats,

@@ -148,7 +148,7 @@ impl<'a> Problem<'a> {
         let index = cut.is_beyond.select(&code(self.events.num_rows() as f64), &index);
         end.component = is_met.select(&index, &end.component);
         end.status = cut.is_beyond.select(&code(status::MAX_EVENTS), &end.status);
-        Ok(hits.shaped(y0))
+        Ok(hits)
     }
 
     /// Fills in what was saved.
@@ -161,10 +161,10 @@ impl<'a> Problem<'a> {
     ) {
         let (t1, y1, num_steps) =
             (solution.t1.clone(), solution.y1.clone(), solution.stats.num_accepted.clone());
-        let cut = (!self.events.is_empty()).then_some(&span.direction);
+        let may_be_cut = !self.events.is_empty();
         let curve = self.trail.curve.as_ref();
         (solution.ts, solution.ys, solution.num_saved) =
-            self.saved.join((t0, y0), (tapped, curve), (&t1, &y1), (&num_steps, cut));
+            self.saved.join((t0, y0), (tapped, curve), (&t1, &y1), (&num_steps, &span.direction, may_be_cut));
         solution.dense = curve.filter(|_| self.saved.dense).map(|curve| Dense {
             t0: t0.clone(),
             t1,

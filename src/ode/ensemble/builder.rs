@@ -3,7 +3,7 @@
 //! It holds an [`Ode`] for its options, so that they are read and refused in one place.
 
 use super::inlined::Loops;
-use super::many::{OnProgress, Results, num_threads};
+use super::many::{OnProgress, Results, num_threads, warned};
 use super::problems::{Problems, Typed};
 use super::{Ensemble, EnsembleProgress, Job, LaneFloat};
 use crate::ode::inline::InlineMethod;
@@ -199,8 +199,9 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleOde<'a, P, M, T, 
         let results = T::run(&job).map_err(|source| OdeError::Field { t: t0, step: 0, source })?;
         let y1 = (0..job.num).map(|i| std::array::from_fn(|j| results.y1[i * N + j])).collect();
         let num_lanes = if is_fused(level) { <T::Lanes as Real>::Clock::WIDTH } else { 1 };
-        let Results { stats, outcomes, .. } = results;
+        let Results { stats, outcomes, warnings, .. } = results;
+        let warnings = warned(&warnings);
         let Resolved { rtol, atol, .. } = resolved;
-        Ok(Ensemble { y1, stats, outcomes, num_lanes, num_threads: num_threads(), rtol, atol })
+        Ok(Ensemble { y1, stats, outcomes, warnings, num_lanes, num_threads: num_threads(), rtol, atol })
     }
 }

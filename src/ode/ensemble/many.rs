@@ -6,7 +6,7 @@
 use super::drive::Out;
 use super::{Ensemble, EnsembleProgress};
 use crate::ode::host::solve;
-use crate::ode::{Field, HostState, Ode, OdeError, Outcome, Real, Resolved, Stats};
+use crate::ode::{Field, HostState, Ode, OdeError, Outcome, Real, Resolved, Stats, Warning};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,6 +44,12 @@ pub struct Results<Y> {
     pub y1: Vec<Y>,
     pub stats: Vec<Stats>,
     pub outcomes: Vec<Outcome>,
+    pub warnings: Vec<Option<Warning>>,
+}
+
+/// The warnings that there are, each with the index of its trajectory.
+pub(super) fn warned(warnings: &[Option<Warning>]) -> Vec<(usize, Warning)> {
+    warnings.iter().enumerate().filter_map(|(index, warning)| Some((index, (*warning)?))).collect()
 }
 
 /// Some of the trajectories, and where their results go.
@@ -60,8 +66,9 @@ pub(super) fn for_each_chunk<Y: Send, E: Send>(
     run: &(dyn Fn(Chunk<'_, Y>) -> Result<(), E> + Sync),
 ) -> Result<Results<Y>, E> {
     let (mut stats, mut outcomes) = (vec![Stats::default(); n], vec![Outcome::Completed; n]);
+    let mut warnings = vec![None; n];
     let mut chunks: Vec<Mutex<Option<Chunk<'_, Y>>>> = Vec::new();
-    let mut rest = Out { y1: &mut y1, stats: &mut stats, outcomes: &mut outcomes };
+    let mut rest = Out { y1: &mut y1, stats: &mut stats, outcomes: &mut outcomes, warnings: &mut warnings };
     for start in (0..n).step_by(chunk_len(n)) {
         let end = n.min(start + chunk_len(n));
         let (some, others) = rest.split_at(end - start, width);
@@ -91,7 +98,7 @@ pub(super) fn for_each_chunk<Y: Send, E: Send>(
     drop(chunks);
     match failed.into_inner().expect(lock) {
         Some((_, error)) => Err(error),
-        None => Ok(Results { y1, stats, outcomes }),
+        None => Ok(Results { y1, stats, outcomes, warnings }),
     }
 }
 
@@ -101,8 +108,9 @@ impl<Y> Out<'_, Y> {
         let (y1, y1_rest) = self.y1.split_at_mut(n * width);
         let (stats, stats_rest) = self.stats.split_at_mut(n);
         let (outcomes, outcomes_rest) = self.outcomes.split_at_mut(n);
-        let rest = Out { y1: y1_rest, stats: stats_rest, outcomes: outcomes_rest };
-        (Out { y1, stats, outcomes }, rest)
+        let (warnings, warnings_rest) = self.warnings.split_at_mut(n);
+        let rest = Out { y1: y1_rest, stats: stats_rest, outcomes: outcomes_rest, warnings: warnings_rest };
+        (Out { y1, stats, outcomes, warnings }, rest)
     }
 }
 
@@ -140,6 +148,7 @@ where
                         out.y1[index] = solution.y1;
                         out.stats[index] = solution.stats;
                         out.outcomes[index] = solution.outcome;
+                        out.warnings[index] = solution.warnings.first().copied();
                     }
                     Err(OdeError::InitialState { component }) => {
                         out.y1[index] = y0.clone();
@@ -151,7 +160,9 @@ where
             }
             Ok(())
         };
-        let Results { y1, stats, outcomes } = for_each_chunk(y0s.len(), (y0s.to_vec(), 1), None, &run)?;
-        Ok(Ensemble { y1, stats, outcomes, num_lanes: 1, num_threads: num_threads(), rtol, atol })
+        let Results { y1, stats, outcomes, warnings } =
+            for_each_chunk(y0s.len(), (y0s.to_vec(), 1), None, &run)?;
+        let warnings = warned(&warnings);
+        Ok(Ensemble { y1, stats, outcomes, warnings, num_lanes: 1, num_threads: num_threads(), rtol, atol })
     }
 }

@@ -1,6 +1,6 @@
 //! What an ensemble returns, and how it tells of itself.
 
-use crate::ode::{Bound, OdeError, Outcome, Stats};
+use crate::ode::{Bound, OdeError, Outcome, Stats, Warning};
 use std::fmt;
 
 /// The trajectories of an ensemble, in the order of their parameters.
@@ -13,6 +13,8 @@ pub struct Ensemble<Y> {
     pub stats: Vec<Stats>,
     /// Why each ended.
     pub outcomes: Vec<Outcome>,
+    /// What the user should know of beside the numbers, with the index of the trajectory.
+    pub warnings: Vec<(usize, Warning)>,
     /// Trajectories that stepped in lockstep; 1 where they ran one at a time.
     pub num_lanes: usize,
     /// Threads that shared the work.
@@ -62,8 +64,14 @@ impl<Y> fmt::Display for Ensemble<Y> {
             lanes => write!(f, "{lanes} lanes")?,
         }
         match self.num_threads {
-            1 => write!(f, " on one thread"),
-            threads => write!(f, " on {threads} threads"),
+            1 => write!(f, " on one thread")?,
+            threads => write!(f, " on {threads} threads")?,
+        }
+        match self.warnings[..] {
+            [] => Ok(()),
+            [(index, warning), ..] => {
+                write!(f, "; {} with a warning (the first is {index}: {warning})", self.warnings.len())
+            }
         }
     }
 }

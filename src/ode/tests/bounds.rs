@@ -195,9 +195,32 @@ fn a_stiff_problem_is_told_with_a_remedy() {
         let stiff = stiff.solve(0.0, 10.0, 0.0).unwrap();
         assert!(matches!(stiff.warnings[..], [Warning::Stiff { t }] if t < 2.0), "{stiff}");
         assert!(stiff.to_string().contains("implicit solver"), "{stiff}");
+        assert!(stiff.to_string().contains("which a looser tolerance does not change"), "{stiff}");
     }
     let mild = Ode::new(oscillator).rtol(1e-8).atol(1e-8).solve(0.0, 1000.0, [1.0, 0.0]).unwrap();
     assert!(mild.warnings.is_empty() && mild.stats.num_steps > 5000, "{mild}");
+}
+
+#[test]
+fn steps_by_hand_and_many_solves_notice_stiffness_where_one_solve_does() {
+    // To cos t at a rate that is a component: stiff or not by y0 alone.
+    let ode = Ode::new(|t: f64, y: &[f64; 2]| [-y[1] * (y[0] - t.cos()), 0.0]);
+    let (stiff, mild) = ([0.0, 2000.0], [0.0, 1.0]);
+    let whole = ode.solve(0.0, 10.0, stiff).unwrap();
+    let mut steps = ode.steps(0.0, 10.0, stiff).unwrap();
+    assert!(steps.warnings().is_empty());
+    while steps.next().unwrap().is_some() {}
+    assert_eq!(
+        (steps.warnings(), steps.stats(), *steps.y()),
+        (whole.warnings.clone(), whole.stats, whole.y1)
+    );
+    let tight = ode.clone().rtol(1e-10).atol(1e-10);
+    let mut steps = tight.steps(0.0, 100.0, mild).unwrap();
+    while steps.next().unwrap().is_some() {}
+    assert!(steps.warnings().is_empty() && steps.stats().num_steps > 500, "{}", steps.stats());
+
+    let many = ode.solve_many(0.0, 10.0, &[mild, stiff, mild]).unwrap();
+    assert_eq!(many.warnings, [(1, whole.warnings[0])], "{many}");
 }
 
 #[test]

@@ -99,6 +99,43 @@ fn every_method_and_controller_agrees_with_one_by_one() {
     }
 }
 
+field! {
+    /// Leads to cos t, the faster the stiffer.
+    struct Relaxing<R> { rate: R }
+    fn eval(&self, t, y: &[R; 2]) -> [R; 2] {
+        [y[1] - y[0], -self.rate * (y[1] - t.cos())]
+    }
+}
+
+#[test]
+fn stiffness_is_noticed_in_lanes_in_any_company() {
+    let rates: Vec<f64> =
+        (0..40).map(|i| if i % 3 == 0 { 2000.0 + f64::from(i) } else { f64::from(i) }).collect();
+    let solve = |rates: &[f64], level| {
+        let ode = Ode::ensemble(rates, |&rate| (Relaxing { rate }, [0.0; 2])).level(level);
+        ode.solve(0.0, 5.0).unwrap()
+    };
+    for level in Level::available() {
+        let together = solve(&rates, level);
+        let stiff: Vec<usize> = together.warnings.iter().map(|(index, _)| *index).collect();
+        assert_eq!(stiff, (0..40).step_by(3).collect::<Vec<_>>(), "{level:?}: {together}");
+        for &(index, warning) in &together.warnings {
+            let Warning::Stiff { t } = warning;
+            assert!(t > 0.1 && t < 2.5, "{level:?} {index}: {warning}");
+            assert_eq!(solve(&rates[index..=index], level).warnings, [(0, warning)], "{level:?} {index}");
+        }
+        assert!(together.to_string().contains("; 14 with a warning (the first is 0: "), "{together}");
+        let single = Ode::ensemble(&rates, |&rate| (Relaxing { rate }, [0.0; 2])).single_precision();
+        assert_eq!(single.level(level).solve(0.0, 5.0).unwrap().warnings.len(), 14);
+        let inlined = Ode::ensemble(&rates, |&rate| (Relaxing { rate }, [0.0; 2])).inlined(inline::Tsit5);
+        assert_eq!(inlined.level(level).solve(0.0, 5.0).unwrap().warnings, together.warnings);
+    }
+    // Many steps alone are no reason.
+    let mild = Ode::ensemble(&[1.0, 28.0], |&rho| (lorenz(rho), [1.0; 3])).rtol(1e-9).atol(1e-9);
+    let mild = mild.solve(0.0, 60.0).unwrap();
+    assert!(mild.warnings.is_empty() && mild.stats[1].num_steps > 5000, "{mild}");
+}
+
 #[test]
 fn a_trajectory_has_the_same_bits_alone_and_in_any_company() {
     let rhos = rhos(700);

@@ -72,7 +72,7 @@ fn saved_ends_and_rows_of_a_tree_have_their_gradients_too() {
         let ode =
             ode.rtol(1e-12).atol(1e-12).adjoint(adjoint).save_at(SaveAt::ts(&[0.3, 0.8]).and_t0().and_t1());
         let ys = ode.solve(0.0, 1.0, y0.clone()).unwrap().ys;
-        assert_eq!((ys.0.shape().to_vec(), ys.1.shape().to_vec()), (vec![3, 4, 2], vec![3, 4]));
+        assert_eq!((ys.0.shape().to_vec(), ys.1.shape().to_vec()), (vec![4, 3, 2], vec![4, 3]));
         let weights = |x: &Tensor| (Tensor::iota(DType::F64, [x.size()], 0) + 1.0).reshape(x.shape().clone());
         (weights(&ys.0) * ys.0.square()).sum() + (weights(&ys.1) * ys.1.sin()).sum()
     };

@@ -15,6 +15,7 @@ mod reversible;
 mod rows;
 mod second;
 mod steps;
+mod union;
 
 use crate::array::DType;
 use crate::ode::{Constant, Method, Ode, Outcome, Pid, SaveAt, StepTo};

@@ -35,7 +35,9 @@ fn host_rate(t: f64, y: [f64; 2]) -> [f64; 2] {
     [0, 1].map(|i| dy[i] - y[i].abs() * y[i] * 0.5 + (2.0 * t).sin())
 }
 
+/// One of them twice, which is saved once; the last is t1.
 const TS: [f64; 6] = [0.0, 0.001, 0.4, 0.4, 0.9, 1.5];
+const NUM_TIMES: usize = 5;
 
 struct Setup {
     method: Method,
@@ -65,7 +67,8 @@ fn solve(s: &Setup, p: &Weights, y0: &Tensor, batching: Batching) -> crate::Resu
 
 fn found(s: &Solution<Tensor>) -> [Vec<f64>; 7] {
     let t = &s.stats;
-    [&s.y1, &s.ys, &s.t1, &t.num_steps, &t.num_accepted, &t.num_rejected, &t.num_field_evals]
+    let rows_first = s.ys.permute(&[1, 0, 2]);
+    [&s.y1, &rows_first, &s.t1, &t.num_steps, &t.num_accepted, &t.num_rejected, &t.num_field_evals]
         .map(Tensor::to_vec)
 }
 
@@ -88,7 +91,7 @@ fn rows_together_have_the_bits_of_rows_one_by_one() {
             |from: usize, to: usize| found(&solve(&s, &p, &y0.slice(0, from..to), Batching::Joint).unwrap());
         let singles = together((0..5).map(|r| rows(r, r + 1)).collect());
         let got = solve(&s, &p, &y0, Batching::PerRow).unwrap();
-        assert_eq!(got.ys.shape().to_vec(), [5, TS.len() + 1, 2]);
+        assert_eq!(got.ys.shape().to_vec(), [NUM_TIMES, 5, 2]);
         assert_eq!(found(&got), singles, "{method:?}");
         assert_eq!(found(&solve(&s, &p, &y0, Batching::Groups(1)).unwrap()), singles);
         let pairs = together(vec![rows(0, 2), rows(2, 4), rows(4, 5)]);
@@ -103,7 +106,7 @@ fn rows_together_have_the_bits_of_rows_one_by_one() {
 #[test]
 fn rows_have_the_counts_and_values_of_the_host() {
     let got = solve(&setup(), &weights(), &Tensor::from(Y0), Batching::PerRow).unwrap();
-    let (ys, stats) = (got.ys.to_vec(), &got.stats);
+    let (ys, stats) = (got.ys.permute(&[1, 0, 2]).to_vec(), &got.stats);
     let counts: Vec<Vec<f64>> =
         [&stats.num_steps, &stats.num_accepted, &stats.num_field_evals].map(Tensor::to_vec).to_vec();
     for (r, y0) in Y0.into_iter().enumerate() {
@@ -112,7 +115,7 @@ fn rows_have_the_counts_and_values_of_the_host() {
         assert_eq!(counts[0][r] as u64, host.stats.num_steps);
         assert_eq!(counts[1][r] as u64, host.stats.num_accepted);
         assert_eq!(counts[2][r] as u64, host.stats.num_field_evals);
-        for (a, b) in ys[r * 14..][..14].iter().zip(host.ys.concat()) {
+        for (a, b) in ys[r * 2 * NUM_TIMES..][..2 * NUM_TIMES].iter().zip(host.ys.concat()) {
             assert!((a - b).abs() <= 1e-11 * b.abs().max(1e-2), "row {r}: {a} against {b}");
         }
     }
@@ -247,9 +250,13 @@ fn a_row_that_fails_leaves_the_others_as_they_are_and_is_named() {
         let wanted: Vec<bool> = (0..4 / per_group).map(|g| g == 2 / per_group).collect();
         assert_eq!((failed, got.outcome().is_completed()), (wanted, false));
         for r in [0, 1] {
-            assert_eq!(got.ys.slice(0, r..r + 1).to_vec(), want.ys.slice(0, r..r + 1).to_vec());
+            assert_eq!(got.ys.slice(1, r..r + 1).to_vec(), want.ys.slice(1, r..r + 1).to_vec());
         }
-        assert!(got.ys.slice(0, 2..3).to_vec()[1].is_nan());
+        assert!(got.ys.slice(1, 2..3).to_vec()[1].is_nan());
+        let (group, num_saved) = (2 / per_group, got.num_saved.to_vec());
+        assert_eq!((num_saved[0], num_saved[group]), (2.0, 1.0));
+        assert_eq!(got.ts.column(0).to_vec(), [0.25, 1.0]);
+        assert!(got.ts.column(group).to_vec()[1].is_nan());
         assert!(got.t1.to_vec()[2 / per_group] < 0.5, "{:?}", got.t1.to_vec());
         let jitted = jit(move |y: Tensor| blow_up(&y, batching).map(|s| s.y1));
         let Err(crate::Error::SolveRow { row, outcome }) = jitted.call(bad.clone()) else {
@@ -286,10 +293,10 @@ fn trees_and_rows_of_numbers_keep_the_shapes_of_rows_that_share_their_steps() {
     for batching in [Batching::PerRow, Batching::Groups(2)] {
         let ode = Ode::new(|_t, (_, v): &(Tensor, Tensor)| (v.sum_axes(&[1]), -v)).batching(batching);
         let s = ode.save_at([0.5, 1.0]).solve(0.0, 1.0, &(Tensor::ones([3]), Tensor::ones([3, 2]))).unwrap();
-        assert_eq!((s.ys.0.shape().to_vec(), s.ys.1.shape().to_vec()), (vec![3, 2], vec![3, 2, 2]));
+        assert_eq!((s.ys.0.shape().to_vec(), s.ys.1.shape().to_vec()), (vec![2, 3], vec![2, 3, 2]));
         let ode = Ode::new(|_t, y: &Tensor| -y).batching(batching).save_at([0.25, 0.5]);
         let s = ode.solve(0.0, 1.0, Tensor::from([1.0, 2.0, 3.0])).unwrap();
-        assert_eq!((s.ys.shape().to_vec(), s.ts.to_vec()), (vec![2, 3], vec![0.25, 0.5]));
+        assert_eq!((s.ys.shape().to_vec(), s.ts.column(1).to_vec()), (vec![2, 3], vec![0.25, 0.5]));
         assert!((s.ys.to_vec()[5] - 3.0 * (-0.5_f64).exp()).abs() < 1e-6);
     }
 }
