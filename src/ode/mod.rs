@@ -24,6 +24,7 @@ mod attempt;
 mod attempts;
 mod builder;
 mod carry;
+mod check;
 mod clock;
 mod controller;
 mod curve;
@@ -55,6 +56,7 @@ mod sensitivity;
 mod settings;
 mod single;
 mod solution;
+mod solve_error;
 mod stages;
 mod start;
 mod state;
@@ -83,9 +85,9 @@ pub use field::{Closure, Done, Field, FieldError, FieldFailure, InPlace, Inlined
 pub use field_macro::GenericField;
 #[doc(hidden)]
 pub use field_macro::{F32Lanes, F64Lanes, FieldDual};
-#[doc(hidden)]
-pub use host::solve as solve_on_host;
 pub use host::{HostState, odeint};
+#[doc(hidden)]
+pub use host::{check as check_on_host, solve as solve_on_host};
 pub use interpolant::Interpolant;
 pub use lanes::{LANES, LaneClock, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock};
 pub use method::Method;
@@ -100,6 +102,7 @@ use settings::Native;
 pub use settings::{Resolved, Settings};
 pub use single::Single;
 pub use solution::{Solution, Warning};
+pub use solve_error::SolveError;
 #[cfg(feature = "tensor")]
 pub(crate) use start::restart;
 pub use start::start;

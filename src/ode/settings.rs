@@ -21,6 +21,8 @@ pub struct Settings {
     pub(crate) rtol: Option<Bound>,
     pub(crate) atol: Option<Bound>,
     pub(crate) max_steps: u64,
+    /// Whether an early end is no error.
+    pub(crate) allow_incomplete: bool,
     pub(crate) dt_min: f64,
     pub(crate) dt_max: f64,
     pub(crate) land_on: Vec<f64>,
@@ -39,6 +41,7 @@ impl Default for Settings {
             rtol: None,
             atol: None,
             max_steps: 100_000,
+            allow_incomplete: false,
             dt_min: 0.0,
             dt_max: f64::INFINITY,
             land_on: Vec::new(),
@@ -80,8 +83,8 @@ impl Settings {
     /// The controller to run with: the one given or the method's default, with `dt0` in it.
     ///
     /// # Errors
-    /// A dt0 beside [`StepTo`](super::StepTo); a method without an error estimate and without a dt0.
-    fn controller(&self) -> Result<Controller, OdeError> {
+    /// A dt0 beside a controller that has one, or beside [`StepTo`](super::StepTo); a method without an error estimate and without a dt0.
+    pub(super) fn controller(&self) -> Result<Controller, OdeError> {
         let tableau = tableau(self.own.as_deref(), self.method);
         let controller = match (&self.controller, self.dt0) {
             (Some(controller), _) => controller.clone(),
@@ -107,6 +110,9 @@ impl Settings {
         parts: &[usize],
         span: Option<(f64, f64)>,
     ) -> Result<Resolved, OdeError> {
+        if self.max_steps == 0 {
+            return Err(OdeError::Controller { parameter: "max_steps", value: 0.0, range: "at least 1" });
+        }
         let (rtol, atol) = default.at(0);
         let bound = |name, given: &Option<Bound>, default: f64| match given {
             Some(bound) => bound.spread(name, parts),

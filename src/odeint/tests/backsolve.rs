@@ -186,7 +186,7 @@ fn a_piece_that_ends_early_gives_nan() {
 fn steps_and_the_dense_curve_are_refused_when_the_solve_is_built() {
     for save_at in [SaveAt::steps(), SaveAt::dense()] {
         let ode = Ode::new(|_t, y: &Tensor| -y).adjoint(Adjoint::backsolve()).save_at(save_at);
-        let refused = ode.solve(0.0, 1.0, Tensor::from(1.0)).unwrap_err();
+        let refused = OdeError::from(ode.solve(0.0, 1.0, Tensor::from(1.0)).unwrap_err());
         assert!(matches!(refused, OdeError::Adjoint { .. }), "{refused}");
     }
 }
