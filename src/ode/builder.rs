@@ -78,6 +78,13 @@ pub(crate) type OnStep<'f, Y> = Arc<dyn Fn(f64, &Y) -> ControlFlow<()> + Send + 
 /// Defaults: [`Method::Tsit5`]; the I controller of [`Pid`](super::Pid), or constant steps of `dt0` for a method
 /// without an error estimate; rtol 1e-6 and atol 1e-9 (f32: 1e-4 and 1e-6); 100,000 steps; y saved at t1.
 ///
+/// # Settings
+/// Which way of running a solve reads which setting; those that it does not read it refuses by their name. Adaptive steps,
+/// where the head of the column does not say otherwise; no entry: the setting cannot be given there. `inlined` and
+/// `forecast` change no result.
+///
+#[doc = include_str!("settings.md")]
+///
 /// # Numerics
 /// On a machine with AVX2 and FMA (or NEON) sums of stages round a product and its sum once, on others twice: a solve
 /// gives the same bits on one machine, and differs in the last digits between the two kinds.
@@ -248,7 +255,8 @@ impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
         self.settings.controller = Some(controller.into());
         self
     }
-    /// The relative tolerance: a number, or one a component (or one a part of a state of several parts).
+    /// The relative tolerance: a number, or one a component (or one a part of a state of several parts). Constant and given
+    /// steps have none.
     pub fn rtol(mut self, rtol: impl Into<Bound>) -> Self {
         self.settings.rtol = Some(rtol.into());
         self
@@ -258,7 +266,8 @@ impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
         self.settings.atol = Some(atol.into());
         self
     }
-    /// The first step size, and every step's where steps are constant: its magnitude, or signed as `t1 - t0` is.
+    /// The first step size, and every step's of a method without an error estimate: its magnitude, or signed as `t1 - t0` is.
+    /// Beside a controller that has one it is refused.
     pub fn dt0(mut self, dt0: f64) -> Self {
         self.settings.dt0 = Some(dt0);
         self
@@ -301,8 +310,8 @@ impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
         self.settings.max_steps = max_steps;
         self
     }
-    /// Times that steps end on exactly; those outside the interval are passed over. The size that a step was to
-    /// have, and the controller's history, are kept across them.
+    /// Times that steps end on exactly; those outside the interval are passed over. The size that a step was to have, and
+    /// the controller's history, are kept across them. Where all times are given, they are refused.
     pub fn land_on(mut self, ts: &[f64]) -> Self {
         self.settings.land_on.extend(ts);
         self
@@ -354,10 +363,10 @@ impl<Y: Drive, F: Field<Y>, O> Ode<'_, Y, F, O> {
     /// From t0 to t1; the sign of `t1 - t0` is the direction. t0 == t1 returns y0.
     ///
     /// # Errors
-    /// [`SolveError::Config`] for what [`Ode::check`] refuses; [`SolveError::Field`] for a field that failed;
-    /// [`SolveError::Incomplete`] where neither t1 was reached nor an event or `on_step` ended the solve, unless
-    /// [`Ode::allow_incomplete`] was asked for. The last two carry what was computed until then. On traced tensors nobody
-    /// knows yet how the solve ends: it is `Ok`, and the call that runs the program fails.
+    /// [`SolveError::Config`] for what [`Ode::check`] refuses; [`SolveError::Field`] and [`SolveError::Event`] for a field or
+    /// an event that failed; [`SolveError::Incomplete`] where neither t1 was reached nor an event or `on_step` ended the
+    /// solve, unless [`Ode::allow_incomplete`] was asked for. The last three carry what was computed until then. On traced
+    /// tensors nobody knows yet how the solve ends: it is `Ok`, and the call that runs the program fails.
     pub fn solve(
         &self,
         t0: impl Into<Y::Clock>,

@@ -1,7 +1,7 @@
 //! What is refused before a solve runs because the solve would not read it.
 //!
 //! A setting without effect is a mistake of its user, so each driver says what it does not read, here and nowhere else;
-//! [`settings.md`](Settings) has the table. Values out of range are refused where settings are
+//! `settings.md` has the table, which [`Ode`] shows. Values out of range are refused where settings are
 //! [resolved](Settings::resolve).
 
 use super::event::Watch;
@@ -98,17 +98,22 @@ impl Requested<'_> {
 impl Settings {
     /// Refuses what is read of adaptive steps alone, where steps are not. `atol`: whether it is read all the same.
     pub(crate) fn check_steps(&self, norm: bool, atol: bool) -> Result<(), OdeError> {
-        let controller = self.controller()?;
-        if controller.is_adaptive() {
+        let is_listed = matches!(&self.controller, Some(Controller::StepTo(_)));
+        let is_adaptive = match &self.controller {
+            Some(controller) => controller.is_adaptive(),
+            // Without a dt0 such a method is refused for what it lacks.
+            None => self.has_error_estimate() || self.dt0.is_none(),
+        };
+        if is_adaptive {
             return Ok(());
         }
-        let is_listed = matches!(controller, Controller::StepTo(_));
         let unread = [
             ("rtol", self.rtol.is_some()),
             ("atol", self.atol.is_some() && !atol),
             ("norm", norm),
-            ("dt_min", is_listed && self.dt_min > 0.0),
-            ("dt_max", is_listed && self.dt_max < f64::INFINITY),
+            ("dt_min", self.dt_min > 0.0),
+            ("dt_max", self.dt_max < f64::INFINITY),
+            ("land_on", is_listed && !self.land_on.is_empty()),
         ];
         match unread.iter().find(|(_, is_given)| *is_given) {
             Some(&(setting, _)) => {

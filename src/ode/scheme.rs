@@ -265,9 +265,6 @@ pub(super) fn check_limits(controller: &Controller, limits: &Limits) -> Result<(
         return refuse("dt_max", dt_max, "above 0 and at least dt_min");
     }
     match controller {
-        Controller::Constant(Constant { dt0 }) if dt0.abs() > dt_max || dt0.abs() < dt_min => {
-            refuse("dt0", *dt0, "between dt_min and dt_max, being the size of every step")
-        }
         Controller::StepTo(StepTo { ts }) => match stops.iter().find(|t| !ts.contains(t)) {
             Some(&t) => Err(OdeError::StopBesideTimes { t }),
             None => Ok(()),

@@ -84,18 +84,19 @@ impl Settings {
     ///
     /// # Errors
     /// A dt0 beside a controller that has one, or beside [`StepTo`](super::StepTo); a method without an error estimate and without a dt0.
-    pub(super) fn controller(&self) -> Result<Controller, OdeError> {
+    fn controller(&self) -> Result<Controller, OdeError> {
         let tableau = tableau(self.own.as_deref(), self.method);
-        let controller = match (&self.controller, self.dt0) {
-            (Some(controller), _) => controller.clone(),
-            (None, _) if tableau.b_err.is_some() => Pid::default().into(),
-            (None, Some(dt0)) => super::Constant { dt0 }.into(),
-            (None, None) => return Err(OdeError::NoErrorEstimate { method: tableau.name.into() }),
-        };
-        match self.dt0 {
-            Some(dt0) => controller.starting_with(dt0),
-            None => Ok(controller),
+        match (&self.controller, self.dt0) {
+            (Some(controller), Some(dt0)) => controller.clone().starting_with(dt0),
+            (Some(controller), None) => Ok(controller.clone()),
+            (None, dt0) if tableau.b_err.is_some() => Ok(Pid { dt0, ..Pid::default() }.into()),
+            (None, Some(dt0)) => Ok(super::Constant { dt0 }.into()),
+            (None, None) => Err(OdeError::NoErrorEstimate { method: tableau.name.into() }),
         }
+    }
+
+    pub(super) fn has_error_estimate(&self) -> bool {
+        tableau(self.own.as_deref(), self.method).b_err.is_some()
     }
 
     /// Everything filled in for a state of such parts, with the tolerance `default` where none was given. `span` is

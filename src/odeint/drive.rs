@@ -7,7 +7,7 @@ use super::rows::Groups;
 use super::saved::{BYTES_MAX, Saved};
 use super::solve::Problem;
 use super::state::TreeState;
-use super::{Adjoint, Batching, Forecast, Options, Solution};
+use super::{Adjoint, Batching, Forecast, Options, Solution, backsolve, reversible};
 use crate::array::DType;
 use crate::ode::{
     self, Drive, DriveOn, Field, FieldError, IntoState, Ode, OdeError, Resolved, SaveAt, Settings,
@@ -148,7 +148,13 @@ impl<'a> Asked<'a> {
         let resolved = settings.resolve(default_tolerance(y0.tensors()), &parts, span)?;
         let scheme = resolved.scheme::<Leaves>(None);
         let mut saved = Saved::new(save_at, options.ts.as_ref(), span, &scheme)?;
-        if Events(self.watches).go_on() {
+        let events = Events(self.watches);
+        match options.adjoint {
+            Adjoint::Backsolve { .. } => backsolve::check(&saved, &events)?,
+            Adjoint::Reversible { coupling } => reversible::check(coupling, &events)?,
+            _ => {}
+        }
+        if events.go_on() {
             let max_hits = options.max_hits();
             check_hits(max_hits, y0.tensors())?;
             saved = saved.in_pieces(max_hits, scheme.limits.max_steps);

@@ -100,7 +100,8 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleOde<'a, P, M, T, 
     pub fn atol(self, atol: impl Into<Bound>) -> Self {
         self.with(|ode| ode.atol(atol))
     }
-    /// The first step size, and every step's where steps are constant; chosen for each trajectory where not given.
+    /// The first step size, and every step's of a method without an error estimate; chosen for each trajectory where not
+    /// given.
     pub fn dt0(self, dt0: f64) -> Self {
         self.with(|ode| ode.dt0(dt0))
     }

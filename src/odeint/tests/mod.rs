@@ -5,6 +5,7 @@ mod apart;
 mod backsolve;
 mod bounces;
 mod events;
+mod failures;
 mod hits;
 mod kept;
 mod leaves;
@@ -13,6 +14,7 @@ mod reports;
 mod reversible;
 mod rows;
 mod second;
+mod settings;
 mod steps;
 
 use crate::array::DType;

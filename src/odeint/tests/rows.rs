@@ -58,8 +58,11 @@ fn setup() -> Setup {
 
 fn solve(s: &Setup, p: &Weights, y0: &Tensor, batching: Batching) -> crate::Result<Solution<Tensor>> {
     let ode = Ode::new(|t: Tensor, y: &Tensor| rate(p, &t, y)).method(s.method).adjoint(s.adjoint);
-    let ode = ode.rtol(1e-5).atol(1e-7).batching(batching).save_at(s.save_at.clone());
-    let ode = if let Some(ts) = &s.ts { ode.save_at_tensor(ts) } else { ode };
+    let ode = ode.rtol(1e-5).atol(1e-7).batching(batching);
+    let ode = match &s.ts {
+        Some(ts) => ode.save_at_tensor(ts),
+        None => ode.save_at(s.save_at.clone()),
+    };
     Ok(ode.solve(s.ends.0.clone(), s.ends.1.clone(), y0)?)
 }
 
@@ -94,7 +97,7 @@ fn rows_together_have_the_bits_of_rows_one_by_one() {
         let pairs = together(vec![rows(0, 2), rows(2, 4), rows(4, 5)]);
         assert_eq!(found(&solve(&s, &p, &y0, Batching::Groups(2)).unwrap()), pairs);
         assert_eq!(found(&solve(&s, &p, &y0, Batching::Groups(9)).unwrap()), rows(0, 5));
-        let reversed = Setup { ends: (Tensor::from(0.2), Tensor::from(-0.1)), save_at: SaveAt::t1(), ..s };
+        let reversed = Setup { ends: (Tensor::from(0.2), Tensor::from(0.17)), save_at: SaveAt::t1(), ..s };
         let one = |b| found(&solve(&reversed, &p, &y0, b).unwrap());
         assert_eq!(one(Batching::PerRow), one(Batching::Groups(1)));
     }
