@@ -95,7 +95,7 @@ fn observed(n: usize, key: &Key) -> flowline::Result<Series> {
         let mut own: Vec<f64> = times.iter().map(|u| T1 * u).collect();
         own.sort_by(f64::total_cmp);
         let field = Ode::new(|_t, y: &[f64; 2]| [-0.1 * y[0] + 1.3 * y[1], -y[0] - 0.1 * y[1]]);
-        let solution = field.save_at(own.clone()).solve(0.0, T1, [start[0], start[1]])?.into_result()?;
+        let solution = field.save_at(own.clone()).solve(0.0, T1, [start[0], start[1]])?;
         ts.extend(own);
         ys.extend_from_slice(solution.ys.as_flattened());
     }

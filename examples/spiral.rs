@@ -44,7 +44,7 @@ fn spirals(n: usize, key: &Key) -> flowline::Result<Tensor> {
     let mut ys = Vec::new();
     for draw in draws.chunks_exact(2) {
         let ((sin, cos), radius) = ((std::f64::consts::TAU * draw[0]).sin_cos(), 1.0 + draw[1]);
-        let solution = field.clone().solve(0.0, T1, [radius * cos, radius * sin])?.into_result()?;
+        let solution = field.clone().solve(0.0, T1, [radius * cos, radius * sin])?;
         ys.extend_from_slice(solution.ys.as_flattened());
     }
     Ok(Tensor::from(ys).reshape([n, TIMES + 1, 2]).cast(F32))

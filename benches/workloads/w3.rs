@@ -88,7 +88,7 @@ fn paths() -> Result<Tensor> {
     let truth = truth.controller(Constant { dt0: 0.1 }).save_at(SaveAt::ts(&times()));
     let mut all = vec![];
     for y0 in starts.chunks_exact(2) {
-        all.extend(truth.solve(0.0, END, [y0[0], y0[1]])?.into_result()?.ys.concat());
+        all.extend(truth.solve(0.0, END, [y0[0], y0[1]])?.ys.concat());
     }
     Ok(matrix(&all, [PATHS, TIMES, 2]))
 }

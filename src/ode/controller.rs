@@ -175,8 +175,14 @@ impl Controller {
     /// [`StepTo`] says itself how long each step is.
     pub(super) fn starting_with(self, dt0: f64) -> Result<Controller, OdeError> {
         match self {
-            Controller::Constant(_) => Ok(Constant { dt0 }.into()),
             Controller::StepTo(_) => Err(OdeError::FirstStepBesideTimes { dt0 }),
+            Controller::Constant(_) => Err(OdeError::FirstStepTwice { dt0, controller: "Constant" }),
+            Controller::Pid(Pid { dt0: Some(_), .. }) => {
+                Err(OdeError::FirstStepTwice { dt0, controller: "Pid" })
+            }
+            Controller::Hairer(Hairer { dt0: Some(_), .. }) => {
+                Err(OdeError::FirstStepTwice { dt0, controller: "Hairer" })
+            }
             Controller::Pid(pid) => Ok(Pid { dt0: Some(dt0), ..pid }.into()),
             Controller::Hairer(hairer) => Ok(Hairer { dt0: Some(dt0), ..hairer }.into()),
         }

@@ -51,11 +51,6 @@ impl<'o, 'f, Y: HostState, O> Asked<'o, 'f, Y, O> {
         Asked { field, save_at, save_fn, watches, max_events, on_step: on_step.as_ref() }
     }
 
-    /// Whether something else than t1 can end the solve.
-    pub fn can_end(&self) -> bool {
-        self.on_step.is_some() || self.watches.iter().any(|watch| watch.event.terminal > 0)
-    }
-
     /// Whether anything may be asked of the inside of steps.
     pub fn needs_curve(&self) -> bool {
         let SaveAt { ts, dense, .. } = self.save_at;

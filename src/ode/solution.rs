@@ -60,17 +60,6 @@ impl fmt::Display for Warning {
 }
 
 impl<Y, O> Solution<Y, O> {
-    /// The solution if it is whole: t1 was reached, or an event asked to stop.
-    ///
-    /// # Errors
-    /// [`OdeError::Stopped`] where the solve ended early.
-    pub fn into_result(self) -> Result<Self, OdeError> {
-        match self.outcome {
-            Outcome::Completed | Outcome::Event { .. } => Ok(self),
-            outcome => Err(OdeError::Stopped { outcome, rtol: self.rtol, atol: self.atol }),
-        }
-    }
-
     /// The whole curve.
     ///
     /// # Errors
@@ -118,7 +107,8 @@ impl<Y, O> fmt::Display for Solution<Y, O> {
             | Outcome::NonFiniteEvent { .. }
             | Outcome::StatesApart { .. }
             | Outcome::StepSizeTooSmall { .. }
-            | Outcome::NonFinite { .. } => write!(f, "{outcome}")?,
+            | Outcome::NonFinite { .. }
+            | Outcome::Failed { .. } => write!(f, "{outcome}")?,
         }
         write!(f, ": {method}, rtol={rtol:e}, atol={atol:e}, {stats}")?;
         match self.events.len() {

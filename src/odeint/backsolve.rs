@@ -54,6 +54,16 @@ pub(super) fn refused(why: &dyn std::fmt::Display) -> OdeError {
     OdeError::Adjoint { adjoint: "Backsolve", why: why.to_string() }
 }
 
+/// Refuses what the backward solve takes no cotangents of.
+pub(super) fn check(saved: &Saved, events: &Events<'_>) -> Result<(), OdeError> {
+    let beside = saved.beside_times().or((!events.is_empty()).then_some("events"));
+    beside.map_or(Ok(()), |what| {
+        Err(refused(&format!(
+            "it takes no cotangents of {what}; save t0, t1 or given times, or take RecursiveCheckpoint"
+        )))
+    })
+}
+
 /// Records a solve whose reverse derivative is the continuous adjoint.
 ///
 /// # Errors
@@ -64,13 +74,6 @@ pub(super) fn record(
     (t0, t1): (&Tensor, &Tensor),
     y0: &Leaves,
 ) -> Result<Solution<Leaves>, OdeError> {
-    let beside = problem.saved.beside_times().or((!problem.events.is_empty()).then_some("events"));
-    if let Some(what) = beside {
-        let why = format!(
-            "it takes no cotangents of {what}; save t0, t1 or given times, or take RecursiveCheckpoint"
-        );
-        return Err(OdeError::Adjoint { adjoint: "Backsolve", why });
-    }
     let (field, params) = closed(problem.field, t0, y0)?;
     let num_y = y0.tensors().len();
     let mut args = vec![t0.clone(), t1.clone()];

@@ -12,8 +12,8 @@ use super::solve::Problem;
 use super::{Batching, Solution, Stats};
 use crate::array::DType;
 use crate::graph::{Op, TileOut, Tiles, Type};
-use crate::ode::{OdeError, status};
-use crate::tensor::{Check, Searches, Tensor, Tree, align, over_rows, register_check, try_trace, tuple};
+use crate::ode::OdeError;
+use crate::tensor::{Searches, Tensor, Tree, align, over_rows, try_trace, tuple};
 use std::sync::Arc;
 
 /// How a batch falls into groups that share their steps.
@@ -84,8 +84,6 @@ impl Groups {
             Hits { index: swapped(&index), t: swapped(&t), y, count }
         });
         let dense = if problem.saved.dense { self.curve(problem, (t0, y0), states, leaves(6)) } else { None };
-        let first = Tensor::iota(DType::F64, [verdict.shape()[0], 1], 0) * self.size as f64;
-        register_check(Check { values: Tensor::concat(&[&without_events(&verdict), &first], 1) });
         let [t1_reached, num_steps, num_accepted, num_rejected, num_field_evals, num_saved] =
             numbers.try_into().expect("invariant: as many as were taken");
         let stats = Stats { num_steps, num_accepted, num_rejected, num_field_evals };
@@ -190,14 +188,6 @@ fn parts(s: &Solution<Leaves>) -> (Vec<Tensor>, Vec<Tensor>) {
         numbers.extend([t0, t1, num_steps, &steps.t, &steps.t_next, ends].map(Clone::clone));
     }
     (rows, numbers)
-}
-
-/// Verdicts in which an event, which is no failure, counts as the end.
-fn without_events(verdict: &Tensor) -> Tensor {
-    let code = |x: f64| Tensor::scalar(DType::F64, x);
-    let status = verdict.column(0);
-    let status = status.eq(code(status::EVENT)).select(&code(status::COMPLETED), &status);
-    Tensor::concat(&[&status.expand(1), &verdict.slice(1, 1..6)], 1)
 }
 
 /// With the first two axes exchanged.

@@ -5,8 +5,9 @@
 
 use super::drive::Out;
 use super::{Ensemble, EnsembleProgress};
-use crate::ode::host::solve;
-use crate::ode::{Field, HostState, Ode, OdeError, Outcome, Real, Resolved, Stats, Warning};
+use crate::ode::check::Driver;
+use crate::ode::host::run;
+use crate::ode::{Field, HostState, Ode, OdeError, Outcome, Real, Resolved, SolveError, Stats, Warning};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,6 +34,17 @@ fn in_parallel(n: usize, work: &(dyn Fn(usize) + Sync)) {
 /// Trajectories of a chunk: enough chunks that threads end together, few enough that each keeps its lanes full.
 fn chunk_len(n: usize) -> usize {
     n.div_ceil(num_threads() * 8).clamp(256, 4096)
+}
+
+/// What a lock that is poisoned would belie.
+const LOCK: &str = "invariant: no panic while the lock is held";
+
+/// Keeps the failure of the lowest index.
+fn keep_first<E>(first: &Mutex<Option<(usize, E)>>, failure: (usize, E)) {
+    let mut first = first.lock().expect(LOCK);
+    if first.as_ref().is_none_or(|(index, _)| failure.0 < *index) {
+        *first = Some(failure);
+    }
 }
 
 /// Called from time to time.
@@ -76,9 +88,8 @@ pub(super) fn for_each_chunk<Y: Send, E: Send>(
         rest = others;
     }
     let (done, failed) = (AtomicUsize::new(0), Mutex::new(None));
-    let lock = "invariant: no panic while the lock is held";
     in_parallel(chunks.len(), &|index| {
-        let Some(chunk) = chunks[index].lock().expect(lock).take() else { return };
+        let Some(chunk) = chunks[index].lock().expect(LOCK).take() else { return };
         let some = chunk.0.len();
         match run(chunk) {
             Ok(()) => {
@@ -87,16 +98,11 @@ pub(super) fn for_each_chunk<Y: Send, E: Send>(
                     tell(EnsembleProgress { num_done, num_trajectories: n });
                 }
             }
-            Err(error) => {
-                let mut failed = failed.lock().expect(lock);
-                if failed.as_ref().is_none_or(|(first, _)| index < *first) {
-                    *failed = Some((index, error));
-                }
-            }
+            Err(error) => keep_first(&failed, (index, error)),
         }
     });
     drop(chunks);
-    match failed.into_inner().expect(lock) {
+    match failed.into_inner().expect(LOCK) {
         Some((_, error)) => Err(error),
         None => Ok(Results { y1, stats, outcomes, warnings }),
     }
@@ -121,10 +127,15 @@ where
     /// One trajectory from each of `y0s`, one at a time on each thread (`rayon`): a closure knows one kind of
     /// number. A [`field!`](crate::field) in an [ensemble](Ode::ensemble) is many times faster.
     ///
-    /// A y0 that is not finite is an outcome of its trajectory.
+    /// Events that end a solve or change its state do so here too, and `on_step` sees the steps of all trajectories; what
+    /// would be kept but the ends is refused.
     ///
     /// # Errors
-    /// An option out of range, an interval that is not finite, a field that failed for one of them.
+    /// [`SolveError::Config`] for an option out of range or without effect, or an interval that is not finite;
+    /// [`SolveError::Field`] for a field that failed, that of the first trajectory in which it did;
+    /// [`SolveError::Incomplete`] where a trajectory ended early, or started with a y0 that is not finite, unless
+    /// [`allow_incomplete`](Ode::allow_incomplete) was asked for: `row` is the first that did. All trajectories are in
+    /// `partial`, each with its own outcome.
     ///
     /// # Examples
     /// ```
@@ -135,25 +146,29 @@ where
     /// assert!(many.to_string().contains("one at a time"));
     /// # Ok::<(), flowline::ode::OdeError>(())
     /// ```
-    pub fn solve_many(&self, t0: f64, t1: f64, y0s: &[Y]) -> Result<Ensemble<Y>, OdeError> {
+    pub fn solve_many(&self, t0: f64, t1: f64, y0s: &[Y]) -> Result<Ensemble<Y>, SolveError<Ensemble<Y>>> {
+        self.requested().check(Driver::Many)?;
         let (default, parts) = match y0s.first() {
             Some(y0) => (y0.default_tolerance(), y0.parts()),
             None => (<f64 as Real>::TOLERANCE, vec![0]),
         };
         let Resolved { rtol, atol, .. } = self.settings.resolve(default, &parts, Some((t0, t1)))?;
-        let run = |(range, out): Chunk<'_, Y>| {
-            for (index, y0) in y0s[range].iter().enumerate() {
-                match solve(self, t0, t1, y0.clone()) {
-                    Ok(solution) => {
-                        out.y1[index] = solution.y1;
-                        out.stats[index] = solution.stats;
-                        out.outcomes[index] = solution.outcome;
-                        out.warnings[index] = solution.warnings.first().copied();
+        let failed = Mutex::new(None);
+        let run_chunk = |(range, out): Chunk<'_, Y>| {
+            for (place, index) in range.enumerate() {
+                match run(self, (t0, t1), y0s[index].clone()) {
+                    Ok((solution, failure)) => {
+                        out.y1[place] = solution.y1;
+                        out.stats[place] = solution.stats;
+                        out.outcomes[place] = solution.outcome;
+                        out.warnings[place] = solution.warnings.first().copied();
+                        if let Some(error) = failure {
+                            keep_first(&failed, (index, error));
+                        }
                     }
                     Err(OdeError::InitialState { component }) => {
-                        out.y1[index] = y0.clone();
                         let component = Some(component);
-                        out.outcomes[index] = Outcome::NonFinite { t: t0, dt: 0.0, step: 0, component };
+                        out.outcomes[place] = Outcome::NonFinite { t: t0, dt: 0.0, step: 0, component };
                     }
                     Err(error) => return Err(error),
                 }
@@ -161,8 +176,13 @@ where
             Ok(())
         };
         let Results { y1, stats, outcomes, warnings } =
-            for_each_chunk(y0s.len(), (y0s.to_vec(), 1), None, &run)?;
+            for_each_chunk(y0s.len(), (y0s.to_vec(), 1), None, &run_chunk)?;
         let warnings = warned(&warnings);
-        Ok(Ensemble { y1, stats, outcomes, warnings, num_lanes: 1, num_threads: num_threads(), rtol, atol })
+        let all =
+            Ensemble { y1, stats, outcomes, warnings, num_lanes: 1, num_threads: num_threads(), rtol, atol };
+        match failed.into_inner().expect(LOCK) {
+            Some((_, error)) => Err(SolveError::failed(error, all)),
+            None => all.judged(self.settings.allow_incomplete),
+        }
     }
 }

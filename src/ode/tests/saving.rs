@@ -87,7 +87,7 @@ fn an_empty_interval_saves_y0_wherever_it_is_asked_for() {
 
 #[test]
 fn unsorted_and_outlying_times_are_refused() {
-    let refuse = |ts: &[f64]| Ode::new(|_t, y: &f64| -y).save_at(ts).solve(0.0, 1.0, 1.0).unwrap_err();
+    let refuse = |ts: &[f64]| Ode::new(|_t, y: &f64| -y).save_at(ts).check(&0.0, &1.0, &1.0).unwrap_err();
     assert!(matches!(refuse(&[0.5, 0.2]), OdeError::TimesNotMonotone { index: 0, .. }));
     assert!(matches!(refuse(&[0.5, 1.2]), OdeError::SavedTime { index: 1, .. }));
     assert!(matches!(refuse(&[f64::NAN]), OdeError::SavedTime { index: 0, .. }));

@@ -59,7 +59,7 @@ fn solve(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Result<
             ode.jump(Event::falling(), front, move |t, y| *y = &*y * (1.0 + 0.3 * &mu) + t * 0.1)
         }
     };
-    ode.solve(0.0, 1.2, &p.y0)
+    Ok(ode.solve(0.0, 1.2, &p.y0)?)
 }
 
 /// Falls through 0 somewhere in the interval, at a time of each row's own.

@@ -86,7 +86,7 @@ fn a_solve_without_steps_or_with_too_few_saves_what_there_is() {
     let at = |t: f64| point.dense().unwrap().eval_with_derivative(&Tensor::from(t));
     assert_eq!(at(1.0).0.to_vec(), [2.0]);
     assert!(at(1.0).1.item().is_nan() && at(1.1).0.item().is_nan());
-    let short = ode.dt0(0.01).solve(0.0, 5.0, f64s(&[2.0])).unwrap();
+    let short = ode.dt0(0.01).allow_incomplete().solve(0.0, 5.0, f64s(&[2.0])).unwrap();
     assert!(matches!(short.outcome(), Outcome::MaxSteps { .. }));
     assert_eq!(short.num_saved.item(), 1.0 + short.stats.num_accepted.item());
     let n = short.num_saved.item() as usize;
@@ -117,7 +117,7 @@ fn a_mix_is_saved_in_the_order_of_the_solve() {
 #[test]
 fn more_steps_than_memory_should_hold_are_refused_with_the_remedy() {
     let ode = || Ode::new(|_t, y: &Tensor| -y).save_at(SaveAt::steps());
-    let e = ode().solve(0.0, 1.0, ones([1000].into())).map(|_| ()).unwrap_err();
+    let e = OdeError::from(ode().solve(0.0, 1.0, ones([1000].into())).unwrap_err());
     assert!(matches!(e, OdeError::SavedSteps { steps: 100_000, rows: 100_000, bytes: 801_600_000, .. }));
     assert!(e.to_string().contains("set `max_steps`"), "{e}");
     assert!(ode().max_steps(100).solve(0.0, 1.0, ones([1000].into())).is_ok());
