@@ -22,7 +22,7 @@ pub enum IoError {
         /// What the operating system said.
         source: std::io::Error,
     },
-    /// The file is no whole safetensors file.
+    /// The file was changed or cut after it was written.
     #[error("{} is damaged ({bytes} bytes): {reason}; restore it from a copy, or train again", path.display())]
     Damaged {
         /// The file.
@@ -40,7 +40,7 @@ pub enum IoError {
     },
     /// The file was written by a version of the crate with another layout.
     #[error(
-        "{} has run format {found}, this flowline reads format {expected}; use the version that wrote it, or train again",
+        "{} has run format {found}, this flowline reads formats 1 to {expected}; use the version that wrote it, or train again",
         path.display()
     )]
     Version {
@@ -48,7 +48,7 @@ pub enum IoError {
         path: PathBuf,
         /// The format in the file.
         found: u64,
-        /// The format of this version.
+        /// The latest format that this version reads.
         expected: u64,
     },
     /// A whole file whose description is not one that this version writes.
