@@ -36,6 +36,7 @@ mod frame;
 mod images;
 mod joined;
 mod learned;
+mod lock;
 pub mod metrics;
 mod model;
 mod options;
