@@ -22,6 +22,17 @@ pub enum IoError {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// Another process, or another run of this one, writes in the folder.
+    #[error(
+        "{} works in {} already; wait until it has ended, or choose another folder",
+        process.map_or("another process".to_owned(), |process| format!("process {process}")), path.display()
+    )]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+        /// The number of the process, where it is known.
+        process: Option<u32>,
+    },
     /// The file was changed or cut after it was written.
     #[error("{} is damaged ({bytes} bytes): {reason}; restore it from a copy, or train again", path.display())]
     Damaged {

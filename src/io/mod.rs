@@ -19,6 +19,8 @@ mod error;
 pub(crate) mod fault;
 #[cfg(feature = "train")]
 mod hash;
+#[cfg(feature = "train")]
+mod lock;
 mod npy;
 #[cfg(feature = "plot")]
 pub mod raster;
@@ -41,6 +43,8 @@ pub use csv::{Csv, read_csv, read_csv_lines, read_csv_table, write_csv, write_cs
 pub use error::IoError;
 #[cfg(feature = "train")]
 pub(crate) use hash::Fnv;
+#[cfg(feature = "train")]
+pub(crate) use lock::Lock;
 pub use npy::{Npy, NpyHeader, NpyNumber, read_npy, read_npy_header, write_npy, write_npy_parts};
 #[cfg(test)]
 #[cfg_attr(not(feature = "train"), expect(unused_imports, reason = "for the tests of training"))]

@@ -139,17 +139,6 @@ pub enum TrainError {
         /// One of the files.
         found: PathBuf,
     },
-    /// Another process trains in the folder.
-    #[error(
-        "{} trains in {} already; wait until it has ended, or choose another folder with --out",
-        process.map_or("another process".to_owned(), |process| format!("process {process}")), folder.display()
-    )]
-    Busy {
-        /// The folder.
-        folder: PathBuf,
-        /// The number of the process, where it is known.
-        process: Option<u32>,
-    },
     /// A file in the folder is of another run than the checkpoint beside it.
     #[error("{} belongs to another run than the model.safetensors beside it; put the file of this run there", path.display())]
     OtherRun {

@@ -2,9 +2,8 @@
 
 use super::TrainError;
 use super::best::BEST_FILE;
-use super::lock::Lock;
 use crate::error::Result;
-use crate::io::{IoError, fault, temporary_name, writable_folder};
+use crate::io::{IoError, Lock, fault, temporary_name, writable_folder};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +39,7 @@ impl RunFolder {
     /// Makes the folder where it is missing, finds out whether it can be written, and locks it.
     ///
     /// # Errors
-    /// [`IoError::Write`], [`TrainError::Busy`].
+    /// [`IoError::Write`], [`IoError::Locked`].
     pub fn open(path: impl AsRef<Path>) -> Result<RunFolder> {
         let path = path.as_ref().to_owned();
         let made = writable_folder(&path)?;

@@ -36,7 +36,6 @@ mod frame;
 mod images;
 mod joined;
 mod learned;
-mod lock;
 pub mod metrics;
 mod model;
 mod options;

@@ -10,8 +10,8 @@ use std::process::Output;
 
 /// A run on a line: few writes, nothing over the plane, and the best weights are kept.
 const LINE: &str = "train line.csv --updates 4 --width 2 --depth 1 --batch 8 --fixed-steps 2";
-/// More steps of writing than such a run has.
-const STEPS: u64 = 200;
+/// Fewer steps of writing than such a run has, and more.
+const STEPS: [u64; 2] = [20, 200];
 
 fn line() -> Place {
     let place = Place::new();
@@ -43,22 +43,18 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Tries every step of writing until a run gets through; how many there were.
-fn at_every_step(first: u64, stride: u64, mut tried: impl FnMut(u64) -> bool) -> u64 {
-    for step in (first..STEPS).step_by(stride as usize) {
-        if tried(step) {
-            return step;
-        }
-    }
-    panic!("a run has more than {STEPS} steps of writing");
+/// Tries steps of writing until a run gets through all it has.
+fn at_steps(stride: usize, mut tried: impl FnMut(u64) -> bool) {
+    let through = (1..STEPS[1]).step_by(stride).find(|&step| tried(step));
+    assert!(through.is_some_and(|step| step > STEPS[0]), "the first fault that ended no run: {through:?}");
 }
 
-fn killed(stride: u64) {
+fn killed(stride: usize) {
     if !cfg!(debug_assertions) {
         return;
     }
     let place = line();
-    at_every_step(1, stride, |step| {
+    at_steps(stride, |step| {
         let folder = format!("killed-{step}");
         let train = format!("{LINE} --out {folder}");
         if faulty(&place, &format!("kill:{step}"), &train).status.success() {
@@ -95,7 +91,7 @@ fn a_disk_that_fills_at_any_write_is_named_and_loses_nothing() {
         return;
     }
     let place = line();
-    at_every_step(1, 4, |step| {
+    at_steps(4, |step| {
         let folder = format!("full-{step}");
         let output = faulty(&place, &format!("full:{step}"), &format!("{LINE} --out {folder}"));
         if output.status.success() {
@@ -192,8 +188,8 @@ fn a_second_process_in_a_folder_is_refused_by_the_number_of_the_first() {
     let train = format!("train tiny.png --updates 2000000 {SMALL} --out run");
     let mut child = place.command(&train).spawn().unwrap();
     crate::resuming::wait_for_checkpoint(&place, "run", &mut child);
-    let number = format!("process {} trains in run", child.id());
-    place.fails(&format!("{train} --resume"), 1, &[&number, "--out"]);
+    let number = format!("process {} works in run", child.id());
+    place.fails(&format!("{train} --resume"), 1, &[&number, "another folder"]);
     place.fails(&format!("{train} --restart"), 1, &[&number]);
     child.kill().unwrap();
     child.wait().unwrap();

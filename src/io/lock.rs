@@ -1,21 +1,19 @@
-//! The lock of a run folder: one process trains in it at a time.
+//! The lock of a folder: one holder writes in it at a time.
 //!
 //! The system holds the lock and lets it go when the process ends, however it ends; the file that it is on has the
 //! process's number for whoever is refused. A file that is left over locks nothing.
 
-use super::TrainError;
-use crate::error::Result;
-use crate::io::IoError;
+use super::IoError;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The file in a run folder while a process trains there.
+/// The file in a folder while it is locked.
 const LOCK_FILE: &str = ".lock";
 
 /// Held while it lives.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(crate) struct Lock {
     path: PathBuf,
     _file: File,
 }
@@ -24,8 +22,8 @@ impl Lock {
     /// Locks a folder.
     ///
     /// # Errors
-    /// [`TrainError::Busy`] where another run has it, [`IoError::Write`].
-    pub(super) fn take(folder: &Path) -> Result<Lock> {
+    /// [`IoError::Locked`] where another has it, [`IoError::Write`].
+    pub(crate) fn take(folder: &Path) -> Result<Lock, IoError> {
         let path = folder.join(LOCK_FILE);
         loop {
             let refused = |source| IoError::Write { path: path.clone(), source };
@@ -34,11 +32,11 @@ impl Lock {
             match file.try_lock() {
                 Err(TryLockError::WouldBlock) => {
                     let process = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
-                    return Err(TrainError::Busy { folder: folder.to_owned(), process }.into());
+                    return Err(IoError::Locked { path: folder.to_owned(), process });
                 }
-                // A file system without locks: the run is as safe there as it can be.
+                // A file system without locks: all is as safe there as it can be.
                 Err(TryLockError::Error(e)) if e.kind() != io::ErrorKind::Unsupported => {
-                    return Err(refused(e).into());
+                    return Err(refused(e));
                 }
                 Ok(()) | Err(TryLockError::Error(_)) => {}
             }
@@ -76,13 +74,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_has_one_run_at_a_time_and_a_file_that_is_left_over_locks_nothing() {
+    fn a_folder_has_one_holder_at_a_time_and_a_file_that_is_left_over_locks_nothing() {
         let folder = crate::io::scratch();
         fs::write(folder.path().join(LOCK_FILE), "99999999 and more").unwrap();
         let first = Lock::take(folder.path()).unwrap();
         let message = Lock::take(folder.path()).unwrap_err().to_string();
         let process = format!("process {}", std::process::id());
-        assert!(message.contains(&process) && message.contains("--out"), "{message}");
+        assert!(message.contains(&process) && message.contains("another folder"), "{message}");
         drop(first);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         Lock::take(folder.path()).unwrap();
