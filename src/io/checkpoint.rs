@@ -131,8 +131,8 @@ fn checksum<'a>(
 #[cfg(test)]
 pub(crate) fn write_first_format(path: &Path, header: &impl Serialize, tree: &impl Tree) {
     let (leaves, header) = (tree.named_leaves(), serde_json::to_value(header).unwrap());
-    let checksum = checksum(OLDEST, &header, leaves.iter().map(|(name, t)| (name, t)));
-    let metadata = serde_json::to_string(&Metadata { format: OLDEST, checksum, header }).unwrap();
+    let checksum = checksum(1, &header, leaves.iter().map(|(name, t)| (name, t)));
+    let metadata = serde_json::to_string(&Metadata { format: 1, checksum, header }).unwrap();
     std::fs::write(path, to_bytes(&leaves, Some(metadata))).unwrap();
 }
 
