@@ -1,8 +1,8 @@
 //! `metrics.csv`: one row an update, for plots and for the report of a resumed run.
 //!
 //! It knows columns and how to cut the file where a checkpoint stands. Rows are appended, not written as a whole: the
-//! file is the one of a run folder that may end in a broken line, which [`Metrics::resume`] takes away. What lies before
-//! is vouched for by an [`Extent`], and a row that cannot be read there is said and never cut.
+//! file is the one of a run folder that may end in a broken line, which a resumed run takes away. What lies before has a
+//! checksum ([`Extent`]): a row that cannot be read there is an error, and is not cut.
 
 use crate::io::{Fnv, IoError, fault, write_atomic};
 use serde::{Deserialize, Serialize};
