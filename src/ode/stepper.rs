@@ -105,15 +105,20 @@ impl<Y: HostState> Stepper<Y> {
         self.before.t
     }
 
+    /// Makes room for the stages of a step.
+    pub fn reserve_stages(&mut self) {
+        if self.stages.is_empty() {
+            self.stages = vec![self.before.y.clone(); self.interpolant.num_stages()];
+        }
+    }
+
     /// Copies the method's own stages of the step last accepted, which must have been remembered.
     pub fn keep_stages(&mut self, f: &dyn Field<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
         if self.ready != Ready::Nothing {
             return Ok(());
         }
         let s = scheme.tableau.num_stages();
-        if self.stages.is_empty() {
-            self.stages = vec![self.before.y.clone(); self.interpolant.num_stages()];
-        }
+        self.reserve_stages();
         self.stages[0].copy_of(&self.before.k0);
         for (stage, k) in self.stages[1..s].iter_mut().zip(&self.carry.k[1..s]) {
             stage.copy_of(k);

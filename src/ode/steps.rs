@@ -48,9 +48,10 @@ impl<'a, Y: HostState, F: Field<Y>> Steps<'a, Y, F> {
         y0: Y,
     ) -> Result<Self, SolveError<()>> {
         let scheme = resolved.scheme(norm);
-        let stepper =
+        let mut stepper =
             Stepper::new(field, &scheme, span, y0).map_err(|error| SolveError::failed(error, ()))?;
-        let stiffness = StiffnessTest::of(&scheme, resolved.native().method);
+        let mut stiffness = StiffnessTest::of(&scheme, resolved.native().method);
+        stiffness.prepare(&mut stepper, &scheme);
         Ok(Steps {
             field,
             norm,

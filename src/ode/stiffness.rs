@@ -74,6 +74,14 @@ impl StiffnessTest {
         StiffnessTest { pair, method, steps: 0, suspicion, noticed: None, look: None }
     }
 
+    /// Takes the memory that a look needs, so that none of the steps to come does.
+    pub fn prepare<Y: HostState>(&mut self, stepper: &mut Stepper<Y>, scheme: &Scheme<Y>) {
+        if let Some(pair) = self.pair {
+            stepper.reserve_stages();
+            self.look = Some(Look::new(&scheme.tableau, self.method, pair));
+        }
+    }
+
     /// Whether the next step will be looked at.
     #[inline(always)]
     pub fn is_due(&self) -> bool {
