@@ -7,7 +7,7 @@ use super::rows::Groups;
 use super::saved::{BYTES_MAX, Saved};
 use super::solve::Problem;
 use super::state::TreeState;
-use super::{Adjoint, Batching, Forecast, Options, Solution};
+use super::{Adjoint, Batching, Forecast, Options, PartNorm, Solution};
 use crate::array::DType;
 use crate::ode::{
     self, Drive, DriveOn, Field, FieldError, IntoState, Ode, OdeError, SaveAt, Settings, State, Tolerance,
@@ -59,6 +59,7 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
     y0: &Y,
 ) -> Result<Solution<Y>, OdeError> {
     let tree = |y: &Leaves| y0.with_leaves(y.leaves());
+    let norm = ode.options.part_norm;
     let watches = ode.watches.iter().map(|ode::Watch { event, when, then }| Watch {
         event: *event,
         when: Box::new(move |t, y| when(t.clone(), &tree(y))),
@@ -66,7 +67,7 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
             Box::new(move |t, y| {
                 let mut y = tree(y);
                 then(t.clone(), &mut y);
-                Leaves::of(&y)
+                Leaves::measured_by(&y, norm)
             })
         }),
     });
@@ -74,7 +75,7 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
     let asked =
         Asked { settings: &ode.settings, save_at: &ode.save_at, options: &ode.options, watches: &watches };
     let field = TreeField { field: &ode.field, like: y0 };
-    Ok(asked.solve(&field, (t0, t1), &Leaves::of(y0))?.of(y0))
+    Ok(asked.solve(&field, (t0, t1), &Leaves::measured_by(y0, norm))?.of(y0))
 }
 
 /// A field of trees as one of leaves.
@@ -160,6 +161,12 @@ impl<Y: Drive<Options = Options>, F, O> Ode<'_, Y, F, O> {
     /// How the solve's gradient is taken; [`Adjoint::RecursiveCheckpoint`] with 32 MiB if not said.
     pub fn adjoint(mut self, adjoint: Adjoint) -> Self {
         self.options.adjoint = adjoint;
+        self
+    }
+
+    /// How the errors of the parts of a tuple are measured together: see [`PartNorm`].
+    pub fn part_norm(mut self, norm: PartNorm) -> Self {
+        self.options.part_norm = norm;
         self
     }
 

@@ -31,7 +31,7 @@ mod solve;
 mod state;
 mod sweep;
 
-pub use adjoint::{Adjoint, Batching, Forecast, Options};
+pub use adjoint::{Adjoint, Batching, Forecast, Options, PartNorm};
 pub use dense::Dense;
 pub use hits::Hits;
 pub use solution::{Solution, Stats};
