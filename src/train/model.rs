@@ -35,6 +35,9 @@ pub struct ModelConfig {
     pub t1: f64,
     /// How it is solved in training.
     pub solve: SolveConfig,
+    /// Kind and hidden layers of each block, from the base end on, where they are not all as `field` and `hidden` say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlike: Vec<(FieldConfig, Vec<usize>)>,
 }
 
 /// The kind of a field.
@@ -115,15 +118,20 @@ impl ModelConfig {
     /// # Errors
     /// A method that does not exist.
     pub fn build(&self, key: &Key) -> Result<Flow> {
-        let blocks = (0..self.blocks).map(|i| self.field(&key.fold_in(Tensor::from(i as u32)))).collect();
+        let block = |i: usize| {
+            let key = key.fold_in(Tensor::from(i as u32));
+            let alike = (self.field, &self.hidden);
+            let (field, hidden) = self.unlike.get(i).map_or(alike, |(field, hidden)| (*field, hidden));
+            self.field(field, hidden, &key)
+        };
+        let blocks = (0..self.blocks).map(block).collect();
         let mut flow = Cnf::with_blocks(blocks, StandardNormal::new(self.dim));
         flow.settings = self.solve.settings(self.t1)?;
         Ok(flow)
     }
 
-    fn field(&self, key: &Key) -> DriftNet {
-        let hidden = &self.hidden;
-        match self.field {
+    fn field(&self, field: FieldConfig, hidden: &[usize], key: &Key) -> DriftNet {
+        match field {
             FieldConfig::Fourier { features, log_frequency_max } => {
                 let frequencies = if self.dim == 2 {
                     golden_frequencies(features, log_frequency_max)
@@ -137,7 +145,7 @@ impl ModelConfig {
             }
             FieldConfig::ConcatSquash => ConcatSquash::new(self.dim, hidden, key).into(),
             FieldConfig::Mlp { activation, time, classes } => {
-                let sizes = [&[self.dim + usize::from(time) + classes], &hidden[..], &[self.dim]].concat();
+                let sizes = [&[self.dim + usize::from(time) + classes], hidden, &[self.dim]].concat();
                 Mlp::new(sizes, activation.into(), key).into()
             }
             FieldConfig::UNet {
@@ -150,7 +158,7 @@ impl ModelConfig {
                 time,
                 classes,
             } => {
-                let channels = hidden.clone();
+                let channels = hidden.to_vec();
                 let [height, width, of_pixel] = picture;
                 let config = UNetConfig {
                     picture: [height, width, of_pixel * (ends + 1)],
@@ -174,8 +182,27 @@ impl ModelConfig {
 
     /// What a flow is, apart from its numbers.
     pub fn of(flow: &Flow) -> ModelConfig {
-        let first = &flow.blocks[0];
-        let (field, hidden) = match first {
+        let mut each: Vec<(FieldConfig, Vec<usize>)> = flow.blocks.iter().map(FieldConfig::of).collect();
+        let (field, hidden) = each[0].clone();
+        if each.iter().all(|block| *block == each[0]) {
+            each.clear();
+        }
+        ModelConfig {
+            field,
+            hidden,
+            blocks: flow.blocks.len(),
+            dim: flow.base.dim,
+            t1: flow.settings.t1,
+            solve: SolveConfig::of(&flow.settings),
+            unlike: each,
+        }
+    }
+}
+
+impl FieldConfig {
+    /// The kind of a field, and the sizes of its hidden layers.
+    fn of(block: &DriftNet) -> (FieldConfig, Vec<usize>) {
+        match block {
             DriftNet::Fourier(net) => {
                 let features = net.frequencies.get().shape()[1];
                 (FieldConfig::Fourier { features, log_frequency_max: 0.0 }, hidden(&net.mlp))
@@ -189,7 +216,7 @@ impl ModelConfig {
                 (FieldConfig::Mlp { activation: net.activation.into(), time, classes }, hidden(net))
             }
             DriftNet::UNet(_) | DriftNet::Levels(_) => {
-                let (net, ends) = match first {
+                let (net, ends) = match block {
                     DriftNet::Levels(levels) => (&levels.net, levels.ends.get().shape()[0]),
                     DriftNet::UNet(net) => (net, 0),
                     _ => unreachable!("invariant: one of the two"),
@@ -217,14 +244,6 @@ impl ModelConfig {
                 };
                 (field, channels)
             }
-        };
-        ModelConfig {
-            field,
-            hidden,
-            blocks: flow.blocks.len(),
-            dim: first.dim(),
-            t1: flow.settings.t1,
-            solve: SolveConfig::of(&flow.settings),
         }
     }
 }
@@ -251,5 +270,30 @@ mod tests {
             };
             assert_eq!(shapes(&flow), shapes(&again));
         }
+    }
+
+    #[test]
+    fn blocks_that_are_not_alike_are_rebuilt_each_by_its_own_kind() {
+        let (key, dim) = (Key::new(1), 2);
+        let blocks: Vec<DriftNet> = vec![
+            ConcatSquash::new(dim, [5], &key).into(),
+            Mlp::new([dim + 1, 4, 3, dim], Activation::Silu, &key).into(),
+            ConcatSquash::new(dim, [7, 6], &key).into(),
+        ];
+        let flow = Cnf::with_blocks(blocks, StandardNormal::new(dim));
+        let config = ModelConfig::of(&flow);
+        let stored = serde_json::to_string(&config).unwrap();
+        let again: ModelConfig = serde_json::from_str(&stored).unwrap();
+        assert_eq!(again, config);
+        let built = again.build(&Key::new(2)).unwrap();
+        let shapes = |flow: &Flow| {
+            flow.named_leaves().into_iter().map(|(p, t)| (p, t.shape().clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(shapes(&built), shapes(&flow));
+        assert_eq!(ModelConfig::of(&built), config);
+        // Blocks that are alike are told once, as before.
+        let alike = Cnf::with_blocks(vec![flow.blocks[0].clone(); 2], StandardNormal::new(dim));
+        let stored = serde_json::to_string(&ModelConfig::of(&alike)).unwrap();
+        assert!(!stored.contains("unlike") && !stored.contains("per_row"), "{stored}");
     }
 }
