@@ -35,21 +35,12 @@ fn errors_at(dim: usize, tol: f64) -> (f64, f64) {
 
 #[test]
 fn a_tolerance_holds_the_log_density_in_any_number_of_dimensions() {
-    for dim in [2, 64] {
+    for dim in [2, 64, 784] {
         for tol in [1e-3, 1e-4, 1e-5, 1e-6] {
             let (error, steps) = errors_at(dim, tol);
             println!("| {dim} | {tol:e} | {error:.2} | {steps} |");
-            assert!(error < 10.0, "{dim} dimensions, tolerance {tol}: {error}");
+            assert!(error < 10.0, "{dim} dimensions, tolerance {tol}: {error} after {steps} steps");
         }
-    }
-}
-
-#[test]
-#[ignore = "a table of a minute: --ignored --nocapture"]
-fn errors_of_the_log_density_in_784_dimensions() {
-    for tol in [1e-3, 1e-4, 1e-5, 1e-6] {
-        let (error, steps) = errors_at(784, tol);
-        println!("| 784 | {tol:e} | {error:.2} | {steps} |");
     }
 }
 
@@ -88,13 +79,13 @@ fn a_tolerance_holds_what_paths_cost() {
 }
 
 tree! {
-    /// `y' = |y|` by a root, whose derivative at 0 is no number.
+    /// At rest for t above 0.5, else `y' = |y|` by a root, whose derivative at 0 is no number.
     struct Kink { size: Tensor }
 }
 
 impl Drift for Kink {
-    fn eval(&self, _t: &Tensor, y: &Tensor) -> Tensor {
-        y.square().sqrt() * &self.size
+    fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
+        t.gt(0.5).select(&(y * 0.0), &(y.square().sqrt() * &self.size))
     }
     fn dim(&self) -> usize {
         1
@@ -106,7 +97,7 @@ fn a_log_density_that_is_no_number_ends_a_solve_whatever_norm_it_has() {
     let flow = Cnf::new(Kink { size: Tensor::from(1.0) }, StandardNormal::new(1));
     for norm in [ErrorNorm::StateAndLogDensity, ErrorNorm::State] {
         let message = flow.clone().error_norm(norm).log_prob(&Tensor::from([[0.0]]), &key()).unwrap_err();
-        assert!(message.to_string().contains("not finite"), "{norm:?}: {message}");
+        assert!(message.to_string().contains("finite"), "{norm:?}: {message}");
     }
 }
 

@@ -180,8 +180,8 @@ fn rows_are_measured_part_by_part_in_lockstep_too() {
     let field = |t: Tensor, (y, q): &(Tensor, Tensor)| (-y, q * 0.0 + (t * 40.0).sin() * 5.0);
     let ode = Ode::new(field).rtol(1e-4).atol(1e-4).part_norm(PartNorm::Largest);
     let y0 = |rows: usize| (Tensor::full(DType::F64, [rows, 64], 0.5), Tensor::full(DType::F64, [rows], 0.0));
-    let rows = ode.clone().batching(Batching::PerRow).solve(0.0, 1.0, &y0(3)).unwrap();
-    let alone = ode.solve(0.0, 1.0, &y0(1)).unwrap();
+    let rows = ode.clone().batching(Batching::PerRow).solve(0.0, 1.0, y0(3)).unwrap();
+    let alone = ode.solve(0.0, 1.0, y0(1)).unwrap();
     assert_eq!(rows.stats.num_steps.to_vec(), [alone.stats.num_steps.item(); 3]);
     assert_eq!(rows.y1.1.to_vec(), [alone.y1.1.item(); 3]);
 }
