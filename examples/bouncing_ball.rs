@@ -16,12 +16,12 @@ pub fn run(folder: &Path) -> flowline::Result<(Vec<f64>, Vec<f64>)> {
         .jump(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -KEPT)
         .event(Event::falling(), |_t, y| y[1]);
 
-    let flight = ball.clone().save_at(SaveAt::dense()).solve(0.0, 8.0, [10.0, 0.0])?.into_result()?;
+    let flight = ball.clone().save_at(SaveAt::dense()).solve(0.0, 8.0, [10.0, 0.0])?;
     plot::trajectory(&flight, &["height", "velocity"])?.save(folder.join("bouncing_ball.png"))?;
     let bounces = flight.events.iter().filter(|hit| hit.index == 0).map(|hit| hit.t).collect();
 
     let energy = ball.save_at([0.0, 2.0, 4.0, 6.0, 8.0]).save_fn(|_t, y| 0.5 * y[1] * y[1] + GRAVITY * y[0]);
-    let energies = energy.solve(0.0, 8.0, [10.0, 0.0])?.into_result()?.ys;
+    let energies = energy.solve(0.0, 8.0, [10.0, 0.0])?.ys;
     Ok((bounces, energies))
 }
 

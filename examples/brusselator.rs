@@ -45,8 +45,7 @@ pub fn run(folder: &Path, n: usize) -> flowline::Result<([f64; 2], String)> {
         .atol(1e-6)
         .save_at(&ts)
         .save_fn(|_t, y| y[..n].to_vec()) // of 2n components u alone is kept
-        .solve(0.0, 10.0, y0)?
-        .into_result()?;
+        .solve(0.0, 10.0, y0)?;
 
     let title = format!("Brusselator, {n} points, {}, {}", solution.method, solution.stats);
     let field =

@@ -34,7 +34,7 @@ fn main() -> Result<(), OdeError> {
         .rtol(1e-6)
         .atol(1e-8)
         .jump_at(&[SETTLED]);
-    let sweep = ode.solve(0.0, T1)?.into_result()?;
+    let sweep = ode.solve(0.0, T1)?;
     println!("{sweep}");
 
     let columns = 25;

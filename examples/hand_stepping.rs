@@ -39,7 +39,6 @@ pub fn run() -> flowline::Result<Course> {
             steps.y_mut()[0] += DOSE; // the next step's first stage is computed anew
         }
     }
-    assert!(steps.completed()?, "no step is left");
     Ok(Course { hourly, peak, stats: steps.stats().to_string() })
 }
 

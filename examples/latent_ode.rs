@@ -62,7 +62,7 @@ impl Model {
         (both.slice(1, 0..LATENT), both.slice(1, LATENT..2 * LATENT))
     }
 
-    /// The motion from latent starts, one or many, seen at the times `ts`.
+    /// The motion from latent starts, one or many, seen at the times `ts`: [time, component] or [time, row, component].
     fn decode(&self, z: &Tensor, ts: &Tensor, t1: f64) -> flowline::Result<Tensor> {
         let field = Ode::new(|_t, h: &Tensor| self.field.forward(h).tanh() * &self.scale);
         let field = field.controller(Constant { dt0: 0.4 }).save_at_tensor(ts);
@@ -95,7 +95,7 @@ fn observed(n: usize, key: &Key) -> flowline::Result<Series> {
         let mut own: Vec<f64> = times.iter().map(|u| T1 * u).collect();
         own.sort_by(f64::total_cmp);
         let field = Ode::new(|_t, y: &[f64; 2]| [-0.1 * y[0] + 1.3 * y[1], -y[0] - 0.1 * y[1]]);
-        let solution = field.save_at(own.clone()).solve(0.0, T1, [start[0], start[1]])?.into_result()?;
+        let solution = field.save_at(own.clone()).solve(0.0, T1, [start[0], start[1]])?;
         ts.extend(own);
         ys.extend_from_slice(solution.ys.as_flattened());
     }
@@ -144,10 +144,10 @@ pub fn run(folder: &Path, updates: usize) -> flowline::Result<Reached> {
     })
 }
 
-/// Rows of [row, time, 2] as paths.
+/// The rows of [time, row, 2] as paths.
 fn paths(ys: &Tensor) -> Vec<Vec<[f64; 2]>> {
-    let row = |i: usize| ys.at(i).to_vec().chunks_exact(2).map(|y| [y[0], y[1]]).collect();
-    (0..ys.shape()[0]).map(row).collect()
+    let row = |i: usize| ys.slice(1, i..i + 1).to_vec().chunks_exact(2).map(|y| [y[0], y[1]]).collect();
+    (0..ys.shape()[1]).map(row).collect()
 }
 
 /// Left four unseen series and what the model makes of them, on into what nobody saw; right draws from the prior.
@@ -159,7 +159,7 @@ fn draw(folder: &Path, model: &Model, unseen: &Series, key: &Key) -> flowline::R
     let mut left =
         Axes::new("x", "y").size(800, 800).title("seen with noise (dots), reconstructed, continued (thin)");
     for (i, (path, on)) in paths(&within).into_iter().zip(paths(&beyond)).enumerate() {
-        let dots = paths(&unseen.ys.slice(0, i..i + 1)).remove(0);
+        let dots = paths(&unseen.ys.at(i).expand(1)).remove(0);
         left = left.thin_curves("", &[on], i).curves("", &[path], i).dots("", &dots, i);
     }
     let drawn = model.decode(&key.normal([16, LATENT]), &fine(ends), ends)?;

@@ -16,15 +16,14 @@ pub fn run(folder: &Path) -> flowline::Result<[f64; 3]> {
     // Errors grow as e^(0.9 t), by 10^4 until t = 10 and 10^8 until t = 20: hence a method of high order, closely.
     let lorenz = lorenz.method(Vern9).rtol(1e-12).atol(1e-12);
 
-    let short =
-        lorenz.clone().save_at(SaveAt::ts(&[10.0]).and_dense()).solve(0.0, 20.0, [1.0; 3])?.into_result()?;
+    let short = lorenz.clone().save_at(SaveAt::ts(&[10.0]).and_dense()).solve(0.0, 20.0, [1.0; 3])?;
     let picture = plot::trajectory(&short, &["x", "y", "z"])?;
     picture.save(folder.join("lorenz_t.png"))?;
 
     let ts: Vec<f64> = (0..=2_000).map(|i| f64::from(i) / 100.0).collect();
     lorenz.clone().save_at(ts).solve(0.0, 20.0, [1.0; 3])?.save(folder.join("lorenz.csv"))?;
 
-    let long = lorenz.save_at(SaveAt::dense()).solve(0.0, 60.0, [1.0; 3])?.into_result()?;
+    let long = lorenz.save_at(SaveAt::dense()).solve(0.0, 60.0, [1.0; 3])?;
     // Seen from the side, turned by 35 degrees about the upright axis and from 12 degrees above.
     let (turn, tilt) = (-35_f64.to_radians(), 12_f64.to_radians());
     let seen = |y: &[f64]| {

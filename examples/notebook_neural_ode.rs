@@ -63,9 +63,11 @@ fn main() -> flowline::Result<()> {
     //|
     //| A perceptron with two hidden layers of 64 is the field. One solve follows a batch of starts and is saved at some of the
     //| times. `times` is a tensor: which of the times count can change from call to call, and nothing is traced again for it.
+    /// Where the model leads to: [n, time, 2]. Of what a solve saves, time is the first axis.
     fn follow(model: &Mlp, starts: &Tensor, times: &Tensor, adjoint: Adjoint) -> flowline::Result<Tensor> {
         let field = Ode::new(|_t, y: &Tensor| model.forward(y)).rtol(1e-3).atol(1e-4).adjoint(adjoint);
-        Ok(field.save_at_tensor(times).solve(0.0, times.at(times.size() - 1), starts)?.ys)
+        let solution = field.save_at_tensor(times).solve(0.0, times.at(times.size() - 1), starts)?;
+        Ok(solution.ys.permute(&[1, 0, 2]))
     }
 
     /// The mean square distance of a batch [n, 101, 2] at the times numbered `which`.
@@ -156,7 +158,8 @@ fn main() -> flowline::Result<()> {
     })
     .save_at([0.02, 0.04, 0.06, 0.08, 0.1, 0.12])
     .solve(0.0, 0.12, &places)?
-    .ys;
+    .ys
+    .permute(&[1, 0, 2]);
     let starts = unseen.slice(0, 0..5).slice(1, 0..1).reshape([5, 2]);
     let fine = Tensor::from((1..=1_000).map(|i| 0.005 * f64::from(i)).collect::<Vec<_>>());
     let curves = paths(&follow(&learned, &starts, &fine, Adjoint::default())?, 5);

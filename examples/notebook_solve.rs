@@ -61,7 +61,7 @@ fn main() -> flowline::Result<()> {
     //| The end is known to 16 digits from a solve by Verner's method of order 9 at a tolerance of 1e-14.
     fn end(method: Method, tolerance: f64) -> flowline::Result<([f64; 2], u64)> {
         let ode = Ode::new(hares_and_lynxes).method(method).rtol(tolerance).atol(tolerance);
-        let solution = ode.max_steps(1_000_000).solve(0.0, 10.0, [1.0, 1.0])?.into_result()?;
+        let solution = ode.max_steps(1_000_000).solve(0.0, 10.0, [1.0, 1.0])?;
         Ok((solution.y1, solution.stats.num_field_evals))
     }
     let (reference, _) = end(Vern9, 1e-14)?;

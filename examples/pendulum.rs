@@ -41,7 +41,7 @@ fn loss(energy: &Mlp, batch: &Batch) -> flowline::Result<Tensor> {
 fn observed(n: usize, key: &Key) -> flowline::Result<Batch> {
     let draws = key.uniform([n, 2]).to_vec();
     let starts: Vec<[f64; 2]> = draws.chunks_exact(2).map(|d| [4.0 * d[0] - 2.0, 2.4 * d[1] - 1.2]).collect();
-    let ends = Ode::new(|_t, y: &[f64; 2]| pendulum(y)).solve_many(0.0, 0.5, &starts)?.into_result()?.y1;
+    let ends = Ode::new(|_t, y: &[f64; 2]| pendulum(y)).solve_many(0.0, 0.5, &starts)?.y1;
     let tensor = |rows: &[[f64; 2]]| Tensor::from(rows.as_flattened().to_vec()).reshape([n, 2]);
     let single = |x: Tensor| x.cast(flowline::array::DType::F32);
     Ok(Batch { y0: single(tensor(&starts)), y1: single(tensor(&ends)) })
@@ -74,7 +74,7 @@ pub fn run(folder: &Path, updates: usize) -> flowline::Result<(f64, f64)> {
         learned.call(&at).map(|d| d.to_vec()).map(|d| [d[0], d[1], dq, dp])
     });
     let swing = both.rtol(1e-5).atol(1e-6).save_at(SaveAt::dense().and_steps());
-    let swing = swing.solve(0.0, 65.0, [1.2, 0.0, 1.2, 0.0])?.into_result()?;
+    let swing = swing.solve(0.0, 65.0, [1.2, 0.0, 1.2, 0.0])?;
     plot::trajectory(&swing, &["q learned", "p learned", "q", "p"])?.save(folder.join("pendulum.png"))?;
     let start = true_energy([1.2, 0.0]);
     let drift = swing.ys.iter().map(|y| (true_energy([y[0], y[1]]) - start).abs()).fold(0.0, f64::max);

@@ -19,7 +19,7 @@ fn main() -> Result<(), OdeError> {
         (du[0], du[u.len() - 1]) = (0.0, 0.0);
     });
     let bump: Vec<f64> = (0..n).map(|i| f64::from(u8::from(i == n / 2))).collect();
-    let spread = heat.solve(0.0, 10.0, bump)?.into_result()?;
+    let spread = heat.solve(0.0, 10.0, bump)?;
     println!("heat at the middle after t = 10: {:.6}", spread.y1[n / 2]);
     Ok(())
 }

@@ -44,13 +44,18 @@ fn spirals(n: usize, key: &Key) -> flowline::Result<Tensor> {
     let mut ys = Vec::new();
     for draw in draws.chunks_exact(2) {
         let ((sin, cos), radius) = ((std::f64::consts::TAU * draw[0]).sin_cos(), 1.0 + draw[1]);
-        let solution = field.clone().solve(0.0, T1, [radius * cos, radius * sin])?.into_result()?;
+        let solution = field.clone().solve(0.0, T1, [radius * cos, radius * sin])?;
         ys.extend_from_slice(solution.ys.as_flattened());
     }
     Ok(Tensor::from(ys).reshape([n, TIMES + 1, 2]).cast(F32))
 }
 
-/// Where the model leads to from the start of each series, at the given times.
+/// [row, time, component] from [time, row, component], and back.
+fn by_time(ys: &Tensor) -> Tensor {
+    ys.permute(&[1, 0, 2])
+}
+
+/// Where the model leads to from the start of each series, at the given times: [time, row, component].
 fn follow(model: &Mlp, start: &Tensor, ts: &Tensor) -> flowline::Result<Tensor> {
     let field = Ode::new(|_t, y: &Tensor| model.forward(y)).rtol(1e-3).atol(1e-4).save_at_tensor(ts);
     Ok(field.solve(0.0, ts.at(ts.size() - 1), start)?.ys)
@@ -58,10 +63,9 @@ fn follow(model: &Mlp, start: &Tensor, ts: &Tensor) -> flowline::Result<Tensor> 
 
 /// The mean square distance at the times `which`.
 fn loss(model: &Mlp, batch: &Batch) -> flowline::Result<Tensor> {
-    let by_time = batch.ys.permute(&[1, 0, 2]);
-    let seen = by_time.take(&batch.which).permute(&[1, 0, 2]);
+    let by_time = by_time(&batch.ys);
     let ts = batch.which.cast(flowline::array::DType::F64) * DT;
-    Ok((follow(model, &by_time.at(0), &ts)? - seen).square().mean())
+    Ok((follow(model, &by_time.at(0), &ts)? - by_time.take(&batch.which)).square().mean())
 }
 
 /// Every `every`-th time, the start left out.
@@ -93,10 +97,10 @@ pub fn run(folder: &Path, updates: usize) -> flowline::Result<(f64, usize)> {
     Ok((held_out, step.traces()))
 }
 
-/// Rows of [row, time, 2] as paths.
+/// The rows of [time, row, 2] as paths.
 fn paths(ys: &Tensor) -> Vec<Vec<[f64; 2]>> {
-    let row = |i: usize| ys.at(i).to_vec().chunks_exact(2).map(|y| [y[0], y[1]]).collect();
-    (0..ys.shape()[0]).map(row).collect()
+    let row = |i: usize| ys.slice(1, i..i + 1).to_vec().chunks_exact(2).map(|y| [y[0], y[1]]).collect();
+    (0..ys.shape()[1]).map(row).collect()
 }
 
 /// Left what was seen of a few series, right where the model leads from starts that it never saw; the ground of both
@@ -118,7 +122,10 @@ fn draw(folder: &Path, model: &Mlp, seen: &Tensor, unseen: &Tensor) -> flowline:
     let axes = Axes::new("x", "y").size(800, 800).strokes(&ground);
     let dots = |axes: Axes, name: &str, ys: &Tensor| {
         let label = |i| if i == 0 { name } else { "" };
-        paths(&few(ys)).iter().enumerate().fold(axes, |axes, (i, path)| axes.dots(label(i), path, i))
+        paths(&by_time(&few(ys)))
+            .iter()
+            .enumerate()
+            .fold(axes, |axes, (i, path)| axes.dots(label(i), path, i))
     };
     let left = dots(axes.clone().title("seen, with noise"), "", seen);
     let right = axes.title("unseen: truth (dots), learned (curves)");

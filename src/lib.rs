@@ -58,8 +58,8 @@ pub mod prelude {
     pub use crate::field;
     pub use crate::ode::Method::{self, *};
     pub use crate::ode::{
-        Constant, Controller, Event, Field, Hairer, Ode, OdeError, Outcome, Pid, SaveAt, Solution, StepTo,
-        Tableau, Tolerance, odeint,
+        Constant, Controller, Event, Field, Hairer, Ode, OdeError, Outcome, Pid, SaveAt, Solution,
+        SolveError, StepTo, Tableau, Tolerance, odeint,
     };
     #[cfg(feature = "tensor")]
     pub use crate::odeint::{Adjoint, Batching, Checkpoints, Forecast};

@@ -31,13 +31,13 @@ fn on_arrays<P: Problem, const N: usize>(options: &Options, t1: Option<f64>) -> 
     let ode = Ode::in_place(|_t, y: &[f64; N], dy: &mut [f64; N]| P::f(y, dy)).rtol(TOL).atol(TOL);
     let end = if t1.is_none() { P::end() } else { None };
     let t1 = t1.unwrap_or(P::T1);
-    timed(options, end, || Ok(ode.solve(0.0, t1, y0)?.into_result()?.y1.to_vec()))
+    timed(options, end, || Ok(ode.solve(0.0, t1, y0)?.y1.to_vec()))
 }
 
 fn on_the_heap<P: Problem>(options: &Options) -> Result<Measured> {
     let (y0, ode) = (P::y0(), Ode::in_place(|_t, y: &[f64], dy: &mut [f64]| P::f(y, dy)));
     let ode = ode.rtol(TOL).atol(TOL);
-    timed(options, P::end(), || Ok(ode.solve(0.0, P::T1, y0.clone())?.into_result()?.y1))
+    timed(options, P::end(), || Ok(ode.solve(0.0, P::T1, y0.clone())?.y1))
 }
 
 fn timed(options: &Options, end: Option<Vec<f64>>, solve: impl Fn() -> Result<Vec<f64>>) -> Result<Measured> {

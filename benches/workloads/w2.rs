@@ -22,25 +22,24 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     let rhos: Vec<f64> = (0..TRAJECTORIES).map(|i| 28.0 * i as f64 / (TRAJECTORIES - 1) as f64).collect();
     let sweep = Ode::ensemble(&rhos, |&rho| (Lorenz { rho }, [1.0; 3])).rtol(TOL).atol(TOL);
     match variant {
-        "f64" => timed(options, || mean_x(sweep.solve(0.0, 1.0)?)),
+        "f64" => timed(options, || Ok(mean_x(sweep.solve(0.0, 1.0)?))),
         "f64 inlined" => {
             let sweep = sweep.inlined(inline::Tsit5);
-            timed(options, || mean_x(sweep.solve(0.0, 1.0)?))
+            timed(options, || Ok(mean_x(sweep.solve(0.0, 1.0)?)))
         }
         "f32" => {
             let sweep = sweep.single_precision();
-            timed(options, || mean_x(sweep.solve(0.0, 1.0)?))
+            timed(options, || Ok(mean_x(sweep.solve(0.0, 1.0)?)))
         }
         _ => {
             let sweep = sweep.single_precision().inlined(inline::Tsit5);
-            timed(options, || mean_x(sweep.solve(0.0, 1.0)?))
+            timed(options, || Ok(mean_x(sweep.solve(0.0, 1.0)?)))
         }
     }
 }
 
-fn mean_x<T: Into<f64> + Copy>(sweep: Ensemble<[T; 3]>) -> Result<f64> {
-    let ends = sweep.into_result()?.y1;
-    Ok(ends.iter().map(|y| y[0].into()).sum::<f64>() / TRAJECTORIES as f64)
+fn mean_x<T: Into<f64> + Copy>(sweep: Ensemble<[T; 3]>) -> f64 {
+    sweep.y1.iter().map(|y| y[0].into()).sum::<f64>() / TRAJECTORIES as f64
 }
 
 fn timed(options: &Options, solve: impl Fn() -> Result<f64>) -> Result<Measured> {

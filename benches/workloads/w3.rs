@@ -42,7 +42,7 @@ fn loss(field: &Field, paths: &Tensor, rtol: f64) -> flowline::Result<Tensor> {
         let ode =
             ode.rtol(rtol).atol(ATOL).dt0(ts[1] - ts[0]).save_at(SaveAt::ts(&ts)).batching(Batching::PerRow);
         let ys = ode.solve(0.0, END, &y0)?.ys;
-        Ok((vec![], vec![(ys - &rows[0]).square().sum()]))
+        Ok((vec![], vec![(ys - rows[0].permute(&[1, 0, 2])).square().sum()]))
     })?;
     Ok(&sums[0] * (1.0 / paths.size() as f64))
 }
@@ -88,7 +88,7 @@ fn paths() -> Result<Tensor> {
     let truth = truth.controller(Constant { dt0: 0.1 }).save_at(SaveAt::ts(&times()));
     let mut all = vec![];
     for y0 in starts.chunks_exact(2) {
-        all.extend(truth.solve(0.0, END, [y0[0], y0[1]])?.into_result()?.ys.concat());
+        all.extend(truth.solve(0.0, END, [y0[0], y0[1]])?.ys.concat());
     }
     Ok(matrix(&all, [PATHS, TIMES, 2]))
 }

@@ -1,7 +1,7 @@
 //! `flowline info`: tell what a run folder holds, and what share of this machine's peak its updates reached.
 
 use super::table::{Columns, Table, grouped, quantity};
-use super::{Result, machine, result};
+use super::{Result, machine, note, result};
 use crate::backend::Peak;
 use crate::simd::Level;
 use crate::train::{
@@ -63,19 +63,22 @@ impl Phase {
 /// No run in the folder.
 pub fn run(args: &Args) -> Result<()> {
     let learned = Learned::open(&args.dir)?;
+    // What the checkpoint says can be told without them.
     let recorded = Recorded::read(&args.dir, &learned.header, learned.update);
-    let peak = measure(recorded.threads)?;
-    let phases: Vec<Phase> = recorded.phases.iter().filter_map(|phase| Phase::new(phase, &peak)).collect();
+    let recorded = recorded.map_err(|e| note(&format!("warning: {e}; phases are left out"))).ok();
+    let peak = measure(recorded.as_ref().and_then(|recorded| recorded.threads))?;
+    let (phases, tolerances) = recorded.map_or_else(Default::default, |r| (r.phases, r.tolerances));
+    let phases: Vec<Phase> = phases.iter().filter_map(|phase| Phase::new(phase, &peak)).collect();
     if args.json {
         let json = serde_json::json!({
             "update": learned.update, "weights": num_weights(&learned.flow), "header": learned.header,
-            "phases": phases, "tolerances": recorded.tolerances, "peak_gflops": peak.gflops, "peak_gflops_one_thread": peak.gflops_one_thread,
+            "phases": phases, "tolerances": tolerances, "peak_gflops": peak.gflops, "peak_gflops_one_thread": peak.gflops_one_thread,
             "peak_bytes_per_s": peak.bytes_per_s, "peak_threads": peak.threads,
             "level": Level::detect().to_string(),
         });
         result(&json.to_string());
     } else {
-        result(&text(&learned, &phases, &recorded.tolerances, &peak));
+        result(&text(&learned, &phases, &tolerances, &peak));
     }
     Ok(())
 }

@@ -48,6 +48,11 @@ pub fn run(args: &Args) -> Result<()> {
     check_tolerances(rtol, atol)?;
     let kinds = [FileKind::Npy, FileKind::Csv];
     let kind = args.out.as_ref().map(|path| FileKind::of(path, &kinds)).transpose()?;
+    if let Some(path) = args.out.as_ref().filter(|path| is_same(path, &args.points)) {
+        let (option, value) = ("--out", path.display().to_string());
+        let range = "another file than the points, which would be lost";
+        return Err(TrainError::Option { option, value, range }.into());
+    }
     let learned = Learned::open(&args.dir)?;
     if learned.header.images.is_some() {
         return images(args, &learned, tolerances(IMAGE_TOLERANCE), kind);
@@ -73,6 +78,11 @@ pub fn run(args: &Args) -> Result<()> {
         }
     });
     Ok(())
+}
+
+/// Whether two paths are of one file.
+fn is_same(a: &Path, b: &Path) -> bool {
+    a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
 }
 
 /// Writes the results where they are wanted.
@@ -129,6 +139,11 @@ impl Points {
         let path = path.to_owned();
         if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
             let csv = read_csv_lines(&path, dim)?;
+            if let (true, Some(_)) = (csv.lines.is_empty(), csv.heading.first()) {
+                let reason =
+                    format!("\"{}\" is taken for a heading, and no row follows", csv.heading.join(","));
+                return Err(IoError::Csv { path, line: 1, reason }.into());
+            }
             return Ok(Points { path, rows: csv.data, lines: Some(csv.lines) });
         }
         let array = read_npy(&path)?;

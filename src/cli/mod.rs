@@ -3,7 +3,7 @@
 //! It knows flags, formats and exit codes, and nothing of how anything is computed: each subcommand reads its
 //! arguments, calls the library and tells what came out. This is the only module that prints.
 //!
-//! Exit codes: 0 done, 1 the run failed, 2 wrong usage.
+//! Exit codes: 0 done, 1 the run failed, 2 wrong usage; a run that SIGINT or SIGTERM stopped ends by that signal.
 
 mod bar;
 mod density;
@@ -12,6 +12,7 @@ mod live;
 mod log_prob;
 mod machine;
 mod sample;
+mod signals;
 mod table;
 mod train;
 
@@ -61,7 +62,7 @@ pub fn main(started: Instant) -> ExitCode {
     match run(cli.command, started) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            note(&format!("error: {error}"));
             ExitCode::from(if is_usage(&error) { 2 } else { 1 })
         }
     }
@@ -143,9 +144,10 @@ fn is_usage(error: &Error) -> bool {
     }
 }
 
-/// A message for people.
+/// A message for people; nothing ends because nobody reads it.
 fn note(text: &str) {
-    eprintln!("{text}");
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
 /// A line of results; a reader that went away is no failure, a full disk is.

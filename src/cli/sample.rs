@@ -10,7 +10,7 @@ use crate::tensor::Key;
 use crate::train::{ImagesFrame, Learned, TrainError};
 use std::path::{Path, PathBuf};
 
-/// Most points of one file: 8 GB as .npy.
+/// Most points of one file: 16 GB of the plane as .npy.
 const MOST: usize = 1_000_000_000;
 
 /// Arguments of `flowline sample`.
@@ -59,11 +59,10 @@ pub fn run(args: &Args) -> Result<()> {
     let d = learned.dim();
     let counted = |part: &Result<Vec<f64>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
     let parts = learned.sample_rows(n, &key).inspect(counted);
-    let single =
-        |part: Result<Vec<f64>>| part.map(|part| part.iter().map(|&x| x as f32).collect::<Vec<f32>>());
+    // In 64 bits, as data are read: with 32, points about a large number would all be that number.
     match kind {
-        FileKind::Npy => write_npy_parts(&path, &[n, d], parts.map(single))?,
-        FileKind::Csv => write_csv_parts(&path, &learned.columns().join(","), d, parts.map(single))?,
+        FileKind::Npy => write_npy_parts(&path, &[n, d], parts)?,
+        FileKind::Csv => write_csv_parts(&path, &learned.columns().join(","), d, parts)?,
         FileKind::Png => {
             let (title, image) = (format!("{} samples", grouped(n as u64)), learned.plane("a histogram")?);
             let parts = parts.map(|part| part.map(|part| part.as_chunks::<2>().0.to_vec()));

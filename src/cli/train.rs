@@ -1,11 +1,12 @@
 //! `flowline train`: learn the density of an image, of points or of a toy.
 
 use super::bar::Bar;
+use super::signals::Signals;
 use super::table::{Columns, Table, grouped, quantity, seconds};
 use super::{machine, note, result};
 use crate::backend::Peak;
 use crate::data::{ImageDensity, ImageSet, Points, Toy};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::read_npy_header;
 use crate::tensor::Key;
 use crate::train::{
@@ -23,6 +24,7 @@ const EMBEDDED: &str = "flowlines";
 
 /// Arguments of `flowline train`.
 #[derive(clap::Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct Args {
     /// An image (PNG, JPEG, BMP, GIF or WebP), whose dark pixels are where the density is; points [n, d] as .npy or .csv; a
     /// toy by name: moons, 8gaussians, pinwheel, circles, 2spirals, checkerboard, rings, swissroll; or a set of images, each a
@@ -113,8 +115,11 @@ pub struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     threads: Option<usize>,
     /// Go on with the run in the folder, bit for bit
-    #[arg(long)]
+    #[arg(long, conflicts_with = "restart")]
     resume: bool,
+    /// Begin anew in the folder; the files of the run that lies there are moved to DIR.1, DIR.2, ...
+    #[arg(long)]
+    restart: bool,
     /// Run nothing; tell weights, and of an update kernels, operations, bytes and the time at this machine's peak
     #[arg(long)]
     plan: bool,
@@ -166,7 +171,9 @@ impl Args {
     fn folder(&self) -> PathBuf {
         let stem = self.data.as_deref().and_then(Path::file_stem);
         let stem = stem.map_or_else(|| EMBEDDED.into(), |s| s.to_string_lossy().into_owned());
-        self.out.clone().unwrap_or_else(|| default_folder(Path::new("runs"), &stem, self.resume))
+        self.out
+            .clone()
+            .unwrap_or_else(|| default_folder(Path::new("runs"), &stem, self.resume || self.restart))
     }
 }
 
@@ -199,18 +206,26 @@ fn train(args: &Args, options: &Options, started: Instant) -> Result<()> {
         return tell_plan(args, &density);
     }
     let folder = args.folder();
-    if !args.resume {
+    if !(args.resume || args.restart) {
         check_free(&folder)?;
     }
     let seed = density.seed();
+    let density = density.run_folder(&folder);
+    let density = if args.restart { density.restart() } else { density };
+    // Without handlers a signal ends the run as it ends any program, and its last checkpoint is there.
+    let signals = Signals::watch().ok();
     let bar = RefCell::new(Bar::new());
     let learned = density
-        .run_folder(&folder)
+        .stop_when(|| signals.as_ref().is_some_and(Signals::is_told))
         .on_update(|progress| bar.borrow_mut().show(progress))
         .on_note(|text| bar.borrow_mut().note(text))
         .on_stage(|stage| bar.borrow_mut().stage(stage))
         .run(&Key::new(seed));
     drop(bar);
+    if let (Err(stopped @ Error::Train(TrainError::Stopped { .. })), Some(signals)) = (&learned, &signals) {
+        note(&stopped.to_string());
+        signals.end();
+    }
     tell(args, &learned?);
     Ok(())
 }

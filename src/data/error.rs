@@ -178,7 +178,8 @@ pub enum DataError {
     },
     /// A coordinate that is the same for every point: its deviation is zero.
     #[error(
-        "points {name}: column {column} is {value} in all {rows} rows, so it has no density; leave the column out"
+        "points {name}: column {column} is {} in all {rows} rows, so it has no density; leave the column out",
+        in_short(*value)
     )]
     ConstantColumn {
         /// What the points are called.
@@ -189,6 +190,30 @@ pub enum DataError {
         value: f64,
         /// Rows.
         rows: usize,
+    },
+    /// A coordinate whose values spread over more, or less, than numbers of 64 bits can square.
+    #[error(
+        "points {name}: column {column} has mean {mean:?} and deviation {sd:?}, which cannot be standardised; scale the column to about 1e-150 .. 1e150, or leave out the values far from the others"
+    )]
+    Spread {
+        /// What the points are called.
+        name: String,
+        /// The column's name in the heading, or its number from 1.
+        column: String,
+        /// Its mean.
+        mean: f64,
+        /// Its deviation.
+        sd: f64,
+    },
+    /// Images of another number of channels than grey and colours have.
+    #[error(
+        "images {name} have {channels} channels; give 1 (grey) or 3 (red, green, blue), without an alpha channel"
+    )]
+    Channels {
+        /// The file.
+        name: String,
+        /// How many there are.
+        channels: usize,
     },
     /// Points for another number of coordinates.
     #[error(
@@ -272,7 +297,7 @@ pub enum DataError {
         images: usize,
     },
     /// A label that is no class.
-    #[error("labels {name}: label {row} is {value}; labels are whole numbers from 0 to 65535")]
+    #[error("labels {name}: label {row} is {}; labels are whole numbers from 0 to 65535", in_short(*value))]
     Label {
         /// The file of labels.
         name: String,
@@ -283,7 +308,8 @@ pub enum DataError {
     },
     /// Grey levels that are no bytes.
     #[error(
-        "images {name}: image {image} has a value of {value}; grey levels are whole numbers from 0 to 255, save them as u1"
+        "images {name}: image {image} has a value of {}; grey levels are whole numbers from 0 to 255, save them as u1",
+        in_short(*value)
     )]
     GreyLevel {
         /// The file.
@@ -318,4 +344,9 @@ pub enum DataError {
         /// Rows there are.
         rows: usize,
     },
+}
+
+/// A number of any size in no more digits than it has.
+fn in_short(x: f64) -> String {
+    if x.abs() < 1e16 { x.to_string() } else { format!("{x:e}") }
 }

@@ -12,6 +12,7 @@ use super::{
     grey::Grey,
     quadrature::{Blur, Taps},
 };
+use crate::io::Fnv;
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
 use std::f64::consts::PI;
@@ -278,9 +279,7 @@ impl ImageDensity {
     pub fn fingerprint(&self) -> u64 {
         let size = [self.width as u64, self.height as u64];
         let words = size.into_iter().chain(self.grey.values.iter().map(|v| v.to_bits()));
-        words
-            .flat_map(u64::to_le_bytes)
-            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+        Fnv::of(words.flat_map(u64::to_le_bytes)).number()
     }
 
     /// Mass of each pixel of the picture, row-major, zero outside the support.

@@ -4,7 +4,7 @@
 //! along every axis, so that their standardised form exists; whoever holds a `Points` has nothing to check again.
 
 use super::{DataError, Split, Standard};
-use crate::io::{read_csv_table, read_npy};
+use crate::io::{Fnv, read_csv_table, read_npy};
 use std::path::Path;
 
 /// Points `[n, d]` in units, and their standardised coordinates.
@@ -71,7 +71,8 @@ impl Points {
     ///
     /// # Errors
     /// [`DataError::NoColumns`], [`TooFewPoints`](DataError::TooFewPoints), [`RaggedPoints`](DataError::RaggedPoints),
-    /// [`NonFinite`](DataError::NonFinite) and [`ConstantColumn`](DataError::ConstantColumn), each with its place.
+    /// [`NonFinite`](DataError::NonFinite), [`ConstantColumn`](DataError::ConstantColumn) and
+    /// [`Spread`](DataError::Spread), each with its place.
     pub fn from(rows: impl Into<Rows>) -> Result<Self, DataError> {
         Self::build("given".to_owned(), rows.into())
     }
@@ -104,8 +105,14 @@ impl Points {
             let column = called(a).unwrap_or_else(|| (a + 1).to_string());
             return Err(DataError::ConstantColumn { name, column, value: rows.values[a], rows: n });
         }
-        let columns = (0..d).map(|a| called(a).unwrap_or_else(|| format!("x{}", a + 1))).collect();
-        Ok(Self { name, columns, standard: Standard::of(&rows.values, d), values: rows.values })
+        let columns: Vec<_> = (0..d).map(|a| called(a).unwrap_or_else(|| format!("x{}", a + 1))).collect();
+        let standard = Standard::of(&rows.values, d);
+        let is_fine = |a: &usize| standard.mean[*a].is_finite() && standard.sd[*a].is_normal();
+        if let Some(a) = (0..d).find(|a| !is_fine(a)) {
+            let (column, mean, sd) = (columns[a].clone(), standard.mean[a], standard.sd[a]);
+            return Err(DataError::Spread { name, column, mean, sd });
+        }
+        Ok(Self { name, columns, standard, values: rows.values })
     }
 
     /// Number of points.
@@ -168,9 +175,7 @@ impl Points {
     /// A number that tells data apart (FNV-1a, 64 bit, of dimension and values).
     pub fn fingerprint(&self) -> u64 {
         let words = std::iter::once(self.dim() as u64).chain(self.values.iter().map(|v| v.to_bits()));
-        words
-            .flat_map(u64::to_le_bytes)
-            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+        Fnv::of(words.flat_map(u64::to_le_bytes)).number()
     }
 }
 

@@ -4,7 +4,7 @@
 //! either version whole. The temporary name is fixed for each file, not random: a killed run leaves at most one such
 //! file, which its next write replaces.
 
-use super::IoError;
+use super::{IoError, fault};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -29,7 +29,8 @@ pub fn write_atomic(
 ) -> Result<(), IoError> {
     let path = path.as_ref();
     let temporary = temporary_name(path);
-    let written = write_synced(&temporary, fill).and_then(|()| fs::rename(&temporary, path));
+    let put = || fault::step().and_then(|()| fs::rename(&temporary, path));
+    let written = write_synced(&temporary, fill).and_then(|()| put());
     if let Err(source) = written {
         let _ = fs::remove_file(&temporary);
         return Err(IoError::Write { path: path.to_owned(), source });
@@ -69,8 +70,8 @@ pub(super) fn write_parts<P, E: From<IoError>>(
     }
 }
 
-/// Where a file is written before it is in place.
-fn temporary_name(path: &Path) -> PathBuf {
+/// Where a file is written before it is in place: what a killed writer leaves.
+pub(crate) fn temporary_name(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(".part");
@@ -78,9 +79,12 @@ fn temporary_name(path: &Path) -> PathBuf {
 }
 
 fn write_synced(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    fault::step()?;
     let mut writer = BufWriter::new(File::create(path)?);
     fill(&mut writer)?;
-    writer.into_inner()?.sync_all()
+    let file = writer.into_inner()?;
+    fault::step()?;
+    file.sync_all()
 }
 
 /// Makes the rename itself durable. Not every file system lets a folder be synced; where it does not, the file is whole

@@ -1,26 +1,33 @@
 //! Checkpoints: a tree of tensors and a header in one safetensors file, put in place at once.
 //!
-//! Safetensors files carry no checksum, so a flipped bit in a weight would be trained on in silence; the metadata has
-//! one (FNV-1a over names, shapes and bytes of the tensors). It also has the format's number, checked before anything
+//! Safetensors files carry no checksum, so a flipped bit in a weight, or in the mean of the data, would be believed in
+//! silence; the metadata has one over header and tensors. It also has the format's number, checked before anything
 //! else is believed. There is no clock and no path in the file: the same state gives the same bytes.
+//!
+//! Format 1 had a checksum of the tensors alone. Its files are read; what their header says is checked by whoever builds
+//! something by it.
 
-use super::tensors::{fill, from_bytes, little_endian, to_bytes};
-use super::{IoError, read, write_atomic};
+use super::tensors::{fill, from_bytes, little_endian, stored_as, to_bytes};
+use super::{Fnv, IoError, read, write_atomic};
 use crate::tensor::{Tensor, Tree};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The number of the layout of checkpoints, raised whenever older files can no longer be read.
-pub const FORMAT_VERSION: u64 = 1;
+/// The number of the layout of checkpoints that are written.
+pub const FORMAT_VERSION: u64 = 2;
+/// The oldest layout that is read.
+const OLDEST: u64 = 1;
 
 /// The string of metadata.
 #[derive(Serialize, Deserialize)]
-struct Metadata<H> {
+struct Metadata {
     format: u64,
     checksum: String,
-    header: H,
+    /// Keys in order and numbers in their shortest form: one text for one header, which the checksum is of.
+    header: Value,
 }
 
 /// A checkpoint that has been read: its header, and tensors still to be put into a tree.
@@ -42,9 +49,10 @@ pub fn write_checkpoint<H: Serialize>(
     tree: &impl Tree,
 ) -> Result<(), IoError> {
     let leaves = tree.named_leaves();
-    let checksum = checksum(leaves.iter().map(|(name, t)| (name, t)));
+    let header = serde_json::to_value(header).expect("invariant: headers are plain values with text keys");
+    let checksum = checksum(FORMAT_VERSION, &header, leaves.iter().map(|(name, t)| (name, t)));
     let metadata = serde_json::to_string(&Metadata { format: FORMAT_VERSION, checksum, header });
-    let metadata = metadata.expect("invariant: headers are plain values with text keys");
+    let metadata = metadata.expect("invariant: values are text");
     let bytes = to_bytes(&leaves, Some(metadata));
     write_atomic(path, |file| file.write_all(&bytes))
 }
@@ -59,16 +67,15 @@ pub fn read_checkpoint<H: DeserializeOwned>(path: impl AsRef<Path>) -> Result<Ch
     let damaged = |reason: String| IoError::Damaged { path: path.clone(), bytes: bytes.len(), reason };
     let (tensors, text) = from_bytes(&path, &bytes)?;
     let Some(text) = text else { return Err(IoError::NotARun { path }) };
-    let outline: Metadata<serde_json::Value> =
-        serde_json::from_str(&text).map_err(|e| damaged(format!("metadata: {e}")))?;
-    if outline.format != FORMAT_VERSION {
+    let outline: Metadata = serde_json::from_str(&text).map_err(|e| damaged(format!("metadata: {e}")))?;
+    if !(OLDEST..=FORMAT_VERSION).contains(&outline.format) {
         return Err(IoError::Version { path, found: outline.format, expected: FORMAT_VERSION });
     }
-    if outline.checksum != checksum(tensors.iter()) {
-        return Err(damaged("the checksum of its tensors does not fit".into()));
+    if outline.checksum != checksum(outline.format, &outline.header, tensors.iter()) {
+        return Err(damaged("its checksum does not fit what it holds".into()));
     }
-    let layout = |e: serde_json::Error| IoError::Layout { path: path.clone(), reason: e.to_string() };
-    let header = serde_json::from_value(outline.header).map_err(layout)?;
+    let header = serde_json::from_value(outline.header)
+        .map_err(|e| IoError::Layout { path: path.clone(), reason: e.to_string() })?;
     Ok(Checkpoint { header, path, tensors })
 }
 
@@ -96,22 +103,37 @@ impl<H> Checkpoint<H> {
     }
 }
 
-/// FNV-1a, 64 bit, over names, shapes and numbers in the order of names.
-fn checksum<'a>(tensors: impl Iterator<Item = (&'a String, &'a Tensor)>) -> String {
+/// The number of a header and of names, types, shapes and numbers of tensors in the order of names.
+fn checksum<'a>(
+    format: u64,
+    header: &Value,
+    tensors: impl Iterator<Item = (&'a String, &'a Tensor)>,
+) -> String {
     let mut sorted: Vec<_> = tensors.collect();
     sorted.sort_by_key(|(name, _)| *name);
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut add = |bytes: &[u8]| {
-        for &b in bytes {
-            hash = (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
-        }
-    };
-    for (name, tensor) in sorted {
-        add(name.as_bytes());
-        tensor.shape().iter().for_each(|&d| add(&(d as u64).to_le_bytes()));
-        add(&little_endian(tensor.array().data()));
+    let mut hash = Fnv::new();
+    let is_old = format == OLDEST;
+    if !is_old {
+        hash.add(header.to_string().into_bytes());
     }
-    format!("{hash:016x}")
+    for (name, tensor) in sorted {
+        hash.add(name.bytes());
+        if !is_old {
+            hash.add(stored_as(tensor.dtype()).name().bytes());
+        }
+        tensor.shape().iter().for_each(|&d| hash.add((d as u64).to_le_bytes()));
+        hash.add(little_endian(tensor.array().data()));
+    }
+    hash.text()
+}
+
+/// A file as they were before the header was part of the checksum.
+#[cfg(test)]
+pub(crate) fn write_first_format(path: &Path, header: &impl Serialize, tree: &impl Tree) {
+    let (leaves, header) = (tree.named_leaves(), serde_json::to_value(header).unwrap());
+    let checksum = checksum(1, &header, leaves.iter().map(|(name, t)| (name, t)));
+    let metadata = serde_json::to_string(&Metadata { format: 1, checksum, header }).unwrap();
+    std::fs::write(path, to_bytes(&leaves, Some(metadata))).unwrap();
 }
 
 #[cfg(test)]
@@ -164,15 +186,33 @@ mod tests {
         for cut in 0..bytes.len() {
             assert!(matches!(read(&bytes[..cut]), Err(IoError::Damaged { .. })), "cut at {cut}");
         }
-        let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
-        for byte in header..bytes.len() {
+        for byte in 0..bytes.len() {
             for bit in 0..8 {
                 let mut other = bytes.clone();
                 other[byte] ^= 1 << bit;
-                assert!(read(&other).is_err(), "byte {byte} bit {bit}");
+                // What is left is white space instead of white space.
+                assert!(read(&other).is_err() || read(&other).unwrap() == whole, "byte {byte} bit {bit}");
             }
         }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let at = text.find("a header").unwrap();
+        let flipped = [&bytes[..at], b"b", &bytes[at + 1..]].concat();
+        assert!(matches!(read(&flipped), Err(IoError::Damaged { .. })));
         assert_eq!(read(&bytes).unwrap(), whole);
+    }
+
+    #[test]
+    fn files_of_the_first_format_are_read_and_their_tensors_checked() {
+        let folder = crate::io::scratch();
+        let path = folder.path().join("m");
+        write_first_format(&path, &"of before", &tree());
+        let bytes = std::fs::read(&path).unwrap();
+        let found = read_checkpoint::<String>(&path).unwrap();
+        assert_eq!((found.header.as_str(), found.tensors.len()), ("of before", 3));
+        let flipped = [&bytes[..bytes.len() - 1], &[bytes[bytes.len() - 1] ^ 1]].concat();
+        std::fs::write(&path, flipped).unwrap();
+        let message = read_checkpoint::<String>(&path).unwrap_err().to_string();
+        assert!(message.contains("checksum"), "{message}");
     }
 
     #[test]
@@ -182,7 +222,7 @@ mod tests {
         let foreign = r#"{"format":99,"checksum":"","header":{"other":"layout"}}"#;
         std::fs::write(&path, to_bytes(&tree().named_leaves(), Some(foreign.into()))).unwrap();
         let message = read_checkpoint::<String>(&path).unwrap_err().to_string();
-        assert!(message.contains("run format 99, this flowline reads format 1"), "{message}");
+        assert!(message.contains("run format 99, this flowline reads formats 1 to 2"), "{message}");
         std::fs::write(&path, to_bytes(&tree().named_leaves(), None)).unwrap();
         assert!(matches!(read_checkpoint::<String>(&path), Err(IoError::NotARun { .. })));
     }

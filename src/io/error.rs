@@ -22,7 +22,18 @@ pub enum IoError {
         /// What the operating system said.
         source: std::io::Error,
     },
-    /// The file is no whole safetensors file.
+    /// Another process, or another run of this one, writes in the folder.
+    #[error(
+        "{} works in {} already; wait until it has ended, or choose another folder",
+        process.map_or("another process".to_owned(), |process| format!("process {process}")), path.display()
+    )]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+        /// The number of the process, where it is known.
+        process: Option<u32>,
+    },
+    /// The file was changed or cut after it was written.
     #[error("{} is damaged ({bytes} bytes): {reason}; restore it from a copy, or train again", path.display())]
     Damaged {
         /// The file.
@@ -40,7 +51,7 @@ pub enum IoError {
     },
     /// The file was written by a version of the crate with another layout.
     #[error(
-        "{} has run format {found}, this flowline reads format {expected}; use the version that wrote it, or train again",
+        "{} has run format {found}, this flowline reads formats 1 to {expected}; use the version that wrote it, or train again",
         path.display()
     )]
     Version {
@@ -48,7 +59,7 @@ pub enum IoError {
         path: PathBuf,
         /// The format in the file.
         found: u64,
-        /// The format of this version.
+        /// The latest format that this version reads.
         expected: u64,
     },
     /// A whole file whose description is not one that this version writes.

@@ -16,24 +16,41 @@ mod atomic;
 mod checkpoint;
 mod csv;
 mod error;
+pub(crate) mod fault;
+#[cfg(feature = "train")]
+mod hash;
+#[cfg(feature = "train")]
+mod lock;
 mod npy;
 #[cfg(feature = "plot")]
 pub mod raster;
 #[cfg(test)]
 mod scratch;
+#[cfg(feature = "train")]
+mod sealed;
 mod solution;
 #[cfg(feature = "tensor")]
 mod tensors;
 
+#[cfg(feature = "train")]
+pub(crate) use atomic::temporary_name;
 pub use atomic::{writable_folder, write_atomic};
+#[cfg(all(test, feature = "train"))]
+pub(crate) use checkpoint::write_first_format;
 #[cfg(feature = "train")]
 pub use checkpoint::{Checkpoint, FORMAT_VERSION, read_checkpoint, write_checkpoint};
 pub use csv::{Csv, read_csv, read_csv_lines, read_csv_table, write_csv, write_csv_parts};
 pub use error::IoError;
+#[cfg(feature = "train")]
+pub(crate) use hash::Fnv;
+#[cfg(feature = "train")]
+pub(crate) use lock::Lock;
 pub use npy::{Npy, NpyHeader, NpyNumber, read_npy, read_npy_header, write_npy, write_npy_parts};
 #[cfg(test)]
 #[cfg_attr(not(feature = "train"), expect(unused_imports, reason = "for the tests of training"))]
 pub(crate) use scratch::{Scratch, scratch};
+#[cfg(feature = "train")]
+pub(crate) use sealed::{read_sealed, write_sealed};
 #[cfg(feature = "tensor")]
 pub use tensors::{load, save};
 

@@ -12,6 +12,8 @@ use std::path::Path;
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// More bytes than the header of an array of numbers has.
 const HEADER_MAX: u64 = 1 << 17;
+/// Most axes of an array, as many as numpy's have.
+const MOST_AXES: usize = 64;
 
 /// An array read from a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,6 +165,9 @@ fn header(bytes: &[u8]) -> Result<(NpyHeader, &[u8]), String> {
     let descr = value(header, "descr").ok_or("its header names no element type")?;
     let shape =
         shape(value(header, "shape").ok_or("its header names no shape")?).ok_or("its shape is no list")?;
+    if shape.len() > MOST_AXES {
+        return Err(format!("its shape has {} axes, at most {MOST_AXES} are read", shape.len()));
+    }
     let fortran_order = value(header, "fortran_order").is_some_and(|v| v.starts_with("True"));
     let (descr, offset) = (descr.trim_matches(['\'', '"']).to_owned(), (bytes.len() - body.len()) as u64);
     Ok((NpyHeader { descr, fortran_order, shape, offset }, body))

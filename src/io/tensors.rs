@@ -90,8 +90,7 @@ pub(super) fn fill<T: Tree>(
         let Some(found) = tensors.remove(&name) else {
             return Err(IoError::MissingTensor { path, name });
         };
-        let stored = |dtype| if dtype == DType::Bool { DType::U32 } else { dtype };
-        let is_other_type = found.dtype() != stored(leaf.dtype());
+        let is_other_type = found.dtype() != stored_as(leaf.dtype());
         if is_other_type || found.shape() != leaf.shape() {
             let (found, expected) = (format!("{found:?}"), format!("{leaf:?}"));
             return Err(match is_other_type {
@@ -105,6 +104,11 @@ pub(super) fn fill<T: Tree>(
         Some(name) => Err(IoError::UnknownTensor { path: path.to_owned(), name }),
         None => Ok(like.with_leaves(leaves)),
     }
+}
+
+/// The element type in a file.
+pub(super) fn stored_as(dtype: DType) -> DType {
+    if dtype == DType::Bool { DType::U32 } else { dtype }
 }
 
 fn file_dtype(dtype: DType) -> Dtype {

@@ -4,12 +4,13 @@
 //! is driven ([`Drive`]). That keeps one front door for host values, lanes and tensors, without this module
 //! knowing the last. Options are checked when a solve starts, when the interval is known too.
 
+use super::check::Given;
 use super::event::Watch;
 use super::field::Inlined;
 use super::inline::InlineMethod;
 use super::{
     Bound, Closure, Controller, Event, Field, Gauge, HostState, InPlace, Method, Norm, OdeError, Rate,
-    SaveAt, Settings, State, Tableau, Tolerance, View,
+    SaveAt, Settings, SolveError, State, Tableau, Tolerance, View,
 };
 use crate::simd::Level;
 use std::fmt;
@@ -33,6 +34,15 @@ pub trait Drive: State {
     /// The tolerance where none is given.
     fn default_tolerance(&self) -> Tolerance<'static>;
 
+    /// Refuses what cannot run.
+    #[doc(hidden)]
+    fn check<F, O>(
+        ode: &Ode<'_, Self, F, O>,
+        t0: &Self::Clock,
+        t1: &Self::Clock,
+        y0: &Self,
+    ) -> Result<(), OdeError>;
+
     /// Runs the solve.
     #[doc(hidden)]
     fn drive<F: Field<Self>, O>(
@@ -40,7 +50,7 @@ pub trait Drive: State {
         t0: Self::Clock,
         t1: Self::Clock,
         y0: Self,
-    ) -> Result<Self::Solution<O>, OdeError>;
+    ) -> Result<Self::Solution<O>, SolveError<Self::Solution<O>>>;
 }
 
 /// What may stand where y0 is asked for.
@@ -68,6 +78,13 @@ pub(crate) type OnStep<'f, Y> = Arc<dyn Fn(f64, &Y) -> ControlFlow<()> + Send + 
 /// Defaults: [`Method::Tsit5`]; the I controller of [`Pid`](super::Pid), or constant steps of `dt0` for a method
 /// without an error estimate; rtol 1e-6 and atol 1e-9 (f32: 1e-4 and 1e-6); 100,000 steps; y saved at t1.
 ///
+/// # Settings
+/// Which way of running a solve reads which setting; those that it does not read it refuses by their name. Adaptive steps,
+/// where the head of the column does not say otherwise; no entry: the setting cannot be given there. `inlined` and
+/// `forecast` change no result.
+///
+#[doc = include_str!("settings.md")]
+///
 /// # Numerics
 /// On a machine with AVX2 and FMA (or NEON) sums of stages round a product and its sum once, on others twice: a solve
 /// gives the same bits on one machine, and differs in the last digits between the two kinds.
@@ -86,6 +103,7 @@ pub struct Ode<'f, Y: Drive, F, O = Y> {
     pub(crate) norm: Option<Arc<Norm<'f, Y>>>,
     pub(crate) save_at: SaveAt,
     pub(crate) save_fn: SaveFn<'f, Y, O>,
+    pub(crate) given: Given,
     pub(crate) watches: Vec<Watch<'f, Y>>,
     pub(crate) on_step: Option<OnStep<'f, Y>>,
     pub(crate) options: Y::Options,
@@ -100,6 +118,7 @@ impl<Y: Drive, F: Clone, O> Clone for Ode<'_, Y, F, O> {
             norm: self.norm.clone(),
             save_at: self.save_at.clone(),
             save_fn: self.save_fn.clone(),
+            given: self.given,
             watches: self.watches.clone(),
             on_step: self.on_step.clone(),
             options: self.options.clone(),
@@ -148,6 +167,7 @@ impl<Y: Drive, F> Ode<'_, Y, F> {
             norm: None,
             save_at: SaveAt::default(),
             save_fn: Arc::new(|_t, y: &Y| y.clone()),
+            given: Given::default(),
             watches: Vec::new(),
             on_step: None,
             options: Y::Options::default(),
@@ -191,6 +211,7 @@ impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
     /// What is kept: [`SaveAt`], or a list of times.
     pub fn save_at(mut self, save_at: impl Into<SaveAt>) -> Self {
         self.save_at = save_at.into();
+        self.given.save_at = true;
         self
     }
     /// The method.
@@ -218,9 +239,10 @@ impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
     where
         Y: HostState,
     {
-        let Ode { field, settings, norm, save_at, save_fn, watches, on_step, options, state } =
+        let Ode { field, settings, norm, save_at, save_fn, given, watches, on_step, options, state } =
             self.method(M::METHOD);
-        Ode { field: Inlined::new(field), settings, norm, save_at, save_fn, watches, on_step, options, state }
+        let field = Inlined::new(field);
+        Ode { field, settings, norm, save_at, save_fn, given, watches, on_step, options, state }
     }
     /// A Runge-Kutta table of one's own in place of a method.
     pub fn tableau(mut self, tableau: Tableau) -> Self {
@@ -233,7 +255,8 @@ impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
         self.settings.controller = Some(controller.into());
         self
     }
-    /// The relative tolerance: a number, or one a component (or one a part of a state of several parts).
+    /// The relative tolerance: a number, or one a component (or one a part of a state of several parts). Constant and given
+    /// steps have none.
     pub fn rtol(mut self, rtol: impl Into<Bound>) -> Self {
         self.settings.rtol = Some(rtol.into());
         self
@@ -243,7 +266,8 @@ impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
         self.settings.atol = Some(atol.into());
         self
     }
-    /// The first step size, and every step's where steps are constant: its magnitude, or signed as `t1 - t0` is.
+    /// The first step size, and every step's of a method without an error estimate: its magnitude, or signed as `t1 - t0` is.
+    /// Beside a controller that has one it is refused.
     pub fn dt0(mut self, dt0: f64) -> Self {
         self.settings.dt0 = Some(dt0);
         self
@@ -265,7 +289,23 @@ impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
         self.settings.level = level;
         self
     }
-    /// The most steps that are attempted.
+    /// Makes a solve that ends early `Ok`: its `outcome` says whether it did.
+    ///
+    /// Inside of `jit`, `grad` and `vmap` the call does not fail by such a solve either. A field that fails is an error all
+    /// the same.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::ode::{Ode, Outcome};
+    /// let short = Ode::new(|_t, y: &f64| -y).max_steps(3).allow_incomplete().solve(0.0, 10.0, 1.0)?;
+    /// assert!(matches!(short.outcome, Outcome::MaxSteps { step: 3, .. }) && short.t1 < 10.0);
+    /// # Ok::<(), flowline::ode::OdeError>(())
+    /// ```
+    pub fn allow_incomplete(mut self) -> Self {
+        self.settings.allow_incomplete = true;
+        self
+    }
+    /// The most steps that are attempted, at least 1.
     pub fn max_steps(mut self, max_steps: u64) -> Self {
         self.settings.max_steps = max_steps;
         self
@@ -277,8 +317,8 @@ impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
         self.settings.max_events = Some(max_events.max(1));
         self
     }
-    /// Times that steps end on exactly; those outside the interval are passed over. The size that a step was to
-    /// have, and the controller's history, are kept across them.
+    /// Times that steps end on exactly; those outside the interval are passed over. The size that a step was to have, and
+    /// the controller's history, are kept across them. Where all times are given, they are refused.
     pub fn land_on(mut self, ts: &[f64]) -> Self {
         self.settings.land_on.extend(ts);
         self
@@ -307,6 +347,7 @@ impl<'f, Y: HostState, F, O> Ode<'f, Y, F, O> {
     pub fn save_fn<P>(self, f: impl Fn(f64, &Y) -> P + Send + Sync + 'f) -> Ode<'f, Y, F, P> {
         Ode {
             save_fn: Arc::new(f),
+            given: Given { save_fn: true, ..self.given },
             field: self.field,
             settings: self.settings,
             norm: self.norm,
@@ -318,7 +359,7 @@ impl<'f, Y: HostState, F, O> Ode<'f, Y, F, O> {
         }
     }
     /// Sees (t, y) after each accepted step; `ControlFlow::Break(())` ends the solve with
-    /// [`Outcome::Cancelled`](super::Outcome::Cancelled), what was computed so far kept.
+    /// [`Outcome::Cancelled`](super::Outcome::Cancelled), which is no error.
     pub fn on_step(mut self, watch: impl Fn(f64, &Y) -> ControlFlow<()> + Send + Sync + 'f) -> Self {
         self.on_step = Some(Arc::new(watch));
         self
@@ -329,14 +370,16 @@ impl<Y: Drive, F: Field<Y>, O> Ode<'_, Y, F, O> {
     /// From t0 to t1; the sign of `t1 - t0` is the direction. t0 == t1 returns y0.
     ///
     /// # Errors
-    /// An option out of range, an interval or a y0 that is not finite, a field that failed. A solve that stops
-    /// early for numerical reasons is no error: it is the solution's `outcome`.
+    /// [`SolveError::Config`] for what [`Ode::check`] refuses; [`SolveError::Field`] and [`SolveError::Event`] for a field or
+    /// an event that failed; [`SolveError::Incomplete`] where neither t1 was reached nor an event or `on_step` ended the
+    /// solve, unless [`Ode::allow_incomplete`] was asked for. The last three carry what was computed until then. On traced
+    /// tensors nobody knows yet how the solve ends: it is `Ok`, and the call that runs the program fails.
     pub fn solve(
         &self,
         t0: impl Into<Y::Clock>,
         t1: impl Into<Y::Clock>,
         y0: impl IntoState<Y>,
-    ) -> Result<Y::Solution<O>, OdeError> {
+    ) -> Result<Y::Solution<O>, SolveError<Y::Solution<O>>> {
         Y::drive(self, t0.into(), t1.into(), y0.into_state())
     }
 }

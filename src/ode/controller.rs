@@ -43,8 +43,9 @@ pub struct StepTo {
 /// With r the error ratio of the step, r' and r'' those of the two steps accepted before (1 at the start) and k
 /// the method's `error_order`,
 /// `factor = safety (1/r)^((P+I+D)/k) (1/r')^(-(P+2D)/k) (1/r'')^(D/k) (dt/dt')^(-ratio_coeff)`,
-/// where dt/dt' is the ratio of this step's size to that of the last accepted one (1 at the start), clipped to `[1, factor_max]` after an accepted step (r < 1) and to `[factor_min, safety]` after a rejected
-/// one. An r of 0 enters the history as 1. A non-finite r gives `factor_min`.
+/// where dt/dt' is the ratio of this step's size to that of the last accepted one (1 at the start). The factor is clipped
+/// to `[1, factor_max]` after an accepted step, else to `[factor_min, safety]`. So no step is shorter than the one before
+/// unless one was rejected. An r of 0 enters the history as 1. A non-finite r gives `factor_min`.
 ///
 /// The default is the I controller: P = 0, I = 1, D = 0. The others by name: [`Pid::pi`], [`Pid::new`],
 /// [`Pid::h211pi`], [`Pid::h211b`], [`Pid::h312pid`].
@@ -174,8 +175,14 @@ impl Controller {
     /// [`StepTo`] says itself how long each step is.
     pub(super) fn starting_with(self, dt0: f64) -> Result<Controller, OdeError> {
         match self {
-            Controller::Constant(_) => Ok(Constant { dt0 }.into()),
             Controller::StepTo(_) => Err(OdeError::FirstStepBesideTimes { dt0 }),
+            Controller::Constant(_) => Err(OdeError::FirstStepTwice { dt0, controller: "Constant" }),
+            Controller::Pid(Pid { dt0: Some(_), .. }) => {
+                Err(OdeError::FirstStepTwice { dt0, controller: "Pid" })
+            }
+            Controller::Hairer(Hairer { dt0: Some(_), .. }) => {
+                Err(OdeError::FirstStepTwice { dt0, controller: "Hairer" })
+            }
             Controller::Pid(pid) => Ok(Pid { dt0: Some(dt0), ..pid }.into()),
             Controller::Hairer(hairer) => Ok(Hairer { dt0: Some(dt0), ..hairer }.into()),
         }
@@ -233,22 +240,24 @@ impl Pid {
     pub fn new(pcoeff: f64, icoeff: f64, dcoeff: f64) -> Pid {
         Pid { pcoeff, icoeff, dcoeff, ..Pid::default() }
     }
-    /// The filter H211PI: exponents 1/6, 1/6 on the last two errors. Smooth step sizes.
+    /// The coefficients of the filter H211PI: exponents 1/6, 1/6 on the last two errors. The factor is clipped as
+    /// [`Pid`] says, which the filter's is not: without a rejection steps never shrink.
     ///
     /// # References
     /// Soederlind (2003), table I.
     pub fn h211pi() -> Pid {
         Pid::pi(-1.0 / 6.0, 1.0 / 3.0)
     }
-    /// The filter H211b: exponents 1/b, 1/b on the last two errors and -1/b on the ratio of the last two step
-    /// sizes. b = 4 is usual; larger is smoother and slower.
+    /// The coefficients of the filter H211b: exponents 1/b, 1/b on the last two errors and -1/b on the ratio of the last two step
+    /// sizes. b = 4 is usual; larger reacts more slowly. Clipped as [`Pid::h211pi`].
     ///
     /// # References
     /// Soederlind (2003), table I.
     pub fn h211b(b: f64) -> Pid {
         Pid { ratio_coeff: 1.0 / b, ..Pid::pi(-1.0 / b, 2.0 / b) }
     }
-    /// The filter H312PID: exponents 1/18, 1/9, 1/18 on the last three errors. The smoothest.
+    /// The coefficients of the filter H312PID: exponents 1/18, 1/9, 1/18 on the last three errors. Clipped as
+    /// [`Pid::h211pi`].
     ///
     /// # References
     /// Soederlind (2003), table I.

@@ -1,5 +1,6 @@
 //! `OdeError`: what is wrong with a problem, found before work starts where that is possible.
 
+use super::solve_error::{field_failed, stopped};
 use super::{Bound, FieldError, Outcome};
 
 /// Why a solve could not run, or could not go on.
@@ -50,9 +51,6 @@ pub enum OdeError {
         /// `land_on` or `jump_at`.
         name: &'static str,
     },
-    /// A solve on tensors that is to save nothing.
-    #[error("save_at: a solve on tensors cannot save nothing: give times, steps, t0, t1 or the dense curve")]
-    SaveNothing,
     /// Steps that a solve on tensors may accept would fill more memory than is sane.
     #[error(
         "save_at: a solve on tensors keeps room for all the steps it may accept, here {steps}: {rows} rows of {bytes} bytes together, more than {most}; set `max_steps` to as many as the solve needs, or save times"
@@ -171,6 +169,22 @@ pub enum OdeError {
     FirstStepBesideTimes {
         /// The first step size asked for.
         dt0: f64,
+    },
+    /// A first step size was given twice.
+    #[error("dt0={dt0:e} was given beside `{controller}`, which has a dt0 already: leave out one")]
+    FirstStepTwice {
+        /// The one given to the builder.
+        dt0: f64,
+        /// The controller that has one.
+        controller: &'static str,
+    },
+    /// A setting was given to a solve that does not read it.
+    #[error("`{setting}` has no effect {place}: leave it out")]
+    UnusedSetting {
+        /// The setting.
+        setting: &'static str,
+        /// Where it is not read.
+        place: &'static str,
     },
     /// The times are not monotone.
     #[error("ts[{index}]={previous}, ts[{}]={next}: the times must run strictly from t0 to t1", index + 1)]
@@ -309,7 +323,7 @@ pub enum OdeError {
         known: String,
     },
     /// The vector field failed.
-    #[error("the vector field failed at t={t} (step {step}): {source}")]
+    #[error("{}", field_failed(*t, *step, source))]
     Field {
         /// The time it was evaluated at.
         t: f64,
@@ -326,11 +340,13 @@ pub enum OdeError {
         /// What is in the way.
         why: String,
     },
-    /// The solve stopped before t1, and a whole solution was asked for.
-    #[error("the solve stopped early with rtol={rtol:e}, atol={atol:e}: {outcome}")]
+    /// The solve ended early: a [`SolveError::Incomplete`](super::SolveError::Incomplete) without what was computed.
+    #[error("{}", stopped(outcome, *row, rtol, atol))]
     Stopped {
         /// Why.
         outcome: Outcome,
+        /// Where rows or trajectories take steps of their own: the first that ended early.
+        row: Option<usize>,
         /// The relative tolerance asked for.
         rtol: Bound,
         /// The absolute tolerance asked for.

@@ -1,12 +1,16 @@
 //! The whole solve of host values: the loop over accepted steps, with a recorder behind it.
 
 use super::attempts::Driven;
+use super::check::Driver;
 use super::record::{Asked, Recorder};
 use super::settings::Settings;
 use super::stepper::Stepper;
 use super::steps::Steps;
 use super::stiffness::StiffnessTest;
-use super::{Drive, Field, Norm, Ode, OdeError, Rate, SaveAt, Scheme, Solution, Stats};
+use super::{
+    Drive, Field, Native, Norm, Ode, OdeError, Outcome, Rate, Resolved, SaveAt, Scheme, Solution, SolveError,
+    Stats,
+};
 
 /// States whose clock runs on the host: what functions of saved states, stepping by hand and pictures need.
 #[diagnostic::on_unimplemented(
@@ -41,12 +45,21 @@ macro_rules! host_drive {
                 let $of = self;
                 $tolerance
             }
+            fn check<F, O>(
+                ode: &$crate::ode::Ode<'_, Self, F, O>,
+                t0: &f64,
+                t1: &f64,
+                y0: &Self,
+            ) -> Result<(), $crate::ode::OdeError> {
+                $crate::ode::host::check(ode, (*t0, *t1), y0)
+            }
             fn drive<F: $crate::ode::Field<Self>, O>(
                 ode: &$crate::ode::Ode<'_, Self, F, O>,
                 t0: f64,
                 t1: f64,
                 y0: Self,
-            ) -> Result<$crate::ode::Solution<Self, O>, $crate::ode::OdeError> {
+            ) -> Result<$crate::ode::Solution<Self, O>, $crate::ode::SolveError<$crate::ode::Solution<Self, O>>>
+            {
                 $crate::ode::host::solve(ode, t0, t1, y0)
             }
         }
@@ -67,7 +80,7 @@ impl<Y: HostState, F: Field<Y>, O> Ode<'_, Y, F, O> {
     /// Stepping by hand from t0 to t1: one accepted step at a time, lent, with the state open to change between them.
     ///
     /// # Errors
-    /// As [`Ode::solve`].
+    /// As [`Ode::solve`]; saved values, events and `on_step` are refused, for they are the caller's own here.
     ///
     /// # Examples
     /// ```
@@ -82,12 +95,26 @@ impl<Y: HostState, F: Field<Y>, O> Ode<'_, Y, F, O> {
     /// assert!(last == 1.0 && (steps.y()[0] - (-1.0_f64).exp()).abs() < 1e-6);
     /// # Ok::<(), flowline::ode::OdeError>(())
     /// ```
-    pub fn steps(&self, t0: f64, t1: f64, y0: Y) -> Result<Steps<'_, Y, F>, OdeError> {
-        check_state(&y0)?;
-        let resolved = self.settings.resolve(y0.default_tolerance(), &y0.parts(), Some((t0, t1)))?;
-        resolved.scheme::<Y>(None).check_span(t0, t1, true)?;
-        Steps::new(&self.field, self.norm.as_deref(), resolved, (t0, t1), y0)
+    pub fn steps(&self, t0: f64, t1: f64, y0: Y) -> Result<Steps<'_, Y, F>, SolveError<()>> {
+        self.requested().check(Driver::Steps)?;
+        let resolved = resolved(&self.settings, &self.save_at, ((t0, t1), true), &y0)?;
+        let asked = (self.norm.as_deref(), self.settings.allow_incomplete);
+        Steps::new(&self.field, asked, resolved, (t0, t1), y0)
     }
+}
+
+/// Refuses what [`solve`] refuses before it runs.
+///
+/// # Errors
+/// As [`Ode::check`].
+pub fn check<Y: HostState, F, O>(
+    ode: &Ode<'_, Y, F, O>,
+    (t0, t1): (f64, f64),
+    y0: &Y,
+) -> Result<(), OdeError> {
+    ode.requested().check(Driver::Solve)?;
+    let span = ((t0, t1), ode.requested().can_end());
+    resolved(&ode.settings, &ode.save_at, span, y0).map(|_| ())
 }
 
 /// Solves, and keeps what was asked for.
@@ -99,51 +126,68 @@ pub fn solve<Y: HostState, F: Field<Y>, O>(
     t0: f64,
     t1: f64,
     y0: Y,
-) -> Result<Solution<Y, O>, OdeError> {
-    run(&ode.field, Asked::of(ode), (&ode.settings, ode.norm.as_deref()), (t0, t1), y0)
+) -> Result<Solution<Y, O>, SolveError<Solution<Y, O>>> {
+    ode.requested().check(Driver::Solve)?;
+    let (solution, failure) = run(ode, (t0, t1), y0)?;
+    if let Some(error) = failure {
+        return Err(SolveError::failed(error, solution));
+    }
+    let Solution { outcome, ref rtol, ref atol, .. } = solution;
+    if outcome.is_success() || ode.settings.allow_incomplete {
+        return Ok(solution);
+    }
+    let (rtol, atol) = (rtol.clone(), atol.clone());
+    Err(SolveError::Incomplete { outcome, row: None, rtol, atol, partial: Box::new(solution) })
+}
+
+/// As much of a solution as there is, and what failed on the way if anything did.
+pub(super) type Ran<Y, O> = (Solution<Y, O>, Option<OdeError>);
+
+/// Solves, as far as it goes.
+///
+/// # Errors
+/// What is refused before anything runs.
+pub(super) fn run<Y: HostState, F: Field<Y>, O>(
+    ode: &Ode<'_, Y, F, O>,
+    span: (f64, f64),
+    y0: Y,
+) -> Result<Ran<Y, O>, OdeError> {
+    let open_span = (span, ode.requested().can_end());
+    let resolved = resolved(&ode.settings, &ode.save_at, open_span, &y0)?;
+    Ok(run_any(&ode.field, Asked::of(ode), (resolved, ode.norm.as_deref()), span, y0))
 }
 
 /// The solve of a kind of state, whatever the field.
-fn run<Y: HostState, O>(
+fn run_any<Y: HostState, O>(
     field: &dyn Driven<Y>,
     asked: Asked<'_, '_, Y, O>,
-    (settings, norm): (&Settings, Option<&Norm<'_, Y>>),
-    (t0, t1): (f64, f64),
+    (resolved, norm): (Resolved, Option<&Norm<'_, Y>>),
+    span: (f64, f64),
     y0: Y,
-) -> Result<Solution<Y, O>, OdeError> {
+) -> Ran<Y, O> {
     let needs_curve = asked.needs_curve();
-    let resolved = settings.resolve(y0.default_tolerance(), &y0.parts(), Some((t0, t1)))?;
     let resolved = resolved.keeping_first(needs_curve);
     let scheme: Scheme<Y> = resolved.scheme(norm);
-    scheme.check_span(t0, t1, asked.can_end())?;
-    asked.save_at.check(t0, t1)?;
-    check_state(&y0)?;
-    let native = resolved.native();
-    let mut stepper = Stepper::new(field, &scheme, (t0, t1), y0)?;
+    let mut stepper = match Stepper::new(field, &scheme, span, y0.clone()) {
+        Ok(stepper) => stepper,
+        Err(error) => return (unstarted(span.0, y0, &resolved, &scheme), Some(error)),
+    };
     let mut recorder = Recorder::new(asked, &mut stepper);
-    let mut stiffness = StiffnessTest::of(&scheme, native.method);
-    let plain = recorder.keeps_ends_alone();
-    loop {
-        let look = stiffness.is_due();
-        let most = if plain && !look { stiffness.steps_to_next() } else { 1 };
-        let (remember, knots) = (needs_curve || look, &mut recorder.knots);
-        let accepted = stepper.advance(field, &scheme, native, (remember, most), knots)?;
-        if accepted == 0 {
-            break;
-        }
-        stiffness.after_steps(accepted, &mut stepper, field, &scheme)?;
-        if !plain {
-            recorder.after_step(&mut stepper, &scheme)?;
-        }
-    }
+    let mut stiffness = StiffnessTest::of(&scheme, resolved.native().method);
+    let (how, observers) = ((&scheme, resolved.native(), needs_curve), (&mut recorder, &mut stiffness));
+    let failure = follow(field, how, &mut stepper, observers).err();
     recorder.finish(&stepper);
-    let outcome = recorder.stopped.or_else(|| stepper.outcome(&scheme));
-    let outcome = outcome.expect("invariant: the loop ends only with an outcome");
+    let outcome = match failure {
+        Some(_) => Outcome::Failed { t: stepper.carry.t, step: stepper.carry.num_steps as u64 },
+        None => recorder
+            .stopped
+            .or_else(|| stepper.outcome(&scheme))
+            .expect("invariant: the loop ends only with an outcome"),
+    };
     let stats = Stats::of(&stepper.carry);
     let Recorder { ts, ys, knots, events, dense, .. } = recorder;
-    Ok(Solution {
+    let solution = Solution {
         t1: stepper.carry.t,
-        y1: stepper.carry.y,
         ts,
         ys,
         knots,
@@ -151,11 +195,72 @@ fn run<Y: HostState, O>(
         stats,
         outcome,
         warnings: stiffness.warning().into_iter().collect(),
+        dense,
+        ..unstarted(span.0, stepper.carry.y, &resolved, &scheme)
+    };
+    (solution, failure)
+}
+
+/// Takes steps until the solve has ended.
+fn follow<Y: HostState, O>(
+    field: &dyn Driven<Y>,
+    (scheme, native, needs_curve): (&Scheme<Y>, Native, bool),
+    stepper: &mut Stepper<Y>,
+    (recorder, stiffness): (&mut Recorder<'_, '_, Y, O>, &mut StiffnessTest),
+) -> Result<(), OdeError> {
+    let plain = recorder.keeps_ends_alone();
+    loop {
+        let look = stiffness.is_due();
+        let most = if plain && !look { stiffness.steps_to_next() } else { 1 };
+        let (remember, knots) = (needs_curve || look, &mut recorder.knots);
+        let accepted = stepper.advance(field, scheme, native, (remember, most), knots)?;
+        if accepted == 0 {
+            return Ok(());
+        }
+        stiffness.after_steps(accepted, stepper, field, scheme)?;
+        if !plain {
+            recorder.after_step(stepper, scheme)?;
+        }
+    }
+}
+
+/// The solution of a solve that failed before its first step.
+fn unstarted<Y, O>(t0: f64, y0: Y, resolved: &Resolved, scheme: &Scheme<Y>) -> Solution<Y, O>
+where
+    Y: HostState,
+{
+    Solution {
+        t1: t0,
+        y1: y0,
+        ts: Vec::new(),
+        ys: Vec::new(),
+        knots: Vec::new(),
+        events: Vec::new(),
+        stats: Stats::default(),
+        outcome: Outcome::Failed { t: t0, step: 0 },
+        warnings: Vec::new(),
         method: scheme.tableau.name.to_owned(),
         rtol: resolved.rtol.clone(),
         atol: resolved.atol.clone(),
-        dense,
-    })
+        dense: None,
+    }
+}
+
+/// Every setting filled in.
+///
+/// # Errors
+/// A setting out of range, times to save at outside of the interval, an interval or a y0 that is not finite.
+fn resolved<Y: HostState>(
+    settings: &Settings,
+    save_at: &SaveAt,
+    ((t0, t1), is_open): ((f64, f64), bool),
+    y0: &Y,
+) -> Result<Resolved, OdeError> {
+    let resolved = settings.resolve(y0.default_tolerance(), &y0.parts(), Some((t0, t1)))?;
+    resolved.scheme::<Y>(None).check_span(t0, t1, is_open)?;
+    save_at.check(t0, t1)?;
+    check_state(y0)?;
+    Ok(resolved)
 }
 
 fn check_state<Y: HostState>(y0: &Y) -> Result<(), OdeError> {
@@ -170,7 +275,7 @@ fn check_state<Y: HostState>(y0: &Y) -> Result<(), OdeError> {
 ///
 /// # Errors
 /// Times that are not monotone (equal neighbours are allowed) or not finite, a y0 that is not finite, a field
-/// that failed, and [`OdeError::Stopped`] where the solve ended before the last time.
+/// that failed, and [`SolveError::Incomplete`] where the solve ended before the last time.
 ///
 /// # Examples
 /// ```
@@ -182,12 +287,19 @@ pub fn odeint<Y: HostState, R: Rate<Y>>(
     f: impl Fn(f64, &Y) -> R,
     y0: Y,
     ts: &[f64],
-) -> Result<Vec<Y>, OdeError> {
+) -> Result<Vec<Y>, SolveError<Solution<Y>>> {
     let (Some(&t0), Some(&t1)) = (ts.first(), ts.last()) else {
         return Ok(Vec::new());
     };
     if let Some(&value) = ts.iter().find(|t| !t.is_finite()) {
-        return Err(OdeError::Time { name: "ts", value });
+        return Err(OdeError::Time { name: "ts", value }.into());
     }
-    Ok(solve(&Ode::new(f).save_at(SaveAt::ts(ts)), t0, t1, y0)?.into_result()?.ys)
+    let mut saved = solve(&Ode::new(f).save_at(SaveAt::ts(ts)), t0, t1, y0)?.ys.into_iter();
+    let mut ys: Vec<Y> = Vec::with_capacity(ts.len());
+    for (i, t) in ts.iter().enumerate() {
+        // Equal times are saved once.
+        let again = ys.last().filter(|_| i > 0 && ts[i - 1] == *t).cloned();
+        ys.extend(again.or_else(|| saved.next()));
+    }
+    Ok(ys)
 }

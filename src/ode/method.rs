@@ -48,6 +48,10 @@ pub enum Method {
     /// Verner's most efficient pair 7(6).
     Vern7,
     /// Dormand and Prince 8(5,3) of Hairer and Wanner; `DOP853` of other libraries.
+    ///
+    /// Its error estimate is made of two parts, and can vanish at single step sizes on scalar problems. On y' = y cos t
+    /// from 0 to 20, at 121 tolerances from 1e-4 to 1e-10, the error over the tolerance has the median 8 and the maximum
+    /// 5,300 (SciPy's DOP853: 7 and 3,100).
     Dop853,
     /// Verner's most efficient pair 9(8).
     Vern9,
@@ -106,18 +110,22 @@ impl Method {
             Method::Fehlberg45 => "comparing with older codes",
             Method::CashKarp => "comparing with older codes",
             Method::Dopri5 => "comparing with other libraries; else Tsit5",
-            Method::Tsit5 => "anything not stiff, tolerances 1e-3 to 1e-6: start here",
-            Method::Vern7 => "smooth fields, tolerances 1e-5 to 1e-9",
-            Method::Dop853 => "smooth fields, tolerances 1e-6 to 1e-12, cheaper dense output than Vern9",
-            Method::Vern9 => "smooth fields, tolerances below 1e-7",
+            Method::Tsit5 => "anything not stiff, tolerances down to 1e-6: start here",
+            Method::Vern7 => "smooth fields, tolerances from 1e-6 to 1e-9",
+            Method::Dop853 => "smooth fields, tolerances below 1e-9, cheaper dense output than Vern9",
+            Method::Vern9 => "smooth fields, tolerances below 1e-9",
         }
     }
 
-    /// The methods side by side, as a table in Markdown.
+    /// Which method to take, in one sentence: that of every document.
+    pub const ADVICE: &str = "Tsit5 to 1e-6, Vern7 to 1e-9, Vern9 or Dop853 below; stiff: another library.";
+
+    /// The methods side by side, as a table in Markdown, above the [advice](Method::ADVICE).
     pub fn table() -> String {
         let head = "| method | order | embedded | stages | evaluations | FSAL | dense order | when to take it |\n\
              | --- | --- | --- | --- | --- | --- | --- | --- |\n";
-        Method::ALL.into_iter().fold(head.into(), |table, method| table + &method.line() + "\n")
+        let rows: String = Method::ALL.into_iter().map(|method| method.line() + "\n").collect();
+        format!("{head}{rows}\nBy the tolerance that is asked for: {}\n", Method::ADVICE)
     }
 
     fn line(self) -> String {

@@ -24,6 +24,7 @@ mod attempt;
 mod attempts;
 mod builder;
 mod carry;
+mod check;
 mod clock;
 mod controller;
 mod curve;
@@ -58,6 +59,7 @@ mod settings;
 mod sides;
 mod single;
 mod solution;
+mod solve_error;
 mod stages;
 mod start;
 mod state;
@@ -86,9 +88,9 @@ pub use field::{Closure, Done, Field, FieldError, FieldFailure, InPlace, Inlined
 pub use field_macro::GenericField;
 #[doc(hidden)]
 pub use field_macro::{F32Lanes, F64Lanes, FieldDual};
-#[doc(hidden)]
-pub use host::solve as solve_on_host;
 pub use host::{HostState, odeint};
+#[doc(hidden)]
+pub use host::{check as check_on_host, solve as solve_on_host};
 pub use interpolant::Interpolant;
 pub use knot::Span;
 #[cfg(feature = "tensor")]
@@ -109,6 +111,7 @@ pub use settings::{Resolved, Settings};
 pub use sides::{OwnSides, Sides};
 pub use single::Single;
 pub use solution::{Solution, Warning};
+pub use solve_error::SolveError;
 pub use start::start;
 pub use state::{Compiled, Stages, State};
 #[doc(hidden)]

@@ -1,7 +1,7 @@
 //! `Outcome` and `Stats`: why a solve ended and what it took.
 //!
-//! A stop is data on the solution, not an error: what was computed until then is kept and means something. The
-//! same codes are numbers in a recorded solve ([`status`]), because a graph has no enums.
+//! A stop is data: what was computed until then is kept and means something. Whether it is an error too is the
+//! driver's business. The same codes are numbers in a recorded solve ([`status`]), because a graph has no enums.
 
 use super::Carry;
 use super::State;
@@ -29,6 +29,8 @@ pub mod status {
     pub const STATES_APART: f64 = 8.0;
     /// Events accumulate.
     pub const ZENO: f64 = 9.0;
+    /// The field or an event failed.
+    pub const FAILED: f64 = 10.0;
 }
 
 /// Why a solve ended.
@@ -116,6 +118,13 @@ pub enum Outcome {
         /// Steps attempted.
         step: u64,
     },
+    /// The vector field or an event failed: the [`SolveError`](super::SolveError) says how.
+    Failed {
+        /// The time reached; the step that failed started here.
+        t: f64,
+        /// Steps attempted.
+        step: u64,
+    },
 }
 
 impl Outcome {
@@ -132,6 +141,7 @@ impl Outcome {
             // What stopped it knows how many there were.
             status::MAX_EVENTS => Some(Outcome::MaxEvents { t, max_events: component.max(0.0) as usize }),
             status::ZENO => Some(Outcome::Zeno { index: component.max(0.0) as usize, t }),
+            status::FAILED => Some(Outcome::Failed { t, step }),
             status::STATES_APART => Some(Outcome::StatesApart { t, difference: component, step }),
             status::NON_FINITE => {
                 if component <= -2.0 {
@@ -159,6 +169,11 @@ impl Outcome {
     /// t1 was reached.
     pub fn is_completed(&self) -> bool {
         matches!(self, Outcome::Completed)
+    }
+
+    /// The solve ended where it was to: t1 was reached, an event ended it, or the callback did.
+    pub fn is_success(&self) -> bool {
+        matches!(self, Outcome::Completed | Outcome::Event { .. } | Outcome::Cancelled { .. })
     }
 }
 
@@ -216,6 +231,7 @@ impl fmt::Display for Outcome {
                 write_component(f, component)?;
                 write!(f, " from t={t} with step size {:e} (step {step})", dt.abs())
             }
+            Outcome::Failed { t, step } => write!(f, "failed in the step from t={t} (step {step})"),
         }
     }
 }

@@ -51,11 +51,6 @@ impl<'o, 'f, Y: HostState, O> Asked<'o, 'f, Y, O> {
         Asked { field, save_at, save_fn, watches, max_events, on_step: on_step.as_ref() }
     }
 
-    /// Whether something else than t1 can end the solve.
-    pub fn can_end(&self) -> bool {
-        self.on_step.is_some() || self.watches.iter().any(|watch| watch.event.terminal > 0)
-    }
-
     /// Whether anything may be asked of the inside of steps.
     pub fn needs_curve(&self) -> bool {
         let SaveAt { ts, dense, .. } = self.save_at;
@@ -168,10 +163,12 @@ impl<'o, 'f, Y: HostState, O> Recorder<'o, 'f, Y, O> {
         while inside(&self.asked.save_at.ts, self.next) {
             let t = self.asked.save_at.ts[self.next];
             self.next += 1;
+            if self.ts.last() == Some(&t) {
+                continue;
+            }
             let mut y = stepper.carry.y.clone();
             stepper.eval_into(t, &mut y);
-            self.ts.push(t);
-            self.ys.push((self.asked.save_fn)(t, &y));
+            self.save(t, &y);
         }
         let SaveAt { every, ts, .. } = &self.asked.save_at;
         let due = *every > 0 && (self.knots.len() - 1).is_multiple_of(*every);
@@ -206,12 +203,11 @@ impl<'o, 'f, Y: HostState, O> Recorder<'o, 'f, Y, O> {
         }
     }
 
-    /// Saves y for each of the listed times that is `t`.
+    /// Saves y if `t` is one of the listed times.
     fn save_listed_at(&mut self, t: f64, y: &Y) {
         while self.asked.save_at.ts.get(self.next) == Some(&t) {
             self.next += 1;
-            self.ts.push(t);
-            self.ys.push((self.asked.save_fn)(t, y));
+            self.save(t, y);
         }
     }
 }

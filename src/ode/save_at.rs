@@ -6,14 +6,18 @@ use super::OdeError;
 
 /// Any mix of t0, t1, given times, every n-th accepted step, and the whole curve.
 ///
-/// Values at given times come from the method's dense output of the step that contains them, so they cost no step
-/// and change none; a time that is a step's end gets that step's own value. The default saves t1.
+/// The saved times are the union of what was asked for, in the order of the solve, equal times once. A solve that ends
+/// early saves what lies up to the time reached, which then stands for t1. The dense curve alone saves no time. The
+/// default saves t1.
 ///
-/// Solves on tensors save each time as an entry of its own, in blocks: t0, the given times, the steps (which end with
-/// t1), t1. They keep room for as many steps as they may accept, `max_steps` or, where steps are constant or given, their
-/// number; entries behind the last step are NaN, and the solution's `num_saved` says how many there are. The dense
-/// curve alone saves t1 too. There, steps of a method whose curve needs stages of its own (those of order 7 and more;
-/// those without a curve, which have the cubic) evaluate these in every attempt, where times or the curve are saved.
+/// Values at given times come from the method's dense output of the step that contains them, so they cost no step
+/// and change none; a time that is a step's end gets that step's own value.
+///
+/// The axis of times is the first: `ys[i]` on the host, `[time, ..y]` on tensors. There shapes are known before the
+/// solve, so there is room for all given times and for as many steps as may be accepted (`max_steps` or, where steps are
+/// constant or given, their number). Rows behind the last one are NaN, and the solution's `num_saved` says how many there
+/// are. On tensors the steps of a method whose curve needs stages of its own (those of order 7 and more; those without
+/// a curve, which have the cubic) evaluate these in every attempt, where times or the curve are saved.
 ///
 /// # Examples
 /// ```
@@ -52,7 +56,7 @@ impl SaveAt {
     pub fn t1() -> Self {
         SaveAt { t1: true, ..Self::NOTHING }
     }
-    /// These times, in the order of the solve.
+    /// These times, which stand in the order of the solve.
     pub fn ts(ts: &[f64]) -> Self {
         SaveAt { ts: ts.to_vec(), ..Self::NOTHING }
     }

@@ -6,7 +6,7 @@
 
 use super::inline::InlineMethod;
 use super::knot::dt_least;
-use super::{ButcherTableau, Clock, Constant, Controller, OdeError, Sides, Span, State, StepTo, Tolerance};
+use super::{ButcherTableau, Clock, Controller, OdeError, Sides, Span, State, StepTo, Tolerance};
 
 /// A norm of one's own: of the state of scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))`.
 pub type Norm<'a, S> = dyn Fn(&S) -> <S as State>::Clock + Send + Sync + 'a;
@@ -280,9 +280,6 @@ pub(super) fn check_limits(controller: &Controller, limits: &Limits) -> Result<(
         return refuse("dt_max", dt_max, "above 0 and at least dt_min");
     }
     match controller {
-        Controller::Constant(Constant { dt0 }) if dt0.abs() > dt_max || dt0.abs() < dt_min => {
-            refuse("dt0", *dt0, "between dt_min and dt_max, being the size of every step")
-        }
         Controller::StepTo(StepTo { ts }) => match stops.iter().find(|t| !ts.contains(t)) {
             Some(&t) => Err(OdeError::StopBesideTimes { t }),
             None => Ok(()),

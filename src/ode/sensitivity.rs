@@ -6,12 +6,14 @@
 //! differentiated. Alternatives considered: tangents in the error norm, as some codes do, which bounds their error
 //! too but gives another y1 for each question asked.
 
-use super::host::solve;
+use super::check::Driver;
+use super::host::run;
 use super::{
-    Bound, DIRECTIONS, Dual, Field, FieldError, FieldNumber, GenericField, Ode, OdeError, Outcome, Stats,
+    Bound, DIRECTIONS, Dual, Field, FieldError, FieldNumber, GenericField, Ode, Outcome, SolveError, Stats,
 };
 use std::array::from_fn;
 use std::fmt;
+use std::sync::Arc;
 
 /// The number of one pass.
 type Pass = Dual<DIRECTIONS>;
@@ -81,6 +83,9 @@ impl<G: GenericField<N> + Field<[f64; N]>, const N: usize> Ode<'static, [f64; N]
     /// method is on those steps; where it is wanted closer, tighten the tolerances. Parameters and components
     /// are taken [`DIRECTIONS`] at a time, in one pass over the interval each.
     ///
+    /// Tolerances, [`norm`](Ode::norm), times to land on and jumps of the field are those of the plain solve. Saved values,
+    /// events and [`on_step`](Ode::on_step) are refused: a solve with them is another one.
+    ///
     /// # Examples
     /// ```
     /// use flowline::{field, ode::Ode};
@@ -105,8 +110,14 @@ impl<G: GenericField<N>, const N: usize> SensitivityOde<G, N> {
     /// From t0 to t1, with derivatives.
     ///
     /// # Errors
-    /// Those of [`Ode::solve`].
-    pub fn solve(&self, t0: f64, t1: f64, y0: [f64; N]) -> Result<Sensitivity<G::Of<[f64; N]>, N>, OdeError> {
+    /// Those of [`Ode::solve`]; saved values, events and `on_step`.
+    pub fn solve(
+        &self,
+        t0: f64,
+        t1: f64,
+        y0: [f64; N],
+    ) -> Result<Sensitivity<G::Of<[f64; N]>, N>, SolveError<Sensitivity<G::Of<[f64; N]>, N>>> {
+        self.0.requested().check(Driver::Sensitivity)?;
         let mut num_params = 0;
         self.0.field.map_params(|_| num_params += 1);
         let num_directions = num_params + N;
@@ -123,8 +134,8 @@ impl<G: GenericField<N>, const N: usize> SensitivityOde<G, N> {
                 variable(x, direction - 1)
             });
             let y0 = from_fn(|j| variable(y0[j], num_params + j));
-            let ode = self.0.with_field(Differentiated::<G, N>(field));
-            let solution = solve(&ode, t0, t1, y0)?;
+            let (solution, failure) = run(&self.differentiated(field), (t0, t1), y0)?;
+            assert!(failure.is_none(), "invariant: a `field!` has no errors and there are no events");
             for (p, column) in columns.iter_mut().enumerate() {
                 *column = solution.y1.map(|y| y.tangent[p]);
             }
@@ -134,7 +145,7 @@ impl<G: GenericField<N>, const N: usize> SensitivityOde<G, N> {
         let mut each = columns.iter();
         let mut next = |_| *each.next().expect("invariant: a column for each parameter");
         let dy1_dp = self.0.field.map_params(&mut next);
-        Ok(Sensitivity {
+        self.judged(Sensitivity {
             t1: solution.t1,
             y1: solution.y1.map(|y| y.value),
             dy1_dp,
@@ -145,5 +156,30 @@ impl<G: GenericField<N>, const N: usize> SensitivityOde<G, N> {
             rtol: solution.rtol,
             atol: solution.atol,
         })
+    }
+
+    /// The same solve of dual numbers, errors measured by their values.
+    fn differentiated(&self, field: G::Of<Pass>) -> Ode<'static, [Pass; N], Differentiated<G, N>> {
+        let ode = self.0.with_field(Differentiated(field));
+        match &self.0.norm {
+            None => ode,
+            Some(norm) => {
+                let norm = Arc::clone(norm);
+                ode.norm(move |error: &[Pass; N]| norm(&error.map(|e| e.value)))
+            }
+        }
+    }
+
+    /// An error where the solve ended early.
+    fn judged<D>(
+        &self,
+        found: Sensitivity<D, N>,
+    ) -> Result<Sensitivity<D, N>, SolveError<Sensitivity<D, N>>> {
+        let Sensitivity { outcome, ref rtol, ref atol, .. } = found;
+        if outcome.is_success() || self.0.settings.allow_incomplete {
+            return Ok(found);
+        }
+        let (rtol, atol) = (rtol.clone(), atol.clone());
+        Err(SolveError::Incomplete { outcome, row: None, rtol, atol, partial: Box::new(found) })
     }
 }

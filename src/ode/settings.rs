@@ -24,6 +24,8 @@ pub struct Settings {
     pub(crate) max_steps: u64,
     /// The most events that are noted; `None` for no bound, or as many as there are rows for.
     pub(crate) max_events: Option<usize>,
+    /// Whether an early end is no error.
+    pub(crate) allow_incomplete: bool,
     pub(crate) dt_min: f64,
     pub(crate) dt_max: f64,
     pub(crate) land_on: Vec<f64>,
@@ -43,6 +45,7 @@ impl Default for Settings {
             atol: None,
             max_steps: 100_000,
             max_events: None,
+            allow_incomplete: false,
             dt_min: 0.0,
             dt_max: f64::INFINITY,
             land_on: Vec::new(),
@@ -84,19 +87,20 @@ impl Settings {
     /// The controller to run with: the one given or the method's default, with `dt0` in it.
     ///
     /// # Errors
-    /// A dt0 beside [`StepTo`](super::StepTo); a method without an error estimate and without a dt0.
+    /// A dt0 beside a controller that has one, or beside [`StepTo`](super::StepTo); a method without an error estimate and without a dt0.
     fn controller(&self) -> Result<Controller, OdeError> {
         let tableau = tableau(self.own.as_deref(), self.method);
-        let controller = match (&self.controller, self.dt0) {
-            (Some(controller), _) => controller.clone(),
-            (None, _) if tableau.b_err.is_some() => Pid::default().into(),
-            (None, Some(dt0)) => super::Constant { dt0 }.into(),
-            (None, None) => return Err(OdeError::NoErrorEstimate { method: tableau.name.into() }),
-        };
-        match self.dt0 {
-            Some(dt0) => controller.starting_with(dt0),
-            None => Ok(controller),
+        match (&self.controller, self.dt0) {
+            (Some(controller), Some(dt0)) => controller.clone().starting_with(dt0),
+            (Some(controller), None) => Ok(controller.clone()),
+            (None, dt0) if tableau.b_err.is_some() => Ok(Pid { dt0, ..Pid::default() }.into()),
+            (None, Some(dt0)) => Ok(super::Constant { dt0 }.into()),
+            (None, None) => Err(OdeError::NoErrorEstimate { method: tableau.name.into() }),
         }
+    }
+
+    pub(super) fn has_error_estimate(&self) -> bool {
+        tableau(self.own.as_deref(), self.method).b_err.is_some()
     }
 
     /// Everything filled in for a state of such parts, with the tolerance `default` where none was given. `span` is
@@ -111,6 +115,9 @@ impl Settings {
         parts: &[usize],
         span: Option<(f64, f64)>,
     ) -> Result<Resolved, OdeError> {
+        if self.max_steps == 0 {
+            return Err(OdeError::Controller { parameter: "max_steps", value: 0.0, range: "at least 1" });
+        }
         let (rtol, atol) = default.at(0);
         let bound = |name, given: &Option<Bound>, default: f64| match given {
             Some(bound) => bound.spread(name, parts),

@@ -39,8 +39,9 @@ pub struct Solution<Y, O = Y> {
 #[non_exhaustive]
 pub enum Warning {
     /// Steps were as short as stability asks, not accuracy: in 15 looks, with no 6 good ones between them, `h |lambda|`
-    /// lay at the end of the method's stability interval. Methods with two stages at c = 1 can tell: Tsit5, Dopri5, the
-    /// Verner pairs.
+    /// lay at the end of the method's stability interval. A looser tolerance does not help there. Methods with two
+    /// stages at c = 1 can tell: Tsit5, Dopri5, the Verner pairs. Trajectories in lanes are looked at from their
+    /// 1,000th attempt on, solves on tensors never.
     Stiff {
         /// The time where it was noticed.
         t: f64,
@@ -52,24 +53,13 @@ impl fmt::Display for Warning {
         match self {
             Warning::Stiff { t } => write!(
                 f,
-                "the problem seems stiff from t={t} on: explicit steps are bounded by stability there; take an implicit solver, or loosen the tolerances to a few digits"
+                "the problem seems stiff from t={t} on: explicit steps are bounded by stability there, which a looser tolerance does not change; take an implicit solver from another crate"
             ),
         }
     }
 }
 
 impl<Y, O> Solution<Y, O> {
-    /// The solution if it is whole: t1 was reached, or an event asked to stop.
-    ///
-    /// # Errors
-    /// [`OdeError::Stopped`] where the solve ended early.
-    pub fn into_result(self) -> Result<Self, OdeError> {
-        match self.outcome {
-            Outcome::Completed | Outcome::Event { .. } => Ok(self),
-            outcome => Err(OdeError::Stopped { outcome, rtol: self.rtol, atol: self.atol }),
-        }
-    }
-
     /// The whole curve.
     ///
     /// # Errors
@@ -117,7 +107,8 @@ impl<Y, O> fmt::Display for Solution<Y, O> {
             | Outcome::NonFiniteEvent { .. }
             | Outcome::StatesApart { .. }
             | Outcome::StepSizeTooSmall { .. }
-            | Outcome::NonFinite { .. } => write!(f, "{outcome}")?,
+            | Outcome::NonFinite { .. }
+            | Outcome::Failed { .. } => write!(f, "{outcome}")?,
         }
         write!(f, ": {method}, rtol={rtol:e}, atol={atol:e}, {stats}")?;
         match self.events.len() {

@@ -4,7 +4,8 @@
 //! does is what the whole solve in `host` does with a recorder behind it.
 
 use super::stepper::Stepper;
-use super::{Carry, Field, HostState, Norm, OdeError, Outcome, Resolved, Stats};
+use super::stiffness::StiffnessTest;
+use super::{Carry, Field, HostState, Norm, OdeError, Outcome, Resolved, SolveError, Stats, Warning};
 
 /// A solve by hand, one accepted step at a time: [`Ode::steps`](super::Ode::steps).
 ///
@@ -14,9 +15,12 @@ pub struct Steps<'a, Y: HostState, F> {
     field: &'a F,
     norm: Option<&'a Norm<'a, Y>>,
     resolved: Resolved,
+    /// Whether an early end is no error.
+    allow_incomplete: bool,
     stepper: Stepper<Y>,
     /// The caller may have changed y.
     touched: bool,
+    stiffness: StiffnessTest,
     /// Scratch.
     knots: Vec<f64>,
 }
@@ -38,34 +42,69 @@ pub struct Step<'s, Y> {
 impl<'a, Y: HostState, F: Field<Y>> Steps<'a, Y, F> {
     pub(super) fn new(
         field: &'a F,
-        norm: Option<&'a Norm<'a, Y>>,
+        (norm, allow_incomplete): (Option<&'a Norm<'a, Y>>, bool),
         resolved: Resolved,
         span: (f64, f64),
         y0: Y,
-    ) -> Result<Self, OdeError> {
-        let stepper = Stepper::new(field, &resolved.scheme(norm), span, y0)?;
-        Ok(Steps { field, norm, resolved, stepper, touched: false, knots: Vec::new() })
+    ) -> Result<Self, SolveError<()>> {
+        let scheme = resolved.scheme(norm);
+        let stepper =
+            Stepper::new(field, &scheme, span, y0).map_err(|error| SolveError::failed(error, ()))?;
+        let stiffness = StiffnessTest::of(&scheme, resolved.native().method);
+        Ok(Steps {
+            field,
+            norm,
+            resolved,
+            allow_incomplete,
+            stepper,
+            touched: false,
+            stiffness,
+            knots: Vec::new(),
+        })
     }
 
-    /// Takes steps until one is accepted; `None` once the solve has ended, for whatever reason: see
-    /// [`Steps::outcome`].
+    /// Takes steps until one is accepted; `None` once t1 is reached.
     ///
     /// # Errors
-    /// A field that failed.
+    /// [`SolveError::Field`] for a field that failed; [`SolveError::Incomplete`] where the solve ended before t1, unless
+    /// [`allow_incomplete`](super::Ode::allow_incomplete) was asked for. Its `partial` is empty: the last good state is
+    /// here, and can be read on.
     #[allow(clippy::should_implement_trait, reason = "it lends: an iterator would clone a state a step")]
-    pub fn next(&mut self) -> Result<Option<Step<'_, Y>>, OdeError> {
+    pub fn next(&mut self) -> Result<Option<Step<'_, Y>>, SolveError<()>> {
+        let accepted = self.advance().map_err(|error| SolveError::failed(error, ()))?;
+        if !accepted {
+            return self.ended().map(|()| None);
+        }
+        let Carry { t, h, y, error_ratio, .. } = &self.stepper.carry;
+        Ok(Some(Step { t: *t, dt: *h, y, error_ratio: *error_ratio }))
+    }
+
+    /// Takes steps until one is accepted; whether one was.
+    fn advance(&mut self) -> Result<bool, OdeError> {
         let scheme = self.resolved.scheme(self.norm);
-        if std::mem::take(&mut self.touched) {
+        if self.touched {
             let t = self.stepper.carry.t;
             self.stepper.resume(self.field, &scheme, t)?;
+            self.touched = false;
         }
         self.knots.clear();
         let native = self.resolved.native();
         if self.stepper.advance(self.field, &scheme, native, (true, 1), &mut self.knots)? == 0 {
-            return Ok(None);
+            return Ok(false);
         }
-        let Carry { t, h, y, error_ratio, .. } = &self.stepper.carry;
-        Ok(Some(Step { t: *t, dt: *h, y, error_ratio: *error_ratio }))
+        self.stiffness.after_steps(1, &mut self.stepper, self.field, &scheme)?;
+        Ok(true)
+    }
+
+    /// What it means that no step is left.
+    fn ended(&self) -> Result<(), SolveError<()>> {
+        match self.outcome() {
+            Some(outcome) if !outcome.is_success() && !self.allow_incomplete => {
+                let Resolved { rtol, atol, .. } = self.resolved.clone();
+                Err(SolveError::Incomplete { outcome, row: None, rtol, atol, partial: Box::new(()) })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The time reached.
@@ -104,24 +143,13 @@ impl<'a, Y: HostState, F: Field<Y>> Steps<'a, Y, F> {
     pub fn stats(&self) -> Stats {
         Stats::of(&self.stepper.carry)
     }
+    /// What the user should know of beside the numbers.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.stiffness.warning().into_iter().collect()
+    }
     /// Why the solve ended; `None` while it goes on.
     pub fn outcome(&self) -> Option<Outcome> {
         let scheme = self.resolved.scheme(self.norm);
         self.stepper.outcome(&scheme)
-    }
-
-    /// Whether t1 was reached.
-    ///
-    /// # Errors
-    /// [`OdeError::Stopped`] where the solve ended early. One that still goes on is no error, and has not completed.
-    pub fn completed(&self) -> Result<bool, OdeError> {
-        match self.outcome() {
-            None => Ok(false),
-            Some(Outcome::Completed) => Ok(true),
-            Some(outcome) => {
-                let Resolved { rtol, atol, .. } = self.resolved.clone();
-                Err(OdeError::Stopped { outcome, rtol, atol })
-            }
-        }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Of methods with two stages at c = 1, the difference of the two tells `|lambda|`, the size of the Jacobian's dominant
 //! eigenvalue. Looked at every few hundred steps, and at each step while it looks bad; it must never change a solve,
-//! only warn. Methods without two such stages are not tested: an evaluation more would be.
+//! only warn. Methods without two such stages are not tested: an evaluation more would be. How trajectories in lanes are
+//! looked at is the business of `ensemble/looks`.
 
 use super::stepper::Stepper;
 use super::{ButcherTableau, Field, HostState, Method, OdeError, Scheme, State, Warning};
@@ -15,23 +16,50 @@ const CLEARED: u32 = 6;
 /// `h |lambda|` is suspicious from this part of the stability interval on: control keeps steps somewhat inside of it.
 const PART: f64 = 0.85;
 
-/// The test's memory.
+/// The looks of one solve that went wrong, and what follows from them.
 ///
 /// # References
 /// Hairer, Wanner (1996), Solving Ordinary Differential Equations II, section IV.2; the code DOPRI5.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Suspicion {
+    suspicions: u32,
+    good: u32,
+}
+
+impl Suspicion {
+    /// Takes in a look at the step that ends at t; the warning if it is the last that it takes.
+    pub fn see(&mut self, is_suspicious: bool, t: f64) -> Option<Warning> {
+        if is_suspicious {
+            self.good = 0;
+            self.suspicions += 1;
+        } else {
+            self.good += 1;
+            if self.good == CLEARED {
+                self.suspicions = 0;
+            }
+        }
+        (is_suspicious && self.suspicions == SUSPICIONS).then_some(Warning::Stiff { t })
+    }
+
+    /// Whether the next step is to be looked at.
+    pub fn is_raised(&self) -> bool {
+        self.suspicions > 0
+    }
+}
+
+/// The test of a solve on the host.
 pub(super) struct StiffnessTest {
     /// The last two stages at c = 1, where the method has them.
     pair: Option<(usize, usize)>,
     method: Option<Method>,
     steps: u64,
-    suspicions: u32,
-    good: u32,
+    suspicion: Suspicion,
     noticed: Option<Warning>,
     look: Option<Look>,
 }
 
-/// What a look needs, made at the first.
-struct Look {
+/// What a look needs.
+pub(super) struct Look {
     /// The difference of the two stages, and of their arguments, as weights of the stages.
     stages: Vec<f64>,
     arguments: Vec<f64>,
@@ -42,17 +70,14 @@ struct Look {
 impl StiffnessTest {
     /// Of a solve by `method`, or by a table of one's own.
     pub fn of<S: State>(scheme: &Scheme<S>, method: Option<Method>) -> Self {
-        let tableau = &scheme.tableau;
-        let mut at_end = (1..tableau.num_stages()).rev().filter(|&i| tableau.c[i] == 1.0);
-        let pair = at_end.next().and_then(|last| at_end.next().map(|other| (other, last)));
-        let pair = pair.filter(|_| scheme.is_adaptive());
-        StiffnessTest { pair, method, steps: 0, suspicions: 0, good: 0, noticed: None, look: None }
+        let (pair, suspicion) = (pair(scheme), Suspicion::default());
+        StiffnessTest { pair, method, steps: 0, suspicion, noticed: None, look: None }
     }
 
     /// Whether the next step will be looked at.
     #[inline(always)]
     pub fn is_due(&self) -> bool {
-        let turn = self.suspicions > 0 || self.steps % EVERY == EVERY - 1;
+        let turn = self.suspicion.is_raised() || self.steps % EVERY == EVERY - 1;
         turn && self.pair.is_some() && self.noticed.is_none()
     }
 
@@ -83,20 +108,9 @@ impl StiffnessTest {
     ) -> Result<(), OdeError> {
         let Some(pair) = self.pair else { return Ok(()) };
         stepper.keep_stages(f, scheme)?;
-        let look = self.look.get_or_insert_with(|| Look::of(&scheme.tableau, self.method, pair));
+        let look = self.look.get_or_insert_with(|| Look::new(&scheme.tableau, self.method, pair));
         let (stages, arguments) = stepper.sizes(scheme, &look.stages, &look.arguments);
-        if stages > look.bound * arguments {
-            self.good = 0;
-            self.suspicions += 1;
-            if self.suspicions == SUSPICIONS {
-                self.noticed = Some(Warning::Stiff { t: stepper.carry.t });
-            }
-        } else {
-            self.good += 1;
-            if self.good == CLEARED {
-                self.suspicions = 0;
-            }
-        }
+        self.noticed = self.suspicion.see(stages > look.bound * arguments, stepper.carry.t);
         Ok(())
     }
 
@@ -106,8 +120,21 @@ impl StiffnessTest {
     }
 }
 
+/// The last two stages at c = 1, where steps are adaptive and the method has them.
+fn pair<S: State>(scheme: &Scheme<S>) -> Option<(usize, usize)> {
+    let tableau = &scheme.tableau;
+    let mut at_end = (1..tableau.num_stages()).rev().filter(|&i| tableau.c[i] == 1.0);
+    let pair = at_end.next().and_then(|last| at_end.next().map(|other| (other, last)));
+    pair.filter(|_| scheme.is_adaptive())
+}
+
 impl Look {
-    fn of(tableau: &ButcherTableau, method: Option<Method>, (first, second): (usize, usize)) -> Self {
+    /// For steps by `method`, or by a table of one's own; none where they cannot tell.
+    pub fn of<S: State>(scheme: &Scheme<S>, method: Option<Method>) -> Option<Look> {
+        pair(scheme).map(|pair| Look::new(&scheme.tableau, method, pair))
+    }
+
+    fn new(tableau: &ButcherTableau, method: Option<Method>, (first, second): (usize, usize)) -> Self {
         let s = tableau.num_stages();
         let interval = match method {
             Some(method) => INTERVALS[method as usize],
@@ -118,6 +145,26 @@ impl Look {
         let weight = |i: usize, j: usize| tableau.row(i).get(j).copied().unwrap_or(0.0);
         let arguments = (0..s).map(|j| weight(second, j) - weight(first, j)).collect();
         Look { stages, arguments, bound: PART * interval }
+    }
+
+    /// Whether a step of `dim` components is as long as stability lets it be: `stage(i, j)` is component j of stage i,
+    /// `scale(j)` its tolerance.
+    pub fn is_suspicious(
+        &self,
+        dim: usize,
+        stage: impl Fn(usize, usize) -> f64,
+        scale: impl Fn(usize) -> f64,
+    ) -> bool {
+        let (mut stages, mut arguments) = (0.0, 0.0);
+        for j in 0..dim {
+            let sum = |weights: &[f64]| -> f64 {
+                let terms = weights.iter().enumerate().filter(|(_, w)| **w != 0.0);
+                terms.map(|(i, w)| w * stage(i, j)).sum::<f64>() / scale(j)
+            };
+            stages += sum(&self.stages).powi(2);
+            arguments += sum(&self.arguments).powi(2);
+        }
+        stages.sqrt() > self.bound * arguments.sqrt()
     }
 }
 

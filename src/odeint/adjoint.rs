@@ -78,8 +78,8 @@ impl Default for Adjoint {
 /// Rows are the entries of the first axis, which is of one length in every leaf of the state. Rows that share their
 /// steps are one solve: one error norm, one controller, one verdict. A solve that fails leaves the others as they are.
 /// For all but [`Batching::Joint`] the field sees the rows of one group (`[1, ..]` for [`Batching::PerRow`]) and a scalar
-/// t, so whatever else belongs to a row is a part of the state; numbers of the solution are vectors over groups, its
-/// states and times have the shapes that they have for all rows together.
+/// t, so whatever else belongs to a row is a part of the state. Numbers of the solution are vectors over groups, saved
+/// times are `[time, group]`, and states have the shapes that they have for all rows together: saved ones `[time, row, ..]`.
 ///
 /// The values of a group have the bits of that group solved alone, and its gradient by y0 too. Gradients by what rows
 /// share are sums over rows: in the order of the groups, or in lockstep of each step over all rows.

@@ -19,13 +19,13 @@ use super::algorithm::{LeafField, Scheme};
 use super::bodies::body;
 use super::event::Events;
 use super::leaves::Leaves;
-use super::saved::{Saved, time_axis, times_first};
+use super::saved::Saved;
 use super::solve::Problem;
 use super::sweep::{Pullback, Sweep};
 use super::{Adjoint, Options, Solution};
 use crate::graph::{Custom, Func, Op, Type};
 use crate::ode::{
-    Bound, Clock, Controller, Field, FieldError, FieldFailure, Limits, OdeError, State, StepTo, Tolerance,
+    Bound, Controller, Field, FieldError, FieldFailure, Limits, OdeError, Span, State, StepTo, Tolerance,
 };
 use crate::tensor::{Check, Tensor, Tree, align, apply, register_check, try_trace, tuple};
 use std::sync::Arc;
@@ -54,6 +54,16 @@ pub(super) fn refused(why: &dyn std::fmt::Display) -> OdeError {
     OdeError::Adjoint { adjoint: "Backsolve", why: why.to_string() }
 }
 
+/// Refuses what the backward solve takes no cotangents of.
+pub(super) fn check(saved: &Saved, events: &Events<'_>) -> Result<(), OdeError> {
+    let beside = saved.beside_times().or((!events.is_empty()).then_some("events"));
+    beside.map_or(Ok(()), |what| {
+        Err(refused(&format!(
+            "it takes no cotangents of {what}; save t0, t1 or given times, or take RecursiveCheckpoint"
+        )))
+    })
+}
+
 /// Records a solve whose reverse derivative is the continuous adjoint.
 ///
 /// # Errors
@@ -64,15 +74,8 @@ pub(super) fn record(
     (t0, t1): (&Tensor, &Tensor),
     y0: &Leaves,
 ) -> Result<Solution<Leaves>, OdeError> {
-    let beside = problem.saved.beside_times().or((!problem.events.is_empty()).then_some("events"));
-    if let Some(what) = beside {
-        let why = format!(
-            "it takes no cotangents of {what}; save t0, t1 or given times, or take RecursiveCheckpoint"
-        );
-        return Err(OdeError::Adjoint { adjoint: "Backsolve", why });
-    }
     let (field, params) = closed(problem.field, t0, y0)?;
-    let (num_y, axis) = (y0.tensors().len(), time_axis(y0));
+    let num_y = y0.tensors().len();
     let mut args = vec![t0.clone(), t1.clone()];
     args.extend(problem.saved.ts.clone());
     let num_t = args.len();
@@ -90,8 +93,7 @@ pub(super) fn record(
         let solve = Problem::new(&field, problem.scheme, &options, (&saved, Events::NONE));
         let solution = solve.record(&t[0], &t[1], &y0.with(y.to_vec()))?;
         let mut out = solution.y1.leaves();
-        let ys = t.get(2).map(|_| solution.ys.leaves()).unwrap_or_default();
-        out.extend(ys.iter().map(|y| times_first(y, axis)));
+        out.extend(t.get(2).map(|_| solution.ys.leaves()).unwrap_or_default());
         out.push(solution.t1.clone());
         out.extend(solution.stats.leaves());
         out.push(solution.verdict.clone());
@@ -120,9 +122,9 @@ pub(super) fn record(
     let reached = rest.next().expect("invariant: the time reached behind the states");
     let stats = template.stats.with_leaves(rest);
     let y1 = template.y1.with(out[..num_y].to_vec());
-    let inner = problem.saved.ts.iter().map(|ts| (ts.clone(), y0.with(out[num_y..].to_vec())));
-    let (ts, ys) = problem.saved.around(inner.collect(), (t0, y0), (&reached, &y1));
-    let num_saved = Clock::like(&reached, ts.size() as f64);
+    let at_times = problem.saved.ts.as_ref().map(|_| y0.with(out[num_y..].to_vec()));
+    let direction = Span::new(t0.clone(), t1.clone()).direction;
+    let (ts, ys, num_saved) = problem.saved.in_order((t0, y0), (at_times, None), (&reached, &y1), &direction);
     Ok(Solution { t1: reached, y1, ts, ys, num_saved, stats, events: None, verdict, dense: None })
 }
 

@@ -6,7 +6,6 @@
 use super::curve::{Curve, Rows, choose, or_nan};
 use super::leaves::Leaves;
 use super::rows::swapped;
-use super::saved::{time_axis, with_time_axis};
 use crate::array::DType;
 use crate::odeint::TreeState;
 use crate::tensor::{Searches, Tensor, Tree, over_rows};
@@ -49,8 +48,7 @@ pub struct Dense<Y> {
 }
 
 impl<Y: TreeState> Dense<Y> {
-    /// The states at `ts`, times of rank 0 or 1; of rank 1 with an axis of times where [`Solution::ys`](super::Solution)
-    /// has it.
+    /// The states at `ts`: `[..y]` at a time of rank 0, `[time, ..y]` at times of rank 1.
     ///
     /// # Panics
     /// If `ts` has more than one axis.
@@ -77,24 +75,21 @@ impl<Y: TreeState> Dense<Y> {
 }
 
 impl Dense<Leaves> {
-    /// What `f` finds at `ts`: of the one curve, or of each row's with the axes that they have where rows share their
-    /// steps.
+    /// What `f` finds at `ts`: of the one curve, or of each row's, with the axes that a curve of all rows has.
     #[track_caller]
     fn at(&self, ts: &Tensor, f: &dyn Fn(&Self, &Tensor) -> Leaves) -> Vec<Tensor> {
         let Some(rows) = self.rows else { return f(self, ts).into_tensors() };
         let one = Dense { rows: None, ..self.clone() };
-        let axis = time_axis(&self.y1.map_leaves(|y| y.at(0)));
         let own = (rows, Searches::Alone);
+        let is_list = ts.rank() == 1;
         let Ok(found) = over_rows(self.leaves(), std::slice::from_ref(ts), own, &mut |x| {
             let (ts, own) = x.split_last().expect("invariant: the times are the last");
             let found = f(&one.with_leaves(own.to_vec()), ts);
-            // without the row, which stands where the axis of times does not
-            let at = if ts.rank() == 1 { 1 - axis } else { 0 };
-            let without_row = |y: &Tensor| y.reshape(y.shape().without_axes(&[at]));
+            // Without the axis of the one row, behind that of times.
+            let without_row = |y: &Tensor| y.reshape(y.shape().without_axes(&[usize::from(is_list)]));
             Ok::<_, Infallible>(found.tensors().iter().map(without_row).collect())
         });
-        let is_swapped = ts.rank() == 1 && axis == 0;
-        found.iter().map(|y| if is_swapped { swapped(y) } else { y.clone() }).collect()
+        found.iter().map(|y| if is_list { swapped(y) } else { y.clone() }).collect()
     }
 
     #[track_caller]
@@ -103,14 +98,14 @@ impl Dense<Leaves> {
         // Without a step it is one point, which every row then stands for.
         let nowhere = rows.t.eq(&rows.t_next);
         let ys = choose(&nowhere, &self.ends(&flat), &self.curve.eval(&flat, &rows));
-        self.shaped(ts, &or_nan(&inside, &ys))
+        shaped(ts, or_nan(&inside, &ys))
     }
 
     #[track_caller]
     fn slopes(&self, ts: &Tensor) -> Leaves {
         let (flat, inside, rows) = self.find(ts);
         let inside = inside.and(&rows.t.ne(&rows.t_next));
-        self.shaped(ts, &or_nan(&inside, &self.curve.slope(&flat, &rows)))
+        shaped(ts, or_nan(&inside, &self.curve.slope(&flat, &rows)))
     }
 
     /// The times as a list, which of them lie in the interval, and each one's step: the earlier one at an end of two.
@@ -135,11 +130,12 @@ impl Dense<Leaves> {
             y.expand(0).broadcast_to(shape)
         })
     }
+}
 
-    fn shaped(&self, ts: &Tensor, ys: &Leaves) -> Leaves {
-        match ts.rank() {
-            0 => ys.map_leaves(|y| y.at(0)),
-            _ => with_time_axis(ys, &self.y1),
-        }
+/// Without the axis of times where one time was asked for.
+fn shaped(ts: &Tensor, ys: Leaves) -> Leaves {
+    match ts.rank() {
+        0 => ys.map_leaves(|y| y.at(0)),
+        _ => ys,
     }
 }

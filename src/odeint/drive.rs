@@ -7,12 +7,14 @@ use super::rows::Groups;
 use super::saved::{BYTES_MAX, Saved};
 use super::solve::Problem;
 use super::state::TreeState;
-use super::{Adjoint, Batching, Forecast, Options, PartNorm, Solution};
+use super::{Adjoint, Batching, Forecast, Options, PartNorm, Solution, backsolve, reversible};
 use crate::array::DType;
 use crate::ode::{
-    self, Drive, DriveOn, Field, FieldError, IntoState, Ode, OdeError, SaveAt, Settings, State, Tolerance,
+    self, Drive, DriveOn, Field, FieldError, IntoState, Ode, OdeError, Resolved, SaveAt, Settings,
+    SolveError, State, Tolerance,
 };
 use crate::tensor::{LoneTree, Tensor, Tree};
+use std::borrow::Cow;
 
 /// A tree and a tuple of trees are driven alike; tuples get there by their clock.
 macro_rules! drive {
@@ -25,12 +27,22 @@ macro_rules! drive {
             fn default_tolerance(&self) -> Tolerance<'static> {
                 default_tolerance(&self.leaves())
             }
+            fn check<F, O>(
+                ode: &Ode<'_, Self, F, O>,
+                t0: &Tensor,
+                t1: &Tensor,
+                y0: &Self,
+            ) -> Result<(), OdeError> {
+                let norm = ode.options.part_norm;
+                let watches = watches(&ode.watches, y0, norm);
+                Asked::of(ode, &watches).prepare((t0, t1), &Leaves::measured_by(y0, norm)).map(|_| ())
+            }
             fn drive<F: Field<Self>, O>(
                 ode: &Ode<'_, Self, F, O>,
                 t0: Tensor,
                 t1: Tensor,
                 y0: Self,
-            ) -> Result<Solution<Self>, OdeError> {
+            ) -> Result<Solution<Self>, SolveError<Solution<Self>>> {
                 drive(ode, &t0, &t1, &y0)
             }
         }
@@ -57,10 +69,18 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
     t0: &Tensor,
     t1: &Tensor,
     y0: &Y,
-) -> Result<Solution<Y>, OdeError> {
-    let tree = |y: &Leaves| y0.with_leaves(y.leaves());
+) -> Result<Solution<Y>, SolveError<Solution<Y>>> {
     let norm = ode.options.part_norm;
-    let watches = ode.watches.iter().map(|ode::Watch { event, when, then }| Watch {
+    let watches = watches(&ode.watches, y0, norm);
+    let field = TreeField { field: &ode.field, like: y0 };
+    let solved = Asked::of(ode, &watches).solve(&field, (t0, t1), &Leaves::measured_by(y0, norm));
+    solved.map(|solution| solution.of(y0)).map_err(|error| error.map(|solution| solution.of(y0)))
+}
+
+/// Events on leaves, of events on trees like `y0`.
+fn watches<'a, Y: TreeState>(of: &'a [ode::Watch<'a, Y>], y0: &'a Y, norm: PartNorm) -> Vec<Watch<'a>> {
+    let tree = |y: &Leaves| y0.with_leaves(y.leaves());
+    let watches = of.iter().map(|ode::Watch { event, when, then }| Watch {
         event: *event,
         when: Box::new(move |t, y| when(t.clone(), &tree(y))),
         then: then.as_ref().map(|then| -> Box<dyn Fn(&Tensor, &Leaves) -> Leaves> {
@@ -71,11 +91,7 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
             })
         }),
     });
-    let watches: Vec<Watch<'_>> = watches.collect();
-    let asked =
-        Asked { settings: &ode.settings, save_at: &ode.save_at, options: &ode.options, watches: &watches };
-    let field = TreeField { field: &ode.field, like: y0 };
-    Ok(asked.solve(&field, (t0, t1), &Leaves::measured_by(y0, norm))?.of(y0))
+    watches.collect()
 }
 
 /// A field of trees as one of leaves.
@@ -97,34 +113,59 @@ impl<Y: TreeState, F: Field<Y>> Field<Leaves> for TreeField<'_, Y, F> {
 /// What was asked of a solve, whatever its state and field are.
 struct Asked<'a> {
     settings: &'a Settings,
-    save_at: &'a SaveAt,
+    /// Whether the times to save at were given as numbers.
+    save_at: Cow<'a, SaveAt>,
     options: &'a Options,
     watches: &'a [Watch<'a>],
 }
 
-impl Asked<'_> {
-    fn solve(
-        &self,
-        field: &LeafField<'_>,
-        (t0, t1): (&Tensor, &Tensor),
-        y0: &Leaves,
-    ) -> Result<Solution<Leaves>, OdeError> {
-        let Asked { settings, save_at, options, watches } = *self;
-        let events = Events { watches, max_events: settings.max_events };
+/// A solve that can run.
+struct Prepared {
+    resolved: Resolved,
+    saved: Saved,
+    groups: Option<Groups>,
+}
+
+impl<'a> Asked<'a> {
+    fn of<Y: Drive<Options = Options>, F, O>(ode: &'a Ode<'_, Y, F, O>, watches: &'a [Watch<'a>]) -> Self {
+        let Ode { settings, save_at, options, given, .. } = ode;
+        // Without a word on anything else, given times are all that is saved.
+        let times_alone = options.ts.is_some() && !given.save_at;
+        let save_at = if times_alone { Cow::Owned(SaveAt::ts(&[])) } else { Cow::Borrowed(save_at) };
+        Asked { settings, save_at, options, watches }
+    }
+
+    fn events(&self) -> Events<'a> {
+        Events { watches: self.watches, max_events: self.settings.max_events }
+    }
+
+    /// Fills in the settings.
+    ///
+    /// # Errors
+    /// What the solve would not read, and what it cannot run with.
+    fn prepare(&self, (t0, t1): (&Tensor, &Tensor), y0: &Leaves) -> Result<Prepared, OdeError> {
+        let Asked { settings, save_at, options, .. } = self;
+        self.check_read()?;
+        for (path, leaf) in y0.named_leaves() {
+            let at = if path.is_empty() { String::new() } else { format!(", leaf {path},") };
+            assert!(leaf.dtype().is_float(), "y0{at} is {leaf:?}: a state is of f32 or f64, cast it");
+        }
         let known = !t0.is_traced() && !t1.is_traced();
         let span = known.then(|| (t0.item(), t1.item()));
         let groups = Groups::of(options.batching, y0)?;
         let parts = groups.map_or_else(|| y0.parts(), |groups| groups.parts(y0));
         let resolved = settings.resolve(default_tolerance(y0.tensors()), &parts, span)?;
-        let mut scheme = resolved.scheme::<Leaves>(None);
+        let scheme = resolved.scheme::<Leaves>(None);
         let mut saved = Saved::new(save_at, options.ts.as_ref(), span, &scheme)?;
+        let events = self.events();
+        match options.adjoint {
+            Adjoint::Backsolve { .. } => backsolve::check(&saved, &events)?,
+            Adjoint::Reversible { coupling } => reversible::check(coupling, &events)?,
+            _ => {}
+        }
         if events.go_on() {
             check_hits(events.num_rows(), y0.tensors())?;
             saved = saved.in_pieces(events.num_rows(), scheme.limits.max_steps);
-        }
-        if (saved.needs_curve() || !events.is_empty()) && scheme.tableau.is_fsal() {
-            // The curve needs f(t_next, y1), which then is the next step's first stage.
-            scheme = scheme.keeping_first();
         }
         if let Some(Groups { rows, size, .. }) = groups
             && rows % size > 0
@@ -136,11 +177,57 @@ impl Asked<'_> {
             None => scheme.check_first_step(f64::NAN)?,
             Some((t0, t1)) => scheme.check_span(t0, t1, events.can_end())?,
         }
-        for (path, leaf) in y0.named_leaves() {
-            let at = if path.is_empty() { String::new() } else { format!(", leaf {path},") };
-            assert!(leaf.dtype().is_float(), "y0{at} is {leaf:?}: a state is of f32 or f64, cast it");
+        Ok(Prepared { resolved, saved, groups })
+    }
+
+    /// Refuses what would not be read.
+    fn check_read(&self) -> Result<(), OdeError> {
+        let Asked { settings, options, .. } = *self;
+        // How far its two states may be apart is told in units of atol.
+        settings.check_steps(false, matches!(options.adjoint, Adjoint::Reversible { .. }))?;
+        let unread = [
+            ("save_at times", !self.save_at.ts.is_empty() && options.ts.is_some(), "beside `save_at_tensor`"),
+            ("max_events", settings.max_events.is_some() && self.watches.is_empty(), "without an event"),
+        ];
+        match unread.iter().find(|(_, is_given, _)| *is_given) {
+            Some(&(setting, _, place)) => Err(OdeError::UnusedSetting { setting, place }),
+            None => Ok(()),
         }
-        Problem::new(field, &scheme, options, (&saved, events)).solve(t0, t1, y0)
+    }
+
+    fn solve(
+        &self,
+        field: &LeafField<'_>,
+        (t0, t1): (&Tensor, &Tensor),
+        y0: &Leaves,
+    ) -> Result<Solution<Leaves>, SolveError<Solution<Leaves>>> {
+        let Prepared { resolved, saved, groups } = self.prepare((t0, t1), y0)?;
+        let events = self.events();
+        let mut scheme = resolved.scheme::<Leaves>(None);
+        if (saved.needs_curve() || !events.is_empty()) && scheme.tableau.is_fsal() {
+            // The curve needs f(t_next, y1), which then is the next step's first stage.
+            scheme = scheme.keeping_first();
+        }
+        let problem = Problem::new(field, &scheme, self.options, (&saved, events));
+        let solution = match problem.solve(t0, t1, y0) {
+            Ok(solution) => solution,
+            Err(OdeError::Field { t, step, source }) => {
+                // A field fails while it is recorded, at a t that nobody knows; the solve does not get away from t0.
+                let t = if t.is_nan() && !t0.is_traced() { t0.item() } else { t };
+                let error = OdeError::Field { t, step, source };
+                return Err(SolveError::failed(error, Solution::unstarted(t0, y0)));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if self.settings.allow_incomplete {
+            return Ok(solution);
+        }
+        let Some((outcome, group)) = solution.settle(groups.map(|groups| groups.size)) else {
+            return Ok(solution);
+        };
+        let row = groups.map(|groups| group * groups.size);
+        let Resolved { rtol, atol, .. } = resolved;
+        Err(SolveError::Incomplete { outcome, row, rtol, atol, partial: Box::new(solution) })
     }
 }
 
@@ -176,8 +263,11 @@ impl<Y: Drive<Options = Options>, F, O> Ode<'_, Y, F, O> {
         self
     }
 
-    /// Saves at the times `ts`, a tensor of rank 1 that may be traced, in place of what `save_at` said. They stand in the
-    /// order of the solve; the state at a time out of order, outside of the interval or behind a NaN is NaN.
+    /// Saves at the times `ts`, a tensor of rank 1 that may be traced. They stand in the order of the solve; the state at a
+    /// time out of order, outside of the interval or behind a NaN is NaN. Row i is that of `ts[i]`, equal times included.
+    ///
+    /// With `save_at` beside it, what that asks for is saved too, in the order of the solve and equal times once; other times
+    /// than `ts` are refused.
     ///
     /// # Panics
     /// If `ts` is not a float tensor of rank 1, or is empty.
@@ -189,7 +279,7 @@ impl<Y: Drive<Options = Options>, F, O> Ode<'_, Y, F, O> {
             "save_at_tensor: {ts:?} is not a list of times: it must be of rank 1, of floats and not empty"
         );
         self.options.ts = Some(ts.cast(DType::F64));
-        self.save_at([0.0; 0])
+        self
     }
 
     /// Which rows share their steps: see [`Batching`].

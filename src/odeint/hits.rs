@@ -8,17 +8,18 @@ use super::curve::{Curve, Rows, choose};
 use super::event::{Along, Events, Mark, Watch, number};
 use super::leaves::Leaves;
 use super::root::implicit;
-use super::saved::with_time_axis;
 use crate::array::DType;
 use crate::ode::{Bracket, OdeError, Span};
 use crate::tensor::{Searches, Tensor, Tree, over_rows};
 use crate::tree;
 
 tree! {
-/// Hits of the events of a solve on tensors, in the order of the solve; rows behind the last one are NaN.
+/// Hits of the events of a solve on tensors, in the order of the solve, along the first axis; rows behind the last one are
+/// NaN.
 ///
-/// A solve whose events all end it has one row; another has 64, or what `max_events` says. Where rows of a batch do not
-/// share their steps everything has an axis of their groups in front, and states that of their rows.
+/// A solve that its first event ends has as many rows as there are events; another has 64, or what `max_events` says. Where
+/// rows of a batch do not share their steps, everything has an axis of their groups behind that of hits, and states that of
+/// their rows.
 ///
 /// # Examples
 /// ```
@@ -42,14 +43,13 @@ tree! {
 /// ```
 #[non_exhaustive]
 pub struct Hits<Y> {
-    /// Which event, in the order they were given: f64 of rank 1.
+    /// Which event, in the order they were given: f64, `[event]`.
     pub index: Tensor,
-    /// When.
+    /// When: f64, `[event]`.
     pub t: Tensor,
-    /// The state there, before the change where the event makes one; the axis of hits stands where
-    /// [`Solution::ys`](super::Solution::ys) has that of times.
+    /// The state there, before the change where the event makes one: `[event, ..y]`.
     pub y: Y,
-    /// How many there are: an f64 tensor of rank 0.
+    /// How many there are: an f64 tensor of rank 0, or one a group.
     pub count: Tensor,
 }
 }
@@ -289,11 +289,6 @@ impl Hits<Leaves> {
             y: y.map_leaves(|y| nan(y.dtype(), y.shape())),
             count: number(0.0),
         }
-    }
-
-    /// With the axis of hits where a solution of states like `y` has that of times.
-    pub(super) fn shaped(self, y: &Leaves) -> Self {
-        Hits { y: with_time_axis(&self.y, y), ..self }
     }
 
     /// With the hits of one step, up to the instant that the step ends with.

@@ -30,6 +30,7 @@ mod solution;
 mod solve;
 mod state;
 mod sweep;
+mod union;
 
 pub use adjoint::{Adjoint, Batching, Forecast, Options, PartNorm};
 pub use dense::Dense;

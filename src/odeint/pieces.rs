@@ -87,9 +87,9 @@ pub(super) fn record(
     let ended = steps.map(|kept| Rows { t_next: kept.ends.clone(), ..kept.rows.clone() });
     (solution.ts, solution.ys, solution.num_saved) = of.saved.join_legs(
         (t0, y0),
-        (last.at_times, ended.filter(|_| of.saved.has_steps())),
+        (last.at_times, ended),
         (&last.t, &last.y),
-        &num_steps,
+        (&num_steps, &span.direction),
     );
     solution.dense = steps.filter(|_| of.saved.dense).and_then(|kept| {
         Some(Dense {
@@ -103,7 +103,7 @@ pub(super) fn record(
             curve: of.trail.curve.clone()?,
         })
     });
-    (solution.t1, solution.y1, solution.events) = (last.t, last.y, Some(last.hits.shaped(y0)));
+    (solution.t1, solution.y1, solution.events) = (last.t, last.y, Some(last.hits));
     Ok(solution)
 }
 

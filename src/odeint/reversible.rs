@@ -274,25 +274,28 @@ impl Reversible<'_> {
     }
 }
 
+/// Refuses a coupling that is not between 0 and 1, and events.
+pub(super) fn check(coupling: f64, events: &Events<'_>) -> Result<(), OdeError> {
+    let why = if !(coupling > 0.0 && coupling < 1.0) {
+        format!("its coupling is {coupling}: it must be above 0 and below 1")
+    } else if !events.is_empty() {
+        "it has no events: a step that one cuts short cannot be run backward; take RecursiveCheckpoint".into()
+    } else {
+        return Ok(());
+    };
+    Err(OdeError::Adjoint { adjoint: "Reversible", why })
+}
+
 /// Records a solve by the reversible map.
 ///
 /// # Errors
-/// What the field said while it was recorded; a coupling that is not between 0 and 1; events.
+/// What the field said while it was recorded.
 pub(super) fn record(
     of: &Problem<'_>,
     coupling: f64,
     (t0, t1): (&Tensor, &Tensor),
     y0: &Leaves,
 ) -> Result<Solution<Leaves>, OdeError> {
-    if !(coupling > 0.0 && coupling < 1.0) {
-        let why = format!("its coupling is {coupling}: it must be above 0 and below 1");
-        return Err(OdeError::Adjoint { adjoint: "Reversible", why });
-    }
-    if !of.events.is_empty() {
-        let why =
-            "it has no events: a step that one cuts short cannot be run backward; take RecursiveCheckpoint";
-        return Err(OdeError::Adjoint { adjoint: "Reversible", why: why.into() });
-    }
     let Scheme { tableau, tolerance, limits, .. } = *of.scheme;
     let controller: &Controller = of.scheme.controller;
     let mut scheme: Scheme<'_> = Scheme::new(&tableau, controller, tolerance, limits.max_steps)?;

@@ -8,13 +8,12 @@
 use super::dense::Dense;
 use super::hits::Hits;
 use super::leaves::Leaves;
-use super::saved::time_axis;
 use super::solve::Problem;
 use super::{Batching, Solution, Stats};
 use crate::array::DType;
 use crate::graph::{Op, TileOut, Tiles, Type};
-use crate::ode::{OdeError, status};
-use crate::tensor::{Check, Searches, Tensor, Tree, align, over_rows, register_check, try_trace, tuple};
+use crate::ode::OdeError;
+use crate::tensor::{Searches, Tensor, Tree, align, over_rows, try_trace, tuple};
 use std::sync::Arc;
 
 /// How a batch falls into groups that share their steps.
@@ -62,19 +61,16 @@ impl Groups {
         y0: &Leaves,
     ) -> Result<Solution<Leaves>, OdeError> {
         let one = |y: &Leaves| problem.record_joint(t0, t1, y);
-        let axis = time_axis(y0);
         // Pieces of a solve run alone: rows would wait for each other at every hit.
         let searches = if problem.events.go_on() { Searches::Alone } else { Searches::Lockstep };
         let mut found = match self.lockstep {
-            true => self.in_lockstep(&one, y0, (axis, searches))?,
-            false => self.in_tiles(&one, y0, axis)?,
+            true => self.in_lockstep(&one, y0, searches)?,
+            false => self.in_tiles(&one, y0)?,
         }
         .into_iter();
         let n = y0.tensors().len();
         let mut leaves = |n: usize| found.by_ref().take(n).collect::<Vec<_>>();
-        let timed = |ys: Vec<Tensor>| {
-            y0.with(ys.iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }).collect())
-        };
+        let timed = |ys: Vec<Tensor>| y0.with(ys.iter().map(swapped).collect());
         let has_events = !problem.events.is_empty();
         let (y1, ys) = (y0.with(leaves(n)), timed(leaves(n)));
         let hit_ys = has_events.then(|| timed(leaves(n)));
@@ -82,21 +78,16 @@ impl Groups {
             if problem.saved.dense { problem.trail.like(t0, y0).leaves().len() - 2 + n } else { 0 };
         let states = leaves(num_states);
         let numbers: Vec<Tensor> = leaves(NUMBERS).iter().map(|x| self.each(x)).collect();
-        let [verdict, own_ts] = [0, 1].map(|_| self.each(&leaves(1)[0]));
+        let [verdict, ts] = [0, 1].map(|_| self.each(&leaves(1)[0]));
         let events = hit_ys.map(|y| {
             let [index, t, count] = [0, 1, 2].map(|_| self.each(&leaves(1)[0]));
-            Hits { index, t, y, count }
+            Hits { index: swapped(&index), t: swapped(&t), y, count }
         });
         let dense = if problem.saved.dense { self.curve(problem, (t0, y0), states, leaves(6)) } else { None };
-        let first = Tensor::iota(DType::F64, [verdict.shape()[0], 1], 0) * self.size as f64;
-        register_check(Check { values: Tensor::concat(&[&without_events(&verdict), &first], 1) });
         let [t1_reached, num_steps, num_accepted, num_rejected, num_field_evals, num_saved] =
             numbers.try_into().expect("invariant: as many as were taken");
         let stats = Stats { num_steps, num_accepted, num_rejected, num_field_evals };
-        // What is saved where steps end is saved at times of each group's own.
-        let is_own = problem.saved.has_steps() || !problem.events.is_empty();
-        let ts = if is_own { own_ts } else { own_ts.at(0) };
-        Ok(Solution { t1: t1_reached, y1, ts, ys, num_saved, stats, events, verdict, dense })
+        Ok(Solution { t1: t1_reached, y1, ts: swapped(&ts), ys, num_saved, stats, events, verdict, dense })
     }
 
     /// The curve of each row, from what groups found of it.
@@ -121,7 +112,6 @@ impl Groups {
         self,
         one: &dyn Fn(&Leaves) -> Result<Solution<Leaves>, OdeError>,
         y0: &Leaves,
-        axis: usize,
     ) -> Result<Vec<Tensor>, OdeError> {
         let Groups { rows, size, .. } = self;
         let row = |x: &Tensor, n: usize| x.broadcast_to([&[n][..], x.shape()].concat());
@@ -129,7 +119,7 @@ impl Groups {
             let mut types = vec![Type::scalar(DType::U32)];
             types.extend(y0.tensors().iter().map(|y| y.ty().with_shape(y.shape().with_axis(0, n))));
             try_trace(&types, &mut |x| {
-                let (mut out, numbers) = parts(&one(&y0.with(x[1..].to_vec()))?, axis);
+                let (mut out, numbers) = parts(&one(&y0.with(x[1..].to_vec()))?);
                 out.extend(numbers.iter().map(|x| row(x, n)));
                 Ok::<_, OdeError>(out)
             })
@@ -151,11 +141,11 @@ impl Groups {
         self,
         one: &dyn Fn(&Leaves) -> Result<Solution<Leaves>, OdeError>,
         y0: &Leaves,
-        (axis, searches): (usize, Searches),
+        searches: Searches,
     ) -> Result<Vec<Tensor>, OdeError> {
         over_rows(y0.leaves(), &[], (self.rows, searches), &mut |x| {
             let y = y0.with(x.iter().map(|x| x.expand(0)).collect());
-            let (out, numbers) = parts(&one(&y)?, axis);
+            let (out, numbers) = parts(&one(&y)?);
             let mut out: Vec<Tensor> = out.iter().map(|y| y.reshape(y.shape().without_axes(&[0]))).collect();
             out.extend(numbers);
             Ok(out)
@@ -177,11 +167,9 @@ const NUMBERS: usize = 6;
 
 /// What a group found: its rows, then the end, the counters, the verdict and the times; of hits and a curve both at the
 /// end.
-fn parts(s: &Solution<Leaves>, axis: usize) -> (Vec<Tensor>, Vec<Tensor>) {
+fn parts(s: &Solution<Leaves>) -> (Vec<Tensor>, Vec<Tensor>) {
     let mut rows = s.y1.leaves();
-    let rows_first = |ys: &Leaves| -> Vec<Tensor> {
-        ys.leaves().iter().map(|y| if axis == 0 { swapped(y) } else { y.clone() }).collect()
-    };
+    let rows_first = |ys: &Leaves| ys.leaves().iter().map(swapped).collect::<Vec<Tensor>>();
     rows.extend(rows_first(&s.ys));
     let Stats { num_steps, num_accepted, num_rejected, num_field_evals } = &s.stats;
     let counters = [num_steps, num_accepted, num_rejected, num_field_evals, &s.num_saved];
@@ -202,15 +190,12 @@ fn parts(s: &Solution<Leaves>, axis: usize) -> (Vec<Tensor>, Vec<Tensor>) {
     (rows, numbers)
 }
 
-/// Verdicts in which an event, which is no failure, counts as the end.
-fn without_events(verdict: &Tensor) -> Tensor {
-    let code = |x: f64| Tensor::scalar(DType::F64, x);
-    let status = verdict.column(0);
-    let status = status.eq(code(status::EVENT)).select(&code(status::COMPLETED), &status);
-    Tensor::concat(&[&status.expand(1), &verdict.slice(1, 1..6)], 1)
-}
-
 /// With the first two axes exchanged.
 pub(super) fn swapped(y: &Tensor) -> Tensor {
+    let dims = y.shape();
+    if dims[0] == 1 || dims[1] == 1 {
+        // No number moves, so none has to be copied.
+        return y.reshape([&[dims[1], dims[0]], &dims[2..]].concat());
+    }
     y.permute(&[&[1, 0], &(2..y.rank()).collect::<Vec<_>>()[..]].concat())
 }

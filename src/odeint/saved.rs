@@ -1,12 +1,12 @@
 //! What a traced solve saves: which steps are tapped for it, and what becomes of what they left.
 //!
-//! Shapes are part of a program, so the number of saved steps is bounded before the solve; rows behind the last one
-//! are NaN, and a number on the device says how many are real. How a step's inside is found is `curve`'s business,
-//! which step holds what the loop's.
+//! Shapes are part of a program, so the number of saved steps is bounded before the solve. How a step's inside is found is
+//! `curve`'s business, which step holds what the loop's, in which order it is all saved `union`'s.
 
 use super::algorithm::Scheme;
 use super::curve::{Curve, Rows, or_nan};
 use super::leaves::Leaves;
+use super::union::{self, List, SavedRows};
 use crate::array::DType;
 use crate::graph::Taps;
 use crate::ode::{Constant, Controller, OdeError, SaveAt, StepTo, slack};
@@ -23,6 +23,8 @@ pub(super) struct Saved {
     t1: bool,
     /// f64 of rank 1, not empty.
     pub(super) ts: Option<Tensor>,
+    /// How many of t0 and t1 are asked for and are known to be given times too.
+    num_twice: usize,
     /// Every so many steps; 0 for none.
     every: usize,
     pub(super) dense: bool,
@@ -36,7 +38,7 @@ impl Saved {
     /// What was asked for, `ts` being times given as a tensor.
     ///
     /// # Errors
-    /// Nothing to save; times out of order or outside the interval, if it is known.
+    /// Times that are not finite; times out of order or outside the interval, if it is known.
     pub(super) fn new(
         save_at: &SaveAt,
         ts: Option<&Tensor>,
@@ -44,9 +46,6 @@ impl Saved {
         scheme: &Scheme<'_>,
     ) -> Result<Saved, OdeError> {
         let SaveAt { t0, t1, ts: times, every, dense } = save_at;
-        if !(*t0 || *t1 || *dense || ts.is_some() || !times.is_empty()) {
-            return Err(OdeError::SaveNothing);
-        }
         match (ts, span) {
             (Some(ts), Some((t0, t1))) if !ts.is_traced() => SaveAt::from(ts.to_vec()).check(t0, t1)?,
             (None, Some((t0, t1))) => save_at.check(t0, t1)?,
@@ -55,17 +54,30 @@ impl Saved {
         if let Some(&value) = times.iter().find(|t| !t.is_finite()) {
             return Err(OdeError::Time { name: "save_at ts", value });
         }
+        let mut times = times.clone();
+        times.dedup();
+        let is_end = |asked: bool, t: Option<&f64>, end: fn((f64, f64)) -> f64| {
+            usize::from(asked && ts.is_none() && t.copied() == span.map(end) && span.is_some())
+        };
+        let num_twice = is_end(*t0, times.first(), |(t0, _)| t0) + is_end(*t1, times.last(), |(_, t1)| t1);
         let given = (!times.is_empty()).then(|| Tensor::from(&times[..]));
         let ts = ts.cloned().or(given);
         let steps_max = if *every > 0 || *dense { steps_max(scheme, span) } else { 0 };
-        // A curve alone leaves its end in `ts` and `ys`, which cannot be empty.
-        let t1 = *every == 0 && (*t1 || !*t0 && ts.is_none());
-        Ok(Saved { t0: *t0, t1, ts, every: *every, dense: *dense, each: *dense, steps_max })
+        let (t0, t1, every, dense) = (*t0, *t1, *every, *dense);
+        Ok(Saved { t0, t1, ts, num_twice, every, dense, each: dense, steps_max })
     }
 
     /// The end alone.
-    pub(super) const END: Saved =
-        Saved { t0: false, t1: true, ts: None, every: 0, dense: false, each: false, steps_max: 0 };
+    pub(super) const END: Saved = Saved {
+        t0: false,
+        t1: true,
+        ts: None,
+        num_twice: 0,
+        every: 0,
+        dense: false,
+        each: false,
+        steps_max: 0,
+    };
 
     /// These times alone.
     pub(super) fn at(ts: &Tensor) -> Saved {
@@ -133,58 +145,67 @@ impl Saved {
         tapped.slice(first..first + self.steps_max)
     }
 
-    /// Times and states that were saved, and how many of them are real: t0, the given times, the steps, t1, as far as
-    /// they were asked for. `num_steps` is the number of accepted steps; where the last one may have been cut short at
-    /// (t1, y1), `cut` is the direction of the solve.
+    /// What was saved of a solve that took `num_steps` steps to (t1, y1); `may_be_cut` says whether the last one may have
+    /// been cut short there.
     pub(super) fn join(
         &self,
         (t0, y0): (&Tensor, &Leaves),
         (tapped, curve): (&Rows, Option<&Curve>),
         (t1, y1): (&Tensor, &Leaves),
-        (num_steps, cut): (&Tensor, Option<&Tensor>),
-    ) -> (Tensor, Leaves, Tensor) {
-        let mut inner = Vec::new();
-        if let (Some(ts), Some(curve)) = (&self.ts, curve) {
-            let rows = tapped.slice(0..ts.size());
-            let mut ys = states_at(ts, curve, &rows, (t1, y1));
-            if let Some(ahead) = cut {
-                ys = or_nan(&((ts - t1) * ahead).le(0.0), &ys);
-            }
-            inner.push((ts.clone(), ys));
-        }
-        let mut num_saved = Tensor::scalar(DType::F64, 0.0);
-        if self.every > 0 {
-            let (count, steps) = self.steps(tapped, num_steps, (t1, y1), cut.is_some());
-            num_saved = count;
-            inner.push(steps);
-        }
-        let others = usize::from(self.t0) + usize::from(self.t1) + self.num_times();
-        let (ts, ys) = self.around(inner, (t0, y0), (t1, y1));
-        (ts, ys, num_saved + others as f64)
+        (num_steps, direction, may_be_cut): (&Tensor, &Tensor, bool),
+    ) -> SavedRows {
+        let at_times = self.ts.as_ref().zip(curve);
+        let at_times =
+            at_times.map(|(ts, curve)| states_at(ts, curve, &tapped.slice(0..ts.size()), (t1, y1)));
+        let steps = self.has_steps().then(|| self.steps(tapped, num_steps, (t1, y1), may_be_cut));
+        self.in_order((t0, y0), (at_times, steps), (t1, y1), direction)
     }
 
     /// [`Saved::join`] of a solve in pieces: what they gathered at the given times and from all their steps.
     pub(super) fn join_legs(
         &self,
-        (t0, y0): (&Tensor, &Leaves),
+        start: (&Tensor, &Leaves),
         (at_times, steps): (Option<Leaves>, Option<Rows>),
-        (t1, y1): (&Tensor, &Leaves),
-        num_steps: &Tensor,
-    ) -> (Tensor, Leaves, Tensor) {
-        let mut inner = Vec::new();
-        if let (Some(ts), Some(ys)) = (&self.ts, at_times) {
-            inner.push((ts.clone(), ys));
-        }
-        let mut num_saved = Tensor::scalar(DType::F64, 0.0);
-        if let Some(steps) = steps {
-            num_saved = self.num_groups(num_steps);
+        end: (&Tensor, &Leaves),
+        (num_steps, direction): (&Tensor, &Tensor),
+    ) -> SavedRows {
+        let steps = steps.filter(|_| self.has_steps()).map(|steps| {
             let rows = self.group_ends(&steps, num_steps);
             let y_ends = rows.y1.expect("invariant: saved steps leave their ends");
-            inner.push(up_to(&num_saved, (&rows.t_next, &y_ends)));
+            List::first(self.num_groups(num_steps), rows.t_next, y_ends)
+        });
+        self.in_order(start, (at_times, steps), end, direction)
+    }
+
+    /// What was asked for, in the order of the solve: the states at given times, and the ends of steps.
+    pub(super) fn in_order(
+        &self,
+        (t0, y0): (&Tensor, &Leaves),
+        (at_times, steps): (Option<Leaves>, Option<List>),
+        (t1, y1): (&Tensor, &Leaves),
+        direction: &Tensor,
+    ) -> SavedRows {
+        let ends = match (self.t0, self.t1, steps) {
+            // The last step ends at t1.
+            (_, _, Some(steps)) => Some(List::one(t0, y0).then(steps)),
+            (true, true, None) => Some(union::both_ends((t0, y0), (t1, y1))),
+            (true, false, None) => Some(List::one(t0, y0)),
+            (false, true, None) => Some(List::one(t1, y1)),
+            (false, false, None) => None,
+        };
+        let given = self.ts.as_ref().zip(at_times).map(|(ts, ys)| {
+            let ahead = |t: &Tensor| (ts - t) * direction;
+            let is_real = ahead(t0).ge(0.0).and(&ahead(t1).le(0.0));
+            List { ts: ts.clone(), ys, count: is_real.cast(DType::F64).sum(), is_real: Some(is_real) }
+        });
+        match (ends, given) {
+            (None, None) => List::empty(y0),
+            (Some(list), None) | (None, Some(list)) => list.alone(),
+            (Some(ends), Some(given)) => {
+                let room = ends.ts.size() + given.ts.size() - self.num_twice;
+                ends.merged(&given, room, direction)
+            }
         }
-        let others = usize::from(self.t0) + usize::from(self.t1) + self.num_times();
-        let (ts, ys) = self.around(inner, (t0, y0), (t1, y1));
-        (ts, ys, num_saved + others as f64)
     }
 
     /// How many steps are saved of so many.
@@ -198,37 +219,14 @@ impl Saved {
         steps.take(&(((group + 1.0) * self.every as f64).minimum(num_steps) - 1.0))
     }
 
-    /// Times and states in one: the start, what was saved between, the end, as far as they were asked for. States have
-    /// their axis of times in front.
-    pub(super) fn around(
-        &self,
-        inner: Vec<(Tensor, Leaves)>,
-        (t0, y0): (&Tensor, &Leaves),
-        (t1, y1): (&Tensor, &Leaves),
-    ) -> (Tensor, Leaves) {
-        let one = |t: &Tensor, y: &Leaves| (t.reshape([1]), y.map_leaves(|y| y.expand(0)));
-        let mut parts: Vec<(Tensor, Leaves)> = Vec::new();
-        parts.extend(self.t0.then(|| one(t0, y0)));
-        parts.extend(inner);
-        parts.extend(self.t1.then(|| one(t1, y1)));
-        let axis = time_axis(y0);
-        let all = |i: usize| {
-            let parts: Vec<Tensor> = parts.iter().map(|(_, y)| moved(&y.tensors()[i], axis)).collect();
-            Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis)
-        };
-        let ts = Tensor::concat(&parts.iter().map(|(t, _)| t).collect::<Vec<_>>(), 0);
-        (ts, y0.with((0..y0.tensors().len()).map(all).collect()))
-    }
-
-    /// The ends of the saved steps, NaN behind the last one, and their number; where the last step may have been cut
-    /// short, its end is (t1, y1).
+    /// The ends of the saved steps; where the last step may have been cut short, its end is (t1, y1).
     fn steps(
         &self,
         tapped: &Rows,
         num_steps: &Tensor,
         (t1, y1): (&Tensor, &Leaves),
         may_be_cut: bool,
-    ) -> (Tensor, (Tensor, Leaves)) {
+    ) -> List {
         let num_rows = self.steps_max.div_ceil(self.every);
         let index = Tensor::iota(DType::F64, [num_rows], 0);
         let first = self.ts.as_ref().map_or(0, Tensor::size);
@@ -244,14 +242,8 @@ impl Saved {
             let last = index.eq(&count - 1.0);
             (ts, ys) = (last.select(t1, &ts), super::curve::choose(&last, &ys_of(y1, &ys), &ys));
         }
-        (count.clone(), up_to(&count, (&ts, &ys)))
+        List::first(count, ts, ys)
     }
-}
-
-/// The first `count` of these times and states, NaN behind them.
-fn up_to(count: &Tensor, (ts, ys): (&Tensor, &Leaves)) -> (Tensor, Leaves) {
-    let real = Tensor::iota(DType::F64, [ts.size()], 0).lt(count);
-    (real.select(ts, &Tensor::scalar(DType::F64, f64::NAN)), or_nan(&real, ys))
 }
 
 /// One state as a row for each of `rows`.
@@ -285,39 +277,6 @@ pub(super) fn states_at(ts: &Tensor, curve: &Curve, rows: &Rows, (t1, y1): (&Ten
     let inside = curve.eval(ts, rows);
     let end = or_nan(&ts.eq(t1), &ys_of(y1, &inside));
     super::curve::choose(&nowhere, &end, &inside)
-}
-
-/// A leaf with its first axis, that of times, at `axis`.
-fn moved(x: &Tensor, axis: usize) -> Tensor {
-    let dims = x.shape();
-    match axis {
-        0 => x.clone(),
-        _ if dims[0] == 1 => x.reshape([&dims[1..2], &[1], &dims[2..]].concat()),
-        _ => x.permute(&[&[1, 0], &(2..x.rank()).collect::<Vec<_>>()[..]].concat()),
-    }
-}
-
-/// A leaf of saved states, which has its axis of times at `axis`, with that axis in front.
-pub(super) fn times_first(x: &Tensor, axis: usize) -> Tensor {
-    match axis {
-        0 => x.clone(),
-        _ => x.permute(&[&[1, 0], &(2..x.rank()).collect::<Vec<_>>()[..]].concat()),
-    }
-}
-
-/// States with an axis of times in front, with that axis where `like`, one of them, has it in a solution.
-pub(super) fn with_time_axis(ys: &Leaves, like: &Leaves) -> Leaves {
-    let axis = time_axis(like);
-    ys.map_leaves(|y| moved(y, axis))
-}
-
-/// Where the axis of saved times goes: behind the rows where there are rows, else first. There are rows where the first
-/// axes of all leaves have one length and some leaf has a further axis.
-pub(super) fn time_axis(y: &Leaves) -> usize {
-    let leaves = y.tensors();
-    let rows = leaves.first().and_then(|leaf| leaf.shape().first().copied());
-    let same = rows.is_some() && leaves.iter().all(|leaf| leaf.shape().first().copied() == rows);
-    usize::from(same && leaves.iter().any(|leaf| leaf.rank() > 1))
 }
 
 #[cfg(test)]

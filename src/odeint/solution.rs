@@ -1,17 +1,17 @@
 //! What a traced solve gives: values of the graph.
 
 use crate::array::DType;
-use crate::ode::{OdeError, Outcome, status};
+use crate::ode::{Clock, OdeError, Outcome, status};
 use crate::odeint::leaves::Leaves;
 use crate::odeint::{Dense, Hits};
-use crate::tensor::{Tensor, Tree};
+use crate::tensor::{Check, Tensor, Tree, register_check};
 use crate::tree;
 
 tree! {
 /// The result of a solve on tensors; inside a jitted function every number here is a device value.
 ///
-/// A jitted call that contains a failed solve returns an error with its outcome; a solve on concrete
-/// tensors says how it went in [`Solution::outcome`].
+/// A jitted call that contains a solve which ended early returns an error with its outcome, and so does a solve on
+/// concrete tensors, which keeps the solution in the error.
 ///
 /// # Examples
 /// ```
@@ -20,7 +20,7 @@ tree! {
 /// let sum = |rate: &Tensor| {
 ///     let decay = Ode::new(|_t, y: &Tensor| -(rate * y)).save_at([0.5, 1.0]).rtol(1e-8).atol(1e-8);
 ///     let ys = decay.solve(0.0, 1.0, Tensor::ones([3, 2]))?.ys;
-///     assert_eq!(ys.shape().to_vec(), [3, 2, 2]); // row, time, component
+///     assert_eq!(ys.shape().to_vec(), [2, 3, 2]); // time, row, component
 ///     flowline::Result::Ok(ys.sum())
 /// };
 /// let (value, slope) = value_and_grad(sum, &Tensor::from(1.0))?;
@@ -36,15 +36,14 @@ pub struct Solution<Y> {
     pub t1: Tensor,
     /// The state there.
     pub y1: Y,
-    /// The saved times, f64 of rank 1, in blocks: t0, the given ones, the ends of steps, t1, as far as they were asked
-    /// for; t1 if nothing was. Steps end with the last one, and behind it is NaN up to the most there can be. Of rank 2,
-    /// a list a group, where groups of rows have steps or ends of their own that are saved.
+    /// The saved times, f64, `[time]`: what [`SaveAt`](crate::ode::SaveAt) asked for, in the order of the solve, equal times
+    /// once. Rows behind the last one are NaN. `[time, group]` where groups of rows have steps of their own
+    /// ([`Batching`](super::Batching)).
     pub ts: Tensor,
-    /// The states at these times. The axis of times stands behind the rows, `[row, time, component]`, where the first
-    /// axes of all leaves of y have one length and some leaf has a further axis; else it is first, `[time, component]`
-    /// or `[time]`. A time that the solve did not reach has NaN.
+    /// The states at these times, `[time, ..y]`. Rows behind the last one are NaN.
     pub ys: Y,
-    /// How many of the saved times there are: those behind are NaN. An f64 tensor of rank 0.
+    /// How many rows are real, an f64 tensor: of rank 0, or one a group. Fewer than there are where the solve ended
+    /// early, where fewer steps were taken than there is room for, and where times that are known only when it runs are equal.
     pub num_saved: Tensor,
     /// Counters.
     pub stats: Stats,
@@ -72,15 +71,17 @@ pub struct Stats {
 }
 
 impl<Y: Tree> Solution<Y> {
-    /// Why the solve ended; of several groups of rows, why the first that did not complete ended.
+    /// Why the solve ended; of several groups of rows, why the first ended that ended early, or else the first that an
+    /// event ended.
     ///
     /// # Panics
     /// While it is traced.
     #[track_caller]
     pub fn outcome(&self) -> Outcome {
         let mut all = decoded(&self.verdict);
-        let failed = all.iter().position(|outcome| !outcome.is_completed());
-        all.swap_remove(failed.unwrap_or(0))
+        let early = all.iter().position(|outcome| !outcome.is_success());
+        let first = early.or_else(|| all.iter().position(|outcome| !outcome.is_completed()));
+        all.swap_remove(first.unwrap_or(0))
     }
 
     /// The whole curve.
@@ -138,5 +139,60 @@ impl Solution<Leaves> {
             Dense { t0, t1, rows, num_steps, ends, steps, y1: tree(y1), curve }
         });
         Solution { t1, y1: tree(y1), ts, ys: tree(ys), num_saved, stats, verdict, events, dense }
+    }
+
+    /// Of a solve that has not begun.
+    pub(super) fn unstarted(t0: &Tensor, y0: &Leaves) -> Self {
+        let t1 = t0.cast(DType::F64);
+        let number = |x: f64| Clock::like(&t1, x);
+        let (zero, none) = (number(0.0), number(-1.0));
+        let verdict =
+            Tensor::stack(&[&number(status::FAILED), &t1, &zero, &zero, &none, &zero]).stop_gradient();
+        let rows = |y: &Tensor| Tensor::full(y.dtype(), [&[0], &y.shape()[..]].concat(), 0.0);
+        let [num_steps, num_accepted, num_rejected, num_field_evals] = [(); 4].map(|()| zero.clone());
+        Solution {
+            y1: y0.clone(),
+            ts: Tensor::full(DType::F64, [0], 0.0),
+            ys: y0.map_leaves(rows),
+            num_saved: zero,
+            stats: Stats { num_steps, num_accepted, num_rejected, num_field_evals },
+            verdict,
+            events: None,
+            dense: None,
+            t1,
+        }
+    }
+
+    /// The first group that ended early and why, where that is known; else it is for whoever runs the program. `rows`: how
+    /// many a group has, where there are groups.
+    pub(super) fn settle(&self, rows: Option<usize>) -> Option<(Outcome, usize)> {
+        if self.verdict.is_traced() {
+            self.register(rows);
+            return None;
+        }
+        let early = decoded(&self.verdict).into_iter().enumerate().find(|(_, outcome)| !outcome.is_success());
+        early.map(|(group, outcome)| (outcome, group))
+    }
+
+    /// Makes whoever runs the program look at how the solve ended.
+    pub(super) fn register(&self, rows: Option<usize>) {
+        register_check(Check { values: checked(&self.verdict, rows) });
+    }
+}
+
+/// What whoever runs the program looks at: verdicts in which an event, which is no failure, counts as the end; behind each
+/// of several the first of the rows that it is of.
+fn checked(verdict: &Tensor, rows: Option<usize>) -> Tensor {
+    let code = |x: f64| Tensor::scalar(DType::F64, x);
+    let verdict = if rows.is_none() { verdict.reshape([1, 6]) } else { verdict.clone() };
+    let status = verdict.column(0);
+    let status = status.eq(code(status::EVENT)).select(&code(status::COMPLETED), &status);
+    let values = [&status.expand(1), &verdict.slice(1, 1..6)];
+    match rows {
+        None => Tensor::concat(&values, 1),
+        Some(rows) => {
+            let first = Tensor::iota(DType::F64, [verdict.shape()[0], 1], 0) * rows as f64;
+            Tensor::concat(&[values[0], values[1], &first], 1)
+        }
     }
 }

@@ -65,7 +65,7 @@ impl<'a> Problem<'a> {
         let types: Vec<Type> = args.iter().map(Tensor::ty).collect();
         let traced = try_trace(&types, &mut |x| {
             let recorded = self.record_batch(&x[0], &x[1], &y0.with(x[2..].to_vec()))?;
-            Ok(solution.insert(recorded).leaves())
+            Ok::<_, OdeError>(solution.insert(recorded).leaves())
         })?;
         args.extend(traced.captures.iter().cloned());
         let mut leaves = apply(&traced.func, &args);
@@ -148,7 +148,7 @@ impl<'a> Problem<'a> {
         let index = cut.is_beyond.select(&code(self.events.num_rows() as f64), &index);
         end.component = is_met.select(&index, &end.component);
         end.status = cut.is_beyond.select(&code(status::MAX_EVENTS), &end.status);
-        Ok(hits.shaped(y0))
+        Ok(hits)
     }
 
     /// Fills in what was saved.
@@ -161,10 +161,10 @@ impl<'a> Problem<'a> {
     ) {
         let (t1, y1, num_steps) =
             (solution.t1.clone(), solution.y1.clone(), solution.stats.num_accepted.clone());
-        let cut = (!self.events.is_empty()).then_some(&span.direction);
+        let may_be_cut = !self.events.is_empty();
         let curve = self.trail.curve.as_ref();
         (solution.ts, solution.ys, solution.num_saved) =
-            self.saved.join((t0, y0), (tapped, curve), (&t1, &y1), (&num_steps, cut));
+            self.saved.join((t0, y0), (tapped, curve), (&t1, &y1), (&num_steps, &span.direction, may_be_cut));
         solution.dense = curve.filter(|_| self.saved.dense).map(|curve| Dense {
             t0: t0.clone(),
             t1,
@@ -274,21 +274,13 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// What the loop's last carry means, without what was saved; its verdict goes to whoever runs the program.
+/// What the loop's last carry means, without what was saved.
 pub(super) fn solution(end: &Carry, dt_min: f64) -> Solution<Leaves> {
     let broken = end.status.eq(Clock::like(&end.t, status::NON_FINITE));
     let dt = broken.select(&end.h, &end.dt);
     let dt_min = Clock::like(&end.t, dt_min);
-    let verdict = |status: &Tensor| {
-        let all = [status, &end.t, &dt, &end.num_steps, &end.component, &dt_min];
-        Tensor::stack(&all).stop_gradient()
-    };
-    // That an event ends a solve is no failure.
-    let code = |x: f64| Clock::like(&end.t, x);
-    let event = end.status.eq(code(status::EVENT));
-    let checked = event.select(&code(status::COMPLETED), &end.status);
-    register_check(Check { values: verdict(&checked).reshape([1, 6]) });
-    let verdict = verdict(&end.status);
+    let all = [&end.status, &end.t, &dt, &end.num_steps, &end.component, &dt_min];
+    let verdict = Tensor::stack(&all).stop_gradient();
     let stats = Stats {
         num_steps: end.num_steps.clone(),
         num_accepted: end.num_accepted.clone(),

@@ -149,8 +149,9 @@ impl Sweep<'_> {
         let back = Backward { field, pull: self.pull, num_y };
         let options = Options { adjoint: Adjoint::default(), ..Options::default() };
         let state = self.augmented(y, a, zeros);
-        let end = Problem::piece(&back, self.scheme, &options).record(&from, &to, &state)?.y1;
-        let (a, gained) = end.tensors()[num_y..].split_at(num_y);
+        let end = Problem::piece(&back, self.scheme, &options).record(&from, &to, &state)?;
+        end.register(None);
+        let (a, gained) = end.y1.tensors()[num_y..].split_at(num_y);
         out.extend(a.iter().cloned());
         out.extend(q.iter().zip(gained).map(|(q, gained)| q + gained));
         Ok(out)

@@ -10,7 +10,7 @@
 
 use super::folder::RunFolder;
 use super::model::Flow;
-use super::{Phase, Recipe};
+use super::{Header, Phase, Recipe, TrainError};
 use crate::error::Result;
 use crate::io::{IoError, read_checkpoint, write_checkpoint};
 use crate::tensor::{Tensor, Tree};
@@ -26,6 +26,15 @@ const MEASURES: u64 = 10;
 pub(super) struct Measured {
     pub nll_nats: f64,
     pub update: u64,
+}
+
+/// The header of the file.
+#[derive(Serialize, Deserialize)]
+struct Named {
+    /// The run's [`id`](Header::run): weights of an older run may lie in the same folder.
+    run: String,
+    #[serde(flatten)]
+    measured: Measured,
 }
 
 /// The averaged weights with the least NLL that was measured.
@@ -59,26 +68,44 @@ impl Best {
         Best { measured: None, flow: copy(like) }
     }
 
-    /// Keeps weights that are better than the best so far.
-    pub(super) fn keep(&mut self, measured: Measured, flow: &Flow, folder: Option<&RunFolder>) -> Result<()> {
+    /// Keeps weights of the run `run` that are better than the best so far.
+    pub(super) fn keep(
+        &mut self,
+        measured: Measured,
+        flow: &Flow,
+        folder: Option<&RunFolder>,
+        run: &str,
+    ) -> Result<()> {
         if self.measured.is_some_and(|best| best.nll_nats <= measured.nll_nats) {
             return Ok(());
         }
         if let Some(folder) = folder {
-            write_checkpoint(folder.file(BEST_FILE), &measured, flow)?;
+            write_checkpoint(folder.file(BEST_FILE), &Named { run: run.to_owned(), measured }, flow)?;
         }
         *self = Best { measured: Some(measured), flow: copy(flow) };
         Ok(())
     }
 
-    /// What an earlier part of a run kept. A file from after its last checkpoint is no error: the same weights come again.
-    pub(super) fn read(folder: &RunFolder, recipe: &Recipe, like: &Flow) -> Result<Option<Best>> {
-        match read_checkpoint::<Measured>(folder.file(BEST_FILE)) {
-            Ok(file) if file.header.update <= recipe.updates() => {
-                Ok(Some(Best { measured: Some(file.header), flow: file.into_tree(like)? }))
+    /// What the run of a checkpoint kept up to it. A file from after the checkpoint is no error: the same weights come
+    /// again.
+    pub(super) fn read(
+        folder: &RunFolder,
+        header: &Header,
+        update: u64,
+        like: &Flow,
+    ) -> Result<Option<Best>> {
+        let path = folder.file(BEST_FILE);
+        match read_checkpoint::<Named>(&path) {
+            Ok(file) if file.header.run == header.run => {
+                Ok(Some(Best { measured: Some(file.header.measured), flow: file.into_tree(like)? }))
             }
-            Ok(_) => Ok(None),
-            Err(IoError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Ok(_) => Err(TrainError::OtherRun { path }.into()),
+            Err(IoError::Read { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound
+                    && measures_since(&header.recipe, 0, update) == 0 =>
+            {
+                Ok(None)
+            }
             Err(other) => Err(other.into()),
         }
     }
@@ -106,14 +133,31 @@ mod tests {
             |flow: &Flow| flow.leaves().iter().map(|x| x.array().data().as_ptr()).collect::<Vec<_>>();
         for (i, nll_nats) in [2.0, 1.0, 1.5].into_iter().enumerate() {
             let measured = Measured { nll_nats, update: 10 * (i as u64 + 1) };
-            best.keep(measured, &flows[i], Some(&folder)).unwrap();
+            best.keep(measured, &flows[i], Some(&folder), "one").unwrap();
             let shared = places(&best.flow).iter().any(|place| places(&flows[i]).contains(place));
             assert!(!shared, "the best weights lie in buffers of their own");
         }
-        let read = Best::read(&folder, &recipe, &flows[0]).unwrap().unwrap();
+        let options = Options::default();
+        let header = |run: &str| Header {
+            run: run.to_owned(),
+            options: options.clone(),
+            recipe: recipe.clone(),
+            image: None,
+            points: None,
+            images: None,
+        };
+        let read = Best::read(&folder, &header("one"), 20, &flows[0]).unwrap().unwrap();
         assert_eq!(read.measured, Some(Measured { nll_nats: 1.0, update: 20 }));
         let leaves = |flow: &Flow| flow.leaves().iter().map(Tensor::to_vec).collect::<Vec<_>>();
         assert_eq!((leaves(&read.flow), leaves(&best.flow)), (leaves(&flows[1]), leaves(&flows[1])));
+        let other = Best::read(&folder, &header("other"), 20, &flows[0]).unwrap_err().to_string();
+        assert!(other.contains("best.safetensors belongs to another run"), "{other}");
+        // Missing is what a run without a measure has, and no other.
+        std::fs::remove_file(folder.file(BEST_FILE)).unwrap();
+        assert!(Best::read(&folder, &header("one"), 0, &flows[0]).unwrap().is_none());
+        let measured = recipe.phases[0].updates;
+        let lost = Best::read(&folder, &header("one"), measured, &flows[0]).unwrap_err().to_string();
+        assert!(lost.contains("best.safetensors cannot be read"), "{lost}");
     }
 
     #[test]

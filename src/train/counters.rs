@@ -1,12 +1,13 @@
 //! `counters.json`: what a run counted that its rows of metrics do not tell, for the report of a resumed run.
 //!
 //! Clocks and memory have no place in a checkpoint, whose bytes are a function of the options alone; so they lie beside
-//! it. The file is written before each checkpoint and read in good faith: without it, or with one that is broken, a
-//! resumed run tells what it counted itself.
+//! it. The file is written before each checkpoint. It says which run it is of and how much of `metrics.csv` it vouches
+//! for; one that is damaged is refused, and without one a resumed run tells what it counted itself.
 
 use super::ToleranceRow;
+use super::metrics::Extent;
 use super::plan::Work;
-use crate::io::{IoError, write_atomic};
+use crate::io::{IoError, read_sealed, write_sealed};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -14,6 +15,10 @@ use std::path::Path;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Counters {
+    /// The run's [`id`](super::Header::run).
+    pub run: String,
+    /// Rows of `metrics.csv` that were there.
+    pub metrics: Option<Extent>,
     /// Seconds from the start of the process to the end of its first update, of the latest process that did one.
     pub first_update_s: Option<f64>,
     /// Planned bytes of an update at their peak, of the last phase that was begun.
@@ -47,10 +52,12 @@ pub(super) struct PhaseCounters {
 }
 
 impl Counters {
-    /// What lies in a file; zeros where there is none.
-    pub(super) fn read(path: &Path) -> Counters {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+    /// What lies in a file; none where there is no file.
+    ///
+    /// # Errors
+    /// [`IoError::Damaged`], [`IoError::Read`].
+    pub(super) fn read(path: &Path) -> Result<Option<Counters>, IoError> {
+        read_sealed(path)
     }
 
     /// Writes the file.
@@ -58,8 +65,7 @@ impl Counters {
     /// # Errors
     /// [`IoError::Write`].
     pub(super) fn write(&self, path: &Path) -> Result<(), IoError> {
-        let text = serde_json::to_string_pretty(self).expect("invariant: counters are plain values");
-        write_atomic(path, |file| writeln!(file, "{text}"))
+        write_sealed(path, self)
     }
 }
 
@@ -68,18 +74,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_come_back_and_a_broken_file_is_none() {
+    fn counters_come_back_and_a_damaged_file_is_refused() {
         let folder = crate::io::scratch();
         let path = folder.path().join("counters.json");
-        assert_eq!(Counters::read(&path), Counters::default());
+        assert_eq!(Counters::read(&path).unwrap(), None);
         let work = Some(Work { kernels: 4, flops: 1.5e9, bytes_moved: 0.1 });
         let phases =
             vec![PhaseCounters { recomputed: 12.5, attempted: 9.25, accepted: 9.0, updates: 3, work }];
         let counters =
             Counters { first_update_s: Some(0.25), plan_peak_bytes: 7, phases, ..Counters::default() };
         counters.write(&path).unwrap();
-        assert_eq!(Counters::read(&path), counters);
-        std::fs::write(&path, "{\"phases\": 3").unwrap();
-        assert_eq!(Counters::read(&path), Counters::default());
+        assert_eq!(Counters::read(&path).unwrap(), Some(counters));
+        let text = std::fs::read_to_string(&path).unwrap();
+        for damaged in [&text.replace("12.5", "12.4"), "{\"phases\": 3", "[]"] {
+            std::fs::write(&path, damaged).unwrap();
+            let message = Counters::read(&path).unwrap_err().to_string();
+            assert!(message.contains("counters.json is damaged"), "{message}");
+        }
+        // Written before there was a checksum.
+        std::fs::write(&path, "{\"plan_peak_bytes\": 3}").unwrap();
+        assert_eq!(Counters::read(&path).unwrap().unwrap().plan_peak_bytes, 3);
     }
 }

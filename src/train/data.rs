@@ -6,7 +6,7 @@
 //! what a table of N points costs a model of W weights, about W / 2N nats, is 0.005 at a million.
 
 use super::evaluate::{HELD_OUT, held_out};
-use super::frame::{ImageFrame, PointsFrame};
+use super::frame::{ImageFrame, PointsFrame, file_name};
 use super::images::{Feed, Images, ImagesFrame, PixelTables, PixelsKind, classes};
 use super::model::Flow;
 use super::presets::LEVEL_ENDS;
@@ -26,6 +26,8 @@ const TOY_POINTS: usize = 1 << 20;
 const TOY_STREAM: u64 = 0x70f5_0f7e_57da_7a01;
 /// Share of a file's points that is held out where no others are given.
 pub const HELD_OUT_SHARE: f64 = 0.1;
+/// Least rows of which some are held out.
+const LEAST: usize = 3;
 /// Most held-out points that are measured: solving more costs time and tells no more digits.
 const MEASURED: usize = 4_000;
 /// Cells along a side of the histogram that stands for the density of points.
@@ -190,7 +192,10 @@ impl Data {
         let (train, mut held_out) = match self {
             Data::Image(_) | Data::Images(..) => unreachable!("invariant: only points are split here"),
             Data::Points(points, Some(others)) => (points.clone(), others.clone().standardised_by(points)?),
-            Data::Points(points, None) => points.split(HELD_OUT_SHARE, seed)?,
+            Data::Points(points, None) => {
+                check_enough(points.len(), "points", &points.name)?;
+                points.split(HELD_OUT_SHARE, seed)?
+            }
             Data::Toy(toy) => {
                 let mut rng = Key::new(seed ^ TOY_STREAM).rng();
                 let mut draw = |n: usize| -> Result<Points> {
@@ -250,6 +255,14 @@ impl Data {
     }
 }
 
+/// Refuses fewer rows than there must be to learn from some and measure by others.
+fn check_enough(found: usize, kind: &'static str, name: &str) -> Result<()> {
+    if found >= LEAST {
+        return Ok(());
+    }
+    Err(TrainError::TooFew { kind, name: name.to_owned(), found, least: LEAST }.into())
+}
+
 /// A set of images, split, its transform fitted.
 fn prepare_images(
     set: &Arc<ImageSet>,
@@ -261,6 +274,7 @@ fn prepare_images(
     let (train, held_out) = if let Some(others) = others {
         ((0..set.len()).collect(), (0..others.len()).collect())
     } else {
+        check_enough(set.len(), "images", &set.name)?;
         let split = Split::seeded(set.len(), HELD_OUT_SHARE, seed)?;
         (split.train, split.held_out)
     };
@@ -271,7 +285,7 @@ fn prepare_images(
         number ^= others.fingerprint()?.rotate_left(1);
     }
     let frame = ImagesFrame {
-        name: set.name.clone(),
+        name: file_name(&set.name),
         height: set.height,
         width: set.width,
         channels: set.channels,

@@ -79,6 +79,20 @@ pub enum TrainError {
         /// The field.
         field: &'static str,
     },
+    /// Too few rows to hold one out and learn from others.
+    #[error(
+        "{kind} {name}: {found} are too few to hold some out; give at least {least}, better thousands, or others with --validation"
+    )]
+    TooFew {
+        /// `points` or `images`.
+        kind: &'static str,
+        /// What they are called.
+        name: String,
+        /// How many there are.
+        found: usize,
+        /// How many there must be.
+        least: usize,
+    },
     /// A class that a run does not have was asked for, or none of a run that has some.
     #[error("{}", class_asked(*asked, *classes))]
     Class {
@@ -106,10 +120,64 @@ pub enum TrainError {
         dim: usize,
     },
     /// The folder holds a run that would be overwritten.
-    #[error("{} holds a run already; resume it with --resume, or choose another folder with --out", folder.display())]
+    #[error(
+        "{} holds a run already; resume it with --resume, move it aside with --restart, or choose another folder with --out",
+        folder.display()
+    )]
     Occupied {
         /// The folder.
         folder: PathBuf,
+    },
+    /// The folder holds files of a run that would be overwritten, and no checkpoint.
+    #[error(
+        "{} would be overwritten: {} holds a run's files and no model.safetensors; put that back and --resume, or move the files aside and begin anew with --restart",
+        found.display(), folder.display()
+    )]
+    Lost {
+        /// The folder.
+        folder: PathBuf,
+        /// One of the files.
+        found: PathBuf,
+    },
+    /// A file in the folder is of another run than the checkpoint beside it.
+    #[error("{} belongs to another run than the model.safetensors beside it; put the file of this run there", path.display())]
+    OtherRun {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A run cannot be resumed because of a file in its folder.
+    #[error("{cause}; {remedy}; nothing was changed")]
+    Unusable {
+        /// The file and what is wrong with it.
+        cause: String,
+        /// How to go on.
+        remedy: &'static str,
+    },
+    /// The run was asked to stop, and did.
+    #[error("stopped after update {update} of {updates}; {}", kept(folder.as_ref()))]
+    Stopped {
+        /// Updates done.
+        update: u64,
+        /// Updates of the whole run.
+        updates: u64,
+        /// Where it was saved, if it has a folder.
+        folder: Option<PathBuf>,
+    },
+    /// A flow is described by sizes that none has.
+    #[error("no flow has such sizes: {reason}")]
+    Model {
+        /// What does not fit.
+        reason: String,
+    },
+    /// A sample is no number in the units of the data.
+    #[error(
+        "sample {row} is {value} in the units of the data, beyond what a number of 64 bits holds (1.8e308); scale the columns down and train again"
+    )]
+    Overflow {
+        /// Which, from 1.
+        row: usize,
+        /// The sample.
+        value: String,
     },
     /// The folder holds a file that would be overwritten, and no run.
     #[error("{} is there already and would be overwritten; move it away, or choose another folder with --out", path.display())]
@@ -268,6 +336,12 @@ fn class_asked(asked: Option<usize>, classes: Option<usize>) -> String {
             format!("--label={asked}: this run has classes 0 to {most}")
         }
     }
+}
+
+fn kept(folder: Option<&PathBuf>) -> String {
+    folder.map_or("it has no folder and is lost".to_owned(), |folder| {
+        format!("the run is saved in {}, --resume goes on with it", folder.display())
+    })
 }
 
 fn gigabytes(bytes: u64) -> String {

@@ -19,7 +19,7 @@ pub(super) fn finish(mut session: Session) -> Result<Learned> {
     let nll_nats = if let Some(nll) = session.last_nll {
         nll
     } else {
-        (session.density.on_stage)(Stage::Measuring);
+        session.stage(Stage::Measuring)?;
         session.measure()?
     };
     let nll_nats = take_best(&mut session, nll_nats)?;
@@ -58,17 +58,17 @@ fn take_best(session: &mut Session, nll_nats: f64) -> Result<f64> {
 
 /// The measures and pictures of a set of images.
 fn images(mut session: Session) -> Result<Learned> {
-    (session.density.on_stage)(Stage::Measuring);
+    session.stage(Stage::Measuring)?;
     let ema = session.state.ema.clone();
     let found =
         session.images().map(|images| -> Result<_> { Ok((images.measure(&ema)?, images.tolerances(&ema)?)) });
     let (bits, tolerances) = found.expect("invariant: a run on images has images")?;
     session.tolerances = tolerances;
-    (session.density.on_stage)(Stage::Drawing);
+    session.stage(Stage::Drawing)?;
     if let Some(gallery) = session.gallery() {
         let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
         gallery.draw(&ema, &key, session.update)?;
-        gallery.bits(super::metrics::read(&gallery.folder.file(super::METRICS_FILE)))?;
+        gallery.bits(super::metrics::read(&gallery.folder.file(super::METRICS_FILE))?.into_iter())?;
         pictures::loss_curve(gallery.folder, &session.header.recipe, None, 1.0, 0.0)?;
         // The program of the samples, and that of their ways.
         session.compiles += 2;
@@ -82,7 +82,7 @@ fn images(mut session: Session) -> Result<Learned> {
 
 /// The picture of points that are none of the plane.
 fn space(session: &mut Session) -> Result<()> {
-    (session.density.on_stage)(Stage::Drawing);
+    session.stage(Stage::Drawing)?;
     let (Some(folder), Data::Points(points, _)) = (&session.folder, &session.density.data) else {
         return Ok(());
     };
@@ -110,11 +110,11 @@ pub(super) fn over_line(flow: &Flow, standard: &Standard, places: Vec<f64>) -> R
 
 /// The mass over the plane, and its pictures.
 fn plane(session: &mut Session, image: &ImageFrame) -> Result<Mass> {
-    (session.density.on_stage)(Stage::Evaluating);
+    session.stage(Stage::Evaluating)?;
     let ema = session.state.ema.clone();
     let (cells, density, mass) = over_domain(&session.draw, &ema, image, cells_per_pixel(image))?;
     tell_missing(session, &mass);
-    (session.density.on_stage)(Stage::Drawing);
+    session.stage(Stage::Drawing)?;
     let learned = crop(image, &cells, &density, mass.margin);
     session.draw_map(&learned)?;
     if let (Some(folder), Some(artist)) = (&session.folder, &session.artist) {

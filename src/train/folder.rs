@@ -1,8 +1,9 @@
 //! The folder of a run: what is called what in it, and which one a run gets.
 
 use super::TrainError;
+use super::best::BEST_FILE;
 use crate::error::Result;
-use crate::io::writable_folder;
+use crate::io::{IoError, Lock, fault, temporary_name, writable_folder};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -25,23 +26,25 @@ pub(super) const PICTURES: [&str; 8] = [
 /// What a run counted beside its rows.
 pub(super) const COUNTERS_FILE: &str = "counters.json";
 
-/// A folder that a run writes to.
-#[derive(Clone, Debug)]
+/// A folder that a run writes to, alone.
+#[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
     /// The outermost folder that was made for this run, until something worth keeping is in it.
     made: Option<PathBuf>,
+    _lock: Lock,
 }
 
 impl RunFolder {
-    /// Makes the folder where it is missing and finds out whether it can be written.
+    /// Makes the folder where it is missing, finds out whether it can be written, and locks it.
     ///
     /// # Errors
-    /// [`IoError::Write`](crate::io::IoError::Write).
+    /// [`IoError::Write`], [`IoError::Locked`].
     pub fn open(path: impl AsRef<Path>) -> Result<RunFolder> {
         let path = path.as_ref().to_owned();
         let made = writable_folder(&path)?;
-        Ok(RunFolder { path, made })
+        let lock = Lock::take(&path)?;
+        Ok(RunFolder { path, made, _lock: lock })
     }
 
     /// Where it is.
@@ -61,14 +64,43 @@ impl RunFolder {
 
     /// Removes what a killed run may have left half-written.
     pub fn sweep(&self) {
-        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
-        for entry in entries {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            if name.starts_with('.') && (name.ends_with(".tmp") || name.ends_with(".part")) {
-                let _ = fs::remove_file(entry.path());
-            }
+        for name in names() {
+            let _ = fs::remove_file(temporary_name(&self.file(name)));
         }
+    }
+
+    /// Moves the files of a run that lies here into a folder beside this one, `runs/cat.1` of `runs/cat`, and tells
+    /// which; none where no run does. The checkpoint goes first: what is left after a kill is no run that could go on.
+    ///
+    /// # Errors
+    /// [`IoError::Write`].
+    pub fn move_aside(&self) -> Result<Option<PathBuf>> {
+        if !holds_run(&self.path) {
+            return Ok(None);
+        }
+        let refused = |path: &Path| {
+            let path = path.to_owned();
+            |source| IoError::Write { path, source }
+        };
+        // `.` has a name too.
+        let named = match self.path.file_name() {
+            Some(_) => self.path.clone(),
+            None => fs::canonicalize(&self.path).map_err(refused(&self.path))?,
+        };
+        let name = named.file_name().unwrap_or_default().to_string_lossy();
+        let nth = |n: usize| named.with_file_name(format!("{name}.{n}"));
+        let mut free = 1;
+        while nth(free).exists() {
+            free += 1;
+        }
+        let aside = nth(free);
+        fault::step().and_then(|()| fs::create_dir(&aside)).map_err(refused(&aside))?;
+        for name in names().filter(|name| self.file(name).exists()) {
+            let path = self.file(name);
+            let moved = fault::step().and_then(|()| fs::rename(&path, aside.join(name)));
+            moved.map_err(refused(&path))?;
+        }
+        Ok(Some(aside))
     }
 }
 
@@ -95,39 +127,38 @@ pub fn default_folder(root: &Path, stem: &str, resume: bool) -> PathBuf {
 /// Refuses a folder in which a new run would overwrite something: a run, or files that are called as a run's are.
 ///
 /// # Errors
-/// [`TrainError::Occupied`], [`TrainError::Foreign`].
+/// [`TrainError::Occupied`], [`TrainError::Lost`], [`TrainError::Foreign`].
 pub fn check_free(folder: &Path) -> Result<()> {
     if folder.join(MODEL_FILE).exists() {
         return Err(TrainError::Occupied { folder: folder.to_owned() }.into());
     }
-    match ours(folder).find(|path| path.exists()) {
-        Some(path) => Err(TrainError::Foreign { path }.into()),
-        None => Ok(()),
-    }
+    check_lost(folder)
 }
 
-/// Refuses to begin a run anew among files that no run wrote: those of a run that lost its checkpoint lie beside rows of
-/// metrics under their heading.
+/// Refuses to begin in a folder without a checkpoint where files lie that a run would overwrite: its own, or somebody
+/// else's.
 ///
 /// # Errors
-/// [`TrainError::Foreign`].
+/// [`TrainError::Lost`], [`TrainError::Foreign`].
 pub(super) fn check_lost(folder: &Path) -> Result<()> {
-    let metrics = fs::read(folder.join(METRICS_FILE));
-    if metrics.is_ok_and(|text| text.starts_with(super::metrics::COLUMNS.as_bytes())) {
-        return Ok(());
+    let Some(path) = names().map(|name| folder.join(name)).find(|path| path.exists()) else { return Ok(()) };
+    Err(match holds_run(folder) {
+        true => TrainError::Lost { folder: folder.to_owned(), found: path },
+        false => TrainError::Foreign { path },
     }
-    match ours(folder).find(|path| path.exists()) {
-        Some(path) => Err(TrainError::Foreign { path }.into()),
-        None => Ok(()),
-    }
+    .into())
 }
 
-/// What a run writes beside its checkpoint.
-fn ours(folder: &Path) -> impl Iterator<Item = PathBuf> + use<'_> {
-    [METRICS_FILE, COUNTERS_FILE, super::best::BEST_FILE]
-        .into_iter()
-        .chain(PICTURES)
-        .map(|name| folder.join(name))
+/// Whether a run lies in a folder, whole or not: rows of metrics are a run's by their heading.
+pub(super) fn holds_run(folder: &Path) -> bool {
+    let is_ours = |text: Vec<u8>| text.starts_with(super::metrics::COLUMNS.as_bytes());
+    [MODEL_FILE, COUNTERS_FILE, BEST_FILE].iter().any(|name| folder.join(name).exists())
+        || fs::read(folder.join(METRICS_FILE)).is_ok_and(is_ours)
+}
+
+/// What a run writes, its checkpoint first.
+fn names() -> impl Iterator<Item = &'static str> {
+    [MODEL_FILE, BEST_FILE, METRICS_FILE, COUNTERS_FILE].into_iter().chain(PICTURES)
 }
 
 #[cfg(test)]
@@ -155,7 +186,9 @@ mod tests {
         assert!(tells(check_free(root.path())).contains(METRICS_FILE));
         assert!(tells(check_lost(root.path())).contains(METRICS_FILE));
         write(METRICS_FILE, super::super::metrics::COLUMNS);
-        assert!(check_free(root.path()).is_err() && check_lost(root.path()).is_ok());
+        let lost = tells(check_lost(root.path()));
+        assert!(lost.contains("no model.safetensors") && lost.contains("--restart"), "{lost}");
+        assert_eq!(tells(check_free(root.path())), lost);
         fs::remove_file(root.path().join(METRICS_FILE)).unwrap();
         write("loss.png", "");
         assert!(tells(check_free(root.path())).contains("loss.png"));
@@ -169,10 +202,30 @@ mod tests {
         drop(RunFolder::open(&path).unwrap());
         assert!(!root.path().join("runs").exists());
         RunFolder::open(&path).unwrap().keep();
-        fs::write(path.join(".model.safetensors.part"), "cut").unwrap();
+        for name in [".model.safetensors.part", ".loss.png.part", ".mine.part"] {
+            fs::write(path.join(name), "cut").unwrap();
+        }
         let folder = RunFolder::open(&path).unwrap();
         folder.sweep();
         drop(folder);
-        assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+        let left: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, [".mine.part"]);
+    }
+
+    #[test]
+    fn a_run_is_moved_beside_its_folder_and_other_files_stay() {
+        let root = crate::io::scratch();
+        let path = root.path().join("cat");
+        let folder = RunFolder::open(&path).unwrap();
+        fs::write(path.join("cat.csv"), "1,2").unwrap();
+        assert_eq!(folder.move_aside().unwrap(), None);
+        for n in 1..=2 {
+            fs::write(path.join(MODEL_FILE), [n]).unwrap();
+            fs::write(path.join("loss.png"), [n]).unwrap();
+            let aside = folder.move_aside().unwrap().unwrap();
+            assert_eq!(aside, root.path().join(format!("cat.{n}")));
+            assert_eq!(fs::read(aside.join("loss.png")).unwrap(), [n]);
+            assert!(!path.join(MODEL_FILE).exists() && path.join("cat.csv").exists());
+        }
     }
 }

@@ -7,6 +7,7 @@
 use crate::data::{ImageDensity, Points, Rule, Standard};
 use crate::plot::{self, DensityMap, Scale};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// The frame of the image that a density was learned from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,7 +70,7 @@ impl PointsFrame {
     /// Of points to learn from and those to measure by.
     pub(super) fn of(train: &Points, held_out: &Points, fingerprint: String) -> PointsFrame {
         PointsFrame {
-            name: train.name.clone(),
+            name: file_name(&train.name),
             columns: train.columns.clone(),
             mean: train.standard.mean.clone(),
             sd: train.standard.sd.clone(),
@@ -84,6 +85,15 @@ impl PointsFrame {
     pub fn standard(&self) -> Standard {
         Standard { mean: self.mean.clone(), sd: self.sd.clone() }
     }
+}
+
+/// What data are called in a checkpoint: the same however the path to them was typed.
+pub(super) fn file_name(name: &str) -> String {
+    let path = Path::new(name);
+    // `.` and `..` are called as the folder they are.
+    let whole = if path.file_name().is_none() { path.canonicalize().ok() } else { None };
+    let path = whole.as_deref().unwrap_or(path);
+    path.file_name().map_or_else(|| name.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 /// Cells over the image grown by a margin, row-major, first row on top.

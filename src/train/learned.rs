@@ -13,7 +13,7 @@ use super::{ImageFrame, Report, TrainError};
 use crate::cnf::Cnf;
 use crate::data::PixelTransform;
 use crate::error::{Error, Result};
-use crate::io::read_checkpoint;
+use crate::io::{IoError, read_checkpoint};
 use crate::nn::DriftNet;
 use crate::ode::Outcome;
 use crate::plot::{self, DensityMap, Picture, Scale};
@@ -68,8 +68,10 @@ impl Learned {
     /// # Errors
     /// No checkpoint, a damaged one, one of another version.
     pub fn open(folder: impl AsRef<Path>) -> Result<Learned> {
-        let checkpoint = read_checkpoint::<Header>(folder.as_ref().join(MODEL_FILE))?;
-        let like = checkpoint.header.recipe.model.build(&Key::new(0))?;
+        let path = folder.as_ref().join(MODEL_FILE);
+        let checkpoint = read_checkpoint::<Header>(&path)?;
+        let like = checkpoint.header.recipe.model.build(&Key::new(0));
+        let like = like.map_err(|e| IoError::Layout { path, reason: e.to_string() })?;
         let flow = checkpoint.part("ema", &like)?;
         let update = checkpoint.part("update", &Tensor::from(0u32))?.item() as u64;
         let pixels = transform_of(&checkpoint)?;
@@ -97,10 +99,19 @@ impl Learned {
     }
 
     /// n draws of points of any number of coordinates, row-major `[n, d]`, in units (or pixels), in parts; a longer draw by the
-    /// same key begins with the points of a shorter one. A part whose solve ended early is an error.
+    /// same key begins with the points of a shorter one. A part whose solve ended early, or that holds
+    /// what is no number in units, is an error.
     pub fn sample_rows<'a>(&'a self, n: usize, key: &'a Key) -> impl Iterator<Item = Result<Vec<f64>>> + 'a {
-        let standard = self.header.standard();
-        Sampler::new().draw(&self.flow, n, key).map(move |part| part.map(|part| standard.to_units(&part)))
+        let (standard, d, mut drawn) = (self.header.standard(), self.dim(), 0);
+        Sampler::new().draw(&self.flow, n, key).map(move |part| {
+            let rows = standard.to_units(&part?);
+            if let Some(i) = rows.chunks_exact(d).position(|row| !row.iter().all(|x| x.is_finite())) {
+                let (row, value) = (drawn + i + 1, format!("{:?}", &rows[i * d..(i + 1) * d]));
+                return Err(TrainError::Overflow { row, value }.into());
+            }
+            drawn += rows.len() / d;
+            Ok(rows)
+        })
     }
 
     /// n draws in pixel coordinates, x to the right and y down; of points over the plane, in units.
@@ -193,7 +204,8 @@ impl Learned {
         let out = self.deviations(p);
         if out > FAR {
             return Err(format!(
-                "it lies {out:.0} deviations from the {whose}'s centre of mass, densities are told within {FAR}; leave it out"
+                "it lies {} deviations from the {whose}'s centre of mass, densities are told within {FAR}; leave it out",
+                in_short(out)
             ));
         }
         Ok(())
@@ -276,6 +288,11 @@ impl Learned {
         let map = DensityMap { values: &values, rows, cols, frame: plane.window() };
         Ok(plot::density("learned density", &map, plane.scale())?)
     }
+}
+
+/// A number of any size in a few digits.
+fn in_short(x: f64) -> String {
+    if x < 1e9 { format!("{x:.0}") } else { format!("{x:.1e}") }
 }
 
 impl LogGrid {

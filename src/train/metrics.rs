@@ -1,11 +1,13 @@
 //! `metrics.csv`: one row an update, for plots and for the report of a resumed run.
 //!
 //! It knows columns and how to cut the file where a checkpoint stands. Rows are appended, not written as a whole: the
-//! file is the one of a run folder that may end in a broken line, and [`Metrics::resume`] takes that line away.
+//! file is the one of a run folder that may end in a broken line, which a resumed run takes away. What lies before has a
+//! checksum ([`Extent`]): a row that cannot be read there is an error, and is not cut.
 
-use crate::io::{IoError, write_atomic};
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use crate::io::{Fnv, IoError, fault, write_atomic};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -70,54 +72,33 @@ impl Row {
     }
 }
 
+/// The first bytes of a file and their checksum.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    bytes: u64,
+    checksum: String,
+}
+
 /// The open file.
 #[derive(Debug)]
 pub struct Metrics {
     path: PathBuf,
     file: BufWriter<File>,
+    bytes: u64,
+    hash: Fnv,
     flushed: Instant,
 }
 
 impl Metrics {
-    /// A new file with a heading.
-    ///
-    /// # Errors
-    /// [`IoError::Write`].
-    pub fn create(path: &Path) -> Result<Metrics, IoError> {
-        write_atomic(path, |file| writeln!(file, "{COLUMNS}"))?;
-        Metrics::append(path)
-    }
-
-    /// The file as it was after `update`: later rows, and a last line that a killed run cut, are gone. Each row that
-    /// stays is shown to `each`.
-    ///
-    /// # Errors
-    /// [`IoError::Write`].
-    pub fn resume(path: &Path, update: u64, mut each: impl FnMut(Row)) -> Result<Metrics, IoError> {
-        let rows = read(path).take_while(|row| row.update <= update);
-        write_atomic(path, |file| {
-            writeln!(file, "{COLUMNS}")?;
-            for row in rows {
-                writeln!(file, "{}", row.line())?;
-                each(row);
-            }
-            Ok(())
-        })?;
-        Metrics::append(path)
-    }
-
-    fn append(path: &Path) -> Result<Metrics, IoError> {
-        let file = OpenOptions::new().append(true).open(path);
-        let file = file.map_err(|source| IoError::Write { path: path.to_owned(), source })?;
-        Ok(Metrics { path: path.to_owned(), file: BufWriter::new(file), flushed: Instant::now() })
-    }
-
     /// Appends a row; it reaches the file within half a second of further rows, or by [`Metrics::flush`].
     ///
     /// # Errors
     /// [`IoError::Write`].
     pub fn push(&mut self, row: &Row) -> Result<(), IoError> {
-        writeln!(self.file, "{}", row.line()).map_err(|source| self.failed(source))?;
+        let line = format!("{}\n", row.line());
+        self.bytes += line.len() as u64;
+        self.hash.add(line.bytes());
+        self.file.write_all(line.as_bytes()).map_err(|source| self.failed(source))?;
         if self.flushed.elapsed() >= FLUSH { self.flush() } else { Ok(()) }
     }
 
@@ -127,7 +108,22 @@ impl Metrics {
     /// [`IoError::Write`].
     pub fn flush(&mut self) -> Result<(), IoError> {
         self.flushed = Instant::now();
-        self.file.flush().map_err(|source| self.failed(source))
+        fault::step().and_then(|()| self.file.flush()).map_err(|source| self.failed(source))
+    }
+
+    /// Brings all rows onto the disk and tells which they are.
+    ///
+    /// # Errors
+    /// [`IoError::Write`].
+    pub fn sync(&mut self) -> Result<Extent, IoError> {
+        self.flush()?;
+        self.file.get_ref().sync_data().map_err(|source| self.failed(source))?;
+        Ok(self.extent())
+    }
+
+    /// Which rows there are.
+    pub fn extent(&self) -> Extent {
+        Extent { bytes: self.bytes, checksum: self.hash.text() }
     }
 
     fn failed(&self, source: std::io::Error) -> IoError {
@@ -135,11 +131,111 @@ impl Metrics {
     }
 }
 
-/// The rows of a file in order, up to the first that is none; no file has no rows.
-pub fn read(path: &Path) -> impl Iterator<Item = Row> + use<> {
-    let file = File::open(path).ok();
-    let lines = file.into_iter().flat_map(|file| BufReader::new(file).lines().map_while(Result::ok));
-    lines.skip(1).map_while(|line| Row::parse(&line))
+/// Rows that a run goes on behind.
+#[derive(Debug)]
+pub struct Kept {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+impl Kept {
+    /// No rows yet.
+    pub fn none(path: &Path) -> Kept {
+        Kept { path: path.to_owned(), bytes: format!("{COLUMNS}\n").into_bytes(), rows: Vec::new() }
+    }
+
+    /// The rows up to `update` of a file whose first part is as `known` says; none where there is no file. What lies
+    /// behind that part may be a line that a killed run cut, and ends the rows.
+    ///
+    /// # Errors
+    /// [`IoError::Damaged`] for a first part that is another and for a line before the last that is no row,
+    /// [`IoError::Read`].
+    pub fn read(path: &Path, update: u64, known: Option<&Extent>) -> Result<Option<Kept>, IoError> {
+        let mut bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(IoError::Read { path: path.to_owned(), source }),
+        };
+        let found = known.map_or(Ok(()), |known| known.check(&bytes)).and_then(|()| rows(&bytes, update));
+        let length = bytes.len();
+        let damaged = |reason| IoError::Damaged { path: path.to_owned(), bytes: length, reason };
+        let (rows, end) = found.map_err(damaged)?;
+        bytes.truncate(end);
+        Ok(Some(Kept { path: path.to_owned(), bytes, rows }))
+    }
+
+    /// Which rows they are.
+    pub fn extent(&self) -> Extent {
+        Extent { bytes: self.bytes.len() as u64, checksum: Fnv::of(self.bytes.iter().copied()).text() }
+    }
+
+    /// Opens the file, takes away what lies behind these rows, and goes on there; without a file it is begun.
+    ///
+    /// # Errors
+    /// [`IoError::Write`].
+    pub fn resume(self) -> Result<Metrics, IoError> {
+        let Kept { path, bytes, .. } = self;
+        if !path.exists() {
+            write_atomic(&path, |file| file.write_all(&bytes))?;
+        }
+        let open = || -> std::io::Result<File> {
+            let file = OpenOptions::new().append(true).open(&path)?;
+            if file.metadata()?.len() > bytes.len() as u64 {
+                fault::step()?;
+                file.set_len(bytes.len() as u64)?;
+            }
+            Ok(file)
+        };
+        let file = open().map_err(|source| IoError::Write { path: path.clone(), source })?;
+        let (hash, bytes) = (Fnv::of(bytes.iter().copied()), bytes.len() as u64);
+        Ok(Metrics { path, file: BufWriter::new(file), bytes, hash, flushed: Instant::now() })
+    }
+}
+
+impl Extent {
+    /// How a file that began with these bytes differs now.
+    fn check(&self, bytes: &[u8]) -> Result<(), String> {
+        let Some(first) = bytes.get(..self.bytes as usize) else {
+            return Err(format!("it held {} bytes of rows before", self.bytes));
+        };
+        if Fnv::of(first.iter().copied()).text() == self.checksum {
+            return Ok(());
+        }
+        // A line that is none tells more.
+        rows(bytes, u64::MAX)?;
+        Err("its rows were changed after they were written".to_owned())
+    }
+}
+
+/// The rows up to `update` and where the last of them ends.
+fn rows(bytes: &[u8], update: u64) -> Result<(Vec<Row>, usize), String> {
+    let mut lines = bytes.split_inclusive(|&b| b == b'\n').zip(1..);
+    let heading = format!("{COLUMNS}\n");
+    if lines.next().is_none_or(|(line, _)| line != heading.as_bytes()) {
+        return Err(format!("its first line is not \"{COLUMNS}\""));
+    }
+    let (mut rows, mut end) = (Vec::new(), heading.len());
+    for (line, number) in lines {
+        let text = line.strip_suffix(b"\n").and_then(|text| std::str::from_utf8(text).ok());
+        match text.and_then(Row::parse) {
+            Some(row) if row.update <= update => rows.push(row),
+            Some(_) => break,
+            None if end + line.len() == bytes.len() => break,
+            None => return Err(format!("line {number} is no row of metrics")),
+        }
+        end += line.len();
+    }
+    Ok((rows, end))
+}
+
+/// All rows of a file in order; no file has no rows.
+///
+/// # Errors
+/// As [`Kept::read`].
+pub fn read(path: &Path) -> Result<Vec<Row>, IoError> {
+    Ok(Kept::read(path, u64::MAX, None)?.map_or_else(Vec::new, |kept| kept.rows))
 }
 
 #[cfg(test)]
@@ -162,29 +258,48 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_cut_at_the_checkpoint_and_at_a_broken_line() {
+    fn a_file_is_cut_at_the_checkpoint_and_at_a_broken_end() {
         let folder = crate::io::scratch();
         let path = folder.path().join("metrics.csv");
-        let mut metrics = Metrics::create(&path).unwrap();
+        let mut metrics = Kept::none(&path).resume().unwrap();
         (1..=5).for_each(|u| metrics.push(&row(u)).unwrap());
-        metrics.flush().unwrap();
-        std::fs::write(&path, [&std::fs::read(&path).unwrap()[..], b"6,flow_mat"].concat()).unwrap();
-        assert_eq!(read(&path).count(), 5);
+        let extent = metrics.sync().unwrap();
+        fs::write(&path, [&fs::read(&path).unwrap()[..], b"6,flow_mat"].concat()).unwrap();
+        assert_eq!(read(&path).unwrap().len(), 5);
 
-        let mut seen = Vec::new();
-        let mut metrics = Metrics::resume(&path, 3, |row| seen.push(row)).unwrap();
-        assert_eq!(seen, [row(1), row(2), row(3)]);
+        let kept = Kept::read(&path, 3, Some(&extent)).unwrap().unwrap();
+        assert_eq!(kept.rows, [row(1), row(2), row(3)]);
+        let (at_3, mut metrics) = (kept.extent(), kept.resume().unwrap());
+        assert_eq!(metrics.extent(), at_3);
         metrics.push(&row(4)).unwrap();
-        drop(metrics);
-        assert_eq!(read(&path).map(|r| r.update).collect::<Vec<_>>(), [1, 2, 3, 4]);
-        assert!(std::fs::read_to_string(path).unwrap().starts_with("update,phase,loss,nll_nats,ms,"));
+        metrics.sync().unwrap();
+        assert_eq!(read(&path).unwrap().iter().map(|r| r.update).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        assert_eq!(Kept::read(&path, 9, Some(&metrics.extent())).unwrap().unwrap().rows.len(), 4);
+        assert!(fs::read_to_string(path).unwrap().starts_with("update,phase,loss,nll_nats,ms,"));
     }
 
     #[test]
-    fn a_missing_file_is_begun_anew() {
+    fn a_row_that_cannot_be_read_is_said_with_its_line_and_the_file_is_left() {
         let folder = crate::io::scratch();
         let path = folder.path().join("metrics.csv");
-        drop(Metrics::resume(&path, 9, |_| panic!("no row")).unwrap());
-        assert_eq!(std::fs::read_to_string(path).unwrap().trim(), COLUMNS);
+        assert!(Kept::read(&path, 9, None).unwrap().is_none());
+        let mut metrics = Kept::none(&path).resume().unwrap();
+        (1..=5).for_each(|u| metrics.push(&row(u)).unwrap());
+        let extent = metrics.sync().unwrap();
+        let whole = fs::read_to_string(&path).unwrap();
+        let told = |text: &str, known: Option<&Extent>| {
+            fs::write(&path, text).unwrap();
+            let message = Kept::read(&path, 9, known).unwrap_err().to_string();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            message
+        };
+        let odd = whole.replace("\n4,flow", "\n4x,flow");
+        assert!(told(&odd, None).contains("line 5 is no row of metrics"));
+        assert!(told(&odd, Some(&extent)).contains("line 5 is no row of metrics"));
+        // A digit more is still a row.
+        let other = whole.replace("\n4,flow", "\n44,flow");
+        assert!(told(&other, Some(&extent)).contains("changed after they were written"));
+        assert!(told(&whole[..whole.len() - 9], Some(&extent)).contains("of rows before"));
+        assert!(told("a,b\n1,2\n", None).contains("metrics.csv is damaged (8 bytes): its first line is not"));
     }
 }

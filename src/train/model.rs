@@ -3,7 +3,7 @@
 //! A weights file has names and shapes, but not the kind of a field, its activation or how it is solved. These are
 //! plain values here (how it is solved, in `solve`), so that a run folder is read without the program that wrote it.
 
-use super::SolveConfig;
+use super::{SolveConfig, TrainError};
 use crate::cnf::{Cnf, StandardNormal};
 use crate::error::Result;
 use crate::nn::{
@@ -15,6 +15,11 @@ use serde::{Deserialize, Serialize};
 
 /// Told apart from the keys of layers, which are folds of small numbers.
 const FREQUENCIES: u32 = u32::MAX;
+
+/// More than any flow has: what a header may ask a reader to build.
+const MOST_BLOCKS: usize = 1 << 10;
+const MOST_WIDTH: usize = 1 << 16;
+const MOST_NUMBERS: usize = 1 << 24;
 
 /// The flow that the training loop works on: its fields are known at run time.
 pub type Flow = Cnf<DriftNet>;
@@ -116,18 +121,61 @@ impl ModelConfig {
     /// A new flow, its weights drawn from the key.
     ///
     /// # Errors
-    /// A method that does not exist.
+    /// [`TrainError::Model`] for sizes of no flow; a method that does not exist.
     pub fn build(&self, key: &Key) -> Result<Flow> {
+        self.check().map_err(|reason| TrainError::Model { reason })?;
         let block = |i: usize| {
-            let key = key.fold_in(Tensor::from(i as u32));
-            let alike = (self.field, &self.hidden);
-            let (field, hidden) = self.unlike.get(i).map_or(alike, |(field, hidden)| (*field, hidden));
-            self.field(field, hidden, &key)
+            let (field, hidden) = self.kind(i);
+            self.field(field, hidden, &key.fold_in(Tensor::from(i as u32)))
         };
         let blocks = (0..self.blocks).map(block).collect();
         let mut flow = Cnf::with_blocks(blocks, StandardNormal::new(self.dim));
         flow.settings = self.solve.settings(self.t1)?;
         Ok(flow)
+    }
+
+    /// What no flow has: the header of an old checkpoint may say anything.
+    fn check(&self) -> Result<(), String> {
+        most("the number of blocks is", self.blocks, MOST_BLOCKS)?;
+        most("the length of a row is", self.dim, MOST_NUMBERS)?;
+        let (told, blocks) = (self.unlike.len(), self.blocks);
+        if told != 0 && told != blocks {
+            return Err(format!("the kinds of {told} blocks are told, there are {blocks}"));
+        }
+        if !self.t1.is_finite() {
+            return Err(format!("t1 is {:?}, must be finite", self.t1));
+        }
+        (0..told.max(1)).map(|i| self.kind(i)).try_for_each(|(field, layers)| self.check_field(field, layers))
+    }
+
+    /// Kind and hidden layers of a block.
+    fn kind(&self, i: usize) -> (FieldConfig, &[usize]) {
+        self.unlike.get(i).map_or((self.field, &self.hidden), |(field, hidden)| (*field, hidden))
+    }
+
+    fn check_field(&self, field: FieldConfig, layers: &[usize]) -> Result<(), String> {
+        most("the number of layers is", layers.len() + 1, MOST_BLOCKS)?;
+        layers.iter().try_for_each(|&width| most("the width of a layer is", width, MOST_WIDTH))?;
+        match field {
+            FieldConfig::Fourier { features, log_frequency_max } => {
+                most("the number of frequencies is", features, MOST_WIDTH)?;
+                match log_frequency_max.is_finite() {
+                    true => Ok(()),
+                    false => Err(format!("the largest frequency is exp({log_frequency_max:?})")),
+                }
+            }
+            FieldConfig::UNet { ends, picture, patch, time, .. } => {
+                let pixels = picture.iter().try_fold(1_usize, |n, &side| n.checked_mul(side));
+                if pixels != Some(self.dim) {
+                    return Err(format!("pictures are {picture:?}, rows have length {}", self.dim));
+                }
+                most("the number of levels is", layers.len(), MOST_BLOCKS)?;
+                most("the side of a patch is", patch, MOST_WIDTH)?;
+                most("the width of the vector of time is", time, MOST_WIDTH)?;
+                most("the number of ranges of levels is", ends + 1, 256)
+            }
+            FieldConfig::ConcatSquash | FieldConfig::Mlp { .. } => Ok(()),
+        }
     }
 
     fn field(&self, field: FieldConfig, hidden: &[usize], key: &Key) -> DriftNet {
@@ -248,6 +296,13 @@ impl FieldConfig {
     }
 }
 
+fn most(what: &str, found: usize, most: usize) -> Result<(), String> {
+    match (1..=most).contains(&found) {
+        true => Ok(()),
+        false => Err(format!("{what} {found}, must be from 1 to {most}")),
+    }
+}
+
 fn hidden(mlp: &Mlp) -> Vec<usize> {
     mlp.layers[1..].iter().map(crate::nn::Linear::inputs).collect()
 }
@@ -257,6 +312,21 @@ mod tests {
     use super::*;
     use crate::tensor::Tree;
     use crate::train::{Options, Preset, Recipe};
+
+    #[test]
+    fn sizes_of_no_flow_are_refused() {
+        let config = Recipe::new(&Options::default()).model;
+        let told = |config: ModelConfig| config.build(&Key::new(0)).unwrap_err().to_string();
+        assert!(told(ModelConfig { blocks: 0, ..config.clone() }).contains("the number of blocks is 0"));
+        assert!(told(ModelConfig { hidden: vec![0], ..config.clone() }).contains("width of a layer is 0"));
+        let unlike =
+            |widths: &[usize]| widths.iter().map(|&n| (FieldConfig::ConcatSquash, vec![n])).collect();
+        let blocks = |widths: &[usize]| ModelConfig { blocks: 2, unlike: unlike(widths), ..config.clone() };
+        assert!(told(blocks(&[3, 0])).contains("width of a layer is 0"));
+        assert!(told(blocks(&[3])).contains("the kinds of 1 blocks are told, there are 2"));
+        assert!(told(ModelConfig { dim: 0, ..config.clone() }).contains("the length of a row is 0"));
+        assert!(told(ModelConfig { t1: f64::INFINITY, ..config }).contains("t1 is inf"));
+    }
 
     #[test]
     fn a_flow_is_rebuilt_from_its_description() {

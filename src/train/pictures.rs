@@ -123,7 +123,11 @@ pub(super) fn loss_curve(
     mean_weight: f64,
     told_nats: f64,
 ) -> Result<()> {
-    let rows: Vec<Row> = metrics::read(&folder.file(METRICS_FILE)).collect();
+    let rows: Vec<Row> = metrics::read(&folder.file(METRICS_FILE))?;
+    // A run that was over when its rows were lost has none to draw.
+    if rows.is_empty() {
+        return Ok(());
+    }
     let of = |objective: Objective| -> Vec<[f64; 2]> {
         let (unit, shift) =
             if objective == Objective::MaximumLikelihood { (mean_weight, told_nats) } else { (1.0, 0.0) };

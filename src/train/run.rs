@@ -4,6 +4,10 @@
 //! session, which knows nothing of options.
 
 mod resume;
+#[cfg(test)]
+mod tests;
+
+pub(super) use resume::RESTART;
 
 use super::data::Data;
 use super::folder::RunFolder;
@@ -11,11 +15,13 @@ use super::model::{Flow, ModelConfig};
 use super::plan::PhasePlan;
 use super::progress::{Progress, Stage};
 use super::session::Session;
+use super::state::TrainState;
 use super::step;
 use super::{FieldKind, ImageFrame, ImagesFrame, Learned, Options, PointsFrame, Preset, Recipe, TrainError};
 use crate::cnf::Cnf;
 use crate::data::{Rule, Standard};
 use crate::error::{Error, Result};
+use crate::io::Fnv;
 use crate::nn::{Drift, DriftNet, is_fixed};
 use crate::tensor::{Key, Tensor, Tree};
 use serde::{Deserialize, Serialize};
@@ -25,6 +31,10 @@ use std::time::Instant;
 /// What a checkpoint says of its tensors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
+    /// Tells runs apart: a number of everything that the first update begins with. What else lies in the folder has it too. Empty in
+    /// checkpoints of before.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub run: String,
     /// The options as they were given.
     pub options: Options,
     /// What they led to.
@@ -41,6 +51,16 @@ pub struct Header {
 }
 
 impl Header {
+    /// The number of a run that begins with this header and this state: runs with the same bits have the same.
+    pub(super) fn id(&self, state: &TrainState) -> String {
+        let header = serde_json::to_value(self).expect("invariant: plain values with text keys");
+        let mut hash = Fnv::of(header.to_string().into_bytes());
+        for leaf in state.leaves() {
+            hash.add(leaf.to_vec().into_iter().flat_map(f64::to_le_bytes));
+        }
+        hash.text()
+    }
+
     /// Length of a point.
     pub fn dim(&self) -> usize {
         self.recipe.model.dim
@@ -86,6 +106,9 @@ pub struct Density<'a> {
     pub(super) on_update: Box<dyn FnMut(&Progress) + 'a>,
     pub(super) on_note: Box<dyn FnMut(&str) + 'a>,
     pub(super) on_stage: Box<dyn FnMut(Stage) + 'a>,
+    pub(super) stop: Box<dyn FnMut() -> bool + 'a>,
+    /// Whether a run that lies in the folder is moved aside.
+    pub(super) restart: bool,
     /// Whether the recipe follows from the options, and a resumed run may leave them out.
     by_options: bool,
 }
@@ -144,6 +167,8 @@ impl<'a> Density<'a> {
             on_update: Box::new(|_| {}),
             on_note: Box::new(|_| {}),
             on_stage: Box::new(|_| {}),
+            stop: Box::new(|| false),
+            restart: false,
             by_options,
         }
     }
@@ -168,13 +193,27 @@ impl<'a> Density<'a> {
         self
     }
 
+    /// Begins anew in the run folder, whatever run lies there: its files are moved into a folder beside it, `runs/cat.1` of
+    /// `runs/cat`.
+    pub fn restart(mut self) -> Self {
+        self.restart = true;
+        self
+    }
+
+    /// Asked before every update and every part of the end; where it says yes, the run is saved and ends with
+    /// [`TrainError::Stopped`].
+    pub fn stop_when(mut self, f: impl FnMut() -> bool + 'a) -> Self {
+        self.stop = Box::new(f);
+        self
+    }
+
     /// Told after every update.
     pub fn on_update(mut self, f: impl FnMut(&Progress) + 'a) -> Self {
         self.on_update = Box::new(f);
         self
     }
 
-    /// Told what a person should know: where the run is kept, that a run is resumed, that a checkpoint was damaged, that mass is missing.
+    /// Told what a person should know: where the run is kept, that a run is resumed or moved aside, that rows are lost, that mass is missing.
     pub fn on_note(mut self, f: impl FnMut(&str) + 'a) -> Self {
         self.on_note = Box::new(f);
         self
@@ -219,10 +258,10 @@ impl<'a> Density<'a> {
     /// Runs it: the recipe's phases, then the measures and pictures of the end.
     ///
     /// # Errors
-    /// A folder that cannot be written or holds another run, a solve that ended early, a loss that is not finite. What
-    /// the last checkpoint holds is still there then.
+    /// A folder that cannot be written, is another process's, or holds another run or a damaged one (nothing is changed
+    /// then); a solve that ended early, a loss that is not finite. What the last checkpoint holds is still there then.
     pub fn run(mut self, key: &Key) -> Result<Learned> {
-        let mut folder = self.folder.as_ref().map(RunFolder::open).transpose()?;
+        let folder = self.folder.as_ref().map(RunFolder::open).transpose()?;
         if let Some(path) = &self.folder {
             (self.on_note)(&format!("run folder {}", path.display()));
         }
@@ -243,13 +282,10 @@ impl<'a> Density<'a> {
             let (image, points, images) =
                 (prepared.image.clone(), prepared.points.clone(), prepared.images.clone());
             prepared.set_ends(&mut self.flow);
-            let header = Header { options, recipe, image, points, images };
+            // The updates may follow from a time limit, and the number of the run from them: the session sets it.
+            let header = Header { run: String::new(), options, recipe, image, points, images };
             (header, step::begin(&self.recipe, self.flow.clone(), key))
         };
-        if resumed && let Some(folder) = &mut folder {
-            folder.sweep();
-            folder.keep();
-        }
         Session::new(self, prepared, header, state, folder, resumed)?.run()
     }
 }

@@ -119,10 +119,14 @@ impl<'a> Session<'a> {
             measuring: Alarm::of_measuring(),
             drawing: Alarm::of_drawing(),
         };
-        if !resumed && let Some(limit) = session.header.options.time_limit {
-            budget::fix_updates(&mut session, limit)?;
+        if resumed {
+            session.reopen_files()?;
+        } else {
+            if let Some(limit) = session.header.options.time_limit {
+                budget::fix_updates(&mut session, limit)?;
+            }
+            session.begin_files()?;
         }
-        session.open_files(resumed)?;
         Ok(session)
     }
 
@@ -139,11 +143,29 @@ impl<'a> Session<'a> {
             }
             self.begin(phase)?;
             while self.update < end && !self.stopped {
+                self.check_stop()?;
                 self.advance(phase, self.update + 1 == end)?;
             }
             self.end(phase);
         }
         super::finish::finish(self)
+    }
+
+    /// Saves and ends where somebody asks the run to stop.
+    fn check_stop(&mut self) -> Result<()> {
+        if !(self.density.stop)() {
+            return Ok(());
+        }
+        self.save()?;
+        let (updates, folder) = (self.header.recipe.updates(), self.density.folder.clone());
+        Err(TrainError::Stopped { update: self.update, updates, folder }.into())
+    }
+
+    /// Tells of a part of the end before it is done.
+    pub(super) fn stage(&mut self, stage: Stage) -> Result<()> {
+        self.check_stop()?;
+        (self.density.on_stage)(stage);
+        Ok(())
     }
 
     /// Updates before a phase.
@@ -192,7 +214,7 @@ impl<'a> Session<'a> {
             row.nll_nats = Some(nll_nats);
             if let Some(best) = self.best.as_mut().filter(|_| due) {
                 let measured = Measured { nll_nats, update: self.update };
-                best.keep(measured, &self.state.ema, self.folder.as_ref())?;
+                best.keep(measured, &self.state.ema, self.folder.as_ref(), &self.header.run)?;
                 self.stopped = self.is_out_of_patience();
             }
         }

@@ -100,3 +100,14 @@ fn a_run_holds_as_many_buffers_at_its_end_as_before_its_first_measure() {
     let options = "--updates 1100 --batch 8 --width 4 --depth 1 --field mlp";
     keeps_its_buffers(&place.done(&format!("train bars.idx --labels labels.csv --json {options}")));
 }
+
+#[test]
+fn images_of_other_channels_than_grey_and_colours_are_refused_when_they_are_read() {
+    let place = bars();
+    for channels in [2, 4, 5] {
+        let bytes = vec![7_u8; 30 * 8 * 8 * channels];
+        flowline::io::write_npy(place.path("c.npy"), &[30, 8, 8, channels], &bytes).unwrap();
+        let words = ["c.npy", &format!("{channels} channels"), "1 (grey) or 3"];
+        place.fails(&format!("train c.npy --out run {SMALL}"), 1, &words);
+    }
+}

@@ -12,3 +12,4 @@ mod points;
 mod refusals;
 mod resuming;
 mod runs;
+mod surviving;

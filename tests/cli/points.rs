@@ -87,3 +87,66 @@ fn a_run_holds_as_many_buffers_at_its_end_as_before_its_first_measure() {
     let options = "--updates 1100 --objective flow-matching --width 8 --depth 1 --batch 64";
     keeps_its_buffers(&place.done(&format!("train orbit.csv --json {options}")));
 }
+
+/// Writes 200 points of a bell in two columns, by row number.
+fn bells(place: &Place, row: impl Fn(f64, f64) -> String) {
+    let bell = |i: u32| (-2.0 * ((f64::from(i) + 0.5) / 200.0).ln()).sqrt() * (f64::from(i) * 2.4).cos();
+    let rows: Vec<String> = (0..200).map(|i| row(bell(i), bell((i * 77 + 5) % 200))).collect();
+    fs::write(place.path("p.csv"), rows.join("\n")).unwrap();
+}
+
+#[test]
+fn samples_have_the_precision_of_the_data_whatever_their_units() {
+    let place = Place::new();
+    let train = "train p.csv --updates 4 --width 4 --depth 1 --batch 16 --fixed-steps 2";
+    // Time stamps, and columns whose scales no number of 32 bits holds.
+    bells(&place, |x, y| format!("{},{}", 1e9 + x, -1e15 + y));
+    place.done(&format!("{train} --out far"));
+    bells(&place, |x, y| format!("{},{}", 1e-40 * x, 1e150 * y));
+    place.done(&format!("{train} --out wide"));
+    for (run, distinct) in [("far", [990, 5]), ("wide", [990, 990])] {
+        place.done(&format!("sample {run} -n 1000 --out s.csv"));
+        place.done(&format!("sample {run} -n 1000 --out s.npy"));
+        let csv = flowline::io::read_csv(place.path("s.csv"), 2).unwrap();
+        let npy = flowline::io::read_npy(place.path("s.npy")).unwrap();
+        assert!(fs::read(place.path("s.npy")).unwrap().windows(3).any(|w| w == b"<f8"));
+        assert!(csv == npy.data && csv.iter().all(|x| x.is_finite()), "{run}");
+        for axis in 0..2 {
+            let mut column: Vec<u64> = csv.iter().skip(axis).step_by(2).map(|x| x.to_bits()).collect();
+            column.sort_unstable();
+            column.dedup();
+            assert!(column.len() >= distinct[axis], "{run}: {} values on axis {axis}", column.len());
+        }
+    }
+}
+
+#[test]
+fn odd_numbers_of_points_are_named_with_their_file_and_a_remedy() {
+    let place = Place::new();
+    for (text, words) in [
+        ("1,2\n3,5\n", &["p.csv", "2 are too few", "--validation"][..]),
+        ("1,2\n2,1e308\n3,4\n5,6\n", &["p.csv", "column x2", "deviation inf", "scale"]),
+        ("1,1e-310\n2,2e-310\n3,4e-310\n5,6e-310\n", &["p.csv", "column x2", "deviation 0.0"]),
+        ("1,1e308\n2,1e308\n3,1e308\n", &["p.csv", "column 2 is 1e308 in all"]),
+    ] {
+        fs::write(place.path("p.csv"), text).unwrap();
+        place.fails("train p.csv --updates 2 --out run", 1, words);
+    }
+    bells(&place, |x, y| format!("{x},{y}"));
+    place.done("train p.csv --updates 2 --width 4 --depth 1 --batch 16 --fixed-steps 2 --out run");
+    for line in ["1;2", "\"1\",\"2\"", "1.5 2.5"] {
+        fs::write(place.path("odd.csv"), line).unwrap();
+        place.fails("log-prob run odd.csv", 1, &["odd.csv line 1", line.split(',').next().unwrap()]);
+    }
+    place.fails("log-prob run p.csv --out p.csv", 2, &["--out=p.csv", "another file"]);
+    fs::write(place.path("far.csv"), "1e308,0\n").unwrap();
+    let output = place.run("log-prob run far.csv");
+    assert!(output.status.code() == Some(1) && output.stderr.len() < 300, "{output:?}");
+    let head = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({}), }}\n", "1, ".repeat(500));
+    let length = (head.len() as u16).to_le_bytes();
+    fs::write(place.path("axes.npy"), [b"\x93NUMPY\x01\x00", &length[..], head.as_bytes(), &[0; 8]].concat())
+        .unwrap();
+    let output = place.run("log-prob run axes.npy");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("axes.npy") && message.contains("500 axes") && message.len() < 300, "{message}");
+}

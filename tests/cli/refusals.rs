@@ -118,16 +118,18 @@ fn files_of_somebody_else_are_not_overwritten() {
     fs::create_dir(place.path("mine")).unwrap();
     for name in ["metrics.csv", "density.png"] {
         fs::write(place.path("mine").join(name), "mine").unwrap();
-        for options in ["", " --resume"] {
+        for options in ["", " --resume", " --restart"] {
             place.fails(&format!("{train}{options}"), 1, &[name, "overwritten", "--out"]);
         }
         assert_eq!(fs::read_dir(place.path("mine")).unwrap().count(), 1);
         assert_eq!(fs::read(place.path("mine").join(name)).unwrap(), b"mine");
         fs::remove_file(place.path("mine").join(name)).unwrap();
     }
-    // What a run wrote is a run's, and one that lost its checkpoint begins anew.
+    // What a run wrote is a run's; without its checkpoint it is moved aside where that is asked for.
     place.done(&train);
     fs::remove_file(place.path("mine/model.safetensors")).unwrap();
     place.fails(&train, 1, &["mine", "overwritten"]);
-    place.done(&format!("{train} --resume"));
+    place.fails(&format!("{train} --resume"), 1, &["mine", "overwritten", "--restart"]);
+    place.done(&format!("{train} --restart"));
+    assert!(place.path("mine.1/metrics.csv").exists());
 }

@@ -1,4 +1,4 @@
-//! Runs that are killed, resumed, resumed as another, or begun anew: the bits are those of one that was never interrupted.
+//! Runs that are killed, resumed, or resumed as another: the bits are those of one that was never interrupted.
 
 use crate::place::{Place, SMALL, json};
 use std::fs;
@@ -6,7 +6,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// Waits until the checkpoint in a folder is another than the first, or the program has ended.
-fn wait_for_checkpoint(place: &Place, folder: &str, child: &mut Child) {
+pub fn wait_for_checkpoint(place: &Place, folder: &str, child: &mut Child) {
     let model = place.path(folder).join("model.safetensors");
     let (begun, mut first) = (Instant::now(), None);
     while child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(60) {
@@ -115,23 +115,24 @@ fn the_optimiser_is_chosen_by_name_and_remembered() {
 }
 
 #[test]
-fn other_versions_are_refused_and_damaged_checkpoints_begin_anew() {
+fn other_versions_and_damaged_checkpoints_are_refused() {
     let place = Place::new();
     let train = format!("train tiny.png --out run --updates 2 {SMALL}");
     place.done(&train);
     let path = place.path("run/model.safetensors");
     let model = fs::read(&path).unwrap();
-    let format = br#"\"format\":1"#;
+    let format = br#"\"format\":2"#;
     let at = model.windows(format.len()).position(|w| w == format).expect("the format stands in the header");
     let mut other = model.clone();
     other[at + format.len() - 1] = b'7';
     fs::write(&path, &other).unwrap();
     for arguments in ["info run", "sample run -n 2", &format!("{train} --resume")] {
-        place.fails(arguments, 1, &["run/model.safetensors", "format 7", "format 1"]);
+        place.fails(arguments, 1, &["run/model.safetensors", "format 7", "formats 1 to 2"]);
     }
     fs::write(&path, &model[..model.len() - 9]).unwrap();
     place.fails("info run", 1, &["run/model.safetensors", "damaged"]);
     place.fails("density run --grid 3 --out d.npy", 1, &["damaged"]);
-    place.done(&format!("{train} --resume"));
+    place.fails(&format!("{train} --resume"), 1, &["damaged", "nothing was changed"]);
+    place.done(&format!("{train} --restart"));
     assert_eq!(fs::read(&path).unwrap(), model);
 }

@@ -16,6 +16,7 @@ mod source;
 mod tests;
 
 use super::DataError;
+use crate::io::Fnv;
 use source::Source;
 use std::fs::File;
 use std::io::Read;
@@ -51,7 +52,7 @@ pub struct ImageSet {
     pub height: usize,
     /// Columns of an image.
     pub width: usize,
-    /// 1 for grey, 3 for red, green and blue, or what an array has.
+    /// 1 for grey, 3 for red, green and blue.
     pub channels: usize,
     labels: Option<Vec<u16>>,
     images: usize,
@@ -102,6 +103,9 @@ impl ImageSet {
         if images < 2 || height * width * channels == 0 {
             let found = format!("{images} of {width} x {height} pixels");
             return Err(DataError::NoImages { name, found });
+        }
+        if !matches!(channels, 1 | 3) {
+            return Err(DataError::Channels { name, channels });
         }
         Ok(Self { name, height, width, channels, labels: None, images, source })
     }
@@ -180,8 +184,7 @@ impl ImageSet {
         let sizes = [self.images, self.height, self.width, self.channels].map(|n| (n as u64).to_le_bytes());
         let labels = self.labels.iter().flatten().flat_map(|label| label.to_le_bytes());
         let bytes = sizes.into_iter().flatten().chain(labels).chain(self.rows(&spread)?);
-        let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        Ok(bytes.fold(0xcbf2_9ce4_8422_2325, fnv))
+        Ok(Fnv::of(bytes).number())
     }
 
     /// The class of each image, where labels were given.

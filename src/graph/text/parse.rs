@@ -259,11 +259,12 @@ impl Parser {
     }
 
     fn attribute(&mut self) -> Parsed<Attribute> {
-        if let (Token::Word(key), Token::Mark('=')) = (self.peek().clone(), &self.tokens[self.at + 1].0) {
-            self.at += 2;
-            return Ok(Attribute { key, ..self.attribute_value()? });
-        }
-        self.attribute_value()
+        let key = match (self.peek(), self.tokens.get(self.at + 1)) {
+            (Token::Word(key), Some((Token::Mark('='), _))) => key.clone(),
+            _ => return self.attribute_value(),
+        };
+        self.at += 2;
+        Ok(Attribute { key, ..self.attribute_value()? })
     }
 
     fn attribute_value(&mut self) -> Parsed<Attribute> {

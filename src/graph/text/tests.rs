@@ -298,6 +298,16 @@ fn faults_of_loops_are_told_with_their_lines() {
 }
 
 #[test]
+fn a_text_that_ends_anywhere_is_refused() {
+    for text in [PLAIN, "func(%0: f32[2,2]) {\n  %1 = c{b"] {
+        let body = text.trim_end();
+        for (end, _) in body.char_indices() {
+            assert!(Func::parse(&body[..end]).is_err(), "{:?}", &body[..end]);
+        }
+    }
+}
+
+#[test]
 fn comments_and_space_do_not_count() {
     let text = "// doubles\nfunc(%0 : f32[ 2 ]) // of x\n{ %1 = add\n%0,%0:f32[2] return %1 }\n// end\n";
     assert_eq!(

@@ -3,11 +3,13 @@
 //! It holds an [`Ode`] for its options, so that they are read and refused in one place.
 
 use super::inlined::Loops;
-use super::many::{OnProgress, Results, num_threads};
+use super::many::{OnProgress, Results, num_threads, warned};
 use super::problems::{Problems, Typed};
 use super::{Ensemble, EnsembleProgress, Job, LaneFloat};
 use crate::ode::inline::InlineMethod;
-use crate::ode::{Bound, Controller, GenericField, LaneClock, Method, Ode, OdeError, Real, Resolved};
+use crate::ode::{
+    Bound, Controller, GenericField, LaneClock, Method, Ode, OdeError, Real, Resolved, SolveError,
+};
 use crate::simd::{Level, is_fused};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -65,7 +67,7 @@ impl Ode<'static, f64, ()> {
     ///     }
     /// }
     /// let rates: Vec<f64> = (0..1000).map(|i| f64::from(i) / 100.0).collect();
-    /// let sweep = Ode::ensemble(&rates, |&rate| (Decay { rate }, [1.0])).solve(0.0, 1.0)?.into_result()?;
+    /// let sweep = Ode::ensemble(&rates, |&rate| (Decay { rate }, [1.0])).solve(0.0, 1.0)?;
     /// assert!((sweep.y1[200][0] - (-2.0_f64).exp()).abs() < 1e-6);
     /// # Ok::<(), flowline::ode::OdeError>(())
     /// ```
@@ -98,7 +100,8 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleOde<'a, P, M, T, 
     pub fn atol(self, atol: impl Into<Bound>) -> Self {
         self.with(|ode| ode.atol(atol))
     }
-    /// The first step size, and every step's where steps are constant; chosen for each trajectory where not given.
+    /// The first step size, and every step's of a method without an error estimate; chosen for each trajectory where not
+    /// given.
     pub fn dt0(self, dt0: f64) -> Self {
         self.with(|ode| ode.dt0(dt0))
     }
@@ -118,7 +121,11 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleOde<'a, P, M, T, 
     pub fn jump_at(self, ts: &[f64]) -> Self {
         self.with(|ode| ode.jump_at(ts))
     }
-    /// The most steps that a trajectory attempts.
+    /// Makes an ensemble with trajectories that end early `Ok`: the outcome of each says whether it did.
+    pub fn allow_incomplete(self) -> Self {
+        self.with(Ode::allow_incomplete)
+    }
+    /// The most steps that a trajectory attempts, at least 1.
     pub fn max_steps(self, max_steps: u64) -> Self {
         self.with(|ode| ode.max_steps(max_steps))
     }
@@ -167,16 +174,18 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleOde<'a, P, M, T, 
 
     /// Every trajectory from t0 to t1; the sign of `t1 - t0` is the direction.
     ///
-    /// A trajectory that stops early, or that starts with a y0 that is not finite, says so in its own outcome.
-    ///
     /// # Errors
-    /// An option out of range or an interval that is not finite.
-    pub fn solve<G>(&self, t0: f64, t1: f64) -> Result<Ensemble<[T; N]>, OdeError>
+    /// [`SolveError::Config`] for an option out of range or without effect, or an interval that is not finite;
+    /// [`SolveError::Incomplete`] where a trajectory ended early, or started with a y0 that is not finite, unless
+    /// [`allow_incomplete`](Self::allow_incomplete) was asked for: `row` is the first that did, and all trajectories are in
+    /// its `partial`, each with its own outcome.
+    pub fn solve<G>(&self, t0: f64, t1: f64) -> Result<Ensemble<[T; N]>, SolveError<Ensemble<[T; N]>>>
     where
         P: Sync,
         M: Fn(&P) -> (G, [f64; N]) + Sync,
         G: GenericField<N>,
     {
+        self.ode.settings.check_steps(false, false)?;
         let resolved = self.ode.settings.resolve(T::TOLERANCE, &[N], Some((t0, t1)))?;
         resolved.scheme::<[T; N]>(None).check_span(t0, t1, false)?;
         let problems = |range: Range<usize>| -> Box<dyn Problems<T>> {
@@ -199,8 +208,11 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleOde<'a, P, M, T, 
         let results = T::run(&job).map_err(|source| OdeError::Field { t: t0, step: 0, source })?;
         let y1 = (0..job.num).map(|i| std::array::from_fn(|j| results.y1[i * N + j])).collect();
         let num_lanes = if is_fused(level) { <T::Lanes as Real>::Clock::WIDTH } else { 1 };
-        let Results { stats, outcomes, .. } = results;
+        let Results { stats, outcomes, warnings, .. } = results;
+        let warnings = warned(&warnings);
         let Resolved { rtol, atol, .. } = resolved;
-        Ok(Ensemble { y1, stats, outcomes, num_lanes, num_threads: num_threads(), rtol, atol })
+        let all =
+            Ensemble { y1, stats, outcomes, warnings, num_lanes, num_threads: num_threads(), rtol, atol };
+        all.judged(self.ode.settings.allow_incomplete)
     }
 }

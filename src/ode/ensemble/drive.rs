@@ -8,10 +8,11 @@
 //! The loop knows no field by its type. It is compiled with this crate, over [`Components`] and a field behind a
 //! pointer; [`inlined`](super::inlined) compiles the attempts alone for one field and one method. Two pieces are
 //! compiled for the machine's level: the start of a pack, and a run of attempts. What moves trajectories between lanes
-//! is plain code around them.
+//! and looks at them is plain code around them.
 
 use super::LaneFloat;
 use super::components::{Components, LaneState};
+use super::looks::Looks;
 use super::pack::{Pack, Waiting};
 use super::problems::{DynField, Problems, SetLane};
 use super::shared::AnyMethod;
@@ -19,7 +20,7 @@ use crate::ode::attempt::attempt_with;
 use crate::ode::attempts::UNROLL;
 use crate::ode::{
     Carry, Clock, Field, FieldError, LaneClock, LaneNumber, Method, Outcome, Resolved, Scheme, Span, State,
-    Stats, status,
+    Stats, Warning, status,
 };
 use crate::simd::{Call, Entry, Level, is_fused};
 
@@ -32,6 +33,7 @@ pub struct Out<'a, Y> {
     pub y1: &'a mut [Y],
     pub stats: &'a mut [Stats],
     pub outcomes: &'a mut [Outcome],
+    pub warnings: &'a mut [Option<Warning>],
 }
 
 /// Some trajectories of an ensemble; all of them agree in what is static.
@@ -47,12 +49,17 @@ pub struct Packs<'a, T> {
     pub(super) out: Out<'a, T>,
 }
 
-/// Attempts steps of a pack until no more than a number of its trajectories go on.
+/// Attempts steps of a pack: see [`Until`].
 pub(super) type Attempts<'r, 'a, S, F> =
     &'r dyn Fn(&F, &Scheme<'a, S>, &Until<S>, &mut Carry<S>) -> Result<(), FieldError>;
 
-/// The interval, and the number of trajectories.
-pub(super) type Until<S> = (Span<<S as State>::Clock>, u32);
+/// The interval, and how long attempts run in it: until no more than `running` trajectories go on, or `budget` attempts
+/// were made.
+pub struct Until<S: State> {
+    span: Span<S::Clock>,
+    running: u32,
+    budget: u64,
+}
 
 impl<'a, T: LaneFloat> Packs<'a, T> {
     /// Runs them in lanes where the machine has lanes, one at a time elsewhere.
@@ -100,15 +107,18 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
         let scheme: Scheme<'a, S> = self.resolved.scheme(None);
         let mut waiting = Waiting::new(self, &span, starting);
         let mut pack = Pack::idle(&scheme, &t0, self.dim, field);
-        let mut until = (span, 0);
+        let mut until = Until { span, running: 0, budget: 0 };
+        let mut looks = Looks::of(&scheme, self.resolved.native().method);
         loop {
             waiting.fill(&mut pack)?;
             if pack.taken == 0 {
                 return Ok(());
             }
             let spare = if waiting.is_empty() { u32::MAX } else { REFILL };
-            until.1 = pack.taken.count_ones().saturating_sub(spare);
+            until.running = pack.taken.count_ones().saturating_sub(spare);
+            until.budget = looks.budget(&pack);
             attempts(&pack.field, &scheme, &until, &mut pack.carry)?;
+            looks.look(&scheme, &pack, self.out.warnings);
             let running = R::Clock::bits(&pack.carry.is_running());
             self.record(&scheme, &pack, pack.taken & !running);
             pack.taken &= running;
@@ -152,12 +162,14 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
 pub(super) fn attempts<const UNROLLED: bool, S: State<Clock: LaneClock>, F: Field<S>>(
     f: &F,
     scheme: &Scheme<S>,
-    (span, until): &Until<S>,
+    until: &Until<S>,
     carry: &mut Carry<S>,
 ) -> Result<(), FieldError> {
     // Said here, so that no code for a norm of the user's own is compiled into the loop.
     let scheme = scheme.measured_by(None);
-    while S::Clock::count(&carry.is_running()) > *until {
+    let (span, mut left) = (&until.span, until.budget);
+    while left > 0 && S::Clock::count(&carry.is_running()) > until.running {
+        left -= 1;
         attempt_with::<UNROLLED, false, S, F>(f, &scheme, span, carry).map_err(|failure| failure.source)?;
     }
     Ok(())

@@ -5,8 +5,9 @@
 
 use super::drive::Out;
 use super::{Ensemble, EnsembleProgress};
-use crate::ode::host::solve;
-use crate::ode::{Field, HostState, Ode, OdeError, Outcome, Real, Resolved, Stats};
+use crate::ode::check::Driver;
+use crate::ode::host::run;
+use crate::ode::{Field, HostState, Ode, OdeError, Outcome, Real, Resolved, SolveError, Stats, Warning};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,6 +36,17 @@ fn chunk_len(n: usize) -> usize {
     n.div_ceil(num_threads() * 8).clamp(256, 4096)
 }
 
+/// What a lock that is poisoned would belie.
+const LOCK: &str = "invariant: no panic while the lock is held";
+
+/// Keeps the failure of the lowest index.
+fn keep_first<E>(first: &Mutex<Option<(usize, E)>>, failure: (usize, E)) {
+    let mut first = first.lock().expect(LOCK);
+    if first.as_ref().is_none_or(|(index, _)| failure.0 < *index) {
+        *first = Some(failure);
+    }
+}
+
 /// Called from time to time.
 pub(super) type OnProgress<'a> = Box<dyn Fn(EnsembleProgress) + Sync + 'a>;
 
@@ -44,6 +56,12 @@ pub struct Results<Y> {
     pub y1: Vec<Y>,
     pub stats: Vec<Stats>,
     pub outcomes: Vec<Outcome>,
+    pub warnings: Vec<Option<Warning>>,
+}
+
+/// The warnings that there are, each with the index of its trajectory.
+pub(super) fn warned(warnings: &[Option<Warning>]) -> Vec<(usize, Warning)> {
+    warnings.iter().enumerate().filter_map(|(index, warning)| Some((index, (*warning)?))).collect()
 }
 
 /// Some of the trajectories, and where their results go.
@@ -60,8 +78,9 @@ pub(super) fn for_each_chunk<Y: Send, E: Send>(
     run: &(dyn Fn(Chunk<'_, Y>) -> Result<(), E> + Sync),
 ) -> Result<Results<Y>, E> {
     let (mut stats, mut outcomes) = (vec![Stats::default(); n], vec![Outcome::Completed; n]);
+    let mut warnings = vec![None; n];
     let mut chunks: Vec<Mutex<Option<Chunk<'_, Y>>>> = Vec::new();
-    let mut rest = Out { y1: &mut y1, stats: &mut stats, outcomes: &mut outcomes };
+    let mut rest = Out { y1: &mut y1, stats: &mut stats, outcomes: &mut outcomes, warnings: &mut warnings };
     for start in (0..n).step_by(chunk_len(n)) {
         let end = n.min(start + chunk_len(n));
         let (some, others) = rest.split_at(end - start, width);
@@ -69,9 +88,8 @@ pub(super) fn for_each_chunk<Y: Send, E: Send>(
         rest = others;
     }
     let (done, failed) = (AtomicUsize::new(0), Mutex::new(None));
-    let lock = "invariant: no panic while the lock is held";
     in_parallel(chunks.len(), &|index| {
-        let Some(chunk) = chunks[index].lock().expect(lock).take() else { return };
+        let Some(chunk) = chunks[index].lock().expect(LOCK).take() else { return };
         let some = chunk.0.len();
         match run(chunk) {
             Ok(()) => {
@@ -80,18 +98,13 @@ pub(super) fn for_each_chunk<Y: Send, E: Send>(
                     tell(EnsembleProgress { num_done, num_trajectories: n });
                 }
             }
-            Err(error) => {
-                let mut failed = failed.lock().expect(lock);
-                if failed.as_ref().is_none_or(|(first, _)| index < *first) {
-                    *failed = Some((index, error));
-                }
-            }
+            Err(error) => keep_first(&failed, (index, error)),
         }
     });
     drop(chunks);
-    match failed.into_inner().expect(lock) {
+    match failed.into_inner().expect(LOCK) {
         Some((_, error)) => Err(error),
-        None => Ok(Results { y1, stats, outcomes }),
+        None => Ok(Results { y1, stats, outcomes, warnings }),
     }
 }
 
@@ -101,8 +114,9 @@ impl<Y> Out<'_, Y> {
         let (y1, y1_rest) = self.y1.split_at_mut(n * width);
         let (stats, stats_rest) = self.stats.split_at_mut(n);
         let (outcomes, outcomes_rest) = self.outcomes.split_at_mut(n);
-        let rest = Out { y1: y1_rest, stats: stats_rest, outcomes: outcomes_rest };
-        (Out { y1, stats, outcomes }, rest)
+        let (warnings, warnings_rest) = self.warnings.split_at_mut(n);
+        let rest = Out { y1: y1_rest, stats: stats_rest, outcomes: outcomes_rest, warnings: warnings_rest };
+        (Out { y1, stats, outcomes, warnings }, rest)
     }
 }
 
@@ -113,10 +127,15 @@ where
     /// One trajectory from each of `y0s`, one at a time on each thread (`rayon`): a closure knows one kind of
     /// number. A [`field!`](crate::field) in an [ensemble](Ode::ensemble) is many times faster.
     ///
-    /// A y0 that is not finite is an outcome of its trajectory.
+    /// Events that end a solve or change its state do so here too, and `on_step` sees the steps of all trajectories; what
+    /// would be kept but the ends is refused.
     ///
     /// # Errors
-    /// An option out of range, an interval that is not finite, a field that failed for one of them.
+    /// [`SolveError::Config`] for an option out of range or without effect, or an interval that is not finite;
+    /// [`SolveError::Field`] for a field that failed, that of the first trajectory in which it did;
+    /// [`SolveError::Incomplete`] where a trajectory ended early, or started with a y0 that is not finite, unless
+    /// [`allow_incomplete`](Ode::allow_incomplete) was asked for: `row` is the first that did. All trajectories are in
+    /// `partial`, each with its own outcome.
     ///
     /// # Examples
     /// ```
@@ -127,31 +146,43 @@ where
     /// assert!(many.to_string().contains("one at a time"));
     /// # Ok::<(), flowline::ode::OdeError>(())
     /// ```
-    pub fn solve_many(&self, t0: f64, t1: f64, y0s: &[Y]) -> Result<Ensemble<Y>, OdeError> {
+    pub fn solve_many(&self, t0: f64, t1: f64, y0s: &[Y]) -> Result<Ensemble<Y>, SolveError<Ensemble<Y>>> {
+        self.requested().check(Driver::Many)?;
         let (default, parts) = match y0s.first() {
             Some(y0) => (y0.default_tolerance(), y0.parts()),
             None => (<f64 as Real>::TOLERANCE, vec![0]),
         };
         let Resolved { rtol, atol, .. } = self.settings.resolve(default, &parts, Some((t0, t1)))?;
-        let run = |(range, out): Chunk<'_, Y>| {
-            for (index, y0) in y0s[range].iter().enumerate() {
-                match solve(self, t0, t1, y0.clone()) {
-                    Ok(solution) => {
-                        out.y1[index] = solution.y1;
-                        out.stats[index] = solution.stats;
-                        out.outcomes[index] = solution.outcome;
+        let failed = Mutex::new(None);
+        let run_chunk = |(range, out): Chunk<'_, Y>| {
+            for (place, index) in range.enumerate() {
+                match run(self, (t0, t1), y0s[index].clone()) {
+                    Ok((solution, failure)) => {
+                        out.y1[place] = solution.y1;
+                        out.stats[place] = solution.stats;
+                        out.outcomes[place] = solution.outcome;
+                        out.warnings[place] = solution.warnings.first().copied();
+                        if let Some(error) = failure {
+                            keep_first(&failed, (index, error));
+                        }
                     }
                     Err(OdeError::InitialState { component }) => {
-                        out.y1[index] = y0.clone();
                         let component = Some(component);
-                        out.outcomes[index] = Outcome::NonFinite { t: t0, dt: 0.0, step: 0, component };
+                        out.outcomes[place] = Outcome::NonFinite { t: t0, dt: 0.0, step: 0, component };
                     }
                     Err(error) => return Err(error),
                 }
             }
             Ok(())
         };
-        let Results { y1, stats, outcomes } = for_each_chunk(y0s.len(), (y0s.to_vec(), 1), None, &run)?;
-        Ok(Ensemble { y1, stats, outcomes, num_lanes: 1, num_threads: num_threads(), rtol, atol })
+        let Results { y1, stats, outcomes, warnings } =
+            for_each_chunk(y0s.len(), (y0s.to_vec(), 1), None, &run_chunk)?;
+        let warnings = warned(&warnings);
+        let all =
+            Ensemble { y1, stats, outcomes, warnings, num_lanes: 1, num_threads: num_threads(), rtol, atol };
+        match failed.into_inner().expect(LOCK) {
+            Some((_, error)) => Err(SolveError::failed(error, all)),
+            None => all.judged(self.settings.allow_incomplete),
+        }
     }
 }

@@ -16,6 +16,7 @@ mod builder;
 mod components;
 mod drive;
 mod inlined;
+mod looks;
 mod many;
 mod pack;
 mod problems;
@@ -98,7 +99,7 @@ impl<T: LaneFloat> Job<'_, T> {
     }
 
     /// The trajectories of one chunk, those that agree in what is static together.
-    fn run_chunk(&self, problems: &dyn Problems<T>, out: Out<'_, T>) -> Result<(), FieldError> {
+    fn run_chunk(&self, problems: &dyn Problems<T>, mut out: Out<'_, T>) -> Result<(), FieldError> {
         let mut kinds: Vec<Vec<usize>> = Vec::new();
         for index in 0..problems.len() {
             let y0 = problems.y0(index);
@@ -114,7 +115,8 @@ impl<T: LaneFloat> Job<'_, T> {
             }
         }
         for order in &kinds {
-            let out = Out { y1: &mut *out.y1, stats: &mut *out.stats, outcomes: &mut *out.outcomes };
+            let Out { y1, stats, outcomes, warnings } = &mut out;
+            let out = Out { y1, stats, outcomes, warnings };
             let &Job { resolved, span, level, dim, .. } = self;
             Packs { resolved, span, level, dim, problems, order, out }.run()?;
         }

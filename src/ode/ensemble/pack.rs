@@ -12,7 +12,7 @@ use crate::simd::{Call, Entry, Level};
 use std::marker::PhantomData;
 
 /// The most lanes of a pack.
-const MOST: usize = 32;
+pub(super) const MOST: usize = 32;
 
 /// Trajectories side by side.
 pub(super) struct Pack<S: State, F> {

@@ -1,6 +1,6 @@
 //! What an ensemble returns, and how it tells of itself.
 
-use crate::ode::{Bound, OdeError, Outcome, Stats};
+use crate::ode::{Bound, Outcome, SolveError, Stats, Warning};
 use std::fmt;
 
 /// The trajectories of an ensemble, in the order of their parameters.
@@ -13,6 +13,8 @@ pub struct Ensemble<Y> {
     pub stats: Vec<Stats>,
     /// Why each ended.
     pub outcomes: Vec<Outcome>,
+    /// What the user should know of beside the numbers, with the index of the trajectory.
+    pub warnings: Vec<(usize, Warning)>,
     /// Trajectories that stepped in lockstep; 1 where they ran one at a time.
     pub num_lanes: usize,
     /// Threads that shared the work.
@@ -24,15 +26,13 @@ pub struct Ensemble<Y> {
 }
 
 impl<Y> Ensemble<Y> {
-    /// The ensemble if every trajectory is whole.
-    ///
-    /// # Errors
-    /// [`OdeError::Stopped`] with the outcome of the first that ended early.
-    pub fn into_result(self) -> Result<Self, OdeError> {
-        match self.outcomes.iter().find(|outcome| !outcome.is_completed()) {
-            Some(&outcome) => Err(OdeError::Stopped { outcome, rtol: self.rtol, atol: self.atol }),
-            None => Ok(self),
-        }
+    /// An error where a trajectory ended early.
+    pub(super) fn judged(self, allow_incomplete: bool) -> Result<Self, SolveError<Self>> {
+        let early = self.outcomes.iter().position(|outcome| !outcome.is_success());
+        let Some(row) = early.filter(|_| !allow_incomplete) else { return Ok(self) };
+        let Ensemble { ref outcomes, ref rtol, ref atol, .. } = self;
+        let (outcome, rtol, atol) = (outcomes[row], rtol.clone(), atol.clone());
+        Err(SolveError::Incomplete { outcome, row: Some(row), rtol, atol, partial: Box::new(self) })
     }
 
     /// What all of them took together.
@@ -62,8 +62,14 @@ impl<Y> fmt::Display for Ensemble<Y> {
             lanes => write!(f, "{lanes} lanes")?,
         }
         match self.num_threads {
-            1 => write!(f, " on one thread"),
-            threads => write!(f, " on {threads} threads"),
+            1 => write!(f, " on one thread")?,
+            threads => write!(f, " on {threads} threads")?,
+        }
+        match self.warnings[..] {
+            [] => Ok(()),
+            [(index, warning), ..] => {
+                write!(f, "; {} with a warning (the first is {index}: {warning})", self.warnings.len())
+            }
         }
     }
 }

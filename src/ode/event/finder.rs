@@ -13,9 +13,9 @@ pub(in crate::ode) struct Finder<'o, 'f, Y: HostState> {
     rhythms: Vec<Rhythm<f64>>,
     /// The most that are noted.
     max_events: usize,
-    /// Sign changes within the step last looked at, and the events of the instant that ends it.
+    /// Sign changes within the step last looked at, and the events of the instant that ends it, each with its value before.
     hits: Vec<Hit>,
-    group: Vec<usize>,
+    group: Vec<(usize, f64)>,
     /// The values where the step ends.
     ends: Vec<f64>,
     scratch: Y,
@@ -129,7 +129,7 @@ impl<'o, 'f, Y: HostState> Finder<'o, 'f, Y> {
             return self.full(t, stepper);
         }
         for n in 0..self.group.len() {
-            self.note(self.group[n], t, stepper, events);
+            self.note(self.group[n].0, t, stepper, events);
         }
         Found::Instant(t)
     }
@@ -191,11 +191,11 @@ impl<'o, 'f, Y: HostState> Finder<'o, 'f, Y> {
             let mut curve = Curve { watch, stepper, scratch: &mut self.scratch };
             let mut has_changed = || watch.event.is_hit(&before[1], &curve.at(&t));
             if own == t || own * sign > t * sign && before[0] * sign < t * sign && has_changed() {
-                self.group.push(index);
+                self.group.push((index, before[1]));
             }
         }
-        self.group.sort_unstable();
-        self.group.dedup();
+        self.group.sort_by_key(|(index, _)| *index);
+        self.group.dedup_by_key(|(index, _)| *index);
     }
 
     fn note(&mut self, index: usize, t: f64, stepper: &mut Stepper<Y>, events: &mut Vec<EventHit<Y>>) {
@@ -230,7 +230,7 @@ impl<'o, 'f, Y: HostState> Finder<'o, 'f, Y> {
         state_at(t, stepper, &mut self.scratch);
         let mut y = self.scratch.clone();
         let (mut last, mut zeno) = (None, None);
-        for &index in &self.group {
+        for &(index, _) in &self.group {
             let Watch { event, then, .. } = &self.watches[index];
             if let Some(then) = then {
                 then(t, &mut y);
@@ -259,9 +259,8 @@ impl<'o, 'f, Y: HostState> Finder<'o, 'f, Y> {
     /// For each event of the group how large its function is at its root, with the sign that it has changed to.
     fn noise(&mut self, t: f64, stepper: &mut Stepper<Y>) -> Vec<f64> {
         let sign = stepper.span.direction;
-        let noise = |&index: &usize| {
+        let noise = |&(index, before): &(usize, f64)| {
             let watch = &self.watches[index];
-            let before = self.hits.iter().find(|hit| hit.index == index).map_or(0.0, |hit| hit.before[1]);
             let mut curve = Curve { watch, stepper, scratch: &mut self.scratch };
             let earlier = t - sign * watch.event.resolution(&t);
             let size = curve.at(&t).abs().max(curve.at(&earlier).abs()).max(f64::MIN_POSITIVE);
@@ -281,7 +280,7 @@ impl<'o, 'f, Y: HostState> Finder<'o, 'f, Y> {
             }
             self.marks.push(Mark::new(value));
         }
-        for (&index, &noise) in self.group.iter().zip(noise) {
+        for (&(index, _), &noise) in self.group.iter().zip(noise) {
             self.marks[index].noise = noise;
         }
     }

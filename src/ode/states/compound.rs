@@ -5,7 +5,9 @@
 //! on which clock they run: a pair of tensors is a compound too.
 
 use crate::ode::host;
-use crate::ode::{Clock, Drive, Field, HostState, Ode, OdeError, Solution, Stages, State, Tolerance};
+use crate::ode::{
+    Clock, Drive, Field, HostState, Ode, OdeError, Solution, SolveError, Stages, State, Tolerance,
+};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -163,13 +165,17 @@ pub trait DriveOn<C: Clock>: State<Clock = C> {
     type Options: Clone + Default + fmt::Debug;
     /// As [`Drive::default_tolerance`].
     fn default_tolerance(&self) -> Tolerance<'static>;
+    /// As [`Drive::check`].
+    fn check<F, O>(ode: &Ode<'_, Self, F, O>, t0: &C, t1: &C, y0: &Self) -> Result<(), OdeError>
+    where
+        Self: Drive;
     /// As [`Drive::drive`].
     fn drive<F: Field<Self>, O>(
         ode: &Ode<'_, Self, F, O>,
         t0: C,
         t1: C,
         y0: Self,
-    ) -> Result<<Self as DriveOn<C>>::Solution<O>, OdeError>
+    ) -> Result<<Self as DriveOn<C>>::Solution<O>, SolveError<<Self as DriveOn<C>>::Solution<O>>>
     where
         Self: Drive;
 }
@@ -189,12 +195,20 @@ macro_rules! tuples {
             fn default_tolerance(&self) -> Tolerance<'static> {
                 DriveOn::default_tolerance(self)
             }
+            fn check<F, O>(
+                ode: &Ode<'_, Self, F, O>,
+                t0: &$A::Clock,
+                t1: &$A::Clock,
+                y0: &Self,
+            ) -> Result<(), OdeError> {
+                DriveOn::check(ode, t0, t1, y0)
+            }
             fn drive<F: Field<Self>, O>(
                 ode: &Ode<'_, Self, F, O>,
                 t0: $A::Clock,
                 t1: $A::Clock,
                 y0: Self,
-            ) -> Result<<Self as DriveOn<$A::Clock>>::Solution<O>, OdeError> {
+            ) -> Result<<Self as DriveOn<$A::Clock>>::Solution<O>, SolveError<<Self as DriveOn<$A::Clock>>::Solution<O>>> {
                 DriveOn::drive(ode, t0, t1, y0)
             }
         }
@@ -205,12 +219,15 @@ macro_rules! tuples {
             fn default_tolerance(&self) -> Tolerance<'static> {
                 Drive::default_tolerance(&self.0) $(.looser(Drive::default_tolerance(&self.$i)))*
             }
+            fn check<F, O>(ode: &Ode<'_, Self, F, O>, t0: &f64, t1: &f64, y0: &Self) -> Result<(), OdeError> {
+                host::check(ode, (*t0, *t1), y0)
+            }
             fn drive<F: Field<Self>, O>(
                 ode: &Ode<'_, Self, F, O>,
                 t0: f64,
                 t1: f64,
                 y0: Self,
-            ) -> Result<Solution<Self, O>, OdeError> {
+            ) -> Result<Solution<Self, O>, SolveError<Solution<Self, O>>> {
                 host::solve(ode, t0, t1, y0)
             }
         }
@@ -261,12 +278,21 @@ macro_rules! state {
                 // 0 is tighter than anything.
                 $crate::ode::Tolerance::new(0.0, 0.0) $(.looser($crate::ode::Drive::default_tolerance(&self.$f)))+
             }
+            fn check<F, O>(
+                ode: &$crate::ode::Ode<'_, Self, F, O>,
+                t0: &f64,
+                t1: &f64,
+                y0: &Self,
+            ) -> Result<(), $crate::ode::OdeError> {
+                $crate::ode::check_on_host(ode, (*t0, *t1), y0)
+            }
             fn drive<F: $crate::ode::Field<Self>, O>(
                 ode: &$crate::ode::Ode<'_, Self, F, O>,
                 t0: f64,
                 t1: f64,
                 y0: Self,
-            ) -> Result<$crate::ode::Solution<Self, O>, $crate::ode::OdeError> {
+            ) -> Result<$crate::ode::Solution<Self, O>, $crate::ode::SolveError<$crate::ode::Solution<Self, O>>>
+            {
                 $crate::ode::solve_on_host(ode, t0, t1, y0)
             }
         }

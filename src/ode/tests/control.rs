@@ -1,6 +1,6 @@
 //! Step sizes: the PID formula against one written apart from it, constant steps, times, counters, directions.
 
-use crate::ode::{Constant, Controller, Method, Ode, OdeError, Outcome, Pid, StepTo};
+use crate::ode::{Constant, Controller, Method, Ode, OdeError, Outcome, Pid, SolveError, StepTo};
 use crate::simd::Level;
 use std::cell::Cell;
 
@@ -163,7 +163,7 @@ fn dt0_is_a_magnitude_or_signed_as_the_interval() {
     assert_eq!(solve(0.1, -1.0).unwrap().y1, solve(-0.1, -1.0).unwrap().y1);
     assert!((solve(0.1, -1.0).unwrap().knots[1] + 0.1).abs() < 1e-15);
     for dt0 in [-0.1, 0.0, f64::NAN, f64::INFINITY] {
-        assert!(matches!(solve(dt0, 1.0), Err(OdeError::FirstStep { .. })), "{dt0}");
+        assert!(matches!(solve(dt0, 1.0), Err(SolveError::Config(OdeError::FirstStep { .. }))), "{dt0}");
     }
 }
 
@@ -193,13 +193,13 @@ fn step_to_takes_the_given_times_and_repeats_an_adaptive_solve() {
 #[test]
 fn max_steps_stops_where_it_is() {
     let ode = Ode::new(pulse).max_steps(7);
-    let solution = ode.solve(0.0, 10.0, [1.0, 0.5]).unwrap();
+    let solution = ode.solve(0.0, 10.0, [1.0, 0.5]).unwrap_err().into_partial().unwrap();
     assert_eq!(solution.outcome, Outcome::MaxSteps { t: solution.t1, step: 7 });
     assert!(solution.t1 > 0.0 && solution.t1 < 10.0 && Some(&solution.t1) == solution.knots.last());
     let enough = Ode::new(pulse).method(Method::Rk4).dt0(1.0).max_steps(10);
     assert_eq!(enough.solve(0.0, 10.0, [1.0, 0.5]).unwrap().outcome, Outcome::Completed);
-    let none = Ode::new(pulse).max_steps(0).solve(0.0, 10.0, [1.0, 0.5]).unwrap();
-    assert_eq!(none.outcome, Outcome::MaxSteps { t: 0.0, step: 0 });
+    let none = Ode::new(pulse).max_steps(0).solve(0.0, 10.0, [1.0, 0.5]).unwrap_err();
+    assert_eq!(none.to_string(), "max_steps=0: must be at least 1");
 }
 
 #[test]

@@ -97,11 +97,38 @@ fn more_directions_than_a_pass_has_take_more_passes() {
 }
 
 #[test]
+fn the_problem_is_that_of_the_plain_solve_or_is_refused_by_the_setting_s_name() {
+    let lorenz = Lorenz { sigma: 10.0, rho: 28.0, beta: 8.0 / 3.0 };
+    let ode = || Ode::field(lorenz.clone()).rtol(1e-7);
+    let plain = ode().solve(0.0, 1.0, [1.0, 1.2, 0.9]).unwrap();
+    let max = |e: &[f64; 3]| e.iter().fold(0.0_f64, |max, e| max.max(e.abs()));
+    for ode in [ode().norm(max), ode().land_on(&[0.37]), ode().jump_at(&[0.37])] {
+        let other = ode.clone().solve(0.0, 1.0, [1.0, 1.2, 0.9]).unwrap();
+        let s = ode.sensitivity().solve(0.0, 1.0, [1.0, 1.2, 0.9]).unwrap();
+        assert!(other.y1 != plain.y1);
+        assert_eq!((s.y1.map(f64::to_bits), s.stats), (other.y1.map(f64::to_bits), other.stats));
+    }
+    let height = |_t: f64, y: &[f64; 3]| y[0] - 2.0;
+    let refused = [
+        ("save_at", ode().save_at(SaveAt::steps())),
+        ("event", ode().event(Event::crossing(), height)),
+        ("event", ode().event(Event::crossing().stop(), height)),
+        ("jump", ode().jump(Event::crossing(), height, |_t, y| y[1] = 0.0)),
+        ("on_step", ode().on_step(|_t, _y| std::ops::ControlFlow::Break(()))),
+    ];
+    for (setting, ode) in refused {
+        let error = ode.sensitivity().solve(0.0, 1.0, [1.0, 1.2, 0.9]).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("`{setting}` has no effect in `sensitivity`")), "{error}");
+    }
+}
+
+#[test]
 fn an_empty_interval_and_an_early_end_have_derivatives_too() {
     let lorenz = Lorenz { sigma: 10.0, rho: 28.0, beta: 2.0 };
     let s = Ode::field(lorenz.clone()).sensitivity().solve(1.0, 1.0, [1.0; 3]).unwrap();
     assert_eq!((s.dy1_dy0, s.dy1_dp.rho), ([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [0.0; 3]));
-    let s = Ode::field(lorenz).max_steps(5).sensitivity().solve(0.0, 1.0, [1.0; 3]).unwrap();
+    let early = Ode::field(lorenz).max_steps(5).sensitivity().solve(0.0, 1.0, [1.0; 3]).unwrap_err();
+    let s = early.into_partial().unwrap();
     assert!(
         matches!(s.outcome, Outcome::MaxSteps { step: 5, .. }) && s.t1 < 1.0 && s.dy1_dy0[0][0].is_finite()
     );

@@ -286,7 +286,7 @@ fn compounds_of_six_parts_and_fields_that_fail() {
         ys[..7].iter().all(|y| (y - (-0.5_f64).exp()).abs() < 1e-4) && (ys[7] - 0.5_f64.cos()).abs() < 1e-4
     );
     let error = ode.solve(0.0, 1.0, y0).unwrap_err();
-    assert!(matches!(error, OdeError::Field { t, .. } if t > 0.5), "{error}");
+    assert!(matches!(error, SolveError::Field { t, .. } if t > 0.5), "{error}");
 }
 
 #[test]

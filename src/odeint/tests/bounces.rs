@@ -199,7 +199,7 @@ fn a_second_derivative_through_bounces_is_that_of_the_closed_form() {
 fn the_function_of_one_event_never_sees_a_state_that_another_is_to_change() {
     // the root of a negative number is NaN, and so is its slope
     let at = |y0: &Tensor| {
-        let ode = Ode::new(|_t, y: &Tensor| y * 0.0 - 1.0).dt0(0.25).controller(Constant { dt0: 0.25 });
+        let ode = Ode::new(|_t, y: &Tensor| y * 0.0 - 1.0).controller(Constant { dt0: 0.25 });
         let ode = ode.jump(Event::falling(), |_t, y| y - 0.5, |_t, y| *y = y.sqrt() - 1.3);
         let ode = ode.jump(Event::falling(), |_t, y| y + 1.5, |_t, y| *y = &*y * 2.0);
         ode.solve(0.0, 2.0, y0).unwrap().y1

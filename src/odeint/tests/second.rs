@@ -19,9 +19,11 @@ fn grid() -> Vec<f64> {
 
 /// The squares of the states at saved times inside of steps and at the end, on that grid where it is given.
 fn loss(p: &Tensor, grid: &[f64], adjoint: Adjoint) -> Tensor {
-    let ode = Ode::new(|_t, y: &Tensor| rate(p, y)).rtol(1e-6).atol(1e-6).adjoint(adjoint);
-    let ode = ode.save_at([0.3, 0.31, 1.234, 2.0]);
-    let ode = if grid.is_empty() { ode } else { ode.controller(StepTo { ts: grid.to_vec() }) };
+    let ode = Ode::new(|_t, y: &Tensor| rate(p, y)).adjoint(adjoint).save_at([0.3, 0.31, 1.234, 2.0]);
+    let ode = match grid {
+        [] => ode.rtol(1e-6).atol(1e-6),
+        grid => ode.controller(StepTo { ts: grid.to_vec() }),
+    };
     let solution = ode.solve(0.0, 2.0, Tensor::from(&[1.0, 0.5][..])).unwrap();
     solution.ys.square().sum() + solution.y1.sum()
 }

@@ -86,7 +86,7 @@ fn a_solve_without_steps_or_with_too_few_saves_what_there_is() {
     let at = |t: f64| point.dense().unwrap().eval_with_derivative(&Tensor::from(t));
     assert_eq!(at(1.0).0.to_vec(), [2.0]);
     assert!(at(1.0).1.item().is_nan() && at(1.1).0.item().is_nan());
-    let short = ode.dt0(0.01).solve(0.0, 5.0, f64s(&[2.0])).unwrap();
+    let short = ode.dt0(0.01).allow_incomplete().solve(0.0, 5.0, f64s(&[2.0])).unwrap();
     assert!(matches!(short.outcome(), Outcome::MaxSteps { .. }));
     assert_eq!(short.num_saved.item(), 1.0 + short.stats.num_accepted.item());
     let n = short.num_saved.item() as usize;
@@ -94,29 +94,30 @@ fn a_solve_without_steps_or_with_too_few_saves_what_there_is() {
 }
 
 #[test]
-fn a_mix_is_saved_in_blocks() {
+fn a_mix_is_saved_in_the_order_of_the_solve() {
     let ode = Ode::new(|_t, y: &Tensor| -y)
         .max_steps(50)
         .save_at(SaveAt::ts(&[0.25, 0.5]).and_every(2).and_dense());
     let got = ode.solve(0.0, 1.0, ones([3, 2].into())).unwrap();
     let n = got.num_saved.item() as usize;
     let steps = ((got.stats.num_accepted.item() - 1.0) / 2.0).floor() as usize + 1;
-    assert_eq!((got.ys.shape().to_vec(), n), (vec![3, 3 + 25, 2], 3 + steps));
+    assert_eq!((got.ys.shape().to_vec(), n), (vec![3 + 25, 3, 2], 3 + steps));
     let ts = got.ts.to_vec();
-    assert_eq!((&ts[..3], ts[n - 1]), (&[0.0, 0.25, 0.5][..], 1.0));
-    assert!(ts[3..n].windows(2).all(|pair| pair[0] < pair[1]) && ts[n..].iter().all(|t| t.is_nan()));
-    let ys: Vec<f64> = (0..n).map(|i| got.ys.to_vec()[2 * i]).collect();
+    assert!(ts[0] == 0.0 && ts[n - 1] == 1.0 && [0.25, 0.5].iter().all(|t| ts.contains(t)));
+    assert!(ts[..n].windows(2).all(|pair| pair[0] < pair[1]) && ts[n..].iter().all(|t| t.is_nan()));
+    let ys: Vec<f64> = (0..n).map(|i| got.ys.to_vec()[6 * i]).collect();
     close(&ys, &ts[..n].iter().map(|t| (-t).exp()).collect::<Vec<_>>(), 1e-5);
     // Steps alone tap their ends, not their stages.
     let ode = Ode::new(|_t, y: &Tensor| -y).max_steps(50).save_at(SaveAt::every(2));
     let alone = ode.solve(0.0, 1.0, ones([3, 2].into())).unwrap();
-    close(&alone.ts.to_vec()[..=steps], &[&ts[..1], &ts[3..n]].concat(), 1e-12);
+    let of_steps: Vec<f64> = ts[..n].iter().copied().filter(|t| ![0.25, 0.5].contains(t)).collect();
+    close(&alone.ts.to_vec()[..=steps], &of_steps, 1e-12);
 }
 
 #[test]
 fn more_steps_than_memory_should_hold_are_refused_with_the_remedy() {
     let ode = || Ode::new(|_t, y: &Tensor| -y).save_at(SaveAt::steps());
-    let e = ode().solve(0.0, 1.0, ones([1000].into())).map(|_| ()).unwrap_err();
+    let e = OdeError::from(ode().solve(0.0, 1.0, ones([1000].into())).unwrap_err());
     assert!(matches!(e, OdeError::SavedSteps { steps: 100_000, rows: 100_000, bytes: 801_600_000, .. }));
     assert!(e.to_string().contains("set `max_steps`"), "{e}");
     assert!(ode().max_steps(100).solve(0.0, 1.0, ones([1000].into())).is_ok());
@@ -133,7 +134,8 @@ fn the_dense_curve_is_that_of_the_host_with_its_derivative() {
             let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).method(method);
             let ode = ode.max_steps(2000).save_at(SaveAt::dense());
             let got = ode.solve(0.0, 4.0 * sign, f64s(&[1.0, 0.5])).unwrap();
-            assert_eq!(got.ts.to_vec(), [4.0 * sign]);
+            assert_eq!((got.ts.to_vec(), got.ys.shape().to_vec()), (vec![], vec![0, 2]));
+            assert_eq!(got.num_saved.item(), 0.0);
             let at: Vec<f64> = ts.iter().map(|t| t * sign).collect();
             let (y, dy) = got.dense().unwrap().eval_with_derivative(&f64s(&at));
             let want: Vec<_> =
@@ -256,8 +258,8 @@ fn rows_in_tiles_save_steps_as_each_tile_alone() {
     let y0 = Tensor::iota(DType::F64, [7, 2], 0) * 0.3 - 0.8;
     let saved = |y: &Tensor| {
         let ode = Ode::new(|t: Tensor, y: &Tensor| (y + t).sin()).max_steps(40).save_at(SaveAt::steps());
-        let got = ode.solve(0.0, 1.0, y).unwrap();
-        got.ys.is_finite().select(&got.ys, &Tensor::from(0.0))
+        let ys = ode.solve(0.0, 1.0, y).unwrap().ys.permute(&[1, 0, 2]);
+        ys.is_finite().select(&ys, &Tensor::from(0.0))
     };
     let (tiles, _) = map_rows(std::slice::from_ref(&y0), 4, |y| (vec![saved(&y[0])], vec![]));
     assert_eq!(tiles[0].shape().to_vec(), [7, 41, 2]);

@@ -9,27 +9,35 @@ use crate::error::{Error, Result};
 use crate::io::{Checkpoint, IoError, read_checkpoint};
 use crate::tensor::{Key, Tree};
 use crate::train::data::Prepared;
-use crate::train::folder::{RunFolder, check_lost};
+use crate::train::folder::{RunFolder, check_lost, holds_run};
 use crate::train::state::{Stored, TrainState};
 use crate::train::{ImageFrame, ImagesFrame, MODEL_FILE, PointsFrame, TrainError, step};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 
+/// The remedy where a run cannot go on.
+pub(in crate::train) const RESTART: &str = "--restart moves the run aside and begins anew";
+
 impl Density<'_> {
-    /// The checkpoint in a folder, if there is a whole one.
-    pub(super) fn find(&mut self, folder: &RunFolder) -> Result<Option<Checkpoint<Header>>> {
-        match read_checkpoint(folder.file(MODEL_FILE)) {
+    /// The checkpoint in a folder, if there is one to go on with.
+    pub(super) fn find(&self, folder: &RunFolder) -> Result<Option<Checkpoint<Header>>> {
+        if self.restart && holds_run(folder.path()) {
+            return Ok(None);
+        }
+        let path = folder.file(MODEL_FILE);
+        let unusable = |cause: String| Error::from(TrainError::Unusable { cause, remedy: RESTART });
+        match read_checkpoint::<Header>(&path) {
+            Ok(checkpoint) if checkpoint.header.run.is_empty() => Err(unusable(format!(
+                "{} was written by a flowline whose runs had no number (format 1): it can be sampled and drawn, not resumed",
+                path.display()
+            ))),
             Ok(checkpoint) => Ok(Some(checkpoint)),
             Err(IoError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 check_lost(folder.path())?;
                 Ok(None)
             }
-            Err(damaged @ IoError::Damaged { .. }) => {
-                (self.on_note)(&format!("{damaged}; the run starts anew"));
-                Ok(None)
-            }
-            Err(other) => Err(other.into()),
+            Err(other) => Err(unusable(other.to_string())),
         }
     }
 

@@ -1,52 +1,75 @@
 //! What a run keeps in its folder on the way: checkpoints, rows of metrics, counters.
 //!
-//! It knows the folder's files and in which order they are written: counters and rows lie there before the checkpoint that
-//! they belong to. It must never change what is kept; a run without a folder keeps nothing and goes on all the same.
+//! It knows the folder's files and in which order they are written, so that a kill between any two leaves a folder that
+//! goes on: rows, then counters that vouch for them, then the checkpoint that they belong to. A run that is resumed reads
+//! and believes all of them before it writes one. A run without a folder keeps nothing and goes on all the same.
 
 use super::Session;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::write_checkpoint;
 use crate::tensor::{Tensor, Tree};
 use crate::train::best::Best;
 use crate::train::counters::Counters;
 use crate::train::folder::{COUNTERS_FILE, METRICS_FILE, MODEL_FILE};
-use crate::train::metrics::Metrics;
+use crate::train::metrics::{Kept, Metrics};
+use crate::train::recorded::counts;
 use crate::train::report::Tallies;
+use crate::train::run::RESTART;
 use crate::train::state::Stored;
 use crate::train::{TrainError, process};
 use std::time::Instant;
 
+/// The remedy where what lies beside a checkpoint is damaged: only the report is of it.
+const WITHOUT: &str = "delete it, and --resume goes on without its numbers";
+
 impl Session<'_> {
-    /// The first checkpoint, which has the number of updates, and the rows of an earlier part of the run.
-    pub(super) fn open_files(&mut self, resumed: bool) -> Result<()> {
+    /// The first checkpoint, which has the number of updates, and no rows.
+    pub(super) fn begin_files(&mut self) -> Result<()> {
+        self.header.run = self.header.id(&self.state);
         self.tallies = Tallies::new(&self.header.recipe, self.header.entropy_nats());
         let Some(folder) = &mut self.folder else { return Ok(()) };
-        if resumed {
-            self.earlier = Counters::read(&folder.file(COUNTERS_FILE));
-            self.tolerances.clone_from(&self.earlier.tolerances);
-            self.tallies.restore(&self.earlier);
-            self.plan_peak_bytes = self.earlier.plan_peak_bytes;
-            if let Some(best) = &mut self.best
-                && let Some(kept) = Best::read(folder, &self.header.recipe, &self.state.ema)?
-            {
-                *best = kept;
-            }
-        } else {
-            Counters::default().write(&folder.file(COUNTERS_FILE))?;
-            write_checkpoint(
-                folder.file(MODEL_FILE),
-                &self.header,
-                &Stored::of(&self.state, self.pixels.clone()),
-            )?;
-            folder.keep();
+        if let Some(aside) = self.density.restart.then(|| folder.move_aside()).transpose()?.flatten() {
+            let (from, to) = (folder.path().display(), aside.display());
+            (self.density.on_note)(&format!("the run in {from} was moved to {to}"));
         }
-        let path = folder.file(METRICS_FILE);
-        self.metrics = Some(if resumed {
-            let (tallies, header) = (&mut self.tallies, &self.header);
-            Metrics::resume(&path, self.update, |row| tallies.read(&header.recipe, &row))?
-        } else {
-            Metrics::create(&path)?
-        });
+        folder.sweep();
+        let stored = Stored::of(&self.state, self.pixels.clone());
+        write_checkpoint(folder.file(MODEL_FILE), &self.header, &stored)?;
+        folder.keep();
+        let rows = Kept::none(&folder.file(METRICS_FILE));
+        let (run, metrics) = (self.header.run.clone(), Some(rows.extent()));
+        self.metrics = Some(rows.resume()?);
+        Ok(Counters { run, metrics, ..Counters::default() }.write(&folder.file(COUNTERS_FILE))?)
+    }
+
+    /// The files of an earlier part of the run.
+    pub(super) fn reopen_files(&mut self) -> Result<()> {
+        let folder = self.folder.as_ref().expect("invariant: a run that is resumed lies in a folder");
+        let unusable = |remedy| move |e: Error| TrainError::Unusable { cause: e.to_string(), remedy };
+        let (counters, rows) = counts(folder.path(), &self.header, self.update).map_err(unusable(WITHOUT))?;
+        let best = self.best.as_ref().map(|_| Best::read(folder, &self.header, self.update, &self.state.ema));
+        let best = best.transpose().map_err(unusable(RESTART))?.flatten();
+        // Everything was read and fits together: from here on the folder is written.
+        folder.sweep();
+        for (file, is_lost) in [(COUNTERS_FILE, counters.is_none()), (METRICS_FILE, rows.is_none())] {
+            if is_lost && self.update > 0 {
+                let (path, update) = (folder.file(file), self.update);
+                let path = path.display();
+                let text = format!("{path} is missing: what it told of updates 1 to {update} is lost");
+                (self.density.on_note)(&text);
+            }
+        }
+        let rows = rows.unwrap_or_else(|| Kept::none(&folder.file(METRICS_FILE)));
+        let (run, metrics) = (self.header.run.clone(), Some(rows.extent()));
+        self.earlier = Counters { run, metrics, ..counters.unwrap_or_default() };
+        self.tolerances.clone_from(&self.earlier.tolerances);
+        self.tallies.restore(&self.earlier);
+        self.plan_peak_bytes = self.earlier.plan_peak_bytes;
+        rows.rows.iter().for_each(|row| self.tallies.read(&self.header.recipe, row));
+        self.best = best.or(self.best.take());
+        // The counters vouch for fewer rows before there are fewer.
+        self.earlier.write(&folder.file(COUNTERS_FILE))?;
+        self.metrics = Some(rows.resume()?);
         Ok(())
     }
 
@@ -60,7 +83,7 @@ impl Session<'_> {
             let (update, objective, lr) = (self.update, phase.objective.name(), phase.lr);
             return Err(TrainError::Loss { loss: f64::NAN, update, objective, lr }.into());
         }
-        metrics.flush()?;
+        metrics.sync()?;
         self.counters().write(&folder.file(COUNTERS_FILE))?;
         let stored = Stored::of(&self.state, self.pixels.clone());
         write_checkpoint(folder.file(MODEL_FILE), &self.header, &stored)?;
@@ -71,6 +94,8 @@ impl Session<'_> {
     /// What the report will need of this process and of those before it.
     pub(in crate::train) fn counters(&self) -> Counters {
         Counters {
+            run: self.header.run.clone(),
+            metrics: self.metrics.as_ref().map(Metrics::extent),
             first_update_s: self.first_update_s.or(self.earlier.first_update_s),
             plan_peak_bytes: self.plan_peak_bytes,
             states_kept_max: self.tallies.states_kept_max,

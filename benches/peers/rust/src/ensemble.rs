@@ -111,7 +111,7 @@ macro_rules! flowline_ensemble {
         let problem = |rho: &f64| (LorenzField { rho: *rho }, [1.0; 3]);
         let $e = Ode::ensemble($rhos, problem)$(.$precision())?.rtol($tol).atol($tol);
         let ensemble = $by;
-        let ensemble = $pool.install(|| ensemble.solve(0.0, 1.0)).and_then(|e| e.into_result());
+        let ensemble = $pool.install(|| ensemble.solve(0.0, 1.0));
         let ensemble = ensemble.map_err(|e| e.to_string())?;
         let total = ensemble.total();
         Ok(End {
@@ -128,7 +128,7 @@ macro_rules! flowline_run {
         let field = Lorenz::<$r>($rho as $r);
         let ode = Ode::in_place(move |_t, y: &[$r; 3], dy: &mut [$r; 3]| field.f(y, dy));
         let solution = ode.method($method).rtol($tol).atol($tol).solve(0.0, 1.0, [1.0 as $r; 3]);
-        let solution = solution.and_then(|s| s.into_result()).map_err(|e| e.to_string())?;
+        let solution = solution.map_err(|e| e.to_string())?;
         Ok((solution.y1.map(f64::from), solution.stats.num_steps, solution.stats.num_field_evals))
     }};
 }

@@ -6,7 +6,7 @@
 use super::MAX_STEPS;
 use crate::measure::{End, Run};
 use crate::problems::Problem;
-use flowline::ode::{Controller, Hairer, Method, Ode, Pid, Solution, inline};
+use flowline::ode::{Controller, Hairer, Method, Ode, Pid, Solution, SolveError, inline};
 
 /// The methods that are worth running at a tolerance: those of low order only while it is loose.
 pub fn methods(tol: f64) -> impl Iterator<Item = Method> {
@@ -14,10 +14,8 @@ pub fn methods(tol: f64) -> impl Iterator<Item = Method> {
     Method::ALL.into_iter().filter(worth)
 }
 
-fn end<Y: AsRef<[f64]>>(solution: Solution<Y>) -> Result<End, String> {
-    if !solution.outcome.is_completed() {
-        return Err(solution.to_string());
-    }
+fn end<Y: AsRef<[f64]>>(solution: Result<Solution<Y>, SolveError<Solution<Y>>>) -> Result<End, String> {
+    let solution = solution.map_err(|e| e.to_string())?;
     let (num_steps, num_field_evals) = (solution.stats.num_steps, solution.stats.num_field_evals);
     Ok(End { y: solution.y1.as_ref().to_vec(), num_steps, num_field_evals })
 }
@@ -47,7 +45,7 @@ pub fn fixed<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {
                 .max_steps(MAX_STEPS.into());
             let ode = $by;
             Run::new("flowline", $name, tol, move || {
-                end(ode.solve(0.0, P::T1, y0).map_err(|e| e.to_string())?)
+                end(ode.solve(0.0, P::T1, y0))
             })
         }};
     }
@@ -80,7 +78,7 @@ pub fn heap<P: Problem>(tol: f64) -> Vec<Run<'static>> {
         let ode = ode.rtol(tol).atol(tol).max_steps(MAX_STEPS.into());
         let y0 = P::y0();
         Run::new("flowline", name, tol, move || {
-            end(ode.solve(0.0, P::T1, y0.clone()).map_err(|e| e.to_string())?)
+            end(ode.solve(0.0, P::T1, y0.clone()))
         })
     };
     methods(tol).flat_map(|m| controllers(m).into_iter().map(move |c| (m, c))).map(run).collect()

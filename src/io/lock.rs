@@ -1,0 +1,88 @@
+//! The lock of a folder: one holder writes in it at a time.
+//!
+//! The system holds the lock and lets it go when the process ends, however it ends; the file that it is on has the
+//! process's number for whoever is refused. A file that is left over locks nothing.
+
+use super::IoError;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The file in a folder while it is locked.
+const LOCK_FILE: &str = ".lock";
+
+/// Held while it lives.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Lock {
+    /// Locks a folder.
+    ///
+    /// # Errors
+    /// [`IoError::Locked`] where another has it, [`IoError::Write`].
+    pub(crate) fn take(folder: &Path) -> Result<Lock, IoError> {
+        let path = folder.join(LOCK_FILE);
+        loop {
+            let refused = |source| IoError::Write { path: path.clone(), source };
+            let open = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+            let mut file = open.map_err(refused)?;
+            match file.try_lock() {
+                Err(TryLockError::WouldBlock) => {
+                    let process = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
+                    return Err(IoError::Locked { path: folder.to_owned(), process });
+                }
+                // A file system without locks: all is as safe there as it can be.
+                Err(TryLockError::Error(e)) if e.kind() != io::ErrorKind::Unsupported => {
+                    return Err(refused(e));
+                }
+                Ok(()) | Err(TryLockError::Error(_)) => {}
+            }
+            // Whoever held it may have removed the file after it was opened here.
+            if is_at(&file, &path) {
+                file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).map_err(refused)?;
+                return Ok(Lock { path, _file: file });
+            }
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Whether a file is still the one of that name.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let number = |found: io::Result<fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
+    number(file.metadata()) == number(fs::metadata(path))
+}
+
+/// Elsewhere a file that is open keeps its name.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_one_holder_at_a_time_and_a_file_that_is_left_over_locks_nothing() {
+        let folder = crate::io::scratch();
+        fs::write(folder.path().join(LOCK_FILE), "99999999 and more").unwrap();
+        let first = Lock::take(folder.path()).unwrap();
+        let message = Lock::take(folder.path()).unwrap_err().to_string();
+        let process = format!("process {}", std::process::id());
+        assert!(message.contains(&process) && message.contains("another folder"), "{message}");
+        drop(first);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        Lock::take(folder.path()).unwrap();
+    }
+}

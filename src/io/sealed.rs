@@ -1,0 +1,54 @@
+//! Values as JSON text with a checksum: small files beside a checkpoint that people read and programs believe.
+//!
+//! The checksum is a field of the object like the others, over those others with their keys in order. A file without it
+//! is one of before; it is read.
+
+use super::{Fnv, IoError, read, write_atomic};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// The field of the checksum.
+const CHECKSUM: &str = "checksum";
+
+/// Writes an object and its checksum.
+///
+/// # Errors
+/// [`IoError::Write`].
+pub(crate) fn write_sealed<T: Serialize>(path: &Path, value: &T) -> Result<(), IoError> {
+    let Ok(Value::Object(mut object)) = serde_json::to_value(value) else {
+        unreachable!("invariant: plain values with fields");
+    };
+    object.insert(CHECKSUM.to_owned(), checksum(&object).into());
+    let text = serde_json::to_string_pretty(&object).expect("invariant: values are text");
+    write_atomic(path, |file| writeln!(file, "{text}"))
+}
+
+/// Reads an object; none where there is no file.
+///
+/// # Errors
+/// [`IoError::Read`], or [`IoError::Damaged`] for a text that is no object, or another than was written.
+pub(crate) fn read_sealed<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, IoError> {
+    let bytes = match read(path) {
+        Ok(bytes) => bytes,
+        Err(IoError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(None);
+        }
+        Err(other) => return Err(other),
+    };
+    let damaged = |reason: String| IoError::Damaged { path: path.to_owned(), bytes: bytes.len(), reason };
+    let mut object: Map<String, Value> =
+        serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+    if let Some(said) = object.remove(CHECKSUM)
+        && said != checksum(&object)
+    {
+        return Err(damaged("its checksum does not fit what it holds".to_owned()));
+    }
+    serde_json::from_value(Value::Object(object)).map(Some).map_err(|e| damaged(e.to_string()))
+}
+
+fn checksum(object: &Map<String, Value>) -> String {
+    let text = serde_json::to_string(object).expect("invariant: values are text");
+    Fnv::of(text.into_bytes()).text()
+}

@@ -1,0 +1,136 @@
+//! What is refused before a solve runs because the solve would not read it.
+//!
+//! A setting without effect is a mistake of its user, so each driver says what it does not read, here and nowhere else;
+//! `settings.md` has the table, which [`Ode`] shows. Values out of range are refused where settings are
+//! [resolved](Settings::resolve).
+
+use super::event::Watch;
+use super::{Controller, Drive, Ode, OdeError, Settings};
+
+/// What a value does not tell: whether it was given or is a default.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Given {
+    pub(crate) save_at: bool,
+    pub(crate) save_fn: bool,
+}
+
+/// Who runs a solve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Driver {
+    Solve,
+    Steps,
+    Sensitivity,
+    Many,
+}
+
+/// What was asked for, whatever the state and the field are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Requested<'a> {
+    settings: &'a Settings,
+    given: Given,
+    norm: bool,
+    on_step: bool,
+    /// Whether an event or `on_step` can end the solve.
+    ends: bool,
+    /// Whether there is an event that is noted alone, one that ends the solve, one that changes the state.
+    events: [bool; 3],
+}
+
+impl<Y: Drive, F, O> Ode<'_, Y, F, O> {
+    /// Refuses what [`Ode::solve`] refuses before anything runs: a setting out of range or without effect, an interval or a
+    /// y0 that is not finite.
+    ///
+    /// # Errors
+    /// The first of these that is found.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::ode::{Method, Ode};
+    /// let ode = Ode::new(|_t, y: &f64| -y).method(Method::Rk4).dt0(0.1).rtol(1e-9);
+    /// let error = ode.check(&0.0, &1.0, &1.0).unwrap_err();
+    /// assert_eq!(error.to_string(), "`rtol` has no effect under constant or given steps: leave it out");
+    /// ```
+    pub fn check(&self, t0: &Y::Clock, t1: &Y::Clock, y0: &Y) -> Result<(), OdeError> {
+        Y::check(self, t0, t1, y0)
+    }
+
+    pub(crate) fn requested(&self) -> Requested<'_> {
+        let any = |is: fn(&Watch<'_, Y>) -> bool| self.watches.iter().any(is);
+        Requested {
+            settings: &self.settings,
+            given: self.given,
+            norm: self.norm.is_some(),
+            on_step: self.on_step.is_some(),
+            ends: self.on_step.is_some() || any(|w| w.event.terminal > 0),
+            events: [
+                any(|w| w.event.terminal == 0 && w.then.is_none()),
+                any(|w| w.event.terminal > 0 && w.then.is_none()),
+                any(|w| w.then.is_some()),
+            ],
+        }
+    }
+}
+
+impl Requested<'_> {
+    /// Whether something else than t1 can end the solve.
+    pub(crate) fn can_end(&self) -> bool {
+        self.ends
+    }
+
+    /// Refuses what `driver` would not read.
+    pub(crate) fn check(&self, driver: Driver) -> Result<(), OdeError> {
+        self.settings.check_steps(self.norm, false)?;
+        if self.settings.max_events.is_some() && self.events == [false; 3] {
+            return Err(OdeError::UnusedSetting { setting: "max_events", place: "without an event" });
+        }
+        let place = match driver {
+            Driver::Solve => return Ok(()),
+            Driver::Steps => "in `steps`, where what lies between two steps is the caller's own",
+            Driver::Sensitivity => "in `sensitivity`, which differentiates a plain way from t0 to t1",
+            Driver::Many => "in `solve_many`, which keeps the ends alone",
+        };
+        let Requested { given: Given { save_at, save_fn }, on_step, events: [notes, stops, acts], .. } =
+            *self;
+        let many = driver == Driver::Many;
+        let unread = [
+            ("save_at", save_at),
+            ("save_fn", save_fn),
+            ("event", notes || stops && !many),
+            ("jump", acts && !many),
+            ("on_step", on_step && !many),
+        ];
+        match unread.iter().find(|(_, is_given)| *is_given) {
+            Some(&(setting, _)) => Err(OdeError::UnusedSetting { setting, place }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Settings {
+    /// Refuses what is read of adaptive steps alone, where steps are not. `atol`: whether it is read all the same.
+    pub(crate) fn check_steps(&self, norm: bool, atol: bool) -> Result<(), OdeError> {
+        let is_listed = matches!(&self.controller, Some(Controller::StepTo(_)));
+        let is_adaptive = match &self.controller {
+            Some(controller) => controller.is_adaptive(),
+            // Without a dt0 such a method is refused for what it lacks.
+            None => self.has_error_estimate() || self.dt0.is_none(),
+        };
+        if is_adaptive {
+            return Ok(());
+        }
+        let unread = [
+            ("rtol", self.rtol.is_some()),
+            ("atol", self.atol.is_some() && !atol),
+            ("norm", norm),
+            ("dt_min", self.dt_min > 0.0),
+            ("dt_max", self.dt_max < f64::INFINITY),
+            ("land_on", is_listed && !self.land_on.is_empty()),
+        ];
+        match unread.iter().find(|(_, is_given)| *is_given) {
+            Some(&(setting, _)) => {
+                Err(OdeError::UnusedSetting { setting, place: "under constant or given steps" })
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Every setting of every way of running a solve is read, or refused by its name: the table of `ode/settings.md`.
+
+use crate::field;
+use crate::ode::{
+    Closure, Constant, EnsembleOde, Event, Hairer, Method, Ode, OdeError, SaveAt, SolveError, StepTo, Tableau,
+};
+use crate::odeint::{Adjoint, Batching, Solution};
+use crate::tensor::{Tensor, Tree, jit};
+use std::fmt::Debug;
+use std::ops::ControlFlow;
+
+field! {
+    struct Pushed<R> { k: R }
+    fn eval(&self, t, y: &[R; 2]) -> [R; 2] {
+        let kick = (t - 0.5).if_positive(t * 0.0 + 1.0, t * 0.0);
+        [y[1], kick + t - self.k * y[0]]
+    }
+}
+
+fn pushed(t: Tensor, y: &Tensor) -> Tensor {
+    let (x, v) = (y.column(0).expand(1), y.column(1).expand(1));
+    let kick = t.gt(0.5).select(&Tensor::from(1.0), &Tensor::from(0.0));
+    Tensor::concat(&[&v, &(kick + t - x * 2.0)], 1)
+}
+
+fn member(k: &f64) -> (Pushed, [f64; 2]) {
+    (Pushed { k: *k }, Y0)
+}
+
+const Y0: [f64; 2] = [1.0, 0.5];
+
+type Host = Ode<'static, [f64; 2], Pushed>;
+type OnTensors = Ode<'static, Tensor, Closure<fn(Tensor, &Tensor) -> Tensor>>;
+type Ensemble = EnsembleOde<'static, f64, fn(&f64) -> (Pushed, [f64; 2]), f64, 2>;
+
+/// What a way of running makes of a problem: all that it gives, or an error before anything ran.
+type Found = Result<String, String>;
+
+fn found<S: Debug>(result: Result<impl Debug, SolveError<S>>) -> Found {
+    match result {
+        Ok(all) => Ok(format!("{all:?}")),
+        Err(SolveError::Config(error)) => Err(error.to_string()),
+        Err(error) => Ok(format!("{error:?}, {:?}", error.partial())),
+    }
+}
+
+fn by_hand(ode: &Host) -> Found {
+    let mut steps = match ode.steps(0.0, 1.0, Y0) {
+        Ok(steps) => steps,
+        Err(error) => return found(Err::<(), _>(error)),
+    };
+    let mut seen = Vec::new();
+    loop {
+        match steps.next() {
+            Ok(Some(step)) => seen.push((step.t, *step.y)),
+            ended => return Ok(format!("{seen:?}, {:?}, {:?}", ended.is_ok(), steps.stats())),
+        }
+    }
+}
+
+fn y0() -> Tensor {
+    Tensor::from([[1.0, 0.5], [-0.3, 4.0]])
+}
+
+fn leaves(solution: &Solution<Tensor>) -> String {
+    let events = solution.events().map(Tree::leaves).unwrap_or_default();
+    let all = solution.leaves().into_iter().chain(events);
+    all.map(|x| format!("{} {:?}; ", x.shape(), x.to_vec())).collect()
+}
+
+fn eager(ode: &OnTensors) -> Found {
+    match ode.solve(0.0, 1.0, y0()) {
+        Ok(solution) => Ok(leaves(&solution)),
+        Err(SolveError::Config(error)) => Err(error.to_string()),
+        Err(error) => Ok(error.to_string() + &leaves(error.partial().unwrap())),
+    }
+}
+
+fn jitted(ode: &OnTensors) -> Found {
+    let ode = ode.clone();
+    match jit(move |y: Tensor| Ok(ode.solve(0.0, 1.0, &y)?)).call(y0()) {
+        Ok(solution) => Ok(leaves(&solution)),
+        Err(crate::Error::Ode(
+            error @ (OdeError::UnusedSetting { .. } | OdeError::FirstStepTwice { .. }),
+        )) => Err(error.to_string()),
+        Err(error) => Ok(error.to_string()),
+    }
+}
+
+/// What becomes of the setting `name`, given to a solve that `ode` makes: read, or refused by its name.
+fn cell<A>(name: &str, ode: &dyn Fn() -> A, set: &dyn Fn(A) -> A, run: &dyn Fn(&A) -> Found) -> &'static str {
+    let plain = run(&ode()).expect("what it is given to can run");
+    match run(&set(ode())) {
+        Ok(other) if other == plain => "ignored",
+        Ok(_) => "read",
+        Err(message) if name.split([' ', ',']).next().is_some_and(|word| message.contains(word)) => "refused",
+        Err(message) => panic!("{name} is not named: {message}"),
+    }
+}
+
+fn kutta() -> Tableau {
+    let third = [1.0 / 6.0, 2.0 / 3.0, 1.0 / 6.0];
+    let kutta = Tableau::new("kutta3", &[&[0.5], &[-1.0, 2.0]], &third, &[0.0, 0.5, 1.0]).unwrap();
+    kutta.with_error(&[0.0, 1.0, 0.0], 3).unwrap()
+}
+
+/// A setting: what it is given beside, and the setting.
+type Given<A> = (fn(A) -> A, fn(A) -> A);
+
+/// The settings that every builder has.
+macro_rules! common {
+    ($name:expr) => {
+        Some(match $name {
+            "method" => (|o| o, |o| o.method(Method::Vern7)),
+            "controller" => (|o| o, |o| o.controller(Hairer::default())),
+            "rtol" => (|o| o, |o| o.rtol(1e-3)),
+            "atol" => (|o| o, |o| o.atol(1e-3)),
+            "dt0" => (|o| o, |o| o.dt0(0.01)),
+            "dt_min" => (|o| o, |o| o.dt_min(0.5)),
+            "dt_max" => (|o| o, |o| o.dt_max(0.02)),
+            "max_steps" => (|o| o, |o| o.max_steps(2)),
+            "allow_incomplete" => (|o| o.max_steps(2), |o| o.allow_incomplete()),
+            "land_on" => (|o| o, |o| o.land_on(&[0.53])),
+            "jump_at" => (|o| o, |o| o.jump_at(&[0.5])),
+            _ => return None,
+        })
+    };
+}
+
+fn of_ensembles(name: &str) -> Option<Given<Ensemble>> {
+    common!(name)
+}
+
+fn of_host(name: &str) -> Option<Given<Host>> {
+    Some(match name {
+        "tableau" => (|o| o, |o| o.tableau(kutta())),
+        "norm" => (|o| o, |o| o.norm(|e| 100.0 * e[0].abs().max(e[1].abs()))),
+        "save_at" => (|o| o, |o| o.save_at([0.5])),
+        "save_fn" => (|o| o, |o| o.save_fn(|t, y| [t, y[0]])),
+        "event" => (|o| o, |o| o.event(Event::crossing(), |_t, y| y[0] - 1.05)),
+        "event, stopping" => (|o| o, |o| o.event(Event::crossing().stop(), |_t, y| y[0] - 1.05)),
+        "jump" => (|o| o, |o| o.jump(Event::rising(), |_t, y| y[0] - 1.05, |_t, y| y[1] = 0.0)),
+        "on_step" => (|o| o, |o| o.on_step(|_t, _y| ControlFlow::Break(()))),
+        "max_events" => (|o| o, |o| o.max_events(3)),
+        _ => return common!(name),
+    })
+}
+
+fn of_tensors(name: &str) -> Option<Given<OnTensors>> {
+    fn height(_t: Tensor, y: &Tensor) -> Tensor {
+        y.sum() - 5.4
+    }
+    Some(match name {
+        "tableau" => (|o| o, |o| o.tableau(kutta())),
+        "save_at" => (|o| o, |o| o.save_at([0.5])),
+        "event" => (|o| o, |o| o.event(Event::crossing(), height)),
+        "event, stopping" => (|o| o, |o| o.event(Event::crossing().stop(), height)),
+        "jump" => (|o| o, |o| o.jump(Event::rising(), height, |_t, y| *y = &*y * 0.5)),
+        "save_at_tensor" => (|o| o, |o| o.save_at_tensor(&Tensor::from([0.25, 0.5]))),
+        "save_at beside save_at_tensor" => {
+            (|o| o.save_at_tensor(&Tensor::from([0.25])), |o| o.save_at(SaveAt::t0()))
+        }
+        "save_at times beside save_at_tensor" => {
+            (|o| o.save_at_tensor(&Tensor::from([0.25])), |o| o.save_at([0.5]))
+        }
+        "adjoint" => (|o| o, |o| o.adjoint(Adjoint::reversible())),
+        "batching" => (|o| o, |o| o.batching(Batching::PerRow)),
+        "max_events" => (|o| o, |o| o.max_events(3)),
+        "max_events beside event" => (|o| o.event(Event::crossing(), height), |o| o.max_events(3)),
+        _ => return common!(name),
+    })
+}
+
+const SETTINGS: [&str; 26] = [
+    "method",
+    "tableau",
+    "controller",
+    "rtol",
+    "atol",
+    "norm",
+    "dt0",
+    "dt_min",
+    "dt_max",
+    "max_steps",
+    "allow_incomplete",
+    "land_on",
+    "jump_at",
+    "save_at",
+    "save_fn",
+    "save_at_tensor",
+    "save_at beside save_at_tensor",
+    "save_at times beside save_at_tensor",
+    "event",
+    "event, stopping",
+    "jump",
+    "on_step",
+    "max_events",
+    "max_events beside event",
+    "batching",
+    "adjoint",
+];
+
+fn line(name: &str) -> String {
+    static PARAMS: [f64; 2] = [2.0, 3.0];
+    let host = |base: fn(Host) -> Host, run: &dyn Fn(&Host) -> Found| {
+        of_host(name).map_or("", |(beside, set)| {
+            let ode = || base(beside(Ode::field(Pushed { k: 2.0 })));
+            cell(name, &ode, &set, run)
+        })
+    };
+    let prescribed = |base: fn(Host) -> Host| match name {
+        "controller" => "",
+        _ => host(base, &|o| found(o.solve(0.0, 1.0, Y0))),
+    };
+    let on_tensors = |run: fn(&OnTensors) -> Found| {
+        of_tensors(name).map_or("", |(beside, set)| {
+            let ode = || beside(Ode::new(pushed as fn(Tensor, &Tensor) -> Tensor));
+            cell(name, &ode, &set, &run)
+        })
+    };
+    let ensemble = of_ensembles(name).map_or("", |(beside, set)| {
+        let ode = || beside(Ode::ensemble(&PARAMS, member as fn(&f64) -> (Pushed, [f64; 2])));
+        cell(name, &ode, &set, &|o: &Ensemble| found(o.solve(0.0, 1.0)))
+    });
+    let cells = [
+        host(|o| o, &|o| found(o.solve(0.0, 1.0, Y0))),
+        prescribed(|o| o.controller(Constant { dt0: 0.1 })),
+        prescribed(|o| o.controller(StepTo { ts: (0..=10).map(|i| f64::from(i) / 10.0).collect() })),
+        host(|o| o, &by_hand),
+        host(|o| o, &|o| found(o.clone().sensitivity().solve(0.0, 1.0, Y0))),
+        host(|o| o, &|o| found(o.solve_many(0.0, 1.0, &[Y0, [0.0, 2.0]]))),
+        ensemble,
+        on_tensors(eager),
+        on_tensors(jitted),
+    ];
+    format!("| {name} | {} |\n", cells.join(" | "))
+}
+
+/// Whoever changes what is read copies what this prints into `settings.md`.
+#[test]
+fn every_setting_is_read_or_refused_by_its_name_wherever_it_can_be_given() {
+    let head = "| setting | `solve` | constant steps | `StepTo` | `steps` | `sensitivity` | `solve_many` | ensemble | tensors | in `jit` |\n\
+        | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+    let table = SETTINGS.iter().fold(head.to_owned(), |table, name| table + &line(name));
+    assert!(!table.contains("ignored"), "\n{table}");
+    assert_eq!(include_str!("../../ode/settings.md"), table, "\n{table}");
+}

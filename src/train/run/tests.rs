@@ -1,0 +1,287 @@
+//! What a run believes of its folder: nothing that was changed, nothing of another run, nothing half-written.
+
+use crate::data::Points;
+use crate::error::{Error, Result};
+use crate::io::{read_checkpoint, write_first_format};
+use crate::tensor::{Key, Tensor, Tree};
+use crate::train::best::{BEST_FILE, Best};
+use crate::train::folder::{COUNTERS_FILE, RunFolder};
+use crate::train::state::Stored;
+use crate::train::{
+    Data, Density, Header, Learned, METRICS_FILE, MODEL_FILE, Options, Recorded, TrainError, step,
+};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+
+fn options(seed: u64) -> Options {
+    Options {
+        seed: Some(seed),
+        updates: Some(6),
+        batch: Some(8),
+        width: Some(2),
+        depth: Some(1),
+        fixed_steps: Some(2),
+        ..Options::default()
+    }
+}
+
+/// Points on a line: nothing is solved over a plane, and the best weights are kept.
+fn line(shift: f64) -> Data {
+    let rows: Vec<[f64; 1]> = (0..40).map(|i| [shift + (f64::from(i) * 0.7).sin()]).collect();
+    Points::from(rows).unwrap().into()
+}
+
+fn density<'a>(folder: &Path, seed: u64) -> Density<'a> {
+    Density::from_options(&options(seed), line(0.0)).unwrap().run_folder(folder)
+}
+
+fn run(folder: &Path, seed: u64) -> Result<Learned> {
+    density(folder, seed).run(&Key::new(seed))
+}
+
+/// The files of a folder and their bytes.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    entries.map(|e| (e.file_name().into_string().unwrap(), fs::read(e.path()).unwrap())).collect()
+}
+
+fn model(folder: &Path) -> Vec<u8> {
+    fs::read(folder.join(MODEL_FILE)).unwrap()
+}
+
+/// Changes the lowest bit of a byte, which takes a digit to a digit. The file is not written anew: that would be waited for
+/// at each of thousands.
+fn flip(path: &Path, at: usize) {
+    let byte = [fs::read(path).unwrap()[at] ^ 1];
+    let mut file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.seek(SeekFrom::Start(at as u64)).unwrap();
+    file.write_all(&byte).unwrap();
+}
+
+/// Changes each byte of a file once; `same` tells whether what is read then is what was read before.
+fn each_byte_is_found(path: &Path, same: impl Fn() -> Result<bool>) {
+    let name = path.file_name().unwrap().to_string_lossy();
+    for at in 0..fs::read(path).unwrap().len() {
+        flip(path, at);
+        match same() {
+            Ok(same) => assert!(same, "{name}: byte {at} is believed"),
+            Err(e) => assert!(e.to_string().contains(&*name), "{name}: byte {at}: {e}"),
+        }
+        flip(path, at);
+    }
+}
+
+fn bits(tree: &impl Tree) -> Vec<Vec<u64>> {
+    let leaf = |leaf: Tensor| leaf.to_vec().into_iter().map(f64::to_bits).collect();
+    tree.leaves().into_iter().map(leaf).collect()
+}
+
+#[test]
+fn each_changed_byte_is_refused_by_the_files_name_or_changes_nothing() {
+    let place = crate::io::scratch();
+    run(place.path(), 0).unwrap();
+    let was = Learned::open(place.path()).unwrap();
+    each_byte_is_found(&place.path().join(MODEL_FILE), || {
+        let now = Learned::open(place.path())?;
+        let same = now.header == was.header && now.update == was.update;
+        Ok(same && bits(&now.flow) == bits(&was.flow))
+    });
+    let told = || {
+        let told = Recorded::read(place.path(), &was.header, was.update)?;
+        Ok::<_, Error>(format!("{told:?}"))
+    };
+    let before = told().unwrap();
+    assert!(before.contains("updates: 5"), "{before}");
+    for name in [COUNTERS_FILE, METRICS_FILE] {
+        each_byte_is_found(&place.path().join(name), || Ok(told()? == before));
+    }
+    let folder = RunFolder::open(place.path()).unwrap();
+    let best = || Best::read(&folder, &was.header, was.update, &was.flow);
+    let before = best().unwrap().unwrap();
+    each_byte_is_found(&place.path().join(BEST_FILE), || {
+        let now = best()?.expect("a file is there");
+        Ok(now.measured == before.measured && bits(&now.flow) == bits(&before.flow))
+    });
+}
+
+#[test]
+fn checkpoints_of_the_first_format_are_read_and_never_resumed() {
+    let place = crate::io::scratch();
+    let path = place.path().join(MODEL_FILE);
+    let learned = run(place.path(), 0).unwrap();
+    let checkpoint = read_checkpoint::<Header>(&path).unwrap();
+    let header = Header { run: String::new(), ..checkpoint.header.clone() };
+    let like = step::begin(&header.recipe, header.recipe.model.build(&Key::new(0)).unwrap(), &Key::new(0));
+    write_first_format(&path, &header, &checkpoint.into_tree(&Stored::of(&like, None)).unwrap());
+    assert_eq!(bits(&Learned::open(place.path()).unwrap().flow), bits(&learned.flow));
+    let kept = files(place.path());
+    let message = run(place.path(), 0).map(|_| ()).unwrap_err().to_string();
+    assert!(message.contains("format 1") && message.contains("--restart"), "{message}");
+    assert!(files(place.path()) == kept);
+    // Its header has no checksum: whatever it says is an answer or a refusal.
+    each_byte_is_found(&path, || Learned::open(place.path()).map(|_| true));
+    let blocks = br#"\"blocks\":1"#;
+    let at = kept[MODEL_FILE].windows(blocks.len()).position(|w| w == blocks).unwrap();
+    flip(&path, at + blocks.len() - 1);
+    let message = Learned::open(place.path()).map(|_| ()).unwrap_err().to_string();
+    assert!(
+        message.contains("model.safetensors") && message.contains("the number of blocks is 0"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_damaged_folder_is_left_as_it_is_and_resumed_once_it_is_whole() {
+    let place = crate::io::scratch();
+    let folder = place.path().join("run");
+    run(&folder, 0).unwrap();
+    let whole = files(&folder);
+    for (name, bytes) in [MODEL_FILE, BEST_FILE, COUNTERS_FILE, METRICS_FILE].map(|n| (n, &whole[n])) {
+        for at in [bytes.len() / 3, 2 * bytes.len() / 3, bytes.len() - 2] {
+            flip(&folder.join(name), at);
+            let damaged = files(&folder);
+            match run(&folder, 0) {
+                Ok(_) => assert!(model(&folder) == whole[MODEL_FILE], "{name}: byte {at}"),
+                Err(e) => {
+                    let message = e.to_string();
+                    assert!(message.contains(name) && message.contains("nothing was changed"), "{message}");
+                    assert!(files(&folder) == damaged, "{name}: byte {at}: something was written");
+                }
+            }
+            fs::write(folder.join(name), bytes).unwrap();
+        }
+    }
+    assert!(run(&folder, 0).is_ok() && model(&folder) == whole[MODEL_FILE]);
+    // Other options and other data are refused before anything is written.
+    let kept = files(&folder);
+    let other = run(&folder, 1).map(|_| ()).unwrap_err().to_string();
+    assert!(other.contains("--seed=0, not --seed=1"), "{other}");
+    let shifted = Density::from_options(&options(0), line(2.0)).unwrap().run_folder(&folder);
+    let other = shifted.run(&Key::new(0)).map(|_| ()).unwrap_err().to_string();
+    assert!(other.contains("other points"), "{other}");
+    assert!(files(&folder) == kept);
+}
+
+#[test]
+fn what_cannot_go_on_is_moved_aside_when_that_is_asked_for() {
+    let place = crate::io::scratch();
+    let (folder, fresh) = (place.path().join("run"), place.path().join("fresh"));
+    run(&fresh, 1).unwrap();
+    run(&folder, 0).unwrap();
+    flip(&folder.join(MODEL_FILE), 99);
+    let damaged = files(&folder);
+    let notes = Cell::new(0);
+    let told = |text: &str| notes.set(notes.get() + usize::from(text.contains("was moved to")));
+    density(&folder, 1).restart().on_note(told).run(&Key::new(1)).unwrap();
+    assert!(files(&place.path().join("run.1")) == damaged && notes.get() == 1);
+    assert!(model(&folder) == model(&fresh), "the new run differs from one in a folder of its own");
+    // A checkpoint that is gone is said too.
+    fs::remove_file(folder.join(MODEL_FILE)).unwrap();
+    let left = files(&folder);
+    let lost = run(&folder, 1).map(|_| ()).unwrap_err();
+    assert!(matches!(lost, Error::Train(TrainError::Lost { .. })), "{lost}");
+    assert!(files(&folder) == left);
+    density(&folder, 1).restart().run(&Key::new(1)).unwrap();
+    assert!(files(&place.path().join("run.2")) == left && model(&folder) == model(&fresh));
+    // Where no run lies there is nothing to move.
+    density(&place.path().join("new"), 1).restart().run(&Key::new(1)).unwrap();
+    assert!(model(&place.path().join("new")) == model(&fresh) && !place.path().join("new.1").exists());
+}
+
+#[test]
+fn nothing_of_another_run_is_believed() {
+    let place = crate::io::scratch();
+    let (one, two) = (place.path().join("one"), place.path().join("two"));
+    run(&one, 1).unwrap();
+    run(&two, 2).unwrap();
+    for name in [BEST_FILE, COUNTERS_FILE] {
+        let own = fs::read(two.join(name)).unwrap();
+        fs::copy(one.join(name), two.join(name)).unwrap();
+        let kept = files(&two);
+        let message = run(&two, 2).map(|_| ()).unwrap_err().to_string();
+        assert!(message.contains(name) && message.contains("another run"), "{message}");
+        assert!(files(&two) == kept);
+        fs::write(two.join(name), own).unwrap();
+    }
+    fs::remove_file(two.join(BEST_FILE)).unwrap();
+    let message = run(&two, 2).map(|_| ()).unwrap_err().to_string();
+    assert!(message.contains(BEST_FILE) && message.contains("--restart"), "{message}");
+}
+
+#[test]
+fn a_folder_in_which_a_run_trains_is_refused_with_its_process() {
+    let place = crate::io::scratch();
+    let refused = Cell::new(0);
+    let again = |_: &crate::train::Progress| {
+        let message = run(place.path(), 0).map(|_| ()).unwrap_err().to_string();
+        assert!(message.contains(&format!("process {} works in", std::process::id())), "{message}");
+        refused.set(refused.get() + 1);
+    };
+    density(place.path(), 0).on_update(again).run(&Key::new(0)).unwrap();
+    assert_eq!(refused.get(), 6);
+    assert!(run(place.path(), 0).is_ok() && !place.path().join(".lock").exists());
+}
+
+#[test]
+fn a_run_that_is_told_to_stop_is_saved_and_ends_with_the_bits_of_one_that_was_not() {
+    let place = crate::io::scratch();
+    let (whole, parts) = (place.path().join("whole"), place.path().join("parts"));
+    run(&whole, 0).unwrap();
+    // Before each update, and before each part of the end.
+    for stops in 0..9 {
+        let asked = Cell::new(0);
+        let stop = || asked.replace(asked.get() + 1) == 1;
+        let Err(stopped) = density(&parts, 0).stop_when(stop).run(&Key::new(0)) else { break };
+        let message = stopped.to_string();
+        let updates = (stops + 1).min(6);
+        assert!(message.contains(&format!("stopped after update {updates} of 6")), "{stops}: {message}");
+        assert!(message.contains("parts, --resume goes on"), "{message}");
+        assert_eq!(Learned::open(&parts).unwrap().update, updates);
+    }
+    run(&parts, 0).unwrap();
+    assert!(model(&parts) == model(&whole));
+    assert!(fs::read(parts.join(BEST_FILE)).unwrap() == fs::read(whole.join(BEST_FILE)).unwrap());
+}
+
+#[test]
+fn a_finished_run_goes_on_without_its_rows_and_says_so() {
+    let place = crate::io::scratch();
+    run(place.path(), 0).unwrap();
+    let whole = model(place.path());
+    for name in [METRICS_FILE, COUNTERS_FILE] {
+        fs::remove_file(place.path().join(name)).unwrap();
+        let said = Cell::new(false);
+        let told = |text: &str| said.set(said.get() || text.contains(&format!("{name} is missing")));
+        density(place.path(), 0).on_note(told).run(&Key::new(0)).unwrap();
+        assert!(said.get() && model(place.path()) == whole, "{name}");
+    }
+}
+
+#[test]
+fn the_way_a_path_was_typed_changes_no_byte() {
+    let place = crate::io::scratch();
+    let table: String = (0..40).map(|i| format!("{}\n", (f64::from(i) * 0.7).sin())).collect();
+    fs::write(place.path().join("p.csv"), format!("x\n{table}")).unwrap();
+    let [a, b] = ["p.csv", "./p.csv"].map(|typed| {
+        let folder = place.path().join(typed.replace(['/', '.'], "-"));
+        let points = Points::open(place.path().join(typed)).unwrap().named(typed);
+        let density = Density::from_options(&options(0), points).unwrap();
+        density.run_folder(&folder).run(&Key::new(0)).unwrap();
+        model(&folder)
+    });
+    assert!(a == b);
+}
+
+#[test]
+fn samples_that_are_no_numbers_in_units_are_refused_by_their_row() {
+    let place = crate::io::scratch();
+    let mut learned = run(place.path(), 0).unwrap();
+    let points = learned.header.points.as_mut().unwrap();
+    points.sd = vec![1e308];
+    let drawn: Result<Vec<_>> = learned.sample_rows(100, &Key::new(1)).collect();
+    let message = drawn.unwrap_err().to_string();
+    assert!(message.contains("sample ") && message.contains("inf") && message.contains("scale"), "{message}");
+}

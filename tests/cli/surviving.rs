@@ -1,0 +1,222 @@
+//! Runs that survive: kills at every write, full disks, signals, readers that go away, folders that are damaged or taken.
+//!
+//! `FLOWLINE_FAULT` (`src/io/fault.rs`) is known to builds with debug assertions alone; without them the tests that need
+//! it pass over.
+
+use crate::place::{Place, SMALL, json, text};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+/// A run on a line: few writes, nothing over the plane, and the best weights are kept.
+const LINE: &str = "train line.csv --updates 4 --width 2 --depth 1 --batch 8 --fixed-steps 2";
+/// Fewer steps of writing than such a run has, and more.
+const STEPS: [u64; 2] = [20, 200];
+
+fn line() -> Place {
+    let place = Place::new();
+    let rows: String = (0..60).map(|i| format!("{}\n", (f64::from(i) * 0.7).sin())).collect();
+    fs::write(place.path("line.csv"), format!("x\n{rows}")).unwrap();
+    place.done(&format!("{LINE} --out whole"));
+    place
+}
+
+fn faulty(place: &Place, fault: &str, arguments: &str) -> Output {
+    place.command(arguments).env("FLOWLINE_FAULT", fault).output().unwrap()
+}
+
+/// The run in a folder is that of `whole`, and nothing half-written is left.
+fn is_whole(place: &Place, folder: &str, told: &str) {
+    for name in ["model.safetensors", "best.safetensors"] {
+        let [found, whole] = [folder, "whole"].map(|folder| fs::read(place.path(folder).join(name)).unwrap());
+        assert!(found == whole, "{told}: {name} differs");
+    }
+    let hidden = |name: &String| name.starts_with('.');
+    assert_eq!(names(&place.path(folder)).into_iter().find(hidden), None, "{told}");
+    assert!(names(&place.path(folder)) == names(&place.path("whole")), "{told}");
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Tries steps of writing until a run gets through all it has.
+fn at_steps(stride: usize, mut tried: impl FnMut(u64) -> bool) {
+    let through = (1..STEPS[1]).step_by(stride).find(|&step| tried(step));
+    assert!(through.is_some_and(|step| step > STEPS[0]), "the first fault that ended no run: {through:?}");
+}
+
+fn killed(stride: usize) {
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let place = line();
+    at_steps(stride, |step| {
+        let folder = format!("killed-{step}");
+        let train = format!("{LINE} --out {folder}");
+        if faulty(&place, &format!("kill:{step}"), &train).status.success() {
+            return true;
+        }
+        // A folder without a checkpoint starts, another resumes; and what resumes may be killed as well.
+        let again = |resume: &str| format!("{LINE} --out {folder}{resume}");
+        let is_begun = |place: &Place| place.path(&folder).join("model.safetensors").exists();
+        let resume = if is_begun(&place) { " --resume" } else { "" };
+        faulty(&place, &format!("kill:{}", 1 + step % 9), &again(resume));
+        let resume = if is_begun(&place) { " --resume" } else { "" };
+        place.done(&again(resume));
+        is_whole(&place, &folder, &format!("killed at step {step}"));
+        fs::remove_dir_all(place.path(&folder)).unwrap();
+        false
+    });
+}
+
+/// Every third step of writing; `a_kill_at_any_write_...` has all of them.
+#[test]
+fn a_kill_at_many_writes_leaves_a_folder_that_starts_or_resumes() {
+    killed(3);
+}
+
+#[test]
+#[ignore = "every step of writing, which takes three times as long as the test above"]
+fn a_kill_at_any_write_leaves_a_folder_that_starts_or_resumes() {
+    killed(1);
+}
+
+#[test]
+fn a_disk_that_fills_at_any_write_is_named_and_loses_nothing() {
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let place = line();
+    at_steps(4, |step| {
+        let folder = format!("full-{step}");
+        let output = faulty(&place, &format!("full:{step}"), &format!("{LINE} --out {folder}"));
+        if output.status.success() {
+            return true;
+        }
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(
+            message.contains(&format!("{folder}/")) && message.contains("cannot be written"),
+            "{message}"
+        );
+        place.done(&format!("{LINE} --out {folder} --resume"));
+        is_whole(&place, &folder, &format!("full at step {step}"));
+        false
+    });
+}
+
+#[test]
+fn a_kill_while_a_run_is_moved_aside_loses_nothing_of_it() {
+    let place = line();
+    let old = fs::read(place.path("whole/model.safetensors")).unwrap();
+    fs::create_dir(place.path("old")).unwrap();
+    for name in names(&place.path("whole")) {
+        fs::copy(place.path("whole").join(&name), place.path("old").join(&name)).unwrap();
+    }
+    let train = format!("{LINE} --out old --seed 3");
+    place.fails(&train, 1, &["old holds a run already", "--restart"]);
+    place.fails(&format!("{train} --restart --resume"), 2, &["--restart", "--resume"]);
+    if cfg!(debug_assertions) {
+        for step in 1..5 {
+            assert!(!faulty(&place, &format!("kill:{step}"), &format!("{train} --restart")).status.success());
+        }
+    }
+    let (_, told) = place.told(&format!("{train} --restart"));
+    assert!(told.contains("was moved to old."), "{told}");
+    let moved: Vec<PathBuf> = (1..6).map(|n| place.path(&format!("old.{n}/model.safetensors"))).collect();
+    assert!(moved.iter().any(|path| fs::read(path).is_ok_and(|bytes| bytes == old)), "the old run is lost");
+    assert_eq!(json(&place.done("info old --json"))["header"]["recipe"]["seed"], 3);
+}
+
+#[test]
+fn a_damaged_run_is_refused_and_begun_anew_when_asked() {
+    let place = line();
+    let model = place.path("whole/model.safetensors");
+    let whole = fs::read(&model).unwrap();
+    let mut damaged = whole.clone();
+    damaged[700] ^= 1;
+    fs::write(&model, &damaged).unwrap();
+    let before = names(&place.path("whole"));
+    place.fails(&format!("{LINE} --out whole --resume"), 1, &["model.safetensors is damaged", "--restart"]);
+    place.fails("sample whole -n 3 --out no.csv", 1, &["model.safetensors is damaged"]);
+    assert!(fs::read(&model).unwrap() == damaged && names(&place.path("whole")) == before);
+    fs::remove_file(&model).unwrap();
+    place.fails(&format!("{LINE} --out whole --resume"), 1, &["no model.safetensors", "--restart"]);
+    place.done(&format!("{LINE} --out whole --restart"));
+    assert!(fs::read(&model).unwrap() == whole);
+    // A damaged table of rows is said by who reads it.
+    let metrics = place.path("whole/metrics.csv");
+    let rows = fs::read_to_string(&metrics).unwrap();
+    fs::write(&metrics, rows.replacen("\n2,", "\n2x,", 1)).unwrap();
+    let (_, told) = place.told("info whole");
+    assert!(told.contains("metrics.csv is damaged") && told.contains("line 3"), "{told}");
+    place.fails(&format!("{LINE} --out whole --resume"), 1, &["line 3", "delete it", "nothing was changed"]);
+    fs::remove_file(&metrics).unwrap();
+    let (_, told) = place.told(&format!("{LINE} --out whole --resume"));
+    assert!(told.contains("metrics.csv is missing"), "{told}");
+}
+
+#[cfg(unix)]
+#[test]
+fn signals_save_the_run_and_end_it_as_signals_do() {
+    use std::os::unix::process::ExitStatusExt;
+    let place = Place::new();
+    for (name, number) in [("INT", 2), ("TERM", 15)] {
+        let train = format!("train tiny.png --updates 2000000 {SMALL} --out {name}");
+        let mut child = place.command(&train).spawn().unwrap();
+        crate::resuming::wait_for_checkpoint(&place, name, &mut child);
+        let mut kill = std::process::Command::new("kill");
+        assert!(kill.args([format!("-{name}"), child.id().to_string()]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        let message = text(&output.stderr);
+        assert_eq!(output.status.signal(), Some(number), "{message}");
+        assert!(message.contains("stopped after update ") && message.contains("--resume"), "{message}");
+        let told = message.split("stopped after update ").nth(1).unwrap();
+        let update: u64 = told.split(' ').next().unwrap().parse().unwrap();
+        let info = json(&place.done(&format!("info {name} --json")));
+        assert!(update > 0 && info["update"].as_u64() == Some(update), "{message}");
+    }
+}
+
+#[test]
+fn a_second_process_in_a_folder_is_refused_by_the_number_of_the_first() {
+    let place = Place::new();
+    let train = format!("train tiny.png --updates 2000000 {SMALL} --out run");
+    let mut child = place.command(&train).spawn().unwrap();
+    crate::resuming::wait_for_checkpoint(&place, "run", &mut child);
+    let number = format!("process {} works in run", child.id());
+    place.fails(&format!("{train} --resume"), 1, &[&number, "another folder"]);
+    place.fails(&format!("{train} --restart"), 1, &[&number]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    place.done(&format!("train tiny.png --updates 2 {SMALL} --out run --restart"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_lost_reader_of_standard_error_ends_nothing() {
+    let place = line();
+    fs::write(place.path("p.csv"), "0.1\n0.2\n").unwrap();
+    for (arguments, code) in [
+        (&*format!("{LINE} --out lost"), 0),
+        ("sample whole -n 5 --out s.csv", 0),
+        ("log-prob whole p.csv --out l.csv", 0),
+        ("info whole", 0),
+        ("train --updates 0", 2),
+        ("sample whole", 2),
+        ("info nowhere", 1),
+    ] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let status = place.command(arguments).stderr(full).output().unwrap().status;
+        assert_eq!(status.code(), Some(code), "{arguments} > /dev/full");
+        let mut child = place.command(&arguments.replace(" lost", " gone")).spawn().unwrap();
+        drop(child.stderr.take());
+        assert_eq!(child.wait_with_output().unwrap().status.code(), Some(code), "{arguments}, reader gone");
+    }
+    is_whole(&place, "lost", "a full standard error");
+    is_whole(&place, "gone", "no reader of standard error");
+}
