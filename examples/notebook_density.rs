@@ -22,9 +22,7 @@ fn main() -> flowline::Result<()> {
     //| ## Something to learn
     //|
     //| A pinwheel of five arms. Its density is known, so is its entropy, the least negative log-likelihood that a model can have.
-    use flowline::cnf::{
-        Cnf, Divergence, Probe, StandardNormal, flow_matching_loss, maximum_likelihood_loss,
-    };
+    use flowline::cnf::{Cnf, Divergence, Probe, StandardNormal, maximum_likelihood_loss};
     use flowline::data::{Points, Toy};
     use flowline::nn::ConcatSquash;
     use flowline::plot::{self, Axes, DensityMap, Frame, Scale};
@@ -112,8 +110,7 @@ fn main() -> flowline::Result<()> {
     let optimiser = chain([clip_global_norm(1.0), adam(cosine(5e-3, updates))]);
     let mut state = (untrained.clone(), optimiser.init(&untrained));
     let step = jit(move |(flow, memory): (Flow, OptState), (x, key): (Tensor, Key)| {
-        let (value, slopes) =
-            value_and_grad(|flow: &Flow| Ok(flow_matching_loss(&flow.blocks[0], &x, &key)), &flow)?;
+        let (value, slopes) = value_and_grad(|flow: &Flow| Ok(flow.flow_matching_loss(&x, &key)), &flow)?;
         let (flow, memory) = optimiser.update(&flow, slopes, memory);
         flowline::Result::Ok(((flow, memory), value))
     });

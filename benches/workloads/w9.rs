@@ -48,10 +48,14 @@ fn value(net: &FourierMlp) -> f64 {
     (velocity - (x1 - x0)).square().sum().item() / BATCH as f64
 }
 
+fn flow(net: FourierMlp) -> Cnf<FourierMlp> {
+    Cnf::new(net, StandardNormal::new(2))
+}
+
 /// What a field loses on points that it has not seen, solved to 1e-6.
 fn gap(net: FourierMlp, tables: &Tables, options: &Options) -> Result<f64> {
     let points = tables.draw(HELD_OUT, &Key::new(94)).points;
-    let flow = Cnf::new(net, StandardNormal::new(2)).tolerances(1e-6, 1e-6);
+    let flow = flow(net).tolerances(1e-6, 1e-6);
     let loss = -flow.log_prob(&points, &Key::new(0))?.mean().item();
     Ok(loss - density(options)?.with_rule(Rule::Default)?.entropy_nats())
 }
@@ -65,7 +69,8 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     let step = jit(move |state: State, tables: Tables| {
         let [draw, noise] = Key::new(0).fold_in(&state.update).split();
         let points = tables.draw(BATCH, &draw).points;
-        let (value, grads) = value_and_grad(|net| flow_matching_loss(net, &points, &noise), &state.net);
+        let loss = |net: &FourierMlp| flow(net.clone()).flow_matching_loss(&points, &noise);
+        let (value, grads) = value_and_grad(loss, &state.net);
         let (net, optimiser) = optimiser.update(&state.net, grads, state.optimiser);
         let average = ema(0.999).update(&state.average, &net, &state.update);
         (State { net, average, optimiser, update: state.update + 1 }, value)

@@ -5,7 +5,8 @@ use super::{Result, machine, note, result};
 use crate::backend::Peak;
 use crate::simd::Level;
 use crate::train::{
-    FieldConfig, Learned, Objective, PhaseReport, Recorded, Steps, ToleranceRow, TrainError, num_weights,
+    FieldConfig, Learned, ModelConfig, Objective, PhaseReport, Recorded, Steps, ToleranceRow, TrainError,
+    num_weights,
 };
 use serde::Serialize;
 use std::num::NonZero;
@@ -122,10 +123,9 @@ fn by_tolerance(rows: &[ToleranceRow]) -> String {
     columns.text()
 }
 
-fn text(learned: &Learned, phases: &[Phase], tolerances: &[ToleranceRow], peak: &Peak) -> String {
-    let (recipe, header) = (&learned.header.recipe, &learned.header);
-    let model = &recipe.model;
-    let field = match model.field {
+/// The fields of a flow, from the base end on.
+fn fields(model: &ModelConfig) -> String {
+    let name = |field: &FieldConfig| match field {
         FieldConfig::Fourier { features, .. } => format!("perceptron of {features} Fourier features"),
         FieldConfig::ConcatSquash => "ConcatSquash layers".to_owned(),
         FieldConfig::Mlp { .. } => "perceptron".to_owned(),
@@ -134,6 +134,16 @@ fn text(learned: &Learned, phases: &[Phase], tolerances: &[ToleranceRow], peak: 
             format!("U-Net of patches of {patch} x {patch} pixels that weighs {} ranges of levels", ends + 1)
         }
     };
+    if model.unlike.is_empty() {
+        return format!("{} x {}, hidden {:?}", model.blocks, name(&model.field), model.hidden);
+    }
+    let each = model.unlike.iter().map(|(field, hidden)| format!("{}, hidden {hidden:?}", name(field)));
+    each.collect::<Vec<_>>().join("; ")
+}
+
+fn text(learned: &Learned, phases: &[Phase], tolerances: &[ToleranceRow], peak: &Peak) -> String {
+    let (recipe, header) = (&learned.header.recipe, &learned.header);
+    let model = &recipe.model;
     let steps = match model.solve.steps {
         Steps::Fixed { steps } => format!("{steps} fixed steps"),
         Steps::Adaptive { rtol, atol } => format!("rtol {rtol:e}, atol {atol:e}"),
@@ -159,7 +169,7 @@ fn text(learned: &Learned, phases: &[Phase], tolerances: &[ToleranceRow], peak: 
     }
     table
         .row("preset", recipe.preset.name())
-        .row("flow", format!("{} x {field}, hidden {:?}, t in [0, {}]", model.blocks, model.hidden, model.t1))
+        .row("flow", format!("{}, t in [0, {}]", fields(model), model.t1))
         .row("weights", grouped(num_weights(&learned.flow) as u64))
         .row("solver", format!("{}, {steps}, {} divergence", model.solve.solver, model.solve.divergence))
         .row("seed", recipe.seed.to_string())

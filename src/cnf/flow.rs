@@ -175,4 +175,21 @@ impl<D: Drift> Cnf<D> {
         self.settings.tile = rows;
         self
     }
+
+    /// Steps of each row's own, so that no row depends on its neighbours.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{cnf::*, nn::*, prelude::*};
+    /// let key = Key::new(0);
+    /// let flow = Cnf::new(ConcatSquash::new(2, [8], &key), StandardNormal::new(2)).per_row(true);
+    /// let x = Tensor::from([[0.5_f32, 1.0], [-3.0, 0.1]]);
+    /// let together = flow.log_prob(&x, &key)?.to_vec();
+    /// assert_eq!(flow.log_prob(&x.slice(0, 1..2), &key)?.to_vec(), together[1..]);
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    pub fn per_row(mut self, per_row: bool) -> Self {
+        self.settings.per_row = per_row;
+        self
+    }
 }

@@ -24,7 +24,7 @@ mod stream;
 pub use base::StandardNormal;
 pub use divergence::{Divergence, Probe};
 pub use flow::Cnf;
-pub use objective::{flow_matching_loss, flow_matching_loss_given, maximum_likelihood_loss};
+pub use objective::maximum_likelihood_loss;
 pub use settings::{ErrorNorm, PathCost, Settings, Stepping};
 pub use solve::SolveStats;
 pub use stream::Streamed;

@@ -4,10 +4,10 @@
 //! sample: what is done with rows is a function that it is given.
 
 use super::solve::SolveStats;
-use super::{Cnf, Streamed};
+use super::{Cnf, Settings, Streamed};
 use crate::error::Result;
 use crate::nn::Drift;
-use crate::tensor::{Key, Tensor, Tree, try_map_rows};
+use crate::tensor::{Key, Tensor, Tree, try_map_rows, try_vmap_in_lockstep};
 
 /// Rows of one program where more come at once on concrete tensors.
 const CHUNK: usize = 4096;
@@ -24,13 +24,35 @@ impl<D: Drift> Cnf<D> {
         let (x, n) = (x.cast(self.dtype()), x.shape()[0]);
         let rows = [&[x], self.labels_of(n), probes].concat();
         let given = self.labels.iter().len();
-        let (out, counts) = try_map_rows(&rows, self.settings.tile, |tile| {
+        let (out, counts) = self.in_tiles(&rows, |tile| {
             let (labels, probes) = tile[1..].split_at(given);
             let probes: Vec<Option<&Tensor>> = (0..self.blocks.len()).map(|i| probes.get(i)).collect();
             let (out, counts) = f(self, &tile[0], labels.first(), &probes)?;
             Ok((out, vec![counts * tile[0].shape()[0] as f64]))
         })?;
         Ok((out, SolveStats::unpack(&(&counts[0] * (1.0 / n as f64)))))
+    }
+
+    /// Row results and sums over rows of what `f` makes of tiles of rows; of each row of a tile, where rows have steps of
+    /// their own.
+    pub(super) fn in_tiles(
+        &self,
+        rows: &[Tensor],
+        f: impl Fn(&[Tensor]) -> Result<(Vec<Tensor>, Vec<Tensor>)>,
+    ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
+        let Settings { tile, per_row, .. } = self.settings;
+        if !per_row {
+            return try_map_rows(rows, tile, f);
+        }
+        let one = |row: &Vec<Tensor>| {
+            let row: Vec<Tensor> = row.iter().map(|x| x.expand(0)).collect();
+            let (out, sums) = f(&row)?;
+            Ok((out.iter().map(|x| x.at(0)).collect::<Vec<_>>(), sums))
+        };
+        try_map_rows(rows, tile, |tile| {
+            let (out, sums) = try_vmap_in_lockstep(one, &tile.to_vec())?;
+            Ok((out, sums.iter().map(|each| each.sum_axes(&[0])).collect()))
+        })
     }
 
     /// Runs a function of rows: recorded where anything is traced, else compiled and streamed, so that a

@@ -6,7 +6,7 @@
 use super::Cnf;
 use crate::error::Result;
 use crate::nn::Drift;
-use crate::tensor::{Key, Tensor, try_map_rows};
+use crate::tensor::{Key, Tensor};
 
 /// Samples.
 impl<D: Drift> Cnf<D> {
@@ -66,7 +66,7 @@ impl<D: Drift> Cnf<D> {
     /// Where points z at the first of `times` are at each; time counts blocks.
     fn path(&self, z: &Tensor, times: &[f64]) -> Result<Vec<Tensor>> {
         let rows = [&[z.cast(self.dtype())], self.labels_of(z.shape()[0])].concat();
-        let (path, _) = try_map_rows(&rows, self.settings.tile, |tile| {
+        let (path, _) = self.in_tiles(&rows, |tile| {
             let mut path = vec![tile[0].clone()];
             for w in times.windows(2) {
                 path.push(self.advance(&path[path.len() - 1], tile.get(1), w[0], w[1])?);

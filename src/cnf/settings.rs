@@ -23,13 +23,16 @@ pub enum Stepping {
 }
 
 /// What the error of an adaptive step is measured on when the log-density is integrated too.
+///
+/// Each norm is the RMS over the rows of a tile, which share their steps, and over the numbers of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ErrorNorm {
-    /// The state and the log-density, which the tolerance then holds as well. The default.
+    /// The largest of the norms of the state, of the log-density's change and of what paths cost: the tolerance holds
+    /// each of them in any number of dimensions. The default.
     #[default]
     StateAndLogDensity,
     /// The state alone: the steps are those of a solve without a density, fewer where the divergence is
-    /// rough or its estimate noisy.
+    /// rough or its estimate noisy. Nothing then bounds the error of the log-density.
     State,
 }
 
@@ -73,6 +76,15 @@ pub struct Settings {
     pub max_steps: u64,
     /// Rows that are solved together on one thread, about: 64 where nothing is said.
     pub tile: usize,
+    /// Whether each row has steps of its own ([`Batching::PerRow`](crate::odeint::Batching::PerRow)); the rows of a tile
+    /// share theirs where nothing is said.
+    ///
+    /// What is found of a row then has the same bits whatever rows stand beside it and in whatever order: alone, the norm
+    /// of a step is the RMS over its numbers, where that of a tile lets some rows err more than others. It costs more
+    /// steps where rows differ in how many they need. An estimated divergence draws its probes by the place of a row: for
+    /// the same bits give the probes with the rows
+    /// ([`Cnf::log_prob_with_probes`](super::Cnf::log_prob_with_probes)).
+    pub per_row: bool,
 }
 
 impl Default for Settings {
@@ -88,6 +100,7 @@ impl Default for Settings {
             adjoint: Adjoint::default(),
             max_steps: 10_000,
             tile: 64,
+            per_row: false,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::tensor::{Jit, Key, Tensor, Tree, jit};
 ///
 /// Memory stays that of a chunk beside the rows and their results. Each chunk has a key of its own. In an
 /// adaptive solve the rows of a tile share their steps, so a row's result depends on its neighbours within
-/// the tolerance.
+/// the tolerance, unless rows have [steps of their own](super::Settings::per_row).
 ///
 /// # Examples
 /// ```

@@ -1,4 +1,4 @@
-//! What only a traced solve can be asked: how its gradient is taken and which rows share steps.
+//! What only a traced solve can be asked: how its gradient is taken, which rows share steps, how parts are measured.
 
 use crate::graph::{Checkpoints, Policy};
 use crate::tensor::Tensor;
@@ -112,6 +112,42 @@ pub enum Batching {
     Groups(usize),
 }
 
+/// How the errors of the parts of a state, a tuple of trees, are measured together.
+///
+/// A norm over all components gives a part with few of them little weight: its tolerance loosens by
+/// `sqrt(components / its components)`. Steps, tolerances and the first step's length are those of the norm; a state of
+/// one part has the RMS norm of its components.
+///
+/// # References
+/// [`PartNorm::First`] is a seminorm: Kidger, Chen and Lyons (2021), "Hey, that's not an ODE": faster ODE adjoints via
+/// seminorms.
+///
+/// # Examples
+/// ```
+/// use flowline::prelude::*;
+/// use flowline::odeint::PartNorm;
+/// // 100 components at rest beside one that oscillates.
+/// let field = |t: Tensor, (y, q): &(Tensor, Tensor)| (y * 0.0, q * 0.0 + (t * 40.0).sin() * 5.0);
+/// let y0 = (Tensor::zeros([100]), Tensor::zeros([1]));
+/// let error = |norm: PartNorm| {
+///     let solution = Ode::new(field).rtol(1e-3).atol(1e-3).part_norm(norm).solve(0.0, 1.0, &y0)?;
+///     Ok::<_, flowline::Error>((solution.y1.1.item() - 0.125 * (1.0 - 40.0_f64.cos())).abs())
+/// };
+/// assert!(error(PartNorm::Largest)? < 1e-3 && error(PartNorm::Joint)? > 2e-3);
+/// # Ok::<(), flowline::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PartNorm {
+    /// The RMS over all components of all parts.
+    #[default]
+    Joint,
+    /// The largest of the RMS norms of the parts: the tolerance holds each.
+    Largest,
+    /// The RMS of the first part. The others are moved by its steps, and only have to stay finite.
+    First,
+}
+
 /// How many steps a solve is expected to accept. It decides where checkpoints are placed, never a value.
 ///
 /// A forecast that holds makes the recomputed steps the fewest there can be; one that does not costs at most a fifth
@@ -161,6 +197,8 @@ pub struct Options {
     pub batching: Batching,
     /// How many steps are expected.
     pub forecast: Forecast,
+    /// How the errors of parts are measured together.
+    pub part_norm: PartNorm,
     /// Times to save at that are values of a trace.
     pub(super) ts: Option<Tensor>,
 }

@@ -7,7 +7,7 @@ use super::rows::Groups;
 use super::saved::{BYTES_MAX, Saved};
 use super::solve::Problem;
 use super::state::TreeState;
-use super::{Adjoint, Batching, Forecast, Options, Solution, backsolve, reversible};
+use super::{Adjoint, Batching, Forecast, Options, PartNorm, Solution, backsolve, reversible};
 use crate::array::DType;
 use crate::ode::{
     self, Drive, DriveOn, Field, FieldError, IntoState, Ode, OdeError, Resolved, SaveAt, Settings,
@@ -33,8 +33,9 @@ macro_rules! drive {
                 t1: &Tensor,
                 y0: &Self,
             ) -> Result<(), OdeError> {
-                let watches = watches(&ode.watches, y0);
-                Asked::of(ode, &watches).prepare((t0, t1), &Leaves::of(y0)).map(|_| ())
+                let norm = ode.options.part_norm;
+                let watches = watches(&ode.watches, y0, norm);
+                Asked::of(ode, &watches).prepare((t0, t1), &Leaves::measured_by(y0, norm)).map(|_| ())
             }
             fn drive<F: Field<Self>, O>(
                 ode: &Ode<'_, Self, F, O>,
@@ -69,14 +70,15 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
     t1: &Tensor,
     y0: &Y,
 ) -> Result<Solution<Y>, SolveError<Solution<Y>>> {
-    let watches = watches(&ode.watches, y0);
+    let norm = ode.options.part_norm;
+    let watches = watches(&ode.watches, y0, norm);
     let field = TreeField { field: &ode.field, like: y0 };
-    let solved = Asked::of(ode, &watches).solve(&field, (t0, t1), &Leaves::of(y0));
+    let solved = Asked::of(ode, &watches).solve(&field, (t0, t1), &Leaves::measured_by(y0, norm));
     solved.map(|solution| solution.of(y0)).map_err(|error| error.map(|solution| solution.of(y0)))
 }
 
 /// Events on leaves, of events on trees like `y0`.
-fn watches<'a, Y: TreeState>(of: &'a [ode::Watch<'a, Y>], y0: &'a Y) -> Vec<Watch<'a>> {
+fn watches<'a, Y: TreeState>(of: &'a [ode::Watch<'a, Y>], y0: &'a Y, norm: PartNorm) -> Vec<Watch<'a>> {
     let tree = |y: &Leaves| y0.with_leaves(y.leaves());
     let watches = of.iter().map(|ode::Watch { event, when, then }| Watch {
         event: *event,
@@ -85,7 +87,7 @@ fn watches<'a, Y: TreeState>(of: &'a [ode::Watch<'a, Y>], y0: &'a Y) -> Vec<Watc
             Box::new(move |t, y| {
                 let mut y = tree(y);
                 then(t.clone(), &mut y);
-                Leaves::of(&y)
+                Leaves::measured_by(&y, norm)
             })
         }),
     });
@@ -246,6 +248,12 @@ impl<Y: Drive<Options = Options>, F, O> Ode<'_, Y, F, O> {
     /// How the solve's gradient is taken; [`Adjoint::RecursiveCheckpoint`] with 32 MiB if not said.
     pub fn adjoint(mut self, adjoint: Adjoint) -> Self {
         self.options.adjoint = adjoint;
+        self
+    }
+
+    /// How the errors of the parts of a tuple are measured together: see [`PartNorm`].
+    pub fn part_norm(mut self, norm: PartNorm) -> Self {
+        self.options.part_norm = norm;
         self
     }
 

@@ -3,6 +3,7 @@
 //! `drive` turns a user's tree into leaves before anything is recorded, and what comes of the solve into trees again. So
 //! all between is compiled once, not for each tree and field. What a layout means for errors is the business of `state`.
 
+use super::PartNorm;
 use super::state::TreeState;
 use crate::tensor::{Leaf, Path, Tensor, TensorTree, Tree};
 use std::fmt;
@@ -20,8 +21,8 @@ pub struct Leaves {
 pub enum Layout {
     /// The leaves of a tree.
     Tree(Vec<Slot>),
-    /// Parts one after the other, whose errors are summed part by part.
-    Tuple(Vec<Layout>),
+    /// Parts one after the other, and how their errors are measured together.
+    Tuple(Vec<Layout>, PartNorm),
     /// So many integrals that nothing in the equations reads: no error is measured of them.
     Quadrature(usize),
     /// So many tensors that the method leaves as they are.
@@ -83,8 +84,45 @@ impl Layout {
     pub(super) fn count(&self) -> usize {
         match self {
             Layout::Tree(slots) => slots.iter().filter(|slot| slot.is_tensor()).count(),
-            Layout::Tuple(parts) => parts.iter().map(Layout::count).sum(),
+            Layout::Tuple(parts, _) => parts.iter().map(Layout::count).sum(),
             Layout::Quadrature(n) | Layout::Carried(n) => *n,
+        }
+    }
+
+    /// The same with another norm of its parts; a tree has one part.
+    fn measured_by(self, norm: PartNorm) -> Layout {
+        match self {
+            Layout::Tuple(parts, _) => Layout::Tuple(parts, norm),
+            layout => layout,
+        }
+    }
+
+    /// Whether parts are measured each by itself.
+    fn is_by_part(&self) -> bool {
+        match self {
+            Layout::Tuple(parts, norm) => *norm != PartNorm::Joint || parts.iter().any(Layout::is_by_part),
+            Layout::Tree(_) | Layout::Quadrature(_) | Layout::Carried(_) => false,
+        }
+    }
+
+    /// What is measured by a norm of its own, in order: the index of its first tensor, and whether it counts.
+    pub(super) fn groups(&self) -> Vec<(usize, &Layout, bool)> {
+        let mut groups = vec![];
+        self.add_groups(0, true, &mut groups);
+        groups
+    }
+
+    fn add_groups<'a>(&'a self, first: usize, counts: bool, groups: &mut Vec<(usize, &'a Layout, bool)>) {
+        match self {
+            Layout::Tuple(parts, norm) if self.is_by_part() => {
+                let mut next = first;
+                for (i, part) in parts.iter().enumerate() {
+                    part.add_groups(next, counts && (i == 0 || *norm != PartNorm::First), groups);
+                    next += part.count();
+                }
+            }
+            Layout::Tree(_) | Layout::Tuple(..) => groups.push((first, self, counts)),
+            Layout::Quadrature(_) | Layout::Carried(_) => {}
         }
     }
 
@@ -92,7 +130,7 @@ impl Layout {
     pub(super) fn roles(&self) -> Vec<Role> {
         match self {
             Layout::Tree(_) => vec![Role::State; self.count()],
-            Layout::Tuple(parts) => parts.iter().flat_map(Layout::roles).collect(),
+            Layout::Tuple(parts, _) => parts.iter().flat_map(Layout::roles).collect(),
             Layout::Quadrature(n) => vec![Role::Quadrature; *n],
             Layout::Carried(n) => vec![Role::Carried; *n],
         }
@@ -117,7 +155,7 @@ impl Layout {
                     }
                 }
             }
-            Layout::Tuple(parts) => {
+            Layout::Tuple(parts, _) => {
                 for (i, part) in parts.iter().enumerate() {
                     path.within(&i.to_string(), |path| part.each(path, tensors, f));
                 }
@@ -135,10 +173,15 @@ impl Leaves {
         Leaves { layout: Arc::new(y.layout()), tensors: y.leaves() }
     }
 
+    /// Those of a state whose parts are measured together by `norm`.
+    pub(super) fn measured_by(y: &impl TreeState, norm: PartNorm) -> Leaves {
+        Leaves { layout: Arc::new(y.layout().measured_by(norm)), tensors: y.leaves() }
+    }
+
     /// Several states as one.
     pub(super) fn join(parts: impl IntoIterator<Item = (Layout, Vec<Tensor>)>) -> Leaves {
         let (layouts, tensors): (Vec<Layout>, Vec<Vec<Tensor>>) = parts.into_iter().unzip();
-        Leaves { layout: Arc::new(Layout::Tuple(layouts)), tensors: tensors.concat() }
+        Leaves { layout: Arc::new(Layout::Tuple(layouts, PartNorm::Joint)), tensors: tensors.concat() }
     }
 
     /// The same with other tensors.

@@ -32,7 +32,7 @@ mod state;
 mod sweep;
 mod union;
 
-pub use adjoint::{Adjoint, Batching, Forecast, Options};
+pub use adjoint::{Adjoint, Batching, Forecast, Options, PartNorm};
 pub use dense::Dense;
 pub use hits::Hits;
 pub use solution::{Solution, Stats};

@@ -2,6 +2,7 @@
 //!
 //! The arithmetic is that of [`Leaves`], written and compiled once; a tree of the user's own is leaves while it is asked.
 
+use super::PartNorm;
 use super::leaves::{Layout, Leaves, Role};
 use crate::array::{DType, Shape};
 use crate::ode::{FieldError, Stages, State, Tolerance};
@@ -24,7 +25,7 @@ macro_rules! tuples {
     ($(($($T:ident $i:tt)*))*) => { $(
         impl<$($T: TreeState),*> TreeState for ($($T,)*) {
             fn layout(&self) -> Layout {
-                Layout::Tuple(vec![$(self.$i.layout()),*])
+                Layout::Tuple(vec![$(self.$i.layout()),*], PartNorm::Joint)
             }
         }
     )* };
@@ -91,7 +92,7 @@ impl State for Leaves {
         *self = y.with(y.advanced(dt, &Terms::new(a, k)));
     }
 
-    fn error_sum<K: Stages<Self> + ?Sized>(
+    fn error_ratio<K: Stages<Self> + ?Sized>(
         &mut self,
         dt: &Tensor,
         b: &[f64],
@@ -100,7 +101,7 @@ impl State for Leaves {
         y1: &Self,
         tol: &Tolerance,
     ) -> Tensor {
-        y0.squared_error(dt, &Terms::new(b, k), y1.tensors(), tol)
+        y0.error_norm(dt, &Terms::new(b, k), y1.tensors(), tol)
     }
 
     fn scaled_error<K: Stages<Self> + ?Sized>(
@@ -180,6 +181,29 @@ impl Leaves {
         advanced.collect()
     }
 
+    /// The norm of [`Leaves::errors`], `self` being y0: of each group of tensors that is measured by itself the RMS, and
+    /// the largest of those.
+    ///
+    /// The root is taken of the largest: that of a group without an error has no derivative.
+    fn error_norm(&self, dt: &Tensor, terms: &Terms, y1: &[Tensor], tol: &Tolerance) -> Tensor {
+        let square = |i: usize| self.error(i, dt, terms, y1, tol).square().sum().cast(DType::F64);
+        // 0 where y1 and its error are finite, else NaN.
+        let finite = |i: usize| {
+            let end = &y1[i] + dt.cast(y1[i].dtype()) * terms.leaf(i);
+            (end * 0.0).sum().cast(DType::F64)
+        };
+        let mean_square = |(first, group, counts): (usize, &Layout, bool)| {
+            let of: &dyn Fn(usize) -> Tensor = if counts { &square } else { &finite };
+            let sum = group.sum(&mut first.clone(), of)?;
+            let of_group = self.tensors()[first..].iter().zip(group.roles());
+            let sizes = of_group.filter(|(_, role)| *role == Role::State).map(|(x, _)| x.size());
+            Some(sum * (1.0 / sizes.sum::<usize>().max(1) as f64))
+        };
+        let means = self.layout().groups().into_iter().filter_map(mean_square);
+        let largest = means.reduce(|a, b| a.maximum(&b));
+        largest.unwrap_or_else(|| Tensor::scalar(DType::F64, 0.0)).sqrt()
+    }
+
     /// The sum over all components of the squares of [`Leaves::errors`], `self` being y0: leaf by leaf, and of a tuple
     /// part by part.
     fn squared_error(&self, dt: &Tensor, terms: &Terms, y1: &[Tensor], tol: &Tolerance) -> Tensor {
@@ -231,7 +255,7 @@ impl Layout {
                 let sum = (first..*next).map(of).reduce(add);
                 Some(sum.unwrap_or_else(|| Tensor::scalar(DType::F64, 0.0)))
             }
-            Layout::Tuple(parts) => {
+            Layout::Tuple(parts, _) => {
                 let sums: Vec<Tensor> = parts.iter().filter_map(|part| part.sum(next, of)).collect();
                 sums.into_iter().reduce(add)
             }
@@ -249,7 +273,7 @@ impl Layout {
                 let tensors = slots.iter().filter(|slot| slot.is_tensor());
                 tensors.map(|slot| (String::new(), slot.path.clone())).collect()
             }
-            Layout::Tuple(parts) => {
+            Layout::Tuple(parts, _) => {
                 let of = |(i, part): (usize, &Layout)| {
                     part.names().map(move |(within, path)| (format!("part {i}: {within}"), path))
                 };

@@ -56,5 +56,5 @@ pub(crate) use rows::tuple;
 pub use rows::{map_rows, try_map_rows};
 pub(crate) use trace::{Check, Traced, align, apply, register_check, trace, try_trace};
 pub use tree::{Leaf, LoneTree, Path, TensorTree, Tree, num_elements, summary};
-pub(crate) use vmap::{Searches, over_rows};
+pub(crate) use vmap::{Searches, over_rows, try_vmap_in_lockstep};
 pub use vmap::{try_vmap, vmap};

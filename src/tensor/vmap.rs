@@ -67,22 +67,41 @@ pub fn vmap<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, over: &M) -> T {
 /// As [`vmap`], but for the solve.
 #[track_caller]
 pub fn try_vmap<M: Tree, T: Tree>(f: impl FnOnce(&M) -> Result<T>, over: &M) -> Result<T> {
+    try_vmap_with(f, over, Searches::Alone)
+}
+
+/// [`try_vmap`] whose solves run in lockstep.
+#[track_caller]
+pub(crate) fn try_vmap_in_lockstep<M: Tree, T: Tree>(f: impl FnOnce(&M) -> Result<T>, over: &M) -> Result<T> {
+    try_vmap_with(f, over, Searches::Lockstep)
+}
+
+#[track_caller]
+fn try_vmap_with<M: Tree, T: Tree>(
+    f: impl FnOnce(&M) -> Result<T>,
+    over: &M,
+    searches: Searches,
+) -> Result<T> {
     let named = over.named_leaves();
     let (n, types) = (examples(&named), named.iter().map(|(_, x)| row(x)).collect::<Vec<_>>());
     let (traced, result) = trace_tree(&types, over, |x| {
         let result = f(&x)?;
         Ok::<_, Error>((result.leaves(), result))
     })?;
-    Ok(result.with_leaves(mapped(&traced, named, n)?))
+    Ok(result.with_leaves(mapped(&traced, named, (n, searches))?))
 }
 
 /// What a traced function of one example makes of all `n` of them.
-fn mapped(traced: &Traced, over: Vec<(String, Tensor)>, n: usize) -> Result<Vec<Tensor>> {
+fn mapped(
+    traced: &Traced,
+    over: Vec<(String, Tensor)>,
+    (n, searches): (usize, Searches),
+) -> Result<Vec<Tensor>> {
     let mut is_mapped = vec![true; over.len()];
     is_mapped.resize(traced.func.num_inputs(), false);
     let leaves = over.into_iter().map(|(_, x)| x);
     let args: Vec<Tensor> = leaves.chain(traced.captures.iter().cloned()).collect();
-    let mut out = apply(&transform::batch(&traced.func, &is_mapped, n), &args);
+    let mut out = apply(&transform::batch_with(&traced.func, &is_mapped, n, searches), &args);
     for check in out.split_off(traced.num_outputs) {
         let columns = check.shape()[2];
         let rows = check.size() / columns;

@@ -34,7 +34,6 @@ mod finish;
 mod folder;
 mod frame;
 mod images;
-mod joined;
 mod learned;
 pub mod metrics;
 mod model;

@@ -40,6 +40,9 @@ pub struct ModelConfig {
     pub t1: f64,
     /// How it is solved in training.
     pub solve: SolveConfig,
+    /// Kind and hidden layers of each block, from the base end on, where they are not all as `field` and `hidden` say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlike: Vec<(FieldConfig, Vec<usize>)>,
 }
 
 /// The kind of a field.
@@ -121,7 +124,11 @@ impl ModelConfig {
     /// [`TrainError::Model`] for sizes of no flow; a method that does not exist.
     pub fn build(&self, key: &Key) -> Result<Flow> {
         self.check().map_err(|reason| TrainError::Model { reason })?;
-        let blocks = (0..self.blocks).map(|i| self.field(&key.fold_in(Tensor::from(i as u32)))).collect();
+        let block = |i: usize| {
+            let (field, hidden) = self.kind(i);
+            self.field(field, hidden, &key.fold_in(Tensor::from(i as u32)))
+        };
+        let blocks = (0..self.blocks).map(block).collect();
         let mut flow = Cnf::with_blocks(blocks, StandardNormal::new(self.dim));
         flow.settings = self.solve.settings(self.t1)?;
         Ok(flow)
@@ -129,19 +136,27 @@ impl ModelConfig {
 
     /// What no flow has: the header of an old checkpoint may say anything.
     fn check(&self) -> Result<(), String> {
-        let layers: &[usize] = &self.hidden;
-        let most = |what: &str, found: usize, most: usize| match (1..=most).contains(&found) {
-            true => Ok(()),
-            false => Err(format!("{what} {found}, must be from 1 to {most}")),
-        };
         most("the number of blocks is", self.blocks, MOST_BLOCKS)?;
         most("the length of a row is", self.dim, MOST_NUMBERS)?;
-        most("the number of layers is", layers.len() + 1, MOST_BLOCKS)?;
-        layers.iter().try_for_each(|&width| most("the width of a layer is", width, MOST_WIDTH))?;
+        let (told, blocks) = (self.unlike.len(), self.blocks);
+        if told != 0 && told != blocks {
+            return Err(format!("the kinds of {told} blocks are told, there are {blocks}"));
+        }
         if !self.t1.is_finite() {
             return Err(format!("t1 is {:?}, must be finite", self.t1));
         }
-        match self.field {
+        (0..told.max(1)).map(|i| self.kind(i)).try_for_each(|(field, layers)| self.check_field(field, layers))
+    }
+
+    /// Kind and hidden layers of a block.
+    fn kind(&self, i: usize) -> (FieldConfig, &[usize]) {
+        self.unlike.get(i).map_or((self.field, &self.hidden), |(field, hidden)| (*field, hidden))
+    }
+
+    fn check_field(&self, field: FieldConfig, layers: &[usize]) -> Result<(), String> {
+        most("the number of layers is", layers.len() + 1, MOST_BLOCKS)?;
+        layers.iter().try_for_each(|&width| most("the width of a layer is", width, MOST_WIDTH))?;
+        match field {
             FieldConfig::Fourier { features, log_frequency_max } => {
                 most("the number of frequencies is", features, MOST_WIDTH)?;
                 match log_frequency_max.is_finite() {
@@ -163,9 +178,8 @@ impl ModelConfig {
         }
     }
 
-    fn field(&self, key: &Key) -> DriftNet {
-        let hidden = &self.hidden;
-        match self.field {
+    fn field(&self, field: FieldConfig, hidden: &[usize], key: &Key) -> DriftNet {
+        match field {
             FieldConfig::Fourier { features, log_frequency_max } => {
                 let frequencies = if self.dim == 2 {
                     golden_frequencies(features, log_frequency_max)
@@ -179,7 +193,7 @@ impl ModelConfig {
             }
             FieldConfig::ConcatSquash => ConcatSquash::new(self.dim, hidden, key).into(),
             FieldConfig::Mlp { activation, time, classes } => {
-                let sizes = [&[self.dim + usize::from(time) + classes], &hidden[..], &[self.dim]].concat();
+                let sizes = [&[self.dim + usize::from(time) + classes], hidden, &[self.dim]].concat();
                 Mlp::new(sizes, activation.into(), key).into()
             }
             FieldConfig::UNet {
@@ -192,7 +206,7 @@ impl ModelConfig {
                 time,
                 classes,
             } => {
-                let channels = hidden.clone();
+                let channels = hidden.to_vec();
                 let [height, width, of_pixel] = picture;
                 let config = UNetConfig {
                     picture: [height, width, of_pixel * (ends + 1)],
@@ -216,8 +230,27 @@ impl ModelConfig {
 
     /// What a flow is, apart from its numbers.
     pub fn of(flow: &Flow) -> ModelConfig {
-        let first = &flow.blocks[0];
-        let (field, hidden) = match first {
+        let mut each: Vec<(FieldConfig, Vec<usize>)> = flow.blocks.iter().map(FieldConfig::of).collect();
+        let (field, hidden) = each[0].clone();
+        if each.iter().all(|block| *block == each[0]) {
+            each.clear();
+        }
+        ModelConfig {
+            field,
+            hidden,
+            blocks: flow.blocks.len(),
+            dim: flow.base.dim,
+            t1: flow.settings.t1,
+            solve: SolveConfig::of(&flow.settings),
+            unlike: each,
+        }
+    }
+}
+
+impl FieldConfig {
+    /// The kind of a field, and the sizes of its hidden layers.
+    fn of(block: &DriftNet) -> (FieldConfig, Vec<usize>) {
+        match block {
             DriftNet::Fourier(net) => {
                 let features = net.frequencies.get().shape()[1];
                 (FieldConfig::Fourier { features, log_frequency_max: 0.0 }, hidden(&net.mlp))
@@ -231,7 +264,7 @@ impl ModelConfig {
                 (FieldConfig::Mlp { activation: net.activation.into(), time, classes }, hidden(net))
             }
             DriftNet::UNet(_) | DriftNet::Levels(_) => {
-                let (net, ends) = match first {
+                let (net, ends) = match block {
                     DriftNet::Levels(levels) => (&levels.net, levels.ends.get().shape()[0]),
                     DriftNet::UNet(net) => (net, 0),
                     _ => unreachable!("invariant: one of the two"),
@@ -259,15 +292,14 @@ impl ModelConfig {
                 };
                 (field, channels)
             }
-        };
-        ModelConfig {
-            field,
-            hidden,
-            blocks: flow.blocks.len(),
-            dim: first.dim(),
-            t1: flow.settings.t1,
-            solve: SolveConfig::of(&flow.settings),
         }
+    }
+}
+
+fn most(what: &str, found: usize, most: usize) -> Result<(), String> {
+    match (1..=most).contains(&found) {
+        true => Ok(()),
+        false => Err(format!("{what} {found}, must be from 1 to {most}")),
     }
 }
 
@@ -287,6 +319,11 @@ mod tests {
         let told = |config: ModelConfig| config.build(&Key::new(0)).unwrap_err().to_string();
         assert!(told(ModelConfig { blocks: 0, ..config.clone() }).contains("the number of blocks is 0"));
         assert!(told(ModelConfig { hidden: vec![0], ..config.clone() }).contains("width of a layer is 0"));
+        let unlike =
+            |widths: &[usize]| widths.iter().map(|&n| (FieldConfig::ConcatSquash, vec![n])).collect();
+        let blocks = |widths: &[usize]| ModelConfig { blocks: 2, unlike: unlike(widths), ..config.clone() };
+        assert!(told(blocks(&[3, 0])).contains("width of a layer is 0"));
+        assert!(told(blocks(&[3])).contains("the kinds of 1 blocks are told, there are 2"));
         assert!(told(ModelConfig { dim: 0, ..config.clone() }).contains("the length of a row is 0"));
         assert!(told(ModelConfig { t1: f64::INFINITY, ..config }).contains("t1 is inf"));
     }
@@ -303,5 +340,30 @@ mod tests {
             };
             assert_eq!(shapes(&flow), shapes(&again));
         }
+    }
+
+    #[test]
+    fn blocks_that_are_not_alike_are_rebuilt_each_by_its_own_kind() {
+        let (key, dim) = (Key::new(1), 2);
+        let blocks: Vec<DriftNet> = vec![
+            ConcatSquash::new(dim, [5], &key).into(),
+            Mlp::new([dim + 1, 4, 3, dim], Activation::Silu, &key).into(),
+            ConcatSquash::new(dim, [7, 6], &key).into(),
+        ];
+        let flow = Cnf::with_blocks(blocks, StandardNormal::new(dim));
+        let config = ModelConfig::of(&flow);
+        let stored = serde_json::to_string(&config).unwrap();
+        let again: ModelConfig = serde_json::from_str(&stored).unwrap();
+        assert_eq!(again, config);
+        let built = again.build(&Key::new(2)).unwrap();
+        let shapes = |flow: &Flow| {
+            flow.named_leaves().into_iter().map(|(p, t)| (p, t.shape().clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(shapes(&built), shapes(&flow));
+        assert_eq!(ModelConfig::of(&built), config);
+        // Blocks that are alike are told once, as before.
+        let alike = Cnf::with_blocks(vec![flow.blocks[0].clone(); 2], StandardNormal::new(dim));
+        let stored = serde_json::to_string(&ModelConfig::of(&alike)).unwrap();
+        assert!(!stored.contains("unlike") && !stored.contains("per_row"), "{stored}");
     }
 }

@@ -38,6 +38,9 @@ pub struct SolveConfig {
     pub max_steps: u64,
     /// Rows that are solved together.
     pub tile: usize,
+    /// Whether each row has steps of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub per_row: bool,
 }
 
 /// How long steps are.
@@ -112,6 +115,7 @@ impl SolveConfig {
             },
             max_steps: settings.max_steps,
             tile: settings.tile,
+            per_row: settings.per_row,
         }
     }
 
@@ -130,6 +134,7 @@ impl SolveConfig {
             adjoint,
             max_steps,
             tile,
+            per_row,
         } = &mut settings;
         *end = t1;
         *divergence = match self.divergence {
@@ -152,7 +157,8 @@ impl SolveConfig {
             Kept::Nothing { rtol, atol } => Adjoint::Backsolve { rtol, atol },
         };
         *path_cost = PathCost { kinetic: self.path_cost[0], jacobian: self.path_cost[1] };
-        (*first_step, *max_steps, *tile) = (self.first_step, self.max_steps, self.tile);
+        (*first_step, *max_steps) = (self.first_step, self.max_steps);
+        (*tile, *per_row) = (self.tile, self.per_row);
         Ok(settings)
     }
 

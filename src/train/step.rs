@@ -4,14 +4,13 @@
 //! fixed when the phase begins but not when it is traced (how many updates there will be) is in its [`Inputs`], so
 //! that a step timed before the number of updates is known need not be traced again.
 
-use super::joined::Joined;
 use super::model::Flow;
 use super::presets::MOMENTUM;
 use super::state::{Batch, Source, Tables, TrainState};
 use super::{Objective, OptimizerKind, Phase, Recipe};
 use crate::array::DType;
 use crate::backend::PlanReport;
-use crate::cnf::{flow_matching_loss_given, maximum_likelihood_loss};
+use crate::cnf::maximum_likelihood_loss;
 use crate::error::Result;
 use crate::optim::{
     Optimiser, Schedule, adabelief, adagrad, adam, adamw, chain, clip_global_norm, constant, cosine, ema,
@@ -151,14 +150,13 @@ fn optimiser(recipe: &Recipe, phase: &Phase, updates: &Tensor) -> Optimiser {
 
 /// The loss of a batch, and steps and evaluations of the field [2].
 fn loss(objective: Objective, model: &Flow, batch: &Batch, key: &Key) -> Result<(Tensor, Tensor)> {
+    let model = &batch.labels.as_ref().map_or_else(|| model.clone(), |labels| model.given(labels));
     match objective {
         Objective::FlowMatching => {
             let counts = Tensor::from([0.0, model.blocks.len() as f64]);
-            let labels = batch.labels.as_ref();
-            Ok((flow_matching_loss_given(&Joined::of(model), &batch.points, labels, key), counts))
+            Ok((model.flow_matching_loss(&batch.points, key), counts))
         }
         Objective::MaximumLikelihood => {
-            let model = &batch.labels.as_ref().map_or_else(|| model.clone(), |labels| model.given(labels));
             let (loss, stats) = maximum_likelihood_loss(model, &batch.points, Some(&batch.weight), key)?;
             Ok((loss, Tensor::stack(&[&stats.num_steps, &stats.num_field_evals])))
         }

@@ -6,7 +6,7 @@ use crate::cnf::{Cnf, StandardNormal};
 use crate::data::{ImageDensity, Points, Toy};
 use crate::error::Error;
 use crate::io::raster::{Channels, Depth, encode_png};
-use crate::nn::{ConcatSquash, DriftNet};
+use crate::nn::{Activation, ConcatSquash, DriftNet, Mlp};
 use crate::ode::Outcome;
 use crate::tensor::{Key, Tensor, Tree};
 
@@ -93,6 +93,22 @@ fn a_run_of_the_library_resumes_by_itself_and_opens_again() {
     assert!(other.contains("recipe.phases.0.updates"), "{other}");
     let other = run(folder.path()).run(&Key::new(9)).unwrap_err().to_string();
     assert!(other.contains("key"), "{other}");
+}
+
+#[test]
+fn a_flow_of_unlike_blocks_and_rows_with_steps_of_their_own_opens_as_it_was_saved() {
+    let (folder, key) = (crate::io::scratch(), Key::new(4));
+    let blocks: Vec<DriftNet> = vec![
+        ConcatSquash::new(2, [8], &key).into(),
+        Mlp::new([3, 6, 2], Activation::Tanh, &key).into(),
+        ConcatSquash::new(2, [5, 4], &key).into(),
+    ];
+    let flow = Cnf::with_blocks(blocks, StandardNormal::new(2)).fixed_steps(2).per_row(true);
+    let learned = Density::new(flow, image()).recipe(small()).run_folder(folder.path()).run(&key).unwrap();
+    let opened = Cnf::<DriftNet>::open(folder.path()).unwrap();
+    let leaves = |flow: &Flow| flow.leaves().iter().map(Tensor::to_vec).collect::<Vec<_>>();
+    assert_eq!(leaves(&opened), leaves(&learned.flow));
+    assert_eq!(opened.settings, learned.flow.settings);
 }
 
 #[test]

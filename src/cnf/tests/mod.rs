@@ -3,6 +3,7 @@
 mod densities;
 mod objectives;
 mod solves;
+mod tolerances;
 
 use super::*;
 use crate::array::DType;

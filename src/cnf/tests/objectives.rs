@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::Result;
-use crate::nn::{FourierMlp, Mlp, golden_frequencies};
+use crate::nn::{Activation, FourierMlp, Mlp, golden_frequencies};
 use crate::ode::Method;
 use crate::odeint::Adjoint;
 use crate::optim::{OptState, adamw, chain, clip_global_norm, cosine, ema};
@@ -45,28 +45,81 @@ fn gradients_of_the_likelihood_are_those_of_differences() {
 fn gradients_of_flow_matching_are_those_of_differences() {
     let net = double(&FourierMlp::new(golden_frequencies(3, 1.0), [6, 6], &Key::new(3)));
     let x = points(40);
+    let loss =
+        |net: &FourierMlp| Ok(Cnf::new(net.clone(), StandardNormal::new(2)).flow_matching_loss(&x, &key()));
     // The fixed frequencies have no gradient: only the perceptron is moved.
-    let loss = |mlp: &Mlp| {
-        let net = FourierMlp { frequencies: net.frequencies.clone(), mlp: mlp.clone() };
-        Ok(flow_matching_loss(&net, &x, &key()))
-    };
-    assert_slopes(slopes(&net.mlp, loss), "flow matching");
-    let (_, grads) = value_and_grad(|net: &FourierMlp| flow_matching_loss(net, &x, &key()), &net);
+    let of_mlp = |mlp: &Mlp| loss(&FourierMlp { frequencies: net.frequencies.clone(), mlp: mlp.clone() });
+    assert_slopes(slopes(&net.mlp, of_mlp), "flow matching");
+    let (_, grads) = value_and_grad(loss, &net).unwrap();
     assert_eq!(largest(&grads.frequencies.get()), 0.0);
+}
+
+/// x0, x1 - x0 and the place of each row on its line, as `flow_matching_loss` draws them for a key.
+fn lines(x1: &Tensor) -> (Tensor, Tensor, Tensor) {
+    let (n, [noise, time]) = (x1.shape()[0], key().split());
+    let (x0, u) = (noise.normal([n, 2]).cast(DType::F64), time.uniform([1]).item());
+    let s: Vec<f64> = (0..n).map(|i| (u + i as f64 / n as f64) % 1.0).collect();
+    (x0.clone(), x1 - x0, Tensor::from_vec([n, 1], s))
 }
 
 #[test]
 fn flow_matching_is_its_formula() {
-    let (n, x1) = (40, points(40));
+    let x1 = points(40);
     let net = double(&ConcatSquash::new(2, [5], &Key::new(8)));
-    let [noise, time] = key().split();
-    let (x0, u) = (noise.normal([n, 2]).cast(DType::F64), time.uniform([1]).item());
-    let t: Vec<f64> = (0..n).map(|i| (u + i as f64 / n as f64) % 1.0).collect();
-    let t = Tensor::from_vec([n, 1], t);
-    let velocity = net.eval(&t, &(&x0 * (1.0 - &t) + &x1 * &t));
-    let want = (velocity - (&x1 - &x0)).square().sum_last().mean().item();
-    let got = flow_matching_loss(&net, &x1, &key()).item();
+    let (x0, line, s) = lines(&x1);
+    let velocity = net.eval(&s, &(&x0 + &line * &s));
+    let want = (velocity - line).square().sum_last().mean().item();
+    let got = Cnf::new(net, StandardNormal::new(2)).flow_matching_loss(&x1, &key()).item();
     assert!((got - want).abs() < 1e-6 * want, "{got} {want}");
+}
+
+#[test]
+fn flow_matching_asks_each_block_for_its_part_of_the_line_in_its_own_time() {
+    let (n, x1, t1) = (40, points(40), 0.5);
+    let classes = Key::new(4).uniform([n, 1]).ge(0.5).cast(DType::F64);
+    let blocks: Vec<Mlp> =
+        [1, 2].map(|seed| double(&Mlp::new([2 + 1 + 2, 6, 2], Activation::Tanh, &Key::new(seed)))).into();
+    let (x0, line, s) = lines(&x1);
+    let mut sum = 0.0;
+    for i in 0..n {
+        let row = |x: &Tensor| x.slice(0, i..i + 1);
+        let place = 2.0 * row(&s).item();
+        let block = &blocks[place as usize];
+        let t = Tensor::from(place.fract() * t1);
+        let at = row(&x0) + row(&line) * row(&s);
+        // Two blocks of half a unit of time each: the velocity over [0, 1] is 2 t1 times theirs.
+        let velocity = block.eval_given(&t, &at, Some(&row(&classes))) * (2.0 * t1);
+        sum += (velocity - row(&line)).square().sum().item();
+    }
+    let flow = Cnf::with_blocks(blocks, StandardNormal::new(2)).t1(t1).given(&classes);
+    let got = flow.flow_matching_loss(&x1, &key()).item();
+    assert!((got - sum / n as f64).abs() < 1e-6 * got, "{got} {}", sum / n as f64);
+}
+
+#[test]
+fn flow_matching_with_another_t1_learns_the_same_flow() {
+    let x = Key::new(9).normal([256, 2]) * 0.4 + 1.0;
+    let net = |t1: f64| {
+        Cnf::new(FourierMlp::new(golden_frequencies(4, 1.0), [16, 16], &key()), StandardNormal::new(2)).t1(t1)
+    };
+    let learned = |t1: f64| {
+        let optimiser = chain([clip_global_norm(1.0), adamw(cosine(2e-2, 80))]);
+        let flow = net(t1);
+        let state = (flow.clone(), optimiser.init(&flow));
+        let update = |(flow, memory): (Cnf<FourierMlp>, OptState), key: Key| {
+            let loss = |flow: &Cnf<FourierMlp>| Ok(flow.flow_matching_loss(&x, &key));
+            let (value, grads) = value_and_grad(loss, &flow)?;
+            Ok((optimiser.update(&flow, grads, memory), value))
+        };
+        let (step, mut state) = (jit(update), state);
+        for i in 0..80u32 {
+            step.step(&mut state, Key::new(3).fold_in(i)).unwrap();
+        }
+        -state.0.log_prob(&x, &key()).unwrap().mean().item()
+    };
+    // Over [0, 2] as over [0, 1]; the entropy is 1.005, the untrained flow's loss above 2.3.
+    let (one, two) = (learned(1.0), learned(2.0));
+    assert!(one < 1.6 && two < 1.6, "{one} {two}");
 }
 
 tree! {
@@ -85,7 +138,7 @@ fn training_by_either_objective_is_traced_once_and_learns() {
         let draws = Key::new(3).fold_in(&state.update);
         let loss = |flow: &Cnf<FourierMlp>| {
             if matching {
-                return Ok(flow_matching_loss(&flow.blocks[0], &x, &draws));
+                return Ok(flow.flow_matching_loss(&x, &draws));
             }
             Ok(maximum_likelihood_loss(flow, &x, None, &draws)?.0)
         };

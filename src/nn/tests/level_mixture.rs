@@ -44,6 +44,55 @@ fn the_velocity_is_the_mean_over_normal_pixels_whose_ranges_are_weighed() {
     }
 }
 
+/// The mean of `x1 - x0` of one pixel in terms of logarithms, by a sum over the x1 within 9 deviations of the normal that
+/// they have given x, of the formula's deviation s.
+fn velocity_of_sure_levels(x: f64, t: f64, ends: [f64; 2], weights: [f64; 3]) -> f64 {
+    let left = 1.0 - t;
+    let r2 = left * left + t * t;
+    let (mean, s) = (x * t / r2, (left / r2.sqrt()).max(0.05));
+    let n = 200_000;
+    let (mut mass, mut moment) = (0.0, 0.0);
+    // Each range by itself: no cell has an end inside.
+    let edges = [mean - 12.0 * s, ends[0], ends[1], mean + 12.0 * s];
+    for (k, w) in weights.into_iter().enumerate() {
+        let (from, to) = (edges[k].clamp(edges[0], edges[3]), edges[k + 1].clamp(edges[0], edges[3]));
+        let cell = (to - from) / f64::from(n);
+        for i in 0..n {
+            let a = (from + (f64::from(i) + 0.5) * cell - mean) / s;
+            let p = w * (-0.5 * a * a).exp() * cell;
+            (mass, moment) = (mass + p, moment + p * a);
+        }
+    }
+    (2.0 * t - 1.0) / r2 * x + moment / mass / r2.sqrt()
+}
+
+#[test]
+fn weights_as_sure_as_they_get_keep_single_precision_right_up_to_the_end() {
+    // tanh saturates: the weights are e^8 and e^-8.
+    for said in [[1.0, -1.0, 1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0], [1.0, 1.0, -1.0]] {
+        let said = said.map(|sign: f64| 1e3 * sign);
+        let weights = said.map(|o| (8.0 * o.signum()).exp());
+        let double = field(said);
+        let single = double.map_leaves(|x| x.cast(DType::F32));
+        for t in [0.0, 0.05, 0.4, 0.8, 0.95, 0.99, 1.0] {
+            for x in [-3.0, -1.3, -0.6, -0.2, 0.0, 0.2, 0.45, 0.9, 2.5] {
+                let x = f64::from(x as f32);
+                let eval = |net: &LevelMixture, dtype: DType| {
+                    net.eval(&Tensor::from(t), &Tensor::from([[x, x]]).cast(dtype)).to_vec()
+                };
+                let (found, of_f64) = (eval(&single, DType::F32), eval(&double, DType::F64));
+                let ends = [[-1.0, 0.5], [0.0, 2.0]];
+                for ((found, of_f64), ends) in found.into_iter().zip(of_f64).zip(ends) {
+                    let want = velocity_of_sure_levels(x, t, ends, weights);
+                    let what = format!("said {said:?} t={t} x={x} ends {ends:?}");
+                    assert!((of_f64 - want).abs() < 1e-6 * want.abs().max(1.0), "{what}: {of_f64} {want}");
+                    assert!((found - want).abs() < 1e-3 * want.abs().max(1.0), "{what}: {found} {want}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_network_that_says_nothing_leaves_independent_pixels_as_they_are() {
     let flow = Cnf::new(field([0.0; 3]), StandardNormal::new(2)).tolerances(1e-9, 1e-9);

@@ -2,9 +2,9 @@
 
 use crate::array::DType;
 use crate::ode::{Bound, Event, Ode, State, Tolerance};
-use crate::odeint::Adjoint;
 use crate::odeint::leaves::{Layout, Leaves};
 use crate::odeint::state::TreeState;
+use crate::odeint::{Adjoint, Batching, PartNorm};
 use crate::tensor::{Key, Tensor, Tree, grad};
 use crate::tree;
 
@@ -92,8 +92,8 @@ fn no_error_is_measured_of_integrals_and_what_is_carried_is_left_alone() {
     let (dt, b) = (Tensor::from(0.5), [1.0]);
     let (y0, y1, k) = (of(1.0, 7.0), of(1.1, 8.0), [of(0.2, 2.0)]);
     let mut scratch = y0.clone();
-    let alone = state(0.0).error_sum(&dt, &b, &[state(0.2)][..], &state(1.0), &state(1.1), &tol);
-    assert_eq!(scratch.error_sum(&dt, &b, &k[..], &y0, &y1, &tol).item(), alone.item());
+    let alone = state(0.0).error_ratio(&dt, &b, &[state(0.2)][..], &state(1.0), &state(1.1), &tol);
+    assert_eq!(scratch.error_ratio(&dt, &b, &k[..], &y0, &y1, &tol).item(), alone.item());
     assert_eq!((y0.num_components(), y0.parts()), (4, vec![4]));
     assert_eq!(y0.first_non_finite(&dt).item(), -1.0);
     scratch.lincomb(&y0, &dt, &b, &k[..]);
@@ -135,4 +135,53 @@ fn a_jump_that_changes_what_is_no_tensor_is_refused() {
     let ode = Ode::new(|_t, y: &Pools| Pools { fast: -y.fast.clone(), ..y.clone() });
     let ode = ode.jump(Event::falling(), |_t, y| &y.fast - 0.5, |_t, y| y.stage += 1);
     let _ = ode.solve(0.0, 2.0, &y0);
+}
+
+#[test]
+fn parts_measured_by_themselves_have_the_largest_of_their_norms_or_the_first() {
+    let tol = Tolerance::new(1e-3, 1e-6);
+    let ([y0, y1, k], dt) = ([0, 1, 2].map(nested), Tensor::from(0.1));
+    let ratio = |norm: PartNorm| {
+        let [l0, l1, lk] = [&y0, &y1, &k].map(|y| Leaves::measured_by(y, norm));
+        l0.clone().error_ratio(&dt, &[1.0], &[lk][..], &l0, &l1, &tol).item()
+    };
+    let first = y0.0.clone().error_ratio(&dt, &[1.0], &[k.0.clone()][..], &y0.0, &y1.0, &tol).item();
+    let second = y0.1.clone().error_ratio(&dt, &[1.0], &[k.1.clone()][..], &y0.1, &y1.1, &tol).item();
+    assert_eq!((ratio(PartNorm::First), ratio(PartNorm::Largest)), (first, first.max(second)));
+    let joint = ratio(PartNorm::Joint);
+    assert!(joint < first.max(second) && joint > first.min(second));
+}
+
+/// y decays beside q, which counts nothing of it: `q' = 5 sin 40 t`.
+fn beside(norm: PartNorm, adjoint: Adjoint, y0: &Tensor) -> (Tensor, f64) {
+    let field = |t: Tensor, (y, q): &(Tensor, Tensor)| (-y, q * 0.0 + (t * 40.0).sin() * 5.0);
+    let ode = Ode::new(field).rtol(1e-4).atol(1e-4).adjoint(adjoint).part_norm(norm);
+    let start = (y0.clone(), Tensor::zeros([1]).cast(DType::F64));
+    let solution = ode.solve(0.0, 1.0, &start).unwrap();
+    let steps = if solution.stats.num_steps.is_traced() { f64::NAN } else { solution.stats.num_steps.item() };
+    ((solution.y1.0.square().sum() + solution.y1.1.sum()), steps)
+}
+
+#[test]
+fn every_adjoint_takes_the_steps_of_the_norm_of_parts() {
+    let y0 = Tensor::full(DType::F64, [64], 0.5);
+    let exact = 0.5 * 2.0 * (-2.0_f64).exp();
+    for adjoint in [Adjoint::Direct, Adjoint::default(), Adjoint::backsolve(), Adjoint::reversible()] {
+        let [joint, largest, first] =
+            [PartNorm::Joint, PartNorm::Largest, PartNorm::First].map(|norm| beside(norm, adjoint, &y0).1);
+        assert!(first < joint && joint < largest, "{adjoint:?}: {first} {joint} {largest}");
+        let slope = grad(|y: &Tensor| beside(PartNorm::Largest, adjoint, y).0, &y0);
+        assert!((slope - exact).abs().max().item() < 1e-3, "{adjoint:?}");
+    }
+}
+
+#[test]
+fn rows_are_measured_part_by_part_in_lockstep_too() {
+    let field = |t: Tensor, (y, q): &(Tensor, Tensor)| (-y, q * 0.0 + (t * 40.0).sin() * 5.0);
+    let ode = Ode::new(field).rtol(1e-4).atol(1e-4).part_norm(PartNorm::Largest);
+    let y0 = |rows: usize| (Tensor::full(DType::F64, [rows, 64], 0.5), Tensor::full(DType::F64, [rows], 0.0));
+    let rows = ode.clone().batching(Batching::PerRow).solve(0.0, 1.0, y0(3)).unwrap();
+    let alone = ode.solve(0.0, 1.0, y0(1)).unwrap();
+    assert_eq!(rows.stats.num_steps.to_vec(), [alone.stats.num_steps.item(); 3]);
+    assert_eq!(rows.y1.1.to_vec(), [alone.y1.1.item(); 3]);
 }
