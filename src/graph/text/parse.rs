@@ -176,11 +176,8 @@ impl Parser {
         };
         self.mark('[')?;
         let dims = self.items(']', Parser::length)?;
-        let size = dims.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d.max(1)));
-        if size.is_none_or(|n| isize::try_from(n).is_err()) {
-            return Err(error(line, "the array is larger than any memory"));
-        }
-        Ok(Type::array(dtype, Shape::from(dims)))
+        let shape = Shape::try_new(dims).map_err(|why| error(line, why.to_string()))?;
+        Ok(Type::array(dtype, shape))
     }
 
     fn sequence(&mut self, line: usize) -> Parsed<Type> {

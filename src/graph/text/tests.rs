@@ -256,7 +256,8 @@ fn faults_are_told_with_their_lines() {
         ("is_finite %35", "is_finite é", "line 35", "the character 'é' has no place here"),
         ("is_finite %35", "is_finite %x", "line 35", "`%x` is no node"),
         ("u32[10]", "u32[-1]", "line 34", "`-1` is no length"),
-        ("u32[10]", "u32[9999999999,9999999999]", "line 34", "the array is larger than any memory"),
+        ("u32[10]", "u32[9999999999,9999999999]", "line 34", "has more elements than memory can address"),
+        ("u32[10]", "u32[1553255926290448382]", "line 34", "has more elements than memory can address"),
     ];
     for (from, to, line, why) in cases {
         let text = spoilt(PLAIN, from, to);
