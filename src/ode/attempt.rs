@@ -10,7 +10,7 @@
 //! save.
 
 use super::controller::History;
-use super::knot::{Knot, next_knot};
+use super::knot::{Knot, SLACK, next_knot};
 use super::stages::{First, Times, eval, stages};
 use super::{Carry, Clock, Compiled, Controller, Field, FieldFailure, Hairer, Scheme, Span, State, status};
 
@@ -281,7 +281,7 @@ fn adapt<S: State>(
         inv_prev2: &carry.inv_prev2,
         h: &carry.h,
         h_prev: &carry.h_prev,
-        after_rejection: &carry.after_rejection,
+        slack: &carry.slack,
     };
     let (factor, history) = match scheme.controller {
         Controller::Pid(pid) => (pid.next(order, error_ratio, &past), pid.history(error_ratio)),
@@ -301,8 +301,8 @@ fn adapt<S: State>(
     carry.inv_prev = S::Clock::select(accepted, &history, &carry.inv_prev);
     carry.h_prev = S::Clock::select(accepted, &carry.h, &carry.h_prev);
     let (zero, one) = (carry.t.like(0.0), carry.t.like(1.0));
-    let rejected = S::Clock::select(accepted, &zero, &one);
-    carry.after_rejection = S::Clock::select(running, &rejected, &carry.after_rejection);
+    let slack = S::Clock::select(accepted, &one.like(SLACK), &zero);
+    carry.slack = S::Clock::select(running, &slack, &carry.slack);
 }
 
 /// Counts the stops passed.

@@ -3,6 +3,7 @@
 //! All of it is states and values of the clock, also counters and the status, so that a recorded solve keeps
 //! them on the device and its thousandth step runs the program that its first step recorded.
 
+use super::knot::SLACK;
 use super::{Clock, Controller, Scheme, State};
 
 /// What one step hands to the next.
@@ -26,8 +27,9 @@ pub struct Carry<S: State> {
     pub inv_prev2: S::Clock,
     /// The size of the last accepted step, signed; 0 before the first.
     pub h_prev: S::Clock,
-    /// 1 where the step last attempted was rejected, else 0.
-    pub after_rejection: S::Clock,
+    /// How long a remainder may be that is merged into the next step, as a part of t; 0 where the step last attempted was
+    /// rejected, which merged might be the same again.
+    pub slack: S::Clock,
     /// Steps attempted.
     pub num_steps: S::Clock,
     /// Steps accepted. It is also the index of t among the times of `StepTo`.
@@ -71,7 +73,7 @@ impl<S: State> Carry<S> {
             inv_prev: one.clone(),
             inv_prev2: one,
             h_prev: zero.clone(),
-            after_rejection: zero.clone(),
+            slack: zero.like(SLACK),
             num_steps: zero.clone(),
             num_accepted: zero.clone(),
             num_rejected: zero.clone(),
@@ -96,13 +98,13 @@ impl<S: State> Carry<S> {
         self.t = t.clone();
         self.accepted = zero.lt(&zero);
         self.component = zero.like(-1.0);
+        self.slack = zero.like(SLACK);
         for clock in [&mut self.inv_prev, &mut self.inv_prev2] {
             *clock = one.clone();
         }
         for clock in [
             &mut self.dt,
             &mut self.h_prev,
-            &mut self.after_rejection,
             &mut self.num_steps,
             &mut self.num_accepted,
             &mut self.num_rejected,
@@ -140,9 +142,11 @@ impl<S: State> Carry<S> {
             clocks.extend([&mut self.num_stops, &mut self.num_off_grid]);
         }
         match scheme.controller {
-            Controller::Hairer(_) => clocks.push(&mut self.after_rejection),
-            Controller::Pid(pid) if pid.ratio_coeff != 0.0 => clocks.push(&mut self.h_prev),
-            Controller::Pid(_) | Controller::Constant(_) | Controller::StepTo(_) => {}
+            Controller::Pid(pid) if pid.ratio_coeff != 0.0 => {
+                clocks.extend([&mut self.slack, &mut self.h_prev]);
+            }
+            Controller::Hairer(_) | Controller::Pid(_) => clocks.push(&mut self.slack),
+            Controller::Constant(_) | Controller::StepTo(_) => {}
         }
         clocks
     }

@@ -227,8 +227,8 @@ pub(super) struct History<'a, C> {
     /// The size of this step and of the last accepted one, 0 before the first.
     pub h: &'a C,
     pub h_prev: &'a C,
-    /// 1 right after a rejection, else 0.
-    pub after_rejection: &'a C,
+    /// 0 right after a rejection.
+    pub slack: &'a C,
 }
 
 impl Pid {
@@ -336,7 +336,7 @@ impl Hairer {
         let damped =
             if self.beta == 0.0 { alone.clone() } else { alone.mul(&past.inv_prev.powf(-self.beta)) };
         let accepted = error_ratio.lt(&one);
-        let may_grow = past.after_rejection.lt(&one.like(0.5));
+        let may_grow = one.like(0.0).lt(past.slack);
         let may_grow = C::and(&accepted, &may_grow);
         let high = C::select(&may_grow, &one.like(self.factor_max), &one);
         let factor = C::select(&accepted, &damped, &alone);

@@ -50,11 +50,13 @@ pub(super) fn ulps<C: Clock>(n: f64, x: &C) -> C {
     x.abs().mul(&x.like(n * f64::EPSILON))
 }
 
-/// A remainder of the interval below this is merged into the step before it. `t` and `t_next` are the ends of that step;
-/// the bound is 100 ulp of the larger.
+/// 100 ulp as a part of a number.
+pub(super) const SLACK: f64 = 100.0 * f64::EPSILON;
+
+/// A remainder of a grid from `t` that comes to `t_next` is merged below this: 100 ulp of the larger.
 #[inline(always)]
 pub(crate) fn slack<C: Clock>(t: &C, t_next: &C) -> C {
-    ulps(100.0, &t.abs().max(&t_next.abs()))
+    t.abs().max(&t_next.abs()).mul(&t.like(SLACK))
 }
 
 /// The smallest step at t = 0, where an ulp is no bound.
@@ -106,14 +108,11 @@ pub(super) fn next_knot<S: State>(
     carry: &Carry<S>,
 ) -> Knot<S::Clock> {
     let (wall, is_stop) = next_wall(scheme, span, carry);
-    let number = |x: f64| carry.t.like(x);
-    let slack_after = |t: &S::Clock, t_next: &S::Clock| {
-        let is_retry = S::Clock::not(&carry.error_ratio.lt(&number(1.0)));
-        S::Clock::select(&is_retry, &number(0.0), &slack(t, t_next))
-    };
+    let one = carry.t.like(1.0);
+    let slack_of_attempt = carry.t.abs().mul(&carry.slack);
     let (proposed, at_wall, grid) = match scheme.controller {
         Controller::StepTo(StepTo { ts }) => {
-            let next = carry.num_accepted.sub(&carry.num_off_grid).add(&number(1.0));
+            let next = carry.num_accepted.sub(&carry.num_off_grid).add(&one);
             let (more, t) = (next.lt(&next.like(ts.len() as f64 - 1.0)), next.lookup(ts));
             let last = S::Clock::not(&S::Clock::and(&more, &is_before(span, &t)));
             let t = S::Clock::select(&last, &span.t1, &t);
@@ -122,7 +121,7 @@ pub(super) fn next_knot<S: State>(
             return Knot { t, last, grid: stop.clone(), stop };
         }
         Controller::Constant(Constant { dt0 }) => {
-            let next = carry.num_accepted.sub(&carry.num_off_grid).add(&number(1.0));
+            let next = carry.num_accepted.sub(&carry.num_off_grid).add(&one);
             let grid = span.t0.add(&next.mul(&span.towards(*dt0)));
             let slack = slack(&span.t0, &grid);
             let at_wall = passes(span, &wall, &grid, &slack);
@@ -133,14 +132,14 @@ pub(super) fn next_knot<S: State>(
         }
         Controller::Pid(_) => {
             let proposed = carry.t.add(&carry.dt);
-            let at_wall = passes(span, &wall, &proposed, &slack_after(&carry.t, &proposed));
+            let at_wall = passes(span, &wall, &proposed, &slack_of_attempt);
             (proposed, at_wall, span.t0.lt(&span.t0))
         }
         Controller::Hairer(_) => {
             let proposed = carry.t.add(&carry.dt);
             // The published codes stretch a step by 1 % rather than leave so small a remainder.
-            let stretched = carry.t.add(&carry.dt.mul(&number(1.01)));
-            let at_wall = passes(span, &wall, &stretched, &slack_after(&carry.t, &proposed));
+            let stretched = carry.t.add(&carry.dt.mul(&one.like(1.01)));
+            let at_wall = passes(span, &wall, &stretched, &slack_of_attempt);
             (proposed, at_wall, span.t0.lt(&span.t0))
         }
     };

@@ -121,7 +121,7 @@ fn shorten<S: State>(scheme: &Scheme<S>, bad: &<S::Clock as Clock>::Mask, carry:
     let number = |x: f64| carry.t.like(x);
     carry.dt = S::Clock::select(bad, &carry.h.mul(&number(factor)), &carry.dt);
     carry.error_ratio = S::Clock::select(bad, &number(f64::INFINITY), &carry.error_ratio);
-    carry.after_rejection = S::Clock::select(bad, &number(1.0), &carry.after_rejection);
+    carry.slack = S::Clock::select(bad, &number(0.0), &carry.slack);
 }
 
 /// Too many such rejections in a row, or a step too short to be tried.

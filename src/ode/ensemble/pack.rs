@@ -146,7 +146,7 @@ where
         macro_rules! move_clocks {
             ($($clock:ident)*) => { $( pack.carry.$clock.set_lane(to, ready.carry.$clock.lane(from)); )* };
         }
-        move_clocks!(t dt inv_prev inv_prev2 h_prev after_rejection num_steps num_accepted num_rejected);
+        move_clocks!(t dt inv_prev inv_prev2 h_prev slack num_steps num_accepted num_rejected);
         move_clocks!(num_stops num_off_grid num_field_evals non_finite_in_row status h error_ratio component);
     }
 }
