@@ -1,7 +1,7 @@
 //! SIGINT and SIGTERM while a run trains: it saves, says so, and ends as the signal would have ended it.
 //!
 //! A handler may do next to nothing, so it leaves the signal's number and the run asks for it between updates. The same
-//! signal a second time ends the process at once: who cannot wait for an update, or for a picture, need not.
+//! signal a second time ends the process at once.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};

@@ -80,7 +80,7 @@ impl<S: Clone> Looks<S> {
         1
     }
 
-    /// Looks at the trajectories whose turn the last attempt was; `warnings` are those of all trajectories.
+    /// Tests the trajectories that are due after the last attempt. `warnings` has one entry per trajectory.
     pub fn look<T: LaneFloat, F>(
         &mut self,
         scheme: &Scheme<S>,

@@ -132,7 +132,7 @@ where
     ///
     /// # Errors
     /// [`SolveError::Config`] for an option out of range or without effect, or an interval that is not finite;
-    /// [`SolveError::Field`] for a field that failed, that of the first trajectory in which it did;
+    /// [`SolveError::Field`] where the field failed, with the error of the first such trajectory;
     /// [`SolveError::Incomplete`] where a trajectory ended early, or started with a y0 that is not finite, unless
     /// [`allow_incomplete`](Ode::allow_incomplete) was asked for: `row` is the first that did. All trajectories are in
     /// `partial`, each with its own outcome.

@@ -269,7 +269,8 @@ impl<'o, 'f, Y: HostState> Finder<'o, 'f, Y> {
         self.group.iter().map(noise).collect()
     }
 
-    /// Takes every event's sign anew from the carry's state; `noise` is that of the group. The solve ends where one is NaN.
+    /// Evaluates every event's function at the carry's state, and stores its sign. `noise` belongs to the events of the group. A
+    /// NaN ends the solve.
     fn mark(&mut self, noise: &[f64], stepper: &mut Stepper<Y>) {
         self.marks.clear();
         for (index, watch) in self.watches.iter().enumerate() {

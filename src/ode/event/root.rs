@@ -56,8 +56,8 @@ impl<C: Clock> Bracket<C> {
         t.sub(&self.a[0]).mul(&t.sub(&self.b[0])).lt(&t.like(0.0))
     }
 
-    /// Where to look next: near the root of the secant, and no farther from the middle than a number of looks about
-    /// that of bisection allows.
+    /// The next time to evaluate: near the root of the secant, and close enough to the middle that the search takes about as many
+    /// evaluations as bisection at most.
     ///
     /// # References
     /// Oliveira, Takahashi (2020), An enhancement of the bisection method average performance preserving minmax

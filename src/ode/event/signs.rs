@@ -27,7 +27,7 @@ impl<C: Clock> Mark<C> {
         Mark { value, noise }
     }
 
-    /// The event is on its root: its sign is that of the side to which the solution leaves it.
+    /// Whether the value is a root up to noise. The event then takes its sign from the side to which the solution leaves.
     #[inline]
     pub(crate) fn is_on_root(&self) -> C::Mask {
         self.value.abs().le(&self.noise.abs().mul(&self.noise.like(CLEAR)))
