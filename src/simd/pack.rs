@@ -9,6 +9,7 @@
 //! There is no `PartialOrd` and no `PartialEq`: lanes differ, so there is nothing to branch on.
 
 use super::lanes::{Float, Lanes as LaneOps, Mask};
+use std::hint::select_unpredictable;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 
@@ -100,9 +101,12 @@ impl<T: Copy + Default, const W: usize> Lanes<T, W> {
         LaneMask(each!(i => f(self.0[i], other.0[i])))
     }
     /// `a` where the mask holds, else `b`.
+    ///
+    /// Both are read. Of an `if` the optimiser makes a choice between two addresses for each lane, and a read and a write for
+    /// each: the vector that is read next waits for all of the writes.
     #[inline(always)]
     pub(crate) fn choose(mask: &LaneMask<W>, a: &Self, b: &Self) -> Self {
-        Lanes(each!(i => if mask.0[i] { a.0[i] } else { b.0[i] }))
+        Lanes(each!(i => select_unpredictable(mask.0[i], a.0[i], b.0[i])))
     }
 }
 
