@@ -107,17 +107,21 @@ impl Requested<'_> {
 }
 
 impl Settings {
-    /// Refuses what is read of adaptive steps alone, where steps are not. `atol`: whether it is read all the same.
-    pub(crate) fn check_steps(&self, norm: bool, atol: bool) -> Result<(), OdeError> {
-        let is_listed = matches!(&self.controller, Some(Controller::StepTo(_)));
-        let is_adaptive = match &self.controller {
+    /// Whether errors decide on steps, as far as settings tell.
+    pub(crate) fn is_adaptive(&self) -> bool {
+        match &self.controller {
             Some(controller) => controller.is_adaptive(),
             // Without a dt0 such a method is refused for what it lacks.
             None => self.has_error_estimate() || self.dt0.is_none(),
-        };
-        if is_adaptive {
+        }
+    }
+
+    /// Refuses what is read of adaptive steps alone, where steps are not. `atol`: whether it is read all the same.
+    pub(crate) fn check_steps(&self, norm: bool, atol: bool) -> Result<(), OdeError> {
+        if self.is_adaptive() {
             return Ok(());
         }
+        let is_listed = matches!(&self.controller, Some(Controller::StepTo(_)));
         let unread = [
             ("rtol", self.rtol.is_some()),
             ("atol", self.atol.is_some() && !atol),

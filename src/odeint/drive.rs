@@ -185,7 +185,14 @@ impl<'a> Asked<'a> {
         let Asked { settings, options, .. } = *self;
         // How far its two states may be apart is told in units of atol.
         settings.check_steps(false, matches!(options.adjoint, Adjoint::Reversible { .. }))?;
+        let (rtol, atol) = match options.adjoint {
+            Adjoint::Backsolve { rtol, atol } if !settings.is_adaptive() => (rtol.is_some(), atol.is_some()),
+            _ => (false, false),
+        };
+        let constant = "under constant or given steps";
         let unread = [
+            ("rtol of Adjoint::Backsolve", rtol, constant),
+            ("atol of Adjoint::Backsolve", atol, constant),
             ("save_at times", !self.save_at.ts.is_empty() && options.ts.is_some(), "beside `save_at_tensor`"),
             ("max_events", settings.max_events.is_some() && self.watches.is_empty(), "without an event"),
         ];

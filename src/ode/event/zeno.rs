@@ -86,3 +86,30 @@ impl<C: Clock> Rhythm<C> {
         C::and(&is_long, &self.rest.le(&self.length.mul(&self.rest.like(rest))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of beats after which an accumulation is believed, of at most 200.
+    fn believed(interval: impl Fn(i32) -> f64) -> Option<i32> {
+        let (mut rhythm, mut t) = (Rhythm::new(&0.0), 0.0);
+        (0..200).find(|&n| {
+            t += interval(n);
+            rhythm = rhythm.beat(&t);
+            rhythm.accumulates()
+        })
+    }
+
+    #[test]
+    fn intervals_that_shrink_by_a_factor_accumulate_and_others_do_not() {
+        // What follows n intervals of ratio q is q^n / (1 - q): 1e-9 of all for q = 1/2 after 30.
+        let found = believed(|n| 0.5_f64.powi(n)).unwrap();
+        assert!((29..=31).contains(&found), "{found}");
+        // For 1/25 it is 2e-10 after seven; eight in a row are asked for.
+        assert_eq!(believed(|n| 0.04_f64.powi(n)), Some(8));
+        assert_eq!(believed(|_| 0.5), None);
+        assert_eq!(believed(|n| 1.0 / f64::from(n + 1)), None, "a harmonic series has no end");
+        assert_eq!(believed(|n| 0.5_f64.powi(n % 7)), None, "a run that is broken is none");
+    }
+}

@@ -243,6 +243,21 @@ fn a_discontinuity_at_an_end_is_seen_from_the_inside_alone() {
 }
 
 #[test]
+fn adaptive_steps_start_and_end_beside_a_discontinuity_at_an_end() {
+    let field = |t: f64, y: &f64| if 0.0 < t && t < 1.0 { (3.0 * t).cos() - y } else { f64::NAN };
+    let smooth = |t: f64, y: &f64| (3.0 * t).cos() - y;
+    for (t0, t1) in [(0.0, 1.0), (1.0, 0.0)] {
+        for method in Method::ALL.into_iter().filter(|m| m.tableau().b_err.is_some()) {
+            let solution =
+                Ode::new(field).method(method).jump_at(&[0.0, 1.0]).solve(t0, t1, 0.3).unwrap();
+            let plain = Ode::new(smooth).method(method).solve(t0, t1, 0.3).unwrap();
+            assert!((solution.y1 - plain.y1).abs() < 1e-12, "{method} from {t0}: {solution}");
+            assert_eq!(solution.stats.num_steps, plain.stats.num_steps, "{method} from {t0}");
+        }
+    }
+}
+
+#[test]
 fn an_event_that_is_nan_shortens_the_step() {
     let ode = Ode::new(|_t, _y: &f64| -1.0).event(Event::falling().stop(), |_t, y| y.sqrt() - 0.1);
     let solution = ode.solve(0.0, 5.0, 1.0).unwrap();
@@ -320,6 +335,41 @@ fn the_nth_hit_ends_the_solve_also_where_a_step_holds_several() {
             ode.event(event, |_t, y| (2.0 * std::f64::consts::PI * y).sin()).solve(0.0, 10.0, -0.25).unwrap();
         assert_eq!(solution.events.len(), n);
         assert!((solution.t1 - (n as f64 - 0.75)).abs() < 1e-12, "{n}: {solution}");
+    }
+}
+
+#[test]
+fn of_two_terminal_events_the_first_hit_that_ends_decides() {
+    // y = t passes whole numbers and, once, 2.5.
+    let whole = |n| Event::rising().terminal_after(n).samples(40);
+    let run = |n: usize, swapped: bool| {
+        let sine = |_t: f64, y: &f64| (2.0 * std::f64::consts::PI * (y - 0.25)).sin();
+        let level = |_t: f64, y: &f64| y - 2.5;
+        let ode = Ode::new(|_t: f64, _y: &f64| 1.0).method(Method::Rk4).dt0(10.0);
+        let solution = if swapped {
+            ode.event(Event::rising().stop(), level).event(whole(n), sine).solve(0.0, 10.0, 0.0).unwrap()
+        } else {
+            ode.event(whole(n), sine).event(Event::rising().stop(), level).solve(0.0, 10.0, 0.0).unwrap()
+        };
+        (which(&solution.outcome).unwrap() ^ usize::from(swapped), solution.t1, solution.events.len())
+    };
+    for swapped in [false, true] {
+        let (by, t, events) = run(2, swapped);
+        assert!(by == 0 && (t - 1.25).abs() < 1e-12 && events == 2, "{by} at {t} of {events}");
+        let (by, t, events) = run(4, swapped);
+        assert!(by == 1 && (t - 2.5).abs() < 1e-12 && events == 4, "{by} at {t} of {events}");
+    }
+}
+
+#[test]
+fn an_event_in_the_last_ulp_before_t1_and_at_t1_is_found() {
+    for t1 in [1.0_f64, 3.0, 1e9 + 0.1] {
+        for root in [t1.next_down(), t1] {
+            let ode = Ode::new(|_t, _y: &f64| 1.0).dt0(t1 / 7.0).method(Method::Rk4);
+            let solution = ode.event(Event::rising(), |t, _y| t - root).solve(0.0, t1, 0.0).unwrap();
+            assert_eq!((solution.outcome, solution.events.len()), (Outcome::Completed, 1), "{root}");
+            assert!((solution.events[0].t - root).abs() <= t1 - t1.next_down(), "{root}: {solution}");
+        }
     }
 }
 

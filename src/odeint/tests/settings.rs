@@ -245,3 +245,14 @@ fn every_setting_is_read_or_refused_by_its_name_wherever_it_can_be_given() {
     assert!(!table.contains("ignored"), "\n{table}");
     assert_eq!(include_str!("../../ode/settings.md"), table, "\n{table}");
 }
+
+#[test]
+fn tolerances_of_backsolve_are_refused_under_constant_steps() {
+    for (rtol, atol, named) in [(Some(1e-6), None, "rtol"), (None, Some(1e-6), "atol")] {
+        let adjoint = Adjoint::Backsolve { rtol, atol };
+        let ode = Ode::new(pushed as fn(Tensor, &Tensor) -> Tensor).adjoint(adjoint);
+        assert!(ode.solve(0.0, 1.0, y0()).is_ok());
+        let error = ode.method(Method::Rk4).dt0(0.1).solve(0.0, 1.0, y0()).unwrap_err().to_string();
+        assert!(error.contains(&format!("`{named} of Adjoint::Backsolve`")), "{error}");
+    }
+}
