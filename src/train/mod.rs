@@ -8,6 +8,7 @@
 //! - `run` is the builder, and finds out whether there is a run to resume.
 //! - `session` is the loop. What looks at the clock (checkpoints, measures, pictures) reads the state and never
 //!   writes it: **a run that was killed and resumed ends with the bits of one that was not.**
+//! - Files have three parts: training, validation (which chooses weights) and test (measured once, at the end).
 //! - `evaluate` measures with its own tolerances and the exact divergence, whatever the training used.
 //!
 //! # Examples
@@ -54,11 +55,11 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-pub use data::{Data, HELD_OUT_SHARE};
+pub use data::{Data, Given, HELD_OUT_SHARE};
 pub use error::TrainError;
 pub use evaluate::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
 pub use folder::{METRICS_FILE, MODEL_FILE, check_free, default_folder};
-pub use frame::{ImageFrame, PointsFrame, Units};
+pub use frame::{ImageFrame, Parts, PointsFrame, Units};
 pub use images::{BitsPerDim, Feed, IMAGE_TOLERANCE, ImagesFrame, PixelTables, PixelsKind, ToleranceRow};
 pub use learned::{FAR, Learned, LogGrid};
 pub use model::{ActivationKind, FieldConfig, Flow, ModelConfig};
