@@ -154,7 +154,7 @@ fn text(learned: &Learned, phases: &[Phase], tolerances: &[ToleranceRow], peak: 
         (None, None) => {
             if let Some(images) = &header.images {
                 let sizes = format!("{} x {} pixels of {}", images.width, images.height, images.channels);
-                table.row("images", format!("{}: of {sizes}, {}", images.name, images.pixels));
+                table.row("images", format!("{}: {sizes}, {}", images.name, images.pixels));
             }
             &mut table
         }

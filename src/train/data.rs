@@ -9,21 +9,21 @@
 //! weights, about W / 2N nats, is 0.005 at a million.
 
 use super::evaluate::Rows;
-use super::frame::{ImageFrame, Parts, PointsFrame, file_name};
+use super::frame::{ImageFrame, PointsFrame, file_name};
 use super::images::{Feed, Images, ImagesFrame, PixelTables, PixelsKind, classes};
 use super::model::Flow;
+use super::parts::{Given, Parts};
 use super::presets::LEVEL_ENDS;
 use super::recipe::DataShape;
 use super::state::{Source, Tables};
 use super::{Recipe, TrainError};
-use crate::data::{
-    DataError, ImageDensity, ImageSet, PixelTransform, Points, Rule, Split, Standard, Toy, subset,
-};
+use crate::data::{DataError, ImageDensity, ImageSet, PixelTransform, Points, Rule, Standard, Toy, subset};
 use crate::error::Result;
 use crate::nn::{DriftNet, Fixed};
 use crate::plot::{self, DensityMap, Scale};
 use crate::tensor::{Key, Tensor};
 use rand::Rng;
+use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Points of a toy that a run learns from.
@@ -32,8 +32,6 @@ const TOY_POINTS: usize = 1 << 20;
 const TOY_STREAM: u64 = 0x70f5_0f7e_57da_7a01;
 const VALIDATION_STREAM: u64 = 0x5eed_0f7e_57da_7a00;
 const TEST_STREAM: u64 = 0x5eed_0f7e_57da_7a02;
-/// Share of a file's rows that are for validation, and as many for the test, where no others are given.
-pub const HELD_OUT_SHARE: f64 = 0.1;
 /// Most points of a part of a file that are measured, chosen by the seed, and points of a known density that are watched.
 const MEASURED: usize = 4_000;
 /// Cells along a side of the histogram that stands for the density of points.
@@ -52,45 +50,6 @@ pub enum Data {
     /// Images, each a point, and those of validation and test where they are given; otherwise a seeded tenth is held out for
     /// each, every class in proportion.
     Images(Arc<ImageSet>, Given<Arc<ImageSet>>),
-}
-
-/// Held-out rows that come in sets of their own.
-#[derive(Clone, Copy, Debug)]
-pub struct Given<T> {
-    /// Choose the best weights and end a run early.
-    pub validation: Option<T>,
-    /// Are measured once, at the end, and influence no weight.
-    pub test: Option<T>,
-}
-
-impl<T> Default for Given<T> {
-    fn default() -> Given<T> {
-        Given { validation: None, test: None }
-    }
-}
-
-impl<T> Given<T> {
-    /// Training rows, then the set and the rows in it of validation and of test: seeded parts of `whole`, every class in
-    /// proportion, where no set is given.
-    pub(super) fn parts<'a>(
-        &'a self,
-        whole: &'a T,
-        (kind, name, labels): (&'static str, &str, Option<&[u16]>),
-        rows: impl Fn(&T) -> usize,
-        seed: u64,
-    ) -> Result<(Vec<usize>, [(&'a T, Vec<usize>); 2])> {
-        let given = [self.validation.as_ref(), self.test.as_ref()];
-        let shares = given.map(|part| if part.is_some() { 0.0 } else { HELD_OUT_SHARE });
-        let (found, least) = (rows(whole), 2 + given.iter().filter(|part| part.is_none()).count());
-        if found < least {
-            return Err(TrainError::TooFew { kind, name: name.to_owned(), found, least }.into());
-        }
-        let split = Split::seeded(found, shares, labels, seed)?;
-        let of = |part: Option<&'a T>, split: Vec<usize>| {
-            part.map_or((whole, split), |part| (part, (0..rows(part)).collect()))
-        };
-        Ok((split.train, [of(given[0], split.validation), of(given[1], split.test)]))
-    }
 }
 
 impl From<ImageDensity> for Data {
@@ -328,7 +287,7 @@ fn of_image<R: Rng + ?Sized>(image: &ImageDensity, n: usize, rng: &mut R) -> Row
 fn of_toy<R: Rng + ?Sized>(toy: Toy, standard: &Standard, n: usize, rng: &mut R) -> Rows {
     let (drawn, density, shift) = (toy.draw(n, rng), toy.density(), standard.log_jacobian());
     let points = standard.to_standard(drawn.as_flattened()).into_iter().map(|x| x as f32).collect();
-    Rows { points, log_p: Some(drawn.iter().map(|&x| density.log_prob(x) - shift).collect()) }
+    Rows { points, log_p: Some(drawn.par_iter().map(|&x| density.log_prob(x) - shift).collect()) }
 }
 
 /// A set of images, split, its transform fitted.

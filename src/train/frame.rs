@@ -61,31 +61,6 @@ pub struct PointsFrame {
     pub fingerprint: String,
 }
 
-/// How many rows each part of the data has; 0 for a part that is drawn anew from a known density as it is needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Parts {
-    /// Rows to learn from.
-    pub train: usize,
-    /// Rows that choose the weights.
-    pub validation: usize,
-    /// Rows that are measured once, at the end.
-    pub test: usize,
-}
-
-impl Parts {
-    /// Of training rows, and of the rows of validation and test.
-    pub(super) fn of<T>(train: &[usize], [validation, test]: &[(T, Vec<usize>); 2]) -> Parts {
-        Parts { train: train.len(), validation: validation.1.len(), test: test.1.len() }
-    }
-}
-
-impl std::fmt::Display for Parts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} to learn from, {} of validation, {} of test", self.train, self.validation, self.test)
-    }
-}
-
 impl PointsFrame {
     /// Of points to learn from.
     pub(super) fn of(train: &Points, fingerprint: String) -> PointsFrame {

@@ -39,6 +39,7 @@ mod learned;
 pub mod metrics;
 mod model;
 mod options;
+mod parts;
 mod pictures;
 mod plan;
 mod presets;
@@ -55,17 +56,18 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-pub use data::{Data, Given, HELD_OUT_SHARE};
+pub use data::Data;
 pub use error::TrainError;
 pub use evaluate::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
 pub use folder::{METRICS_FILE, MODEL_FILE, check_free, default_folder};
-pub use frame::{ImageFrame, Parts, PointsFrame, Units};
+pub use frame::{ImageFrame, PointsFrame, Units};
 pub use images::{BitsPerDim, Feed, IMAGE_TOLERANCE, ImagesFrame, PixelTables, PixelsKind, ToleranceRow};
 pub use learned::{FAR, Learned, LogGrid};
 pub use model::{ActivationKind, FieldConfig, Flow, ModelConfig};
 pub use options::{
     DivergenceKind, FieldKind, ObjectiveKind, OptimizerKind, Options, Preset, check_tolerances,
 };
+pub use parts::{Given, HELD_OUT_SHARE, Parts};
 pub use plan::{FlopsOf, PhasePlan, StatesPlan};
 pub use progress::{Progress, Stage};
 pub use recipe::{Objective, Phase, Recipe};

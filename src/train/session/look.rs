@@ -24,7 +24,7 @@ const COARSE: usize = 96;
 /// Standard error of the gap at the end, in nats, and the most points that it is measured by: a flow whose gap is 0.1 nats
 /// needs about 50,000.
 const GAP_STDERR: f64 = 0.002;
-const GAP_POINTS: u64 = 1 << 17;
+const GAP_POINTS: u64 = 1 << 16;
 /// Points that are drawn at a time for it.
 const DRAWN: usize = 4096;
 
