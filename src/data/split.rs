@@ -52,17 +52,20 @@ impl Split {
     }
 }
 
-/// At most `count` of the given rows by a seed, in ascending order: each set as likely as another, and with labels (by row
-/// number) every class in proportion, up to a row.
+/// At most `count` of the given rows by a seed: each set as likely as another, and with labels (by row number) every class in
+/// proportion, up to a row. They come in random order, so that whoever measures only the first of them has a random sample.
 pub fn subset(rows: &[usize], labels: Option<&[u16]>, count: usize, seed: u64) -> Vec<usize> {
-    chosen(rows, labels, count, &mut { seed }).0
+    let mut state = seed;
+    let mut few = chosen(rows, labels, count, &mut state).0;
+    shuffle(&mut few, &mut state);
+    few
 }
 
 /// The chosen rows and the others. All are shuffled, sorted by class and taken at even distances from a random start, so
 /// that each row is as likely as another and no class is more than a row off its share.
 fn chosen(rows: &[usize], labels: Option<&[u16]>, count: usize, state: &mut u64) -> (Vec<usize>, Vec<usize>) {
     let (mut order, n, count) = (rows.to_vec(), rows.len(), count.min(rows.len()));
-    (1..n).rev().for_each(|i| order.swap(i, below(i + 1, state)));
+    shuffle(&mut order, state);
     if let Some(labels) = labels {
         order.sort_by_key(|&row| labels[row]);
     }
@@ -75,6 +78,10 @@ fn chosen(rows: &[usize], labels: Option<&[u16]>, count: usize, state: &mut u64)
     parts.0.sort_unstable();
     parts.1.sort_unstable();
     parts
+}
+
+fn shuffle(rows: &mut [usize], state: &mut u64) {
+    (1..rows.len()).rev().for_each(|i| rows.swap(i, below(i + 1, state)));
 }
 
 /// A number below n.
@@ -128,6 +135,19 @@ mod tests {
     }
 
     #[test]
+    fn pairs_of_rows_are_chosen_equally_often() {
+        let rows: Vec<usize> = (0..10).collect();
+        let together = |a, b| {
+            let sets = (0..4_000).map(|seed| subset(&rows, None, 3, seed));
+            sets.filter(|set| set.contains(&a) && set.contains(&b)).count()
+        };
+        // A fifteenth, 267, with a deviation of 16.
+        for (a, b) in [(0, 1), (0, 3), (4, 9)] {
+            assert!(together(a, b).abs_diff(267) < 64, "{a}, {b}: {}", together(a, b));
+        }
+    }
+
+    #[test]
     fn a_file_that_is_sorted_by_class_has_each_class_in_proportion_in_each_part() {
         let labels: Vec<u16> = (0..300).map(|row| [0, 0, 0, 1, 1, 2][row / 50]).collect();
         for seed in 0..50 {
@@ -145,14 +165,19 @@ mod tests {
     }
 
     #[test]
-    fn a_subset_is_no_prefix_and_on_average_in_the_middle() {
+    fn a_subset_and_its_first_rows_are_no_prefix_and_on_average_in_the_middle() {
         let rows: Vec<usize> = (100..1_100).collect();
         let sets: Vec<_> = (0..400).map(|seed| subset(&rows, None, 50, seed)).collect();
-        assert!(sets.iter().all(|set| set.len() == 50 && set.is_sorted() && set[49] > 700));
-        let mean = sets.iter().flatten().sum::<usize>() as f64 / 20_000.0;
-        // 289 / sqrt(20,000) is 2.
-        assert!((mean - 599.5).abs() < 8.0, "{mean}");
-        assert_eq!(subset(&rows, None, 5_000, 1), rows);
+        assert!(sets.iter().all(|set| set.len() == 50 && set.iter().any(|&row| row > 700)));
+        // 289 / sqrt(20,000) is 2, and 6.5 of a tenth of them.
+        for (first, bound) in [(50, 8.0), (5, 26.0)] {
+            let all: Vec<usize> = sets.iter().flat_map(|set| &set[..first]).copied().collect();
+            let mean = all.iter().sum::<usize>() as f64 / all.len() as f64;
+            assert!((mean - 599.5).abs() < bound, "{mean}");
+        }
+        let mut all = subset(&rows, None, 5_000, 1);
+        all.sort_unstable();
+        assert_eq!(all, rows);
         assert_eq!(subset(&[], None, 5, 1), Vec::<usize>::new());
     }
 
