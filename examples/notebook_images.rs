@@ -102,8 +102,8 @@ fn main() -> flowline::Result<()> {
     println!("{} weights, {} updates", report.weights, report.updates);
     println!(
         "bits/dim of held-out drawings: {:.3} +- {:.3}",
-        report.bits_per_dim.unwrap_or(f64::NAN),
-        report.bits_per_dim_stderr.unwrap_or(f64::NAN)
+        report.test_bits_per_dim.unwrap_or(f64::NAN),
+        report.test_bits_per_dim_stderr.unwrap_or(f64::NAN)
     );
     //| ## New drawings, by kind
     let names = ["rings", "crosses", "dots"];
@@ -152,7 +152,7 @@ fn main() -> flowline::Result<()> {
     {
         let images = ImageSet::from_bytes(name, images, [SIDE, SIDE, 1])?.with_classes(test_kinds.clone())?;
         let (_, bits) = learned.image_log_probs(&images, (1e-3, 1e-3), 1, &key, |_| {})?;
-        println!("{name:16} {:7.3} +- {:.3} bits/dim", bits.mean, bits.stderr);
+        println!("{name:16} {:7.3} +- {:.3} bits/dim", bits.bits.mean, bits.bits.stderr.unwrap_or(f64::NAN));
     }
     //| And the other way round: whose drawing is it? By Bayes' rule with equal shares, the kind that makes an image likeliest.
     let (few, kinds_of_few) = drawings(90, &for_tests.fold_in(1));

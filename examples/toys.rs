@@ -45,8 +45,9 @@ fn learn(toy: Toy, folder: &Path, seconds: f64) -> flowline::Result<Learned> {
     let options = Options { time_limit: Some(seconds), ..Options::default() };
     let learned = Density::from_options(&options, toy)?.run_folder(folder).run(&Key::new(0))?;
     if let Some(report) = &learned.report {
-        let gap = report.gap_nats.unwrap_or(f64::NAN);
-        println!("{:14} {:>8} {:>10.4} {gap:>10.4}", toy.name(), report.weights, toy.entropy_nats());
+        let [gap, error] = [report.gap_nats, report.gap_stderr_nats].map(|x| x.unwrap_or(f64::NAN));
+        let (name, weights, entropy) = (toy.name(), report.weights, toy.entropy_nats());
+        println!("{name:14} {weights:>8} {entropy:>10.4} {gap:>10.4} ± {error:.4}");
     }
     Ok(learned)
 }

@@ -122,7 +122,7 @@ fn message(p: &Progress) -> String {
 
 fn numbers(p: &Progress) -> String {
     let gap = p.gap_nats.map_or_else(String::new, |gap| format!("  gap {gap:.3} nats"));
-    let gap = p.bits_per_dim.map_or(gap, |bits| format!("  {bits:.4} bits/dim"));
+    let gap = p.bits_per_dim.map_or(gap, |bits| format!("  {bits:.3} bits/dim"));
     format!("loss {:.4} {}  {:.1} ms/update{gap}", p.loss, p.objective.unit(), p.ms)
 }
 

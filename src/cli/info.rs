@@ -3,6 +3,7 @@
 use super::table::{Columns, Table, grouped, quantity};
 use super::{Result, machine, note, result};
 use crate::backend::Peak;
+use crate::data::Estimate;
 use crate::simd::Level;
 use crate::train::{
     FieldConfig, Learned, ModelConfig, Objective, PhaseReport, Recorded, Steps, ToleranceRow, TrainError,
@@ -116,7 +117,7 @@ fn by_tolerance(rows: &[ToleranceRow]) -> String {
     for row in rows {
         columns.line([
             format!("{:e}", row.tolerance),
-            format!("{:.4}", row.bits_per_dim),
+            Estimate { mean: row.bits_per_dim, stderr: row.bits_per_dim_stderr, count: 0 }.to_string(),
             format!("{:.1}", row.field_evals),
         ]);
     }
@@ -153,8 +154,7 @@ fn text(learned: &Learned, phases: &[Phase], tolerances: &[ToleranceRow], peak: 
         (None, None) => {
             if let Some(images) = &header.images {
                 let sizes = format!("{} x {} pixels of {}", images.width, images.height, images.channels);
-                let count = grouped(images.train as u64);
-                table.row("images", format!("{}: {count} of {sizes}, {}", images.name, images.pixels));
+                table.row("images", format!("{}: {sizes}, {}", images.name, images.pixels));
             }
             &mut table
         }
@@ -164,6 +164,9 @@ fn text(learned: &Learned, phases: &[Phase], tolerances: &[ToleranceRow], peak: 
             table.row("points", format!("{name}: {}", learned.columns().join(", ")))
         }
     };
+    if let Some(parts) = header.parts.filter(|parts| parts.test > 0) {
+        table.row("rows", parts.to_string());
+    }
     if let Some(entropy) = header.entropy_nats() {
         table.row("entropy", format!("{entropy:.4} nats"));
     }

@@ -3,7 +3,7 @@
 use super::bar::Count;
 use super::table::grouped;
 use super::{FileKind, note, result};
-use crate::data::{DataError, ImageSet};
+use crate::data::{DataError, Estimate, ImageSet};
 use crate::error::{Error, Result};
 use crate::io::{IoError, read_csv_lines, read_npy, write_csv, write_npy};
 use crate::tensor::Key;
@@ -69,12 +69,12 @@ pub fn run(args: &Args) -> Result<()> {
     }
     drop(count);
     write(args, kind, &log_probs)?;
-    let mean = log_probs.iter().sum::<f64>() / log_probs.len() as f64;
+    let mean = Estimate::of(&log_probs);
     note(&match log_probs.len() {
         0 => format!("{} holds no points", args.points.display()),
         n => {
             let area = if learned.header.points.is_some() { "unit" } else { "square pixel" };
-            format!("{} points, mean log-density {mean:.4} nats per {area}", grouped(n as u64))
+            format!("{} points, mean log-density {mean} nats per {area}", grouped(n as u64))
         }
     });
     Ok(())
@@ -110,13 +110,12 @@ fn images(args: &Args, learned: &Learned, tolerances: (f64, f64), kind: Option<F
     drop(count);
     write(args, kind, &log_probs)?;
     let noise = bits.noise_stderr.map_or_else(String::new, |noise| {
-        format!(", {noise:.5} of it by dequantisation and probes ({} an image)", bits.draws)
+        format!(", {noise:.5} of the error by dequantisation and probes ({} an image)", bits.draws)
     });
     note(&format!(
-        "{} images, {:.4} bits/dim, standard error {:.4}{noise}; {:.1} evaluations at rtol {:e}, atol {:e}",
-        grouped(bits.images as u64),
-        bits.mean,
-        bits.stderr,
+        "{} images, {} bits/dim{noise}; {:.1} evaluations at rtol {:e}, atol {:e}",
+        grouped(bits.bits.count),
+        bits.bits,
         bits.field_evals,
         tolerances.0,
         tolerances.1

@@ -5,12 +5,12 @@ use super::signals::Signals;
 use super::table::{Columns, Table, grouped, quantity, seconds};
 use super::{machine, note, result};
 use crate::backend::Peak;
-use crate::data::{ImageDensity, ImageSet, Points, Toy};
+use crate::data::{Estimate, ImageDensity, ImageSet, Points, Toy};
 use crate::error::{Error, Result};
 use crate::io::read_npy_header;
 use crate::tensor::Key;
 use crate::train::{
-    Data, Density, DivergenceKind, FieldKind, FlopsOf, Learned, ObjectiveKind, OptimizerKind, Options,
+    Data, Density, DivergenceKind, FieldKind, FlopsOf, Given, Learned, ObjectiveKind, OptimizerKind, Options,
     PhasePlan, PixelsKind, Preset, Report, TrainError, check_free, default_folder,
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -30,15 +30,21 @@ pub struct Args {
     /// toy by name: moons, 8gaussians, pinwheel, circles, 2spirals, checkerboard, rings, swissroll; or a set of images, each a
     /// point: a folder of pictures of one size, an IDX file (gzip or not), .npy [n, h, w] or [n, h, w, c]
     data: Option<PathBuf>,
-    /// Points or images to measure by [default: a seeded tenth of DATA's]
+    /// Points or images that choose the best weights [default: a seeded tenth of DATA's]
     #[arg(long, value_name = "FILE")]
     validation: Option<PathBuf>,
+    /// Points or images for the scores of the end alone [default: a seeded tenth of DATA's]
+    #[arg(long, value_name = "FILE")]
+    test: Option<PathBuf>,
     /// The class of each image, IDX, .npy [n] or .csv: the flow learns the images of each class
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     /// The class of each image of --validation
     #[arg(long, value_name = "FILE")]
     validation_labels: Option<PathBuf>,
+    /// The class of each image of --test
+    #[arg(long, value_name = "FILE")]
+    test_labels: Option<PathBuf>,
     /// The field of a flow of images [default: unet]
     #[arg(long, value_parser = names(FieldKind::NAMES, FieldKind::ALL))]
     field: Option<FieldKind>,
@@ -233,32 +239,37 @@ fn train(args: &Args, options: &Options, started: Instant) -> Result<()> {
 /// What is to be learned: a toy where the name is one and no such file is there, points by the file's ending, else an image.
 fn data(args: &Args) -> Result<Data> {
     let set = args.data.as_deref().map(is_image_set).transpose()?.unwrap_or(false);
-    for (option, file) in [("--labels", &args.labels), ("--validation-labels", &args.validation_labels)] {
+    let labels = [&args.labels, &args.validation_labels, &args.test_labels];
+    for (option, file) in ["--labels", "--validation-labels", "--test-labels"].into_iter().zip(labels) {
         if let Some(file) = file.as_ref().filter(|_| !set) {
             let (value, range) = (file.display().to_string(), "left out: classes are of sets of images");
             return Err(TrainError::Option { option, value, range }.into());
         }
     }
-    let Some(path) = &args.data else { return check_validation(args, ImageDensity::embedded().into()) };
+    let Some(path) = &args.data else { return check_given(args, ImageDensity::embedded().into()) };
     let toy = path.to_str().filter(|_| !path.exists()).and_then(|name| name.parse::<Toy>().ok());
     if let Some(toy) = toy {
-        return check_validation(args, toy.into());
+        return check_given(args, toy.into());
     }
     if set {
         let open = |path: &Path, labels: Option<&PathBuf>| -> Result<Arc<ImageSet>> {
             let images = ImageSet::open(path)?;
             Ok(Arc::new(if let Some(labels) = labels { images.with_labels(labels)? } else { images }))
         };
-        let others =
-            args.validation.as_ref().map(|path| open(path, args.validation_labels.as_ref())).transpose()?;
-        return Ok(Data::Images(open(path, args.labels.as_ref())?, others));
+        let given = |path: &Option<PathBuf>, labels: &Option<PathBuf>| {
+            path.as_ref().map(|path| open(path, labels.as_ref())).transpose()
+        };
+        let validation = given(&args.validation, &args.validation_labels)?;
+        let test = given(&args.test, &args.test_labels)?;
+        return Ok(Data::Images(open(path, args.labels.as_ref())?, Given { validation, test }));
     }
     let is = |ending: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
     if is("npy") || is("csv") {
-        let others = args.validation.as_ref().map(Points::open).transpose()?;
-        return Ok(Data::Points(Points::open(path)?, others));
+        let [validation, test] = [&args.validation, &args.test].map(|path| path.as_ref().map(Points::open));
+        let given = Given { validation: validation.transpose()?, test: test.transpose()? };
+        return Ok(Data::Points(Points::open(path)?, given));
     }
-    check_validation(args, ImageDensity::open(path)?.into())
+    check_given(args, ImageDensity::open(path)?.into())
 }
 
 /// Whether a path is a set of images: a folder, an array of more than two axes, a gzip or IDX file.
@@ -275,9 +286,13 @@ fn is_image_set(path: &Path) -> Result<bool> {
 }
 
 /// An image and a toy are drawn from for their held-out points.
-fn check_validation(args: &Args, data: Data) -> Result<Data> {
-    let Some(path) = &args.validation else { return Ok(data) };
-    let (option, value) = ("--validation", path.display().to_string());
+fn check_given(args: &Args, data: Data) -> Result<Data> {
+    let given = [("--validation", &args.validation), ("--test", &args.test)];
+    let Some((option, path)) = given.into_iter().find_map(|(option, path)| Some((option, path.as_ref()?)))
+    else {
+        return Ok(data);
+    };
+    let value = path.display().to_string();
     let range = "left out: an image or a toy gives held-out points by itself";
     Err(TrainError::Option { option, value, range }.into())
 }
@@ -293,22 +308,14 @@ fn tell(args: &Args, learned: &Learned) {
 /// The run for people.
 fn summary(report: &Report) -> String {
     let mut table = Table::default();
-    table
-        .row("updates", grouped(report.updates))
-        .row("weights", grouped(report.weights as u64))
-        .row("held-out NLL", format!("{:.4} nats", report.nll_nats));
-    if let (Some(bits), Some(stderr)) = (report.bits_per_dim, report.bits_per_dim_stderr) {
-        table.row("bits/dim", format!("{bits:.4}, standard error {stderr:.4}"));
-    }
-    if let (Some(entropy), Some(gap)) = (report.entropy_nats, report.gap_nats) {
-        table.row("entropy", format!("{entropy:.4} nats")).row("gap", format!("{gap:.4} nats"));
-    }
-    if let Some(mass) = report.mass {
-        table.row("mass", format!("{mass:.5}"));
+    table.row("updates", grouped(report.updates)).row("weights", grouped(report.weights as u64));
+    for (name, value) in report.figures() {
+        table.row(name, value);
     }
     for phase in &report.phases {
         let (updates, ms) = (grouped(phase.updates), phase.ms_per_update);
-        let gap = phase.gap_nats.map_or_else(String::new, |gap| format!(", gap {gap:.4} nats"));
+        let gap = |mean| Estimate { mean, stderr: phase.gap_stderr_nats, count: 0 };
+        let gap = phase.gap_nats.map_or_else(String::new, |mean| format!(", gap {} nats", gap(mean)));
         let text = format!("{updates} updates in {}, {ms:.1} ms each{gap}", seconds(phase.seconds));
         table.row(phase.objective.title(), text);
     }

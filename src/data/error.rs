@@ -336,11 +336,14 @@ pub enum DataError {
         /// What to do.
         remedy: &'static str,
     },
-    /// A held-out share that leaves one of the two parts empty.
-    #[error("a held-out share of {share} of {rows} rows leaves a part empty; hold out between 1 and {} of them", rows.saturating_sub(2))]
+    /// Shares that leave a part empty.
+    #[error(
+        "shares of {} and {} of {rows} rows for validation and test leave a part empty; each part needs a row and training two",
+        shares[0], shares[1]
+    )]
     Share {
-        /// The share asked for.
-        share: f64,
+        /// The shares asked for.
+        shares: [f64; 2],
         /// Rows there are.
         rows: usize,
     },

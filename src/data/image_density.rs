@@ -10,7 +10,7 @@ use super::{
     DataError, Grid,
     alias::AliasTable,
     grey::Grey,
-    quadrature::{Blur, Taps},
+    quadrature::{Blur, Taps, at_points},
 };
 use crate::io::Fnv;
 use rand::{Rng, RngExt};
@@ -247,6 +247,20 @@ impl ImageDensity {
                 })
             })
             .collect()
+    }
+
+    /// The true log-density at points, both in standardised coordinates: of the mixture of a normal for each pixel, which is
+    /// summed over all pixels within 8 deviations. -infinity where there are none.
+    ///
+    /// Its mean over the density is `-entropy_nats()`.
+    pub fn log_probs(&self, points: &[[f32; 2]]) -> Vec<f64> {
+        let taps = |a: usize, pixels: usize| {
+            let centres = points.iter().map(move |x| self.mean[a] + self.sd[a] * f64::from(x[a]));
+            Taps::new(centres, pixels, JITTER_PIXELS)
+        };
+        let (xs, ys) = (taps(0, self.width), taps(1, self.height));
+        let per_pixel = at_points(&self.pixel_mass(), self.width, &xs, &ys);
+        per_pixel.into_iter().map(|p| p.ln() - self.log_jacobian()).collect()
     }
 
     /// Square cells over the image grown by `margin` pixels on all sides, `cells_per_pixel` along each axis.

@@ -20,6 +20,7 @@
 //!   likelihoods are stated in nats.
 mod alias;
 mod error;
+mod estimate;
 mod grey;
 mod grid;
 mod image_density;
@@ -35,11 +36,12 @@ mod tests;
 mod toy;
 
 pub use error::DataError;
+pub use estimate::Estimate;
 pub use grid::Grid;
 pub use image_density::{ImageDensity, JITTER_PIXELS, Rule};
 pub use image_set::{ImageSet, MEMORY_BUDGET};
 pub use pixels::{LogitTransform, Marginals, PixelTransform, SMOOTHING, bits_per_dim, dequantise};
 pub use points::{Points, Rows};
-pub use split::Split;
+pub use split::{Split, subset};
 pub use standard::Standard;
 pub use toy::{Toy, ToyDensity};

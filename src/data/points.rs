@@ -3,7 +3,7 @@
 //! Knows rows of numbers and their units. Must never know a model. Points that pass are finite, at least two, and vary
 //! along every axis, so that their standardised form exists; whoever holds a `Points` has nothing to check again.
 
-use super::{DataError, Split, Standard};
+use super::{DataError, Standard};
 use crate::io::{Fnv, read_csv_table, read_npy};
 use std::path::Path;
 
@@ -136,40 +136,35 @@ impl Points {
         self.standard.to_standard(&self.values).into_iter().map(|x| x as f32).collect()
     }
 
-    /// Standardised coordinates by another's mean and deviation: how points held out in a file of their own are measured.
+    /// The points of some rows, standardised by themselves: those to learn from.
+    ///
+    /// # Errors
+    /// [`DataError::TooFewPoints`], or [`DataError::ConstantColumn`] where a column varies in other rows alone.
+    pub fn rows(&self, which: &[usize]) -> Result<Self, DataError> {
+        let (shape, values) = (vec![which.len(), self.dim()], self.values_of(which));
+        Self::build(
+            self.name.clone(),
+            Rows { shape, values, heading: self.columns.clone(), ..Rows::default() },
+        )
+    }
+
+    /// The points of some rows in the standardised coordinates of those learned from: held-out points, of the same file or
+    /// of another.
     ///
     /// # Errors
     /// [`DataError::OtherColumns`] when they are of another length.
-    pub fn standardised_by(mut self, of: &Points) -> Result<Self, DataError> {
-        if self.dim() != of.dim() {
-            let (found, expected) = (self.dim(), of.dim());
-            return Err(DataError::OtherColumns { name: self.name, found, expected });
+    pub fn held_out(&self, which: &[usize], learned: &Points) -> Result<Self, DataError> {
+        if self.dim() != learned.dim() {
+            let (found, expected) = (self.dim(), learned.dim());
+            return Err(DataError::OtherColumns { name: self.name.clone(), found, expected });
         }
-        self.standard = of.standard.clone();
-        Ok(self)
+        let (standard, values) = (learned.standard.clone(), self.values_of(which));
+        Ok(Self { name: self.name.clone(), columns: self.columns.clone(), standard, values })
     }
 
-    /// Keeps the first `n`, and at least one.
-    pub fn truncate(&mut self, n: usize) {
-        self.values.truncate(n.max(1) * self.dim());
-    }
-
-    /// Points to learn from and a seeded share of them held out; both standardised by the former.
-    ///
-    /// # Errors
-    /// [`DataError::Share`], or [`DataError::ConstantColumn`] where a column varies in the held-out rows alone.
-    pub fn split(&self, held_out: f64, seed: u64) -> Result<(Self, Self), DataError> {
-        let split = Split::seeded(self.len(), held_out, seed)?;
-        let rows = |which: &[usize]| {
-            let d = self.dim();
-            let values = which.iter().flat_map(|&i| &self.values[i * d..(i + 1) * d]).copied().collect();
-            Rows { shape: vec![which.len(), d], values, heading: self.columns.clone(), ..Rows::default() }
-        };
-        let train = Self::build(self.name.clone(), rows(&split.train))?;
-        let values = rows(&split.held_out).values;
-        let standard = train.standard.clone();
-        let held_out = Self { name: self.name.clone(), columns: self.columns.clone(), standard, values };
-        Ok((train, held_out))
+    fn values_of(&self, which: &[usize]) -> Vec<f64> {
+        let d = self.dim();
+        which.iter().flat_map(|&i| &self.values[i * d..(i + 1) * d]).copied().collect()
     }
 
     /// A number that tells data apart (FNV-1a, 64 bit, of dimension and values).
@@ -278,13 +273,15 @@ mod tests {
     fn held_out_points_are_others_and_measured_by_the_frame_of_those_learned() {
         let all =
             Points::from((0..100).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap();
-        let (train, held_out) = all.split(0.25, 3).unwrap();
+        let split = crate::data::Split::seeded(100, [0.25, 0.0], None, 3).unwrap();
+        let train = all.rows(&split.train).unwrap();
+        let held_out = all.held_out(&split.validation, &train).unwrap();
         assert_eq!((train.len(), held_out.len()), (75, 25));
         assert_eq!(train.standard, held_out.standard);
         assert_ne!(train.standard, all.standard);
         assert!(held_out.values().chunks(2).all(|p| train.values().chunks(2).all(|q| p != q)));
         let own = Points::from([[1.0], [2.0]]).unwrap();
-        let message = own.standardised_by(&all).unwrap_err().to_string();
+        let message = own.held_out(&[0], &all).unwrap_err().to_string();
         assert!(message.contains("1 columns, those to learn from 2"), "{message}");
     }
 

@@ -30,6 +30,16 @@ impl Taps {
     }
 }
 
+/// The density per square pixel at points: the i-th has the i-th taps along both axes.
+pub(super) fn at_points(mass: &[f64], width: usize, xs: &Taps, ys: &Taps) -> Vec<f64> {
+    let at = |((col, across), (row, down)): (&(usize, Vec<f64>), &(usize, Vec<f64>))| {
+        let along =
+            |r: usize| across.iter().zip(&mass[(row + r) * width + col..]).map(|(w, m)| w * m).sum::<f64>();
+        down.iter().enumerate().map(|(r, w)| w * along(r)).sum()
+    };
+    xs.0.iter().zip(&ys.0).map(at).collect()
+}
+
 /// The density per square pixel at the cells, a row at a time:
 /// `d[i][j] = sum_rc ys[i][r] mass[r][c] xs[j][c]`, with `mass` row-major of `width` columns.
 pub(super) struct Blur<'a> {

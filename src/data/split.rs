@@ -1,51 +1,92 @@
-//! A held-out part, chosen by a seed.
+//! Parts of a data set, chosen by a seed.
 //!
-//! Knows row numbers only. The generator is written out here and not taken from a crate: which rows are held out must
-//! not change with a version, or a resumed run would be measured on points that it has learned.
+//! Knows row numbers and classes only. The generator is written out here and not taken from a crate: which rows are in
+//! which part must not change with a version, or a resumed run would be measured on points that it has learned.
 
 use super::DataError;
 
-/// Rows to learn from and rows held out, each in ascending order.
+/// Rows to learn from, rows that choose between weights, and rows that are measured once: each in ascending order.
 ///
 /// # Examples
 /// ```
-/// let split = flowline::data::Split::seeded(1_000, 0.1, 0)?;
-/// assert_eq!((split.train.len(), split.held_out.len()), (900, 100));
+/// let split = flowline::data::Split::seeded(1_000, [0.1, 0.1], None, 0)?;
+/// assert_eq!((split.train.len(), split.validation.len(), split.test.len()), (800, 100, 100));
 /// # Ok::<(), flowline::data::DataError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
     /// Rows to learn from.
     pub train: Vec<usize>,
-    /// Rows that training never sees.
-    pub held_out: Vec<usize>,
+    /// Rows without gradients, by which the best weights are chosen and a run ends early.
+    pub validation: Vec<usize>,
+    /// Rows that influence no weight.
+    pub test: Vec<usize>,
 }
 
 impl Split {
-    /// Holds out a share of `rows` rows, at least one and all but two at most, each set of rows as likely as another.
+    /// Takes two shares of `rows` rows for validation and test, each at least one row; two rows remain at least. A share of
+    /// 0 takes none. Each set of rows is as likely as another; with labels every class keeps its proportion, up to a row.
     ///
     /// # Errors
-    /// [`DataError::Share`] for a share outside (0, 1), or fewer than 3 rows.
-    pub fn seeded(rows: usize, share: f64, seed: u64) -> Result<Self, DataError> {
-        if !(share > 0.0 && share < 1.0) || rows < 3 {
-            return Err(DataError::Share { share, rows });
+    /// [`DataError::Share`] for shares outside [0, 1) or of 1 together, or fewer than two rows and one a part.
+    pub fn seeded(
+        rows: usize,
+        [validation, test]: [f64; 2],
+        labels: Option<&[u16]>,
+        seed: u64,
+    ) -> Result<Self, DataError> {
+        let is_share = |share: f64| (0.0..1.0).contains(&share);
+        let least = |share: f64| usize::from(share > 0.0);
+        let needed = 2 + least(validation) + least(test);
+        if !is_share(validation) || !is_share(test) || validation + test >= 1.0 || rows < needed {
+            return Err(DataError::Share { shares: [validation, test], rows });
         }
-        let wanted = ((rows as f64 * share).round() as usize).clamp(1, rows - 2);
-        let (mut left, mut state) = (wanted, seed);
-        let mut split =
-            Self { train: Vec::with_capacity(rows - wanted), held_out: Vec::with_capacity(wanted) };
-        // Selection sampling (Knuth 3.4.2, algorithm S): row i with probability left / (rows - i).
-        for row in 0..rows {
-            let draw = (u128::from(split_mix(&mut state)) * (rows - row) as u128) >> 64;
-            if draw < left as u128 {
-                left -= 1;
-                split.held_out.push(row);
-            } else {
-                split.train.push(row);
-            }
-        }
-        Ok(split)
+        let wanted = |share: f64| ((rows as f64 * share).round() as usize).max(least(share));
+        let of_validation = wanted(validation).min(rows - 2 - least(test));
+        let of_test = wanted(test).min(rows - 2 - of_validation);
+        let mut state = seed;
+        let all: Vec<usize> = (0..rows).collect();
+        let (held_out, train) = chosen(&all, labels, of_validation + of_test, &mut state);
+        let (validation, test) = chosen(&held_out, labels, of_validation, &mut state);
+        Ok(Self { train, validation, test })
     }
+}
+
+/// At most `count` of the given rows by a seed: each set as likely as another, and with labels (by row number) every class in
+/// proportion, up to a row. They come in random order, so that whoever measures only the first of them has a random sample.
+pub fn subset(rows: &[usize], labels: Option<&[u16]>, count: usize, seed: u64) -> Vec<usize> {
+    let mut state = seed;
+    let mut few = chosen(rows, labels, count, &mut state).0;
+    shuffle(&mut few, &mut state);
+    few
+}
+
+/// The chosen rows and the others. All are shuffled, sorted by class and taken at even distances from a random start, so
+/// that each row is as likely as another and no class is more than a row off its share.
+fn chosen(rows: &[usize], labels: Option<&[u16]>, count: usize, state: &mut u64) -> (Vec<usize>, Vec<usize>) {
+    let (mut order, n, count) = (rows.to_vec(), rows.len(), count.min(rows.len()));
+    shuffle(&mut order, state);
+    if let Some(labels) = labels {
+        order.sort_by_key(|&row| labels[row]);
+    }
+    let start = if n > 0 { below(n, state) } else { 0 };
+    let place = |i: usize| (start + i * count) / n;
+    let mut parts = (Vec::with_capacity(count), Vec::with_capacity(n - count));
+    for (i, &row) in order.iter().enumerate() {
+        if place(i + 1) > place(i) { parts.0.push(row) } else { parts.1.push(row) }
+    }
+    parts.0.sort_unstable();
+    parts.1.sort_unstable();
+    parts
+}
+
+fn shuffle(rows: &mut [usize], state: &mut u64) {
+    (1..rows.len()).rev().for_each(|i| rows.swap(i, below(i + 1, state)));
+}
+
+/// A number below n.
+fn below(n: usize, state: &mut u64) -> usize {
+    ((u128::from(split_mix(state)) * n as u128) >> 64) as usize
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014, Fast splittable pseudorandom number generators, figure 16).
@@ -60,25 +101,84 @@ pub(super) fn split_mix(state: &mut u64) -> u64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_row_is_in_one_part_and_a_seed_chooses_which() {
-        let split = Split::seeded(500, 0.2, 7).unwrap();
-        assert_eq!((split.train.len(), split.held_out.len()), (400, 100));
-        let mut all = [split.train.clone(), split.held_out.clone()].concat();
-        all.sort_unstable();
-        assert_eq!(all, (0..500).collect::<Vec<_>>());
-        assert_eq!(Split::seeded(500, 0.2, 7).unwrap(), split);
-        assert_ne!(Split::seeded(500, 0.2, 8).unwrap(), split);
+    fn parts(split: &Split) -> [&Vec<usize>; 3] {
+        [&split.train, &split.validation, &split.test]
     }
 
     #[test]
-    fn rows_are_held_out_equally_often() {
-        let mut counts = [0; 10];
-        for seed in 0..4_000 {
-            Split::seeded(10, 0.3, seed).unwrap().held_out.iter().for_each(|&row| counts[row] += 1);
+    fn every_row_is_in_one_part_and_a_seed_chooses_which() {
+        let split = Split::seeded(500, [0.2, 0.1], None, 7).unwrap();
+        assert_eq!(parts(&split).map(Vec::len), [350, 100, 50]);
+        let mut all = parts(&split).map(Clone::clone).concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..500).collect::<Vec<_>>());
+        assert_eq!(Split::seeded(500, [0.2, 0.1], None, 7).unwrap(), split);
+        assert_ne!(Split::seeded(500, [0.2, 0.1], None, 8).unwrap(), split);
+        let no_test = Split::seeded(500, [0.2, 0.0], None, 7).unwrap();
+        assert_eq!(parts(&no_test).map(Vec::len), [400, 100, 0]);
+    }
+
+    #[test]
+    fn rows_are_in_each_part_equally_often_whatever_their_class() {
+        for labels in [None, Some(&[0, 0, 0, 0, 1, 1, 1, 2, 2, 2][..])] {
+            let mut counts = [[0; 10]; 2];
+            for seed in 0..4_000 {
+                let split = Split::seeded(10, [0.3, 0.2], labels, seed).unwrap();
+                split.validation.iter().for_each(|&row| counts[0][row] += 1);
+                split.test.iter().for_each(|&row| counts[1][row] += 1);
+            }
+            for (of_part, expected) in counts.into_iter().zip([1_200, 800]) {
+                // With a deviation of 29 and 25.
+                assert!(of_part.iter().all(|&n: &i32| (n - expected).abs() < 120), "{of_part:?}");
+            }
         }
-        // 1,200 each, with a deviation of 29.
-        assert!(counts.iter().all(|&count: &i32| (count - 1_200).abs() < 120), "{counts:?}");
+    }
+
+    #[test]
+    fn pairs_of_rows_are_chosen_equally_often() {
+        let rows: Vec<usize> = (0..10).collect();
+        let together = |a, b| {
+            let sets = (0..4_000).map(|seed| subset(&rows, None, 3, seed));
+            sets.filter(|set| set.contains(&a) && set.contains(&b)).count()
+        };
+        // A fifteenth, 267, with a deviation of 16.
+        for (a, b) in [(0, 1), (0, 3), (4, 9)] {
+            assert!(together(a, b).abs_diff(267) < 64, "{a}, {b}: {}", together(a, b));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_sorted_by_class_has_each_class_in_proportion_in_each_part() {
+        let labels: Vec<u16> = (0..300).map(|row| [0, 0, 0, 1, 1, 2][row / 50]).collect();
+        for seed in 0..50 {
+            let split = Split::seeded(300, [0.1, 0.1], Some(&labels), seed).unwrap();
+            for (part, shares) in parts(&split).into_iter().zip([[120, 80, 40], [15, 10, 5], [15, 10, 5]]) {
+                for (class, share) in shares.into_iter().enumerate() {
+                    let found = part.iter().filter(|&&row| usize::from(labels[row]) == class).count();
+                    assert!(found.abs_diff(share) <= 2, "class {class}: {found} of {share}, seed {seed}");
+                }
+            }
+            let few = subset(&split.validation, Some(&labels), 12, seed);
+            let zeros = few.iter().filter(|&&row| labels[row] == 0).count();
+            assert!(few.len() == 12 && (5..=7).contains(&zeros), "{zeros} of {few:?}");
+        }
+    }
+
+    #[test]
+    fn a_subset_and_its_first_rows_are_no_prefix_and_on_average_in_the_middle() {
+        let rows: Vec<usize> = (100..1_100).collect();
+        let sets: Vec<_> = (0..400).map(|seed| subset(&rows, None, 50, seed)).collect();
+        assert!(sets.iter().all(|set| set.len() == 50 && set.iter().any(|&row| row > 700)));
+        // 289 / sqrt(20,000) is 2, and 6.5 of a tenth of them.
+        for (first, bound) in [(50, 8.0), (5, 26.0)] {
+            let all: Vec<usize> = sets.iter().flat_map(|set| &set[..first]).copied().collect();
+            let mean = all.iter().sum::<usize>() as f64 / all.len() as f64;
+            assert!((mean - 599.5).abs() < bound, "{mean}");
+        }
+        let mut all = subset(&rows, None, 5_000, 1);
+        all.sort_unstable();
+        assert_eq!(all, rows);
+        assert_eq!(subset(&[], None, 5, 1), Vec::<usize>::new());
     }
 
     #[test]
@@ -90,12 +190,25 @@ mod tests {
     }
 
     #[test]
-    fn a_share_that_leaves_nothing_is_refused_and_small_sets_keep_a_row_in_each_part() {
-        for (rows, share) in [(100, 0.0), (100, 1.0), (100, f64::NAN), (2, 0.5)] {
-            assert!(Split::seeded(rows, share, 0).is_err(), "{rows} {share}");
+    fn shares_that_leave_nothing_are_refused_and_small_sets_keep_a_row_in_each_part() {
+        for (rows, shares) in [
+            (100, [1.0, 0.0]),
+            (100, [0.6, 0.4]),
+            (100, [-0.1, 0.1]),
+            (100, [f64::NAN, 0.1]),
+            (3, [0.1, 0.1]),
+            (2, [0.5, 0.0]),
+        ] {
+            assert!(Split::seeded(rows, shares, None, 0).is_err(), "{rows} {shares:?}");
         }
-        let split = Split::seeded(3, 0.01, 0).unwrap();
-        assert_eq!((split.train.len(), split.held_out.len()), (2, 1));
-        assert_eq!(Split::seeded(4, 0.99, 0).unwrap().train.len(), 2);
+        for (rows, shares, sizes) in [
+            (4, [0.01, 0.01], [2, 1, 1]),
+            (5, [0.01, 0.98], [2, 1, 2]),
+            (5, [0.9, 0.05], [2, 2, 1]),
+            (2, [0.0, 0.0], [2, 0, 0]),
+        ] {
+            let split = Split::seeded(rows, shares, None, 0).unwrap();
+            assert_eq!(parts(&split).map(Vec::len), sizes, "{rows} {shares:?}");
+        }
     }
 }

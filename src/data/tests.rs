@@ -50,6 +50,21 @@ fn entropy_of_unequal_pixels_counts_their_darkness() {
 }
 
 #[test]
+fn the_log_density_at_a_point_is_that_of_the_grid_and_of_the_draws() {
+    let d = wedge();
+    let grid = d.grid_of(3.0, 13, 17);
+    let at_points = d.log_probs(&grid.centres);
+    for (log_p, per_pixel) in at_points.iter().zip(d.density_on(&grid)) {
+        assert!((log_p.exp() * d.log_jacobian().exp() - per_pixel).abs() < 1e-6, "{log_p} {per_pixel}");
+    }
+    let points = d.sample(20_000, &mut SmallRng::seed_from_u64(8));
+    let own = Estimate::of(&d.log_probs(&points));
+    let off = own.plus(d.entropy_nats());
+    assert!(off.mean.abs() < 3.0 * off.stderr.unwrap() && off.stderr.unwrap() < 0.01, "{off}");
+    assert_eq!(d.log_probs(&[[50.0, 0.0]]), [f64::NEG_INFINITY]);
+}
+
+#[test]
 fn a_pixel_s_mass_stands_at_its_half_coordinates_with_y_down() {
     let d = density(40, 30, &[(5, 6, 0.0), (25, 20, 0.0)]);
     let p = d.to_pixels(d.positions[0].map(f64::from));

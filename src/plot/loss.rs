@@ -26,6 +26,8 @@ pub struct LossCurve<'a> {
     pub phases: &'a [Phase<'a>],
     /// `[update, NLL on held-out points in nats]`, growing updates; may be empty.
     pub nll: &'a [[f64; 2]],
+    /// Standard error of the last of them, where it is known; that of its gap too.
+    pub nll_stderr: Option<f64>,
     /// The density's entropy in nats, the floor of any NLL.
     pub entropy: Option<f64>,
 }
@@ -65,7 +67,7 @@ pub fn loss_curve(curve: &LossCurve) -> Result<Picture, PlotError> {
         let mut panel = Panel::new(&mut sheet, rect(panels - 1), updates, &lower, curve.nll, curve.entropy);
         panel.frame("NLL (nats)", &starts, true)?;
         panel.phases(&lower)?;
-        panel.held_out(curve.nll, curve.entropy)?;
+        panel.held_out(curve)?;
     }
     Ok(sheet.picture)
 }
@@ -143,7 +145,7 @@ impl<'a> Panel<'a> {
     }
 
     /// The held-out NLL with a dot at each measurement, and the entropy as a dashed line.
-    fn held_out(&mut self, nll: &[[f64; 2]], entropy: Option<f64>) -> Result<(), PlotError> {
+    fn held_out(&mut self, &LossCurve { nll, nll_stderr, entropy, .. }: &LossCurve) -> Result<(), PlotError> {
         if let Some(entropy) = entropy {
             let [from, to] = self.x.range.map(|x| self.at([x, entropy]));
             let dashes = ((to[0] - from[0]) / 28.0) as usize;
@@ -158,9 +160,10 @@ impl<'a> Panel<'a> {
         for p in nll {
             self.curve(&[*p], 13.0, colour, 1.0);
         }
+        let error = nll_stderr.map_or_else(String::new, |stderr| format!(" ± {stderr:.3}"));
         let text = match entropy {
-            Some(h) => format!("held-out NLL {:.3}, gap {:.3} nats", last[1], last[1] - h),
-            None => format!("held-out NLL {:.3} nats", last[1]),
+            Some(h) => format!("held-out NLL {:.3}{error}, gap {:.3}{error} nats", last[1], last[1] - h),
+            None => format!("held-out NLL {:.3}{error} nats", last[1]),
         };
         self.legend(&text, colour, false)
     }
@@ -273,9 +276,16 @@ mod tests {
             Phase { name: "flow matching", unit: "mean square", loss: &matching },
             Phase { name: "maximum likelihood", unit: "nats", loss: &likelihood },
         ];
-        let both = loss_curve(&LossCurve { phases: &phases, nll: &nll, entropy: Some(1.38) }).unwrap();
+        let both = loss_curve(&LossCurve {
+            phases: &phases,
+            nll: &nll,
+            nll_stderr: Some(0.01),
+            entropy: Some(1.38),
+        })
+        .unwrap();
         assert_eq!((both.width, both.height), (WIDTH, TOP + 2 * PANEL + GAP + BELOW));
-        let one = loss_curve(&LossCurve { phases: &phases[1..], nll: &nll, entropy: None }).unwrap();
+        let one = loss_curve(&LossCurve { phases: &phases[1..], nll: &nll, nll_stderr: None, entropy: None })
+            .unwrap();
         assert_eq!(one.height, TOP + PANEL + BELOW);
     }
 
@@ -283,7 +293,10 @@ mod tests {
     fn a_single_value_and_a_constant_are_drawn() {
         for loss in [&[[0.0, 1.0]][..], &[[0.0, 1.0], [5.0, 1.0]]] {
             let phases = [Phase { name: "a", unit: "nats", loss }];
-            assert!(loss_curve(&LossCurve { phases: &phases, nll: &[], entropy: Some(1.0) }).is_ok());
+            assert!(
+                loss_curve(&LossCurve { phases: &phases, nll: &[], nll_stderr: None, entropy: Some(1.0) })
+                    .is_ok()
+            );
         }
     }
 
@@ -306,7 +319,7 @@ mod tests {
 
     #[test]
     fn nothing_and_nan_are_refused() {
-        let none = LossCurve { phases: &[], nll: &[], entropy: None };
+        let none = LossCurve { phases: &[], nll: &[], nll_stderr: None, entropy: None };
         assert!(matches!(loss_curve(&none), Err(PlotError::Nothing { .. })));
         let nan = LossCurve { nll: &[[1.0, f64::NAN]], ..none };
         assert!(loss_curve(&nan).unwrap_err().to_string().contains("is NaN"));

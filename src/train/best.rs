@@ -1,4 +1,4 @@
-//! The best weights so far, by the held-out points: what a run on few points ends with.
+//! The best weights so far, by the validation part alone: what a run on few points ends with.
 //!
 //! An image and a toy are drawn from without end, and their last average is their best; the points of a file are learned
 //! by heart sooner or later. So runs on points measure at fixed updates, ten a phase, and keep the averaged weights of the
@@ -25,6 +25,7 @@ const MEASURES: u64 = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Measured {
     pub nll_nats: f64,
+    pub nll_stderr_nats: Option<f64>,
     pub update: u64,
 }
 
@@ -128,11 +129,12 @@ mod tests {
         let flows: Vec<Flow> = (0..3).map(|i| recipe.model.build(&Key::new(i)).unwrap()).collect();
         let place = crate::io::scratch();
         let folder = RunFolder::open(place.path()).unwrap();
+        let measured = |nll_nats, update| Measured { nll_nats, nll_stderr_nats: Some(0.1), update };
         let mut best = Best::room(&flows[0]);
         let places =
             |flow: &Flow| flow.leaves().iter().map(|x| x.array().data().as_ptr()).collect::<Vec<_>>();
         for (i, nll_nats) in [2.0, 1.0, 1.5].into_iter().enumerate() {
-            let measured = Measured { nll_nats, update: 10 * (i as u64 + 1) };
+            let measured = measured(nll_nats, 10 * (i as u64 + 1));
             best.keep(measured, &flows[i], Some(&folder), "one").unwrap();
             let shared = places(&best.flow).iter().any(|place| places(&flows[i]).contains(place));
             assert!(!shared, "the best weights lie in buffers of their own");
@@ -145,9 +147,10 @@ mod tests {
             image: None,
             points: None,
             images: None,
+            parts: None,
         };
         let read = Best::read(&folder, &header("one"), 20, &flows[0]).unwrap().unwrap();
-        assert_eq!(read.measured, Some(Measured { nll_nats: 1.0, update: 20 }));
+        assert_eq!(read.measured, Some(measured(1.0, 20)));
         let leaves = |flow: &Flow| flow.leaves().iter().map(Tensor::to_vec).collect::<Vec<_>>();
         assert_eq!((leaves(&read.flow), leaves(&best.flow)), (leaves(&flows[1]), leaves(&flows[1])));
         let other = Best::read(&folder, &header("other"), 20, &flows[0]).unwrap_err().to_string();

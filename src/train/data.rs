@@ -2,33 +2,37 @@
 //! update.
 //!
 //! Four kinds, one list: the exhaustive matches here are the places that a fifth would change. What a run needs of any
-//! of them is [`Prepared`]: a source of batches, what is held out, and the frames that a checkpoint keeps. A toy is learned from a million of its points: drawing anew in each update would be eight more programs, and
-//! what a table of N points costs a model of W weights, about W / 2N nats, is 0.005 at a million.
+//! of them is [`Prepared`]: a source of batches, what is held out, and the frames that a checkpoint keeps. Files have three
+//! parts, drawn by the seed: training, validation (which chooses weights) and test (which is measured once, at the end).
+//! Images and toys are drawn from without end, so their test points are fresh. A toy is learned from a million of its
+//! points: drawing anew in each update would be eight more programs, and what a table of N points costs a model of W
+//! weights, about W / 2N nats, is 0.005 at a million.
 
-use super::evaluate::{HELD_OUT, held_out};
+use super::evaluate::Rows;
 use super::frame::{ImageFrame, PointsFrame, file_name};
 use super::images::{Feed, Images, ImagesFrame, PixelTables, PixelsKind, classes};
 use super::model::Flow;
+use super::parts::{Given, Parts};
 use super::presets::LEVEL_ENDS;
 use super::recipe::DataShape;
 use super::state::{Source, Tables};
 use super::{Recipe, TrainError};
-use crate::data::{DataError, ImageDensity, ImageSet, PixelTransform, Points, Rule, Split, Toy};
+use crate::data::{DataError, ImageDensity, ImageSet, PixelTransform, Points, Rule, Standard, Toy, subset};
 use crate::error::Result;
 use crate::nn::{DriftNet, Fixed};
 use crate::plot::{self, DensityMap, Scale};
 use crate::tensor::{Key, Tensor};
+use rand::Rng;
+use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Points of a toy that a run learns from.
 const TOY_POINTS: usize = 1 << 20;
 /// Told apart from every other use of a seed.
 const TOY_STREAM: u64 = 0x70f5_0f7e_57da_7a01;
-/// Share of a file's points that is held out where no others are given.
-pub const HELD_OUT_SHARE: f64 = 0.1;
-/// Least rows of which some are held out.
-const LEAST: usize = 3;
-/// Most held-out points that are measured: solving more costs time and tells no more digits.
+const VALIDATION_STREAM: u64 = 0x5eed_0f7e_57da_7a00;
+const TEST_STREAM: u64 = 0x5eed_0f7e_57da_7a02;
+/// Most points of a part of a file that are measured, chosen by the seed, and points of a known density that are watched.
 const MEASURED: usize = 4_000;
 /// Cells along a side of the histogram that stands for the density of points.
 const COUNTED: usize = 64;
@@ -39,12 +43,13 @@ const COUNTED: usize = 64;
 pub enum Data {
     /// One picture.
     Image(ImageDensity),
-    /// Points, and those to measure by where they are given; otherwise a seeded tenth of the points is held out.
-    Points(Points, Option<Points>),
+    /// Points, and those of validation and test where they are given; otherwise a seeded tenth is held out for each.
+    Points(Points, Given<Points>),
     /// A toy density, whose entropy is known.
     Toy(Toy),
-    /// Images, each a point, and those to measure by where they are given; otherwise a seeded tenth is held out.
-    Images(Arc<ImageSet>, Option<Arc<ImageSet>>),
+    /// Images, each a point, and those of validation and test where they are given; otherwise a seeded tenth is held out for
+    /// each, every class in proportion.
+    Images(Arc<ImageSet>, Given<Arc<ImageSet>>),
 }
 
 impl From<ImageDensity> for Data {
@@ -55,13 +60,13 @@ impl From<ImageDensity> for Data {
 
 impl From<Points> for Data {
     fn from(points: Points) -> Data {
-        Data::Points(points, None)
+        Data::Points(points, Given::default())
     }
 }
 
 impl From<ImageSet> for Data {
     fn from(images: ImageSet) -> Data {
-        Data::Images(Arc::new(images), None)
+        Data::Images(Arc::new(images), Given::default())
     }
 }
 
@@ -81,12 +86,13 @@ pub(super) struct Prepared {
     pub points: Option<PointsFrame>,
     /// Size of images.
     pub images: Option<ImagesFrame>,
+    pub parts: Parts,
 }
 
 /// What training never sees.
 pub(super) enum HeldOut {
-    /// Standardised, row-major.
-    Rows(Vec<f32>),
+    /// Points, of which those of a known density's test are drawn when they are measured.
+    Rows { validation: Rows, test: Option<Rows> },
     /// Images, and the others beside them.
     Images(Box<Images>),
 }
@@ -153,24 +159,34 @@ impl Data {
         let seed = recipe.seed;
         match self {
             Data::Image(data) => {
-                let held_out = HeldOut::Rows(held_out(data, seed).into_iter().flatten().collect());
-                let (source, image) = (Source::Tables(Tables::new(data)), Some(ImageFrame::of(data)));
-                Ok(Prepared { source, held_out, image, points: None, images: None })
+                let (source, frame) = (Source::Tables(Tables::new(data)), ImageFrame::of(data));
+                let mut rng = Key::new(seed ^ VALIDATION_STREAM).rng();
+                let held_out = HeldOut::Rows { validation: of_image(data, MEASURED, &mut rng), test: None };
+                let parts = Parts { train: 0, validation: MEASURED, test: 0 };
+                Ok(Prepared { source, held_out, image: Some(frame), points: None, images: None, parts })
             }
             Data::Points(..) | Data::Toy(_) => self.prepare_points(seed),
-            Data::Images(images, others) => {
-                prepare_images(images, others.as_ref(), recipe.pixels.unwrap_or(PixelsKind::Marginals), seed)
+            Data::Images(images, given) => {
+                prepare_images(images, given, recipe.pixels.unwrap_or(PixelsKind::Marginals), seed)
             }
         }
     }
 
+    /// Points of a density that is known, drawn for the test and for nothing else; the parts of one seed are independent.
+    pub(super) fn fresh(&self, standard: &Standard, n: usize, seed: u64, part: u32) -> Option<Rows> {
+        let mut rng = Key::new(seed ^ TEST_STREAM).fold_in(Tensor::from(part)).rng();
+        match self {
+            Data::Image(image) => Some(of_image(image, n, &mut rng)),
+            Data::Toy(toy) => Some(of_toy(*toy, standard, n, &mut rng)),
+            Data::Points(..) | Data::Images(..) => None,
+        }
+    }
+
     fn prepare_points(&self, seed: u64) -> Result<Prepared> {
-        let (train, held_out) = self.split(seed)?;
-        let mut points = PointsFrame::of(&train, &held_out, self.fingerprint());
+        let (train, held_out, parts) = self.split(seed)?;
+        let mut points = PointsFrame::of(&train, self.fingerprint());
         if let Data::Toy(toy) = self {
-            let (density, d) = (toy.density(), held_out.values().as_chunks::<2>().0);
-            let own = -d.iter().map(|&x| density.log_prob(x)).sum::<f64>() / d.len() as f64;
-            (points.entropy_nats, points.offset_nats) = (Some(toy.entropy_nats()), own - toy.entropy_nats());
+            points.entropy_nats = Some(toy.entropy_nats());
         }
         let mut image = (train.dim() == 2).then(|| ImageFrame::of_points(&train, &points));
         if let Some(frame) = &mut image {
@@ -180,44 +196,48 @@ impl Data {
         }
         Ok(Prepared {
             source: Source::Tables(Tables::of_points(&train)),
-            held_out: HeldOut::Rows(held_out.standardised()),
+            held_out,
             image,
             points: Some(points),
             images: None,
+            parts,
         })
     }
 
-    /// Points to learn from and those to measure by; none of an image.
-    fn split(&self, seed: u64) -> Result<(Points, Points)> {
-        let (train, mut held_out) = match self {
+    /// Points to learn from, and what is held out of them; none of an image.
+    fn split(&self, seed: u64) -> Result<(Points, HeldOut, Parts)> {
+        match self {
             Data::Image(_) | Data::Images(..) => unreachable!("invariant: only points are split here"),
-            Data::Points(points, Some(others)) => (points.clone(), others.clone().standardised_by(points)?),
-            Data::Points(points, None) => {
-                check_enough(points.len(), "points", &points.name)?;
-                points.split(HELD_OUT_SHARE, seed)?
+            Data::Points(points, given) => {
+                let (train, held_out) =
+                    given.parts(points, ("points", &points.name, None), Points::len, seed)?;
+                let parts = Parts::of(&train, &held_out);
+                let train = points.rows(&train)?;
+                let rows = |i: usize, stream: u64| -> Result<Rows> {
+                    let (of, rows) = &held_out[i];
+                    let few = subset(rows, None, MEASURED, seed ^ stream);
+                    Ok(Rows { points: of.held_out(&few, &train)?.standardised(), log_p: None })
+                };
+                let (validation, test) = (rows(0, VALIDATION_STREAM)?, Some(rows(1, TEST_STREAM)?));
+                Ok((train, HeldOut::Rows { validation, test }, parts))
             }
             Data::Toy(toy) => {
                 let mut rng = Key::new(seed ^ TOY_STREAM).rng();
-                let mut draw = |n: usize| -> Result<Points> {
-                    let mut points = Points::from(toy.draw(n, &mut rng))?.named(toy.name());
-                    points.columns = ["x", "y"].map(str::to_owned).to_vec();
-                    Ok(points)
-                };
-                let (train, others) = (draw(TOY_POINTS)?, draw(HELD_OUT)?);
-                let others = others.standardised_by(&train)?;
-                (train, others)
+                let mut train = Points::from(toy.draw(TOY_POINTS, &mut rng))?.named(toy.name());
+                train.columns = ["x", "y"].map(str::to_owned).to_vec();
+                let validation = of_toy(*toy, &train.standard, MEASURED, &mut rng);
+                let parts = Parts { train: TOY_POINTS, validation: MEASURED, test: 0 };
+                Ok((train, HeldOut::Rows { validation, test: None }, parts))
             }
-        };
-        held_out.truncate(MEASURED);
-        Ok((train, held_out))
+        }
     }
 
-    /// A number that tells data apart, hexadecimal.
+    /// A number that tells data apart, hexadecimal. The test rows have no part in it: they influence nothing that is kept.
     fn fingerprint(&self) -> String {
         let number = match self {
             Data::Image(image) => image.fingerprint(),
-            Data::Points(points, others) => {
-                let of_others = others.as_ref().map_or(0, |p| p.fingerprint().rotate_left(1));
+            Data::Points(points, given) => {
+                let of_others = given.validation.as_ref().map_or(0, |p| p.fingerprint().rotate_left(1));
                 points.fingerprint() ^ of_others
             }
             Data::Toy(toy) => return toy.name().to_owned(),
@@ -255,33 +275,34 @@ impl Data {
     }
 }
 
-/// Refuses fewer rows than there must be to learn from some and measure by others.
-fn check_enough(found: usize, kind: &'static str, name: &str) -> Result<()> {
-    if found >= LEAST {
-        return Ok(());
-    }
-    Err(TrainError::TooFew { kind, name: name.to_owned(), found, least: LEAST }.into())
+/// Points of an image with their true log-densities.
+fn of_image<R: Rng + ?Sized>(image: &ImageDensity, n: usize, rng: &mut R) -> Rows {
+    let points = image.sample(n, rng);
+    let log_p = Some(image.log_probs(&points));
+    Rows { points: points.into_flattened(), log_p }
+}
+
+/// Points of a toy with their true log-densities at the points as they were drawn: one that is rounded may lie off the
+/// checkerboard.
+fn of_toy<R: Rng + ?Sized>(toy: Toy, standard: &Standard, n: usize, rng: &mut R) -> Rows {
+    let (drawn, density, shift) = (toy.draw(n, rng), toy.density(), standard.log_jacobian());
+    let points = standard.to_standard(drawn.as_flattened()).into_iter().map(|x| x as f32).collect();
+    Rows { points, log_p: Some(drawn.par_iter().map(|&x| density.log_prob(x) - shift).collect()) }
 }
 
 /// A set of images, split, its transform fitted.
 fn prepare_images(
     set: &Arc<ImageSet>,
-    others: Option<&Arc<ImageSet>>,
+    given: &Given<Arc<ImageSet>>,
     pixels: PixelsKind,
     seed: u64,
 ) -> Result<Prepared> {
-    check_others(set, others)?;
-    let (train, held_out) = if let Some(others) = others {
-        ((0..set.len()).collect(), (0..others.len()).collect())
-    } else {
-        check_enough(set.len(), "images", &set.name)?;
-        let split = Split::seeded(set.len(), HELD_OUT_SHARE, seed)?;
-        (split.train, split.held_out)
-    };
+    [&given.validation, &given.test].into_iter().flatten().try_for_each(|other| check_other(set, other))?;
+    let (train, held_out) = given.parts(set, ("images", &set.name, set.labels()), |set| set.len(), seed)?;
+    let parts = Parts::of(&train, &held_out);
     let transform = pixels.fit(set, &train, seed)?;
-    let others = others.unwrap_or(set);
     let mut number = set.fingerprint()?;
-    if !Arc::ptr_eq(others, set) {
+    if let Some(others) = &given.validation {
         number ^= others.fingerprint()?.rotate_left(1);
     }
     let frame = ImagesFrame {
@@ -290,20 +311,18 @@ fn prepare_images(
         width: set.width,
         channels: set.channels,
         pixels,
-        train: train.len(),
-        held_out: held_out.len(),
         classes: classes(set),
         fingerprint: format!("{number:016x}"),
     };
     let feed = Feed::new(set.clone(), &train, transform.clone(), seed);
-    let images = Images::new(set.clone(), train, (others, &held_out), transform, seed)?;
+    let [validation, test] = held_out.map(|(set, rows)| (set.as_ref(), rows));
+    let images = Images::new(set.clone(), train, validation, test, transform, seed)?;
     let (source, held_out) = (Source::Feed(Arc::new(feed)), HeldOut::Images(Box::new(images)));
-    Ok(Prepared { source, held_out, image: None, points: None, images: Some(frame) })
+    Ok(Prepared { source, held_out, image: None, points: None, images: Some(frame), parts })
 }
 
 /// Refuses images to measure by that are of another size, or have no classes where the others do.
-fn check_others(set: &ImageSet, others: Option<&Arc<ImageSet>>) -> Result<()> {
-    let Some(others) = others else { return Ok(()) };
+fn check_other(set: &ImageSet, others: &ImageSet) -> Result<()> {
     let size = |set: &ImageSet| [set.height, set.width, set.channels];
     if size(set) != size(others) {
         let (name, found, wanted) = (others.name.clone(), size(others), size(set));
@@ -333,7 +352,7 @@ impl Prepared {
     /// What a checkpoint keeps of the transform of pixels.
     pub(super) fn pixels(&self) -> Option<PixelTables> {
         match &self.held_out {
-            HeldOut::Rows(_) => None,
+            HeldOut::Rows { .. } => None,
             HeldOut::Images(images) => Some(PixelTables::of(&images.transform)),
         }
     }

@@ -1,5 +1,6 @@
 //! What a run can be asked wrongly. Each message names the option or file, the value and the remedy.
 
+use super::Parts;
 use std::path::PathBuf;
 
 /// Why a run cannot start or go on.
@@ -67,8 +68,23 @@ pub enum TrainError {
         /// The run's data.
         was: String,
     },
+    /// A run is to be resumed on the same data with other parts.
+    #[error(
+        "the rows of the run in {} are {was}; now they would be {asked}: give the --validation and --test it was begun with",
+        folder.display()
+    )]
+    OtherParts {
+        /// The run's folder.
+        folder: PathBuf,
+        /// Sizes of the run's parts.
+        was: Parts,
+        /// Sizes of those asked for.
+        asked: Parts,
+    },
     /// Images to learn from have classes, and those to measure by have none.
-    #[error("{name} has no labels, the images to learn from have; give theirs with --validation-labels")]
+    #[error(
+        "{name} has no labels, the images to learn from have; give theirs with --validation-labels or --test-labels"
+    )]
     NoLabels {
         /// The images without.
         name: String,
@@ -81,7 +97,7 @@ pub enum TrainError {
     },
     /// Too few rows to hold one out and learn from others.
     #[error(
-        "{kind} {name}: {found} are too few to hold some out; give at least {least}, better thousands, or others with --validation"
+        "{kind} {name}: {found} are too few for their parts; give at least {least}, better thousands, or others with --validation and --test"
     )]
     TooFew {
         /// `points` or `images`.

@@ -1,4 +1,4 @@
-//! Measuring a learned density: the NLL of held-out points, values on a grid, the mass.
+//! Measuring a learned density: the NLL of held-out points and its gap to a known density, values on a grid, the mass.
 //!
 //! Every log-density here is exact in the divergence and solved to a tolerance of its own, whatever the training used.
 //! A program takes a fixed number of rows, so it is compiled once for any number of points.
@@ -6,7 +6,7 @@
 use super::frame::{Cells, ImageFrame};
 use super::model::Flow;
 use crate::cnf::{Divergence, ErrorNorm, Streamed};
-use crate::data::ImageDensity;
+use crate::data::Estimate;
 use crate::error::Result;
 use crate::nn::Drift;
 use crate::ode::Method;
@@ -18,10 +18,6 @@ const ROWS: usize = 4096;
 pub const PART: usize = 1024;
 /// Rows that are solved together; fewer points than [`PART`] are filled up to a multiple of it.
 const TILE: usize = 64;
-/// Held-out points.
-pub const HELD_OUT: usize = 4000;
-/// Told apart from every other use of a seed.
-const HELD_OUT_STREAM: u64 = 0x5eed_0f7e_57da_7a00;
 /// The outer band of the domain holds less than this, else the domain grows.
 pub const OUTER_MASS: f64 = 1e-5;
 /// Bands in the image's longer side: the domain grows by one on each side, to at most 4 times the image's sides.
@@ -110,18 +106,50 @@ impl LogDensity {
     }
 }
 
-/// Points of the image's density that training never sees.
-pub fn held_out(data: &ImageDensity, seed: u64) -> Vec<[f32; 2]> {
-    data.sample(HELD_OUT, &mut Key::new(seed ^ HELD_OUT_STREAM).rng())
+/// Points that training never sees.
+pub struct Rows {
+    /// Standardised, row-major.
+    pub points: Vec<f32>,
+    /// Log-density of each under the density to learn, in standardised coordinates, where that is known.
+    pub log_p: Option<Vec<f64>>,
 }
 
-/// Mean negative log-density of points `[n, dim]` in nats.
+/// What held-out points say of a flow, in nats.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Score {
+    /// Negative log-density.
+    pub nll: Estimate,
+    /// `log p(x) - log q(x)`, whose mean is the KL divergence and whose spread is that of the model's errors alone; where p is
+    /// known.
+    pub gap: Option<Estimate>,
+}
+
+impl Score {
+    /// The NLL as well as it is known: with the entropy of a known density, that plus the gap.
+    pub fn best_nll(self, entropy_nats: Option<f64>) -> Estimate {
+        self.gap.zip(entropy_nats).map_or(self.nll, |(gap, entropy)| gap.plus(entropy))
+    }
+
+    /// Of both.
+    pub fn merge(self, other: Score) -> Score {
+        let gap = self.gap.zip(other.gap).map(|(a, b)| a.merge(b));
+        Score { nll: self.nll.merge(other.nll), gap }
+    }
+}
+
+/// Scores a flow, in standardised coordinates.
 ///
 /// # Errors
 /// A solve that ended early.
-pub fn nll(density: &LogDensity, flow: &Flow, points: &[f32], dim: usize) -> Result<f64> {
-    let log_probs = density.eval_rows(flow, points, dim)?;
-    Ok(-log_probs.iter().map(|&x| f64::from(x)).sum::<f64>() / log_probs.len() as f64)
+pub fn score(density: &LogDensity, flow: &Flow, rows: &Rows, dim: usize) -> Result<Score> {
+    let log_q = density.eval_rows(flow, &rows.points, dim)?;
+    let log_q = || log_q.iter().map(|&q| f64::from(q));
+    let gap =
+        |log_p: &Vec<f64>| Estimate::of(&log_p.iter().zip(log_q()).map(|(p, q)| p - q).collect::<Vec<_>>());
+    Ok(Score {
+        nll: Estimate::of(&log_q().map(|q| -q).collect::<Vec<_>>()),
+        gap: rows.log_p.as_ref().map(gap),
+    })
 }
 
 /// What a learned density integrates to.

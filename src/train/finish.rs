@@ -1,13 +1,13 @@
-//! The end of a run: the mass, the set of pictures, the report.
+//! The end of a run: the best weights, the mass, the set of pictures, the test part, the report.
 
 use super::best::Measured;
-use super::evaluate::{DRAW_TOLERANCE, LogDensity, Mass, OUTER_MASS, Sampler, crop, over_domain};
-use super::images::{BitsPerDim, nats_of_bits};
+use super::evaluate::{DRAW_TOLERANCE, LogDensity, Mass, OUTER_MASS, Sampler, Score, crop, over_domain};
+use super::images::bits_of_nats;
 use super::model::Flow;
 use super::pictures::{self, CORNER_POINTS, SAMPLES};
 use super::session::{Session, cells_per_pixel};
 use super::{Data, ImageFrame, Learned, Report, Stage};
-use crate::data::Standard;
+use crate::data::{Estimate, Standard};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -16,15 +16,15 @@ pub(super) const SAMPLE_STREAM: u32 = u32::MAX;
 
 /// Measures and draws what was learned.
 pub(super) fn finish(mut session: Session) -> Result<Learned> {
-    let nll_nats = if let Some(nll) = session.last_nll {
-        nll
+    let validation = if let Some(score) = session.last_score {
+        score
     } else {
         session.stage(Stage::Measuring)?;
         session.measure()?
     };
-    let nll_nats = take_best(&mut session, nll_nats)?;
+    let validation = take_best(&mut session, validation)?;
     if session.header.images.is_some() {
-        return images(session);
+        return images(session, validation);
     }
     let mass = if let Some(image) = session.header.image.clone() {
         Some(plane(&mut session, &image)?)
@@ -37,33 +37,30 @@ pub(super) fn finish(mut session: Session) -> Result<Learned> {
         let entropy = header.entropy_nats();
         pictures::loss_curve(folder, &header.recipe, entropy, mean_weight, header.told_nats())?;
     }
-    let report = report(&session, nll_nats, mass.as_ref(), None);
+    let report = report(&mut session, validation, mass.as_ref())?;
     Ok(Learned::new(session.state, session.header, Some(report), None))
 }
 
-/// Puts the best weights in place of the last where those are worse; the NLL of what is left.
-fn take_best(session: &mut Session, nll_nats: f64) -> Result<f64> {
+/// Puts the best weights in place of the last where those are worse; what the validation part says of what is left.
+fn take_best(session: &mut Session, last: Score) -> Result<Score> {
     let best = session.best.take().and_then(|best| Some((best.measured?, best.flow)));
-    let Some((measured, flow)) = best.filter(|(measured, _)| measured.nll_nats < nll_nats) else {
-        return Ok(nll_nats);
+    let Some((measured, flow)) = best.filter(|(measured, _)| measured.nll_nats < last.nll.mean) else {
+        return Ok(last);
     };
-    let Measured { nll_nats, update } = measured;
+    let Measured { nll_nats: mean, nll_stderr_nats: stderr, update } = measured;
+    let nll = Estimate { mean, stderr, ..last.nll };
     session.state.ema = flow;
     session.save()?;
-    (session.density.on_note)(&format!(
-        "the weights after update {update} are the best ({nll_nats:.4} nats)"
-    ));
-    Ok(nll_nats)
+    (session.density.on_note)(&format!("the weights after update {update} are the best ({nll} nats)"));
+    Ok(Score { nll, ..last })
 }
 
 /// The measures and pictures of a set of images.
-fn images(mut session: Session) -> Result<Learned> {
+fn images(mut session: Session, validation: Score) -> Result<Learned> {
     session.stage(Stage::Measuring)?;
     let ema = session.state.ema.clone();
-    let found =
-        session.images().map(|images| -> Result<_> { Ok((images.measure(&ema)?, images.tolerances(&ema)?)) });
-    let (bits, tolerances) = found.expect("invariant: a run on images has images")?;
-    session.tolerances = tolerances;
+    let tolerances = session.images().map(|images| images.tolerances(&ema));
+    session.tolerances = tolerances.expect("invariant: a run on images has images")?;
     session.stage(Stage::Drawing)?;
     if let Some(gallery) = session.gallery() {
         let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
@@ -74,8 +71,7 @@ fn images(mut session: Session) -> Result<Learned> {
         session.compiles += 2;
     }
     session.save()?;
-    let nll_nats = nats_of_bits(bits.mean, session.header.dim());
-    let report = report(&session, nll_nats, None, Some(bits));
+    let report = report(&mut session, validation, None)?;
     let pixels = session.images().map(|images| images.transform.clone());
     Ok(Learned::new(session.state, session.header, Some(report), pixels))
 }
@@ -145,25 +141,38 @@ fn tell_missing(session: &mut Session, mass: &Mass) {
     }
 }
 
-fn report(session: &Session, nll_nats: f64, mass: Option<&Mass>, bits: Option<BitsPerDim>) -> Report {
+/// Measures the test part, after everything that could depend on it, and tells the run.
+fn report(session: &mut Session, validation: Score, mass: Option<&Mass>) -> Result<Report> {
+    session.stage(Stage::Measuring)?;
+    let test = session.test()?;
     let (header, recipe) = (&session.header, &session.header.recipe);
     let entropy_nats = header.entropy_nats();
+    // No weights were chosen for a known density, and its gap is best known by the points of the test.
+    let nll = if test.gap.is_some() { test.best_nll(entropy_nats) } else { validation.nll };
+    let bits = |nll: Estimate| header.images.as_ref().map(|_| nll.times(bits_of_nats(1.0, header.dim())));
+    let (bits_of_validation, bits_of_test) = (bits(validation.nll), bits(test.nll));
     let counters = session.counters();
-    Report {
+    Ok(Report {
         updates: session.update,
         weights: super::num_weights(&session.state.model),
         loss: session.tallies.loss,
-        nll_nats,
+        nll_nats: nll.mean,
+        nll_stderr_nats: nll.stderr,
         entropy_nats,
-        validation_nats: match &header.points {
-            Some(points) => Some(nll_nats + points.offset_nats),
-            None => header.images.as_ref().map(|_| nll_nats),
-        },
-        bits_per_dim: bits.map(|bits| bits.mean),
-        bits_per_dim_stderr: bits.map(|bits| bits.stderr),
-        bits_per_dim_draws: bits.map(|bits| bits.draws),
+        validation_nats: validation.nll.mean,
+        validation_stderr_nats: validation.nll.stderr,
+        validation_rows: validation.nll.count,
+        test_nll_nats: test.nll.mean,
+        test_nll_stderr_nats: test.nll.stderr,
+        test_rows: test.nll.count,
+        bits_per_dim: bits_of_validation.map(|bits| bits.mean),
+        bits_per_dim_stderr: bits_of_validation.and_then(|bits| bits.stderr),
+        bits_per_dim_draws: bits_of_validation.map(|_| 1),
+        test_bits_per_dim: bits_of_test.map(|bits| bits.mean),
+        test_bits_per_dim_stderr: bits_of_test.and_then(|bits| bits.stderr),
         tolerances: session.tolerances.clone(),
-        gap_nats: entropy_nats.map(|entropy| nll_nats - entropy),
+        gap_nats: entropy_nats.map(|entropy| nll.mean - entropy),
+        gap_stderr_nats: test.gap.and_then(|gap| gap.stderr),
         mass: mass.map(|mass| mass.total),
         mass_outer: mass.map(|mass| mass.outer),
         first_update_s: counters.first_update_s,
@@ -177,5 +186,5 @@ fn report(session: &Session, nll_nats: f64, mass: Option<&Mass>, bits: Option<Bi
         threads: rayon::current_num_threads(),
         seed: recipe.seed,
         files: session.folder.as_ref().map(pictures::files).unwrap_or_default(),
-    }
+    })
 }

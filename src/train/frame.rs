@@ -57,26 +57,19 @@ pub struct PointsFrame {
     pub sd: Vec<f64>,
     /// Entropy of the density per unit, where it is known.
     pub entropy_nats: Option<f64>,
-    /// What the true density's own NLL of the held-out points has more than the entropy, where it is known: the part of a
-    /// measured NLL that is the draw's and not the model's.
-    pub offset_nats: f64,
-    /// How many points are held out.
-    pub held_out: usize,
     /// A number that tells data apart.
     pub fingerprint: String,
 }
 
 impl PointsFrame {
-    /// Of points to learn from and those to measure by.
-    pub(super) fn of(train: &Points, held_out: &Points, fingerprint: String) -> PointsFrame {
+    /// Of points to learn from.
+    pub(super) fn of(train: &Points, fingerprint: String) -> PointsFrame {
         PointsFrame {
             name: file_name(&train.name),
             columns: train.columns.clone(),
             mean: train.standard.mean.clone(),
             sd: train.standard.sd.clone(),
             entropy_nats: None,
-            offset_nats: 0.0,
-            held_out: held_out.len(),
             fingerprint,
         }
     }
@@ -323,7 +316,7 @@ mod tests {
     fn a_window_of_points_has_their_units_with_y_upward_and_the_same_mass() {
         let corners = [[0.0, 10.0], [2.0, 10.0], [0.0, 13.0], [2.0, 13.0]];
         let points = Points::from(corners).unwrap();
-        let frame = ImageFrame::of_points(&points, &PointsFrame::of(&points, &points, String::new()));
+        let frame = ImageFrame::of_points(&points, &PointsFrame::of(&points, String::new()));
         let window = frame.window();
         assert!((frame.height, frame.width) == (100, 67) && window.is_upward());
         assert!((window.y[0] - 13.3).abs() < 1e-9 && (window.y[1] - 9.7).abs() < 1e-9, "{window:?}");
@@ -338,7 +331,7 @@ mod tests {
         let margin = frame.margin_within(30.0);
         assert!(frame.reach(margin) <= 30.0 && frame.reach(margin + 1.0) > 30.0, "{margin}");
         let odd = Points::from([[0.0, 1.0], [1e6, 2.0], [3e5, 1.5]]).unwrap();
-        let odd = ImageFrame::of_points(&odd, &PointsFrame::of(&odd, &odd, String::new()));
+        let odd = ImageFrame::of_points(&odd, &PointsFrame::of(&odd, String::new()));
         assert_eq!((odd.width, odd.height), (100, 100));
     }
 }

@@ -12,7 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The heading of the file.
-pub const COLUMNS: &str = "update,phase,loss,nll_nats,ms,field_evals,live_buffers,live_bytes,rss_mb,traces";
+pub const COLUMNS: &str =
+    "update,phase,loss,nll_nats,ms,field_evals,live_buffers,live_bytes,rss_mb,traces,nll_stderr_nats";
+/// The last column, which files of before have not.
+const LATER: &str = ",nll_stderr_nats";
 /// Rows reach the file at the latest after this time.
 const FLUSH: Duration = Duration::from_millis(500);
 
@@ -26,8 +29,10 @@ pub struct Row {
     pub phase: String,
     /// Loss of its batch, in the objective's unit.
     pub loss: f64,
-    /// NLL of the held-out points after it, where that was measured.
+    /// NLL of the validation points after it, where that was measured.
     pub nll_nats: Option<f64>,
+    /// Its standard error; of a known density, where the NLL is the entropy plus the gap, that of the gap.
+    pub nll_stderr_nats: Option<f64>,
     /// Its wall time in milliseconds, measuring and drawing excluded.
     pub ms: f64,
     /// Evaluations of the field.
@@ -45,23 +50,27 @@ pub struct Row {
 impl Row {
     fn line(&self) -> String {
         let Row { update, phase, ms, field_evals, live_buffers, live_bytes, rss_mb, traces, .. } = self;
-        let (loss, nll) = (self.loss as f32, self.nll_nats.map_or(String::new(), |x| x.to_string()));
+        let cell = |x: Option<f64>| x.map_or(String::new(), |x| x.to_string());
+        let (loss, nll, stderr) = (self.loss as f32, cell(self.nll_nats), cell(self.nll_stderr_nats));
         format!(
-            "{update},{phase},{loss},{nll},{ms:.3},{field_evals},{live_buffers},{live_bytes},{rss_mb:.3},{traces}"
+            "{update},{phase},{loss},{nll},{ms:.3},{field_evals},{live_buffers},{live_bytes},{rss_mb:.3},{traces},{stderr}"
         )
     }
 
     fn parse(line: &str) -> Option<Row> {
         let cells: Vec<&str> = line.split(',').collect();
-        let [update, phase, loss, nll, ms, field_evals, live_buffers, live_bytes, rss_mb, traces] = cells[..]
+        let ([update, phase, loss, nll, ms, field_evals, live_buffers, live_bytes, rss_mb, traces], [] | [_]) =
+            cells.split_first_chunk()?
         else {
             return None;
         };
+        let optional = |cell: &str| if cell.is_empty() { Some(None) } else { cell.parse().ok().map(Some) };
         Some(Row {
             update: update.parse().ok()?,
-            phase: phase.to_owned(),
+            phase: (*phase).to_owned(),
             loss: loss.parse::<f32>().ok()?.into(),
-            nll_nats: if nll.is_empty() { None } else { Some(nll.parse().ok()?) },
+            nll_nats: optional(nll)?,
+            nll_stderr_nats: optional(cells.get(10).copied().unwrap_or_default())?,
             ms: ms.parse().ok()?,
             field_evals: field_evals.parse().ok()?,
             live_buffers: live_buffers.parse().ok()?,
@@ -212,8 +221,9 @@ impl Extent {
 /// The rows up to `update` and where the last of them ends.
 fn rows(bytes: &[u8], update: u64) -> Result<(Vec<Row>, usize), String> {
     let mut lines = bytes.split_inclusive(|&b| b == b'\n').zip(1..);
-    let heading = format!("{COLUMNS}\n");
-    if lines.next().is_none_or(|(line, _)| line != heading.as_bytes()) {
+    let known = [Some(COLUMNS), COLUMNS.strip_suffix(LATER)];
+    let heading = lines.next().map_or(&[][..], |(line, _)| line);
+    if !known.iter().flatten().any(|columns| heading.strip_suffix(b"\n") == Some(columns.as_bytes())) {
         return Err(format!("its first line is not \"{COLUMNS}\""));
     }
     let (mut rows, mut end) = (Vec::new(), heading.len());
@@ -248,6 +258,7 @@ mod tests {
             phase: "flow_matching".into(),
             loss: f64::from(0.1f32),
             nll_nats: (update == 2).then_some(1.0 / 3.0),
+            nll_stderr_nats: (update == 2).then_some(0.125),
             ms: 1.25,
             field_evals: 1,
             live_buffers: 12,
@@ -276,6 +287,19 @@ mod tests {
         assert_eq!(read(&path).unwrap().iter().map(|r| r.update).collect::<Vec<_>>(), [1, 2, 3, 4]);
         assert_eq!(Kept::read(&path, 9, Some(&metrics.extent())).unwrap().unwrap().rows.len(), 4);
         assert!(fs::read_to_string(path).unwrap().starts_with("update,phase,loss,nll_nats,ms,"));
+    }
+
+    #[test]
+    fn a_file_without_the_later_column_is_read() {
+        let folder = crate::io::scratch();
+        let path = folder.path().join("metrics.csv");
+        let before = "update,phase,loss,nll_nats,ms,field_evals,live_buffers,live_bytes,rss_mb,traces\n\
+                      1,flow_matching,0.1,,1.250,1,12,3456,40.500,1\n\
+                      2,flow_matching,0.1,0.3333333333333333,1.250,1,12,3456,40.500,1\n";
+        fs::write(&path, before).unwrap();
+        assert_eq!(read(&path).unwrap(), [row(1), Row { nll_stderr_nats: None, ..row(2) }]);
+        fs::write(&path, before.replace("3456,40.500,1\n", "3456,40.500\n")).unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("line 2 is no row of metrics"));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! - `run` is the builder, and finds out whether there is a run to resume.
 //! - `session` is the loop. What looks at the clock (checkpoints, measures, pictures) reads the state and never
 //!   writes it: **a run that was killed and resumed ends with the bits of one that was not.**
+//! - Files have three parts: training, validation (which chooses weights) and test (measured once, at the end).
 //! - `evaluate` measures with its own tolerances and the exact divergence, whatever the training used.
 //!
 //! # Examples
@@ -38,6 +39,7 @@ mod learned;
 pub mod metrics;
 mod model;
 mod options;
+mod parts;
 mod pictures;
 mod plan;
 mod presets;
@@ -54,7 +56,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-pub use data::{Data, HELD_OUT_SHARE};
+pub use data::Data;
 pub use error::TrainError;
 pub use evaluate::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
 pub use folder::{METRICS_FILE, MODEL_FILE, check_free, default_folder};
@@ -65,6 +67,7 @@ pub use model::{ActivationKind, FieldConfig, Flow, ModelConfig};
 pub use options::{
     DivergenceKind, FieldKind, ObjectiveKind, OptimizerKind, Options, Preset, check_tolerances,
 };
+pub use parts::{Given, HELD_OUT_SHARE, Parts};
 pub use plan::{FlopsOf, PhasePlan, StatesPlan};
 pub use progress::{Progress, Stage};
 pub use recipe::{Objective, Phase, Recipe};

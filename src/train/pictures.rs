@@ -142,7 +142,8 @@ pub(super) fn loss_curve(
         .collect();
     let nll: Vec<[f64; 2]> =
         rows.iter().filter_map(|row| row.nll_nats.map(|nll| [row.update as f64, nll])).collect();
-    let curve = plot::LossCurve { phases: &phases, nll: &nll, entropy: entropy_nats };
+    let nll_stderr = rows.iter().rfind(|row| row.nll_nats.is_some()).and_then(|row| row.nll_stderr_nats);
+    let curve = plot::LossCurve { phases: &phases, nll: &nll, nll_stderr, entropy: entropy_nats };
     Ok(plot::loss_curve(&curve)?.save(folder.file("loss.png"))?)
 }
 

@@ -1,6 +1,7 @@
 //! Where a run stands, as a value: who draws a bar and who writes a log see the same.
 
 use super::Objective;
+use crate::data::Estimate;
 use std::fmt;
 
 /// A run after an update.
@@ -23,10 +24,10 @@ pub struct Progress {
     pub ms: f64,
     /// Seconds until the last update, if later phases cost what they usually do beside this one.
     pub seconds_left: f64,
-    /// The gap in nats when it was last measured.
-    pub gap_nats: Option<f64>,
-    /// Of images, bits a coordinate of held-out ones when they were last measured.
-    pub bits_per_dim: Option<f64>,
+    /// The KL divergence from a known density, in nats, when it was last measured by the validation points.
+    pub gap_nats: Option<Estimate>,
+    /// Of images, bits a coordinate of those of validation when they were last measured.
+    pub bits_per_dim: Option<Estimate>,
 }
 
 /// What a run does beside updates, where that takes so long that a person asks.

@@ -8,8 +8,10 @@ use super::metrics::Row;
 use super::plan::{Trips, work};
 use super::{Objective, Phase, Recipe, ToleranceRow};
 use crate::backend::PlanReport;
+use crate::data::Estimate;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Gaps whose first passing is timed, in nats, as they are named in the report.
 const GAPS: [(&str, f64); 3] = [("0.12", 0.12), ("0.08", 0.08), ("0.05", 0.05)];
@@ -30,14 +32,28 @@ pub struct Report {
     pub weights: usize,
     /// Loss of the last batch, in the last phase's unit.
     pub loss: f64,
-    /// Mean negative log-likelihood of the held-out points: in standardised coordinates for an image, per unit for points, of
-    /// an image's grey levels for a set of them.
-    /// Where the true density of points is known, less the part that is the draw's: `entropy + mean(log p - log q)`.
+    /// Mean negative log-likelihood (NLL): in standardised coordinates for an image, per unit for points, of an image's grey
+    /// levels for a set of them.
+    ///
+    /// Where the density to learn is known, `entropy_nats + gap_nats`, by the points of the test. Of files, `validation_nats`:
+    /// the least of several measures on the rows that chose the weights, and so too small; `test_nll_nats` is the figure of
+    /// the model.
     pub nll_nats: f64,
-    /// Of points, the plain mean negative log-likelihood of the held-out ones.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub validation_nats: Option<f64>,
-    /// Of images, bits a coordinate of held-out ones, dequantised uniformly.
+    /// Its standard error; none of one row.
+    pub nll_stderr_nats: Option<f64>,
+    /// Mean NLL of the validation rows, which chose the weights of a run on files.
+    pub validation_nats: f64,
+    /// Its standard error over the rows.
+    pub validation_stderr_nats: Option<f64>,
+    /// Validation rows that were measured.
+    pub validation_rows: u64,
+    /// Mean NLL of the test rows. They chose nothing and were measured once, at the end.
+    pub test_nll_nats: f64,
+    /// Its standard error over the rows.
+    pub test_nll_stderr_nats: Option<f64>,
+    /// Test rows that were measured.
+    pub test_rows: u64,
+    /// Of images, bits a coordinate of those of validation, dequantised uniformly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits_per_dim: Option<f64>,
     /// Its standard error over images, noise and probes.
@@ -46,15 +62,25 @@ pub struct Report {
     /// Draws of noise and probe for each image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits_per_dim_draws: Option<usize>,
+    /// Of images, bits a coordinate of those of the test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test_bits_per_dim: Option<f64>,
+    /// Its standard error over images, noise and probes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test_bits_per_dim_stderr: Option<f64>,
     /// Bits a coordinate of a few images by the tolerance of their solves.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tolerances: Vec<ToleranceRow>,
     /// Entropy of the density to learn, where it is known: the least that the NLL can be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entropy_nats: Option<f64>,
-    /// NLL less entropy.
+    /// KL divergence of the model from a known density: the mean of `log p(x) - log q(x)` over the points of the test, each
+    /// evaluated under both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap_nats: Option<f64>,
+    /// Its standard error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap_stderr_nats: Option<f64>,
     /// Integral of the learned density over the plane; none in other dimensions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mass: Option<f64>,
@@ -125,11 +151,58 @@ pub struct PhaseReport {
     pub rss_mb_at_100: Option<f64>,
     /// Resident memory after the last update.
     pub rss_mb_at_end: f64,
-    /// NLL of the held-out points at its end.
+    /// NLL of the validation points at its end; of a known density, the entropy plus the gap.
     pub nll_nats: Option<f64>,
-    /// The gap at its end, where an entropy is known.
+    /// Its standard error.
+    pub nll_stderr_nats: Option<f64>,
+    /// The gap at its end by the validation points, where an entropy is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap_nats: Option<f64>,
+    /// Its standard error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap_stderr_nats: Option<f64>,
+}
+
+impl Report {
+    /// What was found of the model, by name, each with its standard error: test figures first.
+    pub fn figures(&self) -> Vec<(&'static str, String)> {
+        let told = |mean, stderr| Estimate { mean, stderr, count: 0 };
+        let mut all = Vec::new();
+        if let Some(gap) = self.gap_nats {
+            let gap = told(gap, self.gap_stderr_nats);
+            all.push(("KL divergence", format!("{gap} nats ({} test points)", self.test_rows)));
+        }
+        if let Some(bits) = self.test_bits_per_dim {
+            let bits = told(bits, self.test_bits_per_dim_stderr);
+            all.push(("test bits/dim", format!("{bits} ({} images)", self.test_rows)));
+        }
+        let test = told(self.test_nll_nats, self.test_nll_stderr_nats);
+        let validation = told(self.validation_nats, self.validation_stderr_nats);
+        let rows = |rows: u64| {
+            if self.bits_per_dim.is_some() { format!("{rows} images") } else { format!("{rows} points") }
+        };
+        all.push(("test NLL", format!("{test} nats ({})", rows(self.test_rows))));
+        all.push(("validation NLL", format!("{validation} nats ({})", rows(self.validation_rows))));
+        if let Some(bits) = self.bits_per_dim {
+            all.push(("validation bits/dim", told(bits, self.bits_per_dim_stderr).to_string()));
+        }
+        if let Some(entropy) = self.entropy_nats {
+            all.push(("entropy", format!("{entropy:.4} nats")));
+        }
+        if let Some(mass) = self.mass {
+            all.push(("probability", format!("{mass:.5} (should be 1)")));
+        }
+        all
+    }
+}
+
+/// The figures of the model, one a line.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<_> =
+            self.figures().iter().map(|(name, value)| format!("{name:19}  {value}")).collect();
+        f.write_str(&lines.join("\n"))
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -165,7 +238,8 @@ struct Tally {
     noted: Option<Memory>,
     last: Memory,
     traces: usize,
-    nll_nats: Option<f64>,
+    /// The mean and its standard error.
+    nll_nats: Option<(f64, Option<f64>)>,
 }
 
 /// Counts of a run as it goes.
@@ -216,7 +290,7 @@ impl Tallies {
         }
         (self.loss, self.seconds) = (row.loss, self.seconds + row.ms / 1e3);
         if let Some(nll) = row.nll_nats {
-            self.measured(phase, nll);
+            self.measured(phase, nll, row.nll_stderr_nats);
         }
     }
 
@@ -253,9 +327,9 @@ impl Tallies {
         self.states_kept_max = self.states_kept_max.max(solved.states_kept);
     }
 
-    /// Notes the NLL of the held-out points after the last update.
-    pub(super) fn measured(&mut self, phase: usize, nll_nats: f64) {
-        self.phases[phase].nll_nats = Some(nll_nats);
+    /// Notes the NLL of the validation points after the last update.
+    fn measured(&mut self, phase: usize, nll_nats: f64, stderr: Option<f64>) {
+        self.phases[phase].nll_nats = Some((nll_nats, stderr));
         for (name, bound) in GAPS {
             if self.entropy_nats.is_some_and(|entropy| nll_nats - entropy < bound) {
                 self.seconds_to_gap.entry(name).or_default().get_or_insert(self.seconds);
@@ -302,8 +376,10 @@ impl Tally {
             live_bytes_at_end: self.last.live_bytes,
             rss_mb_at_100: self.noted.map(|m| m.rss_mb),
             rss_mb_at_end: self.last.rss_mb,
-            nll_nats: self.nll_nats,
-            gap_nats: self.nll_nats.zip(entropy_nats).map(|(nll, entropy)| nll - entropy),
+            nll_nats: self.nll_nats.map(|(nll, _)| nll),
+            nll_stderr_nats: self.nll_nats.and_then(|(_, stderr)| stderr),
+            gap_nats: self.nll_nats.zip(entropy_nats).map(|((nll, _), entropy)| nll - entropy),
+            gap_stderr_nats: entropy_nats.and(self.nll_nats).and_then(|(_, stderr)| stderr),
         }
     }
 }
@@ -330,6 +406,7 @@ mod tests {
                 phase: "flow_matching".into(),
                 loss: 1.0,
                 nll_nats: (update == 100).then_some(2.1),
+                nll_stderr_nats: (update == 100).then_some(0.03),
                 ms: if update == 1 { 900.0 } else { 10.0 },
                 field_evals: 2,
                 live_buffers: update as usize,
@@ -345,5 +422,6 @@ mod tests {
         let seconds = tallies.seconds_to_gap["0.12"].unwrap();
         assert!((seconds - 1.89).abs() < 1e-9 && tallies.seconds_to_gap["0.08"].is_none(), "{seconds}");
         assert!((report.gap_nats.unwrap() - 0.1).abs() < 1e-12);
+        assert_eq!((report.nll_stderr_nats, report.gap_stderr_nats), (Some(0.03), Some(0.03)));
     }
 }

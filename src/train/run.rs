@@ -17,7 +17,9 @@ use super::progress::{Progress, Stage};
 use super::session::Session;
 use super::state::TrainState;
 use super::step;
-use super::{FieldKind, ImageFrame, ImagesFrame, Learned, Options, PointsFrame, Preset, Recipe, TrainError};
+use super::{
+    FieldKind, ImageFrame, ImagesFrame, Learned, Options, Parts, PointsFrame, Preset, Recipe, TrainError,
+};
 use crate::cnf::Cnf;
 use crate::data::{Rule, Standard};
 use crate::error::{Error, Result};
@@ -48,6 +50,9 @@ pub struct Header {
     /// Size of images, each a point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<ImagesFrame>,
+    /// How many rows each part has; none in checkpoints of before there was a test part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Parts>,
 }
 
 impl Header {
@@ -87,11 +92,6 @@ impl Header {
     /// What an NLL in standardised coordinates is more in those that NLLs are told in: `sum ln sd` for points, 0 for an image.
     pub(super) fn told_nats(&self) -> f64 {
         self.points.as_ref().map_or(0.0, |points| -points.standard().log_jacobian())
-    }
-
-    /// See [`PointsFrame::offset_nats`].
-    pub(super) fn offset_nats(&self) -> f64 {
-        self.points.as_ref().map_or(0.0, |points| points.offset_nats)
     }
 }
 
@@ -283,7 +283,8 @@ impl<'a> Density<'a> {
                 (prepared.image.clone(), prepared.points.clone(), prepared.images.clone());
             prepared.set_ends(&mut self.flow);
             // The updates may follow from a time limit, and the number of the run from them: the session sets it.
-            let header = Header { run: String::new(), options, recipe, image, points, images };
+            let parts = Some(prepared.parts);
+            let header = Header { run: String::new(), options, recipe, image, points, images, parts };
             (header, step::begin(&self.recipe, self.flow.clone(), key))
         };
         Session::new(self, prepared, header, state, folder, resumed)?.run()

@@ -15,7 +15,7 @@ pub(super) use look::cells_per_pixel;
 use super::best::{self, Best, Measured};
 use super::counters::Counters;
 use super::data::{Data, HeldOut, Prepared};
-use super::evaluate::{DRAW_TOLERANCE, LogDensity, MEASURE_TOLERANCE};
+use super::evaluate::{DRAW_TOLERANCE, LogDensity, MEASURE_TOLERANCE, Score};
 use super::folder::RunFolder;
 use super::images::{PixelTables, ToleranceRow, bits_of_nats};
 use super::metrics::{Metrics, Row};
@@ -57,7 +57,8 @@ pub(super) struct Session<'a> {
     pub(super) plan_peak_bytes: u64,
     /// What earlier processes of a resumed run counted.
     earlier: Counters,
-    pub(super) last_nll: Option<f64>,
+    /// What the validation part said when it was last measured.
+    pub(super) last_score: Option<Score>,
     /// Bits of images by tolerance, once the end has measured them.
     pub(super) tolerances: Vec<ToleranceRow>,
     /// Of points and images: one image and a toy are never learned by heart.
@@ -84,10 +85,8 @@ impl<'a> Session<'a> {
     ) -> Result<Session<'a>> {
         let (update, now) = (state.update.item() as u64, Instant::now());
         let pixels = prepared.pixels();
-        let Prepared { source, held_out, points, .. } = prepared;
+        let Prepared { source, held_out, .. } = prepared;
         let best = keeps_best(&density.data).then(|| Best::room(&state.ema));
-        // Points may lie anywhere; an image's do not.
-        let measure = if points.is_some() { LogDensity::everywhere } else { LogDensity::new };
         let mut session = Session {
             tallies: Tallies::new(&header.recipe, header.entropy_nats()),
             steps: header.recipe.phases.iter().map(|_| None).collect(),
@@ -100,7 +99,7 @@ impl<'a> Session<'a> {
             source,
             pixels,
             metrics: None,
-            measure: measure(MEASURE_TOLERANCE, MEASURE_TOLERANCE),
+            measure: LogDensity::everywhere(MEASURE_TOLERANCE, MEASURE_TOLERANCE),
             draw: LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE),
             held_out,
             artist: None,
@@ -108,7 +107,7 @@ impl<'a> Session<'a> {
             compiles: 0,
             plan_peak_bytes: 0,
             earlier: Counters::default(),
-            last_nll: None,
+            last_score: None,
             tolerances: Vec::new(),
             best,
             stopped: false,
@@ -210,10 +209,11 @@ impl<'a> Session<'a> {
         let due = self.best.is_some() && best::is_due(of_phase, self.update - self.first(phase));
         if last || first_look || due || self.measuring.rings() {
             (self.density.on_stage)(Stage::Measuring);
-            let nll_nats = self.measure()?;
-            row.nll_nats = Some(nll_nats);
+            let nll = self.measure()?.best_nll(self.header.entropy_nats());
+            (row.nll_nats, row.nll_stderr_nats) = (Some(nll.mean), nll.stderr);
             if let Some(best) = self.best.as_mut().filter(|_| due) {
-                let measured = Measured { nll_nats, update: self.update };
+                let (nll_nats, nll_stderr_nats) = (nll.mean, nll.stderr);
+                let measured = Measured { nll_nats, nll_stderr_nats, update: self.update };
                 best.keep(measured, &self.state.ema, self.folder.as_ref(), &self.header.run)?;
                 self.stopped = self.is_out_of_patience();
             }
@@ -269,6 +269,7 @@ impl<'a> Session<'a> {
             phase: objective.name().to_owned(),
             loss,
             nll_nats: None,
+            nll_stderr_nats: None,
             ms,
             field_evals: field_evals.round() as u64,
             live_buffers: memory::live_buffers(),
@@ -306,11 +307,11 @@ impl<'a> Session<'a> {
             loss: row.loss,
             ms,
             seconds_left: (ms * (end - self.update) as f64 + later) / 1e3,
-            gap_nats: self.last_nll.zip(self.header.entropy_nats()).map(|(nll, entropy)| nll - entropy),
+            gap_nats: self.last_score.and_then(|score| score.gap),
             bits_per_dim: self
-                .last_nll
+                .last_score
                 .filter(|_| self.header.images.is_some())
-                .map(|nll| bits_of_nats(nll, self.header.dim())),
+                .map(|score| score.nll.times(bits_of_nats(1.0, self.header.dim()))),
         }
     }
 

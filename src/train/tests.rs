@@ -1,9 +1,10 @@
 //! A run as a program of the library sees it.
 
-use super::evaluate::{LogDensity, crop, over_domain};
+use super::data::HeldOut;
+use super::evaluate::{LogDensity, crop, over_domain, score};
 use super::*;
 use crate::cnf::{Cnf, StandardNormal};
-use crate::data::{ImageDensity, Points, Toy};
+use crate::data::{Estimate, ImageDensity, Points, Toy};
 use crate::error::Error;
 use crate::io::raster::{Channels, Depth, encode_png};
 use crate::nn::{Activation, ConcatSquash, DriftNet, Mlp};
@@ -164,12 +165,12 @@ fn the_plane_of_a_toy_holds_its_density_with_y_upward() {
         assert!((mass - 1.0).abs() < 0.01, "{toy}: {mass}");
         let entropy = -values.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f64>() * cell;
         assert!((entropy - points.entropy_nats.unwrap()).abs() < 0.05, "{toy}: {entropy}");
-        assert!(
-            points.offset_nats.abs() < 0.05
-                && matches!(&prepared.held_out, data::HeldOut::Rows(rows) if rows.len() == 8_000),
-            "{}",
-            points.offset_nats
-        );
+        let HeldOut::Rows { validation, test: None } = &prepared.held_out else {
+            panic!("the test points of a toy are drawn when they are measured")
+        };
+        let own = Estimate::of(validation.log_p.as_ref().unwrap()).plus(points.standard().log_jacobian());
+        let off = own.plus(points.entropy_nats.unwrap());
+        assert!(validation.points.len() == 8_000 && off.mean.abs() < 0.05, "{off}");
         if toy == Toy::Moons {
             // The left moon is the upper one.
             let left = |r: usize| values[r * cols..r * cols + cols / 4].iter().sum::<f64>();
@@ -199,9 +200,13 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
     let report = learned.report.as_ref().unwrap();
     assert_eq!(report.entropy_nats, Some(Toy::Rings.entropy_nats()));
     assert_eq!(report.gap_nats, Some(report.nll_nats - Toy::Rings.entropy_nats()));
+    assert_eq!(report.nll_stderr_nats, report.gap_stderr_nats);
+    let (gap, stderr) = (report.gap_nats.unwrap(), report.gap_stderr_nats.unwrap());
+    let text = report.to_string();
+    let line = format!("KL divergence        {gap:.4} ± {stderr:.4} nats ({} test points)", report.test_rows);
+    assert!(text.starts_with(&line), "{text}");
     assert!((report.mass.unwrap() - 1.0).abs() < 2e-3, "{:?}", report.mass);
-    let offset = learned.header.points.as_ref().unwrap().offset_nats;
-    assert!((report.validation_nats.unwrap() - report.nll_nats - offset).abs() < 1e-12);
+    assert!((report.validation_nats - report.test_nll_nats).abs() < 0.1, "{text}");
     for picture in ["density", "comparison", "samples", "flow", "loss"] {
         assert!(folder.path().join(format!("{picture}.png")).exists(), "{picture}");
     }
@@ -258,12 +263,15 @@ fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
         depth: Some(2),
         ..Options::default()
     };
-    let data = Data::Points(normals(2_000, 1), Some(normals(500, 2)));
+    let given = Given { validation: Some(normals(500, 2)), test: Some(normals(700, 3)) };
+    let data = Data::Points(normals(2_000, 1), given);
     let learned =
         Density::from_options(&options, data).unwrap().run_folder(folder.path()).run(&Key::new(0)).unwrap();
     let report = learned.report.as_ref().unwrap();
     assert_eq!((report.entropy_nats, report.gap_nats, report.mass), (None, None, None));
-    assert_eq!(report.validation_nats, Some(report.nll_nats));
+    assert_eq!(report.validation_nats, report.nll_nats);
+    assert_eq!((report.validation_rows, report.test_rows), (500, 700));
+    assert_eq!(learned.header.parts, Some(Parts { train: 2_000, validation: 500, test: 700 }));
     // The entropy of these normals per unit: 3/2 ln(2 pi e) + ln(10 x 0.1 x 1).
     let entropy = 1.5 * (2.0 * std::f64::consts::PI * std::f64::consts::E).ln();
     assert!((-0.1..1.0).contains(&(report.nll_nats - entropy)), "{} {entropy}", report.nll_nats);
@@ -293,7 +301,110 @@ fn a_checkpoint_of_an_image_says_nothing_of_points() {
         Density::new(flow(0), image()).recipe(recipe).run_folder(folder.path()).run(&Key::new(0)).unwrap();
     let header = serde_json::to_value(&learned.header).unwrap();
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    assert_eq!(keys(&header), ["image", "options", "recipe", "run"]);
+    assert_eq!(keys(&header), ["image", "options", "parts", "recipe", "run"]);
     assert_eq!(keys(&header["image"]).len(), 8, "{header}");
-    assert!(learned.report.unwrap().validation_nats.is_none());
+}
+
+#[test]
+fn the_gap_over_fresh_points_is_that_of_a_quadrature() {
+    for data in [Data::from(Toy::EightGaussians), Data::from(image())] {
+        let prepared = data.prepare(&Recipe::new(&Options::default())).unwrap();
+        let frame = prepared.image.unwrap();
+        let standard = crate::data::Standard { mean: frame.mean.to_vec(), sd: frame.sd.to_vec() };
+        let flow = ModelConfig::of(&Density::new(flow(3), image()).flow).build(&Key::new(3)).unwrap();
+        let density = LogDensity::everywhere(1e-5, 1e-5);
+        let mut parts = 0;
+        let found: crate::Result<Estimate> = Estimate::until(0.01, 1 << 16, |part| {
+            parts += 1;
+            let rows = data.fresh(&standard, 4096, 5, part).unwrap();
+            Ok(score(&density, &flow, &rows, 2)?.gap)
+        });
+        let found = found.unwrap();
+        assert!(found.stderr.unwrap() <= 0.01 && found.count == 4096 * parts, "{found:?}");
+        let cells = frame.cells(0.3 * frame.side() as f64, 300, 300);
+        let log_q = density.eval(&flow, &cells.centres).unwrap();
+        let log_p: Vec<f64> = match &data {
+            Data::Image(image) => image.log_probs(&cells.centres),
+            Data::Toy(toy) => {
+                let density = toy.density();
+                let at = |&z: &[f32; 2]| density.log_prob(frame.to_pixels(z.map(f64::from)));
+                cells.centres.iter().map(|z| at(z) - frame.log_jacobian()).collect()
+            }
+            _ => unreachable!(),
+        };
+        let area = cells.area * frame.log_jacobian().exp();
+        let terms = log_p.iter().zip(&log_q).filter(|(p, _)| p.is_finite());
+        let exact: f64 = terms.map(|(p, &q)| p.exp() * (p - f64::from(q)) * area).sum();
+        let off = found.plus(-exact);
+        assert!(off.mean.abs() < 3.0 * off.stderr.unwrap(), "{}: {found} {exact}", data.name());
+        // Unpaired, the same points would leave the spread of log p in the error too.
+        assert!(exact > 0.1, "{exact}");
+    }
+}
+
+#[test]
+fn the_test_part_influences_no_weight_and_validation_alone_chooses() {
+    let place = crate::io::scratch();
+    let points = |n: u32, shift: f64| {
+        let row = |i: u32| [shift + (f64::from(i) * 0.7).sin()];
+        Points::from((0..n).map(row).collect::<Vec<_>>()).unwrap()
+    };
+    let options = Options { updates: Some(20), batch: Some(16), width: Some(4), ..Options::default() };
+    let run = |name: &str, validation: f64, test: f64| {
+        let given = Given { validation: Some(points(30, validation)), test: Some(points(40, test)) };
+        let density = Density::from_options(&options, Data::Points(points(100, 0.0), given)).unwrap();
+        let folder = place.path().join(name);
+        let report = density.run_folder(&folder).run(&Key::new(0)).unwrap().report.unwrap();
+        let bytes = ["model.safetensors", "best.safetensors"].map(|f| std::fs::read(folder.join(f)).unwrap());
+        (report, bytes)
+    };
+    let (a, bytes) = run("a", 0.0, 0.0);
+    let (b, others) = run("b", 0.0, 2.0);
+    assert!(bytes == others, "the test part has moved weights");
+    assert!(a.validation_nats == b.validation_nats && a.nll_nats == b.nll_nats);
+    assert!(b.test_nll_nats > a.test_nll_nats + 1.0, "{} {}", a.test_nll_nats, b.test_nll_nats);
+    // The figure of validation is the least that was measured there.
+    let rows = metrics::read(&place.path().join("b").join(METRICS_FILE)).unwrap();
+    let least = rows.iter().filter_map(|row| row.nll_nats).fold(f64::INFINITY, f64::min);
+    assert_eq!(b.validation_nats, least);
+    assert!(rows.iter().all(|row| row.nll_nats.is_some() == row.nll_stderr_nats.is_some()));
+    let (c, chosen) = run("c", 2.0, 0.0);
+    assert!(c.validation_nats > a.validation_nats + 1.0 && bytes[1] != chosen[1]);
+}
+
+#[test]
+fn rows_are_divided_into_disjoint_parts_and_too_few_are_told_how_many_there_must_be() {
+    let points =
+        |n: u32| Points::from((0..n).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap();
+    let recipe = Recipe::new(&Options { seed: Some(3), ..Options::default() });
+    let prepared = |points: Points, given: Given<Points>| Data::Points(points, given).prepare(&recipe);
+    let all = prepared(points(300), Given::default()).unwrap();
+    assert_eq!(all.parts, Parts { train: 240, validation: 30, test: 30 });
+    let HeldOut::Rows { validation, test: Some(test) } = &all.held_out else { panic!() };
+    let standard = all.points.as_ref().unwrap().standard();
+    let first = |rows: &super::evaluate::Rows| -> Vec<i64> {
+        let rows: Vec<f64> = rows.points.iter().map(|&x| f64::from(x)).collect();
+        standard.to_units(&rows).iter().step_by(2).map(|x| x.round() as i64).collect()
+    };
+    let (validation, test) = (first(validation), first(test));
+    assert!(validation.iter().all(|row| !test.contains(row)) && (validation.len(), test.len()) == (30, 30));
+    // Neither is the head of the file.
+    assert!([validation, test].iter().all(|rows| rows.iter().any(|&row| row > 200)));
+    let given = |validation: bool, test: bool| Given {
+        validation: validation.then(|| points(50)),
+        test: test.then(|| points(60)),
+    };
+    for (given, sizes) in [
+        (given(true, false), [270, 50, 30]),
+        (given(false, true), [270, 30, 60]),
+        (given(true, true), [300, 50, 60]),
+    ] {
+        let [train, validation, test] = sizes;
+        assert_eq!(prepared(points(300), given).unwrap().parts, Parts { train, validation, test });
+    }
+    for (n, given, least) in [(3, given(false, false), 4), (2, given(true, false), 3)] {
+        let message = prepared(points(n), given).map(|_| ()).unwrap_err().to_string();
+        assert!(message.contains(&format!("give at least {least}")), "{message}");
+    }
+    assert!(prepared(points(4), Given::default()).is_ok() && prepared(points(2), given(true, true)).is_ok());
 }

@@ -32,17 +32,35 @@ fn a_set_with_classes_is_trained_told_sampled_and_measured() {
     let place = bars();
     let (out, err) = place.told(&format!("train bars.idx --labels labels.csv --out run --json {SMALL}"));
     let report = json(&out);
-    for key in ["bits_per_dim", "bits_per_dim_stderr", "validation_nats", "nll_nats"] {
+    for key in [
+        "bits_per_dim",
+        "bits_per_dim_stderr",
+        "test_bits_per_dim",
+        "test_bits_per_dim_stderr",
+        "validation_nats",
+        "nll_nats",
+        "nll_stderr_nats",
+        "test_nll_nats",
+        "test_nll_stderr_nats",
+    ] {
         assert!(report[key].as_f64().is_some_and(f64::is_finite), "{key}: {report}");
     }
     assert!(report.get("gap_nats").is_none() && report.get("entropy_nats").is_none(), "{report}");
-    assert!(err.contains("bits/dim"), "{err}");
+    assert!(err.contains("test bits/dim") && err.contains(" ± "), "{err}");
     for picture in ["samples", "flow", "nearest", "bits", "loss"] {
         assert!(place.path(&format!("run/{picture}.png")).exists(), "{picture}");
     }
 
     let info = place.done("info run");
-    for word in ["72 of 4 x 6 pixels", "marginals", "rtol = atol", "1e-5", "weighs 9 ranges"] {
+    for word in [
+        "4 x 6 pixels",
+        "64 to learn from, 8 of validation, 8 of test",
+        "marginals",
+        "rtol = atol",
+        "1e-5",
+        " ± ",
+        "weighs 9 ranges",
+    ] {
         assert!(info.contains(word), "\"{word}\" is missing in: {info}");
     }
 
@@ -59,7 +77,7 @@ fn a_set_with_classes_is_trained_told_sampled_and_measured() {
     let (out, err) = place.told("log-prob run bars.idx --labels labels.csv --draws 2");
     assert_eq!(out.lines().filter(|line| line.parse::<f64>().is_ok_and(|x| x < 0.0)).count(), 80, "{out}");
     assert!(
-        err.contains("80 images") && err.contains("standard error") && err.contains("by dequantisation"),
+        err.contains("80 images") && err.contains(" ± ") && err.contains("of the error by dequantisation"),
         "{err}"
     );
 
@@ -67,6 +85,20 @@ fn a_set_with_classes_is_trained_told_sampled_and_measured() {
     place.fails("sample run -n 5 --label 2 --out no.npy", 1, &["--label=2", "classes 0 to 1"]);
     place.fails("log-prob run bars.idx --out no.csv", 1, &["has no labels"]);
     place.fails("density run --grid 16 --out no.png", 2, &["two coordinates"]);
+}
+
+#[test]
+fn images_of_the_test_come_from_a_file_with_classes_of_their_own() {
+    let place = bars();
+    fs::write(place.path("more.idx"), idx(30)).unwrap();
+    let classes: String = (0..30).map(|i| format!("{}\n", i % 2)).collect();
+    fs::write(place.path("more.csv"), format!("class\n{classes}")).unwrap();
+    let train = format!("train bars.idx --labels labels.csv --test more.idx --out run --json {SMALL}");
+    place.fails(&train, 1, &["more.idx has no labels", "--test-labels"]);
+    let report = json(&place.done(&format!("{train} --test-labels more.csv")));
+    assert_eq!((report["validation_rows"].as_u64(), report["test_rows"].as_u64()), (Some(8), Some(30)));
+    assert!(place.done("info run").contains("72 to learn from, 8 of validation, 30 of test"));
+    place.fails("train moons --test-labels more.csv", 2, &["--test-labels=more.csv"]);
 }
 
 #[test]

@@ -13,7 +13,13 @@ fn a_toy_is_learned_by_name_and_told_in_its_own_units() {
     assert!(
         (nats("gap_nats") - nats("nll_nats") + nats("entropy_nats")).abs() < 1e-12 && nats("gap_nats") > 0.0
     );
-    assert!((nats("validation_nats") - nats("nll_nats")).abs() < 1e-9 && (nats("mass") - 1.0).abs() < 2e-3);
+    assert!(
+        (nats("test_nll_nats") - nats("nll_nats")).abs() < 1e-9,
+        "the checkerboard's density is one number"
+    );
+    let off = (nats("validation_nats") - nats("nll_nats")).abs();
+    assert!(off < 5.0 * nats("validation_stderr_nats") && (nats("mass") - 1.0).abs() < 2e-3, "{report}");
+    assert!(nats("gap_stderr_nats") > 0.0 && nats("gap_stderr_nats") == nats("nll_stderr_nats"), "{report}");
     for name in ["density", "comparison", "samples", "flow", "loss", "metrics", "model"] {
         assert!(place.path(report["files"][name].as_str().unwrap()).exists(), "{name}");
     }
@@ -54,8 +60,11 @@ fn points_of_a_file_keep_their_columns_and_odd_ones_leave_nothing() {
     assert!(
         report.get("gap_nats").is_none()
             && report.get("mass").is_none()
-            && report["validation_nats"].is_f64()
+            && report["validation_nats"] == report["nll_nats"]
+            && report["test_nll_nats"] != report["nll_nats"]
+            && report["test_nll_stderr_nats"].is_f64()
     );
+    assert_eq!((report["validation_rows"].as_u64(), report["test_rows"].as_u64()), (Some(30), Some(30)));
     assert!(report["phases"].as_array().unwrap().iter().all(|phase| phase.get("gap_nats").is_none()));
     assert!(
         place.path("runs/orbit/corner.png").exists() && place.path("runs/orbit/best.safetensors").exists()
@@ -67,6 +76,8 @@ fn points_of_a_file_keep_their_columns_and_odd_ones_leave_nothing() {
     assert_eq!(flowline::io::read_npy(place.path("told.npy")).unwrap().shape, [300]);
     place.fails("density runs/orbit --grid 8", 2, &["points have 3"]);
     place.fails("train orbit.csv --validation odd.csv --out run", 1, &["odd.csv", "cannot be read"]);
+    place.fails("train orbit.csv --test odd.csv --out run", 1, &["odd.csv", "cannot be read"]);
+    place.fails("train moons --test orbit.csv", 2, &["--test=orbit.csv", "left out"]);
 
     for (text, words) in [
         ("a,b\n1,2\n", &["odd.csv", "1 is too few"][..]),
@@ -78,6 +89,30 @@ fn points_of_a_file_keep_their_columns_and_odd_ones_leave_nothing() {
         fs::write(place.path("odd.csv"), text).unwrap();
         place.fails("train odd.csv --updates 5", 1, words);
     }
+}
+
+#[test]
+fn the_test_file_is_measured_once_and_moves_no_weight() {
+    let place = Place::new();
+    orbit(&place);
+    let rows = |shift: f64| (0..50).map(move |i| format!("{},{},{}\n", shift + f64::from(i), 0.01, 5.0));
+    let train = "train orbit.csv --updates 10 --width 4 --depth 1 --batch 16 --json";
+    let [near, far] = [("near", 0.0), ("far", 200.0)].map(|(name, shift)| {
+        let text: String =
+            rows(shift).enumerate().map(|(i, row)| row.replace("0.01", &format!("0.0{i}"))).collect();
+        let text = text.replacen(",5\n", ",5.5\n", 1);
+        fs::write(place.path(&format!("{name}.csv")), format!("mass,speed,height\n{text}")).unwrap();
+        let (out, err) = place.told(&format!("{train} --test {name}.csv --out {name}"));
+        assert!(err.contains("test NLL") && err.contains("(50 points)"), "{err}");
+        json(&out)
+    });
+    let model = |run: &str| fs::read(place.path(run).join("model.safetensors")).unwrap();
+    assert!(model("near") == model("far"), "the rows of the test have moved weights");
+    assert!(near["validation_nats"] == far["validation_nats"] && near["nll_nats"] == far["nll_nats"]);
+    assert!(near["test_nll_nats"].as_f64().unwrap() < far["test_nll_nats"].as_f64().unwrap());
+    place.fails("train orbit.csv --out near --resume", 1, &["270 to learn from", "--test"]);
+    let (_, err) = place.told("log-prob near near.csv");
+    assert!(err.contains("50 points") && err.contains(" ± "), "{err}");
 }
 
 #[test]

@@ -16,8 +16,13 @@ fn a_run_writes_its_files_and_tells_every_field() {
         "weights",
         "loss",
         "nll_nats",
+        "nll_stderr_nats",
+        "test_nll_nats",
+        "test_nll_stderr_nats",
+        "validation_nats",
         "entropy_nats",
         "gap_nats",
+        "gap_stderr_nats",
         "mass",
         "first_update_s",
         "phases",
@@ -67,7 +72,8 @@ fn a_run_writes_its_files_and_tells_every_field() {
         assert!(path.starts_with(place.path("runs/tiny")) && fs::metadata(&path).unwrap().len() > 0);
     }
     let metrics = fs::read_to_string(place.path("runs/tiny/metrics.csv")).unwrap();
-    let heading = "update,phase,loss,nll_nats,ms,field_evals,live_buffers,live_bytes,rss_mb,traces";
+    let heading =
+        "update,phase,loss,nll_nats,ms,field_evals,live_buffers,live_bytes,rss_mb,traces,nll_stderr_nats";
     assert_eq!((metrics.lines().next(), metrics.lines().count()), (Some(heading), 121));
     uses_of_a_run(&place);
 }
@@ -154,6 +160,8 @@ fn progress_goes_to_standard_error_and_a_closed_reader_is_no_failure() {
     child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
     assert!(child.wait().unwrap().success(), "{message}");
     assert!(
-        message.contains("gap") && message.contains(&Path::new("runs").join("tiny").display().to_string())
+        message.contains("KL divergence")
+            && message.contains(" test points)")
+            && message.contains(&Path::new("runs").join("tiny").display().to_string())
     );
 }

@@ -36,7 +36,7 @@ pub const MEMORY_BUDGET: u64 = 256 << 20;
 /// ```no_run
 /// use flowline::{data::{ImageSet, Split}, prelude::*};
 /// let images = ImageSet::open("train-images-idx3-ubyte.gz")?.with_labels("train-labels-idx1-ubyte.gz")?;
-/// let rows = Split::seeded(images.len(), 0.1, 0)?.train.iter().map(|&row| row as u32).collect::<Vec<_>>();
+/// let rows = Split::seeded(images.len(), [0.1, 0.0], images.labels(), 0)?.train.iter().map(|&row| row as u32).collect::<Vec<_>>();
 /// let rows = Dataset::new(Tensor::from(rows))?;
 /// for batch in rows.epoch(256, &Key::new(0)) {  // the last is filled with rows of weight 0
 ///     let which: Vec<usize> = batch.rows.to_vec().into_iter().map(|row| row as usize).collect();

@@ -8,7 +8,7 @@
 use super::super::model::Flow;
 use super::pictures::column;
 use crate::cnf::{Divergence, ErrorNorm, Probe, Streamed};
-use crate::data::{DataError, ImageSet, PixelTransform, bits_per_dim, dequantise};
+use crate::data::{DataError, Estimate, ImageSet, PixelTransform, bits_per_dim, dequantise, subset};
 use crate::error::Result;
 use crate::ode::Method;
 use crate::tensor::{Key, Tensor};
@@ -22,14 +22,14 @@ const ROWS: usize = 128;
 const TILE: usize = 16;
 /// Tolerance of bits/dim, relative and absolute.
 pub const IMAGE_TOLERANCE: f64 = 1e-3;
-/// Held-out images that are measured on the way, at the end, and for the table of tolerances.
-pub(in crate::train) const WATCHED: usize = 128;
-pub(in crate::train) const MEASURED: usize = 1_000;
+/// Images of validation that are watched on the way and measured for the table of tolerances, and images of the test.
 pub(in crate::train) const TABLE: usize = 128;
+pub(in crate::train) const MEASURED: usize = 1_000;
 /// Tolerances of the table.
 const TOLERANCES: [f64; 4] = [1e-2, 1e-3, 1e-4, 1e-5];
 /// Told apart from every other use of a seed.
-const HELD_OUT_STREAM: u64 = 0x70f5_0f7e_57da_7a14;
+const WATCHED_STREAM: u64 = 0x70f5_0f7e_57da_7a14;
+const TEST_STREAM: u64 = 0x70f5_0f7e_57da_7a15;
 
 /// The negative log-probability of an image's grey levels in nats, of bits a coordinate; and back.
 pub(in crate::train) fn nats_of_bits(bits: f64, dim: usize) -> f64 {
@@ -45,15 +45,11 @@ pub(in crate::train) fn bits_of_nats(nats: f64, dim: usize) -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BitsPerDim {
-    /// The mean over the images.
-    pub mean: f64,
-    /// Its standard error over the images, of another draw of as many.
-    pub stderr: f64,
-    /// The part of it that dequantisation and probe have, these images given; none where each was drawn once.
+    /// The mean over the images, and its standard error over another draw of as many.
+    pub bits: Estimate,
+    /// The part of the error that dequantisation and probe have, these images given; none where each was drawn once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_stderr: Option<f64>,
-    /// Images.
-    pub images: usize,
     /// Draws of noise and probe for each.
     pub draws: usize,
     /// Evaluations of the field a solve took, with the divergence.
@@ -66,20 +62,9 @@ impl BitsPerDim {
         let n = bits.len() / draws;
         let of_image = |i: usize| (0..draws).map(|k| bits[k * n + i]).sum::<f64>() / draws as f64;
         let means: Vec<f64> = (0..n).map(of_image).collect();
-        let mean = means.iter().sum::<f64>() / n as f64;
-        let square = |x: f64, of: f64| (x - of) * (x - of);
-        let over = |sum: f64, of: usize| sum / of.max(1) as f64;
-        let variance = over(means.iter().map(|&x| square(x, mean)).sum(), n - 1);
-        let within: f64 = bits.iter().enumerate().map(|(j, &x)| square(x, means[j % n])).sum();
-        let noise = over(within, n * (draws - 1)) / (n * draws) as f64;
-        BitsPerDim {
-            mean,
-            stderr: over(variance, n).sqrt(),
-            noise_stderr: (draws > 1).then(|| noise.sqrt()),
-            images: n,
-            draws,
-            field_evals,
-        }
+        let within: f64 = bits.iter().enumerate().map(|(j, &x)| (x - means[j % n]).powi(2)).sum();
+        let noise = || (within / (n * (draws - 1)) as f64 / (n * draws) as f64).sqrt();
+        BitsPerDim { bits: Estimate::of(&means), noise_stderr: (draws > 1).then(noise), draws, field_evals }
     }
 }
 
@@ -91,6 +76,9 @@ pub struct ToleranceRow {
     pub tolerance: f64,
     /// Bits a coordinate.
     pub bits_per_dim: f64,
+    /// Its standard error over the images, which are the same in each row; none in runs of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bits_per_dim_stderr: Option<f64>,
     /// Evaluations of the field with its divergence.
     pub field_evals: f64,
 }
@@ -175,18 +163,6 @@ impl Dequantised {
         let labels = images.labels().map(|all| which.iter().map(|&i| u32::from(all[i])).collect());
         Ok(Dequantised { z: z.into_iter().map(|z| z as f32).collect(), log_det, labels, dim: images.dim() })
     }
-
-    /// The first n of them.
-    fn first(&self, n: usize) -> Dequantised {
-        let n = n.min(self.log_det.len());
-        let labels = self.labels.as_ref().map(|labels| labels[..n].to_vec());
-        Dequantised {
-            z: self.z[..n * self.dim].to_vec(),
-            log_det: self.log_det[..n].to_vec(),
-            labels,
-            ..*self
-        }
-    }
 }
 
 /// The sets of a run, and its held-out images as they are measured.
@@ -195,54 +171,59 @@ pub(in crate::train) struct Images {
     pub set: Arc<ImageSet>,
     pub train: Vec<usize>,
     pub transform: PixelTransform,
-    held_out: Dequantised,
-    watched: Dequantised,
-    key: Key,
+    /// With the keys of their probes.
+    watched: (Dequantised, Key),
+    test: (Dequantised, Key),
     densities: ImageDensities,
     /// Programs of the table.
     compiled: usize,
 }
 
 impl Images {
-    /// Of a set, the numbers to learn from, and the held-out images: numbers in the same or in another set.
+    /// Of a set, the numbers to learn from, and the images of validation and test: numbers in the same or in another set.
     ///
     /// # Errors
     /// A file that has gone or shrunk.
     pub(in crate::train) fn new(
         set: Arc<ImageSet>,
         train: Vec<usize>,
-        (others, held_out): (&ImageSet, &[usize]),
+        validation: (&ImageSet, Vec<usize>),
+        test: (&ImageSet, Vec<usize>),
         transform: PixelTransform,
         seed: u64,
     ) -> Result<Images> {
-        let key = Key::new(seed ^ HELD_OUT_STREAM);
-        let held_out = &held_out[..held_out.len().min(MEASURED)];
-        let held_out = Dequantised::read(others, held_out, &transform, &key)?;
-        let watched = held_out.first(WATCHED);
+        let read = |(set, rows): (&ImageSet, Vec<usize>), most, stream| -> Result<_> {
+            let (few, key) = (subset(&rows, set.labels(), most, seed ^ stream), Key::new(seed ^ stream));
+            Ok((Dequantised::read(set, &few, &transform, &key)?, key))
+        };
+        let watched = read(validation, TABLE, WATCHED_STREAM)?;
+        let test = read(test, MEASURED, TEST_STREAM)?;
         let densities = ImageDensities::new(IMAGE_TOLERANCE, IMAGE_TOLERANCE);
-        Ok(Images { set, train, transform, held_out, watched, key, densities, compiled: 0 })
+        Ok(Images { set, train, transform, watched, test, densities, compiled: 0 })
     }
 
-    /// Mean bits a coordinate of a few held-out images, the same ones each time.
-    pub(in crate::train) fn watch(&self, flow: &Flow) -> Result<f64> {
-        let (bits, _) = self.densities.bits(flow, &self.watched, &self.key)?;
-        Ok(bits.iter().sum::<f64>() / bits.len() as f64)
+    /// Nats of a few images of validation, the same ones each time.
+    pub(in crate::train) fn watch(&self, flow: &Flow) -> Result<Estimate> {
+        self.nats(flow, &self.watched)
     }
 
-    /// Bits a coordinate of all that are measured.
-    pub(in crate::train) fn measure(&self, flow: &Flow) -> Result<BitsPerDim> {
-        let (bits, evals) = self.densities.bits(flow, &self.held_out, &self.key)?;
-        Ok(BitsPerDim::of(&bits, 1, evals))
+    /// Nats of the images of the test.
+    pub(in crate::train) fn test(&self, flow: &Flow) -> Result<Estimate> {
+        self.nats(flow, &self.test)
+    }
+
+    fn nats(&self, flow: &Flow, (images, key): &(Dequantised, Key)) -> Result<Estimate> {
+        let (bits, _) = self.densities.bits(flow, images, key)?;
+        Ok(Estimate::of(&bits).times(nats_of_bits(1.0, images.dim)))
     }
 
     /// Bits a coordinate of a few images, noise and probes the same, for one tolerance after the other.
     pub(in crate::train) fn tolerances(&mut self, flow: &Flow) -> Result<Vec<ToleranceRow>> {
-        let few = self.held_out.first(TABLE);
+        let (few, key) = &self.watched;
         let row = |tolerance: f64| {
-            let (bits, field_evals) =
-                ImageDensities::new(tolerance, tolerance).bits(flow, &few, &self.key)?;
-            let bits_per_dim = bits.iter().sum::<f64>() / bits.len() as f64;
-            Ok(ToleranceRow { tolerance, bits_per_dim, field_evals })
+            let (bits, field_evals) = ImageDensities::new(tolerance, tolerance).bits(flow, few, key)?;
+            let Estimate { mean, stderr, .. } = Estimate::of(&bits);
+            Ok(ToleranceRow { tolerance, bits_per_dim: mean, bits_per_dim_stderr: stderr, field_evals })
         };
         self.compiled += TOLERANCES.len();
         TOLERANCES.into_iter().map(row).collect()
@@ -263,8 +244,8 @@ mod tests {
         // Two draws of three images: means 1, 2, 3; each image's draws 0.2 apart.
         let bits = [0.9, 1.9, 2.9, 1.1, 2.1, 3.1];
         let found = BitsPerDim::of(&bits, 2, 7.0);
-        assert!((found.mean - 2.0).abs() < 1e-12 && found.images == 3);
-        assert!((found.stderr - (1.0f64 / 3.0).sqrt()).abs() < 1e-12, "{found:?}");
+        assert!((found.bits.mean - 2.0).abs() < 1e-12 && found.bits.count == 3);
+        assert!((found.bits.stderr.unwrap() - (1.0f64 / 3.0).sqrt()).abs() < 1e-12, "{found:?}");
         // Each draw varies by 0.02, and there are six.
         assert!((found.noise_stderr.unwrap() - (0.02f64 / 6.0).sqrt()).abs() < 1e-12, "{found:?}");
         assert_eq!(BitsPerDim::of(&bits, 1, 0.0).noise_stderr, None);

@@ -18,10 +18,6 @@ pub struct ImagesFrame {
     pub channels: usize,
     /// How grey levels became numbers.
     pub pixels: PixelsKind,
-    /// How many images are learned from, and how many are held out.
-    pub train: usize,
-    /// See above.
-    pub held_out: usize,
     /// Number of classes, where images have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<usize>,

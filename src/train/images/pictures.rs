@@ -6,7 +6,7 @@ use super::super::metrics::Row;
 use super::super::model::Flow;
 use super::ImagesFrame;
 use super::bits::Images;
-use crate::data::PixelTransform;
+use crate::data::{Estimate, PixelTransform};
 use crate::error::Result;
 use crate::plot::{self, Axes, ImageSheet};
 use crate::tensor::{Key, Tensor};
@@ -108,22 +108,23 @@ impl Gallery<'_> {
         self.sheet("nearest.png", "what samples are like", &rows, columns, &heads)
     }
 
-    /// `bits.png`: bits a coordinate of held-out images against minutes of training.
+    /// `bits.png`: bits a coordinate of images of validation against minutes of training.
     ///
     /// # Errors
     /// As [`Gallery::draw`].
     pub(in crate::train) fn bits(&self, rows: impl Iterator<Item = Row>) -> Result<()> {
-        let (d, mut minutes) = (self.frame.dim(), 0.0);
+        let (d, mut minutes, mut last) = (self.frame.dim(), 0.0, None);
         let curve: Vec<[f64; 2]> = rows
             .filter_map(|row| {
                 minutes += row.ms / 6e4;
-                Some([minutes, super::bits_of_nats(row.nll_nats?, d)])
+                let nll = Estimate { mean: row.nll_nats?, stderr: row.nll_stderr_nats, count: 0 };
+                let bits = *last.insert(nll.times(super::bits_of_nats(1.0, d)));
+                Some([minutes, bits.mean])
             })
             .collect();
-        if curve.is_empty() {
-            return Ok(());
-        }
-        let axes = Axes::new("minutes of training", "bits/dim").title("held-out images").size(1400, 700);
+        let Some(last) = last else { return Ok(()) };
+        let title = format!("validation images: {last:.3} bits/dim at the end");
+        let axes = Axes::new("minutes of training", "bits/dim").title(&title).size(1400, 700);
         let picture = axes.curves("", std::slice::from_ref(&curve), 0).dots("", &curve, 0).draw()?;
         Ok(picture.save(self.folder.file("bits.png"))?)
     }

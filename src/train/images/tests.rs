@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::io::{Scratch, scratch};
 use crate::tensor::Key;
 use crate::train::{
-    Data, Density, DivergenceKind, FieldKind, Learned, ObjectiveKind, Options, best::BEST_FILE,
+    Data, Density, DivergenceKind, FieldKind, Given, Learned, ObjectiveKind, Options, best::BEST_FILE,
     folder::METRICS_FILE,
 };
 use std::path::{Path, PathBuf};
@@ -52,6 +52,10 @@ impl Place {
     }
 }
 
+fn validation(set: Arc<ImageSet>) -> Given<Arc<ImageSet>> {
+    Given { validation: Some(set), test: None }
+}
+
 fn small(updates: u64) -> Options {
     Options { updates: Some(updates), batch: Some(16), width: Some(8), depth: Some(1), ..Options::default() }
 }
@@ -67,7 +71,7 @@ fn bytes(path: &Path) -> Vec<u8> {
 #[test]
 fn images_are_learned_resumed_sampled_and_measured() {
     let place = Place::new();
-    let data = Data::Images(place.set(300, false), None);
+    let data = Data::Images(place.set(300, false), Given::default());
     let learned = place.run("whole", &learning(), data.clone()).unwrap();
     let report = learned.report.as_ref().unwrap();
     let bits = report.bits_per_dim.unwrap();
@@ -76,6 +80,12 @@ fn images_are_learned_resumed_sampled_and_measured() {
     assert!(bits < first - 0.1 && report.bits_per_dim_stderr.unwrap() > 0.0, "{bits} {first}");
     assert!((report.nll_nats - bits * 24.0 * std::f64::consts::LN_2).abs() < 1e-9);
     assert_eq!((report.gap_nats, report.mass, report.tolerances.len()), (None, None, 4));
+    assert_eq!((report.validation_rows, report.test_rows), (30, 30));
+    let of_test = report.test_bits_per_dim.unwrap();
+    assert!((report.test_nll_nats - of_test * 24.0 * std::f64::consts::LN_2).abs() < 1e-9);
+    assert!(of_test != bits && (of_test - bits).abs() < 0.6, "{of_test} {bits}");
+    let text = report.to_string();
+    assert!(text.starts_with(&format!("test bits/dim        {of_test:.4} ± ")), "{text}");
     let spread = report.tolerances.iter().map(|row| row.bits_per_dim - report.tolerances[3].bits_per_dim);
     assert!(spread.clone().all(|x| x.abs() < 0.05), "{:?}", report.tolerances);
     for picture in ["samples", "flow", "nearest", "bits", "loss"] {
@@ -101,10 +111,10 @@ fn images_are_learned_resumed_sampled_and_measured() {
     let images = place.set(300, false);
     let told = |draws| opened.image_log_probs(&images, (1e-3, 1e-3), draws, &Key::new(1), |_| {}).unwrap();
     let (log_probs, found) = told(2);
-    assert_eq!((log_probs.len(), found.images, found.draws), (300, 300, 2));
+    assert_eq!((log_probs.len(), found.bits.count, found.draws), (300, 300, 2));
     let mean = -log_probs.iter().sum::<f64>() / 300.0 / 24.0 / std::f64::consts::LN_2;
-    // Nine tenths of these were learned from.
-    assert!((mean - found.mean).abs() < 1e-9 && (mean - bits).abs() < 0.6, "{mean} {bits}");
+    // Eight tenths of these were learned from.
+    assert!((mean - found.bits.mean).abs() < 1e-9 && (mean - bits).abs() < 0.6, "{mean} {bits}");
     let once = told(1).1;
     let ratio = once.noise_stderr.unwrap() / found.noise_stderr.unwrap();
     assert!((1.0..2.0).contains(&ratio), "twice the draws have less noise by the root of 2: {ratio}");
@@ -117,7 +127,7 @@ fn images_are_learned_resumed_sampled_and_measured() {
 #[test]
 fn a_run_that_was_stopped_halfway_ends_with_the_same_bits() {
     let place = Place::new();
-    let data = Data::Images(place.set(100, true), None);
+    let data = Data::Images(place.set(100, true), Given::default());
     place.run("whole", &small(30), data.clone()).unwrap();
     // What a process killed at update 18 leaves: the checkpoint of update 11.
     let halfway = Density::from_options(&small(30), data.clone()).unwrap().run_folder(place.path("cut"));
@@ -143,7 +153,7 @@ fn a_run_that_was_stopped_halfway_ends_with_the_same_bits() {
 #[test]
 fn images_of_a_class_are_drawn_where_classes_were_learned() {
     let place = Place::new();
-    let data = Data::Images(place.set(200, true), Some(place.set(200, true)));
+    let data = Data::Images(place.set(200, true), validation(place.set(200, true)));
     let options = Options { updates: Some(200), lr: Some(1e-2), ..small(1) };
     let learned = place.run("classes", &options, data).unwrap();
     // The brighter columns of a bar that stands are dark in its other columns, whatever the row.
@@ -174,7 +184,7 @@ fn images_of_a_class_are_drawn_where_classes_were_learned() {
 #[test]
 fn every_field_transform_and_objective_runs() {
     let place = Place::new();
-    let data = Data::Images(place.set(60, false), None);
+    let data = Data::Images(place.set(60, false), Given::default());
     let few = |options: Options| Options {
         updates: Some(4),
         batch: Some(8),
@@ -209,7 +219,7 @@ fn every_field_transform_and_objective_runs() {
 #[test]
 fn a_run_that_does_not_improve_ends_early_with_its_best() {
     let place = Place::new();
-    let data = Data::Images(place.set(40, false), None);
+    let data = Data::Images(place.set(40, false), Given::default());
     // A rate that changes nothing.
     let options = Options { lr: Some(1e-30), patience: Some(2), ..small(100) };
     let learned = place.run("run", &options, data.clone()).unwrap();
@@ -232,15 +242,16 @@ fn what_is_no_data_for_a_run_on_images_is_named() {
         run.unwrap_err().to_string()
     };
     let preset = Options { preset: Some(crate::train::Preset::Points), ..small(1) };
-    assert!(refused(&preset, Data::Images(set.clone(), None)).contains("--preset=points"));
+    assert!(refused(&preset, Data::Images(set.clone(), Given::default())).contains("--preset=points"));
     let squash = Options { field: Some(FieldKind::ConcatSquash), ..small(1) };
     assert!(
-        refused(&squash, Data::Images(set.clone(), None)).contains("--field=concatsquash takes no classes")
+        refused(&squash, Data::Images(set.clone(), Given::default()))
+            .contains("--field=concatsquash takes no classes")
     );
     let field = Options { field: Some(FieldKind::Mlp), ..Options::default() };
     assert!(refused(&field, crate::data::Toy::Moons.into()).contains("--field=mlp: must be left out"));
     let unlabelled = place.set(40, false);
-    let message = refused(&small(1), Data::Images(set.clone(), Some(unlabelled)));
+    let message = refused(&small(1), Data::Images(set.clone(), validation(unlabelled)));
     assert!(message.contains("has no labels"), "{message}");
     std::fs::write(
         place.path("other"),
@@ -248,7 +259,7 @@ fn what_is_no_data_for_a_run_on_images_is_named() {
     )
     .unwrap();
     let other = Arc::new(ImageSet::open(place.path("other")).unwrap());
-    let message = refused(&small(1), Data::Images(set, Some(other)));
+    let message = refused(&small(1), Data::Images(set, validation(other)));
     assert!(message.contains("3 x 1 pixels") && message.contains("4 x 6"), "{message}");
 }
 
@@ -256,10 +267,35 @@ fn what_is_no_data_for_a_run_on_images_is_named() {
 fn a_logit_transform_is_kept_in_the_checkpoint() {
     let place = Place::new();
     let options = Options { pixels: Some(PixelsKind::Logit), ..small(1) };
-    place.run("run", &options, Data::Images(place.set(60, false), None)).unwrap();
+    place.run("run", &options, Data::Images(place.set(60, false), Given::default())).unwrap();
     let opened = Learned::open(place.path("run")).unwrap();
     let Some(PixelTransform::Logit(LogitTransform { mean, .. })) = opened.pixels else {
         panic!("{opened:?}")
     };
     assert!(mean.len() == 24 && mean.iter().all(|m| m.is_finite()), "{mean:?}");
+}
+
+#[test]
+fn sets_that_are_sorted_by_class_have_each_class_in_each_part() {
+    let bytes: Vec<u8> = (0..300u32).flat_map(|i| [(i % 251) as u8, (i * 7 % 253) as u8]).collect();
+    let classes: Vec<u16> = (0..300).map(|i| i / 100).collect();
+    let set = ImageSet::from_bytes("sorted", bytes, [1, 2, 1]).unwrap().with_classes(classes).unwrap();
+    let data = Data::from(set);
+    let Data::Images(set, given) = &data else { panic!() };
+    for seed in 0..20 {
+        let (train, held_out) =
+            given.parts(set, ("images", "sorted", set.labels()), |set| set.len(), seed).unwrap();
+        let parts = [train, held_out[0].1.clone(), held_out[1].1.clone()];
+        for (part, share) in parts.iter().zip([80_usize, 10, 10]) {
+            for class in 0..3 {
+                let found = part.iter().filter(|&&i| i / 100 == class).count();
+                assert!(found.abs_diff(share) <= 2, "class {class}: {found} of {share}, seed {seed}");
+            }
+        }
+        let mut all = parts.concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..300).collect::<Vec<_>>());
+    }
+    let prepared = data.prepare(&crate::train::Recipe::new(&Options::default())).unwrap();
+    assert_eq!((prepared.parts.train, prepared.parts.validation, prepared.parts.test), (240, 30, 30));
 }

@@ -11,10 +11,10 @@ use crate::tensor::{Key, Tree};
 use crate::train::data::Prepared;
 use crate::train::folder::{RunFolder, check_lost, holds_run};
 use crate::train::state::{Stored, TrainState};
-use crate::train::{ImageFrame, ImagesFrame, MODEL_FILE, PointsFrame, TrainError, step};
+use crate::train::{ImageFrame, ImagesFrame, MODEL_FILE, Parts, PointsFrame, TrainError, step};
 use serde::Serialize;
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The remedy where a run cannot go on.
 pub(in crate::train) const RESTART: &str = "--restart moves the run aside and begins anew";
@@ -30,6 +30,10 @@ impl Density<'_> {
         match read_checkpoint::<Header>(&path) {
             Ok(checkpoint) if checkpoint.header.run.is_empty() => Err(unusable(format!(
                 "{} was written by a flowline whose runs had no number (format 1): it can be sampled and drawn, not resumed",
+                path.display()
+            ))),
+            Ok(checkpoint) if checkpoint.header.parts.is_none() => Err(unusable(format!(
+                "{} was written by a flowline whose runs had no test part: it can be sampled and drawn, not resumed",
                 path.display()
             ))),
             Ok(checkpoint) => Ok(Some(checkpoint)),
@@ -82,7 +86,7 @@ impl Density<'_> {
 /// Refuses to resume a run on other data.
 fn check_data(folder: &Path, name: &str, header: &Header, asked: &Prepared) -> Result<()> {
     let (folder, name) = (folder.to_owned(), name.to_owned());
-    let prepared_images = asked.images.clone();
+    let (prepared_images, parts) = (asked.images.clone(), asked.parts);
     match (&header.points, &asked.points, &header.image, &asked.image) {
         (None, None, Some(was), Some(asked)) if was.fingerprint != asked.fingerprint => {
             let size = |frame: &ImageFrame| format!("{} x {} pixels", frame.width, frame.height);
@@ -95,13 +99,21 @@ fn check_data(folder: &Path, name: &str, header: &Header, asked: &Prepared) -> R
                 (points.as_ref().map(|p| p.fingerprint.clone()), of_images)
             };
             if number(was, &header.images) == number(asked, &prepared_images) {
-                return Ok(());
+                return check_parts(folder, header, parts);
             }
             let of_images = || header.images.as_ref().map(|images| images.name.clone());
             let was = was.as_ref().map(|points| points.name.clone()).or_else(of_images);
             let was = was.unwrap_or_else(|| "an image".to_owned());
             Err(TrainError::OtherData { folder, name, was }.into())
         }
+    }
+}
+
+/// Refuses to resume a run whose data are the same and divided otherwise.
+fn check_parts(folder: PathBuf, header: &Header, asked: Parts) -> Result<()> {
+    match header.parts {
+        Some(was) if was != asked => Err(TrainError::OtherParts { folder, was, asked }.into()),
+        _ => Ok(()),
     }
 }
 

@@ -134,6 +134,42 @@ fn checkpoints_of_the_first_format_are_read_and_never_resumed() {
 }
 
 #[test]
+fn a_run_from_before_the_test_part_is_read_and_never_resumed() {
+    let place = crate::io::scratch();
+    let path = place.path().join(MODEL_FILE);
+    let learned = run(place.path(), 0).unwrap();
+    let checkpoint = read_checkpoint::<Header>(&path).unwrap();
+    let mut header = serde_json::to_value(&checkpoint.header).unwrap();
+    header.as_object_mut().unwrap().remove("parts").unwrap();
+    // Fields of before.
+    header["points"]["held_out"] = 4.into();
+    header["points"]["offset_nats"] = 0.0.into();
+    let like = step::begin(
+        &checkpoint.header.recipe,
+        checkpoint.header.recipe.model.build(&Key::new(0)).unwrap(),
+        &Key::new(0),
+    );
+    let stored = checkpoint.into_tree(&Stored::of(&like, None)).unwrap();
+    crate::io::write_checkpoint(&path, &header, &stored).unwrap();
+    let opened = Learned::open(place.path()).unwrap();
+    assert!(bits(&opened.flow) == bits(&learned.flow) && opened.header.parts.is_none());
+    let message = run(place.path(), 0).map(|_| ()).unwrap_err().to_string();
+    assert!(message.contains("no test part") && message.contains("--restart"), "{message}");
+}
+
+#[test]
+fn a_run_is_not_resumed_with_other_parts() {
+    let place = crate::io::scratch();
+    run(place.path(), 0).unwrap();
+    let Data::Points(points, mut given) = line(0.0) else { unreachable!() };
+    given.test = Some(points.clone());
+    let density = Density::from_options(&options(0), Data::Points(points, given)).unwrap();
+    let message = density.run_folder(place.path()).run(&Key::new(0)).map(|_| ()).unwrap_err().to_string();
+    assert!(message.contains("32 to learn from, 4 of validation, 4 of test"), "{message}");
+    assert!(message.contains("36 to learn from, 4 of validation, 40 of test"), "{message}");
+}
+
+#[test]
 fn a_damaged_folder_is_left_as_it_is_and_resumed_once_it_is_whole() {
     let place = crate::io::scratch();
     let folder = place.path().join("run");
