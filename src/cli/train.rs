@@ -66,7 +66,7 @@ pub struct Args {
     /// Updates of all phases together
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     updates: Option<u64>,
-    /// Seconds for everything, pictures included; the number of updates follows from the first ones
+    /// Seconds for everything, pictures included: the phases share them, and the end measures and draws what fits
     #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
     time_limit: Option<f64>,
     /// Points an update
@@ -219,7 +219,7 @@ fn train(args: &Args, options: &Options, started: Instant) -> Result<()> {
         .stop_when(|| signals.as_ref().is_some_and(Signals::is_told))
         .on_update(|progress| bar.borrow_mut().show(progress))
         .on_note(|text| bar.borrow_mut().note(text))
-        .on_stage(|stage| bar.borrow_mut().stage(stage))
+        .on_stage(|stage, done| bar.borrow_mut().stage(stage, done))
         .run(&Key::new(seed));
     drop(bar);
     if let (Err(stopped @ Error::Train(TrainError::Stopped { .. })), Some(signals)) = (&learned, &signals) {

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// The best weights in a run folder.
 pub(super) const BEST_FILE: &str = "best.safetensors";
 /// Measures of a phase.
-const MEASURES: u64 = 10;
+pub(super) const MEASURES: u64 = 10;
 
 /// What a measure told of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

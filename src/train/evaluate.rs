@@ -1,4 +1,4 @@
-//! Measuring a learned density: the NLL of held-out points, values on a grid, the mass.
+//! Measuring a learned density: the NLL of held-out points, values on a grid, samples.
 //!
 //! Every log-density here is exact in the divergence and solved to a tolerance of its own, whatever the training used.
 //! A program takes a fixed number of rows, so it is compiled once for any number of points.
@@ -13,7 +13,7 @@ use crate::ode::Method;
 use crate::tensor::{Key, Tensor};
 
 /// Most rows of one call: enough to keep many threads busy, few enough for a short last call.
-const ROWS: usize = 4096;
+pub const ROWS: usize = 4096;
 /// Rows of a call for points that may lie far out, where one may take a minute: there is something to tell in between.
 pub const PART: usize = 1024;
 /// Rows that are solved together; fewer points than [`PART`] are filled up to a multiple of it.
@@ -22,11 +22,6 @@ const TILE: usize = 64;
 pub const HELD_OUT: usize = 4000;
 /// Told apart from every other use of a seed.
 const HELD_OUT_STREAM: u64 = 0x5eed_0f7e_57da_7a00;
-/// The outer band of the domain holds less than this, else the domain grows.
-pub const OUTER_MASS: f64 = 1e-5;
-/// Bands in the image's longer side: the domain grows by one on each side, to at most 4 times the image's sides.
-const BANDS: usize = 16;
-
 /// Tolerance of the held-out NLL, relative and absolute.
 pub const MEASURE_TOLERANCE: f64 = 1e-6;
 /// Tolerance of densities on grids and of samples: errors far below what a picture or a mass to 1e-3 shows.
@@ -49,9 +44,9 @@ impl LogDensity {
         LogDensity::of_rows(ROWS, rtol, atol).within(REACH)
     }
 
-    /// With these tolerances, for held-out points wherever they lie.
-    pub fn everywhere(rtol: f64, atol: f64) -> LogDensity {
-        LogDensity::of_rows(ROWS, rtol, atol)
+    /// With these tolerances, for held-out points, in parts that something can be told between.
+    pub fn for_measures(rtol: f64, atol: f64) -> LogDensity {
+        LogDensity::of_rows(PART, rtol, atol)
     }
 
     /// With these tolerances, for so many points wherever they lie.
@@ -115,26 +110,6 @@ pub fn held_out(data: &ImageDensity, seed: u64) -> Vec<[f32; 2]> {
     data.sample(HELD_OUT, &mut Key::new(seed ^ HELD_OUT_STREAM).rng())
 }
 
-/// Mean negative log-density of points `[n, dim]` in nats.
-///
-/// # Errors
-/// A solve that ended early.
-pub fn nll(density: &LogDensity, flow: &Flow, points: &[f32], dim: usize) -> Result<f64> {
-    let log_probs = density.eval_rows(flow, points, dim)?;
-    Ok(-log_probs.iter().map(|&x| f64::from(x)).sum::<f64>() / log_probs.len() as f64)
-}
-
-/// What a learned density integrates to.
-#[derive(Clone, Copy, Debug)]
-pub struct Mass {
-    /// The integral over the domain.
-    pub total: f64,
-    /// The part in its outermost band, a sixteenth of the image's longer side wide.
-    pub outer: f64,
-    /// Pixels by which the domain reaches over the image.
-    pub margin: usize,
-}
-
 /// The density per square pixel at the centres of cells.
 ///
 /// # Errors
@@ -148,57 +123,6 @@ pub fn on_cells(
     let shift = frame.log_jacobian();
     let log_probs = log_density.eval(flow, &cells.centres)?;
     Ok(log_probs.iter().map(|&x| (f64::from(x) + shift).exp()).collect())
-}
-
-/// The density on the image grown on all sides until its outer band holds less than [`OUTER_MASS`], and the mass.
-///
-/// The band of each candidate is found with one cell a pixel, or 32 along the longer side of a small image; the
-/// domain itself is evaluated once.
-///
-/// # Errors
-/// A solve that ended early.
-pub fn over_domain(
-    log_density: &LogDensity,
-    flow: &Flow,
-    frame: &ImageFrame,
-    per_pixel: usize,
-) -> Result<(Cells, Vec<f64>, Mass)> {
-    let width = frame.side().div_ceil(BANDS);
-    let (mut margin, mut outer) = (0, f64::INFINITY);
-    while outer >= OUTER_MASS && 2 * (margin + width) <= 3 * frame.side() {
-        margin += width;
-        outer = band_mass(log_density, flow, frame, margin, width)?;
-    }
-    let cells = frame.square_cells(margin, per_pixel);
-    let density = on_cells(log_density, flow, frame, &cells)?;
-    let total = density.iter().sum::<f64>() * cells.area;
-    Ok((cells, density, Mass { total, outer, margin }))
-}
-
-/// The mass between the image grown by `margin - width` and by `margin` pixels.
-fn band_mass(
-    log_density: &LogDensity,
-    flow: &Flow,
-    frame: &ImageFrame,
-    margin: usize,
-    width: usize,
-) -> Result<f64> {
-    let mut cells = frame.square_cells(margin, 32usize.div_ceil(frame.side()));
-    let inner = (margin - width) as f64;
-    let within = |x: f64, side: usize| x > -inner && x < side as f64 + inner;
-    cells.centres.retain(|c| {
-        let [x, y] = frame.place(frame.to_pixels(c.map(f64::from)));
-        !(within(x, frame.width) && within(y, frame.height))
-    });
-    Ok(on_cells(log_density, flow, frame, &cells)?.iter().sum::<f64>() * cells.area)
-}
-
-/// The values over the image itself, of cells that reach over it by `margin` pixels: values, rows, columns.
-pub fn crop(frame: &ImageFrame, cells: &Cells, density: &[f64], margin: usize) -> (Vec<f64>, usize, usize) {
-    let per_pixel = cells.cols / (frame.width + 2 * margin);
-    let (rows, cols) = (frame.height * per_pixel, frame.width * per_pixel);
-    let row = |r: usize| &density[(r + margin * per_pixel) * cells.cols + margin * per_pixel..][..cols];
-    ((0..rows).flat_map(row).copied().collect(), rows, cols)
 }
 
 /// Draws of a flow, any number of them by one program.

@@ -1,18 +1,31 @@
-//! The end of a run: the mass, the set of pictures, the report.
+//! The end of a run: the measures, the mass, the set of pictures, the report.
+//!
+//! Under a time limit each part may take a share of what is left, and does as much as fits: points that are measured, cells
+//! of the plane, samples in the pictures. The rate is that of the part itself, so that it fits on a loaded machine too.
 
 use super::best::Measured;
-use super::evaluate::{DRAW_TOLERANCE, LogDensity, Mass, OUTER_MASS, Sampler, crop, over_domain};
+use super::budget::Deadline;
+use super::data::HeldOut;
+use super::domain::{Mass, OUTER_MASS, OnPlane};
+use super::evaluate::{DRAW_TOLERANCE, LogDensity, ROWS, Sampler, on_their_way};
 use super::images::{BitsPerDim, nats_of_bits};
 use super::model::Flow;
-use super::pictures::{self, CORNER_POINTS, SAMPLES};
+use super::pictures::{self, CORNER_POINTS, FLOW_PANELS, FLOW_POINTS, SAMPLES};
 use super::session::{Session, cells_per_pixel};
 use super::{Data, ImageFrame, Learned, Report, Stage};
 use crate::data::Standard;
-use crate::error::Result;
-use crate::tensor::Tensor;
+use crate::error::{Error, Result};
+use crate::tensor::{Key, Tensor};
+use std::time::Instant;
 
 /// Told apart from the keys of updates, which are folds of small numbers.
 pub(super) const SAMPLE_STREAM: u32 = u32::MAX;
+/// Shares of the time left that may go, one after the other, to measuring, to the plane, to samples.
+const MEASURES: f64 = 0.4;
+const PLANE: f64 = 0.6;
+const DRAWS: f64 = 0.4;
+/// Fewest points of the flow's picture.
+const FLOW_LEAST: usize = 500;
 
 /// Measures and draws what was learned.
 pub(super) fn finish(mut session: Session) -> Result<Learned> {
@@ -20,7 +33,10 @@ pub(super) fn finish(mut session: Session) -> Result<Learned> {
         nll
     } else {
         session.stage(Stage::Measuring)?;
-        session.measure()?
+        let by = session.clock.deadline().share(MEASURES);
+        let nll = session.measure(by)?;
+        session.tallies.measured(session.last_phase(), nll);
+        nll
     };
     let nll_nats = take_best(&mut session, nll_nats)?;
     if session.header.images.is_some() {
@@ -59,15 +75,17 @@ fn take_best(session: &mut Session, nll_nats: f64) -> Result<f64> {
 /// The measures and pictures of a set of images.
 fn images(mut session: Session) -> Result<Learned> {
     session.stage(Stage::Measuring)?;
-    let ema = session.state.ema.clone();
-    let found =
-        session.images().map(|images| -> Result<_> { Ok((images.measure(&ema)?, images.tolerances(&ema)?)) });
-    let (bits, tolerances) = found.expect("invariant: a run on images has images")?;
-    session.tolerances = tolerances;
+    let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
+    let HeldOut::Images(of) = &mut session.held_out else {
+        unreachable!("invariant: a run on images has images")
+    };
+    let on_stage = &mut session.density.on_stage;
+    let bits = of.measure(&ema, by.share(PLANE), &mut |share| on_stage(Stage::Measuring, share))?;
+    session.tolerances = of.tolerances(&ema, by.share(MEASURES))?;
     session.stage(Stage::Drawing)?;
     if let Some(gallery) = session.gallery() {
         let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
-        gallery.draw(&ema, &key, session.update)?;
+        gallery.draw(&ema, &key, session.update, by)?;
         gallery.bits(super::metrics::read(&gallery.folder.file(super::METRICS_FILE))?.into_iter())?;
         pictures::loss_curve(gallery.folder, &session.header.recipe, None, 1.0, 0.0)?;
         // The program of the samples, and that of their ways.
@@ -111,27 +129,57 @@ pub(super) fn over_line(flow: &Flow, standard: &Standard, places: Vec<f64>) -> R
 /// The mass over the plane, and its pictures.
 fn plane(session: &mut Session, image: &ImageFrame) -> Result<Mass> {
     session.stage(Stage::Evaluating)?;
-    let ema = session.state.ema.clone();
-    let (cells, density, mass) = over_domain(&session.draw, &ema, image, cells_per_pixel(image))?;
+    let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
+    let (finest, on_stage) = (image.side() * cells_per_pixel(image), &mut session.density.on_stage);
+    let plane = OnPlane { density: &session.draw, flow: &ema, frame: image };
+    let told = &mut |share| on_stage(Stage::Evaluating, share);
+    let (learned, mass) = plane.over_domain(finest, by.share(PLANE), told)?;
     tell_missing(session, &mass);
     session.stage(Stage::Drawing)?;
-    let learned = crop(image, &cells, &density, mass.margin);
-    session.draw_map(&learned)?;
-    if let (Some(folder), Some(artist)) = (&session.folder, &session.artist) {
-        let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
-        artist.comparison(folder, &learned)?;
-        let mut points: Vec<[f64; 2]> = Vec::with_capacity(SAMPLES);
-        let mut parts = Sampler::new().draw(&ema, SAMPLES, &key);
-        parts.try_for_each(|part| part.map(|part| points.extend(part.as_chunks::<2>().0)))?;
-        for p in &mut points {
-            *p = image.to_pixels(*p);
-        }
-        artist.samples(folder, &points)?;
-        artist.flow(folder, &ema, &key)?;
-        // The program of the samples, and that of the flow.
-        session.compiles += 2;
+    if session.folder.is_none() {
+        return Ok(mass);
+    }
+    let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
+    let on_stage = &mut session.density.on_stage;
+    let (points, way) = draws(&ema, image, &key, by.share(DRAWS), |share| on_stage(Stage::Drawing, share))?;
+    // The program of the samples, and that of the flow.
+    session.compiles += 2;
+    let update = session.update;
+    if let Some((artist, folder)) = session.artist() {
+        let maps = || {
+            artist.density(folder, &learned, update)?;
+            artist.comparison(folder, &learned)
+        };
+        let scatters = || rayon::join(|| artist.samples(folder, &points), || artist.flow(folder, way));
+        let (of_maps, (of_samples, of_flow)) = rayon::join(maps, scatters);
+        of_maps.and(of_samples).and(of_flow)?;
     }
     Ok(mass)
+}
+
+/// Points of the plane at times on their way from the base to the data.
+type Way = Vec<(f64, Vec<[f64; 2]>)>;
+
+/// Samples, and samples on their way, both in pixels.
+fn draws(
+    flow: &Flow,
+    image: &ImageFrame,
+    key: &Key,
+    by: Deadline,
+    told: impl FnMut(f64),
+) -> Result<(Vec<[f64; 2]>, Way)> {
+    let (since, mut points) = (Instant::now(), Vec::with_capacity(SAMPLES));
+    let mut parts = Sampler::new().draw(flow, SAMPLES, key);
+    by.share(0.5).in_chunks(SAMPLES, ROWS, told, |_| {
+        let part = parts.next().expect("invariant: a part for each chunk")?;
+        points.extend(part.as_chunks::<2>().0.iter().map(|&p| image.to_pixels(p)));
+        Ok::<_, Error>(())
+    })?;
+    let each_s = since.elapsed().as_secs_f64() / points.len() as f64;
+    let of_flow = by.count(FLOW_POINTS, each_s).max(FLOW_LEAST);
+    let mut way = on_their_way(flow, of_flow, FLOW_PANELS, key)?;
+    way.iter_mut().flat_map(|(_, points)| points).for_each(|p| *p = image.to_pixels(*p));
+    Ok((points, way))
 }
 
 fn tell_missing(session: &mut Session, mass: &Mass) {

@@ -227,14 +227,21 @@ impl ImageFrame {
 
     /// The image and so many pixels around it.
     pub fn grown(&self, margin: f64) -> plot::Frame {
-        let ends = |a: usize, side: usize| [-margin, side as f64 + margin].map(|p| self.seen(a, p));
+        self.grown_by([margin; 2])
+    }
+
+    fn grown_by(&self, margins: [f64; 2]) -> plot::Frame {
+        let ends = |a: usize, side: usize| [-margins[a], side as f64 + margins[a]].map(|p| self.seen(a, p));
         plot::Frame { x: ends(0, self.width), y: ends(1, self.height) }
     }
 
     /// `rows` x `cols` cells over the image grown by `margin` pixels on all sides.
     pub fn cells(&self, margin: f64, rows: usize, cols: usize) -> Cells {
-        let frame = self.grown(margin);
-        let centre = self.centres(margin, rows, cols);
+        self.cells_on(self.grown(margin), rows, cols)
+    }
+
+    fn cells_on(&self, frame: plot::Frame, rows: usize, cols: usize) -> Cells {
+        let centre = self.centres_on(frame, rows, cols);
         Cells {
             rows,
             cols,
@@ -246,7 +253,15 @@ impl ImageFrame {
 
     /// Centres of those cells by their number, row-major, first row on top, in standardised coordinates.
     pub fn centres(&self, margin: f64, rows: usize, cols: usize) -> impl Fn(usize) -> [f32; 2] + use<'_> {
-        let frame = self.grown(margin);
+        self.centres_on(self.grown(margin), rows, cols)
+    }
+
+    fn centres_on(
+        &self,
+        frame: plot::Frame,
+        rows: usize,
+        cols: usize,
+    ) -> impl Fn(usize) -> [f32; 2] + use<'_> {
         let at = |[from, to]: [f64; 2], i: usize, n: usize| from + (to - from) * (i as f64 + 0.5) / n as f64;
         move |i| {
             let p = [at(frame.x, i % cols, cols), at(frame.y, i / cols, rows)];
@@ -254,10 +269,16 @@ impl ImageFrame {
         }
     }
 
-    /// Square cells, `per_pixel` along a pixel, over the image grown by whole `margin` pixels.
-    pub fn square_cells(&self, margin: usize, per_pixel: usize) -> Cells {
-        let count = |side: usize| (side + 2 * margin) * per_pixel;
-        self.cells(margin as f64, count(self.height), count(self.width))
+    /// Nearly square cells, `side` of them along the longer side of the image, and so many around it on each side that they
+    /// reach over it by `margin` pixels: the cells, and rows and columns of those around.
+    pub fn cells_around(&self, side: usize, margin: usize) -> (Cells, [usize; 2]) {
+        let count = |pixels: usize| (pixels * side).div_ceil(self.side());
+        let (rows, cols) = (count(self.height), count(self.width));
+        let around = [margin * rows, margin * cols];
+        let around = [around[0].div_ceil(self.height), around[1].div_ceil(self.width)];
+        let reach = |around: usize, pixels: usize, cells: usize| (around * pixels) as f64 / cells as f64;
+        let margins = [reach(around[1], self.width, cols), reach(around[0], self.height, rows)];
+        (self.cells_on(self.grown_by(margins), rows + 2 * around[0], cols + 2 * around[1]), around)
     }
 }
 
@@ -307,7 +328,8 @@ mod tests {
             fingerprint: String::new(),
             units: None,
         };
-        let cells = frame.square_cells(1, 2);
+        let (cells, around) = frame.cells_around(8, 1);
+        assert_eq!(around, [2, 2]);
         assert_eq!((cells.rows, cells.cols, cells.area), (8, 12, 0.25));
         assert_eq!(frame.to_pixels(cells.centres[0].map(f64::from)), [-0.75, -0.75]);
         assert_eq!(frame.to_pixels(cells.centres[12 * 8 - 1].map(f64::from)), [4.75, 2.75]);
@@ -328,7 +350,7 @@ mod tests {
         assert!((frame.height, frame.width) == (100, 67) && window.is_upward());
         assert!((window.y[0] - 13.3).abs() < 1e-9 && (window.y[1] - 9.7).abs() < 1e-9, "{window:?}");
         assert!((window.x[0] + window.x[1] - 2.0).abs() < 1e-9 && window.x[0] <= -0.2, "{window:?}");
-        let cells = frame.square_cells(1, 2);
+        let (cells, _) = frame.cells_around(200, 1);
         assert!((cells.area - 0.018 * 0.018).abs() < 1e-12, "{}", cells.area);
         let first = frame.to_pixels(cells.centres[0].map(f64::from));
         assert!(first[1] > 13.3 && first[0] < window.x[0], "{first:?}");

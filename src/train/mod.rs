@@ -28,6 +28,7 @@ mod bounds;
 mod budget;
 mod counters;
 mod data;
+mod domain;
 mod error;
 mod evaluate;
 mod finish;

@@ -9,8 +9,10 @@ use std::fmt;
 pub struct Progress {
     /// Updates done, those before a resume included.
     pub update: u64,
-    /// Updates of the whole run.
+    /// Updates of the whole run; under a time limit, as many as the phases begun so far will have at the pace so far.
     pub updates: u64,
+    /// The share of all training that is done: of its updates, or of its seconds under a time limit.
+    pub done: f64,
     /// Which phase, from 0.
     pub phase: usize,
     /// How many there are.
@@ -33,8 +35,6 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stage {
-    /// Finding out how many updates fit into the time limit.
-    Timing,
     /// Measuring the held-out points.
     Measuring,
     /// Evaluating the density on a grid, for the mass and the picture of the end.
@@ -46,7 +46,6 @@ pub enum Stage {
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Stage::Timing => "timing the first updates",
             Stage::Measuring => "measuring the held-out points",
             Stage::Evaluating => "evaluating the density on a grid",
             Stage::Drawing => "drawing the pictures",
@@ -89,6 +88,7 @@ mod tests {
         let progress = Progress {
             update: 400,
             updates: 2000,
+            done: 0.2,
             phase: 1,
             phases: 2,
             objective: Objective::MaximumLikelihood,

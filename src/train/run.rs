@@ -26,7 +26,7 @@ use crate::nn::{Drift, DriftNet, is_fixed};
 use crate::tensor::{Key, Tensor, Tree};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 /// What a checkpoint says of its tensors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,6 +55,11 @@ impl Header {
     pub(super) fn id(&self, state: &TrainState) -> String {
         let header = serde_json::to_value(self).expect("invariant: plain values with text keys");
         let mut hash = Fnv::of(header.to_string().into_bytes());
+        // Under a time limit the clock decides too, and no two runs have the same bits.
+        if self.options.time_limit.is_some() {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            hash.add(now.as_nanos().to_le_bytes());
+        }
         for leaf in state.leaves() {
             hash.add(leaf.to_vec().into_iter().flat_map(f64::to_le_bytes));
         }
@@ -105,7 +110,7 @@ pub struct Density<'a> {
     pub(super) started: Instant,
     pub(super) on_update: Box<dyn FnMut(&Progress) + 'a>,
     pub(super) on_note: Box<dyn FnMut(&str) + 'a>,
-    pub(super) on_stage: Box<dyn FnMut(Stage) + 'a>,
+    pub(super) on_stage: Box<dyn FnMut(Stage, f64) + 'a>,
     pub(super) stop: Box<dyn FnMut() -> bool + 'a>,
     /// Whether a run that lies in the folder is moved aside.
     pub(super) restart: bool,
@@ -166,7 +171,7 @@ impl<'a> Density<'a> {
             started: Instant::now(),
             on_update: Box::new(|_| {}),
             on_note: Box::new(|_| {}),
-            on_stage: Box::new(|_| {}),
+            on_stage: Box::new(|_, _| {}),
             stop: Box::new(|| false),
             restart: false,
             by_options,
@@ -219,8 +224,8 @@ impl<'a> Density<'a> {
         self
     }
 
-    /// Told before something beside updates that takes long.
-    pub fn on_stage(mut self, f: impl FnMut(Stage) + 'a) -> Self {
+    /// Told before something beside updates that takes long, and while it is done: what, and which share of it is done.
+    pub fn on_stage(mut self, f: impl FnMut(Stage, f64) + 'a) -> Self {
         self.on_stage = Box::new(f);
         self
     }
@@ -282,7 +287,7 @@ impl<'a> Density<'a> {
             let (image, points, images) =
                 (prepared.image.clone(), prepared.points.clone(), prepared.images.clone());
             prepared.set_ends(&mut self.flow);
-            // The updates may follow from a time limit, and the number of the run from them: the session sets it.
+            // The session gives the run its number.
             let header = Header { run: String::new(), options, recipe, image, points, images };
             (header, step::begin(&self.recipe, self.flow.clone(), key))
         };

@@ -1,6 +1,8 @@
 //! A run as a program of the library sees it.
 
-use super::evaluate::{LogDensity, crop, over_domain};
+use super::budget::Deadline;
+use super::domain::OnPlane;
+use super::evaluate::LogDensity;
 use super::*;
 use crate::cnf::{Cnf, StandardNormal};
 use crate::data::{ImageDensity, Points, Toy};
@@ -58,13 +60,18 @@ fn the_mass_of_any_flow_is_one_and_a_crop_is_the_image() {
     let frame = ImageFrame::of(&image());
     let flow = ModelConfig::of(&Density::new(flow(3), image()).flow).build(&Key::new(3)).unwrap();
     let density = LogDensity::new(1e-4, 1e-4);
-    let (cells, values, mass) = over_domain(&density, &flow, &frame, 2).unwrap();
+    let plane = OnPlane { density: &density, flow: &flow, frame: &frame };
+    let ((inside, rows, cols), mass) = plane.over_domain(32, Deadline::NONE, &mut |_| ()).unwrap();
     assert!((mass.total - 1.0).abs() < 1e-3 && mass.outer < 1e-5, "{mass:?}");
-    let (inside, rows, cols) = crop(&frame, &cells, &values, mass.margin);
     assert_eq!((rows, cols), (24, 32));
-    let (again, centre) = (frame.square_cells(0, 2), 12 * 32 + 16);
+    let ((again, _), centre) = (frame.cells_around(32, 0), 12 * 32 + 16);
     let found = density.eval(&flow, &again.centres[centre..=centre]).unwrap()[0];
     assert!((f64::from(found) + frame.log_jacobian() - inside[centre].ln()).abs() < 1e-3);
+    // Out of time from the start: coarse, and whole.
+    let late = Deadline(Some(std::time::Instant::now()));
+    let ((coarse, rows, cols), mass) = plane.over_domain(96, late, &mut |_| ()).unwrap();
+    assert_eq!((coarse.len(), rows, cols), (36 * 48, 36, 48));
+    assert!((mass.total - 1.0).abs() < 5e-2, "{mass:?}");
 }
 
 #[test]

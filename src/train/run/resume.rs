@@ -70,11 +70,11 @@ impl Density<'_> {
             compare(&folder, "key", &key.leaves()[0].to_vec(), &state.key.leaves()[0].to_vec())?;
         }
         self.recipe = header.recipe.clone();
-        (self.on_note)(&format!(
-            "resuming after update {} of {}",
-            state.update.item(),
-            header.recipe.updates()
-        ));
+        let of = match header.options.time_limit {
+            Some(_) => String::new(),
+            None => format!(" of {}", header.recipe.updates()),
+        };
+        (self.on_note)(&format!("resuming after update {}{of}", state.update.item()));
         Ok((header, state))
     }
 }

@@ -13,7 +13,6 @@ use crate::train::counters::Counters;
 use crate::train::folder::{COUNTERS_FILE, METRICS_FILE, MODEL_FILE};
 use crate::train::metrics::{Kept, Metrics};
 use crate::train::recorded::counts;
-use crate::train::report::Tallies;
 use crate::train::run::RESTART;
 use crate::train::state::Stored;
 use crate::train::{TrainError, process};
@@ -23,10 +22,9 @@ use std::time::Instant;
 const WITHOUT: &str = "delete it, and --resume goes on without its numbers";
 
 impl Session<'_> {
-    /// The first checkpoint, which has the number of updates, and no rows.
+    /// The first checkpoint, and no rows.
     pub(super) fn begin_files(&mut self) -> Result<()> {
         self.header.run = self.header.id(&self.state);
-        self.tallies = Tallies::new(&self.header.recipe, self.header.entropy_nats());
         let Some(folder) = &mut self.folder else { return Ok(()) };
         if let Some(aside) = self.density.restart.then(|| folder.move_aside()).transpose()?.flatten() {
             let (from, to) = (folder.path().display(), aside.display());
@@ -62,6 +60,8 @@ impl Session<'_> {
         let rows = rows.unwrap_or_else(|| Kept::none(&folder.file(METRICS_FILE)));
         let (run, metrics) = (self.header.run.clone(), Some(rows.extent()));
         self.earlier = Counters { run, metrics, ..counters.unwrap_or_default() };
+        self.clock.resume(self.earlier.seconds);
+        self.measured_at.clone_from(&self.earlier.measured_at);
         self.tolerances.clone_from(&self.earlier.tolerances);
         self.tallies.restore(&self.earlier);
         self.plan_peak_bytes = self.earlier.plan_peak_bytes;
@@ -95,6 +95,8 @@ impl Session<'_> {
     pub(in crate::train) fn counters(&self) -> Counters {
         Counters {
             run: self.header.run.clone(),
+            seconds: self.clock.seconds(),
+            measured_at: self.measured_at.clone(),
             metrics: self.metrics.as_ref().map(Metrics::extent),
             first_update_s: self.first_update_s.or(self.earlier.first_update_s),
             plan_peak_bytes: self.plan_peak_bytes,

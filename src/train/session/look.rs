@@ -4,14 +4,16 @@
 //! must have the bits of one that was not.
 
 use super::Session;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::tensor::Tensor;
-use crate::train::ImageFrame;
+use crate::train::budget::Deadline;
 use crate::train::data::HeldOut;
-use crate::train::evaluate::{nll, on_cells};
+use crate::train::evaluate::{PART, on_cells};
 use crate::train::finish::SAMPLE_STREAM;
+use crate::train::folder::RunFolder;
 use crate::train::images::{Gallery, Images, nats_of_bits};
-use crate::train::pictures::{self, Artist};
+use crate::train::pictures::Artist;
+use crate::train::{ImageFrame, Stage};
 use std::time::{Duration, Instant};
 
 /// The first look of a phase comes after so many updates or so long, whichever is first: before memory is noted at its
@@ -22,22 +24,34 @@ const FIRST_LOOK: Duration = Duration::from_secs(8);
 const COARSE: usize = 96;
 
 impl Session<'_> {
-    /// Whether a phase that has not been looked at is due to be.
+    /// Whether a phase that has not been looked at is due to be. Under a time limit looks cost updates: a phase that is over
+    /// before as long again has none.
     pub(super) fn first_look(&self, phase: usize) -> bool {
         let begun = self.first(phase).max(self.resumed_from.unwrap_or(0));
-        self.update - begun >= FIRST_LOOK_UPDATES || self.begun.elapsed() >= FIRST_LOOK
+        match self.clock.left_s(phase) {
+            None => self.update - begun >= FIRST_LOOK_UPDATES || self.begun.elapsed() >= FIRST_LOOK,
+            Some(left_s) => self.begun.elapsed() >= FIRST_LOOK && left_s >= FIRST_LOOK.as_secs_f64(),
+        }
     }
 
     /// NLL of the held-out points by the averaged weights; where the true density is known, less what that has more than
-    /// its entropy on these points, which is a draw's and no model's.
-    pub(in crate::train) fn measure(&mut self) -> Result<f64> {
-        let since = Instant::now();
+    /// its entropy on these points, which is a draw's and no model's. As many points are measured as there is time for.
+    pub(in crate::train) fn measure(&mut self, by: Deadline) -> Result<f64> {
+        let (since, dim) = (Instant::now(), self.header.dim());
+        let on_stage = &mut self.density.on_stage;
+        on_stage(Stage::Measuring, 0.0);
         let found = match &self.held_out {
             HeldOut::Rows(rows) => {
-                let found = nll(&self.measure, &self.state.ema, rows, self.header.dim())?;
-                found + self.header.told_nats() - self.header.offset_nats()
+                let (mut sum, told) = (0.0, |share| on_stage(Stage::Measuring, share));
+                let measured = by.in_chunks(rows.len() / dim, PART, told, |part| {
+                    let rows = &rows[part.start * dim..part.end * dim];
+                    let log_probs = self.measure.eval_rows(&self.state.ema, rows, dim)?;
+                    log_probs.iter().for_each(|&x| sum += f64::from(x));
+                    Ok::<_, Error>(())
+                })?;
+                -sum / measured as f64 + self.header.told_nats() - self.header.offset_nats()
             }
-            HeldOut::Images(images) => nats_of_bits(images.watch(&self.state.ema)?, self.header.dim()),
+            HeldOut::Images(images) => nats_of_bits(images.watch(&self.state.ema)?, dim),
         };
         self.measuring.done(since);
         self.last_nll = Some(found);
@@ -45,10 +59,7 @@ impl Session<'_> {
     }
 
     /// `density.png` on a coarse grid.
-    ///
-    /// The first picture of a phase is drawn twice: the allocator gives the pages of a first large buffer back and keeps
-    /// those of a second, so that resident memory would grow by a picture at some later update.
-    pub(super) fn draw(&mut self, first: bool) -> Result<()> {
+    pub(super) fn draw(&mut self) -> Result<()> {
         let since = Instant::now();
         if let (Some(gallery), true) = (self.gallery(), self.update > 0) {
             let key = self.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
@@ -61,8 +72,9 @@ impl Session<'_> {
         let cells = image.cells(0.0, count(image.height), count(image.width));
         let density = on_cells(&self.draw, &self.state.ema, image, &cells)?;
         let learned = (density, cells.rows, cells.cols);
-        for _ in 0..=usize::from(first) {
-            self.draw_map(&learned)?;
+        let update = self.update;
+        if let Some((artist, folder)) = self.artist() {
+            artist.density(folder, &learned, update)?;
         }
         self.drawing.done(since);
         Ok(())
@@ -91,12 +103,11 @@ impl Session<'_> {
         }
     }
 
-    /// `density.png` of a density over the image.
-    pub(in crate::train) fn draw_map(&mut self, learned: &pictures::Learned) -> Result<()> {
-        let (Some(folder), Some(image)) = (&self.folder, &self.header.image) else { return Ok(()) };
+    /// Who draws the plane, where there is one and a folder.
+    pub(in crate::train) fn artist(&mut self) -> Option<(&Artist, &RunFolder)> {
+        let (folder, image) = (self.folder.as_ref()?, self.header.image.as_ref()?);
         let data = &self.density.data;
-        let artist = self.artist.get_or_insert_with(|| Artist::new(data, image, cells_per_pixel(image)));
-        artist.density(folder, learned, self.update)
+        Some((self.artist.get_or_insert_with(|| Artist::new(data, image, cells_per_pixel(image))), folder))
     }
 }
 
