@@ -62,6 +62,12 @@ impl Clock {
         self.earlier_s + self.started.elapsed().as_secs_f64()
     }
 
+    /// Seconds of the run that a later process goes on behind: the end is each process's own.
+    pub fn trained_s(&self) -> f64 {
+        let all = self.limit.as_ref().map_or(f64::INFINITY, |limit| limit.ends[limit.ends.len() - 1]);
+        self.seconds().min(all)
+    }
+
     /// Seconds of a phase that are left; none without a limit.
     pub fn left_s(&self, phase: usize) -> Option<f64> {
         self.limit.as_ref().map(|limit| limit.ends[phase] - self.seconds())
@@ -78,6 +84,14 @@ impl Clock {
         let begin = if phase == 0 { 0.0 } else { limit.ends[phase - 1] };
         let length = limit.ends[phase] - begin;
         Some(if length > 0.0 { ((self.seconds() - begin) / length).clamp(0.0, 1.0) } else { 1.0 })
+    }
+
+    /// What a phase's schedule divides the number of updates done by, so that it stands where the phase's seconds do: as many
+    /// updates as there would be if all took as long as those done. None without a limit.
+    pub fn updates(&self, phase: usize, done: u64) -> Option<f64> {
+        // Without an update done the schedule is at its start whatever it divides by.
+        let of = |share: f64| (done as f64 / share.max(f64::MIN_POSITIVE)).clamp(1.0, f64::from(u32::MAX));
+        self.share(phase).map(of)
     }
 
     /// The share of all training that is done, where `of_updates` is that of the updates.
@@ -168,6 +182,9 @@ impl Deadline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optim::cosine;
+    use crate::tensor::Tensor;
+    use std::f64::consts::PI;
 
     fn ago(seconds: f64) -> Instant {
         Instant::now() - Duration::from_secs_f64(seconds)
@@ -188,6 +205,18 @@ mod tests {
         near(at(90.0).share(1), 1.0);
         near(at(90.0).training_left_s(), -15.0);
         assert_eq!(Clock::new(ago(5.0), None, &[1.0]).share(0), None);
+    }
+
+    #[test]
+    fn learning_rates_fall_with_the_seconds() {
+        for (spent, done) in [(15.0, 3), (30.0, 7), (59.0, 100_000)] {
+            let clock = Clock::new(ago(spent), Some(100.0), &[0.8, 0.2]);
+            let rate = cosine(0.1, clock.updates(0, done).unwrap()).at(&Tensor::from(done as u32)).item();
+            let wanted = 0.05 * (1.0 + (PI * spent / 60.0).cos());
+            assert!((rate - wanted).abs() < 1e-4, "{rate} {wanted}");
+        }
+        let late = Clock::new(ago(80.0), Some(100.0), &[1.0]);
+        assert_eq!((late.updates(0, 0), late.updates(0, 50)), (Some(1.0), Some(50.0)));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::path::Path;
 pub(super) struct Counters {
     /// The run's [`id`](super::Header::run).
     pub run: String,
-    /// Seconds of the run up to the checkpoint, of all processes together.
+    /// Seconds of the run up to the checkpoint, of all processes together, without the end.
     pub seconds: f64,
     /// Updates at which a run under a time limit measured for its best weights.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -144,6 +144,14 @@ fn plane(session: &mut Session, image: &ImageFrame) -> Result<Mass> {
     let (points, way) = draws(&ema, image, &key, by.share(DRAWS), |share| on_stage(Stage::Drawing, share))?;
     // The program of the samples, and that of the flow.
     session.compiles += 2;
+    if learned.1.max(learned.2) < finest || points.len() < SAMPLES {
+        let (_, rows, cols) = learned;
+        let samples = points.len();
+        let text = format!(
+            "the time limit leaves room for {rows} x {cols} cells of the plane and {samples} samples"
+        );
+        (session.density.on_note)(&text);
+    }
     let update = session.update;
     if let Some((artist, folder)) = session.artist() {
         let maps = || {

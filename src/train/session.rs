@@ -195,15 +195,10 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What the schedule of a phase takes for its number of updates before the next one: under a time limit, as many as there
-    /// would be if all took as long as those done.
+    /// What the schedule of a phase takes for its number of updates before the next one.
     fn updates_of(&self, phase: usize) -> f64 {
-        let done = (self.update - self.first(phase)) as f64;
-        match self.clock.share(phase) {
-            None => self.header.recipe.phases[phase].updates as f64,
-            // Without an update done the schedule is at its start whatever it divides by.
-            Some(share) => (done / share.max(f64::MIN_POSITIVE)).clamp(1.0, f64::from(u32::MAX)),
-        }
+        let of_seconds = self.clock.updates(phase, self.update - self.first(phase));
+        of_seconds.unwrap_or(self.header.recipe.phases[phase].updates as f64)
     }
 
     /// Updates of all phases: under a time limit, of those begun so far.

@@ -95,7 +95,7 @@ impl Session<'_> {
     pub(in crate::train) fn counters(&self) -> Counters {
         Counters {
             run: self.header.run.clone(),
-            seconds: self.clock.seconds(),
+            seconds: self.clock.trained_s(),
             measured_at: self.measured_at.clone(),
             metrics: self.metrics.as_ref().map(Metrics::extent),
             first_update_s: self.first_update_s.or(self.earlier.first_update_s),
