@@ -3,7 +3,7 @@
 use super::bar::Bar;
 use super::signals::Signals;
 use super::table::{Columns, Table, grouped, quantity, seconds};
-use super::{machine, note, result};
+use super::{documented, machine, note, result};
 use crate::backend::Peak;
 use crate::data::{ImageDensity, ImageSet, Points, Toy};
 use crate::error::{Error, Result};
@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Set of defaults; `documented` is the widely read example of a flow that learns an image
-    #[arg(long, value_parser = names(Preset::NAMES, Preset::ALL))]
+    #[arg(long, value_parser = presets())]
     preset: Option<Preset>,
     /// Updates of all phases together
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
@@ -139,10 +139,15 @@ fn names<T: Copy + Send + Sync + 'static>(
     })
 }
 
+fn presets() -> impl TypedValueParser<Value = Preset> {
+    let names = Preset::NAMES.iter().chain([&documented::NAME]);
+    PossibleValuesParser::new(names.copied()).map(Preset::from)
+}
+
 impl Args {
     fn options(&self) -> Options {
         Options {
-            preset: self.preset,
+            preset: self.preset.clone(),
             updates: self.updates,
             time_limit: self.time_limit,
             batch: self.batch,
@@ -201,7 +206,11 @@ pub fn run(args: Args, started: Instant) -> Result<()> {
 }
 
 fn train(args: &Args, options: &Options, started: Instant) -> Result<()> {
-    let density = Density::from_options(options, data(args)?)?.started(started);
+    let density = match &options.preset {
+        Some(Preset::Given(_)) => documented::density(options, data(args)?)?,
+        _ => Density::from_options(options, data(args)?)?,
+    };
+    let density = density.started(started);
     if args.plan {
         return tell_plan(args, &density);
     }

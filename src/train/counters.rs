@@ -6,7 +6,7 @@
 
 use super::ToleranceRow;
 use super::metrics::Extent;
-use super::plan::Work;
+use crate::backend::work::Work;
 use crate::io::{IoError, read_sealed, write_sealed};
 use serde::{Deserialize, Serialize};
 use std::path::Path;

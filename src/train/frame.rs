@@ -6,7 +6,7 @@
 
 use crate::data::{ImageDensity, Points, Rule, Standard};
 use crate::plot::{self, DensityMap, Scale};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::path::Path;
 
 /// The frame of the image that a density was learned from.
@@ -25,8 +25,9 @@ pub struct ImageFrame {
     pub entropy_nats: f64,
     /// Density per square pixel that has the lightest colour in every picture of the run: of the image's own density.
     pub density_max: f64,
-    /// Whether the documented rule made greys a density.
-    pub documented_rule: bool,
+    /// How points were drawn from the image.
+    #[serde(default, alias = "documented_rule", deserialize_with = "rule")]
+    pub rule: Rule,
     /// A number that tells images apart, hexadecimal.
     pub fingerprint: String,
     /// Where the pixels lie in the coordinates of points; none for an image, whose coordinates are pixels.
@@ -121,7 +122,7 @@ impl ImageFrame {
             sd: data.sd,
             entropy_nats: data.entropy_nats(),
             density_max: scale_of(data).max,
-            documented_rule: data.rule == Rule::Documented,
+            rule: data.rule,
             fingerprint: format!("{:016x}", data.fingerprint()),
             units: None,
         }
@@ -151,7 +152,7 @@ impl ImageFrame {
             sd: [frame.sd[0], frame.sd[1]],
             entropy_nats: frame.entropy_nats.unwrap_or(0.0),
             density_max: 1.0,
-            documented_rule: false,
+            rule: Rule::Default,
             fingerprint: frame.fingerprint.clone(),
             units: Some(Units { origin: [from(0, width), top], pixel: [pixel[0], -pixel[1]] }),
         }
@@ -282,6 +283,21 @@ impl ImageFrame {
     }
 }
 
+/// A rule, which runs of before told as whether it was the uniform one of `--preset documented`.
+fn rule<'de, D: Deserializer<'de>>(from: D) -> Result<Rule, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Told {
+        Before(bool),
+        Now(Rule),
+    }
+    Ok(match Told::deserialize(from)? {
+        Told::Before(false) => Rule::Default,
+        Told::Before(true) => Rule::Uniform { below: 254 },
+        Told::Now(rule) => rule,
+    })
+}
+
 /// Cells along the longer side of a window of points.
 const WINDOW: f64 = 100.0;
 /// Share of the points that may lie beyond each end of a window, and the room around the others, in their extent.
@@ -324,7 +340,7 @@ mod tests {
             sd: [2.0, 0.5],
             entropy_nats: 0.0,
             density_max: 1.0,
-            documented_rule: false,
+            rule: Rule::Default,
             fingerprint: String::new(),
             units: None,
         };
@@ -339,6 +355,23 @@ mod tests {
         let margin = frame.margin_within(10.0);
         assert!(frame.reach(margin) <= 10.0 && frame.reach(margin + 1.0) > 10.0, "{margin}");
         assert_eq!(frame.margin_within(1.0), 0.0);
+    }
+
+    #[test]
+    fn frames_of_before_and_of_now_tell_their_rule() {
+        let png = include_bytes!("../../assets/flowlines.png");
+        let image = ImageDensity::from_bytes(png, "flowlines").unwrap();
+        let uniform = Rule::Uniform { below: 254 };
+        for (rule, was) in [(Rule::Default, false), (uniform, true)] {
+            let mut frame = ImageFrame::of(&image);
+            frame.rule = rule;
+            let mut told = serde_json::to_value(&frame).unwrap();
+            assert_eq!(serde_json::from_value::<ImageFrame>(told.clone()).unwrap(), frame);
+            let fields = told.as_object_mut().unwrap();
+            fields.remove("rule").unwrap();
+            fields.insert("documented_rule".into(), was.into());
+            assert_eq!(serde_json::from_value::<ImageFrame>(told).unwrap(), frame);
+        }
     }
 
     #[test]

@@ -42,7 +42,6 @@ mod options;
 mod pictures;
 mod plan;
 mod presets;
-mod process;
 mod progress;
 mod recipe;
 mod recorded;

@@ -117,11 +117,6 @@ impl Recipe {
         }
     }
 
-    /// Whether the image is read by the documented rule.
-    pub fn is_documented(&self) -> bool {
-        self.preset == Preset::Documented
-    }
-
     /// The phase that an update, counted from 1, belongs to.
     pub(super) fn phase_of(&self, update: u64) -> &Phase {
         let mut end = 0;
@@ -225,7 +220,9 @@ mod tests {
         };
         assert_eq!(steps(Preset::Default, "dopri5"), Steps::Adaptive { rtol: 1e-3, atol: 1e-3 });
         assert_eq!(steps(Preset::Default, "rk4"), Steps::Fixed { steps: 16 });
-        assert_eq!(steps(Preset::Documented, "rk4"), Steps::Fixed { steps: 10 });
+        let given = Recipe::new(&Options { fixed_steps: Some(10), ..Options::default() });
+        let with = given.with(&Options { solver: Some("rk4".into()), ..Options::default() });
+        assert_eq!(with.model.solve.steps, Steps::Fixed { steps: 10 });
     }
 
     #[test]

@@ -5,9 +5,9 @@
 
 use super::counters::{Counters, PhaseCounters};
 use super::metrics::Row;
-use super::plan::{Trips, work};
 use super::{Objective, Phase, Recipe, ToleranceRow};
 use crate::backend::PlanReport;
+use crate::backend::work::{Trips, work};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -17,10 +17,12 @@ use super::progress::{Progress, Stage};
 use super::session::Session;
 use super::state::TrainState;
 use super::step;
-use super::{FieldKind, ImageFrame, ImagesFrame, Learned, Options, PointsFrame, Preset, Recipe, TrainError};
+use super::{
+    FieldKind, ImageFrame, ImagesFrame, Learned, Options, PixelsKind, PointsFrame, Preset, Recipe, TrainError,
+};
 use crate::cnf::Cnf;
-use crate::data::{Rule, Standard};
-use crate::error::{Error, Result};
+use crate::data::Standard;
+use crate::error::Result;
 use crate::io::Fnv;
 use crate::nn::{Drift, DriftNet, is_fixed};
 use crate::tensor::{Key, Tensor, Tree};
@@ -143,22 +145,46 @@ impl<'a> Density<'a> {
         Density::build(flow, data, Options::default(), recipe, false)
     }
 
-    /// A flow and a recipe as options ask for them; the documented preset changes how the image is read. Points and toys
-    /// have the preset of their own.
+    /// A flow and a recipe as options ask for them. Points, toys and sets of images have presets of their own.
     ///
     /// # Errors
-    /// Options out of range; an image that the preset's rule leaves nothing of; the documented preset for points.
+    /// Options out of range; a preset of other data.
     pub fn from_options(options: &Options, data: impl Into<Data>) -> Result<Density<'a>> {
         let (mut options, data) = (options.clone(), data.into());
         options.check()?;
         check_preset(&mut options, &data)?;
-        let options = &options;
-        let recipe = Recipe::of(options, data.shape());
+        let recipe = Recipe::of(&options, data.shape());
+        Density::by_options(options, data, recipe)
+    }
+
+    /// A flow and a recipe of another's making, in which options change what they name. Its
+    /// [`preset`](Recipe::preset) is [`Preset::Given`], a name by which a resumed run knows it.
+    ///
+    /// # Errors
+    /// Options out of range.
+    ///
+    /// # Panics
+    /// When the recipe's dimension is not that of the data.
+    #[track_caller]
+    pub fn from_recipe(recipe: Recipe, options: &Options, data: impl Into<Data>) -> Result<Density<'a>> {
+        let (of_recipe, data) = (recipe.model.dim, data.into());
+        assert!(
+            of_recipe == data.dim(),
+            "a recipe over {of_recipe} dimensions learns no points of {}",
+            data.dim()
+        );
+        options.check()?;
+        check_field(options, &data)?;
+        let options = Options { preset: Some(recipe.preset.clone()), ..options.clone() };
+        let recipe = recipe.with(&options);
+        Density::by_options(options, data, recipe)
+    }
+
+    fn by_options(options: Options, data: Data, recipe: Recipe) -> Result<Density<'a>> {
         super::bounds::check_model(&recipe)?;
-        let data = if recipe.is_documented() { data.with_rule(Rule::Documented)? } else { data };
         let [model_key, _] = Key::new(recipe.seed).split();
         let flow = recipe.model.build(&model_key)?;
-        Ok(Density::build(flow, data, options.clone(), recipe, true))
+        Ok(Density::build(flow, data, options, recipe, true))
     }
 
     fn build(flow: Flow, data: Data, options: Options, recipe: Recipe, by_options: bool) -> Self {
@@ -286,7 +312,9 @@ impl<'a> Density<'a> {
             let (options, recipe) = (self.options.clone(), self.recipe.clone());
             let (image, points, images) =
                 (prepared.image.clone(), prepared.points.clone(), prepared.images.clone());
-            prepared.set_ends(&mut self.flow);
+            if self.by_options {
+                prepared.set_ends(&mut self.flow);
+            }
             // The session gives the run its number.
             let header = Header { run: String::new(), options, recipe, image, points, images };
             (header, step::begin(&self.recipe, self.flow.clone(), key))
@@ -295,24 +323,27 @@ impl<'a> Density<'a> {
     }
 }
 
+/// Refuses fields and transforms of images for other data.
+fn check_field(options: &Options, data: &Data) -> Result<()> {
+    let fields =
+        [("--field", options.field.map(FieldKind::name)), ("--pixels", options.pixels.map(PixelsKind::name))];
+    let found = fields.into_iter().find_map(|(option, value)| Some((option, value?)));
+    match found.filter(|_| !matches!(data, Data::Images(..))) {
+        None => Ok(()),
+        Some((option, value)) => refused(option, value, "left out: it is of sets of images"),
+    }
+}
+
+fn refused(option: &'static str, value: &str, range: &'static str) -> Result<()> {
+    Err(TrainError::Option { option, value: value.to_owned(), range }.into())
+}
+
 /// Gives points and images the presets of their own, and refuses those of other data.
 fn check_preset(options: &mut Options, data: &Data) -> Result<()> {
-    let refused = |option, value: &str, range| {
-        Err(Error::from(TrainError::Option { option, value: value.to_owned(), range }))
-    };
-    let images = matches!(data, Data::Images(..));
-    if !images {
-        let only_images = "left out: it is of sets of images";
-        if let Some(field) = options.field {
-            return refused("--field", field.name(), only_images);
-        }
-        if let Some(pixels) = options.pixels {
-            return refused("--pixels", pixels.name(), only_images);
-        }
-    }
-    if images {
-        let preset = *options.preset.get_or_insert(Preset::Images);
-        if preset != Preset::Images {
+    check_field(options, data)?;
+    if matches!(data, Data::Images(..)) {
+        let preset = options.preset.get_or_insert(Preset::Images);
+        if *preset != Preset::Images {
             return refused("--preset", preset.name(), "images, for sets of images");
         }
         if let (Some(field @ FieldKind::ConcatSquash), Some(_)) = (options.field, data.classes()) {
@@ -324,16 +355,16 @@ fn check_preset(options: &mut Options, data: &Data) -> Result<()> {
         return refused(
             "--preset",
             "images",
-            "default, documented or points, for data that are no sets of images",
+            "default, points or a recipe's own, for data that are no sets of images",
         );
     }
-    if matches!(data, Data::Image(_)) {
-        return Ok(());
+    if let Some(Preset::Given(name)) = &options.preset {
+        return refused("--preset", name, "default, points or images, without a recipe");
     }
-    match *options.preset.get_or_insert(Preset::Points) {
-        Preset::Documented => refused("--preset", "documented", "default or points, for points"),
-        _ => Ok(()),
+    if !matches!(data, Data::Image(_)) {
+        options.preset.get_or_insert(Preset::Points);
     }
+    Ok(())
 }
 
 /// Trained numbers of a flow.

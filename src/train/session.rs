@@ -26,9 +26,10 @@ use super::report::{Solved, Tallies};
 use super::run::{Density, Header};
 use super::state::{Source, TrainState};
 use super::step::{self, Step, Told};
-use super::{Learned, Stage, TrainError, bounds, process};
+use super::{Learned, Stage, TrainError, bounds};
 use crate::array::memory;
 use crate::error::{Error, Result};
+use crate::io::process;
 use alarm::Alarm;
 use std::time::Instant;
 
@@ -226,7 +227,7 @@ impl<'a> Session<'a> {
         let (recipe, plan) = (&self.header.recipe, self.header.recipe.phases[phase]);
         let step = Step::new(recipe, &plan, &self.source, self.first(phase));
         let planned = step.plan(&self.state)?;
-        let peak_bytes = super::plan::peak_bytes(&planned, recipe.steps().1).0 as u64;
+        let peak_bytes = planned.peak_bytes(recipe.steps().1) as u64;
         bounds::check_update(recipe, plan.objective.name(), peak_bytes)?;
         self.plan_peak_bytes = peak_bytes;
         self.tallies.planned(phase, planned);

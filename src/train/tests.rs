@@ -36,7 +36,7 @@ fn small() -> Recipe {
 
 #[test]
 fn draws_follow_the_density_of_the_image() {
-    for data in [image(), image().with_rule(crate::data::Rule::Documented).unwrap()] {
+    for data in [image(), image().with_rule(crate::data::Rule::Uniform { below: 254 }).unwrap()] {
         let batch = Tables::new(&data).draw(40_000, &Key::new(5));
         let (points, weight) = (batch.points.to_vec(), batch.weight.to_vec());
         let total: f64 = weight.iter().sum();
@@ -227,9 +227,9 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
         let message = run(other, &Options::default()).unwrap_err().to_string();
         assert!(message.contains("learns rings") && message.contains("other points"), "{message}");
     }
-    let documented = Options { preset: Some(Preset::Documented), ..Options::default() };
-    let refused = Density::from_options(&documented, Toy::Rings).map(|_| ()).unwrap_err().to_string();
-    assert!(refused.contains("--preset=documented"), "{refused}");
+    let given = Options { preset: Some(Preset::Given("mine".into())), ..Options::default() };
+    let refused = Density::from_options(&given, Toy::Rings).map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("--preset=mine"), "{refused}");
 }
 
 #[test]

@@ -56,9 +56,9 @@ impl Density<'_> {
             compare(&folder, "recipe", &header.recipe, &self.recipe)?;
         }
         // The rule that reads the image is the run's own.
-        let documented = |image: &Option<ImageFrame>| image.as_ref().is_some_and(|i| i.documented_rule);
-        if documented(&prepared.image) != documented(&header.image) {
-            let rule = if documented(&header.image) { Rule::Documented } else { Rule::Default };
+        let rule = |image: &Option<ImageFrame>| image.as_ref().map_or(Rule::Default, |image| image.rule);
+        if rule(&prepared.image) != rule(&header.image) {
+            let rule = rule(&header.image);
             self.data = self.data.clone().with_rule(rule)?;
             *prepared = self.data.prepare(&header.recipe)?;
         }

@@ -6,8 +6,10 @@
 
 use super::Session;
 use crate::error::{Error, Result};
+use crate::io::process;
 use crate::io::write_checkpoint;
 use crate::tensor::{Tensor, Tree};
+use crate::train::TrainError;
 use crate::train::best::Best;
 use crate::train::counters::Counters;
 use crate::train::folder::{COUNTERS_FILE, METRICS_FILE, MODEL_FILE};
@@ -15,7 +17,6 @@ use crate::train::metrics::{Kept, Metrics};
 use crate::train::recorded::counts;
 use crate::train::run::RESTART;
 use crate::train::state::Stored;
-use crate::train::{TrainError, process};
 use std::time::Instant;
 
 /// The remedy where what lies beside a checkpoint is damaged: only the report is of it.
