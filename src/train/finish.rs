@@ -21,8 +21,8 @@ use std::time::Instant;
 /// Told apart from the keys of updates, which are folds of small numbers.
 pub(super) const SAMPLE_STREAM: u32 = u32::MAX;
 /// Shares of the time left that may go, one after the other, to measuring, to the plane, to samples.
-const MEASURES: f64 = 0.4;
-const PLANE: f64 = 0.6;
+const MEASURES: f64 = 0.3;
+const PLANE: f64 = 0.5;
 const DRAWS: f64 = 0.4;
 /// Fewest points of the flow's picture.
 const FLOW_LEAST: usize = 500;

@@ -194,8 +194,8 @@ mod tests {
         let ends = of(&ink).level_ends(8);
         assert!(ends[0] == 1 && ends.contains(&253) && ends.contains(&254), "{ends:?}");
         assert!(ends.windows(2).all(|pair| pair[0] < pair[1]) && ends.len() == 8, "{ends:?}");
-        // Few levels, and none: the ends are distinct all the same.
-        assert_eq!(of(&[(0, 7), (255, 9)]).level_ends(3), [127, 191, 255]);
+        // Few levels, and none: black stands alone, the others are divided evenly.
+        assert_eq!(of(&[(0, 7), (255, 9)]).level_ends(3), [1, 128, 192]);
         for levels in [&[(3, 5)][..], &[]] {
             let ends = of(levels).level_ends(8);
             assert!(
