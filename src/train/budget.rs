@@ -47,9 +47,13 @@ impl Clock {
         Clock { started, earlier_s: 0.0, limit }
     }
 
-    /// Goes on behind earlier processes that took so many seconds.
-    pub fn resume(&mut self, earlier_s: f64) {
-        self.earlier_s = earlier_s;
+    /// Goes on behind earlier processes that took so many seconds. A run whose counters tell none has its updates fixed: its
+    /// counters are lost, or it was begun when a limit fixed them.
+    pub fn resume(&mut self, earlier_s: Option<f64>) {
+        match earlier_s {
+            Some(seconds) => self.earlier_s = seconds,
+            None => self.limit = None,
+        }
     }
 
     /// Whether time ends the phases, not a number of updates.
@@ -222,11 +226,13 @@ mod tests {
     #[test]
     fn a_resumed_run_has_what_is_left_of_its_limit() {
         let mut clock = Clock::new(ago(1.0), Some(100.0), &[1.0]);
-        clock.resume(70.0);
+        clock.resume(Some(70.0));
         assert!((clock.left_s(0).unwrap() - 4.0).abs() < 1e-2, "{clock:?}");
         assert!((clock.deadline().left_s() - 29.0).abs() < 1e-2, "{clock:?}");
-        clock.resume(200.0);
+        clock.resume(Some(200.0));
         assert_eq!((clock.share(0), clock.deadline().left_s()), (Some(1.0), 0.0));
+        clock.resume(None);
+        assert!(!clock.is_limited() && clock.deadline().0.is_none());
     }
 
     #[test]

@@ -17,8 +17,8 @@ use std::path::Path;
 pub(super) struct Counters {
     /// The run's [`id`](super::Header::run).
     pub run: String,
-    /// Seconds of the run up to the checkpoint, of all processes together, without the end.
-    pub seconds: f64,
+    /// Seconds of the run up to the checkpoint, of all processes together, without the end; none in runs of before.
+    pub seconds: Option<f64>,
     /// Updates at which a run under a time limit measured for its best weights.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub measured_at: Vec<u64>,

@@ -22,7 +22,7 @@ pub struct Options {
     /// Updates of all phases together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updates: Option<u64>,
-    /// Seconds for everything, from which the updates follow.
+    /// Seconds for everything: the phases share them, and the end measures and draws what fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<f64>,
     /// Points an update, in every phase.

@@ -57,7 +57,7 @@ pub struct Recipe {
 pub struct Phase {
     /// What is minimised.
     pub objective: Objective,
-    /// For how many updates.
+    /// For how many updates; in a run under a time limit, how many it has made.
     pub updates: u64,
     /// Points an update.
     pub batch: usize,

@@ -2,7 +2,8 @@
 //!
 //! What it keeps apart: the state, which is a function of options, key and update alone, and everything that looks at
 //! the clock (when to save, measure, draw, tell). The second reads the first and never writes it, so a run that was
-//! killed and resumed any number of times ends with the same bits as one that was not.
+//! killed and resumed any number of times ends with the same bits as one that was not. Under a time limit alone the
+//! schedule follows the clock ([`budget`](super::budget)): a resumed run has what is left of its seconds.
 //!
 //! Here is the state and its updates. [`look`] measures and draws, [`keep`] writes to the folder, [`alarm`] has the clock.
 

@@ -38,7 +38,8 @@ impl Session<'_> {
         let rows = Kept::none(&folder.file(METRICS_FILE));
         let (run, metrics) = (self.header.run.clone(), Some(rows.extent()));
         self.metrics = Some(rows.resume()?);
-        Ok(Counters { run, metrics, ..Counters::default() }.write(&folder.file(COUNTERS_FILE))?)
+        let seconds = Some(self.clock.trained_s());
+        Ok(Counters { run, seconds, metrics, ..Counters::default() }.write(&folder.file(COUNTERS_FILE))?)
     }
 
     /// The files of an earlier part of the run.
@@ -63,6 +64,7 @@ impl Session<'_> {
         self.earlier = Counters { run, metrics, ..counters.unwrap_or_default() };
         self.clock.resume(self.earlier.seconds);
         self.measured_at.clone_from(&self.earlier.measured_at);
+        self.measured_at.retain(|&update| update <= self.update);
         self.tolerances.clone_from(&self.earlier.tolerances);
         self.tallies.restore(&self.earlier);
         self.plan_peak_bytes = self.earlier.plan_peak_bytes;
@@ -96,7 +98,7 @@ impl Session<'_> {
     pub(in crate::train) fn counters(&self) -> Counters {
         Counters {
             run: self.header.run.clone(),
-            seconds: self.clock.trained_s(),
+            seconds: Some(self.clock.trained_s()),
             measured_at: self.measured_at.clone(),
             metrics: self.metrics.as_ref().map(Metrics::extent),
             first_update_s: self.first_update_s.or(self.earlier.first_update_s),
