@@ -140,8 +140,9 @@ fn names<T: Copy + Send + Sync + 'static>(
 }
 
 fn presets() -> impl TypedValueParser<Value = Preset> {
-    let names = Preset::NAMES.iter().chain([&documented::NAME]);
-    PossibleValuesParser::new(names.copied()).map(Preset::from)
+    let mut names = Preset::NAMES.to_vec();
+    names.insert(1, documented::NAME);
+    PossibleValuesParser::new(names).map(Preset::from)
 }
 
 impl Args {
