@@ -191,14 +191,14 @@ mod tests {
     use std::f64::consts::PI;
 
     fn ago(seconds: f64) -> Instant {
-        Instant::now() - Duration::from_secs_f64(seconds)
+        Instant::now().checked_sub(Duration::from_secs_f64(seconds)).unwrap()
     }
 
     #[test]
     fn a_schedule_ends_with_its_seconds_whatever_they_were_spent_on() {
         let at = |seconds: f64| Clock::new(ago(seconds), Some(100.0), &[0.8, 0.2]);
         let near = |found: Option<f64>, wanted: f64| {
-            assert!((found.unwrap() - wanted).abs() < 1e-2, "{found:?} {wanted}")
+            assert!((found.unwrap() - wanted).abs() < 1e-2, "{found:?} {wanted}");
         };
         // A quarter is the end's: 60 s and 15 s for the phases.
         near(at(0.0).share(0), 0.0);

@@ -91,7 +91,7 @@ impl Marginals {
             let all: Vec<usize> =
                 [0].into_iter().chain(ends.iter().map(|&end| usize::from(end))).chain([LEVELS]).collect();
             let widest = (1..all.len()).rev().max_by_key(|&i| all[i] - all[i - 1]).unwrap_or(1);
-            ends.insert(widest - 1, ((all[widest] + all[widest - 1]) / 2) as u8);
+            ends.insert(widest - 1, usize::midpoint(all[widest], all[widest - 1]) as u8);
         }
         ends
     }
