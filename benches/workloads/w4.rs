@@ -81,7 +81,7 @@ fn value(flow: &Cnf<ConcatSquash>) -> Result<f64> {
 }
 
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
-    let ((step, optimiser), tables) = (step(), picture(options, Rule::Documented)?);
+    let ((step, optimiser), tables) = (step(), picture(options, Rule::Uniform { below: 254 })?);
     let mut state = begin(variant, &optimiser);
     let value = value(&state.flow)?;
     let times = time(options, || {
@@ -93,6 +93,6 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
 
 /// The loss of the very first update.
 pub fn first(options: &Options) -> Result<f64> {
-    let ((step, optimiser), tables) = (step(), picture(options, Rule::Documented)?);
+    let ((step, optimiser), tables) = (step(), picture(options, Rule::Uniform { below: 254 })?);
     Ok(step.step(&mut begin("exact", &optimiser), tables)?.item())
 }

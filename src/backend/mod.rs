@@ -5,6 +5,8 @@
 
 pub mod checkpoint;
 pub mod cpu;
+#[cfg(feature = "train")]
+pub(crate) mod work;
 
 pub use cpu::{Counters, LoopReport, LoopRun, Peak, Plan, PlanReport, Workspace};
 

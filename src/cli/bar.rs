@@ -17,7 +17,7 @@ pub struct Bar {
     text: [String; 2],
     shown: Option<Instant>,
     told: Instant,
-    stage: Option<Stage>,
+    stage: Option<(Stage, u32)>,
 }
 
 impl Bar {
@@ -28,7 +28,7 @@ impl Bar {
 
     /// Shows where the run stands.
     pub fn show(&mut self, progress: &Progress) {
-        let last = progress.update == progress.updates;
+        let last = progress.done >= 1.0;
         if !last && self.shown.is_some_and(|t| t.elapsed() < EVERY) {
             return;
         }
@@ -40,18 +40,21 @@ impl Bar {
             }
             return;
         }
-        let Progress { update, updates, phase, phases, .. } = *progress;
+        let Progress { update, updates, done, phase, phases, .. } = *progress;
         let title = self.live.title(&format!("{}/{phases} {}", phase + 1, progress.objective.title()));
-        let gauge = self.live.gauge(update, updates);
+        let gauge = self.live.gauge((done * 1e3) as u64, 1_000);
         self.draw([format!("{title} {gauge} {update}/{updates}"), message(progress)]);
     }
 
-    /// Shows what is done beside updates.
-    pub fn stage(&mut self, stage: Stage) {
-        if self.stage.replace(stage) != Some(stage) && self.is_drawn() {
-            let of_phase = std::mem::take(&mut self.text[0]);
-            self.draw([of_phase, format!("{stage} ...")]);
+    /// Shows what is done beside updates, and how much of it.
+    pub fn stage(&mut self, stage: Stage, done: f64) {
+        let percent = (100.0 * done) as u32;
+        if self.stage.replace((stage, percent)) == Some((stage, percent)) || !self.is_drawn() {
+            return;
         }
+        let of_phase = std::mem::take(&mut self.text[0]);
+        let told = if percent == 0 { "...".to_owned() } else { format!("{percent}%") };
+        self.draw([of_phase, format!("{stage} {told}")]);
     }
 
     /// Prints a line above the bar.
@@ -116,7 +119,7 @@ impl Count {
 /// The time left, which ends the first line of the bar, and the second line.
 fn message(p: &Progress) -> String {
     let left = seconds(p.seconds_left.max(0.0));
-    let time = if p.update == p.updates { "trained".to_owned() } else { format!("{left} left") };
+    let time = if p.done >= 1.0 { "trained".to_owned() } else { format!("{left} left") };
     format!("{time}\n    {}", numbers(p))
 }
 

@@ -3,11 +3,11 @@
 use super::table::{Columns, Table, grouped, quantity};
 use super::{Result, machine, note, result};
 use crate::backend::Peak;
-use crate::data::Estimate;
+use crate::data::{Estimate, Rule};
 use crate::simd::Level;
 use crate::train::{
-    FieldConfig, Learned, ModelConfig, Objective, PhaseReport, Recorded, Steps, ToleranceRow, TrainError,
-    num_weights,
+    FieldConfig, Header, Learned, ModelConfig, Objective, PhaseReport, Recorded, Steps, ToleranceRow,
+    TrainError, num_weights,
 };
 use serde::Serialize;
 use std::num::NonZero;
@@ -72,7 +72,7 @@ pub fn run(args: &Args) -> Result<()> {
     let phases: Vec<Phase> = phases.iter().filter_map(|phase| Phase::new(phase, &peak)).collect();
     if args.json {
         let json = serde_json::json!({
-            "update": learned.update, "weights": num_weights(&learned.flow), "header": learned.header,
+            "update": learned.update, "weights": num_weights(&learned.flow), "header": header(&learned.header),
             "phases": phases, "tolerances": tolerances, "peak_gflops": peak.gflops, "peak_gflops_one_thread": peak.gflops_one_thread,
             "peak_bytes_per_s": peak.bytes_per_s, "peak_threads": peak.threads,
             "level": Level::detect().to_string(),
@@ -82,6 +82,15 @@ pub fn run(args: &Args) -> Result<()> {
         result(&text(&learned, &phases, &tolerances, &peak));
     }
     Ok(())
+}
+
+/// The header, with the field by which programs of before tell how points were drawn from an image.
+fn header(header: &Header) -> serde_json::Value {
+    let mut told = serde_json::json!(header);
+    if let Some(image) = &header.image {
+        told["image"]["documented_rule"] = matches!(image.rule, Rule::Uniform { .. }).into();
+    }
+    told
 }
 
 /// The peak of as many threads as the run had, or as there are cores.

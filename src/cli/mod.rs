@@ -7,6 +7,7 @@
 
 mod bar;
 mod density;
+mod documented;
 mod info;
 mod live;
 mod log_prob;

@@ -3,7 +3,7 @@
 use super::bar::Bar;
 use super::signals::Signals;
 use super::table::{Columns, Table, grouped, quantity, seconds};
-use super::{machine, note, result};
+use super::{documented, machine, note, result};
 use crate::backend::Peak;
 use crate::data::{Estimate, ImageDensity, ImageSet, Points, Toy};
 use crate::error::{Error, Result};
@@ -67,12 +67,12 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Set of defaults; `documented` is the widely read example of a flow that learns an image
-    #[arg(long, value_parser = names(Preset::NAMES, Preset::ALL))]
+    #[arg(long, value_parser = presets())]
     preset: Option<Preset>,
     /// Updates of all phases together
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     updates: Option<u64>,
-    /// Seconds for everything, pictures included; the number of updates follows from the first ones
+    /// Seconds for everything, pictures included: the phases share them, and the end measures and draws what fits
     #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
     time_limit: Option<f64>,
     /// Points an update
@@ -145,10 +145,16 @@ fn names<T: Copy + Send + Sync + 'static>(
     })
 }
 
+fn presets() -> impl TypedValueParser<Value = Preset> {
+    let mut names = Preset::NAMES.to_vec();
+    names.insert(1, documented::NAME);
+    PossibleValuesParser::new(names).map(Preset::from)
+}
+
 impl Args {
     fn options(&self) -> Options {
         Options {
-            preset: self.preset,
+            preset: self.preset.clone(),
             updates: self.updates,
             time_limit: self.time_limit,
             batch: self.batch,
@@ -207,7 +213,11 @@ pub fn run(args: Args, started: Instant) -> Result<()> {
 }
 
 fn train(args: &Args, options: &Options, started: Instant) -> Result<()> {
-    let density = Density::from_options(options, data(args)?)?.started(started);
+    let density = match &options.preset {
+        Some(Preset::Given(_)) => documented::density(options, data(args)?)?,
+        _ => Density::from_options(options, data(args)?)?,
+    };
+    let density = density.started(started);
     if args.plan {
         return tell_plan(args, &density);
     }
@@ -225,7 +235,7 @@ fn train(args: &Args, options: &Options, started: Instant) -> Result<()> {
         .stop_when(|| signals.as_ref().is_some_and(Signals::is_told))
         .on_update(|progress| bar.borrow_mut().show(progress))
         .on_note(|text| bar.borrow_mut().note(text))
-        .on_stage(|stage| bar.borrow_mut().stage(stage))
+        .on_stage(|stage, done| bar.borrow_mut().stage(stage, done))
         .run(&Key::new(seed));
     drop(bar);
     if let (Err(stopped @ Error::Train(TrainError::Stopped { .. })), Some(signals)) = (&learned, &signals) {

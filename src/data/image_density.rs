@@ -1,6 +1,6 @@
 //! An image as a density over the plane: each pixel's darkness is mass, each point is jittered within its pixel.
 //!
-//! Knows the picture, the two rules that turn greys into probabilities, and the exact figures that follow from them
+//! Knows the picture, the two rules by which training points are drawn from it, and the exact figures that follow from them
 //! (entropy, best Gaussian, density on a grid). Must never know a model. The density is that of
 //! `x = position_i + jitter_sd * normal`, with pixel i drawn with probability `mass_i`: a finite mixture, so its
 //! entropy exists and is found by quadrature, and the gap of a model to it is a figure of merit that does not
@@ -15,39 +15,29 @@ use super::{
 use crate::io::Fnv;
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
+use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 use std::path::Path;
 
 /// Deviation of the normal jitter that turns a pixel into points of the plane, in pixels.
 pub const JITTER_PIXELS: f64 = 0.5;
-/// Pixels at or above this grey are left out by [`Rule::Documented`].
-const DOCUMENTED_BELOW: f64 = 254.0;
-/// Added to the deviations by [`Rule::Documented`], in pixels.
-const DOCUMENTED_SLACK: f64 = 1e-6;
 /// Cells around the picture in quadratures, in deviations of the blur.
 const QUADRATURE_MARGIN: f64 = 8.0;
 
-/// How greys become a density.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+/// How training points are drawn from a density that is proportional to darkness `1 - grey / max grey`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// Pixels are drawn in proportion to their darkness `1 - grey / max grey`, every one that is not of the lightest
-    /// grey; standardised by the darkness-weighted mean and deviation; each point counts once in a loss.
+    /// Pixels in proportion to their darkness, every one that is not of the lightest grey; standardised by the
+    /// darkness-weighted mean and deviation; each point counts once in a loss.
     #[default]
     Default,
-    /// As the widely read example of a flow that learns an image: pixels of grey < 254 are drawn uniformly, each point
-    /// counts with its darkness in the loss; standardised by the unweighted mean and deviation of these pixels. The
-    /// density that such a loss learns is again proportional to darkness.
-    Documented,
-}
-
-impl Rule {
-    /// `default` or `documented`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::Documented => "documented",
-        }
-    }
+    /// Importance-weighted: pixels uniformly, each point counts with its darkness in the loss; standardised by the
+    /// unweighted mean and deviation of these pixels.
+    Uniform {
+        /// Only pixels of a darker grey take part.
+        below: u8,
+    },
 }
 
 /// An image as a density over the plane, with the tables to draw from it.
@@ -72,7 +62,7 @@ pub struct ImageDensity {
     pub positions: Vec<[f32; 2]>,
     /// Probability of each pixel `[n]` under the density to learn, in proportion to darkness; sums to 1.
     pub mass: Vec<f64>,
-    /// Weight of a drawn point in the loss `[n]`: 1, or the darkness by [`Rule::Documented`].
+    /// Weight of a drawn point in the loss `[n]`: 1, or the darkness by [`Rule::Uniform`].
     pub weight: Vec<f32>,
     /// Mean of a weighted loss's weights: 1, or the mean darkness of the support. `loss = mean_weight * NLL`.
     pub mean_weight: f64,
@@ -130,7 +120,7 @@ impl ImageDensity {
     fn build(grey: Grey, name: String, rule: Rule) -> Result<Self, DataError> {
         let below = match rule {
             Rule::Default => grey.lightest,
-            Rule::Documented => DOCUMENTED_BELOW,
+            Rule::Uniform { below } => f64::from(below),
         };
         let pixels: Vec<u32> =
             (0..grey.values.len()).filter(|&i| grey.values[i] < below).map(|i| i as u32).collect();
@@ -142,18 +132,17 @@ impl ImageDensity {
         }
         let drawn = match rule {
             Rule::Default => darkness.clone(),
-            Rule::Documented => vec![1.0; pixels.len()],
+            Rule::Uniform { .. } => vec![1.0; pixels.len()],
         };
         let centres: Vec<[f64; 2]> = pixels.iter().map(|&i| centre(i as usize, grey.width)).collect();
-        let (mean, mut sd) = moments(&centres, &drawn);
+        let (mean, sd) = moments(&centres, &drawn);
         check_extent(&name, mean, sd)?;
-        if rule == Rule::Documented {
-            sd = sd.map(|s| s + DOCUMENTED_SLACK);
-        }
         let table = AliasTable::new(&drawn);
         let (weight, mean_weight) = match rule {
             Rule::Default => (vec![1.0; pixels.len()], 1.0),
-            Rule::Documented => (darkness.iter().map(|&d| d as f32).collect(), total / pixels.len() as f64),
+            Rule::Uniform { .. } => {
+                (darkness.iter().map(|&d| d as f32).collect(), total / pixels.len() as f64)
+            }
         };
         Ok(Self {
             positions: centres

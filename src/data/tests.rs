@@ -74,13 +74,13 @@ fn a_pixel_s_mass_stands_at_its_half_coordinates_with_y_down() {
 }
 
 #[test]
-fn documented_rule_draws_uniformly_and_weighs_by_darkness() {
+fn the_uniform_rule_draws_uniformly_and_weighs_by_darkness() {
     let dark = [(5, 6, 0.0), (25, 20, 204.0), (9, 9, 254.5)]; // the last stays out
-    let d = density(40, 30, &dark).with_rule(Rule::Documented).unwrap();
+    let d = density(40, 30, &dark).with_rule(Rule::Uniform { below: 254 }).unwrap();
     assert_eq!(d.positions.len(), 2);
     assert!(d.alias_prob.iter().all(|&p| p == 1.0));
     assert_eq!(d.mean, [15.5, 13.5]);
-    assert!((d.sd[0] - 10.000001).abs() < 1e-9);
+    assert!((d.sd[0] - 10.0).abs() < 1e-9);
     assert!((d.weight[1] - 0.2).abs() < 1e-6);
     assert!((d.mean_weight - 0.6).abs() < 1e-12);
     assert!((d.mass[0] - 5.0 / 6.0).abs() < 1e-12);
@@ -182,8 +182,10 @@ fn each_unusable_picture_is_named_with_its_value_and_remedy() {
         assert!(message.contains("image odd.png") && message.contains(expected), "{message}");
         assert!(message.contains("give") && message.lines().count() == 1, "{message}");
     }
-    let pale =
-        density(9, 8, &[(1, 2, 254.5), (4, 5, 254.5)]).with_rule(Rule::Documented).unwrap_err().to_string();
+    let pale = density(9, 8, &[(1, 2, 254.5), (4, 5, 254.5)])
+        .with_rule(Rule::Uniform { below: 254 })
+        .unwrap_err()
+        .to_string();
     assert!(pale.contains("below grey 254") && pale.contains("darkest 254.5"), "{pale}");
     let missing = ImageDensity::open("no/such/picture.png").unwrap_err().to_string();
     assert!(missing.contains("no/such/picture.png cannot be read"), "{missing}");

@@ -22,6 +22,8 @@ mod hash;
 #[cfg(feature = "train")]
 mod lock;
 mod npy;
+#[cfg(feature = "train")]
+pub(crate) mod process;
 #[cfg(feature = "plot")]
 pub mod raster;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! An image and a toy are drawn from without end, and their last average is their best; the points of a file are learned
 //! by heart sooner or later. So runs on points measure at fixed updates, ten a phase, and keep the averaged weights of the
 //! least NLL in a file of their own. The updates are fixed and not clocked: a run that was killed and resumed measures
-//! where one that was not does, and ends with the same weights.
+//! where one that was not does, and ends with the same weights. Under a time limit tenths of a phase's seconds are fixed.
 //!
 //! There is room for them from the start, in buffers that nobody shares: a run holds as many at its end as before its
 //! first measure, and an update writes into the state's own.
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// The best weights in a run folder.
 pub(super) const BEST_FILE: &str = "best.safetensors";
 /// Measures of a phase.
-const MEASURES: u64 = 10;
+pub(super) const MEASURES: u64 = 10;
 
 /// What a measure told of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,8 +2,9 @@
 //!
 //! Ranges of single options stand in [`super::Options::check`]; here is what follows from several together.
 
-use super::{DivergenceKind, Kept, Recipe, Steps, TrainError, process};
+use super::{DivergenceKind, Kept, Recipe, Steps, TrainError};
 use crate::error::Result;
+use crate::io::process;
 
 /// Layers of all fields along all directions that one step may compile: 1,024 of them take some 20 s.
 const LAYERS: usize = 1024;

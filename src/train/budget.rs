@@ -1,123 +1,262 @@
-//! From a time limit to a number of updates: fixed once, before the schedule starts.
+//! How long a run trains: a number of updates, or seconds that its phases share.
 //!
-//! Each phase's step runs a few times on a copy of the state, which is thrown away; its program is kept. What is left of
-//! the limit, once the measures and pictures of the end are provided for, is divided between the phases by the
-//! recipe's shares. The number goes into the first checkpoint, so a resumed run does not measure again.
+//! Under a time limit nothing is timed ahead and no number of updates is fixed. Each phase has a part of the run's clock,
+//! and its schedule stands where its part does: a loaded machine makes fewer updates, and the schedule ends with the time
+//! all the same. Reading, compiling, looking and saving take their time from the phase that they fall into. What lies
+//! behind the last phase belongs to the end, which measures and draws as much as fits ([`Deadline`]).
 
-use super::images::{MEASURED, TABLE};
-use super::pictures::{FLOW_POINTS, SAMPLES};
-use super::session::{Session, cells_per_pixel};
-use super::step::{self, Step};
-use super::{Phase, Stage, TrainError};
-use crate::error::Result;
-use std::time::Instant;
+use super::TrainError;
+use std::ops::Range;
+use std::time::{Duration, Instant};
 
-/// Seconds and updates that a phase is timed by, at least. A few dozen updates are not enough: a processor's first
-/// tenths of a second run 1.4 times as fast as its minutes do.
-const TIMED_S: f64 = 2.0;
-const TIMED: usize = 3;
-/// Share of the time beside the end's that goes to measures and pictures on the way, checkpoints and slower minutes.
+/// Part of a limit that is the end's, within these bounds of seconds; never more than half of the limit.
+const END_SHARE: f64 = 0.25;
+const END_LEAST_S: f64 = 4.0;
+const END_MOST_S: f64 = 120.0;
+/// Part of the time left that nothing is planned into: the machine may become slower.
 const SPARE: f64 = 0.2;
-/// Steps of six evaluations that the end's solves take for a flow that was trained a little, and what rasterising and
-/// writing its pictures takes.
-const MEASURE_STEPS: f64 = 50.0;
-const DRAW_STEPS: f64 = 18.0;
-/// Seconds that the end takes more for each second of training and million rows times steps: the longer a flow is trained,
-/// the more sharply it bends. The end of an image of 200 x 200 pixels (6.3 million) took 115 s after 205, 33 after 85, 16
-/// after 53. Flows of images are hardly bent: a measure of them takes the same steps after a minute and after an hour.
-const BENDING: f64 = 0.071;
-/// Steps of a solve of images, for its four tolerances together, and of a sample.
-const IMAGE_STEPS: f64 = 8.0;
-const TABLE_STEPS: f64 = 60.0;
-/// Samples that are drawn of images, on their way too.
-const IMAGE_SAMPLES: f64 = 200.0;
-const PICTURES_S: f64 = 3.0;
-const STAGES: f64 = 6.0;
-/// An evaluation with its divergence, and one without, as parts of one with its gradient: two tangents beside the value
-/// cost what a backward pass does.
-const PLAIN: f64 = 1.0 / 3.0;
-/// An evaluation with its divergence and the gradient of both.
-const SECOND_ORDER: f64 = 3.0;
 
-/// What a phase costs.
-struct Cost {
-    /// Seconds an update.
-    update_s: f64,
-    /// Seconds an evaluation of the field with its divergence takes for one row.
-    row_s: f64,
+/// The clock of a run: this process and those before it.
+#[derive(Clone, Debug)]
+pub(super) struct Clock {
+    started: Instant,
+    /// Seconds of earlier processes.
+    earlier_s: f64,
+    limit: Option<Limit>,
 }
 
-/// Replaces the recipe's updates by as many as the limit allows.
-pub(super) fn fix_updates(session: &mut Session, limit_s: f64) -> Result<()> {
-    let phases = session.header.recipe.phases.clone();
-    let mut costs = Vec::new();
-    (session.density.on_stage)(Stage::Timing);
-    for (i, phase) in phases.iter().enumerate() {
-        costs.push(time(session, i, phase)?);
-    }
-    let row_s = costs.iter().map(|c| c.row_s).fold(f64::INFINITY, f64::min);
-    let End { reserved_s, bending } = end(session, row_s);
-    let spent_s = session.density.started.elapsed().as_secs_f64();
-    let train_part = (1.0 - SPARE) / (1.0 + bending);
-    let left_s = (limit_s - spent_s - reserved_s) * train_part;
-    let least_s: f64 = costs.iter().map(|c| c.update_s).sum();
-    if left_s < least_s {
-        let least_s = spent_s + reserved_s + least_s / train_part + 1.0;
-        return Err(TrainError::NoTime { limit_s, left_s: left_s.max(0.0), reserved_s, least_s }.into());
-    }
-    let shares = session.header.recipe.time_shares();
-    for ((phase, cost), share) in session.header.recipe.phases.iter_mut().zip(&costs).zip(shares) {
-        phase.updates = ((left_s * share / cost.update_s) as u64).clamp(1, u64::from(u32::MAX) / 2);
-    }
-    let told = format!("{} updates fit into {limit_s:.0} s", session.header.recipe.updates());
-    (session.density.on_note)(&told);
-    Ok(())
+/// Seconds of a run, and where on its clock each phase ends.
+#[derive(Clone, Debug)]
+struct Limit {
+    seconds: f64,
+    ends: Vec<f64>,
 }
 
-/// Times a phase's step; keeps its program for the run.
-fn time(session: &mut Session, index: usize, phase: &Phase) -> Result<Cost> {
-    let step = Step::new(&session.header.recipe, phase, &session.source, 0);
-    let mut scratch = step::begin_phase(&session.header.recipe, phase, session.state.clone());
-    session.check_memory(phase, &step, &scratch)?;
-    let mut told = step.run(&mut scratch)?;
-    let (begun, mut times) = (Instant::now(), Vec::new());
-    while times.len() < TIMED || begun.elapsed().as_secs_f64() < TIMED_S {
-        let started = Instant::now();
-        told = step.run(&mut scratch)?;
-        times.push(started.elapsed().as_secs_f64());
+impl Clock {
+    /// Of a process started at `started` whose phases share the training time under a limit, if there is one.
+    pub fn new(started: Instant, limit_s: Option<f64>, shares: &[f64]) -> Clock {
+        let limit = limit_s.map(|seconds| {
+            let end = (END_SHARE * seconds).clamp(END_LEAST_S, END_MOST_S).min(0.5 * seconds);
+            let mut part = 0.0;
+            let ends = shares.iter().map(|share| {
+                part += share;
+                part * (seconds - end)
+            });
+            Limit { seconds, ends: ends.collect() }
+        });
+        Clock { started, earlier_s: 0.0, limit }
     }
-    // The later half: the longer it runs, the more it is like the run itself.
-    let mut late = times.split_off(times.len() / 2);
-    late.sort_by(f64::total_cmp);
-    let update_s = late[late.len() / 2];
-    session.steps[index] = Some(step);
-    let order = if told.steps > 0.0 { SECOND_ORDER } else { 1.0 };
-    Ok(Cost { update_s, row_s: update_s / (phase.batch as f64 * told.field_evals.max(1.0) * order) })
+
+    /// Goes on behind earlier processes that took so many seconds. A run whose counters tell none has its updates fixed: its
+    /// counters are lost, or it was begun when a limit fixed them.
+    pub fn resume(&mut self, earlier_s: Option<f64>) {
+        match earlier_s {
+            Some(seconds) => self.earlier_s = seconds,
+            None => self.limit = None,
+        }
+    }
+
+    /// Whether time ends the phases, not a number of updates.
+    pub fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
+
+    /// Seconds of the run so far.
+    pub fn seconds(&self) -> f64 {
+        self.earlier_s + self.started.elapsed().as_secs_f64()
+    }
+
+    /// Seconds of the run that a later process goes on behind: the end is each process's own.
+    pub fn trained_s(&self) -> f64 {
+        let all = self.limit.as_ref().map_or(f64::INFINITY, |limit| limit.ends[limit.ends.len() - 1]);
+        self.seconds().min(all)
+    }
+
+    /// Seconds of a phase that are left; none without a limit.
+    pub fn left_s(&self, phase: usize) -> Option<f64> {
+        self.limit.as_ref().map(|limit| limit.ends[phase] - self.seconds())
+    }
+
+    /// Seconds of all phases that are left; none without a limit.
+    pub fn training_left_s(&self) -> Option<f64> {
+        self.limit.as_ref().map(|limit| limit.ends[limit.ends.len() - 1] - self.seconds())
+    }
+
+    /// The share of a phase's seconds that has gone, from 0 to 1; none without a limit.
+    pub fn share(&self, phase: usize) -> Option<f64> {
+        let limit = self.limit.as_ref()?;
+        let begin = if phase == 0 { 0.0 } else { limit.ends[phase - 1] };
+        let length = limit.ends[phase] - begin;
+        Some(if length > 0.0 { ((self.seconds() - begin) / length).clamp(0.0, 1.0) } else { 1.0 })
+    }
+
+    /// What a phase's schedule divides the number of updates done by, so that it stands where the phase's seconds do: as many
+    /// updates as there would be if all took as long as those done. None without a limit.
+    pub fn updates(&self, phase: usize, done: u64) -> Option<f64> {
+        // Without an update done the schedule is at its start whatever it divides by.
+        let of = |share: f64| (done as f64 / share.max(f64::MIN_POSITIVE)).clamp(1.0, f64::from(u32::MAX));
+        self.share(phase).map(of)
+    }
+
+    /// The share of all training that is done, where `of_updates` is that of the updates.
+    pub fn done(&self, of_updates: f64) -> f64 {
+        let Some(limit) = &self.limit else { return of_updates };
+        (self.seconds() / limit.ends[limit.ends.len() - 1]).clamp(0.0, 1.0)
+    }
+
+    /// Refuses a limit whose first phase was over before its first update, `compiled_s` being what compiling took.
+    ///
+    /// # Errors
+    /// [`TrainError::NoTime`].
+    pub fn check(&self, compiled_s: f64) -> Result<(), TrainError> {
+        match &self.limit {
+            Some(limit) if self.seconds() >= limit.ends[0] => {
+                // As long again to train, and as much for the end.
+                let least_s = (2.0 * self.seconds() / (1.0 - END_SHARE)).max(2.0 * END_LEAST_S);
+                Err(TrainError::NoTime { limit_s: limit.seconds, compiled_s, least_s })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// When the run's seconds are over.
+    pub fn deadline(&self) -> Deadline {
+        let left =
+            |limit: &Limit| self.started + Duration::from_secs_f64((limit.seconds - self.earlier_s).max(0.0));
+        Deadline(self.limit.as_ref().map(left))
+    }
 }
 
-/// What the measures and pictures of the end will take: seconds for a flow that was trained a little, and how much more
-/// for each second that it is trained.
-struct End {
-    reserved_s: f64,
-    bending: f64,
+/// A moment by which something is to be done; none for as long as it takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline(pub Option<Instant>);
+
+impl Deadline {
+    /// As long as it takes.
+    #[cfg(test)]
+    pub const NONE: Deadline = Deadline(None);
+
+    /// Seconds left; infinitely many without a deadline.
+    pub fn left_s(self) -> f64 {
+        self.0.map_or(f64::INFINITY, |at| at.saturating_duration_since(Instant::now()).as_secs_f64())
+    }
+
+    /// When such a share of what is left will have gone.
+    pub fn share(self, share: f64) -> Deadline {
+        Deadline(self.0.map(|_| Instant::now() + Duration::from_secs_f64(share * self.left_s())))
+    }
+
+    /// Whether something that takes so long fits in, with time to spare.
+    pub fn fits(self, seconds: f64) -> bool {
+        seconds <= (1.0 - SPARE) * self.left_s()
+    }
+
+    /// How many of `n` things fit in of which each takes so long.
+    pub fn count(self, n: usize, each_s: f64) -> usize {
+        let fit = (1.0 - SPARE) * self.left_s() / each_s.max(1e-12);
+        if fit >= n as f64 { n } else { fit as usize }
+    }
+
+    /// Runs `f` on `n` things, `chunk` at a time, for as long as the next chunk fits in by the slowest so far; the first
+    /// always runs. Tells the share that is done after each, and how many things are done at the end.
+    pub fn in_chunks<E>(
+        self,
+        n: usize,
+        chunk: usize,
+        mut told: impl FnMut(f64),
+        mut f: impl FnMut(Range<usize>) -> Result<(), E>,
+    ) -> Result<usize, E> {
+        let (mut done, mut slowest) = (0, 0.0_f64);
+        while done < n && (done == 0 || self.fits(slowest)) {
+            let (end, since) = (n.min(done + chunk), Instant::now());
+            f(done..end)?;
+            // The first one may have compiled.
+            slowest = if done == 0 {
+                0.5 * since.elapsed().as_secs_f64()
+            } else {
+                slowest.max(since.elapsed().as_secs_f64())
+            };
+            done = end;
+            told(done as f64 / n as f64);
+        }
+        Ok(done)
+    }
 }
 
-fn end(session: &Session, row_s: f64) -> End {
-    let blocks = session.header.recipe.model.blocks as f64;
-    if session.header.images.is_some() {
-        let rows = (MEASURED as f64) * IMAGE_STEPS
-            + TABLE as f64 * TABLE_STEPS
-            + IMAGE_SAMPLES * IMAGE_STEPS * PLAIN;
-        return End { reserved_s: PICTURES_S + rows * STAGES * blocks * row_s, bending: 0.0 };
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optim::cosine;
+    use crate::tensor::Tensor;
+    use std::f64::consts::PI;
+
+    fn ago(seconds: f64) -> Instant {
+        Instant::now().checked_sub(Duration::from_secs_f64(seconds)).unwrap()
     }
-    let of = |image: &super::ImageFrame| {
-        (image.width * image.height) as f64 * (cells_per_pixel(image) as f64).powi(2)
-    };
-    let cells = session.header.image.as_ref().map_or(0.0, of);
-    let domain = 2.0 * cells;
-    let rows = 4000.0 * MEASURE_STEPS
-        + domain * DRAW_STEPS
-        + (SAMPLES + 2 * FLOW_POINTS) as f64 * DRAW_STEPS * PLAIN;
-    let reserved_s = PICTURES_S + rows * STAGES * blocks * row_s;
-    End { reserved_s, bending: BENDING * rows / 1e6 }
+
+    #[test]
+    fn a_schedule_ends_with_its_seconds_whatever_they_were_spent_on() {
+        let at = |seconds: f64| Clock::new(ago(seconds), Some(100.0), &[0.8, 0.2]);
+        let near = |found: Option<f64>, wanted: f64| {
+            assert!((found.unwrap() - wanted).abs() < 1e-2, "{found:?} {wanted}");
+        };
+        // A quarter is the end's: 60 s and 15 s for the phases.
+        near(at(0.0).share(0), 0.0);
+        near(at(30.0).share(0), 0.5);
+        near(at(30.0).share(1), 0.0);
+        near(at(67.5).share(0), 1.0);
+        near(at(67.5).share(1), 0.5);
+        near(at(90.0).share(1), 1.0);
+        near(at(90.0).training_left_s(), -15.0);
+        assert_eq!(Clock::new(ago(5.0), None, &[1.0]).share(0), None);
+    }
+
+    #[test]
+    fn learning_rates_fall_with_the_seconds() {
+        for (spent, done) in [(15.0, 3), (30.0, 7), (59.0, 100_000)] {
+            let clock = Clock::new(ago(spent), Some(100.0), &[0.8, 0.2]);
+            let rate = cosine(0.1, clock.updates(0, done).unwrap()).at(&Tensor::from(done as u32)).item();
+            let wanted = 0.05 * (1.0 + (PI * spent / 60.0).cos());
+            assert!((rate - wanted).abs() < 1e-4, "{rate} {wanted}");
+        }
+        let late = Clock::new(ago(80.0), Some(100.0), &[1.0]);
+        assert_eq!((late.updates(0, 0), late.updates(0, 50)), (Some(1.0), Some(50.0)));
+    }
+
+    #[test]
+    fn a_resumed_run_has_what_is_left_of_its_limit() {
+        let mut clock = Clock::new(ago(1.0), Some(100.0), &[1.0]);
+        clock.resume(Some(70.0));
+        assert!((clock.left_s(0).unwrap() - 4.0).abs() < 1e-2, "{clock:?}");
+        assert!((clock.deadline().left_s() - 29.0).abs() < 1e-2, "{clock:?}");
+        clock.resume(Some(200.0));
+        assert_eq!((clock.share(0), clock.deadline().left_s()), (Some(1.0), 0.0));
+        clock.resume(None);
+        assert!(!clock.is_limited() && clock.deadline().0.is_none());
+    }
+
+    #[test]
+    fn a_limit_that_compiling_takes_up_is_refused_with_one_that_would_do() {
+        let check = |spent: f64, limit| Clock::new(ago(spent), Some(limit), &[1.0]).check(2.0);
+        assert!(check(2.0, 10.0).is_ok());
+        let refused = check(2.0, 3.0).unwrap_err().to_string();
+        assert!(refused.contains("time limit of 3 s") && refused.contains("allow at least 8 s"), "{refused}");
+    }
+
+    #[test]
+    fn chunks_stop_where_the_next_would_come_too_late() {
+        let slow = |seconds: f64| {
+            move |_: Range<usize>| -> Result<(), ()> {
+                std::thread::sleep(Duration::from_secs_f64(seconds));
+                Ok(())
+            }
+        };
+        let by = Deadline(Some(Instant::now() + Duration::from_millis(200)));
+        let mut told = Vec::new();
+        let done = by.in_chunks(1_000, 10, |share| told.push(share), slow(0.03)).unwrap();
+        assert!((10..70).contains(&done) && done == 10 * told.len(), "{done} {told:?}");
+        assert!(by.left_s() < 0.2 && by.0.is_some_and(|at| at + Duration::from_millis(100) > Instant::now()));
+        assert_eq!(by.in_chunks(1_000, 10, |_| (), slow(0.3)), Ok(10), "the first always runs");
+        assert_eq!(Deadline::NONE.in_chunks(95, 10, |_| (), slow(0.0)), Ok(95));
+    }
 }

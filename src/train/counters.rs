@@ -6,7 +6,7 @@
 
 use super::ToleranceRow;
 use super::metrics::Extent;
-use super::plan::Work;
+use crate::backend::work::Work;
 use crate::io::{IoError, read_sealed, write_sealed};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -17,6 +17,11 @@ use std::path::Path;
 pub(super) struct Counters {
     /// The run's [`id`](super::Header::run).
     pub run: String,
+    /// Seconds of the run up to the checkpoint, of all processes together, without the end; none in runs of before.
+    pub seconds: Option<f64>,
+    /// Updates at which a run under a time limit measured for its best weights.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub measured_at: Vec<u64>,
     /// Rows of `metrics.csv` that were there.
     pub metrics: Option<Extent>,
     /// Seconds from the start of the process to the end of its first update, of the latest process that did one.

@@ -13,7 +13,6 @@ use super::frame::{ImageFrame, PointsFrame, file_name};
 use super::images::{Feed, Images, ImagesFrame, PixelTables, PixelsKind, classes};
 use super::model::Flow;
 use super::parts::{Given, Parts};
-use super::presets::LEVEL_ENDS;
 use super::recipe::DataShape;
 use super::state::{Source, Tables};
 use super::{Recipe, TrainError};
@@ -335,15 +334,14 @@ fn check_other(set: &ImageSet, others: &ImageSet) -> Result<()> {
 }
 
 impl Prepared {
-    /// Puts the ends of ranges of levels into fields that were made before the images were read; those that have some stay.
+    /// Puts the ends of ranges of levels into fields that were made by a recipe, before the images were read.
     pub(super) fn set_ends(&self, flow: &mut Flow) {
         let HeldOut::Images(images) = &self.held_out else { return };
         let PixelTransform::Marginals(marginals) = &images.transform else { return };
         for block in &mut flow.blocks {
-            if let DriftNet::Levels(levels) = block
-                && levels.ends.get().to_vec().iter().all(|&end| end == 0.0)
-            {
-                let ends = Tensor::from_vec([LEVEL_ENDS.len(), marginals.dim()], marginals.ends(&LEVEL_ENDS));
+            if let DriftNet::Levels(levels) = block {
+                let ends = marginals.level_ends(levels.ends.get().shape()[0]);
+                let ends = Tensor::from_vec([ends.len(), marginals.dim()], marginals.ends(&ends));
                 levels.ends = Fixed::new(ends);
             }
         }

@@ -252,15 +252,13 @@ pub enum TrainError {
     },
     /// The time limit leaves no time to train.
     #[error(
-        "a time limit of {limit_s:.0} s leaves {left_s:.1} s to train once measuring and drawing ({reserved_s:.1} s) are done; allow at least {least_s:.0} s"
+        "a time limit of {limit_s} s leaves no time to train: compiling takes {compiled_s:.1} s, and a part of the limit is for measuring and drawing; allow at least {least_s:.0} s"
     )]
     NoTime {
         /// The limit.
         limit_s: f64,
-        /// What is left of it for updates.
-        left_s: f64,
-        /// What measuring and drawing are expected to take.
-        reserved_s: f64,
+        /// What compiling took.
+        compiled_s: f64,
         /// A limit that would do.
         least_s: f64,
     },

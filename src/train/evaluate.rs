@@ -1,28 +1,24 @@
-//! Measuring a learned density: the NLL of held-out points and its gap to a known density, values on a grid, the mass.
+//! Measuring a learned density: the NLL of held-out points and its gap to a known density, values in cells, samples.
 //!
 //! Every log-density here is exact in the divergence and solved to a tolerance of its own, whatever the training used.
 //! A program takes a fixed number of rows, so it is compiled once for any number of points.
 
+use super::budget::Deadline;
 use super::frame::{Cells, ImageFrame};
 use super::model::Flow;
 use crate::cnf::{Divergence, ErrorNorm, Streamed};
 use crate::data::Estimate;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::nn::Drift;
 use crate::ode::Method;
 use crate::tensor::{Key, Tensor};
 
 /// Most rows of one call: enough to keep many threads busy, few enough for a short last call.
-const ROWS: usize = 4096;
+pub const ROWS: usize = 4096;
 /// Rows of a call for points that may lie far out, where one may take a minute: there is something to tell in between.
 pub const PART: usize = 1024;
 /// Rows that are solved together; fewer points than [`PART`] are filled up to a multiple of it.
 const TILE: usize = 64;
-/// The outer band of the domain holds less than this, else the domain grows.
-pub const OUTER_MASS: f64 = 1e-5;
-/// Bands in the image's longer side: the domain grows by one on each side, to at most 4 times the image's sides.
-const BANDS: usize = 16;
-
 /// Tolerance of the held-out NLL, relative and absolute.
 pub const MEASURE_TOLERANCE: f64 = 1e-6;
 /// Tolerance of densities on grids and of samples: errors far below what a picture or a mass to 1e-3 shows.
@@ -45,9 +41,9 @@ impl LogDensity {
         LogDensity::of_rows(ROWS, rtol, atol).within(REACH)
     }
 
-    /// With these tolerances, for held-out points wherever they lie.
-    pub fn everywhere(rtol: f64, atol: f64) -> LogDensity {
-        LogDensity::of_rows(ROWS, rtol, atol)
+    /// With these tolerances, for held-out points, in parts that something can be told between.
+    pub fn for_measures(rtol: f64, atol: f64) -> LogDensity {
+        LogDensity::of_rows(PART, rtol, atol)
     }
 
     /// With these tolerances, for so many points wherever they lie.
@@ -137,30 +133,35 @@ impl Score {
     }
 }
 
-/// Scores a flow, in standardised coordinates.
+/// Scores a flow by as many rows as there is time for, in standardised coordinates.
 ///
 /// # Errors
 /// A solve that ended early.
-pub fn score(density: &LogDensity, flow: &Flow, rows: &Rows, dim: usize) -> Result<Score> {
-    let log_q = density.eval_rows(flow, &rows.points, dim)?;
-    let log_q = || log_q.iter().map(|&q| f64::from(q));
-    let gap =
-        |log_p: &Vec<f64>| Estimate::of(&log_p.iter().zip(log_q()).map(|(p, q)| p - q).collect::<Vec<_>>());
-    Ok(Score {
-        nll: Estimate::of(&log_q().map(|q| -q).collect::<Vec<_>>()),
-        gap: rows.log_p.as_ref().map(gap),
-    })
-}
-
-/// What a learned density integrates to.
-#[derive(Clone, Copy, Debug)]
-pub struct Mass {
-    /// The integral over the domain.
-    pub total: f64,
-    /// The part in its outermost band, a sixteenth of the image's longer side wide.
-    pub outer: f64,
-    /// Pixels by which the domain reaches over the image.
-    pub margin: usize,
+pub fn score(
+    density: &LogDensity,
+    flow: &Flow,
+    rows: &Rows,
+    dim: usize,
+    by: Deadline,
+    told: impl FnMut(f64),
+) -> Result<Score> {
+    let mut all: Option<Score> = None;
+    by.in_chunks(rows.points.len() / dim, PART, told, |part| {
+        let points = &rows.points[part.start * dim..part.end * dim];
+        let log_q = density.eval_rows(flow, points, dim)?;
+        let log_q = || log_q.iter().map(|&q| f64::from(q));
+        let gap = |log_p: &Vec<f64>| {
+            let pairs = log_p[part.clone()].iter().zip(log_q());
+            Estimate::of(&pairs.map(|(p, q)| p - q).collect::<Vec<_>>())
+        };
+        let found = Score {
+            nll: Estimate::of(&log_q().map(|q| -q).collect::<Vec<_>>()),
+            gap: rows.log_p.as_ref().map(gap),
+        };
+        all = Some(all.map_or(found, |all| all.merge(found)));
+        Ok::<_, Error>(())
+    })?;
+    Ok(all.unwrap_or_default())
 }
 
 /// The density per square pixel at the centres of cells.
@@ -176,57 +177,6 @@ pub fn on_cells(
     let shift = frame.log_jacobian();
     let log_probs = log_density.eval(flow, &cells.centres)?;
     Ok(log_probs.iter().map(|&x| (f64::from(x) + shift).exp()).collect())
-}
-
-/// The density on the image grown on all sides until its outer band holds less than [`OUTER_MASS`], and the mass.
-///
-/// The band of each candidate is found with one cell a pixel, or 32 along the longer side of a small image; the
-/// domain itself is evaluated once.
-///
-/// # Errors
-/// A solve that ended early.
-pub fn over_domain(
-    log_density: &LogDensity,
-    flow: &Flow,
-    frame: &ImageFrame,
-    per_pixel: usize,
-) -> Result<(Cells, Vec<f64>, Mass)> {
-    let width = frame.side().div_ceil(BANDS);
-    let (mut margin, mut outer) = (0, f64::INFINITY);
-    while outer >= OUTER_MASS && 2 * (margin + width) <= 3 * frame.side() {
-        margin += width;
-        outer = band_mass(log_density, flow, frame, margin, width)?;
-    }
-    let cells = frame.square_cells(margin, per_pixel);
-    let density = on_cells(log_density, flow, frame, &cells)?;
-    let total = density.iter().sum::<f64>() * cells.area;
-    Ok((cells, density, Mass { total, outer, margin }))
-}
-
-/// The mass between the image grown by `margin - width` and by `margin` pixels.
-fn band_mass(
-    log_density: &LogDensity,
-    flow: &Flow,
-    frame: &ImageFrame,
-    margin: usize,
-    width: usize,
-) -> Result<f64> {
-    let mut cells = frame.square_cells(margin, 32usize.div_ceil(frame.side()));
-    let inner = (margin - width) as f64;
-    let within = |x: f64, side: usize| x > -inner && x < side as f64 + inner;
-    cells.centres.retain(|c| {
-        let [x, y] = frame.place(frame.to_pixels(c.map(f64::from)));
-        !(within(x, frame.width) && within(y, frame.height))
-    });
-    Ok(on_cells(log_density, flow, frame, &cells)?.iter().sum::<f64>() * cells.area)
-}
-
-/// The values over the image itself, of cells that reach over it by `margin` pixels: values, rows, columns.
-pub fn crop(frame: &ImageFrame, cells: &Cells, density: &[f64], margin: usize) -> (Vec<f64>, usize, usize) {
-    let per_pixel = cells.cols / (frame.width + 2 * margin);
-    let (rows, cols) = (frame.height * per_pixel, frame.width * per_pixel);
-    let row = |r: usize| &density[(r + margin * per_pixel) * cells.cols + margin * per_pixel..][..cols];
-    ((0..rows).flat_map(row).copied().collect(), rows, cols)
 }
 
 /// Draws of a flow, any number of them by one program.

@@ -1,18 +1,31 @@
-//! The end of a run: the best weights, the mass, the set of pictures, the test part, the report.
+//! The end of a run: the best weights, the test part, the mass, the set of pictures, the report.
+//!
+//! The test part is measured once, when the weights are final. Under a time limit each part may take a share of what is left,
+//! and does as much as fits: points that are measured, cells of the plane, samples in the pictures. The rate is that of the
+//! part itself, so that it fits on a loaded machine too.
 
 use super::best::Measured;
-use super::evaluate::{DRAW_TOLERANCE, LogDensity, Mass, OUTER_MASS, Sampler, Score, crop, over_domain};
+use super::budget::Deadline;
+use super::domain::{Mass, OUTER_MASS, OnPlane};
+use super::evaluate::{DRAW_TOLERANCE, LogDensity, ROWS, Sampler, Score, on_their_way};
 use super::images::bits_of_nats;
 use super::model::Flow;
-use super::pictures::{self, CORNER_POINTS, SAMPLES};
+use super::pictures::{self, CORNER_POINTS, FLOW_PANELS, FLOW_POINTS, SAMPLES};
 use super::session::{Session, cells_per_pixel};
 use super::{Data, ImageFrame, Learned, Report, Stage};
 use crate::data::{Estimate, Standard};
-use crate::error::Result;
-use crate::tensor::Tensor;
+use crate::error::{Error, Result};
+use crate::tensor::{Key, Tensor};
+use std::time::Instant;
 
 /// Told apart from the keys of updates, which are folds of small numbers.
 pub(super) const SAMPLE_STREAM: u32 = u32::MAX;
+/// Shares of the time left that may go, one after the other, to measuring, to the plane, to samples.
+const MEASURES: f64 = 0.3;
+const PLANE: f64 = 0.5;
+const DRAWS: f64 = 0.4;
+/// Fewest points of the flow's picture.
+const FLOW_LEAST: usize = 500;
 
 /// Measures and draws what was learned.
 pub(super) fn finish(mut session: Session) -> Result<Learned> {
@@ -20,11 +33,18 @@ pub(super) fn finish(mut session: Session) -> Result<Learned> {
         score
     } else {
         session.stage(Stage::Measuring)?;
-        session.measure()?
+        let by = session.clock.deadline().share(MEASURES);
+        let score = session.measure(by)?;
+        let nll = score.best_nll(session.header.entropy_nats());
+        session.tallies.measured(session.last_phase(), nll.mean, nll.stderr);
+        score
     };
     let validation = take_best(&mut session, validation)?;
+    session.stage(Stage::Testing)?;
+    let by = session.clock.deadline().share(if session.header.images.is_some() { PLANE } else { MEASURES });
+    let scores = (validation, session.test(by)?);
     if session.header.images.is_some() {
-        return images(session, validation);
+        return images(session, scores);
     }
     let mass = if let Some(image) = session.header.image.clone() {
         Some(plane(&mut session, &image)?)
@@ -37,7 +57,7 @@ pub(super) fn finish(mut session: Session) -> Result<Learned> {
         let entropy = header.entropy_nats();
         pictures::loss_curve(folder, &header.recipe, entropy, mean_weight, header.told_nats())?;
     }
-    let report = report(&mut session, validation, mass.as_ref())?;
+    let report = report(&session, scores, mass.as_ref());
     Ok(Learned::new(session.state, session.header, Some(report), None))
 }
 
@@ -56,22 +76,22 @@ fn take_best(session: &mut Session, last: Score) -> Result<Score> {
 }
 
 /// The measures and pictures of a set of images.
-fn images(mut session: Session, validation: Score) -> Result<Learned> {
+fn images(mut session: Session, scores: (Score, Score)) -> Result<Learned> {
     session.stage(Stage::Measuring)?;
-    let ema = session.state.ema.clone();
-    let tolerances = session.images().map(|images| images.tolerances(&ema));
+    let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
+    let tolerances = session.images().map(|images| images.tolerances(&ema, by.share(MEASURES)));
     session.tolerances = tolerances.expect("invariant: a run on images has images")?;
     session.stage(Stage::Drawing)?;
     if let Some(gallery) = session.gallery() {
         let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
-        gallery.draw(&ema, &key, session.update)?;
+        gallery.draw(&ema, &key, session.update, by)?;
         gallery.bits(super::metrics::read(&gallery.folder.file(super::METRICS_FILE))?.into_iter())?;
         pictures::loss_curve(gallery.folder, &session.header.recipe, None, 1.0, 0.0)?;
         // The program of the samples, and that of their ways.
         session.compiles += 2;
     }
     session.save()?;
-    let report = report(&mut session, validation, None)?;
+    let report = report(&session, scores, None);
     let pixels = session.images().map(|images| images.transform.clone());
     Ok(Learned::new(session.state, session.header, Some(report), pixels))
 }
@@ -107,27 +127,65 @@ pub(super) fn over_line(flow: &Flow, standard: &Standard, places: Vec<f64>) -> R
 /// The mass over the plane, and its pictures.
 fn plane(session: &mut Session, image: &ImageFrame) -> Result<Mass> {
     session.stage(Stage::Evaluating)?;
-    let ema = session.state.ema.clone();
-    let (cells, density, mass) = over_domain(&session.draw, &ema, image, cells_per_pixel(image))?;
+    let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
+    let (finest, on_stage) = (image.side() * cells_per_pixel(image), &mut session.density.on_stage);
+    let plane = OnPlane { density: &session.draw, flow: &ema, frame: image };
+    let told = &mut |share| on_stage(Stage::Evaluating, share);
+    let (learned, mass) = plane.over_domain(finest, by.share(PLANE), told)?;
     tell_missing(session, &mass);
     session.stage(Stage::Drawing)?;
-    let learned = crop(image, &cells, &density, mass.margin);
-    session.draw_map(&learned)?;
-    if let (Some(folder), Some(artist)) = (&session.folder, &session.artist) {
-        let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
-        artist.comparison(folder, &learned)?;
-        let mut points: Vec<[f64; 2]> = Vec::with_capacity(SAMPLES);
-        let mut parts = Sampler::new().draw(&ema, SAMPLES, &key);
-        parts.try_for_each(|part| part.map(|part| points.extend(part.as_chunks::<2>().0)))?;
-        for p in &mut points {
-            *p = image.to_pixels(*p);
-        }
-        artist.samples(folder, &points)?;
-        artist.flow(folder, &ema, &key)?;
-        // The program of the samples, and that of the flow.
-        session.compiles += 2;
+    if session.folder.is_none() {
+        return Ok(mass);
+    }
+    let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
+    let on_stage = &mut session.density.on_stage;
+    let (points, way) = draws(&ema, image, &key, by.share(DRAWS), |share| on_stage(Stage::Drawing, share))?;
+    // The program of the samples, and that of the flow.
+    session.compiles += 2;
+    if learned.1.max(learned.2) < finest || points.len() < SAMPLES {
+        let (_, rows, cols) = learned;
+        let samples = points.len();
+        let text = format!(
+            "the time limit leaves room for {rows} x {cols} cells of the plane and {samples} samples"
+        );
+        (session.density.on_note)(&text);
+    }
+    let update = session.update;
+    if let Some((artist, folder)) = session.artist() {
+        let maps = || {
+            artist.density(folder, &learned, update)?;
+            artist.comparison(folder, &learned)
+        };
+        let scatters = || rayon::join(|| artist.samples(folder, &points), || artist.flow(folder, way));
+        let (of_maps, (of_samples, of_flow)) = rayon::join(maps, scatters);
+        of_maps.and(of_samples).and(of_flow)?;
     }
     Ok(mass)
+}
+
+/// Points of the plane at times on their way from the base to the data.
+type Way = Vec<(f64, Vec<[f64; 2]>)>;
+
+/// Samples, and samples on their way, both in pixels.
+fn draws(
+    flow: &Flow,
+    image: &ImageFrame,
+    key: &Key,
+    by: Deadline,
+    told: impl FnMut(f64),
+) -> Result<(Vec<[f64; 2]>, Way)> {
+    let (since, mut points) = (Instant::now(), Vec::with_capacity(SAMPLES));
+    let mut parts = Sampler::new().draw(flow, SAMPLES, key);
+    by.share(0.5).in_chunks(SAMPLES, ROWS, told, |_| {
+        let part = parts.next().expect("invariant: a part for each chunk")?;
+        points.extend(part.as_chunks::<2>().0.iter().map(|&p| image.to_pixels(p)));
+        Ok::<_, Error>(())
+    })?;
+    let each_s = since.elapsed().as_secs_f64() / points.len() as f64;
+    let of_flow = by.count(FLOW_POINTS, each_s).max(FLOW_LEAST);
+    let mut way = on_their_way(flow, of_flow, FLOW_PANELS, key)?;
+    way.iter_mut().flat_map(|(_, points)| points).for_each(|p| *p = image.to_pixels(*p));
+    Ok((points, way))
 }
 
 fn tell_missing(session: &mut Session, mass: &Mass) {
@@ -141,10 +199,8 @@ fn tell_missing(session: &mut Session, mass: &Mass) {
     }
 }
 
-/// Measures the test part, after everything that could depend on it, and tells the run.
-fn report(session: &mut Session, validation: Score, mass: Option<&Mass>) -> Result<Report> {
-    session.stage(Stage::Measuring)?;
-    let test = session.test()?;
+/// What is told of a run, by what the validation and the test part said.
+fn report(session: &Session, (validation, test): (Score, Score), mass: Option<&Mass>) -> Report {
     let (header, recipe) = (&session.header, &session.header.recipe);
     let entropy_nats = header.entropy_nats();
     // No weights were chosen for a known density, and its gap is best known by the points of the test.
@@ -152,7 +208,7 @@ fn report(session: &mut Session, validation: Score, mass: Option<&Mass>) -> Resu
     let bits = |nll: Estimate| header.images.as_ref().map(|_| nll.times(bits_of_nats(1.0, header.dim())));
     let (bits_of_validation, bits_of_test) = (bits(validation.nll), bits(test.nll));
     let counters = session.counters();
-    Ok(Report {
+    Report {
         updates: session.update,
         weights: super::num_weights(&session.state.model),
         loss: session.tallies.loss,
@@ -186,5 +242,5 @@ fn report(session: &mut Session, validation: Score, mass: Option<&Mass>) -> Resu
         threads: rayon::current_num_threads(),
         seed: recipe.seed,
         files: session.folder.as_ref().map(pictures::files).unwrap_or_default(),
-    })
+    }
 }

@@ -6,7 +6,7 @@
 
 use crate::data::{ImageDensity, Points, Rule, Standard};
 use crate::plot::{self, DensityMap, Scale};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::path::Path;
 
 /// The frame of the image that a density was learned from.
@@ -25,8 +25,9 @@ pub struct ImageFrame {
     pub entropy_nats: f64,
     /// Density per square pixel that has the lightest colour in every picture of the run: of the image's own density.
     pub density_max: f64,
-    /// Whether the documented rule made greys a density.
-    pub documented_rule: bool,
+    /// How points were drawn from the image.
+    #[serde(default, alias = "documented_rule", deserialize_with = "rule")]
+    pub rule: Rule,
     /// A number that tells images apart, hexadecimal.
     pub fingerprint: String,
     /// Where the pixels lie in the coordinates of points; none for an image, whose coordinates are pixels.
@@ -114,7 +115,7 @@ impl ImageFrame {
             sd: data.sd,
             entropy_nats: data.entropy_nats(),
             density_max: scale_of(data).max,
-            documented_rule: data.rule == Rule::Documented,
+            rule: data.rule,
             fingerprint: format!("{:016x}", data.fingerprint()),
             units: None,
         }
@@ -144,7 +145,7 @@ impl ImageFrame {
             sd: [frame.sd[0], frame.sd[1]],
             entropy_nats: frame.entropy_nats.unwrap_or(0.0),
             density_max: 1.0,
-            documented_rule: false,
+            rule: Rule::Default,
             fingerprint: frame.fingerprint.clone(),
             units: Some(Units { origin: [from(0, width), top], pixel: [pixel[0], -pixel[1]] }),
         }
@@ -220,14 +221,21 @@ impl ImageFrame {
 
     /// The image and so many pixels around it.
     pub fn grown(&self, margin: f64) -> plot::Frame {
-        let ends = |a: usize, side: usize| [-margin, side as f64 + margin].map(|p| self.seen(a, p));
+        self.grown_by([margin; 2])
+    }
+
+    fn grown_by(&self, margins: [f64; 2]) -> plot::Frame {
+        let ends = |a: usize, side: usize| [-margins[a], side as f64 + margins[a]].map(|p| self.seen(a, p));
         plot::Frame { x: ends(0, self.width), y: ends(1, self.height) }
     }
 
     /// `rows` x `cols` cells over the image grown by `margin` pixels on all sides.
     pub fn cells(&self, margin: f64, rows: usize, cols: usize) -> Cells {
-        let frame = self.grown(margin);
-        let centre = self.centres(margin, rows, cols);
+        self.cells_on(self.grown(margin), rows, cols)
+    }
+
+    fn cells_on(&self, frame: plot::Frame, rows: usize, cols: usize) -> Cells {
+        let centre = self.centres_on(frame, rows, cols);
         Cells {
             rows,
             cols,
@@ -239,7 +247,15 @@ impl ImageFrame {
 
     /// Centres of those cells by their number, row-major, first row on top, in standardised coordinates.
     pub fn centres(&self, margin: f64, rows: usize, cols: usize) -> impl Fn(usize) -> [f32; 2] + use<'_> {
-        let frame = self.grown(margin);
+        self.centres_on(self.grown(margin), rows, cols)
+    }
+
+    fn centres_on(
+        &self,
+        frame: plot::Frame,
+        rows: usize,
+        cols: usize,
+    ) -> impl Fn(usize) -> [f32; 2] + use<'_> {
         let at = |[from, to]: [f64; 2], i: usize, n: usize| from + (to - from) * (i as f64 + 0.5) / n as f64;
         move |i| {
             let p = [at(frame.x, i % cols, cols), at(frame.y, i / cols, rows)];
@@ -247,11 +263,32 @@ impl ImageFrame {
         }
     }
 
-    /// Square cells, `per_pixel` along a pixel, over the image grown by whole `margin` pixels.
-    pub fn square_cells(&self, margin: usize, per_pixel: usize) -> Cells {
-        let count = |side: usize| (side + 2 * margin) * per_pixel;
-        self.cells(margin as f64, count(self.height), count(self.width))
+    /// Nearly square cells, `side` of them along the longer side of the image, and so many around it on each side that they
+    /// reach over it by `margin` pixels: the cells, and rows and columns of those around.
+    pub fn cells_around(&self, side: usize, margin: usize) -> (Cells, [usize; 2]) {
+        let count = |pixels: usize| (pixels * side).div_ceil(self.side());
+        let (rows, cols) = (count(self.height), count(self.width));
+        let around = [margin * rows, margin * cols];
+        let around = [around[0].div_ceil(self.height), around[1].div_ceil(self.width)];
+        let reach = |around: usize, pixels: usize, cells: usize| (around * pixels) as f64 / cells as f64;
+        let margins = [reach(around[1], self.width, cols), reach(around[0], self.height, rows)];
+        (self.cells_on(self.grown_by(margins), rows + 2 * around[0], cols + 2 * around[1]), around)
     }
+}
+
+/// A rule, which runs of before told as whether it was the uniform one of `--preset documented`.
+fn rule<'de, D: Deserializer<'de>>(from: D) -> Result<Rule, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Told {
+        Before(bool),
+        Now(Rule),
+    }
+    Ok(match Told::deserialize(from)? {
+        Told::Before(false) => Rule::Default,
+        Told::Before(true) => Rule::Uniform { below: 254 },
+        Told::Now(rule) => rule,
+    })
 }
 
 /// Cells along the longer side of a window of points.
@@ -296,11 +333,12 @@ mod tests {
             sd: [2.0, 0.5],
             entropy_nats: 0.0,
             density_max: 1.0,
-            documented_rule: false,
+            rule: Rule::Default,
             fingerprint: String::new(),
             units: None,
         };
-        let cells = frame.square_cells(1, 2);
+        let (cells, around) = frame.cells_around(8, 1);
+        assert_eq!(around, [2, 2]);
         assert_eq!((cells.rows, cells.cols, cells.area), (8, 12, 0.25));
         assert_eq!(frame.to_pixels(cells.centres[0].map(f64::from)), [-0.75, -0.75]);
         assert_eq!(frame.to_pixels(cells.centres[12 * 8 - 1].map(f64::from)), [4.75, 2.75]);
@@ -313,6 +351,23 @@ mod tests {
     }
 
     #[test]
+    fn frames_of_before_and_of_now_tell_their_rule() {
+        let png = include_bytes!("../../assets/flowlines.png");
+        let image = ImageDensity::from_bytes(png, "flowlines").unwrap();
+        let uniform = Rule::Uniform { below: 254 };
+        for (rule, was) in [(Rule::Default, false), (uniform, true)] {
+            let mut frame = ImageFrame::of(&image);
+            frame.rule = rule;
+            let mut told = serde_json::to_value(&frame).unwrap();
+            assert_eq!(serde_json::from_value::<ImageFrame>(told.clone()).unwrap(), frame);
+            let fields = told.as_object_mut().unwrap();
+            fields.remove("rule").unwrap();
+            fields.insert("documented_rule".into(), was.into());
+            assert_eq!(serde_json::from_value::<ImageFrame>(told).unwrap(), frame);
+        }
+    }
+
+    #[test]
     fn a_window_of_points_has_their_units_with_y_upward_and_the_same_mass() {
         let corners = [[0.0, 10.0], [2.0, 10.0], [0.0, 13.0], [2.0, 13.0]];
         let points = Points::from(corners).unwrap();
@@ -321,7 +376,7 @@ mod tests {
         assert!((frame.height, frame.width) == (100, 67) && window.is_upward());
         assert!((window.y[0] - 13.3).abs() < 1e-9 && (window.y[1] - 9.7).abs() < 1e-9, "{window:?}");
         assert!((window.x[0] + window.x[1] - 2.0).abs() < 1e-9 && window.x[0] <= -0.2, "{window:?}");
-        let cells = frame.square_cells(1, 2);
+        let (cells, _) = frame.cells_around(200, 1);
         assert!((cells.area - 0.018 * 0.018).abs() < 1e-12, "{}", cells.area);
         let first = frame.to_pixels(cells.centres[0].map(f64::from));
         assert!(first[1] > 13.3 && first[0] < window.x[0], "{first:?}");

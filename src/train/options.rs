@@ -22,7 +22,7 @@ pub struct Options {
     /// Updates of all phases together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updates: Option<u64>,
-    /// Seconds for everything, from which the updates follow.
+    /// Seconds for everything: the phases share them, and the end measures and draws what fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<f64>,
     /// Points an update, in every phase.
@@ -110,19 +110,52 @@ macro_rules! names {
 
 pub(super) use names;
 
-names! {
-    /// Which set of defaults.
-    Preset {
-        /// The project's own recipe.
-        Default = "default",
-        /// The widely read example of a flow that learns an image, as it is documented.
-        Documented = "documented",
-        /// The recipe for points and toy densities.
-        Points = "points",
-        /// The recipe for sets of images.
-        Images = "images",
+/// Which set of defaults.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Preset {
+    /// The project's own recipe for one picture.
+    Default,
+    /// The recipe for points and toy densities.
+    Points,
+    /// The recipe for sets of images.
+    Images,
+    /// A recipe that was given, by its name: see [`Density::from_recipe`](super::Density::from_recipe).
+    Given(String),
+}
+
+impl Preset {
+    /// The names of the library's own, in order.
+    pub const NAMES: &[&str] = &["default", "points", "images"];
+
+    /// Its name on the command line and in files.
+    pub fn name(&self) -> &str {
+        match self {
+            Preset::Default => "default",
+            Preset::Points => "points",
+            Preset::Images => "images",
+            Preset::Given(name) => name,
+        }
     }
 }
+
+impl From<String> for Preset {
+    fn from(name: String) -> Preset {
+        match &*name {
+            "default" => Preset::Default,
+            "points" => Preset::Points,
+            "images" => Preset::Images,
+            _ => Preset::Given(name),
+        }
+    }
+}
+
+impl From<Preset> for String {
+    fn from(preset: Preset) -> String {
+        preset.name().to_owned()
+    }
+}
+
 names! {
     /// What is minimised, one after the other.
     ObjectiveKind {
@@ -296,7 +329,15 @@ impl Options {
         match option {
             "updates" => value.as_u64() == Some(recipe.updates()),
             "time_limit" => with.time_limit == self.time_limit,
-            _ => with.check().is_ok() && Recipe::of(with, shape).with_updates_of(recipe) == *recipe,
+            _ => {
+                let found = match &with.preset {
+                    // Its recipe lies in the checkpoint alone.
+                    Some(given @ Preset::Given(_)) if *given != recipe.preset => return false,
+                    Some(Preset::Given(_)) => recipe.clone().with(with),
+                    _ => Recipe::of(with, shape),
+                };
+                with.check().is_ok() && found.with_updates_of(recipe) == *recipe
+            }
         }
     }
 

@@ -2,22 +2,19 @@
 //!
 //! All densities and samples of a run have one colour scale, that of the density to learn.
 
-use super::evaluate::on_their_way;
 use super::folder::{PICTURES, RunFolder};
 use super::frame::ImageFrame;
 use super::metrics::{self, Row};
-use super::model::Flow;
 use super::{Data, METRICS_FILE, Objective, Recipe};
 use crate::data::Points;
 use crate::error::Result;
 use crate::plot::{self, DensityMap};
-use crate::tensor::Key;
 use std::collections::BTreeMap;
 
 /// Points of the samples' picture, and of the flow's.
 pub(super) const SAMPLES: usize = 40_000;
 pub(super) const FLOW_POINTS: usize = 12_000;
-const FLOW_PANELS: usize = 6;
+pub(super) const FLOW_PANELS: usize = 6;
 /// Points of the corner's panels.
 pub(super) const CORNER_POINTS: usize = 2_000;
 /// Places on a line where a density is evaluated.
@@ -68,10 +65,8 @@ impl Artist {
             .save(folder.file("samples.png"))?)
     }
 
-    /// The same points on their way from the base to the data.
-    pub(super) fn flow(&self, folder: &RunFolder, flow: &Flow, key: &Key) -> Result<()> {
-        let mut way = on_their_way(flow, FLOW_POINTS, FLOW_PANELS, key)?;
-        way.iter_mut().flat_map(|(_, points)| points).for_each(|p| *p = self.frame.to_pixels(*p));
+    /// Points in pixel coordinates on their way from the base to the data.
+    pub(super) fn flow(&self, folder: &RunFolder, way: Vec<(f64, Vec<[f64; 2]>)>) -> Result<()> {
         let panels: Vec<(f64, &[[f64; 2]])> = way.iter().map(|(t, points)| (*t, &points[..])).collect();
         Ok(plot::flow(&panels, self.frame.window())?.save(folder.file("flow.png"))?)
     }

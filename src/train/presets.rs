@@ -19,14 +19,6 @@ const FEATURES: usize = 24;
 const LOG_FREQUENCY_MAX: f64 = 2.6;
 const WIDTH: usize = 80;
 const DEPTH: usize = 3;
-/// Of the documented example.
-const DOCUMENTED_WIDTH: usize = 64;
-const DOCUMENTED_DEPTH: usize = 3;
-const DOCUMENTED_BLOCKS: usize = 2;
-const DOCUMENTED_T1: f64 = 0.5;
-const DOCUMENTED_STEPS: usize = 10;
-const DOCUMENTED_UPDATES: u64 = 10_000;
-
 /// Of points: features and width for at most 9,300 weights over the plane, and more of both in more dimensions, where the
 /// exact divergence is affordable up to so many.
 const POINTS_FEATURES: usize = 16;
@@ -55,8 +47,8 @@ const CLIP_NORM: f64 = 1.0;
 /// Of gradient descent, where it is asked for.
 pub(super) const MOMENTUM: f64 = 0.9;
 
-/// Where ranges of grey levels end that a U-Net weighs: black, white and nearly white stand alone, as ink has them.
-pub(super) const LEVEL_ENDS: [u8; 8] = [1, 32, 96, 160, 224, 252, 253, 254];
+/// Ends of the ranges of grey levels that a U-Net weighs; where they lie follows from the images.
+const LEVEL_ENDS: usize = 8;
 /// Of images: a U-Net of patches of 2 x 2 pixels, its channels doubling with each level, or layers of a width.
 const UNET_CHANNELS: usize = 32;
 const UNET_LEVELS: usize = 2;
@@ -69,9 +61,9 @@ const IMAGES_MAXIMUM_LIKELIHOOD: Phase =
     Phase { updates: 100, batch: 128, lr: 2e-4, ema_decay: 0.95, ..MAXIMUM_LIKELIHOOD };
 
 /// The phases of a preset for what is asked to be minimised.
-fn phases(preset: Preset, asked: ObjectiveKind) -> Vec<Phase> {
+fn phases(preset: &Preset, asked: ObjectiveKind) -> Vec<Phase> {
     let (first, second) = match preset {
-        Preset::Default | Preset::Documented => (FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
+        Preset::Default | Preset::Given(_) => (FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
         Preset::Points => (POINTS_FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
         Preset::Images => (IMAGES_FLOW_MATCHING, IMAGES_MAXIMUM_LIKELIHOOD),
     };
@@ -108,8 +100,7 @@ impl Recipe {
     /// [`Recipe::new`] for data of some shape: only [`Preset::Points`] has a recipe for points of other than two
     /// coordinates, and [`Preset::Images`] for images.
     pub(super) fn of(options: &Options, shape: DataShape) -> Recipe {
-        let preset = options.preset.unwrap_or(Preset::Default);
-        let mut recipe = Recipe::preset(preset);
+        let mut recipe = Recipe::preset(options.preset.clone().unwrap_or(Preset::Default));
         recipe.model.dim = shape.dim;
         match shape.picture {
             Some(picture) => recipe.set_images(options, picture, shape.classes),
@@ -125,12 +116,18 @@ impl Recipe {
         if shape.dim > EXACT_DIM {
             recipe.model.solve.divergence = DivergenceKind::Hutchinson;
         }
-        recipe.patience = options.patience;
+        recipe.with(options)
+    }
+
+    /// The recipe in which options change what they name.
+    pub(super) fn with(self, options: &Options) -> Recipe {
+        let mut recipe = self;
+        recipe.patience = options.patience.or(recipe.patience);
         recipe.phases = match options.objective {
             None => recipe.phases,
-            Some(asked) => phases(preset, asked),
+            Some(asked) => phases(&recipe.preset, asked),
         };
-        recipe.seed = options.seed.unwrap_or(0);
+        recipe.seed = options.seed.unwrap_or(recipe.seed);
         recipe.optimizer = options.optimizer.unwrap_or(recipe.optimizer);
         recipe.weight_decay = match recipe.optimizer {
             OptimizerKind::AdamW => recipe.weight_decay,
@@ -166,7 +163,7 @@ impl Recipe {
             FieldKind::UNet => {
                 let weighed = self.pixels == Some(PixelsKind::Marginals);
                 let field = FieldConfig::UNet {
-                    ends: if weighed { LEVEL_ENDS.len() } else { 0 },
+                    ends: if weighed { LEVEL_ENDS } else { 0 },
                     picture,
                     patch: 2,
                     blocks_down: 1,
@@ -188,7 +185,7 @@ impl Recipe {
 
     fn preset(preset: Preset) -> Recipe {
         let recipe = Recipe {
-            preset,
+            preset: preset.clone(),
             model: ModelConfig {
                 field: FieldConfig::Fourier { features: FEATURES, log_frequency_max: LOG_FREQUENCY_MAX },
                 hidden: vec![WIDTH; DEPTH],
@@ -208,7 +205,7 @@ impl Recipe {
             phases: vec![FLOW_MATCHING, MAXIMUM_LIKELIHOOD],
         };
         match preset {
-            Preset::Default => recipe,
+            Preset::Default | Preset::Given(_) => recipe,
             Preset::Points => Recipe {
                 model: ModelConfig {
                     field: FieldConfig::Fourier {
@@ -230,28 +227,7 @@ impl Recipe {
                     },
                     ..recipe.model
                 },
-                phases: phases(preset, ObjectiveKind::FlowMatching),
-                ..recipe
-            },
-            Preset::Documented => Recipe {
-                model: ModelConfig {
-                    field: FieldConfig::ConcatSquash,
-                    hidden: vec![DOCUMENTED_WIDTH; DOCUMENTED_DEPTH],
-                    blocks: DOCUMENTED_BLOCKS,
-                    dim: 2,
-                    t1: DOCUMENTED_T1,
-                    solve: SolveConfig::fixed(DOCUMENTED_STEPS),
-                    unlike: vec![],
-                },
-                clip_norm: None,
-                cosine: false,
-                phases: vec![Phase {
-                    updates: DOCUMENTED_UPDATES,
-                    batch: 1000,
-                    lr: 1e-3,
-                    ema_decay: 0.0,
-                    ..MAXIMUM_LIKELIHOOD
-                }],
+                phases: phases(&preset, ObjectiveKind::FlowMatching),
                 ..recipe
             },
         }

@@ -10,8 +10,10 @@ use std::fmt;
 pub struct Progress {
     /// Updates done, those before a resume included.
     pub update: u64,
-    /// Updates of the whole run.
+    /// Updates of the whole run; under a time limit, as many as the phases begun so far will have at the pace so far.
     pub updates: u64,
+    /// The share of all training that is done: of its updates, or of its seconds under a time limit.
+    pub done: f64,
     /// Which phase, from 0.
     pub phase: usize,
     /// How many there are.
@@ -34,10 +36,10 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stage {
-    /// Finding out how many updates fit into the time limit.
-    Timing,
-    /// Measuring the held-out points.
+    /// Measuring the validation part.
     Measuring,
+    /// Measuring the test part, once, at the end.
+    Testing,
     /// Evaluating the density on a grid, for the mass and the picture of the end.
     Evaluating,
     /// Drawing the pictures of the end.
@@ -47,8 +49,8 @@ pub enum Stage {
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Stage::Timing => "timing the first updates",
-            Stage::Measuring => "measuring the held-out points",
+            Stage::Measuring => "measuring the validation part",
+            Stage::Testing => "measuring the test part",
             Stage::Evaluating => "evaluating the density on a grid",
             Stage::Drawing => "drawing the pictures",
         })
@@ -90,6 +92,7 @@ mod tests {
         let progress = Progress {
             update: 400,
             updates: 2000,
+            done: 0.2,
             phase: 1,
             phases: 2,
             objective: Objective::MaximumLikelihood,

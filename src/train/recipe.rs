@@ -57,7 +57,7 @@ pub struct Recipe {
 pub struct Phase {
     /// What is minimised.
     pub objective: Objective,
-    /// For how many updates.
+    /// For how many updates; in a run under a time limit, how many it has made.
     pub updates: u64,
     /// Points an update.
     pub batch: usize,
@@ -115,11 +115,6 @@ impl Recipe {
             Steps::Fixed { steps } => (steps, steps),
             Steps::Adaptive { .. } => (1, self.model.solve.max_steps as usize),
         }
-    }
-
-    /// Whether the image is read by the documented rule.
-    pub fn is_documented(&self) -> bool {
-        self.preset == Preset::Documented
     }
 
     /// The phase that an update, counted from 1, belongs to.
@@ -225,7 +220,9 @@ mod tests {
         };
         assert_eq!(steps(Preset::Default, "dopri5"), Steps::Adaptive { rtol: 1e-3, atol: 1e-3 });
         assert_eq!(steps(Preset::Default, "rk4"), Steps::Fixed { steps: 16 });
-        assert_eq!(steps(Preset::Documented, "rk4"), Steps::Fixed { steps: 10 });
+        let given = Recipe::new(&Options { fixed_steps: Some(10), ..Options::default() });
+        let with = given.with(&Options { solver: Some("rk4".into()), ..Options::default() });
+        assert_eq!(with.model.solve.steps, Steps::Fixed { steps: 10 });
     }
 
     #[test]

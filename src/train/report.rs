@@ -5,9 +5,9 @@
 
 use super::counters::{Counters, PhaseCounters};
 use super::metrics::Row;
-use super::plan::{Trips, work};
 use super::{Objective, Phase, Recipe, ToleranceRow};
 use crate::backend::PlanReport;
+use crate::backend::work::{Trips, work};
 use crate::data::Estimate;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -328,7 +328,7 @@ impl Tallies {
     }
 
     /// Notes the NLL of the validation points after the last update.
-    fn measured(&mut self, phase: usize, nll_nats: f64, stderr: Option<f64>) {
+    pub(super) fn measured(&mut self, phase: usize, nll_nats: f64, stderr: Option<f64>) {
         self.phases[phase].nll_nats = Some((nll_nats, stderr));
         for (name, bound) in GAPS {
             if self.entropy_nats.is_some_and(|entropy| nll_nats - entropy < bound) {

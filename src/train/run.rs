@@ -18,17 +18,18 @@ use super::session::Session;
 use super::state::TrainState;
 use super::step;
 use super::{
-    FieldKind, ImageFrame, ImagesFrame, Learned, Options, Parts, PointsFrame, Preset, Recipe, TrainError,
+    FieldKind, ImageFrame, ImagesFrame, Learned, Options, Parts, PixelsKind, PointsFrame, Preset, Recipe,
+    TrainError,
 };
 use crate::cnf::Cnf;
-use crate::data::{Rule, Standard};
-use crate::error::{Error, Result};
+use crate::data::Standard;
+use crate::error::Result;
 use crate::io::Fnv;
 use crate::nn::{Drift, DriftNet, is_fixed};
 use crate::tensor::{Key, Tensor, Tree};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 /// What a checkpoint says of its tensors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,6 +61,11 @@ impl Header {
     pub(super) fn id(&self, state: &TrainState) -> String {
         let header = serde_json::to_value(self).expect("invariant: plain values with text keys");
         let mut hash = Fnv::of(header.to_string().into_bytes());
+        // Under a time limit the clock decides too, and no two runs have the same bits.
+        if self.options.time_limit.is_some() {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            hash.add(now.as_nanos().to_le_bytes());
+        }
         for leaf in state.leaves() {
             hash.add(leaf.to_vec().into_iter().flat_map(f64::to_le_bytes));
         }
@@ -105,7 +111,7 @@ pub struct Density<'a> {
     pub(super) started: Instant,
     pub(super) on_update: Box<dyn FnMut(&Progress) + 'a>,
     pub(super) on_note: Box<dyn FnMut(&str) + 'a>,
-    pub(super) on_stage: Box<dyn FnMut(Stage) + 'a>,
+    pub(super) on_stage: Box<dyn FnMut(Stage, f64) + 'a>,
     pub(super) stop: Box<dyn FnMut() -> bool + 'a>,
     /// Whether a run that lies in the folder is moved aside.
     pub(super) restart: bool,
@@ -138,22 +144,46 @@ impl<'a> Density<'a> {
         Density::build(flow, data, Options::default(), recipe, false)
     }
 
-    /// A flow and a recipe as options ask for them; the documented preset changes how the image is read. Points and toys
-    /// have the preset of their own.
+    /// A flow and a recipe as options ask for them. Points, toys and sets of images have presets of their own.
     ///
     /// # Errors
-    /// Options out of range; an image that the preset's rule leaves nothing of; the documented preset for points.
+    /// Options out of range; a preset of other data.
     pub fn from_options(options: &Options, data: impl Into<Data>) -> Result<Density<'a>> {
         let (mut options, data) = (options.clone(), data.into());
         options.check()?;
         check_preset(&mut options, &data)?;
-        let options = &options;
-        let recipe = Recipe::of(options, data.shape());
+        let recipe = Recipe::of(&options, data.shape());
+        Density::by_options(options, data, recipe)
+    }
+
+    /// A flow and a recipe of another's making, in which options change what they name. Its
+    /// [`preset`](Recipe::preset) is [`Preset::Given`], a name by which a resumed run knows it.
+    ///
+    /// # Errors
+    /// Options out of range.
+    ///
+    /// # Panics
+    /// When the recipe's dimension is not that of the data.
+    #[track_caller]
+    pub fn from_recipe(recipe: Recipe, options: &Options, data: impl Into<Data>) -> Result<Density<'a>> {
+        let (of_recipe, data) = (recipe.model.dim, data.into());
+        assert!(
+            of_recipe == data.dim(),
+            "a recipe over {of_recipe} dimensions learns no points of {}",
+            data.dim()
+        );
+        options.check()?;
+        check_field(options, &data)?;
+        let options = Options { preset: Some(recipe.preset.clone()), ..options.clone() };
+        let recipe = recipe.with(&options);
+        Density::by_options(options, data, recipe)
+    }
+
+    fn by_options(options: Options, data: Data, recipe: Recipe) -> Result<Density<'a>> {
         super::bounds::check_model(&recipe)?;
-        let data = if recipe.is_documented() { data.with_rule(Rule::Documented)? } else { data };
         let [model_key, _] = Key::new(recipe.seed).split();
         let flow = recipe.model.build(&model_key)?;
-        Ok(Density::build(flow, data, options.clone(), recipe, true))
+        Ok(Density::build(flow, data, options, recipe, true))
     }
 
     fn build(flow: Flow, data: Data, options: Options, recipe: Recipe, by_options: bool) -> Self {
@@ -166,7 +196,7 @@ impl<'a> Density<'a> {
             started: Instant::now(),
             on_update: Box::new(|_| {}),
             on_note: Box::new(|_| {}),
-            on_stage: Box::new(|_| {}),
+            on_stage: Box::new(|_, _| {}),
             stop: Box::new(|| false),
             restart: false,
             by_options,
@@ -219,8 +249,8 @@ impl<'a> Density<'a> {
         self
     }
 
-    /// Told before something beside updates that takes long.
-    pub fn on_stage(mut self, f: impl FnMut(Stage) + 'a) -> Self {
+    /// Told before something beside updates that takes long, and while it is done: what, and which share of it is done.
+    pub fn on_stage(mut self, f: impl FnMut(Stage, f64) + 'a) -> Self {
         self.on_stage = Box::new(f);
         self
     }
@@ -281,8 +311,10 @@ impl<'a> Density<'a> {
             let (options, recipe) = (self.options.clone(), self.recipe.clone());
             let (image, points, images) =
                 (prepared.image.clone(), prepared.points.clone(), prepared.images.clone());
-            prepared.set_ends(&mut self.flow);
-            // The updates may follow from a time limit, and the number of the run from them: the session sets it.
+            if self.by_options {
+                prepared.set_ends(&mut self.flow);
+            }
+            // The session gives the run its number.
             let parts = Some(prepared.parts);
             let header = Header { run: String::new(), options, recipe, image, points, images, parts };
             (header, step::begin(&self.recipe, self.flow.clone(), key))
@@ -291,24 +323,27 @@ impl<'a> Density<'a> {
     }
 }
 
+/// Refuses fields and transforms of images for other data.
+fn check_field(options: &Options, data: &Data) -> Result<()> {
+    let fields =
+        [("--field", options.field.map(FieldKind::name)), ("--pixels", options.pixels.map(PixelsKind::name))];
+    let found = fields.into_iter().find_map(|(option, value)| Some((option, value?)));
+    match found.filter(|_| !matches!(data, Data::Images(..))) {
+        None => Ok(()),
+        Some((option, value)) => refused(option, value, "left out: it is of sets of images"),
+    }
+}
+
+fn refused(option: &'static str, value: &str, range: &'static str) -> Result<()> {
+    Err(TrainError::Option { option, value: value.to_owned(), range }.into())
+}
+
 /// Gives points and images the presets of their own, and refuses those of other data.
 fn check_preset(options: &mut Options, data: &Data) -> Result<()> {
-    let refused = |option, value: &str, range| {
-        Err(Error::from(TrainError::Option { option, value: value.to_owned(), range }))
-    };
-    let images = matches!(data, Data::Images(..));
-    if !images {
-        let only_images = "left out: it is of sets of images";
-        if let Some(field) = options.field {
-            return refused("--field", field.name(), only_images);
-        }
-        if let Some(pixels) = options.pixels {
-            return refused("--pixels", pixels.name(), only_images);
-        }
-    }
-    if images {
-        let preset = *options.preset.get_or_insert(Preset::Images);
-        if preset != Preset::Images {
+    check_field(options, data)?;
+    if matches!(data, Data::Images(..)) {
+        let preset = options.preset.get_or_insert(Preset::Images);
+        if *preset != Preset::Images {
             return refused("--preset", preset.name(), "images, for sets of images");
         }
         if let (Some(field @ FieldKind::ConcatSquash), Some(_)) = (options.field, data.classes()) {
@@ -320,16 +355,16 @@ fn check_preset(options: &mut Options, data: &Data) -> Result<()> {
         return refused(
             "--preset",
             "images",
-            "default, documented or points, for data that are no sets of images",
+            "default, points or a recipe's own, for data that are no sets of images",
         );
     }
-    if matches!(data, Data::Image(_)) {
-        return Ok(());
+    if let Some(Preset::Given(name)) = &options.preset {
+        return refused("--preset", name, "default, points or images, without a recipe");
     }
-    match *options.preset.get_or_insert(Preset::Points) {
-        Preset::Documented => refused("--preset", "documented", "default or points, for points"),
-        _ => Ok(()),
+    if !matches!(data, Data::Image(_)) {
+        options.preset.get_or_insert(Preset::Points);
     }
+    Ok(())
 }
 
 /// Trained numbers of a flow.

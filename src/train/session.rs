@@ -2,7 +2,8 @@
 //!
 //! What it keeps apart: the state, which is a function of options, key and update alone, and everything that looks at
 //! the clock (when to save, measure, draw, tell). The second reads the first and never writes it, so a run that was
-//! killed and resumed any number of times ends with the same bits as one that was not.
+//! killed and resumed any number of times ends with the same bits as one that was not. Under a time limit alone the
+//! schedule follows the clock ([`budget`](super::budget)): a resumed run has what is left of its seconds.
 //!
 //! Here is the state and its updates. [`look`] measures and draws, [`keep`] writes to the folder, [`alarm`] has the clock.
 
@@ -12,7 +13,8 @@ mod look;
 
 pub(super) use look::cells_per_pixel;
 
-use super::best::{self, Best, Measured};
+use super::best::{self, Best, MEASURES, Measured};
+use super::budget::{Clock, Deadline};
 use super::counters::Counters;
 use super::data::{Data, HeldOut, Prepared};
 use super::evaluate::{DRAW_TOLERANCE, LogDensity, MEASURE_TOLERANCE, Score};
@@ -25,10 +27,10 @@ use super::report::{Solved, Tallies};
 use super::run::{Density, Header};
 use super::state::{Source, TrainState};
 use super::step::{self, Step, Told};
-use super::{Learned, Phase, Stage, TrainError, bounds, budget, process};
+use super::{Learned, Stage, TrainError, bounds};
 use crate::array::memory;
-use crate::backend::PlanReport;
 use crate::error::{Error, Result};
+use crate::io::process;
 use alarm::Alarm;
 use std::time::Instant;
 
@@ -41,6 +43,7 @@ pub(super) struct Session<'a> {
     pub(super) update: u64,
     pub(super) folder: Option<RunFolder>,
     pub(super) source: Source,
+    pub(super) clock: Clock,
     /// What a checkpoint keeps of the transform of images.
     pixels: Option<PixelTables>,
     /// Step functions of phases that have one by now.
@@ -63,11 +66,15 @@ pub(super) struct Session<'a> {
     pub(super) tolerances: Vec<ToleranceRow>,
     /// Of points and images: one image and a toy are never learned by heart.
     pub(super) best: Option<Best>,
+    /// Updates at which a run under a time limit measured for them.
+    measured_at: Vec<u64>,
     /// Whether measures have not become better for as long as the run is patient.
     stopped: bool,
     /// When the phase began in this process, and whether it has been looked at.
     begun: Instant,
     looked: bool,
+    /// Tenths of the phase's seconds that had gone at its last measure for the best.
+    tenths: u64,
     pace: Pace,
     saving: Alarm,
     measuring: Alarm,
@@ -87,19 +94,19 @@ impl<'a> Session<'a> {
         let pixels = prepared.pixels();
         let Prepared { source, held_out, .. } = prepared;
         let best = keeps_best(&density.data).then(|| Best::room(&state.ema));
+        let (limit_s, shares) = (header.options.time_limit, header.recipe.time_shares());
         let mut session = Session {
-            tallies: Tallies::new(&header.recipe, header.entropy_nats()),
             steps: header.recipe.phases.iter().map(|_| None).collect(),
             resumed_from: resumed.then_some(update),
-            density,
-            header,
+            tallies: Tallies::new(&header.recipe, header.entropy_nats()),
             state,
             update,
             folder,
             source,
+            clock: Clock::new(density.started, limit_s, &shares),
             pixels,
             metrics: None,
-            measure: LogDensity::everywhere(MEASURE_TOLERANCE, MEASURE_TOLERANCE),
+            measure: LogDensity::for_measures(MEASURE_TOLERANCE, MEASURE_TOLERANCE),
             draw: LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE),
             held_out,
             artist: None,
@@ -110,9 +117,13 @@ impl<'a> Session<'a> {
             last_score: None,
             tolerances: Vec::new(),
             best,
+            measured_at: Vec::new(),
+            density,
+            header,
             stopped: false,
             begun: now,
             looked: false,
+            tenths: 0,
             pace: Pace::default(),
             saving: Alarm::of_saving(now),
             measuring: Alarm::of_measuring(),
@@ -121,8 +132,11 @@ impl<'a> Session<'a> {
         if resumed {
             session.reopen_files()?;
         } else {
-            if let Some(limit) = session.header.options.time_limit {
-                budget::fix_updates(&mut session, limit)?;
+            if session.clock.is_limited() {
+                session.header.recipe.phases.iter_mut().for_each(|phase| phase.updates = 0);
+                let since = Instant::now();
+                session.prepare(0)?;
+                session.clock.check(since.elapsed().as_secs_f64())?;
             }
             session.begin_files()?;
         }
@@ -136,14 +150,13 @@ impl<'a> Session<'a> {
             if self.stopped {
                 break;
             }
-            let end = self.first(phase) + self.header.recipe.phases[phase].updates;
-            if self.update >= end {
+            if self.is_over(phase) {
                 continue;
             }
             self.begin(phase)?;
-            while self.update < end && !self.stopped {
+            while !self.is_over(phase) && !self.stopped {
                 self.check_stop()?;
-                self.advance(phase, self.update + 1 == end)?;
+                self.advance(phase)?;
             }
             self.end(phase);
         }
@@ -156,15 +169,20 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         self.save()?;
-        let (updates, folder) = (self.header.recipe.updates(), self.density.folder.clone());
+        let (updates, folder) = (self.updates(), self.density.folder.clone());
         Err(TrainError::Stopped { update: self.update, updates, folder }.into())
     }
 
     /// Tells of a part of the end before it is done.
     pub(super) fn stage(&mut self, stage: Stage) -> Result<()> {
         self.check_stop()?;
-        (self.density.on_stage)(stage);
+        (self.density.on_stage)(stage, 0.0);
         Ok(())
+    }
+
+    /// The last phase that has updates by now.
+    pub(super) fn last_phase(&self) -> usize {
+        (0..self.header.recipe.phases.len()).rev().find(|&phase| self.update > self.first(phase)).unwrap_or(0)
     }
 
     /// Updates before a phase.
@@ -172,44 +190,98 @@ impl<'a> Session<'a> {
         self.header.recipe.phases[..phase].iter().map(|p| p.updates).sum()
     }
 
-    fn begin(&mut self, phase: usize) -> Result<()> {
-        let (first, plan) = (self.first(phase), self.header.recipe.phases[phase]);
-        let step = Step::new(&self.header.recipe, &plan, &self.source, first);
-        self.steps[phase].get_or_insert(step).set_updates(first, plan.updates);
-        if phase > 0 && self.update == first {
-            self.state = step::begin_phase(&self.header.recipe, &plan, self.state.clone());
+    /// Whether all updates of a phase, or all of its seconds, are done. There is a first update whatever the clock says.
+    fn is_over(&self, phase: usize) -> bool {
+        match self.clock.left_s(phase) {
+            None => self.update >= self.first(phase) + self.header.recipe.phases[phase].updates,
+            Some(left_s) => left_s <= 0.0 && self.update > 0,
         }
-        (self.pace, self.begun, self.looked) = (Pace::default(), Instant::now(), false);
-        let step = self.steps[phase].as_ref().expect("invariant: a phase that has begun has a step");
-        let planned = self.check_memory(&plan, step, &self.state)?;
-        self.plan_peak_bytes = self.peak_bytes(&planned);
+    }
+
+    /// What the schedule of a phase takes for its number of updates before the next one.
+    fn updates_of(&self, phase: usize) -> f64 {
+        let of_seconds = self.clock.updates(phase, self.update - self.first(phase));
+        of_seconds.unwrap_or(self.header.recipe.phases[phase].updates as f64)
+    }
+
+    /// Updates of all phases: under a time limit, of those begun so far.
+    fn updates(&self) -> u64 {
+        let phases = 0..self.header.recipe.phases.len();
+        let begun = |&phase: &usize| !self.clock.is_limited() || self.update > self.first(phase);
+        phases
+            .filter(begun)
+            .map(|phase| {
+                let is_last = self.clock.is_limited() && self.update == self.first(phase + 1);
+                if is_last {
+                    self.updates_of(phase).round() as u64
+                } else {
+                    self.header.recipe.phases[phase].updates
+                }
+            })
+            .sum()
+    }
+
+    /// Compiles the step of a phase, once it is known that its bytes are free.
+    fn prepare(&mut self, phase: usize) -> Result<()> {
+        if self.steps[phase].is_some() {
+            return Ok(());
+        }
+        let (recipe, plan) = (&self.header.recipe, self.header.recipe.phases[phase]);
+        let step = Step::new(recipe, &plan, &self.source, self.first(phase));
+        let planned = step.plan(&self.state)?;
+        let peak_bytes = planned.peak_bytes(recipe.steps().1) as u64;
+        bounds::check_update(recipe, plan.objective.name(), peak_bytes)?;
+        self.plan_peak_bytes = peak_bytes;
         self.tallies.planned(phase, planned);
+        self.steps[phase] = Some(step);
         Ok(())
     }
 
-    /// The plan of an update, once it is known that its bytes are free.
-    pub(super) fn check_memory(&self, phase: &Phase, step: &Step, state: &TrainState) -> Result<PlanReport> {
-        let planned = step.plan(state)?;
-        bounds::check_update(&self.header.recipe, phase.objective.name(), self.peak_bytes(&planned))?;
-        Ok(planned)
+    fn begin(&mut self, phase: usize) -> Result<()> {
+        let (recipe, first) = (&self.header.recipe, self.first(phase));
+        if phase > 0 && self.update == first {
+            self.state = step::begin_phase(recipe, &recipe.phases[phase], self.state.clone());
+        }
+        (self.pace, self.begun, self.looked) = (Pace::default(), Instant::now(), false);
+        self.tenths = self.tenths_done(phase);
+        self.prepare(phase)
     }
 
-    /// Planned bytes of an update at their peak.
-    fn peak_bytes(&self, planned: &PlanReport) -> u64 {
-        let (_, most_steps) = self.header.recipe.steps();
-        super::plan::peak_bytes(planned, most_steps).0 as u64
+    fn tenths_done(&self, phase: usize) -> u64 {
+        self.clock.share(phase).map_or(0, |share| (share * MEASURES as f64) as u64)
+    }
+
+    /// Whether weights are measured for being the best. Under a time limit that is so at fixed parts of a phase, unless
+    /// measuring would take up too much of it, and at its end.
+    fn is_due(&mut self, phase: usize, last: bool) -> bool {
+        if self.best.is_none() {
+            return false;
+        }
+        if !self.clock.is_limited() {
+            return best::is_due(&self.header.recipe.phases[phase], self.update - self.first(phase));
+        }
+        let tenths = self.tenths_done(phase);
+        let due =
+            last || (tenths > self.tenths && (self.measured_at.is_empty() || self.measuring.is_cheap()));
+        if due {
+            self.tenths = tenths;
+            self.measured_at.push(self.update);
+        }
+        due
     }
 
     /// One update, and what the clock asks for after it.
-    fn advance(&mut self, phase: usize, last: bool) -> Result<()> {
+    fn advance(&mut self, phase: usize) -> Result<()> {
         let mut row = self.step(phase)?;
+        let last = self.is_over(phase);
         let first_look = !self.looked && self.first_look(phase);
         self.looked |= first_look;
-        let of_phase = &self.header.recipe.phases[phase];
-        let due = self.best.is_some() && best::is_due(of_phase, self.update - self.first(phase));
-        if last || first_look || due || self.measuring.rings() {
-            (self.density.on_stage)(Stage::Measuring);
-            let nll = self.measure()?.best_nll(self.header.entropy_nats());
+        let due = self.is_due(phase, last);
+        // Under a time limit the end of the last phase is measured by the end, for as long as there is time.
+        let ends = last && (!self.clock.is_limited() || self.measuring.is_cheap());
+        self.last_score = self.last_score.filter(|_| !last);
+        if ends || first_look || due || self.measuring.rings() {
+            let nll = self.measure(Deadline(None))?.best_nll(self.header.entropy_nats());
             (row.nll_nats, row.nll_stderr_nats) = (Some(nll.mean), nll.stderr);
             if let Some(best) = self.best.as_mut().filter(|_| due) {
                 let (nll_nats, nll_stderr_nats) = (nll.mean, nll.stderr);
@@ -226,7 +298,7 @@ impl<'a> Session<'a> {
             self.save()?;
         }
         if self.folder.is_some() && (first_look || self.drawing.rings()) {
-            self.draw(first_look)?;
+            self.draw()?;
         }
         let progress = self.progress(phase, &row);
         (self.density.on_update)(&progress);
@@ -239,8 +311,8 @@ impl<'a> Session<'a> {
         let (objective, lr) =
             (self.header.recipe.phases[phase].objective, self.header.recipe.phases[phase].lr);
         let started = Instant::now();
-        let next = self.update + 1;
-        let told = step.run(&mut self.state).map_err(|e| match e {
+        let (next, updates) = (self.update + 1, self.updates_of(phase));
+        let told = step.run(&mut self.state, updates).map_err(|e| match e {
             Error::Solve { outcome } => {
                 TrainError::Diverged { outcome, update: next, objective: objective.name(), lr }.into()
             }
@@ -249,6 +321,9 @@ impl<'a> Session<'a> {
         let Told { loss, steps, field_evals } = told?;
         let ms = started.elapsed().as_secs_f64() * 1e3;
         self.update += 1;
+        if self.clock.is_limited() {
+            self.header.recipe.phases[phase].updates += 1;
+        }
         if !loss.is_finite() {
             let (update, objective) = (self.update, objective.name());
             return Err(TrainError::Loss { loss, update, objective, lr }.into());
@@ -285,7 +360,12 @@ impl<'a> Session<'a> {
         let recipe = &self.header.recipe;
         let kept = self.best.as_ref().and_then(|best| best.measured);
         let is_over = |(patience, kept): (u64, Measured)| {
-            best::measures_since(recipe, kept.update, self.update) >= patience
+            let since = if self.clock.is_limited() {
+                self.measured_at.iter().filter(|&&update| update > kept.update).count() as u64
+            } else {
+                best::measures_since(recipe, kept.update, self.update)
+            };
+            since >= patience
         };
         recipe.patience.zip(kept).is_some_and(is_over)
     }
@@ -298,15 +378,18 @@ impl<'a> Session<'a> {
         let whole = ms * plan.updates as f64 / shares[phase];
         let later = recipe.phases.iter().zip(&shares).skip(phase + 1).filter(|(p, _)| p.updates > 0);
         let later: f64 = later.map(|(_, share)| share * whole).sum();
+        let by_updates = (ms * end.saturating_sub(self.update) as f64 + later) / 1e3;
+        let updates = self.updates();
         Progress {
             update: self.update,
-            updates: recipe.updates(),
+            updates,
+            done: self.clock.done(self.update as f64 / updates as f64),
             phase,
             phases: recipe.phases.len(),
             objective: plan.objective,
             loss: row.loss,
             ms,
-            seconds_left: (ms * (end - self.update) as f64 + later) / 1e3,
+            seconds_left: self.clock.training_left_s().map_or(by_updates, |left_s| left_s.max(0.0)),
             gap_nats: self.last_score.and_then(|score| score.gap),
             bits_per_dim: self
                 .last_score

@@ -162,11 +162,6 @@ impl SolveConfig {
         Ok(settings)
     }
 
-    /// Steps of equal length by Tsit5, exact divergence, automatic checkpoints.
-    pub(super) fn fixed(steps: usize) -> SolveConfig {
-        SolveConfig { steps: Steps::Fixed { steps }, ..SolveConfig::of(&Settings::default()) }
-    }
-
     /// Steps by Tsit5 that hold a relative and absolute tolerance, exact divergence, automatic checkpoints.
     pub(super) fn adaptive(tolerance: f64) -> SolveConfig {
         let steps = Steps::Adaptive { rtol: tolerance, atol: tolerance };

@@ -1,8 +1,8 @@
 //! One update as one jitted call: draw, loss, gradient, optimiser, average.
 //!
-//! A phase has one step function, traced once. What differs between the updates of a phase is in the state; what is
-//! fixed when the phase begins but not when it is traced (how many updates there will be) is in its [`Inputs`], so
-//! that a step timed before the number of updates is known need not be traced again.
+//! A phase has one step function, traced once. What differs between the updates of a phase is in the state, or in its
+//! [`Inputs`]: under a time limit nobody knows how many updates there will be, and what its schedule takes for their number
+//! changes from update to update.
 
 use super::model::Flow;
 use super::presets::MOMENTUM;
@@ -26,7 +26,7 @@ pub struct Inputs {
     pub tables: Tables,
     /// The number of updates before the phase, u32.
     pub first: Tensor,
-    /// The updates of the phase, f64.
+    /// The updates of the phase, f64: what its schedule divides the number of those done by.
     pub updates: Tensor,
 }
 }
@@ -75,23 +75,17 @@ impl Step {
         Step { program: jit(update).max_traces(1), inputs, source: source.clone(), batch: phase.batch }
     }
 
-    /// Runs an update. A failed one leaves the state as it was.
+    /// Runs an update as one of `updates`. A failed one leaves the state as it was.
     ///
     /// # Errors
     /// A solve that ended early, with its t and step; a file of images that has gone or shrunk.
-    pub fn run(&self, state: &mut TrainState) -> Result<Told> {
-        let mut inputs = self.inputs.clone();
+    pub fn run(&self, state: &mut TrainState, updates: f64) -> Result<Told> {
+        let mut inputs = Inputs { updates: Tensor::from(updates), ..self.inputs.clone() };
         if let Some(rows) = self.source.next(|| state.update.item() as u64, self.batch)? {
             inputs.tables = rows;
         }
         let told = self.program.step(state, inputs)?.to_vec();
         Ok(Told { loss: told[0], steps: told[1], field_evals: told[2] })
-    }
-
-    /// Sets how many updates the phase will have; no new trace.
-    pub fn set_updates(&mut self, first: u64, updates: u64) {
-        self.inputs.first = Tensor::from(first as u32);
-        self.inputs.updates = Tensor::from(updates as f64);
     }
 
     /// Times that the step was traced.

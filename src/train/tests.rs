@@ -1,7 +1,9 @@
 //! A run as a program of the library sees it.
 
+use super::budget::Deadline;
 use super::data::HeldOut;
-use super::evaluate::{LogDensity, crop, over_domain, score};
+use super::domain::OnPlane;
+use super::evaluate::{LogDensity, score};
 use super::*;
 use crate::cnf::{Cnf, StandardNormal};
 use crate::data::{Estimate, ImageDensity, Points, Toy};
@@ -35,7 +37,7 @@ fn small() -> Recipe {
 
 #[test]
 fn draws_follow_the_density_of_the_image() {
-    for data in [image(), image().with_rule(crate::data::Rule::Documented).unwrap()] {
+    for data in [image(), image().with_rule(crate::data::Rule::Uniform { below: 254 }).unwrap()] {
         let batch = Tables::new(&data).draw(40_000, &Key::new(5));
         let (points, weight) = (batch.points.to_vec(), batch.weight.to_vec());
         let total: f64 = weight.iter().sum();
@@ -59,13 +61,18 @@ fn the_mass_of_any_flow_is_one_and_a_crop_is_the_image() {
     let frame = ImageFrame::of(&image());
     let flow = ModelConfig::of(&Density::new(flow(3), image()).flow).build(&Key::new(3)).unwrap();
     let density = LogDensity::new(1e-4, 1e-4);
-    let (cells, values, mass) = over_domain(&density, &flow, &frame, 2).unwrap();
+    let plane = OnPlane { density: &density, flow: &flow, frame: &frame };
+    let ((inside, rows, cols), mass) = plane.over_domain(32, Deadline::NONE, &mut |_| ()).unwrap();
     assert!((mass.total - 1.0).abs() < 1e-3 && mass.outer < 1e-5, "{mass:?}");
-    let (inside, rows, cols) = crop(&frame, &cells, &values, mass.margin);
     assert_eq!((rows, cols), (24, 32));
-    let (again, centre) = (frame.square_cells(0, 2), 12 * 32 + 16);
+    let ((again, _), centre) = (frame.cells_around(32, 0), 12 * 32 + 16);
     let found = density.eval(&flow, &again.centres[centre..=centre]).unwrap()[0];
     assert!((f64::from(found) + frame.log_jacobian() - inside[centre].ln()).abs() < 1e-3);
+    // Out of time from the start: coarse, and whole.
+    let late = Deadline(Some(std::time::Instant::now()));
+    let ((coarse, rows, cols), mass) = plane.over_domain(96, late, &mut |_| ()).unwrap();
+    assert_eq!((coarse.len(), rows, cols), (36 * 48, 36, 48));
+    assert!((mass.total - 1.0).abs() < 5e-2, "{mass:?}");
 }
 
 #[test]
@@ -225,9 +232,9 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
         let message = run(other, &Options::default()).unwrap_err().to_string();
         assert!(message.contains("learns rings") && message.contains("other points"), "{message}");
     }
-    let documented = Options { preset: Some(Preset::Documented), ..Options::default() };
-    let refused = Density::from_options(&documented, Toy::Rings).map(|_| ()).unwrap_err().to_string();
-    assert!(refused.contains("--preset=documented"), "{refused}");
+    let given = Options { preset: Some(Preset::Given("mine".into())), ..Options::default() };
+    let refused = Density::from_options(&given, Toy::Rings).map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("--preset=mine"), "{refused}");
 }
 
 #[test]
@@ -312,12 +319,12 @@ fn the_gap_over_fresh_points_is_that_of_a_quadrature() {
         let frame = prepared.image.unwrap();
         let standard = crate::data::Standard { mean: frame.mean.to_vec(), sd: frame.sd.to_vec() };
         let flow = ModelConfig::of(&Density::new(flow(3), image()).flow).build(&Key::new(3)).unwrap();
-        let density = LogDensity::everywhere(1e-5, 1e-5);
+        let density = LogDensity::for_measures(1e-5, 1e-5);
         let mut parts = 0;
         let found: crate::Result<Estimate> = Estimate::until(0.01, 1 << 16, |part| {
             parts += 1;
             let rows = data.fresh(&standard, 4096, 5, part).unwrap();
-            Ok(score(&density, &flow, &rows, 2)?.gap)
+            Ok(score(&density, &flow, &rows, 2, Deadline::NONE, |_| ())?.gap)
         });
         let found = found.unwrap();
         assert!(found.stderr.unwrap() <= 0.01 && found.count == 4096 * parts, "{found:?}");

@@ -6,6 +6,7 @@
 mod folders;
 mod images;
 mod levels;
+mod limits;
 mod place;
 mod plans;
 mod points;

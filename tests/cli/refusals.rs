@@ -78,7 +78,7 @@ fn bad_input_ends_with_1_and_leaves_nothing() {
         ("sample nowhere -n 5", &["nowhere", "cannot be read"]),
         ("density nowhere --grid 4", &["nowhere"]),
         ("info nowhere", &["nowhere"]),
-        ("train tiny.png --time-limit 0.001 --out limited", &["time limit", "allow at least"]),
+        ("train tiny.png --time-limit 0.001 --out limited", &["time limit of 0.001 s", "allow at least"]),
     ] {
         place.fails(arguments, 1, words);
     }

@@ -70,6 +70,32 @@ impl Marginals {
         &self.counts
     }
 
+    /// Levels at which ranges end, `count` of them, ascending: ranges are as likely as each other in the images, all pixels
+    /// together, as far as single levels allow. A level that is likelier than a range is to be stands alone.
+    pub fn level_ends(&self, count: usize) -> Vec<u8> {
+        let mut levels = [0u64; LEVELS];
+        for of_pixel in self.counts.chunks_exact(LEVELS) {
+            levels.iter_mut().zip(of_pixel).for_each(|(sum, &n)| *sum += u64::from(n));
+        }
+        let (mut left, mut within, mut ends) = (levels.iter().sum::<u64>(), 0, Vec::new());
+        for (level, n) in levels.into_iter().enumerate() {
+            let wanted = |left: u64, ends: &[u8]| left.div_ceil((count + 1 - ends.len()) as u64).max(1);
+            if level > 0 && within > 0 && ends.len() < count && within + n > wanted(left, &ends) {
+                ends.push(level as u8);
+                (left, within) = (left - within, 0);
+            }
+            within += n;
+        }
+        // Images of few levels: the widest range is halved until there are as many.
+        while ends.len() < count.min(LEVELS - 1) {
+            let all: Vec<usize> =
+                [0].into_iter().chain(ends.iter().map(|&end| usize::from(end))).chain([LEVELS]).collect();
+            let widest = (1..all.len()).rev().max_by_key(|&i| all[i] - all[i - 1]).unwrap_or(1);
+            ends.insert(widest - 1, usize::midpoint(all[widest], all[widest - 1]) as u8);
+        }
+        ends
+    }
+
     /// Where levels begin: z at the lower end of each given level of each pixel, `[levels, dim]`, at most 5.2 from 0.
     pub fn ends(&self, levels: &[u8]) -> Vec<f32> {
         let end = |level: u8, pixel: usize| {
@@ -131,4 +157,51 @@ impl Marginals {
 /// The sum of what comes before each.
 fn sums<'a>(p: impl Iterator<Item = &'a f64>) -> Vec<f64> {
     p.scan(0.0, |sum, p| Some(std::mem::replace(sum, *sum + p))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two pixels, each with so many of each level.
+    fn of(levels: &[(usize, u32)]) -> Marginals {
+        let mut counts = vec![0; 2 * LEVELS];
+        for &(level, n) in levels {
+            counts[level] += n / 2;
+            counts[LEVELS + level] += n - n / 2;
+        }
+        Marginals::from_counts(&counts, 0.5)
+    }
+
+    #[test]
+    fn ranges_of_levels_are_as_likely_as_each_other_and_frequent_levels_stand_alone() {
+        let even: Vec<(usize, u32)> = (0..LEVELS).map(|level| (level, 10)).collect();
+        assert_eq!(of(&even).level_ends(3), [64, 128, 192]);
+        // Ink: mostly black, some of everything, much white.
+        let ink: Vec<(usize, u32)> = even
+            .iter()
+            .map(|&(l, _)| {
+                (
+                    l,
+                    match l {
+                        0 => 50_000,
+                        253 => 2_000,
+                        _ => 8,
+                    },
+                )
+            })
+            .collect();
+        let ends = of(&ink).level_ends(8);
+        assert!(ends[0] == 1 && ends.contains(&253) && ends.contains(&254), "{ends:?}");
+        assert!(ends.windows(2).all(|pair| pair[0] < pair[1]) && ends.len() == 8, "{ends:?}");
+        // Few levels, and none: black stands alone, the others are divided evenly.
+        assert_eq!(of(&[(0, 7), (255, 9)]).level_ends(3), [1, 128, 192]);
+        for levels in [&[(3, 5)][..], &[]] {
+            let ends = of(levels).level_ends(8);
+            assert!(
+                ends.windows(2).all(|pair| pair[0] < pair[1]) && ends.len() == 8 && ends[0] > 0,
+                "{ends:?}"
+            );
+        }
+    }
 }

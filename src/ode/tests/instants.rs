@@ -248,8 +248,7 @@ fn adaptive_steps_start_and_end_beside_a_discontinuity_at_an_end() {
     let smooth = |t: f64, y: &f64| (3.0 * t).cos() - y;
     for (t0, t1) in [(0.0, 1.0), (1.0, 0.0)] {
         for method in Method::ALL.into_iter().filter(|m| m.tableau().b_err.is_some()) {
-            let solution =
-                Ode::new(field).method(method).jump_at(&[0.0, 1.0]).solve(t0, t1, 0.3).unwrap();
+            let solution = Ode::new(field).method(method).jump_at(&[0.0, 1.0]).solve(t0, t1, 0.3).unwrap();
             let plain = Ode::new(smooth).method(method).solve(t0, t1, 0.3).unwrap();
             assert!((solution.y1 - plain.y1).abs() < 1e-12, "{method} from {t0}: {solution}");
             assert_eq!(solution.stats.num_steps, plain.stats.num_steps, "{method} from {t0}");

@@ -5,16 +5,18 @@
 //! dequantisation and Hutchinson's probe; both are drawn together, once an image or more often, and their share of the
 //! error is told beside that of the images themselves.
 
+use super::super::budget::Deadline;
 use super::super::model::Flow;
 use super::pictures::column;
 use crate::cnf::{Divergence, ErrorNorm, Probe, Streamed};
 use crate::data::{DataError, Estimate, ImageSet, PixelTransform, bits_per_dim, dequantise, subset};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ode::Method;
 use crate::tensor::{Key, Tensor};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::LN_2;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Images of one call.
 const ROWS: usize = 128;
@@ -102,20 +104,30 @@ impl ImageDensities {
         ImageDensities { program: Streamed::new(ROWS, solve) }
     }
 
-    /// `log q(z)` of each row, and the mean of evaluations.
-    fn eval(&self, flow: &Flow, images: &Dequantised, key: &Key) -> Result<(Vec<f64>, f64)> {
+    /// `log q(z)` of each row that there is time for, and the mean of evaluations.
+    fn eval(
+        &self,
+        flow: &Flow,
+        images: &Dequantised,
+        key: &Key,
+        by: Deadline,
+        told: &mut dyn FnMut(f64),
+    ) -> Result<(Vec<f64>, f64)> {
         let d = images.dim;
         let mut found = Vec::with_capacity(images.log_det.len());
         let mut evals = 0.0;
-        for (i, part) in (0u32..).zip(images.z.chunks(ROWS * d)) {
-            let rows = Tensor::from_vec([part.len() / d, d], part.to_vec()).cast(flow.dtype());
-            let labels = images.labels.as_ref().map(|all| &all[found.len()..found.len() + part.len() / d]);
+        by.in_chunks(images.log_det.len(), ROWS, told, |part| {
+            let i = (part.start / ROWS) as u32;
+            let rows = images.z[part.start * d..part.end * d].to_vec();
+            let rows = Tensor::from_vec([part.len(), d], rows).cast(flow.dtype());
+            let labels = images.labels.as_ref().map(|all| &all[part]);
             let given = labels.map(|all| flow.given(&column(flow, all.iter().map(|&k| k as usize))));
             let (flow, rows) = given.as_ref().unwrap_or(flow).join(&rows);
             let (log_prob, of_part) = self.program.call(&flow, &rows, &key.fold_in(Tensor::from(i)))?;
             found.extend(log_prob.to_vec());
             evals += of_part.to_vec().iter().sum::<f64>();
-        }
+            Ok::<_, Error>(())
+        })?;
         let n = found.len().max(1) as f64;
         Ok((found, evals / n))
     }
@@ -130,7 +142,22 @@ impl ImageDensities {
         images: &Dequantised,
         key: &Key,
     ) -> Result<(Vec<f64>, f64)> {
-        let (log_prob, evals) = self.eval(flow, images, key)?;
+        self.bits_by(flow, images, key, Deadline(None), &mut |_| ())
+    }
+
+    /// Bits a coordinate of the first images, of as many as there is time for.
+    ///
+    /// # Errors
+    /// A solve that ended early.
+    fn bits_by(
+        &self,
+        flow: &Flow,
+        images: &Dequantised,
+        key: &Key,
+        by: Deadline,
+        told: &mut dyn FnMut(f64),
+    ) -> Result<(Vec<f64>, f64)> {
+        let (log_prob, evals) = self.eval(flow, images, key, by, told)?;
         let bits = |(q, det): (f64, &f64)| bits_per_dim(q + det, images.dim);
         Ok((log_prob.into_iter().zip(&images.log_det).map(bits).collect(), evals))
     }
@@ -204,29 +231,54 @@ impl Images {
 
     /// Nats of a few images of validation, the same ones each time.
     pub(in crate::train) fn watch(&self, flow: &Flow) -> Result<Estimate> {
-        self.nats(flow, &self.watched)
+        self.nats(flow, &self.watched, Deadline(None), &mut |_| ())
     }
 
-    /// Nats of the images of the test.
-    pub(in crate::train) fn test(&self, flow: &Flow) -> Result<Estimate> {
-        self.nats(flow, &self.test)
+    /// Nats of the images of the test, of as many as there is time for.
+    pub(in crate::train) fn test(
+        &self,
+        flow: &Flow,
+        by: Deadline,
+        told: &mut dyn FnMut(f64),
+    ) -> Result<Estimate> {
+        self.nats(flow, &self.test, by, told)
     }
 
-    fn nats(&self, flow: &Flow, (images, key): &(Dequantised, Key)) -> Result<Estimate> {
-        let (bits, _) = self.densities.bits(flow, images, key)?;
+    fn nats(
+        &self,
+        flow: &Flow,
+        (images, key): &(Dequantised, Key),
+        by: Deadline,
+        told: &mut dyn FnMut(f64),
+    ) -> Result<Estimate> {
+        let (bits, _) = self.densities.bits_by(flow, images, key, by, told)?;
         Ok(Estimate::of(&bits).times(nats_of_bits(1.0, images.dim)))
     }
 
-    /// Bits a coordinate of a few images, noise and probes the same, for one tolerance after the other.
-    pub(in crate::train) fn tolerances(&mut self, flow: &Flow) -> Result<Vec<ToleranceRow>> {
+    /// Bits a coordinate of a few images, noise and probes the same, for one tolerance after the other; none where there is no
+    /// time for all of them.
+    pub(in crate::train) fn tolerances(&mut self, flow: &Flow, by: Deadline) -> Result<Vec<ToleranceRow>> {
         let (few, key) = &self.watched;
         let row = |tolerance: f64| {
             let (bits, field_evals) = ImageDensities::new(tolerance, tolerance).bits(flow, few, key)?;
             let Estimate { mean, stderr, .. } = Estimate::of(&bits);
-            Ok(ToleranceRow { tolerance, bits_per_dim: mean, bits_per_dim_stderr: stderr, field_evals })
+            let row =
+                ToleranceRow { tolerance, bits_per_dim: mean, bits_per_dim_stderr: stderr, field_evals };
+            Ok::<_, Error>(row)
         };
-        self.compiled += TOLERANCES.len();
-        TOLERANCES.into_iter().map(row).collect()
+        let mut rows = Vec::new();
+        // A solve of a tenth of the tolerance takes about twice as many steps.
+        let (mut expected_s, mut left) = (0.0, TOLERANCES.len() as f64);
+        for tolerance in TOLERANCES {
+            if !by.fits(expected_s * (left.exp2() - 1.0)) {
+                return Ok(Vec::new());
+            }
+            let since = Instant::now();
+            rows.push(row(tolerance)?);
+            self.compiled += 1;
+            (expected_s, left) = (2.0 * since.elapsed().as_secs_f64(), left - 1.0);
+        }
+        Ok(rows)
     }
 
     /// Programs that were compiled here.

@@ -16,7 +16,7 @@ mod pixels;
 mod tests;
 
 pub use bits::{BitsPerDim, IMAGE_TOLERANCE, ToleranceRow};
-pub(super) use bits::{Images, MEASURED, TABLE, bits_of_nats};
+pub(super) use bits::{Images, bits_of_nats};
 pub use feed::Feed;
 pub use frame::ImagesFrame;
 pub(super) use frame::classes;

@@ -1,6 +1,7 @@
 //! What a run on images is looked at by: samples, samples on their way, samples beside the images nearest to them, bits
 //! against time.
 
+use super::super::budget::Deadline;
 use super::super::folder::RunFolder;
 use super::super::metrics::Row;
 use super::super::model::Flow;
@@ -10,6 +11,7 @@ use crate::data::{Estimate, PixelTransform};
 use crate::error::Result;
 use crate::plot::{self, Axes, ImageSheet};
 use crate::tensor::{Key, Tensor};
+use std::time::Instant;
 
 /// Images along the sides of the sheet of samples; of a set with classes each column is one, up to so many.
 const ROWS: usize = 10;
@@ -33,14 +35,18 @@ pub(in crate::train) struct Gallery<'a> {
 }
 
 impl Gallery<'_> {
-    /// Everything that is drawn at the end, but the curves.
+    /// Everything that is drawn at the end, but the curves; behind the samples, what there is time for.
     ///
     /// # Errors
     /// A solve that ended early, a file that cannot be written.
-    pub(in crate::train) fn draw(&self, flow: &Flow, key: &Key, update: u64) -> Result<()> {
+    pub(in crate::train) fn draw(&self, flow: &Flow, key: &Key, update: u64, by: Deadline) -> Result<()> {
+        let since = Instant::now();
         let samples = self.samples(flow, key, update)?;
-        self.ways(flow, key)?;
-        self.nearest(&samples)
+        let took_s = since.elapsed().as_secs_f64();
+        if by.fits(took_s) {
+            self.ways(flow, key)?;
+        }
+        if by.fits(took_s) { self.nearest(&samples) } else { Ok(()) }
     }
 
     fn sheet(

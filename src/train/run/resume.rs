@@ -60,9 +60,9 @@ impl Density<'_> {
             compare(&folder, "recipe", &header.recipe, &self.recipe)?;
         }
         // The rule that reads the image is the run's own.
-        let documented = |image: &Option<ImageFrame>| image.as_ref().is_some_and(|i| i.documented_rule);
-        if documented(&prepared.image) != documented(&header.image) {
-            let rule = if documented(&header.image) { Rule::Documented } else { Rule::Default };
+        let rule = |image: &Option<ImageFrame>| image.as_ref().map_or(Rule::Default, |image| image.rule);
+        if rule(&prepared.image) != rule(&header.image) {
+            let rule = rule(&header.image);
             self.data = self.data.clone().with_rule(rule)?;
             *prepared = self.data.prepare(&header.recipe)?;
         }
@@ -74,11 +74,11 @@ impl Density<'_> {
             compare(&folder, "key", &key.leaves()[0].to_vec(), &state.key.leaves()[0].to_vec())?;
         }
         self.recipe = header.recipe.clone();
-        (self.on_note)(&format!(
-            "resuming after update {} of {}",
-            state.update.item(),
-            header.recipe.updates()
-        ));
+        let of = match header.options.time_limit {
+            Some(_) => String::new(),
+            None => format!(" of {}", header.recipe.updates()),
+        };
+        (self.on_note)(&format!("resuming after update {}{of}", state.update.item()));
         Ok((header, state))
     }
 }

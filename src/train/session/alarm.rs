@@ -44,6 +44,11 @@ impl Alarm {
         Alarm { every, share, last: None, took: Duration::ZERO }
     }
 
+    /// Whether it was done, and doing it again costs no more than its share of the time since.
+    pub fn is_cheap(&self) -> bool {
+        self.last.is_some_and(|last| last.elapsed() >= self.took * self.share)
+    }
+
     /// Whether it is to be done again.
     pub fn rings(&self) -> bool {
         self.last.is_some_and(|last| last.elapsed() >= self.every.max(self.took * self.share))

@@ -6,27 +6,26 @@
 
 use super::Session;
 use crate::error::{Error, Result};
+use crate::io::process;
 use crate::io::write_checkpoint;
 use crate::tensor::{Tensor, Tree};
+use crate::train::TrainError;
 use crate::train::best::Best;
 use crate::train::counters::Counters;
 use crate::train::folder::{COUNTERS_FILE, METRICS_FILE, MODEL_FILE};
 use crate::train::metrics::{Kept, Metrics};
 use crate::train::recorded::counts;
-use crate::train::report::Tallies;
 use crate::train::run::RESTART;
 use crate::train::state::Stored;
-use crate::train::{TrainError, process};
 use std::time::Instant;
 
 /// The remedy where what lies beside a checkpoint is damaged: only the report is of it.
 const WITHOUT: &str = "delete it, and --resume goes on without its numbers";
 
 impl Session<'_> {
-    /// The first checkpoint, which has the number of updates, and no rows.
+    /// The first checkpoint, and no rows.
     pub(super) fn begin_files(&mut self) -> Result<()> {
         self.header.run = self.header.id(&self.state);
-        self.tallies = Tallies::new(&self.header.recipe, self.header.entropy_nats());
         let Some(folder) = &mut self.folder else { return Ok(()) };
         if let Some(aside) = self.density.restart.then(|| folder.move_aside()).transpose()?.flatten() {
             let (from, to) = (folder.path().display(), aside.display());
@@ -39,7 +38,8 @@ impl Session<'_> {
         let rows = Kept::none(&folder.file(METRICS_FILE));
         let (run, metrics) = (self.header.run.clone(), Some(rows.extent()));
         self.metrics = Some(rows.resume()?);
-        Ok(Counters { run, metrics, ..Counters::default() }.write(&folder.file(COUNTERS_FILE))?)
+        let seconds = Some(self.clock.trained_s());
+        Ok(Counters { run, seconds, metrics, ..Counters::default() }.write(&folder.file(COUNTERS_FILE))?)
     }
 
     /// The files of an earlier part of the run.
@@ -62,6 +62,9 @@ impl Session<'_> {
         let rows = rows.unwrap_or_else(|| Kept::none(&folder.file(METRICS_FILE)));
         let (run, metrics) = (self.header.run.clone(), Some(rows.extent()));
         self.earlier = Counters { run, metrics, ..counters.unwrap_or_default() };
+        self.clock.resume(self.earlier.seconds);
+        self.measured_at.clone_from(&self.earlier.measured_at);
+        self.measured_at.retain(|&update| update <= self.update);
         self.tolerances.clone_from(&self.earlier.tolerances);
         self.tallies.restore(&self.earlier);
         self.plan_peak_bytes = self.earlier.plan_peak_bytes;
@@ -95,6 +98,8 @@ impl Session<'_> {
     pub(in crate::train) fn counters(&self) -> Counters {
         Counters {
             run: self.header.run.clone(),
+            seconds: Some(self.clock.trained_s()),
+            measured_at: self.measured_at.clone(),
             metrics: self.metrics.as_ref().map(Metrics::extent),
             first_update_s: self.first_update_s.or(self.earlier.first_update_s),
             plan_peak_bytes: self.plan_peak_bytes,

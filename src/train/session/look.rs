@@ -7,12 +7,14 @@ use super::Session;
 use crate::data::Estimate;
 use crate::error::Result;
 use crate::tensor::Tensor;
-use crate::train::ImageFrame;
+use crate::train::budget::Deadline;
 use crate::train::data::HeldOut;
 use crate::train::evaluate::{Score, on_cells, score};
 use crate::train::finish::SAMPLE_STREAM;
+use crate::train::folder::RunFolder;
 use crate::train::images::{Gallery, Images};
-use crate::train::pictures::{self, Artist};
+use crate::train::pictures::Artist;
+use crate::train::{ImageFrame, Stage};
 use std::time::{Duration, Instant};
 
 /// The first look of a phase comes after so many updates or so long, whichever is first: before memory is noted at its
@@ -29,19 +31,26 @@ const GAP_POINTS: u64 = 1 << 16;
 const DRAWN: usize = 4096;
 
 impl Session<'_> {
-    /// Whether a phase that has not been looked at is due to be.
+    /// Whether a phase that has not been looked at is due to be. Under a time limit looks cost updates: a phase that is over
+    /// before as long again has none.
     pub(super) fn first_look(&self, phase: usize) -> bool {
         let begun = self.first(phase).max(self.resumed_from.unwrap_or(0));
-        self.update - begun >= FIRST_LOOK_UPDATES || self.begun.elapsed() >= FIRST_LOOK
+        match self.clock.left_s(phase) {
+            None => self.update - begun >= FIRST_LOOK_UPDATES || self.begun.elapsed() >= FIRST_LOOK,
+            Some(left_s) => self.begun.elapsed() >= FIRST_LOOK && left_s >= FIRST_LOOK.as_secs_f64(),
+        }
     }
 
-    /// What the validation part says of the averaged weights.
-    pub(in crate::train) fn measure(&mut self) -> Result<Score> {
-        let since = Instant::now();
-        let flow = &self.state.ema;
+    /// What the validation part says of the averaged weights, by as many of its points as there is time for.
+    pub(in crate::train) fn measure(&mut self, by: Deadline) -> Result<Score> {
+        let (since, dim) = (Instant::now(), self.header.dim());
+        let (flow, on_stage) = (&self.state.ema, &mut self.density.on_stage);
+        on_stage(Stage::Measuring, 0.0);
         let found = match &self.held_out {
             HeldOut::Rows { validation, .. } => {
-                self.told(score(&self.measure, flow, validation, self.header.dim())?)
+                let told = |share| on_stage(Stage::Measuring, share);
+                let found = score(&self.measure, flow, validation, dim, by, told)?;
+                self.told(found)
             }
             HeldOut::Images(images) => Score { nll: images.watch(flow)?, gap: None },
         };
@@ -50,26 +59,33 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// What the test part says of the averaged weights. Points of a known density are drawn until the gap is known well
-    /// enough, or the time is up.
-    pub(in crate::train) fn test(&self) -> Result<Score> {
-        let (flow, dim) = (&self.state.ema, self.header.dim());
+    /// What the test part says of the averaged weights, by as many of its points as there is time for. Points of a known
+    /// density are drawn until the gap is known well enough.
+    pub(in crate::train) fn test(&mut self, by: Deadline) -> Result<Score> {
+        let (dim, seed, standard) = (self.header.dim(), self.header.recipe.seed, self.header.standard());
+        let (flow, on_stage) = (&self.state.ema, &mut self.density.on_stage);
+        let mut told = |share| on_stage(Stage::Testing, share);
+        told(0.0);
         match &self.held_out {
-            HeldOut::Images(images) => Ok(Score { nll: images.test(flow)?, gap: None }),
-            HeldOut::Rows { test: Some(rows), .. } => Ok(self.told(score(&self.measure, flow, rows, dim)?)),
+            HeldOut::Images(images) => Ok(Score { nll: images.test(flow, by, &mut told)?, gap: None }),
+            HeldOut::Rows { test: Some(rows), .. } => {
+                let found = score(&self.measure, flow, rows, dim, by, told)?;
+                Ok(self.told(found))
+            }
             HeldOut::Rows { test: None, .. } => {
-                let (standard, seed, mut all) = (self.header.standard(), self.header.recipe.seed, None);
-                let begun = Instant::now();
+                let (begun, mut all) = (Instant::now(), None);
                 let next = |part: u32| -> Result<Option<Estimate>> {
                     let a_part_s = begun.elapsed().as_secs_f64() / f64::from(part.max(1));
-                    let is_late = |limit| self.density.started.elapsed().as_secs_f64() + a_part_s > limit;
-                    if part > 0 && self.header.options.time_limit.is_some_and(is_late) {
+                    if part > 0 && !by.fits(a_part_s) {
                         return Ok(None);
                     }
                     let rows = self.density.data.fresh(&standard, DRAWN, seed, part);
                     let rows = rows.expect("invariant: only a known density has no test rows");
-                    let found = score(&self.measure, flow, &rows, dim)?;
-                    all = Some(all.map_or(found, |all: Score| all.merge(found)));
+                    let found = score(&self.measure, flow, &rows, dim, Deadline(None), |_| ())?;
+                    let so_far = all.map_or(found, |all: Score| all.merge(found));
+                    all = Some(so_far);
+                    let stderr = so_far.gap.and_then(|gap| gap.stderr).unwrap_or(f64::INFINITY);
+                    told((GAP_STDERR / stderr).powi(2).min(1.0));
                     Ok(found.gap)
                 };
                 Estimate::until(GAP_STDERR, GAP_POINTS, next)?;
@@ -84,10 +100,7 @@ impl Session<'_> {
     }
 
     /// `density.png` on a coarse grid.
-    ///
-    /// The first picture of a phase is drawn twice: the allocator gives the pages of a first large buffer back and keeps
-    /// those of a second, so that resident memory would grow by a picture at some later update.
-    pub(super) fn draw(&mut self, first: bool) -> Result<()> {
+    pub(super) fn draw(&mut self) -> Result<()> {
         let since = Instant::now();
         if let (Some(gallery), true) = (self.gallery(), self.update > 0) {
             let key = self.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
@@ -100,8 +113,9 @@ impl Session<'_> {
         let cells = image.cells(0.0, count(image.height), count(image.width));
         let density = on_cells(&self.draw, &self.state.ema, image, &cells)?;
         let learned = (density, cells.rows, cells.cols);
-        for _ in 0..=usize::from(first) {
-            self.draw_map(&learned)?;
+        let update = self.update;
+        if let Some((artist, folder)) = self.artist() {
+            artist.density(folder, &learned, update)?;
         }
         self.drawing.done(since);
         Ok(())
@@ -130,12 +144,11 @@ impl Session<'_> {
         }
     }
 
-    /// `density.png` of a density over the image.
-    pub(in crate::train) fn draw_map(&mut self, learned: &pictures::Learned) -> Result<()> {
-        let (Some(folder), Some(image)) = (&self.folder, &self.header.image) else { return Ok(()) };
+    /// Who draws the plane, where there is one and a folder.
+    pub(in crate::train) fn artist(&mut self) -> Option<(&Artist, &RunFolder)> {
+        let (folder, image) = (self.folder.as_ref()?, self.header.image.as_ref()?);
         let data = &self.density.data;
-        let artist = self.artist.get_or_insert_with(|| Artist::new(data, image, cells_per_pixel(image)));
-        artist.density(folder, learned, self.update)
+        Some((self.artist.get_or_insert_with(|| Artist::new(data, image, cells_per_pixel(image))), folder))
     }
 }
 

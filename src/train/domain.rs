@@ -1,0 +1,124 @@
+//! A learned density over the plane: how far it reaches, its mass, and its values in cells.
+//!
+//! The domain is the image grown on all sides until its outer band is empty; it is evaluated once, as finely as is asked
+//! for. With a deadline it is evaluated coarsely first, which tells what a cell costs; then as finely as fits.
+
+use super::budget::Deadline;
+use super::evaluate::{LogDensity, ROWS};
+use super::frame::{Cells, ImageFrame};
+use super::model::Flow;
+use crate::error::{Error, Result};
+use std::time::Instant;
+
+/// The outer band of the domain holds less than this, else the domain grows.
+pub const OUTER_MASS: f64 = 1e-5;
+/// Bands in the image's longer side: the domain grows by one on each side, to at most 4 times the image's sides.
+const BANDS: usize = 16;
+/// Cells along the longer side of the image with which a deadline is begun.
+const COARSE: usize = 48;
+
+/// What a learned density integrates to.
+#[derive(Clone, Copy, Debug)]
+pub struct Mass {
+    /// The integral over the domain.
+    pub total: f64,
+    /// The part in its outermost band, a sixteenth of the image's longer side wide.
+    pub outer: f64,
+}
+
+/// The density over the image itself: values per square pixel, rows, columns.
+pub type Inner = (Vec<f64>, usize, usize);
+
+/// A density that is evaluated on cells.
+pub struct OnPlane<'a> {
+    /// Its program.
+    pub density: &'a LogDensity,
+    /// Its flow.
+    pub flow: &'a Flow,
+    /// The image.
+    pub frame: &'a ImageFrame,
+}
+
+impl OnPlane<'_> {
+    /// The mass, and the values over the image, of at most `finest` cells along its longer side.
+    ///
+    /// # Errors
+    /// A solve that ended early.
+    pub fn over_domain(
+        &self,
+        finest: usize,
+        by: Deadline,
+        told: &mut dyn FnMut(f64),
+    ) -> Result<(Inner, Mass)> {
+        let (margin, outer) = self.reach(by.share(0.5))?;
+        let on = |side: usize, by: Deadline, told: &mut dyn FnMut(f64)| -> Result<Option<(Inner, Mass)>> {
+            let (cells, around) = self.frame.cells_around(side, margin);
+            let Some(values) = self.on_cells(&cells, by, told)? else { return Ok(None) };
+            let total = values.iter().sum::<f64>() * cells.area;
+            let inner = crop(&cells, &values, around);
+            Ok(Some((inner, Mass { total, outer })))
+        };
+        let whole = |found: Option<_>| found.expect("invariant: without a deadline all cells are evaluated");
+        if by.0.is_none() {
+            return Ok(whole(on(finest, by, told)?));
+        }
+        let since = Instant::now();
+        let coarse = whole(on(COARSE.min(finest), Deadline(None), &mut |_| ())?);
+        let calls = |side: usize| self.frame.cells_around(side, margin).0.centres.len().div_ceil(ROWS);
+        let call_s = since.elapsed().as_secs_f64() / calls(COARSE.min(finest)) as f64;
+        let affordable = by.count(calls(finest), call_s);
+        // Cells grow as the square of the side.
+        let side = (finest as f64 * (affordable as f64 / calls(finest) as f64).sqrt()) as usize;
+        if side <= COARSE {
+            return Ok(coarse);
+        }
+        Ok(on(side, by, told)?.unwrap_or(coarse))
+    }
+
+    /// Values per square pixel; none where they are not all there by the deadline.
+    fn on_cells(&self, cells: &Cells, by: Deadline, told: &mut dyn FnMut(f64)) -> Result<Option<Vec<f64>>> {
+        let (shift, mut values) = (self.frame.log_jacobian(), Vec::with_capacity(cells.centres.len()));
+        let done = by.in_chunks(cells.centres.len(), ROWS, told, |part| {
+            let log_probs = self.density.eval(self.flow, &cells.centres[part])?;
+            values.extend(log_probs.iter().map(|&x| (f64::from(x) + shift).exp()));
+            Ok::<_, Error>(())
+        })?;
+        Ok((done == cells.centres.len()).then_some(values))
+    }
+
+    /// Pixels by which the image grows until its outer band is nearly empty, and the mass of that.
+    ///
+    /// A band is found with one cell a pixel, or 32 along the longer side of a small image; with fewer where there is a
+    /// deadline.
+    fn reach(&self, by: Deadline) -> Result<(usize, f64)> {
+        let side = self.frame.side();
+        let (width, finest) = (side.div_ceil(BANDS), side * 32usize.div_ceil(side));
+        let cells = if by.0.is_some() { finest.min(COARSE) } else { finest };
+        let (mut margin, mut outer) = (0, f64::INFINITY);
+        while outer >= OUTER_MASS && 2 * (margin + width) <= 3 * side && (margin == 0 || by.left_s() > 0.0) {
+            margin += width;
+            outer = self.band_mass(cells, margin, width)?;
+        }
+        Ok((margin, outer))
+    }
+
+    /// The mass between the image grown by `margin - width` and by `margin` pixels, `side` cells along its longer side.
+    fn band_mass(&self, side: usize, margin: usize, width: usize) -> Result<f64> {
+        let (mut cells, _) = self.frame.cells_around(side, margin);
+        let inner = (margin - width) as f64;
+        let within = |x: f64, side: usize| x > -inner && x < side as f64 + inner;
+        cells.centres.retain(|c| {
+            let [x, y] = self.frame.place(self.frame.to_pixels(c.map(f64::from)));
+            !(within(x, self.frame.width) && within(y, self.frame.height))
+        });
+        let values = self.on_cells(&cells, Deadline(None), &mut |_| ())?;
+        Ok(values.iter().flatten().sum::<f64>() * cells.area)
+    }
+}
+
+/// The values over the image itself, of cells that reach over it by so many rows and columns.
+fn crop(cells: &Cells, values: &[f64], [around_rows, around_cols]: [usize; 2]) -> Inner {
+    let (rows, cols) = (cells.rows - 2 * around_rows, cells.cols - 2 * around_cols);
+    let row = |r: usize| &values[(r + around_rows) * cells.cols + around_cols..][..cols];
+    ((0..rows).flat_map(row).copied().collect(), rows, cols)
+}
