@@ -5,8 +5,8 @@
 //! for; one that is damaged is refused, and without one a resumed run tells what it counted itself.
 
 use super::ToleranceRow;
-use super::metrics::Extent;
 use crate::backend::work::Work;
+use crate::io::run::metrics::Extent;
 use crate::io::{IoError, read_sealed, write_sealed};
 use serde::{Deserialize, Serialize};
 use std::path::Path;

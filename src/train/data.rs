@@ -8,16 +8,14 @@
 //! points: drawing anew in each update would be eight more programs, and what a table of N points costs a model of W
 //! weights, about W / 2N nats, is 0.005 at a million.
 
-use super::evaluate::Rows;
-use super::frame::{ImageFrame, PointsFrame, file_name};
-use super::images::{Feed, Images, ImagesFrame, PixelTables, PixelsKind, classes};
-use super::model::Flow;
-use super::parts::{Given, Parts};
 use super::recipe::DataShape;
 use super::state::{Source, Tables};
-use super::{Recipe, TrainError};
+use super::{
+    Feed, Flow, Given, ImageFrame, ImagesFrame, Parts, PixelTables, PixelsKind, PointsFrame, Recipe,
+};
 use crate::data::{DataError, ImageDensity, ImageSet, PixelTransform, Points, Rule, Standard, Toy, subset};
 use crate::error::Result;
+use crate::eval::{Frames, Images, Rows, file_name};
 use crate::nn::{DriftNet, Fixed};
 use crate::plot::{self, DensityMap, Scale};
 use crate::tensor::{Key, Tensor};
@@ -79,12 +77,7 @@ impl From<Toy> for Data {
 pub(super) struct Prepared {
     pub source: Source,
     pub held_out: HeldOut,
-    /// The plane that pictures show, where there is one.
-    pub image: Option<ImageFrame>,
-    /// Units of points.
-    pub points: Option<PointsFrame>,
-    /// Size of images.
-    pub images: Option<ImagesFrame>,
+    pub frames: Frames,
     pub parts: Parts,
 }
 
@@ -132,7 +125,7 @@ impl Data {
     /// Number of classes, where points have one.
     pub(super) fn classes(&self) -> Option<usize> {
         match self {
-            Data::Images(images, _) => classes(images),
+            Data::Images(images, _) => images.classes(),
             Data::Image(_) | Data::Points(..) | Data::Toy(_) => None,
         }
     }
@@ -162,7 +155,12 @@ impl Data {
                 let mut rng = Key::new(seed ^ VALIDATION_STREAM).rng();
                 let held_out = HeldOut::Rows { validation: of_image(data, MEASURED, &mut rng), test: None };
                 let parts = Parts { train: 0, validation: MEASURED, test: 0 };
-                Ok(Prepared { source, held_out, image: Some(frame), points: None, images: None, parts })
+                Ok(Prepared {
+                    source,
+                    held_out,
+                    frames: Frames { image: Some(frame), ..Frames::default() },
+                    parts,
+                })
             }
             Data::Points(..) | Data::Toy(_) => self.prepare_points(seed),
             Data::Images(images, given) => {
@@ -196,9 +194,7 @@ impl Data {
         Ok(Prepared {
             source: Source::Tables(Tables::of_points(&train)),
             held_out,
-            image,
-            points: Some(points),
-            images: None,
+            frames: Frames { image, points: Some(points), images: None },
             parts,
         })
     }
@@ -310,14 +306,14 @@ fn prepare_images(
         width: set.width,
         channels: set.channels,
         pixels,
-        classes: classes(set),
+        classes: set.classes(),
         fingerprint: format!("{number:016x}"),
     };
     let feed = Feed::new(set.clone(), &train, transform.clone(), seed);
     let [validation, test] = held_out.map(|(set, rows)| (set.as_ref(), rows));
     let images = Images::new(set.clone(), train, validation, test, transform, seed)?;
     let (source, held_out) = (Source::Feed(Arc::new(feed)), HeldOut::Images(Box::new(images)));
-    Ok(Prepared { source, held_out, image: None, points: None, images: Some(frame), parts })
+    Ok(Prepared { source, held_out, frames: Frames { images: Some(frame), ..Frames::default() }, parts })
 }
 
 /// Refuses images to measure by that are of another size, or have no classes where the others do.
@@ -328,7 +324,7 @@ fn check_other(set: &ImageSet, others: &ImageSet) -> Result<()> {
         return Err(DataError::OtherSize { name, found, wanted }.into());
     }
     match (set.labels(), others.labels()) {
-        (Some(_), None) => Err(TrainError::NoLabels { name: others.name.clone() }.into()),
+        (Some(_), None) => Err(DataError::NoLabels { name: others.name.clone() }.into()),
         _ => Ok(()),
     }
 }

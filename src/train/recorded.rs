@@ -4,12 +4,12 @@
 //! its end. Nothing is run and nothing is written.
 
 use super::counters::Counters;
-use super::folder::{COUNTERS_FILE, METRICS_FILE};
-use super::metrics::Kept;
 use super::report::{PhaseReport, Tallies};
 use super::run::Header;
 use super::{ToleranceRow, TrainError};
 use crate::error::Result;
+use crate::io::run::metrics::Kept;
+use crate::io::run::{COUNTERS_FILE, METRICS_FILE};
 use std::path::Path;
 
 /// The trained part of a run, as its folder tells it.
@@ -33,7 +33,7 @@ impl Recorded {
     pub fn read(folder: impl AsRef<Path>, header: &Header, update: u64) -> Result<Recorded> {
         let (counters, kept) = counts(folder.as_ref(), header, update)?;
         let counters = counters.unwrap_or_default();
-        let mut tallies = Tallies::new(&header.recipe, header.entropy_nats());
+        let mut tallies = Tallies::new(&header.recipe, header.frames.entropy_nats());
         tallies.restore(&counters);
         kept.iter().flat_map(|kept| &kept.rows).for_each(|row| tallies.read(&header.recipe, row));
         Ok(Recorded {

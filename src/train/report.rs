@@ -4,11 +4,11 @@
 //! `counters.json`, so the report of a resumed run covers all of it. Only a few numbers an update are kept: resident memory must not grow with the run.
 
 use super::counters::{Counters, PhaseCounters};
-use super::metrics::Row;
 use super::{Objective, Phase, Recipe, ToleranceRow};
 use crate::backend::PlanReport;
 use crate::backend::work::{Trips, work};
 use crate::data::Estimate;
+use crate::io::run::metrics::Row;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;

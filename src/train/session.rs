@@ -11,26 +11,25 @@ mod alarm;
 mod keep;
 mod look;
 
-pub(super) use look::cells_per_pixel;
-
 use super::best::{self, Best, MEASURES, Measured};
-use super::budget::{Clock, Deadline};
+use super::budget::Clock;
 use super::counters::Counters;
 use super::data::{Data, HeldOut, Prepared};
-use super::evaluate::{DRAW_TOLERANCE, LogDensity, MEASURE_TOLERANCE, Score};
-use super::folder::RunFolder;
-use super::images::{PixelTables, ToleranceRow, bits_of_nats};
 use super::metrics::{Metrics, Row};
-use super::pictures::Artist;
 use super::progress::{Pace, Progress};
 use super::report::{Solved, Tallies};
 use super::run::{Density, Header};
 use super::state::{Source, TrainState};
 use super::step::{self, Step, Told};
-use super::{Learned, Stage, TrainError, bounds};
+use super::{
+    DRAW_TOLERANCE, Learned, MEASURE_TOLERANCE, PixelTables, Stage, ToleranceRow, TrainError, bounds,
+};
 use crate::array::memory;
 use crate::error::{Error, Result};
+use crate::eval::pictures::Artist;
+use crate::eval::{Deadline, LogDensity, Score, bits_of_nats};
 use crate::io::process;
+use crate::io::run::RunFolder;
 use alarm::Alarm;
 use std::time::Instant;
 
@@ -98,7 +97,7 @@ impl<'a> Session<'a> {
         let mut session = Session {
             steps: header.recipe.phases.iter().map(|_| None).collect(),
             resumed_from: resumed.then_some(update),
-            tallies: Tallies::new(&header.recipe, header.entropy_nats()),
+            tallies: Tallies::new(&header.recipe, header.frames.entropy_nats()),
             state,
             update,
             folder,
@@ -281,7 +280,7 @@ impl<'a> Session<'a> {
         let ends = last && (!self.clock.is_limited() || self.measuring.is_cheap());
         self.last_score = self.last_score.filter(|_| !last);
         if ends || first_look || due || self.measuring.rings() {
-            let nll = self.measure(Deadline(None))?.best_nll(self.header.entropy_nats());
+            let nll = self.measure(Deadline(None))?.best_nll(self.header.frames.entropy_nats());
             (row.nll_nats, row.nll_stderr_nats) = (Some(nll.mean), nll.stderr);
             if let Some(best) = self.best.as_mut().filter(|_| due) {
                 let (nll_nats, nll_stderr_nats) = (nll.mean, nll.stderr);
@@ -393,7 +392,7 @@ impl<'a> Session<'a> {
             gap_nats: self.last_score.and_then(|score| score.gap),
             bits_per_dim: self
                 .last_score
-                .filter(|_| self.header.images.is_some())
+                .filter(|_| self.header.frames.images.is_some())
                 .map(|score| score.nll.times(bits_of_nats(1.0, self.header.dim()))),
         }
     }

@@ -7,13 +7,13 @@
 use super::Session;
 use crate::error::{Error, Result};
 use crate::io::process;
+use crate::io::run::metrics::{Kept, Metrics};
+use crate::io::run::{COUNTERS_FILE, METRICS_FILE, MODEL_FILE};
 use crate::io::write_checkpoint;
 use crate::tensor::{Tensor, Tree};
 use crate::train::TrainError;
 use crate::train::best::Best;
 use crate::train::counters::Counters;
-use crate::train::folder::{COUNTERS_FILE, METRICS_FILE, MODEL_FILE};
-use crate::train::metrics::{Kept, Metrics};
 use crate::train::recorded::counts;
 use crate::train::run::RESTART;
 use crate::train::state::Stored;

@@ -6,15 +6,13 @@
 use super::Session;
 use crate::data::Estimate;
 use crate::error::Result;
+use crate::eval::pictures::Artist;
+use crate::eval::{Deadline, Gallery, Images, Score, on_cells, score};
+use crate::io::run::RunFolder;
 use crate::tensor::Tensor;
-use crate::train::budget::Deadline;
+use crate::train::Stage;
 use crate::train::data::HeldOut;
-use crate::train::evaluate::{Score, on_cells, score};
 use crate::train::finish::SAMPLE_STREAM;
-use crate::train::folder::RunFolder;
-use crate::train::images::{Gallery, Images};
-use crate::train::pictures::Artist;
-use crate::train::{ImageFrame, Stage};
 use std::time::{Duration, Instant};
 
 /// The first look of a phase comes after so many updates or so long, whichever is first: before memory is noted at its
@@ -96,7 +94,7 @@ impl Session<'_> {
 
     /// A score in the coordinates that NLLs are told in.
     fn told(&self, score: Score) -> Score {
-        Score { nll: score.nll.plus(self.header.told_nats()), ..score }
+        Score { nll: score.nll.plus(self.header.frames.told_nats()), ..score }
     }
 
     /// `density.png` on a coarse grid.
@@ -108,7 +106,7 @@ impl Session<'_> {
             self.drawing.done(since);
             return Ok(());
         }
-        let Some(image) = &self.header.image else { return Ok(()) };
+        let Some(image) = &self.header.frames.image else { return Ok(()) };
         let count = |side: usize| (side * COARSE).div_ceil(image.side()).max(2);
         let cells = image.cells(0.0, count(image.height), count(image.width));
         let density = on_cells(&self.draw, &self.state.ema, image, &cells)?;
@@ -124,7 +122,7 @@ impl Session<'_> {
     /// Who draws images, where there are some.
     pub(in crate::train) fn gallery(&self) -> Option<Gallery<'_>> {
         let HeldOut::Images(images) = &self.held_out else { return None };
-        let (folder, frame) = (self.folder.as_ref()?, self.header.images.as_ref()?);
+        let (folder, frame) = (self.folder.as_ref()?, self.header.frames.images.as_ref()?);
         Some(Gallery { folder, frame, images })
     }
 
@@ -146,14 +144,9 @@ impl Session<'_> {
 
     /// Who draws the plane, where there is one and a folder.
     pub(in crate::train) fn artist(&mut self) -> Option<(&Artist, &RunFolder)> {
-        let (folder, image) = (self.folder.as_ref()?, self.header.image.as_ref()?);
+        let (folder, image) = (self.folder.as_ref()?, self.header.frames.image.as_ref()?);
         let data = &self.density.data;
-        Some((self.artist.get_or_insert_with(|| Artist::new(data, image, cells_per_pixel(image))), folder))
+        let new = || Artist::new(image, data.title(), data.truth(image, image.cells_per_pixel()));
+        Some((self.artist.get_or_insert_with(new), folder))
     }
-}
-
-/// Cells along a pixel of the final picture and of the mass: of an image at least 2, and about 400 along the longer side; of
-/// a window of points 2, which is 200 along its longer side and half of the finest toy's deviation.
-pub(in crate::train) fn cells_per_pixel(image: &ImageFrame) -> usize {
-    if image.units.is_some() { 2 } else { 400usize.div_ceil(image.side()).clamp(2, 8) }
 }

@@ -3,9 +3,9 @@
 //! Every log-density here is exact in the divergence and solved to a tolerance of its own, whatever the training used.
 //! A program takes a fixed number of rows, so it is compiled once for any number of points.
 
-use super::budget::Deadline;
-use super::frame::{Cells, ImageFrame};
-use super::model::Flow;
+use super::frame::Cells;
+use super::{Deadline, ImageFrame};
+use crate::cnf::config::Flow;
 use crate::cnf::{Divergence, ErrorNorm, Streamed};
 use crate::data::Estimate;
 use crate::error::{Error, Result};
@@ -210,11 +210,14 @@ impl Sampler {
     }
 }
 
+/// Points of the plane at times on their way from the base to the data.
+pub type Way = Vec<(f64, Vec<[f64; 2]>)>;
+
 /// n draws at evenly spaced times from the base to the data: the share of the way, and points.
 ///
 /// # Errors
 /// A solve that ended early.
-pub fn on_their_way(flow: &Flow, n: usize, times: usize, key: &Key) -> Result<Vec<(f64, Vec<[f64; 2]>)>> {
+pub fn on_their_way(flow: &Flow, n: usize, times: usize, key: &Key) -> Result<Way> {
     let path = drawable(flow).sample_path(n, key, times)?;
     Ok((0..times).map(|k| (k as f64 / (times - 1) as f64, pairs(&path.at(k)))).collect())
 }

@@ -1,11 +1,8 @@
 //! What a flow looks like without its numbers: enough to build the tree that a checkpoint's tensors fit into.
-//!
-//! A weights file has names and shapes, but not the kind of a field, its activation or how it is solved. These are
-//! plain values here (how it is solved, in `solve`), so that a run folder is read without the program that wrote it.
 
-use super::{SolveConfig, TrainError};
+use super::SolveConfig;
 use crate::cnf::{Cnf, StandardNormal};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::nn::{
     Activation, ConcatSquash, Drift, DriftNet, FourierMlp, LevelMixture, Mlp, UNet, UNetConfig,
     golden_frequencies, normal_frequencies,
@@ -21,7 +18,7 @@ const MOST_BLOCKS: usize = 1 << 10;
 const MOST_WIDTH: usize = 1 << 16;
 const MOST_NUMBERS: usize = 1 << 24;
 
-/// The flow that the training loop works on: its fields are known at run time.
+/// A flow whose fields are known at run time.
 pub type Flow = Cnf<DriftNet>;
 
 /// A flow without its numbers.
@@ -121,9 +118,9 @@ impl ModelConfig {
     /// A new flow, its weights drawn from the key.
     ///
     /// # Errors
-    /// [`TrainError::Model`] for sizes of no flow; a method that does not exist.
+    /// [`Error::Model`] for sizes of no flow; a method that does not exist.
     pub fn build(&self, key: &Key) -> Result<Flow> {
-        self.check().map_err(|reason| TrainError::Model { reason })?;
+        self.check().map_err(|reason| Error::Model { reason })?;
         let block = |i: usize| {
             let (field, hidden) = self.kind(i);
             self.field(field, hidden, &key.fold_in(Tensor::from(i as u32)))
