@@ -96,19 +96,9 @@ impl Fitted {
     /// # Panics
     /// When points have another number of coordinates.
     pub fn sample(&self, n: usize, key: &Key) -> Result<Vec<[f64; 2]>> {
-        let parts: Vec<_> = self.sample_parts(n, key).collect::<Result<_>>()?;
-        Ok(parts.concat())
-    }
-
-    /// [`Fitted::sample`] in parts, for more points than memory holds; a longer draw by the same key begins with the points
-    /// of a shorter one. A part whose solve ended early is an error.
-    pub fn sample_parts<'a>(
-        &'a self,
-        n: usize,
-        key: &'a Key,
-    ) -> impl Iterator<Item = Result<Vec<[f64; 2]>>> + 'a {
         assert!(self.dim() == 2, "points of {} coordinates are no pairs", self.dim());
-        self.sample_rows(n, key).map(|part| part.map(|part| part.as_chunks::<2>().0.to_vec()))
+        let parts: Vec<_> = self.sample_rows(n, key).collect::<Result<_>>()?;
+        Ok(parts.concat().as_chunks::<2>().0.to_vec())
     }
 
     /// n draws and their log-densities in nats, both in standardised coordinates.

@@ -54,7 +54,7 @@ pub(super) fn finish(mut session: Session) -> Result<Learned> {
         let entropy = header.frames.entropy_nats();
         loss_curve(folder, &header.recipe, entropy, mean_weight, header.frames.told_nats())?;
     }
-    let report = report(&session, scores, mass.as_ref());
+    let report = report(&mut session, scores, mass.as_ref());
     Ok(Learned::new(session.state, session.header, Some(report), None))
 }
 
@@ -77,7 +77,7 @@ fn images(mut session: Session, scores: (Score, Score)) -> Result<Learned> {
     session.stage(Stage::Measuring)?;
     let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
     let tolerances = session.images().map(|images| images.tolerances(&ema, by.share(MEASURES)));
-    session.tolerances = tolerances.expect("invariant: a run on images has images")?;
+    session.tallies.counters.tolerances = tolerances.expect("invariant: a run on images has images")?;
     session.stage(Stage::Drawing)?;
     if let Some(gallery) = session.gallery() {
         let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
@@ -88,7 +88,7 @@ fn images(mut session: Session, scores: (Score, Score)) -> Result<Learned> {
         session.compiles += 2;
     }
     session.save()?;
-    let report = report(&session, scores, None);
+    let report = report(&mut session, scores, None);
     let pixels = session.images().map(|images| images.transform.clone());
     Ok(Learned::new(session.state, session.header, Some(report), pixels))
 }
@@ -201,7 +201,8 @@ fn loss_curve(
 }
 
 /// What is told of a run, by what the validation and the test part said.
-fn report(session: &Session, (validation, test): (Score, Score), mass: Option<&Mass>) -> Report {
+fn report(session: &mut Session, (validation, test): (Score, Score), mass: Option<&Mass>) -> Report {
+    let counters = session.counters().clone();
     let (header, recipe) = (&session.header, &session.header.recipe);
     let entropy_nats = header.frames.entropy_nats();
     // No weights were chosen for a known density, and its gap is best known by the points of the test.
@@ -209,7 +210,6 @@ fn report(session: &Session, (validation, test): (Score, Score), mass: Option<&M
     let bits =
         |nll: Estimate| header.frames.images.as_ref().map(|_| nll.times(bits_of_nats(1.0, header.dim())));
     let (bits_of_validation, bits_of_test) = (bits(validation.nll), bits(test.nll));
-    let counters = session.counters();
     Report {
         updates: session.update,
         weights: super::num_weights(&session.state.model),
@@ -228,7 +228,7 @@ fn report(session: &Session, (validation, test): (Score, Score), mass: Option<&M
         bits_per_dim_draws: bits_of_validation.map(|_| 1),
         test_bits_per_dim: bits_of_test.map(|bits| bits.mean),
         test_bits_per_dim_stderr: bits_of_test.and_then(|bits| bits.stderr),
-        tolerances: session.tolerances.clone(),
+        tolerances: counters.tolerances,
         gap_nats: entropy_nats.map(|entropy| nll.mean - entropy),
         gap_stderr_nats: test.gap.and_then(|gap| gap.stderr),
         mass: mass.map(|mass| mass.total),

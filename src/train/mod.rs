@@ -27,7 +27,6 @@
 mod best;
 mod bounds;
 mod budget;
-mod counters;
 mod data;
 mod error;
 mod feed;
@@ -44,6 +43,7 @@ mod run;
 mod session;
 mod state;
 mod step;
+mod tally;
 #[cfg(test)]
 mod tests;
 

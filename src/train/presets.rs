@@ -210,15 +210,29 @@ impl Recipe {
     }
 
     fn preset(preset: Preset) -> Recipe {
-        let recipe = Recipe {
-            preset: preset.clone(),
+        let (features, width) = match preset {
+            Preset::Points => (POINTS_FEATURES, POINTS_WIDTH),
+            Preset::Default | Preset::Images | Preset::Given(_) => (FEATURES, WIDTH),
+        };
+        let (solve, asked) = match preset {
+            Preset::Images => {
+                let solve = SolveConfig { tile: IMAGES_TILE, ..SolveConfig::adaptive(IMAGES_TOLERANCE) };
+                (solve, ObjectiveKind::FlowMatching)
+            }
+            Preset::Default | Preset::Points | Preset::Given(_) => {
+                (SolveConfig::adaptive(TOLERANCE), ObjectiveKind::Both)
+            }
+        };
+        Recipe {
+            phases: phases(&preset, asked),
+            preset,
             model: ModelConfig {
-                field: FieldConfig::Fourier { features: FEATURES, log_frequency_max: LOG_FREQUENCY_MAX },
-                hidden: vec![WIDTH; DEPTH],
+                field: FieldConfig::Fourier { features, log_frequency_max: LOG_FREQUENCY_MAX },
+                hidden: vec![width; DEPTH],
                 blocks: 1,
                 dim: 2,
                 t1: 1.0,
-                solve: SolveConfig::adaptive(TOLERANCE),
+                solve,
                 unlike: vec![],
             },
             seed: 0,
@@ -228,34 +242,6 @@ impl Recipe {
             cosine: true,
             pixels: None,
             patience: None,
-            phases: vec![FLOW_MATCHING, MAXIMUM_LIKELIHOOD],
-        };
-        match preset {
-            Preset::Default | Preset::Given(_) => recipe,
-            Preset::Points => Recipe {
-                model: ModelConfig {
-                    field: FieldConfig::Fourier {
-                        features: POINTS_FEATURES,
-                        log_frequency_max: LOG_FREQUENCY_MAX,
-                    },
-                    hidden: vec![POINTS_WIDTH; DEPTH],
-                    ..recipe.model
-                },
-                phases: vec![POINTS_FLOW_MATCHING, MAXIMUM_LIKELIHOOD],
-                ..recipe
-            },
-            Preset::Images => Recipe {
-                model: ModelConfig {
-                    solve: SolveConfig {
-                        steps: Steps::Adaptive { rtol: IMAGES_TOLERANCE, atol: IMAGES_TOLERANCE },
-                        tile: IMAGES_TILE,
-                        ..recipe.model.solve
-                    },
-                    ..recipe.model
-                },
-                phases: phases(&preset, ObjectiveKind::FlowMatching),
-                ..recipe
-            },
         }
     }
 }
