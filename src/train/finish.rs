@@ -10,7 +10,7 @@ use super::{Data, ImageFrame, Learned, Objective, Recipe, Report, Stage};
 use crate::data::Estimate;
 use crate::error::Result;
 use crate::eval::pictures::{self, CORNER_POINTS, SAMPLES};
-use crate::eval::{Mass, OUTER_MASS, OnPlane, Sampler, Score, bits_of_nats};
+use crate::eval::{HeldOut, Mass, OUTER_MASS, OnPlane, Sampler, Score, bits_of_nats};
 use crate::io::run::metrics::{self, Row};
 use crate::io::run::{METRICS_FILE, RunFolder};
 use crate::plot;
@@ -76,8 +76,10 @@ fn take_best(session: &mut Session, last: Score) -> Result<Score> {
 fn images(mut session: Session, scores: (Score, Score)) -> Result<Learned> {
     session.stage(Stage::Measuring)?;
     let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
-    let tolerances = session.images().map(|images| images.tolerances(&ema, by.share(MEASURES)));
-    session.tallies.counters.tolerances = tolerances.expect("invariant: a run on images has images")?;
+    let HeldOut::Images(images) = &mut session.held_out else {
+        unreachable!("invariant: a run on images has images");
+    };
+    session.tallies.counters.tolerances = images.tolerances(&ema, by.share(MEASURES))?;
     session.stage(Stage::Drawing)?;
     if let Some(gallery) = session.gallery() {
         let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
@@ -89,7 +91,7 @@ fn images(mut session: Session, scores: (Score, Score)) -> Result<Learned> {
     }
     session.save()?;
     let report = report(&mut session, scores, None);
-    let pixels = session.images().map(|images| images.transform.clone());
+    let pixels = session.held_out.images().map(|images| images.transform.clone());
     Ok(Learned::new(session.state, session.header, Some(report), pixels))
 }
 

@@ -52,11 +52,10 @@ pub use crate::cnf::config::{
 };
 pub use crate::data::{Given, HELD_OUT_SHARE, Parts};
 pub use crate::eval::{
-    BitsPerDim, DRAW_TOLERANCE, FAR, IMAGE_TOLERANCE, ImageFrame, ImagesFrame, LogGrid, MEASURE_TOLERANCE,
-    PixelTables, PixelsKind, PointsFrame, ToleranceRow, Units, check_tolerances,
+    BitsPerDim, DRAW_TOLERANCE, Data, FAR, IMAGE_TOLERANCE, ImageFrame, ImagesFrame, LogGrid,
+    MEASURE_TOLERANCE, PixelTables, PixelsKind, PointsFrame, ToleranceRow, Units, check_tolerances,
 };
 pub use crate::io::run::{METRICS_FILE, MODEL_FILE, check_free, default_folder, metrics};
-pub use data::Data;
 pub use error::TrainError;
 pub use feed::Feed;
 pub use learned::Learned;

@@ -7,13 +7,14 @@ mod resume;
 
 pub(super) use resume::RESTART;
 
-use super::data::Data;
 use super::plan::PhasePlan;
 use super::progress::{Progress, Stage};
 use super::session::Session;
 use super::state::TrainState;
 use super::step;
-use super::{FieldKind, Flow, Learned, ModelConfig, Options, Parts, PixelsKind, Preset, Recipe, TrainError};
+use super::{
+    Data, FieldKind, Flow, Learned, ModelConfig, Options, Parts, PixelsKind, Preset, Recipe, TrainError,
+};
 use crate::cnf::Cnf;
 use crate::data::Standard;
 use crate::error::Result;

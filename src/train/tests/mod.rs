@@ -3,12 +3,11 @@
 mod folder;
 mod images;
 
-use super::data::HeldOut;
 use super::*;
 use crate::cnf::{Cnf, StandardNormal};
 use crate::data::{Estimate, ImageDensity, Points, Toy};
 use crate::error::Error;
-use crate::eval::{Deadline, LogDensity, pictures, score};
+use crate::eval::{HeldOut, pictures};
 use crate::io::raster::{Channels, Depth, encode_png};
 use crate::nn::{Activation, ConcatSquash, DriftNet, Mlp};
 use crate::ode::Outcome;
@@ -292,43 +291,6 @@ fn a_checkpoint_of_an_image_says_nothing_of_points() {
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&header), ["image", "options", "parts", "recipe", "run"]);
     assert_eq!(keys(&header["image"]).len(), 8, "{header}");
-}
-
-#[test]
-fn the_gap_over_fresh_points_is_that_of_a_quadrature() {
-    for data in [Data::from(Toy::EightGaussians), Data::from(image())] {
-        let prepared = data.prepare(&Recipe::new(&Options::default())).unwrap();
-        let frame = prepared.frames.image.unwrap();
-        let standard = crate::data::Standard { mean: frame.mean.to_vec(), sd: frame.sd.to_vec() };
-        let flow = ModelConfig::of(&Density::new(flow(3), image()).flow).build(&Key::new(3)).unwrap();
-        let density = LogDensity::for_measures(1e-5, 1e-5);
-        let mut parts = 0;
-        let found: crate::Result<Estimate> = Estimate::until(0.01, 1 << 16, |part| {
-            parts += 1;
-            let rows = data.fresh(&standard, 4096, 5, part).unwrap();
-            Ok(score(&density, &flow, &rows, 2, Deadline::NONE, |_| ())?.gap)
-        });
-        let found = found.unwrap();
-        assert!(found.stderr.unwrap() <= 0.01 && found.count == 4096 * parts, "{found:?}");
-        let cells = frame.cells(0.3 * frame.side() as f64, 300, 300);
-        let log_q = density.eval(&flow, &cells.centres).unwrap();
-        let log_p: Vec<f64> = match &data {
-            Data::Image(image) => image.log_probs(&cells.centres),
-            Data::Toy(toy) => {
-                let density = toy.density();
-                let at = |&z: &[f32; 2]| density.log_prob(frame.to_pixels(z.map(f64::from)));
-                cells.centres.iter().map(|z| at(z) - frame.log_jacobian()).collect()
-            }
-            _ => unreachable!(),
-        };
-        let area = cells.area * frame.log_jacobian().exp();
-        let terms = log_p.iter().zip(&log_q).filter(|(p, _)| p.is_finite());
-        let exact: f64 = terms.map(|(p, &q)| p.exp() * (p - f64::from(q)) * area).sum();
-        let off = found.plus(-exact);
-        assert!(off.mean.abs() < 3.0 * off.stderr.unwrap(), "{}: {found} {exact}", data.name());
-        // Unpaired, the same points would leave the spread of log p in the error too.
-        assert!(exact > 0.1, "{exact}");
-    }
 }
 
 #[test]
