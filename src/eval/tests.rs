@@ -2,7 +2,7 @@
 
 use super::measure::score;
 use super::*;
-use crate::cnf::config::Flow;
+use crate::cnf::config::{Flow, ModelConfig};
 use crate::cnf::{Cnf, StandardNormal};
 use crate::data::{Estimate, ImageDensity, Points, Standard, Toy};
 use crate::io::raster::{Channels, Depth, encode_png};
@@ -21,10 +21,11 @@ fn image() -> ImageDensity {
     ImageDensity::from_bytes(&png, "boxes").unwrap()
 }
 
-/// A flow that was not trained.
+/// A flow that was not trained, near enough to its base that its density lies about the image.
 fn flow() -> Flow {
-    let block: DriftNet = ConcatSquash::new(2, [8], &Key::new(3)).into();
-    Cnf::new(block, StandardNormal::new(2)).fixed_steps(4)
+    let block: DriftNet = ConcatSquash::new(2, [8], &Key::new(0)).into();
+    let flow = Cnf::new(block, StandardNormal::new(2)).fixed_steps(4);
+    ModelConfig::of(&flow).build(&Key::new(3)).unwrap()
 }
 
 #[test]

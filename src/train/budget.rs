@@ -30,6 +30,13 @@ struct Limit {
     ends: Vec<f64>,
 }
 
+impl Limit {
+    /// Where the last phase ends.
+    fn end(&self) -> f64 {
+        self.ends[self.ends.len() - 1]
+    }
+}
+
 impl Clock {
     /// Of a process started at `started` whose phases share the training time under a limit, if there is one.
     pub fn new(started: Instant, limit_s: Option<f64>, shares: &[f64]) -> Clock {
@@ -66,18 +73,13 @@ impl Clock {
 
     /// Seconds of the run that a later process goes on behind: the end is each process's own.
     pub fn trained_s(&self) -> f64 {
-        let all = self.limit.as_ref().map_or(f64::INFINITY, |limit| limit.ends[limit.ends.len() - 1]);
+        let all = self.limit.as_ref().map_or(f64::INFINITY, Limit::end);
         self.seconds().min(all)
     }
 
     /// Seconds of a phase that are left; none without a limit.
     pub fn left_s(&self, phase: usize) -> Option<f64> {
         self.limit.as_ref().map(|limit| limit.ends[phase] - self.seconds())
-    }
-
-    /// Seconds of all phases that are left; none without a limit.
-    pub fn training_left_s(&self) -> Option<f64> {
-        self.limit.as_ref().map(|limit| limit.ends[limit.ends.len() - 1] - self.seconds())
     }
 
     /// The share of a phase's seconds that has gone, from 0 to 1; none without a limit.
@@ -99,7 +101,7 @@ impl Clock {
     /// The share of all training that is done, where `of_updates` is that of the updates.
     pub fn done(&self, of_updates: f64) -> f64 {
         let Some(limit) = &self.limit else { return of_updates };
-        (self.seconds() / limit.ends[limit.ends.len() - 1]).clamp(0.0, 1.0)
+        (self.seconds() / limit.end()).clamp(0.0, 1.0)
     }
 
     /// Refuses a limit whose first phase was over before its first update, `compiled_s` being what compiling took.
@@ -149,7 +151,7 @@ mod tests {
         near(at(67.5).share(0), 1.0);
         near(at(67.5).share(1), 0.5);
         near(at(90.0).share(1), 1.0);
-        near(at(90.0).training_left_s(), -15.0);
+        near(at(90.0).left_s(1), -15.0);
         assert_eq!(Clock::new(ago(5.0), None, &[1.0]).share(0), None);
     }
 

@@ -356,7 +356,7 @@ impl<'a> Session<'a> {
         let later = recipe.phases.iter().zip(&shares).skip(phase + 1).filter(|(p, _)| p.updates > 0);
         let later: f64 = later.map(|(_, share)| share * whole).sum();
         let by_updates = (ms * end.saturating_sub(self.update) as f64 + later) / 1e3;
-        let updates = self.updates();
+        let (updates, left_s) = (self.updates(), self.clock.left_s(recipe.phases.len() - 1));
         Progress {
             update: self.update,
             updates,
@@ -366,7 +366,7 @@ impl<'a> Session<'a> {
             objective: plan.objective,
             loss: row.loss,
             ms,
-            seconds_left: self.clock.training_left_s().map_or(by_updates, |left_s| left_s.max(0.0)),
+            seconds_left: left_s.map_or(by_updates, |left_s| left_s.max(0.0)),
             gap_nats: self.last_score.and_then(|score| score.gap),
             bits_per_dim: self
                 .last_score

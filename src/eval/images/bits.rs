@@ -25,8 +25,8 @@ const TILE: usize = 16;
 /// Tolerance of bits/dim, relative and absolute.
 pub const IMAGE_TOLERANCE: f64 = 1e-3;
 /// Images of validation that are watched on the way and measured for the table of tolerances, and images of the test.
-pub(crate) const TABLE: usize = 128;
-pub(crate) const MEASURED: usize = 1_000;
+const WATCHED: usize = 128;
+const TESTED: usize = 1_000;
 /// Tolerances of the table.
 const TOLERANCES: [f64; 4] = [1e-2, 1e-3, 1e-4, 1e-5];
 /// Told apart from every other use of a seed.
@@ -218,8 +218,8 @@ impl Images {
             let (few, key) = (subset(&rows, set.labels(), most, seed ^ stream), Key::new(seed ^ stream));
             Ok((Dequantised::read(set, &few, &transform, &key)?, key))
         };
-        let watched = read(validation, TABLE, WATCHED_STREAM)?;
-        let test = read(test, MEASURED, TEST_STREAM)?;
+        let watched = read(validation, WATCHED, WATCHED_STREAM)?;
+        let test = read(test, TESTED, TEST_STREAM)?;
         let densities = ImageDensities::new(IMAGE_TOLERANCE, IMAGE_TOLERANCE);
         Ok(Images { set, train, transform, watched, test, densities, compiled: 0 })
     }

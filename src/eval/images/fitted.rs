@@ -2,7 +2,7 @@
 
 use super::ImagesFrame;
 use super::bits::{BitsPerDim, Dequantised, ImageDensities, nats_of_bits};
-use super::pictures::{column, drawable, levels};
+use super::pictures::{column, for_samples, levels};
 use crate::cnf::Streamed;
 use crate::cnf::config::Flow;
 use crate::data::{DataError, ImageSet, PixelTransform};
@@ -40,7 +40,7 @@ impl Fitted {
             (Some(asked), Some(classes)) if asked < classes => {}
             (asked, classes) => return Err(EvalError::Class { asked, classes }.into()),
         }
-        let (flow, d) = (drawable(&self.flow), frame.dim());
+        let (flow, d) = (for_samples(&self.flow), frame.dim());
         let given = label.map(|k| flow.given(&column(&flow, std::iter::repeat_n(k, PART))));
         let program = Streamed::new(PART, |flow: &Flow, rows: &Tensor, _: &Key| {
             let (flow, z) = flow.part(rows);

@@ -8,6 +8,7 @@ use crate::data::{Estimate, PixelTransform};
 use crate::error::Result;
 use crate::eval::Deadline;
 use crate::io::run::{RunFolder, metrics::Row};
+use crate::ode::Method;
 use crate::plot::{self, Axes, ImageSheet};
 use crate::tensor::{Key, Tensor};
 use std::time::Instant;
@@ -24,7 +25,9 @@ const NEAREST: usize = 5;
 /// Images of a block that are compared at once.
 const BLOCK: usize = 1024;
 /// Tolerance of samples, relative and absolute.
-pub(crate) const DRAW_TOLERANCE: f64 = 1e-3;
+const SAMPLE_TOLERANCE: f64 = 1e-3;
+/// Rows that are solved together for them.
+const SAMPLE_TILE: usize = 16;
 
 /// Who draws images.
 pub(crate) struct Gallery<'a> {
@@ -82,7 +85,7 @@ impl Gallery<'_> {
 
     /// `flow.png`: a few samples on their way from noise.
     fn ways(&self, flow: &Flow, key: &Key) -> Result<()> {
-        let flow = drawable(flow);
+        let flow = for_samples(flow);
         let flow = match self.frame.classes {
             Some(classes) => flow.given(&column(&flow, (0..WAYS).map(|i| i % classes))),
             None => flow,
@@ -135,12 +138,9 @@ impl Gallery<'_> {
     }
 }
 
-/// How flows are solved for pictures of images.
-pub(super) fn drawable(flow: &Flow) -> Flow {
-    let settings = crate::cnf::Settings { tile: 16, ..flow.settings.clone() };
-    let mut flow = flow.clone();
-    flow.settings = settings;
-    flow.method(crate::ode::Method::Tsit5).tolerances(DRAW_TOLERANCE, DRAW_TOLERANCE)
+/// A flow as it is solved for samples of images.
+pub(super) fn for_samples(flow: &Flow) -> Flow {
+    flow.clone().tile(SAMPLE_TILE).method(Method::Tsit5).tolerances(SAMPLE_TOLERANCE, SAMPLE_TOLERANCE)
 }
 
 /// Classes as a column for [`Cnf::given`](crate::cnf::Cnf::given).
@@ -157,7 +157,7 @@ fn drawn(
     class: impl Fn(usize) -> usize,
     classes: bool,
 ) -> Result<Vec<f64>> {
-    let flow = drawable(flow);
+    let flow = for_samples(flow);
     let flow = if classes { flow.given(&column(&flow, (0..n).map(class))) } else { flow };
     Ok(flow.sample(n, key)?.to_vec())
 }
