@@ -16,7 +16,7 @@ pub(crate) const TEST_STREAM: u64 = 0x5eed_0f7e_57da_7a02;
 /// Cells along a side of the histogram that stands for the density of points.
 const COUNTED: usize = 64;
 
-/// What a run learns from.
+/// What a density is learned from.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Data {
@@ -72,22 +72,6 @@ impl Data {
             Data::Image(_) | Data::Toy(_) => 2,
             Data::Points(points, _) => points.dim(),
             Data::Images(images, _) => images.dim(),
-        }
-    }
-
-    /// Height, width and channels of images that are points; of other data none.
-    pub(crate) fn picture(&self) -> Option<[usize; 3]> {
-        match self {
-            Data::Images(images, _) => Some([images.height, images.width, images.channels]),
-            Data::Image(_) | Data::Points(..) | Data::Toy(_) => None,
-        }
-    }
-
-    /// Number of classes, where points have one.
-    pub(crate) fn classes(&self) -> Option<usize> {
-        match self {
-            Data::Images(images, _) => images.classes(),
-            Data::Image(_) | Data::Points(..) | Data::Toy(_) => None,
         }
     }
 

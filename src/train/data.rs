@@ -38,7 +38,14 @@ pub(super) struct Prepared {
 impl Data {
     /// The shape of a point.
     pub(super) fn shape(&self) -> DataShape {
-        DataShape { dim: self.dim(), picture: self.picture(), classes: self.classes().unwrap_or(0) }
+        let dim = self.dim();
+        match self {
+            Data::Images(set, _) => {
+                let picture = Some([set.height, set.width, set.channels]);
+                DataShape { dim, picture, classes: set.classes().unwrap_or(0) }
+            }
+            Data::Image(_) | Data::Points(..) | Data::Toy(_) => DataShape { dim, ..DataShape::PLANE },
+        }
     }
 
     /// Everything that a run of a recipe needs of it.

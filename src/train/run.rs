@@ -311,12 +311,12 @@ fn refused(option: &'static str, value: &str, range: &'static str) -> Result<()>
 /// Gives points and images the presets of their own, and refuses those of other data.
 fn check_preset(options: &mut Options, data: &Data) -> Result<()> {
     check_field(options, data)?;
-    if matches!(data, Data::Images(..)) {
+    if let Data::Images(images, _) = data {
         let preset = options.preset.get_or_insert(Preset::Images);
         if *preset != Preset::Images {
             return refused("--preset", preset.name(), "images, for sets of images");
         }
-        if let (Some(field @ FieldKind::ConcatSquash), Some(_)) = (options.field, data.classes()) {
+        if let (Some(field @ FieldKind::ConcatSquash), Some(_)) = (options.field, images.classes()) {
             return Err(TrainError::NoClasses { field: field.name() }.into());
         }
         return Ok(());
