@@ -80,6 +80,13 @@ pub enum Error {
     /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] crate::io::IoError),
+    /// A flow is described by sizes that none has.
+    #[cfg(feature = "train")]
+    #[error("no flow has such sizes: {reason}")]
+    Model {
+        /// What does not fit.
+        reason: String,
+    },
     /// A picture that is no density.
     #[cfg(feature = "train")]
     #[error(transparent)]
@@ -88,6 +95,10 @@ pub enum Error {
     #[cfg(feature = "plot")]
     #[error(transparent)]
     Plot(#[from] crate::plot::PlotError),
+    /// A learned density that cannot tell what it is asked.
+    #[cfg(feature = "train")]
+    #[error(transparent)]
+    Eval(#[from] crate::eval::EvalError),
     /// A run that cannot start or go on.
     #[cfg(feature = "train")]
     #[error(transparent)]

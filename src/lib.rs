@@ -4,7 +4,8 @@
 //! - `tensor`: tensors, `jit`, gradients; `odeint`: the same solves on tensors, differentiable.
 //! - `nn`, `optim`, `cnf`: layers, optimisers, flows; `memory`: what lives and what is kept compiled.
 //! - `plot`, [`io`]: pictures of solutions and densities, files.
-//! - `data`, `train`: images as densities, points, sets of images, the training loop, run folders.
+//! - `data`, `eval`, `train`: images as densities, points, sets of images, what is measured of a learned density and how it
+//!   is shown, the training loop, run folders.
 //! - `guide`: from the first solve to an image flow, one program after the other.
 //!
 //! Below these, `graph`, `transform` and `backend` are the traced program, its derivatives and how it
@@ -21,6 +22,8 @@ pub mod cnf;
 #[cfg(feature = "train")]
 pub mod data;
 mod error;
+#[cfg(feature = "train")]
+pub mod eval;
 #[cfg(all(fuzzing, feature = "tensor"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -29,6 +32,8 @@ pub mod graph;
 pub mod io;
 #[cfg(feature = "tensor")]
 pub mod memory;
+#[cfg(feature = "train")]
+mod names;
 #[cfg(feature = "tensor")]
 pub mod nn;
 pub mod ode;

@@ -3,6 +3,7 @@
 use super::bar::Count;
 use super::{FileKind, note};
 use crate::error::Result;
+use crate::eval::EvalError;
 use crate::io::write_npy_parts;
 use crate::train::{DRAW_TOLERANCE, FAR, Learned, LogGrid, MEASURE_TOLERANCE, TrainError};
 use std::path::PathBuf;
@@ -76,7 +77,7 @@ fn check_margin(learned: &Learned, margin: f64) -> Result<()> {
     }
     let reach = image.reach(margin);
     if margin > 0.0 && reach > FAR {
-        return Err(TrainError::Margin { margin, reach, far: FAR, most: image.margin_within(FAR) }.into());
+        return Err(EvalError::Margin { margin, reach, far: FAR, most: image.margin_within(FAR) }.into());
     }
     Ok(())
 }

@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> Result<()> {
 /// The header, with the field by which programs of before tell how points were drawn from an image.
 fn header(header: &Header) -> serde_json::Value {
     let mut told = serde_json::json!(header);
-    if let Some(image) = &header.image {
+    if let Some(image) = &header.frames.image {
         told["image"]["documented_rule"] = matches!(image.rule, Rule::Uniform { .. }).into();
     }
     told
@@ -159,9 +159,9 @@ fn text(learned: &Learned, phases: &[Phase], tolerances: &[ToleranceRow], peak: 
         Steps::Adaptive { rtol, atol } => format!("rtol {rtol:e}, atol {atol:e}"),
     };
     let mut table = Table::default();
-    match (&header.points, &header.image) {
+    match (&header.frames.points, &header.frames.image) {
         (None, None) => {
-            if let Some(images) = &header.images {
+            if let Some(images) = &header.frames.images {
                 let sizes = format!("{} x {} pixels of {}", images.width, images.height, images.channels);
                 table.row("images", format!("{}: {sizes}, {}", images.name, images.pixels));
             }
@@ -176,7 +176,7 @@ fn text(learned: &Learned, phases: &[Phase], tolerances: &[ToleranceRow], peak: 
     if let Some(parts) = header.parts.filter(|parts| parts.test > 0) {
         table.row("rows", parts.to_string());
     }
-    if let Some(entropy) = header.entropy_nats() {
+    if let Some(entropy) = header.frames.entropy_nats() {
         table.row("entropy", format!("{entropy:.4} nats"));
     }
     table

@@ -5,6 +5,7 @@ use super::table::grouped;
 use super::{FileKind, note, result};
 use crate::data::{DataError, Estimate, ImageSet};
 use crate::error::{Error, Result};
+use crate::eval::EvalError;
 use crate::io::{IoError, read_csv_lines, read_npy, write_csv, write_npy};
 use crate::tensor::Key;
 use crate::train::{IMAGE_TOLERANCE, Learned, MEASURE_TOLERANCE, TrainError, check_tolerances};
@@ -54,7 +55,7 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(TrainError::Option { option, value, range }.into());
     }
     let learned = Learned::open(&args.dir)?;
-    if learned.header.images.is_some() {
+    if learned.frames.images.is_some() {
         return images(args, &learned, tolerances(IMAGE_TOLERANCE), kind);
     }
     let d = learned.dim();
@@ -73,7 +74,7 @@ pub fn run(args: &Args) -> Result<()> {
     note(&match log_probs.len() {
         0 => format!("{} holds no points", args.points.display()),
         n => {
-            let area = if learned.header.points.is_some() { "unit" } else { "square pixel" };
+            let area = if learned.frames.points.is_some() { "unit" } else { "square pixel" };
             format!("{} points, mean log-density {mean} nats per {area}", grouped(n as u64))
         }
     });
@@ -160,20 +161,20 @@ impl Points {
     fn located(&self, error: Error) -> Error {
         let file = self.path.display();
         match error {
-            Error::Train(TrainError::Point { row, value, reason, .. }) => {
+            Error::Eval(EvalError::Point { row, value, reason, .. }) => {
                 let place = match &self.lines {
                     Some(lines) => format!("{file} line {}", lines[row]),
                     None => format!("{file} row {}, counted from 1,", row + 1),
                 };
-                TrainError::Point { place, row, value, reason }.into()
+                EvalError::Point { place, row, value, reason }.into()
             }
-            Error::Train(TrainError::Unsolved { rows, value, outcome, .. }) => {
+            Error::Eval(EvalError::Unsolved { rows, value, outcome, .. }) => {
                 let place = match (&self.lines, rows) {
                     (Some(lines), [a, b]) if a == b => format!("{file} line {}", lines[a]),
                     (Some(lines), [a, b]) => format!("{file} lines {} to {}", lines[a], lines[b]),
                     (None, [a, b]) => format!("{file} rows {} to {}, counted from 1", a + 1, b + 1),
                 };
-                TrainError::Unsolved { place, rows, value, outcome }.into()
+                EvalError::Unsolved { place, rows, value, outcome }.into()
             }
             error => error,
         }

@@ -18,6 +18,7 @@ mod table;
 mod train;
 
 use crate::error::{Error, Result};
+use crate::eval::EvalError;
 use crate::ode::OdeError;
 use crate::simd::Level;
 use crate::train::TrainError;
@@ -120,9 +121,7 @@ fn shortened(message: &str) -> String {
 
 /// Whether a message is about how the program was called, and not about what happened then.
 fn is_usage(error: &Error) -> bool {
-    use TrainError::{
-        Exclusive, Layers, Margin, Memory, NoErrorEstimate, NoPlane, Option, OtherOption, Solver,
-    };
+    use TrainError::{Exclusive, Layers, Memory, NoErrorEstimate, Option, OtherOption, Solver};
     match error {
         Error::Train(e) => matches!(
             e,
@@ -133,9 +132,10 @@ fn is_usage(error: &Error) -> bool {
                 | NoErrorEstimate { .. }
                 | Layers { .. }
                 | Memory { .. }
-                | Margin { .. }
-                | NoPlane { .. }
         ),
+        Error::Eval(e) => {
+            matches!(e, EvalError::NoDraws | EvalError::Margin { .. } | EvalError::NoPlane { .. })
+        }
         Error::Ode(e) => matches!(
             e,
             OdeError::Tolerance { .. } | OdeError::UnknownMethod { .. } | OdeError::NoErrorEstimate { .. }

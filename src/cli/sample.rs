@@ -4,6 +4,7 @@ use super::bar::Count;
 use super::table::grouped;
 use super::{FileKind, note};
 use crate::error::Result;
+use crate::eval::EvalError;
 use crate::io::{write_csv_parts, write_npy_parts};
 use crate::plot::{self, ImageSheet};
 use crate::tensor::Key;
@@ -49,11 +50,11 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let learned = Learned::open(&args.dir)?;
     let key = Key::new(args.seed);
-    if let Some(frame) = &learned.header.images {
+    if let Some(frame) = &learned.frames.images {
         return images(args, &learned, frame, (&path, kind), &key);
     }
     if args.label.is_some() {
-        return Err(TrainError::Class { asked: args.label, classes: None }.into());
+        return Err(EvalError::Class { asked: args.label, classes: None }.into());
     }
     let mut count = Count::new(n, "points");
     let d = learned.dim();

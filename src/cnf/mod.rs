@@ -11,6 +11,8 @@
 //! or a file.
 
 mod base;
+#[cfg(feature = "train")]
+pub(crate) mod config;
 mod density;
 mod divergence;
 mod flow;

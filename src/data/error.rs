@@ -29,6 +29,28 @@ pub enum DataError {
         /// Those of the images to learn from.
         wanted: [usize; 3],
     },
+    /// Images to learn from have classes, and those to measure by have none.
+    #[error(
+        "{name} has no labels, the images to learn from have; give theirs with --validation-labels or --test-labels"
+    )]
+    NoLabels {
+        /// The images without.
+        name: String,
+    },
+    /// Too few rows to hold one out and learn from others.
+    #[error(
+        "{kind} {name}: {found} are too few for their parts; give at least {least}, better thousands, or others with --validation and --test"
+    )]
+    TooFew {
+        /// `points` or `images`.
+        kind: &'static str,
+        /// What they are called.
+        name: String,
+        /// How many there are.
+        found: usize,
+        /// How many there must be.
+        least: usize,
+    },
     /// There are no bytes.
     #[error("image {name} is empty (0 bytes); give a PNG, JPEG, BMP, GIF or WebP picture")]
     Empty {

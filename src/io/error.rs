@@ -33,6 +33,32 @@ pub enum IoError {
         /// The number of the process, where it is known.
         process: Option<u32>,
     },
+    /// The folder holds a run that would be overwritten.
+    #[error(
+        "{} holds a run already; resume it with --resume, move it aside with --restart, or choose another folder with --out",
+        folder.display()
+    )]
+    Occupied {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The folder holds files of a run that would be overwritten, and no checkpoint.
+    #[error(
+        "{} would be overwritten: {} holds a run's files and no model.safetensors; put that back and --resume, or move the files aside and begin anew with --restart",
+        found.display(), folder.display()
+    )]
+    Lost {
+        /// The folder.
+        folder: PathBuf,
+        /// One of the files.
+        found: PathBuf,
+    },
+    /// The folder holds a file that would be overwritten, and no run.
+    #[error("{} is there already and would be overwritten; move it away, or choose another folder with --out", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file was changed or cut after it was written.
     #[error("{} is damaged ({bytes} bytes): {reason}; restore it from a copy, or train again", path.display())]
     Damaged {

@@ -8,16 +8,13 @@
 //! There is room for them from the start, in buffers that nobody shares: a run holds as many at its end as before its
 //! first measure, and an update writes into the state's own.
 
-use super::folder::RunFolder;
-use super::model::Flow;
-use super::{Header, Phase, Recipe, TrainError};
+use super::{Flow, Header, Phase, Recipe, TrainError};
 use crate::error::Result;
+use crate::io::run::{BEST_FILE, RunFolder};
 use crate::io::{IoError, read_checkpoint, write_checkpoint};
 use crate::tensor::{Tensor, Tree};
 use serde::{Deserialize, Serialize};
 
-/// The best weights in a run folder.
-pub(super) const BEST_FILE: &str = "best.safetensors";
 /// Measures of a phase.
 pub(super) const MEASURES: u64 = 10;
 
@@ -144,9 +141,7 @@ mod tests {
             run: run.to_owned(),
             options: options.clone(),
             recipe: recipe.clone(),
-            image: None,
-            points: None,
-            images: None,
+            frames: crate::eval::Frames::default(),
             parts: None,
         };
         let read = Best::read(&folder, &header("one"), 20, &flows[0]).unwrap().unwrap();

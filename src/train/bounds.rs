@@ -52,12 +52,7 @@ fn options(recipe: &Recipe) -> String {
     };
     let kept = match model.solve.kept {
         Kept::Count(n) => format!(" --checkpoints={n}"),
-        Kept::Automatic
-        | Kept::Bytes(_)
-        | Kept::All
-        | Kept::Last { .. }
-        | Kept::Nothing { .. }
-        | Kept::Forward => String::new(),
+        _ => String::new(),
     };
     let (depth, blocks) = (model.hidden.len(), model.blocks);
     format!("--batch={batch} --width={width} --depth={depth} --blocks={blocks}{steps}{kept}")

@@ -6,15 +6,13 @@
 //! behind the last phase belongs to the end, which measures and draws as much as fits ([`Deadline`]).
 
 use super::TrainError;
-use std::ops::Range;
+use crate::eval::Deadline;
 use std::time::{Duration, Instant};
 
 /// Part of a limit that is the end's, within these bounds of seconds; never more than half of the limit.
 const END_SHARE: f64 = 0.25;
 const END_LEAST_S: f64 = 4.0;
 const END_MOST_S: f64 = 120.0;
-/// Part of the time left that nothing is planned into: the machine may become slower.
-const SPARE: f64 = 0.2;
 
 /// The clock of a run: this process and those before it.
 #[derive(Clone, Debug)]
@@ -30,6 +28,13 @@ pub(super) struct Clock {
 struct Limit {
     seconds: f64,
     ends: Vec<f64>,
+}
+
+impl Limit {
+    /// Where the last phase ends.
+    fn end(&self) -> f64 {
+        self.ends[self.ends.len() - 1]
+    }
 }
 
 impl Clock {
@@ -68,18 +73,13 @@ impl Clock {
 
     /// Seconds of the run that a later process goes on behind: the end is each process's own.
     pub fn trained_s(&self) -> f64 {
-        let all = self.limit.as_ref().map_or(f64::INFINITY, |limit| limit.ends[limit.ends.len() - 1]);
+        let all = self.limit.as_ref().map_or(f64::INFINITY, Limit::end);
         self.seconds().min(all)
     }
 
     /// Seconds of a phase that are left; none without a limit.
     pub fn left_s(&self, phase: usize) -> Option<f64> {
         self.limit.as_ref().map(|limit| limit.ends[phase] - self.seconds())
-    }
-
-    /// Seconds of all phases that are left; none without a limit.
-    pub fn training_left_s(&self) -> Option<f64> {
-        self.limit.as_ref().map(|limit| limit.ends[limit.ends.len() - 1] - self.seconds())
     }
 
     /// The share of a phase's seconds that has gone, from 0 to 1; none without a limit.
@@ -101,7 +101,7 @@ impl Clock {
     /// The share of all training that is done, where `of_updates` is that of the updates.
     pub fn done(&self, of_updates: f64) -> f64 {
         let Some(limit) = &self.limit else { return of_updates };
-        (self.seconds() / limit.ends[limit.ends.len() - 1]).clamp(0.0, 1.0)
+        (self.seconds() / limit.end()).clamp(0.0, 1.0)
     }
 
     /// Refuses a limit whose first phase was over before its first update, `compiled_s` being what compiling took.
@@ -124,62 +124,6 @@ impl Clock {
         let left =
             |limit: &Limit| self.started + Duration::from_secs_f64((limit.seconds - self.earlier_s).max(0.0));
         Deadline(self.limit.as_ref().map(left))
-    }
-}
-
-/// A moment by which something is to be done; none for as long as it takes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Deadline(pub Option<Instant>);
-
-impl Deadline {
-    /// As long as it takes.
-    #[cfg(test)]
-    pub const NONE: Deadline = Deadline(None);
-
-    /// Seconds left; infinitely many without a deadline.
-    pub fn left_s(self) -> f64 {
-        self.0.map_or(f64::INFINITY, |at| at.saturating_duration_since(Instant::now()).as_secs_f64())
-    }
-
-    /// When such a share of what is left will have gone.
-    pub fn share(self, share: f64) -> Deadline {
-        Deadline(self.0.map(|_| Instant::now() + Duration::from_secs_f64(share * self.left_s())))
-    }
-
-    /// Whether something that takes so long fits in, with time to spare.
-    pub fn fits(self, seconds: f64) -> bool {
-        seconds <= (1.0 - SPARE) * self.left_s()
-    }
-
-    /// How many of `n` things fit in of which each takes so long.
-    pub fn count(self, n: usize, each_s: f64) -> usize {
-        let fit = (1.0 - SPARE) * self.left_s() / each_s.max(1e-12);
-        if fit >= n as f64 { n } else { fit as usize }
-    }
-
-    /// Runs `f` on `n` things, `chunk` at a time, for as long as the next chunk fits in by the slowest so far; the first
-    /// always runs. Tells the share that is done after each, and how many things are done at the end.
-    pub fn in_chunks<E>(
-        self,
-        n: usize,
-        chunk: usize,
-        mut told: impl FnMut(f64),
-        mut f: impl FnMut(Range<usize>) -> Result<(), E>,
-    ) -> Result<usize, E> {
-        let (mut done, mut slowest) = (0, 0.0_f64);
-        while done < n && (done == 0 || self.fits(slowest)) {
-            let (end, since) = (n.min(done + chunk), Instant::now());
-            f(done..end)?;
-            // The first one may have compiled.
-            slowest = if done == 0 {
-                0.5 * since.elapsed().as_secs_f64()
-            } else {
-                slowest.max(since.elapsed().as_secs_f64())
-            };
-            done = end;
-            told(done as f64 / n as f64);
-        }
-        Ok(done)
     }
 }
 
@@ -207,7 +151,7 @@ mod tests {
         near(at(67.5).share(0), 1.0);
         near(at(67.5).share(1), 0.5);
         near(at(90.0).share(1), 1.0);
-        near(at(90.0).training_left_s(), -15.0);
+        near(at(90.0).left_s(1), -15.0);
         assert_eq!(Clock::new(ago(5.0), None, &[1.0]).share(0), None);
     }
 
@@ -241,22 +185,5 @@ mod tests {
         assert!(check(2.0, 10.0).is_ok());
         let refused = check(2.0, 3.0).unwrap_err().to_string();
         assert!(refused.contains("time limit of 3 s") && refused.contains("allow at least 8 s"), "{refused}");
-    }
-
-    #[test]
-    fn chunks_stop_where_the_next_would_come_too_late() {
-        let slow = |seconds: f64| {
-            move |_: Range<usize>| -> Result<(), ()> {
-                std::thread::sleep(Duration::from_secs_f64(seconds));
-                Ok(())
-            }
-        };
-        let by = Deadline(Some(Instant::now() + Duration::from_millis(200)));
-        let mut told = Vec::new();
-        let done = by.in_chunks(1_000, 10, |share| told.push(share), slow(0.03)).unwrap();
-        assert!((10..70).contains(&done) && done == 10 * told.len(), "{done} {told:?}");
-        assert!(by.left_s() < 0.2 && by.0.is_some_and(|at| at + Duration::from_millis(100) > Instant::now()));
-        assert_eq!(by.in_chunks(1_000, 10, |_| (), slow(0.3)), Ok(10), "the first always runs");
-        assert_eq!(Deadline::NONE.in_chunks(95, 10, |_| (), slow(0.0)), Ok(95));
     }
 }

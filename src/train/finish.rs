@@ -5,18 +5,16 @@
 //! part itself, so that it fits on a loaded machine too.
 
 use super::best::Measured;
-use super::budget::Deadline;
-use super::domain::{Mass, OUTER_MASS, OnPlane};
-use super::evaluate::{DRAW_TOLERANCE, LogDensity, ROWS, Sampler, Score, on_their_way};
-use super::images::bits_of_nats;
-use super::model::Flow;
-use super::pictures::{self, CORNER_POINTS, FLOW_PANELS, FLOW_POINTS, SAMPLES};
-use super::session::{Session, cells_per_pixel};
-use super::{Data, ImageFrame, Learned, Report, Stage};
-use crate::data::{Estimate, Standard};
-use crate::error::{Error, Result};
-use crate::tensor::{Key, Tensor};
-use std::time::Instant;
+use super::session::Session;
+use super::{Data, ImageFrame, Learned, Objective, Recipe, Report, Stage};
+use crate::data::Estimate;
+use crate::error::Result;
+use crate::eval::pictures::{self, CORNER_POINTS, SAMPLES};
+use crate::eval::{HeldOut, Mass, OUTER_MASS, OnPlane, Sampler, Score, bits_of_nats};
+use crate::io::run::metrics::{self, Row};
+use crate::io::run::{METRICS_FILE, RunFolder};
+use crate::plot;
+use crate::tensor::Tensor;
 
 /// Told apart from the keys of updates, which are folds of small numbers.
 pub(super) const SAMPLE_STREAM: u32 = u32::MAX;
@@ -24,8 +22,6 @@ pub(super) const SAMPLE_STREAM: u32 = u32::MAX;
 const MEASURES: f64 = 0.3;
 const PLANE: f64 = 0.5;
 const DRAWS: f64 = 0.4;
-/// Fewest points of the flow's picture.
-const FLOW_LEAST: usize = 500;
 
 /// Measures and draws what was learned.
 pub(super) fn finish(mut session: Session) -> Result<Learned> {
@@ -35,18 +31,19 @@ pub(super) fn finish(mut session: Session) -> Result<Learned> {
         session.stage(Stage::Measuring)?;
         let by = session.clock.deadline().share(MEASURES);
         let score = session.measure(by)?;
-        let nll = score.best_nll(session.header.entropy_nats());
+        let nll = score.best_nll(session.header.frames.entropy_nats());
         session.tallies.measured(session.last_phase(), nll.mean, nll.stderr);
         score
     };
     let validation = take_best(&mut session, validation)?;
     session.stage(Stage::Testing)?;
-    let by = session.clock.deadline().share(if session.header.images.is_some() { PLANE } else { MEASURES });
+    let by =
+        session.clock.deadline().share(if session.header.frames.images.is_some() { PLANE } else { MEASURES });
     let scores = (validation, session.test(by)?);
-    if session.header.images.is_some() {
+    if session.header.frames.images.is_some() {
         return images(session, scores);
     }
-    let mass = if let Some(image) = session.header.image.clone() {
+    let mass = if let Some(image) = session.header.frames.image.clone() {
         Some(plane(&mut session, &image)?)
     } else {
         space(&mut session)?;
@@ -54,10 +51,10 @@ pub(super) fn finish(mut session: Session) -> Result<Learned> {
     };
     if let Some(folder) = &session.folder {
         let (header, mean_weight) = (&session.header, session.density.data.mean_weight());
-        let entropy = header.entropy_nats();
-        pictures::loss_curve(folder, &header.recipe, entropy, mean_weight, header.told_nats())?;
+        let entropy = header.frames.entropy_nats();
+        loss_curve(folder, &header.recipe, entropy, mean_weight, header.frames.told_nats())?;
     }
-    let report = report(&session, scores, mass.as_ref());
+    let report = report(&mut session, scores, mass.as_ref());
     Ok(Learned::new(session.state, session.header, Some(report), None))
 }
 
@@ -79,20 +76,22 @@ fn take_best(session: &mut Session, last: Score) -> Result<Score> {
 fn images(mut session: Session, scores: (Score, Score)) -> Result<Learned> {
     session.stage(Stage::Measuring)?;
     let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
-    let tolerances = session.images().map(|images| images.tolerances(&ema, by.share(MEASURES)));
-    session.tolerances = tolerances.expect("invariant: a run on images has images")?;
+    let HeldOut::Images(images) = &mut session.held_out else {
+        unreachable!("invariant: a run on images has images");
+    };
+    session.tallies.counters.tolerances = images.tolerances(&ema, by.share(MEASURES))?;
     session.stage(Stage::Drawing)?;
     if let Some(gallery) = session.gallery() {
         let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
         gallery.draw(&ema, &key, session.update, by)?;
-        gallery.bits(super::metrics::read(&gallery.folder.file(super::METRICS_FILE))?.into_iter())?;
-        pictures::loss_curve(gallery.folder, &session.header.recipe, None, 1.0, 0.0)?;
+        gallery.bits(metrics::read(&gallery.folder.file(METRICS_FILE))?.into_iter())?;
+        loss_curve(gallery.folder, &session.header.recipe, None, 1.0, 0.0)?;
         // The program of the samples, and that of their ways.
         session.compiles += 2;
     }
     session.save()?;
-    let report = report(&session, scores, None);
-    let pixels = session.images().map(|images| images.transform.clone());
+    let report = report(&mut session, scores, None);
+    let pixels = session.held_out.images().map(|images| images.transform.clone());
     Ok(Learned::new(session.state, session.header, Some(report), pixels))
 }
 
@@ -106,7 +105,11 @@ fn space(session: &mut Session) -> Result<()> {
     // The program of the samples, or that of the density on a line.
     session.compiles += 1;
     if points.dim() == 1 {
-        return pictures::line(folder, points, over_line(flow, &standard, pictures::on_line(points))?);
+        return pictures::line(
+            folder,
+            points,
+            pictures::over_line(flow, &standard, pictures::on_line(points))?,
+        );
     }
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
     let mut samples = Vec::with_capacity(CORNER_POINTS * points.dim());
@@ -115,20 +118,11 @@ fn space(session: &mut Session) -> Result<()> {
     pictures::corner(folder, points, &samples)
 }
 
-/// Places on a line, in units, each with the density there.
-pub(super) fn over_line(flow: &Flow, standard: &Standard, places: Vec<f64>) -> Result<Vec<[f64; 2]>> {
-    let there: Vec<f32> = standard.to_standard(&places).into_iter().map(|x| x as f32).collect();
-    let density = LogDensity::for_points(places.len(), DRAW_TOLERANCE, DRAW_TOLERANCE);
-    let found = density.eval_rows(flow, &there, 1)?;
-    let told = |(x, log_prob): (f64, f32)| [x, (f64::from(log_prob) + standard.log_jacobian()).exp()];
-    Ok(places.into_iter().zip(found).map(told).collect())
-}
-
 /// The mass over the plane, and its pictures.
 fn plane(session: &mut Session, image: &ImageFrame) -> Result<Mass> {
     session.stage(Stage::Evaluating)?;
     let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
-    let (finest, on_stage) = (image.side() * cells_per_pixel(image), &mut session.density.on_stage);
+    let (finest, on_stage) = (image.side() * image.cells_per_pixel(), &mut session.density.on_stage);
     let plane = OnPlane { density: &session.draw, flow: &ema, frame: image };
     let told = &mut |share| on_stage(Stage::Evaluating, share);
     let (learned, mass) = plane.over_domain(finest, by.share(PLANE), told)?;
@@ -139,7 +133,8 @@ fn plane(session: &mut Session, image: &ImageFrame) -> Result<Mass> {
     }
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
     let on_stage = &mut session.density.on_stage;
-    let (points, way) = draws(&ema, image, &key, by.share(DRAWS), |share| on_stage(Stage::Drawing, share))?;
+    let (points, way) =
+        pictures::draws(&ema, image, &key, by.share(DRAWS), |share| on_stage(Stage::Drawing, share))?;
     // The program of the samples, and that of the flow.
     session.compiles += 2;
     if learned.1.max(learned.2) < finest || points.len() < SAMPLES {
@@ -163,34 +158,9 @@ fn plane(session: &mut Session, image: &ImageFrame) -> Result<Mass> {
     Ok(mass)
 }
 
-/// Points of the plane at times on their way from the base to the data.
-type Way = Vec<(f64, Vec<[f64; 2]>)>;
-
-/// Samples, and samples on their way, both in pixels.
-fn draws(
-    flow: &Flow,
-    image: &ImageFrame,
-    key: &Key,
-    by: Deadline,
-    told: impl FnMut(f64),
-) -> Result<(Vec<[f64; 2]>, Way)> {
-    let (since, mut points) = (Instant::now(), Vec::with_capacity(SAMPLES));
-    let mut parts = Sampler::new().draw(flow, SAMPLES, key);
-    by.share(0.5).in_chunks(SAMPLES, ROWS, told, |_| {
-        let part = parts.next().expect("invariant: a part for each chunk")?;
-        points.extend(part.as_chunks::<2>().0.iter().map(|&p| image.to_pixels(p)));
-        Ok::<_, Error>(())
-    })?;
-    let each_s = since.elapsed().as_secs_f64() / points.len() as f64;
-    let of_flow = by.count(FLOW_POINTS, each_s).max(FLOW_LEAST);
-    let mut way = on_their_way(flow, of_flow, FLOW_PANELS, key)?;
-    way.iter_mut().flat_map(|(_, points)| points).for_each(|p| *p = image.to_pixels(*p));
-    Ok((points, way))
-}
-
 fn tell_missing(session: &mut Session, mass: &Mass) {
     if mass.outer >= OUTER_MASS {
-        let what = if session.header.points.is_some() { "window" } else { "image" };
+        let what = if session.header.frames.points.is_some() { "window" } else { "image" };
         let text = format!(
             "warning: the density reaches far beyond the {what}: {:.1e} of it still lies in the outermost band of 4 times the {what}'s sides, where {:.4} was found",
             mass.outer, mass.total
@@ -199,15 +169,49 @@ fn tell_missing(session: &mut Session, mass: &Mass) {
     }
 }
 
+/// The loss of every update and the NLL where it was measured. A weighted likelihood is divided by the mean weight, so
+/// that it has the entropy as its floor like the others; `told_nats` is added where NLLs are told in units.
+fn loss_curve(
+    folder: &RunFolder,
+    recipe: &Recipe,
+    entropy_nats: Option<f64>,
+    mean_weight: f64,
+    told_nats: f64,
+) -> Result<()> {
+    let rows: Vec<Row> = metrics::read(&folder.file(METRICS_FILE))?;
+    // A run that was over when its rows were lost has none to draw.
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let of = |objective: Objective| -> Vec<[f64; 2]> {
+        let (unit, shift) =
+            if objective == Objective::MaximumLikelihood { (mean_weight, told_nats) } else { (1.0, 0.0) };
+        let mine = rows.iter().filter(|row| row.phase == objective.name());
+        mine.map(|row| [row.update as f64, row.loss / unit + shift]).collect()
+    };
+    let losses: Vec<_> = recipe.phases.iter().map(|p| (p.objective, of(p.objective))).collect();
+    let phases: Vec<plot::Phase> = losses
+        .iter()
+        .filter(|(_, loss)| !loss.is_empty())
+        .map(|(objective, loss)| plot::Phase { name: objective.title(), unit: objective.unit(), loss })
+        .collect();
+    let nll: Vec<[f64; 2]> =
+        rows.iter().filter_map(|row| row.nll_nats.map(|nll| [row.update as f64, nll])).collect();
+    let nll_stderr = rows.iter().rfind(|row| row.nll_nats.is_some()).and_then(|row| row.nll_stderr_nats);
+    let curve = plot::LossCurve { phases: &phases, nll: &nll, nll_stderr, entropy: entropy_nats };
+    Ok(plot::loss_curve(&curve)?.save(folder.file("loss.png"))?)
+}
+
 /// What is told of a run, by what the validation and the test part said.
-fn report(session: &Session, (validation, test): (Score, Score), mass: Option<&Mass>) -> Report {
+fn report(session: &mut Session, (validation, test): (Score, Score), mass: Option<&Mass>) -> Report {
+    let counters = session.counters().clone();
     let (header, recipe) = (&session.header, &session.header.recipe);
-    let entropy_nats = header.entropy_nats();
+    let entropy_nats = header.frames.entropy_nats();
     // No weights were chosen for a known density, and its gap is best known by the points of the test.
     let nll = if test.gap.is_some() { test.best_nll(entropy_nats) } else { validation.nll };
-    let bits = |nll: Estimate| header.images.as_ref().map(|_| nll.times(bits_of_nats(1.0, header.dim())));
+    let bits =
+        |nll: Estimate| header.frames.images.as_ref().map(|_| nll.times(bits_of_nats(1.0, header.dim())));
     let (bits_of_validation, bits_of_test) = (bits(validation.nll), bits(test.nll));
-    let counters = session.counters();
     Report {
         updates: session.update,
         weights: super::num_weights(&session.state.model),
@@ -226,7 +230,7 @@ fn report(session: &Session, (validation, test): (Score, Score), mass: Option<&M
         bits_per_dim_draws: bits_of_validation.map(|_| 1),
         test_bits_per_dim: bits_of_test.map(|bits| bits.mean),
         test_bits_per_dim_stderr: bits_of_test.and_then(|bits| bits.stderr),
-        tolerances: session.tolerances.clone(),
+        tolerances: counters.tolerances,
         gap_nats: entropy_nats.map(|entropy| nll.mean - entropy),
         gap_stderr_nats: test.gap.and_then(|gap| gap.stderr),
         mass: mass.map(|mass| mass.total),
@@ -241,6 +245,6 @@ fn report(session: &Session, (validation, test): (Score, Score), mass: Option<&M
         seconds_to_gap: session.tallies.seconds_to_gap.clone(),
         threads: rayon::current_num_threads(),
         seed: recipe.seed,
-        files: session.folder.as_ref().map(pictures::files).unwrap_or_default(),
+        files: session.folder.as_ref().map(RunFolder::files).unwrap_or_default(),
     }
 }

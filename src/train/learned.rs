@@ -1,56 +1,37 @@
-//! What a run leaves behind: a flow in the frame of its data, from the end of a run or from its folder.
-//!
-//! Flows work in standardised coordinates; people and other programs speak of pixels, or of the units of their points.
-//! This is where the two meet. Points of any number of coordinates go in and out as rows; those of the plane as pairs too.
+//! What a run leaves behind: a fitted density and what the run was, from its end or from its folder.
 
-use super::evaluate::{DRAW_TOLERANCE, LogDensity, PART, Sampler, on_cells};
-use super::folder::MODEL_FILE;
-use super::images::transform_of;
-use super::model::Flow;
-use super::run::Header;
 use super::state::TrainState;
-use super::{ImageFrame, Report, TrainError};
+use super::{Flow, Header, MODEL_FILE, PixelTables, Report};
 use crate::cnf::Cnf;
 use crate::data::PixelTransform;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::eval::Fitted;
 use crate::io::{IoError, read_checkpoint};
 use crate::nn::DriftNet;
-use crate::ode::Outcome;
-use crate::plot::{self, DensityMap, Picture, Scale};
 use crate::tensor::{Key, Tensor};
+use std::ops::Deref;
 use std::path::Path;
 
-/// Deviations from the data's centre of mass beyond which no log-density is told: there are no data within 90 of them, a
-/// normal density would be exp(-5000), and a solve takes thousands of steps.
-pub const FAR: f64 = 100.0;
-
-/// A learned density of an image or of points.
+/// A learned density of an image, of points or of images. It is [`Fitted`], which evaluates, samples and draws it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Learned {
-    /// The flow with its averaged weights, in standardised coordinates.
-    pub flow: Flow,
+    /// What was learned.
+    pub fitted: Fitted,
     /// What the checkpoint says: options, recipe, image or points.
     pub header: Header,
     /// Updates done.
     pub update: u64,
     /// The run in numbers; none where it was only read.
     pub report: Option<Report>,
-    /// What takes grey levels of images to the numbers of the flow.
-    pub(super) pixels: Option<PixelTransform>,
 }
 
-/// Log-densities per square pixel on a square grid.
-#[derive(Debug)]
-pub struct LogGrid {
-    /// Row-major, first row on top, [size, size].
-    pub log_density: Vec<f64>,
-    /// Cells along each side.
-    pub size: usize,
-    /// What the cells cover, in pixel coordinates.
-    pub frame: plot::Frame,
-    /// The colour scale of the run's pictures.
-    pub scale: Scale,
+impl Deref for Learned {
+    type Target = Fitted;
+
+    fn deref(&self) -> &Fitted {
+        &self.fitted
+    }
 }
 
 impl Learned {
@@ -60,7 +41,8 @@ impl Learned {
         report: Option<Report>,
         pixels: Option<PixelTransform>,
     ) -> Learned {
-        Learned { flow: state.ema, header, update: state.update.item() as u64, report, pixels }
+        let update = state.update.item() as u64;
+        Learned { fitted: Fitted::new(state.ema, &header.frames, pixels), header, update, report }
     }
 
     /// Reads a run folder.
@@ -72,238 +54,16 @@ impl Learned {
         let checkpoint = read_checkpoint::<Header>(&path)?;
         let like = checkpoint.header.recipe.model.build(&Key::new(0));
         let like = like.map_err(|e| IoError::Layout { path, reason: e.to_string() })?;
-        let flow = checkpoint.part("ema", &like)?;
+        let flow: Flow = checkpoint.part("ema", &like)?;
         let update = checkpoint.part("update", &Tensor::from(0u32))?.item() as u64;
-        let pixels = transform_of(&checkpoint)?;
-        Ok(Learned { flow, header: checkpoint.header, update, report: None, pixels })
-    }
-
-    /// The image's size, units and entropy; of points over the plane, their window.
-    ///
-    /// # Errors
-    /// [`TrainError::NoPlane`] for points of another number of coordinates.
-    pub fn plane(&self, what: &'static str) -> Result<&ImageFrame> {
-        let dim = self.dim();
-        self.header.image.as_ref().ok_or_else(|| TrainError::NoPlane { what, dim }.into())
-    }
-
-    /// Length of a point.
-    pub fn dim(&self) -> usize {
-        self.header.dim()
-    }
-
-    /// Names of a point's coordinates: those of the columns that were learned, or x and y of an image.
-    pub fn columns(&self) -> Vec<String> {
-        let plane = || vec!["x".to_owned(), "y".to_owned()];
-        self.header.points.as_ref().map_or_else(plane, |points| points.columns.clone())
-    }
-
-    /// n draws of points of any number of coordinates, row-major `[n, d]`, in units (or pixels), in parts; a longer draw by the
-    /// same key begins with the points of a shorter one. A part whose solve ended early, or that holds
-    /// what is no number in units, is an error.
-    pub fn sample_rows<'a>(&'a self, n: usize, key: &'a Key) -> impl Iterator<Item = Result<Vec<f64>>> + 'a {
-        let (standard, d, mut drawn) = (self.header.standard(), self.dim(), 0);
-        Sampler::new().draw(&self.flow, n, key).map(move |part| {
-            let rows = standard.to_units(&part?);
-            if let Some(i) = rows.chunks_exact(d).position(|row| !row.iter().all(|x| x.is_finite())) {
-                let (row, value) = (drawn + i + 1, format!("{:?}", &rows[i * d..(i + 1) * d]));
-                return Err(TrainError::Overflow { row, value }.into());
-            }
-            drawn += rows.len() / d;
-            Ok(rows)
-        })
-    }
-
-    /// n draws in pixel coordinates, x to the right and y down; of points over the plane, in units.
-    ///
-    /// # Errors
-    /// A solve that ended early.
-    ///
-    /// # Panics
-    /// When points have another number of coordinates.
-    pub fn sample(&self, n: usize, key: &Key) -> Result<Vec<[f64; 2]>> {
-        let parts: Vec<_> = self.sample_parts(n, key).collect::<Result<_>>()?;
-        Ok(parts.concat())
-    }
-
-    /// [`Learned::sample`] in parts, for more points than memory holds; a longer draw by the same key begins with the points
-    /// of a shorter one. A part whose solve ended early is an error.
-    pub fn sample_parts<'a>(
-        &'a self,
-        n: usize,
-        key: &'a Key,
-    ) -> impl Iterator<Item = Result<Vec<[f64; 2]>>> + 'a {
-        assert!(self.dim() == 2, "points of {} coordinates are no pairs", self.dim());
-        self.sample_rows(n, key).map(|part| part.map(|part| part.as_chunks::<2>().0.to_vec()))
-    }
-
-    /// n draws and their log-densities in nats, both in standardised coordinates.
-    ///
-    /// # Errors
-    /// A solve that ended early.
-    pub fn sample_with_log_prob(&self, n: usize, key: &Key) -> Result<(Tensor, Tensor)> {
-        let flow = self.flow.clone().tolerances(DRAW_TOLERANCE, DRAW_TOLERANCE);
-        flow.sample_with_log_prob(n, key)
-    }
-
-    /// The log-density per square pixel of points in pixel coordinates; of points over the plane, per unit.
-    ///
-    /// # Errors
-    /// Tolerances out of range, a point that is not finite or farther than [`FAR`] from the data, a solve that ended early.
-    ///
-    /// # Panics
-    /// When points have another number of coordinates.
-    pub fn log_prob(&self, points: &[[f64; 2]], rtol: f64, atol: f64) -> Result<Vec<f64>> {
-        let parts: Vec<_> = self.log_prob_parts(points.as_flattened(), rtol, atol)?.collect::<Result<_>>()?;
-        Ok(parts.concat())
-    }
-
-    /// [`Learned::log_prob`] of rows of as many coordinates as the points have, in parts as they are solved. A part whose
-    /// solve ended early is an error.
-    ///
-    /// # Errors
-    /// Tolerances out of range, a point that is not finite or farther than [`FAR`] from the data.
-    ///
-    /// # Panics
-    /// When they are no whole number of points.
-    pub fn log_prob_parts<'a>(
-        &'a self,
-        points: &'a [f64],
-        rtol: f64,
-        atol: f64,
-    ) -> Result<impl Iterator<Item = Result<Vec<f64>>> + 'a> {
-        super::check_tolerances(rtol, atol)?;
-        let d = self.dim();
-        assert!(points.len().is_multiple_of(d), "{} coordinates are no points of {d}", points.len());
-        let n = points.len() / d;
-        for (i, p) in points.chunks_exact(d).enumerate() {
-            self.check_point(p).map_err(|reason| {
-                let place = format!("point {}", i + 1);
-                TrainError::Point { place, row: i, value: format!("{p:?}"), reason }
-            })?;
-        }
-        let (density, rows) = (LogDensity::for_points(n, rtol, atol), LogDensity::rows_for(n));
-        let (frame, shift) = (self.header.standard(), self.header.standard().log_jacobian());
-        let solve = move |(part, points): (usize, &[f64])| {
-            let standard: Vec<f32> = frame.to_standard(points).into_iter().map(|x| x as f32).collect();
-            let found = density.eval_rows(&self.flow, &standard, d).map_err(|e| match e {
-                Error::Solve { outcome } => self.unsolved(part * rows, points, outcome),
-                e => e,
-            })?;
-            Ok(found.into_iter().map(|x| f64::from(x) + shift).collect())
+        let tables = checkpoint.header.frames.images.as_ref();
+        let tables = tables.map(|frame| PixelTables::like(frame.pixels, frame.dim()));
+        let pixels = match tables {
+            Some(like) => checkpoint.part("pixels", &Some(like))?.map(|tables| tables.transform()),
+            None => None,
         };
-        Ok(points.chunks(rows * d).enumerate().map(solve))
-    }
-
-    /// What is wrong with a point.
-    fn check_point(&self, p: &[f64]) -> Result<(), String> {
-        let (of, whose) = if self.header.points.is_some() { ("", "data") } else { (" of pixels", "image") };
-        if !p.iter().all(|x| x.is_finite()) {
-            return Err(format!("coordinates must be finite numbers{of}"));
-        }
-        let out = self.deviations(p);
-        if out > FAR {
-            return Err(format!(
-                "it lies {} deviations from the {whose}'s centre of mass, densities are told within {FAR}; leave it out",
-                in_short(out)
-            ));
-        }
-        Ok(())
-    }
-
-    /// How many deviations a point lies from the data's centre of mass.
-    fn deviations(&self, p: &[f64]) -> f64 {
-        self.header.standard().to_standard(p).into_iter().fold(0.0, f64::hypot)
-    }
-
-    fn unsolved(&self, first: usize, points: &[f64], outcome: Outcome) -> Error {
-        let (d, out) = (self.dim(), |p: &&[f64]| self.deviations(p));
-        let farthest = points.chunks_exact(d).max_by(|a, b| out(a).total_cmp(&out(b))).unwrap_or_default();
-        let n = points.len() / d;
-        let place = match n {
-            1 => format!("point {}", first + 1),
-            n => format!("points {} to {}", first + 1, first + n),
-        };
-        let rows = [first, first + n - 1];
-        TrainError::Unsolved { place, rows, value: format!("{farthest:?}"), outcome }.into()
-    }
-
-    /// The log-density at the centres of `size` x `size` cells over the image grown by `margin` pixels on all sides,
-    /// solved to `tolerance`, relative and absolute.
-    ///
-    /// # Errors
-    /// A solve that ended early.
-    pub fn log_grid(&self, size: usize, margin: f64, tolerance: f64) -> Result<LogGrid> {
-        let parts: Vec<_> = self.log_grid_parts(size, margin, tolerance)?.collect::<Result<_>>()?;
-        let plane = self.plane("a grid")?;
-        let (frame, scale) = (plane.grown(margin), plane.scale());
-        Ok(LogGrid { log_density: parts.concat(), size, frame, scale })
-    }
-
-    /// [`Learned::log_grid`] in parts, row-major, first row on top; what lies farther out than [`FAR`] has log-density -inf. A
-    /// part whose solve ended early is an error.
-    ///
-    /// # Errors
-    /// As [`plane`](Self::plane).
-    pub fn log_grid_parts(
-        &self,
-        size: usize,
-        margin: f64,
-        tolerance: f64,
-    ) -> Result<impl Iterator<Item = Result<Vec<f64>>> + '_> {
-        let plane = self.plane("a grid")?;
-        let density = LogDensity::for_points(size * size, tolerance, tolerance).within(FAR);
-        let (centre, shift) = (plane.centres(margin, size, size), plane.log_jacobian());
-        Ok((0..size * size).step_by(PART).map(move |start| {
-            let centres: Vec<[f32; 2]> = (start..(start + PART).min(size * size)).map(&centre).collect();
-            let found = density.eval(&self.flow, &centres)?;
-            Ok(found.into_iter().map(|x| f64::from(x) + shift).collect())
-        }))
-    }
-
-    /// The density over the image, `size` cells along its longer side.
-    fn over_image(&self, size: usize) -> Result<(Vec<f64>, usize, usize)> {
-        let image = self.plane("a picture of the density")?;
-        let count = |side: usize| (side * size).div_ceil(image.side()).max(2);
-        let cells = image.cells(0.0, count(image.height), count(image.width));
-        let log_density = LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE);
-        Ok((on_cells(&log_density, &self.flow, image, &cells)?, cells.rows, cells.cols))
-    }
-
-    /// Draws the density over the image on a grid of `size` cells along its longer side.
-    ///
-    /// # Errors
-    /// A solve that ended early, a file that cannot be written.
-    pub fn plot_density(&self, path: impl AsRef<Path>, size: usize) -> Result<()> {
-        Ok(self.density_picture(size)?.save(path)?)
-    }
-
-    /// The picture that [`plot_density`](Self::plot_density) writes.
-    ///
-    /// # Errors
-    /// A solve that ended early, a density that is not over the plane.
-    pub fn density_picture(&self, size: usize) -> Result<Picture> {
-        let (values, rows, cols) = self.over_image(size)?;
-        let plane = self.plane("a picture of the density")?;
-        let map = DensityMap { values: &values, rows, cols, frame: plane.window() };
-        Ok(plot::density("learned density", &map, plane.scale())?)
-    }
-}
-
-/// A number of any size in a few digits.
-fn in_short(x: f64) -> String {
-    if x < 1e9 { format!("{x:.0}") } else { format!("{x:.1e}") }
-}
-
-impl LogGrid {
-    /// Draws the density on the colour scale of the run.
-    ///
-    /// # Errors
-    /// A file that cannot be written.
-    pub fn plot(&self, path: impl AsRef<Path>) -> Result<()> {
-        let values: Vec<f64> = self.log_density.iter().map(|x| x.exp()).collect();
-        let map = DensityMap { values: &values, rows: self.size, cols: self.size, frame: self.frame };
-        Ok(plot::density("learned density", &map, self.scale)?.save(path)?)
+        let header = checkpoint.header;
+        Ok(Learned { fitted: Fitted::new(flow, &header.frames, pixels), header, update, report: None })
     }
 }
 
@@ -313,6 +73,6 @@ impl Cnf<DriftNet> {
     /// # Errors
     /// No checkpoint, a damaged one, one of another version.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
-        Ok(Learned::open(folder)?.flow)
+        Ok(Learned::open(folder)?.fitted.flow)
     }
 }

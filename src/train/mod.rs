@@ -9,7 +9,7 @@
 //! - `session` is the loop. What looks at the clock (checkpoints, measures, pictures) reads the state and never
 //!   writes it: **a run that was killed and resumed ends with the bits of one that was not.**
 //! - Files have three parts: training, validation (which chooses weights) and test (measured once, at the end).
-//! - `evaluate` measures with its own tolerances and the exact divergence, whatever the training used.
+//! - What is learned is measured and drawn by [`eval`](crate::eval), which knows no training.
 //!
 //! # Examples
 //! ```no_run
@@ -27,21 +27,12 @@
 mod best;
 mod bounds;
 mod budget;
-mod counters;
 mod data;
-mod domain;
 mod error;
-mod evaluate;
+mod feed;
 mod finish;
-mod folder;
-mod frame;
-mod images;
 mod learned;
-pub mod metrics;
-mod model;
 mod options;
-mod parts;
-mod pictures;
 mod plan;
 mod presets;
 mod progress;
@@ -50,29 +41,29 @@ mod recorded;
 mod report;
 mod run;
 mod session;
-mod solve;
 mod state;
 mod step;
+mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use data::Data;
-pub use error::TrainError;
-pub use evaluate::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
-pub use folder::{METRICS_FILE, MODEL_FILE, check_free, default_folder};
-pub use frame::{ImageFrame, PointsFrame, Units};
-pub use images::{BitsPerDim, Feed, IMAGE_TOLERANCE, ImagesFrame, PixelTables, PixelsKind, ToleranceRow};
-pub use learned::{FAR, Learned, LogGrid};
-pub use model::{ActivationKind, FieldConfig, Flow, ModelConfig};
-pub use options::{
-    DivergenceKind, FieldKind, ObjectiveKind, OptimizerKind, Options, Preset, check_tolerances,
+pub use crate::cnf::config::{
+    ActivationKind, DivergenceKind, FieldConfig, Flow, Kept, ModelConfig, SolveConfig, Steps,
 };
-pub use parts::{Given, HELD_OUT_SHARE, Parts};
+pub use crate::data::{Given, HELD_OUT_SHARE, Parts};
+pub use crate::eval::{
+    BitsPerDim, DRAW_TOLERANCE, Data, FAR, IMAGE_TOLERANCE, ImageFrame, ImagesFrame, LogGrid,
+    MEASURE_TOLERANCE, PixelTables, PixelsKind, PointsFrame, ToleranceRow, Units, check_tolerances,
+};
+pub use crate::io::run::{METRICS_FILE, MODEL_FILE, check_free, default_folder, metrics};
+pub use error::TrainError;
+pub use feed::Feed;
+pub use learned::Learned;
+pub use options::{FieldKind, ObjectiveKind, OptimizerKind, Options, Preset};
 pub use plan::{FlopsOf, PhasePlan, StatesPlan};
 pub use progress::{Progress, Stage};
 pub use recipe::{Objective, Phase, Recipe};
 pub use recorded::Recorded;
 pub use report::{PhaseReport, Report};
 pub use run::{Density, Header, num_weights};
-pub use solve::{Kept, SolveConfig, Steps};
 pub use state::{Batch, ImageTables, PointsTable, Rows, Source, Stored, Tables, TrainState};

@@ -5,8 +5,9 @@
 //! `--batch 4096` agree with a default of 4096.
 
 use super::recipe::DataShape;
-use super::{PixelsKind, Recipe, TrainError};
+use super::{DivergenceKind, PixelsKind, Recipe, TrainError, check_tolerances};
 use crate::error::Error;
+use crate::names::names;
 use crate::ode::{Method, OdeError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -87,29 +88,6 @@ pub struct Options {
     pub seed: Option<u64>,
 }
 
-macro_rules! names {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant),* }
-        impl $name {
-            /// Every variant's name, in order.
-            pub const NAMES: &[&str] = &[$($text),*];
-            /// Every variant, in the order of the names.
-            pub const ALL: &[$name] = &[$($name::$variant),*];
-            /// Its name on the command line and in files.
-            pub fn name(self) -> &'static str {
-                match self { $($name::$variant => $text),* }
-            }
-        }
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.pad(self.name()) }
-        }
-    };
-}
-
-pub(super) use names;
-
 /// Which set of defaults.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
@@ -176,15 +154,6 @@ names! {
         Mlp = "mlp",
         /// Layers scaled and shifted by functions of time ([`ConcatSquash`](crate::nn::ConcatSquash)).
         ConcatSquash = "concatsquash",
-    }
-}
-names! {
-    /// How a divergence is found.
-    DivergenceKind {
-        /// The trace of the Jacobian.
-        Exact = "exact",
-        /// An estimate from random probes.
-        Hutchinson = "hutchinson",
     }
 }
 names! {
@@ -351,18 +320,6 @@ impl Options {
     fn from_map(map: Map<String, Value>) -> Options {
         serde_json::from_value(Value::Object(map)).expect("invariant: the values were options' own")
     }
-}
-
-/// Refuses tolerances that are negative, not finite, or both zero.
-///
-/// # Errors
-/// [`OdeError::Tolerance`].
-pub fn check_tolerances(rtol: f64, atol: f64) -> Result<(), Error> {
-    let fine = |x: f64| x.is_finite() && x >= 0.0;
-    if fine(rtol) && fine(atol) && rtol + atol > 0.0 {
-        return Ok(());
-    }
-    Err(OdeError::Tolerance { rtol, atol }.into())
 }
 
 fn out_of_range<T: std::fmt::Display>(option: &'static str, value: Option<T>, range: &'static str) -> Error {

@@ -89,7 +89,7 @@ pub struct StatesPlan {
 }
 
 /// How the solves of a plan keep their states, `steps` being known before or not.
-pub(super) fn states(plan: &PlanReport, steps: Option<usize>) -> Vec<StatesPlan> {
+fn states(plan: &PlanReport, steps: Option<usize>) -> Vec<StatesPlan> {
     let told = |of: &LoopReport| {
         let run = steps.map(|n| of.with_steps(n));
         StatesPlan {

@@ -7,9 +7,10 @@
 
 use super::recipe::DataShape;
 use super::{
-    ActivationKind, DivergenceKind, FieldConfig, FieldKind, ModelConfig, Objective, ObjectiveKind,
+    ActivationKind, DivergenceKind, FieldConfig, FieldKind, Kept, ModelConfig, Objective, ObjectiveKind,
     OptimizerKind, Options, Phase, PixelsKind, Preset, Recipe, SolveConfig, Steps,
 };
+use crate::ode::Method;
 
 /// Tolerances in training where one of the two is asked for without the other.
 const DEFAULT_TOLERANCE: f64 = 1e-4;
@@ -37,7 +38,7 @@ pub(super) const MAXIMUM_LIKELIHOOD: Phase =
 /// 96. Ten equal steps of 60 lose 0.002 nats.
 const TOLERANCE: f64 = 1e-3;
 /// Of methods that estimate no error.
-pub(super) const FIXED_STEPS: usize = 16;
+const FIXED_STEPS: usize = 16;
 /// Its part of the training time under a time limit.
 pub(super) const MAXIMUM_LIKELIHOOD_TIME: f64 = 0.15;
 const WEIGHT_DECAY: f64 = 1e-5;
@@ -89,6 +90,31 @@ fn layers(field: &FieldConfig, width: usize, depth: usize) -> Vec<usize> {
 /// The tolerances of options that give at least one of them.
 pub(super) fn tolerances(options: &Options) -> (f64, f64) {
     (options.rtol.unwrap_or(DEFAULT_TOLERANCE), options.atol.unwrap_or(DEFAULT_TOLERANCE))
+}
+
+/// Changes in a solve what the options say. A method that estimates no error takes equal steps, unless they ask for a tolerance.
+fn apply(solve: &mut SolveConfig, options: &Options) {
+    solve.divergence = options.divergence.unwrap_or(solve.divergence);
+    if options.probes.is_some() {
+        solve.divergence = DivergenceKind::Hutchinson;
+    }
+    solve.path_cost = [options.kinetic, options.jacobian].map(Option::unwrap_or_default);
+    solve.probes = options.probes.unwrap_or(solve.probes);
+    solve.solver = options.solver.as_ref().map_or_else(|| solve.solver.clone(), |s| s.to_lowercase());
+    if let Some(n) = options.checkpoints {
+        solve.kept = Kept::Count(n);
+    }
+    let estimates = solve.solver.parse().map_or(true, |method: Method| method.tableau().b_err.is_some());
+    if matches!(solve.steps, Steps::Adaptive { .. }) && !estimates {
+        solve.steps = Steps::Fixed { steps: FIXED_STEPS };
+    }
+    if let Some(steps) = options.fixed_steps {
+        solve.steps = Steps::Fixed { steps };
+    }
+    if options.rtol.is_some() || options.atol.is_some() {
+        let (rtol, atol) = tolerances(options);
+        solve.steps = Steps::Adaptive { rtol, atol };
+    }
 }
 
 impl Recipe {
@@ -149,7 +175,7 @@ impl Recipe {
             model.hidden = layers(&model.field, width, depth);
         }
         model.blocks = options.blocks.unwrap_or(model.blocks);
-        model.solve.apply(options);
+        apply(&mut model.solve, options);
         match options.updates {
             Some(updates) => recipe.with_updates(updates),
             None => recipe,
@@ -184,15 +210,29 @@ impl Recipe {
     }
 
     fn preset(preset: Preset) -> Recipe {
-        let recipe = Recipe {
-            preset: preset.clone(),
+        let (features, width) = match preset {
+            Preset::Points => (POINTS_FEATURES, POINTS_WIDTH),
+            Preset::Default | Preset::Images | Preset::Given(_) => (FEATURES, WIDTH),
+        };
+        let (solve, asked) = match preset {
+            Preset::Images => {
+                let solve = SolveConfig { tile: IMAGES_TILE, ..SolveConfig::adaptive(IMAGES_TOLERANCE) };
+                (solve, ObjectiveKind::FlowMatching)
+            }
+            Preset::Default | Preset::Points | Preset::Given(_) => {
+                (SolveConfig::adaptive(TOLERANCE), ObjectiveKind::Both)
+            }
+        };
+        Recipe {
+            phases: phases(&preset, asked),
+            preset,
             model: ModelConfig {
-                field: FieldConfig::Fourier { features: FEATURES, log_frequency_max: LOG_FREQUENCY_MAX },
-                hidden: vec![WIDTH; DEPTH],
+                field: FieldConfig::Fourier { features, log_frequency_max: LOG_FREQUENCY_MAX },
+                hidden: vec![width; DEPTH],
                 blocks: 1,
                 dim: 2,
                 t1: 1.0,
-                solve: SolveConfig::adaptive(TOLERANCE),
+                solve,
                 unlike: vec![],
             },
             seed: 0,
@@ -202,34 +242,6 @@ impl Recipe {
             cosine: true,
             pixels: None,
             patience: None,
-            phases: vec![FLOW_MATCHING, MAXIMUM_LIKELIHOOD],
-        };
-        match preset {
-            Preset::Default | Preset::Given(_) => recipe,
-            Preset::Points => Recipe {
-                model: ModelConfig {
-                    field: FieldConfig::Fourier {
-                        features: POINTS_FEATURES,
-                        log_frequency_max: LOG_FREQUENCY_MAX,
-                    },
-                    hidden: vec![POINTS_WIDTH; DEPTH],
-                    ..recipe.model
-                },
-                phases: vec![POINTS_FLOW_MATCHING, MAXIMUM_LIKELIHOOD],
-                ..recipe
-            },
-            Preset::Images => Recipe {
-                model: ModelConfig {
-                    solve: SolveConfig {
-                        steps: Steps::Adaptive { rtol: IMAGES_TOLERANCE, atol: IMAGES_TOLERANCE },
-                        tile: IMAGES_TILE,
-                        ..recipe.model.solve
-                    },
-                    ..recipe.model
-                },
-                phases: phases(&preset, ObjectiveKind::FlowMatching),
-                ..recipe
-            },
         }
     }
 }

@@ -68,10 +68,11 @@ pub struct Phase {
 }
 
 /// What a phase minimises.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Objective {
     /// The squared distance of the field from `x1 - x0` on straight lines between base and data.
+    #[default]
     FlowMatching,
     /// The negative log-likelihood, through the solver.
     MaximumLikelihood,

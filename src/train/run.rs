@@ -4,27 +4,23 @@
 //! session, which knows nothing of options.
 
 mod resume;
-#[cfg(test)]
-mod tests;
 
 pub(super) use resume::RESTART;
 
-use super::data::Data;
-use super::folder::RunFolder;
-use super::model::{Flow, ModelConfig};
 use super::plan::PhasePlan;
 use super::progress::{Progress, Stage};
 use super::session::Session;
 use super::state::TrainState;
 use super::step;
 use super::{
-    FieldKind, ImageFrame, ImagesFrame, Learned, Options, Parts, PixelsKind, PointsFrame, Preset, Recipe,
-    TrainError,
+    Data, FieldKind, Flow, Learned, ModelConfig, Options, Parts, PixelsKind, Preset, Recipe, TrainError,
 };
 use crate::cnf::Cnf;
 use crate::data::Standard;
 use crate::error::Result;
+use crate::eval::Frames;
 use crate::io::Fnv;
+use crate::io::run::RunFolder;
 use crate::nn::{Drift, DriftNet, is_fixed};
 use crate::tensor::{Key, Tensor, Tree};
 use serde::{Deserialize, Serialize};
@@ -42,15 +38,9 @@ pub struct Header {
     pub options: Options,
     /// What they led to.
     pub recipe: Recipe,
-    /// The image's size, units and entropy; of points over the plane, the window that pictures show.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<ImageFrame>,
-    /// Units and entropy of points.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub points: Option<PointsFrame>,
-    /// Size of images, each a point.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub images: Option<ImagesFrame>,
+    /// What of its data the density needs.
+    #[serde(flatten)]
+    pub frames: Frames,
     /// How many rows each part has; none in checkpoints of before there was a test part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
@@ -79,25 +69,7 @@ impl Header {
 
     /// The way between standardised coordinates and those that people see: pixels, or the units of points.
     pub fn standard(&self) -> Standard {
-        match (&self.points, &self.image) {
-            (Some(points), _) => points.standard(),
-            (None, Some(image)) => Standard { mean: image.mean.to_vec(), sd: image.sd.to_vec() },
-            (None, None) => Standard { mean: vec![0.0; self.dim()], sd: vec![1.0; self.dim()] },
-        }
-    }
-
-    /// Entropy of the density to learn, where it is known, in the coordinates that NLLs are told in: standardised for an
-    /// image, units for points.
-    pub fn entropy_nats(&self) -> Option<f64> {
-        match (&self.points, &self.image) {
-            (Some(points), _) => points.entropy_nats,
-            (None, image) => image.as_ref().map(|image| image.entropy_nats),
-        }
-    }
-
-    /// What an NLL in standardised coordinates is more in those that NLLs are told in: `sum ln sd` for points, 0 for an image.
-    pub(super) fn told_nats(&self) -> f64 {
-        self.points.as_ref().map_or(0.0, |points| -points.standard().log_jacobian())
+        self.frames.standard(self.dim())
     }
 }
 
@@ -309,14 +281,12 @@ impl<'a> Density<'a> {
             self.resume(checkpoint, &mut prepared, key)?
         } else {
             let (options, recipe) = (self.options.clone(), self.recipe.clone());
-            let (image, points, images) =
-                (prepared.image.clone(), prepared.points.clone(), prepared.images.clone());
             if self.by_options {
                 prepared.set_ends(&mut self.flow);
             }
             // The session gives the run its number.
-            let parts = Some(prepared.parts);
-            let header = Header { run: String::new(), options, recipe, image, points, images, parts };
+            let (frames, parts) = (prepared.frames.clone(), Some(prepared.parts));
+            let header = Header { run: String::new(), options, recipe, frames, parts };
             (header, step::begin(&self.recipe, self.flow.clone(), key))
         };
         Session::new(self, prepared, header, state, folder, resumed)?.run()
@@ -341,12 +311,12 @@ fn refused(option: &'static str, value: &str, range: &'static str) -> Result<()>
 /// Gives points and images the presets of their own, and refuses those of other data.
 fn check_preset(options: &mut Options, data: &Data) -> Result<()> {
     check_field(options, data)?;
-    if matches!(data, Data::Images(..)) {
+    if let Data::Images(images, _) = data {
         let preset = options.preset.get_or_insert(Preset::Images);
         if *preset != Preset::Images {
             return refused("--preset", preset.name(), "images, for sets of images");
         }
-        if let (Some(field @ FieldKind::ConcatSquash), Some(_)) = (options.field, data.classes()) {
+        if let (Some(field @ FieldKind::ConcatSquash), Some(_)) = (options.field, images.classes()) {
             return Err(TrainError::NoClasses { field: field.name() }.into());
         }
         return Ok(());

@@ -11,26 +11,22 @@ mod alarm;
 mod keep;
 mod look;
 
-pub(super) use look::cells_per_pixel;
-
 use super::best::{self, Best, MEASURES, Measured};
-use super::budget::{Clock, Deadline};
-use super::counters::Counters;
-use super::data::{Data, HeldOut, Prepared};
-use super::evaluate::{DRAW_TOLERANCE, LogDensity, MEASURE_TOLERANCE, Score};
-use super::folder::RunFolder;
-use super::images::{PixelTables, ToleranceRow, bits_of_nats};
+use super::budget::Clock;
+use super::data::Prepared;
 use super::metrics::{Metrics, Row};
-use super::pictures::Artist;
 use super::progress::{Pace, Progress};
-use super::report::{Solved, Tallies};
 use super::run::{Density, Header};
 use super::state::{Source, TrainState};
 use super::step::{self, Step, Told};
-use super::{Learned, Stage, TrainError, bounds};
+use super::tally::Tallies;
+use super::{DRAW_TOLERANCE, Data, Learned, MEASURE_TOLERANCE, PixelTables, Stage, TrainError, bounds};
 use crate::array::memory;
 use crate::error::{Error, Result};
+use crate::eval::pictures::Artist;
+use crate::eval::{Deadline, HeldOut, LogDensity, Score, bits_of_nats};
 use crate::io::process;
+use crate::io::run::RunFolder;
 use alarm::Alarm;
 use std::time::Instant;
 
@@ -55,19 +51,11 @@ pub(super) struct Session<'a> {
     pub(super) held_out: HeldOut,
     pub(super) artist: Option<Artist>,
     pub(super) resumed_from: Option<u64>,
-    pub(super) first_update_s: Option<f64>,
     pub(super) compiles: usize,
-    pub(super) plan_peak_bytes: u64,
-    /// What earlier processes of a resumed run counted.
-    earlier: Counters,
     /// What the validation part said when it was last measured.
     pub(super) last_score: Option<Score>,
-    /// Bits of images by tolerance, once the end has measured them.
-    pub(super) tolerances: Vec<ToleranceRow>,
     /// Of points and images: one image and a toy are never learned by heart.
     pub(super) best: Option<Best>,
-    /// Updates at which a run under a time limit measured for them.
-    measured_at: Vec<u64>,
     /// Whether measures have not become better for as long as the run is patient.
     stopped: bool,
     /// When the phase began in this process, and whether it has been looked at.
@@ -98,7 +86,7 @@ impl<'a> Session<'a> {
         let mut session = Session {
             steps: header.recipe.phases.iter().map(|_| None).collect(),
             resumed_from: resumed.then_some(update),
-            tallies: Tallies::new(&header.recipe, header.entropy_nats()),
+            tallies: Tallies::new(&header.recipe, header.frames.entropy_nats()),
             state,
             update,
             folder,
@@ -110,14 +98,9 @@ impl<'a> Session<'a> {
             draw: LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE),
             held_out,
             artist: None,
-            first_update_s: None,
             compiles: 0,
-            plan_peak_bytes: 0,
-            earlier: Counters::default(),
             last_score: None,
-            tolerances: Vec::new(),
             best,
-            measured_at: Vec::new(),
             density,
             header,
             stopped: false,
@@ -231,7 +214,7 @@ impl<'a> Session<'a> {
         let planned = step.plan(&self.state)?;
         let peak_bytes = planned.peak_bytes(recipe.steps().1) as u64;
         bounds::check_update(recipe, plan.objective.name(), peak_bytes)?;
-        self.plan_peak_bytes = peak_bytes;
+        self.tallies.counters.plan_peak_bytes = peak_bytes;
         self.tallies.planned(phase, planned);
         self.steps[phase] = Some(step);
         Ok(())
@@ -261,11 +244,11 @@ impl<'a> Session<'a> {
             return best::is_due(&self.header.recipe.phases[phase], self.update - self.first(phase));
         }
         let tenths = self.tenths_done(phase);
-        let due =
-            last || (tenths > self.tenths && (self.measured_at.is_empty() || self.measuring.is_cheap()));
+        let measured_at = &mut self.tallies.counters.measured_at;
+        let due = last || (tenths > self.tenths && (measured_at.is_empty() || self.measuring.is_cheap()));
         if due {
             self.tenths = tenths;
-            self.measured_at.push(self.update);
+            measured_at.push(self.update);
         }
         due
     }
@@ -281,7 +264,7 @@ impl<'a> Session<'a> {
         let ends = last && (!self.clock.is_limited() || self.measuring.is_cheap());
         self.last_score = self.last_score.filter(|_| !last);
         if ends || first_look || due || self.measuring.rings() {
-            let nll = self.measure(Deadline(None))?.best_nll(self.header.entropy_nats());
+            let nll = self.measure(Deadline(None))?.best_nll(self.header.frames.entropy_nats());
             (row.nll_nats, row.nll_stderr_nats) = (Some(nll.mean), nll.stderr);
             if let Some(best) = self.best.as_mut().filter(|_| due) {
                 let (nll_nats, nll_stderr_nats) = (nll.mean, nll.stderr);
@@ -328,17 +311,10 @@ impl<'a> Session<'a> {
             let (update, objective) = (self.update, objective.name());
             return Err(TrainError::Loss { loss, update, objective, lr }.into());
         }
-        self.first_update_s.get_or_insert_with(|| self.density.started.elapsed().as_secs_f64());
-        let counts = step.last_run();
-        // The backend counts over all tiles; a tile's solves attempt `steps` steps.
-        let tiles = if steps > 0.0 { (counts.attempts as f64 / steps).max(1.0) } else { 1.0 };
-        let solved = Solved {
-            attempted: counts.attempts as f64 / tiles,
-            accepted: counts.accepted as f64 / tiles,
-            recomputed: counts.recomputed as f64 / tiles,
-            states_kept: counts.states_kept_max as u64,
-        };
-        self.tallies.solves(phase, solved);
+        if self.update == self.resumed_from.unwrap_or(0) + 1 {
+            self.tallies.counters.first_update_s = Some(self.density.started.elapsed().as_secs_f64());
+        }
+        self.tallies.solves(phase, step.last_run(), steps);
         Ok(Row {
             update: self.update,
             phase: objective.name().to_owned(),
@@ -361,7 +337,8 @@ impl<'a> Session<'a> {
         let kept = self.best.as_ref().and_then(|best| best.measured);
         let is_over = |(patience, kept): (u64, Measured)| {
             let since = if self.clock.is_limited() {
-                self.measured_at.iter().filter(|&&update| update > kept.update).count() as u64
+                self.tallies.counters.measured_at.iter().filter(|&&update| update > kept.update).count()
+                    as u64
             } else {
                 best::measures_since(recipe, kept.update, self.update)
             };
@@ -379,7 +356,7 @@ impl<'a> Session<'a> {
         let later = recipe.phases.iter().zip(&shares).skip(phase + 1).filter(|(p, _)| p.updates > 0);
         let later: f64 = later.map(|(_, share)| share * whole).sum();
         let by_updates = (ms * end.saturating_sub(self.update) as f64 + later) / 1e3;
-        let updates = self.updates();
+        let (updates, left_s) = (self.updates(), self.clock.left_s(recipe.phases.len() - 1));
         Progress {
             update: self.update,
             updates,
@@ -389,11 +366,11 @@ impl<'a> Session<'a> {
             objective: plan.objective,
             loss: row.loss,
             ms,
-            seconds_left: self.clock.training_left_s().map_or(by_updates, |left_s| left_s.max(0.0)),
+            seconds_left: left_s.map_or(by_updates, |left_s| left_s.max(0.0)),
             gap_nats: self.last_score.and_then(|score| score.gap),
             bits_per_dim: self
                 .last_score
-                .filter(|_| self.header.images.is_some())
+                .filter(|_| self.header.frames.images.is_some())
                 .map(|score| score.nll.times(bits_of_nats(1.0, self.header.dim()))),
         }
     }

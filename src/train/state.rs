@@ -4,8 +4,7 @@
 //! is this tree and nothing else: an update is a function of the state and of constants, and what follows a resume is
 //! what would have followed without it.
 
-use super::images::{Feed, PixelTables};
-use super::model::Flow;
+use super::{Feed, Flow, PixelTables};
 use crate::array::DType;
 use crate::data::{ImageDensity, Points};
 use crate::error::Result;

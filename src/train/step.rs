@@ -4,10 +4,9 @@
 //! [`Inputs`]: under a time limit nobody knows how many updates there will be, and what its schedule takes for their number
 //! changes from update to update.
 
-use super::model::Flow;
 use super::presets::MOMENTUM;
 use super::state::{Batch, Source, Tables, TrainState};
-use super::{Objective, OptimizerKind, Phase, Recipe};
+use super::{Flow, Objective, OptimizerKind, Phase, Recipe};
 use crate::array::DType;
 use crate::backend::PlanReport;
 use crate::cnf::maximum_likelihood_loss;

@@ -11,19 +11,24 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("graph", &["array"]),
     ("transform", &["array", "graph"]),
     ("backend", &["simd", "array", "graph", "transform"]),
-    ("error", &["simd", "array", "ode", "graph", "transform", "io", "data", "plot", "train"]),
+    ("error", &["simd", "array", "ode", "graph", "transform", "io", "data", "plot", "eval", "train"]),
     ("tensor", &["simd", "array", "graph", "transform", "backend", "error", "ode"]),
     ("memory", &["array", "tensor"]),
     ("odeint", &["array", "graph", "tensor", "ode", "error"]),
     ("nn", &["array", "tensor", "error"]),
     ("optim", &["array", "tensor", "nn", "error"]),
-    ("cnf", &["array", "tensor", "ode", "odeint", "nn", "error", "graph"]),
+    ("names", &[]),
+    ("cnf", &["names", "array", "tensor", "ode", "odeint", "nn", "error", "graph"]),
     ("data", &["error", "io"]),
     ("plot", &["ode", "error", "io"]),
     ("io", &["array", "tensor", "ode", "error"]),
+    ("eval", &["names", "array", "tensor", "ode", "nn", "cnf", "data", "plot", "io", "error"]),
     (
         "train",
-        &["array", "tensor", "ode", "odeint", "nn", "optim", "cnf", "data", "plot", "io", "error", "backend"],
+        &[
+            "names", "array", "tensor", "ode", "odeint", "nn", "optim", "cnf", "data", "plot", "io", "eval",
+            "error", "backend",
+        ],
     ),
 ];
 

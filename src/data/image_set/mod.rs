@@ -192,6 +192,11 @@ impl ImageSet {
         self.labels.as_deref()
     }
 
+    /// The number of classes, where labels were given: one more than the largest.
+    pub fn classes(&self) -> Option<usize> {
+        self.labels().map(|labels| usize::from(labels.iter().copied().max().unwrap_or(0)) + 1)
+    }
+
     /// Whether the images are held in memory; otherwise each call reads them from the file.
     pub fn in_memory(&self) -> bool {
         matches!(self.source, Source::Memory(_))

@@ -6,12 +6,13 @@
 use super::{Density, Header};
 use crate::data::Rule;
 use crate::error::{Error, Result};
+use crate::eval::Frames;
+use crate::io::run::{RunFolder, check_lost, holds_run};
 use crate::io::{Checkpoint, IoError, read_checkpoint};
 use crate::tensor::{Key, Tree};
 use crate::train::data::Prepared;
-use crate::train::folder::{RunFolder, check_lost, holds_run};
 use crate::train::state::{Stored, TrainState};
-use crate::train::{ImageFrame, ImagesFrame, MODEL_FILE, Parts, PointsFrame, TrainError, step};
+use crate::train::{ImageFrame, MODEL_FILE, Parts, TrainError, step};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -60,9 +61,9 @@ impl Density<'_> {
             compare(&folder, "recipe", &header.recipe, &self.recipe)?;
         }
         // The rule that reads the image is the run's own.
-        let rule = |image: &Option<ImageFrame>| image.as_ref().map_or(Rule::Default, |image| image.rule);
-        if rule(&prepared.image) != rule(&header.image) {
-            let rule = rule(&header.image);
+        let rule = |frames: &Frames| frames.image.as_ref().map_or(Rule::Default, |image| image.rule);
+        if rule(&prepared.frames) != rule(&header.frames) {
+            let rule = rule(&header.frames);
             self.data = self.data.clone().with_rule(rule)?;
             *prepared = self.data.prepare(&header.recipe)?;
         }
@@ -86,23 +87,24 @@ impl Density<'_> {
 /// Refuses to resume a run on other data.
 fn check_data(folder: &Path, name: &str, header: &Header, asked: &Prepared) -> Result<()> {
     let (folder, name) = (folder.to_owned(), name.to_owned());
-    let (prepared_images, parts) = (asked.images.clone(), asked.parts);
-    match (&header.points, &asked.points, &header.image, &asked.image) {
+    let parts = asked.parts;
+    let (was, asked) = (&header.frames, &asked.frames);
+    match (&was.points, &asked.points, &was.image, &asked.image) {
         (None, None, Some(was), Some(asked)) if was.fingerprint != asked.fingerprint => {
             let size = |frame: &ImageFrame| format!("{} x {} pixels", frame.width, frame.height);
             let (was, asked) = (size(was), size(asked));
             Err(TrainError::OtherImage { folder, name, was, asked }.into())
         }
-        (was, asked, ..) => {
-            let number = |points: &Option<PointsFrame>, images: &Option<ImagesFrame>| {
-                let of_images = images.as_ref().map(|images| images.fingerprint.clone());
-                (points.as_ref().map(|p| p.fingerprint.clone()), of_images)
+        _ => {
+            let number = |frames: &Frames| {
+                let of_images = frames.images.as_ref().map(|images| images.fingerprint.clone());
+                (frames.points.as_ref().map(|p| p.fingerprint.clone()), of_images)
             };
-            if number(was, &header.images) == number(asked, &prepared_images) {
+            if number(was) == number(asked) {
                 return check_parts(folder, header, parts);
             }
-            let of_images = || header.images.as_ref().map(|images| images.name.clone());
-            let was = was.as_ref().map(|points| points.name.clone()).or_else(of_images);
+            let of_images = || was.images.as_ref().map(|images| images.name.clone());
+            let was = was.points.as_ref().map(|points| points.name.clone()).or_else(of_images);
             let was = was.unwrap_or_else(|| "an image".to_owned());
             Err(TrainError::OtherData { folder, name, was }.into())
         }

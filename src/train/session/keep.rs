@@ -7,14 +7,13 @@
 use super::Session;
 use crate::error::{Error, Result};
 use crate::io::process;
-use crate::io::write_checkpoint;
+use crate::io::run::metrics::{Kept, Metrics};
+use crate::io::run::{COUNTERS_FILE, METRICS_FILE, MODEL_FILE};
+use crate::io::{write_checkpoint, write_sealed};
 use crate::tensor::{Tensor, Tree};
 use crate::train::TrainError;
 use crate::train::best::Best;
-use crate::train::counters::Counters;
-use crate::train::folder::{COUNTERS_FILE, METRICS_FILE, MODEL_FILE};
-use crate::train::metrics::{Kept, Metrics};
-use crate::train::recorded::counts;
+use crate::train::recorded::{Counters, counts};
 use crate::train::run::RESTART;
 use crate::train::state::Stored;
 use std::time::Instant;
@@ -36,10 +35,9 @@ impl Session<'_> {
         write_checkpoint(folder.file(MODEL_FILE), &self.header, &stored)?;
         folder.keep();
         let rows = Kept::none(&folder.file(METRICS_FILE));
-        let (run, metrics) = (self.header.run.clone(), Some(rows.extent()));
         self.metrics = Some(rows.resume()?);
-        let seconds = Some(self.clock.trained_s());
-        Ok(Counters { run, seconds, metrics, ..Counters::default() }.write(&folder.file(COUNTERS_FILE))?)
+        let path = folder.file(COUNTERS_FILE);
+        Ok(write_sealed(&path, self.counters())?)
     }
 
     /// The files of an earlier part of the run.
@@ -61,17 +59,14 @@ impl Session<'_> {
         }
         let rows = rows.unwrap_or_else(|| Kept::none(&folder.file(METRICS_FILE)));
         let (run, metrics) = (self.header.run.clone(), Some(rows.extent()));
-        self.earlier = Counters { run, metrics, ..counters.unwrap_or_default() };
-        self.clock.resume(self.earlier.seconds);
-        self.measured_at.clone_from(&self.earlier.measured_at);
-        self.measured_at.retain(|&update| update <= self.update);
-        self.tolerances.clone_from(&self.earlier.tolerances);
-        self.tallies.restore(&self.earlier);
-        self.plan_peak_bytes = self.earlier.plan_peak_bytes;
+        let mut earlier = Counters { run, metrics, ..counters.unwrap_or_default() };
+        // The counters vouch for fewer rows before there are fewer.
+        write_sealed(&folder.file(COUNTERS_FILE), &earlier)?;
+        self.clock.resume(earlier.seconds);
+        earlier.measured_at.retain(|&update| update <= self.update);
+        self.tallies.restore(earlier);
         rows.rows.iter().for_each(|row| self.tallies.read(&self.header.recipe, row));
         self.best = best.or(self.best.take());
-        // The counters vouch for fewer rows before there are fewer.
-        self.earlier.write(&folder.file(COUNTERS_FILE))?;
         self.metrics = Some(rows.resume()?);
         Ok(())
     }
@@ -79,35 +74,30 @@ impl Session<'_> {
     /// Writes a checkpoint; refuses numbers that a resume could not go on from.
     pub(in crate::train) fn save(&mut self) -> Result<()> {
         let since = Instant::now();
-        let (Some(folder), Some(metrics)) = (&self.folder, &mut self.metrics) else { return Ok(()) };
+        let Some(path) = self.folder.as_ref().map(|folder| folder.file(COUNTERS_FILE)) else { return Ok(()) };
         let finite = |t: &Tensor| !t.dtype().is_float() || t.to_vec().iter().all(|x| x.is_finite());
         if !self.state.model.leaves().iter().all(finite) {
             let phase = self.header.recipe.phase_of(self.update);
             let (update, objective, lr) = (self.update, phase.objective.name(), phase.lr);
             return Err(TrainError::Loss { loss: f64::NAN, update, objective, lr }.into());
         }
-        metrics.sync()?;
-        self.counters().write(&folder.file(COUNTERS_FILE))?;
+        self.metrics.as_mut().map(Metrics::sync).transpose()?;
+        write_sealed(&path, self.counters())?;
         let stored = Stored::of(&self.state, self.pixels.clone());
-        write_checkpoint(folder.file(MODEL_FILE), &self.header, &stored)?;
+        write_checkpoint(path.with_file_name(MODEL_FILE), &self.header, &stored)?;
         self.saving.done(since);
         Ok(())
     }
 
-    /// What the report will need of this process and of those before it.
-    pub(in crate::train) fn counters(&self) -> Counters {
-        Counters {
-            run: self.header.run.clone(),
-            seconds: Some(self.clock.trained_s()),
-            measured_at: self.measured_at.clone(),
-            metrics: self.metrics.as_ref().map(Metrics::extent),
-            first_update_s: self.first_update_s.or(self.earlier.first_update_s),
-            plan_peak_bytes: self.plan_peak_bytes,
-            states_kept_max: self.tallies.states_kept_max,
-            peak_rss_mb: process::peak_rss_mb().max(self.earlier.peak_rss_mb),
-            threads: rayon::current_num_threads(),
-            phases: self.tallies.phase_counters(),
-            tolerances: self.tolerances.clone(),
-        }
+    /// What the report will need of this process and of those before it, as of now.
+    pub(in crate::train) fn counters(&mut self) -> &Counters {
+        self.tallies.settle();
+        let counters = &mut self.tallies.counters;
+        counters.run.clone_from(&self.header.run);
+        counters.seconds = Some(self.clock.trained_s());
+        counters.metrics = self.metrics.as_ref().map(Metrics::extent);
+        counters.peak_rss_mb = process::peak_rss_mb().max(counters.peak_rss_mb);
+        counters.threads = rayon::current_num_threads();
+        counters
     }
 }

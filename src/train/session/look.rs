@@ -4,17 +4,13 @@
 //! must have the bits of one that was not.
 
 use super::Session;
-use crate::data::Estimate;
 use crate::error::Result;
+use crate::eval::pictures::Artist;
+use crate::eval::{Deadline, Gallery, Images, Score, on_cells};
+use crate::io::run::RunFolder;
 use crate::tensor::Tensor;
-use crate::train::budget::Deadline;
-use crate::train::data::HeldOut;
-use crate::train::evaluate::{Score, on_cells, score};
 use crate::train::finish::SAMPLE_STREAM;
-use crate::train::folder::RunFolder;
-use crate::train::images::{Gallery, Images};
-use crate::train::pictures::Artist;
-use crate::train::{ImageFrame, Stage};
+use crate::train::{Density, Stage};
 use std::time::{Duration, Instant};
 
 /// The first look of a phase comes after so many updates or so long, whichever is first: before memory is noted at its
@@ -23,11 +19,7 @@ const FIRST_LOOK_UPDATES: u64 = 50;
 const FIRST_LOOK: Duration = Duration::from_secs(8);
 /// Cells along the longer side of pictures on the way.
 const COARSE: usize = 96;
-/// Standard error of the gap at the end, in nats, and the most points that it is measured by: a flow whose gap is 0.1 nats
-/// needs about 50,000.
-const GAP_STDERR: f64 = 0.002;
-const GAP_POINTS: u64 = 1 << 16;
-/// Points that are drawn at a time for it.
+/// Points that are drawn at a time for the test part of a known density.
 const DRAWN: usize = 4096;
 
 impl Session<'_> {
@@ -43,60 +35,29 @@ impl Session<'_> {
 
     /// What the validation part says of the averaged weights, by as many of its points as there is time for.
     pub(in crate::train) fn measure(&mut self, by: Deadline) -> Result<Score> {
-        let (since, dim) = (Instant::now(), self.header.dim());
-        let (flow, on_stage) = (&self.state.ema, &mut self.density.on_stage);
+        let (since, on_stage) = (Instant::now(), &mut self.density.on_stage);
         on_stage(Stage::Measuring, 0.0);
-        let found = match &self.held_out {
-            HeldOut::Rows { validation, .. } => {
-                let told = |share| on_stage(Stage::Measuring, share);
-                let found = score(&self.measure, flow, validation, dim, by, told)?;
-                self.told(found)
-            }
-            HeldOut::Images(images) => Score { nll: images.watch(flow)?, gap: None },
-        };
+        let told = |share| on_stage(Stage::Measuring, share);
+        let found = self.held_out.validation(&self.measure, &self.state.ema, by, told)?;
+        let found = self.told(found);
         self.measuring.done(since);
         self.last_score = Some(found);
         Ok(found)
     }
 
-    /// What the test part says of the averaged weights, by as many of its points as there is time for. Points of a known
-    /// density are drawn until the gap is known well enough.
+    /// What the test part says of them, by as many of its points as there is time for.
     pub(in crate::train) fn test(&mut self, by: Deadline) -> Result<Score> {
-        let (dim, seed, standard) = (self.header.dim(), self.header.recipe.seed, self.header.standard());
-        let (flow, on_stage) = (&self.state.ema, &mut self.density.on_stage);
-        let mut told = |share| on_stage(Stage::Testing, share);
-        told(0.0);
-        match &self.held_out {
-            HeldOut::Images(images) => Ok(Score { nll: images.test(flow, by, &mut told)?, gap: None }),
-            HeldOut::Rows { test: Some(rows), .. } => {
-                let found = score(&self.measure, flow, rows, dim, by, told)?;
-                Ok(self.told(found))
-            }
-            HeldOut::Rows { test: None, .. } => {
-                let (begun, mut all) = (Instant::now(), None);
-                let next = |part: u32| -> Result<Option<Estimate>> {
-                    let a_part_s = begun.elapsed().as_secs_f64() / f64::from(part.max(1));
-                    if part > 0 && !by.fits(a_part_s) {
-                        return Ok(None);
-                    }
-                    let rows = self.density.data.fresh(&standard, DRAWN, seed, part);
-                    let rows = rows.expect("invariant: only a known density has no test rows");
-                    let found = score(&self.measure, flow, &rows, dim, Deadline(None), |_| ())?;
-                    let so_far = all.map_or(found, |all: Score| all.merge(found));
-                    all = Some(so_far);
-                    let stderr = so_far.gap.and_then(|gap| gap.stderr).unwrap_or(f64::INFINITY);
-                    told((GAP_STDERR / stderr).powi(2).min(1.0));
-                    Ok(found.gap)
-                };
-                Estimate::until(GAP_STDERR, GAP_POINTS, next)?;
-                Ok(self.told(all.expect("invariant: the first part is always drawn")))
-            }
-        }
+        let (seed, standard) = (self.header.recipe.seed, self.header.standard());
+        let Density { data, on_stage, .. } = &mut self.density;
+        let fresh = |part| data.fresh(&standard, DRAWN, seed, part);
+        let told = |share| on_stage(Stage::Testing, share);
+        let found = self.held_out.test(fresh, &self.measure, &self.state.ema, by, told)?;
+        Ok(self.told(found))
     }
 
     /// A score in the coordinates that NLLs are told in.
     fn told(&self, score: Score) -> Score {
-        Score { nll: score.nll.plus(self.header.told_nats()), ..score }
+        Score { nll: score.nll.plus(self.header.frames.told_nats()), ..score }
     }
 
     /// `density.png` on a coarse grid.
@@ -108,7 +69,7 @@ impl Session<'_> {
             self.drawing.done(since);
             return Ok(());
         }
-        let Some(image) = &self.header.image else { return Ok(()) };
+        let Some(image) = &self.header.frames.image else { return Ok(()) };
         let count = |side: usize| (side * COARSE).div_ceil(image.side()).max(2);
         let cells = image.cells(0.0, count(image.height), count(image.width));
         let density = on_cells(&self.draw, &self.state.ema, image, &cells)?;
@@ -123,37 +84,21 @@ impl Session<'_> {
 
     /// Who draws images, where there are some.
     pub(in crate::train) fn gallery(&self) -> Option<Gallery<'_>> {
-        let HeldOut::Images(images) = &self.held_out else { return None };
-        let (folder, frame) = (self.folder.as_ref()?, self.header.images.as_ref()?);
+        let (images, frame) = (self.held_out.images()?, self.header.frames.images.as_ref()?);
+        let folder = self.folder.as_ref()?;
         Some(Gallery { folder, frame, images })
     }
 
     /// Programs of measures.
     pub(in crate::train) fn measure_traces(&self) -> usize {
-        match &self.held_out {
-            HeldOut::Rows { .. } => self.measure.traces(),
-            HeldOut::Images(images) => images.traces(),
-        }
-    }
-
-    /// The images of the run, where there are some.
-    pub(in crate::train) fn images(&mut self) -> Option<&mut Images> {
-        match &mut self.held_out {
-            HeldOut::Images(images) => Some(images),
-            HeldOut::Rows { .. } => None,
-        }
+        self.held_out.images().map_or_else(|| self.measure.traces(), Images::traces)
     }
 
     /// Who draws the plane, where there is one and a folder.
     pub(in crate::train) fn artist(&mut self) -> Option<(&Artist, &RunFolder)> {
-        let (folder, image) = (self.folder.as_ref()?, self.header.image.as_ref()?);
+        let (folder, image) = (self.folder.as_ref()?, self.header.frames.image.as_ref()?);
         let data = &self.density.data;
-        Some((self.artist.get_or_insert_with(|| Artist::new(data, image, cells_per_pixel(image))), folder))
+        let new = || Artist::new(image, data.title(), data.truth(image, image.cells_per_pixel()));
+        Some((self.artist.get_or_insert_with(new), folder))
     }
-}
-
-/// Cells along a pixel of the final picture and of the mass: of an image at least 2, and about 400 along the longer side; of
-/// a window of points 2, which is 200 along its longer side and half of the finest toy's deviation.
-pub(in crate::train) fn cells_per_pixel(image: &ImageFrame) -> usize {
-    if image.units.is_some() { 2 } else { 400usize.div_ceil(image.side()).clamp(2, 8) }
 }

@@ -2,16 +2,16 @@
 
 use crate::array::DType;
 use crate::data::{DataError, ImageSet, LogitTransform, Marginals, PixelTransform, SMOOTHING};
+use crate::names::names;
 use crate::tensor::{Key, Tensor};
 use crate::tree;
-use serde::{Deserialize, Serialize};
 
 /// How far the logit's argument is kept from 0 and 1.
 const ALPHA: f64 = 1e-6;
 /// Told apart from every other use of a seed.
 const LOGIT_STREAM: u64 = 0x70f5_0f7e_57da_7a11;
 
-crate::train::options::names! {
+names! {
     /// Which transform takes grey levels to the numbers that a flow learns.
     PixelsKind {
         /// Each pixel through its own distribution ([`Marginals`]).
@@ -26,7 +26,7 @@ impl PixelsKind {
     ///
     /// # Errors
     /// As [`ImageSet::rows`].
-    pub(in crate::train) fn fit(
+    pub(crate) fn fit(
         self,
         images: &ImageSet,
         rows: &[usize],
@@ -79,7 +79,7 @@ impl PixelTables {
     }
 
     /// Tables of the same shapes, for a file to fill.
-    pub(in crate::train) fn like(kind: PixelsKind, dim: usize) -> PixelTables {
+    pub(crate) fn like(kind: PixelsKind, dim: usize) -> PixelTables {
         let zeros = |dtype, shape: &[usize]| Tensor::full(dtype, shape.to_vec(), 0.0);
         match kind {
             PixelsKind::Marginals => PixelTables::Marginals { counts: zeros(DType::U32, &[dim, 256]) },

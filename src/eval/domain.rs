@@ -3,10 +3,10 @@
 //! The domain is the image grown on all sides until its outer band is empty; it is evaluated once, as finely as is asked
 //! for. With a deadline it is evaluated coarsely first, which tells what a cell costs; then as finely as fits.
 
-use super::budget::Deadline;
-use super::evaluate::{LogDensity, ROWS};
-use super::frame::{Cells, ImageFrame};
-use super::model::Flow;
+use super::frame::Cells;
+use super::measure::{LogDensity, ROWS};
+use super::{Deadline, ImageFrame};
+use crate::cnf::config::Flow;
 use crate::error::{Error, Result};
 use std::time::Instant;
 

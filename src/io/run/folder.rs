@@ -1,9 +1,7 @@
 //! The folder of a run: what is called what in it, and which one a run gets.
 
-use super::TrainError;
-use super::best::BEST_FILE;
-use crate::error::Result;
 use crate::io::{IoError, Lock, fault, temporary_name, writable_folder};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,8 +10,11 @@ pub const MODEL_FILE: &str = "model.safetensors";
 /// The rows of updates in a run folder.
 pub const METRICS_FILE: &str = "metrics.csv";
 
+/// The best weights in a run folder.
+pub(crate) const BEST_FILE: &str = "best.safetensors";
+
 /// The pictures in a run folder.
-pub(super) const PICTURES: [&str; 8] = [
+const PICTURES: [&str; 8] = [
     "density.png",
     "comparison.png",
     "samples.png",
@@ -24,7 +25,7 @@ pub(super) const PICTURES: [&str; 8] = [
     "loss.png",
 ];
 /// What a run counted beside its rows.
-pub(super) const COUNTERS_FILE: &str = "counters.json";
+pub(crate) const COUNTERS_FILE: &str = "counters.json";
 
 /// A folder that a run writes to, alone.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// [`IoError::Write`], [`IoError::Locked`].
-    pub fn open(path: impl AsRef<Path>) -> Result<RunFolder> {
+    pub fn open(path: impl AsRef<Path>) -> Result<RunFolder, IoError> {
         let path = path.as_ref().to_owned();
         let made = writable_folder(&path)?;
         let lock = Lock::take(&path)?;
@@ -55,6 +56,14 @@ impl RunFolder {
     /// Where a file of the run lies.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
+    }
+
+    /// The files for people that are there, by name.
+    pub fn files(&self) -> BTreeMap<String, String> {
+        let all = PICTURES.into_iter().chain([METRICS_FILE, MODEL_FILE]);
+        let there = all.map(|name| (name, self.file(name))).filter(|(_, path)| path.exists());
+        let stem = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
+        there.map(|(name, path)| (stem(name), path.display().to_string())).collect()
     }
 
     /// From now on the folder stays, whatever happens.
@@ -74,7 +83,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// [`IoError::Write`].
-    pub fn move_aside(&self) -> Result<Option<PathBuf>> {
+    pub fn move_aside(&self) -> Result<Option<PathBuf>, IoError> {
         if !holds_run(&self.path) {
             return Ok(None);
         }
@@ -127,10 +136,10 @@ pub fn default_folder(root: &Path, stem: &str, resume: bool) -> PathBuf {
 /// Refuses a folder in which a new run would overwrite something: a run, or files that are called as a run's are.
 ///
 /// # Errors
-/// [`TrainError::Occupied`], [`TrainError::Lost`], [`TrainError::Foreign`].
-pub fn check_free(folder: &Path) -> Result<()> {
+/// [`IoError::Occupied`], [`IoError::Lost`], [`IoError::Foreign`].
+pub fn check_free(folder: &Path) -> Result<(), IoError> {
     if folder.join(MODEL_FILE).exists() {
-        return Err(TrainError::Occupied { folder: folder.to_owned() }.into());
+        return Err(IoError::Occupied { folder: folder.to_owned() });
     }
     check_lost(folder)
 }
@@ -139,18 +148,17 @@ pub fn check_free(folder: &Path) -> Result<()> {
 /// else's.
 ///
 /// # Errors
-/// [`TrainError::Lost`], [`TrainError::Foreign`].
-pub(super) fn check_lost(folder: &Path) -> Result<()> {
+/// [`IoError::Lost`], [`IoError::Foreign`].
+pub(crate) fn check_lost(folder: &Path) -> Result<(), IoError> {
     let Some(path) = names().map(|name| folder.join(name)).find(|path| path.exists()) else { return Ok(()) };
     Err(match holds_run(folder) {
-        true => TrainError::Lost { folder: folder.to_owned(), found: path },
-        false => TrainError::Foreign { path },
-    }
-    .into())
+        true => IoError::Lost { folder: folder.to_owned(), found: path },
+        false => IoError::Foreign { path },
+    })
 }
 
 /// Whether a run lies in a folder, whole or not: rows of metrics are a run's by their heading.
-pub(super) fn holds_run(folder: &Path) -> bool {
+pub(crate) fn holds_run(folder: &Path) -> bool {
     let is_ours = |text: Vec<u8>| text.starts_with(super::metrics::COLUMNS.as_bytes());
     [MODEL_FILE, COUNTERS_FILE, BEST_FILE].iter().any(|name| folder.join(name).exists())
         || fs::read(folder.join(METRICS_FILE)).is_ok_and(is_ours)
@@ -180,7 +188,7 @@ mod tests {
     fn files_that_no_run_wrote_are_not_overwritten() {
         let root = crate::io::scratch();
         let write = |name: &str, text: &str| fs::write(root.path().join(name), text).unwrap();
-        let tells = |checked: Result<()>| checked.unwrap_err().to_string();
+        let tells = |checked: Result<(), IoError>| checked.unwrap_err().to_string();
         assert!(check_free(root.path()).is_ok() && check_lost(root.path()).is_ok());
         write(METRICS_FILE, "a,b");
         assert!(tells(check_free(root.path())).contains(METRICS_FILE));

@@ -44,12 +44,7 @@ struct Reader {
 
 impl Feed {
     /// Of the images of the given numbers.
-    pub(in crate::train) fn new(
-        images: Arc<ImageSet>,
-        train: &[usize],
-        transform: PixelTransform,
-        seed: u64,
-    ) -> Feed {
+    pub(super) fn new(images: Arc<ImageSet>, train: &[usize], transform: PixelTransform, seed: u64) -> Feed {
         let train: Vec<u32> = train.iter().map(|&i| i as u32).collect();
         let reader = Reader { images, train, transform, seed, order: Mutex::new((u64::MAX, Vec::new())) };
         Feed { reader: Arc::new(reader), ahead: Mutex::new(None) }

@@ -3,9 +3,7 @@
 //! Knows row numbers, classes and which sets were given; nothing of what is in a row. Parts are drawn by the seed, so that a
 //! run that is resumed has those it was begun with.
 
-use super::TrainError;
-use crate::data::Split;
-use crate::error::Result;
+use super::{DataError, Split};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -26,7 +24,7 @@ pub struct Parts {
 
 impl Parts {
     /// Of training rows, and of the rows of validation and test.
-    pub(super) fn of<T>(train: &[usize], [validation, test]: &[(T, Vec<usize>); 2]) -> Parts {
+    pub(crate) fn of<T>(train: &[usize], [validation, test]: &[(T, Vec<usize>); 2]) -> Parts {
         Parts { train: train.len(), validation: validation.1.len(), test: test.1.len() }
     }
 }
@@ -55,18 +53,18 @@ impl<T> Default for Given<T> {
 impl<T> Given<T> {
     /// Training rows, then the set and the rows in it of validation and of test: seeded parts of `whole`, every class in
     /// proportion, where no set is given.
-    pub(super) fn parts<'a>(
+    pub(crate) fn parts<'a>(
         &'a self,
         whole: &'a T,
         (kind, name, labels): (&'static str, &str, Option<&[u16]>),
         rows: impl Fn(&T) -> usize,
         seed: u64,
-    ) -> Result<(Vec<usize>, [(&'a T, Vec<usize>); 2])> {
+    ) -> Result<(Vec<usize>, [(&'a T, Vec<usize>); 2]), DataError> {
         let given = [self.validation.as_ref(), self.test.as_ref()];
         let shares = given.map(|part| if part.is_some() { 0.0 } else { HELD_OUT_SHARE });
         let (found, least) = (rows(whole), 2 + given.iter().filter(|part| part.is_none()).count());
         if found < least {
-            return Err(TrainError::TooFew { kind, name: name.to_owned(), found, least }.into());
+            return Err(DataError::TooFew { kind, name: name.to_owned(), found, least });
         }
         let split = Split::seeded(found, shares, labels, seed)?;
         let of = |part: Option<&'a T>, split: Vec<usize>| {

@@ -5,12 +5,12 @@
 //! dequantisation and Hutchinson's probe; both are drawn together, once an image or more often, and their share of the
 //! error is told beside that of the images themselves.
 
-use super::super::budget::Deadline;
-use super::super::model::Flow;
 use super::pictures::column;
+use crate::cnf::config::Flow;
 use crate::cnf::{Divergence, ErrorNorm, Probe, Streamed};
 use crate::data::{DataError, Estimate, ImageSet, PixelTransform, bits_per_dim, dequantise, subset};
 use crate::error::{Error, Result};
+use crate::eval::Deadline;
 use crate::ode::Method;
 use crate::tensor::{Key, Tensor};
 use serde::{Deserialize, Serialize};
@@ -25,8 +25,8 @@ const TILE: usize = 16;
 /// Tolerance of bits/dim, relative and absolute.
 pub const IMAGE_TOLERANCE: f64 = 1e-3;
 /// Images of validation that are watched on the way and measured for the table of tolerances, and images of the test.
-pub(in crate::train) const TABLE: usize = 128;
-pub(in crate::train) const MEASURED: usize = 1_000;
+const WATCHED: usize = 128;
+const TESTED: usize = 1_000;
 /// Tolerances of the table.
 const TOLERANCES: [f64; 4] = [1e-2, 1e-3, 1e-4, 1e-5];
 /// Told apart from every other use of a seed.
@@ -34,12 +34,12 @@ const WATCHED_STREAM: u64 = 0x70f5_0f7e_57da_7a14;
 const TEST_STREAM: u64 = 0x70f5_0f7e_57da_7a15;
 
 /// The negative log-probability of an image's grey levels in nats, of bits a coordinate; and back.
-pub(in crate::train) fn nats_of_bits(bits: f64, dim: usize) -> f64 {
+pub(crate) fn nats_of_bits(bits: f64, dim: usize) -> f64 {
     bits * dim as f64 * LN_2
 }
 
 /// See [`nats_of_bits`].
-pub(in crate::train) fn bits_of_nats(nats: f64, dim: usize) -> f64 {
+pub(crate) fn bits_of_nats(nats: f64, dim: usize) -> f64 {
     nats / (dim as f64 * LN_2)
 }
 
@@ -86,12 +86,12 @@ pub struct ToleranceRow {
 }
 
 /// Log-densities of images by one program of one tolerance.
-pub(in crate::train) struct ImageDensities {
+pub(crate) struct ImageDensities {
     program: Streamed<'static, Flow, (Tensor, Tensor)>,
 }
 
 impl ImageDensities {
-    pub(in crate::train) fn new(rtol: f64, atol: f64) -> ImageDensities {
+    pub(crate) fn new(rtol: f64, atol: f64) -> ImageDensities {
         let solve = move |flow: &Flow, rows: &Tensor, key: &Key| {
             let flow =
                 flow.clone().divergence(Divergence::hutchinson(Probe::Rademacher)).method(Method::Tsit5);
@@ -136,12 +136,7 @@ impl ImageDensities {
     ///
     /// # Errors
     /// A solve that ended early.
-    pub(in crate::train) fn bits(
-        &self,
-        flow: &Flow,
-        images: &Dequantised,
-        key: &Key,
-    ) -> Result<(Vec<f64>, f64)> {
+    pub(crate) fn bits(&self, flow: &Flow, images: &Dequantised, key: &Key) -> Result<(Vec<f64>, f64)> {
         self.bits_by(flow, images, key, Deadline(None), &mut |_| ())
     }
 
@@ -163,14 +158,14 @@ impl ImageDensities {
     }
 
     /// Times that the program was traced.
-    pub(in crate::train) fn traces(&self) -> usize {
+    pub(crate) fn traces(&self) -> usize {
         self.program.traces()
     }
 }
 
 /// Images as points: z, `ln |det dz/dx|`, classes.
 #[derive(Clone, Debug)]
-pub(in crate::train) struct Dequantised {
+pub(crate) struct Dequantised {
     z: Vec<f32>,
     log_det: Vec<f64>,
     labels: Option<Vec<u32>>,
@@ -179,7 +174,7 @@ pub(in crate::train) struct Dequantised {
 
 impl Dequantised {
     /// The images of the given numbers, with noise by the key.
-    pub(in crate::train) fn read(
+    pub(crate) fn read(
         images: &ImageSet,
         which: &[usize],
         transform: &PixelTransform,
@@ -193,7 +188,7 @@ impl Dequantised {
 }
 
 /// The sets of a run, and its held-out images as they are measured.
-pub(in crate::train) struct Images {
+pub(crate) struct Images {
     /// What is learned from, and the numbers of the images that are.
     pub set: Arc<ImageSet>,
     pub train: Vec<usize>,
@@ -211,7 +206,7 @@ impl Images {
     ///
     /// # Errors
     /// A file that has gone or shrunk.
-    pub(in crate::train) fn new(
+    pub(crate) fn new(
         set: Arc<ImageSet>,
         train: Vec<usize>,
         validation: (&ImageSet, Vec<usize>),
@@ -223,24 +218,19 @@ impl Images {
             let (few, key) = (subset(&rows, set.labels(), most, seed ^ stream), Key::new(seed ^ stream));
             Ok((Dequantised::read(set, &few, &transform, &key)?, key))
         };
-        let watched = read(validation, TABLE, WATCHED_STREAM)?;
-        let test = read(test, MEASURED, TEST_STREAM)?;
+        let watched = read(validation, WATCHED, WATCHED_STREAM)?;
+        let test = read(test, TESTED, TEST_STREAM)?;
         let densities = ImageDensities::new(IMAGE_TOLERANCE, IMAGE_TOLERANCE);
         Ok(Images { set, train, transform, watched, test, densities, compiled: 0 })
     }
 
     /// Nats of a few images of validation, the same ones each time.
-    pub(in crate::train) fn watch(&self, flow: &Flow) -> Result<Estimate> {
+    pub(crate) fn watch(&self, flow: &Flow) -> Result<Estimate> {
         self.nats(flow, &self.watched, Deadline(None), &mut |_| ())
     }
 
     /// Nats of the images of the test, of as many as there is time for.
-    pub(in crate::train) fn test(
-        &self,
-        flow: &Flow,
-        by: Deadline,
-        told: &mut dyn FnMut(f64),
-    ) -> Result<Estimate> {
+    pub(crate) fn test(&self, flow: &Flow, by: Deadline, told: &mut dyn FnMut(f64)) -> Result<Estimate> {
         self.nats(flow, &self.test, by, told)
     }
 
@@ -257,7 +247,7 @@ impl Images {
 
     /// Bits a coordinate of a few images, noise and probes the same, for one tolerance after the other; none where there is no
     /// time for all of them.
-    pub(in crate::train) fn tolerances(&mut self, flow: &Flow, by: Deadline) -> Result<Vec<ToleranceRow>> {
+    pub(crate) fn tolerances(&mut self, flow: &Flow, by: Deadline) -> Result<Vec<ToleranceRow>> {
         let (few, key) = &self.watched;
         let row = |tolerance: f64| {
             let (bits, field_evals) = ImageDensities::new(tolerance, tolerance).bits(flow, few, key)?;
@@ -282,7 +272,7 @@ impl Images {
     }
 
     /// Programs that were compiled here.
-    pub(in crate::train) fn traces(&self) -> usize {
+    pub(crate) fn traces(&self) -> usize {
         self.densities.traces() + self.compiled
     }
 }

@@ -1,13 +1,13 @@
 //! A run as a program of the library sees it.
 
-use super::budget::Deadline;
-use super::data::HeldOut;
-use super::domain::OnPlane;
-use super::evaluate::{LogDensity, score};
+mod folder;
+mod images;
+
 use super::*;
 use crate::cnf::{Cnf, StandardNormal};
 use crate::data::{Estimate, ImageDensity, Points, Toy};
 use crate::error::Error;
+use crate::eval::{HeldOut, pictures};
 use crate::io::raster::{Channels, Depth, encode_png};
 use crate::nn::{Activation, ConcatSquash, DriftNet, Mlp};
 use crate::ode::Outcome;
@@ -57,25 +57,6 @@ fn draws_follow_the_density_of_the_image() {
 }
 
 #[test]
-fn the_mass_of_any_flow_is_one_and_a_crop_is_the_image() {
-    let frame = ImageFrame::of(&image());
-    let flow = ModelConfig::of(&Density::new(flow(3), image()).flow).build(&Key::new(3)).unwrap();
-    let density = LogDensity::new(1e-4, 1e-4);
-    let plane = OnPlane { density: &density, flow: &flow, frame: &frame };
-    let ((inside, rows, cols), mass) = plane.over_domain(32, Deadline::NONE, &mut |_| ()).unwrap();
-    assert!((mass.total - 1.0).abs() < 1e-3 && mass.outer < 1e-5, "{mass:?}");
-    assert_eq!((rows, cols), (24, 32));
-    let ((again, _), centre) = (frame.cells_around(32, 0), 12 * 32 + 16);
-    let found = density.eval(&flow, &again.centres[centre..=centre]).unwrap()[0];
-    assert!((f64::from(found) + frame.log_jacobian() - inside[centre].ln()).abs() < 1e-3);
-    // Out of time from the start: coarse, and whole.
-    let late = Deadline(Some(std::time::Instant::now()));
-    let ((coarse, rows, cols), mass) = plane.over_domain(96, late, &mut |_| ()).unwrap();
-    assert_eq!((coarse.len(), rows, cols), (36 * 48, 36, 48));
-    assert!((mass.total - 1.0).abs() < 5e-2, "{mass:?}");
-}
-
-#[test]
 fn a_run_of_the_library_resumes_by_itself_and_opens_again() {
     let folder = crate::io::scratch();
     let key = Key::new(4);
@@ -83,7 +64,7 @@ fn a_run_of_the_library_resumes_by_itself_and_opens_again() {
     let run = |folder: &std::path::Path| Density::new(flow(0), image()).recipe(small()).run_folder(folder);
     let learned = run(folder.path()).on_update(|p| seen.push(p.update)).run(&key).unwrap();
     assert_eq!(seen, (1..=30).collect::<Vec<_>>());
-    let report = learned.report.unwrap();
+    let report = learned.report.as_ref().unwrap();
     assert!(
         report.gap_nats.unwrap() > 0.0 && report.phases.iter().all(|phase| phase.traces == 1),
         "{report:?}"
@@ -165,7 +146,7 @@ fn rows_of_points_are_drawn_equally_often() {
 fn the_plane_of_a_toy_holds_its_density_with_y_upward() {
     for toy in [Toy::Moons, Toy::Checkerboard] {
         let prepared = Data::from(toy).prepare(&Recipe::new(&Options::default())).unwrap();
-        let (frame, points) = (prepared.image.unwrap(), prepared.points.unwrap());
+        let (frame, points) = (prepared.frames.image.unwrap(), prepared.frames.points.unwrap());
         let (values, rows, cols) = Data::from(toy).truth(&frame, 2);
         let cell = frame.cells(0.0, rows, cols).area;
         let mass = values.iter().sum::<f64>() * cell;
@@ -243,11 +224,11 @@ fn points_on_a_line_are_drawn_as_a_curve_over_their_counts() {
     let options = Options { updates: Some(20), batch: Some(64), width: Some(8), ..Options::default() };
     let two = |i: u32| [if i.is_multiple_of(3) { -4.0 } else { 10.0 } + (f64::from(i) * 0.7).sin()];
     let points = Points::from((0..600).map(two).collect::<Vec<_>>()).unwrap();
-    let places = super::pictures::on_line(&points);
+    let places = pictures::on_line(&points);
     assert!((places[0] + 6.6).abs() < 0.01 && (places[places.len() - 1] - 12.6).abs() < 0.01, "{places:?}");
     let density = Density::from_options(&options, points).unwrap();
     let learned = density.run_folder(folder.path()).run(&Key::new(0)).unwrap();
-    let curve = super::finish::over_line(&learned.flow, &learned.header.standard(), places.clone()).unwrap();
+    let curve = pictures::over_line(&learned.flow, &learned.header.standard(), places.clone()).unwrap();
     let asked: Vec<f64> =
         learned.log_prob_parts(&places, 1e-4, 1e-4).unwrap().flat_map(Result::unwrap).collect();
     assert!(curve.iter().zip(&asked).all(|([_, p], log)| (p / log.exp() - 1.0).abs() < 1e-2), "{curve:?}");
@@ -313,43 +294,6 @@ fn a_checkpoint_of_an_image_says_nothing_of_points() {
 }
 
 #[test]
-fn the_gap_over_fresh_points_is_that_of_a_quadrature() {
-    for data in [Data::from(Toy::EightGaussians), Data::from(image())] {
-        let prepared = data.prepare(&Recipe::new(&Options::default())).unwrap();
-        let frame = prepared.image.unwrap();
-        let standard = crate::data::Standard { mean: frame.mean.to_vec(), sd: frame.sd.to_vec() };
-        let flow = ModelConfig::of(&Density::new(flow(3), image()).flow).build(&Key::new(3)).unwrap();
-        let density = LogDensity::for_measures(1e-5, 1e-5);
-        let mut parts = 0;
-        let found: crate::Result<Estimate> = Estimate::until(0.01, 1 << 16, |part| {
-            parts += 1;
-            let rows = data.fresh(&standard, 4096, 5, part).unwrap();
-            Ok(score(&density, &flow, &rows, 2, Deadline::NONE, |_| ())?.gap)
-        });
-        let found = found.unwrap();
-        assert!(found.stderr.unwrap() <= 0.01 && found.count == 4096 * parts, "{found:?}");
-        let cells = frame.cells(0.3 * frame.side() as f64, 300, 300);
-        let log_q = density.eval(&flow, &cells.centres).unwrap();
-        let log_p: Vec<f64> = match &data {
-            Data::Image(image) => image.log_probs(&cells.centres),
-            Data::Toy(toy) => {
-                let density = toy.density();
-                let at = |&z: &[f32; 2]| density.log_prob(frame.to_pixels(z.map(f64::from)));
-                cells.centres.iter().map(|z| at(z) - frame.log_jacobian()).collect()
-            }
-            _ => unreachable!(),
-        };
-        let area = cells.area * frame.log_jacobian().exp();
-        let terms = log_p.iter().zip(&log_q).filter(|(p, _)| p.is_finite());
-        let exact: f64 = terms.map(|(p, &q)| p.exp() * (p - f64::from(q)) * area).sum();
-        let off = found.plus(-exact);
-        assert!(off.mean.abs() < 3.0 * off.stderr.unwrap(), "{}: {found} {exact}", data.name());
-        // Unpaired, the same points would leave the spread of log p in the error too.
-        assert!(exact > 0.1, "{exact}");
-    }
-}
-
-#[test]
 fn the_test_part_influences_no_weight_and_validation_alone_chooses() {
     let place = crate::io::scratch();
     let points = |n: u32, shift: f64| {
@@ -388,8 +332,8 @@ fn rows_are_divided_into_disjoint_parts_and_too_few_are_told_how_many_there_must
     let all = prepared(points(300), Given::default()).unwrap();
     assert_eq!(all.parts, Parts { train: 240, validation: 30, test: 30 });
     let HeldOut::Rows { validation, test: Some(test) } = &all.held_out else { panic!() };
-    let standard = all.points.as_ref().unwrap().standard();
-    let first = |rows: &super::evaluate::Rows| -> Vec<i64> {
+    let standard = all.frames.points.as_ref().unwrap().standard();
+    let first = |rows: &crate::eval::Rows| -> Vec<i64> {
         let rows: Vec<f64> = rows.points.iter().map(|&x| f64::from(x)).collect();
         standard.to_units(&rows).iter().step_by(2).map(|x| x.round() as i64).collect()
     };

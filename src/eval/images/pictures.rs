@@ -1,14 +1,14 @@
-//! What a run on images is looked at by: samples, samples on their way, samples beside the images nearest to them, bits
+//! What a density of images is looked at by: samples, samples on their way, samples beside the images nearest to them, bits
 //! against time.
 
-use super::super::budget::Deadline;
-use super::super::folder::RunFolder;
-use super::super::metrics::Row;
-use super::super::model::Flow;
 use super::ImagesFrame;
 use super::bits::Images;
+use crate::cnf::config::Flow;
 use crate::data::{Estimate, PixelTransform};
 use crate::error::Result;
+use crate::eval::Deadline;
+use crate::io::run::{RunFolder, metrics::Row};
+use crate::ode::Method;
 use crate::plot::{self, Axes, ImageSheet};
 use crate::tensor::{Key, Tensor};
 use std::time::Instant;
@@ -25,10 +25,12 @@ const NEAREST: usize = 5;
 /// Images of a block that are compared at once.
 const BLOCK: usize = 1024;
 /// Tolerance of samples, relative and absolute.
-pub(in crate::train) const DRAW_TOLERANCE: f64 = 1e-3;
+const SAMPLE_TOLERANCE: f64 = 1e-3;
+/// Rows that are solved together for them.
+const SAMPLE_TILE: usize = 16;
 
-/// Who draws a run on images.
-pub(in crate::train) struct Gallery<'a> {
+/// Who draws images.
+pub(crate) struct Gallery<'a> {
     pub folder: &'a RunFolder,
     pub frame: &'a ImagesFrame,
     pub images: &'a Images,
@@ -39,7 +41,7 @@ impl Gallery<'_> {
     ///
     /// # Errors
     /// A solve that ended early, a file that cannot be written.
-    pub(in crate::train) fn draw(&self, flow: &Flow, key: &Key, update: u64, by: Deadline) -> Result<()> {
+    pub(crate) fn draw(&self, flow: &Flow, key: &Key, update: u64, by: Deadline) -> Result<()> {
         let since = Instant::now();
         let samples = self.samples(flow, key, update)?;
         let took_s = since.elapsed().as_secs_f64();
@@ -65,7 +67,7 @@ impl Gallery<'_> {
     ///
     /// # Errors
     /// As [`Gallery::draw`].
-    pub(in crate::train) fn samples(&self, flow: &Flow, key: &Key, update: u64) -> Result<Vec<u8>> {
+    pub(crate) fn samples(&self, flow: &Flow, key: &Key, update: u64) -> Result<Vec<u8>> {
         let classes = self.frame.classes.map(|classes| classes.min(COLUMNS));
         let columns = classes.unwrap_or(COLUMNS);
         let z = drawn(flow, ROWS * columns, key, |i| i % columns, classes.is_some())?;
@@ -83,7 +85,7 @@ impl Gallery<'_> {
 
     /// `flow.png`: a few samples on their way from noise.
     fn ways(&self, flow: &Flow, key: &Key) -> Result<()> {
-        let flow = drawable(flow);
+        let flow = for_samples(flow);
         let flow = match self.frame.classes {
             Some(classes) => flow.given(&column(&flow, (0..WAYS).map(|i| i % classes))),
             None => flow,
@@ -118,7 +120,7 @@ impl Gallery<'_> {
     ///
     /// # Errors
     /// As [`Gallery::draw`].
-    pub(in crate::train) fn bits(&self, rows: impl Iterator<Item = Row>) -> Result<()> {
+    pub(crate) fn bits(&self, rows: impl Iterator<Item = Row>) -> Result<()> {
         let (d, mut minutes, mut last) = (self.frame.dim(), 0.0, None);
         let curve: Vec<[f64; 2]> = rows
             .filter_map(|row| {
@@ -136,12 +138,9 @@ impl Gallery<'_> {
     }
 }
 
-/// How flows are solved for pictures of images.
-pub(super) fn drawable(flow: &Flow) -> Flow {
-    let settings = crate::cnf::Settings { tile: 16, ..flow.settings.clone() };
-    let mut flow = flow.clone();
-    flow.settings = settings;
-    flow.method(crate::ode::Method::Tsit5).tolerances(DRAW_TOLERANCE, DRAW_TOLERANCE)
+/// A flow as it is solved for samples of images.
+pub(super) fn for_samples(flow: &Flow) -> Flow {
+    flow.clone().tile(SAMPLE_TILE).method(Method::Tsit5).tolerances(SAMPLE_TOLERANCE, SAMPLE_TOLERANCE)
 }
 
 /// Classes as a column for [`Cnf::given`](crate::cnf::Cnf::given).
@@ -158,7 +157,7 @@ fn drawn(
     class: impl Fn(usize) -> usize,
     classes: bool,
 ) -> Result<Vec<f64>> {
-    let flow = drawable(flow);
+    let flow = for_samples(flow);
     let flow = if classes { flow.given(&column(&flow, (0..n).map(class))) } else { flow };
     Ok(flow.sample(n, key)?.to_vec())
 }

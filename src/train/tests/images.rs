@@ -1,13 +1,13 @@
 //! A run on a set of images as a program of the library sees it.
 
-use super::*;
 use crate::data::{ImageSet, LogitTransform, PixelTransform};
 use crate::error::Result;
+use crate::io::run::BEST_FILE;
 use crate::io::{Scratch, scratch};
 use crate::tensor::Key;
 use crate::train::{
-    Data, Density, DivergenceKind, FieldKind, Given, Learned, ObjectiveKind, Options, best::BEST_FILE,
-    folder::METRICS_FILE,
+    Data, Density, DivergenceKind, FieldKind, Given, Learned, METRICS_FILE, ObjectiveKind, Options,
+    PixelsKind,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -269,7 +269,7 @@ fn a_logit_transform_is_kept_in_the_checkpoint() {
     let options = Options { pixels: Some(PixelsKind::Logit), ..small(1) };
     place.run("run", &options, Data::Images(place.set(60, false), Given::default())).unwrap();
     let opened = Learned::open(place.path("run")).unwrap();
-    let Some(PixelTransform::Logit(LogitTransform { mean, .. })) = opened.pixels else {
+    let Some(PixelTransform::Logit(LogitTransform { mean, .. })) = &opened.pixels else {
         panic!("{opened:?}")
     };
     assert!(mean.len() == 24 && mean.iter().all(|m| m.is_finite()), "{mean:?}");

@@ -3,15 +3,17 @@
 //! Every log-density here is exact in the divergence and solved to a tolerance of its own, whatever the training used.
 //! A program takes a fixed number of rows, so it is compiled once for any number of points.
 
-use super::budget::Deadline;
-use super::frame::{Cells, ImageFrame};
-use super::model::Flow;
+use super::frame::Cells;
+use super::{Deadline, ImageFrame};
+use crate::cnf::config::Flow;
 use crate::cnf::{Divergence, ErrorNorm, Streamed};
-use crate::data::Estimate;
+use crate::data::{Estimate, ImageDensity, Standard, Toy};
 use crate::error::{Error, Result};
 use crate::nn::Drift;
 use crate::ode::Method;
 use crate::tensor::{Key, Tensor};
+use rand::Rng;
+use rayon::prelude::*;
 
 /// Most rows of one call: enough to keep many threads busy, few enough for a short last call.
 pub const ROWS: usize = 4096;
@@ -108,6 +110,23 @@ pub struct Rows {
     pub points: Vec<f32>,
     /// Log-density of each under the density to learn, in standardised coordinates, where that is known.
     pub log_p: Option<Vec<f64>>,
+}
+
+impl Rows {
+    /// Points of an image with their true log-densities.
+    pub(crate) fn of_image<R: Rng + ?Sized>(image: &ImageDensity, n: usize, rng: &mut R) -> Rows {
+        let points = image.sample(n, rng);
+        let log_p = Some(image.log_probs(&points));
+        Rows { points: points.into_flattened(), log_p }
+    }
+
+    /// Points of a toy with their true log-densities at the points as they were drawn: one that is rounded may lie off the
+    /// checkerboard.
+    pub(crate) fn of_toy<R: Rng + ?Sized>(toy: Toy, standard: &Standard, n: usize, rng: &mut R) -> Rows {
+        let (drawn, density, shift) = (toy.draw(n, rng), toy.density(), standard.log_jacobian());
+        let points = standard.to_standard(drawn.as_flattened()).into_iter().map(|x| x as f32).collect();
+        Rows { points, log_p: Some(drawn.par_iter().map(|&x| density.log_prob(x) - shift).collect()) }
+    }
 }
 
 /// What held-out points say of a flow, in nats.
@@ -210,11 +229,14 @@ impl Sampler {
     }
 }
 
+/// Points of the plane at times on their way from the base to the data.
+pub type Way = Vec<(f64, Vec<[f64; 2]>)>;
+
 /// n draws at evenly spaced times from the base to the data: the share of the way, and points.
 ///
 /// # Errors
 /// A solve that ended early.
-pub fn on_their_way(flow: &Flow, n: usize, times: usize, key: &Key) -> Result<Vec<(f64, Vec<[f64; 2]>)>> {
+pub fn on_their_way(flow: &Flow, n: usize, times: usize, key: &Key) -> Result<Way> {
     let path = drawable(flow).sample_path(n, key, times)?;
     Ok((0..times).map(|k| (k as f64 / (times - 1) as f64, pairs(&path.at(k)))).collect())
 }

@@ -1,33 +1,25 @@
 //! A learned density of images, asked from outside: samples as grey levels, bits of other images.
 
+use super::ImagesFrame;
 use super::bits::{BitsPerDim, Dequantised, ImageDensities, nats_of_bits};
-use super::pictures::{column, drawable, levels};
-use super::{ImagesFrame, PixelTables};
+use super::pictures::{column, for_samples, levels};
 use crate::cnf::Streamed;
+use crate::cnf::config::Flow;
 use crate::data::{DataError, ImageSet, PixelTransform};
 use crate::error::Result;
-use crate::io::Checkpoint;
+use crate::eval::{EvalError, Fitted, check_tolerances};
 use crate::tensor::{Key, Tensor};
-use crate::train::run::Header;
-use crate::train::{Learned, TrainError, check_tolerances};
 
 /// Images of a part: what is solved and handed over at once.
 const PART: usize = 256;
 /// Images that are drawn a second time where each is drawn once, to tell what the draws add to the error.
 const REPEATED: usize = 256;
 
-/// The transform of a run on images.
-pub(in crate::train) fn transform_of(checkpoint: &Checkpoint<Header>) -> Result<Option<PixelTransform>> {
-    let Some(frame) = &checkpoint.header.images else { return Ok(None) };
-    let like = Some(PixelTables::like(frame.pixels, frame.dim()));
-    Ok(checkpoint.part("pixels", &like)?.map(|tables| tables.transform()))
-}
-
-impl Learned {
+impl Fitted {
     fn images(&self, what: &'static str) -> Result<(&ImagesFrame, &PixelTransform)> {
-        let of_images = self.header.images.as_ref().zip(self.pixels.as_ref());
-        let name = || self.header.points.as_ref().map_or("an image".to_owned(), |points| points.name.clone());
-        of_images.ok_or_else(|| TrainError::NoImages { what, name: name() }.into())
+        let of_images = self.frames.images.as_ref().zip(self.pixels.as_ref());
+        let name = || self.frames.points.as_ref().map_or("an image".to_owned(), |points| points.name.clone());
+        of_images.ok_or_else(|| EvalError::NoImages { what, name: name() }.into())
     }
 
     /// n images drawn from the density, of a class where the run has classes: grey levels
@@ -46,11 +38,11 @@ impl Learned {
         match (label, frame.classes) {
             (None, None) => {}
             (Some(asked), Some(classes)) if asked < classes => {}
-            (asked, classes) => return Err(TrainError::Class { asked, classes }.into()),
+            (asked, classes) => return Err(EvalError::Class { asked, classes }.into()),
         }
-        let (flow, d) = (drawable(&self.flow), frame.dim());
+        let (flow, d) = (for_samples(&self.flow), frame.dim());
         let given = label.map(|k| flow.given(&column(&flow, std::iter::repeat_n(k, PART))));
-        let program = Streamed::new(PART, |flow: &crate::train::Flow, rows: &Tensor, _: &Key| {
+        let program = Streamed::new(PART, |flow: &Flow, rows: &Tensor, _: &Key| {
             let (flow, z) = flow.part(rows);
             flow.push_forward(&z)
         });
@@ -82,8 +74,7 @@ impl Learned {
         let (frame, transform) = self.images("bits of images")?;
         check_images(frame, images)?;
         if draws == 0 {
-            let (option, value) = ("--draws", "0".to_owned());
-            return Err(TrainError::Option { option, value, range: "a whole number from 1" }.into());
+            return Err(EvalError::NoDraws.into());
         }
         let densities = ImageDensities::new(tolerance.0, tolerance.1);
         let which: Vec<usize> = (0..images.len()).collect();
@@ -126,10 +117,10 @@ fn check_images(frame: &ImagesFrame, images: &ImageSet) -> Result<()> {
     }
     let Some(classes) = frame.classes else { return Ok(()) };
     let Some(labels) = images.labels() else {
-        return Err(TrainError::NoLabels { name: images.name.clone() }.into());
+        return Err(DataError::NoLabels { name: images.name.clone() }.into());
     };
     match labels.iter().map(|&k| usize::from(k)).find(|&k| k >= classes) {
-        Some(asked) => Err(TrainError::Class { asked: Some(asked), classes: Some(classes) }.into()),
+        Some(asked) => Err(EvalError::Class { asked: Some(asked), classes: Some(classes) }.into()),
         None => Ok(()),
     }
 }

@@ -1,14 +1,23 @@
 //! How a flow is solved in training, as plain values: divergence, method, steps, what a gradient keeps.
 //!
-//! The words of options and of a checkpoint's header on one side, [`Settings`] of a flow on the other; each is found from the
-//! other without loss. It knows no field and no weights.
+//! The words of a checkpoint's header on one side, [`Settings`] of a flow on the other; each is found from the other
+//! without loss. It knows no field and no weights.
 
-use super::{DivergenceKind, Options, presets};
 use crate::cnf::{Divergence, ErrorNorm, PathCost, Probe, Settings, Stepping};
 use crate::error::Result;
-use crate::ode::Method;
+use crate::names::names;
 use crate::odeint::{Adjoint, Checkpoints};
 use serde::{Deserialize, Serialize};
+
+names! {
+    /// How a divergence is found.
+    DivergenceKind {
+        /// The trace of the Jacobian.
+        Exact = "exact",
+        /// An estimate from random probes.
+        Hutchinson = "hutchinson",
+    }
+}
 
 /// How a flow is solved in training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -85,7 +94,7 @@ fn is_free(path_cost: &[f64; 2]) -> bool {
 }
 
 impl SolveConfig {
-    pub(super) fn of(settings: &Settings) -> SolveConfig {
+    pub(crate) fn of(settings: &Settings) -> SolveConfig {
         let (divergence, gaussian, probes) = match settings.divergence {
             Divergence::Exact => (DivergenceKind::Exact, false, 1),
             Divergence::Hutchinson { probe, num_probes } => {
@@ -119,7 +128,7 @@ impl SolveConfig {
         }
     }
 
-    pub(super) fn settings(&self, t1: f64) -> Result<Settings> {
+    pub(crate) fn settings(&self, t1: f64) -> Result<Settings> {
         let probe = if self.gaussian { Probe::Gaussian } else { Probe::Rademacher };
         let checkpoints = |checkpoints| Adjoint::RecursiveCheckpoint { checkpoints };
         let mut settings = Settings::default();
@@ -163,33 +172,8 @@ impl SolveConfig {
     }
 
     /// Steps by Tsit5 that hold a relative and absolute tolerance, exact divergence, automatic checkpoints.
-    pub(super) fn adaptive(tolerance: f64) -> SolveConfig {
+    pub(crate) fn adaptive(tolerance: f64) -> SolveConfig {
         let steps = Steps::Adaptive { rtol: tolerance, atol: tolerance };
         SolveConfig { steps, ..SolveConfig::of(&Settings::default()) }
-    }
-
-    /// Changes what the options say. A method that estimates no error takes equal steps, unless they ask for a tolerance.
-    pub(super) fn apply(&mut self, options: &Options) {
-        self.divergence = options.divergence.unwrap_or(self.divergence);
-        if options.probes.is_some() {
-            self.divergence = DivergenceKind::Hutchinson;
-        }
-        self.path_cost = [options.kinetic, options.jacobian].map(Option::unwrap_or_default);
-        self.probes = options.probes.unwrap_or(self.probes);
-        self.solver = options.solver.as_ref().map_or_else(|| self.solver.clone(), |s| s.to_lowercase());
-        if let Some(n) = options.checkpoints {
-            self.kept = Kept::Count(n);
-        }
-        let estimates = self.solver.parse().map_or(true, |method: Method| method.tableau().b_err.is_some());
-        if matches!(self.steps, Steps::Adaptive { .. }) && !estimates {
-            self.steps = Steps::Fixed { steps: presets::FIXED_STEPS };
-        }
-        if let Some(steps) = options.fixed_steps {
-            self.steps = Steps::Fixed { steps };
-        }
-        if options.rtol.is_some() || options.atol.is_some() {
-            let (rtol, atol) = presets::tolerances(options);
-            self.steps = Steps::Adaptive { rtol, atol };
-        }
     }
 }

@@ -1,11 +1,8 @@
 //! What a flow looks like without its numbers: enough to build the tree that a checkpoint's tensors fit into.
-//!
-//! A weights file has names and shapes, but not the kind of a field, its activation or how it is solved. These are
-//! plain values here (how it is solved, in `solve`), so that a run folder is read without the program that wrote it.
 
-use super::{SolveConfig, TrainError};
+use super::SolveConfig;
 use crate::cnf::{Cnf, StandardNormal};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::nn::{
     Activation, ConcatSquash, Drift, DriftNet, FourierMlp, LevelMixture, Mlp, UNet, UNetConfig,
     golden_frequencies, normal_frequencies,
@@ -21,7 +18,7 @@ const MOST_BLOCKS: usize = 1 << 10;
 const MOST_WIDTH: usize = 1 << 16;
 const MOST_NUMBERS: usize = 1 << 24;
 
-/// The flow that the training loop works on: its fields are known at run time.
+/// A flow whose fields are known at run time.
 pub type Flow = Cnf<DriftNet>;
 
 /// A flow without its numbers.
@@ -121,9 +118,9 @@ impl ModelConfig {
     /// A new flow, its weights drawn from the key.
     ///
     /// # Errors
-    /// [`TrainError::Model`] for sizes of no flow; a method that does not exist.
+    /// [`Error::Model`] for sizes of no flow; a method that does not exist.
     pub fn build(&self, key: &Key) -> Result<Flow> {
-        self.check().map_err(|reason| TrainError::Model { reason })?;
+        self.check().map_err(|reason| Error::Model { reason })?;
         let block = |i: usize| {
             let (field, hidden) = self.kind(i);
             self.field(field, hidden, &key.fold_in(Tensor::from(i as u32)))
@@ -311,11 +308,15 @@ fn hidden(mlp: &Mlp) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::tensor::Tree;
-    use crate::train::{Options, Preset, Recipe};
+
+    fn config(field: FieldConfig, hidden: Vec<usize>, dim: usize) -> ModelConfig {
+        let solve = SolveConfig::adaptive(1e-3);
+        ModelConfig { field, hidden, blocks: 2, dim, t1: 0.5, solve, unlike: vec![] }
+    }
 
     #[test]
     fn sizes_of_no_flow_are_refused() {
-        let config = Recipe::new(&Options::default()).model;
+        let config = config(FieldConfig::ConcatSquash, vec![5], 2);
         let told = |config: ModelConfig| config.build(&Key::new(0)).unwrap_err().to_string();
         assert!(told(ModelConfig { blocks: 0, ..config.clone() }).contains("the number of blocks is 0"));
         assert!(told(ModelConfig { hidden: vec![0], ..config.clone() }).contains("width of a layer is 0"));
@@ -330,12 +331,26 @@ mod tests {
 
     #[test]
     fn a_flow_is_rebuilt_from_its_description() {
-        for preset in Preset::NAMES {
-            let config = Recipe::new(&Options {
-                preset: Some(Preset::from((*preset).to_owned())),
-                ..Options::default()
-            })
-            .model;
+        let (picture, classes) = ([8, 8, 1], 3);
+        let unet = |ends| FieldConfig::UNet {
+            ends,
+            picture,
+            patch: 2,
+            blocks_down: 1,
+            blocks_middle: 2,
+            blocks_up: 1,
+            time: 16,
+            classes,
+        };
+        let mlp = FieldConfig::Mlp { activation: ActivationKind::Silu, time: true, classes };
+        let all = [
+            config(FieldConfig::Fourier { features: 4, log_frequency_max: 1.0 }, vec![5, 6], 2),
+            config(FieldConfig::ConcatSquash, vec![5, 6], 3),
+            config(mlp, vec![5, 6], 3),
+            config(unet(0), vec![32, 32], 64),
+            config(unet(2), vec![32, 32], 64),
+        ];
+        for config in all {
             let flow = config.build(&Key::new(1)).unwrap();
             let again = ModelConfig::of(&flow).build(&Key::new(2)).unwrap();
             assert_eq!(flow.settings, again.settings);

@@ -64,7 +64,7 @@ pub struct PointsFrame {
 
 impl PointsFrame {
     /// Of points to learn from.
-    pub(super) fn of(train: &Points, fingerprint: String) -> PointsFrame {
+    pub(crate) fn of(train: &Points, fingerprint: String) -> PointsFrame {
         PointsFrame {
             name: file_name(&train.name),
             columns: train.columns.clone(),
@@ -82,7 +82,7 @@ impl PointsFrame {
 }
 
 /// What data are called in a checkpoint: the same however the path to them was typed.
-pub(super) fn file_name(name: &str) -> String {
+pub(crate) fn file_name(name: &str) -> String {
     let path = Path::new(name);
     // `.` and `..` are called as the folder they are.
     let whole = if path.file_name().is_none() { path.canonicalize().ok() } else { None };
@@ -123,7 +123,7 @@ impl ImageFrame {
 
     /// The window that shows points of the plane: nearly all of them and a tenth around, cells of equal sides where the
     /// axes have comparable units. The colour scale is the caller's to set.
-    pub(super) fn of_points(train: &Points, frame: &PointsFrame) -> ImageFrame {
+    pub(crate) fn of_points(train: &Points, frame: &PointsFrame) -> ImageFrame {
         let ends: [[f64; 2]; 2] = std::array::from_fn(|a| ends(train, a));
         let extent = ends.map(|[from, to]| to - from);
         let ratio = extent[0] / extent[1];
@@ -162,7 +162,7 @@ impl ImageFrame {
     }
 
     /// Pixels that a point in coordinates that people see lies from the left and the upper edge.
-    pub(super) fn place(&self, p: [f64; 2]) -> [f64; 2] {
+    pub(crate) fn place(&self, p: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| self.pixels(a, p[a]))
     }
 
@@ -207,6 +207,12 @@ impl ImageFrame {
             *(if self.reach(middle) <= deviations { &mut fits } else { &mut reaches }) = middle;
         }
         fits.floor()
+    }
+
+    /// Cells along a pixel of the final picture and of the mass: of an image at least 2, and about 400 along the longer
+    /// side; of a window of points 2, which is 200 along its longer side and half of the finest toy's deviation.
+    pub(crate) fn cells_per_pixel(&self) -> usize {
+        if self.units.is_some() { 2 } else { 400usize.div_ceil(self.side()).clamp(2, 8) }
     }
 
     /// The longer side in pixels.

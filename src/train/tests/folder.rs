@@ -2,14 +2,12 @@
 
 use crate::data::Points;
 use crate::error::{Error, Result};
-use crate::io::{read_checkpoint, write_first_format};
+use crate::io::run::{BEST_FILE, COUNTERS_FILE, RunFolder};
+use crate::io::{IoError, read_checkpoint, write_first_format};
 use crate::tensor::{Key, Tensor, Tree};
-use crate::train::best::{BEST_FILE, Best};
-use crate::train::folder::{COUNTERS_FILE, RunFolder};
+use crate::train::best::Best;
 use crate::train::state::Stored;
-use crate::train::{
-    Data, Density, Header, Learned, METRICS_FILE, MODEL_FILE, Options, Recorded, TrainError, step,
-};
+use crate::train::{Data, Density, Header, Learned, METRICS_FILE, MODEL_FILE, Options, Recorded, step};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
@@ -218,7 +216,7 @@ fn what_cannot_go_on_is_moved_aside_when_that_is_asked_for() {
     fs::remove_file(folder.join(MODEL_FILE)).unwrap();
     let left = files(&folder);
     let lost = run(&folder, 1).map(|_| ()).unwrap_err();
-    assert!(matches!(lost, Error::Train(TrainError::Lost { .. })), "{lost}");
+    assert!(matches!(lost, Error::Io(IoError::Lost { .. })), "{lost}");
     assert!(files(&folder) == left);
     density(&folder, 1).restart().run(&Key::new(1)).unwrap();
     assert!(files(&place.path().join("run.2")) == left && model(&folder) == model(&fresh));
@@ -315,7 +313,7 @@ fn the_way_a_path_was_typed_changes_no_byte() {
 fn samples_that_are_no_numbers_in_units_are_refused_by_their_row() {
     let place = crate::io::scratch();
     let mut learned = run(place.path(), 0).unwrap();
-    let points = learned.header.points.as_mut().unwrap();
+    let points = learned.fitted.frames.points.as_mut().unwrap();
     points.sd = vec![1e308];
     let drawn: Result<Vec<_>> = learned.sample_rows(100, &Key::new(1)).collect();
     let message = drawn.unwrap_err().to_string();

@@ -1,7 +1,6 @@
 //! What of a set of images a learned density needs without them: their size, their classes, how pixels became numbers.
 
 use super::PixelsKind;
-use crate::data::ImageSet;
 use serde::{Deserialize, Serialize};
 
 /// The frame of the images that a density was learned from.
@@ -35,9 +34,4 @@ impl ImagesFrame {
     pub fn dim(&self) -> usize {
         self.height * self.width * self.channels
     }
-}
-
-/// The number of classes of a set: one more than its largest label.
-pub(in crate::train) fn classes(images: &ImageSet) -> Option<usize> {
-    images.labels().map(|labels| usize::from(labels.iter().copied().max().unwrap_or(0)) + 1)
 }

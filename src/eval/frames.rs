@@ -1,0 +1,46 @@
+//! What of its data a learned density needs without them, whichever kind they are of.
+
+use super::{ImageFrame, ImagesFrame, PointsFrame};
+use crate::data::Standard;
+use serde::{Deserialize, Serialize};
+
+/// The frames of the data that a density was learned from; a checkpoint keeps them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Frames {
+    /// The image's size, units and entropy; of points over the plane, the window that pictures show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageFrame>,
+    /// Units and entropy of points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub points: Option<PointsFrame>,
+    /// Size of images, each a point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<ImagesFrame>,
+}
+
+impl Frames {
+    /// The way between standardised coordinates and those that people see, pixels or the units of points; images, each a
+    /// point of `dim` coordinates, have none.
+    pub fn standard(&self, dim: usize) -> Standard {
+        match (&self.points, &self.image) {
+            (Some(points), _) => points.standard(),
+            (None, Some(image)) => Standard { mean: image.mean.to_vec(), sd: image.sd.to_vec() },
+            (None, None) => Standard { mean: vec![0.0; dim], sd: vec![1.0; dim] },
+        }
+    }
+
+    /// Entropy of the density to learn, where it is known, in the coordinates that NLLs are told in: standardised for an
+    /// image, units for points.
+    pub fn entropy_nats(&self) -> Option<f64> {
+        match (&self.points, &self.image) {
+            (Some(points), _) => points.entropy_nats,
+            (None, image) => image.as_ref().map(|image| image.entropy_nats),
+        }
+    }
+
+    /// What an NLL in standardised coordinates is more in those that NLLs are told in: `sum ln sd` for points, 0 for an image.
+    pub(crate) fn told_nats(&self) -> f64 {
+        self.points.as_ref().map_or(0.0, |points| -points.standard().log_jacobian())
+    }
+}

@@ -1,0 +1,16 @@
+//! Densities of sets of images, each a point of the unit cube: what is measured of them and how they are shown.
+//!
+//! Their log-density is an estimate, told in bits a coordinate with its errors ([`bits`](BitsPerDim)), and they are looked
+//! at as images. It knows sets, transforms and flows.
+
+mod bits;
+mod fitted;
+mod frame;
+mod pictures;
+mod pixels;
+
+pub use bits::{BitsPerDim, IMAGE_TOLERANCE, ToleranceRow};
+pub(crate) use bits::{Images, bits_of_nats};
+pub use frame::ImagesFrame;
+pub(crate) use pictures::Gallery;
+pub use pixels::{PixelTables, PixelsKind};

@@ -1,0 +1,40 @@
+//! Evaluation of a learned density: its values, draws and pictures, in the coordinates of its data.
+//!
+//! Every log-density is solved to a tolerance of its own with the exact divergence, whatever the training used; that of
+//! images is an estimate with its error. Nothing here knows how a flow was trained.
+//!
+//! - [`Fitted`] is a flow in the frame of its data, and answers whoever asks from outside.
+//! - [`Frames`] is what of its data it needs without them: sizes, units, entropies.
+//! - [`Data`] is the density to learn: its points and its values, where they are known.
+//! - `measure` scores held-out points, `domain` finds the mass over the plane, `images` does both for sets of images.
+//! - `pictures` draws. A `Deadline` bounds each of them, which do as much as fits.
+
+mod deadline;
+mod domain;
+mod error;
+mod fitted;
+mod frame;
+mod frames;
+mod held_out;
+mod images;
+mod measure;
+pub(crate) mod pictures;
+mod target;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use deadline::Deadline;
+pub(crate) use domain::{Mass, OUTER_MASS, OnPlane};
+pub use error::EvalError;
+pub(crate) use error::stopped;
+pub use fitted::{FAR, Fitted, LogGrid, check_tolerances};
+pub(crate) use frame::file_name;
+pub use frame::{ImageFrame, PointsFrame, Units};
+pub use frames::Frames;
+pub(crate) use held_out::HeldOut;
+pub use images::{BitsPerDim, IMAGE_TOLERANCE, ImagesFrame, PixelTables, PixelsKind, ToleranceRow};
+pub(crate) use images::{Gallery, Images, bits_of_nats};
+pub use measure::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
+pub(crate) use measure::{LogDensity, Rows, Sampler, Score, on_cells};
+pub use target::Data;
+pub(crate) use target::TEST_STREAM;

@@ -1,0 +1,141 @@
+//! The pictures of a density over points or the plane, and the draws that they show.
+//!
+//! All densities and samples of a run have one colour scale, that of the density to learn.
+
+use super::domain::Inner;
+use super::measure::{DRAW_TOLERANCE, LogDensity, ROWS, Sampler, Way, on_their_way};
+use super::{Deadline, ImageFrame};
+use crate::cnf::config::Flow;
+use crate::data::{Points, Standard};
+use crate::error::{Error, Result};
+use crate::io::run::RunFolder;
+use crate::plot::{self, DensityMap};
+use crate::tensor::Key;
+use std::time::Instant;
+
+/// Points of the samples' picture, and of the flow's.
+pub(crate) const SAMPLES: usize = 40_000;
+pub(crate) const FLOW_POINTS: usize = 12_000;
+pub(crate) const FLOW_PANELS: usize = 6;
+/// Points of the corner's panels.
+pub(crate) const CORNER_POINTS: usize = 2_000;
+/// Fewest points of the flow's picture.
+const FLOW_LEAST: usize = 500;
+/// Places on a line where a density is evaluated.
+const LINE: usize = 600;
+
+/// Who draws a run.
+pub(crate) struct Artist {
+    frame: ImageFrame,
+    /// What the truth is called.
+    title: &'static str,
+    truth: Vec<f64>,
+    rows: usize,
+    cols: usize,
+}
+
+impl Artist {
+    /// With the density to learn over the image, and what it is called.
+    pub(crate) fn new(frame: &ImageFrame, title: &'static str, (truth, rows, cols): Inner) -> Artist {
+        Artist { frame: frame.clone(), title, truth, rows, cols }
+    }
+
+    fn map<'a>(&self, values: &'a [f64], rows: usize, cols: usize) -> DensityMap<'a> {
+        DensityMap { values, rows, cols, frame: self.frame.window() }
+    }
+
+    /// `density.png` as it is after an update.
+    pub(crate) fn density(&self, folder: &RunFolder, learned: &Inner, update: u64) -> Result<()> {
+        let map = self.map(&learned.0, learned.1, learned.2);
+        let title = format!("learned density after {update} updates");
+        Ok(plot::density(&title, &map, self.frame.scale())?.save(folder.file("density.png"))?)
+    }
+
+    /// The density to learn beside the learned one.
+    pub(crate) fn comparison(&self, folder: &RunFolder, learned: &Inner) -> Result<()> {
+        let truth = self.map(&self.truth, self.rows, self.cols);
+        let learned = self.map(&learned.0, learned.1, learned.2);
+        let picture = plot::compare_with(self.title, &truth, &learned, self.frame.scale())?;
+        Ok(picture.save(folder.file("comparison.png"))?)
+    }
+
+    /// A scatter and a histogram of points in pixel coordinates.
+    pub(crate) fn samples(&self, folder: &RunFolder, points: &[[f64; 2]]) -> Result<()> {
+        Ok(plot::samples(points, self.frame.window(), self.frame.scale())?
+            .save(folder.file("samples.png"))?)
+    }
+
+    /// Points in pixel coordinates on their way from the base to the data.
+    pub(crate) fn flow(&self, folder: &RunFolder, way: Vec<(f64, Vec<[f64; 2]>)>) -> Result<()> {
+        let panels: Vec<(f64, &[[f64; 2]])> = way.iter().map(|(t, points)| (*t, &points[..])).collect();
+        Ok(plot::flow(&panels, self.frame.window())?.save(folder.file("flow.png"))?)
+    }
+}
+
+/// `corner.png`: the data and samples `[n, d]` in units, pair by pair.
+pub(crate) fn corner(folder: &RunFolder, points: &Points, samples: &[f64]) -> Result<()> {
+    let shown = points.len().min(SAMPLES) * points.dim();
+    let title = "samples over the data";
+    let picture = plot::corner(title, &points.columns, &points.values()[..shown], samples)?;
+    Ok(picture.save(folder.file("corner.png"))?)
+}
+
+/// Where the density of points on a line is drawn: evenly, over the data and a tenth of their extent on either side.
+pub(crate) fn on_line(points: &Points) -> Vec<f64> {
+    let [low, high] = extent(points.values());
+    let margin = 0.1 * (high - low);
+    (0..LINE).map(|i| low - margin + (high - low + 2.0 * margin) * i as f64 / (LINE - 1) as f64).collect()
+}
+
+fn extent(values: &[f64]) -> [f64; 2] {
+    values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], &x| [low.min(x), high.max(x)])
+}
+
+/// `density.png` of points on a line: the data counted in bins, the learned density `(x, p)` over them.
+pub(crate) fn line(folder: &RunFolder, points: &Points, learned: Vec<[f64; 2]>) -> Result<()> {
+    let [low, high] = extent(points.values());
+    let bins = ((points.len() as f64).sqrt() as usize).clamp(10, 100);
+    let width = (high - low) / bins as f64;
+    let mut counts = vec![0_usize; bins];
+    points.values().iter().for_each(|x| counts[(((x - low) / width) as usize).min(bins - 1)] += 1);
+    let tall = |count: usize| count as f64 / (points.len() as f64 * width);
+    let step = |(i, &count): (usize, &usize)| {
+        [[low + i as f64 * width, tall(count)], [low + (i + 1) as f64 * width, tall(count)]]
+    };
+    let outline =
+        [[[low, 0.0]].to_vec(), counts.iter().enumerate().flat_map(step).collect(), vec![[high, 0.0]]];
+    let axes = plot::Axes::new(&points.columns[0], "density").title("learned density over the data");
+    let axes = axes.thin_curves("data, counted", &[outline.concat()], 1).curves("learned", &[learned], 0);
+    Ok(axes.draw()?.save(folder.file("density.png"))?)
+}
+
+/// Places on a line, in units, each with the density there.
+pub(crate) fn over_line(flow: &Flow, standard: &Standard, places: Vec<f64>) -> Result<Vec<[f64; 2]>> {
+    let there: Vec<f32> = standard.to_standard(&places).into_iter().map(|x| x as f32).collect();
+    let density = LogDensity::for_points(places.len(), DRAW_TOLERANCE, DRAW_TOLERANCE);
+    let found = density.eval_rows(flow, &there, 1)?;
+    let told = |(x, log_prob): (f64, f32)| [x, (f64::from(log_prob) + standard.log_jacobian()).exp()];
+    Ok(places.into_iter().zip(found).map(told).collect())
+}
+
+/// Samples, and samples on their way, both in pixels.
+pub fn draws(
+    flow: &Flow,
+    image: &ImageFrame,
+    key: &Key,
+    by: Deadline,
+    told: impl FnMut(f64),
+) -> Result<(Vec<[f64; 2]>, Way)> {
+    let (since, mut points) = (Instant::now(), Vec::with_capacity(SAMPLES));
+    let mut parts = Sampler::new().draw(flow, SAMPLES, key);
+    by.share(0.5).in_chunks(SAMPLES, ROWS, told, |_| {
+        let part = parts.next().expect("invariant: a part for each chunk")?;
+        points.extend(part.as_chunks::<2>().0.iter().map(|&p| image.to_pixels(p)));
+        Ok::<_, Error>(())
+    })?;
+    let each_s = since.elapsed().as_secs_f64() / points.len() as f64;
+    let of_flow = by.count(FLOW_POINTS, each_s).max(FLOW_LEAST);
+    let mut way = on_their_way(flow, of_flow, FLOW_PANELS, key)?;
+    way.iter_mut().flat_map(|(_, points)| points).for_each(|p| *p = image.to_pixels(*p));
+    Ok((points, way))
+}

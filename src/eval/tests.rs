@@ -1,0 +1,90 @@
+//! The mass of a flow over the plane, and its gap to a known density.
+
+use super::measure::score;
+use super::*;
+use crate::cnf::config::{Flow, ModelConfig};
+use crate::cnf::{Cnf, StandardNormal};
+use crate::data::{Estimate, ImageDensity, Points, Standard, Toy};
+use crate::io::raster::{Channels, Depth, encode_png};
+use crate::nn::{ConcatSquash, DriftNet};
+use crate::tensor::Key;
+
+/// Two dark boxes on 16 x 12 pixels.
+fn image() -> ImageDensity {
+    let dark = |x: u32, y: u32| match (x, y) {
+        (2..6, 3..9) => 0,
+        (8..14, 2..5) => 80,
+        _ => 255,
+    };
+    let greys: Vec<u8> = (0..16 * 12).map(|i| dark(i % 16, i / 16)).collect();
+    let png = encode_png([16, 12], Channels::Grey, Depth::Eight, &greys).unwrap();
+    ImageDensity::from_bytes(&png, "boxes").unwrap()
+}
+
+/// A flow that was not trained, near enough to its base that its density lies about the image.
+fn flow() -> Flow {
+    let block: DriftNet = ConcatSquash::new(2, [8], &Key::new(0)).into();
+    let flow = Cnf::new(block, StandardNormal::new(2)).fixed_steps(4);
+    ModelConfig::of(&flow).build(&Key::new(3)).unwrap()
+}
+
+#[test]
+fn the_mass_of_any_flow_is_one_and_a_crop_is_the_image() {
+    let frame = ImageFrame::of(&image());
+    let flow = flow();
+    let density = LogDensity::new(1e-4, 1e-4);
+    let plane = OnPlane { density: &density, flow: &flow, frame: &frame };
+    let ((inside, rows, cols), mass) = plane.over_domain(32, Deadline::NONE, &mut |_| ()).unwrap();
+    assert!((mass.total - 1.0).abs() < 1e-3 && mass.outer < 1e-5, "{mass:?}");
+    assert_eq!((rows, cols), (24, 32));
+    let ((again, _), centre) = (frame.cells_around(32, 0), 12 * 32 + 16);
+    let found = density.eval(&flow, &again.centres[centre..=centre]).unwrap()[0];
+    assert!((f64::from(found) + frame.log_jacobian() - inside[centre].ln()).abs() < 1e-3);
+    // Out of time from the start: coarse, and whole.
+    let late = Deadline(Some(std::time::Instant::now()));
+    let ((coarse, rows, cols), mass) = plane.over_domain(96, late, &mut |_| ()).unwrap();
+    assert_eq!((coarse.len(), rows, cols), (36 * 48, 36, 48));
+    assert!((mass.total - 1.0).abs() < 5e-2, "{mass:?}");
+}
+
+#[test]
+fn the_gap_over_fresh_points_is_that_of_a_quadrature() {
+    for data in [Data::from(Toy::EightGaussians), Data::from(image())] {
+        let frame = match &data {
+            Data::Image(image) => ImageFrame::of(image),
+            Data::Toy(toy) => {
+                let points = Points::from(toy.draw(10_000, &mut Key::new(1).rng())).unwrap();
+                ImageFrame::of_points(&points, &PointsFrame::of(&points, String::new()))
+            }
+            _ => unreachable!(),
+        };
+        let standard = Standard { mean: frame.mean.to_vec(), sd: frame.sd.to_vec() };
+        let (flow, density) = (flow(), LogDensity::for_measures(1e-5, 1e-5));
+        let mut parts = 0;
+        let found: crate::Result<Estimate> = Estimate::until(0.01, 1 << 16, |part| {
+            parts += 1;
+            let rows = data.fresh(&standard, 4096, 5, part).unwrap();
+            Ok(score(&density, &flow, &rows, 2, Deadline::NONE, |_| ())?.gap)
+        });
+        let found = found.unwrap();
+        assert!(found.stderr.unwrap() <= 0.01 && found.count == 4096 * parts, "{found:?}");
+        let cells = frame.cells(0.3 * frame.side() as f64, 300, 300);
+        let log_q = density.eval(&flow, &cells.centres).unwrap();
+        let log_p: Vec<f64> = match &data {
+            Data::Image(image) => image.log_probs(&cells.centres),
+            Data::Toy(toy) => {
+                let density = toy.density();
+                let at = |&z: &[f32; 2]| density.log_prob(frame.to_pixels(z.map(f64::from)));
+                cells.centres.iter().map(|z| at(z) - frame.log_jacobian()).collect()
+            }
+            _ => unreachable!(),
+        };
+        let area = cells.area * frame.log_jacobian().exp();
+        let terms = log_p.iter().zip(&log_q).filter(|(p, _)| p.is_finite());
+        let exact: f64 = terms.map(|(p, &q)| p.exp() * (p - f64::from(q)) * area).sum();
+        let off = found.plus(-exact);
+        assert!(off.mean.abs() < 3.0 * off.stderr.unwrap(), "{}: {found} {exact}", data.name());
+        // Unpaired, the same points would leave the spread of log p in the error too.
+        assert!(exact > 0.1, "{exact}");
+    }
+}
