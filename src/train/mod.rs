@@ -7,7 +7,7 @@
 //! - `step` is one update as one jitted call; its state is a tree, and randomness a function of (key, update).
 //! - `run` is the builder, and finds out whether there is a run to resume.
 //! - `session` is the loop. What looks at the clock (checkpoints, measures, pictures) reads the state and never
-//!   writes it: **a run that was killed and resumed ends with the bits of one that was not.**
+//!   writes it: **a run by updates that was killed and resumed ends with the bits of one that was not.**
 //! - Files have three parts: training, validation (which chooses weights) and test (measured once, at the end).
 //! - What is learned is measured and drawn by [`eval`](crate::eval), which knows no training.
 //!
