@@ -16,6 +16,7 @@ mod reversible;
 mod rows;
 mod second;
 mod settings;
+mod small;
 mod steps;
 mod union;
 
