@@ -1,5 +1,7 @@
 //! Text for people: names with values, columns, and numbers as they are read.
 
+pub(super) use crate::data::grouped;
+
 /// Names and values, one a line, values aligned.
 #[derive(Default)]
 pub struct Table {
@@ -78,20 +80,6 @@ pub fn quantity(x: f64, unit: &str) -> String {
         _ => 0,
     };
     format!("{scaled:.digits$} {prefix}{unit}")
-}
-
-/// A whole number with its thousands apart: 18,448.
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let first = digits.len() % 3;
-    let mut out = digits[..first].to_owned();
-    for (i, chunk) in digits.as_bytes()[first..].chunks(3).enumerate() {
-        if i > 0 || first > 0 {
-            out.push(',');
-        }
-        out.extend(chunk.iter().map(|&b| char::from(b)));
-    }
-    out
 }
 
 /// Seconds as people say them.

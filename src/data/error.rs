@@ -165,7 +165,7 @@ pub enum DataError {
         rows: usize,
     },
     /// A set without a point, or with one.
-    #[error("points {name}: {found} is too few to learn from; give at least 2 points, better thousands")]
+    #[error("points {name}: {found} is too few; give at least 2 rows, better thousands")]
     TooFewPoints {
         /// What the points are called.
         name: String,

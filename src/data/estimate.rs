@@ -100,6 +100,20 @@ impl fmt::Display for Estimate {
     }
 }
 
+/// A whole number with its thousands apart: 18,448.
+pub(crate) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let first = digits.len() % 3;
+    let mut out = digits[..first].to_owned();
+    for (i, chunk) in digits.as_bytes()[first..].chunks(3).enumerate() {
+        if i > 0 || first > 0 {
+            out.push(',');
+        }
+        out.extend(chunk.iter().map(|&b| char::from(b)));
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -33,11 +33,12 @@ mod quadrature;
 mod split;
 mod standard;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod toy;
 
 pub use error::DataError;
 pub use estimate::Estimate;
+pub(crate) use estimate::grouped;
 pub use grid::Grid;
 pub use image_density::{ImageDensity, JITTER_PIXELS, Rule};
 pub use image_set::{ImageSet, MEMORY_BUDGET};

@@ -190,3 +190,15 @@ fn each_unusable_picture_is_named_with_its_value_and_remedy() {
     let missing = ImageDensity::open("no/such/picture.png").unwrap_err().to_string();
     assert!(missing.contains("no/such/picture.png cannot be read"), "{missing}");
 }
+
+/// Two dark boxes on 16 x 12 pixels.
+pub(crate) fn boxes() -> ImageDensity {
+    let dark = |x: u32, y: u32| match (x, y) {
+        (2..6, 3..9) => 0,
+        (8..14, 2..5) => 80,
+        _ => 255,
+    };
+    let greys: Vec<u8> = (0..16 * 12).map(|i| dark(i % 16, i / 16)).collect();
+    let png = encode_png([16, 12], Channels::Grey, Depth::Eight, &greys).unwrap();
+    ImageDensity::from_bytes(&png, "boxes").unwrap()
+}

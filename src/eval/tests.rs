@@ -4,22 +4,10 @@ use super::measure::score;
 use super::*;
 use crate::cnf::config::{Flow, ModelConfig};
 use crate::cnf::{Cnf, StandardNormal};
-use crate::data::{Estimate, ImageDensity, Points, Standard, Toy};
-use crate::io::raster::{Channels, Depth, encode_png};
+use crate::data::tests::boxes as image;
+use crate::data::{Estimate, Points, Standard, Toy};
 use crate::nn::{ConcatSquash, DriftNet};
 use crate::tensor::Key;
-
-/// Two dark boxes on 16 x 12 pixels.
-fn image() -> ImageDensity {
-    let dark = |x: u32, y: u32| match (x, y) {
-        (2..6, 3..9) => 0,
-        (8..14, 2..5) => 80,
-        _ => 255,
-    };
-    let greys: Vec<u8> = (0..16 * 12).map(|i| dark(i % 16, i / 16)).collect();
-    let png = encode_png([16, 12], Channels::Grey, Depth::Eight, &greys).unwrap();
-    ImageDensity::from_bytes(&png, "boxes").unwrap()
-}
 
 /// A flow that was not trained, near enough to its base that its density lies about the image.
 fn flow() -> Flow {

@@ -1,7 +1,7 @@
 //! What a run was, in numbers, as it is told at its end; [`tally`](super::tally) counts them.
 
 use super::{Objective, ToleranceRow};
-use crate::data::Estimate;
+use crate::data::{Estimate, grouped};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -154,16 +154,16 @@ impl Report {
         let mut all = Vec::new();
         if let Some(gap) = self.gap_nats {
             let gap = told(gap, self.gap_stderr_nats);
-            all.push(("KL divergence", format!("{gap} nats ({} test points)", self.test_rows)));
+            all.push(("KL divergence", format!("{gap} nats ({} test points)", grouped(self.test_rows))));
         }
         if let Some(bits) = self.test_bits_per_dim {
             let bits = told(bits, self.test_bits_per_dim_stderr);
-            all.push(("test bits/dim", format!("{bits} ({} images)", self.test_rows)));
+            all.push(("test bits/dim", format!("{bits} ({} images)", grouped(self.test_rows))));
         }
         let test = told(self.test_nll_nats, self.test_nll_stderr_nats);
         let validation = told(self.validation_nats, self.validation_stderr_nats);
         let rows = |rows: u64| {
-            if self.bits_per_dim.is_some() { format!("{rows} images") } else { format!("{rows} points") }
+            format!("{} {}", grouped(rows), if self.bits_per_dim.is_some() { "images" } else { "points" })
         };
         all.push(("test NLL", format!("{test} nats ({})", rows(self.test_rows))));
         all.push(("validation NLL", format!("{validation} nats ({})", rows(self.validation_rows))));

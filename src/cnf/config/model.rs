@@ -137,7 +137,7 @@ impl ModelConfig {
         most("the length of a row is", self.dim, MOST_NUMBERS)?;
         let (told, blocks) = (self.unlike.len(), self.blocks);
         if told != 0 && told != blocks {
-            return Err(format!("the kinds of {told} blocks are told, there are {blocks}"));
+            return Err(format!("the header describes {told} blocks, the flow has {blocks}"));
         }
         if !self.t1.is_finite() {
             return Err(format!("t1 is {:?}, must be finite", self.t1));
@@ -324,7 +324,7 @@ mod tests {
             |widths: &[usize]| widths.iter().map(|&n| (FieldConfig::ConcatSquash, vec![n])).collect();
         let blocks = |widths: &[usize]| ModelConfig { blocks: 2, unlike: unlike(widths), ..config.clone() };
         assert!(told(blocks(&[3, 0])).contains("width of a layer is 0"));
-        assert!(told(blocks(&[3])).contains("the kinds of 1 blocks are told, there are 2"));
+        assert!(told(blocks(&[3])).contains("the header describes 1 blocks, the flow has 2"));
         assert!(told(ModelConfig { dim: 0, ..config.clone() }).contains("the length of a row is 0"));
         assert!(told(ModelConfig { t1: f64::INFINITY, ..config }).contains("t1 is inf"));
     }

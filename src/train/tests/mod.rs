@@ -5,25 +5,13 @@ mod images;
 
 use super::*;
 use crate::cnf::{Cnf, StandardNormal};
-use crate::data::{Estimate, ImageDensity, Points, Toy};
+use crate::data::tests::boxes as image;
+use crate::data::{Estimate, Points, Toy};
 use crate::error::Error;
 use crate::eval::{HeldOut, pictures};
-use crate::io::raster::{Channels, Depth, encode_png};
 use crate::nn::{Activation, ConcatSquash, DriftNet, Mlp};
 use crate::ode::Outcome;
 use crate::tensor::{Key, Tensor, Tree};
-
-/// Two dark boxes on 16 x 12 pixels.
-fn image() -> ImageDensity {
-    let dark = |x: u32, y: u32| match (x, y) {
-        (2..6, 3..9) => 0,
-        (8..14, 2..5) => 80,
-        _ => 255,
-    };
-    let greys: Vec<u8> = (0..16 * 12).map(|i| dark(i % 16, i / 16)).collect();
-    let png = encode_png([16, 12], Channels::Grey, Depth::Eight, &greys).unwrap();
-    ImageDensity::from_bytes(&png, "boxes").unwrap()
-}
 
 fn flow(seed: u64) -> Cnf<ConcatSquash> {
     Cnf::new(ConcatSquash::new(2, [8], &Key::new(seed)), StandardNormal::new(2)).fixed_steps(4)
@@ -191,7 +179,10 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
     assert_eq!(report.nll_stderr_nats, report.gap_stderr_nats);
     let (gap, stderr) = (report.gap_nats.unwrap(), report.gap_stderr_nats.unwrap());
     let text = report.to_string();
-    let line = format!("KL divergence        {gap:.4} ± {stderr:.4} nats ({} test points)", report.test_rows);
+    let line = format!(
+        "KL divergence        {gap:.4} ± {stderr:.4} nats ({} test points)",
+        crate::data::grouped(report.test_rows)
+    );
     assert!(text.starts_with(&line), "{text}");
     assert!((report.mass.unwrap() - 1.0).abs() < 2e-3, "{:?}", report.mass);
     assert!((report.validation_nats - report.test_nll_nats).abs() < 0.1, "{text}");
