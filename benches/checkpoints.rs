@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 struct Options {
     steps: u32,
     checkpoints: usize,
-    forecast: Forecast,
+    forecast: ExpectedSteps,
     json: bool,
 }
 
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
 }
 
 fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
-    let mut options = Options { steps: 100, checkpoints: 10, forecast: Forecast::Derived, json: false };
+    let mut options = Options { steps: 100, checkpoints: 10, forecast: ExpectedSteps::Auto, json: false };
     while let Some(arg) = args.next() {
         let mut number = || {
             let value = args.next().and_then(|value| value.parse::<u32>().ok()).filter(|n| *n > 0);
@@ -40,7 +40,7 @@ fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
             "--steps" => options.steps = number()?,
             "--checkpoints" => options.checkpoints = number()? as usize,
             "--forecast" => options.forecast = number()?.into(),
-            "--unknown" => options.forecast = Forecast::Unknown,
+            "--unknown" => options.forecast = ExpectedSteps::Unknown,
             "--json" => options.json = true,
             "--bench" => {}
             other => {
@@ -62,12 +62,12 @@ fn run(options: &Options) -> flowline::Result<()> {
         let end = |y0: &Tensor| {
             let field = Ode::new(|_t, y: &Tensor| {
                 let counter = counter.clone();
-                let y = y.observe(move |_| _ = counter.fetch_add(1, Ordering::Relaxed));
+                let y = y.debug_callback(move |_| _ = counter.fetch_add(1, Ordering::Relaxed));
                 y.matmul(&weights).tanh()
             });
             let dt0 = 1.0 / f64::from(steps);
-            let field = field.method(Midpoint).controller(Constant { dt0 }).max_steps(u64::from(steps) + 1);
-            let field = field.adjoint(Adjoint::recursive_checkpoint(checkpoints)).forecast(forecast.clone());
+            let field = field.method(Midpoint).controller(ConstantStepSize { dt0 }).max_steps(u64::from(steps) + 1);
+            let field = field.adjoint(Adjoint::recursive_checkpoint(checkpoints)).expected_steps(forecast.clone());
             flowline::Result::Ok(field.solve(0.0, 1.0, y0)?.y1.square().sum())
         };
         flowline::Result::Ok(value_and_grad(end, &y0)?.1)

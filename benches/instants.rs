@@ -19,7 +19,7 @@ fn median(mut run: impl FnMut() -> f64) -> f64 {
 /// Nanoseconds per bounce of an elastic ball.
 fn bounce() -> f64 {
     let ball = Ode::new(|_t, y: &[f64; 2]| [y[1], -9.81]).max_steps(1_000_000);
-    let ball = ball.jump(Event::falling(), |_t, y| y[0], |_t, y| y[1] = -y[1]);
+    let ball = ball.on_event(Event::falling(), |_t, y| y[0], |_t, y| y[1] = -y[1]);
     let start = Instant::now();
     let solution = ball.solve(0.0, 1000.0, [1.0, 0.0]).expect("a ball bounces");
     start.elapsed().as_secs_f64() * 1e9 / solution.events.len() as f64
@@ -33,7 +33,7 @@ fn stops(is_jump: bool) -> f64 {
         evaluations.set(evaluations.get() + 1);
         [y[1], -y[0]]
     });
-    let ode = if is_jump { ode.jump_at(&times) } else { ode.land_on(&times) };
+    let ode = if is_jump { ode.discontinuities(&times) } else { ode.tstops(&times) };
     let start = Instant::now();
     ode.solve(0.0, STOPS as f64 / 100.0, [1.0, 0.0]).expect("an oscillator swings");
     start.elapsed().as_secs_f64() * 1e9 / evaluations.get() as f64

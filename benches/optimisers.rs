@@ -30,7 +30,7 @@ fn weights(key: &Key) -> Weights {
     (0..LEAVES as u32).map(|i| key.fold_in(i).normal([SIZE])).collect()
 }
 
-fn timed(optimiser: Optimiser, model: &Weights) -> Timed<'static> {
+fn timed(optimiser: Optimizer, model: &Weights) -> Timed<'static> {
     let state = State { weights: model.clone(), optimiser: optimiser.init(model) };
     let step = jit(move |state: State, grads: Weights| {
         let (weights, optimiser) = optimiser.update(&state.weights, grads, state.optimiser);
@@ -52,8 +52,8 @@ fn main() -> flowline::Result<()> {
         ("lion", lion(1e-3)),
         ("lamb", lamb(1e-3)),
         ("sgd, momentum", sgd(1e-3).momentum(0.9)),
-        ("skip(adam)", skip_non_finite(adam(1e-3))),
-        ("accumulate(adam)", accumulate(4, adam(1e-3))),
+        ("skip(adam)", apply_if_finite(adam(1e-3))),
+        ("accumulate(adam)", multi_steps(4, adam(1e-3))),
         ("inject(adam)", inject_hyperparams(adam(1e-3))),
     ];
     let mut all = all.map(|(name, optimiser)| (name, timed(optimiser, &model)));

@@ -27,10 +27,10 @@ pub fn run(folder: &Path) -> flowline::Result<(f64, [f64; 4])> {
         .method(Dop853)
         .rtol(1e-12)
         .atol(1e-12)
-        .land_on(&[0.5 * PERIOD]) // a step ends there: the saved value is a step's own, not interpolated
+        .tstops(&[0.5 * PERIOD]) // a step ends there: the saved value is a step's own, not interpolated
         .save_at(SaveAt::ts(&[0.5 * PERIOD]).and_dense())
         .solve(0.0, PERIOD, START)?;
-    plot::phase(&orbit, ["x", "y"], |y| [y[0], y[1]])?.save(folder.join("arenstorf.png"))?;
+    plot::phase_portrait(&orbit, ["x", "y"], |y| [y[0], y[1]])?.save(folder.join("arenstorf.png"))?;
     let gap = (orbit.y1[0] - START[0]).hypot(orbit.y1[1] - START[1]);
     Ok((gap, orbit.ys[0]))
 }

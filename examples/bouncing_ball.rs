@@ -13,11 +13,11 @@ const KEPT: f64 = 0.9;
 /// Solves and draws; returns the times of the bounces and the energies at t = 0, 2, ..., 8.
 pub fn run(folder: &Path) -> flowline::Result<(Vec<f64>, Vec<f64>)> {
     let ball = Ode::new(|_t, y: &[f64; 2]| [y[1], -GRAVITY])
-        .jump(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -KEPT)
+        .on_event(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -KEPT)
         .event(Event::falling(), |_t, y| y[1]);
 
     let flight = ball.clone().save_at(SaveAt::dense()).solve(0.0, 8.0, [10.0, 0.0])?;
-    plot::trajectory(&flight, &["height", "velocity"])?.save(folder.join("bouncing_ball.png"))?;
+    plot::time_series(&flight, &["height", "velocity"])?.save(folder.join("bouncing_ball.png"))?;
     let bounces = flight.events.iter().filter(|hit| hit.index == 0).map(|hit| hit.t).collect();
 
     let energy = ball.save_at([0.0, 2.0, 4.0, 6.0, 8.0]).save_fn(|_t, y| 0.5 * y[1] * y[1] + GRAVITY * y[0]);

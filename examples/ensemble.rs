@@ -2,7 +2,7 @@
 
 use flowline::prelude::*;
 
-field! {
+vector_field! {
     /// Duffing's oscillator: a stiffening spring, damped and driven. The third component adds up y^2 once the
     /// first motion has died away.
     struct Duffing<R> { damping: R, stiffening: R, force: R, frequency: R, settled: R }
@@ -11,7 +11,7 @@ field! {
         let spring = x + self.stiffening * x * x.square();
         let drive = self.force * (self.frequency * t).cos();
         // A branch would be one for all lanes: `if_positive` chooses in each.
-        let weight = (t - self.settled).if_positive(1.0, 0.0);
+        let weight = (t - self.settled).select_positive(1.0, 0.0);
         [v, drive - self.damping * v - spring, weight * x.square()]
     }
 }
@@ -33,7 +33,7 @@ fn main() -> Result<(), OdeError> {
     let ode = Ode::ensemble(&frequencies, |&frequency| (duffing(frequency), [0.0; 3]))
         .rtol(1e-6)
         .atol(1e-8)
-        .jump_at(&[SETTLED]);
+        .discontinuities(&[SETTLED]);
     let sweep = ode.solve(0.0, T1)?;
     println!("{sweep}");
 
@@ -56,16 +56,16 @@ fn main() -> Result<(), OdeError> {
     // In f32 the same sweep takes half the registers.
     let single = Ode::ensemble(&frequencies, |&frequency| (duffing(frequency), [0.0; 3]))
         .single_precision()
-        .jump_at(&[SETTLED])
+        .discontinuities(&[SETTLED])
         .solve(0.0, T1)?;
     let off = single.y1.iter().zip(&responses).map(|(y1, r)| (response((*y1).map(f64::from)) - r).abs());
     println!("in f32 the response is off by at most {:.1e}", off.fold(0.0, f64::max));
 
     // How the response at the peak answers to each parameter.
-    let s = Ode::field(duffing(frequencies[peak]))
+    let s = Ode::from_generic(duffing(frequencies[peak]))
         .rtol(1e-8)
-        .jump_at(&[SETTLED])
-        .sensitivity()
+        .discontinuities(&[SETTLED])
+        .forward_sensitivity()
         .solve(0.0, T1, [0.0; 3])?;
     let by = |column: [f64; 3]| column[2] / (2.0 * (T1 - SETTLED) * response(s.y1));
     println!("d response / d damping = {:.3}, d force = {:.3}", by(s.dy1_dp.damping), by(s.dy1_dp.force));

@@ -24,11 +24,11 @@ pub struct Course {
 pub fn run() -> flowline::Result<Course> {
     let doses: Vec<f64> = (1..6).map(|i| 8.0 * f64::from(i)).collect();
     let drug = Ode::new(|_t, y: &[f64; 2]| [-ABSORBED * y[0], ABSORBED * y[0] - CLEARED * y[1]]);
-    let drug = drug.rtol(1e-9).atol(1e-9).land_on(&doses);
+    let drug = drug.rtol(1e-9).atol(1e-9).tstops(&doses);
 
-    let mut steps = drug.steps(0.0, 48.0, [DOSE, 0.0])?;
+    let mut steps = drug.stepper(0.0, 48.0, [DOSE, 0.0])?;
     let (mut hourly, mut peak) = (Vec::new(), 0.0_f64);
-    while let Some(step) = steps.next()? {
+    while let Some(step) = steps.step()? {
         let t = step.t; // step.y is lent: no copy is made a step
         peak = peak.max(step.y[1]);
         while (hourly.len() + 1) as f64 <= t {

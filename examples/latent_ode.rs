@@ -54,7 +54,7 @@ impl Model {
     /// Mean and logarithm of the deviation of each series' start in the latent space.
     fn encode(&self, series: &Series) -> (Tensor, Tensor) {
         let (rows, back) = (series.ts.shape()[0], (0..TIMES as u32).rev().collect::<Vec<_>>());
-        let read = Tensor::concat(&[&series.ts.expand(2).cast(F32), &series.ys], 2);
+        let read = Tensor::concat(&[&series.ts.expand_dims(2).cast(F32), &series.ys], 2);
         let backwards = read.permute(&[1, 0, 2]).take(&back.into()).permute(&[1, 0, 2]);
         let states = self.reader.unroll(&backwards, &self.reader.zeros(rows, F32));
         let last = states.slice(1, TIMES - 1..TIMES).reshape([rows, HIDDEN]);
@@ -65,7 +65,7 @@ impl Model {
     /// The motion from latent starts, one or many, seen at the times `ts`: [time, component] or [time, row, component].
     fn decode(&self, z: &Tensor, ts: &Tensor, t1: f64) -> flowline::Result<Tensor> {
         let field = Ode::new(|_t, h: &Tensor| self.field.forward(h).tanh() * &self.scale);
-        let field = field.controller(Constant { dt0: 0.4 }).save_at_tensor(ts);
+        let field = field.controller(ConstantStepSize { dt0: 0.4 }).save_at_tensor(ts);
         Ok(self.seen.forward(&field.solve(0.0, t1, self.start.forward(z))?.ys))
     }
 
@@ -119,7 +119,7 @@ pub struct Reached {
 pub fn run(folder: &Path, updates: usize) -> flowline::Result<Reached> {
     let [key, data, shuffle, draws] = Key::new(5).split();
     let seen = Dataset::new(observed(4_096, &data)?)?;
-    let optimiser = chain([clip_global_norm(10.0), adam(cosine(1e-2, updates as u32))]);
+    let optimiser = chain([clip_by_global_norm(10.0), adam(cosine(1e-2, updates as u32))]);
     let step = jit(|state: TrainState, (series, key): (Series, Key)| {
         let key = key.fold_in(&state.update);
         let loss = |model: &Model| flowline::Result::Ok(-model.evidence(&series, &key)?);
@@ -140,7 +140,7 @@ pub fn run(folder: &Path, updates: usize) -> flowline::Result<Reached> {
     Ok(Reached {
         evidence: model.evidence(&unseen, &draws.fold_in(1u32 << 30))?.item(),
         off: (reconstructed - &unseen.clean).square().mean().item().sqrt(),
-        traces: step.traces(),
+        traces: step.num_traces(),
     })
 }
 
@@ -159,14 +159,14 @@ fn draw(folder: &Path, model: &Model, unseen: &Series, key: &Key) -> flowline::R
     let mut left =
         Axes::new("x", "y").size(800, 800).title("seen with noise (dots), reconstructed, continued (thin)");
     for (i, (path, on)) in paths(&within).into_iter().zip(paths(&beyond)).enumerate() {
-        let dots = paths(&unseen.ys.at(i).expand(1)).remove(0);
-        left = left.thin_curves("", &[on], i).curves("", &[path], i).dots("", &dots, i);
+        let dots = paths(&unseen.ys.index(i).expand_dims(1)).remove(0);
+        left = left.thin_lines("", &[on], i).lines("", &[path], i).scatter("", &dots, i);
     }
     let drawn = model.decode(&key.normal([16, LATENT]), &fine(ends), ends)?;
     let right = Axes::new("x", "y").size(800, 800).title("drawn from the prior");
     let right =
-        paths(&drawn).into_iter().enumerate().fold(right, |axes, (i, path)| axes.thin_curves("", &[path], i));
-    left.draw()?.beside(&right.draw()?).save(folder.join("latent_ode.png"))?;
+        paths(&drawn).into_iter().enumerate().fold(right, |axes, (i, path)| axes.thin_lines("", &[path], i));
+    left.render()?.hstack(&right.render()?).save(folder.join("latent_ode.png"))?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use flowline::{cnf::Cnf, data::ImageDensity, prelude::*, train};
 fn main() -> flowline::Result<()> {
     let key = Key::new(0);
     let image = std::env::args().nth(1).map_or_else(|| Ok(ImageDensity::embedded()), ImageDensity::open)?;
-    let learned = train::Density::new(Cnf::plane(&key), image)
+    let learned = train::Trainer::new(Cnf::plane(&key), image)
         .updates(2_000)
         .on_update(|progress| eprint!("\r{progress}   "))
         .run(&key)?;

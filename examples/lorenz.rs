@@ -17,7 +17,7 @@ pub fn run(folder: &Path) -> flowline::Result<[f64; 3]> {
     let lorenz = lorenz.method(Vern9).rtol(1e-12).atol(1e-12);
 
     let short = lorenz.clone().save_at(SaveAt::ts(&[10.0]).and_dense()).solve(0.0, 20.0, [1.0; 3])?;
-    let picture = plot::trajectory(&short, &["x", "y", "z"])?;
+    let picture = plot::time_series(&short, &["x", "y", "z"])?;
     picture.save(folder.join("lorenz_t.png"))?;
 
     let ts: Vec<f64> = (0..=2_000).map(|i| f64::from(i) / 100.0).collect();
@@ -30,7 +30,7 @@ pub fn run(folder: &Path) -> flowline::Result<[f64; 3]> {
         let (across, away) = (y[0] * turn.cos() - y[1] * turn.sin(), y[0] * turn.sin() + y[1] * turn.cos());
         [across, y[2] * tilt.cos() + away * tilt.sin()]
     };
-    plot::phase(&long, ["across", "upwards"], seen)?.save(folder.join("lorenz.png"))?;
+    plot::phase_portrait(&long, ["across", "upwards"], seen)?.save(folder.join("lorenz.png"))?;
     Ok(short.ys[0])
 }
 

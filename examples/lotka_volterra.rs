@@ -32,9 +32,9 @@ const T1: f64 = 10.0;
 /// Prey and predators at the given times, from one of each: x' = p0 x - p1 x y, y' = p3 x y - p2 y.
 fn populations(p: &Tensor, ts: &Tensor) -> flowline::Result<Tensor> {
     let field = Ode::new(|_t, u: &Tensor| {
-        let (x, y) = (u.at(0), u.at(1));
+        let (x, y) = (u.index(0), u.index(1));
         let met = &x * &y;
-        Tensor::stack(&[&(p.at(0) * x - p.at(1) * &met), &(p.at(3) * met - p.at(2) * y)])
+        Tensor::stack(&[&(p.index(0) * x - p.index(1) * &met), &(p.index(3) * met - p.index(2) * y)])
     });
     Ok(field.rtol(1e-6).atol(1e-6).save_at_tensor(ts).solve(0.0, T1, Tensor::from([1.0, 1.0]))?.ys)
 }
@@ -121,7 +121,7 @@ pub fn run(folder: &Path, updates: usize) -> flowline::Result<Fit> {
         p: [found[0], found[1], found[2], found[3]],
         error: standard_errors(&state.ln_p, &counts.ts),
         loss: loss(&state.ln_p, &counts)?.item(),
-        traces: step.traces(),
+        traces: step.num_traces(),
     })
 }
 
@@ -135,11 +135,11 @@ fn draw(folder: &Path, p: &Tensor, counts: &Counts, losses: Vec<[f64; 2]>) -> fl
     let curve = |species| [against(&fine, &fit, species)];
     let dots = |species| against(&counts.ts, &counts.counted, species);
     let left = Axes::new("t", "population").title("counted (dots) and fitted").size(1000, 640);
-    let left = left.curves("prey", &curve(0), 2).curves("predators", &curve(1), 1);
-    let left = left.dots("", &dots(0), 2).dots("", &dots(1), 1).draw()?;
-    let right = Axes::new("update", "mean square / noise").decades().size(640, 640);
-    let right = right.title("what it looks at grows").curves("", &[losses], 0).draw()?;
-    left.beside(&right).save(folder.join("lotka_volterra.png"))?;
+    let left = left.lines("prey", &curve(0), 2).lines("predators", &curve(1), 1);
+    let left = left.scatter("", &dots(0), 2).scatter("", &dots(1), 1).render()?;
+    let right = Axes::new("update", "mean square / noise").log_y().size(640, 640);
+    let right = right.title("what it looks at grows").lines("", &[losses], 0).render()?;
+    left.hstack(&right).save(folder.join("lotka_volterra.png"))?;
     Ok(())
 }
 

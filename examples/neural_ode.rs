@@ -13,7 +13,7 @@ tree! {
 }
 
 fn loss(model: &Mlp, batch: &Batch) -> flowline::Result<Tensor> {
-    let field = Ode::new(|_t, y: &Tensor| model.forward(y)).controller(Constant { dt0: 0.1 });
+    let field = Ode::new(|_t, y: &Tensor| model.forward(y)).controller(ConstantStepSize { dt0: 0.1 });
     let end = field.adjoint(Adjoint::recursive_checkpoint(4)).solve(0.0, 1.0, &batch.y0)?.y1;
     Ok((end - &batch.y1).square().mean())
 }
@@ -28,7 +28,7 @@ fn batch(n: usize, key: &Key) -> Batch {
 
 fn main() -> flowline::Result<()> {
     let [key, data] = Key::new(0).split();
-    let optimiser = chain([clip_global_norm(1.0), adamw(cosine(1e-2, 600))]);
+    let optimiser = chain([clip_by_global_norm(1.0), adamw(cosine(1e-2, 600))]);
     let step = jit(|state: TrainState, key: Key| {
         let batch = batch(256, &key.fold_in(&state.update));
         let (value, grads) = value_and_grad(|model| loss(model, &batch), &state.model)?;
@@ -45,7 +45,7 @@ fn main() -> flowline::Result<()> {
         }
     }
     let held_out = loss(&state.model, &batch(1_000, &data.fold_in(u32::MAX / 4)))?; // the same code, eager
-    println!("held out {:.2e}, traced {} time(s)", held_out.item(), step.traces());
+    println!("held out {:.2e}, traced {} time(s)", held_out.item(), step.num_traces());
     assert!(held_out.item() < 1e-3, "the fit must come to less than 1e-3");
     Ok(())
 }

@@ -22,27 +22,27 @@ fn main() -> flowline::Result<()> {
     //| ## Something to learn
     //|
     //| A pinwheel of five arms. Its density is known, so is its entropy, the least negative log-likelihood that a model can have.
-    use flowline::cnf::{Cnf, Divergence, Probe, StandardNormal, maximum_likelihood_loss};
-    use flowline::data::{Points, Toy};
+    use flowline::cnf::{Cnf, Divergence, ProbeDistribution, StandardNormal, maximum_likelihood_loss};
+    use flowline::data::{Points, ToyDensity};
     use flowline::nn::ConcatSquash;
-    use flowline::plot::{self, Axes, DensityMap, Frame, Scale};
+    use flowline::plot::{self, Axes, Heatmap, Extent, ColorScale};
     use flowline::prelude::*;
-    use flowline::train::{Density, Options};
+    use flowline::train::{Trainer, TrainOptions};
     use std::time::Instant;
 
     type Flow = Cnf<ConcatSquash>;
     let key = Key::new(0);
     let [for_model, for_data, for_training, for_probes, for_samples] = key.split();
-    let pinwheel = Toy::Pinwheel.draw(200_000, &mut for_data.rng());
-    let frame = Frame { x: [-4.0, 4.0], y: [4.0, -4.0] };
-    println!("entropy {:.4} nats", Toy::Pinwheel.entropy_nats());
+    let pinwheel = ToyDensity::Pinwheel.sample(200_000, &mut for_data.rng());
+    let frame = Extent { x: [-4.0, 4.0], y: [4.0, -4.0] };
+    println!("entropy {:.4} nats", ToyDensity::Pinwheel.entropy_nats());
     show(&plot::histogram("200,000 points of the pinwheel", &pinwheel, frame, None)?);
     //| ## A field, and the density that it already has
     //|
     //| Three hidden layers whose outputs are gated and shifted by functions of $t$. Without any training this is a density like
     //| any other: it integrates to 1. The grid below covers $[-6, 6]^2$.
     let untrained: Flow = Cnf::new(ConcatSquash::new(2, [64, 64, 64], &for_model), StandardNormal::new(2));
-    println!("{}", summary(&untrained));
+    println!("{}", tree_summary(&untrained));
 
     /// The middles of n x n cells of [-half, half] squared, the first row on top.
     fn cells(n: usize, half: f64) -> Vec<[f64; 2]> {
@@ -66,8 +66,8 @@ fn main() -> flowline::Result<()> {
     //|
     //| The loss is differentiated through the solve. An update is one compiled call, traced once.
     let data = Tensor::from(pinwheel.concat()).reshape([200_000, 2]).cast(flowline::array::DType::F32);
-    let held_out = Toy::Pinwheel.draw(4_000, &mut for_data.fold_in(1).rng());
-    let truth = Toy::Pinwheel.density();
+    let held_out = ToyDensity::Pinwheel.sample(4_000, &mut for_data.fold_in(1).rng());
+    let truth = ToyDensity::Pinwheel.density();
     let their_own = held_out.iter().map(|&x| truth.log_prob(x)).sum::<f64>() / 4_000.0;
 
     /// How far above the entropy: the mean of ln p - ln q over points of p.
@@ -78,7 +78,7 @@ fn main() -> flowline::Result<()> {
 
     println!("gap before: {:.3} nats", gap(&untrained, &held_out, their_own)?);
     let updates = 200_u32;
-    let optimiser = chain([clip_global_norm(1.0), adam(cosine(5e-3, updates))]);
+    let optimiser = chain([clip_by_global_norm(1.0), adam(cosine(5e-3, updates))]);
     let mut state = (untrained.clone(), optimiser.init(&untrained));
     let step = jit(move |(flow, memory): (Flow, OptState), (x, key): (Tensor, Key)| {
         let (value, slopes) =
@@ -96,7 +96,7 @@ fn main() -> flowline::Result<()> {
     let by_likelihood = state.0.clone();
     println!("{updates} updates in {:.1} s", start.elapsed().as_secs_f64());
     println!("gap after: {:.3} nats", gap(&by_likelihood, &held_out, their_own)?);
-    show(&Axes::new("update", "negative log-likelihood, nats").curves("", &[likelihood], 0).draw()?);
+    show(&Axes::new("update", "negative log-likelihood, nats").lines("", &[likelihood], 0).render()?);
     //| ## By flow matching
     //|
     //| Lipman et al. (2023) never solve while they train. Draw noise $x_0$, data $x_1$ and a time; on the straight line between
@@ -107,7 +107,7 @@ fn main() -> flowline::Result<()> {
     //| Its minimum is a field that takes the normal density to that of the data. One evaluation an update instead of dozens: a
     //| hundred times as many updates in about the time.
     let updates = 20_000_u32;
-    let optimiser = chain([clip_global_norm(1.0), adam(cosine(5e-3, updates))]);
+    let optimiser = chain([clip_by_global_norm(1.0), adam(cosine(5e-3, updates))]);
     let mut state = (untrained.clone(), optimiser.init(&untrained));
     let step = jit(move |(flow, memory): (Flow, OptState), (x, key): (Tensor, Key)| {
         let (value, slopes) = value_and_grad(|flow: &Flow| Ok(flow.flow_matching_loss(&x, &key)), &flow)?;
@@ -128,21 +128,21 @@ fn main() -> flowline::Result<()> {
     let n = 200;
     let true_values: Vec<f64> = cells(n, 4.0).into_iter().map(|x| truth.log_prob(x).exp()).collect();
     let values = [true_values, on_grid(&by_likelihood, n, 4.0)?, on_grid(&flow, n, 4.0)?];
-    fn map(values: &[f64], frame: Frame) -> DensityMap<'_> {
-        DensityMap { values, rows: 200, cols: 200, frame }
+    fn map(values: &[f64], frame: Extent) -> Heatmap<'_> {
+        Heatmap { values, rows: 200, cols: 200, frame }
     }
-    let scale = Scale::of(&map(&values[0], frame));
+    let scale = ColorScale::of(&map(&values[0], frame));
     let true_one = plot::density("the truth", &map(&values[0], frame), scale)?;
     let of_likelihood = plot::density("by maximum likelihood", &map(&values[1], frame), scale)?;
     let of_matching = plot::density("by flow matching", &map(&values[2], frame), scale)?;
-    show(&true_one.beside(&of_likelihood).beside(&of_matching));
+    show(&true_one.hstack(&of_likelihood).hstack(&of_matching));
     //| And how noise becomes a pinwheel:
-    let way = flow.sample_path(12_000, &for_samples, 6)?;
+    let way = flow.sample_trajectories(12_000, &for_samples, 6)?;
     let mut panels = Vec::new();
     for i in 0..6 {
-        panels.push(way.at(i).to_vec().chunks_exact(2).map(|p| [p[0], p[1]]).collect::<Vec<_>>());
+        panels.push(way.index(i).to_vec().chunks_exact(2).map(|p| [p[0], p[1]]).collect::<Vec<_>>());
     }
-    show(&plot::flow(
+    show(&plot::flow_panels(
         &panels.iter().enumerate().map(|(i, p)| (i as f64 / 5.0, &p[..])).collect::<Vec<_>>(),
         frame,
     )?);
@@ -155,7 +155,7 @@ fn main() -> flowline::Result<()> {
     let exact = flow.log_prob(&rows, &for_probes)?;
     for num_probes in [1, 4, 16] {
         let estimated =
-            flow.clone().divergence(Divergence::Hutchinson { probe: Probe::Rademacher, num_probes });
+            flow.clone().divergence(Divergence::Hutchinson { probe: ProbeDistribution::Rademacher, num_probes });
         let off = (estimated.log_prob(&rows, &for_probes.fold_in(num_probes as u32))? - &exact).to_vec();
         let mean = off.iter().sum::<f64>() / 4_000.0;
         let deviation = (off.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 3_999.0).sqrt();
@@ -168,11 +168,11 @@ fn main() -> flowline::Result<()> {
     //|
     //| What a careful person adds (phases, averaged weights, held-out points, a schedule that fits the time) is in
     //| `train::Density`. It takes points in any unit; so does the command line: `flowline train points.npy`.
-    let options = Options { time_limit: Some(40.0), ..Options::default() };
-    let learned = Density::from_options(&options, Points::from(pinwheel.clone())?)?.run(&key)?;
+    let options = TrainOptions { time_limit: Some(40.0), ..TrainOptions::default() };
+    let learned = Trainer::from_options(&options, Points::from_rows(pinwheel.clone())?)?.run(&key)?;
     let of_held_out = learned.log_prob(&held_out, 1e-5, 1e-5)?;
     println!("gap after: {:.3} nats", their_own - of_held_out.iter().sum::<f64>() / 4_000.0);
-    show(&learned.density_picture(300)?);
+    show(&learned.density_figure(300)?);
     //| Points and their log-probabilities, in the units of the data:
     for (x, log_prob) in held_out.iter().zip(of_held_out).take(4) {
         println!("log p({:+.3}, {:+.3}) = {log_prob:+.3}, in truth {:+.3}", x[0], x[1], truth.log_prob(*x));

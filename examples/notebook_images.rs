@@ -19,9 +19,9 @@ fn main() -> flowline::Result<()> {
     //|
     //| Rings, crosses and pairs of dots, each at a place, of a size and of a brightness of its own, on a ground of faint noise.
     use flowline::data::ImageSet;
-    use flowline::plot::{self, ImageSheet};
+    use flowline::plot::{self, ImageGrid};
     use flowline::prelude::*;
-    use flowline::train::{Density, Options};
+    use flowline::train::{Trainer, TrainOptions};
 
     const SIDE: usize = 12;
 
@@ -58,8 +58,8 @@ fn main() -> flowline::Result<()> {
         images: &[u8],
         columns: usize,
         headings: &[(usize, String)],
-    ) -> flowline::Result<plot::Picture> {
-        Ok(plot::image_sheet(&ImageSheet { title, images, size: [SIDE, SIDE, 1], columns, headings })?)
+    ) -> flowline::Result<plot::Figure> {
+        Ok(plot::image_grid(&ImageGrid { title, images, size: [SIDE, SIDE, 1], columns, headings })?)
     }
 
     let key = Key::new(0);
@@ -96,8 +96,8 @@ fn main() -> flowline::Result<()> {
     //| is trained by flow matching.
     let set =
         ImageSet::from_bytes("drawings", bytes.clone(), [SIDE, SIDE, 1])?.with_classes(kinds.clone())?;
-    let options = Options { updates: Some(1_500), ..Options::default() };
-    let learned = Density::from_options(&options, set)?.run(&key)?;
+    let options = TrainOptions { updates: Some(1_500), ..TrainOptions::default() };
+    let learned = Trainer::from_options(&options, set)?.run(&key)?;
     let report = learned.report.clone().expect("a run that was just made");
     println!("{} weights, {} updates", report.weights, report.updates);
     println!(
@@ -140,7 +140,7 @@ fn main() -> flowline::Result<()> {
     }
     let headings = [(0, "sample".to_owned()), (1, "nearest of the set".to_owned())];
     let left = sheet("", &neighbours[..16 * SIDE * SIDE], 4, &headings)?;
-    show(&left.beside(&sheet("", &neighbours[16 * SIDE * SIDE..], 4, &headings)?));
+    show(&left.hstack(&sheet("", &neighbours[16 * SIDE * SIDE..], 4, &headings)?));
     //| ## What is likely
     //|
     //| The log-probability of any image, with its error: unseen drawings, the same upside down in brightness, and white noise.

@@ -47,7 +47,7 @@ fn main() -> flowline::Result<()> {
 
     /// Rows of [n, time, 2] as paths to draw.
     fn paths(ys: &Tensor, n: usize) -> Vec<Vec<[f64; 2]>> {
-        (0..n).map(|i| ys.at(i).to_vec().chunks_exact(2).map(|y| [y[0], y[1]]).collect()).collect()
+        (0..n).map(|i| ys.index(i).to_vec().chunks_exact(2).map(|y| [y[0], y[1]]).collect()).collect()
     }
 
     let key = Key::new(0);
@@ -57,8 +57,8 @@ fn main() -> flowline::Result<()> {
     let axes = paths(&seen, 5)
         .iter()
         .enumerate()
-        .fold(Axes::new("x", "y").size(800, 800), |axes, (i, path)| axes.dots("", path, i));
-    show(&axes.title("five of the 256 series").draw()?);
+        .fold(Axes::new("x", "y").size(800, 800), |axes, (i, path)| axes.scatter("", path, i));
+    show(&axes.title("five of the 256 series").render()?);
     //| ## The model and its loss
     //|
     //| A perceptron with two hidden layers of 64 is the field. One solve follows a batch of starts and is saved at some of the
@@ -66,14 +66,14 @@ fn main() -> flowline::Result<()> {
     /// Where the model leads to: [n, time, 2]. Of what a solve saves, time is the first axis.
     fn follow(model: &Mlp, starts: &Tensor, times: &Tensor, adjoint: Adjoint) -> flowline::Result<Tensor> {
         let field = Ode::new(|_t, y: &Tensor| model.forward(y)).rtol(1e-3).atol(1e-4).adjoint(adjoint);
-        let solution = field.save_at_tensor(times).solve(0.0, times.at(times.size() - 1), starts)?;
+        let solution = field.save_at_tensor(times).solve(0.0, times.index(times.size() - 1), starts)?;
         Ok(solution.ys.permute(&[1, 0, 2]))
     }
 
     /// The mean square distance of a batch [n, 101, 2] at the times numbered `which`.
     fn loss(model: &Mlp, ys: &Tensor, which: &Tensor, adjoint: Adjoint) -> flowline::Result<Tensor> {
         let by_time = ys.permute(&[1, 0, 2]);
-        let followed = follow(model, &by_time.at(0), &(which.cast(F64) * 0.05), adjoint)?;
+        let followed = follow(model, &by_time.index(0), &(which.cast(F64) * 0.05), adjoint)?;
         Ok((followed - by_time.take(which).permute(&[1, 0, 2])).square().mean())
     }
 
@@ -83,7 +83,7 @@ fn main() -> flowline::Result<()> {
     }
 
     let model = Mlp::new([2, 64, 64, 2], Activation::Tanh, &for_model);
-    println!("{}", summary(&model));
+    println!("{}", tree_summary(&model));
     println!("loss before training: {:.3}", loss(&model, &seen, &every(4, 25), Adjoint::default())?.item());
     //| ## Through the solver, and what it keeps
     //|
@@ -113,7 +113,7 @@ fn main() -> flowline::Result<()> {
     //| An update is one compiled call: solve, gradient, clipping, Adam. It is traced once. A far end teaches nothing to a field
     //| that is wrong near by, so the 25 times of a batch reach over a quarter of the interval first, then half, then all.
     let updates = 1_500_u32;
-    let optimiser = chain([clip_global_norm(1.0), adam(cosine(1e-2, updates))]);
+    let optimiser = chain([clip_by_global_norm(1.0), adam(cosine(1e-2, updates))]);
     let mut state = (model.clone(), optimiser.init(&model));
     let step = jit(move |(model, memory): (Mlp, OptState), (ys, which): (Tensor, Tensor)| {
         let (value, slopes) = value_and_grad(|model| loss(model, &ys, &which, Adjoint::default()), &model)?;
@@ -130,13 +130,13 @@ fn main() -> flowline::Result<()> {
             println!("update {:5}  loss {value:.5}", i + 1);
         }
     }
-    println!("{updates} updates in {:.1} s, traced {} time(s)", start.elapsed().as_secs_f64(), step.traces());
+    println!("{updates} updates in {:.1} s, traced {} time(s)", start.elapsed().as_secs_f64(), step.num_traces());
     show(
         &Axes::new("update", "loss")
             .title("a quarter, a half, all of the time")
-            .decades()
-            .curves("", &[losses], 0)
-            .draw()?,
+            .log_y()
+            .lines("", &[losses], 0)
+            .render()?,
     );
     //| ## Motions that it never saw
     //|
@@ -153,7 +153,7 @@ fn main() -> flowline::Result<()> {
     let places = Tensor::from(places).reshape([34 * 34, 2]);
     let strokes = Ode::new(|_t, y: &Tensor| {
         let motion = learned.forward(y);
-        let speed = motion.square().sum_axes(&[1]).sqrt().expand(1);
+        let speed = motion.square().sum_axes(&[1]).sqrt().expand_dims(1);
         motion / (speed + 0.5)
     })
     .save_at([0.02, 0.04, 0.06, 0.08, 0.1, 0.12])
@@ -163,28 +163,28 @@ fn main() -> flowline::Result<()> {
     let starts = unseen.slice(0, 0..5).slice(1, 0..1).reshape([5, 2]);
     let fine = Tensor::from((1..=1_000).map(|i| 0.005 * f64::from(i)).collect::<Vec<_>>());
     let curves = paths(&follow(&learned, &starts, &fine, Adjoint::default())?, 5);
-    let mut axes = Axes::new("x", "y").size(800, 800).strokes(&paths(&strokes, 34 * 34));
+    let mut axes = Axes::new("x", "y").size(800, 800).streamlines(&paths(&strokes, 34 * 34));
     for (i, (curve, dots)) in curves.iter().zip(paths(&unseen, 5)).enumerate() {
-        axes = axes.curves("", std::slice::from_ref(curve), i).dots("", &dots, i);
+        axes = axes.lines("", std::slice::from_ref(curve), i).scatter("", &dots, i);
     }
-    show(&axes.title("new series: truth (dots), learned (curves)").draw()?);
+    show(&axes.title("new series: truth (dots), learned (curves)").render()?);
     //| ## Further than anything seen
     //|
     //| Past $t = 5$ nothing was ever told. The law is autonomous, so a field that is right in the plane goes on being right until
     //| small errors of pace have added up.
     let long: Vec<f64> = (1..=400).map(|i| 0.05 * f64::from(i)).collect();
-    let first = starts.at(0).to_vec();
+    let first = starts.index(0).to_vec();
     let truth = Ode::new(law).save_at(long.clone()).solve(0.0, 20.0, [first[0], first[1]])?.ys;
-    let guess = follow(&learned, &starts, &Tensor::from(long.clone()), Adjoint::default())?.at(0).to_vec();
+    let guess = follow(&learned, &starts, &Tensor::from(long.clone()), Adjoint::default())?.index(0).to_vec();
     let told: Vec<[f64; 2]> = long.iter().zip(&truth).map(|(&t, y)| [t, y[0]]).collect();
     let learned_x: Vec<[f64; 2]> = long.iter().zip(guess.chunks_exact(2)).map(|(&t, y)| [t, y[0]]).collect();
     show(
         &Axes::new("t", "x")
             .title("seen up to t = 5")
             .size(1200, 500)
-            .dots("truth", &told, 0)
-            .curves("learned", &[learned_x], 1)
-            .draw()?,
+            .scatter("truth", &told, 0)
+            .lines("learned", &[learned_x], 1)
+            .render()?,
     );
     //| From here: [`03_density`](03_density.ipynb) moves not points but whole densities.
     Ok(())

@@ -38,7 +38,7 @@ fn main() -> flowline::Result<()> {
         [1.0, 1.0],
     )?;
     println!("{years}");
-    show(&plot::trajectory(&years, &["hares", "lynxes"])?);
+    show(&plot::time_series(&years, &["hares", "lynxes"])?);
     //| The curve is not drawn through the ends of the steps: each step knows a polynomial in between, of an order that fits
     //| the method's, and `eval` reads it at any time, with its slope.
     //|
@@ -53,7 +53,7 @@ fn main() -> flowline::Result<()> {
         drift = drift.max((conserved(&y) - conserved(&[1.0, 1.0])).abs());
     }
     println!("V drifts by at most {drift:.1e}");
-    show(&plot::phase(&years, ["hares", "lynxes"], |y| [y[0], y[1]])?);
+    show(&plot::phase_portrait(&years, ["hares", "lynxes"], |y| [y[0], y[1]])?);
     //| ## What accuracy costs
     //|
     //| A method of order $p$ makes an error of $O(h^{p+1})$ a step: to win a digit, a method of order 3 must take twice as
@@ -62,7 +62,7 @@ fn main() -> flowline::Result<()> {
     fn end(method: Method, tolerance: f64) -> flowline::Result<([f64; 2], u64)> {
         let ode = Ode::new(hares_and_lynxes).method(method).rtol(tolerance).atol(tolerance);
         let solution = ode.max_steps(1_000_000).solve(0.0, 10.0, [1.0, 1.0])?;
-        Ok((solution.y1, solution.stats.num_field_evals))
+        Ok((solution.y1, solution.stats.num_fn_evals))
     }
     let (reference, _) = end(Vern9, 1e-14)?;
     let mut curves = Vec::new();
@@ -99,21 +99,21 @@ fn main() -> flowline::Result<()> {
     println!("{relaxing}");
     let x: Vec<[f64; 2]> = relaxing.ts.iter().zip(&relaxing.ys).map(|(&t, y)| [t, y[0]]).collect();
     let steps: Vec<[f64; 2]> = relaxing.ts.windows(2).map(|t| [t[1], t[1] - t[0]]).collect();
-    let above = Axes::new("t", "x").title("the ends of the steps").size(760, 560).dots("", &x, 0).draw()?;
+    let above = Axes::new("t", "x").title("the ends of the steps").size(760, 560).scatter("", &x, 0).render()?;
     let below = Axes::new("t", "length of a step")
         .title("their lengths")
         .size(760, 560)
-        .decades()
-        .curves("", &[steps], 1)
-        .draw()?;
-    show(&above.beside(&below));
+        .log_y()
+        .lines("", &[steps], 1)
+        .render()?;
+    show(&above.hstack(&below));
     //| ## Events
     //|
     //| A ball falls, $\ddot h = -9.81$. When its height passes zero from above, an event is found on the dense output by a
     //| root search, and the state is changed there: it keeps nine tenths of its velocity. A second event only takes note of
     //| the turning points.
     let ball = Ode::new(|_t, y: &[f64; 2]| [y[1], -9.81])
-        .jump(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -0.9)
+        .on_event(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -0.9)
         .event(Event::falling(), |_t, y| y[1])
         .save_at(SaveAt::dense())
         .solve(0.0, 8.0, [10.0, 0.0])?;
@@ -126,7 +126,7 @@ fn main() -> flowline::Result<()> {
         );
     }
     println!("the first bounce in closed form: t = {:.9}", (2.0 * 10.0 / 9.81_f64).sqrt());
-    show(&plot::trajectory(&ball, &["height", "velocity"])?);
+    show(&plot::time_series(&ball, &["height", "velocity"])?);
     //| ## The end of prediction
     //|
     //| Lorenz's equations of 1963, three lines about air that rises where it is warm. Two solutions that begin a billionth
@@ -136,7 +136,7 @@ fn main() -> flowline::Result<()> {
     }
     let orbit = Ode::new(lorenz).method(Vern9).rtol(1e-12).atol(1e-12).save_at(SaveAt::dense());
     let orbit = orbit.solve(0.0, 60.0, [1.0, 1.0, 1.0])?;
-    show(&plot::phase(&orbit, ["across", "upwards"], |y| [0.8 * y[0] + 0.6 * y[1], y[2]])?);
+    show(&plot::phase_portrait(&orbit, ["across", "upwards"], |y| [0.8 * y[0] + 0.6 * y[1], y[2]])?);
     //| A hundred such neighbours: how far they are from the first, until the attractor is no larger.
     let times: Vec<f64> = (0..=80).map(|i| 0.5 * f64::from(i)).collect();
     let starts: Vec<[f64; 3]> = (0..=100).map(|i| [1.0 + 1e-11 * f64::from(i), 1.0, 1.0]).collect();
@@ -157,9 +157,9 @@ fn main() -> flowline::Result<()> {
     show(
         &Axes::new("t", "distance")
             .title("a hundred neighbours")
-            .decades()
-            .curves("root mean square", &[parted], 0)
-            .draw()?,
+            .log_y()
+            .lines("root mean square", &[parted], 0)
+            .render()?,
     );
     //| ## The same solve, differentiated
     //|
@@ -167,10 +167,10 @@ fn main() -> flowline::Result<()> {
     //| depend on their birth rate? The gradient is that of the discrete solve, and a difference quotient agrees.
     fn hares(birth: &Tensor) -> flowline::Result<Tensor> {
         let field = Ode::new(|_t, y: &Tensor| {
-            let (x, met) = (y.at(0), y.at(0) * y.at(1));
-            Tensor::stack(&[&(birth * x - &met), &(met - 3.0 * y.at(1))])
+            let (x, met) = (y.index(0), y.index(0) * y.index(1));
+            Tensor::stack(&[&(birth * x - &met), &(met - 3.0 * y.index(1))])
         });
-        Ok(field.rtol(1e-9).atol(1e-9).solve(0.0, 10.0, Tensor::from([1.0, 1.0]))?.y1.at(0))
+        Ok(field.rtol(1e-9).atol(1e-9).solve(0.0, 10.0, Tensor::from([1.0, 1.0]))?.y1.index(0))
     }
     let (value, slope) = value_and_grad(hares, &Tensor::from(1.5))?;
     let h = 1e-4;

@@ -32,7 +32,7 @@ fn true_energy(y: [f64; 2]) -> f64 {
 }
 
 fn loss(energy: &Mlp, batch: &Batch) -> flowline::Result<Tensor> {
-    let field = Ode::new(|_t, y: &Tensor| motion(energy, y)).method(Rk4).controller(Constant { dt0: 0.125 });
+    let field = Ode::new(|_t, y: &Tensor| motion(energy, y)).method(Rk4).controller(ConstantStepSize { dt0: 0.125 });
     let end = field.adjoint(Adjoint::recursive_checkpoint(4)).solve(0.0, 0.5, &batch.y0)?.y1;
     Ok((end - &batch.y1).square().mean())
 }
@@ -52,7 +52,7 @@ fn observed(n: usize, key: &Key) -> flowline::Result<Batch> {
 pub fn run(folder: &Path, updates: usize) -> flowline::Result<(f64, f64)> {
     let [key, data] = Key::new(3).split();
     let batch = observed(512, &data)?;
-    let optimiser = chain([clip_global_norm(1.0), adamw(cosine(1e-2, updates as u32)).weight_decay(0.0)]);
+    let optimiser = chain([clip_by_global_norm(1.0), adamw(cosine(1e-2, updates as u32)).weight_decay(0.0)]);
     let step = jit(|state: TrainState, batch: Batch| {
         let (value, grads) = value_and_grad(|energy| loss(energy, &batch), &state.energy)?;
         let (energy, optimiser) = optimiser.update(&state.energy, grads, state.optimiser);
@@ -75,7 +75,7 @@ pub fn run(folder: &Path, updates: usize) -> flowline::Result<(f64, f64)> {
     });
     let swing = both.rtol(1e-5).atol(1e-6).save_at(SaveAt::dense().and_steps());
     let swing = swing.solve(0.0, 65.0, [1.2, 0.0, 1.2, 0.0])?;
-    plot::trajectory(&swing, &["q learned", "p learned", "q", "p"])?.save(folder.join("pendulum.png"))?;
+    plot::time_series(&swing, &["q learned", "p learned", "q", "p"])?.save(folder.join("pendulum.png"))?;
     let start = true_energy([1.2, 0.0]);
     let drift = swing.ys.iter().map(|y| (true_energy([y[0], y[1]]) - start).abs()).fold(0.0, f64::max);
     Ok((held_out, drift))

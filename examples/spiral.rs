@@ -58,14 +58,14 @@ fn by_time(ys: &Tensor) -> Tensor {
 /// Where the model leads to from the start of each series, at the given times: [time, row, component].
 fn follow(model: &Mlp, start: &Tensor, ts: &Tensor) -> flowline::Result<Tensor> {
     let field = Ode::new(|_t, y: &Tensor| model.forward(y)).rtol(1e-3).atol(1e-4).save_at_tensor(ts);
-    Ok(field.solve(0.0, ts.at(ts.size() - 1), start)?.ys)
+    Ok(field.solve(0.0, ts.index(ts.size() - 1), start)?.ys)
 }
 
 /// The mean square distance at the times `which`.
 fn loss(model: &Mlp, batch: &Batch) -> flowline::Result<Tensor> {
     let by_time = by_time(&batch.ys);
     let ts = batch.which.cast(flowline::array::DType::F64) * DT;
-    Ok((follow(model, &by_time.at(0), &ts)? - by_time.take(&batch.which)).square().mean())
+    Ok((follow(model, &by_time.index(0), &ts)? - by_time.take(&batch.which)).square().mean())
 }
 
 /// Every `every`-th time, the start left out.
@@ -78,7 +78,7 @@ pub fn run(folder: &Path, updates: usize) -> flowline::Result<(f64, usize)> {
     let [key, data, noise, shuffle] = Key::new(0).split();
     let clean = spirals(256, &data)?;
     let seen = Dataset::new(&clean + noise.normal(clean.shape().clone()) * NOISE)?;
-    let optimiser = chain([clip_global_norm(1.0), adam(cosine(1e-2, updates as u32))]);
+    let optimiser = chain([clip_by_global_norm(1.0), adam(cosine(1e-2, updates as u32))]);
     let step = jit(|state: TrainState, batch: Batch| {
         let (value, grads) = value_and_grad(|model| loss(model, &batch), &state.model)?;
         let (model, optimiser) = optimiser.update(&state.model, grads, state.optimiser);
@@ -94,7 +94,7 @@ pub fn run(folder: &Path, updates: usize) -> flowline::Result<(f64, usize)> {
     let unseen = spirals(64, &data.fold_in(1))?;
     let held_out = loss(&state.model, &Batch { ys: unseen.clone(), which: times(TIMES, 1) })?.item();
     draw(folder, &state.model, seen.tree(), &unseen)?;
-    Ok((held_out, step.traces()))
+    Ok((held_out, step.num_traces()))
 }
 
 /// The rows of [time, row, 2] as paths.
@@ -111,7 +111,7 @@ fn draw(folder: &Path, model: &Mlp, seen: &Tensor, unseen: &Tensor) -> flowline:
     let places = Tensor::from(places).reshape([34 * 34, 2]);
     let pace = Ode::new(|_t, y: &Tensor| {
         let motion = model.forward(y);
-        let speed = motion.square().sum_axes(&[1]).sqrt().expand(1);
+        let speed = motion.square().sum_axes(&[1]).sqrt().expand_dims(1);
         motion / (speed + 0.5)
     });
     let ground = paths(&pace.save_at([0.02, 0.04, 0.06, 0.08, 0.1, 0.12]).solve(0.0, 0.12, &places)?.ys);
@@ -119,21 +119,21 @@ fn draw(folder: &Path, model: &Mlp, seen: &Tensor, unseen: &Tensor) -> flowline:
     let starts = few(unseen).slice(1, 0..1).reshape([5, 2]);
     let learned =
         follow(model, &starts, &(times(20 * TIMES, 1).cast(flowline::array::DType::F64) * (DT / 20.0)))?;
-    let axes = Axes::new("x", "y").size(800, 800).strokes(&ground);
+    let axes = Axes::new("x", "y").size(800, 800).streamlines(&ground);
     let dots = |axes: Axes, name: &str, ys: &Tensor| {
         let label = |i| if i == 0 { name } else { "" };
         paths(&by_time(&few(ys)))
             .iter()
             .enumerate()
-            .fold(axes, |axes, (i, path)| axes.dots(label(i), path, i))
+            .fold(axes, |axes, (i, path)| axes.scatter(label(i), path, i))
     };
     let left = dots(axes.clone().title("seen, with noise"), "", seen);
     let right = axes.title("unseen: truth (dots), learned (curves)");
     let right = paths(&learned)
         .iter()
         .enumerate()
-        .fold(right, |axes, (i, path)| axes.curves("", std::slice::from_ref(path), i));
-    left.draw()?.beside(&dots(right, "", unseen).draw()?).save(folder.join("spiral.png"))?;
+        .fold(right, |axes, (i, path)| axes.lines("", std::slice::from_ref(path), i));
+    left.render()?.hstack(&dots(right, "", unseen).render()?).save(folder.join("spiral.png"))?;
     Ok(())
 }
 

@@ -3,11 +3,11 @@
 //! `cargo run --release --example toys -- [FOLDER] [SECONDS] [PICTURE]` trains each that has no run in FOLDER (default
 //! `runs/toys`) for at most SECONDS (180), prints how far it ends above the entropy, and draws PICTURE (`toys.png`). A run
 //! that is there is drawn as it is.
-use flowline::data::Toy;
+use flowline::data::ToyDensity;
 use flowline::io::raster::{Channels, Depth, encode_png};
-use flowline::plot::{self, DensityMap, Picture};
+use flowline::plot::{self, Heatmap, Figure};
 use flowline::tensor::Key;
-use flowline::train::{Density, Learned, MODEL_FILE, Options};
+use flowline::train::{Trainer, TrainedFlow, MODEL_FILE, TrainOptions};
 use std::path::{Path, PathBuf};
 
 /// Panels of a row, and how much smaller they are than a picture of their own.
@@ -23,11 +23,11 @@ fn main() -> flowline::Result<()> {
     let picture = arguments.next().unwrap_or_else(|| "toys.png".to_owned());
     let mut panels = Vec::new();
     println!("{:14} {:>8} {:>10} {:>10}", "density", "weights", "entropy", "gap (nats)");
-    for toy in Toy::ALL {
+    for toy in ToyDensity::ALL {
         let learned = learn(toy, &folder.join(toy.name()), seconds)?;
         let grid = learned.log_grid(GRID, 0.0, 1e-4)?;
         let values: Vec<f64> = grid.log_density.iter().map(|x| x.exp()).collect();
-        let map = DensityMap { values: &values, rows: GRID, cols: GRID, frame: grid.frame };
+        let map = Heatmap { values: &values, rows: GRID, cols: GRID, frame: grid.frame };
         let panel = plot::density(toy.name(), &map, grid.scale)?;
         panel.save(folder.join(toy.name()).join("sheet.png"))?;
         panels.push(shrunk(&panel));
@@ -38,12 +38,12 @@ fn main() -> flowline::Result<()> {
 }
 
 /// Learns a toy, or opens the run that did, which tells no gap.
-fn learn(toy: Toy, folder: &Path, seconds: f64) -> flowline::Result<Learned> {
+fn learn(toy: ToyDensity, folder: &Path, seconds: f64) -> flowline::Result<TrainedFlow> {
     if folder.join(MODEL_FILE).exists() {
-        return Learned::open(folder);
+        return TrainedFlow::open(folder);
     }
-    let options = Options { time_limit: Some(seconds), ..Options::default() };
-    let learned = Density::from_options(&options, toy)?.run_folder(folder).run(&Key::new(0))?;
+    let options = TrainOptions { time_limit: Some(seconds), ..TrainOptions::default() };
+    let learned = Trainer::from_options(&options, toy)?.run_dir(folder).run(&Key::new(0))?;
     if let Some(report) = &learned.report {
         let [gap, error] = [report.gap_nats, report.gap_stderr_nats].map(|x| x.unwrap_or(f64::NAN));
         let (name, weights, entropy) = (toy.name(), report.weights, toy.entropy_nats());
@@ -56,7 +56,7 @@ fn learn(toy: Toy, folder: &Path, seconds: f64) -> flowline::Result<Learned> {
 type Pixels = Vec<Vec<[u8; 3]>>;
 
 /// A picture whose pixels are the means of squares of another's.
-fn shrunk(picture: &Picture) -> Pixels {
+fn shrunk(picture: &Figure) -> Pixels {
     let [width, height] = [picture.width, picture.height].map(|side| side as usize / SHRINK);
     let mean = |x: usize, y: usize, c: usize| {
         let of_square = |i: usize| ((SHRINK * x + i % SHRINK) as u32, (SHRINK * y + i / SHRINK) as u32);

@@ -60,14 +60,14 @@ pub mod guide {}
 
 pub mod prelude {
     //! The names that programs use.
-    pub use crate::field;
+    pub use crate::vector_field;
     pub use crate::ode::Method::{self, *};
     pub use crate::ode::{
-        Constant, Controller, Event, Field, Hairer, Ode, OdeError, Outcome, Pid, SaveAt, Solution,
+        ConstantStepSize, Controller, Event, VectorField, HairerController, Ode, OdeError, Outcome, PidController, SaveAt, Solution,
         SolveError, StepTo, Tableau, Tolerance, odeint,
     };
     #[cfg(feature = "tensor")]
-    pub use crate::odeint::{Adjoint, Batching, Checkpoints, Forecast};
+    pub use crate::odeint::{Adjoint, Batching, Checkpoints, ExpectedSteps};
     pub use crate::state;
     #[cfg(feature = "tensor")]
     pub use crate::tree;

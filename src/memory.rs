@@ -17,14 +17,14 @@ use crate::tensor::Tree;
 /// # Panics
 /// When a leaf is traced.
 #[track_caller]
-pub fn name(prefix: &str, tree: &impl Tree) {
+pub fn set_names(prefix: &str, tree: &impl Tree) {
     for (path, leaf) in tree.named_leaves() {
         leaf.array().set_name(if path.is_empty() { prefix.to_owned() } else { format!("{prefix}.{path}") });
     }
 }
 
 #[doc = include_str!("memory.md")]
-pub mod stories {}
+pub mod regressions {}
 
 #[cfg(test)]
 mod tests {
@@ -39,7 +39,7 @@ mod tests {
     fn a_name_stays_with_the_buffer_of_a_state_and_not_with_one_given_up() {
         let step = jit(|(w, n): (Tensor, Tensor), x: Tensor| ((w + &x, n + 1), x));
         let mut state = (Tensor::from([1.0, 2.0, 3.0]), Tensor::from(0u32));
-        name("tests.state", &state);
+        set_names("tests.state", &state);
         for _ in 0..3 {
             step.step(&mut state, Tensor::from(1.0)).unwrap();
         }

@@ -50,11 +50,11 @@ fn steps_allocate_nothing_whatever_the_state_and_the_method() {
             dy
         });
         let arrays = arrays.method(method).max_steps(1_000_000);
-        let mut steps = arrays.steps(0.0, 20.0, [1.0; 3]).unwrap();
-        steps.next().unwrap();
+        let mut steps = arrays.stepper(0.0, 20.0, [1.0; 3]).unwrap();
+        steps.step().unwrap();
         let (allocations, count) = counted(|| {
             let mut count = 0;
-            while steps.next().unwrap().is_some() {
+            while steps.step().unwrap().is_some() {
                 count += 1;
             }
             count
@@ -64,9 +64,9 @@ fn steps_allocate_nothing_whatever_the_state_and_the_method() {
 
         let heap = Ode::in_place(|_t, y: &[f64], dy: &mut [f64]| lorenz(y, dy)).method(method);
         let heap = heap.max_steps(1_000_000);
-        let mut steps = heap.steps(0.0, 20.0, vec![1.0; 3]).unwrap();
-        steps.next().unwrap();
-        let (allocations, ()) = counted(|| while steps.next().unwrap().is_some() {});
+        let mut steps = heap.stepper(0.0, 20.0, vec![1.0; 3]).unwrap();
+        steps.step().unwrap();
+        let (allocations, ()) = counted(|| while steps.step().unwrap().is_some() {});
         assert_eq!(allocations, 0, "{method} on vectors");
     }
 

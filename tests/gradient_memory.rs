@@ -38,7 +38,7 @@ const STATE_BYTES: usize = 256;
 fn live(steps: usize, checkpoints: usize) -> (usize, usize) {
     let slope = jit(move |rate: Tensor| {
         let end = |rate: &Tensor| {
-            let ode = Ode::new(|_t, y: &Tensor| -(rate * y)).controller(Constant { dt0: 1.0 / steps as f64 });
+            let ode = Ode::new(|_t, y: &Tensor| -(rate * y)).controller(ConstantStepSize { dt0: 1.0 / steps as f64 });
             let ode = ode.max_steps(20_000).adjoint(Adjoint::recursive_checkpoint(checkpoints));
             ode.solve(0.0, 1.0, Tensor::full(DType::F64, [32], 1.0)).unwrap().y1.sum()
         };
@@ -60,7 +60,7 @@ fn live_with_stages(steps: usize, adjoint: Adjoint) -> (usize, u64) {
     let slope = jit(move |w: Tensor| {
         let end = |w: &Tensor| {
             let ode = Ode::new(|_t, y: &Tensor| y.matmul(w).tanh());
-            let ode = ode.method(Euler).controller(Constant { dt0: 1.0 / steps as f64 });
+            let ode = ode.method(Euler).controller(ConstantStepSize { dt0: 1.0 / steps as f64 });
             let ode = ode.max_steps(200_000).adjoint(adjoint);
             ode.solve(0.0, 1.0, Tensor::full(DType::F32, [4, 16], 0.5)).unwrap().y1.sum()
         };

@@ -2,7 +2,7 @@
 //! arrays and vectors are in `allocations`.
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
-use flowline::ode::{Field, HostState, Method, Ode};
+use flowline::ode::{VectorField, PlainState, Method, Ode};
 use flowline::state;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -33,12 +33,12 @@ static ALLOCATOR: Counting = Counting;
 state! { struct Oscillator { x: f64, v: Vec<f64> } }
 
 /// How often the steps behind the first allocate.
-fn allocations<Y: HostState, F: Field<Y>>(ode: &Ode<'_, Y, F>, y0: Y) -> usize {
-    let mut steps = ode.steps(0.0, 100.0, y0).unwrap();
-    steps.next().unwrap().unwrap();
+fn allocations<Y: PlainState, F: VectorField<Y>>(ode: &Ode<'_, Y, F>, y0: Y) -> usize {
+    let mut steps = ode.stepper(0.0, 100.0, y0).unwrap();
+    steps.step().unwrap().unwrap();
     let before = ALLOCATIONS.get();
     let mut count = 0;
-    while steps.next().unwrap().is_some() {
+    while steps.step().unwrap().is_some() {
         count += 1;
     }
     let after = ALLOCATIONS.get();

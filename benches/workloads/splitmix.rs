@@ -6,7 +6,7 @@
 //! # References
 //! Steele, Lea and Flood (2014), Fast splittable pseudorandom number generators.
 
-use flowline::nn::{Activation, ConcatSquashLayer, Linear, Mlp};
+use flowline::nn::{Activation, ConcatSquashLinear, Linear, Mlp};
 use flowline::tensor::Tensor;
 
 /// The generator: a counter and a hash of it.
@@ -71,8 +71,8 @@ impl SplitMix {
     }
 
     /// Layers in order; of each the affine one, the gate, the shift.
-    pub fn concat_squash(&mut self, sizes: &[usize]) -> Vec<ConcatSquashLayer> {
-        let layer = |s: &[usize]| ConcatSquashLayer {
+    pub fn concat_squash(&mut self, sizes: &[usize]) -> Vec<ConcatSquashLinear> {
+        let layer = |s: &[usize]| ConcatSquashLinear {
             linear: self.linear(s[0], s[1]),
             gate: self.linear(1, s[1]),
             shift: Linear { weight: self.weight(1, s[1]), bias: None },

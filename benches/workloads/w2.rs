@@ -2,7 +2,7 @@
 //! of its own; end states alone. The value is the mean of x. `inlined`: by a loop that is compiled for the field and Tsit5.
 
 use crate::measure::{Measured, Options, Result, time};
-use flowline::ode::{Ensemble, inline};
+use flowline::ode::{EnsembleSolution, inline};
 use flowline::prelude::*;
 
 pub const VARIANTS: &[&str] = &["f64", "f32", "f64 inlined", "f32 inlined"];
@@ -10,7 +10,7 @@ pub const VARIANTS: &[&str] = &["f64", "f32", "f64 inlined", "f32 inlined"];
 const TRAJECTORIES: usize = 10_000;
 const TOL: f64 = 1e-6;
 
-field! {
+vector_field! {
     /// Lorenz 1963 with sigma = 10 and beta = 8/3.
     struct Lorenz<R> { rho: R }
     fn eval(&self, _t, y: &[R; 3]) -> [R; 3] {
@@ -38,7 +38,7 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     }
 }
 
-fn mean_x<T: Into<f64> + Copy>(sweep: Ensemble<[T; 3]>) -> f64 {
+fn mean_x<T: Into<f64> + Copy>(sweep: EnsembleSolution<[T; 3]>) -> f64 {
     sweep.y1.iter().map(|y| y[0].into()).sum::<f64>() / TRAJECTORIES as f64
 }
 

@@ -47,7 +47,7 @@ fn loss(field: &Field, paths: &Tensor, rtol: f64) -> flowline::Result<Tensor> {
     Ok(&sums[0] * (1.0 / paths.size() as f64))
 }
 
-fn step() -> (Step, Optimiser) {
+fn step() -> (Step, Optimizer) {
     let optimiser = adabelief(3e-3);
     let rule = optimiser.clone();
     let step = jit(move |state: State, paths: Tensor| {
@@ -85,7 +85,7 @@ fn stored() -> Field {
 fn paths() -> Result<Tensor> {
     let starts: Vec<f64> = SplitMix::new(3).uniforms(2 * PATHS).iter().map(|u| 1.6 * u - 0.6).collect();
     let truth = Ode::new(|_t, y: &[f64; 2]| [y[1] / (1.0 + y[1]), -y[0] / (1.0 + y[0])]);
-    let truth = truth.controller(Constant { dt0: 0.1 }).save_at(SaveAt::ts(&times()));
+    let truth = truth.controller(ConstantStepSize { dt0: 0.1 }).save_at(SaveAt::ts(&times()));
     let mut all = vec![];
     for y0 in starts.chunks_exact(2) {
         all.extend(truth.solve(0.0, END, [y0[0], y0[1]])?.ys.concat());

@@ -29,7 +29,7 @@ pub fn flow(divergence: Divergence) -> Cnf<ConcatSquash> {
 
 fn divergence(variant: &str) -> Divergence {
     match variant {
-        "hutchinson" => Divergence::hutchinson(Probe::Gaussian),
+        "hutchinson" => Divergence::hutchinson(ProbeDistribution::Gaussian),
         _ => Divergence::Exact,
     }
 }
@@ -47,7 +47,7 @@ pub fn density(options: &Options) -> Result<ImageDensity> {
     })
 }
 
-fn step() -> (Step, Optimiser) {
+fn step() -> (Step, Optimizer) {
     let optimiser = adamw(1e-3).weight_decay(1e-5);
     let rule = optimiser.clone();
     let step = jit(move |state: State, tables: Tables| {
@@ -63,7 +63,7 @@ fn step() -> (Step, Optimiser) {
     (step.max_traces(1), optimiser)
 }
 
-fn begin(variant: &str, optimiser: &Optimiser) -> State {
+fn begin(variant: &str, optimiser: &Optimizer) -> State {
     let flow = flow(divergence(variant));
     State { optimiser: optimiser.init(&flow), flow, update: Tensor::from(0u32) }
 }

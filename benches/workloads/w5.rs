@@ -17,9 +17,9 @@ tree! {
 }
 tree! { struct State { flow: Cnf<Backward>, optimiser: OptState } }
 
-type SquashNet = TimeMlp<ConcatSquashLayer>;
+type SquashNet = TimeMlp<ConcatSquashLinear>;
 
-impl Drift for Backward {
+impl VelocityField for Backward {
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
         -self.field.eval(&(1.0 - t), y)
     }
@@ -36,7 +36,7 @@ fn flow(gain: f64) -> Cnf<Backward> {
     }
     let field = TimeMlp { layers, activation: Activation::Softplus };
     let flow = Cnf::new(Backward { field }, StandardNormal::new(DIM));
-    flow.method(Dopri5).tolerances(TOL, TOL).divergence(Divergence::hutchinson(Probe::Rademacher))
+    flow.method(Dopri5).tolerances(TOL, TOL).divergence(Divergence::hutchinson(ProbeDistribution::Rademacher))
 }
 
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {

@@ -38,7 +38,7 @@ fn largest_difference(a: &Tensor, b: &Tensor) -> f64 {
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     let mut flow = w4::flow(Divergence::Exact);
     if variant.ends_with("adaptive") {
-        flow = flow.tolerances(TOL, TOL).first_step(FIRST);
+        flow = flow.tolerances(TOL, TOL).dt0(FIRST);
     }
     if variant.starts_with("samples") { samples(&flow, options) } else { grid(&flow, options) }
 }

@@ -32,7 +32,7 @@ fn net() -> FourierMlp {
     let normals = draws.normals(2 * FEATURES);
     let frequencies: Vec<f64> = normals.iter().enumerate().map(|(k, x)| x * scale(k % FEATURES)).collect();
     FourierMlp {
-        frequencies: Fixed::new(matrix(&frequencies, [2, FEATURES])),
+        frequencies: Buffer::new(matrix(&frequencies, [2, FEATURES])),
         mlp: draws.mlp(&[2 + 2 * FEATURES + 8, WIDTH, WIDTH, WIDTH, 2], Activation::Silu),
     }
 }
@@ -63,7 +63,7 @@ fn gap(net: FourierMlp, tables: &Tables, options: &Options) -> Result<f64> {
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     let (net, tables) = (net(), picture(options, Rule::Default)?);
     let value = value(&net);
-    let optimiser = chain([clip_global_norm(1.0), adamw(cosine(3e-3, UPDATES)).weight_decay(1e-5)]);
+    let optimiser = chain([clip_by_global_norm(1.0), adamw(cosine(3e-3, UPDATES)).weight_decay(1e-5)]);
     let optimised = optimiser.init(&net);
     let mut state = State { average: net.clone(), net, optimiser: optimised, update: Tensor::from(0u32) };
     let step = jit(move |state: State, tables: Tables| {

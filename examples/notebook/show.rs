@@ -1,11 +1,11 @@
 //! What `show` is where a notebook's story runs as a program: a picture becomes a file instead of standing under its cell.
 
-use flowline::plot::Picture;
+use flowline::plot::Figure;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Writes the picture into the folder given on the command line, named by the program and counted from 1.
-pub fn show(picture: &Picture) {
+pub fn show(picture: &Figure) {
     static SHOWN: AtomicUsize = AtomicUsize::new(1);
     let mut arguments = std::env::args();
     let program = PathBuf::from(arguments.next().unwrap_or_default());

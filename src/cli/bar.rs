@@ -2,7 +2,7 @@
 
 use super::live::Live;
 use super::table::{grouped, seconds};
-use crate::train::{Progress, Stage};
+use crate::train::{Progress, Activity};
 use std::time::{Duration, Instant};
 
 /// How often the text is made anew; a bar redrawn at every update would cost more than it tells.
@@ -17,7 +17,7 @@ pub struct Bar {
     text: [String; 2],
     shown: Option<Instant>,
     told: Instant,
-    stage: Option<(Stage, u32)>,
+    stage: Option<(Activity, u32)>,
 }
 
 impl Bar {
@@ -47,7 +47,7 @@ impl Bar {
     }
 
     /// Shows what is done beside updates, and how much of it.
-    pub fn stage(&mut self, stage: Stage, done: f64) {
+    pub fn stage(&mut self, stage: Activity, done: f64) {
         let percent = (100.0 * done) as u32;
         if self.stage.replace((stage, percent)) == Some((stage, percent)) || !self.is_drawn() {
             return;

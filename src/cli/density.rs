@@ -5,7 +5,7 @@ use super::{FileKind, note};
 use crate::error::Result;
 use crate::eval::EvalError;
 use crate::io::write_npy_parts;
-use crate::train::{DRAW_TOLERANCE, FAR, Learned, LogGrid, MEASURE_TOLERANCE, TrainError};
+use crate::train::{DRAW_TOLERANCE, FAR, TrainedFlow, DensityGrid, MEASURE_TOLERANCE, TrainError};
 use std::path::PathBuf;
 
 /// Arguments of `flowline density`.
@@ -34,7 +34,7 @@ pub fn run(args: &Args) -> Result<()> {
     let path = args.out.clone().unwrap_or_else(|| args.dir.join(format!("density-{grid}.png")));
     let kind = FileKind::of(&path, &[FileKind::Png, FileKind::Npy])?;
     check_grid(grid, kind)?;
-    let learned = Learned::open(&args.dir)?;
+    let learned = TrainedFlow::open(&args.dir)?;
     check_margin(&learned, margin)?;
     let mut count = Count::new(grid * grid, "cells");
     let counted = |part: &Result<Vec<f64>>| count.add(part.as_ref().map_or(0, Vec::len));
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result<()> {
         let log_density = parts.collect::<Result<Vec<_>>>()?.concat();
         let plane = learned.plane("a density's picture")?;
         let (frame, scale) = (plane.grown(margin), plane.scale());
-        LogGrid { log_density, size: grid, frame, scale }.plot(&path)?;
+        DensityGrid { log_density, size: grid, frame, scale }.plot(&path)?;
     }
     drop(count);
     note(&format!("{grid} x {grid} cells in {}", path.display()));
@@ -67,7 +67,7 @@ fn check_grid(grid: usize, kind: FileKind) -> Result<()> {
     Err(TrainError::Option { option: "--grid", value: grid.to_string(), range }.into())
 }
 
-fn check_margin(learned: &Learned, margin: f64) -> Result<()> {
+fn check_margin(learned: &TrainedFlow, margin: f64) -> Result<()> {
     let image = learned.plane("a density's picture")?;
     let least = -0.5 * image.width.min(image.height) as f64;
     if !(margin.is_finite() && margin > least) {

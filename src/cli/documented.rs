@@ -5,7 +5,7 @@
 use crate::data::Rule;
 use crate::error::Result;
 use crate::train::{
-    Data, Density, FieldConfig, ObjectiveKind, OptimizerKind, Options, Preset, Recipe, TrainError,
+    TrainingData, Trainer, FieldConfig, ObjectiveKind, OptimizerKind, TrainOptions, Preset, TrainConfig, TrainError,
 };
 
 /// Its name.
@@ -15,8 +15,8 @@ const T1: f64 = 0.5;
 const RULE: Rule = Rule::Uniform { below: 254 };
 
 /// Two blocks of concat-squash layers, solved in ten equal steps, by maximum likelihood alone at one learning rate.
-fn recipe() -> Recipe {
-    let mut recipe = Recipe::new(&Options {
+fn recipe() -> TrainConfig {
+    let mut recipe = TrainConfig::new(&TrainOptions {
         objective: Some(ObjectiveKind::MaximumLikelihood),
         optimizer: Some(OptimizerKind::AdamW),
         updates: Some(10_000),
@@ -26,7 +26,7 @@ fn recipe() -> Recipe {
         depth: Some(3),
         blocks: Some(2),
         fixed_steps: Some(10),
-        ..Options::default()
+        ..TrainOptions::default()
     });
     recipe.preset = Preset::Given(NAME.to_owned());
     recipe.model.field = FieldConfig::ConcatSquash;
@@ -41,11 +41,11 @@ fn recipe() -> Recipe {
 ///
 /// # Errors
 /// Options out of range; data that are no picture; a picture that the rule leaves nothing of.
-pub fn density<'a>(options: &Options, data: Data) -> Result<Density<'a>> {
+pub fn density<'a>(options: &TrainOptions, data: TrainingData) -> Result<Trainer<'a>> {
     let refused = |range| TrainError::Option { option: "--preset", value: NAME.to_owned(), range }.into();
     match data {
-        Data::Image(image) => Density::from_recipe(recipe(), options, image.with_rule(RULE)?),
-        Data::Images(..) => Err(refused("images, for sets of images")),
+        TrainingData::Image(image) => Trainer::from_recipe(recipe(), options, image.with_rule(RULE)?),
+        TrainingData::Images(..) => Err(refused("images, for sets of images")),
         _ => Err(refused("default or points, for points")),
     }
 }

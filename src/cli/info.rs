@@ -6,7 +6,7 @@ use crate::backend::Peak;
 use crate::data::{Estimate, Rule};
 use crate::simd::Level;
 use crate::train::{
-    FieldConfig, Header, Learned, ModelConfig, Objective, PhaseReport, Recorded, Steps, ToleranceRow,
+    FieldConfig, RunInfo, TrainedFlow, ModelConfig, Objective, PhaseReport, Recorded, Steps, ToleranceRow,
     TrainError, num_weights,
 };
 use serde::Serialize;
@@ -63,7 +63,7 @@ impl Phase {
 /// # Errors
 /// No run in the folder.
 pub fn run(args: &Args) -> Result<()> {
-    let learned = Learned::open(&args.dir)?;
+    let learned = TrainedFlow::open(&args.dir)?;
     // What the checkpoint says can be told without them.
     let recorded = Recorded::read(&args.dir, &learned.header, learned.update);
     let recorded = recorded.map_err(|e| note(&format!("warning: {e}; phases are left out"))).ok();
@@ -85,7 +85,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// The header, with the field by which programs of before tell how points were drawn from an image.
-fn header(header: &Header) -> serde_json::Value {
+fn header(header: &RunInfo) -> serde_json::Value {
     let mut told = serde_json::json!(header);
     if let Some(image) = &header.frames.image {
         told["image"]["documented_rule"] = matches!(image.rule, Rule::Uniform { .. }).into();
@@ -151,7 +151,7 @@ fn fields(model: &ModelConfig) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-fn text(learned: &Learned, phases: &[Phase], tolerances: &[ToleranceRow], peak: &Peak) -> String {
+fn text(learned: &TrainedFlow, phases: &[Phase], tolerances: &[ToleranceRow], peak: &Peak) -> String {
     let (recipe, header) = (&learned.header.recipe, &learned.header);
     let model = &recipe.model;
     let steps = match model.solve.steps {

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::eval::EvalError;
 use crate::io::{IoError, read_csv_lines, read_npy, write_csv, write_npy};
 use crate::tensor::Key;
-use crate::train::{IMAGE_TOLERANCE, Learned, MEASURE_TOLERANCE, TrainError, check_tolerances};
+use crate::train::{IMAGE_TOLERANCE, TrainedFlow, MEASURE_TOLERANCE, TrainError, check_tolerances};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `flowline log-prob`.
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<()> {
         let range = "another file than the points, which would be lost";
         return Err(TrainError::Option { option, value, range }.into());
     }
-    let learned = Learned::open(&args.dir)?;
+    let learned = TrainedFlow::open(&args.dir)?;
     if learned.frames.images.is_some() {
         return images(args, &learned, tolerances(IMAGE_TOLERANCE), kind);
     }
@@ -100,7 +100,7 @@ fn write(args: &Args, kind: Option<FileKind>, log_probs: &[f64]) -> Result<()> {
 }
 
 /// Evaluates images.
-fn images(args: &Args, learned: &Learned, tolerances: (f64, f64), kind: Option<FileKind>) -> Result<()> {
+fn images(args: &Args, learned: &TrainedFlow, tolerances: (f64, f64), kind: Option<FileKind>) -> Result<()> {
     let images = ImageSet::open(&args.points)?;
     let images = if let Some(labels) = &args.labels { images.with_labels(labels)? } else { images };
     let again = if args.draws == 1 { images.len().min(256) } else { 0 };
@@ -139,9 +139,9 @@ impl Points {
         let path = path.to_owned();
         if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
             let csv = read_csv_lines(&path, dim)?;
-            if let (true, Some(_)) = (csv.lines.is_empty(), csv.heading.first()) {
+            if let (true, Some(_)) = (csv.lines.is_empty(), csv.columns.first()) {
                 let reason =
-                    format!("\"{}\" is taken for a heading, and no row follows", csv.heading.join(","));
+                    format!("\"{}\" is taken for a heading, and no row follows", csv.columns.join(","));
                 return Err(IoError::Csv { path, line: 1, reason }.into());
             }
             return Ok(Points { path, rows: csv.data, lines: Some(csv.lines) });

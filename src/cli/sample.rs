@@ -6,9 +6,9 @@ use super::{FileKind, note};
 use crate::error::Result;
 use crate::eval::EvalError;
 use crate::io::{write_csv_parts, write_npy_parts};
-use crate::plot::{self, ImageSheet};
+use crate::plot::{self, ImageGrid};
 use crate::tensor::Key;
-use crate::train::{ImagesFrame, Learned, TrainError};
+use crate::train::{ImagesFrame, TrainedFlow, TrainError};
 use std::path::{Path, PathBuf};
 
 /// Most points of one file: 16 GB of the plane as .npy.
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result<()> {
         let (option, value, range) = ("-n", n.to_string(), "from 1 to 1000000000");
         return Err(TrainError::Option { option, value, range }.into());
     }
-    let learned = Learned::open(&args.dir)?;
+    let learned = TrainedFlow::open(&args.dir)?;
     let key = Key::new(args.seed);
     if let Some(frame) = &learned.frames.images {
         return images(args, &learned, frame, (&path, kind), &key);
@@ -83,7 +83,7 @@ const COLUMNS: usize = 20;
 /// Draws images.
 fn images(
     args: &Args,
-    learned: &Learned,
+    learned: &TrainedFlow,
     frame: &ImagesFrame,
     (path, kind): (&Path, FileKind),
     key: &Key,
@@ -108,8 +108,8 @@ fn images(
             let title = format!("{} samples{of_class}", grouped(n as u64));
             let columns = COLUMNS.min((n as f64).sqrt().ceil() as usize);
             let sheet =
-                ImageSheet { title: &title, images: &images, size: frame.size(), columns, headings: &[] };
-            plot::image_sheet(&sheet)?.save(path)?;
+                ImageGrid { title: &title, images: &images, size: frame.size(), columns, headings: &[] };
+            plot::image_grid(&sheet)?.save(path)?;
         }
     }
     drop(count);

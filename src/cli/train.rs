@@ -5,13 +5,13 @@ use super::signals::Signals;
 use super::table::{Columns, Table, grouped, quantity, seconds};
 use super::{documented, machine, note, result};
 use crate::backend::Peak;
-use crate::data::{Estimate, ImageDensity, ImageSet, Points, Toy};
+use crate::data::{Estimate, ImageDensity, ImageSet, Points, ToyDensity};
 use crate::error::{Error, Result};
 use crate::io::read_npy_header;
 use crate::tensor::Key;
 use crate::train::{
-    Data, Density, DivergenceKind, FieldKind, FlopsOf, Given, Learned, ObjectiveKind, OptimizerKind, Options,
-    PhasePlan, PixelsKind, Preset, Report, TrainError, check_free, default_folder,
+    TrainingData, Trainer, DivergenceKind, ModelKind, FlopsOf, Given, TrainedFlow, ObjectiveKind, OptimizerKind, TrainOptions,
+    PhasePlan, PixelTransformKind, Preset, TrainReport, TrainError, check_free, default_folder,
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::cell::RefCell;
@@ -46,11 +46,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     test_labels: Option<PathBuf>,
     /// The field of a flow of images [default: unet]
-    #[arg(long, value_parser = names(FieldKind::NAMES, FieldKind::ALL))]
-    field: Option<FieldKind>,
+    #[arg(long, value_parser = names(ModelKind::NAMES, ModelKind::ALL))]
+    field: Option<ModelKind>,
     /// What takes grey levels of images to numbers [default: marginals]
-    #[arg(long, value_parser = names(PixelsKind::NAMES, PixelsKind::ALL))]
-    pixels: Option<PixelsKind>,
+    #[arg(long, value_parser = names(PixelTransformKind::NAMES, PixelTransformKind::ALL))]
+    pixels: Option<PixelTransformKind>,
     /// What is minimised [default: both, one after the other; flow matching for sets of images]
     #[arg(long, value_parser = names(ObjectiveKind::NAMES, ObjectiveKind::ALL))]
     objective: Option<ObjectiveKind>,
@@ -152,8 +152,8 @@ fn presets() -> impl TypedValueParser<Value = Preset> {
 }
 
 impl Args {
-    fn options(&self) -> Options {
-        Options {
+    fn options(&self) -> TrainOptions {
+        TrainOptions {
             preset: self.preset.clone(),
             updates: self.updates,
             time_limit: self.time_limit,
@@ -212,10 +212,10 @@ pub fn run(args: Args, started: Instant) -> Result<()> {
     pool.install(|| train(&args, &options, started))
 }
 
-fn train(args: &Args, options: &Options, started: Instant) -> Result<()> {
+fn train(args: &Args, options: &TrainOptions, started: Instant) -> Result<()> {
     let density = match &options.preset {
         Some(Preset::Given(_)) => documented::density(options, data(args)?)?,
-        _ => Density::from_options(options, data(args)?)?,
+        _ => Trainer::from_options(options, data(args)?)?,
     };
     let density = density.started(started);
     if args.plan {
@@ -226,7 +226,7 @@ fn train(args: &Args, options: &Options, started: Instant) -> Result<()> {
         check_free(&folder)?;
     }
     let seed = density.seed();
-    let density = density.run_folder(&folder);
+    let density = density.run_dir(&folder);
     let density = if args.restart { density.restart() } else { density };
     // Without handlers a signal ends the run as it ends any program, and its last checkpoint is there.
     let signals = Signals::watch().ok();
@@ -247,7 +247,7 @@ fn train(args: &Args, options: &Options, started: Instant) -> Result<()> {
 }
 
 /// What is to be learned: a toy where the name is one and no such file is there, points by the file's ending, else an image.
-fn data(args: &Args) -> Result<Data> {
+fn data(args: &Args) -> Result<TrainingData> {
     let set = args.data.as_deref().map(is_image_set).transpose()?.unwrap_or(false);
     let labels = [&args.labels, &args.validation_labels, &args.test_labels];
     for (option, file) in ["--labels", "--validation-labels", "--test-labels"].into_iter().zip(labels) {
@@ -257,7 +257,7 @@ fn data(args: &Args) -> Result<Data> {
         }
     }
     let Some(path) = &args.data else { return check_given(args, ImageDensity::embedded().into()) };
-    let toy = path.to_str().filter(|_| !path.exists()).and_then(|name| name.parse::<Toy>().ok());
+    let toy = path.to_str().filter(|_| !path.exists()).and_then(|name| name.parse::<ToyDensity>().ok());
     if let Some(toy) = toy {
         return check_given(args, toy.into());
     }
@@ -271,13 +271,13 @@ fn data(args: &Args) -> Result<Data> {
         };
         let validation = given(&args.validation, &args.validation_labels)?;
         let test = given(&args.test, &args.test_labels)?;
-        return Ok(Data::Images(open(path, args.labels.as_ref())?, Given { validation, test }));
+        return Ok(TrainingData::Images(open(path, args.labels.as_ref())?, Given { validation, test }));
     }
     let is = |ending: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
     if is("npy") || is("csv") {
         let [validation, test] = [&args.validation, &args.test].map(|path| path.as_ref().map(Points::open));
         let given = Given { validation: validation.transpose()?, test: test.transpose()? };
-        return Ok(Data::Points(Points::open(path)?, given));
+        return Ok(TrainingData::Points(Points::open(path)?, given));
     }
     check_given(args, ImageDensity::open(path)?.into())
 }
@@ -296,7 +296,7 @@ fn is_image_set(path: &Path) -> Result<bool> {
 }
 
 /// An image and a toy are drawn from for their held-out points.
-fn check_given(args: &Args, data: Data) -> Result<Data> {
+fn check_given(args: &Args, data: TrainingData) -> Result<TrainingData> {
     let given = [("--validation", &args.validation), ("--test", &args.test)];
     let Some((option, path)) = given.into_iter().find_map(|(option, path)| Some((option, path.as_ref()?)))
     else {
@@ -307,7 +307,7 @@ fn check_given(args: &Args, data: Data) -> Result<Data> {
     Err(TrainError::Option { option, value, range }.into())
 }
 
-fn tell(args: &Args, learned: &Learned) {
+fn tell(args: &Args, learned: &TrainedFlow) {
     let Some(report) = &learned.report else { return };
     note(&summary(report));
     if args.json {
@@ -316,7 +316,7 @@ fn tell(args: &Args, learned: &Learned) {
 }
 
 /// The run for people.
-fn summary(report: &Report) -> String {
+fn summary(report: &TrainReport) -> String {
     let mut table = Table::default();
     table.row("updates", grouped(report.updates)).row("weights", grouped(report.weights as u64));
     for (name, value) in report.figures() {
@@ -336,7 +336,7 @@ fn summary(report: &Report) -> String {
     table.text()
 }
 
-fn tell_plan(args: &Args, density: &Density) -> Result<()> {
+fn tell_plan(args: &Args, density: &Trainer) -> Result<()> {
     let (plans, peak) = (density.plan()?, Peak::measure());
     if args.json {
         // The last phase solves: its peak is what --checkpoints governs.
@@ -344,14 +344,14 @@ fn tell_plan(args: &Args, density: &Density) -> Result<()> {
         let most = plans.iter().max_by(|a, b| a.flops.total_cmp(&b.flops));
         let (flops, flops_of) = most.map_or((0.0, FlopsOf::Update), |p| (p.flops, p.flops_of));
         let json = serde_json::json!({
-            "weights": density.weights(), "flops": flops, "flops_of": flops_of, "plan_peak_bytes": plan_peak,
+            "weights": density.num_params(), "flops": flops, "flops_of": flops_of, "plan_peak_bytes": plan_peak,
             "kernels": most.map_or(0, |p| p.kernels), "bytes_moved": most.map_or(0, |p| p.bytes_moved),
             "peak_gflops": peak.gflops, "phases": plans,
         });
         result(&json.to_string());
         return Ok(());
     }
-    result(&plan_text(density.weights(), &plans, &peak));
+    result(&plan_text(density.num_params(), &plans, &peak));
     Ok(())
 }
 

@@ -3,14 +3,14 @@
 //! The blocks one after the other, and what is added up along them: the log-density, what a path costs, what solves took. It
 //! asks `solve` for one block at a time and must never know how that is solved.
 
-use super::solve::SolveStats;
-use super::{Cnf, PathCost, Settings};
+use super::solve::FlowStats;
+use super::{Cnf, PathRegularization, CnfOptions};
 use crate::error::Result;
-use crate::nn::Drift;
+use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor};
 
 /// Densities.
-impl<D: Drift> Cnf<D> {
+impl<D: VelocityField> Cnf<D> {
     /// The log-density of each row of x in nats. The key draws the probes of an estimated divergence; an
     /// exact one does not look at it.
     ///
@@ -30,7 +30,7 @@ impl<D: Drift> Cnf<D> {
     ///
     /// # Errors
     /// As [`Cnf::log_prob`].
-    pub fn log_prob_with_stats(&self, x: &Tensor, key: &Key) -> Result<(Tensor, SolveStats)> {
+    pub fn log_prob_with_stats(&self, x: &Tensor, key: &Key) -> Result<(Tensor, FlowStats)> {
         self.density_with_stats(x, &self.draw_probes(x.shape()[0], key))
     }
 
@@ -74,8 +74,8 @@ impl<D: Drift> Cnf<D> {
         Ok(self.density_with_stats(x, &probes)?.0)
     }
 
-    fn density_with_stats(&self, x: &Tensor, probes: &[Tensor]) -> Result<(Tensor, SolveStats)> {
-        let settings = Settings { path_cost: PathCost::default(), ..self.settings.clone() };
+    fn density_with_stats(&self, x: &Tensor, probes: &[Tensor]) -> Result<(Tensor, FlowStats)> {
+        let settings = CnfOptions { path_regularization: PathRegularization::default(), ..self.settings.clone() };
         let (log_prob, _, counts) = Cnf { settings, ..self.clone() }.density_and_cost(x, probes)?;
         Ok((log_prob, counts))
     }
@@ -85,7 +85,7 @@ impl<D: Drift> Cnf<D> {
         &self,
         x: &Tensor,
         probes: &[Tensor],
-    ) -> Result<(Tensor, Option<Tensor>, SolveStats)> {
+    ) -> Result<(Tensor, Option<Tensor>, FlowStats)> {
         let (mut rows, counts) = self.each_tile(x, probes, |flow, x, labels, probes| {
             let (mut x, mut change, mut costs, mut counts) = (x.clone(), None, None, None);
             for (block, probes) in flow.blocks.iter().zip(probes).rev() {

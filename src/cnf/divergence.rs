@@ -1,12 +1,12 @@
 //! The divergence of a vector field: exact, or estimated with random probes.
 
 use crate::array::{Array, DType};
-use crate::nn::Drift;
+use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor, jvp};
 
 /// What random probes are drawn from: mean 0, identity covariance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Probe {
+pub enum ProbeDistribution {
     /// -1 or 1: of all such laws the one with the least variance, and none for a diagonal Jacobian.
     Rademacher,
     /// Standard normal.
@@ -25,7 +25,7 @@ pub enum Divergence {
     /// Hutchinson (1989); Grathwohl et al. (2019), FFJORD, eq. 7 and 8.
     Hutchinson {
         /// Their law.
-        probe: Probe,
+        probe: ProbeDistribution,
         /// How many are averaged.
         num_probes: usize,
     },
@@ -33,7 +33,7 @@ pub enum Divergence {
 
 impl Divergence {
     /// [`Divergence::Hutchinson`] with one probe.
-    pub fn hutchinson(probe: Probe) -> Divergence {
+    pub fn hutchinson(probe: ProbeDistribution) -> Divergence {
         Divergence::Hutchinson { probe, num_probes: 1 }
     }
 
@@ -52,8 +52,8 @@ impl Divergence {
         assert!(num_probes > 0, "an estimated divergence has at least one probe");
         let shape = [n, num_probes * dim];
         let probes = match probe {
-            Probe::Rademacher => key.rademacher(shape),
-            Probe::Gaussian => key.normal(shape),
+            ProbeDistribution::Rademacher => key.rademacher(shape),
+            ProbeDistribution::Gaussian => key.normal(shape),
         };
         Some(probes.cast(dtype))
     }
@@ -94,14 +94,14 @@ pub(super) struct Local {
 ///
 /// Each direction is a forward derivative of the whole field. They share one evaluation of it, and the
 /// slopes of its activations, because equal nodes of a graph are merged.
-pub(super) fn local<D: Drift>(
+pub(super) fn local<D: VelocityField>(
     (drift, labels): (&D, Option<&Tensor>),
     t: &Tensor,
     y: &Tensor,
     directions: &Directions,
     with_jacobian: bool,
 ) -> Local {
-    let along = |e: &Tensor| jvp(|y: &Tensor| drift.eval_given(t, y, labels), y, e);
+    let along = |e: &Tensor| jvp(|y: &Tensor| drift.eval_conditional(t, y, labels), y, e);
     let (all, mean) = match directions {
         Directions::Axes(axes) => (axes, 1.0),
         Directions::Probes(probes) => (probes, 1.0 / probes.len() as f64),

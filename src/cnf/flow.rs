@@ -3,9 +3,9 @@
 //! What a flow is and how it is told to be solved; it knows fields and settings, and solves nothing. Its densities are in
 //! `density`, its samples in `sample`, and how either runs on any number of rows is in `rows`.
 
-use super::{Divergence, ErrorNorm, PathCost, Settings, StandardNormal, Stepping};
+use super::{Divergence, ErrorNorm, PathRegularization, CnfOptions, StandardNormal, StepControl};
 use crate::array::DType;
-use crate::nn::{Drift, DriftNet, FourierMlp, golden_frequencies};
+use crate::nn::{VelocityField, AnyVelocityField, FourierMlp, golden_frequencies};
 use crate::ode::Method;
 use crate::odeint::Adjoint;
 use crate::tensor::{Key, Tensor, Tree};
@@ -31,19 +31,19 @@ tree! {
     /// assert!((log_prob - again).abs().max().item() < 1e-3);
     /// # Ok::<(), flowline::Error>(())
     /// ```
-    pub struct Cnf<D: Drift> {
+    pub struct Cnf<D: VelocityField> {
         /// The fields, from the base end to the data end.
         pub blocks: Vec<D>,
         /// The density at the base end.
         pub base: StandardNormal,
         /// How the flow is solved.
-        pub settings: Settings,
+        pub settings: CnfOptions,
         /// The class of each row that the flow is asked about, `[n, 1]`; see [`Cnf::given`].
         pub labels: Option<Tensor>,
     }
 }
 
-impl Cnf<DriftNet> {
+impl Cnf<AnyVelocityField> {
     /// The flow that the command line learns a density of the plane with unless told otherwise: one
     /// [`FourierMlp`] with 24 features up to frequency `e^2.6` and three hidden layers of 80, 17,842 weights
     /// beside its fixed frequencies, over t in [0, 1], exact divergence.
@@ -53,7 +53,7 @@ impl Cnf<DriftNet> {
     }
 }
 
-impl<D: Drift> Cnf<D> {
+impl<D: VelocityField> Cnf<D> {
     /// A flow of one block.
     pub fn new(drift: D, base: StandardNormal) -> Self {
         Cnf::with_blocks(vec![drift], base)
@@ -70,7 +70,7 @@ impl<D: Drift> Cnf<D> {
             let (dim, base) = (block.dim(), base.dim);
             assert!(dim == base, "block {i} has {dim} dimensions and the base {base}");
         }
-        Cnf { blocks, base, settings: Settings::default(), labels: None }
+        Cnf { blocks, base, settings: CnfOptions::default(), labels: None }
     }
 
     /// The flow of rows that each have a class, `p(x | label)`: what is asked of it next is of as many rows.
@@ -92,7 +92,7 @@ impl<D: Drift> Cnf<D> {
     /// # Ok::<(), flowline::Error>(())
     /// ```
     #[track_caller]
-    pub fn given(&self, labels: &Tensor) -> Self {
+    pub fn condition_on(&self, labels: &Tensor) -> Self {
         let is_column = labels.rank() == 2 && labels.shape()[1] == 1;
         assert!(is_column, "labels are [n, 1], their shape is {}", labels.shape());
         Cnf { labels: Some(labels.cast(self.dtype())), ..self.clone() }
@@ -106,7 +106,7 @@ impl<D: Drift> Cnf<D> {
 }
 
 /// How it is solved; each as the field of [`Settings`] of the same name.
-impl<D: Drift> Cnf<D> {
+impl<D: VelocityField> Cnf<D> {
     /// Time spent in each block.
     pub fn t1(mut self, t1: f64) -> Self {
         self.settings.t1 = t1;
@@ -127,13 +127,13 @@ impl<D: Drift> Cnf<D> {
 
     /// Steps of equal length, so many a block.
     pub fn fixed_steps(mut self, steps: usize) -> Self {
-        self.settings.stepping = Stepping::Fixed { steps };
+        self.settings.stepping = StepControl::Fixed { steps };
         self
     }
 
     /// Adaptive steps with these tolerances.
     pub fn tolerances(mut self, rtol: f64, atol: f64) -> Self {
-        self.settings.stepping = Stepping::Adaptive { rtol, atol };
+        self.settings.stepping = StepControl::Adaptive { rtol, atol };
         self
     }
 
@@ -141,7 +141,7 @@ impl<D: Drift> Cnf<D> {
     ///
     /// A smooth flow is solved in a step or two, of which the cautious first step that is otherwise found is one, after
     /// two evaluations of the field.
-    pub fn first_step(mut self, dt0: f64) -> Self {
+    pub fn dt0(mut self, dt0: f64) -> Self {
         self.settings.first_step = Some(dt0);
         self
     }
@@ -153,8 +153,8 @@ impl<D: Drift> Cnf<D> {
     }
 
     /// What paths cost in training by maximum likelihood.
-    pub fn path_cost(mut self, path_cost: PathCost) -> Self {
-        self.settings.path_cost = path_cost;
+    pub fn path_regularization(mut self, path_cost: PathRegularization) -> Self {
+        self.settings.path_regularization = path_cost;
         self
     }
 
@@ -171,7 +171,7 @@ impl<D: Drift> Cnf<D> {
     }
 
     /// Rows that are solved together.
-    pub fn tile(mut self, rows: usize) -> Self {
+    pub fn rows_per_tile(mut self, rows: usize) -> Self {
         self.settings.tile = rows;
         self
     }

@@ -24,11 +24,11 @@ mod solve;
 mod stream;
 
 pub use base::StandardNormal;
-pub use divergence::{Divergence, Probe};
+pub use divergence::{Divergence, ProbeDistribution};
 pub use flow::Cnf;
 pub use objective::maximum_likelihood_loss;
-pub use settings::{ErrorNorm, PathCost, Settings, Stepping};
-pub use solve::SolveStats;
+pub use settings::{ErrorNorm, PathRegularization, CnfOptions, StepControl};
+pub use solve::FlowStats;
 pub use stream::Streamed;
 
 #[cfg(test)]

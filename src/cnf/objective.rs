@@ -1,10 +1,10 @@
 //! What a flow is trained on.
 
 use super::Cnf;
-use super::solve::SolveStats;
+use super::solve::FlowStats;
 use crate::array::{DType, Shape};
 use crate::error::Result;
-use crate::nn::Drift;
+use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor, map_rows};
 
 /// The negative mean log-density of the rows of x in nats and what their paths cost, `mean(w (cost - log p(x)))`, and what
@@ -18,12 +18,12 @@ use crate::tensor::{Key, Tensor, map_rows};
 ///
 /// # References
 /// Chen et al. (2018), section 4; the weights are those of a weighted sample.
-pub fn maximum_likelihood_loss<D: Drift>(
+pub fn maximum_likelihood_loss<D: VelocityField>(
     flow: &Cnf<D>,
     x: &Tensor,
     weights: Option<&Tensor>,
     key: &Key,
-) -> Result<(Tensor, SolveStats)> {
+) -> Result<(Tensor, FlowStats)> {
     let (log_prob, cost, stats) = flow.density_and_cost(x, &flow.draw_probes(x.shape()[0], key))?;
     let gain = match cost {
         Some(cost) => log_prob - cost,
@@ -36,7 +36,7 @@ pub fn maximum_likelihood_loss<D: Drift>(
     Ok((-weighted.mean(), stats))
 }
 
-impl<D: Drift> Cnf<D> {
+impl<D: VelocityField> Cnf<D> {
     /// Conditional flow matching along straight lines: the mean over the rows of
     /// `|v(s, (1 - s) x0 + s x1) - (x1 - x0)|^2`, x0 standard normal.
     ///
@@ -72,7 +72,7 @@ impl<D: Drift> Cnf<D> {
         let place = time.uniform(Shape::scalar()) + Tensor::iota(DType::F32, [n, 1], 0) * (1.0 / n as f64);
         let s = (&place - place.floor()).cast(x1.dtype());
         let rows = [&[x0, x1, s], self.labels_of(n)].concat();
-        let (_, sums) = map_rows(&rows, self.blocks[0].tile(), |rows| {
+        let (_, sums) = map_rows(&rows, self.blocks[0].rows_per_tile(), |rows| {
             let (x0, s, line) = (&rows[0], &rows[2], &rows[1] - &rows[0]);
             let velocity = self.velocity(s, &(x0 + s * &line), rows.get(3));
             (vec![], vec![(velocity - line).square().sum()])
@@ -84,7 +84,7 @@ impl<D: Drift> Cnf<D> {
     fn velocity(&self, place: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
         let (n, t1) = (self.blocks.len() as f64, self.settings.t1);
         let place = place * n;
-        let speed = |i: usize| self.blocks[i].eval_given(&((&place - i as f64) * t1), y, labels) * (n * t1);
+        let speed = |i: usize| self.blocks[i].eval_conditional(&((&place - i as f64) * t1), y, labels) * (n * t1);
         let last = self.blocks.len() - 1;
         // From the last block down: each takes the places before the next one's beginning.
         (0..last).rev().fold(speed(last), |later, i| {

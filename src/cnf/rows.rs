@@ -3,16 +3,16 @@
 //! Rows are independent, and each has its label and probes beside it wherever it is cut. It knows no density and no
 //! sample: what is done with rows is a function that it is given.
 
-use super::solve::SolveStats;
-use super::{Cnf, Settings, Streamed};
+use super::solve::FlowStats;
+use super::{Cnf, CnfOptions, Streamed};
 use crate::error::Result;
-use crate::nn::Drift;
+use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor, Tree, try_map_rows, try_vmap_in_lockstep};
 
 /// Rows of one program where more come at once on concrete tensors.
 const CHUNK: usize = 4096;
 
-impl<D: Drift> Cnf<D> {
+impl<D: VelocityField> Cnf<D> {
     /// Runs `f` on tiles of rows and of the probes of each block (from the base end on): row results, and
     /// counters averaged over the rows.
     pub(super) fn each_tile(
@@ -20,7 +20,7 @@ impl<D: Drift> Cnf<D> {
         x: &Tensor,
         probes: &[Tensor],
         f: impl Fn(&Self, &Tensor, Option<&Tensor>, &[Option<&Tensor>]) -> Result<(Vec<Tensor>, Tensor)>,
-    ) -> Result<(Vec<Tensor>, SolveStats)> {
+    ) -> Result<(Vec<Tensor>, FlowStats)> {
         let (x, n) = (x.cast(self.dtype()), x.shape()[0]);
         let rows = [&[x], self.labels_of(n), probes].concat();
         let given = self.labels.iter().len();
@@ -30,7 +30,7 @@ impl<D: Drift> Cnf<D> {
             let (out, counts) = f(self, &tile[0], labels.first(), &probes)?;
             Ok((out, vec![counts * tile[0].shape()[0] as f64]))
         })?;
-        Ok((out, SolveStats::unpack(&(&counts[0] * (1.0 / n as f64)))))
+        Ok((out, FlowStats::unpack(&(&counts[0] * (1.0 / n as f64)))))
     }
 
     /// Row results and sums over rows of what `f` makes of tiles of rows; of each row of a tile, where rows have steps of
@@ -40,14 +40,14 @@ impl<D: Drift> Cnf<D> {
         rows: &[Tensor],
         f: impl Fn(&[Tensor]) -> Result<(Vec<Tensor>, Vec<Tensor>)>,
     ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
-        let Settings { tile, per_row, .. } = self.settings;
+        let CnfOptions { tile, per_row, .. } = self.settings;
         if !per_row {
             return try_map_rows(rows, tile, f);
         }
         let one = |row: &Vec<Tensor>| {
-            let row: Vec<Tensor> = row.iter().map(|x| x.expand(0)).collect();
+            let row: Vec<Tensor> = row.iter().map(|x| x.expand_dims(0)).collect();
             let (out, sums) = f(&row)?;
-            Ok((out.iter().map(|x| x.at(0)).collect::<Vec<_>>(), sums))
+            Ok((out.iter().map(|x| x.index(0)).collect::<Vec<_>>(), sums))
         };
         try_map_rows(rows, tile, |tile| {
             let (out, sums) = try_vmap_in_lockstep(one, &tile.to_vec())?;

@@ -5,11 +5,11 @@
 
 use super::Cnf;
 use crate::error::Result;
-use crate::nn::Drift;
+use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor};
 
 /// Samples.
-impl<D: Drift> Cnf<D> {
+impl<D: VelocityField> Cnf<D> {
     /// `x = flow(z)`: where points of the base end arrive.
     ///
     /// # Shapes and units
@@ -54,7 +54,7 @@ impl<D: Drift> Cnf<D> {
     /// # Panics
     /// With fewer than two times.
     #[track_caller]
-    pub fn sample_path(&self, n: usize, key: &Key, num_times: usize) -> Result<Tensor> {
+    pub fn sample_trajectories(&self, n: usize, key: &Key, num_times: usize) -> Result<Tensor> {
         assert!(num_times >= 2, "a path has at least its two ends, not {num_times} times");
         let z = self.base.sample(n, self.dtype(), key);
         let end = self.blocks.len() as f64;

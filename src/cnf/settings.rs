@@ -3,11 +3,11 @@
 use super::Divergence;
 use crate::ode::Method;
 use crate::odeint::Adjoint;
-use crate::tensor::{Leaf, Path, Tensor, Tree};
+use crate::tensor::{Leaf, TreePath, Tensor, Tree};
 
 /// How long the steps of a solve are.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Stepping {
+pub enum StepControl {
     /// Steps of equal length.
     Fixed {
         /// How many over a block.
@@ -44,7 +44,7 @@ pub enum ErrorNorm {
 /// # References
 /// Finlay et al. (2020), How to train your neural ODE: the world of Jacobian and kinetic regularization, eq. 9 and 10.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct PathCost {
+pub struct PathRegularization {
     /// Weight of the kinetic energy.
     pub kinetic: f64,
     /// Weight of the squared norm of the Jacobian.
@@ -54,7 +54,7 @@ pub struct PathCost {
 /// How a flow is solved; one static leaf of its tree, so a change means another trace.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Settings {
+pub struct CnfOptions {
     /// Time spent in each block, from 0: 1 where none is given.
     pub t1: f64,
     /// How the divergence is computed: exactly where nothing is said.
@@ -62,14 +62,14 @@ pub struct Settings {
     /// The method: Tsit5 where none is given.
     pub method: Method,
     /// How long the steps are: adaptive with tolerances of 1e-5 where nothing is said.
-    pub stepping: Stepping,
+    pub stepping: StepControl,
     /// The length of the first adaptive step tried in a block: found from two evaluations of the field where none is
     /// given.
     pub first_step: Option<f64>,
     /// What the error is measured on.
     pub error_norm: ErrorNorm,
     /// What paths cost in [`maximum_likelihood_loss`](super::maximum_likelihood_loss): nothing where nothing is said.
-    pub path_cost: PathCost,
+    pub path_regularization: PathRegularization,
     /// How the gradient is taken.
     pub adjoint: Adjoint,
     /// The most steps of one solve: 10,000 where nothing is said.
@@ -87,16 +87,16 @@ pub struct Settings {
     pub per_row: bool,
 }
 
-impl Default for Settings {
+impl Default for CnfOptions {
     fn default() -> Self {
-        Settings {
+        CnfOptions {
             t1: 1.0,
             divergence: Divergence::Exact,
             method: Method::Tsit5,
-            stepping: Stepping::Adaptive { rtol: 1e-5, atol: 1e-5 },
+            stepping: StepControl::Adaptive { rtol: 1e-5, atol: 1e-5 },
             first_step: None,
             error_norm: ErrorNorm::default(),
-            path_cost: PathCost::default(),
+            path_regularization: PathRegularization::default(),
             adjoint: Adjoint::default(),
             max_steps: 10_000,
             tile: 64,
@@ -105,12 +105,12 @@ impl Default for Settings {
     }
 }
 
-impl Tree for Settings {
-    fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+impl Tree for CnfOptions {
+    fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>)) {
         f(path, Leaf::Static(self));
     }
     fn each_mut(&mut self, _: &mut dyn FnMut(&mut Tensor)) {}
-    fn map(&self, _: &mut Path, _: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+    fn map(&self, _: &mut TreePath, _: &mut dyn FnMut(&TreePath, &Tensor) -> Tensor) -> Self {
         self.clone()
     }
 }

@@ -1,18 +1,18 @@
 //! The one place of `cnf` that knows the ODE solver.
 
 use super::divergence::{Directions, Local, local};
-use super::{Divergence, ErrorNorm, PathCost, Settings, Stepping};
+use super::{Divergence, ErrorNorm, PathRegularization, CnfOptions, StepControl};
 use crate::error::Result;
-use crate::nn::Drift;
-use crate::ode::{Constant, Drive, Ode};
-use crate::odeint::{self, PartNorm, TreeState};
+use crate::nn::VelocityField;
+use crate::ode::{ConstantStepSize, OdeState, Ode};
+use crate::odeint::{self, PartNorm, TensorState};
 use crate::tensor::Tensor;
 use crate::tree;
 
 tree! {
     /// What solves took: f64 tensors of rank 0, summed over the blocks, averaged over the rows (each tile of
     /// rows takes steps of its own).
-    pub struct SolveStats {
+    pub struct FlowStats {
         /// Steps attempted.
         pub num_steps: Tensor,
         /// Steps rejected.
@@ -22,16 +22,16 @@ tree! {
     }
 }
 
-impl SolveStats {
+impl FlowStats {
     /// The counters as one tensor `[3]`, of which no derivative is taken.
-    pub(super) fn pack(stats: &odeint::Stats) -> Tensor {
-        Tensor::stack(&[&stats.num_steps, &stats.num_rejected, &stats.num_field_evals]).stop_gradient()
+    pub(super) fn pack(stats: &odeint::TensorStats) -> Tensor {
+        Tensor::stack(&[&stats.num_steps, &stats.num_rejected, &stats.num_fn_evals]).stop_gradient()
     }
 
     /// The inverse of [`SolveStats::pack`].
-    pub(super) fn unpack(counts: &Tensor) -> SolveStats {
-        let [num_steps, num_rejected, num_field_evals] = [0, 1, 2].map(|k| counts.at(k));
-        SolveStats { num_steps, num_rejected, num_field_evals }
+    pub(super) fn unpack(counts: &Tensor) -> FlowStats {
+        let [num_steps, num_rejected, num_field_evals] = [0, 1, 2].map(|k| counts.index(k));
+        FlowStats { num_steps, num_rejected, num_field_evals }
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Followed {
     pub counts: Tensor,
 }
 
-impl Settings {
+impl CnfOptions {
     /// Solves `y' = field(t, y)` over a span of time: y1 and what it took.
     fn integrate<Y>(
         &self,
@@ -52,17 +52,17 @@ impl Settings {
         y0: &Y,
     ) -> Result<(Y, Tensor)>
     where
-        Y: TreeState + Drive<Options = odeint::Options, Solution<Y> = odeint::Solution<Y>>,
+        Y: TensorState + OdeState<Options = odeint::Options, Solution<Y> = odeint::TensorSolution<Y>>,
     {
         let ode = Ode::new(field).method(self.method).adjoint(self.adjoint).max_steps(self.max_steps);
         let ode = match self.stepping {
-            Stepping::Fixed { steps } => {
+            StepControl::Fixed { steps } => {
                 // Whole steps, as long as those over a block or a little shorter.
                 let share = (to - from).abs() / self.t1.abs();
                 let steps = (share * steps as f64 - 1e-9).ceil().max(1.0);
-                ode.controller(Constant { dt0: (to - from).abs() / steps })
+                ode.controller(ConstantStepSize { dt0: (to - from).abs() / steps })
             }
-            Stepping::Adaptive { rtol, atol } => {
+            StepControl::Adaptive { rtol, atol } => {
                 let norm = match self.error_norm {
                     ErrorNorm::StateAndLogDensity => PartNorm::Largest,
                     ErrorNorm::State => PartNorm::First,
@@ -75,35 +75,35 @@ impl Settings {
             }
         };
         let solution = ode.solve(from, to, y0)?;
-        Ok((solution.y1, SolveStats::pack(&solution.stats)))
+        Ok((solution.y1, FlowStats::pack(&solution.stats)))
     }
 
     /// Follows a block over a span of time.
-    pub(super) fn flow<D: Drift>(
+    pub(super) fn flow<D: VelocityField>(
         &self,
         (drift, labels): (&D, Option<&Tensor>),
         span: (f64, f64),
         y0: &Tensor,
     ) -> Result<(Tensor, Tensor)> {
-        self.integrate(|t: Tensor, y: &Tensor| drift.eval_given(&t, y, labels), span, y0)
+        self.integrate(|t: Tensor, y: &Tensor| drift.eval_conditional(&t, y, labels), span, y0)
     }
 
     /// Follows a block over a span of time, with the change of the log-density `[rows]` on the way, and what the path
     /// costs `[rows]` where it costs something: `y' = f`, `delta' = -div f`, `cost' = kinetic |f|^2 + jacobian |J|^2`,
     /// both 0 at first. The cost grows in either direction of time.
-    pub(super) fn flow_with_density<D: Drift>(
+    pub(super) fn flow_with_density<D: VelocityField>(
         &self,
         (drift, labels): (&D, Option<&Tensor>),
         span: (f64, f64),
         y0: &Tensor,
         probes: Option<&Tensor>,
     ) -> Result<Followed> {
-        let PathCost { kinetic, jacobian } = self.path_cost;
+        let PathRegularization { kinetic, jacobian } = self.path_regularization;
         let forward = if span.1 >= span.0 { 1.0 } else { -1.0 };
         let directions = Directions::new(y0, probes);
         let at = |t: &Tensor, y: &Tensor| local((drift, labels), t, y, &directions, jacobian != 0.0);
         let still = Tensor::full(y0.dtype(), [y0.shape()[0]], 0.0);
-        if self.path_cost == PathCost::default() {
+        if self.path_regularization == PathRegularization::default() {
             let field = |t: Tensor, (y, _): &(Tensor, Tensor)| {
                 let here = at(&t, y);
                 (here.velocity, -here.divergence)

@@ -37,7 +37,7 @@ impl<'f, M: Tree, T: Tree> Streamed<'f, M, T> {
 
     /// How often the function was traced.
     pub fn traces(&self) -> usize {
-        self.program.traces()
+        self.program.num_traces()
     }
 
     /// The results of all rows, in their order.

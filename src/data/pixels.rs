@@ -8,7 +8,7 @@ mod logit;
 mod marginals;
 
 pub use logit::LogitTransform;
-pub use marginals::{Marginals, SMOOTHING};
+pub use marginals::{MarginalTransform, SMOOTHING};
 
 use rand::Rng;
 
@@ -18,7 +18,7 @@ const LEVELS: usize = 256;
 const BLOCK: usize = 1024;
 
 /// `x = (level + u) / 256` in (0, 1), u uniform: one draw of the generator for each byte.
-pub fn dequantise<R: Rng + ?Sized>(bytes: &[u8], rng: &mut R) -> Vec<f64> {
+pub fn dequantize<R: Rng + ?Sized>(bytes: &[u8], rng: &mut R) -> Vec<f64> {
     // u is at the middle of one of 2^32 cells, so that it is never 0, where a quantile would be infinite.
     let uniform = |word: u32| (f64::from(word) + 0.5) * 2f64.powi(-32);
     bytes.iter().map(|&level| (f64::from(level) + uniform(rng.next_u32())) / LEVELS as f64).collect()
@@ -41,7 +41,7 @@ pub fn bits_per_dim(log_prob: f64, dim: usize) -> f64 {
 #[derive(Clone, Debug, PartialEq)]
 pub enum PixelTransform {
     /// Each pixel through its own distribution.
-    Marginals(Marginals),
+    Marginals(MarginalTransform),
     /// Each pixel through the logit, standardised.
     Logit(LogitTransform),
 }
@@ -110,8 +110,8 @@ impl PixelTransform {
     }
 }
 
-impl From<Marginals> for PixelTransform {
-    fn from(marginals: Marginals) -> Self {
+impl From<MarginalTransform> for PixelTransform {
+    fn from(marginals: MarginalTransform) -> Self {
         Self::Marginals(marginals)
     }
 }
@@ -150,7 +150,7 @@ mod tests {
 
     fn transforms(set: &ImageSet) -> [PixelTransform; 2] {
         let logit = LogitTransform::fit(set, &all(set), 0.01, &mut SmallRng::seed_from_u64(2)).unwrap();
-        [Marginals::fit(set, &all(set)).unwrap().into(), logit.into()]
+        [MarginalTransform::fit(set, &all(set)).unwrap().into(), logit.into()]
     }
 
     #[test]
@@ -162,16 +162,16 @@ mod tests {
         let bits = |c: &&u32| -f64::from(**c) / n * (f64::from(**c) / n).log2();
         let entropy = counts.iter().filter(|c| **c > 0).map(|c| bits(&c)).sum::<f64>() / d as f64;
         let cost = |transform: &PixelTransform| {
-            let x = dequantise(&bytes, &mut SmallRng::seed_from_u64(3));
+            let x = dequantize(&bytes, &mut SmallRng::seed_from_u64(3));
             let (z, log_det) = transform.forward(&x);
             let base = |z: &[f64]| z.iter().map(|&z| normal::ln_density(z)).sum::<f64>();
             let log_prob: f64 = z.chunks_exact(d).zip(log_det).map(|(z, l)| base(z) + l).sum::<f64>() / n;
             bits_per_dim(log_prob, d)
         };
-        let exact = cost(&Marginals::from_counts(&counts, 0.0).into());
+        let exact = cost(&MarginalTransform::from_counts(&counts, 0.0).into());
         assert!((exact - entropy).abs() < 1e-9, "{exact} {entropy}");
         // Smoothing costs about its share of the counts, 0.02 x 256 / 3,000.
-        let smoothed = cost(&Marginals::fit(&set, &all(&set)).unwrap().into());
+        let smoothed = cost(&MarginalTransform::fit(&set, &all(&set)).unwrap().into());
         assert!(smoothed > entropy && smoothed < entropy + 5e-3, "{smoothed} {entropy}");
     }
 
@@ -179,7 +179,7 @@ mod tests {
     fn transforms_come_back_and_their_determinants_are_those_of_differences() {
         let (_folder, set, bytes) = images(500);
         for transform in transforms(&set) {
-            let x = dequantise(&bytes, &mut SmallRng::seed_from_u64(4));
+            let x = dequantize(&bytes, &mut SmallRng::seed_from_u64(4));
             let (z, log_det) = transform.forward(&x);
             let back = transform.inverse(&z);
             let far = back.iter().zip(&x).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
@@ -208,7 +208,7 @@ mod tests {
     fn marginals_make_the_training_pixels_normal_and_the_logit_standard() {
         let (_folder, set, bytes) = images(2_000);
         for (transform, square) in transforms(&set).into_iter().zip([0.05, 0.02]) {
-            let (z, _) = transform.forward(&dequantise(&bytes, &mut SmallRng::seed_from_u64(6)));
+            let (z, _) = transform.forward(&dequantize(&bytes, &mut SmallRng::seed_from_u64(6)));
             for i in 0..set.dim() {
                 let pixel = || z.iter().skip(i).step_by(set.dim());
                 let mean = pixel().sum::<f64>() / 2_000.0;
@@ -225,7 +225,7 @@ mod tests {
         let d = set.dim();
         // Level 255 of a pixel that was never lit: 0.02 of 3,005 counts, and z far above.
         for level in [0u8, 1, 128, 254, 255] {
-            let x = dequantise(&vec![level; d], &mut SmallRng::seed_from_u64(8));
+            let x = dequantize(&vec![level; d], &mut SmallRng::seed_from_u64(8));
             let back = marginals.inverse(&marginals.forward(&x).0);
             assert!(back.iter().all(|&x| (x * 256.0).floor() == f64::from(level)), "{level}: {back:?}");
         }
@@ -236,9 +236,9 @@ mod tests {
     #[test]
     fn dequantised_levels_stay_in_their_cell_and_a_seed_repeats_them() {
         let bytes: Vec<u8> = (0..=255).collect();
-        let x = dequantise(&bytes, &mut SmallRng::seed_from_u64(9));
+        let x = dequantize(&bytes, &mut SmallRng::seed_from_u64(9));
         assert!(x.iter().zip(&bytes).all(|(x, &v)| (x * 256.0).floor() == f64::from(v)));
-        assert_eq!(x, dequantise(&bytes, &mut SmallRng::seed_from_u64(9)));
+        assert_eq!(x, dequantize(&bytes, &mut SmallRng::seed_from_u64(9)));
         let mean = x.iter().sum::<f64>() / 256.0;
         assert!((mean - 0.5).abs() < 1e-3, "{mean}");
     }

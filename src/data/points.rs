@@ -3,7 +3,7 @@
 //! Knows rows of numbers and their units. Must never know a model. Points that pass are finite, at least two, and vary
 //! along every axis, so that their standardised form exists; whoever holds a `Points` has nothing to check again.
 
-use super::{DataError, Standard};
+use super::{DataError, Standardizer};
 use crate::io::{Fnv, read_csv_table, read_npy};
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub struct Points {
     /// Names of the columns, by the file's heading or `x1`, `x2`, ...
     pub columns: Vec<String>,
     /// The way between units and standardised coordinates, by these points' mean and deviation.
-    pub standard: Standard,
+    pub standard: Standardizer,
     values: Vec<f64>,
 }
 
@@ -59,8 +59,8 @@ impl Points {
             Some("csv") => {
                 let table = read_csv_table(path)?;
                 let n = table.lines.len();
-                let d = table.data.len().checked_div(n).unwrap_or(table.heading.len());
-                let (values, heading, lines) = (table.data, table.heading, table.lines);
+                let d = table.data.len().checked_div(n).unwrap_or(table.columns.len());
+                let (values, heading, lines) = (table.data, table.columns, table.lines);
                 Self::build(name, Rows { shape: vec![n, d], values, heading, lines, ragged: None })
             }
             _ => Err(crate::io::IoError::Format { path: path.to_owned() }.into()),
@@ -73,12 +73,12 @@ impl Points {
     /// [`DataError::NoColumns`], [`TooFewPoints`](DataError::TooFewPoints), [`RaggedPoints`](DataError::RaggedPoints),
     /// [`NonFinite`](DataError::NonFinite), [`ConstantColumn`](DataError::ConstantColumn) and
     /// [`Spread`](DataError::Spread), each with its place.
-    pub fn from(rows: impl Into<Rows>) -> Result<Self, DataError> {
+    pub fn from_rows(rows: impl Into<Rows>) -> Result<Self, DataError> {
         Self::build("given".to_owned(), rows.into())
     }
 
     /// The same points under another name in messages.
-    pub fn named(self, name: impl Into<String>) -> Self {
+    pub fn with_name(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
     }
 
@@ -106,7 +106,7 @@ impl Points {
             return Err(DataError::ConstantColumn { name, column, value: rows.values[a], rows: n });
         }
         let columns: Vec<_> = (0..d).map(|a| called(a).unwrap_or_else(|| format!("x{}", a + 1))).collect();
-        let standard = Standard::of(&rows.values, d);
+        let standard = Standardizer::of(&rows.values, d);
         let is_fine = |a: &usize| standard.mean[*a].is_finite() && standard.sd[*a].is_normal();
         if let Some(a) = (0..d).find(|a| !is_fine(a)) {
             let (column, mean, sd) = (columns[a].clone(), standard.mean[a], standard.sd[a]);
@@ -132,8 +132,8 @@ impl Points {
     }
 
     /// The points in standardised coordinates, row-major `[n, d]`.
-    pub fn standardised(&self) -> Vec<f32> {
-        self.standard.to_standard(&self.values).into_iter().map(|x| x as f32).collect()
+    pub fn standardized(&self) -> Vec<f32> {
+        self.standard.transform(&self.values).into_iter().map(|x| x as f32).collect()
     }
 
     /// The points of some rows, standardised by themselves: those to learn from.
@@ -232,14 +232,14 @@ mod tests {
         let given = [[1.0, -2.0, 0.5], [3.0, 4.0, 0.25], [8.0, 1.0, 7.0]];
         write_npy(&npy, &[3, 3], given.as_flattened()).unwrap();
         std::fs::write(&csv, "mass,,speed\n1,-2,0.5\n3,4,0.25\n8,1,7\n").unwrap();
-        let from = Points::from(given).unwrap();
+        let from = Points::from_rows(given).unwrap();
         let (npy, csv) = (Points::open(npy).unwrap(), Points::open(csv).unwrap());
         assert_eq!((npy.values(), csv.values()), (from.values(), from.values()));
         assert_eq!(
             (&npy.columns[2], &csv.columns[..]),
             (&"x3".into(), &["mass", "x2", "speed"].map(String::from)[..])
         );
-        assert_eq!(Points::from(given.map(|row| row.map(|x| x as f32))).unwrap(), from);
+        assert_eq!(Points::from_rows(given.map(|row| row.map(|x| x as f32))).unwrap(), from);
         assert_eq!(from.fingerprint(), csv.fingerprint());
     }
 
@@ -248,22 +248,22 @@ mod tests {
     fn points_come_from_matrices_of_ndarray() {
         let given = [[1.0, -2.0, 0.5], [3.0, 4.0, 0.25], [8.0, 1.0, 7.0]];
         let array = ndarray::arr2(&given.map(|row| row.map(|x| x as f32)));
-        assert_eq!(Points::from(&array).unwrap(), Points::from(given).unwrap());
-        let none = Points::from(ndarray::Array2::<f64>::zeros((4, 0))).unwrap_err().to_string();
+        assert_eq!(Points::from_rows(&array).unwrap(), Points::from_rows(given).unwrap());
+        let none = Points::from_rows(ndarray::Array2::<f64>::zeros((4, 0))).unwrap_err().to_string();
         assert!(none.contains("d = 0, 4 rows"), "{none}");
     }
 
     #[test]
     fn standardised_points_have_mean_0_deviation_1_and_come_back_to_units() {
-        let points = Points::from(vec![[1e6, 0.1], [1e6 + 3.0, 0.2], [1e6 + 9.0, -0.4]]).unwrap();
-        let x = points.standardised();
+        let points = Points::from_rows(vec![[1e6, 0.1], [1e6 + 3.0, 0.2], [1e6 + 9.0, -0.4]]).unwrap();
+        let x = points.standardized();
         for a in 0..2 {
             let column = || x.iter().skip(a).step_by(2).map(|&x| f64::from(x));
             assert!(column().sum::<f64>().abs() < 1e-6);
             assert!((column().map(|x| x * x).sum::<f64>() / 3.0 - 1.0).abs() < 1e-6);
         }
-        let exact = points.standard.to_standard(points.values());
-        let back = points.standard.to_units(&exact);
+        let exact = points.standard.transform(points.values());
+        let back = points.standard.inverse_transform(&exact);
         assert!(back.iter().zip(points.values()).all(|(a, b)| (a - b).abs() < 1e-9));
         let volume: f64 = points.standard.sd.iter().product();
         assert!((points.standard.log_jacobian() + volume.ln()).abs() < 1e-12);
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn held_out_points_are_others_and_measured_by_the_frame_of_those_learned() {
         let all =
-            Points::from((0..100).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap();
+            Points::from_rows((0..100).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap();
         let split = crate::data::Split::seeded(100, [0.25, 0.0], None, 3).unwrap();
         let train = all.rows(&split.train).unwrap();
         let held_out = all.held_out(&split.validation, &train).unwrap();
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(train.standard, held_out.standard);
         assert_ne!(train.standard, all.standard);
         assert!(held_out.values().chunks(2).all(|p| train.values().chunks(2).all(|q| p != q)));
-        let own = Points::from([[1.0], [2.0]]).unwrap();
+        let own = Points::from_rows([[1.0], [2.0]]).unwrap();
         let message = own.held_out(&[0], &all).unwrap_err().to_string();
         assert!(message.contains("1 columns, those to learn from 2"), "{message}");
     }
@@ -301,14 +301,14 @@ mod tests {
             (read("1,2,3\n5,2,6\n"), "odd.csv: column 2 is 2 in all 2 rows"),
             (read(""), "odd.csv have no column (d = 0, 0 rows)"),
             (
-                Points::from(vec![vec![1.0], vec![2.0, 3.0]]).unwrap_err().to_string(),
+                Points::from_rows(vec![vec![1.0], vec![2.0, 3.0]]).unwrap_err().to_string(),
                 "row 2 has 2 coordinates",
             ),
             (
-                Points::from([[1.0, 0.0], [2.0, f64::INFINITY]]).unwrap_err().to_string(),
+                Points::from_rows([[1.0, 0.0], [2.0, f64::INFINITY]]).unwrap_err().to_string(),
                 "row 2, column 2 is inf",
             ),
-            (Points::from([[0.0; 0]; 4]).unwrap_err().to_string(), "d = 0, 4 rows"),
+            (Points::from_rows([[0.0; 0]; 4]).unwrap_err().to_string(), "d = 0, 4 rows"),
             (Points::open("points.txt").unwrap_err().to_string(), "let it end in .csv or .npy"),
         ];
         for (message, expected) in cases {

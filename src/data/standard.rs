@@ -13,14 +13,14 @@
 /// assert_eq!(standard.log_jacobian(), 0.0); // -ln(2 x 0.5)
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standard {
+pub struct Standardizer {
     /// Centre `[d]`, in units.
     pub mean: Vec<f64>,
     /// Deviation `[d]`, in units.
     pub sd: Vec<f64>,
 }
 
-impl Standard {
+impl Standardizer {
     /// Mean and deviation (of all rows, divided by n) of row-major points of `dim` columns, in two passes.
     pub(super) fn of(points: &[f64], dim: usize) -> Self {
         let rows = (points.len() / dim) as f64;
@@ -46,7 +46,7 @@ impl Standard {
     /// # Panics
     /// When they are no whole number of points.
     #[track_caller]
-    pub fn to_standard(&self, p: &[f64]) -> Vec<f64> {
+    pub fn transform(&self, p: &[f64]) -> Vec<f64> {
         self.each(p, |p, mean, sd| (p - mean) / sd)
     }
 
@@ -55,7 +55,7 @@ impl Standard {
     /// # Panics
     /// As [`to_standard`](Self::to_standard).
     #[track_caller]
-    pub fn to_units(&self, x: &[f64]) -> Vec<f64> {
+    pub fn inverse_transform(&self, x: &[f64]) -> Vec<f64> {
         self.each(x, |x, mean, sd| mean + sd * x)
     }
 

@@ -6,10 +6,10 @@
 use super::measure::{DRAW_TOLERANCE, LogDensity, PART, Sampler, on_cells};
 use super::{EvalError, Frames, ImageFrame};
 use crate::cnf::config::Flow;
-use crate::data::{PixelTransform, Standard};
+use crate::data::{PixelTransform, Standardizer};
 use crate::error::{Error, Result};
 use crate::ode::{OdeError, Outcome};
-use crate::plot::{self, DensityMap, Picture, Scale};
+use crate::plot::{self, Heatmap, Figure, ColorScale};
 use crate::tensor::{Key, Tensor};
 use std::path::Path;
 
@@ -31,15 +31,15 @@ pub struct Fitted {
 
 /// Log-densities per square pixel on a square grid.
 #[derive(Debug)]
-pub struct LogGrid {
+pub struct DensityGrid {
     /// Row-major, first row on top, [size, size].
     pub log_density: Vec<f64>,
     /// Cells along each side.
     pub size: usize,
     /// What the cells cover, in pixel coordinates.
-    pub frame: plot::Frame,
+    pub frame: plot::Extent,
     /// The colour scale of the run's pictures.
-    pub scale: Scale,
+    pub scale: ColorScale,
 }
 
 impl Fitted {
@@ -62,7 +62,7 @@ impl Fitted {
     }
 
     /// The way between standardised coordinates and those that people see: pixels, or the units of points.
-    fn standard(&self) -> Standard {
+    fn standard(&self) -> Standardizer {
         self.frames.standard(self.dim())
     }
 
@@ -78,7 +78,7 @@ impl Fitted {
     pub fn sample_rows<'a>(&'a self, n: usize, key: &'a Key) -> impl Iterator<Item = Result<Vec<f64>>> + 'a {
         let (standard, d, mut drawn) = (self.standard(), self.dim(), 0);
         Sampler::new().draw(&self.flow, n, key).map(move |part| {
-            let rows = standard.to_units(&part?);
+            let rows = standard.inverse_transform(&part?);
             if let Some(i) = rows.chunks_exact(d).position(|row| !row.iter().all(|x| x.is_finite())) {
                 let (row, value) = (drawn + i + 1, format!("{:?}", &rows[i * d..(i + 1) * d]));
                 return Err(EvalError::Overflow { row, value }.into());
@@ -149,7 +149,7 @@ impl Fitted {
         let (density, rows) = (LogDensity::for_points(n, rtol, atol), LogDensity::rows_for(n));
         let (frame, shift) = (self.standard(), self.standard().log_jacobian());
         let solve = move |(part, points): (usize, &[f64])| {
-            let standard: Vec<f32> = frame.to_standard(points).into_iter().map(|x| x as f32).collect();
+            let standard: Vec<f32> = frame.transform(points).into_iter().map(|x| x as f32).collect();
             let found = density.eval_rows(&self.flow, &standard, d).map_err(|e| match e {
                 Error::Solve { outcome } => self.unsolved(part * rows, points, outcome),
                 e => e,
@@ -177,7 +177,7 @@ impl Fitted {
 
     /// How many deviations a point lies from the data's centre of mass.
     fn deviations(&self, p: &[f64]) -> f64 {
-        self.standard().to_standard(p).into_iter().fold(0.0, f64::hypot)
+        self.standard().transform(p).into_iter().fold(0.0, f64::hypot)
     }
 
     fn unsolved(&self, first: usize, points: &[f64], outcome: Outcome) -> Error {
@@ -197,11 +197,11 @@ impl Fitted {
     ///
     /// # Errors
     /// A solve that ended early.
-    pub fn log_grid(&self, size: usize, margin: f64, tolerance: f64) -> Result<LogGrid> {
+    pub fn log_grid(&self, size: usize, margin: f64, tolerance: f64) -> Result<DensityGrid> {
         let parts: Vec<_> = self.log_grid_parts(size, margin, tolerance)?.collect::<Result<_>>()?;
         let plane = self.plane("a grid")?;
         let (frame, scale) = (plane.grown(margin), plane.scale());
-        Ok(LogGrid { log_density: parts.concat(), size, frame, scale })
+        Ok(DensityGrid { log_density: parts.concat(), size, frame, scale })
     }
 
     /// [`Fitted::log_grid`] in parts, row-major, first row on top; what lies farther out than [`FAR`] has log-density -inf. A
@@ -239,17 +239,17 @@ impl Fitted {
     /// # Errors
     /// A solve that ended early, a file that cannot be written.
     pub fn plot_density(&self, path: impl AsRef<Path>, size: usize) -> Result<()> {
-        Ok(self.density_picture(size)?.save(path)?)
+        Ok(self.density_figure(size)?.save(path)?)
     }
 
     /// The picture that [`plot_density`](Self::plot_density) writes.
     ///
     /// # Errors
     /// A solve that ended early, a density that is not over the plane.
-    pub fn density_picture(&self, size: usize) -> Result<Picture> {
+    pub fn density_figure(&self, size: usize) -> Result<Figure> {
         let (values, rows, cols) = self.over_image(size)?;
         let plane = self.plane("a picture of the density")?;
-        let map = DensityMap { values: &values, rows, cols, frame: plane.window() };
+        let map = Heatmap { values: &values, rows, cols, frame: plane.window() };
         Ok(plot::density("learned density", &map, plane.scale())?)
     }
 }
@@ -259,14 +259,14 @@ fn in_short(x: f64) -> String {
     if x < 1e9 { format!("{x:.0}") } else { format!("{x:.1e}") }
 }
 
-impl LogGrid {
+impl DensityGrid {
     /// Draws the density on the colour scale of the run.
     ///
     /// # Errors
     /// A file that cannot be written.
     pub fn plot(&self, path: impl AsRef<Path>) -> Result<()> {
         let values: Vec<f64> = self.log_density.iter().map(|x| x.exp()).collect();
-        let map = DensityMap { values: &values, rows: self.size, cols: self.size, frame: self.frame };
+        let map = Heatmap { values: &values, rows: self.size, cols: self.size, frame: self.frame };
         Ok(plot::density("learned density", &map, self.scale)?.save(path)?)
     }
 }

@@ -4,8 +4,8 @@
 //! points, by itself. The plane that pictures show is one type for both: of points it is a window that is divided into
 //! cells as an image is into pixels, with the data's own coordinates and y upward.
 
-use crate::data::{ImageDensity, Points, Rule, Standard};
-use crate::plot::{self, DensityMap, Scale};
+use crate::data::{ImageDensity, Points, Rule, Standardizer};
+use crate::plot::{self, Heatmap, ColorScale};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::path::Path;
 
@@ -76,8 +76,8 @@ impl PointsFrame {
     }
 
     /// The way between units and standardised coordinates.
-    pub fn standard(&self) -> Standard {
-        Standard { mean: self.mean.clone(), sd: self.sd.clone() }
+    pub fn standard(&self) -> Standardizer {
+        Standardizer { mean: self.mean.clone(), sd: self.sd.clone() }
     }
 }
 
@@ -98,7 +98,7 @@ pub struct Cells {
     /// Cells from left to right.
     pub cols: usize,
     /// The rectangle that they cover, in pixel coordinates.
-    pub frame: plot::Frame,
+    pub frame: plot::Extent,
     /// Centres in standardised coordinates.
     pub centres: Vec<[f32; 2]>,
     /// Area of a cell in square pixels.
@@ -182,8 +182,8 @@ impl ImageFrame {
     }
 
     /// The colour scale of the run's pictures.
-    pub fn scale(&self) -> Scale {
-        Scale { max: self.density_max }
+    pub fn scale(&self) -> ColorScale {
+        ColorScale { max: self.density_max }
     }
 
     /// Deviations between the centre of standardised coordinates and the farthest corner of the image grown by `margin`
@@ -221,18 +221,18 @@ impl ImageFrame {
     }
 
     /// The image itself as what a picture covers.
-    pub fn window(&self) -> plot::Frame {
+    pub fn window(&self) -> plot::Extent {
         self.grown(0.0)
     }
 
     /// The image and so many pixels around it.
-    pub fn grown(&self, margin: f64) -> plot::Frame {
+    pub fn grown(&self, margin: f64) -> plot::Extent {
         self.grown_by([margin; 2])
     }
 
-    fn grown_by(&self, margins: [f64; 2]) -> plot::Frame {
+    fn grown_by(&self, margins: [f64; 2]) -> plot::Extent {
         let ends = |a: usize, side: usize| [-margins[a], side as f64 + margins[a]].map(|p| self.seen(a, p));
-        plot::Frame { x: ends(0, self.width), y: ends(1, self.height) }
+        plot::Extent { x: ends(0, self.width), y: ends(1, self.height) }
     }
 
     /// `rows` x `cols` cells over the image grown by `margin` pixels on all sides.
@@ -240,7 +240,7 @@ impl ImageFrame {
         self.cells_on(self.grown(margin), rows, cols)
     }
 
-    fn cells_on(&self, frame: plot::Frame, rows: usize, cols: usize) -> Cells {
+    fn cells_on(&self, frame: plot::Extent, rows: usize, cols: usize) -> Cells {
         let centre = self.centres_on(frame, rows, cols);
         Cells {
             rows,
@@ -258,7 +258,7 @@ impl ImageFrame {
 
     fn centres_on(
         &self,
-        frame: plot::Frame,
+        frame: plot::Extent,
         rows: usize,
         cols: usize,
     ) -> impl Fn(usize) -> [f32; 2] + use<'_> {
@@ -318,12 +318,12 @@ fn ends(points: &Points, axis: usize) -> [f64; 2] {
 
 /// The scale that fits the image's own density, at two or more cells a pixel but for images whose pixels are as many as the
 /// scale needs.
-fn scale_of(data: &ImageDensity) -> Scale {
+fn scale_of(data: &ImageDensity) -> ColorScale {
     let per_pixel = if data.width.max(data.height) > 1000 { 1 } else { 2 };
     let (rows, cols) = (data.height * per_pixel, data.width * per_pixel);
     let values = data.density_on(&data.grid_of(0.0, rows, cols));
-    let frame = plot::Frame { x: [0.0, data.width as f64], y: [0.0, data.height as f64] };
-    Scale::of(&DensityMap { values: &values, rows, cols, frame })
+    let frame = plot::Extent { x: [0.0, data.width as f64], y: [0.0, data.height as f64] };
+    ColorScale::of(&Heatmap { values: &values, rows, cols, frame })
 }
 
 #[cfg(test)]
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn a_window_of_points_has_their_units_with_y_upward_and_the_same_mass() {
         let corners = [[0.0, 10.0], [2.0, 10.0], [0.0, 13.0], [2.0, 13.0]];
-        let points = Points::from(corners).unwrap();
+        let points = Points::from_rows(corners).unwrap();
         let frame = ImageFrame::of_points(&points, &PointsFrame::of(&points, String::new()));
         let window = frame.window();
         assert!((frame.height, frame.width) == (100, 67) && window.is_upward());
@@ -391,7 +391,7 @@ mod tests {
         assert!((frame.log_jacobian() + (1.0f64 * 1.5).ln()).abs() < 1e-12);
         let margin = frame.margin_within(30.0);
         assert!(frame.reach(margin) <= 30.0 && frame.reach(margin + 1.0) > 30.0, "{margin}");
-        let odd = Points::from([[0.0, 1.0], [1e6, 2.0], [3e5, 1.5]]).unwrap();
+        let odd = Points::from_rows([[0.0, 1.0], [1e6, 2.0], [3e5, 1.5]]).unwrap();
         let odd = ImageFrame::of_points(&odd, &PointsFrame::of(&odd, String::new()));
         assert_eq!((odd.width, odd.height), (100, 100));
     }

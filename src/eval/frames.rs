@@ -1,7 +1,7 @@
 //! What of its data a learned density needs without them, whichever kind they are of.
 
 use super::{ImageFrame, ImagesFrame, PointsFrame};
-use crate::data::Standard;
+use crate::data::Standardizer;
 use serde::{Deserialize, Serialize};
 
 /// The frames of the data that a density was learned from; a checkpoint keeps them.
@@ -22,11 +22,11 @@ pub struct Frames {
 impl Frames {
     /// The way between standardised coordinates and those that people see, pixels or the units of points; images, each a
     /// point of `dim` coordinates, have none.
-    pub fn standard(&self, dim: usize) -> Standard {
+    pub fn standard(&self, dim: usize) -> Standardizer {
         match (&self.points, &self.image) {
             (Some(points), _) => points.standard(),
-            (None, Some(image)) => Standard { mean: image.mean.to_vec(), sd: image.sd.to_vec() },
-            (None, None) => Standard { mean: vec![0.0; dim], sd: vec![1.0; dim] },
+            (None, Some(image)) => Standardizer { mean: image.mean.to_vec(), sd: image.sd.to_vec() },
+            (None, None) => Standardizer { mean: vec![0.0; dim], sd: vec![1.0; dim] },
         }
     }
 

@@ -7,9 +7,9 @@ use super::frame::Cells;
 use super::{Deadline, ImageFrame};
 use crate::cnf::config::Flow;
 use crate::cnf::{Divergence, ErrorNorm, Streamed};
-use crate::data::{Estimate, ImageDensity, Standard, Toy};
+use crate::data::{Estimate, ImageDensity, Standardizer, ToyDensity};
 use crate::error::{Error, Result};
-use crate::nn::Drift;
+use crate::nn::VelocityField;
 use crate::ode::Method;
 use crate::tensor::{Key, Tensor};
 use rand::Rng;
@@ -122,9 +122,9 @@ impl Rows {
 
     /// Points of a toy with their true log-densities at the points as they were drawn: one that is rounded may lie off the
     /// checkerboard.
-    pub(crate) fn of_toy<R: Rng + ?Sized>(toy: Toy, standard: &Standard, n: usize, rng: &mut R) -> Rows {
-        let (drawn, density, shift) = (toy.draw(n, rng), toy.density(), standard.log_jacobian());
-        let points = standard.to_standard(drawn.as_flattened()).into_iter().map(|x| x as f32).collect();
+    pub(crate) fn of_toy<R: Rng + ?Sized>(toy: ToyDensity, standard: &Standardizer, n: usize, rng: &mut R) -> Rows {
+        let (drawn, density, shift) = (toy.sample(n, rng), toy.density(), standard.log_jacobian());
+        let points = standard.transform(drawn.as_flattened()).into_iter().map(|x| x as f32).collect();
         Rows { points, log_p: Some(drawn.par_iter().map(|&x| density.log_prob(x) - shift).collect()) }
     }
 }
@@ -237,8 +237,8 @@ pub type Way = Vec<(f64, Vec<[f64; 2]>)>;
 /// # Errors
 /// A solve that ended early.
 pub fn on_their_way(flow: &Flow, n: usize, times: usize, key: &Key) -> Result<Way> {
-    let path = drawable(flow).sample_path(n, key, times)?;
-    Ok((0..times).map(|k| (k as f64 / (times - 1) as f64, pairs(&path.at(k)))).collect())
+    let path = drawable(flow).sample_trajectories(n, key, times)?;
+    Ok((0..times).map(|k| (k as f64 / (times - 1) as f64, pairs(&path.index(k)))).collect())
 }
 
 fn drawable(flow: &Flow) -> Flow {

@@ -6,10 +6,10 @@ use super::domain::Inner;
 use super::measure::{DRAW_TOLERANCE, LogDensity, ROWS, Sampler, Way, on_their_way};
 use super::{Deadline, ImageFrame};
 use crate::cnf::config::Flow;
-use crate::data::{Points, Standard};
+use crate::data::{Points, Standardizer};
 use crate::error::{Error, Result};
 use crate::io::run::RunFolder;
-use crate::plot::{self, DensityMap};
+use crate::plot::{self, Heatmap};
 use crate::tensor::Key;
 use std::time::Instant;
 
@@ -40,8 +40,8 @@ impl Artist {
         Artist { frame: frame.clone(), title, truth, rows, cols }
     }
 
-    fn map<'a>(&self, values: &'a [f64], rows: usize, cols: usize) -> DensityMap<'a> {
-        DensityMap { values, rows, cols, frame: self.frame.window() }
+    fn map<'a>(&self, values: &'a [f64], rows: usize, cols: usize) -> Heatmap<'a> {
+        Heatmap { values, rows, cols, frame: self.frame.window() }
     }
 
     /// `density.png` as it is after an update.
@@ -55,20 +55,20 @@ impl Artist {
     pub(crate) fn comparison(&self, folder: &RunFolder, learned: &Inner) -> Result<()> {
         let truth = self.map(&self.truth, self.rows, self.cols);
         let learned = self.map(&learned.0, learned.1, learned.2);
-        let picture = plot::compare_with(self.title, &truth, &learned, self.frame.scale())?;
+        let picture = plot::density_comparison_with(self.title, &truth, &learned, self.frame.scale())?;
         Ok(picture.save(folder.file("comparison.png"))?)
     }
 
     /// A scatter and a histogram of points in pixel coordinates.
     pub(crate) fn samples(&self, folder: &RunFolder, points: &[[f64; 2]]) -> Result<()> {
-        Ok(plot::samples(points, self.frame.window(), self.frame.scale())?
+        Ok(plot::sample_scatter(points, self.frame.window(), self.frame.scale())?
             .save(folder.file("samples.png"))?)
     }
 
     /// Points in pixel coordinates on their way from the base to the data.
     pub(crate) fn flow(&self, folder: &RunFolder, way: Vec<(f64, Vec<[f64; 2]>)>) -> Result<()> {
         let panels: Vec<(f64, &[[f64; 2]])> = way.iter().map(|(t, points)| (*t, &points[..])).collect();
-        Ok(plot::flow(&panels, self.frame.window())?.save(folder.file("flow.png"))?)
+        Ok(plot::flow_panels(&panels, self.frame.window())?.save(folder.file("flow.png"))?)
     }
 }
 
@@ -105,13 +105,13 @@ pub(crate) fn line(folder: &RunFolder, points: &Points, learned: Vec<[f64; 2]>) 
     let outline =
         [[[low, 0.0]].to_vec(), counts.iter().enumerate().flat_map(step).collect(), vec![[high, 0.0]]];
     let axes = plot::Axes::new(&points.columns[0], "density").title("learned density over the data");
-    let axes = axes.thin_curves("data, counted", &[outline.concat()], 1).curves("learned", &[learned], 0);
-    Ok(axes.draw()?.save(folder.file("density.png"))?)
+    let axes = axes.thin_lines("data, counted", &[outline.concat()], 1).lines("learned", &[learned], 0);
+    Ok(axes.render()?.save(folder.file("density.png"))?)
 }
 
 /// Places on a line, in units, each with the density there.
-pub(crate) fn over_line(flow: &Flow, standard: &Standard, places: Vec<f64>) -> Result<Vec<[f64; 2]>> {
-    let there: Vec<f32> = standard.to_standard(&places).into_iter().map(|x| x as f32).collect();
+pub(crate) fn over_line(flow: &Flow, standard: &Standardizer, places: Vec<f64>) -> Result<Vec<[f64; 2]>> {
+    let there: Vec<f32> = standard.transform(&places).into_iter().map(|x| x as f32).collect();
     let density = LogDensity::for_points(places.len(), DRAW_TOLERANCE, DRAW_TOLERANCE);
     let found = density.eval_rows(flow, &there, 1)?;
     let told = |(x, log_prob): (f64, f32)| [x, (f64::from(log_prob) + standard.log_jacobian()).exp()];

@@ -5,7 +5,7 @@
 
 use super::ImageFrame;
 use super::measure::Rows;
-use crate::data::{Given, ImageDensity, ImageSet, Points, Rule, Standard, Toy};
+use crate::data::{Given, ImageDensity, ImageSet, Points, Rule, Standardizer, ToyDensity};
 use crate::error::Result;
 use crate::plot;
 use crate::tensor::{Key, Tensor};
@@ -19,85 +19,85 @@ const COUNTED: usize = 64;
 /// What a density is learned from.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Data {
+pub enum TrainingData {
     /// One picture.
     Image(ImageDensity),
     /// Points, and those of validation and test where they are given; otherwise a seeded tenth is held out for each.
     Points(Points, Given<Points>),
     /// A toy density, whose entropy is known.
-    Toy(Toy),
+    Toy(ToyDensity),
     /// Images, each a point, and those of validation and test where they are given; otherwise a seeded tenth is held out for
     /// each, every class in proportion.
     Images(Arc<ImageSet>, Given<Arc<ImageSet>>),
 }
 
-impl From<ImageDensity> for Data {
-    fn from(image: ImageDensity) -> Data {
-        Data::Image(image)
+impl From<ImageDensity> for TrainingData {
+    fn from(image: ImageDensity) -> TrainingData {
+        TrainingData::Image(image)
     }
 }
 
-impl From<Points> for Data {
-    fn from(points: Points) -> Data {
-        Data::Points(points, Given::default())
+impl From<Points> for TrainingData {
+    fn from(points: Points) -> TrainingData {
+        TrainingData::Points(points, Given::default())
     }
 }
 
-impl From<ImageSet> for Data {
-    fn from(images: ImageSet) -> Data {
-        Data::Images(Arc::new(images), Given::default())
+impl From<ImageSet> for TrainingData {
+    fn from(images: ImageSet) -> TrainingData {
+        TrainingData::Images(Arc::new(images), Given::default())
     }
 }
 
-impl From<Toy> for Data {
-    fn from(toy: Toy) -> Data {
-        Data::Toy(toy)
+impl From<ToyDensity> for TrainingData {
+    fn from(toy: ToyDensity) -> TrainingData {
+        TrainingData::Toy(toy)
     }
 }
 
-impl Data {
+impl TrainingData {
     /// What it is called in messages.
     pub fn name(&self) -> String {
         match self {
-            Data::Image(image) => image.name.clone(),
-            Data::Points(points, _) => points.name.clone(),
-            Data::Toy(toy) => toy.name().to_owned(),
-            Data::Images(images, _) => images.name.clone(),
+            TrainingData::Image(image) => image.name.clone(),
+            TrainingData::Points(points, _) => points.name.clone(),
+            TrainingData::Toy(toy) => toy.name().to_owned(),
+            TrainingData::Images(images, _) => images.name.clone(),
         }
     }
 
     /// Length of a point.
     pub fn dim(&self) -> usize {
         match self {
-            Data::Image(_) | Data::Toy(_) => 2,
-            Data::Points(points, _) => points.dim(),
-            Data::Images(images, _) => images.dim(),
+            TrainingData::Image(_) | TrainingData::Toy(_) => 2,
+            TrainingData::Points(points, _) => points.dim(),
+            TrainingData::Images(images, _) => images.dim(),
         }
     }
 
     /// Mean weight of a loss's points.
     pub(crate) fn mean_weight(&self) -> f64 {
         match self {
-            Data::Image(image) => image.mean_weight,
-            Data::Points(..) | Data::Toy(_) | Data::Images(..) => 1.0,
+            TrainingData::Image(image) => image.mean_weight,
+            TrainingData::Points(..) | TrainingData::Toy(_) | TrainingData::Images(..) => 1.0,
         }
     }
 
     /// An image by another rule; other data have none.
-    pub(crate) fn with_rule(self, rule: Rule) -> Result<Data> {
+    pub(crate) fn with_rule(self, rule: Rule) -> Result<TrainingData> {
         Ok(match self {
-            Data::Image(image) => Data::Image(image.with_rule(rule)?),
+            TrainingData::Image(image) => TrainingData::Image(image.with_rule(rule)?),
             other => other,
         })
     }
 
     /// Points of a density that is known, drawn for the test and for nothing else; the parts of one seed are independent.
-    pub(crate) fn fresh(&self, standard: &Standard, n: usize, seed: u64, part: u32) -> Option<Rows> {
+    pub(crate) fn fresh(&self, standard: &Standardizer, n: usize, seed: u64, part: u32) -> Option<Rows> {
         let mut rng = Key::new(seed ^ TEST_STREAM).fold_in(Tensor::from(part)).rng();
         match self {
-            Data::Image(image) => Some(Rows::of_image(image, n, &mut rng)),
-            Data::Toy(toy) => Some(Rows::of_toy(*toy, standard, n, &mut rng)),
-            Data::Points(..) | Data::Images(..) => None,
+            TrainingData::Image(image) => Some(Rows::of_image(image, n, &mut rng)),
+            TrainingData::Toy(toy) => Some(Rows::of_toy(*toy, standard, n, &mut rng)),
+            TrainingData::Points(..) | TrainingData::Images(..) => None,
         }
     }
 
@@ -106,32 +106,32 @@ impl Data {
     pub(crate) fn truth(&self, frame: &ImageFrame, per_pixel: usize) -> (Vec<f64>, usize, usize) {
         let (rows, cols) = (frame.height * per_pixel, frame.width * per_pixel);
         match self {
-            Data::Image(image) => (image.density_on(&image.grid_of(0.0, rows, cols)), rows, cols),
-            Data::Toy(toy) => {
+            TrainingData::Image(image) => (image.density_on(&image.grid_of(0.0, rows, cols)), rows, cols),
+            TrainingData::Toy(toy) => {
                 let density = toy.density();
                 let at = |p: [f32; 2]| density.log_prob(frame.to_pixels(p.map(f64::from))).exp();
                 (frame.cells(0.0, rows, cols).centres.into_iter().map(at).collect(), rows, cols)
             }
-            Data::Points(points, _) => {
+            TrainingData::Points(points, _) => {
                 let (rows, cols) = (rows.min(COUNTED), cols.min(COUNTED));
                 (counted(points, frame.window(), rows, cols), rows, cols)
             }
-            Data::Images(..) => unreachable!("invariant: images have no plane"),
+            TrainingData::Images(..) => unreachable!("invariant: images have no plane"),
         }
     }
 
     /// What the truth is called over its picture.
     pub(crate) fn title(&self) -> &'static str {
         match self {
-            Data::Image(_) => "density of the image",
-            Data::Points(..) => "histogram of the points",
-            Data::Toy(_) | Data::Images(..) => "density to learn",
+            TrainingData::Image(_) => "density of the image",
+            TrainingData::Points(..) => "histogram of the points",
+            TrainingData::Toy(_) | TrainingData::Images(..) => "density to learn",
         }
     }
 }
 
 /// The share of points in each cell, per unit of area.
-fn counted(points: &Points, plot::Frame { x, y }: plot::Frame, rows: usize, cols: usize) -> Vec<f64> {
+fn counted(points: &Points, plot::Extent { x, y }: plot::Extent, rows: usize, cols: usize) -> Vec<f64> {
     let mut values = vec![0.0; rows * cols];
     let area = (x[1] - x[0]) * (y[1] - y[0]).abs() / (rows * cols) as f64;
     let at = |v: f64, [from, to]: [f64; 2], n: usize| ((v - from) / (to - from) * n as f64).floor();

@@ -5,13 +5,13 @@ use super::*;
 use crate::cnf::config::{Flow, ModelConfig};
 use crate::cnf::{Cnf, StandardNormal};
 use crate::data::tests::boxes as image;
-use crate::data::{Estimate, Points, Standard, Toy};
-use crate::nn::{ConcatSquash, DriftNet};
+use crate::data::{Estimate, Points, Standardizer, ToyDensity};
+use crate::nn::{ConcatSquash, AnyVelocityField};
 use crate::tensor::Key;
 
 /// A flow that was not trained, near enough to its base that its density lies about the image.
 fn flow() -> Flow {
-    let block: DriftNet = ConcatSquash::new(2, [8], &Key::new(0)).into();
+    let block: AnyVelocityField = ConcatSquash::new(2, [8], &Key::new(0)).into();
     let flow = Cnf::new(block, StandardNormal::new(2)).fixed_steps(4);
     ModelConfig::of(&flow).build(&Key::new(3)).unwrap()
 }
@@ -37,16 +37,16 @@ fn the_mass_of_any_flow_is_one_and_a_crop_is_the_image() {
 
 #[test]
 fn the_gap_over_fresh_points_is_that_of_a_quadrature() {
-    for data in [Data::from(Toy::EightGaussians), Data::from(image())] {
+    for data in [TrainingData::from(ToyDensity::EightGaussians), TrainingData::from(image())] {
         let frame = match &data {
-            Data::Image(image) => ImageFrame::of(image),
-            Data::Toy(toy) => {
-                let points = Points::from(toy.draw(10_000, &mut Key::new(1).rng())).unwrap();
+            TrainingData::Image(image) => ImageFrame::of(image),
+            TrainingData::Toy(toy) => {
+                let points = Points::from_rows(toy.sample(10_000, &mut Key::new(1).rng())).unwrap();
                 ImageFrame::of_points(&points, &PointsFrame::of(&points, String::new()))
             }
             _ => unreachable!(),
         };
-        let standard = Standard { mean: frame.mean.to_vec(), sd: frame.sd.to_vec() };
+        let standard = Standardizer { mean: frame.mean.to_vec(), sd: frame.sd.to_vec() };
         let (flow, density) = (flow(), LogDensity::for_measures(1e-5, 1e-5));
         let mut parts = 0;
         let found: crate::Result<Estimate> = Estimate::until(0.01, 1 << 16, |part| {
@@ -59,8 +59,8 @@ fn the_gap_over_fresh_points_is_that_of_a_quadrature() {
         let cells = frame.cells(0.3 * frame.side() as f64, 300, 300);
         let log_q = density.eval(&flow, &cells.centres).unwrap();
         let log_p: Vec<f64> = match &data {
-            Data::Image(image) => image.log_probs(&cells.centres),
-            Data::Toy(toy) => {
+            TrainingData::Image(image) => image.log_probs(&cells.centres),
+            TrainingData::Toy(toy) => {
                 let density = toy.density();
                 let at = |&z: &[f32; 2]| density.log_prob(frame.to_pixels(z.map(f64::from)));
                 cells.centres.iter().map(|z| at(z) - frame.log_jacobian()).collect()

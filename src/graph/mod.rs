@@ -43,7 +43,7 @@ pub use interp::{
 pub use literal::Literal;
 pub(crate) use loops::MAX_ROWS;
 pub use loops::{Checkpoints, Policy, Rev, Scan, Solve, TileOut, Tiles};
-pub use observer::{Observed, Observer};
+pub use observer::{CallbackValue, Observer};
 pub use op::{BinaryOp, CompareOp, Op, ReduceOp, UnaryOp};
 pub use sequence::Loop;
 pub(crate) use taps::Held;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// What an observer is shown.
 #[derive(Clone, Copy, Debug)]
-pub struct Observed<'a> {
+pub struct CallbackValue<'a> {
     /// The value's shape.
     pub shape: &'a Shape,
     /// Its elements in row-major order, as f64.
@@ -19,18 +19,18 @@ pub struct Observed<'a> {
 
 /// A function that is shown a value.
 #[derive(Clone)]
-pub struct Observer(Arc<dyn Fn(Observed<'_>) + Send + Sync>);
+pub struct Observer(Arc<dyn Fn(CallbackValue<'_>) + Send + Sync>);
 
 impl Observer {
     /// An observer; it may be called from any thread, and from several at once.
-    pub fn new(f: impl Fn(Observed<'_>) + Send + Sync + 'static) -> Self {
+    pub fn new(f: impl Fn(CallbackValue<'_>) + Send + Sync + 'static) -> Self {
         Observer(Arc::new(f))
     }
 
     /// Shows it the elements of a value.
     pub(crate) fn see(&self, shape: &Shape, data: &Data) {
         let values: Vec<f64> = (0..data.len()).map(|i| data.get_f64(i)).collect();
-        (self.0)(Observed { shape, values: &values });
+        (self.0)(CallbackValue { shape, values: &values });
     }
 }
 

@@ -10,9 +10,9 @@ use std::path::Path;
 
 /// Rows of numbers and where they stood.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Csv {
+pub struct Table {
     /// Cells of the heading, where there is one.
-    pub heading: Vec<String>,
+    pub columns: Vec<String>,
     /// The numbers, row by row.
     pub data: Vec<f64>,
     /// The line of each row, from 1.
@@ -82,7 +82,7 @@ pub fn read_csv(path: impl AsRef<Path>, columns: usize) -> Result<Vec<f64>, IoEr
 ///
 /// # Errors
 /// As [`read_csv`].
-pub fn read_csv_lines(path: impl AsRef<Path>, columns: usize) -> Result<Csv, IoError> {
+pub fn read_csv_lines(path: impl AsRef<Path>, columns: usize) -> Result<Table, IoError> {
     read_rows(path.as_ref(), Some(columns))
 }
 
@@ -90,11 +90,11 @@ pub fn read_csv_lines(path: impl AsRef<Path>, columns: usize) -> Result<Csv, IoE
 ///
 /// # Errors
 /// As [`read_csv`], also for a later row of another length.
-pub fn read_csv_table(path: impl AsRef<Path>) -> Result<Csv, IoError> {
+pub fn read_csv_table(path: impl AsRef<Path>) -> Result<Table, IoError> {
     read_rows(path.as_ref(), None)
 }
 
-fn read_rows(path: &Path, mut columns: Option<usize>) -> Result<Csv, IoError> {
+fn read_rows(path: &Path, mut columns: Option<usize>) -> Result<Table, IoError> {
     let bytes = super::read(path)?;
     let refused = |line: usize, reason: String| IoError::Csv { path: path.to_owned(), line, reason };
     let text = std::str::from_utf8(&bytes).map_err(|e| {
@@ -103,7 +103,7 @@ fn read_rows(path: &Path, mut columns: Option<usize>) -> Result<Csv, IoError> {
     })?;
     // Spreadsheets put a byte order mark before the first cell.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut rows = Csv::default();
+    let mut rows = Table::default();
     for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let cells = || line.split(',').map(str::trim);
         match row(line, columns.unwrap_or_else(|| cells().count())) {
@@ -113,7 +113,7 @@ fn read_rows(path: &Path, mut columns: Option<usize>) -> Result<Csv, IoError> {
                 rows.lines.push(i + 1);
             }
             Err(_) if i == 0 && cells().all(|cell| cell.parse::<f64>().is_err()) => {
-                rows.heading = cells().map(str::to_owned).collect();
+                rows.columns = cells().map(str::to_owned).collect();
             }
             Err(reason) => return Err(refused(i + 1, reason)),
         }
@@ -160,7 +160,7 @@ mod tests {
             read_csv_table(&path)
         };
         let table = read("a, b,c\n1,2,3\n4,5,6\n").unwrap();
-        assert_eq!((table.heading, table.lines), (["a", "b", "c"].map(str::to_owned).to_vec(), vec![2, 3]));
+        assert_eq!((table.columns, table.lines), (["a", "b", "c"].map(str::to_owned).to_vec(), vec![2, 3]));
         assert_eq!(table.data, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         assert_eq!(read("1\n2\n").unwrap().data, [1.0, 2.0]);
         let ragged = read("1,2\n3,4\n5,6,7\n").unwrap_err().to_string();

@@ -4,10 +4,10 @@
 //! because files are not: the solver runs where there is no disk.
 
 use super::{IoError, write_csv, write_npy};
-use crate::ode::{HostState, Solution};
+use crate::ode::{PlainState, Solution};
 use std::path::Path;
 
-impl<Y: HostState, O: HostState> Solution<Y, O> {
+impl<Y: PlainState, O: PlainState> Solution<Y, O> {
     /// Writes the saved values: `.csv` (a heading `t,y0,y1,...`, a row a time, digits that read back to the same
     /// number) or `.npy` (f64, shape `[time, 1 + component]`, t first), by the end of the name.
     ///
@@ -54,7 +54,7 @@ impl<Y: HostState, O: HostState> Solution<Y, O> {
         match self.dense() {
             Ok(curve) if self.ts.is_empty() => {
                 let at = |&t: &f64| curve.eval(t).ok().map(|y| row(t, y.components()));
-                self.knots.iter().filter_map(at).collect()
+                self.step_times.iter().filter_map(at).collect()
             }
             _ => self.ts.iter().zip(&self.ys).map(|(&t, y)| row(t, y.components())).collect(),
         }
@@ -104,7 +104,7 @@ mod tests {
         let solution = Ode::new(circle).save_at(SaveAt::dense()).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
         solution.save(&path).unwrap();
         let array = read_npy(&path).unwrap();
-        assert_eq!(array.shape, [solution.knots.len(), 3]);
+        assert_eq!(array.shape, [solution.step_times.len(), 3]);
         assert_eq!(array.data[array.data.len() - 3..], [1.0, solution.y1[0], solution.y1[1]]);
     }
 

@@ -50,7 +50,7 @@ tree! {
 /// assert_eq!(**y.shape(), [3, 5, 16]);
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Attend<'a> {
+pub struct AttentionOptions<'a> {
     /// Bool, true where a row of x sees a row of the context; broadcasts to `[.., n, m]` and holds for all heads.
     /// A row that sees nothing has weights of 0.
     pub mask: Option<&'a Tensor>,
@@ -99,8 +99,8 @@ impl MultiHeadAttention {
     /// # Panics
     /// When the shapes do not fit, or there are edges and no map for them.
     #[track_caller]
-    pub fn forward(&self, x: &Tensor, with: Attend) -> Tensor {
-        self.attend(x, x, with)
+    pub fn forward(&self, x: &Tensor, with: AttentionOptions) -> Tensor {
+        self.cross_attend(x, x, with)
     }
 
     /// Attention of x `[.., n, dim]` to a context `[.., m, context]`.
@@ -108,7 +108,7 @@ impl MultiHeadAttention {
     /// # Panics
     /// As [`MultiHeadAttention::forward`].
     #[track_caller]
-    pub fn attend(&self, x: &Tensor, context: &Tensor, with: Attend) -> Tensor {
+    pub fn cross_attend(&self, x: &Tensor, context: &Tensor, with: AttentionOptions) -> Tensor {
         let mut weights = self.weights(x, context, with);
         if let Some((rate, key)) = with.dropout {
             weights = dropout(&weights, rate, key);
@@ -123,7 +123,7 @@ impl MultiHeadAttention {
     /// # Panics
     /// As [`MultiHeadAttention::forward`].
     #[track_caller]
-    pub fn weights(&self, x: &Tensor, context: &Tensor, with: Attend) -> Tensor {
+    pub fn weights(&self, x: &Tensor, context: &Tensor, with: AttentionOptions) -> Tensor {
         let fits = |x: &Tensor, inputs: usize| x.rank() >= 2 && x.shape()[x.rank() - 1] == inputs;
         assert!(
             fits(x, self.query.inputs()) && fits(context, self.key.inputs()),
@@ -144,7 +144,7 @@ impl MultiHeadAttention {
             scores = scores + self.edge_bias(edges);
         }
         match with.mask {
-            Some(mask) if mask.rank() > 2 => masked_softmax(&scores, &mask.expand(mask.rank() - 2)),
+            Some(mask) if mask.rank() > 2 => masked_softmax(&scores, &mask.expand_dims(mask.rank() - 2)),
             Some(mask) => masked_softmax(&scores, mask),
             None => softmax(&scores),
         }

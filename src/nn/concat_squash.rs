@@ -1,7 +1,7 @@
 //! The field of the first continuous flows: affine layers that time scales and shifts.
 
 use super::Linear;
-use super::drift::{Drift, time_column};
+use super::drift::{VelocityField, time_column};
 use crate::tensor::{Key, Tensor};
 use crate::tree;
 
@@ -10,7 +10,7 @@ tree! {
     ///
     /// # References
     /// Grathwohl et al. (2019), FFJORD, its code's `ConcatSquashLinear`.
-    pub struct ConcatSquashLayer {
+    pub struct ConcatSquashLinear {
         /// y W + b.
         pub linear: Linear,
         /// t g + c, of one input.
@@ -20,11 +20,11 @@ tree! {
     }
 }
 
-impl ConcatSquashLayer {
+impl ConcatSquashLinear {
     /// Each part as [`Linear::new`] draws it.
-    pub fn new(inputs: usize, outputs: usize, key: &Key) -> ConcatSquashLayer {
+    pub fn new(inputs: usize, outputs: usize, key: &Key) -> ConcatSquashLinear {
         let [linear, gate, shift] = key.split();
-        ConcatSquashLayer {
+        ConcatSquashLinear {
             linear: Linear::new(inputs, outputs, &linear),
             gate: Linear::new(1, outputs, &gate),
             shift: Linear::without_bias(1, outputs, &shift),
@@ -44,7 +44,7 @@ tree! {
     /// With sizes 2-64-64-64-2 it has 9,224 weights.
     pub struct ConcatSquash {
         /// The layers.
-        pub layers: Vec<ConcatSquashLayer>,
+        pub layers: Vec<ConcatSquashLinear>,
     }
 }
 
@@ -53,12 +53,12 @@ impl ConcatSquash {
     pub fn new(dim: usize, hidden: impl AsRef<[usize]>, key: &Key) -> ConcatSquash {
         let sizes = [&[dim], hidden.as_ref(), &[dim]].concat();
         let pairs = sizes.windows(2).zip(0u32..);
-        let layers = pairs.map(|(s, i)| ConcatSquashLayer::new(s[0], s[1], &key.fold_in(i))).collect();
+        let layers = pairs.map(|(s, i)| ConcatSquashLinear::new(s[0], s[1], &key.fold_in(i))).collect();
         ConcatSquash { layers }
     }
 }
 
-impl Drift for ConcatSquash {
+impl VelocityField for ConcatSquash {
     #[track_caller]
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
         let t = time_column(t, y);

@@ -257,8 +257,8 @@ struct Side {
 fn weights(inputs: usize, outputs: usize, kernel: [usize; 2], key: &Key) -> (Tensor, Tensor) {
     let [weight, bias] = key.split();
     let taps = (kernel[0] * kernel[1] * inputs) as f64;
-    let bias = Init::Uniform(1.0 / taps.sqrt()).draw([outputs], &bias);
-    (Init::FanIn.draw([kernel[0], kernel[1], inputs, outputs], &weight), bias)
+    let bias = Init::Uniform(1.0 / taps.sqrt()).sample([outputs], &bias);
+    (Init::FanIn.sample([kernel[0], kernel[1], inputs, outputs], &weight), bias)
 }
 
 #[track_caller]

@@ -6,7 +6,7 @@ use crate::tensor::{Tensor, Tree};
 use crate::tree;
 
 /// A vector field `dy/dt = f(t, y)` whose parameters are the leaves of a tree; each row for itself.
-pub trait Drift: Tree {
+pub trait VelocityField: Tree {
     /// The velocity at time t.
     ///
     /// # Shapes and units
@@ -24,13 +24,13 @@ pub trait Drift: Tree {
     /// # Panics
     /// When the shapes do not fit, or labels are given to a field without classes.
     #[track_caller]
-    fn eval_given(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
+    fn eval_conditional(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
         assert!(labels.is_none(), "this field has no classes, rows of some were given to it");
         self.eval(t, y)
     }
 
     /// Number of classes that rows may have; 0 for a field that knows none.
-    fn classes(&self) -> usize {
+    fn num_classes(&self) -> usize {
         0
     }
 
@@ -39,7 +39,7 @@ pub trait Drift: Tree {
 
     /// Rows of a tile in flow matching. With a perceptron of width 80 the forward and backward pass of 128 rows stay in
     /// a cache of 1 MiB; a field that does more for a row asks for fewer, of which then several threads have some.
-    fn tile(&self) -> usize {
+    fn rows_per_tile(&self) -> usize {
         128
     }
 }
@@ -69,7 +69,7 @@ pub(super) fn time_column(t: &Tensor, y: &Tensor) -> Tensor {
 tree! {
     /// One of the fields that run folders name, for programs that learn at run time which one they have.
     #[allow(clippy::large_enum_variant, reason = "a program has a handful, and a box would be one more name to know")]
-    pub enum DriftNet {
+    pub enum AnyVelocityField {
         /// Affine layers scaled and shifted by functions of time.
         ConcatSquash(ConcatSquash),
         /// A perceptron of fixed frequencies.
@@ -87,44 +87,44 @@ tree! {
 macro_rules! each_net {
     ($self:ident, $net:ident => $what:expr) => {
         match $self {
-            DriftNet::ConcatSquash($net) => $what,
-            DriftNet::Fourier($net) => $what,
-            DriftNet::Mlp($net) => $what,
-            DriftNet::UNet($net) => $what,
-            DriftNet::Levels($net) => $what,
+            AnyVelocityField::ConcatSquash($net) => $what,
+            AnyVelocityField::Fourier($net) => $what,
+            AnyVelocityField::Mlp($net) => $what,
+            AnyVelocityField::UNet($net) => $what,
+            AnyVelocityField::Levels($net) => $what,
         }
     };
 }
 
-impl Drift for DriftNet {
+impl VelocityField for AnyVelocityField {
     #[track_caller]
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
         each_net!(self, net => net.eval(t, y))
     }
 
     #[track_caller]
-    fn eval_given(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
-        each_net!(self, net => net.eval_given(t, y, labels))
+    fn eval_conditional(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
+        each_net!(self, net => net.eval_conditional(t, y, labels))
     }
 
-    fn classes(&self) -> usize {
-        each_net!(self, net => net.classes())
+    fn num_classes(&self) -> usize {
+        each_net!(self, net => net.num_classes())
     }
 
     fn dim(&self) -> usize {
         each_net!(self, net => net.dim())
     }
 
-    fn tile(&self) -> usize {
-        each_net!(self, net => net.tile())
+    fn rows_per_tile(&self) -> usize {
+        each_net!(self, net => net.rows_per_tile())
     }
 }
 
 macro_rules! from_nets {
     ($($variant:ident $net:ident;)*) => {$(
-        impl From<$net> for DriftNet {
+        impl From<$net> for AnyVelocityField {
             fn from(net: $net) -> Self {
-                DriftNet::$variant(net)
+                AnyVelocityField::$variant(net)
             }
         }
     )*};

@@ -28,7 +28,7 @@ impl Embedding {
     /// assert_eq!(**table.forward(&Tensor::from([[3, 1, 3]])).shape(), [1, 3, 4]);
     /// ```
     pub fn new(num: usize, dim: usize, key: &Key) -> Embedding {
-        Embedding { weight: Init::Normal(1.0).draw([num, dim], key) }
+        Embedding { weight: Init::Normal(1.0).sample([num, dim], key) }
     }
 
     /// The row of each number.
@@ -63,12 +63,12 @@ impl Embedding {
 /// assert_eq!(sinusoidal(&Tensor::from([0.0]), 4, 1e4).to_vec(), [0.0, 0.0, 1.0, 1.0]);
 /// ```
 #[track_caller]
-pub fn sinusoidal(t: &Tensor, dim: usize, longest: f64) -> Tensor {
+pub fn timestep_embedding(t: &Tensor, dim: usize, longest: f64) -> Tensor {
     assert!(dim.is_multiple_of(2), "an embedding of sines and cosines has an even length, not {dim}");
     let t = if t.dtype().is_float() { t.clone() } else { t.cast(DType::F32) };
     let n = dim / 2;
     let frequencies: Vec<f64> = (0..n).map(|i| longest.powf(-(i as f64) / n as f64)).collect();
-    waves(&(t.expand(t.rank()) * Tensor::from(frequencies).cast(t.dtype())))
+    waves(&(t.expand_dims(t.rank()) * Tensor::from(frequencies).cast(t.dtype())))
 }
 
 /// `[sin, cos]` along the last axis.
@@ -88,13 +88,13 @@ tree! {
     /// Li et al. (2021), Learnable Fourier features for multi-dimensional spatial positional encoding, eq. 2,
     /// without its constant factor; Song et al. (2021), Score-based generative modeling through stochastic
     /// differential equations, appendix C.1 (frequencies fixed, of scale 16).
-    pub struct FourierTime {
+    pub struct GaussianFourierProjection {
         /// w, of shape `[features]`.
         pub frequencies: Tensor,
     }
 }
 
-impl FourierTime {
+impl GaussianFourierProjection {
     /// Frequencies of normal draws times `scale`.
     ///
     /// # Examples
@@ -103,12 +103,12 @@ impl FourierTime {
     /// let embedding = FourierTime::new(8, 1.0, &Key::new(0));
     /// assert_eq!(**embedding.forward(&Tensor::zeros([5])).shape(), [5, 16]);
     /// ```
-    pub fn new(features: usize, scale: f64, key: &Key) -> FourierTime {
-        FourierTime { frequencies: Init::Normal(scale).draw([features], key) }
+    pub fn new(features: usize, scale: f64, key: &Key) -> GaussianFourierProjection {
+        GaussianFourierProjection { frequencies: Init::Normal(scale).sample([features], key) }
     }
 
     /// Each time as a vector, in the element type of the frequencies.
     pub fn forward(&self, t: &Tensor) -> Tensor {
-        waves(&(t.cast(self.frequencies.dtype()).expand(t.rank()) * &self.frequencies * TAU))
+        waves(&(t.cast(self.frequencies.dtype()).expand_dims(t.rank()) * &self.frequencies * TAU))
     }
 }

@@ -8,8 +8,8 @@
 //! [`Fixed`] and [`Frozen`] are decided where a model is defined; [`frozen`] is decided by path, where it
 //! is trained.
 
-use super::Drift;
-use crate::tensor::{Path, Tensor, Tree, num_elements};
+use super::VelocityField;
+use crate::tensor::{TreePath, Tensor, Tree, num_elements};
 use crate::tree;
 
 /// The last name of the path of every fixed tensor.
@@ -20,13 +20,13 @@ const LEVEL: &str = "frozen";
 
 tree! {
     /// A tensor that is part of a model and is not trained. Its path ends in `.fixed`.
-    pub struct Fixed { fixed: Tensor }
+    pub struct Buffer { fixed: Tensor }
 }
 
-impl Fixed {
+impl Buffer {
     /// Fixes a tensor.
-    pub fn new(x: impl Into<Tensor>) -> Fixed {
-        Fixed { fixed: x.into() }
+    pub fn new(x: impl Into<Tensor>) -> Buffer {
+        Buffer { fixed: x.into() }
     }
 
     /// The tensor, of which no derivative is taken.
@@ -68,27 +68,27 @@ impl<T: Tree> Frozen<T> {
 }
 
 /// The field, of which no derivative is taken but by t and y.
-impl<D: Drift> Drift for Frozen<D> {
+impl<D: VelocityField> VelocityField for Frozen<D> {
     #[track_caller]
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
         self.get().eval(t, y)
     }
 
     #[track_caller]
-    fn eval_given(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
-        self.get().eval_given(t, y, labels)
+    fn eval_conditional(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
+        self.get().eval_conditional(t, y, labels)
     }
 
-    fn classes(&self) -> usize {
-        self.frozen.classes()
+    fn num_classes(&self) -> usize {
+        self.frozen.num_classes()
     }
 
     fn dim(&self) -> usize {
         self.frozen.dim()
     }
 
-    fn tile(&self) -> usize {
-        self.frozen.tile()
+    fn rows_per_tile(&self) -> usize {
+        self.frozen.rows_per_tile()
     }
 }
 
@@ -114,8 +114,8 @@ pub fn is_fixed(path: &str) -> bool {
 /// assert_eq!(after.layers[0].weight.to_vec(), net.layers[0].weight.to_vec());
 /// assert_ne!(after.layers[1].weight.to_vec(), net.layers[1].weight.to_vec());
 /// ```
-pub fn frozen<T: Tree>(tree: &T, which: impl Fn(&str) -> bool) -> T {
-    tree.map(&mut Path::default(), &mut |path, leaf| {
+pub fn freeze<T: Tree>(tree: &T, which: impl Fn(&str) -> bool) -> T {
+    tree.map(&mut TreePath::default(), &mut |path, leaf| {
         if which(&path.to_string()) { leaf.stop_gradient() } else { leaf.clone() }
     })
 }
@@ -129,12 +129,12 @@ pub fn frozen<T: Tree>(tree: &T, which: impl Fn(&str) -> bool) -> T {
 /// let net = FourierMlp::new(golden_frequencies(24, 2.6), [80, 80, 80], &Key::new(0));
 /// assert_eq!(num_elements(&net) - num_trained(&net), 2 * 24);
 /// ```
-pub fn num_trained(tree: &impl Tree) -> usize {
-    num_trained_where(tree, |_| true)
+pub fn num_params(tree: &impl Tree) -> usize {
+    num_params_where(tree, |_| true)
 }
 
 /// [`num_trained`] of the leaves whose paths `which` picks: one layer's, or those that [`frozen`] leaves.
-pub fn num_trained_where(tree: &impl Tree, which: impl Fn(&str) -> bool) -> usize {
+pub fn num_params_where(tree: &impl Tree, which: impl Fn(&str) -> bool) -> usize {
     let trained = tree.named_leaves().into_iter().filter(|(path, x)| x.dtype().is_float() && !is_fixed(path));
     trained.filter(|(path, _)| which(path)).map(|(_, x)| num_elements(&x)).sum()
 }

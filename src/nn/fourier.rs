@@ -4,8 +4,8 @@
 //! cosines of fixed projections give it the fine ones (Tancik et al. 2020). The frequencies stay fixed:
 //! their number, not their exact place, is what helps, and a field that can raise them becomes stiff.
 
-use super::drift::{Drift, time_column};
-use super::{Activation, Fixed, Mlp};
+use super::drift::{VelocityField, time_column};
+use super::{Activation, Buffer, Mlp};
 use crate::array::{Array, DType};
 use crate::tensor::{Key, Tensor};
 use crate::tree;
@@ -26,7 +26,7 @@ tree! {
     /// dimensional domains, eq. 5.
     pub struct FourierMlp {
         /// B, not trained.
-        pub frequencies: Fixed,
+        pub frequencies: Buffer,
         /// What follows, with SiLU between its layers.
         pub mlp: Mlp,
     }
@@ -54,11 +54,11 @@ impl FourierMlp {
         let (dim, features) = (frequencies.shape()[0], frequencies.shape()[1]);
         let inputs = dim + 2 * features + 2 * TIME_FREQUENCIES.len();
         let sizes = [&[inputs], hidden.as_ref(), &[dim]].concat();
-        FourierMlp { frequencies: Fixed::new(frequencies), mlp: Mlp::new(sizes, Activation::Silu, key) }
+        FourierMlp { frequencies: Buffer::new(frequencies), mlp: Mlp::new(sizes, Activation::Silu, key) }
     }
 }
 
-impl Drift for FourierMlp {
+impl VelocityField for FourierMlp {
     #[track_caller]
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
         let (t, angle) = (time_column(t, y), y.matmul(&self.frequencies.get()));

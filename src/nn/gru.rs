@@ -90,7 +90,7 @@ impl GruCell {
             .map(|k| {
                 let now = projected.slice(1, k..k + 1).reshape([rows, 3 * self.hidden()]);
                 h = self.advance(&now, &h);
-                h.expand(1)
+                h.expand_dims(1)
             })
             .collect();
         Tensor::concat(&states.iter().collect::<Vec<_>>(), 1)

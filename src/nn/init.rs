@@ -90,7 +90,7 @@ impl Init {
     /// # Panics
     /// When a matrix with orthonormal columns is asked for in a shape of fewer than two axes.
     #[track_caller]
-    pub fn draw(self, shape: impl Into<Shape>, key: &Key) -> Tensor {
+    pub fn sample(self, shape: impl Into<Shape>, key: &Key) -> Tensor {
         self.drawn(shape.into(), key)
     }
 
@@ -176,7 +176,7 @@ fn central_erfinv(x: &Tensor) -> Tensor {
 /// A name that is no initialiser's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is no initialiser; there are {}, with a number behind a colon where they have one (normal:0.02)", NAMES.map(|(n, _)| n).join(", "))]
-pub struct UnknownInit {
+pub struct ParseInitError {
     /// What was given.
     pub name: String,
 }
@@ -184,10 +184,10 @@ pub struct UnknownInit {
 /// `he_normal`, `normal:0.02`; without a number widths are 0.01, a constant is 0, and an orthogonal matrix is
 /// scaled by 1.
 impl FromStr for Init {
-    type Err = UnknownInit;
+    type Err = ParseInitError;
 
-    fn from_str(s: &str) -> Result<Init, UnknownInit> {
-        let unknown = || UnknownInit { name: s.to_owned() };
+    fn from_str(s: &str) -> Result<Init, ParseInitError> {
+        let unknown = || ParseInitError { name: s.to_owned() };
         let (name, number) = s.split_once(':').map_or((s, None), |(name, x)| (name, Some(x)));
         let (_, mut init) = *NAMES.iter().find(|(n, _)| *n == name).ok_or_else(unknown)?;
         if let Some(text) = number {

@@ -47,8 +47,8 @@ impl LayerNorm {
         let last = last.unwrap_or_else(|| {
             panic!("a layer norm of {} takes rows of that length, not {}", self.gain.size(), x.shape())
         });
-        let deviation = x - x.mean_axes(&[last]).expand(last);
-        let variance = deviation.square().mean_axes(&[last]).expand(last);
+        let deviation = x - x.mean_axes(&[last]).expand_dims(last);
+        let variance = deviation.square().mean_axes(&[last]).expand_dims(last);
         deviation / (variance + self.eps).sqrt() * &self.gain + &self.bias
     }
 }

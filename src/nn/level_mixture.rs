@@ -7,8 +7,8 @@
 //! ranges stay as soft as they are there. It knows normal densities and a network of pictures; it must never know a data
 //! set: where the ranges end is given to it.
 
-use super::drift::{Drift, time_column};
-use super::{Fixed, UNet};
+use super::drift::{VelocityField, time_column};
+use super::{Buffer, UNet};
 use crate::array::DType;
 use crate::tensor::Tensor;
 use crate::tree;
@@ -49,7 +49,7 @@ tree! {
     /// of a truncated normal: Johnson, Kotz and Balakrishnan (1994), Continuous univariate distributions 1, section 13.10.1.
     pub struct LevelMixture {
         /// c, not trained.
-        pub ends: Fixed,
+        pub ends: Buffer,
         /// What says how likely each range is.
         pub net: UNet,
     }
@@ -69,7 +69,7 @@ impl LevelMixture {
             "ends of shape {} want a network of as many pictures' pixels, not {h} x {w} x {c}",
             ends.shape()
         );
-        LevelMixture { ends: Fixed::new(ends.clone()), net }
+        LevelMixture { ends: Buffer::new(ends.clone()), net }
     }
 }
 
@@ -91,14 +91,14 @@ fn density(x: &Tensor) -> Tensor {
     (x.square() * -0.5).exp() * (0.5 / PI).sqrt()
 }
 
-impl Drift for LevelMixture {
+impl VelocityField for LevelMixture {
     #[track_caller]
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
-        self.eval_given(t, y, None)
+        self.eval_conditional(t, y, None)
     }
 
     #[track_caller]
-    fn eval_given(&self, t: &Tensor, x: &Tensor, labels: Option<&Tensor>) -> Tensor {
+    fn eval_conditional(&self, t: &Tensor, x: &Tensor, labels: Option<&Tensor>) -> Tensor {
         let (t, n) = (time_column(t, x), x.shape()[0]);
         let ends = self.ends.get().cast(x.dtype());
         let (count, d) = (ends.shape()[0], ends.shape()[1]);
@@ -116,7 +116,7 @@ impl Drift for LevelMixture {
         let below = distribution(&a.cast(DType::F64));
         let seen = Tensor::concat(&[&y.reshape([n, d, 1]), &(&below * 2.0 - 1.0).cast(x.dtype())], 2);
         let said =
-            self.net.eval_given(&t, &seen.reshape([n, d * (count + 1)]), labels).reshape([n, d, count + 1]);
+            self.net.eval_conditional(&t, &seen.reshape([n, d * (count + 1)]), labels).reshape([n, d, count + 1]);
         let weights = ((said * (1.0 / MOST)).tanh() * MOST).exp();
         let mass = (&weights * within(&below).cast(x.dtype())).sum_last();
         let step = weights.slice(2, 1..count + 1) - weights.slice(2, 0..count);
@@ -125,12 +125,12 @@ impl Drift for LevelMixture {
         x * drawn + gain / r
     }
 
-    fn classes(&self) -> usize {
-        self.net.classes()
+    fn num_classes(&self) -> usize {
+        self.net.num_classes()
     }
 
-    fn tile(&self) -> usize {
-        self.net.tile()
+    fn rows_per_tile(&self) -> usize {
+        self.net.rows_per_tile()
     }
 
     fn dim(&self) -> usize {

@@ -45,8 +45,8 @@ impl Linear {
     pub fn from_init(inputs: usize, outputs: usize, weight: Init, bias: Option<Init>, key: &Key) -> Linear {
         let [for_weight, for_bias] = key.split();
         Linear {
-            weight: weight.draw([inputs, outputs], &for_weight),
-            bias: bias.map(|bias| bias.draw([outputs], &for_bias)),
+            weight: weight.sample([inputs, outputs], &for_weight),
+            bias: bias.map(|bias| bias.sample([outputs], &for_bias)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The multi-layer perceptron.
 
-use super::drift::{Drift, one_hot, time_column};
+use super::drift::{VelocityField, one_hot, time_column};
 use super::{Activation, Linear};
 use crate::tensor::{Key, Tensor};
 use crate::tree;
@@ -68,15 +68,15 @@ impl Mlp {
 
 /// `dy/dt = mlp([y, t])`; with as many inputs as outputs `dy/dt = mlp(y)`, with k more `dy/dt = mlp([y, t, c])`, c a row
 /// of zeros with a one for the class of k.
-impl Drift for Mlp {
+impl VelocityField for Mlp {
     #[track_caller]
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
-        self.eval_given(t, y, None)
+        self.eval_conditional(t, y, None)
     }
 
     #[track_caller]
-    fn eval_given(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
-        let classes = self.classes();
+    fn eval_conditional(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
+        let classes = self.num_classes();
         match labels {
             None if classes > 0 => panic!("this field is of {classes} classes: tell the class of each row"),
             None if self.inputs() == self.outputs() => self.forward(y),
@@ -89,7 +89,7 @@ impl Drift for Mlp {
         }
     }
 
-    fn classes(&self) -> usize {
+    fn num_classes(&self) -> usize {
         self.inputs().saturating_sub(self.outputs() + 1)
     }
 

@@ -29,22 +29,22 @@ mod softmax;
 mod time_layers;
 mod unet;
 
-pub use attention::{Attend, MultiHeadAttention, causal_mask};
-pub use concat_squash::{ConcatSquash, ConcatSquashLayer};
+pub use attention::{AttentionOptions, MultiHeadAttention, causal_mask};
+pub use concat_squash::{ConcatSquash, ConcatSquashLinear};
 pub use conv::{Conv2d, ConvTranspose2d, Padding, upsample};
-pub use drift::{Drift, DriftNet};
-pub use embedding::{Embedding, FourierTime, sinusoidal};
-pub use fixed::{Fixed, Frozen, frozen, is_fixed, num_trained, num_trained_where};
+pub use drift::{VelocityField, AnyVelocityField};
+pub use embedding::{Embedding, GaussianFourierProjection, timestep_embedding};
+pub use fixed::{Buffer, Frozen, freeze, is_fixed, num_params, num_params_where};
 pub use fourier::{FourierMlp, golden_frequencies, normal_frequencies};
 pub use gru::GruCell;
-pub use init::{Init, UnknownInit};
+pub use init::{Init, ParseInitError};
 pub use layer_norm::LayerNorm;
 pub use level_mixture::LevelMixture;
 pub use linear::{Activation, Linear, dropout};
 pub use mlp::Mlp;
 pub use softmax::{log_softmax, softmax};
 pub use time_layers::{
-    BlendLayer, BlendMlp, ConcatLayer, ConcatMlp, SquashLayer, SquashMlp, TimeLayer, TimeMlp,
+    BlendLinear, BlendMlp, ConcatLinear, ConcatMlp, SquashLinear, SquashMlp, TimeLayer, TimeMlp,
 };
 pub use unet::{FilmBlock, UNet, UNetConfig, UNetLevel};
 

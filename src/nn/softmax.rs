@@ -55,10 +55,10 @@ fn shifted(x: &Tensor) -> Tensor {
     if x.shape()[last] == 0 {
         return x.clone();
     }
-    x - x.stop_gradient().max_axes(&[last]).expand(last)
+    x - x.stop_gradient().max_axes(&[last]).expand_dims(last)
 }
 
 /// The sum over the last axis, which stays with length 1.
 fn sum_kept(x: &Tensor) -> Tensor {
-    x.sum_last().expand(x.rank() - 1)
+    x.sum_last().expand_dims(x.rank() - 1)
 }

@@ -8,8 +8,8 @@
 //! Grathwohl et al. (2019), FFJORD: free-form continuous dynamics for scalable reversible generative models,
 //! section 4.1 and appendix B; the layers "concat", "squash", "blend" and "concatsquash" of its code.
 
-use super::drift::{Drift, time_column};
-use super::{Activation, ConcatSquashLayer, Linear};
+use super::drift::{VelocityField, time_column};
+use super::{Activation, ConcatSquashLinear, Linear};
 use crate::tensor::{Key, Tensor, Tree};
 use crate::tree;
 
@@ -33,15 +33,15 @@ tree! {
     ///
     /// # Shapes and units
     /// y `[rows, in]`, W `[in + 1, out]`, b `[out]`.
-    pub struct ConcatLayer {
+    pub struct ConcatLinear {
         /// W and b; the last row of W is that of t.
         pub linear: Linear,
     }
 }
 
-impl TimeLayer for ConcatLayer {
-    fn new(inputs: usize, outputs: usize, key: &Key) -> ConcatLayer {
-        ConcatLayer { linear: Linear::new(inputs + 1, outputs, key) }
+impl TimeLayer for ConcatLinear {
+    fn new(inputs: usize, outputs: usize, key: &Key) -> ConcatLinear {
+        ConcatLinear { linear: Linear::new(inputs + 1, outputs, key) }
     }
 
     fn inputs(&self) -> usize {
@@ -59,7 +59,7 @@ tree! {
     ///
     /// # Shapes and units
     /// y `[rows, in]`, W `[in, out]`, b, g and c `[out]`.
-    pub struct SquashLayer {
+    pub struct SquashLinear {
         /// y W + b.
         pub linear: Linear,
         /// t g + c, of one input.
@@ -67,10 +67,10 @@ tree! {
     }
 }
 
-impl TimeLayer for SquashLayer {
-    fn new(inputs: usize, outputs: usize, key: &Key) -> SquashLayer {
+impl TimeLayer for SquashLinear {
+    fn new(inputs: usize, outputs: usize, key: &Key) -> SquashLinear {
         let [linear, gate] = key.split();
-        SquashLayer { linear: Linear::new(inputs, outputs, &linear), gate: Linear::new(1, outputs, &gate) }
+        SquashLinear { linear: Linear::new(inputs, outputs, &linear), gate: Linear::new(1, outputs, &gate) }
     }
 
     fn inputs(&self) -> usize {
@@ -88,7 +88,7 @@ tree! {
     ///
     /// # Shapes and units
     /// y `[rows, in]`, W0 and W1 `[in, out]`, b0 and b1 `[out]`.
-    pub struct BlendLayer {
+    pub struct BlendLinear {
         /// y W0 + b0, the layer at t = 0.
         pub at_zero: Linear,
         /// y W1 + b1, the layer at t = 1.
@@ -96,10 +96,10 @@ tree! {
     }
 }
 
-impl TimeLayer for BlendLayer {
-    fn new(inputs: usize, outputs: usize, key: &Key) -> BlendLayer {
+impl TimeLayer for BlendLinear {
+    fn new(inputs: usize, outputs: usize, key: &Key) -> BlendLinear {
         let [zero, one] = key.split();
-        BlendLayer {
+        BlendLinear {
             at_zero: Linear::new(inputs, outputs, &zero),
             at_one: Linear::new(inputs, outputs, &one),
         }
@@ -117,9 +117,9 @@ impl TimeLayer for BlendLayer {
 }
 
 /// See [`ConcatSquashLayer::forward`].
-impl TimeLayer for ConcatSquashLayer {
-    fn new(inputs: usize, outputs: usize, key: &Key) -> ConcatSquashLayer {
-        ConcatSquashLayer::new(inputs, outputs, key)
+impl TimeLayer for ConcatSquashLinear {
+    fn new(inputs: usize, outputs: usize, key: &Key) -> ConcatSquashLinear {
+        ConcatSquashLinear::new(inputs, outputs, key)
     }
 
     fn inputs(&self) -> usize {
@@ -143,11 +143,11 @@ tree! {
 }
 
 /// Layers that take t as a further input.
-pub type ConcatMlp = TimeMlp<ConcatLayer>;
+pub type ConcatMlp = TimeMlp<ConcatLinear>;
 /// Layers that t scales.
-pub type SquashMlp = TimeMlp<SquashLayer>;
+pub type SquashMlp = TimeMlp<SquashLinear>;
 /// Layers that t blends from one into another.
-pub type BlendMlp = TimeMlp<BlendLayer>;
+pub type BlendMlp = TimeMlp<BlendLinear>;
 
 impl<L: TimeLayer> TimeMlp<L> {
     /// Layers from `dim` over the hidden sizes back to `dim`, drawn in order from `key`.
@@ -166,7 +166,7 @@ impl<L: TimeLayer> TimeMlp<L> {
     }
 }
 
-impl<L: TimeLayer> Drift for TimeMlp<L> {
+impl<L: TimeLayer> VelocityField for TimeMlp<L> {
     #[track_caller]
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
         let t = time_column(t, y);

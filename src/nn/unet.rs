@@ -6,7 +6,7 @@
 //! layer: statistics over a picture would make the divergence dense in it for little, and the blocks start
 //! as the identity instead. What differentiates it is the crate's business: nothing here has a rule of its own.
 
-use super::drift::{Drift, one_hot, time_column};
+use super::drift::{VelocityField, one_hot, time_column};
 use super::{Conv2d, Linear, Padding};
 use crate::array::DType;
 use crate::tensor::{Key, Tensor, Tree};
@@ -24,7 +24,7 @@ const TIME_FREQUENCIES: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UNetConfig {
     /// Height, width and channels of a picture; a row has their product of elements.
-    pub picture: [usize; 3],
+    pub image_shape: [usize; 3],
     /// Side of the squares of pixels that are one place of the first level.
     pub patch: usize,
     /// Channels of each level, the finest first; each level has half the side of the one before.
@@ -36,9 +36,9 @@ pub struct UNetConfig {
     /// Residual blocks of a level on the way up, of all levels but the coarsest.
     pub blocks_up: usize,
     /// Width of the vector that time, and the class, enter the blocks as.
-    pub time: usize,
+    pub time_dim: usize,
     /// Number of classes that rows may have; 0 for rows of none.
-    pub classes: usize,
+    pub num_classes: usize,
 }
 
 impl UNetConfig {
@@ -47,21 +47,21 @@ impl UNetConfig {
     pub fn new(picture: [usize; 3], channels: impl AsRef<[usize]>) -> UNetConfig {
         let channels = channels.as_ref().to_vec();
         UNetConfig {
-            picture,
+            image_shape: picture,
             patch: 2,
             channels,
             blocks_down: 1,
             blocks_middle: 2,
             blocks_up: 1,
-            time: 128,
-            classes: 0,
+            time_dim: 128,
+            num_classes: 0,
         }
     }
 
     /// Sides of the picture with zeros behind, up to whole squares of the coarsest level.
     fn padded(&self) -> [usize; 2] {
         let whole = self.patch << (self.channels.len() - 1);
-        [self.picture[0], self.picture[1]].map(|side| side.next_multiple_of(whole))
+        [self.image_shape[0], self.image_shape[1]].map(|side| side.next_multiple_of(whole))
     }
 }
 
@@ -176,7 +176,7 @@ impl UNet {
     /// ```
     #[track_caller]
     pub fn new(config: &UNetConfig, key: &Key) -> UNet {
-        let &UNetConfig { picture, patch, ref channels, time, classes, .. } = config;
+        let &UNetConfig { image_shape: picture, patch, ref channels, time_dim: time, num_classes: classes, .. } = config;
         assert!(patch > 0, "a square of pixels has a side of at least 1");
         let (Some(&finest), Some(&coarsest)) = (channels.first(), channels.last()) else {
             panic!("a U-Net has at least one level")
@@ -209,14 +209,14 @@ impl UNet {
         let below = self.levels.iter().map(|level| level.to_below.outputs());
         let (down, up) = self.levels.first().map_or((0, 0), |level| (level.down.len(), level.up.len()));
         UNetConfig {
-            picture: self.picture,
+            image_shape: self.picture,
             patch: self.patch,
             channels: std::iter::once(self.position.shape()[2]).chain(below).collect(),
             blocks_down: down,
             blocks_middle: self.middle.len(),
             blocks_up: up,
-            time: self.time.outputs(),
-            classes: self.classes(),
+            time_dim: self.time.outputs(),
+            num_classes: self.num_classes(),
         }
     }
 
@@ -232,19 +232,19 @@ impl UNet {
     }
 }
 
-impl Drift for UNet {
+impl VelocityField for UNet {
     #[track_caller]
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
-        self.eval_given(t, y, None)
+        self.eval_conditional(t, y, None)
     }
 
-    fn classes(&self) -> usize {
+    fn num_classes(&self) -> usize {
         self.time.inputs() - 2 * TIME_FREQUENCIES.len()
     }
 
     #[track_caller]
-    fn eval_given(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
-        let classes = self.classes();
+    fn eval_conditional(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
+        let classes = self.num_classes();
         let told = labels.is_some();
         assert!(
             told == (classes > 0),
@@ -273,7 +273,7 @@ impl Drift for UNet {
         y.reshape([n, h * w * c])
     }
 
-    fn tile(&self) -> usize {
+    fn rows_per_tile(&self) -> usize {
         TILE
     }
 

@@ -12,7 +12,7 @@
 use super::controller::History;
 use super::knot::{Knot, SLACK, next_knot};
 use super::stages::{First, Times, eval, stages};
-use super::{Carry, Clock, Compiled, Controller, Field, FieldFailure, Hairer, Scheme, Span, State, status};
+use super::{Carry, Clock, Compiled, Controller, VectorField, FieldFailure, HairerController, Scheme, Span, State, status};
 
 /// Non-finite rejections in a row that end a solve.
 pub(super) const NON_FINITE_MAX: f64 = 20.0;
@@ -24,7 +24,7 @@ pub(super) const NON_FINITE_MAX: f64 = 20.0;
 /// # Errors
 /// What the field said, with the time of the stage. The carry then still holds the last good t and y.
 #[inline(always)]
-pub fn attempt<S: State, F: Field<S>>(
+pub fn attempt<S: State, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,
     span: &Span<S::Clock>,
@@ -35,7 +35,7 @@ pub fn attempt<S: State, F: Field<S>>(
 
 /// [`attempt`] with its loop over stages written out or not, and its sums fused or not: see [`stages`].
 #[inline(always)]
-pub(super) fn attempt_with<const UNROLLED: bool, const FUSED: bool, S: State, F: Field<S>>(
+pub(super) fn attempt_with<const UNROLLED: bool, const FUSED: bool, S: State, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,
     span: &Span<S::Clock>,
@@ -50,7 +50,7 @@ pub(super) fn attempt_with<const UNROLLED: bool, const FUSED: bool, S: State, F:
 /// # Errors
 /// As [`attempt`]; what `then` said.
 #[inline(always)]
-pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Field<S>>(
+pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,
     span: &Span<S::Clock>,
@@ -99,7 +99,7 @@ pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Field<
 /// # Errors
 /// What the field said, with the time of the stage.
 #[inline(always)]
-pub fn step<S: State, F: Field<S>>(
+pub fn step<S: State, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,
     span: &Span<S::Clock>,
@@ -117,7 +117,7 @@ pub fn step<S: State, F: Field<S>>(
 ///
 /// Before anything else of the attempt is kept: where the field fails here, the step can still be tried shorter.
 #[inline(always)]
-fn keep_first<S: State, F: Field<S>>(
+fn keep_first<S: State, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,
     span: &Span<S::Clock>,
@@ -152,7 +152,7 @@ fn keep_first<S: State, F: Field<S>>(
     }
     first[0].keep(&renew, &mut others[last]);
     let (zero, one) = (carry.t.like(0.0), carry.t.like(1.0));
-    carry.num_field_evals = carry.num_field_evals.add(&S::Clock::select(&renew, &one, &zero));
+    carry.num_fn_evals = carry.num_fn_evals.add(&S::Clock::select(&renew, &one, &zero));
     Ok(())
 }
 
@@ -260,7 +260,7 @@ fn count<S: State>(
         _ => S::Clock::and(running, &S::Clock::not(accepted)),
     };
     carry.num_rejected = carry.num_rejected.add(&S::Clock::select(&rejected, &one, &zero));
-    carry.num_field_evals = carry.num_field_evals.add(&step.mul(&evals));
+    carry.num_fn_evals = carry.num_fn_evals.add(&step.mul(&evals));
     let in_row = S::Clock::select(broken, &carry.non_finite_in_row.add(&one), &zero);
     carry.non_finite_in_row = S::Clock::select(running, &in_row, &carry.non_finite_in_row);
 }
@@ -285,7 +285,7 @@ fn adapt<S: State>(
     };
     let (factor, history) = match scheme.controller {
         Controller::Pid(pid) => (pid.next(order, error_ratio, &past), pid.history(error_ratio)),
-        Controller::Hairer(hairer) => (hairer.next(order, error_ratio, &past), Hairer::history(error_ratio)),
+        Controller::Hairer(hairer) => (hairer.next(order, error_ratio, &past), HairerController::history(error_ratio)),
         Controller::Constant(_) | Controller::StepTo(_) => return,
     };
     let mut dt = carry.h.mul(&factor);

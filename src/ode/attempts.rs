@@ -7,7 +7,7 @@
 
 use super::attempt::attempt_with;
 use super::inline::{self, InlineMethod};
-use super::{Carry, Field, FieldError, FieldFailure, HostState, Native, Scheme, Span, status};
+use super::{Carry, VectorField, FieldError, FieldFailure, PlainState, Native, Scheme, Span, status};
 use crate::simd::{Bound, Call, Level, Work, is_fused, run_narrow};
 use std::marker::PhantomData;
 
@@ -16,12 +16,12 @@ use std::marker::PhantomData;
 pub(super) const UNROLL: bool = !cfg!(debug_assertions);
 
 /// A field with its loop of attempts.
-pub(super) trait Driven<Y: HostState>: Field<Y> {
+pub(super) trait Driven<Y: PlainState>: VectorField<Y> {
     /// Attempts until as many steps are accepted as `run` says.
     fn attempts(&self, native: Native, run: Run<'_, Y>) -> Result<u64, FieldFailure<f64>>;
 }
 
-impl<Y: HostState, F: Field<Y>> Driven<Y> for F {
+impl<Y: PlainState, F: VectorField<Y>> Driven<Y> for F {
     fn attempts(&self, native: Native, run: Run<'_, Y>) -> Result<u64, FieldFailure<f64>> {
         self.run_attempts(native, run)
     }
@@ -30,7 +30,7 @@ impl<Y: HostState, F: Field<Y>> Driven<Y> for F {
 /// Attempts until `most` steps are accepted, by the loop that is compiled for the field where nobody asks for one.
 ///
 /// In builds for debugging there is none: the same bits, and tests are compiled in half the time.
-pub(super) fn attempts_of<Y: HostState, F: Field<Y>>(
+pub(super) fn attempts_of<Y: PlainState, F: VectorField<Y>>(
     f: &F,
     native: Native,
     run: Run<'_, Y>,
@@ -40,7 +40,7 @@ pub(super) fn attempts_of<Y: HostState, F: Field<Y>>(
 
 /// Attempts by the loop compiled for the method `M` and the field where the solve is by that method and the state is small,
 /// else by the loop that serves every field and method.
-pub(super) fn attempts_by<M: InlineMethod, Y: HostState, F: Field<Y>>(
+pub(super) fn attempts_by<M: InlineMethod, Y: PlainState, F: VectorField<Y>>(
     f: &F,
     native: Native,
     run: Run<'_, Y>,
@@ -57,7 +57,7 @@ pub(super) fn attempts_by<M: InlineMethod, Y: HostState, F: Field<Y>>(
 }
 
 /// Attempts by the loop that serves every field and method.
-fn shared_attempts<Y: HostState, F: Field<Y>>(
+fn shared_attempts<Y: PlainState, F: VectorField<Y>>(
     f: &F,
     native: Native,
     run: Run<'_, Y>,
@@ -72,7 +72,7 @@ const STAGES_IN_LOOP: usize = 7;
 /// The loop for any field and method, compiled once for each kind of state. Never for AVX-512: few components gain nothing
 /// from wider registers, and all of them lose from code that is compiled twice (Vern9 on Lorenz: 205 ns a step against 182,
 /// 400 components on the heap alike).
-fn attempts_of_any<Y: HostState>(
+fn attempts_of_any<Y: PlainState>(
     f: AtLevel<'_, Y>,
     level: Option<Level>,
     run: Run<'_, Y>,
@@ -90,7 +90,7 @@ struct AtLevel<'a, Y>(Bound<'a, f64, Y, Y, Result<(), FieldError>>);
 /// One evaluation.
 struct Eval<Y, F>(PhantomData<(Y, F)>);
 
-impl<Y: HostState, F: Field<Y>> Call for Eval<Y, F> {
+impl<Y: PlainState, F: VectorField<Y>> Call for Eval<Y, F> {
     type Of = F;
     type At = f64;
     type On = Y;
@@ -103,7 +103,7 @@ impl<Y: HostState, F: Field<Y>> Call for Eval<Y, F> {
     }
 }
 
-impl<Y: HostState> Field<Y> for AtLevel<'_, Y> {
+impl<Y: PlainState> VectorField<Y> for AtLevel<'_, Y> {
     #[inline(always)]
     fn eval(&self, t: &f64, y: &Y, dy: &mut Y) -> Result<(), FieldError> {
         self.0.call(t, y, dy)
@@ -111,7 +111,7 @@ impl<Y: HostState> Field<Y> for AtLevel<'_, Y> {
 }
 
 /// Attempts of one solve, until `most` steps are accepted; their ends are added to `knots`.
-pub struct Run<'a, Y: HostState> {
+pub struct Run<'a, Y: PlainState> {
     pub(super) scheme: &'a Scheme<'a, Y>,
     pub(super) span: &'a Span<f64>,
     pub(super) carry: &'a mut Carry<Y>,
@@ -120,12 +120,12 @@ pub struct Run<'a, Y: HostState> {
 }
 
 /// [`Run`] by a field.
-struct Attempts<'a, Y: HostState, F> {
+struct Attempts<'a, Y: PlainState, F> {
     f: &'a F,
     run: Run<'a, Y>,
 }
 
-impl<Y: HostState, F: Field<Y>> Attempts<'_, Y, F> {
+impl<Y: PlainState, F: VectorField<Y>> Attempts<'_, Y, F> {
     /// Not by [`each_by`](Self::each_by): a closure of these instructions is not inlined, and calls the C library.
     #[inline(always)]
     fn run_by<const UNROLLED: bool, const FUSED: bool>(self) -> Result<u64, FieldFailure<f64>> {
@@ -167,7 +167,7 @@ impl<Y: HostState, F: Field<Y>> Attempts<'_, Y, F> {
     }
 }
 
-impl<Y: HostState, F: Field<Y>> Work for Attempts<'_, Y, F> {
+impl<Y: PlainState, F: VectorField<Y>> Work for Attempts<'_, Y, F> {
     type Output = Result<u64, FieldFailure<f64>>;
 
     #[inline(always)]
@@ -178,9 +178,9 @@ impl<Y: HostState, F: Field<Y>> Work for Attempts<'_, Y, F> {
 
 /// [`Attempts`] by a method whose numbers are known where this is compiled, stages written out: all of them, or one
 /// attempt where not `LOOP`.
-struct Known<'a, M, const LOOP: bool, Y: HostState, F>(Attempts<'a, Y, F>, PhantomData<M>);
+struct Known<'a, M, const LOOP: bool, Y: PlainState, F>(Attempts<'a, Y, F>, PhantomData<M>);
 
-impl<M: InlineMethod, const LOOP: bool, Y: HostState, F: Field<Y>> Work for Known<'_, M, LOOP, Y, F> {
+impl<M: InlineMethod, const LOOP: bool, Y: PlainState, F: VectorField<Y>> Work for Known<'_, M, LOOP, Y, F> {
     type Output = Result<u64, FieldFailure<f64>>;
 
     #[inline(always)]

@@ -9,7 +9,7 @@ use super::event::Watch;
 use super::field::Inlined;
 use super::inline::InlineMethod;
 use super::{
-    Bound, Closure, Controller, Event, Field, Gauge, HostState, InPlace, Method, Norm, OdeError, Rate,
+    Tol, Closure, Controller, Event, VectorField, EventValue, PlainState, InPlace, Method, Norm, OdeError, Rate,
     SaveAt, Settings, SolveError, State, Tableau, Tolerance, View,
 };
 use crate::simd::Level;
@@ -25,7 +25,7 @@ use std::sync::Arc;
     note = "a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector or matrix, an ndarray array (features `nalgebra`, `ndarray`), a tuple of these, or a struct of them made by `state!`",
     note = "a slice has no size: take `y: &Vec<f64>`, or write dy in place with `Ode::in_place(|t, y: &[f64], dy: &mut [f64]| ...)`"
 )]
-pub trait Drive: State {
+pub trait OdeState: State {
     /// What a solve returns that saves values of type `O`.
     type Solution<O>;
     /// What only this kind of state can be asked; nothing on the host.
@@ -45,7 +45,7 @@ pub trait Drive: State {
 
     /// Runs the solve.
     #[doc(hidden)]
-    fn drive<F: Field<Self>, O>(
+    fn drive<F: VectorField<Self>, O>(
         ode: &Ode<'_, Self, F, O>,
         t0: Self::Clock,
         t1: Self::Clock,
@@ -97,7 +97,7 @@ pub(crate) type OnStep<'f, Y> = Arc<dyn Fn(f64, &Y) -> ControlFlow<()> + Send + 
 /// assert!((solution.y1[0] - (-1.0_f64).exp()).abs() < 1e-8);
 /// # Ok::<(), flowline::ode::OdeError>(())
 /// ```
-pub struct Ode<'f, Y: Drive, F, O = Y> {
+pub struct Ode<'f, Y: OdeState, F, O = Y> {
     pub(crate) field: F,
     pub(crate) settings: Settings,
     pub(crate) norm: Option<Arc<Norm<'f, Y>>>,
@@ -110,7 +110,7 @@ pub struct Ode<'f, Y: Drive, F, O = Y> {
     state: PhantomData<fn(&Y)>,
 }
 
-impl<Y: Drive, F: Clone, O> Clone for Ode<'_, Y, F, O> {
+impl<Y: OdeState, F: Clone, O> Clone for Ode<'_, Y, F, O> {
     fn clone(&self) -> Self {
         Ode {
             field: self.field.clone(),
@@ -127,7 +127,7 @@ impl<Y: Drive, F: Clone, O> Clone for Ode<'_, Y, F, O> {
     }
 }
 
-impl<Y: Drive, F, O> fmt::Debug for Ode<'_, Y, F, O> {
+impl<Y: OdeState, F, O> fmt::Debug for Ode<'_, Y, F, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ode")
             .field("settings", &self.settings)
@@ -138,7 +138,7 @@ impl<Y: Drive, F, O> fmt::Debug for Ode<'_, Y, F, O> {
     }
 }
 
-impl<Y: Drive, F> Ode<'_, Y, Closure<F>> {
+impl<Y: OdeState, F> Ode<'_, Y, Closure<F>> {
     /// From a closure `f(t, y) -> dy/dt`, which may also return a `Result`. State the type of `y` in it.
     pub fn new<R: Rate<Y>>(f: F) -> Self
     where
@@ -158,7 +158,7 @@ impl<V: View + ?Sized, F> Ode<'_, V::Owned, InPlace<F, V>> {
     }
 }
 
-impl<Y: Drive, F> Ode<'_, Y, F> {
+impl<Y: OdeState, F> Ode<'_, Y, F> {
     /// From a type of one's own that implements [`Field`].
     pub fn from_field(field: F) -> Self {
         Ode {
@@ -176,35 +176,35 @@ impl<Y: Drive, F> Ode<'_, Y, F> {
     }
 }
 
-impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
+impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
     /// Looks for sign changes of `when(t, y)`, a number or a condition, and notes them in the solution's `events`. On
     /// tensors it is one for the whole state, and how many hits are noted at most is known before: `max_events`.
-    pub fn event<G: Gauge<Y::Clock>>(
+    pub fn event<G: EventValue<Y::Clock>>(
         mut self,
         event: Event,
         when: impl Fn(Y::Clock, &Y) -> G + Send + Sync + 'f,
     ) -> Self {
-        self.watches.push(Watch { event, when: Arc::new(move |t, y| when(t, y).gauge()), then: None });
+        self.watches.push(Watch { event, when: Arc::new(move |t, y| when(t, y).value()), then: None });
         self
     }
 
     /// An event after which the state is changed by `then(t, y)` and the solve goes on from there; with
     /// [`Event::stop`] it ends there, changed. On tensors `then` leaves every leaf its type.
-    pub fn jump<G: Gauge<Y::Clock>>(
+    pub fn on_event<G: EventValue<Y::Clock>>(
         mut self,
         event: Event,
         when: impl Fn(Y::Clock, &Y) -> G + Send + Sync + 'f,
         then: impl Fn(Y::Clock, &mut Y) + Send + Sync + 'f,
     ) -> Self {
-        let when = Arc::new(move |t: Y::Clock, y: &Y| when(t, y).gauge());
+        let when = Arc::new(move |t: Y::Clock, y: &Y| when(t, y).value());
         self.watches.push(Watch { event, when, then: Some(Arc::new(then)) });
         self
     }
 }
 
-impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
+impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
     /// The same settings around another field of another state; what watches or saves a state is left behind.
-    pub(crate) fn with_field<Z: Drive, G>(&self, field: G) -> Ode<'static, Z, G> {
+    pub(crate) fn with_field<Z: OdeState, G>(&self, field: G) -> Ode<'static, Z, G> {
         Ode { settings: self.settings.clone(), ..Ode::from_field(field) }
     }
 
@@ -237,7 +237,7 @@ impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
     /// ```
     pub fn inlined<M: InlineMethod>(self, _method: M) -> Ode<'f, Y, Inlined<F, M>, O>
     where
-        Y: HostState,
+        Y: PlainState,
     {
         let Ode { field, settings, norm, save_at, save_fn, given, watches, on_step, options, state } =
             self.method(M::METHOD);
@@ -257,12 +257,12 @@ impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
     }
     /// The relative tolerance: a number, or one a component (or one a part of a state of several parts). Constant and given
     /// steps have none.
-    pub fn rtol(mut self, rtol: impl Into<Bound>) -> Self {
+    pub fn rtol(mut self, rtol: impl Into<Tol>) -> Self {
         self.settings.rtol = Some(rtol.into());
         self
     }
     /// The absolute tolerance, in the unit of y: a number, or one a component (or one a part).
-    pub fn atol(mut self, atol: impl Into<Bound>) -> Self {
+    pub fn atol(mut self, atol: impl Into<Tol>) -> Self {
         self.settings.atol = Some(atol.into());
         self
     }
@@ -319,14 +319,14 @@ impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
     }
     /// Times that steps end on exactly; those outside the interval are passed over. The size that a step was to have, and
     /// the controller's history, are kept across them. Where all times are given, they are refused.
-    pub fn land_on(mut self, ts: &[f64]) -> Self {
-        self.settings.land_on.extend(ts);
+    pub fn tstops(mut self, ts: &[f64]) -> Self {
+        self.settings.tstops.extend(ts);
         self
     }
     /// Times at which the field jumps: steps end on them, the field is evaluated an ulp before and an ulp after
     /// them and never on them, and the first stage behind one is computed anew.
-    pub fn jump_at(mut self, ts: &[f64]) -> Self {
-        self.settings.jump_at.extend(ts);
+    pub fn discontinuities(mut self, ts: &[f64]) -> Self {
+        self.settings.discontinuities.extend(ts);
         self
     }
 
@@ -336,7 +336,7 @@ impl<'f, Y: Drive, F, O> Ode<'f, Y, F, O> {
     }
 }
 
-impl<'f, Y: HostState, F, O> Ode<'f, Y, F, O> {
+impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
     /// How errors are measured: `norm` sees the state of scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))`;
     /// a step is accepted where it gives less than 1. The RMS if not said. The first step size is chosen by it too.
     pub fn norm(mut self, norm: impl Fn(&Y) -> f64 + Send + Sync + 'f) -> Self {
@@ -366,7 +366,7 @@ impl<'f, Y: HostState, F, O> Ode<'f, Y, F, O> {
     }
 }
 
-impl<Y: Drive, F: Field<Y>, O> Ode<'_, Y, F, O> {
+impl<Y: OdeState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     /// From t0 to t1; the sign of `t1 - t0` is the direction. t0 == t1 returns y0.
     ///
     /// # Errors

@@ -41,7 +41,7 @@ pub struct Carry<S: State> {
     /// Those of them that are no multiple of the constant step size.
     pub num_off_grid: S::Clock,
     /// Evaluations of the field.
-    pub num_field_evals: S::Clock,
+    pub num_fn_evals: S::Clock,
     /// Rejections in a row, up to now, that were due to a non-finite error ratio.
     pub non_finite_in_row: S::Clock,
     /// One of the codes of [`status`](super::status).
@@ -79,7 +79,7 @@ impl<S: State> Carry<S> {
             num_rejected: zero.clone(),
             num_stops: zero.clone(),
             num_off_grid: zero.clone(),
-            num_field_evals: zero.clone(),
+            num_fn_evals: zero.clone(),
             non_finite_in_row: zero.clone(),
             status: zero.clone(),
             h: zero.clone(),
@@ -110,7 +110,7 @@ impl<S: State> Carry<S> {
             &mut self.num_rejected,
             &mut self.num_stops,
             &mut self.num_off_grid,
-            &mut self.num_field_evals,
+            &mut self.num_fn_evals,
             &mut self.non_finite_in_row,
             &mut self.status,
             &mut self.h,
@@ -131,7 +131,7 @@ impl<S: State> Carry<S> {
             &mut self.num_steps,
             &mut self.num_accepted,
             &mut self.num_rejected,
-            &mut self.num_field_evals,
+            &mut self.num_fn_evals,
             &mut self.non_finite_in_row,
             &mut self.status,
             &mut self.h,

@@ -5,7 +5,7 @@
 //! [resolved](Settings::resolve).
 
 use super::event::Watch;
-use super::{Controller, Drive, Ode, OdeError, Settings};
+use super::{Controller, OdeState, Ode, OdeError, Settings};
 
 /// What a value does not tell: whether it was given or is a default.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +36,7 @@ pub(crate) struct Requested<'a> {
     events: [bool; 3],
 }
 
-impl<Y: Drive, F, O> Ode<'_, Y, F, O> {
+impl<Y: OdeState, F, O> Ode<'_, Y, F, O> {
     /// Refuses what [`Ode::solve`] refuses before anything runs: a setting out of range or without effect, an interval or a
     /// y0 that is not finite.
     ///
@@ -128,7 +128,7 @@ impl Settings {
             ("norm", norm),
             ("dt_min", self.dt_min > 0.0),
             ("dt_max", self.dt_max < f64::INFINITY),
-            ("land_on", is_listed && !self.land_on.is_empty()),
+            ("land_on", is_listed && !self.tstops.is_empty()),
         ];
         match unread.iter().find(|(_, is_given)| *is_given) {
             Some(&(setting, _)) => {

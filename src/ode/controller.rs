@@ -10,13 +10,13 @@ use super::{Clock, OdeError};
 #[non_exhaustive]
 pub enum Controller {
     /// Steps of one size.
-    Constant(Constant),
+    Constant(ConstantStepSize),
     /// Steps that end at given times.
     StepTo(StepTo),
     /// Steps that hold the error estimate at the tolerance.
-    Pid(Pid),
+    Pid(PidController),
     /// The same by the rule of the published dopri5 and dop853 codes.
-    Hairer(Hairer),
+    Hairer(HairerController),
 }
 
 /// Steps of one size: `t_n = t0 + n dt0`, the last one cut at t1.
@@ -24,7 +24,7 @@ pub enum Controller {
 /// A remainder under 100 ulp of t is merged into the step before, so rounding adds no step of size 1e-16. No
 /// error is estimated and no step is rejected; a step that gives a non-finite number ends the solve.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Constant {
+pub struct ConstantStepSize {
     /// The step size: its magnitude, or signed as `t1 - t0` is.
     pub dt0: f64,
 }
@@ -54,7 +54,7 @@ pub struct StepTo {
 /// Soederlind (2003), Digital filters in adaptive time-stepping, ACM TOMS 29, 1-26. The clipping is that of
 /// Kidger (2022), On neural differential equations, section 5.4.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pid {
+pub struct PidController {
     /// P: how much the trend of the error counts.
     pub pcoeff: f64,
     /// I: how much the error counts.
@@ -73,9 +73,9 @@ pub struct Pid {
     pub dt0: Option<f64>,
 }
 
-impl Default for Pid {
+impl Default for PidController {
     fn default() -> Self {
-        Pid {
+        PidController {
             pcoeff: 0.0,
             icoeff: 1.0,
             dcoeff: 0.0,
@@ -101,7 +101,7 @@ impl Default for Pid {
 /// Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, section II.4, and the Fortran codes
 /// DOPRI5 and DOP853 printed in its appendix; beta: Gustafsson (1991), ACM TOMS 17, 533-554.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hairer {
+pub struct HairerController {
     /// How much the last accepted error counts: stabilises the step sizes. 0.04 in dopri5, 0 in dop853.
     pub beta: f64,
     /// What is left of the step size that would just be accepted.
@@ -114,30 +114,30 @@ pub struct Hairer {
     pub dt0: Option<f64>,
 }
 
-impl Hairer {
+impl HairerController {
     /// As the code dopri5 has it: beta 0.04, factors from 0.2 to 10.
     pub const fn dopri5() -> Self {
-        Hairer { beta: 0.04, safety: 0.9, factor_min: 0.2, factor_max: 10.0, dt0: None }
+        HairerController { beta: 0.04, safety: 0.9, factor_min: 0.2, factor_max: 10.0, dt0: None }
     }
     /// As the code dop853 has it: beta 0, factors from 0.333 to 6.
     pub const fn dop853() -> Self {
-        Hairer { beta: 0.0, safety: 0.9, factor_min: 0.333, factor_max: 6.0, dt0: None }
+        HairerController { beta: 0.0, safety: 0.9, factor_min: 0.333, factor_max: 6.0, dt0: None }
     }
 }
 
-impl Default for Hairer {
+impl Default for HairerController {
     fn default() -> Self {
-        Hairer::dopri5()
+        HairerController::dopri5()
     }
 }
 
-impl From<Hairer> for Controller {
-    fn from(controller: Hairer) -> Self {
+impl From<HairerController> for Controller {
+    fn from(controller: HairerController) -> Self {
         Controller::Hairer(controller)
     }
 }
-impl From<Constant> for Controller {
-    fn from(controller: Constant) -> Self {
+impl From<ConstantStepSize> for Controller {
+    fn from(controller: ConstantStepSize) -> Self {
         Controller::Constant(controller)
     }
 }
@@ -146,8 +146,8 @@ impl From<StepTo> for Controller {
         Controller::StepTo(controller)
     }
 }
-impl From<Pid> for Controller {
-    fn from(controller: Pid) -> Self {
+impl From<PidController> for Controller {
+    fn from(controller: PidController) -> Self {
         Controller::Pid(controller)
     }
 }
@@ -177,14 +177,14 @@ impl Controller {
         match self {
             Controller::StepTo(_) => Err(OdeError::FirstStepBesideTimes { dt0 }),
             Controller::Constant(_) => Err(OdeError::FirstStepTwice { dt0, controller: "Constant" }),
-            Controller::Pid(Pid { dt0: Some(_), .. }) => {
+            Controller::Pid(PidController { dt0: Some(_), .. }) => {
                 Err(OdeError::FirstStepTwice { dt0, controller: "Pid" })
             }
-            Controller::Hairer(Hairer { dt0: Some(_), .. }) => {
+            Controller::Hairer(HairerController { dt0: Some(_), .. }) => {
                 Err(OdeError::FirstStepTwice { dt0, controller: "Hairer" })
             }
-            Controller::Pid(pid) => Ok(Pid { dt0: Some(dt0), ..pid }.into()),
-            Controller::Hairer(hairer) => Ok(Hairer { dt0: Some(dt0), ..hairer }.into()),
+            Controller::Pid(pid) => Ok(PidController { dt0: Some(dt0), ..pid }.into()),
+            Controller::Hairer(hairer) => Ok(HairerController { dt0: Some(dt0), ..hairer }.into()),
         }
     }
 
@@ -231,38 +231,38 @@ pub(super) struct History<'a, C> {
     pub slack: &'a C,
 }
 
-impl Pid {
+impl PidController {
     /// Proportional-integral control, such as `Pid::pi(0.4, 0.3)`.
-    pub fn pi(pcoeff: f64, icoeff: f64) -> Pid {
-        Pid { pcoeff, icoeff, ..Pid::default() }
+    pub fn pi(pcoeff: f64, icoeff: f64) -> PidController {
+        PidController { pcoeff, icoeff, ..PidController::default() }
     }
     /// All three coefficients.
-    pub fn new(pcoeff: f64, icoeff: f64, dcoeff: f64) -> Pid {
-        Pid { pcoeff, icoeff, dcoeff, ..Pid::default() }
+    pub fn new(pcoeff: f64, icoeff: f64, dcoeff: f64) -> PidController {
+        PidController { pcoeff, icoeff, dcoeff, ..PidController::default() }
     }
     /// The coefficients of the filter H211PI: exponents 1/6, 1/6 on the last two errors. The factor is clipped as
     /// [`Pid`] says, which the filter's is not: without a rejection steps never shrink.
     ///
     /// # References
     /// Soederlind (2003), table I.
-    pub fn h211pi() -> Pid {
-        Pid::pi(-1.0 / 6.0, 1.0 / 3.0)
+    pub fn h211pi() -> PidController {
+        PidController::pi(-1.0 / 6.0, 1.0 / 3.0)
     }
     /// The coefficients of the filter H211b: exponents 1/b, 1/b on the last two errors and -1/b on the ratio of the last two step
     /// sizes. b = 4 is usual; larger reacts more slowly. Clipped as [`Pid::h211pi`].
     ///
     /// # References
     /// Soederlind (2003), table I.
-    pub fn h211b(b: f64) -> Pid {
-        Pid { ratio_coeff: 1.0 / b, ..Pid::pi(-1.0 / b, 2.0 / b) }
+    pub fn h211b(b: f64) -> PidController {
+        PidController { ratio_coeff: 1.0 / b, ..PidController::pi(-1.0 / b, 2.0 / b) }
     }
     /// The coefficients of the filter H312PID: exponents 1/18, 1/9, 1/18 on the last three errors. Clipped as
     /// [`Pid::h211pi`].
     ///
     /// # References
     /// Soederlind (2003), table I.
-    pub fn h312pid() -> Pid {
-        Pid::new(-2.0 / 9.0, 2.0 / 9.0, 1.0 / 18.0)
+    pub fn h312pid() -> PidController {
+        PidController::new(-2.0 / 9.0, 2.0 / 9.0, 1.0 / 18.0)
     }
 
     /// The factor from the last step size to the next. `inv_prev` and `inv_prev2` are 1/r' and 1/r''; the ratio of
@@ -323,7 +323,7 @@ impl Pid {
     }
 }
 
-impl Hairer {
+impl HairerController {
     /// The largest 1/r' that is remembered; it is where the history starts.
     pub(super) const INV_PREV_MAX: f64 = 1e4;
 

@@ -38,7 +38,7 @@ impl<Y: State<Clock = f64>> Segment<'_, Y> {
 /// At the ends of steps it gives their own values; between them it is of the method's dense order. Where an event
 /// changed the state, it gives the value before the change.
 #[derive(Clone, Debug)]
-pub struct Dense<Y> {
+pub struct DenseOutput<Y> {
     interpolant: Arc<Interpolant>,
     /// Ends of the steps, t0 first; where an event cut a step short, that time.
     knots: Vec<f64>,
@@ -52,9 +52,9 @@ pub struct Dense<Y> {
     stages: Vec<Y>,
 }
 
-impl<Y: State<Clock = f64>> Dense<Y> {
+impl<Y: State<Clock = f64>> DenseOutput<Y> {
     pub(super) fn new(interpolant: Arc<Interpolant>, t0: f64) -> Self {
-        Dense { interpolant, knots: vec![t0], hs: vec![], starts: vec![], ends: vec![], stages: vec![] }
+        DenseOutput { interpolant, knots: vec![t0], hs: vec![], starts: vec![], ends: vec![], stages: vec![] }
     }
 
     /// Adds a step that is of meaning until `t_end`, where the state is `y_end`.

@@ -248,7 +248,7 @@ impl<const P: usize> Number for Dual<P> {
         self.chain2(other, value, self.value * scale, other.value * scale)
     }
     #[inline(always)]
-    fn if_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self {
+    fn select_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self {
         if self.value > 0.0 { a.into() } else { b.into() }
     }
     #[inline(always)]

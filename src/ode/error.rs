@@ -1,7 +1,7 @@
 //! `OdeError`: what is wrong with a problem, found before work starts where that is possible.
 
 use super::solve_error::{field_failed, stopped};
-use super::{Bound, FieldError, Outcome};
+use super::{Tol, FieldError, Outcome};
 
 /// Why a solve could not run, or could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -348,8 +348,8 @@ pub enum OdeError {
         /// Where rows or trajectories take steps of their own: the first that ended early.
         row: Option<usize>,
         /// The relative tolerance asked for.
-        rtol: Bound,
+        rtol: Tol,
         /// The absolute tolerance asked for.
-        atol: Bound,
+        atol: Tol,
     },
 }

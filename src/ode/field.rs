@@ -7,7 +7,7 @@
 
 use super::attempts::{Run, attempts_by, attempts_of};
 use super::inline::InlineMethod;
-use super::{HostState, Native, State};
+use super::{PlainState, Native, State};
 use std::marker::PhantomData;
 
 /// Why a field could not be evaluated, as the field itself says it.
@@ -50,7 +50,7 @@ impl<C> FieldFailure<C> {
 pub struct Recoverable(pub FieldError);
 
 /// A vector field `dy/dt = f(t, y)`.
-pub trait Field<S: State> {
+pub trait VectorField<S: State> {
     /// Writes `f(t, y)` into `dy`, which holds a value of the same shape before, of no meaning.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ pub trait Field<S: State> {
     fn run_attempts(&self, native: Native, run: Run<'_, S>) -> Result<u64, FieldFailure<f64>>
     where
         Self: Sized,
-        S: HostState,
+        S: PlainState,
     {
         attempts_of(self, native, run)
     }
@@ -79,20 +79,20 @@ impl<F, M> Inlined<F, M> {
     }
 }
 
-impl<S: State, F: Field<S>, M: InlineMethod> Field<S> for Inlined<F, M> {
+impl<S: State, F: VectorField<S>, M: InlineMethod> VectorField<S> for Inlined<F, M> {
     #[inline(always)]
     fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError> {
         self.0.eval(t, y, dy)
     }
     fn run_attempts(&self, native: Native, run: Run<'_, S>) -> Result<u64, FieldFailure<f64>>
     where
-        S: HostState,
+        S: PlainState,
     {
         attempts_by::<M, S, F>(&self.0, native, run)
     }
 }
 
-impl<S: State, F: Field<S> + ?Sized> Field<S> for &F {
+impl<S: State, F: VectorField<S> + ?Sized> VectorField<S> for &F {
     #[inline(always)]
     fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError> {
         (**self).eval(t, y, dy)
@@ -125,7 +125,7 @@ impl<Y, E: Into<FieldError>> Rate<Y> for Result<Y, E> {
 #[derive(Clone, Debug)]
 pub struct Closure<F>(pub F);
 
-impl<Y: State, R: Rate<Y>, F: Fn(Y::Clock, &Y) -> R> Field<Y> for Closure<F> {
+impl<Y: State, R: Rate<Y>, F: Fn(Y::Clock, &Y) -> R> VectorField<Y> for Closure<F> {
     #[inline(always)]
     fn eval(&self, t: &Y::Clock, y: &Y, dy: &mut Y) -> Result<(), FieldError> {
         *dy = (self.0)(t.clone(), y).rate()?;
@@ -136,7 +136,7 @@ impl<Y: State, R: Rate<Y>, F: Fn(Y::Clock, &Y) -> R> Field<Y> for Closure<F> {
 /// The borrowed form of a state that an in-place closure reads and writes: `[f64]` for `Vec<f64>`.
 pub trait View {
     /// The state that is viewed.
-    type Owned: HostState;
+    type Owned: PlainState;
     /// The state, read.
     fn view(y: &Self::Owned) -> &Self;
     /// The state, written.
@@ -158,7 +158,7 @@ macro_rules! slice_view {
     )* };
 }
 slice_view!(f64 f32);
-impl<Y: HostState> View for Y {
+impl<Y: PlainState> View for Y {
     type Owned = Y;
     #[inline(always)]
     fn view(y: &Y) -> &Y {
@@ -205,7 +205,7 @@ impl<F, V: ?Sized> InPlace<F, V> {
     }
 }
 
-impl<V: View + ?Sized, D: Done, F: Fn(f64, &V, &mut V) -> D> Field<V::Owned> for InPlace<F, V> {
+impl<V: View + ?Sized, D: Done, F: Fn(f64, &V, &mut V) -> D> VectorField<V::Owned> for InPlace<F, V> {
     #[inline(always)]
     fn eval(&self, t: &f64, y: &V::Owned, dy: &mut V::Owned) -> Result<(), FieldError> {
         (self.0)(*t, V::view(y), V::view_mut(dy)).done()?;

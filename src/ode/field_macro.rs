@@ -64,7 +64,7 @@ pub type FieldDual = Dual<DIRECTIONS>;
 ///     }
 /// }
 ///
-/// let solution = Ode::field(Shaken { gravity: 9.81, frequency: 1.0 }).solve(0.0, 1.0, [0.1, 0.0])?;
+/// let solution = Ode::from_generic(Shaken { gravity: 9.81, frequency: 1.0 }).solve(0.0, 1.0, [0.1, 0.0])?;
 /// assert!((solution.y1[0] + 0.167_438).abs() < 1e-5, "{:?}", solution.y1);
 /// # Ok::<(), flowline::ode::OdeError>(())
 /// ```
@@ -86,7 +86,7 @@ pub type FieldDual = Dual<DIRECTIONS>;
 /// }
 /// ```
 #[macro_export]
-macro_rules! field {
+macro_rules! vector_field {
     ($(#[$meta:meta])* $vis:vis struct $name:ident<R> { $($fields:tt)* }
      fn eval(&$self:ident, $t:tt, $y:ident: &[R; $n:expr]) -> [R; $n_out:expr] $code:block) => {
         $crate::__field! {
@@ -152,7 +152,7 @@ macro_rules! __field {
                 }
                 $crate::__field! { @eval eval_dual $name (__ode::FieldDual) [&$self, $t, $y, $n, $n_out, $code] }
             }
-            impl __ode::Field<[f64; $n]> for $name<f64> {
+            impl __ode::VectorField<[f64; $n]> for $name<f64> {
                 #[inline(always)]
                 fn eval(
                     &self,

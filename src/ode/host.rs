@@ -4,11 +4,11 @@ use super::attempts::Driven;
 use super::check::Driver;
 use super::record::{Asked, Recorder};
 use super::settings::Settings;
-use super::stepper::Stepper;
-use super::steps::Steps;
+use super::stepper::Integrator;
+use super::steps::Stepper;
 use super::stiffness::StiffnessTest;
 use super::{
-    Drive, Field, Native, Norm, Ode, OdeError, Outcome, Rate, Resolved, SaveAt, Scheme, Solution, SolveError,
+    OdeState, VectorField, Native, Norm, Ode, OdeError, Outcome, Rate, Resolved, SaveAt, Scheme, Solution, SolveError,
     Stats,
 };
 
@@ -18,7 +18,7 @@ use super::{
     label = "functions of saved states, in-place fields and stepping by hand want one",
     note = "such a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector or matrix, an ndarray array (features `nalgebra`, `ndarray`), a tuple of these, or a struct of them made by `state!`"
 )]
-pub trait HostState: Drive<Clock = f64> {
+pub trait PlainState: OdeState<Clock = f64> {
     /// Whether loops compiled for each method pay: they do where a state fits into registers.
     #[doc(hidden)]
     const UNROLLED: bool;
@@ -37,7 +37,7 @@ pub trait HostState: Drive<Clock = f64> {
 /// Makes a type that is a [`State`](super::State) with a clock on the host one that [`Ode`] solves.
 macro_rules! host_drive {
     ({$($generics:tt)*} $t:ty, |$of:ident| $tolerance:expr, $unrolled:expr, |$y:ident, $f:ident| $each:expr) => {
-        impl<$($generics)*> $crate::ode::Drive for $t {
+        impl<$($generics)*> $crate::ode::OdeState for $t {
             type Solution<O> = $crate::ode::Solution<Self, O>;
             type Options = ();
 
@@ -53,7 +53,7 @@ macro_rules! host_drive {
             ) -> Result<(), $crate::ode::OdeError> {
                 $crate::ode::host::check(ode, (*t0, *t1), y0)
             }
-            fn drive<F: $crate::ode::Field<Self>, O>(
+            fn drive<F: $crate::ode::VectorField<Self>, O>(
                 ode: &$crate::ode::Ode<'_, Self, F, O>,
                 t0: f64,
                 t1: f64,
@@ -63,7 +63,7 @@ macro_rules! host_drive {
                 $crate::ode::host::solve(ode, t0, t1, y0)
             }
         }
-        impl<$($generics)*> $crate::ode::HostState for $t {
+        impl<$($generics)*> $crate::ode::PlainState for $t {
             const UNROLLED: bool = $unrolled;
 
             fn each_component(&self, $f: &mut dyn FnMut(f64)) {
@@ -76,7 +76,7 @@ macro_rules! host_drive {
 #[allow(unused_imports, reason = "states of optional crates use it")]
 pub(crate) use host_drive;
 
-impl<Y: HostState, F: Field<Y>, O> Ode<'_, Y, F, O> {
+impl<Y: PlainState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     /// Stepping by hand from t0 to t1: one accepted step at a time, lent, with the state open to change between them.
     ///
     /// # Errors
@@ -95,11 +95,11 @@ impl<Y: HostState, F: Field<Y>, O> Ode<'_, Y, F, O> {
     /// assert!(last == 1.0 && (steps.y()[0] - (-1.0_f64).exp()).abs() < 1e-6);
     /// # Ok::<(), flowline::ode::OdeError>(())
     /// ```
-    pub fn steps(&self, t0: f64, t1: f64, y0: Y) -> Result<Steps<'_, Y, F>, SolveError<()>> {
+    pub fn stepper(&self, t0: f64, t1: f64, y0: Y) -> Result<Stepper<'_, Y, F>, SolveError<()>> {
         self.requested().check(Driver::Steps)?;
         let resolved = resolved(&self.settings, &self.save_at, ((t0, t1), true), &y0)?;
         let asked = (self.norm.as_deref(), self.settings.allow_incomplete);
-        Steps::new(&self.field, asked, resolved, (t0, t1), y0)
+        Stepper::new(&self.field, asked, resolved, (t0, t1), y0)
     }
 }
 
@@ -107,7 +107,7 @@ impl<Y: HostState, F: Field<Y>, O> Ode<'_, Y, F, O> {
 ///
 /// # Errors
 /// As [`Ode::check`].
-pub fn check<Y: HostState, F, O>(
+pub fn check<Y: PlainState, F, O>(
     ode: &Ode<'_, Y, F, O>,
     (t0, t1): (f64, f64),
     y0: &Y,
@@ -121,7 +121,7 @@ pub fn check<Y: HostState, F, O>(
 ///
 /// # Errors
 /// As [`Ode::solve`].
-pub fn solve<Y: HostState, F: Field<Y>, O>(
+pub fn solve<Y: PlainState, F: VectorField<Y>, O>(
     ode: &Ode<'_, Y, F, O>,
     t0: f64,
     t1: f64,
@@ -147,7 +147,7 @@ pub(super) type Ran<Y, O> = (Solution<Y, O>, Option<OdeError>);
 ///
 /// # Errors
 /// What is refused before anything runs.
-pub(super) fn run<Y: HostState, F: Field<Y>, O>(
+pub(super) fn run<Y: PlainState, F: VectorField<Y>, O>(
     ode: &Ode<'_, Y, F, O>,
     span: (f64, f64),
     y0: Y,
@@ -158,7 +158,7 @@ pub(super) fn run<Y: HostState, F: Field<Y>, O>(
 }
 
 /// The solve of a kind of state, whatever the field.
-fn run_any<Y: HostState, O>(
+fn run_any<Y: PlainState, O>(
     field: &dyn Driven<Y>,
     asked: Asked<'_, '_, Y, O>,
     (resolved, norm): (Resolved, Option<&Norm<'_, Y>>),
@@ -168,7 +168,7 @@ fn run_any<Y: HostState, O>(
     let needs_curve = asked.needs_curve();
     let resolved = resolved.keeping_first(needs_curve);
     let scheme: Scheme<Y> = resolved.scheme(norm);
-    let mut stepper = match Stepper::new(field, &scheme, span, y0.clone()) {
+    let mut stepper = match Integrator::new(field, &scheme, span, y0.clone()) {
         Ok(stepper) => stepper,
         Err(error) => return (unstarted(span.0, y0, &resolved, &scheme), Some(error)),
     };
@@ -190,7 +190,7 @@ fn run_any<Y: HostState, O>(
         t1: stepper.carry.t,
         ts,
         ys,
-        knots,
+        step_times: knots,
         events,
         stats,
         outcome,
@@ -202,10 +202,10 @@ fn run_any<Y: HostState, O>(
 }
 
 /// Takes steps until the solve has ended.
-fn follow<Y: HostState, O>(
+fn follow<Y: PlainState, O>(
     field: &dyn Driven<Y>,
     (scheme, native, needs_curve): (&Scheme<Y>, Native, bool),
-    stepper: &mut Stepper<Y>,
+    stepper: &mut Integrator<Y>,
     (recorder, stiffness): (&mut Recorder<'_, '_, Y, O>, &mut StiffnessTest),
 ) -> Result<(), OdeError> {
     let plain = recorder.keeps_ends_alone();
@@ -227,14 +227,14 @@ fn follow<Y: HostState, O>(
 /// The solution of a solve that failed before its first step.
 fn unstarted<Y, O>(t0: f64, y0: Y, resolved: &Resolved, scheme: &Scheme<Y>) -> Solution<Y, O>
 where
-    Y: HostState,
+    Y: PlainState,
 {
     Solution {
         t1: t0,
         y1: y0,
         ts: Vec::new(),
         ys: Vec::new(),
-        knots: Vec::new(),
+        step_times: Vec::new(),
         events: Vec::new(),
         stats: Stats::default(),
         outcome: Outcome::Failed { t: t0, step: 0 },
@@ -250,7 +250,7 @@ where
 ///
 /// # Errors
 /// A setting out of range, times to save at outside of the interval, an interval or a y0 that is not finite.
-fn resolved<Y: HostState>(
+fn resolved<Y: PlainState>(
     settings: &Settings,
     save_at: &SaveAt,
     ((t0, t1), is_open): ((f64, f64), bool),
@@ -263,7 +263,7 @@ fn resolved<Y: HostState>(
     Ok(resolved)
 }
 
-fn check_state<Y: HostState>(y0: &Y) -> Result<(), OdeError> {
+fn check_state<Y: PlainState>(y0: &Y) -> Result<(), OdeError> {
     let component = y0.first_non_finite(&0.0);
     if component < 0.0 {
         return Ok(());
@@ -283,7 +283,7 @@ fn check_state<Y: HostState>(y0: &Y) -> Result<(), OdeError> {
 /// assert!((ys[2][0] - 2.0_f64.cos()).abs() < 1e-5);
 /// # Ok::<(), flowline::ode::OdeError>(())
 /// ```
-pub fn odeint<Y: HostState, R: Rate<Y>>(
+pub fn odeint<Y: PlainState, R: Rate<Y>>(
     f: impl Fn(f64, &Y) -> R,
     y0: Y,
     ts: &[f64],

@@ -3,7 +3,7 @@
 //! Bounds on times are measured in ulp of the times at hand, never in parts of the interval: a solve to t1 = infinity is
 //! as exact as one that ends where its event is.
 
-use super::{Carry, Clock, Constant, Controller, Scheme, State, StepTo};
+use super::{Carry, Clock, ConstantStepSize, Controller, Scheme, State, StepTo};
 
 /// The interval of a solve, as values of its clock.
 #[derive(Clone, Debug)]
@@ -120,7 +120,7 @@ pub(super) fn next_knot<S: State>(
             // Every stop is one of the times.
             return Knot { t, last, grid: stop.clone(), stop };
         }
-        Controller::Constant(Constant { dt0 }) => {
+        Controller::Constant(ConstantStepSize { dt0 }) => {
             let next = carry.num_accepted.sub(&carry.num_off_grid).add(&one);
             let grid = span.t0.add(&next.mul(&span.towards(*dt0)));
             let slack = slack(&span.t0, &grid);

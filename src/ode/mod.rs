@@ -72,23 +72,23 @@ pub mod tableaux;
 mod tolerance;
 
 pub use attempt::{attempt, attempt_then, step};
-pub use builder::{Drive, IntoState, Ode};
+pub use builder::{OdeState, IntoState, Ode};
 pub use carry::Carry;
 pub use clock::Clock;
-pub use controller::{Constant, Controller, Hairer, Pid, StepTo};
+pub use controller::{ConstantStepSize, Controller, HairerController, PidController, StepTo};
 pub use curve::complete;
-pub use dense::Dense;
+pub use dense::DenseOutput;
 pub use dual::{DIRECTIONS, Dual};
-pub use ensemble::{Ensemble, EnsembleOde, EnsembleProgress};
+pub use ensemble::{EnsembleSolution, EnsembleBuilder, EnsembleProgress};
 pub use error::OdeError;
 #[cfg(feature = "tensor")]
 pub(crate) use event::{Bracket, Mark, Rhythm, Watch};
-pub use event::{Event, EventHit, Gauge};
-pub use field::{Closure, Done, Field, FieldError, FieldFailure, InPlace, Inlined, Rate, Recoverable, View};
+pub use event::{Event, EventRecord, EventValue};
+pub use field::{Closure, Done, VectorField, FieldError, FieldFailure, InPlace, Inlined, Rate, Recoverable, View};
 pub use field_macro::GenericField;
 #[doc(hidden)]
 pub use field_macro::{F32Lanes, F64Lanes, FieldDual};
-pub use host::{HostState, odeint};
+pub use host::{PlainState, odeint};
 #[doc(hidden)]
 pub use host::{check as check_on_host, solve as solve_on_host};
 pub use interpolant::Interpolant;
@@ -105,7 +105,7 @@ pub use real::Real;
 pub(crate) use retry::{Before, resume, take_back};
 pub use save_at::SaveAt;
 pub use scheme::{Limits, Norm, Scheme};
-pub use sensitivity::{Sensitivity, SensitivityOde};
+pub use sensitivity::{Sensitivity, SensitivityBuilder};
 use settings::Native;
 pub use settings::{Resolved, Settings};
 pub use sides::{OwnSides, Sides};
@@ -116,9 +116,9 @@ pub use start::start;
 pub use state::{Compiled, Stages, State};
 #[doc(hidden)]
 pub use states::{DriveOn, Part};
-pub use steps::{Step, Steps};
+pub use steps::{Step, Stepper};
 pub use tableau::{ButcherTableau, DEGREE_MAX, DenseTableau};
-pub use tolerance::{Bound, Tolerance};
+pub use tolerance::{Tol, Tolerance};
 
 #[cfg(test)]
 mod tests;

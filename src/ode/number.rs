@@ -60,7 +60,7 @@ pub trait Number:
     fn hypot(self, other: impl Into<Self>) -> Self;
     /// `a` where `self > 0`, else `b` (also where `self` is NaN): the branch that lanes can take. Both are
     /// evaluated; what is not chosen leaves no trace.
-    fn if_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self;
+    fn select_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self;
     /// `1 / self`.
     #[inline(always)]
     fn recip(self) -> Self {
@@ -113,7 +113,7 @@ impl Number for f64 {
         f64::hypot(self, other.into())
     }
     #[inline(always)]
-    fn if_positive(self, a: impl Into<f64>, b: impl Into<f64>) -> f64 {
+    fn select_positive(self, a: impl Into<f64>, b: impl Into<f64>) -> f64 {
         if self > 0.0 { a.into() } else { b.into() }
     }
 }

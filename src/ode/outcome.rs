@@ -54,7 +54,7 @@ pub enum Outcome {
         t: f64,
     },
     /// The callback asked to stop.
-    Cancelled {
+    Terminated {
         /// The time reached.
         t: f64,
     },
@@ -137,7 +137,7 @@ impl Outcome {
             status::STEP_SIZE_TOO_SMALL => Some(Outcome::StepSizeTooSmall { t, dt, dt_min, step }),
             // What stopped it knows which event it was.
             status::EVENT => Some(Outcome::Event { index: component.max(0.0) as usize, t }),
-            status::CANCELLED => Some(Outcome::Cancelled { t }),
+            status::CANCELLED => Some(Outcome::Terminated { t }),
             // What stopped it knows how many there were.
             status::MAX_EVENTS => Some(Outcome::MaxEvents { t, max_events: component.max(0.0) as usize }),
             status::ZENO => Some(Outcome::Zeno { index: component.max(0.0) as usize, t }),
@@ -173,7 +173,7 @@ impl Outcome {
 
     /// The solve ended where it was to: t1 was reached, an event ended it, or the callback did.
     pub fn is_success(&self) -> bool {
-        matches!(self, Outcome::Completed | Outcome::Event { .. } | Outcome::Cancelled { .. })
+        matches!(self, Outcome::Completed | Outcome::Event { .. } | Outcome::Terminated { .. })
     }
 }
 
@@ -188,7 +188,7 @@ impl fmt::Display for Outcome {
                 )
             }
             Outcome::Event { index, .. } => write!(f, "stopped by event {index}"),
-            Outcome::Cancelled { .. } => write!(f, "cancelled"),
+            Outcome::Terminated { .. } => write!(f, "cancelled"),
             Outcome::MaxEvents { t, max_events } => {
                 write!(
                     f,
@@ -251,7 +251,7 @@ pub struct Stats {
     /// Steps rejected.
     pub num_rejected: u64,
     /// Evaluations of the vector field.
-    pub num_field_evals: u64,
+    pub num_fn_evals: u64,
     /// Steps run again for a gradient.
     pub num_recomputed: u64,
 }
@@ -263,7 +263,7 @@ impl Stats {
             num_steps: carry.num_steps as u64,
             num_accepted: carry.num_accepted as u64,
             num_rejected: carry.num_rejected as u64,
-            num_field_evals: carry.num_field_evals as u64,
+            num_fn_evals: carry.num_fn_evals as u64,
             num_recomputed: 0,
         }
     }
@@ -271,7 +271,7 @@ impl Stats {
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stats { num_steps, num_rejected, num_field_evals, .. } = self;
+        let Stats { num_steps, num_rejected, num_fn_evals: num_field_evals, .. } = self;
         write!(f, "{num_steps} steps ({num_rejected} rejected), {num_field_evals} field evaluations")
     }
 }

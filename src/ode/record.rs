@@ -6,19 +6,19 @@
 
 use super::builder::{OnStep, SaveFn};
 use super::event::{Finder, Found, Watch};
-use super::stepper::Stepper;
-use super::{Dense, EventHit, Field, HostState, Ode, OdeError, Outcome, Recoverable, SaveAt, Scheme, status};
+use super::stepper::Integrator;
+use super::{DenseOutput, EventRecord, VectorField, PlainState, Ode, OdeError, Outcome, Recoverable, SaveAt, Scheme, status};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// What a solve keeps while it runs.
-pub(super) struct Recorder<'o, 'f, Y: HostState, O> {
+pub(super) struct Recorder<'o, 'f, Y: PlainState, O> {
     asked: Asked<'o, 'f, Y, O>,
     pub ts: Vec<f64>,
     pub ys: Vec<O>,
     pub knots: Vec<f64>,
-    pub events: Vec<EventHit<Y>>,
-    pub dense: Option<Dense<Y>>,
+    pub events: Vec<EventRecord<Y>>,
+    pub dense: Option<DenseOutput<Y>>,
     /// Why the recorder ended the solve, if it did.
     pub stopped: Option<Outcome>,
     /// The next of the times to save at.
@@ -27,9 +27,9 @@ pub(super) struct Recorder<'o, 'f, Y: HostState, O> {
 }
 
 /// What a solve is asked to keep and to watch.
-pub(super) struct Asked<'o, 'f, Y: HostState, O> {
+pub(super) struct Asked<'o, 'f, Y: PlainState, O> {
     /// For the curve inside of steps.
-    pub field: &'o dyn Field<Y>,
+    pub field: &'o dyn VectorField<Y>,
     pub save_at: &'o SaveAt,
     save_fn: &'o SaveFn<'f, Y, O>,
     watches: &'o [Watch<'f, Y>],
@@ -37,15 +37,15 @@ pub(super) struct Asked<'o, 'f, Y: HostState, O> {
     on_step: Option<&'o OnStep<'f, Y>>,
 }
 
-impl<Y: HostState, O> Clone for Asked<'_, '_, Y, O> {
+impl<Y: PlainState, O> Clone for Asked<'_, '_, Y, O> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<Y: HostState, O> Copy for Asked<'_, '_, Y, O> {}
+impl<Y: PlainState, O> Copy for Asked<'_, '_, Y, O> {}
 
-impl<'o, 'f, Y: HostState, O> Asked<'o, 'f, Y, O> {
-    pub fn of<F: Field<Y>>(ode: &'o Ode<'f, Y, F, O>) -> Self {
+impl<'o, 'f, Y: PlainState, O> Asked<'o, 'f, Y, O> {
+    pub fn of<F: VectorField<Y>>(ode: &'o Ode<'f, Y, F, O>) -> Self {
         let Ode { field, save_at, save_fn, watches, on_step, settings, .. } = ode;
         let max_events = settings.max_events.unwrap_or(usize::MAX);
         Asked { field, save_at, save_fn, watches, max_events, on_step: on_step.as_ref() }
@@ -58,12 +58,12 @@ impl<'o, 'f, Y: HostState, O> Asked<'o, 'f, Y, O> {
     }
 }
 
-impl<'o, 'f, Y: HostState, O> Recorder<'o, 'f, Y, O> {
-    pub fn new(asked: Asked<'o, 'f, Y, O>, stepper: &mut Stepper<Y>) -> Self {
+impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
+    pub fn new(asked: Asked<'o, 'f, Y, O>, stepper: &mut Integrator<Y>) -> Self {
         let finder = Finder::new(asked.watches, asked.max_events, stepper);
         let (t, y) = (stepper.carry.t, &stepper.carry.y);
         let dense = asked.save_at.dense.then(|| {
-            let mut dense = Dense::new(Arc::clone(&stepper.interpolant), t);
+            let mut dense = DenseOutput::new(Arc::clone(&stepper.interpolant), t);
             dense.point(y);
             dense
         });
@@ -92,7 +92,7 @@ impl<'o, 'f, Y: HostState, O> Recorder<'o, 'f, Y, O> {
 
     /// Sees the step last accepted, whose end is the last of the knots.
     #[inline]
-    pub fn after_step(&mut self, stepper: &mut Stepper<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
+    pub fn after_step(&mut self, stepper: &mut Integrator<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
         let mut found = Found::Nothing;
         if !self.finder.is_empty() {
             match stepper.complete(self.asked.field, scheme) {
@@ -140,7 +140,7 @@ impl<'o, 'f, Y: HostState, O> Recorder<'o, 'f, Y, O> {
     }
 
     /// The step ends at `t`, where the finder has the state.
-    fn end_step(&mut self, t: f64, stepper: &mut Stepper<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
+    fn end_step(&mut self, t: f64, stepper: &mut Integrator<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
         self.knots.pop();
         self.knots.push(t);
         self.keep_step(stepper, scheme, t, true)
@@ -149,7 +149,7 @@ impl<'o, 'f, Y: HostState, O> Recorder<'o, 'f, Y, O> {
     /// Saves what lies in the step, and its end.
     fn keep_step(
         &mut self,
-        stepper: &mut Stepper<Y>,
+        stepper: &mut Integrator<Y>,
         scheme: &Scheme<Y>,
         t_end: f64,
         cut: bool,
@@ -187,7 +187,7 @@ impl<'o, 'f, Y: HostState, O> Recorder<'o, 'f, Y, O> {
     }
 
     /// Saves the end of the solve, if it was asked for.
-    pub fn finish(&mut self, stepper: &Stepper<Y>) {
+    pub fn finish(&mut self, stepper: &Integrator<Y>) {
         let (t, y) = (stepper.carry.t, &stepper.carry.y);
         self.save_listed_at(t, y);
         if self.asked.save_at.t1 {

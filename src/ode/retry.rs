@@ -5,7 +5,7 @@
 
 use super::attempt::NON_FINITE_MAX;
 use super::stages::eval;
-use super::{Carry, Clock, Controller, Field, FieldFailure, Scheme, Span, State, status};
+use super::{Carry, Clock, Controller, VectorField, FieldFailure, Scheme, Span, State, status};
 
 /// What an accepted step replaced.
 #[derive(Clone)]
@@ -102,7 +102,7 @@ pub(super) fn refuse<S: State<Clock = f64>>(scheme: &Scheme<S>, h: f64, carry: &
     carry.h = h;
     carry.num_steps += 1.0;
     carry.num_rejected += 1.0;
-    carry.num_field_evals += scheme.evals_per_attempt() as f64;
+    carry.num_fn_evals += scheme.evals_per_attempt() as f64;
     carry.non_finite_in_row += 1.0;
     shorten(scheme, &true, carry);
     if carry.num_steps >= scheme.limits.max_steps as f64 {
@@ -139,7 +139,7 @@ const GROWTH: f64 = 10.0;
 ///
 /// # Errors
 /// What the field said, with the time it was evaluated at.
-pub(crate) fn resume<S: State, F: Field<S>>(
+pub(crate) fn resume<S: State, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,
     span: &Span<S::Clock>,
@@ -177,6 +177,6 @@ pub(crate) fn resume<S: State, F: Field<S>>(
     eval(f, &scheme.after(span, &t), &carry.y, &mut first)?;
     carry.k[0].keep(&renew, &mut first);
     let one = S::Clock::select(&renew, &number(1.0), &number(0.0));
-    carry.num_field_evals = carry.num_field_evals.add(&one);
+    carry.num_fn_evals = carry.num_fn_evals.add(&one);
     Ok(())
 }

@@ -9,7 +9,7 @@
 use super::check::Driver;
 use super::host::run;
 use super::{
-    Bound, DIRECTIONS, Dual, Field, FieldError, FieldNumber, GenericField, Ode, Outcome, SolveError, Stats,
+    Tol, DIRECTIONS, Dual, VectorField, FieldError, FieldNumber, GenericField, Ode, Outcome, SolveError, Stats,
 };
 use std::array::from_fn;
 use std::fmt;
@@ -21,7 +21,7 @@ type Pass = Dual<DIRECTIONS>;
 /// A field with dual parameters.
 struct Differentiated<G: GenericField<N>, const N: usize>(G::Of<Pass>);
 
-impl<G: GenericField<N>, const N: usize> Field<[Pass; N]> for Differentiated<G, N> {
+impl<G: GenericField<N>, const N: usize> VectorField<[Pass; N]> for Differentiated<G, N> {
     #[inline(always)]
     fn eval(&self, t: &f64, y: &[Pass; N], dy: &mut [Pass; N]) -> Result<(), FieldError> {
         *dy = Pass::eval::<G, N>(&self.0, Pass::time(t), y);
@@ -31,7 +31,7 @@ impl<G: GenericField<N>, const N: usize> Field<[Pass; N]> for Differentiated<G, 
 
 /// A solve that is differentiated: what [`Ode::sensitivity`] gives.
 #[derive(Clone, Debug)]
-pub struct SensitivityOde<G, const N: usize>(Ode<'static, [f64; N], G>);
+pub struct SensitivityBuilder<G, const N: usize>(Ode<'static, [f64; N], G>);
 
 /// A solution and its derivatives by parameters and initial state.
 ///
@@ -54,9 +54,9 @@ pub struct Sensitivity<D, const N: usize> {
     /// Why it ended.
     pub outcome: Outcome,
     /// The relative tolerance it ran with.
-    pub rtol: Bound,
+    pub rtol: Tol,
     /// The absolute tolerance.
-    pub atol: Bound,
+    pub atol: Tol,
 }
 
 impl<D, const N: usize> fmt::Display for Sensitivity<D, N> {
@@ -70,9 +70,9 @@ impl<D, const N: usize> fmt::Display for Sensitivity<D, N> {
     }
 }
 
-impl<G: GenericField<N> + Field<[f64; N]>, const N: usize> Ode<'static, [f64; N], G> {
+impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'static, [f64; N], G> {
     /// From a [`field!`](crate::field): like [`Ode::from_field`], and its derivatives may be asked for.
-    pub fn field(field: G) -> Self {
+    pub fn from_generic(field: G) -> Self {
         Ode::from_field(field)
     }
 
@@ -95,18 +95,18 @@ impl<G: GenericField<N> + Field<[f64; N]>, const N: usize> Ode<'static, [f64; N]
     ///         [-self.rate * y[0]]
     ///     }
     /// }
-    /// let s = Ode::field(Decay { rate: 2.0 }).rtol(1e-10).sensitivity().solve(0.0, 1.0, [3.0])?;
+    /// let s = Ode::from_generic(Decay { rate: 2.0 }).rtol(1e-10).sensitivity().solve(0.0, 1.0, [3.0])?;
     /// let y1 = 3.0 * (-2.0_f64).exp();
     /// assert!((s.dy1_dp.rate[0] + y1).abs() < 1e-8); // dy1/drate = -t y1
     /// assert!((s.dy1_dy0[0][0] - y1 / 3.0).abs() < 1e-8);
     /// # Ok::<(), flowline::ode::OdeError>(())
     /// ```
-    pub fn sensitivity(self) -> SensitivityOde<G, N> {
-        SensitivityOde(self)
+    pub fn forward_sensitivity(self) -> SensitivityBuilder<G, N> {
+        SensitivityBuilder(self)
     }
 }
 
-impl<G: GenericField<N>, const N: usize> SensitivityOde<G, N> {
+impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
     /// From t0 to t1, with derivatives.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 
 use super::scheme;
 use super::{
-    Bound, ButcherTableau, Controller, Limits, Method, Norm, OdeError, OwnSides, Pid, Scheme, State, Tableau,
+    Tol, ButcherTableau, Controller, Limits, Method, Norm, OdeError, OwnSides, PidController, Scheme, State, Tableau,
     Tolerance,
 };
 use crate::simd::Level;
@@ -19,8 +19,8 @@ pub struct Settings {
     pub(crate) own: Option<Arc<Tableau>>,
     pub(crate) controller: Option<Controller>,
     pub(crate) dt0: Option<f64>,
-    pub(crate) rtol: Option<Bound>,
-    pub(crate) atol: Option<Bound>,
+    pub(crate) rtol: Option<Tol>,
+    pub(crate) atol: Option<Tol>,
     pub(crate) max_steps: u64,
     /// The most events that are noted; `None` for no bound, or as many as there are rows for.
     pub(crate) max_events: Option<usize>,
@@ -28,8 +28,8 @@ pub struct Settings {
     pub(crate) allow_incomplete: bool,
     pub(crate) dt_min: f64,
     pub(crate) dt_max: f64,
-    pub(crate) land_on: Vec<f64>,
-    pub(crate) jump_at: Vec<f64>,
+    pub(crate) tstops: Vec<f64>,
+    pub(crate) discontinuities: Vec<f64>,
     /// The instructions that loops over steps may use.
     pub(crate) level: Level,
 }
@@ -48,8 +48,8 @@ impl Default for Settings {
             allow_incomplete: false,
             dt_min: 0.0,
             dt_max: f64::INFINITY,
-            land_on: Vec::new(),
-            jump_at: Vec::new(),
+            tstops: Vec::new(),
+            discontinuities: Vec::new(),
             level: Level::detect(),
         }
     }
@@ -63,9 +63,9 @@ pub struct Resolved {
     /// The controller, its first step size in it.
     pub controller: Controller,
     /// The relative tolerance, for each component where it differs.
-    pub rtol: Bound,
+    pub rtol: Tol,
     /// The absolute tolerance.
-    pub atol: Bound,
+    pub atol: Tol,
     max_steps: u64,
     dt_min: f64,
     dt_max: f64,
@@ -93,8 +93,8 @@ impl Settings {
         match (&self.controller, self.dt0) {
             (Some(controller), Some(dt0)) => controller.clone().starting_with(dt0),
             (Some(controller), None) => Ok(controller.clone()),
-            (None, dt0) if tableau.b_err.is_some() => Ok(Pid { dt0, ..Pid::default() }.into()),
-            (None, Some(dt0)) => Ok(super::Constant { dt0 }.into()),
+            (None, dt0) if tableau.b_err.is_some() => Ok(PidController { dt0, ..PidController::default() }.into()),
+            (None, Some(dt0)) => Ok(super::ConstantStepSize { dt0 }.into()),
             (None, None) => Err(OdeError::NoErrorEstimate { method: tableau.name.into() }),
         }
     }
@@ -119,12 +119,12 @@ impl Settings {
             return Err(OdeError::Controller { parameter: "max_steps", value: 0.0, range: "at least 1" });
         }
         let (rtol, atol) = default.at(0);
-        let bound = |name, given: &Option<Bound>, default: f64| match given {
+        let bound = |name, given: &Option<Tol>, default: f64| match given {
             Some(bound) => bound.spread(name, parts),
-            None => Ok(Bound::All(default)),
+            None => Ok(Tol::All(default)),
         };
-        let jumps = times_within("jump_at", &self.jump_at, span)?;
-        let mut stops = times_within("land_on", &self.land_on, span)?;
+        let jumps = times_within("jump_at", &self.discontinuities, span)?;
+        let mut stops = times_within("land_on", &self.tstops, span)?;
         stops.extend(&jumps);
         let mut sides = OwnSides::default();
         if let Some((t0, t1)) = span {

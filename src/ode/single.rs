@@ -143,7 +143,7 @@ impl Number for Single {
         Single(self.0.powi(n))
     }
     #[inline(always)]
-    fn if_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self {
+    fn select_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self {
         if self.0 > 0.0 { a.into() } else { b.into() }
     }
 }

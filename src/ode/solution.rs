@@ -1,6 +1,6 @@
 //! `Solution`: what a solve on the host returns.
 
-use super::{Bound, Dense, EventHit, HostState, OdeError, Outcome, Stats};
+use super::{Tol, DenseOutput, EventRecord, PlainState, OdeError, Outcome, Stats};
 use std::fmt;
 
 /// A solved problem, whole or as far as it got: `outcome` says which.
@@ -16,9 +16,9 @@ pub struct Solution<Y, O = Y> {
     /// What was saved at them: y, or what `save_fn` made of it.
     pub ys: Vec<O>,
     /// Every accepted time, t0 first.
-    pub knots: Vec<f64>,
+    pub step_times: Vec<f64>,
     /// Hits of events, in the order of the solve.
-    pub events: Vec<EventHit<Y>>,
+    pub events: Vec<EventRecord<Y>>,
     /// What it took.
     pub stats: Stats,
     /// Why it ended.
@@ -28,10 +28,10 @@ pub struct Solution<Y, O = Y> {
     /// The method it ran with.
     pub method: String,
     /// The relative tolerance it ran with.
-    pub rtol: Bound,
+    pub rtol: Tol,
     /// The absolute tolerance.
-    pub atol: Bound,
-    pub(super) dense: Option<Dense<Y>>,
+    pub atol: Tol,
+    pub(super) dense: Option<DenseOutput<Y>>,
 }
 
 /// Something suspicious in a solve that ran.
@@ -64,12 +64,12 @@ impl<Y, O> Solution<Y, O> {
     ///
     /// # Errors
     /// [`OdeError::NotSaved`] unless [`SaveAt::dense`](super::SaveAt::dense) asked for it.
-    pub fn dense(&self) -> Result<&Dense<Y>, OdeError> {
+    pub fn dense(&self) -> Result<&DenseOutput<Y>, OdeError> {
         self.dense.as_ref().ok_or(OdeError::NotSaved { what: "dense output" })
     }
 }
 
-impl<Y, O: HostState> Solution<Y, O> {
+impl<Y, O: PlainState> Solution<Y, O> {
     /// What was saved as numbers: how many times, how many components, and time after time the components.
     ///
     /// # Panics
@@ -97,7 +97,7 @@ impl<Y, O> fmt::Display for Solution<Y, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Solution { outcome, t1, stats, method, rtol, atol, .. } = self;
         match outcome {
-            Outcome::Completed | Outcome::Event { .. } | Outcome::Cancelled { .. } => {
+            Outcome::Completed | Outcome::Event { .. } | Outcome::Terminated { .. } => {
                 write!(f, "{outcome} at t={t1}")?;
             }
             // These tell their time themselves.

@@ -4,7 +4,7 @@
 //! stepping by hand differ in the type of `partial` alone. Who does not want that part loses it with `?`: every
 //! `SolveError` turns into an [`OdeError`] and a [`flowline::Error`](crate::Error).
 
-use super::{Bound, FieldError, OdeError, Outcome};
+use super::{Tol, FieldError, OdeError, Outcome};
 use std::error::Error;
 use std::fmt;
 
@@ -49,9 +49,9 @@ pub enum SolveError<S> {
         /// Where rows or trajectories take steps of their own: the first that ended early.
         row: Option<usize>,
         /// The relative tolerance it ran with.
-        rtol: Bound,
+        rtol: Tol,
         /// The absolute tolerance it ran with.
-        atol: Bound,
+        atol: Tol,
         /// What was computed; of several rows or trajectories all.
         partial: Box<S>,
     },
@@ -182,7 +182,7 @@ pub(super) fn field_failed(t: f64, step: u64, source: &FieldError) -> String {
 }
 
 /// The words of [`OdeError::Stopped`] and [`SolveError::Incomplete`].
-pub(super) fn stopped(outcome: &Outcome, row: Option<usize>, rtol: &Bound, atol: &Bound) -> String {
+pub(super) fn stopped(outcome: &Outcome, row: Option<usize>, rtol: &Tol, atol: &Tol) -> String {
     let whose = row.map_or_else(String::new, |row| format!(" of row {row}"));
     format!("the solve{whose} stopped early with rtol={rtol:e}, atol={atol:e}: {outcome}")
 }

@@ -3,7 +3,7 @@
 //! It knows a method's numbers, the two knots of a step and the field. It must never know whether a step is accepted: errors,
 //! step sizes and the end of a solve are the business of [`attempt`](super::attempt()). Nothing here may allocate.
 
-use super::{ButcherTableau, Carry, Clock, Compiled, Field, FieldFailure, Scheme, Span, State};
+use super::{ButcherTableau, Carry, Clock, Compiled, VectorField, FieldFailure, Scheme, Span, State};
 
 /// Where the first stage comes from.
 #[derive(Clone, Copy, PartialEq)]
@@ -51,7 +51,7 @@ impl<C: Clock> Times<C> {
 /// The compiler does not unroll it by itself. Where the numbers are not known, or a stage is a call anyway, a
 /// plain loop is as fast and a tenth of the code.
 #[inline(always)]
-pub(super) fn stages<const UNROLLED: bool, const FUSED: bool, S: State, F: Field<S>>(
+pub(super) fn stages<const UNROLLED: bool, const FUSED: bool, S: State, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,
     first: First,
@@ -85,7 +85,7 @@ pub(super) fn stages<const UNROLLED: bool, const FUSED: bool, S: State, F: Field
 
 /// Stage i >= 1. At c = 1 it is evaluated at t_next itself, which t + h may miss by an ulp.
 #[inline(always)]
-fn stage<const UNROLLED: bool, const FUSED: bool, S: State, F: Field<S>>(
+fn stage<const UNROLLED: bool, const FUSED: bool, S: State, F: VectorField<S>>(
     f: &F,
     tableau: &ButcherTableau,
     i: usize,
@@ -119,7 +119,7 @@ fn combine<const UNROLLED: bool, const FUSED: bool, S: State>(
 
 /// The field at (t, y); a failure gets its time.
 #[inline(always)]
-pub(super) fn eval<S: State, F: Field<S>>(
+pub(super) fn eval<S: State, F: VectorField<S>>(
     f: &F,
     t: &S::Clock,
     y: &S,

@@ -3,7 +3,7 @@
 use super::attempt::measure;
 use super::knot::next_wall;
 use super::stages::eval;
-use super::{Carry, Clock, Controller, Field, FieldFailure, Hairer, Scheme, Span, State, status};
+use super::{Carry, Clock, Controller, VectorField, FieldFailure, HairerController, Scheme, Span, State, status};
 
 /// The carry before the first step.
 ///
@@ -13,7 +13,7 @@ use super::{Carry, Clock, Controller, Field, FieldFailure, Hairer, Scheme, Span,
 /// # Errors
 /// What the field said, with the time it was evaluated at.
 #[inline(always)]
-pub fn start<S: State, F: Field<S>>(
+pub fn start<S: State, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,
     span: &Span<S::Clock>,
@@ -26,7 +26,7 @@ pub fn start<S: State, F: Field<S>>(
 
 /// [`start`] in a carry that is new, or [reset](Carry::reset) at t0 with y0 in it.
 #[inline(always)]
-pub(super) fn start_in<S: State, F: Field<S>>(
+pub(super) fn start_in<S: State, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,
     span: &Span<S::Clock>,
@@ -42,12 +42,12 @@ pub(super) fn start_in<S: State, F: Field<S>>(
         carry.status = S::Clock::select(&carry.is_running(), &code(status::MAX_STEPS), &carry.status);
     }
     if let Controller::Hairer(_) = scheme.controller {
-        carry.inv_prev = code(Hairer::INV_PREV_MAX);
+        carry.inv_prev = code(HairerController::INV_PREV_MAX);
     }
     if scheme.carries_first() {
         let t = scheme.after(span, &carry.t);
         eval(f, &t, &carry.y, &mut carry.k[0])?;
-        carry.num_field_evals = code(1.0);
+        carry.num_fn_evals = code(1.0);
         carry.component = carry.k[0].first_non_finite(&carry.t);
     }
     if let Some(dt0) = scheme.controller.dt0() {
@@ -59,7 +59,7 @@ pub(super) fn start_in<S: State, F: Field<S>>(
         carry.status = S::Clock::select(&carry.is_running(), &end, &carry.status);
     } else if scheme.is_adaptive() {
         carry.dt = first_step(f, scheme, span, carry)?;
-        carry.num_field_evals = code(2.0);
+        carry.num_fn_evals = code(2.0);
     }
     let broken = code(0.0).le(&carry.component);
     let broken = S::Clock::and(&broken, &S::Clock::not(&empty));
@@ -76,7 +76,7 @@ pub(super) fn start_in<S: State, F: Field<S>>(
 /// Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, section II.4, algorithm "starting
 /// step size", with 1/k for 1/(p+1), k the method's `error_order`.
 #[inline(always)]
-fn first_step<S: State, F: Field<S>>(
+fn first_step<S: State, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,
     span: &Span<S::Clock>,

@@ -10,7 +10,7 @@ use super::knot::next_knot;
 use super::retry::{Before, refuse, resume, take_back};
 use super::stages::eval;
 use super::{
-    Carry, Field, FieldFailure, HostState, Interpolant, Native, OdeError, Outcome, Scheme, Span, start,
+    Carry, VectorField, FieldFailure, PlainState, Interpolant, Native, OdeError, Outcome, Scheme, Span, start,
     status,
 };
 use std::sync::Arc;
@@ -26,7 +26,7 @@ enum Ready {
 }
 
 /// A solve between two steps.
-pub(super) struct Stepper<Y: HostState> {
+pub(super) struct Integrator<Y: PlainState> {
     pub carry: Carry<Y>,
     pub span: Span<f64>,
     /// The start of the step last accepted; of meaning where it was to be remembered.
@@ -40,13 +40,13 @@ pub(super) struct Stepper<Y: HostState> {
     weights: Vec<f64>,
 }
 
-impl<Y: HostState> Stepper<Y> {
-    pub fn new(f: &dyn Field<Y>, scheme: &Scheme<Y>, (t0, t1): (f64, f64), y0: Y) -> Result<Self, OdeError> {
+impl<Y: PlainState> Integrator<Y> {
+    pub fn new(f: &dyn VectorField<Y>, scheme: &Scheme<Y>, (t0, t1): (f64, f64), y0: Y) -> Result<Self, OdeError> {
         let span = Span::new(t0, t1);
         let carry = start(&f, scheme, &span, y0).map_err(|failure| field_error(failure, 0.0))?;
         let interpolant = Arc::new(Interpolant::of(&scheme.tableau));
         let weights = vec![0.0; interpolant.num_stages()];
-        Ok(Stepper {
+        Ok(Integrator {
             before: Before::of(&carry),
             carry,
             span,
@@ -113,7 +113,7 @@ impl<Y: HostState> Stepper<Y> {
     }
 
     /// Copies the method's own stages of the step last accepted, which must have been remembered.
-    pub fn keep_stages(&mut self, f: &dyn Field<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
+    pub fn keep_stages(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
         if self.ready != Ready::Nothing {
             return Ok(());
         }
@@ -127,7 +127,7 @@ impl<Y: HostState> Stepper<Y> {
             if self.knows_f1(scheme) {
                 self.stages[s - 1].copy_of(&self.carry.k[0]);
             } else {
-                self.carry.num_field_evals += 1.0;
+                self.carry.num_fn_evals += 1.0;
                 let t = scheme.before(&self.span, &self.carry.t);
                 eval(&f, &t, &self.carry.y, &mut self.stages[s - 1])
                     .map_err(|failure| field_error(failure, self.carry.num_steps))?;
@@ -143,7 +143,7 @@ impl<Y: HostState> Stepper<Y> {
     }
 
     /// The step last accepted, with every stage that its curve needs; it must have been remembered.
-    pub fn complete(&mut self, f: &dyn Field<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
+    pub fn complete(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
         self.keep_stages(f, scheme)?;
         if self.ready == Ready::Curve {
             return Ok(());
@@ -162,7 +162,7 @@ impl<Y: HostState> Stepper<Y> {
                 if c == 1.0 { scheme.before(&self.span, &self.carry.t) } else { self.before.t + c * self.h };
             eval(&f, &t, &self.carry.y1, &mut after[0])
                 .map_err(|failure| field_error(failure, self.carry.num_steps))?;
-            self.carry.num_field_evals += 1.0;
+            self.carry.num_fn_evals += 1.0;
         }
         self.ready = Ready::Curve;
         Ok(())
@@ -194,7 +194,7 @@ impl<Y: HostState> Stepper<Y> {
 
     /// Goes on from the carry's state, which may have been changed, the step last accepted having been cut short where
     /// `t_end`, the end it was to have, is not the carry's t.
-    pub fn resume(&mut self, f: &dyn Field<Y>, scheme: &Scheme<Y>, t_end: f64) -> Result<(), OdeError> {
+    pub fn resume(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>, t_end: f64) -> Result<(), OdeError> {
         let step = (&self.before.t, &self.before.num_off_grid, &t_end);
         resume(&f, scheme, &self.span, step, &true, &mut self.carry)
             .map_err(|failure| field_error(failure, self.carry.num_steps))

@@ -3,21 +3,21 @@
 //! It knows the stepper and what a caller may change between two steps. It must never know how steps are attempted: what it
 //! does is what the whole solve in `host` does with a recorder behind it.
 
-use super::stepper::Stepper;
+use super::stepper::Integrator;
 use super::stiffness::StiffnessTest;
-use super::{Carry, Field, HostState, Norm, OdeError, Outcome, Resolved, SolveError, Stats, Warning};
+use super::{Carry, VectorField, PlainState, Norm, OdeError, Outcome, Resolved, SolveError, Stats, Warning};
 
 /// A solve by hand, one accepted step at a time: [`Ode::steps`](super::Ode::steps).
 ///
 /// Everything the whole solve does to step sizes is done here too; events, saved times and callbacks are the
 /// caller's own.
-pub struct Steps<'a, Y: HostState, F> {
+pub struct Stepper<'a, Y: PlainState, F> {
     field: &'a F,
     norm: Option<&'a Norm<'a, Y>>,
     resolved: Resolved,
     /// Whether an early end is no error.
     allow_incomplete: bool,
-    stepper: Stepper<Y>,
+    stepper: Integrator<Y>,
     /// The caller may have changed y.
     touched: bool,
     stiffness: StiffnessTest,
@@ -39,7 +39,7 @@ pub struct Step<'s, Y> {
     pub error_ratio: f64,
 }
 
-impl<'a, Y: HostState, F: Field<Y>> Steps<'a, Y, F> {
+impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     pub(super) fn new(
         field: &'a F,
         (norm, allow_incomplete): (Option<&'a Norm<'a, Y>>, bool),
@@ -49,10 +49,10 @@ impl<'a, Y: HostState, F: Field<Y>> Steps<'a, Y, F> {
     ) -> Result<Self, SolveError<()>> {
         let scheme = resolved.scheme(norm);
         let mut stepper =
-            Stepper::new(field, &scheme, span, y0).map_err(|error| SolveError::failed(error, ()))?;
+            Integrator::new(field, &scheme, span, y0).map_err(|error| SolveError::failed(error, ()))?;
         let mut stiffness = StiffnessTest::of(&scheme, resolved.native().method);
         stiffness.prepare(&mut stepper, &scheme);
-        Ok(Steps {
+        Ok(Stepper {
             field,
             norm,
             resolved,
@@ -71,7 +71,7 @@ impl<'a, Y: HostState, F: Field<Y>> Steps<'a, Y, F> {
     /// [`allow_incomplete`](super::Ode::allow_incomplete) was asked for. Its `partial` is empty: the last good state is
     /// here, and can be read on.
     #[allow(clippy::should_implement_trait, reason = "it lends: an iterator would clone a state a step")]
-    pub fn next(&mut self) -> Result<Option<Step<'_, Y>>, SolveError<()>> {
+    pub fn step(&mut self) -> Result<Option<Step<'_, Y>>, SolveError<()>> {
         let accepted = self.advance().map_err(|error| SolveError::failed(error, ()))?;
         if !accepted {
             return self.ended().map(|()| None);

@@ -5,8 +5,8 @@
 //! only warn. Methods without two such stages are not tested: an evaluation more would be. How trajectories in lanes are
 //! looked at is the business of `ensemble/looks`.
 
-use super::stepper::Stepper;
-use super::{ButcherTableau, Field, HostState, Method, OdeError, Scheme, State, Warning};
+use super::stepper::Integrator;
+use super::{ButcherTableau, VectorField, PlainState, Method, OdeError, Scheme, State, Warning};
 
 /// Steps between two looks while all is well.
 const EVERY: u64 = 250;
@@ -75,7 +75,7 @@ impl StiffnessTest {
     }
 
     /// Takes the memory that a look needs, so that none of the steps to come does.
-    pub fn prepare<Y: HostState>(&mut self, stepper: &mut Stepper<Y>, scheme: &Scheme<Y>) {
+    pub fn prepare<Y: PlainState>(&mut self, stepper: &mut Integrator<Y>, scheme: &Scheme<Y>) {
         if let Some(pair) = self.pair {
             stepper.reserve_stages();
             self.look = Some(Look::new(&scheme.tableau, self.method, pair));
@@ -96,11 +96,11 @@ impl StiffnessTest {
 
     /// Counts steps; looks at the last, the only one, if it was due.
     #[inline]
-    pub fn after_steps<Y: HostState>(
+    pub fn after_steps<Y: PlainState>(
         &mut self,
         steps: u64,
-        stepper: &mut Stepper<Y>,
-        f: &dyn Field<Y>,
+        stepper: &mut Integrator<Y>,
+        f: &dyn VectorField<Y>,
         scheme: &Scheme<Y>,
     ) -> Result<(), OdeError> {
         let due = self.is_due();
@@ -108,10 +108,10 @@ impl StiffnessTest {
         if due { self.look(stepper, f, scheme) } else { Ok(()) }
     }
 
-    fn look<Y: HostState>(
+    fn look<Y: PlainState>(
         &mut self,
-        stepper: &mut Stepper<Y>,
-        f: &dyn Field<Y>,
+        stepper: &mut Integrator<Y>,
+        f: &dyn VectorField<Y>,
         scheme: &Scheme<Y>,
     ) -> Result<(), OdeError> {
         let Some(pair) = self.pair else { return Ok(()) };

@@ -8,39 +8,39 @@ use super::OdeError;
 
 /// One number for all components, or one for each.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Bound {
+pub enum Tol {
     /// For every component.
     All(f64),
     /// For each component; or for each part of a state of several parts, where there are as many.
     Each(Vec<f64>),
 }
 
-impl From<f64> for Bound {
+impl From<f64> for Tol {
     fn from(x: f64) -> Self {
-        Bound::All(x)
+        Tol::All(x)
     }
 }
-impl<const N: usize> From<[f64; N]> for Bound {
+impl<const N: usize> From<[f64; N]> for Tol {
     fn from(xs: [f64; N]) -> Self {
-        Bound::Each(xs.to_vec())
+        Tol::Each(xs.to_vec())
     }
 }
-impl From<Vec<f64>> for Bound {
+impl From<Vec<f64>> for Tol {
     fn from(xs: Vec<f64>) -> Self {
-        Bound::Each(xs)
+        Tol::Each(xs)
     }
 }
-impl From<&[f64]> for Bound {
+impl From<&[f64]> for Tol {
     fn from(xs: &[f64]) -> Self {
-        Bound::Each(xs.to_vec())
+        Tol::Each(xs.to_vec())
     }
 }
 
-impl std::fmt::LowerExp for Bound {
+impl std::fmt::LowerExp for Tol {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Bound::All(x) => write!(f, "{x:e}"),
-            Bound::Each(xs) => {
+            Tol::All(x) => write!(f, "{x:e}"),
+            Tol::Each(xs) => {
                 let (low, high) = xs.iter().fold((f64::INFINITY, 0.0_f64), |(l, h), &x| (l.min(x), h.max(x)));
                 write!(f, "{low:e}..{high:e}")
             }
@@ -48,34 +48,34 @@ impl std::fmt::LowerExp for Bound {
     }
 }
 
-impl Bound {
+impl Tol {
     /// The same bound for a state whose parts have `parts` components: one number a part becomes one a component.
     ///
     /// # Errors
     /// As many numbers as there are neither components nor parts.
-    pub(super) fn spread(&self, name: &'static str, parts: &[usize]) -> Result<Bound, OdeError> {
-        let Bound::Each(xs) = self else { return Ok(self.clone()) };
+    pub(super) fn spread(&self, name: &'static str, parts: &[usize]) -> Result<Tol, OdeError> {
+        let Tol::Each(xs) = self else { return Ok(self.clone()) };
         let components: usize = parts.iter().sum();
         if xs.len() == components {
             return Ok(self.clone());
         }
         if parts.len() > 1 && xs.len() == parts.len() {
             let each = xs.iter().zip(parts).flat_map(|(&x, &n)| std::iter::repeat_n(x, n));
-            return Ok(Bound::Each(each.collect()));
+            return Ok(Tol::Each(each.collect()));
         }
         Err(OdeError::ToleranceLength { name, len: xs.len(), components, parts: parts.len() })
     }
 
     fn number(&self) -> f64 {
         match self {
-            Bound::All(x) => *x,
-            Bound::Each(_) => f64::NAN,
+            Tol::All(x) => *x,
+            Tol::Each(_) => f64::NAN,
         }
     }
     fn list(&self) -> Option<&[f64]> {
         match self {
-            Bound::All(_) => None,
-            Bound::Each(xs) => Some(xs),
+            Tol::All(_) => None,
+            Tol::Each(xs) => Some(xs),
         }
     }
 }
@@ -105,7 +105,7 @@ impl Tolerance<'static> {
 
 impl<'a> Tolerance<'a> {
     /// Of two bounds, each for all components or with a number for each.
-    pub fn of(rtol: &'a Bound, atol: &'a Bound) -> Self {
+    pub fn of(rtol: &'a Tol, atol: &'a Tol) -> Self {
         Tolerance { rtol: rtol.number(), atol: atol.number(), rtols: rtol.list(), atols: atol.list() }
     }
 

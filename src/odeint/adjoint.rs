@@ -36,7 +36,7 @@ pub enum Adjoint {
         coupling: f64,
     },
     /// Forward derivatives alone ([`jvp`](crate::tensor::jvp)); a reverse one is an error.
-    Forward,
+    ForwardMode,
 }
 
 impl Adjoint {
@@ -59,7 +59,7 @@ impl Adjoint {
         match self {
             Adjoint::RecursiveCheckpoint { checkpoints } => Policy::Checkpoint(checkpoints),
             Adjoint::Direct => Policy::Direct,
-            Adjoint::Forward => Policy::Forward,
+            Adjoint::ForwardMode => Policy::Forward,
             Adjoint::Reversible { .. } => Policy::Reversible,
             Adjoint::Backsolve { .. } => Policy::Checkpoint(Checkpoints::Auto),
         }
@@ -167,24 +167,24 @@ pub enum PartNorm {
 /// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub enum Forecast {
+pub enum ExpectedSteps {
     /// What follows from the controller: the number of constant steps or of given times; of adaptive steps nothing.
     #[default]
-    Derived,
+    Auto,
     /// Nothing, also where the number follows from the controller.
     Unknown,
     /// This many: a tensor of rank 0, traced or concrete.
     Steps(Tensor),
 }
 
-impl From<&Tensor> for Forecast {
+impl From<&Tensor> for ExpectedSteps {
     fn from(steps: &Tensor) -> Self {
-        Forecast::Steps(steps.clone())
+        ExpectedSteps::Steps(steps.clone())
     }
 }
-impl From<u32> for Forecast {
+impl From<u32> for ExpectedSteps {
     fn from(steps: u32) -> Self {
-        Forecast::Steps(Tensor::from(steps))
+        ExpectedSteps::Steps(Tensor::from(steps))
     }
 }
 
@@ -196,7 +196,7 @@ pub struct Options {
     /// Which rows share their steps.
     pub batching: Batching,
     /// How many steps are expected.
-    pub forecast: Forecast,
+    pub expected_steps: ExpectedSteps,
     /// How the errors of parts are measured together.
     pub part_norm: PartNorm,
     /// Times to save at that are values of a trace.

@@ -4,13 +4,13 @@
 //! pointers.
 
 use super::leaves::Leaves;
-use crate::ode::{self, Field, FieldFailure, Span};
+use crate::ode::{self, VectorField, FieldFailure, Span};
 use crate::tensor::Tensor;
 
 pub(super) type Scheme<'a> = ode::Scheme<'a, Leaves>;
 pub(super) type Carry = ode::Carry<Leaves>;
 /// A field of leaves.
-pub(super) type LeafField<'a> = dyn Field<Leaves> + 'a;
+pub(super) type LeafField<'a> = dyn VectorField<Leaves> + 'a;
 /// Where a step starts and ends.
 pub(super) type Knots<'a> = (&'a Tensor, &'a Tensor);
 /// What makes of the method's y1 what stands behind a step: of the knots, y and y1.

@@ -22,10 +22,10 @@ use super::leaves::Leaves;
 use super::saved::Saved;
 use super::solve::Problem;
 use super::sweep::{Pullback, Sweep};
-use super::{Adjoint, Options, Solution};
+use super::{Adjoint, Options, TensorSolution};
 use crate::graph::{Custom, Func, Op, Type};
 use crate::ode::{
-    Bound, Controller, Field, FieldError, FieldFailure, Limits, OdeError, Span, State, StepTo, Tolerance,
+    Tol, Controller, VectorField, FieldError, FieldFailure, Limits, OdeError, Span, State, StepTo, Tolerance,
 };
 use crate::tensor::{Check, Tensor, Tree, align, apply, register_check, try_trace, tuple};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Closed<'_> {
     }
 }
 
-impl Field<Leaves> for Closed<'_> {
+impl VectorField<Leaves> for Closed<'_> {
     fn eval(&self, t: &Tensor, y: &Leaves, dy: &mut Leaves) -> Result<(), FieldError> {
         *dy = y.with(self.rate(t, y.tensors()));
         Ok(())
@@ -73,7 +73,7 @@ pub(super) fn record(
     (rtol, atol): (Option<f64>, Option<f64>),
     (t0, t1): (&Tensor, &Tensor),
     y0: &Leaves,
-) -> Result<Solution<Leaves>, OdeError> {
+) -> Result<TensorSolution<Leaves>, OdeError> {
     let (field, params) = closed(problem.field, t0, y0)?;
     let num_y = y0.tensors().len();
     let mut args = vec![t0.clone(), t1.clone()];
@@ -125,7 +125,7 @@ pub(super) fn record(
     let at_times = problem.saved.ts.as_ref().map(|_| y0.with(out[num_y..].to_vec()));
     let direction = Span::new(t0.clone(), t1.clone()).direction;
     let (ts, ys, num_saved) = problem.saved.in_order((t0, y0), (at_times, None), (&reached, &y1), &direction);
-    Ok(Solution { t1: reached, y1, ts, ys, num_saved, stats, events: None, verdict, dense: None })
+    Ok(TensorSolution { t1: reached, y1, ts, ys, num_saved, stats, events: None, verdict, dense: None })
 }
 
 /// The field as a function of t, y and what it captures.
@@ -145,8 +145,8 @@ fn closed(field: &LeafField<'_>, t0: &Tensor, y0: &Leaves) -> Result<(Func, Vec<
 
 /// What the backward solve's scheme borrows from: the forward one's, turned around.
 struct Bounds {
-    rtol: Bound,
-    atol: Bound,
+    rtol: Tol,
+    atol: Tol,
     controller: Controller,
     stops: Vec<f64>,
 }
@@ -155,10 +155,10 @@ impl Bounds {
     fn new(scheme: &Scheme<'_>, num_components: usize, rtol: Option<f64>, atol: Option<f64>) -> Bounds {
         let (tol, n) = (scheme.tolerance, num_components);
         let of = |own: Option<f64>, pick: fn((f64, f64)) -> f64| match (own, tol.uniform()) {
-            (Some(x), _) => Bound::All(x),
-            (None, Some(both)) => Bound::All(pick(both)),
+            (Some(x), _) => Tol::All(x),
+            (None, Some(both)) => Tol::All(pick(both)),
             // Those of the state, and the same of its adjoint.
-            (None, None) => Bound::Each((0..2 * n).map(|j| pick(tol.at(j % n))).collect()),
+            (None, None) => Tol::Each((0..2 * n).map(|j| pick(tol.at(j % n))).collect()),
         };
         let turned = |ts: &[f64]| ts.iter().rev().copied().collect::<Vec<f64>>();
         let controller = match scheme.controller {

@@ -131,7 +131,7 @@ impl Problem<'_> {
         let step = Step { t: &before.t, t_next: &after.t, y: &before.y, y1: &after.y1, k, has_last: first };
         let rows = self.trail.of(self.field, self.scheme, span, step)?;
         let extra = Clock::like(&after.t, self.trail.num_extra() as f64);
-        after.num_field_evals = &after.num_field_evals + extra;
+        after.num_fn_evals = &after.num_fn_evals + extra;
         Ok(Some(rows))
     }
 

@@ -8,7 +8,7 @@ use super::algorithm::{LeafField, Scheme};
 use super::leaves::Leaves;
 use crate::array::DType;
 use crate::ode::{self, FieldFailure, Interpolant, Span, State};
-use crate::tensor::{Leaf, Path, Tensor, Tree};
+use crate::tensor::{Leaf, TreePath, Tensor, Tree};
 use crate::tree;
 
 tree! {
@@ -54,11 +54,11 @@ pub(super) struct Curve {
 
 /// Numbers alone: part of the program.
 impl Tree for Curve {
-    fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+    fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>)) {
         f(path, Leaf::Static(self));
     }
     fn each_mut(&mut self, _: &mut dyn FnMut(&mut Tensor)) {}
-    fn map(&self, _: &mut Path, _: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+    fn map(&self, _: &mut TreePath, _: &mut dyn FnMut(&TreePath, &Tensor) -> Tensor) -> Self {
         self.clone()
     }
 }

@@ -7,7 +7,7 @@ use super::curve::{Curve, Rows, choose, or_nan};
 use super::leaves::Leaves;
 use super::rows::swapped;
 use crate::array::DType;
-use crate::odeint::TreeState;
+use crate::odeint::TensorState;
 use crate::tensor::{Searches, Tensor, Tree, over_rows};
 use crate::tree;
 use std::convert::Infallible;
@@ -30,7 +30,7 @@ tree! {
 /// # Ok::<(), flowline::Error>(())
 /// ```
 #[non_exhaustive]
-pub struct Dense<Y> {
+pub struct TensorDenseOutput<Y> {
     /// The start of its interval. One a row, where rows do not all share their steps.
     pub t0: Tensor,
     /// Its end: the time reached.
@@ -47,14 +47,14 @@ pub struct Dense<Y> {
 }
 }
 
-impl<Y: TreeState> Dense<Y> {
+impl<Y: TensorState> TensorDenseOutput<Y> {
     /// The states at `ts`: `[..y]` at a time of rank 0, `[time, ..y]` at times of rank 1.
     ///
     /// # Panics
     /// If `ts` has more than one axis.
     #[track_caller]
     pub fn eval(&self, ts: &Tensor) -> Y {
-        self.y1.with_leaves(self.erased().at(ts, &Dense::states))
+        self.y1.with_leaves(self.erased().at(ts, &TensorDenseOutput::states))
     }
 
     /// The states at `ts` and their derivatives by t, both of the same polynomials; a solution without a step has no
@@ -64,22 +64,22 @@ impl<Y: TreeState> Dense<Y> {
     /// As [`Dense::eval`].
     #[track_caller]
     pub fn eval_with_derivative(&self, ts: &Tensor) -> (Y, Y) {
-        let slopes = self.y1.with_leaves(self.erased().at(ts, &Dense::slopes));
+        let slopes = self.y1.with_leaves(self.erased().at(ts, &TensorDenseOutput::slopes));
         (self.eval(ts), slopes)
     }
 
-    fn erased(&self) -> Dense<Leaves> {
-        let Dense { t0, t1, rows, num_steps, ends, steps, y1, curve } = self.clone();
-        Dense { t0, t1, rows, num_steps, ends, steps, y1: Leaves::of(&y1), curve }
+    fn erased(&self) -> TensorDenseOutput<Leaves> {
+        let TensorDenseOutput { t0, t1, rows, num_steps, ends, steps, y1, curve } = self.clone();
+        TensorDenseOutput { t0, t1, rows, num_steps, ends, steps, y1: Leaves::of(&y1), curve }
     }
 }
 
-impl Dense<Leaves> {
+impl TensorDenseOutput<Leaves> {
     /// What `f` finds at `ts`: of the one curve, or of each row's, with the axes that a curve of all rows has.
     #[track_caller]
     fn at(&self, ts: &Tensor, f: &dyn Fn(&Self, &Tensor) -> Leaves) -> Vec<Tensor> {
         let Some(rows) = self.rows else { return f(self, ts).into_tensors() };
-        let one = Dense { rows: None, ..self.clone() };
+        let one = TensorDenseOutput { rows: None, ..self.clone() };
         let own = (rows, Searches::Alone);
         let is_list = ts.rank() == 1;
         let Ok(found) = over_rows(self.leaves(), std::slice::from_ref(ts), own, &mut |x| {
@@ -118,7 +118,7 @@ impl Dense<Leaves> {
         let (at, ends) = (&flat * &ahead, &self.ends * &ahead);
         let inside = at.ge(t0 * &ahead).and(&at.le(t1 * &ahead));
         let is_real = Tensor::iota(DType::F64, [ends.size()], 0).lt(&self.num_steps);
-        let before = ends.expand(0).lt(at.expand(1)).and(&is_real.expand(0));
+        let before = ends.expand_dims(0).lt(at.expand_dims(1)).and(&is_real.expand_dims(0));
         let index = before.cast(DType::F64).sum_axes(&[1]).minimum(&(&self.num_steps - 1.0));
         let rows = self.steps.take(&index.maximum(&Tensor::scalar(DType::F64, 0.0)));
         (flat, inside, rows)
@@ -127,7 +127,7 @@ impl Dense<Leaves> {
     fn ends(&self, flat: &Tensor) -> Leaves {
         self.y1.map_leaves(|y| {
             let shape = [&[flat.size()], &y.shape()[..]].concat();
-            y.expand(0).broadcast_to(shape)
+            y.expand_dims(0).broadcast_to(shape)
         })
     }
 }
@@ -135,7 +135,7 @@ impl Dense<Leaves> {
 /// Without the axis of times where one time was asked for.
 fn shaped(ts: &Tensor, ys: Leaves) -> Leaves {
     match ts.rank() {
-        0 => ys.map_leaves(|y| y.at(0)),
+        0 => ys.map_leaves(|y| y.index(0)),
         _ => ys,
     }
 }

@@ -6,11 +6,11 @@ use super::leaves::Leaves;
 use super::rows::Groups;
 use super::saved::{BYTES_MAX, Saved};
 use super::solve::Problem;
-use super::state::TreeState;
-use super::{Adjoint, Batching, Forecast, Options, PartNorm, Solution, backsolve, reversible};
+use super::state::TensorState;
+use super::{Adjoint, Batching, ExpectedSteps, Options, PartNorm, TensorSolution, backsolve, reversible};
 use crate::array::DType;
 use crate::ode::{
-    self, Drive, DriveOn, Field, FieldError, IntoState, Ode, OdeError, Resolved, SaveAt, Settings,
+    self, OdeState, DriveOn, VectorField, FieldError, IntoState, Ode, OdeError, Resolved, SaveAt, Settings,
     SolveError, State, Tolerance,
 };
 use crate::tensor::{LoneTree, Tensor, Tree};
@@ -21,7 +21,7 @@ macro_rules! drive {
     ($($item:tt)*) => {
         $($item)* {
             /// y alone is saved.
-            type Solution<O> = Solution<Self>;
+            type Solution<O> = TensorSolution<Self>;
             type Options = Options;
 
             fn default_tolerance(&self) -> Tolerance<'static> {
@@ -37,24 +37,24 @@ macro_rules! drive {
                 let watches = watches(&ode.watches, y0, norm);
                 Asked::of(ode, &watches).prepare((t0, t1), &Leaves::measured_by(y0, norm)).map(|_| ())
             }
-            fn drive<F: Field<Self>, O>(
+            fn drive<F: VectorField<Self>, O>(
                 ode: &Ode<'_, Self, F, O>,
                 t0: Tensor,
                 t1: Tensor,
                 y0: Self,
-            ) -> Result<Solution<Self>, SolveError<Solution<Self>>> {
+            ) -> Result<TensorSolution<Self>, SolveError<TensorSolution<Self>>> {
                 drive(ode, &t0, &t1, &y0)
             }
         }
     };
 }
-drive!(impl<Y: LoneTree> Drive for Y);
-drive!(impl<A: TreeState> DriveOn<Tensor> for (A,));
-drive!(impl<A: TreeState, B: TreeState> DriveOn<Tensor> for (A, B));
-drive!(impl<A: TreeState, B: TreeState, C: TreeState> DriveOn<Tensor> for (A, B, C));
-drive!(impl<A: TreeState, B: TreeState, C: TreeState, D: TreeState> DriveOn<Tensor> for (A, B, C, D));
-drive!(impl<A: TreeState, B: TreeState, C: TreeState, D: TreeState, E: TreeState> DriveOn<Tensor> for (A, B, C, D, E));
-drive!(impl<A: TreeState, B: TreeState, C: TreeState, D: TreeState, E: TreeState, G: TreeState> DriveOn<Tensor> for (A, B, C, D, E, G));
+drive!(impl<Y: LoneTree> OdeState for Y);
+drive!(impl<A: TensorState> DriveOn<Tensor> for (A,));
+drive!(impl<A: TensorState, B: TensorState> DriveOn<Tensor> for (A, B));
+drive!(impl<A: TensorState, B: TensorState, C: TensorState> DriveOn<Tensor> for (A, B, C));
+drive!(impl<A: TensorState, B: TensorState, C: TensorState, D: TensorState> DriveOn<Tensor> for (A, B, C, D));
+drive!(impl<A: TensorState, B: TensorState, C: TensorState, D: TensorState, E: TensorState> DriveOn<Tensor> for (A, B, C, D, E));
+drive!(impl<A: TensorState, B: TensorState, C: TensorState, D: TensorState, E: TensorState, G: TensorState> DriveOn<Tensor> for (A, B, C, D, E, G));
 
 fn default_tolerance(y: &[Tensor]) -> Tolerance<'static> {
     match y.iter().all(|x| x.dtype() == DType::F64) {
@@ -64,12 +64,12 @@ fn default_tolerance(y: &[Tensor]) -> Tolerance<'static> {
 }
 
 /// Solves for leaves and gives back trees: all that is compiled for each state and field is here.
-fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
+fn drive<Y: TensorState + OdeState<Options = Options>, F: VectorField<Y>, O>(
     ode: &Ode<'_, Y, F, O>,
     t0: &Tensor,
     t1: &Tensor,
     y0: &Y,
-) -> Result<Solution<Y>, SolveError<Solution<Y>>> {
+) -> Result<TensorSolution<Y>, SolveError<TensorSolution<Y>>> {
     let norm = ode.options.part_norm;
     let watches = watches(&ode.watches, y0, norm);
     let field = TreeField { field: &ode.field, like: y0 };
@@ -78,7 +78,7 @@ fn drive<Y: TreeState + Drive<Options = Options>, F: Field<Y>, O>(
 }
 
 /// Events on leaves, of events on trees like `y0`.
-fn watches<'a, Y: TreeState>(of: &'a [ode::Watch<'a, Y>], y0: &'a Y, norm: PartNorm) -> Vec<Watch<'a>> {
+fn watches<'a, Y: TensorState>(of: &'a [ode::Watch<'a, Y>], y0: &'a Y, norm: PartNorm) -> Vec<Watch<'a>> {
     let tree = |y: &Leaves| y0.with_leaves(y.leaves());
     let watches = of.iter().map(|ode::Watch { event, when, then }| Watch {
         event: *event,
@@ -100,7 +100,7 @@ struct TreeField<'a, Y, F> {
     like: &'a Y,
 }
 
-impl<Y: TreeState, F: Field<Y>> Field<Leaves> for TreeField<'_, Y, F> {
+impl<Y: TensorState, F: VectorField<Y>> VectorField<Leaves> for TreeField<'_, Y, F> {
     fn eval(&self, t: &Tensor, y: &Leaves, dy: &mut Leaves) -> Result<(), FieldError> {
         let tree = self.like.with_leaves(y.leaves());
         let mut slope = self.like.with_leaves(dy.leaves());
@@ -127,7 +127,7 @@ struct Prepared {
 }
 
 impl<'a> Asked<'a> {
-    fn of<Y: Drive<Options = Options>, F, O>(ode: &'a Ode<'_, Y, F, O>, watches: &'a [Watch<'a>]) -> Self {
+    fn of<Y: OdeState<Options = Options>, F, O>(ode: &'a Ode<'_, Y, F, O>, watches: &'a [Watch<'a>]) -> Self {
         let Ode { settings, save_at, options, given, .. } = ode;
         // Without a word on anything else, given times are all that is saved.
         let times_alone = options.ts.is_some() && !given.save_at;
@@ -207,7 +207,7 @@ impl<'a> Asked<'a> {
         field: &LeafField<'_>,
         (t0, t1): (&Tensor, &Tensor),
         y0: &Leaves,
-    ) -> Result<Solution<Leaves>, SolveError<Solution<Leaves>>> {
+    ) -> Result<TensorSolution<Leaves>, SolveError<TensorSolution<Leaves>>> {
         let Prepared { resolved, saved, groups } = self.prepare((t0, t1), y0)?;
         let events = self.events();
         let mut scheme = resolved.scheme::<Leaves>(None);
@@ -222,7 +222,7 @@ impl<'a> Asked<'a> {
                 // A field fails while it is recorded, at a t that nobody knows; the solve does not get away from t0.
                 let t = if t.is_nan() && !t0.is_traced() { t0.item() } else { t };
                 let error = OdeError::Field { t, step, source };
-                return Err(SolveError::failed(error, Solution::unstarted(t0, y0)));
+                return Err(SolveError::failed(error, TensorSolution::unstarted(t0, y0)));
             }
             Err(error) => return Err(error.into()),
         };
@@ -245,13 +245,13 @@ fn check_hits(rows: usize, y: &[Tensor]) -> Result<(), OdeError> {
     if bytes > most { Err(OdeError::NotedHits { rows, bytes, most }) } else { Ok(()) }
 }
 
-impl<Y: TreeState> IntoState<Y> for &Y {
+impl<Y: TensorState> IntoState<Y> for &Y {
     fn into_state(self) -> Y {
         self.clone()
     }
 }
 
-impl<Y: Drive<Options = Options>, F, O> Ode<'_, Y, F, O> {
+impl<Y: OdeState<Options = Options>, F, O> Ode<'_, Y, F, O> {
     /// How the solve's gradient is taken; [`Adjoint::RecursiveCheckpoint`] with 32 MiB if not said.
     pub fn adjoint(mut self, adjoint: Adjoint) -> Self {
         self.options.adjoint = adjoint;
@@ -265,8 +265,8 @@ impl<Y: Drive<Options = Options>, F, O> Ode<'_, Y, F, O> {
     }
 
     /// How many steps are expected: see [`Forecast`].
-    pub fn forecast(mut self, forecast: impl Into<Forecast>) -> Self {
-        self.options.forecast = forecast.into();
+    pub fn expected_steps(mut self, forecast: impl Into<ExpectedSteps>) -> Self {
+        self.options.expected_steps = forecast.into();
         self
     }
 

@@ -9,13 +9,13 @@ use super::curve::{Curve, Rows};
 use super::leaves::Leaves;
 use super::root::search;
 use crate::array::{DType, Shape};
-use crate::ode::{self, Bracket, Event, Gauge, OdeError, Outcome, status};
+use crate::ode::{self, Bracket, Event, EventValue, OdeError, Outcome, status};
 use crate::tensor::{Searches, Tensor, cond, over_rows};
 
 /// A number whose sign counts, or a condition, of one element.
-impl Gauge<Tensor> for Tensor {
+impl EventValue<Tensor> for Tensor {
     #[track_caller]
-    fn gauge(self) -> Tensor {
+    fn value(self) -> Tensor {
         assert!(
             self.size() == 1,
             "an event's function gave {self:?}: it must be one number or one condition"

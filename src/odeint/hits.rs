@@ -42,7 +42,7 @@ tree! {
 /// # Ok::<(), flowline::Error>(())
 /// ```
 #[non_exhaustive]
-pub struct Hits<Y> {
+pub struct EventRecords<Y> {
     /// Which event, in the order they were given: f64, `[event]`.
     pub index: Tensor,
     /// When: f64, `[event]`.
@@ -50,7 +50,7 @@ pub struct Hits<Y> {
     /// The state there, before the change where the event makes one: `[event, ..y]`.
     pub y: Y,
     /// How many there are: an f64 tensor of rank 0, or one a group.
-    pub count: Tensor,
+    pub num_events: Tensor,
 }
 }
 
@@ -147,8 +147,8 @@ impl Events<'_> {
             };
             part.extend(match n {
                 1 => {
-                    let row = columns.map(|column| column.at(0));
-                    one(&row)?.iter().map(|x| x.expand(0)).collect()
+                    let row = columns.map(|column| column.index(0));
+                    one(&row)?.iter().map(|x| x.expand_dims(0)).collect()
                 }
                 _ => over_rows(columns.to_vec(), &[], (n, Searches::Lockstep), &mut one)?,
             });
@@ -170,7 +170,7 @@ impl Events<'_> {
             1 => found.clone(),
             terminal => {
                 let place = Tensor::iota(DType::F64, [found.size()], 0);
-                let up_to = place.expand(0).le(place.expand(1)).and(&found.expand(0));
+                let up_to = place.expand_dims(0).le(place.expand_dims(1)).and(&found.expand_dims(0));
                 let hit = up_to.cast(DType::F64).sum_axes(&[1]) + &counts[i];
                 found.and(&hit.ge(terminal as f64))
             }
@@ -212,7 +212,7 @@ impl Events<'_> {
         of.t = group.select(&of_one(&t, &of.t), &of.t);
         let mut one = y.leaves().into_iter();
         let together =
-            of.y.map_leaves(|own| of_one(&one.next().expect("invariant: a leaf for each").expand(0), own));
+            of.y.map_leaves(|own| of_one(&one.next().expect("invariant: a leaf for each").expand_dims(0), own));
         of.y = choose(&group, &together, &of.y);
         let noted = of.found.and(&is_met.not().or(&place.lt(&when)).or(&group));
 
@@ -266,9 +266,9 @@ impl Places {
     fn ranks(&self, those: &Tensor, direction: &Tensor) -> Tensor {
         let n = self.t.size();
         let (t, place) = (self.t.stop_gradient() * direction, Tensor::iota(DType::F64, [n], 0));
-        let (of, other) = (t.expand(1), t.expand(0));
-        let is_earlier = place.expand(0).lt(place.expand(1));
-        let before = other.lt(&of).or(&other.eq(&of).and(&is_earlier)).and(&those.expand(0));
+        let (of, other) = (t.expand_dims(1), t.expand_dims(0));
+        let is_earlier = place.expand_dims(0).lt(place.expand_dims(1));
+        let before = other.lt(&of).or(&other.eq(&of).and(&is_earlier)).and(&those.expand_dims(0));
         before.cast(DType::F64).sum_axes(&[1])
     }
 
@@ -279,15 +279,15 @@ impl Places {
     }
 }
 
-impl Hits<Leaves> {
+impl EventRecords<Leaves> {
     /// No hits yet, so many rows for states like `y`.
     pub(super) fn none(rows: usize, y: &Leaves) -> Self {
         let nan = |dtype, shape: &[usize]| Tensor::full(dtype, [&[rows], shape].concat(), f64::NAN);
-        Hits {
+        EventRecords {
             index: nan(DType::F64, &[]),
             t: nan(DType::F64, &[]),
             y: y.map_leaves(|y| nan(y.dtype(), y.shape())),
-            count: number(0.0),
+            num_events: number(0.0),
         }
     }
 
@@ -296,22 +296,22 @@ impl Hits<Leaves> {
     /// # Errors
     /// What a search said while it was recorded.
     pub(super) fn and(&self, events: &Events<'_>, last: &LastStep<'_>) -> Result<(Self, Cut), OdeError> {
-        let left = self.t.size() as f64 - &self.count;
+        let left = self.t.size() as f64 - &self.num_events;
         let (of, ranks, cut) = events.cut(last, events.places(last)?, &left);
         let (num_rows, num_places) = (self.t.size(), of.t.size());
         let is_noted = of.found.and(&ranks.lt(&left));
         // [row, place]
-        let row = Tensor::iota(DType::F64, [num_rows], 0) - &self.count;
-        let holds = ranks.expand(0).eq(row.expand(1)).and(&is_noted.expand(0));
+        let row = Tensor::iota(DType::F64, [num_rows], 0) - &self.num_events;
+        let holds = ranks.expand_dims(0).eq(row.expand_dims(1)).and(&is_noted.expand_dims(0));
         let is_new = holds.cast(DType::F64).sum_axes(&[1]).gt(0.5);
         let place = Tensor::iota(DType::F64, [1, num_places], 1);
         let from = holds.select(&place, &number(0.0)).sum_axes(&[1]);
         let index = Tensor::from(of.index.iter().map(|&i| i as f64).collect::<Vec<_>>());
-        let hits = Hits {
+        let hits = EventRecords {
             index: is_new.select(&index.take(&from), &self.index),
             t: is_new.select(&of.t.take(&from), &self.t),
             y: choose(&is_new, &of.y.map_leaves(|y| y.take(&from)), &self.y),
-            count: &self.count + count(&is_noted),
+            num_events: &self.num_events + count(&is_noted),
         };
         Ok((hits, cut))
     }

@@ -4,8 +4,8 @@
 //! all between is compiled once, not for each tree and field. What a layout means for errors is the business of `state`.
 
 use super::PartNorm;
-use super::state::TreeState;
-use crate::tensor::{Leaf, Path, Tensor, TensorTree, Tree};
+use super::state::TensorState;
+use crate::tensor::{Leaf, TreePath, Tensor, TensorTree, Tree};
 use std::fmt;
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ pub(super) enum Role {
 }
 
 impl Slot {
-    fn of(path: &Path, leaf: Leaf<'_>) -> Slot {
+    fn of(path: &TreePath, leaf: Leaf<'_>) -> Slot {
         let fixed = match leaf {
             Leaf::Tensor(_) => None,
             Leaf::Static(x) => Some(Static(format!("{x:?}"))),
@@ -76,7 +76,7 @@ impl Layout {
     /// That of a tree.
     pub(super) fn of(tree: &impl Tree) -> Layout {
         let mut slots = vec![];
-        tree.each(&mut Path::default(), &mut |path, leaf| slots.push(Slot::of(path, leaf)));
+        tree.each(&mut TreePath::default(), &mut |path, leaf| slots.push(Slot::of(path, leaf)));
         Layout::Tree(slots)
     }
 
@@ -138,9 +138,9 @@ impl Layout {
 
     fn each<'a>(
         &'a self,
-        path: &mut Path,
+        path: &mut TreePath,
         tensors: &mut std::slice::Iter<'a, Tensor>,
-        f: &mut dyn FnMut(&Path, Leaf<'a>),
+        f: &mut dyn FnMut(&TreePath, Leaf<'a>),
     ) {
         let mut next = || Leaf::Tensor(tensors.next().expect("invariant: a tensor for each leaf"));
         match self {
@@ -169,12 +169,12 @@ impl Layout {
 
 impl Leaves {
     /// Those of a state.
-    pub(super) fn of(y: &impl TreeState) -> Leaves {
+    pub(super) fn of(y: &impl TensorState) -> Leaves {
         Leaves { layout: Arc::new(y.layout()), tensors: y.leaves() }
     }
 
     /// Those of a state whose parts are measured together by `norm`.
-    pub(super) fn measured_by(y: &impl TreeState, norm: PartNorm) -> Leaves {
+    pub(super) fn measured_by(y: &impl TensorState, norm: PartNorm) -> Leaves {
         Leaves { layout: Arc::new(y.layout().measured_by(norm)), tensors: y.leaves() }
     }
 
@@ -207,13 +207,13 @@ impl Leaves {
 
 /// Of the same leaves, static ones too, and the same paths as the tree that they were.
 impl Tree for Leaves {
-    fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+    fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>)) {
         self.layout.each(path, &mut self.tensors.iter(), f);
     }
     fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
         self.tensors.iter_mut().for_each(f);
     }
-    fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+    fn map(&self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, &Tensor) -> Tensor) -> Self {
         let mut tensors = Vec::with_capacity(self.tensors.len());
         self.each(path, &mut |path, leaf| {
             if let Leaf::Tensor(x) = leaf {

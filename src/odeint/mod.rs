@@ -32,11 +32,11 @@ mod state;
 mod sweep;
 mod union;
 
-pub use adjoint::{Adjoint, Batching, Forecast, Options, PartNorm};
-pub use dense::Dense;
-pub use hits::Hits;
-pub use solution::{Solution, Stats};
-pub use state::TreeState;
+pub use adjoint::{Adjoint, Batching, ExpectedSteps, Options, PartNorm};
+pub use dense::TensorDenseOutput;
+pub use hits::EventRecords;
+pub use solution::{TensorSolution, TensorStats};
+pub use state::TensorState;
 
 pub use crate::graph::Checkpoints;
 

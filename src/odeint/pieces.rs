@@ -12,11 +12,11 @@ use super::algorithm::{self, Carry};
 use super::bodies::Bodies;
 use super::curve::{Rows, choose};
 use super::event::{Events, always, marks_of, number};
-use super::hits::{Cut, Hits, LastStep};
+use super::hits::{Cut, EventRecords, LastStep};
 use super::leaves::Leaves;
 use super::saved::{states_at, ys_of};
 use super::solve::{Problem, failed, solution};
-use super::{Dense, Solution};
+use super::{TensorDenseOutput, TensorSolution};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Taps, Type};
 use crate::ode::{self, FieldFailure, OdeError, Rhythm, Span, State, status};
@@ -31,7 +31,7 @@ struct Leg {
     t: Tensor,
     /// The state there.
     y: Leaves,
-    hits: Hits<Leaves>,
+    hits: EventRecords<Leaves>,
     /// The states at given times, NaN where they are not known yet.
     at_times: Option<Leaves>,
     steps: Option<Kept>,
@@ -74,7 +74,7 @@ pub(super) fn record(
     of: &Problem<'_>,
     (t0, t1): (&Tensor, &Tensor),
     y0: &Leaves,
-) -> Result<Solution<Leaves>, OdeError> {
+) -> Result<TensorSolution<Leaves>, OdeError> {
     let span = Span::new(t0.clone(), t1.clone());
     let like = of.trail.like(t0, y0);
     let pieces = Pieces { of, span: &span, taps: of.saved.taps(true, &like)?, like };
@@ -92,7 +92,7 @@ pub(super) fn record(
         (&num_steps, &span.direction),
     );
     solution.dense = steps.filter(|_| of.saved.dense).and_then(|kept| {
-        Some(Dense {
+        Some(TensorDenseOutput {
             t0: t0.clone(),
             t1: last.t.clone(),
             rows: None,
@@ -125,7 +125,7 @@ impl Pieces<'_> {
         Ok(Leg {
             t: self.span.t0.clone(),
             y: y0.clone(),
-            hits: Hits::none(events.num_rows(), y0),
+            hits: EventRecords::none(events.num_rows(), y0),
             at_times: (times > 0).then(|| y0.map_leaves(|y| rows(times, y, f64::NAN))),
             steps: (num_steps > 0).then_some(kept),
             noise: vec![number(0.0); values.len()],
@@ -194,7 +194,7 @@ impl Pieces<'_> {
         let ext = [&marks[..], &marks, &[start.status.clone(), leg.num_off_grid.clone()]].concat();
         let (end, ext, tapped) = self.of.search(self.span, start, bodies, (&ext, self.taps));
         let tapped = self.like.with_leaves(tapped);
-        let step = tapped.map_leaves(|x| x.at(self.taps.num_rows() - 1));
+        let step = tapped.map_leaves(|x| x.index(self.taps.num_rows() - 1));
 
         let curve = trail.curve.as_ref().expect("invariant: events have a curve");
         let n = events.watches.len();
@@ -315,7 +315,7 @@ impl Pieces<'_> {
         let search = self.of.carried(&mut next).split_off(y.tensors().len());
         Ok(Leg {
             t,
-            hits: Hits::none(1, &y),
+            hits: EventRecords::none(1, &y),
             y,
             at_times: None,
             steps: None,

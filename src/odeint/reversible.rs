@@ -26,10 +26,10 @@ use super::curve::{Rows, Step, Trail};
 use super::event::Events;
 use super::leaves::{Layout, Leaves};
 use super::solve::{Problem, failed, solution};
-use super::{Options, Solution};
+use super::{Options, TensorSolution};
 use crate::array::DType;
 use crate::graph::Type;
-use crate::ode::{Clock, Controller, Field, FieldError, FieldFailure, OdeError, Span, status};
+use crate::ode::{Clock, Controller, VectorField, FieldError, FieldFailure, OdeError, Span, status};
 use crate::tensor::{Tensor, Traced, Tree};
 
 /// (y, z): the solution, and the state that the method's stages start from.
@@ -65,7 +65,7 @@ struct Coupled<'a> {
     like: &'a Leaves,
 }
 
-impl Field<Leaves> for Coupled<'_> {
+impl VectorField<Leaves> for Coupled<'_> {
     fn eval(&self, t: &Tensor, s: &Leaves, ds: &mut Leaves) -> Result<(), FieldError> {
         let mut slope = self.pair(ds);
         self.field.eval(t, &self.pair(s).z, &mut slope.z)?;
@@ -227,7 +227,7 @@ impl Reversible<'_> {
                 extra += self.trail.num_extra() as f64;
             }
             let extra = running.select(&carry.t.like(extra), &carry.t.like(0.0));
-            carry.num_field_evals = &carry.num_field_evals + extra;
+            carry.num_fn_evals = &carry.num_fn_evals + extra;
             let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
             self.look(&before.y, &mut carry);
             let mut out = vec![carry.accepted.clone(), carry.is_running(), reached, carry.t.clone()];
@@ -295,7 +295,7 @@ pub(super) fn record(
     coupling: f64,
     (t0, t1): (&Tensor, &Tensor),
     y0: &Leaves,
-) -> Result<Solution<Leaves>, OdeError> {
+) -> Result<TensorSolution<Leaves>, OdeError> {
     let Scheme { tableau, tolerance, limits, .. } = *of.scheme;
     let controller: &Controller = of.scheme.controller;
     let mut scheme: Scheme<'_> = Scheme::new(&tableau, controller, tolerance, limits.max_steps)?;

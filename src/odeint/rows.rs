@@ -5,11 +5,11 @@
 //! in lockstep, so that the field's products are over all rows at once. Both have the bits of the groups solved one
 //! by one. What a group reports as a number (its end, its counters, its verdict) is a vector over groups here.
 
-use super::dense::Dense;
-use super::hits::Hits;
+use super::dense::TensorDenseOutput;
+use super::hits::EventRecords;
 use super::leaves::Leaves;
 use super::solve::Problem;
-use super::{Batching, Solution, Stats};
+use super::{Batching, TensorSolution, TensorStats};
 use crate::array::DType;
 use crate::graph::{Op, TileOut, Tiles, Type};
 use crate::ode::OdeError;
@@ -59,7 +59,7 @@ impl Groups {
         problem: &Problem<'_>,
         (t0, t1): (&Tensor, &Tensor),
         y0: &Leaves,
-    ) -> Result<Solution<Leaves>, OdeError> {
+    ) -> Result<TensorSolution<Leaves>, OdeError> {
         let one = |y: &Leaves| problem.record_joint(t0, t1, y);
         // Pieces of a solve run alone: rows would wait for each other at every hit.
         let searches = if problem.events.go_on() { Searches::Alone } else { Searches::Lockstep };
@@ -81,13 +81,13 @@ impl Groups {
         let [verdict, ts] = [0, 1].map(|_| self.each(&leaves(1)[0]));
         let events = hit_ys.map(|y| {
             let [index, t, count] = [0, 1, 2].map(|_| self.each(&leaves(1)[0]));
-            Hits { index: swapped(&index), t: swapped(&t), y, count }
+            EventRecords { index: swapped(&index), t: swapped(&t), y, num_events: count }
         });
         let dense = if problem.saved.dense { self.curve(problem, (t0, y0), states, leaves(6)) } else { None };
         let [t1_reached, num_steps, num_accepted, num_rejected, num_field_evals, num_saved] =
             numbers.try_into().expect("invariant: as many as were taken");
-        let stats = Stats { num_steps, num_accepted, num_rejected, num_field_evals };
-        Ok(Solution { t1: t1_reached, y1, ts: swapped(&ts), ys, num_saved, stats, events, verdict, dense })
+        let stats = TensorStats { num_steps, num_accepted, num_rejected, num_fn_evals: num_field_evals };
+        Ok(TensorSolution { t1: t1_reached, y1, ts: swapped(&ts), ys, num_saved, stats, events, verdict, dense })
     }
 
     /// The curve of each row, from what groups found of it.
@@ -97,20 +97,20 @@ impl Groups {
         (t0, y0): (&Tensor, &Leaves),
         states: Vec<Tensor>,
         numbers: Vec<Tensor>,
-    ) -> Option<Dense<Leaves>> {
+    ) -> Option<TensorDenseOutput<Leaves>> {
         let curve = problem.trail.curve.clone()?;
         let like = problem.trail.like(t0, y0);
         let (mut states, [t0, t1, num_steps, t, t_next, ends]) =
             (states, <[Tensor; 6]>::try_from(numbers).ok()?);
         let y1 = y0.with(states.split_off(states.len() - y0.tensors().len()));
         let steps = like.with_leaves([t, t_next].into_iter().chain(states).collect::<Vec<_>>());
-        Some(Dense { t0, t1, rows: Some(self.rows), num_steps, ends, steps, y1, curve })
+        Some(TensorDenseOutput { t0, t1, rows: Some(self.rows), num_steps, ends, steps, y1, curve })
     }
 
     /// For each row what its group found, a group being a tile.
     fn in_tiles(
         self,
-        one: &dyn Fn(&Leaves) -> Result<Solution<Leaves>, OdeError>,
+        one: &dyn Fn(&Leaves) -> Result<TensorSolution<Leaves>, OdeError>,
         y0: &Leaves,
     ) -> Result<Vec<Tensor>, OdeError> {
         let Groups { rows, size, .. } = self;
@@ -139,12 +139,12 @@ impl Groups {
     /// For each row what it found.
     fn in_lockstep(
         self,
-        one: &dyn Fn(&Leaves) -> Result<Solution<Leaves>, OdeError>,
+        one: &dyn Fn(&Leaves) -> Result<TensorSolution<Leaves>, OdeError>,
         y0: &Leaves,
         searches: Searches,
     ) -> Result<Vec<Tensor>, OdeError> {
         over_rows(y0.leaves(), &[], (self.rows, searches), &mut |x| {
-            let y = y0.with(x.iter().map(|x| x.expand(0)).collect());
+            let y = y0.with(x.iter().map(|x| x.expand_dims(0)).collect());
             let (out, numbers) = parts(&one(&y)?);
             let mut out: Vec<Tensor> = out.iter().map(|y| y.reshape(y.shape().without_axes(&[0]))).collect();
             out.extend(numbers);
@@ -167,23 +167,23 @@ const NUMBERS: usize = 6;
 
 /// What a group found: its rows, then the end, the counters, the verdict and the times; of hits and a curve both at the
 /// end.
-fn parts(s: &Solution<Leaves>) -> (Vec<Tensor>, Vec<Tensor>) {
+fn parts(s: &TensorSolution<Leaves>) -> (Vec<Tensor>, Vec<Tensor>) {
     let mut rows = s.y1.leaves();
     let rows_first = |ys: &Leaves| ys.leaves().iter().map(swapped).collect::<Vec<Tensor>>();
     rows.extend(rows_first(&s.ys));
-    let Stats { num_steps, num_accepted, num_rejected, num_field_evals } = &s.stats;
+    let TensorStats { num_steps, num_accepted, num_rejected, num_fn_evals: num_field_evals } = &s.stats;
     let counters = [num_steps, num_accepted, num_rejected, num_field_evals, &s.num_saved];
     let numbers = [&[&s.t1][..], &counters, &[&s.verdict, &s.ts]].concat();
     let mut numbers: Vec<Tensor> = numbers.into_iter().cloned().collect();
-    if let Some(Hits { index, t, y, count }) = &s.events {
+    if let Some(EventRecords { index, t, y, num_events: count }) = &s.events {
         rows.extend(rows_first(y));
         numbers.extend([index, t, count].map(Clone::clone));
     }
-    if let Some(Dense { t0, t1, num_steps, steps, y1, ends, .. }) = &s.dense {
+    if let Some(TensorDenseOutput { t0, t1, num_steps, steps, y1, ends, .. }) = &s.dense {
         // A row's curve is that of a state of one row.
         let states = steps.leaves().split_off(2);
         rows.extend(
-            states.iter().map(|y| swapped(y).expand(2)).chain(y1.leaves().iter().map(|y| y.expand(1))),
+            states.iter().map(|y| swapped(y).expand_dims(2)).chain(y1.leaves().iter().map(|y| y.expand_dims(1))),
         );
         numbers.extend([t0, t1, num_steps, &steps.t, &steps.t_next, ends].map(Clone::clone));
     }

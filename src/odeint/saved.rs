@@ -9,7 +9,7 @@ use super::leaves::Leaves;
 use super::union::{self, List, SavedRows};
 use crate::array::DType;
 use crate::graph::Taps;
-use crate::ode::{Constant, Controller, OdeError, SaveAt, StepTo, slack};
+use crate::ode::{ConstantStepSize, Controller, OdeError, SaveAt, StepTo, slack};
 use crate::tensor::{Tensor, Tree};
 
 /// The most bytes that steps may leave behind: beyond, it is more likely that `max_steps` was not thought of.
@@ -251,7 +251,7 @@ pub(super) fn ys_of(y: &Leaves, rows: &Leaves) -> Leaves {
     let mut wide = rows.leaves().into_iter();
     y.map_leaves(|y| {
         let wide = wide.next().expect("invariant: trees of one structure");
-        y.expand(0).broadcast_to(wide.shape().clone())
+        y.expand_dims(0).broadcast_to(wide.shape().clone())
     })
 }
 
@@ -260,7 +260,7 @@ fn steps_max(scheme: &Scheme<'_>, span: Option<(f64, f64)>) -> usize {
     let most = usize::try_from(scheme.limits.max_steps).unwrap_or(usize::MAX);
     let known = match (scheme.controller, span) {
         (Controller::StepTo(StepTo { ts }), _) => ts.len() - 1,
-        (Controller::Constant(Constant { dt0 }), Some((t0, t1))) => {
+        (Controller::Constant(ConstantStepSize { dt0 }), Some((t0, t1))) => {
             // A remainder within the slack of a span belongs to the step before it.
             (((t1 - t0).abs() - slack(&t0, &t1)) / dt0.abs()).ceil().max(1.0) as usize
                 + scheme.limits.stops.len()

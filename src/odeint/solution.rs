@@ -3,7 +3,7 @@
 use crate::array::DType;
 use crate::ode::{Clock, OdeError, Outcome, status};
 use crate::odeint::leaves::Leaves;
-use crate::odeint::{Dense, Hits};
+use crate::odeint::{TensorDenseOutput, EventRecords};
 use crate::tensor::{Check, Tensor, Tree, register_check};
 use crate::tree;
 
@@ -30,7 +30,7 @@ tree! {
 /// # Ok::<(), flowline::Error>(())
 /// ```
 #[non_exhaustive]
-pub struct Solution<Y> {
+pub struct TensorSolution<Y> {
     /// The time reached: t1 unless the solve failed or an event ended it. One a group, where rows do not all share their
     /// steps.
     pub t1: Tensor,
@@ -46,11 +46,11 @@ pub struct Solution<Y> {
     /// early, where fewer steps were taken than there is room for, and where times that are known only when it runs are equal.
     pub num_saved: Tensor,
     /// Counters.
-    pub stats: Stats,
+    pub stats: TensorStats,
     /// status, t, dt, step, component, dt_min, of shape [6], or [groups, 6]; see [`Solution::outcome`].
     pub(super) verdict: Tensor,
-    pub(super) events: Option<Hits<Y>>,
-    pub(super) dense: Option<Dense<Y>>,
+    pub(super) events: Option<EventRecords<Y>>,
+    pub(super) dense: Option<TensorDenseOutput<Y>>,
 }
 }
 
@@ -58,7 +58,7 @@ tree! {
 /// Counters of a solve, each an f64 tensor of rank 0 that holds a whole number; of a solve in groups of rows
 /// ([`Batching`](super::Batching)) of rank 1, one a group.
 #[non_exhaustive]
-pub struct Stats {
+pub struct TensorStats {
     /// Steps attempted.
     pub num_steps: Tensor,
     /// Steps accepted.
@@ -66,11 +66,11 @@ pub struct Stats {
     /// Steps rejected.
     pub num_rejected: Tensor,
     /// Evaluations of the field.
-    pub num_field_evals: Tensor,
+    pub num_fn_evals: Tensor,
 }
 }
 
-impl<Y: Tree> Solution<Y> {
+impl<Y: Tree> TensorSolution<Y> {
     /// Why the solve ended; of several groups of rows, why the first ended that ended early, or else the first that an
     /// event ended.
     ///
@@ -88,7 +88,7 @@ impl<Y: Tree> Solution<Y> {
     ///
     /// # Errors
     /// [`OdeError::NotSaved`] unless [`SaveAt::dense`](crate::ode::SaveAt::dense) asked for it.
-    pub fn dense(&self) -> Result<&Dense<Y>, OdeError> {
+    pub fn dense(&self) -> Result<&TensorDenseOutput<Y>, OdeError> {
         self.dense.as_ref().ok_or(OdeError::NotSaved { what: "dense output" })
     }
 
@@ -96,7 +96,7 @@ impl<Y: Tree> Solution<Y> {
     ///
     /// # Errors
     /// [`OdeError::NotSaved`] of a solve without events.
-    pub fn events(&self) -> Result<&Hits<Y>, OdeError> {
+    pub fn events(&self) -> Result<&EventRecords<Y>, OdeError> {
         self.events.as_ref().ok_or(OdeError::NotSaved { what: "events" })
     }
 
@@ -110,9 +110,9 @@ impl<Y: Tree> Solution<Y> {
     }
 
     /// Whether t1 was reached, not an event before it: a bool tensor of rank 0, or one entry a group of rows.
-    pub fn completed(&self) -> Tensor {
+    pub fn is_success(&self) -> Tensor {
         let status = match self.verdict.rank() {
-            1 => self.verdict.at(0),
+            1 => self.verdict.index(0),
             _ => self.verdict.column(0),
         };
         status.eq(Tensor::scalar(DType::F64, status::COMPLETED))
@@ -128,17 +128,17 @@ fn decoded(verdict: &Tensor) -> Vec<Outcome> {
     verdict.to_vec().chunks(6).map(of).collect()
 }
 
-impl Solution<Leaves> {
+impl TensorSolution<Leaves> {
     /// The same of trees like `y`.
-    pub(super) fn of<Y: Tree>(self, y: &Y) -> Solution<Y> {
+    pub(super) fn of<Y: Tree>(self, y: &Y) -> TensorSolution<Y> {
         let tree = |leaves: Leaves| y.with_leaves(leaves.into_tensors());
-        let Solution { t1, y1, ts, ys, num_saved, stats, verdict, events, dense } = self;
-        let events = events.map(|Hits { index, t, y, count }| Hits { index, t, y: tree(y), count });
+        let TensorSolution { t1, y1, ts, ys, num_saved, stats, verdict, events, dense } = self;
+        let events = events.map(|EventRecords { index, t, y, num_events: count }| EventRecords { index, t, y: tree(y), num_events: count });
         let dense = dense.map(|curve| {
-            let Dense { t0, t1, rows, num_steps, ends, steps, y1, curve } = curve;
-            Dense { t0, t1, rows, num_steps, ends, steps, y1: tree(y1), curve }
+            let TensorDenseOutput { t0, t1, rows, num_steps, ends, steps, y1, curve } = curve;
+            TensorDenseOutput { t0, t1, rows, num_steps, ends, steps, y1: tree(y1), curve }
         });
-        Solution { t1, y1: tree(y1), ts, ys: tree(ys), num_saved, stats, verdict, events, dense }
+        TensorSolution { t1, y1: tree(y1), ts, ys: tree(ys), num_saved, stats, verdict, events, dense }
     }
 
     /// Of a solve that has not begun.
@@ -150,12 +150,12 @@ impl Solution<Leaves> {
             Tensor::stack(&[&number(status::FAILED), &t1, &zero, &zero, &none, &zero]).stop_gradient();
         let rows = |y: &Tensor| Tensor::full(y.dtype(), [&[0], &y.shape()[..]].concat(), 0.0);
         let [num_steps, num_accepted, num_rejected, num_field_evals] = [(); 4].map(|()| zero.clone());
-        Solution {
+        TensorSolution {
             y1: y0.clone(),
             ts: Tensor::full(DType::F64, [0], 0.0),
             ys: y0.map_leaves(rows),
             num_saved: zero,
-            stats: Stats { num_steps, num_accepted, num_rejected, num_field_evals },
+            stats: TensorStats { num_steps, num_accepted, num_rejected, num_fn_evals: num_field_evals },
             verdict,
             events: None,
             dense: None,
@@ -187,7 +187,7 @@ fn checked(verdict: &Tensor, rows: Option<usize>) -> Tensor {
     let verdict = if rows.is_none() { verdict.reshape([1, 6]) } else { verdict.clone() };
     let status = verdict.column(0);
     let status = status.eq(code(status::EVENT)).select(&code(status::COMPLETED), &status);
-    let values = [&status.expand(1), &verdict.slice(1, 1..6)];
+    let values = [&status.expand_dims(1), &verdict.slice(1, 1..6)];
     match rows {
         None => Tensor::concat(&values, 1),
         Some(rows) => {

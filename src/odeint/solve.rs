@@ -3,16 +3,16 @@
 use super::algorithm::{self, Carry, LeafField, Scheme};
 use super::bodies::Bodies;
 use super::curve::{Curve, Rows, Trail, choose};
-use super::dense::Dense;
+use super::dense::TensorDenseOutput;
 use super::event::{Events, Mark, always};
-use super::hits::{Hits, LastStep};
+use super::hits::{EventRecords, LastStep};
 use super::leaves::Leaves;
 use super::rows::Groups;
 use super::saved::Saved;
-use super::{Adjoint, Batching, Forecast, Options, Solution, Stats, backsolve, pieces, reversible};
+use super::{Adjoint, Batching, ExpectedSteps, Options, TensorSolution, TensorStats, backsolve, pieces, reversible};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Taps, Type};
-use crate::ode::{Clock, Constant, Controller, FieldFailure, OdeError, Span, StepTo, slack, status};
+use crate::ode::{Clock, ConstantStepSize, Controller, FieldFailure, OdeError, Span, StepTo, slack, status};
 use crate::tensor::{Check, Tensor, Traced, Tree, align, apply, register_check, try_trace, tuple};
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl<'a> Problem<'a> {
     ///
     /// # Errors
     /// What the field said while it was recorded.
-    pub(super) fn solve(&self, t0: &Tensor, t1: &Tensor, y0: &Leaves) -> Result<Solution<Leaves>, OdeError> {
+    pub(super) fn solve(&self, t0: &Tensor, t1: &Tensor, y0: &Leaves) -> Result<TensorSolution<Leaves>, OdeError> {
         let (t0, t1) = (t0.cast(DType::F64), t1.cast(DType::F64));
         if let (Adjoint::Backsolve { .. }, Batching::Joint) = (self.options.adjoint, self.options.batching) {
             return self.record_joint(&t0, &t1, y0);
@@ -76,7 +76,7 @@ impl<'a> Problem<'a> {
     }
 
     /// All rows that share their steps are solves of their own.
-    fn record_batch(&self, t0: &Tensor, t1: &Tensor, y0: &Leaves) -> Result<Solution<Leaves>, OdeError> {
+    fn record_batch(&self, t0: &Tensor, t1: &Tensor, y0: &Leaves) -> Result<TensorSolution<Leaves>, OdeError> {
         match Groups::of(self.options.batching, y0)? {
             None => self.record_joint(t0, t1, y0),
             Some(groups) => groups.record(self, (t0, t1), y0),
@@ -89,14 +89,14 @@ impl<'a> Problem<'a> {
         t0: &Tensor,
         t1: &Tensor,
         y0: &Leaves,
-    ) -> Result<Solution<Leaves>, OdeError> {
+    ) -> Result<TensorSolution<Leaves>, OdeError> {
         match self.options.adjoint {
             Adjoint::Backsolve { rtol, atol } => backsolve::record(self, (rtol, atol), (t0, t1), y0),
             _ => self.record(t0, t1, y0),
         }
     }
 
-    pub(super) fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Leaves) -> Result<Solution<Leaves>, OdeError> {
+    pub(super) fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Leaves) -> Result<TensorSolution<Leaves>, OdeError> {
         if let Adjoint::Reversible { coupling } = self.options.adjoint {
             return reversible::record(self, coupling, (t0, t1), y0);
         }
@@ -118,7 +118,7 @@ impl<'a> Problem<'a> {
         let tapped = if taps.num_rows() == 0 { like } else { like.with_leaves(tapped) };
         let mut events = None;
         if let (Some(curve), false) = (&self.trail.curve, self.events.is_empty()) {
-            let last = tapped.map_leaves(|x| x.at(taps.num_rows() - 1));
+            let last = tapped.map_leaves(|x| x.index(taps.num_rows() - 1));
             events = Some(self.end_at_event((t0, y0), (curve, &span, &last), &mut end)?);
         }
         let mut solution = solution(&end, self.scheme.limits.dt_min);
@@ -133,7 +133,7 @@ impl<'a> Problem<'a> {
         (t0, y0): (&Tensor, &Leaves),
         (curve, span, step): (&Curve, &Span<Tensor>, &Rows),
         end: &mut Carry,
-    ) -> Result<Hits<Leaves>, OdeError> {
+    ) -> Result<EventRecords<Leaves>, OdeError> {
         let code = |x: f64| Clock::like(t0, x);
         let is_met = end.status.eq(code(status::EVENT));
         let y_start = step.y.as_ref().expect("invariant: a step with a curve has its start");
@@ -141,7 +141,7 @@ impl<'a> Problem<'a> {
         let marks = self.events.values(&step.t.stop_gradient(), &still).into_iter().map(Mark::new);
         let marks: Vec<Mark> = marks.collect();
         let last = LastStep { curve, span, step, y1: &end.y, marks: &marks, counts: &[], is_met: &is_met };
-        let none = Hits::none(self.events.num_rows(), y0);
+        let none = EventRecords::none(self.events.num_rows(), y0);
         let (hits, cut) = none.and(&self.events, &last)?;
         (end.t, end.y) = (cut.is_met.select(&cut.t, &end.t), choose(&cut.is_met, &cut.y, &end.y));
         let index = Events::index_of(&Events::code(&cut.group));
@@ -154,7 +154,7 @@ impl<'a> Problem<'a> {
     /// Fills in what was saved.
     pub(super) fn save(
         &self,
-        solution: &mut Solution<Leaves>,
+        solution: &mut TensorSolution<Leaves>,
         (t0, y0): (&Tensor, &Leaves),
         tapped: &Rows,
         span: &Span<Tensor>,
@@ -165,7 +165,7 @@ impl<'a> Problem<'a> {
         let curve = self.trail.curve.as_ref();
         (solution.ts, solution.ys, solution.num_saved) =
             self.saved.join((t0, y0), (tapped, curve), (&t1, &y1), (&num_steps, &span.direction, may_be_cut));
-        solution.dense = curve.filter(|_| self.saved.dense).map(|curve| Dense {
+        solution.dense = curve.filter(|_| self.saved.dense).map(|curve| TensorDenseOutput {
             t0: t0.clone(),
             t1,
             rows: None,
@@ -193,7 +193,7 @@ impl<'a> Problem<'a> {
         let mut next = || bodies.next().expect("invariant: a body for each trace");
         let (attempt, step, inverse) = (next(), next(), inverse.is_some().then(next));
 
-        let mut args = vec![self.forecast(span), start.t.clone()];
+        let mut args = vec![self.expected_steps(span), start.t.clone()];
         args.extend(self.saved.ts.as_ref().map(Tensor::stop_gradient));
         args.extend(self.carried(&mut start));
         args.extend(ext.iter().map(Tensor::stop_gradient));
@@ -246,23 +246,23 @@ impl<'a> Problem<'a> {
     }
 
     /// The number of steps if it is known before the solve, else 0; it places checkpoints, nothing more.
-    fn forecast(&self, span: &Span<Tensor>) -> Tensor {
+    fn expected_steps(&self, span: &Span<Tensor>) -> Tensor {
         if self.events.go_on() {
             // It is that of all pieces together.
             return Tensor::scalar(DType::U32, 0.0);
         }
         let whole = (&span.t1 - &span.t0).abs();
-        match &self.options.forecast {
-            Forecast::Derived => {}
-            Forecast::Unknown => return Tensor::scalar(DType::U32, 0.0),
+        match &self.options.expected_steps {
+            ExpectedSteps::Auto => {}
+            ExpectedSteps::Unknown => return Tensor::scalar(DType::U32, 0.0),
             // of rows that had a number each, the most
-            Forecast::Steps(steps) if steps.rank() > 0 => {
+            ExpectedSteps::Steps(steps) if steps.rank() > 0 => {
                 return steps.stop_gradient().max().cast(DType::U32);
             }
-            Forecast::Steps(steps) => return steps.stop_gradient().cast(DType::U32),
+            ExpectedSteps::Steps(steps) => return steps.stop_gradient().cast(DType::U32),
         }
         let steps = match self.scheme.controller {
-            Controller::Constant(Constant { dt0 }) if self.scheme.limits.stops.is_empty() => {
+            Controller::Constant(ConstantStepSize { dt0 }) if self.scheme.limits.stops.is_empty() => {
                 let steps = -((&whole - slack(&span.t0, &span.t1)) * (-1.0 / dt0.abs())).floor();
                 let known = whole.is_finite().select(&steps, &Clock::like(&steps, 0.0));
                 known.maximum(&Clock::like(&steps, 1.0))
@@ -275,21 +275,21 @@ impl<'a> Problem<'a> {
 }
 
 /// What the loop's last carry means, without what was saved.
-pub(super) fn solution(end: &Carry, dt_min: f64) -> Solution<Leaves> {
+pub(super) fn solution(end: &Carry, dt_min: f64) -> TensorSolution<Leaves> {
     let broken = end.status.eq(Clock::like(&end.t, status::NON_FINITE));
     let dt = broken.select(&end.h, &end.dt);
     let dt_min = Clock::like(&end.t, dt_min);
     let all = [&end.status, &end.t, &dt, &end.num_steps, &end.component, &dt_min];
     let verdict = Tensor::stack(&all).stop_gradient();
-    let stats = Stats {
+    let stats = TensorStats {
         num_steps: end.num_steps.clone(),
         num_accepted: end.num_accepted.clone(),
         num_rejected: end.num_rejected.clone(),
-        num_field_evals: end.num_field_evals.clone(),
+        num_fn_evals: end.num_fn_evals.clone(),
     };
     let (t1, y1) = (end.t.clone(), end.y.clone());
     let num_saved = Clock::like(&t1, 1.0);
-    Solution { ts: t1.clone(), ys: y1.clone(), t1, y1, num_saved, stats, events: None, verdict, dense: None }
+    TensorSolution { ts: t1.clone(), ys: y1.clone(), t1, y1, num_saved, stats, events: None, verdict, dense: None }
 }
 
 pub(super) fn failed(failure: FieldFailure<Tensor>) -> OdeError {

@@ -9,13 +9,13 @@ use crate::ode::{FieldError, Stages, State, Tolerance};
 use crate::tensor::{LoneTree, Tensor, TensorTree, Tree};
 
 /// Trees of tensors that are states, tuples of them too.
-pub trait TreeState: TensorTree + State<Clock = Tensor> {
+pub trait TensorState: TensorTree + State<Clock = Tensor> {
     /// How the tensors stand together.
     #[doc(hidden)]
     fn layout(&self) -> Layout;
 }
 
-impl<T: LoneTree> TreeState for T {
+impl<T: LoneTree> TensorState for T {
     fn layout(&self) -> Layout {
         Layout::of(self)
     }
@@ -23,7 +23,7 @@ impl<T: LoneTree> TreeState for T {
 
 macro_rules! tuples {
     ($(($($T:ident $i:tt)*))*) => { $(
-        impl<$($T: TreeState),*> TreeState for ($($T,)*) {
+        impl<$($T: TensorState),*> TensorState for ($($T,)*) {
             fn layout(&self) -> Layout {
                 Layout::Tuple(vec![$(self.$i.layout()),*], PartNorm::Joint)
             }

@@ -20,7 +20,7 @@ use super::solve::Problem;
 use super::{Adjoint, Options};
 use crate::array::DType;
 use crate::graph::{Checkpoints, Func, Op, Policy, Solve, Taps, Type};
-use crate::ode::{Field, FieldError, OdeError};
+use crate::ode::{VectorField, FieldError, OdeError};
 use crate::tensor::{Tensor, apply, poisoned, reverse, trace, try_trace, tuple};
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ struct Backward<'a> {
     num_y: usize,
 }
 
-impl Field<Leaves> for Backward<'_> {
+impl VectorField<Leaves> for Backward<'_> {
     fn eval(&self, t: &Tensor, s: &Leaves, ds: &mut Leaves) -> Result<(), FieldError> {
         let (y, a) = s.tensors()[..2 * self.num_y].split_at(self.num_y);
         let args = std::iter::once(t).chain(y).chain(self.field.params).chain(a);
@@ -200,8 +200,8 @@ impl Sweep<'_> {
             let rows = |x: &[Tensor]| -> Vec<Tensor> {
                 let (ends, inner) = x.split_at(num_y);
                 let all = |(i, end): (usize, &Tensor)| match inner.get(i) {
-                    Some(inner) => Tensor::concat(&[inner, &end.expand(0)], 0),
-                    None => end.expand(0),
+                    Some(inner) => Tensor::concat(&[inner, &end.expand_dims(0)], 0),
+                    None => end.expand_dims(0),
                 };
                 ends.iter().enumerate().map(all).collect()
             };
@@ -212,7 +212,7 @@ impl Sweep<'_> {
             let q = sums.split_off(1 + num_y);
             let (by_times, a) = sums.split_at(1);
             let field = Closed { func: self.field, params };
-            let mut out = vec![-dot(a, &field.rate(&t[0], start)), by_times[0].at(self.num_times)];
+            let mut out = vec![-dot(a, &field.rate(&t[0], start)), by_times[0].index(self.num_times)];
             out.extend(has_times.then(|| by_times[0].slice(0, 0..self.num_times)));
             out.extend(a.iter().cloned());
             let zero = |k: usize| Tensor::full(params[k].dtype(), params[k].shape().clone(), 0.0);

@@ -27,7 +27,7 @@ pub(super) type SavedRows = (Tensor, Leaves, Tensor);
 impl List {
     /// One entry.
     pub(super) fn one(t: &Tensor, y: &Leaves) -> List {
-        List { ts: t.reshape([1]), ys: y.map_leaves(|y| y.expand(0)), is_real: None, count: number(1.0) }
+        List { ts: t.reshape([1]), ys: y.map_leaves(|y| y.expand_dims(0)), is_real: None, count: number(1.0) }
     }
 
     /// The first `count` of these.
@@ -74,19 +74,19 @@ impl List {
     pub(super) fn merged(&self, other: &List, room: usize, direction: &Tensor) -> SavedRows {
         let sum = |m: &Tensor, axis: usize| m.cast(DType::F64).sum_axes(&[axis]);
         // What is not there is behind everything in this list, and before nothing and equal to nothing in the other.
-        let own = self.or(f64::INFINITY, &(&self.ts * direction)).expand(1);
-        let theirs = other.or(f64::NAN, &(&other.ts * direction)).expand(0);
+        let own = self.or(f64::INFINITY, &(&self.ts * direction)).expand_dims(1);
+        let theirs = other.or(f64::NAN, &(&other.ts * direction)).expand_dims(0);
         let is_same = own.eq(&theirs);
         let (num_same, is_kept) = (sum(&is_same, 1), sum(&is_same, 0).lt(0.5));
         let num_own = self.ts.size();
         let index = Tensor::iota(DType::F64, [num_own], 0);
-        let ranks = index + sum(&theirs.lt(&own).and(&is_kept.expand(0)), 1);
+        let ranks = index + sum(&theirs.lt(&own).and(&is_kept.expand_dims(0)), 1);
 
         let row = Tensor::iota(DType::F64, [room], 0);
-        let is_passed = ranks.expand(0).le(row.expand(1));
+        let is_passed = ranks.expand_dims(0).le(row.expand_dims(1));
         let num_passed = sum(&is_passed, 1);
-        let is_own = sum(&ranks.expand(0).eq(row.expand(1)), 1).gt(0.5);
-        let num_skipped = is_passed.select(&num_same.expand(0), &number(0.0)).sum_axes(&[1]);
+        let is_own = sum(&ranks.expand_dims(0).eq(row.expand_dims(1)), 1).gt(0.5);
+        let num_skipped = is_passed.select(&num_same.expand_dims(0), &number(0.0)).sum_axes(&[1]);
         let from_other = &row - &num_passed + num_skipped + num_own as f64;
         let from = is_own.select(&(&num_passed - 1.0), &from_other);
 

@@ -1,6 +1,6 @@
 //! Gradients of several calls as one.
 
-use super::Optimiser;
+use super::Optimizer;
 use super::hyper::{Hyper, MapNumber};
 use super::moments::no_update;
 use super::part::{Memory, Part, Slot, Transform};
@@ -15,7 +15,7 @@ use crate::tensor::Tensor;
 #[derive(Clone, Debug)]
 pub(super) struct Accumulate {
     pub every: Hyper,
-    pub inner: Optimiser,
+    pub inner: Optimizer,
 }
 
 impl Transform for Accumulate {

@@ -1,6 +1,6 @@
 //! Hyper-parameters other than the defaults. A method adjusts the last part that has what it names.
 
-use super::Optimiser;
+use super::Optimizer;
 use super::groups::Include;
 use super::hyper::Hyper;
 use super::moments::Moments;
@@ -19,7 +19,7 @@ fn moments(part: &mut Part) -> Option<&mut Moments> {
     }
 }
 
-impl Optimiser {
+impl Optimizer {
     #[track_caller]
     fn adjust<'a, T>(&'a mut self, what: &str, find: impl Fn(&'a mut Part) -> Option<T>) -> T {
         let found = self.parts.iter_mut().rev().find_map(find);
@@ -31,7 +31,7 @@ impl Optimiser {
     /// # Panics
     /// When no part is an optimiser that is made of a rule and a rate, or `add_decayed_weights`.
     #[track_caller]
-    pub fn weight_decay(mut self, x: impl Into<Tensor>) -> Optimiser {
+    pub fn weight_decay(mut self, x: impl Into<Tensor>) -> Optimizer {
         *self.adjust("a weight decay", |part| match part {
             Part::DecayWeights(x) => Some(&mut x.decay),
             _ => None,
@@ -50,7 +50,7 @@ impl Optimiser {
     /// let optimiser = adamw(1e-3).weight_decay(0.01).decay_where(|path| !path.ends_with("bias"));
     /// ```
     #[track_caller]
-    pub fn decay_where(mut self, include: impl Fn(&str) -> bool + Send + Sync + 'static) -> Optimiser {
+    pub fn decay_where(mut self, include: impl Fn(&str) -> bool + Send + Sync + 'static) -> Optimizer {
         *self.adjust("a weight decay", |part| match part {
             Part::DecayWeights(x) => Some(&mut x.include),
             _ => None,
@@ -63,7 +63,7 @@ impl Optimiser {
     /// # Panics
     /// When no part is a form of Adam, or Lion.
     #[track_caller]
-    pub fn betas(mut self, beta1: impl Into<Tensor>, beta2: impl Into<Tensor>) -> Optimiser {
+    pub fn betas(mut self, beta1: impl Into<Tensor>, beta2: impl Into<Tensor>) -> Optimizer {
         let (first, second) = self.adjust("betas", |part| match part {
             Part::Lion(x) => Some((&mut x.beta1, &mut x.beta2)),
             part => moments(part).map(|x| (&mut x.beta1, &mut x.beta2)),
@@ -78,7 +78,7 @@ impl Optimiser {
     /// # Panics
     /// When no part is one of these.
     #[track_caller]
-    pub fn eps(mut self, eps: impl Into<Tensor>) -> Optimiser {
+    pub fn eps(mut self, eps: impl Into<Tensor>) -> Optimizer {
         *self.adjust("an eps", |part| match part {
             Part::Rms(x) => Some(&mut x.eps),
             Part::Rss(x) => Some(&mut x.eps),
@@ -92,7 +92,7 @@ impl Optimiser {
     /// # Panics
     /// When no part is `adabelief`.
     #[track_caller]
-    pub fn eps_root(mut self, eps: impl Into<Tensor>) -> Optimiser {
+    pub fn eps_root(mut self, eps: impl Into<Tensor>) -> Optimizer {
         *self.adjust("an eps_root", |part| match part {
             Part::Belief(x) => Some(&mut x.eps_root),
             _ => None,
@@ -105,7 +105,7 @@ impl Optimiser {
     /// # Panics
     /// When no part is `rmsprop`.
     #[track_caller]
-    pub fn decay(mut self, x: impl Into<Tensor>) -> Optimiser {
+    pub fn decay(mut self, x: impl Into<Tensor>) -> Optimizer {
         *self.adjust("a decay", |part| match part {
             Part::Rms(x) => Some(&mut x.decay),
             _ => None,
@@ -118,7 +118,7 @@ impl Optimiser {
     /// # Panics
     /// When no part is `adagrad`.
     #[track_caller]
-    pub fn initial_accumulator(mut self, x: impl Into<Tensor>) -> Optimiser {
+    pub fn initial_accumulator(mut self, x: impl Into<Tensor>) -> Optimizer {
         *self.adjust("an initial accumulator", |part| match part {
             Part::Rss(x) => Some(&mut x.initial),
             _ => None,
@@ -131,7 +131,7 @@ impl Optimiser {
     /// # Panics
     /// When no part is `sgd`.
     #[track_caller]
-    pub fn momentum(mut self, x: impl Into<Tensor>) -> Optimiser {
+    pub fn momentum(mut self, x: impl Into<Tensor>) -> Optimizer {
         *self.adjust("a momentum", |part| match part {
             Part::Momentum(x) => Some(&mut x.decay),
             _ => None,
@@ -144,7 +144,7 @@ impl Optimiser {
     /// # Panics
     /// When no part is `sgd` or `adam`.
     #[track_caller]
-    pub fn nesterov(mut self) -> Optimiser {
+    pub fn nesterov(mut self) -> Optimizer {
         *self.adjust("a momentum", |part| match part {
             Part::Momentum(x) => Some(&mut x.nesterov),
             Part::Adam(x) => Some(&mut x.nesterov),
@@ -158,7 +158,7 @@ impl Optimiser {
     /// # Panics
     /// When no part is `radam`.
     #[track_caller]
-    pub fn threshold(mut self, x: impl Into<Tensor>) -> Optimiser {
+    pub fn threshold(mut self, x: impl Into<Tensor>) -> Optimizer {
         *self.adjust("a threshold", |part| match part {
             Part::Radam(x) => Some(&mut x.threshold),
             _ => None,
@@ -179,7 +179,7 @@ impl Optimiser {
     /// # Panics
     /// When no part is `reduce_on_plateau`.
     #[track_caller]
-    pub fn cooldown(mut self, updates: impl Into<Tensor>) -> Optimiser {
+    pub fn cooldown(mut self, updates: impl Into<Tensor>) -> Optimizer {
         self.plateau().cooldown = Hyper::new(updates);
         self
     }
@@ -189,7 +189,7 @@ impl Optimiser {
     /// # Panics
     /// When no part is `reduce_on_plateau`.
     #[track_caller]
-    pub fn min_scale(mut self, x: impl Into<Tensor>) -> Optimiser {
+    pub fn min_scale(mut self, x: impl Into<Tensor>) -> Optimizer {
         self.plateau().min_scale = Hyper::new(x);
         self
     }
@@ -199,7 +199,7 @@ impl Optimiser {
     /// # Panics
     /// When no part is `reduce_on_plateau`.
     #[track_caller]
-    pub fn plateau_rtol(mut self, x: impl Into<Tensor>) -> Optimiser {
+    pub fn plateau_rtol(mut self, x: impl Into<Tensor>) -> Optimizer {
         self.plateau().rtol = Hyper::new(x);
         self
     }

@@ -2,7 +2,7 @@
 
 use crate::array::DType;
 use crate::nn::is_fixed;
-use crate::tensor::{Path, Tensor, Tree};
+use crate::tensor::{TreePath, Tensor, Tree};
 
 /// An exponential moving average with a warm start.
 ///
@@ -42,7 +42,7 @@ impl Ema {
         let keep = ((&n + 1.0) / (&n + 10.0)).minimum(&Tensor::scalar(DType::F64, self.decay));
         let share = 1.0 - keep;
         let mut weights = model.leaves().into_iter();
-        average.map(&mut Path::default(), &mut |path, a| {
+        average.map(&mut TreePath::default(), &mut |path, a| {
             let w = weights.next().expect("the average and the model must be trees of one shape");
             if !w.dtype().is_float() || is_fixed(&path.to_string()) {
                 return w;

@@ -1,6 +1,6 @@
 //! Optimisers made of optimisers, and the parts that stand before and behind a rule.
 
-use super::Optimiser;
+use super::Optimizer;
 use super::accumulate::Accumulate;
 use super::clip::{ClipGlobalNorm, ClipValue};
 use super::groups::{Freeze, GroupOf, Partition};
@@ -14,37 +14,37 @@ use crate::tensor::Tensor;
 use std::sync::Arc;
 
 /// One after the other: each gets the updates of the one before.
-pub fn chain<const N: usize>(optimisers: [Optimiser; N]) -> Optimiser {
+pub fn chain<const N: usize>(optimisers: [Optimizer; N]) -> Optimizer {
     joined(optimisers.into())
 }
 
-fn joined(optimisers: Vec<Optimiser>) -> Optimiser {
-    Optimiser { parts: optimisers.into_iter().flat_map(|o| o.parts).collect() }
+fn joined(optimisers: Vec<Optimizer>) -> Optimizer {
+    Optimizer { parts: optimisers.into_iter().flat_map(|o| o.parts).collect() }
 }
 
 /// Scales all gradients by one factor so that their joint 2-norm is at most `max`: below it they stay.
 ///
 /// # References
 /// Pascanu, Mikolov and Bengio (2013), On the difficulty of training recurrent neural networks, algorithm 1.
-pub fn clip_global_norm(max: impl Into<Tensor>) -> Optimiser {
+pub fn clip_by_global_norm(max: impl Into<Tensor>) -> Optimizer {
     one(Part::ClipGlobalNorm(ClipGlobalNorm { max: Hyper::new(max) }))
 }
 
 /// Every element of the gradients into `[-max, max]`; a NaN stays one.
-pub fn clip_value(max: impl Into<Tensor>) -> Optimiser {
+pub fn clip(max: impl Into<Tensor>) -> Optimizer {
     one(Part::ClipValue(ClipValue { max: Hyper::new(max) }))
 }
 
 /// Leaves the weights as they are; for a group of a [`partition`].
-pub fn freeze() -> Optimiser {
+pub fn set_to_zero() -> Optimizer {
     one(Part::Freeze(Freeze))
 }
 
 /// One optimiser for each group of leaves; `group_of` names the group of a leaf by its path.
 pub fn partition<const N: usize>(
     group_of: impl Fn(&str) -> usize + Send + Sync + 'static,
-    groups: [Optimiser; N],
-) -> Optimiser {
+    groups: [Optimizer; N],
+) -> Optimizer {
     one(Part::Partition(Partition { group_of: GroupOf(Arc::new(group_of)), groups: groups.into() }))
 }
 
@@ -58,7 +58,7 @@ pub fn partition<const N: usize>(
 /// # let x = Tensor::from(0.0);
 /// # assert_eq!(optimiser.update(&x, Tensor::from(-2.0), optimiser.init(&x)).0.item(), 2.0);
 /// ```
-pub fn masked(include: impl Fn(&str) -> bool + Send + Sync + 'static, inner: Optimiser) -> Optimiser {
+pub fn masked(include: impl Fn(&str) -> bool + Send + Sync + 'static, inner: Optimizer) -> Optimizer {
     partition(move |path| usize::from(!include(path)), [inner, chain([])])
 }
 
@@ -77,7 +77,7 @@ pub fn masked(include: impl Fn(&str) -> bool + Send + Sync + 'static, inner: Opt
 /// let (x, _) = optimiser.update(&x, Tensor::from(3.0), state);
 /// assert_eq!(x.item(), -2.0);
 /// ```
-pub fn accumulate(every: impl Into<Tensor>, inner: Optimiser) -> Optimiser {
+pub fn multi_steps(every: impl Into<Tensor>, inner: Optimizer) -> Optimizer {
     one(Part::Accumulate(Accumulate { every: Hyper::new(every), inner }))
 }
 
@@ -86,7 +86,7 @@ pub fn accumulate(every: impl Into<Tensor>, inner: Optimiser) -> Optimiser {
 ///
 /// `state.get("skipped")` is their number, `state.get("skipped_in_a_row")` that since the last good one: where
 /// it grows, training is over.
-pub fn skip_non_finite(inner: Optimiser) -> Optimiser {
+pub fn apply_if_finite(inner: Optimizer) -> Optimizer {
     one(Part::SkipNonFinite(SkipNonFinite { inner }))
 }
 
@@ -108,7 +108,7 @@ pub fn skip_non_finite(inner: Optimiser) -> Optimiser {
 /// }
 /// assert_eq!((x.item(), state.get("scale").unwrap().item()), (1.5, 0.5));
 /// ```
-pub fn reduce_on_plateau(factor: impl Into<Tensor>, patience: impl Into<Tensor>) -> Optimiser {
+pub fn reduce_on_plateau(factor: impl Into<Tensor>, patience: impl Into<Tensor>) -> Optimizer {
     one(Part::Plateau(Plateau {
         factor: Hyper::new(factor),
         patience: Hyper::new(patience),
@@ -131,6 +131,6 @@ pub fn reduce_on_plateau(factor: impl Into<Tensor>, patience: impl Into<Tensor>)
 /// state.set("rate", 0.25);
 /// assert_eq!(optimiser.update(&x, Tensor::from(-1.0), state).0.item(), 0.25);
 /// ```
-pub fn inject_hyperparams(inner: Optimiser) -> Optimiser {
+pub fn inject_hyperparams(inner: Optimizer) -> Optimizer {
     one(Part::Inject(Inject { inner }))
 }

@@ -1,6 +1,6 @@
 //! Leaves by their paths: groups with an optimiser each, and those that are left alone.
 
-use super::Optimiser;
+use super::Optimizer;
 use super::hyper::MapNumber;
 use super::moments::no_update;
 use super::part::{Memory, Part, Slot, Transform};
@@ -51,7 +51,7 @@ impl Transform for Freeze {
 #[derive(Clone, Debug)]
 pub(super) struct Partition {
     pub group_of: GroupOf,
-    pub groups: Vec<Optimiser>,
+    pub groups: Vec<Optimizer>,
 }
 
 impl Partition {
@@ -96,6 +96,6 @@ impl Transform for Partition {
     }
 
     fn needs_value(&self) -> bool {
-        self.groups.iter().any(Optimiser::needs_value)
+        self.groups.iter().any(Optimizer::needs_value)
     }
 }

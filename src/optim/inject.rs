@@ -1,6 +1,6 @@
 //! Hyper-parameters as leaves of the optimiser's own state.
 
-use super::Optimiser;
+use super::Optimizer;
 use super::hyper::MapNumber;
 use super::part::{Memory, Part, Slot, Transform};
 
@@ -9,7 +9,7 @@ use super::part::{Memory, Part, Slot, Transform};
 /// They are put there when the state is made; what the optimiser itself says later is not looked at.
 #[derive(Clone, Debug)]
 pub(super) struct Inject {
-    pub inner: Optimiser,
+    pub inner: Optimizer,
 }
 
 impl Transform for Inject {

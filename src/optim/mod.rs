@@ -38,13 +38,13 @@ mod trust;
 
 pub use average::{Ema, ema};
 pub use compose::{
-    accumulate, chain, clip_global_norm, clip_value, freeze, inject_hyperparams, masked, partition,
-    reduce_on_plateau, skip_non_finite,
+    multi_steps, chain, clip_by_global_norm, clip, set_to_zero, inject_hyperparams, masked, partition,
+    reduce_on_plateau, apply_if_finite,
 };
-pub use optimiser::{OptState, Optimiser};
+pub use optimiser::{OptState, Optimizer};
 pub use rules::{
     adabelief, adagrad, adam, adamw, add_decayed_weights, lamb, lion, nadam, radam, rmsprop, scale_by_adam,
-    scale_by_belief, scale_by_lion, scale_by_momentum, scale_by_radam, scale_by_rate, scale_by_rms,
+    scale_by_belief, scale_by_lion, scale_by_momentum, scale_by_radam, scale_by_learning_rate, scale_by_rms,
     scale_by_rss, sgd,
 };
 pub use schedule::{Schedule, constant, cosine, exponential, join, linear, one_cycle, piecewise};

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 /// assert!((weights.to_vec()[0] - (1.0 - 3e-3)).abs() < 1e-7);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Optimiser {
+pub struct Optimizer {
     pub(super) parts: Vec<Part>,
 }
 
@@ -69,7 +69,7 @@ impl OptState {
     }
 }
 
-impl Optimiser {
+impl Optimizer {
     /// The state before the first update.
     pub fn init<M: Tree>(&self, model: &M) -> OptState {
         let mut leaves = BTreeMap::new();
@@ -141,11 +141,11 @@ impl Optimiser {
     }
 
     /// The same with other hyper-parameters, which are named `prefix.part.name`.
-    pub(super) fn map_numbers(&self, prefix: &str, f: &mut MapNumber) -> Optimiser {
+    pub(super) fn map_numbers(&self, prefix: &str, f: &mut MapNumber) -> Optimizer {
         let parts = self.parts.iter().enumerate().map(|(i, part)| {
             part.transform().map_numbers(&mut |name, x| f(&format!("{prefix}.{i}.{name}"), x))
         });
-        Optimiser { parts: parts.collect() }
+        Optimizer { parts: parts.collect() }
     }
 
     pub(super) fn needs_value(&self) -> bool {

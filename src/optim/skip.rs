@@ -1,6 +1,6 @@
 //! Updates that are not finite, left out and counted.
 
-use super::Optimiser;
+use super::Optimizer;
 use super::hyper::MapNumber;
 use super::moments::no_update;
 use super::part::{Memory, Part, Slot, Transform, all_finite};
@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 /// state stays bit for bit; `skipped` counts such calls, `skipped_in_a_row` those since the last good one.
 #[derive(Clone, Debug)]
 pub(super) struct SkipNonFinite {
-    pub inner: Optimiser,
+    pub inner: Optimizer,
 }
 
 impl Transform for SkipNonFinite {

@@ -3,7 +3,7 @@
 //! Knows points and what they are drawn as; not where they come from. Other modules draw what a solution or a density
 //! is; here the caller says what lies where. Panels stand [`beside`](Picture::beside) each other as pictures do.
 use super::{
-    Picture, PlotError,
+    Figure, PlotError,
     chart::{Chart, Named, padded},
     colour::{FAINT, SERIES},
 };
@@ -71,29 +71,29 @@ impl Axes {
     }
 
     /// y in powers of ten; values must be positive.
-    pub fn decades(mut self) -> Axes {
+    pub fn log_y(mut self) -> Axes {
         self.decades = true;
         self
     }
 
     /// Paths as curves.
-    pub fn curves(self, name: &str, paths: &[Vec<[f64; 2]>], colour: usize) -> Axes {
+    pub fn lines(self, name: &str, paths: &[Vec<[f64; 2]>], colour: usize) -> Axes {
         self.with(name, paths.to_vec(), Look::Curve(4.0, 1.0), colour)
     }
 
     /// Paths as thin, pale curves, for many of them or beside what counts.
-    pub fn thin_curves(self, name: &str, paths: &[Vec<[f64; 2]>], colour: usize) -> Axes {
+    pub fn thin_lines(self, name: &str, paths: &[Vec<[f64; 2]>], colour: usize) -> Axes {
         self.with(name, paths.to_vec(), Look::Curve(2.0, 0.55), colour)
     }
 
     /// Points as dots.
-    pub fn dots(self, name: &str, points: &[[f64; 2]], colour: usize) -> Axes {
+    pub fn scatter(self, name: &str, points: &[[f64; 2]], colour: usize) -> Axes {
         self.with(name, vec![points.to_vec()], Look::Dots(9.0), colour)
     }
 
     /// Paths as strokes that fade in towards their ends, as ground: short solves from many places show a vector field.
     /// They set no range, and end where they leave it.
-    pub fn strokes(self, paths: &[Vec<[f64; 2]>]) -> Axes {
+    pub fn streamlines(self, paths: &[Vec<[f64; 2]>]) -> Axes {
         self.with("", paths.to_vec(), Look::Stroke, 0)
     }
 
@@ -108,7 +108,7 @@ impl Axes {
     /// # Errors
     /// [`PlotError::Nothing`] without a curve or a dot, [`PlotError::Value`] for a coordinate that is not finite, or
     /// not positive where y is in powers of ten.
-    pub fn draw(&self) -> Result<Picture, PlotError> {
+    pub fn render(&self) -> Result<Figure, PlotError> {
         let series = self.placed()?;
         let points = |axis: usize| {
             let drawn = series.iter().filter(|s| s.look != Look::Stroke).flat_map(|s| &s.paths);
@@ -189,14 +189,14 @@ mod tests {
         vec![vec![[0.0, y[0]], [1.0, y[1]]]]
     }
 
-    fn count(picture: &Picture, colour: [u8; 3]) -> usize {
+    fn count(picture: &Figure, colour: [u8; 3]) -> usize {
         picture.rgb.chunks_exact(3).filter(|p| **p == colour).count()
     }
 
     #[test]
     fn curves_and_dots_have_the_colours_that_they_were_given() {
-        let axes = Axes::new("x", "y").curves("a", &line([0.0, 1.0]), 2).dots("b", &[[0.5, 0.2]], 1);
-        let picture = axes.draw().unwrap();
+        let axes = Axes::new("x", "y").lines("a", &line([0.0, 1.0]), 2).scatter("b", &[[0.5, 0.2]], 1);
+        let picture = axes.render().unwrap();
         assert!(count(&picture, SERIES[2]) > 3 * 1000, "{}", count(&picture, SERIES[2]));
         // a dot of 9 pixels in the axes, another in the legend
         assert!((80..200).contains(&count(&picture, SERIES[1])), "{}", count(&picture, SERIES[1]));
@@ -205,11 +205,11 @@ mod tests {
 
     #[test]
     fn strokes_set_no_range_and_stay_inside() {
-        let plain = Axes::new("x", "y").curves("", &line([0.0, 1.0]), 0);
-        let far = plain.clone().strokes(&[vec![[50.0, 50.0], [60.0, 60.0]]]);
-        assert_eq!(plain.draw().unwrap(), far.draw().unwrap());
-        let near = plain.clone().strokes(&[vec![[0.2, 0.8], [0.3, 0.8], [0.3, 9.0]]]);
-        assert_ne!(plain.draw().unwrap(), near.draw().unwrap());
+        let plain = Axes::new("x", "y").lines("", &line([0.0, 1.0]), 0);
+        let far = plain.clone().streamlines(&[vec![[50.0, 50.0], [60.0, 60.0]]]);
+        assert_eq!(plain.render().unwrap(), far.render().unwrap());
+        let near = plain.clone().streamlines(&[vec![[0.2, 0.8], [0.3, 0.8], [0.3, 9.0]]]);
+        assert_ne!(plain.render().unwrap(), near.render().unwrap());
     }
 
     #[test]
@@ -217,17 +217,17 @@ mod tests {
         let points: Vec<[f64; 2]> =
             (0..50).map(|i| [f64::from(i), 10f64.powf(-0.1 * f64::from(i))]).collect();
         let ends = vec![points[0], points[49]];
-        let curve = Axes::new("x", "y").decades().curves("", &[points], 0).draw().unwrap();
-        let straight = Axes::new("x", "y").decades().curves("", &[ends], 0).draw().unwrap();
+        let curve = Axes::new("x", "y").log_y().lines("", &[points], 0).render().unwrap();
+        let straight = Axes::new("x", "y").log_y().lines("", &[ends], 0).render().unwrap();
         let differ = curve.rgb.iter().zip(&straight.rgb).filter(|(a, b)| a.abs_diff(**b) > 2).count();
         assert_eq!(differ, 0);
-        let refused = Axes::new("x", "y").decades().dots("", &[[1.0, 1.0], [2.0, 0.0]], 0).draw();
+        let refused = Axes::new("x", "y").log_y().scatter("", &[[1.0, 1.0], [2.0, 0.0]], 0).render();
         assert!(matches!(refused, Err(PlotError::Value { index: 1, .. })), "{refused:?}");
     }
 
     #[test]
     fn nothing_but_strokes_is_nothing() {
-        let strokes = Axes::new("x", "y").strokes(&line([0.0, 1.0])).draw();
+        let strokes = Axes::new("x", "y").streamlines(&line([0.0, 1.0])).render();
         assert!(matches!(strokes, Err(PlotError::Nothing { .. })), "{strokes:?}");
     }
 }

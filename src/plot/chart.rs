@@ -3,7 +3,7 @@
 //! Knows numbers and where they lie on the sheet; not what they mean. Axes in powers of ten are axes of logarithms
 //! whose ticks say so ([`decades`]), so nothing else has to know of them.
 use super::{
-    Picture, PlotError,
+    Figure, PlotError,
     colour::{FAINT, INK},
     sheet::{Anchor, Axis, LABEL, MARK, Rect, Sheet, TICK},
 };
@@ -211,7 +211,7 @@ impl Chart {
         self.sheet.text(&name, [x, (rect.y + rect.height / 2) as i32], LABEL, Anchor::Upwards, INK)
     }
 
-    pub fn finish(self) -> Picture {
+    pub fn finish(self) -> Figure {
         self.sheet.picture
     }
 }

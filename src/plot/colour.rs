@@ -3,7 +3,7 @@
 //! The scale is inferno (matplotlib, CC0): lightness grows evenly from black to pale yellow, so equal steps of a density
 //! look equal, in grey print and to colour-blind eyes too. A polynomial of degree 6 stands for its table of 256 colours
 //! (M. Zucker; within 0.009, 0.013 and 0.034 of its red, green and blue).
-use super::DensityMap;
+use super::Heatmap;
 
 /// Text and axes.
 pub(super) const INK: [u8; 3] = [38, 40, 48];
@@ -23,12 +23,12 @@ pub(super) const SERIES: [[u8; 3]; 8] = [
 
 /// Which density has the lightest colour; 0 has the darkest.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scale {
+pub struct ColorScale {
     /// Density per square pixel of the lightest colour.
     pub max: f64,
 }
 
-impl Scale {
+impl ColorScale {
     /// Share of the mass that sets no scale.
     const PEAKS: f64 = 0.02;
     /// Room above, so that what overshoots the map looks lighter than it.
@@ -36,7 +36,7 @@ impl Scale {
 
     /// The scale that fits a map: a tenth more than the density below which all but 2 % of its mass lies, so that a single
     /// sharp peak does not darken the rest. A map of zeros has the scale 1.
-    pub fn of(map: &DensityMap) -> Self {
+    pub fn of(map: &Heatmap) -> Self {
         let mut values: Vec<f64> = map.values.iter().copied().filter(|v| v.is_finite() && *v > 0.0).collect();
         values.sort_unstable_by(|a, b| b.total_cmp(a));
         let limit = Self::PEAKS * values.iter().sum::<f64>();
@@ -80,7 +80,7 @@ pub(super) fn time_colour(t: f64) -> [u8; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::Frame;
+    use crate::plot::Extent;
 
     /// Luma of BT.709.
     fn lightness([r, g, b]: [u8; 3]) -> f64 {
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn scale_maps_its_ends_and_clips_beyond() {
-        let scale = Scale { max: 0.02 };
+        let scale = ColorScale { max: 0.02 };
         assert_eq!(scale.colour(0.0), inferno(0.0));
         assert_eq!(scale.colour(0.02), inferno(1.0));
         assert_eq!(scale.colour(1.0), inferno(1.0));
@@ -119,9 +119,9 @@ mod tests {
     fn a_lone_peak_does_not_set_the_scale() {
         let mut values = vec![1.0; 1000];
         values[500] = 4.0;
-        let frame = Frame { x: [0.0, 1.0], y: [0.0, 1.0] };
-        assert_eq!(Scale::of(&DensityMap { values: &values, rows: 10, cols: 100, frame }).max, 1.1);
-        assert_eq!(Scale::of(&DensityMap { values: &[0.0; 4], rows: 2, cols: 2, frame }).max, 1.0);
-        assert_eq!(Scale::of(&DensityMap { values: &[0.5], rows: 1, cols: 1, frame }).max, 0.5 * 1.1);
+        let frame = Extent { x: [0.0, 1.0], y: [0.0, 1.0] };
+        assert_eq!(ColorScale::of(&Heatmap { values: &values, rows: 10, cols: 100, frame }).max, 1.1);
+        assert_eq!(ColorScale::of(&Heatmap { values: &[0.0; 4], rows: 2, cols: 2, frame }).max, 1.0);
+        assert_eq!(ColorScale::of(&Heatmap { values: &[0.5], rows: 1, cols: 1, frame }).max, 0.5 * 1.1);
     }
 }

@@ -4,7 +4,7 @@
 //! of panels shares its horizontal axis and a row its vertical one; numbers are told at the outer edges only. Each panel
 //! has a colour scale of its own: a pair's density has a unit of its own.
 use super::{
-    Frame, Picture, PlotError, Scale,
+    Extent, Figure, PlotError, ColorScale,
     map::{Cells, Histogram},
     sheet::{Axis, Rect, Sheet, failed, rgb},
 };
@@ -37,7 +37,7 @@ const DOT: [u8; 3] = [96, 220, 240];
 /// # Panics
 /// When they are no whole number of rows.
 #[track_caller]
-pub fn corner(title: &str, names: &[String], data: &[f64], samples: &[f64]) -> Result<Picture, PlotError> {
+pub fn corner(title: &str, names: &[String], data: &[f64], samples: &[f64]) -> Result<Figure, PlotError> {
     let d = names.len();
     if d < 2 {
         return Err(PlotError::Nothing { what: "pairs of coordinates" });
@@ -62,7 +62,7 @@ pub fn corner(title: &str, names: &[String], data: &[f64], samples: &[f64]) -> R
         for j in 0..i {
             let place = |k: usize| k as u32 * (side + GAP);
             let rect = Rect { x: LEFT + place(j), y: TOP + place(i - 1), width: side, height: side };
-            let frame = Frame { x: ranges[j], y: [ranges[i][1], ranges[i][0]] };
+            let frame = Extent { x: ranges[j], y: [ranges[i][1], ranges[i][0]] };
             panel(&mut sheet, rect, frame, &pairs(data, d, [j, i]), &pairs(samples, d, [j, i]))?;
             let (x, y) = (Axis::round(frame.x, 3, 1.0), Axis::round(frame.y, 3, 1.0));
             let (below, left) = (i + 1 == shown, j == 0);
@@ -97,12 +97,12 @@ fn range(data: &[f64], d: usize, axis: usize) -> [f64; 2] {
 fn panel(
     sheet: &mut Sheet,
     rect: Rect,
-    frame: Frame,
+    frame: Extent,
     data: &[[f64; 2]],
     samples: &[[f64; 2]],
 ) -> Result<(), PlotError> {
     let counted = Histogram::of(data, frame, CELLS);
-    sheet.heat(rect, &counted.map(), Scale::of(&counted.map()), Cells::Flat);
+    sheet.heat(rect, &counted.map(), ColorScale::of(&counted.map()), Cells::Flat);
     let place = |p: &[f64; 2]| {
         let at = |v: f64, [from, to]: [f64; 2]| (v - from) / (to - from);
         let (u, v) = (at(p[0], frame.x), at(p[1], frame.y));

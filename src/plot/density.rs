@@ -1,6 +1,6 @@
 //! Heat maps of densities: one alone, or the image's beside the learned one.
 use super::{
-    DensityMap, Frame, Picture, PlotError, Scale,
+    Heatmap, Extent, Figure, PlotError, ColorScale,
     map::Cells,
     sheet::{Rect, Sheet},
 };
@@ -30,7 +30,7 @@ pub(super) struct Panels {
 impl Panels {
     /// `count` panels, each as large as the frame's aspect allows in `width` x `height`.
     pub(super) fn row(
-        frame: Frame,
+        frame: Extent,
         count: u32,
         [width, height]: [u32; 2],
         bar: bool,
@@ -47,7 +47,7 @@ impl Panels {
     }
 
     /// Axes and titles of all panels; the axes are named once.
-    pub(super) fn axes(&mut self, frame: Frame, titles: &[&str]) -> Result<(), PlotError> {
+    pub(super) fn axes(&mut self, frame: Extent, titles: &[&str]) -> Result<(), PlotError> {
         for (i, (&rect, title)) in self.rects.iter().zip(titles).enumerate() {
             self.sheet.plane_axes(rect, frame, i == 0, (self.gap - APART) / 2)?;
             self.sheet.title(title, rect)?;
@@ -56,7 +56,7 @@ impl Panels {
     }
 
     /// The colour bar right of the last panel.
-    pub(super) fn bar(&mut self, scale: Scale, clipped: bool) -> Result<(), PlotError> {
+    pub(super) fn bar(&mut self, scale: ColorScale, clipped: bool) -> Result<(), PlotError> {
         let last = self.rects[self.rects.len() - 1];
         let rect = Rect { x: last.right() + BAR_GAP, width: BAR_WIDTH, ..last };
         self.sheet.colour_bar(rect, scale, clipped, self.pixels)
@@ -67,7 +67,7 @@ impl Panels {
 ///
 /// # Errors
 /// [`PlotError::Shape`], [`PlotError::Value`] or [`PlotError::Extent`] for a map that is none.
-pub fn density(title: &str, map: &DensityMap, scale: Scale) -> Result<Picture, PlotError> {
+pub fn density(title: &str, map: &Heatmap, scale: ColorScale) -> Result<Figure, PlotError> {
     heat_maps(&[(title, map)], scale, [1000, 900], Cells::Smooth)
 }
 
@@ -77,31 +77,31 @@ pub fn density(title: &str, map: &DensityMap, scale: Scale) -> Result<Picture, P
 ///
 /// # Errors
 /// As [`density`].
-pub fn compare(truth: &DensityMap, learned: &DensityMap, scale: Scale) -> Result<Picture, PlotError> {
-    compare_with("density of the image", truth, learned, scale)
+pub fn density_comparison(truth: &Heatmap, learned: &Heatmap, scale: ColorScale) -> Result<Figure, PlotError> {
+    density_comparison_with("density of the image", truth, learned, scale)
 }
 
 /// [`compare`] with something else than an image, named by its title.
 ///
 /// # Errors
 /// As [`density`].
-pub fn compare_with(
+pub fn density_comparison_with(
     title: &str,
-    truth: &DensityMap,
-    learned: &DensityMap,
-    scale: Scale,
-) -> Result<Picture, PlotError> {
+    truth: &Heatmap,
+    learned: &Heatmap,
+    scale: ColorScale,
+) -> Result<Figure, PlotError> {
     let maps = [(title, truth), ("learned density", learned)];
     heat_maps(&maps, scale, [760, 800], Cells::Smooth)
 }
 
 /// Maps side by side on one scale, each panel as large as fits in `size`.
 pub(super) fn heat_maps(
-    maps: &[(&str, &DensityMap)],
-    scale: Scale,
+    maps: &[(&str, &Heatmap)],
+    scale: ColorScale,
     size: [u32; 2],
     cells: Cells,
-) -> Result<Picture, PlotError> {
+) -> Result<Figure, PlotError> {
     for (_, map) in maps {
         map.check()?;
     }
@@ -120,14 +120,14 @@ mod tests {
     use super::*;
     use crate::plot::colour::inferno;
 
-    const FRAME: Frame = Frame { x: [0.0, 40.0], y: [0.0, 20.0] };
+    const FRAME: Extent = Extent { x: [0.0, 40.0], y: [0.0, 20.0] };
 
     #[test]
     fn the_least_and_the_largest_density_have_the_ends_of_the_scale() {
         let mut values = [0.0; 8];
         values[..4].fill(0.01); // upper row
-        let map = DensityMap { values: &values, rows: 2, cols: 4, frame: FRAME };
-        let picture = density("halves", &map, Scale { max: 0.01 }).unwrap();
+        let map = Heatmap { values: &values, rows: 2, cols: 4, frame: FRAME };
+        let picture = density("halves", &map, ColorScale { max: 0.01 }).unwrap();
         assert_eq!(
             (picture.width, picture.height),
             (LEFT + 1000 + BAR_GAP + BAR_WIDTH + BAR, TOP + 500 + BELOW)
@@ -142,9 +142,9 @@ mod tests {
 
     #[test]
     fn both_panels_of_a_comparison_share_the_image_s_scale() {
-        let truth = DensityMap { values: &[0.02; 2], rows: 1, cols: 2, frame: FRAME };
-        let learned = DensityMap { values: &[0.01; 2], rows: 1, cols: 2, frame: FRAME };
-        let picture = compare(&truth, &learned, Scale::of(&truth)).unwrap();
+        let truth = Heatmap { values: &[0.02; 2], rows: 1, cols: 2, frame: FRAME };
+        let learned = Heatmap { values: &[0.01; 2], rows: 1, cols: 2, frame: FRAME };
+        let picture = density_comparison(&truth, &learned, ColorScale::of(&truth)).unwrap();
         assert_eq!(picture.pixel(LEFT + 100, TOP + 100), inferno(1.0 / 1.1));
         assert_eq!(picture.pixel(LEFT + 760 + GAP + 100, TOP + 100), inferno(0.5 / 1.1));
         assert!((1500..2100).contains(&picture.width));
@@ -152,19 +152,19 @@ mod tests {
 
     #[test]
     fn a_map_of_zeros_is_drawn() {
-        let map = DensityMap { values: &[0.0; 6], rows: 2, cols: 3, frame: FRAME };
-        let picture = density("nothing", &map, Scale::of(&map)).unwrap();
+        let map = Heatmap { values: &[0.0; 6], rows: 2, cols: 3, frame: FRAME };
+        let picture = density("nothing", &map, ColorScale::of(&map)).unwrap();
         assert_eq!(picture.pixel(LEFT + 50, TOP + 50), inferno(0.0));
     }
 
     #[test]
     fn maps_that_are_none_are_refused() {
         let refused = |values: &[f64], rows, cols, frame| {
-            let map = DensityMap { values, rows, cols, frame };
-            density("", &map, Scale { max: 1.0 }).unwrap_err().to_string()
+            let map = Heatmap { values, rows, cols, frame };
+            density("", &map, ColorScale { max: 1.0 }).unwrap_err().to_string()
         };
         assert!(refused(&[1.0; 5], 2, 3, FRAME).contains("2 x 3 cells needs 6 values"));
         assert!(refused(&[1.0, f64::NAN], 1, 2, FRAME).contains("density of cell 1 is NaN"));
-        assert!(refused(&[1.0], 1, 1, Frame { x: [3.0, 3.0], ..FRAME }).contains("[3, 3] has no extent"));
+        assert!(refused(&[1.0], 1, 1, Extent { x: [3.0, 3.0], ..FRAME }).contains("[3, 3] has no extent"));
     }
 }

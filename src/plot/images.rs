@@ -2,7 +2,7 @@
 //!
 //! Knows bytes, sizes and headings. Pixels are repeated, never interpolated: whoever looks for artefacts sees the numbers.
 use super::{
-    Picture, PlotError,
+    Figure, PlotError,
     colour::INK,
     sheet::{Anchor, LABEL, Rect, Sheet},
 };
@@ -20,7 +20,7 @@ const WIDEST: u32 = 2_400;
 
 /// Images of one size in rows of so many columns.
 #[derive(Debug, Clone, Copy)]
-pub struct ImageSheet<'a> {
+pub struct ImageGrid<'a> {
     /// What stands over it.
     pub title: &'a str,
     /// Images `[n, height, width, channels]`, row-major, 1 channel for grey or 3 for red, green and blue.
@@ -42,8 +42,8 @@ pub struct ImageSheet<'a> {
 /// # Panics
 /// When the bytes are no whole number of images, or there are other than 1 or 3 channels.
 #[track_caller]
-pub fn image_sheet(sheet: &ImageSheet) -> Result<Picture, PlotError> {
-    let ImageSheet { title, images, size: [height, width, channels], columns, headings } = *sheet;
+pub fn image_grid(sheet: &ImageGrid) -> Result<Figure, PlotError> {
+    let ImageGrid { title, images, size: [height, width, channels], columns, headings } = *sheet;
     let one = height * width * channels;
     assert!(channels == 1 || channels == 3, "images are grey or of 3 colours, not of {channels} channels");
     assert!(images.len().is_multiple_of(one.max(1)), "{} bytes are no images of {one}", images.len());
@@ -90,8 +90,8 @@ mod tests {
         let images: Vec<u8> = (0..30).map(|i| i * 8).collect();
         let headings = [(0, "a".to_owned()), (1, "b".to_owned())];
         let sheet =
-            ImageSheet { title: "t", images: &images, size: [2, 3, 1], columns: 2, headings: &headings };
-        let picture = image_sheet(&sheet).unwrap();
+            ImageGrid { title: "t", images: &images, size: [2, 3, 1], columns: 2, headings: &headings };
+        let picture = image_grid(&sheet).unwrap();
         let zoom = 112 / 3;
         let top = TOP + HEADING;
         for (i, image) in images.chunks(6).enumerate() {
@@ -108,9 +108,9 @@ mod tests {
 
     #[test]
     fn colours_stay_and_no_image_is_refused() {
-        let sheet = ImageSheet { title: "", images: &[9, 8, 7], size: [1, 1, 3], columns: 1, headings: &[] };
-        assert_eq!(image_sheet(&sheet).unwrap().pixel(MARGIN, TOP), [9, 8, 7]);
-        let none = image_sheet(&ImageSheet { images: &[], ..sheet }).unwrap_err().to_string();
+        let sheet = ImageGrid { title: "", images: &[9, 8, 7], size: [1, 1, 3], columns: 1, headings: &[] };
+        assert_eq!(image_grid(&sheet).unwrap().pixel(MARGIN, TOP), [9, 8, 7]);
+        let none = image_grid(&ImageGrid { images: &[], ..sheet }).unwrap_err().to_string();
         assert!(none.contains("images"), "{none}");
     }
 }

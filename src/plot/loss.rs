@@ -3,14 +3,14 @@
 //! Losses of different units never share an axis: phases in nats lie beside the held-out NLL and the entropy below which
 //! nothing can fall; phases in other units (a flow-matching loss) have a panel of their own above, on the same updates.
 use super::{
-    Picture, PlotError,
+    Figure, PlotError,
     colour::{FAINT, INK, SERIES},
     sheet::{Anchor, Axis, LABEL, Rect, Sheet},
 };
 
 /// One phase of training.
 #[derive(Debug, Clone, Copy)]
-pub struct Phase<'a> {
+pub struct LossPhase<'a> {
     /// What it minimised, as the legend says it.
     pub name: &'a str,
     /// Unit of its loss; `nats` shares the axis of the held-out NLL.
@@ -23,7 +23,7 @@ pub struct Phase<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct LossCurve<'a> {
     /// In the order they ran.
-    pub phases: &'a [Phase<'a>],
+    pub phases: &'a [LossPhase<'a>],
     /// `[update, NLL on held-out points in nats]`, growing updates; may be empty.
     pub nll: &'a [[f64; 2]],
     /// Standard error of the last of them, where it is known; that of its gap too.
@@ -46,9 +46,9 @@ const SMOOTHED: usize = 30;
 ///
 /// # Errors
 /// [`PlotError::Nothing`] without a single value, [`PlotError::Value`] for one that is not finite.
-pub fn loss_curve(curve: &LossCurve) -> Result<Picture, PlotError> {
+pub fn loss_curve(curve: &LossCurve) -> Result<Figure, PlotError> {
     check(curve)?;
-    let in_nats = |phase: &&Phase| phase.unit == "nats";
+    let in_nats = |phase: &&LossPhase| phase.unit == "nats";
     let (lower, upper): (Vec<_>, Vec<_>) = curve.phases.iter().enumerate().partition(|(_, p)| in_nats(p));
     let has_lower = !lower.is_empty() || !curve.nll.is_empty();
     let panels = u32::from(!upper.is_empty()) + u32::from(has_lower);
@@ -87,7 +87,7 @@ impl<'a> Panel<'a> {
         sheet: &'a mut Sheet,
         rect: Rect,
         updates: [f64; 2],
-        phases: &[(usize, &Phase)],
+        phases: &[(usize, &LossPhase)],
         nll: &[[f64; 2]],
         entropy: Option<f64>,
     ) -> Self {
@@ -134,7 +134,7 @@ impl<'a> Panel<'a> {
         self.sheet.axis_below(self.rect, &self.x.bare(), "", RIGHT)
     }
 
-    fn phases(&mut self, phases: &[(usize, &Phase)]) -> Result<(), PlotError> {
+    fn phases(&mut self, phases: &[(usize, &LossPhase)]) -> Result<(), PlotError> {
         for (i, phase) in phases.iter().rev() {
             let colour = SERIES[i % 2];
             self.curve(&thinned(phase.loss), 1.0, colour, 0.3);
@@ -273,8 +273,8 @@ mod tests {
         let (matching, likelihood) = (falling(2000, 2.8, 0.0), falling(100, 1.4, 2000.0));
         let nll = [[500.0, 1.8], [2100.0, 1.42]];
         let phases = [
-            Phase { name: "flow matching", unit: "mean square", loss: &matching },
-            Phase { name: "maximum likelihood", unit: "nats", loss: &likelihood },
+            LossPhase { name: "flow matching", unit: "mean square", loss: &matching },
+            LossPhase { name: "maximum likelihood", unit: "nats", loss: &likelihood },
         ];
         let both = loss_curve(&LossCurve {
             phases: &phases,
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn a_single_value_and_a_constant_are_drawn() {
         for loss in [&[[0.0, 1.0]][..], &[[0.0, 1.0], [5.0, 1.0]]] {
-            let phases = [Phase { name: "a", unit: "nats", loss }];
+            let phases = [LossPhase { name: "a", unit: "nats", loss }];
             assert!(
                 loss_curve(&LossCurve { phases: &phases, nll: &[], nll_stderr: None, entropy: Some(1.0) })
                     .is_ok()

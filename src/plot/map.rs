@@ -4,14 +4,14 @@ use super::PlotError;
 /// A rectangle of the plane: in an image's pixel coordinates, x to the right and y down, or in coordinates of the data's
 /// own, y up.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Frame {
+pub struct Extent {
     /// Left and right end.
     pub x: [f64; 2],
     /// Upper and lower end; the upper one is smaller in pixel coordinates, larger where y points up.
     pub y: [f64; 2],
 }
 
-impl Frame {
+impl Extent {
     /// Whether y points up, and coordinates are the data's own and not pixels.
     pub fn is_upward(&self) -> bool {
         self.y[0] > self.y[1]
@@ -36,7 +36,7 @@ impl Frame {
 
 /// A density per square pixel, or per unit of area where y points up, on the cells of a frame.
 #[derive(Debug, Clone, Copy)]
-pub struct DensityMap<'a> {
+pub struct Heatmap<'a> {
     /// One value a cell, row-major, first row on top `[rows * cols]`.
     pub values: &'a [f64],
     /// Cells from top to bottom.
@@ -44,10 +44,10 @@ pub struct DensityMap<'a> {
     /// Cells from left to right.
     pub cols: usize,
     /// What the cells cover.
-    pub frame: Frame,
+    pub frame: Extent,
 }
 
-impl DensityMap<'_> {
+impl Heatmap<'_> {
     pub(super) fn check(&self) -> Result<(), PlotError> {
         self.frame.check()?;
         if self.values.is_empty() || self.values.len() != self.rows * self.cols {
@@ -103,7 +103,7 @@ pub(super) struct Histogram {
     pub values: Vec<f64>,
     pub rows: usize,
     pub cols: usize,
-    pub frame: Frame,
+    pub frame: Extent,
     /// What one point adds to its cell.
     share: f64,
 }
@@ -111,7 +111,7 @@ pub(super) struct Histogram {
 impl Histogram {
     /// For `num_points` points: square cells, `0.7 sqrt(num_points)` along the longer side (two points a cell on average: a
     /// sample tells no more), but at most `most` and no smaller than half a pixel.
-    pub(super) fn new(num_points: usize, frame: Frame, most: f64) -> Self {
+    pub(super) fn new(num_points: usize, frame: Extent, most: f64) -> Self {
         let (width, height) = (frame.x[1] - frame.x[0], (frame.y[1] - frame.y[0]).abs());
         // On the screen, where axes of different units stand in a square.
         let (across, down) = if frame.is_upward() { (frame.aspect(), 1.0) } else { (width, height) };
@@ -125,7 +125,7 @@ impl Histogram {
     }
 
     /// Of these points.
-    pub(super) fn of(points: &[[f64; 2]], frame: Frame, most: f64) -> Self {
+    pub(super) fn of(points: &[[f64; 2]], frame: Extent, most: f64) -> Self {
         let mut histogram = Self::new(points.len(), frame, most);
         histogram.add(points);
         histogram
@@ -143,8 +143,8 @@ impl Histogram {
         }
     }
 
-    pub(super) fn map(&self) -> DensityMap<'_> {
-        DensityMap { values: &self.values, rows: self.rows, cols: self.cols, frame: self.frame }
+    pub(super) fn map(&self) -> Heatmap<'_> {
+        Heatmap { values: &self.values, rows: self.rows, cols: self.cols, frame: self.frame }
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn histogram_integrates_to_the_share_inside() {
-        let frame = Frame { x: [0.0, 20.0], y: [0.0, 10.0] };
+        let frame = Extent { x: [0.0, 20.0], y: [0.0, 10.0] };
         let points = [[0.0, 0.0], [19.9, 9.9], [3.0, 4.0], [25.0, 5.0]];
         let h = Histogram::of(&points, frame, f64::INFINITY);
         let area = 200.0 / (h.rows * h.cols) as f64;
@@ -164,22 +164,22 @@ mod tests {
 
     #[test]
     fn upward_frames_have_their_largest_y_on_top_and_keep_the_mass() {
-        let frame = Frame { x: [0.0, 2.0], y: [3.0, -1.0] };
+        let frame = Extent { x: [0.0, 2.0], y: [3.0, -1.0] };
         let h = Histogram::of(&[[0.1, 2.9], [1.9, -0.9], [0.1, 3.1]], frame, f64::INFINITY);
         let area = 8.0 / (h.rows * h.cols) as f64;
         assert!((h.values.iter().sum::<f64>() * area - 2.0 / 3.0).abs() < 1e-12);
         let first = h.values.iter().position(|v| *v > 0.0).unwrap();
         assert!(first / h.cols < h.rows / 4 && first % h.cols < h.cols / 4, "{first}");
-        assert!(frame.check().is_ok() && Frame { x: [2.0, 0.0], y: [0.0, 1.0] }.check().is_err());
+        assert!(frame.check().is_ok() && Extent { x: [2.0, 0.0], y: [0.0, 1.0] }.check().is_err());
         assert_eq!(frame.aspect(), 0.5);
-        assert_eq!(Frame { x: [0.0, 1e6], y: [1.0, 0.0] }.aspect(), 1.0);
+        assert_eq!(Extent { x: [0.0, 1e6], y: [1.0, 0.0] }.aspect(), 1.0);
     }
 
     #[test]
     fn screen_sampling_keeps_the_mean() {
         let values: Vec<f64> = (0..60).map(|i| f64::from(i * i % 17)).collect();
-        let frame = Frame { x: [0.0, 1.0], y: [0.0, 1.0] };
-        let map = DensityMap { values: &values, rows: 6, cols: 10, frame };
+        let frame = Extent { x: [0.0, 1.0], y: [0.0, 1.0] };
+        let map = Heatmap { values: &values, rows: 6, cols: 10, frame };
         let mean = values.iter().sum::<f64>() / 60.0;
         let size = [4, 3]; // fewer than cells: averages
         let screen = (0..12).map(|i| map.on_screen([i % 4, i / 4], size, Cells::Smooth)).sum::<f64>() / 12.0;

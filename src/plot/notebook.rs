@@ -3,10 +3,10 @@
 //! Knows the words by which the Rust kernel for Jupyter (evcxr) takes a picture out of what a cell prints, and nothing of
 //! notebooks else. They are the one thing printed outside of the command line, by who asks for it and behind the feature
 //! `evcxr`.
-use super::Picture;
+use super::Figure;
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-impl Picture {
+impl Figure {
     /// Shows the picture under the cell: the kernel calls this for a picture that is a cell's last expression, and a cell may
     /// call it for each of several.
     ///

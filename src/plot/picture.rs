@@ -7,7 +7,7 @@ use std::path::Path;
 /// An RGB picture, row-major from the top left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Picture {
+pub struct Figure {
     /// Columns.
     pub width: u32,
     /// Rows.
@@ -16,7 +16,7 @@ pub struct Picture {
     pub rgb: Vec<u8>,
 }
 
-impl Picture {
+impl Figure {
     /// A white picture.
     pub(super) fn white(width: u32, height: u32) -> Self {
         Self { width, height, rgb: vec![255; (3 * width * height) as usize] }
@@ -29,8 +29,8 @@ impl Picture {
     }
 
     /// This picture with another on its right; the lower one ends in white.
-    pub fn beside(&self, right: &Picture) -> Picture {
-        let mut both = Picture::white(self.width + right.width, self.height.max(right.height));
+    pub fn hstack(&self, right: &Figure) -> Figure {
+        let mut both = Figure::white(self.width + right.width, self.height.max(right.height));
         for (picture, from) in [(self, 0), (right, self.width)] {
             let width = 3 * picture.width as usize;
             for (y, row) in (0..picture.height).zip(picture.rgb.chunks_exact(width.max(1))) {
@@ -95,7 +95,7 @@ mod tests {
     fn saved_file_holds_the_picture() {
         let folder = crate::io::scratch();
         let path = folder.path().join("a.png");
-        let mut picture = Picture::white(7, 5);
+        let mut picture = Figure::white(7, 5);
         picture.set(3, 4, [1, 2, 3]);
         picture.save(&path).unwrap();
         picture.save(&path).unwrap();
@@ -105,10 +105,10 @@ mod tests {
 
     #[test]
     fn pictures_beside_each_other_keep_their_pixels() {
-        let (mut a, mut b) = (Picture::white(3, 2), Picture::white(2, 4));
+        let (mut a, mut b) = (Figure::white(3, 2), Figure::white(2, 4));
         a.set(2, 1, [1, 2, 3]);
         b.set(0, 3, [4, 5, 6]);
-        let both = a.beside(&b);
+        let both = a.hstack(&b);
         assert_eq!((both.width, both.height), (5, 4));
         assert_eq!((both.pixel(2, 1), both.pixel(3, 3), both.pixel(0, 3)), ([1, 2, 3], [4, 5, 6], [255; 3]));
     }
@@ -120,7 +120,7 @@ mod tests {
         std::fs::create_dir_all(taken.join("inside")).unwrap(); // a rename onto it fails
         let missing = folder.path().join("no/such/folder.png");
         for path in [&taken, &missing] {
-            let message = Picture::white(3, 2).save(path).unwrap_err().to_string();
+            let message = Figure::white(3, 2).save(path).unwrap_err().to_string();
             assert!(message.contains(&path.display().to_string()), "{message}");
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);

@@ -1,6 +1,6 @@
 //! Samples: scattered, counted in cells, and on their way from the base to the data.
 use super::{
-    DensityMap, Frame, Picture, PlotError, Scale,
+    Heatmap, Extent, Figure, PlotError, ColorScale,
     colour::inferno,
     density::{Panels, heat_maps},
     map::{Cells, Histogram},
@@ -22,7 +22,7 @@ const LONE: f64 = 0.3;
 ///
 /// # Errors
 /// [`PlotError::Value`] for a point that is not finite, [`PlotError::Nothing`] without points.
-pub fn samples(points: &[[f64; 2]], frame: Frame, scale: Scale) -> Result<Picture, PlotError> {
+pub fn sample_scatter(points: &[[f64; 2]], frame: Extent, scale: ColorScale) -> Result<Figure, PlotError> {
     check(points)?;
     let mut panels = Panels::row(frame, 2, [760, 800], true)?;
     let counted = Histogram::of(points, frame, f64::INFINITY);
@@ -44,9 +44,9 @@ pub fn samples(points: &[[f64; 2]], frame: Frame, scale: Scale) -> Result<Pictur
 pub fn histogram(
     title: &str,
     points: &[[f64; 2]],
-    frame: Frame,
-    scale: Option<Scale>,
-) -> Result<Picture, PlotError> {
+    frame: Extent,
+    scale: Option<ColorScale>,
+) -> Result<Figure, PlotError> {
     histogram_of_parts(title, points.len(), std::iter::once(Ok(points)), frame, scale)
 }
 
@@ -58,9 +58,9 @@ pub fn histogram_of_parts<P: AsRef<[[f64; 2]]>, E: From<PlotError>>(
     title: &str,
     num_points: usize,
     parts: impl Iterator<Item = Result<P, E>>,
-    frame: Frame,
-    scale: Option<Scale>,
-) -> Result<Picture, E> {
+    frame: Extent,
+    scale: Option<ColorScale>,
+) -> Result<Figure, E> {
     frame.check()?;
     let mut counted = Histogram::new(num_points, frame, f64::INFINITY);
     for part in parts {
@@ -68,7 +68,7 @@ pub fn histogram_of_parts<P: AsRef<[[f64; 2]]>, E: From<PlotError>>(
         check(part.as_ref())?;
         counted.add(part.as_ref());
     }
-    let scale = scale.unwrap_or_else(|| Scale::of(&counted.map()));
+    let scale = scale.unwrap_or_else(|| ColorScale::of(&counted.map()));
     Ok(heat_maps(&[(title, &counted.map())], scale, [1000, 900], Cells::Flat)?)
 }
 
@@ -78,7 +78,7 @@ pub fn histogram_of_parts<P: AsRef<[[f64; 2]]>, E: From<PlotError>>(
 ///
 /// # Errors
 /// As [`samples`]; [`PlotError::Nothing`] without panels.
-pub fn flow(panels: &[(f64, &[[f64; 2]])], frame: Frame) -> Result<Picture, PlotError> {
+pub fn flow_panels(panels: &[(f64, &[[f64; 2]])], frame: Extent) -> Result<Figure, PlotError> {
     if panels.is_empty() {
         return Err(PlotError::Nothing { what: "panels" });
     }
@@ -91,7 +91,7 @@ pub fn flow(panels: &[(f64, &[[f64; 2]])], frame: Frame) -> Result<Picture, Plot
     let mut row = Panels::row(frame, count, [side, side], false)?;
     for (&rect, (_, points)) in row.rects.iter().zip(panels) {
         let counted = Histogram::of(points, frame, SMALL);
-        row.sheet.heat(rect, &counted.map(), Scale::of(&counted.map()), Cells::Smooth);
+        row.sheet.heat(rect, &counted.map(), ColorScale::of(&counted.map()), Cells::Smooth);
     }
     let titles: Vec<String> =
         panels.iter().map(|(t, _)| format!("t = {}", (t * 1000.0).round() / 1000.0)).collect();
@@ -117,10 +117,10 @@ fn scatter(
     sheet: &mut Sheet,
     rect: Rect,
     points: &[[f64; 2]],
-    density: &DensityMap,
-    scale: Scale,
+    density: &Heatmap,
+    scale: ColorScale,
 ) -> Result<(), PlotError> {
-    let Frame { x, y } = density.frame;
+    let Extent { x, y } = density.frame;
     for row in 0..rect.height {
         for col in 0..rect.width {
             sheet.picture.set(rect.x + col, rect.y + row, inferno(0.0));
@@ -157,7 +157,7 @@ fn scatter(
 mod tests {
     use super::*;
 
-    const FRAME: Frame = Frame { x: [0.0, 100.0], y: [0.0, 100.0] };
+    const FRAME: Extent = Extent { x: [0.0, 100.0], y: [0.0, 100.0] };
 
     /// Points of a ring, deterministic.
     fn ring(n: usize) -> Vec<[f64; 2]> {
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn scatter_and_histogram_light_the_same_places() {
         let points = ring(4000);
-        let picture = samples(&points, FRAME, Scale { max: 4e-4 }).unwrap();
+        let picture = sample_scatter(&points, FRAME, ColorScale { max: 4e-4 }).unwrap();
         assert!((1500..2100).contains(&picture.width), "{}", picture.width);
         let lit = |panel: u32, centre: [f64; 2]| {
             let at = |c: f64| (c / 100.0 * 760.0) as u32;
@@ -188,9 +188,9 @@ mod tests {
     #[test]
     fn flow_has_a_panel_for_each_time() {
         let (a, b) = (ring(500), ring(300));
-        let picture = flow(&[(0.0, &a), (0.5, &b), (1.0, &a)], FRAME).unwrap();
+        let picture = flow_panels(&[(0.0, &a), (0.5, &b), (1.0, &a)], FRAME).unwrap();
         assert!((1200..=2010).contains(&picture.width), "{}", picture.width);
-        assert!(matches!(flow(&[], FRAME), Err(PlotError::Nothing { what: "panels" })));
+        assert!(matches!(flow_panels(&[], FRAME), Err(PlotError::Nothing { what: "panels" })));
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
             histogram("", &[[1.0, 2.0], [3.0, f64::INFINITY]], FRAME, None).unwrap_err().to_string();
         assert!(message.contains("coordinate of point 1 is inf"), "{message}");
         assert!(matches!(
-            samples(&[], FRAME, Scale { max: 1.0 }),
+            sample_scatter(&[], FRAME, ColorScale { max: 1.0 }),
             Err(PlotError::Nothing { what: "points" })
         ));
     }

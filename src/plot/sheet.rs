@@ -3,7 +3,7 @@
 //! Knows screen pixels and the style; not what a picture shows. Layout is by explicit rectangles, not by a chart
 //! builder: a heat map needs an exact aspect ratio, and several panels need one colour bar.
 use super::{
-    DensityMap, Frame, Picture, PlotError, Scale,
+    Heatmap, Extent, Figure, PlotError, ColorScale,
     colour::{FAINT, INK, inferno},
     map::Cells,
 };
@@ -125,7 +125,7 @@ pub(super) fn thousands(digits: &str) -> String {
 
 /// A picture in the making.
 pub(super) struct Sheet {
-    pub picture: Picture,
+    pub picture: Figure,
 }
 
 impl Sheet {
@@ -138,7 +138,7 @@ impl Sheet {
                 "invariant: the font is one"
             );
         });
-        Self { picture: Picture::white(width, height) }
+        Self { picture: Figure::white(width, height) }
     }
 
     /// Lets plotters draw into the pixels.
@@ -312,7 +312,7 @@ impl Sheet {
     pub(super) fn plane_axes(
         &mut self,
         rect: Rect,
-        frame: Frame,
+        frame: Extent,
         named: bool,
         overhang: u32,
     ) -> Result<(), PlotError> {
@@ -326,7 +326,7 @@ impl Sheet {
     }
 
     /// A map over a rectangle, in the colours of a scale.
-    pub(super) fn heat(&mut self, rect: Rect, map: &DensityMap, scale: Scale, cells: Cells) {
+    pub(super) fn heat(&mut self, rect: Rect, map: &Heatmap, scale: ColorScale, cells: Cells) {
         for y in 0..rect.height {
             for x in 0..rect.width {
                 let density = map.on_screen([x, y], [rect.width, rect.height], cells);
@@ -340,7 +340,7 @@ impl Sheet {
     pub(super) fn colour_bar(
         &mut self,
         rect: Rect,
-        scale: Scale,
+        scale: ColorScale,
         clipped: bool,
         pixels: bool,
     ) -> Result<(), PlotError> {

@@ -1,6 +1,6 @@
 //! Space-time pictures of equations in one dimension of space: t to the right, x upwards, the value as a colour.
 use super::{
-    Picture, PlotError,
+    Figure, PlotError,
     chart::{Chart, Named, padded},
     colour::inferno,
 };
@@ -28,7 +28,7 @@ const SIZE: [u32; 2] = [1250, 760];
 /// [`PlotError::Length`] for rows of several lengths or not one a time, [`PlotError::Nothing`] with fewer than two
 /// times or places, [`PlotError::Extent`] for times out of order or x without extent, [`PlotError::Value`] for values
 /// that are not finite.
-pub fn space_time(field: &SpaceTime) -> Result<Picture, PlotError> {
+pub fn space_time(field: &SpaceTime) -> Result<Figure, PlotError> {
     field.check()?;
     let [low, high] = padded(field.rows.iter().flatten().copied(), 0.0);
     let n = field.rows[0].len();

@@ -2,7 +2,7 @@
 //!
 //! Everything of the solution's type ends here; what draws sees numbers alone.
 use super::PlotError;
-use crate::ode::{Dense, HostState, Solution, State};
+use crate::ode::{DenseOutput, PlainState, Solution, State};
 
 /// Samples of a whole curve, and the least and most in a step.
 const SAMPLES: usize = 20_000;
@@ -28,7 +28,7 @@ impl Trace {
     ///
     /// Saved values that lie on the curve are its dots. Others, of a `save_fn`, are drawn in place of it: they are
     /// what the caller asked to keep.
-    pub fn of<Y: HostState, O: HostState>(
+    pub fn of<Y: PlainState, O: PlainState>(
         solution: &Solution<Y, O>,
         pick: &dyn Fn(&[f64]) -> Vec<f64>,
     ) -> Result<Trace, PlotError> {
@@ -65,7 +65,7 @@ impl Trace {
 }
 
 /// The number of components of what a solution's picture shows.
-pub(super) fn num_components<Y: HostState, O: HostState>(solution: &Solution<Y, O>) -> usize {
+pub(super) fn num_components<Y: PlainState, O: PlainState>(solution: &Solution<Y, O>) -> usize {
     match solution.dense() {
         Ok(curve) if carries_saved(solution, curve) => solution.y1.num_components(),
         _ => solution.ys.first().map_or(0, State::num_components),
@@ -73,20 +73,20 @@ pub(super) fn num_components<Y: HostState, O: HostState>(solution: &Solution<Y, 
 }
 
 /// Whether the saved values are those of the curve: at an event the state may have been saved after its change.
-fn carries_saved<Y: HostState, O: HostState>(solution: &Solution<Y, O>, curve: &Dense<Y>) -> bool {
+fn carries_saved<Y: PlainState, O: PlainState>(solution: &Solution<Y, O>, curve: &DenseOutput<Y>) -> bool {
     solution.ts.iter().zip(&solution.ys).all(|(&t, y)| {
         solution.events.iter().any(|hit| hit.t == t)
             || curve.eval(t).is_ok_and(|on_curve| on_curve.components() == y.components())
     })
 }
 
-fn sampled<Y: HostState, O>(
+fn sampled<Y: PlainState, O>(
     solution: &Solution<Y, O>,
-    curve: &Dense<Y>,
+    curve: &DenseOutput<Y>,
     pick: &dyn Fn(&[f64]) -> Vec<f64>,
 ) -> Vec<Vec<Point>> {
     let at = |t: f64| curve.eval(t).map(|y| pick(&y.components())).unwrap_or_default();
-    let knots = &solution.knots;
+    let knots = &solution.step_times;
     let mut pieces = vec![vec![(knots[0], at(knots[0]))]];
     let per_step = (SAMPLES / knots.len()).clamp(PER_STEP[0], PER_STEP[1]);
     for ends in knots.windows(2) {

@@ -1,11 +1,11 @@
 //! Pictures of a solution: components against t, and one against another.
 use super::{
-    Picture, PlotError,
+    Figure, PlotError,
     chart::{Chart, Named, padded},
     colour::{INK, SERIES, time_colour},
     trace::{Trace, num_components},
 };
-use crate::ode::{HostState, Solution};
+use crate::ode::{PlainState, Solution};
 use std::path::Path;
 
 /// Most components that are drawn.
@@ -17,7 +17,7 @@ const MOST_EVENTS: usize = 200;
 const SHADES: usize = 400;
 const SIZE: [u32; 2] = [1450, 700];
 
-impl<Y: HostState, O: HostState> Solution<Y, O> {
+impl<Y: PlainState, O: PlainState> Solution<Y, O> {
     /// Draws the components against t as a PNG file, see [`trajectory`]; they are called y0, y1, ...
     ///
     /// # Errors
@@ -34,20 +34,20 @@ impl<Y: HostState, O: HostState> Solution<Y, O> {
     /// # Ok::<(), flowline::Error>(())
     /// ```
     pub fn plot(&self, path: impl AsRef<Path>) -> Result<(), PlotError> {
-        trajectory(self, &[])?.save(path)
+        time_series(self, &[])?.save(path)
     }
 
     /// Draws component `j` against component `i` as a PNG file, coloured by time, see [`phase`].
     ///
     /// # Errors
     /// As [`phase`] and [`Picture::save`]; [`PlotError::Component`] for one that there is not.
-    pub fn plot_phase(&self, path: impl AsRef<Path>, i: usize, j: usize) -> Result<(), PlotError> {
+    pub fn plot_phase_portrait(&self, path: impl AsRef<Path>, i: usize, j: usize) -> Result<(), PlotError> {
         let components = num_components(self);
         if let Some(&index) = [i, j].iter().find(|&&index| index >= components) {
             return Err(PlotError::Component { index, components });
         }
         let names = [format!("y{i}"), format!("y{j}")];
-        phase(self, [&names[0], &names[1]], |y| [y[i], y[j]])?.save(path)
+        phase_portrait(self, [&names[0], &names[1]], |y| [y[i], y[j]])?.save(path)
     }
 }
 
@@ -59,10 +59,10 @@ impl<Y: HostState, O: HostState> Solution<Y, O> {
 /// # Errors
 /// [`PlotError::NoCurve`] where fewer than two values were kept and no curve, [`PlotError::Value`] for saved values
 /// that are not finite.
-pub fn trajectory<Y: HostState, O: HostState>(
+pub fn time_series<Y: PlainState, O: PlainState>(
     solution: &Solution<Y, O>,
     names: &[&str],
-) -> Result<Picture, PlotError> {
+) -> Result<Figure, PlotError> {
     let n = num_components(solution);
     let drawn: Vec<usize> =
         if n <= MOST { (0..n).collect() } else { (0..MOST).map(|i| i * (n - 1) / (MOST - 1)).collect() };
@@ -86,15 +86,15 @@ pub fn trajectory<Y: HostState, O: HostState>(
 /// assert!(picture.width > picture.height);
 /// # Ok::<(), flowline::Error>(())
 /// ```
-pub fn phase<Y: HostState, O: HostState>(
+pub fn phase_portrait<Y: PlainState, O: PlainState>(
     solution: &Solution<Y, O>,
     names: [&str; 2],
     project: impl Fn(&[f64]) -> [f64; 2],
-) -> Result<Picture, PlotError> {
+) -> Result<Figure, PlotError> {
     in_plane(&Trace::of(solution, &|y| project(y).to_vec())?, names)
 }
 
-fn against_time(trace: &Trace, names: &[String]) -> Result<Picture, PlotError> {
+fn against_time(trace: &Trace, names: &[String]) -> Result<Figure, PlotError> {
     let values = trace.points().chain(&trace.dots).flat_map(|(_, y)| y.iter().copied());
     let y = Named::new(padded(values, 0.05), 6, "y").upwards();
     let x = Named::new(padded(trace.points().map(|p| p.0), 0.0), 8, "t");
@@ -122,7 +122,7 @@ fn against_time(trace: &Trace, names: &[String]) -> Result<Picture, PlotError> {
     Ok(chart.finish())
 }
 
-fn in_plane(trace: &Trace, names: [&str; 2]) -> Result<Picture, PlotError> {
+fn in_plane(trace: &Trace, names: [&str; 2]) -> Result<Figure, PlotError> {
     let range = |a: usize| padded(trace.points().chain(&trace.dots).map(|p| p.1[a]), 0.05);
     let (x, y) = (range(0), range(1));
     let size = plane_size((x[1] - x[0]) / (y[1] - y[0]));
@@ -195,7 +195,7 @@ mod tests {
         let solution = Ode::new(circle).save_at(save).solve(0.0, 6.0, [1.0, 0.0]).unwrap();
         let trace = Trace::of(&solution, &columns(&[0])).unwrap();
         assert_eq!(trace.pieces.len(), 1);
-        assert_eq!(trace.pieces[0].len(), 1 + 24 * (solution.knots.len() - 1));
+        assert_eq!(trace.pieces[0].len(), 1 + 24 * (solution.step_times.len() - 1));
         assert_eq!(trace.dots.len(), solution.ts.len());
         let off = trace.points().map(|(t, y)| (y[0] - t.cos()).abs()).fold(0.0, f64::max);
         assert!(off < 1e-5, "{off}");
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn a_curve_is_cut_where_an_event_changed_the_state() {
         let ball = Ode::new(|_t, y: &[f64; 2]| [y[1], -9.81])
-            .jump(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -0.9)
+            .on_event(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -0.9)
             .event(Event::falling(), |_t, y| y[1])
             .save_at(SaveAt::dense());
         let solution = ball.solve(0.0, 3.0, [10.0, 0.0]).unwrap();
@@ -228,12 +228,12 @@ mod tests {
     #[test]
     fn pictures_have_ink_where_the_solution_is() {
         let solution = Ode::new(circle).save_at(SaveAt::dense()).solve(0.0, 6.0, [1.0, 0.0]).unwrap();
-        let picture = trajectory(&solution, &["x", "v"]).unwrap();
+        let picture = time_series(&solution, &["x", "v"]).unwrap();
         let first = (0..picture.width * picture.height)
             .filter(|i| picture.pixel(i % picture.width, i / picture.width) == SERIES[0])
             .count();
         assert!(first > 3 * SIZE[0] as usize, "{first} pixels of the first curve");
-        let plane = phase(&solution, ["x", "v"], |y| [y[0], y[1]]).unwrap();
+        let plane = phase_portrait(&solution, ["x", "v"], |y| [y[0], y[1]]).unwrap();
         assert!(plane.height > 800, "a circle is round: {} x {}", plane.width, plane.height);
     }
 
@@ -241,7 +241,7 @@ mod tests {
     fn the_caption_of_a_narrow_picture_ends_inside() {
         let solution = Ode::new(circle).rtol(1.25e-11).atol(1.25e-11).save_at(SaveAt::dense());
         let solution = solution.solve(0.0, 60.0, [1.0, 0.0]).unwrap();
-        let narrow = phase(&solution, ["x", "v"], |y| [0.42 * y[0], y[1]]).unwrap();
+        let narrow = phase_portrait(&solution, ["x", "v"], |y| [0.42 * y[0], y[1]]).unwrap();
         assert!(narrow.width < 900, "{} pixels", narrow.width);
         let edge = |x: u32| (0..75).all(|y| narrow.pixel(x, y) == [255; 3]);
         assert!((narrow.width - 8..narrow.width).all(edge), "ink at the right edge");
@@ -258,7 +258,7 @@ mod tests {
         let message = end.plot(folder.path().join("a.png")).unwrap_err().to_string();
         assert!(message.starts_with("a solution with 1 saved values has no curve"), "{message}");
         let steps = Ode::new(circle).save_at(SaveAt::steps()).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
-        let error = steps.plot_phase(folder.path().join("a.png"), 0, 2).unwrap_err();
+        let error = steps.plot_phase_portrait(folder.path().join("a.png"), 0, 2).unwrap_err();
         assert!(matches!(error, PlotError::Component { index: 2, components: 2 }), "{error}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         assert!(steps.plot(folder.path().join("a.png")).is_ok());
@@ -270,9 +270,9 @@ mod tests {
             (0..y.len()).for_each(|j| dy[j] = -y[j] * j as f64);
         });
         let solution = decay.save_at(SaveAt::steps()).solve(1.0, 0.0, vec![1.0; 50]).unwrap();
-        assert!(trajectory(&solution, &[]).is_ok());
-        assert!(phase(&solution, ["a", "b"], |y| [y[1], y[49]]).is_ok());
+        assert!(time_series(&solution, &[]).is_ok());
+        assert!(phase_portrait(&solution, ["a", "b"], |y| [y[1], y[49]]).is_ok());
         let still = Ode::new(circle).save_at(SaveAt::dense()).solve(1.0, 1.0, [1.0, 0.0]).unwrap();
-        assert!(trajectory(&still, &[]).is_ok() && phase(&still, ["a", "b"], |y| [y[0], y[1]]).is_ok());
+        assert!(time_series(&still, &[]).is_ok() && phase_portrait(&still, ["a", "b"], |y| [y[0], y[1]]).is_ok());
     }
 }

@@ -1,6 +1,6 @@
 //! Work-precision pictures: the error that methods reach against the work they take, in powers of ten.
 use super::{
-    Picture, PlotError,
+    Figure, PlotError,
     chart::{Chart, Named},
     colour::SERIES,
 };
@@ -28,7 +28,7 @@ const ROOM: f64 = 0.15;
 /// let tsit5 = MethodCurve { name: "tsit5", points: &[[1e-4, 120.0], [1e-8, 700.0]] };
 /// assert!(work_precision("circle", "field evaluations", &[tsit5]).is_ok());
 /// ```
-pub fn work_precision(title: &str, unit: &str, curves: &[MethodCurve]) -> Result<Picture, PlotError> {
+pub fn work_precision(title: &str, unit: &str, curves: &[MethodCurve]) -> Result<Figure, PlotError> {
     let points = || curves.iter().flat_map(|curve| curve.points);
     if let Some((index, value)) = points().flatten().enumerate().find(|(_, v)| !(v.is_finite() && **v > 0.0))
     {

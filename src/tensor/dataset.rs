@@ -36,15 +36,15 @@ pub struct Dataset<T> {
 
 crate::tree! {
     /// A batch whose rows count or do not.
-    pub struct Weighted<T> {
+    pub struct MaskedBatch<T> {
         /// The rows.
         pub rows: T,
         /// 1 for a row of the data, 0 for one that fills the batch, f32 `[rows]`.
-        pub weight: Tensor,
+        pub mask: Tensor,
     }
 }
 
-impl<T: Tree> Weighted<T> {
+impl<T: Tree> MaskedBatch<T> {
     /// The mean of a value a row, `[rows]`, over the rows that count.
     ///
     /// # Panics
@@ -52,12 +52,12 @@ impl<T: Tree> Weighted<T> {
     #[track_caller]
     pub fn mean(&self, values: &Tensor) -> Tensor {
         assert!(
-            values.shape() == self.weight.shape(),
+            values.shape() == self.mask.shape(),
             "a mean over weighted rows wants one value a row, {}, not {}",
-            self.weight.shape(),
+            self.mask.shape(),
             values.shape()
         );
-        let weight = self.weight.cast(values.dtype());
+        let weight = self.mask.cast(values.dtype());
         (values * &weight).sum() / weight.sum()
     }
 
@@ -67,7 +67,7 @@ impl<T: Tree> Weighted<T> {
     /// For a traced batch.
     #[track_caller]
     pub fn count(&self) -> usize {
-        self.weight.to_vec().iter().filter(|&&weight| weight != 0.0).count()
+        self.mask.to_vec().iter().filter(|&&weight| weight != 0.0).count()
     }
 }
 
@@ -186,9 +186,9 @@ pub struct Epoch<'a, T> {
 }
 
 impl<T: Tree> Iterator for Epoch<'_, T> {
-    type Item = Weighted<T>;
+    type Item = MaskedBatch<T>;
 
-    fn next(&mut self) -> Option<Weighted<T>> {
+    fn next(&mut self) -> Option<MaskedBatch<T>> {
         let left = &self.order[self.next.min(self.order.len())..];
         let count = left.len().min(self.n);
         if count == 0 {
@@ -198,7 +198,7 @@ impl<T: Tree> Iterator for Epoch<'_, T> {
         let which: Vec<usize> = left[..count].iter().copied().cycle().take(self.n).collect();
         self.next += count;
         let weight: Vec<f32> = (0..self.n).map(|i| f32::from(i < count)).collect();
-        Some(Weighted { rows: self.data.rows(&which), weight: weight.into() })
+        Some(MaskedBatch { rows: self.data.rows(&which), mask: weight.into() })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -283,7 +283,7 @@ mod tests {
         let data = data();
         let batches: Vec<_> = data.epoch(4, &Key::new(3)).collect();
         assert_eq!(data.epoch(4, &Key::new(3)).len(), 3);
-        assert_eq!(batches.iter().map(Weighted::count).collect::<Vec<_>>(), [4, 4, 2]);
+        assert_eq!(batches.iter().map(MaskedBatch::count).collect::<Vec<_>>(), [4, 4, 2]);
         assert!(batches.iter().all(|b| b.rows.1.shape()[..] == [4, 2]));
         let means = batches.iter().map(|b| b.mean(&b.rows.0.cast(crate::array::DType::F64)).item());
         let sum: f64 = means.zip([4.0, 4.0, 2.0]).map(|(mean, count)| mean * count).sum();

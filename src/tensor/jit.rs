@@ -162,7 +162,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
     }
 
     /// How often the function was traced to its end.
-    pub fn traces(&self) -> usize {
+    pub fn num_traces(&self) -> usize {
         self.counts.traces.load(Relaxed)
     }
 

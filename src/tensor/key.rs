@@ -35,7 +35,7 @@ impl Key {
     /// Independent keys.
     pub fn split<const N: usize>(&self) -> [Key; N] {
         let words = self.stream(SPLITS, &Tensor::from(0u32), Shape::from([N, 2]));
-        std::array::from_fn(|i| Key { words: words.at(i) })
+        std::array::from_fn(|i| Key { words: words.index(i) })
     }
 
     /// The key for one of many purposes, told apart by a number (an update, a row); may be traced.
@@ -71,8 +71,8 @@ impl Key {
     fn normal_draws(&self, shape: Shape) -> Tensor {
         let half = shape.size().div_ceil(2);
         let u = self.uniform([2, half]);
-        let radius = ((1.0 - u.at(0)).ln() * -2).sqrt();
-        let angle = u.at(1) * std::f64::consts::TAU;
+        let radius = ((1.0 - u.index(0)).ln() * -2).sqrt();
+        let angle = u.index(1) * std::f64::consts::TAU;
         let (a, b) = (&radius * angle.cos(), &radius * angle.sin());
         Tensor::concat(&[&a, &b], 0).slice(0, 0..shape.size()).reshape(shape)
     }

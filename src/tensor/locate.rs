@@ -17,7 +17,7 @@ use std::fmt;
 
 /// Which way a value goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pass {
+pub enum DiffPass {
     /// From the arguments to the loss.
     Forward,
     /// From the loss to the gradient.
@@ -26,7 +26,7 @@ pub enum Pass {
 
 /// An operand, or the result, of the operation that was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct ValueSummary {
     /// Its type, `f64[3]`.
     pub ty: String,
     /// The number that took part: the element of the same index, or the only one; `None` where there is no one such.
@@ -38,7 +38,7 @@ pub struct Seen {
 /// The first operation whose operands are finite and whose result is not, on the way to a loss or its gradient.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct NonFinite {
+pub struct NanReport {
     /// What it leads to: `the loss`, `the gradient by layers.0.weight`, or `the last step of a solve`, which therefore
     /// ended early.
     pub reaches: String,
@@ -47,13 +47,13 @@ pub struct NonFinite {
     /// The path of that argument.
     pub leaf: Option<String>,
     /// Its operands.
-    pub operands: Vec<Seen>,
+    pub operands: Vec<ValueSummary>,
     /// Its result, at the first element that is not finite.
-    pub result: Seen,
+    pub result: ValueSummary,
     /// The index of that element.
     pub index: Vec<usize>,
     /// Whether it belongs to the loss or to its derivative.
-    pub pass: Pass,
+    pub pass: DiffPass,
     /// The accepted step of the innermost solve around it, counted from 0, and the time it starts at.
     pub step: Option<(usize, f64)>,
     /// The first row of the tile of rows around it.
@@ -91,7 +91,7 @@ pub struct NonFinite {
 /// assert_eq!(locate_non_finite(norm, &Tensor::from([3.0, 4.0]))?, None);
 /// # Ok::<(), flowline::Error>(())
 /// ```
-pub fn locate_non_finite<M: Tree, L: Loss>(f: impl FnOnce(&M) -> L, at: &M) -> Result<Option<NonFinite>> {
+pub fn debug_nans<M: Tree, L: Loss>(f: impl FnOnce(&M) -> L, at: &M) -> Result<Option<NanReport>> {
     let leaves = at.leaves();
     let (traced, ()) = trace_tree(&types(&leaves), at, |x| {
         let (mut out, _) = opened(f(&x))?;
@@ -107,7 +107,7 @@ fn values<'a>(x: impl Iterator<Item = &'a Tensor>) -> Vec<Value> {
 }
 
 /// What ended a solve of the loss early, where that is a number that is not finite.
-fn ended(traced: &Traced, leaves: &[Tensor], by: &dyn Fn(usize) -> String) -> Result<Option<NonFinite>> {
+fn ended(traced: &Traced, leaves: &[Tensor], by: &dyn Fn(usize) -> String) -> Result<Option<NanReport>> {
     let inputs = values(leaves.iter().chain(&traced.captures));
     let outputs = graph::interpret_values(&traced.func, &inputs)?;
     let failed = outputs[traced.num_outputs..].iter().find_map(|check| Check::failure(check.array()));
@@ -118,14 +118,14 @@ fn ended(traced: &Traced, leaves: &[Tensor], by: &dyn Fn(usize) -> String) -> Re
     };
     let reaches = "the last step of a solve".to_owned();
     Ok(Some(match graph::locate_ended(&traced.func, &inputs)? {
-        Some(Source::Input(i)) => NonFinite::argument(reaches, by(i), inputs[i].array()),
-        Some(Source::Origin(origin)) => NonFinite::of(reaches, &origin, true),
-        None => NonFinite::solve(reaches, row, (step as usize, t)),
+        Some(Source::Input(i)) => NanReport::argument(reaches, by(i), inputs[i].array()),
+        Some(Source::Origin(origin)) => NanReport::of(reaches, &origin, true),
+        None => NanReport::solve(reaches, row, (step as usize, t)),
     }))
 }
 
 /// [`locate_non_finite`] of a traced loss, at leaves of these names.
-fn located(traced: &Traced, leaves: &[Tensor], names: &[String]) -> Result<Option<NonFinite>> {
+fn located(traced: &Traced, leaves: &[Tensor], names: &[String]) -> Result<Option<NanReport>> {
     let by = |i: usize| match names.get(i).map(String::as_str) {
         None => "what the loss captures".to_owned(),
         Some("") => "the argument".to_owned(),
@@ -147,9 +147,9 @@ fn located(traced: &Traced, leaves: &[Tensor], names: &[String]) -> Result<Optio
             Some(i) => format!("the gradient by {}", by(wrt[i])),
         };
         match source {
-            Source::Input(i) => NonFinite::argument(reaches, by(i), inputs[i].array()),
+            Source::Input(i) => NanReport::argument(reaches, by(i), inputs[i].array()),
             Source::Origin(origin) => {
-                NonFinite::of(reaches, &origin, is_forward(&traced.func, &func, origin.node))
+                NanReport::of(reaches, &origin, is_forward(&traced.func, &func, origin.node))
             }
         }
     }))
@@ -171,8 +171,8 @@ fn is_forward(f: &Func, derivative: &Func, at: NodeId) -> bool {
     map[at.index()].index() < own
 }
 
-impl Seen {
-    fn of(x: &Array, shape: &Shape, at: usize) -> Seen {
+impl ValueSummary {
+    fn of(x: &Array, shape: &Shape, at: usize) -> ValueSummary {
         let all = x.to_f64();
         let number = match (all.len() == 1, x.shape() == shape) {
             (true, _) => all.first(),
@@ -180,7 +180,7 @@ impl Seen {
             (false, false) => None,
         };
         let range = all.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(*x), h.max(*x)));
-        Seen { ty: format!("{}{}", x.dtype(), x.shape()), number: number.copied(), range }
+        ValueSummary { ty: format!("{}{}", x.dtype(), x.shape()), number: number.copied(), range }
     }
 }
 
@@ -188,23 +188,23 @@ fn first_bad(x: &Array) -> usize {
     x.to_f64().iter().position(|x| !x.is_finite()).unwrap_or_default()
 }
 
-impl NonFinite {
-    fn argument(reaches: String, leaf: String, x: &Array) -> NonFinite {
+impl NanReport {
+    fn argument(reaches: String, leaf: String, x: &Array) -> NanReport {
         let at = first_bad(x);
-        NonFinite {
+        NanReport {
             reaches,
             op: "argument".to_owned(),
             leaf: Some(leaf),
             operands: vec![],
-            result: Seen::of(x, x.shape(), at),
+            result: ValueSummary::of(x, x.shape(), at),
             index: x.shape().unravel(at),
-            pass: Pass::Forward,
+            pass: DiffPass::Forward,
             step: None,
             row: None,
         }
     }
 
-    fn of(reaches: String, origin: &graph::Origin, is_forward: bool) -> NonFinite {
+    fn of(reaches: String, origin: &graph::Origin, is_forward: bool) -> NanReport {
         let (shape, at) = (origin.result.shape(), first_bad(&origin.result));
         let steps = origin.places.iter().rev().find_map(|place| match place {
             Place::Step { step, t, is_backward } => Some((*step, *t, *is_backward)),
@@ -215,29 +215,29 @@ impl NonFinite {
             Place::Step { .. } => None,
         });
         let backward = steps.map_or(!is_forward, |(_, _, is_backward)| is_backward);
-        NonFinite {
+        NanReport {
             reaches,
             op: origin.op.clone(),
             leaf: None,
-            operands: origin.operands.iter().map(|x| Seen::of(x, shape, at)).collect(),
-            result: Seen::of(&origin.result, shape, at),
+            operands: origin.operands.iter().map(|x| ValueSummary::of(x, shape, at)).collect(),
+            result: ValueSummary::of(&origin.result, shape, at),
             index: shape.unravel(at),
-            pass: if backward { Pass::Backward } else { Pass::Forward },
+            pass: if backward { DiffPass::Backward } else { DiffPass::Forward },
             step: steps.map(|(step, t, _)| (step, t)),
             row,
         }
     }
 
     /// Of a solve in lockstep, whose attempts are not taken apart; the step is that of its outcome.
-    fn solve(reaches: String, row: Option<usize>, step: (usize, f64)) -> NonFinite {
-        NonFinite {
+    fn solve(reaches: String, row: Option<usize>, step: (usize, f64)) -> NanReport {
+        NanReport {
             reaches,
             op: "solve".to_owned(),
             leaf: None,
             operands: vec![],
-            result: Seen { ty: "f64[]".to_owned(), number: None, range: (f64::NAN, f64::NAN) },
+            result: ValueSummary { ty: "f64[]".to_owned(), number: None, range: (f64::NAN, f64::NAN) },
             index: vec![],
-            pass: Pass::Forward,
+            pass: DiffPass::Forward,
             step: Some(step),
             row,
         }
@@ -265,7 +265,7 @@ impl NonFinite {
     }
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for ValueSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.number {
             Some(x) => write!(f, "{x} ({})", self.ty),
@@ -274,14 +274,14 @@ impl fmt::Display for Seen {
     }
 }
 
-impl fmt::Display for NonFinite {
+impl fmt::Display for NanReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is not finite: ", self.reaches)?;
         let value = self.result.number.unwrap_or(f64::NAN);
         if let Some(leaf) = &self.leaf {
             return write!(f, "{leaf} holds {value} at {:?} itself: {}", self.index, self.remedy());
         }
-        let pass = if self.pass == Pass::Forward { "forward" } else { "backward" };
+        let pass = if self.pass == DiffPass::Forward { "forward" } else { "backward" };
         write!(f, "`{}` of the {pass} pass", self.op)?;
         if let Some((step, t)) = self.step {
             write!(f, ", in step {step} of a solve, which starts at t={t},")?;

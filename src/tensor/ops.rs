@@ -3,7 +3,7 @@
 use super::Tensor;
 use super::trace::record;
 use crate::array::DType;
-use crate::graph::{BinaryOp, CompareOp, Observed, Observer, Op, Type, UnaryOp};
+use crate::graph::{BinaryOp, CompareOp, CallbackValue, Observer, Op, Type, UnaryOp};
 
 impl Tensor {
     #[track_caller]
@@ -93,7 +93,7 @@ impl Tensor {
     /// # Ok::<(), flowline::Error>(())
     /// ```
     #[track_caller]
-    pub fn observe(&self, f: impl Fn(Observed<'_>) + Send + Sync + 'static) -> Tensor {
+    pub fn debug_callback(&self, f: impl Fn(CallbackValue<'_>) + Send + Sync + 'static) -> Tensor {
         Tensor::op(Op::Observe(Observer::new(f)), &[self], None)
     }
 

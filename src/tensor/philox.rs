@@ -23,13 +23,13 @@ const HOST: u32 = 3;
 /// assert_eq!(a.next_u64(), b.next_u64());
 /// ```
 #[derive(Clone, Debug)]
-pub struct Philox {
+pub struct KeyRng {
     key: [u32; 2],
     next: u64,
     block: [u32; 4],
 }
 
-impl Philox {
+impl KeyRng {
     fn word(&mut self) -> u32 {
         let lane = (self.next % 4) as usize;
         if lane == 0 {
@@ -41,7 +41,7 @@ impl Philox {
     }
 }
 
-impl TryRng for Philox {
+impl TryRng for KeyRng {
     type Error = Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
@@ -67,9 +67,9 @@ impl Key {
     /// # Panics
     /// For a traced key.
     #[track_caller]
-    pub fn rng(&self) -> Philox {
+    pub fn rng(&self) -> KeyRng {
         let words = self.words().to_vec();
-        Philox { key: [words[0] as u32, words[1] as u32], next: 0, block: [0; 4] }
+        KeyRng { key: [words[0] as u32, words[1] as u32], next: 0, block: [0; 4] }
     }
 }
 

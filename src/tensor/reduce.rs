@@ -128,11 +128,11 @@ impl Tensor {
         };
         match (self.rank(), other.rank()) {
             (_, 1) => {
-                let column = self.matmul(&other.expand(1));
+                let column = self.matmul(&other.expand_dims(1));
                 column.reshape(column.shape().without_axes(&[column.rank() - 1]))
             }
             (1, _) => {
-                let row = self.expand(0).matmul(other);
+                let row = self.expand_dims(0).matmul(other);
                 row.reshape(row.shape().without_axes(&[row.rank() - 2]))
             }
             _ => self.products(other, &batch),

@@ -83,7 +83,7 @@ impl Tensor {
     /// # Panics
     /// When there is no such row.
     #[track_caller]
-    pub fn at(&self, i: usize) -> Tensor {
+    pub fn index(&self, i: usize) -> Tensor {
         assert!(self.rank() > 0, "at: a tensor of rank 0 has no first axis");
         self.entry("at", 0, i)
     }
@@ -116,7 +116,7 @@ impl Tensor {
     /// # Panics
     /// When `axis` is larger than the rank.
     #[track_caller]
-    pub fn expand(&self, axis: usize) -> Tensor {
+    pub fn expand_dims(&self, axis: usize) -> Tensor {
         assert!(axis <= self.rank(), "expand: {} cannot have a new axis {axis}", self.ty());
         let mut dims = self.shape().to_vec();
         dims.insert(axis, 1);
@@ -147,7 +147,7 @@ impl Tensor {
         if let Some(other) = parts.iter().find(|x| x.ty() != parts[0].ty()) {
             panic!("stack: the parts must be of one type, not {} and {}", parts[0].ty(), other.ty());
         }
-        let rows: Vec<Tensor> = parts.iter().map(|x| x.expand(0)).collect();
+        let rows: Vec<Tensor> = parts.iter().map(|x| x.expand_dims(0)).collect();
         Tensor::concat(&rows.iter().collect::<Vec<_>>(), 0)
     }
 
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(jit(move |x: Tensor| x.take(&index)).call(&x).unwrap().to_vec(), want);
         let columns = vmap(|x: &Tensor| x.take(&Tensor::from([-1, -1])), &x);
         assert_eq!(columns.to_vec(), [2.0, 2.0, 4.0, 4.0, 6.0, 6.0]);
-        let slope = grad(|x: &Tensor| x.take(&last).square().at(0).sum(), &x);
+        let slope = grad(|x: &Tensor| x.take(&last).square().index(0).sum(), &x);
         assert_eq!(slope.to_vec(), [0.0, 0.0, 0.0, 0.0, 10.0, 12.0]);
         assert_eq!(jvp(|x: &Tensor| x.take(&last), &x, &x).1.to_vec(), want);
         let sum =
@@ -275,10 +275,10 @@ mod tests {
         assert!(inside.starts_with("take: index 2 lies"), "{inside}");
         let add = refusal(move || x().scatter_add(&Tensor::from([5]), &Tensor::from([1.0])));
         assert!(add.starts_with("scatter_add: index 5 lies outside of axis 0 of f64[2]"), "{add}");
-        assert_eq!(refusal(move || x().at(2)), "at: index 2 lies outside of axis 0 of f64[2], of length 2");
+        assert_eq!(refusal(move || x().index(2)), "at: index 2 lies outside of axis 0 of f64[2], of length 2");
         let column = refusal(|| Tensor::from([[1.0, 2.0]]).column(3));
         assert_eq!(column, "column: index 3 lies outside of axis 1 of f64[1,2], of length 2");
-        assert_eq!(refusal(move || x().expand(2)), "expand: f64[2] cannot have a new axis 2");
+        assert_eq!(refusal(move || x().expand_dims(2)), "expand: f64[2] cannot have a new axis 2");
         let stack = refusal(move || Tensor::stack(&[&x(), &Tensor::from([1.0f32, 2.0])]));
         assert_eq!(stack, "stack: the parts must be of one type, not f64[2] and f32[2]");
         let concat = refusal(move || Tensor::concat(&[&x(), &Tensor::from([1.0f32])], 0));

@@ -16,7 +16,7 @@ fn operands_broadcast_and_promote() {
     let x = Tensor::from([[1.0f32, 2.0], [3.0, 4.0]]);
     let y = &x * Tensor::from(2.0f64) + Tensor::from([10, 20]);
     assert_eq!((y.dtype(), y.to_vec()), (DType::F32, vec![12.0, 24.0, 16.0, 28.0]));
-    assert_eq!((x.at(0) + Tensor::from([1.0f64, 1.0])).dtype(), DType::F64);
+    assert_eq!((x.index(0) + Tensor::from([1.0f64, 1.0])).dtype(), DType::F64);
     assert_eq!((1.0 - x.sum()).item(), -9.0);
     assert_eq!(x.matmul(&x.transpose()).to_vec(), [5.0, 11.0, 11.0, 25.0]);
     assert_eq!(x.gt(2.5).select(&x, &Tensor::from(0.0)).to_vec(), [0.0, 0.0, 3.0, 4.0]);
@@ -68,14 +68,14 @@ fn leading_axes_of_a_product_broadcast() {
         let z = x.matmul(&y);
         assert_eq!(&z.shape()[..], c, "{a:?} {b:?}");
         // the same by a product with axes of length 1 and a sum
-        let (x, y) = (if a.len() == 1 { x.expand(0) } else { x }, if b.len() == 1 { y.expand(1) } else { y });
-        let naive = (x.expand(x.rank()) * y.expand(y.rank() - 2)).sum_axes(&[z_axis(x.rank(), y.rank())]);
+        let (x, y) = (if a.len() == 1 { x.expand_dims(0) } else { x }, if b.len() == 1 { y.expand_dims(1) } else { y });
+        let naive = (x.expand_dims(x.rank()) * y.expand_dims(y.rank() - 2)).sum_axes(&[z_axis(x.rank(), y.rank())]);
         for (got, want) in z.to_vec().iter().zip(naive.to_vec()) {
             assert!((got - want).abs() < 1e-14, "{a:?} {b:?}: {got} {want}");
         }
     }
-    assert_eq!(of(&[5, 2, 3]).matmul(&of(&[5, 3, 4])).at(3).to_vec(), {
-        of(&[5, 2, 3]).at(3).matmul(&of(&[5, 3, 4]).at(3)).to_vec()
+    assert_eq!(of(&[5, 2, 3]).matmul(&of(&[5, 3, 4])).index(3).to_vec(), {
+        of(&[5, 2, 3]).index(3).matmul(&of(&[5, 3, 4]).index(3)).to_vec()
     });
 }
 
@@ -156,7 +156,7 @@ fn a_counter_that_is_a_tensor_never_retraces_and_a_static_one_names_itself() {
     for _ in 0..50 {
         step.step(&mut s, Tensor::from([1.0, 1.0])).unwrap();
     }
-    assert_eq!((s.count.item(), s.model.to_vec(), step.traces()), (50.0, vec![151.0, 152.0], 1));
+    assert_eq!((s.count.item(), s.model.to_vec(), step.num_traces()), (50.0, vec![151.0, 152.0], 1));
     let e = step.call(State { depth: 4, ..s }, Tensor::from([1.0, 1.0])).unwrap_err();
     assert!(e.to_string().contains("leaf 0.depth: static 3 -> static 4"), "{e}");
 }
@@ -222,7 +222,7 @@ fn a_step_inside_a_trace_is_part_of_it() {
         },
         &Tensor::from(2.0),
     );
-    assert_eq!((slope.item(), step.traces()), (7.0, 0));
+    assert_eq!((slope.item(), step.num_traces()), (7.0, 0));
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_jitted_function_survives_a_panic_and_an_error_of_its_first_trace() {
         assert!(e.to_string().contains("more than 7"), "{e}");
     }
     assert_eq!(call(Tensor::from([1.0, 2.0]), [1.0, 2.0]).unwrap().unwrap().to_vec(), [2.0, 4.0]);
-    assert_eq!(f.traces(), 1);
+    assert_eq!(f.num_traces(), 1);
 }
 
 #[test]
@@ -373,7 +373,7 @@ fn leaves_have_paths_and_come_back_in_place() {
     assert_eq!(num_elements(&net), 4);
     let doubled = net.map_leaves(|t| t * 2);
     assert_eq!(doubled.leaves()[0].item(), 4.0);
-    assert!(summary(&net).lines().last().unwrap().ends_with('4'));
+    assert!(tree_summary(&net).lines().last().unwrap().ends_with('4'));
 }
 
 #[test]
@@ -383,7 +383,7 @@ fn an_observer_sees_each_value_once_wherever_it_is_computed_and_changes_no_deriv
     let log = seen.clone();
     let cube = move |x: &Tensor| {
         let log = log.clone();
-        let square = x.square().observe(move |v| {
+        let square = x.square().debug_callback(move |v| {
             assert!(v.shape.rank() == 0);
             log.lock().unwrap().extend_from_slice(v.values);
         });
@@ -434,7 +434,7 @@ fn arrays_that_tiles_capture_are_operands_of_a_plan_that_is_kept() {
     // Two tiles of seven rows and one of one: the tail captures them too.
     let waves =
         |rows: usize| (Tensor::iota(DType::F64, [rows, 3], 0) * 1.7 + Tensor::from([0.1, 0.2, 0.3])).sin();
-    let (x, w, bias) = (waves(15), waves(3), waves(1).at(0));
+    let (x, w, bias) = (waves(15), waves(3), waves(1).index(0));
     let loss = |s: &Tensor| {
         let (_, sums) = map_rows(std::slice::from_ref(&x), 7, |x| {
             let inner = map_rows(x, 2, |x| (vec![(&x[0] * s).matmul(&w)], vec![])).0;

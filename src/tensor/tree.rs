@@ -10,11 +10,11 @@ use std::fmt::{self, Write};
 
 /// Where a leaf sits: `layers.0.weight`.
 #[derive(Default, Clone, Debug)]
-pub struct Path(Vec<String>);
+pub struct TreePath(Vec<String>);
 
-impl Path {
+impl TreePath {
     /// Runs `f` one level down.
-    pub fn within<T>(&mut self, name: &str, f: impl FnOnce(&mut Path) -> T) -> T {
+    pub fn within<T>(&mut self, name: &str, f: impl FnOnce(&mut TreePath) -> T) -> T {
         self.enter(name);
         let result = f(self);
         self.leave();
@@ -34,7 +34,7 @@ impl Path {
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for TreePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0.join("."))
     }
@@ -56,16 +56,16 @@ pub enum Leaf<'a> {
 )]
 pub trait Tree: Clone + 'static {
     /// Leaves in order with their paths.
-    fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>));
+    fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>));
     /// The tensor leaves, in the order of [`Tree::each`], for changing in place.
     fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor));
     /// The same tree with other tensors.
-    fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self;
+    fn map(&self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, &Tensor) -> Tensor) -> Self;
 
     /// The tensor leaves in order.
     fn leaves(&self) -> Vec<Tensor> {
         let mut out = Vec::new();
-        self.each(&mut Path::default(), &mut |_, leaf| {
+        self.each(&mut TreePath::default(), &mut |_, leaf| {
             if let Leaf::Tensor(t) = leaf {
                 out.push(t.clone());
             }
@@ -76,7 +76,7 @@ pub trait Tree: Clone + 'static {
     /// The tensor leaves with their paths, in order.
     fn named_leaves(&self) -> Vec<(String, Tensor)> {
         let mut out = Vec::new();
-        self.each(&mut Path::default(), &mut |path, leaf| {
+        self.each(&mut TreePath::default(), &mut |path, leaf| {
             if let Leaf::Tensor(t) = leaf {
                 out.push((path.to_string(), t.clone()));
             }
@@ -93,7 +93,7 @@ pub trait Tree: Clone + 'static {
         Self: Sized,
     {
         let mut leaves = leaves.into_iter();
-        self.map(&mut Path::default(), &mut |path, _| {
+        self.map(&mut TreePath::default(), &mut |path, _| {
             leaves.next().unwrap_or_else(|| panic!("invariant: a tensor for leaf {path}"))
         })
     }
@@ -103,7 +103,7 @@ pub trait Tree: Clone + 'static {
     where
         Self: Sized,
     {
-        self.map(&mut Path::default(), &mut |_, t| f(t))
+        self.map(&mut TreePath::default(), &mut |_, t| f(t))
     }
 }
 
@@ -116,13 +116,13 @@ pub trait TensorTree: Tree {}
 pub trait LoneTree: TensorTree {}
 
 impl Tree for Tensor {
-    fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+    fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>)) {
         f(path, Leaf::Tensor(self));
     }
     fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
         f(self);
     }
-    fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+    fn map(&self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, &Tensor) -> Tensor) -> Self {
         f(path, self)
     }
 }
@@ -131,16 +131,16 @@ impl LoneTree for Tensor {}
 
 macro_rules! statics {
     ($($t:ty)*) => { $(impl Tree for $t {
-        fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) { f(path, Leaf::Static(self)); }
+        fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>)) { f(path, Leaf::Static(self)); }
         fn each_mut(&mut self, _: &mut dyn FnMut(&mut Tensor)) {}
-        fn map(&self, _: &mut Path, _: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self { self.clone() }
+        fn map(&self, _: &mut TreePath, _: &mut dyn FnMut(&TreePath, &Tensor) -> Tensor) -> Self { self.clone() }
     })* };
 }
 statics!(() bool i32 i64 u32 u64 usize f32 f64 String &'static str);
 
 macro_rules! sequences {
     ($([$($g:tt)*] $t:ty, $collect:expr;)*) => { $(impl<$($g)*> Tree for $t {
-        fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+        fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>)) {
             for (i, x) in self.iter().enumerate() {
                 path.enter(&i.to_string());
                 x.each(path, f);
@@ -150,7 +150,7 @@ macro_rules! sequences {
         fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
             for x in self.iter_mut() { x.each_mut(f); }
         }
-        fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+        fn map(&self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, &Tensor) -> Tensor) -> Self {
             let mut i = 0;
             $collect(self, |x: &T| {
                 path.enter(&i.to_string());
@@ -169,7 +169,7 @@ sequences! {
 
 /// No level of its own in a path: `bias`, not `bias.0`; whether it is there is static.
 impl<T: Tree> Tree for Option<T> {
-    fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+    fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>)) {
         match self {
             Some(x) => x.each(path, f),
             None => f(path, Leaf::Static(&"None")),
@@ -180,25 +180,25 @@ impl<T: Tree> Tree for Option<T> {
             x.each_mut(f);
         }
     }
-    fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+    fn map(&self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, &Tensor) -> Tensor) -> Self {
         self.as_ref().map(|x| x.map(path, f))
     }
 }
 
 impl<T: Tree> Tree for Box<T> {
-    fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+    fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>)) {
         (**self).each(path, f);
     }
     fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor)) {
         (**self).each_mut(f);
     }
-    fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+    fn map(&self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, &Tensor) -> Tensor) -> Self {
         Box::new((**self).map(path, f))
     }
 }
 
 impl<T: Tree> Tree for std::collections::BTreeMap<String, T> {
-    fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+    fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>)) {
         for (k, x) in self {
             path.enter(k);
             x.each(path, f);
@@ -210,7 +210,7 @@ impl<T: Tree> Tree for std::collections::BTreeMap<String, T> {
             x.each_mut(f);
         }
     }
-    fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+    fn map(&self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, &Tensor) -> Tensor) -> Self {
         let mut mapped = |(k, x): (&String, &T)| {
             path.enter(k);
             let x = x.map(path, f);
@@ -224,7 +224,7 @@ impl<T: Tree> Tree for std::collections::BTreeMap<String, T> {
 macro_rules! tuples {
     ($(($($T:ident $i:tt)*))*) => { $(
         impl<$($T: Tree),*> Tree for ($($T,)*) {
-            fn each<'a>(&'a self, path: &mut Path, f: &mut dyn FnMut(&Path, Leaf<'a>)) {
+            fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>)) {
                 $(
                     path.enter(stringify!($i));
                     self.$i.each(path, f);
@@ -232,7 +232,7 @@ macro_rules! tuples {
                 )*
             }
             fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor)) { $(self.$i.each_mut(f);)* }
-            fn map(&self, path: &mut Path, f: &mut dyn FnMut(&Path, &Tensor) -> Tensor) -> Self {
+            fn map(&self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, &Tensor) -> Tensor) -> Self {
                 ($({
                     path.enter(stringify!($i));
                     let x = self.$i.map(path, f);
@@ -252,7 +252,7 @@ pub fn num_elements(tree: &impl Tree) -> usize {
 }
 
 /// A table of the tensor leaves: path, shape, element type, number of elements.
-pub fn summary(tree: &impl Tree) -> String {
+pub fn tree_summary(tree: &impl Tree) -> String {
     let leaves = tree.named_leaves();
     let width = leaves.iter().map(|(p, _)| p.len()).max().unwrap_or(0).max(5);
     let mut out = String::new();
@@ -284,7 +284,7 @@ macro_rules! tree {
         $v struct $name $(<$($g: $crate::tensor::Tree $(+ $b $(+ $bs)*)?),+>)? { $($(#[$fm])* $fv $f: $t),* }
         impl $(<$($g: $crate::tensor::Tree $(+ $b $(+ $bs)*)?),+>)? $crate::tensor::Tree for $name $(<$($g),+>)? {
             #[allow(unused_variables, reason = "a struct may have no field")]
-            fn each<'a>(&'a self, path: &mut $crate::tensor::Path, f: &mut dyn FnMut(&$crate::tensor::Path, $crate::tensor::Leaf<'a>)) {
+            fn each<'a>(&'a self, path: &mut $crate::tensor::TreePath, f: &mut dyn FnMut(&$crate::tensor::TreePath, $crate::tensor::Leaf<'a>)) {
                 $(
                     path.enter(stringify!($f));
                     <$t as $crate::tensor::Tree>::each(&self.$f, path, f);
@@ -296,7 +296,7 @@ macro_rules! tree {
                 $(<$t as $crate::tensor::Tree>::each_mut(&mut self.$f, f);)*
             }
             #[allow(unused_variables, reason = "a struct may have no field")]
-            fn map(&self, path: &mut $crate::tensor::Path, f: &mut dyn FnMut(&$crate::tensor::Path, &$crate::tensor::Tensor) -> $crate::tensor::Tensor) -> Self {
+            fn map(&self, path: &mut $crate::tensor::TreePath, f: &mut dyn FnMut(&$crate::tensor::TreePath, &$crate::tensor::Tensor) -> $crate::tensor::Tensor) -> Self {
                 $name { $($f: {
                     path.enter(stringify!($f));
                     let x = <$t as $crate::tensor::Tree>::map(&self.$f, path, f);
@@ -314,7 +314,7 @@ macro_rules! tree {
         $v enum $name { $($(#[$vm])* $var $(($vt))? $({ $($(#[$fm])* $f: $t),* })?),* }
         impl $crate::tensor::Tree for $name {
             #[allow(unused_variables, reason = "a variant may hold nothing")]
-            fn each<'a>(&'a self, path: &mut $crate::tensor::Path, f: &mut dyn FnMut(&$crate::tensor::Path, $crate::tensor::Leaf<'a>)) {
+            fn each<'a>(&'a self, path: &mut $crate::tensor::TreePath, f: &mut dyn FnMut(&$crate::tensor::TreePath, $crate::tensor::Leaf<'a>)) {
                 $($crate::__variant!(@each self path f $name $var $(($vt))? $({ $($f)* })?);)*
             }
             #[allow(unused_variables, reason = "a variant may hold nothing")]
@@ -322,7 +322,7 @@ macro_rules! tree {
                 $($crate::__variant!(@each_mut self f $name $var $(($vt))? $({ $($f)* })?);)*
             }
             #[allow(unused_variables, reason = "a variant may hold nothing")]
-            fn map(&self, path: &mut $crate::tensor::Path, f: &mut dyn FnMut(&$crate::tensor::Path, &$crate::tensor::Tensor) -> $crate::tensor::Tensor) -> Self {
+            fn map(&self, path: &mut $crate::tensor::TreePath, f: &mut dyn FnMut(&$crate::tensor::TreePath, &$crate::tensor::Tensor) -> $crate::tensor::Tensor) -> Self {
                 $($crate::__variant!(@map self path f $name $var $(($vt))? $({ $($f)* })?);)*
                 unreachable!("invariant: every variant returns")
             }

@@ -8,7 +8,7 @@
 //! There is room for them from the start, in buffers that nobody shares: a run holds as many at its end as before its
 //! first measure, and an update writes into the state's own.
 
-use super::{Flow, Header, Phase, Recipe, TrainError};
+use super::{Flow, RunInfo, Phase, TrainConfig, TrainError};
 use crate::error::Result;
 use crate::io::run::{BEST_FILE, RunFolder};
 use crate::io::{IoError, read_checkpoint, write_checkpoint};
@@ -50,7 +50,7 @@ pub(super) fn is_due(phase: &Phase, done: u64) -> bool {
 }
 
 /// Measures of [`is_due`] between two updates, the second counted.
-pub(super) fn measures_since(recipe: &Recipe, from: u64, to: u64) -> u64 {
+pub(super) fn measures_since(recipe: &TrainConfig, from: u64, to: u64) -> u64 {
     let (mut first, mut count) = (0, 0);
     for phase in &recipe.phases {
         let of_phase = |update: u64| update.clamp(first, first + phase.updates) - first;
@@ -88,7 +88,7 @@ impl Best {
     /// again.
     pub(super) fn read(
         folder: &RunFolder,
-        header: &Header,
+        header: &RunInfo,
         update: u64,
         like: &Flow,
     ) -> Result<Option<Best>> {
@@ -118,11 +118,11 @@ fn copy(flow: &Flow) -> Flow {
 mod tests {
     use super::*;
     use crate::tensor::Key;
-    use crate::train::Options;
+    use crate::train::TrainOptions;
 
     #[test]
     fn the_least_nll_is_kept_and_read_again() {
-        let recipe = Recipe::new(&Options { width: Some(4), depth: Some(1), ..Options::default() });
+        let recipe = TrainConfig::new(&TrainOptions { width: Some(4), depth: Some(1), ..TrainOptions::default() });
         let flows: Vec<Flow> = (0..3).map(|i| recipe.model.build(&Key::new(i)).unwrap()).collect();
         let place = crate::io::scratch();
         let folder = RunFolder::open(place.path()).unwrap();
@@ -136,8 +136,8 @@ mod tests {
             let shared = places(&best.flow).iter().any(|place| places(&flows[i]).contains(place));
             assert!(!shared, "the best weights lie in buffers of their own");
         }
-        let options = Options::default();
-        let header = |run: &str| Header {
+        let options = TrainOptions::default();
+        let header = |run: &str| RunInfo {
             run: run.to_owned(),
             options: options.clone(),
             recipe: recipe.clone(),
@@ -160,12 +160,12 @@ mod tests {
 
     #[test]
     fn a_phase_is_measured_ten_times_and_at_its_end() {
-        let phase = |updates| Phase { updates, ..Recipe::new(&Options::default()).phases[0] };
+        let phase = |updates| Phase { updates, ..TrainConfig::new(&TrainOptions::default()).phases[0] };
         let due = |updates| (1..=updates).filter(|&done| is_due(&phase(updates), done)).collect::<Vec<u64>>();
         assert_eq!(due(100), (1..=10).map(|i| 10 * i).collect::<Vec<_>>());
         assert_eq!(due(7), [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(due(25).last(), Some(&25));
-        let mut recipe = Recipe::new(&Options { updates: Some(400), ..Options::default() });
+        let mut recipe = TrainConfig::new(&TrainOptions { updates: Some(400), ..TrainOptions::default() });
         recipe.phases[0].updates = 100;
         recipe.phases[1].updates = 300;
         assert_eq!(measures_since(&recipe, 10, 10), 0);

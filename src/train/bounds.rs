@@ -2,7 +2,7 @@
 //!
 //! Ranges of single options stand in [`super::Options::check`]; here is what follows from several together.
 
-use super::{DivergenceKind, Kept, Recipe, Steps, TrainError};
+use super::{DivergenceKind, Kept, TrainConfig, Steps, TrainError};
 use crate::error::Result;
 use crate::io::process;
 
@@ -15,7 +15,7 @@ const COPIES: u64 = 8;
 ///
 /// # Errors
 /// [`TrainError::Layers`], [`TrainError::Memory`].
-pub(super) fn check_model(recipe: &Recipe) -> Result<()> {
+pub(super) fn check_model(recipe: &TrainConfig) -> Result<()> {
     let model = &recipe.model;
     let (depth, blocks) = (model.hidden.len(), model.blocks);
     let probes = if model.solve.divergence == DivergenceKind::Exact { model.dim } else { model.solve.probes };
@@ -32,17 +32,17 @@ pub(super) fn check_model(recipe: &Recipe) -> Result<()> {
 ///
 /// # Errors
 /// [`TrainError::Memory`].
-pub(super) fn check_update(recipe: &Recipe, objective: &str, peak_bytes: u64) -> Result<()> {
+pub(super) fn check_update(recipe: &TrainConfig, objective: &str, peak_bytes: u64) -> Result<()> {
     check_fits(recipe, &format!("an update ({objective})"), peak_bytes)
 }
 
-fn check_fits(recipe: &Recipe, what: &str, needed: u64) -> Result<()> {
+fn check_fits(recipe: &TrainConfig, what: &str, needed: u64) -> Result<()> {
     let Some(free) = process::free_bytes().filter(|&free| needed > free) else { return Ok(()) };
     Err(TrainError::Memory { options: options(recipe), what: what.to_owned(), needed, free }.into())
 }
 
 /// The options that memory follows from.
-fn options(recipe: &Recipe) -> String {
+fn options(recipe: &TrainConfig) -> String {
     let model = &recipe.model;
     let batch = recipe.phases.iter().map(|p| p.batch).max().unwrap_or(0);
     let width = model.hidden.iter().max().unwrap_or(&0);
@@ -61,12 +61,12 @@ fn options(recipe: &Recipe) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::Options;
+    use crate::train::TrainOptions;
 
     #[test]
     fn what_does_not_fit_is_refused_with_its_options() {
         let recipe = |width, depth, blocks, probes| {
-            Recipe::new(&Options { width, depth, blocks, probes, ..Options::default() })
+            TrainConfig::new(&TrainOptions { width, depth, blocks, probes, ..TrainOptions::default() })
         };
         assert!(check_model(&recipe(None, None, None, None)).is_ok());
         let layers = check_model(&recipe(Some(8), Some(64), Some(8), None)).unwrap_err().to_string();

@@ -9,13 +9,13 @@
 use super::recipe::DataShape;
 use super::state::{Source, Tables};
 use super::{
-    Data, Feed, Flow, Given, ImageFrame, ImagesFrame, Parts, PixelTables, PixelsKind, PointsFrame, Recipe,
+    TrainingData, Feed, Flow, Given, ImageFrame, ImagesFrame, Parts, PixelTables, PixelTransformKind, PointsFrame, TrainConfig,
 };
-use crate::data::{DataError, ImageDensity, ImageSet, PixelTransform, Points, Toy, subset};
+use crate::data::{DataError, ImageDensity, ImageSet, PixelTransform, Points, ToyDensity, subset};
 use crate::error::Result;
 use crate::eval::{Frames, HeldOut, Images, Rows, TEST_STREAM, file_name};
-use crate::nn::{DriftNet, Fixed};
-use crate::plot::{DensityMap, Scale};
+use crate::nn::{AnyVelocityField, Buffer};
+use crate::plot::{Heatmap, ColorScale};
 use crate::tensor::{Key, Tensor};
 use std::sync::Arc;
 
@@ -35,28 +35,28 @@ pub(super) struct Prepared {
     pub parts: Parts,
 }
 
-impl Data {
+impl TrainingData {
     /// The shape of a point.
     pub(super) fn shape(&self) -> DataShape {
         let dim = self.dim();
         match self {
-            Data::Images(set, _) => {
+            TrainingData::Images(set, _) => {
                 let picture = Some([set.height, set.width, set.channels]);
                 DataShape { dim, picture, classes: set.classes().unwrap_or(0) }
             }
-            Data::Image(_) | Data::Points(..) | Data::Toy(_) => DataShape { dim, ..DataShape::PLANE },
+            TrainingData::Image(_) | TrainingData::Points(..) | TrainingData::Toy(_) => DataShape { dim, ..DataShape::PLANE },
         }
     }
 
     /// Everything that a run of a recipe needs of it.
-    pub(super) fn prepare(&self, recipe: &Recipe) -> Result<Prepared> {
+    pub(super) fn prepare(&self, recipe: &TrainConfig) -> Result<Prepared> {
         let seed = recipe.seed;
         match self {
-            Data::Image(image) => Ok(prepare_image(image, seed)),
-            Data::Points(points, given) => self.prepare_points(points, given, seed),
-            Data::Toy(toy) => self.prepare_toy(*toy, seed),
-            Data::Images(images, given) => {
-                prepare_images(images, given, recipe.pixels.unwrap_or(PixelsKind::Marginals), seed)
+            TrainingData::Image(image) => Ok(prepare_image(image, seed)),
+            TrainingData::Points(points, given) => self.prepare_points(points, given, seed),
+            TrainingData::Toy(toy) => self.prepare_toy(*toy, seed),
+            TrainingData::Images(images, given) => {
+                prepare_images(images, given, recipe.pixels.unwrap_or(PixelTransformKind::Marginals), seed)
             }
         }
     }
@@ -68,7 +68,7 @@ impl Data {
         let rows = |i: usize, stream: u64| -> Result<Rows> {
             let (of, rows) = &held_out[i];
             let few = subset(rows, None, MEASURED, seed ^ stream);
-            Ok(Rows { points: of.held_out(&few, &train)?.standardised(), log_p: None })
+            Ok(Rows { points: of.held_out(&few, &train)?.standardized(), log_p: None })
         };
         let (validation, test) = (rows(0, VALIDATION_STREAM)?, Some(rows(1, TEST_STREAM)?));
         // The test rows have no part in the number: they influence nothing that is kept.
@@ -77,9 +77,9 @@ impl Data {
         Ok(self.over(&train, frame, HeldOut::Rows { validation, test }, parts))
     }
 
-    fn prepare_toy(&self, toy: Toy, seed: u64) -> Result<Prepared> {
+    fn prepare_toy(&self, toy: ToyDensity, seed: u64) -> Result<Prepared> {
         let mut rng = Key::new(seed ^ TOY_STREAM).rng();
-        let mut train = Points::from(toy.draw(TOY_POINTS, &mut rng))?.named(toy.name());
+        let mut train = Points::from_rows(toy.sample(TOY_POINTS, &mut rng))?.with_name(toy.name());
         train.columns = ["x", "y"].map(str::to_owned).to_vec();
         let validation = Rows::of_toy(toy, &train.standard, MEASURED, &mut rng);
         let parts = Parts { train: TOY_POINTS, validation: MEASURED, test: 0 };
@@ -94,7 +94,7 @@ impl Data {
         if let Some(frame) = &mut image {
             let (values, rows, cols) = self.truth(frame, 2);
             frame.density_max =
-                Scale::of(&DensityMap { values: &values, rows, cols, frame: frame.window() }).max;
+                ColorScale::of(&Heatmap { values: &values, rows, cols, frame: frame.window() }).max;
         }
         let source = Source::Tables(Tables::of_points(train));
         Prepared { source, held_out, frames: Frames { image, points: Some(points), images: None }, parts }
@@ -116,7 +116,7 @@ fn prepare_image(image: &ImageDensity, seed: u64) -> Prepared {
 fn prepare_images(
     set: &Arc<ImageSet>,
     given: &Given<Arc<ImageSet>>,
-    pixels: PixelsKind,
+    pixels: PixelTransformKind,
     seed: u64,
 ) -> Result<Prepared> {
     [&given.validation, &given.test].into_iter().flatten().try_for_each(|other| check_other(set, other))?;
@@ -162,10 +162,10 @@ impl Prepared {
         let Some(images) = self.held_out.images() else { return };
         let PixelTransform::Marginals(marginals) = &images.transform else { return };
         for block in &mut flow.blocks {
-            if let DriftNet::Levels(levels) = block {
+            if let AnyVelocityField::Levels(levels) = block {
                 let ends = marginals.level_ends(levels.ends.get().shape()[0]);
                 let ends = Tensor::from_vec([ends.len(), marginals.dim()], marginals.ends(&ends));
-                levels.ends = Fixed::new(ends);
+                levels.ends = Buffer::new(ends);
             }
         }
     }

@@ -5,7 +5,7 @@
 //! the next. Its noise is drawn by the update's number. So a resumed run reads what one that was not interrupted reads,
 //! and only one batch is in memory beside the one at work, however large the set is.
 
-use crate::data::{DataError, ImageSet, PixelTransform, dequantise};
+use crate::data::{DataError, ImageSet, PixelTransform, dequantize};
 use crate::error::Result;
 use crate::tensor::{Key, Tensor};
 use rand::seq::SliceRandom;
@@ -83,7 +83,7 @@ impl Reader {
     fn make(&self, update: u64, batch: usize) -> Made {
         let which = self.which(update, batch);
         let mut rng = Key::new(self.seed ^ NOISE_STREAM).fold_in(Tensor::from(update as u32)).rng();
-        let x = dequantise(&self.images.rows(&which)?, &mut rng);
+        let x = dequantize(&self.images.rows(&which)?, &mut rng);
         let rows = self.transform.points(&x);
         let labels = self.images.labels().map(|all| which.iter().map(|&i| u32::from(all[i])).collect());
         Ok((rows, labels))
@@ -110,7 +110,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Marginals;
+    use crate::data::MarginalTransform;
 
     fn feed(folder: &crate::io::Scratch) -> Feed {
         let path = folder.path().join("set.idx");
@@ -121,7 +121,7 @@ mod tests {
         std::fs::write(&labels, format!("label\n{text}")).unwrap();
         let images = Arc::new(ImageSet::open(&path).unwrap().with_labels(&labels).unwrap());
         let train: Vec<usize> = (0..7).collect();
-        let transform = Marginals::fit(&images, &train).unwrap().into();
+        let transform = MarginalTransform::fit(&images, &train).unwrap().into();
         Feed::new(images, &train, transform, 3)
     }
 

@@ -6,7 +6,7 @@
 
 use super::best::Measured;
 use super::session::Session;
-use super::{Data, ImageFrame, Learned, Objective, Recipe, Report, Stage};
+use super::{TrainingData, ImageFrame, TrainedFlow, Objective, TrainConfig, TrainReport, Activity};
 use crate::data::Estimate;
 use crate::error::Result;
 use crate::eval::pictures::{self, CORNER_POINTS, SAMPLES};
@@ -24,11 +24,11 @@ const PLANE: f64 = 0.5;
 const DRAWS: f64 = 0.4;
 
 /// Measures and draws what was learned.
-pub(super) fn finish(mut session: Session) -> Result<Learned> {
+pub(super) fn finish(mut session: Session) -> Result<TrainedFlow> {
     let validation = if let Some(score) = session.last_score {
         score
     } else {
-        session.stage(Stage::Measuring)?;
+        session.stage(Activity::Measuring)?;
         let by = session.clock.deadline().share(MEASURES);
         let score = session.measure(by)?;
         let nll = score.best_nll(session.header.frames.entropy_nats());
@@ -36,7 +36,7 @@ pub(super) fn finish(mut session: Session) -> Result<Learned> {
         score
     };
     let validation = take_best(&mut session, validation)?;
-    session.stage(Stage::Testing)?;
+    session.stage(Activity::Testing)?;
     let by =
         session.clock.deadline().share(if session.header.frames.images.is_some() { PLANE } else { MEASURES });
     let scores = (validation, session.test(by)?);
@@ -55,7 +55,7 @@ pub(super) fn finish(mut session: Session) -> Result<Learned> {
         loss_curve(folder, &header.recipe, entropy, mean_weight, header.frames.told_nats())?;
     }
     let report = report(&mut session, scores, mass.as_ref());
-    Ok(Learned::new(session.state, session.header, Some(report), None))
+    Ok(TrainedFlow::new(session.state, session.header, Some(report), None))
 }
 
 /// Puts the best weights in place of the last where those are worse; what the validation part says of what is left.
@@ -73,14 +73,14 @@ fn take_best(session: &mut Session, last: Score) -> Result<Score> {
 }
 
 /// The measures and pictures of a set of images.
-fn images(mut session: Session, scores: (Score, Score)) -> Result<Learned> {
-    session.stage(Stage::Measuring)?;
+fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
+    session.stage(Activity::Measuring)?;
     let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
     let HeldOut::Images(images) = &mut session.held_out else {
         unreachable!("invariant: a run on images has images");
     };
     session.tallies.counters.tolerances = images.tolerances(&ema, by.share(MEASURES))?;
-    session.stage(Stage::Drawing)?;
+    session.stage(Activity::Drawing)?;
     if let Some(gallery) = session.gallery() {
         let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
         gallery.draw(&ema, &key, session.update, by)?;
@@ -92,13 +92,13 @@ fn images(mut session: Session, scores: (Score, Score)) -> Result<Learned> {
     session.save()?;
     let report = report(&mut session, scores, None);
     let pixels = session.held_out.images().map(|images| images.transform.clone());
-    Ok(Learned::new(session.state, session.header, Some(report), pixels))
+    Ok(TrainedFlow::new(session.state, session.header, Some(report), pixels))
 }
 
 /// The picture of points that are none of the plane.
 fn space(session: &mut Session) -> Result<()> {
-    session.stage(Stage::Drawing)?;
-    let (Some(folder), Data::Points(points, _)) = (&session.folder, &session.density.data) else {
+    session.stage(Activity::Drawing)?;
+    let (Some(folder), TrainingData::Points(points, _)) = (&session.folder, &session.density.data) else {
         return Ok(());
     };
     let (flow, standard) = (&session.state.ema, session.header.standard());
@@ -114,27 +114,27 @@ fn space(session: &mut Session) -> Result<()> {
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
     let mut samples = Vec::with_capacity(CORNER_POINTS * points.dim());
     let mut parts = Sampler::new().draw(flow, CORNER_POINTS, &key);
-    parts.try_for_each(|part| part.map(|part| samples.extend(standard.to_units(&part))))?;
+    parts.try_for_each(|part| part.map(|part| samples.extend(standard.inverse_transform(&part))))?;
     pictures::corner(folder, points, &samples)
 }
 
 /// The mass over the plane, and its pictures.
 fn plane(session: &mut Session, image: &ImageFrame) -> Result<Mass> {
-    session.stage(Stage::Evaluating)?;
+    session.stage(Activity::Evaluating)?;
     let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
     let (finest, on_stage) = (image.side() * image.cells_per_pixel(), &mut session.density.on_stage);
     let plane = OnPlane { density: &session.draw, flow: &ema, frame: image };
-    let told = &mut |share| on_stage(Stage::Evaluating, share);
+    let told = &mut |share| on_stage(Activity::Evaluating, share);
     let (learned, mass) = plane.over_domain(finest, by.share(PLANE), told)?;
     tell_missing(session, &mass);
-    session.stage(Stage::Drawing)?;
+    session.stage(Activity::Drawing)?;
     if session.folder.is_none() {
         return Ok(mass);
     }
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
     let on_stage = &mut session.density.on_stage;
     let (points, way) =
-        pictures::draws(&ema, image, &key, by.share(DRAWS), |share| on_stage(Stage::Drawing, share))?;
+        pictures::draws(&ema, image, &key, by.share(DRAWS), |share| on_stage(Activity::Drawing, share))?;
     // The program of the samples, and that of the flow.
     session.compiles += 2;
     if learned.1.max(learned.2) < finest || points.len() < SAMPLES {
@@ -173,7 +173,7 @@ fn tell_missing(session: &mut Session, mass: &Mass) {
 /// that it has the entropy as its floor like the others; `told_nats` is added where NLLs are told in units.
 fn loss_curve(
     folder: &RunFolder,
-    recipe: &Recipe,
+    recipe: &TrainConfig,
     entropy_nats: Option<f64>,
     mean_weight: f64,
     told_nats: f64,
@@ -190,10 +190,10 @@ fn loss_curve(
         mine.map(|row| [row.update as f64, row.loss / unit + shift]).collect()
     };
     let losses: Vec<_> = recipe.phases.iter().map(|p| (p.objective, of(p.objective))).collect();
-    let phases: Vec<plot::Phase> = losses
+    let phases: Vec<plot::LossPhase> = losses
         .iter()
         .filter(|(_, loss)| !loss.is_empty())
-        .map(|(objective, loss)| plot::Phase { name: objective.title(), unit: objective.unit(), loss })
+        .map(|(objective, loss)| plot::LossPhase { name: objective.title(), unit: objective.unit(), loss })
         .collect();
     let nll: Vec<[f64; 2]> =
         rows.iter().filter_map(|row| row.nll_nats.map(|nll| [row.update as f64, nll])).collect();
@@ -203,7 +203,7 @@ fn loss_curve(
 }
 
 /// What is told of a run, by what the validation and the test part said.
-fn report(session: &mut Session, (validation, test): (Score, Score), mass: Option<&Mass>) -> Report {
+fn report(session: &mut Session, (validation, test): (Score, Score), mass: Option<&Mass>) -> TrainReport {
     let counters = session.counters().clone();
     let (header, recipe) = (&session.header, &session.header.recipe);
     let entropy_nats = header.frames.entropy_nats();
@@ -212,7 +212,7 @@ fn report(session: &mut Session, (validation, test): (Score, Score), mass: Optio
     let bits =
         |nll: Estimate| header.frames.images.as_ref().map(|_| nll.times(bits_of_nats(1.0, header.dim())));
     let (bits_of_validation, bits_of_test) = (bits(validation.nll), bits(test.nll));
-    Report {
+    TrainReport {
         updates: session.update,
         weights: super::num_weights(&session.state.model),
         loss: session.tallies.loss,

@@ -1,13 +1,13 @@
 //! What a run leaves behind: a fitted density and what the run was, from its end or from its folder.
 
 use super::state::TrainState;
-use super::{Flow, Header, MODEL_FILE, PixelTables, Report};
+use super::{Flow, RunInfo, MODEL_FILE, PixelTables, TrainReport};
 use crate::cnf::Cnf;
 use crate::data::PixelTransform;
 use crate::error::Result;
 use crate::eval::Fitted;
 use crate::io::{IoError, read_checkpoint};
-use crate::nn::DriftNet;
+use crate::nn::AnyVelocityField;
 use crate::tensor::{Key, Tensor};
 use std::ops::Deref;
 use std::path::Path;
@@ -15,18 +15,18 @@ use std::path::Path;
 /// A learned density of an image, of points or of images. It is [`Fitted`], which evaluates, samples and draws it.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Learned {
+pub struct TrainedFlow {
     /// What was learned.
     pub fitted: Fitted,
     /// What the checkpoint says: options, recipe, image or points.
-    pub header: Header,
+    pub header: RunInfo,
     /// Updates done.
     pub update: u64,
     /// The run in numbers; none where it was only read.
-    pub report: Option<Report>,
+    pub report: Option<TrainReport>,
 }
 
-impl Deref for Learned {
+impl Deref for TrainedFlow {
     type Target = Fitted;
 
     fn deref(&self) -> &Fitted {
@@ -34,24 +34,24 @@ impl Deref for Learned {
     }
 }
 
-impl Learned {
+impl TrainedFlow {
     pub(super) fn new(
         state: TrainState,
-        header: Header,
-        report: Option<Report>,
+        header: RunInfo,
+        report: Option<TrainReport>,
         pixels: Option<PixelTransform>,
-    ) -> Learned {
+    ) -> TrainedFlow {
         let update = state.update.item() as u64;
-        Learned { fitted: Fitted::new(state.ema, &header.frames, pixels), header, update, report }
+        TrainedFlow { fitted: Fitted::new(state.ema, &header.frames, pixels), header, update, report }
     }
 
     /// Reads a run folder.
     ///
     /// # Errors
     /// No checkpoint, a damaged one, one of another version.
-    pub fn open(folder: impl AsRef<Path>) -> Result<Learned> {
+    pub fn open(folder: impl AsRef<Path>) -> Result<TrainedFlow> {
         let path = folder.as_ref().join(MODEL_FILE);
-        let checkpoint = read_checkpoint::<Header>(&path)?;
+        let checkpoint = read_checkpoint::<RunInfo>(&path)?;
         let like = checkpoint.header.recipe.model.build(&Key::new(0));
         let like = like.map_err(|e| IoError::Layout { path, reason: e.to_string() })?;
         let flow: Flow = checkpoint.part("ema", &like)?;
@@ -63,16 +63,16 @@ impl Learned {
             None => None,
         };
         let header = checkpoint.header;
-        Ok(Learned { fitted: Fitted::new(flow, &header.frames, pixels), header, update, report: None })
+        Ok(TrainedFlow { fitted: Fitted::new(flow, &header.frames, pixels), header, update, report: None })
     }
 }
 
-impl Cnf<DriftNet> {
+impl Cnf<AnyVelocityField> {
     /// The flow of a run folder, with its averaged weights.
     ///
     /// # Errors
     /// No checkpoint, a damaged one, one of another version.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
-        Ok(Learned::open(folder)?.fitted.flow)
+        Ok(TrainedFlow::open(folder)?.fitted.flow)
     }
 }

@@ -52,18 +52,18 @@ pub use crate::cnf::config::{
 };
 pub use crate::data::{Given, HELD_OUT_SHARE, Parts};
 pub use crate::eval::{
-    BitsPerDim, DRAW_TOLERANCE, Data, FAR, IMAGE_TOLERANCE, ImageFrame, ImagesFrame, LogGrid,
-    MEASURE_TOLERANCE, PixelTables, PixelsKind, PointsFrame, ToleranceRow, Units, check_tolerances,
+    BitsPerDim, DRAW_TOLERANCE, TrainingData, FAR, IMAGE_TOLERANCE, ImageFrame, ImagesFrame, DensityGrid,
+    MEASURE_TOLERANCE, PixelTables, PixelTransformKind, PointsFrame, ToleranceRow, Units, check_tolerances,
 };
 pub use crate::io::run::{METRICS_FILE, MODEL_FILE, check_free, default_folder, metrics};
 pub use error::TrainError;
 pub use feed::Feed;
-pub use learned::Learned;
-pub use options::{FieldKind, ObjectiveKind, OptimizerKind, Options, Preset};
+pub use learned::TrainedFlow;
+pub use options::{ModelKind, ObjectiveKind, OptimizerKind, TrainOptions, Preset};
 pub use plan::{FlopsOf, PhasePlan, StatesPlan};
-pub use progress::{Progress, Stage};
-pub use recipe::{Objective, Phase, Recipe};
+pub use progress::{Progress, Activity};
+pub use recipe::{Objective, Phase, TrainConfig};
 pub use recorded::Recorded;
-pub use report::{PhaseReport, Report};
-pub use run::{Density, Header, num_weights};
+pub use report::{PhaseReport, TrainReport};
+pub use run::{Trainer, RunInfo, num_weights};
 pub use state::{Batch, ImageTables, PointsTable, Rows, Source, Stored, Tables, TrainState};

@@ -5,7 +5,7 @@
 //! `--batch 4096` agree with a default of 4096.
 
 use super::recipe::DataShape;
-use super::{DivergenceKind, PixelsKind, Recipe, TrainError, check_tolerances};
+use super::{DivergenceKind, PixelTransformKind, TrainConfig, TrainError, check_tolerances};
 use crate::error::Error;
 use crate::names::names;
 use crate::ode::{Method, OdeError};
@@ -16,7 +16,7 @@ use std::path::Path;
 /// What a run is begun with; every field may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Options {
+pub struct TrainOptions {
     /// Which set of defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<Preset>,
@@ -67,10 +67,10 @@ pub struct Options {
     pub objective: Option<ObjectiveKind>,
     /// The field of a flow of images.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub field: Option<FieldKind>,
+    pub field: Option<ModelKind>,
     /// What takes grey levels to numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pixels: Option<PixelsKind>,
+    pub pixels: Option<PixelTransformKind>,
     /// Weight of the path's kinetic energy in maximum likelihood.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kinetic: Option<f64>,
@@ -147,7 +147,7 @@ names! {
 }
 names! {
     /// The kind of field of a flow of images.
-    FieldKind {
+    ModelKind {
         /// Convolutions at several scales ([`UNet`](crate::nn::UNet)).
         UNet = "unet",
         /// A perceptron of pixels and time ([`Mlp`](crate::nn::Mlp)).
@@ -186,7 +186,7 @@ names! {
     }
 }
 
-impl Options {
+impl TrainOptions {
     /// Finds values out of range and options that exclude each other.
     ///
     /// # Errors
@@ -265,16 +265,16 @@ impl Options {
     /// [`TrainError::OtherOption`] for the first that does not.
     pub(super) fn resume(
         &self,
-        run: &Options,
-        recipe: &Recipe,
+        run: &TrainOptions,
+        recipe: &TrainConfig,
         shape: DataShape,
         folder: &Path,
-    ) -> Result<Options, Error> {
+    ) -> Result<TrainOptions, Error> {
         let (was, asked) = (run.to_map(), self.to_map());
         for (option, value) in &asked {
             let mut with = was.clone();
             with.insert(option.clone(), value.clone());
-            if !run.agrees((option, value), &Options::from_map(with), recipe, shape) {
+            if !run.agrees((option, value), &TrainOptions::from_map(with), recipe, shape) {
                 let before = was.get(option).cloned().unwrap_or_else(|| recipe.default_of(option));
                 return Err(Error::from(TrainError::OtherOption {
                     folder: folder.to_owned(),
@@ -291,8 +291,8 @@ impl Options {
     fn agrees(
         &self,
         (option, value): (&str, &Value),
-        with: &Options,
-        recipe: &Recipe,
+        with: &TrainOptions,
+        recipe: &TrainConfig,
         shape: DataShape,
     ) -> bool {
         match option {
@@ -303,7 +303,7 @@ impl Options {
                     // Its recipe lies in the checkpoint alone.
                     Some(given @ Preset::Given(_)) if *given != recipe.preset => return false,
                     Some(Preset::Given(_)) => recipe.clone().with(with),
-                    _ => Recipe::of(with, shape),
+                    _ => TrainConfig::of(with, shape),
                 };
                 with.check().is_ok() && found.with_updates_of(recipe) == *recipe
             }
@@ -317,7 +317,7 @@ impl Options {
         }
     }
 
-    fn from_map(map: Map<String, Value>) -> Options {
+    fn from_map(map: Map<String, Value>) -> TrainOptions {
         serde_json::from_value(Value::Object(map)).expect("invariant: the values were options' own")
     }
 }

@@ -1,6 +1,6 @@
 //! What an update costs before it runs, by the recipe: where steps are adaptive, the figures are those of one step.
 
-use super::{Objective, Phase, Recipe, Steps};
+use super::{Objective, Phase, TrainConfig, Steps};
 use crate::backend::work::{Trips, work};
 use crate::backend::{LoopReport, PlanReport};
 use serde::Serialize;
@@ -47,7 +47,7 @@ pub struct PhasePlan {
 
 impl PhasePlan {
     /// Of a phase whose update has this plan.
-    pub(super) fn of(recipe: &Recipe, phase: &Phase, plan: &PlanReport) -> PhasePlan {
+    pub(super) fn of(recipe: &TrainConfig, phase: &Phase, plan: &PlanReport) -> PhasePlan {
         let (steps, most_steps) = recipe.steps();
         let is_adaptive = matches!(recipe.model.solve.steps, Steps::Adaptive { .. });
         let solves = phase.objective == Objective::MaximumLikelihood;

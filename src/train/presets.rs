@@ -7,8 +7,8 @@
 
 use super::recipe::DataShape;
 use super::{
-    ActivationKind, DivergenceKind, FieldConfig, FieldKind, Kept, ModelConfig, Objective, ObjectiveKind,
-    OptimizerKind, Options, Phase, PixelsKind, Preset, Recipe, SolveConfig, Steps,
+    ActivationKind, DivergenceKind, FieldConfig, ModelKind, Kept, ModelConfig, Objective, ObjectiveKind,
+    OptimizerKind, TrainOptions, Phase, PixelTransformKind, Preset, TrainConfig, SolveConfig, Steps,
 };
 use crate::ode::Method;
 
@@ -88,12 +88,12 @@ fn layers(field: &FieldConfig, width: usize, depth: usize) -> Vec<usize> {
 }
 
 /// The tolerances of options that give at least one of them.
-pub(super) fn tolerances(options: &Options) -> (f64, f64) {
+pub(super) fn tolerances(options: &TrainOptions) -> (f64, f64) {
     (options.rtol.unwrap_or(DEFAULT_TOLERANCE), options.atol.unwrap_or(DEFAULT_TOLERANCE))
 }
 
 /// Changes in a solve what the options say. A method that estimates no error takes equal steps, unless they ask for a tolerance.
-fn apply(solve: &mut SolveConfig, options: &Options) {
+fn apply(solve: &mut SolveConfig, options: &TrainOptions) {
     solve.divergence = options.divergence.unwrap_or(solve.divergence);
     if options.probes.is_some() {
         solve.divergence = DivergenceKind::Hutchinson;
@@ -117,16 +117,16 @@ fn apply(solve: &mut SolveConfig, options: &Options) {
     }
 }
 
-impl Recipe {
+impl TrainConfig {
     /// The recipe that options lead to; under a time limit its updates are still the default ones.
-    pub fn new(options: &Options) -> Recipe {
-        Recipe::of(options, DataShape::PLANE)
+    pub fn new(options: &TrainOptions) -> TrainConfig {
+        TrainConfig::of(options, DataShape::PLANE)
     }
 
     /// [`Recipe::new`] for data of some shape: only [`Preset::Points`] has a recipe for points of other than two
     /// coordinates, and [`Preset::Images`] for images.
-    pub(super) fn of(options: &Options, shape: DataShape) -> Recipe {
-        let mut recipe = Recipe::preset(options.preset.clone().unwrap_or(Preset::Default));
+    pub(super) fn of(options: &TrainOptions, shape: DataShape) -> TrainConfig {
+        let mut recipe = TrainConfig::preset(options.preset.clone().unwrap_or(Preset::Default));
         recipe.model.dim = shape.dim;
         match shape.picture {
             Some(picture) => recipe.set_images(options, picture, shape.classes),
@@ -146,7 +146,7 @@ impl Recipe {
     }
 
     /// The recipe in which options change what they name.
-    pub(super) fn with(self, options: &Options) -> Recipe {
+    pub(super) fn with(self, options: &TrainOptions) -> TrainConfig {
         let mut recipe = self;
         recipe.patience = options.patience.or(recipe.patience);
         recipe.phases = match options.objective {
@@ -183,11 +183,11 @@ impl Recipe {
     }
 
     /// The field and transform of images.
-    fn set_images(&mut self, options: &Options, picture: [usize; 3], classes: usize) {
-        self.pixels = Some(options.pixels.unwrap_or(PixelsKind::Marginals));
-        let (field, hidden) = match options.field.unwrap_or(FieldKind::UNet) {
-            FieldKind::UNet => {
-                let weighed = self.pixels == Some(PixelsKind::Marginals);
+    fn set_images(&mut self, options: &TrainOptions, picture: [usize; 3], classes: usize) {
+        self.pixels = Some(options.pixels.unwrap_or(PixelTransformKind::Marginals));
+        let (field, hidden) = match options.field.unwrap_or(ModelKind::UNet) {
+            ModelKind::UNet => {
+                let weighed = self.pixels == Some(PixelTransformKind::Marginals);
                 let field = FieldConfig::UNet {
                     ends: if weighed { LEVEL_ENDS } else { 0 },
                     picture,
@@ -200,16 +200,16 @@ impl Recipe {
                 };
                 (field, layers(&field, UNET_CHANNELS, UNET_LEVELS))
             }
-            FieldKind::Mlp => {
+            ModelKind::Mlp => {
                 let activation = ActivationKind::Silu;
                 (FieldConfig::Mlp { activation, time: true, classes }, vec![IMAGES_WIDTH; DEPTH])
             }
-            FieldKind::ConcatSquash => (FieldConfig::ConcatSquash, vec![IMAGES_WIDTH; DEPTH]),
+            ModelKind::ConcatSquash => (FieldConfig::ConcatSquash, vec![IMAGES_WIDTH; DEPTH]),
         };
         (self.model.field, self.model.hidden) = (field, hidden);
     }
 
-    fn preset(preset: Preset) -> Recipe {
+    fn preset(preset: Preset) -> TrainConfig {
         let (features, width) = match preset {
             Preset::Points => (POINTS_FEATURES, POINTS_WIDTH),
             Preset::Default | Preset::Images | Preset::Given(_) => (FEATURES, WIDTH),
@@ -223,7 +223,7 @@ impl Recipe {
                 (SolveConfig::adaptive(TOLERANCE), ObjectiveKind::Both)
             }
         };
-        Recipe {
+        TrainConfig {
             phases: phases(&preset, asked),
             preset,
             model: ModelConfig {

@@ -35,7 +35,7 @@ pub struct Progress {
 /// What a run does beside updates, where that takes so long that a person asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Stage {
+pub enum Activity {
     /// Measuring the validation part.
     Measuring,
     /// Measuring the test part, once, at the end.
@@ -46,13 +46,13 @@ pub enum Stage {
     Drawing,
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for Activity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Stage::Measuring => "measuring the validation part",
-            Stage::Testing => "measuring the test part",
-            Stage::Evaluating => "evaluating the density on a grid",
-            Stage::Drawing => "drawing the pictures",
+            Activity::Measuring => "measuring the validation part",
+            Activity::Testing => "measuring the test part",
+            Activity::Evaluating => "evaluating the density on a grid",
+            Activity::Drawing => "drawing the pictures",
         })
     }
 }

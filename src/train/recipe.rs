@@ -4,7 +4,7 @@
 //! of `presets`. It knows how updates are divided between phases, and nothing of how one is computed.
 
 use super::presets::MAXIMUM_LIKELIHOOD_TIME;
-use super::{DivergenceKind, Kept, ModelConfig, OptimizerKind, PixelsKind, Preset, Steps};
+use super::{DivergenceKind, Kept, ModelConfig, OptimizerKind, PixelTransformKind, Preset, Steps};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ impl DataShape {
 /// Everything that the weights at the end are a function of, the image apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Recipe {
+pub struct TrainConfig {
     /// The set of defaults it came from.
     pub preset: Preset,
     /// The model.
@@ -44,7 +44,7 @@ pub struct Recipe {
     pub cosine: bool,
     /// What takes grey levels of images to numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pixels: Option<PixelsKind>,
+    pub pixels: Option<PixelTransformKind>,
     /// Measures of a phase without a better one after which the run ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<u64>,
@@ -104,7 +104,7 @@ impl Objective {
     }
 }
 
-impl Recipe {
+impl TrainConfig {
     /// Updates of all phases together.
     pub fn updates(&self) -> u64 {
         self.phases.iter().map(|p| p.updates).sum()
@@ -129,7 +129,7 @@ impl Recipe {
     }
 
     /// As many updates in all, divided as before, with at least one a phase while there are enough.
-    pub fn with_updates(mut self, updates: u64) -> Recipe {
+    pub fn with_updates(mut self, updates: u64) -> TrainConfig {
         let (mut left, mut weight) = (updates, self.updates().max(1));
         let mut after = self.phases.len() as u64;
         for phase in &mut self.phases {
@@ -143,7 +143,7 @@ impl Recipe {
     }
 
     /// The same updates a phase as another recipe of as many phases.
-    pub(super) fn with_updates_of(mut self, other: &Recipe) -> Recipe {
+    pub(super) fn with_updates_of(mut self, other: &TrainConfig) -> TrainConfig {
         if self.phases.len() == other.phases.len() {
             self.phases.iter_mut().zip(&other.phases).for_each(|(a, b)| a.updates = b.updates);
         }
@@ -203,10 +203,10 @@ impl Recipe {
 mod tests {
     use super::super::presets::{FLOW_MATCHING, MAXIMUM_LIKELIHOOD};
     use super::*;
-    use crate::train::Options;
+    use crate::train::TrainOptions;
 
-    fn default_recipe() -> Recipe {
-        Recipe::new(&Options::default())
+    fn default_recipe() -> TrainConfig {
+        TrainConfig::new(&TrainOptions::default())
     }
 
     fn split(updates: u64) -> Vec<u64> {
@@ -216,13 +216,13 @@ mod tests {
     #[test]
     fn a_method_without_an_error_estimate_takes_equal_steps() {
         let steps = |preset, solver: &str| {
-            let options = Options { preset: Some(preset), solver: Some(solver.into()), ..Options::default() };
-            Recipe::new(&options).model.solve.steps
+            let options = TrainOptions { preset: Some(preset), solver: Some(solver.into()), ..TrainOptions::default() };
+            TrainConfig::new(&options).model.solve.steps
         };
         assert_eq!(steps(Preset::Default, "dopri5"), Steps::Adaptive { rtol: 1e-3, atol: 1e-3 });
         assert_eq!(steps(Preset::Default, "rk4"), Steps::Fixed { steps: 16 });
-        let given = Recipe::new(&Options { fixed_steps: Some(10), ..Options::default() });
-        let with = given.with(&Options { solver: Some("rk4".into()), ..Options::default() });
+        let given = TrainConfig::new(&TrainOptions { fixed_steps: Some(10), ..TrainOptions::default() });
+        let with = given.with(&TrainOptions { solver: Some("rk4".into()), ..TrainOptions::default() });
         assert_eq!(with.model.solve.steps, Steps::Fixed { steps: 10 });
     }
 

@@ -6,7 +6,7 @@
 //! counted as the run counts.
 
 use super::tally::Tallies;
-use super::{Header, PhaseReport, ToleranceRow, TrainError};
+use super::{RunInfo, PhaseReport, ToleranceRow, TrainError};
 use crate::backend::work::Work;
 use crate::error::Result;
 use crate::io::read_sealed;
@@ -78,7 +78,7 @@ impl Recorded {
     ///
     /// # Errors
     /// A file that is damaged, or of another run.
-    pub fn read(folder: impl AsRef<Path>, header: &Header, update: u64) -> Result<Recorded> {
+    pub fn read(folder: impl AsRef<Path>, header: &RunInfo, update: u64) -> Result<Recorded> {
         let (counters, kept) = counts(folder.as_ref(), header, update)?;
         let mut tallies = Tallies::new(&header.recipe, header.frames.entropy_nats());
         tallies.restore(counters.unwrap_or_default());
@@ -97,7 +97,7 @@ impl Recorded {
 /// As [`Recorded::read`].
 pub(super) fn counts(
     folder: &Path,
-    header: &Header,
+    header: &RunInfo,
     update: u64,
 ) -> Result<(Option<Counters>, Option<Kept>)> {
     let path = folder.join(COUNTERS_FILE);

@@ -9,7 +9,7 @@ use std::fmt;
 /// A run in numbers.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct Report {
+pub struct TrainReport {
     /// Updates of the whole run.
     pub updates: u64,
     /// Trained numbers of the model.
@@ -147,7 +147,7 @@ pub struct PhaseReport {
     pub gap_stderr_nats: Option<f64>,
 }
 
-impl Report {
+impl TrainReport {
     /// What was found of the model, by name, each with its standard error: test figures first.
     pub fn figures(&self) -> Vec<(&'static str, String)> {
         let told = |mean, stderr| Estimate { mean, stderr, count: 0 };
@@ -181,7 +181,7 @@ impl Report {
 }
 
 /// The figures of the model, one a line.
-impl fmt::Display for Report {
+impl fmt::Display for TrainReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines: Vec<_> =
             self.figures().iter().map(|(name, value)| format!("{name:19}  {value}")).collect();

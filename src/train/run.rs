@@ -8,20 +8,20 @@ mod resume;
 pub(super) use resume::RESTART;
 
 use super::plan::PhasePlan;
-use super::progress::{Progress, Stage};
+use super::progress::{Progress, Activity};
 use super::session::Session;
 use super::state::TrainState;
 use super::step;
 use super::{
-    Data, FieldKind, Flow, Learned, ModelConfig, Options, Parts, PixelsKind, Preset, Recipe, TrainError,
+    TrainingData, ModelKind, Flow, TrainedFlow, ModelConfig, TrainOptions, Parts, PixelTransformKind, Preset, TrainConfig, TrainError,
 };
 use crate::cnf::Cnf;
-use crate::data::Standard;
+use crate::data::Standardizer;
 use crate::error::Result;
 use crate::eval::Frames;
 use crate::io::Fnv;
 use crate::io::run::RunFolder;
-use crate::nn::{Drift, DriftNet, is_fixed};
+use crate::nn::{VelocityField, AnyVelocityField, is_fixed};
 use crate::tensor::{Key, Tensor, Tree};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -29,15 +29,15 @@ use std::time::{Instant, SystemTime};
 
 /// What a checkpoint says of its tensors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Header {
+pub struct RunInfo {
     /// Tells runs apart: a number of everything that the first update begins with. What else lies in the folder has it too. Empty in
     /// checkpoints of before.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
     /// The options as they were given.
-    pub options: Options,
+    pub options: TrainOptions,
     /// What they led to.
-    pub recipe: Recipe,
+    pub recipe: TrainConfig,
     /// What of its data the density needs.
     #[serde(flatten)]
     pub frames: Frames,
@@ -46,7 +46,7 @@ pub struct Header {
     pub parts: Option<Parts>,
 }
 
-impl Header {
+impl RunInfo {
     /// The number of a run that begins with this header and this state: runs with the same bits have the same.
     pub(super) fn id(&self, state: &TrainState) -> String {
         let header = serde_json::to_value(self).expect("invariant: plain values with text keys");
@@ -68,22 +68,22 @@ impl Header {
     }
 
     /// The way between standardised coordinates and those that people see: pixels, or the units of points.
-    pub fn standard(&self) -> Standard {
+    pub fn standard(&self) -> Standardizer {
         self.frames.standard(self.dim())
     }
 }
 
 /// Learns the density of an image or of points; see [`Density::run`].
-pub struct Density<'a> {
+pub struct Trainer<'a> {
     pub(super) flow: Flow,
-    pub(super) data: Data,
-    pub(super) options: Options,
-    pub(super) recipe: Recipe,
+    pub(super) data: TrainingData,
+    pub(super) options: TrainOptions,
+    pub(super) recipe: TrainConfig,
     pub(super) folder: Option<PathBuf>,
     pub(super) started: Instant,
     pub(super) on_update: Box<dyn FnMut(&Progress) + 'a>,
     pub(super) on_note: Box<dyn FnMut(&str) + 'a>,
-    pub(super) on_stage: Box<dyn FnMut(Stage, f64) + 'a>,
+    pub(super) on_stage: Box<dyn FnMut(Activity, f64) + 'a>,
     pub(super) stop: Box<dyn FnMut() -> bool + 'a>,
     /// Whether a run that lies in the folder is moved aside.
     pub(super) restart: bool,
@@ -91,7 +91,7 @@ pub struct Density<'a> {
     by_options: bool,
 }
 
-impl<'a> Density<'a> {
+impl<'a> Trainer<'a> {
     /// A flow and the data whose density it is to learn (an image, [`Points`](crate::data::Points), a
     /// [`Toy`](crate::data::Toy), an [`ImageSet`](crate::data::ImageSet)), by the default recipe for such data.
     ///
@@ -100,32 +100,32 @@ impl<'a> Density<'a> {
     /// # Panics
     /// When the flow's dimension is not that of the data.
     #[track_caller]
-    pub fn new<D: Drift + Into<DriftNet>>(flow: Cnf<D>, data: impl Into<Data>) -> Density<'a> {
+    pub fn new<D: VelocityField + Into<AnyVelocityField>>(flow: Cnf<D>, data: impl Into<TrainingData>) -> Trainer<'a> {
         let (settings, data) = (flow.settings, data.into());
         let (of_flow, of_data) = (flow.blocks[0].dim(), data.dim());
         assert!(of_flow == of_data, "a flow over {of_flow} dimensions learns no points of {of_data}");
         let mut flow = Cnf::with_blocks(flow.blocks.into_iter().map(Into::into).collect(), flow.base);
         flow.settings = settings;
-        let mut by_data = Options::default();
+        let mut by_data = TrainOptions::default();
         // Without options there is nothing to refuse.
         let recipe = match check_preset(&mut by_data, &data) {
-            Ok(()) => Recipe::of(&by_data, data.shape()),
+            Ok(()) => TrainConfig::of(&by_data, data.shape()),
             Err(e) => unreachable!("invariant: {e}"),
         };
-        let recipe = Recipe { model: ModelConfig::of(&flow), ..recipe };
-        Density::build(flow, data, Options::default(), recipe, false)
+        let recipe = TrainConfig { model: ModelConfig::of(&flow), ..recipe };
+        Trainer::build(flow, data, TrainOptions::default(), recipe, false)
     }
 
     /// A flow and a recipe as options ask for them. Points, toys and sets of images have presets of their own.
     ///
     /// # Errors
     /// Options out of range; a preset of other data.
-    pub fn from_options(options: &Options, data: impl Into<Data>) -> Result<Density<'a>> {
+    pub fn from_options(options: &TrainOptions, data: impl Into<TrainingData>) -> Result<Trainer<'a>> {
         let (mut options, data) = (options.clone(), data.into());
         options.check()?;
         check_preset(&mut options, &data)?;
-        let recipe = Recipe::of(&options, data.shape());
-        Density::by_options(options, data, recipe)
+        let recipe = TrainConfig::of(&options, data.shape());
+        Trainer::by_options(options, data, recipe)
     }
 
     /// A flow and a recipe of another's making, in which options change what they name. Its
@@ -137,7 +137,7 @@ impl<'a> Density<'a> {
     /// # Panics
     /// When the recipe's dimension is not that of the data.
     #[track_caller]
-    pub fn from_recipe(recipe: Recipe, options: &Options, data: impl Into<Data>) -> Result<Density<'a>> {
+    pub fn from_recipe(recipe: TrainConfig, options: &TrainOptions, data: impl Into<TrainingData>) -> Result<Trainer<'a>> {
         let (of_recipe, data) = (recipe.model.dim, data.into());
         assert!(
             of_recipe == data.dim(),
@@ -146,20 +146,20 @@ impl<'a> Density<'a> {
         );
         options.check()?;
         check_field(options, &data)?;
-        let options = Options { preset: Some(recipe.preset.clone()), ..options.clone() };
+        let options = TrainOptions { preset: Some(recipe.preset.clone()), ..options.clone() };
         let recipe = recipe.with(&options);
-        Density::by_options(options, data, recipe)
+        Trainer::by_options(options, data, recipe)
     }
 
-    fn by_options(options: Options, data: Data, recipe: Recipe) -> Result<Density<'a>> {
+    fn by_options(options: TrainOptions, data: TrainingData, recipe: TrainConfig) -> Result<Trainer<'a>> {
         super::bounds::check_model(&recipe)?;
         let [model_key, _] = Key::new(recipe.seed).split();
         let flow = recipe.model.build(&model_key)?;
-        Ok(Density::build(flow, data, options, recipe, true))
+        Ok(Trainer::build(flow, data, options, recipe, true))
     }
 
-    fn build(flow: Flow, data: Data, options: Options, recipe: Recipe, by_options: bool) -> Self {
-        Density {
+    fn build(flow: Flow, data: TrainingData, options: TrainOptions, recipe: TrainConfig, by_options: bool) -> Self {
+        Trainer {
             flow,
             data,
             options,
@@ -183,14 +183,14 @@ impl<'a> Density<'a> {
     }
 
     /// Another recipe; its model is that of the flow given.
-    pub fn recipe(mut self, recipe: Recipe) -> Self {
-        self.recipe = Recipe { model: self.recipe.model, ..recipe };
+    pub fn recipe(mut self, recipe: TrainConfig) -> Self {
+        self.recipe = TrainConfig { model: self.recipe.model, ..recipe };
         self
     }
 
     /// Where checkpoints, metrics and pictures go. A folder with a checkpoint of the same run is resumed: the result
     /// has the bits of a run that was never interrupted. Without a folder nothing is written.
-    pub fn run_folder(mut self, path: impl AsRef<Path>) -> Self {
+    pub fn run_dir(mut self, path: impl AsRef<Path>) -> Self {
         self.folder = Some(path.as_ref().to_owned());
         self
     }
@@ -222,7 +222,7 @@ impl<'a> Density<'a> {
     }
 
     /// Told before something beside updates that takes long, and while it is done: what, and which share of it is done.
-    pub fn on_stage(mut self, f: impl FnMut(Stage, f64) + 'a) -> Self {
+    pub fn on_stage(mut self, f: impl FnMut(Activity, f64) + 'a) -> Self {
         self.on_stage = Box::new(f);
         self
     }
@@ -239,7 +239,7 @@ impl<'a> Density<'a> {
     }
 
     /// The weights that are trained.
-    pub fn weights(&self) -> usize {
+    pub fn num_params(&self) -> usize {
         num_weights(&self.flow)
     }
 
@@ -262,7 +262,7 @@ impl<'a> Density<'a> {
     /// # Errors
     /// A folder that cannot be written, is another process's, or holds another run or a damaged one (nothing is changed
     /// then); a solve that ended early, a loss that is not finite. What the last checkpoint holds is still there then.
-    pub fn run(mut self, key: &Key) -> Result<Learned> {
+    pub fn run(mut self, key: &Key) -> Result<TrainedFlow> {
         let folder = self.folder.as_ref().map(RunFolder::open).transpose()?;
         if let Some(path) = &self.folder {
             (self.on_note)(&format!("run folder {}", path.display()));
@@ -286,7 +286,7 @@ impl<'a> Density<'a> {
             }
             // The session gives the run its number.
             let (frames, parts) = (prepared.frames.clone(), Some(prepared.parts));
-            let header = Header { run: String::new(), options, recipe, frames, parts };
+            let header = RunInfo { run: String::new(), options, recipe, frames, parts };
             (header, step::begin(&self.recipe, self.flow.clone(), key))
         };
         Session::new(self, prepared, header, state, folder, resumed)?.run()
@@ -294,11 +294,11 @@ impl<'a> Density<'a> {
 }
 
 /// Refuses fields and transforms of images for other data.
-fn check_field(options: &Options, data: &Data) -> Result<()> {
+fn check_field(options: &TrainOptions, data: &TrainingData) -> Result<()> {
     let fields =
-        [("--field", options.field.map(FieldKind::name)), ("--pixels", options.pixels.map(PixelsKind::name))];
+        [("--field", options.field.map(ModelKind::name)), ("--pixels", options.pixels.map(PixelTransformKind::name))];
     let found = fields.into_iter().find_map(|(option, value)| Some((option, value?)));
-    match found.filter(|_| !matches!(data, Data::Images(..))) {
+    match found.filter(|_| !matches!(data, TrainingData::Images(..))) {
         None => Ok(()),
         Some((option, value)) => refused(option, value, "left out: it is of sets of images"),
     }
@@ -309,14 +309,14 @@ fn refused(option: &'static str, value: &str, range: &'static str) -> Result<()>
 }
 
 /// Gives points and images the presets of their own, and refuses those of other data.
-fn check_preset(options: &mut Options, data: &Data) -> Result<()> {
+fn check_preset(options: &mut TrainOptions, data: &TrainingData) -> Result<()> {
     check_field(options, data)?;
-    if let Data::Images(images, _) = data {
+    if let TrainingData::Images(images, _) = data {
         let preset = options.preset.get_or_insert(Preset::Images);
         if *preset != Preset::Images {
             return refused("--preset", preset.name(), "images, for sets of images");
         }
-        if let (Some(field @ FieldKind::ConcatSquash), Some(_)) = (options.field, images.classes()) {
+        if let (Some(field @ ModelKind::ConcatSquash), Some(_)) = (options.field, images.classes()) {
             return Err(TrainError::NoClasses { field: field.name() }.into());
         }
         return Ok(());
@@ -331,7 +331,7 @@ fn check_preset(options: &mut Options, data: &Data) -> Result<()> {
     if let Some(Preset::Given(name)) = &options.preset {
         return refused("--preset", name, "default, points or images, without a recipe");
     }
-    if !matches!(data, Data::Image(_)) {
+    if !matches!(data, TrainingData::Image(_)) {
         options.preset.get_or_insert(Preset::Points);
     }
     Ok(())

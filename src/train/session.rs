@@ -16,11 +16,11 @@ use super::budget::Clock;
 use super::data::Prepared;
 use super::metrics::{Metrics, Row};
 use super::progress::{Pace, Progress};
-use super::run::{Density, Header};
+use super::run::{Trainer, RunInfo};
 use super::state::{Source, TrainState};
 use super::step::{self, Step, Told};
 use super::tally::Tallies;
-use super::{DRAW_TOLERANCE, Data, Learned, MEASURE_TOLERANCE, PixelTables, Stage, TrainError, bounds};
+use super::{DRAW_TOLERANCE, TrainingData, TrainedFlow, MEASURE_TOLERANCE, PixelTables, Activity, TrainError, bounds};
 use crate::array::memory;
 use crate::error::{Error, Result};
 use crate::eval::pictures::Artist;
@@ -32,8 +32,8 @@ use std::time::Instant;
 
 /// A run while it runs.
 pub(super) struct Session<'a> {
-    pub(super) density: Density<'a>,
-    pub(super) header: Header,
+    pub(super) density: Trainer<'a>,
+    pub(super) header: RunInfo,
     pub(super) state: TrainState,
     /// Updates done: the state's own number, on the host.
     pub(super) update: u64,
@@ -71,9 +71,9 @@ pub(super) struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub(super) fn new(
-        density: Density<'a>,
+        density: Trainer<'a>,
         prepared: Prepared,
-        header: Header,
+        header: RunInfo,
         state: TrainState,
         folder: Option<RunFolder>,
         resumed: bool,
@@ -127,7 +127,7 @@ impl<'a> Session<'a> {
     }
 
     /// Runs what is left of the phases, then the end.
-    pub(super) fn run(mut self) -> Result<Learned> {
+    pub(super) fn run(mut self) -> Result<TrainedFlow> {
         self.stopped = self.is_out_of_patience();
         for phase in 0..self.header.recipe.phases.len() {
             if self.stopped {
@@ -157,7 +157,7 @@ impl<'a> Session<'a> {
     }
 
     /// Tells of a part of the end before it is done.
-    pub(super) fn stage(&mut self, stage: Stage) -> Result<()> {
+    pub(super) fn stage(&mut self, stage: Activity) -> Result<()> {
         self.check_stop()?;
         (self.density.on_stage)(stage, 0.0);
         Ok(())
@@ -382,6 +382,6 @@ impl<'a> Session<'a> {
 }
 
 /// Whether a run may learn its data by heart, and ends with the best weights rather than the last.
-fn keeps_best(data: &Data) -> bool {
-    matches!(data, Data::Points(..) | Data::Images(..))
+fn keeps_best(data: &TrainingData) -> bool {
+    matches!(data, TrainingData::Points(..) | TrainingData::Images(..))
 }

@@ -163,7 +163,7 @@ impl Tables {
 
     /// The table of points.
     pub fn of_points(points: &Points) -> Tables {
-        let rows = Tensor::from_vec([points.len(), points.dim()], points.standardised());
+        let rows = Tensor::from_vec([points.len(), points.dim()], points.standardized());
         Tables::Points(PointsTable { rows })
     }
 
@@ -205,7 +205,7 @@ impl ImageTables {
         let bucket = below(self.alias_prob.size(), rows, &buckets);
         let kept = keep.uniform([rows]).lt(self.alias_prob.take(&bucket));
         let pixel = kept.select(&bucket, &self.alias_index.take(&bucket));
-        let step = jitter.normal([rows, 2]) * self.jitter_sd.expand(0);
+        let step = jitter.normal([rows, 2]) * self.jitter_sd.expand_dims(0);
         let points = self.positions.take(&pixel) + step;
         Batch { points, weight: self.weight.take(&pixel), labels: None }
     }

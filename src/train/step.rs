@@ -6,13 +6,13 @@
 
 use super::presets::MOMENTUM;
 use super::state::{Batch, Source, Tables, TrainState};
-use super::{Flow, Objective, OptimizerKind, Phase, Recipe};
+use super::{Flow, Objective, OptimizerKind, Phase, TrainConfig};
 use crate::array::DType;
 use crate::backend::PlanReport;
 use crate::cnf::maximum_likelihood_loss;
 use crate::error::Result;
 use crate::optim::{
-    Optimiser, Schedule, adabelief, adagrad, adam, adamw, chain, clip_global_norm, constant, cosine, ema,
+    Optimizer, Schedule, adabelief, adagrad, adam, adamw, chain, clip_by_global_norm, constant, cosine, ema,
     lamb, lion, nadam, radam, rmsprop, sgd,
 };
 use crate::tensor::{Jit, Key, RunReport, Tensor, jit, value_and_grad};
@@ -51,7 +51,7 @@ pub struct Step {
 
 impl Step {
     /// The step of a phase that begins after `first` updates.
-    pub fn new(recipe: &Recipe, phase: &Phase, source: &Source, first: u64) -> Step {
+    pub fn new(recipe: &TrainConfig, phase: &Phase, source: &Source, first: u64) -> Step {
         let (recipe, phase) = (recipe.clone(), *phase);
         let inputs = Inputs {
             tables: source.tables(phase.batch),
@@ -68,7 +68,7 @@ impl Step {
             let done = &state.update - &inputs.first;
             let ema = ema(phase.ema_decay).update(&state.ema, &model, &done);
             let update = &state.update + 1;
-            let told = Tensor::concat(&[&value.cast(DType::F64).expand(0), &counts], 0);
+            let told = Tensor::concat(&[&value.cast(DType::F64).expand_dims(0), &counts], 0);
             Ok((TrainState { model, ema, optimiser, key: state.key, update }, told))
         };
         Step { program: jit(update).max_traces(1), inputs, source: source.clone(), batch: phase.batch }
@@ -89,7 +89,7 @@ impl Step {
 
     /// Times that the step was traced.
     pub fn traces(&self) -> usize {
-        self.program.traces()
+        self.program.num_traces()
     }
 
     /// Counters of the last update.
@@ -107,18 +107,18 @@ impl Step {
 }
 
 /// The state before the first update.
-pub fn begin(recipe: &Recipe, model: Flow, key: &Key) -> TrainState {
+pub fn begin(recipe: &TrainConfig, model: Flow, key: &Key) -> TrainState {
     let optimiser = optimiser(recipe, &recipe.phases[0], &Tensor::from(1.0)).init(&model);
     TrainState { ema: model.clone(), model, optimiser, key: key.clone(), update: Tensor::from(0u32) }
 }
 
 /// The state with which a later phase begins: the averaged weights, a new optimiser.
-pub fn begin_phase(recipe: &Recipe, phase: &Phase, state: TrainState) -> TrainState {
+pub fn begin_phase(recipe: &TrainConfig, phase: &Phase, state: TrainState) -> TrainState {
     let optimiser = optimiser(recipe, phase, &Tensor::from(1.0)).init(&state.ema);
     TrainState { model: state.ema.clone(), optimiser, ..state }
 }
 
-fn optimiser(recipe: &Recipe, phase: &Phase, updates: &Tensor) -> Optimiser {
+fn optimiser(recipe: &TrainConfig, phase: &Phase, updates: &Tensor) -> Optimizer {
     let rate: Schedule = if recipe.cosine { cosine(phase.lr, updates) } else { constant(phase.lr) };
     let last = match recipe.optimizer {
         OptimizerKind::Adam => adam(rate),
@@ -136,14 +136,14 @@ fn optimiser(recipe: &Recipe, phase: &Phase, updates: &Tensor) -> Optimiser {
     };
     let last = last.weight_decay(recipe.weight_decay);
     match recipe.clip_norm {
-        Some(max) => chain([clip_global_norm(max), last]),
+        Some(max) => chain([clip_by_global_norm(max), last]),
         None => last,
     }
 }
 
 /// The loss of a batch, and steps and evaluations of the field [2].
 fn loss(objective: Objective, model: &Flow, batch: &Batch, key: &Key) -> Result<(Tensor, Tensor)> {
-    let model = &batch.labels.as_ref().map_or_else(|| model.clone(), |labels| model.given(labels));
+    let model = &batch.labels.as_ref().map_or_else(|| model.clone(), |labels| model.condition_on(labels));
     match objective {
         Objective::FlowMatching => {
             let counts = Tensor::from([0.0, model.blocks.len() as f64]);

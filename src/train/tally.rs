@@ -5,7 +5,7 @@
 //! memory must not grow with the run.
 
 use super::recorded::{Counters, PhaseCounters};
-use super::{Phase, PhaseReport, Recipe};
+use super::{Phase, PhaseReport, TrainConfig};
 use crate::backend::PlanReport;
 use crate::backend::work::{Trips, Work, work};
 use crate::io::run::metrics::Row;
@@ -47,7 +47,7 @@ pub(super) struct Tallies {
 }
 
 impl Tallies {
-    pub(super) fn new(recipe: &Recipe, entropy_nats: Option<f64>) -> Tallies {
+    pub(super) fn new(recipe: &TrainConfig, entropy_nats: Option<f64>) -> Tallies {
         let tally = |phase: &Phase| Tally {
             report: PhaseReport { objective: phase.objective, ..PhaseReport::default() },
             ms: Vec::with_capacity(phase.updates.min(KEPT_AHEAD) as usize),
@@ -89,7 +89,7 @@ impl Tallies {
     }
 
     /// Counts an update of an earlier process, by its row.
-    pub(super) fn read(&mut self, recipe: &Recipe, row: &Row) {
+    pub(super) fn read(&mut self, recipe: &TrainConfig, row: &Row) {
         if let Some(phase) = recipe.phases.iter().position(|p| p.objective.name() == row.phase) {
             self.update(phase, row);
         }
@@ -181,11 +181,11 @@ fn median(ms: &[f32]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::Options;
+    use crate::train::TrainOptions;
 
     #[test]
     fn a_tally_notes_memory_medians_and_the_time_to_a_gap() {
-        let recipe = Recipe::new(&Options { updates: Some(300), ..Options::default() });
+        let recipe = TrainConfig::new(&TrainOptions { updates: Some(300), ..TrainOptions::default() });
         let mut tallies = Tallies::new(&recipe, Some(2.0));
         for update in 1..=150u64 {
             let row = Row {

@@ -25,7 +25,7 @@ fn a_toy_is_learned_by_name_and_told_in_its_own_units() {
     }
     place.done("sample run -n 500 --out a.csv");
     let a = flowline::io::read_csv_table(place.path("a.csv")).unwrap();
-    assert_eq!((a.heading, a.lines.len()), (vec!["x".to_owned(), "y".to_owned()], 500));
+    assert_eq!((a.columns, a.lines.len()), (vec!["x".to_owned(), "y".to_owned()], 500));
     assert!(a.data.iter().any(|x| x.abs() > 2.5), "samples are in units");
     // Densities of points and of a grid's centres agree, the first row of the grid being that of the largest y.
     place.done("density run --grid 5 --out grid.npy");

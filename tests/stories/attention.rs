@@ -16,7 +16,7 @@ const LARGEST: usize = 512;
 fn attend(key: &Key, x: &Tensor, edges: &Tensor) -> Tensor {
     let [a, b] = key.split();
     let attention = MultiHeadAttention::new(WIDTH, HEADS, &a).with_edges(WIDTH, &b);
-    attention.forward(x, Attend { edges: Some(edges), ..Attend::default() })
+    attention.forward(x, AttentionOptions { edges: Some(edges), ..AttentionOptions::default() })
 }
 
 /// Numbers in [-1, 1), made in place: draws by key would be several times the size.
@@ -60,7 +60,7 @@ pub fn run(iterations: usize) -> Report {
                 watch.tick();
             }
         }
-        traces += jitted.traces();
+        traces += jitted.num_traces();
     }
     Report { peak_bytes, measured, ..watch.end(traces) }
 }

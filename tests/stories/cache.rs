@@ -21,7 +21,7 @@ fn compile(iterations: usize) -> Report {
         watch.tick();
     }
     let kept = memory::caches();
-    let report = watch.end(same.traces());
+    let report = watch.end(same.num_traces());
     memory::clear_caches();
     let (emptied, cleared) = (memory::caches(), Live::now());
     let compiles = |x: usize| {
@@ -47,7 +47,7 @@ fn compile(iterations: usize) -> Report {
         ("heap_kb_after_clear", kb(&cleared)),
         ("compiles_next", again[0]),
         ("compiles_after_next", again[1]),
-        ("traces_after_clear", once.traces() as f64),
+        ("traces_after_clear", once.num_traces() as f64),
         ("refused_after_clear", f64::from(refused)),
     ];
     Report { measured, ..report }

@@ -32,7 +32,7 @@ fn train(iterations: usize) -> Report {
         step.step(&mut state, key.clone()).unwrap();
         watch.tick();
     }
-    let report = watch.end(step.traces()).with("counter", state.step.item());
+    let report = watch.end(step.num_traces()).with("counter", state.step.item());
     Report { said: a_counter_that_is_static(), ..report }
 }
 

@@ -34,7 +34,7 @@ fn train(iterations: usize) -> Report {
         let (model, optimiser) = optimiser.update(&state.model, grads, state.optimiser);
         (State { model, optimiser }, value)
     };
-    let padded = jit(|state: State, batch: Weighted<Tensor>| {
+    let padded = jit(|state: State, batch: MaskedBatch<Tensor>| {
         update(state, &|model| batch.mean(&errors(model, &batch.rows)))
     });
     let padded = padded.max_traces(1);
@@ -55,7 +55,7 @@ fn train(iterations: usize) -> Report {
         watch.tick();
     }
     let report =
-        watch.end(padded.traces()).with("last_batches", f64::from(lasts)).with("last_batch_ms_max", last_ms);
+        watch.end(padded.num_traces()).with("last_batches", f64::from(lasts)).with("last_batch_ms_max", last_ms);
     drop((state, padded));
 
     let sliced = jit(|state: State, rows: Tensor| update(state, &|model| errors(model, &rows).mean()));
@@ -67,7 +67,7 @@ fn train(iterations: usize) -> Report {
         ms.push(begun.elapsed().as_secs_f64() * 1e3);
     }
     report
-        .with("sliced_traces", sliced.traces() as f64)
+        .with("sliced_traces", sliced.num_traces() as f64)
         .with("sliced_last_batch_ms", ms[3])
         .with("sliced_again_ms", ms[7])
 }

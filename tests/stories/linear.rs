@@ -28,7 +28,7 @@ fn predict(iterations: usize) -> Report {
         with_gradient = y;
         watch.tick();
     }
-    let report = watch.end(jitted.traces());
+    let report = watch.end(jitted.num_traces());
     let apart = (&at_once - &compiled).abs().max().item() + (&at_once - &with_gradient).abs().max().item();
     report.with("apart", apart)
 }

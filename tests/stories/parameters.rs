@@ -39,7 +39,7 @@ fn replace(iterations: usize) -> Report {
         compiled = jitted.call(compiled, &x).unwrap();
         watch.tick();
     }
-    let report = watch.end(jitted.traces());
+    let report = watch.end(jitted.num_traces());
     let apart = at_once.leaves().into_iter().zip(compiled.leaves()).map(|(a, b)| (a - b).abs().max().item());
     report.with("apart", apart.fold(0.0, f64::max))
 }

@@ -59,7 +59,7 @@ fn all(iterations: usize) -> Report {
         }
         watch.tick();
     }
-    let report = watch.end(jitted.traces()).with("traces_with_cond", jitted_choice.traces() as f64);
+    let report = watch.end(jitted.num_traces()).with("traces_with_cond", jitted_choice.num_traces() as f64);
     let report = report.with("apart", apart(&at_once.0, &compiled.0));
     let report = report.with("apart_with_cond", apart(&chosen.0, &compiled_choice.0));
     let report = report.with("cond_from_select", from_select);

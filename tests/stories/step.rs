@@ -28,7 +28,7 @@ pub fn run(iterations: usize) -> Report {
 
 fn train(iterations: usize) -> Report {
     let mut watch = Watch::begin();
-    let optimiser = chain([clip_global_norm(1.0), adamw(cosine(1e-3, 3_000))]);
+    let optimiser = chain([clip_by_global_norm(1.0), adamw(cosine(1e-3, 3_000))]);
     let step = jit(|state: State, key: Key| {
         let y0 = key.fold_in(&state.update).normal([40, 2]);
         let (value, grads) = value_and_grad(|model| loss(model, &y0), &state.model)?;
@@ -43,7 +43,7 @@ fn train(iterations: usize) -> Report {
         step.step(&mut state, key.clone()).unwrap();
         watch.tick();
     }
-    watch.end(step.traces()).with("counter", state.update.item())
+    watch.end(step.num_traces()).with("counter", state.update.item())
 }
 
 pub fn hold(report: &Report) {

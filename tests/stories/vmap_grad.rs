@@ -60,7 +60,7 @@ pub fn run(iterations: usize) -> Report {
         on_threads(num_threads, move || differentiate(iterations, flow(&Key::new(0))))
     };
     let two = of(2, 3, flow).get("measured_bytes");
-    let narrow = of(2, 3, |key| flow(key).tile(32)).get("measured_bytes");
+    let narrow = of(2, 3, |key| flow(key).rows_per_tile(32)).get("measured_bytes");
     let maps = on_threads(2, || differentiate_maps(3));
     let mut report = of(1, iterations, flow);
     report.measured.extend(maps);
@@ -114,7 +114,7 @@ fn differentiate(iterations: usize, flow: Flow) -> Report {
         jitted.call(flow.clone(), &x, &key).unwrap();
         watch.tick();
     }
-    let report = watch.end(jitted.traces());
+    let report = watch.end(jitted.num_traces());
     let peak = (report.peak_bytes - before) as f64;
     let report = report.with("parameters", num_elements(&flow) as f64).with("planned_bytes", planned as f64);
     report.with("measured_bytes", peak)

@@ -4,7 +4,7 @@ use super::SolveConfig;
 use crate::cnf::{Cnf, StandardNormal};
 use crate::error::{Error, Result};
 use crate::nn::{
-    Activation, ConcatSquash, Drift, DriftNet, FourierMlp, LevelMixture, Mlp, UNet, UNetConfig,
+    Activation, ConcatSquash, VelocityField, AnyVelocityField, FourierMlp, LevelMixture, Mlp, UNet, UNetConfig,
     golden_frequencies, normal_frequencies,
 };
 use crate::tensor::{Key, Tensor};
@@ -19,7 +19,7 @@ const MOST_WIDTH: usize = 1 << 16;
 const MOST_NUMBERS: usize = 1 << 24;
 
 /// A flow whose fields are known at run time.
-pub type Flow = Cnf<DriftNet>;
+pub type Flow = Cnf<AnyVelocityField>;
 
 /// A flow without its numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -175,7 +175,7 @@ impl ModelConfig {
         }
     }
 
-    fn field(&self, field: FieldConfig, hidden: &[usize], key: &Key) -> DriftNet {
+    fn field(&self, field: FieldConfig, hidden: &[usize], key: &Key) -> AnyVelocityField {
         match field {
             FieldConfig::Fourier { features, log_frequency_max } => {
                 let frequencies = if self.dim == 2 {
@@ -206,14 +206,14 @@ impl ModelConfig {
                 let channels = hidden.to_vec();
                 let [height, width, of_pixel] = picture;
                 let config = UNetConfig {
-                    picture: [height, width, of_pixel * (ends + 1)],
+                    image_shape: [height, width, of_pixel * (ends + 1)],
                     patch,
                     channels,
                     blocks_down,
                     blocks_middle,
                     blocks_up,
-                    time,
-                    classes,
+                    time_dim: time,
+                    num_classes: classes,
                 };
                 let net = UNet::new(&config, key);
                 if ends == 0 {
@@ -246,35 +246,35 @@ impl ModelConfig {
 
 impl FieldConfig {
     /// The kind of a field, and the sizes of its hidden layers.
-    fn of(block: &DriftNet) -> (FieldConfig, Vec<usize>) {
+    fn of(block: &AnyVelocityField) -> (FieldConfig, Vec<usize>) {
         match block {
-            DriftNet::Fourier(net) => {
+            AnyVelocityField::Fourier(net) => {
                 let features = net.frequencies.get().shape()[1];
                 (FieldConfig::Fourier { features, log_frequency_max: 0.0 }, hidden(&net.mlp))
             }
-            DriftNet::ConcatSquash(net) => {
+            AnyVelocityField::ConcatSquash(net) => {
                 let sizes = net.layers[1..].iter().map(|layer| layer.linear.inputs()).collect();
                 (FieldConfig::ConcatSquash, sizes)
             }
-            DriftNet::Mlp(net) => {
-                let (time, classes) = (net.inputs() != net.outputs(), net.classes());
+            AnyVelocityField::Mlp(net) => {
+                let (time, classes) = (net.inputs() != net.outputs(), net.num_classes());
                 (FieldConfig::Mlp { activation: net.activation.into(), time, classes }, hidden(net))
             }
-            DriftNet::UNet(_) | DriftNet::Levels(_) => {
+            AnyVelocityField::UNet(_) | AnyVelocityField::Levels(_) => {
                 let (net, ends) = match block {
-                    DriftNet::Levels(levels) => (&levels.net, levels.ends.get().shape()[0]),
-                    DriftNet::UNet(net) => (net, 0),
+                    AnyVelocityField::Levels(levels) => (&levels.net, levels.ends.get().shape()[0]),
+                    AnyVelocityField::UNet(net) => (net, 0),
                     _ => unreachable!("invariant: one of the two"),
                 };
                 let UNetConfig {
-                    picture,
+                    image_shape: picture,
                     patch,
                     channels,
                     blocks_down,
                     blocks_middle,
                     blocks_up,
-                    time,
-                    classes,
+                    time_dim: time,
+                    num_classes: classes,
                 } = net.config();
                 let [height, width, channels_seen] = picture;
                 let field = FieldConfig::UNet {
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn blocks_that_are_not_alike_are_rebuilt_each_by_its_own_kind() {
         let (key, dim) = (Key::new(1), 2);
-        let blocks: Vec<DriftNet> = vec![
+        let blocks: Vec<AnyVelocityField> = vec![
             ConcatSquash::new(dim, [5], &key).into(),
             Mlp::new([dim + 1, 4, 3, dim], Activation::Silu, &key).into(),
             ConcatSquash::new(dim, [7, 6], &key).into(),

@@ -3,7 +3,7 @@
 //! The words of a checkpoint's header on one side, [`Settings`] of a flow on the other; each is found from the other
 //! without loss. It knows no field and no weights.
 
-use crate::cnf::{Divergence, ErrorNorm, PathCost, Probe, Settings, Stepping};
+use crate::cnf::{Divergence, ErrorNorm, PathRegularization, ProbeDistribution, CnfOptions, StepControl};
 use crate::error::Result;
 use crate::names::names;
 use crate::odeint::{Adjoint, Checkpoints};
@@ -94,11 +94,11 @@ fn is_free(path_cost: &[f64; 2]) -> bool {
 }
 
 impl SolveConfig {
-    pub(crate) fn of(settings: &Settings) -> SolveConfig {
+    pub(crate) fn of(settings: &CnfOptions) -> SolveConfig {
         let (divergence, gaussian, probes) = match settings.divergence {
             Divergence::Exact => (DivergenceKind::Exact, false, 1),
             Divergence::Hutchinson { probe, num_probes } => {
-                (DivergenceKind::Hutchinson, probe == Probe::Gaussian, num_probes)
+                (DivergenceKind::Hutchinson, probe == ProbeDistribution::Gaussian, num_probes)
             }
         };
         SolveConfig {
@@ -107,15 +107,15 @@ impl SolveConfig {
             probes,
             solver: settings.method.to_string(),
             steps: match settings.stepping {
-                Stepping::Fixed { steps } => Steps::Fixed { steps },
-                Stepping::Adaptive { rtol, atol } => Steps::Adaptive { rtol, atol },
+                StepControl::Fixed { steps } => Steps::Fixed { steps },
+                StepControl::Adaptive { rtol, atol } => Steps::Adaptive { rtol, atol },
             },
             first_step: settings.first_step,
-            path_cost: [settings.path_cost.kinetic, settings.path_cost.jacobian],
+            path_cost: [settings.path_regularization.kinetic, settings.path_regularization.jacobian],
             density_in_norm: settings.error_norm == ErrorNorm::StateAndLogDensity,
             kept: match settings.adjoint {
                 Adjoint::Direct => Kept::All,
-                Adjoint::Forward => Kept::Forward,
+                Adjoint::ForwardMode => Kept::Forward,
                 Adjoint::Reversible { coupling } => Kept::Last { coupling },
                 Adjoint::Backsolve { rtol, atol } => Kept::Nothing { rtol, atol },
                 Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Count(n) } => Kept::Count(n),
@@ -128,18 +128,18 @@ impl SolveConfig {
         }
     }
 
-    pub(crate) fn settings(&self, t1: f64) -> Result<Settings> {
-        let probe = if self.gaussian { Probe::Gaussian } else { Probe::Rademacher };
+    pub(crate) fn settings(&self, t1: f64) -> Result<CnfOptions> {
+        let probe = if self.gaussian { ProbeDistribution::Gaussian } else { ProbeDistribution::Rademacher };
         let checkpoints = |checkpoints| Adjoint::RecursiveCheckpoint { checkpoints };
-        let mut settings = Settings::default();
-        let Settings {
+        let mut settings = CnfOptions::default();
+        let CnfOptions {
             t1: end,
             divergence,
             method,
             stepping,
             first_step,
             error_norm,
-            path_cost,
+            path_regularization: path_cost,
             adjoint,
             max_steps,
             tile,
@@ -152,8 +152,8 @@ impl SolveConfig {
         };
         *method = self.solver.parse()?;
         *stepping = match self.steps {
-            Steps::Fixed { steps } => Stepping::Fixed { steps },
-            Steps::Adaptive { rtol, atol } => Stepping::Adaptive { rtol, atol },
+            Steps::Fixed { steps } => StepControl::Fixed { steps },
+            Steps::Adaptive { rtol, atol } => StepControl::Adaptive { rtol, atol },
         };
         *error_norm = if self.density_in_norm { ErrorNorm::StateAndLogDensity } else { ErrorNorm::State };
         *adjoint = match self.kept {
@@ -162,10 +162,10 @@ impl SolveConfig {
             Kept::Count(n) => checkpoints(Checkpoints::Count(n)),
             Kept::Bytes(b) => checkpoints(Checkpoints::Bytes(b)),
             Kept::All => Adjoint::Direct,
-            Kept::Forward => Adjoint::Forward,
+            Kept::Forward => Adjoint::ForwardMode,
             Kept::Nothing { rtol, atol } => Adjoint::Backsolve { rtol, atol },
         };
-        *path_cost = PathCost { kinetic: self.path_cost[0], jacobian: self.path_cost[1] };
+        *path_cost = PathRegularization { kinetic: self.path_cost[0], jacobian: self.path_cost[1] };
         (*first_step, *max_steps) = (self.first_step, self.max_steps);
         (*tile, *per_row) = (self.tile, self.per_row);
         Ok(settings)
@@ -174,6 +174,6 @@ impl SolveConfig {
     /// Steps by Tsit5 that hold a relative and absolute tolerance, exact divergence, automatic checkpoints.
     pub(crate) fn adaptive(tolerance: f64) -> SolveConfig {
         let steps = Steps::Adaptive { rtol: tolerance, atol: tolerance };
-        SolveConfig { steps, ..SolveConfig::of(&Settings::default()) }
+        SolveConfig { steps, ..SolveConfig::of(&CnfOptions::default()) }
     }
 }

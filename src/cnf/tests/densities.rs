@@ -25,7 +25,7 @@ fn a_linear_flow_has_its_density() {
 #[test]
 fn probes_know_a_diagonal_and_are_right_on_average() {
     let x = points(12);
-    for probe in [Probe::Rademacher, Probe::Gaussian] {
+    for probe in [ProbeDistribution::Rademacher, ProbeDistribution::Gaussian] {
         let estimated = |flow: Cnf<Linear>, k| {
             let flow = flow.divergence(Divergence::Hutchinson { probe, num_probes: k });
             flow.log_prob(&x, &key()).unwrap()
@@ -33,7 +33,7 @@ fn probes_know_a_diagonal_and_are_right_on_average() {
         let exact = |flow: Cnf<Linear>| flow.log_prob(&x, &key()).unwrap();
         let diagonal = || linear([[0.3, 0.0], [0.0, -0.8]]).fixed_steps(8);
         let off = largest(&(estimated(diagonal(), 1) - exact(diagonal())));
-        assert_eq!(off < 1e-12, probe == Probe::Rademacher, "{probe:?} {off}");
+        assert_eq!(off < 1e-12, probe == ProbeDistribution::Rademacher, "{probe:?} {off}");
         // A probe's e^T A e has a deviation of 0.5 (Rademacher) or 0.67 (Gaussian): 12 x 400 of them.
         let mean = (estimated(dense().fixed_steps(4), 400) - exact(dense().fixed_steps(4))).mean().item();
         assert!(mean.abs() < 4.0 * 0.7 / 4_800.0_f64.sqrt(), "{probe:?} {mean}");
@@ -42,7 +42,7 @@ fn probes_know_a_diagonal_and_are_right_on_average() {
 
 #[test]
 fn a_density_follows_the_probes_that_it_is_given() {
-    let flow = dense().divergence(Divergence::hutchinson(Probe::Gaussian));
+    let flow = dense().divergence(Divergence::hutchinson(ProbeDistribution::Gaussian));
     let x = Tensor::from([[0.5, -0.3], [0.5, -0.3]]);
     let probes = Tensor::from([[1.0, 2.0], [0.0, 1.0]]);
     let along = flow.log_prob_with_probes(&x, &[probes]).unwrap();
@@ -54,7 +54,7 @@ fn a_density_follows_the_probes_that_it_is_given() {
 #[test]
 #[should_panic(expected = "1 blocks want as many tensors of probes [2, 2], not [f64[1,2]]")]
 fn probes_are_one_a_row() {
-    let flow = dense().divergence(Divergence::hutchinson(Probe::Gaussian));
+    let flow = dense().divergence(Divergence::hutchinson(ProbeDistribution::Gaussian));
     let _ =
         flow.log_prob_with_probes(&Tensor::from([[0.5, -0.3], [0.5, -0.3]]), &[Tensor::from([[1.0, 2.0]])]);
 }
@@ -75,24 +75,24 @@ fn a_density_has_mass_one() {
     let grid =
         (0..side * side).flat_map(|i| [i % side, i / side].map(|k| -7.0 + 14.0 * (k as f64 + 0.5) / 60.0));
     let x = Tensor::from_vec([side * side, 2], grid.collect::<Vec<f64>>());
-    let mass = flow.tile(900).log_prob(&x, &key()).unwrap().exp().sum().item() * (14.0_f64 / 60.0).powi(2);
+    let mass = flow.rows_per_tile(900).log_prob(&x, &key()).unwrap().exp().sum().item() * (14.0_f64 / 60.0).powi(2);
     assert!((mass - 1.0).abs() < 1e-3, "{mass}");
 }
 
 #[test]
 fn rows_of_classes_have_densities_that_each_has_alone() {
     let field = Mlp::new([2 + 1 + 3, 8, 2], Activation::Tanh, &Key::new(4));
-    let flow = Cnf::new(field, StandardNormal::new(2)).tolerances(1e-8, 1e-8).tile(2);
+    let flow = Cnf::new(field, StandardNormal::new(2)).tolerances(1e-8, 1e-8).rows_per_tile(2);
     let x = Key::new(5).normal([5, 2]);
     let classes = [2.0, 0.0, 1.0, 1.0, 2.0];
     let labels = Tensor::from(classes.map(|k| [k]));
-    let together = flow.given(&labels).log_prob(&x, &Key::new(0)).unwrap().to_vec();
-    let (drawn, told) = flow.given(&labels).sample_with_log_prob(5, &Key::new(6)).unwrap();
-    let again = flow.given(&labels).log_prob(&drawn, &Key::new(0)).unwrap();
+    let together = flow.condition_on(&labels).log_prob(&x, &Key::new(0)).unwrap().to_vec();
+    let (drawn, told) = flow.condition_on(&labels).sample_with_log_prob(5, &Key::new(6)).unwrap();
+    let again = flow.condition_on(&labels).log_prob(&drawn, &Key::new(0)).unwrap();
     assert!((told - again).abs().max().item() < 1e-4);
     for (i, k) in classes.into_iter().enumerate() {
         let alone = |k: f64| {
-            let flow = flow.given(&Tensor::from([[k]]));
+            let flow = flow.condition_on(&Tensor::from([[k]]));
             flow.log_prob(&x.slice(0, i..i + 1), &Key::new(0)).unwrap().item()
         };
         assert!((alone(k) - together[i]).abs() < 1e-4, "{i}");
@@ -100,7 +100,7 @@ fn rows_of_classes_have_densities_that_each_has_alone() {
     }
     // And a gradient sees the weights of its class alone.
     let loss = |flow: &Cnf<Mlp>| {
-        let flow = flow.given(&Tensor::from([[1.0], [1.0]]));
+        let flow = flow.condition_on(&Tensor::from([[1.0], [1.0]]));
         maximum_likelihood_loss(&flow, &x.slice(0, 0..2), None, &Key::new(0)).map(|(loss, _)| loss)
     };
     let (_, grads) = value_and_grad(|flow: &Cnf<Mlp>| loss(flow).map(|loss| (loss, ())), &flow)

@@ -7,7 +7,7 @@ mod tolerances;
 
 use super::*;
 use crate::array::DType;
-use crate::nn::{ConcatSquash, Drift};
+use crate::nn::{ConcatSquash, VelocityField};
 use crate::tensor::{Key, Tensor, Tree};
 use crate::tree;
 
@@ -16,7 +16,7 @@ tree! {
     struct Logistic { rate: Tensor }
 }
 
-impl Drift for Logistic {
+impl VelocityField for Logistic {
     fn eval(&self, _t: &Tensor, y: &Tensor) -> Tensor {
         y * (1.0 - y) * &self.rate
     }
@@ -30,7 +30,7 @@ tree! {
     struct Linear { a: Tensor }
 }
 
-impl Drift for Linear {
+impl VelocityField for Linear {
     fn eval(&self, _t: &Tensor, y: &Tensor) -> Tensor {
         y.matmul(&self.a)
     }
@@ -63,7 +63,7 @@ fn double<T: Tree>(tree: &T) -> T {
 /// Two small blocks with time, in f64.
 fn small() -> Cnf<ConcatSquash> {
     let blocks = [1, 2].map(|seed| double(&ConcatSquash::new(2, [5], &Key::new(seed))));
-    Cnf::with_blocks(blocks.into(), StandardNormal::new(2)).t1(0.5).fixed_steps(3).tile(4)
+    Cnf::with_blocks(blocks.into(), StandardNormal::new(2)).t1(0.5).fixed_steps(3).rows_per_tile(4)
 }
 
 fn points(n: usize) -> Tensor {

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::nn::{Activation, FourierMlp, Mlp, golden_frequencies};
 use crate::ode::Method;
 use crate::odeint::Adjoint;
-use crate::optim::{OptState, adamw, chain, clip_global_norm, cosine, ema};
+use crate::optim::{OptState, adamw, chain, clip_by_global_norm, cosine, ema};
 use crate::tensor::{jit, value_and_grad};
 
 /// The slope of a loss along a fixed direction: by gradient and by central differences.
@@ -31,7 +31,7 @@ fn gradients_of_the_likelihood_are_those_of_differences() {
     let x = points(6);
     let weights = Tensor::from([1.0, 0.5, 2.0, 0.0, 1.0, 0.3]);
     let adjoints = [Adjoint::Direct, Adjoint::recursive_checkpoint(2)];
-    for divergence in [Divergence::Exact, Divergence::hutchinson(Probe::Gaussian)] {
+    for divergence in [Divergence::Exact, Divergence::hutchinson(ProbeDistribution::Gaussian)] {
         for adjoint in adjoints {
             let flow = small().divergence(divergence).adjoint(adjoint).method(Method::Rk4);
             let loss =
@@ -88,10 +88,10 @@ fn flow_matching_asks_each_block_for_its_part_of_the_line_in_its_own_time() {
         let t = Tensor::from(place.fract() * t1);
         let at = row(&x0) + row(&line) * row(&s);
         // Two blocks of half a unit of time each: the velocity over [0, 1] is 2 t1 times theirs.
-        let velocity = block.eval_given(&t, &at, Some(&row(&classes))) * (2.0 * t1);
+        let velocity = block.eval_conditional(&t, &at, Some(&row(&classes))) * (2.0 * t1);
         sum += (velocity - row(&line)).square().sum().item();
     }
-    let flow = Cnf::with_blocks(blocks, StandardNormal::new(2)).t1(t1).given(&classes);
+    let flow = Cnf::with_blocks(blocks, StandardNormal::new(2)).t1(t1).condition_on(&classes);
     let got = flow.flow_matching_loss(&x1, &key()).item();
     assert!((got - sum / n as f64).abs() < 1e-6 * got, "{got} {}", sum / n as f64);
 }
@@ -103,7 +103,7 @@ fn flow_matching_with_another_t1_learns_the_same_flow() {
         Cnf::new(FourierMlp::new(golden_frequencies(4, 1.0), [16, 16], &key()), StandardNormal::new(2)).t1(t1)
     };
     let learned = |t1: f64| {
-        let optimiser = chain([clip_global_norm(1.0), adamw(cosine(2e-2, 80))]);
+        let optimiser = chain([clip_by_global_norm(1.0), adamw(cosine(2e-2, 80))]);
         let flow = net(t1);
         let state = (flow.clone(), optimiser.init(&flow));
         let update = |(flow, memory): (Cnf<FourierMlp>, OptState), key: Key| {
@@ -133,7 +133,7 @@ fn training_by_either_objective_is_traced_once_and_learns() {
             .fixed_steps(4);
     let x = |update: f64| Key::new(9).fold_in(update).normal([96, 2]) * 0.4 + 1.0;
     let nll = |flow: &Cnf<FourierMlp>| -flow.log_prob(&x(1e6), &key()).unwrap().mean().item();
-    let optimiser = chain([clip_global_norm(1.0), adamw(cosine(2e-2, 60))]);
+    let optimiser = chain([clip_by_global_norm(1.0), adamw(cosine(2e-2, 60))]);
     let update = |state: TrainState, matching: bool, x: Tensor| {
         let draws = Key::new(3).fold_in(&state.update);
         let loss = |flow: &Cnf<FourierMlp>| {
@@ -182,18 +182,18 @@ fn a_path_costs_its_energy_and_its_jacobian_in_closed_form() {
     };
     let kinetic = f64::midpoint(energy(x[0]), energy(x[1]));
     let jacobian = rates.iter().map(|r| r * r).sum::<f64>();
-    for divergence in [Divergence::Exact, Divergence::hutchinson(Probe::Rademacher)] {
+    for divergence in [Divergence::Exact, Divergence::hutchinson(ProbeDistribution::Rademacher)] {
         let flow = flow.clone().divergence(divergence);
         let plain = loss(&flow);
         for (cost, want) in [
-            (PathCost { kinetic: 0.7, jacobian: 0.0 }, 0.7 * kinetic),
-            (PathCost { kinetic: 0.7, jacobian: 0.2 }, 0.7 * kinetic + 0.2 * jacobian),
+            (PathRegularization { kinetic: 0.7, jacobian: 0.0 }, 0.7 * kinetic),
+            (PathRegularization { kinetic: 0.7, jacobian: 0.2 }, 0.7 * kinetic + 0.2 * jacobian),
         ] {
-            let found = loss(&flow.clone().path_cost(cost)) - plain;
+            let found = loss(&flow.clone().path_regularization(cost)) - plain;
             assert!((found - want).abs() < 1e-7, "{divergence:?} {cost:?}: {found} {want}");
         }
         // The density itself costs nothing.
-        let with = flow.clone().path_cost(PathCost { kinetic: 1.0, jacobian: 1.0 });
+        let with = flow.clone().path_regularization(PathRegularization { kinetic: 1.0, jacobian: 1.0 });
         let log_prob = |flow: &Cnf<Linear>| flow.log_prob(&Tensor::from(x), &Key::new(3)).unwrap().to_vec();
         assert_eq!(log_prob(&with), log_prob(&flow));
     }

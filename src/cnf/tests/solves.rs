@@ -12,16 +12,16 @@ fn a_first_step_is_tried_and_one_too_long_is_a_whole_block() {
     let evals = |flow: &Cnf<Logistic>| {
         let stats = jit(|flow: Cnf<Logistic>, x: Tensor| Ok(flow.log_prob_with_stats(&x, &key())?.1));
         stats
-            .call(flow.clone(), points(8).column(0).expand(1) * 0.1)
-            .map(|s: SolveStats| s.num_field_evals.item())
+            .call(flow.clone(), points(8).column(0).expand_dims(1) * 0.1)
+            .map(|s: FlowStats| s.num_field_evals.item())
     };
     let found = evals(&flow).unwrap();
-    let [short, whole, beyond] = [0.05, 1.0, 7.0].map(|dt0| evals(&flow.clone().first_step(dt0)).unwrap());
+    let [short, whole, beyond] = [0.05, 1.0, 7.0].map(|dt0| evals(&flow.clone().dt0(dt0)).unwrap());
     // Tsit5: six evaluations for the step and one for its start; none to find its length.
     assert_eq!((whole, beyond), (7.0, 7.0));
     assert!(found > whole && short > whole, "{found} {short}");
     for dt0 in [0.0, f64::NAN] {
-        let error = evals(&flow.clone().first_step(dt0)).expect_err(&dt0.to_string()).to_string();
+        let error = evals(&flow.clone().dt0(dt0)).expect_err(&dt0.to_string()).to_string();
         assert!(error.contains("dt0"), "{error}");
     }
 }
@@ -29,29 +29,29 @@ fn a_first_step_is_tried_and_one_too_long_is_a_whole_block() {
 #[test]
 fn tiles_do_not_change_fixed_steps() {
     let x = points(11);
-    for divergence in [Divergence::Exact, Divergence::hutchinson(Probe::Rademacher)] {
+    for divergence in [Divergence::Exact, Divergence::hutchinson(ProbeDistribution::Rademacher)] {
         let flow = small().divergence(divergence);
-        let whole = flow.clone().tile(100).log_prob(&x, &key()).unwrap().to_vec();
-        assert_eq!(flow.tile(3).log_prob(&x, &key()).unwrap().to_vec(), whole);
+        let whole = flow.clone().rows_per_tile(100).log_prob(&x, &key()).unwrap().to_vec();
+        assert_eq!(flow.rows_per_tile(3).log_prob(&x, &key()).unwrap().to_vec(), whole);
     }
 }
 
 #[test]
 fn a_path_leads_from_the_base_to_the_data() {
     let flow = small();
-    let path = flow.sample_path(6, &key(), 5).unwrap();
+    let path = flow.sample_trajectories(6, &key(), 5).unwrap();
     assert_eq!(**path.shape(), [5, 6, 2]);
-    assert_eq!(path.at(0).to_vec(), flow.base.sample(6, DType::F64, &key()).to_vec());
-    assert!(largest(&(path.at(4) - flow.sample(6, &key()).unwrap())) < 1e-5);
+    assert_eq!(path.index(0).to_vec(), flow.base.sample(6, DType::F64, &key()).to_vec());
+    assert!(largest(&(path.index(4) - flow.sample(6, &key()).unwrap())) < 1e-5);
     // Half way in time is the end of the first of two blocks.
     let first = Cnf { blocks: vec![flow.blocks[0].clone()], ..flow };
-    assert!(largest(&(path.at(2) - first.sample(6, &key()).unwrap())) < 1e-5);
+    assert!(largest(&(path.index(2) - first.sample(6, &key()).unwrap())) < 1e-5);
 }
 
 #[test]
 fn a_log_density_outside_the_norm_changes_steps_and_not_the_answer() {
     let x = points(8);
-    let flow = small().tolerances(1e-7, 1e-7).tile(8);
+    let flow = small().tolerances(1e-7, 1e-7).rows_per_tile(8);
     let (both, stats) = flow.log_prob_with_stats(&x, &key()).unwrap();
     let flow = flow.error_norm(ErrorNorm::State);
     let (state, fewer) = flow.log_prob_with_stats(&x, &key()).unwrap();
@@ -92,7 +92,7 @@ fn a_solve_that_fails_is_an_error() {
 }
 
 /// How often an operation stands in the graph of a field and its exact divergence.
-fn occurrences<D: Drift>(net: &D, op: &Op) -> usize {
+fn occurrences<D: VelocityField>(net: &D, op: &Op) -> usize {
     let (t, y) = (Type::scalar(DType::F64), Type::array(DType::F32, [4, 2]));
     let types: Vec<Type> = [t, y].into_iter().chain(net.leaves().iter().map(Tensor::ty)).collect();
     let traced = trace(&types, &mut |x| {

@@ -8,7 +8,7 @@ tree! {
     struct Chirp { size: Tensor, dim: usize }
 }
 
-impl Drift for Chirp {
+impl VelocityField for Chirp {
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
         y * ((t * 3.0 + t.square() * 60.0).cos() * &self.size / self.dim as f64)
     }
@@ -20,7 +20,7 @@ impl Drift for Chirp {
 fn chirp(dim: usize) -> Cnf<Chirp> {
     // The Jacobian is diagonal, so one probe of numbers -1 and 1 is exact.
     let flow = Cnf::new(Chirp { size: Tensor::from(10.0), dim }, StandardNormal::new(dim));
-    flow.divergence(Divergence::hutchinson(Probe::Rademacher)).tile(8)
+    flow.divergence(Divergence::hutchinson(ProbeDistribution::Rademacher)).rows_per_tile(8)
 }
 
 /// Errors of log p at `tol` in units of `atol + rtol |ln p(x) - ln p(z)|`, the largest of some rows, and steps.
@@ -48,7 +48,7 @@ tree! {
     struct Pulse { size: Tensor }
 }
 
-impl Drift for Pulse {
+impl VelocityField for Pulse {
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
         y * 0.0 + (t * 40.0).cos() * &self.size
     }
@@ -60,11 +60,11 @@ impl Drift for Pulse {
 #[test]
 fn a_tolerance_holds_what_paths_cost() {
     let flow = Cnf::new(Pulse { size: Tensor::from(0.1) }, StandardNormal::new(64));
-    let flow = flow.divergence(Divergence::hutchinson(Probe::Rademacher));
+    let flow = flow.divergence(Divergence::hutchinson(ProbeDistribution::Rademacher));
     let x = Key::new(5).normal([3, 64]).cast(DType::F64);
     let cost = |tol: f64| {
         let of = |kinetic: f64| {
-            let flow = flow.clone().tolerances(tol, tol).path_cost(PathCost { kinetic, jacobian: 0.0 });
+            let flow = flow.clone().tolerances(tol, tol).path_regularization(PathRegularization { kinetic, jacobian: 0.0 });
             maximum_likelihood_loss(&flow, &x, None, &key()).unwrap().0.item()
         };
         of(50.0) - of(0.0)
@@ -82,7 +82,7 @@ tree! {
     struct Kink { size: Tensor }
 }
 
-impl Drift for Kink {
+impl VelocityField for Kink {
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
         t.gt(0.5).select(&(y * 0.0), &(y.square().sqrt() * &self.size))
     }
@@ -110,8 +110,8 @@ fn a_row_with_steps_of_its_own_has_the_same_bits_whatever_stands_beside_it() {
     let x = uneven();
     let reversed = x.take(&Tensor::from([5, 4, 3, 2, 1, 0]));
     let probes = [1, 2].map(|seed| Key::new(seed).rademacher([6, 2]).cast(DType::F64));
-    for divergence in [Divergence::Exact, Divergence::hutchinson(Probe::Rademacher)] {
-        let flow = small().tolerances(1e-8, 1e-8).divergence(divergence).tile(6);
+    for divergence in [Divergence::Exact, Divergence::hutchinson(ProbeDistribution::Rademacher)] {
+        let flow = small().tolerances(1e-8, 1e-8).divergence(divergence).rows_per_tile(6);
         let found = |flow: &Cnf<ConcatSquash>| {
             let log_prob = |x: &Tensor, at: &dyn Fn(&Tensor) -> Tensor| {
                 let probes: Vec<Tensor> = probes.iter().map(at).collect();
@@ -133,11 +133,11 @@ fn a_row_with_steps_of_its_own_has_the_same_bits_whatever_stands_beside_it() {
 #[test]
 fn rows_with_steps_of_their_own_are_sampled_counted_and_differentiated() {
     let x = uneven();
-    let flow = small().tolerances(1e-8, 1e-8).tile(6);
+    let flow = small().tolerances(1e-8, 1e-8).rows_per_tile(6);
     let own = flow.clone().per_row(true);
     let pushed = own.push_forward(&x).unwrap();
     for i in 0..6 {
-        assert_eq!(pushed.at(i).to_vec(), own.push_forward(&x.slice(0, i..i + 1)).unwrap().to_vec());
+        assert_eq!(pushed.index(i).to_vec(), own.push_forward(&x.slice(0, i..i + 1)).unwrap().to_vec());
     }
     let steps = |x: &Tensor| own.log_prob_with_stats(x, &key()).unwrap().1.num_steps.item();
     let each = (0..6).map(|i| steps(&x.slice(0, i..i + 1))).collect::<Vec<f64>>();

@@ -4,7 +4,7 @@
 //! A flow that does nothing is worse than the model of independent pixels for minutes of training. It knows mean and
 //! deviation of each pixel, and nothing of its levels.
 
-use super::{BLOCK, dequantise};
+use super::{BLOCK, dequantize};
 use crate::data::{DataError, ImageSet};
 use rand::Rng;
 
@@ -40,7 +40,7 @@ impl LogitTransform {
         let mut fitted = Self { alpha, mean: vec![0.0; d], sd: vec![0.0; d] };
         let mut seen = 0.0;
         for part in rows.chunks(BLOCK) {
-            for image in dequantise(&images.rows(part)?, rng).chunks_exact(d) {
+            for image in dequantize(&images.rows(part)?, rng).chunks_exact(d) {
                 // Welford's update: a sum of squares would lose the digits of pixels that hardly vary.
                 seen += 1.0;
                 for (i, &x) in image.iter().enumerate() {

@@ -20,7 +20,7 @@ pub const SMOOTHING: f64 = 0.02;
 /// # Numerics
 /// Probabilities are kept from below and from above each level, so that z is accurate in both tails.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Marginals {
+pub struct MarginalTransform {
     /// How often each level was seen `[dim, 256]`: what a run folder keeps, and all else follows from.
     counts: Vec<u32>,
     /// Probability of each level `[dim, 256]`.
@@ -31,7 +31,7 @@ pub struct Marginals {
     above: Vec<f64>,
 }
 
-impl Marginals {
+impl MarginalTransform {
     /// Of the images of the given numbers, read in blocks.
     ///
     /// # Errors
@@ -164,13 +164,13 @@ mod tests {
     use super::*;
 
     /// Two pixels, each with so many of each level.
-    fn of(levels: &[(usize, u32)]) -> Marginals {
+    fn of(levels: &[(usize, u32)]) -> MarginalTransform {
         let mut counts = vec![0; 2 * LEVELS];
         for &(level, n) in levels {
             counts[level] += n / 2;
             counts[LEVELS + level] += n - n / 2;
         }
-        Marginals::from_counts(&counts, 0.5)
+        MarginalTransform::from_counts(&counts, 0.5)
     }
 
     #[test]

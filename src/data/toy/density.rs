@@ -5,7 +5,7 @@
 //! are exact to more than ten digits; the alternatives, Bessel functions for circles and nothing for spirals, would be
 //! as many formulas as toys.
 
-use super::{Along, BLADE, Brush, Toy};
+use super::{Along, BLADE, Brush, ToyDensity};
 use crate::data::normal;
 use std::f64::consts::{PI, TAU};
 
@@ -16,15 +16,15 @@ const REACH: f64 = 40.0;
 
 /// The density of a [`Toy`], its quadrature prepared.
 #[derive(Clone, Debug)]
-pub struct ToyDensity {
-    toy: Toy,
+pub struct ToyGrid {
+    toy: ToyDensity,
     brush: Option<Brush>,
     /// Centres of the brush with their probabilities.
     nodes: Vec<([f64; 2], f64)>,
 }
 
-impl ToyDensity {
-    pub(super) fn new(toy: Toy) -> Self {
+impl ToyGrid {
+    pub(super) fn new(toy: ToyDensity) -> Self {
         let brush = toy.brush();
         let nodes = brush.map_or_else(Vec::new, |brush| {
             let places = places(toy, brush.along);
@@ -39,8 +39,8 @@ impl ToyDensity {
     /// spirals or the pinwheel is below the least f64.
     pub fn log_prob(&self, x: [f64; 2]) -> f64 {
         match (self.toy, &self.brush) {
-            (Toy::Checkerboard, _) => checkerboard(x),
-            (Toy::Pinwheel, _) => pinwheel(x),
+            (ToyDensity::Checkerboard, _) => checkerboard(x),
+            (ToyDensity::Pinwheel, _) => pinwheel(x),
             (_, Some(brush)) if brush.half > 0.0 => self.squares(x, brush).ln(),
             (_, Some(brush)) => self.normals(x, brush.sd),
             (toy, None) => unreachable!("invariant: {toy} has a brush"),
@@ -75,13 +75,13 @@ impl ToyDensity {
 }
 
 /// Places along a curve and their probabilities.
-fn places(toy: Toy, along: Along) -> Vec<(f64, f64)> {
+fn places(toy: ToyDensity, along: Along) -> Vec<(f64, f64)> {
     // Nodes for a third of the deviation where the curve is fastest: the speed is 2 pi R, or t dt for the spirals.
     let nodes = match toy {
-        Toy::Rings => 768,
-        Toy::TwoSpirals => 1024,
-        Toy::SwissRoll => 512,
-        Toy::Circles => 256,
+        ToyDensity::Rings => 768,
+        ToyDensity::TwoSpirals => 1024,
+        ToyDensity::SwissRoll => 512,
+        ToyDensity::Circles => 256,
         _ => 128,
     };
     match along {

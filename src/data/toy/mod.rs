@@ -14,7 +14,7 @@ mod density;
 #[cfg(test)]
 mod tests;
 
-pub use density::ToyDensity;
+pub use density::ToyGrid;
 
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
@@ -32,7 +32,7 @@ use std::f64::consts::{PI, TAU};
 /// # Ok::<(), flowline::data::DataError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Toy {
+pub enum ToyDensity {
     /// Two half circles, each reaching into the other.
     Moons,
     /// Eight round normals on a circle.
@@ -80,30 +80,30 @@ struct Brush {
 /// Radial and tangential deviation of the pinwheel before it is bent, and the rate of that.
 const BLADE: ([f64; 2], f64) = ([0.3, 0.1], 0.25);
 
-impl Toy {
+impl ToyDensity {
     /// Every toy.
-    pub const ALL: [Toy; 8] = [
-        Toy::Moons,
-        Toy::EightGaussians,
-        Toy::Pinwheel,
-        Toy::Circles,
-        Toy::TwoSpirals,
-        Toy::Checkerboard,
-        Toy::Rings,
-        Toy::SwissRoll,
+    pub const ALL: [ToyDensity; 8] = [
+        ToyDensity::Moons,
+        ToyDensity::EightGaussians,
+        ToyDensity::Pinwheel,
+        ToyDensity::Circles,
+        ToyDensity::TwoSpirals,
+        ToyDensity::Checkerboard,
+        ToyDensity::Rings,
+        ToyDensity::SwissRoll,
     ];
 
     /// What it is called on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Toy::Moons => "moons",
-            Toy::EightGaussians => "8gaussians",
-            Toy::Pinwheel => "pinwheel",
-            Toy::Circles => "circles",
-            Toy::TwoSpirals => "2spirals",
-            Toy::Checkerboard => "checkerboard",
-            Toy::Rings => "rings",
-            Toy::SwissRoll => "swissroll",
+            ToyDensity::Moons => "moons",
+            ToyDensity::EightGaussians => "8gaussians",
+            ToyDensity::Pinwheel => "pinwheel",
+            ToyDensity::Circles => "circles",
+            ToyDensity::TwoSpirals => "2spirals",
+            ToyDensity::Checkerboard => "checkerboard",
+            ToyDensity::Rings => "rings",
+            ToyDensity::SwissRoll => "swissroll",
         }
     }
 
@@ -113,25 +113,25 @@ impl Toy {
     /// given.
     pub fn entropy_nats(self) -> f64 {
         match self {
-            Toy::Moons => 2.3939,
-            Toy::EightGaussians => 2.8319,
-            Toy::Pinwheel => 2.3178,
-            Toy::Circles => 3.2681,
-            Toy::TwoSpirals => 2.6454,
-            Toy::Checkerboard => 32f64.ln(),
-            Toy::Rings => 2.6232,
-            Toy::SwissRoll => 2.6696,
+            ToyDensity::Moons => 2.3939,
+            ToyDensity::EightGaussians => 2.8319,
+            ToyDensity::Pinwheel => 2.3178,
+            ToyDensity::Circles => 3.2681,
+            ToyDensity::TwoSpirals => 2.6454,
+            ToyDensity::Checkerboard => 32f64.ln(),
+            ToyDensity::Rings => 2.6232,
+            ToyDensity::SwissRoll => 2.6696,
         }
     }
 
     /// `n` independent points `[n]` of x and y, in the toy's own coordinates.
-    pub fn draw<R: Rng + ?Sized>(self, n: usize, rng: &mut R) -> Vec<[f64; 2]> {
+    pub fn sample<R: Rng + ?Sized>(self, n: usize, rng: &mut R) -> Vec<[f64; 2]> {
         (0..n).map(|_| self.point(rng)).collect()
     }
 
     /// Its density, prepared for many points.
-    pub fn density(self) -> ToyDensity {
-        ToyDensity::new(self)
+    pub fn density(self) -> ToyGrid {
+        ToyGrid::new(self)
     }
 
     fn point<R: Rng + ?Sized>(self, rng: &mut R) -> [f64; 2] {
@@ -150,7 +150,7 @@ impl Toy {
 
     /// The two that no curve makes.
     fn unbrushed<R: Rng + ?Sized>(self, rng: &mut R) -> [f64; 2] {
-        if self == Toy::Checkerboard {
+        if self == ToyDensity::Checkerboard {
             let (x, y): (f64, f64) = (4.0 * rng.random::<f64>() - 2.0, rng.random());
             let rows = if rng.random::<bool>() { -2.0 } else { 0.0 };
             return [2.0 * x, 2.0 * (y + rows + x.floor().rem_euclid(2.0))];
@@ -165,16 +165,16 @@ impl Toy {
 
     fn brush(self) -> Option<Brush> {
         let (arms, along, sd) = match self {
-            Toy::Moons => (2, Along::Open, 0.2),
+            ToyDensity::Moons => (2, Along::Open, 0.2),
             // The original divides by 1.414, not by the root of 2.
-            Toy::EightGaussians => (8, Along::Point, 0.5 / 1.414),
-            Toy::Circles => (2, Along::Closed, 0.24),
-            Toy::TwoSpirals => (2, Along::Linear, 0.1),
-            Toy::Rings => (4, Along::Closed, 0.08),
-            Toy::SwissRoll => (1, Along::Open, 0.2),
-            Toy::Pinwheel | Toy::Checkerboard => return None,
+            ToyDensity::EightGaussians => (8, Along::Point, 0.5 / 1.414),
+            ToyDensity::Circles => (2, Along::Closed, 0.24),
+            ToyDensity::TwoSpirals => (2, Along::Linear, 0.1),
+            ToyDensity::Rings => (4, Along::Closed, 0.08),
+            ToyDensity::SwissRoll => (1, Along::Open, 0.2),
+            ToyDensity::Pinwheel | ToyDensity::Checkerboard => return None,
         };
-        let half = if self == Toy::TwoSpirals { 0.25 / 3.0 } else { 0.0 };
+        let half = if self == ToyDensity::TwoSpirals { 0.25 / 3.0 } else { 0.0 };
         Some(Brush { arms, along, sd, half })
     }
 
@@ -182,36 +182,36 @@ impl Toy {
     fn curve(self, arm: usize, s: f64) -> [f64; 2] {
         let circle = |radius: f64, angle: f64| [radius * angle.cos(), radius * angle.sin()];
         match (self, arm) {
-            (Toy::Moons, 0) => [2.0 * (PI * s).cos() - 1.0, 2.0 * (PI * s).sin() - 0.2],
-            (Toy::Moons, _) => [1.0 - 2.0 * (PI * s).cos(), 0.8 - 2.0 * (PI * s).sin()],
-            (Toy::EightGaussians, arm) => circle(4.0 / 1.414, arm as f64 * PI / 4.0),
-            (Toy::Circles, arm) => circle(if arm == 0 { 3.0 } else { 1.5 }, TAU * s),
-            (Toy::Rings, arm) => circle(0.75 * (arm + 1) as f64, TAU * s),
-            (Toy::SwissRoll, _) => {
+            (ToyDensity::Moons, 0) => [2.0 * (PI * s).cos() - 1.0, 2.0 * (PI * s).sin() - 0.2],
+            (ToyDensity::Moons, _) => [1.0 - 2.0 * (PI * s).cos(), 0.8 - 2.0 * (PI * s).sin()],
+            (ToyDensity::EightGaussians, arm) => circle(4.0 / 1.414, arm as f64 * PI / 4.0),
+            (ToyDensity::Circles, arm) => circle(if arm == 0 { 3.0 } else { 1.5 }, TAU * s),
+            (ToyDensity::Rings, arm) => circle(0.75 * (arm + 1) as f64, TAU * s),
+            (ToyDensity::SwissRoll, _) => {
                 let t = 1.5 * PI * (1.0 + 2.0 * s);
                 circle(t / 5.0, t)
             }
-            (Toy::TwoSpirals, arm) => {
+            (ToyDensity::TwoSpirals, arm) => {
                 let (t, sign) = (3.0 * PI * s, if arm == 0 { 1.0 } else { -1.0 });
                 // The square of uniform noise lies beside the curve, not around it.
                 [sign * (0.25 - t * t.cos()) / 3.0, sign * (0.25 + t * t.sin()) / 3.0]
             }
-            (Toy::Pinwheel | Toy::Checkerboard, _) => unreachable!("invariant: {self} has no curve"),
+            (ToyDensity::Pinwheel | ToyDensity::Checkerboard, _) => unreachable!("invariant: {self} has no curve"),
         }
     }
 }
 
-impl std::fmt::Display for Toy {
+impl std::fmt::Display for ToyDensity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl std::str::FromStr for Toy {
+impl std::str::FromStr for ToyDensity {
     type Err = super::DataError;
 
-    fn from_str(name: &str) -> Result<Toy, Self::Err> {
+    fn from_str(name: &str) -> Result<ToyDensity, Self::Err> {
         let unknown = || super::DataError::UnknownToy { name: name.to_owned() };
-        Toy::ALL.into_iter().find(|toy| toy.name() == name).ok_or_else(unknown)
+        ToyDensity::ALL.into_iter().find(|toy| toy.name() == name).ok_or_else(unknown)
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use rand::{SeedableRng, rngs::SmallRng};
 
 /// Mass and entropy by the midpoint rule: spectrally accurate for a smooth density whose finest detail has this deviation.
-fn mass_and_entropy(toy: Toy, cell: f64) -> (f64, f64) {
+fn mass_and_entropy(toy: ToyDensity, cell: f64) -> (f64, f64) {
     let (density, cells) = (toy.density(), (13.0 / cell) as usize);
     let at = |i: usize| -6.5 + 13.0 * (i as f64 + 0.5) / cells as f64;
     let (mut mass, mut entropy) = (0.0, 0.0);
@@ -21,10 +21,10 @@ fn mass_and_entropy(toy: Toy, cell: f64) -> (f64, f64) {
 
 #[test]
 fn entropies_are_those_of_the_densities() {
-    for toy in Toy::ALL {
+    for toy in ToyDensity::ALL {
         let cell = match toy {
-            Toy::Rings | Toy::Pinwheel => 0.08,
-            Toy::Checkerboard => 0.125,
+            ToyDensity::Rings | ToyDensity::Pinwheel => 0.08,
+            ToyDensity::Checkerboard => 0.125,
             _ => 0.1,
         };
         let (mass, entropy) = mass_and_entropy(toy, cell);
@@ -36,9 +36,9 @@ fn entropies_are_those_of_the_densities() {
 #[test]
 fn points_are_drawn_from_the_density_that_is_told() {
     let n = 5_000;
-    for toy in Toy::ALL {
+    for toy in ToyDensity::ALL {
         let density = toy.density();
-        let points = toy.draw(n, &mut SmallRng::seed_from_u64(5));
+        let points = toy.sample(n, &mut SmallRng::seed_from_u64(5));
         let nll: Vec<f64> = points.iter().map(|&x| -density.log_prob(x)).collect();
         let mean = nll.iter().sum::<f64>() / n as f64;
         let sd = (nll.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64).sqrt();
@@ -49,18 +49,18 @@ fn points_are_drawn_from_the_density_that_is_told() {
 
 #[test]
 fn curves_lie_where_the_published_ones_do() {
-    let far = |toy: Toy, x: [f64; 2]| toy.density().log_prob(x);
+    let far = |toy: ToyDensity, x: [f64; 2]| toy.density().log_prob(x);
     // The moons' middles, the roll's inner end, a spiral's outer end: on the curve, and off its mirror image.
     let on = [
-        (Toy::Moons, [-1.0, 1.8], [-1.0, -1.8]),
-        (Toy::Moons, [1.0, -1.2], [1.0, 1.2]),
-        (Toy::SwissRoll, [0.0, -0.3 * PI], [0.0, 0.3 * PI]),
-        (Toy::TwoSpirals, [PI + 0.08, 0.08], [0.0, PI + 0.08]),
-        (Toy::EightGaussians, [2.0, 2.0], [2.6, 1.08]),
-        (Toy::Pinwheel, [2.0 * 0.6796f64.cos(), -2.0 * 0.6796f64.sin()], [2.0, 0.8]),
-        (Toy::Checkerboard, [0.5, 0.5], [0.5, -0.5]),
-        (Toy::Rings, [0.75, 0.0], [1.125, 0.0]),
-        (Toy::Circles, [0.0, 1.5], [0.0, 2.25]),
+        (ToyDensity::Moons, [-1.0, 1.8], [-1.0, -1.8]),
+        (ToyDensity::Moons, [1.0, -1.2], [1.0, 1.2]),
+        (ToyDensity::SwissRoll, [0.0, -0.3 * PI], [0.0, 0.3 * PI]),
+        (ToyDensity::TwoSpirals, [PI + 0.08, 0.08], [0.0, PI + 0.08]),
+        (ToyDensity::EightGaussians, [2.0, 2.0], [2.6, 1.08]),
+        (ToyDensity::Pinwheel, [2.0 * 0.6796f64.cos(), -2.0 * 0.6796f64.sin()], [2.0, 0.8]),
+        (ToyDensity::Checkerboard, [0.5, 0.5], [0.5, -0.5]),
+        (ToyDensity::Rings, [0.75, 0.0], [1.125, 0.0]),
+        (ToyDensity::Circles, [0.0, 1.5], [0.0, 2.25]),
     ];
     for (toy, x, off) in on {
         assert!(far(toy, x) > far(toy, off) + 1.0, "{toy}: {} {}", far(toy, x), far(toy, off));
@@ -69,16 +69,16 @@ fn curves_lie_where_the_published_ones_do() {
 
 #[test]
 fn names_lead_to_toys_and_others_are_told_the_names() {
-    for toy in Toy::ALL {
-        assert_eq!(toy.name().parse::<Toy>().unwrap(), toy);
+    for toy in ToyDensity::ALL {
+        assert_eq!(toy.name().parse::<ToyDensity>().unwrap(), toy);
     }
-    let message = "moon".parse::<Toy>().unwrap_err().to_string();
+    let message = "moon".parse::<ToyDensity>().unwrap_err().to_string();
     assert!(message.contains("moon") && message.contains("8gaussians"), "{message}");
 }
 
 #[test]
 fn a_far_point_has_a_finite_log_density_where_the_brush_is_normal() {
-    let found = Toy::EightGaussians.density().log_prob([100.0, 0.0]);
+    let found = ToyDensity::EightGaussians.density().log_prob([100.0, 0.0]);
     let centre: f64 = 4.0 / 1.414;
     let sd: f64 = 0.5 / 1.414;
     let nearest = -(100.0 - centre).powi(2) / (2.0 * sd * sd) - (8.0 * TAU * sd * sd).ln();

@@ -7,8 +7,8 @@
 
 use super::pictures::column;
 use crate::cnf::config::Flow;
-use crate::cnf::{Divergence, ErrorNorm, Probe, Streamed};
-use crate::data::{DataError, Estimate, ImageSet, PixelTransform, bits_per_dim, dequantise, subset};
+use crate::cnf::{Divergence, ErrorNorm, ProbeDistribution, Streamed};
+use crate::data::{DataError, Estimate, ImageSet, PixelTransform, bits_per_dim, dequantize, subset};
 use crate::error::{Error, Result};
 use crate::eval::Deadline;
 use crate::ode::Method;
@@ -94,8 +94,8 @@ impl ImageDensities {
     pub(crate) fn new(rtol: f64, atol: f64) -> ImageDensities {
         let solve = move |flow: &Flow, rows: &Tensor, key: &Key| {
             let flow =
-                flow.clone().divergence(Divergence::hutchinson(Probe::Rademacher)).method(Method::Tsit5);
-            let flow = flow.error_norm(ErrorNorm::default()).tolerances(rtol, atol).tile(TILE);
+                flow.clone().divergence(Divergence::hutchinson(ProbeDistribution::Rademacher)).method(Method::Tsit5);
+            let flow = flow.error_norm(ErrorNorm::default()).tolerances(rtol, atol).rows_per_tile(TILE);
             let (flow, z) = flow.part(rows);
             let (log_prob, stats) = flow.log_prob_with_stats(&z, key)?;
             let evals = stats.num_field_evals.reshape([1]).broadcast_to([rows.shape()[0]]);
@@ -121,7 +121,7 @@ impl ImageDensities {
             let rows = images.z[part.start * d..part.end * d].to_vec();
             let rows = Tensor::from_vec([part.len(), d], rows).cast(flow.dtype());
             let labels = images.labels.as_ref().map(|all| &all[part]);
-            let given = labels.map(|all| flow.given(&column(flow, all.iter().map(|&k| k as usize))));
+            let given = labels.map(|all| flow.condition_on(&column(flow, all.iter().map(|&k| k as usize))));
             let (flow, rows) = given.as_ref().unwrap_or(flow).join(&rows);
             let (log_prob, of_part) = self.program.call(&flow, &rows, &key.fold_in(Tensor::from(i)))?;
             found.extend(log_prob.to_vec());
@@ -180,7 +180,7 @@ impl Dequantised {
         transform: &PixelTransform,
         key: &Key,
     ) -> std::result::Result<Dequantised, DataError> {
-        let x = dequantise(&images.rows(which)?, &mut key.rng());
+        let x = dequantize(&images.rows(which)?, &mut key.rng());
         let (z, log_det) = transform.forward(&x);
         let labels = images.labels().map(|all| which.iter().map(|&i| u32::from(all[i])).collect());
         Ok(Dequantised { z: z.into_iter().map(|z| z as f32).collect(), log_det, labels, dim: images.dim() })

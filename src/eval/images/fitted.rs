@@ -41,7 +41,7 @@ impl Fitted {
             (asked, classes) => return Err(EvalError::Class { asked, classes }.into()),
         }
         let (flow, d) = (for_samples(&self.flow), frame.dim());
-        let given = label.map(|k| flow.given(&column(&flow, std::iter::repeat_n(k, PART))));
+        let given = label.map(|k| flow.condition_on(&column(&flow, std::iter::repeat_n(k, PART))));
         let program = Streamed::new(PART, |flow: &Flow, rows: &Tensor, _: &Key| {
             let (flow, z) = flow.part(rows);
             flow.push_forward(&z)

@@ -1,6 +1,6 @@
 //! What of a set of images a learned density needs without them: their size, their classes, how pixels became numbers.
 
-use super::PixelsKind;
+use super::PixelTransformKind;
 use serde::{Deserialize, Serialize};
 
 /// The frame of the images that a density was learned from.
@@ -16,7 +16,7 @@ pub struct ImagesFrame {
     /// 1 for grey, 3 for colours.
     pub channels: usize,
     /// How grey levels became numbers.
-    pub pixels: PixelsKind,
+    pub pixels: PixelTransformKind,
     /// Number of classes, where images have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<usize>,

@@ -13,4 +13,4 @@ pub use bits::{BitsPerDim, IMAGE_TOLERANCE, ToleranceRow};
 pub(crate) use bits::{Images, bits_of_nats};
 pub use frame::ImagesFrame;
 pub(crate) use pictures::Gallery;
-pub use pixels::{PixelTables, PixelsKind};
+pub use pixels::{PixelTables, PixelTransformKind};

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::eval::Deadline;
 use crate::io::run::{RunFolder, metrics::Row};
 use crate::ode::Method;
-use crate::plot::{self, Axes, ImageSheet};
+use crate::plot::{self, Axes, ImageGrid};
 use crate::tensor::{Key, Tensor};
 use std::time::Instant;
 
@@ -59,8 +59,8 @@ impl Gallery<'_> {
         columns: usize,
         heads: &[(usize, String)],
     ) -> Result<()> {
-        let sheet = ImageSheet { title, images, size: self.frame.size(), columns, headings: heads };
-        Ok(plot::image_sheet(&sheet)?.save(self.folder.file(name))?)
+        let sheet = ImageGrid { title, images, size: self.frame.size(), columns, headings: heads };
+        Ok(plot::image_grid(&sheet)?.save(self.folder.file(name))?)
     }
 
     /// `samples.png`, as it is after an update; the bytes of the samples.
@@ -87,10 +87,10 @@ impl Gallery<'_> {
     fn ways(&self, flow: &Flow, key: &Key) -> Result<()> {
         let flow = for_samples(flow);
         let flow = match self.frame.classes {
-            Some(classes) => flow.given(&column(&flow, (0..WAYS).map(|i| i % classes))),
+            Some(classes) => flow.condition_on(&column(&flow, (0..WAYS).map(|i| i % classes))),
             None => flow,
         };
-        let path = flow.sample_path(WAYS, key, TIMES)?;
+        let path = flow.sample_trajectories(WAYS, key, TIMES)?;
         let (d, all) = (self.frame.dim(), path.to_vec());
         let at = |sample: usize, time: usize| &all[(time * WAYS + sample) * d..][..d];
         let z: Vec<f64> = (0..WAYS).flat_map(|s| (0..TIMES).flat_map(move |t| at(s, t)).copied()).collect();
@@ -133,14 +133,14 @@ impl Gallery<'_> {
         let Some(last) = last else { return Ok(()) };
         let title = format!("validation images: {last:.3} bits/dim at the end");
         let axes = Axes::new("minutes of training", "bits/dim").title(&title).size(1400, 700);
-        let picture = axes.curves("", std::slice::from_ref(&curve), 0).dots("", &curve, 0).draw()?;
+        let picture = axes.lines("", std::slice::from_ref(&curve), 0).scatter("", &curve, 0).render()?;
         Ok(picture.save(self.folder.file("bits.png"))?)
     }
 }
 
 /// A flow as it is solved for samples of images.
 pub(super) fn for_samples(flow: &Flow) -> Flow {
-    flow.clone().tile(SAMPLE_TILE).method(Method::Tsit5).tolerances(SAMPLE_TOLERANCE, SAMPLE_TOLERANCE)
+    flow.clone().rows_per_tile(SAMPLE_TILE).method(Method::Tsit5).tolerances(SAMPLE_TOLERANCE, SAMPLE_TOLERANCE)
 }
 
 /// Classes as a column for [`Cnf::given`](crate::cnf::Cnf::given).
@@ -158,7 +158,7 @@ fn drawn(
     classes: bool,
 ) -> Result<Vec<f64>> {
     let flow = for_samples(flow);
-    let flow = if classes { flow.given(&column(&flow, (0..n).map(class))) } else { flow };
+    let flow = if classes { flow.condition_on(&column(&flow, (0..n).map(class))) } else { flow };
     Ok(flow.sample(n, key)?.to_vec())
 }
 

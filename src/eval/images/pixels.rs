@@ -1,7 +1,7 @@
 //! The pixel transform as a checkpoint keeps it: tensors beside the weights, and its name.
 
 use crate::array::DType;
-use crate::data::{DataError, ImageSet, LogitTransform, Marginals, PixelTransform, SMOOTHING};
+use crate::data::{DataError, ImageSet, LogitTransform, MarginalTransform, PixelTransform, SMOOTHING};
 use crate::names::names;
 use crate::tensor::{Key, Tensor};
 use crate::tree;
@@ -13,7 +13,7 @@ const LOGIT_STREAM: u64 = 0x70f5_0f7e_57da_7a11;
 
 names! {
     /// Which transform takes grey levels to the numbers that a flow learns.
-    PixelsKind {
+    PixelTransformKind {
         /// Each pixel through its own distribution ([`Marginals`]).
         Marginals = "marginals",
         /// The logit, standardised ([`LogitTransform`]).
@@ -21,7 +21,7 @@ names! {
     }
 }
 
-impl PixelsKind {
+impl PixelTransformKind {
     /// The transform of this kind, fitted to the images of the given numbers.
     ///
     /// # Errors
@@ -33,8 +33,8 @@ impl PixelsKind {
         seed: u64,
     ) -> Result<PixelTransform, DataError> {
         Ok(match self {
-            PixelsKind::Marginals => Marginals::fit(images, rows)?.into(),
-            PixelsKind::Logit => {
+            PixelTransformKind::Marginals => MarginalTransform::fit(images, rows)?.into(),
+            PixelTransformKind::Logit => {
                 let mut rng = Key::new(seed ^ LOGIT_STREAM).rng();
                 LogitTransform::fit(images, rows, ALPHA, &mut rng)?.into()
             }
@@ -79,11 +79,11 @@ impl PixelTables {
     }
 
     /// Tables of the same shapes, for a file to fill.
-    pub(crate) fn like(kind: PixelsKind, dim: usize) -> PixelTables {
+    pub(crate) fn like(kind: PixelTransformKind, dim: usize) -> PixelTables {
         let zeros = |dtype, shape: &[usize]| Tensor::full(dtype, shape.to_vec(), 0.0);
         match kind {
-            PixelsKind::Marginals => PixelTables::Marginals { counts: zeros(DType::U32, &[dim, 256]) },
-            PixelsKind::Logit => PixelTables::Logit {
+            PixelTransformKind::Marginals => PixelTables::Marginals { counts: zeros(DType::U32, &[dim, 256]) },
+            PixelTransformKind::Logit => PixelTables::Logit {
                 alpha: Tensor::from(0.0),
                 mean: zeros(DType::F64, &[dim]),
                 sd: zeros(DType::F64, &[dim]),
@@ -96,7 +96,7 @@ impl PixelTables {
         match self {
             PixelTables::Marginals { counts } => {
                 let counts: Vec<u32> = counts.to_vec().into_iter().map(|c| c as u32).collect();
-                Marginals::from_counts(&counts, SMOOTHING).into()
+                MarginalTransform::from_counts(&counts, SMOOTHING).into()
             }
             PixelTables::Logit { alpha, mean, sd } => {
                 LogitTransform { alpha: alpha.item(), mean: mean.to_vec(), sd: sd.to_vec() }.into()
@@ -113,7 +113,7 @@ mod tests {
     fn transforms_come_back_from_their_tables() {
         let counts: Vec<u32> = (0..2 * 256).map(|i| (i * 7 % 31) as u32).collect();
         let logit = LogitTransform { alpha: 0.01, mean: vec![0.5, -1.0], sd: vec![2.0, 0.25] };
-        for transform in [Marginals::from_counts(&counts, SMOOTHING).into(), PixelTransform::Logit(logit)] {
+        for transform in [MarginalTransform::from_counts(&counts, SMOOTHING).into(), PixelTransform::Logit(logit)] {
             assert_eq!(PixelTables::of(&transform).transform(), transform);
         }
     }

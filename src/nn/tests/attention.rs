@@ -50,9 +50,9 @@ fn self_attention_is_its_formula_in_every_entry_of_a_batch() {
     let (a, x) = (attention(6), draws([2, 5, 6], 3));
     let v = x.to_vec();
     let want: Vec<f64> = v.chunks(30).flat_map(|x| naive(&a, x, x, |_, _, _| 0.0)).collect();
-    close(&a.forward(&x, Attend::default()), &want);
-    close(&a.forward(&x.at(1), Attend::default()), &want[30..]);
-    close(&a.forward(&x.reshape([1, 2, 5, 6]), Attend::default()), &want);
+    close(&a.forward(&x, AttentionOptions::default()), &want);
+    close(&a.forward(&x.index(1), AttentionOptions::default()), &want[30..]);
+    close(&a.forward(&x.reshape([1, 2, 5, 6]), AttentionOptions::default()), &want);
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn edges_and_biases_add_to_the_scores_of_each_head() {
             edge + b[(h * 3 + i) * 5 + j]
         }));
     }
-    let with = Attend { edges: Some(&edges), bias: Some(&bias), ..Attend::default() };
-    let y = a.attend(&x, &context, with);
+    let with = AttentionOptions { edges: Some(&edges), bias: Some(&bias), ..AttentionOptions::default() };
+    let y = a.cross_attend(&x, &context, with);
     assert_eq!(**y.shape(), [2, 3, 6]);
     close(&y, &want);
 }
@@ -79,7 +79,7 @@ fn edges_and_biases_add_to_the_scores_of_each_head() {
 fn rows_of_weights_sum_to_one_and_are_zero_where_masked() {
     let (a, x) = (attention(6), draws([2, 5, 6], 8));
     let mask = causal_mask(5);
-    let weights = a.weights(&x, &x, Attend { mask: Some(&mask), ..Attend::default() });
+    let weights = a.weights(&x, &x, AttentionOptions { mask: Some(&mask), ..AttentionOptions::default() });
     assert_eq!(**weights.shape(), [2, 3, 5, 5]);
     for (i, row) in weights.to_vec().chunks(5).enumerate() {
         assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-14, "{row:?}");
@@ -95,22 +95,22 @@ fn what_is_masked_does_not_act_be_it_nan() {
     let both = Tensor::concat(&[&x, &x], 0);
     let mask = Tensor::iota(DType::I32, [2, 1, 4], 2) + Tensor::iota(DType::I32, [2, 1, 4], 0) * 10;
     let mask = mask.ne(13);
-    let y = a.forward(&both, Attend { mask: Some(&mask), ..Attend::default() });
-    close(&y.at(0), &a.forward(&x, Attend::default()).to_vec());
+    let y = a.forward(&both, AttentionOptions { mask: Some(&mask), ..AttentionOptions::default() });
+    close(&y.index(0), &a.forward(&x, AttentionOptions::default()).to_vec());
     let short = x.slice(1, 0..3);
-    close(&y.at(1).slice(0, 0..3), &a.forward(&short, Attend::default()).to_vec());
+    close(&y.index(1).slice(0, 0..3), &a.forward(&short, AttentionOptions::default()).to_vec());
     let bias = Tensor::from([[0.0, 0.0, 0.0, f64::NAN]]);
-    let with = Attend { mask: Some(&mask), bias: Some(&bias), ..Attend::default() };
-    close(&a.forward(&both, with).at(1), &y.at(1).to_vec());
+    let with = AttentionOptions { mask: Some(&mask), bias: Some(&bias), ..AttentionOptions::default() };
+    close(&a.forward(&both, with).index(1), &y.index(1).to_vec());
 }
 
 #[test]
 fn a_row_that_sees_nothing_is_the_bias_of_the_output_and_its_gradient_is_a_number() {
     let (a, x) = (attention(6), draws([3, 6], 10));
     let mask = Tensor::iota(DType::I32, [3, 3], 0).gt(0);
-    let with = |x: &Tensor| a.forward(x, Attend { mask: Some(&mask), ..Attend::default() });
-    close(&with(&x).at(0), &a.output.bias.as_ref().unwrap().to_vec());
-    assert_gradients(&a, &x, |a, x| a.forward(x, Attend { mask: Some(&mask), ..Attend::default() }));
+    let with = |x: &Tensor| a.forward(x, AttentionOptions { mask: Some(&mask), ..AttentionOptions::default() });
+    close(&with(&x).index(0), &a.output.bias.as_ref().unwrap().to_vec());
+    assert_gradients(&a, &x, |a, x| a.forward(x, AttentionOptions { mask: Some(&mask), ..AttentionOptions::default() }));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn gradients_of_attention_are_those_of_differences() {
     let (a, edges) = (attention(4), draws([2, 3, 5, 4], 11));
     let (context, mask) = (draws([2, 5, 4], 12), causal_mask(5).slice(0, 1..4));
     assert_gradients(&(a, context, edges), &draws([2, 3, 6], 13), |(a, context, edges), x| {
-        a.attend(x, context, Attend { mask: Some(&mask), edges: Some(edges), ..Attend::default() })
+        a.cross_attend(x, context, AttentionOptions { mask: Some(&mask), edges: Some(edges), ..AttentionOptions::default() })
     });
 }
 
@@ -126,8 +126,8 @@ fn gradients_of_attention_are_those_of_differences() {
 fn dropped_weights_change_the_result_and_a_rate_of_zero_does_not() {
     let (a, x, key) = (attention(6), draws([2, 5, 6], 14), Key::new(15));
     let with =
-        |rate: f64| a.forward(&x, Attend { dropout: Some((rate, &key)), ..Attend::default() }).to_vec();
-    let plain = a.forward(&x, Attend::default()).to_vec();
+        |rate: f64| a.forward(&x, AttentionOptions { dropout: Some((rate, &key)), ..AttentionOptions::default() }).to_vec();
+    let plain = a.forward(&x, AttentionOptions::default()).to_vec();
     assert_eq!(with(0.0), plain);
     assert_ne!(with(0.5), plain);
 }
@@ -173,5 +173,5 @@ fn heads_that_do_not_divide_are_refused() {
 fn edges_without_a_map_are_refused() {
     let (x, edges) = (Tensor::zeros([5, 6]), Tensor::zeros([5, 5, 4]));
     let a = MultiHeadAttention::new(6, 2, &Key::new(0));
-    a.forward(&x, Attend { edges: Some(&edges), ..Attend::default() });
+    a.forward(&x, AttentionOptions { edges: Some(&edges), ..AttentionOptions::default() });
 }

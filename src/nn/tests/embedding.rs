@@ -23,22 +23,22 @@ fn sinusoids_fall_geometrically_from_one_turn_to_the_longest() {
             angles.map(f64::sin).into_iter().chain(angles.map(f64::cos))
         })
         .collect();
-    close(&sinusoidal(&Tensor::from(t), 8, 1e4), &want);
-    assert_eq!(**sinusoidal(&Tensor::from([[1.0f32], [2.0]]), 6, 1e4).shape(), [2, 1, 6]);
+    close(&timestep_embedding(&Tensor::from(t), 8, 1e4), &want);
+    assert_eq!(**timestep_embedding(&Tensor::from([[1.0f32], [2.0]]), 6, 1e4).shape(), [2, 1, 6]);
     close(
-        &sinusoidal(&Tensor::from([3]), 2, 1e4).cast(DType::F32),
+        &timestep_embedding(&Tensor::from([3]), 2, 1e4).cast(DType::F32),
         &[f64::from(3f32.sin()), f64::from(3f32.cos())],
     );
 }
 
 #[test]
 fn fourier_times_are_turns_of_trained_frequencies() {
-    let embedding = FourierTime { frequencies: Tensor::from([0.25, -1.5]) };
+    let embedding = GaussianFourierProjection { frequencies: Tensor::from([0.25, -1.5]) };
     let angle = |w: f64| 2.0 * PI * w * 0.7;
     let (a, b) = (angle(0.25), angle(-1.5));
     close(&embedding.forward(&Tensor::from([0.7])), &[a.sin(), b.sin(), a.cos(), b.cos()]);
-    assert_gradients(&embedding, &draws([3], 1), FourierTime::forward);
-    let drawn = FourierTime::new(4000, 16.0, &Key::new(2)).frequencies.to_vec();
+    assert_gradients(&embedding, &draws([3], 1), GaussianFourierProjection::forward);
+    let drawn = GaussianFourierProjection::new(4000, 16.0, &Key::new(2)).frequencies.to_vec();
     let std = (drawn.iter().map(|x| x * x).sum::<f64>() / 4e3).sqrt();
     assert!((std - 16.0).abs() < 0.6, "{std}");
 }

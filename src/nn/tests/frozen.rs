@@ -1,7 +1,7 @@
 //! Parts of models that stay, under gradients and optimisers.
 
 use super::*;
-use crate::optim::{adamw, ema, freeze, partition, sgd};
+use crate::optim::{adamw, ema, set_to_zero, partition, sgd};
 use crate::tree;
 
 tree! { struct Model { encoder: Frozen<Linear>, head: Linear } }
@@ -36,26 +36,26 @@ fn a_frozen_part_stays_under_an_optimiser_with_decay_and_under_an_average() {
 fn leaves_frozen_by_path_have_no_gradient_and_stay() {
     let net = Mlp::new([2, 4, 3, 1], Activation::Tanh, &Key::new(2));
     let old = |path: &str| path.starts_with("layers.1.") || path.ends_with("bias");
-    let loss = |net: &Mlp| frozen(net, old).forward(&Tensor::ones([2, 2])).square().sum();
+    let loss = |net: &Mlp| freeze(net, old).forward(&Tensor::ones([2, 2])).square().sum();
     let (_, grads) = value_and_grad(loss, &net);
     for (path, g) in grads.named_leaves() {
         assert_eq!(g.to_vec().iter().all(|x| *x == 0.0), old(&path), "{path}");
     }
-    let decays = partition(move |path| usize::from(old(path)), [adamw(0.1), freeze()]);
+    let decays = partition(move |path| usize::from(old(path)), [adamw(0.1), set_to_zero()]);
     for optimiser in [sgd(0.1).momentum(0.9), decays] {
         let (after, _) = optimiser.update(&net, grads.clone(), optimiser.init(&net));
         for ((path, a), b) in after.named_leaves().into_iter().zip(net.leaves()) {
             assert_eq!(a.to_vec() == b.to_vec(), old(&path), "{path}");
         }
     }
-    assert_eq!(num_trained_where(&net, |path| !old(path)), 2 * 4 + 3);
+    assert_eq!(num_params_where(&net, |path| !old(path)), 2 * 4 + 3);
 }
 
 #[test]
 fn counts_tell_what_is_trained() {
     let model = model();
-    assert_eq!((num_elements(&model), num_trained(&model)), (3 * 4 + 4 + 5, 5));
-    assert_eq!(num_trained(&(Tensor::from([1, 2]), Tensor::from([1.0]))), 1, "integers are not trained");
+    assert_eq!((num_elements(&model), num_params(&model)), (3 * 4 + 4 + 5, 5));
+    assert_eq!(num_params(&(Tensor::from([1, 2]), Tensor::from([1.0]))), 1, "integers are not trained");
     let paths: Vec<String> = model.named_leaves().into_iter().map(|(path, _)| path).collect();
     assert_eq!(paths, ["encoder.frozen.weight", "encoder.frozen.bias", "head.weight", "head.bias"]);
     assert_eq!(paths.iter().map(|p| is_fixed(p)).collect::<Vec<_>>(), [true, true, false, false]);

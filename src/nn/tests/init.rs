@@ -45,22 +45,22 @@ fn variances_are_those_of_the_names() {
         (Init::HeUniform, 2.0 / 240.0, 40f64.powf(-0.5)),
         (Init::HeNormal, 2.0 / 240.0, f64::INFINITY),
     ] {
-        let (mean, variance, largest) = moments(&init.draw(shape, &Key::new(8)).to_vec());
+        let (mean, variance, largest) = moments(&init.sample(shape, &Key::new(8)).to_vec());
         // 4 standard errors of 16,800 draws: of the mean 0.031 std, of a normal variance 0.044 of it.
         assert!(mean.abs() < 0.031 * want.sqrt(), "{init}: mean {mean}");
         assert!((variance / want - 1.0).abs() < 0.044, "{init}: variance {variance}, not {want}");
         let full = if bound.is_finite() { bound } else { largest };
         assert!(largest <= full * (1.0 + 1e-6) && largest > 0.98 * full, "{init}: {largest} of {bound}");
     }
-    assert_eq!(Init::Constant(0.25).draw([2], &Key::new(0)).to_vec(), [0.25; 2]);
-    assert_eq!(Init::Zeros.draw([2], &Key::new(0)).to_vec(), [0.0; 2]);
-    assert_eq!(Init::Ones.draw([2], &Key::new(0)).to_vec(), [1.0; 2]);
+    assert_eq!(Init::Constant(0.25).sample([2], &Key::new(0)).to_vec(), [0.25; 2]);
+    assert_eq!(Init::Zeros.sample([2], &Key::new(0)).to_vec(), [0.0; 2]);
+    assert_eq!(Init::Ones.sample([2], &Key::new(0)).to_vec(), [1.0; 2]);
 }
 
 #[test]
 fn a_cut_normal_draw_has_the_distribution_of_one() {
     // P(|x| < 1) of a normal draw given |x| < 2 is 0.682689 / 0.954500, P(|x| < 1/2) 0.382925 / 0.954500.
-    let x = Init::TruncatedNormal(1.0).draw([100_000], &Key::new(3)).to_vec();
+    let x = Init::TruncatedNormal(1.0).sample([100_000], &Key::new(3)).to_vec();
     let share = |a: f64| x.iter().filter(|x| x.abs() < a).count() as f64 / 1e5;
     assert!((share(1.0) - 0.715_233).abs() < 0.006 && (share(0.5) - 0.401_179).abs() < 0.006);
     assert!(x.iter().all(|x| x.abs() <= 2.0));
@@ -76,15 +76,15 @@ fn deviation(x: &Tensor) -> f64 {
 #[test]
 fn orthogonal_draws_have_orthonormal_columns_or_rows() {
     for (seed, rows, columns) in [(0, 1, 1), (1, 2, 2), (2, 5, 3), (3, 64, 64), (4, 150, 20), (5, 100, 100)] {
-        let tall = Init::Orthogonal(1.0).draw([rows, columns], &Key::new(seed)).cast(DType::F64);
+        let tall = Init::Orthogonal(1.0).sample([rows, columns], &Key::new(seed)).cast(DType::F64);
         assert!(deviation(&tall) < 1e-6, "{rows} x {columns}: {}", deviation(&tall));
-        let wide = Init::Orthogonal(2.0).draw([columns, rows], &Key::new(seed)).cast(DType::F64) * 0.5;
+        let wide = Init::Orthogonal(2.0).sample([columns, rows], &Key::new(seed)).cast(DType::F64) * 0.5;
         assert!(deviation(&wide.transpose()) < 1e-6);
     }
-    let window = Init::Orthogonal(1.0).draw([3, 3, 4, 8], &Key::new(6)).cast(DType::F64);
+    let window = Init::Orthogonal(1.0).sample([3, 3, 4, 8], &Key::new(6)).cast(DType::F64);
     assert!(deviation(&window.reshape([36, 8])) < 1e-6);
     for seed in 0..50 {
-        let small = Init::Orthogonal(1.0).draw([3, 3], &Key::new(seed)).cast(DType::F64);
+        let small = Init::Orthogonal(1.0).sample([3, 3], &Key::new(seed)).cast(DType::F64);
         assert!(deviation(&small) < 1e-6, "seed {seed}: {}", deviation(&small));
     }
 }
@@ -92,13 +92,13 @@ fn orthogonal_draws_have_orthonormal_columns_or_rows() {
 #[test]
 #[should_panic(expected = "an orthogonal matrix has two axes or more, not the shape [3]")]
 fn an_orthogonal_vector_is_refused() {
-    Init::Orthogonal(1.0).draw([3], &Key::new(0));
+    Init::Orthogonal(1.0).sample([3], &Key::new(0));
 }
 
 #[test]
 fn draws_have_the_same_bits_traced_and_at_once() {
-    let eager = ALL.map(|init| init.draw([7, 5], &Key::new(4)));
-    let draw = jit(|key: Key| ALL.map(|init| init.draw([7, 5], &key)).to_vec());
+    let eager = ALL.map(|init| init.sample([7, 5], &Key::new(4)));
+    let draw = jit(|key: Key| ALL.map(|init| init.sample([7, 5], &key)).to_vec());
     for (init, (traced, eager)) in ALL.iter().zip(draw.call(Key::new(4)).unwrap().iter().zip(&eager)) {
         assert_eq!(traced.dtype(), DType::F32);
         assert_eq!(traced.as_slice::<f32>(), eager.as_slice::<f32>(), "{init}");

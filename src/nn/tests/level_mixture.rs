@@ -104,7 +104,7 @@ fn a_network_that_says_nothing_leaves_independent_pixels_as_they_are() {
 
 #[test]
 fn rows_of_classes_and_of_times_get_what_each_gets_alone() {
-    let config = UNetConfig { patch: 1, classes: 3, ..UNetConfig::new([2, 2, 2], [4]) };
+    let config = UNetConfig { patch: 1, num_classes: 3, ..UNetConfig::new([2, 2, 2], [4]) };
     let mut i = 0u32;
     let net = UNet::new(&config, &Key::new(2)).map_leaves(|x| {
         i += 1;
@@ -113,13 +113,13 @@ fn rows_of_classes_and_of_times_get_what_each_gets_alone() {
     let net = LevelMixture::new(&Tensor::from([[0.1, -0.2, 0.5, 1.0]]), net);
     let (y, t) = (draws([3, 4], 4), [0.1, 0.5, 0.9]);
     let labels = Tensor::from([[0.0], [2.0], [1.0]]);
-    let together = net.eval_given(&Tensor::from([[0.1], [0.5], [0.9]]), &y, Some(&labels)).to_vec();
+    let together = net.eval_conditional(&Tensor::from([[0.1], [0.5], [0.9]]), &y, Some(&labels)).to_vec();
     for (i, t) in t.into_iter().enumerate() {
         let row = |x: &Tensor| x.slice(0, i..i + 1);
-        let alone = net.eval_given(&Tensor::from(t), &row(&y), Some(&row(&labels)));
+        let alone = net.eval_conditional(&Tensor::from(t), &row(&y), Some(&row(&labels)));
         close(&alone, &together[4 * i..4 * (i + 1)]);
-        let other = net.eval_given(&Tensor::from(t), &row(&y), Some(&Tensor::from([[[1.0, 0.0, 2.0][i]]])));
+        let other = net.eval_conditional(&Tensor::from(t), &row(&y), Some(&Tensor::from([[[1.0, 0.0, 2.0][i]]])));
         assert!((other - alone).abs().max().item() > 1e-8, "the class moves the field");
     }
-    assert_eq!((net.dim(), net.classes()), (4, 3));
+    assert_eq!((net.dim(), net.num_classes()), (4, 3));
 }

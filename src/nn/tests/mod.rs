@@ -97,7 +97,7 @@ fn activations_have_their_values() {
 #[test]
 fn concat_squash_is_its_formula() {
     let net = double(&ConcatSquash::new(2, [3], &Key::new(1)));
-    let layer = |layer: &ConcatSquashLayer, t: f64, y: &[f64]| -> Vec<f64> {
+    let layer = |layer: &ConcatSquashLinear, t: f64, y: &[f64]| -> Vec<f64> {
         let (a, g, s) = (affine(&layer.linear, y), affine(&layer.gate, &[t]), affine(&layer.shift, &[t]));
         (0..a.len()).map(|i| a[i] / (1.0 + (-g[i]).exp()) + s[i]).collect()
     };
@@ -139,7 +139,7 @@ fn a_perceptron_takes_time_behind_y() {
     let with_t = Tensor::from([[0.3, -1.2, 0.7], [2.0, 0.1, 0.7]]);
     let want = net.forward(&with_t).to_vec();
     close(&net.eval(&Tensor::from(0.7), &y), &want);
-    close(&DriftNet::from(net.clone()).eval(&Tensor::from([[0.7], [0.7]]), &y), &want);
+    close(&AnyVelocityField::from(net.clone()).eval(&Tensor::from([[0.7], [0.7]]), &y), &want);
     let autonomous = double(&Mlp::new([2, 4, 2], Activation::Tanh, &Key::new(5)));
     close(&autonomous.eval(&Tensor::from(0.7), &y), &autonomous.forward(&y).to_vec());
 }

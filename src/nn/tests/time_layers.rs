@@ -12,14 +12,14 @@ fn column(t: f64) -> Tensor {
 fn layers_of_time_are_their_formulas() {
     let (y, t) = ([0.3, -1.2], 0.4);
     let row = Tensor::from([y]);
-    let concat: ConcatLayer = double(&TimeLayer::new(2, 3, &Key::new(1)));
+    let concat: ConcatLinear = double(&TimeLayer::new(2, 3, &Key::new(1)));
     close(&concat.forward(&column(t), &row), &affine(&concat.linear, &[y[0], y[1], t]));
-    let squash: SquashLayer = double(&TimeLayer::new(2, 3, &Key::new(2)));
+    let squash: SquashLinear = double(&TimeLayer::new(2, 3, &Key::new(2)));
     let gate = affine(&squash.gate, &[t]);
     let want: Vec<f64> =
         affine(&squash.linear, &y).iter().zip(gate).map(|(a, g)| a / (1.0 + (-g).exp())).collect();
     close(&squash.forward(&column(t), &row), &want);
-    let blend: BlendLayer = double(&TimeLayer::new(2, 3, &Key::new(3)));
+    let blend: BlendLinear = double(&TimeLayer::new(2, 3, &Key::new(3)));
     let (zero, one) = (affine(&blend.at_zero, &y), affine(&blend.at_one, &y));
     let want: Vec<f64> = zero.iter().zip(&one).map(|(a, b)| 0.6 * a + 0.4 * b).collect();
     close(&blend.forward(&column(t), &row), &want);
@@ -42,16 +42,16 @@ fn check<L: TimeLayer>() {
 
 #[test]
 fn every_network_of_time_is_a_field_of_rows_with_right_gradients() {
-    check::<ConcatLayer>();
-    check::<SquashLayer>();
-    check::<BlendLayer>();
-    check::<ConcatSquashLayer>();
+    check::<ConcatLinear>();
+    check::<SquashLinear>();
+    check::<BlendLinear>();
+    check::<ConcatSquashLinear>();
 }
 
 #[test]
 fn a_network_of_concat_squash_layers_is_concat_squash() {
     let named = ConcatSquash::new(2, [8], &Key::new(6));
-    let net: TimeMlp<ConcatSquashLayer> = TimeMlp::new(2, [8], Activation::Tanh, &Key::new(6));
+    let net: TimeMlp<ConcatSquashLinear> = TimeMlp::new(2, [8], Activation::Tanh, &Key::new(6));
     let (t, y) = (Tensor::from(0.3), Tensor::from([[0.1f32, 0.2]]));
     assert_eq!(net.eval(&t, &y).to_vec(), named.eval(&t, &y).to_vec());
 }

@@ -1,11 +1,11 @@
 //! The convolutional field: its parts by their formulas, its derivatives by differences.
 
 use super::*;
-use crate::cnf::{Cnf, Divergence, Probe, StandardNormal, Stepping};
+use crate::cnf::{Cnf, Divergence, ProbeDistribution, StandardNormal, StepControl};
 
 /// A field of two levels whose zeros are random numbers, in f64.
 fn drawn(picture: [usize; 3], seed: u64) -> UNet {
-    let config = UNetConfig { time: 6, ..UNetConfig::new(picture, [3, 4]) };
+    let config = UNetConfig { time_dim: 6, ..UNetConfig::new(picture, [3, 4]) };
     let net = UNet::new(&config, &Key::new(seed));
     let key = Key::new(seed + 1);
     let mut i = 0u32;
@@ -95,11 +95,11 @@ fn averaged_estimates_of_the_divergence_agree_with_the_exact_one() {
     let log_prob = |divergence: Divergence, rows: usize| {
         let mut flow = Cnf::with_blocks(vec![net.clone()], StandardNormal::new(16));
         flow.settings.divergence = divergence;
-        flow.settings.stepping = Stepping::Fixed { steps: 4 };
+        flow.settings.stepping = StepControl::Fixed { steps: 4 };
         flow.log_prob(&x.broadcast_to([rows, 16]), &Key::new(14)).unwrap().to_vec()
     };
     let exact = log_prob(Divergence::Exact, 1)[0];
-    let estimates = log_prob(Divergence::hutchinson(Probe::Rademacher), ROWS);
+    let estimates = log_prob(Divergence::hutchinson(ProbeDistribution::Rademacher), ROWS);
     let mean = estimates.iter().sum::<f64>() / ROWS as f64;
     let variance = estimates.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (ROWS - 1) as f64;
     let error = (variance / ROWS as f64).sqrt();

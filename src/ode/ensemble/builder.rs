@@ -5,10 +5,10 @@
 use super::inlined::Loops;
 use super::many::{OnProgress, Results, num_threads, warned};
 use super::problems::{Problems, Typed};
-use super::{Ensemble, EnsembleProgress, Job, LaneFloat};
+use super::{EnsembleSolution, EnsembleProgress, Job, LaneFloat};
 use crate::ode::inline::InlineMethod;
 use crate::ode::{
-    Bound, Controller, GenericField, LaneClock, Method, Ode, OdeError, Real, Resolved, SolveError,
+    Tol, Controller, GenericField, LaneClock, Method, Ode, OdeError, Real, Resolved, SolveError,
 };
 use crate::simd::{Level, is_fused};
 use std::marker::PhantomData;
@@ -38,7 +38,7 @@ type Options<T, const N: usize> = Ode<'static, [T; N], ()>;
 /// # Inlined loops
 /// The loop over steps is compiled with this crate and calls the field through a pointer.
 /// [`inlined`](EnsembleOde::inlined) compiles the loop of a method with the field inlined.
-pub struct EnsembleOde<'a, P, M, T: LaneFloat, const N: usize, I = ()> {
+pub struct EnsembleBuilder<'a, P, M, T: LaneFloat, const N: usize, I = ()> {
     params: &'a [P],
     problem: M,
     ode: Options<T, N>,
@@ -71,18 +71,18 @@ impl Ode<'static, f64, ()> {
     /// assert!((sweep.y1[200][0] - (-2.0_f64).exp()).abs() < 1e-6);
     /// # Ok::<(), flowline::ode::OdeError>(())
     /// ```
-    pub fn ensemble<P, M, G, const N: usize>(params: &[P], problem: M) -> EnsembleOde<'_, P, M, f64, N>
+    pub fn ensemble<P, M, G, const N: usize>(params: &[P], problem: M) -> EnsembleBuilder<'_, P, M, f64, N>
     where
         M: Fn(&P) -> (G, [f64; N]),
         G: GenericField<N>,
     {
-        EnsembleOde { params, problem, ode: Ode::from_field(()), on_progress: None, loops: PhantomData }
+        EnsembleBuilder { params, problem, ode: Ode::from_field(()), on_progress: None, loops: PhantomData }
     }
 }
 
-impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleOde<'a, P, M, T, N, I> {
+impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M, T, N, I> {
     fn with(self, option: impl FnOnce(Options<T, N>) -> Options<T, N>) -> Self {
-        EnsembleOde { ode: option(self.ode), ..self }
+        EnsembleBuilder { ode: option(self.ode), ..self }
     }
     /// The method.
     pub fn method(self, method: Method) -> Self {
@@ -93,11 +93,11 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleOde<'a, P, M, T, 
         self.with(|ode| ode.controller(controller))
     }
     /// The relative tolerance: a number, or one a component.
-    pub fn rtol(self, rtol: impl Into<Bound>) -> Self {
+    pub fn rtol(self, rtol: impl Into<Tol>) -> Self {
         self.with(|ode| ode.rtol(rtol))
     }
     /// The absolute tolerance, in the unit of y: a number, or one a component.
-    pub fn atol(self, atol: impl Into<Bound>) -> Self {
+    pub fn atol(self, atol: impl Into<Tol>) -> Self {
         self.with(|ode| ode.atol(atol))
     }
     /// The first step size, and every step's of a method without an error estimate; chosen for each trajectory where not
@@ -114,12 +114,12 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleOde<'a, P, M, T, 
         self.with(|ode| ode.dt_max(dt_max))
     }
     /// Times that steps end on.
-    pub fn land_on(self, ts: &[f64]) -> Self {
-        self.with(|ode| ode.land_on(ts))
+    pub fn tstops(self, ts: &[f64]) -> Self {
+        self.with(|ode| ode.tstops(ts))
     }
     /// Times where the field jumps: steps end on them and start anew.
-    pub fn jump_at(self, ts: &[f64]) -> Self {
-        self.with(|ode| ode.jump_at(ts))
+    pub fn discontinuities(self, ts: &[f64]) -> Self {
+        self.with(|ode| ode.discontinuities(ts))
     }
     /// Makes an ensemble with trajectories that end early `Ok`: the outcome of each says whether it did.
     pub fn allow_incomplete(self) -> Self {
@@ -132,9 +132,9 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleOde<'a, P, M, T, 
     /// Steps in f32: twice the lanes, seven digits, rtol 1e-4 and atol 1e-6 where none is given.
     ///
     /// Parameters and y0 are rounded; t and dt stay f64, see [`EnsembleOde`].
-    pub fn single_precision(self) -> EnsembleOde<'a, P, M, f32, N, I> {
+    pub fn single_precision(self) -> EnsembleBuilder<'a, P, M, f32, N, I> {
         let (ode, loops) = (self.ode.with_field(()), PhantomData);
-        EnsembleOde { params: self.params, problem: self.problem, ode, on_progress: self.on_progress, loops }
+        EnsembleBuilder { params: self.params, problem: self.problem, ode, on_progress: self.on_progress, loops }
     }
     /// Takes `method`, by a loop that is compiled for it with the field inlined.
     ///
@@ -155,13 +155,13 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleOde<'a, P, M, T, 
     /// assert_eq!(by_pointer.y1, inlined.y1);
     /// # Ok::<(), flowline::ode::OdeError>(())
     /// ```
-    pub fn inlined<K: InlineMethod>(self, _method: K) -> EnsembleOde<'a, P, M, T, N, K> {
+    pub fn inlined<K: InlineMethod>(self, _method: K) -> EnsembleBuilder<'a, P, M, T, N, K> {
         let (ode, loops) = (self.ode.method(K::METHOD), PhantomData);
-        EnsembleOde { params: self.params, problem: self.problem, ode, on_progress: self.on_progress, loops }
+        EnsembleBuilder { params: self.params, problem: self.problem, ode, on_progress: self.on_progress, loops }
     }
     /// Calls `f` from time to time, from the thread that has just ended some trajectories.
     pub fn on_progress(self, f: impl Fn(EnsembleProgress) + Sync + 'a) -> Self {
-        EnsembleOde { on_progress: Some(Box::new(f)), ..self }
+        EnsembleBuilder { on_progress: Some(Box::new(f)), ..self }
     }
     /// Runs at a level below the machine's best; tests force each.
     ///
@@ -179,7 +179,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleOde<'a, P, M, T, 
     /// [`SolveError::Incomplete`] where a trajectory ended early, or started with a y0 that is not finite, unless
     /// [`allow_incomplete`](Self::allow_incomplete) was asked for: `row` is the first that did, and all trajectories are in
     /// its `partial`, each with its own outcome.
-    pub fn solve<G>(&self, t0: f64, t1: f64) -> Result<Ensemble<[T; N]>, SolveError<Ensemble<[T; N]>>>
+    pub fn solve<G>(&self, t0: f64, t1: f64) -> Result<EnsembleSolution<[T; N]>, SolveError<EnsembleSolution<[T; N]>>>
     where
         P: Sync,
         M: Fn(&P) -> (G, [f64; N]) + Sync,
@@ -212,7 +212,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleOde<'a, P, M, T, 
         let warnings = warned(&warnings);
         let Resolved { rtol, atol, .. } = resolved;
         let all =
-            Ensemble { y1, stats, outcomes, warnings, num_lanes, num_threads: num_threads(), rtol, atol };
+            EnsembleSolution { y1, stats, outcomes, warnings, num_lanes, num_threads: num_threads(), rtol, atol };
         all.judged(self.ode.settings.allow_incomplete)
     }
 }

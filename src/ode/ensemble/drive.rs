@@ -19,7 +19,7 @@ use super::shared::AnyMethod;
 use crate::ode::attempt::attempt_with;
 use crate::ode::attempts::UNROLL;
 use crate::ode::{
-    Carry, Clock, Field, FieldError, LaneClock, LaneNumber, Method, Outcome, Resolved, Scheme, Span, State,
+    Carry, Clock, VectorField, FieldError, LaneClock, LaneNumber, Method, Outcome, Resolved, Scheme, Span, State,
     Stats, Warning, status,
 };
 use crate::simd::{Call, Entry, Level, is_fused};
@@ -100,7 +100,7 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
     where
         R: LaneNumber<T>,
         S: LaneState<T, Clock = R::Clock>,
-        F: Field<S> + SetLane,
+        F: VectorField<S> + SetLane,
     {
         let t0 = R::Clock::splat(self.span.0);
         let span = Span::new(t0.clone(), t0.like(self.span.1));
@@ -145,7 +145,7 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
                 num_steps: clock(&carry.num_steps) as u64,
                 num_accepted: clock(&carry.num_accepted) as u64,
                 num_rejected: clock(&carry.num_rejected) as u64,
-                num_field_evals: clock(&carry.num_field_evals) as u64,
+                num_fn_evals: clock(&carry.num_fn_evals) as u64,
                 num_recomputed: 0,
             };
             let code = clock(&carry.status);
@@ -159,7 +159,7 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
 }
 
 #[inline(always)]
-pub(super) fn attempts<const UNROLLED: bool, S: State<Clock: LaneClock>, F: Field<S>>(
+pub(super) fn attempts<const UNROLLED: bool, S: State<Clock: LaneClock>, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,
     until: &Until<S>,

@@ -6,7 +6,7 @@ use super::LaneFloat;
 use super::drive::{Packs, Until, attempts};
 use super::problems::{SetLane, TypedField};
 use crate::ode::inline::InlineMethod;
-use crate::ode::{Carry, Field, FieldError, FieldNumber, GenericField, LaneClock, Scheme, State};
+use crate::ode::{Carry, VectorField, FieldError, FieldNumber, GenericField, LaneClock, Scheme, State};
 use crate::simd::{Call, Entry};
 use std::marker::PhantomData;
 
@@ -49,7 +49,7 @@ impl<M: InlineMethod> Loops for M {
 /// A field in lanes whose evaluation is inlined.
 struct Inlined<F>(F);
 
-impl<G, T, R, const N: usize> Field<[R; N]> for Inlined<TypedField<'_, G, T, R, N>>
+impl<G, T, R, const N: usize> VectorField<[R; N]> for Inlined<TypedField<'_, G, T, R, N>>
 where
     G: GenericField<N>,
     R: FieldNumber,
@@ -73,7 +73,7 @@ pub(super) struct OneMethod<'a, S, F, M>(PhantomData<(&'a S, F, M)>);
 impl<'a, S, F, M> Call for OneMethod<'a, S, F, M>
 where
     S: State<Clock: LaneClock> + 'a,
-    F: Field<S>,
+    F: VectorField<S>,
     M: InlineMethod,
 {
     type Of = F;

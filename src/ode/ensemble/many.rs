@@ -4,10 +4,10 @@
 //! How they are cut is free: no result depends on it.
 
 use super::drive::Out;
-use super::{Ensemble, EnsembleProgress};
+use super::{EnsembleSolution, EnsembleProgress};
 use crate::ode::check::Driver;
 use crate::ode::host::run;
-use crate::ode::{Field, HostState, Ode, OdeError, Outcome, Real, Resolved, SolveError, Stats, Warning};
+use crate::ode::{VectorField, PlainState, Ode, OdeError, Outcome, Real, Resolved, SolveError, Stats, Warning};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -120,7 +120,7 @@ impl<Y> Out<'_, Y> {
     }
 }
 
-impl<Y: HostState + Send + Sync, F: Field<Y> + Sync> Ode<'_, Y, F>
+impl<Y: PlainState + Send + Sync, F: VectorField<Y> + Sync> Ode<'_, Y, F>
 where
     Y::Options: Sync,
 {
@@ -146,7 +146,7 @@ where
     /// assert!(many.to_string().contains("one at a time"));
     /// # Ok::<(), flowline::ode::OdeError>(())
     /// ```
-    pub fn solve_many(&self, t0: f64, t1: f64, y0s: &[Y]) -> Result<Ensemble<Y>, SolveError<Ensemble<Y>>> {
+    pub fn solve_many(&self, t0: f64, t1: f64, y0s: &[Y]) -> Result<EnsembleSolution<Y>, SolveError<EnsembleSolution<Y>>> {
         self.requested().check(Driver::Many)?;
         let (default, parts) = match y0s.first() {
             Some(y0) => (y0.default_tolerance(), y0.parts()),
@@ -179,7 +179,7 @@ where
             for_each_chunk(y0s.len(), (y0s.to_vec(), 1), None, &run_chunk)?;
         let warnings = warned(&warnings);
         let all =
-            Ensemble { y1, stats, outcomes, warnings, num_lanes: 1, num_threads: num_threads(), rtol, atol };
+            EnsembleSolution { y1, stats, outcomes, warnings, num_lanes: 1, num_threads: num_threads(), rtol, atol };
         match failed.into_inner().expect(LOCK) {
             Some((_, error)) => Err(SolveError::failed(error, all)),
             None => all.judged(self.settings.allow_incomplete),

@@ -23,8 +23,8 @@ mod problems;
 mod report;
 mod shared;
 
-pub use builder::EnsembleOde;
-pub use report::{Ensemble, EnsembleProgress};
+pub use builder::EnsembleBuilder;
+pub use report::{EnsembleSolution, EnsembleProgress};
 
 use super::{FieldError, LANES, LaneNumber, Lanes, Outcome, Real, Resolved, SINGLE_LANES, Single};
 use crate::simd::Level;

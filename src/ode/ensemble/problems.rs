@@ -7,7 +7,7 @@ use super::LaneFloat;
 use super::components::Components;
 use super::drive::Packs;
 use super::inlined::Loops;
-use crate::ode::{Field, FieldError, FieldNumber, GenericField, LaneNumber, Real};
+use crate::ode::{VectorField, FieldError, FieldNumber, GenericField, LaneNumber, Real};
 use crate::simd::{Call, Entry, Level};
 use std::marker::PhantomData;
 
@@ -58,13 +58,13 @@ pub trait SetLane {
 }
 
 /// A field with the parameters of one trajectory in each lane.
-pub trait LaneField<R: Real>: Field<Components<R>> + SetLane {}
-impl<R: Real, F: Field<Components<R>> + SetLane> LaneField<R> for F {}
+pub trait LaneField<R: Real>: VectorField<Components<R>> + SetLane {}
+impl<R: Real, F: VectorField<Components<R>> + SetLane> LaneField<R> for F {}
 
 /// A field in lanes behind a pointer.
 pub type DynField<'a, R> = Box<dyn LaneField<R> + 'a>;
 
-impl<R: Real> Field<Components<R>> for DynField<'_, R> {
+impl<R: Real> VectorField<Components<R>> for DynField<'_, R> {
     #[inline(always)]
     fn eval(&self, t: &R::Clock, y: &Components<R>, dy: &mut Components<R>) -> Result<(), FieldError> {
         (**self).eval(t, y, dy)
@@ -101,7 +101,7 @@ where
     }
 }
 
-impl<G: GenericField<N>, T, R: FieldNumber, const N: usize> Field<Components<R>>
+impl<G: GenericField<N>, T, R: FieldNumber, const N: usize> VectorField<Components<R>>
     for TypedField<'_, G, T, R, N>
 {
     #[inline(always)]
@@ -120,7 +120,7 @@ struct AtLevel<'a, G: GenericField<N>, T, R: FieldNumber, const N: usize> {
     eval: Entry<Eval<'a, G, T, R, N>>,
 }
 
-impl<G: GenericField<N>, T, R: FieldNumber, const N: usize> Field<Components<R>> for AtLevel<'_, G, T, R, N> {
+impl<G: GenericField<N>, T, R: FieldNumber, const N: usize> VectorField<Components<R>> for AtLevel<'_, G, T, R, N> {
     fn eval(&self, t: &R::Clock, y: &Components<R>, dy: &mut Components<R>) -> Result<(), FieldError> {
         self.eval.call(&self.field, t, y, dy)
     }

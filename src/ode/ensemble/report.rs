@@ -1,12 +1,12 @@
 //! What an ensemble returns, and how it tells of itself.
 
-use crate::ode::{Bound, Outcome, SolveError, Stats, Warning};
+use crate::ode::{Tol, Outcome, SolveError, Stats, Warning};
 use std::fmt;
 
 /// The trajectories of an ensemble, in the order of their parameters.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Ensemble<Y> {
+pub struct EnsembleSolution<Y> {
     /// The state that each reached: at t1, or the last good one where its outcome says otherwise.
     pub y1: Vec<Y>,
     /// What each took.
@@ -20,34 +20,34 @@ pub struct Ensemble<Y> {
     /// Threads that shared the work.
     pub num_threads: usize,
     /// The relative tolerance they ran with.
-    pub rtol: Bound,
+    pub rtol: Tol,
     /// The absolute tolerance.
-    pub atol: Bound,
+    pub atol: Tol,
 }
 
-impl<Y> Ensemble<Y> {
+impl<Y> EnsembleSolution<Y> {
     /// An error where a trajectory ended early.
     pub(super) fn judged(self, allow_incomplete: bool) -> Result<Self, SolveError<Self>> {
         let early = self.outcomes.iter().position(|outcome| !outcome.is_success());
         let Some(row) = early.filter(|_| !allow_incomplete) else { return Ok(self) };
-        let Ensemble { ref outcomes, ref rtol, ref atol, .. } = self;
+        let EnsembleSolution { ref outcomes, ref rtol, ref atol, .. } = self;
         let (outcome, rtol, atol) = (outcomes[row], rtol.clone(), atol.clone());
         Err(SolveError::Incomplete { outcome, row: Some(row), rtol, atol, partial: Box::new(self) })
     }
 
     /// What all of them took together.
-    pub fn total(&self) -> Stats {
+    pub fn total_stats(&self) -> Stats {
         self.stats.iter().fold(Stats::default(), |mut total, stats| {
             total.num_steps += stats.num_steps;
             total.num_accepted += stats.num_accepted;
             total.num_rejected += stats.num_rejected;
-            total.num_field_evals += stats.num_field_evals;
+            total.num_fn_evals += stats.num_fn_evals;
             total
         })
     }
 }
 
-impl<Y> fmt::Display for Ensemble<Y> {
+impl<Y> fmt::Display for EnsembleSolution<Y> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let completed = self.outcomes.iter().filter(|outcome| outcome.is_completed()).count();
         write!(f, "{completed} of {} trajectories completed", self.outcomes.len())?;
@@ -56,7 +56,7 @@ impl<Y> fmt::Display for Ensemble<Y> {
         {
             write!(f, " (the first that did not is {index}: {outcome})")?;
         }
-        write!(f, ", {}, rtol={:e}, atol={:e}, ", self.total(), self.rtol, self.atol)?;
+        write!(f, ", {}, rtol={:e}, atol={:e}, ", self.total_stats(), self.rtol, self.atol)?;
         match self.num_lanes {
             1 => write!(f, "one at a time")?,
             lanes => write!(f, "{lanes} lanes")?,

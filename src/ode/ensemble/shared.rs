@@ -7,14 +7,14 @@ use super::components::Components;
 use super::drive::{Packs, Until, attempts};
 use super::inlined::OneMethod;
 use super::problems::DynField;
-use crate::ode::{Carry, Field, FieldError, LANES, LaneClock, Lanes, SINGLE_LANES, Scheme, State, inline};
+use crate::ode::{Carry, VectorField, FieldError, LANES, LaneClock, Lanes, SINGLE_LANES, Scheme, State, inline};
 use crate::simd::{Call, Entry};
 use std::marker::PhantomData;
 
 /// Attempts by whatever method the scheme is of.
 pub(super) struct AnyMethod<'a, S, F>(PhantomData<(&'a S, F)>);
 
-impl<'a, S: State<Clock: LaneClock> + 'a, F: Field<S>> Call for AnyMethod<'a, S, F> {
+impl<'a, S: State<Clock: LaneClock> + 'a, F: VectorField<S>> Call for AnyMethod<'a, S, F> {
     type Of = F;
     type At = Scheme<'a, S>;
     type On = Until<S>;

@@ -1,11 +1,11 @@
 //! Events of a solve on plain states: which happen in a step, and what follows.
 
-use super::{Bracket, EventHit, Mark, Rhythm, Watch};
-use crate::ode::stepper::Stepper;
-use crate::ode::{Field, HostState, OdeError, Outcome, Scheme, status};
+use super::{Bracket, EventRecord, Mark, Rhythm, Watch};
+use crate::ode::stepper::Integrator;
+use crate::ode::{VectorField, PlainState, OdeError, Outcome, Scheme, status};
 
 /// The events of a solve, and what is known of them where the next step starts.
-pub(in crate::ode) struct Finder<'o, 'f, Y: HostState> {
+pub(in crate::ode) struct Finder<'o, 'f, Y: PlainState> {
     watches: &'o [Watch<'f, Y>],
     marks: Vec<Mark<f64>>,
     /// How often each has happened.
@@ -44,13 +44,13 @@ pub(in crate::ode) enum Found {
 }
 
 /// The curve of a step under one event's function.
-struct Curve<'a, 'f, Y: HostState> {
+struct Curve<'a, 'f, Y: PlainState> {
     watch: &'a Watch<'f, Y>,
-    stepper: &'a mut Stepper<Y>,
+    stepper: &'a mut Integrator<Y>,
     scratch: &'a mut Y,
 }
 
-impl<Y: HostState> Curve<'_, '_, Y> {
+impl<Y: PlainState> Curve<'_, '_, Y> {
     /// The time at a part of the step, and the value there.
     fn at_part(&mut self, part: f64) -> [f64; 2] {
         let (t0, t1) = (self.stepper.t(), self.stepper.carry.t);
@@ -66,7 +66,7 @@ impl<Y: HostState> Curve<'_, '_, Y> {
 }
 
 /// The state at `t` of the step last accepted.
-fn state_at<Y: HostState>(t: f64, stepper: &mut Stepper<Y>, out: &mut Y) {
+fn state_at<Y: PlainState>(t: f64, stepper: &mut Integrator<Y>, out: &mut Y) {
     if t == stepper.carry.t {
         out.copy_of(&stepper.carry.y);
     } else {
@@ -74,9 +74,9 @@ fn state_at<Y: HostState>(t: f64, stepper: &mut Stepper<Y>, out: &mut Y) {
     }
 }
 
-impl<'o, 'f, Y: HostState> Finder<'o, 'f, Y> {
+impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
     /// At the start of a solve, which ends there where a function is NaN.
-    pub fn new(watches: &'o [Watch<'f, Y>], max_events: usize, stepper: &mut Stepper<Y>) -> Self {
+    pub fn new(watches: &'o [Watch<'f, Y>], max_events: usize, stepper: &mut Integrator<Y>) -> Self {
         let (t0, n) = (stepper.carry.t, watches.len());
         let mut finder = Finder {
             watches,
@@ -100,7 +100,7 @@ impl<'o, 'f, Y: HostState> Finder<'o, 'f, Y> {
 
     /// Looks at the step last accepted, which is complete, and notes what happens in it up to the first instant that ends
     /// it.
-    pub fn find(&mut self, stepper: &mut Stepper<Y>, events: &mut Vec<EventHit<Y>>) -> Found {
+    pub fn find(&mut self, stepper: &mut Integrator<Y>, events: &mut Vec<EventRecord<Y>>) -> Found {
         if let Err(found) = self.look(stepper) {
             return found;
         }
@@ -135,7 +135,7 @@ impl<'o, 'f, Y: HostState> Finder<'o, 'f, Y> {
     }
 
     /// Finds every sign change of the step, and the values at its end.
-    fn look(&mut self, stepper: &mut Stepper<Y>) -> Result<(), Found> {
+    fn look(&mut self, stepper: &mut Integrator<Y>) -> Result<(), Found> {
         self.hits.clear();
         self.ends.clear();
         let t0 = stepper.t();
@@ -145,7 +145,7 @@ impl<'o, 'f, Y: HostState> Finder<'o, 'f, Y> {
             let mut curve = Curve { watch, stepper, scratch: &mut self.scratch };
             let mut before = [t0, mark.value];
             if mark.is_on_root() {
-                let first = curve.at_part(1.0 / event.samples as f64)[0];
+                let first = curve.at_part(1.0 / event.interp_points as f64)[0];
                 // At the first sample it has a sign at the latest.
                 let mut looks = Mark::looks(&t0, &first).filter(|t| *t != t0).map(|t| [t, curve.at(&t)]);
                 before = looks.find(|[t, value]| *t == first || mark.has_left(value)).unwrap_or(before);
@@ -182,7 +182,7 @@ impl<'o, 'f, Y: HostState> Finder<'o, 'f, Y> {
     }
 
     /// Gathers the events whose sign has changed by the time `t` of a hit, and was not noted before.
-    fn gather(&mut self, t: f64, stepper: &mut Stepper<Y>) {
+    fn gather(&mut self, t: f64, stepper: &mut Integrator<Y>) {
         let sign = stepper.span.direction;
         self.group.clear();
         for hit in &self.hits {
@@ -198,13 +198,13 @@ impl<'o, 'f, Y: HostState> Finder<'o, 'f, Y> {
         self.group.dedup_by_key(|(index, _)| *index);
     }
 
-    fn note(&mut self, index: usize, t: f64, stepper: &mut Stepper<Y>, events: &mut Vec<EventHit<Y>>) {
+    fn note(&mut self, index: usize, t: f64, stepper: &mut Integrator<Y>, events: &mut Vec<EventRecord<Y>>) {
         state_at(t, stepper, &mut self.scratch);
         self.counts[index] += 1;
-        events.push(EventHit { index, t, y: self.scratch.clone() });
+        events.push(EventRecord { index, t, y: self.scratch.clone() });
     }
 
-    fn full(&mut self, t: f64, stepper: &mut Stepper<Y>) -> Found {
+    fn full(&mut self, t: f64, stepper: &mut Integrator<Y>) -> Found {
         state_at(t, stepper, &mut self.scratch);
         Found::Full(t)
     }
@@ -222,8 +222,8 @@ impl<'o, 'f, Y: HostState> Finder<'o, 'f, Y> {
     pub fn act(
         &mut self,
         t: f64,
-        (field, scheme): (&dyn Field<Y>, &Scheme<Y>),
-        stepper: &mut Stepper<Y>,
+        (field, scheme): (&dyn VectorField<Y>, &Scheme<Y>),
+        stepper: &mut Integrator<Y>,
     ) -> Result<Option<Outcome>, OdeError> {
         let before = self.noise(t, stepper);
         let t_end = stepper.carry.t;
@@ -257,7 +257,7 @@ impl<'o, 'f, Y: HostState> Finder<'o, 'f, Y> {
     }
 
     /// For each event of the group how large its function is at its root, with the sign that it has changed to.
-    fn noise(&mut self, t: f64, stepper: &mut Stepper<Y>) -> Vec<f64> {
+    fn noise(&mut self, t: f64, stepper: &mut Integrator<Y>) -> Vec<f64> {
         let sign = stepper.span.direction;
         let noise = |&(index, before): &(usize, f64)| {
             let watch = &self.watches[index];
@@ -271,7 +271,7 @@ impl<'o, 'f, Y: HostState> Finder<'o, 'f, Y> {
 
     /// Evaluates every event's function at the carry's state, and stores its sign. `noise` belongs to the events of the group. A
     /// NaN ends the solve.
-    fn mark(&mut self, noise: &[f64], stepper: &mut Stepper<Y>) {
+    fn mark(&mut self, noise: &[f64], stepper: &mut Integrator<Y>) {
         self.marks.clear();
         for (index, watch) in self.watches.iter().enumerate() {
             let value = (watch.when)(stepper.carry.t, &stepper.carry.y);

@@ -48,7 +48,7 @@ pub struct Event {
     pub(crate) falling: bool,
     /// The hit that ends the solve, counted from 1; 0 for none.
     pub(crate) terminal: usize,
-    pub(crate) samples: usize,
+    pub(crate) interp_points: usize,
     pub(crate) tolerance: f64,
 }
 
@@ -63,10 +63,10 @@ impl Event {
     }
     /// Either way.
     pub fn crossing() -> Self {
-        Event { rising: true, falling: true, terminal: 0, samples: 4, tolerance: 0.0 }
+        Event { rising: true, falling: true, terminal: 0, interp_points: 4, tolerance: 0.0 }
     }
     /// The first hit ends the solve.
-    pub fn stop(self) -> Self {
+    pub fn terminal(self) -> Self {
         self.terminal_after(1)
     }
     /// The n-th hit ends the solve; 0 is taken as 1.
@@ -84,8 +84,8 @@ impl Event {
         Event { terminal: n.max(1), ..self }
     }
     /// Points of a step at which the sign is looked at, its end included: 4 if not said.
-    pub fn samples(self, samples: usize) -> Self {
-        Event { samples: samples.max(1), ..self }
+    pub fn interp_points(self, samples: usize) -> Self {
+        Event { interp_points: samples.max(1), ..self }
     }
     /// How closely the time is found, in the unit of t: 4 ulp of it if not said.
     pub fn tolerance(self, dt: f64) -> Self {
@@ -95,22 +95,22 @@ impl Event {
 
 /// What an event's function may return: a number whose sign counts, or a condition; `C` is the clock of the solve,
 /// a tensor of one element on tensors.
-pub trait Gauge<C = f64> {
+pub trait EventValue<C = f64> {
     /// The number; 1 for true and -1 for false.
-    fn gauge(self) -> C;
+    fn value(self) -> C;
 }
-impl Gauge for f64 {
-    fn gauge(self) -> f64 {
+impl EventValue for f64 {
+    fn value(self) -> f64 {
         self
     }
 }
-impl Gauge for f32 {
-    fn gauge(self) -> f64 {
+impl EventValue for f32 {
+    fn value(self) -> f64 {
         f64::from(self)
     }
 }
-impl Gauge for bool {
-    fn gauge(self) -> f64 {
+impl EventValue for bool {
+    fn value(self) -> f64 {
         if self { 1.0 } else { -1.0 }
     }
 }
@@ -129,7 +129,7 @@ pub(crate) type Then<'f, Y> = Arc<dyn Fn(<Y as State>::Clock, &mut Y) + Send + S
 /// A hit of an event.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct EventHit<Y> {
+pub struct EventRecord<Y> {
     /// Which event, in the order they were given.
     pub index: usize,
     /// When: at the root or past it by less than the event's tolerance, so the sign has changed.

@@ -73,7 +73,7 @@ impl Event {
 
     /// The parts of a step at which the sign is looked at, without its start.
     pub(crate) fn parts(&self) -> impl Iterator<Item = f64> + use<> {
-        let n = self.samples;
+        let n = self.interp_points;
         (1..=n).map(move |j| j as f64 / n as f64)
     }
 

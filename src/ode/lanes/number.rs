@@ -154,7 +154,7 @@ macro_rules! number {
                 }))
             }
             #[inline(always)]
-            fn if_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self {
+            fn select_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self {
                 Lanes::choose(&self.test(Self::from(0.0), |x, zero| x > zero), &a.into(), &b.into())
             }
         }

@@ -6,7 +6,7 @@
 
 use crate::ode::host;
 use crate::ode::{
-    Clock, Drive, Field, HostState, Ode, OdeError, Solution, SolveError, Stages, State, Tolerance,
+    Clock, OdeState, VectorField, PlainState, Ode, OdeError, Solution, SolveError, Stages, State, Tolerance,
 };
 use std::fmt;
 use std::marker::PhantomData;
@@ -147,10 +147,10 @@ macro_rules! __state_of_parts {
 #[macro_export]
 macro_rules! __host_state_of_parts {
     ($($part:tt: $t:ty),+) => {
-        const UNROLLED: bool = true $(&& <$t as $crate::ode::HostState>::UNROLLED)+;
+        const UNROLLED: bool = true $(&& <$t as $crate::ode::PlainState>::UNROLLED)+;
 
         fn each_component(&self, f: &mut dyn FnMut(f64)) {
-            $($crate::ode::HostState::each_component(&self.$part, f);)+
+            $($crate::ode::PlainState::each_component(&self.$part, f);)+
         }
     };
 }
@@ -168,16 +168,16 @@ pub trait DriveOn<C: Clock>: State<Clock = C> {
     /// As [`Drive::check`].
     fn check<F, O>(ode: &Ode<'_, Self, F, O>, t0: &C, t1: &C, y0: &Self) -> Result<(), OdeError>
     where
-        Self: Drive;
+        Self: OdeState;
     /// As [`Drive::drive`].
-    fn drive<F: Field<Self>, O>(
+    fn drive<F: VectorField<Self>, O>(
         ode: &Ode<'_, Self, F, O>,
         t0: C,
         t1: C,
         y0: Self,
     ) -> Result<<Self as DriveOn<C>>::Solution<O>, SolveError<<Self as DriveOn<C>>::Solution<O>>>
     where
-        Self: Drive;
+        Self: OdeState;
 }
 
 macro_rules! tuples {
@@ -185,7 +185,7 @@ macro_rules! tuples {
         impl<$A: State, $($T: State<Clock = $A::Clock>),*> State for ($A, $($T,)*) {
             $crate::__state_of_parts!($A::Clock, 0 $($i)*);
         }
-        impl<$A: State, $($T: State<Clock = $A::Clock>),*> Drive for ($A, $($T,)*)
+        impl<$A: State, $($T: State<Clock = $A::Clock>),*> OdeState for ($A, $($T,)*)
         where
             Self: DriveOn<$A::Clock>,
         {
@@ -203,7 +203,7 @@ macro_rules! tuples {
             ) -> Result<(), OdeError> {
                 DriveOn::check(ode, t0, t1, y0)
             }
-            fn drive<F: Field<Self>, O>(
+            fn drive<F: VectorField<Self>, O>(
                 ode: &Ode<'_, Self, F, O>,
                 t0: $A::Clock,
                 t1: $A::Clock,
@@ -212,17 +212,17 @@ macro_rules! tuples {
                 DriveOn::drive(ode, t0, t1, y0)
             }
         }
-        impl<$A: HostState, $($T: HostState),*> DriveOn<f64> for ($A, $($T,)*) {
+        impl<$A: PlainState, $($T: PlainState),*> DriveOn<f64> for ($A, $($T,)*) {
             type Solution<O> = Solution<Self, O>;
             type Options = ();
 
             fn default_tolerance(&self) -> Tolerance<'static> {
-                Drive::default_tolerance(&self.0) $(.looser(Drive::default_tolerance(&self.$i)))*
+                OdeState::default_tolerance(&self.0) $(.looser(OdeState::default_tolerance(&self.$i)))*
             }
             fn check<F, O>(ode: &Ode<'_, Self, F, O>, t0: &f64, t1: &f64, y0: &Self) -> Result<(), OdeError> {
                 host::check(ode, (*t0, *t1), y0)
             }
-            fn drive<F: Field<Self>, O>(
+            fn drive<F: VectorField<Self>, O>(
                 ode: &Ode<'_, Self, F, O>,
                 t0: f64,
                 t1: f64,
@@ -231,7 +231,7 @@ macro_rules! tuples {
                 host::solve(ode, t0, t1, y0)
             }
         }
-        impl<$A: HostState, $($T: HostState),*> HostState for ($A, $($T,)*) {
+        impl<$A: PlainState, $($T: PlainState),*> PlainState for ($A, $($T,)*) {
             $crate::__host_state_of_parts!(0: $A $(, $i: $T)*);
         }
     )* };
@@ -270,13 +270,13 @@ macro_rules! state {
         impl $crate::ode::State for $name {
             $crate::__state_of_parts!(f64, $($f)+);
         }
-        impl $crate::ode::Drive for $name {
+        impl $crate::ode::OdeState for $name {
             type Solution<O> = $crate::ode::Solution<Self, O>;
             type Options = ();
 
             fn default_tolerance(&self) -> $crate::ode::Tolerance<'static> {
                 // 0 is tighter than anything.
-                $crate::ode::Tolerance::new(0.0, 0.0) $(.looser($crate::ode::Drive::default_tolerance(&self.$f)))+
+                $crate::ode::Tolerance::new(0.0, 0.0) $(.looser($crate::ode::OdeState::default_tolerance(&self.$f)))+
             }
             fn check<F, O>(
                 ode: &$crate::ode::Ode<'_, Self, F, O>,
@@ -286,7 +286,7 @@ macro_rules! state {
             ) -> Result<(), $crate::ode::OdeError> {
                 $crate::ode::check_on_host(ode, (*t0, *t1), y0)
             }
-            fn drive<F: $crate::ode::Field<Self>, O>(
+            fn drive<F: $crate::ode::VectorField<Self>, O>(
                 ode: &$crate::ode::Ode<'_, Self, F, O>,
                 t0: f64,
                 t1: f64,
@@ -296,7 +296,7 @@ macro_rules! state {
                 $crate::ode::solve_on_host(ode, t0, t1, y0)
             }
         }
-        impl $crate::ode::HostState for $name {
+        impl $crate::ode::PlainState for $name {
             $crate::__host_state_of_parts!($($f: $t),+);
         }
     };

@@ -7,7 +7,7 @@ use super::arrays::fixed_state;
 use super::heap::heap_state;
 use super::in_registers;
 use crate::ode::host::host_drive;
-use crate::ode::{HostState, Real, Solution};
+use crate::ode::{PlainState, Real, Solution};
 use ::nalgebra::{Const, DMatrix, Dim, Dyn, Matrix, SMatrix, Scalar, VecStorage};
 
 #[inline(always)]
@@ -42,7 +42,7 @@ dynamic!(
     {R: Real<Clock = f64> + Scalar, const N: usize} Matrix<R, Const<N>, Dyn, VecStorage<R, Const<N>, Dyn>>;
 );
 
-impl<Y, O: HostState> Solution<Y, O> {
+impl<Y, O: PlainState> Solution<Y, O> {
     /// What was saved as a matrix `[time, component]`: row i is `ys[i]`.
     ///
     /// # Panics

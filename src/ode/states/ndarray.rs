@@ -7,7 +7,7 @@
 use super::heap::{self, same_shape};
 use super::{PARTIAL_SUMS, add_up};
 use crate::ode::host::host_drive;
-use crate::ode::{FieldError, HostState, Real, Solution, Stages, State, Tolerance, View};
+use crate::ode::{FieldError, PlainState, Real, Solution, Stages, State, Tolerance, View};
 use ::ndarray::{Array, Array2, ArrayRef, Dimension, Zip};
 
 /// Whether y and the stages of non-zero weight can all be seen as slices.
@@ -134,7 +134,7 @@ impl<R: Real<Clock = f64>, D: Dimension> View for ArrayRef<R, D> {
     }
 }
 
-impl<Y, O: HostState> Solution<Y, O> {
+impl<Y, O: PlainState> Solution<Y, O> {
     /// What was saved as an array `[time, component]`: row i is `ys[i]`.
     ///
     /// # Panics

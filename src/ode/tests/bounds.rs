@@ -9,22 +9,22 @@ fn oscillator(_t: f64, y: &[f64; 2]) -> [f64; 2] {
 #[test]
 fn every_controller_lands_where_it_is_told_in_either_direction() {
     let controllers: [Controller; 7] = [
-        Pid::default().into(),
-        Pid::pi(0.4, 0.3).into(),
-        Pid::h211pi().into(),
-        Pid::h211b(4.0).into(),
-        Pid::h312pid().into(),
-        Hairer::dopri5().into(),
-        Constant { dt0: 0.3 }.into(),
+        PidController::default().into(),
+        PidController::pi(0.4, 0.3).into(),
+        PidController::h211pi().into(),
+        PidController::h211b(4.0).into(),
+        PidController::h312pid().into(),
+        HairerController::dopri5().into(),
+        ConstantStepSize { dt0: 0.3 }.into(),
     ];
     for controller in controllers {
         for (t0, t1) in [(0.0, 10.0), (10.0, 0.0)] {
             let ode =
-                Ode::new(oscillator).controller(controller.clone()).land_on(&[7.25, 1.5, 42.0, 1.5 + 1e-3]);
+                Ode::new(oscillator).controller(controller.clone()).tstops(&[7.25, 1.5, 42.0, 1.5 + 1e-3]);
             let solution = ode.solve(t0, t1, [f64::cos(t0), -f64::sin(t0)]).unwrap();
             assert!(solution.outcome.is_completed());
             for stop in [1.5, 1.5 + 1e-3, 7.25] {
-                assert!(solution.knots.contains(&stop), "{controller:?} passes {stop}");
+                assert!(solution.step_times.contains(&stop), "{controller:?} passes {stop}");
             }
             assert!((solution.y1[0] - f64::cos(t1)).abs() < 0.02, "{controller:?}: {:?}", solution.y1);
         }
@@ -33,15 +33,15 @@ fn every_controller_lands_where_it_is_told_in_either_direction() {
 
 #[test]
 fn constant_steps_keep_their_grid_across_a_stop() {
-    let ode = Ode::new(oscillator).controller(Constant { dt0: 0.25 }).land_on(&[0.5, 0.6]);
-    assert_eq!(ode.solve(0.0, 1.0, [1.0, 0.0]).unwrap().knots, [0.0, 0.25, 0.5, 0.6, 0.75, 1.0]);
+    let ode = Ode::new(oscillator).controller(ConstantStepSize { dt0: 0.25 }).tstops(&[0.5, 0.6]);
+    assert_eq!(ode.solve(0.0, 1.0, [1.0, 0.0]).unwrap().step_times, [0.0, 0.25, 0.5, 0.6, 0.75, 1.0]);
 }
 
 #[test]
 fn a_jump_at_one_of_the_given_times_is_one_step_of_them() {
     let grid = || Ode::new(oscillator).controller(StepTo { ts: vec![0.0, 0.25, 0.5, 1.0] });
     let plain = grid().solve(0.0, 1.0, [1.0, 0.0]).unwrap();
-    assert_eq!(grid().jump_at(&[0.5]).solve(0.0, 1.0, [1.0, 0.0]).unwrap().knots, plain.knots);
+    assert_eq!(grid().discontinuities(&[0.5]).solve(0.0, 1.0, [1.0, 0.0]).unwrap().step_times, plain.step_times);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_stop_does_not_make_the_solve_forget_its_step_size() {
     let plain = Ode::new(oscillator).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
     // ten slivers in the middle: each costs the step that lands on it, none costs the growth from 1e-9 again
     let stops: Vec<f64> = (0..10).map(|i| 10.0 + 1e-9 * f64::from(i)).collect();
-    let landed = Ode::new(oscillator).land_on(&stops).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
+    let landed = Ode::new(oscillator).tstops(&stops).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
     assert!(landed.stats.num_steps <= plain.stats.num_steps + 11, "{} against {}", landed.stats, plain.stats);
 }
 
@@ -58,9 +58,9 @@ fn stops_change_no_step_that_does_not_end_on_one() {
     // The step sizes behind a stop follow from the controller alone, also where it shrinks them after an accepted step,
     // as Hairer's rule does. (A step ends at t + dt as rounded: it was once taken for one that was cut.)
     let solve = |stops: &[f64]| {
-        let ode = Ode::new(|t: f64, y: &[f64; 2]| [y[1], -y[0] * (1.0 + 50.0 * t)]).land_on(stops);
-        let ode = ode.controller(Hairer::dopri5()).rtol(1e-5);
-        ode.solve(0.0, 10.0, [1.0, 0.0]).unwrap().knots
+        let ode = Ode::new(|t: f64, y: &[f64; 2]| [y[1], -y[0] * (1.0 + 50.0 * t)]).tstops(stops);
+        let ode = ode.controller(HairerController::dopri5()).rtol(1e-5);
+        ode.solve(0.0, 10.0, [1.0, 0.0]).unwrap().step_times
     };
     let (plain, late) = (solve(&[]), solve(&[9.0]));
     let before = plain.iter().filter(|t| **t < 8.9).count();
@@ -81,7 +81,7 @@ fn a_jump_of_the_field_is_seen_from_neither_side_and_costs_no_rejection() {
             });
             let ode = if method.tableau().b_err.is_some() { ode } else { ode.dt0(0.3) };
             for (t0, t1, rise) in [(0.0, 2.0, 101.0), (2.0, 0.0, -101.0)] {
-                let solution = ode.clone().method(method).jump_at(&[1.0]).solve(t0, t1, 0.0).unwrap();
+                let solution = ode.clone().method(method).discontinuities(&[1.0]).solve(t0, t1, 0.0).unwrap();
                 assert!((solution.y1 - rise).abs() < 1e-9, "{method}: {}", solution.y1);
                 assert_eq!((solution.stats.num_rejected, called_at_jump.get()), (0, false), "{method}");
             }
@@ -92,7 +92,7 @@ fn a_jump_of_the_field_is_seen_from_neither_side_and_costs_no_rejection() {
 #[test]
 fn steps_stay_within_dt_max_and_a_shorter_one_than_dt_min_ends_the_solve() {
     let ode = Ode::new(oscillator).dt_max(0.1);
-    let knots = ode.solve(0.0, 5.0, [1.0, 0.0]).unwrap().knots;
+    let knots = ode.solve(0.0, 5.0, [1.0, 0.0]).unwrap().step_times;
     assert!(knots.windows(2).all(|k| k[1] - k[0] <= 0.1 + 1e-12) && knots.len() > 50);
     let wall = Ode::new(|t: f64, _y: &f64| 1.0 / (1.0 - t).abs().max(1e-12)).dt_min(1e-3);
     let solution = wall.allow_incomplete().solve(0.0, 2.0, 0.0).unwrap();
@@ -109,11 +109,11 @@ fn bounds_that_contradict_are_refused() {
     assert!(refuse(ode().dt_max(0.0)).starts_with("dt_max=0"));
     assert!(refuse(ode().dt_min(0.2).dt_max(0.1)).contains("at least dt_min"));
     assert!(
-        refuse(ode().controller(Constant { dt0: 0.5 }).dt_max(0.1)).starts_with("`dt_max` has no effect")
+        refuse(ode().controller(ConstantStepSize { dt0: 0.5 }).dt_max(0.1)).starts_with("`dt_max` has no effect")
     );
-    assert!(refuse(ode().land_on(&[f64::NAN])).starts_with("land_on=NaN"));
-    assert!(refuse(ode().controller(StepTo { ts: vec![0.0, 1.0] }).jump_at(&[0.5])).contains("t=0.5"));
-    assert!(refuse(ode().controller(Hairer { beta: 0.5, ..Hairer::default() })).starts_with("beta=0.5"));
+    assert!(refuse(ode().tstops(&[f64::NAN])).starts_with("land_on=NaN"));
+    assert!(refuse(ode().controller(StepTo { ts: vec![0.0, 1.0] }).discontinuities(&[0.5])).contains("t=0.5"));
+    assert!(refuse(ode().controller(HairerController { beta: 0.5, ..HairerController::default() })).starts_with("beta=0.5"));
     assert!(refuse(ode().rtol([1e-6; 3])).starts_with("rtol has 3 numbers for a state of 2 components"));
     assert!(refuse(ode().atol([1e-6, -1.0])).starts_with("tolerances rtol=1e-6, atol=-1e0"));
 }
@@ -162,11 +162,11 @@ fn hairers_rule_repeats_the_published_run_on_the_arenstorf_orbit() {
         ]
     };
     let ode =
-        Ode::new(field).method(Method::Dopri5).controller(Hairer::dopri5()).dt0(1e-4).rtol(1e-7).atol(1e-7);
+        Ode::new(field).method(Method::Dopri5).controller(HairerController::dopri5()).dt0(1e-4).rtol(1e-7).atol(1e-7);
     let solution =
         ode.solve(0.0, 17.0652165601579625588917206249, [0.994, 0.0, 0.0, -2.00158510637908252240537862224]);
     let solution = solution.unwrap();
-    let Stats { num_steps, num_accepted, num_rejected, num_field_evals, .. } = solution.stats;
+    let Stats { num_steps, num_accepted, num_rejected, num_fn_evals: num_field_evals, .. } = solution.stats;
     assert_eq!((num_steps, num_accepted, num_rejected), (238, 217, 21));
     assert!((1429..=1430).contains(&num_field_evals), "{num_field_evals}");
     // as the Fortran code prints it, from its own arithmetic: rounding is magnified some 1e6 times on this orbit
@@ -179,7 +179,7 @@ fn hairers_rule_repeats_the_published_run_on_the_arenstorf_orbit() {
 #[test]
 fn hairers_rule_repeats_the_published_run_of_dop853_on_van_der_pol() {
     let van_der_pol = |_t: f64, y: &[f64; 2]| [y[1], ((1.0 - y[0] * y[0]) * y[1] - y[0]) / 1e-3];
-    let ode = Ode::new(van_der_pol).method(Method::Dop853).controller(Hairer::dop853());
+    let ode = Ode::new(van_der_pol).method(Method::Dop853).controller(HairerController::dop853());
     let solution = ode.dt0(1e-6).rtol(1e-9).atol(1e-9).solve(0.0, 2.0, [2.0, 0.0]).unwrap();
     let Stats { num_steps, num_accepted, num_rejected, .. } = solution.stats;
     assert_eq!((num_steps, num_accepted, num_rejected), (1469, 1348, 121));
@@ -207,16 +207,16 @@ fn steps_by_hand_and_many_solves_notice_stiffness_where_one_solve_does() {
     let ode = Ode::new(|t: f64, y: &[f64; 2]| [-y[1] * (y[0] - t.cos()), 0.0]);
     let (stiff, mild) = ([0.0, 2000.0], [0.0, 1.0]);
     let whole = ode.solve(0.0, 10.0, stiff).unwrap();
-    let mut steps = ode.steps(0.0, 10.0, stiff).unwrap();
+    let mut steps = ode.stepper(0.0, 10.0, stiff).unwrap();
     assert!(steps.warnings().is_empty());
-    while steps.next().unwrap().is_some() {}
+    while steps.step().unwrap().is_some() {}
     assert_eq!(
         (steps.warnings(), steps.stats(), *steps.y()),
         (whole.warnings.clone(), whole.stats, whole.y1)
     );
     let tight = ode.clone().rtol(1e-10).atol(1e-10);
-    let mut steps = tight.steps(0.0, 100.0, mild).unwrap();
-    while steps.next().unwrap().is_some() {}
+    let mut steps = tight.stepper(0.0, 100.0, mild).unwrap();
+    while steps.step().unwrap().is_some() {}
     assert!(steps.warnings().is_empty() && steps.stats().num_steps > 500, "{}", steps.stats());
 
     let many = ode.solve_many(0.0, 10.0, &[mild, stiff, mild]).unwrap();
@@ -227,9 +227,9 @@ fn steps_by_hand_and_many_solves_notice_stiffness_where_one_solve_does() {
 fn steps_by_hand_are_those_of_the_whole_solve_and_may_change_the_state() {
     let ode = Ode::new(oscillator);
     let whole = ode.solve(0.0, 10.0, [1.0, 0.0]).unwrap();
-    let mut steps = ode.steps(0.0, 10.0, [1.0, 0.0]).unwrap();
+    let mut steps = ode.stepper(0.0, 10.0, [1.0, 0.0]).unwrap();
     let mut knots = vec![0.0];
-    while let Some(step) = steps.next().unwrap() {
+    while let Some(step) = steps.step().unwrap() {
         assert!(step.error_ratio < 1.0 && (step.t - step.dt - knots[knots.len() - 1]).abs() < 1e-12);
         knots.push(step.t);
         let (t, dt) = (step.t, step.dt);
@@ -237,11 +237,11 @@ fn steps_by_hand_are_those_of_the_whole_solve_and_may_change_the_state() {
         assert!((middle[0] - (t - 0.5 * dt).cos()).abs() < 1e-3);
         assert!(steps.interpolate(t + dt).is_err());
     }
-    assert_eq!((knots, *steps.y(), steps.outcome()), (whole.knots, whole.y1, Some(Outcome::Completed)));
+    assert_eq!((knots, *steps.y(), steps.outcome()), (whole.step_times, whole.y1, Some(Outcome::Completed)));
     // doubled at t = 5: the rest is the solution from there
-    let kicked = Ode::new(oscillator).land_on(&[5.0]);
-    let mut steps = kicked.steps(0.0, 10.0, [1.0, 0.0]).unwrap();
-    while let Some(step) = steps.next().unwrap() {
+    let kicked = Ode::new(oscillator).tstops(&[5.0]);
+    let mut steps = kicked.stepper(0.0, 10.0, [1.0, 0.0]).unwrap();
+    while let Some(step) = steps.step().unwrap() {
         if step.t == 5.0 {
             steps.y_mut().iter_mut().for_each(|y| *y *= 2.0);
         }

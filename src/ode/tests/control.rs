@@ -1,6 +1,6 @@
 //! Step sizes: the PID formula against one written apart from it, constant steps, times, counters, directions.
 
-use crate::ode::{Constant, Controller, Method, Ode, OdeError, Outcome, Pid, SolveError, StepTo};
+use crate::ode::{ConstantStepSize, Controller, Method, Ode, OdeError, Outcome, PidController, SolveError, StepTo};
 use crate::simd::Level;
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ fn pulse(t: f64, y: &[f64; 2]) -> [f64; 2] {
 }
 
 /// A plain adaptive loop written from the formulas, for comparison: accepted times, steps, y1.
-fn reference(method: Method, pid: &Pid, tol: (f64, f64), t1: f64, y0: [f64; 2]) -> (Vec<f64>, u64, [f64; 2]) {
+fn reference(method: Method, pid: &PidController, tol: (f64, f64), t1: f64, y0: [f64; 2]) -> (Vec<f64>, u64, [f64; 2]) {
     let tableau = method.tableau();
     let (p, i, d) = (pid.pcoeff, pid.icoeff, pid.dcoeff);
     let k = f64::from(tableau.error_order);
@@ -49,7 +49,7 @@ fn pid_steps_are_those_of_the_formula() {
     for method in [Method::Tsit5, Method::Dopri5] {
         for (pcoeff, icoeff, dcoeff) in [(0.0, 1.0, 0.0), (0.4, 0.3, 0.0), (0.2, 0.3, 0.05), (0.0, 0.7, 0.1)]
         {
-            let pid = Pid { pcoeff, icoeff, dcoeff, dt0: Some(0.01), ..Pid::default() };
+            let pid = PidController { pcoeff, icoeff, dcoeff, dt0: Some(0.01), ..PidController::default() };
             let (ts, steps, y1) = reference(method, &pid, (1e-6, 1e-8), 10.0, [1.0, 0.5]);
             let ode = Ode::new(pulse).method(method).rtol(1e-6).atol(1e-8).controller(pid.clone());
             // An error estimate is a difference of large terms: rounding shows in its sixth digit, hence in the steps.
@@ -57,9 +57,9 @@ fn pid_steps_are_those_of_the_formula() {
             assert_eq!(fused.stats.num_steps, steps, "{pid:?}");
             let solution = ode.level(Level::Portable).solve(0.0, 10.0, [1.0, 0.5]).unwrap();
             assert_eq!(solution.stats.num_steps, steps, "{pid:?}");
-            assert_eq!(solution.knots.len(), ts.len());
+            assert_eq!(solution.step_times.len(), ts.len());
             assert!(solution.stats.num_rejected > 3, "the pulse must cost rejections");
-            for (ours, theirs) in solution.knots.iter().zip(&ts) {
+            for (ours, theirs) in solution.step_times.iter().zip(&ts) {
                 assert!((ours - theirs).abs() < 1e-6, "{ours} {theirs}");
             }
             assert!((solution.y1[0] - y1[0]).abs() + (solution.y1[1] - y1[1]).abs() < 1e-9);
@@ -69,14 +69,14 @@ fn pid_steps_are_those_of_the_formula() {
 
 #[test]
 fn the_factor_is_clipped_and_a_nan_shrinks() {
-    let pid = Pid { pcoeff: 0.1, icoeff: 0.4, dcoeff: 0.1, ..Pid::default() };
+    let pid = PidController { pcoeff: 0.1, icoeff: 0.4, dcoeff: 0.1, ..PidController::default() };
     let factor = |r: f64| pid.factor(5, &r, &1.0, &1.0);
     assert_eq!([factor(0.0), factor(1e-300), factor(0.999_999)], [10.0, 10.0, 1.0]);
     assert_eq!([factor(1.0), factor(1e300), factor(1.5)], [0.9, 0.2, 0.9 * (1.0_f64 / 1.5).powf(0.6 / 5.0)]);
     assert_eq!([factor(f64::NAN), factor(f64::INFINITY)], [0.2, 0.2]);
-    let history = |r: f64| Pid::pi(0.4, 0.3).history(&r);
+    let history = |r: f64| PidController::pi(0.4, 0.3).history(&r);
     assert_eq!([history(0.0), history(0.25), history(1e-320)], [1.0, 4.0, 1.0]);
-    let flat = Pid { pcoeff: 0.0, icoeff: 0.0, dcoeff: 0.0, ..Pid::default() };
+    let flat = PidController { pcoeff: 0.0, icoeff: 0.0, dcoeff: 0.0, ..PidController::default() };
     assert_eq!(flat.factor(5, &f64::INFINITY, &1.0, &1.0), 0.2);
 }
 
@@ -92,7 +92,7 @@ fn counters_count_every_call() {
         .method(method);
         let ode = if method.tableau().b_err.is_some() { ode } else { ode.dt0(0.01) };
         let stats = ode.solve(0.0, 10.0, [1.0, 0.5]).unwrap().stats;
-        assert_eq!(stats.num_field_evals, calls.get(), "{method}");
+        assert_eq!(stats.num_fn_evals, calls.get(), "{method}");
         assert_eq!(stats.num_steps, stats.num_accepted + stats.num_rejected);
         let s = method.tableau().num_stages() as u64;
         let expected = match method {
@@ -102,7 +102,7 @@ fn counters_count_every_call() {
             // the next step's first stage is evaluated once a step is accepted, but for the last
             _ => 2 + (s - 1) * stats.num_steps + stats.num_accepted - 1,
         };
-        assert_eq!((stats.num_field_evals, stats.num_recomputed), (expected, 0));
+        assert_eq!((stats.num_fn_evals, stats.num_recomputed), (expected, 0));
     }
 }
 
@@ -121,7 +121,7 @@ fn nothing_is_evaluated_outside_the_interval() {
     for (t0, t1) in spans {
         for method in Method::ALL {
             for dt0 in [0.1, 0.3, 1.0 / 3.0, 0.07, 1e3].map(|part: f64| part * (t1 - t0).abs()) {
-                let ode = Ode::new(within(t0, t1)).method(method).controller(Constant { dt0 });
+                let ode = Ode::new(within(t0, t1)).method(method).controller(ConstantStepSize { dt0 });
                 assert_eq!(ode.solve(t0, t1, 1.0).unwrap().outcome, Outcome::Completed);
             }
         }
@@ -133,7 +133,7 @@ fn nothing_is_evaluated_outside_the_interval() {
 #[test]
 fn constant_steps_sit_at_multiples_and_a_sliver_is_merged() {
     let ts = |dt0: f64, t0: f64, t1: f64| {
-        Ode::new(|_t, y: &f64| -y).method(Method::Rk4).dt0(dt0).solve(t0, t1, 1.0).unwrap().knots
+        Ode::new(|_t, y: &f64| -y).method(Method::Rk4).dt0(dt0).solve(t0, t1, 1.0).unwrap().step_times
     };
     assert_eq!(ts(0.4, 0.0, 1.0), [0.0, 0.4, 0.8, 1.0]);
     let tenths = ts(0.1, 0.0, 1.0);
@@ -152,7 +152,7 @@ fn backward_is_the_mirror_of_forward() {
     let mirror = Ode::new(|t: f64, y: &[f64; 2]| pulse(-t, y).map(|x| -x)).rtol(1e-8).atol(1e-10);
     let backward = mirror.solve(0.0, -10.0, [1.0, 0.5]).unwrap();
     assert_eq!((forward.y1, forward.stats), (backward.y1, backward.stats));
-    assert!(forward.knots.iter().zip(&backward.knots).all(|(a, b)| *a == -b));
+    assert!(forward.step_times.iter().zip(&backward.step_times).all(|(a, b)| *a == -b));
     let back = Ode::new(pulse).rtol(1e-10).atol(1e-12).solve(10.0, 0.0, forward.y1).unwrap();
     assert!((back.y1[0] - 1.0).abs() + (back.y1[1] - 0.5).abs() < 1e-5, "{:?}", back.y1);
 }
@@ -161,7 +161,7 @@ fn backward_is_the_mirror_of_forward() {
 fn dt0_is_a_magnitude_or_signed_as_the_interval() {
     let solve = |dt0: f64, t1: f64| Ode::new(|_t, y: &f64| -y).dt0(dt0).solve(0.0, t1, 1.0);
     assert_eq!(solve(0.1, -1.0).unwrap().y1, solve(-0.1, -1.0).unwrap().y1);
-    assert!((solve(0.1, -1.0).unwrap().knots[1] + 0.1).abs() < 1e-15);
+    assert!((solve(0.1, -1.0).unwrap().step_times[1] + 0.1).abs() < 1e-15);
     for dt0 in [-0.1, 0.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(solve(dt0, 1.0), Err(SolveError::Config(OdeError::FirstStep { .. }))), "{dt0}");
     }
@@ -170,12 +170,12 @@ fn dt0_is_a_magnitude_or_signed_as_the_interval() {
 #[test]
 fn an_empty_interval_returns_y0_without_a_call() {
     let controllers: [Controller; 3] =
-        [Pid::default().into(), Constant { dt0: 0.1 }.into(), StepTo { ts: vec![2.0] }.into()];
+        [PidController::default().into(), ConstantStepSize { dt0: 0.1 }.into(), StepTo { ts: vec![2.0] }.into()];
     for controller in controllers {
         let ode = Ode::new(|_t, _y: &f64| -> f64 { panic!("called") }).controller(controller);
         let solution = ode.solve(2.0, 2.0, 7.0).unwrap();
-        assert_eq!((solution.y1, solution.knots, solution.outcome), (7.0, vec![2.0], Outcome::Completed));
-        assert_eq!((solution.stats.num_steps, solution.stats.num_field_evals), (0, 0));
+        assert_eq!((solution.y1, solution.step_times, solution.outcome), (7.0, vec![2.0], Outcome::Completed));
+        assert_eq!((solution.stats.num_steps, solution.stats.num_fn_evals), (0, 0));
     }
 }
 
@@ -183,10 +183,10 @@ fn an_empty_interval_returns_y0_without_a_call() {
 fn step_to_takes_the_given_times_and_repeats_an_adaptive_solve() {
     for (t0, t1) in [(0.0, 10.0), (10.0, 0.0)] {
         let adaptive = Ode::new(pulse).solve(t0, t1, [1.0, 0.5]).unwrap();
-        let listed = Ode::new(pulse).controller(StepTo { ts: adaptive.knots.clone() });
+        let listed = Ode::new(pulse).controller(StepTo { ts: adaptive.step_times.clone() });
         let listed = listed.solve(t0, t1, [1.0, 0.5]).unwrap();
-        assert_eq!((&listed.knots, listed.y1), (&adaptive.knots, adaptive.y1));
-        assert_eq!(listed.stats.num_field_evals, 6 * adaptive.stats.num_accepted);
+        assert_eq!((&listed.step_times, listed.y1), (&adaptive.step_times, adaptive.y1));
+        assert_eq!(listed.stats.num_fn_evals, 6 * adaptive.stats.num_accepted);
     }
 }
 
@@ -195,7 +195,7 @@ fn max_steps_stops_where_it_is() {
     let ode = Ode::new(pulse).max_steps(7);
     let solution = ode.solve(0.0, 10.0, [1.0, 0.5]).unwrap_err().into_partial().unwrap();
     assert_eq!(solution.outcome, Outcome::MaxSteps { t: solution.t1, step: 7 });
-    assert!(solution.t1 > 0.0 && solution.t1 < 10.0 && Some(&solution.t1) == solution.knots.last());
+    assert!(solution.t1 > 0.0 && solution.t1 < 10.0 && Some(&solution.t1) == solution.step_times.last());
     let enough = Ode::new(pulse).method(Method::Rk4).dt0(1.0).max_steps(10);
     assert_eq!(enough.solve(0.0, 10.0, [1.0, 0.5]).unwrap().outcome, Outcome::Completed);
     let none = Ode::new(pulse).max_steps(0).solve(0.0, 10.0, [1.0, 0.5]).unwrap_err();

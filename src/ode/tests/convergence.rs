@@ -1,6 +1,6 @@
 //! Each method converges with its order, on linear, nonlinear and non-autonomous problems.
 
-use crate::ode::{Constant, Method, Ode};
+use crate::ode::{ConstantStepSize, Method, Ode};
 use crate::simd::{Level, is_fused};
 
 /// A scalar or planar problem with its solution, from t = 0 to t1.
@@ -47,7 +47,7 @@ const BELL: Problem = Problem {
 fn observed_order(method: Method, problem: &Problem, steps: u32) -> f64 {
     let error = |steps: u32| {
         let dt = problem.t1 / f64::from(steps);
-        let ode = Ode::new(problem.f).method(method).controller(Constant { dt0: dt });
+        let ode = Ode::new(problem.f).method(method).controller(ConstantStepSize { dt0: dt });
         let mut y0 = (problem.exact)(0.0);
         (1..=steps).map(|n| (dt * f64::from(n - 1), dt * f64::from(n))).fold(
             0.0,

@@ -30,7 +30,7 @@ fn a_root_is_found_to_the_solves_accuracy_in_either_direction() {
 fn an_event_right_after_the_start_is_found() {
     // y = cos t falls below 0.9999999 at t = 4.47e-4, within the first step.
     let ode = Ode::new(oscillator).rtol(1e-9).atol(1e-9);
-    let ode = ode.event(Event::falling().stop(), |_t, y| y[0] - 0.999_999_9);
+    let ode = ode.event(Event::falling().terminal(), |_t, y| y[0] - 0.999_999_9);
     let solution = ode.solve(0.0, 1.0, [1.0, 0.0]).unwrap();
     let root = f64::acos(0.999_999_9);
     assert!(matches!(solution.outcome, Outcome::Event { index: 0, .. }), "{solution}");
@@ -50,7 +50,7 @@ fn a_root_at_the_very_end_of_a_step_is_found_once() {
 fn the_earliest_of_several_stops_the_solve_and_saves_nothing_beyond() {
     let ode = Ode::new(|_t, _y: &f64| 1.0).save_at(SaveAt::ts(&[0.5, 1.0, 1.5]).and_t1());
     let ode =
-        ode.event(Event::rising().stop(), |_t, y| y - 1.25).event(Event::rising().stop(), |_t, y| y - 0.75);
+        ode.event(Event::rising().terminal(), |_t, y| y - 1.25).event(Event::rising().terminal(), |_t, y| y - 0.75);
     let solution = ode.solve(0.0, 2.0, 0.0).unwrap();
     let Outcome::Event { index, t } = solution.outcome else { panic!("{solution}") };
     assert_eq!((index, t), (1, solution.t1));
@@ -64,7 +64,7 @@ fn a_ball_bounces_as_the_closed_form_says() {
     let (gravity, restitution) = (9.81, 0.9);
     let ode = Ode::new(|_t, y: &[f64; 2]| [y[1], -gravity]).rtol(1e-9).atol(1e-9);
     let ball = ode
-        .jump(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -restitution)
+        .on_event(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -restitution)
         .save_at(SaveAt::ts(&[3.0]).and_dense())
         .solve(0.0, 12.0, [10.0, 0.0])
         .unwrap();
@@ -90,7 +90,7 @@ fn the_first_stage_behind_a_changed_state_is_computed_anew() {
     for method in Method::ALL.into_iter().filter(|m| m.tableau().order >= 4) {
         let ode = Ode::new(|_t, y: &f64| *y).method(method);
         let ode = if method.tableau().b_err.is_some() { ode.rtol(1e-8).atol(1e-8) } else { ode.dt0(1e-3) };
-        let ode = ode.jump(Event::rising(), |t, _y| t - 1.0, |_t, y| *y = 10.0);
+        let ode = ode.on_event(Event::rising(), |t, _y| t - 1.0, |_t, y| *y = 10.0);
         let solution = ode.solve(0.0, 2.0, 1.0).unwrap();
         assert_eq!(solution.events.len(), 1);
         assert!((solution.y1 / 10.0 - std::f64::consts::E).abs() < 1e-6, "{method}: {}", solution.y1);
@@ -99,7 +99,7 @@ fn the_first_stage_behind_a_changed_state_is_computed_anew() {
 
 #[test]
 fn a_condition_that_becomes_true_is_an_event() {
-    let ode = Ode::new(|_t, _y: &f64| 1.0).event(Event::rising().stop(), |t, _y| t > 0.3);
+    let ode = Ode::new(|_t, _y: &f64| 1.0).event(Event::rising().terminal(), |t, _y| t > 0.3);
     let solution = ode.solve(0.0, 1.0, 0.0).unwrap();
     assert!(solution.t1 > 0.3 && solution.t1 < 0.3 + 1e-14, "{}", solution.t1);
 }
@@ -110,7 +110,7 @@ fn two_roots_in_one_step_are_seen_between_its_samples() {
     let ode = || Ode::new(|_t, _y: &f64| 1.0).method(Method::Rk4).dt0(1.0);
     let gauge = |_t: f64, y: &f64| (y - 0.4) * (y - 0.8);
     assert_eq!(ode().event(Event::crossing(), gauge).solve(0.0, 1.0, 0.0).unwrap().events.len(), 2);
-    let blind = ode().event(Event::crossing().samples(1), gauge).solve(0.0, 1.0, 0.0).unwrap();
+    let blind = ode().event(Event::crossing().interp_points(1), gauge).solve(0.0, 1.0, 0.0).unwrap();
     assert_eq!(blind.events.len(), 0);
 }
 
@@ -119,6 +119,6 @@ fn a_callback_cancels_and_keeps_what_was_computed() {
     let ode = Ode::new(oscillator).save_at(SaveAt::steps());
     let ode = ode.on_step(|t, _y| if t > 1.0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
     let solution = ode.solve(0.0, 10.0, [1.0, 0.0]).unwrap();
-    assert_eq!(solution.outcome, Outcome::Cancelled { t: solution.t1 });
+    assert_eq!(solution.outcome, Outcome::Terminated { t: solution.t1 });
     assert!(solution.t1 > 1.0 && solution.t1 < 4.0 && solution.ts.last() == Some(&solution.t1));
 }

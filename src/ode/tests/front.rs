@@ -22,7 +22,7 @@ fn every_kind_of_state_and_closure_solves() {
     close(slices.solve(0.0, 1.0, vec![1.0; 40]).unwrap().y1[39], 1e-6);
 
     struct Decay(f64);
-    impl Field<[f64; 1]> for Decay {
+    impl VectorField<[f64; 1]> for Decay {
         fn eval(&self, _t: &f64, y: &[f64; 1], dy: &mut [f64; 1]) -> Result<(), FieldError> {
             dy[0] = -self.0 * y[0];
             Ok(())
@@ -35,9 +35,9 @@ fn every_kind_of_state_and_closure_solves() {
 #[test]
 fn default_tolerances_follow_the_precision() {
     let double = Ode::new(|_t, y: &f64| -y).solve(0.0, 1.0, 1.0).unwrap();
-    assert_eq!((double.rtol, double.atol), (Bound::All(1e-6), Bound::All(1e-9)));
+    assert_eq!((double.rtol, double.atol), (Tol::All(1e-6), Tol::All(1e-9)));
     let single = Ode::new(|_t, y: &[f32; 1]| [-y[0]]).rtol(1e-3).solve(0.0, 1.0, [1.0]).unwrap();
-    assert_eq!((single.rtol, single.atol), (Bound::All(1e-3), Bound::All(1e-6)));
+    assert_eq!((single.rtol, single.atol), (Tol::All(1e-3), Tol::All(1e-6)));
 }
 
 #[test]
@@ -67,14 +67,14 @@ fn what_is_invalid_is_refused_with_its_numbers() {
     }
     assert!(ode().rtol(0.0).solve(0.0, 1.0, [1.0, 0.0]).is_ok());
     assert!(refuse(ode().method(Method::Rk4)).starts_with("rk4 has no error estimate"));
-    assert!(refuse(ode().method(Method::Rk4).controller(Pid::default())).starts_with("rk4 has no error"));
+    assert!(refuse(ode().method(Method::Rk4).controller(PidController::default())).starts_with("rk4 has no error"));
     assert!(
-        refuse(ode().controller(Pid { safety: 1.0, ..Pid::default() }))
+        refuse(ode().controller(PidController { safety: 1.0, ..PidController::default() }))
             .starts_with("safety=1: must be above 0")
     );
-    assert!(refuse(ode().controller(Pid { factor_min: 0.95, ..Pid::default() })).contains("at most safety"));
-    assert!(refuse(ode().controller(Pid { factor_max: 0.5, ..Pid::default() })).contains("at least 1"));
-    assert!(refuse(ode().controller(Pid { icoeff: f64::NAN, ..Pid::default() })).starts_with("icoeff=NaN"));
+    assert!(refuse(ode().controller(PidController { factor_min: 0.95, ..PidController::default() })).contains("at most safety"));
+    assert!(refuse(ode().controller(PidController { factor_max: 0.5, ..PidController::default() })).contains("at least 1"));
+    assert!(refuse(ode().controller(PidController { icoeff: f64::NAN, ..PidController::default() })).starts_with("icoeff=NaN"));
     let listed = |ts: &[f64]| refuse(ode().controller(StepTo { ts: ts.to_vec() }));
     assert!(listed(&[0.0, 0.5, 0.5, 1.0]).starts_with("ts[1]=0.5, ts[2]=0.5"));
     assert!(listed(&[0.0, 0.7, f64::NAN, 1.0]).starts_with("ts[1]=0.7, ts[2]=NaN"));

@@ -1,11 +1,11 @@
 //! Loops that are compiled for a method and a field give the bits of those that serve all.
 
-use crate::field;
+use crate::vector_field;
 use crate::ode::inline::{Bosh3, InlineMethod, Tsit5, Vern9};
 use crate::ode::*;
 use crate::simd::Level;
 
-field! {
+vector_field! {
     struct Lorenz<R> { rho: R }
     fn eval(&self, _t, y: &[R; 3]) -> [R; 3] {
         [10.0 * (y[1] - y[0]), y[0] * (self.rho - y[2]) - y[1], y[0] * y[1] - 8.0 / 3.0 * y[2]]
@@ -14,13 +14,13 @@ field! {
 
 fn agrees_on_arrays<M: InlineMethod>(method: M) {
     for level in Level::available() {
-        let ode = || Ode::field(Lorenz { rho: 28.0 }).rtol(1e-7).method(M::METHOD).level(level);
+        let ode = || Ode::from_generic(Lorenz { rho: 28.0 }).rtol(1e-7).method(M::METHOD).level(level);
         let (shared, inlined) = (
             ode().solve(0.0, 1.0, [1.0; 3]).unwrap(),
             ode().inlined(method).solve(0.0, 1.0, [1.0; 3]).unwrap(),
         );
         assert_eq!(inlined.y1.map(f64::to_bits), shared.y1.map(f64::to_bits), "{level:?}, {}", M::METHOD);
-        assert_eq!((inlined.stats, inlined.knots), (shared.stats, shared.knots));
+        assert_eq!((inlined.stats, inlined.step_times), (shared.stats, shared.step_times));
     }
 }
 
@@ -47,7 +47,7 @@ fn an_inlined_ensemble_has_the_bits_of_the_shared_loop() {
         let ode = || Ode::ensemble(&rhos, |&rho| (Lorenz { rho }, [1.0; 3])).rtol(1e-7).level(level);
         let (shared, inlined) =
             (ode().solve(0.0, 1.0).unwrap(), ode().inlined(Tsit5).solve(0.0, 1.0).unwrap());
-        let bits = |ensemble: &Ensemble<[f64; 3]>| -> Vec<[u64; 3]> {
+        let bits = |ensemble: &EnsembleSolution<[f64; 3]>| -> Vec<[u64; 3]> {
             ensemble.y1.iter().map(|y| y.map(f64::to_bits)).collect()
         };
         assert_eq!((bits(&inlined), inlined.stats), (bits(&shared), shared.stats), "{level:?}");

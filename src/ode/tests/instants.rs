@@ -5,8 +5,8 @@ use crate::ode::*;
 const GRAVITY: f64 = 9.81;
 
 /// A ball that keeps the part `restitution` of its speed at y = `floor`.
-fn ball(restitution: f64, floor: f64) -> Ode<'static, [f64; 2], impl Field<[f64; 2]>> {
-    Ode::new(|_t, y: &[f64; 2]| [y[1], -GRAVITY]).max_steps(10_000_000).jump(
+fn ball(restitution: f64, floor: f64) -> Ode<'static, [f64; 2], impl VectorField<[f64; 2]>> {
+    Ode::new(|_t, y: &[f64; 2]| [y[1], -GRAVITY]).max_steps(10_000_000).on_event(
         Event::falling(),
         move |_t, y| y[0] - floor,
         move |_t, y| y[1] *= -restitution,
@@ -63,8 +63,8 @@ fn bounces_that_accumulate_end_the_solve_where_they_do() {
         }
     }
     // a chirp: ever shorter, no end
-    let chirp = Ode::new(|t: f64, _y: &f64| 2.0 * t * (t * t).cos()).jump(
-        Event::crossing().samples(16),
+    let chirp = Ode::new(|t: f64, _y: &f64| 2.0 * t * (t * t).cos()).on_event(
+        Event::crossing().interp_points(16),
         |t, _y| (t * t).sin(),
         |_t, y| *y += 0.0,
     );
@@ -83,8 +83,8 @@ fn both_ways(run: impl Fn(f64)) {
 fn two_equal_balls_and_a_ball_in_a_corner_are_turned_together() {
     both_ways(|sign| {
         let balls = Ode::new(|_t, y: &[f64; 4]| [y[2], y[3], -GRAVITY, -GRAVITY])
-            .jump(Event::falling(), |_t, y| y[0], |_t, y| y[2] *= -1.0)
-            .jump(Event::falling(), |_t, y| y[1], |_t, y| y[3] *= -1.0);
+            .on_event(Event::falling(), |_t, y| y[0], |_t, y| y[2] *= -1.0)
+            .on_event(Event::falling(), |_t, y| y[1], |_t, y| y[3] *= -1.0);
         let solution = balls.solve(0.0, 3.0 * sign, [10.0, 10.0, 0.0, 0.0]).unwrap();
         assert_eq!((solution.y1[0], solution.y1[2]), (solution.y1[1], solution.y1[3]));
         let bounce = (20.0 / GRAVITY).sqrt();
@@ -92,8 +92,8 @@ fn two_equal_balls_and_a_ball_in_a_corner_are_turned_together() {
         let height = GRAVITY * bounce * since - 0.5 * GRAVITY * since * since;
         assert!((solution.y1[0] - height).abs() < 1e-9, "{:?}", solution.y1);
         let corner = Ode::new(|_t, y: &[f64; 4]| [y[2], y[3], 0.0, 0.0])
-            .jump(Event::falling(), |_t, y| y[0], |_t, y| y[2] = -y[2])
-            .jump(Event::falling(), |_t, y| y[1], |_t, y| y[3] = -y[3]);
+            .on_event(Event::falling(), |_t, y| y[0], |_t, y| y[2] = -y[2])
+            .on_event(Event::falling(), |_t, y| y[1], |_t, y| y[3] = -y[3]);
         let solution = corner.solve(0.0, 3.0 * sign, [1.0, 1.0, -sign, -sign]).unwrap();
         assert_eq!(solution.events.len(), 2);
         assert!(
@@ -109,7 +109,7 @@ fn three_walls_hit_at_once_by_different_speeds_turn_three_components_once() {
     both_ways(|sign| {
         let ode = Ode::new(|_t, y: &[f64; 6]| [y[3], y[4], y[5], 0.0, 0.0, 0.0]);
         let ode = (0..3).fold(ode, |ode, i| {
-            ode.jump(Event::falling(), move |_t, y| y[i], move |_t, y| y[3 + i] = -y[3 + i])
+            ode.on_event(Event::falling(), move |_t, y| y[i], move |_t, y| y[3 + i] = -y[3 + i])
         });
         let y0 = [0.3, 0.7, 1.1, -0.3 * sign, -0.7 * sign, -1.1 * sign];
         let solution = ode.solve(0.0, 1.5 * sign, y0).unwrap();
@@ -130,8 +130,8 @@ fn events_on_one_root_all_happen_in_whatever_order_they_are_declared() {
                 let root = |_t: f64, y: &[f64; 3]| y[0];
                 ode = match kind {
                     0 => ode.event(Event::crossing(), root),
-                    1 => ode.jump(Event::falling(), root, |_t, y| y[1] = -y[1]),
-                    _ => ode.jump(Event::falling(), root, |_t, y| y[2] += 1.0),
+                    1 => ode.on_event(Event::falling(), root, |_t, y| y[1] = -y[1]),
+                    _ => ode.on_event(Event::falling(), root, |_t, y| y[2] += 1.0),
                 };
             }
             let solution = ode.solve(0.0, 3.0 * sign, [1.0, -sign, 0.0]).unwrap();
@@ -149,7 +149,7 @@ fn a_ball_in_a_box_keeps_its_energy_over_ten_thousand_reflections() {
         let ode = Ode::new(|_t, y: &[f64; 6]| [y[3], y[4], y[5], 0.0, 0.0, 0.0]).max_steps(1_000_000);
         let ode = (0..3).fold(ode, |ode, i| {
             let turn = move |_t: f64, y: &mut [f64; 6]| y[3 + i] = -y[3 + i];
-            ode.jump(Event::falling(), move |_t, y| y[i], turn).jump(
+            ode.on_event(Event::falling(), move |_t, y| y[i], turn).on_event(
                 Event::rising(),
                 move |_t, y| y[i] - 1.0,
                 turn,
@@ -179,11 +179,11 @@ fn a_ball_in_a_box_keeps_its_energy_over_ten_thousand_reflections() {
 #[test]
 fn a_fall_ends_where_it_does_however_far_t1_lies() {
     for t1 in [1e3, 1e6, 1e9, 1e12, 1e14, 1e15, 1e18, 1e100, f64::INFINITY] {
-        let ode = Ode::new(|_t, y: &[f64; 2]| [y[1], -GRAVITY]).event(Event::falling().stop(), |_t, y| y[0]);
+        let ode = Ode::new(|_t, y: &[f64; 2]| [y[1], -GRAVITY]).event(Event::falling().terminal(), |_t, y| y[0]);
         let solution = ode.solve(0.0, t1, [44.145, 0.0]).unwrap();
         assert!((solution.t1 - 3.0).abs() < 1e-12, "t1={t1}: {}", solution.t1);
         let oscillator = Ode::new(|_t, y: &[f64; 2]| [y[1], -y[0]]).rtol(1e-6);
-        let oscillator = oscillator.event(Event::falling().stop(), |_t, y| y[0]);
+        let oscillator = oscillator.event(Event::falling().terminal(), |_t, y| y[0]);
         let solution = oscillator.solve(0.0, t1, [1.0, 0.0]).unwrap();
         assert!((solution.t1 - std::f64::consts::FRAC_PI_2).abs() < 2e-6, "t1={t1}: {}", solution.t1);
     }
@@ -194,13 +194,13 @@ fn a_fall_ends_where_it_does_however_far_t1_lies() {
 #[test]
 fn solves_on_a_unix_clock_reach_their_end_with_and_without_stops() {
     let controllers: [Controller; 3] =
-        [Pid::default().into(), Pid::pi(0.4, 0.3).into(), Hairer::default().into()];
+        [PidController::default().into(), PidController::pi(0.4, 0.3).into(), HairerController::default().into()];
     for i in 0..1000 {
         let w = 1e3 + 10.0 * f64::from(i);
         let (t0, t1) = (1.7e9, 1.7e9 + 0.0501);
         let ode = Ode::new(move |_t, y: &[f64; 2]| [w * y[1], -w * y[0]]);
         let ode = ode.controller(controllers[i as usize % 3].clone());
-        let ode = if i % 2 == 0 { ode } else { ode.land_on(&[t0 + 0.01, t0 + 0.0101, t0 + 0.03]) };
+        let ode = if i % 2 == 0 { ode } else { ode.tstops(&[t0 + 0.01, t0 + 0.0101, t0 + 0.03]) };
         let solution = ode.solve(t0, t1, [1.0, 0.0]).unwrap();
         assert_eq!(solution.outcome, Outcome::Completed, "w={w}: {solution}");
         let phase = w * (t1 - t0);
@@ -227,7 +227,7 @@ fn a_discontinuity_at_an_end_is_seen_from_the_inside_alone() {
             [10.0, 20.0].map(|n| {
                 let field = move |t: f64, _y: &f64| if inside(t) { (3.0 * t).cos() } else { 100.0 };
                 let ode =
-                    Ode::new(field).method(method).controller(Constant { dt0: 1.0 / n }).jump_at(&[0.0, 1.0]);
+                    Ode::new(field).method(method).controller(ConstantStepSize { dt0: 1.0 / n }).discontinuities(&[0.0, 1.0]);
                 let y = ode.solve(span.0, span.1, 0.0).unwrap().y1;
                 (y - ((3.0 * span.1).sin() - (3.0 * span.0).sin()) / 3.0).abs()
             })
@@ -248,7 +248,7 @@ fn adaptive_steps_start_and_end_beside_a_discontinuity_at_an_end() {
     let smooth = |t: f64, y: &f64| (3.0 * t).cos() - y;
     for (t0, t1) in [(0.0, 1.0), (1.0, 0.0)] {
         for method in Method::ALL.into_iter().filter(|m| m.tableau().b_err.is_some()) {
-            let solution = Ode::new(field).method(method).jump_at(&[0.0, 1.0]).solve(t0, t1, 0.3).unwrap();
+            let solution = Ode::new(field).method(method).discontinuities(&[0.0, 1.0]).solve(t0, t1, 0.3).unwrap();
             let plain = Ode::new(smooth).method(method).solve(t0, t1, 0.3).unwrap();
             assert!((solution.y1 - plain.y1).abs() < 1e-12, "{method} from {t0}: {solution}");
             assert_eq!(solution.stats.num_steps, plain.stats.num_steps, "{method} from {t0}");
@@ -258,7 +258,7 @@ fn adaptive_steps_start_and_end_beside_a_discontinuity_at_an_end() {
 
 #[test]
 fn an_event_that_is_nan_shortens_the_step() {
-    let ode = Ode::new(|_t, _y: &f64| -1.0).event(Event::falling().stop(), |_t, y| y.sqrt() - 0.1);
+    let ode = Ode::new(|_t, _y: &f64| -1.0).event(Event::falling().terminal(), |_t, y| y.sqrt() - 0.1);
     let solution = ode.solve(0.0, 5.0, 1.0).unwrap();
     assert!((solution.t1 - 0.99).abs() < 1e-12, "{solution}");
     // where that does not help the solve ends, and what was saved is there
@@ -294,7 +294,7 @@ fn a_recoverable_error_shortens_the_step_and_another_ends_the_solve() {
     let table =
         |_t: f64, y: &f64| if *y < 0.9 { Ok(1.0) } else { Err(Recoverable("no table beyond 0.9".into())) };
     let solution =
-        Ode::new(table).event(Event::rising().stop(), |_t, y| y - 0.85).solve(0.0, 5.0, 0.0).unwrap();
+        Ode::new(table).event(Event::rising().terminal(), |_t, y| y - 0.85).solve(0.0, 5.0, 0.0).unwrap();
     assert!((solution.t1 - 0.85).abs() < 1e-12);
     let error = Ode::new(table).solve(0.0, 5.0, 0.0).unwrap_err().to_string();
     assert!(error.contains("no table beyond 0.9"), "{error}");
@@ -303,7 +303,7 @@ fn a_recoverable_error_shortens_the_step_and_another_ends_the_solve() {
 #[test]
 fn an_action_that_changes_the_length_of_the_state_is_an_error_that_names_the_event() {
     for grows in [true, false] {
-        let ode = Ode::new(|_t, y: &Vec<f64>| y.clone()).event(Event::rising(), |t, _y| t - 0.2).jump(
+        let ode = Ode::new(|_t, y: &Vec<f64>| y.clone()).event(Event::rising(), |t, _y| t - 0.2).on_event(
             Event::rising(),
             |t, _y| t - 0.5,
             move |_t, y: &mut Vec<f64>| if grows { y.push(1.0) } else { y.truncate(1) },
@@ -329,7 +329,7 @@ fn the_nth_hit_ends_the_solve_also_where_a_step_holds_several() {
     let field = |_t: f64, _y: &f64| 1.0;
     for n in 1..=5 {
         let ode = Ode::new(field).method(Method::Rk4).dt0(10.0);
-        let event = Event::rising().terminal_after(n).samples(40);
+        let event = Event::rising().terminal_after(n).interp_points(40);
         let solution =
             ode.event(event, |_t, y| (2.0 * std::f64::consts::PI * y).sin()).solve(0.0, 10.0, -0.25).unwrap();
         assert_eq!(solution.events.len(), n);
@@ -340,15 +340,15 @@ fn the_nth_hit_ends_the_solve_also_where_a_step_holds_several() {
 #[test]
 fn of_two_terminal_events_the_first_hit_that_ends_decides() {
     // y = t passes whole numbers and, once, 2.5.
-    let whole = |n| Event::rising().terminal_after(n).samples(40);
+    let whole = |n| Event::rising().terminal_after(n).interp_points(40);
     let run = |n: usize, swapped: bool| {
         let sine = |_t: f64, y: &f64| (2.0 * std::f64::consts::PI * (y - 0.25)).sin();
         let level = |_t: f64, y: &f64| y - 2.5;
         let ode = Ode::new(|_t: f64, _y: &f64| 1.0).method(Method::Rk4).dt0(10.0);
         let solution = if swapped {
-            ode.event(Event::rising().stop(), level).event(whole(n), sine).solve(0.0, 10.0, 0.0).unwrap()
+            ode.event(Event::rising().terminal(), level).event(whole(n), sine).solve(0.0, 10.0, 0.0).unwrap()
         } else {
-            ode.event(whole(n), sine).event(Event::rising().stop(), level).solve(0.0, 10.0, 0.0).unwrap()
+            ode.event(whole(n), sine).event(Event::rising().terminal(), level).solve(0.0, 10.0, 0.0).unwrap()
         };
         (which(&solution.outcome).unwrap() ^ usize::from(swapped), solution.t1, solution.events.len())
     };

@@ -1,12 +1,12 @@
 //! Lanes give what one trajectory alone gives, whoever is beside it.
 
-use crate::field;
+use crate::vector_field;
 use crate::ode::*;
 use crate::simd::Level;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-field! {
+vector_field! {
     /// Lorenz 1963, with a part that can be switched to its mirror image.
     struct Lorenz<R> { sigma: R, rest: [R; 2], mirrored: bool }
     fn eval(&self, _t, y: &[R; 3]) -> [R; 3] {
@@ -32,7 +32,7 @@ fn bits<const N: usize>(ys: &[[f64; N]]) -> Vec<[u64; N]> {
 fn an_ensemble_takes_the_steps_that_each_takes_alone() {
     let rhos = rhos(203);
     for (t0, t1) in [(0.0, 1.0), (0.3, -0.1)] {
-        let alone = |rho| Ode::field(lorenz(rho)).rtol(1e-8).atol(1e-8).solve(t0, t1, [1.0; 3]).unwrap();
+        let alone = |rho| Ode::from_generic(lorenz(rho)).rtol(1e-8).atol(1e-8).solve(t0, t1, [1.0; 3]).unwrap();
         let alone: Vec<_> = rhos.iter().map(|&rho| alone(rho)).collect();
         for level in Level::available() {
             let ode = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).rtol(1e-8).atol(1e-8).level(level);
@@ -53,10 +53,10 @@ fn an_ensemble_takes_the_steps_that_each_takes_alone() {
 fn every_method_and_controller_agrees_with_one_by_one() {
     let rhos = rhos(40);
     let controllers: [Controller; 4] = [
-        Pid::pi(0.4, 0.3).into(),
-        Pid::h211b(4.0).into(),
-        Hairer::dopri5().into(),
-        Constant { dt0: 0.013 }.into(),
+        PidController::pi(0.4, 0.3).into(),
+        PidController::h211b(4.0).into(),
+        HairerController::dopri5().into(),
+        ConstantStepSize { dt0: 0.013 }.into(),
     ];
     for method in Method::ALL {
         for controller in &controllers {
@@ -67,14 +67,14 @@ fn every_method_and_controller_agrees_with_one_by_one() {
                 let ode = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).level(level).method(method);
                 let ode = ode.controller(controller.clone());
                 let ode = if controller.is_adaptive() { ode.rtol(1e-5).dt_max(0.2) } else { ode };
-                ode.land_on(&[0.11]).jump_at(&[0.2]).solve(0.0, 0.5).unwrap()
+                ode.tstops(&[0.11]).discontinuities(&[0.2]).solve(0.0, 0.5).unwrap()
             };
             let (one, ensemble) = (on(Level::Portable), on(Level::detect()));
             for (i, &rho) in rhos.iter().enumerate() {
                 let on = |level| {
                     let ode =
-                        Ode::field(lorenz(rho)).level(level).method(method).controller(controller.clone());
-                    let ode = ode.land_on(&[0.11]).jump_at(&[0.2]);
+                        Ode::from_generic(lorenz(rho)).level(level).method(method).controller(controller.clone());
+                    let ode = ode.tstops(&[0.11]).discontinuities(&[0.2]);
                     let ode = if controller.is_adaptive() { ode.rtol(1e-5).dt_max(0.2) } else { ode };
                     ode.solve(0.0, 0.5, [1.0; 3]).unwrap()
                 };
@@ -101,7 +101,7 @@ fn every_method_and_controller_agrees_with_one_by_one() {
     }
 }
 
-field! {
+vector_field! {
     /// Leads to cos t, the faster the stiffer.
     struct Relaxing<R> { rate: R }
     fn eval(&self, t, y: &[R; 2]) -> [R; 2] {
@@ -203,7 +203,7 @@ fn outcomes_are_those_of_each_trajectory() {
     let ode = ode.allow_incomplete();
     let ensemble = ode.solve(0.0, 1.0).unwrap();
     for (i, &rho) in rhos.iter().enumerate() {
-        let solution = Ode::field(lorenz(rho)).max_steps(12).allow_incomplete();
+        let solution = Ode::from_generic(lorenz(rho)).max_steps(12).allow_incomplete();
         let solution = solution.solve(0.0, 1.0, [1.0; 3]).unwrap();
         match (ensemble.outcomes[i], solution.outcome) {
             (Outcome::MaxSteps { t, step }, Outcome::MaxSteps { t: t_alone, step: 12 }) => {
@@ -218,7 +218,7 @@ fn outcomes_are_those_of_each_trajectory() {
         "{ensemble}"
     );
     let empty = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [rho; 3])).solve(2.0, 2.0).unwrap();
-    assert!(empty.y1.iter().zip(&rhos).all(|(y, &rho)| *y == [rho; 3]) && empty.total().num_steps == 0);
+    assert!(empty.y1.iter().zip(&rhos).all(|(y, &rho)| *y == [rho; 3]) && empty.total_stats().num_steps == 0);
     let none: [f64; 0] = [];
     assert!(Ode::ensemble(&none, |&rho| (lorenz(rho), [1.0; 3])).solve(0.0, 1.0).unwrap().y1.is_empty());
     let refused = ode.rtol(-1.0).solve(0.0, 1.0);
@@ -340,7 +340,7 @@ fn functions_on_lanes_are_those_of_std() {
     close(Number::max(x, 0.7), xs.map(|x| x.max(0.7)), "max");
     close(Number::min(x, 0.7), xs.map(|x| x.min(0.7)), "min");
     close(x.hypot(3.0), xs.map(|x| x.hypot(3.0)), "hypot");
-    close(x.if_positive(1.0, x), xs.map(|x| if x > 0.0 { 1.0 } else { x }), "if_positive");
+    close(x.select_positive(1.0, x), xs.map(|x| if x > 0.0 { 1.0 } else { x }), "if_positive");
     close(2.0 * x - x / 4.0 + -x, xs.map(|x| 2.0 * x - x / 4.0 + -x), "operators");
     let big: L = L::from(1e300);
     close(big.hypot(1e300), [1e300_f64.hypot(1e300); LANES], "hypot of large numbers");

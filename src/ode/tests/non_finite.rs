@@ -1,6 +1,6 @@
 //! Numbers that turn NaN or infinite: rejected while that helps, an error when it does not, never `Completed`.
 
-use crate::ode::{Constant, Method, Ode, Outcome, SolveError, StepTo};
+use crate::ode::{ConstantStepSize, Method, Ode, Outcome, SolveError, StepTo};
 use std::cell::Cell;
 
 #[test]
@@ -82,11 +82,11 @@ fn a_field_not_finite_at_the_start_ends_at_once() {
     let ode = Ode::new(|_t, y: &[f64; 2]| [y[0], f64::NAN]).allow_incomplete();
     let solution = ode.solve(3.0, 4.0, [1.0, 2.0]).unwrap();
     assert_eq!(solution.outcome, Outcome::NonFinite { t: 3.0, dt: 0.0, step: 0, component: Some(1) });
-    assert_eq!((solution.y1, solution.knots), ([1.0, 2.0], vec![3.0]));
+    assert_eq!((solution.y1, solution.step_times), ([1.0, 2.0], vec![3.0]));
     for method in Method::ALL {
         let ode = Ode::new(|_t, y: &[f64; 2]| [y[0], 1.0 / 0.0 * y[1]]).method(method);
         let solution =
-            ode.allow_incomplete().controller(Constant { dt0: 0.5 }).solve(3.0, 4.0, [1.0, 2.0]).unwrap();
+            ode.allow_incomplete().controller(ConstantStepSize { dt0: 0.5 }).solve(3.0, 4.0, [1.0, 2.0]).unwrap();
         let expected = Outcome::NonFinite { t: 3.0, dt: 0.5, step: 1, component: Some(1) };
         assert_eq!((solution.outcome, solution.y1), (expected, [1.0, 2.0]), "{method}");
     }

@@ -179,13 +179,13 @@ impl State for Traced {
 /// A host field that also stands in a recorded program.
 #[derive(Clone, Copy)]
 struct Both(fn(f64, Y) -> Y);
-impl Field<Y> for Both {
+impl VectorField<Y> for Both {
     fn eval(&self, t: &f64, y: &Y, dy: &mut Y) -> Result<(), FieldError> {
         *dy = (self.0)(*t, *y);
         Ok(())
     }
 }
-impl Field<Traced> for Both {
+impl VectorField<Traced> for Both {
     fn eval(&self, t: &Traced, y: &Traced, dy: &mut Traced) -> Result<(), FieldError> {
         let f = self.0;
         *dy = Traced::apply(&[t, y], move |v| Value::State(f(v[0].number(), v[1].state())));
@@ -288,13 +288,13 @@ fn a_recorded_attempt_gives_the_bits_of_the_host() {
     let ts = |t0: f64, t1: f64| (0..=20).map(|i| t0 + (t1 - t0) * f64::from(i) / 20.0).collect();
     for (t0, t1) in [(0.0, 8.0), (8.0, 0.0)] {
         let controllers: [Controller; 8] = [
-            Pid::default().into(),
-            Pid { dt0: Some(0.01), ..Pid::default() }.into(),
-            Pid { pcoeff: 0.2, icoeff: 0.3, dcoeff: 0.1, ..Pid::default() }.into(),
-            Pid::h211b(4.0).into(),
-            Hairer::dopri5().into(),
-            Pid::h312pid().into(),
-            Constant { dt0: 0.3 }.into(),
+            PidController::default().into(),
+            PidController { dt0: Some(0.01), ..PidController::default() }.into(),
+            PidController { pcoeff: 0.2, icoeff: 0.3, dcoeff: 0.1, ..PidController::default() }.into(),
+            PidController::h211b(4.0).into(),
+            HairerController::dopri5().into(),
+            PidController::h312pid().into(),
+            ConstantStepSize { dt0: 0.3 }.into(),
             StepTo { ts: ts(t0, t1) }.into(),
         ];
         for controller in controllers {
@@ -316,25 +316,25 @@ fn a_recorded_attempt_gives_the_bits_of_the_host() {
 
 #[test]
 fn a_recorded_attempt_fails_as_the_host_does() {
-    let pid = Pid::default().into();
+    let pid = PidController::default().into();
     let wall = Both(|t, y| [-y[0], if t > 0.5 { f64::NAN } else { -y[1] }]);
     assert_eq!(compare(wall, Method::Tsit5, &pid, (0.0, 1.0), [1.0, 1.0]), status::NON_FINITE);
     assert_eq!(compare(wall, Method::Tsit5, &pid, (0.6, 1.0), [1.0, 1.0]), status::NON_FINITE);
-    let constant = Constant { dt0: 0.1 }.into();
+    let constant = ConstantStepSize { dt0: 0.1 }.into();
     assert_eq!(compare(wall, Method::Rk4, &constant, (0.0, 1.0), [1.0, 1.0]), status::NON_FINITE);
     let blow_up = Both(|_, y| [y[0] * y[0], 1.0]);
     let end = compare(blow_up, Method::Dopri5, &pid, (0.0, 2.0), [1.0, 1.0]);
     assert!(end == status::STEP_SIZE_TOO_SMALL || end == status::NON_FINITE);
     let fast = Both(|_, y| [1000.0 * y[1], -1000.0 * y[0]]);
     assert_eq!(compare(fast, Method::Tsit5, &pid, (0.0, 100.0), [1.0, 1.0]), status::MAX_STEPS);
-    let tiny = Pid { dt0: Some(1e-20), ..Pid::default() }.into();
+    let tiny = PidController { dt0: Some(1e-20), ..PidController::default() }.into();
     assert_eq!(compare(fast, Method::Tsit5, &tiny, (1.0, 2.0), [1.0, 1.0]), status::STEP_SIZE_TOO_SMALL);
 }
 
 #[test]
 fn a_recorded_start_knows_an_empty_interval() {
     let f = Both(|_, y| y);
-    let pid = Pid::default().into();
+    let pid = PidController::default().into();
     let scheme = Scheme::new(Method::Tsit5.tableau(), &pid, Tolerance::new(1e-6, 1e-8), 1000).unwrap();
     let span = Span::new(Traced::input(0), Traced::input(1));
     let begin = start(&f, &scheme, &span, Traced::input(2)).ok().unwrap();

@@ -10,7 +10,7 @@ fn lorenz(_t: f64, y: &[f64; 3]) -> [f64; 3] {
 
 /// Runs to the end; `each` sees the carry before and after every attempt.
 fn drive<S: State<Clock = f64>>(
-    f: &impl Field<S>,
+    f: &impl VectorField<S>,
     scheme: &Scheme<S>,
     span: &Span<f64>,
     y0: S,
@@ -27,7 +27,7 @@ fn drive<S: State<Clock = f64>>(
 
 fn controllers() -> [Controller; 3] {
     let ts = (0..=100).map(|i| 2.0 * (f64::from(i) / 100.0).powi(2)).collect();
-    [Pid::default().into(), Constant { dt0: 0.013 }.into(), StepTo { ts }.into()]
+    [PidController::default().into(), ConstantStepSize { dt0: 0.013 }.into(), StepTo { ts }.into()]
 }
 
 #[test]
@@ -85,8 +85,8 @@ fn a_number_an_array_and_a_vec_give_the_same_bits() {
             let vec = Ode::new(|t, y: &Vec<f64>| vec![f(t, y[0])]).method(method).dt0(dt0);
             let vec = vec.solve(0.0, 5.0, vec![1.0]).unwrap();
             assert_eq!((number.y1, number.y1), (array.y1[0], vec.y1[0]));
-            assert_eq!((&number.knots, number.stats), (&array.knots, array.stats));
-            assert_eq!((&number.knots, number.stats), (&vec.knots, vec.stats));
+            assert_eq!((&number.step_times, number.stats), (&array.step_times, array.stats));
+            assert_eq!((&number.step_times, number.stats), (&vec.step_times, vec.stats));
         };
         solve(0.01);
         solve(0.07);
@@ -108,8 +108,8 @@ fn arrays_and_vecs_of_any_length_give_the_same_bits() {
             let vec = Ode::in_place(|t, y: &[f64], dy: &mut [f64]| rate(t, y, dy)).level(level);
             let vec = vec.solve(0.0, 5.0, y0.to_vec()).unwrap();
             assert_eq!(
-                (array.y1.to_vec(), array.knots, array.stats),
-                (vec.y1, vec.knots, vec.stats),
+                (array.y1.to_vec(), array.step_times, array.stats),
+                (vec.y1, vec.step_times, vec.stats),
                 "{level:?}"
             );
         }
@@ -123,7 +123,7 @@ fn arrays_and_vecs_of_any_length_give_the_same_bits() {
 
 #[test]
 fn the_unrolled_loop_is_the_plain_one() {
-    let controller = Pid::default().into();
+    let controller = PidController::default().into();
     let tolerance = Tolerance::new(1e-8, 1e-8);
     for method in [Method::Bosh3, Method::Dopri5, Method::Tsit5, Method::Vern7, Method::Dop853, Method::Vern9]
     {

@@ -100,5 +100,5 @@ fn what_is_saved_changes_no_step() {
     let plain = Ode::new(pulse).solve(0.0, 10.0, [0.0, 0.0]).unwrap();
     let saved = Ode::new(pulse).save_at(SaveAt::ts(&[1.0, 5.0]).and_steps().and_dense());
     let saved = saved.event(Event::crossing(), |_t, y| y[0] - 0.5).solve(0.0, 10.0, [0.0, 0.0]).unwrap();
-    assert_eq!((plain.knots, plain.y1), (saved.knots, saved.y1));
+    assert_eq!((plain.step_times, plain.y1), (saved.step_times, saved.y1));
 }

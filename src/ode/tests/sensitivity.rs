@@ -1,23 +1,23 @@
 //! Forward sensitivities are the derivatives of the discrete solve with its grid held fixed.
 
-use crate::field;
+use crate::vector_field;
 use crate::ode::*;
 
-field! {
+vector_field! {
     struct Logistic<R> { rate: R, capacity: R }
     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
         [self.rate * y[0] * (1.0 - y[0] / self.capacity)]
     }
 }
 
-field! {
+vector_field! {
     struct Lorenz<R> { sigma: R, rho: R, beta: R }
     fn eval(&self, _t, y: &[R; 3]) -> [R; 3] {
         [self.sigma * (y[1] - y[0]), y[0] * (self.rho - y[2]) - y[1], y[0] * y[1] - self.beta * y[2]]
     }
 }
 
-field! {
+vector_field! {
     /// y_i' = rate_i y_i, with more directions than one pass has.
     struct Decays<R> { rates: [R; 7], power: i32 }
     fn eval(&self, t, y: &[R; 7]) -> [R; 7] {
@@ -29,8 +29,8 @@ field! {
 fn logistic_growth_has_its_closed_form() {
     for (t1, z0) in [(1.0, 0.3), (-2.0, 0.4)] {
         let (rate, capacity) = (1.3, 2.0);
-        let ode = Ode::field(Logistic { rate, capacity }).rtol(1e-12).atol(1e-12);
-        let s = ode.sensitivity().solve(0.0, t1, [z0]).unwrap();
+        let ode = Ode::from_generic(Logistic { rate, capacity }).rtol(1e-12).atol(1e-12);
+        let s = ode.forward_sensitivity().solve(0.0, t1, [z0]).unwrap();
         let (u0, e) = (z0 / capacity, (rate * t1).exp());
         let u1 = u0 * e / (1.0 + u0 * (e - 1.0));
         let du = e / (1.0 + u0 * (e - 1.0)).powi(2);
@@ -48,13 +48,13 @@ fn differences_on_the_frozen_grid_agree() {
     let lorenz = |p: [f64; 3]| Lorenz { sigma: p[0], rho: p[1], beta: p[2] };
     let (p, y0) = ([10.0, 28.0, 8.0 / 3.0], [1.0, 1.2, 0.9]);
     for method in [Method::Tsit5, Method::Dop853, Method::Bosh3] {
-        let ode = Ode::field(lorenz(p)).method(method).rtol(1e-7);
+        let ode = Ode::from_generic(lorenz(p)).method(method).rtol(1e-7);
         let plain = ode.clone().save_at(SaveAt::steps().and_t0().and_t1()).solve(0.0, 1.0, y0).unwrap();
-        let s = ode.sensitivity().solve(0.0, 1.0, y0).unwrap();
+        let s = ode.forward_sensitivity().solve(0.0, 1.0, y0).unwrap();
         assert_eq!((s.y1.map(f64::to_bits), s.stats), (plain.y1.map(f64::to_bits), plain.stats), "{method}");
         let grid = StepTo { ts: plain.ts.clone() };
         let at = |p, y0| {
-            let ode = Ode::field(lorenz(p)).method(method).controller(grid.clone());
+            let ode = Ode::from_generic(lorenz(p)).method(method).controller(grid.clone());
             ode.solve(0.0, 1.0, y0).unwrap().y1
         };
         let columns = [s.dy1_dp.sigma, s.dy1_dp.rho, s.dy1_dp.beta];
@@ -82,8 +82,8 @@ fn differences_on_the_frozen_grid_agree() {
 #[test]
 fn more_directions_than_a_pass_has_take_more_passes() {
     let rates = std::array::from_fn(|i| 0.1 * i as f64 - 0.3);
-    let ode = Ode::field(Decays { rates, power: 1 }).rtol(1e-11).atol(1e-12);
-    let s = ode.sensitivity().solve(0.0, 1.5, [2.0; 7]).unwrap();
+    let ode = Ode::from_generic(Decays { rates, power: 1 }).rtol(1e-11).atol(1e-12);
+    let s = ode.forward_sensitivity().solve(0.0, 1.5, [2.0; 7]).unwrap();
     assert_eq!(s.num_passes, 2);
     for i in 0..7 {
         // y = y0 e^(rate t^2/2)
@@ -99,12 +99,12 @@ fn more_directions_than_a_pass_has_take_more_passes() {
 #[test]
 fn the_problem_is_that_of_the_plain_solve_or_is_refused_by_the_setting_s_name() {
     let lorenz = Lorenz { sigma: 10.0, rho: 28.0, beta: 8.0 / 3.0 };
-    let ode = || Ode::field(lorenz.clone()).rtol(1e-7);
+    let ode = || Ode::from_generic(lorenz.clone()).rtol(1e-7);
     let plain = ode().solve(0.0, 1.0, [1.0, 1.2, 0.9]).unwrap();
     let max = |e: &[f64; 3]| e.iter().fold(0.0_f64, |max, e| max.max(e.abs()));
-    for ode in [ode().norm(max), ode().land_on(&[0.37]), ode().jump_at(&[0.37])] {
+    for ode in [ode().norm(max), ode().tstops(&[0.37]), ode().discontinuities(&[0.37])] {
         let other = ode.clone().solve(0.0, 1.0, [1.0, 1.2, 0.9]).unwrap();
-        let s = ode.sensitivity().solve(0.0, 1.0, [1.0, 1.2, 0.9]).unwrap();
+        let s = ode.forward_sensitivity().solve(0.0, 1.0, [1.0, 1.2, 0.9]).unwrap();
         assert!(other.y1 != plain.y1);
         assert_eq!((s.y1.map(f64::to_bits), s.stats), (other.y1.map(f64::to_bits), other.stats));
     }
@@ -112,12 +112,12 @@ fn the_problem_is_that_of_the_plain_solve_or_is_refused_by_the_setting_s_name() 
     let refused = [
         ("save_at", ode().save_at(SaveAt::steps())),
         ("event", ode().event(Event::crossing(), height)),
-        ("event", ode().event(Event::crossing().stop(), height)),
-        ("jump", ode().jump(Event::crossing(), height, |_t, y| y[1] = 0.0)),
+        ("event", ode().event(Event::crossing().terminal(), height)),
+        ("jump", ode().on_event(Event::crossing(), height, |_t, y| y[1] = 0.0)),
         ("on_step", ode().on_step(|_t, _y| std::ops::ControlFlow::Break(()))),
     ];
     for (setting, ode) in refused {
-        let error = ode.sensitivity().solve(0.0, 1.0, [1.0, 1.2, 0.9]).unwrap_err().to_string();
+        let error = ode.forward_sensitivity().solve(0.0, 1.0, [1.0, 1.2, 0.9]).unwrap_err().to_string();
         assert!(error.starts_with(&format!("`{setting}` has no effect in `sensitivity`")), "{error}");
     }
 }
@@ -125,9 +125,9 @@ fn the_problem_is_that_of_the_plain_solve_or_is_refused_by_the_setting_s_name() 
 #[test]
 fn an_empty_interval_and_an_early_end_have_derivatives_too() {
     let lorenz = Lorenz { sigma: 10.0, rho: 28.0, beta: 2.0 };
-    let s = Ode::field(lorenz.clone()).sensitivity().solve(1.0, 1.0, [1.0; 3]).unwrap();
+    let s = Ode::from_generic(lorenz.clone()).forward_sensitivity().solve(1.0, 1.0, [1.0; 3]).unwrap();
     assert_eq!((s.dy1_dy0, s.dy1_dp.rho), ([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [0.0; 3]));
-    let early = Ode::field(lorenz).max_steps(5).sensitivity().solve(0.0, 1.0, [1.0; 3]).unwrap_err();
+    let early = Ode::from_generic(lorenz).max_steps(5).forward_sensitivity().solve(0.0, 1.0, [1.0; 3]).unwrap_err();
     let s = early.into_partial().unwrap();
     assert!(
         matches!(s.outcome, Outcome::MaxSteps { step: 5, .. }) && s.t1 < 1.0 && s.dy1_dy0[0][0].is_finite()
@@ -153,7 +153,7 @@ fn dual_functions_have_the_slopes_of_differences() {
         ("hypot", |x, y| x.hypot(y), |x, y| x.hypot(y)),
         ("recip", |x, _| x.recip(), |x, _| x.recip()),
         ("square", |x, _| x.square(), |x, _| x * x),
-        ("if_positive", |x, y| (x - y).if_positive(x * x, y), |x, y| if x > y { x * x } else { y }),
+        ("if_positive", |x, y| (x - y).select_positive(x * x, y), |x, y| if x > y { x * x } else { y }),
         ("divide", |x, y| x / y + 2.0 / x - y / 3.0, |x, y| x / y + 2.0 / x - y / 3.0),
         ("multiply", |x, y| 2.0 * x * y * 3.0, |x, y| 2.0 * x * y * 3.0),
         ("add", |x, y| 1.0 - x + y - 2.0, |x, y| 1.0 - x + y - 2.0),

@@ -13,11 +13,11 @@ fn bits(ys: &[f64]) -> Vec<u64> {
 }
 
 /// The settings that reach every sum: tolerances for each component, saved times, another number of stages.
-fn asked<Y: HostState, F>(ode: Ode<'_, Y, F>, method: Method) -> Ode<'_, Y, F> {
+fn asked<Y: PlainState, F>(ode: Ode<'_, Y, F>, method: Method) -> Ode<'_, Y, F> {
     ode.method(method).rtol([1e-7, 1e-6]).save_at([0.3, 1.0, 5.0])
 }
 
-fn table<Y: HostState, O: HostState>(solution: &Solution<Y, O>) -> Vec<u64> {
+fn table<Y: PlainState, O: PlainState>(solution: &Solution<Y, O>) -> Vec<u64> {
     bits(&solution.table().2)
 }
 
@@ -98,7 +98,7 @@ mod nalgebra_states {
         for (y, solution) in [(fixed.y1[0], fixed.outcome), (heap.y1[0], heap.outcome)] {
             assert!(solution.is_completed() && (f64::from(y) - (-1.0_f64).exp()).abs() < 1e-4, "{y}");
         }
-        assert_eq!((fixed.rtol, heap.atol), (Bound::All(1e-4), Bound::All(1e-6)));
+        assert_eq!((fixed.rtol, heap.atol), (Tol::All(1e-4), Tol::All(1e-6)));
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod ndarray_states {
         let ys = solution.to_ndarray();
         assert!(solution.outcome.is_completed() && ys.dim() == (2, 1));
         assert!((ys[[0, 0]] - (-0.5_f64).exp()).abs() < 1e-4 && (ys[[1, 0]] - (-1.0_f64).exp()).abs() < 1e-4);
-        assert_eq!(solution.rtol, Bound::All(1e-4));
+        assert_eq!(solution.rtol, Tol::All(1e-4));
     }
 
     #[test]
@@ -228,7 +228,7 @@ fn the_error_norm_of_a_compound_is_the_rms_over_all_components() {
         y.error_ratio(&1.0, &[1.0], &k, &at.clone(), &(0.0, vec![0.0; 3]), tol)
     };
     y_is(norm(&Tolerance::new(0.0, 1.0)), (18.0_f64 / 4.0).sqrt());
-    let (rtol, atol) = (Bound::All(0.0), Bound::Each(vec![3.0, 1.0, 2.0, 2.0]));
+    let (rtol, atol) = (Tol::All(0.0), Tol::Each(vec![3.0, 1.0, 2.0, 2.0]));
     y_is(norm(&Tolerance::of(&rtol, &atol)), 1.0);
 
     let mut e = (0.0, vec![0.0; 3]);
@@ -254,16 +254,16 @@ fn y_is(ours: f64, exact: f64) {
 #[test]
 fn tolerances_of_a_compound_are_one_number_one_a_part_or_one_a_component() {
     let ode = || Ode::in_place(|_t, y: &(f64, Vec<f64>), dy: &mut (f64, Vec<f64>)| dy.0 = -y.0);
-    let atol = |bound: Bound| ode().atol(bound).solve(0.0, 1.0, (1.0, vec![1.0; 3]));
-    assert_eq!(atol(1e-7.into()).unwrap().atol, Bound::All(1e-7));
-    let each = Bound::Each(vec![1e-7, 1e-5, 1e-5, 1e-5]);
+    let atol = |bound: Tol| ode().atol(bound).solve(0.0, 1.0, (1.0, vec![1.0; 3]));
+    assert_eq!(atol(1e-7.into()).unwrap().atol, Tol::All(1e-7));
+    let each = Tol::Each(vec![1e-7, 1e-5, 1e-5, 1e-5]);
     assert_eq!(atol([1e-7, 1e-5].into()).unwrap().atol, each);
     assert_eq!(atol(each.clone()).unwrap().atol, each);
     let says = "atol has 3 numbers for a state of 4 components in 2 parts: give one number, one a component or one a part";
     assert_eq!(atol([1e-7; 3].into()).unwrap_err().to_string(), says);
     let mixed = Ode::new(|_t, (a, b): &(f64, Vec<f32>)| (-a, b.clone()));
     let mixed = mixed.solve(0.0, 1.0, (1.0, vec![1.0_f32])).unwrap();
-    assert_eq!((mixed.rtol, mixed.atol), (Bound::All(1e-4), Bound::All(1e-6)));
+    assert_eq!((mixed.rtol, mixed.atol), (Tol::All(1e-4), Tol::All(1e-6)));
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn a_struct_of_states_has_events_dense_output_and_steps_by_hand() {
     let ode = Ode::new(|_t, y: &Named| Named { x: y.v, v: -y.x });
     let solution = ode
         .save_at(SaveAt::dense())
-        .jump(Event::falling(), |_t, y| y.x, |_t, y| y.v = -y.v)
+        .on_event(Event::falling(), |_t, y| y.x, |_t, y| y.v = -y.v)
         .solve(0.0, 2.0, Named { x: 1.0, v: 0.0 })
         .unwrap();
     // A quarter of a turn down to x = 0, then back up: |cos|.

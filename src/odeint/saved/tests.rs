@@ -1,8 +1,8 @@
 //! Saved times on tensors: the host's values, gradients on the frozen grid, and what a time outside holds.
 
 use crate::array::DType;
-use crate::ode::{Constant, Method, Ode, OdeError, Outcome, SaveAt, SolveError, StepTo};
-use crate::odeint::{Adjoint, Solution};
+use crate::ode::{ConstantStepSize, Method, Ode, OdeError, Outcome, SaveAt, SolveError, StepTo};
+use crate::odeint::{Adjoint, TensorSolution};
 use crate::tensor::{Tensor, Tree, jit, jvp, map_rows, value_and_grad};
 use crate::tree;
 
@@ -25,7 +25,7 @@ fn pushed(t: f64, y: [f64; 2]) -> [f64; 2] {
 fn pushed_tensor(mu: &Tensor, t: &Tensor, y: &Tensor) -> Tensor {
     let (a, b) = (y.column(0), y.column(1));
     let rate = (1.0 - a.square()) * &b * mu - &a + (1.7 * t).sin();
-    let columns = [b.expand(b.rank()), rate.expand(rate.rank())];
+    let columns = [b.expand_dims(b.rank()), rate.expand_dims(rate.rank())];
     Tensor::concat(&[&columns[0], &columns[1]], y.rank() - 1)
 }
 
@@ -58,7 +58,7 @@ fn saved_states_are_those_of_the_host_in_both_directions() {
 fn methods_without_a_curve_of_their_own_save_by_the_cubic_of_the_host() {
     let one = Tensor::from(1.0);
     for method in [Method::Rk4, Method::Euler, Method::Ssprk3, Method::Dopri5] {
-        let constant = Constant { dt0: 0.15 };
+        let constant = ConstantStepSize { dt0: 0.15 };
         let host = Ode::new(|t, y: &[f64; 2]| pushed(t, *y)).method(method).controller(constant.clone());
         let host = host.save_at(SaveAt::ts(&[0.3, 0.33, 0.9]).and_t0().and_t1());
         let host = host.solve(0.0, 1.0, [1.0, 0.5]).unwrap();
@@ -143,7 +143,7 @@ fn times_of_a_trace_that_are_no_times_of_the_solve_are_nan() {
     let ys = at.call(f64s(&[-0.1, 0.0, 1.5, 0.5, 2.0, 2.1])).unwrap().to_vec();
     close(&[ys[1], ys[2], ys[4]], &[1.0, state(1.5), state(2.0)], 1e-5);
     assert!([0, 3, 5].iter().all(|&i| ys[i].is_nan()), "{ys:?}");
-    assert_eq!(at.traces(), 1);
+    assert_eq!(at.num_traces(), 1);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn problem() -> (Problem, Vec<f64>) {
 fn loss(p: &Problem, method: Method, grid: &[f64], adjoint: Adjoint) -> Tensor {
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&p.mu, &t, y)).method(method);
     let ode = ode.controller(StepTo { ts: grid.to_vec() }).adjoint(adjoint).save_at_tensor(&p.ts);
-    let Solution { y1, ys, .. } = ode.solve(&p.t0, &p.t1, &p.y0).unwrap();
+    let TensorSolution { y1, ys, .. } = ode.solve(&p.t0, &p.t1, &p.y0).unwrap();
     // every state its own weight
     let weights = (1.0 + Tensor::iota(DType::F64, ys.shape().clone(), 1)).cos();
     (ys.sin() * weights).sum() + y1.square().sum()
@@ -298,7 +298,7 @@ fn a_neural_ode_is_trained_on_its_trajectories_in_one_trace() {
     let y0: Tensor = Tensor::iota(DType::F32, [6, 2], 0) * 0.2 - 0.5;
     let decay: Vec<Tensor> = ts.iter().map(|t| &y0 * (-t).exp()).collect();
     let ys =
-        Tensor::concat(&decay.iter().map(|y| y.expand(0)).collect::<Vec<_>>().iter().collect::<Vec<_>>(), 0);
+        Tensor::concat(&decay.iter().map(|y| y.expand_dims(0)).collect::<Vec<_>>().iter().collect::<Vec<_>>(), 0);
     let batch = Batch { y0, ys };
     let loss = move |net: &crate::nn::Mlp, batch: &Batch| {
         let field =
@@ -317,7 +317,7 @@ fn a_neural_ode_is_trained_on_its_trajectories_in_one_trace() {
         (net, last) = (next, value.item());
     }
     assert!(last < 0.02 * first, "{first} to {last}");
-    assert_eq!(step.traces(), 1);
+    assert_eq!(step.num_traces(), 1);
 }
 
 #[test]

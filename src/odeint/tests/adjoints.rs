@@ -1,7 +1,7 @@
 //! Every way to take a gradient, on published values, against each other and against what it may keep.
 
 use crate::array::DType;
-use crate::ode::{Constant, Method, Ode, StepTo};
+use crate::ode::{ConstantStepSize, Method, Ode, StepTo};
 use crate::odeint::{Adjoint, Checkpoints};
 use crate::tensor::{Tensor, Tree, grad, jit, jvp, map_rows, value_and_grad};
 
@@ -19,9 +19,9 @@ fn lotka() -> Problem {
 /// 1/2 |1 - u(10)|^2
 fn distance((p, u0): &Problem, adjoint: Adjoint, tol: f64) -> Tensor {
     let ode = Ode::new(|_t, u: &Tensor| {
-        let (x, y) = (u.at(0), u.at(1));
+        let (x, y) = (u.index(0), u.index(1));
         let both = &x * &y;
-        Tensor::stack(&[&(p.at(0) * x - p.at(1) * &both), &(p.at(3) * both - p.at(2) * y)])
+        Tensor::stack(&[&(p.index(0) * x - p.index(1) * &both), &(p.index(3) * both - p.index(2) * y)])
     });
     let ode = ode.method(Method::Dopri5).rtol(tol).atol(tol).adjoint(adjoint);
     (ode.solve(0.0, 10.0, u0).unwrap().y1 - 1.0).square().sum() * 0.5
@@ -79,8 +79,8 @@ type Driven = (Tensor, Tensor, (Tensor, Tensor));
 /// An oscillator driven in time; the gradient by both ends of the interval is part of it.
 fn driven((p, y0, (t0, t1)): &Driven, adjoint: Adjoint) -> Tensor {
     let ode = Ode::new(|t: Tensor, y: &Tensor| {
-        let force = (t * p.at(1)).sin() - p.at(0).square() * y.at(0) - y.at(1).tanh() * 0.1;
-        Tensor::stack(&[&y.at(1), &force])
+        let force = (t * p.index(1)).sin() - p.index(0).square() * y.index(0) - y.index(1).tanh() * 0.1;
+        Tensor::stack(&[&y.index(1), &force])
     });
     let ode = ode.rtol(1e-11).atol(1e-11).adjoint(adjoint);
     ode.solve(t0, t1, y0).unwrap().y1.square().sum()
@@ -124,7 +124,7 @@ fn a_backward_solve_follows_the_times_of_the_forward_one() {
                 let ode = Ode::new(|_t, y: &Tensor| (p * y).sin()).adjoint(adjoint);
                 let ode = match step_to {
                     true => ode.controller(StepTo { ts: ts.clone() }),
-                    false => ode.controller(Constant { dt0: 0.01 }),
+                    false => ode.controller(ConstantStepSize { dt0: 0.01 }),
                 };
                 ode.solve(0.0, 2.0, Tensor::from(1.0)).unwrap().y1
             },
@@ -166,7 +166,7 @@ fn a_backward_solve_keeps_no_state_whatever_the_number_of_steps() {
         let f = jit(move |p: Tensor| {
             grad(
                 |p: &Tensor| {
-                    let ode = Ode::new(|_t, y: &Tensor| -(p * y)).controller(Constant { dt0: 1.0 / steps });
+                    let ode = Ode::new(|_t, y: &Tensor| -(p * y)).controller(ConstantStepSize { dt0: 1.0 / steps });
                     ode.adjoint(adjoint).solve(0.0, 1.0, Tensor::ones([100])).unwrap().y1.sum()
                 },
                 &p,
@@ -191,15 +191,15 @@ fn forward_and_second_derivatives_go_through_a_backward_solve() {
     assert_near(&[jvp(f, &at, &one).1.item()], &LOTKA[3..4], 1e-7, "jvp");
     let slope = |p: f64| grad(f, &(f64s(&[p, 1.0, 3.0, 1.0]), at.1.clone())).0.to_vec()[0];
     let second = (slope(1.5 + 1e-4) - slope(1.5 - 1e-4)) / 2e-4;
-    let forward_over_reverse = jvp(|x: &Problem| grad(f, x).0.at(0), &at, &one).1.item();
-    let reverse_over_reverse = grad(|x: &Problem| grad(f, x).0.at(0), &at).0.to_vec()[0];
+    let forward_over_reverse = jvp(|x: &Problem| grad(f, x).0.index(0), &at, &one).1.item();
+    let reverse_over_reverse = grad(|x: &Problem| grad(f, x).0.index(0), &at).0.to_vec()[0];
     assert_near(&[forward_over_reverse, reverse_over_reverse], &[second; 2], 1e-4, "second derivative");
 }
 
 #[test]
 fn forward_derivatives_keep_nothing_and_have_no_reverse_one() {
     let (at, dx) = (lotka(), (f64s(&[0.3, -1.0, 0.5, 2.0]), f64s(&[1.0, -0.7])));
-    let f = |x: &Problem| distance(x, Adjoint::Forward, 1e-11);
+    let f = |x: &Problem| distance(x, Adjoint::ForwardMode, 1e-11);
     let slope: f64 = LOTKA[1..3].iter().zip([1.0, -0.7]).map(|(g, d)| g * d).sum();
     let slope = slope + LOTKA[3..].iter().zip([0.3, -1.0, 0.5, 2.0]).map(|(g, d)| g * d).sum::<f64>();
     let forward = jit(move |at: Problem, dx: Problem| jvp(f, &at, &dx).1);

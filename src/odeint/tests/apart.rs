@@ -1,9 +1,9 @@
 //! Reversible solves whose two states part, and backward passes that do not find their start.
 
 use crate::error::Error;
-use crate::ode::{Constant, Ode, Outcome};
+use crate::ode::{ConstantStepSize, Ode, Outcome};
 use crate::odeint::Adjoint;
-use crate::tensor::{Tensor, locate_non_finite, value_and_grad};
+use crate::tensor::{Tensor, debug_nans, value_and_grad};
 
 const TOL: f64 = 1e-7;
 
@@ -73,7 +73,7 @@ fn gradients_of_a_damped_network_are_those_of_kept_states_or_an_error() {
 fn constant_steps_end_where_the_states_differ_by_a_tenth_of_the_solution() {
     let solve = |k: f64, dt0: f64| {
         let ode = Ode::new(move |_t, y: &Tensor| y * -k)
-            .controller(Constant { dt0 })
+            .controller(ConstantStepSize { dt0 })
             .adjoint(Adjoint::reversible())
             .allow_incomplete();
         ode.solve(0.0, 5.0, Tensor::from(1.0)).unwrap()
@@ -81,7 +81,7 @@ fn constant_steps_end_where_the_states_differ_by_a_tenth_of_the_solution() {
     assert!(matches!(solve(10.0, 0.05).outcome(), Outcome::StatesApart { .. }));
     assert!(solve(1.0, 0.05).outcome().is_completed());
     // A solution that starts at 0, and crosses it.
-    let ode = Ode::new(|t: Tensor, y: &Tensor| t.cos() + y * 0.0).controller(Constant { dt0: 0.1 });
+    let ode = Ode::new(|t: Tensor, y: &Tensor| t.cos() + y * 0.0).controller(ConstantStepSize { dt0: 0.1 });
     let end = ode.adjoint(Adjoint::reversible()).solve(0.0, 10.0, Tensor::from(0.0)).unwrap();
     assert!(end.outcome().is_completed() && (end.y1.item() - 10f64.sin()).abs() < 1e-6, "{}", end.outcome());
 }
@@ -94,10 +94,10 @@ fn a_backward_pass_that_does_not_find_the_start_gives_nan() {
         let y0 = Tensor::from([0.3, 0.2]);
         let end = move |k: &Tensor| {
             let field = |_t: Tensor, y: &Tensor| -(k * ((y - 1.0) + (y - 1.0).powi(3) * 0.1));
-            let ode = Ode::new(field).controller(Constant { dt0: 0.01 });
+            let ode = Ode::new(field).controller(ConstantStepSize { dt0: 0.01 });
             ode.adjoint(adjoint).solve(0.0, 4.0, &y0).unwrap().y1.sum()
         };
-        (value_and_grad(&end, &Tensor::from(k)).1.item(), locate_non_finite(&end, &Tensor::from(k)).unwrap())
+        (value_and_grad(&end, &Tensor::from(k)).1.item(), debug_nans(&end, &Tensor::from(k)).unwrap())
     };
     let (slope, found) = slopes(10.0, Adjoint::Reversible { coupling: 0.9 });
     assert!(slope.is_nan(), "{slope}");

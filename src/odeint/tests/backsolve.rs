@@ -1,8 +1,8 @@
 //! The continuous adjoint through saved times, against the exact derivative of the steps taken.
 
 use crate::array::DType;
-use crate::ode::{Constant, Method, Ode, OdeError, SaveAt, StepTo};
-use crate::odeint::{Adjoint, Solution};
+use crate::ode::{ConstantStepSize, Method, Ode, OdeError, SaveAt, StepTo};
+use crate::odeint::{Adjoint, TensorSolution};
 use crate::tensor::{Tensor, Tree, grad, jit, jvp, map_rows, value_and_grad};
 
 fn f64s(x: &[f64]) -> Tensor {
@@ -26,12 +26,12 @@ fn at(t0: f64, t1: f64, ts: &[f64]) -> At {
 }
 
 fn oscillator(p: &Tensor, t: &Tensor, y: &Tensor) -> Tensor {
-    let force = (t * p.at(1)).sin() - p.at(0).square() * y.at(0) - y.at(1).tanh() * 0.1;
-    Tensor::stack(&[&y.at(1), &force])
+    let force = (t * p.index(1)).sin() - p.index(0).square() * y.index(0) - y.index(1).tanh() * 0.1;
+    Tensor::stack(&[&y.index(1), &force])
 }
 
 /// An uneven sum over what was saved and y1.
-fn weighed(solution: &Solution<Tensor>) -> Tensor {
+fn weighed(solution: &TensorSolution<Tensor>) -> Tensor {
     let n = solution.ys.size();
     let weights = (Tensor::iota(DType::F64, [n], 0) * 0.7 + 0.3).sin().reshape(solution.ys.shape().clone());
     (weights * solution.ys.sin()).sum() + solution.y1.square().sum() * 0.5
@@ -66,8 +66,8 @@ fn saved_ends_and_rows_of_a_tree_have_their_gradients_too() {
     let start = (f64s(&[1.0, -0.4, 0.2, 0.3, 0.8, -1.0]).reshape([3, 2]), f64s(&[0.5, 0.2, 0.1]));
     let loss = |(p, y0): &(Tensor, Two), adjoint| {
         let ode = Ode::new(|t: Tensor, y: &Two| {
-            let rate = (y.0.sum_last() * p.at(0) - &y.1).tanh();
-            (-&y.0 * rate.expand(1) + t.sin(), rate * p.at(1))
+            let rate = (y.0.sum_last() * p.index(0) - &y.1).tanh();
+            (-&y.0 * rate.expand_dims(1) + t.sin(), rate * p.index(1))
         });
         let ode =
             ode.rtol(1e-12).atol(1e-12).adjoint(adjoint).save_at(SaveAt::ts(&[0.3, 0.8]).and_t0().and_t1());
@@ -98,8 +98,8 @@ fn pieces_follow_given_steps_constant_steps_and_stops() {
                     let ode = ode.method(Method::Dopri5).adjoint(adjoint).save_at_tensor(&saved);
                     let ode = match kind {
                         0 => ode.controller(StepTo { ts: ts.iter().map(|t| place(*t)).collect() }),
-                        1 => ode.controller(Constant { dt0: 0.005 }),
-                        _ => ode.rtol(1e-9).atol(1e-9).jump_at(&[1.25]).land_on(&[0.3, 0.4, 1.0].map(place)),
+                        1 => ode.controller(ConstantStepSize { dt0: 0.005 }),
+                        _ => ode.rtol(1e-9).atol(1e-9).discontinuities(&[1.25]).tstops(&[0.3, 0.4, 1.0].map(place)),
                     };
                     ode.solve(place(0.0), place(2.0), Tensor::from(1.0)).unwrap().ys.square().sum()
                 },
@@ -146,9 +146,9 @@ fn forward_and_second_derivatives_go_through_saved_times() {
     let shifted =
         |h: f64| grad(f, &(f64s(&[1.3 + h, 0.7]), at.1.clone(), at.2.clone(), at.3.clone())).0.to_vec()[0];
     let second = (shifted(1e-4) - shifted(-1e-4)) / 2e-4;
-    let twice = jvp(|x: &At| grad(f, x).0.at(0), &at, &one).1.item();
+    let twice = jvp(|x: &At| grad(f, x).0.index(0), &at, &one).1.item();
     assert!((twice - second).abs() < 1e-4, "{twice}, not {second}");
-    let twice = grad(|x: &At| grad(f, x).0.at(0), &at).0.to_vec()[0];
+    let twice = grad(|x: &At| grad(f, x).0.index(0), &at).0.to_vec()[0];
     assert!((twice - second).abs() < 1e-4, "{twice}, not {second}");
 }
 

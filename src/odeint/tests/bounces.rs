@@ -4,8 +4,8 @@ use super::f64s;
 use super::hits::flipped;
 use super::steps::{close, pushed_tensor};
 use crate::array::DType;
-use crate::ode::{Constant, Event, Ode, Outcome, SaveAt, StepTo};
-use crate::odeint::{Adjoint, Solution};
+use crate::ode::{ConstantStepSize, Event, Ode, Outcome, SaveAt, StepTo};
+use crate::odeint::{Adjoint, TensorSolution};
 use crate::tensor::{Tensor, Tree, jit, jvp, value_and_grad};
 use crate::tree;
 
@@ -18,12 +18,12 @@ fn ball(height: f64, restitution: f64) -> Ball {
 }
 
 /// A ball let fall from a height, up to t = 3.
-fn bounce(p: &Ball, adjoint: Adjoint) -> Solution<Tensor> {
-    let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.at(1), &Tensor::from(-GRAVITY)]));
+fn bounce(p: &Ball, adjoint: Adjoint) -> TensorSolution<Tensor> {
+    let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.index(1), &Tensor::from(-GRAVITY)]));
     let restitution = p.restitution.clone();
     let then = move |_t: Tensor, y: &mut Tensor| *y = flipped(y, &restitution);
     // at its own root, off it by rounding, the ball that rises again is no hit
-    let ode = ode.jump(Event::crossing(), |_t, y: &Tensor| y.at(0), then).rtol(1e-9).atol(1e-9);
+    let ode = ode.on_event(Event::crossing(), |_t, y: &Tensor| y.index(0), then).rtol(1e-9).atol(1e-9);
     let y0 = Tensor::stack(&[&p.height, &Tensor::from(0.0)]);
     ode.max_events(12).adjoint(adjoint).solve(0.0, 3.0, y0).unwrap()
 }
@@ -59,7 +59,7 @@ fn a_ball_bounces_as_the_closed_form_says_and_so_do_its_slopes_whatever_the_adjo
     assert_eq!(times.len(), 4);
     let solution = bounce(&ball(height, e), Adjoint::default());
     let hits = solution.events().unwrap();
-    assert_eq!((solution.outcome(), hits.count.item()), (Outcome::Completed, 4.0));
+    assert_eq!((solution.outcome(), hits.num_events.item()), (Outcome::Completed, 4.0));
     close(&hits.t.to_vec()[..4], &times, 1e-12);
     assert!(hits.t.to_vec()[4..].iter().chain(&hits.y.to_vec()[8..]).all(|x| x.is_nan()));
     close(&[solution.y1.to_vec()[0]], &[end], 1e-11);
@@ -69,11 +69,11 @@ fn a_ball_bounces_as_the_closed_form_says_and_so_do_its_slopes_whatever_the_adjo
     let last = slopes(|h, e| closed_form(h, e).0[3], (height, e));
     let at_end = slopes(|h, e| closed_form(h, e).1, (height, e));
     let gradient = |adjoint| {
-        let of = |f: &dyn Fn(&Solution<Tensor>) -> Tensor| {
+        let of = |f: &dyn Fn(&TensorSolution<Tensor>) -> Tensor| {
             let (_, slope) = value_and_grad(|p: &Ball| f(&bounce(p, adjoint)), &ball(height, e));
             [slope.height.item(), slope.restitution.item()]
         };
-        (of(&|s| s.events().unwrap().t.at(3)), of(&|s| s.y1.at(0)))
+        (of(&|s| s.events().unwrap().t.index(3)), of(&|s| s.y1.index(0)))
     };
     let direct = gradient(Adjoint::Direct);
     close(&direct.0, &last, 1e-8);
@@ -82,7 +82,7 @@ fn a_ball_bounces_as_the_closed_form_says_and_so_do_its_slopes_whatever_the_adjo
         assert_eq!(gradient(Adjoint::recursive_checkpoint(n)), direct, "{n} checkpoints");
     }
     for (along, i) in [(ball(1.0, 0.0), 0), (ball(0.0, 1.0), 1)] {
-        let (_, slope) = jvp(|p: &Ball| bounce(p, Adjoint::Forward).y1.at(0), &ball(height, e), &along);
+        let (_, slope) = jvp(|p: &Ball| bounce(p, Adjoint::ForwardMode).y1.index(0), &ball(height, e), &along);
         close(&[slope.item()], &[at_end[i]], 1e-8);
     }
 }
@@ -90,17 +90,17 @@ fn a_ball_bounces_as_the_closed_form_says_and_so_do_its_slopes_whatever_the_adjo
 tree! { struct Problem { mu: Tensor, y0: Tensor, t0: Tensor, t1: Tensor } }
 
 /// All that a pendulum leaves which is kicked and noted: hits, times, steps, the curve and the end.
-fn kicked(p: &Problem, adjoint: Adjoint) -> Solution<Tensor> {
+fn kicked(p: &Problem, adjoint: Adjoint) -> TensorSolution<Tensor> {
     let grid = StepTo { ts: (0..14).map(|i| 0.1 + 0.35 * f64::from(i)).chain([5.0]).collect() };
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&p.mu, &t, y)).controller(grid);
     let ode = ode.adjoint(adjoint).save_at(SaveAt::ts(&[0.6, 3.2]).and_steps().and_dense()).max_events(9);
     let (mu, note) = (p.mu.clone(), p.mu.clone());
-    let ode = ode.event(Event::crossing(), move |t: Tensor, y: &Tensor| y.at(0) - &note * t * 0.02);
-    let ode = ode.jump(
+    let ode = ode.event(Event::crossing(), move |t: Tensor, y: &Tensor| y.index(0) - &note * t * 0.02);
+    let ode = ode.on_event(
         Event::falling(),
-        |_t, y: &Tensor| y.at(0),
+        |_t, y: &Tensor| y.index(0),
         move |t, y| {
-            *y = Tensor::stack(&[&(y.at(0) * &mu - &mu * 0.02), &(y.at(1) * 0.9 + (&t * &mu).cos() * 0.1)]);
+            *y = Tensor::stack(&[&(y.index(0) * &mu - &mu * 0.02), &(y.index(1) * 0.9 + (&t * &mu).cos() * 0.1)]);
         },
     );
     ode.solve(&p.t0, &p.t1, &p.y0).unwrap()
@@ -149,7 +149,7 @@ fn gradients_of_all_that_is_left_equal_central_differences_by_state_parameters_a
         assert_eq!(gradient(Adjoint::recursive_checkpoint(n)), all, "{n} checkpoints");
     }
     let along = p.with_leaves(p.leaves().iter().map(|x| (1.0 + x).sin()).collect::<Vec<_>>());
-    let (_, tangent) = jvp(|p: &Problem| loss(p, Adjoint::Forward), &p, &along);
+    let (_, tangent) = jvp(|p: &Problem| loss(p, Adjoint::ForwardMode), &p, &along);
     let sum: f64 = all.iter().zip(flat(&along)).map(|(g, d)| g * d).sum();
     close(&[tangent.item()], &[sum], 1e-12);
 }
@@ -176,7 +176,7 @@ fn a_second_derivative_through_bounces_is_that_of_the_closed_form() {
     let slope = |h: &Tensor| {
         let at = |h: &Tensor| {
             let p = Ball { height: h.clone(), restitution: Tensor::from(e) };
-            bounce(&p, Adjoint::recursive_checkpoint(3)).y1.at(0)
+            bounce(&p, Adjoint::recursive_checkpoint(3)).y1.index(0)
         };
         value_and_grad(at, h).1
     };
@@ -184,7 +184,7 @@ fn a_second_derivative_through_bounces_is_that_of_the_closed_form() {
     let direct = |h: &Tensor| {
         let at = |h: &Tensor| {
             let p = Ball { height: h.clone(), restitution: Tensor::from(e) };
-            bounce(&p, Adjoint::Direct).y1.at(0)
+            bounce(&p, Adjoint::Direct).y1.index(0)
         };
         value_and_grad(at, h).1
     };
@@ -199,9 +199,9 @@ fn a_second_derivative_through_bounces_is_that_of_the_closed_form() {
 fn the_function_of_one_event_never_sees_a_state_that_another_is_to_change() {
     // the root of a negative number is NaN, and so is its slope
     let at = |y0: &Tensor| {
-        let ode = Ode::new(|_t, y: &Tensor| y * 0.0 - 1.0).controller(Constant { dt0: 0.25 });
-        let ode = ode.jump(Event::falling(), |_t, y| y - 0.5, |_t, y| *y = y.sqrt() - 1.3);
-        let ode = ode.jump(Event::falling(), |_t, y| y + 1.5, |_t, y| *y = &*y * 2.0);
+        let ode = Ode::new(|_t, y: &Tensor| y * 0.0 - 1.0).controller(ConstantStepSize { dt0: 0.25 });
+        let ode = ode.on_event(Event::falling(), |_t, y| y - 0.5, |_t, y| *y = y.sqrt() - 1.3);
+        let ode = ode.on_event(Event::falling(), |_t, y| y + 1.5, |_t, y| *y = &*y * 2.0);
         ode.solve(0.0, 2.0, y0).unwrap().y1
     };
     // 1 falls to 1/2 at 1/2, is its root less 1.3, falls to -3/2, is doubled and falls on: y0 alone moves both times

@@ -4,14 +4,14 @@ use super::f64s;
 use super::steps::{close, pushed_tensor};
 use crate::array::DType;
 use crate::ode::{Event, Method, Ode, OdeError, Outcome, SaveAt, StepTo};
-use crate::odeint::{Adjoint, Solution};
+use crate::odeint::{Adjoint, TensorSolution};
 use crate::tensor::{Tensor, Tree, jit, jvp, value_and_grad};
 use crate::tree;
 
 /// A ball let fall from a height: it lands at sqrt(2 height / g).
-fn fall(height: &Tensor, g: &Tensor) -> Solution<Tensor> {
-    let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.at(1), &-g]));
-    let ode = ode.event(Event::falling().stop(), |_t, y: &Tensor| y.at(0)).rtol(1e-9).atol(1e-9);
+fn fall(height: &Tensor, g: &Tensor) -> TensorSolution<Tensor> {
+    let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.index(1), &-g]));
+    let ode = ode.event(Event::falling().terminal(), |_t, y: &Tensor| y.index(0)).rtol(1e-9).atol(1e-9);
     ode.solve(0.0, 10.0, Tensor::stack(&[height, &Tensor::from(0.0)])).unwrap()
 }
 
@@ -22,13 +22,13 @@ fn a_ball_lands_when_it_must_and_its_time_has_the_slopes_of_the_closed_form() {
     let at = (Tensor::from(height), Tensor::from(g));
     let landed = fall(&at.0, &at.1);
     assert!(matches!(landed.outcome(), Outcome::Event { index: 0, .. }));
-    assert!(landed.completed().item() == 0.0);
+    assert!(landed.is_success().item() == 0.0);
     close(&[landed.t1.item(), landed.y1.to_vec()[1]], &[t, -(2.0 * height * g).sqrt()], 1e-12);
     assert!(landed.y1.to_vec()[0].abs() < 1e-12);
     assert_eq!((landed.ts.to_vec(), landed.ys.to_vec()), (vec![landed.t1.item()], landed.y1.to_vec()));
 
     let time = |(height, g): &(Tensor, Tensor)| fall(height, g).t1;
-    let speed = |(height, g): &(Tensor, Tensor)| fall(height, g).y1.at(1);
+    let speed = |(height, g): &(Tensor, Tensor)| fall(height, g).y1.index(1);
     let (_, (dh, dg)) = value_and_grad(time, &at);
     close(&[dh.item(), dg.item()], &[t / (2.0 * height), -t / (2.0 * g)], 1e-10);
     let (_, (dh, dg)) = value_and_grad(speed, &at);
@@ -41,7 +41,7 @@ fn a_ball_lands_when_it_must_and_its_time_has_the_slopes_of_the_closed_form() {
     });
     let (slope, second) = curvature.call(at.0.clone(), at.1.clone()).unwrap();
     close(&[slope.item(), second.item()], &[t / (2.0 * height), -t / (4.0 * height * height)], 1e-8);
-    assert_eq!(curvature.traces(), 1);
+    assert_eq!(curvature.num_traces(), 1);
 }
 
 #[test]
@@ -53,17 +53,17 @@ fn the_end_and_all_that_is_saved_are_those_of_the_host() {
         for sign in [1.0, -1.0] {
             let end = 6.0 * sign;
             // On one grid: a step's size hangs on its error, a difference of much larger numbers.
-            let grid = Ode::new(field).method(method).solve(0.0, end, [1.0, 0.5]).unwrap().knots;
+            let grid = Ode::new(field).method(method).solve(0.0, end, [1.0, 0.5]).unwrap().step_times;
             let grid = StepTo { ts: grid };
             let host = Ode::new(field).method(method).controller(grid.clone()).save_at(save_at(sign));
-            let host = host.event(Event::rising().stop(), |_t, y| y[0] + 5.0);
+            let host = host.event(Event::rising().terminal(), |_t, y| y[0] + 5.0);
             let host =
-                host.event(Event::falling().stop(), |_t, y| y[0] - 0.1).solve(0.0, end, [1.0, 0.5]).unwrap();
+                host.event(Event::falling().terminal(), |_t, y| y[0] - 0.1).solve(0.0, end, [1.0, 0.5]).unwrap();
             assert!(matches!(host.outcome, Outcome::Event { index: 1, .. }));
             let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).method(method);
             let ode = ode.controller(grid).save_at(save_at(sign));
-            let ode = ode.event(Event::rising().stop(), |_t, y: &Tensor| y.at(0) + 5.0);
-            let ode = ode.event(Event::falling().stop(), |_t, y: &Tensor| y.at(0) - 0.1);
+            let ode = ode.event(Event::rising().terminal(), |_t, y: &Tensor| y.index(0) + 5.0);
+            let ode = ode.event(Event::falling().terminal(), |_t, y: &Tensor| y.index(0) - 0.1);
             let got = ode.solve(0.0, end, f64s(&[1.0, 0.5])).unwrap();
             assert!(matches!(got.outcome(), Outcome::Event { index: 1, t } if t == got.t1.item()));
             close(&[got.t1.item()], &[host.t1], 1e-12);
@@ -92,7 +92,7 @@ fn the_first_of_several_events_in_a_step_decides() {
         let got = ode.dt0(1.0).solve(0.0, 4.0, Tensor::from(0.0)).unwrap();
         (got.outcome(), got.t1.item())
     };
-    let (stop, falling) = (Event::rising().stop(), Event::falling().stop());
+    let (stop, falling) = (Event::rising().terminal(), Event::falling().terminal());
     let (outcome, t) = run(&[(stop, 0.75), (stop, 0.25), (stop, 0.5)]);
     assert!(
         matches!(outcome, Outcome::Event { index: 1, .. }) && (t - 0.25).abs() < 1e-14,
@@ -109,7 +109,7 @@ fn the_first_of_several_events_in_a_step_decides() {
 fn two_changes_in_a_step_are_seen_at_samples_as_on_the_host() {
     let bump = |samples: usize| {
         let ode = Ode::new(|_t, y: &Tensor| y * 0.0).controller(StepTo { ts: vec![0.0, 1.0] });
-        let ode = ode.event(Event::rising().stop().samples(samples), |t: Tensor, _y: &Tensor| {
+        let ode = ode.event(Event::rising().terminal().interp_points(samples), |t: Tensor, _y: &Tensor| {
             0.01 - (t - 0.5).square()
         });
         ode.solve(0.0, 1.0, Tensor::from(1.0)).unwrap().t1.item()
@@ -122,7 +122,7 @@ fn two_changes_in_a_step_are_seen_at_samples_as_on_the_host() {
 fn a_condition_that_is_true_or_false_has_a_time_and_no_slope() {
     let at = |rate: &Tensor| {
         let ode = Ode::new(|_t, y: &Tensor| y * 0.0 + rate);
-        let ode = ode.event(Event::rising().stop(), |_t, y: &Tensor| y.gt(0.3));
+        let ode = ode.event(Event::rising().terminal(), |_t, y: &Tensor| y.gt(0.3));
         ode.solve(0.0, 1.0, Tensor::from(0.0)).unwrap().t1
     };
     let (t, slope) = value_and_grad(at, &Tensor::from(1.0));
@@ -136,7 +136,7 @@ fn a_solve_without_a_hit_is_the_solve_without_events() {
         let ode = Ode::new(|_t, y: &Tensor| y.sin());
         // its value and slope are infinite at zeros, where the state never is
         let ode =
-            if watched { ode.event(Event::rising().stop(), |_t, y: &Tensor| -y.ln() - 9.0) } else { ode };
+            if watched { ode.event(Event::rising().terminal(), |_t, y: &Tensor| -y.ln() - 9.0) } else { ode };
         ode.solve(0.0, 1.0, y0).unwrap()
     };
     let y0 = Tensor::from(0.7);
@@ -145,7 +145,7 @@ fn a_solve_without_a_hit_is_the_solve_without_events() {
     let ((a, da), (b, db)) = (gradient(true), gradient(false));
     close(&[a.item(), da.item()], &[b.item(), db.item()], 1e-12);
     let point = |y: &Tensor| {
-        let ode = Ode::new(|_t, y: &Tensor| -y).event(Event::rising().stop(), |_t, y: &Tensor| y.ln());
+        let ode = Ode::new(|_t, y: &Tensor| -y).event(Event::rising().terminal(), |_t, y: &Tensor| y.ln());
         ode.solve(1.0, 1.0, y).unwrap().y1
     };
     let (y, slope) = value_and_grad(point, &y0);
@@ -164,7 +164,7 @@ fn loss(p: &Problem, grid: &[f64], adjoint: Adjoint) -> Tensor {
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&p.mu, &t, y))
         .controller(StepTo { ts: grid.to_vec() });
     let ode = ode.adjoint(adjoint).save_at(SaveAt::ts(&[0.6, 3.2]).and_steps().and_dense());
-    let ode = ode.event(Event::falling().stop(), |t: Tensor, y: &Tensor| y.at(0) - &p.mu * t * 0.1);
+    let ode = ode.event(Event::falling().terminal(), |t: Tensor, y: &Tensor| y.index(0) - &p.mu * t * 0.1);
     let got = ode.solve(&p.t0, Tensor::from(3.3), &p.y0).unwrap();
     let half = got.dense().unwrap().eval(&(&got.t1 * 0.5));
     let known = |y: &Tensor| y.is_finite().select(y, &Tensor::from(0.0));
@@ -207,7 +207,7 @@ fn gradients_through_events_are_bit_identical_for_every_number_of_checkpoints_an
         assert_eq!(gradient(Adjoint::recursive_checkpoint(n)), all, "{n} checkpoints");
     }
     let along = p.with_leaves(p.leaves().iter().map(|x| (1.0 + x).sin()).collect::<Vec<_>>());
-    let (_, tangent) = jvp(|p: &Problem| loss(p, &grid, Adjoint::Forward), &p, &along);
+    let (_, tangent) = jvp(|p: &Problem| loss(p, &grid, Adjoint::ForwardMode), &p, &along);
     let sum: f64 = all.iter().zip(flat(&along)).map(|(g, d)| g * d).sum();
     close(&[tangent.item()], &[sum], 1e-12);
 }
@@ -234,7 +234,7 @@ fn the_executor_finds_events_as_the_reference_interpreter_does() {
 fn adjoints_without_events_are_refused_with_the_way_out_and_a_function_that_is_nan_ends_the_solve() {
     let ode = || Ode::new(|_t, y: &Tensor| -y);
     for adjoint in [Adjoint::backsolve(), Adjoint::reversible()] {
-        for event in [Event::falling().stop(), Event::falling()] {
+        for event in [Event::falling().terminal(), Event::falling()] {
             let ode = ode().adjoint(adjoint).event(event, |_t, y: &Tensor| y - 0.5);
             let e = OdeError::from(ode.solve(0.0, 1.0, Tensor::from(1.0)).unwrap_err());
             assert!(matches!(e, OdeError::Adjoint { .. }), "{e}");
@@ -244,7 +244,7 @@ fn adjoints_without_events_are_refused_with_the_way_out_and_a_function_that_is_n
             );
         }
     }
-    let nan = ode().event(Event::falling().stop(), |_t, y: &Tensor| (y - 0.5).sqrt() + 1.0);
+    let nan = ode().event(Event::falling().terminal(), |_t, y: &Tensor| (y - 0.5).sqrt() + 1.0);
     let nan = nan.solve(0.0, 1.0, Tensor::from(1.0)).unwrap_err().into_partial().unwrap();
     assert!(matches!(nan.outcome(), Outcome::NonFiniteEvent { index: 0, .. }), "{:?}", nan.outcome());
 }

@@ -1,20 +1,20 @@
 //! One contract for failure: what ends a solve early is the same error, with all that was computed, on every driver.
 
 use super::steps::close;
-use crate::field;
+use crate::vector_field;
 use crate::ode::{Event, Ode, OdeError, Outcome, SaveAt, Sensitivity, Solution, SolveError, odeint};
 use crate::odeint;
 use crate::tensor::{Tensor, jit, try_vmap, value_and_grad};
 use std::ops::ControlFlow;
 
-field! {
+vector_field! {
     struct Decay<R> { rate: R }
     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
         [-self.rate * y[0]]
     }
 }
 
-field! {
+vector_field! {
     /// Of the square root of a negative number from t = 1/2 on.
     struct Walled<R> { rate: R }
     fn eval(&self, t, y: &[R; 1]) -> [R; 1] {
@@ -41,7 +41,7 @@ fn of_sensitivity<D>(s: &Sensitivity<D, 1>) -> End {
     End { outcome: s.outcome, t: s.t1, y: s.y1[0], num_steps: s.stats.num_steps, num_saved: 1 }
 }
 
-fn of_tensors(s: &odeint::Solution<Tensor>) -> End {
+fn of_tensors(s: &odeint::TensorSolution<Tensor>) -> End {
     let num_saved = s.ys.to_vec().iter().filter(|y| !y.is_nan()).count();
     let (t, y, num_steps) = (s.t1.item(), s.y1.item(), s.stats.num_steps.item() as u64);
     End { outcome: s.outcome(), t, y, num_steps, num_saved }
@@ -96,15 +96,15 @@ fn ends(walled: bool) -> Vec<End> {
     assert_eq!(outcome, s.outcome());
     all.push(of_tensors(&s));
 
-    let mut steps = plain.steps(0.0, 1.0, [1.0]).unwrap();
+    let mut steps = plain.stepper(0.0, 1.0, [1.0]).unwrap();
     let error = loop {
-        match steps.next() {
+        match steps.step() {
             Ok(step) => assert!(step.is_some(), "it ended early"),
             Err(error) => break error,
         }
     };
     let (outcome, ()) = incomplete(Err(error), None);
-    assert!(steps.next().is_err());
+    assert!(steps.step().is_err());
     let (t, y, num_steps) = (steps.t(), steps.y()[0], steps.stats().num_steps);
     all.push(End { outcome, t, y, num_steps, num_saved: 1 });
 
@@ -123,14 +123,14 @@ fn ends(walled: bool) -> Vec<End> {
 
     all.push(match walled {
         false => {
-            let ode = Ode::field(Decay { rate: 2.0 }).max_steps(most);
-            of_sensitivity(&incomplete(ode.sensitivity().solve(0.0, 1.0, [1.0]), None).1)
+            let ode = Ode::from_generic(Decay { rate: 2.0 }).max_steps(most);
+            of_sensitivity(&incomplete(ode.forward_sensitivity().solve(0.0, 1.0, [1.0]), None).1)
         }
         true => of_sensitivity(
-            &incomplete(Ode::field(Walled { rate: 2.0 }).sensitivity().solve(0.0, 1.0, [1.0]), None).1,
+            &incomplete(Ode::from_generic(Walled { rate: 2.0 }).forward_sensitivity().solve(0.0, 1.0, [1.0]), None).1,
         ),
     });
-    let of_ensemble = |s: crate::ode::Ensemble<[f64; 1]>| {
+    let of_ensemble = |s: crate::ode::EnsembleSolution<[f64; 1]>| {
         let (Outcome::MaxSteps { t, .. } | Outcome::NonFinite { t, .. }) = s.outcomes[1] else {
             panic!("{s}")
         };
@@ -182,7 +182,7 @@ fn a_field_that_fails_is_one_error_with_the_solution_up_to_the_last_good_step() 
     let (t, step, why, s) = failed(plain.solve(0.0, 1.0, [1.0]).unwrap_err());
     assert!(t > 0.5 && step >= 1 && why == "the table ends");
     assert_eq!((s.outcome, s.ts.as_slice()), (Outcome::Failed { t: s.t1, step }, &[0.0625][..]));
-    assert!(s.t1 > 0.1 && s.t1 <= 0.5 && s.knots.last() == Some(&s.t1));
+    assert!(s.t1 > 0.1 && s.t1 <= 0.5 && s.step_times.last() == Some(&s.t1));
     assert!((s.y1[0] - (-2.0 * s.t1).exp()).abs() < 1e-4 && s.stats.num_accepted > 0);
 
     let heap = Ode::new(|t, y: &Vec<f64>| table(t).map(|()| vec![-2.0 * y[0]])).dt0(0.125);
@@ -193,9 +193,9 @@ fn a_field_that_fails_is_one_error_with_the_solution_up_to_the_last_good_step() 
     );
 
     let by_hand = Ode::new(|t, y: &[f64; 1]| table(t).map(|()| [-2.0 * y[0]])).dt0(0.125);
-    let mut steps = by_hand.steps(0.0, 1.0, [1.0]).unwrap();
+    let mut steps = by_hand.stepper(0.0, 1.0, [1.0]).unwrap();
     let error = loop {
-        match steps.next() {
+        match steps.step() {
             Ok(step) => assert!(step.is_some(), "the field fails"),
             Err(error) => break error,
         }
@@ -230,14 +230,14 @@ fn a_field_that_fails_is_one_error_with_the_solution_up_to_the_last_good_step() 
 fn an_event_and_a_callback_end_a_solve_without_an_error() {
     let ode = Ode::new(|_t, y: &[f64; 1]| [-y[0]]);
     let half = |_t: f64, y: &[f64; 1]| y[0] - 0.5;
-    let halved = ode.clone().event(Event::falling().stop(), half);
+    let halved = ode.clone().event(Event::falling().terminal(), half);
     assert!(matches!(halved.solve(0.0, 5.0, [1.0]).unwrap().outcome, Outcome::Event { .. }));
     let many = halved.solve_many(0.0, 5.0, &[[1.0], [0.1]]).unwrap();
     assert!(matches!(many.outcomes[..], [Outcome::Event { .. }, Outcome::Completed]));
     assert!((many.y1[0][0] - 0.5).abs() < 1e-12);
     let broken = ode.on_step(|_t, _y| ControlFlow::Break(()));
-    assert!(matches!(broken.solve(0.0, 5.0, [1.0]).unwrap().outcome, Outcome::Cancelled { .. }));
-    let traced = Ode::new(|_t, y: &Tensor| -y).event(Event::falling().stop(), |_t, y| y - 0.5);
+    assert!(matches!(broken.solve(0.0, 5.0, [1.0]).unwrap().outcome, Outcome::Terminated { .. }));
+    let traced = Ode::new(|_t, y: &Tensor| -y).event(Event::falling().terminal(), |_t, y| y - 0.5);
     assert!(matches!(traced.solve(0.0, 5.0, Tensor::from(1.0)).unwrap().outcome(), Outcome::Event { .. }));
 }
 

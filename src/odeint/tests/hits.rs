@@ -3,12 +3,12 @@
 use super::f64s;
 use super::steps::{close, pushed_tensor};
 use crate::array::DType;
-use crate::ode::{Constant, Event, Method, Ode, OdeError, Outcome, Pid, SaveAt, StepTo};
-use crate::odeint::{Batching, Hits};
+use crate::ode::{ConstantStepSize, Event, Method, Ode, OdeError, Outcome, PidController, SaveAt, StepTo};
+use crate::odeint::{Batching, EventRecords};
 use crate::tensor::{Tensor, jit};
 
 pub(super) fn flipped(y: &Tensor, factor: &Tensor) -> Tensor {
-    Tensor::stack(&[&y.at(0), &-(factor * y.at(1))])
+    Tensor::stack(&[&y.index(0), &-(factor * y.index(1))])
 }
 
 /// Equal to 1e-12, absolute where numbers are small.
@@ -21,14 +21,14 @@ fn near(got: &[f64], want: &[f64]) {
 
 #[test]
 fn zeros_of_an_oscillator_are_counted_where_they_are_without_a_step_being_changed() {
-    let field = |_t: Tensor, y: &Tensor| Tensor::stack(&[&y.at(1), &-y.at(0)]);
+    let field = |_t: Tensor, y: &Tensor| Tensor::stack(&[&y.index(1), &-y.index(0)]);
     let y0 = f64s(&[0.0, 1.0]);
     let plain = Ode::new(field).method(Method::Vern7).rtol(1e-12).atol(1e-13);
     let count = jit(move |y0: Tensor| {
         let ode = Ode::new(field).method(Method::Vern7).rtol(1e-12).atol(1e-13);
-        let ode = ode.event(Event::crossing(), |_t, y: &Tensor| y.at(0)).max_events(10);
+        let ode = ode.event(Event::crossing(), |_t, y: &Tensor| y.index(0)).max_events(10);
         let solution = ode.solve(0.0, 20.0, &y0)?;
-        let Hits { t, index, count, .. } = solution.events()?.clone();
+        let EventRecords { t, index, num_events: count, .. } = solution.events()?.clone();
         Ok((t, index, count, solution.y1, solution.stats.num_steps))
     });
     let (t, index, count, y1, steps) = count.call(y0.clone()).unwrap();
@@ -45,9 +45,9 @@ fn zeros_of_an_oscillator_are_counted_where_they_are_without_a_step_being_change
 macro_rules! watched {
     ($ode:expr, $y:ident, $at:expr, $kick:expr) => {
         $ode.event(Event::crossing(), |_t, $y| $at)
-            .jump(Event::rising(), |t, _y| (t * 0.9).sin() - 0.3, $kick)
-            .jump(Event::falling(), |_t, $y| $at + 0.35, $kick)
-            .event(Event::rising().stop(), |t, _y| t.abs() - 9.75)
+            .on_event(Event::rising(), |t, _y| (t * 0.9).sin() - 0.3, $kick)
+            .on_event(Event::falling(), |_t, $y| $at + 0.35, $kick)
+            .event(Event::rising().terminal(), |t, _y| t.abs() - 9.75)
     };
 }
 
@@ -56,11 +56,11 @@ fn hits_states_and_all_that_is_saved_are_those_of_the_host() {
     let field = |t: f64, y: &[f64; 2]| [y[1], -1.3 * y[0].sin() - 0.2 * y[1] + (1.7 * t).sin()];
     let mu = Tensor::from(1.3);
     let kick = |y: &mut [f64; 2]| y[1] = -0.7 * y[1] + 0.2;
-    let kick_tensor = |y: &mut Tensor| *y = Tensor::stack(&[&y.at(0), &(-0.7 * y.at(1) + 0.2)]);
+    let kick_tensor = |y: &mut Tensor| *y = Tensor::stack(&[&y.index(0), &(-0.7 * y.index(1) + 0.2)]);
     for method in [Method::Tsit5, Method::Dopri5, Method::Bosh3, Method::Vern7, Method::CashKarp] {
         for (sign, every) in [(1.0, 1), (-1.0, 1), (1.0, 3)] {
             let end = 10.0 * sign;
-            let grid = Ode::new(field).method(method).solve(0.0, end, [1.0, 0.5]).unwrap().knots;
+            let grid = Ode::new(field).method(method).solve(0.0, end, [1.0, 0.5]).unwrap().step_times;
             let times: Vec<f64> = (1..40).map(|i| 0.25 * sign * f64::from(i)).collect();
             let mut save_at = SaveAt::every(every).and_dense();
             save_at.t0 = true;
@@ -70,14 +70,14 @@ fn hits_states_and_all_that_is_saved_are_those_of_the_host() {
             let host = host.solve(0.0, end, [1.0, 0.5]).unwrap();
             let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).method(method);
             let ode = ode.controller(StepTo { ts: grid }).save_at(save_at).max_events(30);
-            let ode = watched!(ode, y, y.at(0), move |_t, y| kick_tensor(y));
+            let ode = watched!(ode, y, y.index(0), move |_t, y| kick_tensor(y));
             let got = ode.solve(0.0, end, f64s(&[1.0, 0.5])).unwrap();
 
             let n = host.events.len();
             assert!(n > 7 && host.events.iter().any(|e| e.index == 2), "{:?}", host.events);
             assert!(matches!(got.outcome(), Outcome::Event { index: 3, .. }), "{:?}", got.outcome());
             let hits = got.events().unwrap();
-            assert_eq!(hits.count.item() as usize, n);
+            assert_eq!(hits.num_events.item() as usize, n);
             let index: Vec<f64> = host.events.iter().map(|e| e.index as f64).collect();
             assert_eq!(hits.index.to_vec()[..n], index);
             near(&hits.t.to_vec()[..n], &host.events.iter().map(|e| e.t).collect::<Vec<_>>());
@@ -107,34 +107,34 @@ fn a_solve_with_adaptive_steps_goes_on_behind_a_hit_as_the_host_does() {
     let field = |t: f64, y: &[f64; 2]| [y[1], -1.3 * y[0].sin() - 0.2 * y[1] + (1.7 * t).sin()];
     let mu = Tensor::from(1.3);
     let controllers: [crate::ode::Controller; 3] =
-        [Pid::default().into(), crate::ode::Hairer::default().into(), Constant { dt0: 0.11 }.into()];
+        [PidController::default().into(), crate::ode::HairerController::default().into(), ConstantStepSize { dt0: 0.11 }.into()];
     for controller in controllers {
         for stops in [&[][..], &[2.0, 3.3, 5.1]] {
-            let ode = Ode::new(field).controller(controller.clone()).land_on(stops);
+            let ode = Ode::new(field).controller(controller.clone()).tstops(stops);
             let ode = if controller.is_adaptive() { ode.rtol(1e-7).atol(1e-9) } else { ode };
-            let host = ode.jump(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
+            let host = ode.on_event(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
             let host = host.solve(0.0, 7.0, [1.0, 0.5]).unwrap();
             let ode =
                 Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).controller(controller.clone());
-            let ode = ode.land_on(stops);
+            let ode = ode.tstops(stops);
             let ode = if controller.is_adaptive() { ode.rtol(1e-7).atol(1e-9) } else { ode };
             let ode =
-                ode.jump(Event::crossing(), |_t, y| y.at(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
+                ode.on_event(Event::crossing(), |_t, y| y.index(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
             let got = ode.solve(0.0, 7.0, f64s(&[1.0, 0.5])).unwrap();
-            assert_eq!(got.events().unwrap().count.item() as usize, host.events.len());
+            assert_eq!(got.events().unwrap().num_events.item() as usize, host.events.len());
             let steps = [&got.stats.num_steps, &got.stats.num_accepted].map(|x| x.item() as u64);
             assert_eq!(steps, [host.stats.num_steps, host.stats.num_accepted], "{controller:?} {stops:?}");
-            assert_eq!(got.stats.num_field_evals.item() as u64, host.stats.num_field_evals);
+            assert_eq!(got.stats.num_fn_evals.item() as u64, host.stats.num_fn_evals);
             close(&got.y1.to_vec(), &host.y1, 1e-9);
         }
     }
     // every third step is one of all steps, not of those of a piece
-    let host = Ode::new(field).controller(Constant { dt0: 0.11 });
-    let host = host.jump(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
+    let host = Ode::new(field).controller(ConstantStepSize { dt0: 0.11 });
+    let host = host.on_event(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
     let host = host.save_at(SaveAt::steps()).solve(0.0, 7.0, [1.0, 0.5]).unwrap();
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).save_at(SaveAt::every(3));
-    let ode = ode.controller(Constant { dt0: 0.11 });
-    let ode = ode.jump(Event::crossing(), |_t, y| y.at(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
+    let ode = ode.controller(ConstantStepSize { dt0: 0.11 });
+    let ode = ode.on_event(Event::crossing(), |_t, y| y.index(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
     let got = ode.max_steps(300).solve(0.0, 7.0, f64s(&[1.0, 0.5])).unwrap();
     // t0 is the first
     let (n, num_saved) = (host.ts.len(), got.num_saved.item() as usize);
@@ -143,31 +143,31 @@ fn a_solve_with_adaptive_steps_goes_on_behind_a_hit_as_the_host_does() {
         close(y, &host.ys[(3 * k).min(n - 1)], 1e-9);
     }
     // steps are counted over all pieces
-    let host = Ode::new(field).max_steps(20).jump(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
+    let host = Ode::new(field).max_steps(20).on_event(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
     let host = host.allow_incomplete().solve(0.0, 7.0, [1.0, 0.5]).unwrap();
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).max_steps(20);
-    let ode = ode.jump(Event::crossing(), |_t, y| y.at(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
+    let ode = ode.on_event(Event::crossing(), |_t, y| y.index(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
     let got = ode.solve(0.0, 7.0, f64s(&[1.0, 0.5])).unwrap_err().into_partial().unwrap();
     assert!(matches!(got.outcome(), Outcome::MaxSteps { step: 20, .. }) && !host.events.is_empty());
-    assert_eq!(got.events().unwrap().count.item() as usize, host.events.len());
+    assert_eq!(got.events().unwrap().num_events.item() as usize, host.events.len());
     close(&got.y1.to_vec(), &host.y1, 1e-9);
 }
 
 #[test]
 fn several_hits_in_one_step_are_noted_in_the_order_of_time_up_to_the_first_that_cuts() {
     let run = |events: &[(Event, f64, bool)], t1: f64| {
-        let mut ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).controller(Constant { dt0: 1.0 });
+        let mut ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).controller(ConstantStepSize { dt0: 1.0 });
         for &(event, at, is_jump) in events {
             let when = move |_t: Tensor, y: &Tensor| (y - at) * (y - at - 0.05);
             ode = match is_jump {
-                false => ode.event(event.samples(40), when),
-                true => ode.jump(event.samples(40), when, |_t, y: &mut Tensor| *y = &*y + 10.0),
+                false => ode.event(event.interp_points(40), when),
+                true => ode.on_event(event.interp_points(40), when, |_t, y: &mut Tensor| *y = &*y + 10.0),
             };
         }
         let got = ode.max_events(8).solve(0.0, t1, Tensor::from(0.0)).unwrap();
         assert_eq!(got.outcome(), Outcome::Completed);
         let hits = got.events().unwrap().clone();
-        let n = hits.count.item() as usize;
+        let n = hits.num_events.item() as usize;
         let steps = got.stats.num_steps.item();
         (hits.index.to_vec()[..n].to_vec(), hits.t.to_vec()[..n].to_vec(), got.y1.item(), steps)
     };
@@ -186,12 +186,12 @@ fn several_hits_in_one_step_are_noted_in_the_order_of_time_up_to_the_first_that_
 #[test]
 fn a_hit_without_a_row_ends_the_solve_and_says_so() {
     let zeros = |max_events: usize, jumps: bool| {
-        let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.at(1), &-y.at(0)])).rtol(1e-10).atol(1e-10);
+        let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.index(1), &-y.index(0)])).rtol(1e-10).atol(1e-10);
         let ode = ode.max_events(max_events);
         match jumps {
-            false => ode.event(Event::crossing(), |_t, y| y.at(0)),
+            false => ode.event(Event::crossing(), |_t, y| y.index(0)),
             true => {
-                ode.jump(Event::crossing(), |_t, y| y.at(0), |_t, y| *y = flipped(y, &Tensor::from(-1.0)))
+                ode.on_event(Event::crossing(), |_t, y| y.index(0), |_t, y| *y = flipped(y, &Tensor::from(-1.0)))
             }
         }
     };
@@ -203,13 +203,13 @@ fn a_hit_without_a_row_ends_the_solve_and_says_so() {
         assert!((t - third).abs() < 1e-7 && full.t1.item() == t, "{t}");
         close(&full.y1.to_vec()[1..], &[-1.0], 1e-7);
         let hits = full.events().unwrap();
-        assert_eq!((hits.count.item(), hits.t.shape().to_vec()), (2.0, vec![2]));
+        assert_eq!((hits.num_events.item(), hits.t.shape().to_vec()), (2.0, vec![2]));
         let failed = jit(move |y0: Tensor| Ok(zeros(2, jumps).solve(0.0, 20.0, &y0)?.y1)).call(y0.clone());
         let why = failed.unwrap_err().to_string();
         assert!(why.contains("max_events=2") && why.contains("allow more"), "{why}");
         // as many rows as hits are enough
         let fits = zeros(6, jumps).solve(0.0, 20.0, &y0).unwrap();
-        assert_eq!((fits.outcome(), fits.events().unwrap().count.item()), (Outcome::Completed, 6.0));
+        assert_eq!((fits.outcome(), fits.events().unwrap().num_events.item()), (Outcome::Completed, 6.0));
     }
     let much = Tensor::full(DType::F64, [1 << 20], 0.0);
     let e = Ode::new(|_t, y: &Tensor| -y).event(Event::rising(), |_t, y: &Tensor| y.sum());
@@ -221,7 +221,7 @@ fn a_hit_without_a_row_ends_the_solve_and_says_so() {
 fn an_end_that_changes_the_state_has_the_hit_before_and_the_end_behind_it() {
     let ode =
         Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).save_at(SaveAt::ts(&[0.25, 0.75]).and_steps()).dt0(1.0);
-    let ode = ode.max_steps(50).jump(Event::rising().stop(), |_t, y| y - 0.5, |_t, y| *y = &*y * 4.0);
+    let ode = ode.max_steps(50).on_event(Event::rising().terminal(), |_t, y| y - 0.5, |_t, y| *y = &*y * 4.0);
     let got = ode.solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
     assert!(matches!(got.outcome(), Outcome::Event { index: 0, .. }));
     close(&[got.y1.item(), got.events().unwrap().y.to_vec()[0]], &[2.0, 0.5], 1e-14);
@@ -230,15 +230,15 @@ fn an_end_that_changes_the_state_has_the_hit_before_and_the_end_behind_it() {
     close(&ys[..3], &[0.0, 0.25, 0.5], 1e-14);
     assert!(got.num_saved.item() == 3.0 && ys[3..].iter().all(|y| y.is_nan()));
     // one that ends the solve as it is has one row
-    let ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).event(Event::rising().stop(), |_t, y| y - 0.5);
+    let ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).event(Event::rising().terminal(), |_t, y| y - 0.5);
     let got = ode.clone().solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
     let hits = got.events().unwrap();
     assert_eq!(
-        (hits.count.item(), hits.t.to_vec(), hits.index.to_vec()),
+        (hits.num_events.item(), hits.t.to_vec(), hits.index.to_vec()),
         (1.0, vec![got.t1.item()], vec![0.0])
     );
     let none = ode.solve(0.0, 0.25, Tensor::from(0.0)).unwrap();
-    assert!(none.events().unwrap().t.to_vec()[0].is_nan() && none.events().unwrap().count.item() == 0.0);
+    assert!(none.events().unwrap().t.to_vec()[0].is_nan() && none.events().unwrap().num_events.item() == 0.0);
     let no_events = Ode::new(|_t, y: &Tensor| -y).solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
     assert!(matches!(no_events.events(), Err(OdeError::NotSaved { what: "events" })));
 }
@@ -247,7 +247,7 @@ fn an_end_that_changes_the_state_has_the_hit_before_and_the_end_behind_it() {
 fn a_state_of_several_single_precision_tensors_is_changed_in_the_one_that_changes() {
     let single = |x: f64| Tensor::scalar(DType::F32, x);
     let ode = Ode::new(|_t, (_, v): &(Tensor, Tensor)| (v.clone(), v * 0.0 - 10.0)).save_at([1.5, 2.0]);
-    let ode = ode.jump(Event::falling(), |_t, (x, _)| x.clone(), |_t, (_, v)| *v = &*v * -0.5);
+    let ode = ode.on_event(Event::falling(), |_t, (x, _)| x.clone(), |_t, (_, v)| *v = &*v * -0.5);
     let got = ode.solve(0.0, 2.0, (single(5.0), single(0.0))).unwrap();
     let hits = got.events().unwrap();
     assert!((hits.t.to_vec()[0] - 1.0).abs() < 1e-5 && (hits.y.1.to_vec()[0] + 10.0).abs() < 1e-4);
@@ -268,7 +268,7 @@ fn rows_with_hits_of_their_own_have_the_bits_of_rows_one_by_one() {
         let then = |_t: Tensor, y: &mut Tensor| {
             *y = Tensor::concat(&[&y.slice(1, 0..1), &(-0.8 * y.slice(1, 1..2))], 1);
         };
-        ode.jump(Event::falling(), |_t, y: &Tensor| y.slice(1, 0..1).sum(), then).solve(0.0, 1.5, y0).unwrap()
+        ode.on_event(Event::falling(), |_t, y: &Tensor| y.slice(1, 0..1).sum(), then).solve(0.0, 1.5, y0).unwrap()
     };
     let heights = [0.5, 1.0, 2.0];
     let y0 = Tensor::from([[0.5, 0.0], [1.0, 0.3], [2.0, -0.4]]);
@@ -291,18 +291,18 @@ fn rows_with_hits_of_their_own_have_the_bits_of_rows_one_by_one() {
         };
         let (hits, ts, ys, y1, curve) = all;
         assert_eq!((hits.y.shape().to_vec(), hits.t.shape().to_vec()), (vec![9, 3, 2], vec![9, 3]));
-        assert!(hits.count.to_vec()[0] > hits.count.to_vec()[2], "{:?}", hits.count.to_vec());
+        assert!(hits.num_events.to_vec()[0] > hits.num_events.to_vec()[2], "{:?}", hits.num_events.to_vec());
         let bits = |x: &Tensor| x.to_vec().iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
         let row = |x: &Tensor, r: usize| x.slice(1, r..r + 1);
         for r in 0..heights.len() {
             let one = solve(&y0.slice(0, r..r + 1), Batching::Joint);
             let own = one.events().unwrap();
-            assert_eq!(hits.count.to_vec()[r], own.count.item());
+            assert_eq!(hits.num_events.to_vec()[r], own.num_events.item());
             assert_eq!(bits(&hits.t.column(r)), bits(&own.t));
             assert_eq!(bits(&hits.index.column(r)), bits(&own.index));
             assert_eq!(bits(&row(&hits.y, r)), bits(&own.y));
             assert_eq!((bits(&ts.column(r)), bits(&row(&ys, r))), (bits(&one.ts), bits(&one.ys)));
-            assert_eq!(bits(&y1.at(r)), bits(&one.y1));
+            assert_eq!(bits(&y1.index(r)), bits(&one.y1));
             assert_eq!(bits(&row(&curve, r)), bits(&one.dense().unwrap().eval(&f64s(&[0.2, 1.1]))));
         }
     }

@@ -34,7 +34,7 @@ fn gradient(
                 field(
                     w,
                     &t,
-                    &y.observe(move |_| {
+                    &y.debug_callback(move |_| {
                         calls.fetch_add(1, Relaxed);
                     }),
                 )
@@ -43,9 +43,9 @@ fn gradient(
             let solution = match is_adaptive {
                 // The first step is too long.
                 true => {
-                    ode.controller(Pid { dt0: Some(1.25), ..Pid::default() }).rtol(1e-6).solve(0.25, 1.5, y0)
+                    ode.controller(PidController { dt0: Some(1.25), ..PidController::default() }).rtol(1e-6).solve(0.25, 1.5, y0)
                 }
-                false => ode.controller(Constant { dt0: 1.25 / STEPS as f64 }).solve(0.25, 1.5, y0),
+                false => ode.controller(ConstantStepSize { dt0: 1.25 / STEPS as f64 }).solve(0.25, 1.5, y0),
             };
             solution.unwrap().y1.square().sum()
         };

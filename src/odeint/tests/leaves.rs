@@ -1,9 +1,9 @@
 //! Leaves are what the tree was that they were made of.
 
 use crate::array::DType;
-use crate::ode::{Bound, Event, Ode, State, Tolerance};
+use crate::ode::{Tol, Event, Ode, State, Tolerance};
 use crate::odeint::leaves::{Layout, Leaves};
-use crate::odeint::state::TreeState;
+use crate::odeint::state::TensorState;
 use crate::odeint::{Adjoint, Batching, PartNorm};
 use crate::tensor::{Key, Tensor, Tree, grad};
 use crate::tree;
@@ -33,8 +33,8 @@ fn leaves_have_the_paths_of_the_tree_that_they_were() {
 
 #[test]
 fn errors_and_sums_of_leaves_have_the_bits_of_the_tree_that_they_were() {
-    let each = |x: f64| Bound::Each((0..16).map(|j| x * f64::from(j + 1)).collect());
-    let bounds = [(Bound::All(1e-3), Bound::All(1e-6)), (each(1e-3), each(1e-6))];
+    let each = |x: f64| Tol::Each((0..16).map(|j| x * f64::from(j + 1)).collect());
+    let bounds = [(Tol::All(1e-3), Tol::All(1e-6)), (each(1e-3), each(1e-6))];
     for (seed, (rtol, atol)) in (0..20).flat_map(|seed| bounds.each_ref().map(|b| (seed, b))) {
         let tol = Tolerance::of(rtol, atol);
         let [y0, y1, k0, k1] = [0, 1, 2, 3].map(|i| nested(4 * seed + i));
@@ -77,7 +77,7 @@ fn the_first_component_that_is_not_finite_is_counted_as_in_the_tree() {
 
 #[test]
 fn no_error_is_measured_of_integrals_and_what_is_carried_is_left_alone() {
-    let each = |x: f64| Bound::Each((0..4).map(|j| x * f64::from(j + 1)).collect());
+    let each = |x: f64| Tol::Each((0..4).map(|j| x * f64::from(j + 1)).collect());
     let (rtol, atol) = (each(1e-3), each(1e-6));
     let tol = Tolerance::of(&rtol, &atol);
     let state = |x: f64| Tensor::from([x, -2.0 * x, 0.3 * x, x * x]);
@@ -103,18 +103,18 @@ fn no_error_is_measured_of_integrals_and_what_is_carried_is_left_alone() {
 
 #[test]
 fn bounds_of_each_component_hold_for_its_adjoint_and_for_the_states_of_a_reversible_solve() {
-    let slope = |adjoint: Adjoint, rtol: Bound| {
+    let slope = |adjoint: Adjoint, rtol: Tol| {
         let loss = |y: &Tensor| {
-            let field = |_t: Tensor, y: &Tensor| Tensor::stack(&[&-y.at(1), &(y.at(0) * y.at(0))]);
+            let field = |_t: Tensor, y: &Tensor| Tensor::stack(&[&-y.index(1), &(y.index(0) * y.index(0))]);
             let ode = Ode::new(field).adjoint(adjoint).rtol(rtol).atol(1e-9);
             ode.solve(0.0, 1.5, y).unwrap().y1.square().sum()
         };
         bits(&[grad(loss, &Tensor::from([1.0, 0.5]))])
     };
     for adjoint in [Adjoint::Direct, Adjoint::backsolve(), Adjoint::reversible()] {
-        let all = slope(adjoint, Bound::All(1e-6));
-        assert_eq!(slope(adjoint, Bound::Each(vec![1e-6; 2])), all, "{adjoint:?}");
-        assert_ne!(slope(adjoint, Bound::Each(vec![1e-6, 1e-2])), all, "{adjoint:?}");
+        let all = slope(adjoint, Tol::All(1e-6));
+        assert_eq!(slope(adjoint, Tol::Each(vec![1e-6; 2])), all, "{adjoint:?}");
+        assert_ne!(slope(adjoint, Tol::Each(vec![1e-6, 1e-2])), all, "{adjoint:?}");
     }
 }
 
@@ -133,7 +133,7 @@ fn a_slope_of_another_shape_is_refused_in_the_words_of_the_tree() {
 fn a_jump_that_changes_what_is_no_tensor_is_refused() {
     let y0 = Pools { fast: Tensor::from(1.0), slow: vec![], stage: 1 };
     let ode = Ode::new(|_t, y: &Pools| Pools { fast: -y.fast.clone(), ..y.clone() });
-    let ode = ode.jump(Event::falling(), |_t, y| &y.fast - 0.5, |_t, y| y.stage += 1);
+    let ode = ode.on_event(Event::falling(), |_t, y| &y.fast - 0.5, |_t, y| y.stage += 1);
     let _ = ode.solve(0.0, 2.0, &y0);
 }
 

@@ -2,7 +2,7 @@
 //! differences on a frozen grid, against each other, and with its holes refused.
 
 use crate::ode::{Event, Method, Ode, OdeError, SaveAt, StepTo};
-use crate::odeint::{Adjoint, Batching, Hits, Solution};
+use crate::odeint::{Adjoint, Batching, EventRecords, TensorSolution};
 use crate::tensor::{Tensor, Tree, grad, jit, jvp};
 use crate::tree;
 
@@ -42,7 +42,7 @@ fn rate(mu: &Tensor, t: &Tensor, y: &Tensor) -> Tensor {
     Tensor::concat(&[&b, &(-(mu * a.sin()) - &b * 0.2 + (1.7 * t).sin())], 1)
 }
 
-fn solve(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Result<Solution<Tensor>, OdeError> {
+fn solve(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Result<TensorSolution<Tensor>, OdeError> {
     let grid = StepTo { ts: (0..=12).map(|i| f64::from(i) / 10.0).collect() };
     let ode = Ode::new(|t: Tensor, y: &Tensor| rate(&p.mu, &t, y)).method(Method::Tsit5).controller(grid);
     let ode = ode.adjoint(adjoint).batching(batching);
@@ -51,12 +51,12 @@ fn solve(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Result<
         What::Times => ode.save_at([0.05, 0.13, 0.5, 0.52, 1.2]),
         What::Steps => ode.save_at(SaveAt::every(5)),
         What::Dense => ode.save_at(SaveAt::dense()),
-        What::Event => ode.event(Event::falling().stop(), front),
+        What::Event => ode.event(Event::falling().terminal(), front),
         What::Noted => ode.event(Event::falling(), front).max_events(4),
         What::Jump => {
             let ode = ode.save_at(SaveAt::ts(&[0.05, 0.5, 1.1]).and_steps().and_dense()).max_events(4);
             let mu = p.mu.clone();
-            ode.jump(Event::falling(), front, move |t, y| *y = &*y * (1.0 + 0.3 * &mu) + t * 0.1)
+            ode.on_event(Event::falling(), front, move |t, y| *y = &*y * (1.0 + 0.3 * &mu) + t * 0.1)
         }
     };
     Ok(ode.solve(0.0, 1.2, &p.y0)?)
@@ -70,14 +70,14 @@ fn front(t: Tensor, y: &Tensor) -> Tensor {
 /// A number that every saved state has a weight of its own in.
 fn loss(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Tensor {
     let solution = solve(p, what, batching, adjoint).unwrap();
-    let Solution { t1, y1, ys, .. } = &solution;
+    let TensorSolution { t1, y1, ys, .. } = &solution;
     let weighed = |y: &Tensor| {
         let weights = Tensor::iota(y.dtype(), [y.size()], 0).cos();
         (y.sin().reshape([y.size()]) * weights).sum()
     };
     let known = |y: &Tensor| y.is_finite().select(y, &Tensor::from(0.0));
     let hits = || {
-        let Hits { t, y, count, .. } = solution.events().unwrap();
+        let EventRecords { t, y, num_events: count, .. } = solution.events().unwrap();
         assert!(count.is_traced() || count.to_vec().iter().all(|n| *n > 0.0), "{count:?}");
         weighed(&known(t)) + weighed(&known(y))
     };
@@ -189,7 +189,7 @@ fn forward_derivatives_are_those_of_the_gradient_along_a_direction() {
     let along = point().with_leaves(point().leaves().iter().map(|x| (x + 1.0).cos()));
     for what in ALL {
         for batching in BATCHINGS {
-            let (_, slope) = jvp(|p: &Point| loss(p, what, batching, Adjoint::Forward), &point(), &along);
+            let (_, slope) = jvp(|p: &Point| loss(p, what, batching, Adjoint::ForwardMode), &point(), &along);
             let want: f64 =
                 gradient(what, batching, Adjoint::Direct).iter().zip(flat(&along)).map(|(g, v)| g * v).sum();
             assert_close(&[slope.item()], &[want], 1e-12, &(what, batching));
@@ -203,7 +203,7 @@ fn events_steps_and_curves_are_each_row_s_own() {
     let solve = |y0: &Tensor, batching: Batching| {
         let ode = Ode::new(|_t, y: &Tensor| -(y * y)).rtol(1e-8).atol(1e-8).max_steps(60).batching(batching);
         let ode = ode.save_at(SaveAt::steps().and_dense());
-        ode.event(Event::falling().stop(), |_t, y: &Tensor| y.sum() - 0.25).solve(0.0, 20.0, y0).unwrap()
+        ode.event(Event::falling().terminal(), |_t, y: &Tensor| y.sum() - 0.25).solve(0.0, 20.0, y0).unwrap()
     };
     let ts = Tensor::from(&[0.1, 0.9][..]);
     for batching in [Batching::PerRow, Batching::Groups(1)] {

@@ -21,8 +21,8 @@ mod steps;
 mod union;
 
 use crate::array::DType;
-use crate::ode::{Constant, Method, Ode, Outcome, Pid, SaveAt, StepTo};
-use crate::odeint::{Adjoint, Checkpoints, Solution};
+use crate::ode::{ConstantStepSize, Method, Ode, Outcome, PidController, SaveAt, StepTo};
+use crate::odeint::{Adjoint, Checkpoints, TensorSolution};
 use crate::tensor::{Tensor, grad, jit, map_rows, try_map_rows, value_and_grad};
 use crate::tree;
 
@@ -36,8 +36,8 @@ fn root(a: &Tensor, y: &Tensor) -> Tensor {
     a * -20 * (y - 0.5).sqrt() * (y - 0.5)
 }
 
-fn solve_root(a: &Tensor, adjoint: Adjoint) -> Solution<Tensor> {
-    let pid = Pid { dt0: Some(0.01), ..Pid::default() };
+fn solve_root(a: &Tensor, adjoint: Adjoint) -> TensorSolution<Tensor> {
+    let pid = PidController { dt0: Some(0.01), ..PidController::default() };
     let ode = Ode::new(|_t, y: &Tensor| root(a, y)).controller(pid).rtol(1e-3).atol(1e-6).adjoint(adjoint);
     ode.solve(0.0, 1.5, Tensor::from(1.5)).unwrap()
 }
@@ -51,13 +51,13 @@ fn an_eager_solve_gives_the_bits_and_counters_of_the_host() {
     let lotka = |y: [f64; 2]| [1.5 * y[0] - y[0] * y[1], y[0] * y[1] - 3.0 * y[1]];
     let host = Ode::new(|_t, y: &[f64; 2]| lotka(*y)).solve(0.0, 10.0, [1.0, 1.0]).unwrap();
     let traced = Ode::new(|_t, y: &Tensor| {
-        let (a, b) = (y.at(0), y.at(1));
+        let (a, b) = (y.index(0), y.index(1));
         Tensor::stack(&[&(&a * 1.5 - &a * &b), &(&a * &b - &b * 3)])
     });
     let traced = traced.solve(0.0, 10.0, f64s(&[1.0, 1.0])).unwrap();
     assert_eq!(traced.outcome(), Outcome::Completed);
     assert_eq!(traced.stats.num_accepted.item() as u64, host.stats.num_accepted);
-    assert_eq!(traced.stats.num_field_evals.item() as u64, host.stats.num_field_evals);
+    assert_eq!(traced.stats.num_fn_evals.item() as u64, host.stats.num_fn_evals);
     for (a, b) in traced.y1.to_vec().iter().zip(host.y1) {
         assert!(relative(*a, b) < 1e-12, "{a} {b}");
     }
@@ -67,11 +67,11 @@ fn an_eager_solve_gives_the_bits_and_counters_of_the_host() {
 fn rejected_trials_that_are_nan_leave_the_gradient_finite_and_that_of_the_grid() {
     let a = Tensor::from(1.0);
     let grid = Ode::new(|_t, y: &f64| -20.0 * (y - 0.5).sqrt() * (y - 0.5));
-    let pid = Pid { dt0: Some(0.01), ..Pid::default() };
+    let pid = PidController { dt0: Some(0.01), ..PidController::default() };
     let grid = grid.controller(pid).rtol(1e-3).atol(1e-6).solve(0.0, 1.5, 1.5).unwrap();
     assert!(grid.stats.num_rejected > 0);
     let frozen = |a: &Tensor| {
-        let ode = Ode::new(|_t, y: &Tensor| root(a, y)).controller(StepTo { ts: grid.knots.clone() });
+        let ode = Ode::new(|_t, y: &Tensor| root(a, y)).controller(StepTo { ts: grid.step_times.clone() });
         ode.solve(0.0, 1.5, Tensor::from(1.5)).unwrap().y1
     };
     let (value, slope) = value_and_grad(frozen, &a);
@@ -94,11 +94,11 @@ tree! { struct Oscillator { omega: Tensor, drive: Tensor } }
 
 fn final_energy(p: &Oscillator, y0: &Tensor, t: [&Tensor; 2], adjoint: Adjoint, ts: &[f64]) -> Tensor {
     let ode = Ode::new(|t: Tensor, y: &Tensor| {
-        let force = (&t * &p.drive).sin() - p.omega.square() * y.at(0) - y.at(1).tanh() * 0.1;
-        Tensor::stack(&[&y.at(1), &force])
+        let force = (&t * &p.drive).sin() - p.omega.square() * y.index(0) - y.index(1).tanh() * 0.1;
+        Tensor::stack(&[&y.index(1), &force])
     });
     let ode = match ts {
-        [] => ode.controller(Constant { dt0: 0.17 }),
+        [] => ode.controller(ConstantStepSize { dt0: 0.17 }),
         ts => ode.controller(StepTo { ts: ts.to_vec() }),
     };
     ode.method(Method::Dopri5).adjoint(adjoint).solve(t[0], t[1], y0).unwrap().y1.square().sum()
@@ -156,7 +156,7 @@ fn gradients_by_both_times_on_a_fixed_grid_equal_central_differences() {
 #[test]
 fn a_first_step_of_zero_is_refused_while_times_are_traced() {
     let f = jit(|t1: Tensor| {
-        let ode = Ode::new(|_t, y: &Tensor| -y).controller(Constant { dt0: 0.0 });
+        let ode = Ode::new(|_t, y: &Tensor| -y).controller(ConstantStepSize { dt0: 0.0 });
         Ok(ode.solve(0.0, t1, Tensor::from(1.0))?.y1)
     });
     assert!(f.call(1.0).unwrap_err().to_string().starts_with("dt0=0e0: must be finite, not 0"));
@@ -192,7 +192,7 @@ fn a_failed_solve_inside_a_jitted_call_is_its_error() {
     let e = blow_up.call(Tensor::from(1.0)).unwrap_err().to_string();
     assert!(e.contains("a solve ended early") && e.contains("t="), "{e}");
     assert!(blow_up.call(Tensor::from(0.1)).is_ok());
-    assert_eq!(blow_up.traces(), 1);
+    assert_eq!(blow_up.num_traces(), 1);
 }
 
 /// 1 / (1/y0 - t), which leaves all bounds at t = 1 / y0.
@@ -248,7 +248,7 @@ fn equal_times_return_y0() {
 #[test]
 fn time_stays_f64_where_the_state_is_f32() {
     let y0 = Tensor::full(DType::F32, [1], 1.0);
-    let ode = Ode::new(|_t, y: &Tensor| -y).controller(Constant { dt0: 1e-3 });
+    let ode = Ode::new(|_t, y: &Tensor| -y).controller(ConstantStepSize { dt0: 1e-3 });
     let solution = ode.solve(1e6, 1e6 + 1.0, y0).unwrap();
     assert_eq!((solution.stats.num_accepted.item(), solution.y1.dtype()), (1000.0, DType::F32));
     assert!((solution.y1.to_vec()[0] - (-1.0f64).exp()).abs() < 1e-5);

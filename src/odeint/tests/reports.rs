@@ -2,7 +2,7 @@
 
 use crate::array::DType;
 use crate::backend::{LoopReport, LoopRun};
-use crate::ode::{Constant, Ode};
+use crate::ode::{ConstantStepSize, Ode};
 use crate::odeint::{Adjoint, Checkpoints};
 use crate::tensor::{RunReport, Tensor, grad, jit, map_rows};
 
@@ -11,7 +11,7 @@ fn reports(adjoint: Adjoint) -> (LoopReport, LoopReport, RunReport) {
     let f = jit(move |p: Tensor| {
         grad(
             |p: &Tensor| {
-                let ode = Ode::new(|_t, y: &Tensor| -(p * y)).controller(Constant { dt0: 0.005 });
+                let ode = Ode::new(|_t, y: &Tensor| -(p * y)).controller(ConstantStepSize { dt0: 0.005 });
                 ode.adjoint(adjoint).solve(0.0, 1.0, Tensor::full(DType::F64, [25], 1.0)).unwrap().y1.sum()
             },
             &p,
@@ -57,7 +57,7 @@ fn loops_in_tiles_are_told_together() {
         grad(
             |p: &Tensor| {
                 let (_, sums) = map_rows(&[Tensor::iota(DType::F64, [23, 2], 0)], 4, |x| {
-                    let ode = Ode::new(|_t, y: &Tensor| -(p * y)).controller(Constant { dt0: 0.1 });
+                    let ode = Ode::new(|_t, y: &Tensor| -(p * y)).controller(ConstantStepSize { dt0: 0.1 });
                     let ode = ode.adjoint(Adjoint::recursive_checkpoint(3));
                     (vec![], vec![ode.solve(0.0, 1.0, &x[0]).unwrap().y1.sum()])
                 });
@@ -80,7 +80,7 @@ fn solves_in_stages_are_told_where_they_ran() {
     let f = jit(|p: Tensor| {
         let loss = |p: &Tensor| {
             let inner = |y: &Tensor| {
-                let ode = Ode::new(|_t, z: &Tensor| -(p * z)).controller(Constant { dt0: 0.25 });
+                let ode = Ode::new(|_t, z: &Tensor| -(p * z)).controller(ConstantStepSize { dt0: 0.25 });
                 ode.adjoint(Adjoint::Direct).solve(0.0, 1.0, y).unwrap().y1.square().sum()
             };
             let ode = Ode::new(|_t, y: &Tensor| -grad(inner, y)).rtol(1e-5).atol(1e-8);

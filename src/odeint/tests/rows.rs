@@ -4,7 +4,7 @@ use crate::array::{Array, DType};
 use crate::backend::cpu::{Plan, Workspace};
 use crate::graph::{Type, interpret, verify};
 use crate::ode::{Method, Ode, OdeError, Outcome, SaveAt, SolveError, StepTo};
-use crate::odeint::{Adjoint, Batching, Solution};
+use crate::odeint::{Adjoint, Batching, TensorSolution};
 use crate::tensor::{Tensor, Tree, grad, jit, jvp, map_rows, trace, try_map_rows, value_and_grad, vmap};
 use crate::{simd, transform};
 
@@ -58,7 +58,7 @@ fn setup() -> Setup {
     }
 }
 
-fn solve(s: &Setup, p: &Weights, y0: &Tensor, batching: Batching) -> crate::Result<Solution<Tensor>> {
+fn solve(s: &Setup, p: &Weights, y0: &Tensor, batching: Batching) -> crate::Result<TensorSolution<Tensor>> {
     let ode = Ode::new(|t: Tensor, y: &Tensor| rate(p, &t, y)).method(s.method).adjoint(s.adjoint);
     let ode = ode.rtol(1e-5).atol(1e-7).batching(batching);
     let ode = match &s.ts {
@@ -68,10 +68,10 @@ fn solve(s: &Setup, p: &Weights, y0: &Tensor, batching: Batching) -> crate::Resu
     Ok(ode.solve(s.ends.0.clone(), s.ends.1.clone(), y0)?)
 }
 
-fn found(s: &Solution<Tensor>) -> [Vec<f64>; 7] {
+fn found(s: &TensorSolution<Tensor>) -> [Vec<f64>; 7] {
     let t = &s.stats;
     let rows_first = s.ys.permute(&[1, 0, 2]);
-    [&s.y1, &rows_first, &s.t1, &t.num_steps, &t.num_accepted, &t.num_rejected, &t.num_field_evals]
+    [&s.y1, &rows_first, &s.t1, &t.num_steps, &t.num_accepted, &t.num_rejected, &t.num_fn_evals]
         .map(Tensor::to_vec)
 }
 
@@ -111,20 +111,20 @@ fn rows_have_the_counts_and_values_of_the_host() {
     let got = solve(&setup(), &weights(), &Tensor::from(Y0), Batching::PerRow).unwrap();
     let (ys, stats) = (got.ys.permute(&[1, 0, 2]).to_vec(), &got.stats);
     let counts: Vec<Vec<f64>> =
-        [&stats.num_steps, &stats.num_accepted, &stats.num_field_evals].map(Tensor::to_vec).to_vec();
+        [&stats.num_steps, &stats.num_accepted, &stats.num_fn_evals].map(Tensor::to_vec).to_vec();
     for (r, y0) in Y0.into_iter().enumerate() {
         let host = Ode::new(|t, y: &[f64; 2]| host_rate(t, *y)).rtol(1e-5).atol(1e-7);
         let host = host.save_at(SaveAt::ts(&TS).and_t1()).solve(0.0, 1.5, y0).unwrap();
         assert_eq!(counts[0][r] as u64, host.stats.num_steps);
         assert_eq!(counts[1][r] as u64, host.stats.num_accepted);
-        assert_eq!(counts[2][r] as u64, host.stats.num_field_evals);
+        assert_eq!(counts[2][r] as u64, host.stats.num_fn_evals);
         for (a, b) in ys[r * 2 * NUM_TIMES..][..2 * NUM_TIMES].iter().zip(host.ys.concat()) {
             assert!((a - b).abs() <= 1e-11 * b.abs().max(1e-2), "row {r}: {a} against {b}");
         }
     }
     assert_eq!(got.t1.to_vec(), [1.5; 5]);
     assert_eq!(got.outcomes(), vec![Outcome::Completed; 5]);
-    assert_eq!(got.completed().to_vec(), [1.0; 5]);
+    assert_eq!(got.is_success().to_vec(), [1.0; 5]);
 }
 
 type All = (Weights, Tensor, (Tensor, Tensor), Tensor);
@@ -178,7 +178,7 @@ fn gradients_equal_central_differences_on_the_rows_own_grids() {
         .into_iter()
         .map(|y0| {
             let host = Ode::new(|t, y: &[f64; 2]| host_rate(t, *y)).rtol(1e-5).atol(1e-7);
-            host.solve(0.0, 1.5, y0).unwrap().knots
+            host.solve(0.0, 1.5, y0).unwrap().step_times
         })
         .collect();
     let end = |p: &Weights, y0: &Tensor| {
@@ -213,7 +213,7 @@ fn gradients_equal_central_differences_on_the_rows_own_grids() {
 }
 
 /// A field that is not a number past t = 1, on rows of which some take a step and others hundreds.
-fn until_one(rate: &Tensor, y0: &Tensor, adjoint: Adjoint, batching: Batching) -> Solution<Tensor> {
+fn until_one(rate: &Tensor, y0: &Tensor, adjoint: Adjoint, batching: Batching) -> TensorSolution<Tensor> {
     let ode = Ode::new(|t: Tensor, y: &Tensor| -(y * rate).square() * y * (1.0 - t).sqrt().exp());
     ode.rtol(1e-9).atol(1e-11).adjoint(adjoint).batching(batching).solve(0.0, 1.0, y0).unwrap()
 }
@@ -237,7 +237,7 @@ fn a_row_of_one_step_waits_for_one_of_hundreds_and_never_steps_past_its_end() {
     }
 }
 
-fn blow_up(y0: &Tensor, batching: Batching) -> Result<Solution<Tensor>, SolveError<Solution<Tensor>>> {
+fn blow_up(y0: &Tensor, batching: Batching) -> Result<TensorSolution<Tensor>, SolveError<TensorSolution<Tensor>>> {
     let ode = Ode::new(|_t, y: &Tensor| y.square()).batching(batching).save_at([0.25, 1.0]);
     ode.solve(0.0, 1.0, y0)
 }
@@ -318,7 +318,7 @@ fn forward_derivatives_and_those_of_gradients_are_those_of_rows_alone() {
         vec![y.to_vec(), dy.to_vec()]
     };
     let (rows, alone) =
-        (along(Adjoint::Forward, Batching::PerRow), along(Adjoint::Forward, Batching::Groups(1)));
+        (along(Adjoint::ForwardMode, Batching::PerRow), along(Adjoint::ForwardMode, Batching::Groups(1)));
     assert_near(&rows, &alone, 1e-13, "forward");
     let slope: f64 = gradient(checkpointed, Batching::PerRow)
         .iter()
@@ -414,7 +414,7 @@ fn mapped_solves_in_lockstep_are_solves_of_each_example() {
         )
     };
     let many = vmap(slope, &scales);
-    let each: Vec<f64> = (0..3).flat_map(|k| slope(&scales.at(k)).to_vec()).collect();
+    let each: Vec<f64> = (0..3).flat_map(|k| slope(&scales.index(k)).to_vec()).collect();
     assert_eq!(many.to_vec(), each);
 }
 

@@ -5,16 +5,16 @@ use crate::odeint::Adjoint;
 use crate::tensor::{Tensor, grad, jit, jvp, map_rows, value_and_grad};
 
 fn rate(p: &Tensor, y: &Tensor) -> Tensor {
-    let (a, b) = (y.at(0), y.at(1));
+    let (a, b) = (y.index(0), y.index(1));
     let both = &a * &b;
-    Tensor::stack(&[&(p.at(0) * &a - p.at(1) * &both), &(both - p.at(2) * b.sin())])
+    Tensor::stack(&[&(p.index(0) * &a - p.index(1) * &both), &(both - p.index(2) * b.sin())])
 }
 
 /// The accepted knots of an adaptive solve by Tsit5.
 fn grid() -> Vec<f64> {
     let p = [1.5, 1.0, 3.0];
     let field = |_t: f64, y: &[f64; 2]| [p[0] * y[0] - p[1] * y[0] * y[1], y[0] * y[1] - p[2] * y[1].sin()];
-    Ode::new(field).rtol(1e-6).atol(1e-6).solve(0.0, 2.0, [1.0, 0.5]).unwrap().knots
+    Ode::new(field).rtol(1e-6).atol(1e-6).solve(0.0, 2.0, [1.0, 0.5]).unwrap().step_times
 }
 
 /// The squares of the states at saved times inside of steps and at the end, on that grid where it is given.

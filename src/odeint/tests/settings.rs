@@ -1,24 +1,24 @@
 //! Every setting of every way of running a solve is read, or refused by its name: the table of `ode/settings.md`.
 
-use crate::field;
+use crate::vector_field;
 use crate::ode::{
-    Closure, Constant, EnsembleOde, Event, Hairer, Method, Ode, OdeError, SaveAt, SolveError, StepTo, Tableau,
+    Closure, ConstantStepSize, EnsembleBuilder, Event, HairerController, Method, Ode, OdeError, SaveAt, SolveError, StepTo, Tableau,
 };
-use crate::odeint::{Adjoint, Batching, Solution};
+use crate::odeint::{Adjoint, Batching, TensorSolution};
 use crate::tensor::{Tensor, Tree, jit};
 use std::fmt::Debug;
 use std::ops::ControlFlow;
 
-field! {
+vector_field! {
     struct Pushed<R> { k: R }
     fn eval(&self, t, y: &[R; 2]) -> [R; 2] {
-        let kick = (t - 0.5).if_positive(t * 0.0 + 1.0, t * 0.0);
+        let kick = (t - 0.5).select_positive(t * 0.0 + 1.0, t * 0.0);
         [y[1], kick + t - self.k * y[0]]
     }
 }
 
 fn pushed(t: Tensor, y: &Tensor) -> Tensor {
-    let (x, v) = (y.column(0).expand(1), y.column(1).expand(1));
+    let (x, v) = (y.column(0).expand_dims(1), y.column(1).expand_dims(1));
     let kick = t.gt(0.5).select(&Tensor::from(1.0), &Tensor::from(0.0));
     Tensor::concat(&[&v, &(kick + t - x * 2.0)], 1)
 }
@@ -31,7 +31,7 @@ const Y0: [f64; 2] = [1.0, 0.5];
 
 type Host = Ode<'static, [f64; 2], Pushed>;
 type OnTensors = Ode<'static, Tensor, Closure<fn(Tensor, &Tensor) -> Tensor>>;
-type Ensemble = EnsembleOde<'static, f64, fn(&f64) -> (Pushed, [f64; 2]), f64, 2>;
+type Ensemble = EnsembleBuilder<'static, f64, fn(&f64) -> (Pushed, [f64; 2]), f64, 2>;
 
 /// What a way of running makes of a problem: all that it gives, or an error before anything ran.
 type Found = Result<String, String>;
@@ -45,13 +45,13 @@ fn found<S: Debug>(result: Result<impl Debug, SolveError<S>>) -> Found {
 }
 
 fn by_hand(ode: &Host) -> Found {
-    let mut steps = match ode.steps(0.0, 1.0, Y0) {
+    let mut steps = match ode.stepper(0.0, 1.0, Y0) {
         Ok(steps) => steps,
         Err(error) => return found(Err::<(), _>(error)),
     };
     let mut seen = Vec::new();
     loop {
-        match steps.next() {
+        match steps.step() {
             Ok(Some(step)) => seen.push((step.t, *step.y)),
             ended => return Ok(format!("{seen:?}, {:?}, {:?}", ended.is_ok(), steps.stats())),
         }
@@ -62,7 +62,7 @@ fn y0() -> Tensor {
     Tensor::from([[1.0, 0.5], [-0.3, 4.0]])
 }
 
-fn leaves(solution: &Solution<Tensor>) -> String {
+fn leaves(solution: &TensorSolution<Tensor>) -> String {
     let events = solution.events().map(Tree::leaves).unwrap_or_default();
     let all = solution.leaves().into_iter().chain(events);
     all.map(|x| format!("{} {:?}; ", x.shape(), x.to_vec())).collect()
@@ -112,7 +112,7 @@ macro_rules! common {
     ($name:expr) => {
         Some(match $name {
             "method" => (|o| o, |o| o.method(Method::Vern7)),
-            "controller" => (|o| o, |o| o.controller(Hairer::default())),
+            "controller" => (|o| o, |o| o.controller(HairerController::default())),
             "rtol" => (|o| o, |o| o.rtol(1e-3)),
             "atol" => (|o| o, |o| o.atol(1e-3)),
             "dt0" => (|o| o, |o| o.dt0(0.01)),
@@ -120,8 +120,8 @@ macro_rules! common {
             "dt_max" => (|o| o, |o| o.dt_max(0.02)),
             "max_steps" => (|o| o, |o| o.max_steps(2)),
             "allow_incomplete" => (|o| o.max_steps(2), |o| o.allow_incomplete()),
-            "land_on" => (|o| o, |o| o.land_on(&[0.53])),
-            "jump_at" => (|o| o, |o| o.jump_at(&[0.5])),
+            "land_on" => (|o| o, |o| o.tstops(&[0.53])),
+            "jump_at" => (|o| o, |o| o.discontinuities(&[0.5])),
             _ => return None,
         })
     };
@@ -138,8 +138,8 @@ fn of_host(name: &str) -> Option<Given<Host>> {
         "save_at" => (|o| o, |o| o.save_at([0.5])),
         "save_fn" => (|o| o, |o| o.save_fn(|t, y| [t, y[0]])),
         "event" => (|o| o, |o| o.event(Event::crossing(), |_t, y| y[0] - 1.05)),
-        "event, stopping" => (|o| o, |o| o.event(Event::crossing().stop(), |_t, y| y[0] - 1.05)),
-        "jump" => (|o| o, |o| o.jump(Event::rising(), |_t, y| y[0] - 1.05, |_t, y| y[1] = 0.0)),
+        "event, stopping" => (|o| o, |o| o.event(Event::crossing().terminal(), |_t, y| y[0] - 1.05)),
+        "jump" => (|o| o, |o| o.on_event(Event::rising(), |_t, y| y[0] - 1.05, |_t, y| y[1] = 0.0)),
         "on_step" => (|o| o, |o| o.on_step(|_t, _y| ControlFlow::Break(()))),
         "max_events" => (|o| o, |o| o.max_events(3)),
         _ => return common!(name),
@@ -154,8 +154,8 @@ fn of_tensors(name: &str) -> Option<Given<OnTensors>> {
         "tableau" => (|o| o, |o| o.tableau(kutta())),
         "save_at" => (|o| o, |o| o.save_at([0.5])),
         "event" => (|o| o, |o| o.event(Event::crossing(), height)),
-        "event, stopping" => (|o| o, |o| o.event(Event::crossing().stop(), height)),
-        "jump" => (|o| o, |o| o.jump(Event::rising(), height, |_t, y| *y = &*y * 0.5)),
+        "event, stopping" => (|o| o, |o| o.event(Event::crossing().terminal(), height)),
+        "jump" => (|o| o, |o| o.on_event(Event::rising(), height, |_t, y| *y = &*y * 0.5)),
         "save_at_tensor" => (|o| o, |o| o.save_at_tensor(&Tensor::from([0.25, 0.5]))),
         "save_at beside save_at_tensor" => {
             (|o| o.save_at_tensor(&Tensor::from([0.25])), |o| o.save_at(SaveAt::t0()))
@@ -204,7 +204,7 @@ fn line(name: &str) -> String {
     static PARAMS: [f64; 2] = [2.0, 3.0];
     let host = |base: fn(Host) -> Host, run: &dyn Fn(&Host) -> Found| {
         of_host(name).map_or("", |(beside, set)| {
-            let ode = || base(beside(Ode::field(Pushed { k: 2.0 })));
+            let ode = || base(beside(Ode::from_generic(Pushed { k: 2.0 })));
             cell(name, &ode, &set, run)
         })
     };
@@ -224,10 +224,10 @@ fn line(name: &str) -> String {
     });
     let cells = [
         host(|o| o, &|o| found(o.solve(0.0, 1.0, Y0))),
-        prescribed(|o| o.controller(Constant { dt0: 0.1 })),
+        prescribed(|o| o.controller(ConstantStepSize { dt0: 0.1 })),
         prescribed(|o| o.controller(StepTo { ts: (0..=10).map(|i| f64::from(i) / 10.0).collect() })),
         host(|o| o, &by_hand),
-        host(|o| o, &|o| found(o.clone().sensitivity().solve(0.0, 1.0, Y0))),
+        host(|o| o, &|o| found(o.clone().forward_sensitivity().solve(0.0, 1.0, Y0))),
         host(|o| o, &|o| found(o.solve_many(0.0, 1.0, &[Y0, [0.0, 2.0]]))),
         ensemble,
         on_tensors(eager),

@@ -29,7 +29,7 @@ fn two_rows_by_steps_of_their_own() {
     let rates = Tensor::from([[1.0], [8.0]]);
     let y0 = Tensor::concat(&[&Tensor::from([[1.0], [1.0]]), &rates], 1);
     let field = |_t: Tensor, y: &Tensor| {
-        let (x, rate) = (y.column(0).expand(1), y.column(1).expand(1));
+        let (x, rate) = (y.column(0).expand_dims(1), y.column(1).expand_dims(1));
         Tensor::concat(&[&-(&rate * &x), &(rate * 0.0)], 1)
     };
     let ode = Ode::new(field).method(Method::Bosh3).rtol(0.1).atol(0.1).batching(Batching::PerRow);

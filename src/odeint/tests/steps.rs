@@ -2,7 +2,7 @@
 
 use super::f64s;
 use crate::array::{DType, Shape};
-use crate::ode::{Constant, Method, Ode, OdeError, Outcome, SaveAt, StepTo};
+use crate::ode::{ConstantStepSize, Method, Ode, OdeError, Outcome, SaveAt, StepTo};
 use crate::odeint::Adjoint;
 use crate::tensor::{Tensor, Tree, jit, jvp, map_rows, value_and_grad};
 use crate::tree;
@@ -24,7 +24,7 @@ fn pushed(t: f64, y: [f64; 2]) -> [f64; 2] {
 }
 
 pub(super) fn pushed_tensor(mu: &Tensor, t: &Tensor, y: &Tensor) -> Tensor {
-    let (a, b) = (y.at(0), y.at(1));
+    let (a, b) = (y.index(0), y.index(1));
     Tensor::stack(&[&b, &(-(mu * a.sin()) - &b * 0.2 + (1.7 * t).sin())])
 }
 
@@ -72,7 +72,7 @@ fn saved_steps_of_a_grid_are_those_of_the_host() {
 fn as_many_rows_are_kept_as_there_are_steps_where_their_number_is_known() {
     let decay = || Ode::new(|_t, y: &Tensor| -y).save_at(SaveAt::every(3));
     let rows = |ode: Ode<'_, Tensor, _>| ode.solve(0.0, 1.0, Tensor::from(1.0)).unwrap().ts.to_vec();
-    close(&rows(decay().controller(Constant { dt0: 0.1 })), &[0.0, 0.3, 0.6, 0.9, 1.0], 1e-12);
+    close(&rows(decay().controller(ConstantStepSize { dt0: 0.1 })), &[0.0, 0.3, 0.6, 0.9, 1.0], 1e-12);
     let grid = StepTo { ts: vec![0.0, 0.1, 0.3, 0.4, 0.8, 0.9, 1.0] };
     close(&rows(decay().controller(grid)), &[0.0, 0.4, 1.0], 1e-12);
 }
@@ -143,7 +143,7 @@ fn the_dense_curve_is_that_of_the_host_with_its_derivative() {
             close(&y.to_vec(), &want.iter().flat_map(|w| w.0).collect::<Vec<_>>(), 1e-10);
             close(&dy.to_vec(), &want.iter().flat_map(|w| w.1).collect::<Vec<_>>(), 1e-9);
             let one = got.dense().unwrap().eval(&Tensor::from(at[3]));
-            close(&one.to_vec(), &y.at(3).to_vec(), 1e-15);
+            close(&one.to_vec(), &y.index(3).to_vec(), 1e-15);
             let outside = got.dense().unwrap().eval(&f64s(&[-1e-9 * sign, 4.1 * sign, f64::NAN]));
             assert!(outside.to_vec().iter().all(|x| x.is_nan()));
         }

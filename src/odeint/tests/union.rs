@@ -34,7 +34,7 @@ macro_rules! round {
             ode = ode.event(Event::crossing(), |_t, y| $x(y) - 0.5);
         }
         if events != "none" {
-            ode = ode.event(Event::crossing().stop(), |_t, y| $x(y));
+            ode = ode.event(Event::crossing().terminal(), |_t, y| $x(y));
         }
         ode.solve(0.0, 2.0 * sign, $y0).unwrap()
     }};
@@ -44,9 +44,9 @@ fn on_host(save_at: SaveAt, sign: f64, events: &str) -> Solution<[f64; 2]> {
     round!(|_t, y: &[f64; 2]| [y[1], -y[0]], [1.0, 0.0], |y: &[f64; 2]| y[0], (save_at, sign, events))
 }
 
-fn on_tensors(save_at: SaveAt, sign: f64, events: &str) -> crate::odeint::Solution<Tensor> {
-    let field = |_t, y: &Tensor| Tensor::stack(&[&y.at(1), &-y.at(0)]);
-    round!(field, f64s(&[1.0, 0.0]), |y: &Tensor| y.at(0), (save_at, sign, events))
+fn on_tensors(save_at: SaveAt, sign: f64, events: &str) -> crate::odeint::TensorSolution<Tensor> {
+    let field = |_t, y: &Tensor| Tensor::stack(&[&y.index(1), &-y.index(0)]);
+    round!(field, f64s(&[1.0, 0.0]), |y: &Tensor| y.index(0), (save_at, sign, events))
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn times_known_only_when_it_runs_are_merged_all_the_same() {
         close(&ys.to_vec()[..n], &want[..n].iter().map(|t| (t0 - t).exp()).collect::<Vec<_>>(), 1e-7);
         assert!(at.to_vec()[n..].iter().chain(&ys.to_vec()[n..]).all(|x| x.is_nan()));
     }
-    assert_eq!(call.traces(), 1);
+    assert_eq!(call.num_traces(), 1);
     // A cotangent of a merged row is that of the one state behind it.
     let slope = grad(|ts: &Tensor| merged(&Tensor::from(0.0), ts).1.sum(), &f64s(&[0.5, 1.0]));
     close(&slope.to_vec(), &[-(-0.5_f64).exp(), -(-1.0_f64).exp()], 1e-6);

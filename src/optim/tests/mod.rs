@@ -5,7 +5,7 @@ mod schedules;
 
 use super::*;
 use crate::array::DType;
-use crate::nn::Fixed;
+use crate::nn::Buffer;
 use crate::tensor::{Tensor, jit};
 use crate::tree;
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ fn start() -> Tensor {
     (0..8).map(|i| f64::from(i) * (2.0 / 7.0) - 1.0).collect::<Vec<_>>().into()
 }
 
-fn optimiser(name: &str) -> Optimiser {
+fn optimiser(name: &str) -> Optimizer {
     match name {
         "sgd" => sgd(0.01),
         "sgd_momentum" => sgd(0.01).momentum(0.9),
@@ -44,14 +44,14 @@ fn optimiser(name: &str) -> Optimiser {
         "radam" => radam(0.05),
         "lamb" => lamb(0.05),
         "lion" => lion(0.01),
-        "adam_cosine_clip" => chain([clip_global_norm(1.0), adam(cosine(0.1, 100))]),
+        "adam_cosine_clip" => chain([clip_by_global_norm(1.0), adam(cosine(0.1, 100))]),
         "adam_warmup_cosine" => adam(cosine(0.1, 90).end(0.001).warmup(10)),
         other => panic!("no optimiser {other}"),
     }
 }
 
 /// The weights after each of 100 updates.
-fn trajectory(optimiser: &Optimiser) -> Vec<Vec<f64>> {
+fn trajectory(optimiser: &Optimizer) -> Vec<Vec<f64>> {
     let step = jit(|x: Tensor, g: Tensor, state: OptState| optimiser.update(&x, g, state)).max_traces(1);
     let (mut x, mut state) = (start(), optimiser.init(&start()));
     let mut after = Vec::new();
@@ -63,7 +63,7 @@ fn trajectory(optimiser: &Optimiser) -> Vec<Vec<f64>> {
     after
 }
 
-fn compare_with_optax(change: fn(Optimiser) -> Optimiser) {
+fn compare_with_optax(change: fn(Optimizer) -> Optimizer) {
     let (mut name, mut xs, mut rows, mut worst) = ("", Vec::new(), 0, BTreeMap::new());
     for line in TRAJECTORIES.lines().filter(|line| !line.starts_with('#')) {
         let mut fields = line.split(',');
@@ -102,14 +102,14 @@ fn trajectories_are_the_same_where_every_number_is_a_leaf_of_the_state() {
 }
 
 tree! {
-    struct Model { weight: Tensor, bias: Tensor, constant: Fixed, steps: Tensor }
+    struct Model { weight: Tensor, bias: Tensor, constant: Buffer, steps: Tensor }
 }
 
 fn model() -> Model {
     Model {
         weight: Tensor::from([1.0f32, -2.0]),
         bias: Tensor::from(0.5f32),
-        constant: Fixed::new([3.0f32]),
+        constant: Buffer::new([3.0f32]),
         steps: Tensor::from(7u32),
     }
 }
@@ -123,7 +123,7 @@ fn numbers(model: &Model) -> Vec<f64> {
 
 #[test]
 fn leaves_that_are_fixed_or_no_floats_stay() {
-    let optimiser = chain([clip_global_norm(1e9), adamw(0.5).weight_decay(0.1)]);
+    let optimiser = chain([clip_by_global_norm(1e9), adamw(0.5).weight_decay(0.1)]);
     let state = optimiser.init(&model());
     let names: Vec<&str> = state.leaves.keys().map(String::as_str).collect();
     assert_eq!(names, ["1.count", "1.mu.bias", "1.mu.weight", "1.nu.bias", "1.nu.weight", "3.count"]);
@@ -139,7 +139,7 @@ fn leaves_that_are_fixed_or_no_floats_stay() {
 
 #[test]
 fn groups_have_an_optimiser_each() {
-    let optimiser = partition(|path| usize::from(path == "bias"), [sgd(0.5), freeze()]);
+    let optimiser = partition(|path| usize::from(path == "bias"), [sgd(0.5), set_to_zero()]);
     let state = optimiser.init(&model());
     let (after, _) = optimiser.update(&model(), model(), state);
     assert_eq!(numbers(&after), [0.5, -1.0, 0.5, 3.0, 7.0]);
@@ -156,7 +156,7 @@ fn a_state_of_another_model_is_refused() {
 #[test]
 fn clipping_scales_to_the_norm_and_not_below_it() {
     let clipped = |g: [f64; 2]| {
-        let optimiser = chain([clip_global_norm(1.0), sgd(1.0)]);
+        let optimiser = chain([clip_by_global_norm(1.0), sgd(1.0)]);
         let zero = Tensor::from([0.0, 0.0]);
         let (x, _) = optimiser.update(&zero, g.into(), optimiser.init(&zero));
         x.to_vec()

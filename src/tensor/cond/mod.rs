@@ -10,7 +10,7 @@ mod tests;
 use super::grad::types;
 use super::rows::{tuple, worst_row};
 use super::trace::{Check, trace_tree};
-use super::tree::{Leaf, Path, Tree};
+use super::tree::{Leaf, TreePath, Tree};
 use super::{Tensor, Traced, align, apply, trace};
 use crate::array::DType;
 use crate::graph::{self, Op};
@@ -95,7 +95,7 @@ fn chosen(
 /// The leaves with their types or static values.
 fn outline(tree: &impl Tree) -> Vec<String> {
     let mut out = Vec::new();
-    tree.each(&mut Path::default(), &mut |path, leaf| {
+    tree.each(&mut TreePath::default(), &mut |path, leaf| {
         out.push(match leaf {
             Leaf::Tensor(t) => format!("leaf {path}: {}", t.ty()),
             Leaf::Static(s) => format!("leaf {path}: static {s:?}"),

@@ -1,7 +1,7 @@
 //! One branch runs, the other leaves no trace; derivatives follow the branch.
 
 use crate::array::DType;
-use crate::ode::{Constant, Ode};
+use crate::ode::{ConstantStepSize, Ode};
 use crate::tensor::{Tensor, cond, grad, jit, jvp, map_rows, value_and_grad};
 
 fn f64s(x: &[f64]) -> Tensor {
@@ -10,7 +10,7 @@ fn f64s(x: &[f64]) -> Tensor {
 
 /// e^-x by that many steps.
 fn solved(x: &Tensor, steps: f64) -> Tensor {
-    let ode = Ode::new(|_t, y: &Tensor| -y).controller(Constant { dt0: 1.0 / steps });
+    let ode = Ode::new(|_t, y: &Tensor| -y).controller(ConstantStepSize { dt0: 1.0 / steps });
     ode.solve(0.0, 1.0, x).unwrap().y1
 }
 
@@ -21,7 +21,7 @@ fn a_branch_that_is_not_chosen_does_not_run() {
         assert!((f.call(x).unwrap().item() - x * (-1.0_f64).exp()).abs() < 1e-6);
         assert_eq!(f.last_run().attempts, steps);
     }
-    assert_eq!(f.traces(), 1);
+    assert_eq!(f.num_traces(), 1);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_choice_stands_in_tiles_and_in_the_field_of_a_solve() {
         let at = |y: &Tensor| (p.clone(), y.clone());
         let ode =
             Ode::new(|t: Tensor, y: &Tensor| cond(&t.lt(0.5), &at(y), |(p, y)| p * y, |(_, y)| y * 0.0));
-        ode.jump_at(&[0.5]).rtol(1e-10).solve(0.0, 1.0, Tensor::from(1.0)).unwrap().y1
+        ode.discontinuities(&[0.5]).rtol(1e-10).solve(0.0, 1.0, Tensor::from(1.0)).unwrap().y1
     };
     let (y, slope) = value_and_grad(growth, &Tensor::from(0.8));
     let want = 0.4_f64.exp();
@@ -93,7 +93,7 @@ fn a_failed_solve_counts_in_the_branch_that_ran_alone() {
     assert!(f.call(0.1).is_ok());
     assert_eq!(f.call(20.0).unwrap().item(), 20.0);
     assert!(f.call(1.0).unwrap_err().to_string().contains("a solve ended early"));
-    assert_eq!(f.traces(), 1);
+    assert_eq!(f.num_traces(), 1);
 }
 
 #[test]

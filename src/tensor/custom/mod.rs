@@ -19,7 +19,7 @@ type Function<'f, A, R> = Box<dyn Fn(&A) -> R + Send + Sync + 'f>;
 type Rule<'f, A, R, D, O> = Box<dyn Fn(&A, &R, &D) -> O + Send + Sync + 'f>;
 
 /// A function with derivatives of its own; see [`custom`].
-pub struct Custom<'f, A, R> {
+pub struct CustomFunction<'f, A, R> {
     f: Function<'f, A, R>,
     jvp: Option<Rule<'f, A, R, A, R>>,
     vjp: Option<Rule<'f, A, R, R, A>>,
@@ -61,11 +61,11 @@ pub struct Custom<'f, A, R> {
 /// let (y, slope) = value_and_grad(|x: &Tensor| log1mexp.call(x), &Tensor::from(1e-10));
 /// assert!((y.item() - 1e-10_f64.ln()).abs() < 1e-9 && (slope.item() / 1e10 - 1.0).abs() < 1e-9);
 /// ```
-pub fn custom<'f, A: Tree, R: Tree>(f: impl Fn(&A) -> R + Send + Sync + 'f) -> Custom<'f, A, R> {
-    Custom { f: Box::new(f), jvp: None, vjp: None }
+pub fn custom_derivatives<'f, A: Tree, R: Tree>(f: impl Fn(&A) -> R + Send + Sync + 'f) -> CustomFunction<'f, A, R> {
+    CustomFunction { f: Box::new(f), jvp: None, vjp: None }
 }
 
-impl<'f, A: Tree, R: Tree> Custom<'f, A, R> {
+impl<'f, A: Tree, R: Tree> CustomFunction<'f, A, R> {
     /// The forward derivative: `(x, y, dx)` to dy, where y is the result at x. It must be linear in dx.
     ///
     /// Leaves that are no floats have zeros for tangents, and what is returned for them is not looked at.

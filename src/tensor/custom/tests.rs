@@ -1,7 +1,7 @@
 //! Rules are used where they are given, and derived where they are not.
 
-use crate::ode::{Constant, Ode};
-use crate::tensor::{Tensor, custom, grad, jit, jvp, map_rows, value_and_grad};
+use crate::ode::{ConstantStepSize, Ode};
+use crate::tensor::{Tensor, custom_derivatives, grad, jit, jvp, map_rows, value_and_grad};
 
 fn f64s(x: &[f64]) -> Tensor {
     Tensor::from(x)
@@ -13,7 +13,7 @@ fn one() -> Tensor {
 
 /// x^2, whose rule claims a slope of 10 x.
 fn told(x: &Tensor) -> Tensor {
-    custom(|x: &Tensor| x.square()).jvp(|x, _y, dx| x * 10 * dx).call(x)
+    custom_derivatives(|x: &Tensor| x.square()).jvp(|x, _y, dx| x * 10 * dx).call(x)
 }
 
 #[test]
@@ -22,16 +22,16 @@ fn the_reverse_derivative_of_a_forward_rule_is_its_transpose() {
     assert_eq!((y.to_vec(), dy.to_vec()), (vec![9.0], vec![60.0]));
     assert_eq!(grad(|x: &Tensor| told(x).sum(), &f64s(&[3.0])).to_vec(), vec![30.0]);
     let rotated = |x: &Tensor| {
-        let op = custom(|x: &Tensor| x.clone());
-        op.jvp(|_x, _y, d| Tensor::stack(&[&(d.at(1) * 3), &(d.at(0) * 5)])).call(x)
+        let op = custom_derivatives(|x: &Tensor| x.clone());
+        op.jvp(|_x, _y, d| Tensor::stack(&[&(d.index(1) * 3), &(d.index(0) * 5)])).call(x)
     };
-    let slope = grad(|x: &Tensor| rotated(x).at(0) * 7 + rotated(x).at(1), &f64s(&[1.0, 1.0]));
+    let slope = grad(|x: &Tensor| rotated(x).index(0) * 7 + rotated(x).index(1), &f64s(&[1.0, 1.0]));
     assert_eq!(slope.to_vec(), vec![5.0, 21.0]);
 }
 
 #[test]
 fn a_reverse_rule_leaves_the_forward_derivative_to_the_function() {
-    let op = custom(|x: &Tensor| x.square()).vjp(|x, y, g| x * y * g);
+    let op = custom_derivatives(|x: &Tensor| x.square()).vjp(|x, y, g| x * y * g);
     assert_eq!(jvp(|x: &Tensor| op.call(x), &Tensor::from(3.0), &one()).1.item(), 6.0);
     assert_eq!(grad(|x: &Tensor| op.call(x), &Tensor::from(3.0)).item(), 27.0);
 }
@@ -39,7 +39,7 @@ fn a_reverse_rule_leaves_the_forward_derivative_to_the_function() {
 #[test]
 fn with_both_rules_each_is_used_and_nesting_uses_them_again() {
     // slopes 2 y forward and 3 y backward, y the result itself
-    let op = custom(|x: &Tensor| x.exp()).jvp(|_x, y, dx| y * 2 * dx).vjp(|_x, y, g| y * 3 * g);
+    let op = custom_derivatives(|x: &Tensor| x.exp()).jvp(|_x, y, dx| y * 2 * dx).vjp(|_x, y, g| y * 3 * g);
     let f = |x: &Tensor| op.call(x);
     let e = 1.0_f64.exp();
     let near = |got: Tensor, want: f64| assert!((got.item() - want).abs() < 1e-12 * want, "{got:?} {want}");
@@ -52,14 +52,14 @@ fn with_both_rules_each_is_used_and_nesting_uses_them_again() {
 
 #[test]
 fn a_rounding_may_have_the_gradient_of_the_identity() {
-    let round = custom(|x: &Tensor| (x + 0.5).floor()).vjp(|_x, _y, g| g.clone());
+    let round = custom_derivatives(|x: &Tensor| (x + 0.5).floor()).vjp(|_x, _y, g| g.clone());
     let (y, slope) = value_and_grad(|x: &Tensor| (round.call(x) * x).sum(), &f64s(&[1.2, 2.7]));
     assert_eq!((y.item(), slope.to_vec()), (1.2 + 3.0 * 2.7, vec![1.0 + 1.2, 3.0 + 2.7]));
 }
 
 #[test]
 fn trees_go_in_and_out_and_integers_have_no_derivative() {
-    let take = custom(|(x, i): &(Tensor, Tensor)| (x.take(i), i.clone()));
+    let take = custom_derivatives(|(x, i): &(Tensor, Tensor)| (x.take(i), i.clone()));
     let take = take.vjp(|(x, i), _y, (g, none)| {
         assert_eq!(none.shape(), i.shape());
         (x * g.sum(), i.clone())
@@ -85,10 +85,10 @@ fn eager_jitted_and_tiled_calls_agree() {
 fn rules_hold_inside_a_solve() {
     // y' = p y whose derivative by p is claimed to be twice what it is
     let growth = |p: &Tensor| {
-        let times = custom(|(p, y): &(Tensor, Tensor)| p * y);
+        let times = custom_derivatives(|(p, y): &(Tensor, Tensor)| p * y);
         let times = times.vjp(|(p, y), _, g| (g * y * 2, g * p));
         let ode =
-            Ode::new(|_t, y: &Tensor| times.call(&(p.clone(), y.clone()))).controller(Constant { dt0: 0.01 });
+            Ode::new(|_t, y: &Tensor| times.call(&(p.clone(), y.clone()))).controller(ConstantStepSize { dt0: 0.01 });
         ode.solve(0.0, 1.0, one()).unwrap().y1
     };
     let slope = grad(growth, &Tensor::from(0.5)).item();
@@ -97,7 +97,7 @@ fn rules_hold_inside_a_solve() {
 
 #[test]
 fn a_rule_whose_solve_ends_early_gives_nan() {
-    let lost = custom(|x: &Tensor| x.clone()).vjp(|x, _y, g| {
+    let lost = custom_derivatives(|x: &Tensor| x.clone()).vjp(|x, _y, g| {
         let y = Ode::new(|_t, y: &Tensor| y.square()).solve(0.0, 2.0, x).unwrap().y1;
         g + (&y - &y)
     });
@@ -108,12 +108,12 @@ fn a_rule_whose_solve_ends_early_gives_nan() {
 #[test]
 #[should_panic(expected = "the function used a traced tensor that is no part of its argument")]
 fn a_traced_tensor_beside_the_argument_is_refused() {
-    grad(|p: &Tensor| custom(|x: &Tensor| x * p).call(&one()), &one());
+    grad(|p: &Tensor| custom_derivatives(|x: &Tensor| x * p).call(&one()), &one());
 }
 
 #[test]
 #[should_panic(expected = "leaf 0 of what the vjp rule returned is f64[], not f64[2]")]
 fn a_rule_of_another_shape_is_refused() {
-    let op = custom(|x: &Tensor| x.sum()).vjp(|_x, _y, g| g.clone());
+    let op = custom_derivatives(|x: &Tensor| x.sum()).vjp(|_x, _y, g| g.clone());
     grad(|x: &Tensor| op.call(x), &f64s(&[1.0, 2.0]));
 }

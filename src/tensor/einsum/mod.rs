@@ -11,7 +11,7 @@ mod tests;
 
 use super::{Tensor, apply, trace};
 use crate::graph::Type;
-pub use order::{EinsumPlan, EinsumStep};
+pub use order::{EinsumPath, EinsumStep};
 use spec::Spec;
 
 /// The sum of products that a specification names: `"bhqd,bhkd->bhqk"` is
@@ -63,7 +63,7 @@ pub fn einsum(spec: &str, operands: &[&Tensor]) -> Tensor {
 /// assert_eq!((plan.steps[0].spec.as_str(), plan.largest), ("jk,kl->jl", 200));
 /// ```
 #[track_caller]
-pub fn einsum_plan(spec: &str, shapes: &[&[usize]]) -> EinsumPlan {
+pub fn einsum_path(spec: &str, shapes: &[&[usize]]) -> EinsumPath {
     match Spec::read(spec, shapes) {
         Ok(read) => order::plan(&read),
         Err(why) => panic!("einsum {spec:?}: {why}"),
@@ -79,7 +79,7 @@ fn floats(operands: &[&Tensor]) -> Result<(), String> {
 }
 
 /// Follows a plan.
-fn run(spec: &Spec, plan: &EinsumPlan, x: &[Tensor]) -> Tensor {
+fn run(spec: &Spec, plan: &EinsumPath, x: &[Tensor]) -> Tensor {
     let mut arrays: Vec<Tensor> =
         x.iter().enumerate().map(|(k, x)| summed(x, &spec.operands[k], &plan.terms[k])).collect();
     for step in &plan.steps {

@@ -33,7 +33,7 @@ pub struct EinsumStep {
 
 /// How an einsum is computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EinsumPlan {
+pub struct EinsumPath {
     /// The contractions in their order; none for a single operand.
     pub steps: Vec<EinsumStep>,
     /// Elements of the largest array that a step makes, the result included.
@@ -44,7 +44,7 @@ pub struct EinsumPlan {
     pub(super) terms: Vec<Vec<u8>>,
 }
 
-impl fmt::Display for EinsumPlan {
+impl fmt::Display for EinsumPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, s) in self.steps.iter().enumerate() {
             let ([a, b], new) = (s.operands, self.terms.len() + i);
@@ -58,7 +58,7 @@ impl fmt::Display for EinsumPlan {
 type Pairs = Vec<[usize; 2]>;
 
 /// Chooses the order.
-pub(super) fn plan(spec: &Spec) -> EinsumPlan {
+pub(super) fn plan(spec: &Spec) -> EinsumPath {
     let terms: Vec<Vec<u8>> = (0..spec.operands.len()).map(|k| needed(spec, k)).collect();
     let search = Search { spec, terms: terms.iter().map(|t| Letters::of(t)).collect() };
     let pairs = if terms.len() <= MAX_EXACT { search.exact() } else { search.greedy() };
@@ -71,7 +71,7 @@ pub(super) fn plan(spec: &Spec) -> EinsumPlan {
     }
     let largest = steps.iter().map(|s| s.elements).max().unwrap_or(0);
     let flops = steps.iter().fold(0usize, |sum, s| sum.saturating_add(s.flops));
-    EinsumPlan { steps, largest, flops, terms }
+    EinsumPath { steps, largest, flops, terms }
 }
 
 /// The distinct indices of operand `k` that the result or another operand has.

@@ -2,7 +2,7 @@
 
 use super::super::tests::numbers;
 use super::super::{Tensor, grad, jit, jvp};
-use super::{einsum, einsum_plan, order::MAX_EXACT};
+use super::{einsum, einsum_path, order::MAX_EXACT};
 use crate::array::{DType, refusal};
 use crate::graph::arbitrary::Draws;
 
@@ -173,7 +173,7 @@ fn derivatives_are_sums_of_products_too() {
 
 #[test]
 fn memory_decides_and_then_work() {
-    let plan = einsum_plan("ij,jk,kl->il", &[&[1000, 2], &[2, 1000], &[1000, 2]]);
+    let plan = einsum_path("ij,jk,kl->il", &[&[1000, 2], &[2, 1000], &[1000, 2]]);
     assert_eq!((plan.steps[0].operands, plan.steps[1].operands), ([1, 2], [0, 3]));
     // 2 x 2 between; the result has 2000 elements; from left to right there would be a million
     assert_eq!((plan.largest, plan.flops), (2000, 2 * 2 * 1000 * 2 + 2 * 1000 * 2 * 2));
@@ -183,14 +183,14 @@ fn memory_decides_and_then_work() {
          %4 = %0, %3: ij,jl->il (2000 elements, 8000 flops)\nlargest: 2000 elements; 16000 flops"
     );
     // 10 x 10 between for 12,400 flops, although 60 x 2 would do with 4,800
-    let plan = einsum_plan("ij,jk,kl->il", &[&[10, 60], &[60, 10], &[10, 2]]);
+    let plan = einsum_path("ij,jk,kl->il", &[&[10, 60], &[60, 10], &[10, 2]]);
     assert_eq!((plan.steps[0].operands, plan.largest, plan.flops), ([0, 1], 100, 12_400));
     // both orders make nothing above the result's 64 elements: the cheaper one
-    let plan = einsum_plan("ab,bc,cd->ad", &[&[8, 2], &[2, 4], &[4, 8]]);
+    let plan = einsum_path("ab,bc,cd->ad", &[&[8, 2], &[2, 4], &[4, 8]]);
     assert_eq!((plan.steps[0].spec.as_str(), plan.largest), ("bc,cd->bd", 64));
-    let other = einsum_plan("ab,bc,cd->ad", &[&[8, 4], &[4, 2], &[2, 8]]);
+    let other = einsum_path("ab,bc,cd->ad", &[&[8, 4], &[4, 2], &[2, 8]]);
     assert!(other.flops == 2 * (8 * 4 * 2 + 8 * 2 * 8) && plan.flops == 2 * (2 * 4 * 8 + 8 * 2 * 8));
-    assert_eq!(einsum_plan("ab->ba", &[&[2, 3]]).steps.len(), 0);
+    assert_eq!(einsum_path("ab->ba", &[&[2, 3]]).steps.len(), 0);
 }
 
 /// The least largest array of any order, by trying all of them.
@@ -220,7 +220,7 @@ fn the_order_is_the_best_of_all_for_five_operands_and_good_beyond() {
             let len = move |c: u8| [2, 7, 3, 11, 5, 4][(usize::from(c - b'a') + shift) % 6];
             let terms: Vec<Vec<u8>> = left.split(',').map(|t| t.as_bytes().to_vec()).collect();
             let shapes: Vec<Vec<usize>> = terms.iter().map(|t| t.iter().map(|&c| len(c)).collect()).collect();
-            let plan = einsum_plan(spec, &shapes.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            let plan = einsum_path(spec, &shapes.iter().map(Vec::as_slice).collect::<Vec<_>>());
             let arrays: Vec<(Vec<u8>, usize)> = terms.into_iter().map(|t| (t, 0)).collect();
             assert_eq!(plan.largest, least(&arrays, result.as_bytes(), &len), "{spec} {shift}\n{plan}");
         }
@@ -229,7 +229,7 @@ fn the_order_is_the_best_of_all_for_five_operands_and_good_beyond() {
     let spec = "ab,bc,cd,de,ef,fg,gh,hi,ij,j->a";
     let shapes: Vec<&[usize]> = [&[50, 50][..]; 9].into_iter().chain([&[50][..]]).collect();
     assert!(shapes.len() > MAX_EXACT);
-    let plan = einsum_plan(spec, &shapes);
+    let plan = einsum_path(spec, &shapes);
     assert_eq!((plan.largest, plan.steps.len()), (50, 9), "{plan}");
     let (small, spec) = (operands("ab,bc,cd,de,ef,fg,gh,hi,ij,j"), "ab,bc,cd,de,ef,fg,gh,hi,ij,j->a");
     check(spec, &small);

@@ -9,7 +9,7 @@ use crate::tensor::caches::{Held, evicted};
 use crate::tensor::exec::{Compiled, RunReport, Space};
 use crate::tensor::handle::Repr;
 use crate::tensor::trace::Check;
-use crate::tensor::{Leaf, Path, Tensor, Traced, Tree};
+use crate::tensor::{Leaf, TreePath, Tensor, Traced, Tree};
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,7 +34,7 @@ pub(super) type Signature = Vec<(String, LeafSig)>;
 
 pub(super) fn signature(args: &impl Tree) -> Signature {
     let mut out = Vec::new();
-    args.each(&mut Path::default(), &mut |path, leaf| {
+    args.each(&mut TreePath::default(), &mut |path, leaf| {
         let sig = match leaf {
             Leaf::Tensor(t) => LeafSig::Tensor(t.ty()),
             Leaf::Static(s) => LeafSig::Static(format!("{s:?}")),

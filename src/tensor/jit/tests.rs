@@ -15,7 +15,7 @@ fn forty_shapes_in_turn_are_traced_once_where_forty_programs_are_kept() {
         for n in (1..=40).chain(1..=40) {
             assert_eq!(sum.call(Tensor::ones([n])).unwrap().item(), n as f64);
         }
-        (sum.traces(), sum.num_evicted())
+        (sum.num_traces(), sum.num_evicted())
     };
     assert_eq!(rounds(Some(40)), (40, 0));
     assert_eq!(rounds(Some(39)), (80, 41));
@@ -65,7 +65,7 @@ fn a_loss_that_is_not_finite_leaves_the_state_and_is_named() {
     let Error::NonFinite { leaf, index, value } = &e else { panic!("{e}") };
     assert_eq!((leaf.as_str(), index.len(), *value), ("1.loss", 0, f64::NEG_INFINITY));
     assert_eq!([state.w.to_vec(), state.memory.leaves["0.count"].to_vec()], before);
-    assert!(careful.step(&mut state, Tensor::from([1.0, 1.0])).is_ok() && careful.traces() == 1);
+    assert!(careful.step(&mut state, Tensor::from([1.0, 1.0])).is_ok() && careful.num_traces() == 1);
     // What is not asked hands it over, as it did.
     let mut state = start();
     let report = jit(update).step(&mut state, Tensor::from([1.0, 0.0])).unwrap();

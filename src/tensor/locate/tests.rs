@@ -1,29 +1,29 @@
 //! The first operation that is not finite is found where it stands: in a loss, in a step, in its derivative.
 
 use crate::array::DType;
-use crate::ode::{Constant, Event, Method, Ode};
+use crate::ode::{ConstantStepSize, Event, Method, Ode};
 use crate::odeint::{Adjoint, Batching};
-use crate::tensor::{NonFinite, Pass, Tensor, custom, locate_non_finite, map_rows};
+use crate::tensor::{NanReport, DiffPass, Tensor, custom_derivatives, debug_nans, map_rows};
 
 fn f64s(x: &[f64]) -> Tensor {
     Tensor::from(x)
 }
 
-fn found(f: impl FnOnce(&Tensor) -> Tensor, at: &Tensor) -> NonFinite {
-    locate_non_finite(f, at).unwrap().expect("something that is not finite")
+fn found(f: impl FnOnce(&Tensor) -> Tensor, at: &Tensor) -> NanReport {
+    debug_nans(f, at).unwrap().expect("something that is not finite")
 }
 
 #[test]
 fn the_slope_of_a_root_at_0_is_found_in_the_backward_pass() {
     let at = f64s(&[4.0, 0.0, 1.0]);
     let it = found(|x: &Tensor| x.sqrt().sum(), &at);
-    assert_eq!((it.pass, it.index.clone(), it.step), (Pass::Backward, vec![1], None), "{it}");
+    assert_eq!((it.pass, it.index.clone(), it.step), (DiffPass::Backward, vec![1], None), "{it}");
     assert_eq!(
         (it.result.number, it.reaches.as_str()),
         (Some(f64::INFINITY), "the gradient by the argument")
     );
     let it = found(|x: &Tensor| (x - 2.0).sqrt().sum(), &at);
-    assert_eq!((it.op.as_str(), it.pass, it.index.clone()), ("sqrt", Pass::Forward, vec![1]), "{it}");
+    assert_eq!((it.op.as_str(), it.pass, it.index.clone()), ("sqrt", DiffPass::Forward, vec![1]), "{it}");
     assert_eq!((it.operands[0].number, it.reaches.as_str()), (Some(-2.0), "the loss"));
 }
 
@@ -31,7 +31,7 @@ fn the_slope_of_a_root_at_0_is_found_in_the_backward_pass() {
 fn the_side_of_a_select_that_is_not_taken_is_found_by_the_gradient_it_spoils() {
     let safe = |x: &Tensor| x.gt(0.0).select(&x.sqrt(), &Tensor::zeros([])).sum();
     let it = found(safe, &f64s(&[4.0, -1.0]));
-    assert_eq!((it.op.as_str(), it.pass, it.index.clone()), ("sqrt", Pass::Forward, vec![1]), "{it}");
+    assert_eq!((it.op.as_str(), it.pass, it.index.clone()), ("sqrt", DiffPass::Forward, vec![1]), "{it}");
     assert_eq!(it.reaches, "the gradient by the argument");
     assert!(it.to_string().contains("clamp it before the operation"), "{it}");
 }
@@ -43,12 +43,12 @@ fn a_step_whose_jacobian_is_infinite_is_named_with_its_time() {
     for adjoint in [Adjoint::Direct, Adjoint::recursive_checkpoint(2)] {
         let end = |y0: &Tensor| {
             let ode =
-                Ode::new(field).method(Method::Euler).controller(Constant { dt0: 0.25 }).adjoint(adjoint);
+                Ode::new(field).method(Method::Euler).controller(ConstantStepSize { dt0: 0.25 }).adjoint(adjoint);
             ode.solve(0.0, 2.0, y0).unwrap().y1.sum()
         };
         let it = found(end, &Tensor::from(1.0));
         let (step, t) = it.step.unwrap();
-        assert_eq!(it.pass, Pass::Backward, "{it}");
+        assert_eq!(it.pass, DiffPass::Backward, "{it}");
         assert_eq!((step, t), (4, 1.0), "{it}");
         assert!(it.to_string().contains("step 4 of a solve, which starts at t=1"), "{it}");
     }
@@ -56,18 +56,18 @@ fn a_step_whose_jacobian_is_infinite_is_named_with_its_time() {
 
 #[test]
 fn zero_times_infinity_in_a_rule_is_found() {
-    let rule = custom(|x: &Tensor| x.square()).vjp(|x, _y, g| g * x * (1.0 / (x - x)));
+    let rule = custom_derivatives(|x: &Tensor| x.square()).vjp(|x, _y, g| g * x * (1.0 / (x - x)));
     let it = found(|x: &Tensor| rule.call(x).sum(), &f64s(&[3.0]));
-    assert_eq!((it.pass, it.result.number), (Pass::Backward, Some(f64::INFINITY)), "{it}");
+    assert_eq!((it.pass, it.result.number), (DiffPass::Backward, Some(f64::INFINITY)), "{it}");
     let it = found(|x: &Tensor| (x * 1e200).square().square().sum(), &f64s(&[1e10]));
-    assert_eq!((it.pass, it.reaches.as_str(), it.op.as_str()), (Pass::Forward, "the loss", "mul"), "{it}");
+    assert_eq!((it.pass, it.reaches.as_str(), it.op.as_str()), (DiffPass::Forward, "the loss", "mul"), "{it}");
 }
 
 #[test]
 fn an_argument_that_is_not_finite_is_named() {
     let both = (f64s(&[1.0, 2.0]), f64s(&[f64::NAN]));
     let loss = |x: &(Tensor, Tensor)| x.0.sum() * x.1.sum();
-    let it = locate_non_finite(loss, &both).unwrap().unwrap();
+    let it = debug_nans(loss, &both).unwrap().unwrap();
     assert_eq!((it.leaf.as_deref(), it.op.as_str()), (Some("1"), "argument"));
     assert!(it.to_string().contains("1 holds NaN at [0] itself"), "{it}");
 }
@@ -91,9 +91,9 @@ fn rejected_steps_and_clean_programs_are_no_findings() {
         let ode = Ode::new(|_t, y: &Tensor| -(k * y * y * y)).dt0(1e3);
         ode.solve(0.0, 1e4, Tensor::full(DType::F64, [2], 1e3)).unwrap().y1.sum()
     };
-    assert_eq!(locate_non_finite(stiff, &Tensor::from(1.0)).unwrap(), None);
+    assert_eq!(debug_nans(stiff, &Tensor::from(1.0)).unwrap(), None);
     let at = f64s(&[0.3, -0.7]);
-    assert_eq!(locate_non_finite(|x: &Tensor| x.sin().square().sum(), &at).unwrap(), None);
+    assert_eq!(debug_nans(|x: &Tensor| x.sin().square().sum(), &at).unwrap(), None);
 }
 
 /// y' = p y + sqrt(1/2 - t) 0, which is NaN from t = 1/2 on.
@@ -111,7 +111,7 @@ fn a_solve_that_ends_early_names_the_operation_of_its_field_and_the_time() {
         adjoints.into_iter().flat_map(|a| [(a, Batching::Joint), (a, Batching::Groups(1))])
     {
         let it = found(|p: &Tensor| ends_early(p, batching, adjoint), &p);
-        assert_eq!((it.op.as_str(), it.pass), ("sqrt", Pass::Forward), "{adjoint:?} {it}");
+        assert_eq!((it.op.as_str(), it.pass), ("sqrt", DiffPass::Forward), "{adjoint:?} {it}");
         assert_eq!(it.reaches, "the last step of a solve");
         assert!(it.operands[0].number.unwrap() < 0.0 && it.result.number.unwrap().is_nan(), "{it}");
         let (step, t) = it.step.unwrap();
@@ -128,13 +128,13 @@ fn constant_steps_events_and_the_start_of_a_solve_are_named_too() {
     let p = Tensor::from(1.0);
     let constant = |p: &Tensor| {
         let field = |t: Tensor, y: &Tensor| p * y + (0.5 - t).ln();
-        Ode::new(field).controller(Constant { dt0: 0.125 }).solve(0.0, 1.0, Tensor::from(1.0)).unwrap().y1
+        Ode::new(field).controller(ConstantStepSize { dt0: 0.125 }).solve(0.0, 1.0, Tensor::from(1.0)).unwrap().y1
     };
     let it = found(constant, &p);
     assert_eq!((it.op.as_str(), it.step), ("ln", Some((3, 0.375))), "{it}");
     let bounce = |p: &Tensor| {
         let field = |t: Tensor, y: &Tensor| p * y + (0.9 - t).ln() * 0.0;
-        let ode = Ode::new(field).jump(Event::rising(), |_t, y| y - 1.5, |_t, y| *y = &*y * 0.5);
+        let ode = Ode::new(field).on_event(Event::rising(), |_t, y| y - 1.5, |_t, y| *y = &*y * 0.5);
         ode.solve(0.0, 1.0, Tensor::from(1.0)).unwrap().y1
     };
     let it = found(bounce, &p);
@@ -150,5 +150,5 @@ fn constant_steps_events_and_the_start_of_a_solve_are_named_too() {
         let ode = Ode::new(|_t, y: &Tensor| -(p * y)).max_steps(2);
         ode.solve(0.0, 9.0, Tensor::from(1.0)).unwrap().y1
     };
-    assert_eq!(locate_non_finite(steps, &p).unwrap(), None);
+    assert_eq!(debug_nans(steps, &p).unwrap(), None);
 }

@@ -31,7 +31,7 @@ fn assert_close(got: &Tensor, want: &Tensor, tol: f64) {
 
 /// `f` of each entry by itself, stacked.
 fn each(xs: &Tensor, f: impl Fn(&Tensor) -> Tensor) -> Tensor {
-    let all: Vec<Tensor> = (0..xs.shape()[0]).map(|i| f(&xs.at(i))).collect();
+    let all: Vec<Tensor> = (0..xs.shape()[0]).map(|i| f(&xs.index(i))).collect();
     Tensor::stack(&all.iter().collect::<Vec<_>>())
 }
 
@@ -47,7 +47,7 @@ fn every_kind_of_op_gives_the_bits_of_single_calls() {
             &|x| x.gt(0.1).select(x, &(x * 0.5)).slice(0, 1..4).pad(&[0, 2], &[1, 0]),
             &|x| Tensor::concat(&[x, &w.transpose().slice(1, 0..3).slice(0, 0..2)], 0).permute(&[1, 0]),
             &|x| x.take(&Tensor::from([4, 0, -3, 2])).scatter_add(&Tensor::from([1, 1]), &x.slice(0, 0..2)),
-            &|x| Tensor::iota(dtype, [5, 3], 0) + x.at(2).broadcast_to([5, 3]) + x.max(),
+            &|x| Tensor::iota(dtype, [5, 3], 0) + x.index(2).broadcast_to([5, 3]) + x.max(),
         ];
         for (k, f) in cases.into_iter().enumerate() {
             let (got, want) = (vmap(f, &xs), each(&xs, f));
@@ -69,9 +69,9 @@ fn compiled_random_functions_of_examples_give_what_a_loop_gives() {
         let x: Vec<Tensor> = many.input_types().iter().map(|t| Tensor::from_array(draws.array(t))).collect();
         let all = apply(&many, &x);
         for i in 0..5 {
-            let one = |(x, &on): (&Tensor, &bool)| if on { x.at(i) } else { x.clone() };
+            let one = |(x, &on): (&Tensor, &bool)| if on { x.index(i) } else { x.clone() };
             let single = apply(&f, &x.iter().zip(&mapped).map(one).collect::<Vec<_>>());
-            for (got, want) in all.iter().map(|y| y.at(i)).zip(&single) {
+            for (got, want) in all.iter().map(|y| y.index(i)).zip(&single) {
                 assert_close(&got, want, if float == DType::F32 { 2e-5 } else { 1e-13 });
                 outputs += 1;
                 equal += usize::from(bits(&got) == bits(want));
@@ -137,10 +137,10 @@ fn gradients_of_each_example_equal_a_loop() {
     let one = |x: &Tensor, y: &Tensor| value_and_grad(|m: &Mlp| loss(m, x, y), &model);
     let (values, grads) = vmap(|(x, y): &(Tensor, Tensor)| one(x, y), &(xs.clone(), ys.clone()));
     for i in 0..9 {
-        let (value, grad) = one(&xs.at(i), &ys.at(i));
-        assert_close(&values.at(i), &value, 1e-6);
+        let (value, grad) = one(&xs.index(i), &ys.index(i));
+        assert_close(&values.index(i), &value, 1e-6);
         for (all, g) in grads.leaves().iter().zip(grad.leaves()) {
-            assert_close(&all.at(i), &g, 1e-6);
+            assert_close(&all.index(i), &g, 1e-6);
         }
     }
 }
@@ -148,7 +148,7 @@ fn gradients_of_each_example_equal_a_loop() {
 #[test]
 fn a_hessian_is_mapped_derivatives_of_a_gradient() {
     // f = x0^2 x1 + sin(x1) x2
-    let f = |x: &Tensor| x.at(0).square() * x.at(1) + x.at(1).sin() * x.at(2);
+    let f = |x: &Tensor| x.index(0).square() * x.index(1) + x.index(1).sin() * x.index(2);
     let at = Tensor::from([0.5, -1.25, 2.0]);
     let eye = Tensor::from([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
     let h = vmap(|v: &Tensor| jvp(|x: &Tensor| grad(f, x), &at, v).1, &eye);
@@ -221,8 +221,8 @@ fn each_example_has_a_solve_of_its_own() {
     let (ends, steps) = vmap(|(a, y): &(Tensor, Tensor)| decay(a, y).unwrap(), &(a.clone(), y0.clone()));
     let mut counts = Vec::new();
     for i in 0..4 {
-        let (end, n) = decay(&a.at(i), &y0.at(i)).unwrap();
-        assert_eq!(bits(&ends.at(i)), bits(&end), "example {i}");
+        let (end, n) = decay(&a.index(i), &y0.index(i)).unwrap();
+        assert_eq!(bits(&ends.index(i)), bits(&end), "example {i}");
         counts.push(n.item());
     }
     assert_eq!(steps.to_vec(), counts);
@@ -240,13 +240,13 @@ fn gradients_through_mapped_solves_equal_a_loop_and_solve_once() {
     });
     let (value, (da, dy0)) = step.call(&a, &y0).unwrap();
     let singles: Vec<(Tensor, (Tensor, Tensor))> = (0..n)
-        .map(|i| value_and_grad(|(a, y): &(Tensor, Tensor)| one(a, y), &(a.clone(), y0.at(i))))
+        .map(|i| value_and_grad(|(a, y): &(Tensor, Tensor)| one(a, y), &(a.clone(), y0.index(i))))
         .collect();
     let mean = |f: &dyn Fn(&(Tensor, (Tensor, Tensor))) -> f64| singles.iter().map(f).sum::<f64>() / n as f64;
     assert_close(&value, &Tensor::from(mean(&|s| s.0.item())), 1e-14);
     assert_close(&da, &Tensor::from(mean(&|s| s.1.0.item())), 1e-13);
     for i in 0..n {
-        assert_close(&(dy0.at(i) * n as f64), &singles[i].1.1, 1e-14);
+        assert_close(&(dy0.index(i) * n as f64), &singles[i].1.1, 1e-14);
     }
     let forward = jit(|a: Tensor, y0: Tensor| vmap(|y: &Tensor| decay(&a, y).unwrap().1, &y0).sum());
     let accepted = forward.call(&a, &y0).unwrap().item() as u64;
@@ -282,7 +282,7 @@ fn jacobians_of_a_solve_search_once() {
     let directions = of(DType::F64, &[2, 3, 3]);
     assert_close(&vmap(by_tangent, &directions), &each(&directions, by_tangent), 1e-14);
     // second derivatives of a component: forward over reverse
-    let hessian = vmap(|v: &Tensor| jvp(|y: &Tensor| grad(|y: &Tensor| end(y).at(1), y), &y0, v).1, &eye);
+    let hessian = vmap(|v: &Tensor| jvp(|y: &Tensor| grad(|y: &Tensor| end(y).index(1), y), &y0, v).1, &eye);
     assert_close(&hessian.transpose(), &hessian, 1e-12);
 }
 
@@ -360,13 +360,13 @@ fn a_misfit_names_the_leaf_its_shape_and_the_lengths() {
 
 #[test]
 fn derivatives_of_their_own_branches_and_observers_are_mapped() {
-    use crate::tensor::{cond, custom};
+    use crate::tensor::{cond, custom_derivatives};
     use std::sync::{Arc, Mutex};
     let xs = of(DType::F64, &[5, 3]);
 
     // Three times the gradient of the square of a shared weight's product: the rule is used for each example.
     let weight = of(DType::F64, &[3]);
-    let tripled = custom(|(w, x): &(Tensor, Tensor)| (w * x).square().sum());
+    let tripled = custom_derivatives(|(w, x): &(Tensor, Tensor)| (w * x).square().sum());
     let tripled = tripled.vjp(|(w, x), _y, g| (w * x.square() * g * 6.0, w.square() * x * g * 2.0));
     let slope = |x: &Tensor| grad(|w: &Tensor| tripled.call(&(w.clone(), x.clone())), &weight);
     assert_close(&vmap(slope, &xs), &each(&xs, slope), 1e-15);
@@ -386,7 +386,7 @@ fn derivatives_of_their_own_branches_and_observers_are_mapped() {
     let seen = Arc::new(Mutex::new(vec![]));
     let log = seen.clone();
     let watched =
-        vmap(|x: &Tensor| x.observe(move |v| log.lock().unwrap().push(v.values.len())).square(), &xs);
+        vmap(|x: &Tensor| x.debug_callback(move |v| log.lock().unwrap().push(v.values.len())).square(), &xs);
     assert_eq!((bits(&watched), seen.lock().unwrap().clone()), (bits(&xs.square()), vec![15]));
 }
 

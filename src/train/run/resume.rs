@@ -3,7 +3,7 @@
 //! It knows the checkpoint, the options, the recipe and the frames of the data, and refuses a difference by its name and
 //! both values. It must never know how a run goes on: what it hands over is a header and a state.
 
-use super::{Density, Header};
+use super::{Trainer, RunInfo};
 use crate::data::Rule;
 use crate::error::{Error, Result};
 use crate::eval::Frames;
@@ -20,15 +20,15 @@ use std::path::{Path, PathBuf};
 /// The remedy where a run cannot go on.
 pub(in crate::train) const RESTART: &str = "--restart moves the run aside and begins anew";
 
-impl Density<'_> {
+impl Trainer<'_> {
     /// The checkpoint in a folder, if there is one to go on with.
-    pub(super) fn find(&self, folder: &RunFolder) -> Result<Option<Checkpoint<Header>>> {
+    pub(super) fn find(&self, folder: &RunFolder) -> Result<Option<Checkpoint<RunInfo>>> {
         if self.restart && holds_run(folder.path()) {
             return Ok(None);
         }
         let path = folder.file(MODEL_FILE);
         let unusable = |cause: String| Error::from(TrainError::Unusable { cause, remedy: RESTART });
-        match read_checkpoint::<Header>(&path) {
+        match read_checkpoint::<RunInfo>(&path) {
             Ok(checkpoint) if checkpoint.header.run.is_empty() => Err(unusable(format!(
                 "{} was written by a flowline whose runs had no number (format 1): it can be sampled and drawn, not resumed",
                 path.display()
@@ -49,10 +49,10 @@ impl Density<'_> {
     /// The header and the state of a run to resume, if it is this one.
     pub(super) fn resume(
         &mut self,
-        checkpoint: Checkpoint<Header>,
+        checkpoint: Checkpoint<RunInfo>,
         prepared: &mut Prepared,
         key: &Key,
-    ) -> Result<(Header, TrainState)> {
+    ) -> Result<(RunInfo, TrainState)> {
         let header = checkpoint.header.clone();
         let folder = self.folder.clone().expect("invariant: a checkpoint lies in a folder");
         if self.by_options {
@@ -85,7 +85,7 @@ impl Density<'_> {
 }
 
 /// Refuses to resume a run on other data.
-fn check_data(folder: &Path, name: &str, header: &Header, asked: &Prepared) -> Result<()> {
+fn check_data(folder: &Path, name: &str, header: &RunInfo, asked: &Prepared) -> Result<()> {
     let (folder, name) = (folder.to_owned(), name.to_owned());
     let parts = asked.parts;
     let (was, asked) = (&header.frames, &asked.frames);
@@ -112,7 +112,7 @@ fn check_data(folder: &Path, name: &str, header: &Header, asked: &Prepared) -> R
 }
 
 /// Refuses to resume a run whose data are the same and divided otherwise.
-fn check_parts(folder: PathBuf, header: &Header, asked: Parts) -> Result<()> {
+fn check_parts(folder: PathBuf, header: &RunInfo, asked: Parts) -> Result<()> {
     match header.parts {
         Some(was) if was != asked => Err(TrainError::OtherParts { folder, was, asked }.into()),
         _ => Ok(()),

@@ -10,7 +10,7 @@ use crate::eval::{Deadline, Gallery, Images, Score, on_cells};
 use crate::io::run::RunFolder;
 use crate::tensor::Tensor;
 use crate::train::finish::SAMPLE_STREAM;
-use crate::train::{Density, Stage};
+use crate::train::{Trainer, Activity};
 use std::time::{Duration, Instant};
 
 /// The first look of a phase comes after so many updates or so long, whichever is first: before memory is noted at its
@@ -36,8 +36,8 @@ impl Session<'_> {
     /// What the validation part says of the averaged weights, by as many of its points as there is time for.
     pub(in crate::train) fn measure(&mut self, by: Deadline) -> Result<Score> {
         let (since, on_stage) = (Instant::now(), &mut self.density.on_stage);
-        on_stage(Stage::Measuring, 0.0);
-        let told = |share| on_stage(Stage::Measuring, share);
+        on_stage(Activity::Measuring, 0.0);
+        let told = |share| on_stage(Activity::Measuring, share);
         let found = self.held_out.validation(&self.measure, &self.state.ema, by, told)?;
         let found = self.told(found);
         self.measuring.done(since);
@@ -48,9 +48,9 @@ impl Session<'_> {
     /// What the test part says of them, by as many of its points as there is time for.
     pub(in crate::train) fn test(&mut self, by: Deadline) -> Result<Score> {
         let (seed, standard) = (self.header.recipe.seed, self.header.standard());
-        let Density { data, on_stage, .. } = &mut self.density;
+        let Trainer { data, on_stage, .. } = &mut self.density;
         let fresh = |part| data.fresh(&standard, DRAWN, seed, part);
-        let told = |share| on_stage(Stage::Testing, share);
+        let told = |share| on_stage(Activity::Testing, share);
         let found = self.held_out.test(fresh, &self.measure, &self.state.ema, by, told)?;
         Ok(self.told(found))
     }

@@ -7,36 +7,36 @@ use crate::io::{IoError, read_checkpoint, write_first_format};
 use crate::tensor::{Key, Tensor, Tree};
 use crate::train::best::Best;
 use crate::train::state::Stored;
-use crate::train::{Data, Density, Header, Learned, METRICS_FILE, MODEL_FILE, Options, Recorded, step};
+use crate::train::{TrainingData, Trainer, RunInfo, TrainedFlow, METRICS_FILE, MODEL_FILE, TrainOptions, Recorded, step};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-fn options(seed: u64) -> Options {
-    Options {
+fn options(seed: u64) -> TrainOptions {
+    TrainOptions {
         seed: Some(seed),
         updates: Some(6),
         batch: Some(8),
         width: Some(2),
         depth: Some(1),
         fixed_steps: Some(2),
-        ..Options::default()
+        ..TrainOptions::default()
     }
 }
 
 /// Points on a line: nothing is solved over a plane, and the best weights are kept.
-fn line(shift: f64) -> Data {
+fn line(shift: f64) -> TrainingData {
     let rows: Vec<[f64; 1]> = (0..40).map(|i| [shift + (f64::from(i) * 0.7).sin()]).collect();
-    Points::from(rows).unwrap().into()
+    Points::from_rows(rows).unwrap().into()
 }
 
-fn density<'a>(folder: &Path, seed: u64) -> Density<'a> {
-    Density::from_options(&options(seed), line(0.0)).unwrap().run_folder(folder)
+fn density<'a>(folder: &Path, seed: u64) -> Trainer<'a> {
+    Trainer::from_options(&options(seed), line(0.0)).unwrap().run_dir(folder)
 }
 
-fn run(folder: &Path, seed: u64) -> Result<Learned> {
+fn run(folder: &Path, seed: u64) -> Result<TrainedFlow> {
     density(folder, seed).run(&Key::new(seed))
 }
 
@@ -81,9 +81,9 @@ fn bits(tree: &impl Tree) -> Vec<Vec<u64>> {
 fn each_changed_byte_is_refused_by_the_files_name_or_changes_nothing() {
     let place = crate::io::scratch();
     run(place.path(), 0).unwrap();
-    let was = Learned::open(place.path()).unwrap();
+    let was = TrainedFlow::open(place.path()).unwrap();
     each_byte_is_found(&place.path().join(MODEL_FILE), || {
-        let now = Learned::open(place.path())?;
+        let now = TrainedFlow::open(place.path())?;
         let same = now.header == was.header && now.update == was.update;
         Ok(same && bits(&now.flow) == bits(&was.flow))
     });
@@ -110,21 +110,21 @@ fn checkpoints_of_the_first_format_are_read_and_never_resumed() {
     let place = crate::io::scratch();
     let path = place.path().join(MODEL_FILE);
     let learned = run(place.path(), 0).unwrap();
-    let checkpoint = read_checkpoint::<Header>(&path).unwrap();
-    let header = Header { run: String::new(), ..checkpoint.header.clone() };
+    let checkpoint = read_checkpoint::<RunInfo>(&path).unwrap();
+    let header = RunInfo { run: String::new(), ..checkpoint.header.clone() };
     let like = step::begin(&header.recipe, header.recipe.model.build(&Key::new(0)).unwrap(), &Key::new(0));
     write_first_format(&path, &header, &checkpoint.into_tree(&Stored::of(&like, None)).unwrap());
-    assert_eq!(bits(&Learned::open(place.path()).unwrap().flow), bits(&learned.flow));
+    assert_eq!(bits(&TrainedFlow::open(place.path()).unwrap().flow), bits(&learned.flow));
     let kept = files(place.path());
     let message = run(place.path(), 0).map(|_| ()).unwrap_err().to_string();
     assert!(message.contains("format 1") && message.contains("--restart"), "{message}");
     assert!(files(place.path()) == kept);
     // Its header has no checksum: whatever it says is an answer or a refusal.
-    each_byte_is_found(&path, || Learned::open(place.path()).map(|_| true));
+    each_byte_is_found(&path, || TrainedFlow::open(place.path()).map(|_| true));
     let blocks = br#"\"blocks\":1"#;
     let at = kept[MODEL_FILE].windows(blocks.len()).position(|w| w == blocks).unwrap();
     flip(&path, at + blocks.len() - 1);
-    let message = Learned::open(place.path()).map(|_| ()).unwrap_err().to_string();
+    let message = TrainedFlow::open(place.path()).map(|_| ()).unwrap_err().to_string();
     assert!(
         message.contains("model.safetensors") && message.contains("the number of blocks is 0"),
         "{message}"
@@ -136,7 +136,7 @@ fn a_run_from_before_the_test_part_is_read_and_never_resumed() {
     let place = crate::io::scratch();
     let path = place.path().join(MODEL_FILE);
     let learned = run(place.path(), 0).unwrap();
-    let checkpoint = read_checkpoint::<Header>(&path).unwrap();
+    let checkpoint = read_checkpoint::<RunInfo>(&path).unwrap();
     let mut header = serde_json::to_value(&checkpoint.header).unwrap();
     header.as_object_mut().unwrap().remove("parts").unwrap();
     // Fields of before.
@@ -149,7 +149,7 @@ fn a_run_from_before_the_test_part_is_read_and_never_resumed() {
     );
     let stored = checkpoint.into_tree(&Stored::of(&like, None)).unwrap();
     crate::io::write_checkpoint(&path, &header, &stored).unwrap();
-    let opened = Learned::open(place.path()).unwrap();
+    let opened = TrainedFlow::open(place.path()).unwrap();
     assert!(bits(&opened.flow) == bits(&learned.flow) && opened.header.parts.is_none());
     let message = run(place.path(), 0).map(|_| ()).unwrap_err().to_string();
     assert!(message.contains("no test part") && message.contains("--restart"), "{message}");
@@ -159,10 +159,10 @@ fn a_run_from_before_the_test_part_is_read_and_never_resumed() {
 fn a_run_is_not_resumed_with_other_parts() {
     let place = crate::io::scratch();
     run(place.path(), 0).unwrap();
-    let Data::Points(points, mut given) = line(0.0) else { unreachable!() };
+    let TrainingData::Points(points, mut given) = line(0.0) else { unreachable!() };
     given.test = Some(points.clone());
-    let density = Density::from_options(&options(0), Data::Points(points, given)).unwrap();
-    let message = density.run_folder(place.path()).run(&Key::new(0)).map(|_| ()).unwrap_err().to_string();
+    let density = Trainer::from_options(&options(0), TrainingData::Points(points, given)).unwrap();
+    let message = density.run_dir(place.path()).run(&Key::new(0)).map(|_| ()).unwrap_err().to_string();
     assert!(message.contains("32 to learn from, 4 of validation, 4 of test"), "{message}");
     assert!(message.contains("36 to learn from, 4 of validation, 40 of test"), "{message}");
 }
@@ -193,7 +193,7 @@ fn a_damaged_folder_is_left_as_it_is_and_resumed_once_it_is_whole() {
     let kept = files(&folder);
     let other = run(&folder, 1).map(|_| ()).unwrap_err().to_string();
     assert!(other.contains("--seed=0, not --seed=1"), "{other}");
-    let shifted = Density::from_options(&options(0), line(2.0)).unwrap().run_folder(&folder);
+    let shifted = Trainer::from_options(&options(0), line(2.0)).unwrap().run_dir(&folder);
     let other = shifted.run(&Key::new(0)).map(|_| ()).unwrap_err().to_string();
     assert!(other.contains("other points"), "{other}");
     assert!(files(&folder) == kept);
@@ -273,7 +273,7 @@ fn a_run_that_is_told_to_stop_is_saved_and_ends_with_the_bits_of_one_that_was_no
         let updates = (stops + 1).min(6);
         assert!(message.contains(&format!("stopped after update {updates} of 6")), "{stops}: {message}");
         assert!(message.contains("parts, --resume goes on"), "{message}");
-        assert_eq!(Learned::open(&parts).unwrap().update, updates);
+        assert_eq!(TrainedFlow::open(&parts).unwrap().update, updates);
     }
     run(&parts, 0).unwrap();
     assert!(model(&parts) == model(&whole));
@@ -301,9 +301,9 @@ fn the_way_a_path_was_typed_changes_no_byte() {
     fs::write(place.path().join("p.csv"), format!("x\n{table}")).unwrap();
     let [a, b] = ["p.csv", "./p.csv"].map(|typed| {
         let folder = place.path().join(typed.replace(['/', '.'], "-"));
-        let points = Points::open(place.path().join(typed)).unwrap().named(typed);
-        let density = Density::from_options(&options(0), points).unwrap();
-        density.run_folder(&folder).run(&Key::new(0)).unwrap();
+        let points = Points::open(place.path().join(typed)).unwrap().with_name(typed);
+        let density = Trainer::from_options(&options(0), points).unwrap();
+        density.run_dir(&folder).run(&Key::new(0)).unwrap();
         model(&folder)
     });
     assert!(a == b);

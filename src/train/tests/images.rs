@@ -6,8 +6,8 @@ use crate::io::run::BEST_FILE;
 use crate::io::{Scratch, scratch};
 use crate::tensor::Key;
 use crate::train::{
-    Data, Density, DivergenceKind, FieldKind, Given, Learned, METRICS_FILE, ObjectiveKind, Options,
-    PixelsKind,
+    TrainingData, Trainer, DivergenceKind, ModelKind, Given, TrainedFlow, METRICS_FILE, ObjectiveKind, TrainOptions,
+    PixelTransformKind,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,8 +47,8 @@ impl Place {
         Arc::new(if with_labels { set.with_labels(self.path("labels")).unwrap() } else { set })
     }
 
-    fn run(&self, name: &str, options: &Options, data: Data) -> Result<Learned> {
-        Density::from_options(options, data)?.run_folder(self.path(name)).run(&Key::new(0))
+    fn run(&self, name: &str, options: &TrainOptions, data: TrainingData) -> Result<TrainedFlow> {
+        Trainer::from_options(options, data)?.run_dir(self.path(name)).run(&Key::new(0))
     }
 }
 
@@ -56,12 +56,12 @@ fn validation(set: Arc<ImageSet>) -> Given<Arc<ImageSet>> {
     Given { validation: Some(set), test: None }
 }
 
-fn small(updates: u64) -> Options {
-    Options { updates: Some(updates), batch: Some(16), width: Some(8), depth: Some(1), ..Options::default() }
+fn small(updates: u64) -> TrainOptions {
+    TrainOptions { updates: Some(updates), batch: Some(16), width: Some(8), depth: Some(1), ..TrainOptions::default() }
 }
 
-fn learning() -> Options {
-    Options { lr: Some(1e-2), ..small(80) }
+fn learning() -> TrainOptions {
+    TrainOptions { lr: Some(1e-2), ..small(80) }
 }
 
 fn bytes(path: &Path) -> Vec<u8> {
@@ -71,7 +71,7 @@ fn bytes(path: &Path) -> Vec<u8> {
 #[test]
 fn images_are_learned_resumed_sampled_and_measured() {
     let place = Place::new();
-    let data = Data::Images(place.set(300, false), Given::default());
+    let data = TrainingData::Images(place.set(300, false), Given::default());
     let learned = place.run("whole", &learning(), data.clone()).unwrap();
     let report = learned.report.as_ref().unwrap();
     let bits = report.bits_per_dim.unwrap();
@@ -95,8 +95,8 @@ fn images_are_learned_resumed_sampled_and_measured() {
     // A run that ended is resumed as it is; its folder gives what the run gave.
     let again = place.run("whole", &learning(), data.clone()).unwrap();
     assert_eq!(again.report.unwrap().resumed_from_update, Some(80));
-    let opened = Learned::open(place.path("whole")).unwrap();
-    let draw = |learned: &Learned| -> Vec<u8> {
+    let opened = TrainedFlow::open(place.path("whole")).unwrap();
+    let draw = |learned: &TrainedFlow| -> Vec<u8> {
         let key = Key::new(5);
         let parts = learned.sample_images(300, None, &key).unwrap();
         parts.collect::<Result<Vec<_>>>().unwrap().concat()
@@ -120,17 +120,17 @@ fn images_are_learned_resumed_sampled_and_measured() {
     assert!((1.0..2.0).contains(&ratio), "twice the draws have less noise by the root of 2: {ratio}");
 
     let other =
-        place.run("whole", &Options { pixels: Some(PixelsKind::Logit), ..learning() }, data).unwrap_err();
+        place.run("whole", &TrainOptions { pixels: Some(PixelTransformKind::Logit), ..learning() }, data).unwrap_err();
     assert!(other.to_string().contains("--pixels=marginals, not --pixels=logit"), "{other}");
 }
 
 #[test]
 fn a_run_that_was_stopped_halfway_ends_with_the_same_bits() {
     let place = Place::new();
-    let data = Data::Images(place.set(100, true), Given::default());
+    let data = TrainingData::Images(place.set(100, true), Given::default());
     place.run("whole", &small(30), data.clone()).unwrap();
     // What a process killed at update 18 leaves: the checkpoint of update 11.
-    let halfway = Density::from_options(&small(30), data.clone()).unwrap().run_folder(place.path("cut"));
+    let halfway = Trainer::from_options(&small(30), data.clone()).unwrap().run_dir(place.path("cut"));
     let stop = |p: &crate::train::Progress| {
         match p.update {
             // Longer than the time between two checkpoints: the next update writes one.
@@ -153,8 +153,8 @@ fn a_run_that_was_stopped_halfway_ends_with_the_same_bits() {
 #[test]
 fn images_of_a_class_are_drawn_where_classes_were_learned() {
     let place = Place::new();
-    let data = Data::Images(place.set(200, true), validation(place.set(200, true)));
-    let options = Options { updates: Some(200), lr: Some(1e-2), ..small(1) };
+    let data = TrainingData::Images(place.set(200, true), validation(place.set(200, true)));
+    let options = TrainOptions { updates: Some(200), lr: Some(1e-2), ..small(1) };
     let learned = place.run("classes", &options, data).unwrap();
     // The brighter columns of a bar that stands are dark in its other columns, whatever the row.
     let stands = |image: &[u8]| {
@@ -184,8 +184,8 @@ fn images_of_a_class_are_drawn_where_classes_were_learned() {
 #[test]
 fn every_field_transform_and_objective_runs() {
     let place = Place::new();
-    let data = Data::Images(place.set(60, false), Given::default());
-    let few = |options: Options| Options {
+    let data = TrainingData::Images(place.set(60, false), Given::default());
+    let few = |options: TrainOptions| TrainOptions {
         updates: Some(4),
         batch: Some(8),
         depth: Some(1),
@@ -193,35 +193,35 @@ fn every_field_transform_and_objective_runs() {
         ..options
     };
     let all = [
-        Options { field: Some(FieldKind::Mlp), ..Options::default() },
-        Options {
-            field: Some(FieldKind::ConcatSquash),
-            pixels: Some(PixelsKind::Logit),
-            ..Options::default()
+        TrainOptions { field: Some(ModelKind::Mlp), ..TrainOptions::default() },
+        TrainOptions {
+            field: Some(ModelKind::ConcatSquash),
+            pixels: Some(PixelTransformKind::Logit),
+            ..TrainOptions::default()
         },
-        Options { pixels: Some(PixelsKind::Logit), ..Options::default() },
-        Options {
+        TrainOptions { pixels: Some(PixelTransformKind::Logit), ..TrainOptions::default() },
+        TrainOptions {
             objective: Some(ObjectiveKind::MaximumLikelihood),
             kinetic: Some(0.01),
             jacobian: Some(0.01),
-            ..Options::default()
+            ..TrainOptions::default()
         },
-        Options { objective: Some(ObjectiveKind::Both), ..Options::default() },
+        TrainOptions { objective: Some(ObjectiveKind::Both), ..TrainOptions::default() },
     ];
     for (i, options) in all.into_iter().enumerate() {
         let learned = place.run(&format!("run{i}"), &few(options), data.clone()).unwrap();
         assert_eq!(learned.header.recipe.model.solve.divergence, DivergenceKind::Hutchinson);
         assert!(learned.report.unwrap().bits_per_dim.unwrap().is_finite(), "{i}");
-        assert!(Learned::open(place.path(&format!("run{i}"))).is_ok(), "{i}");
+        assert!(TrainedFlow::open(place.path(&format!("run{i}"))).is_ok(), "{i}");
     }
 }
 
 #[test]
 fn a_run_that_does_not_improve_ends_early_with_its_best() {
     let place = Place::new();
-    let data = Data::Images(place.set(40, false), Given::default());
+    let data = TrainingData::Images(place.set(40, false), Given::default());
     // A rate that changes nothing.
-    let options = Options { lr: Some(1e-30), patience: Some(2), ..small(100) };
+    let options = TrainOptions { lr: Some(1e-30), patience: Some(2), ..small(100) };
     let learned = place.run("run", &options, data.clone()).unwrap();
     let report = learned.report.unwrap();
     // The first of ten measures is the best, and the third the second without a better one.
@@ -236,22 +236,22 @@ fn a_run_that_does_not_improve_ends_early_with_its_best() {
 fn what_is_no_data_for_a_run_on_images_is_named() {
     let place = Place::new();
     let set = place.set(40, true);
-    let refused = |options: &Options, data: Data| {
+    let refused = |options: &TrainOptions, data: TrainingData| {
         let run =
-            Density::from_options(options, data).and_then(|density| density.run(&Key::new(0)).map(|_| ()));
+            Trainer::from_options(options, data).and_then(|density| density.run(&Key::new(0)).map(|_| ()));
         run.unwrap_err().to_string()
     };
-    let preset = Options { preset: Some(crate::train::Preset::Points), ..small(1) };
-    assert!(refused(&preset, Data::Images(set.clone(), Given::default())).contains("--preset=points"));
-    let squash = Options { field: Some(FieldKind::ConcatSquash), ..small(1) };
+    let preset = TrainOptions { preset: Some(crate::train::Preset::Points), ..small(1) };
+    assert!(refused(&preset, TrainingData::Images(set.clone(), Given::default())).contains("--preset=points"));
+    let squash = TrainOptions { field: Some(ModelKind::ConcatSquash), ..small(1) };
     assert!(
-        refused(&squash, Data::Images(set.clone(), Given::default()))
+        refused(&squash, TrainingData::Images(set.clone(), Given::default()))
             .contains("--field=concatsquash takes no classes")
     );
-    let field = Options { field: Some(FieldKind::Mlp), ..Options::default() };
-    assert!(refused(&field, crate::data::Toy::Moons.into()).contains("--field=mlp: must be left out"));
+    let field = TrainOptions { field: Some(ModelKind::Mlp), ..TrainOptions::default() };
+    assert!(refused(&field, crate::data::ToyDensity::Moons.into()).contains("--field=mlp: must be left out"));
     let unlabelled = place.set(40, false);
-    let message = refused(&small(1), Data::Images(set.clone(), validation(unlabelled)));
+    let message = refused(&small(1), TrainingData::Images(set.clone(), validation(unlabelled)));
     assert!(message.contains("has no labels"), "{message}");
     std::fs::write(
         place.path("other"),
@@ -259,16 +259,16 @@ fn what_is_no_data_for_a_run_on_images_is_named() {
     )
     .unwrap();
     let other = Arc::new(ImageSet::open(place.path("other")).unwrap());
-    let message = refused(&small(1), Data::Images(set, validation(other)));
+    let message = refused(&small(1), TrainingData::Images(set, validation(other)));
     assert!(message.contains("3 x 1 pixels") && message.contains("4 x 6"), "{message}");
 }
 
 #[test]
 fn a_logit_transform_is_kept_in_the_checkpoint() {
     let place = Place::new();
-    let options = Options { pixels: Some(PixelsKind::Logit), ..small(1) };
-    place.run("run", &options, Data::Images(place.set(60, false), Given::default())).unwrap();
-    let opened = Learned::open(place.path("run")).unwrap();
+    let options = TrainOptions { pixels: Some(PixelTransformKind::Logit), ..small(1) };
+    place.run("run", &options, TrainingData::Images(place.set(60, false), Given::default())).unwrap();
+    let opened = TrainedFlow::open(place.path("run")).unwrap();
     let Some(PixelTransform::Logit(LogitTransform { mean, .. })) = &opened.pixels else {
         panic!("{opened:?}")
     };
@@ -280,8 +280,8 @@ fn sets_that_are_sorted_by_class_have_each_class_in_each_part() {
     let bytes: Vec<u8> = (0..300u32).flat_map(|i| [(i % 251) as u8, (i * 7 % 253) as u8]).collect();
     let classes: Vec<u16> = (0..300).map(|i| i / 100).collect();
     let set = ImageSet::from_bytes("sorted", bytes, [1, 2, 1]).unwrap().with_classes(classes).unwrap();
-    let data = Data::from(set);
-    let Data::Images(set, given) = &data else { panic!() };
+    let data = TrainingData::from(set);
+    let TrainingData::Images(set, given) = &data else { panic!() };
     for seed in 0..20 {
         let (train, held_out) =
             given.parts(set, ("images", "sorted", set.labels()), |set| set.len(), seed).unwrap();
@@ -296,6 +296,6 @@ fn sets_that_are_sorted_by_class_have_each_class_in_each_part() {
         all.sort_unstable();
         assert_eq!(all, (0..300).collect::<Vec<_>>());
     }
-    let prepared = data.prepare(&crate::train::Recipe::new(&Options::default())).unwrap();
+    let prepared = data.prepare(&crate::train::TrainConfig::new(&TrainOptions::default())).unwrap();
     assert_eq!((prepared.parts.train, prepared.parts.validation, prepared.parts.test), (240, 30, 30));
 }

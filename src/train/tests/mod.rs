@@ -6,10 +6,10 @@ mod images;
 use super::*;
 use crate::cnf::{Cnf, StandardNormal};
 use crate::data::tests::boxes as image;
-use crate::data::{Estimate, Points, Toy};
+use crate::data::{Estimate, Points, ToyDensity};
 use crate::error::Error;
 use crate::eval::{HeldOut, pictures};
-use crate::nn::{Activation, ConcatSquash, DriftNet, Mlp};
+use crate::nn::{Activation, ConcatSquash, AnyVelocityField, Mlp};
 use crate::ode::Outcome;
 use crate::tensor::{Key, Tensor, Tree};
 
@@ -17,8 +17,8 @@ fn flow(seed: u64) -> Cnf<ConcatSquash> {
     Cnf::new(ConcatSquash::new(2, [8], &Key::new(seed)), StandardNormal::new(2)).fixed_steps(4)
 }
 
-fn small() -> Recipe {
-    let mut recipe = Recipe::new(&Options { updates: Some(30), ..Options::default() });
+fn small() -> TrainConfig {
+    let mut recipe = TrainConfig::new(&TrainOptions { updates: Some(30), ..TrainOptions::default() });
     recipe.phases.iter_mut().for_each(|phase| phase.batch = 64);
     recipe
 }
@@ -49,7 +49,7 @@ fn a_run_of_the_library_resumes_by_itself_and_opens_again() {
     let folder = crate::io::scratch();
     let key = Key::new(4);
     let mut seen = Vec::new();
-    let run = |folder: &std::path::Path| Density::new(flow(0), image()).recipe(small()).run_folder(folder);
+    let run = |folder: &std::path::Path| Trainer::new(flow(0), image()).recipe(small()).run_dir(folder);
     let learned = run(folder.path()).on_update(|p| seen.push(p.update)).run(&key).unwrap();
     assert_eq!(seen, (1..=30).collect::<Vec<_>>());
     let report = learned.report.as_ref().unwrap();
@@ -62,7 +62,7 @@ fn a_run_of_the_library_resumes_by_itself_and_opens_again() {
     let again = run(folder.path()).run(&key).unwrap();
     assert_eq!(again.report.unwrap().resumed_from_update, Some(30));
     assert_eq!(std::fs::read(folder.path().join(MODEL_FILE)).unwrap(), model);
-    let opened = Cnf::<DriftNet>::open(folder.path()).unwrap();
+    let opened = Cnf::<AnyVelocityField>::open(folder.path()).unwrap();
     let leaves = |flow: &Flow| flow.leaves().iter().map(Tensor::to_vec).collect::<Vec<_>>();
     assert_eq!(leaves(&opened), leaves(&learned.flow));
 
@@ -75,14 +75,14 @@ fn a_run_of_the_library_resumes_by_itself_and_opens_again() {
 #[test]
 fn a_flow_of_unlike_blocks_and_rows_with_steps_of_their_own_opens_as_it_was_saved() {
     let (folder, key) = (crate::io::scratch(), Key::new(4));
-    let blocks: Vec<DriftNet> = vec![
+    let blocks: Vec<AnyVelocityField> = vec![
         ConcatSquash::new(2, [8], &key).into(),
         Mlp::new([3, 6, 2], Activation::Tanh, &key).into(),
         ConcatSquash::new(2, [5, 4], &key).into(),
     ];
     let flow = Cnf::with_blocks(blocks, StandardNormal::new(2)).fixed_steps(2).per_row(true);
-    let learned = Density::new(flow, image()).recipe(small()).run_folder(folder.path()).run(&key).unwrap();
-    let opened = Cnf::<DriftNet>::open(folder.path()).unwrap();
+    let learned = Trainer::new(flow, image()).recipe(small()).run_dir(folder.path()).run(&key).unwrap();
+    let opened = Cnf::<AnyVelocityField>::open(folder.path()).unwrap();
     let leaves = |flow: &Flow| flow.leaves().iter().map(Tensor::to_vec).collect::<Vec<_>>();
     assert_eq!(leaves(&opened), leaves(&learned.flow));
     assert_eq!(opened.settings, learned.flow.settings);
@@ -95,7 +95,7 @@ fn numbers_that_turn_nan_end_a_run_with_where_and_leave_the_checkpoint() {
     let mut recipe = small();
     recipe.phases.remove(0);
     let folder = crate::io::scratch();
-    let run = |recipe: Recipe| Density::new(flow.clone(), image()).recipe(recipe).run_folder(folder.path());
+    let run = |recipe: TrainConfig| Trainer::new(flow.clone(), image()).recipe(recipe).run_dir(folder.path());
     let failed = run(recipe).run(&Key::new(0)).unwrap_err();
     let outcome = match &failed {
         Error::Train(TrainError::Diverged { outcome, update: 1, .. }) => outcome,
@@ -107,20 +107,20 @@ fn numbers_that_turn_nan_end_a_run_with_where_and_leave_the_checkpoint() {
         message.contains("from t=1") && message.contains("at update 1 (maximum_likelihood)"),
         "{message}"
     );
-    assert_eq!(Learned::open(folder.path()).unwrap().update, 0);
+    assert_eq!(TrainedFlow::open(folder.path()).unwrap().update, 0);
 
     let other = crate::io::scratch();
     let failed =
-        Density::new(flow.clone(), image()).recipe(small()).run_folder(other.path()).run(&Key::new(0));
+        Trainer::new(flow.clone(), image()).recipe(small()).run_dir(other.path()).run(&Key::new(0));
     let message = failed.unwrap_err().to_string();
     assert!(message.contains("the loss is NaN at update 1 (flow_matching)"), "{message}");
 }
 
 #[test]
 fn rows_of_points_are_drawn_equally_often() {
-    let points = Points::from((0..5).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap();
+    let points = Points::from_rows((0..5).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap();
     let batch = Tables::of_points(&points).draw(20_000, &Key::new(3));
-    let drawn = points.standard.to_units(&batch.points.to_vec());
+    let drawn = points.standard.inverse_transform(&batch.points.to_vec());
     for (row, p) in points.values().chunks(2).enumerate() {
         let count =
             drawn.chunks(2).filter(|q| (q[0] - p[0]).abs() < 1e-4 && (q[1] - p[1]).abs() < 1e-4).count();
@@ -132,10 +132,10 @@ fn rows_of_points_are_drawn_equally_often() {
 
 #[test]
 fn the_plane_of_a_toy_holds_its_density_with_y_upward() {
-    for toy in [Toy::Moons, Toy::Checkerboard] {
-        let prepared = Data::from(toy).prepare(&Recipe::new(&Options::default())).unwrap();
+    for toy in [ToyDensity::Moons, ToyDensity::Checkerboard] {
+        let prepared = TrainingData::from(toy).prepare(&TrainConfig::new(&TrainOptions::default())).unwrap();
         let (frame, points) = (prepared.frames.image.unwrap(), prepared.frames.points.unwrap());
-        let (values, rows, cols) = Data::from(toy).truth(&frame, 2);
+        let (values, rows, cols) = TrainingData::from(toy).truth(&frame, 2);
         let cell = frame.cells(0.0, rows, cols).area;
         let mass = values.iter().sum::<f64>() * cell;
         assert!((mass - 1.0).abs() < 0.01, "{toy}: {mass}");
@@ -147,7 +147,7 @@ fn the_plane_of_a_toy_holds_its_density_with_y_upward() {
         let own = Estimate::of(validation.log_p.as_ref().unwrap()).plus(points.standard().log_jacobian());
         let off = own.plus(points.entropy_nats.unwrap());
         assert!(validation.points.len() == 8_000 && off.mean.abs() < 0.05, "{off}");
-        if toy == Toy::Moons {
+        if toy == ToyDensity::Moons {
             // The left moon is the upper one.
             let left = |r: usize| values[r * cols..r * cols + cols / 4].iter().sum::<f64>();
             let half = |range: std::ops::Range<usize>| range.map(left).sum::<f64>();
@@ -159,23 +159,23 @@ fn the_plane_of_a_toy_holds_its_density_with_y_upward() {
 #[test]
 fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
     let folder = crate::io::scratch();
-    let options = Options {
+    let options = TrainOptions {
         updates: Some(40),
         batch: Some(64),
         width: Some(8),
         depth: Some(1),
         fixed_steps: Some(4),
-        ..Options::default()
+        ..TrainOptions::default()
     };
-    assert!(Density::from_options(&Options::default(), Toy::Rings).unwrap().weights() <= 9_300);
-    let run = |data: Data, options: &Options| {
-        let density = Density::from_options(options, data).unwrap().run_folder(folder.path());
+    assert!(Trainer::from_options(&TrainOptions::default(), ToyDensity::Rings).unwrap().num_params() <= 9_300);
+    let run = |data: TrainingData, options: &TrainOptions| {
+        let density = Trainer::from_options(options, data).unwrap().run_dir(folder.path());
         density.run(&Key::new(0))
     };
-    let learned = run(Toy::Rings.into(), &options).unwrap();
+    let learned = run(ToyDensity::Rings.into(), &options).unwrap();
     let report = learned.report.as_ref().unwrap();
-    assert_eq!(report.entropy_nats, Some(Toy::Rings.entropy_nats()));
-    assert_eq!(report.gap_nats, Some(report.nll_nats - Toy::Rings.entropy_nats()));
+    assert_eq!(report.entropy_nats, Some(ToyDensity::Rings.entropy_nats()));
+    assert_eq!(report.gap_nats, Some(report.nll_nats - ToyDensity::Rings.entropy_nats()));
     assert_eq!(report.nll_stderr_nats, report.gap_stderr_nats);
     let (gap, stderr) = (report.gap_nats.unwrap(), report.gap_stderr_nats.unwrap());
     let text = report.to_string();
@@ -197,28 +197,28 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
     told /= -2_000.0;
     assert!((told - report.nll_nats).abs() < 0.5 && told > 2.0, "{told} {}", report.nll_nats);
 
-    assert_eq!(Learned::open(folder.path()).unwrap().columns(), ["x", "y"]);
-    assert_eq!(run(Toy::Rings.into(), &options).unwrap().report.unwrap().resumed_from_update, Some(40));
-    assert!(run(Toy::Rings.into(), &Options::default()).is_ok());
-    for other in [Data::from(Toy::Moons), image().into()] {
-        let message = run(other, &Options::default()).unwrap_err().to_string();
+    assert_eq!(TrainedFlow::open(folder.path()).unwrap().columns(), ["x", "y"]);
+    assert_eq!(run(ToyDensity::Rings.into(), &options).unwrap().report.unwrap().resumed_from_update, Some(40));
+    assert!(run(ToyDensity::Rings.into(), &TrainOptions::default()).is_ok());
+    for other in [TrainingData::from(ToyDensity::Moons), image().into()] {
+        let message = run(other, &TrainOptions::default()).unwrap_err().to_string();
         assert!(message.contains("learns rings") && message.contains("other points"), "{message}");
     }
-    let given = Options { preset: Some(Preset::Given("mine".into())), ..Options::default() };
-    let refused = Density::from_options(&given, Toy::Rings).map(|_| ()).unwrap_err().to_string();
+    let given = TrainOptions { preset: Some(Preset::Given("mine".into())), ..TrainOptions::default() };
+    let refused = Trainer::from_options(&given, ToyDensity::Rings).map(|_| ()).unwrap_err().to_string();
     assert!(refused.contains("--preset=mine"), "{refused}");
 }
 
 #[test]
 fn points_on_a_line_are_drawn_as_a_curve_over_their_counts() {
     let folder = crate::io::scratch();
-    let options = Options { updates: Some(20), batch: Some(64), width: Some(8), ..Options::default() };
+    let options = TrainOptions { updates: Some(20), batch: Some(64), width: Some(8), ..TrainOptions::default() };
     let two = |i: u32| [if i.is_multiple_of(3) { -4.0 } else { 10.0 } + (f64::from(i) * 0.7).sin()];
-    let points = Points::from((0..600).map(two).collect::<Vec<_>>()).unwrap();
+    let points = Points::from_rows((0..600).map(two).collect::<Vec<_>>()).unwrap();
     let places = pictures::on_line(&points);
     assert!((places[0] + 6.6).abs() < 0.01 && (places[places.len() - 1] - 12.6).abs() < 0.01, "{places:?}");
-    let density = Density::from_options(&options, points).unwrap();
-    let learned = density.run_folder(folder.path()).run(&Key::new(0)).unwrap();
+    let density = Trainer::from_options(&options, points).unwrap();
+    let learned = density.run_dir(folder.path()).run(&Key::new(0)).unwrap();
     let curve = pictures::over_line(&learned.flow, &learned.header.standard(), places.clone()).unwrap();
     let asked: Vec<f64> =
         learned.log_prob_parts(&places, 1e-4, 1e-4).unwrap().flat_map(Result::unwrap).collect();
@@ -232,20 +232,20 @@ fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
     let normals = |n: usize, seed: u64| {
         let z = Key::new(seed).normal([n, 3]).to_vec();
         let row = |z: &[f64]| [1e3 + 10.0 * z[0], 0.1 * (z[1] + z[0]), z[2] - 5.0];
-        Points::from(z.chunks(3).map(row).collect::<Vec<_>>()).unwrap()
+        Points::from_rows(z.chunks(3).map(row).collect::<Vec<_>>()).unwrap()
     };
     let folder = crate::io::scratch();
-    let options = Options {
+    let options = TrainOptions {
         updates: Some(60),
         batch: Some(256),
         width: Some(32),
         depth: Some(2),
-        ..Options::default()
+        ..TrainOptions::default()
     };
     let given = Given { validation: Some(normals(500, 2)), test: Some(normals(700, 3)) };
-    let data = Data::Points(normals(2_000, 1), given);
+    let data = TrainingData::Points(normals(2_000, 1), given);
     let learned =
-        Density::from_options(&options, data).unwrap().run_folder(folder.path()).run(&Key::new(0)).unwrap();
+        Trainer::from_options(&options, data).unwrap().run_dir(folder.path()).run(&Key::new(0)).unwrap();
     let report = learned.report.as_ref().unwrap();
     assert_eq!((report.entropy_nats, report.gap_nats, report.mass), (None, None, None));
     assert_eq!(report.validation_nats, report.nll_nats);
@@ -275,9 +275,9 @@ fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
 #[test]
 fn a_checkpoint_of_an_image_says_nothing_of_points() {
     let folder = crate::io::scratch();
-    let recipe = Recipe { phases: small().phases[..1].to_vec(), ..small() }.with_updates(1);
+    let recipe = TrainConfig { phases: small().phases[..1].to_vec(), ..small() }.with_updates(1);
     let learned =
-        Density::new(flow(0), image()).recipe(recipe).run_folder(folder.path()).run(&Key::new(0)).unwrap();
+        Trainer::new(flow(0), image()).recipe(recipe).run_dir(folder.path()).run(&Key::new(0)).unwrap();
     let header = serde_json::to_value(&learned.header).unwrap();
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&header), ["image", "options", "parts", "recipe", "run"]);
@@ -289,14 +289,14 @@ fn the_test_part_influences_no_weight_and_validation_alone_chooses() {
     let place = crate::io::scratch();
     let points = |n: u32, shift: f64| {
         let row = |i: u32| [shift + (f64::from(i) * 0.7).sin()];
-        Points::from((0..n).map(row).collect::<Vec<_>>()).unwrap()
+        Points::from_rows((0..n).map(row).collect::<Vec<_>>()).unwrap()
     };
-    let options = Options { updates: Some(20), batch: Some(16), width: Some(4), ..Options::default() };
+    let options = TrainOptions { updates: Some(20), batch: Some(16), width: Some(4), ..TrainOptions::default() };
     let run = |name: &str, validation: f64, test: f64| {
         let given = Given { validation: Some(points(30, validation)), test: Some(points(40, test)) };
-        let density = Density::from_options(&options, Data::Points(points(100, 0.0), given)).unwrap();
+        let density = Trainer::from_options(&options, TrainingData::Points(points(100, 0.0), given)).unwrap();
         let folder = place.path().join(name);
-        let report = density.run_folder(&folder).run(&Key::new(0)).unwrap().report.unwrap();
+        let report = density.run_dir(&folder).run(&Key::new(0)).unwrap().report.unwrap();
         let bytes = ["model.safetensors", "best.safetensors"].map(|f| std::fs::read(folder.join(f)).unwrap());
         (report, bytes)
     };
@@ -317,16 +317,16 @@ fn the_test_part_influences_no_weight_and_validation_alone_chooses() {
 #[test]
 fn rows_are_divided_into_disjoint_parts_and_too_few_are_told_how_many_there_must_be() {
     let points =
-        |n: u32| Points::from((0..n).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap();
-    let recipe = Recipe::new(&Options { seed: Some(3), ..Options::default() });
-    let prepared = |points: Points, given: Given<Points>| Data::Points(points, given).prepare(&recipe);
+        |n: u32| Points::from_rows((0..n).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap();
+    let recipe = TrainConfig::new(&TrainOptions { seed: Some(3), ..TrainOptions::default() });
+    let prepared = |points: Points, given: Given<Points>| TrainingData::Points(points, given).prepare(&recipe);
     let all = prepared(points(300), Given::default()).unwrap();
     assert_eq!(all.parts, Parts { train: 240, validation: 30, test: 30 });
     let HeldOut::Rows { validation, test: Some(test) } = &all.held_out else { panic!() };
     let standard = all.frames.points.as_ref().unwrap().standard();
     let first = |rows: &crate::eval::Rows| -> Vec<i64> {
         let rows: Vec<f64> = rows.points.iter().map(|&x| f64::from(x)).collect();
-        standard.to_units(&rows).iter().step_by(2).map(|x| x.round() as i64).collect()
+        standard.inverse_transform(&rows).iter().step_by(2).map(|x| x.round() as i64).collect()
     };
     let (validation, test) = (first(validation), first(test));
     assert!(validation.iter().all(|row| !test.contains(row)) && (validation.len(), test.len()) == (30, 30));
