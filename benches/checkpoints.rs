@@ -2,7 +2,7 @@
 //! --forecast M] --json`.
 //!
 //! One solve of N constant steps of Midpoint on four unknowns, compiled, and its gradient with at most C states kept.
-//! `--unknown` withholds the number of steps from the placement, `--forecast M` tells it another. The field counts its
+//! `--unknown` withholds the number of steps from the placement, `--expected_steps M` tells it another. The field counts its
 //! own calls: two for each step forward, two for each recomputed one, and two for each step backward, whose cotangent
 //! needs its stages.
 

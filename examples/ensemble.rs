@@ -10,7 +10,7 @@ vector_field! {
         let [x, v, _] = *y;
         let spring = x + self.stiffening * x * x.square();
         let drive = self.force * (self.frequency * t).cos();
-        // A branch would be one for all lanes: `if_positive` chooses in each.
+        // A branch would be one for all lanes: `select_positive` chooses in each.
         let weight = (t - self.settled).select_positive(1.0, 0.0);
         [v, drive - self.damping * v - spring, weight * x.square()]
     }

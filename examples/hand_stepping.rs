@@ -1,7 +1,7 @@
 //! Stepping by hand: the caller holds the loop, looks inside the step just taken, and changes the state between steps.
 //!
 //! A drug is taken every eight hours: `gut' = -1.2 gut`, `blood' = 1.2 gut - 0.2 blood` (mg, hours). Steps end on the
-//! times of the doses (`land_on`), where the loop adds one; within the steps it samples the blood every hour.
+//! times of the doses (`tstops`), where the loop adds one; within the steps it samples the blood every hour.
 //! `cargo run --release --example hand_stepping` prints the table.
 
 use flowline::prelude::*;

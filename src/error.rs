@@ -37,7 +37,7 @@ pub enum Error {
     /// A jitted function that refuses them gave a result that is not finite.
     #[cfg(feature = "tensor")]
     #[error(
-        "leaf {leaf} of the result is {value} at {index:?}: nothing was handed over; `locate_non_finite` names the operation that it comes from"
+        "leaf {leaf} of the result is {value} at {index:?}: nothing was handed over; `debug_nans` names the operation that it comes from"
     )]
     NonFinite {
         /// Path of the leaf in what the function returns.

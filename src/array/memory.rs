@@ -66,7 +66,7 @@ impl fmt::Display for LiveArray {
 /// ```
 /// use flowline::{memory, prelude::*};
 /// let model = Mlp::new([2, 64, 2], Activation::Tanh, &Key::new(0));
-/// memory::name("model", &model);
+/// memory::set_names("model", &model);
 /// let largest = &memory::live_arrays()[0];
 /// assert!(largest.name.as_ref().unwrap().starts_with("model.layers."));
 /// assert_eq!((largest.bytes, largest.shape.size()), (512, 128));

@@ -54,7 +54,7 @@ impl<D: VelocityField> Cnf<D> {
     /// let x = Tensor::from([[0.5], [-1.0]]);
     /// let exact = flow.log_prob(&x, &key)?;
     /// // In one dimension a probe of length 1 is exact.
-    /// let along = flow.divergence(Divergence::hutchinson(Probe::Rademacher));
+    /// let along = flow.divergence(Divergence::hutchinson(ProbeDistribution::Rademacher));
     /// let along = along.log_prob_with_probes(&x, &[Tensor::from([[1.0], [-1.0]])])?;
     /// assert!((along - exact).abs().max().item() < 1e-5);
     /// # Ok::<(), flowline::Error>(())
@@ -80,7 +80,7 @@ impl<D: VelocityField> Cnf<D> {
         Ok((log_prob, counts))
     }
 
-    /// The log-density of each row, what its path cost (see [`PathCost`]) where that is asked for, and what it took.
+    /// The log-density of each row, what its path cost (see [`PathRegularization`]) where that is asked for, and what it took.
     pub(super) fn density_and_cost(
         &self,
         x: &Tensor,

@@ -8,7 +8,7 @@ use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor, map_rows};
 
 /// The negative mean log-density of the rows of x in nats and what their paths cost, `mean(w (cost - log p(x)))`, and what
-/// the solves took; paths cost nothing unless the flow's settings say so ([`PathCost`](super::PathCost)).
+/// the solves took; paths cost nothing unless the flow's settings say so ([`PathRegularization`](super::PathRegularization)).
 ///
 /// # Shapes and units
 /// x `[n, dim]`, weights `[n]` (1 where not given).

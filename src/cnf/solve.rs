@@ -28,7 +28,7 @@ impl FlowStats {
         Tensor::stack(&[&stats.num_steps, &stats.num_rejected, &stats.num_fn_evals]).stop_gradient()
     }
 
-    /// The inverse of [`SolveStats::pack`].
+    /// The inverse of [`FlowStats::pack`].
     pub(super) fn unpack(counts: &Tensor) -> FlowStats {
         let [num_steps, num_rejected, num_field_evals] = [0, 1, 2].map(|k| counts.index(k));
         FlowStats { num_steps, num_rejected, num_field_evals }

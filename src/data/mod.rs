@@ -3,7 +3,7 @@
 //! - [`ImageDensity`]: one picture, whose dark pixels are where the density is.
 //! - [`Toy`]: the densities over the plane that papers show, with their entropies.
 //! - [`Points`]: rows of any length from a file or an array, standardised, their units kept.
-//! - [`ImageSet`]: images as points, from folders, IDX and `.npy` files of any size; [`Marginals`] and
+//! - [`ImageSet`]: images as points, from folders, IDX and `.npy` files of any size; [`MarginalTransform`] and
 //!   [`LogitTransform`] take their grey levels to real numbers and back.
 //!
 //! What it knows: pixels, probabilities, units. What it must never know: tensors, graphs, models. A training

@@ -14,8 +14,8 @@ use std::path::Path;
 /// use flowline::data::Points;
 /// let points = Points::from([[0.0, 10.0], [2.0, 30.0]])?;
 /// assert_eq!((points.len(), points.dim()), (2, 2));
-/// assert_eq!(points.standardised(), [-1.0, -1.0, 1.0, 1.0]);
-/// assert_eq!(points.standard.to_units(&[1.0, 0.0]), [2.0, 20.0]);
+/// assert_eq!(points.standardized(), [-1.0, -1.0, 1.0, 1.0]);
+/// assert_eq!(points.standard.inverse_transform(&[1.0, 0.0]), [2.0, 20.0]);
 /// # Ok::<(), flowline::data::DataError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -71,7 +71,7 @@ impl Points {
     ///
     /// # Errors
     /// [`DataError::NoColumns`], [`TooFewPoints`](DataError::TooFewPoints), [`RaggedPoints`](DataError::RaggedPoints),
-    /// [`NonFinite`](DataError::NonFinite), [`ConstantColumn`](DataError::ConstantColumn) and
+    /// [`NanReport`](DataError::NonFinite), [`ConstantColumn`](DataError::ConstantColumn) and
     /// [`Spread`](DataError::Spread), each with its place.
     pub fn from_rows(rows: impl Into<Rows>) -> Result<Self, DataError> {
         Self::build("given".to_owned(), rows.into())

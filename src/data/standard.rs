@@ -7,9 +7,9 @@
 ///
 /// # Examples
 /// ```
-/// let standard = flowline::data::Standard { mean: vec![1.0, 0.0], sd: vec![2.0, 0.5] };
-/// assert_eq!(standard.to_standard(&[5.0, 1.0]), [2.0, 2.0]);
-/// assert_eq!(standard.to_units(&[2.0, 2.0]), [5.0, 1.0]);
+/// let standard = flowline::data::Standardizer { mean: vec![1.0, 0.0], sd: vec![2.0, 0.5] };
+/// assert_eq!(standard.transform(&[5.0, 1.0]), [2.0, 2.0]);
+/// assert_eq!(standard.inverse_transform(&[2.0, 2.0]), [5.0, 1.0]);
 /// assert_eq!(standard.log_jacobian(), 0.0); // -ln(2 x 0.5)
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +53,7 @@ impl Standardizer {
     /// A point of standardised coordinates in units, or several one after the other.
     ///
     /// # Panics
-    /// As [`to_standard`](Self::to_standard).
+    /// As [`transform`](Self::transform).
     #[track_caller]
     pub fn inverse_transform(&self, x: &[f64]) -> Vec<f64> {
         self.each(x, |x, mean, sd| mean + sd * x)

@@ -52,7 +52,7 @@ pub enum Policy {
 /// them as they were where it rejects). An accepted attempt appends knot' to the schedule. The loop
 /// ends when `running` is false. `reached` of the last attempt says whether the final knot is the
 /// one that was aimed at: the value that the knot then chose, which a step may take for it. `step` from (t, t_next) = (knot, knot') must give carry' to the bit.
-/// `forecast` is the number of accepted attempts if it is known before (0: unknown); it decides where
+/// `expected_steps` is the number of accepted attempts if it is known before (0: unknown); it decides where
 /// checkpoints are placed, never a value.
 ///
 /// Where `taps` has rows the loop is tapped: an accepted attempt leaves what it tapped in the rows of `tapped` that it

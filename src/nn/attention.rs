@@ -1,7 +1,7 @@
 //! Attention with several heads, of sequences, sets and graphs.
 //!
 //! What acts on the scores beside queries and keys (a mask, a bias, features of edges) comes as one value,
-//! [`Attend`], whose parts are all optional: a graph transformer, a causal decoder and plain self-attention
+//! [`AttentionOptions`], whose parts are all optional: a graph transformer, a causal decoder and plain self-attention
 //! are one layer. Features of edges are mapped to one number a head before anything else is done with them,
 //! so nothing of their size is ever made.
 
@@ -46,7 +46,7 @@ tree! {
 /// use flowline::{nn::*, prelude::*};
 /// let attention = MultiHeadAttention::new(16, 4, &Key::new(0));
 /// let (x, mask) = (Tensor::ones([3, 5, 16]), causal_mask(5));
-/// let y = attention.forward(&x, Attend { mask: Some(&mask), ..Attend::default() });
+/// let y = attention.forward(&x, AttentionOptions { mask: Some(&mask), ..AttentionOptions::default() });
 /// assert_eq!(**y.shape(), [3, 5, 16]);
 /// ```
 #[derive(Clone, Copy, Debug, Default)]

@@ -39,7 +39,7 @@ impl ConcatSquashLinear {
 }
 
 tree! {
-    /// [`ConcatSquashLayer`]s with tanh between them.
+    /// [`ConcatSquashLinear`]s with tanh between them.
     ///
     /// With sizes 2-64-64-64-2 it has 9,224 weights.
     pub struct ConcatSquash {

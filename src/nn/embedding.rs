@@ -100,7 +100,7 @@ impl GaussianFourierProjection {
     /// # Examples
     /// ```
     /// use flowline::{nn::*, prelude::*};
-    /// let embedding = FourierTime::new(8, 1.0, &Key::new(0));
+    /// let embedding = GaussianFourierProjection::new(8, 1.0, &Key::new(0));
     /// assert_eq!(**embedding.forward(&Tensor::zeros([5])).shape(), [5, 16]);
     /// ```
     pub fn new(features: usize, scale: f64, key: &Key) -> GaussianFourierProjection {

@@ -5,7 +5,7 @@
 //! it is: no derivative is taken by it, and optimisers know it by the names in its path. A static
 //! leaf would do for both, but its numbers would then be part of every signature and of no weights file.
 //!
-//! [`Fixed`] and [`Frozen`] are decided where a model is defined; [`frozen`] is decided by path, where it
+//! [`Buffer`] and [`Frozen`] are decided where a model is defined; [`freeze`] is decided by path, where it
 //! is trained.
 
 use super::VelocityField;
@@ -37,7 +37,7 @@ impl Buffer {
 
 tree! {
     /// A part of a model that is not trained: a pretrained encoder, say. The paths of its leaves have a level
-    /// `frozen`: `encoder.frozen.layers.0.weight`.
+    /// `freeze`: `encoder.freeze.layers.0.weight`.
     ///
     /// # Examples
     /// ```
@@ -45,7 +45,7 @@ tree! {
     /// let encoder = Frozen::new(Linear::new(3, 2, &Key::new(0)));
     /// let loss = |part: &Frozen<Linear>| part.get().forward(&Tensor::ones([1, 3])).sum();
     /// assert_eq!(grad(loss, &encoder).thaw().weight.to_vec(), [0.0; 6]);
-    /// assert_eq!((num_elements(&encoder), num_trained(&encoder)), (8, 0));
+    /// assert_eq!((num_elements(&encoder), num_params(&encoder)), (8, 0));
     /// ```
     pub struct Frozen<T: Tree> { frozen: T }
 }
@@ -92,7 +92,7 @@ impl<D: VelocityField> VelocityField for Frozen<D> {
     }
 }
 
-/// Whether the leaf at `path` is [`Fixed`] or [`Frozen`]: optimisers and averages leave it as it is.
+/// Whether the leaf at `path` is [`Buffer`] or [`Frozen`]: optimisers and averages leave it as it is.
 pub fn is_fixed(path: &str) -> bool {
     path.rsplit('.').next() == Some(NAME) || path.split('.').any(|level| level == LEVEL)
 }
@@ -108,7 +108,7 @@ pub fn is_fixed(path: &str) -> bool {
 /// use flowline::{nn::*, prelude::*};
 /// let old = |path: &str| path.starts_with("layers.0.");
 /// let net = Mlp::new([2, 3, 1], Activation::Tanh, &Key::new(0));
-/// let grads = grad(|net: &Mlp| frozen(net, old).forward(&Tensor::ones([1, 2])).sum(), &net);
+/// let grads = grad(|net: &Mlp| freeze(net, old).forward(&Tensor::ones([1, 2])).sum(), &net);
 /// let optimiser = partition(move |path| usize::from(old(path)), [adamw(1e-3), freeze()]);
 /// let (after, _) = optimiser.update(&net, grads, optimiser.init(&net));
 /// assert_eq!(after.layers[0].weight.to_vec(), net.layers[0].weight.to_vec());
@@ -120,20 +120,20 @@ pub fn freeze<T: Tree>(tree: &T, which: impl Fn(&str) -> bool) -> T {
     })
 }
 
-/// Number of elements that are trained: those of float leaves that are neither [`Fixed`] nor [`Frozen`].
+/// Number of elements that are trained: those of float leaves that are neither [`Buffer`] nor [`Frozen`].
 /// Of all there are [`num_elements`].
 ///
 /// # Examples
 /// ```
 /// use flowline::{nn::*, prelude::*};
 /// let net = FourierMlp::new(golden_frequencies(24, 2.6), [80, 80, 80], &Key::new(0));
-/// assert_eq!(num_elements(&net) - num_trained(&net), 2 * 24);
+/// assert_eq!(num_elements(&net) - num_params(&net), 2 * 24);
 /// ```
 pub fn num_params(tree: &impl Tree) -> usize {
     num_params_where(tree, |_| true)
 }
 
-/// [`num_trained`] of the leaves whose paths `which` picks: one layer's, or those that [`frozen`] leaves.
+/// [`num_params`] of the leaves whose paths `which` picks: one layer's, or those that [`freeze`] leaves.
 pub fn num_params_where(tree: &impl Tree, which: impl Fn(&str) -> bool) -> usize {
     let trained = tree.named_leaves().into_iter().filter(|(path, x)| x.dtype().is_float() && !is_fixed(path));
     trained.filter(|(path, _)| which(path)).map(|(_, x)| num_elements(&x)).sum()

@@ -1,6 +1,6 @@
 //! A field of dequantised pixels: the velocity that independent pixels have, changed by what a network says of levels.
 //!
-//! A pixel that is a normal quantile of its grey level ([`Marginals`](crate::data::Marginals)) is a density with steps: each
+//! A pixel that is a normal quantile of its grey level ([`MarginalTransform`](crate::data::Marginals)) is a density with steps: each
 //! grey level has an interval of z, and what the other pixels tell of it is how likely each interval is. A network whose
 //! output is a velocity has to draw those steps by itself, at every t; here it says how much more likely than by itself
 //! each of a few ranges of levels is, and the velocity follows. Its formula is exact up to t = 0.95; behind that the ends of

@@ -1,6 +1,6 @@
 //! Layers, and the vector fields of flows made of them.
 //!
-//! A layer is a tree of tensors with a `forward`; a [`Drift`] is a tree with a vector field
+//! A layer is a tree of tensors with a `forward`; a [`VelocityField`] is a tree with a vector field
 //! `dy/dt = f(t, y)`. Both are plain functions of their own tensors: nothing here knows how a field
 //! is solved, trained or stored. Rows are independent everywhere (no batch statistics), which is what
 //! lets a solve work on tiles of rows.
@@ -10,7 +10,7 @@
 //!
 //! Alternatives considered: layers as boxed trait objects (cannot be named in a file, need a walk of
 //! their own) and layers generic over the activation (a type for each network). A closed enum where
-//! one type must stand for several ([`DriftNet`]), a trait where users add their own ([`Drift`]).
+//! one type must stand for several ([`AnyVelocityField`]), a trait where users add their own ([`VelocityField`]).
 
 mod attention;
 mod concat_squash;

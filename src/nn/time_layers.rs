@@ -116,7 +116,7 @@ impl TimeLayer for BlendLinear {
     }
 }
 
-/// See [`ConcatSquashLayer::forward`].
+/// See [`ConcatSquashLinear::forward`].
 impl TimeLayer for ConcatSquashLinear {
     fn new(inputs: usize, outputs: usize, key: &Key) -> ConcatSquashLinear {
         ConcatSquashLinear::new(inputs, outputs, key)

@@ -110,7 +110,7 @@ impl<Y: PlainState> VectorField<Y> for AtLevel<'_, Y> {
     }
 }
 
-/// Attempts of one solve, until `most` steps are accepted; their ends are added to `knots`.
+/// Attempts of one solve, until `most` steps are accepted; their ends are added to `step_times`.
 pub struct Run<'a, Y: PlainState> {
     pub(super) scheme: &'a Scheme<'a, Y>,
     pub(super) span: &'a Span<f64>,

@@ -1,7 +1,7 @@
 //! `Ode`: one builder in front of every way of running a solve.
 //!
 //! It holds a field and options and knows nothing of loops: the state that the field takes decides how a solve
-//! is driven ([`Drive`]). That keeps one front door for host values, lanes and tensors, without this module
+//! is driven ([`OdeState`]). That keeps one front door for host values, lanes and tensors, without this module
 //! knowing the last. Options are checked when a solve starts, when the interval is known too.
 
 use super::check::Given;
@@ -75,13 +75,13 @@ pub(crate) type OnStep<'f, Y> = Arc<dyn Fn(f64, &Y) -> ControlFlow<()> + Send + 
 
 /// An ordinary differential equation and how to solve it.
 ///
-/// Defaults: [`Method::Tsit5`]; the I controller of [`Pid`](super::Pid), or constant steps of `dt0` for a method
+/// Defaults: [`Method::Tsit5`]; the I controller of [`PidController`](super::Pid), or constant steps of `dt0` for a method
 /// without an error estimate; rtol 1e-6 and atol 1e-9 (f32: 1e-4 and 1e-6); 100,000 steps; y saved at t1.
 ///
 /// # Settings
 /// Which way of running a solve reads which setting; those that it does not read it refuses by their name. Adaptive steps,
 /// where the head of the column does not say otherwise; no entry: the setting cannot be given there. `inlined` and
-/// `forecast` change no result.
+/// `expected_steps` change no result.
 ///
 #[doc = include_str!("settings.md")]
 ///
@@ -159,7 +159,7 @@ impl<V: View + ?Sized, F> Ode<'_, V::Owned, InPlace<F, V>> {
 }
 
 impl<Y: OdeState, F> Ode<'_, Y, F> {
-    /// From a type of one's own that implements [`Field`].
+    /// From a type of one's own that implements [`VectorField`].
     pub fn from_field(field: F) -> Self {
         Ode {
             field,
@@ -189,7 +189,7 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
     }
 
     /// An event after which the state is changed by `then(t, y)` and the solve goes on from there; with
-    /// [`Event::stop`] it ends there, changed. On tensors `then` leaves every leaf its type.
+    /// [`Event::terminal`] it ends there, changed. On tensors `then` leaves every leaf its type.
     pub fn on_event<G: EventValue<Y::Clock>>(
         mut self,
         event: Event,
@@ -249,7 +249,7 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self.settings.own = Some(Arc::new(tableau));
         self
     }
-    /// How long the next step is: [`Pid`](super::Pid), [`Hairer`](super::Hairer), [`Constant`](super::Constant) or
+    /// How long the next step is: [`PidController`](super::Pid), [`HairerController`](super::Hairer), [`ConstantStepSize`](super::Constant) or
     /// [`StepTo`](super::StepTo).
     pub fn controller(mut self, controller: impl Into<Controller>) -> Self {
         self.settings.controller = Some(controller.into());
@@ -359,7 +359,7 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
         }
     }
     /// Sees (t, y) after each accepted step; `ControlFlow::Break(())` ends the solve with
-    /// [`Outcome::Cancelled`](super::Outcome::Cancelled), which is no error.
+    /// [`Outcome::Terminated`](super::Outcome::Terminated), which is no error.
     pub fn on_step(mut self, watch: impl Fn(f64, &Y) -> ControlFlow<()> + Send + Sync + 'f) -> Self {
         self.on_step = Some(Arc::new(watch));
         self
@@ -370,7 +370,7 @@ impl<Y: OdeState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     /// From t0 to t1; the sign of `t1 - t0` is the direction. t0 == t1 returns y0.
     ///
     /// # Errors
-    /// [`SolveError::Config`] for what [`Ode::check`] refuses; [`SolveError::Field`] and [`SolveError::Event`] for a field or
+    /// [`SolveError::Config`] for what [`Ode::check`] refuses; [`SolveError::VectorField`] and [`SolveError::Event`] for a field or
     /// an event that failed; [`SolveError::Incomplete`] where neither t1 was reached nor an event or `on_step` ended the
     /// solve, unless [`Ode::allow_incomplete`] was asked for. The last three carry what was computed until then. On traced
     /// tensors nobody knows yet how the solve ends: it is `Ok`, and the call that runs the program fails.

@@ -128,7 +128,7 @@ impl Settings {
             ("norm", norm),
             ("dt_min", self.dt_min > 0.0),
             ("dt_max", self.dt_max < f64::INFINITY),
-            ("land_on", is_listed && !self.tstops.is_empty()),
+            ("tstops", is_listed && !self.tstops.is_empty()),
         ];
         match unread.iter().find(|(_, is_given)| *is_given) {
             Some(&(setting, _)) => {

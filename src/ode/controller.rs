@@ -47,8 +47,8 @@ pub struct StepTo {
 /// to `[1, factor_max]` after an accepted step, else to `[factor_min, safety]`. So no step is shorter than the one before
 /// unless one was rejected. An r of 0 enters the history as 1. A non-finite r gives `factor_min`.
 ///
-/// The default is the I controller: P = 0, I = 1, D = 0. The others by name: [`Pid::pi`], [`Pid::new`],
-/// [`Pid::h211pi`], [`Pid::h211b`], [`Pid::h312pid`].
+/// The default is the I controller: P = 0, I = 1, D = 0. The others by name: [`PidController::pi`], [`PidController::new`],
+/// [`PidController::h211pi`], [`PidController::h211b`], [`PidController::h312pid`].
 ///
 /// # References
 /// Soederlind (2003), Digital filters in adaptive time-stepping, ACM TOMS 29, 1-26. The clipping is that of
@@ -232,7 +232,7 @@ pub(super) struct History<'a, C> {
 }
 
 impl PidController {
-    /// Proportional-integral control, such as `Pid::pi(0.4, 0.3)`.
+    /// Proportional-integral control, such as `PidController::pi(0.4, 0.3)`.
     pub fn pi(pcoeff: f64, icoeff: f64) -> PidController {
         PidController { pcoeff, icoeff, ..PidController::default() }
     }
@@ -241,7 +241,7 @@ impl PidController {
         PidController { pcoeff, icoeff, dcoeff, ..PidController::default() }
     }
     /// The coefficients of the filter H211PI: exponents 1/6, 1/6 on the last two errors. The factor is clipped as
-    /// [`Pid`] says, which the filter's is not: without a rejection steps never shrink.
+    /// [`PidController`] says, which the filter's is not: without a rejection steps never shrink.
     ///
     /// # References
     /// Soederlind (2003), table I.
@@ -249,7 +249,7 @@ impl PidController {
         PidController::pi(-1.0 / 6.0, 1.0 / 3.0)
     }
     /// The coefficients of the filter H211b: exponents 1/b, 1/b on the last two errors and -1/b on the ratio of the last two step
-    /// sizes. b = 4 is usual; larger reacts more slowly. Clipped as [`Pid::h211pi`].
+    /// sizes. b = 4 is usual; larger reacts more slowly. Clipped as [`PidController::h211pi`].
     ///
     /// # References
     /// Soederlind (2003), table I.
@@ -257,7 +257,7 @@ impl PidController {
         PidController { ratio_coeff: 1.0 / b, ..PidController::pi(-1.0 / b, 2.0 / b) }
     }
     /// The coefficients of the filter H312PID: exponents 1/18, 1/9, 1/18 on the last three errors. Clipped as
-    /// [`Pid::h211pi`].
+    /// [`PidController::h211pi`].
     ///
     /// # References
     /// Soederlind (2003), table I.
@@ -272,7 +272,7 @@ impl PidController {
         self.clipped(error_ratio, &self.wanted(error_order, error_ratio, inv_prev, inv_prev2))
     }
 
-    /// [`Pid::factor`] with the ratio of the step sizes.
+    /// [`PidController::factor`] with the ratio of the step sizes.
     #[inline(always)]
     pub(super) fn next<C: Clock>(&self, error_order: u32, error_ratio: &C, past: &History<C>) -> C {
         let mut factor = self.wanted(error_order, error_ratio, past.inv_prev, past.inv_prev2);

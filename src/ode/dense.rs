@@ -1,7 +1,7 @@
 //! Dense output: the solution between the ends of its steps.
 //!
 //! A step leaves its stages; the method's [`Interpolant`] makes a polynomial of them. [`Segment`] is one step's
-//! polynomial, [`Dense`] the whole curve. They know the numbers of a step; they must never know what chose them.
+//! polynomial, [`DenseOutput`] the whole curve. They know the numbers of a step; they must never know what chose them.
 
 use super::{Interpolant, OdeError, State};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
     /// The state at `t`.
     ///
     /// # Errors
-    /// [`OdeError::OutsideInterval`] for any other t than those of [`Dense::interval`].
+    /// [`OdeError::OutsideInterval`] for any other t than those of [`DenseOutput::interval`].
     pub fn eval(&self, t: f64) -> Result<Y, OdeError> {
         let Some(i) = self.find(t)? else { return self.only_point() };
         if t == self.knots[i + 1] {
@@ -99,7 +99,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
     /// The state and its derivative at `t`, both of the same polynomial.
     ///
     /// # Errors
-    /// As [`Dense::eval`]; [`OdeError::NotSaved`] where t0 == t1, an interval without a derivative.
+    /// As [`DenseOutput::eval`]; [`OdeError::NotSaved`] where t0 == t1, an interval without a derivative.
     pub fn eval_with_derivative(&self, t: f64) -> Result<(Y, Y), OdeError> {
         let y = self.eval(t)?;
         let Some(i) = self.find(t)? else {
@@ -115,7 +115,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
     /// The states at several times.
     ///
     /// # Errors
-    /// As [`Dense::eval`].
+    /// As [`DenseOutput::eval`].
     pub fn eval_many(&self, ts: &[f64]) -> Result<Vec<Y>, OdeError> {
         ts.iter().map(|&t| self.eval(t)).collect()
     }

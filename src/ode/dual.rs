@@ -258,7 +258,7 @@ impl<const P: usize> Number for Dual<P> {
     }
 }
 
-/// Directions that a `field!` is compiled for: those of one pass of a sensitivity. Eight f64 are one register of
+/// Directions that a `vector_field!` is compiled for: those of one pass of a sensitivity. Eight f64 are one register of
 /// AVX-512, and enough for a small problem's parameters and states in one pass.
 pub const DIRECTIONS: usize = 8;
 

@@ -40,7 +40,7 @@ pub enum OdeError {
     /// A time to land on or a jump that is not finite.
     #[error("{name}={value}: must be finite")]
     Stop {
-        /// `land_on` or `jump_at`.
+        /// `tstops` or `discontinuities`.
         name: &'static str,
         /// What it was.
         value: f64,
@@ -48,7 +48,7 @@ pub enum OdeError {
     /// Times to land on were given to a solve whose interval is a value of the trace.
     #[error("{name}: t0 and t1 must be numbers, not traced values, for steps to end on given times")]
     StopsOfUnknownInterval {
-        /// `land_on` or `jump_at`.
+        /// `tstops` or `discontinuities`.
         name: &'static str,
     },
     /// Steps that a solve on tensors may accept would fill more memory than is sane.

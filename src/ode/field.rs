@@ -1,4 +1,4 @@
-//! `Field`: the right-hand side dy/dt = f(t, y), and the closures that are one.
+//! `VectorField`: the right-hand side dy/dt = f(t, y), and the closures that are one.
 //!
 //! Parameters are captured, so there is no `args`. A field knows t and y alone; it must never see dt, the method
 //! or the step number, else the gradient of a solve would not be that of f. It may fail: a table that ends, a
@@ -121,7 +121,7 @@ impl<Y, E: Into<FieldError>> Rate<Y> for Result<Y, E> {
     }
 }
 
-/// A closure `f(t, y) -> dy/dt` as a [`Field`].
+/// A closure `f(t, y) -> dy/dt` as a [`VectorField`].
 #[derive(Clone, Debug)]
 pub struct Closure<F>(pub F);
 
@@ -188,7 +188,7 @@ impl<E: Into<FieldError>> Done for Result<(), E> {
     }
 }
 
-/// A closure `f(t, y, dy)` that writes dy, as a [`Field`].
+/// A closure `f(t, y, dy)` that writes dy, as a [`VectorField`].
 #[derive(Debug)]
 pub struct InPlace<F, V: ?Sized>(F, PhantomData<fn(&V)>);
 

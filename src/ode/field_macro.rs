@@ -1,11 +1,11 @@
-//! `field!`: a vector field written once and compiled for each kind of number.
+//! `vector_field!`: a vector field written once and compiled for each kind of number.
 //!
 //! A Rust closure is never generic, so it serves one kind of number. Lanes and sensitivities need the field for
 //! others, and this macro repeats its body for each: `f64`, [`Single`](super::Single), lanes of both and
 //! [`Dual`](super::Dual). The types in the body are concrete, so constants stand on either side of an operator
 //! (a generic body could not say `2.0 * PI * y[0]`). A macro of patterns rather than a derive: the crate stays one.
 
-/// A field that [`field!`](crate::field) wrote; nobody implements it by hand.
+/// A field that [`vector_field!`](crate::field) wrote; nobody implements it by hand.
 ///
 /// `Self` holds the parameters as f64, `Of<T>` is the same struct with parameters of `T`.
 pub trait GenericField<const N: usize>: Clone + Send + Sync + 'static {
@@ -56,7 +56,7 @@ pub type FieldDual = Dual<DIRECTIONS>;
 /// use flowline::ode::Ode;
 /// use std::f64::consts::PI;
 ///
-/// field! {
+/// vector_field! {
 ///     /// A pendulum that is shaken.
 ///     pub struct Shaken<R> { gravity: R, frequency: R }
 ///     fn eval(&self, t, y: &[R; 2]) -> [R; 2] {
@@ -68,9 +68,9 @@ pub type FieldDual = Dual<DIRECTIONS>;
 /// assert!((solution.y1[0] + 0.167_438).abs() < 1e-5, "{:?}", solution.y1);
 /// # Ok::<(), flowline::ode::OdeError>(())
 /// ```
-/// Lanes differ, so there is no branch on them; [`if_positive`](crate::ode::Number::if_positive) chooses in each:
+/// Lanes differ, so there is no branch on them; [`select_positive`](crate::ode::Number::select_positive) chooses in each:
 /// ```compile_fail
-/// flowline::field! {
+/// flowline::vector_field! {
 ///     struct Relay<R> { gain: R }
 ///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
 ///         [if y[0] > 0.0 { -self.gain } else { self.gain }]
@@ -78,10 +78,10 @@ pub type FieldDual = Dual<DIRECTIONS>;
 /// }
 /// ```
 /// ```
-/// flowline::field! {
+/// flowline::vector_field! {
 ///     struct Relay<R> { gain: R }
 ///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
-///         [y[0].if_positive(-self.gain, self.gain)]
+///         [y[0].select_positive(-self.gain, self.gain)]
 ///     }
 /// }
 /// ```

@@ -2,7 +2,7 @@
 //!
 //! [`Method`] is a value: one loop serves them all, and a program that asks for several compiles it once. A method as a
 //! type has its coefficients known where the loop is compiled, with the field inlined: `Ode::inlined` and
-//! `EnsembleOde::inlined` take one. Such a loop is compiled for each pair of a method and a field.
+//! `EnsembleBuilder::inlined` take one. Such a loop is compiled for each pair of a method and a field.
 
 use super::Method;
 

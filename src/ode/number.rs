@@ -1,16 +1,16 @@
-//! `Number`: what the body of a [`field!`](crate::field) may do with its numbers, whichever kind they are.
+//! `Number`: what the body of a [`vector_field!`](crate::field) may do with its numbers, whichever kind they are.
 //!
 //! A field that is compiled for `f64`, `f32`, lanes and dual numbers needs one set of operations that all of them
-//! have. Inside a `field!` the number is a concrete type, so constants stand on either side; a helper function
+//! have. Inside a `vector_field!` the number is a concrete type, so constants stand on either side; a helper function
 //! generic over [`Number`] takes them on the right (`y * 2.0`), because `f64: Mul<R>` as a bound would hide the
 //! products of two constants from the compiler. There is no comparison that gives a `bool`: lanes differ, and
-//! [`Number::if_positive`] chooses in each of them.
+//! [`Number::select_positive`] chooses in each of them.
 
 use super::{GenericField, Real};
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Sub, SubAssign};
 
-/// A number of a `field!`: `f64`, [`Single`](super::Single), [`Lanes`](super::Lanes), [`Dual`](super::Dual).
+/// A number of a `vector_field!`: `f64`, [`Single`](super::Single), [`Lanes`](super::Lanes), [`Dual`](super::Dual).
 ///
 /// # Examples
 /// A helper that a field calls is generic over it:
@@ -73,7 +73,7 @@ pub trait Number:
     }
 }
 
-/// A [`Number`] that every `field!` is compiled for.
+/// A [`Number`] that every `vector_field!` is compiled for.
 pub trait FieldNumber: Number {
     /// The time as a number of this kind.
     fn time(t: &Self::Clock) -> Self;

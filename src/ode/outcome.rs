@@ -272,6 +272,6 @@ impl Stats {
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Stats { num_steps, num_rejected, num_fn_evals: num_field_evals, .. } = self;
-        write!(f, "{num_steps} steps ({num_rejected} rejected), {num_field_evals} field evaluations")
+        write!(f, "{num_steps} steps ({num_rejected} rejected), {num_fn_evals} field evaluations")
     }
 }

@@ -71,7 +71,7 @@ impl<D, const N: usize> fmt::Display for Sensitivity<D, N> {
 }
 
 impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'static, [f64; N], G> {
-    /// From a [`field!`](crate::field): like [`Ode::from_field`], and its derivatives may be asked for.
+    /// From a [`vector_field!`](crate::field): like [`Ode::from_field`], and its derivatives may be asked for.
     pub fn from_generic(field: G) -> Self {
         Ode::from_field(field)
     }
@@ -89,7 +89,7 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'static, [f
     /// # Examples
     /// ```
     /// use flowline::{field, ode::Ode};
-    /// field! {
+    /// vector_field! {
     ///     struct Decay<R> { rate: R }
     ///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
     ///         [-self.rate * y[0]]
@@ -135,7 +135,7 @@ impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
             });
             let y0 = from_fn(|j| variable(y0[j], num_params + j));
             let (solution, failure) = run(&self.differentiated(field), (t0, t1), y0)?;
-            assert!(failure.is_none(), "invariant: a `field!` has no errors and there are no events");
+            assert!(failure.is_none(), "invariant: a `vector_field!` has no errors and there are no events");
             for (p, column) in columns.iter_mut().enumerate() {
                 *column = solution.y1.map(|y| y.tangent[p]);
             }

@@ -123,8 +123,8 @@ impl Settings {
             Some(bound) => bound.spread(name, parts),
             None => Ok(Tol::All(default)),
         };
-        let jumps = times_within("jump_at", &self.discontinuities, span)?;
-        let mut stops = times_within("land_on", &self.tstops, span)?;
+        let jumps = times_within("discontinuities", &self.discontinuities, span)?;
+        let mut stops = times_within("tstops", &self.tstops, span)?;
         stops.extend(&jumps);
         let mut sides = OwnSides::default();
         if let Some((t0, t1)) = span {

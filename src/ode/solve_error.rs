@@ -17,7 +17,7 @@ use std::fmt;
 /// use flowline::ode::{Ode, Outcome, SolveError};
 /// let explodes = Ode::new(|_t, y: &f64| y * y);
 /// let Err(SolveError::Incomplete { outcome, partial, .. }) = explodes.solve(0.0, 2.0, 1.0) else { panic!() };
-/// assert!(matches!(outcome, Outcome::StepSizeTooSmall { .. } | Outcome::NonFinite { .. }));
+/// assert!(matches!(outcome, Outcome::StepSizeTooSmall { .. } | Outcome::NanReport { .. }));
 /// assert!((partial.t1 - 1.0).abs() < 1e-4);
 /// ```
 #[non_exhaustive]
@@ -176,7 +176,7 @@ impl<S> Error for SolveError<S> {
     }
 }
 
-/// The words of [`OdeError::Field`] and [`SolveError::Field`].
+/// The words of [`OdeError::VectorField`] and [`SolveError::VectorField`].
 pub(super) fn field_failed(t: f64, step: u64, source: &FieldError) -> String {
     format!("the vector field failed at t={t} (step {step}): {source}")
 }

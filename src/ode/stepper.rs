@@ -59,7 +59,7 @@ impl<Y: PlainState> Integrator<Y> {
     }
 
     /// Attempts steps until `most` are accepted or the solve has ended; gives how many were, and adds their ends to
-    /// `knots`. `remember`: whether the curve of the last may be asked for; then `most` is 1.
+    /// `step_times`. `remember`: whether the curve of the last may be asked for; then `most` is 1.
     pub fn advance(
         &mut self,
         f: &dyn Driven<Y>,

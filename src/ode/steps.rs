@@ -7,7 +7,7 @@ use super::stepper::Integrator;
 use super::stiffness::StiffnessTest;
 use super::{Carry, VectorField, PlainState, Norm, OdeError, Outcome, Resolved, SolveError, Stats, Warning};
 
-/// A solve by hand, one accepted step at a time: [`Ode::steps`](super::Ode::steps).
+/// A solve by hand, one accepted step at a time: [`Ode::stepper`](super::Ode::stepper).
 ///
 /// Everything the whole solve does to step sizes is done here too; events, saved times and callbacks are the
 /// caller's own.
@@ -67,7 +67,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     /// Takes steps until one is accepted; `None` once t1 is reached.
     ///
     /// # Errors
-    /// [`SolveError::Field`] for a field that failed; [`SolveError::Incomplete`] where the solve ended before t1, unless
+    /// [`SolveError::VectorField`] for a field that failed; [`SolveError::Incomplete`] where the solve ended before t1, unless
     /// [`allow_incomplete`](super::Ode::allow_incomplete) was asked for. Its `partial` is empty: the last good state is
     /// here, and can be read on.
     #[allow(clippy::should_implement_trait, reason = "it lends: an iterator would clone a state a step")]

@@ -1,6 +1,6 @@
 //! `Tolerance`: how large an error may be, one bound for all components or one for each.
 //!
-//! Two forms: [`Bound`] is what a user hands over and a solution keeps; [`Tolerance`] borrows two of them for the
+//! Two forms: [`Tol`] is what a user hands over and a solution keeps; [`Tolerance`] borrows two of them for the
 //! length of a solve, is `Copy`, and answers for a component at a time. It knows no state: components are counted
 //! in the state's own order, parts one after another.
 

@@ -161,7 +161,7 @@ pub enum PartNorm {
 /// let decay = Ode::new(|_t, y: &Tensor| -y).adjoint(Adjoint::recursive_checkpoint(3));
 /// let first = decay.clone().solve(0.0, 1.0, Tensor::from(1.0))?;
 /// // On the device: a training step may carry it to the next.
-/// let again = decay.forecast(&first.stats.num_accepted).solve(0.0, 1.0, Tensor::from(1.1))?;
+/// let again = decay.expected_steps(&first.stats.num_accepted).solve(0.0, 1.0, Tensor::from(1.1))?;
 /// assert!((again.y1.item() - 1.1 * (-1.0_f64).exp()).abs() < 1e-4);
 /// # Ok::<(), flowline::Error>(())
 /// ```

@@ -264,7 +264,7 @@ impl<Y: OdeState<Options = Options>, F, O> Ode<'_, Y, F, O> {
         self
     }
 
-    /// How many steps are expected: see [`Forecast`].
+    /// How many steps are expected: see [`ExpectedSteps`].
     pub fn expected_steps(mut self, forecast: impl Into<ExpectedSteps>) -> Self {
         self.options.expected_steps = forecast.into();
         self

@@ -28,7 +28,7 @@ tree! {
 /// let height = Tensor::from(5.0);
 /// let bounce = |height: &Tensor| {
 ///     let ball = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.at(1), &Tensor::from(-10.0)]));
-///     let ball = ball.max_events(8).jump(Event::falling(), |_t, y| y.at(0), |_t, y| {
+///     let ball = ball.max_events(8).on_event(Event::falling(), |_t, y| y.at(0), |_t, y| {
 ///         *y = Tensor::stack(&[&y.at(0), &(-0.9 * y.at(1))]);
 ///     });
 ///     ball.solve(0.0, 4.0, Tensor::stack(&[height, &Tensor::from(0.0)]))

@@ -42,7 +42,7 @@ impl Optimizer {
     /// Which leaves the weight decay acts on, by their paths.
     ///
     /// # Panics
-    /// As [`Optimiser::weight_decay`].
+    /// As [`Optimizer::weight_decay`].
     ///
     /// # Examples
     /// ```

@@ -53,7 +53,7 @@ pub fn partition<const N: usize>(
 /// # Examples
 /// ```
 /// use flowline::{optim::*, prelude::*};
-/// let clip = masked(|path| path.ends_with("weight"), clip_value(0.1));
+/// let clip = masked(|path| path.ends_with("weight"), clip(0.1));
 /// let optimiser = chain([clip, sgd(1.0)]);
 /// # let x = Tensor::from(0.0);
 /// # assert_eq!(optimiser.update(&x, Tensor::from(-2.0), optimiser.init(&x)).0.item(), 2.0);
@@ -91,11 +91,11 @@ pub fn apply_if_finite(inner: Optimizer) -> Optimizer {
 }
 
 /// Scales updates by s, 1 at first and `factor s` whenever the loss was for `patience` updates in a row not
-/// below `(1 - rtol)` times the best, rtol 1e-4; see [`Optimiser::cooldown`], [`Optimiser::min_scale`] and
-/// [`Optimiser::plateau_rtol`].
+/// below `(1 - rtol)` times the best, rtol 1e-4; see [`Optimizer::cooldown`], [`Optimizer::min_scale`] and
+/// [`Optimizer::plateau_rtol`].
 ///
 /// It stands behind a rule, `chain([adam(1e-3), reduce_on_plateau(0.1, 10)])`, since most rules undo a scale
-/// of gradients. The loss comes by [`Optimiser::update_with_value`]: that of the batch, or a smoothed one, or
+/// of gradients. The loss comes by [`Optimizer::update_with_value`]: that of the batch, or a smoothed one, or
 /// the last held-out loss. `state.get("scale")` is s.
 ///
 /// # Examples

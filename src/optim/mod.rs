@@ -1,6 +1,6 @@
 //! Optimisers, schedules and averages: data and pure functions of trees.
 //!
-//! An [`Optimiser`] is a chain of parts, each a map from updates to updates; the first gets the
+//! An [`Optimizer`] is a chain of parts, each a map from updates to updates; the first gets the
 //! gradients, what the last gives is added to the weights. A named optimiser is such a chain too: a rule for
 //! the direction, a decay of weights, a rate. Everything it remembers is an [`OptState`], a
 //! tree whose counters and moments are tensors: a training step that is jitted carries them on the

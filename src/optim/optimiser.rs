@@ -1,4 +1,4 @@
-//! `Optimiser`: a chain of parts behind one front door, and its state.
+//! `Optimizer`: a chain of parts behind one front door, and its state.
 
 use super::hyper::MapNumber;
 use super::part::{Memory, Part, Slot};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// How gradients become updates of weights: a chain of parts, immutable data.
 ///
-/// Leaves that are no floats, or are [`Fixed`](crate::nn::Fixed), are left as they are.
+/// Leaves that are no floats, or are [`Buffer`](crate::nn::Fixed), are left as they are.
 ///
 /// A hyper-parameter is a number or a tensor. A number is a constant of the program; a tensor of the
 /// caller's state, `adamw(&state.rate)`, may change between updates without a new trace. See
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// # Examples
 /// ```
 /// use flowline::{optim::*, prelude::*};
-/// let optimiser = chain([clip_global_norm(1.0), adamw(cosine(3e-3, 5_000)).weight_decay(1e-5)]);
+/// let optimiser = chain([clip_by_global_norm(1.0), adamw(cosine(3e-3, 5_000)).weight_decay(1e-5)]);
 /// let weights = Tensor::from([1.0, -2.0]);
 /// let state = optimiser.init(&weights);
 /// let (weights, _) = optimiser.update(&weights, Tensor::from([0.5, 0.5]), state);
@@ -30,7 +30,7 @@ pub struct Optimizer {
 }
 
 tree! {
-    /// What an [`Optimiser`] remembers, by part and path of the leaf: `1.mu.layers.0.weight`, `1.count`.
+    /// What an [`Optimizer`] remembers, by part and path of the leaf: `1.mu.layers.0.weight`, `1.count`.
     pub struct OptState {
         /// Moments in the type of their leaf, counters as u32 of rank 0.
         pub leaves: BTreeMap<String, Tensor>,
@@ -88,7 +88,7 @@ impl Optimizer {
         (model.with_leaves(weights), state)
     }
 
-    /// [`Optimiser::update`] with the loss at hand, of rank 0, for parts that watch it:
+    /// [`Optimizer::update`] with the loss at hand, of rank 0, for parts that watch it:
     /// [`reduce_on_plateau`](super::reduce_on_plateau). Others do not look at it.
     ///
     /// # Panics

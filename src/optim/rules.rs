@@ -28,8 +28,8 @@ fn descent(rule: Optimizer, weight_decay: f64, rate: impl Into<Schedule>) -> Opt
 
 /// Gradient descent: `p += -r g`.
 ///
-/// With [`momentum`](Optimiser::momentum) b it is `m = b m + g`, `p += -r m` (Polyak 1964), with
-/// [`nesterov`](Optimiser::nesterov) too `p += -r (g + b m)` (Sutskever et al. 2013, eq. 3 and 4).
+/// With [`momentum`](Optimizer::momentum) b it is `m = b m + g`, `p += -r m` (Polyak 1964), with
+/// [`nesterov`](Optimizer::nesterov) too `p += -r (g + b m)` (Sutskever et al. 2013, eq. 3 and 4).
 pub fn sgd(rate: impl Into<Schedule>) -> Optimizer {
     descent(one(Part::Momentum(Momentum { decay: None, nesterov: false })), 0.0, rate)
 }
@@ -59,7 +59,7 @@ pub fn adam(rate: impl Into<Schedule>) -> Optimizer {
 
 /// [`adam`] with a decoupled weight decay, 1e-4 where none is given: `p += -r weight_decay p` beside it
 /// (Loshchilov and Hutter 2019, algorithm 2). It acts on every trained leaf unless
-/// [`decay_where`](Optimiser::decay_where) says otherwise.
+/// [`decay_where`](Optimizer::decay_where) says otherwise.
 pub fn adamw(rate: impl Into<Schedule>) -> Optimizer {
     descent(scale_by_adam(), 1e-4, rate)
 }
@@ -103,7 +103,7 @@ pub fn lamb(rate: impl Into<Schedule>) -> Optimizer {
     chain([scale_by_adam().eps(1e-6), add_decayed_weights(0.0), trust, scale_by_learning_rate(rate)])
 }
 
-/// The direction of [`adam`]; `chain([scale_by_adam(), scale_by_rate(r)])` is it.
+/// The direction of [`adam`]; `chain([scale_by_adam(), scale_by_learning_rate(r)])` is it.
 pub fn scale_by_adam() -> Optimizer {
     one(Part::Adam(Adam { moments: Moments::new(0.9, 0.999, 1e-8), nesterov: false }))
 }

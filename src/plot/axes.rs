@@ -1,7 +1,7 @@
 //! Curves, dots and strokes in one pair of axes: for a picture of one's own.
 //!
 //! Knows points and what they are drawn as; not where they come from. Other modules draw what a solution or a density
-//! is; here the caller says what lies where. Panels stand [`beside`](Picture::beside) each other as pictures do.
+//! is; here the caller says what lies where. Panels stand [`beside`](Figure::beside) each other as pictures do.
 use super::{
     Figure, PlotError,
     chart::{Chart, Named, padded},

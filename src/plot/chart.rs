@@ -1,7 +1,7 @@
 //! One pair of axes with a light grid, a caption, a legend and, where asked for, a colour bar.
 //!
 //! Knows numbers and where they lie on the sheet; not what they mean. Axes in powers of ten are axes of logarithms
-//! whose ticks say so ([`decades`]), so nothing else has to know of them.
+//! whose ticks say so ([`log_y`]), so nothing else has to know of them.
 use super::{
     Figure, PlotError,
     colour::{FAINT, INK},

@@ -1,8 +1,8 @@
 //! Pictures of solutions, densities, samples, flows and training runs, as PNG files.
 //!
 //! What it knows: solutions of host states, slices of numbers, frames in pixel coordinates (x to the right, y **down**), colours. What it must
-//! never know: tensors, models, training. Every function returns a [`Picture`] in memory and only
-//! [`Picture::save`] touches the disk, whole files only: tests need no folder, and a run that dies while drawing
+//! never know: tensors, models, training. Every function returns a [`Figure`] in memory and only
+//! [`Figure::save`] touches the disk, whole files only: tests need no folder, and a run that dies while drawing
 //! leaves the former picture. Lines and text are rasterised by plotters with a font that is compiled in (no system
 //! library, the same picture on every machine); heat maps are written straight into the pixels, so that a cell is
 //! never split by a rectangle's rounding.
@@ -12,10 +12,10 @@
 //!
 //! # Examples
 //! ```
-//! use flowline::plot::{self, DensityMap, Frame, Scale};
+//! use flowline::plot::{self, Heatmap, Frame, Scale};
 //!
 //! let frame = Frame { x: [0.0, 2.0], y: [0.0, 1.0] };
-//! let map = DensityMap { values: &[0.1, 0.4], rows: 1, cols: 2, frame };
+//! let map = Heatmap { values: &[0.1, 0.4], rows: 1, cols: 2, frame };
 //! let picture = plot::density("two cells", &map, Scale::of(&map))?;
 //! assert_eq!(&picture.to_png_bytes()?[1..4], b"PNG");
 //! # Ok::<(), flowline::plot::PlotError>(())

@@ -21,7 +21,7 @@ impl<Y: PlainState, O: PlainState> Solution<Y, O> {
     /// Draws the components against t as a PNG file, see [`trajectory`]; they are called y0, y1, ...
     ///
     /// # Errors
-    /// As [`trajectory`] and [`Picture::save`].
+    /// As [`trajectory`] and [`Figure::save`].
     ///
     /// # Examples
     /// ```
@@ -40,7 +40,7 @@ impl<Y: PlainState, O: PlainState> Solution<Y, O> {
     /// Draws component `j` against component `i` as a PNG file, coloured by time, see [`phase`].
     ///
     /// # Errors
-    /// As [`phase`] and [`Picture::save`]; [`PlotError::Component`] for one that there is not.
+    /// As [`phase`] and [`Figure::save`]; [`PlotError::Component`] for one that there is not.
     pub fn plot_phase_portrait(&self, path: impl AsRef<Path>, i: usize, j: usize) -> Result<(), PlotError> {
         let components = num_components(self);
         if let Some(&index) = [i, j].iter().find(|&&index| index >= components) {

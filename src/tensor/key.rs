@@ -14,7 +14,7 @@ const SPLITS: u32 = 1;
 const FOLDS: u32 = 2;
 
 tree! {
-    /// A Philox key: two words. Use a key once: `split` it, or `fold_in` a counter, for each further draw.
+    /// A KeyRng key: two words. Use a key once: `split` it, or `fold_in` a counter, for each further draw.
     pub struct Key { words: Tensor }
 }
 

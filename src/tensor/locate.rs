@@ -80,15 +80,15 @@ pub struct NanReport {
 /// # Examples
 /// ```
 /// use flowline::prelude::*;
-/// use flowline::tensor::locate_non_finite;
+/// use flowline::tensor::debug_nans;
 /// let norm = |x: &Tensor| x.square().sum().sqrt();
-/// let found = locate_non_finite(norm, &Tensor::from([0.0, 0.0]))?.expect("the slope of sqrt at 0");
+/// let found = debug_nans(norm, &Tensor::from([0.0, 0.0]))?.expect("the slope of sqrt at 0");
 /// assert_eq!(
 ///     found.to_string(),
 ///     "the gradient by the argument is not finite: `div` of the backward pass makes inf of 1 (f64[]) and 0 (f64[]): \
 ///      a divisor of 0, or the slope of sqrt, ln or a power at 0: keep its argument away from 0, before the operation"
 /// );
-/// assert_eq!(locate_non_finite(norm, &Tensor::from([3.0, 4.0]))?, None);
+/// assert_eq!(debug_nans(norm, &Tensor::from([3.0, 4.0]))?, None);
 /// # Ok::<(), flowline::Error>(())
 /// ```
 pub fn debug_nans<M: Tree, L: Loss>(f: impl FnOnce(&M) -> L, at: &M) -> Result<Option<NanReport>> {
@@ -124,7 +124,7 @@ fn ended(traced: &Traced, leaves: &[Tensor], by: &dyn Fn(usize) -> String) -> Re
     }))
 }
 
-/// [`locate_non_finite`] of a traced loss, at leaves of these names.
+/// [`debug_nans`] of a traced loss, at leaves of these names.
 fn located(traced: &Traced, leaves: &[Tensor], names: &[String]) -> Result<Option<NanReport>> {
     let by = |i: usize| match names.get(i).map(String::as_str) {
         None => "what the loss captures".to_owned(),

@@ -85,7 +85,7 @@ impl Tensor {
     /// let log = seen.clone();
     /// let double = jit(move |x: Tensor| {
     ///     let log = log.clone();
-    ///     (x * 2.0).observe(move |value| log.lock().unwrap().extend_from_slice(value.values)) + 1.0
+    ///     (x * 2.0).debug_callback(move |value| log.lock().unwrap().extend_from_slice(value.values)) + 1.0
     /// });
     /// double.call(&Tensor::from(3.0))?;
     /// double.call(&Tensor::from(4.0))?;

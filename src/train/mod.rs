@@ -3,7 +3,7 @@
 //! A run is a folder with one checkpoint, rows of metrics and pictures. It knows everything below it (flows, optimisers,
 //! images, pictures, files) and prints nothing: progress and notes are values given to whoever asks.
 //!
-//! - [`Options`] is what a person says, [`Recipe`] everything that follows from it by `presets`, and both lie in the checkpoint.
+//! - [`Options`] is what a person says, [`TrainConfig`] everything that follows from it by `presets`, and both lie in the checkpoint.
 //! - `step` is one update as one jitted call; its state is a tree, and randomness a function of (key, update).
 //! - `run` is the builder, and finds out whether there is a run to resume.
 //! - `session` is the loop. What looks at the clock (checkpoints, measures, pictures) reads the state and never
@@ -17,7 +17,7 @@
 //! let key = Key::new(0);
 //! let learned = train::Density::new(Cnf::plane(&key), ImageDensity::open("cat.png")?)
 //!     .updates(2_000)
-//!     .run_folder("runs/cat")
+//!     .run_dir("runs/cat")
 //!     .on_update(|progress| println!("{progress}"))
 //!     .run(&key)?;
 //! learned.plot_density("density.png", 512)?;

@@ -1,6 +1,6 @@
 //! The options of a run as a person gives them: what is not given is not there.
 //!
-//! They are kept in the run folder beside the [`Recipe`] that they led to. A resumed run may repeat any of them, or
+//! They are kept in the run folder beside the [`TrainConfig`] that they led to. A resumed run may repeat any of them, or
 //! none; one that would lead to another recipe is an error that names it. Comparing recipes and not options lets
 //! `--batch 4096` agree with a default of 4096.
 

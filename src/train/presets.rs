@@ -123,7 +123,7 @@ impl TrainConfig {
         TrainConfig::of(options, DataShape::PLANE)
     }
 
-    /// [`Recipe::new`] for data of some shape: only [`Preset::Points`] has a recipe for points of other than two
+    /// [`TrainConfig::new`] for data of some shape: only [`Preset::Points`] has a recipe for points of other than two
     /// coordinates, and [`Preset::Images`] for images.
     pub(super) fn of(options: &TrainOptions, shape: DataShape) -> TrainConfig {
         let mut recipe = TrainConfig::preset(options.preset.clone().unwrap_or(Preset::Default));

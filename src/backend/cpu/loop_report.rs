@@ -18,7 +18,7 @@ use std::fmt;
 /// use flowline::prelude::*;
 /// let slope = jit(|rate: Tensor| {
 ///     let decayed = |rate: &Tensor| {
-///         let ode = Ode::new(|_t, y: &Tensor| -(rate * y)).controller(Constant { dt0: 0.01 });
+///         let ode = Ode::new(|_t, y: &Tensor| -(rate * y)).controller(ConstantStepSize { dt0: 0.01 });
 ///         ode.solve(0.0, 1.0, Tensor::ones([8])).unwrap().y1.sum()
 ///     };
 ///     grad(decayed, &rate)

@@ -14,7 +14,7 @@ const LOGIT_STREAM: u64 = 0x70f5_0f7e_57da_7a11;
 names! {
     /// Which transform takes grey levels to the numbers that a flow learns.
     PixelTransformKind {
-        /// Each pixel through its own distribution ([`Marginals`]).
+        /// Each pixel through its own distribution ([`MarginalTransform`]).
         Marginals = "marginals",
         /// The logit, standardised ([`LogitTransform`]).
         Logit = "logit",
@@ -45,7 +45,7 @@ impl PixelTransformKind {
 tree! {
 /// A [`PixelTransform`] as tensors.
 pub enum PixelTables {
-    /// [`Marginals`].
+    /// [`MarginalTransform`].
     Marginals {
         /// How often each pixel had each level, u32 `[dim, 256]`.
         counts: Tensor,

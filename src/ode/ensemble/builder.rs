@@ -1,4 +1,4 @@
-//! `EnsembleOde`: the options of an ensemble, and how it is cut into the work of threads.
+//! `EnsembleBuilder`: the options of an ensemble, and how it is cut into the work of threads.
 //!
 //! It holds an [`Ode`] for its options, so that they are read and refused in one place.
 
@@ -17,7 +17,7 @@ use std::ops::Range;
 /// An [`Ode`] without a field.
 type Options<T, const N: usize> = Ode<'static, [T; N], ()>;
 
-/// Many trajectories of one `field!`: what [`Ode::ensemble`] gives.
+/// Many trajectories of one `vector_field!`: what [`Ode::ensemble`] gives.
 ///
 /// The options are those of [`Ode`]; each trajectory is held to them as if it were solved alone, and takes the steps
 /// that it takes alone: [`LANES`](crate::ode::LANES) of f64 or [`SINGLE_LANES`](crate::ode::SINGLE_LANES) of f32
@@ -37,7 +37,7 @@ type Options<T, const N: usize> = Ode<'static, [T; N], ()>;
 ///
 /// # Inlined loops
 /// The loop over steps is compiled with this crate and calls the field through a pointer.
-/// [`inlined`](EnsembleOde::inlined) compiles the loop of a method with the field inlined.
+/// [`inlined`](EnsembleBuilder::inlined) compiles the loop of a method with the field inlined.
 pub struct EnsembleBuilder<'a, P, M, T: LaneFloat, const N: usize, I = ()> {
     params: &'a [P],
     problem: M,
@@ -47,10 +47,10 @@ pub struct EnsembleBuilder<'a, P, M, T: LaneFloat, const N: usize, I = ()> {
 }
 
 impl Ode<'static, f64, ()> {
-    /// Many trajectories of one [`field!`](crate::field): `problem` gives the field and y0 of each of `params`.
+    /// Many trajectories of one [`vector_field!`](crate::field): `problem` gives the field and y0 of each of `params`.
     ///
     /// Trajectories step in SIMD lanes, each with its own step sizes, and threads share them where the feature
-    /// `rayon` is on. [`single_precision`](EnsembleOde::single_precision) asks for f32.
+    /// `rayon` is on. [`single_precision`](EnsembleBuilder::single_precision) asks for f32.
     ///
     /// A plain build has the widest registers of the machine. `-C target-cpu=native` names processors for which the
     /// compiler prefers half of them, inside functions compiled for AVX-512 too: give `-C
@@ -60,7 +60,7 @@ impl Ode<'static, f64, ()> {
     /// # Examples
     /// ```
     /// use flowline::{field, ode::Ode};
-    /// field! {
+    /// vector_field! {
     ///     struct Decay<R> { rate: R }
     ///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
     ///         [-self.rate * y[0]]
@@ -131,7 +131,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     }
     /// Steps in f32: twice the lanes, seven digits, rtol 1e-4 and atol 1e-6 where none is given.
     ///
-    /// Parameters and y0 are rounded; t and dt stay f64, see [`EnsembleOde`].
+    /// Parameters and y0 are rounded; t and dt stay f64, see [`EnsembleBuilder`].
     pub fn single_precision(self) -> EnsembleBuilder<'a, P, M, f32, N, I> {
         let (ode, loops) = (self.ode.with_field(()), PhantomData);
         EnsembleBuilder { params: self.params, problem: self.problem, ode, on_progress: self.on_progress, loops }
@@ -144,7 +144,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     /// # Examples
     /// ```
     /// use flowline::{field, ode::{Ode, inline}};
-    /// field! {
+    /// vector_field! {
     ///     struct Decay<R> { rate: R }
     ///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
     ///         [-self.rate * y[0]]

@@ -1,4 +1,4 @@
-//! The loop of attempts compiled for one field and one method: see [`EnsembleOde::inlined`](super::EnsembleOde::inlined).
+//! The loop of attempts compiled for one field and one method: see [`EnsembleBuilder::inlined`](super::EnsembleBuilder::inlined).
 //!
 //! Only the attempts are: starts, moves between lanes and records are those of every ensemble.
 

@@ -125,14 +125,14 @@ where
     Y::Options: Sync,
 {
     /// One trajectory from each of `y0s`, one at a time on each thread (`rayon`): a closure knows one kind of
-    /// number. A [`field!`](crate::field) in an [ensemble](Ode::ensemble) is many times faster.
+    /// number. A [`vector_field!`](crate::field) in an [ensemble](Ode::ensemble) is many times faster.
     ///
     /// Events that end a solve or change its state do so here too, and `on_step` sees the steps of all trajectories; what
     /// would be kept but the ends is refused.
     ///
     /// # Errors
     /// [`SolveError::Config`] for an option out of range or without effect, or an interval that is not finite;
-    /// [`SolveError::Field`] where the field failed, with the error of the first such trajectory;
+    /// [`SolveError::VectorField`] where the field failed, with the error of the first such trajectory;
     /// [`SolveError::Incomplete`] where a trajectory ended early, or started with a y0 that is not finite, unless
     /// [`allow_incomplete`](Ode::allow_incomplete) was asked for: `row` is the first that did. All trajectories are in
     /// `partial`, each with its own outcome.

@@ -1,6 +1,6 @@
 //! Ensembles: many initial states or parameters of one problem.
 //!
-//! Lanes times threads. A `field!` steps [`LANES`](super::LANES) trajectories of f64 or
+//! Lanes times threads. A `vector_field!` steps [`LANES`](super::LANES) trajectories of f64 or
 //! [`SINGLE_LANES`](super::SINGLE_LANES) of f32 in lockstep, each with its own t, dt, decisions and outcome, with
 //! the widest instructions that the machine has, whatever the crate was compiled for; `rayon`, where the feature is
 //! on, gives each thread some of the trajectories. A plain closure knows one kind of number, so
@@ -37,7 +37,7 @@ use std::ops::Range;
 pub trait LaneFloat: Real<Clock = f64> + Default + Send + Sync {
     /// Lanes of it.
     type Lanes: LaneNumber<Self>;
-    /// One of it, as a number of a `field!`.
+    /// One of it, as a number of a `vector_field!`.
     type One: LaneNumber<Self>;
 
     /// `x` rounded to this precision.

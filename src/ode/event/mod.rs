@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// Which sign change counts, how closely it is looked for, and whether the solve ends there.
 ///
 /// Rising and falling are meant along the solve, whichever way t runs. A sign change is looked for between
-/// [`samples`](Event::samples) points of each step, so two changes closer together than that may go unseen; a value
+/// [`samples`](Event::interp_points) points of each step, so two changes closer together than that may go unseen; a value
 /// of exactly 0 at the start of a solve is no change: the side it leaves to counts.
 ///
 /// All events that have changed their sign at one instant are noted, and those that change the state do so one after the
@@ -36,7 +36,7 @@ use std::sync::Arc;
 /// row, and by the rate of the last the sum of all that would follow is below 1e-9 of the time since the first of them.
 ///
 /// A function that is NaN within a trial step shortens it, as a field that is NaN does; where that does not help the solve
-/// ends with [`Outcome::NonFinite`](super::Outcome::NonFinite).
+/// ends with [`Outcome::NanReport`](super::Outcome::NonFinite).
 ///
 /// Host values note as many hits as there are. On tensors shapes are known before a solve, so hits have rows, 64 where
 /// `max_events` did not say how many; a hit that finds none left ends the solve with

@@ -1,4 +1,4 @@
-//! Lanes as the components of a state and as the numbers of a `field!`.
+//! Lanes as the components of a state and as the numbers of a `vector_field!`.
 
 use super::{LANES, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock};
 use crate::ode::{FieldNumber, GenericField, Number, Real, Single, Tolerance};

@@ -142,7 +142,7 @@ macro_rules! __state_of_parts {
     };
 }
 
-/// The bodies of `HostState` for a compound of the named parts, of those types.
+/// The bodies of `PlainState` for a compound of the named parts, of those types.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __host_state_of_parts {
@@ -159,17 +159,17 @@ macro_rules! __host_state_of_parts {
 /// its own driver.
 #[doc(hidden)]
 pub trait DriveOn<C: Clock>: State<Clock = C> {
-    /// As [`Drive::Solution`].
+    /// As [`OdeState::Solution`].
     type Solution<O>;
-    /// As [`Drive::Options`].
+    /// As [`OdeState::Options`].
     type Options: Clone + Default + fmt::Debug;
-    /// As [`Drive::default_tolerance`].
+    /// As [`OdeState::default_tolerance`].
     fn default_tolerance(&self) -> Tolerance<'static>;
-    /// As [`Drive::check`].
+    /// As [`OdeState::check`].
     fn check<F, O>(ode: &Ode<'_, Self, F, O>, t0: &C, t1: &C, y0: &Self) -> Result<(), OdeError>
     where
         Self: OdeState;
-    /// As [`Drive::drive`].
+    /// As [`OdeState::drive`].
     fn drive<F: VectorField<Self>, O>(
         ode: &Ode<'_, Self, F, O>,
         t0: C,

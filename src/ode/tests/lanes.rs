@@ -340,7 +340,7 @@ fn functions_on_lanes_are_those_of_std() {
     close(Number::max(x, 0.7), xs.map(|x| x.max(0.7)), "max");
     close(Number::min(x, 0.7), xs.map(|x| x.min(0.7)), "min");
     close(x.hypot(3.0), xs.map(|x| x.hypot(3.0)), "hypot");
-    close(x.select_positive(1.0, x), xs.map(|x| if x > 0.0 { 1.0 } else { x }), "if_positive");
+    close(x.select_positive(1.0, x), xs.map(|x| if x > 0.0 { 1.0 } else { x }), "select_positive");
     close(2.0 * x - x / 4.0 + -x, xs.map(|x| 2.0 * x - x / 4.0 + -x), "operators");
     let big: L = L::from(1e300);
     close(big.hypot(1e300), [1e300_f64.hypot(1e300); LANES], "hypot of large numbers");

@@ -153,7 +153,7 @@ fn dual_functions_have_the_slopes_of_differences() {
         ("hypot", |x, y| x.hypot(y), |x, y| x.hypot(y)),
         ("recip", |x, _| x.recip(), |x, _| x.recip()),
         ("square", |x, _| x.square(), |x, _| x * x),
-        ("if_positive", |x, y| (x - y).select_positive(x * x, y), |x, y| if x > y { x * x } else { y }),
+        ("select_positive", |x, y| (x - y).select_positive(x * x, y), |x, y| if x > y { x * x } else { y }),
         ("divide", |x, y| x / y + 2.0 / x - y / 3.0, |x, y| x / y + 2.0 / x - y / 3.0),
         ("multiply", |x, y| 2.0 * x * y * 3.0, |x, y| 2.0 * x * y * 3.0),
         ("add", |x, y| 1.0 - x + y - 2.0, |x, y| 1.0 - x + y - 2.0),

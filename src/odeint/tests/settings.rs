@@ -120,8 +120,8 @@ macro_rules! common {
             "dt_max" => (|o| o, |o| o.dt_max(0.02)),
             "max_steps" => (|o| o, |o| o.max_steps(2)),
             "allow_incomplete" => (|o| o.max_steps(2), |o| o.allow_incomplete()),
-            "land_on" => (|o| o, |o| o.tstops(&[0.53])),
-            "jump_at" => (|o| o, |o| o.discontinuities(&[0.5])),
+            "tstops" => (|o| o, |o| o.tstops(&[0.53])),
+            "discontinuities" => (|o| o, |o| o.discontinuities(&[0.5])),
             _ => return None,
         })
     };
@@ -183,8 +183,8 @@ const SETTINGS: [&str; 26] = [
     "dt_max",
     "max_steps",
     "allow_incomplete",
-    "land_on",
-    "jump_at",
+    "tstops",
+    "discontinuities",
     "save_at",
     "save_fn",
     "save_at_tensor",

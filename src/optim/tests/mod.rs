@@ -10,7 +10,7 @@ use crate::tensor::{Tensor, jit};
 use crate::tree;
 use std::collections::BTreeMap;
 
-/// Optimiser, number of updates, the eight weights after them.
+/// Optimizer, number of updates, the eight weights after them.
 const TRAJECTORIES: &str = include_str!("trajectories.csv");
 
 /// Of the loss `sum(c (x - a)^2 / 2 + 0.3 sin 3x) + 0.1 sum(x_i x_(i+1))`.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 type Function<'f, A, R> = Box<dyn Fn(&A) -> R + Send + Sync + 'f>;
 type Rule<'f, A, R, D, O> = Box<dyn Fn(&A, &R, &D) -> O + Send + Sync + 'f>;
 
-/// A function with derivatives of its own; see [`custom`].
+/// A function with derivatives of its own; see [`custom_derivatives`].
 pub struct CustomFunction<'f, A, R> {
     f: Function<'f, A, R>,
     jvp: Option<Rule<'f, A, R, A, R>>,
@@ -46,14 +46,14 @@ pub struct CustomFunction<'f, A, R> {
 /// ```
 /// use flowline::prelude::*;
 /// let bound = Tensor::from(1.0);
-/// let clip = custom(|x: &Tensor| x.clone()).vjp(move |_x, _y, g| g.minimum(&bound).maximum(&-&bound));
+/// let clip = custom_derivatives(|x: &Tensor| x.clone()).vjp(move |_x, _y, g| g.minimum(&bound).maximum(&-&bound));
 /// let slope = grad(|x: &Tensor| (clip.call(x) * Tensor::from([0.5, 30.0])).sum(), &Tensor::from([1.0, 1.0]));
 /// assert_eq!(slope.to_vec(), vec![0.5, 1.0]);
 /// ```
 /// ln(1 - e^-x) for x > 0, which neither cancels for small x nor has a slope 0/0 where e^-x is 1:
 /// ```
 /// use flowline::prelude::*;
-/// let log1mexp = custom(|x: &Tensor| {
+/// let log1mexp = custom_derivatives(|x: &Tensor| {
 ///     let small = x.lt(std::f64::consts::LN_2);
 ///     small.select(&(-(-x).expm1()).ln(), &(-(-x).exp()).log1p())
 /// });

@@ -22,7 +22,7 @@ use spec::Spec;
 /// order (capitals first). Space does not count.
 ///
 /// # Numerics
-/// Operands are contracted two at a time, in the order of [`einsum_plan`]: the largest array that is made is
+/// Operands are contracted two at a time, in the order of [`einsum_path`]: the largest array that is made is
 /// as small as possible, then the work. The order follows from the shapes alone.
 ///
 /// # Panics
@@ -57,8 +57,8 @@ pub fn einsum(spec: &str, operands: &[&Tensor]) -> Tensor {
 ///
 /// # Examples
 /// ```
-/// use flowline::tensor::einsum_plan;
-/// let plan = einsum_plan("ij,jk,kl->il", &[&[100, 2], &[2, 100], &[100, 2]]);
+/// use flowline::tensor::einsum_path;
+/// let plan = einsum_path("ij,jk,kl->il", &[&[100, 2], &[2, 100], &[100, 2]]);
 /// // from left to right the first product would have 10000 elements
 /// assert_eq!((plan.steps[0].spec.as_str(), plan.largest), ("jk,kl->jl", 200));
 /// ```

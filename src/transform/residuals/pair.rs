@@ -34,7 +34,7 @@ struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// Those of `f`, whose inputs `knots` are its first one; if `accepted` is given, where that is true.
+    /// Those of `f`, whose inputs `step_times` are its first one; if `accepted` is given, where that is true.
     fn of(f: &'a Func, knots: &[NodeId], accepted: Option<NodeId>) -> Self {
         let mut known = HashMap::new();
         let mut same: Vec<NodeId> = Vec::with_capacity(f.nodes().len());

@@ -3,7 +3,7 @@
 //!
 //! # References
 //! Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011). The known answers in the
-//! tests are those of the Random123 distribution. Threefry was the alternative; it is slower here and Philox is
+//! tests are those of the Random123 distribution. Threefry was the alternative; it is slower here and KeyRng is
 //! what cuRAND and PyTorch use.
 
 use crate::simd::Level;
