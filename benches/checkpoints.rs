@@ -66,8 +66,10 @@ fn run(options: &Options) -> flowline::Result<()> {
                 y.matmul(&weights).tanh()
             });
             let dt0 = 1.0 / f64::from(steps);
-            let field = field.method(Midpoint).controller(ConstantStepSize { dt0 }).max_steps(u64::from(steps) + 1);
-            let field = field.adjoint(Adjoint::recursive_checkpoint(checkpoints)).expected_steps(forecast.clone());
+            let field =
+                field.method(Midpoint).controller(ConstantStepSize { dt0 }).max_steps(u64::from(steps) + 1);
+            let field =
+                field.adjoint(Adjoint::recursive_checkpoint(checkpoints)).expected_steps(forecast.clone());
             flowline::Result::Ok(field.solve(0.0, 1.0, y0)?.y1.square().sum())
         };
         flowline::Result::Ok(value_and_grad(end, &y0)?.1)

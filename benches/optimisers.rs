@@ -1,6 +1,6 @@
-//! Times updates of optimisers: `cargo bench --bench optimisers`.
+//! Times updates of optimizers: `cargo bench --bench optimisers`.
 //!
-//! A jitted update of a tree of 100,000 f32 weights in eight leaves, on one thread. Optimisers take turns, so that a
+//! A jitted update of a tree of 100,000 f32 weights in eight leaves, on one thread. Optimizers take turns, so that a
 //! machine that slows down slows all of them; the median of their ratios to Adam is what counts.
 
 #[path = "common/stats.rs"]
@@ -17,7 +17,7 @@ const CALLS: usize = 20;
 const ROUNDS: usize = 200;
 
 type Weights = Vec<Tensor>;
-tree! { struct State { weights: Weights, optimiser: OptState } }
+tree! { struct State { weights: Weights, optimizer: OptState } }
 
 /// Milliseconds of one update, once for each round.
 struct Timed<'f> {
@@ -30,11 +30,11 @@ fn weights(key: &Key) -> Weights {
     (0..LEAVES as u32).map(|i| key.fold_in(i).normal([SIZE])).collect()
 }
 
-fn timed(optimiser: Optimizer, model: &Weights) -> Timed<'static> {
-    let state = State { weights: model.clone(), optimiser: optimiser.init(model) };
+fn timed(optimizer: Optimizer, model: &Weights) -> Timed<'static> {
+    let state = State { weights: model.clone(), optimizer: optimizer.init(model) };
     let step = jit(move |state: State, grads: Weights| {
-        let (weights, optimiser) = optimiser.update(&state.weights, grads, state.optimiser);
-        (State { weights, optimiser }, Tensor::from(0.0))
+        let (weights, optimizer) = optimizer.update(&state.weights, grads, state.optimizer);
+        (State { weights, optimizer }, Tensor::from(0.0))
     });
     Timed { step: step.max_traces(1), state, times: vec![] }
 }
@@ -56,7 +56,7 @@ fn main() -> flowline::Result<()> {
         ("accumulate(adam)", multi_steps(4, adam(1e-3))),
         ("inject(adam)", inject_hyperparams(adam(1e-3))),
     ];
-    let mut all = all.map(|(name, optimiser)| (name, timed(optimiser, &model)));
+    let mut all = all.map(|(name, optimizer)| (name, timed(optimizer, &model)));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("one thread can be had");
     pool.install(|| -> flowline::Result<()> {
         for _ in 0..ROUNDS {

@@ -14,8 +14,8 @@ use std::f64::consts::TAU;
 const SIDE: usize = 144;
 /// Samples along a pixel's side.
 const SAMPLES: usize = 4;
-const CENTRE: f64 = SIDE as f64 / 2.0;
-/// Distance from the centre where an arm begins and ends, in pixels.
+const CENTER: f64 = SIDE as f64 / 2.0;
+/// Distance from the center where an arm begins and ends, in pixels.
 const RADII: [f64; 2] = [4.5, 65.5];
 /// Turns of an arm between them.
 const TURNS: f64 = 0.78;
@@ -33,17 +33,17 @@ struct Canvas {
 impl Canvas {
     const SIDE: usize = SIDE * SAMPLES;
 
-    /// A disc of diameter `width` around `centre` (pixels), with an edge one sample wide.
-    fn disc(&mut self, centre: [f64; 2], width: f64) {
+    /// A disc of diameter `width` around `center` (pixels), with an edge one sample wide.
+    fn disc(&mut self, center: [f64; 2], width: f64) {
         let reach = 0.5 * width + 1.0;
         let range = |c: f64| {
             let scale = |x: f64| (x * SAMPLES as f64).clamp(0.0, Self::SIDE as f64) as usize;
             scale(c - reach)..scale(c + reach)
         };
         let at = |i: usize| (i as f64 + 0.5) / SAMPLES as f64;
-        for row in range(centre[1]) {
-            for col in range(centre[0]) {
-                let distance = (at(col) - centre[0]).hypot(at(row) - centre[1]);
+        for row in range(center[1]) {
+            for col in range(center[0]) {
+                let distance = (at(col) - center[0]).hypot(at(row) - center[1]);
                 let cover = ((0.5 * width - distance) * SAMPLES as f64 + 0.5).clamp(0.0, 1.0);
                 let sample = &mut self.dark[row * Self::SIDE + col];
                 *sample = sample.max(cover);
@@ -58,13 +58,13 @@ impl Canvas {
             let r = RADII[0] * (RADII[1] / RADII[0]).powf(t);
             let angle = TAU * (angle0 + TURNS * t);
             let width = WIDTHS[0] + WIDTHS[1] * (0.5 * TAU * t).sin().max(0.0).powf(0.8);
-            self.disc([CENTRE + r * angle.cos(), CENTRE + r * angle.sin()], width);
+            self.disc([CENTER + r * angle.cos(), CENTER + r * angle.sin()], width);
         }
     }
 
-    /// Mean darkness of each pixel's samples as a grey, row-major.
-    fn greys(&self) -> Vec<u8> {
-        let grey = |pixel: usize| {
+    /// Mean darkness of each pixel's samples as a gray, row-major.
+    fn grays(&self) -> Vec<u8> {
+        let gray = |pixel: usize| {
             let (y, x) = (pixel / SIDE, pixel % SIDE);
             let samples = (0..SAMPLES * SAMPLES).map(|i| {
                 let (row, col) = (y * SAMPLES + i / SAMPLES, x * SAMPLES + i % SAMPLES);
@@ -73,7 +73,7 @@ impl Canvas {
             let dark = samples.sum::<f64>() / (SAMPLES * SAMPLES) as f64;
             (255.0 * (1.0 - dark)).round() as u8
         };
-        (0..SIDE * SIDE).map(grey).collect()
+        (0..SIDE * SIDE).map(gray).collect()
     }
 }
 
@@ -83,7 +83,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for arm in 0..ARMS {
         canvas.arm(0.03 + arm as f64 / ARMS as f64);
     }
-    let png = encode_png([SIDE as u32; 2], Channels::Grey, Depth::Eight, &canvas.greys())?;
+    let png = encode_png([SIDE as u32; 2], Channels::Gray, Depth::Eight, &canvas.grays())?;
     std::fs::write(&path, png)?;
     let density = ImageDensity::open(&path)?;
     println!("{path}: {} x {} pixels, {} of them dark", density.width, density.height, density.mass.len());

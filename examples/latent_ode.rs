@@ -25,7 +25,7 @@ tree! {
     /// Encoder, prior's decoder, field and what is seen of a state.
     struct Model { reader: GruCell, posterior: Linear, start: Mlp, field: Mlp, scale: Tensor, seen: Linear }
 }
-tree! { struct TrainState { model: Model, optimiser: OptState, update: Tensor } }
+tree! { struct TrainState { model: Model, optimizer: OptState, update: Tensor } }
 tree! {
     /// Times of each series, and what was seen then.
     struct Series {
@@ -119,17 +119,17 @@ pub struct Reached {
 pub fn run(folder: &Path, updates: usize) -> flowline::Result<Reached> {
     let [key, data, shuffle, draws] = Key::new(5).split();
     let seen = Dataset::new(observed(4_096, &data)?)?;
-    let optimiser = chain([clip_by_global_norm(10.0), adam(cosine(1e-2, updates as u32))]);
+    let optimizer = chain([clip_by_global_norm(10.0), adam(cosine(1e-2, updates as u32))]);
     let step = jit(|state: TrainState, (series, key): (Series, Key)| {
         let key = key.fold_in(&state.update);
         let loss = |model: &Model| flowline::Result::Ok(-model.evidence(&series, &key)?);
         let (value, grads) = value_and_grad(loss, &state.model)?;
-        let (model, optimiser) = optimiser.update(&state.model, grads, state.optimiser);
-        flowline::Result::Ok((TrainState { model, optimiser, update: state.update + 1 }, value))
+        let (model, optimizer) = optimizer.update(&state.model, grads, state.optimizer);
+        flowline::Result::Ok((TrainState { model, optimizer, update: state.update + 1 }, value))
     })
     .max_traces(1);
     let model = Model::new(&key);
-    let mut state = TrainState { optimiser: optimiser.init(&model), model, update: 0.into() };
+    let mut state = TrainState { optimizer: optimizer.init(&model), model, update: 0.into() };
     for series in seen.batches(128, &shuffle).take(updates) {
         step.step(&mut state, (series, draws.clone()))?;
     }

@@ -11,7 +11,7 @@ use flowline::plot::Axes;
 use flowline::prelude::*;
 use std::path::Path;
 
-tree! { struct FitState { ln_p: Tensor, optimiser: OptState } }
+tree! { struct FitState { ln_p: Tensor, optimizer: OptState } }
 tree! {
     /// What was counted, and how much each time counts.
     struct Counts {
@@ -97,15 +97,15 @@ pub struct Fit {
 pub fn run(folder: &Path, updates: usize) -> flowline::Result<Fit> {
     let counts = counted(&Key::new(1))?;
     // A short memory of squared slopes: those of the first updates are a hundred times the last.
-    let optimiser = adam(cosine(0.05, updates as u32)).betas(0.9, 0.95);
+    let optimizer = adam(cosine(0.05, updates as u32)).betas(0.9, 0.95);
     let step = jit(|state: FitState, counts: Counts| {
         let (value, slope) = value_and_grad(|ln_p| loss(ln_p, &counts), &state.ln_p)?;
-        let (ln_p, optimiser) = optimiser.update(&state.ln_p, slope, state.optimiser);
-        flowline::Result::Ok((FitState { ln_p, optimiser }, value))
+        let (ln_p, optimizer) = optimizer.update(&state.ln_p, slope, state.optimizer);
+        flowline::Result::Ok((FitState { ln_p, optimizer }, value))
     })
     .max_traces(1);
     let ln_p = Tensor::from([0.0; 4]);
-    let mut state = FitState { optimiser: optimiser.init(&ln_p), ln_p };
+    let mut state = FitState { optimizer: optimizer.init(&ln_p), ln_p };
     let mut losses = Vec::new();
     for i in 0..updates {
         // From 2 to all of the time in the first half of the updates.

@@ -5,7 +5,7 @@ use flowline::prelude::*;
 
 tree! {
     /// What a training step changes.
-    struct TrainState { model: Mlp, optimiser: OptState, update: Tensor }
+    struct TrainState { model: Mlp, optimizer: OptState, update: Tensor }
 }
 tree! {
     /// Points and where they should be at t = 1.
@@ -28,16 +28,16 @@ fn batch(n: usize, key: &Key) -> Batch {
 
 fn main() -> flowline::Result<()> {
     let [key, data] = Key::new(0).split();
-    let optimiser = chain([clip_by_global_norm(1.0), adamw(cosine(1e-2, 600))]);
+    let optimizer = chain([clip_by_global_norm(1.0), adamw(cosine(1e-2, 600))]);
     let step = jit(|state: TrainState, key: Key| {
         let batch = batch(256, &key.fold_in(&state.update));
         let (value, grads) = value_and_grad(|model| loss(model, &batch), &state.model)?;
-        let (model, optimiser) = optimiser.update(&state.model, grads, state.optimiser);
-        flowline::Result::Ok((TrainState { model, optimiser, update: state.update + 1 }, value))
+        let (model, optimizer) = optimizer.update(&state.model, grads, state.optimizer);
+        flowline::Result::Ok((TrainState { model, optimizer, update: state.update + 1 }, value))
     });
     let step = step.max_traces(1);
     let model = Mlp::new([2, 32, 32, 2], Activation::Tanh, &key);
-    let mut state = TrainState { optimiser: optimiser.init(&model), model, update: 0.into() };
+    let mut state = TrainState { optimizer: optimizer.init(&model), model, update: 0.into() };
     for i in 0..600 {
         let value = step.step(&mut state, data.clone())?;
         if i % 100 == 99 {

@@ -25,9 +25,9 @@ fn main() -> flowline::Result<()> {
     use flowline::cnf::{Cnf, Divergence, ProbeDistribution, StandardNormal, maximum_likelihood_loss};
     use flowline::data::{Points, ToyDensity};
     use flowline::nn::ConcatSquash;
-    use flowline::plot::{self, Axes, Heatmap, Extent, ColorScale};
+    use flowline::plot::{self, Axes, ColorScale, Extent, Heatmap};
     use flowline::prelude::*;
-    use flowline::train::{Trainer, TrainOptions};
+    use flowline::train::{TrainOptions, Trainer};
     use std::time::Instant;
 
     type Flow = Cnf<ConcatSquash>;
@@ -78,12 +78,12 @@ fn main() -> flowline::Result<()> {
 
     println!("gap before: {:.3} nats", gap(&untrained, &held_out, their_own)?);
     let updates = 200_u32;
-    let optimiser = chain([clip_by_global_norm(1.0), adam(cosine(5e-3, updates))]);
-    let mut state = (untrained.clone(), optimiser.init(&untrained));
+    let optimizer = chain([clip_by_global_norm(1.0), adam(cosine(5e-3, updates))]);
+    let mut state = (untrained.clone(), optimizer.init(&untrained));
     let step = jit(move |(flow, memory): (Flow, OptState), (x, key): (Tensor, Key)| {
         let (value, slopes) =
             value_and_grad(|flow| Ok(maximum_likelihood_loss(flow, &x, None, &key)?.0), &flow)?;
-        let (flow, memory) = optimiser.update(&flow, slopes, memory);
+        let (flow, memory) = optimizer.update(&flow, slopes, memory);
         flowline::Result::Ok(((flow, memory), value))
     });
     let step = step.max_traces(1);
@@ -107,11 +107,11 @@ fn main() -> flowline::Result<()> {
     //| Its minimum is a field that takes the normal density to that of the data. One evaluation an update instead of dozens: a
     //| hundred times as many updates in about the time.
     let updates = 20_000_u32;
-    let optimiser = chain([clip_by_global_norm(1.0), adam(cosine(5e-3, updates))]);
-    let mut state = (untrained.clone(), optimiser.init(&untrained));
+    let optimizer = chain([clip_by_global_norm(1.0), adam(cosine(5e-3, updates))]);
+    let mut state = (untrained.clone(), optimizer.init(&untrained));
     let step = jit(move |(flow, memory): (Flow, OptState), (x, key): (Tensor, Key)| {
         let (value, slopes) = value_and_grad(|flow: &Flow| Ok(flow.flow_matching_loss(&x, &key)), &flow)?;
-        let (flow, memory) = optimiser.update(&flow, slopes, memory);
+        let (flow, memory) = optimizer.update(&flow, slopes, memory);
         flowline::Result::Ok(((flow, memory), value))
     });
     let step = step.max_traces(1);
@@ -154,8 +154,9 @@ fn main() -> flowline::Result<()> {
     let rows = Tensor::from(held_out.concat()).reshape([4_000, 2]);
     let exact = flow.log_prob(&rows, &for_probes)?;
     for num_probes in [1, 4, 16] {
-        let estimated =
-            flow.clone().divergence(Divergence::Hutchinson { probe: ProbeDistribution::Rademacher, num_probes });
+        let estimated = flow
+            .clone()
+            .divergence(Divergence::Hutchinson { probe: ProbeDistribution::Rademacher, num_probes });
         let off = (estimated.log_prob(&rows, &for_probes.fold_in(num_probes as u32))? - &exact).to_vec();
         let mean = off.iter().sum::<f64>() / 4_000.0;
         let deviation = (off.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 3_999.0).sqrt();

@@ -21,11 +21,11 @@ fn main() -> flowline::Result<()> {
     use flowline::data::ImageSet;
     use flowline::plot::{self, ImageGrid};
     use flowline::prelude::*;
-    use flowline::train::{Trainer, TrainOptions};
+    use flowline::train::{TrainOptions, Trainer};
 
     const SIDE: usize = 12;
 
-    /// How dark a drawing is at (x, y), 0 to 1: kind, centre, size and turn decide.
+    /// How dark a drawing is at (x, y), 0 to 1: kind, center, size and turn decide.
     fn drawing(kind: usize, [a, b, size, turn]: [f64; 4], x: f64, y: f64) -> f64 {
         let (sin, cos) = turn.sin_cos();
         let (u, v) = ((x - a) * cos + (y - b) * sin, (y - b) * cos - (x - a) * sin);
@@ -37,7 +37,7 @@ fn main() -> flowline::Result<()> {
         1.0 / (1.0 + (5.0 * (off - 0.6)).exp())
     }
 
-    /// n drawings as grey levels [n, 12, 12, 1], and their kinds.
+    /// n drawings as gray levels [n, 12, 12, 1], and their kinds.
     fn drawings(n: usize, key: &Key) -> (Vec<u8>, Vec<u16>) {
         let [draws, noise] = key.split();
         let (draws, noise) = (draws.uniform([n, 5]).to_vec(), noise.uniform([n, SIDE * SIDE]).to_vec());
@@ -69,12 +69,12 @@ fn main() -> flowline::Result<()> {
     show(&sheet("the first of 10,000 drawings", &bytes[..36 * SIDE * SIDE], 12, &[])?);
     //| ## What is measured
     //|
-    //| Grey levels are whole numbers, a density is over real ones: a uniform number in $[0, 1)$ is added to each level, and
+    //| Gray levels are whole numbers, a density is over real ones: a uniform number in $[0, 1)$ is added to each level, and
     //|
     //| $$\mathrm{bits/dim} = -\frac{1}{d} \, \mathbb E_u \log_2 p(x + u)$$
     //|
     //| is at least what a lossless code needs for a pixel. Eight bits know nothing; the sixteen levels of the noisy ground cost
-    //| four that nobody can save. A model that takes pixels for independent, each with the histogram of its grey levels, is the one
+    //| four that nobody can save. A model that takes pixels for independent, each with the histogram of its gray levels, is the one
     //| to beat:
     let mut independent = 0.0;
     for p in 0..SIDE * SIDE {
@@ -131,16 +131,16 @@ fn main() -> flowline::Result<()> {
         a.iter().zip(b).map(|(&a, &b)| (f64::from(a) - f64::from(b)).powi(2)).sum()
     }
 
-    let mut neighbours = Vec::new();
+    let mut neighbors = Vec::new();
     for sample in rows.concat().chunks_exact(SIDE * SIDE).step_by(13).take(8) {
         let mut near: Vec<(f64, &[u8])> =
             bytes.chunks_exact(SIDE * SIDE).map(|image| (distance(sample, image), image)).collect();
         near.sort_by(|a, b| a.0.total_cmp(&b.0));
-        neighbours.extend([sample, near[0].1, near[1].1, near[2].1].concat());
+        neighbors.extend([sample, near[0].1, near[1].1, near[2].1].concat());
     }
     let headings = [(0, "sample".to_owned()), (1, "nearest of the set".to_owned())];
-    let left = sheet("", &neighbours[..16 * SIDE * SIDE], 4, &headings)?;
-    show(&left.hstack(&sheet("", &neighbours[16 * SIDE * SIDE..], 4, &headings)?));
+    let left = sheet("", &neighbors[..16 * SIDE * SIDE], 4, &headings)?;
+    show(&left.hstack(&sheet("", &neighbors[16 * SIDE * SIDE..], 4, &headings)?));
     //| ## What is likely
     //|
     //| The log-probability of any image, with its error: unseen drawings, the same upside down in brightness, and white noise.

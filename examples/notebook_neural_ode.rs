@@ -113,11 +113,11 @@ fn main() -> flowline::Result<()> {
     //| An update is one compiled call: solve, gradient, clipping, Adam. It is traced once. A far end teaches nothing to a field
     //| that is wrong near by, so the 25 times of a batch reach over a quarter of the interval first, then half, then all.
     let updates = 1_500_u32;
-    let optimiser = chain([clip_by_global_norm(1.0), adam(cosine(1e-2, updates))]);
-    let mut state = (model.clone(), optimiser.init(&model));
+    let optimizer = chain([clip_by_global_norm(1.0), adam(cosine(1e-2, updates))]);
+    let mut state = (model.clone(), optimizer.init(&model));
     let step = jit(move |(model, memory): (Mlp, OptState), (ys, which): (Tensor, Tensor)| {
         let (value, slopes) = value_and_grad(|model| loss(model, &ys, &which, Adjoint::default()), &model)?;
-        let (model, memory) = optimiser.update(&model, slopes, memory);
+        let (model, memory) = optimizer.update(&model, slopes, memory);
         flowline::Result::Ok(((model, memory), value))
     });
     let step = step.max_traces(1);
@@ -130,7 +130,11 @@ fn main() -> flowline::Result<()> {
             println!("update {:5}  loss {value:.5}", i + 1);
         }
     }
-    println!("{updates} updates in {:.1} s, traced {} time(s)", start.elapsed().as_secs_f64(), step.num_traces());
+    println!(
+        "{updates} updates in {:.1} s, traced {} time(s)",
+        start.elapsed().as_secs_f64(),
+        step.num_traces()
+    );
     show(
         &Axes::new("update", "loss")
             .title("a quarter, a half, all of the time")

@@ -99,7 +99,8 @@ fn main() -> flowline::Result<()> {
     println!("{relaxing}");
     let x: Vec<[f64; 2]> = relaxing.ts.iter().zip(&relaxing.ys).map(|(&t, y)| [t, y[0]]).collect();
     let steps: Vec<[f64; 2]> = relaxing.ts.windows(2).map(|t| [t[1], t[1] - t[0]]).collect();
-    let above = Axes::new("t", "x").title("the ends of the steps").size(760, 560).scatter("", &x, 0).render()?;
+    let above =
+        Axes::new("t", "x").title("the ends of the steps").size(760, 560).scatter("", &x, 0).render()?;
     let below = Axes::new("t", "length of a step")
         .title("their lengths")
         .size(760, 560)
@@ -137,13 +138,13 @@ fn main() -> flowline::Result<()> {
     let orbit = Ode::new(lorenz).method(Vern9).rtol(1e-12).atol(1e-12).save_at(SaveAt::dense());
     let orbit = orbit.solve(0.0, 60.0, [1.0, 1.0, 1.0])?;
     show(&plot::phase_portrait(&orbit, ["across", "upwards"], |y| [0.8 * y[0] + 0.6 * y[1], y[2]])?);
-    //| A hundred such neighbours: how far they are from the first, until the attractor is no larger.
+    //| A hundred such neighbors: how far they are from the first, until the attractor is no larger.
     let times: Vec<f64> = (0..=80).map(|i| 0.5 * f64::from(i)).collect();
     let starts: Vec<[f64; 3]> = (0..=100).map(|i| [1.0 + 1e-11 * f64::from(i), 1.0, 1.0]).collect();
     let mut paths = Vec::new();
     for &start in &starts {
-        let neighbour = Ode::new(lorenz).method(Vern9).rtol(1e-13).atol(1e-13).save_at(times.clone());
-        paths.push(neighbour.solve(0.0, 40.0, start)?.ys);
+        let neighbor = Ode::new(lorenz).method(Vern9).rtol(1e-13).atol(1e-13).save_at(times.clone());
+        paths.push(neighbor.solve(0.0, 40.0, start)?.ys);
     }
     let mut parted = Vec::new();
     for (k, &t) in times.iter().enumerate() {
@@ -156,7 +157,7 @@ fn main() -> flowline::Result<()> {
     println!("between t = 15 and t = 35 as e^({:.2} t)", (parted[70][1] / parted[30][1]).ln() / 20.0);
     show(
         &Axes::new("t", "distance")
-            .title("a hundred neighbours")
+            .title("a hundred neighbors")
             .log_y()
             .lines("root mean square", &[parted], 0)
             .render()?,

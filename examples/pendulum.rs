@@ -10,7 +10,7 @@ use flowline::plot;
 use flowline::prelude::*;
 use std::path::Path;
 
-tree! { struct TrainState { energy: Mlp, optimiser: OptState, update: Tensor } }
+tree! { struct TrainState { energy: Mlp, optimizer: OptState, update: Tensor } }
 tree! {
     /// States (q, p), and the states half a unit of time later.
     struct Batch { y0: Tensor, y1: Tensor }
@@ -32,7 +32,8 @@ fn true_energy(y: [f64; 2]) -> f64 {
 }
 
 fn loss(energy: &Mlp, batch: &Batch) -> flowline::Result<Tensor> {
-    let field = Ode::new(|_t, y: &Tensor| motion(energy, y)).method(Rk4).controller(ConstantStepSize { dt0: 0.125 });
+    let field =
+        Ode::new(|_t, y: &Tensor| motion(energy, y)).method(Rk4).controller(ConstantStepSize { dt0: 0.125 });
     let end = field.adjoint(Adjoint::recursive_checkpoint(4)).solve(0.0, 0.5, &batch.y0)?.y1;
     Ok((end - &batch.y1).square().mean())
 }
@@ -52,15 +53,15 @@ fn observed(n: usize, key: &Key) -> flowline::Result<Batch> {
 pub fn run(folder: &Path, updates: usize) -> flowline::Result<(f64, f64)> {
     let [key, data] = Key::new(3).split();
     let batch = observed(512, &data)?;
-    let optimiser = chain([clip_by_global_norm(1.0), adamw(cosine(1e-2, updates as u32)).weight_decay(0.0)]);
+    let optimizer = chain([clip_by_global_norm(1.0), adamw(cosine(1e-2, updates as u32)).weight_decay(0.0)]);
     let step = jit(|state: TrainState, batch: Batch| {
         let (value, grads) = value_and_grad(|energy| loss(energy, &batch), &state.energy)?;
-        let (energy, optimiser) = optimiser.update(&state.energy, grads, state.optimiser);
-        flowline::Result::Ok((TrainState { energy, optimiser, update: state.update + 1 }, value))
+        let (energy, optimizer) = optimizer.update(&state.energy, grads, state.optimizer);
+        flowline::Result::Ok((TrainState { energy, optimizer, update: state.update + 1 }, value))
     })
     .max_traces(1);
     let energy = Mlp::new([2, 32, 32, 1], Activation::Tanh, &key);
-    let mut state = TrainState { optimiser: optimiser.init(&energy), energy, update: 0.into() };
+    let mut state = TrainState { optimizer: optimizer.init(&energy), energy, update: 0.into() };
     for _ in 0..updates {
         step.step(&mut state, batch.clone())?;
     }

@@ -13,7 +13,7 @@ use flowline::plot::Axes;
 use flowline::prelude::*;
 use std::path::Path;
 
-tree! { struct TrainState { model: Mlp, optimiser: OptState } }
+tree! { struct TrainState { model: Mlp, optimizer: OptState } }
 tree! {
     /// Spirals, and the times of theirs to learn from.
     struct Batch {
@@ -78,15 +78,15 @@ pub fn run(folder: &Path, updates: usize) -> flowline::Result<(f64, usize)> {
     let [key, data, noise, shuffle] = Key::new(0).split();
     let clean = spirals(256, &data)?;
     let seen = Dataset::new(&clean + noise.normal(clean.shape().clone()) * NOISE)?;
-    let optimiser = chain([clip_by_global_norm(1.0), adam(cosine(1e-2, updates as u32))]);
+    let optimizer = chain([clip_by_global_norm(1.0), adam(cosine(1e-2, updates as u32))]);
     let step = jit(|state: TrainState, batch: Batch| {
         let (value, grads) = value_and_grad(|model| loss(model, &batch), &state.model)?;
-        let (model, optimiser) = optimiser.update(&state.model, grads, state.optimiser);
-        flowline::Result::Ok((TrainState { model, optimiser }, value))
+        let (model, optimizer) = optimizer.update(&state.model, grads, state.optimizer);
+        flowline::Result::Ok((TrainState { model, optimizer }, value))
     })
     .max_traces(1);
     let model = Mlp::new([2, 64, 64, 2], Activation::Tanh, &key);
-    let mut state = TrainState { optimiser: optimiser.init(&model), model };
+    let mut state = TrainState { optimizer: optimizer.init(&model), model };
     for (i, ys) in seen.batches(32, &shuffle).take(updates).enumerate() {
         let every = [1, 2, 4, 4][4 * i / updates];
         step.step(&mut state, Batch { ys, which: times(SEEN, every) })?;

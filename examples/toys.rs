@@ -5,9 +5,9 @@
 //! that is there is drawn as it is.
 use flowline::data::ToyDensity;
 use flowline::io::raster::{Channels, Depth, encode_png};
-use flowline::plot::{self, Heatmap, Figure};
+use flowline::plot::{self, Figure, Heatmap};
 use flowline::tensor::Key;
-use flowline::train::{Trainer, TrainedFlow, MODEL_FILE, TrainOptions};
+use flowline::train::{MODEL_FILE, TrainOptions, TrainedFlow, Trainer};
 use std::path::{Path, PathBuf};
 
 /// Panels of a row, and how much smaller they are than a picture of their own.

@@ -2,7 +2,7 @@
 //!
 //! - [`ode`]: solves of host values; the stepping algorithm is written there, once.
 //! - `tensor`: tensors, `jit`, gradients; `odeint`: the same solves on tensors, differentiable.
-//! - `nn`, `optim`, `cnf`: layers, optimisers, flows; `memory`: what lives and what is kept compiled.
+//! - `nn`, `optim`, `cnf`: layers, optimizers, flows; `memory`: what lives and what is kept compiled.
 //! - `plot`, [`io`]: pictures of solutions and densities, files.
 //! - `data`, `eval`, `train`: images as densities, points, sets of images, what is measured of a learned density and how it
 //!   is shown, the training loop, run folders.
@@ -60,17 +60,17 @@ pub mod guide {}
 
 pub mod prelude {
     //! The names that programs use.
-    pub use crate::vector_field;
     pub use crate::ode::Method::{self, *};
     pub use crate::ode::{
-        ConstantStepSize, Controller, Event, VectorField, HairerController, Ode, OdeError, Outcome, PidController, SaveAt, Solution,
-        SolveError, StepTo, Tableau, Tolerance, odeint,
+        ConstantStepSize, Controller, Event, HairerController, Ode, OdeError, Outcome, PidController, SaveAt,
+        Solution, SolveError, StepTo, Tableau, Tolerance, VectorField, odeint,
     };
     #[cfg(feature = "tensor")]
     pub use crate::odeint::{Adjoint, Batching, Checkpoints, ExpectedSteps};
     pub use crate::state;
     #[cfg(feature = "tensor")]
     pub use crate::tree;
+    pub use crate::vector_field;
     #[cfg(feature = "tensor")]
     pub use crate::{cnf::*, nn::*, optim::*, tensor::*};
 }

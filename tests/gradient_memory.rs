@@ -38,7 +38,8 @@ const STATE_BYTES: usize = 256;
 fn live(steps: usize, checkpoints: usize) -> (usize, usize) {
     let slope = jit(move |rate: Tensor| {
         let end = |rate: &Tensor| {
-            let ode = Ode::new(|_t, y: &Tensor| -(rate * y)).controller(ConstantStepSize { dt0: 1.0 / steps as f64 });
+            let ode = Ode::new(|_t, y: &Tensor| -(rate * y))
+                .controller(ConstantStepSize { dt0: 1.0 / steps as f64 });
             let ode = ode.max_steps(20_000).adjoint(Adjoint::recursive_checkpoint(checkpoints));
             ode.solve(0.0, 1.0, Tensor::full(DType::F64, [32], 1.0)).unwrap().y1.sum()
         };

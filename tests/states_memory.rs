@@ -2,7 +2,7 @@
 //! arrays and vectors are in `allocations`.
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
-use flowline::ode::{VectorField, PlainState, Method, Ode};
+use flowline::ode::{Method, Ode, PlainState, VectorField};
 use flowline::state;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -22,7 +22,7 @@ tree! {
     /// `scale * tanh(mlp(y))`.
     struct Field { mlp: Mlp, scale: Tensor }
 }
-tree! { struct State { field: Field, optimiser: OptState } }
+tree! { struct State { field: Field, optimizer: OptState } }
 
 type Step = Jit<'static, (State, Tensor), (State, Tensor)>;
 
@@ -48,14 +48,14 @@ fn loss(field: &Field, paths: &Tensor, rtol: f64) -> flowline::Result<Tensor> {
 }
 
 fn step() -> (Step, Optimizer) {
-    let optimiser = adabelief(3e-3);
-    let rule = optimiser.clone();
+    let optimizer = adabelief(3e-3);
+    let rule = optimizer.clone();
     let step = jit(move |state: State, paths: Tensor| {
         let (value, grads) = value_and_grad(|field| loss(field, &paths, RTOL), &state.field)?;
-        let (field, optimiser) = rule.update(&state.field, grads, state.optimiser);
-        flowline::Result::Ok((State { field, optimiser }, value))
+        let (field, optimizer) = rule.update(&state.field, grads, state.optimizer);
+        flowline::Result::Ok((State { field, optimizer }, value))
     });
-    (step.max_traces(1), optimiser)
+    (step.max_traces(1), optimizer)
 }
 
 /// The weights before any training.
@@ -94,8 +94,8 @@ fn paths() -> Result<Tensor> {
 }
 
 pub fn measure(_: &str, options: &Options) -> Result<Measured> {
-    let ((step, optimiser), paths, field) = (step(), paths()?, stored());
-    let begin = State { optimiser: optimiser.init(&field), field };
+    let ((step, optimizer), paths, field) = (step(), paths()?, stored());
+    let begin = State { optimizer: optimizer.init(&field), field };
     let value = jit(|field: Field, paths: Tensor| loss(&field, &paths, 1e-6));
     let value = value.call(begin.field.clone(), &paths)?.item();
     let times = time(options, || {
@@ -107,7 +107,7 @@ pub fn measure(_: &str, options: &Options) -> Result<Measured> {
 
 /// The loss of the very first update.
 pub fn first() -> Result<f64> {
-    let ((step, optimiser), field) = (step(), drawn());
-    let mut state = State { optimiser: optimiser.init(&field), field };
+    let ((step, optimizer), field) = (step(), drawn());
+    let mut state = State { optimizer: optimizer.init(&field), field };
     Ok(step.step(&mut state, paths()?)?.item())
 }

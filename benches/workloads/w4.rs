@@ -14,7 +14,7 @@ pub const VARIANTS: &[&str] = &["exact", "hutchinson"];
 const POINTS: usize = 1000;
 
 tree! {
-    struct State { flow: Cnf<ConcatSquash>, optimiser: OptState, update: Tensor }
+    struct State { flow: Cnf<ConcatSquash>, optimizer: OptState, update: Tensor }
 }
 
 type Step = Jit<'static, (State, Tables), (State, Tensor)>;
@@ -48,8 +48,8 @@ pub fn density(options: &Options) -> Result<ImageDensity> {
 }
 
 fn step() -> (Step, Optimizer) {
-    let optimiser = adamw(1e-3).weight_decay(1e-5);
-    let rule = optimiser.clone();
+    let optimizer = adamw(1e-3).weight_decay(1e-5);
+    let rule = optimizer.clone();
     let step = jit(move |state: State, tables: Tables| {
         let [draw, probe] = Key::new(2).fold_in(&state.update).split();
         let batch = tables.draw(POINTS, &draw);
@@ -57,15 +57,15 @@ fn step() -> (Step, Optimizer) {
             Ok(maximum_likelihood_loss(flow, &batch.points, Some(&batch.weight), &probe)?.0)
         };
         let (value, grads) = value_and_grad(loss, &state.flow)?;
-        let (flow, optimiser) = rule.update(&state.flow, grads, state.optimiser);
-        flowline::Result::Ok((State { flow, optimiser, update: state.update + 1 }, value))
+        let (flow, optimizer) = rule.update(&state.flow, grads, state.optimizer);
+        flowline::Result::Ok((State { flow, optimizer, update: state.update + 1 }, value))
     });
-    (step.max_traces(1), optimiser)
+    (step.max_traces(1), optimizer)
 }
 
-fn begin(variant: &str, optimiser: &Optimizer) -> State {
+fn begin(variant: &str, optimizer: &Optimizer) -> State {
     let flow = flow(divergence(variant));
-    State { optimiser: optimiser.init(&flow), flow, update: Tensor::from(0u32) }
+    State { optimizer: optimizer.init(&flow), flow, update: Tensor::from(0u32) }
 }
 
 /// `-mean log p` of 2 x 500 normal points of seeds 40 and 41, the probes of both blocks of seeds 42 and 43.
@@ -81,8 +81,8 @@ fn value(flow: &Cnf<ConcatSquash>) -> Result<f64> {
 }
 
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
-    let ((step, optimiser), tables) = (step(), picture(options, Rule::Uniform { below: 254 })?);
-    let mut state = begin(variant, &optimiser);
+    let ((step, optimizer), tables) = (step(), picture(options, Rule::Uniform { below: 254 })?);
+    let mut state = begin(variant, &optimizer);
     let value = value(&state.flow)?;
     let times = time(options, || {
         step.step(&mut state, tables.clone())?;
@@ -93,6 +93,6 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
 
 /// The loss of the very first update.
 pub fn first(options: &Options) -> Result<f64> {
-    let ((step, optimiser), tables) = (step(), picture(options, Rule::Uniform { below: 254 })?);
-    Ok(step.step(&mut begin("exact", &optimiser), tables)?.item())
+    let ((step, optimizer), tables) = (step(), picture(options, Rule::Uniform { below: 254 })?);
+    Ok(step.step(&mut begin("exact", &optimizer), tables)?.item())
 }

@@ -15,7 +15,7 @@ tree! {
     /// A field that leads from the data at t = 0 to the base at t = 1, as a flow has it: `-f(1 - t, y)`.
     struct Backward { field: SquashNet }
 }
-tree! { struct State { flow: Cnf<Backward>, optimiser: OptState } }
+tree! { struct State { flow: Cnf<Backward>, optimizer: OptState } }
 
 type SquashNet = TimeMlp<ConcatSquashLinear>;
 
@@ -40,9 +40,9 @@ fn flow(gain: f64) -> Cnf<Backward> {
 }
 
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
-    let optimiser = adam(1e-3);
+    let optimizer = adam(1e-3);
     let flow = flow(if variant == "gain 6" { 6.0 } else { 1.0 });
-    let begin = State { optimiser: optimiser.init(&flow), flow };
+    let begin = State { optimizer: optimizer.init(&flow), flow };
     let x = matrix(&SplitMix::new(6).uniforms(ROWS * DIM), [ROWS, DIM]);
 
     let stated = matrix(&SplitMix::new(7).signs(ROWS * DIM), [ROWS, DIM]);
@@ -54,8 +54,8 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     let step = jit(|state: State, x: Tensor| {
         let loss = |flow: &Cnf<Backward>| Ok(maximum_likelihood_loss(flow, &x, None, &Key::new(7))?.0);
         let (value, grads) = value_and_grad(loss, &state.flow)?;
-        let (flow, optimiser) = optimiser.update(&state.flow, grads, state.optimiser);
-        flowline::Result::Ok((State { flow, optimiser }, value))
+        let (flow, optimizer) = optimizer.update(&state.flow, grads, state.optimizer);
+        flowline::Result::Ok((State { flow, optimizer }, value))
     })
     .max_traces(1);
     // The same weights and probes each time: a step is to need as many steps of the solver as the last.

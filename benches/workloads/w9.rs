@@ -23,7 +23,7 @@ const UPDATES: u32 = 60_000;
 const HELD_OUT: usize = 4_000;
 
 tree! {
-    struct State { net: FourierMlp, average: FourierMlp, optimiser: OptState, update: Tensor }
+    struct State { net: FourierMlp, average: FourierMlp, optimizer: OptState, update: Tensor }
 }
 
 fn net() -> FourierMlp {
@@ -63,17 +63,17 @@ fn gap(net: FourierMlp, tables: &Tables, options: &Options) -> Result<f64> {
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     let (net, tables) = (net(), picture(options, Rule::Default)?);
     let value = value(&net);
-    let optimiser = chain([clip_by_global_norm(1.0), adamw(cosine(3e-3, UPDATES)).weight_decay(1e-5)]);
-    let optimised = optimiser.init(&net);
-    let mut state = State { average: net.clone(), net, optimiser: optimised, update: Tensor::from(0u32) };
+    let optimizer = chain([clip_by_global_norm(1.0), adamw(cosine(3e-3, UPDATES)).weight_decay(1e-5)]);
+    let optimized = optimizer.init(&net);
+    let mut state = State { average: net.clone(), net, optimizer: optimized, update: Tensor::from(0u32) };
     let step = jit(move |state: State, tables: Tables| {
         let [draw, noise] = Key::new(0).fold_in(&state.update).split();
         let points = tables.draw(BATCH, &draw).points;
         let loss = |net: &FourierMlp| flow(net.clone()).flow_matching_loss(&points, &noise);
         let (value, grads) = value_and_grad(loss, &state.net);
-        let (net, optimiser) = optimiser.update(&state.net, grads, state.optimiser);
+        let (net, optimizer) = optimizer.update(&state.net, grads, state.optimizer);
         let average = ema(0.999).update(&state.average, &net, &state.update);
-        (State { net, average, optimiser, update: state.update + 1 }, value)
+        (State { net, average, optimizer, update: state.update + 1 }, value)
     })
     .max_traces(1);
     if variant == "gap" {

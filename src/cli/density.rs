@@ -5,7 +5,7 @@ use super::{FileKind, note};
 use crate::error::Result;
 use crate::eval::EvalError;
 use crate::io::write_npy_parts;
-use crate::train::{DRAW_TOLERANCE, FAR, TrainedFlow, DensityGrid, MEASURE_TOLERANCE, TrainError};
+use crate::train::{DRAW_TOLERANCE, DensityGrid, FAR, MEASURE_TOLERANCE, TrainError, TrainedFlow};
 use std::path::PathBuf;
 
 /// Arguments of `flowline density`.
@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<()> {
     check_margin(&learned, margin)?;
     let mut count = Count::new(grid * grid, "cells");
     let counted = |part: &Result<Vec<f64>>| count.add(part.as_ref().map_or(0, Vec::len));
-    // Numbers are those of `log-prob`; a picture shows no more than its colours.
+    // Numbers are those of `log-prob`; a picture shows no more than its colors.
     if kind == FileKind::Npy {
         let parts = learned.log_grid_parts(grid, margin, MEASURE_TOLERANCE)?.inspect(counted);
         let values = parts.map(|part| part.map(|part| part.into_iter().map(|x| x as f32).collect()));

@@ -5,7 +5,8 @@
 use crate::data::Rule;
 use crate::error::Result;
 use crate::train::{
-    TrainingData, Trainer, FieldConfig, ObjectiveKind, OptimizerKind, TrainOptions, Preset, TrainConfig, TrainError,
+    FieldConfig, ObjectiveKind, OptimizerKind, Preset, TrainConfig, TrainError, TrainOptions, Trainer,
+    TrainingData,
 };
 
 /// Its name.

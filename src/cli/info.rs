@@ -6,8 +6,8 @@ use crate::backend::Peak;
 use crate::data::{Estimate, Rule};
 use crate::simd::Level;
 use crate::train::{
-    FieldConfig, RunInfo, TrainedFlow, ModelConfig, Objective, PhaseReport, Recorded, Steps, ToleranceRow,
-    TrainError, num_weights,
+    FieldConfig, ModelConfig, Objective, PhaseReport, Recorded, RunInfo, Steps, ToleranceRow, TrainError,
+    TrainedFlow, num_weights,
 };
 use serde::Serialize;
 use std::num::NonZero;

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::eval::EvalError;
 use crate::io::{IoError, read_csv_lines, read_npy, write_csv, write_npy};
 use crate::tensor::Key;
-use crate::train::{IMAGE_TOLERANCE, TrainedFlow, MEASURE_TOLERANCE, TrainError, check_tolerances};
+use crate::train::{IMAGE_TOLERANCE, MEASURE_TOLERANCE, TrainError, TrainedFlow, check_tolerances};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `flowline log-prob`.
@@ -28,13 +28,13 @@ pub struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
     seed: u64,
     /// Where to: the log-density of each point in nats, per square pixel of an image or per unit of points, or the
-    /// log-probability of the grey levels of each image, .npy or .csv [default: standard output]
+    /// log-probability of the gray levels of each image, .npy or .csv [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Relative tolerance of the solve [default: 1e-6, of images 1e-3]
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     rtol: Option<f64>,
-    /// Absolute tolerance of the solve, in standardised coordinates [default: 1e-6, of images 1e-3]
+    /// Absolute tolerance of the solve, in standardized coordinates [default: 1e-6, of images 1e-3]
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     atol: Option<f64>,
 }
@@ -111,7 +111,7 @@ fn images(args: &Args, learned: &TrainedFlow, tolerances: (f64, f64), kind: Opti
     drop(count);
     write(args, kind, &log_probs)?;
     let noise = bits.noise_stderr.map_or_else(String::new, |noise| {
-        format!(", {noise:.5} of the error by dequantisation and probes ({} an image)", bits.draws)
+        format!(", {noise:.5} of the error by dequantization and probes ({} an image)", bits.draws)
     });
     note(&format!(
         "{} images, {} bits/dim{noise}; {:.1} evaluations at rtol {:e}, atol {:e}",

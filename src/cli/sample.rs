@@ -8,7 +8,7 @@ use crate::eval::EvalError;
 use crate::io::{write_csv_parts, write_npy_parts};
 use crate::plot::{self, ImageGrid};
 use crate::tensor::Key;
-use crate::train::{ImagesFrame, TrainedFlow, TrainError};
+use crate::train::{ImagesFrame, TrainError, TrainedFlow};
 use std::path::{Path, PathBuf};
 
 /// Most points of one file: 16 GB of the plane as .npy.
@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(short = 'n', value_name = "N", allow_negative_numbers = true)]
     count: usize,
     /// Where to: points [n, d] in the units of the data (pixels, x to the right and y down, of an image) as .npy or .csv, or
-    /// the histogram of points over the plane as .png; images [n, h, w] or [n, h, w, c] of grey levels as .npy, rows of them
+    /// the histogram of points over the plane as .png; images [n, h, w] or [n, h, w, c] of gray levels as .npy, rows of them
     /// as .csv, or a sheet of the first 400 as .png
     /// [default: DIR/samples.npy]
     #[arg(long, value_name = "FILE")]
@@ -94,8 +94,8 @@ fn images(
     let parts = learned.sample_images(n, args.label, key)?.inspect(counted);
     match kind {
         FileKind::Npy => {
-            let colours = (frame.channels > 1).then_some(frame.channels);
-            let shape: Vec<usize> = [n, frame.height, frame.width].into_iter().chain(colours).collect();
+            let colors = (frame.channels > 1).then_some(frame.channels);
+            let shape: Vec<usize> = [n, frame.height, frame.width].into_iter().chain(colors).collect();
             write_npy_parts(path, &shape, parts)?;
         }
         FileKind::Csv => {

@@ -10,8 +10,9 @@ use crate::error::{Error, Result};
 use crate::io::read_npy_header;
 use crate::tensor::Key;
 use crate::train::{
-    TrainingData, Trainer, DivergenceKind, ModelKind, FlopsOf, Given, TrainedFlow, ObjectiveKind, OptimizerKind, TrainOptions,
-    PhasePlan, PixelTransformKind, Preset, TrainReport, TrainError, check_free, default_folder,
+    DivergenceKind, FlopsOf, Given, ModelKind, ObjectiveKind, OptimizerKind, PhasePlan, PixelTransformKind,
+    Preset, TrainError, TrainOptions, TrainReport, TrainedFlow, Trainer, TrainingData, check_free,
+    default_folder,
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::cell::RefCell;
@@ -48,10 +49,10 @@ pub struct Args {
     /// The field of a flow of images [default: unet]
     #[arg(long, value_parser = names(ModelKind::NAMES, ModelKind::ALL))]
     field: Option<ModelKind>,
-    /// What takes grey levels of images to numbers [default: marginals]
+    /// What takes gray levels of images to numbers [default: marginals]
     #[arg(long, value_parser = names(PixelTransformKind::NAMES, PixelTransformKind::ALL))]
     pixels: Option<PixelTransformKind>,
-    /// What is minimised [default: both, one after the other; flow matching for sets of images]
+    /// What is minimized [default: both, one after the other; flow matching for sets of images]
     #[arg(long, value_parser = names(ObjectiveKind::NAMES, ObjectiveKind::ALL))]
     objective: Option<ObjectiveKind>,
     /// Weight of the path's kinetic energy in maximum likelihood
@@ -99,7 +100,7 @@ pub struct Args {
     /// Relative tolerance of its steps
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     rtol: Option<f64>,
-    /// Absolute tolerance of its steps, in standardised coordinates
+    /// Absolute tolerance of its steps, in standardized coordinates
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     atol: Option<f64>,
     /// Steps of equal length a block instead of tolerances
@@ -108,7 +109,7 @@ pub struct Args {
     /// States that its gradient keeps; the others are recomputed [default: what fits into 32 MiB]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     checkpoints: Option<usize>,
-    /// The optimiser
+    /// The optimizer
     #[arg(long, value_name = "NAME", value_parser = names(OptimizerKind::NAMES, OptimizerKind::ALL))]
     optimizer: Option<OptimizerKind>,
     /// Peak learning rate of the first phase; that of a later one keeps its ratio to it

@@ -4,7 +4,7 @@
 //! asks `solve` for one block at a time and must never know how that is solved.
 
 use super::solve::FlowStats;
-use super::{Cnf, PathRegularization, CnfOptions};
+use super::{Cnf, CnfOptions, PathRegularization};
 use crate::error::Result;
 use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor};
@@ -75,7 +75,8 @@ impl<D: VelocityField> Cnf<D> {
     }
 
     fn density_with_stats(&self, x: &Tensor, probes: &[Tensor]) -> Result<(Tensor, FlowStats)> {
-        let settings = CnfOptions { path_regularization: PathRegularization::default(), ..self.settings.clone() };
+        let settings =
+            CnfOptions { path_regularization: PathRegularization::default(), ..self.settings.clone() };
         let (log_prob, _, counts) = Cnf { settings, ..self.clone() }.density_and_cost(x, probes)?;
         Ok((log_prob, counts))
     }

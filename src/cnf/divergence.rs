@@ -90,7 +90,7 @@ pub(super) struct Local {
     pub jacobian: Option<Tensor>,
 }
 
-/// The velocity of a field and what its density and regularisers need.
+/// The velocity of a field and what its density and regularizers need.
 ///
 /// Each direction is a forward derivative of the whole field. They share one evaluation of it, and the
 /// slopes of its activations, because equal nodes of a graph are merged.

@@ -3,9 +3,9 @@
 //! What a flow is and how it is told to be solved; it knows fields and settings, and solves nothing. Its densities are in
 //! `density`, its samples in `sample`, and how either runs on any number of rows is in `rows`.
 
-use super::{Divergence, ErrorNorm, PathRegularization, CnfOptions, StandardNormal, StepControl};
+use super::{CnfOptions, Divergence, ErrorNorm, PathRegularization, StandardNormal, StepControl};
 use crate::array::DType;
-use crate::nn::{VelocityField, AnyVelocityField, FourierMlp, golden_frequencies};
+use crate::nn::{AnyVelocityField, FourierMlp, VelocityField, golden_frequencies};
 use crate::ode::Method;
 use crate::odeint::Adjoint;
 use crate::tensor::{Key, Tensor, Tree};
@@ -38,7 +38,7 @@ tree! {
         pub base: StandardNormal,
         /// How the flow is solved.
         pub settings: CnfOptions,
-        /// The class of each row that the flow is asked about, `[n, 1]`; see [`Cnf::given`].
+        /// The class of each row that the flow is asked about, `[n, 1]`; see [`Cnf::condition_on`].
         pub labels: Option<Tensor>,
     }
 }
@@ -105,7 +105,7 @@ impl<D: VelocityField> Cnf<D> {
     }
 }
 
-/// How it is solved; each as the field of [`Settings`] of the same name.
+/// How it is solved; each as the field of [`CnfOptions`] of the same name.
 impl<D: VelocityField> Cnf<D> {
     /// Time spent in each block.
     pub fn t1(mut self, t1: f64) -> Self {
@@ -153,8 +153,8 @@ impl<D: VelocityField> Cnf<D> {
     }
 
     /// What paths cost in training by maximum likelihood.
-    pub fn path_regularization(mut self, path_cost: PathRegularization) -> Self {
-        self.settings.path_regularization = path_cost;
+    pub fn path_regularization(mut self, path_regularization: PathRegularization) -> Self {
+        self.settings.path_regularization = path_regularization;
         self
     }
 
@@ -176,7 +176,7 @@ impl<D: VelocityField> Cnf<D> {
         self
     }
 
-    /// Steps of each row's own, so that no row depends on its neighbours.
+    /// Steps of each row's own, so that no row depends on its neighbors.
     ///
     /// # Examples
     /// ```

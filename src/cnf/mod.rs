@@ -7,7 +7,7 @@
 //!
 //! Rows are independent, so everything runs through [`map_rows`](crate::tensor::map_rows): a tile of
 //! rows is one solve with steps of its own, on one thread from start to end. Only `solve` knows the ODE
-//! solver; the rest speaks of fields, densities and losses. Nothing here knows an optimiser, a data set
+//! solver; the rest speaks of fields, densities and losses. Nothing here knows an optimizer, a data set
 //! or a file.
 
 mod base;
@@ -27,7 +27,7 @@ pub use base::StandardNormal;
 pub use divergence::{Divergence, ProbeDistribution};
 pub use flow::Cnf;
 pub use objective::maximum_likelihood_loss;
-pub use settings::{ErrorNorm, PathRegularization, CnfOptions, StepControl};
+pub use settings::{CnfOptions, ErrorNorm, PathRegularization, StepControl};
 pub use solve::FlowStats;
 pub use stream::Streamed;
 

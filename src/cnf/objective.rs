@@ -46,7 +46,7 @@ impl<D: VelocityField> Cnf<D> {
     /// for row i of n with one u in [0, 1) for all: each row's s is uniform, and every update sees the whole of [0, 1].
     ///
     /// # Shapes and units
-    /// x1 `[n, dim]`, rows in random order. A flow of rows that have classes is [given](Cnf::given) a label for each.
+    /// x1 `[n, dim]`, rows in random order. A flow of rows that have classes is [given](Cnf::condition_on) a label for each.
     ///
     /// # Panics
     /// When labels are given to a field without classes, or are not one a row.
@@ -84,7 +84,8 @@ impl<D: VelocityField> Cnf<D> {
     fn velocity(&self, place: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
         let (n, t1) = (self.blocks.len() as f64, self.settings.t1);
         let place = place * n;
-        let speed = |i: usize| self.blocks[i].eval_conditional(&((&place - i as f64) * t1), y, labels) * (n * t1);
+        let speed =
+            |i: usize| self.blocks[i].eval_conditional(&((&place - i as f64) * t1), y, labels) * (n * t1);
         let last = self.blocks.len() - 1;
         // From the last block down: each takes the places before the next one's beginning.
         (0..last).rev().fold(speed(last), |later, i| {

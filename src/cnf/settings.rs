@@ -3,7 +3,7 @@
 use super::Divergence;
 use crate::ode::Method;
 use crate::odeint::Adjoint;
-use crate::tensor::{Leaf, TreePath, Tensor, Tree};
+use crate::tensor::{Leaf, Tensor, Tree, TreePath};
 
 /// How long the steps of a solve are.
 #[derive(Clone, Copy, Debug, PartialEq)]

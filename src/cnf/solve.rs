@@ -1,10 +1,10 @@
 //! The one place of `cnf` that knows the ODE solver.
 
 use super::divergence::{Directions, Local, local};
-use super::{Divergence, ErrorNorm, PathRegularization, CnfOptions, StepControl};
+use super::{CnfOptions, Divergence, ErrorNorm, PathRegularization, StepControl};
 use crate::error::Result;
 use crate::nn::VelocityField;
-use crate::ode::{ConstantStepSize, OdeState, Ode};
+use crate::ode::{ConstantStepSize, Ode, OdeState};
 use crate::odeint::{self, PartNorm, TensorState};
 use crate::tensor::Tensor;
 use crate::tree;
@@ -18,7 +18,7 @@ tree! {
         /// Steps rejected.
         pub num_rejected: Tensor,
         /// Evaluations of the field; with its divergence they count once.
-        pub num_field_evals: Tensor,
+        pub num_fn_evals: Tensor,
     }
 }
 
@@ -30,8 +30,8 @@ impl FlowStats {
 
     /// The inverse of [`FlowStats::pack`].
     pub(super) fn unpack(counts: &Tensor) -> FlowStats {
-        let [num_steps, num_rejected, num_field_evals] = [0, 1, 2].map(|k| counts.index(k));
-        FlowStats { num_steps, num_rejected, num_field_evals }
+        let [num_steps, num_rejected, num_fn_evals] = [0, 1, 2].map(|k| counts.index(k));
+        FlowStats { num_steps, num_rejected, num_fn_evals }
     }
 }
 

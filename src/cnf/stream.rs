@@ -7,8 +7,8 @@ use crate::tensor::{Jit, Key, Tensor, Tree, jit};
 /// into chunks, the last one filled up by repeating its last row.
 ///
 /// Memory stays that of a chunk beside the rows and their results. Each chunk has a key of its own. In an
-/// adaptive solve the rows of a tile share their steps, so a row's result depends on its neighbours within
-/// the tolerance, unless rows have [steps of their own](super::Settings::per_row).
+/// adaptive solve the rows of a tile share their steps, so a row's result depends on its neighbors within
+/// the tolerance, unless rows have [steps of their own](super::CnfOptions::per_row).
 ///
 /// # Examples
 /// ```

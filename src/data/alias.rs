@@ -43,7 +43,7 @@ impl AliasTable {
         if rng.random::<f32>() < self.prob[bucket] { bucket } else { self.index[bucket] as usize }
     }
 
-    /// The probabilities that the table realises.
+    /// The probabilities that the table realizes.
     #[cfg(test)]
     pub(super) fn probabilities(&self) -> Vec<f64> {
         let n = self.prob.len() as f64;

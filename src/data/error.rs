@@ -1,7 +1,7 @@
 //! What can be wrong with a picture that is to become a density, with points, and with a set of images.
 //!
 //! Knows names and numbers only. Each message names the file, the value found and the remedy. A picture that
-//! passes gives a density with a finite entropy, points that pass a finite standardised form: nothing downstream has to
+//! passes gives a density with a finite entropy, points that pass a finite standardized form: nothing downstream has to
 //! check again.
 
 /// Why a picture cannot become a density, points cannot be learned from, or a set of images cannot be read.
@@ -93,15 +93,15 @@ pub enum DataError {
         /// The largest number of pixels.
         limit: usize,
     },
-    /// Every pixel has the same grey: there is nothing to learn.
+    /// Every pixel has the same gray: there is nothing to learn.
     #[error(
-        "image {name} has one grey only ({grey:.1} of 255 in all {width} x {height} pixels); give a dark drawing on a light ground"
+        "image {name} has one gray only ({gray:.1} of 255 in all {width} x {height} pixels); give a dark drawing on a light ground"
     )]
-    OneGrey {
+    OneGray {
         /// File as it was named by the caller.
         name: String,
-        /// The grey, 0 (black) to 255 (white), on a white ground.
-        grey: f64,
+        /// The gray, 0 (black) to 255 (white), on a white ground.
+        gray: f64,
         /// Columns.
         width: usize,
         /// Rows.
@@ -109,21 +109,21 @@ pub enum DataError {
     },
     /// No pixel of the support carries mass.
     #[error(
-        "image {name} has no dark pixel below grey {below} (darkest {darkest:.1}, lightest {lightest:.1} of 255), so it holds no mass; raise its contrast or use the default rule"
+        "image {name} has no dark pixel below gray {below} (darkest {darkest:.1}, lightest {lightest:.1} of 255), so it holds no mass; raise its contrast or use the default rule"
     )]
     NoMass {
         /// File as it was named by the caller.
         name: String,
-        /// Pixels at or above this grey are left out.
+        /// Pixels at or above this gray are left out.
         below: f64,
-        /// Least grey found.
+        /// Least gray found.
         darkest: f64,
-        /// Largest grey found.
+        /// Largest gray found.
         lightest: f64,
     },
     /// All mass lies in one row or one column: the deviation across it is zero.
     #[error(
-        "image {name} has all its darkness in {line} {index}, so its {axis} coordinate cannot be standardised; give a drawing that covers several rows and columns"
+        "image {name} has all its darkness in {line} {index}, so its {axis} coordinate cannot be standardized; give a drawing that covers several rows and columns"
     )]
     Line {
         /// File as it was named by the caller.
@@ -215,7 +215,7 @@ pub enum DataError {
     },
     /// A coordinate whose values spread over more, or less, than numbers of 64 bits can square.
     #[error(
-        "points {name}: column {column} has mean {mean:?} and deviation {sd:?}, which cannot be standardised; scale the column to about 1e-150 .. 1e150, or leave out the values far from the others"
+        "points {name}: column {column} has mean {mean:?} and deviation {sd:?}, which cannot be standardized; scale the column to about 1e-150 .. 1e150, or leave out the values far from the others"
     )]
     Spread {
         /// What the points are called.
@@ -227,9 +227,9 @@ pub enum DataError {
         /// Its deviation.
         sd: f64,
     },
-    /// Images of another number of channels than grey and colours have.
+    /// Images of another number of channels than gray and colors have.
     #[error(
-        "images {name} have {channels} channels; give 1 (grey) or 3 (red, green, blue), without an alpha channel"
+        "images {name} have {channels} channels; give 1 (gray) or 3 (red, green, blue), without an alpha channel"
     )]
     Channels {
         /// The file.
@@ -328,12 +328,12 @@ pub enum DataError {
         /// Its value.
         value: f64,
     },
-    /// Grey levels that are no bytes.
+    /// Gray levels that are no bytes.
     #[error(
-        "images {name}: image {image} has a value of {}; grey levels are whole numbers from 0 to 255, save them as u1",
+        "images {name}: image {image} has a value of {}; gray levels are whole numbers from 0 to 255, save them as u1",
         in_short(*value)
     )]
-    GreyLevel {
+    GrayLevel {
         /// The file.
         name: String,
         /// Which image, from 1.

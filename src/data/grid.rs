@@ -1,7 +1,7 @@
 //! Cells over the plane, where a density is evaluated for a picture or summed for its mass.
 //!
-//! Knows a rectangle in pixel coordinates and the map to standardised ones; nothing of images or of whose density
-//! is evaluated there. Both frames are kept in one value because each use needs both: models are asked at `centres`,
+//! Knows a rectangle in pixel coordinates and the map to standardized ones; nothing of images or of whose density
+//! is evaluated there. Both frames are kept in one value because each use needs both: models are asked at `centers`,
 //! pictures and masses are told per pixel.
 
 /// Cells over the plane, row-major with the first row on top.
@@ -16,16 +16,16 @@ pub struct Grid {
     pub x: [f64; 2],
     /// Upper and lower end in pixel coordinates, y down.
     pub y: [f64; 2],
-    /// Centres of the cells `[rows * cols, 2]` in standardised coordinates.
-    pub centres: Vec<[f32; 2]>,
-    /// Area of a cell in standardised coordinates: `sum(exp(log_prob)) * cell_area` is the mass on the grid.
+    /// Centers of the cells `[rows * cols, 2]` in standardized coordinates.
+    pub centers: Vec<[f32; 2]>,
+    /// Area of a cell in standardized coordinates: `sum(exp(log_prob)) * cell_area` is the mass on the grid.
     pub cell_area: f64,
     /// Area of a cell in square pixels.
     pub pixel_area: f64,
 }
 
 impl Grid {
-    /// `rows` x `cols` cells over the rectangle; `standard` maps pixel to standardised coordinates, of which a unit square
+    /// `rows` x `cols` cells over the rectangle; `standard` maps pixel to standardized coordinates, of which a unit square
     /// is `unit` square pixels.
     pub(super) fn new(
         rows: usize,
@@ -37,20 +37,20 @@ impl Grid {
     ) -> Self {
         let pixel_area = (x[1] - x[0]) / cols as f64 * (y[1] - y[0]) / rows as f64;
         let mut grid =
-            Self { rows, cols, x, y, centres: Vec::new(), cell_area: pixel_area / unit, pixel_area };
-        grid.centres = (0..rows * cols)
-            .map(|i| standard([grid.col_centre(i % cols), grid.row_centre(i / cols)]).map(|c| c as f32))
+            Self { rows, cols, x, y, centers: Vec::new(), cell_area: pixel_area / unit, pixel_area };
+        grid.centers = (0..rows * cols)
+            .map(|i| standard([grid.col_center(i % cols), grid.row_center(i / cols)]).map(|c| c as f32))
             .collect();
         grid
     }
 
-    /// y of a row's centres in pixel coordinates.
-    pub(super) fn row_centre(&self, row: usize) -> f64 {
+    /// y of a row's centers in pixel coordinates.
+    pub(super) fn row_center(&self, row: usize) -> f64 {
         self.y[0] + (self.y[1] - self.y[0]) * (row as f64 + 0.5) / self.rows as f64
     }
 
-    /// x of a column's centres in pixel coordinates.
-    pub(super) fn col_centre(&self, col: usize) -> f64 {
+    /// x of a column's centers in pixel coordinates.
+    pub(super) fn col_center(&self, col: usize) -> f64 {
         self.x[0] + (self.x[1] - self.x[0]) * (col as f64 + 0.5) / self.cols as f64
     }
 }

@@ -9,7 +9,7 @@
 use super::{
     DataError, Grid,
     alias::AliasTable,
-    grey::Grey,
+    gray::Gray,
     quadrature::{Blur, Taps, at_points},
 };
 use crate::io::Fnv;
@@ -24,18 +24,18 @@ pub const JITTER_PIXELS: f64 = 0.5;
 /// Cells around the picture in quadratures, in deviations of the blur.
 const QUADRATURE_MARGIN: f64 = 8.0;
 
-/// How training points are drawn from a density that is proportional to darkness `1 - grey / max grey`.
+/// How training points are drawn from a density that is proportional to darkness `1 - gray / max gray`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// Pixels in proportion to their darkness, every one that is not of the lightest grey; standardised by the
+    /// Pixels in proportion to their darkness, every one that is not of the lightest gray; standardized by the
     /// darkness-weighted mean and deviation; each point counts once in a loss.
     #[default]
     Default,
-    /// Importance-weighted: pixels uniformly, each point counts with its darkness in the loss; standardised by the
+    /// Importance-weighted: pixels uniformly, each point counts with its darkness in the loss; standardized by the
     /// unweighted mean and deviation of these pixels.
     Uniform {
-        /// Only pixels of a darker grey take part.
+        /// Only pixels of a darker gray take part.
         below: u8,
     },
 }
@@ -43,7 +43,7 @@ pub enum Rule {
 /// An image as a density over the plane, with the tables to draw from it.
 ///
 /// # Shapes and units
-/// n pixels take part (the support), in row-major order from the top left. `positions` `[n, 2]` are standardised;
+/// n pixels take part (the support), in row-major order from the top left. `positions` `[n, 2]` are standardized;
 /// `mass` `[n]` sums to 1; to draw a training point, take a bucket b of 0..n uniformly and `u` uniform in [0, 1)
 /// (from other random bits: 24 bits do not hold both), `i = if u < alias_prob[b] { b } else { alias_index[b] }`, then
 /// `x = positions[i] + jitter_sd * normal`, weighted by `weight[i]` in the loss.
@@ -52,13 +52,13 @@ pub enum Rule {
 pub struct ImageDensity {
     /// What the picture is called in messages: its path, or the name given.
     pub name: String,
-    /// How greys became probabilities.
+    /// How grays became probabilities.
     pub rule: Rule,
     /// Columns of the picture.
     pub width: usize,
     /// Rows of the picture.
     pub height: usize,
-    /// Centres of the support's pixels `[n, 2]`, x to the right and y down, standardised.
+    /// Centers of the support's pixels `[n, 2]`, x to the right and y down, standardized.
     pub positions: Vec<[f32; 2]>,
     /// Probability of each pixel `[n]` under the density to learn, in proportion to darkness; sums to 1.
     pub mass: Vec<f64>,
@@ -66,11 +66,11 @@ pub struct ImageDensity {
     pub weight: Vec<f32>,
     /// Mean of a weighted loss's weights: 1, or the mean darkness of the support. `loss = mean_weight * NLL`.
     pub mean_weight: f64,
-    /// Centre of standardised coordinates, in pixel coordinates.
+    /// Center of standardized coordinates, in pixel coordinates.
     pub mean: [f64; 2],
-    /// Unit of standardised coordinates, in pixels.
+    /// Unit of standardized coordinates, in pixels.
     pub sd: [f64; 2],
-    /// Deviation of the jitter in standardised coordinates, `0.5 / sd`.
+    /// Deviation of the jitter in standardized coordinates, `0.5 / sd`.
     pub jitter_sd: [f64; 2],
     /// Probability to keep a bucket `[n]`.
     pub alias_prob: Vec<f32>,
@@ -78,14 +78,14 @@ pub struct ImageDensity {
     pub alias_index: Vec<i32>,
     /// Row-major index of the support's pixels.
     pixels: Vec<u32>,
-    grey: Grey,
+    gray: Gray,
 }
 
 impl ImageDensity {
     /// Reads a picture by the default rule.
     ///
     /// # Errors
-    /// [`DataError`]: no readable file, no whole picture, or a picture without a density (one grey, one row).
+    /// [`DataError`]: no readable file, no whole picture, or a picture without a density (one gray, one row).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -100,7 +100,7 @@ impl ImageDensity {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn from_bytes(bytes: &[u8], name: &str) -> Result<Self, DataError> {
-        Self::build(Grey::decode(bytes, name)?, name.to_owned(), Rule::Default)
+        Self::build(Gray::decode(bytes, name)?, name.to_owned(), Rule::Default)
     }
 
     /// The project's own picture: flow lines around vortices.
@@ -114,28 +114,28 @@ impl ImageDensity {
     /// # Errors
     /// [`DataError::NoMass`] or [`DataError::Line`] where the rule leaves out too many pixels.
     pub fn with_rule(self, rule: Rule) -> Result<Self, DataError> {
-        if rule == self.rule { Ok(self) } else { Self::build(self.grey, self.name, rule) }
+        if rule == self.rule { Ok(self) } else { Self::build(self.gray, self.name, rule) }
     }
 
-    fn build(grey: Grey, name: String, rule: Rule) -> Result<Self, DataError> {
+    fn build(gray: Gray, name: String, rule: Rule) -> Result<Self, DataError> {
         let below = match rule {
-            Rule::Default => grey.lightest,
+            Rule::Default => gray.lightest,
             Rule::Uniform { below } => f64::from(below),
         };
         let pixels: Vec<u32> =
-            (0..grey.values.len()).filter(|&i| grey.values[i] < below).map(|i| i as u32).collect();
-        let darkness: Vec<f64> = pixels.iter().map(|&i| grey.darkness(i as usize)).collect();
+            (0..gray.values.len()).filter(|&i| gray.values[i] < below).map(|i| i as u32).collect();
+        let darkness: Vec<f64> = pixels.iter().map(|&i| gray.darkness(i as usize)).collect();
         let total: f64 = darkness.iter().sum();
         if total <= 0.0 {
-            let (darkest, lightest) = (grey.darkest, grey.lightest);
+            let (darkest, lightest) = (gray.darkest, gray.lightest);
             return Err(DataError::NoMass { name, below, darkest, lightest });
         }
         let drawn = match rule {
             Rule::Default => darkness.clone(),
             Rule::Uniform { .. } => vec![1.0; pixels.len()],
         };
-        let centres: Vec<[f64; 2]> = pixels.iter().map(|&i| centre(i as usize, grey.width)).collect();
-        let (mean, sd) = moments(&centres, &drawn);
+        let centers: Vec<[f64; 2]> = pixels.iter().map(|&i| center(i as usize, gray.width)).collect();
+        let (mean, sd) = moments(&centers, &drawn);
         check_extent(&name, mean, sd)?;
         let table = AliasTable::new(&drawn);
         let (weight, mean_weight) = match rule {
@@ -145,7 +145,7 @@ impl ImageDensity {
             }
         };
         Ok(Self {
-            positions: centres
+            positions: centers
                 .iter()
                 .map(|p| std::array::from_fn(|a| ((p[a] - mean[a]) / sd[a]) as f32))
                 .collect(),
@@ -153,8 +153,8 @@ impl ImageDensity {
             jitter_sd: sd.map(|s| JITTER_PIXELS / s),
             alias_prob: table.prob,
             alias_index: table.index,
-            width: grey.width,
-            height: grey.height,
+            width: gray.width,
+            height: gray.height,
             name,
             rule,
             weight,
@@ -162,26 +162,26 @@ impl ImageDensity {
             mean,
             sd,
             pixels,
-            grey,
+            gray,
         })
     }
 
-    /// Standardised to pixel coordinates.
+    /// Standardized to pixel coordinates.
     pub fn to_pixels(&self, x: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| self.mean[a] + self.sd[a] * x[a])
     }
 
-    /// Pixel to standardised coordinates.
+    /// Pixel to standardized coordinates.
     pub fn to_standard(&self, p: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| (p[a] - self.mean[a]) / self.sd[a])
     }
 
-    /// What to add to a log-density in standardised coordinates to have it per square pixel: `-ln(sd_x sd_y)`.
+    /// What to add to a log-density in standardized coordinates to have it per square pixel: `-ln(sd_x sd_y)`.
     pub fn log_jacobian(&self) -> f64 {
         -(self.sd[0] * self.sd[1]).ln()
     }
 
-    /// Entropy of the density in standardised coordinates, in nats: the least mean NLL that any model can reach.
+    /// Entropy of the density in standardized coordinates, in nats: the least mean NLL that any model can reach.
     ///
     /// `H = -integral p ln p`, by the midpoint rule on 8 x 8 cells a pixel (4 x 4 or 2 x 2 for pictures of more than
     /// 2^18 or 2^22 pixels), which is exact to 1e-6 for a mixture of normals half a pixel wide.
@@ -210,19 +210,19 @@ impl ImageDensity {
         sum / (cells * cells) as f64
     }
 
-    /// Mean NLL of the best single Gaussian, in nats and standardised coordinates: `ln(2 pi e) + ln(det C) / 2`.
+    /// Mean NLL of the best single Gaussian, in nats and standardized coordinates: `ln(2 pi e) + ln(det C) / 2`.
     ///
     /// C is the full covariance of the density, jitter included. A flow that has learned anything lies below it.
     pub fn gaussian_nats(&self) -> f64 {
-        let centres: Vec<[f64; 2]> = self.pixels.iter().map(|&i| centre(i as usize, self.width)).collect();
-        let (mean, sd) = moments(&centres, &self.mass);
+        let centers: Vec<[f64; 2]> = self.pixels.iter().map(|&i| center(i as usize, self.width)).collect();
+        let (mean, sd) = moments(&centers, &self.mass);
         let covariance: f64 =
-            centres.iter().zip(&self.mass).map(|(p, m)| m * (p[0] - mean[0]) * (p[1] - mean[1])).sum();
+            centers.iter().zip(&self.mass).map(|(p, m)| m * (p[0] - mean[0]) * (p[1] - mean[1])).sum();
         let [xx, yy] = sd.map(|s| s * s + JITTER_PIXELS * JITTER_PIXELS);
         (2.0 * PI).ln() + 1.0 + 0.5 * (xx * yy - covariance * covariance).ln() + self.log_jacobian()
     }
 
-    /// n independent points of the density (pixels by `mass`, jittered), in standardised coordinates.
+    /// n independent points of the density (pixels by `mass`, jittered), in standardized coordinates.
     ///
     /// For held-out points: the caller's generator makes them independent of those drawn in training.
     pub fn sample<R: Rng + ?Sized>(&self, n: usize, rng: &mut R) -> Vec<[f32; 2]> {
@@ -238,14 +238,14 @@ impl ImageDensity {
             .collect()
     }
 
-    /// The true log-density at points, both in standardised coordinates: of the mixture of a normal for each pixel, which is
+    /// The true log-density at points, both in standardized coordinates: of the mixture of a normal for each pixel, which is
     /// summed over all pixels within 8 deviations. -infinity where there are none.
     ///
     /// Its mean over the density is `-entropy_nats()`.
     pub fn log_probs(&self, points: &[[f32; 2]]) -> Vec<f64> {
         let taps = |a: usize, pixels: usize| {
-            let centres = points.iter().map(move |x| self.mean[a] + self.sd[a] * f64::from(x[a]));
-            Taps::new(centres, pixels, JITTER_PIXELS)
+            let centers = points.iter().map(move |x| self.mean[a] + self.sd[a] * f64::from(x[a]));
+            Taps::new(centers, pixels, JITTER_PIXELS)
         };
         let (xs, ys) = (taps(0, self.width), taps(1, self.height));
         let per_pixel = at_points(&self.pixel_mass(), self.width, &xs, &ys);
@@ -266,22 +266,22 @@ impl ImageDensity {
         Grid::new(rows, cols, x, y, |p| self.to_standard(p), self.sd[0] * self.sd[1])
     }
 
-    /// The true density per square pixel at the centres of a grid, row-major, first row on top.
+    /// The true density per square pixel at the centers of a grid, row-major, first row on top.
     pub fn density_on(&self, grid: &Grid) -> Vec<f64> {
-        let taps = |n: usize, centre: &dyn Fn(usize) -> f64, pixels| {
-            Taps::new((0..n).map(centre), pixels, JITTER_PIXELS)
+        let taps = |n: usize, center: &dyn Fn(usize) -> f64, pixels| {
+            Taps::new((0..n).map(center), pixels, JITTER_PIXELS)
         };
-        let xs = taps(grid.cols, &|i| grid.col_centre(i), self.width);
-        let ys = taps(grid.rows, &|i| grid.row_centre(i), self.height);
+        let xs = taps(grid.cols, &|i| grid.col_center(i), self.width);
+        let ys = taps(grid.rows, &|i| grid.row_center(i), self.height);
         let mass = self.pixel_mass();
         let mut blur = Blur::new(&mass, self.width, xs, ys);
         (0..grid.rows).flat_map(|i| blur.row(i).to_vec()).collect()
     }
 
-    /// A number that tells pictures apart (FNV-1a, 64 bit, of size and greys): the same for the same pixels in any file.
+    /// A number that tells pictures apart (FNV-1a, 64 bit, of size and grays): the same for the same pixels in any file.
     pub fn fingerprint(&self) -> u64 {
         let size = [self.width as u64, self.height as u64];
-        let words = size.into_iter().chain(self.grey.values.iter().map(|v| v.to_bits()));
+        let words = size.into_iter().chain(self.gray.values.iter().map(|v| v.to_bits()));
         Fnv::of(words.flat_map(u64::to_le_bytes)).number()
     }
 
@@ -313,8 +313,8 @@ impl ImageDensity {
     }
 }
 
-/// Centre of a pixel in pixel coordinates.
-fn centre(pixel: usize, width: usize) -> [f64; 2] {
+/// Center of a pixel in pixel coordinates.
+fn center(pixel: usize, width: usize) -> [f64; 2] {
     [(pixel % width) as f64 + 0.5, (pixel / width) as f64 + 0.5]
 }
 

@@ -1,10 +1,10 @@
 //! Data to learn from, on the host: an image as a density over the plane, points, toy densities, sets of images.
 //!
 //! - [`ImageDensity`]: one picture, whose dark pixels are where the density is.
-//! - [`Toy`]: the densities over the plane that papers show, with their entropies.
-//! - [`Points`]: rows of any length from a file or an array, standardised, their units kept.
+//! - [`ToyDensity`]: the densities over the plane that papers show, with their entropies.
+//! - [`Points`]: rows of any length from a file or an array, standardized, their units kept.
 //! - [`ImageSet`]: images as points, from folders, IDX and `.npy` files of any size; [`MarginalTransform`] and
-//!   [`LogitTransform`] take their grey levels to real numbers and back.
+//!   [`LogitTransform`] take their gray levels to real numbers and back.
 //!
 //! What it knows: pixels, probabilities, units. What it must never know: tensors, graphs, models. A training
 //! program copies the public tables of an [`ImageDensity`] to where it computes, and draws from them there.
@@ -14,14 +14,14 @@
 //! # Coordinates
 //! Of one picture there are two frames with the same orientation, x to the right and y **down**, so that rows of an array, pixels
 //! and points agree without a flip:
-//! - *pixel coordinates* `p`: the image covers `[0, width] x [0, height]`, so the centre of the pixel in row r and
+//! - *pixel coordinates* `p`: the image covers `[0, width] x [0, height]`, so the center of the pixel in row r and
 //!   column c is `(c + 1/2, r + 1/2)`;
-//! - *standardised coordinates* `x = (p - mean) / sd` for each axis, in which models work and in which entropies and
+//! - *standardized coordinates* `x = (p - mean) / sd` for each axis, in which models work and in which entropies and
 //!   likelihoods are stated in nats.
 mod alias;
 mod error;
 mod estimate;
-mod grey;
+mod gray;
 mod grid;
 mod image_density;
 mod image_set;

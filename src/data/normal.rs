@@ -1,6 +1,6 @@
 //! The normal distribution on the host: density, distribution function, quantile, each accurate far into both tails.
 //!
-//! Knows numbers only. Tails matter here: a pixel that is black in 59,999 of 60,000 pictures has a grey level of
+//! Knows numbers only. Tails matter here: a pixel that is black in 59,999 of 60,000 pictures has a gray level of
 //! probability 3e-7, and its place on the normal must come back to that level. So both functions are told which tail,
 //! and nothing subtracts a probability from 1.
 

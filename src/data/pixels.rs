@@ -1,4 +1,4 @@
-//! From grey levels to real numbers and back: uniform dequantisation, and transforms with their Jacobians.
+//! From gray levels to real numbers and back: uniform dequantization, and transforms with their Jacobians.
 //!
 //! Knows levels 0..=255 and coordinates. Must never know a model: `log p(x) = log q(z) + log_det`, whatever q is. Images
 //! are points x of the unit cube, `x = (level + u) / 256` with u uniform in (0, 1): a density of x then bounds the
@@ -42,7 +42,7 @@ pub fn bits_per_dim(log_prob: f64, dim: usize) -> f64 {
 pub enum PixelTransform {
     /// Each pixel through its own distribution.
     Marginals(MarginalTransform),
-    /// Each pixel through the logit, standardised.
+    /// Each pixel through the logit, standardized.
     Logit(LogitTransform),
 }
 
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn dequantised_levels_stay_in_their_cell_and_a_seed_repeats_them() {
+    fn dequantized_levels_stay_in_their_cell_and_a_seed_repeats_them() {
         let bytes: Vec<u8> = (0..=255).collect();
         let x = dequantize(&bytes, &mut SmallRng::seed_from_u64(9));
         assert!(x.iter().zip(&bytes).all(|(x, &v)| (x * 256.0).floor() == f64::from(v)));

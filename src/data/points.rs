@@ -1,13 +1,13 @@
-//! Points of any number of coordinates: from files and arrays, checked once, standardised, their units kept.
+//! Points of any number of coordinates: from files and arrays, checked once, standardized, their units kept.
 //!
 //! Knows rows of numbers and their units. Must never know a model. Points that pass are finite, at least two, and vary
-//! along every axis, so that their standardised form exists; whoever holds a `Points` has nothing to check again.
+//! along every axis, so that their standardized form exists; whoever holds a `Points` has nothing to check again.
 
 use super::{DataError, Standardizer};
 use crate::io::{Fnv, read_csv_table, read_npy};
 use std::path::Path;
 
-/// Points `[n, d]` in units, and their standardised coordinates.
+/// Points `[n, d]` in units, and their standardized coordinates.
 ///
 /// # Examples
 /// ```
@@ -24,7 +24,7 @@ pub struct Points {
     pub name: String,
     /// Names of the columns, by the file's heading or `x1`, `x2`, ...
     pub columns: Vec<String>,
-    /// The way between units and standardised coordinates, by these points' mean and deviation.
+    /// The way between units and standardized coordinates, by these points' mean and deviation.
     pub standard: Standardizer,
     values: Vec<f64>,
 }
@@ -131,12 +131,12 @@ impl Points {
         &self.values
     }
 
-    /// The points in standardised coordinates, row-major `[n, d]`.
+    /// The points in standardized coordinates, row-major `[n, d]`.
     pub fn standardized(&self) -> Vec<f32> {
         self.standard.transform(&self.values).into_iter().map(|x| x as f32).collect()
     }
 
-    /// The points of some rows, standardised by themselves: those to learn from.
+    /// The points of some rows, standardized by themselves: those to learn from.
     ///
     /// # Errors
     /// [`DataError::TooFewPoints`], or [`DataError::ConstantColumn`] where a column varies in other rows alone.
@@ -148,7 +148,7 @@ impl Points {
         )
     }
 
-    /// The points of some rows in the standardised coordinates of those learned from: held-out points, of the same file or
+    /// The points of some rows in the standardized coordinates of those learned from: held-out points, of the same file or
     /// of another.
     ///
     /// # Errors
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn standardised_points_have_mean_0_deviation_1_and_come_back_to_units() {
+    fn standardized_points_have_mean_0_deviation_1_and_come_back_to_units() {
         let points = Points::from_rows(vec![[1e6, 0.1], [1e6 + 3.0, 0.2], [1e6 + 9.0, -0.4]]).unwrap();
         let x = points.standardized();
         for a in 0..2 {
@@ -271,8 +271,8 @@ mod tests {
 
     #[test]
     fn held_out_points_are_others_and_measured_by_the_frame_of_those_learned() {
-        let all =
-            Points::from_rows((0..100).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap();
+        let all = Points::from_rows((0..100).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>())
+            .unwrap();
         let split = crate::data::Split::seeded(100, [0.25, 0.0], None, 3).unwrap();
         let train = all.rows(&split.train).unwrap();
         let held_out = all.held_out(&split.validation, &train).unwrap();

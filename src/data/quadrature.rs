@@ -12,13 +12,13 @@ const REACH: f64 = 8.0;
 pub(super) struct Taps(Vec<(usize, Vec<f64>)>);
 
 impl Taps {
-    /// For cells centred at `centres` (in pixels) over `pixels` pixels centred at half coordinates, the normal
+    /// For cells centerd at `centers` (in pixels) over `pixels` pixels centerd at half coordinates, the normal
     /// density of deviation `sd` pixels between them.
-    pub(super) fn new(centres: impl Iterator<Item = f64>, pixels: usize, sd: f64) -> Self {
+    pub(super) fn new(centers: impl Iterator<Item = f64>, pixels: usize, sd: f64) -> Self {
         let scale = 1.0 / (sd * (2.0 * std::f64::consts::PI).sqrt());
         let reach = REACH * sd;
         Self(
-            centres
+            centers
                 .map(|x| {
                     let first = (x - reach - 0.5).ceil().clamp(0.0, pixels as f64) as usize;
                     let end = (x + reach + 0.5).floor().clamp(first as f64, pixels as f64) as usize;
@@ -84,12 +84,12 @@ mod tests {
     #[test]
     fn one_pixel_becomes_the_normal_density() {
         let mass = [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]; // 3 columns, pixel (row 1, column 1)
-        let centres = [1.5, 2.0, 0.25];
-        let taps = |pixels| Taps::new(centres.into_iter(), pixels, 0.5);
+        let centers = [1.5, 2.0, 0.25];
+        let taps = |pixels| Taps::new(centers.into_iter(), pixels, 0.5);
         let mut blur = Blur::new(&mass, 3, taps(3), taps(2));
-        for (i, y) in centres.iter().enumerate() {
+        for (i, y) in centers.iter().enumerate() {
             let found = blur.row(i);
-            for (j, x) in centres.iter().enumerate() {
+            for (j, x) in centers.iter().enumerate() {
                 let expected =
                     (-2.0 * ((x - 1.5).powi(2) + (y - 1.5).powi(2))).exp() * 2.0 / std::f64::consts::PI;
                 assert!((found[j] - expected).abs() < 1e-14);
@@ -100,8 +100,8 @@ mod tests {
     #[test]
     fn mass_is_kept_by_a_grid_that_covers_it() {
         let mass = [0.1, 0.2, 0.3, 0.4];
-        let centres = || (0..80).map(|i| -4.0 + (i as f64 + 0.5) / 8.0);
-        let taps = || Taps::new(centres(), 2, 0.5);
+        let centers = || (0..80).map(|i| -4.0 + (i as f64 + 0.5) / 8.0);
+        let taps = || Taps::new(centers(), 2, 0.5);
         let mut blur = Blur::new(&mass, 2, taps(), taps());
         let sum: f64 = (0..blur.rows()).map(|i| blur.row(i).iter().sum::<f64>() / 64.0).sum();
         assert!((sum - 1.0).abs() < 1e-12, "{sum}");

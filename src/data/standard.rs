@@ -1,6 +1,6 @@
-//! Standardised coordinates of points: mean and deviation a column, and the way back to units.
+//! Standardized coordinates of points: mean and deviation a column, and the way back to units.
 //!
-//! Knows an affine map along each axis. Models work in standardised coordinates; files, pictures and samples are in
+//! Knows an affine map along each axis. Models work in standardized coordinates; files, pictures and samples are in
 //! units. Means and deviations are those of the points to learn from, and held-out points are mapped by the same.
 
 /// The affine map `x = (p - mean) / sd` along each of d axes.
@@ -14,7 +14,7 @@
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standardizer {
-    /// Centre `[d]`, in units.
+    /// Center `[d]`, in units.
     pub mean: Vec<f64>,
     /// Deviation `[d]`, in units.
     pub sd: Vec<f64>,
@@ -41,7 +41,7 @@ impl Standardizer {
         self.mean.len()
     }
 
-    /// Standardised coordinates of a point in units, or of several one after the other.
+    /// Standardized coordinates of a point in units, or of several one after the other.
     ///
     /// # Panics
     /// When they are no whole number of points.
@@ -50,7 +50,7 @@ impl Standardizer {
         self.each(p, |p, mean, sd| (p - mean) / sd)
     }
 
-    /// A point of standardised coordinates in units, or several one after the other.
+    /// A point of standardized coordinates in units, or several one after the other.
     ///
     /// # Panics
     /// As [`transform`](Self::transform).
@@ -59,7 +59,7 @@ impl Standardizer {
         self.each(x, |x, mean, sd| mean + sd * x)
     }
 
-    /// What to add to a log-density in standardised coordinates to have it in units: `-sum ln sd`.
+    /// What to add to a log-density in standardized coordinates to have it in units: `-sum ln sd`.
     pub fn log_jacobian(&self) -> f64 {
         -self.sd.iter().map(|s| s.ln()).sum::<f64>()
     }

@@ -4,21 +4,21 @@ use crate::io::raster::{Channels, Depth, encode_png};
 use rand::{SeedableRng, rngs::SmallRng};
 use std::f64::consts::{E, PI};
 
-/// A PNG of 16 bits: white pixels but for the given ones `(column, row, grey)`, greys to 255.
+/// A PNG of 16 bits: white pixels but for the given ones `(column, row, gray)`, grays to 255.
 fn png(width: u32, height: u32, dark: &[(u32, u32, f64)]) -> Vec<u8> {
-    let mut greys = vec![u16::MAX; (width * height) as usize];
-    for &(x, y, grey) in dark {
-        greys[(y * width + x) as usize] = (257.0 * grey) as u16;
+    let mut grays = vec![u16::MAX; (width * height) as usize];
+    for &(x, y, gray) in dark {
+        grays[(y * width + x) as usize] = (257.0 * gray) as u16;
     }
-    let bytes: Vec<u8> = greys.into_iter().flat_map(u16::to_be_bytes).collect();
-    encode_png([width, height], Channels::Grey, Depth::Sixteen, &bytes).unwrap()
+    let bytes: Vec<u8> = grays.into_iter().flat_map(u16::to_be_bytes).collect();
+    encode_png([width, height], Channels::Gray, Depth::Sixteen, &bytes).unwrap()
 }
 
 fn density(width: u32, height: u32, dark: &[(u32, u32, f64)]) -> ImageDensity {
     ImageDensity::from_bytes(&png(width, height, dark), "test").unwrap()
 }
 
-/// A wedge of greys with corners, neither symmetric nor separable.
+/// A wedge of grays with corners, neither symmetric nor separable.
 fn wedge() -> ImageDensity {
     let dark: Vec<_> =
         (3..17u32).flat_map(|x| (4..x / 2 + 5).map(move |y| (x, y, (10 * x + 3 * y) as f64))).collect();
@@ -53,7 +53,7 @@ fn entropy_of_unequal_pixels_counts_their_darkness() {
 fn the_log_density_at_a_point_is_that_of_the_grid_and_of_the_draws() {
     let d = wedge();
     let grid = d.grid_of(3.0, 13, 17);
-    let at_points = d.log_probs(&grid.centres);
+    let at_points = d.log_probs(&grid.centers);
     for (log_p, per_pixel) in at_points.iter().zip(d.density_on(&grid)) {
         assert!((log_p.exp() * d.log_jacobian().exp() - per_pixel).abs() < 1e-6, "{log_p} {per_pixel}");
     }
@@ -87,7 +87,7 @@ fn the_uniform_rule_draws_uniformly_and_weighs_by_darkness() {
 }
 
 #[test]
-fn pixels_of_the_lightest_grey_take_no_part() {
+fn pixels_of_the_lightest_gray_take_no_part() {
     let d = density(8, 8, &[(1, 1, 254.0), (5, 4, 0.0)]);
     assert_eq!(d.positions.len(), 2);
     assert!((d.mass[0] - (1.0 / 255.0) / (1.0 + 1.0 / 255.0)).abs() < 1e-12);
@@ -104,7 +104,7 @@ fn true_density_on_a_grid_has_mass_one_and_the_entropy() {
     let entropy = -p.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f64>() * grid.pixel_area;
     assert!((entropy + d.log_jacobian() - d.entropy_nats()).abs() < 1e-6);
     assert!((grid.cell_area - grid.pixel_area / (d.sd[0] * d.sd[1])).abs() < 1e-15);
-    let x = d.to_pixels(grid.centres[grid.cols + 2].map(f64::from));
+    let x = d.to_pixels(grid.centers[grid.cols + 2].map(f64::from));
     assert!((x[0] - (-5.0 + 2.5 / 6.0)).abs() < 1e-4 && (x[1] - (-5.0 + 1.5 / 6.0)).abs() < 1e-4, "{x:?}");
 }
 
@@ -174,7 +174,7 @@ fn each_unusable_picture_is_named_with_its_value_and_remedy() {
         (b"no picture at all", "cannot be decoded"),
         (&png(1, 1, &[]), "1 x 1 pixels"),
         (&png(5, 1, &[(1, 0, 0.0)]), "5 x 1 pixels"),
-        (&png(5, 4, &[]), "one grey only (255.0 of 255"),
+        (&png(5, 4, &[]), "one gray only (255.0 of 255"),
         (&png(9, 8, &[(1, 2, 3.0), (4, 2, 6.0)]), "in row 2"),
     ];
     for (bytes, expected) in cases {
@@ -186,7 +186,7 @@ fn each_unusable_picture_is_named_with_its_value_and_remedy() {
         .with_rule(Rule::Uniform { below: 254 })
         .unwrap_err()
         .to_string();
-    assert!(pale.contains("below grey 254") && pale.contains("darkest 254.5"), "{pale}");
+    assert!(pale.contains("below gray 254") && pale.contains("darkest 254.5"), "{pale}");
     let missing = ImageDensity::open("no/such/picture.png").unwrap_err().to_string();
     assert!(missing.contains("no/such/picture.png cannot be read"), "{missing}");
 }
@@ -198,7 +198,7 @@ pub(crate) fn boxes() -> ImageDensity {
         (8..14, 2..5) => 80,
         _ => 255,
     };
-    let greys: Vec<u8> = (0..16 * 12).map(|i| dark(i % 16, i / 16)).collect();
-    let png = encode_png([16, 12], Channels::Grey, Depth::Eight, &greys).unwrap();
+    let grays: Vec<u8> = (0..16 * 12).map(|i| dark(i % 16, i / 16)).collect();
+    let png = encode_png([16, 12], Channels::Gray, Depth::Eight, &grays).unwrap();
     ImageDensity::from_bytes(&png, "boxes").unwrap()
 }

@@ -64,7 +64,7 @@ impl OnPlane<'_> {
         }
         let since = Instant::now();
         let coarse = whole(on(COARSE.min(finest), Deadline(None), &mut |_| ())?);
-        let calls = |side: usize| self.frame.cells_around(side, margin).0.centres.len().div_ceil(ROWS);
+        let calls = |side: usize| self.frame.cells_around(side, margin).0.centers.len().div_ceil(ROWS);
         let call_s = since.elapsed().as_secs_f64() / calls(COARSE.min(finest)) as f64;
         let affordable = by.count(calls(finest), call_s);
         // Cells grow as the square of the side.
@@ -77,13 +77,13 @@ impl OnPlane<'_> {
 
     /// Values per square pixel; none where they are not all there by the deadline.
     fn on_cells(&self, cells: &Cells, by: Deadline, told: &mut dyn FnMut(f64)) -> Result<Option<Vec<f64>>> {
-        let (shift, mut values) = (self.frame.log_jacobian(), Vec::with_capacity(cells.centres.len()));
-        let done = by.in_chunks(cells.centres.len(), ROWS, told, |part| {
-            let log_probs = self.density.eval(self.flow, &cells.centres[part])?;
+        let (shift, mut values) = (self.frame.log_jacobian(), Vec::with_capacity(cells.centers.len()));
+        let done = by.in_chunks(cells.centers.len(), ROWS, told, |part| {
+            let log_probs = self.density.eval(self.flow, &cells.centers[part])?;
             values.extend(log_probs.iter().map(|&x| (f64::from(x) + shift).exp()));
             Ok::<_, Error>(())
         })?;
-        Ok((done == cells.centres.len()).then_some(values))
+        Ok((done == cells.centers.len()).then_some(values))
     }
 
     /// Pixels by which the image grows until its outer band is nearly empty, and the mass of that.
@@ -107,7 +107,7 @@ impl OnPlane<'_> {
         let (mut cells, _) = self.frame.cells_around(side, margin);
         let inner = (margin - width) as f64;
         let within = |x: f64, side: usize| x > -inner && x < side as f64 + inner;
-        cells.centres.retain(|c| {
+        cells.centers.retain(|c| {
             let [x, y] = self.frame.place(self.frame.to_pixels(c.map(f64::from)));
             !(within(x, self.frame.width) && within(y, self.frame.height))
         });

@@ -59,7 +59,7 @@ pub enum EvalError {
     },
     /// A margin that reaches farther than densities are told.
     #[error(
-        "--margin={margin}: the corners would lie {reach:.0} deviations from the image's centre of mass, densities are told within {far}; give at most {most:.0} pixels"
+        "--margin={margin}: the corners would lie {reach:.0} deviations from the image's center of mass, densities are told within {far}; give at most {most:.0} pixels"
     )]
     Margin {
         /// The margin in pixels.
@@ -81,7 +81,7 @@ pub enum EvalError {
         place: String,
         /// The first and the last, from 0.
         rows: [usize; 2],
-        /// The one farthest from the image's centre of mass, in pixels.
+        /// The one farthest from the image's center of mass, in pixels.
         value: String,
         /// Why, with t and step.
         outcome: Outcome,

@@ -1,6 +1,6 @@
 //! A learned density in the frame of its data: its values, draws and pictures.
 //!
-//! Flows work in standardised coordinates; people and other programs speak of pixels, or of the units of their points.
+//! Flows work in standardized coordinates; people and other programs speak of pixels, or of the units of their points.
 //! This is where the two meet. Points of any number of coordinates go in and out as rows; those of the plane as pairs too.
 
 use super::measure::{DRAW_TOLERANCE, LogDensity, PART, Sampler, on_cells};
@@ -9,11 +9,11 @@ use crate::cnf::config::Flow;
 use crate::data::{PixelTransform, Standardizer};
 use crate::error::{Error, Result};
 use crate::ode::{OdeError, Outcome};
-use crate::plot::{self, Heatmap, Figure, ColorScale};
+use crate::plot::{self, ColorScale, Figure, Heatmap};
 use crate::tensor::{Key, Tensor};
 use std::path::Path;
 
-/// Deviations from the data's centre of mass beyond which no log-density is told: there are no data within 90 of them, a
+/// Deviations from the data's center of mass beyond which no log-density is told: there are no data within 90 of them, a
 /// normal density would be exp(-5000), and a solve takes thousands of steps.
 pub const FAR: f64 = 100.0;
 
@@ -21,11 +21,11 @@ pub const FAR: f64 = 100.0;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Fitted {
-    /// The flow with its averaged weights, in standardised coordinates.
+    /// The flow with its averaged weights, in standardized coordinates.
     pub flow: Flow,
     /// What of its data it needs.
     pub frames: Frames,
-    /// What takes grey levels of images to the numbers of the flow.
+    /// What takes gray levels of images to the numbers of the flow.
     pub(crate) pixels: Option<PixelTransform>,
 }
 
@@ -38,7 +38,7 @@ pub struct DensityGrid {
     pub size: usize,
     /// What the cells cover, in pixel coordinates.
     pub frame: plot::Extent,
-    /// The colour scale of the run's pictures.
+    /// The color scale of the run's pictures.
     pub scale: ColorScale,
 }
 
@@ -61,7 +61,7 @@ impl Fitted {
         self.flow.base.dim
     }
 
-    /// The way between standardised coordinates and those that people see: pixels, or the units of points.
+    /// The way between standardized coordinates and those that people see: pixels, or the units of points.
     fn standard(&self) -> Standardizer {
         self.frames.standard(self.dim())
     }
@@ -101,7 +101,7 @@ impl Fitted {
         Ok(parts.concat().as_chunks::<2>().0.to_vec())
     }
 
-    /// n draws and their log-densities in nats, both in standardised coordinates.
+    /// n draws and their log-densities in nats, both in standardized coordinates.
     ///
     /// # Errors
     /// A solve that ended early.
@@ -168,14 +168,14 @@ impl Fitted {
         let out = self.deviations(p);
         if out > FAR {
             return Err(format!(
-                "it lies {} deviations from the {whose}'s centre of mass, densities are told within {FAR}; leave it out",
+                "it lies {} deviations from the {whose}'s center of mass, densities are told within {FAR}; leave it out",
                 in_short(out)
             ));
         }
         Ok(())
     }
 
-    /// How many deviations a point lies from the data's centre of mass.
+    /// How many deviations a point lies from the data's center of mass.
     fn deviations(&self, p: &[f64]) -> f64 {
         self.standard().transform(p).into_iter().fold(0.0, f64::hypot)
     }
@@ -192,7 +192,7 @@ impl Fitted {
         EvalError::Unsolved { place, rows, value: format!("{farthest:?}"), outcome }.into()
     }
 
-    /// The log-density at the centres of `size` x `size` cells over the image grown by `margin` pixels on all sides,
+    /// The log-density at the centers of `size` x `size` cells over the image grown by `margin` pixels on all sides,
     /// solved to `tolerance`, relative and absolute.
     ///
     /// # Errors
@@ -217,10 +217,10 @@ impl Fitted {
     ) -> Result<impl Iterator<Item = Result<Vec<f64>>> + '_> {
         let plane = self.plane("a grid")?;
         let density = LogDensity::for_points(size * size, tolerance, tolerance).within(FAR);
-        let (centre, shift) = (plane.centres(margin, size, size), plane.log_jacobian());
+        let (center, shift) = (plane.centers(margin, size, size), plane.log_jacobian());
         Ok((0..size * size).step_by(PART).map(move |start| {
-            let centres: Vec<[f32; 2]> = (start..(start + PART).min(size * size)).map(&centre).collect();
-            let found = density.eval(&self.flow, &centres)?;
+            let centers: Vec<[f32; 2]> = (start..(start + PART).min(size * size)).map(&center).collect();
+            let found = density.eval(&self.flow, &centers)?;
             Ok(found.into_iter().map(|x| f64::from(x) + shift).collect())
         }))
     }
@@ -260,7 +260,7 @@ fn in_short(x: f64) -> String {
 }
 
 impl DensityGrid {
-    /// Draws the density on the colour scale of the run.
+    /// Draws the density on the color scale of the run.
     ///
     /// # Errors
     /// A file that cannot be written.

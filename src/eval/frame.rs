@@ -5,7 +5,7 @@
 //! cells as an image is into pixels, with the data's own coordinates and y upward.
 
 use crate::data::{ImageDensity, Points, Rule, Standardizer};
-use crate::plot::{self, Heatmap, ColorScale};
+use crate::plot::{self, ColorScale, Heatmap};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::path::Path;
 
@@ -17,13 +17,13 @@ pub struct ImageFrame {
     pub width: usize,
     /// Rows of the image.
     pub height: usize,
-    /// Centre of standardised coordinates, in pixel coordinates.
+    /// Center of standardized coordinates, in pixel coordinates.
     pub mean: [f64; 2],
-    /// Unit of standardised coordinates, in pixels.
+    /// Unit of standardized coordinates, in pixels.
     pub sd: [f64; 2],
-    /// Entropy of the image's density in standardised coordinates.
+    /// Entropy of the image's density in standardized coordinates.
     pub entropy_nats: f64,
-    /// Density per square pixel that has the lightest colour in every picture of the run: of the image's own density.
+    /// Density per square pixel that has the lightest color in every picture of the run: of the image's own density.
     pub density_max: f64,
     /// How points were drawn from the image.
     #[serde(default, alias = "documented_rule", deserialize_with = "rule")]
@@ -52,9 +52,9 @@ pub struct PointsFrame {
     pub name: String,
     /// Names of the columns `[d]`.
     pub columns: Vec<String>,
-    /// Centre of standardised coordinates, in units.
+    /// Center of standardized coordinates, in units.
     pub mean: Vec<f64>,
-    /// Unit of standardised coordinates, in units.
+    /// Unit of standardized coordinates, in units.
     pub sd: Vec<f64>,
     /// Entropy of the density per unit, where it is known.
     pub entropy_nats: Option<f64>,
@@ -75,7 +75,7 @@ impl PointsFrame {
         }
     }
 
-    /// The way between units and standardised coordinates.
+    /// The way between units and standardized coordinates.
     pub fn standard(&self) -> Standardizer {
         Standardizer { mean: self.mean.clone(), sd: self.sd.clone() }
     }
@@ -99,8 +99,8 @@ pub struct Cells {
     pub cols: usize,
     /// The rectangle that they cover, in pixel coordinates.
     pub frame: plot::Extent,
-    /// Centres in standardised coordinates.
-    pub centres: Vec<[f32; 2]>,
+    /// Centers in standardized coordinates.
+    pub centers: Vec<[f32; 2]>,
     /// Area of a cell in square pixels.
     pub area: f64,
 }
@@ -122,7 +122,7 @@ impl ImageFrame {
     }
 
     /// The window that shows points of the plane: nearly all of them and a tenth around, cells of equal sides where the
-    /// axes have comparable units. The colour scale is the caller's to set.
+    /// axes have comparable units. The color scale is the caller's to set.
     pub(crate) fn of_points(train: &Points, frame: &PointsFrame) -> ImageFrame {
         let ends: [[f64; 2]; 2] = std::array::from_fn(|a| ends(train, a));
         let extent = ends.map(|[from, to]| to - from);
@@ -166,27 +166,27 @@ impl ImageFrame {
         std::array::from_fn(|a| self.pixels(a, p[a]))
     }
 
-    /// Standardised to pixel coordinates; of points, to units.
+    /// Standardized to pixel coordinates; of points, to units.
     pub fn to_pixels(&self, x: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| self.mean[a] + self.sd[a] * x[a])
     }
 
-    /// Pixel to standardised coordinates; of points, from units.
+    /// Pixel to standardized coordinates; of points, from units.
     pub fn to_standard(&self, p: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| (p[a] - self.mean[a]) / self.sd[a])
     }
 
-    /// What to add to a log-density in standardised coordinates to have it per square pixel; of points, per unit of area.
+    /// What to add to a log-density in standardized coordinates to have it per square pixel; of points, per unit of area.
     pub fn log_jacobian(&self) -> f64 {
         -(self.sd[0] * self.sd[1]).ln()
     }
 
-    /// The colour scale of the run's pictures.
+    /// The color scale of the run's pictures.
     pub fn scale(&self) -> ColorScale {
         ColorScale { max: self.density_max }
     }
 
-    /// Deviations between the centre of standardised coordinates and the farthest corner of the image grown by `margin`
+    /// Deviations between the center of standardized coordinates and the farthest corner of the image grown by `margin`
     /// pixels on all sides.
     pub fn reach(&self, margin: f64) -> f64 {
         let far = |a: usize, side: usize| {
@@ -241,22 +241,22 @@ impl ImageFrame {
     }
 
     fn cells_on(&self, frame: plot::Extent, rows: usize, cols: usize) -> Cells {
-        let centre = self.centres_on(frame, rows, cols);
+        let center = self.centers_on(frame, rows, cols);
         Cells {
             rows,
             cols,
             frame,
-            centres: (0..rows * cols).map(centre).collect(),
+            centers: (0..rows * cols).map(center).collect(),
             area: ((frame.x[1] - frame.x[0]) * (frame.y[1] - frame.y[0])).abs() / (rows * cols) as f64,
         }
     }
 
-    /// Centres of those cells by their number, row-major, first row on top, in standardised coordinates.
-    pub fn centres(&self, margin: f64, rows: usize, cols: usize) -> impl Fn(usize) -> [f32; 2] + use<'_> {
-        self.centres_on(self.grown(margin), rows, cols)
+    /// Centers of those cells by their number, row-major, first row on top, in standardized coordinates.
+    pub fn centers(&self, margin: f64, rows: usize, cols: usize) -> impl Fn(usize) -> [f32; 2] + use<'_> {
+        self.centers_on(self.grown(margin), rows, cols)
     }
 
-    fn centres_on(
+    fn centers_on(
         &self,
         frame: plot::Extent,
         rows: usize,
@@ -346,8 +346,8 @@ mod tests {
         let (cells, around) = frame.cells_around(8, 1);
         assert_eq!(around, [2, 2]);
         assert_eq!((cells.rows, cells.cols, cells.area), (8, 12, 0.25));
-        assert_eq!(frame.to_pixels(cells.centres[0].map(f64::from)), [-0.75, -0.75]);
-        assert_eq!(frame.to_pixels(cells.centres[12 * 8 - 1].map(f64::from)), [4.75, 2.75]);
+        assert_eq!(frame.to_pixels(cells.centers[0].map(f64::from)), [-0.75, -0.75]);
+        assert_eq!(frame.to_pixels(cells.centers[12 * 8 - 1].map(f64::from)), [4.75, 2.75]);
         assert!((frame.log_jacobian() - 0.0).abs() < 1e-15);
         // The corners are 1 and 2 deviations away, 1.5 and 4 with a margin of a pixel.
         assert_eq!((frame.reach(0.0), frame.reach(1.0)), (5f64.sqrt(), (1.5f64 * 1.5 + 16.0).sqrt()));
@@ -384,7 +384,7 @@ mod tests {
         assert!((window.x[0] + window.x[1] - 2.0).abs() < 1e-9 && window.x[0] <= -0.2, "{window:?}");
         let (cells, _) = frame.cells_around(200, 1);
         assert!((cells.area - 0.018 * 0.018).abs() < 1e-12, "{}", cells.area);
-        let first = frame.to_pixels(cells.centres[0].map(f64::from));
+        let first = frame.to_pixels(cells.centers[0].map(f64::from));
         assert!(first[1] > 13.3 && first[0] < window.x[0], "{first:?}");
         let place = frame.place([1.0, 13.3]);
         assert!((place[0] - 33.5).abs() < 1e-9 && place[1].abs() < 1e-9, "{place:?}");

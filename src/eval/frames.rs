@@ -20,7 +20,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// The way between standardised coordinates and those that people see, pixels or the units of points; images, each a
+    /// The way between standardized coordinates and those that people see, pixels or the units of points; images, each a
     /// point of `dim` coordinates, have none.
     pub fn standard(&self, dim: usize) -> Standardizer {
         match (&self.points, &self.image) {
@@ -30,7 +30,7 @@ impl Frames {
         }
     }
 
-    /// Entropy of the density to learn, where it is known, in the coordinates that NLLs are told in: standardised for an
+    /// Entropy of the density to learn, where it is known, in the coordinates that NLLs are told in: standardized for an
     /// image, units for points.
     pub fn entropy_nats(&self) -> Option<f64> {
         match (&self.points, &self.image) {
@@ -39,7 +39,7 @@ impl Frames {
         }
     }
 
-    /// What an NLL in standardised coordinates is more in those that NLLs are told in: `sum ln sd` for points, 0 for an image.
+    /// What an NLL in standardized coordinates is more in those that NLLs are told in: `sum ln sd` for points, 0 for an image.
     pub(crate) fn told_nats(&self) -> f64 {
         self.points.as_ref().map_or(0.0, |points| -points.standard().log_jacobian())
     }

@@ -26,7 +26,7 @@ pub const MEASURE_TOLERANCE: f64 = 1e-6;
 /// Tolerance of densities on grids and of samples: errors far below what a picture or a mass to 1e-3 shows.
 pub const DRAW_TOLERANCE: f64 = 1e-4;
 
-/// Deviations from the centre beyond which a picture or a mass has nothing to show: of a normal density it holds
+/// Deviations from the center beyond which a picture or a mass has nothing to show: of a normal density it holds
 /// exp(-450). Points out there would be solved in thousands of steps each.
 const REACH: f64 = 30.0;
 
@@ -71,7 +71,7 @@ impl LogDensity {
         num_points.min(PART).next_multiple_of(TILE).max(TILE)
     }
 
-    /// The log-density of each point in nats, all in standardised coordinates.
+    /// The log-density of each point in nats, all in standardized coordinates.
     ///
     /// # Errors
     /// A solve that ended early.
@@ -106,9 +106,9 @@ impl LogDensity {
 
 /// Points that training never sees.
 pub struct Rows {
-    /// Standardised, row-major.
+    /// Standardized, row-major.
     pub points: Vec<f32>,
-    /// Log-density of each under the density to learn, in standardised coordinates, where that is known.
+    /// Log-density of each under the density to learn, in standardized coordinates, where that is known.
     pub log_p: Option<Vec<f64>>,
 }
 
@@ -122,7 +122,12 @@ impl Rows {
 
     /// Points of a toy with their true log-densities at the points as they were drawn: one that is rounded may lie off the
     /// checkerboard.
-    pub(crate) fn of_toy<R: Rng + ?Sized>(toy: ToyDensity, standard: &Standardizer, n: usize, rng: &mut R) -> Rows {
+    pub(crate) fn of_toy<R: Rng + ?Sized>(
+        toy: ToyDensity,
+        standard: &Standardizer,
+        n: usize,
+        rng: &mut R,
+    ) -> Rows {
         let (drawn, density, shift) = (toy.sample(n, rng), toy.density(), standard.log_jacobian());
         let points = standard.transform(drawn.as_flattened()).into_iter().map(|x| x as f32).collect();
         Rows { points, log_p: Some(drawn.par_iter().map(|&x| density.log_prob(x) - shift).collect()) }
@@ -152,7 +157,7 @@ impl Score {
     }
 }
 
-/// Scores a flow by as many rows as there is time for, in standardised coordinates.
+/// Scores a flow by as many rows as there is time for, in standardized coordinates.
 ///
 /// # Errors
 /// A solve that ended early.
@@ -183,7 +188,7 @@ pub fn score(
     Ok(all.unwrap_or_default())
 }
 
-/// The density per square pixel at the centres of cells.
+/// The density per square pixel at the centers of cells.
 ///
 /// # Errors
 /// A solve that ended early.
@@ -194,7 +199,7 @@ pub fn on_cells(
     cells: &Cells,
 ) -> Result<Vec<f64>> {
     let shift = frame.log_jacobian();
-    let log_probs = log_density.eval(flow, &cells.centres)?;
+    let log_probs = log_density.eval(flow, &cells.centers)?;
     Ok(log_probs.iter().map(|&x| (f64::from(x) + shift).exp()).collect())
 }
 
@@ -210,7 +215,7 @@ impl Sampler {
         Sampler { program: Streamed::new(ROWS, push) }
     }
 
-    /// n points in standardised coordinates, row-major, in parts of 4,096; those of a longer draw begin with those of a
+    /// n points in standardized coordinates, row-major, in parts of 4,096; those of a longer draw begin with those of a
     /// shorter.
     pub fn draw<'a>(
         self,

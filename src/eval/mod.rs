@@ -5,7 +5,7 @@
 //!
 //! - [`Fitted`] is a flow in the frame of its data, and answers whoever asks from outside.
 //! - [`Frames`] is what of its data it needs without them: sizes, units, entropies.
-//! - [`Data`] is the density to learn: its points and its values, where they are known.
+//! - [`TrainingData`] is the density to learn: its points and its values, where they are known.
 //! - `measure` scores held-out points, `domain` finds the mass over the plane, `images` does both for sets of images.
 //! - `pictures` draws. A `Deadline` bounds each of them, which do as much as fits.
 
@@ -27,7 +27,7 @@ pub(crate) use deadline::Deadline;
 pub(crate) use domain::{Mass, OUTER_MASS, OnPlane};
 pub use error::EvalError;
 pub(crate) use error::stopped;
-pub use fitted::{FAR, Fitted, DensityGrid, check_tolerances};
+pub use fitted::{DensityGrid, FAR, Fitted, check_tolerances};
 pub(crate) use frame::file_name;
 pub use frame::{ImageFrame, PointsFrame, Units};
 pub use frames::Frames;
@@ -36,5 +36,5 @@ pub use images::{BitsPerDim, IMAGE_TOLERANCE, ImagesFrame, PixelTables, PixelTra
 pub(crate) use images::{Gallery, Images, bits_of_nats};
 pub use measure::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
 pub(crate) use measure::{LogDensity, Rows, Sampler, Score, on_cells};
-pub use target::TrainingData;
 pub(crate) use target::TEST_STREAM;
+pub use target::TrainingData;

@@ -1,6 +1,6 @@
 //! The pictures of a density over points or the plane, and the draws that they show.
 //!
-//! All densities and samples of a run have one colour scale, that of the density to learn.
+//! All densities and samples of a run have one color scale, that of the density to learn.
 
 use super::domain::Inner;
 use super::measure::{DRAW_TOLERANCE, LogDensity, ROWS, Sampler, Way, on_their_way};

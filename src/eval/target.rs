@@ -110,7 +110,7 @@ impl TrainingData {
             TrainingData::Toy(toy) => {
                 let density = toy.density();
                 let at = |p: [f32; 2]| density.log_prob(frame.to_pixels(p.map(f64::from))).exp();
-                (frame.cells(0.0, rows, cols).centres.into_iter().map(at).collect(), rows, cols)
+                (frame.cells(0.0, rows, cols).centers.into_iter().map(at).collect(), rows, cols)
             }
             TrainingData::Points(points, _) => {
                 let (rows, cols) = (rows.min(COUNTED), cols.min(COUNTED));

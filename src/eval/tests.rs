@@ -6,7 +6,7 @@ use crate::cnf::config::{Flow, ModelConfig};
 use crate::cnf::{Cnf, StandardNormal};
 use crate::data::tests::boxes as image;
 use crate::data::{Estimate, Points, Standardizer, ToyDensity};
-use crate::nn::{ConcatSquash, AnyVelocityField};
+use crate::nn::{AnyVelocityField, ConcatSquash};
 use crate::tensor::Key;
 
 /// A flow that was not trained, near enough to its base that its density lies about the image.
@@ -25,9 +25,9 @@ fn the_mass_of_any_flow_is_one_and_a_crop_is_the_image() {
     let ((inside, rows, cols), mass) = plane.over_domain(32, Deadline::NONE, &mut |_| ()).unwrap();
     assert!((mass.total - 1.0).abs() < 1e-3 && mass.outer < 1e-5, "{mass:?}");
     assert_eq!((rows, cols), (24, 32));
-    let ((again, _), centre) = (frame.cells_around(32, 0), 12 * 32 + 16);
-    let found = density.eval(&flow, &again.centres[centre..=centre]).unwrap()[0];
-    assert!((f64::from(found) + frame.log_jacobian() - inside[centre].ln()).abs() < 1e-3);
+    let ((again, _), center) = (frame.cells_around(32, 0), 12 * 32 + 16);
+    let found = density.eval(&flow, &again.centers[center..=center]).unwrap()[0];
+    assert!((f64::from(found) + frame.log_jacobian() - inside[center].ln()).abs() < 1e-3);
     // Out of time from the start: coarse, and whole.
     let late = Deadline(Some(std::time::Instant::now()));
     let ((coarse, rows, cols), mass) = plane.over_domain(96, late, &mut |_| ()).unwrap();
@@ -57,13 +57,13 @@ fn the_gap_over_fresh_points_is_that_of_a_quadrature() {
         let found = found.unwrap();
         assert!(found.stderr.unwrap() <= 0.01 && found.count == 4096 * parts, "{found:?}");
         let cells = frame.cells(0.3 * frame.side() as f64, 300, 300);
-        let log_q = density.eval(&flow, &cells.centres).unwrap();
+        let log_q = density.eval(&flow, &cells.centers).unwrap();
         let log_p: Vec<f64> = match &data {
-            TrainingData::Image(image) => image.log_probs(&cells.centres),
+            TrainingData::Image(image) => image.log_probs(&cells.centers),
             TrainingData::Toy(toy) => {
                 let density = toy.density();
                 let at = |&z: &[f32; 2]| density.log_prob(frame.to_pixels(z.map(f64::from)));
-                cells.centres.iter().map(|z| at(z) - frame.log_jacobian()).collect()
+                cells.centers.iter().map(|z| at(z) - frame.log_jacobian()).collect()
             }
             _ => unreachable!(),
         };

@@ -4,7 +4,7 @@
 //! What it knows: bytes, paths, the layout of each format, and how to put a file in place so that whoever looks
 //! (a killed run, another program) sees the old file or the new one and never a part. Of a run
 //! it knows the folder and its rows of metrics (`run`), and must never know more: the header of a checkpoint is any value
-//! that serialises, so training owns its meaning and this module owns that the same state gives the same bytes.
+//! that serializes, so training owns its meaning and this module owns that the same state gives the same bytes.
 //!
 //! Formats are the field's own: safetensors for weights, NPY and CSV for points and grids. A format of the project's
 //! own would be smaller by a header and unreadable to everybody else. CSV and NPY need nothing but this folder, so

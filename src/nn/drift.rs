@@ -16,7 +16,7 @@ pub trait VelocityField: Tree {
     /// When the shapes do not fit.
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor;
 
-    /// The velocity of rows that each have a class, for fields that take one ([`classes`](Self::classes)).
+    /// The velocity of rows that each have a class, for fields that take one ([`classes`](Self::num_classes)).
     ///
     /// # Shapes and units
     /// As [`eval`](Self::eval); labels `[rows, 1]`, whole numbers below the number of classes in the element type of y.

@@ -1,15 +1,15 @@
 //! Tensors and parts of a model that are saved with it and never trained.
 //!
-//! The tree of a model is what gradients, optimisers and files see alike, so a constant of the model
+//! The tree of a model is what gradients, optimizers and files see alike, so a constant of the model
 //! (the frequencies of a Fourier layer) must be in it to be saved, and must be told apart to stay what
-//! it is: no derivative is taken by it, and optimisers know it by the names in its path. A static
+//! it is: no derivative is taken by it, and optimizers know it by the names in its path. A static
 //! leaf would do for both, but its numbers would then be part of every signature and of no weights file.
 //!
 //! [`Buffer`] and [`Frozen`] are decided where a model is defined; [`freeze`] is decided by path, where it
 //! is trained.
 
 use super::VelocityField;
-use crate::tensor::{TreePath, Tensor, Tree, num_elements};
+use crate::tensor::{Tensor, Tree, TreePath, num_elements};
 use crate::tree;
 
 /// The last name of the path of every fixed tensor.
@@ -92,7 +92,7 @@ impl<D: VelocityField> VelocityField for Frozen<D> {
     }
 }
 
-/// Whether the leaf at `path` is [`Buffer`] or [`Frozen`]: optimisers and averages leave it as it is.
+/// Whether the leaf at `path` is [`Buffer`] or [`Frozen`]: optimizers and averages leave it as it is.
 pub fn is_fixed(path: &str) -> bool {
     path.rsplit('.').next() == Some(NAME) || path.split('.').any(|level| level == LEVEL)
 }
@@ -100,8 +100,8 @@ pub fn is_fixed(path: &str) -> bool {
 /// The tree with no derivative taken by the leaves whose paths `which` picks: their gradients are zero, and
 /// what only they need is not computed.
 ///
-/// A gradient of zero holds a leaf still under every optimiser without weight decay; with it, freeze the same
-/// paths in the optimiser too.
+/// A gradient of zero holds a leaf still under every optimizer without weight decay; with it, freeze the same
+/// paths in the optimizer too.
 ///
 /// # Examples
 /// ```
@@ -109,8 +109,8 @@ pub fn is_fixed(path: &str) -> bool {
 /// let old = |path: &str| path.starts_with("layers.0.");
 /// let net = Mlp::new([2, 3, 1], Activation::Tanh, &Key::new(0));
 /// let grads = grad(|net: &Mlp| freeze(net, old).forward(&Tensor::ones([1, 2])).sum(), &net);
-/// let optimiser = partition(move |path| usize::from(old(path)), [adamw(1e-3), freeze()]);
-/// let (after, _) = optimiser.update(&net, grads, optimiser.init(&net));
+/// let optimizer = partition(move |path| usize::from(old(path)), [adamw(1e-3), freeze()]);
+/// let (after, _) = optimizer.update(&net, grads, optimizer.init(&net));
 /// assert_eq!(after.layers[0].weight.to_vec(), net.layers[0].weight.to_vec());
 /// assert_ne!(after.layers[1].weight.to_vec(), net.layers[1].weight.to_vec());
 /// ```

@@ -1,8 +1,8 @@
-//! How weights are drawn before training: initialisers by name, as programs of tensors.
+//! How weights are drawn before training: initializers by name, as programs of tensors.
 //!
 //! A draw is a function of a [`Key`] and a shape that is recorded under `jit` and runs at once outside of
 //! it, with the same bits; no host generator takes part. It knows shapes, not layers: which axes are
-//! inputs and outputs follows from one rule ([`Init::draw`]).
+//! inputs and outputs follows from one rule ([`Init::sample`]).
 
 use crate::array::{DType, Shape};
 use crate::tensor::{Key, Tensor};
@@ -62,7 +62,7 @@ pub enum Init {
 /// Standard deviation, or half width, where a name comes without a number: that of Flax.
 const WIDTH: f64 = 0.01;
 
-/// The initialisers by name, with the number that stands where the name comes alone.
+/// The initializers by name, with the number that stands where the name comes alone.
 const NAMES: [(&str, Init); 14] = [
     ("zeros", Init::Zeros),
     ("ones", Init::Ones),
@@ -173,9 +173,9 @@ fn central_erfinv(x: &Tensor) -> Tensor {
     x * POLYNOMIAL[1..].iter().fold(first, |p, &c| p * &w + c)
 }
 
-/// A name that is no initialiser's.
+/// A name that is no initializer's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is no initialiser; there are {}, with a number behind a colon where they have one (normal:0.02)", NAMES.map(|(n, _)| n).join(", "))]
+#[error("`{name}` is no initializer; there are {}, with a number behind a colon where they have one (normal:0.02)", NAMES.map(|(n, _)| n).join(", "))]
 pub struct ParseInitError {
     /// What was given.
     pub name: String,

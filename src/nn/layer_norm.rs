@@ -1,4 +1,4 @@
-//! Normalisation of each row by its own mean and variance.
+//! Normalization of each row by its own mean and variance.
 
 use crate::tensor::Tensor;
 use crate::tree;
@@ -37,7 +37,7 @@ impl LayerNorm {
         LayerNorm { gain: Tensor::ones([dim]), bias: Tensor::zeros([dim]), eps: 1e-5 }
     }
 
-    /// Each row normalised.
+    /// Each row normalized.
     ///
     /// # Panics
     /// When the last axis of x is not `dim`.

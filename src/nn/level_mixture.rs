@@ -1,7 +1,7 @@
-//! A field of dequantised pixels: the velocity that independent pixels have, changed by what a network says of levels.
+//! A field of dequantized pixels: the velocity that independent pixels have, changed by what a network says of levels.
 //!
-//! A pixel that is a normal quantile of its grey level ([`MarginalTransform`](crate::data::Marginals)) is a density with steps: each
-//! grey level has an interval of z, and what the other pixels tell of it is how likely each interval is. A network whose
+//! A pixel that is a normal quantile of its gray level ([`MarginalTransform`](crate::data::MarginalTransform)) is a density with steps: each
+//! gray level has an interval of z, and what the other pixels tell of it is how likely each interval is. A network whose
 //! output is a velocity has to draw those steps by itself, at every t; here it says how much more likely than by itself
 //! each of a few ranges of levels is, and the velocity follows. Its formula is exact up to t = 0.95; behind that the ends of
 //! ranges stay as soft as they are there. It knows normal densities and a network of pictures; it must never know a data
@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 use crate::tree;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// Bound of the logarithm of a weight: `e^8` is as sure as anything is of a grey level.
+/// Bound of the logarithm of a weight: `e^8` is as sure as anything is of a gray level.
 const MOST: f64 = 8.0;
 /// The least deviation that ranges are softened by: at t = 1 their ends would be steps, which no solver likes.
 const SOFTEST: f64 = 0.05;
@@ -115,8 +115,11 @@ impl VelocityField for LevelMixture {
         let a = (cut - mean.reshape([n, d, 1])) * (1.0 / soft).reshape([rows, 1, 1]);
         let below = distribution(&a.cast(DType::F64));
         let seen = Tensor::concat(&[&y.reshape([n, d, 1]), &(&below * 2.0 - 1.0).cast(x.dtype())], 2);
-        let said =
-            self.net.eval_conditional(&t, &seen.reshape([n, d * (count + 1)]), labels).reshape([n, d, count + 1]);
+        let said = self.net.eval_conditional(&t, &seen.reshape([n, d * (count + 1)]), labels).reshape([
+            n,
+            d,
+            count + 1,
+        ]);
         let weights = ((said * (1.0 / MOST)).tanh() * MOST).exp();
         let mass = (&weights * within(&below).cast(x.dtype())).sum_last();
         let step = weights.slice(2, 1..count + 1) - weights.slice(2, 0..count);

@@ -32,7 +32,7 @@ mod unet;
 pub use attention::{AttentionOptions, MultiHeadAttention, causal_mask};
 pub use concat_squash::{ConcatSquash, ConcatSquashLinear};
 pub use conv::{Conv2d, ConvTranspose2d, Padding, upsample};
-pub use drift::{VelocityField, AnyVelocityField};
+pub use drift::{AnyVelocityField, VelocityField};
 pub use embedding::{Embedding, GaussianFourierProjection, timestep_embedding};
 pub use fixed::{Buffer, Frozen, freeze, is_fixed, num_params, num_params_where};
 pub use fourier::{FourierMlp, golden_frequencies, normal_frequencies};

@@ -2,7 +2,7 @@
 //!
 //! A picture comes in as a row, as every solve and loss has it, and leaves as one. Squares of pixels become
 //! channels before the first convolution and at each level below ("squeezing"), so no convolution has a stride:
-//! a picture of few channels costs little, and nothing is lost on the way down. There is no normalisation
+//! a picture of few channels costs little, and nothing is lost on the way down. There is no normalization
 //! layer: statistics over a picture would make the divergence dense in it for little, and the blocks start
 //! as the identity instead. What differentiates it is the crate's business: nothing here has a rule of its own.
 
@@ -72,7 +72,7 @@ tree! {
     /// conv2 starts at zero, so the block starts as the identity.
     ///
     /// # References
-    /// He et al. (2016), Identity mappings in deep residual networks, figure 4e, without its normalisation;
+    /// He et al. (2016), Identity mappings in deep residual networks, figure 4e, without its normalization;
     /// Perez et al. (2018), FiLM, eq. 2.
     pub struct FilmBlock {
         /// The first convolution, of 3 x 3.
@@ -176,7 +176,14 @@ impl UNet {
     /// ```
     #[track_caller]
     pub fn new(config: &UNetConfig, key: &Key) -> UNet {
-        let &UNetConfig { image_shape: picture, patch, ref channels, time_dim: time, num_classes: classes, .. } = config;
+        let &UNetConfig {
+            image_shape: picture,
+            patch,
+            ref channels,
+            time_dim: time,
+            num_classes: classes,
+            ..
+        } = config;
         assert!(patch > 0, "a square of pixels has a side of at least 1");
         let (Some(&finest), Some(&coarsest)) = (channels.first(), channels.last()) else {
             panic!("a U-Net has at least one level")

@@ -12,7 +12,10 @@
 use super::controller::History;
 use super::knot::{Knot, SLACK, next_knot};
 use super::stages::{First, Times, eval, stages};
-use super::{Carry, Clock, Compiled, Controller, VectorField, FieldFailure, HairerController, Scheme, Span, State, status};
+use super::{
+    Carry, Clock, Compiled, Controller, FieldFailure, HairerController, Scheme, Span, State, VectorField,
+    status,
+};
 
 /// Non-finite rejections in a row that end a solve.
 pub(super) const NON_FINITE_MAX: f64 = 20.0;
@@ -285,7 +288,9 @@ fn adapt<S: State>(
     };
     let (factor, history) = match scheme.controller {
         Controller::Pid(pid) => (pid.next(order, error_ratio, &past), pid.history(error_ratio)),
-        Controller::Hairer(hairer) => (hairer.next(order, error_ratio, &past), HairerController::history(error_ratio)),
+        Controller::Hairer(hairer) => {
+            (hairer.next(order, error_ratio, &past), HairerController::history(error_ratio))
+        }
         Controller::Constant(_) | Controller::StepTo(_) => return,
     };
     let mut dt = carry.h.mul(&factor);

@@ -7,7 +7,7 @@
 
 use super::attempt::attempt_with;
 use super::inline::{self, InlineMethod};
-use super::{Carry, VectorField, FieldError, FieldFailure, PlainState, Native, Scheme, Span, status};
+use super::{Carry, FieldError, FieldFailure, Native, PlainState, Scheme, Span, VectorField, status};
 use crate::simd::{Bound, Call, Level, Work, is_fused, run_narrow};
 use std::marker::PhantomData;
 
@@ -151,7 +151,7 @@ impl<Y: PlainState, F: VectorField<Y>> Attempts<'_, Y, F> {
 
     /// One attempt after the other by `once`.
     ///
-    /// For methods of many numbers: in a loop compiled with them, the optimiser would hoist a hundred coefficients out
+    /// For methods of many numbers: in a loop compiled with them, the optimizer would hoist a hundred coefficients out
     /// into spilled registers (Dop853 on Lorenz: 317 ns a step against 190, Vern9 458 against 183).
     #[inline(always)]
     fn each_by(

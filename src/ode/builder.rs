@@ -9,8 +9,8 @@ use super::event::Watch;
 use super::field::Inlined;
 use super::inline::InlineMethod;
 use super::{
-    Tol, Closure, Controller, Event, VectorField, EventValue, PlainState, InPlace, Method, Norm, OdeError, Rate,
-    SaveAt, Settings, SolveError, State, Tableau, Tolerance, View,
+    Closure, Controller, Event, EventValue, InPlace, Method, Norm, OdeError, PlainState, Rate, SaveAt,
+    Settings, SolveError, State, Tableau, Tol, Tolerance, VectorField, View,
 };
 use crate::simd::Level;
 use std::fmt;
@@ -75,7 +75,7 @@ pub(crate) type OnStep<'f, Y> = Arc<dyn Fn(f64, &Y) -> ControlFlow<()> + Send + 
 
 /// An ordinary differential equation and how to solve it.
 ///
-/// Defaults: [`Method::Tsit5`]; the I controller of [`PidController`](super::Pid), or constant steps of `dt0` for a method
+/// Defaults: [`Method::Tsit5`]; the I controller of [`PidController`](super::PidController), or constant steps of `dt0` for a method
 /// without an error estimate; rtol 1e-6 and atol 1e-9 (f32: 1e-4 and 1e-6); 100,000 steps; y saved at t1.
 ///
 /// # Settings
@@ -249,7 +249,7 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self.settings.own = Some(Arc::new(tableau));
         self
     }
-    /// How long the next step is: [`PidController`](super::Pid), [`HairerController`](super::Hairer), [`ConstantStepSize`](super::Constant) or
+    /// How long the next step is: [`PidController`](super::PidController), [`HairerController`](super::HairerController), [`ConstantStepSize`](super::ConstantStepSize) or
     /// [`StepTo`](super::StepTo).
     pub fn controller(mut self, controller: impl Into<Controller>) -> Self {
         self.settings.controller = Some(controller.into());
@@ -370,7 +370,7 @@ impl<Y: OdeState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     /// From t0 to t1; the sign of `t1 - t0` is the direction. t0 == t1 returns y0.
     ///
     /// # Errors
-    /// [`SolveError::Config`] for what [`Ode::check`] refuses; [`SolveError::VectorField`] and [`SolveError::Event`] for a field or
+    /// [`SolveError::Config`] for what [`Ode::check`] refuses; [`SolveError::Field`] and [`SolveError::Event`] for a field or
     /// an event that failed; [`SolveError::Incomplete`] where neither t1 was reached nor an event or `on_step` ended the
     /// solve, unless [`Ode::allow_incomplete`] was asked for. The last three carry what was computed until then. On traced
     /// tensors nobody knows yet how the solve ends: it is `Ok`, and the call that runs the program fails.

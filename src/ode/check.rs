@@ -5,7 +5,7 @@
 //! [resolved](Settings::resolve).
 
 use super::event::Watch;
-use super::{Controller, OdeState, Ode, OdeError, Settings};
+use super::{Controller, Ode, OdeError, OdeState, Settings};
 
 /// What a value does not tell: whether it was given or is a default.
 #[derive(Clone, Copy, Debug, Default)]

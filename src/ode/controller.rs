@@ -102,7 +102,7 @@ impl Default for PidController {
 /// DOPRI5 and DOP853 printed in its appendix; beta: Gustafsson (1991), ACM TOMS 17, 533-554.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HairerController {
-    /// How much the last accepted error counts: stabilises the step sizes. 0.04 in dopri5, 0 in dop853.
+    /// How much the last accepted error counts: stabilizes the step sizes. 0.04 in dopri5, 0 in dop853.
     pub beta: f64,
     /// What is left of the step size that would just be accepted.
     pub safety: f64,

@@ -3,7 +3,7 @@
 //! The host's driver looks for stages that are there already; a recorded step has this. It must never choose a step.
 
 use super::stages::eval;
-use super::{Clock, VectorField, FieldFailure, Interpolant, Scheme, Span, State};
+use super::{Clock, FieldFailure, Interpolant, Scheme, Span, State, VectorField};
 
 /// Evaluates, for the step from `t` to `t_next` that led from `y` to `y1`, the stages of its [`Interpolant`] that are
 /// not in `k` yet: the extra ones, and f(t_next, y1) of a method that is first same as last unless `has_last`.

@@ -1,7 +1,7 @@
 //! `OdeError`: what is wrong with a problem, found before work starts where that is possible.
 
 use super::solve_error::{field_failed, stopped};
-use super::{Tol, FieldError, Outcome};
+use super::{FieldError, Outcome, Tol};
 
 /// Why a solve could not run, or could not go on.
 #[derive(Debug, thiserror::Error)]

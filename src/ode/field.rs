@@ -7,7 +7,7 @@
 
 use super::attempts::{Run, attempts_by, attempts_of};
 use super::inline::InlineMethod;
-use super::{PlainState, Native, State};
+use super::{Native, PlainState, State};
 use std::marker::PhantomData;
 
 /// Why a field could not be evaluated, as the field itself says it.

@@ -5,7 +5,7 @@
 //! [`Dual`](super::Dual). The types in the body are concrete, so constants stand on either side of an operator
 //! (a generic body could not say `2.0 * PI * y[0]`). A macro of patterns rather than a derive: the crate stays one.
 
-/// A field that [`vector_field!`](crate::field) wrote; nobody implements it by hand.
+/// A field that [`vector_field!`](crate::vector_field) wrote; nobody implements it by hand.
 ///
 /// `Self` holds the parameters as f64, `Of<T>` is the same struct with parameters of `T`.
 pub trait GenericField<const N: usize>: Clone + Send + Sync + 'static {
@@ -41,7 +41,7 @@ pub type F32Lanes = Lanes<f32, SINGLE_LANES>;
 pub type FieldDual = Dual<DIRECTIONS>;
 
 /// Writes a vector field that is compiled once for each kind of number: `f64` and `f32`, lanes of them for
-/// [ensembles](crate::ode::Ode::ensemble), dual numbers for [sensitivities](crate::ode::Ode::sensitivity).
+/// [ensembles](crate::ode::Ode::ensemble), dual numbers for [sensitivities](crate::ode::Ode::forward_sensitivity).
 ///
 /// The struct's parameter must be called `R`. Its fields of type `R` and `[R; K]` are the parameters, those of
 /// another type are static: they need `Clone + Debug + PartialEq + Send + Sync`. There is at least one parameter.

@@ -2,14 +2,14 @@
 
 use super::attempts::Driven;
 use super::check::Driver;
+use super::integrator::Integrator;
 use super::record::{Asked, Recorder};
 use super::settings::Settings;
-use super::stepper::Integrator;
-use super::steps::Stepper;
+use super::stepper::Stepper;
 use super::stiffness::StiffnessTest;
 use super::{
-    OdeState, VectorField, Native, Norm, Ode, OdeError, Outcome, Rate, Resolved, SaveAt, Scheme, Solution, SolveError,
-    Stats,
+    Native, Norm, Ode, OdeError, OdeState, Outcome, Rate, Resolved, SaveAt, Scheme, Solution, SolveError,
+    Stats, VectorField,
 };
 
 /// States whose clock runs on the host: what functions of saved states, stepping by hand and pictures need.
@@ -190,7 +190,7 @@ fn run_any<Y: PlainState, O>(
         t1: stepper.carry.t,
         ts,
         ys,
-        step_times: knots,
+        step_times,
         events,
         stats,
         outcome,
@@ -274,7 +274,7 @@ fn check_state<Y: PlainState>(y0: &Y) -> Result<(), OdeError> {
 /// y at each of `ts`, the first of which is where `y0` stands, with every default of [`Ode`].
 ///
 /// # Errors
-/// Times that are not monotone (equal neighbours are allowed) or not finite, a y0 that is not finite, a field
+/// Times that are not monotone (equal neighbors are allowed) or not finite, a y0 that is not finite, a field
 /// that failed, and [`SolveError::Incomplete`] where the solve ended before the last time.
 ///
 /// # Examples

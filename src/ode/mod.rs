@@ -41,6 +41,7 @@ pub mod guide {
 }
 mod host;
 pub mod inline;
+mod integrator;
 mod interpolant;
 mod knot;
 mod lanes;
@@ -65,26 +66,27 @@ mod start;
 mod state;
 mod states;
 mod stepper;
-mod steps;
 mod stiffness;
 mod tableau;
 pub mod tableaux;
 mod tolerance;
 
 pub use attempt::{attempt, attempt_then, step};
-pub use builder::{OdeState, IntoState, Ode};
+pub use builder::{IntoState, Ode, OdeState};
 pub use carry::Carry;
 pub use clock::Clock;
 pub use controller::{ConstantStepSize, Controller, HairerController, PidController, StepTo};
 pub use curve::complete;
 pub use dense::DenseOutput;
 pub use dual::{DIRECTIONS, Dual};
-pub use ensemble::{EnsembleSolution, EnsembleBuilder, EnsembleProgress};
+pub use ensemble::{EnsembleBuilder, EnsembleProgress, EnsembleSolution};
 pub use error::OdeError;
 #[cfg(feature = "tensor")]
 pub(crate) use event::{Bracket, Mark, Rhythm, Watch};
 pub use event::{Event, EventRecord, EventValue};
-pub use field::{Closure, Done, VectorField, FieldError, FieldFailure, InPlace, Inlined, Rate, Recoverable, View};
+pub use field::{
+    Closure, Done, FieldError, FieldFailure, InPlace, Inlined, Rate, Recoverable, VectorField, View,
+};
 pub use field_macro::GenericField;
 #[doc(hidden)]
 pub use field_macro::{F32Lanes, F64Lanes, FieldDual};
@@ -116,7 +118,7 @@ pub use start::start;
 pub use state::{Compiled, Stages, State};
 #[doc(hidden)]
 pub use states::{DriveOn, Part};
-pub use steps::{Step, Stepper};
+pub use stepper::{Step, Stepper};
 pub use tableau::{ButcherTableau, DEGREE_MAX, DenseTableau};
 pub use tolerance::{Tol, Tolerance};
 

@@ -1,4 +1,4 @@
-//! `Number`: what the body of a [`vector_field!`](crate::field) may do with its numbers, whichever kind they are.
+//! `Number`: what the body of a [`vector_field!`](crate::vector_field) may do with its numbers, whichever kind they are.
 //!
 //! A field that is compiled for `f64`, `f32`, lanes and dual numbers needs one set of operations that all of them
 //! have. Inside a `vector_field!` the number is a concrete type, so constants stand on either side; a helper function

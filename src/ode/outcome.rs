@@ -188,7 +188,7 @@ impl fmt::Display for Outcome {
                 )
             }
             Outcome::Event { index, .. } => write!(f, "stopped by event {index}"),
-            Outcome::Terminated { .. } => write!(f, "cancelled"),
+            Outcome::Terminated { .. } => write!(f, "canceled"),
             Outcome::MaxEvents { t, max_events } => {
                 write!(
                     f,
@@ -271,7 +271,7 @@ impl Stats {
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stats { num_steps, num_rejected, num_fn_evals: num_field_evals, .. } = self;
+        let Stats { num_steps, num_rejected, num_fn_evals, .. } = self;
         write!(f, "{num_steps} steps ({num_rejected} rejected), {num_fn_evals} field evaluations")
     }
 }

@@ -6,8 +6,11 @@
 
 use super::builder::{OnStep, SaveFn};
 use super::event::{Finder, Found, Watch};
-use super::stepper::Integrator;
-use super::{DenseOutput, EventRecord, VectorField, PlainState, Ode, OdeError, Outcome, Recoverable, SaveAt, Scheme, status};
+use super::integrator::Integrator;
+use super::{
+    DenseOutput, EventRecord, Ode, OdeError, Outcome, PlainState, Recoverable, SaveAt, Scheme, VectorField,
+    status,
+};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 

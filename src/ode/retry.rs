@@ -5,7 +5,7 @@
 
 use super::attempt::NON_FINITE_MAX;
 use super::stages::eval;
-use super::{Carry, Clock, Controller, VectorField, FieldFailure, Scheme, Span, State, status};
+use super::{Carry, Clock, Controller, FieldFailure, Scheme, Span, State, VectorField, status};
 
 /// What an accepted step replaced.
 #[derive(Clone)]

@@ -9,7 +9,8 @@
 use super::check::Driver;
 use super::host::run;
 use super::{
-    Tol, DIRECTIONS, Dual, VectorField, FieldError, FieldNumber, GenericField, Ode, Outcome, SolveError, Stats,
+    DIRECTIONS, Dual, FieldError, FieldNumber, GenericField, Ode, Outcome, SolveError, Stats, Tol,
+    VectorField,
 };
 use std::array::from_fn;
 use std::fmt;
@@ -29,7 +30,7 @@ impl<G: GenericField<N>, const N: usize> VectorField<[Pass; N]> for Differentiat
     }
 }
 
-/// A solve that is differentiated: what [`Ode::sensitivity`] gives.
+/// A solve that is differentiated: what [`Ode::forward_sensitivity`] gives.
 #[derive(Clone, Debug)]
 pub struct SensitivityBuilder<G, const N: usize>(Ode<'static, [f64; N], G>);
 
@@ -71,7 +72,7 @@ impl<D, const N: usize> fmt::Display for Sensitivity<D, N> {
 }
 
 impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'static, [f64; N], G> {
-    /// From a [`vector_field!`](crate::field): like [`Ode::from_field`], and its derivatives may be asked for.
+    /// From a [`vector_field!`](crate::vector_field): like [`Ode::from_field`], and its derivatives may be asked for.
     pub fn from_generic(field: G) -> Self {
         Ode::from_field(field)
     }

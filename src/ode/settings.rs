@@ -5,8 +5,8 @@
 
 use super::scheme;
 use super::{
-    Tol, ButcherTableau, Controller, Limits, Method, Norm, OdeError, OwnSides, PidController, Scheme, State, Tableau,
-    Tolerance,
+    ButcherTableau, Controller, Limits, Method, Norm, OdeError, OwnSides, PidController, Scheme, State,
+    Tableau, Tol, Tolerance,
 };
 use crate::simd::Level;
 use std::sync::Arc;
@@ -93,7 +93,9 @@ impl Settings {
         match (&self.controller, self.dt0) {
             (Some(controller), Some(dt0)) => controller.clone().starting_with(dt0),
             (Some(controller), None) => Ok(controller.clone()),
-            (None, dt0) if tableau.b_err.is_some() => Ok(PidController { dt0, ..PidController::default() }.into()),
+            (None, dt0) if tableau.b_err.is_some() => {
+                Ok(PidController { dt0, ..PidController::default() }.into())
+            }
             (None, Some(dt0)) => Ok(super::ConstantStepSize { dt0 }.into()),
             (None, None) => Err(OdeError::NoErrorEstimate { method: tableau.name.into() }),
         }

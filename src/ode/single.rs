@@ -1,6 +1,6 @@
 //! `Single`: an `f32` that takes `f64` constants on either side, which the standard library's does not.
 //!
-//! It exists so that one body of a [`vector_field!`](crate::field) can say `2.0 * y[0]` in both precisions. Like f32 it
+//! It exists so that one body of a [`vector_field!`](crate::vector_field) can say `2.0 * y[0]` in both precisions. Like f32 it
 //! is steered by an f64 clock. Its error ratio is a division in f32, widened before it is squared: the ratio
 //! carries 7 digits either way, and lanes of f32 divide four times as many a cycle.
 

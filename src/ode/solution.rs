@@ -1,6 +1,6 @@
 //! `Solution`: what a solve on the host returns.
 
-use super::{Tol, DenseOutput, EventRecord, PlainState, OdeError, Outcome, Stats};
+use super::{DenseOutput, EventRecord, OdeError, Outcome, PlainState, Stats, Tol};
 use std::fmt;
 
 /// A solved problem, whole or as far as it got: `outcome` says which.

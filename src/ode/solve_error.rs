@@ -4,7 +4,7 @@
 //! stepping by hand differ in the type of `partial` alone. Who does not want that part loses it with `?`: every
 //! `SolveError` turns into an [`OdeError`] and a [`flowline::Error`](crate::Error).
 
-use super::{Tol, FieldError, OdeError, Outcome};
+use super::{FieldError, OdeError, Outcome, Tol};
 use std::error::Error;
 use std::fmt;
 
@@ -17,7 +17,7 @@ use std::fmt;
 /// use flowline::ode::{Ode, Outcome, SolveError};
 /// let explodes = Ode::new(|_t, y: &f64| y * y);
 /// let Err(SolveError::Incomplete { outcome, partial, .. }) = explodes.solve(0.0, 2.0, 1.0) else { panic!() };
-/// assert!(matches!(outcome, Outcome::StepSizeTooSmall { .. } | Outcome::NanReport { .. }));
+/// assert!(matches!(outcome, Outcome::StepSizeTooSmall { .. } | Outcome::NonFinite { .. }));
 /// assert!((partial.t1 - 1.0).abs() < 1e-4);
 /// ```
 #[non_exhaustive]
@@ -176,7 +176,7 @@ impl<S> Error for SolveError<S> {
     }
 }
 
-/// The words of [`OdeError::VectorField`] and [`SolveError::VectorField`].
+/// The words of [`OdeError::Field`] and [`SolveError::Field`].
 pub(super) fn field_failed(t: f64, step: u64, source: &FieldError) -> String {
     format!("the vector field failed at t={t} (step {step}): {source}")
 }

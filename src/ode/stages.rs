@@ -3,7 +3,7 @@
 //! It knows a method's numbers, the two knots of a step and the field. It must never know whether a step is accepted: errors,
 //! step sizes and the end of a solve are the business of [`attempt`](super::attempt()). Nothing here may allocate.
 
-use super::{ButcherTableau, Carry, Clock, Compiled, VectorField, FieldFailure, Scheme, Span, State};
+use super::{ButcherTableau, Carry, Clock, Compiled, FieldFailure, Scheme, Span, State, VectorField};
 
 /// Where the first stage comes from.
 #[derive(Clone, Copy, PartialEq)]

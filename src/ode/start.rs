@@ -3,7 +3,9 @@
 use super::attempt::measure;
 use super::knot::next_wall;
 use super::stages::eval;
-use super::{Carry, Clock, Controller, VectorField, FieldFailure, HairerController, Scheme, Span, State, status};
+use super::{
+    Carry, Clock, Controller, FieldFailure, HairerController, Scheme, Span, State, VectorField, status,
+};
 
 /// The carry before the first step.
 ///

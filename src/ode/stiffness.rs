@@ -5,8 +5,8 @@
 //! only warn. Methods without two such stages are not tested: an evaluation more would be. How trajectories in lanes are
 //! looked at is the business of `ensemble/looks`.
 
-use super::stepper::Integrator;
-use super::{ButcherTableau, VectorField, PlainState, Method, OdeError, Scheme, State, Warning};
+use super::integrator::Integrator;
+use super::{ButcherTableau, Method, OdeError, PlainState, Scheme, State, VectorField, Warning};
 
 /// Steps between two looks while all is well.
 const EVERY: u64 = 250;

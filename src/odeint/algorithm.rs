@@ -4,7 +4,7 @@
 //! pointers.
 
 use super::leaves::Leaves;
-use crate::ode::{self, VectorField, FieldFailure, Span};
+use crate::ode::{self, FieldFailure, Span, VectorField};
 use crate::tensor::Tensor;
 
 pub(super) type Scheme<'a> = ode::Scheme<'a, Leaves>;

@@ -25,7 +25,7 @@ use super::sweep::{Pullback, Sweep};
 use super::{Adjoint, Options, TensorSolution};
 use crate::graph::{Custom, Func, Op, Type};
 use crate::ode::{
-    Tol, Controller, VectorField, FieldError, FieldFailure, Limits, OdeError, Span, State, StepTo, Tolerance,
+    Controller, FieldError, FieldFailure, Limits, OdeError, Span, State, StepTo, Tol, Tolerance, VectorField,
 };
 use crate::tensor::{Check, Tensor, Tree, align, apply, register_check, try_trace, tuple};
 use std::sync::Arc;

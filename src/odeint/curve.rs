@@ -8,7 +8,7 @@ use super::algorithm::{LeafField, Scheme};
 use super::leaves::Leaves;
 use crate::array::DType;
 use crate::ode::{self, FieldFailure, Interpolant, Span, State};
-use crate::tensor::{Leaf, TreePath, Tensor, Tree};
+use crate::tensor::{Leaf, Tensor, Tree, TreePath};
 use crate::tree;
 
 tree! {

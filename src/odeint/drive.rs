@@ -10,8 +10,8 @@ use super::state::TensorState;
 use super::{Adjoint, Batching, ExpectedSteps, Options, PartNorm, TensorSolution, backsolve, reversible};
 use crate::array::DType;
 use crate::ode::{
-    self, OdeState, DriveOn, VectorField, FieldError, IntoState, Ode, OdeError, Resolved, SaveAt, Settings,
-    SolveError, State, Tolerance,
+    self, DriveOn, FieldError, IntoState, Ode, OdeError, OdeState, Resolved, SaveAt, Settings, SolveError,
+    State, Tolerance, VectorField,
 };
 use crate::tensor::{LoneTree, Tensor, Tree};
 use std::borrow::Cow;

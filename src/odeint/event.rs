@@ -131,7 +131,7 @@ impl Along<'_> {
         [vec![[t, value]], parts].concat()
     }
 
-    /// For each pair of neighbouring samples whether the sign changes between them, and the pair; where it does not, both
+    /// For each pair of neighboring samples whether the sign changes between them, and the pair; where it does not, both
     /// are the step's end.
     pub(super) fn brackets(&self, mark: &Mark) -> Vec<(Tensor, Bracket<Tensor>)> {
         let samples = self.samples(mark);

@@ -211,8 +211,9 @@ impl Events<'_> {
         let of_one = |one: &Tensor, own: &Tensor| one.stop_gradient() + (own - own.stop_gradient());
         of.t = group.select(&of_one(&t, &of.t), &of.t);
         let mut one = y.leaves().into_iter();
-        let together =
-            of.y.map_leaves(|own| of_one(&one.next().expect("invariant: a leaf for each").expand_dims(0), own));
+        let together = of
+            .y
+            .map_leaves(|own| of_one(&one.next().expect("invariant: a leaf for each").expand_dims(0), own));
         of.y = choose(&group, &together, &of.y);
         let noted = of.found.and(&is_met.not().or(&place.lt(&when)).or(&group));
 

@@ -5,7 +5,7 @@
 
 use super::PartNorm;
 use super::state::TensorState;
-use crate::tensor::{Leaf, TreePath, Tensor, TensorTree, Tree};
+use crate::tensor::{Leaf, Tensor, TensorTree, Tree, TreePath};
 use std::fmt;
 use std::sync::Arc;
 

@@ -29,7 +29,7 @@ use super::solve::{Problem, failed, solution};
 use super::{Options, TensorSolution};
 use crate::array::DType;
 use crate::graph::Type;
-use crate::ode::{Clock, Controller, VectorField, FieldError, FieldFailure, OdeError, Span, status};
+use crate::ode::{Clock, Controller, FieldError, FieldFailure, OdeError, Span, VectorField, status};
 use crate::tensor::{Tensor, Traced, Tree};
 
 /// (y, z): the solution, and the state that the method's stages start from.

@@ -84,10 +84,20 @@ impl Groups {
             EventRecords { index: swapped(&index), t: swapped(&t), y, num_events: count }
         });
         let dense = if problem.saved.dense { self.curve(problem, (t0, y0), states, leaves(6)) } else { None };
-        let [t1_reached, num_steps, num_accepted, num_rejected, num_field_evals, num_saved] =
+        let [t1_reached, num_steps, num_accepted, num_rejected, num_fn_evals, num_saved] =
             numbers.try_into().expect("invariant: as many as were taken");
-        let stats = TensorStats { num_steps, num_accepted, num_rejected, num_fn_evals: num_field_evals };
-        Ok(TensorSolution { t1: t1_reached, y1, ts: swapped(&ts), ys, num_saved, stats, events, verdict, dense })
+        let stats = TensorStats { num_steps, num_accepted, num_rejected, num_fn_evals };
+        Ok(TensorSolution {
+            t1: t1_reached,
+            y1,
+            ts: swapped(&ts),
+            ys,
+            num_saved,
+            stats,
+            events,
+            verdict,
+            dense,
+        })
     }
 
     /// The curve of each row, from what groups found of it.
@@ -171,8 +181,8 @@ fn parts(s: &TensorSolution<Leaves>) -> (Vec<Tensor>, Vec<Tensor>) {
     let mut rows = s.y1.leaves();
     let rows_first = |ys: &Leaves| ys.leaves().iter().map(swapped).collect::<Vec<Tensor>>();
     rows.extend(rows_first(&s.ys));
-    let TensorStats { num_steps, num_accepted, num_rejected, num_fn_evals: num_field_evals } = &s.stats;
-    let counters = [num_steps, num_accepted, num_rejected, num_field_evals, &s.num_saved];
+    let TensorStats { num_steps, num_accepted, num_rejected, num_fn_evals } = &s.stats;
+    let counters = [num_steps, num_accepted, num_rejected, num_fn_evals, &s.num_saved];
     let numbers = [&[&s.t1][..], &counters, &[&s.verdict, &s.ts]].concat();
     let mut numbers: Vec<Tensor> = numbers.into_iter().cloned().collect();
     if let Some(EventRecords { index, t, y, num_events: count }) = &s.events {
@@ -183,7 +193,10 @@ fn parts(s: &TensorSolution<Leaves>) -> (Vec<Tensor>, Vec<Tensor>) {
         // A row's curve is that of a state of one row.
         let states = steps.leaves().split_off(2);
         rows.extend(
-            states.iter().map(|y| swapped(y).expand_dims(2)).chain(y1.leaves().iter().map(|y| y.expand_dims(1))),
+            states
+                .iter()
+                .map(|y| swapped(y).expand_dims(2))
+                .chain(y1.leaves().iter().map(|y| y.expand_dims(1))),
         );
         numbers.extend([t0, t1, num_steps, &steps.t, &steps.t_next, ends].map(Clone::clone));
     }

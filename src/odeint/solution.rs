@@ -3,7 +3,7 @@
 use crate::array::DType;
 use crate::ode::{Clock, OdeError, Outcome, status};
 use crate::odeint::leaves::Leaves;
-use crate::odeint::{TensorDenseOutput, EventRecords};
+use crate::odeint::{EventRecords, TensorDenseOutput};
 use crate::tensor::{Check, Tensor, Tree, register_check};
 use crate::tree;
 
@@ -133,7 +133,12 @@ impl TensorSolution<Leaves> {
     pub(super) fn of<Y: Tree>(self, y: &Y) -> TensorSolution<Y> {
         let tree = |leaves: Leaves| y.with_leaves(leaves.into_tensors());
         let TensorSolution { t1, y1, ts, ys, num_saved, stats, verdict, events, dense } = self;
-        let events = events.map(|EventRecords { index, t, y, num_events: count }| EventRecords { index, t, y: tree(y), num_events: count });
+        let events = events.map(|EventRecords { index, t, y, num_events: count }| EventRecords {
+            index,
+            t,
+            y: tree(y),
+            num_events: count,
+        });
         let dense = dense.map(|curve| {
             let TensorDenseOutput { t0, t1, rows, num_steps, ends, steps, y1, curve } = curve;
             TensorDenseOutput { t0, t1, rows, num_steps, ends, steps, y1: tree(y1), curve }
@@ -149,13 +154,13 @@ impl TensorSolution<Leaves> {
         let verdict =
             Tensor::stack(&[&number(status::FAILED), &t1, &zero, &zero, &none, &zero]).stop_gradient();
         let rows = |y: &Tensor| Tensor::full(y.dtype(), [&[0], &y.shape()[..]].concat(), 0.0);
-        let [num_steps, num_accepted, num_rejected, num_field_evals] = [(); 4].map(|()| zero.clone());
+        let [num_steps, num_accepted, num_rejected, num_fn_evals] = [(); 4].map(|()| zero.clone());
         TensorSolution {
             y1: y0.clone(),
             ts: Tensor::full(DType::F64, [0], 0.0),
             ys: y0.map_leaves(rows),
             num_saved: zero,
-            stats: TensorStats { num_steps, num_accepted, num_rejected, num_fn_evals: num_field_evals },
+            stats: TensorStats { num_steps, num_accepted, num_rejected, num_fn_evals },
             verdict,
             events: None,
             dense: None,

@@ -9,7 +9,9 @@ use super::hits::{EventRecords, LastStep};
 use super::leaves::Leaves;
 use super::rows::Groups;
 use super::saved::Saved;
-use super::{Adjoint, Batching, ExpectedSteps, Options, TensorSolution, TensorStats, backsolve, pieces, reversible};
+use super::{
+    Adjoint, Batching, ExpectedSteps, Options, TensorSolution, TensorStats, backsolve, pieces, reversible,
+};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Taps, Type};
 use crate::ode::{Clock, ConstantStepSize, Controller, FieldFailure, OdeError, Span, StepTo, slack, status};
@@ -50,7 +52,12 @@ impl<'a> Problem<'a> {
     ///
     /// # Errors
     /// What the field said while it was recorded.
-    pub(super) fn solve(&self, t0: &Tensor, t1: &Tensor, y0: &Leaves) -> Result<TensorSolution<Leaves>, OdeError> {
+    pub(super) fn solve(
+        &self,
+        t0: &Tensor,
+        t1: &Tensor,
+        y0: &Leaves,
+    ) -> Result<TensorSolution<Leaves>, OdeError> {
         let (t0, t1) = (t0.cast(DType::F64), t1.cast(DType::F64));
         if let (Adjoint::Backsolve { .. }, Batching::Joint) = (self.options.adjoint, self.options.batching) {
             return self.record_joint(&t0, &t1, y0);
@@ -76,7 +83,12 @@ impl<'a> Problem<'a> {
     }
 
     /// All rows that share their steps are solves of their own.
-    fn record_batch(&self, t0: &Tensor, t1: &Tensor, y0: &Leaves) -> Result<TensorSolution<Leaves>, OdeError> {
+    fn record_batch(
+        &self,
+        t0: &Tensor,
+        t1: &Tensor,
+        y0: &Leaves,
+    ) -> Result<TensorSolution<Leaves>, OdeError> {
         match Groups::of(self.options.batching, y0)? {
             None => self.record_joint(t0, t1, y0),
             Some(groups) => groups.record(self, (t0, t1), y0),
@@ -96,7 +108,12 @@ impl<'a> Problem<'a> {
         }
     }
 
-    pub(super) fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Leaves) -> Result<TensorSolution<Leaves>, OdeError> {
+    pub(super) fn record(
+        &self,
+        t0: &Tensor,
+        t1: &Tensor,
+        y0: &Leaves,
+    ) -> Result<TensorSolution<Leaves>, OdeError> {
         if let Adjoint::Reversible { coupling } = self.options.adjoint {
             return reversible::record(self, coupling, (t0, t1), y0);
         }
@@ -289,7 +306,17 @@ pub(super) fn solution(end: &Carry, dt_min: f64) -> TensorSolution<Leaves> {
     };
     let (t1, y1) = (end.t.clone(), end.y.clone());
     let num_saved = Clock::like(&t1, 1.0);
-    TensorSolution { ts: t1.clone(), ys: y1.clone(), t1, y1, num_saved, stats, events: None, verdict, dense: None }
+    TensorSolution {
+        ts: t1.clone(),
+        ys: y1.clone(),
+        t1,
+        y1,
+        num_saved,
+        stats,
+        events: None,
+        verdict,
+        dense: None,
+    }
 }
 
 pub(super) fn failed(failure: FieldFailure<Tensor>) -> OdeError {

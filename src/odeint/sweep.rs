@@ -20,7 +20,7 @@ use super::solve::Problem;
 use super::{Adjoint, Options};
 use crate::array::DType;
 use crate::graph::{Checkpoints, Func, Op, Policy, Solve, Taps, Type};
-use crate::ode::{VectorField, FieldError, OdeError};
+use crate::ode::{FieldError, OdeError, VectorField};
 use crate::tensor::{Tensor, apply, poisoned, reverse, trace, try_trace, tuple};
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use super::part::{Memory, Part, Slot, Transform};
 use crate::array::DType;
 use crate::tensor::Tensor;
 
-/// Every `every` calls the inner optimiser gets the mean of their gradients (and losses); in between nothing
+/// Every `every` calls the inner optimizer gets the mean of their gradients (and losses); in between nothing
 /// moves, its state bit for bit as it was.
 ///
 /// The choice is a `select` on a counter of the state: what is not chosen is computed all the same, a few

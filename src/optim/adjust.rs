@@ -23,13 +23,13 @@ impl Optimizer {
     #[track_caller]
     fn adjust<'a, T>(&'a mut self, what: &str, find: impl Fn(&'a mut Part) -> Option<T>) -> T {
         let found = self.parts.iter_mut().rev().find_map(find);
-        found.unwrap_or_else(|| panic!("no part of this optimiser has {what}"))
+        found.unwrap_or_else(|| panic!("no part of this optimizer has {what}"))
     }
 
     /// The decoupled weight decay: `p += -r weight_decay p` beside the rule.
     ///
     /// # Panics
-    /// When no part is an optimiser that is made of a rule and a rate, or `add_decayed_weights`.
+    /// When no part is an optimizer that is made of a rule and a rate, or `add_decayed_weights`.
     #[track_caller]
     pub fn weight_decay(mut self, x: impl Into<Tensor>) -> Optimizer {
         *self.adjust("a weight decay", |part| match part {
@@ -47,7 +47,7 @@ impl Optimizer {
     /// # Examples
     /// ```
     /// use flowline::optim::*;
-    /// let optimiser = adamw(1e-3).weight_decay(0.01).decay_where(|path| !path.ends_with("bias"));
+    /// let optimizer = adamw(1e-3).weight_decay(0.01).decay_where(|path| !path.ends_with("bias"));
     /// ```
     #[track_caller]
     pub fn decay_where(mut self, include: impl Fn(&str) -> bool + Send + Sync + 'static) -> Optimizer {

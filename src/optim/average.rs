@@ -2,7 +2,7 @@
 
 use crate::array::DType;
 use crate::nn::is_fixed;
-use crate::tensor::{TreePath, Tensor, Tree};
+use crate::tensor::{Tensor, Tree, TreePath};
 
 /// An exponential moving average with a warm start.
 ///

@@ -1,4 +1,4 @@
-//! Optimisers made of optimisers, and the parts that stand before and behind a rule.
+//! Optimizers made of optimizers, and the parts that stand before and behind a rule.
 
 use super::Optimizer;
 use super::accumulate::Accumulate;
@@ -14,12 +14,12 @@ use crate::tensor::Tensor;
 use std::sync::Arc;
 
 /// One after the other: each gets the updates of the one before.
-pub fn chain<const N: usize>(optimisers: [Optimizer; N]) -> Optimizer {
-    joined(optimisers.into())
+pub fn chain<const N: usize>(optimizers: [Optimizer; N]) -> Optimizer {
+    joined(optimizers.into())
 }
 
-fn joined(optimisers: Vec<Optimizer>) -> Optimizer {
-    Optimizer { parts: optimisers.into_iter().flat_map(|o| o.parts).collect() }
+fn joined(optimizers: Vec<Optimizer>) -> Optimizer {
+    Optimizer { parts: optimizers.into_iter().flat_map(|o| o.parts).collect() }
 }
 
 /// Scales all gradients by one factor so that their joint 2-norm is at most `max`: below it they stay.
@@ -40,7 +40,7 @@ pub fn set_to_zero() -> Optimizer {
     one(Part::Freeze(Freeze))
 }
 
-/// One optimiser for each group of leaves; `group_of` names the group of a leaf by its path.
+/// One optimizer for each group of leaves; `group_of` names the group of a leaf by its path.
 pub fn partition<const N: usize>(
     group_of: impl Fn(&str) -> usize + Send + Sync + 'static,
     groups: [Optimizer; N],
@@ -54,9 +54,9 @@ pub fn partition<const N: usize>(
 /// ```
 /// use flowline::{optim::*, prelude::*};
 /// let clip = masked(|path| path.ends_with("weight"), clip(0.1));
-/// let optimiser = chain([clip, sgd(1.0)]);
+/// let optimizer = chain([clip, sgd(1.0)]);
 /// # let x = Tensor::from(0.0);
-/// # assert_eq!(optimiser.update(&x, Tensor::from(-2.0), optimiser.init(&x)).0.item(), 2.0);
+/// # assert_eq!(optimizer.update(&x, Tensor::from(-2.0), optimizer.init(&x)).0.item(), 2.0);
 /// ```
 pub fn masked(include: impl Fn(&str) -> bool + Send + Sync + 'static, inner: Optimizer) -> Optimizer {
     partition(move |path| usize::from(!include(path)), [inner, chain([])])
@@ -70,11 +70,11 @@ pub fn masked(include: impl Fn(&str) -> bool + Send + Sync + 'static, inner: Opt
 /// # Examples
 /// ```
 /// use flowline::{optim::*, prelude::*};
-/// let optimiser = accumulate(2, sgd(1.0));
+/// let optimizer = accumulate(2, sgd(1.0));
 /// let x = Tensor::from(0.0);
-/// let (x, state) = optimiser.update(&x, Tensor::from(1.0), optimiser.init(&x));
+/// let (x, state) = optimizer.update(&x, Tensor::from(1.0), optimizer.init(&x));
 /// assert_eq!(x.item(), 0.0);
-/// let (x, _) = optimiser.update(&x, Tensor::from(3.0), state);
+/// let (x, _) = optimizer.update(&x, Tensor::from(3.0), state);
 /// assert_eq!(x.item(), -2.0);
 /// ```
 pub fn multi_steps(every: impl Into<Tensor>, inner: Optimizer) -> Optimizer {
@@ -101,10 +101,10 @@ pub fn apply_if_finite(inner: Optimizer) -> Optimizer {
 /// # Examples
 /// ```
 /// use flowline::{optim::*, prelude::*};
-/// let optimiser = chain([sgd(1.0), reduce_on_plateau(0.5, 1)]);
-/// let (mut x, mut state) = (Tensor::from(0.0), optimiser.init(&Tensor::from(0.0)));
+/// let optimizer = chain([sgd(1.0), reduce_on_plateau(0.5, 1)]);
+/// let (mut x, mut state) = (Tensor::from(0.0), optimizer.init(&Tensor::from(0.0)));
 /// for loss in [3.0, 3.0] {
-///     (x, state) = optimiser.update_with_value(&x, Tensor::from(-1.0), state, &Tensor::from(loss));
+///     (x, state) = optimizer.update_with_value(&x, Tensor::from(-1.0), state, &Tensor::from(loss));
 /// }
 /// assert_eq!((x.item(), state.get("scale").unwrap().item()), (1.5, 0.5));
 /// ```
@@ -120,16 +120,16 @@ pub fn reduce_on_plateau(factor: impl Into<Tensor>, patience: impl Into<Tensor>)
 
 /// `inner` with its hyper-parameters, those of schedules too, as leaves of the state: `hyper.2.rate`,
 /// `hyper.0.beta1`. They may be changed between updates, and are saved and restored with the state. What the
-/// optimiser says after the state was made is not looked at.
+/// optimizer says after the state was made is not looked at.
 ///
 /// # Examples
 /// ```
 /// use flowline::{optim::*, prelude::*};
-/// let optimiser = inject_hyperparams(sgd(1.0));
+/// let optimizer = inject_hyperparams(sgd(1.0));
 /// let x = Tensor::from(0.0);
-/// let mut state = optimiser.init(&x);
+/// let mut state = optimizer.init(&x);
 /// state.set("rate", 0.25);
-/// assert_eq!(optimiser.update(&x, Tensor::from(-1.0), state).0.item(), 0.25);
+/// assert_eq!(optimizer.update(&x, Tensor::from(-1.0), state).0.item(), 0.25);
 /// ```
 pub fn inject_hyperparams(inner: Optimizer) -> Optimizer {
     one(Part::Inject(Inject { inner }))

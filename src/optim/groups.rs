@@ -1,4 +1,4 @@
-//! Leaves by their paths: groups with an optimiser each, and those that are left alone.
+//! Leaves by their paths: groups with an optimizer each, and those that are left alone.
 
 use super::Optimizer;
 use super::hyper::MapNumber;
@@ -7,7 +7,7 @@ use super::part::{Memory, Part, Slot, Transform};
 use std::fmt;
 use std::sync::Arc;
 
-/// Which optimiser of a partition a leaf belongs to, by its path.
+/// Which optimizer of a partition a leaf belongs to, by its path.
 #[derive(Clone)]
 pub(super) struct GroupOf(pub Arc<dyn Fn(&str) -> usize + Send + Sync>);
 
@@ -47,7 +47,7 @@ impl Transform for Freeze {
     }
 }
 
-/// An optimiser for each group of leaves.
+/// An optimizer for each group of leaves.
 #[derive(Clone, Debug)]
 pub(super) struct Partition {
     pub group_of: GroupOf,

@@ -1,7 +1,7 @@
-//! Optimisers, schedules and averages: data and pure functions of trees.
+//! Optimizers, schedules and averages: data and pure functions of trees.
 //!
 //! An [`Optimizer`] is a chain of parts, each a map from updates to updates; the first gets the
-//! gradients, what the last gives is added to the weights. A named optimiser is such a chain too: a rule for
+//! gradients, what the last gives is added to the weights. A named optimizer is such a chain too: a rule for
 //! the direction, a decay of weights, a rate. Everything it remembers is an [`OptState`], a
 //! tree whose counters and moments are tensors: a training step that is jitted carries them on the
 //! device, a file saves them, and no count is ever a constant of the trace. Formulas and defaults are
@@ -25,7 +25,7 @@ mod inject;
 mod lion;
 mod moments;
 mod momentum;
-mod optimiser;
+mod optimizer;
 mod part;
 mod plateau;
 mod radam;
@@ -38,13 +38,13 @@ mod trust;
 
 pub use average::{Ema, ema};
 pub use compose::{
-    multi_steps, chain, clip_by_global_norm, clip, set_to_zero, inject_hyperparams, masked, partition,
-    reduce_on_plateau, apply_if_finite,
+    apply_if_finite, chain, clip, clip_by_global_norm, inject_hyperparams, masked, multi_steps, partition,
+    reduce_on_plateau, set_to_zero,
 };
-pub use optimiser::{OptState, Optimizer};
+pub use optimizer::{OptState, Optimizer};
 pub use rules::{
     adabelief, adagrad, adam, adamw, add_decayed_weights, lamb, lion, nadam, radam, rmsprop, scale_by_adam,
-    scale_by_belief, scale_by_lion, scale_by_momentum, scale_by_radam, scale_by_learning_rate, scale_by_rms,
+    scale_by_belief, scale_by_learning_rate, scale_by_lion, scale_by_momentum, scale_by_radam, scale_by_rms,
     scale_by_rss, sgd,
 };
 pub use schedule::{Schedule, constant, cosine, exponential, join, linear, one_cycle, piecewise};

@@ -60,7 +60,7 @@ impl Memory<'_> {
         let found = self.leaves.remove(&name);
         found.unwrap_or_else(|| {
             panic!(
-                "the optimiser's state has no `{name}`: it was made by another optimiser or for another model"
+                "the optimizer's state has no `{name}`: it was made by another optimizer or for another model"
             )
         })
     }
@@ -85,7 +85,7 @@ impl Memory<'_> {
     /// The loss of this update.
     #[track_caller]
     pub fn loss(&self) -> &Tensor {
-        self.value.as_ref().expect("this optimiser watches the loss: tell it with `update_with_value`")
+        self.value.as_ref().expect("this optimizer watches the loss: tell it with `update_with_value`")
     }
 
     /// Everything under the prefix.

@@ -76,9 +76,9 @@ mod tests {
 
     #[test]
     fn a_gradient_that_was_always_zero_moves_nothing() {
-        for optimiser in [adagrad(0.1).initial_accumulator(0.0).eps(0.0), rmsprop(0.1)] {
+        for optimizer in [adagrad(0.1).initial_accumulator(0.0).eps(0.0), rmsprop(0.1)] {
             let x = Tensor::from([1.0, 2.0]);
-            let (after, _) = optimiser.update(&x, Tensor::from([0.0, 1.0]), optimiser.init(&x));
+            let (after, _) = optimizer.update(&x, Tensor::from([0.0, 1.0]), optimizer.init(&x));
             assert_eq!(after.to_vec()[0], 1.0);
             assert!(after.to_vec()[1] < 2.0);
         }

@@ -1,4 +1,4 @@
-//! The optimisers by their names. Each is a rule for the direction, a decay of weights and a rate, parts that
+//! The optimizers by their names. Each is a rule for the direction, a decay of weights and a rate, parts that
 //! also stand alone; their formulas stand beside the parts' code. Defaults are those of Optax.
 
 use super::adam::Adam;

@@ -7,7 +7,7 @@ use super::part::{Memory, Part, Slot, Transform, all_finite};
 use crate::array::DType;
 use crate::tensor::Tensor;
 
-/// Where a gradient or what the inner optimiser makes of it is infinite or NaN, nothing moves and the inner
+/// Where a gradient or what the inner optimizer makes of it is infinite or NaN, nothing moves and the inner
 /// state stays bit for bit; `skipped` counts such calls, `skipped_in_a_row` those since the last good one.
 #[derive(Clone, Debug)]
 pub(super) struct SkipNonFinite {

@@ -1,11 +1,11 @@
 //! Curves, dots and strokes in one pair of axes: for a picture of one's own.
 //!
 //! Knows points and what they are drawn as; not where they come from. Other modules draw what a solution or a density
-//! is; here the caller says what lies where. Panels stand [`beside`](Figure::beside) each other as pictures do.
+//! is; here the caller says what lies where. Panels stand [`beside`](Figure::hstack) each other as pictures do.
 use super::{
     Figure, PlotError,
     chart::{Chart, Named, padded},
-    colour::{FAINT, SERIES},
+    color::{FAINT, SERIES},
 };
 
 /// Room around the points, as a share of their extent.
@@ -27,12 +27,12 @@ struct Series {
     name: String,
     paths: Vec<Vec<[f64; 2]>>,
     look: Look,
-    colour: [u8; 3],
+    color: [u8; 3],
 }
 
 /// A pair of axes and what is drawn in it, in the order of the calls.
 ///
-/// Colours are those of the house by number, from 0; a series with a name is told in the legend, one without is not.
+/// Colors are those of the house by number, from 0; a series with a name is told in the legend, one without is not.
 ///
 /// # Examples
 /// ```
@@ -77,18 +77,18 @@ impl Axes {
     }
 
     /// Paths as curves.
-    pub fn lines(self, name: &str, paths: &[Vec<[f64; 2]>], colour: usize) -> Axes {
-        self.with(name, paths.to_vec(), Look::Curve(4.0, 1.0), colour)
+    pub fn lines(self, name: &str, paths: &[Vec<[f64; 2]>], color: usize) -> Axes {
+        self.with(name, paths.to_vec(), Look::Curve(4.0, 1.0), color)
     }
 
     /// Paths as thin, pale curves, for many of them or beside what counts.
-    pub fn thin_lines(self, name: &str, paths: &[Vec<[f64; 2]>], colour: usize) -> Axes {
-        self.with(name, paths.to_vec(), Look::Curve(2.0, 0.55), colour)
+    pub fn thin_lines(self, name: &str, paths: &[Vec<[f64; 2]>], color: usize) -> Axes {
+        self.with(name, paths.to_vec(), Look::Curve(2.0, 0.55), color)
     }
 
     /// Points as dots.
-    pub fn scatter(self, name: &str, points: &[[f64; 2]], colour: usize) -> Axes {
-        self.with(name, vec![points.to_vec()], Look::Dots(9.0), colour)
+    pub fn scatter(self, name: &str, points: &[[f64; 2]], color: usize) -> Axes {
+        self.with(name, vec![points.to_vec()], Look::Dots(9.0), color)
     }
 
     /// Paths as strokes that fade in towards their ends, as ground: short solves from many places show a vector field.
@@ -97,9 +97,9 @@ impl Axes {
         self.with("", paths.to_vec(), Look::Stroke, 0)
     }
 
-    fn with(mut self, name: &str, paths: Vec<Vec<[f64; 2]>>, look: Look, colour: usize) -> Axes {
-        let colour = if look == Look::Stroke { FAINT } else { SERIES[colour % SERIES.len()] };
-        self.series.push(Series { name: name.to_owned(), paths, look, colour });
+    fn with(mut self, name: &str, paths: Vec<Vec<[f64; 2]>>, look: Look, color: usize) -> Axes {
+        let color = if look == Look::Stroke { FAINT } else { SERIES[color % SERIES.len()] };
+        self.series.push(Series { name: name.to_owned(), paths, look, color });
         self
     }
 
@@ -132,8 +132,8 @@ impl Axes {
         // The legend is written from its right end.
         for one in series.iter().rev().filter(|s| !s.name.is_empty()) {
             match one.look {
-                Look::Dots(width) => chart.legend_of_dots(&one.name, width, one.colour)?,
-                _ => chart.legend(&one.name, one.colour)?,
+                Look::Dots(width) => chart.legend_of_dots(&one.name, width, one.color)?,
+                _ => chart.legend(&one.name, one.color)?,
             }
         }
         Ok(chart.finish())
@@ -162,22 +162,22 @@ impl Series {
     fn draw(&self, chart: &mut Chart) {
         for path in &self.paths {
             match self.look {
-                Look::Curve(width, opacity) => chart.translucent(path, width, self.colour, opacity),
-                Look::Dots(width) => path.iter().for_each(|p| chart.dot(*p, width, self.colour)),
-                Look::Stroke => stroke(chart, path, self.colour),
+                Look::Curve(width, opacity) => chart.translucent(path, width, self.color, opacity),
+                Look::Dots(width) => path.iter().for_each(|p| chart.dot(*p, width, self.color)),
+                Look::Stroke => stroke(chart, path, self.color),
             }
         }
     }
 }
 
 /// Segment by segment, each a little darker and wider than the one before.
-fn stroke(chart: &mut Chart, path: &[[f64; 2]], colour: [u8; 3]) {
+fn stroke(chart: &mut Chart, path: &[[f64; 2]], color: [u8; 3]) {
     let [left, right, low, high] = chart.ends();
     let inside = |p: &&[f64; 2]| (left..=right).contains(&p[0]) && (low..=high).contains(&p[1]);
     let path: Vec<[f64; 2]> = path.iter().take_while(inside).copied().collect();
     for (i, ends) in path.windows(2).enumerate() {
         let part = (i + 1) as f64 / (path.len() - 1) as f64;
-        chart.translucent(ends, 1.2 + 2.2 * part, colour, 0.75 * part);
+        chart.translucent(ends, 1.2 + 2.2 * part, color, 0.75 * part);
     }
 }
 
@@ -189,12 +189,12 @@ mod tests {
         vec![vec![[0.0, y[0]], [1.0, y[1]]]]
     }
 
-    fn count(picture: &Figure, colour: [u8; 3]) -> usize {
-        picture.rgb.chunks_exact(3).filter(|p| **p == colour).count()
+    fn count(picture: &Figure, color: [u8; 3]) -> usize {
+        picture.rgb.chunks_exact(3).filter(|p| **p == color).count()
     }
 
     #[test]
-    fn curves_and_dots_have_the_colours_that_they_were_given() {
+    fn curves_and_dots_have_the_colors_that_they_were_given() {
         let axes = Axes::new("x", "y").lines("a", &line([0.0, 1.0]), 2).scatter("b", &[[0.5, 0.2]], 1);
         let picture = axes.render().unwrap();
         assert!(count(&picture, SERIES[2]) > 3 * 1000, "{}", count(&picture, SERIES[2]));

@@ -1,10 +1,10 @@
-//! One pair of axes with a light grid, a caption, a legend and, where asked for, a colour bar.
+//! One pair of axes with a light grid, a caption, a legend and, where asked for, a color bar.
 //!
 //! Knows numbers and where they lie on the sheet; not what they mean. Axes in powers of ten are axes of logarithms
-//! whose ticks say so ([`log_y`]), so nothing else has to know of them.
+//! whose ticks say so ([`decades`]), so nothing else has to know of them.
 use super::{
     Figure, PlotError,
-    colour::{FAINT, INK},
+    color::{FAINT, INK},
     sheet::{Anchor, Axis, LABEL, MARK, Rect, Sheet, TICK},
 };
 
@@ -82,7 +82,7 @@ pub(super) struct Chart {
 }
 
 impl Chart {
-    /// Axes with a grid; `y` runs [`upwards`](Named::upwards). `bar`: whether room is kept for a colour bar, else for a
+    /// Axes with a grid; `y` runs [`upwards`](Named::upwards). `bar`: whether room is kept for a color bar, else for a
     /// legend.
     pub fn new([width, height]: [u32; 2], x: Named, y: Named, bar: bool) -> Result<Self, PlotError> {
         let right = if bar { BAR_GAP + BAR_WIDTH + BAR_ROOM } else { RIGHT };
@@ -122,25 +122,25 @@ impl Chart {
     }
 
     /// A curve through points.
-    pub fn curve(&mut self, points: &[[f64; 2]], width: f64, colour: [u8; 3]) {
-        self.translucent(points, width, colour, 1.0);
+    pub fn curve(&mut self, points: &[[f64; 2]], width: f64, color: [u8; 3]) {
+        self.translucent(points, width, color, 1.0);
     }
 
     /// A curve through which the ground is seen.
-    pub fn translucent(&mut self, points: &[[f64; 2]], width: f64, colour: [u8; 3], opacity: f64) {
+    pub fn translucent(&mut self, points: &[[f64; 2]], width: f64, color: [u8; 3], opacity: f64) {
         let screen: Vec<_> = points.iter().map(|p| self.at(*p)).collect();
-        self.sheet.curve(&thinned(screen), width, colour, opacity);
+        self.sheet.curve(&thinned(screen), width, color, opacity);
     }
 
     /// A filled dot.
-    pub fn dot(&mut self, point: [f64; 2], width: f64, colour: [u8; 3]) {
+    pub fn dot(&mut self, point: [f64; 2], width: f64, color: [u8; 3]) {
         let at = self.at(point);
-        self.sheet.curve(&[at], width, colour, 1.0);
+        self.sheet.curve(&[at], width, color, 1.0);
     }
 
     /// A white dot with a rim.
-    pub fn ring(&mut self, point: [f64; 2], width: f64, colour: [u8; 3]) {
-        self.dot(point, width, colour);
+    pub fn ring(&mut self, point: [f64; 2], width: f64, color: [u8; 3]) {
+        self.dot(point, width, color);
         self.dot(point, width - 6.0, [255; 3]);
     }
 
@@ -154,17 +154,17 @@ impl Chart {
     }
 
     /// An entry of the legend in the row over the axes, left of the entries before.
-    pub fn legend(&mut self, text: &str, colour: [u8; 3]) -> Result<(), PlotError> {
+    pub fn legend(&mut self, text: &str, color: [u8; 3]) -> Result<(), PlotError> {
         const DASH: i32 = 46;
         let [left, y] = self.legend_text(text, DASH)?;
-        self.sheet.curve(&[[left, y], [left + f64::from(DASH), y]], 4.0, colour, 1.0);
+        self.sheet.curve(&[[left, y], [left + f64::from(DASH), y]], 4.0, color, 1.0);
         Ok(())
     }
 
     /// The same for what is drawn as dots.
-    pub fn legend_of_dots(&mut self, text: &str, width: f64, colour: [u8; 3]) -> Result<(), PlotError> {
+    pub fn legend_of_dots(&mut self, text: &str, width: f64, color: [u8; 3]) -> Result<(), PlotError> {
         let [left, y] = self.legend_text(text, width as i32)?;
-        self.sheet.curve(&[[left + 0.5 * width, y]], width, colour, 1.0);
+        self.sheet.curve(&[[left + 0.5 * width, y]], width, color, 1.0);
         Ok(())
     }
 
@@ -178,25 +178,25 @@ impl Chart {
         Ok([f64::from(left), f64::from(y) + 0.5])
     }
 
-    /// Colours each pixel of the axes' inside by its numbers.
-    pub fn fill(&mut self, colour: impl Fn([f64; 2]) -> [u8; 3]) {
+    /// Colors each pixel of the axes' inside by its numbers.
+    pub fn fill(&mut self, color: impl Fn([f64; 2]) -> [u8; 3]) {
         for row in 0..self.rect.height {
             for column in 0..self.rect.width {
                 let part = |i: u32, n: u32| (f64::from(i) + 0.5) / f64::from(n);
                 let between = |[a, b]: [f64; 2], s: f64| a + s * (b - a);
                 let x = between(self.x.range, part(column, self.rect.width));
                 let y = between(self.y.range, part(row, self.rect.height));
-                self.sheet.picture.set(self.rect.x + column, self.rect.y + row, colour([x, y]));
+                self.sheet.picture.set(self.rect.x + column, self.rect.y + row, color([x, y]));
             }
         }
     }
 
-    /// A colour bar right of the axes; `colour` takes the place on it, from 0 below to 1.
-    pub fn bar(&mut self, ends: Named, colour: impl Fn(f64) -> [u8; 3]) -> Result<(), PlotError> {
+    /// A color bar right of the axes; `color` takes the place on it, from 0 below to 1.
+    pub fn bar(&mut self, ends: Named, color: impl Fn(f64) -> [u8; 3]) -> Result<(), PlotError> {
         let rect = Rect { x: self.rect.right() + BAR_GAP, width: BAR_WIDTH, ..self.rect };
         for row in 0..rect.height {
-            let colour = colour(1.0 - (f64::from(row) + 0.5) / f64::from(rect.height));
-            (0..rect.width).for_each(|column| self.sheet.picture.set(rect.x + column, rect.y + row, colour));
+            let color = color(1.0 - (f64::from(row) + 0.5) / f64::from(rect.height));
+            (0..rect.width).for_each(|column| self.sheet.picture.set(rect.x + column, rect.y + row, color));
         }
         self.sheet.outline(rect)?;
         let Named { axis, name } = ends.upwards();

@@ -2,9 +2,9 @@
 //!
 //! Knows rows of numbers and names. Panels stand as a triangle, coordinate j to the right and i > j upward, so that a column
 //! of panels shares its horizontal axis and a row its vertical one; numbers are told at the outer edges only. Each panel
-//! has a colour scale of its own: a pair's density has a unit of its own.
+//! has a color scale of its own: a pair's density has a unit of its own.
 use super::{
-    Extent, Figure, PlotError, ColorScale,
+    ColorScale, Extent, Figure, PlotError,
     map::{Cells, Histogram},
     sheet::{Axis, Rect, Sheet, failed, rgb},
 };

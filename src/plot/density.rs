@@ -1,11 +1,11 @@
 //! Heat maps of densities: one alone, or the image's beside the learned one.
 use super::{
-    Heatmap, Extent, Figure, PlotError, ColorScale,
+    ColorScale, Extent, Figure, Heatmap, PlotError,
     map::Cells,
     sheet::{Rect, Sheet},
 };
 
-/// Room left of the first panel, over and below the panels, and right of them for the colour bar.
+/// Room left of the first panel, over and below the panels, and right of them for the color bar.
 const LEFT: u32 = 150;
 const TOP: u32 = 100;
 const BELOW: u32 = 125;
@@ -15,10 +15,10 @@ const BAR_WIDTH: u32 = 34;
 /// Between panels, and between small ones.
 const GAP: u32 = 60;
 const SMALL_GAP: u32 = 36;
-/// Least room between the numbers below two neighbours, a little more than a space.
+/// Least room between the numbers below two neighbors, a little more than a space.
 const APART: u32 = 12;
 
-/// A row of panels that show one frame, with room for axes, titles and a colour bar.
+/// A row of panels that show one frame, with room for axes, titles and a color bar.
 pub(super) struct Panels {
     pub sheet: Sheet,
     pub rects: Vec<Rect>,
@@ -55,15 +55,15 @@ impl Panels {
         Ok(())
     }
 
-    /// The colour bar right of the last panel.
+    /// The color bar right of the last panel.
     pub(super) fn bar(&mut self, scale: ColorScale, clipped: bool) -> Result<(), PlotError> {
         let last = self.rects[self.rects.len() - 1];
         let rect = Rect { x: last.right() + BAR_GAP, width: BAR_WIDTH, ..last };
-        self.sheet.colour_bar(rect, scale, clipped, self.pixels)
+        self.sheet.color_bar(rect, scale, clipped, self.pixels)
     }
 }
 
-/// One density as a heat map, with axes in pixel coordinates (y down) and a colour bar.
+/// One density as a heat map, with axes in pixel coordinates (y down) and a color bar.
 ///
 /// # Errors
 /// [`PlotError::Shape`], [`PlotError::Value`] or [`PlotError::Extent`] for a map that is none.
@@ -71,17 +71,21 @@ pub fn density(title: &str, map: &Heatmap, scale: ColorScale) -> Result<Figure, 
     heat_maps(&[(title, map)], scale, [1000, 900], Cells::Smooth)
 }
 
-/// The image's density beside the learned one on one scale, with one colour bar.
+/// The image's density beside the learned one on one scale, with one color bar.
 ///
 /// Both maps show the frame of `truth`.
 ///
 /// # Errors
 /// As [`density`].
-pub fn density_comparison(truth: &Heatmap, learned: &Heatmap, scale: ColorScale) -> Result<Figure, PlotError> {
+pub fn density_comparison(
+    truth: &Heatmap,
+    learned: &Heatmap,
+    scale: ColorScale,
+) -> Result<Figure, PlotError> {
     density_comparison_with("density of the image", truth, learned, scale)
 }
 
-/// [`compare`] with something else than an image, named by its title.
+/// [`density_comparison`] with something else than an image, named by its title.
 ///
 /// # Errors
 /// As [`density`].
@@ -118,7 +122,7 @@ pub(super) fn heat_maps(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::colour::inferno;
+    use crate::plot::color::inferno;
 
     const FRAME: Extent = Extent { x: [0.0, 40.0], y: [0.0, 20.0] };
 

@@ -67,7 +67,7 @@ pub enum PlotError {
         /// How many belong there.
         expected: usize,
     },
-    /// The rasteriser gave up.
+    /// The rasterizer gave up.
     #[error("drawing failed: {message}")]
     Draw {
         /// What it said.

@@ -1,9 +1,9 @@
 //! Images beside each other: samples as a sheet, samples on their way, samples beside what they may be copies of.
 //!
-//! Knows bytes, sizes and headings. Pixels are repeated, never interpolated: whoever looks for artefacts sees the numbers.
+//! Knows bytes, sizes and headings. Pixels are repeated, never interpolated: whoever looks for artifacts sees the numbers.
 use super::{
     Figure, PlotError,
-    colour::INK,
+    color::INK,
     sheet::{Anchor, LABEL, Rect, Sheet},
 };
 
@@ -23,7 +23,7 @@ const WIDEST: u32 = 2_400;
 pub struct ImageGrid<'a> {
     /// What stands over it.
     pub title: &'a str,
-    /// Images `[n, height, width, channels]`, row-major, 1 channel for grey or 3 for red, green and blue.
+    /// Images `[n, height, width, channels]`, row-major, 1 channel for gray or 3 for red, green and blue.
     pub images: &'a [u8],
     /// Height, width, channels.
     pub size: [usize; 3],
@@ -45,7 +45,7 @@ pub struct ImageGrid<'a> {
 pub fn image_grid(sheet: &ImageGrid) -> Result<Figure, PlotError> {
     let ImageGrid { title, images, size: [height, width, channels], columns, headings } = *sheet;
     let one = height * width * channels;
-    assert!(channels == 1 || channels == 3, "images are grey or of 3 colours, not of {channels} channels");
+    assert!(channels == 1 || channels == 3, "images are gray or of 3 colors, not of {channels} channels");
     assert!(images.len().is_multiple_of(one.max(1)), "{} bytes are no images of {one}", images.len());
     if images.is_empty() || columns == 0 {
         return Err(PlotError::Nothing { what: "images" });
@@ -66,9 +66,9 @@ pub fn image_grid(sheet: &ImageGrid) -> Result<Figure, PlotError> {
     for (i, image) in images.chunks_exact(one).enumerate() {
         let (x0, y0) = (left(i % columns), top + (i / columns) as u32 * (down + GAP));
         for (p, pixel) in image.chunks_exact(channels).enumerate() {
-            let colour = [pixel[0], pixel[channels / 2], pixel[channels - 1]];
+            let color = [pixel[0], pixel[channels / 2], pixel[channels - 1]];
             let (x, y) = (x0 + (p % width) as u32 * zoom, y0 + (p / width) as u32 * zoom);
-            (0..zoom * zoom).for_each(|k| drawn.picture.set(x + k % zoom, y + k / zoom, colour));
+            (0..zoom * zoom).for_each(|k| drawn.picture.set(x + k % zoom, y + k / zoom, color));
         }
     }
     Ok(drawn.picture)
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn every_image_lies_at_its_place_pixel_for_pixel() {
-        // Five images of 2 x 3 grey pixels in rows of two.
+        // Five images of 2 x 3 gray pixels in rows of two.
         let images: Vec<u8> = (0..30).map(|i| i * 8).collect();
         let headings = [(0, "a".to_owned()), (1, "b".to_owned())];
         let sheet =
@@ -96,18 +96,18 @@ mod tests {
         let top = TOP + HEADING;
         for (i, image) in images.chunks(6).enumerate() {
             let (row, column) = (i as u32 / 2, i as u32 % 2);
-            for (p, &grey) in image.iter().enumerate() {
+            for (p, &gray) in image.iter().enumerate() {
                 let x = MARGIN + column * (3 * zoom + GAP + APART) + p as u32 % 3 * zoom;
                 let y = top + row * (2 * zoom + GAP) + p as u32 / 3 * zoom;
-                assert_eq!(picture.pixel(x, y), [grey; 3], "{i} {p}");
-                assert_eq!(picture.pixel(x + zoom - 1, y + zoom - 1), [grey; 3], "{i} {p}");
+                assert_eq!(picture.pixel(x, y), [gray; 3], "{i} {p}");
+                assert_eq!(picture.pixel(x + zoom - 1, y + zoom - 1), [gray; 3], "{i} {p}");
             }
         }
         assert_eq!(picture.height, top + 3 * (2 * zoom + GAP) - GAP + MARGIN);
     }
 
     #[test]
-    fn colours_stay_and_no_image_is_refused() {
+    fn colors_stay_and_no_image_is_refused() {
         let sheet = ImageGrid { title: "", images: &[9, 8, 7], size: [1, 1, 3], columns: 1, headings: &[] };
         assert_eq!(image_grid(&sheet).unwrap().pixel(MARGIN, TOP), [9, 8, 7]);
         let none = image_grid(&ImageGrid { images: &[], ..sheet }).unwrap_err().to_string();

@@ -4,14 +4,14 @@
 //! nothing can fall; phases in other units (a flow-matching loss) have a panel of their own above, on the same updates.
 use super::{
     Figure, PlotError,
-    colour::{FAINT, INK, SERIES},
+    color::{FAINT, INK, SERIES},
     sheet::{Anchor, Axis, LABEL, Rect, Sheet},
 };
 
 /// One phase of training.
 #[derive(Debug, Clone, Copy)]
 pub struct LossPhase<'a> {
-    /// What it minimised, as the legend says it.
+    /// What it minimized, as the legend says it.
     pub name: &'a str,
     /// Unit of its loss; `nats` shares the axis of the held-out NLL.
     pub unit: &'a str,
@@ -108,11 +108,11 @@ impl<'a> Panel<'a> {
     }
 
     /// A curve through points, cut where it leaves the panel.
-    fn curve(&mut self, points: &[[f64; 2]], width: f64, colour: [u8; 3], opacity: f64) {
+    fn curve(&mut self, points: &[[f64; 2]], width: f64, color: [u8; 3], opacity: f64) {
         let screen: Vec<_> = points.iter().map(|p| self.at(*p)).collect();
         let (top, bottom) = (f64::from(self.rect.y), f64::from(self.rect.bottom()));
         for piece in pieces_between(&screen, top, bottom) {
-            self.sheet.curve(&piece, width, colour, opacity);
+            self.sheet.curve(&piece, width, color, opacity);
         }
     }
 
@@ -136,10 +136,10 @@ impl<'a> Panel<'a> {
 
     fn phases(&mut self, phases: &[(usize, &LossPhase)]) -> Result<(), PlotError> {
         for (i, phase) in phases.iter().rev() {
-            let colour = SERIES[i % 2];
-            self.curve(&thinned(phase.loss), 1.0, colour, 0.3);
-            self.curve(&thinned(&averaged(phase.loss)), 3.5, colour, 1.0);
-            self.legend(phase.name, colour, false)?;
+            let color = SERIES[i % 2];
+            self.curve(&thinned(phase.loss), 1.0, color, 0.3);
+            self.curve(&thinned(&averaged(phase.loss)), 3.5, color, 1.0);
+            self.legend(phase.name, color, false)?;
         }
         Ok(())
     }
@@ -155,21 +155,21 @@ impl<'a> Panel<'a> {
             self.legend(&format!("entropy {entropy:.3} nats"), INK, true)?;
         }
         let Some(last) = nll.last() else { return Ok(()) };
-        let colour = SERIES[2];
-        self.curve(nll, 3.5, colour, 1.0);
+        let color = SERIES[2];
+        self.curve(nll, 3.5, color, 1.0);
         for p in nll {
-            self.curve(&[*p], 13.0, colour, 1.0);
+            self.curve(&[*p], 13.0, color, 1.0);
         }
         let error = nll_stderr.map_or_else(String::new, |stderr| format!(" ± {stderr:.3}"));
         let text = match entropy {
             Some(h) => format!("held-out NLL {:.3}{error}, gap {:.3}{error} nats", last[1], last[1] - h),
             None => format!("held-out NLL {:.3}{error} nats", last[1]),
         };
-        self.legend(&text, colour, false)
+        self.legend(&text, color, false)
     }
 
     /// An entry of the legend in the row over the panel, left of the entries before.
-    fn legend(&mut self, text: &str, colour: [u8; 3], dashed: bool) -> Result<(), PlotError> {
+    fn legend(&mut self, text: &str, color: [u8; 3], dashed: bool) -> Result<(), PlotError> {
         const MARK: i32 = 52;
         let y = self.rect.y as i32 - 32;
         let from = self.legend - Sheet::text_width(text, LABEL - 2)?;
@@ -178,7 +178,7 @@ impl<'a> Panel<'a> {
         let ends = if dashed { vec![[0, 20], [32, MARK]] } else { vec![[0, MARK]] };
         for [a, b] in ends {
             let y = f64::from(y) + 0.5;
-            self.sheet.curve(&[[left + f64::from(a), y], [left + f64::from(b), y]], 3.5, colour, 1.0);
+            self.sheet.curve(&[[left + f64::from(a), y], [left + f64::from(b), y]], 3.5, color, 1.0);
         }
         self.legend = from - 14 - MARK - 36;
         Ok(())
@@ -239,7 +239,7 @@ fn bulk(values: impl Iterator<Item = f64>, share: f64) -> Option<[f64; 2]> {
     Some([values[0], values[high]])
 }
 
-/// Moving average over a window centred at each point, cut at the ends.
+/// Moving average over a window centerd at each point, cut at the ends.
 fn averaged(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
     let half = points.len() / SMOOTHED / 2;
     let mut sums = vec![0.0];

@@ -75,9 +75,9 @@ impl Heatmap<'_> {
 /// What a cell larger than a screen pixel looks like; of smaller ones a screen pixel shows the mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cells {
-    /// Bilinear interpolation between centres: a density is smooth.
+    /// Bilinear interpolation between centers: a density is smooth.
     Smooth,
-    /// One colour: a count belongs to its whole cell.
+    /// One color: a count belongs to its whole cell.
     Flat,
 }
 

@@ -1,14 +1,14 @@
 //! Pictures of solutions, densities, samples, flows and training runs, as PNG files.
 //!
-//! What it knows: solutions of host states, slices of numbers, frames in pixel coordinates (x to the right, y **down**), colours. What it must
+//! What it knows: solutions of host states, slices of numbers, frames in pixel coordinates (x to the right, y **down**), colors. What it must
 //! never know: tensors, models, training. Every function returns a [`Figure`] in memory and only
 //! [`Figure::save`] touches the disk, whole files only: tests need no folder, and a run that dies while drawing
-//! leaves the former picture. Lines and text are rasterised by plotters with a font that is compiled in (no system
+//! leaves the former picture. Lines and text are rasterized by plotters with a font that is compiled in (no system
 //! library, the same picture on every machine); heat maps are written straight into the pixels, so that a cell is
 //! never split by a rectangle's rounding.
 //!
-//! Colours mean numbers: one [`Scale`] for all pictures of a run makes them comparable, and each picture that uses
-//! one carries its colour bar.
+//! Colors mean numbers: one [`ColorScale`] for all pictures of a run makes them comparable, and each picture that uses
+//! one carries its color bar.
 //!
 //! # Examples
 //! ```
@@ -22,7 +22,7 @@
 //! ```
 mod axes;
 mod chart;
-mod colour;
+mod color;
 mod corner;
 mod density;
 mod error;
@@ -40,13 +40,13 @@ mod trajectory;
 mod work_precision;
 
 pub use axes::Axes;
-pub use colour::ColorScale;
+pub use color::ColorScale;
 pub use corner::corner;
-pub use density::{density_comparison, density_comparison_with, density};
+pub use density::{density, density_comparison, density_comparison_with};
 pub use error::PlotError;
 pub use images::{ImageGrid, image_grid};
 pub use loss::{LossCurve, LossPhase, loss_curve};
-pub use map::{Heatmap, Extent};
+pub use map::{Extent, Heatmap};
 pub use picture::Figure;
 pub use points::{flow_panels, histogram, histogram_of_parts, sample_scatter};
 pub use space_time::{SpaceTime, space_time};

@@ -22,7 +22,7 @@ impl Figure {
         Self { width, height, rgb: vec![255; (3 * width * height) as usize] }
     }
 
-    /// The colour of a pixel.
+    /// The color of a pixel.
     pub fn pixel(&self, x: u32, y: u32) -> [u8; 3] {
         let at = self.index(x, y);
         [self.rgb[at], self.rgb[at + 1], self.rgb[at + 2]]
@@ -41,9 +41,9 @@ impl Figure {
         both
     }
 
-    pub(super) fn set(&mut self, x: u32, y: u32, colour: [u8; 3]) {
+    pub(super) fn set(&mut self, x: u32, y: u32, color: [u8; 3]) {
         let at = self.index(x, y);
-        self.rgb[at..at + 3].copy_from_slice(&colour);
+        self.rgb[at..at + 3].copy_from_slice(&color);
     }
 
     fn index(&self, x: u32, y: u32) -> usize {

@@ -1,7 +1,7 @@
 //! Samples: scattered, counted in cells, and on their way from the base to the data.
 use super::{
-    Heatmap, Extent, Figure, PlotError, ColorScale,
-    colour::inferno,
+    ColorScale, Extent, Figure, Heatmap, PlotError,
+    color::inferno,
     density::{Panels, heat_maps},
     map::{Cells, Histogram},
     sheet::{Rect, Sheet, failed, rgb, thousands},
@@ -12,12 +12,12 @@ use plotters::prelude::*;
 const SCATTERED: usize = 6_000;
 /// Most cells along a side of a small panel.
 const SMALL: f64 = 110.0;
-/// Least place on the colour scale of a scattered point, so that a lone one is seen on the dark ground.
+/// Least place on the color scale of a scattered point, so that a lone one is seen on the dark ground.
 const LONE: f64 = 0.3;
 
-/// Points in pixel coordinates as a scatter and as a histogram, side by side on one scale with its colour bar.
+/// Points in pixel coordinates as a scatter and as a histogram, side by side on one scale with its color bar.
 ///
-/// A scattered point has the colour of the histogram's density around it (but no darker than is visible); at most
+/// A scattered point has the color of the histogram's density around it (but no darker than is visible); at most
 /// the first 6,000 points are scattered, all are counted. Pass the scale of the true density to compare with it.
 ///
 /// # Errors
@@ -40,7 +40,7 @@ pub fn sample_scatter(points: &[[f64; 2]], frame: Extent, scale: ColorScale) -> 
 /// A histogram of points in pixel coordinates; without a scale it has its own.
 ///
 /// # Errors
-/// As [`samples`].
+/// As [`sample_scatter`].
 pub fn histogram(
     title: &str,
     points: &[[f64; 2]],
@@ -53,7 +53,7 @@ pub fn histogram(
 /// [`histogram`] of `num_points` points that come in parts: memory holds one of them.
 ///
 /// # Errors
-/// The first part's that fails, or as [`samples`].
+/// The first part's that fails, or as [`sample_scatter`].
 pub fn histogram_of_parts<P: AsRef<[[f64; 2]]>, E: From<PlotError>>(
     title: &str,
     num_points: usize,
@@ -77,7 +77,7 @@ pub fn histogram_of_parts<P: AsRef<[[f64; 2]]>, E: From<PlotError>>(
 /// Each panel has a scale of its own: the base density is spread so wide that on the data's scale it would be black.
 ///
 /// # Errors
-/// As [`samples`]; [`PlotError::Nothing`] without panels.
+/// As [`sample_scatter`]; [`PlotError::Nothing`] without panels.
 pub fn flow_panels(panels: &[(f64, &[[f64; 2]])], frame: Extent) -> Result<Figure, PlotError> {
     if panels.is_empty() {
         return Err(PlotError::Nothing { what: "panels" });
@@ -174,9 +174,9 @@ mod tests {
         let points = ring(4000);
         let picture = sample_scatter(&points, FRAME, ColorScale { max: 4e-4 }).unwrap();
         assert!((1500..2100).contains(&picture.width), "{}", picture.width);
-        let lit = |panel: u32, centre: [f64; 2]| {
+        let lit = |panel: u32, center: [f64; 2]| {
             let at = |c: f64| (c / 100.0 * 760.0) as u32;
-            let (left, top) = (150 + panel * (760 + 60) + at(centre[0]), 100 + at(centre[1]));
+            let (left, top) = (150 + panel * (760 + 60) + at(center[0]), 100 + at(center[1]));
             (0..400).filter(|i| picture.pixel(left + i % 20, top + i / 20)[0] > 60).count()
         };
         for panel in 0..2 {

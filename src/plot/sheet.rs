@@ -1,10 +1,10 @@
-//! A white sheet to draw on: text, lines, axes, heat maps and colour bars in one style.
+//! A white sheet to draw on: text, lines, axes, heat maps and color bars in one style.
 //!
 //! Knows screen pixels and the style; not what a picture shows. Layout is by explicit rectangles, not by a chart
-//! builder: a heat map needs an exact aspect ratio, and several panels need one colour bar.
+//! builder: a heat map needs an exact aspect ratio, and several panels need one color bar.
 use super::{
-    Heatmap, Extent, Figure, PlotError, ColorScale,
-    colour::{FAINT, INK, inferno},
+    ColorScale, Extent, Figure, Heatmap, PlotError,
+    color::{FAINT, INK, inferno},
     map::Cells,
 };
 use plotters::prelude::*;
@@ -39,7 +39,7 @@ impl Rect {
     }
 
     /// Middle of the upper edge.
-    fn centre_x(self) -> i32 {
+    fn center_x(self) -> i32 {
         (self.x + self.width / 2) as i32
     }
 }
@@ -156,10 +156,10 @@ impl Sheet {
         [x, y]: [i32; 2],
         size: u32,
         anchor: Anchor,
-        colour: [u8; 3],
+        color: [u8; 3],
     ) -> Result<(), PlotError> {
         if let Some((base, raised)) = text.split_once('^') {
-            return self.raised_text(base, raised, [x, y], size, anchor, colour);
+            return self.raised_text(base, raised, [x, y], size, anchor, color);
         }
         let (horizontal, vertical) = match anchor {
             Anchor::Top => (HPos::Center, VPos::Top),
@@ -171,8 +171,8 @@ impl Sheet {
         let font = if anchor == Anchor::Upwards { font.transform(FontTransform::Rotate270) } else { font };
         // A line of digits has no descenders: its middle lies above that of the font's box.
         let y = if matches!(anchor, Anchor::Left | Anchor::Right) { y + size as i32 / 9 } else { y };
-        let colour = rgb(colour);
-        let style = TextStyle::from(font).color(&colour).pos(Pos::new(horizontal, vertical));
+        let color = rgb(color);
+        let style = TextStyle::from(font).color(&color).pos(Pos::new(horizontal, vertical));
         self.draw(|area| area.draw_text(text, &style, (x, y)).map_err(failed))
     }
 
@@ -184,7 +184,7 @@ impl Sheet {
         [x, y]: [i32; 2],
         size: u32,
         anchor: Anchor,
-        colour: [u8; 3],
+        color: [u8; 3],
     ) -> Result<(), PlotError> {
         let (first, second) = (Self::text_width(base, size)?, Self::text_width(raised, small(size))?);
         let left = match anchor {
@@ -194,14 +194,14 @@ impl Sheet {
         };
         // Both hang from the middle of the line.
         let y = if matches!(anchor, Anchor::Top | Anchor::Upwards) { y + size as i32 / 2 } else { y };
-        self.text(base, [left, y], size, Anchor::Left, colour)?;
-        self.text(raised, [left + first + 1, y - size as i32 / 3], small(size), Anchor::Left, colour)
+        self.text(base, [left, y], size, Anchor::Left, color)?;
+        self.text(raised, [left + first + 1, y - size as i32 / 3], small(size), Anchor::Left, color)
     }
 
     /// A title over a rectangle.
     pub(super) fn title(&mut self, text: &str, over: Rect) -> Result<(), PlotError> {
         let y = over.y as i32 - TITLE as i32 - 20;
-        self.text(text, [over.centre_x(), y], TITLE, Anchor::Top, INK)
+        self.text(text, [over.center_x(), y], TITLE, Anchor::Top, INK)
     }
 
     /// Width of a text in pixels.
@@ -215,7 +215,7 @@ impl Sheet {
 
     /// A smooth curve through screen points, `width` wide: each pixel is covered by its distance to the nearest segment, once
     /// for the whole curve, so joints do not darken (plotters' wide paths are neither).
-    pub(super) fn curve(&mut self, points: &[[f64; 2]], width: f64, colour: [u8; 3], opacity: f64) {
+    pub(super) fn curve(&mut self, points: &[[f64; 2]], width: f64, color: [u8; 3], opacity: f64) {
         let [mut low, mut high] = [[f64::INFINITY; 2], [f64::NEG_INFINITY; 2]];
         for (p, a) in points.iter().flat_map(|p| [(p, 0), (p, 1)]) {
             low[a] = low[a].min(p[a]);
@@ -245,7 +245,7 @@ impl Sheet {
             let (x, y) = (xs.start + (i % columns) as u32, ys.start + (i / columns) as u32);
             let under = self.picture.pixel(x, y);
             let mix = |c: usize| {
-                let (from, to) = (f64::from(under[c]), f64::from(colour[c]));
+                let (from, to) = (f64::from(under[c]), f64::from(color[c]));
                 (from + opacity * cover * (to - from)).round() as u8
             };
             self.picture.set(x, y, [mix(0), mix(1), mix(2)]);
@@ -257,12 +257,12 @@ impl Sheet {
         &mut self,
         points: &[[f64; 2]],
         width: u32,
-        colour: [u8; 3],
+        color: [u8; 3],
         opacity: f64,
     ) -> Result<(), PlotError> {
         let path: Vec<(i32, i32)> =
             points.iter().map(|p| (p[0].round() as i32, p[1].round() as i32)).collect();
-        let style = rgb(colour).mix(opacity).stroke_width(width);
+        let style = rgb(color).mix(opacity).stroke_width(width);
         self.draw(|area| area.draw(&PathElement::new(path, style)).map_err(failed))
     }
 
@@ -275,7 +275,7 @@ impl Sheet {
     }
 
     /// Tick marks, numbers and the name of an axis below a rectangle; a number that would reach more than `overhang` pixels
-    /// past an end is left out, so that it does not touch its neighbour's.
+    /// past an end is left out, so that it does not touch its neighbor's.
     pub(super) fn axis_below(
         &mut self,
         rect: Rect,
@@ -293,7 +293,7 @@ impl Sheet {
                 self.text(text, [x, y + MARK + 6], TICK, Anchor::Top, INK)?;
             }
         }
-        self.text(name, [rect.centre_x(), y + MARK + TICK as i32 + 20], LABEL, Anchor::Top, INK)
+        self.text(name, [rect.center_x(), y + MARK + TICK as i32 + 20], LABEL, Anchor::Top, INK)
     }
 
     /// The same left of a rectangle; `axis.range` runs from its upper to its lower edge.
@@ -325,19 +325,19 @@ impl Sheet {
         if named { self.axis_left(rect, &y, down) } else { self.axis_left(rect, &y.bare(), "") }
     }
 
-    /// A map over a rectangle, in the colours of a scale.
+    /// A map over a rectangle, in the colors of a scale.
     pub(super) fn heat(&mut self, rect: Rect, map: &Heatmap, scale: ColorScale, cells: Cells) {
         for y in 0..rect.height {
             for x in 0..rect.width {
                 let density = map.on_screen([x, y], [rect.width, rect.height], cells);
-                self.picture.set(rect.x + x, rect.y + y, scale.colour(density));
+                self.picture.set(rect.x + x, rect.y + y, scale.color(density));
             }
         }
     }
 
-    /// The colour bar of a scale, with its unit, of `pixels` or of the data's own; an arrow head where something `clipped`
+    /// The color bar of a scale, with its unit, of `pixels` or of the data's own; an arrow head where something `clipped`
     /// lies above it.
-    pub(super) fn colour_bar(
+    pub(super) fn color_bar(
         &mut self,
         rect: Rect,
         scale: ColorScale,
@@ -345,9 +345,9 @@ impl Sheet {
         pixels: bool,
     ) -> Result<(), PlotError> {
         for y in 0..rect.height {
-            let colour = inferno(1.0 - (f64::from(y) + 0.5) / f64::from(rect.height));
+            let color = inferno(1.0 - (f64::from(y) + 0.5) / f64::from(rect.height));
             for x in 0..rect.width {
-                self.picture.set(rect.x + x, rect.y + y, colour);
+                self.picture.set(rect.x + x, rect.y + y, color);
             }
         }
         self.outline(rect)?;

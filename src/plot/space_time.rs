@@ -1,8 +1,8 @@
-//! Space-time pictures of equations in one dimension of space: t to the right, x upwards, the value as a colour.
+//! Space-time pictures of equations in one dimension of space: t to the right, x upwards, the value as a color.
 use super::{
     Figure, PlotError,
     chart::{Chart, Named, padded},
-    colour::inferno,
+    color::inferno,
 };
 
 /// What a space-time picture shows.
@@ -10,7 +10,7 @@ use super::{
 pub struct SpaceTime<'a> {
     /// What the picture shows, in a line over it; may be empty.
     pub title: &'a str,
-    /// What the colours are values of.
+    /// What the colors are values of.
     pub name: &'a str,
     /// Times, strictly rising or strictly falling; need not be evenly spaced.
     pub ts: &'a [f64],
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_those_of_the_values_between_rows_of_uneven_times() {
+    fn colors_are_those_of_the_values_between_rows_of_uneven_times() {
         let rows = vec![vec![0.0, 0.0], vec![1.0, 1.0], vec![1.0, 1.0]];
         let picture = |ts: &[f64]| {
             space_time(&SpaceTime { title: "", name: "u", ts, rows: &rows, x: [0.0, 1.0] }).unwrap()

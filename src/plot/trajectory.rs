@@ -2,7 +2,7 @@
 use super::{
     Figure, PlotError,
     chart::{Chart, Named, padded},
-    colour::{INK, SERIES, time_colour},
+    color::{INK, SERIES, time_color},
     trace::{Trace, num_components},
 };
 use crate::ode::{PlainState, Solution};
@@ -13,15 +13,15 @@ const MOST: usize = SERIES.len();
 /// Most saved points that are dotted, and most events that are marked.
 const MOST_DOTS: usize = 400;
 const MOST_EVENTS: usize = 200;
-/// Pieces of one colour that a path coloured by time is cut into.
+/// Pieces of one color that a path colored by time is cut into.
 const SHADES: usize = 400;
 const SIZE: [u32; 2] = [1450, 700];
 
 impl<Y: PlainState, O: PlainState> Solution<Y, O> {
-    /// Draws the components against t as a PNG file, see [`trajectory`]; they are called y0, y1, ...
+    /// Draws the components against t as a PNG file, see [`time_series`]; they are called y0, y1, ...
     ///
     /// # Errors
-    /// As [`trajectory`] and [`Figure::save`].
+    /// As [`time_series`] and [`Figure::save`].
     ///
     /// # Examples
     /// ```
@@ -37,10 +37,10 @@ impl<Y: PlainState, O: PlainState> Solution<Y, O> {
         time_series(self, &[])?.save(path)
     }
 
-    /// Draws component `j` against component `i` as a PNG file, coloured by time, see [`phase`].
+    /// Draws component `j` against component `i` as a PNG file, colored by time, see [`phase_portrait`].
     ///
     /// # Errors
-    /// As [`phase`] and [`Figure::save`]; [`PlotError::Component`] for one that there is not.
+    /// As [`phase_portrait`] and [`Figure::save`]; [`PlotError::Component`] for one that there is not.
     pub fn plot_phase_portrait(&self, path: impl AsRef<Path>, i: usize, j: usize) -> Result<(), PlotError> {
         let components = num_components(self);
         if let Some(&index) = [i, j].iter().find(|&&index| index >= components) {
@@ -71,12 +71,12 @@ pub fn time_series<Y: PlainState, O: PlainState>(
     against_time(&trace, &drawn.iter().map(name).collect::<Vec<_>>())
 }
 
-/// A phase portrait: what `project` makes of the components, from the start (ring) to the end (dot), coloured by time.
+/// A phase portrait: what `project` makes of the components, from the start (ring) to the end (dot), colored by time.
 ///
 /// A projection of three components to the plane shows a spatial curve. Axes that are of like extent are of one scale.
 ///
 /// # Errors
-/// As [`trajectory`].
+/// As [`time_series`].
 ///
 /// # Examples
 /// ```
@@ -106,15 +106,15 @@ fn against_time(trace: &Trace, names: &[String]) -> Result<Figure, PlotError> {
         chart.rule([*t, low], [*t, high], 0.6)?;
     }
     for (j, name) in names.iter().enumerate().rev() {
-        let colour = SERIES[j];
+        let color = SERIES[j];
         for piece in &trace.pieces {
             let path: Vec<[f64; 2]> = piece.iter().map(|(t, y)| [*t, y[j]]).collect();
-            chart.curve(&path, 3.5, colour);
+            chart.curve(&path, 3.5, color);
         }
         if trace.dots.len() <= MOST_DOTS {
-            trace.dots.iter().for_each(|(t, y)| chart.dot([*t, y[j]], 11.0, colour));
+            trace.dots.iter().for_each(|(t, y)| chart.dot([*t, y[j]], 11.0, color));
         }
-        chart.legend(name, colour)?;
+        chart.legend(name, color)?;
     }
     for (t, y) in events.iter().map(|e| &e.1) {
         y.iter().enumerate().for_each(|(j, &y)| chart.ring([*t, y], 15.0, SERIES[j]));
@@ -131,14 +131,14 @@ fn in_plane(trace: &Trace, names: [&str; 2]) -> Result<Figure, PlotError> {
     let (from, to) = (trace.pieces[0][0].0, trace.points().last().map_or(0.0, |p| p.0));
     let place = |t: f64| if to == from { 0.0 } else { (t - from) / (to - from) };
     for piece in &trace.pieces {
-        // Neighbouring pieces share a point, so that no gap shows between two shades.
+        // Neighboring pieces share a point, so that no gap shows between two shades.
         for run in runs(piece, &place) {
             let path: Vec<[f64; 2]> = run.iter().map(|(_, y)| [y[0], y[1]]).collect();
-            chart.curve(&path, 2.6, time_colour(place(run[run.len() / 2].0)));
+            chart.curve(&path, 2.6, time_color(place(run[run.len() / 2].0)));
         }
     }
     if trace.dots.len() <= MOST_DOTS {
-        trace.dots.iter().for_each(|(t, y)| chart.dot([y[0], y[1]], 9.0, time_colour(place(*t))));
+        trace.dots.iter().for_each(|(t, y)| chart.dot([y[0], y[1]], 9.0, time_color(place(*t))));
     }
     for (_, (_, y)) in trace.events.iter().take(MOST_EVENTS).filter(|e| !e.1.1.is_empty()) {
         chart.ring([y[0], y[1]], 13.0, SERIES[2]);
@@ -150,7 +150,7 @@ fn in_plane(trace: &Trace, names: [&str; 2]) -> Result<Figure, PlotError> {
     }
     // A solve that runs backwards has its start at the upper end of the bar too.
     let bar = if to == from { [from, from + 1.0] } else { [from, to] };
-    chart.bar(Named::new(bar, 6, "t"), time_colour)?;
+    chart.bar(Named::new(bar, 6, "t"), time_color)?;
     Ok(chart.finish())
 }
 
@@ -273,6 +273,8 @@ mod tests {
         assert!(time_series(&solution, &[]).is_ok());
         assert!(phase_portrait(&solution, ["a", "b"], |y| [y[1], y[49]]).is_ok());
         let still = Ode::new(circle).save_at(SaveAt::dense()).solve(1.0, 1.0, [1.0, 0.0]).unwrap();
-        assert!(time_series(&still, &[]).is_ok() && phase_portrait(&still, ["a", "b"], |y| [y[0], y[1]]).is_ok());
+        assert!(
+            time_series(&still, &[]).is_ok() && phase_portrait(&still, ["a", "b"], |y| [y[0], y[1]]).is_ok()
+        );
     }
 }

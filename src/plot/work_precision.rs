@@ -2,7 +2,7 @@
 use super::{
     Figure, PlotError,
     chart::{Chart, Named},
-    colour::SERIES,
+    color::SERIES,
 };
 
 /// One method over several tolerances.
@@ -48,11 +48,11 @@ pub fn work_precision(title: &str, unit: &str, curves: &[MethodCurve]) -> Result
     chart.caption(title)?;
     subdivide(&mut chart)?;
     for (i, curve) in curves.iter().enumerate().rev() {
-        let colour = SERIES[i % SERIES.len()];
+        let color = SERIES[i % SERIES.len()];
         let path: Vec<[f64; 2]> = curve.points.iter().map(|p| p.map(f64::log10)).collect();
-        chart.curve(&path, 3.5, colour);
-        path.iter().for_each(|&p| chart.dot(p, 13.0, colour));
-        chart.legend(curve.name, colour)?;
+        chart.curve(&path, 3.5, color);
+        path.iter().for_each(|&p| chart.dot(p, 13.0, color));
+        chart.legend(curve.name, color)?;
     }
     Ok(chart.finish())
 }

@@ -17,8 +17,8 @@ pub(crate) trait Simd: Copy + 'static {
 
     /// Where a loop over vectors ends, asked before each.
     ///
-    /// Vectors that are arrays read it from memory: else the optimiser takes such a loop for one over elements and
-    /// vectorises it again across vectors, by gathers, which makes kernels several times longer and slower.
+    /// Vectors that are arrays read it from memory: else the optimizer takes such a loop for one over elements and
+    /// vectorizes it again across vectors, by gathers, which makes kernels several times longer and slower.
     #[inline(always)]
     fn end(n: &usize) -> usize {
         *n

@@ -5,9 +5,9 @@
 //! `lanes::Simd`, and wrapped in one entry point a level. It must never know what is computed with the lanes.
 //!
 //! Why so: `std::simd` is unstable; `wide` chooses at compile time; `pulp` and `macerator` bring dispatch but
-//! neither exp nor ln, which are half of the work here. Plain loops left to the optimiser fell into two traps
+//! neither exp nor ln, which are half of the work here. Plain loops left to the optimizer fell into two traps
 //! when measured: an in-place raw-pointer loop fails the overlap check and runs scalar (8 times slower), and
-//! blocks of fixed size are vectorised again across blocks with gathers (3 times slower). Explicit intrinsics
+//! blocks of fixed size are vectorized again across blocks with gathers (3 times slower). Explicit intrinsics
 //! avoid both.
 //!
 //! How a value proves its level: a lane type is made from nothing only by `unsafe` functions (`splat`, `load`),

@@ -15,7 +15,7 @@ use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssi
 
 /// `[expr; W]` with `expr` of the lane's index, lane after lane without a loop.
 ///
-/// A loop, even one that the optimiser unrolls, costs it far more: thousands of them stand in one function once all is
+/// A loop, even one that the optimizer unrolls, costs it far more: thousands of them stand in one function once all is
 /// inlined, and its passes over loops take a time that grows with the square of their number (one ensemble: 58 s of loops,
 /// of which rotating them 23 s). `array::from_fn` stays a call, and what stays a call is compiled for the plainest level.
 macro_rules! each {
@@ -102,7 +102,7 @@ impl<T: Copy + Default, const W: usize> Lanes<T, W> {
     }
     /// `a` where the mask holds, else `b`.
     ///
-    /// Both are read. Of an `if` the optimiser makes a choice between two addresses for each lane, and a read and a write for
+    /// Both are read. Of an `if` the optimizer makes a choice between two addresses for each lane, and a read and a write for
     /// each: the vector that is read next waits for all of the writes.
     #[inline(always)]
     pub(crate) fn choose(mask: &LaneMask<W>, a: &Self, b: &Self) -> Self {
@@ -122,7 +122,7 @@ impl<const W: usize> LaneMask<W> {
     }
     /// Bit i is lane i.
     ///
-    /// By an instruction of its own: the optimiser takes a sum or a chain of shifts over lanes as the order in which
+    /// By an instruction of its own: the optimizer takes a sum or a chain of shifts over lanes as the order in which
     /// everything before it wants to be laid out, and a third of a step goes into permutations.
     #[inline(always)]
     pub(crate) fn bits(self) -> u32 {

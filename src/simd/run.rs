@@ -27,7 +27,7 @@ pub(crate) fn is_fused(level: Level) -> bool {
 /// A function of three values and of what it changes, compiled once for each level.
 ///
 /// Beside [`Work`]: its level is found once and not at each call, and what it changes is an argument of its own, which the
-/// optimiser then knows to overlap with nothing else (a pack of Lorenz: 3.5 ms against 5.4 where it was a field of a `Work`).
+/// optimizer then knows to overlap with nothing else (a pack of Lorenz: 3.5 ms against 5.4 where it was a field of a `Work`).
 pub(crate) trait Call {
     type Of;
     type At;
@@ -38,7 +38,7 @@ pub(crate) trait Call {
     fn call(of: &Self::Of, at: &Self::At, on: &Self::On, out: &mut Self::Out) -> Self::Output;
 
     /// [`call`](Call::call) with AVX2 and FMA. A method, and no function of this module: rustc puts a method into the
-    /// codegen unit of its type's module, so loops of several modules are optimised side by side.
+    /// codegen unit of its type's module, so loops of several modules are optimized side by side.
     ///
     /// # Safety
     /// The machine has them.

@@ -3,7 +3,7 @@
 //! Two kinds. The programs of a [`Jit`](super::Jit) belong to it and go with it; this module holds them weakly,
 //! so that one call can empty them all. Plans of what runs on concrete tensors outside `jit` - an operation, a
 //! gradient - have no owner, so they lie here, by the function they compute: without them ten thousand updates
-//! by an optimiser that is not jitted would compile each operation ten thousand times.
+//! by an optimizer that is not jitted would compile each operation ten thousand times.
 //!
 //! Both kinds are bounded by number, and the one unused for longest goes first. No result depends on what is
 //! kept: a plan is a function of its program and of the processor. Arrays are no part of a kept plan - constants
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// Programs that one jitted function keeps where it is not told how many.
 pub(super) const MAX_PROGRAMS: usize = 16;
 
-/// Plans kept for work outside `jit`. An update of an optimiser has some 50 operations, a plan of one operation
+/// Plans kept for work outside `jit`. An update of an optimizer has some 50 operations, a plan of one operation
 /// takes 2 to 4 kB.
 pub(super) const MAX_PLANS: usize = 512;
 

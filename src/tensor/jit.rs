@@ -136,7 +136,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
     }
 
     /// Refuses to hand over numbers that are not finite: a call whose result has a NaN or an infinity in a float leaf is
-    /// [`Error::NanReport`], which names the leaf. [`Jit::step`] looks at what it returns beside the state, a loss or a
+    /// [`Error::NonFinite`], which names the leaf. [`Jit::step`] looks at what it returns beside the state, a loss or a
     /// norm, and leaves the state as it was; it does not look at the new state, which may hold infinities that are meant.
     ///
     /// So a loss that is finite while its gradient is not gets through once; return the gradient's norm beside the loss to

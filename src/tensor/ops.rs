@@ -3,7 +3,7 @@
 use super::Tensor;
 use super::trace::record;
 use crate::array::DType;
-use crate::graph::{BinaryOp, CompareOp, CallbackValue, Observer, Op, Type, UnaryOp};
+use crate::graph::{BinaryOp, CallbackValue, CompareOp, Observer, Op, Type, UnaryOp};
 
 impl Tensor {
     #[track_caller]

@@ -275,7 +275,10 @@ mod tests {
         assert!(inside.starts_with("take: index 2 lies"), "{inside}");
         let add = refusal(move || x().scatter_add(&Tensor::from([5]), &Tensor::from([1.0])));
         assert!(add.starts_with("scatter_add: index 5 lies outside of axis 0 of f64[2]"), "{add}");
-        assert_eq!(refusal(move || x().index(2)), "at: index 2 lies outside of axis 0 of f64[2], of length 2");
+        assert_eq!(
+            refusal(move || x().index(2)),
+            "at: index 2 lies outside of axis 0 of f64[2], of length 2"
+        );
         let column = refusal(|| Tensor::from([[1.0, 2.0]]).column(3));
         assert_eq!(column, "column: index 3 lies outside of axis 1 of f64[1,2], of length 2");
         assert_eq!(refusal(move || x().expand_dims(2)), "expand: f64[2] cannot have a new axis 2");

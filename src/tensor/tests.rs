@@ -68,8 +68,12 @@ fn leading_axes_of_a_product_broadcast() {
         let z = x.matmul(&y);
         assert_eq!(&z.shape()[..], c, "{a:?} {b:?}");
         // the same by a product with axes of length 1 and a sum
-        let (x, y) = (if a.len() == 1 { x.expand_dims(0) } else { x }, if b.len() == 1 { y.expand_dims(1) } else { y });
-        let naive = (x.expand_dims(x.rank()) * y.expand_dims(y.rank() - 2)).sum_axes(&[z_axis(x.rank(), y.rank())]);
+        let (x, y) = (
+            if a.len() == 1 { x.expand_dims(0) } else { x },
+            if b.len() == 1 { y.expand_dims(1) } else { y },
+        );
+        let naive =
+            (x.expand_dims(x.rank()) * y.expand_dims(y.rank() - 2)).sum_axes(&[z_axis(x.rank(), y.rank())]);
         for (got, want) in z.to_vec().iter().zip(naive.to_vec()) {
             assert!((got - want).abs() < 1e-14, "{a:?} {b:?}: {got} {want}");
         }

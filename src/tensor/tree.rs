@@ -1,4 +1,4 @@
-//! Trees of tensors: what jit, gradients, optimisers and files see.
+//! Trees of tensors: what jit, gradients, optimizers and files see.
 //!
 //! A tree has tensor leaves, which are traced, differentiated and saved, and static leaves, which
 //! are part of the program: a changed static leaf means another trace. Every leaf has a path

@@ -8,7 +8,7 @@
 //! There is room for them from the start, in buffers that nobody shares: a run holds as many at its end as before its
 //! first measure, and an update writes into the state's own.
 
-use super::{Flow, RunInfo, Phase, TrainConfig, TrainError};
+use super::{Flow, Phase, RunInfo, TrainConfig, TrainError};
 use crate::error::Result;
 use crate::io::run::{BEST_FILE, RunFolder};
 use crate::io::{IoError, read_checkpoint, write_checkpoint};
@@ -29,7 +29,7 @@ pub(super) struct Measured {
 /// The header of the file.
 #[derive(Serialize, Deserialize)]
 struct Named {
-    /// The run's [`id`](Header::run): weights of an older run may lie in the same folder.
+    /// The run's [`id`](RunInfo::run): weights of an older run may lie in the same folder.
     run: String,
     #[serde(flatten)]
     measured: Measured,
@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn the_least_nll_is_kept_and_read_again() {
-        let recipe = TrainConfig::new(&TrainOptions { width: Some(4), depth: Some(1), ..TrainOptions::default() });
+        let recipe =
+            TrainConfig::new(&TrainOptions { width: Some(4), depth: Some(1), ..TrainOptions::default() });
         let flows: Vec<Flow> = (0..3).map(|i| recipe.model.build(&Key::new(i)).unwrap()).collect();
         let place = crate::io::scratch();
         let folder = RunFolder::open(place.path()).unwrap();

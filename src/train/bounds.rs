@@ -1,8 +1,8 @@
 //! What a run may take: refused before it is compiled or allocated, with the options that it follows from.
 //!
-//! Ranges of single options stand in [`super::Options::check`]; here is what follows from several together.
+//! Ranges of single options stand in [`super::TrainOptions::check`]; here is what follows from several together.
 
-use super::{DivergenceKind, Kept, TrainConfig, Steps, TrainError};
+use super::{DivergenceKind, Kept, Steps, TrainConfig, TrainError};
 use crate::error::Result;
 use crate::io::process;
 

@@ -9,13 +9,14 @@
 use super::recipe::DataShape;
 use super::state::{Source, Tables};
 use super::{
-    TrainingData, Feed, Flow, Given, ImageFrame, ImagesFrame, Parts, PixelTables, PixelTransformKind, PointsFrame, TrainConfig,
+    Feed, Flow, Given, ImageFrame, ImagesFrame, Parts, PixelTables, PixelTransformKind, PointsFrame,
+    TrainConfig, TrainingData,
 };
 use crate::data::{DataError, ImageDensity, ImageSet, PixelTransform, Points, ToyDensity, subset};
 use crate::error::Result;
 use crate::eval::{Frames, HeldOut, Images, Rows, TEST_STREAM, file_name};
 use crate::nn::{AnyVelocityField, Buffer};
-use crate::plot::{Heatmap, ColorScale};
+use crate::plot::{ColorScale, Heatmap};
 use crate::tensor::{Key, Tensor};
 use std::sync::Arc;
 
@@ -44,7 +45,9 @@ impl TrainingData {
                 let picture = Some([set.height, set.width, set.channels]);
                 DataShape { dim, picture, classes: set.classes().unwrap_or(0) }
             }
-            TrainingData::Image(_) | TrainingData::Points(..) | TrainingData::Toy(_) => DataShape { dim, ..DataShape::PLANE },
+            TrainingData::Image(_) | TrainingData::Points(..) | TrainingData::Toy(_) => {
+                DataShape { dim, ..DataShape::PLANE }
+            }
         }
     }
 
@@ -88,7 +91,7 @@ impl TrainingData {
         Ok(self.over(&train, frame, HeldOut::Rows { validation, test: None }, parts))
     }
 
-    /// Points with a window over the plane where they lie in one, whose colours are those of the density to learn.
+    /// Points with a window over the plane where they lie in one, whose colors are those of the density to learn.
     fn over(&self, train: &Points, points: PointsFrame, held_out: HeldOut, parts: Parts) -> Prepared {
         let mut image = (train.dim() == 2).then(|| ImageFrame::of_points(train, &points));
         if let Some(frame) = &mut image {

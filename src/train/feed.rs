@@ -1,4 +1,4 @@
-//! Batches of images, each a function of (seed, update): read, dequantised and transformed while the update before runs.
+//! Batches of images, each a function of (seed, update): read, dequantized and transformed while the update before runs.
 //!
 //! Row i of update u is image `u * batch + i` of an endless list: the training images in one random order after another,
 //! so that every image comes once before any comes again, and the last part of an order fills the batch with the first of

@@ -6,7 +6,7 @@
 
 use super::best::Measured;
 use super::session::Session;
-use super::{TrainingData, ImageFrame, TrainedFlow, Objective, TrainConfig, TrainReport, Activity};
+use super::{Activity, ImageFrame, Objective, TrainConfig, TrainReport, TrainedFlow, TrainingData};
 use crate::data::Estimate;
 use crate::error::Result;
 use crate::eval::pictures::{self, CORNER_POINTS, SAMPLES};

@@ -1,7 +1,7 @@
 //! What a run leaves behind: a fitted density and what the run was, from its end or from its folder.
 
 use super::state::TrainState;
-use super::{Flow, RunInfo, MODEL_FILE, PixelTables, TrainReport};
+use super::{Flow, MODEL_FILE, PixelTables, RunInfo, TrainReport};
 use crate::cnf::Cnf;
 use crate::data::PixelTransform;
 use crate::error::Result;

@@ -1,9 +1,9 @@
 //! Learning the density of an image, of points, of a toy: the recipe, the loop, what it leaves behind.
 //!
-//! A run is a folder with one checkpoint, rows of metrics and pictures. It knows everything below it (flows, optimisers,
+//! A run is a folder with one checkpoint, rows of metrics and pictures. It knows everything below it (flows, optimizers,
 //! images, pictures, files) and prints nothing: progress and notes are values given to whoever asks.
 //!
-//! - [`Options`] is what a person says, [`TrainConfig`] everything that follows from it by `presets`, and both lie in the checkpoint.
+//! - [`TrainOptions`] is what a person says, [`TrainConfig`] everything that follows from it by `presets`, and both lie in the checkpoint.
 //! - `step` is one update as one jitted call; its state is a tree, and randomness a function of (key, update).
 //! - `run` is the builder, and finds out whether there is a run to resume.
 //! - `session` is the loop. What looks at the clock (checkpoints, measures, pictures) reads the state and never
@@ -52,18 +52,19 @@ pub use crate::cnf::config::{
 };
 pub use crate::data::{Given, HELD_OUT_SHARE, Parts};
 pub use crate::eval::{
-    BitsPerDim, DRAW_TOLERANCE, TrainingData, FAR, IMAGE_TOLERANCE, ImageFrame, ImagesFrame, DensityGrid,
-    MEASURE_TOLERANCE, PixelTables, PixelTransformKind, PointsFrame, ToleranceRow, Units, check_tolerances,
+    BitsPerDim, DRAW_TOLERANCE, DensityGrid, FAR, IMAGE_TOLERANCE, ImageFrame, ImagesFrame,
+    MEASURE_TOLERANCE, PixelTables, PixelTransformKind, PointsFrame, ToleranceRow, TrainingData, Units,
+    check_tolerances,
 };
 pub use crate::io::run::{METRICS_FILE, MODEL_FILE, check_free, default_folder, metrics};
 pub use error::TrainError;
 pub use feed::Feed;
 pub use learned::TrainedFlow;
-pub use options::{ModelKind, ObjectiveKind, OptimizerKind, TrainOptions, Preset};
+pub use options::{ModelKind, ObjectiveKind, OptimizerKind, Preset, TrainOptions};
 pub use plan::{FlopsOf, PhasePlan, StatesPlan};
-pub use progress::{Progress, Activity};
+pub use progress::{Activity, Progress};
 pub use recipe::{Objective, Phase, TrainConfig};
 pub use recorded::Recorded;
 pub use report::{PhaseReport, TrainReport};
-pub use run::{Trainer, RunInfo, num_weights};
+pub use run::{RunInfo, Trainer, num_weights};
 pub use state::{Batch, ImageTables, PointsTable, Rows, Source, Stored, Tables, TrainState};

@@ -59,16 +59,16 @@ pub struct TrainOptions {
     /// States kept for a gradient.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoints: Option<usize>,
-    /// The optimiser.
+    /// The optimizer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<OptimizerKind>,
-    /// What is minimised.
+    /// What is minimized.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objective: Option<ObjectiveKind>,
     /// The field of a flow of images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<ModelKind>,
-    /// What takes grey levels to numbers.
+    /// What takes gray levels to numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pixels: Option<PixelTransformKind>,
     /// Weight of the path's kinetic energy in maximum likelihood.
@@ -98,7 +98,7 @@ pub enum Preset {
     Points,
     /// The recipe for sets of images.
     Images,
-    /// A recipe that was given, by its name: see [`Density::from_recipe`](super::Density::from_recipe).
+    /// A recipe that was given, by its name: see [`Density::from_recipe`](super::Trainer::from_recipe).
     Given(String),
 }
 
@@ -135,7 +135,7 @@ impl From<Preset> for String {
 }
 
 names! {
-    /// What is minimised, one after the other.
+    /// What is minimized, one after the other.
     ObjectiveKind {
         /// Flow matching alone.
         FlowMatching = "flow-matching",
@@ -157,7 +157,7 @@ names! {
     }
 }
 names! {
-    /// Which optimiser.
+    /// Which optimizer.
     OptimizerKind {
         /// Adam.
         Adam = "adam",

@@ -1,6 +1,6 @@
 //! What an update costs before it runs, by the recipe: where steps are adaptive, the figures are those of one step.
 
-use super::{Objective, Phase, TrainConfig, Steps};
+use super::{Objective, Phase, Steps, TrainConfig};
 use crate::backend::work::{Trips, work};
 use crate::backend::{LoopReport, PlanReport};
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub enum FlopsOf {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct PhasePlan {
-    /// What is minimised.
+    /// What is minimized.
     pub objective: Objective,
     /// Updates of the phase.
     pub updates: u64,

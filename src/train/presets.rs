@@ -7,8 +7,8 @@
 
 use super::recipe::DataShape;
 use super::{
-    ActivationKind, DivergenceKind, FieldConfig, ModelKind, Kept, ModelConfig, Objective, ObjectiveKind,
-    OptimizerKind, TrainOptions, Phase, PixelTransformKind, Preset, TrainConfig, SolveConfig, Steps,
+    ActivationKind, DivergenceKind, FieldConfig, Kept, ModelConfig, ModelKind, Objective, ObjectiveKind,
+    OptimizerKind, Phase, PixelTransformKind, Preset, SolveConfig, Steps, TrainConfig, TrainOptions,
 };
 use crate::ode::Method;
 
@@ -48,7 +48,7 @@ const CLIP_NORM: f64 = 1.0;
 /// Of gradient descent, where it is asked for.
 pub(super) const MOMENTUM: f64 = 0.9;
 
-/// Ends of the ranges of grey levels that a U-Net weighs; where they lie follows from the images.
+/// Ends of the ranges of gray levels that a U-Net weighs; where they lie follows from the images.
 const LEVEL_ENDS: usize = 8;
 /// Of images: a U-Net of patches of 2 x 2 pixels, its channels doubling with each level, or layers of a width.
 const UNET_CHANNELS: usize = 32;
@@ -61,7 +61,7 @@ const IMAGES_FLOW_MATCHING: Phase =
 const IMAGES_MAXIMUM_LIKELIHOOD: Phase =
     Phase { updates: 100, batch: 128, lr: 2e-4, ema_decay: 0.95, ..MAXIMUM_LIKELIHOOD };
 
-/// The phases of a preset for what is asked to be minimised.
+/// The phases of a preset for what is asked to be minimized.
 fn phases(preset: &Preset, asked: ObjectiveKind) -> Vec<Phase> {
     let (first, second) = match preset {
         Preset::Default | Preset::Given(_) => (FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
@@ -98,7 +98,7 @@ fn apply(solve: &mut SolveConfig, options: &TrainOptions) {
     if options.probes.is_some() {
         solve.divergence = DivergenceKind::Hutchinson;
     }
-    solve.path_cost = [options.kinetic, options.jacobian].map(Option::unwrap_or_default);
+    solve.path_regularization = [options.kinetic, options.jacobian].map(Option::unwrap_or_default);
     solve.probes = options.probes.unwrap_or(solve.probes);
     solve.solver = options.solver.as_ref().map_or_else(|| solve.solver.clone(), |s| s.to_lowercase());
     if let Some(n) = options.checkpoints {

@@ -18,7 +18,7 @@ pub struct Progress {
     pub phase: usize,
     /// How many there are.
     pub phases: usize,
-    /// What this phase minimises; its name and the unit of the loss.
+    /// What this phase minimizes; its name and the unit of the loss.
     pub objective: Objective,
     /// Loss of the last batch.
     pub loss: f64,

@@ -34,15 +34,15 @@ pub struct TrainConfig {
     pub model: ModelConfig,
     /// The seed of weights and draws.
     pub seed: u64,
-    /// The optimiser of every phase, begun anew in each.
+    /// The optimizer of every phase, begun anew in each.
     pub optimizer: OptimizerKind,
-    /// The decoupled weight decay; 0 for optimisers that have none by name.
+    /// The decoupled weight decay; 0 for optimizers that have none by name.
     pub weight_decay: f64,
     /// The largest global norm of a gradient; none bounds it not.
     pub clip_norm: Option<f64>,
     /// Whether rates fall to 0 along half a cosine over their phase.
     pub cosine: bool,
-    /// What takes grey levels of images to numbers.
+    /// What takes gray levels of images to numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pixels: Option<PixelTransformKind>,
     /// Measures of a phase without a better one after which the run ends.
@@ -55,7 +55,7 @@ pub struct TrainConfig {
 /// One objective for a number of updates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// What is minimised.
+    /// What is minimized.
     pub objective: Objective,
     /// For how many updates; in a run under a time limit, how many it has made.
     pub updates: u64,
@@ -67,7 +67,7 @@ pub struct Phase {
     pub ema_decay: f64,
 }
 
-/// What a phase minimises.
+/// What a phase minimizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Objective {
@@ -216,7 +216,8 @@ mod tests {
     #[test]
     fn a_method_without_an_error_estimate_takes_equal_steps() {
         let steps = |preset, solver: &str| {
-            let options = TrainOptions { preset: Some(preset), solver: Some(solver.into()), ..TrainOptions::default() };
+            let options =
+                TrainOptions { preset: Some(preset), solver: Some(solver.into()), ..TrainOptions::default() };
             TrainConfig::new(&options).model.solve.steps
         };
         assert_eq!(steps(Preset::Default, "dopri5"), Steps::Adaptive { rtol: 1e-3, atol: 1e-3 });

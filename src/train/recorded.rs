@@ -6,7 +6,7 @@
 //! counted as the run counts.
 
 use super::tally::Tallies;
-use super::{RunInfo, PhaseReport, ToleranceRow, TrainError};
+use super::{PhaseReport, RunInfo, ToleranceRow, TrainError};
 use crate::backend::work::Work;
 use crate::error::Result;
 use crate::io::read_sealed;
@@ -19,7 +19,7 @@ use std::path::Path;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Counters {
-    /// The run's [`id`](super::Header::run).
+    /// The run's [`id`](super::RunInfo::run).
     pub run: String,
     /// Seconds of the run up to the checkpoint, of all processes together, without the end; none in runs of before.
     pub seconds: Option<f64>,

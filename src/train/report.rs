@@ -16,7 +16,7 @@ pub struct TrainReport {
     pub weights: usize,
     /// Loss of the last batch, in the last phase's unit.
     pub loss: f64,
-    /// Mean negative log-likelihood (NLL): in standardised coordinates for an image, per unit for points, of an image's grey
+    /// Mean negative log-likelihood (NLL): in standardized coordinates for an image, per unit for points, of an image's gray
     /// levels for a set of them.
     ///
     /// Where the density to learn is known, `entropy_nats + gap_nats`, by the points of the test. Of files, `validation_nats`:
@@ -37,7 +37,7 @@ pub struct TrainReport {
     pub test_nll_stderr_nats: Option<f64>,
     /// Test rows that were measured.
     pub test_rows: u64,
-    /// Of images, bits a coordinate of those of validation, dequantised uniformly.
+    /// Of images, bits a coordinate of those of validation, dequantized uniformly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits_per_dim: Option<f64>,
     /// Its standard error over images, noise and probes.
@@ -100,7 +100,7 @@ pub struct TrainReport {
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct PhaseReport {
-    /// What was minimised.
+    /// What was minimized.
     pub objective: Objective,
     /// Updates.
     pub updates: u64,

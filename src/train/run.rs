@@ -1,6 +1,6 @@
 //! `Density`: what to train on what, where to, and who is told; then one call that runs it.
 //!
-//! The builder only collects. [`Density::run`] finds out whether there is a run to [`resume`], and hands over to the
+//! The builder only collects. [`Trainer::run`] finds out whether there is a run to [`resume`], and hands over to the
 //! session, which knows nothing of options.
 
 mod resume;
@@ -8,12 +8,13 @@ mod resume;
 pub(super) use resume::RESTART;
 
 use super::plan::PhasePlan;
-use super::progress::{Progress, Activity};
+use super::progress::{Activity, Progress};
 use super::session::Session;
 use super::state::TrainState;
 use super::step;
 use super::{
-    TrainingData, ModelKind, Flow, TrainedFlow, ModelConfig, TrainOptions, Parts, PixelTransformKind, Preset, TrainConfig, TrainError,
+    Flow, ModelConfig, ModelKind, Parts, PixelTransformKind, Preset, TrainConfig, TrainError, TrainOptions,
+    TrainedFlow, TrainingData,
 };
 use crate::cnf::Cnf;
 use crate::data::Standardizer;
@@ -21,7 +22,7 @@ use crate::error::Result;
 use crate::eval::Frames;
 use crate::io::Fnv;
 use crate::io::run::RunFolder;
-use crate::nn::{VelocityField, AnyVelocityField, is_fixed};
+use crate::nn::{AnyVelocityField, VelocityField, is_fixed};
 use crate::tensor::{Key, Tensor, Tree};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -67,13 +68,13 @@ impl RunInfo {
         self.recipe.model.dim
     }
 
-    /// The way between standardised coordinates and those that people see: pixels, or the units of points.
+    /// The way between standardized coordinates and those that people see: pixels, or the units of points.
     pub fn standard(&self) -> Standardizer {
         self.frames.standard(self.dim())
     }
 }
 
-/// Learns the density of an image or of points; see [`Density::run`].
+/// Learns the density of an image or of points; see [`Trainer::run`].
 pub struct Trainer<'a> {
     pub(super) flow: Flow,
     pub(super) data: TrainingData,
@@ -93,14 +94,17 @@ pub struct Trainer<'a> {
 
 impl<'a> Trainer<'a> {
     /// A flow and the data whose density it is to learn (an image, [`Points`](crate::data::Points), a
-    /// [`Toy`](crate::data::Toy), an [`ImageSet`](crate::data::ImageSet)), by the default recipe for such data.
+    /// [`Toy`](crate::data::ToyDensity), an [`ImageSet`](crate::data::ImageSet)), by the default recipe for such data.
     ///
     /// Flow matching solves nothing; the flow's own settings are those of maximum likelihood.
     ///
     /// # Panics
     /// When the flow's dimension is not that of the data.
     #[track_caller]
-    pub fn new<D: VelocityField + Into<AnyVelocityField>>(flow: Cnf<D>, data: impl Into<TrainingData>) -> Trainer<'a> {
+    pub fn new<D: VelocityField + Into<AnyVelocityField>>(
+        flow: Cnf<D>,
+        data: impl Into<TrainingData>,
+    ) -> Trainer<'a> {
         let (settings, data) = (flow.settings, data.into());
         let (of_flow, of_data) = (flow.blocks[0].dim(), data.dim());
         assert!(of_flow == of_data, "a flow over {of_flow} dimensions learns no points of {of_data}");
@@ -129,7 +133,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// A flow and a recipe of another's making, in which options change what they name. Its
-    /// [`preset`](Recipe::preset) is [`Preset::Given`], a name by which a resumed run knows it.
+    /// [`preset`](TrainConfig::preset) is [`Preset::Given`], a name by which a resumed run knows it.
     ///
     /// # Errors
     /// Options out of range.
@@ -137,7 +141,11 @@ impl<'a> Trainer<'a> {
     /// # Panics
     /// When the recipe's dimension is not that of the data.
     #[track_caller]
-    pub fn from_recipe(recipe: TrainConfig, options: &TrainOptions, data: impl Into<TrainingData>) -> Result<Trainer<'a>> {
+    pub fn from_recipe(
+        recipe: TrainConfig,
+        options: &TrainOptions,
+        data: impl Into<TrainingData>,
+    ) -> Result<Trainer<'a>> {
         let (of_recipe, data) = (recipe.model.dim, data.into());
         assert!(
             of_recipe == data.dim(),
@@ -158,7 +166,13 @@ impl<'a> Trainer<'a> {
         Ok(Trainer::build(flow, data, options, recipe, true))
     }
 
-    fn build(flow: Flow, data: TrainingData, options: TrainOptions, recipe: TrainConfig, by_options: bool) -> Self {
+    fn build(
+        flow: Flow,
+        data: TrainingData,
+        options: TrainOptions,
+        recipe: TrainConfig,
+        by_options: bool,
+    ) -> Self {
         Trainer {
             flow,
             data,
@@ -272,7 +286,7 @@ impl<'a> Trainer<'a> {
             None => None,
         };
         let resumed = found.is_some();
-        // What is held out is by the run's own seed, and so is what becomes of grey levels by its own transform.
+        // What is held out is by the run's own seed, and so is what becomes of gray levels by its own transform.
         let mut prepared = match &found {
             Some(checkpoint) => self.data.prepare(&checkpoint.header.recipe)?,
             None => self.data.prepare(&self.recipe)?,
@@ -295,8 +309,10 @@ impl<'a> Trainer<'a> {
 
 /// Refuses fields and transforms of images for other data.
 fn check_field(options: &TrainOptions, data: &TrainingData) -> Result<()> {
-    let fields =
-        [("--field", options.field.map(ModelKind::name)), ("--pixels", options.pixels.map(PixelTransformKind::name))];
+    let fields = [
+        ("--field", options.field.map(ModelKind::name)),
+        ("--pixels", options.pixels.map(PixelTransformKind::name)),
+    ];
     let found = fields.into_iter().find_map(|(option, value)| Some((option, value?)));
     match found.filter(|_| !matches!(data, TrainingData::Images(..))) {
         None => Ok(()),

@@ -16,11 +16,13 @@ use super::budget::Clock;
 use super::data::Prepared;
 use super::metrics::{Metrics, Row};
 use super::progress::{Pace, Progress};
-use super::run::{Trainer, RunInfo};
+use super::run::{RunInfo, Trainer};
 use super::state::{Source, TrainState};
 use super::step::{self, Step, Told};
 use super::tally::Tallies;
-use super::{DRAW_TOLERANCE, TrainingData, TrainedFlow, MEASURE_TOLERANCE, PixelTables, Activity, TrainError, bounds};
+use super::{
+    Activity, DRAW_TOLERANCE, MEASURE_TOLERANCE, PixelTables, TrainError, TrainedFlow, TrainingData, bounds,
+};
 use crate::array::memory;
 use crate::error::{Error, Result};
 use crate::eval::pictures::Artist;

@@ -20,8 +20,8 @@ pub struct TrainState {
     pub model: Flow,
     /// The moving average of its weights: what is measured, drawn and sampled.
     pub ema: Flow,
-    /// The optimiser's moments and counts.
-    pub optimiser: OptState,
+    /// The optimizer's moments and counts.
+    pub optimizer: OptState,
     /// The key of every draw of the run.
     pub key: Key,
     /// Updates done, u32.
@@ -34,6 +34,7 @@ tree! {
 pub struct Stored {
     model: Flow,
     ema: Flow,
+    /// By this name checkpoints hold it.
     optimiser: OptState,
     key: Key,
     update: Tensor,
@@ -44,14 +45,14 @@ pub struct Stored {
 impl Stored {
     /// Of a state; what it holds is shared, not copied.
     pub fn of(state: &TrainState, pixels: Option<PixelTables>) -> Stored {
-        let TrainState { model, ema, optimiser, key, update } = state.clone();
-        Stored { model, ema, optimiser, key, update, pixels }
+        let TrainState { model, ema, optimizer, key, update } = state.clone();
+        Stored { model, ema, optimiser: optimizer, key, update, pixels }
     }
 
     /// The state.
     pub fn state(self) -> TrainState {
-        let Stored { model, ema, optimiser, key, update, .. } = self;
-        TrainState { model, ema, optimiser, key, update }
+        let Stored { model, ema, optimiser: optimizer, key, update, .. } = self;
+        TrainState { model, ema, optimizer, key, update }
     }
 }
 

@@ -1,4 +1,4 @@
-//! One update as one jitted call: draw, loss, gradient, optimiser, average.
+//! One update as one jitted call: draw, loss, gradient, optimizer, average.
 //!
 //! A phase has one step function, traced once. What differs between the updates of a phase is in the state, or in its
 //! [`Inputs`]: under a time limit nobody knows how many updates there will be, and what its schedule takes for their number
@@ -61,15 +61,15 @@ impl Step {
         let update = move |state: TrainState, inputs: Inputs| {
             let [draw, noise] = state.key.fold_in(&state.update).split();
             let batch = inputs.tables.draw(phase.batch, &draw);
-            let optimiser = optimiser(&recipe, &phase, &inputs.updates);
+            let optimizer = optimizer(&recipe, &phase, &inputs.updates);
             let loss = |model: &Flow| loss(phase.objective, model, &batch, &noise);
             let ((value, counts), grads) = value_and_grad(loss, &state.model)?;
-            let (model, optimiser) = optimiser.update(&state.model, grads, state.optimiser);
+            let (model, optimizer) = optimizer.update(&state.model, grads, state.optimizer);
             let done = &state.update - &inputs.first;
             let ema = ema(phase.ema_decay).update(&state.ema, &model, &done);
             let update = &state.update + 1;
             let told = Tensor::concat(&[&value.cast(DType::F64).expand_dims(0), &counts], 0);
-            Ok((TrainState { model, ema, optimiser, key: state.key, update }, told))
+            Ok((TrainState { model, ema, optimizer, key: state.key, update }, told))
         };
         Step { program: jit(update).max_traces(1), inputs, source: source.clone(), batch: phase.batch }
     }
@@ -108,17 +108,17 @@ impl Step {
 
 /// The state before the first update.
 pub fn begin(recipe: &TrainConfig, model: Flow, key: &Key) -> TrainState {
-    let optimiser = optimiser(recipe, &recipe.phases[0], &Tensor::from(1.0)).init(&model);
-    TrainState { ema: model.clone(), model, optimiser, key: key.clone(), update: Tensor::from(0u32) }
+    let optimizer = optimizer(recipe, &recipe.phases[0], &Tensor::from(1.0)).init(&model);
+    TrainState { ema: model.clone(), model, optimizer, key: key.clone(), update: Tensor::from(0u32) }
 }
 
-/// The state with which a later phase begins: the averaged weights, a new optimiser.
+/// The state with which a later phase begins: the averaged weights, a new optimizer.
 pub fn begin_phase(recipe: &TrainConfig, phase: &Phase, state: TrainState) -> TrainState {
-    let optimiser = optimiser(recipe, phase, &Tensor::from(1.0)).init(&state.ema);
-    TrainState { model: state.ema.clone(), optimiser, ..state }
+    let optimizer = optimizer(recipe, phase, &Tensor::from(1.0)).init(&state.ema);
+    TrainState { model: state.ema.clone(), optimizer, ..state }
 }
 
-fn optimiser(recipe: &TrainConfig, phase: &Phase, updates: &Tensor) -> Optimizer {
+fn optimizer(recipe: &TrainConfig, phase: &Phase, updates: &Tensor) -> Optimizer {
     let rate: Schedule = if recipe.cosine { cosine(phase.lr, updates) } else { constant(phase.lr) };
     let last = match recipe.optimizer {
         OptimizerKind::Adam => adam(rate),
@@ -151,7 +151,7 @@ fn loss(objective: Objective, model: &Flow, batch: &Batch, key: &Key) -> Result<
         }
         Objective::MaximumLikelihood => {
             let (loss, stats) = maximum_likelihood_loss(model, &batch.points, Some(&batch.weight), key)?;
-            Ok((loss, Tensor::stack(&[&stats.num_steps, &stats.num_field_evals])))
+            Ok((loss, Tensor::stack(&[&stats.num_steps, &stats.num_fn_evals])))
         }
     }
 }

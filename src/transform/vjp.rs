@@ -3,7 +3,7 @@
 //! The function is inserted once, then its nodes are visited from the last to the first. A node is
 //! visited only if a cotangent reached it and it depends on an argument, so what is inactive costs
 //! nothing; an absent cotangent is zero and becomes an array only as a result. There is no separate
-//! linearisation and transposition: each rule emits the transposed nodes itself (JAX needs the two
+//! linearization and transposition: each rule emits the transposed nodes itself (JAX needs the two
 //! steps because its rules run Python; a table of rules over a closed set of ops does not).
 
 use super::flow::{Set, active_args, dependence, num_values};

@@ -77,7 +77,7 @@ fn a_set_with_classes_is_trained_told_sampled_and_measured() {
     let (out, err) = place.told("log-prob run bars.idx --labels labels.csv --draws 2");
     assert_eq!(out.lines().filter(|line| line.parse::<f64>().is_ok_and(|x| x < 0.0)).count(), 80, "{out}");
     assert!(
-        err.contains("80 images") && err.contains(" ± ") && err.contains("of the error by dequantisation"),
+        err.contains("80 images") && err.contains(" ± ") && err.contains("of the error by dequantization"),
         "{err}"
     );
 
@@ -134,12 +134,12 @@ fn a_run_holds_as_many_buffers_at_its_end_as_before_its_first_measure() {
 }
 
 #[test]
-fn images_of_other_channels_than_grey_and_colours_are_refused_when_they_are_read() {
+fn images_of_other_channels_than_gray_and_colors_are_refused_when_they_are_read() {
     let place = bars();
     for channels in [2, 4, 5] {
         let bytes = vec![7_u8; 30 * 8 * 8 * channels];
         flowline::io::write_npy(place.path("c.npy"), &[30, 8, 8, channels], &bytes).unwrap();
-        let words = ["c.npy", &format!("{channels} channels"), "1 (grey) or 3"];
+        let words = ["c.npy", &format!("{channels} channels"), "1 (gray) or 3"];
         place.fails(&format!("train c.npy --out run {SMALL}"), 1, &words);
     }
 }

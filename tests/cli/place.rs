@@ -23,10 +23,10 @@ impl Place {
         place
     }
 
-    /// A PNG file of greys, by column and row.
-    pub fn picture(&self, name: &str, size: [u32; 2], grey: impl Fn(u32, u32) -> u8) {
-        let greys: Vec<u8> = (0..size[0] * size[1]).map(|i| grey(i % size[0], i / size[0])).collect();
-        fs::write(self.path(name), encode_png(size, Channels::Grey, Depth::Eight, &greys).unwrap()).unwrap();
+    /// A PNG file of grays, by column and row.
+    pub fn picture(&self, name: &str, size: [u32; 2], gray: impl Fn(u32, u32) -> u8) {
+        let grays: Vec<u8> = (0..size[0] * size[1]).map(|i| gray(i % size[0], i / size[0])).collect();
+        fs::write(self.path(name), encode_png(size, Channels::Gray, Depth::Eight, &grays).unwrap()).unwrap();
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

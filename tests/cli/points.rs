@@ -27,17 +27,17 @@ fn a_toy_is_learned_by_name_and_told_in_its_own_units() {
     let a = flowline::io::read_csv_table(place.path("a.csv")).unwrap();
     assert_eq!((a.columns, a.lines.len()), (vec!["x".to_owned(), "y".to_owned()], 500));
     assert!(a.data.iter().any(|x| x.abs() > 2.5), "samples are in units");
-    // Densities of points and of a grid's centres agree, the first row of the grid being that of the largest y.
+    // Densities of points and of a grid's centers agree, the first row of the grid being that of the largest y.
     place.done("density run --grid 5 --out grid.npy");
     let grid = flowline::io::read_npy(place.path("grid.npy")).unwrap();
     let info = json(&place.done("info run --json"));
     let (image, number) = (&info["header"]["image"], |x: &serde_json::Value| x.as_f64().unwrap());
-    let centre = |a: usize, side: &str, i: f64| {
+    let center = |a: usize, side: &str, i: f64| {
         number(&image["units"]["origin"][a])
             + number(&image["units"]["pixel"][a]) * number(&image[side]) * i / 5.0
     };
-    let point = format!("x,y\n{},{}\n", centre(0, "width", 1.5), centre(1, "height", 0.5));
-    assert!(centre(1, "height", 0.5) > 2.0);
+    let point = format!("x,y\n{},{}\n", center(0, "width", 1.5), center(1, "height", 0.5));
+    assert!(center(1, "height", 0.5) > 2.0);
     fs::write(place.path("point.csv"), point).unwrap();
     let told: f64 = place.done("log-prob run point.csv").trim().parse().unwrap();
     assert!((told - grid.data[1]).abs() < 1e-3, "{told} {:?}", grid.data);

@@ -60,7 +60,7 @@ fn what_no_machine_can_do_is_refused_at_once() {
 #[test]
 fn bad_input_ends_with_1_and_leaves_nothing() {
     let place = Place::new();
-    place.picture("grey.png", [9, 9], |_, _| 128);
+    place.picture("gray.png", [9, 9], |_, _| 128);
     place.picture("dot.png", [1, 1], |_, _| 128);
     let whole = fs::read(place.path("tiny.png")).unwrap();
     fs::write(place.path("cut.png"), &whole[..whole.len() / 2]).unwrap();
@@ -72,7 +72,7 @@ fn bad_input_ends_with_1_and_leaves_nothing() {
         ("train cut.png", &["cut.png", "cannot be decoded"]),
         ("train text.png", &["text.png", "cannot be decoded"]),
         ("train empty.png", &["empty.png", "empty"]),
-        ("train grey.png", &["grey.png", "one grey"]),
+        ("train gray.png", &["gray.png", "one gray"]),
         ("train dot.png", &["dot.png", "1 x 1"]),
         ("train tiny.png --out file/run", &["file/run", "cannot be written"]),
         ("sample nowhere -n 5", &["nowhere", "cannot be read"]),

@@ -98,7 +98,7 @@ fn resuming_asks_for_the_same_run() {
 }
 
 #[test]
-fn the_optimiser_is_chosen_by_name_and_remembered() {
+fn the_optimizer_is_chosen_by_name_and_remembered() {
     let place = Place::new();
     let train = format!("train tiny.png --updates 2 {SMALL}");
     let all =

@@ -125,7 +125,7 @@ fn uses_of_a_run(place: &Place) {
     place.fails("density runs/tiny --grid 9 --margin 1e6 --out no.npy", 2, &["--margin=1000000", "at most"]);
 }
 
-/// The numbers and the unit beside the colour bar, the right end of a picture, are those of the run's density.
+/// The numbers and the unit beside the color bar, the right end of a picture, are those of the run's density.
 fn one_scale(place: &Place) {
     let beside = |name: &str| {
         let picture = raster::decode(&fs::read(place.path(name)).unwrap()).unwrap();
@@ -134,7 +134,7 @@ fn one_scale(place: &Place) {
     };
     let run = beside("runs/tiny/density.png");
     for name in ["c.png", "grid.png"] {
-        assert!(beside(name) == run, "{name} has another colour scale");
+        assert!(beside(name) == run, "{name} has another color scale");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Integration tests: one binary, a module a behaviour.
+//! Integration tests: one binary, a module a behavior.
 
 #[cfg(feature = "tensor")]
 mod golden;

@@ -1,7 +1,7 @@
-//! Attention over hundreds of nodes with features of every edge, initialised and run forward.
+//! Attention over hundreds of nodes with features of every edge, initialized and run forward.
 //!
 //! The features of the edges, [4, n, n, 128], are the largest thing there need be: 351 MB for 414 nodes, 537 MB for
-//! 512. An initialiser or a layer that makes a few copies of that size, or of the products of heads and
+//! 512. An initializer or a layer that makes a few copies of that size, or of the products of heads and
 //! features, is out of memory.
 
 use super::watch::{Report, Watch};

@@ -6,7 +6,7 @@
 use super::watch::{Report, Watch, on_threads};
 use flowline::prelude::*;
 
-tree! { struct State { flow: Cnf<ConcatSquash>, optimiser: OptState, step: Tensor } }
+tree! { struct State { flow: Cnf<ConcatSquash>, optimizer: OptState, step: Tensor } }
 tree! { struct Counted { weight: Tensor, step: usize } }
 
 pub fn run(iterations: usize) -> Report {
@@ -17,17 +17,17 @@ fn train(iterations: usize) -> Report {
     let mut watch = Watch::begin();
     let key = Key::new(0);
     let flow = Cnf::new(ConcatSquash::new(2, [8], &key), StandardNormal::new(2)).fixed_steps(2);
-    let optimiser = adam(cosine(1e-3, 10_000));
+    let optimizer = adam(cosine(1e-3, 10_000));
     let step = jit(|state: State, key: Key| {
         let key = key.fold_in(&state.step);
         let x = key.normal([16, 2]) * 0.5 + 1.0;
         let loss = |flow: &Cnf<ConcatSquash>| Ok(maximum_likelihood_loss(flow, &x, None, &key)?.0);
         let (value, grads) = value_and_grad(loss, &state.flow)?;
-        let (flow, optimiser) = optimiser.update(&state.flow, grads, state.optimiser);
-        flowline::Result::Ok((State { flow, optimiser, step: state.step + 1 }, value))
+        let (flow, optimizer) = optimizer.update(&state.flow, grads, state.optimizer);
+        flowline::Result::Ok((State { flow, optimizer, step: state.step + 1 }, value))
     });
     let step = step.max_traces(1);
-    let mut state = State { optimiser: optimiser.init(&flow), flow, step: 0.into() };
+    let mut state = State { optimizer: optimizer.init(&flow), flow, step: 0.into() };
     for _ in 0..iterations {
         step.step(&mut state, key.clone()).unwrap();
         watch.tick();

@@ -7,7 +7,7 @@ use super::watch::{Report, Watch, on_threads};
 use flowline::prelude::*;
 use std::time::Instant;
 
-tree! { struct State { model: Mlp, optimiser: OptState } }
+tree! { struct State { model: Mlp, optimizer: OptState } }
 
 const ROWS: usize = 1_000;
 const BATCH: usize = 256;
@@ -24,15 +24,15 @@ fn train(iterations: usize) -> Report {
     let mut watch = Watch::begin();
     let key = Key::new(0);
     let data = Dataset::new(key.normal([ROWS, 4])).unwrap();
-    let optimiser = adam(1e-3);
+    let optimizer = adam(1e-3);
     let init = || {
         let model = Mlp::new([4, 64, 64, 4], Activation::Tanh, &key);
-        State { optimiser: optimiser.init(&model), model }
+        State { optimizer: optimizer.init(&model), model }
     };
     let update = |state: State, loss: &dyn Fn(&Mlp) -> Tensor| {
         let (value, grads) = value_and_grad(loss, &state.model);
-        let (model, optimiser) = optimiser.update(&state.model, grads, state.optimiser);
-        (State { model, optimiser }, value)
+        let (model, optimizer) = optimizer.update(&state.model, grads, state.optimizer);
+        (State { model, optimizer }, value)
     };
     let padded = jit(|state: State, batch: MaskedBatch<Tensor>| {
         update(state, &|model| batch.mean(&errors(model, &batch.rows)))
@@ -54,8 +54,10 @@ fn train(iterations: usize) -> Report {
         }
         watch.tick();
     }
-    let report =
-        watch.end(padded.num_traces()).with("last_batches", f64::from(lasts)).with("last_batch_ms_max", last_ms);
+    let report = watch
+        .end(padded.num_traces())
+        .with("last_batches", f64::from(lasts))
+        .with("last_batch_ms_max", last_ms);
     drop((state, padded));
 
     let sliced = jit(|state: State, rows: Tensor| update(state, &|model| errors(model, &rows).mean()));

@@ -37,14 +37,14 @@ pub fn run(iterations: usize) -> Report {
 
 fn all(iterations: usize) -> Report {
     let mut watch = Watch::begin();
-    let optimiser = radam(RATE);
-    let update = |x: Tensor, state: OptState| optimiser.update(&x, x.clone(), state);
+    let optimizer = radam(RATE);
+    let update = |x: Tensor, state: OptState| optimizer.update(&x, x.clone(), state);
     let choose = |x: Tensor, state: Moments| by_cond(&x, &x, state);
     let (jitted, jitted_choice) = (jit(update).max_traces(1), jit(choose).max_traces(1));
     let x = Tensor::from([1.0, -2.0, 3.0]);
     let zeros = Tensor::from([0.0; 3]);
     let moments = Moments { m: zeros.clone(), v: zeros, n: 0.0.into() };
-    let (mut at_once, mut compiled) = ((x.clone(), optimiser.init(&x)), (x.clone(), optimiser.init(&x)));
+    let (mut at_once, mut compiled) = ((x.clone(), optimizer.init(&x)), (x.clone(), optimizer.init(&x)));
     let (mut chosen, mut compiled_choice) = ((x.clone(), moments.clone()), (x.clone(), moments));
     let apart = |a: &Tensor, b: &Tensor| (a - b).abs().max().item();
     let mut from_select = 0.0_f64;

@@ -4,7 +4,7 @@ use super::watch::{Live, Report, Watch, on_threads};
 use flowline::memory;
 use flowline::prelude::*;
 
-tree! { struct State { model: Mlp, optimiser: OptState, update: Tensor } }
+tree! { struct State { model: Mlp, optimizer: OptState, update: Tensor } }
 
 fn loss(model: &Mlp, y0: &Tensor) -> flowline::Result<Tensor> {
     let field = Ode::new(|_t, y: &Tensor| model.forward(y)).rtol(1e-3).atol(1e-4);
@@ -28,17 +28,17 @@ pub fn run(iterations: usize) -> Report {
 
 fn train(iterations: usize) -> Report {
     let mut watch = Watch::begin();
-    let optimiser = chain([clip_by_global_norm(1.0), adamw(cosine(1e-3, 3_000))]);
+    let optimizer = chain([clip_by_global_norm(1.0), adamw(cosine(1e-3, 3_000))]);
     let step = jit(|state: State, key: Key| {
         let y0 = key.fold_in(&state.update).normal([40, 2]);
         let (value, grads) = value_and_grad(|model| loss(model, &y0), &state.model)?;
-        let (model, optimiser) = optimiser.update(&state.model, grads, state.optimiser);
-        flowline::Result::Ok((State { model, optimiser, update: state.update + 1 }, value))
+        let (model, optimizer) = optimizer.update(&state.model, grads, state.optimizer);
+        flowline::Result::Ok((State { model, optimizer, update: state.update + 1 }, value))
     });
     let step = step.max_traces(1);
     let key = Key::new(0);
     let model = Mlp::new([2, 16, 2], Activation::Tanh, &key);
-    let mut state = State { optimiser: optimiser.init(&model), model, update: 0.into() };
+    let mut state = State { optimizer: optimizer.init(&model), model, update: 0.into() };
     for _ in 0..iterations {
         step.step(&mut state, key.clone()).unwrap();
         watch.tick();

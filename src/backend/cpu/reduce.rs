@@ -1,6 +1,6 @@
-//! Reductions of strips: groups of neighbours, long rows in blocks, and lines added to a line.
+//! Reductions of strips: groups of neighbors, long rows in blocks, and lines added to a line.
 //!
-//! The order of a sum depends on the reduction's shape (and the level) alone. Neighbours are summed in
+//! The order of a sum depends on the reduction's shape (and the level) alone. Neighbors are summed in
 //! blocks of [`BLOCK`], and the blocks' sums in double precision; lines are added one after the other.
 //! It knows elements and lengths, and nothing of programs.
 
@@ -10,7 +10,7 @@ use crate::graph::ReduceOp;
 use crate::simd::Level;
 use std::ptr::null;
 
-/// Neighbours that are reduced in one go.
+/// Neighbors that are reduced in one go.
 pub(crate) const BLOCK: usize = 256;
 
 /// One reduction and its kernels.
@@ -19,7 +19,7 @@ pub(crate) struct Reducer {
     pub op: ReduceOp,
     pub elem: Elem,
     pub geometry: Geometry,
-    neighbours: ReduceFn,
+    neighbors: ReduceFn,
     rows: SumColsFn,
     lines: SumRowsFn,
     combine: StripFn,
@@ -27,14 +27,14 @@ pub(crate) struct Reducer {
 
 impl Reducer {
     pub fn new(level: Level, op: ReduceOp, elem: Elem, geometry: Geometry) -> Reducer {
-        let (neighbours, combine) = match op {
+        let (neighbors, combine) = match op {
             ReduceOp::Sum => (kernels::sum_strip(level, elem), StripOp::Add),
             ReduceOp::Max => (kernels::max_strip(level, elem), StripOp::Max),
             ReduceOp::Min => (kernels::min_strip(level, elem), StripOp::Min),
         };
         let (rows, lines) = (kernels::sum_cols(level, elem), kernels::sum_rows(level, elem));
         let combine = strip(level, combine, elem);
-        Reducer { op, elem, geometry, neighbours, rows, lines, combine }
+        Reducer { op, elem, geometry, neighbors, rows, lines, combine }
     }
 
     /// What no element changes.
@@ -85,7 +85,7 @@ impl Reducer {
         }
     }
 
-    /// Reduces `count` groups of at most [`BLOCK`] neighbours to one element each.
+    /// Reduces `count` groups of at most [`BLOCK`] neighbors to one element each.
     ///
     /// # Safety
     /// `src` holds the groups, `dst` their results, and the level is available.
@@ -98,7 +98,7 @@ impl Reducer {
             }
             for g in 0..count {
                 self.store(dst.add(g * size), self.neutral());
-                (self.neighbours)(dst.add(g * size), src.add(g * len * size), len);
+                (self.neighbors)(dst.add(g * size), src.add(g * len * size), len);
             }
         }
     }
@@ -119,7 +119,7 @@ impl Reducer {
                 let mut block = 0u64;
                 let at = (&raw mut block).cast::<u8>();
                 self.store(at, self.neutral());
-                (self.neighbours)(at, src.add(i * self.elem.size()), len);
+                (self.neighbors)(at, src.add(i * self.elem.size()), len);
                 let x = self.read(at);
                 sum = match self.op {
                     ReduceOp::Sum => sum + x,

@@ -4,8 +4,8 @@ use super::SolveConfig;
 use crate::cnf::{Cnf, StandardNormal};
 use crate::error::{Error, Result};
 use crate::nn::{
-    Activation, ConcatSquash, VelocityField, AnyVelocityField, FourierMlp, LevelMixture, Mlp, UNet, UNetConfig,
-    golden_frequencies, normal_frequencies,
+    Activation, AnyVelocityField, ConcatSquash, FourierMlp, LevelMixture, Mlp, UNet, UNetConfig,
+    VelocityField, golden_frequencies, normal_frequencies,
 };
 use crate::tensor::{Key, Tensor};
 use serde::{Deserialize, Serialize};

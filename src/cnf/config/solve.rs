@@ -1,9 +1,9 @@
 //! How a flow is solved in training, as plain values: divergence, method, steps, what a gradient keeps.
 //!
-//! The words of a checkpoint's header on one side, [`Settings`] of a flow on the other; each is found from the other
+//! The words of a checkpoint's header on one side, [`CnfOptions`] of a flow on the other; each is found from the other
 //! without loss. It knows no field and no weights.
 
-use crate::cnf::{Divergence, ErrorNorm, PathRegularization, ProbeDistribution, CnfOptions, StepControl};
+use crate::cnf::{CnfOptions, Divergence, ErrorNorm, PathRegularization, ProbeDistribution, StepControl};
 use crate::error::Result;
 use crate::names::names;
 use crate::odeint::{Adjoint, Checkpoints};
@@ -38,7 +38,7 @@ pub struct SolveConfig {
     pub first_step: Option<f64>,
     /// Weights of what paths cost in maximum likelihood: kinetic energy, squared norm of the Jacobian.
     #[serde(default, skip_serializing_if = "is_free")]
-    pub path_cost: [f64; 2],
+    pub path_regularization: [f64; 2],
     /// Whether the log-density counts in the error of a step.
     pub density_in_norm: bool,
     /// Which states a gradient keeps.
@@ -89,8 +89,8 @@ pub enum Kept {
     Forward,
 }
 
-fn is_free(path_cost: &[f64; 2]) -> bool {
-    *path_cost == [0.0; 2]
+fn is_free(path_regularization: &[f64; 2]) -> bool {
+    *path_regularization == [0.0; 2]
 }
 
 impl SolveConfig {
@@ -111,7 +111,10 @@ impl SolveConfig {
                 StepControl::Adaptive { rtol, atol } => Steps::Adaptive { rtol, atol },
             },
             first_step: settings.first_step,
-            path_cost: [settings.path_regularization.kinetic, settings.path_regularization.jacobian],
+            path_regularization: [
+                settings.path_regularization.kinetic,
+                settings.path_regularization.jacobian,
+            ],
             density_in_norm: settings.error_norm == ErrorNorm::StateAndLogDensity,
             kept: match settings.adjoint {
                 Adjoint::Direct => Kept::All,
@@ -139,7 +142,7 @@ impl SolveConfig {
             stepping,
             first_step,
             error_norm,
-            path_regularization: path_cost,
+            path_regularization,
             adjoint,
             max_steps,
             tile,
@@ -165,7 +168,10 @@ impl SolveConfig {
             Kept::Forward => Adjoint::ForwardMode,
             Kept::Nothing { rtol, atol } => Adjoint::Backsolve { rtol, atol },
         };
-        *path_cost = PathRegularization { kinetic: self.path_cost[0], jacobian: self.path_cost[1] };
+        *path_regularization = PathRegularization {
+            kinetic: self.path_regularization[0],
+            jacobian: self.path_regularization[1],
+        };
         (*first_step, *max_steps) = (self.first_step, self.max_steps);
         (*tile, *per_row) = (self.tile, self.per_row);
         Ok(settings)

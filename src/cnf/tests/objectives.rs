@@ -1,4 +1,4 @@
-//! What is minimised: gradients against differences, formulas, costs of paths, and that either objective learns.
+//! What is minimized: gradients against differences, formulas, costs of paths, and that either objective learns.
 
 use super::*;
 use crate::error::Result;
@@ -103,13 +103,13 @@ fn flow_matching_with_another_t1_learns_the_same_flow() {
         Cnf::new(FourierMlp::new(golden_frequencies(4, 1.0), [16, 16], &key()), StandardNormal::new(2)).t1(t1)
     };
     let learned = |t1: f64| {
-        let optimiser = chain([clip_by_global_norm(1.0), adamw(cosine(2e-2, 80))]);
+        let optimizer = chain([clip_by_global_norm(1.0), adamw(cosine(2e-2, 80))]);
         let flow = net(t1);
-        let state = (flow.clone(), optimiser.init(&flow));
+        let state = (flow.clone(), optimizer.init(&flow));
         let update = |(flow, memory): (Cnf<FourierMlp>, OptState), key: Key| {
             let loss = |flow: &Cnf<FourierMlp>| Ok(flow.flow_matching_loss(&x, &key));
             let (value, grads) = value_and_grad(loss, &flow)?;
-            Ok((optimiser.update(&flow, grads, memory), value))
+            Ok((optimizer.update(&flow, grads, memory), value))
         };
         let (step, mut state) = (jit(update), state);
         for i in 0..80u32 {
@@ -123,7 +123,7 @@ fn flow_matching_with_another_t1_learns_the_same_flow() {
 }
 
 tree! {
-    struct TrainState { flow: Cnf<FourierMlp>, average: Cnf<FourierMlp>, optimiser: OptState, update: Tensor }
+    struct TrainState { flow: Cnf<FourierMlp>, average: Cnf<FourierMlp>, optimizer: OptState, update: Tensor }
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn training_by_either_objective_is_traced_once_and_learns() {
             .fixed_steps(4);
     let x = |update: f64| Key::new(9).fold_in(update).normal([96, 2]) * 0.4 + 1.0;
     let nll = |flow: &Cnf<FourierMlp>| -flow.log_prob(&x(1e6), &key()).unwrap().mean().item();
-    let optimiser = chain([clip_by_global_norm(1.0), adamw(cosine(2e-2, 60))]);
+    let optimizer = chain([clip_by_global_norm(1.0), adamw(cosine(2e-2, 60))]);
     let update = |state: TrainState, matching: bool, x: Tensor| {
         let draws = Key::new(3).fold_in(&state.update);
         let loss = |flow: &Cnf<FourierMlp>| {
@@ -143,14 +143,14 @@ fn training_by_either_objective_is_traced_once_and_learns() {
             Ok(maximum_likelihood_loss(flow, &x, None, &draws)?.0)
         };
         let (value, grads) = value_and_grad(loss, &state.flow)?;
-        let (flow, optimiser) = optimiser.update(&state.flow, grads, state.optimiser);
+        let (flow, optimizer) = optimizer.update(&state.flow, grads, state.optimizer);
         let average = ema(0.9).update(&state.average, &flow, &state.update);
-        Ok((TrainState { flow, average, optimiser, update: state.update + 1 }, value))
+        Ok((TrainState { flow, average, optimizer, update: state.update + 1 }, value))
     };
     let matching = jit(|s: TrainState, x: Tensor| update(s, true, x)).max_traces(1);
     let likelihood = jit(|s: TrainState, x: Tensor| update(s, false, x)).max_traces(1);
     let mut state = TrainState {
-        optimiser: optimiser.init(&flow),
+        optimizer: optimizer.init(&flow),
         average: flow.clone(),
         update: Tensor::from(0u32),
         flow,

@@ -13,7 +13,7 @@ fn a_first_step_is_tried_and_one_too_long_is_a_whole_block() {
         let stats = jit(|flow: Cnf<Logistic>, x: Tensor| Ok(flow.log_prob_with_stats(&x, &key())?.1));
         stats
             .call(flow.clone(), points(8).column(0).expand_dims(1) * 0.1)
-            .map(|s: FlowStats| s.num_field_evals.item())
+            .map(|s: FlowStats| s.num_fn_evals.item())
     };
     let found = evals(&flow).unwrap();
     let [short, whole, beyond] = [0.05, 1.0, 7.0].map(|dt0| evals(&flow.clone().dt0(dt0)).unwrap());
@@ -70,7 +70,7 @@ fn counters_are_of_all_blocks() {
     let (_, stats) = small().log_prob_with_stats(&points(10), &key()).unwrap();
     assert_eq!((stats.num_steps.item(), stats.num_rejected.item()), (6.0, 0.0));
     // 2 blocks x 3 steps x 6 stages.
-    assert_eq!(stats.num_field_evals.item(), 36.0);
+    assert_eq!(stats.num_fn_evals.item(), 36.0);
 }
 
 #[test]

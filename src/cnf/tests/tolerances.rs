@@ -64,7 +64,10 @@ fn a_tolerance_holds_what_paths_cost() {
     let x = Key::new(5).normal([3, 64]).cast(DType::F64);
     let cost = |tol: f64| {
         let of = |kinetic: f64| {
-            let flow = flow.clone().tolerances(tol, tol).path_regularization(PathRegularization { kinetic, jacobian: 0.0 });
+            let flow = flow
+                .clone()
+                .tolerances(tol, tol)
+                .path_regularization(PathRegularization { kinetic, jacobian: 0.0 });
             maximum_likelihood_loss(&flow, &x, None, &key()).unwrap().0.item()
         };
         of(50.0) - of(0.0)

@@ -1,7 +1,7 @@
 //! A folder of pictures, in the order of their names.
 //!
 //! Knows picture formats as [`raster`] reads them. Held in memory always: pictures are packed, and reading a batch would be
-//! unpacking as many files. Grey where every picture is, otherwise red, green and blue; transparency is put on white.
+//! unpacking as many files. Gray where every picture is, otherwise red, green and blue; transparency is put on white.
 
 use super::source::Source;
 use super::{DataError, Found};
@@ -21,7 +21,7 @@ pub(super) fn read(path: &Path, name: &str, budget: u64) -> Result<Found, DataEr
     };
     let sample = decode(first)?;
     let (width, height) = (sample.width() as usize, sample.height() as usize);
-    let mut channels = if sample.is_grey() { 1 } else { 3 };
+    let mut channels = if sample.is_gray() { 1 } else { 3 };
     let bytes = |channels: usize| (files.len() * width * height * channels) as u64;
     let mut all = Vec::new();
     for file in &files {
@@ -31,8 +31,8 @@ pub(super) fn read(path: &Path, name: &str, budget: u64) -> Result<Found, DataEr
             let (name, first, expected) = (name.to_owned(), called(first), [width, height]);
             return Err(DataError::UnequalSizes { name, file: called(file), found, first, expected });
         }
-        if channels == 1 && !picture.is_grey() {
-            // The first in colour: those before it have the same value in each channel.
+        if channels == 1 && !picture.is_gray() {
+            // The first in color: those before it have the same value in each channel.
             channels = 3;
             all = all.into_iter().flat_map(|v: u8| [v; 3]).collect();
         }

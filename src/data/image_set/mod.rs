@@ -1,6 +1,6 @@
-//! A set of images as points: one grey level a coordinate, as bytes, from a folder, an IDX file or an `.npy` array.
+//! A set of images as points: one gray level a coordinate, as bytes, from a folder, an IDX file or an `.npy` array.
 //!
-//! Knows bytes, sizes and labels. Must never know a model: what turns a byte into a real number (dequantisation, the
+//! Knows bytes, sizes and labels. Must never know a model: what turns a byte into a real number (dequantization, the
 //! transforms) is beside it, in `pixels`. Bytes stay bytes, 47 MB for MNIST where f32 would take 188 MB; a file that is
 //! larger than the budget is read row by row where it lies.
 //!
@@ -52,7 +52,7 @@ pub struct ImageSet {
     pub height: usize,
     /// Columns of an image.
     pub width: usize,
-    /// 1 for grey, 3 for red, green and blue.
+    /// 1 for gray, 3 for red, green and blue.
     pub channels: usize,
     labels: Option<Vec<u16>>,
     images: usize,
@@ -143,7 +143,7 @@ impl ImageSet {
     /// [`DataError::LabelsLength`] when they are not one an image, [`DataError::Label`] for one that is no class.
     pub fn with_labels(self, path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
-        self.labelled(labels::read(path)?, path.display().to_string())
+        self.labeled(labels::read(path)?, path.display().to_string())
     }
 
     /// Adds the class of each image, counted from 0.
@@ -152,10 +152,10 @@ impl ImageSet {
     /// [`DataError::LabelsLength`] when they are not one an image.
     pub fn with_classes(self, classes: Vec<u16>) -> Result<Self, DataError> {
         let name = format!("the classes of {}", self.name);
-        self.labelled(classes, name)
+        self.labeled(classes, name)
     }
 
-    fn labelled(mut self, labels: Vec<u16>, name: String) -> Result<Self, DataError> {
+    fn labeled(mut self, labels: Vec<u16>, name: String) -> Result<Self, DataError> {
         if labels.len() != self.images {
             return Err(DataError::LabelsLength { name, found: labels.len(), images: self.images });
         }

@@ -1,4 +1,4 @@
-//! Sets of images in `.npy` files: bytes in parts where they are many, other numbers where they are whole grey levels.
+//! Sets of images in `.npy` files: bytes in parts where they are many, other numbers where they are whole gray levels.
 //!
 //! Knows shapes `[n, h, w]` and `[n, h, w, c]`. Arrays of u1 in row-major order are read like IDX files, in place beyond
 //! the budget; arrays of other numbers, or column-major ones, are converted and therefore read whole.
@@ -65,7 +65,7 @@ fn converted(path: &Path, name: &str, row: usize) -> Result<Source, DataError> {
     let array = read_npy(path).map_err(|e: IoError| DataError::File(e))?;
     let byte = |(i, &value): (usize, &f64)| {
         let whole = value.fract() == 0.0 && (0.0..=255.0).contains(&value);
-        let refused = || DataError::GreyLevel { name: name.to_owned(), image: i / row.max(1) + 1, value };
+        let refused = || DataError::GrayLevel { name: name.to_owned(), image: i / row.max(1) + 1, value };
         if whole { Ok(value as u8) } else { Err(refused()) }
     };
     Ok(Source::Memory(array.data.iter().enumerate().map(byte).collect::<Result<_, _>>()?))

@@ -44,8 +44,8 @@ impl Place {
         self.put(name, &encode_png(size, channels, Depth::Eight, pixels).unwrap());
     }
 
-    fn grey(&self, name: &str, size: [u32; 2], pixels: &[u8]) {
-        self.picture(name, size, Channels::Grey, pixels);
+    fn gray(&self, name: &str, size: [u32; 2], pixels: &[u8]) {
+        self.picture(name, size, Channels::Gray, pixels);
     }
 }
 
@@ -53,7 +53,7 @@ impl Place {
 fn every_kind_of_file_gives_the_same_bytes() {
     let (place, bytes) = (Place::new(), bytes());
     let floats: Vec<u8> = bytes.iter().flat_map(|&v| f32::from(v).to_le_bytes()).collect();
-    bytes.chunks(12).enumerate().for_each(|(i, image)| place.grey(&format!("folder/{i}.png"), [4, 3], image));
+    bytes.chunks(12).enumerate().for_each(|(i, image)| place.gray(&format!("folder/{i}.png"), [4, 3], image));
     place.put("folder/notes.txt", b"no picture");
     let files = [
         place.put("plain", &idx(5, &bytes)),
@@ -91,8 +91,8 @@ fn a_set_over_the_budget_is_read_where_it_lies_or_refused_with_the_remedy() {
         fs::write(&file, b"gone").unwrap();
         assert!(set.rows(&[4]).unwrap_err().to_string().contains("cannot be read"));
     }
-    place.grey("folder/a.png", [4, 3], &bytes[..12]);
-    place.grey("folder/b.png", [4, 3], &bytes[12..24]);
+    place.gray("folder/a.png", [4, 3], &bytes[..12]);
+    place.gray("folder/b.png", [4, 3], &bytes[12..24]);
     let fortran = npy("|u1", "True", "5, 3, 4", &bytes);
     for (file, remedy) in [
         (place.put("packed", &gzip(&idx(5, &bytes))), "gunzip"),
@@ -105,9 +105,9 @@ fn a_set_over_the_budget_is_read_where_it_lies_or_refused_with_the_remedy() {
 }
 
 #[test]
-fn one_picture_in_colour_makes_the_folder_one_of_colours() {
+fn one_picture_in_color_makes_the_folder_one_of_colors() {
     let place = Place::new();
-    place.grey("set/1.png", [2, 1], &[7, 7]);
+    place.gray("set/1.png", [2, 1], &[7, 7]);
     place.picture("set/2.png", [2, 1], Channels::Rgb, &[0, 100, 200, 1, 100, 200]);
     let set = ImageSet::open(place.0.path().join("set")).unwrap();
     assert_eq!((set.channels, set.dim()), (3, 6));
@@ -144,11 +144,11 @@ fn labels_come_from_each_kind_of_file_and_are_one_an_image() {
 #[test]
 fn odd_files_are_named_with_what_was_found() {
     let (place, bytes) = (Place::new(), bytes());
-    place.grey("unequal/a.png", [4, 3], &[0; 12]);
-    place.grey("unequal/b.png", [4, 3], &[0; 12]);
-    place.grey("unequal/c.png", [3, 4], &[0; 12]);
+    place.gray("unequal/a.png", [4, 3], &[0; 12]);
+    place.gray("unequal/b.png", [4, 3], &[0; 12]);
+    place.gray("unequal/c.png", [3, 4], &[0; 12]);
     place.put("none/readme.md", b"");
-    place.grey("one/a.png", [4, 3], &[0; 12]);
+    place.gray("one/a.png", [4, 3], &[0; 12]);
     place.put("torn/a.png", b"\x89PNG no more");
     let within = |name: &str| place.0.path().join(name);
     let half: Vec<u8> = bytes.iter().flat_map(|&v| (f64::from(v) / 2.0).to_le_bytes()).collect();

@@ -1,4 +1,4 @@
-//! Each pixel through the logit, standardised: the usual transform (L. Dinh et al. 2017, Density estimation using Real
+//! Each pixel through the logit, standardized: the usual transform (L. Dinh et al. 2017, Density estimation using Real
 //! NVP, section 4.1), here to be compared with.
 //!
 //! A flow that does nothing is worse than the model of independent pixels for minutes of training. It knows mean and
@@ -8,7 +8,7 @@ use super::{BLOCK, dequantize};
 use crate::data::{DataError, ImageSet};
 use rand::Rng;
 
-/// Each pixel through the logit, then standardised: `z = (logit(alpha + (1 - 2 alpha) x) - mean) / sd`.
+/// Each pixel through the logit, then standardized: `z = (logit(alpha + (1 - 2 alpha) x) - mean) / sd`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogitTransform {
     /// How far x is kept from 0 and 1, where the logit is infinite.
@@ -20,7 +20,7 @@ pub struct LogitTransform {
 }
 
 impl LogitTransform {
-    /// By the means and deviations of the images of the given numbers, each dequantised once, read in blocks.
+    /// By the means and deviations of the images of the given numbers, each dequantized once, read in blocks.
     ///
     /// # Errors
     /// As [`ImageSet::rows`].

@@ -14,12 +14,12 @@ const PANEL: usize = 8;
 /// Exponents this far below the largest add nothing in f64.
 const REACH: f64 = 40.0;
 
-/// The density of a [`Toy`], its quadrature prepared.
+/// The density of a [`ToyDensity`], its quadrature prepared.
 #[derive(Clone, Debug)]
 pub struct ToyGrid {
     toy: ToyDensity,
     brush: Option<Brush>,
-    /// Centres of the brush with their probabilities.
+    /// Centers of the brush with their probabilities.
     nodes: Vec<([f64; 2], f64)>,
 }
 

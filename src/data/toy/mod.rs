@@ -39,13 +39,13 @@ pub enum ToyDensity {
     EightGaussians,
     /// Five bent blades.
     Pinwheel,
-    /// Two circles around the same centre.
+    /// Two circles around the same center.
     Circles,
     /// Two spirals, turned half a turn against each other.
     TwoSpirals,
     /// Eight of sixteen squares.
     Checkerboard,
-    /// Four circles around the same centre.
+    /// Four circles around the same center.
     Rings,
     /// One and a half turns of a spiral.
     SwissRoll,
@@ -196,7 +196,9 @@ impl ToyDensity {
                 // The square of uniform noise lies beside the curve, not around it.
                 [sign * (0.25 - t * t.cos()) / 3.0, sign * (0.25 + t * t.sin()) / 3.0]
             }
-            (ToyDensity::Pinwheel | ToyDensity::Checkerboard, _) => unreachable!("invariant: {self} has no curve"),
+            (ToyDensity::Pinwheel | ToyDensity::Checkerboard, _) => {
+                unreachable!("invariant: {self} has no curve")
+            }
         }
     }
 }

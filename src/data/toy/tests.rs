@@ -79,8 +79,8 @@ fn names_lead_to_toys_and_others_are_told_the_names() {
 #[test]
 fn a_far_point_has_a_finite_log_density_where_the_brush_is_normal() {
     let found = ToyDensity::EightGaussians.density().log_prob([100.0, 0.0]);
-    let centre: f64 = 4.0 / 1.414;
+    let center: f64 = 4.0 / 1.414;
     let sd: f64 = 0.5 / 1.414;
-    let nearest = -(100.0 - centre).powi(2) / (2.0 * sd * sd) - (8.0 * TAU * sd * sd).ln();
+    let nearest = -(100.0 - center).powi(2) / (2.0 * sd * sd) - (8.0 * TAU * sd * sd).ln();
     assert!((found - nearest).abs() < 1e-9 * nearest.abs(), "{found} {nearest}");
 }

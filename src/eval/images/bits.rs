@@ -1,8 +1,8 @@
 //! Bits a coordinate of images under a flow, and how far they can be trusted.
 //!
-//! `bits/dim = 8 - log p(x) / (d ln 2)`, x an image dequantised uniformly: an upper bound of what the image's grey levels
+//! `bits/dim = 8 - log p(x) / (d ln 2)`, x an image dequantized uniformly: an upper bound of what the image's gray levels
 //! cost (Theis et al. 2016, A note on the evaluation of generative models, eq. 5). Two things in it are random, the
-//! dequantisation and Hutchinson's probe; both are drawn together, once an image or more often, and their share of the
+//! dequantization and Hutchinson's probe; both are drawn together, once an image or more often, and their share of the
 //! error is told beside that of the images themselves.
 
 use super::pictures::column;
@@ -33,7 +33,7 @@ const TOLERANCES: [f64; 4] = [1e-2, 1e-3, 1e-4, 1e-5];
 const WATCHED_STREAM: u64 = 0x70f5_0f7e_57da_7a14;
 const TEST_STREAM: u64 = 0x70f5_0f7e_57da_7a15;
 
-/// The negative log-probability of an image's grey levels in nats, of bits a coordinate; and back.
+/// The negative log-probability of an image's gray levels in nats, of bits a coordinate; and back.
 pub(crate) fn nats_of_bits(bits: f64, dim: usize) -> f64 {
     bits * dim as f64 * LN_2
 }
@@ -49,7 +49,7 @@ pub(crate) fn bits_of_nats(nats: f64, dim: usize) -> f64 {
 pub struct BitsPerDim {
     /// The mean over the images, and its standard error over another draw of as many.
     pub bits: Estimate,
-    /// The part of the error that dequantisation and probe have, these images given; none where each was drawn once.
+    /// The part of the error that dequantization and probe have, these images given; none where each was drawn once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_stderr: Option<f64>,
     /// Draws of noise and probe for each.
@@ -93,12 +93,14 @@ pub(crate) struct ImageDensities {
 impl ImageDensities {
     pub(crate) fn new(rtol: f64, atol: f64) -> ImageDensities {
         let solve = move |flow: &Flow, rows: &Tensor, key: &Key| {
-            let flow =
-                flow.clone().divergence(Divergence::hutchinson(ProbeDistribution::Rademacher)).method(Method::Tsit5);
+            let flow = flow
+                .clone()
+                .divergence(Divergence::hutchinson(ProbeDistribution::Rademacher))
+                .method(Method::Tsit5);
             let flow = flow.error_norm(ErrorNorm::default()).tolerances(rtol, atol).rows_per_tile(TILE);
             let (flow, z) = flow.part(rows);
             let (log_prob, stats) = flow.log_prob_with_stats(&z, key)?;
-            let evals = stats.num_field_evals.reshape([1]).broadcast_to([rows.shape()[0]]);
+            let evals = stats.num_fn_evals.reshape([1]).broadcast_to([rows.shape()[0]]);
             Ok((log_prob, evals))
         };
         ImageDensities { program: Streamed::new(ROWS, solve) }
@@ -108,7 +110,7 @@ impl ImageDensities {
     fn eval(
         &self,
         flow: &Flow,
-        images: &Dequantised,
+        images: &Dequantized,
         key: &Key,
         by: Deadline,
         told: &mut dyn FnMut(f64),
@@ -136,7 +138,7 @@ impl ImageDensities {
     ///
     /// # Errors
     /// A solve that ended early.
-    pub(crate) fn bits(&self, flow: &Flow, images: &Dequantised, key: &Key) -> Result<(Vec<f64>, f64)> {
+    pub(crate) fn bits(&self, flow: &Flow, images: &Dequantized, key: &Key) -> Result<(Vec<f64>, f64)> {
         self.bits_by(flow, images, key, Deadline(None), &mut |_| ())
     }
 
@@ -147,7 +149,7 @@ impl ImageDensities {
     fn bits_by(
         &self,
         flow: &Flow,
-        images: &Dequantised,
+        images: &Dequantized,
         key: &Key,
         by: Deadline,
         told: &mut dyn FnMut(f64),
@@ -165,25 +167,25 @@ impl ImageDensities {
 
 /// Images as points: z, `ln |det dz/dx|`, classes.
 #[derive(Clone, Debug)]
-pub(crate) struct Dequantised {
+pub(crate) struct Dequantized {
     z: Vec<f32>,
     log_det: Vec<f64>,
     labels: Option<Vec<u32>>,
     dim: usize,
 }
 
-impl Dequantised {
+impl Dequantized {
     /// The images of the given numbers, with noise by the key.
     pub(crate) fn read(
         images: &ImageSet,
         which: &[usize],
         transform: &PixelTransform,
         key: &Key,
-    ) -> std::result::Result<Dequantised, DataError> {
+    ) -> std::result::Result<Dequantized, DataError> {
         let x = dequantize(&images.rows(which)?, &mut key.rng());
         let (z, log_det) = transform.forward(&x);
         let labels = images.labels().map(|all| which.iter().map(|&i| u32::from(all[i])).collect());
-        Ok(Dequantised { z: z.into_iter().map(|z| z as f32).collect(), log_det, labels, dim: images.dim() })
+        Ok(Dequantized { z: z.into_iter().map(|z| z as f32).collect(), log_det, labels, dim: images.dim() })
     }
 }
 
@@ -194,8 +196,8 @@ pub(crate) struct Images {
     pub train: Vec<usize>,
     pub transform: PixelTransform,
     /// With the keys of their probes.
-    watched: (Dequantised, Key),
-    test: (Dequantised, Key),
+    watched: (Dequantized, Key),
+    test: (Dequantized, Key),
     densities: ImageDensities,
     /// Programs of the table.
     compiled: usize,
@@ -216,7 +218,7 @@ impl Images {
     ) -> Result<Images> {
         let read = |(set, rows): (&ImageSet, Vec<usize>), most, stream| -> Result<_> {
             let (few, key) = (subset(&rows, set.labels(), most, seed ^ stream), Key::new(seed ^ stream));
-            Ok((Dequantised::read(set, &few, &transform, &key)?, key))
+            Ok((Dequantized::read(set, &few, &transform, &key)?, key))
         };
         let watched = read(validation, WATCHED, WATCHED_STREAM)?;
         let test = read(test, TESTED, TEST_STREAM)?;
@@ -237,7 +239,7 @@ impl Images {
     fn nats(
         &self,
         flow: &Flow,
-        (images, key): &(Dequantised, Key),
+        (images, key): &(Dequantized, Key),
         by: Deadline,
         told: &mut dyn FnMut(f64),
     ) -> Result<Estimate> {

@@ -1,7 +1,7 @@
-//! A learned density of images, asked from outside: samples as grey levels, bits of other images.
+//! A learned density of images, asked from outside: samples as gray levels, bits of other images.
 
 use super::ImagesFrame;
-use super::bits::{BitsPerDim, Dequantised, ImageDensities, nats_of_bits};
+use super::bits::{BitsPerDim, Dequantized, ImageDensities, nats_of_bits};
 use super::pictures::{column, for_samples, levels};
 use crate::cnf::Streamed;
 use crate::cnf::config::Flow;
@@ -22,7 +22,7 @@ impl Fitted {
         of_images.ok_or_else(|| EvalError::NoImages { what, name: name() }.into())
     }
 
-    /// n images drawn from the density, of a class where the run has classes: grey levels
+    /// n images drawn from the density, of a class where the run has classes: gray levels
     /// `[n, height, width, channels]`, in parts. A longer draw by the same key begins with the images of a shorter one. A
     /// part whose solve ended early is an error.
     ///
@@ -56,7 +56,7 @@ impl Fitted {
         }))
     }
 
-    /// The log-probability of the grey levels of images in nats, a lower bound of it: each dequantised `draws` times,
+    /// The log-probability of the gray levels of images in nats, a lower bound of it: each dequantized `draws` times,
     /// solved with Hutchinson's estimate, averaged; `told` after each part with how many images it had.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Fitted {
             let key = key.fold_in(Tensor::from(draw));
             for (i, part) in (0u32..).zip(which.chunks(PART)) {
                 let [noise, probes] = key.fold_in(Tensor::from(i)).split();
-                let read = Dequantised::read(images, part, transform, &noise)?;
+                let read = Dequantized::read(images, part, transform, &noise)?;
                 let (of_part, took) = densities.bits(&self.flow, &read, &probes)?;
                 evals += took * part.len() as f64;
                 bits.extend(of_part);

@@ -13,9 +13,9 @@ pub struct ImagesFrame {
     pub height: usize,
     /// Columns of an image.
     pub width: usize,
-    /// 1 for grey, 3 for colours.
+    /// 1 for gray, 3 for colors.
     pub channels: usize,
-    /// How grey levels became numbers.
+    /// How gray levels became numbers.
     pub pixels: PixelTransformKind,
     /// Number of classes, where images have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -98,7 +98,7 @@ impl Gallery<'_> {
         self.sheet("flow.png", "samples on their way", &levels(&self.images.transform, &z), TIMES, &heads)
     }
 
-    /// `nearest.png`: samples, and the training images nearest to them in grey levels: a copy would stand beside itself.
+    /// `nearest.png`: samples, and the training images nearest to them in gray levels: a copy would stand beside itself.
     fn nearest(&self, samples: &[u8]) -> Result<()> {
         let d = self.frame.dim();
         // Spread over the sheet, so that there are several classes.
@@ -140,10 +140,13 @@ impl Gallery<'_> {
 
 /// A flow as it is solved for samples of images.
 pub(super) fn for_samples(flow: &Flow) -> Flow {
-    flow.clone().rows_per_tile(SAMPLE_TILE).method(Method::Tsit5).tolerances(SAMPLE_TOLERANCE, SAMPLE_TOLERANCE)
+    flow.clone()
+        .rows_per_tile(SAMPLE_TILE)
+        .method(Method::Tsit5)
+        .tolerances(SAMPLE_TOLERANCE, SAMPLE_TOLERANCE)
 }
 
-/// Classes as a column for [`Cnf::given`](crate::cnf::Cnf::given).
+/// Classes as a column for [`Cnf::condition_on`](crate::cnf::Cnf::condition_on).
 pub(super) fn column(flow: &Flow, classes: impl Iterator<Item = usize>) -> Tensor {
     let classes: Vec<u32> = classes.map(|k| k as u32).collect();
     Tensor::from_vec([classes.len(), 1], classes).cast(flow.dtype())
@@ -162,13 +165,13 @@ fn drawn(
     Ok(flow.sample(n, key)?.to_vec())
 }
 
-/// Grey levels of z.
+/// Gray levels of z.
 pub(super) fn levels(transform: &PixelTransform, z: &[f64]) -> Vec<u8> {
     transform.inverse(z).into_iter().map(|x| (x * 256.0).clamp(0.0, 255.0) as u8).collect()
 }
 
 impl Images {
-    /// The images learned from that are nearest to others, in the squared distance of grey levels: for each the `k`
+    /// The images learned from that are nearest to others, in the squared distance of gray levels: for each the `k`
     /// nearest, the nearest first.
     ///
     /// # Errors

@@ -12,11 +12,11 @@ const ALPHA: f64 = 1e-6;
 const LOGIT_STREAM: u64 = 0x70f5_0f7e_57da_7a11;
 
 names! {
-    /// Which transform takes grey levels to the numbers that a flow learns.
+    /// Which transform takes gray levels to the numbers that a flow learns.
     PixelTransformKind {
         /// Each pixel through its own distribution ([`MarginalTransform`]).
         Marginals = "marginals",
-        /// The logit, standardised ([`LogitTransform`]).
+        /// The logit, standardized ([`LogitTransform`]).
         Logit = "logit",
     }
 }
@@ -82,7 +82,9 @@ impl PixelTables {
     pub(crate) fn like(kind: PixelTransformKind, dim: usize) -> PixelTables {
         let zeros = |dtype, shape: &[usize]| Tensor::full(dtype, shape.to_vec(), 0.0);
         match kind {
-            PixelTransformKind::Marginals => PixelTables::Marginals { counts: zeros(DType::U32, &[dim, 256]) },
+            PixelTransformKind::Marginals => {
+                PixelTables::Marginals { counts: zeros(DType::U32, &[dim, 256]) }
+            }
             PixelTransformKind::Logit => PixelTables::Logit {
                 alpha: Tensor::from(0.0),
                 mean: zeros(DType::F64, &[dim]),
@@ -113,7 +115,9 @@ mod tests {
     fn transforms_come_back_from_their_tables() {
         let counts: Vec<u32> = (0..2 * 256).map(|i| (i * 7 % 31) as u32).collect();
         let logit = LogitTransform { alpha: 0.01, mean: vec![0.5, -1.0], sd: vec![2.0, 0.25] };
-        for transform in [MarginalTransform::from_counts(&counts, SMOOTHING).into(), PixelTransform::Logit(logit)] {
+        for transform in
+            [MarginalTransform::from_counts(&counts, SMOOTHING).into(), PixelTransform::Logit(logit)]
+        {
             assert_eq!(PixelTables::of(&transform).transform(), transform);
         }
     }

@@ -83,9 +83,9 @@ impl std::fmt::Display for Format {
 /// ```
 /// use flowline::io::raster::{Channels, Depth, decode, encode_png};
 ///
-/// let file = encode_png([2, 1], Channels::Grey, Depth::Eight, &[0, 255])?;
+/// let file = encode_png([2, 1], Channels::Gray, Depth::Eight, &[0, 255])?;
 /// let picture = decode(&file).unwrap();
-/// assert_eq!((picture.width(), picture.height(), picture.is_grey()), (2, 1, true));
+/// assert_eq!((picture.width(), picture.height(), picture.is_gray()), (2, 1, true));
 /// assert_eq!(picture.rgba8().next(), Some([0, 0, 0, 255]));
 /// # Ok::<(), flowline::io::raster::EncodeError>(())
 /// ```

@@ -1,4 +1,4 @@
-//! JPEG: grey levels as such, every other colour space as red, green and blue.
+//! JPEG: gray levels as such, every other color space as red, green and blue.
 
 use super::{Channels, DecodeError, Depth, Format, Raster};
 use zune_jpeg::JpegDecoder;
@@ -22,7 +22,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), lenient);
     decoder.decode_headers().map_err(told)?;
     let (channels, space) = match decoder.input_colorspace() {
-        Some(ColorSpace::Luma) => (Channels::Grey, ColorSpace::Luma),
+        Some(ColorSpace::Luma) => (Channels::Gray, ColorSpace::Luma),
         _ => (Channels::Rgb, ColorSpace::RGB),
     };
     decoder.set_options(lenient.jpeg_set_out_colorspace(space));

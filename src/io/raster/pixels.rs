@@ -6,10 +6,10 @@
 /// Samples of a pixel, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channels {
-    /// A grey level.
-    Grey,
-    /// A grey level and its opacity.
-    GreyAlpha,
+    /// A gray level.
+    Gray,
+    /// A gray level and its opacity.
+    GrayAlpha,
     /// Red, green, blue.
     Rgb,
     /// Red, green, blue and their opacity.
@@ -20,8 +20,8 @@ impl Channels {
     /// How many there are.
     pub fn count(self) -> usize {
         match self {
-            Self::Grey => 1,
-            Self::GreyAlpha => 2,
+            Self::Gray => 1,
+            Self::GrayAlpha => 2,
             Self::Rgb => 3,
             Self::Rgba => 4,
         }
@@ -80,9 +80,9 @@ impl Raster {
         self.height
     }
 
-    /// Whether the file stores grey levels rather than colours, which may be grey too.
-    pub fn is_grey(&self) -> bool {
-        matches!(self.channels, Channels::Grey | Channels::GreyAlpha)
+    /// Whether the file stores gray levels rather than colors, which may be gray too.
+    pub fn is_gray(&self) -> bool {
+        matches!(self.channels, Channels::Gray | Channels::GrayAlpha)
     }
 
     /// Red, green, blue and opacity of each pixel in 16 bits.
@@ -94,8 +94,8 @@ impl Raster {
                 Depth::Sixteen => u16::from_be_bytes([pixel[2 * i], pixel[2 * i + 1]]),
             };
             match channels {
-                Channels::Grey => [sample(0), sample(0), sample(0), u16::MAX],
-                Channels::GreyAlpha => [sample(0), sample(0), sample(0), sample(1)],
+                Channels::Gray => [sample(0), sample(0), sample(0), u16::MAX],
+                Channels::GrayAlpha => [sample(0), sample(0), sample(0), sample(1)],
                 Channels::Rgb => [sample(0), sample(1), sample(2), u16::MAX],
                 Channels::Rgba => [sample(0), sample(1), sample(2), sample(3)],
             }
@@ -124,7 +124,7 @@ mod tests {
             let nearest = (f64::from(sample) * 255.0 / 65535.0).round();
             assert_eq!(f64::from(narrow(sample)), nearest, "{sample}");
         }
-        let levels = Raster::new([256, 1], Channels::Grey, Depth::Eight, (0..=255).collect());
+        let levels = Raster::new([256, 1], Channels::Gray, Depth::Eight, (0..=255).collect());
         for (level, (wide, byte)) in (0..=255).zip(levels.rgba16().zip(levels.rgba8())) {
             assert_eq!(f64::from(wide[0]), f64::from(level) / 255.0 * 65535.0);
             assert_eq!(byte, [level, level, level, 255]);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_pixel_has_its_colour_and_its_opacity() {
+    fn each_kind_of_pixel_has_its_color_and_its_opacity() {
         let bytes: Vec<u8> = (0..24).map(|i| 10 * i + 1).collect();
         let first = |channels: Channels, depth: Depth| {
             let size = channels.count() * depth.bytes();
@@ -141,13 +141,13 @@ mod tests {
             picture.rgba16().next().unwrap()
         };
         let (eight, both) = (|v: u16| 257 * v, |high: u16, low: u16| 256 * high + low);
-        assert_eq!(first(Channels::Grey, Depth::Eight), [eight(1), eight(1), eight(1), 65535]);
-        assert_eq!(first(Channels::GreyAlpha, Depth::Eight), [eight(1), eight(1), eight(1), eight(11)]);
+        assert_eq!(first(Channels::Gray, Depth::Eight), [eight(1), eight(1), eight(1), 65535]);
+        assert_eq!(first(Channels::GrayAlpha, Depth::Eight), [eight(1), eight(1), eight(1), eight(11)]);
         assert_eq!(first(Channels::Rgb, Depth::Eight), [eight(1), eight(11), eight(21), 65535]);
         assert_eq!(first(Channels::Rgba, Depth::Eight), [1, 11, 21, 31].map(eight));
         let wide = [both(1, 11), both(21, 31), both(41, 51), both(61, 71)];
-        assert_eq!(first(Channels::Grey, Depth::Sixteen), [wide[0], wide[0], wide[0], 65535]);
-        assert_eq!(first(Channels::GreyAlpha, Depth::Sixteen), [wide[0], wide[0], wide[0], wide[1]]);
+        assert_eq!(first(Channels::Gray, Depth::Sixteen), [wide[0], wide[0], wide[0], 65535]);
+        assert_eq!(first(Channels::GrayAlpha, Depth::Sixteen), [wide[0], wide[0], wide[0], wide[1]]);
         assert_eq!(first(Channels::Rgb, Depth::Sixteen), [wide[0], wide[1], wide[2], 65535]);
         assert_eq!(first(Channels::Rgba, Depth::Sixteen), wide);
     }

@@ -1,4 +1,4 @@
-//! PNG: read as grey levels or colours of 8 or 16 bits, palettes and smaller samples expanded; written as such.
+//! PNG: read as gray levels or colors of 8 or 16 bits, palettes and smaller samples expanded; written as such.
 
 use super::{Channels, Depth, EncodeError};
 use png::{BitDepth, ColorType, Compression, Encoder, EncodingError, Filter};
@@ -21,10 +21,10 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
     let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), Limits { bytes: LIMIT as usize });
     decoder.set_transformations(Transformations::EXPAND);
     let mut reader = decoder.read_info().map_err(told)?;
-    let (colour, bits) = reader.output_color_type();
-    let channels = match colour {
-        ColorType::Grayscale => Channels::Grey,
-        ColorType::GrayscaleAlpha => Channels::GreyAlpha,
+    let (color, bits) = reader.output_color_type();
+    let channels = match color {
+        ColorType::Grayscale => Channels::Gray,
+        ColorType::GrayscaleAlpha => Channels::GrayAlpha,
         ColorType::Rgb => Channels::Rgb,
         ColorType::Rgba => Channels::Rgba,
         ColorType::Indexed => return Err(Format::Png.damaged("its palette was not expanded")),
@@ -37,12 +37,12 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
     Ok(Raster::new([width, height], channels, depth, pixels))
 }
 
-/// Refuses a palette of no whole number of colours, beyond which the decoder would index.
+/// Refuses a palette of no whole number of colors, beyond which the decoder would index.
 #[cfg(feature = "train")]
 fn check_palette(info: &Info) -> Result<(), DecodeError> {
     let bytes = info.palette.as_ref().map_or(0, |palette| palette.len());
     if info.color_type == ColorType::Indexed && !bytes.is_multiple_of(3) {
-        let reason = format!("its palette has {bytes} bytes, which are no whole number of colours");
+        let reason = format!("its palette has {bytes} bytes, which are no whole number of colors");
         return Err(Format::Png.damaged(reason));
     }
     Ok(())
@@ -62,8 +62,8 @@ pub fn encode(
         let mut file = Vec::new();
         let mut encoder = Encoder::new(&mut file, width, height);
         encoder.set_color(match channels {
-            Channels::Grey => ColorType::Grayscale,
-            Channels::GreyAlpha => ColorType::GrayscaleAlpha,
+            Channels::Gray => ColorType::Grayscale,
+            Channels::GrayAlpha => ColorType::GrayscaleAlpha,
             Channels::Rgb => ColorType::Rgb,
             Channels::Rgba => ColorType::Rgba,
         });

@@ -39,7 +39,7 @@ fn each_file_has_its_pixels() {
         let picture = decode(&file.bytes()).unwrap();
         let name = format!("{}, {}", file.format, file.what);
         assert_eq!([picture.width(), picture.height()], file.size, "{name}");
-        assert_eq!(picture.is_grey(), file.grey, "{name}");
+        assert_eq!(picture.is_gray(), file.gray, "{name}");
         let wide = file.pixels.find(' ') == Some(16);
         let pixels: Vec<String> = if wide {
             picture.rgba16().map(|pixel| pixel.map(|v| format!("{v:04x}")).concat()).collect()
@@ -60,8 +60,8 @@ fn a_file_cut_off_anywhere_is_read_or_refused_by_its_format() {
         let message = refusal(&whole[..60.min(whole.len() / 2)]);
         assert!(message.contains(&format!("the {} data", file.format)), "{name}: {message}");
     }
-    // Without its last marker a JPEG picture is whole, without half of its scan grey where that is.
-    let jpeg = file(Jpeg, "grey");
+    // Without its last marker a JPEG picture is whole, without half of its scan gray where that is.
+    let jpeg = file(Jpeg, "gray");
     let whole = decode(&jpeg).unwrap();
     assert_eq!(decode(&jpeg[..jpeg.len() - 2]).unwrap(), whole);
     let part = decode(&jpeg[..jpeg.len() - 14]).unwrap();
@@ -71,7 +71,7 @@ fn a_file_cut_off_anywhere_is_read_or_refused_by_its_format() {
 #[test]
 fn what_a_header_claims_is_refused_before_it_is_asked_for() {
     let (side, long) = (&[0xff, 0xff][..], &[0xff, 0xff, 0, 0][..]);
-    let png = with(file(Png, "colours, one transparent"), 16, &[0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff]);
+    let png = with(file(Png, "colors, one transparent"), 16, &[0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff]);
     let jpeg = file(Jpeg, "CMYK");
     let frame = find(&jpeg, &[0xff, 0xc0]);
     let gif = file(Gif, "a frame beyond the edge");
@@ -123,7 +123,7 @@ fn an_odd_bitmap_is_refused_with_its_value() {
         (with(whole(), 30, &[4]), "compression = 4"),
         (with(whole(), 10, &[70]), "row 1 of 2 (12 bytes) is not within the 78 bytes"),
         (with(whole(), 10, &[55]), "row 2 of 2"),
-        (with(file(Bmp, "1 bit"), 46, &[3]), "colours = 3"),
+        (with(file(Bmp, "1 bit"), 46, &[3]), "colors = 3"),
         (with(file(Bmp, "16 bits, 5-6-5"), 54, &[0xf0, 0xf0]), "mask is 0xf0f0"),
         (with(file(Bmp, "16 bits, 5-6-5"), 54, &[0, 0]), "mask is 0x0"),
         (with(file(Bmp, "16 bits, 5-6-5"), 54, &[0, 0x80, 1]), "mask is 0x18000"),
@@ -135,7 +135,7 @@ fn an_odd_bitmap_is_refused_with_its_value() {
         (runs()[..80].to_vec(), "row 3 of 3 (byte 80 and on)"),
         (runs()[..74].to_vec(), "row 2 of 3 (byte 70 and on)"),
         (whole()[..53].to_vec(), "its header is not within the 53 bytes"),
-        (file(Bmp, "4 bits, OS/2")[..60].to_vec(), "its palette of 16 colours"),
+        (file(Bmp, "4 bits, OS/2")[..60].to_vec(), "its palette of 16 colors"),
     ];
     for (bytes, expected) in cases {
         let message = refusal(&bytes);
@@ -196,7 +196,7 @@ fn no_bytes_make_a_reader_panic() {
 #[test]
 fn a_written_file_has_the_pixels_it_was_given() {
     let bytes: Vec<u8> = (0..240_u32).map(|i| (i * i % 251) as u8).collect();
-    for channels in [Channels::Grey, Channels::GreyAlpha, Channels::Rgb, Channels::Rgba] {
+    for channels in [Channels::Gray, Channels::GrayAlpha, Channels::Rgb, Channels::Rgba] {
         for depth in [Depth::Eight, Depth::Sixteen] {
             let size = [5, (48 / channels.count() / depth.bytes()) as u32];
             let file = encode_png(size, channels, depth, &bytes).unwrap();
@@ -205,7 +205,7 @@ fn a_written_file_has_the_pixels_it_was_given() {
         }
     }
     for (size, found) in [([5, 3], 14), ([5, 3], 16), ([0, 3], 0), ([5, 0], 0)] {
-        let error = encode_png(size, Channels::Grey, Depth::Eight, &bytes[..found]).unwrap_err();
+        let error = encode_png(size, Channels::Gray, Depth::Eight, &bytes[..found]).unwrap_err();
         assert_eq!([error.width, error.height, error.found as u32], [size[0], size[1], found as u32]);
         assert!(error.to_string().contains(&format!("{} x {} pixels", size[0], size[1])), "{error}");
     }

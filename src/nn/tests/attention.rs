@@ -108,9 +108,12 @@ fn what_is_masked_does_not_act_be_it_nan() {
 fn a_row_that_sees_nothing_is_the_bias_of_the_output_and_its_gradient_is_a_number() {
     let (a, x) = (attention(6), draws([3, 6], 10));
     let mask = Tensor::iota(DType::I32, [3, 3], 0).gt(0);
-    let with = |x: &Tensor| a.forward(x, AttentionOptions { mask: Some(&mask), ..AttentionOptions::default() });
+    let with =
+        |x: &Tensor| a.forward(x, AttentionOptions { mask: Some(&mask), ..AttentionOptions::default() });
     close(&with(&x).index(0), &a.output.bias.as_ref().unwrap().to_vec());
-    assert_gradients(&a, &x, |a, x| a.forward(x, AttentionOptions { mask: Some(&mask), ..AttentionOptions::default() }));
+    assert_gradients(&a, &x, |a, x| {
+        a.forward(x, AttentionOptions { mask: Some(&mask), ..AttentionOptions::default() })
+    });
 }
 
 #[test]
@@ -118,15 +121,21 @@ fn gradients_of_attention_are_those_of_differences() {
     let (a, edges) = (attention(4), draws([2, 3, 5, 4], 11));
     let (context, mask) = (draws([2, 5, 4], 12), causal_mask(5).slice(0, 1..4));
     assert_gradients(&(a, context, edges), &draws([2, 3, 6], 13), |(a, context, edges), x| {
-        a.cross_attend(x, context, AttentionOptions { mask: Some(&mask), edges: Some(edges), ..AttentionOptions::default() })
+        a.cross_attend(
+            x,
+            context,
+            AttentionOptions { mask: Some(&mask), edges: Some(edges), ..AttentionOptions::default() },
+        )
     });
 }
 
 #[test]
 fn dropped_weights_change_the_result_and_a_rate_of_zero_does_not() {
     let (a, x, key) = (attention(6), draws([2, 5, 6], 14), Key::new(15));
-    let with =
-        |rate: f64| a.forward(&x, AttentionOptions { dropout: Some((rate, &key)), ..AttentionOptions::default() }).to_vec();
+    let with = |rate: f64| {
+        a.forward(&x, AttentionOptions { dropout: Some((rate, &key)), ..AttentionOptions::default() })
+            .to_vec()
+    };
     let plain = a.forward(&x, AttentionOptions::default()).to_vec();
     assert_eq!(with(0.0), plain);
     assert_ne!(with(0.5), plain);

@@ -1,7 +1,7 @@
-//! Parts of models that stay, under gradients and optimisers.
+//! Parts of models that stay, under gradients and optimizers.
 
 use super::*;
-use crate::optim::{adamw, ema, set_to_zero, partition, sgd};
+use crate::optim::{adamw, ema, partition, set_to_zero, sgd};
 use crate::tree;
 
 tree! { struct Model { encoder: Frozen<Linear>, head: Linear } }
@@ -17,12 +17,12 @@ fn loss(model: &Model) -> Tensor {
 }
 
 #[test]
-fn a_frozen_part_stays_under_an_optimiser_with_decay_and_under_an_average() {
-    let (before, optimiser) = (model(), adamw(0.1).weight_decay(0.1));
-    let (mut after, mut state) = (before.clone(), optimiser.init(&before));
+fn a_frozen_part_stays_under_an_optimizer_with_decay_and_under_an_average() {
+    let (before, optimizer) = (model(), adamw(0.1).weight_decay(0.1));
+    let (mut after, mut state) = (before.clone(), optimizer.init(&before));
     for _ in 0..5 {
         let (_, grads) = value_and_grad(loss, &after);
-        (after, state) = optimiser.update(&after, grads, state);
+        (after, state) = optimizer.update(&after, grads, state);
     }
     let weights = |m: &Model| (m.encoder.clone().thaw().weight.to_vec(), m.head.weight.to_vec());
     assert_eq!(weights(&after).0, weights(&before).0);
@@ -42,8 +42,8 @@ fn leaves_frozen_by_path_have_no_gradient_and_stay() {
         assert_eq!(g.to_vec().iter().all(|x| *x == 0.0), old(&path), "{path}");
     }
     let decays = partition(move |path| usize::from(old(path)), [adamw(0.1), set_to_zero()]);
-    for optimiser in [sgd(0.1).momentum(0.9), decays] {
-        let (after, _) = optimiser.update(&net, grads.clone(), optimiser.init(&net));
+    for optimizer in [sgd(0.1).momentum(0.9), decays] {
+        let (after, _) = optimizer.update(&net, grads.clone(), optimizer.init(&net));
         for ((path, a), b) in after.named_leaves().into_iter().zip(net.leaves()) {
             assert_eq!(a.to_vec() == b.to_vec(), old(&path), "{path}");
         }

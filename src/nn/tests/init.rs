@@ -1,4 +1,4 @@
-//! Initialisers: variances, orthonormality, names, and the same bits traced and eager.
+//! Initializers: variances, orthonormality, names, and the same bits traced and eager.
 
 use super::*;
 use crate::tensor::jit;
@@ -123,7 +123,7 @@ fn a_name_is_parsed_and_printed() {
     for wrong in ["", "xavier", "normal:wide", "normal:inf", "he_normal:2"] {
         let message = wrong.parse::<Init>().unwrap_err().to_string();
         assert!(
-            message.starts_with(&format!("`{wrong}` is no initialiser; there are zeros, ones")),
+            message.starts_with(&format!("`{wrong}` is no initializer; there are zeros, ones")),
             "{message}"
         );
     }

@@ -1,9 +1,9 @@
-//! Normalisation of rows.
+//! Normalization of rows.
 
 use super::*;
 
 #[test]
-fn normalised_rows_have_mean_zero_and_variance_one() {
+fn normalized_rows_have_mean_zero_and_variance_one() {
     // A mean of 1e6: the variance must not be lost to cancellation.
     for mean in [0.0, -3.0, 1e6] {
         let x = draws([6, 5, 40], 1) * 2.5 + mean;

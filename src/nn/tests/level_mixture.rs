@@ -118,7 +118,8 @@ fn rows_of_classes_and_of_times_get_what_each_gets_alone() {
         let row = |x: &Tensor| x.slice(0, i..i + 1);
         let alone = net.eval_conditional(&Tensor::from(t), &row(&y), Some(&row(&labels)));
         close(&alone, &together[4 * i..4 * (i + 1)]);
-        let other = net.eval_conditional(&Tensor::from(t), &row(&y), Some(&Tensor::from([[[1.0, 0.0, 2.0][i]]])));
+        let other =
+            net.eval_conditional(&Tensor::from(t), &row(&y), Some(&Tensor::from([[[1.0, 0.0, 2.0][i]]])));
         assert!((other - alone).abs().max().item() > 1e-8, "the class moves the field");
     }
     assert_eq!((net.dim(), net.num_classes()), (4, 3));

@@ -67,9 +67,9 @@ fn squares_of_pixels_are_the_channels_of_a_place_and_come_back() {
         UNet::new(&UNetConfig { blocks_middle: 0, ..UNetConfig::new([4, 6, 1], [4]) }, &Key::new(8));
     let tap = |x: &Tensor| {
         let eye: [[f32; 4]; 4] = std::array::from_fn(|i| std::array::from_fn(|j| f32::from(i == j)));
-        let centre = Tensor::from(eye).reshape([1, 1, 4, 4]).pad(&[1, 1, 0, 0], &[1, 1, 0, 0]);
-        assert_eq!(centre.shape(), x.shape());
-        centre
+        let center = Tensor::from(eye).reshape([1, 1, 4, 4]).pad(&[1, 1, 0, 0], &[1, 1, 0, 0]);
+        assert_eq!(center.shape(), x.shape());
+        center
     };
     net.stem.weight = tap(&net.stem.weight);
     net.head.weight = tap(&net.head.weight);

@@ -5,10 +5,10 @@
 use super::inlined::Loops;
 use super::many::{OnProgress, Results, num_threads, warned};
 use super::problems::{Problems, Typed};
-use super::{EnsembleSolution, EnsembleProgress, Job, LaneFloat};
+use super::{EnsembleProgress, EnsembleSolution, Job, LaneFloat};
 use crate::ode::inline::InlineMethod;
 use crate::ode::{
-    Tol, Controller, GenericField, LaneClock, Method, Ode, OdeError, Real, Resolved, SolveError,
+    Controller, GenericField, LaneClock, Method, Ode, OdeError, Real, Resolved, SolveError, Tol,
 };
 use crate::simd::{Level, is_fused};
 use std::marker::PhantomData;
@@ -24,7 +24,7 @@ type Options<T, const N: usize> = Ode<'static, [T; N], ()>;
 /// go in lockstep, each with its own t, dt, decisions and outcome, and a lane that ends is given the next trajectory.
 ///
 /// # Numerics
-/// A trajectory's bits depend on its own field and y0 alone, not on its neighbours, its lane, the order or the number
+/// A trajectory's bits depend on its own field and y0 alone, not on its neighbors, its lane, the order or the number
 /// of threads; they are those of an ensemble of one. Against [`Ode::solve`] on the same machine they differ by rounding:
 /// lanes take step size factors from a power of 13 digits, and functions in the field (sin, exp, ...) are within 4 ulp of
 /// the standard library's.
@@ -47,7 +47,7 @@ pub struct EnsembleBuilder<'a, P, M, T: LaneFloat, const N: usize, I = ()> {
 }
 
 impl Ode<'static, f64, ()> {
-    /// Many trajectories of one [`vector_field!`](crate::field): `problem` gives the field and y0 of each of `params`.
+    /// Many trajectories of one [`vector_field!`](crate::vector_field): `problem` gives the field and y0 of each of `params`.
     ///
     /// Trajectories step in SIMD lanes, each with its own step sizes, and threads share them where the feature
     /// `rayon` is on. [`single_precision`](EnsembleBuilder::single_precision) asks for f32.
@@ -134,7 +134,13 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     /// Parameters and y0 are rounded; t and dt stay f64, see [`EnsembleBuilder`].
     pub fn single_precision(self) -> EnsembleBuilder<'a, P, M, f32, N, I> {
         let (ode, loops) = (self.ode.with_field(()), PhantomData);
-        EnsembleBuilder { params: self.params, problem: self.problem, ode, on_progress: self.on_progress, loops }
+        EnsembleBuilder {
+            params: self.params,
+            problem: self.problem,
+            ode,
+            on_progress: self.on_progress,
+            loops,
+        }
     }
     /// Takes `method`, by a loop that is compiled for it with the field inlined.
     ///
@@ -157,7 +163,13 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     /// ```
     pub fn inlined<K: InlineMethod>(self, _method: K) -> EnsembleBuilder<'a, P, M, T, N, K> {
         let (ode, loops) = (self.ode.method(K::METHOD), PhantomData);
-        EnsembleBuilder { params: self.params, problem: self.problem, ode, on_progress: self.on_progress, loops }
+        EnsembleBuilder {
+            params: self.params,
+            problem: self.problem,
+            ode,
+            on_progress: self.on_progress,
+            loops,
+        }
     }
     /// Calls `f` from time to time, from the thread that has just ended some trajectories.
     pub fn on_progress(self, f: impl Fn(EnsembleProgress) + Sync + 'a) -> Self {
@@ -179,7 +191,11 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     /// [`SolveError::Incomplete`] where a trajectory ended early, or started with a y0 that is not finite, unless
     /// [`allow_incomplete`](Self::allow_incomplete) was asked for: `row` is the first that did, and all trajectories are in
     /// its `partial`, each with its own outcome.
-    pub fn solve<G>(&self, t0: f64, t1: f64) -> Result<EnsembleSolution<[T; N]>, SolveError<EnsembleSolution<[T; N]>>>
+    pub fn solve<G>(
+        &self,
+        t0: f64,
+        t1: f64,
+    ) -> Result<EnsembleSolution<[T; N]>, SolveError<EnsembleSolution<[T; N]>>>
     where
         P: Sync,
         M: Fn(&P) -> (G, [f64; N]) + Sync,
@@ -211,8 +227,16 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
         let Results { stats, outcomes, warnings, .. } = results;
         let warnings = warned(&warnings);
         let Resolved { rtol, atol, .. } = resolved;
-        let all =
-            EnsembleSolution { y1, stats, outcomes, warnings, num_lanes, num_threads: num_threads(), rtol, atol };
+        let all = EnsembleSolution {
+            y1,
+            stats,
+            outcomes,
+            warnings,
+            num_lanes,
+            num_threads: num_threads(),
+            rtol,
+            atol,
+        };
         all.judged(self.ode.settings.allow_incomplete)
     }
 }

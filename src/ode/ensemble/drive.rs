@@ -2,7 +2,7 @@
 //!
 //! A lane that ends is given the next trajectory, so that no lane idles while others go on. A trajectory's first
 //! step is chosen for a whole pack at once and waits there (`Ready`): two evaluations of the field shared by all
-//! lanes instead of two for each. Nothing that a trajectory does depends on its lane, on its neighbours or on when
+//! lanes instead of two for each. Nothing that a trajectory does depends on its lane, on its neighbors or on when
 //! it was moved.
 //!
 //! The loop knows no field by its type. It is compiled with this crate, over [`Components`] and a field behind a
@@ -19,8 +19,8 @@ use super::shared::AnyMethod;
 use crate::ode::attempt::attempt_with;
 use crate::ode::attempts::UNROLL;
 use crate::ode::{
-    Carry, Clock, VectorField, FieldError, LaneClock, LaneNumber, Method, Outcome, Resolved, Scheme, Span, State,
-    Stats, Warning, status,
+    Carry, Clock, FieldError, LaneClock, LaneNumber, Method, Outcome, Resolved, Scheme, Span, State, Stats,
+    VectorField, Warning, status,
 };
 use crate::simd::{Call, Entry, Level, is_fused};
 

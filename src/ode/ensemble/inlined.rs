@@ -6,7 +6,7 @@ use super::LaneFloat;
 use super::drive::{Packs, Until, attempts};
 use super::problems::{SetLane, TypedField};
 use crate::ode::inline::InlineMethod;
-use crate::ode::{Carry, VectorField, FieldError, FieldNumber, GenericField, LaneClock, Scheme, State};
+use crate::ode::{Carry, FieldError, FieldNumber, GenericField, LaneClock, Scheme, State, VectorField};
 use crate::simd::{Call, Entry};
 use std::marker::PhantomData;
 

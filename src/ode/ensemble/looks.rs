@@ -1,7 +1,7 @@
 //! Looks for stiffness at trajectories in lanes, from plain code between two runs of attempts.
 //!
 //! The loop over attempts knows nothing of it: it is given a number of attempts, and returns behind them. A trajectory is
-//! looked at when it has attempted so many steps itself, so what is noticed does not depend on its neighbours. The
+//! looked at when it has attempted so many steps itself, so what is noticed does not depend on its neighbors. The
 //! attempt before a look ends a run, and y and the first stage are kept there; the look is at the stages that the next
 //! attempt leaves behind. With eight lanes a run ends every hundred attempts or so.
 

@@ -4,10 +4,12 @@
 //! How they are cut is free: no result depends on it.
 
 use super::drive::Out;
-use super::{EnsembleSolution, EnsembleProgress};
+use super::{EnsembleProgress, EnsembleSolution};
 use crate::ode::check::Driver;
 use crate::ode::host::run;
-use crate::ode::{VectorField, PlainState, Ode, OdeError, Outcome, Real, Resolved, SolveError, Stats, Warning};
+use crate::ode::{
+    Ode, OdeError, Outcome, PlainState, Real, Resolved, SolveError, Stats, VectorField, Warning,
+};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -125,14 +127,14 @@ where
     Y::Options: Sync,
 {
     /// One trajectory from each of `y0s`, one at a time on each thread (`rayon`): a closure knows one kind of
-    /// number. A [`vector_field!`](crate::field) in an [ensemble](Ode::ensemble) is many times faster.
+    /// number. A [`vector_field!`](crate::vector_field) in an [ensemble](Ode::ensemble) is many times faster.
     ///
     /// Events that end a solve or change its state do so here too, and `on_step` sees the steps of all trajectories; what
     /// would be kept but the ends is refused.
     ///
     /// # Errors
     /// [`SolveError::Config`] for an option out of range or without effect, or an interval that is not finite;
-    /// [`SolveError::VectorField`] where the field failed, with the error of the first such trajectory;
+    /// [`SolveError::Field`] where the field failed, with the error of the first such trajectory;
     /// [`SolveError::Incomplete`] where a trajectory ended early, or started with a y0 that is not finite, unless
     /// [`allow_incomplete`](Ode::allow_incomplete) was asked for: `row` is the first that did. All trajectories are in
     /// `partial`, each with its own outcome.
@@ -146,7 +148,12 @@ where
     /// assert!(many.to_string().contains("one at a time"));
     /// # Ok::<(), flowline::ode::OdeError>(())
     /// ```
-    pub fn solve_many(&self, t0: f64, t1: f64, y0s: &[Y]) -> Result<EnsembleSolution<Y>, SolveError<EnsembleSolution<Y>>> {
+    pub fn solve_many(
+        &self,
+        t0: f64,
+        t1: f64,
+        y0s: &[Y],
+    ) -> Result<EnsembleSolution<Y>, SolveError<EnsembleSolution<Y>>> {
         self.requested().check(Driver::Many)?;
         let (default, parts) = match y0s.first() {
             Some(y0) => (y0.default_tolerance(), y0.parts()),
@@ -178,8 +185,16 @@ where
         let Results { y1, stats, outcomes, warnings } =
             for_each_chunk(y0s.len(), (y0s.to_vec(), 1), None, &run_chunk)?;
         let warnings = warned(&warnings);
-        let all =
-            EnsembleSolution { y1, stats, outcomes, warnings, num_lanes: 1, num_threads: num_threads(), rtol, atol };
+        let all = EnsembleSolution {
+            y1,
+            stats,
+            outcomes,
+            warnings,
+            num_lanes: 1,
+            num_threads: num_threads(),
+            rtol,
+            atol,
+        };
         match failed.into_inner().expect(LOCK) {
             Some((_, error)) => Err(SolveError::failed(error, all)),
             None => all.judged(self.settings.allow_incomplete),

@@ -6,7 +6,7 @@
 //! on, gives each thread some of the trajectories. A plain closure knows one kind of number, so
 //! [`Ode::solve_many`] runs it one trajectory after the other, and the report says so.
 //!
-//! A trajectory's result depends on its own parameters alone: not on the number of threads, on its neighbours, on
+//! A trajectory's result depends on its own parameters alone: not on the number of threads, on its neighbors, on
 //! its lane or on the order of the ensemble, bit for bit.
 //!
 //! Without AVX2 (or NEON) there is no product and sum in one rounding, which the functions on lanes need, so there
@@ -24,7 +24,7 @@ mod report;
 mod shared;
 
 pub use builder::EnsembleBuilder;
-pub use report::{EnsembleSolution, EnsembleProgress};
+pub use report::{EnsembleProgress, EnsembleSolution};
 
 use super::{FieldError, LANES, LaneNumber, Lanes, Outcome, Real, Resolved, SINGLE_LANES, Single};
 use crate::simd::Level;

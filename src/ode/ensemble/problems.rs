@@ -7,7 +7,7 @@ use super::LaneFloat;
 use super::components::Components;
 use super::drive::Packs;
 use super::inlined::Loops;
-use crate::ode::{VectorField, FieldError, FieldNumber, GenericField, LaneNumber, Real};
+use crate::ode::{FieldError, FieldNumber, GenericField, LaneNumber, Real, VectorField};
 use crate::simd::{Call, Entry, Level};
 use std::marker::PhantomData;
 
@@ -120,7 +120,9 @@ struct AtLevel<'a, G: GenericField<N>, T, R: FieldNumber, const N: usize> {
     eval: Entry<Eval<'a, G, T, R, N>>,
 }
 
-impl<G: GenericField<N>, T, R: FieldNumber, const N: usize> VectorField<Components<R>> for AtLevel<'_, G, T, R, N> {
+impl<G: GenericField<N>, T, R: FieldNumber, const N: usize> VectorField<Components<R>>
+    for AtLevel<'_, G, T, R, N>
+{
     fn eval(&self, t: &R::Clock, y: &Components<R>, dy: &mut Components<R>) -> Result<(), FieldError> {
         self.eval.call(&self.field, t, y, dy)
     }

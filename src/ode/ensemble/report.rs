@@ -1,6 +1,6 @@
 //! What an ensemble returns, and how it tells of itself.
 
-use crate::ode::{Tol, Outcome, SolveError, Stats, Warning};
+use crate::ode::{Outcome, SolveError, Stats, Tol, Warning};
 use std::fmt;
 
 /// The trajectories of an ensemble, in the order of their parameters.

@@ -7,7 +7,9 @@ use super::components::Components;
 use super::drive::{Packs, Until, attempts};
 use super::inlined::OneMethod;
 use super::problems::DynField;
-use crate::ode::{Carry, VectorField, FieldError, LANES, LaneClock, Lanes, SINGLE_LANES, Scheme, State, inline};
+use crate::ode::{
+    Carry, FieldError, LANES, LaneClock, Lanes, SINGLE_LANES, Scheme, State, VectorField, inline,
+};
 use crate::simd::{Call, Entry};
 use std::marker::PhantomData;
 

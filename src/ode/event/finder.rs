@@ -1,8 +1,8 @@
 //! Events of a solve on plain states: which happen in a step, and what follows.
 
 use super::{Bracket, EventRecord, Mark, Rhythm, Watch};
-use crate::ode::stepper::Integrator;
-use crate::ode::{VectorField, PlainState, OdeError, Outcome, Scheme, status};
+use crate::ode::integrator::Integrator;
+use crate::ode::{OdeError, Outcome, PlainState, Scheme, VectorField, status};
 
 /// The events of a solve, and what is known of them where the next step starts.
 pub(in crate::ode) struct Finder<'o, 'f, Y: PlainState> {

@@ -36,7 +36,7 @@ use std::sync::Arc;
 /// row, and by the rate of the last the sum of all that would follow is below 1e-9 of the time since the first of them.
 ///
 /// A function that is NaN within a trial step shortens it, as a field that is NaN does; where that does not help the solve
-/// ends with [`Outcome::NanReport`](super::Outcome::NonFinite).
+/// ends with [`Outcome::NonFinite`](super::Outcome::NonFinite).
 ///
 /// Host values note as many hits as there are. On tensors shapes are known before a solve, so hits have rows, 64 where
 /// `max_events` did not say how many; a hit that finds none left ends the solve with

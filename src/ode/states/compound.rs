@@ -6,7 +6,7 @@
 
 use crate::ode::host;
 use crate::ode::{
-    Clock, OdeState, VectorField, PlainState, Ode, OdeError, Solution, SolveError, Stages, State, Tolerance,
+    Clock, Ode, OdeError, OdeState, PlainState, Solution, SolveError, Stages, State, Tolerance, VectorField,
 };
 use std::fmt;
 use std::marker::PhantomData;

@@ -48,7 +48,7 @@ fn weighted_sum<S, K: Stages<S> + ?Sized, R: Real>(a: &[f64], k: &K, pick: impl 
             }
         };
     }
-    // The optimiser unrolls a loop over many weights only when it feels like it.
+    // The optimizer unrolls a loop over many weights only when it feels like it.
     macro_rules! add_each {
         ($($i:literal)*) => { $( if $i < a.len() { add!($i) } )* };
     }

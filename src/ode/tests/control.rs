@@ -1,6 +1,8 @@
 //! Step sizes: the PID formula against one written apart from it, constant steps, times, counters, directions.
 
-use crate::ode::{ConstantStepSize, Controller, Method, Ode, OdeError, Outcome, PidController, SolveError, StepTo};
+use crate::ode::{
+    ConstantStepSize, Controller, Method, Ode, OdeError, Outcome, PidController, SolveError, StepTo,
+};
 use crate::simd::Level;
 use std::cell::Cell;
 
@@ -9,7 +11,13 @@ fn pulse(t: f64, y: &[f64; 2]) -> [f64; 2] {
 }
 
 /// A plain adaptive loop written from the formulas, for comparison: accepted times, steps, y1.
-fn reference(method: Method, pid: &PidController, tol: (f64, f64), t1: f64, y0: [f64; 2]) -> (Vec<f64>, u64, [f64; 2]) {
+fn reference(
+    method: Method,
+    pid: &PidController,
+    tol: (f64, f64),
+    t1: f64,
+    y0: [f64; 2],
+) -> (Vec<f64>, u64, [f64; 2]) {
     let tableau = method.tableau();
     let (p, i, d) = (pid.pcoeff, pid.icoeff, pid.dcoeff);
     let k = f64::from(tableau.error_order);
@@ -169,12 +177,18 @@ fn dt0_is_a_magnitude_or_signed_as_the_interval() {
 
 #[test]
 fn an_empty_interval_returns_y0_without_a_call() {
-    let controllers: [Controller; 3] =
-        [PidController::default().into(), ConstantStepSize { dt0: 0.1 }.into(), StepTo { ts: vec![2.0] }.into()];
+    let controllers: [Controller; 3] = [
+        PidController::default().into(),
+        ConstantStepSize { dt0: 0.1 }.into(),
+        StepTo { ts: vec![2.0] }.into(),
+    ];
     for controller in controllers {
         let ode = Ode::new(|_t, _y: &f64| -> f64 { panic!("called") }).controller(controller);
         let solution = ode.solve(2.0, 2.0, 7.0).unwrap();
-        assert_eq!((solution.y1, solution.step_times, solution.outcome), (7.0, vec![2.0], Outcome::Completed));
+        assert_eq!(
+            (solution.y1, solution.step_times, solution.outcome),
+            (7.0, vec![2.0], Outcome::Completed)
+        );
         assert_eq!((solution.stats.num_steps, solution.stats.num_fn_evals), (0, 0));
     }
 }

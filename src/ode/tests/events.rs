@@ -49,8 +49,9 @@ fn a_root_at_the_very_end_of_a_step_is_found_once() {
 #[test]
 fn the_earliest_of_several_stops_the_solve_and_saves_nothing_beyond() {
     let ode = Ode::new(|_t, _y: &f64| 1.0).save_at(SaveAt::ts(&[0.5, 1.0, 1.5]).and_t1());
-    let ode =
-        ode.event(Event::rising().terminal(), |_t, y| y - 1.25).event(Event::rising().terminal(), |_t, y| y - 0.75);
+    let ode = ode
+        .event(Event::rising().terminal(), |_t, y| y - 1.25)
+        .event(Event::rising().terminal(), |_t, y| y - 0.75);
     let solution = ode.solve(0.0, 2.0, 0.0).unwrap();
     let Outcome::Event { index, t } = solution.outcome else { panic!("{solution}") };
     assert_eq!((index, t), (1, solution.t1));

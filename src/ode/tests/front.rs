@@ -67,14 +67,26 @@ fn what_is_invalid_is_refused_with_its_numbers() {
     }
     assert!(ode().rtol(0.0).solve(0.0, 1.0, [1.0, 0.0]).is_ok());
     assert!(refuse(ode().method(Method::Rk4)).starts_with("rk4 has no error estimate"));
-    assert!(refuse(ode().method(Method::Rk4).controller(PidController::default())).starts_with("rk4 has no error"));
+    assert!(
+        refuse(ode().method(Method::Rk4).controller(PidController::default()))
+            .starts_with("rk4 has no error")
+    );
     assert!(
         refuse(ode().controller(PidController { safety: 1.0, ..PidController::default() }))
             .starts_with("safety=1: must be above 0")
     );
-    assert!(refuse(ode().controller(PidController { factor_min: 0.95, ..PidController::default() })).contains("at most safety"));
-    assert!(refuse(ode().controller(PidController { factor_max: 0.5, ..PidController::default() })).contains("at least 1"));
-    assert!(refuse(ode().controller(PidController { icoeff: f64::NAN, ..PidController::default() })).starts_with("icoeff=NaN"));
+    assert!(
+        refuse(ode().controller(PidController { factor_min: 0.95, ..PidController::default() }))
+            .contains("at most safety")
+    );
+    assert!(
+        refuse(ode().controller(PidController { factor_max: 0.5, ..PidController::default() }))
+            .contains("at least 1")
+    );
+    assert!(
+        refuse(ode().controller(PidController { icoeff: f64::NAN, ..PidController::default() }))
+            .starts_with("icoeff=NaN")
+    );
     let listed = |ts: &[f64]| refuse(ode().controller(StepTo { ts: ts.to_vec() }));
     assert!(listed(&[0.0, 0.5, 0.5, 1.0]).starts_with("ts[1]=0.5, ts[2]=0.5"));
     assert!(listed(&[0.0, 0.7, f64::NAN, 1.0]).starts_with("ts[1]=0.7, ts[2]=NaN"));

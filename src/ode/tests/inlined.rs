@@ -1,9 +1,9 @@
 //! Loops that are compiled for a method and a field give the bits of those that serve all.
 
-use crate::vector_field;
 use crate::ode::inline::{Bosh3, InlineMethod, Tsit5, Vern9};
 use crate::ode::*;
 use crate::simd::Level;
+use crate::vector_field;
 
 vector_field! {
     struct Lorenz<R> { rho: R }

@@ -179,7 +179,8 @@ fn a_ball_in_a_box_keeps_its_energy_over_ten_thousand_reflections() {
 #[test]
 fn a_fall_ends_where_it_does_however_far_t1_lies() {
     for t1 in [1e3, 1e6, 1e9, 1e12, 1e14, 1e15, 1e18, 1e100, f64::INFINITY] {
-        let ode = Ode::new(|_t, y: &[f64; 2]| [y[1], -GRAVITY]).event(Event::falling().terminal(), |_t, y| y[0]);
+        let ode =
+            Ode::new(|_t, y: &[f64; 2]| [y[1], -GRAVITY]).event(Event::falling().terminal(), |_t, y| y[0]);
         let solution = ode.solve(0.0, t1, [44.145, 0.0]).unwrap();
         assert!((solution.t1 - 3.0).abs() < 1e-12, "t1={t1}: {}", solution.t1);
         let oscillator = Ode::new(|_t, y: &[f64; 2]| [y[1], -y[0]]).rtol(1e-6);
@@ -193,8 +194,11 @@ fn a_fall_ends_where_it_does_however_far_t1_lies() {
 
 #[test]
 fn solves_on_a_unix_clock_reach_their_end_with_and_without_stops() {
-    let controllers: [Controller; 3] =
-        [PidController::default().into(), PidController::pi(0.4, 0.3).into(), HairerController::default().into()];
+    let controllers: [Controller; 3] = [
+        PidController::default().into(),
+        PidController::pi(0.4, 0.3).into(),
+        HairerController::default().into(),
+    ];
     for i in 0..1000 {
         let w = 1e3 + 10.0 * f64::from(i);
         let (t0, t1) = (1.7e9, 1.7e9 + 0.0501);
@@ -226,8 +230,10 @@ fn a_discontinuity_at_an_end_is_seen_from_the_inside_alone() {
         let errors = |span: (f64, f64), inside: fn(f64) -> bool| {
             [10.0, 20.0].map(|n| {
                 let field = move |t: f64, _y: &f64| if inside(t) { (3.0 * t).cos() } else { 100.0 };
-                let ode =
-                    Ode::new(field).method(method).controller(ConstantStepSize { dt0: 1.0 / n }).discontinuities(&[0.0, 1.0]);
+                let ode = Ode::new(field)
+                    .method(method)
+                    .controller(ConstantStepSize { dt0: 1.0 / n })
+                    .discontinuities(&[0.0, 1.0]);
                 let y = ode.solve(span.0, span.1, 0.0).unwrap().y1;
                 (y - ((3.0 * span.1).sin() - (3.0 * span.0).sin()) / 3.0).abs()
             })
@@ -248,7 +254,8 @@ fn adaptive_steps_start_and_end_beside_a_discontinuity_at_an_end() {
     let smooth = |t: f64, y: &f64| (3.0 * t).cos() - y;
     for (t0, t1) in [(0.0, 1.0), (1.0, 0.0)] {
         for method in Method::ALL.into_iter().filter(|m| m.tableau().b_err.is_some()) {
-            let solution = Ode::new(field).method(method).discontinuities(&[0.0, 1.0]).solve(t0, t1, 0.3).unwrap();
+            let solution =
+                Ode::new(field).method(method).discontinuities(&[0.0, 1.0]).solve(t0, t1, 0.3).unwrap();
             let plain = Ode::new(smooth).method(method).solve(t0, t1, 0.3).unwrap();
             assert!((solution.y1 - plain.y1).abs() < 1e-12, "{method} from {t0}: {solution}");
             assert_eq!(solution.stats.num_steps, plain.stats.num_steps, "{method} from {t0}");

@@ -1,8 +1,8 @@
 //! Lanes give what one trajectory alone gives, whoever is beside it.
 
-use crate::vector_field;
 use crate::ode::*;
 use crate::simd::Level;
+use crate::vector_field;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -32,7 +32,8 @@ fn bits<const N: usize>(ys: &[[f64; N]]) -> Vec<[u64; N]> {
 fn an_ensemble_takes_the_steps_that_each_takes_alone() {
     let rhos = rhos(203);
     for (t0, t1) in [(0.0, 1.0), (0.3, -0.1)] {
-        let alone = |rho| Ode::from_generic(lorenz(rho)).rtol(1e-8).atol(1e-8).solve(t0, t1, [1.0; 3]).unwrap();
+        let alone =
+            |rho| Ode::from_generic(lorenz(rho)).rtol(1e-8).atol(1e-8).solve(t0, t1, [1.0; 3]).unwrap();
         let alone: Vec<_> = rhos.iter().map(|&rho| alone(rho)).collect();
         for level in Level::available() {
             let ode = Ode::ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).rtol(1e-8).atol(1e-8).level(level);
@@ -72,8 +73,10 @@ fn every_method_and_controller_agrees_with_one_by_one() {
             let (one, ensemble) = (on(Level::Portable), on(Level::detect()));
             for (i, &rho) in rhos.iter().enumerate() {
                 let on = |level| {
-                    let ode =
-                        Ode::from_generic(lorenz(rho)).level(level).method(method).controller(controller.clone());
+                    let ode = Ode::from_generic(lorenz(rho))
+                        .level(level)
+                        .method(method)
+                        .controller(controller.clone());
                     let ode = ode.tstops(&[0.11]).discontinuities(&[0.2]);
                     let ode = if controller.is_adaptive() { ode.rtol(1e-5).dt_max(0.2) } else { ode };
                     ode.solve(0.0, 0.5, [1.0; 3]).unwrap()
@@ -167,7 +170,7 @@ fn the_number_of_threads_changes_no_bit() {
 }
 
 #[test]
-fn a_nan_in_one_lane_leaves_the_bits_of_its_neighbours() {
+fn a_nan_in_one_lane_leaves_the_bits_of_its_neighbors() {
     let rhos = rhos(50);
     let mut broken = rhos.clone();
     broken[7] = f64::NAN;
@@ -347,7 +350,7 @@ fn functions_on_lanes_are_those_of_std() {
 }
 
 /// A loop that stays SSE2 is no faster than one trajectory at a time. Builds for tests, whose stages are not unrolled,
-/// show 1.3 times (EPYC) to twice (Xeon) the rate, optimised builds six times.
+/// show 1.3 times (EPYC) to twice (Xeon) the rate, optimized builds six times.
 #[test]
 fn lanes_are_several_times_the_rate_of_one_at_a_time() {
     let level = Level::detect();

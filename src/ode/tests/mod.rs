@@ -1,4 +1,4 @@
-//! Tests of the stepping algorithm: each module one behaviour.
+//! Tests of the stepping algorithm: each module one behavior.
 
 mod accuracy;
 mod bounds;

@@ -85,8 +85,11 @@ fn a_field_not_finite_at_the_start_ends_at_once() {
     assert_eq!((solution.y1, solution.step_times), ([1.0, 2.0], vec![3.0]));
     for method in Method::ALL {
         let ode = Ode::new(|_t, y: &[f64; 2]| [y[0], 1.0 / 0.0 * y[1]]).method(method);
-        let solution =
-            ode.allow_incomplete().controller(ConstantStepSize { dt0: 0.5 }).solve(3.0, 4.0, [1.0, 2.0]).unwrap();
+        let solution = ode
+            .allow_incomplete()
+            .controller(ConstantStepSize { dt0: 0.5 })
+            .solve(3.0, 4.0, [1.0, 2.0])
+            .unwrap();
         let expected = Outcome::NonFinite { t: 3.0, dt: 0.5, step: 1, component: Some(1) };
         assert_eq!((solution.outcome, solution.y1), (expected, [1.0, 2.0]), "{method}");
     }

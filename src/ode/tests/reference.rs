@@ -22,7 +22,8 @@ fn powers_of_t_are_exact_up_to_the_order() {
     for method in Method::ALL {
         for p in 0..method.tableau().order as i32 {
             let ode = Ode::new(move |t: f64, _y: &f64| f64::from(p + 1) * t.powi(p)).method(method);
-            let y1 = ode.controller(crate::ode::ConstantStepSize { dt0: 0.25 }).solve(0.0, 1.0, 0.0).unwrap().y1;
+            let y1 =
+                ode.controller(crate::ode::ConstantStepSize { dt0: 0.25 }).solve(0.0, 1.0, 0.0).unwrap().y1;
             assert!((y1 - 1.0).abs() < 1e-14, "{method} p={p}: {y1}");
         }
     }

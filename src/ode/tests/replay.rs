@@ -136,7 +136,7 @@ fn the_unrolled_loop_is_the_plain_one() {
         }
         assert_eq!((plain.y, plain.num_steps), (unrolled.y, unrolled.num_steps));
 
-        // With one rounding a term: what optimised builds run, against what this build runs on a machine that has it.
+        // With one rounding a term: what optimized builds run, against what this build runs on a machine that has it.
         let mut fused = start(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), [1.0; 3]).unwrap();
         while fused.status == status::RUNNING {
             attempt_with::<true, true, _, _>(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), &mut fused)

@@ -1,7 +1,7 @@
 //! Forward sensitivities are the derivatives of the discrete solve with its grid held fixed.
 
-use crate::vector_field;
 use crate::ode::*;
+use crate::vector_field;
 
 vector_field! {
     struct Logistic<R> { rate: R, capacity: R }
@@ -127,7 +127,8 @@ fn an_empty_interval_and_an_early_end_have_derivatives_too() {
     let lorenz = Lorenz { sigma: 10.0, rho: 28.0, beta: 2.0 };
     let s = Ode::from_generic(lorenz.clone()).forward_sensitivity().solve(1.0, 1.0, [1.0; 3]).unwrap();
     assert_eq!((s.dy1_dy0, s.dy1_dp.rho), ([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [0.0; 3]));
-    let early = Ode::from_generic(lorenz).max_steps(5).forward_sensitivity().solve(0.0, 1.0, [1.0; 3]).unwrap_err();
+    let early =
+        Ode::from_generic(lorenz).max_steps(5).forward_sensitivity().solve(0.0, 1.0, [1.0; 3]).unwrap_err();
     let s = early.into_partial().unwrap();
     assert!(
         matches!(s.outcome, Outcome::MaxSteps { step: 5, .. }) && s.t1 < 1.0 && s.dy1_dy0[0][0].is_finite()

@@ -297,8 +297,10 @@ fn a_neural_ode_is_trained_on_its_trajectories_in_one_trace() {
     let ts = [0.25f64, 0.5, 0.75, 1.0];
     let y0: Tensor = Tensor::iota(DType::F32, [6, 2], 0) * 0.2 - 0.5;
     let decay: Vec<Tensor> = ts.iter().map(|t| &y0 * (-t).exp()).collect();
-    let ys =
-        Tensor::concat(&decay.iter().map(|y| y.expand_dims(0)).collect::<Vec<_>>().iter().collect::<Vec<_>>(), 0);
+    let ys = Tensor::concat(
+        &decay.iter().map(|y| y.expand_dims(0)).collect::<Vec<_>>().iter().collect::<Vec<_>>(),
+        0,
+    );
     let batch = Batch { y0, ys };
     let loss = move |net: &crate::nn::Mlp, batch: &Batch| {
         let field =

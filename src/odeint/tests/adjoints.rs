@@ -166,7 +166,8 @@ fn a_backward_solve_keeps_no_state_whatever_the_number_of_steps() {
         let f = jit(move |p: Tensor| {
             grad(
                 |p: &Tensor| {
-                    let ode = Ode::new(|_t, y: &Tensor| -(p * y)).controller(ConstantStepSize { dt0: 1.0 / steps });
+                    let ode =
+                        Ode::new(|_t, y: &Tensor| -(p * y)).controller(ConstantStepSize { dt0: 1.0 / steps });
                     ode.adjoint(adjoint).solve(0.0, 1.0, Tensor::ones([100])).unwrap().y1.sum()
                 },
                 &p,

@@ -99,7 +99,11 @@ fn pieces_follow_given_steps_constant_steps_and_stops() {
                     let ode = match kind {
                         0 => ode.controller(StepTo { ts: ts.iter().map(|t| place(*t)).collect() }),
                         1 => ode.controller(ConstantStepSize { dt0: 0.005 }),
-                        _ => ode.rtol(1e-9).atol(1e-9).discontinuities(&[1.25]).tstops(&[0.3, 0.4, 1.0].map(place)),
+                        _ => ode
+                            .rtol(1e-9)
+                            .atol(1e-9)
+                            .discontinuities(&[1.25])
+                            .tstops(&[0.3, 0.4, 1.0].map(place)),
                     };
                     ode.solve(place(0.0), place(2.0), Tensor::from(1.0)).unwrap().ys.square().sum()
                 },

@@ -82,7 +82,8 @@ fn a_ball_bounces_as_the_closed_form_says_and_so_do_its_slopes_whatever_the_adjo
         assert_eq!(gradient(Adjoint::recursive_checkpoint(n)), direct, "{n} checkpoints");
     }
     for (along, i) in [(ball(1.0, 0.0), 0), (ball(0.0, 1.0), 1)] {
-        let (_, slope) = jvp(|p: &Ball| bounce(p, Adjoint::ForwardMode).y1.index(0), &ball(height, e), &along);
+        let (_, slope) =
+            jvp(|p: &Ball| bounce(p, Adjoint::ForwardMode).y1.index(0), &ball(height, e), &along);
         close(&[slope.item()], &[at_end[i]], 1e-8);
     }
 }
@@ -100,7 +101,10 @@ fn kicked(p: &Problem, adjoint: Adjoint) -> TensorSolution<Tensor> {
         Event::falling(),
         |_t, y: &Tensor| y.index(0),
         move |t, y| {
-            *y = Tensor::stack(&[&(y.index(0) * &mu - &mu * 0.02), &(y.index(1) * 0.9 + (&t * &mu).cos() * 0.1)]);
+            *y = Tensor::stack(&[
+                &(y.index(0) * &mu - &mu * 0.02),
+                &(y.index(1) * 0.9 + (&t * &mu).cos() * 0.1),
+            ]);
         },
     );
     ode.solve(&p.t0, &p.t1, &p.y0).unwrap()

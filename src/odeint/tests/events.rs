@@ -57,8 +57,10 @@ fn the_end_and_all_that_is_saved_are_those_of_the_host() {
             let grid = StepTo { ts: grid };
             let host = Ode::new(field).method(method).controller(grid.clone()).save_at(save_at(sign));
             let host = host.event(Event::rising().terminal(), |_t, y| y[0] + 5.0);
-            let host =
-                host.event(Event::falling().terminal(), |_t, y| y[0] - 0.1).solve(0.0, end, [1.0, 0.5]).unwrap();
+            let host = host
+                .event(Event::falling().terminal(), |_t, y| y[0] - 0.1)
+                .solve(0.0, end, [1.0, 0.5])
+                .unwrap();
             assert!(matches!(host.outcome, Outcome::Event { index: 1, .. }));
             let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).method(method);
             let ode = ode.controller(grid).save_at(save_at(sign));

@@ -1,10 +1,10 @@
 //! One contract for failure: what ends a solve early is the same error, with all that was computed, on every driver.
 
 use super::steps::close;
-use crate::vector_field;
 use crate::ode::{Event, Ode, OdeError, Outcome, SaveAt, Sensitivity, Solution, SolveError, odeint};
 use crate::odeint;
 use crate::tensor::{Tensor, jit, try_vmap, value_and_grad};
+use crate::vector_field;
 use std::ops::ControlFlow;
 
 vector_field! {
@@ -127,7 +127,11 @@ fn ends(walled: bool) -> Vec<End> {
             of_sensitivity(&incomplete(ode.forward_sensitivity().solve(0.0, 1.0, [1.0]), None).1)
         }
         true => of_sensitivity(
-            &incomplete(Ode::from_generic(Walled { rate: 2.0 }).forward_sensitivity().solve(0.0, 1.0, [1.0]), None).1,
+            &incomplete(
+                Ode::from_generic(Walled { rate: 2.0 }).forward_sensitivity().solve(0.0, 1.0, [1.0]),
+                None,
+            )
+            .1,
         ),
     });
     let of_ensemble = |s: crate::ode::EnsembleSolution<[f64; 1]>| {

@@ -106,8 +106,11 @@ fn hits_states_and_all_that_is_saved_are_those_of_the_host() {
 fn a_solve_with_adaptive_steps_goes_on_behind_a_hit_as_the_host_does() {
     let field = |t: f64, y: &[f64; 2]| [y[1], -1.3 * y[0].sin() - 0.2 * y[1] + (1.7 * t).sin()];
     let mu = Tensor::from(1.3);
-    let controllers: [crate::ode::Controller; 3] =
-        [PidController::default().into(), crate::ode::HairerController::default().into(), ConstantStepSize { dt0: 0.11 }.into()];
+    let controllers: [crate::ode::Controller; 3] = [
+        PidController::default().into(),
+        crate::ode::HairerController::default().into(),
+        ConstantStepSize { dt0: 0.11 }.into(),
+    ];
     for controller in controllers {
         for stops in [&[][..], &[2.0, 3.3, 5.1]] {
             let ode = Ode::new(field).controller(controller.clone()).tstops(stops);
@@ -118,8 +121,11 @@ fn a_solve_with_adaptive_steps_goes_on_behind_a_hit_as_the_host_does() {
                 Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).controller(controller.clone());
             let ode = ode.tstops(stops);
             let ode = if controller.is_adaptive() { ode.rtol(1e-7).atol(1e-9) } else { ode };
-            let ode =
-                ode.on_event(Event::crossing(), |_t, y| y.index(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
+            let ode = ode.on_event(
+                Event::crossing(),
+                |_t, y| y.index(0),
+                |_t, y| *y = flipped(y, &Tensor::from(-0.7)),
+            );
             let got = ode.solve(0.0, 7.0, f64s(&[1.0, 0.5])).unwrap();
             assert_eq!(got.events().unwrap().num_events.item() as usize, host.events.len());
             let steps = [&got.stats.num_steps, &got.stats.num_accepted].map(|x| x.item() as u64);
@@ -134,7 +140,8 @@ fn a_solve_with_adaptive_steps_goes_on_behind_a_hit_as_the_host_does() {
     let host = host.save_at(SaveAt::steps()).solve(0.0, 7.0, [1.0, 0.5]).unwrap();
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).save_at(SaveAt::every(3));
     let ode = ode.controller(ConstantStepSize { dt0: 0.11 });
-    let ode = ode.on_event(Event::crossing(), |_t, y| y.index(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
+    let ode =
+        ode.on_event(Event::crossing(), |_t, y| y.index(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
     let got = ode.max_steps(300).solve(0.0, 7.0, f64s(&[1.0, 0.5])).unwrap();
     // t0 is the first
     let (n, num_saved) = (host.ts.len(), got.num_saved.item() as usize);
@@ -146,7 +153,8 @@ fn a_solve_with_adaptive_steps_goes_on_behind_a_hit_as_the_host_does() {
     let host = Ode::new(field).max_steps(20).on_event(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
     let host = host.allow_incomplete().solve(0.0, 7.0, [1.0, 0.5]).unwrap();
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).max_steps(20);
-    let ode = ode.on_event(Event::crossing(), |_t, y| y.index(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
+    let ode =
+        ode.on_event(Event::crossing(), |_t, y| y.index(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
     let got = ode.solve(0.0, 7.0, f64s(&[1.0, 0.5])).unwrap_err().into_partial().unwrap();
     assert!(matches!(got.outcome(), Outcome::MaxSteps { step: 20, .. }) && !host.events.is_empty());
     assert_eq!(got.events().unwrap().num_events.item() as usize, host.events.len());
@@ -186,13 +194,16 @@ fn several_hits_in_one_step_are_noted_in_the_order_of_time_up_to_the_first_that_
 #[test]
 fn a_hit_without_a_row_ends_the_solve_and_says_so() {
     let zeros = |max_events: usize, jumps: bool| {
-        let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.index(1), &-y.index(0)])).rtol(1e-10).atol(1e-10);
+        let ode =
+            Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.index(1), &-y.index(0)])).rtol(1e-10).atol(1e-10);
         let ode = ode.max_events(max_events);
         match jumps {
             false => ode.event(Event::crossing(), |_t, y| y.index(0)),
-            true => {
-                ode.on_event(Event::crossing(), |_t, y| y.index(0), |_t, y| *y = flipped(y, &Tensor::from(-1.0)))
-            }
+            true => ode.on_event(
+                Event::crossing(),
+                |_t, y| y.index(0),
+                |_t, y| *y = flipped(y, &Tensor::from(-1.0)),
+            ),
         }
     };
     for jumps in [false, true] {
@@ -268,7 +279,9 @@ fn rows_with_hits_of_their_own_have_the_bits_of_rows_one_by_one() {
         let then = |_t: Tensor, y: &mut Tensor| {
             *y = Tensor::concat(&[&y.slice(1, 0..1), &(-0.8 * y.slice(1, 1..2))], 1);
         };
-        ode.on_event(Event::falling(), |_t, y: &Tensor| y.slice(1, 0..1).sum(), then).solve(0.0, 1.5, y0).unwrap()
+        ode.on_event(Event::falling(), |_t, y: &Tensor| y.slice(1, 0..1).sum(), then)
+            .solve(0.0, 1.5, y0)
+            .unwrap()
     };
     let heights = [0.5, 1.0, 2.0];
     let y0 = Tensor::from([[0.5, 0.0], [1.0, 0.3], [2.0, -0.4]]);

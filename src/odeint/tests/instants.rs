@@ -96,8 +96,9 @@ fn two_equal_balls_stay_equal_with_slopes() {
 fn events_on_one_root_all_happen_in_whatever_order_they_are_declared() {
     for sign in [1.0, -1.0] {
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
-            let mut ode =
-                Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.index(1), &Tensor::from(0.0), &Tensor::from(0.0)]));
+            let mut ode = Ode::new(|_t, y: &Tensor| {
+                Tensor::stack(&[&y.index(1), &Tensor::from(0.0), &Tensor::from(0.0)])
+            });
             for kind in order {
                 let root = |_t: Tensor, y: &Tensor| y.index(0);
                 ode = match kind {

@@ -42,9 +42,10 @@ fn gradient(
             let ode = Ode::new(field).method(method).adjoint(adjoint);
             let solution = match is_adaptive {
                 // The first step is too long.
-                true => {
-                    ode.controller(PidController { dt0: Some(1.25), ..PidController::default() }).rtol(1e-6).solve(0.25, 1.5, y0)
-                }
+                true => ode
+                    .controller(PidController { dt0: Some(1.25), ..PidController::default() })
+                    .rtol(1e-6)
+                    .solve(0.25, 1.5, y0),
                 false => ode.controller(ConstantStepSize { dt0: 1.25 / STEPS as f64 }).solve(0.25, 1.5, y0),
             };
             solution.unwrap().y1.square().sum()

@@ -1,7 +1,7 @@
 //! Leaves are what the tree was that they were made of.
 
 use crate::array::DType;
-use crate::ode::{Tol, Event, Ode, State, Tolerance};
+use crate::ode::{Event, Ode, State, Tol, Tolerance};
 use crate::odeint::leaves::{Layout, Leaves};
 use crate::odeint::state::TensorState;
 use crate::odeint::{Adjoint, Batching, PartNorm};

@@ -42,7 +42,12 @@ fn rate(mu: &Tensor, t: &Tensor, y: &Tensor) -> Tensor {
     Tensor::concat(&[&b, &(-(mu * a.sin()) - &b * 0.2 + (1.7 * t).sin())], 1)
 }
 
-fn solve(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Result<TensorSolution<Tensor>, OdeError> {
+fn solve(
+    p: &Point,
+    what: What,
+    batching: Batching,
+    adjoint: Adjoint,
+) -> Result<TensorSolution<Tensor>, OdeError> {
     let grid = StepTo { ts: (0..=12).map(|i| f64::from(i) / 10.0).collect() };
     let ode = Ode::new(|t: Tensor, y: &Tensor| rate(&p.mu, &t, y)).method(Method::Tsit5).controller(grid);
     let ode = ode.adjoint(adjoint).batching(batching);

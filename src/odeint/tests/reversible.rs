@@ -144,7 +144,8 @@ fn no_state_is_kept_whatever_the_number_of_steps() {
         let f = jit(move |p: Tensor| {
             grad(
                 |p: &Tensor| {
-                    let ode = Ode::new(|_t, y: &Tensor| -(p * y)).controller(ConstantStepSize { dt0: 1.0 / steps });
+                    let ode =
+                        Ode::new(|_t, y: &Tensor| -(p * y)).controller(ConstantStepSize { dt0: 1.0 / steps });
                     ode.adjoint(Adjoint::reversible()).solve(0.0, 1.0, Tensor::ones([100])).unwrap().y1.sum()
                 },
                 &p,

@@ -237,7 +237,10 @@ fn a_row_of_one_step_waits_for_one_of_hundreds_and_never_steps_past_its_end() {
     }
 }
 
-fn blow_up(y0: &Tensor, batching: Batching) -> Result<TensorSolution<Tensor>, SolveError<TensorSolution<Tensor>>> {
+fn blow_up(
+    y0: &Tensor,
+    batching: Batching,
+) -> Result<TensorSolution<Tensor>, SolveError<TensorSolution<Tensor>>> {
     let ode = Ode::new(|_t, y: &Tensor| y.square()).batching(batching).save_at([0.25, 1.0]);
     ode.solve(0.0, 1.0, y0)
 }

@@ -1,4 +1,4 @@
-//! Optimisers against Optax, schedules and averages against their formulas.
+//! Optimizers against Optax, schedules and averages against their formulas.
 
 mod parts;
 mod schedules;
@@ -30,7 +30,7 @@ fn start() -> Tensor {
     (0..8).map(|i| f64::from(i) * (2.0 / 7.0) - 1.0).collect::<Vec<_>>().into()
 }
 
-fn optimiser(name: &str) -> Optimizer {
+fn optimizer(name: &str) -> Optimizer {
     match name {
         "sgd" => sgd(0.01),
         "sgd_momentum" => sgd(0.01).momentum(0.9),
@@ -46,14 +46,14 @@ fn optimiser(name: &str) -> Optimizer {
         "lion" => lion(0.01),
         "adam_cosine_clip" => chain([clip_by_global_norm(1.0), adam(cosine(0.1, 100))]),
         "adam_warmup_cosine" => adam(cosine(0.1, 90).end(0.001).warmup(10)),
-        other => panic!("no optimiser {other}"),
+        other => panic!("no optimizer {other}"),
     }
 }
 
 /// The weights after each of 100 updates.
-fn trajectory(optimiser: &Optimizer) -> Vec<Vec<f64>> {
-    let step = jit(|x: Tensor, g: Tensor, state: OptState| optimiser.update(&x, g, state)).max_traces(1);
-    let (mut x, mut state) = (start(), optimiser.init(&start()));
+fn trajectory(optimizer: &Optimizer) -> Vec<Vec<f64>> {
+    let step = jit(|x: Tensor, g: Tensor, state: OptState| optimizer.update(&x, g, state)).max_traces(1);
+    let (mut x, mut state) = (start(), optimizer.init(&start()));
     let mut after = Vec::new();
     for _ in 0..100 {
         let g = slope(&x.to_vec());
@@ -69,7 +69,7 @@ fn compare_with_optax(change: fn(Optimizer) -> Optimizer) {
         let mut fields = line.split(',');
         let of = fields.next().unwrap();
         if of != name {
-            (name, xs) = (of, trajectory(&change(optimiser(of))));
+            (name, xs) = (of, trajectory(&change(optimizer(of))));
         }
         let n: usize = fields.next().unwrap().parse().unwrap();
         for (got, want) in xs[n - 1].iter().zip(fields.map(|x| x.parse::<f64>().unwrap())) {
@@ -93,7 +93,7 @@ fn compare_with_optax(change: fn(Optimizer) -> Optimizer) {
 
 #[test]
 fn trajectories_are_those_of_optax() {
-    compare_with_optax(|optimiser| optimiser);
+    compare_with_optax(|optimizer| optimizer);
 }
 
 #[test]
@@ -123,11 +123,11 @@ fn numbers(model: &Model) -> Vec<f64> {
 
 #[test]
 fn leaves_that_are_fixed_or_no_floats_stay() {
-    let optimiser = chain([clip_by_global_norm(1e9), adamw(0.5).weight_decay(0.1)]);
-    let state = optimiser.init(&model());
+    let optimizer = chain([clip_by_global_norm(1e9), adamw(0.5).weight_decay(0.1)]);
+    let state = optimizer.init(&model());
     let names: Vec<&str> = state.leaves.keys().map(String::as_str).collect();
     assert_eq!(names, ["1.count", "1.mu.bias", "1.mu.weight", "1.nu.bias", "1.nu.weight", "3.count"]);
-    let (after, state) = optimiser.update(&model(), model(), state);
+    let (after, state) = optimizer.update(&model(), model(), state);
     let after_numbers = numbers(&after);
     // m / sqrt(v) is the sign of the gradient at the first update.
     for (got, want) in after_numbers.iter().zip([0.45, -1.4, -0.025, 3.0, 7.0]) {
@@ -138,15 +138,15 @@ fn leaves_that_are_fixed_or_no_floats_stay() {
 }
 
 #[test]
-fn groups_have_an_optimiser_each() {
-    let optimiser = partition(|path| usize::from(path == "bias"), [sgd(0.5), set_to_zero()]);
-    let state = optimiser.init(&model());
-    let (after, _) = optimiser.update(&model(), model(), state);
+fn groups_have_an_optimizer_each() {
+    let optimizer = partition(|path| usize::from(path == "bias"), [sgd(0.5), set_to_zero()]);
+    let state = optimizer.init(&model());
+    let (after, _) = optimizer.update(&model(), model(), state);
     assert_eq!(numbers(&after), [0.5, -1.0, 0.5, 3.0, 7.0]);
 }
 
 #[test]
-#[should_panic(expected = "the optimiser's state has no `0.mu.steps`")]
+#[should_panic(expected = "the optimizer's state has no `0.mu.steps`")]
 fn a_state_of_another_model_is_refused() {
     tree! { struct Other { steps: Tensor } }
     let other = Other { steps: Tensor::from(1.0) };
@@ -156,9 +156,9 @@ fn a_state_of_another_model_is_refused() {
 #[test]
 fn clipping_scales_to_the_norm_and_not_below_it() {
     let clipped = |g: [f64; 2]| {
-        let optimiser = chain([clip_by_global_norm(1.0), sgd(1.0)]);
+        let optimizer = chain([clip_by_global_norm(1.0), sgd(1.0)]);
         let zero = Tensor::from([0.0, 0.0]);
-        let (x, _) = optimiser.update(&zero, g.into(), optimiser.init(&zero));
+        let (x, _) = optimizer.update(&zero, g.into(), optimizer.init(&zero));
         x.to_vec()
     };
     assert_eq!(clipped([0.3, 0.4]), [-0.3, -0.4]);

@@ -1,14 +1,14 @@
 //! What parts do to updates, to each other, and to the state.
 
-use super::{Model, model, numbers, optimiser, slope, start};
+use super::{Model, model, numbers, optimizer, slope, start};
 use crate::array::DType;
 use crate::optim::*;
 use crate::tensor::{Tensor, jit};
 use crate::tree;
 
 /// An update by a gradient that is the same for every element.
-fn update(optimiser: &Optimizer, x: &Tensor, g: f64, state: OptState) -> (Tensor, OptState) {
-    optimiser.update(x, Tensor::full(x.dtype(), x.shape().clone(), g), state)
+fn update(optimizer: &Optimizer, x: &Tensor, g: f64, state: OptState) -> (Tensor, OptState) {
+    optimizer.update(x, Tensor::full(x.dtype(), x.shape().clone(), g), state)
 }
 
 fn bits(x: &Tensor) -> Vec<u64> {
@@ -20,28 +20,28 @@ fn state_bits(state: &OptState, part: &str) -> Vec<(String, Vec<u64>)> {
     of_part.map(|(name, x)| (name.clone(), bits(x))).collect()
 }
 
-tree! { struct TrainState { x: Tensor, rate: Tensor, decay: Tensor, optimiser: OptState } }
+tree! { struct TrainState { x: Tensor, rate: Tensor, decay: Tensor, optimizer: OptState } }
 
 #[test]
 fn a_rate_of_the_callers_state_changes_without_a_trace() {
     let build = |rate: &Tensor, decay: &Tensor| chain([clip(0.5), adamw(rate).weight_decay(decay)]);
     let step = jit(|state: TrainState, g: Tensor| {
-        let optimiser = build(&state.rate, &state.decay);
-        let (x, optimiser) = optimiser.update(&state.x, g, state.optimiser);
-        (TrainState { x, optimiser, ..state }, Tensor::from(0.0))
+        let optimizer = build(&state.rate, &state.decay);
+        let (x, optimizer) = optimizer.update(&state.x, g, state.optimizer);
+        (TrainState { x, optimizer, ..state }, Tensor::from(0.0))
     });
     let step = step.max_traces(1);
     let (rate, decay) = (Tensor::from(0.1), Tensor::from(0.0));
-    let optimiser = build(&rate, &decay).init(&start());
-    let mut traced = TrainState { x: start(), rate, decay, optimiser };
+    let optimizer = build(&rate, &decay).init(&start());
+    let mut traced = TrainState { x: start(), rate, decay, optimizer };
     let mut eager = traced.clone();
     for n in 0..4 {
         traced.rate = Tensor::from(0.1 / f64::from(n + 1));
         traced.decay = Tensor::from(0.01 * f64::from(n));
         let g = Tensor::from(slope(&traced.x.to_vec()));
         let before = traced.x.to_vec();
-        (eager.x, eager.optimiser) =
-            build(&traced.rate, &traced.decay).update(&eager.x, g.clone(), eager.optimiser);
+        (eager.x, eager.optimizer) =
+            build(&traced.rate, &traced.decay).update(&eager.x, g.clone(), eager.optimizer);
         step.step(&mut traced, g).unwrap();
         for ((a, b), x) in traced.x.to_vec().iter().zip(eager.x.to_vec()).zip(before) {
             assert!((a - b).abs() < 1e-14 && a != &x, "update {n}: {a} {b} from {x}");
@@ -52,9 +52,9 @@ fn a_rate_of_the_callers_state_changes_without_a_trace() {
 
 #[test]
 fn a_number_in_the_state_is_turned_without_a_trace() {
-    let optimiser = inject_hyperparams(chain([clip(1.0), sgd(0.5).momentum(0.9)]));
-    let step = jit(|x: Tensor, g: Tensor, state: OptState| optimiser.update(&x, g, state)).max_traces(1);
-    let mut state = optimiser.init(&Tensor::from(0.0));
+    let optimizer = inject_hyperparams(chain([clip(1.0), sgd(0.5).momentum(0.9)]));
+    let step = jit(|x: Tensor, g: Tensor, state: OptState| optimizer.update(&x, g, state)).max_traces(1);
+    let mut state = optimizer.init(&Tensor::from(0.0));
     let hyper: Vec<&str> = state.leaves.keys().map(String::as_str).filter(|n| n.contains("hyper")).collect();
     assert_eq!(hyper, ["0.hyper.0.max", "0.hyper.1.momentum", "0.hyper.2.weight_decay", "0.hyper.3.rate"]);
     let mut x = Tensor::from(0.0);
@@ -73,35 +73,35 @@ fn a_name_of_two_leaves_is_refused() {
 
 #[test]
 fn elements_are_clipped_one_by_one() {
-    let optimiser = chain([clip(1.0), sgd(1.0)]);
+    let optimizer = chain([clip(1.0), sgd(1.0)]);
     let x = Tensor::from([0.0, 0.0, 0.0]);
-    let (x, _) = optimiser.update(&x, Tensor::from([0.5, -7.0, f64::NAN]), optimiser.init(&x));
+    let (x, _) = optimizer.update(&x, Tensor::from([0.5, -7.0, f64::NAN]), optimizer.init(&x));
     assert_eq!(x.to_vec()[..2], [-0.5, 1.0]);
     assert!(x.to_vec()[2].is_nan());
 }
 
 #[test]
 fn weights_decay_where_the_path_says_so() {
-    let optimiser = sgd(1.0).weight_decay(0.5).decay_where(|path| path == "weight");
+    let optimizer = sgd(1.0).weight_decay(0.5).decay_where(|path| path == "weight");
     let zero = Tensor::from([0.0f32, 0.0]);
     let grads = Model { weight: zero, bias: Tensor::from(0.0f32), ..model() };
-    let (after, _) = optimiser.update(&model(), grads, optimiser.init(&model()));
+    let (after, _) = optimizer.update(&model(), grads, optimizer.init(&model()));
     assert_eq!(numbers(&after), [0.5, -1.0, 0.5, 3.0, 7.0]);
 }
 
 #[test]
 fn leaves_that_are_masked_out_pass() {
-    let optimiser = chain([masked(|path| path == "bias", clip(0.25)), sgd(1.0)]);
-    let (after, _) = optimiser.update(&model(), model(), optimiser.init(&model()));
+    let optimizer = chain([masked(|path| path == "bias", clip(0.25)), sgd(1.0)]);
+    let (after, _) = optimizer.update(&model(), model(), optimizer.init(&model()));
     assert_eq!(numbers(&after), [0.0, 0.0, 0.25, 3.0, 7.0]);
 }
 
 #[test]
 fn accumulated_gradients_are_those_of_one_batch() {
     let inner = chain([clip_by_global_norm(2.0), adamw(linear(0.1, 0.0, 10))]);
-    let optimiser = multi_steps(4, inner.clone());
-    let step = jit(|x: Tensor, g: Tensor, state: OptState| optimiser.update(&x, g, state)).max_traces(1);
-    let (mut x, mut state) = (start(), optimiser.init(&start()));
+    let optimizer = multi_steps(4, inner.clone());
+    let step = jit(|x: Tensor, g: Tensor, state: OptState| optimizer.update(&x, g, state)).max_traces(1);
+    let (mut x, mut state) = (start(), optimizer.init(&start()));
     let (mut y, mut of_mean) = (start(), inner.init(&start()));
     for _ in 0..5 {
         let grads: Vec<Tensor> =
@@ -125,10 +125,10 @@ fn accumulated_gradients_are_those_of_one_batch() {
 
 #[test]
 fn an_update_that_is_not_finite_leaves_every_bit_and_is_counted() {
-    let optimiser = apply_if_finite(chain([clip(1.0), radam(0.1)]));
-    let step = jit(|x: Tensor, g: Tensor, state: OptState| optimiser.update(&x, g, state)).max_traces(1);
+    let optimizer = apply_if_finite(chain([clip(1.0), radam(0.1)]));
+    let step = jit(|x: Tensor, g: Tensor, state: OptState| optimizer.update(&x, g, state)).max_traces(1);
     let x = Tensor::from([-0.0, 0.0, 1.5]);
-    let (x, state) = step.call(&x, [0.0, -1.0, 2.0], optimiser.init(&x)).unwrap();
+    let (x, state) = step.call(&x, [0.0, -1.0, 2.0], optimizer.init(&x)).unwrap();
     assert_eq!(bits(&x)[0], (-0.0f64).to_bits());
     let (mut y, mut after) = (x.clone(), state.clone());
     for bad in [f64::NAN, f64::INFINITY] {
@@ -145,19 +145,19 @@ fn an_update_that_is_not_finite_leaves_every_bit_and_is_counted() {
 
 #[test]
 fn an_update_that_its_rate_makes_infinite_is_skipped_too() {
-    let optimiser = apply_if_finite(sgd(f64::INFINITY));
-    let (x, state) = update(&optimiser, &start(), 1.0, optimiser.init(&start()));
+    let optimizer = apply_if_finite(sgd(f64::INFINITY));
+    let (x, state) = update(&optimizer, &start(), 1.0, optimizer.init(&start()));
     assert_eq!(x.to_vec(), start().to_vec());
     assert_eq!(state.get("skipped").unwrap().item(), 1.0);
 }
 
 /// Scales of the updates that these losses lead to.
-fn scales(optimiser: &Optimizer, losses: &[f64]) -> Vec<f64> {
+fn scales(optimizer: &Optimizer, losses: &[f64]) -> Vec<f64> {
     let step = jit(|x: Tensor, value: Tensor, state: OptState| {
-        optimiser.update_with_value(&x, Tensor::from(-1.0), state, &value)
+        optimizer.update_with_value(&x, Tensor::from(-1.0), state, &value)
     });
     let step = step.max_traces(1);
-    let mut state = optimiser.init(&Tensor::from(0.0));
+    let mut state = optimizer.init(&Tensor::from(0.0));
     let mut told = Vec::new();
     for &loss in losses {
         let x;
@@ -169,36 +169,36 @@ fn scales(optimiser: &Optimizer, losses: &[f64]) -> Vec<f64> {
 
 #[test]
 fn the_rate_falls_when_the_loss_has_not_for_the_patience() {
-    let optimiser = chain([sgd(1.0), reduce_on_plateau(0.5, 2)]);
+    let optimizer = chain([sgd(1.0), reduce_on_plateau(0.5, 2)]);
     // 2.9999 is not below 3 (1 - 1e-4); a new best begins the count again.
     let losses = [3.0, 2.9999, 2.0, 2.0, 2.0, 2.0, f64::NAN, 1.0, 1.0];
-    assert_eq!(scales(&optimiser, &losses), [1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.25, 0.25, 0.25]);
+    assert_eq!(scales(&optimizer, &losses), [1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.25, 0.25, 0.25]);
 }
 
 #[test]
 fn a_reduction_is_followed_by_a_cooldown_and_ends_at_the_least_scale() {
-    let optimiser = chain([sgd(1.0), reduce_on_plateau(0.5, 1).cooldown(2).min_scale(0.3)]);
-    assert_eq!(scales(&optimiser, &[3.0; 8]), [1.0, 0.5, 0.5, 0.5, 0.3, 0.3, 0.3, 0.3]);
-    let optimiser = chain([sgd(1.0), reduce_on_plateau(0.5, 1).plateau_rtol(0.5)]);
-    assert_eq!(scales(&optimiser, &[4.0, 1.9, 1.0]), [1.0, 1.0, 0.5]);
+    let optimizer = chain([sgd(1.0), reduce_on_plateau(0.5, 1).cooldown(2).min_scale(0.3)]);
+    assert_eq!(scales(&optimizer, &[3.0; 8]), [1.0, 0.5, 0.5, 0.5, 0.3, 0.3, 0.3, 0.3]);
+    let optimizer = chain([sgd(1.0), reduce_on_plateau(0.5, 1).plateau_rtol(0.5)]);
+    assert_eq!(scales(&optimizer, &[4.0, 1.9, 1.0]), [1.0, 1.0, 0.5]);
 }
 
 #[test]
 fn a_plateau_behind_accumulation_sees_mean_losses() {
-    let optimiser = multi_steps(2, chain([sgd(1.0), reduce_on_plateau(0.5, 1)]));
+    let optimizer = multi_steps(2, chain([sgd(1.0), reduce_on_plateau(0.5, 1)]));
     // Means 2, 1, 1: the third is no new best.
-    assert_eq!(scales(&optimiser, &[3.0, 1.0, 0.0, 2.0, 1.0, 1.0]), [0.0, 1.0, 0.0, 1.0, 0.0, 0.5]);
+    assert_eq!(scales(&optimizer, &[3.0, 1.0, 0.0, 2.0, 1.0, 1.0]), [0.0, 1.0, 0.0, 1.0, 0.0, 0.5]);
 }
 
 #[test]
 #[should_panic(expected = "tell it with `update_with_value`")]
 fn a_plateau_without_a_loss_is_refused() {
-    let optimiser = reduce_on_plateau(0.5, 1);
-    let _ = update(&optimiser, &start(), 1.0, optimiser.init(&start()));
+    let optimizer = reduce_on_plateau(0.5, 1);
+    let _ = update(&optimizer, &start(), 1.0, optimizer.init(&start()));
 }
 
 #[test]
-fn parts_make_the_named_optimisers() {
+fn parts_make_the_named_optimizers() {
     let pairs = [
         (adam(0.1), chain([scale_by_adam(), scale_by_learning_rate(0.1)])),
         (nadam(0.1), adam(0.1).nesterov()),
@@ -206,9 +206,9 @@ fn parts_make_the_named_optimisers() {
         (lion(0.1), chain([scale_by_lion(), add_decayed_weights(1e-3), scale_by_learning_rate(0.1)])),
     ];
     for (named, made) in pairs {
-        let after = [named, made].map(|optimiser| {
-            let (x, state) = update(&optimiser, &start(), 0.5, optimiser.init(&start()));
-            bits(&update(&optimiser, &x, -0.25, state).0)
+        let after = [named, made].map(|optimizer| {
+            let (x, state) = update(&optimizer, &start(), 0.5, optimizer.init(&start()));
+            bits(&update(&optimizer, &x, -0.25, state).0)
         });
         assert_eq!(after[0], after[1]);
     }
@@ -218,10 +218,10 @@ fn parts_make_the_named_optimisers() {
 fn states_and_updates_of_f32_weights_are_f32() {
     for name in ["sgd_nesterov", "rmsprop", "adagrad", "adamw", "adabelief", "nadam", "radam", "lamb", "lion"]
     {
-        let optimiser = apply_if_finite(multi_steps(2, optimiser(name)));
+        let optimizer = apply_if_finite(multi_steps(2, optimizer(name)));
         let x = start().cast(DType::F32);
-        let (x, state) = update(&optimiser, &x, 0.5, optimiser.init(&x));
-        let (x, state) = update(&optimiser, &x, 0.5, state);
+        let (x, state) = update(&optimizer, &x, 0.5, optimizer.init(&x));
+        let (x, state) = update(&optimizer, &x, 0.5, state);
         assert_eq!(x.dtype(), DType::F32, "{name}");
         let moments = state.leaves.iter().filter(|(_, t)| t.rank() > 0);
         assert!(moments.clone().count() > 0 && moments.into_iter().all(|(_, t)| t.dtype() == DType::F32));
@@ -252,10 +252,10 @@ fn every_update_adds_eps_root_to_the_second_moment_of_adabelief() {
         -2.401917405409062,
         1.3785702802752897,
     ];
-    let optimiser = adabelief(0.05).eps_root(1e-7);
-    let (mut x, mut state) = (start(), optimiser.init(&start()));
+    let optimizer = adabelief(0.05).eps_root(1e-7);
+    let (mut x, mut state) = (start(), optimizer.init(&start()));
     for n in 1..=60 {
-        (x, state) = optimiser.update(&x, Tensor::from(slope(&x.to_vec())), state);
+        (x, state) = optimizer.update(&x, Tensor::from(slope(&x.to_vec())), state);
         for want in [(1, first), (60, last)]
             .iter()
             .filter(|(at, _)| *at == n)

@@ -42,7 +42,7 @@ impl Math for f32 {
     const TANH_MAX: Self = 9.02;
     const TRIG_MAX: Self = 1e5;
     const ERF_RANGE: [Self; 3] = [1.5, 2.75, 4.0];
-    const ERF_CENTRE: Self = 1.125;
+    const ERF_CENTER: Self = 1.125;
 
     // 0.22
     const EXPM1_POLY: &'static [Self] = &[
@@ -143,7 +143,7 @@ impl Math for f64 {
     const TANH_MAX: Self = 19.07;
     const TRIG_MAX: Self = 1e5;
     const ERF_RANGE: [Self; 3] = [1.625, 3.625, 6.0];
-    const ERF_CENTRE: Self = 1.3125;
+    const ERF_CENTER: Self = 1.3125;
 
     // 0.16
     const EXPM1_POLY: &'static [Self] = &[

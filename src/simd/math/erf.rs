@@ -7,7 +7,7 @@
 //! absolute error: one polynomial of 12 terms (f64: 32) does, without a division and an exp: f32 costs what tanh
 //! does, f64 1.4 times that (AVX-512; with AVX2 1.2 and 2).
 //!
-//! Q is a polynomial in `x^2 - ERF_CENTRE`: in `x^2` its terms would alternate, sum up to seven times the result at the
+//! Q is a polynomial in `x^2 - ERF_CENTER`: in `x^2` its terms would alternate, sum up to seven times the result at the
 //! far end and cost 5 ulp where this costs 2.
 
 use super::super::lanes::Float;
@@ -16,12 +16,12 @@ use super::{Math, poly};
 /// `2 / sqrt(pi)` times the integral of `e^(-t^2)` from 0 to x.
 #[inline(always)]
 pub(crate) fn erf<V: Float>(x: V) -> V {
-    let [join, centre, end] = V::Elem::ERF_RANGE;
+    let [join, center, end] = V::Elem::ERF_RANGE;
     let t = x.abs().at_most(x.of(end));
-    let square = t.mul_add(t, x.of(V::Elem::ERF_CENTRE).neg());
+    let square = t.mul_add(t, x.of(V::Elem::ERF_CENTER).neg());
     let near = t.mul_add(poly(square, V::Elem::ERF_POLY), t);
     // Exact: from `join` on, the difference has no more digits than t.
-    let far = x.of(V::Elem::ONE).sub(by_parity(t.sub(x.of(centre)), V::Elem::ERFC_POLY));
+    let far = x.of(V::Elem::ONE).sub(by_parity(t.sub(x.of(center)), V::Elem::ERFC_POLY));
     V::select(t.lt(x.of(join)), near, far).with_sign_of(x)
 }
 

@@ -81,10 +81,10 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     const TANH_MAX: Self;
     /// Largest argument reduced with three parts of pi/2.
     const TRIG_MAX: Self;
-    /// Where the second polynomial of erf begins, the centre of its argument, and where erf is 1.
+    /// Where the second polynomial of erf begins, the center of its argument, and where erf is 1.
     const ERF_RANGE: [Self; 3];
-    /// The centre of the first one's argument.
-    const ERF_CENTRE: Self;
+    /// The center of the first one's argument.
+    const ERF_CENTER: Self;
 
     /// `Q` in `expm1(r) = r + r^2 Q(r)` for `|r| <= ln 2 / 2`.
     const EXPM1_POLY: &'static [Self];
@@ -93,7 +93,7 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     /// `S` in `sin(r) = r + r z S(z)` and `C` in `cos(r) = 1 - z/2 + z^2 C(z)`, `z = r^2`, `|r| <= pi/4`.
     const SIN_POLY: &'static [Self];
     const COS_POLY: &'static [Self];
-    /// `Q` in `erf x = x + x Q(x^2 - ERF_CENTRE)` up to `ERF_RANGE[0]`.
+    /// `Q` in `erf x = x + x Q(x^2 - ERF_CENTER)` up to `ERF_RANGE[0]`.
     const ERF_POLY: &'static [Self];
     /// `E` in `erf x = 1 - E(x - ERF_RANGE[1])` from there to `ERF_RANGE[2]`; the error is
     /// absolute, and a quarter as large at the end.

@@ -11,7 +11,7 @@ use super::Math;
 ///
 /// The relative error is about `|log2 of the result|` ulp. x is taken at the ends of [`Math::POWER_RANGE`] beyond
 /// them, and so is the logarithm of the result: nothing is left to be told apart. (Comparisons that are joined, such
-/// as `0 < x && x < inf`, are turned into work on single lanes by the optimiser, and cost as much as the power.)
+/// as `0 < x && x < inf`, are turned into work on single lanes by the optimizer, and cost as much as the power.)
 #[inline(always)]
 pub(crate) fn power<V: Float>(x: V, exponent: V::Elem) -> V {
     let number = |c: V::Elem| x.of(c);

@@ -10,7 +10,7 @@ mod tests;
 use super::grad::types;
 use super::rows::{tuple, worst_row};
 use super::trace::{Check, trace_tree};
-use super::tree::{Leaf, TreePath, Tree};
+use super::tree::{Leaf, Tree, TreePath};
 use super::{Tensor, Traced, align, apply, trace};
 use crate::array::DType;
 use crate::graph::{self, Op};

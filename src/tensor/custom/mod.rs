@@ -25,7 +25,7 @@ pub struct CustomFunction<'f, A, R> {
     vjp: Option<Rule<'f, A, R, R, A>>,
 }
 
-/// The function `f` as an op that may have derivatives of its own, by [`Custom::jvp`] and [`Custom::vjp`].
+/// The function `f` as an op that may have derivatives of its own, by [`CustomFunction::jvp`] and [`CustomFunction::vjp`].
 ///
 /// It is used like any other function of tensors: on concrete ones, traced, jitted, in the field of a solve, in
 /// tiles of rows. A derivative that is not given is derived:
@@ -61,7 +61,9 @@ pub struct CustomFunction<'f, A, R> {
 /// let (y, slope) = value_and_grad(|x: &Tensor| log1mexp.call(x), &Tensor::from(1e-10));
 /// assert!((y.item() - 1e-10_f64.ln()).abs() < 1e-9 && (slope.item() / 1e10 - 1.0).abs() < 1e-9);
 /// ```
-pub fn custom_derivatives<'f, A: Tree, R: Tree>(f: impl Fn(&A) -> R + Send + Sync + 'f) -> CustomFunction<'f, A, R> {
+pub fn custom_derivatives<'f, A: Tree, R: Tree>(
+    f: impl Fn(&A) -> R + Send + Sync + 'f,
+) -> CustomFunction<'f, A, R> {
     CustomFunction { f: Box::new(f), jvp: None, vjp: None }
 }
 

@@ -87,8 +87,8 @@ fn rules_hold_inside_a_solve() {
     let growth = |p: &Tensor| {
         let times = custom_derivatives(|(p, y): &(Tensor, Tensor)| p * y);
         let times = times.vjp(|(p, y), _, g| (g * y * 2, g * p));
-        let ode =
-            Ode::new(|_t, y: &Tensor| times.call(&(p.clone(), y.clone()))).controller(ConstantStepSize { dt0: 0.01 });
+        let ode = Ode::new(|_t, y: &Tensor| times.call(&(p.clone(), y.clone())))
+            .controller(ConstantStepSize { dt0: 0.01 });
         ode.solve(0.0, 1.0, one()).unwrap().y1
     };
     let slope = grad(growth, &Tensor::from(0.5)).item();

@@ -108,7 +108,7 @@ impl Search<'_> {
         self.spec.size(all).saturating_mul(if all == result { 1 } else { 2 })
     }
 
-    /// The best order of all: the dynamic programme over subsets.
+    /// The best order of all: the dynamic program over subsets.
     fn exact(&self) -> Pairs {
         let all = (1usize << self.terms.len()) - 1;
         let left: Vec<Letters> = (0..=all).map(|s| self.left_of(s)).collect();

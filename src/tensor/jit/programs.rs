@@ -9,7 +9,7 @@ use crate::tensor::caches::{Held, evicted};
 use crate::tensor::exec::{Compiled, RunReport, Space};
 use crate::tensor::handle::Repr;
 use crate::tensor::trace::Check;
-use crate::tensor::{Leaf, TreePath, Tensor, Traced, Tree};
+use crate::tensor::{Leaf, Tensor, Traced, Tree, TreePath};
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -45,18 +45,18 @@ tree! { struct Report { loss: Tensor, parts: Tensor, count: Tensor } }
 
 #[test]
 fn a_loss_that_is_not_finite_leaves_the_state_and_is_named() {
-    let optimiser = adam(0.1);
+    let optimizer = adam(0.1);
     let update = |Model { w, memory }: Model, x: Tensor| {
         let loss = |w: &Tensor| {
             let parts = (w * &x).ln();
             (parts.sum(), parts)
         };
         let ((loss, parts), slope) = value_and_grad(loss, &w);
-        let (w, memory) = optimiser.update(&w, slope, memory);
+        let (w, memory) = optimizer.update(&w, slope, memory);
         (Model { w, memory }, Report { loss, parts, count: Tensor::from(3) })
     };
     let w = Tensor::from([1.0, 2.0]);
-    let start = || Model { memory: optimiser.init(&w), w: w.clone() };
+    let start = || Model { memory: optimizer.init(&w), w: w.clone() };
     let careful = jit(update).refuse_non_finite();
     let mut state = start();
     careful.step(&mut state, Tensor::from([1.0, 1.0])).unwrap();

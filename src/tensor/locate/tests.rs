@@ -3,7 +3,7 @@
 use crate::array::DType;
 use crate::ode::{ConstantStepSize, Event, Method, Ode};
 use crate::odeint::{Adjoint, Batching};
-use crate::tensor::{NanReport, DiffPass, Tensor, custom_derivatives, debug_nans, map_rows};
+use crate::tensor::{DiffPass, NanReport, Tensor, custom_derivatives, debug_nans, map_rows};
 
 fn f64s(x: &[f64]) -> Tensor {
     Tensor::from(x)
@@ -42,8 +42,10 @@ fn a_step_whose_jacobian_is_infinite_is_named_with_its_time() {
     let field = |_t: Tensor, y: &Tensor| y.abs().sqrt() * 0.0 - 1.0;
     for adjoint in [Adjoint::Direct, Adjoint::recursive_checkpoint(2)] {
         let end = |y0: &Tensor| {
-            let ode =
-                Ode::new(field).method(Method::Euler).controller(ConstantStepSize { dt0: 0.25 }).adjoint(adjoint);
+            let ode = Ode::new(field)
+                .method(Method::Euler)
+                .controller(ConstantStepSize { dt0: 0.25 })
+                .adjoint(adjoint);
             ode.solve(0.0, 2.0, y0).unwrap().y1.sum()
         };
         let it = found(end, &Tensor::from(1.0));
@@ -60,7 +62,11 @@ fn zero_times_infinity_in_a_rule_is_found() {
     let it = found(|x: &Tensor| rule.call(x).sum(), &f64s(&[3.0]));
     assert_eq!((it.pass, it.result.number), (DiffPass::Backward, Some(f64::INFINITY)), "{it}");
     let it = found(|x: &Tensor| (x * 1e200).square().square().sum(), &f64s(&[1e10]));
-    assert_eq!((it.pass, it.reaches.as_str(), it.op.as_str()), (DiffPass::Forward, "the loss", "mul"), "{it}");
+    assert_eq!(
+        (it.pass, it.reaches.as_str(), it.op.as_str()),
+        (DiffPass::Forward, "the loss", "mul"),
+        "{it}"
+    );
 }
 
 #[test]
@@ -128,7 +134,11 @@ fn constant_steps_events_and_the_start_of_a_solve_are_named_too() {
     let p = Tensor::from(1.0);
     let constant = |p: &Tensor| {
         let field = |t: Tensor, y: &Tensor| p * y + (0.5 - t).ln();
-        Ode::new(field).controller(ConstantStepSize { dt0: 0.125 }).solve(0.0, 1.0, Tensor::from(1.0)).unwrap().y1
+        Ode::new(field)
+            .controller(ConstantStepSize { dt0: 0.125 })
+            .solve(0.0, 1.0, Tensor::from(1.0))
+            .unwrap()
+            .y1
     };
     let it = found(constant, &p);
     assert_eq!((it.op.as_str(), it.step), ("ln", Some((3, 0.375))), "{it}");

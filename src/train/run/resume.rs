@@ -3,7 +3,7 @@
 //! It knows the checkpoint, the options, the recipe and the frames of the data, and refuses a difference by its name and
 //! both values. It must never know how a run goes on: what it hands over is a header and a state.
 
-use super::{Trainer, RunInfo};
+use super::{RunInfo, Trainer};
 use crate::data::Rule;
 use crate::error::{Error, Result};
 use crate::eval::Frames;

@@ -10,7 +10,7 @@ use crate::eval::{Deadline, Gallery, Images, Score, on_cells};
 use crate::io::run::RunFolder;
 use crate::tensor::Tensor;
 use crate::train::finish::SAMPLE_STREAM;
-use crate::train::{Trainer, Activity};
+use crate::train::{Activity, Trainer};
 use std::time::{Duration, Instant};
 
 /// The first look of a phase comes after so many updates or so long, whichever is first: before memory is noted at its

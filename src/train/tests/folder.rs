@@ -7,7 +7,9 @@ use crate::io::{IoError, read_checkpoint, write_first_format};
 use crate::tensor::{Key, Tensor, Tree};
 use crate::train::best::Best;
 use crate::train::state::Stored;
-use crate::train::{TrainingData, Trainer, RunInfo, TrainedFlow, METRICS_FILE, MODEL_FILE, TrainOptions, Recorded, step};
+use crate::train::{
+    METRICS_FILE, MODEL_FILE, Recorded, RunInfo, TrainOptions, TrainedFlow, Trainer, TrainingData, step,
+};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;

@@ -6,8 +6,8 @@ use crate::io::run::BEST_FILE;
 use crate::io::{Scratch, scratch};
 use crate::tensor::Key;
 use crate::train::{
-    TrainingData, Trainer, DivergenceKind, ModelKind, Given, TrainedFlow, METRICS_FILE, ObjectiveKind, TrainOptions,
-    PixelTransformKind,
+    DivergenceKind, Given, METRICS_FILE, ModelKind, ObjectiveKind, PixelTransformKind, TrainOptions,
+    TrainedFlow, Trainer, TrainingData,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,7 +57,13 @@ fn validation(set: Arc<ImageSet>) -> Given<Arc<ImageSet>> {
 }
 
 fn small(updates: u64) -> TrainOptions {
-    TrainOptions { updates: Some(updates), batch: Some(16), width: Some(8), depth: Some(1), ..TrainOptions::default() }
+    TrainOptions {
+        updates: Some(updates),
+        batch: Some(16),
+        width: Some(8),
+        depth: Some(1),
+        ..TrainOptions::default()
+    }
 }
 
 fn learning() -> TrainOptions {
@@ -119,8 +125,9 @@ fn images_are_learned_resumed_sampled_and_measured() {
     let ratio = once.noise_stderr.unwrap() / found.noise_stderr.unwrap();
     assert!((1.0..2.0).contains(&ratio), "twice the draws have less noise by the root of 2: {ratio}");
 
-    let other =
-        place.run("whole", &TrainOptions { pixels: Some(PixelTransformKind::Logit), ..learning() }, data).unwrap_err();
+    let other = place
+        .run("whole", &TrainOptions { pixels: Some(PixelTransformKind::Logit), ..learning() }, data)
+        .unwrap_err();
     assert!(other.to_string().contains("--pixels=marginals, not --pixels=logit"), "{other}");
 }
 
@@ -175,9 +182,8 @@ fn images_of_a_class_are_drawn_where_classes_were_learned() {
     let refused = |label| learned.sample_images(1, label, &key).map(|_| ()).unwrap_err().to_string();
     assert!(refused(None).contains("this run has 2 classes; tell one with --label"), "{}", refused(None));
     assert!(refused(Some(2)).contains("--label=2: this run has classes 0 to 1"), "{}", refused(Some(2)));
-    let unlabelled = place.set(50, false);
-    let message =
-        learned.image_log_probs(&unlabelled, (1e-3, 1e-3), 1, &key, |_| {}).unwrap_err().to_string();
+    let unlabeled = place.set(50, false);
+    let message = learned.image_log_probs(&unlabeled, (1e-3, 1e-3), 1, &key, |_| {}).unwrap_err().to_string();
     assert!(message.contains("has no labels"), "{message}");
 }
 
@@ -242,7 +248,9 @@ fn what_is_no_data_for_a_run_on_images_is_named() {
         run.unwrap_err().to_string()
     };
     let preset = TrainOptions { preset: Some(crate::train::Preset::Points), ..small(1) };
-    assert!(refused(&preset, TrainingData::Images(set.clone(), Given::default())).contains("--preset=points"));
+    assert!(
+        refused(&preset, TrainingData::Images(set.clone(), Given::default())).contains("--preset=points")
+    );
     let squash = TrainOptions { field: Some(ModelKind::ConcatSquash), ..small(1) };
     assert!(
         refused(&squash, TrainingData::Images(set.clone(), Given::default()))
@@ -250,8 +258,8 @@ fn what_is_no_data_for_a_run_on_images_is_named() {
     );
     let field = TrainOptions { field: Some(ModelKind::Mlp), ..TrainOptions::default() };
     assert!(refused(&field, crate::data::ToyDensity::Moons.into()).contains("--field=mlp: must be left out"));
-    let unlabelled = place.set(40, false);
-    let message = refused(&small(1), TrainingData::Images(set.clone(), validation(unlabelled)));
+    let unlabeled = place.set(40, false);
+    let message = refused(&small(1), TrainingData::Images(set.clone(), validation(unlabeled)));
     assert!(message.contains("has no labels"), "{message}");
     std::fs::write(
         place.path("other"),

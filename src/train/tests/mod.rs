@@ -9,7 +9,7 @@ use crate::data::tests::boxes as image;
 use crate::data::{Estimate, Points, ToyDensity};
 use crate::error::Error;
 use crate::eval::{HeldOut, pictures};
-use crate::nn::{Activation, ConcatSquash, AnyVelocityField, Mlp};
+use crate::nn::{Activation, AnyVelocityField, ConcatSquash, Mlp};
 use crate::ode::Outcome;
 use crate::tensor::{Key, Tensor, Tree};
 
@@ -110,15 +110,15 @@ fn numbers_that_turn_nan_end_a_run_with_where_and_leave_the_checkpoint() {
     assert_eq!(TrainedFlow::open(folder.path()).unwrap().update, 0);
 
     let other = crate::io::scratch();
-    let failed =
-        Trainer::new(flow.clone(), image()).recipe(small()).run_dir(other.path()).run(&Key::new(0));
+    let failed = Trainer::new(flow.clone(), image()).recipe(small()).run_dir(other.path()).run(&Key::new(0));
     let message = failed.unwrap_err().to_string();
     assert!(message.contains("the loss is NaN at update 1 (flow_matching)"), "{message}");
 }
 
 #[test]
 fn rows_of_points_are_drawn_equally_often() {
-    let points = Points::from_rows((0..5).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap();
+    let points =
+        Points::from_rows((0..5).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap();
     let batch = Tables::of_points(&points).draw(20_000, &Key::new(3));
     let drawn = points.standard.inverse_transform(&batch.points.to_vec());
     for (row, p) in points.values().chunks(2).enumerate() {
@@ -167,7 +167,9 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
         fixed_steps: Some(4),
         ..TrainOptions::default()
     };
-    assert!(Trainer::from_options(&TrainOptions::default(), ToyDensity::Rings).unwrap().num_params() <= 9_300);
+    assert!(
+        Trainer::from_options(&TrainOptions::default(), ToyDensity::Rings).unwrap().num_params() <= 9_300
+    );
     let run = |data: TrainingData, options: &TrainOptions| {
         let density = Trainer::from_options(options, data).unwrap().run_dir(folder.path());
         density.run(&Key::new(0))
@@ -198,7 +200,10 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
     assert!((told - report.nll_nats).abs() < 0.5 && told > 2.0, "{told} {}", report.nll_nats);
 
     assert_eq!(TrainedFlow::open(folder.path()).unwrap().columns(), ["x", "y"]);
-    assert_eq!(run(ToyDensity::Rings.into(), &options).unwrap().report.unwrap().resumed_from_update, Some(40));
+    assert_eq!(
+        run(ToyDensity::Rings.into(), &options).unwrap().report.unwrap().resumed_from_update,
+        Some(40)
+    );
     assert!(run(ToyDensity::Rings.into(), &TrainOptions::default()).is_ok());
     for other in [TrainingData::from(ToyDensity::Moons), image().into()] {
         let message = run(other, &TrainOptions::default()).unwrap_err().to_string();
@@ -212,7 +217,8 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
 #[test]
 fn points_on_a_line_are_drawn_as_a_curve_over_their_counts() {
     let folder = crate::io::scratch();
-    let options = TrainOptions { updates: Some(20), batch: Some(64), width: Some(8), ..TrainOptions::default() };
+    let options =
+        TrainOptions { updates: Some(20), batch: Some(64), width: Some(8), ..TrainOptions::default() };
     let two = |i: u32| [if i.is_multiple_of(3) { -4.0 } else { 10.0 } + (f64::from(i) * 0.7).sin()];
     let points = Points::from_rows((0..600).map(two).collect::<Vec<_>>()).unwrap();
     let places = pictures::on_line(&points);
@@ -291,7 +297,8 @@ fn the_test_part_influences_no_weight_and_validation_alone_chooses() {
         let row = |i: u32| [shift + (f64::from(i) * 0.7).sin()];
         Points::from_rows((0..n).map(row).collect::<Vec<_>>()).unwrap()
     };
-    let options = TrainOptions { updates: Some(20), batch: Some(16), width: Some(4), ..TrainOptions::default() };
+    let options =
+        TrainOptions { updates: Some(20), batch: Some(16), width: Some(4), ..TrainOptions::default() };
     let run = |name: &str, validation: f64, test: f64| {
         let given = Given { validation: Some(points(30, validation)), test: Some(points(40, test)) };
         let density = Trainer::from_options(&options, TrainingData::Points(points(100, 0.0), given)).unwrap();
@@ -316,10 +323,12 @@ fn the_test_part_influences_no_weight_and_validation_alone_chooses() {
 
 #[test]
 fn rows_are_divided_into_disjoint_parts_and_too_few_are_told_how_many_there_must_be() {
-    let points =
-        |n: u32| Points::from_rows((0..n).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap();
+    let points = |n: u32| {
+        Points::from_rows((0..n).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap()
+    };
     let recipe = TrainConfig::new(&TrainOptions { seed: Some(3), ..TrainOptions::default() });
-    let prepared = |points: Points, given: Given<Points>| TrainingData::Points(points, given).prepare(&recipe);
+    let prepared =
+        |points: Points, given: Given<Points>| TrainingData::Points(points, given).prepare(&recipe);
     let all = prepared(points(300), Given::default()).unwrap();
     assert_eq!(all.parts, Parts { train: 240, validation: 30, test: 30 });
     let HeldOut::Rows { validation, test: Some(test) } = &all.held_out else { panic!() };

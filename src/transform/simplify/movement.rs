@@ -178,7 +178,7 @@ fn concat(b: &mut Builder, axis: usize, x: &[NodeId], ty: &Type) -> Option<NodeI
         let flat: Vec<NodeId> = x.iter().flat_map(flat).collect();
         return Some(insert(b, &Op::Concat { axis }, &flat, ty));
     }
-    // neighbouring slices of one array
+    // neighboring slices of one array
     for i in 1..x.len() {
         if let Some(joined) = adjoining(b, axis, x[i - 1], x[i]) {
             let mut rest = x.to_vec();

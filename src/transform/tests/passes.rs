@@ -148,7 +148,7 @@ fn a_tiled_loss_and_its_gradient_solve_once() {
     let mut draws = Draws::new(3);
     let scalar = |x| Array::scalar(DType::F64, x);
     let x = [draws.array(&f64s([5, 2])), scalar(0.1), scalar(1.0), scalar(0.07), draws.array(&f64s([2, 2]))];
-    assert_same(&eval(&fast, &x), &eval(&both, &x), 1e-15, "optimised");
+    assert_same(&eval(&fast, &x), &eval(&both, &x), 1e-15, "optimized");
     // the weights are transposed once, before the tiles
     let outside = |f: &Func| f.nodes().iter().filter(|n| matches!(n.op, Op::Transpose { .. })).count();
     assert_eq!((outside(&fast), count(&fast, |op| matches!(op, Op::Transpose { .. }))), (1, 1));

@@ -83,11 +83,11 @@ fn nothing_is_reassociated() {
         b.scale(d, 0.3)
     };
     becomes(scaled, &["const", "mul", "const", "mul"]);
-    let cancelled = |b: &mut Builder, x, _| {
+    let canceled = |b: &mut Builder, x, _| {
         let d = b.sub(x, x);
         b.add(x, d)
     };
-    becomes(cancelled, &["sub", "add"]);
+    becomes(canceled, &["sub", "add"]);
 }
 
 #[test]

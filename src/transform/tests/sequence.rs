@@ -157,14 +157,14 @@ fn what_keeps_fewer_states_is_refused_by_its_name() {
 }
 
 #[test]
-fn optimisation_keeps_what_second_derivatives_of_loops_are() {
+fn optimization_keeps_what_second_derivatives_of_loops_are() {
     let (f, mut draws) = (both_ways(), Draws::new(4));
     let x = values(&f);
     let g = vjp(&f, &[0, 3, 5, 6], &[0, 1]).unwrap();
     let n = g.num_outputs();
     let h = vjp(&g, &[n - 1], &[0, 1, 2]).unwrap();
     let x: Vec<Array> = x.into_iter().chain(h.input_types()[4..].iter().map(|ty| draws.array(ty))).collect();
-    assert_close(&eval(&optimize(&h), &x), &eval(&h, &x), 1e-12, "optimised");
+    assert_close(&eval(&optimize(&h), &x), &eval(&h, &x), 1e-12, "optimized");
 }
 
 #[test]

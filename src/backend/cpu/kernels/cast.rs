@@ -1,8 +1,8 @@
 //! Conversions between element types. It knows Rust's `as`: to an integer truncates and saturates, NaN to 0.
 //!
 //! Plain arrays of 8 and not lane intrinsics: casts are rare beside arithmetic, each pair would need its own
-//! instructions, and reading a block before writing it keeps in-place use right and vectorised. One copy serves all
-//! levels but for u32 to f32, which SSE2 has no instruction for: compiled for AVX-512 such loops are vectorised again
+//! instructions, and reading a block before writing it keeps in-place use right and vectorized. One copy serves all
+//! levels but for u32 to f32, which SSE2 has no instruction for: compiled for AVX-512 such loops are vectorized again
 //! across blocks, and f32 to f64 took four times as long there.
 
 use super::Elem;

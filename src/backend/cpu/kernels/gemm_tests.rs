@@ -1,4 +1,4 @@
-//! Matrix products and transposes against naive twins, and the independence of a row from its neighbours.
+//! Matrix products and transposes against naive twins, and the independence of a row from its neighbors.
 
 use super::{
     Activation, Elem, Epilogue, Gemm, Rows, StripOp, gemm_f32, gemm_f64, gemm_layer_f32, pack, packed_len,

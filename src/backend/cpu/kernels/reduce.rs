@@ -120,7 +120,7 @@ impl<T: Math, const MAX: bool> Reduce for Extreme<T, MAX> {
         let (acc, a) = (acc.cast::<T>(), a.cast::<T>());
         let (len, parts) = (T::Of::<S>::LEN, parts::<T::Of<S>>());
         let vector = parts * len;
-        // SAFETY: offsets stay below `n`; the last full vector may overlap its neighbour, which is harmless here.
+        // SAFETY: offsets stay below `n`; the last full vector may overlap its neighbor, which is harmless here.
         unsafe {
             let mut chains = [T::Of::<S>::splat(acc.read_unaligned()); 8];
             let mut i = 0;

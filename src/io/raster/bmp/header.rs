@@ -6,16 +6,16 @@ use crate::io::raster::{DecodeError, Format};
 
 /// Bytes before the header proper: "BM", the file's length, two reserved words, where the pixels begin.
 const FILE_HEADER: usize = 14;
-/// The header of OS/2 1, the only one whose sizes have 16 bits and whose palette has 3 bytes a colour.
+/// The header of OS/2 1, the only one whose sizes have 16 bits and whose palette has 3 bytes a color.
 const CORE: u32 = 12;
-/// Windows 3; with masks of colour, and of opacity; Windows 4; Windows 5.
+/// Windows 3; with masks of color, and of opacity; Windows 4; Windows 5.
 const INFO: [u32; 5] = [40, 52, 56, 108, 124];
 /// The first header whose masks have one for opacity.
 const WITH_ALPHA: u32 = 56;
 /// Most columns, and most rows of a bitmap that begins with its lowest row.
 const SIDE: i32 = 0xffff;
 
-/// Colours of a palette: as many as an index of 8 bits can mean, black where the file has fewer.
+/// Colors of a palette: as many as an index of 8 bits can mean, black where the file has fewer.
 pub(super) type Palette = [[u8; 3]; 256];
 
 pub(super) struct Header {
@@ -77,21 +77,21 @@ fn info(bytes: &[u8], data: usize, length: u32) -> Result<Header, DecodeError> {
     planes(short(bytes, 26)?)?;
     let bits = short(bytes, 28)?.into();
     let compression = word(bytes, 30)?;
-    let colours = word(bytes, 46)?;
-    // The last field, of how many colours matter: read, so that a header cut off is told as such.
+    let colors = word(bytes, 46)?;
+    // The last field, of how many colors matter: read, so that a header cut off is told as such.
     word(bytes, 50)?;
     if top_down && !matches!(compression, 0 | 3) {
         return Err(odd("compression", compression.into(), "a bitmap from the top has 0 or 3"));
     }
     let coding = match (compression, bits) {
-        (0, 1 | 2 | 4 | 8) => Coding::Palette { bits, palette: palette(bytes, length, bits, colours)? },
+        (0, 1 | 2 | 4 | 8) => Coding::Palette { bits, palette: palette(bytes, length, bits, colors)? },
         (0, 16) => Coding::Masks { bits, masks: Masks::rgb5() },
         (0, 24 | 32) => Coding::Masks { bits, masks: Masks::rgb8() },
-        (1, 8) | (2, 4) => Coding::Runs { bits, palette: palette(bytes, length, bits, colours)? },
+        (1, 8) | (2, 4) => Coding::Runs { bits, palette: palette(bytes, length, bits, colors)? },
         (3, 16 | 32) => {
             let alpha = if length >= WITH_ALPHA { word(bytes, 66)? } else { 0 };
-            let colour = [word(bytes, 54)?, word(bytes, 58)?, word(bytes, 62)?];
-            Coding::Masks { bits, masks: Masks::new(colour, alpha, bits)? }
+            let color = [word(bytes, 54)?, word(bytes, 58)?, word(bytes, 62)?];
+            Coding::Masks { bits, masks: Masks::new(color, alpha, bits)? }
         }
         (0..=3, _) => return Err(odd("bits of a pixel", bits.into(), "not read with its compression")),
         _ => {
@@ -117,18 +117,18 @@ fn planes(planes: u16) -> Result<(), DecodeError> {
     if planes == 1 { Ok(()) } else { Err(odd("planes", planes.into(), "every bitmap has 1")) }
 }
 
-/// The colours behind a header of `length` bytes; `used` of them, or as many as `bits` can mean if that is 0.
+/// The colors behind a header of `length` bytes; `used` of them, or as many as `bits` can mean if that is 0.
 fn palette(bytes: &[u8], length: u32, bits: u32, used: u32) -> Result<Box<Palette>, DecodeError> {
     let most = 1 << bits;
     if used > most {
-        return Err(odd("colours", used.into(), "a palette has no more than its indices can mean"));
+        return Err(odd("colors", used.into(), "a palette has no more than its indices can mean"));
     }
-    let colours = if used == 0 { most } else { used } as usize;
-    let (start, colour) = (FILE_HEADER + length as usize, if length == CORE { 3 } else { 4 });
-    let found = bytes.get(start..start + colours * colour);
-    let found = found.ok_or_else(|| truncated(bytes, format!("its palette of {colours} colours")))?;
+    let colors = if used == 0 { most } else { used } as usize;
+    let (start, color) = (FILE_HEADER + length as usize, if length == CORE { 3 } else { 4 });
+    let found = bytes.get(start..start + colors * color);
+    let found = found.ok_or_else(|| truncated(bytes, format!("its palette of {colors} colors")))?;
     let mut palette = Box::new([[0; 3]; 256]);
-    for (to, from) in palette.iter_mut().zip(found.chunks_exact(colour)) {
+    for (to, from) in palette.iter_mut().zip(found.chunks_exact(color)) {
         *to = [from[2], from[1], from[0]];
     }
     Ok(palette)

@@ -1,4 +1,4 @@
-//! Pixels of 16, 24 or 32 bits, of which masks take the bits of each colour.
+//! Pixels of 16, 24 or 32 bits, of which masks take the bits of each color.
 
 use crate::io::raster::{DecodeError, Format};
 
@@ -14,7 +14,7 @@ impl Mask {
     fn new(mask: u32, bits: u32) -> Result<Self, DecodeError> {
         let (shift, ones) = (mask.trailing_zeros(), mask.count_ones());
         if mask == 0 || mask >> shift != u32::MAX >> (32 - ones) || shift + ones > bits {
-            let reason = format!("a colour's mask is {mask:#x}, which is no run of ones in {bits} bits");
+            let reason = format!("a color's mask is {mask:#x}, which is no run of ones in {bits} bits");
             return Err(Format::Bmp.damaged(reason));
         }
         let kept = ones.min(8);
@@ -30,7 +30,7 @@ impl Mask {
 }
 
 pub(super) struct Masks {
-    colour: [Mask; 3],
+    color: [Mask; 3],
     pub alpha: Option<Mask>,
 }
 
@@ -38,18 +38,18 @@ impl Masks {
     /// Masks of red, green and blue; that of opacity may be none, and is then 0.
     pub(super) fn new([r, g, b]: [u32; 3], alpha: u32, bits: u32) -> Result<Self, DecodeError> {
         let alpha = if alpha == 0 { None } else { Some(Mask::new(alpha, bits)?) };
-        Ok(Self { colour: [Mask::new(r, bits)?, Mask::new(g, bits)?, Mask::new(b, bits)?], alpha })
+        Ok(Self { color: [Mask::new(r, bits)?, Mask::new(g, bits)?, Mask::new(b, bits)?], alpha })
     }
 
     /// Three bytes, blue first.
     pub(super) fn rgb8() -> Self {
-        Self { colour: [16, 8, 0].map(|shift| Mask { shift, levels: (0..=255).collect() }), alpha: None }
+        Self { color: [16, 8, 0].map(|shift| Mask { shift, levels: (0..=255).collect() }), alpha: None }
     }
 
     /// Three times five bits, blue in the lowest.
     pub(super) fn rgb5() -> Self {
         let levels: Vec<u8> = (0..32_u16).map(|value| ((value * 255 + 15) / 31) as u8).collect();
-        Self { colour: [10, 5, 0].map(|shift| Mask { shift, levels: levels.clone() }), alpha: None }
+        Self { color: [10, 5, 0].map(|shift| Mask { shift, levels: levels.clone() }), alpha: None }
     }
 
     /// The pixels of a row, each of `bits` bits with its lowest byte first.
@@ -58,7 +58,7 @@ impl Masks {
         let words = row.chunks_exact(bits as usize / 8);
         for (word, pixel) in words.zip(line.chunks_exact_mut(samples)) {
             let word = word.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte));
-            let masks = self.colour.iter().chain(&self.alpha);
+            let masks = self.color.iter().chain(&self.alpha);
             pixel.iter_mut().zip(masks).for_each(|(sample, mask)| *sample = mask.sample(word));
         }
     }

@@ -31,7 +31,7 @@ pub(super) fn each(
     }
 }
 
-/// The colours of indices of `bits` bits.
+/// The colors of indices of `bits` bits.
 pub(super) fn indexed(row: &[u8], bits: u32, palette: &Palette, line: &mut [u8]) {
     let (of_byte, mask) = (8 / bits as usize, 0xff >> (8 - bits));
     for (i, pixel) in line.chunks_exact_mut(3).enumerate() {

@@ -10,7 +10,7 @@ pub(super) struct File {
     pub what: &'static str,
     /// Columns and rows.
     pub size: [u32; 2],
-    pub grey: bool,
+    pub gray: bool,
     hex: &'static str,
     /// Red, green, blue and opacity; of two bytes each where the file has 16 bits.
     pub pixels: &'static str,
@@ -32,27 +32,27 @@ pub(super) fn file(format: Format, what: &str) -> Vec<u8> {
 pub(super) const FILES: &[File] = &[
     File {
         format: Png,
-        what: "grey of 1 bit",
+        what: "gray of 1 bit",
         size: [3, 2],
-        grey: true,
+        gray: true,
         hex: "89504e470d0a1a0a0000000d4948445200000003000000020100000000b50f5bb70000000c49444154789c6358c0\
               a00000020400c134c328a30000000049454e44ae426082",
         pixels: "ffffffff 000000ff ffffffff 000000ff 000000ff ffffffff",
     },
     File {
         format: Png,
-        what: "grey of 2 bits",
+        what: "gray of 2 bits",
         size: [3, 2],
-        grey: true,
+        gray: true,
         hex: "89504e470d0a1a0a0000000d4948445200000003000000020800000000b81f39c6000000104944415408d7636060\
               08655cc5100a0004080156032adb9d0000000049454e44ae426082",
         pixels: "000000ff 000000ff 555555ff aaaaaaff aaaaaaff ffffffff",
     },
     File {
         format: Png,
-        what: "grey of 16 bits",
+        what: "gray of 16 bits",
         size: [3, 2],
-        grey: true,
+        gray: true,
         hex: "89504e470d0a1a0a0000000d4948445200000003000000021000000000e88fe5850000001649444154789c636060\
               606064f8cfc4c830c7fe3f03000d4f02dedc5aa7d70000000049454e44ae426082",
         pixels: "000000000000ffff 000100010001ffff 00ff00ff00ffffff 010001000100ffff 9c409c409c40ffff \
@@ -60,9 +60,9 @@ pub(super) const FILES: &[File] = &[
     },
     File {
         format: Png,
-        what: "grey and opacity",
+        what: "gray and opacity",
         size: [3, 2],
-        grey: true,
+        gray: true,
         hex: "89504e470d0a1a0a0000000d4948445200000003000000020804000000377dae910000001649444154789c6360f8\
               cfc97182818191e97fbdef3f001ade04a5a37162da0000000049454e44ae426082",
         pixels: "000000ff 09090908 c8c8c800 01010102 ffffff7f 4d4d4dfe",
@@ -71,7 +71,7 @@ pub(super) const FILES: &[File] = &[
         format: Png,
         what: "palette of 2 bits with opacities",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "89504e470d0a1a0a0000000d4948445200000003000000020203000000e01a8e890000000c504c54450102030000\
               ff0ac81e808080701793300000000274524e53ff63310c00a80000000c49444154789c635061380000013000e538\
               0f53810000000049454e44ae426082",
@@ -79,9 +79,9 @@ pub(super) const FILES: &[File] = &[
     },
     File {
         format: Png,
-        what: "colours of 16 bits, interlaced",
+        what: "colors of 16 bits, interlaced",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "89504e470d0a1a0a0000000d4948445200000003000000021006000001bae38acf0000002f4944415408d725c5b1\
               1100300803b18714dc3104b37abc4c8553a491b001bebfee7b67242449aab26dd88dc83cc77eece613ebbbcab0d9\
               0000000049454e44ae426082",
@@ -90,9 +90,9 @@ pub(super) const FILES: &[File] = &[
     },
     File {
         format: Png,
-        what: "colours, one transparent",
+        what: "colors, one transparent",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "89504e470d0a1a0a0000000d49484452000000030000000208020000001216f14d0000000674524e530001000200\
               03c94babf50000001c49444154789c63f8cfc0c075428e81e13f434343c3ffff0c8c4ccc0042f106738c4220d600\
               00000049454e44ae426082",
@@ -100,9 +100,9 @@ pub(super) const FILES: &[File] = &[
     },
     File {
         format: Jpeg,
-        what: "grey",
+        what: "gray",
         size: [3, 2],
-        grey: true,
+        gray: true,
         hex: "ffd8ffe000104a46494600010100000100010000ffdb004300030202030202030303030403030405080505040405\
               0a070706080c0a0c0c0b0a0b0b0d0e12100d0e110e0b0b1016101113141515150c0f171816141812141514ffc000\
               0b080002000301011100ffc40014000100000000000000000000000000000009ffc4001e10000103040300000000\
@@ -112,9 +112,9 @@ pub(super) const FILES: &[File] = &[
     },
     File {
         format: Jpeg,
-        what: "colours by half, progressive",
+        what: "colors by half, progressive",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "ffd8ffe000104a46494600010100000100010000ffdb004300100b0c0e0c0a100e0d0e1211101318281a18161618\
               3123251d283a333d3c3933383740485c4e404457453738506d51575f626768673e4d71797064785c656763ffdb00\
               43011112121815182f1a1a2f63423842636363636363636363636363636363636363636363636363636363636363\
@@ -133,7 +133,7 @@ pub(super) const FILES: &[File] = &[
         format: Jpeg,
         what: "CMYK",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "ffd8ffee000e41646f626500640000000000ffdb004300100b0c0e0c0a100e0d0e1211101318281a181616183123\
               251d283a333d3c3933383740485c4e404457453738506d51575f626768673e4d71797064785c656763ffc0001408\
               00020003044311004d11005911004b1100ffc4001500010100000000000000000000000000000607ffc4001f1000\
@@ -146,7 +146,7 @@ pub(super) const FILES: &[File] = &[
         format: Gif,
         what: "transparent, interlaced",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "47494638396103000200820000ffff000ac81e808080010203ff00000000ff00000000000021f90401000001002c\
               0000000003000200000809000904282000c08080003b",
         pixels: "ff0000ff 0ac81e00 0000ffff 808080ff ffff00ff 010203ff",
@@ -155,7 +155,7 @@ pub(super) const FILES: &[File] = &[
         format: Gif,
         what: "a frame beside the corner, and another",
         size: [5, 4],
-        grey: false,
+        gray: false,
         hex: "47494638396105000400f205000000003c3c3c787878b4b4b4f0f0f0ffffff00000000000021f904000000000021\
               ff0b4e45545343415045322e30030100000021ff0b496d6167654d616769636b0e67616d6d613d302e3435343534\
               35002c0200010003000200000304082143950021f904000000000021ff0b496d6167654d616769636b0e67616d6d\
@@ -167,7 +167,7 @@ pub(super) const FILES: &[File] = &[
         format: Gif,
         what: "a frame beyond the edge",
         size: [4, 2],
-        grey: false,
+        gray: false,
         hex: "47494638396104000200f205000000003c3c3c787878b4b4b4f0f0f0ffffff00000000000021f904000000000021\
               ff0b496d6167654d616769636b0e67616d6d613d302e343534353435002c02000100030002000003040821439500\
               3b",
@@ -177,7 +177,7 @@ pub(super) const FILES: &[File] = &[
         format: WebP,
         what: "lossless with opacity",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "524946464a000000574542505650384c3d0000002f024000102f40204011feffb1c02d37c8266d42b63cdcf74b20\
               40116678e7ff0764d236adf45d93dd80c3d5a11857d7ed2010a08c155b0c11d1ff382b00",
         pixels: "ff0000ff 0ac81e80 0000ff00 80808007 ffff00fe 010203ff",
@@ -186,7 +186,7 @@ pub(super) const FILES: &[File] = &[
         format: WebP,
         what: "lossy",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "5249464640000000574542505650382034000000d001009d012a0300020005407c25a802740114a30ba00000fead\
               cf9369f99dbf6ad997287445f6ef6f52f259f6ad8b7503400000",
         pixels: "5b4c00ff 8b7843ff 301645ff a99a34ff ebd8a3ff 0c0021ff",
@@ -195,7 +195,7 @@ pub(super) const FILES: &[File] = &[
         format: WebP,
         what: "lossy with opacity",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "524946466000000057454250565038580a00000010000000020000010000414c50480700000000ff800007feff00\
               5650382032000000b001009d012a0300020005407c25900274010ef6c4c800fe4ea4dfaed998d1c80cdb2baab6fa\
               aae997cbbc5674fcaea00000",
@@ -205,7 +205,7 @@ pub(super) const FILES: &[File] = &[
         format: WebP,
         what: "animated",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "52494646f600000057454250565038580a00000012000000020000010000414e494d06000000000000000000414e\
               4d4662000000000000000000020000010000000000025650384c490000002f024000102fa0200001448c72c12ccb\
               ed209bb409b9bc73ffed5a14a46dc0ec189f92899b8f81dab66d187bf2cd2db93d00b0446d9dedadf91f50c83602\
@@ -218,7 +218,7 @@ pub(super) const FILES: &[File] = &[
         format: WebP,
         what: "animated, lossy with opacity",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "524946461a01000057454250565038580a00000012000000020000010000414e494d06000000000000000000414e\
               4d468000000000000000000002000001000000000002414c50480700000000ff800007feff005650382058000000\
               5001009d012a0300020005407c25900004740000feef5ffe55ccfffbaffe13bc115397fff0b2f16f5dd360409d91\
@@ -232,7 +232,7 @@ pub(super) const FILES: &[File] = &[
         format: Bmp,
         what: "1 bit",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "424d46000000000000003e000000280000000300000002000000010001000000000008000000c40e0000c40e0000\
               020000000200000000000000ffffff0020000000a0000000",
         pixels: "ffffffff 000000ff ffffffff 000000ff 000000ff ffffffff",
@@ -241,7 +241,7 @@ pub(super) const FILES: &[File] = &[
         format: Bmp,
         what: "4 bits, OS/2",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "424d52000000000000004a0000000c00000003000200010004000302010000ff1ec80a00ffffff00008080800000\
               000000000000000000000000000000000000000000000000000000005300000012400000",
         pixels: "ff0000ff 0ac81eff 0000ffff 808080ff ffff00ff 010203ff",
@@ -250,7 +250,7 @@ pub(super) const FILES: &[File] = &[
         format: Bmp,
         what: "24 bits",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "424d4e0000000000000036000000280000000300000002000000010018000000000018000000c40e0000c40e0000\
               000000000000000080808000ffff0302010000000000ff1ec80aff0000000000",
         pixels: "ff0000ff 0ac81eff 0000ffff 808080ff ffff00ff 010203ff",
@@ -259,7 +259,7 @@ pub(super) const FILES: &[File] = &[
         format: Bmp,
         what: "16 bits, 5-6-5",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "424d9a000000000000008a0000007c00000003000000020000000100100003000000100000000000000000000000\
               000000000000000000f80000e00700001f0000000000000042475273000000000000000000000000000000000000\
               00000000000000000000000000000000000000000000000000000000000004000000000000000000000000000000\
@@ -270,7 +270,7 @@ pub(super) const FILES: &[File] = &[
         format: Bmp,
         what: "32 bits with opacity, Windows 5",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "424da2000000000000008a0000007c00000003000000020000000100200003000000180000000000000000000000\
               00000000000000000000ff0000ff0000ff000000000000ff42475273000000000000000000000000000000000000\
               00000000000000000000000000000000000000000000000000000000000004000000000000000000000000000000\
@@ -281,7 +281,7 @@ pub(super) const FILES: &[File] = &[
         format: Bmp,
         what: "2 bits, from the top",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "424d4a00000000000000420000002800000003000000feffffff0100020000000000080000000000000000000000\
               030000000000000009080700c864320000ff0000180000006c000000",
         pixels: "070809ff 3264c8ff 00ff00ff 3264c8ff 00ff00ff 000000ff",
@@ -290,7 +290,7 @@ pub(super) const FILES: &[File] = &[
         format: Bmp,
         what: "runs of 4 bits with a move",
         size: [5, 3],
-        grey: false,
+        gray: false,
         hex: "424d5200000000000000420000002800000005000000030000000100040002000000100000000000000000000000\
               030000000000000009080700c864320000ff000003120002010101100000000321200001",
         pixels: "00ff00ff 3264c8ff 00ff00ff 000000ff 000000ff 000000ff 000000ff 000000ff 000000ff 3264c8ff \
@@ -300,7 +300,7 @@ pub(super) const FILES: &[File] = &[
         format: Bmp,
         what: "runs of 8 bits, one beyond the row",
         size: [4, 3],
-        grey: false,
+        gray: false,
         hex: "424d5200000000000000420000002800000004000000030000000100080001000000100000000000000000000000\
               030000000000000009080700c864320000ff000009010000000300010200000201010001",
         pixels: "000000ff 000000ff 000000ff 000000ff 070809ff 3264c8ff 00ff00ff 000000ff 3264c8ff 3264c8ff \
@@ -310,7 +310,7 @@ pub(super) const FILES: &[File] = &[
         format: Bmp,
         what: "16 bits, 5-5-5, from the top",
         size: [3, 2],
-        grey: false,
+        gray: false,
         hex: "424d4600000000000000360000002800000003000000feffffff0100100000000000100000000000000000000000\
               0000000000000000007ce0031f000000ff7f341200000000",
         pixels: "ff0000ff 00ff00ff 0000ffff ffffffff 218ca5ff 000000ff",

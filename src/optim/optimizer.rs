@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 
 /// How gradients become updates of weights: a chain of parts, immutable data.
 ///
-/// Leaves that are no floats, or are [`Buffer`](crate::nn::Fixed), are left as they are.
+/// Leaves that are no floats, or are [`Buffer`](crate::nn::Buffer), are left as they are.
 ///
 /// A hyper-parameter is a number or a tensor. A number is a constant of the program; a tensor of the
 /// caller's state, `adamw(&state.rate)`, may change between updates without a new trace. See
-/// [`inject_hyperparams`](super::inject_hyperparams) for numbers that lie in the optimiser's own state.
+/// [`inject_hyperparams`](super::inject_hyperparams) for numbers that lie in the optimizer's own state.
 ///
 /// # Examples
 /// ```
 /// use flowline::{optim::*, prelude::*};
-/// let optimiser = chain([clip_by_global_norm(1.0), adamw(cosine(3e-3, 5_000)).weight_decay(1e-5)]);
+/// let optimizer = chain([clip_by_global_norm(1.0), adamw(cosine(3e-3, 5_000)).weight_decay(1e-5)]);
 /// let weights = Tensor::from([1.0, -2.0]);
-/// let state = optimiser.init(&weights);
-/// let (weights, _) = optimiser.update(&weights, Tensor::from([0.5, 0.5]), state);
+/// let state = optimizer.init(&weights);
+/// let (weights, _) = optimizer.update(&weights, Tensor::from([0.5, 0.5]), state);
 /// assert!((weights.to_vec()[0] - (1.0 - 3e-3)).abs() < 1e-7);
 /// ```
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl OptState {
     pub fn set(&mut self, name: &str, x: impl Into<Tensor>) {
         let Some(full) = self.full_name(name) else {
             let names: Vec<&str> = self.leaves.keys().map(String::as_str).collect();
-            panic!("the optimiser's state has no leaf `{name}`, or several: it has {}", names.join(", "));
+            panic!("the optimizer's state has no leaf `{name}`, or several: it has {}", names.join(", "));
         };
         let (old, new) = (&self.leaves[&full], x.into());
         assert!(old.shape() == new.shape(), "`{full}` has shape {}, not {}", old.shape(), new.shape());
@@ -81,7 +81,7 @@ impl Optimizer {
     /// The model after an update by its gradients, and the state after it; traced or concrete alike.
     ///
     /// # Panics
-    /// When the state was made by another optimiser or for another model, or a part asks for the loss.
+    /// When the state was made by another optimizer or for another model, or a part asks for the loss.
     #[track_caller]
     pub fn update<M: Tree>(&self, model: &M, grads: M, state: OptState) -> (M, OptState) {
         let (weights, state) = self.run(&model.named_leaves(), &grads.leaves(), state, None);
@@ -92,7 +92,7 @@ impl Optimizer {
     /// [`reduce_on_plateau`](super::reduce_on_plateau). Others do not look at it.
     ///
     /// # Panics
-    /// When the state was made by another optimiser or for another model, or the loss is no single number.
+    /// When the state was made by another optimizer or for another model, or the loss is no single number.
     #[track_caller]
     pub fn update_with_value<M: Tree>(
         &self,

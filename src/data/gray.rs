@@ -1,20 +1,20 @@
-//! From the bytes of a picture file to greys: formats are those of [`raster`].
+//! From the bytes of a picture file to grays: formats are those of [`raster`].
 //!
-//! Greys are f64 in 0..=255. Colours go through 16 bits a channel, so 8-bit pictures keep their exact values and
+//! Grays are f64 in 0..=255. Colors go through 16 bits a channel, so 8-bit pictures keep their exact values and
 //! 16-bit ones their depth; transparency is composited on white without rounding.
 
 use super::DataError;
 use crate::io::raster;
 
-/// Weights of red, green and blue in a grey: luma of ITU-R BT.601, four digits as in common image libraries. They sum to
-/// 0.9999, so that white is 254.97; a darkness `1 - grey / lightest` does not see it.
+/// Weights of red, green and blue in a gray: luma of ITU-R BT.601, four digits as in common image libraries. They sum to
+/// 0.9999, so that white is 254.97; a darkness `1 - gray / lightest` does not see it.
 const LUMA: [f64; 3] = [0.2989, 0.5870, 0.1140];
 /// Most pixels a picture may have: tables of 16 million entries, about half a gigabyte at the peak.
 const LIMIT: usize = 1 << 24;
 
-/// A grey picture, row-major with the first row on top.
+/// A gray picture, row-major with the first row on top.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Grey {
+pub(super) struct Gray {
     pub width: usize,
     pub height: usize,
     /// 0 black to 255 white.
@@ -23,8 +23,8 @@ pub(super) struct Grey {
     pub lightest: f64,
 }
 
-impl Grey {
-    /// Decodes a picture held in memory and checks that it has an extent and more than one grey.
+impl Gray {
+    /// Decodes a picture held in memory and checks that it has an extent and more than one gray.
     pub(super) fn decode(bytes: &[u8], name: &str) -> Result<Self, DataError> {
         let name = || name.to_owned();
         if bytes.is_empty() {
@@ -42,23 +42,23 @@ impl Grey {
         if width * height > LIMIT {
             return Err(DataError::TooLarge { name: name(), width, height, limit: LIMIT });
         }
-        let values: Vec<f64> = picture.rgba16().map(grey).collect();
+        let values: Vec<f64> = picture.rgba16().map(gray).collect();
         let darkest = values.iter().copied().fold(f64::INFINITY, f64::min);
         let lightest = values.iter().copied().fold(0.0, f64::max);
         if lightest == darkest {
-            return Err(DataError::OneGrey { name: name(), grey: lightest, width, height });
+            return Err(DataError::OneGray { name: name(), gray: lightest, width, height });
         }
         Ok(Self { width, height, values, darkest, lightest })
     }
 
-    /// `1 - grey / lightest`, in [0, 1].
+    /// `1 - gray / lightest`, in [0, 1].
     pub(super) fn darkness(&self, pixel: usize) -> f64 {
         1.0 - self.values[pixel] / self.lightest
     }
 }
 
-/// Grey of a 16-bit RGBA pixel on a white ground, 0 to 255.
-fn grey([r, g, b, a]: [u16; 4]) -> f64 {
+/// Gray of a 16-bit RGBA pixel on a white ground, 0 to 255.
+fn gray([r, g, b, a]: [u16; 4]) -> f64 {
     const STEPS: f64 = 257.0; // 16-bit steps in an 8-bit one
     let (opacity, white) = (f64::from(a) / 65535.0, 65535.0);
     let on_white = |v: u16| (opacity * f64::from(v) + (1.0 - opacity) * white) / STEPS;
@@ -71,17 +71,17 @@ mod tests {
 
     #[test]
     fn transparency_is_composited_on_white() {
-        let white = grey([65535; 4]);
-        assert_eq!(grey([0, 0, 0, 0]), white);
-        assert_eq!(grey([0, 0, 0, 65535]), 0.0);
-        let half = grey([0, 0, 0, 32768]);
+        let white = gray([65535; 4]);
+        assert_eq!(gray([0, 0, 0, 0]), white);
+        assert_eq!(gray([0, 0, 0, 65535]), 0.0);
+        let half = gray([0, 0, 0, 32768]);
         assert!((half / white - 0.5).abs() < 1e-4, "{half}");
     }
 
     #[test]
-    fn eight_bit_values_keep_their_exact_grey() {
+    fn eight_bit_values_keep_their_exact_gray() {
         let v = [10u16, 200, 77];
         let expected: f64 = (0..3).map(|i| LUMA[i] * f64::from(v[i])).sum();
-        assert!((grey([v[0] * 257, v[1] * 257, v[2] * 257, 65535]) - expected).abs() < 1e-12);
+        assert!((gray([v[0] * 257, v[1] * 257, v[2] * 257, 65535]) - expected).abs() < 1e-12);
     }
 }

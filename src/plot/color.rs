@@ -1,7 +1,7 @@
-//! Colours that mean numbers: one perceptual scale, dark at zero.
+//! Colors that mean numbers: one perceptual scale, dark at zero.
 //!
 //! The scale is inferno (matplotlib, CC0): lightness grows evenly from black to pale yellow, so equal steps of a density
-//! look equal, in grey print and to colour-blind eyes too. A polynomial of degree 6 stands for its table of 256 colours
+//! look equal, in gray print and to color-blind eyes too. A polynomial of degree 6 stands for its table of 256 colors
 //! (M. Zucker; within 0.009, 0.013 and 0.034 of its red, green and blue).
 use super::Heatmap;
 
@@ -21,10 +21,10 @@ pub(super) const SERIES: [[u8; 3]; 8] = [
     [92, 98, 116],
 ];
 
-/// Which density has the lightest colour; 0 has the darkest.
+/// Which density has the lightest color; 0 has the darkest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ColorScale {
-    /// Density per square pixel of the lightest colour.
+    /// Density per square pixel of the lightest color.
     pub max: f64,
 }
 
@@ -48,8 +48,8 @@ impl ColorScale {
         Self { max: max.map_or(1.0, |v| Self::HEADROOM * v) }
     }
 
-    /// The colour of a density; beyond the ends the colour of the end.
-    pub fn colour(self, density: f64) -> [u8; 3] {
+    /// The color of a density; beyond the ends the color of the end.
+    pub fn color(self, density: f64) -> [u8; 3] {
         inferno(density / self.max)
     }
 }
@@ -73,7 +73,7 @@ pub(super) fn inferno(t: f64) -> [u8; 3] {
 }
 
 /// A time between the ends of a solve, 0 and 1, as a line on white: the scale without its ends, which white and ink drown.
-pub(super) fn time_colour(t: f64) -> [u8; 3] {
+pub(super) fn time_color(t: f64) -> [u8; 3] {
     inferno(0.12 + 0.70 * t)
 }
 
@@ -90,10 +90,10 @@ mod tests {
     #[test]
     fn scale_maps_its_ends_and_clips_beyond() {
         let scale = ColorScale { max: 0.02 };
-        assert_eq!(scale.colour(0.0), inferno(0.0));
-        assert_eq!(scale.colour(0.02), inferno(1.0));
-        assert_eq!(scale.colour(1.0), inferno(1.0));
-        assert_eq!(scale.colour(-1.0), inferno(0.0));
+        assert_eq!(scale.color(0.0), inferno(0.0));
+        assert_eq!(scale.color(0.02), inferno(1.0));
+        assert_eq!(scale.color(1.0), inferno(1.0));
+        assert_eq!(scale.color(-1.0), inferno(0.0));
         assert!(lightness(inferno(0.0)) < 1.0 && lightness(inferno(1.0)) > 240.0);
     }
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_those_of_the_published_table() {
+    fn colors_are_those_of_the_published_table() {
         // matplotlib's inferno at 0, 1/4, 1/2, 3/4, 1
         let table = [[0, 0, 4], [87, 16, 110], [188, 55, 84], [249, 142, 9], [252, 255, 164]];
         for (i, expected) in table.into_iter().enumerate() {

@@ -1,0 +1,216 @@
+//! The driver for host values: one accepted step at a time.
+//!
+//! [`Integrator`] owns what a solve changes and asks for [`attempts`](super::attempts) until a step is accepted;
+//! [`Stepper`](super::Stepper) lends that to the user. The whole solve in `host` is the same loop with a recorder behind it. It
+//! knows the carry and the step just taken; what is kept of a step is the recorder's business.
+
+use super::attempts::{Driven, Run};
+use super::dense::Segment;
+use super::knot::next_knot;
+use super::retry::{Before, refuse, resume, take_back};
+use super::stages::eval;
+use super::{
+    Carry, FieldFailure, Interpolant, Native, OdeError, Outcome, PlainState, Scheme, Span, VectorField,
+    start, status,
+};
+use std::sync::Arc;
+
+/// Which stages of the step last accepted are at hand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ready {
+    Nothing,
+    /// Those of the method.
+    OwnStages,
+    /// Those of its dense output too.
+    Curve,
+}
+
+/// A solve between two steps.
+pub(super) struct Integrator<Y: PlainState> {
+    pub carry: Carry<Y>,
+    pub span: Span<f64>,
+    /// The start of the step last accepted; of meaning where it was to be remembered.
+    before: Before<Y>,
+    /// The step's size, which its stages belong to also where an event cuts it short.
+    h: f64,
+    pub interpolant: Arc<Interpolant>,
+    /// Stages of the step last accepted, those for dense output included, once they were asked for.
+    stages: Vec<Y>,
+    ready: Ready,
+    weights: Vec<f64>,
+}
+
+impl<Y: PlainState> Integrator<Y> {
+    pub fn new(
+        f: &dyn VectorField<Y>,
+        scheme: &Scheme<Y>,
+        (t0, t1): (f64, f64),
+        y0: Y,
+    ) -> Result<Self, OdeError> {
+        let span = Span::new(t0, t1);
+        let carry = start(&f, scheme, &span, y0).map_err(|failure| field_error(failure, 0.0))?;
+        let interpolant = Arc::new(Interpolant::of(&scheme.tableau));
+        let weights = vec![0.0; interpolant.num_stages()];
+        Ok(Integrator {
+            before: Before::of(&carry),
+            carry,
+            span,
+            h: 0.0,
+            interpolant,
+            stages: vec![],
+            ready: Ready::Nothing,
+            weights,
+        })
+    }
+
+    /// Attempts steps until `most` are accepted or the solve has ended; gives how many were, and adds their ends to
+    /// `step_times`. `remember`: whether the curve of the last may be asked for; then `most` is 1.
+    pub fn advance(
+        &mut self,
+        f: &dyn Driven<Y>,
+        scheme: &Scheme<Y>,
+        native: Native,
+        (remember, most): (bool, u64),
+        knots: &mut Vec<f64>,
+    ) -> Result<u64, OdeError> {
+        self.ready = Ready::Nothing;
+        if remember {
+            self.before.renew(&self.carry);
+        }
+        let first = knots.len();
+        loop {
+            let accepted = (knots.len() - first) as u64;
+            let run = Run { scheme, span: &self.span, carry: &mut self.carry, most: most - accepted, knots };
+            match f.attempts(native, run) {
+                Err(failure) if !(failure.is_recoverable() && self.refuse(scheme)) => {
+                    return Err(field_error(failure, self.carry.num_steps));
+                }
+                Err(_) => {}
+                Ok(_) => break,
+            }
+        }
+        self.h = self.carry.h;
+        Ok((knots.len() - first) as u64)
+    }
+
+    /// Makes the next attempt shorter than the one in which the field failed; false where that does not help any more.
+    fn refuse(&mut self, scheme: &Scheme<Y>) -> bool {
+        let h = next_knot(scheme, &self.span, &self.carry).t - self.carry.t;
+        refuse(scheme, h, &mut self.carry)
+    }
+
+    /// Takes the step last accepted back, which was remembered: numbers in it are not finite, `component` says which.
+    pub fn take_back(&mut self, scheme: &Scheme<Y>, component: f64) {
+        take_back(scheme, &self.before, (&true, &component), &mut self.carry);
+        self.ready = Ready::Nothing;
+    }
+
+    /// Where the step last accepted starts.
+    pub fn t(&self) -> f64 {
+        self.before.t
+    }
+
+    /// Makes room for the stages of a step.
+    pub fn reserve_stages(&mut self) {
+        if self.stages.is_empty() {
+            self.stages = vec![self.before.y.clone(); self.interpolant.num_stages()];
+        }
+    }
+
+    /// Copies the method's own stages of the step last accepted, which must have been remembered.
+    pub fn keep_stages(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
+        if self.ready != Ready::Nothing {
+            return Ok(());
+        }
+        let s = scheme.tableau.num_stages();
+        self.reserve_stages();
+        self.stages[0].copy_of(&self.before.k0);
+        for (stage, k) in self.stages[1..s].iter_mut().zip(&self.carry.k[1..s]) {
+            stage.copy_of(k);
+        }
+        if scheme.tableau.is_fsal() {
+            if self.knows_f1(scheme) {
+                self.stages[s - 1].copy_of(&self.carry.k[0]);
+            } else {
+                self.carry.num_fn_evals += 1.0;
+                let t = scheme.before(&self.span, &self.carry.t);
+                eval(&f, &t, &self.carry.y, &mut self.stages[s - 1])
+                    .map_err(|failure| field_error(failure, self.carry.num_steps))?;
+            }
+        }
+        self.ready = Ready::OwnStages;
+        Ok(())
+    }
+
+    /// Where the step ended, f is known unless the other side of a discontinuity has replaced it.
+    fn knows_f1(&self, scheme: &Scheme<Y>) -> bool {
+        scheme.carries_first() && scheme.before(&self.span, &self.carry.t) == self.carry.t
+    }
+
+    /// The step last accepted, with every stage that its curve needs; it must have been remembered.
+    pub fn complete(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
+        self.keep_stages(f, scheme)?;
+        if self.ready == Ready::Curve {
+            return Ok(());
+        }
+        let s = scheme.tableau.num_stages();
+        let renewed = self.knows_f1(scheme) && self.carry.status != status::COMPLETED;
+        for (i, (c, row)) in self.interpolant.clone().extra().enumerate() {
+            let at = s + i;
+            if i == 0 && self.interpolant.starts_with_f1() && renewed {
+                self.stages[at].copy_of(&self.carry.k[0]);
+                continue;
+            }
+            let (before, after) = self.stages.split_at_mut(at);
+            self.carry.y1.lincomb(&self.before.y, &self.h, row, before);
+            let t =
+                if c == 1.0 { scheme.before(&self.span, &self.carry.t) } else { self.before.t + c * self.h };
+            eval(&f, &t, &self.carry.y1, &mut after[0])
+                .map_err(|failure| field_error(failure, self.carry.num_steps))?;
+            self.carry.num_fn_evals += 1.0;
+        }
+        self.ready = Ready::Curve;
+        Ok(())
+    }
+
+    /// The step last accepted; complete.
+    pub fn segment(&self) -> Segment<'_, Y> {
+        Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages }
+    }
+
+    /// `|h sum_i a_i k_i|` and `|h sum_i b_i k_i|` over the method's stages of the step last accepted, which were kept, in
+    /// units of the tolerance.
+    pub fn sizes(&mut self, scheme: &Scheme<Y>, a: &[f64], b: &[f64]) -> (f64, f64) {
+        let (k, y, scratch) = (&self.stages[..a.len()], &self.before.y, &mut self.carry.y1);
+        let mut size = |weights| scratch.error_ratio(&self.h, weights, k, y, y, &scheme.tolerance);
+        (size(a), size(b))
+    }
+
+    /// The state at `t` within the step last accepted, which is complete.
+    pub fn eval_into(&mut self, t: f64, out: &mut Y) {
+        let segment = Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages };
+        segment.eval(&self.interpolant, t, &mut self.weights, out);
+    }
+
+    /// Ends the step last accepted at `t`, where the state is `y`.
+    pub fn cut(&mut self, t: f64, y: Y) {
+        (self.carry.t, self.carry.y) = (t, y);
+    }
+
+    /// Goes on from the carry's state, which may have been changed, the step last accepted having been cut short where
+    /// `t_end`, the end it was to have, is not the carry's t.
+    pub fn resume(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>, t_end: f64) -> Result<(), OdeError> {
+        let step = (&self.before.t, &self.before.num_off_grid, &t_end);
+        resume(&f, scheme, &self.span, step, &true, &mut self.carry)
+            .map_err(|failure| field_error(failure, self.carry.num_steps))
+    }
+
+    /// Why the solve ended; `None` while it runs.
+    pub fn outcome(&self, scheme: &Scheme<Y>) -> Option<Outcome> {
+        Outcome::of(&self.carry, scheme.limits.dt_min)
+    }
+}
+
+pub(super) fn field_error(failure: FieldFailure<f64>, num_steps: f64) -> OdeError {
+    OdeError::Field { t: failure.t, step: num_steps as u64, source: failure.source }
+}
