@@ -1,7 +1,7 @@
 //! flowline: solve ODEs, differentiate through the solve, train continuous normalizing flows.
 //!
 //! - [`ode`]: solves of host values; the stepping algorithm is written there, once.
-//! - `tensor`: tensors, `jit`, gradients; `odeint`: the same solves on tensors, differentiable.
+//! - `tensor`: tensors, `jit`, gradients; `adjoint`: the same solves on tensors, differentiable.
 //! - `nn`, `optim`, `cnf`: layers, optimizers, flows; `memory`: what lives and what is kept compiled.
 //! - `plot`, [`io`]: pictures of solutions and densities, files.
 //! - `data`, `eval`, `train`: images as densities, points, sets of images, what is measured of a learned density and how it
@@ -11,6 +11,8 @@
 //! Below these, `graph`, `transform` and `backend` are the traced program, its derivatives and how it
 //! runs; ARCHITECTURE.md is the map. [`prelude`] has the names that programs use.
 
+#[cfg(feature = "tensor")]
+pub mod adjoint;
 #[cfg(feature = "tensor")]
 pub mod array;
 #[cfg(feature = "tensor")]
@@ -38,8 +40,6 @@ mod names;
 pub mod nn;
 pub mod ode;
 #[cfg(feature = "tensor")]
-pub mod odeint;
-#[cfg(feature = "tensor")]
 pub mod optim;
 #[cfg(feature = "plot")]
 pub mod plot;
@@ -60,13 +60,13 @@ pub mod guide {}
 
 pub mod prelude {
     //! The names that programs use.
+    #[cfg(feature = "tensor")]
+    pub use crate::adjoint::{Adjoint, Batching, Checkpoints, ExpectedSteps};
     pub use crate::ode::Method::{self, *};
     pub use crate::ode::{
         ConstantStepSize, Controller, Event, HairerController, Ode, OdeError, Outcome, PidController, SaveAt,
         Solution, SolveError, StepTo, Tableau, Tolerance, VectorField, odeint,
     };
-    #[cfg(feature = "tensor")]
-    pub use crate::odeint::{Adjoint, Batching, Checkpoints, ExpectedSteps};
     pub use crate::state;
     #[cfg(feature = "tensor")]
     pub use crate::tree;

@@ -4,10 +4,10 @@
 //! `density`, its samples in `sample`, and how either runs on any number of rows is in `rows`.
 
 use super::{CnfOptions, Divergence, ErrorNorm, PathRegularization, StandardNormal, StepControl};
+use crate::adjoint::Adjoint;
 use crate::array::DType;
 use crate::nn::{AnyVelocityField, FourierMlp, VelocityField, golden_frequencies};
 use crate::ode::Method;
-use crate::odeint::Adjoint;
 use crate::tensor::{Key, Tensor, Tree};
 use crate::tree;
 

@@ -1,8 +1,8 @@
 //! How a flow is solved: what is no weight of it.
 
 use super::Divergence;
+use crate::adjoint::Adjoint;
 use crate::ode::Method;
-use crate::odeint::Adjoint;
 use crate::tensor::{Leaf, Tensor, Tree, TreePath};
 
 /// How long the steps of a solve are.
@@ -76,7 +76,7 @@ pub struct CnfOptions {
     pub max_steps: u64,
     /// Rows that are solved together on one thread, about: 64 where nothing is said.
     pub tile: usize,
-    /// Whether each row has steps of its own ([`Batching::PerRow`](crate::odeint::Batching::PerRow)); the rows of a tile
+    /// Whether each row has steps of its own ([`Batching::PerRow`](crate::adjoint::Batching::PerRow)); the rows of a tile
     /// share theirs where nothing is said.
     ///
     /// What is found of a row then has the same bits whatever rows stand beside it and in whatever order: alone, the norm

@@ -2,10 +2,10 @@
 
 use super::divergence::{Directions, Local, local};
 use super::{CnfOptions, Divergence, ErrorNorm, PathRegularization, StepControl};
+use crate::adjoint::{self, PartNorm, TensorState};
 use crate::error::Result;
 use crate::nn::VelocityField;
 use crate::ode::{ConstantStepSize, Ode, OdeState};
-use crate::odeint::{self, PartNorm, TensorState};
 use crate::tensor::Tensor;
 use crate::tree;
 
@@ -24,7 +24,7 @@ tree! {
 
 impl FlowStats {
     /// The counters as one tensor `[3]`, of which no derivative is taken.
-    pub(super) fn pack(stats: &odeint::TensorStats) -> Tensor {
+    pub(super) fn pack(stats: &adjoint::TensorStats) -> Tensor {
         Tensor::stack(&[&stats.num_steps, &stats.num_rejected, &stats.num_fn_evals]).stop_gradient()
     }
 
@@ -52,7 +52,7 @@ impl CnfOptions {
         y0: &Y,
     ) -> Result<(Y, Tensor)>
     where
-        Y: TensorState + OdeState<Options = odeint::Options, Solution<Y> = odeint::TensorSolution<Y>>,
+        Y: TensorState + OdeState<Options = adjoint::Options, Solution<Y> = adjoint::TensorSolution<Y>>,
     {
         let ode = Ode::new(field).method(self.method).adjoint(self.adjoint).max_steps(self.max_steps);
         let ode = match self.stepping {

@@ -3,7 +3,7 @@
 //! Captured values are explicit inputs of a body, so nothing here refers to the graph around it.
 //! The search ([`Solve`]) and its derivative are kept apart: the search may try, reject and estimate
 //! errors; the *step* is what an accepted trip means, and only it is differentiated. None of this
-//! knows what is searched for; `odeint` builds an adaptive ODE solve from it.
+//! knows what is searched for; `adjoint` builds an adaptive ODE solve from it.
 
 use super::{Func, Taps, Type};
 

@@ -190,7 +190,7 @@ fn run_any<Y: PlainState, O>(
         t1: stepper.carry.t,
         ts,
         ys,
-        step_times,
+        step_times: knots,
         events,
         stats,
         outcome,

@@ -65,7 +65,7 @@ pub struct NanReport {
 ///
 /// A solve that ends early leaves its last state that is finite, so the loss may be finite too; `value_and_grad` errs all
 /// the same, and what is named here is the operation that its last attempt failed by. Of rows in lockstep
-/// ([`Batching::PerRow`](crate::odeint::Batching)) the solve is named, with the row and the time.
+/// ([`Batching::PerRow`](crate::adjoint::Batching)) the solve is named, with the row and the time.
 ///
 /// Only what reaches the loss or the gradient is looked at: neither the side of a `select` that is not taken nor a
 /// step that a solve rejects is a finding. Runs by the reference interpreter, so slowly, and sums may differ from a

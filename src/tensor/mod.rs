@@ -7,7 +7,7 @@
 //! what the caller holds, and a trace dies with the function that made it.
 //!
 //! It knows graphs and transforms, and no ODE: loops enter through `trace` and
-//! `apply` from `odeint`.
+//! `apply` from `adjoint`.
 
 pub(crate) mod caches;
 mod cond;

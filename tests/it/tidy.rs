@@ -14,11 +14,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("error", &["simd", "array", "ode", "graph", "transform", "io", "data", "plot", "eval", "train"]),
     ("tensor", &["simd", "array", "graph", "transform", "backend", "error", "ode"]),
     ("memory", &["array", "tensor"]),
-    ("odeint", &["array", "graph", "tensor", "ode", "error"]),
+    ("adjoint", &["array", "graph", "tensor", "ode", "error"]),
     ("nn", &["array", "tensor", "error"]),
     ("optim", &["array", "tensor", "nn", "error"]),
     ("names", &[]),
-    ("cnf", &["names", "array", "tensor", "ode", "odeint", "nn", "error", "graph"]),
+    ("cnf", &["names", "array", "tensor", "ode", "adjoint", "nn", "error", "graph"]),
     ("data", &["error", "io"]),
     ("plot", &["ode", "error", "io"]),
     ("io", &["array", "tensor", "ode", "error"]),
@@ -26,7 +26,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "train",
         &[
-            "names", "array", "tensor", "ode", "odeint", "nn", "optim", "cnf", "data", "plot", "io", "eval",
+            "names", "array", "tensor", "ode", "adjoint", "nn", "optim", "cnf", "data", "plot", "io", "eval",
             "error", "backend",
         ],
     ),

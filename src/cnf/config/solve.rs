@@ -3,10 +3,10 @@
 //! The words of a checkpoint's header on one side, [`CnfOptions`] of a flow on the other; each is found from the other
 //! without loss. It knows no field and no weights.
 
+use crate::adjoint::{Adjoint, Checkpoints};
 use crate::cnf::{CnfOptions, Divergence, ErrorNorm, PathRegularization, ProbeDistribution, StepControl};
 use crate::error::Result;
 use crate::names::names;
-use crate::odeint::{Adjoint, Checkpoints};
 use serde::{Deserialize, Serialize};
 
 names! {

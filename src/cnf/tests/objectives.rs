@@ -1,10 +1,10 @@
 //! What is minimized: gradients against differences, formulas, costs of paths, and that either objective learns.
 
 use super::*;
+use crate::adjoint::Adjoint;
 use crate::error::Result;
 use crate::nn::{Activation, FourierMlp, Mlp, golden_frequencies};
 use crate::ode::Method;
-use crate::odeint::Adjoint;
 use crate::optim::{OptState, adamw, chain, clip_by_global_norm, cosine, ema};
 use crate::tensor::{jit, value_and_grad};
 

@@ -2,7 +2,7 @@
 //!
 //! An event is a function of (t, y) whose zero is looked for on the dense output of each accepted step. What is known of
 //! its sign ([`signs`]), the search for its time ([`root`]) and the guard against times that accumulate ([`zeno`]) are
-//! written once, over a clock: the driver of plain states ([`finder`]) and the recorder of tensors (`odeint`) run the same
+//! written once, over a clock: the driver of plain states ([`finder`]) and the recorder of tensors (`adjoint`) run the same
 //! code.
 //!
 //! All events whose sign has changed at an instant belong to it, and their actions follow one another in the order of

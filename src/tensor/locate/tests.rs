@@ -1,8 +1,8 @@
 //! The first operation that is not finite is found where it stands: in a loss, in a step, in its derivative.
 
+use crate::adjoint::{Adjoint, Batching};
 use crate::array::DType;
 use crate::ode::{ConstantStepSize, Event, Method, Ode};
-use crate::odeint::{Adjoint, Batching};
 use crate::tensor::{DiffPass, NanReport, Tensor, custom_derivatives, debug_nans, map_rows};
 
 fn f64s(x: &[f64]) -> Tensor {

@@ -1,12 +1,12 @@
 //! Mapped functions against loops of single calls, compiled.
 
 use super::{try_vmap, vmap};
+use crate::adjoint::Adjoint;
 use crate::array::{DType, refusal};
 use crate::error::Error;
 use crate::graph::arbitrary::{Draws, Recipe, function};
 use crate::nn::{Activation, Mlp};
 use crate::ode::Ode;
-use crate::odeint::Adjoint;
 use crate::tensor::tests::numbers;
 use crate::tensor::{Key, Tensor, Tree, apply, grad, jit, jvp, map_rows, num_elements, value_and_grad, vjp};
 use crate::{transform, tree};

@@ -87,7 +87,7 @@ impl Default for Adjoint {
 /// # Examples
 /// ```
 /// use flowline::prelude::*;
-/// use flowline::odeint::Batching;
+/// use flowline::adjoint::Batching;
 /// // y' = -(1 + y^2) y: the larger, the steeper
 /// let field = |_t: Tensor, y: &Tensor| -((1.0 + y.square()) * y);
 /// let y0 = Tensor::from([[0.1], [1.0], [10.0]]);
@@ -125,7 +125,7 @@ pub enum Batching {
 /// # Examples
 /// ```
 /// use flowline::prelude::*;
-/// use flowline::odeint::PartNorm;
+/// use flowline::adjoint::PartNorm;
 /// // 100 components at rest beside one that oscillates.
 /// let field = |t: Tensor, (y, q): &(Tensor, Tensor)| (y * 0.0, q * 0.0 + (t * 40.0).sin() * 5.0);
 /// let y0 = (Tensor::zeros([100]), Tensor::zeros([1]));

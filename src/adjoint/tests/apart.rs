@@ -1,8 +1,8 @@
 //! Reversible solves whose two states part, and backward passes that do not find their start.
 
+use crate::adjoint::Adjoint;
 use crate::error::Error;
 use crate::ode::{ConstantStepSize, Ode, Outcome};
-use crate::odeint::Adjoint;
 use crate::tensor::{Tensor, debug_nans, value_and_grad};
 
 const TOL: f64 = 1e-7;

@@ -3,9 +3,9 @@
 use super::f64s;
 use super::hits::flipped;
 use super::steps::{close, pushed_tensor};
+use crate::adjoint::{Adjoint, TensorSolution};
 use crate::array::DType;
 use crate::ode::{ConstantStepSize, Event, Ode, Outcome, SaveAt, StepTo};
-use crate::odeint::{Adjoint, TensorSolution};
 use crate::tensor::{Tensor, Tree, jit, jvp, value_and_grad};
 use crate::tree;
 

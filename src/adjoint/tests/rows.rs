@@ -1,10 +1,10 @@
 //! Rows that do not share their steps: the bits of rows one by one, their gradients, and what one row does to others.
 
+use crate::adjoint::{Adjoint, Batching, TensorSolution};
 use crate::array::{Array, DType};
 use crate::backend::cpu::{Plan, Workspace};
 use crate::graph::{Type, interpret, verify};
 use crate::ode::{Method, Ode, OdeError, Outcome, SaveAt, SolveError, StepTo};
-use crate::odeint::{Adjoint, Batching, TensorSolution};
 use crate::tensor::{Tensor, Tree, grad, jit, jvp, map_rows, trace, try_map_rows, value_and_grad, vmap};
 use crate::{simd, transform};
 

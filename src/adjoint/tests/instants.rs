@@ -2,8 +2,8 @@
 
 use super::f64s;
 use super::steps::close;
+use crate::adjoint::{Adjoint, Batching, TensorSolution};
 use crate::ode::{Event, Method, Ode, Outcome};
-use crate::odeint::{Adjoint, Batching, TensorSolution};
 use crate::tensor::{Tensor, jit, value_and_grad};
 
 /// y with component i turned round.

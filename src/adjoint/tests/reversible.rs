@@ -1,8 +1,8 @@
 //! The reversible solve: against the same map differentiated with every state kept, and against what it may keep.
 
+use crate::adjoint::Adjoint;
 use crate::graph::{Builder, Func, NodeId, Op, Policy, Solve};
 use crate::ode::{ConstantStepSize, Method, Ode};
-use crate::odeint::Adjoint;
 use crate::tensor::{Tensor, apply, grad, jit, jvp, trace, value_and_grad};
 use crate::transform::vjp;
 use std::sync::Arc;

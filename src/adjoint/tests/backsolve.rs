@@ -1,8 +1,8 @@
 //! The continuous adjoint through saved times, against the exact derivative of the steps taken.
 
+use crate::adjoint::{Adjoint, TensorSolution};
 use crate::array::DType;
 use crate::ode::{ConstantStepSize, Method, Ode, OdeError, SaveAt, StepTo};
-use crate::odeint::{Adjoint, TensorSolution};
 use crate::tensor::{Tensor, Tree, grad, jit, jvp, map_rows, value_and_grad};
 
 fn f64s(x: &[f64]) -> Tensor {

@@ -1,9 +1,9 @@
 //! What a traced solve gives: values of the graph.
 
+use crate::adjoint::leaves::Leaves;
+use crate::adjoint::{EventRecords, TensorDenseOutput};
 use crate::array::DType;
 use crate::ode::{Clock, OdeError, Outcome, status};
-use crate::odeint::leaves::Leaves;
-use crate::odeint::{EventRecords, TensorDenseOutput};
 use crate::tensor::{Check, Tensor, Tree, register_check};
 use crate::tree;
 

@@ -6,8 +6,8 @@
 use super::curve::{Curve, Rows, choose, or_nan};
 use super::leaves::Leaves;
 use super::rows::swapped;
+use crate::adjoint::TensorState;
 use crate::array::DType;
-use crate::odeint::TensorState;
 use crate::tensor::{Searches, Tensor, Tree, over_rows};
 use crate::tree;
 use std::convert::Infallible;

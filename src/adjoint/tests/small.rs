@@ -1,7 +1,7 @@
 //! Loops small enough for Miri, which takes a thousand times as long: a search, its replay with checkpoints, rows in lockstep.
 
+use crate::adjoint::{Adjoint, Batching};
 use crate::ode::{Method, Ode};
-use crate::odeint::{Adjoint, Batching};
 use crate::tensor::{Tensor, jit, value_and_grad};
 
 fn decay(p: &Tensor, y: &Tensor) -> Tensor {

@@ -1,9 +1,9 @@
 //! What a plan tells of the states that its solves keep: the choice, its reason and what came of it.
 
+use crate::adjoint::{Adjoint, Checkpoints};
 use crate::array::DType;
 use crate::backend::{LoopReport, LoopRun};
 use crate::ode::{ConstantStepSize, Ode};
-use crate::odeint::{Adjoint, Checkpoints};
 use crate::tensor::{RunReport, Tensor, grad, jit, map_rows};
 
 /// The report of a gradient through 200 constant steps of 25 numbers, before a run and after, and the run's counters.

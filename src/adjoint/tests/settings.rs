@@ -1,10 +1,10 @@
 //! Every setting of every way of running a solve is read, or refused by its name: the table of `ode/settings.md`.
 
+use crate::adjoint::{Adjoint, Batching, TensorSolution};
 use crate::ode::{
     Closure, ConstantStepSize, EnsembleBuilder, Event, HairerController, Method, Ode, OdeError, SaveAt,
     SolveError, StepTo, Tableau,
 };
-use crate::odeint::{Adjoint, Batching, TensorSolution};
 use crate::tensor::{Tensor, Tree, jit};
 use crate::vector_field;
 use std::fmt::Debug;

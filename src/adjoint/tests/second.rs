@@ -1,7 +1,7 @@
 //! Second derivatives through solves that keep every state: forward over reverse, reverse over reverse, differences.
 
+use crate::adjoint::Adjoint;
 use crate::ode::{Ode, StepTo};
-use crate::odeint::Adjoint;
 use crate::tensor::{Tensor, grad, jit, jvp, map_rows, value_and_grad};
 
 fn rate(p: &Tensor, y: &Tensor) -> Tensor {

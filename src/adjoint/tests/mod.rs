@@ -20,9 +20,9 @@ mod small;
 mod steps;
 mod union;
 
+use crate::adjoint::{Adjoint, Checkpoints, TensorSolution};
 use crate::array::DType;
 use crate::ode::{ConstantStepSize, Method, Ode, Outcome, PidController, SaveAt, StepTo};
-use crate::odeint::{Adjoint, Checkpoints, TensorSolution};
 use crate::tensor::{Tensor, grad, jit, map_rows, try_map_rows, value_and_grad};
 use crate::tree;
 

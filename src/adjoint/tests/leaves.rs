@@ -1,10 +1,10 @@
 //! Leaves are what the tree was that they were made of.
 
+use crate::adjoint::leaves::{Layout, Leaves};
+use crate::adjoint::state::TensorState;
+use crate::adjoint::{Adjoint, Batching, PartNorm};
 use crate::array::DType;
 use crate::ode::{Event, Ode, State, Tol, Tolerance};
-use crate::odeint::leaves::{Layout, Leaves};
-use crate::odeint::state::TensorState;
-use crate::odeint::{Adjoint, Batching, PartNorm};
 use crate::tensor::{Key, Tensor, Tree, grad};
 use crate::tree;
 

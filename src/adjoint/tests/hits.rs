@@ -2,9 +2,9 @@
 
 use super::f64s;
 use super::steps::{close, pushed_tensor};
+use crate::adjoint::{Batching, EventRecords};
 use crate::array::DType;
 use crate::ode::{ConstantStepSize, Event, Method, Ode, OdeError, Outcome, PidController, SaveAt, StepTo};
-use crate::odeint::{Batching, EventRecords};
 use crate::tensor::{Tensor, jit};
 
 pub(super) fn flipped(y: &Tensor, factor: &Tensor) -> Tensor {

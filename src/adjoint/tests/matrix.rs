@@ -1,8 +1,8 @@
 //! The matrix of gradients: every adjoint, everything that can be saved, every way of batching rows; against central
 //! differences on a frozen grid, against each other, and with its holes refused.
 
+use crate::adjoint::{Adjoint, Batching, EventRecords, TensorSolution};
 use crate::ode::{Event, Method, Ode, OdeError, SaveAt, StepTo};
-use crate::odeint::{Adjoint, Batching, EventRecords, TensorSolution};
 use crate::tensor::{Tensor, Tree, grad, jit, jvp};
 use crate::tree;
 

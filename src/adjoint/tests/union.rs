@@ -2,8 +2,8 @@
 
 use super::f64s;
 use super::steps::close;
+use crate::adjoint::Batching;
 use crate::ode::{Event, Ode, Outcome, SaveAt, Solution, StepTo};
-use crate::odeint::Batching;
 use crate::tensor::{Tensor, grad, jit};
 
 /// t0, twice the same inside of a step, the end of a step, t1.
@@ -44,7 +44,7 @@ fn on_host(save_at: SaveAt, sign: f64, events: &str) -> Solution<[f64; 2]> {
     round!(|_t, y: &[f64; 2]| [y[1], -y[0]], [1.0, 0.0], |y: &[f64; 2]| y[0], (save_at, sign, events))
 }
 
-fn on_tensors(save_at: SaveAt, sign: f64, events: &str) -> crate::odeint::TensorSolution<Tensor> {
+fn on_tensors(save_at: SaveAt, sign: f64, events: &str) -> crate::adjoint::TensorSolution<Tensor> {
     let field = |_t, y: &Tensor| Tensor::stack(&[&y.index(1), &-y.index(0)]);
     round!(field, f64s(&[1.0, 0.0]), |y: &Tensor| y.index(0), (save_at, sign, events))
 }

@@ -1,8 +1,8 @@
 //! Saved times on tensors: the host's values, gradients on the frozen grid, and what a time outside holds.
 
+use crate::adjoint::{Adjoint, TensorSolution};
 use crate::array::DType;
 use crate::ode::{ConstantStepSize, Method, Ode, OdeError, Outcome, SaveAt, SolveError, StepTo};
-use crate::odeint::{Adjoint, TensorSolution};
 use crate::tensor::{Tensor, Tree, jit, jvp, map_rows, value_and_grad};
 use crate::tree;
 

@@ -1,9 +1,9 @@
 //! Saved steps and the dense curve on tensors: the host's values, and gradients on the frozen grid.
 
 use super::f64s;
+use crate::adjoint::Adjoint;
 use crate::array::{DType, Shape};
 use crate::ode::{ConstantStepSize, Method, Ode, OdeError, Outcome, SaveAt, StepTo};
-use crate::odeint::Adjoint;
 use crate::tensor::{Tensor, Tree, jit, jvp, map_rows, value_and_grad};
 use crate::tree;
 

@@ -1,8 +1,8 @@
 //! Every way to take a gradient, on published values, against each other and against what it may keep.
 
+use crate::adjoint::{Adjoint, Checkpoints};
 use crate::array::DType;
 use crate::ode::{ConstantStepSize, Method, Ode, StepTo};
-use crate::odeint::{Adjoint, Checkpoints};
 use crate::tensor::{Tensor, Tree, grad, jit, jvp, map_rows, value_and_grad};
 
 type Problem = (Tensor, Tensor);

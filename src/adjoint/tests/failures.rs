@@ -1,8 +1,8 @@
 //! One contract for failure: what ends a solve early is the same error, with all that was computed, on every driver.
 
 use super::steps::close;
+use crate::adjoint;
 use crate::ode::{Event, Ode, OdeError, Outcome, SaveAt, Sensitivity, Solution, SolveError, odeint};
-use crate::odeint;
 use crate::tensor::{Tensor, jit, try_vmap, value_and_grad};
 use crate::vector_field;
 use std::ops::ControlFlow;
@@ -41,7 +41,7 @@ fn of_sensitivity<D>(s: &Sensitivity<D, 1>) -> End {
     End { outcome: s.outcome, t: s.t1, y: s.y1[0], num_steps: s.stats.num_steps, num_saved: 1 }
 }
 
-fn of_tensors(s: &odeint::TensorSolution<Tensor>) -> End {
+fn of_tensors(s: &adjoint::TensorSolution<Tensor>) -> End {
     let num_saved = s.ys.to_vec().iter().filter(|y| !y.is_nan()).count();
     let (t, y, num_steps) = (s.t1.item(), s.y1.item(), s.stats.num_steps.item() as u64);
     End { outcome: s.outcome(), t, y, num_steps, num_saved }

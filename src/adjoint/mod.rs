@@ -9,7 +9,6 @@
 //! Recording is host code that runs once, so it is compiled once: for [`leaves`] and fields behind pointers, whatever
 //! states and fields users have. Only `drive` is generic over those.
 
-mod adjoint;
 mod algorithm;
 mod apart;
 mod backsolve;
@@ -21,6 +20,7 @@ mod drive;
 mod event;
 mod hits;
 mod leaves;
+mod options;
 mod pieces;
 mod reversible;
 mod root;
@@ -32,9 +32,9 @@ mod state;
 mod sweep;
 mod union;
 
-pub use adjoint::{Adjoint, Batching, ExpectedSteps, Options, PartNorm};
 pub use dense::TensorDenseOutput;
 pub use hits::EventRecords;
+pub use options::{Adjoint, Batching, ExpectedSteps, Options, PartNorm};
 pub use solution::{TensorSolution, TensorStats};
 pub use state::TensorState;
 
