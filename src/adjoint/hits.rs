@@ -27,17 +27,17 @@ tree! {
 /// // a ball that bounces with 9/10 of its speed: the first time at sqrt(2 height / g)
 /// let height = Tensor::from(5.0);
 /// let bounce = |height: &Tensor| {
-///     let ball = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.at(1), &Tensor::from(-10.0)]));
-///     let ball = ball.max_events(8).on_event(Event::falling(), |_t, y| y.at(0), |_t, y| {
-///         *y = Tensor::stack(&[&y.at(0), &(-0.9 * y.at(1))]);
+///     let ball = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.index(1), &Tensor::from(-10.0)]));
+///     let ball = ball.max_events(8).on_event(Event::falling(), |_t, y| y.index(0), |_t, y| {
+///         *y = Tensor::stack(&[&y.index(0), &(-0.9 * y.index(1))]);
 ///     });
 ///     ball.solve(0.0, 4.0, Tensor::stack(&[height, &Tensor::from(0.0)]))
 /// };
 /// let hits = bounce(&height)?.events()?.clone();
-/// assert_eq!(hits.count.item(), 2.0);
+/// assert_eq!(hits.num_events.item(), 2.0);
 /// assert!((hits.t.to_vec()[1] - 2.8).abs() < 1e-6 && hits.t.to_vec()[2].is_nan());
 /// // the second bounce is at 2.8 sqrt(height / 5)
-/// let slope = grad(|h: &Tensor| bounce(h).unwrap().events().unwrap().t.at(1), &height);
+/// let slope = grad(|h: &Tensor| bounce(h).unwrap().events().unwrap().t.index(1), &height);
 /// assert!((slope.item() - 0.28).abs() < 1e-6);
 /// # Ok::<(), flowline::Error>(())
 /// ```

@@ -87,7 +87,7 @@ impl<D: VelocityField> Cnf<D> {
     /// // y, t and one of three classes in, a velocity out.
     /// let field = Mlp::new([2 + 1 + 3, 16, 2], Activation::Tanh, &Key::new(0));
     /// let flow = Cnf::new(field, StandardNormal::new(2));
-    /// let of_each_class = flow.given(&Tensor::from([[0.0], [1.0], [2.0]]));
+    /// let of_each_class = flow.condition_on(&Tensor::from([[0.0], [1.0], [2.0]]));
     /// assert_eq!(of_each_class.sample(3, &Key::new(1))?.shape()[..], [3, 2]);
     /// # Ok::<(), flowline::Error>(())
     /// ```

@@ -12,7 +12,7 @@ use std::path::Path;
 /// # Examples
 /// ```
 /// use flowline::data::Points;
-/// let points = Points::from([[0.0, 10.0], [2.0, 30.0]])?;
+/// let points = Points::from_rows([[0.0, 10.0], [2.0, 30.0]])?;
 /// assert_eq!((points.len(), points.dim()), (2, 2));
 /// assert_eq!(points.standardized(), [-1.0, -1.0, 1.0, 1.0]);
 /// assert_eq!(points.standard.inverse_transform(&[1.0, 0.0]), [2.0, 20.0]);

@@ -60,7 +60,7 @@ impl Embedding {
 /// # Examples
 /// ```
 /// use flowline::{nn::*, prelude::*};
-/// assert_eq!(sinusoidal(&Tensor::from([0.0]), 4, 1e4).to_vec(), [0.0, 0.0, 1.0, 1.0]);
+/// assert_eq!(timestep_embedding(&Tensor::from([0.0]), 4, 1e4).to_vec(), [0.0, 0.0, 1.0, 1.0]);
 /// ```
 #[track_caller]
 pub fn timestep_embedding(t: &Tensor, dim: usize, longest: f64) -> Tensor {

@@ -20,8 +20,8 @@ mod orthogonal;
 /// ```
 /// use flowline::{nn::*, prelude::*};
 /// let init: Init = "he_normal".parse().unwrap();
-/// let draw = jit(move |key: Key| init.draw([50, 30], &key));
-/// assert_eq!(draw.call(Key::new(1)).unwrap().to_vec(), Init::HeNormal.draw([50, 30], &Key::new(1)).to_vec());
+/// let draw = jit(move |key: Key| init.sample([50, 30], &key));
+/// assert_eq!(draw.call(Key::new(1)).unwrap().to_vec(), Init::HeNormal.sample([50, 30], &Key::new(1)).to_vec());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Init {

@@ -52,7 +52,7 @@ pub type FieldDual = Dual<DIRECTIONS>;
 ///
 /// # Examples
 /// ```
-/// use flowline::field;
+/// use flowline::vector_field;
 /// use flowline::ode::Ode;
 /// use std::f64::consts::PI;
 ///

@@ -86,13 +86,13 @@ impl<Y: PlainState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     /// ```
     /// use flowline::ode::Ode;
     /// let decay = Ode::new(|_t, y: &[f64; 1]| [-y[0]]);
-    /// let mut steps = decay.steps(0.0, 1.0, [1.0])?;
+    /// let mut stepper = decay.stepper(0.0, 1.0, [1.0])?;
     /// let mut last = 0.0;
-    /// while let Some(step) = steps.next()? {
+    /// while let Some(step) = stepper.step()? {
     ///     assert!(step.t > last);
     ///     last = step.t;
     /// }
-    /// assert!(last == 1.0 && (steps.y()[0] - (-1.0_f64).exp()).abs() < 1e-6);
+    /// assert!(last == 1.0 && (stepper.y()[0] - (-1.0_f64).exp()).abs() < 1e-6);
     /// # Ok::<(), flowline::ode::OdeError>(())
     /// ```
     pub fn stepper(&self, t0: f64, t1: f64, y0: Y) -> Result<Stepper<'_, Y, F>, SolveError<()>> {

@@ -89,14 +89,14 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'static, [f
     ///
     /// # Examples
     /// ```
-    /// use flowline::{field, ode::Ode};
+    /// use flowline::{vector_field, ode::Ode};
     /// vector_field! {
     ///     struct Decay<R> { rate: R }
     ///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
     ///         [-self.rate * y[0]]
     ///     }
     /// }
-    /// let s = Ode::from_generic(Decay { rate: 2.0 }).rtol(1e-10).sensitivity().solve(0.0, 1.0, [3.0])?;
+    /// let s = Ode::from_generic(Decay { rate: 2.0 }).rtol(1e-10).forward_sensitivity().solve(0.0, 1.0, [3.0])?;
     /// let y1 = 3.0 * (-2.0_f64).exp();
     /// assert!((s.dy1_dp.rate[0] + y1).abs() < 1e-8); // dy1/drate = -t y1
     /// assert!((s.dy1_dy0[0][0] - y1 / 3.0).abs() < 1e-8);

@@ -70,7 +70,7 @@ pub fn masked(include: impl Fn(&str) -> bool + Send + Sync + 'static, inner: Opt
 /// # Examples
 /// ```
 /// use flowline::{optim::*, prelude::*};
-/// let optimizer = accumulate(2, sgd(1.0));
+/// let optimizer = multi_steps(2, sgd(1.0));
 /// let x = Tensor::from(0.0);
 /// let (x, state) = optimizer.update(&x, Tensor::from(1.0), optimizer.init(&x));
 /// assert_eq!(x.item(), 0.0);

@@ -38,7 +38,7 @@ struct Series {
 /// ```
 /// use flowline::plot::Axes;
 /// let circle: Vec<[f64; 2]> = (0..=60).map(|i| (f64::from(i) * 0.1).sin_cos().into()).collect();
-/// let picture = Axes::new("x", "y").title("a circle").curves("circle", &[circle.clone()], 0).dots("", &circle[..1], 1);
+/// let picture = Axes::new("x", "y").title("a circle").lines("circle", &[circle.clone()], 0).scatter("", &circle[..1], 1);
 /// assert_eq!(&picture.draw()?.to_png_bytes()?[1..4], b"PNG");
 /// # Ok::<(), flowline::plot::PlotError>(())
 /// ```

@@ -12,11 +12,11 @@
 //!
 //! # Examples
 //! ```
-//! use flowline::plot::{self, Heatmap, Frame, Scale};
+//! use flowline::plot::{self, Heatmap, Extent, ColorScale};
 //!
-//! let frame = Frame { x: [0.0, 2.0], y: [0.0, 1.0] };
+//! let frame = Extent { x: [0.0, 2.0], y: [0.0, 1.0] };
 //! let map = Heatmap { values: &[0.1, 0.4], rows: 1, cols: 2, frame };
-//! let picture = plot::density("two cells", &map, Scale::of(&map))?;
+//! let picture = plot::density("two cells", &map, ColorScale::of(&map))?;
 //! assert_eq!(&picture.to_png_bytes()?[1..4], b"PNG");
 //! # Ok::<(), flowline::plot::PlotError>(())
 //! ```

@@ -82,7 +82,7 @@ pub fn time_series<Y: PlainState, O: PlainState>(
 /// ```
 /// use flowline::ode::{Ode, SaveAt};
 /// let circle = Ode::new(|_t, y: &[f64; 2]| [y[1], -y[0]]).save_at(SaveAt::dense());
-/// let picture = flowline::plot::phase(&circle.solve(0.0, 6.0, [1.0, 0.0])?, ["x", "x'"], |y| [y[0], y[1]])?;
+/// let picture = flowline::plot::phase_portrait(&circle.solve(0.0, 6.0, [1.0, 0.0])?, ["x", "x'"], |y| [y[0], y[1]])?;
 /// assert!(picture.width > picture.height);
 /// # Ok::<(), flowline::Error>(())
 /// ```

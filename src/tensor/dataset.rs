@@ -24,7 +24,7 @@ use rand_core::Rng;
 /// for (x, y) in data.batches(2, &Key::new(0)).take(30) {
 ///     assert_eq!((x.shape().len(), (x.square() - y.reshape([2])).abs().max().item()), (1, 0.0));
 /// }
-/// let weights: Vec<f64> = data.epoch(2, &Key::new(0)).flat_map(|batch| batch.weight.to_vec()).collect();
+/// let weights: Vec<f64> = data.epoch(2, &Key::new(0)).flat_map(|batch| batch.mask.to_vec()).collect();
 /// assert_eq!(weights, [1.0, 1.0, 1.0, 0.0]);
 /// # Ok::<(), flowline::Error>(())
 /// ```

@@ -90,7 +90,7 @@ pub struct Jit<'f, Args, T> {
 /// use flowline::prelude::*;
 /// let rotate = jit(|x: Tensor, angle: Tensor| &x * angle.cos() + x.transpose() * angle.sin());
 /// let z = rotate.call(Tensor::ones([2, 2]), 0.0)?;
-/// assert_eq!((z.to_vec(), rotate.traces()), (vec![1.0; 4], 1));
+/// assert_eq!((z.to_vec(), rotate.num_traces()), (vec![1.0; 4], 1));
 /// # Ok::<(), flowline::Error>(())
 /// ```
 pub fn jit<'f, Args: Tree, F>(f: F) -> Jit<'f, Args, <F::Out as Output>::Tree>
@@ -127,7 +127,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
     /// for rows in [1, 2, 3, 1] {
     ///     sum.call(Tensor::ones([rows]))?;
     /// }
-    /// assert_eq!((sum.traces(), sum.num_evicted()), (4, 2));
+    /// assert_eq!((sum.num_traces(), sum.num_evicted()), (4, 2));
     /// # Ok::<(), flowline::Error>(())
     /// ```
     pub fn max_programs(self, n: usize) -> Self {

@@ -15,7 +15,7 @@
 //! ```no_run
 //! use flowline::{cnf::Cnf, data::ImageDensity, prelude::*, train};
 //! let key = Key::new(0);
-//! let learned = train::Density::new(Cnf::plane(&key), ImageDensity::open("cat.png")?)
+//! let learned = train::Trainer::new(Cnf::plane(&key), ImageDensity::open("cat.png")?)
 //!     .updates(2_000)
 //!     .run_dir("runs/cat")
 //!     .on_update(|progress| println!("{progress}"))

@@ -24,10 +24,10 @@ use std::f64::consts::{PI, TAU};
 ///
 /// # Examples
 /// ```
-/// use flowline::data::Toy;
+/// use flowline::data::ToyDensity;
 /// use rand::{SeedableRng, rngs::SmallRng};
-/// let toy: Toy = "checkerboard".parse()?;
-/// let points = toy.draw(1_000, &mut SmallRng::seed_from_u64(0));
+/// let toy: ToyDensity = "checkerboard".parse()?;
+/// let points = toy.sample(1_000, &mut SmallRng::seed_from_u64(0));
 /// assert!(points.iter().all(|&x| toy.density().log_prob(x) == -toy.entropy_nats()));
 /// # Ok::<(), flowline::data::DataError>(())
 /// ```

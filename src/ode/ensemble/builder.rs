@@ -59,7 +59,7 @@ impl Ode<'static, f64, ()> {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{field, ode::Ode};
+    /// use flowline::{vector_field, ode::Ode};
     /// vector_field! {
     ///     struct Decay<R> { rate: R }
     ///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
@@ -149,7 +149,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     ///
     /// # Examples
     /// ```
-    /// use flowline::{field, ode::{Ode, inline}};
+    /// use flowline::{vector_field, ode::{Ode, inline}};
     /// vector_field! {
     ///     struct Decay<R> { rate: R }
     ///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
