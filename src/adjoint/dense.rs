@@ -61,7 +61,7 @@ impl<Y: TensorState> TensorDenseOutput<Y> {
     /// derivative, NaN.
     ///
     /// # Panics
-    /// As [`DenseOutput::eval`].
+    /// As [`TensorDenseOutput::eval`].
     #[track_caller]
     pub fn eval_with_derivative(&self, ts: &Tensor) -> (Y, Y) {
         let slopes = self.y1.with_leaves(self.erased().at(ts, &TensorDenseOutput::slopes));
