@@ -117,6 +117,8 @@ pub use state::{Compiled, Stages, State};
 #[doc(hidden)]
 pub use states::{DriveOn, Part};
 pub use steps::{Step, Steps};
+#[cfg(feature = "tensor")]
+pub(crate) use stiffness::{EVERY, Look, Suspicion};
 pub use tableau::{ButcherTableau, DEGREE_MAX, DenseTableau};
 pub use tolerance::{Bound, Tolerance};
 

@@ -1,7 +1,7 @@
 //! What a traced solve gives: values of the graph.
 
 use crate::array::DType;
-use crate::ode::{Clock, OdeError, Outcome, status};
+use crate::ode::{Clock, OdeError, Outcome, Warning, status};
 use crate::odeint::leaves::Leaves;
 use crate::odeint::{Dense, Hits};
 use crate::tensor::{Check, Tensor, Tree, register_check};
@@ -49,6 +49,9 @@ pub struct Solution<Y> {
     pub stats: Stats,
     /// status, t, dt, step, component, dt_min, of shape [6], or [groups, 6]; see [`Solution::outcome`].
     pub(super) verdict: Tensor,
+    /// When stiffness was noticed, NaN where it was not: of shape [], or [groups]. No part of the verdict, which every
+    /// program reads: who does not read this has no looks.
+    pub(super) stiff_from: Tensor,
     pub(super) events: Option<Hits<Y>>,
     pub(super) dense: Option<Dense<Y>>,
 }
@@ -109,6 +112,27 @@ impl<Y: Tree> Solution<Y> {
         decoded(&self.verdict)
     }
 
+    /// What the user should know of beside the numbers: of each group of rows that has something, in order; which group
+    /// it is is not told. A solve by [`Adjoint::Reversible`](super::Adjoint::Reversible) has nothing: a stiff one ends.
+    ///
+    /// # Panics
+    /// While it is traced.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::prelude::*;
+    /// let stiff = Ode::new(|t: Tensor, y: &Tensor| (y - t.cos()) * -2000.0);
+    /// let solution = stiff.solve(0.0, 10.0, Tensor::from(0.0))?;
+    /// let text = solution.warnings()[0].to_string();
+    /// assert!(text.starts_with("the problem seems stiff from t="));
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn warnings(&self) -> Vec<Warning> {
+        let noticed = self.stiff_from.to_vec().into_iter().filter(|t| !t.is_nan());
+        noticed.map(|t| Warning::Stiff { t }).collect()
+    }
+
     /// Whether t1 was reached, not an event before it: a bool tensor of rank 0, or one entry a group of rows.
     pub fn completed(&self) -> Tensor {
         let status = match self.verdict.rank() {
@@ -132,13 +156,14 @@ impl Solution<Leaves> {
     /// The same of trees like `y`.
     pub(super) fn of<Y: Tree>(self, y: &Y) -> Solution<Y> {
         let tree = |leaves: Leaves| y.with_leaves(leaves.into_tensors());
-        let Solution { t1, y1, ts, ys, num_saved, stats, verdict, events, dense } = self;
+        let Solution { t1, y1, ts, ys, num_saved, stats, verdict, stiff_from, events, dense } = self;
         let events = events.map(|Hits { index, t, y, count }| Hits { index, t, y: tree(y), count });
         let dense = dense.map(|curve| {
             let Dense { t0, t1, rows, num_steps, ends, steps, y1, curve } = curve;
             Dense { t0, t1, rows, num_steps, ends, steps, y1: tree(y1), curve }
         });
-        Solution { t1, y1: tree(y1), ts, ys: tree(ys), num_saved, stats, verdict, events, dense }
+        let (y1, ys) = (tree(y1), tree(ys));
+        Solution { t1, y1, ts, ys, num_saved, stats, verdict, stiff_from, events, dense }
     }
 
     /// Of a solve that has not begun.
@@ -157,6 +182,7 @@ impl Solution<Leaves> {
             num_saved: zero,
             stats: Stats { num_steps, num_accepted, num_rejected, num_field_evals },
             verdict,
+            stiff_from: number(f64::NAN),
             events: None,
             dense: None,
             t1,
