@@ -96,7 +96,7 @@ pub(super) fn record(
         out.extend(t.get(2).map(|_| solution.ys.leaves()).unwrap_or_default());
         out.push(solution.t1.clone());
         out.extend(solution.stats.leaves());
-        out.push(solution.verdict.clone());
+        out.extend([solution.verdict.clone(), solution.stiff_from.clone()]);
         template = Some(solution);
         Ok::<_, OdeError>(out)
     })?;
@@ -117,7 +117,8 @@ pub(super) fn record(
     for values in out.split_off(num_values) {
         register_check(Check { values });
     }
-    let verdict = out.pop().expect("invariant: a verdict behind the counters");
+    let behind = out.split_off(num_values - 2);
+    let [verdict, stiff_from] = behind.try_into().expect("invariant: both were put behind the counters");
     let mut rest = out.split_off(num_outs).into_iter();
     let reached = rest.next().expect("invariant: the time reached behind the states");
     let stats = template.stats.with_leaves(rest);
@@ -125,7 +126,18 @@ pub(super) fn record(
     let at_times = problem.saved.ts.as_ref().map(|_| y0.with(out[num_y..].to_vec()));
     let direction = Span::new(t0.clone(), t1.clone()).direction;
     let (ts, ys, num_saved) = problem.saved.in_order((t0, y0), (at_times, None), (&reached, &y1), &direction);
-    Ok(TensorSolution { t1: reached, y1, ts, ys, num_saved, stats, events: None, verdict, dense: None })
+    Ok(TensorSolution {
+        t1: reached,
+        y1,
+        ts,
+        ys,
+        num_saved,
+        stats,
+        events: None,
+        verdict,
+        stiff_from,
+        dense: None,
+    })
 }
 
 /// The field as a function of t, y and what it captures.

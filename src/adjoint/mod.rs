@@ -29,6 +29,7 @@ mod saved;
 mod solution;
 mod solve;
 mod state;
+mod stiffness;
 mod sweep;
 mod union;
 

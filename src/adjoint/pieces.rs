@@ -16,6 +16,7 @@ use super::hits::{Cut, EventRecords, LastStep};
 use super::leaves::Leaves;
 use super::saved::{states_at, ys_of};
 use super::solve::{Problem, failed, solution};
+use super::stiffness::Stiffness;
 use super::{TensorDenseOutput, TensorSolution};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Taps, Type};
@@ -45,6 +46,8 @@ struct Leg {
     /// When those that change the state did.
     rhythms: Vec<Tensor>,
     num_off_grid: Tensor,
+    /// What the looks for stiffness carry. Last, and nothing else depends on it: a replay does without.
+    looks: Vec<Tensor>,
 }
 }
 
@@ -81,6 +84,7 @@ pub(super) fn record(
     let last = pieces.run(&pieces.first(y0)?)?;
     let mut end = pieces.carry(&last);
     let mut solution = solution(&end, of.scheme.limits.dt_min);
+    solution.stiff_from = Stiffness::noticed(&last.looks);
     let num_steps = std::mem::replace(&mut end.num_accepted, number(0.0));
     let steps = last.steps.as_ref();
     // Their ends, where events cut them short, are those of what is saved.
@@ -136,6 +140,7 @@ impl Pieces<'_> {
                 .collect(),
             values: values.iter().map(Tensor::stop_gradient).collect(),
             num_off_grid: start.num_off_grid.clone(),
+            looks: self.of.stiffness.clocks(),
             search: self.of.carried(&mut start).split_off(y0.tensors().len()),
         })
     }
@@ -158,9 +163,11 @@ impl Pieces<'_> {
         let piece = try_trace(&types, &mut |x| {
             Ok::<_, OdeError>(self.piece(&x[0], &first.with_leaves(x[1..].to_vec()))?.leaves())
         })?;
+        // Of a carry without looks, as a replay has it, with those of the start.
         let after = |trip: &Tensor, carry: &[Tensor]| {
-            let mut out = apply(&piece.func, &[std::slice::from_ref(trip), carry, &piece.captures].concat());
-            out.truncate(piece.num_outputs);
+            let all = [std::slice::from_ref(trip), carry, &leaves[carry.len()..], &piece.captures].concat();
+            let mut out = apply(&piece.func, &all);
+            out.truncate(carry.len());
             out
         };
         let attempt = trace(&types, &mut |x| {
@@ -169,13 +176,15 @@ impl Pieces<'_> {
             let running = self.carry(&first.with_leaves(out.clone())).is_running();
             [vec![yes.clone(), running, yes, &x[0] + 1.0], out].concat()
         });
-        let types = [&[flag.clone(), flag, time.clone(), time], &carried[..]].concat();
+        let num_ext = first.looks.len();
+        let num_carry = leaves.len() - num_ext;
+        let types = [&[flag.clone(), flag, time.clone(), time], &carried[..num_carry]].concat();
         let step = trace(&types, &mut |x| after(&x[2], &x[4..]));
 
         let (bodies, captures) = align(&[&attempt, &step]);
         let [attempt, step]: [_; 2] = bodies.try_into().expect("invariant: a body for each trace");
         let (taps, policy) = (Taps::default(), self.of.options.adjoint.policy());
-        let op = Solve { attempt, step, inverse: None, num_carry: leaves.len(), num_ext: 0, taps, policy };
+        let op = Solve { attempt, step, inverse: None, num_carry, num_ext, taps, policy };
         let args = [&[Tensor::scalar(DType::U32, 0.0), number(0.0)], &leaves[..], &captures].concat();
         let out = tuple(Op::Solve(Arc::new(op)), args.iter());
         Ok(first.with_leaves(out[..leaves.len()].to_vec()))
@@ -191,7 +200,8 @@ impl Pieces<'_> {
         let step = self.of.step(self.span, &leg.t, &leg.y)?;
         let bodies = Bodies { attempt, step, inverse: None };
         let marks = [&leg.values[..], &leg.noise].concat();
-        let ext = [&marks[..], &marks, &[start.status.clone(), leg.num_off_grid.clone()]].concat();
+        let own = [start.status.clone(), leg.num_off_grid.clone()];
+        let ext = [&marks[..], &marks, &own, &leg.looks].concat();
         let (end, ext, tapped) = self.of.search(self.span, start, bodies, (&ext, self.taps));
         let tapped = self.like.with_leaves(tapped);
         let step = tapped.map_leaves(|x| x.index(self.taps.num_rows() - 1));
@@ -224,6 +234,7 @@ impl Pieces<'_> {
         let stands = Stands { own_status, num_off_grid: rest[1].clone(), t_start: step.t.clone(), ends };
         let mut next = self.go_on(leg, end, stands, &cut, (t, y))?;
         (next.hits, next.at_times, next.steps) = (hits, at_times, steps);
+        next.looks = rest[2..].iter().map(Tensor::stop_gradient).collect();
         Ok(next)
     }
 
@@ -325,6 +336,7 @@ impl Pieces<'_> {
             counts,
             rhythms,
             num_off_grid: next.num_off_grid.stop_gradient(),
+            looks: vec![],
         })
     }
 

@@ -84,20 +84,11 @@ impl Groups {
             EventRecords { index: swapped(&index), t: swapped(&t), y, num_events: count }
         });
         let dense = if problem.saved.dense { self.curve(problem, (t0, y0), states, leaves(6)) } else { None };
-        let [t1_reached, num_steps, num_accepted, num_rejected, num_fn_evals, num_saved] =
+        let [t1_reached, num_steps, num_accepted, num_rejected, num_fn_evals, num_saved, stiff_from] =
             numbers.try_into().expect("invariant: as many as were taken");
         let stats = TensorStats { num_steps, num_accepted, num_rejected, num_fn_evals };
-        Ok(TensorSolution {
-            t1: t1_reached,
-            y1,
-            ts: swapped(&ts),
-            ys,
-            num_saved,
-            stats,
-            events,
-            verdict,
-            dense,
-        })
+        let (t1, ts) = (t1_reached, swapped(&ts));
+        Ok(TensorSolution { t1, y1, ts, ys, num_saved, stats, verdict, stiff_from, events, dense })
     }
 
     /// The curve of each row, from what groups found of it.
@@ -173,16 +164,16 @@ impl Groups {
 }
 
 /// Numbers of a group beside its verdict and its times.
-const NUMBERS: usize = 6;
+const NUMBERS: usize = 7;
 
-/// What a group found: its rows, then the end, the counters, the verdict and the times; of hits and a curve both at the
-/// end.
+/// What a group found: its rows, then the end, the counters, when it was stiff, the verdict and the times; of hits and a
+/// curve both at the end.
 fn parts(s: &TensorSolution<Leaves>) -> (Vec<Tensor>, Vec<Tensor>) {
     let mut rows = s.y1.leaves();
     let rows_first = |ys: &Leaves| ys.leaves().iter().map(swapped).collect::<Vec<Tensor>>();
     rows.extend(rows_first(&s.ys));
     let TensorStats { num_steps, num_accepted, num_rejected, num_fn_evals } = &s.stats;
-    let counters = [num_steps, num_accepted, num_rejected, num_fn_evals, &s.num_saved];
+    let counters = [num_steps, num_accepted, num_rejected, num_fn_evals, &s.num_saved, &s.stiff_from];
     let numbers = [&[&s.t1][..], &counters, &[&s.verdict, &s.ts]].concat();
     let mut numbers: Vec<Tensor> = numbers.into_iter().cloned().collect();
     if let Some(EventRecords { index, t, y, num_events: count }) = &s.events {

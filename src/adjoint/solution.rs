@@ -3,7 +3,7 @@
 use crate::adjoint::leaves::Leaves;
 use crate::adjoint::{EventRecords, TensorDenseOutput};
 use crate::array::DType;
-use crate::ode::{Clock, OdeError, Outcome, status};
+use crate::ode::{Clock, OdeError, Outcome, Warning, status};
 use crate::tensor::{Check, Tensor, Tree, register_check};
 use crate::tree;
 
@@ -49,6 +49,9 @@ pub struct TensorSolution<Y> {
     pub stats: TensorStats,
     /// status, t, dt, step, component, dt_min, of shape [6], or [groups, 6]; see [`Solution::outcome`].
     pub(super) verdict: Tensor,
+    /// When stiffness was noticed, NaN where it was not: of shape [], or [groups]. No part of the verdict, which every
+    /// program reads: who does not read this has no looks.
+    pub(super) stiff_from: Tensor,
     pub(super) events: Option<EventRecords<Y>>,
     pub(super) dense: Option<TensorDenseOutput<Y>>,
 }
@@ -109,6 +112,27 @@ impl<Y: Tree> TensorSolution<Y> {
         decoded(&self.verdict)
     }
 
+    /// What the user should know of beside the numbers: of each group of rows that has something, in order; which group
+    /// it is is not told. A solve by [`Adjoint::Reversible`](super::Adjoint::Reversible) has nothing: a stiff one ends.
+    ///
+    /// # Panics
+    /// While it is traced.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::prelude::*;
+    /// let stiff = Ode::new(|t: Tensor, y: &Tensor| (y - t.cos()) * -2000.0);
+    /// let solution = stiff.solve(0.0, 10.0, Tensor::from(0.0))?;
+    /// let text = solution.warnings()[0].to_string();
+    /// assert!(text.starts_with("the problem seems stiff from t="));
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn warnings(&self) -> Vec<Warning> {
+        let noticed = self.stiff_from.to_vec().into_iter().filter(|t| !t.is_nan());
+        noticed.map(|t| Warning::Stiff { t }).collect()
+    }
+
     /// Whether t1 was reached, not an event before it: a bool tensor of rank 0, or one entry a group of rows.
     pub fn is_success(&self) -> Tensor {
         let status = match self.verdict.rank() {
@@ -132,7 +156,7 @@ impl TensorSolution<Leaves> {
     /// The same of trees like `y`.
     pub(super) fn of<Y: Tree>(self, y: &Y) -> TensorSolution<Y> {
         let tree = |leaves: Leaves| y.with_leaves(leaves.into_tensors());
-        let TensorSolution { t1, y1, ts, ys, num_saved, stats, verdict, events, dense } = self;
+        let TensorSolution { t1, y1, ts, ys, num_saved, stats, verdict, stiff_from, events, dense } = self;
         let events = events.map(|EventRecords { index, t, y, num_events: count }| EventRecords {
             index,
             t,
@@ -143,7 +167,8 @@ impl TensorSolution<Leaves> {
             let TensorDenseOutput { t0, t1, rows, num_steps, ends, steps, y1, curve } = curve;
             TensorDenseOutput { t0, t1, rows, num_steps, ends, steps, y1: tree(y1), curve }
         });
-        TensorSolution { t1, y1: tree(y1), ts, ys: tree(ys), num_saved, stats, verdict, events, dense }
+        let (y1, ys) = (tree(y1), tree(ys));
+        TensorSolution { t1, y1, ts, ys, num_saved, stats, verdict, stiff_from, events, dense }
     }
 
     /// Of a solve that has not begun.
@@ -162,6 +187,7 @@ impl TensorSolution<Leaves> {
             num_saved: zero,
             stats: TensorStats { num_steps, num_accepted, num_rejected, num_fn_evals },
             verdict,
+            stiff_from: number(f64::NAN),
             events: None,
             dense: None,
             t1,

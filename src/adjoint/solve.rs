@@ -9,6 +9,7 @@ use super::hits::{EventRecords, LastStep};
 use super::leaves::Leaves;
 use super::rows::Groups;
 use super::saved::Saved;
+use super::stiffness::{Stiffness, never};
 use super::{
     Adjoint, Batching, ExpectedSteps, Options, TensorSolution, TensorStats, backsolve, pieces, reversible,
 };
@@ -27,6 +28,7 @@ pub(super) struct Problem<'a> {
     pub(super) events: Events<'a>,
     /// What steps leave for what is saved and for events.
     pub(super) trail: Trail,
+    pub(super) stiffness: Stiffness,
     /// Whether the interval is a piece of the one that stops and given times belong to.
     is_piece: bool,
 }
@@ -40,12 +42,14 @@ impl<'a> Problem<'a> {
     ) -> Self {
         let curve = (saved.needs_curve() || !events.is_empty()).then(|| Curve::of(scheme));
         let trail = Trail { has_ends: saved.has_steps(), curve };
-        Problem { field, scheme, options, saved, events, trail, is_piece: false }
+        let stiffness = Stiffness::of(scheme, options);
+        Problem { field, scheme, options, saved, events, trail, stiffness, is_piece: false }
     }
 
-    /// One over a piece of the interval that the scheme was made for, which saves its end alone.
+    /// One over a piece of the interval that the scheme was made for, which saves its end alone and notices no stiffness.
     pub(super) fn piece(field: &'a LeafField<'a>, scheme: &'a Scheme<'a>, options: &'a Options) -> Self {
-        Problem { is_piece: true, ..Problem::new(field, scheme, options, (&Saved::END, Events::NONE)) }
+        let whole = Problem::new(field, scheme, options, (&Saved::END, Events::NONE));
+        Problem { is_piece: true, stiffness: Stiffness::NONE, ..whole }
     }
 
     /// Solves `y' = f(t, y)` from t0 to t1 on tensors, traced or concrete.
@@ -131,7 +135,8 @@ impl<'a> Problem<'a> {
         Events::refuse_nan(&values, &always(), &mut start);
         let attempt = self.attempt(&span, &mut start, &[])?;
         let bodies = Bodies { attempt, step: self.step(&span, t0, y0)?, inverse: None };
-        let (mut end, _, tapped) = self.search(&span, start, bodies, (&values, taps));
+        let ext = [&values[..], &self.stiffness.clocks()].concat();
+        let (mut end, ext, tapped) = self.search(&span, start, bodies, (&ext, taps));
         let tapped = if taps.num_rows() == 0 { like } else { like.with_leaves(tapped) };
         let mut events = None;
         if let (Some(curve), false) = (&self.trail.curve, self.events.is_empty()) {
@@ -139,6 +144,7 @@ impl<'a> Problem<'a> {
             events = Some(self.end_at_event((t0, y0), (curve, &span, &last), &mut end)?);
         }
         let mut solution = solution(&end, self.scheme.limits.dt_min);
+        solution.stiff_from = Stiffness::noticed(&ext[values.len()..]);
         self.save(&mut solution, (t0, y0), &tapped, &span);
         solution.events = events;
         Ok(solution)
@@ -194,8 +200,8 @@ impl<'a> Problem<'a> {
         });
     }
 
-    /// Puts the loop into the graph; what it carries at its end, beside that what the events carry, and the leaves of
-    /// what it tapped.
+    /// Puts the loop into the graph; what it carries at its end, beside that what the events and the looks for stiffness
+    /// carry, and the leaves of what it tapped.
     pub(super) fn search(
         &self,
         span: &Span<Tensor>,
@@ -306,17 +312,8 @@ pub(super) fn solution(end: &Carry, dt_min: f64) -> TensorSolution<Leaves> {
     };
     let (t1, y1) = (end.t.clone(), end.y.clone());
     let num_saved = Clock::like(&t1, 1.0);
-    TensorSolution {
-        ts: t1.clone(),
-        ys: y1.clone(),
-        t1,
-        y1,
-        num_saved,
-        stats,
-        events: None,
-        verdict,
-        dense: None,
-    }
+    let (ts, ys, stiff_from) = (t1.clone(), y1.clone(), never());
+    TensorSolution { ts, ys, t1, y1, num_saved, stats, events: None, verdict, stiff_from, dense: None }
 }
 
 pub(super) fn failed(failure: FieldFailure<Tensor>) -> OdeError {

@@ -9,6 +9,7 @@ use super::dense::Segment;
 use super::knot::next_knot;
 use super::retry::{Before, refuse, resume, take_back};
 use super::stages::eval;
+use super::stiffness::Look;
 use super::{
     Carry, FieldFailure, Interpolant, Native, OdeError, Outcome, PlainState, Scheme, Span, VectorField,
     start, status,
@@ -178,12 +179,10 @@ impl<Y: PlainState> Integrator<Y> {
         Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages }
     }
 
-    /// `|h sum_i a_i k_i|` and `|h sum_i b_i k_i|` over the method's stages of the step last accepted, which were kept, in
-    /// units of the tolerance.
-    pub fn sizes(&mut self, scheme: &Scheme<Y>, a: &[f64], b: &[f64]) -> (f64, f64) {
-        let (k, y, scratch) = (&self.stages[..a.len()], &self.before.y, &mut self.carry.y1);
-        let mut size = |weights| scratch.error_ratio(&self.h, weights, k, y, y, &scheme.tolerance);
-        (size(a), size(b))
+    /// Whether the step last accepted, whose stages were kept, is as long as stability lets it be.
+    pub fn is_suspicious(&mut self, scheme: &Scheme<Y>, look: &Look) -> bool {
+        let step = (&self.before.y, &self.h, &self.stages[..scheme.tableau.num_stages()]);
+        look.is_suspicious(step, &scheme.tolerance, &mut self.carry.y1)
     }
 
     /// The state at `t` within the step last accepted, which is complete.

@@ -119,6 +119,8 @@ pub use state::{Compiled, Stages, State};
 #[doc(hidden)]
 pub use states::{DriveOn, Part};
 pub use stepper::{Step, Stepper};
+#[cfg(feature = "tensor")]
+pub(crate) use stiffness::{EVERY, Look, Suspicion};
 pub use tableau::{ButcherTableau, DEGREE_MAX, DenseTableau};
 pub use tolerance::{Tol, Tolerance};
 

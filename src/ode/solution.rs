@@ -41,7 +41,7 @@ pub enum Warning {
     /// Steps were as short as stability asks, not accuracy: in 15 looks, with no 6 good ones between them, `h |lambda|`
     /// lay at the end of the method's stability interval. A looser tolerance does not help there. Methods with two
     /// stages at c = 1 can tell: Tsit5, Dopri5, the Verner pairs. Trajectories in lanes are looked at from their
-    /// 1,000th attempt on, solves on tensors never.
+    /// 1,000th attempt on.
     Stiff {
         /// The time where it was noticed.
         t: f64,

@@ -2,17 +2,19 @@
 //!
 //! Of methods with two stages at c = 1, the difference of the two tells `|lambda|`, the size of the Jacobian's dominant
 //! eigenvalue. Looked at every few hundred steps, and at each step while it looks bad; it must never change a solve,
-//! only warn. Methods without two such stages are not tested: an evaluation more would be. How trajectories in lanes are
-//! looked at is the business of `ensemble/looks`.
+//! only warn. Methods without two such stages are not tested: an evaluation more would be. When trajectories in lanes are
+//! looked at is the business of `ensemble/looks`, when a recorded solve is that of `odeint/stiffness`.
 
 use super::integrator::Integrator;
-use super::{ButcherTableau, Method, OdeError, PlainState, Scheme, State, VectorField, Warning};
+use super::{
+    ButcherTableau, Clock, Method, OdeError, PlainState, Scheme, State, Tolerance, VectorField, Warning,
+};
 
 /// Steps between two looks while all is well.
-const EVERY: u64 = 250;
+pub(crate) const EVERY: u64 = 250;
 /// Looks in a row that make a warning, and good ones that clear the suspicion (DOPRI5 has 15 and 6).
-const SUSPICIONS: u32 = 15;
-const CLEARED: u32 = 6;
+const SUSPICIONS: f64 = 15.0;
+const CLEARED: f64 = 6.0;
 /// `h |lambda|` is suspicious from this part of the stability interval on: control keeps steps somewhat inside of it.
 const PART: f64 = 0.85;
 
@@ -20,30 +22,60 @@ const PART: f64 = 0.85;
 ///
 /// # References
 /// Hairer, Wanner (1996), Solving Ordinary Differential Equations II, section IV.2; the code DOPRI5.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Suspicion {
-    suspicions: u32,
-    good: u32,
+#[derive(Clone, Copy)]
+pub(crate) struct Suspicion<C> {
+    suspicions: C,
+    /// Good looks in a row.
+    good: C,
+    /// The time at which stiffness was noticed, NaN until then.
+    noticed: C,
 }
 
-impl Suspicion {
-    /// Takes in a look at the step that ends at t; the warning if it is the last that it takes.
-    pub fn see(&mut self, is_suspicious: bool, t: f64) -> Option<Warning> {
-        if is_suspicious {
-            self.good = 0;
-            self.suspicions += 1;
-        } else {
-            self.good += 1;
-            if self.good == CLEARED {
-                self.suspicions = 0;
-            }
-        }
-        (is_suspicious && self.suspicions == SUSPICIONS).then_some(Warning::Stiff { t })
+impl<C: Clock> Suspicion<C> {
+    /// Before the first look.
+    pub(crate) fn none(like: &C) -> Self {
+        let zero = like.like(0.0);
+        Suspicion { suspicions: zero.clone(), good: zero, noticed: like.like(f64::NAN) }
     }
 
-    /// Whether the next step is to be looked at.
-    pub fn is_raised(&self) -> bool {
-        self.suspicions > 0
+    /// After a look at the step that ends at t.
+    pub(crate) fn see(&self, is_suspicious: &C::Mask, t: &C) -> Self {
+        let [zero, one, cleared, most] = [0.0, 1.0, CLEARED, SUSPICIONS].map(|x| t.like(x));
+        let good = C::select(is_suspicious, &zero, &self.good.add(&one));
+        let left = C::select(&cleared.le(&good), &zero, &self.suspicions);
+        let suspicions = C::select(is_suspicious, &self.suspicions.add(&one), &left);
+        let is_last = C::and(is_suspicious, &most.le(&suspicions));
+        Suspicion { suspicions, good, noticed: C::select(&is_last, t, &self.noticed) }
+    }
+
+    /// Whether the next step is to be looked at, if none has noticed anything.
+    pub(crate) fn is_raised(&self) -> C::Mask {
+        self.suspicions.like(0.0).lt(&self.suspicions)
+    }
+
+    /// Whether stiffness was noticed.
+    pub(crate) fn has_noticed(&self) -> C::Mask {
+        self.noticed.le(&self.noticed)
+    }
+
+    /// Everything in it, in one order, the time at which stiffness was noticed last.
+    #[cfg(feature = "tensor")]
+    pub(crate) fn clocks(&self) -> [C; 3] {
+        let Suspicion { suspicions, good, noticed } = self.clone();
+        [suspicions, good, noticed]
+    }
+
+    /// The inverse of [`clocks`](Self::clocks).
+    #[cfg(feature = "tensor")]
+    pub(crate) fn of([suspicions, good, noticed]: [C; 3]) -> Self {
+        Suspicion { suspicions, good, noticed }
+    }
+}
+
+impl Suspicion<f64> {
+    /// What was noticed.
+    pub(super) fn warning(&self) -> Option<Warning> {
+        self.has_noticed().then_some(Warning::Stiff { t: self.noticed })
     }
 }
 
@@ -53,13 +85,12 @@ pub(super) struct StiffnessTest {
     pair: Option<(usize, usize)>,
     method: Option<Method>,
     steps: u64,
-    suspicion: Suspicion,
-    noticed: Option<Warning>,
+    suspicion: Suspicion<f64>,
     look: Option<Look>,
 }
 
 /// What a look needs.
-pub(super) struct Look {
+pub(crate) struct Look {
     /// The difference of the two stages, and of their arguments, as weights of the stages.
     stages: Vec<f64>,
     arguments: Vec<f64>,
@@ -70,8 +101,7 @@ pub(super) struct Look {
 impl StiffnessTest {
     /// Of a solve by `method`, or by a table of one's own.
     pub fn of<S: State>(scheme: &Scheme<S>, method: Option<Method>) -> Self {
-        let (pair, suspicion) = (pair(scheme), Suspicion::default());
-        StiffnessTest { pair, method, steps: 0, suspicion, noticed: None, look: None }
+        StiffnessTest { pair: pair(scheme), method, steps: 0, suspicion: Suspicion::none(&0.0), look: None }
     }
 
     /// Takes the memory that a look needs, so that none of the steps to come does.
@@ -86,7 +116,7 @@ impl StiffnessTest {
     #[inline(always)]
     pub fn is_due(&self) -> bool {
         let turn = self.suspicion.is_raised() || self.steps % EVERY == EVERY - 1;
-        turn && self.pair.is_some() && self.noticed.is_none()
+        turn && self.pair.is_some() && !self.suspicion.has_noticed()
     }
 
     /// How many steps until the next is due, at least 1.
@@ -117,14 +147,14 @@ impl StiffnessTest {
         let Some(pair) = self.pair else { return Ok(()) };
         stepper.keep_stages(f, scheme)?;
         let look = self.look.get_or_insert_with(|| Look::new(&scheme.tableau, self.method, pair));
-        let (stages, arguments) = stepper.sizes(scheme, &look.stages, &look.arguments);
-        self.noticed = self.suspicion.see(stages > look.bound * arguments, stepper.carry.t);
+        let is_suspicious = stepper.is_suspicious(scheme, look);
+        self.suspicion = self.suspicion.see(&is_suspicious, &stepper.carry.t);
         Ok(())
     }
 
     /// What was noticed.
     pub fn warning(&self) -> Option<Warning> {
-        self.noticed
+        self.suspicion.warning()
     }
 }
 
@@ -138,7 +168,7 @@ fn pair<S: State>(scheme: &Scheme<S>) -> Option<(usize, usize)> {
 
 impl Look {
     /// For steps by `method`, or by a table of one's own; none where they cannot tell.
-    pub fn of<S: State>(scheme: &Scheme<S>, method: Option<Method>) -> Option<Look> {
+    pub(crate) fn of<S: State>(scheme: &Scheme<S>, method: Option<Method>) -> Option<Look> {
         pair(scheme).map(|pair| Look::new(&scheme.tableau, method, pair))
     }
 
@@ -155,9 +185,21 @@ impl Look {
         Look { stages, arguments, bound: PART * interval }
     }
 
-    /// Whether a step of `dim` components is as long as stability lets it be: `stage(i, j)` is component j of stage i,
-    /// `scale(j)` its tolerance.
-    pub fn is_suspicious(
+    /// Whether a step from y of length h, with the stages k, is as long as stability lets it be. The sizes, in units of
+    /// the tolerance, are those of errors.
+    pub(crate) fn is_suspicious<S: State>(
+        &self,
+        (y, h, k): (&S, &S::Clock, &[S]),
+        tolerance: &Tolerance,
+        scratch: &mut S,
+    ) -> <S::Clock as Clock>::Mask {
+        let mut size = |weights| scratch.error_ratio(h, weights, k, y, y, tolerance);
+        let (stages, arguments) = (size(&self.stages), size(&self.arguments));
+        h.like(self.bound).mul(&arguments).lt(&stages)
+    }
+
+    /// The same of a step of `dim` components: `stage(i, j)` is component j of stage i, `scale(j)` its tolerance.
+    pub fn is_suspicious_at(
         &self,
         dim: usize,
         stage: impl Fn(usize, usize) -> f64,

@@ -124,9 +124,12 @@ fn from_another_first_stage(adjoint: Adjoint) -> (Vec<Vec<f64>>, Counters) {
     let mut nodes = traced.func.nodes().to_vec();
     let solve = nodes.iter().position(|n| matches!(n.op, Op::Solve(_))).unwrap();
     let Op::Solve(s) = nodes[solve].op.clone() else { unreachable!() };
-    let first_stage = s.first_carry() + s.num_carry + s.num_ext - 1;
-    // y0 itself is of the type and at hand.
-    nodes[solve].args[first_stage] = nodes[solve].args[s.first_carry()];
+    // The last that is carried of the state's type; y0 itself is of it and at hand.
+    let y0 = nodes[solve].args[s.first_carry()];
+    let mut carried = s.first_carry()..s.first_carry() + s.num_carry + s.num_ext;
+    let is_like_y0 = |k: &usize| traced.func.node(nodes[solve].args[*k]).ty == traced.func.node(y0).ty;
+    let first_stage = carried.rfind(is_like_y0).unwrap();
+    nodes[solve].args[first_stage] = y0;
     let func = Func::new(nodes, traced.func.inputs().to_vec(), traced.func.outputs()[..2].to_vec());
     let plan = Plan::compile(&optimize(&func), Level::detect());
     let inputs = [0.1, 0.4].iter().zip(types).map(|(seed, ty)| {

@@ -18,6 +18,7 @@ mod second;
 mod settings;
 mod small;
 mod steps;
+mod stiffness;
 mod union;
 
 use crate::adjoint::{Adjoint, Checkpoints, TensorSolution};

@@ -30,12 +30,12 @@ struct Lane {
     trajectory: usize,
     /// The attempt to look at next, counted from 1.
     due: f64,
-    suspicion: Suspicion,
+    suspicion: Suspicion<f64>,
 }
 
 impl Lane {
     fn of(trajectory: usize) -> Lane {
-        Lane { trajectory, due: EVERY, suspicion: Suspicion::default() }
+        Lane { trajectory, due: EVERY, suspicion: Suspicion::none(&0.0) }
     }
 }
 
@@ -109,8 +109,9 @@ impl<S: Clone> Looks<S> {
                 let (rtol, atol) = scheme.tolerance.at(j);
                 atol + rtol * y.lane(j, lane).value().abs()
             };
-            let is_suspicious = look.is_suspicious(y.num_components(), stage, scale);
-            let warning = of.suspicion.see(is_suspicious, carry.t.lane(lane));
+            let is_suspicious = look.is_suspicious_at(y.num_components(), stage, scale);
+            of.suspicion = of.suspicion.see(&is_suspicious, &carry.t.lane(lane));
+            let warning = of.suspicion.warning();
             if warning.is_some() {
                 (warnings[pack.index[lane]], of.due) = (warning, f64::INFINITY);
             } else if !of.suspicion.is_raised() {

@@ -14,6 +14,7 @@ use super::splat;
 use crate::array::DType;
 use crate::graph::{Builder, Func, Literal, NodeId, Op, Solve, Type};
 use crate::transform::bodies::{Source, resign};
+use crate::transform::flow::num_values;
 
 /// The search without what it need not carry, its operands, and where its values are found.
 pub(super) fn fewer(
@@ -96,15 +97,28 @@ fn counting(s: &Solve, asked: &[bool], keeps_state: bool) -> Vec<bool> {
     }
 }
 
-/// The inputs that the outputs chosen by `wanted` depend on.
+/// The inputs that the outputs chosen by `wanted` depend on. A search among the nodes depends on what counts of what it
+/// carries: what one search hands to the next, and neither reads, goes out of both.
 fn reached(f: &Func, wanted: impl Fn(usize) -> bool) -> Vec<bool> {
     let mut on = vec![false; f.nodes().len()];
+    let mut asked: Vec<Vec<bool>> = f.nodes().iter().map(|node| vec![false; num_values(&node.ty)]).collect();
     let outputs = f.outputs().iter().enumerate().filter(|(k, _)| wanted(*k));
     outputs.for_each(|(_, id)| on[id.index()] = true);
-    for i in (0..on.len()).rev() {
-        if on[i] {
-            f.nodes()[i].args.iter().for_each(|a| on[a.index()] = true);
+    for (i, node) in f.nodes().iter().enumerate().rev() {
+        if !on[i] {
+            continue;
         }
+        if let Op::Proj(k) = node.op {
+            asked[node.args[0].index()][k] = true;
+        }
+        let mut idle = vec![false; node.args.len()];
+        if let Op::Solve(s) = &node.op {
+            let (n, asked) = (s.num_carry + s.num_ext, &asked[i]);
+            let counts = counting(s, &asked[..n], asked[n + 1] || s.inverse.is_some());
+            counts.iter().enumerate().for_each(|(j, counts)| idle[s.first_carry() + j] = !counts);
+        }
+        let args = node.args.iter().zip(idle).filter(|(_, idle)| !idle);
+        args.for_each(|(a, _)| on[a.index()] = true);
     }
     f.inputs().iter().map(|id| on[id.index()]).collect()
 }

@@ -1,0 +1,250 @@
+//! Stiffness is noticed by every way of solving on tensors, where the host notices it, and changes no solve.
+
+use super::*;
+use crate::adjoint::Batching;
+use crate::graph::{Func, Op, Solve, Type};
+use crate::ode::{Event, Warning};
+use crate::tensor::{Tree, trace, try_vmap, try_vmap_in_lockstep};
+use crate::transform::optimize;
+
+const RATE: f64 = 2000.0;
+
+/// To cos t at a rate.
+fn rate(k: &Tensor, t: &Tensor, y: &Tensor) -> Tensor {
+    -((y - t.cos()) * k)
+}
+
+/// When the host notices it in a solve over [0, 10] with the tolerances of tensors.
+fn on_host(k: f64, method: Method) -> Option<f64> {
+    let ode = Ode::new(move |t: f64, y: &f64| -((y - t.cos()) * k)).method(method);
+    let warnings = ode.solve(0.0, 10.0, 0.0).unwrap().warnings;
+    (!warnings.is_empty()).then(|| first(&warnings))
+}
+
+fn first(warnings: &[Warning]) -> f64 {
+    let Warning::Stiff { t } = warnings[0];
+    t
+}
+
+/// When stiffness was noticed.
+fn times(solution: &TensorSolution<Tensor>) -> Vec<f64> {
+    solution.warnings().iter().map(|Warning::Stiff { t }| *t).collect()
+}
+
+/// Whether it was noticed once, but for rounding at `t`.
+fn is_at(noticed: &[f64], t: f64) -> bool {
+    noticed.len() == 1 && relative(noticed[0], t) < 1e-6
+}
+
+/// When it is noticed in solves from 0 by a rate, eager.
+fn eager(k: f64, method: Method, adjoint: Adjoint) -> Vec<f64> {
+    let ode = Ode::new(|t: Tensor, y: &Tensor| rate(&Tensor::from(k), &t, y)).method(method).adjoint(adjoint);
+    times(&ode.solve(0.0, 10.0, Tensor::from(0.0)).unwrap())
+}
+
+#[test]
+fn an_eager_solve_notices_it_where_the_host_does() {
+    for method in [Method::Tsit5, Method::Dopri5, Method::Vern7, Method::Vern9] {
+        let host = on_host(RATE, method).unwrap();
+        let noticed = eager(RATE, method, Adjoint::default());
+        assert!(is_at(&noticed, host), "{method}: {noticed:?} {host}");
+        assert!(host < 2.0 && eager(1.0, method, Adjoint::default()).is_empty(), "{method}: {host}");
+    }
+    // No two stages at c = 1, and no steps to choose.
+    assert!(eager(RATE, Method::Bosh3, Adjoint::default()).is_empty());
+    let fixed = Ode::new(|t: Tensor, y: &Tensor| rate(&Tensor::from(RATE), &t, y));
+    let fixed =
+        fixed.controller(ConstantStepSize { dt0: 0.0016 }).solve(0.0, 3.0, Tensor::from(0.0)).unwrap();
+    assert!(times(&fixed).is_empty() && fixed.stats.num_accepted.item() > 1000.0);
+}
+
+#[test]
+fn a_long_mild_solve_is_not_suspected() {
+    let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.index(1), &-y.index(0)])).rtol(1e-8).atol(1e-8);
+    let mild = ode.solve(0.0, 300.0, f64s(&[1.0, 0.0])).unwrap();
+    assert!(
+        times(&mild).is_empty() && mild.stats.num_accepted.item() > 1000.0,
+        "{}",
+        mild.stats.num_accepted
+    );
+}
+
+#[test]
+fn every_adjoint_whose_steps_are_the_methods_notices_it() {
+    let host = on_host(RATE, Method::Tsit5).unwrap();
+    for adjoint in
+        [Adjoint::Direct, Adjoint::recursive_checkpoint(3), Adjoint::ForwardMode, Adjoint::backsolve()]
+    {
+        assert!(is_at(&eager(RATE, Method::Tsit5, adjoint), host), "{adjoint:?}");
+    }
+    // Its map is unstable before the method is, and the solve says so at once.
+    let ode = Ode::new(|t: Tensor, y: &Tensor| rate(&Tensor::from(RATE), &t, y));
+    let ode = ode.adjoint(Adjoint::reversible()).allow_incomplete();
+    let ended = ode.solve(0.0, 10.0, Tensor::from(0.0)).unwrap();
+    assert!(
+        matches!(ended.outcome(), Outcome::StatesApart { step, .. } if step < 250),
+        "{}",
+        ended.outcome()
+    );
+    assert!(times(&ended).is_empty());
+}
+
+/// Four groups of one row: its state, and the rate at which it goes to cos t.
+fn rows() -> Tensor {
+    Tensor::from([[0.0, 1.0], [0.0, RATE], [0.0, 3.0], [0.0, 2.0 * RATE]])
+}
+
+fn by_rows(batching: Batching, y0: &Tensor) -> TensorSolution<Tensor> {
+    let field = |t: Tensor, y: &Tensor| {
+        let slope = rate(&y.slice(1, 1..2), &t, &y.slice(1, 0..1));
+        Tensor::concat(&[&slope, &(y.slice(1, 1..2) * 0.0)], 1)
+    };
+    Ode::new(field).batching(batching).solve(0.0, 10.0, y0).unwrap()
+}
+
+#[test]
+fn a_group_of_rows_is_noticed_alone() {
+    let alone = |i: usize| by_rows(Batching::Joint, &rows().slice(0, i..i + 1)).stiff_from.to_vec()[0];
+    let alone = [0, 1, 2, 3].map(alone);
+    assert_eq!(alone.map(f64::is_nan), [true, false, true, false]);
+    for batching in [Batching::PerRow, Batching::Groups(1)] {
+        let solution = by_rows(batching, &rows());
+        let each = solution.stiff_from.to_vec();
+        let same =
+            each.iter().zip(alone).all(|(a, b)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan());
+        assert!(same && each.len() == 4, "{batching:?}: {each:?} {alone:?}");
+        assert_eq!(times(&solution), [alone[1], alone[3]], "{batching:?}");
+    }
+    let pairs = by_rows(Batching::Groups(2), &rows().take(&Tensor::from([0, 2, 1])));
+    let each = pairs.stiff_from.to_vec();
+    assert!(each.len() == 2 && each[0].is_nan() && each[1] < 2.0, "{each:?}");
+}
+
+#[test]
+fn mapped_solves_notice_it_each_alone() {
+    let rates = f64s(&[1.0, RATE]);
+    let solve = |k: &Tensor| {
+        let ode = Ode::new(|t: Tensor, y: &Tensor| rate(k, &t, y));
+        Ok(ode.solve(0.0, 10.0, Tensor::from(0.0))?.stiff_from)
+    };
+    let host = on_host(RATE, Method::Tsit5).unwrap();
+    for each in [try_vmap(solve, &rates), try_vmap_in_lockstep(solve, &rates)] {
+        let each = each.unwrap().to_vec();
+        assert!(each[0].is_nan() && is_at(&each[1..], host), "{each:?}");
+    }
+}
+
+#[test]
+fn it_is_noticed_through_events() {
+    let ode = || Ode::new(|t: Tensor, y: &Tensor| rate(&Tensor::from(RATE), &t, y));
+    let host = Ode::new(|t: f64, y: &f64| -((y - t.cos()) * RATE));
+    let there = host.clone().event(Event::rising().terminal(), |t: f64, _: &f64| t - 9.0);
+    let there = there.solve(0.0, 10.0, 0.0).unwrap();
+    let ends = ode().event(Event::rising().terminal(), |t: Tensor, _: &Tensor| t - 9.0);
+    let ends = ends.solve(0.0, 10.0, Tensor::from(0.0)).unwrap();
+    assert!(is_at(&times(&ends), first(&there.warnings)), "{:?} {:?}", ends.warnings(), there.warnings);
+    // EventRecords every ten steps or so, between the bad looks too.
+    let there =
+        host.event(Event::crossing(), |t: f64, _: &f64| (t * 200.0).sin()).solve(0.0, 3.0, 0.0).unwrap();
+    let many = ode().event(Event::crossing(), |t: Tensor, _: &Tensor| (t * 200.0).sin()).max_events(400);
+    let many = many.solve(0.0, 3.0, Tensor::from(0.0)).unwrap();
+    assert!(many.events().unwrap().num_events.item() > 100.0);
+    assert!(is_at(&times(&many), first(&there.warnings)), "{:?} {:?}", many.warnings(), there.warnings);
+}
+
+/// What of a solve a program returns beside its end.
+#[derive(Clone, Copy, PartialEq)]
+enum Told {
+    Nothing,
+    TensorSolution,
+}
+
+/// The end of a solve over [0, 2] and its gradient by the rate.
+fn gradient(how: How, told: Told, k: &Tensor) -> (Tensor, Tensor, Vec<Tensor>) {
+    let loss = |k: &Tensor| {
+        let ode = Ode::new(|t: Tensor, y: &Tensor| rate(k, &t, y)).method(how.method).adjoint(how.adjoint);
+        let ode = if how.goes_on {
+            let ode = ode.event(Event::crossing(), |t: Tensor, _: &Tensor| (t * 20.0).sin()).max_events(20);
+            ode.solve(0.0, 2.0, Tensor::from(0.0))
+        } else {
+            ode.batching(how.batching).solve(0.0, 2.0, Tensor::zeros([1]).cast(DType::F64))
+        };
+        let solution = ode.unwrap();
+        let told = if told == Told::TensorSolution { solution.leaves() } else { vec![] };
+        (solution.y1.sum(), told)
+    };
+    let ((y1, told), slope) = value_and_grad(loss, k);
+    (y1, slope, told)
+}
+
+/// How a solve is run.
+#[derive(Clone, Copy, Debug)]
+struct How {
+    method: Method,
+    adjoint: Adjoint,
+    batching: Batching,
+    goes_on: bool,
+}
+
+fn every_way(method: Method) -> Vec<How> {
+    let how = |adjoint, batching, goes_on| How { method, adjoint, batching, goes_on };
+    let joint = [Adjoint::Direct, Adjoint::default(), Adjoint::recursive_checkpoint(5), Adjoint::backsolve()];
+    let mut all: Vec<How> = joint.map(|adjoint| how(adjoint, Batching::Joint, false)).to_vec();
+    all.push(how(Adjoint::default(), Batching::PerRow, false));
+    all.push(how(Adjoint::default(), Batching::Groups(1), false));
+    all.push(how(Adjoint::default(), Batching::Joint, true));
+    all
+}
+
+#[test]
+fn who_is_told_gets_the_same_solve_and_gradient() {
+    let bits = |x: &Tensor| x.to_vec()[0].to_bits();
+    let mut all = every_way(Method::Tsit5);
+    all.push(How { adjoint: Adjoint::reversible(), ..all[0] });
+    for how in all {
+        // Neither of these two finds its way back through a solution that is damped so much.
+        let is_mild = matches!(how.adjoint, Adjoint::Backsolve { .. } | Adjoint::Reversible { .. });
+        let k = if is_mild { 1.0 } else { RATE };
+        let of = |told: Told| jit(move |k: Tensor| gradient(how, told, &k)).call(k).unwrap();
+        let (plain, told) = (of(Told::Nothing), of(Told::TensorSolution));
+        assert_eq!([&plain.0, &plain.1].map(bits), [&told.0, &told.1].map(bits), "{how:?}");
+        assert!(plain.1.item().is_finite() && plain.1.item() != 0.0, "{how:?}");
+        let Some(host) = on_host(k, Method::Tsit5) else { continue };
+        assert!(told.2.iter().any(|x| x.size() == 1 && is_at(&x.to_vec(), host)), "{how:?}");
+    }
+}
+
+/// The searches of a function, those within others too, and whether there is a choice.
+fn searches(f: &Func, found: &mut Vec<(usize, usize)>, has_choice: &mut bool) {
+    for node in f.nodes() {
+        if let Op::Solve(s) = &node.op {
+            let Solve { num_carry, num_ext, .. } = **s;
+            found.push((num_carry, num_ext));
+        }
+        *has_choice |= matches!(node.op, Op::Cond(_));
+        node.op.bodies().iter().for_each(|body| searches(body, found, has_choice));
+    }
+}
+
+#[test]
+fn a_program_that_tells_nobody_carries_nothing_of_it() {
+    let program = |how: How, told: Told| {
+        let traced = trace(&[Type::scalar(DType::F64)], &mut |x| {
+            let (y1, slope, told) = gradient(how, told, &x[0]);
+            [vec![y1, slope], told].concat()
+        });
+        let (mut found, mut has_choice) = (vec![], false);
+        searches(&optimize(&traced.func), &mut found, &mut has_choice);
+        (found, has_choice)
+    };
+    // A method that cannot tell.
+    let blind = every_way(Method::Bosh3);
+    for (how, blind) in every_way(Method::Tsit5).into_iter().zip(blind) {
+        let (plain, told) = (program(how, Told::Nothing), program(how, Told::TensorSolution));
+        assert_eq!(plain.0, program(blind, Told::Nothing).0, "{how:?}");
+        assert!(!plain.0.is_empty() && told.0 != program(blind, Told::TensorSolution).0, "{how:?}: {told:?}");
+        let own = program(blind, Told::Nothing).1;
+        let in_lockstep = how.batching == Batching::PerRow;
+        assert_eq!((plain.1, told.1), (own, own || !in_lockstep), "{how:?}");
+    }
+}
