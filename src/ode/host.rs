@@ -168,26 +168,26 @@ fn run_any<Y: PlainState, O>(
     let needs_curve = asked.needs_curve();
     let resolved = resolved.keeping_first(needs_curve);
     let scheme: Scheme<Y> = resolved.scheme(norm);
-    let mut stepper = match Integrator::new(field, &scheme, span, y0.clone()) {
-        Ok(stepper) => stepper,
+    let mut integrator = match Integrator::new(field, &scheme, span, y0.clone()) {
+        Ok(integrator) => integrator,
         Err(error) => return (unstarted(span.0, y0, &resolved, &scheme), Some(error)),
     };
-    let mut recorder = Recorder::new(asked, &mut stepper);
+    let mut recorder = Recorder::new(asked, &mut integrator);
     let mut stiffness = StiffnessTest::of(&scheme, resolved.native().method);
     let (how, observers) = ((&scheme, resolved.native(), needs_curve), (&mut recorder, &mut stiffness));
-    let failure = follow(field, how, &mut stepper, observers).err();
-    recorder.finish(&stepper);
+    let failure = follow(field, how, &mut integrator, observers).err();
+    recorder.finish(&integrator);
     let outcome = match failure {
-        Some(_) => Outcome::Failed { t: stepper.carry.t, step: stepper.carry.num_steps as u64 },
+        Some(_) => Outcome::Failed { t: integrator.carry.t, step: integrator.carry.num_steps as u64 },
         None => recorder
             .stopped
-            .or_else(|| stepper.outcome(&scheme))
+            .or_else(|| integrator.outcome(&scheme))
             .expect("invariant: the loop ends only with an outcome"),
     };
-    let stats = Stats::of(&stepper.carry);
+    let stats = Stats::of(&integrator.carry);
     let Recorder { ts, ys, knots, events, dense, .. } = recorder;
     let solution = Solution {
-        t1: stepper.carry.t,
+        t1: integrator.carry.t,
         ts,
         ys,
         step_times: knots,
@@ -196,7 +196,7 @@ fn run_any<Y: PlainState, O>(
         outcome,
         warnings: stiffness.warning().into_iter().collect(),
         dense,
-        ..unstarted(span.0, stepper.carry.y, &resolved, &scheme)
+        ..unstarted(span.0, integrator.carry.y, &resolved, &scheme)
     };
     (solution, failure)
 }
@@ -205,7 +205,7 @@ fn run_any<Y: PlainState, O>(
 fn follow<Y: PlainState, O>(
     field: &dyn Driven<Y>,
     (scheme, native, needs_curve): (&Scheme<Y>, Native, bool),
-    stepper: &mut Integrator<Y>,
+    integrator: &mut Integrator<Y>,
     (recorder, stiffness): (&mut Recorder<'_, '_, Y, O>, &mut StiffnessTest),
 ) -> Result<(), OdeError> {
     let plain = recorder.keeps_ends_alone();
@@ -213,13 +213,13 @@ fn follow<Y: PlainState, O>(
         let look = stiffness.is_due();
         let most = if plain && !look { stiffness.steps_to_next() } else { 1 };
         let (remember, knots) = (needs_curve || look, &mut recorder.knots);
-        let accepted = stepper.advance(field, scheme, native, (remember, most), knots)?;
+        let accepted = integrator.advance(field, scheme, native, (remember, most), knots)?;
         if accepted == 0 {
             return Ok(());
         }
-        stiffness.after_steps(accepted, stepper, field, scheme)?;
+        stiffness.after_steps(accepted, integrator, field, scheme)?;
         if !plain {
-            recorder.after_step(stepper, scheme)?;
+            recorder.after_step(integrator, scheme)?;
         }
     }
 }

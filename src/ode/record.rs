@@ -62,11 +62,11 @@ impl<'o, 'f, Y: PlainState, O> Asked<'o, 'f, Y, O> {
 }
 
 impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
-    pub fn new(asked: Asked<'o, 'f, Y, O>, stepper: &mut Integrator<Y>) -> Self {
-        let finder = Finder::new(asked.watches, asked.max_events, stepper);
-        let (t, y) = (stepper.carry.t, &stepper.carry.y);
+    pub fn new(asked: Asked<'o, 'f, Y, O>, integrator: &mut Integrator<Y>) -> Self {
+        let finder = Finder::new(asked.watches, asked.max_events, integrator);
+        let (t, y) = (integrator.carry.t, &integrator.carry.y);
         let dense = asked.save_at.dense.then(|| {
-            let mut dense = DenseOutput::new(Arc::clone(&stepper.interpolant), t);
+            let mut dense = DenseOutput::new(Arc::clone(&integrator.interpolant), t);
             dense.point(y);
             dense
         });
@@ -95,73 +95,78 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
 
     /// Sees the step last accepted, whose end is the last of the knots.
     #[inline]
-    pub fn after_step(&mut self, stepper: &mut Integrator<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
+    pub fn after_step(&mut self, integrator: &mut Integrator<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
         let mut found = Found::Nothing;
         if !self.finder.is_empty() {
-            match stepper.complete(self.asked.field, scheme) {
+            match integrator.complete(self.asked.field, scheme) {
                 Err(OdeError::Field { source, .. }) if source.is::<Recoverable>() && scheme.is_adaptive() => {
                     self.knots.pop();
-                    stepper.take_back(scheme, -1.0);
+                    integrator.take_back(scheme, -1.0);
                     return Ok(());
                 }
                 done => done?,
             }
-            found = self.finder.find(stepper, &mut self.events);
+            found = self.finder.find(integrator, &mut self.events);
         }
         match found {
-            Found::Nothing => self.keep_step(stepper, scheme, stepper.carry.t, false)?,
+            Found::Nothing => self.keep_step(integrator, scheme, integrator.carry.t, false)?,
             Found::Instant(t) => {
-                self.end_step(t, stepper, scheme)?;
-                self.stopped = self.finder.act(t, (self.asked.field, scheme), stepper)?;
+                self.end_step(t, integrator, scheme)?;
+                self.stopped = self.finder.act(t, (self.asked.field, scheme), integrator)?;
             }
             Found::Full(t) => {
-                self.end_step(t, stepper, scheme)?;
-                stepper.cut(t, self.finder.y_end().clone());
-                stepper.carry.status = status::MAX_EVENTS;
+                self.end_step(t, integrator, scheme)?;
+                integrator.cut(t, self.finder.y_end().clone());
+                integrator.carry.status = status::MAX_EVENTS;
                 self.stopped = Some(Outcome::MaxEvents { t, max_events: self.asked.max_events });
             }
             Found::NotANumber(index) => {
                 self.knots.pop();
-                stepper.take_back(scheme, Outcome::code_of_event(index));
+                integrator.take_back(scheme, Outcome::code_of_event(index));
                 return Ok(());
             }
             Found::Sunk(index) => {
                 self.knots.pop();
-                stepper.take_back(scheme, Outcome::code_of_event(index));
-                stepper.carry.status = status::ZENO;
-                self.stopped = Some(Outcome::Zeno { index, t: stepper.carry.t });
+                integrator.take_back(scheme, Outcome::code_of_event(index));
+                integrator.carry.status = status::ZENO;
+                self.stopped = Some(Outcome::Zeno { index, t: integrator.carry.t });
             }
         }
         if let Some(watch) = self.asked.on_step
             && self.stopped.is_none()
-            && let ControlFlow::Break(()) = watch(stepper.carry.t, &stepper.carry.y)
-            && stepper.carry.status == status::RUNNING
+            && let ControlFlow::Break(()) = watch(integrator.carry.t, &integrator.carry.y)
+            && integrator.carry.status == status::RUNNING
         {
-            stepper.carry.status = status::CANCELLED;
+            integrator.carry.status = status::CANCELLED;
         }
         Ok(())
     }
 
     /// The step ends at `t`, where the finder has the state.
-    fn end_step(&mut self, t: f64, stepper: &mut Integrator<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
+    fn end_step(
+        &mut self,
+        t: f64,
+        integrator: &mut Integrator<Y>,
+        scheme: &Scheme<Y>,
+    ) -> Result<(), OdeError> {
         self.knots.pop();
         self.knots.push(t);
-        self.keep_step(stepper, scheme, t, true)
+        self.keep_step(integrator, scheme, t, true)
     }
 
     /// Saves what lies in the step, and its end.
     fn keep_step(
         &mut self,
-        stepper: &mut Integrator<Y>,
+        integrator: &mut Integrator<Y>,
         scheme: &Scheme<Y>,
         t_end: f64,
         cut: bool,
     ) -> Result<(), OdeError> {
         let f = self.asked.field;
-        let sign = stepper.span.direction;
+        let sign = integrator.span.direction;
         let inside = |ts: &[f64], next: usize| ts.get(next).is_some_and(|&t| t * sign < t_end * sign);
         if self.dense.is_some() || inside(&self.asked.save_at.ts, self.next) {
-            stepper.complete(f, scheme)?;
+            integrator.complete(f, scheme)?;
         }
         while inside(&self.asked.save_at.ts, self.next) {
             let t = self.asked.save_at.ts[self.next];
@@ -169,8 +174,8 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
             if self.ts.last() == Some(&t) {
                 continue;
             }
-            let mut y = stepper.carry.y.clone();
-            stepper.eval_into(t, &mut y);
+            let mut y = integrator.carry.y.clone();
+            integrator.eval_into(t, &mut y);
             self.save(t, &y);
         }
         let SaveAt { every, ts, .. } = &self.asked.save_at;
@@ -178,20 +183,20 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         if !due && self.dense.is_none() && ts.get(self.next) != Some(&t_end) {
             return Ok(());
         }
-        let y_end = if cut { self.finder.y_end().clone() } else { stepper.carry.y.clone() };
+        let y_end = if cut { self.finder.y_end().clone() } else { integrator.carry.y.clone() };
         self.save_listed_at(t_end, &y_end);
         if due {
             self.save(t_end, &y_end);
         }
         if let Some(dense) = &mut self.dense {
-            dense.push(&stepper.segment(), t_end, &y_end);
+            dense.push(&integrator.segment(), t_end, &y_end);
         }
         Ok(())
     }
 
     /// Saves the end of the solve, if it was asked for.
-    pub fn finish(&mut self, stepper: &Integrator<Y>) {
-        let (t, y) = (stepper.carry.t, &stepper.carry.y);
+    pub fn finish(&mut self, integrator: &Integrator<Y>) {
+        let (t, y) = (integrator.carry.t, &integrator.carry.y);
         self.save_listed_at(t, y);
         if self.asked.save_at.t1 {
             self.save(t, y);

@@ -17,7 +17,7 @@ pub struct Stepper<'a, Y: PlainState, F> {
     resolved: Resolved,
     /// Whether an early end is no error.
     allow_incomplete: bool,
-    stepper: Integrator<Y>,
+    integrator: Integrator<Y>,
     /// The caller may have changed y.
     touched: bool,
     stiffness: StiffnessTest,
@@ -48,16 +48,16 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         y0: Y,
     ) -> Result<Self, SolveError<()>> {
         let scheme = resolved.scheme(norm);
-        let mut stepper =
+        let mut integrator =
             Integrator::new(field, &scheme, span, y0).map_err(|error| SolveError::failed(error, ()))?;
         let mut stiffness = StiffnessTest::of(&scheme, resolved.native().method);
-        stiffness.prepare(&mut stepper, &scheme);
+        stiffness.prepare(&mut integrator, &scheme);
         Ok(Stepper {
             field,
             norm,
             resolved,
             allow_incomplete,
-            stepper,
+            integrator,
             touched: false,
             stiffness,
             knots: Vec::new(),
@@ -76,7 +76,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         if !accepted {
             return self.ended().map(|()| None);
         }
-        let Carry { t, h, y, error_ratio, .. } = &self.stepper.carry;
+        let Carry { t, h, y, error_ratio, .. } = &self.integrator.carry;
         Ok(Some(Step { t: *t, dt: *h, y, error_ratio: *error_ratio }))
     }
 
@@ -84,16 +84,16 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     fn advance(&mut self) -> Result<bool, OdeError> {
         let scheme = self.resolved.scheme(self.norm);
         if self.touched {
-            let t = self.stepper.carry.t;
-            self.stepper.resume(self.field, &scheme, t)?;
+            let t = self.integrator.carry.t;
+            self.integrator.resume(self.field, &scheme, t)?;
             self.touched = false;
         }
         self.knots.clear();
         let native = self.resolved.native();
-        if self.stepper.advance(self.field, &scheme, native, (true, 1), &mut self.knots)? == 0 {
+        if self.integrator.advance(self.field, &scheme, native, (true, 1), &mut self.knots)? == 0 {
             return Ok(false);
         }
-        self.stiffness.after_steps(1, &mut self.stepper, self.field, &scheme)?;
+        self.stiffness.after_steps(1, &mut self.integrator, self.field, &scheme)?;
         Ok(true)
     }
 
@@ -110,39 +110,39 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
 
     /// The time reached.
     pub fn t(&self) -> f64 {
-        self.stepper.carry.t
+        self.integrator.carry.t
     }
     /// The state there.
     pub fn y(&self) -> &Y {
-        &self.stepper.carry.y
+        &self.integrator.carry.y
     }
     /// The state there, to be changed; the next step's first stage is then computed anew.
     pub fn y_mut(&mut self) -> &mut Y {
         self.touched = true;
-        &mut self.stepper.carry.y
+        &mut self.integrator.carry.y
     }
     /// The size that the next attempt has, signed, not yet cut at t1.
     pub fn dt(&self) -> f64 {
-        self.stepper.carry.dt
+        self.integrator.carry.dt
     }
     /// The state at a time within the step last taken.
     ///
     /// # Errors
     /// A time outside that step, or no step yet; a field that failed, of a method whose dense output evaluates it.
     pub fn interpolate(&mut self, t: f64) -> Result<Y, OdeError> {
-        let (t0, t1) = (self.stepper.t(), self.stepper.carry.t);
+        let (t0, t1) = (self.integrator.t(), self.integrator.carry.t);
         if !(t0.min(t1) <= t && t <= t0.max(t1)) || t0 == t1 {
             return Err(OdeError::OutsideInterval { t, t0, t1 });
         }
         let scheme = self.resolved.scheme(self.norm);
-        self.stepper.complete(self.field, &scheme)?;
-        let mut out = self.stepper.carry.y.clone();
-        self.stepper.eval_into(t, &mut out);
+        self.integrator.complete(self.field, &scheme)?;
+        let mut out = self.integrator.carry.y.clone();
+        self.integrator.eval_into(t, &mut out);
         Ok(out)
     }
     /// What it took so far.
     pub fn stats(&self) -> Stats {
-        Stats::of(&self.stepper.carry)
+        Stats::of(&self.integrator.carry)
     }
     /// What the user should know of beside the numbers.
     pub fn warnings(&self) -> Vec<Warning> {
@@ -151,6 +151,6 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     /// Why the solve ended; `None` while it goes on.
     pub fn outcome(&self) -> Option<Outcome> {
         let scheme = self.resolved.scheme(self.norm);
-        self.stepper.outcome(&scheme)
+        self.integrator.outcome(&scheme)
     }
 }

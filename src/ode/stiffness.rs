@@ -105,9 +105,9 @@ impl StiffnessTest {
     }
 
     /// Takes the memory that a look needs, so that none of the steps to come does.
-    pub fn prepare<Y: PlainState>(&mut self, stepper: &mut Integrator<Y>, scheme: &Scheme<Y>) {
+    pub fn prepare<Y: PlainState>(&mut self, integrator: &mut Integrator<Y>, scheme: &Scheme<Y>) {
         if let Some(pair) = self.pair {
-            stepper.reserve_stages();
+            integrator.reserve_stages();
             self.look = Some(Look::new(&scheme.tableau, self.method, pair));
         }
     }
@@ -129,26 +129,26 @@ impl StiffnessTest {
     pub fn after_steps<Y: PlainState>(
         &mut self,
         steps: u64,
-        stepper: &mut Integrator<Y>,
+        integrator: &mut Integrator<Y>,
         f: &dyn VectorField<Y>,
         scheme: &Scheme<Y>,
     ) -> Result<(), OdeError> {
         let due = self.is_due();
         self.steps += steps;
-        if due { self.look(stepper, f, scheme) } else { Ok(()) }
+        if due { self.look(integrator, f, scheme) } else { Ok(()) }
     }
 
     fn look<Y: PlainState>(
         &mut self,
-        stepper: &mut Integrator<Y>,
+        integrator: &mut Integrator<Y>,
         f: &dyn VectorField<Y>,
         scheme: &Scheme<Y>,
     ) -> Result<(), OdeError> {
         let Some(pair) = self.pair else { return Ok(()) };
-        stepper.keep_stages(f, scheme)?;
+        integrator.keep_stages(f, scheme)?;
         let look = self.look.get_or_insert_with(|| Look::new(&scheme.tableau, self.method, pair));
-        let is_suspicious = stepper.is_suspicious(scheme, look);
-        self.suspicion = self.suspicion.see(&is_suspicious, &stepper.carry.t);
+        let is_suspicious = integrator.is_suspicious(scheme, look);
+        self.suspicion = self.suspicion.see(&is_suspicious, &integrator.carry.t);
         Ok(())
     }
 

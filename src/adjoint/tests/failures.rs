@@ -91,8 +91,8 @@ fn ends(walled: bool) -> Vec<End> {
     all.push(of_solution(&s, |y| y[0]));
     let (_, s) = incomplete(heap.clone().save_at(save_at()).solve(0.0, 1.0, vec![1.0]), None);
     all.push(of_solution(&s, |y| y[0]));
-    let (outcome, s) =
-        incomplete(traced.clone().save_at(save_at()).solve(0.0, 1.0, Tensor::from([1.0])), None);
+    let y0 = Tensor::from([1.0]);
+    let (outcome, s) = incomplete(traced.clone().save_at(save_at()).solve(0.0, 1.0, y0), None);
     assert_eq!(outcome, s.outcome());
     all.push(of_tensors(&s));
 
@@ -121,18 +121,12 @@ fn ends(walled: bool) -> Vec<End> {
         num_saved: 1,
     });
 
-    all.push(match walled {
-        false => {
-            let ode = Ode::from_generic(Decay { rate: 2.0 }).max_steps(most);
-            of_sensitivity(&incomplete(ode.forward_sensitivity().solve(0.0, 1.0, [1.0]), None).1)
-        }
-        true => of_sensitivity(
-            &incomplete(
-                Ode::from_generic(Walled { rate: 2.0 }).forward_sensitivity().solve(0.0, 1.0, [1.0]),
-                None,
-            )
-            .1,
-        ),
+    all.push(if walled {
+        let ode = Ode::from_generic(Walled { rate: 2.0 }).forward_sensitivity();
+        of_sensitivity(&incomplete(ode.solve(0.0, 1.0, [1.0]), None).1)
+    } else {
+        let ode = Ode::from_generic(Decay { rate: 2.0 }).max_steps(most).forward_sensitivity();
+        of_sensitivity(&incomplete(ode.solve(0.0, 1.0, [1.0]), None).1)
     });
     let of_ensemble = |s: crate::ode::EnsembleSolution<[f64; 1]>| {
         let (Outcome::MaxSteps { t, .. } | Outcome::NonFinite { t, .. }) = s.outcomes[1] else {

@@ -46,38 +46,38 @@ pub(in crate::ode) enum Found {
 /// The curve of a step under one event's function.
 struct Curve<'a, 'f, Y: PlainState> {
     watch: &'a Watch<'f, Y>,
-    stepper: &'a mut Integrator<Y>,
+    integrator: &'a mut Integrator<Y>,
     scratch: &'a mut Y,
 }
 
 impl<Y: PlainState> Curve<'_, '_, Y> {
     /// The time at a part of the step, and the value there.
     fn at_part(&mut self, part: f64) -> [f64; 2] {
-        let (t0, t1) = (self.stepper.t(), self.stepper.carry.t);
+        let (t0, t1) = (self.integrator.t(), self.integrator.carry.t);
         let t = if part == 1.0 { t1 } else { t0 + (t1 - t0) * part };
         [t, self.at(&t)]
     }
 
     /// The value at a time of the step.
     fn at(&mut self, t: &f64) -> f64 {
-        state_at(*t, self.stepper, self.scratch);
+        state_at(*t, self.integrator, self.scratch);
         (self.watch.when)(*t, self.scratch)
     }
 }
 
 /// The state at `t` of the step last accepted.
-fn state_at<Y: PlainState>(t: f64, stepper: &mut Integrator<Y>, out: &mut Y) {
-    if t == stepper.carry.t {
-        out.copy_of(&stepper.carry.y);
+fn state_at<Y: PlainState>(t: f64, integrator: &mut Integrator<Y>, out: &mut Y) {
+    if t == integrator.carry.t {
+        out.copy_of(&integrator.carry.y);
     } else {
-        stepper.eval_into(t, out);
+        integrator.eval_into(t, out);
     }
 }
 
 impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
     /// At the start of a solve, which ends there where a function is NaN.
-    pub fn new(watches: &'o [Watch<'f, Y>], max_events: usize, stepper: &mut Integrator<Y>) -> Self {
-        let (t0, n) = (stepper.carry.t, watches.len());
+    pub fn new(watches: &'o [Watch<'f, Y>], max_events: usize, integrator: &mut Integrator<Y>) -> Self {
+        let (t0, n) = (integrator.carry.t, watches.len());
         let mut finder = Finder {
             watches,
             marks: Vec::with_capacity(n),
@@ -87,9 +87,9 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             hits: Vec::new(),
             group: Vec::new(),
             ends: Vec::with_capacity(n),
-            scratch: stepper.carry.y.clone(),
+            scratch: integrator.carry.y.clone(),
         };
-        finder.mark(&[], stepper);
+        finder.mark(&[], integrator);
         finder
     }
 
@@ -100,11 +100,11 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
 
     /// Looks at the step last accepted, which is complete, and notes what happens in it up to the first instant that ends
     /// it.
-    pub fn find(&mut self, stepper: &mut Integrator<Y>, events: &mut Vec<EventRecord<Y>>) -> Found {
-        if let Err(found) = self.look(stepper) {
+    pub fn find(&mut self, integrator: &mut Integrator<Y>, events: &mut Vec<EventRecord<Y>>) -> Found {
+        if let Err(found) = self.look(integrator) {
             return found;
         }
-        let sign = stepper.span.direction;
+        let sign = integrator.span.direction;
         self.hits.sort_by(|a, b| (a.t * sign).total_cmp(&(b.t * sign)).then(a.index.cmp(&b.index)));
         let end = self.first_that_acts();
         let free = self.max_events - events.len();
@@ -114,9 +114,9 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
                 break;
             }
             if n == free {
-                return self.full(t, stepper);
+                return self.full(t, integrator);
             }
-            self.note(index, t, stepper, events);
+            self.note(index, t, integrator, events);
         }
         let Some(t) = end else {
             for (mark, value) in self.marks.iter_mut().zip(&self.ends) {
@@ -124,25 +124,25 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             }
             return Found::Nothing;
         };
-        self.gather(t, stepper);
+        self.gather(t, integrator);
         if events.len() + self.group.len() > self.max_events {
-            return self.full(t, stepper);
+            return self.full(t, integrator);
         }
         for n in 0..self.group.len() {
-            self.note(self.group[n].0, t, stepper, events);
+            self.note(self.group[n].0, t, integrator, events);
         }
         Found::Instant(t)
     }
 
     /// Finds every sign change of the step, and the values at its end.
-    fn look(&mut self, stepper: &mut Integrator<Y>) -> Result<(), Found> {
+    fn look(&mut self, integrator: &mut Integrator<Y>) -> Result<(), Found> {
         self.hits.clear();
         self.ends.clear();
-        let t0 = stepper.t();
+        let t0 = integrator.t();
         for (index, watch) in self.watches.iter().enumerate() {
             let Watch { event, then, .. } = watch;
             let mark = &self.marks[index];
-            let mut curve = Curve { watch, stepper, scratch: &mut self.scratch };
+            let mut curve = Curve { watch, integrator, scratch: &mut self.scratch };
             let mut before = [t0, mark.value];
             if mark.is_on_root() {
                 let first = curve.at_part(1.0 / event.interp_points as f64)[0];
@@ -182,13 +182,13 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
     }
 
     /// Gathers the events whose sign has changed by the time `t` of a hit, and was not noted before.
-    fn gather(&mut self, t: f64, stepper: &mut Integrator<Y>) {
-        let sign = stepper.span.direction;
+    fn gather(&mut self, t: f64, integrator: &mut Integrator<Y>) {
+        let sign = integrator.span.direction;
         self.group.clear();
         for hit in &self.hits {
             let Hit { index, before, t: own } = *hit;
             let watch = &self.watches[index];
-            let mut curve = Curve { watch, stepper, scratch: &mut self.scratch };
+            let mut curve = Curve { watch, integrator, scratch: &mut self.scratch };
             let mut has_changed = || watch.event.is_hit(&before[1], &curve.at(&t));
             if own == t || own * sign > t * sign && before[0] * sign < t * sign && has_changed() {
                 self.group.push((index, before[1]));
@@ -198,14 +198,20 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         self.group.dedup_by_key(|(index, _)| *index);
     }
 
-    fn note(&mut self, index: usize, t: f64, stepper: &mut Integrator<Y>, events: &mut Vec<EventRecord<Y>>) {
-        state_at(t, stepper, &mut self.scratch);
+    fn note(
+        &mut self,
+        index: usize,
+        t: f64,
+        integrator: &mut Integrator<Y>,
+        events: &mut Vec<EventRecord<Y>>,
+    ) {
+        state_at(t, integrator, &mut self.scratch);
         self.counts[index] += 1;
         events.push(EventRecord { index, t, y: self.scratch.clone() });
     }
 
-    fn full(&mut self, t: f64, stepper: &mut Integrator<Y>) -> Found {
-        state_at(t, stepper, &mut self.scratch);
+    fn full(&mut self, t: f64, integrator: &mut Integrator<Y>) -> Found {
+        state_at(t, integrator, &mut self.scratch);
         Found::Full(t)
     }
 
@@ -223,11 +229,11 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         &mut self,
         t: f64,
         (field, scheme): (&dyn VectorField<Y>, &Scheme<Y>),
-        stepper: &mut Integrator<Y>,
+        integrator: &mut Integrator<Y>,
     ) -> Result<Option<Outcome>, OdeError> {
-        let before = self.noise(t, stepper);
-        let t_end = stepper.carry.t;
-        state_at(t, stepper, &mut self.scratch);
+        let before = self.noise(t, integrator);
+        let t_end = integrator.carry.t;
+        state_at(t, integrator, &mut self.scratch);
         let mut y = self.scratch.clone();
         let (mut last, mut zeno) = (None, None);
         for &(index, _) in &self.group {
@@ -245,23 +251,23 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             let ends = event.ends_at(self.counts[index]);
             last = last.or(ends.then_some(Outcome::Event { index, t }));
         }
-        stepper.cut(t, y);
+        integrator.cut(t, y);
         if let Some(outcome) = last.or(zeno) {
             let is_last = matches!(outcome, Outcome::Event { .. });
-            stepper.carry.status = if is_last { status::EVENT } else { status::ZENO };
+            integrator.carry.status = if is_last { status::EVENT } else { status::ZENO };
             return Ok(Some(outcome));
         }
-        stepper.resume(field, scheme, t_end)?;
-        self.mark(&before, stepper);
+        integrator.resume(field, scheme, t_end)?;
+        self.mark(&before, integrator);
         Ok(None)
     }
 
     /// For each event of the group how large its function is at its root, with the sign that it has changed to.
-    fn noise(&mut self, t: f64, stepper: &mut Integrator<Y>) -> Vec<f64> {
-        let sign = stepper.span.direction;
+    fn noise(&mut self, t: f64, integrator: &mut Integrator<Y>) -> Vec<f64> {
+        let sign = integrator.span.direction;
         let noise = |&(index, before): &(usize, f64)| {
             let watch = &self.watches[index];
-            let mut curve = Curve { watch, stepper, scratch: &mut self.scratch };
+            let mut curve = Curve { watch, integrator, scratch: &mut self.scratch };
             let earlier = t - sign * watch.event.resolution(&t);
             let size = curve.at(&t).abs().max(curve.at(&earlier).abs()).max(f64::MIN_POSITIVE);
             if before < 0.0 { size } else { -size }
@@ -271,13 +277,13 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
 
     /// Evaluates every event's function at the carry's state, and stores its sign. `noise` belongs to the events of the group. A
     /// NaN ends the solve.
-    fn mark(&mut self, noise: &[f64], stepper: &mut Integrator<Y>) {
+    fn mark(&mut self, noise: &[f64], integrator: &mut Integrator<Y>) {
         self.marks.clear();
         for (index, watch) in self.watches.iter().enumerate() {
-            let value = (watch.when)(stepper.carry.t, &stepper.carry.y);
-            if value.is_nan() && stepper.carry.status == status::RUNNING {
-                stepper.carry.status = status::NON_FINITE;
-                (stepper.carry.component, stepper.carry.h) = (Outcome::code_of_event(index), 0.0);
+            let value = (watch.when)(integrator.carry.t, &integrator.carry.y);
+            if value.is_nan() && integrator.carry.status == status::RUNNING {
+                integrator.carry.status = status::NON_FINITE;
+                (integrator.carry.component, integrator.carry.h) = (Outcome::code_of_event(index), 0.0);
             }
             self.marks.push(Mark::new(value));
         }
