@@ -19,7 +19,7 @@ mod train;
 
 use crate::error::{Error, Result};
 use crate::eval::EvalError;
-use crate::ode::OdeError;
+use crate::ode::ConfigError;
 use crate::simd::Level;
 use crate::train::TrainError;
 use clap::{Parser, Subcommand};
@@ -136,9 +136,11 @@ fn is_usage(error: &Error) -> bool {
         Error::Eval(e) => {
             matches!(e, EvalError::NoDraws | EvalError::Margin { .. } | EvalError::NoPlane { .. })
         }
-        Error::Ode(e) => matches!(
+        Error::Config(e) => matches!(
             e,
-            OdeError::Tolerance { .. } | OdeError::UnknownMethod { .. } | OdeError::NoErrorEstimate { .. }
+            ConfigError::Tolerance { .. }
+                | ConfigError::UnknownMethod { .. }
+                | ConfigError::NoErrorEstimate { .. }
         ),
         Error::Level(_) => true,
         _ => false,

@@ -41,7 +41,7 @@ pub type F32Lanes = Lanes<f32, SINGLE_LANES>;
 pub type FieldDual = Dual<DIRECTIONS>;
 
 /// Writes a vector field that is compiled once for each kind of number: `f64` and `f32`, lanes of them for
-/// [ensembles](crate::ode::Ode::ensemble), dual numbers for [sensitivities](crate::ode::Ode::forward_sensitivity).
+/// [ensembles](crate::ode::ensemble), dual numbers for [sensitivities](crate::ode::Ode::forward_sensitivity).
 ///
 /// The struct's parameter must be called `R`. Its fields of type `R` and `[R; K]` are the parameters, those of
 /// another type are static: they need `Clone + Debug + PartialEq + Send + Sync`. There is at least one parameter.
@@ -66,7 +66,7 @@ pub type FieldDual = Dual<DIRECTIONS>;
 ///
 /// let solution = Ode::from_generic(Shaken { gravity: 9.81, frequency: 1.0 }).solve(0.0, 1.0, [0.1, 0.0])?;
 /// assert!((solution.y1[0] + 0.167_438).abs() < 1e-5, "{:?}", solution.y1);
-/// # Ok::<(), flowline::ode::OdeError>(())
+/// # Ok::<(), flowline::Error>(())
 /// ```
 /// Lanes differ, so there is no branch on them; [`select_positive`](crate::ode::Number::select_positive) chooses in each:
 /// ```compile_fail

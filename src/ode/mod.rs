@@ -72,6 +72,8 @@ pub mod tableaux;
 mod tolerance;
 
 pub use attempt::{attempt, attempt_then, step};
+#[cfg(feature = "tensor")]
+pub(crate) use builder::locked;
 pub use builder::{IntoState, Ode, OdeState};
 pub use carry::Carry;
 pub use clock::Clock;
@@ -79,8 +81,8 @@ pub use controller::{ConstantStepSize, Controller, HairerController, PidControll
 pub use curve::complete;
 pub use dense::DenseOutput;
 pub use dual::{DIRECTIONS, Dual};
-pub use ensemble::{EnsembleBuilder, EnsembleProgress, EnsembleSolution};
-pub use error::OdeError;
+pub use ensemble::{EnsembleBuilder, EnsembleProgress, EnsembleSolution, ensemble};
+pub use error::ConfigError;
 #[cfg(feature = "tensor")]
 pub(crate) use event::{Bracket, Mark, Rhythm, Watch};
 pub use event::{Event, EventRecord, EventValue};
@@ -105,7 +107,7 @@ pub use own_tableau::Tableau;
 pub use real::Real;
 #[cfg(feature = "tensor")]
 pub(crate) use retry::{Before, resume, take_back};
-pub use save_at::SaveAt;
+pub use save_at::{IntoSaveAt, SaveAt};
 pub use scheme::{Limits, Norm, Scheme};
 pub use sensitivity::{Sensitivity, SensitivityBuilder};
 use settings::Native;

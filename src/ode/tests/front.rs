@@ -93,11 +93,14 @@ fn what_is_invalid_is_refused_with_its_numbers() {
     assert!(listed(&[0.0, 0.5]).contains("from 0 to 0.5, the solve from t0=0 to t1=1"));
     assert!(listed(&[]).contains("from NaN to NaN"));
     assert!(refuse(ode().controller(StepTo { ts: vec![0.0, 1.0] }).dt0(0.1)).contains("leave out one"));
-    assert!(matches!(ode().check(&f64::NAN, &1.0, &[0.0; 2]), Err(OdeError::Time { name: "t0", .. })));
-    assert!(matches!(ode().check(&0.0, &f64::INFINITY, &[0.0; 2]), Err(OdeError::Time { name: "t1", .. })));
+    assert!(matches!(ode().check(&f64::NAN, &1.0, &[0.0; 2]), Err(ConfigError::Time { name: "t0", .. })));
+    assert!(matches!(
+        ode().check(&0.0, &f64::INFINITY, &[0.0; 2]),
+        Err(ConfigError::Time { name: "t1", .. })
+    ));
     assert!(matches!(
         ode().check(&0.0, &1.0, &[0.0, f64::NAN]),
-        Err(OdeError::InitialState { component: 1 })
+        Err(ConfigError::InitialState { component: 1 })
     ));
 }
 
@@ -151,10 +154,10 @@ fn odeint_gives_y_at_each_time() {
     assert_eq!(odeint(oscillator, [1.0, 0.0], &[3.0]).unwrap(), [[1.0, 0.0]]);
     assert!(matches!(
         odeint(oscillator, [1.0, 0.0], &[0.0, 2.0, 1.0]),
-        Err(SolveError::Config(OdeError::TimesNotMonotone { index: 1, .. }))
+        Err(SolveError::Config(ConfigError::TimesNotMonotone { index: 1, .. }))
     ));
     let nan = odeint(oscillator, [1.0, 0.0], &[0.0, f64::NAN]);
-    assert!(matches!(nan, Err(SolveError::Config(OdeError::Time { .. }))));
+    assert!(matches!(nan, Err(SolveError::Config(ConfigError::Time { .. }))));
     let early = odeint(|_t, y: &f64| y * y, 1.0, &[0.0, 0.5, 2.0]).unwrap_err();
     let SolveError::Incomplete { partial, .. } = early else { panic!("{early}") };
     assert_eq!(partial.ts, [0.0, 0.5]);
