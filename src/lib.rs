@@ -52,6 +52,10 @@ pub mod train;
 pub mod transform;
 
 pub use error::{Error, Result};
+#[cfg(feature = "nalgebra")]
+pub use nalgebra;
+#[cfg(feature = "ndarray")]
+pub use ndarray;
 
 #[cfg(feature = "tensor")]
 #[doc = include_str!("guide.md")]

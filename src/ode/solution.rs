@@ -9,7 +9,7 @@ use std::fmt;
 pub struct Solution<Y, O = Y> {
     /// The time reached.
     pub t1: f64,
-    /// The state there; the last good one where the solve stopped early.
+    /// The state there; the last good one where the solve ended early.
     pub y1: Y,
     /// The saved times.
     pub ts: Vec<f64>,

@@ -191,7 +191,7 @@ fn a_failed_solve_inside_a_jitted_call_is_its_error() {
         Ok(ode.solve(0.0, 2.0, &y0)?.y1)
     });
     let e = blow_up.call(Tensor::from(1.0)).unwrap_err().to_string();
-    assert!(e.contains("a solve ended early") && e.contains("t="), "{e}");
+    assert!(e.contains("the solve ended early") && e.contains("t="), "{e}");
     assert!(blow_up.call(Tensor::from(0.1)).is_ok());
     assert_eq!(blow_up.num_traces(), 1);
 }
@@ -213,11 +213,11 @@ fn a_failed_solve_in_a_tile_is_an_error_on_concrete_rows_too() {
     };
     assert!(matches!(outcome, Outcome::StepSizeTooSmall { t, .. } if (t - 1.0).abs() < 1e-3), "{outcome}");
     let e = value_and_grad(|y0: &Tensor| crate::Result::Ok(tiles(y0)?.0[0].sum()), &rows(1.0)).unwrap_err();
-    assert!(e.to_string().contains("a solve ended early"), "{e}");
+    assert!(e.to_string().contains("the solve ended early"), "{e}");
 }
 
 #[test]
-#[should_panic(expected = "map_rows: a solve ended early: step size")]
+#[should_panic(expected = "map_rows: the solve ended early: step size")]
 fn a_failed_solve_in_a_tile_that_cannot_say_so_panics() {
     let _ = map_rows(&[f64s(&[1.0, 0.1])], 2, |y| (vec![blow_up(&y[0]).unwrap()], vec![]));
 }

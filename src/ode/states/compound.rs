@@ -135,9 +135,9 @@ macro_rules! __state_of_parts {
             first
         }
         #[inline(always)]
-        fn conforms(&self, y: &Self) -> Result<(), $crate::ode::FieldError> {
+        fn conforms(&self, y: &Self) -> Result<(), $crate::ode::extra::FieldError> {
             $($crate::ode::State::conforms(&self.$part, &y.$part)
-                .map_err(|e| $crate::ode::FieldError::from(format!("part {}: {e}", stringify!($part))))?;)+
+                .map_err(|e| $crate::ode::extra::FieldError::from(format!("part {}: {e}", stringify!($part))))?;)+
             Ok(())
         }
     };
