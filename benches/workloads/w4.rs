@@ -48,7 +48,7 @@ pub fn density(options: &Options) -> Result<ImageDensity> {
 }
 
 fn step() -> (Step, Optimizer) {
-    let optimizer = adamw(1e-3).weight_decay(1e-5);
+    let optimizer = AdamW::new(1e-3).weight_decay(1e-5).build();
     let rule = optimizer.clone();
     let step = jit(move |state: State, tables: Tables| {
         let [draw, probe] = Key::new(2).fold_in(&state.update).split();

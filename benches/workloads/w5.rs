@@ -40,7 +40,7 @@ fn flow(gain: f64) -> Cnf<Backward> {
 }
 
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
-    let optimizer = adam(1e-3);
+    let optimizer = Adam::new(1e-3).build();
     let flow = flow(if variant == "gain 6" { 6.0 } else { 1.0 });
     let begin = State { optimizer: optimizer.init(&flow), flow };
     let x = matrix(&SplitMix::new(6).uniforms(ROWS * DIM), [ROWS, DIM]);

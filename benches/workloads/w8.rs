@@ -29,7 +29,7 @@ const TILE: usize = 64;
 
 /// The sum of the squares of y(1).
 fn loss(net: &Mlp, y0: &Tensor, method: Method, adjoint: Adjoint) -> flowline::Result<Tensor> {
-    let (_, sums) = try_map_rows(std::slice::from_ref(y0), TILE, |rows| {
+    let (_, sums) = map_rows(std::slice::from_ref(y0), TILE, |rows| {
         let ode = Ode::new(|_t, y: &Tensor| net.forward(y)).method(method).adjoint(adjoint);
         let ode = ode.controller(ConstantStepSize { dt0: 1.0 / STEPS });
         Ok((vec![], vec![ode.solve(0.0, 1.0, &rows[0])?.y1.square().sum()]))

@@ -17,7 +17,7 @@ fn train(iterations: usize) -> Report {
     let mut watch = Watch::begin();
     let key = Key::new(0);
     let flow = Cnf::new(ConcatSquash::new(2, [8], &key), StandardNormal::new(2)).fixed_steps(2);
-    let optimizer = adam(cosine(1e-3, 10_000));
+    let optimizer = Adam::new(Schedule::cosine_decay(1e-3, 10_000)).build();
     let step = jit(|state: State, key: Key| {
         let key = key.fold_in(&state.step);
         let x = key.normal([16, 2]) * 0.5 + 1.0;
