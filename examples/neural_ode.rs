@@ -33,7 +33,7 @@ fn main() -> flowline::Result<()> {
         let batch = batch(256, &key.fold_in(&state.update));
         let (value, grads) = value_and_grad(|model| loss(model, &batch), &state.model)?;
         let (model, optimizer) = optimizer.update(&state.model, grads, state.optimizer);
-        flowline::Result::Ok((TrainState { model, optimizer, update: state.update + 1 }, value))
+        Ok((TrainState { model, optimizer, update: state.update + 1 }, value))
     });
     let step = step.max_traces(1);
     let model = Mlp::new([2, 32, 32, 2], Activation::Tanh, &key);

@@ -53,7 +53,7 @@ fn step() -> (Step, Optimizer) {
     let step = jit(move |state: State, paths: Tensor| {
         let (value, grads) = value_and_grad(|field| loss(field, &paths, RTOL), &state.field)?;
         let (field, optimizer) = rule.update(&state.field, grads, state.optimizer);
-        flowline::Result::Ok((State { field, optimizer }, value))
+        Ok((State { field, optimizer }, value))
     });
     (step.max_traces(1), optimizer)
 }

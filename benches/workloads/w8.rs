@@ -58,9 +58,8 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
         })?;
         return Ok(Measured::new(times, [value]));
     }
-    let gradient = jit(|net: Mlp, y0: Tensor| {
-        flowline::Result::Ok(value_and_grad(|net| loss(net, &y0, method, adjoint), &net)?.1)
-    });
+    let gradient =
+        jit(|net: Mlp, y0: Tensor| Ok(value_and_grad(|net| loss(net, &y0, method, adjoint), &net)?.1));
     let mut squares = 0.0;
     let times = time(options, || {
         let leaves = gradient.call(net.clone(), &y0)?.leaves();

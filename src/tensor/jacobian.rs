@@ -65,12 +65,14 @@ fn partials(f: impl FnOnce(&Tensor) -> Result<Tensor>, at: &Tensor) -> Result<Te
     assert!(is_float, "a Jacobian is of floats by floats, this one is of {} by {}", y.ty(), at.ty());
     let shape: Shape = [&y.shape()[..], at.shape()].concat().into();
     if at.size() <= y.size() {
-        let each =
-            vmap(|v: &Tensor| Ok(along(&traced, &leaves, &[v.clone()])?.1.remove(0)), &unit_vectors(at))?;
+        let each = vmap(
+            |v: &Tensor| Ok(along(&traced, &leaves, std::slice::from_ref(v))?.1.remove(0)),
+            &unit_vectors(at),
+        )?;
         return Ok(each.reshape([at.size(), y.size()]).transpose().reshape(shape));
     }
     let (ys, pull) = Pull::new(traced, leaves.to_vec())?;
-    let each = vmap(|g: &Tensor| Ok(pull.back(&[g.clone()]).remove(0)), &unit_vectors(&ys[0]))?;
+    let each = vmap(|g: &Tensor| Ok(pull.back(std::slice::from_ref(g)).remove(0)), &unit_vectors(&ys[0]))?;
     Ok(each.reshape(shape))
 }
 
@@ -140,9 +142,9 @@ mod tests {
             jvp(|y: &Tensor| Ok(blow_up(y)?.sum()), &one, &one).map(drop),
             vjp(|y: &Tensor| Ok(blow_up(y)?.sum()), &one).map(drop),
             hvp(|y: &Tensor| Ok(blow_up(y)?.sum()), &one, &one).map(drop),
-            jacobian(|y: &Tensor| Ok(blow_up(y)?), &one).map(drop),
-            vmap(|y: &Tensor| Ok(blow_up(y)?), &one.reshape([1])).map(drop),
-            cond(&one.gt(0.0), &one, |y| Ok(blow_up(y)?), |y| Ok(y.clone())).map(drop),
+            jacobian(blow_up, &one).map(drop),
+            vmap(blow_up, &one.reshape([1])).map(drop),
+            jit(|y: Tensor| cond(&y.gt(0.0), &y, blow_up, |y| Ok(y.clone()))).call(1.0).map(drop),
         ];
         for (k, found) in all.into_iter().enumerate() {
             assert!(matches!(found, Err(Error::Solve { .. })), "transform {k}: {found:?}");

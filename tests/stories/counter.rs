@@ -24,7 +24,7 @@ fn train(iterations: usize) -> Report {
         let loss = |flow: &Cnf<ConcatSquash>| Ok(maximum_likelihood_loss(flow, &x, None, &key)?.0);
         let (value, grads) = value_and_grad(loss, &state.flow)?;
         let (flow, optimizer) = optimizer.update(&state.flow, grads, state.optimizer);
-        flowline::Result::Ok((State { flow, optimizer, step: state.step + 1 }, value))
+        Ok((State { flow, optimizer, step: state.step + 1 }, value))
     });
     let step = step.max_traces(1);
     let mut state = State { optimizer: optimizer.init(&flow), flow, step: 0.into() };

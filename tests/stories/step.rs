@@ -33,7 +33,7 @@ fn train(iterations: usize) -> Report {
         let y0 = key.fold_in(&state.update).normal([40, 2]);
         let (value, grads) = value_and_grad(|model| loss(model, &y0), &state.model)?;
         let (model, optimizer) = optimizer.update(&state.model, grads, state.optimizer);
-        flowline::Result::Ok((State { model, optimizer, update: state.update + 1 }, value))
+        Ok((State { model, optimizer, update: state.update + 1 }, value))
     });
     let step = step.max_traces(1);
     let key = Key::new(0);
