@@ -218,6 +218,21 @@ fn parts_make_the_named_optimizers() {
 }
 
 #[test]
+fn a_list_of_one_type_is_a_chain_too() {
+    let (as_list, as_tuple) =
+        (chain(vec![clip(0.5), Sgd::new(0.1).into()]), chain((clip(0.5), Sgd::new(0.1))));
+    let after = [as_list, as_tuple]
+        .map(|optimizer| bits(&update(&optimizer, &start(), 3.0, optimizer.init(&start())).0));
+    assert_eq!(after[0], after[1]);
+}
+
+#[test]
+#[should_panic(expected = "`beta2` of an optimizer is one number, this one has shape [2]")]
+fn a_hyper_parameter_of_several_numbers_is_refused_by_name() {
+    let _ = Adam::new(0.1).beta2(Tensor::from([0.9, 0.99]));
+}
+
+#[test]
 fn states_and_updates_of_f32_weights_are_f32() {
     for name in ["sgd_nesterov", "rmsprop", "adagrad", "adamw", "adabelief", "nadam", "radam", "lamb", "lion"]
     {

@@ -78,6 +78,12 @@ fn schedules_without_a_boundary_between_them_are_refused() {
 }
 
 #[test]
+#[should_panic(expected = "a constant schedule does not end")]
+fn an_end_of_a_constant_schedule_is_refused() {
+    let _ = Schedule::constant(1.0).warmup(10).end(0.1);
+}
+
+#[test]
 fn a_schedule_takes_its_length_from_a_tensor() {
     let rate =
         jit(|n: Tensor, total: Tensor| Schedule::cosine_decay(0.2, total).warmup(10).at(&n)).max_traces(1);
