@@ -70,9 +70,9 @@ fn run(options: &Options) -> flowline::Result<()> {
                 field.method(Midpoint).controller(ConstantStepSize { dt0 }).max_steps(u64::from(steps) + 1);
             let field =
                 field.adjoint(Adjoint::recursive_checkpoint(checkpoints)).expected_steps(forecast.clone());
-            flowline::Result::Ok(field.solve(0.0, 1.0, y0)?.y1.square().sum())
+            Ok(field.solve(0.0, 1.0, y0)?.y1.square().sum())
         };
-        flowline::Result::Ok(value_and_grad(end, &y0)?.1)
+        Ok(value_and_grad(end, &y0)?.1)
     });
     gradient.call(Tensor::from([[0.3, -0.2, 0.7, 0.1]]))?;
     let report = gradient.last_run();

@@ -43,18 +43,18 @@ fn main() -> flowline::Result<()> {
     let key = Key::new(0);
     let (model, grads) = (weights(&key), weights(&key.fold_in(99)));
     let all = [
-        ("adam", adam(1e-3)),
-        ("radam", radam(1e-3)),
-        ("adamw", adamw(1e-3)),
-        ("nadam", nadam(1e-3)),
-        ("adabelief", adabelief(1e-3)),
-        ("rmsprop", rmsprop(1e-3)),
-        ("lion", lion(1e-3)),
-        ("lamb", lamb(1e-3)),
-        ("sgd, momentum", sgd(1e-3).momentum(0.9)),
-        ("skip(adam)", apply_if_finite(adam(1e-3))),
-        ("accumulate(adam)", multi_steps(4, adam(1e-3))),
-        ("inject(adam)", inject_hyperparams(adam(1e-3))),
+        ("adam", Adam::new(1e-3).build()),
+        ("radam", RAdam::new(1e-3).build()),
+        ("adamw", AdamW::new(1e-3).build()),
+        ("nadam", NAdam::new(1e-3).build()),
+        ("adabelief", AdaBelief::new(1e-3).build()),
+        ("rmsprop", RmsProp::new(1e-3).build()),
+        ("lion", Lion::new(1e-3).build()),
+        ("lamb", Lamb::new(1e-3).build()),
+        ("sgd, momentum", Sgd::new(1e-3).momentum(0.9).build()),
+        ("skip(adam)", apply_if_finite(Adam::new(1e-3))),
+        ("accumulate(adam)", multi_steps(4, Adam::new(1e-3))),
+        ("inject(adam)", inject_hyperparams(Adam::new(1e-3))),
     ];
     let mut all = all.map(|(name, optimizer)| (name, timed(optimizer, &model)));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("one thread can be had");

@@ -71,7 +71,7 @@ impl Model {
 
     /// What is seen of each series, every one at its own times.
     fn reconstruct(&self, z: &Tensor, ts: &Tensor) -> flowline::Result<Tensor> {
-        try_vmap(|(z, ts): &(Tensor, Tensor)| self.decode(z, ts, T1), &(z.clone(), ts.clone()))
+        vmap(|(z, ts): &(Tensor, Tensor)| self.decode(z, ts, T1), &(z.clone(), ts.clone()))
     }
 
     /// The evidence lower bound in nats a series, with one draw of each posterior:
@@ -119,13 +119,14 @@ pub struct Reached {
 pub fn run(folder: &Path, updates: usize) -> flowline::Result<Reached> {
     let [key, data, shuffle, draws] = Key::new(5).split();
     let seen = Dataset::new(observed(4_096, &data)?)?;
-    let optimizer = chain([clip_by_global_norm(10.0), adam(cosine(1e-2, updates as u32))]);
+    let optimizer =
+        chain((clip_by_global_norm(10.0), Adam::new(Schedule::cosine_decay(1e-2, updates as u32))));
     let step = jit(|state: TrainState, (series, key): (Series, Key)| {
         let key = key.fold_in(&state.update);
-        let loss = |model: &Model| flowline::Result::Ok(-model.evidence(&series, &key)?);
+        let loss = |model: &Model| Ok(-model.evidence(&series, &key)?);
         let (value, grads) = value_and_grad(loss, &state.model)?;
         let (model, optimizer) = optimizer.update(&state.model, grads, state.optimizer);
-        flowline::Result::Ok((TrainState { model, optimizer, update: state.update + 1 }, value))
+        Ok((TrainState { model, optimizer, update: state.update + 1 }, value))
     })
     .max_traces(1);
     let model = Model::new(&key);

@@ -97,11 +97,11 @@ pub struct Fit {
 pub fn run(folder: &Path, updates: usize) -> flowline::Result<Fit> {
     let counts = counted(&Key::new(1))?;
     // A short memory of squared slopes: those of the first updates are a hundred times the last.
-    let optimizer = adam(cosine(0.05, updates as u32)).betas(0.9, 0.95);
+    let optimizer = Adam::new(Schedule::cosine_decay(0.05, updates as u32)).beta2(0.95).build();
     let step = jit(|state: FitState, counts: Counts| {
         let (value, slope) = value_and_grad(|ln_p| loss(ln_p, &counts), &state.ln_p)?;
         let (ln_p, optimizer) = optimizer.update(&state.ln_p, slope, state.optimizer);
-        flowline::Result::Ok((FitState { ln_p, optimizer }, value))
+        Ok((FitState { ln_p, optimizer }, value))
     })
     .max_traces(1);
     let ln_p = Tensor::from([0.0; 4]);

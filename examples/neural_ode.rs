@@ -28,12 +28,12 @@ fn batch(n: usize, key: &Key) -> Batch {
 
 fn main() -> flowline::Result<()> {
     let [key, data] = Key::new(0).split();
-    let optimizer = chain([clip_by_global_norm(1.0), adamw(cosine(1e-2, 600))]);
+    let optimizer = chain((clip_by_global_norm(1.0), AdamW::new(Schedule::cosine_decay(1e-2, 600))));
     let step = jit(|state: TrainState, key: Key| {
         let batch = batch(256, &key.fold_in(&state.update));
         let (value, grads) = value_and_grad(|model| loss(model, &batch), &state.model)?;
         let (model, optimizer) = optimizer.update(&state.model, grads, state.optimizer);
-        flowline::Result::Ok((TrainState { model, optimizer, update: state.update + 1 }, value))
+        Ok((TrainState { model, optimizer, update: state.update + 1 }, value))
     });
     let step = step.max_traces(1);
     let model = Mlp::new([2, 32, 32, 2], Activation::Tanh, &key);

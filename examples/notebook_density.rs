@@ -78,13 +78,13 @@ fn main() -> flowline::Result<()> {
 
     println!("gap before: {:.3} nats", gap(&untrained, &held_out, their_own)?);
     let updates = 200_u32;
-    let optimizer = chain([clip_by_global_norm(1.0), adam(cosine(5e-3, updates))]);
+    let optimizer = chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(5e-3, updates))));
     let mut state = (untrained.clone(), optimizer.init(&untrained));
     let step = jit(move |(flow, memory): (Flow, OptState), (x, key): (Tensor, Key)| {
         let (value, slopes) =
             value_and_grad(|flow| Ok(maximum_likelihood_loss(flow, &x, None, &key)?.0), &flow)?;
         let (flow, memory) = optimizer.update(&flow, slopes, memory);
-        flowline::Result::Ok(((flow, memory), value))
+        Ok(((flow, memory), value))
     });
     let step = step.max_traces(1);
     let mut likelihood = Vec::new();
@@ -107,12 +107,12 @@ fn main() -> flowline::Result<()> {
     //| Its minimum is a field that takes the normal density to that of the data. One evaluation an update instead of dozens: a
     //| hundred times as many updates in about the time.
     let updates = 20_000_u32;
-    let optimizer = chain([clip_by_global_norm(1.0), adam(cosine(5e-3, updates))]);
+    let optimizer = chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(5e-3, updates))));
     let mut state = (untrained.clone(), optimizer.init(&untrained));
     let step = jit(move |(flow, memory): (Flow, OptState), (x, key): (Tensor, Key)| {
         let (value, slopes) = value_and_grad(|flow: &Flow| Ok(flow.flow_matching_loss(&x, &key)), &flow)?;
         let (flow, memory) = optimizer.update(&flow, slopes, memory);
-        flowline::Result::Ok(((flow, memory), value))
+        Ok(((flow, memory), value))
     });
     let step = step.max_traces(1);
     let start = Instant::now();

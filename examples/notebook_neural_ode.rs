@@ -99,7 +99,7 @@ fn main() -> flowline::Result<()> {
     ] {
         let gradient = jit(|model: Mlp, batch: Tensor| {
             let (_, slopes) = value_and_grad(|model| loss(model, &batch, &every(4, 25), adjoint), &model)?;
-            flowline::Result::Ok(slopes)
+            Ok(slopes)
         });
         gradient.call(model.clone(), &batch)?;
         let start = Instant::now();
@@ -113,12 +113,12 @@ fn main() -> flowline::Result<()> {
     //| An update is one compiled call: solve, gradient, clipping, Adam. It is traced once. A far end teaches nothing to a field
     //| that is wrong near by, so the 25 times of a batch reach over a quarter of the interval first, then half, then all.
     let updates = 1_500_u32;
-    let optimizer = chain([clip_by_global_norm(1.0), adam(cosine(1e-2, updates))]);
+    let optimizer = chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(1e-2, updates))));
     let mut state = (model.clone(), optimizer.init(&model));
     let step = jit(move |(model, memory): (Mlp, OptState), (ys, which): (Tensor, Tensor)| {
         let (value, slopes) = value_and_grad(|model| loss(model, &ys, &which, Adjoint::default()), &model)?;
         let (model, memory) = optimizer.update(&model, slopes, memory);
-        flowline::Result::Ok(((model, memory), value))
+        Ok(((model, memory), value))
     });
     let step = step.max_traces(1);
     let mut losses = Vec::new();

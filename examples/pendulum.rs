@@ -55,11 +55,12 @@ fn observed(n: usize, key: &Key) -> flowline::Result<Batch> {
 pub fn run(folder: &Path, updates: usize) -> flowline::Result<(f64, f64)> {
     let [key, data] = Key::new(3).split();
     let batch = observed(512, &data)?;
-    let optimizer = chain([clip_by_global_norm(1.0), adamw(cosine(1e-2, updates as u32)).weight_decay(0.0)]);
+    let optimizer =
+        chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(1e-2, updates as u32))));
     let step = jit(|state: TrainState, batch: Batch| {
         let (value, grads) = value_and_grad(|energy| loss(energy, &batch), &state.energy)?;
         let (energy, optimizer) = optimizer.update(&state.energy, grads, state.optimizer);
-        flowline::Result::Ok((TrainState { energy, optimizer, update: state.update + 1 }, value))
+        Ok((TrainState { energy, optimizer, update: state.update + 1 }, value))
     })
     .max_traces(1);
     let energy = Mlp::new([2, 32, 32, 1], Activation::Tanh, &key);

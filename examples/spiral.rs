@@ -78,11 +78,12 @@ pub fn run(folder: &Path, updates: usize) -> flowline::Result<(f64, usize)> {
     let [key, data, noise, shuffle] = Key::new(0).split();
     let clean = spirals(256, &data)?;
     let seen = Dataset::new(&clean + noise.normal(clean.shape().clone()) * NOISE)?;
-    let optimizer = chain([clip_by_global_norm(1.0), adam(cosine(1e-2, updates as u32))]);
+    let optimizer =
+        chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(1e-2, updates as u32))));
     let step = jit(|state: TrainState, batch: Batch| {
         let (value, grads) = value_and_grad(|model| loss(model, &batch), &state.model)?;
         let (model, optimizer) = optimizer.update(&state.model, grads, state.optimizer);
-        flowline::Result::Ok((TrainState { model, optimizer }, value))
+        Ok((TrainState { model, optimizer }, value))
     })
     .max_traces(1);
     let model = Mlp::new([2, 64, 64, 2], Activation::Tanh, &key);

@@ -47,6 +47,17 @@ pub enum Error {
         /// What stands there.
         value: f64,
     },
+    /// A loss that is not finite, so that there is nothing to descend.
+    #[cfg(feature = "tensor")]
+    #[error(
+        "the loss before update {update} is {value}: start elsewhere, lower the rate or clip gradients; `debug_nans` names the operation that it comes from"
+    )]
+    NonFiniteLoss {
+        /// Updates made before.
+        update: usize,
+        /// The loss.
+        value: f64,
+    },
     /// A data set whose leaves have not the same number of rows, or none.
     #[cfg(feature = "tensor")]
     #[error(

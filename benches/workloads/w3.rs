@@ -36,7 +36,7 @@ const TILE: usize = 16;
 /// The mean squared distance to `paths` `[path, time, 2]`, of which each begins at its first point.
 fn loss(field: &Field, paths: &Tensor, rtol: f64) -> flowline::Result<Tensor> {
     let ts = times();
-    let (_, sums) = try_map_rows(std::slice::from_ref(paths), TILE, |rows| {
+    let (_, sums) = map_rows(std::slice::from_ref(paths), TILE, |rows| {
         let y0 = rows[0].slice(1, 0..1).reshape([rows[0].shape()[0], 2]);
         let ode = Ode::new(|_t, y: &Tensor| field.mlp.forward(y).tanh() * &field.scale);
         let ode =
@@ -48,12 +48,12 @@ fn loss(field: &Field, paths: &Tensor, rtol: f64) -> flowline::Result<Tensor> {
 }
 
 fn step() -> (Step, Optimizer) {
-    let optimizer = adabelief(3e-3);
+    let optimizer = AdaBelief::new(3e-3).build();
     let rule = optimizer.clone();
     let step = jit(move |state: State, paths: Tensor| {
         let (value, grads) = value_and_grad(|field| loss(field, &paths, RTOL), &state.field)?;
         let (field, optimizer) = rule.update(&state.field, grads, state.optimizer);
-        flowline::Result::Ok((State { field, optimizer }, value))
+        Ok((State { field, optimizer }, value))
     });
     (step.max_traces(1), optimizer)
 }

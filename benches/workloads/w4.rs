@@ -22,7 +22,8 @@ type Step = Jit<'static, (State, Tables), (State, Tensor)>;
 /// The flow at its initial weights.
 pub fn flow(divergence: Divergence) -> Cnf<ConcatSquash> {
     let mut draws = SplitMix::new(4);
-    let mut block = || ConcatSquash { layers: draws.concat_squash(&[2, 64, 64, 64, 2]) };
+    let mut block =
+        || ConcatSquash { layers: draws.concat_squash(&[2, 64, 64, 64, 2]), activation: Activation::Tanh };
     let blocks = vec![block(), block()];
     Cnf::with_blocks(blocks, StandardNormal::new(2)).t1(0.5).fixed_steps(10).divergence(divergence)
 }
@@ -48,7 +49,7 @@ pub fn density(options: &Options) -> Result<ImageDensity> {
 }
 
 fn step() -> (Step, Optimizer) {
-    let optimizer = adamw(1e-3).weight_decay(1e-5);
+    let optimizer = AdamW::new(1e-3).weight_decay(1e-5).build();
     let rule = optimizer.clone();
     let step = jit(move |state: State, tables: Tables| {
         let [draw, probe] = Key::new(2).fold_in(&state.update).split();
@@ -58,7 +59,7 @@ fn step() -> (Step, Optimizer) {
         };
         let (value, grads) = value_and_grad(loss, &state.flow)?;
         let (flow, optimizer) = rule.update(&state.flow, grads, state.optimizer);
-        flowline::Result::Ok((State { flow, optimizer, update: state.update + 1 }, value))
+        Ok((State { flow, optimizer, update: state.update + 1 }, value))
     });
     (step.max_traces(1), optimizer)
 }

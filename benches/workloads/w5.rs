@@ -13,11 +13,9 @@ const TOL: f64 = 1e-5;
 
 tree! {
     /// A field that leads from the data at t = 0 to the base at t = 1, as a flow has it: `-f(1 - t, y)`.
-    struct Backward { field: SquashNet }
+    struct Backward { field: ConcatSquash }
 }
 tree! { struct State { flow: Cnf<Backward>, optimizer: OptState } }
-
-type SquashNet = TimeMlp<ConcatSquashLinear>;
 
 impl VelocityField for Backward {
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
@@ -34,13 +32,13 @@ fn flow(gain: f64) -> Cnf<Backward> {
     for layer in &mut layers {
         layer.linear.weight = &layer.linear.weight * gain;
     }
-    let field = TimeMlp { layers, activation: Activation::Softplus };
+    let field = ConcatSquash { layers, activation: Activation::Softplus };
     let flow = Cnf::new(Backward { field }, StandardNormal::new(DIM));
     flow.method(Dopri5).tolerances(TOL, TOL).divergence(Divergence::hutchinson(ProbeDistribution::Rademacher))
 }
 
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
-    let optimizer = adam(1e-3);
+    let optimizer = Adam::new(1e-3).build();
     let flow = flow(if variant == "gain 6" { 6.0 } else { 1.0 });
     let begin = State { optimizer: optimizer.init(&flow), flow };
     let x = matrix(&SplitMix::new(6).uniforms(ROWS * DIM), [ROWS, DIM]);
@@ -55,7 +53,7 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
         let loss = |flow: &Cnf<Backward>| Ok(maximum_likelihood_loss(flow, &x, None, &Key::new(7))?.0);
         let (value, grads) = value_and_grad(loss, &state.flow)?;
         let (flow, optimizer) = optimizer.update(&state.flow, grads, state.optimizer);
-        flowline::Result::Ok((State { flow, optimizer }, value))
+        Ok((State { flow, optimizer }, value))
     })
     .max_traces(1);
     // The same weights and probes each time: a step is to need as many steps of the solver as the last.

@@ -29,7 +29,7 @@ const TILE: usize = 64;
 
 /// The sum of the squares of y(1).
 fn loss(net: &Mlp, y0: &Tensor, method: Method, adjoint: Adjoint) -> flowline::Result<Tensor> {
-    let (_, sums) = try_map_rows(std::slice::from_ref(y0), TILE, |rows| {
+    let (_, sums) = map_rows(std::slice::from_ref(y0), TILE, |rows| {
         let ode = Ode::new(|_t, y: &Tensor| net.forward(y)).method(method).adjoint(adjoint);
         let ode = ode.controller(ConstantStepSize { dt0: 1.0 / STEPS });
         Ok((vec![], vec![ode.solve(0.0, 1.0, &rows[0])?.y1.square().sum()]))
@@ -58,9 +58,8 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
         })?;
         return Ok(Measured::new(times, [value]));
     }
-    let gradient = jit(|net: Mlp, y0: Tensor| {
-        flowline::Result::Ok(value_and_grad(|net| loss(net, &y0, method, adjoint), &net)?.1)
-    });
+    let gradient =
+        jit(|net: Mlp, y0: Tensor| Ok(value_and_grad(|net| loss(net, &y0, method, adjoint), &net)?.1));
     let mut squares = 0.0;
     let times = time(options, || {
         let leaves = gradient.call(net.clone(), &y0)?.leaves();

@@ -63,7 +63,10 @@ fn gap(net: FourierMlp, tables: &Tables, options: &Options) -> Result<f64> {
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     let (net, tables) = (net(), picture(options, Rule::Default)?);
     let value = value(&net);
-    let optimizer = chain([clip_by_global_norm(1.0), adamw(cosine(3e-3, UPDATES)).weight_decay(1e-5)]);
+    let optimizer = chain((
+        clip_by_global_norm(1.0),
+        AdamW::new(Schedule::cosine_decay(3e-3, UPDATES)).weight_decay(1e-5),
+    ));
     let optimized = optimizer.init(&net);
     let mut state = State { average: net.clone(), net, optimizer: optimized, update: Tensor::from(0u32) };
     let step = jit(move |state: State, tables: Tables| {
@@ -72,7 +75,7 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
         let loss = |net: &FourierMlp| flow(net.clone()).flow_matching_loss(&points, &noise);
         let (value, grads) = value_and_grad(loss, &state.net);
         let (net, optimizer) = optimizer.update(&state.net, grads, state.optimizer);
-        let average = ema(0.999).update(&state.average, &net, &state.update);
+        let average = Ema::new(0.999).update(&state.average, &net, &state.update);
         (State { net, average, optimizer, update: state.update + 1 }, value)
     })
     .max_traces(1);

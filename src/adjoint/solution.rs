@@ -21,7 +21,7 @@ tree! {
 ///     let decay = Ode::new(|_t, y: &Tensor| -(rate * y)).save_at([0.5, 1.0]).rtol(1e-8).atol(1e-8);
 ///     let ys = decay.solve(0.0, 1.0, Tensor::ones([3, 2]))?.ys;
 ///     assert_eq!(ys.shape().to_vec(), [2, 3, 2]); // time, row, component
-///     flowline::Result::Ok(ys.sum())
+///     Ok(ys.sum())
 /// };
 /// let (value, slope) = value_and_grad(sum, &Tensor::from(1.0))?;
 /// let (a, b) = ((-0.5_f64).exp(), (-1.0_f64).exp());

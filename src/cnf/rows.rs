@@ -7,7 +7,7 @@ use super::solve::FlowStats;
 use super::{Cnf, CnfOptions, Streamed};
 use crate::error::Result;
 use crate::nn::VelocityField;
-use crate::tensor::{Key, Tensor, Tree, try_map_rows, try_vmap_in_lockstep};
+use crate::tensor::{Key, Tensor, Tree, map_rows, vmap_in_lockstep};
 
 /// Rows of one program where more come at once on concrete tensors.
 const CHUNK: usize = 4096;
@@ -42,15 +42,15 @@ impl<D: VelocityField> Cnf<D> {
     ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
         let CnfOptions { tile, per_row, .. } = self.settings;
         if !per_row {
-            return try_map_rows(rows, tile, f);
+            return map_rows(rows, tile, f);
         }
         let one = |row: &Vec<Tensor>| {
             let row: Vec<Tensor> = row.iter().map(|x| x.expand_dims(0)).collect();
             let (out, sums) = f(&row)?;
             Ok((out.iter().map(|x| x.index(0)).collect::<Vec<_>>(), sums))
         };
-        try_map_rows(rows, tile, |tile| {
-            let (out, sums) = try_vmap_in_lockstep(one, &tile.to_vec())?;
+        map_rows(rows, tile, |tile| {
+            let (out, sums) = vmap_in_lockstep(one, &tile.to_vec())?;
             Ok((out, sums.iter().map(|each| each.sum_axes(&[0])).collect()))
         })
     }

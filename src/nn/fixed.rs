@@ -109,7 +109,7 @@ pub fn is_fixed(path: &str) -> bool {
 /// let old = |path: &str| path.starts_with("layers.0.");
 /// let net = Mlp::new([2, 3, 1], Activation::Tanh, &Key::new(0));
 /// let grads = grad(|net: &Mlp| freeze(net, old).forward(&Tensor::ones([1, 2])).sum(), &net);
-/// let optimizer = partition(move |path| usize::from(old(path)), [adamw(1e-3), set_to_zero()]);
+/// let optimizer = partition(move |path| usize::from(old(path)), (AdamW::new(1e-3), set_to_zero()));
 /// let (after, _) = optimizer.update(&net, grads, optimizer.init(&net));
 /// assert_eq!(after.layers[0].weight.to_vec(), net.layers[0].weight.to_vec());
 /// assert_ne!(after.layers[1].weight.to_vec(), net.layers[1].weight.to_vec());

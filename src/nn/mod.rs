@@ -13,7 +13,6 @@
 //! one type must stand for several ([`AnyVelocityField`]), a trait where users add their own ([`VelocityField`]).
 
 mod attention;
-mod concat_squash;
 mod conv;
 mod drift;
 mod embedding;
@@ -30,7 +29,6 @@ mod time_layers;
 mod unet;
 
 pub use attention::{AttentionOptions, MultiHeadAttention, causal_mask};
-pub use concat_squash::{ConcatSquash, ConcatSquashLinear};
 pub use conv::{Conv2d, ConvTranspose2d, Padding, upsample};
 pub use drift::{AnyVelocityField, VelocityField};
 pub use embedding::{Embedding, GaussianFourierProjection, timestep_embedding};
@@ -44,7 +42,8 @@ pub use linear::{Activation, Linear, dropout};
 pub use mlp::Mlp;
 pub use softmax::{log_softmax, softmax};
 pub use time_layers::{
-    BlendLinear, BlendMlp, ConcatLinear, ConcatMlp, SquashLinear, SquashMlp, TimeLayer, TimeMlp,
+    BlendLinear, BlendMlp, ConcatLinear, ConcatMlp, ConcatSquash, ConcatSquashLinear, SquashLinear,
+    SquashMlp, TimeLayer, TimeMlp,
 };
 pub use unet::{FilmBlock, UNet, UNetConfig, UNetLevel};
 

@@ -1,7 +1,7 @@
-//! The relatives of concat-squash: affine layers that take time in other ways, and networks of them.
+//! Affine layers that depend on time, and networks of them.
 //!
 //! FFJORD's code names its layers by how t enters. Here each is a tree with one trait, and one network
-//! ([`TimeMlp`]) serves all: `ConcatMlp`, `SquashMlp` and `BlendMlp` are its names. What does not depend on y
+//! ([`TimeMlp`]) serves all: `ConcatSquash`, `ConcatMlp`, `SquashMlp` and `BlendMlp` are its names. What does not depend on y
 //! has one row where t is one number, so it leaves loops in which t does not change.
 //!
 //! # References
@@ -9,7 +9,7 @@
 //! section 4.1 and appendix B; the layers "concat", "squash", "blend" and "concatsquash" of its code.
 
 use super::drift::{VelocityField, time_column};
-use super::{Activation, ConcatSquashLinear, Linear};
+use super::{Activation, Linear};
 use crate::tensor::{Key, Tensor, Tree};
 use crate::tree;
 
@@ -116,10 +116,32 @@ impl TimeLayer for BlendLinear {
     }
 }
 
-/// See [`ConcatSquashLinear::forward`].
+tree! {
+    /// `y -> (y W + b) * sigmoid(t g + c) + t h`.
+    ///
+    /// # Shapes and units
+    /// y `[rows, in]`, W `[in, out]`, b, g, c and h `[out]`.
+    ///
+    /// # References
+    /// Grathwohl et al. (2019), FFJORD, its code's `ConcatSquashLinear`.
+    pub struct ConcatSquashLinear {
+        /// y W + b.
+        pub linear: Linear,
+        /// t g + c, of one input.
+        pub gate: Linear,
+        /// t h, of one input, without a bias.
+        pub shift: Linear,
+    }
+}
+
 impl TimeLayer for ConcatSquashLinear {
     fn new(inputs: usize, outputs: usize, key: &Key) -> ConcatSquashLinear {
-        ConcatSquashLinear::new(inputs, outputs, key)
+        let [linear, gate, shift] = key.split();
+        ConcatSquashLinear {
+            linear: Linear::new(inputs, outputs, &linear),
+            gate: Linear::new(1, outputs, &gate),
+            shift: Linear::without_bias(1, outputs, &shift),
+        }
     }
 
     fn inputs(&self) -> usize {
@@ -128,7 +150,7 @@ impl TimeLayer for ConcatSquashLinear {
 
     #[track_caller]
     fn forward(&self, t: &Tensor, y: &Tensor) -> Tensor {
-        self.forward(t, y)
+        self.linear.forward(y) * self.gate.forward(t).sigmoid() + self.shift.forward(t)
     }
 }
 
@@ -142,6 +164,8 @@ tree! {
     }
 }
 
+/// Layers that t scales and shifts: the network of the first continuous flows. With sizes 2-64-64-64-2 it has 9,224 weights.
+pub type ConcatSquash = TimeMlp<ConcatSquashLinear>;
 /// Layers that take t as a further input.
 pub type ConcatMlp = TimeMlp<ConcatLinear>;
 /// Layers that t scales.
@@ -150,19 +174,26 @@ pub type SquashMlp = TimeMlp<SquashLinear>;
 pub type BlendMlp = TimeMlp<BlendLinear>;
 
 impl<L: TimeLayer> TimeMlp<L> {
-    /// Layers from `dim` over the hidden sizes back to `dim`, drawn in order from `key`.
+    /// Layers from `dim` over the hidden sizes back to `dim`, drawn in order from `key`, with tanh between them.
     ///
     /// # Examples
     /// ```
     /// use flowline::{nn::*, prelude::*};
-    /// let field = BlendMlp::new(2, [16, 16], Activation::Tanh, &Key::new(0));
+    /// let field = BlendMlp::new(2, [16, 16], &Key::new(0)).activation(Activation::Softplus);
     /// let velocity = field.eval(&Tensor::from(0.5), &Tensor::zeros([5, 2]));
     /// assert_eq!(**velocity.shape(), [5, 2]);
     /// ```
-    pub fn new(dim: usize, hidden: impl AsRef<[usize]>, activation: Activation, key: &Key) -> TimeMlp<L> {
+    pub fn new(dim: usize, hidden: impl AsRef<[usize]>, key: &Key) -> TimeMlp<L> {
         let sizes = [&[dim], hidden.as_ref(), &[dim]].concat();
         let pairs = sizes.windows(2).zip(0u32..);
-        TimeMlp { layers: pairs.map(|(s, i)| L::new(s[0], s[1], &key.fold_in(i))).collect(), activation }
+        let layers = pairs.map(|(s, i)| L::new(s[0], s[1], &key.fold_in(i))).collect();
+        TimeMlp { layers, activation: Activation::Tanh }
+    }
+
+    /// Another activation between the layers.
+    pub fn activation(mut self, activation: Activation) -> TimeMlp<L> {
+        self.activation = activation;
+        self
     }
 }
 

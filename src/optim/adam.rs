@@ -1,9 +1,12 @@
 //! Adam and its form with Nesterov's momentum.
 
-use super::hyper::MapNumber;
+use super::hyper::{Hyper, MapNumber, setters};
 use super::moments::{self, Moments, average, unbias};
 use super::part::{Memory, Part, Slot, Transform};
+use crate::tensor::Tensor;
 
+/// The direction of Adam: see [`scale_by_adam`].
+///
 /// With g the gradient and n = 1, 2, ... the update, `m = b1 m + (1 - b1) g`, `v = b2 v + (1 - b2) g^2`,
 /// `u = m' / (sqrt(v / (1 - b2^n)) + eps)`, where m' is `m / (1 - b1^n)`, or with Nesterov's momentum
 /// `b1 m / (1 - b1^(n + 1)) + (1 - b1) g / (1 - b1^n)`.
@@ -12,12 +15,27 @@ use super::part::{Memory, Part, Slot, Transform};
 /// Kingma and Ba (2015), Adam, algorithm 1. Dozat (2016), Incorporating Nesterov momentum into Adam,
 /// algorithm 2, with one beta1 for all updates.
 #[derive(Clone, Debug)]
-pub(super) struct Adam {
-    pub moments: Moments,
-    pub nesterov: bool,
+pub struct ScaleByAdam {
+    pub(super) moments: Moments,
+    pub(super) nesterov: bool,
 }
 
-impl Transform for Adam {
+/// The direction of [`Adam`](super::Adam); `chain((scale_by_adam(), scale_by_learning_rate(r)))` is it.
+pub fn scale_by_adam() -> ScaleByAdam {
+    ScaleByAdam { moments: Moments::new(0.9, 0.999, 1e-8), nesterov: false }
+}
+
+impl ScaleByAdam {
+    /// Nesterov's form of the momentum: the direction of [`NAdam`](super::NAdam).
+    pub fn nesterov(mut self) -> ScaleByAdam {
+        self.nesterov = true;
+        self
+    }
+}
+
+setters! { ScaleByAdam { beta1 => moments.beta1, beta2 => moments.beta2, eps => moments.eps } }
+
+impl Transform for ScaleByAdam {
     fn init(&self, slots: &[Slot], memory: &mut Memory) {
         moments::init(slots, memory);
     }
@@ -43,6 +61,6 @@ impl Transform for Adam {
     }
 
     fn map_numbers(&self, f: &mut MapNumber) -> Part {
-        Part::Adam(Adam { moments: self.moments.map_numbers(f), nesterov: self.nesterov })
+        Part::ScaleByAdam(ScaleByAdam { moments: self.moments.map_numbers(f), nesterov: self.nesterov })
     }
 }

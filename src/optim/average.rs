@@ -16,21 +16,23 @@ use crate::tensor::{Tensor, Tree, TreePath};
 /// `ExponentialMovingAverage`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ema {
-    /// The weight of the past.
-    pub decay: f64,
-}
-
-/// An average of this decay; see [`Ema`].
-///
-/// # Panics
-/// When the decay is not in `[0, 1)`.
-#[track_caller]
-pub fn ema(decay: f64) -> Ema {
-    assert!((0.0..1.0).contains(&decay), "the decay of an average must be in [0, 1), this one is {decay}");
-    Ema { decay }
+    decay: f64,
 }
 
 impl Ema {
+    /// An average of this decay.
+    ///
+    /// # Panics
+    /// When the decay is not in `[0, 1)`.
+    #[track_caller]
+    pub fn new(decay: f64) -> Ema {
+        assert!(
+            (0.0..1.0).contains(&decay),
+            "the decay of an average must be in [0, 1), this one is {decay}"
+        );
+        Ema { decay }
+    }
+
     /// The average after update `n`, an integer tensor: the number of updates made before it. Start from
     /// the weights themselves. Leaves that are not trained are those of the model.
     ///

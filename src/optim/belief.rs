@@ -1,9 +1,12 @@
 //! AdaBelief: the second moment is that of the gradient's distance from its average.
 
-use super::hyper::{Hyper, MapNumber};
+use super::hyper::{Hyper, MapNumber, setters};
 use super::moments::{self, Moments, average, unbias};
 use super::part::{Memory, Part, Slot, Transform};
+use crate::tensor::Tensor;
 
+/// The direction of AdaBelief: see [`scale_by_belief`].
+///
 /// `m = b1 m + (1 - b1) g`, `s = b2 s + (1 - b2) (g - m)^2 + eps_root`,
 /// `u = (m / (1 - b1^n)) / (sqrt(s / (1 - b2^n)) + eps)`.
 ///
@@ -13,12 +16,19 @@ use super::part::{Memory, Part, Slot, Transform};
 /// # References
 /// Zhuang et al. (2020), AdaBelief optimizer, algorithm 2.
 #[derive(Clone, Debug)]
-pub(super) struct Belief {
-    pub moments: Moments,
-    pub eps_root: Hyper,
+pub struct ScaleByBelief {
+    pub(super) moments: Moments,
+    pub(super) eps_root: Hyper,
 }
 
-impl Transform for Belief {
+/// The direction of [`AdaBelief`](super::AdaBelief).
+pub fn scale_by_belief() -> ScaleByBelief {
+    ScaleByBelief { moments: Moments::new(0.9, 0.999, 1e-16), eps_root: Hyper::new("eps_root", 1e-16) }
+}
+
+setters! { ScaleByBelief { beta1 => moments.beta1, beta2 => moments.beta2, eps => moments.eps, eps_root => eps_root } }
+
+impl Transform for ScaleByBelief {
     fn init(&self, slots: &[Slot], memory: &mut Memory) {
         moments::init(slots, memory);
     }
@@ -39,6 +49,6 @@ impl Transform for Belief {
 
     fn map_numbers(&self, f: &mut MapNumber) -> Part {
         let eps_root = self.eps_root.map("eps_root", f);
-        Part::Belief(Belief { moments: self.moments.map_numbers(f), eps_root })
+        Part::ScaleByBelief(ScaleByBelief { moments: self.moments.map_numbers(f), eps_root })
     }
 }

@@ -1,8 +1,10 @@
 //! Decoupled decay of weights.
 
+use super::Optimizer;
 use super::groups::Include;
 use super::hyper::{Hyper, MapNumber};
 use super::part::{Memory, Part, Slot, Transform};
+use crate::tensor::Tensor;
 
 /// `u + d p` for the leaves that are included.
 ///
@@ -13,6 +15,21 @@ use super::part::{Memory, Part, Slot, Transform};
 pub(super) struct DecayWeights {
     pub decay: Hyper,
     pub include: Include,
+}
+
+/// `u + weight_decay p`: decoupled where it stands behind a rule's direction and before the rate. For some leaves only:
+/// [`masked`](super::masked).
+#[track_caller]
+pub fn add_decayed_weights(weight_decay: impl Into<Tensor>) -> Optimizer {
+    DecayWeights::new(weight_decay).into()
+}
+
+impl DecayWeights {
+    /// Of every leaf.
+    #[track_caller]
+    pub fn new(weight_decay: impl Into<Tensor>) -> DecayWeights {
+        DecayWeights { decay: Hyper::new("weight_decay", weight_decay), include: Include::default() }
+    }
 }
 
 impl Transform for DecayWeights {

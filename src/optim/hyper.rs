@@ -15,9 +15,9 @@ pub(super) struct Hyper(Tensor);
 
 impl Hyper {
     #[track_caller]
-    pub fn new(x: impl Into<Tensor>) -> Hyper {
+    pub fn new(name: &str, x: impl Into<Tensor>) -> Hyper {
         let x = x.into();
-        assert!(x.size() == 1, "a hyper-parameter is one number, this one has shape {}", x.shape());
+        assert!(x.size() == 1, "`{name}` of an optimizer is one number, this one has shape {}", x.shape());
         Hyper(x.reshape([]))
     }
 
@@ -67,3 +67,53 @@ impl Hyper {
         Hyper(f(name, &self.0))
     }
 }
+
+/// What a hyper-parameter is, by the name of its setter.
+macro_rules! meaning {
+    (beta1) => {
+        "The decay rate of the average of gradients."
+    };
+    (beta2) => {
+        "The decay rate of the average of squares; of Lion, of the momentum that the next update reads."
+    };
+    (eps) => {
+        "What keeps a root in a denominator from zero: beside it in forms of Adam, under it in RMSProp and AdaGrad."
+    };
+    (eps_root) => {
+        "What is added to the second moment at every update."
+    };
+    (decay) => {
+        "The decay rate of the average of squares."
+    };
+    (initial_accumulator) => {
+        "What the sum of squares is before the first update."
+    };
+    (threshold) => {
+        "The length of the average above which the second moment is used."
+    };
+    (rtol) => {
+        "By which part of itself the best loss has to be beaten; 1e-4 by default."
+    };
+    (cooldown) => {
+        "For how many updates after a reduction none is counted; 0 by default."
+    };
+    (min_scale) => {
+        "The smallest scale; 0 by default."
+    };
+}
+
+/// Setters of a part: each puts a number or a tensor where `=>` says.
+macro_rules! setters {
+    ($part:ident { $($name:ident => $($field:ident).+),+ $(,)? }) => {
+        impl $part {$(
+            #[doc = $crate::optim::hyper::meaning!($name)]
+            #[track_caller]
+            pub fn $name(mut self, $name: impl Into<Tensor>) -> $part {
+                self.$($field).+ = Hyper::new(stringify!($name), $name);
+                self
+            }
+        )+}
+    };
+}
+
+pub(super) use {meaning, setters};

@@ -1,20 +1,30 @@
 //! Lion: the sign of a momentum.
 
-use super::hyper::{Hyper, MapNumber};
+use super::hyper::{Hyper, MapNumber, setters};
 use super::moments::average;
 use super::part::{Memory, Part, Slot, Transform};
+use crate::tensor::Tensor;
 
+/// The direction of Lion: see [`scale_by_lion`].
+///
 /// `u = sign(b1 m + (1 - b1) g)`, then `m = b2 m + (1 - b2) g`
 ///
 /// # References
 /// Chen et al. (2023), Symbolic discovery of optimization algorithms, algorithm 2.
 #[derive(Clone, Debug)]
-pub(super) struct Lion {
-    pub beta1: Hyper,
-    pub beta2: Hyper,
+pub struct ScaleByLion {
+    pub(super) beta1: Hyper,
+    pub(super) beta2: Hyper,
 }
 
-impl Transform for Lion {
+/// The direction of [`Lion`](super::Lion).
+pub fn scale_by_lion() -> ScaleByLion {
+    ScaleByLion { beta1: Hyper::new("beta1", 0.9), beta2: Hyper::new("beta2", 0.99) }
+}
+
+setters! { ScaleByLion { beta1 => beta1, beta2 => beta2 } }
+
+impl Transform for ScaleByLion {
     fn init(&self, slots: &[Slot], memory: &mut Memory) {
         memory.put_zeros("mu", slots);
     }
@@ -32,6 +42,9 @@ impl Transform for Lion {
     }
 
     fn map_numbers(&self, f: &mut MapNumber) -> Part {
-        Part::Lion(Lion { beta1: self.beta1.map("beta1", f), beta2: self.beta2.map("beta2", f) })
+        Part::ScaleByLion(ScaleByLion {
+            beta1: self.beta1.map("beta1", f),
+            beta2: self.beta2.map("beta2", f),
+        })
     }
 }

@@ -22,7 +22,11 @@ pub(super) struct Moments {
 
 impl Moments {
     pub fn new(beta1: f64, beta2: f64, eps: f64) -> Moments {
-        Moments { beta1: Hyper::new(beta1), beta2: Hyper::new(beta2), eps: Hyper::new(eps) }
+        Moments {
+            beta1: Hyper::new("beta1", beta1),
+            beta2: Hyper::new("beta2", beta2),
+            eps: Hyper::new("eps", eps),
+        }
     }
 
     pub fn map_numbers(&self, f: &mut MapNumber) -> Moments {

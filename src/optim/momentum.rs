@@ -2,19 +2,41 @@
 
 use super::hyper::{Hyper, MapNumber};
 use super::part::{Memory, Part, Slot, Transform};
+use crate::tensor::Tensor;
 
+/// Momentum: see [`scale_by_momentum`].
+///
 /// `m = b m + g`; `u = m`, or with Nesterov's `u = g + b m`. Without a b it is no part at all.
 ///
 /// # References
 /// Polyak (1964). Sutskever et al. (2013), On the importance of initialization and momentum in deep
 /// learning, eq. 1 to 4, in the form that evaluates the gradient at the weights themselves.
 #[derive(Clone, Debug)]
-pub(super) struct Momentum {
-    pub decay: Option<Hyper>,
-    pub nesterov: bool,
+pub struct ScaleByMomentum {
+    pub(super) decay: Option<Hyper>,
+    pub(super) nesterov: bool,
 }
 
-impl Transform for Momentum {
+/// `m = decay m + u`, which is what the next part gets; see [`Sgd`](super::Sgd). It is `optax.trace`.
+#[track_caller]
+pub fn scale_by_momentum(decay: impl Into<Tensor>) -> ScaleByMomentum {
+    ScaleByMomentum { decay: Some(Hyper::new("momentum", decay)), nesterov: false }
+}
+
+impl ScaleByMomentum {
+    /// Nesterov's form: the next part gets `u + decay m`.
+    pub fn nesterov(mut self) -> ScaleByMomentum {
+        self.nesterov = true;
+        self
+    }
+
+    /// No momentum: the direction of [`Sgd`](super::Sgd) by itself.
+    pub(super) fn none() -> ScaleByMomentum {
+        ScaleByMomentum { decay: None, nesterov: false }
+    }
+}
+
+impl Transform for ScaleByMomentum {
     fn init(&self, slots: &[Slot], memory: &mut Memory) {
         if self.decay.is_some() {
             memory.put_zeros("trace", slots);
@@ -32,6 +54,6 @@ impl Transform for Momentum {
 
     fn map_numbers(&self, f: &mut MapNumber) -> Part {
         let decay = self.decay.as_ref().map(|x| x.map("momentum", f));
-        Part::Momentum(Momentum { decay, nesterov: self.nesterov })
+        Part::ScaleByMomentum(ScaleByMomentum { decay, nesterov: self.nesterov })
     }
 }

@@ -12,13 +12,14 @@ use std::collections::BTreeMap;
 /// Leaves that are no floats, or are [`Buffer`](crate::nn::Buffer), are left as they are.
 ///
 /// A hyper-parameter is a number or a tensor. A number is a constant of the program; a tensor of the
-/// caller's state, `adamw(&state.rate)`, may change between updates without a new trace. See
+/// caller's state, `AdamW::new(&state.rate)`, may change between updates without a new trace. See
 /// [`inject_hyperparams`](super::inject_hyperparams) for numbers that lie in the optimizer's own state.
 ///
 /// # Examples
 /// ```
 /// use flowline::{optim::*, prelude::*};
-/// let optimizer = chain([clip_by_global_norm(1.0), adamw(cosine(3e-3, 5_000)).weight_decay(1e-5)]);
+/// let rate = Schedule::cosine_decay(3e-3, 5_000);
+/// let optimizer = chain((clip_by_global_norm(1.0), AdamW::new(rate).weight_decay(1e-5)));
 /// let weights = Tensor::from([1.0, -2.0]);
 /// let state = optimizer.init(&weights);
 /// let (weights, _) = optimizer.update(&weights, Tensor::from([0.5, 0.5]), state);

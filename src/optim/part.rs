@@ -1,20 +1,21 @@
 //! The parts that chains are made of, and the memory they share.
 
+use super::Optimizer;
 use super::accumulate::Accumulate;
-use super::adam::Adam;
-use super::belief::Belief;
+use super::adam::ScaleByAdam;
+use super::belief::ScaleByBelief;
 use super::clip::{ClipGlobalNorm, ClipValue};
 use super::decay::DecayWeights;
 use super::groups::{Freeze, Partition};
 use super::hyper::MapNumber;
 use super::inject::Inject;
-use super::lion::Lion;
+use super::lion::ScaleByLion;
 use super::moments::zeros_like;
-use super::momentum::Momentum;
-use super::plateau::Plateau;
-use super::radam::Radam;
+use super::momentum::ScaleByMomentum;
+use super::plateau::ReduceOnPlateau;
+use super::radam::ScaleByRadam;
 use super::rate::ScaleByRate;
-use super::rms::{Rms, Rss};
+use super::rms::{ScaleByRms, ScaleByRss};
 use super::skip::SkipNonFinite;
 use super::trust::TrustRatio;
 use crate::array::DType;
@@ -127,6 +128,11 @@ macro_rules! parts {
                 match self { $(Part::$part(x) => x),* }
             }
         }
+        $(impl From<$part> for Optimizer {
+            fn from(part: $part) -> Optimizer {
+                Optimizer { parts: vec![Part::$part(part)] }
+            }
+        })*
     };
 }
 parts! {
@@ -134,14 +140,14 @@ parts! {
     ClipValue,
     /// Bounds the joint 2-norm.
     ClipGlobalNorm,
-    Momentum, Adam, Belief, Radam, Rms, Rss, Lion,
+    ScaleByMomentum, ScaleByAdam, ScaleByBelief, ScaleByRadam, ScaleByRms, ScaleByRss, ScaleByLion,
     /// Scales each leaf by the norm of its weights.
     TrustRatio,
     DecayWeights,
     /// Times minus the rate.
     ScaleByRate,
     /// Times a scale that falls where the loss does not.
-    Plateau,
+    ReduceOnPlateau,
     /// No update.
     Freeze,
     Partition, Accumulate, SkipNonFinite, Inject,

@@ -1,25 +1,58 @@
 //! A scale that falls where the loss does not.
 
-use super::hyper::{Hyper, MapNumber};
+use super::hyper::{Hyper, MapNumber, setters};
 use super::part::{Memory, Part, Slot, Transform};
 use crate::array::DType;
 use crate::tensor::Tensor;
 
+/// A scale that falls where the loss does not: see [`reduce_on_plateau`].
+///
 /// Times a scale s, 1 at first. A loss below `(1 - rtol) best` is the new best; after `patience` losses in a
 /// row that are not, `s = max(factor s, min_scale)`, and for `cooldown` losses none is counted. A NaN is no
 /// new best.
 ///
 /// The scale of an update knows its loss already.
 #[derive(Clone, Debug)]
-pub(super) struct Plateau {
-    pub factor: Hyper,
-    pub patience: Hyper,
-    pub rtol: Hyper,
-    pub cooldown: Hyper,
-    pub min_scale: Hyper,
+pub struct ReduceOnPlateau {
+    pub(super) factor: Hyper,
+    pub(super) patience: Hyper,
+    pub(super) rtol: Hyper,
+    pub(super) cooldown: Hyper,
+    pub(super) min_scale: Hyper,
 }
 
-impl Transform for Plateau {
+/// Scales updates by s, 1 at first and `factor s` whenever the loss was for `patience` updates in a row not
+/// below `(1 - rtol)` times the best. Setters: [`ReduceOnPlateau::rtol`], [`ReduceOnPlateau::cooldown`],
+/// [`ReduceOnPlateau::min_scale`].
+///
+/// It stands behind a rule, `chain((Adam::new(1e-3), reduce_on_plateau(0.1, 10)))`, since most rules undo a scale
+/// of gradients. The loss comes by [`Optimizer::update_with_value`](super::Optimizer::update_with_value): that of the batch, or a smoothed one, or
+/// the last held-out loss. `state.get("scale")` is s.
+///
+/// # Examples
+/// ```
+/// use flowline::{optim::*, prelude::*};
+/// let optimizer = chain((Sgd::new(1.0), reduce_on_plateau(0.5, 1)));
+/// let (mut x, mut state) = (Tensor::from(0.0), optimizer.init(&Tensor::from(0.0)));
+/// for loss in [3.0, 3.0] {
+///     (x, state) = optimizer.update_with_value(&x, Tensor::from(-1.0), state, &Tensor::from(loss));
+/// }
+/// assert_eq!((x.item(), state.get("scale").unwrap().item()), (1.5, 0.5));
+/// ```
+#[track_caller]
+pub fn reduce_on_plateau(factor: impl Into<Tensor>, patience: impl Into<Tensor>) -> ReduceOnPlateau {
+    ReduceOnPlateau {
+        factor: Hyper::new("factor", factor),
+        patience: Hyper::new("patience", patience),
+        rtol: Hyper::new("rtol", 1e-4),
+        cooldown: Hyper::new("cooldown", 0.0),
+        min_scale: Hyper::new("min_scale", 0.0),
+    }
+}
+
+setters! { ReduceOnPlateau { rtol => rtol, cooldown => cooldown, min_scale => min_scale } }
+
+impl Transform for ReduceOnPlateau {
     fn init(&self, _: &[Slot], memory: &mut Memory) {
         memory.put("scale", Tensor::from(1.0));
         memory.put("best", Tensor::from(f64::INFINITY));
@@ -52,7 +85,7 @@ impl Transform for Plateau {
     }
 
     fn map_numbers(&self, f: &mut MapNumber) -> Part {
-        Part::Plateau(Plateau {
+        Part::ReduceOnPlateau(ReduceOnPlateau {
             factor: self.factor.map("factor", f),
             patience: self.patience.map("patience", f),
             rtol: self.rtol.map("rtol", f),

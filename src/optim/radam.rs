@@ -1,11 +1,13 @@
 //! RAdam: Adam whose first updates, while the second moment is of too few gradients, are those of momentum.
 
-use super::hyper::{Hyper, MapNumber};
+use super::hyper::{Hyper, MapNumber, setters};
 use super::moments::{self, Moments, average, unbias};
 use super::part::{Memory, Part, Slot, Transform};
 use crate::array::DType;
 use crate::tensor::Tensor;
 
+/// The direction of RAdam: see [`scale_by_radam`].
+///
 /// With Adam's m and v, `R = 2 / (1 - b2) - 1` and `q = R - 2 n b2^n / (1 - b2^n)`:
 /// `u = r (m / (1 - b1^n)) / (sqrt(v / (1 - b2^n)) + eps)` where q is at least the threshold, with
 /// `r^2 = (q - 4) (q - 2) R / ((R - 4) (R - 2) q)`, else `u = m / (1 - b1^n)`.
@@ -17,12 +19,23 @@ use crate::tensor::Tensor;
 /// Liu et al. (2020), On the variance of the adaptive learning rate and beyond, algorithm 2. The paper's
 /// condition is `q > 4`; the threshold 5 is that of its authors' program and of Optax.
 #[derive(Clone, Debug)]
-pub(super) struct Radam {
-    pub moments: Moments,
-    pub threshold: Hyper,
+pub struct ScaleByRadam {
+    pub(super) moments: Moments,
+    pub(super) threshold: Hyper,
 }
 
-impl Radam {
+/// The direction of [`RAdam`](super::RAdam).
+pub fn scale_by_radam() -> ScaleByRadam {
+    ScaleByRadam { moments: Moments::new(0.9, 0.999, 1e-8), threshold: Hyper::new("threshold", 5.0) }
+}
+
+setters! {
+    ScaleByRadam {
+        beta1 => moments.beta1, beta2 => moments.beta2, eps => moments.eps, threshold => threshold,
+    }
+}
+
+impl ScaleByRadam {
     /// Whether the second moment is used, and r where it is.
     fn rectification(&self, n: &Tensor, unbias2: &Tensor) -> (Tensor, Tensor) {
         let beta2 = &self.moments.beta2;
@@ -37,7 +50,7 @@ impl Radam {
     }
 }
 
-impl Transform for Radam {
+impl Transform for ScaleByRadam {
     fn init(&self, slots: &[Slot], memory: &mut Memory) {
         moments::init(slots, memory);
     }
@@ -59,6 +72,6 @@ impl Transform for Radam {
 
     fn map_numbers(&self, f: &mut MapNumber) -> Part {
         let threshold = self.threshold.map("threshold", f);
-        Part::Radam(Radam { moments: self.moments.map_numbers(f), threshold })
+        Part::ScaleByRadam(ScaleByRadam { moments: self.moments.map_numbers(f), threshold })
     }
 }

@@ -1,14 +1,19 @@
 //! The last part of a descent: minus the rate.
 
-use super::Schedule;
 use super::hyper::MapNumber;
 use super::part::{Memory, Part, Slot, Transform};
+use super::{Optimizer, Schedule};
 use crate::tensor::Tensor;
 
 /// `-r(n) u` with n the number of updates made before.
 #[derive(Clone, Debug)]
 pub(super) struct ScaleByRate {
     pub rate: Schedule,
+}
+
+/// `-r(n) u` with n the number of updates made before: the last part of a descent.
+pub fn scale_by_learning_rate(rate: impl Into<Schedule>) -> Optimizer {
+    ScaleByRate { rate: rate.into() }.into()
 }
 
 impl Transform for ScaleByRate {

@@ -1,21 +1,30 @@
 //! Gradients over the root of their squares: RMSProp by a decaying average, AdaGrad by the sum.
 
-use super::hyper::{Hyper, MapNumber};
+use super::hyper::{Hyper, MapNumber, setters};
 use super::moments::average;
 use super::part::{Memory, Part, Slot, Transform};
 use crate::tensor::Tensor;
 
+/// The direction of RMSProp: see [`scale_by_rms`].
+///
 /// `v = b v + (1 - b) g^2`, `u = g / sqrt(v + eps)`
 ///
 /// # References
 /// Tieleman and Hinton (2012), lecture 6.5 of Neural networks for machine learning.
 #[derive(Clone, Debug)]
-pub(super) struct Rms {
-    pub decay: Hyper,
-    pub eps: Hyper,
+pub struct ScaleByRms {
+    pub(super) decay: Hyper,
+    pub(super) eps: Hyper,
 }
 
-impl Transform for Rms {
+/// The direction of [`RmsProp`](super::RmsProp).
+pub fn scale_by_rms() -> ScaleByRms {
+    ScaleByRms { decay: Hyper::new("decay", 0.9), eps: Hyper::new("eps", 1e-8) }
+}
+
+setters! { ScaleByRms { decay => decay, eps => eps } }
+
+impl Transform for ScaleByRms {
     fn init(&self, slots: &[Slot], memory: &mut Memory) {
         memory.put_zeros("nu", slots);
     }
@@ -29,22 +38,31 @@ impl Transform for Rms {
     }
 
     fn map_numbers(&self, f: &mut MapNumber) -> Part {
-        Part::Rms(Rms { decay: self.decay.map("decay", f), eps: self.eps.map("eps", f) })
+        Part::ScaleByRms(ScaleByRms { decay: self.decay.map("decay", f), eps: self.eps.map("eps", f) })
     }
 }
 
+/// The direction of AdaGrad: see [`scale_by_rss`].
+///
 /// `s = s + g^2`, `u = g / sqrt(s + eps)`, and 0 where s is 0.
 ///
 /// # References
 /// Duchi, Hazan and Singer (2011), Adaptive subgradient methods, figure 1, diagonal form.
 #[derive(Clone, Debug)]
-pub(super) struct Rss {
+pub struct ScaleByRss {
     /// What s is before the first update.
-    pub initial: Hyper,
-    pub eps: Hyper,
+    pub(super) initial: Hyper,
+    pub(super) eps: Hyper,
 }
 
-impl Transform for Rss {
+/// The direction of [`AdaGrad`](super::AdaGrad).
+pub fn scale_by_rss() -> ScaleByRss {
+    ScaleByRss { initial: Hyper::new("initial_accumulator", 0.1), eps: Hyper::new("eps", 1e-7) }
+}
+
+setters! { ScaleByRss { initial_accumulator => initial, eps => eps } }
+
+impl Transform for ScaleByRss {
     fn init(&self, slots: &[Slot], memory: &mut Memory) {
         for slot in slots {
             let initial = self.initial.like(&slot.weight).broadcast_to(slot.weight.shape().clone());
@@ -65,18 +83,20 @@ impl Transform for Rss {
 
     fn map_numbers(&self, f: &mut MapNumber) -> Part {
         // The initial sum has no effect after the first update: it is no number to turn.
-        Part::Rss(Rss { initial: self.initial.clone(), eps: self.eps.map("eps", f) })
+        Part::ScaleByRss(ScaleByRss { initial: self.initial.clone(), eps: self.eps.map("eps", f) })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::optim::{adagrad, rmsprop};
+    use crate::optim::{AdaGrad, RmsProp};
     use crate::tensor::Tensor;
 
     #[test]
     fn a_gradient_that_was_always_zero_moves_nothing() {
-        for optimizer in [adagrad(0.1).initial_accumulator(0.0).eps(0.0), rmsprop(0.1)] {
+        for optimizer in
+            [AdaGrad::new(0.1).initial_accumulator(0.0).eps(0.0).build(), RmsProp::new(0.1).build()]
+        {
             let x = Tensor::from([1.0, 2.0]);
             let (after, _) = optimizer.update(&x, Tensor::from([0.0, 1.0]), optimizer.init(&x));
             assert_eq!(after.to_vec()[0], 1.0);

@@ -86,99 +86,104 @@ const RISE: f64 = 0.3;
 const START: f64 = 25.0;
 const END: f64 = 25.0 * 1e4;
 
-/// The same rate at every update: a number or a tensor.
-pub fn constant(rate: impl Into<Tensor>) -> Schedule {
-    Schedule::Constant { rate: rate.into() }
-}
-
-/// From `start` to `end` along a line over `updates` updates.
-pub fn linear(start: impl Into<Tensor>, end: impl Into<Tensor>, updates: impl Into<Tensor>) -> Schedule {
-    Schedule::Linear { start: start.into(), updates: updates.into(), end: end.into() }
-}
-
-/// From `peak` to 0 along half a cosine over `updates` updates: numbers or tensors.
-///
-/// # References
-/// Loshchilov and Hutter (2017), SGDR, eq. 5 with one period.
-///
-/// # Examples
-/// ```
-/// use flowline::{optim::*, prelude::*};
-/// let rate = cosine(0.1, 100).at(&Tensor::from(50u32));
-/// assert!((rate.item() - 0.05).abs() < 1e-12);
-/// ```
-pub fn cosine(peak: impl Into<Tensor>, updates: impl Into<Tensor>) -> Schedule {
-    Schedule::Cosine { peak: peak.into(), updates: updates.into(), end: real(0.0) }
-}
-
-/// `rate factor^(n / updates)`, for a factor above 0; bounded by [`Schedule::end`].
-pub fn exponential(
-    rate: impl Into<Tensor>,
-    factor: impl Into<Tensor>,
-    updates: impl Into<Tensor>,
-) -> Schedule {
-    Schedule::Exponential { rate: rate.into(), factor: factor.into(), updates: updates.into(), end: None }
-}
-
-/// One cycle of `updates` updates: from `peak / 25` up to `peak` in the first 0.3 of them, then down to
-/// `peak / 250,000`, by half cosines.
-///
-/// # References
-/// Smith and Topin (2019), Super-convergence; cosines and divisors as in Optax and fastai.
-///
-/// # Examples
-/// ```
-/// use flowline::{optim::*, prelude::*};
-/// let rate = |n: u32| one_cycle(0.5, 100).at(&n.into()).item();
-/// assert_eq!((rate(30), rate(100)), (0.5, 2e-6));
-/// assert!((rate(0) - 0.02).abs() < 1e-15);
-/// ```
-pub fn one_cycle(peak: impl Into<Tensor>, updates: impl Into<Tensor>) -> Schedule {
-    let peak = peak.into();
-    let (start, end) = (&peak / START, &peak / END);
-    Schedule::OneCycle { start, peak, updates: updates.into(), end }
-}
-
-/// `rate`, multiplied by the factor of each pair (n, factor) once n updates were made.
-///
-/// # Examples
-/// ```
-/// use flowline::{optim::*, prelude::*};
-/// let rate = |n: u32| piecewise(1.0, [(10, 0.5), (20, 0.5)]).at(&n.into()).item();
-/// assert_eq!([9, 10, 20].map(rate), [1.0, 0.5, 0.25]);
-/// ```
-pub fn piecewise<N: Into<Tensor>, F: Into<Tensor>, const K: usize>(
-    rate: impl Into<Tensor>,
-    steps: [(N, F); K],
-) -> Schedule {
-    let steps = steps.into_iter().map(|(n, factor)| (n.into(), factor.into())).collect();
-    Schedule::Piecewise { rate: rate.into(), steps }
-}
-
-/// One schedule after the other: the next begins, at its n = 0, when the number of updates reaches its boundary.
-///
-/// # Panics
-/// When there is not one boundary between any two schedules.
-///
-/// # Examples
-/// ```
-/// use flowline::{optim::*, prelude::*};
-/// let rate = |n: u32| join([linear(0.0, 1.0, 4), constant(0.25)], [4]).at(&n.into()).item();
-/// assert_eq!([0, 2, 4, 100].map(rate), [0.0, 0.5, 0.25, 0.25]);
-/// ```
-#[track_caller]
-pub fn join<N: Into<Tensor>, const S: usize, const B: usize>(
-    schedules: [Schedule; S],
-    boundaries: [N; B],
-) -> Schedule {
-    assert!(S == B + 1, "{S} schedules have {} boundaries between them, not {B}", S.saturating_sub(1));
-    let boundaries = boundaries.into_iter().map(Into::into).collect();
-    Schedule::Join { schedules: schedules.into(), boundaries }
-}
-
 impl Schedule {
-    /// Ends at this rate instead of 0 (`cosine`), the peak's small part (`one_cycle`), nothing (`exponential`)
-    /// or what was said (`linear`). The other kinds do not end; of one after another it is the last that does.
+    /// The same rate at every update: a number or a tensor.
+    pub fn constant(rate: impl Into<Tensor>) -> Schedule {
+        Schedule::Constant { rate: rate.into() }
+    }
+
+    /// From `start` to `end` along a line over `updates` updates.
+    pub fn linear(start: impl Into<Tensor>, end: impl Into<Tensor>, updates: impl Into<Tensor>) -> Schedule {
+        Schedule::Linear { start: start.into(), updates: updates.into(), end: end.into() }
+    }
+
+    /// From `peak` to 0 along half a cosine over `updates` updates: numbers or tensors.
+    ///
+    /// # References
+    /// Loshchilov and Hutter (2017), SGDR, eq. 5 with one period.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{optim::*, prelude::*};
+    /// let rate = Schedule::cosine_decay(0.1, 100).at(&Tensor::from(50u32));
+    /// assert!((rate.item() - 0.05).abs() < 1e-12);
+    /// ```
+    pub fn cosine_decay(peak: impl Into<Tensor>, updates: impl Into<Tensor>) -> Schedule {
+        Schedule::Cosine { peak: peak.into(), updates: updates.into(), end: real(0.0) }
+    }
+
+    /// `rate factor^(n / updates)`, for a factor above 0; bounded by [`Schedule::end`].
+    pub fn exponential_decay(
+        rate: impl Into<Tensor>,
+        factor: impl Into<Tensor>,
+        updates: impl Into<Tensor>,
+    ) -> Schedule {
+        Schedule::Exponential { rate: rate.into(), factor: factor.into(), updates: updates.into(), end: None }
+    }
+
+    /// One cycle of `updates` updates: from `peak / 25` up to `peak` in the first 0.3 of them, then down to
+    /// `peak / 250,000`, by half cosines.
+    ///
+    /// # References
+    /// Smith and Topin (2019), Super-convergence; cosines and divisors as in Optax and fastai.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{optim::*, prelude::*};
+    /// let rate = |n: u32| Schedule::one_cycle(0.5, 100).at(&n.into()).item();
+    /// assert_eq!((rate(30), rate(100)), (0.5, 2e-6));
+    /// assert!((rate(0) - 0.02).abs() < 1e-15);
+    /// ```
+    pub fn one_cycle(peak: impl Into<Tensor>, updates: impl Into<Tensor>) -> Schedule {
+        let peak = peak.into();
+        let (start, end) = (&peak / START, &peak / END);
+        Schedule::OneCycle { start, peak, updates: updates.into(), end }
+    }
+
+    /// `rate`, multiplied by the factor of each pair (n, factor) once n updates were made.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{optim::*, prelude::*};
+    /// let rate = |n: u32| Schedule::piecewise_constant(1.0, [(10, 0.5), (20, 0.5)]).at(&n.into()).item();
+    /// assert_eq!([9, 10, 20].map(rate), [1.0, 0.5, 0.25]);
+    /// ```
+    pub fn piecewise_constant<N: Into<Tensor>, F: Into<Tensor>, const K: usize>(
+        rate: impl Into<Tensor>,
+        steps: [(N, F); K],
+    ) -> Schedule {
+        let steps = steps.into_iter().map(|(n, factor)| (n.into(), factor.into())).collect();
+        Schedule::Piecewise { rate: rate.into(), steps }
+    }
+
+    /// One schedule after the other: the next begins, at its n = 0, when the number of updates reaches its boundary.
+    ///
+    /// # Panics
+    /// When there is not one boundary between any two schedules.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{optim::*, prelude::*};
+    /// let schedule = Schedule::join([Schedule::linear(0.0, 1.0, 4), Schedule::constant(0.25)], [4]);
+    /// let rate = |n: u32| schedule.at(&n.into()).item();
+    /// assert_eq!([0, 2, 4, 100].map(rate), [0.0, 0.5, 0.25, 0.25]);
+    /// ```
+    #[track_caller]
+    pub fn join<N: Into<Tensor>, const S: usize, const B: usize>(
+        schedules: [Schedule; S],
+        boundaries: [N; B],
+    ) -> Schedule {
+        assert!(S == B + 1, "{S} schedules have {} boundaries between them, not {B}", S.saturating_sub(1));
+        let boundaries = boundaries.into_iter().map(Into::into).collect();
+        Schedule::Join { schedules: schedules.into(), boundaries }
+    }
+
+    /// Ends at this rate instead of 0 (`cosine_decay`), the peak's small part (`one_cycle`), nothing (`exponential_decay`)
+    /// or what was said (`linear`). Of one after another it is the last that does.
+    ///
+    /// # Panics
+    /// When the schedule is constant, or constant piece by piece: these do not end.
+    #[track_caller]
     pub fn end(mut self, rate: impl Into<Tensor>) -> Schedule {
         match &mut self {
             Schedule::Linear { end, .. } | Schedule::Cosine { end, .. } | Schedule::OneCycle { end, .. } => {
@@ -191,7 +196,11 @@ impl Schedule {
                     schedules.push(last.end(rate));
                 }
             }
-            Schedule::Constant { .. } | Schedule::Piecewise { .. } => {}
+            Schedule::Constant { .. } | Schedule::Piecewise { .. } => {
+                panic!(
+                    "a constant schedule does not end: `end` is for linear, cosine_decay, exponential_decay, one_cycle"
+                )
+            }
         }
         self
     }
@@ -305,16 +314,16 @@ fn real(x: f64) -> Tensor {
 
 impl From<f64> for Schedule {
     fn from(rate: f64) -> Self {
-        constant(rate)
+        Schedule::constant(rate)
     }
 }
 impl From<Tensor> for Schedule {
     fn from(rate: Tensor) -> Self {
-        constant(rate)
+        Schedule::constant(rate)
     }
 }
 impl From<&Tensor> for Schedule {
     fn from(rate: &Tensor) -> Self {
-        constant(rate)
+        Schedule::constant(rate)
     }
 }

@@ -5,65 +5,14 @@
 //! again. The argument of a derivative is an input of its own function, so nested derivatives never
 //! confuse their perturbations.
 
+use super::output::{Loss, Output};
 use super::trace::{Check, trace_tree};
 use super::tree::Tree;
 use super::{Tensor, Traced, apply};
 use crate::array::Shape;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::graph::{Func, Type};
 use crate::transform;
-use std::convert::Infallible;
-
-/// What a loss may return: a scalar, `(scalar, aux)`, or a [`Result`] of either.
-#[diagnostic::on_unimplemented(
-    message = "a loss cannot return `{Self}`",
-    label = "return a scalar Tensor, (Tensor, aux), or a flowline::Result of either"
-)]
-pub trait Loss: Sized {
-    /// What a loss of this kind becomes together with a gradient.
-    type With<G>;
-    /// What is returned beside the value.
-    type Aux: Tree;
-    #[doc(hidden)]
-    fn open(self) -> Result<(Tensor, Self::Aux)>;
-    #[doc(hidden)]
-    fn close<G>(parts: Result<(Tensor, Self::Aux, G)>) -> Self::With<G>;
-}
-
-impl Loss for Tensor {
-    type With<G> = (Tensor, G);
-    type Aux = ();
-    fn open(self) -> Result<(Tensor, ())> {
-        Ok((self, ()))
-    }
-    #[track_caller]
-    fn close<G>(parts: Result<(Tensor, (), G)>) -> (Tensor, G) {
-        parts.map_or_else(|e| panic!("{e}"), |(value, (), g)| (value, g))
-    }
-}
-
-impl<A: Tree> Loss for (Tensor, A) {
-    type With<G> = ((Tensor, A), G);
-    type Aux = A;
-    fn open(self) -> Result<(Tensor, A)> {
-        Ok(self)
-    }
-    #[track_caller]
-    fn close<G>(parts: Result<(Tensor, A, G)>) -> ((Tensor, A), G) {
-        parts.map_or_else(|e| panic!("{e}"), |(value, aux, g)| ((value, aux), g))
-    }
-}
-
-impl<L: Loss> Loss for Result<L, Error> {
-    type With<G> = Result<L::With<G>, Error>;
-    type Aux = L::Aux;
-    fn open(self) -> Result<(Tensor, L::Aux)> {
-        self?.open()
-    }
-    fn close<G>(parts: Result<(Tensor, L::Aux, G)>) -> Result<L::With<G>, Error> {
-        parts.map(|p| L::close(Ok(p)))
-    }
-}
 
 pub(super) fn types(leaves: &[Tensor]) -> Vec<Type> {
     leaves.iter().map(Tensor::ty).collect()
@@ -114,8 +63,8 @@ fn assemble(leaves: &[Tensor], grads: Vec<Tensor>) -> Vec<Tensor> {
 }
 
 /// A loss opened: what a trace returns of it, its value first, and what it returned beside the value.
-pub(super) fn opened<L: Loss>(loss: L) -> Result<(Vec<Tensor>, L::Aux)> {
-    let (value, aux) = loss.open()?;
+pub(super) fn opened<L: Output<Tree: Loss>>(loss: L) -> Result<(Vec<Tensor>, <L::Tree as Loss>::Aux)> {
+    let (value, aux) = loss.into_result()?.open();
     let mut out = aux.leaves();
     out.insert(0, one_number(&value));
     Ok((out, aux))
@@ -136,19 +85,25 @@ fn gradient(traced: &Traced, leaves: &[Tensor]) -> Result<(Vec<Tensor>, Vec<Tens
     Ok((out, grads))
 }
 
-fn parts<M: Tree, L: Loss>(f: impl FnOnce(&M) -> L, at: &M) -> Result<(Tensor, L::Aux, M)> {
+pub(super) fn value_with_grad<M: Tree, L: Output<Tree: Loss>>(
+    f: impl FnOnce(&M) -> L,
+    at: &M,
+) -> Result<(L::Tree, M)> {
     let leaves = at.leaves();
     let (traced, aux) = trace_tree(&types(&leaves), at, |x| opened(f(&x)))?;
     let (mut values, grads) = gradient(&traced, &leaves)?;
     let value = values.remove(0);
-    Ok((value, aux.with_leaves(values), at.with_leaves(grads)))
+    Ok((L::Tree::close(value, aux.with_leaves(values)), at.with_leaves(grads)))
 }
 
 /// The value of a loss and its gradient by every float leaf of `at`, in the shape of `at`.
 ///
+/// # Errors
+/// Where the loss is a `Result`, what it returned; that it has no reverse derivative; on concrete tensors, that a solve in
+/// it ended early.
+///
 /// # Panics
-/// When the loss is not one number. Where the loss is no `Result`, also when it has no reverse derivative or,
-/// on concrete tensors, a solve in it ended early.
+/// When the loss is not one number. Where the loss is no `Result`, for its errors too.
 ///
 /// # Examples
 /// ```
@@ -157,73 +112,123 @@ fn parts<M: Tree, L: Loss>(f: impl FnOnce(&M) -> L, at: &M) -> Result<(Tensor, L
 /// let (value, slope) = value_and_grad(|x: &Tensor| x.square().sum(), &x);
 /// assert_eq!((value.item(), slope.to_vec()), (14.0, vec![2.0, 4.0, 6.0]));
 /// ```
+/// How long a ball thrown upwards is in the air, and how that changes with its speed:
+/// ```
+/// use flowline::prelude::*;
+/// let landing = |v: &Tensor| {
+///     let ball = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.index(1), &Tensor::from(-9.81)]))
+///         .event(Event::falling().terminal(), |_t, y| y.index(0));
+///     Ok(ball.solve(0.0, f64::INFINITY, Tensor::stack(&[&Tensor::from(1.0), v]))?.t1)
+/// };
+/// let (t, dt_dv) = value_and_grad(landing, &Tensor::from(5.0))?;
+/// let root = (25.0_f64 + 2.0 * 9.81).sqrt();
+/// assert!((t.item() - (5.0 + root) / 9.81).abs() < 1e-9);
+/// assert!((dt_dv.item() - (1.0 + 5.0 / root) / 9.81).abs() < 1e-9);
+/// # Ok::<(), flowline::Error>(())
+/// ```
 #[track_caller]
-pub fn value_and_grad<M: Tree, L: Loss>(f: impl FnOnce(&M) -> L, at: &M) -> L::With<M> {
-    L::close(parts(f, at))
+pub fn value_and_grad<M: Tree, L: Output<Tree: Loss>>(
+    f: impl FnOnce(&M) -> L,
+    at: &M,
+) -> L::Of<(L::Tree, M)> {
+    L::answer(value_with_grad(f, at))
 }
 
 /// The gradient alone.
 ///
+/// # Errors
+/// As [`value_and_grad`].
+///
 /// # Panics
 /// As [`value_and_grad`].
 #[track_caller]
-pub fn grad<M: Tree>(f: impl FnOnce(&M) -> Tensor, at: &M) -> M {
-    value_and_grad(f, at).1
+pub fn grad<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M) -> L::Of<M> {
+    L::answer(value_with_grad(f, at).map(|(_, grad)| grad))
 }
 
 /// `f(at)` and the directional derivative of f along `tangent`.
 ///
+/// # Errors
+/// Where `f` returns a `Result`, its error; on concrete tensors, that a solve in it ended early.
+///
 /// # Panics
-/// When the tangent's float leaves have not the types of `at`'s; on concrete tensors, when a solve in `f`
-/// ended early.
+/// When the tangent's float leaves have not the types of `at`'s. Where `f` returns no `Result`, for its errors too.
 #[track_caller]
-pub fn jvp<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, at: &M, tangent: &M) -> (T, T) {
+pub fn jvp<M: Tree, R: Output>(f: impl FnOnce(&M) -> R, at: &M, tangent: &M) -> R::Of<(R::Tree, R::Tree)> {
+    R::answer(derivative_along(|x| f(x).into_result(), at, tangent))
+}
+
+#[track_caller]
+pub(super) fn derivative_along<M: Tree, T: Tree>(
+    f: impl FnOnce(&M) -> Result<T>,
+    at: &M,
+    tangent: &M,
+) -> Result<(T, T)> {
     let leaves = at.leaves();
-    let (traced, result) = recorded(f, at, &leaves);
-    let (values, tangents) = along(&traced, &leaves, &tangent.leaves());
-    (result.with_leaves(values), result.with_leaves(tangents))
+    let (traced, result) = recorded(f, at, &leaves)?;
+    let (values, tangents) = along(&traced, &leaves, &tangent.leaves())?;
+    Ok((result.with_leaves(values), result.with_leaves(tangents)))
 }
 
 /// A function of trees, traced; its result has tracers for leaves.
-fn recorded<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, at: &M, leaves: &[Tensor]) -> (Traced, T) {
-    let Ok(recorded) = trace_tree(&types(leaves), at, |x| {
-        let result = f(&x);
-        Ok::<_, Infallible>((result.leaves(), result))
-    });
-    recorded
+pub(super) fn recorded<M: Tree, T: Tree>(
+    f: impl FnOnce(&M) -> Result<T>,
+    at: &M,
+    leaves: &[Tensor],
+) -> Result<(Traced, T)> {
+    trace_tree(&types(leaves), at, |x| {
+        let result = f(&x)?;
+        Ok((result.leaves(), result))
+    })
 }
 
 /// What a traced function gives at `leaves`, and its derivative along `tangent`.
 #[track_caller]
-fn along(traced: &Traced, leaves: &[Tensor], tangent: &[Tensor]) -> (Vec<Tensor>, Vec<Tensor>) {
+pub(super) fn along(
+    traced: &Traced,
+    leaves: &[Tensor],
+    tangent: &[Tensor],
+) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
     let wrt = float_leaves(leaves);
     let func = transform::jvp(&traced.func, &wrt);
     let tangents = directions("a tangent", leaves, tangent, &wrt);
     let args: Vec<Tensor> = leaves.iter().chain(&traced.captures).cloned().chain(tangents).collect();
-    let mut values = run(&func, &args, traced).unwrap_or_else(|e| panic!("{e}"));
+    let mut values = run(&func, &args, traced)?;
     let tangents = values.split_off(traced.num_outputs);
     let tangents = assemble(&values, tangents);
-    (values, tangents)
+    Ok((values, tangents))
 }
 
 /// `f(at)` and the map from a cotangent of the result to the cotangent of `at`.
 ///
 /// The map runs `f` again, together with its derivative: nothing is kept in between.
 ///
+/// # Errors
+/// Where `f` returns a `Result`, its error; that it has no reverse derivative; on concrete tensors, that a solve in it
+/// ended early.
+///
 /// # Panics
-/// When `f` has no reverse derivative; on concrete tensors, when a solve in `f` ended early. The map, when the
-/// cotangent's float leaves have not the types of the result's.
+/// Where `f` returns no `Result`, for its errors. The map, when the cotangent's float leaves have not the types of the
+/// result's.
 #[track_caller]
-pub fn vjp<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, at: &M) -> (T, Box<dyn Fn(&T) -> M>) {
-    let leaves = at.leaves();
-    let (traced, result) = recorded(f, at, &leaves);
-    let (values, pull) = Pull::new(traced, leaves);
-    let at = at.clone();
-    (result.with_leaves(values), Box::new(move |g: &T| at.with_leaves(pull.back(&g.leaves()))))
+pub fn vjp<M: Tree, R: Output>(
+    f: impl FnOnce(&M) -> R,
+    at: &M,
+) -> R::Of<(R::Tree, Box<dyn Fn(&R::Tree) -> M>)> {
+    let found = (|| {
+        let leaves = at.leaves();
+        let (traced, result) = recorded(|x| f(x).into_result(), at, &leaves)?;
+        let (values, pull) = Pull::new(traced, leaves)?;
+        let at = at.clone();
+        let back: Box<dyn Fn(&R::Tree) -> M> =
+            Box::new(move |g: &R::Tree| at.with_leaves(pull.back(&g.leaves())));
+        Ok((result.with_leaves(values), back))
+    })();
+    R::answer(found)
 }
 
 /// The map from cotangents of results to those of arguments.
-struct Pull {
+pub(super) struct Pull {
     /// Arguments.., captures.., cotangents.. to what `first` counts, then the cotangents of float arguments.
     func: Func,
     first: usize,
@@ -234,17 +239,16 @@ struct Pull {
 
 impl Pull {
     /// What a traced function gives at `leaves`, and its map.
-    #[track_caller]
-    fn new(traced: Traced, leaves: Vec<Tensor>) -> (Vec<Tensor>, Pull) {
+    pub fn new(traced: Traced, leaves: Vec<Tensor>) -> Result<(Vec<Tensor>, Pull)> {
         let args: Vec<Tensor> = leaves.iter().chain(&traced.captures).cloned().collect();
-        let results = run(&traced.func, &args, &traced).unwrap_or_else(|e| panic!("{e}"));
+        let results = run(&traced.func, &args, &traced)?;
         let (outs, wrt) = (float_leaves(&results), float_leaves(&leaves));
-        let func = transform::vjp(&traced.func, &outs, &wrt).unwrap_or_else(|e| panic!("{e}"));
-        (results.clone(), Pull { func, first: traced.func.num_outputs(), args, leaves, results })
+        let func = transform::vjp(&traced.func, &outs, &wrt)?;
+        Ok((results.clone(), Pull { func, first: traced.func.num_outputs(), args, leaves, results }))
     }
 
     #[track_caller]
-    fn back(&self, cotangents: &[Tensor]) -> Vec<Tensor> {
+    pub fn back(&self, cotangents: &[Tensor]) -> Vec<Tensor> {
         let mut args = self.args.clone();
         let outs = float_leaves(&self.results);
         args.extend(directions("a cotangent", &self.results, cotangents, &outs));

@@ -12,6 +12,7 @@ use super::Tensor;
 use super::caches::MAX_PROGRAMS;
 use super::exec::{Compiled, RunReport, Space};
 use super::grad::types;
+use super::output::Output;
 use super::trace::trace_tree;
 use super::tree::Tree;
 use crate::backend::PlanReport;
@@ -19,30 +20,6 @@ use crate::error::{Error, Result};
 use programs::{Counts, Program, Programs, is_of_state, lock, signature};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
-
-/// What a traced closure may return: a tree, or a `flowline::Result` of one.
-#[diagnostic::on_unimplemented(
-    message = "a traced function cannot return `{Self}`",
-    label = "return a tree of tensors, or a flowline::Result of one"
-)]
-pub trait Output {
-    /// The tree.
-    type Tree: Tree;
-    #[doc(hidden)]
-    fn output(self) -> Result<Self::Tree>;
-}
-impl<T: Tree> Output for T {
-    type Tree = T;
-    fn output(self) -> Result<T> {
-        Ok(self)
-    }
-}
-impl<T: Tree> Output for Result<T, Error> {
-    type Tree = T;
-    fn output(self) -> Result<T> {
-        self
-    }
-}
 
 /// A closure of one to four trees.
 #[diagnostic::on_unimplemented(
@@ -99,7 +76,7 @@ where
     F::Out: Output,
 {
     Jit {
-        f: Box::new(move |args| f.run(args).output()),
+        f: Box::new(move |args| f.run(args).into_result()),
         kept: Mutex::new(Kept { programs: Programs::new(MAX_PROGRAMS), templates: Vec::new() }),
         counts: Counts::default(),
         max_traces: usize::MAX,

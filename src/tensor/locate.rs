@@ -4,7 +4,8 @@
 //! backward from what is not finite to where that began (`graph::locate`). Slow, and it keeps every value: for one
 //! call, after something went wrong, not for every step of a training.
 
-use super::grad::{Loss, opened, types};
+use super::grad::{opened, types};
+use super::output::{Loss, Output};
 use super::trace::trace_tree;
 use super::tree::Tree;
 use super::{Check, Tensor, Traced};
@@ -91,7 +92,10 @@ pub struct NanReport {
 /// assert_eq!(debug_nans(norm, &Tensor::from([3.0, 4.0]))?, None);
 /// # Ok::<(), flowline::Error>(())
 /// ```
-pub fn debug_nans<M: Tree, L: Loss>(f: impl FnOnce(&M) -> L, at: &M) -> Result<Option<NanReport>> {
+pub fn debug_nans<M: Tree, L: Output<Tree: Loss>>(
+    f: impl FnOnce(&M) -> L,
+    at: &M,
+) -> Result<Option<NanReport>> {
     let leaves = at.leaves();
     let (traced, ()) = trace_tree(&types(&leaves), at, |x| {
         let (mut out, _) = opened(f(&x))?;

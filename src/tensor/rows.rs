@@ -1,5 +1,6 @@
 //! Work that is done row by row: cut into tiles that run in parallel.
 
+use super::output::Output;
 use super::trace::{Check, VERDICT};
 use super::{Tensor, Traced, align, apply, trace, try_trace};
 use crate::array::DType;
@@ -16,9 +17,13 @@ use std::sync::Arc;
 /// treat rows independently, or accept that a tile is all it sees (an adaptive solve in `f` chooses
 /// its steps for its tile).
 ///
+/// # Errors
+/// Where `f` returns a `Result`, its error; on concrete tensors also a solve in `f` that ended early, with its outcome.
+/// Where anything is traced, that is the error of the call that runs the program.
+///
 /// # Panics
-/// When there is no row, the first axes differ, `target` is 0, or a row result has not the tile's rows; when
-/// all tensors are concrete and a solve in `f` ended early (see [`try_map_rows`]).
+/// When there is no row, the first axes differ, `target` is 0, or a row result has not the tile's rows. Where `f` returns
+/// no `Result`, for its errors too.
 ///
 /// # Examples
 /// ```
@@ -28,32 +33,12 @@ use std::sync::Arc;
 /// assert_eq!((squares[0].to_vec(), sums[0].item()), (vec![1.0, 4.0, 9.0, 16.0], 10.0));
 /// ```
 #[track_caller]
-pub fn map_rows(
+pub fn map_rows<R: Output<Tree = Found>>(
     rows: &[Tensor],
     target: usize,
-    f: impl Fn(&[Tensor]) -> (Vec<Tensor>, Vec<Tensor>),
-) -> (Vec<Tensor>, Vec<Tensor>) {
-    match try_map_rows(rows, target, |x| Ok(f(x))) {
-        Ok(results) => results,
-        Err(e) => panic!("map_rows: {e}"),
-    }
-}
-
-/// [`map_rows`] for an `f` that may fail.
-///
-/// # Errors
-/// What `f` returned; on concrete tensors also a solve in `f` that ended early, with its outcome. Where
-/// anything is traced, that is the error of the call that runs the program.
-///
-/// # Panics
-/// As [`map_rows`], but for the solve.
-#[track_caller]
-pub fn try_map_rows(
-    rows: &[Tensor],
-    target: usize,
-    f: impl Fn(&[Tensor]) -> Result<(Vec<Tensor>, Vec<Tensor>)>,
-) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
-    tiled(rows, target, &f)
+    f: impl Fn(&[Tensor]) -> R,
+) -> R::Of<Found> {
+    R::answer(tiled(rows, target, &|x| f(x).into_result()))
 }
 
 /// Rows of results, and sums.

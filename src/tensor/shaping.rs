@@ -88,6 +88,36 @@ impl Tensor {
         self.entry("at", 0, i)
     }
 
+    /// The first entry of the first axis, which disappears: of a series its first row.
+    ///
+    /// # Panics
+    /// When there is no entry.
+    #[track_caller]
+    pub fn first(&self) -> Tensor {
+        self.index(0)
+    }
+
+    /// The last entry of the first axis, which disappears: of a series its last row.
+    ///
+    /// # Panics
+    /// When there is no entry.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::prelude::*;
+    /// let rows = Tensor::from([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]);
+    /// assert_eq!((rows.first().to_vec(), rows.last().to_vec()), (vec![1.0, 2.0], vec![5.0, 6.0]));
+    /// ```
+    #[track_caller]
+    pub fn last(&self) -> Tensor {
+        assert!(
+            self.rank() > 0 && self.shape()[0] > 0,
+            "last: {} has no entry along a first axis",
+            self.ty()
+        );
+        self.index(self.shape()[0] - 1)
+    }
+
     /// Entry `i` of an axis, which disappears.
     #[track_caller]
     fn entry(&self, name: &str, axis: usize, i: usize) -> Tensor {

@@ -4,6 +4,7 @@
 //! So it nests with derivatives in any order: the gradient of the mean of mapped losses contracts over
 //! examples inside its products, and mapped gradients are gradients of each example.
 
+use super::output::Output;
 use super::trace::{Check, trace_tree};
 use super::tree::Tree;
 use super::{Tensor, Traced, apply, try_trace};
@@ -33,9 +34,13 @@ pub(crate) use crate::transform::Searches;
 /// Each example has the bits of a single call, sums, products and solves included, but where simplification finds
 /// more to do in one of the two programs (a sum of n equal terms is n times the term).
 ///
+/// # Errors
+/// Where `f` returns a `Result`, its error; on concrete tensors also a solve in `f` that ended early, with its outcome: the
+/// first example's whose solve did. Where anything is traced, that is the error of the call that runs the program.
+///
 /// # Panics
-/// When `over` has no tensor leaf, a leaf has no axis or no entry, or first axes differ in length; where all
-/// tensors are concrete, when a solve in `f` ended early (see [`try_vmap`]).
+/// When `over` has no tensor leaf, a leaf has no axis or no entry, or first axes differ in length. Where `f` returns no
+/// `Result`, for its errors too.
 ///
 /// # Examples
 /// The slope of a function at many places, and the gradient of each example's loss:
@@ -49,39 +54,27 @@ pub(crate) use crate::transform::Searches;
 /// let each = vmap(|x: &Tensor| grad(|w: &Tensor| w.matmul(x).square(), &weight), &data);
 /// assert_eq!(each.to_vec(), [-2.0, -4.0, -6.0, -8.0]);
 /// ```
+/// Where `f` solves, it returns a `Result`, and so does `vmap`:
+/// ```
+/// use flowline::prelude::*;
+/// let rates = Tensor::from([0.5, 1.0]);
+/// let ends = vmap(|r: &Tensor| Ok(Ode::new(|_t, y: &Tensor| -(r * y)).solve(0.0, 1.0, Tensor::from(1.0))?.y1), &rates)?;
+/// assert!((ends.index(1).item() - (-1.0_f64).exp()).abs() < 1e-3);
+/// # Ok::<(), flowline::Error>(())
+/// ```
 #[track_caller]
-pub fn vmap<M: Tree, T: Tree>(f: impl FnOnce(&M) -> T, over: &M) -> T {
-    match try_vmap(|x| Ok(f(x)), over) {
-        Ok(result) => result,
-        Err(e) => panic!("vmap: {e}"),
-    }
+pub fn vmap<M: Tree, R: Output>(f: impl FnOnce(&M) -> R, over: &M) -> R::Of<R::Tree> {
+    R::answer(mapped_tree(|x| f(x).into_result(), over, Searches::Alone))
 }
 
-/// [`vmap`] for an `f` that may fail.
-///
-/// # Errors
-/// What `f` returned; on concrete tensors also a solve in `f` that ended early, with its outcome: the first
-/// example's whose solve did. Where anything is traced, that is the error of the call that runs the program.
-///
-/// # Panics
-/// As [`vmap`], but for the solve.
+/// [`vmap`] whose solves run in lockstep.
 #[track_caller]
-pub fn try_vmap<M: Tree, T: Tree>(f: impl FnOnce(&M) -> Result<T>, over: &M) -> Result<T> {
-    try_vmap_with(f, over, Searches::Alone)
-}
-
-/// [`try_vmap`] whose solves run in lockstep.
-#[track_caller]
-pub(crate) fn try_vmap_in_lockstep<M: Tree, T: Tree>(f: impl FnOnce(&M) -> Result<T>, over: &M) -> Result<T> {
-    try_vmap_with(f, over, Searches::Lockstep)
+pub(crate) fn vmap_in_lockstep<M: Tree, T: Tree>(f: impl FnOnce(&M) -> Result<T>, over: &M) -> Result<T> {
+    mapped_tree(f, over, Searches::Lockstep)
 }
 
 #[track_caller]
-fn try_vmap_with<M: Tree, T: Tree>(
-    f: impl FnOnce(&M) -> Result<T>,
-    over: &M,
-    searches: Searches,
-) -> Result<T> {
+fn mapped_tree<M: Tree, T: Tree>(f: impl FnOnce(&M) -> Result<T>, over: &M, searches: Searches) -> Result<T> {
     let named = over.named_leaves();
     let (n, types) = (examples(&named), named.iter().map(|(_, x)| row(x)).collect::<Vec<_>>());
     let (traced, result) = trace_tree(&types, over, |x| {

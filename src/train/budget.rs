@@ -130,7 +130,7 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::optim::cosine;
+    use crate::optim::Schedule;
     use crate::tensor::Tensor;
     use std::f64::consts::PI;
 
@@ -159,7 +159,9 @@ mod tests {
     fn learning_rates_fall_with_the_seconds() {
         for (spent, done) in [(15.0, 3), (30.0, 7), (59.0, 100_000)] {
             let clock = Clock::new(ago(spent), Some(100.0), &[0.8, 0.2]);
-            let rate = cosine(0.1, clock.updates(0, done).unwrap()).at(&Tensor::from(done as u32)).item();
+            let rate = Schedule::cosine_decay(0.1, clock.updates(0, done).unwrap())
+                .at(&Tensor::from(done as u32))
+                .item();
             let wanted = 0.05 * (1.0 + (PI * spent / 60.0).cos());
             assert!((rate - wanted).abs() < 1e-4, "{rate} {wanted}");
         }

@@ -12,8 +12,8 @@ use crate::backend::PlanReport;
 use crate::cnf::maximum_likelihood_loss;
 use crate::error::Result;
 use crate::optim::{
-    Optimizer, Schedule, adabelief, adagrad, adam, adamw, chain, clip_by_global_norm, constant, cosine, ema,
-    lamb, lion, nadam, radam, rmsprop, sgd,
+    AdaBelief, AdaGrad, AdamW, Ema, Lamb, Lion, NAdam, Optimizer, RAdam, RmsProp, Schedule, Sgd, chain,
+    clip_by_global_norm,
 };
 use crate::tensor::{Jit, Key, RunReport, Tensor, jit, value_and_grad};
 use crate::tree;
@@ -66,7 +66,7 @@ impl Step {
             let ((value, counts), grads) = value_and_grad(loss, &state.model)?;
             let (model, optimizer) = optimizer.update(&state.model, grads, state.optimizer);
             let done = &state.update - &inputs.first;
-            let ema = ema(phase.ema_decay).update(&state.ema, &model, &done);
+            let ema = Ema::new(phase.ema_decay).update(&state.ema, &model, &done);
             let update = &state.update + 1;
             let told = Tensor::concat(&[&value.cast(DType::F64).expand_dims(0), &counts], 0);
             Ok((TrainState { model, ema, optimizer, key: state.key, update }, told))
@@ -119,25 +119,30 @@ pub fn begin_phase(recipe: &TrainConfig, phase: &Phase, state: TrainState) -> Tr
 }
 
 fn optimizer(recipe: &TrainConfig, phase: &Phase, updates: &Tensor) -> Optimizer {
-    let rate: Schedule = if recipe.cosine { cosine(phase.lr, updates) } else { constant(phase.lr) };
-    let last = match recipe.optimizer {
-        OptimizerKind::Adam => adam(rate),
-        OptimizerKind::AdamW => adamw(rate),
-        OptimizerKind::Sgd => sgd(rate),
-        OptimizerKind::Momentum => sgd(rate).momentum(MOMENTUM),
-        OptimizerKind::Nesterov => sgd(rate).momentum(MOMENTUM).nesterov(),
-        OptimizerKind::RmsProp => rmsprop(rate),
-        OptimizerKind::AdaGrad => adagrad(rate),
-        OptimizerKind::AdaBelief => adabelief(rate),
-        OptimizerKind::NAdam => nadam(rate),
-        OptimizerKind::RAdam => radam(rate),
-        OptimizerKind::Lion => lion(rate),
-        OptimizerKind::Lamb => lamb(rate),
+    let rate = match recipe.cosine {
+        true => Schedule::cosine_decay(phase.lr, updates),
+        false => Schedule::constant(phase.lr),
     };
-    let last = last.weight_decay(recipe.weight_decay);
+    let last = rule(recipe.optimizer, rate, recipe.weight_decay);
     match recipe.clip_norm {
-        Some(max) => chain([clip_by_global_norm(max), last]),
+        Some(max) => chain((clip_by_global_norm(max), last)),
         None => last,
+    }
+}
+
+fn rule(kind: OptimizerKind, rate: Schedule, weight_decay: f64) -> Optimizer {
+    match kind {
+        OptimizerKind::Adam | OptimizerKind::AdamW => AdamW::new(rate).weight_decay(weight_decay).build(),
+        OptimizerKind::Sgd => Sgd::new(rate).weight_decay(weight_decay).build(),
+        OptimizerKind::Momentum => Sgd::new(rate).momentum(MOMENTUM).weight_decay(weight_decay).build(),
+        OptimizerKind::Nesterov => Sgd::new(rate).nesterov(MOMENTUM).weight_decay(weight_decay).build(),
+        OptimizerKind::RmsProp => RmsProp::new(rate).weight_decay(weight_decay).build(),
+        OptimizerKind::AdaGrad => AdaGrad::new(rate).weight_decay(weight_decay).build(),
+        OptimizerKind::AdaBelief => AdaBelief::new(rate).weight_decay(weight_decay).build(),
+        OptimizerKind::NAdam => NAdam::new(rate).weight_decay(weight_decay).build(),
+        OptimizerKind::RAdam => RAdam::new(rate).weight_decay(weight_decay).build(),
+        OptimizerKind::Lion => Lion::new(rate).weight_decay(weight_decay).build(),
+        OptimizerKind::Lamb => Lamb::new(rate).weight_decay(weight_decay).build(),
     }
 }
 

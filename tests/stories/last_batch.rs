@@ -24,7 +24,7 @@ fn train(iterations: usize) -> Report {
     let mut watch = Watch::begin();
     let key = Key::new(0);
     let data = Dataset::new(key.normal([ROWS, 4])).unwrap();
-    let optimizer = adam(1e-3);
+    let optimizer = Adam::new(1e-3).build();
     let init = || {
         let model = Mlp::new([4, 64, 64, 4], Activation::Tanh, &key);
         State { optimizer: optimizer.init(&model), model }

@@ -37,7 +37,7 @@ pub fn run(iterations: usize) -> Report {
 
 fn all(iterations: usize) -> Report {
     let mut watch = Watch::begin();
-    let optimizer = radam(RATE);
+    let optimizer = RAdam::new(RATE).build();
     let update = |x: Tensor, state: OptState| optimizer.update(&x, x.clone(), state);
     let choose = |x: Tensor, state: Moments| by_cond(&x, &x, state);
     let (jitted, jitted_choice) = (jit(update).max_traces(1), jit(choose).max_traces(1));

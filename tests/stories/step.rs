@@ -28,12 +28,12 @@ pub fn run(iterations: usize) -> Report {
 
 fn train(iterations: usize) -> Report {
     let mut watch = Watch::begin();
-    let optimizer = chain([clip_by_global_norm(1.0), adamw(cosine(1e-3, 3_000))]);
+    let optimizer = chain((clip_by_global_norm(1.0), AdamW::new(Schedule::cosine_decay(1e-3, 3_000))));
     let step = jit(|state: State, key: Key| {
         let y0 = key.fold_in(&state.update).normal([40, 2]);
         let (value, grads) = value_and_grad(|model| loss(model, &y0), &state.model)?;
         let (model, optimizer) = optimizer.update(&state.model, grads, state.optimizer);
-        flowline::Result::Ok((State { model, optimizer, update: state.update + 1 }, value))
+        Ok((State { model, optimizer, update: state.update + 1 }, value))
     });
     let step = step.max_traces(1);
     let key = Key::new(0);

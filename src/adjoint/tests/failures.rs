@@ -3,7 +3,7 @@
 use super::steps::close;
 use crate::adjoint;
 use crate::ode::{Event, Ode, Outcome, SaveAt, Sensitivity, Solution, SolveError, ensemble, odeint};
-use crate::tensor::{Tensor, jit, try_vmap, value_and_grad};
+use crate::tensor::{Tensor, jit, value_and_grad, vmap};
 use crate::vector_field;
 use std::ops::ControlFlow;
 
@@ -250,7 +250,7 @@ fn traced_solves_fail_with_the_call_unless_an_early_end_is_allowed() {
             early(value_and_grad(|y: &Tensor| end(allowed, y), &y0).map(|(value, _)| value)),
             !allowed
         );
-        assert_eq!(try_vmap(|y: &Tensor| end(allowed, y), &y0).is_err(), !allowed);
+        assert_eq!(vmap(|y: &Tensor| end(allowed, y), &y0).is_err(), !allowed);
         let solved = ode(allowed).solve(0.0, 9.0, &y0);
         assert_eq!(solved.is_err(), !allowed);
         let partial = solved.unwrap_or_else(|error| error.into_partial().unwrap());

@@ -5,7 +5,7 @@ use crate::array::{Array, DType};
 use crate::backend::cpu::{Plan, Workspace};
 use crate::graph::{Type, interpret, verify};
 use crate::ode::{ConfigError, Method, Ode, Outcome, SaveAt, SolveError, StepTo};
-use crate::tensor::{Tensor, Tree, grad, jit, jvp, map_rows, trace, try_map_rows, value_and_grad, vmap};
+use crate::tensor::{Tensor, Tree, grad, jit, jvp, map_rows, trace, value_and_grad, vmap};
 use crate::{simd, transform};
 
 /// Two layers' weights, `[2, 5]` and `[5, 2]`.
@@ -275,7 +275,7 @@ fn a_row_that_fails_leaves_the_others_as_they_are_and_is_named() {
             panic!("it failed")
         };
         assert_eq!((row, outcome), (2, got.outcome()));
-        let tiles = try_map_rows(&[Tensor::concat(&[&good, &bad], 0)], 4, |x| {
+        let tiles = map_rows(&[Tensor::concat(&[&good, &bad], 0)], 4, |x| {
             Ok((vec![blow_up(&x[0], batching)?.y1], vec![]))
         });
         let Err(crate::Error::Solve(SolveError::Incomplete { row: Some(row), .. })) = tiles else {

@@ -4,7 +4,7 @@ use super::*;
 use crate::adjoint::Batching;
 use crate::graph::{Func, Op, Solve, Type};
 use crate::ode::{Event, Warning};
-use crate::tensor::{Tree, trace, try_vmap, try_vmap_in_lockstep};
+use crate::tensor::{Tree, trace, vmap, vmap_in_lockstep};
 use crate::transform::optimize;
 
 const RATE: f64 = 2000.0;
@@ -128,7 +128,7 @@ fn mapped_solves_notice_it_each_alone() {
         Ok(ode.solve(0.0, 10.0, Tensor::from(0.0))?.stiff_from)
     };
     let host = on_host(RATE, Method::Tsit5).unwrap();
-    for each in [try_vmap(solve, &rates), try_vmap_in_lockstep(solve, &rates)] {
+    for each in [vmap(solve, &rates), vmap_in_lockstep(solve, &rates)] {
         let each = each.unwrap().to_vec();
         assert!(each[0].is_nan() && is_at(&each[1..], host), "{each:?}");
     }

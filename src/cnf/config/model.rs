@@ -253,6 +253,12 @@ impl FieldConfig {
                 (FieldConfig::Fourier { features, log_frequency_max: 0.0 }, hidden(&net.mlp))
             }
             AnyVelocityField::ConcatSquash(net) => {
+                let is_tanh = matches!(net.activation, Activation::Tanh);
+                assert!(
+                    is_tanh,
+                    "run folders know ConcatSquash with tanh between its layers, not {:?}",
+                    net.activation
+                );
                 let sizes = net.layers[1..].iter().map(|layer| layer.linear.inputs()).collect();
                 (FieldConfig::ConcatSquash, sizes)
             }
@@ -359,6 +365,13 @@ mod tests {
             };
             assert_eq!(shapes(&flow), shapes(&again));
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "run folders know ConcatSquash with tanh between its layers, not Softplus")]
+    fn a_concat_squash_that_no_description_rebuilds_is_refused() {
+        let field = ConcatSquash::new(2, [5], &Key::new(1)).activation(Activation::Softplus);
+        let _ = ModelConfig::of(&Cnf::new(field.into(), StandardNormal::new(2)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::adjoint::Adjoint;
 use crate::error::Result;
 use crate::nn::{Activation, FourierMlp, Mlp, golden_frequencies};
 use crate::ode::Method;
-use crate::optim::{OptState, adamw, chain, clip_by_global_norm, cosine, ema};
+use crate::optim::{AdamW, Ema, OptState, Schedule, chain, clip_by_global_norm};
 use crate::tensor::{jit, value_and_grad};
 
 /// The slope of a loss along a fixed direction: by gradient and by central differences.
@@ -103,7 +103,7 @@ fn flow_matching_with_another_t1_learns_the_same_flow() {
         Cnf::new(FourierMlp::new(golden_frequencies(4, 1.0), [16, 16], &key()), StandardNormal::new(2)).t1(t1)
     };
     let learned = |t1: f64| {
-        let optimizer = chain([clip_by_global_norm(1.0), adamw(cosine(2e-2, 80))]);
+        let optimizer = chain((clip_by_global_norm(1.0), AdamW::new(Schedule::cosine_decay(2e-2, 80))));
         let flow = net(t1);
         let state = (flow.clone(), optimizer.init(&flow));
         let update = |(flow, memory): (Cnf<FourierMlp>, OptState), key: Key| {
@@ -133,7 +133,7 @@ fn training_by_either_objective_is_traced_once_and_learns() {
             .fixed_steps(4);
     let x = |update: f64| Key::new(9).fold_in(update).normal([96, 2]) * 0.4 + 1.0;
     let nll = |flow: &Cnf<FourierMlp>| -flow.log_prob(&x(1e6), &key()).unwrap().mean().item();
-    let optimizer = chain([clip_by_global_norm(1.0), adamw(cosine(2e-2, 60))]);
+    let optimizer = chain((clip_by_global_norm(1.0), AdamW::new(Schedule::cosine_decay(2e-2, 60))));
     let update = |state: TrainState, matching: bool, x: Tensor| {
         let draws = Key::new(3).fold_in(&state.update);
         let loss = |flow: &Cnf<FourierMlp>| {
@@ -144,7 +144,7 @@ fn training_by_either_objective_is_traced_once_and_learns() {
         };
         let (value, grads) = value_and_grad(loss, &state.flow)?;
         let (flow, optimizer) = optimizer.update(&state.flow, grads, state.optimizer);
-        let average = ema(0.9).update(&state.average, &flow, &state.update);
+        let average = Ema::new(0.9).update(&state.average, &flow, &state.update);
         Ok((TrainState { flow, average, optimizer, update: state.update + 1 }, value))
     };
     let matching = jit(|s: TrainState, x: Tensor| update(s, true, x)).max_traces(1);

@@ -1,7 +1,7 @@
 //! Parts of models that stay, under gradients and optimizers.
 
 use super::*;
-use crate::optim::{adamw, ema, partition, set_to_zero, sgd};
+use crate::optim::{AdamW, Ema, Sgd, partition, set_to_zero};
 use crate::tree;
 
 tree! { struct Model { encoder: Frozen<Linear>, head: Linear } }
@@ -18,7 +18,7 @@ fn loss(model: &Model) -> Tensor {
 
 #[test]
 fn a_frozen_part_stays_under_an_optimizer_with_decay_and_under_an_average() {
-    let (before, optimizer) = (model(), adamw(0.1).weight_decay(0.1));
+    let (before, optimizer) = (model(), AdamW::new(0.1).weight_decay(0.1).build());
     let (mut after, mut state) = (before.clone(), optimizer.init(&before));
     for _ in 0..5 {
         let (_, grads) = value_and_grad(loss, &after);
@@ -28,7 +28,7 @@ fn a_frozen_part_stays_under_an_optimizer_with_decay_and_under_an_average() {
     assert_eq!(weights(&after).0, weights(&before).0);
     assert!(weights(&after).1.iter().zip(weights(&before).1).all(|(a, b)| (a - b).abs() > 0.01));
     assert!(state.leaves.keys().all(|path| !path.contains("encoder")), "no moments of what is frozen");
-    let average = ema(0.5).update(&before, &after, &Tensor::from(9u32));
+    let average = Ema::new(0.5).update(&before, &after, &Tensor::from(9u32));
     assert_eq!(weights(&average).0, weights(&before).0);
 }
 
@@ -41,8 +41,8 @@ fn leaves_frozen_by_path_have_no_gradient_and_stay() {
     for (path, g) in grads.named_leaves() {
         assert_eq!(g.to_vec().iter().all(|x| *x == 0.0), old(&path), "{path}");
     }
-    let decays = partition(move |path| usize::from(old(path)), [adamw(0.1), set_to_zero()]);
-    for optimizer in [sgd(0.1).momentum(0.9), decays] {
+    let decays = partition(move |path| usize::from(old(path)), (AdamW::new(0.1), set_to_zero()));
+    for optimizer in [Sgd::new(0.1).momentum(0.9).build(), decays] {
         let (after, _) = optimizer.update(&net, grads.clone(), optimizer.init(&net));
         for ((path, a), b) in after.named_leaves().into_iter().zip(net.leaves()) {
             assert_eq!(a.to_vec() == b.to_vec(), old(&path), "{path}");

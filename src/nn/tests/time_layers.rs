@@ -29,7 +29,7 @@ fn layers_of_time_are_their_formulas() {
 
 /// What holds of every network of time: a time a row is that row's, gradients are those of differences.
 fn check<L: TimeLayer>() {
-    let net: TimeMlp<L> = double(&TimeMlp::new(2, [5, 4], Activation::Softplus, &Key::new(4)));
+    let net: TimeMlp<L> = double(&TimeMlp::new(2, [5, 4], &Key::new(4)).activation(Activation::Softplus));
     let y = draws([3, 2], 5);
     let at = |t: f64, row: usize| net.eval(&Tensor::from(t), &y.slice(0, row..row + 1)).to_vec();
     let (times, all) = ([0.1, 0.5, 0.9], Tensor::from([[0.1], [0.5], [0.9]]));
@@ -49,16 +49,17 @@ fn every_network_of_time_is_a_field_of_rows_with_right_gradients() {
 }
 
 #[test]
-fn a_network_of_concat_squash_layers_is_concat_squash() {
-    let named = ConcatSquash::new(2, [8], &Key::new(6));
-    let net: TimeMlp<ConcatSquashLinear> = TimeMlp::new(2, [8], Activation::Tanh, &Key::new(6));
-    let (t, y) = (Tensor::from(0.3), Tensor::from([[0.1f32, 0.2]]));
-    assert_eq!(net.eval(&t, &y).to_vec(), named.eval(&t, &y).to_vec());
+fn concat_squash_keeps_the_names_of_its_weights() {
+    let named = ConcatSquash::new(2, [8], &Key::new(6)).named_leaves();
+    let names: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
+    let parts = ["linear.weight", "linear.bias", "gate.weight", "gate.bias", "shift.weight"];
+    let want: Vec<String> = (0..2).flat_map(|i| parts.map(|part| format!("layers.{i}.{part}"))).collect();
+    assert_eq!(names, want);
 }
 
 #[test]
 fn a_flow_of_blended_layers_has_a_density_that_differentiates() {
-    let net = double(&BlendMlp::new(2, [6], Activation::Tanh, &Key::new(7)));
+    let net = double(&BlendMlp::new(2, [6], &Key::new(7)));
     let (x, key) = (draws([3, 2], 8), Key::new(9));
     let loss = |net: &BlendMlp| {
         let flow = Cnf::new(net.clone(), StandardNormal::new(2)).divergence(Divergence::Exact);

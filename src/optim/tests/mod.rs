@@ -31,21 +31,22 @@ fn start() -> Tensor {
 }
 
 fn optimizer(name: &str) -> Optimizer {
+    let cosine = Schedule::cosine_decay;
     match name {
-        "sgd" => sgd(0.01),
-        "sgd_momentum" => sgd(0.01).momentum(0.9),
-        "sgd_nesterov" => sgd(0.01).momentum(0.9).nesterov(),
-        "rmsprop" => rmsprop(0.01),
-        "adagrad" => adagrad(0.1),
-        "adam" => adam(0.05),
-        "adamw" => adamw(0.05).weight_decay(0.01),
-        "adabelief" => adabelief(0.05),
-        "nadam" => nadam(0.05),
-        "radam" => radam(0.05),
-        "lamb" => lamb(0.05),
-        "lion" => lion(0.01),
-        "adam_cosine_clip" => chain([clip_by_global_norm(1.0), adam(cosine(0.1, 100))]),
-        "adam_warmup_cosine" => adam(cosine(0.1, 90).end(0.001).warmup(10)),
+        "sgd" => Sgd::new(0.01).into(),
+        "sgd_momentum" => Sgd::new(0.01).momentum(0.9).into(),
+        "sgd_nesterov" => Sgd::new(0.01).nesterov(0.9).into(),
+        "rmsprop" => RmsProp::new(0.01).into(),
+        "adagrad" => AdaGrad::new(0.1).into(),
+        "adam" => Adam::new(0.05).into(),
+        "adamw" => AdamW::new(0.05).weight_decay(0.01).into(),
+        "adabelief" => AdaBelief::new(0.05).into(),
+        "nadam" => NAdam::new(0.05).into(),
+        "radam" => RAdam::new(0.05).into(),
+        "lamb" => Lamb::new(0.05).into(),
+        "lion" => Lion::new(0.01).into(),
+        "adam_cosine_clip" => chain((clip_by_global_norm(1.0), Adam::new(cosine(0.1, 100)))),
+        "adam_warmup_cosine" => Adam::new(cosine(0.1, 90).end(0.001).warmup(10)).into(),
         other => panic!("no optimizer {other}"),
     }
 }
@@ -123,7 +124,7 @@ fn numbers(model: &Model) -> Vec<f64> {
 
 #[test]
 fn leaves_that_are_fixed_or_no_floats_stay() {
-    let optimizer = chain([clip_by_global_norm(1e9), adamw(0.5).weight_decay(0.1)]);
+    let optimizer = chain((clip_by_global_norm(1e9), AdamW::new(0.5).weight_decay(0.1)));
     let state = optimizer.init(&model());
     let names: Vec<&str> = state.leaves.keys().map(String::as_str).collect();
     assert_eq!(names, ["1.count", "1.mu.bias", "1.mu.weight", "1.nu.bias", "1.nu.weight", "3.count"]);
@@ -139,7 +140,7 @@ fn leaves_that_are_fixed_or_no_floats_stay() {
 
 #[test]
 fn groups_have_an_optimizer_each() {
-    let optimizer = partition(|path| usize::from(path == "bias"), [sgd(0.5), set_to_zero()]);
+    let optimizer = partition(|path| usize::from(path == "bias"), (Sgd::new(0.5), set_to_zero()));
     let state = optimizer.init(&model());
     let (after, _) = optimizer.update(&model(), model(), state);
     assert_eq!(numbers(&after), [0.5, -1.0, 0.5, 3.0, 7.0]);
@@ -150,13 +151,14 @@ fn groups_have_an_optimizer_each() {
 fn a_state_of_another_model_is_refused() {
     tree! { struct Other { steps: Tensor } }
     let other = Other { steps: Tensor::from(1.0) };
-    let _ = adam(0.1).update(&other, other.clone(), adam(0.1).init(&model()));
+    let adam = Adam::new(0.1).build();
+    let _ = adam.update(&other, other.clone(), adam.init(&model()));
 }
 
 #[test]
 fn clipping_scales_to_the_norm_and_not_below_it() {
     let clipped = |g: [f64; 2]| {
-        let optimizer = chain([clip_by_global_norm(1.0), sgd(1.0)]);
+        let optimizer = chain((clip_by_global_norm(1.0), Sgd::new(1.0)));
         let zero = Tensor::from([0.0, 0.0]);
         let (x, _) = optimizer.update(&zero, g.into(), optimizer.init(&zero));
         x.to_vec()
@@ -172,9 +174,9 @@ fn an_average_is_warm_at_first_and_slow_at_last() {
     let (a, w) = (model(), model().weight * 2);
     let mut moved = model();
     moved.weight = w;
-    let early = ema(0.99).update(&a, &moved, &Tensor::from(0u32));
+    let early = Ema::new(0.99).update(&a, &moved, &Tensor::from(0u32));
     assert!((early.weight.to_vec()[0] - 1.9).abs() < 1e-6);
-    let late = ema(0.99).update(&a, &moved, &Tensor::from(1_000_000u32));
+    let late = Ema::new(0.99).update(&a, &moved, &Tensor::from(1_000_000u32));
     assert!((late.weight.to_vec()[0] - 1.01).abs() < 1e-6);
     assert_eq!(late.steps.item(), 7.0);
 }

@@ -24,7 +24,7 @@ tree! { struct TrainState { x: Tensor, rate: Tensor, decay: Tensor, optimizer: O
 
 #[test]
 fn a_rate_of_the_callers_state_changes_without_a_trace() {
-    let build = |rate: &Tensor, decay: &Tensor| chain([clip(0.5), adamw(rate).weight_decay(decay)]);
+    let build = |rate: &Tensor, decay: &Tensor| chain((clip(0.5), AdamW::new(rate).weight_decay(decay)));
     let step = jit(|state: TrainState, g: Tensor| {
         let optimizer = build(&state.rate, &state.decay);
         let (x, optimizer) = optimizer.update(&state.x, g, state.optimizer);
@@ -52,7 +52,7 @@ fn a_rate_of_the_callers_state_changes_without_a_trace() {
 
 #[test]
 fn a_number_in_the_state_is_turned_without_a_trace() {
-    let optimizer = inject_hyperparams(chain([clip(1.0), sgd(0.5).momentum(0.9)]));
+    let optimizer = inject_hyperparams(chain((clip(1.0), Sgd::new(0.5).momentum(0.9))));
     let step = jit(|x: Tensor, g: Tensor, state: OptState| optimizer.update(&x, g, state)).max_traces(1);
     let mut state = optimizer.init(&Tensor::from(0.0));
     let hyper: Vec<&str> = state.leaves.keys().map(String::as_str).filter(|n| n.contains("hyper")).collect();
@@ -68,12 +68,12 @@ fn a_number_in_the_state_is_turned_without_a_trace() {
 #[test]
 #[should_panic(expected = "no leaf `count`, or several")]
 fn a_name_of_two_leaves_is_refused() {
-    adam(0.1).init(&start()).set("count", 3);
+    Adam::new(0.1).build().init(&start()).set("count", 3);
 }
 
 #[test]
 fn elements_are_clipped_one_by_one() {
-    let optimizer = chain([clip(1.0), sgd(1.0)]);
+    let optimizer = chain((clip(1.0), Sgd::new(1.0)));
     let x = Tensor::from([0.0, 0.0, 0.0]);
     let (x, _) = optimizer.update(&x, Tensor::from([0.5, -7.0, f64::NAN]), optimizer.init(&x));
     assert_eq!(x.to_vec()[..2], [-0.5, 1.0]);
@@ -82,7 +82,7 @@ fn elements_are_clipped_one_by_one() {
 
 #[test]
 fn weights_decay_where_the_path_says_so() {
-    let optimizer = sgd(1.0).weight_decay(0.5).decay_where(|path| path == "weight");
+    let optimizer = Sgd::new(1.0).weight_decay(0.5).decay_where(|path| path == "weight").build();
     let zero = Tensor::from([0.0f32, 0.0]);
     let grads = Model { weight: zero, bias: Tensor::from(0.0f32), ..model() };
     let (after, _) = optimizer.update(&model(), grads, optimizer.init(&model()));
@@ -91,14 +91,14 @@ fn weights_decay_where_the_path_says_so() {
 
 #[test]
 fn leaves_that_are_masked_out_pass() {
-    let optimizer = chain([masked(|path| path == "bias", clip(0.25)), sgd(1.0)]);
+    let optimizer = chain((masked(|path| path == "bias", clip(0.25)), Sgd::new(1.0)));
     let (after, _) = optimizer.update(&model(), model(), optimizer.init(&model()));
     assert_eq!(numbers(&after), [0.0, 0.0, 0.25, 3.0, 7.0]);
 }
 
 #[test]
 fn accumulated_gradients_are_those_of_one_batch() {
-    let inner = chain([clip_by_global_norm(2.0), adamw(linear(0.1, 0.0, 10))]);
+    let inner = chain((clip_by_global_norm(2.0), AdamW::new(Schedule::linear(0.1, 0.0, 10))));
     let optimizer = multi_steps(4, inner.clone());
     let step = jit(|x: Tensor, g: Tensor, state: OptState| optimizer.update(&x, g, state)).max_traces(1);
     let (mut x, mut state) = (start(), optimizer.init(&start()));
@@ -125,7 +125,7 @@ fn accumulated_gradients_are_those_of_one_batch() {
 
 #[test]
 fn an_update_that_is_not_finite_leaves_every_bit_and_is_counted() {
-    let optimizer = apply_if_finite(chain([clip(1.0), radam(0.1)]));
+    let optimizer = apply_if_finite(chain((clip(1.0), RAdam::new(0.1))));
     let step = jit(|x: Tensor, g: Tensor, state: OptState| optimizer.update(&x, g, state)).max_traces(1);
     let x = Tensor::from([-0.0, 0.0, 1.5]);
     let (x, state) = step.call(&x, [0.0, -1.0, 2.0], optimizer.init(&x)).unwrap();
@@ -145,7 +145,7 @@ fn an_update_that_is_not_finite_leaves_every_bit_and_is_counted() {
 
 #[test]
 fn an_update_that_its_rate_makes_infinite_is_skipped_too() {
-    let optimizer = apply_if_finite(sgd(f64::INFINITY));
+    let optimizer = apply_if_finite(Sgd::new(f64::INFINITY));
     let (x, state) = update(&optimizer, &start(), 1.0, optimizer.init(&start()));
     assert_eq!(x.to_vec(), start().to_vec());
     assert_eq!(state.get("skipped").unwrap().item(), 1.0);
@@ -169,7 +169,7 @@ fn scales(optimizer: &Optimizer, losses: &[f64]) -> Vec<f64> {
 
 #[test]
 fn the_rate_falls_when_the_loss_has_not_for_the_patience() {
-    let optimizer = chain([sgd(1.0), reduce_on_plateau(0.5, 2)]);
+    let optimizer = chain((Sgd::new(1.0), reduce_on_plateau(0.5, 2)));
     // 2.9999 is not below 3 (1 - 1e-4); a new best begins the count again.
     let losses = [3.0, 2.9999, 2.0, 2.0, 2.0, 2.0, f64::NAN, 1.0, 1.0];
     assert_eq!(scales(&optimizer, &losses), [1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.25, 0.25, 0.25]);
@@ -177,15 +177,15 @@ fn the_rate_falls_when_the_loss_has_not_for_the_patience() {
 
 #[test]
 fn a_reduction_is_followed_by_a_cooldown_and_ends_at_the_least_scale() {
-    let optimizer = chain([sgd(1.0), reduce_on_plateau(0.5, 1).cooldown(2).min_scale(0.3)]);
+    let optimizer = chain((Sgd::new(1.0), reduce_on_plateau(0.5, 1).cooldown(2).min_scale(0.3)));
     assert_eq!(scales(&optimizer, &[3.0; 8]), [1.0, 0.5, 0.5, 0.5, 0.3, 0.3, 0.3, 0.3]);
-    let optimizer = chain([sgd(1.0), reduce_on_plateau(0.5, 1).plateau_rtol(0.5)]);
+    let optimizer = chain((Sgd::new(1.0), reduce_on_plateau(0.5, 1).rtol(0.5)));
     assert_eq!(scales(&optimizer, &[4.0, 1.9, 1.0]), [1.0, 1.0, 0.5]);
 }
 
 #[test]
 fn a_plateau_behind_accumulation_sees_mean_losses() {
-    let optimizer = multi_steps(2, chain([sgd(1.0), reduce_on_plateau(0.5, 1)]));
+    let optimizer = multi_steps(2, chain((Sgd::new(1.0), reduce_on_plateau(0.5, 1))));
     // Means 2, 1, 1: the third is no new best.
     assert_eq!(scales(&optimizer, &[3.0, 1.0, 0.0, 2.0, 1.0, 1.0]), [0.0, 1.0, 0.0, 1.0, 0.0, 0.5]);
 }
@@ -193,17 +193,20 @@ fn a_plateau_behind_accumulation_sees_mean_losses() {
 #[test]
 #[should_panic(expected = "tell it with `update_with_value`")]
 fn a_plateau_without_a_loss_is_refused() {
-    let optimizer = reduce_on_plateau(0.5, 1);
+    let optimizer = reduce_on_plateau(0.5, 1).into();
     let _ = update(&optimizer, &start(), 1.0, optimizer.init(&start()));
 }
 
 #[test]
 fn parts_make_the_named_optimizers() {
-    let pairs = [
-        (adam(0.1), chain([scale_by_adam(), scale_by_learning_rate(0.1)])),
-        (nadam(0.1), adam(0.1).nesterov()),
-        (sgd(0.1).momentum(0.9), chain([scale_by_momentum(0.9), scale_by_learning_rate(0.1)])),
-        (lion(0.1), chain([scale_by_lion(), add_decayed_weights(1e-3), scale_by_learning_rate(0.1)])),
+    let pairs: [(Optimizer, Optimizer); 4] = [
+        (Adam::new(0.1).into(), chain((scale_by_adam(), scale_by_learning_rate(0.1)))),
+        (NAdam::new(0.1).into(), chain((scale_by_adam().nesterov(), scale_by_learning_rate(0.1)))),
+        (Sgd::new(0.1).momentum(0.9).into(), chain((scale_by_momentum(0.9), scale_by_learning_rate(0.1)))),
+        (
+            Lion::new(0.1).into(),
+            chain((scale_by_lion(), add_decayed_weights(1e-3), scale_by_learning_rate(0.1))),
+        ),
     ];
     for (named, made) in pairs {
         let after = [named, made].map(|optimizer| {
@@ -212,6 +215,21 @@ fn parts_make_the_named_optimizers() {
         });
         assert_eq!(after[0], after[1]);
     }
+}
+
+#[test]
+fn a_list_of_one_type_is_a_chain_too() {
+    let (as_list, as_tuple) =
+        (chain(vec![clip(0.5), Sgd::new(0.1).into()]), chain((clip(0.5), Sgd::new(0.1))));
+    let after = [as_list, as_tuple]
+        .map(|optimizer| bits(&update(&optimizer, &start(), 3.0, optimizer.init(&start())).0));
+    assert_eq!(after[0], after[1]);
+}
+
+#[test]
+#[should_panic(expected = "`beta2` of an optimizer is one number, this one has shape [2]")]
+fn a_hyper_parameter_of_several_numbers_is_refused_by_name() {
+    let _ = Adam::new(0.1).beta2(Tensor::from([0.9, 0.99]));
 }
 
 #[test]
@@ -252,7 +270,7 @@ fn every_update_adds_eps_root_to_the_second_moment_of_adabelief() {
         -2.401917405409062,
         1.3785702802752897,
     ];
-    let optimizer = adabelief(0.05).eps_root(1e-7);
+    let optimizer = AdaBelief::new(0.05).eps_root(1e-7).build();
     let (mut x, mut state) = (start(), optimizer.init(&start()));
     for n in 1..=60 {
         (x, state) = optimizer.update(&x, Tensor::from(slope(&x.to_vec())), state);

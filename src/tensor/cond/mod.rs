@@ -7,15 +7,16 @@
 #[cfg(test)]
 mod tests;
 
-use super::grad::types;
+use super::grad::recorded;
+use super::output::Output;
 use super::rows::{tuple, worst_row};
-use super::trace::{Check, trace_tree};
+use super::trace::Check;
 use super::tree::{Leaf, Tree, TreePath};
 use super::{Tensor, Traced, align, apply, trace};
 use crate::array::DType;
+use crate::error::Result;
 use crate::graph::{self, Op};
 use crate::ode::status;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 /// `then(at)` where `pred` holds, else `otherwise(at)`; the other one does not run.
@@ -28,9 +29,13 @@ use std::sync::Arc;
 /// What a branch computes from tensors that it captures and not from `at` does not depend on the branch and is
 /// computed before, whichever runs: pass as a part of `at` what only one branch is to work on.
 ///
+/// # Errors
+/// Where the branches return a `Result`, their error: while both are recorded that of either, on concrete tensors that of
+/// the one that runs, a solve in it that ended early included.
+///
 /// # Panics
-/// When `pred` is not one truth value, or the branches' results differ in leaves, types or static values; on
-/// concrete tensors, when a solve in the branch ended early.
+/// When `pred` is not one truth value, or the branches' results differ in leaves, types or static values. Where the
+/// branches return no `Result`, for their errors too.
 ///
 /// # Examples
 /// ```
@@ -41,29 +46,32 @@ use std::sync::Arc;
 /// # Ok::<(), flowline::Error>(())
 /// ```
 #[track_caller]
-pub fn cond<A: Tree, R: Tree>(
+pub fn cond<A: Tree, R: Output>(
     pred: &Tensor,
     at: &A,
     then: impl FnOnce(&A) -> R,
     otherwise: impl FnOnce(&A) -> R,
-) -> R {
+) -> R::Of<R::Tree> {
+    R::answer(one_of(pred, at, |x| then(x).into_result(), |x| otherwise(x).into_result()))
+}
+
+#[track_caller]
+fn one_of<A: Tree, R: Tree>(
+    pred: &Tensor,
+    at: &A,
+    then: impl FnOnce(&A) -> Result<R>,
+    otherwise: impl FnOnce(&A) -> Result<R>,
+) -> Result<R> {
     let one = pred.dtype() == DType::Bool && pred.rank() == 0;
     assert!(one, "cond: pred is {}, not one truth value, bool[]", pred.ty());
     if !pred.is_traced() {
         return if pred.item() == 0.0 { otherwise(at) } else { then(at) };
     }
     let leaves = at.leaves();
-    let ((then, result), (otherwise, other)) = (branch(&leaves, at, then), branch(&leaves, at, otherwise));
+    let ((then, result), (otherwise, other)) =
+        (recorded(then, at, &leaves)?, recorded(otherwise, at, &leaves)?);
     let outlines = [outline(&result), outline(&other)];
-    result.with_leaves(chosen(pred, &leaves, [then, otherwise], outlines))
-}
-
-fn branch<A: Tree, R: Tree>(leaves: &[Tensor], at: &A, f: impl FnOnce(&A) -> R) -> (Traced, R) {
-    let Ok(branch) = trace_tree(&types(leaves), at, |x| {
-        let result = f(&x);
-        Ok::<_, Infallible>((result.leaves(), result))
-    });
-    branch
+    Ok(result.with_leaves(chosen(pred, &leaves, [then, otherwise], outlines)?))
 }
 
 /// The results of the first branch where `pred` holds, else of the second: functions of `leaves` and their captures,
@@ -74,7 +82,7 @@ fn chosen(
     leaves: &[Tensor],
     branches: [Traced; 2],
     outlines: [Vec<String>; 2],
-) -> Vec<Tensor> {
+) -> Result<Vec<Tensor>> {
     let [a, b] = outlines;
     if let Some((a, b)) = a.iter().zip(&b).find(|(a, b)| a != b) {
         panic!("cond: one branch gives {a}, the other {b}");
@@ -87,9 +95,9 @@ fn chosen(
     let args = std::iter::once(pred).chain(leaves).chain(&captures);
     let mut results = tuple(Op::Cond(Arc::new(graph::Cond { then, otherwise })), args);
     for values in results.split_off(num_outs) {
-        Check { values }.settle().unwrap_or_else(|e| panic!("cond: {e}"));
+        Check { values }.settle()?;
     }
-    results
+    Ok(results)
 }
 
 /// The leaves with their types or static values.

@@ -1,7 +1,7 @@
 //! How many programs a jitted function keeps, and what it refuses to hand over.
 
 use crate::error::Error;
-use crate::optim::{OptState, adam};
+use crate::optim::{Adam, OptState};
 use crate::tensor::{Tensor, jit, value_and_grad};
 use crate::tree;
 
@@ -45,7 +45,7 @@ tree! { struct Report { loss: Tensor, parts: Tensor, count: Tensor } }
 
 #[test]
 fn a_loss_that_is_not_finite_leaves_the_state_and_is_named() {
-    let optimizer = adam(0.1);
+    let optimizer = Adam::new(0.1).build();
     let update = |Model { w, memory }: Model, x: Tensor| {
         let loss = |w: &Tensor| {
             let parts = (w * &x).ln();

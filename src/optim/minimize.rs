@@ -1,0 +1,107 @@
+//! The loop of a fit by all data at once.
+
+use super::{OptState, Optimizer};
+use crate::error::{Error, Result};
+use crate::tensor::{Output, Tensor, Tree, jit, value_and_grad};
+
+/// `updates` updates of `start` by the gradients of `loss`, and the loss before each of them.
+///
+/// An update, solve, gradient and optimizer, is traced and compiled once. The loss is the same function at every update:
+/// what it reads beside its argument it captures. For batches, randomness or averages write the loop yourself: it is
+/// [`jit`], [`value_and_grad`] and [`Optimizer::update`].
+///
+/// # Errors
+/// What the loss returns; [`Error::NonFiniteLoss`], which names the first update whose loss is infinite or NaN:
+/// [`debug_nans`](crate::tensor::debug_nans) finds the operation that it comes from.
+///
+/// # Panics
+/// When the loss is not one number.
+///
+/// # Examples
+/// Growth rate and capacity of a population, from 12 counts; logarithms keep both positive:
+/// ```
+/// use flowline::prelude::*;
+/// let ts = Tensor::from((0..12).map(f64::from).collect::<Vec<_>>());
+/// let n = 50.0 / (1.0 + 24.0 * (&ts * -0.8).exp());
+/// let loss = |log_p: &Tensor| {
+///     let p = log_p.exp();
+///     let growth = Ode::new(|_t, y: &Tensor| p.index(0) * y * (1.0 - y / p.index(1))).save_at(&ts);
+///     Ok((growth.solve(ts.first(), ts.last(), n.first())?.ys - &n).square().mean())
+/// };
+/// let (log_p, losses) = minimize(loss, Tensor::from([0.0, 3.0]), Adam::new(0.05), 500)?;
+/// let p = log_p.exp();
+/// assert!((p.index(0).item() - 0.8).abs() < 1e-3 && (p.index(1).item() - 50.0).abs() < 1e-2);
+/// assert!(losses.len() == 500 && losses[499] < 1e-6 * losses[0]);
+/// # Ok::<(), flowline::Error>(())
+/// ```
+pub fn minimize<M: Tree, L: Output<Tree = Tensor>>(
+    loss: impl Fn(&M) -> L + Send + Sync,
+    start: M,
+    optimizer: impl Into<Optimizer>,
+    updates: usize,
+) -> Result<(M, Vec<f64>)> {
+    let optimizer = optimizer.into();
+    let step = jit(|(model, state): (M, OptState), (): ()| {
+        let (value, grads) = value_and_grad(|model: &M| loss(model).into_result(), &model)?;
+        Ok((optimizer.update_with_value(&model, grads, state, &value), value))
+    });
+    let state = optimizer.init(&start);
+    let (mut state, mut losses) = ((start, state), Vec::with_capacity(updates));
+    for update in 0..updates {
+        let value = step.step(&mut state, ())?.item();
+        if !value.is_finite() {
+            return Err(Error::NonFiniteLoss { update, value });
+        }
+        losses.push(value);
+    }
+    Ok((state.0, losses))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optim::{Adam, Schedule, Sgd, chain, reduce_on_plateau};
+
+    #[test]
+    fn a_fit_is_the_loop_that_one_would_write() {
+        let loss = |x: &Tensor| (x.square() * Tensor::from([1.0, 10.0])).sum();
+        let start = Tensor::from([1.0, -2.0]);
+        let optimizer = Adam::new(Schedule::cosine_decay(0.1, 30)).build();
+        let (found, losses) = minimize(loss, start.clone(), optimizer.clone(), 30).unwrap();
+        let step = jit(|x: Tensor, state: OptState| {
+            let (value, grad) = value_and_grad(loss, &x);
+            (optimizer.update(&x, grad, state), value)
+        });
+        let (mut x, mut state, mut want) = (start.clone(), optimizer.init(&start), Vec::new());
+        for _ in 0..30 {
+            let value;
+            ((x, state), value) = step.call(x, state).unwrap();
+            want.push(value.item());
+        }
+        assert_eq!((found.to_vec(), losses), (x.to_vec(), want));
+    }
+
+    #[test]
+    fn a_loss_that_is_not_finite_is_an_error_that_names_the_update() {
+        // 3, then 3 - 2 * 3 = -3, whose root is NaN
+        let loss = |x: &Tensor| x.sqrt() * 0.0 + x.square();
+        let refused = minimize(loss, Tensor::from(3.0), Sgd::new(1.0), 5).unwrap_err();
+        assert!(matches!(refused, Error::NonFiniteLoss { update: 1, value } if value.is_nan()), "{refused}");
+        assert!(refused.to_string().starts_with("the loss before update 1 is NaN"));
+    }
+
+    #[test]
+    fn an_error_of_the_loss_is_returned() {
+        let loss = |_: &Tensor| crate::Result::<Tensor>::Err(Error::NonFiniteLoss { update: 7, value: 0.0 });
+        let refused = minimize(loss, Tensor::from(3.0), Sgd::new(1.0), 5).unwrap_err();
+        assert!(matches!(refused, Error::NonFiniteLoss { update: 7, .. }));
+    }
+
+    #[test]
+    fn an_optimizer_that_watches_the_loss_is_told_it() {
+        // From 1 to -1, where the loss is no less, so half as far: to 0.
+        let optimizer = chain((Sgd::new(2.0), reduce_on_plateau(0.5, 1)));
+        let (x, losses) = minimize(Tensor::abs, Tensor::from(1.0), optimizer, 2).unwrap();
+        assert_eq!((x.item(), losses), (0.0, vec![1.0; 2]));
+    }
+}

@@ -1,0 +1,159 @@
+//! Derivatives made of derivatives: products with a Hessian, and whole Jacobians.
+
+use super::grad::{Pull, along, derivative_along, recorded, value_with_grad};
+use super::output::{Loss, Output};
+use super::tree::Tree;
+use super::{Tensor, vmap};
+use crate::array::{DType, Shape};
+use crate::error::Result;
+
+/// The gradient of a loss and the product of its second derivative, the Hessian, with `v`, a tree like `at`: the forward
+/// derivative along `v` of the reverse derivative. The Hessian itself is never made.
+///
+/// # Errors
+/// As [`value_and_grad`], of which the forward derivative may be missing too.
+///
+/// # Panics
+/// As [`value_and_grad`]; when the float leaves of `v` have not the types of `at`'s.
+///
+/// # Examples
+/// ```
+/// use flowline::prelude::*;
+/// let energy = |p: &Tensor| {
+///     Ok(Ode::new(|_t, y: &Tensor| -(p * y)).solve(0.0, 2.0, Tensor::from([1.0, 2.0]))?.y1.square().sum())
+/// };
+/// let (grad, hv) = hvp(energy, &Tensor::from([0.5, 1.0]), &Tensor::from([1.0, 0.0]))?;
+/// // The energy is exp(-4 p0) + 4 exp(-4 p1).
+/// assert!((grad.index(0).item() + 4.0 * (-2.0_f64).exp()).abs() < 1e-3);
+/// assert!((hv.index(0).item() - 16.0 * (-2.0_f64).exp()).abs() < 1e-2 && hv.index(1).item() == 0.0);
+/// # Ok::<(), flowline::Error>(())
+/// ```
+#[track_caller]
+pub fn hvp<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M, v: &M) -> L::Of<(M, M)> {
+    L::answer(derivative_along(|x| value_with_grad(f, x).map(|(_, grad)| grad), at, v))
+}
+
+/// All partial derivatives of a function of one tensor: entry `[i.., j..]` is that of element i of the result by element j
+/// of `at`.
+///
+/// The function is traced once. Its derivatives are mapped over the directions of `at`, or over those of the result where
+/// there are fewer of these; a solve in it is searched once for all directions.
+///
+/// # Errors
+/// As [`vjp`].
+///
+/// # Panics
+/// As [`vjp`]; when `at` or the result has no float elements.
+///
+/// # Examples
+/// ```
+/// use flowline::prelude::*;
+/// let y = Tensor::from([2.0, 3.0]);
+/// let slopes = jacobian(|y: &Tensor| Tensor::stack(&[&(y.index(0) * y.index(1)), &y.sum(), &y.index(0)]), &y);
+/// assert_eq!((slopes.shape().to_vec(), slopes.to_vec()), (vec![3, 2], vec![3.0, 2.0, 1.0, 1.0, 1.0, 0.0]));
+/// ```
+#[track_caller]
+pub fn jacobian<R: Output<Tree = Tensor>>(f: impl FnOnce(&Tensor) -> R, at: &Tensor) -> R::Of<Tensor> {
+    R::answer(partials(|x| f(x).into_result(), at))
+}
+
+#[track_caller]
+fn partials(f: impl FnOnce(&Tensor) -> Result<Tensor>, at: &Tensor) -> Result<Tensor> {
+    let leaves = [at.clone()];
+    let (traced, y) = recorded(f, at, &leaves)?;
+    let is_float = at.dtype().is_float() && y.dtype().is_float();
+    assert!(is_float, "a Jacobian is of floats by floats, this one is of {} by {}", y.ty(), at.ty());
+    let shape: Shape = [&y.shape()[..], at.shape()].concat().into();
+    if at.size() <= y.size() {
+        let each = vmap(
+            |v: &Tensor| Ok(along(&traced, &leaves, std::slice::from_ref(v))?.1.remove(0)),
+            &unit_vectors(at),
+        )?;
+        return Ok(each.reshape([at.size(), y.size()]).transpose().reshape(shape));
+    }
+    let (ys, pull) = Pull::new(traced, leaves.to_vec())?;
+    let each = vmap(|g: &Tensor| Ok(pull.back(std::slice::from_ref(g)).remove(0)), &unit_vectors(&ys[0]))?;
+    Ok(each.reshape(shape))
+}
+
+/// Tensors like x, one below the other, each with a one at another element.
+fn unit_vectors(x: &Tensor) -> Tensor {
+    let n = x.size();
+    let (rows, columns) = (Tensor::iota(DType::I32, [n, 1], 0), Tensor::iota(DType::I32, [1, n], 1));
+    let shape: Shape = [&[n], &x.shape()[..]].concat().into();
+    rows.eq(columns).cast(x.dtype()).reshape(shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::array::refusal;
+    use crate::error::Error;
+    use crate::ode::Ode;
+    use crate::tensor::{Tensor, cond, grad, hvp, jacobian, jit, jvp, vjp, vmap};
+
+    fn polynomial(x: &Tensor) -> Tensor {
+        x.index(0) * x.index(0) * x.index(1) + x.index(1).square() * 3.0
+    }
+
+    #[test]
+    fn a_product_with_a_hessian_is_the_gradient_of_the_slope_along_the_vector() {
+        let (at, v) = (Tensor::from([2.0, -1.0]), Tensor::from([0.5, 3.0]));
+        // gradient (2 x y, x^2 + 6 y), Hessian [[2 y, 2 x], [2 x, 6]]
+        let (gradient, product) = hvp(polynomial, &at, &v);
+        assert_eq!((gradient.to_vec(), product.to_vec()), (vec![-4.0, -2.0], vec![11.0, 20.0]));
+        let traced = jit(|at: Tensor, v: Tensor| hvp(|x: &Tensor| Ok(polynomial(x)), &at, &v));
+        assert_eq!(traced.call(&at, &v).unwrap().1.to_vec(), [11.0, 20.0]);
+    }
+
+    #[test]
+    fn a_jacobian_is_the_same_by_columns_and_by_rows() {
+        let w = Tensor::from([[1.0, 2.0, 3.0], [-1.0, 0.5, 4.0]]);
+        // by columns where the result is larger, else by rows
+        let wide = jacobian(|x: &Tensor| x.matmul(&w), &Tensor::from([[0.1, 0.2]]));
+        assert_eq!(wide.shape().to_vec(), [1, 3, 1, 2]);
+        assert_eq!(wide.to_vec(), w.transpose().to_vec());
+        let tall = jacobian(|x: &Tensor| w.matmul(x), &Tensor::from([0.1, 0.2, 0.3]));
+        assert_eq!((tall.shape().to_vec(), tall.to_vec()), (vec![2, 3], w.to_vec()));
+    }
+
+    #[test]
+    fn a_jacobian_of_a_gradient_is_the_hessian() {
+        let at = Tensor::from([2.0, -1.0]);
+        let hessian = jacobian(|x: &Tensor| grad(polynomial, x), &at);
+        assert_eq!(hessian.to_vec(), [-2.0, 4.0, 4.0, 6.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a Jacobian is of floats by floats, this one is of f64[2] by i32[2]")]
+    fn a_jacobian_by_integers_is_refused() {
+        let _ = jacobian(|x: &Tensor| x * 0.5, &Tensor::from([1, 2]));
+    }
+
+    /// Blows up before t = 2 where it begins at 1.
+    fn blow_up(y0: &Tensor) -> crate::Result<Tensor> {
+        Ok(Ode::new(|_t, y: &Tensor| y.square()).solve(0.0, 2.0, y0)?.y1)
+    }
+
+    #[test]
+    fn every_transform_of_a_closure_that_fails_is_its_error() {
+        let one = Tensor::from(1.0);
+        let all = [
+            grad(|y: &Tensor| Ok(blow_up(y)?.sum()), &one).map(drop),
+            jvp(|y: &Tensor| Ok(blow_up(y)?.sum()), &one, &one).map(drop),
+            vjp(|y: &Tensor| Ok(blow_up(y)?.sum()), &one).map(drop),
+            hvp(|y: &Tensor| Ok(blow_up(y)?.sum()), &one, &one).map(drop),
+            jacobian(blow_up, &one).map(drop),
+            vmap(blow_up, &one.reshape([1])).map(drop),
+            jit(|y: Tensor| cond(&y.gt(0.0), &y, blow_up, |y| Ok(y.clone()))).call(1.0).map(drop),
+        ];
+        for (k, found) in all.into_iter().enumerate() {
+            assert!(matches!(found, Err(Error::Solve { .. })), "transform {k}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_closure_without_a_result_has_no_error_to_return() {
+        let message = refusal(|| grad(|y: &Tensor| blow_up(y).unwrap().sum(), &Tensor::from(1.0)));
+        assert!(message.starts_with("the solve ended early"), "{message}");
+    }
+}
