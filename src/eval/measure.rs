@@ -6,7 +6,7 @@
 use super::frame::Cells;
 use super::{Deadline, ImageFrame};
 use crate::cnf::config::Flow;
-use crate::cnf::{Divergence, ErrorNorm, Streamed};
+use crate::cnf::{ErrorNorm, Streamed};
 use crate::data::{Estimate, ImageDensity, Standardizer, ToyDensity};
 use crate::error::{Error, Result};
 use crate::nn::VelocityField;
@@ -54,9 +54,9 @@ impl LogDensity {
     }
 
     fn of_rows(rows: usize, rtol: f64, atol: f64) -> LogDensity {
-        let solve = move |flow: &Flow, x: &Tensor, key: &Key| {
-            let flow = flow.clone().divergence(Divergence::Exact).method(Method::Tsit5);
-            flow.error_norm(ErrorNorm::default()).tolerances(rtol, atol).log_prob(x, key)
+        let solve = move |flow: &Flow, x: &Tensor, _: &Key| {
+            let flow = flow.clone().method(Method::Tsit5);
+            flow.error_norm(ErrorNorm::default()).rtol(rtol).atol(atol).log_prob(x)
         };
         LogDensity { program: Streamed::new(rows, solve), rows, reach: f64::INFINITY }
     }
@@ -247,7 +247,7 @@ pub fn on_their_way(flow: &Flow, n: usize, times: usize, key: &Key) -> Result<Wa
 }
 
 fn drawable(flow: &Flow) -> Flow {
-    flow.clone().method(Method::Tsit5).tolerances(DRAW_TOLERANCE, DRAW_TOLERANCE)
+    flow.clone().method(Method::Tsit5).rtol(DRAW_TOLERANCE).atol(DRAW_TOLERANCE)
 }
 
 fn pairs(points: &Tensor) -> Vec<[f64; 2]> {

@@ -3,7 +3,7 @@
 use super::measure::score;
 use super::*;
 use crate::cnf::config::{Flow, ModelConfig};
-use crate::cnf::{Cnf, StandardNormal};
+use crate::cnf::{Cnf};
 use crate::data::tests::boxes as image;
 use crate::data::{Estimate, Points, Standardizer, ToyDensity};
 use crate::nn::{AnyVelocityField, ConcatSquash};
@@ -12,7 +12,7 @@ use crate::tensor::Key;
 /// A flow that was not trained, near enough to its base that its density lies about the image.
 fn flow() -> Flow {
     let block: AnyVelocityField = ConcatSquash::new(2, [8], &Key::new(0)).into();
-    let flow = Cnf::new(block, StandardNormal::new(2)).fixed_steps(4);
+    let flow = Cnf::new(block).fixed_steps(4);
     ModelConfig::of(&flow).build(&Key::new(3)).unwrap()
 }
 

@@ -216,7 +216,7 @@ impl TrainConfig {
         };
         let (solve, asked) = match preset {
             Preset::Images => {
-                let solve = SolveConfig { tile: IMAGES_TILE, ..SolveConfig::adaptive(IMAGES_TOLERANCE) };
+                let solve = SolveConfig { rows_per_tile: IMAGES_TILE, ..SolveConfig::adaptive(IMAGES_TOLERANCE) };
                 (solve, ObjectiveKind::FlowMatching)
             }
             Preset::Default | Preset::Points | Preset::Given(_) => {

@@ -108,7 +108,7 @@ impl<'a> Trainer<'a> {
         let (settings, data) = (flow.settings, data.into());
         let (of_flow, of_data) = (flow.blocks[0].dim(), data.dim());
         assert!(of_flow == of_data, "a flow over {of_flow} dimensions learns no points of {of_data}");
-        let mut flow = Cnf::with_blocks(flow.blocks.into_iter().map(Into::into).collect(), flow.base);
+        let mut flow = Cnf::with_blocks(flow.blocks.into_iter().map(Into::into).collect());
         flow.settings = settings;
         let mut by_data = TrainOptions::default();
         // Without options there is nothing to refuse.

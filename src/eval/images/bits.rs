@@ -97,7 +97,7 @@ impl ImageDensities {
                 .clone()
                 .divergence(Divergence::hutchinson(ProbeDistribution::Rademacher))
                 .method(Method::Tsit5);
-            let flow = flow.error_norm(ErrorNorm::default()).tolerances(rtol, atol).rows_per_tile(TILE);
+            let flow = flow.error_norm(ErrorNorm::default()).rtol(rtol).atol(atol).rows_per_tile(TILE);
             let (flow, z) = flow.part(rows);
             let (log_prob, stats) = flow.log_prob_with_stats(&z, key)?;
             let evals = stats.num_fn_evals.reshape([1]).broadcast_to([rows.shape()[0]]);

@@ -143,7 +143,7 @@ pub(super) fn for_samples(flow: &Flow) -> Flow {
     flow.clone()
         .rows_per_tile(SAMPLE_TILE)
         .method(Method::Tsit5)
-        .tolerances(SAMPLE_TOLERANCE, SAMPLE_TOLERANCE)
+        .rtol(SAMPLE_TOLERANCE).atol(SAMPLE_TOLERANCE)
 }
 
 /// Classes as a column for [`Cnf::condition_on`](crate::cnf::Cnf::condition_on).

@@ -4,7 +4,7 @@ mod folder;
 mod images;
 
 use super::*;
-use crate::cnf::{Cnf, StandardNormal};
+use crate::cnf::{Cnf};
 use crate::data::tests::boxes as image;
 use crate::data::{Estimate, Points, ToyDensity};
 use crate::error::Error;
@@ -14,7 +14,7 @@ use crate::ode::Outcome;
 use crate::tensor::{Key, Tensor, Tree};
 
 fn flow(seed: u64) -> Cnf<ConcatSquash> {
-    Cnf::new(ConcatSquash::new(2, [8], &Key::new(seed)), StandardNormal::new(2)).fixed_steps(4)
+    Cnf::new(ConcatSquash::new(2, [8], &Key::new(seed))).fixed_steps(4)
 }
 
 fn small() -> TrainConfig {
@@ -80,7 +80,7 @@ fn a_flow_of_unlike_blocks_and_rows_with_steps_of_their_own_opens_as_it_was_save
         Mlp::new([3, 6, 2], Activation::Tanh, &key).into(),
         ConcatSquash::new(2, [5, 4], &key).into(),
     ];
-    let flow = Cnf::with_blocks(blocks, StandardNormal::new(2)).fixed_steps(2).per_row(true);
+    let flow = Cnf::with_blocks(blocks).fixed_steps(2).per_row(true);
     let learned = Trainer::new(flow, image()).recipe(small()).run_dir(folder.path()).run(&key).unwrap();
     let opened = Cnf::<AnyVelocityField>::open(folder.path()).unwrap();
     let leaves = |flow: &Flow| flow.leaves().iter().map(Tensor::to_vec).collect::<Vec<_>>();
