@@ -27,7 +27,7 @@ fn main() -> flowline::Result<()> {
     use flowline::nn::ConcatSquash;
     use flowline::plot::{self, Axes, ColorScale, Extent, Heatmap};
     use flowline::prelude::*;
-    use flowline::train::{TrainOptions, Trainer};
+    use flowline::train::Trainer;
     use std::time::Instant;
 
     type Flow = Cnf<ConcatSquash>;
@@ -81,8 +81,7 @@ fn main() -> flowline::Result<()> {
     let optimizer = chain([clip_by_global_norm(1.0), adam(cosine(5e-3, updates))]);
     let mut state = (untrained.clone(), optimizer.init(&untrained));
     let step = jit(move |(flow, memory): (Flow, OptState), (x, key): (Tensor, Key)| {
-        let (value, slopes) =
-            value_and_grad(|flow| flow.nll_loss(&x, &key), &flow)?;
+        let (value, slopes) = value_and_grad(|flow| flow.nll_loss(&x, &key), &flow)?;
         let (flow, memory) = optimizer.update(&flow, slopes, memory);
         flowline::Result::Ok(((flow, memory), value))
     });
@@ -157,7 +156,8 @@ fn main() -> flowline::Result<()> {
         let estimated = flow
             .clone()
             .divergence(Divergence::Hutchinson { probe: ProbeDistribution::Rademacher, num_probes });
-        let off = (estimated.log_prob_estimate(&rows, &for_probes.fold_in(num_probes as u32))? - &exact).to_vec();
+        let off =
+            (estimated.log_prob_estimate(&rows, &for_probes.fold_in(num_probes as u32))? - &exact).to_vec();
         let mean = off.iter().sum::<f64>() / 4_000.0;
         let deviation = (off.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 3_999.0).sqrt();
         println!(
@@ -168,9 +168,8 @@ fn main() -> flowline::Result<()> {
     //| ## The same in three lines
     //|
     //| What a careful person adds (phases, averaged weights, held-out points, a schedule that fits the time) is in
-    //| `train::Density`. It takes points in any unit; so does the command line: `flowline train points.npy`.
-    let options = TrainOptions { time_limit: Some(40.0), ..TrainOptions::default() };
-    let learned = Trainer::from_options(&options, Points::from_rows(pinwheel.clone())?)?.run(&key)?;
+    //| `train::Trainer`. It takes points in any unit; so does the command line: `flowline train points.npy`.
+    let learned = Trainer::new(Points::from_rows(pinwheel.clone())?).time_limit(40.0).run()?;
     let of_held_out = learned.log_prob(&held_out, 1e-5, 1e-5)?;
     println!("gap after: {:.3} nats", their_own - of_held_out.iter().sum::<f64>() / 4_000.0);
     show(&learned.density_figure(300)?);

@@ -211,7 +211,7 @@ pub struct Sampler {
 impl Sampler {
     /// Solved to the tolerance of pictures.
     pub fn new() -> Sampler {
-        let push = |flow: &Flow, z: &Tensor, _: &Key| drawable(flow).push_forward(z);
+        let push = |flow: &Flow, z: &Tensor, _: &Key| drawable(flow, DRAW_TOLERANCE).push_forward(z);
         Sampler { program: Streamed::new(ROWS, push) }
     }
 
@@ -242,12 +242,13 @@ pub type Way = Vec<(f64, Vec<[f64; 2]>)>;
 /// # Errors
 /// A solve that ended early.
 pub fn on_their_way(flow: &Flow, n: usize, times: usize, key: &Key) -> Result<Way> {
-    let path = drawable(flow).sample_trajectories(n, key, times)?;
+    let path = drawable(flow, DRAW_TOLERANCE).sample_trajectories(n, key, times)?;
     Ok((0..times).map(|k| (k as f64 / (times - 1) as f64, pairs(&path.index(k)))).collect())
 }
 
-fn drawable(flow: &Flow) -> Flow {
-    flow.clone().method(Method::Tsit5).rtol(DRAW_TOLERANCE).atol(DRAW_TOLERANCE)
+/// A flow as it is solved for draws, to a relative and absolute tolerance, whatever the training used.
+pub fn drawable(flow: &Flow, tolerance: f64) -> Flow {
+    flow.clone().method(Method::Tsit5).rtol(tolerance).atol(tolerance)
 }
 
 fn pairs(points: &Tensor) -> Vec<[f64; 2]> {

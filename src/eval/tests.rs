@@ -2,8 +2,8 @@
 
 use super::measure::score;
 use super::*;
+use crate::cnf::Cnf;
 use crate::cnf::config::{Flow, ModelConfig};
-use crate::cnf::{Cnf};
 use crate::data::tests::boxes as image;
 use crate::data::{Estimate, Points, Standardizer, ToyDensity};
 use crate::nn::{AnyVelocityField, ConcatSquash};

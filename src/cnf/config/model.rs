@@ -1,7 +1,7 @@
 //! What a flow looks like without its numbers: enough to build the tree that a checkpoint's tensors fit into.
 
 use super::SolveConfig;
-use crate::cnf::{Cnf};
+use crate::cnf::Cnf;
 use crate::error::{Error, Result};
 use crate::nn::{
     Activation, AnyVelocityField, ConcatSquash, FourierMlp, LevelMixture, Mlp, UNet, UNetConfig,

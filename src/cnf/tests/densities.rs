@@ -84,8 +84,7 @@ fn a_density_has_mass_one() {
     let grid =
         (0..side * side).flat_map(|i| [i % side, i / side].map(|k| -7.0 + 14.0 * (k as f64 + 0.5) / 60.0));
     let x = Tensor::from_vec([side * side, 2], grid.collect::<Vec<f64>>());
-    let mass =
-        flow.rows_per_tile(900).log_prob(&x).unwrap().exp().sum().item() * (14.0_f64 / 60.0).powi(2);
+    let mass = flow.rows_per_tile(900).log_prob(&x).unwrap().exp().sum().item() * (14.0_f64 / 60.0).powi(2);
     assert!((mass - 1.0).abs() < 1e-3, "{mass}");
 }
 

@@ -34,8 +34,7 @@ fn gradients_of_the_likelihood_are_those_of_differences() {
     for divergence in [Divergence::Exact, Divergence::hutchinson(ProbeDistribution::Gaussian)] {
         for adjoint in adjoints {
             let flow = small().divergence(divergence).adjoint(adjoint).method(Method::Rk4);
-            let loss =
-                |flow: &Cnf<ConcatSquash>| Ok(flow.nll_loss_with_stats(&x, Some(&weights), &key())?.0);
+            let loss = |flow: &Cnf<ConcatSquash>| Ok(flow.nll_loss_with_stats(&x, Some(&weights), &key())?.0);
             assert_slopes(slopes(&flow, loss), &format!("{divergence:?} {adjoint:?}"));
         }
     }
@@ -45,8 +44,7 @@ fn gradients_of_the_likelihood_are_those_of_differences() {
 fn gradients_of_flow_matching_are_those_of_differences() {
     let net = double(&FourierMlp::new(golden_frequencies(3, 1.0), [6, 6], &Key::new(3)));
     let x = points(40);
-    let loss =
-        |net: &FourierMlp| Cnf::new(net.clone()).flow_matching_loss(&x, &key());
+    let loss = |net: &FourierMlp| Cnf::new(net.clone()).flow_matching_loss(&x, &key());
     // The fixed frequencies have no gradient: only the perceptron is moved.
     let of_mlp = |mlp: &Mlp| loss(&FourierMlp { frequencies: net.frequencies.clone(), mlp: mlp.clone() });
     assert_slopes(slopes(&net.mlp, of_mlp), "flow matching");
@@ -99,9 +97,7 @@ fn flow_matching_asks_each_block_for_its_part_of_the_line_in_its_own_time() {
 #[test]
 fn flow_matching_with_another_t1_learns_the_same_flow() {
     let x = Key::new(9).normal([256, 2]) * 0.4 + 1.0;
-    let net = |t1: f64| {
-        Cnf::new(FourierMlp::new(golden_frequencies(4, 1.0), [16, 16], &key())).t1(t1)
-    };
+    let net = |t1: f64| Cnf::new(FourierMlp::new(golden_frequencies(4, 1.0), [16, 16], &key())).t1(t1);
     let learned = |t1: f64| {
         let optimizer = chain([clip_by_global_norm(1.0), adamw(cosine(2e-2, 80))]);
         let flow = net(t1);
@@ -128,9 +124,7 @@ tree! {
 
 #[test]
 fn training_by_either_objective_is_traced_once_and_learns() {
-    let flow =
-        Cnf::new(FourierMlp::new(golden_frequencies(4, 1.0), [16, 16], &key()))
-            .fixed_steps(4);
+    let flow = Cnf::new(FourierMlp::new(golden_frequencies(4, 1.0), [16, 16], &key())).fixed_steps(4);
     let x = |update: f64| Key::new(9).fold_in(update).normal([96, 2]) * 0.4 + 1.0;
     let nll = |flow: &Cnf<FourierMlp>| -flow.log_prob(&x(1e6)).unwrap().mean().item();
     let optimizer = chain([clip_by_global_norm(1.0), adamw(cosine(2e-2, 60))]);
@@ -173,9 +167,7 @@ fn a_path_costs_its_energy_and_its_jacobian_in_closed_form() {
     let a = Tensor::from([[rates[0], 0.0], [0.0, rates[1]]]);
     let flow = Cnf::new(Linear { a }).rtol(1e-10).atol(1e-10);
     let x = [[0.4, -1.2], [1.5, 0.3]];
-    let loss = |flow: &Cnf<Linear>| {
-        flow.nll_loss(&Tensor::from(x), &Key::new(3)).unwrap().item()
-    };
+    let loss = |flow: &Cnf<Linear>| flow.nll_loss(&Tensor::from(x), &Key::new(3)).unwrap().item();
     // z(t) = x exp(rate (t - 1)): the integral of |rate z|^2 over [0, 1] is rate x^2 (1 - exp(-2 rate)) / 2.
     let energy = |x: [f64; 2]| {
         x.iter().zip(rates).map(|(x, r)| r * x * x * (1.0 - (-2.0 * r).exp()) / 2.0).sum::<f64>()

@@ -117,4 +117,3 @@ fn directions_share_one_evaluation_of_the_field() {
     // y B and three layers three times, and the time's part of the first layer once.
     assert_eq!(occurrences(&fourier, &dot), 13);
 }
-

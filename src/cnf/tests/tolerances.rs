@@ -66,7 +66,8 @@ fn a_tolerance_holds_what_paths_cost() {
         let of = |kinetic: f64| {
             let flow = flow
                 .clone()
-                .rtol(tol).atol(tol)
+                .rtol(tol)
+                .atol(tol)
                 .path_regularization(PathRegularization { kinetic, jacobian: 0.0 });
             flow.nll_loss(&x, &key()).unwrap().item()
         };

@@ -15,6 +15,7 @@ use crate::ode::Method;
 use crate::tensor::{Key, Tensor};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::LN_2;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -67,6 +68,14 @@ impl BitsPerDim {
         let within: f64 = bits.iter().enumerate().map(|(j, &x)| (x - means[j % n]).powi(2)).sum();
         let noise = || (within / (n * (draws - 1)) as f64 / (n * draws) as f64).sqrt();
         BitsPerDim { bits: Estimate::of(&means), noise_stderr: (draws > 1).then(noise), draws, field_evals }
+    }
+}
+
+/// `1.0696 ± 0.0027 bits/dim`.
+impl fmt::Display for BitsPerDim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.bits, f)?;
+        f.write_str(" bits/dim")
     }
 }
 

@@ -1,7 +1,7 @@
 //! The field of weighed levels: against the posterior mean by quadrature, and at rest.
 
 use super::*;
-use crate::cnf::{Cnf};
+use crate::cnf::Cnf;
 
 /// Two pixels in a column of ranges that end at -1 and 0.5, and at 0 and 2; a network that says `said` at each pixel.
 fn field(said: [f64; 3]) -> LevelMixture {
