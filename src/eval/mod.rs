@@ -22,6 +22,7 @@ pub(crate) mod pictures;
 #[cfg(feature = "plot")]
 mod samples;
 mod target;
+mod tensors;
 #[cfg(test)]
 mod tests;
 

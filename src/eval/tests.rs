@@ -46,7 +46,7 @@ fn the_gap_over_fresh_points_is_that_of_a_quadrature() {
             }
             _ => unreachable!(),
         };
-        let standard = Standardizer { mean: frame.mean.to_vec(), sd: frame.sd.to_vec() };
+        let standard = Standardizer { mean: frame.mean.to_vec(), std: frame.std.to_vec() };
         let (flow, density) = (flow(), LogDensity::for_measures(1e-5, 1e-5));
         let mut parts = 0;
         let found: crate::Result<Estimate> = Estimate::until(0.01, 1 << 16, |part| {

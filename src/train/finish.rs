@@ -214,7 +214,7 @@ fn report(session: &mut Session, (validation, test): (Score, Score), mass: Optio
     let (bits_of_validation, bits_of_test) = (bits(validation.nll), bits(test.nll));
     TrainReport {
         updates: session.update,
-        weights: super::num_weights(&session.state.model),
+        weights: crate::nn::num_params(&session.state.model),
         loss: session.tallies.loss,
         nll_nats: nll.mean,
         nll_stderr_nats: nll.stderr,

@@ -66,5 +66,5 @@ pub use progress::{Activity, Progress};
 pub use recipe::{Objective, Phase, TrainConfig};
 pub use recorded::Recorded;
 pub use report::{PhaseReport, TrainReport};
-pub use run::{RunInfo, Trainer, num_weights};
+pub use run::{RunInfo, Trainer};
 pub use state::{Batch, ImageTables, PointsTable, Rows, Source, Stored, Tables, TrainState};

@@ -22,8 +22,8 @@ use crate::error::{Error, Result};
 use crate::eval::Frames;
 use crate::io::Fnv;
 use crate::io::run::RunFolder;
-use crate::nn::{AnyVelocityField, VelocityField, is_fixed};
-use crate::tensor::{Key, Tensor, Tree};
+use crate::nn::{AnyVelocityField, VelocityField, num_params};
+use crate::tensor::{Key, Tree};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
@@ -206,7 +206,7 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// As [`Trainer::run`] for what was set.
     pub fn num_params(&self) -> Result<usize> {
-        Ok(num_weights(&self.build_flow(&self.settle()?.1)?))
+        Ok(num_params(&self.build_flow(&self.settle()?.1)?))
     }
 
     /// What an update of each phase does and needs; nothing is run.
@@ -335,23 +335,14 @@ fn check_preset(options: &mut TrainOptions, data: &TrainingData) -> Result<()> {
         return refused(
             "--preset",
             "images",
-            "default, points or a recipe's own, for data that are no sets of images",
+            "default, points or a config of its own, for data that are no sets of images",
         );
     }
     if let Some(Preset::Given(name)) = &options.preset {
-        return refused("--preset", name, "default, points or images, without a recipe");
+        return refused("--preset", name, "default, points or images, without a config");
     }
     if !matches!(data, TrainingData::Image(_)) {
         options.preset.get_or_insert(Preset::Points);
     }
     Ok(())
-}
-
-/// Trained numbers of a flow.
-pub fn num_weights(flow: &Flow) -> usize {
-    flow.named_leaves()
-        .iter()
-        .filter(|(path, _)| !is_fixed(path))
-        .map(|(_, t): &(String, Tensor)| t.size())
-        .sum()
 }

@@ -23,7 +23,7 @@ use std::time::Instant;
 const ROWS: usize = 128;
 /// Rows that are solved together.
 const TILE: usize = 16;
-/// Tolerance of bits/dim, relative and absolute.
+/// Tolerance of bits/dim and of samples, relative and absolute.
 pub const IMAGE_TOLERANCE: f64 = 1e-3;
 /// Images of validation that are watched on the way and measured for the table of tolerances, and images of the test.
 const WATCHED: usize = 128;

@@ -2,7 +2,7 @@
 //! against time.
 
 use super::ImagesFrame;
-use super::bits::Images;
+use super::bits::{IMAGE_TOLERANCE, Images};
 use crate::cnf::config::Flow;
 use crate::data::{Estimate, PixelTransform};
 use crate::error::Result;
@@ -23,8 +23,6 @@ const LIKE: usize = 8;
 const NEAREST: usize = 5;
 /// Images of a block that are compared at once.
 const BLOCK: usize = 1024;
-/// Tolerance of samples, relative and absolute.
-const SAMPLE_TOLERANCE: f64 = 1e-3;
 /// Rows that are solved together for them.
 const SAMPLE_TILE: usize = 16;
 
@@ -161,7 +159,7 @@ pub(in crate::eval) fn sample_figure(
 
 /// A flow as it is solved for samples of images.
 pub(super) fn for_samples(flow: &Flow) -> Flow {
-    drawable(flow, SAMPLE_TOLERANCE).rows_per_tile(SAMPLE_TILE)
+    drawable(flow, IMAGE_TOLERANCE).rows_per_tile(SAMPLE_TILE)
 }
 
 /// Classes as a column for [`Cnf::condition_on`](crate::cnf::Cnf::condition_on).

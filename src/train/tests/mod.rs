@@ -36,7 +36,7 @@ fn draws_follow_the_density_of_the_image() {
             let exact: f64 = data.positions.iter().zip(&data.mass).map(|(p, m)| f64::from(p[axis]) * m).sum();
             assert!((mean - exact).abs() < 0.02, "axis {axis}: {mean} {exact}");
             let square = (0..40_000).map(|i| weight[i] * x(i).powi(2)).sum::<f64>() / total;
-            let jitter = data.jitter_sd[axis].powi(2);
+            let jitter = data.jitter_std[axis].powi(2);
             let pixels = data.positions.iter().zip(&data.mass).map(|(p, m)| f64::from(p[axis]).powi(2) * m);
             let exact = pixels.sum::<f64>() + jitter;
             assert!((square / exact - 1.0).abs() < 0.03, "axis {axis}: {square} {exact}");
@@ -233,8 +233,8 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
     }
     // In units: rings of radius 3 have a deviation of 1.45 along an axis; the log-density is per unit of area.
     let x = learned.sample(2_000, &Key::new(5)).unwrap();
-    let sd = (x.iter().map(|p| p[0] * p[0]).sum::<f64>() / 2_000.0).sqrt();
-    assert!((1.0..2.0).contains(&sd), "{sd}");
+    let std = (x.iter().map(|p| p[0] * p[0]).sum::<f64>() / 2_000.0).sqrt();
+    assert!((1.0..2.0).contains(&std), "{std}");
     let mut told: f64 = learned.log_prob(&x, 1e-4, 1e-4).unwrap().iter().sum();
     told /= -2_000.0;
     assert!((told - report.nll_nats).abs() < 0.5 && told > 2.0, "{told} {}", report.nll_nats);
