@@ -331,9 +331,15 @@ impl TrainOptions {
 
     /// These options and those given in others, which take the place of these.
     pub(super) fn with(&self, others: &TrainOptions) -> TrainOptions {
-        let mut all = self.to_map();
-        all.extend(others.to_map());
-        TrainOptions::from_map(all)
+        macro_rules! either {
+            ($($field:ident)*) => {
+                TrainOptions { $($field: others.$field.clone().or_else(|| self.$field.clone())),* }
+            };
+        }
+        either! {
+            preset updates time_limit batch width depth blocks divergence probes solver rtol atol fixed_steps checkpoints
+            optimizer objective field pixels kinetic jacobian patience lr seed
+        }
     }
 
     /// Refuses options of the model and its solver where a flow is given.

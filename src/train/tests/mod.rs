@@ -101,6 +101,9 @@ fn what_a_given_flow_or_config_decides_is_refused_as_an_option() {
     let preset = TrainOptions { preset: Some(Preset::Points), ..TrainOptions::default() };
     let preset = message(Trainer::new(image()).config(small()).options(&preset));
     assert!(preset.contains("--preset=points") && preset.contains("config"), "{preset}");
+    let nan = TrainOptions { lr: Some(f64::NAN), ..TrainOptions::default() };
+    let nan = message(Trainer::new(image()).options(&nan));
+    assert!(nan.contains("--lr=NaN"), "{nan}");
     let both = message(Trainer::new(image()).updates(3).time_limit(9.0));
     assert!(both.contains("--updates") && both.contains("--time-limit"), "{both}");
     let line = Points::from_rows([[0.0], [1.0], [3.0]]).unwrap();
