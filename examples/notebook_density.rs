@@ -22,12 +22,12 @@ fn main() -> flowline::Result<()> {
     //| ## Something to learn
     //|
     //| A pinwheel of five arms. Its density is known, so is its entropy, the least negative log-likelihood that a model can have.
-    use flowline::cnf::{Cnf, Divergence, ProbeDistribution, StandardNormal, maximum_likelihood_loss};
+    use flowline::cnf::{Cnf, Divergence, ProbeDistribution};
     use flowline::data::{Points, ToyDensity};
     use flowline::nn::ConcatSquash;
     use flowline::plot::{self, Axes, ColorScale, Extent, Heatmap};
     use flowline::prelude::*;
-    use flowline::train::{TrainOptions, Trainer};
+    use flowline::train::Trainer;
     use std::time::Instant;
 
     type Flow = Cnf<ConcatSquash>;
@@ -41,7 +41,7 @@ fn main() -> flowline::Result<()> {
     //|
     //| Three hidden layers whose outputs are gated and shifted by functions of $t$. Without any training this is a density like
     //| any other: it integrates to 1. The grid below covers $[-6, 6]^2$.
-    let untrained: Flow = Cnf::new(ConcatSquash::new(2, [64, 64, 64], &for_model), StandardNormal::new(2));
+    let untrained: Flow = Cnf::new(ConcatSquash::new(2, [64, 64, 64], &for_model));
     println!("{}", tree_summary(&untrained));
 
     /// The middles of n x n cells of [-half, half] squared, the first row on top.
@@ -53,7 +53,7 @@ fn main() -> flowline::Result<()> {
     /// The density in the middle of each.
     fn on_grid(flow: &Flow, n: usize, half: f64) -> flowline::Result<Vec<f64>> {
         let places = Tensor::from(cells(n, half).concat()).reshape([n * n, 2]);
-        Ok(flow.log_prob(&places, &Key::new(0))?.exp().to_vec())
+        Ok(flow.log_prob(&places)?.exp().to_vec())
     }
 
     let mass = on_grid(&untrained, 120, 6.0)?.iter().sum::<f64>() * (12.0_f64 / 120.0).powi(2);
@@ -73,7 +73,7 @@ fn main() -> flowline::Result<()> {
     /// How far above the entropy: the mean of ln p - ln q over points of p.
     fn gap(flow: &Flow, points: &[[f64; 2]], their_own: f64) -> flowline::Result<f64> {
         let rows = Tensor::from(points.concat()).reshape([points.len(), 2]);
-        Ok(their_own - flow.log_prob(&rows, &Key::new(0))?.mean().item())
+        Ok(their_own - flow.log_prob(&rows)?.mean().item())
     }
 
     println!("gap before: {:.3} nats", gap(&untrained, &held_out, their_own)?);
@@ -81,8 +81,7 @@ fn main() -> flowline::Result<()> {
     let optimizer = chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(5e-3, updates))));
     let mut state = (untrained.clone(), optimizer.init(&untrained));
     let step = jit(move |(flow, memory): (Flow, OptState), (x, key): (Tensor, Key)| {
-        let (value, slopes) =
-            value_and_grad(|flow| Ok(maximum_likelihood_loss(flow, &x, None, &key)?.0), &flow)?;
+        let (value, slopes) = value_and_grad(|flow| flow.nll_loss(&x, &key), &flow)?;
         let (flow, memory) = optimizer.update(&flow, slopes, memory);
         Ok(((flow, memory), value))
     });
@@ -110,7 +109,7 @@ fn main() -> flowline::Result<()> {
     let optimizer = chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(5e-3, updates))));
     let mut state = (untrained.clone(), optimizer.init(&untrained));
     let step = jit(move |(flow, memory): (Flow, OptState), (x, key): (Tensor, Key)| {
-        let (value, slopes) = value_and_grad(|flow: &Flow| Ok(flow.flow_matching_loss(&x, &key)), &flow)?;
+        let (value, slopes) = value_and_grad(|flow: &Flow| flow.flow_matching_loss(&x, &key), &flow)?;
         let (flow, memory) = optimizer.update(&flow, slopes, memory);
         Ok(((flow, memory), value))
     });
@@ -152,12 +151,13 @@ fn main() -> flowline::Result<()> {
     //| with random signs $e$, takes one for any number of them, and its mean is the divergence. Two dimensions do not need it,
     //| but show what it does: no bias, and a deviation that falls with the root of the number of probes.
     let rows = Tensor::from(held_out.concat()).reshape([4_000, 2]);
-    let exact = flow.log_prob(&rows, &for_probes)?;
+    let exact = flow.log_prob(&rows)?;
     for num_probes in [1, 4, 16] {
         let estimated = flow
             .clone()
             .divergence(Divergence::Hutchinson { probe: ProbeDistribution::Rademacher, num_probes });
-        let off = (estimated.log_prob(&rows, &for_probes.fold_in(num_probes as u32))? - &exact).to_vec();
+        let off =
+            (estimated.log_prob_estimate(&rows, &for_probes.fold_in(num_probes as u32))? - &exact).to_vec();
         let mean = off.iter().sum::<f64>() / 4_000.0;
         let deviation = (off.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 3_999.0).sqrt();
         println!(
@@ -168,9 +168,8 @@ fn main() -> flowline::Result<()> {
     //| ## The same in three lines
     //|
     //| What a careful person adds (phases, averaged weights, held-out points, a schedule that fits the time) is in
-    //| `train::Density`. It takes points in any unit; so does the command line: `flowline train points.npy`.
-    let options = TrainOptions { time_limit: Some(40.0), ..TrainOptions::default() };
-    let learned = Trainer::from_options(&options, Points::from_rows(pinwheel.clone())?)?.run(&key)?;
+    //| `train::Trainer`. It takes points in any unit; so does the command line: `flowline train points.npy`.
+    let learned = Trainer::new(Points::from_rows(pinwheel.clone())?).time_limit(40.0).run()?;
     let of_held_out = learned.log_prob(&held_out, 1e-5, 1e-5)?;
     println!("gap after: {:.3} nats", their_own - of_held_out.iter().sum::<f64>() / 4_000.0);
     show(&learned.density_figure(300)?);

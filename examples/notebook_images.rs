@@ -21,7 +21,7 @@ fn main() -> flowline::Result<()> {
     use flowline::data::ImageSet;
     use flowline::plot::{self, ImageGrid};
     use flowline::prelude::*;
-    use flowline::train::{TrainOptions, Trainer};
+    use flowline::train::Trainer;
 
     const SIDE: usize = 12;
 
@@ -96,9 +96,8 @@ fn main() -> flowline::Result<()> {
     //| is trained by flow matching.
     let set =
         ImageSet::from_bytes("drawings", bytes.clone(), [SIDE, SIDE, 1])?.with_classes(kinds.clone())?;
-    let options = TrainOptions { updates: Some(1_500), ..TrainOptions::default() };
-    let learned = Trainer::from_options(&options, set)?.run(&key)?;
-    let report = learned.report.clone().expect("a run that was just made");
+    let learned = Trainer::new(set).updates(1_500).run()?;
+    let report = learned.train_report.clone().expect("a run that was just made");
     println!("{} weights, {} updates", report.weights, report.updates);
     println!(
         "bits/dim of held-out drawings: {:.3} +- {:.3}",

@@ -6,8 +6,7 @@
 use flowline::data::ToyDensity;
 use flowline::io::raster::{Channels, Depth, encode_png};
 use flowline::plot::{self, Figure, Heatmap};
-use flowline::tensor::Key;
-use flowline::train::{MODEL_FILE, TrainOptions, TrainedFlow, Trainer};
+use flowline::train::{MODEL_FILE, TrainedFlow, Trainer};
 use std::path::{Path, PathBuf};
 
 /// Panels of a row, and how much smaller they are than a picture of their own.
@@ -42,9 +41,8 @@ fn learn(toy: ToyDensity, folder: &Path, seconds: f64) -> flowline::Result<Train
     if folder.join(MODEL_FILE).exists() {
         return TrainedFlow::open(folder);
     }
-    let options = TrainOptions { time_limit: Some(seconds), ..TrainOptions::default() };
-    let learned = Trainer::from_options(&options, toy)?.run_dir(folder).run(&Key::new(0))?;
-    if let Some(report) = &learned.report {
+    let learned = Trainer::new(toy).time_limit(seconds).run_dir(folder).run()?;
+    if let Some(report) = &learned.train_report {
         let [gap, error] = [report.gap_nats, report.gap_stderr_nats].map(|x| x.unwrap_or(f64::NAN));
         let (name, weights, entropy) = (toy.name(), report.weights, toy.entropy_nats());
         println!("{name:14} {weights:>8} {entropy:>10.4} {gap:>10.4} ± {error:.4}");

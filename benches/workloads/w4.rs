@@ -25,7 +25,7 @@ pub fn flow(divergence: Divergence) -> Cnf<ConcatSquash> {
     let mut block =
         || ConcatSquash { layers: draws.concat_squash(&[2, 64, 64, 64, 2]), activation: Activation::Tanh };
     let blocks = vec![block(), block()];
-    Cnf::with_blocks(blocks, StandardNormal::new(2)).t1(0.5).fixed_steps(10).divergence(divergence)
+    Cnf::with_blocks(blocks).t1(0.5).fixed_steps(10).divergence(divergence)
 }
 
 fn divergence(variant: &str) -> Divergence {
@@ -55,7 +55,7 @@ fn step() -> (Step, Optimizer) {
         let [draw, probe] = Key::new(2).fold_in(&state.update).split();
         let batch = tables.draw(POINTS, &draw);
         let loss = |flow: &Cnf<ConcatSquash>| {
-            Ok(maximum_likelihood_loss(flow, &batch.points, Some(&batch.weight), &probe)?.0)
+            Ok(flow.nll_loss_with_stats(&batch.points, Some(&batch.weight), &probe)?.0)
         };
         let (value, grads) = value_and_grad(loss, &state.flow)?;
         let (flow, optimizer) = rule.update(&state.flow, grads, state.optimizer);

@@ -33,8 +33,8 @@ fn flow(gain: f64) -> Cnf<Backward> {
         layer.linear.weight = &layer.linear.weight * gain;
     }
     let field = ConcatSquash { layers, activation: Activation::Softplus };
-    let flow = Cnf::new(Backward { field }, StandardNormal::new(DIM));
-    flow.method(Dopri5).tolerances(TOL, TOL).divergence(Divergence::hutchinson(ProbeDistribution::Rademacher))
+    let flow = Cnf::new(Backward { field });
+    flow.method(Dopri5).rtol(TOL).atol(TOL).divergence(Divergence::hutchinson(ProbeDistribution::Rademacher))
 }
 
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
@@ -50,7 +50,7 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     drop(log_prob);
 
     let step = jit(|state: State, x: Tensor| {
-        let loss = |flow: &Cnf<Backward>| Ok(maximum_likelihood_loss(flow, &x, None, &Key::new(7))?.0);
+        let loss = |flow: &Cnf<Backward>| flow.nll_loss(&x, &Key::new(7));
         let (value, grads) = value_and_grad(loss, &state.flow)?;
         let (flow, optimizer) = optimizer.update(&state.flow, grads, state.optimizer);
         Ok((State { flow, optimizer }, value))

@@ -27,7 +27,7 @@ type Program = Streamed<'static, Flow, Tensor>;
 
 /// The flow in f64 with steps so short that what it gives is the truth beside f32.
 fn reference() -> Flow {
-    let flow = w4::flow(Divergence::Exact).method(Vern9).tolerances(1e-9, 1e-9);
+    let flow = w4::flow(Divergence::Exact).method(Vern9).rtol(1e-9).atol(1e-9);
     flow.map_leaves(|x| x.cast(DType::F64))
 }
 
@@ -38,7 +38,7 @@ fn largest_difference(a: &Tensor, b: &Tensor) -> f64 {
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     let mut flow = w4::flow(Divergence::Exact);
     if variant.ends_with("adaptive") {
-        flow = flow.tolerances(TOL, TOL).dt0(FIRST);
+        flow = flow.rtol(TOL).atol(TOL).dt0(FIRST);
     }
     if variant.starts_with("samples") { samples(&flow, options) } else { grid(&flow, options) }
 }
@@ -64,7 +64,7 @@ fn grid(flow: &Flow, options: &Options) -> Result<Measured> {
     let at = |i: usize| -3.0 + 6.0 * i as f64 / (GRID - 1) as f64;
     let points: Vec<f64> = (0..GRID * GRID).flat_map(|k| [at(k / GRID), at(k % GRID)]).collect();
     let points = matrix(&points, [GRID * GRID, 2]);
-    let density: Program = Streamed::new(CHUNK, |flow: &Flow, x: &Tensor, key: &Key| flow.log_prob(x, key));
+    let density: Program = Streamed::new(CHUNK, |flow: &Flow, x: &Tensor, _: &Key| flow.log_prob(x));
     let (key, mut log_prob) = (Key::new(0), Tensor::zeros([0]));
     let times = time(options, || {
         log_prob = density.call(flow, &points, &key)?;
@@ -72,6 +72,6 @@ fn grid(flow: &Flow, options: &Options) -> Result<Measured> {
     })?;
     let cell = (6.0 / (GRID - 1) as f64).powi(2);
     let mass = log_prob.to_vec().iter().map(|l| l.exp() * cell).sum::<f64>();
-    let truth = reference().log_prob(&points, &key)?;
+    let truth = reference().log_prob(&points)?;
     Ok(Measured::new(times, [mass]).max_error(largest_difference(&log_prob, &truth)))
 }

@@ -49,14 +49,14 @@ fn value(net: &FourierMlp) -> f64 {
 }
 
 fn flow(net: FourierMlp) -> Cnf<FourierMlp> {
-    Cnf::new(net, StandardNormal::new(2))
+    Cnf::new(net)
 }
 
 /// What a field loses on points that it has not seen, solved to 1e-6.
 fn gap(net: FourierMlp, tables: &Tables, options: &Options) -> Result<f64> {
     let points = tables.draw(HELD_OUT, &Key::new(94)).points;
-    let flow = flow(net).tolerances(1e-6, 1e-6);
-    let loss = -flow.log_prob(&points, &Key::new(0))?.mean().item();
+    let flow = flow(net).rtol(1e-6).atol(1e-6);
+    let loss = -flow.log_prob(&points)?.mean().item();
     Ok(loss - density(options)?.with_rule(Rule::Default)?.entropy_nats())
 }
 
@@ -73,10 +73,10 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
         let [draw, noise] = Key::new(0).fold_in(&state.update).split();
         let points = tables.draw(BATCH, &draw).points;
         let loss = |net: &FourierMlp| flow(net.clone()).flow_matching_loss(&points, &noise);
-        let (value, grads) = value_and_grad(loss, &state.net);
+        let (value, grads) = value_and_grad(loss, &state.net)?;
         let (net, optimizer) = optimizer.update(&state.net, grads, state.optimizer);
         let average = Ema::new(0.999).update(&state.average, &net, &state.update);
-        (State { net, average, optimizer, update: state.update + 1 }, value)
+        Ok((State { net, average, optimizer, update: state.update + 1 }, value))
     })
     .max_traces(1);
     if variant == "gap" {

@@ -1,6 +1,6 @@
-//! `--preset documented`: the widely read example of a flow that learns an image, as it is documented.
+//! `--preset diffrax`: the example of Diffrax's documentation that learns an image by a continuous normalizing flow.
 //!
-//! A recipe like any other, and a rule by which points are drawn; only its name is known elsewhere.
+//! A config like any other, and a rule by which points are drawn; only its names are known elsewhere.
 
 use crate::data::Rule;
 use crate::error::Result;
@@ -9,15 +9,13 @@ use crate::train::{
     TrainingData,
 };
 
-/// Its name.
-pub const NAME: &str = "documented";
 const T1: f64 = 0.5;
 /// Every pixel that is not white is drawn equally often, and weighs as much as it is dark.
 const RULE: Rule = Rule::Uniform { below: 254 };
 
 /// Two blocks of concat-squash layers, solved in ten equal steps, by maximum likelihood alone at one learning rate.
-fn recipe() -> TrainConfig {
-    let mut recipe = TrainConfig::new(&TrainOptions {
+fn config() -> TrainConfig {
+    let mut config = TrainConfig::new(&TrainOptions {
         objective: Some(ObjectiveKind::MaximumLikelihood),
         optimizer: Some(OptimizerKind::AdamW),
         updates: Some(10_000),
@@ -29,24 +27,34 @@ fn recipe() -> TrainConfig {
         fixed_steps: Some(10),
         ..TrainOptions::default()
     });
-    recipe.preset = Preset::Given(NAME.to_owned());
-    recipe.model.field = FieldConfig::ConcatSquash;
-    recipe.model.t1 = T1;
-    recipe.clip_norm = None;
-    recipe.cosine = false;
-    recipe.phases.iter_mut().for_each(|phase| phase.ema_decay = 0.0);
-    recipe
+    config.preset = Preset::from(DiffraxExample::NAMES[0].to_owned());
+    config.model.field = FieldConfig::ConcatSquash;
+    config.model.t1 = T1;
+    config.clip_norm = None;
+    config.cosine = false;
+    config.phases.iter_mut().for_each(|phase| phase.ema_decay = 0.0);
+    config
 }
 
-/// The example's flow and rule on an image, changed by options.
-///
-/// # Errors
-/// Options out of range; data that are no picture; a picture that the rule leaves nothing of.
-pub fn density<'a>(options: &TrainOptions, data: TrainingData) -> Result<Trainer<'a>> {
-    let refused = |range| TrainError::Option { option: "--preset", value: NAME.to_owned(), range }.into();
-    match data {
-        TrainingData::Image(image) => Trainer::from_recipe(recipe(), options, image.with_rule(RULE)?),
-        TrainingData::Images(..) => Err(refused("images, for sets of images")),
-        _ => Err(refused("default or points, for points")),
+/// The example.
+pub struct DiffraxExample;
+
+impl DiffraxExample {
+    /// Its name, and the one that files and older commands have for it.
+    pub const NAMES: [&str; 2] = ["diffrax", "documented"];
+
+    /// A trainer of its flow on an image, with its rule.
+    ///
+    /// # Errors
+    /// Data that are no image; an image that the rule leaves nothing of.
+    pub fn trainer<'a>(data: TrainingData) -> Result<Trainer<'a>> {
+        let config = config();
+        let value = config.preset.name().to_owned();
+        let refused = |range| Err(TrainError::Option { option: "--preset", value, range }.into());
+        match data {
+            TrainingData::Image(image) => Ok(Trainer::new(image.with_rule(RULE)?).config(config)),
+            TrainingData::Images(..) => refused("images, for sets of images"),
+            _ => refused("default or points, for points"),
+        }
     }
 }

@@ -4,10 +4,11 @@ use super::table::{Columns, Table, grouped, quantity};
 use super::{Result, machine, note, result};
 use crate::backend::Peak;
 use crate::data::{Estimate, Rule};
+use crate::nn::num_params;
 use crate::simd::Level;
 use crate::train::{
     FieldConfig, ModelConfig, Objective, PhaseReport, Recorded, RunInfo, Steps, ToleranceRow, TrainError,
-    TrainedFlow, num_weights,
+    TrainedFlow,
 };
 use serde::Serialize;
 use std::num::NonZero;
@@ -72,7 +73,7 @@ pub fn run(args: &Args) -> Result<()> {
     let phases: Vec<Phase> = phases.iter().filter_map(|phase| Phase::new(phase, &peak)).collect();
     if args.json {
         let json = serde_json::json!({
-            "update": learned.update, "weights": num_weights(&learned.flow), "header": header(&learned.header),
+            "update": learned.update, "weights": num_params(&learned.flow), "header": header(&learned.header),
             "phases": phases, "tolerances": tolerances, "peak_gflops": peak.gflops, "peak_gflops_one_thread": peak.gflops_one_thread,
             "peak_bytes_per_s": peak.bytes_per_s, "peak_threads": peak.threads,
             "level": Level::detect().to_string(),
@@ -182,7 +183,7 @@ fn text(learned: &TrainedFlow, phases: &[Phase], tolerances: &[ToleranceRow], pe
     table
         .row("preset", recipe.preset.name())
         .row("flow", format!("{}, t in [0, {}]", fields(model), model.t1))
-        .row("weights", grouped(num_weights(&learned.flow) as u64))
+        .row("weights", grouped(num_params(&learned.flow) as u64))
         .row("solver", format!("{}, {steps}, {} divergence", model.solve.solver, model.solve.divergence))
         .row("seed", recipe.seed.to_string())
         .row("updates", format!("{} of {}", grouped(learned.update), grouped(recipe.updates())));

@@ -6,7 +6,7 @@ use super::{FileKind, note, result};
 use crate::data::{DataError, Estimate, ImageSet};
 use crate::error::{Error, Result};
 use crate::eval::EvalError;
-use crate::io::{IoError, read_csv_lines, read_npy, write_csv, write_npy};
+use crate::io::{IoError, read_csv, read_npy, write_csv, write_npy};
 use crate::tensor::Key;
 use crate::train::{IMAGE_TOLERANCE, MEASURE_TOLERANCE, TrainError, TrainedFlow, check_tolerances};
 use std::path::{Path, PathBuf};
@@ -138,11 +138,17 @@ impl Points {
     fn read(path: &Path, dim: usize) -> Result<Points> {
         let path = path.to_owned();
         if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
-            let csv = read_csv_lines(&path, dim)?;
-            if let (true, Some(_)) = (csv.lines.is_empty(), csv.columns.first()) {
+            let csv = read_csv(&path)?;
+            let found = csv.columns.len();
+            if csv.has_heading && csv.lines.is_empty() {
                 let reason =
                     format!("\"{}\" is taken for a heading, and no row follows", csv.columns.join(","));
                 return Err(IoError::Csv { path, line: 1, reason }.into());
+            }
+            if let Some(&line) = csv.lines.first().filter(|_| found != dim) {
+                let columns = if found == 1 { "column" } else { "columns" };
+                let reason = format!("{found} {columns} instead of {dim}");
+                return Err(IoError::Csv { path, line, reason }.into());
             }
             return Ok(Points { path, rows: csv.data, lines: Some(csv.lines) });
         }

@@ -1,14 +1,14 @@
 //! `flowline train`: learn the density of an image, of points or of a toy.
 
 use super::bar::Bar;
+use super::documented::DiffraxExample;
 use super::signals::Signals;
 use super::table::{Columns, Table, grouped, quantity, seconds};
-use super::{documented, machine, note, result};
+use super::{machine, note, result};
 use crate::backend::Peak;
 use crate::data::{Estimate, ImageDensity, ImageSet, Points, ToyDensity};
 use crate::error::{Error, Result};
 use crate::io::read_npy_header;
-use crate::tensor::Key;
 use crate::train::{
     DivergenceKind, FlopsOf, Given, ModelKind, ObjectiveKind, OptimizerKind, PhasePlan, PixelTransformKind,
     Preset, TrainError, TrainOptions, TrainReport, TrainedFlow, Trainer, TrainingData, check_free,
@@ -67,7 +67,7 @@ pub struct Args {
     /// The run folder [default: runs/<data>, with the next free number]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Set of defaults; `documented` is the widely read example of a flow that learns an image
+    /// Set of defaults; `diffrax` is the example of its documentation that learns an image
     #[arg(long, value_parser = presets())]
     preset: Option<Preset>,
     /// Updates of all phases together
@@ -148,7 +148,7 @@ fn names<T: Copy + Send + Sync + 'static>(
 
 fn presets() -> impl TypedValueParser<Value = Preset> {
     let mut names = Preset::NAMES.to_vec();
-    names.insert(1, documented::NAME);
+    names.splice(1..1, DiffraxExample::NAMES);
     PossibleValuesParser::new(names).map(Preset::from)
 }
 
@@ -214,30 +214,29 @@ pub fn run(args: Args, started: Instant) -> Result<()> {
 }
 
 fn train(args: &Args, options: &TrainOptions, started: Instant) -> Result<()> {
-    let density = match &options.preset {
-        Some(Preset::Given(_)) => documented::density(options, data(args)?)?,
-        _ => Trainer::from_options(options, data(args)?)?,
+    let trainer = match &options.preset {
+        Some(Preset::Given(_)) => DiffraxExample::trainer(data(args)?)?,
+        _ => Trainer::new(data(args)?),
     };
-    let density = density.started(started);
+    let trainer = trainer.options(options).started(started);
     if args.plan {
-        return tell_plan(args, &density);
+        return tell_plan(args, &trainer);
     }
     let folder = args.folder();
     if !(args.resume || args.restart) {
         check_free(&folder)?;
     }
-    let seed = density.seed();
-    let density = density.run_dir(&folder);
-    let density = if args.restart { density.restart() } else { density };
+    let trainer = trainer.run_dir(&folder);
+    let trainer = if args.restart { trainer.restart() } else { trainer };
     // Without handlers a signal ends the run as it ends any program, and its last checkpoint is there.
     let signals = Signals::watch().ok();
     let bar = RefCell::new(Bar::new());
-    let learned = density
+    let learned = trainer
         .stop_when(|| signals.as_ref().is_some_and(Signals::is_told))
         .on_update(|progress| bar.borrow_mut().show(progress))
         .on_note(|text| bar.borrow_mut().note(text))
         .on_stage(|stage, done| bar.borrow_mut().stage(stage, done))
-        .run(&Key::new(seed));
+        .run();
     drop(bar);
     if let (Err(stopped @ Error::Train(TrainError::Stopped { .. })), Some(signals)) = (&learned, &signals) {
         note(&stopped.to_string());
@@ -309,7 +308,7 @@ fn check_given(args: &Args, data: TrainingData) -> Result<TrainingData> {
 }
 
 fn tell(args: &Args, learned: &TrainedFlow) {
-    let Some(report) = &learned.report else { return };
+    let Some(report) = &learned.train_report else { return };
     note(&summary(report));
     if args.json {
         result(&serde_json::to_string(report).expect("invariant: a report is plain values"));
@@ -337,22 +336,22 @@ fn summary(report: &TrainReport) -> String {
     table.text()
 }
 
-fn tell_plan(args: &Args, density: &Trainer) -> Result<()> {
-    let (plans, peak) = (density.plan()?, Peak::measure());
+fn tell_plan(args: &Args, trainer: &Trainer) -> Result<()> {
+    let (plans, peak) = (trainer.plan()?, Peak::measure());
     if args.json {
         // The last phase solves: its peak is what --checkpoints governs.
         let plan_peak = plans.last().map_or(0, |p| p.peak_bytes);
         let most = plans.iter().max_by(|a, b| a.flops.total_cmp(&b.flops));
         let (flops, flops_of) = most.map_or((0.0, FlopsOf::Update), |p| (p.flops, p.flops_of));
         let json = serde_json::json!({
-            "weights": density.num_params(), "flops": flops, "flops_of": flops_of, "plan_peak_bytes": plan_peak,
+            "weights": trainer.num_params()?, "flops": flops, "flops_of": flops_of, "plan_peak_bytes": plan_peak,
             "kernels": most.map_or(0, |p| p.kernels), "bytes_moved": most.map_or(0, |p| p.bytes_moved),
             "peak_gflops": peak.gflops, "phases": plans,
         });
         result(&json.to_string());
         return Ok(());
     }
-    result(&plan_text(density.num_params(), &plans, &peak));
+    result(&plan_text(trainer.num_params()?, &plans, &peak));
     Ok(())
 }
 

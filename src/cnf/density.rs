@@ -4,15 +4,14 @@
 //! asks `solve` for one block at a time and must never know how that is solved.
 
 use super::solve::FlowStats;
-use super::{Cnf, CnfOptions, PathRegularization};
+use super::{Cnf, CnfOptions, Divergence, PathRegularization};
 use crate::error::Result;
 use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor};
 
 /// Densities.
 impl<D: VelocityField> Cnf<D> {
-    /// The log-density of each row of x in nats. The key draws the probes of an estimated divergence; an
-    /// exact one does not look at it.
+    /// The log-density of each row of x in nats, with the exact divergence whatever the flow's own is.
     ///
     /// On concrete tensors this is one compiled program, used again for each 4,096 rows; keep a
     /// [`Streamed`](super::Streamed) to use it for many calls.
@@ -22,11 +21,36 @@ impl<D: VelocityField> Cnf<D> {
     ///
     /// # Errors
     /// Settings out of range, a solve that ended early.
-    pub fn log_prob(&self, x: &Tensor, key: &Key) -> Result<Tensor> {
+    pub fn log_prob(&self, x: &Tensor) -> Result<Tensor> {
+        self.clone().divergence(Divergence::Exact).log_prob_estimate(x, &Key::new(0))
+    }
+
+    /// The log-density of each row of x in nats with the flow's own [divergence](Cnf::divergence): an unbiased estimate
+    /// whose probes the key draws where that is Hutchinson's, in the time of a few products with the Jacobian. An exact
+    /// divergence does not read the key.
+    ///
+    /// # Shapes and units
+    /// As [`Cnf::log_prob`].
+    ///
+    /// # Errors
+    /// As [`Cnf::log_prob`].
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{cnf::*, nn::*, prelude::*};
+    /// let [init, data, probes] = Key::new(0).split();
+    /// let flow = Cnf::new(ConcatSquash::new(50, [32], &init))
+    ///     .divergence(Divergence::hutchinson(ProbeDistribution::Rademacher));
+    /// let x = data.normal([8, 50]);
+    /// let off = flow.log_prob_estimate(&x, &probes)? - flow.log_prob(&x)?;
+    /// assert!(off.abs().max().item() > 0.0 && off.mean().abs().item() < 1.0);
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    pub fn log_prob_estimate(&self, x: &Tensor, key: &Key) -> Result<Tensor> {
         self.on_rows(x, key, |flow, x, key| Ok(flow.log_prob_with_stats(x, key)?.0))
     }
 
-    /// [`Cnf::log_prob`] and what its solves took; for losses inside a jitted function.
+    /// [`Cnf::log_prob_estimate`] and what its solves took; for losses inside a jitted function.
     ///
     /// # Errors
     /// As [`Cnf::log_prob`].
@@ -34,7 +58,7 @@ impl<D: VelocityField> Cnf<D> {
         self.density_with_stats(x, &self.draw_probes(x.shape()[0], key))
     }
 
-    /// [`Cnf::log_prob`] along probes of the caller's own, in place of ones drawn from a key.
+    /// [`Cnf::log_prob_estimate`] along given probes, in place of ones drawn from a key.
     ///
     /// # Shapes and units
     /// x `[n, dim]`; a tensor of probes `[n, num_probes dim]` for each block, from the base end on. An exact divergence
@@ -50,9 +74,9 @@ impl<D: VelocityField> Cnf<D> {
     /// ```
     /// use flowline::{cnf::*, nn::*, prelude::*};
     /// let key = Key::new(0);
-    /// let flow = Cnf::new(ConcatSquash::new(1, [8], &key), StandardNormal::new(1));
+    /// let flow = Cnf::new(ConcatSquash::new(1, [8], &key));
     /// let x = Tensor::from([[0.5], [-1.0]]);
-    /// let exact = flow.log_prob(&x, &key)?;
+    /// let exact = flow.log_prob(&x)?;
     /// // In one dimension a probe of length 1 is exact.
     /// let along = flow.divergence(Divergence::hutchinson(ProbeDistribution::Rademacher));
     /// let along = along.log_prob_with_probes(&x, &[Tensor::from([[1.0], [-1.0]])])?;

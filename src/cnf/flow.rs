@@ -6,9 +6,9 @@
 use super::{CnfOptions, Divergence, ErrorNorm, PathRegularization, StandardNormal, StepControl};
 use crate::adjoint::Adjoint;
 use crate::array::DType;
-use crate::nn::{AnyVelocityField, FourierMlp, VelocityField, golden_frequencies};
+use crate::nn::VelocityField;
 use crate::ode::Method;
-use crate::tensor::{Key, Tensor, Tree};
+use crate::tensor::{Tensor, Tree};
 use crate::tree;
 
 tree! {
@@ -25,9 +25,9 @@ tree! {
     /// ```
     /// use flowline::{cnf::*, nn::*, prelude::*};
     /// let key = Key::new(0);
-    /// let flow = Cnf::new(ConcatSquash::new(2, [16, 16], &key), StandardNormal::new(2));
+    /// let flow = Cnf::new(ConcatSquash::new(2, [16, 16], &key));
     /// let (x, log_prob) = flow.sample_with_log_prob(10, &key)?;
-    /// let again = flow.log_prob(&x, &key)?;
+    /// let again = flow.log_prob(&x)?;
     /// assert!((log_prob - again).abs().max().item() < 1e-3);
     /// # Ok::<(), flowline::Error>(())
     /// ```
@@ -38,42 +38,33 @@ tree! {
         pub base: StandardNormal,
         /// How the flow is solved.
         pub settings: CnfOptions,
-        /// The class of each row that the flow is asked about, `[n, 1]`; see [`Cnf::condition_on`].
-        pub labels: Option<Tensor>,
-    }
-}
-
-impl Cnf<AnyVelocityField> {
-    /// The flow that the command line learns a density of the plane with unless told otherwise: one
-    /// [`FourierMlp`] with 24 features up to frequency `e^2.6` and three hidden layers of 80, 17,842 weights
-    /// beside its fixed frequencies, over t in [0, 1], exact divergence.
-    pub fn plane(key: &Key) -> Self {
-        let net = FourierMlp::new(golden_frequencies(24, 2.6), [80, 80, 80], key);
-        Cnf::new(net.into(), StandardNormal::new(2))
+        /// What each row is conditioned on, its class, `[n, 1]`; see [`Cnf::condition_on`].
+        pub context: Option<Tensor>,
     }
 }
 
 impl<D: VelocityField> Cnf<D> {
-    /// A flow of one block.
-    pub fn new(drift: D, base: StandardNormal) -> Self {
-        Cnf::with_blocks(vec![drift], base)
+    /// A flow of one block, from the standard normal density of as many dimensions.
+    pub fn new(field: D) -> Self {
+        Cnf::with_blocks(vec![field])
     }
 
     /// A flow of several blocks, from the base end to the data end.
     ///
     /// # Panics
-    /// When there is none, or one is of another dimension than the base.
+    /// When there is none, or they differ in dimension.
     #[track_caller]
-    pub fn with_blocks(blocks: Vec<D>, base: StandardNormal) -> Self {
+    pub fn with_blocks(blocks: Vec<D>) -> Self {
         assert!(!blocks.is_empty(), "a flow has at least one block");
+        let first = blocks[0].dim();
         for (i, block) in blocks.iter().enumerate() {
-            let (dim, base) = (block.dim(), base.dim);
-            assert!(dim == base, "block {i} has {dim} dimensions and the base {base}");
+            let dim = block.dim();
+            assert!(dim == first, "block {i} has {dim} dimensions and block 0 has {first}");
         }
-        Cnf { blocks, base, settings: CnfOptions::default(), labels: None }
+        Cnf { blocks, base: StandardNormal::new(first), settings: CnfOptions::default(), context: None }
     }
 
-    /// The flow of rows that each have a class, `p(x | label)`: what is asked of it next is of as many rows.
+    /// The conditional flow `p(x | label)` of rows that each have a class: later calls must pass as many rows.
     ///
     /// # Shapes and units
     /// labels `[n, 1]`, whole numbers below the fields' number of classes, of any type.
@@ -86,7 +77,7 @@ impl<D: VelocityField> Cnf<D> {
     /// use flowline::{cnf::*, nn::*, prelude::*};
     /// // y, t and one of three classes in, a velocity out.
     /// let field = Mlp::new([2 + 1 + 3, 16, 2], Activation::Tanh, &Key::new(0));
-    /// let flow = Cnf::new(field, StandardNormal::new(2));
+    /// let flow = Cnf::new(field);
     /// let of_each_class = flow.condition_on(&Tensor::from([[0.0], [1.0], [2.0]]));
     /// assert_eq!(of_each_class.sample(3, &Key::new(1))?.shape()[..], [3, 2]);
     /// # Ok::<(), flowline::Error>(())
@@ -95,7 +86,7 @@ impl<D: VelocityField> Cnf<D> {
     pub fn condition_on(&self, labels: &Tensor) -> Self {
         let is_column = labels.rank() == 2 && labels.shape()[1] == 1;
         assert!(is_column, "labels are [n, 1], their shape is {}", labels.shape());
-        Cnf { labels: Some(labels.cast(self.dtype())), ..self.clone() }
+        Cnf { context: Some(labels.cast(self.dtype())), ..self.clone() }
     }
 
     /// The element type of the weights.
@@ -127,13 +118,21 @@ impl<D: VelocityField> Cnf<D> {
 
     /// Steps of equal length, so many a block.
     pub fn fixed_steps(mut self, steps: usize) -> Self {
-        self.settings.stepping = StepControl::Fixed { steps };
+        self.settings.step_control = StepControl::Fixed { steps };
         self
     }
 
-    /// Adaptive steps with these tolerances.
-    pub fn tolerances(mut self, rtol: f64, atol: f64) -> Self {
-        self.settings.stepping = StepControl::Adaptive { rtol, atol };
+    /// Adaptive steps with this relative tolerance.
+    pub fn rtol(mut self, rtol: f64) -> Self {
+        let (_, atol) = self.settings.tolerances();
+        self.settings.step_control = StepControl::Adaptive { rtol, atol };
+        self
+    }
+
+    /// Adaptive steps with this absolute tolerance.
+    pub fn atol(mut self, atol: f64) -> Self {
+        let (rtol, _) = self.settings.tolerances();
+        self.settings.step_control = StepControl::Adaptive { rtol, atol };
         self
     }
 
@@ -142,7 +141,7 @@ impl<D: VelocityField> Cnf<D> {
     /// A smooth flow is solved in a step or two, of which the cautious first step that is otherwise found is one, after
     /// two evaluations of the field.
     pub fn dt0(mut self, dt0: f64) -> Self {
-        self.settings.first_step = Some(dt0);
+        self.settings.dt0 = Some(dt0);
         self
     }
 
@@ -152,7 +151,7 @@ impl<D: VelocityField> Cnf<D> {
         self
     }
 
-    /// What paths cost in training by maximum likelihood.
+    /// Regularization of the paths in training by maximum likelihood.
     pub fn path_regularization(mut self, path_regularization: PathRegularization) -> Self {
         self.settings.path_regularization = path_regularization;
         self
@@ -172,7 +171,7 @@ impl<D: VelocityField> Cnf<D> {
 
     /// Rows that are solved together.
     pub fn rows_per_tile(mut self, rows: usize) -> Self {
-        self.settings.tile = rows;
+        self.settings.rows_per_tile = rows;
         self
     }
 
@@ -182,10 +181,10 @@ impl<D: VelocityField> Cnf<D> {
     /// ```
     /// use flowline::{cnf::*, nn::*, prelude::*};
     /// let key = Key::new(0);
-    /// let flow = Cnf::new(ConcatSquash::new(2, [8], &key), StandardNormal::new(2)).per_row(true);
+    /// let flow = Cnf::new(ConcatSquash::new(2, [8], &key)).per_row(true);
     /// let x = Tensor::from([[0.5_f32, 1.0], [-3.0, 0.1]]);
-    /// let together = flow.log_prob(&x, &key)?.to_vec();
-    /// assert_eq!(flow.log_prob(&x.slice(0, 1..2), &key)?.to_vec(), together[1..]);
+    /// let together = flow.log_prob(&x)?.to_vec();
+    /// assert_eq!(flow.log_prob(&x.slice(0, 1..2))?.to_vec(), together[1..]);
     /// # Ok::<(), flowline::Error>(())
     /// ```
     pub fn per_row(mut self, per_row: bool) -> Self {

@@ -26,7 +26,6 @@ mod stream;
 pub use base::StandardNormal;
 pub use divergence::{Divergence, ProbeDistribution};
 pub use flow::Cnf;
-pub use objective::maximum_likelihood_loss;
 pub use settings::{CnfOptions, ErrorNorm, PathRegularization, StepControl};
 pub use solve::FlowStats;
 pub use stream::Streamed;

@@ -7,36 +7,60 @@ use crate::error::Result;
 use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor, map_rows};
 
-/// The negative mean log-density of the rows of x in nats and what their paths cost, `mean(w (cost - log p(x)))`, and what
-/// the solves took; paths cost nothing unless the flow's settings say so ([`PathRegularization`](super::PathRegularization)).
-///
-/// # Shapes and units
-/// x `[n, dim]`, weights `[n]` (1 where not given).
-///
-/// # Errors
-/// As [`Cnf::log_prob`].
-///
-/// # References
-/// Chen et al. (2018), section 4; the weights are those of a weighted sample.
-pub fn maximum_likelihood_loss<D: VelocityField>(
-    flow: &Cnf<D>,
-    x: &Tensor,
-    weights: Option<&Tensor>,
-    key: &Key,
-) -> Result<(Tensor, FlowStats)> {
-    let (log_prob, cost, stats) = flow.density_and_cost(x, &flow.draw_probes(x.shape()[0], key))?;
-    let gain = match cost {
-        Some(cost) => log_prob - cost,
-        None => log_prob,
-    };
-    let weighted = match weights {
-        Some(weights) => gain * weights,
-        None => gain,
-    };
-    Ok((-weighted.mean(), stats))
-}
-
+/// Losses.
 impl<D: VelocityField> Cnf<D> {
+    /// Maximum likelihood: the negative mean log-density (NLL) of the rows of x in nats, with the flow's own
+    /// [divergence](Cnf::divergence) and [path regularization](Cnf::path_regularization).
+    ///
+    /// # Shapes and units
+    /// x `[n, dim]`; the result is of rank 0. The key draws the probes of an estimated divergence.
+    ///
+    /// # Errors
+    /// As [`Cnf::log_prob`].
+    ///
+    /// # References
+    /// Chen et al. (2018), section 4.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{cnf::*, nn::*, prelude::*};
+    /// let key = Key::new(0);
+    /// let flow = Cnf::new(ConcatSquash::new(2, [8], &key));
+    /// let x = key.normal([64, 2]);
+    /// let (loss, gradient) = value_and_grad(|flow: &Cnf<_>| flow.nll_loss(&x, &key), &flow)?;
+    /// assert!((loss + flow.log_prob(&x)?.mean()).abs().item() < 1e-5);
+    /// assert!(gradient.blocks[0].layers[0].linear.weight.abs().max().item() > 0.0);
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    pub fn nll_loss(&self, x: &Tensor, key: &Key) -> Result<Tensor> {
+        Ok(self.nll_loss_with_stats(x, None, key)?.0)
+    }
+
+    /// [`Cnf::nll_loss`] of a weighted sample, `mean(w (cost - log p(x)))`, and what its solves took.
+    ///
+    /// # Shapes and units
+    /// x `[n, dim]`, weights `[n]`: 1 where not given.
+    ///
+    /// # Errors
+    /// As [`Cnf::log_prob`].
+    pub fn nll_loss_with_stats(
+        &self,
+        x: &Tensor,
+        weights: Option<&Tensor>,
+        key: &Key,
+    ) -> Result<(Tensor, FlowStats)> {
+        let (log_prob, cost, stats) = self.density_and_cost(x, &self.draw_probes(x.shape()[0], key))?;
+        let gain = match cost {
+            Some(cost) => log_prob - cost,
+            None => log_prob,
+        };
+        let weighted = match weights {
+            Some(weights) => gain * weights,
+            None => gain,
+        };
+        Ok((-weighted.mean(), stats))
+    }
+
     /// Conditional flow matching along straight lines: the mean over the rows of
     /// `|v(s, (1 - s) x0 + s x1) - (x1 - x0)|^2`, x0 standard normal.
     ///
@@ -46,10 +70,13 @@ impl<D: VelocityField> Cnf<D> {
     /// for row i of n with one u in [0, 1) for all: each row's s is uniform, and every update sees the whole of [0, 1].
     ///
     /// # Shapes and units
-    /// x1 `[n, dim]`, rows in random order. A flow of rows that have classes is [given](Cnf::condition_on) a label for each.
+    /// x1 `[n, dim]`, rows in random order. A flow of rows that have classes is [conditioned](Cnf::condition_on) on a label for each.
+    ///
+    /// # Errors
+    /// A solve inside of a field that ended early.
     ///
     /// # Panics
-    /// When labels are given to a field without classes, or are not one a row.
+    /// When the flow is conditioned and its field has no classes, or there is not one label per row.
     ///
     /// # References
     /// Lipman et al. (2023), Flow matching for generative modeling, eq. 23 with sigma_min = 0.
@@ -59,14 +86,14 @@ impl<D: VelocityField> Cnf<D> {
     /// use flowline::{cnf::*, nn::*, prelude::*};
     /// let key = Key::new(0);
     /// let blocks = vec![ConcatSquash::new(2, [8], &key), ConcatSquash::new(2, [8], &key.fold_in(1))];
-    /// let flow = Cnf::with_blocks(blocks, StandardNormal::new(2));
+    /// let flow = Cnf::with_blocks(blocks);
     /// let x = key.normal([64, 2]) + 1.0;
-    /// let (loss, slopes) = value_and_grad(|flow: &Cnf<_>| Ok(flow.flow_matching_loss(&x, &key)), &flow)?;
-    /// assert!(loss.item() > 2.0 && slopes.blocks[1].layers[0].linear.weight.abs().max().item() > 0.0);
+    /// let (loss, gradient) = value_and_grad(|flow: &Cnf<_>| flow.flow_matching_loss(&x, &key), &flow)?;
+    /// assert!(loss.item() > 2.0 && gradient.blocks[1].layers[0].linear.weight.abs().max().item() > 0.0);
     /// # Ok::<(), flowline::Error>(())
     /// ```
     #[track_caller]
-    pub fn flow_matching_loss(&self, x1: &Tensor, key: &Key) -> Tensor {
+    pub fn flow_matching_loss(&self, x1: &Tensor, key: &Key) -> Result<Tensor> {
         let (x1, n, [noise, time]) = (x1.cast(self.dtype()), x1.shape()[0], key.split());
         let x0 = noise.normal(x1.shape().clone()).cast(x1.dtype());
         let place = time.uniform(Shape::scalar()) + Tensor::iota(DType::F32, [n, 1], 0) * (1.0 / n as f64);
@@ -75,9 +102,9 @@ impl<D: VelocityField> Cnf<D> {
         let (_, sums) = map_rows(&rows, self.blocks[0].rows_per_tile(), |rows| {
             let (x0, s, line) = (&rows[0], &rows[2], &rows[1] - &rows[0]);
             let velocity = self.velocity(s, &(x0 + s * &line), rows.get(3));
-            (vec![], vec![(velocity - line).square().sum()])
-        });
-        &sums[0] * (1.0 / n as f64)
+            Ok((vec![], vec![(velocity - line).square().sum()]))
+        })?;
+        Ok(&sums[0] * (1.0 / n as f64))
     }
 
     /// With what the flow moves at places `[rows, 1]` in [0, 1] of its way: each block has an equal part of it.

@@ -23,7 +23,7 @@ impl<D: VelocityField> Cnf<D> {
     ) -> Result<(Vec<Tensor>, FlowStats)> {
         let (x, n) = (x.cast(self.dtype()), x.shape()[0]);
         let rows = [&[x], self.labels_of(n), probes].concat();
-        let given = self.labels.iter().len();
+        let given = self.context.iter().len();
         let (out, counts) = self.in_tiles(&rows, |tile| {
             let (labels, probes) = tile[1..].split_at(given);
             let probes: Vec<Option<&Tensor>> = (0..self.blocks.len()).map(|i| probes.get(i)).collect();
@@ -40,7 +40,7 @@ impl<D: VelocityField> Cnf<D> {
         rows: &[Tensor],
         f: impl Fn(&[Tensor]) -> Result<(Vec<Tensor>, Vec<Tensor>)>,
     ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
-        let CnfOptions { tile, per_row, .. } = self.settings;
+        let CnfOptions { rows_per_tile: tile, per_row, .. } = self.settings;
         if !per_row {
             return map_rows(rows, tile, f);
         }
@@ -78,7 +78,7 @@ impl<D: VelocityField> Cnf<D> {
     /// The labels of n rows; none where the flow has none.
     #[track_caller]
     pub(super) fn labels_of(&self, n: usize) -> &[Tensor] {
-        let labels = self.labels.as_slice();
+        let labels = self.context.as_slice();
         let given = labels.first().map_or(n, |labels| labels.shape()[0]);
         assert!(given == n, "{given} labels were given for {n} rows");
         labels
@@ -88,7 +88,7 @@ impl<D: VelocityField> Cnf<D> {
     /// chunks.
     #[track_caller]
     pub(crate) fn join(&self, rows: &Tensor) -> (Self, Tensor) {
-        let flow = Cnf { labels: None, ..self.clone() };
+        let flow = Cnf { context: None, ..self.clone() };
         match self.labels_of(rows.shape()[0]) {
             [labels] => (flow, Tensor::concat(&[rows, labels], 1)),
             _ => (flow, rows.clone()),
@@ -101,6 +101,6 @@ impl<D: VelocityField> Cnf<D> {
         if all == d {
             return (self.clone(), rows.clone());
         }
-        (Cnf { labels: Some(rows.slice(1, d..all)), ..self.clone() }, rows.slice(1, 0..d))
+        (Cnf { context: Some(rows.slice(1, d..all)), ..self.clone() }, rows.slice(1, 0..d))
     }
 }

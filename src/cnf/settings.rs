@@ -1,4 +1,4 @@
-//! How a flow is solved: what is no weight of it.
+//! Solver settings of a flow: what is not trained.
 
 use super::Divergence;
 use crate::adjoint::Adjoint;
@@ -62,20 +62,20 @@ pub struct CnfOptions {
     /// The method: Tsit5 where none is given.
     pub method: Method,
     /// How long the steps are: adaptive with tolerances of 1e-5 where nothing is said.
-    pub stepping: StepControl,
+    pub step_control: StepControl,
     /// The length of the first adaptive step tried in a block: found from two evaluations of the field where none is
     /// given.
-    pub first_step: Option<f64>,
+    pub dt0: Option<f64>,
     /// What the error is measured on.
     pub error_norm: ErrorNorm,
-    /// What paths cost in [`maximum_likelihood_loss`](super::maximum_likelihood_loss): nothing where nothing is said.
+    /// What paths cost in [`Cnf::nll_loss`](super::Cnf::nll_loss): nothing where nothing is said.
     pub path_regularization: PathRegularization,
     /// How the gradient is taken.
     pub adjoint: Adjoint,
     /// The most steps of one solve: 10,000 where nothing is said.
     pub max_steps: u64,
     /// Rows that are solved together on one thread, about: 64 where nothing is said.
-    pub tile: usize,
+    pub rows_per_tile: usize,
     /// Whether each row has steps of its own ([`Batching::PerRow`](crate::adjoint::Batching::PerRow)); the rows of a tile
     /// share theirs where nothing is said.
     ///
@@ -87,19 +87,32 @@ pub struct CnfOptions {
     pub per_row: bool,
 }
 
+/// Of adaptive steps, relative and absolute, where none is given.
+const TOLERANCE: f64 = 1e-5;
+
+impl CnfOptions {
+    /// The tolerances of adaptive steps, relative and absolute; of equal steps those that adaptive ones would have.
+    pub(super) fn tolerances(&self) -> (f64, f64) {
+        match self.step_control {
+            StepControl::Adaptive { rtol, atol } => (rtol, atol),
+            StepControl::Fixed { .. } => (TOLERANCE, TOLERANCE),
+        }
+    }
+}
+
 impl Default for CnfOptions {
     fn default() -> Self {
         CnfOptions {
             t1: 1.0,
             divergence: Divergence::Exact,
             method: Method::Tsit5,
-            stepping: StepControl::Adaptive { rtol: 1e-5, atol: 1e-5 },
-            first_step: None,
+            step_control: StepControl::Adaptive { rtol: TOLERANCE, atol: TOLERANCE },
+            dt0: None,
             error_norm: ErrorNorm::default(),
             path_regularization: PathRegularization::default(),
             adjoint: Adjoint::default(),
             max_steps: 10_000,
-            tile: 64,
+            rows_per_tile: 64,
             per_row: false,
         }
     }

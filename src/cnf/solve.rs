@@ -55,7 +55,7 @@ impl CnfOptions {
         Y: TensorState + OdeState<Options = adjoint::Options, Solution<Y> = adjoint::TensorSolution<Y>>,
     {
         let ode = Ode::new(field).method(self.method).adjoint(self.adjoint).max_steps(self.max_steps);
-        let ode = match self.stepping {
+        let ode = match self.step_control {
             StepControl::Fixed { steps } => {
                 // Whole steps, as long as those over a block or a little shorter.
                 let share = (to - from).abs() / self.t1.abs();
@@ -70,7 +70,7 @@ impl CnfOptions {
                 let ode = ode.rtol(rtol).atol(atol).part_norm(norm);
                 let span = (to - from).abs();
                 // What is no length goes on to the solver, which names it.
-                let first = self.first_step.map(|dt0| if dt0 > span { span } else { dt0 });
+                let first = self.dt0.map(|dt0| if dt0 > span { span } else { dt0 });
                 if let Some(dt0) = first { ode.dt0(dt0) } else { ode }
             }
         };

@@ -215,7 +215,7 @@ pub enum DataError {
     },
     /// A coordinate whose values spread over more, or less, than numbers of 64 bits can square.
     #[error(
-        "points {name}: column {column} has mean {mean:?} and deviation {sd:?}, which cannot be standardized; scale the column to about 1e-150 .. 1e150, or leave out the values far from the others"
+        "points {name}: column {column} has mean {mean:?} and deviation {std:?}, which cannot be standardized; scale the column to about 1e-150 .. 1e150, or leave out the values far from the others"
     )]
     Spread {
         /// What the points are called.
@@ -225,7 +225,7 @@ pub enum DataError {
         /// Its mean.
         mean: f64,
         /// Its deviation.
-        sd: f64,
+        std: f64,
     },
     /// Images of another number of channels than gray and colors have.
     #[error(

@@ -2,7 +2,7 @@
 //!
 //! Knows the picture, the two rules by which training points are drawn from it, and the exact figures that follow from them
 //! (entropy, best Gaussian, density on a grid). Must never know a model. The density is that of
-//! `x = position_i + jitter_sd * normal`, with pixel i drawn with probability `mass_i`: a finite mixture, so its
+//! `x = position_i + jitter_std * normal`, with pixel i drawn with probability `mass_i`: a finite mixture, so its
 //! entropy exists and is found by quadrature, and the gap of a model to it is a figure of merit that does not
 //! depend on another model.
 
@@ -46,7 +46,7 @@ pub enum Rule {
 /// n pixels take part (the support), in row-major order from the top left. `positions` `[n, 2]` are standardized;
 /// `mass` `[n]` sums to 1; to draw a training point, take a bucket b of 0..n uniformly and `u` uniform in [0, 1)
 /// (from other random bits: 24 bits do not hold both), `i = if u < alias_prob[b] { b } else { alias_index[b] }`, then
-/// `x = positions[i] + jitter_sd * normal`, weighted by `weight[i]` in the loss.
+/// `x = positions[i] + jitter_std * normal`, weighted by `weight[i]` in the loss.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ImageDensity {
@@ -69,9 +69,9 @@ pub struct ImageDensity {
     /// Center of standardized coordinates, in pixel coordinates.
     pub mean: [f64; 2],
     /// Unit of standardized coordinates, in pixels.
-    pub sd: [f64; 2],
-    /// Deviation of the jitter in standardized coordinates, `0.5 / sd`.
-    pub jitter_sd: [f64; 2],
+    pub std: [f64; 2],
+    /// Deviation of the jitter in standardized coordinates, `0.5 / std`.
+    pub jitter_std: [f64; 2],
     /// Probability to keep a bucket `[n]`.
     pub alias_prob: Vec<f32>,
     /// Where a bucket that is not kept sends the draw `[n]`.
@@ -135,8 +135,8 @@ impl ImageDensity {
             Rule::Uniform { .. } => vec![1.0; pixels.len()],
         };
         let centers: Vec<[f64; 2]> = pixels.iter().map(|&i| center(i as usize, gray.width)).collect();
-        let (mean, sd) = moments(&centers, &drawn);
-        check_extent(&name, mean, sd)?;
+        let (mean, std) = moments(&centers, &drawn);
+        check_extent(&name, mean, std)?;
         let table = AliasTable::new(&drawn);
         let (weight, mean_weight) = match rule {
             Rule::Default => (vec![1.0; pixels.len()], 1.0),
@@ -147,10 +147,10 @@ impl ImageDensity {
         Ok(Self {
             positions: centers
                 .iter()
-                .map(|p| std::array::from_fn(|a| ((p[a] - mean[a]) / sd[a]) as f32))
+                .map(|p| std::array::from_fn(|a| ((p[a] - mean[a]) / std[a]) as f32))
                 .collect(),
             mass: darkness.iter().map(|d| d / total).collect(),
-            jitter_sd: sd.map(|s| JITTER_PIXELS / s),
+            jitter_std: std.map(|s| JITTER_PIXELS / s),
             alias_prob: table.prob,
             alias_index: table.index,
             width: gray.width,
@@ -160,7 +160,7 @@ impl ImageDensity {
             weight,
             mean_weight,
             mean,
-            sd,
+            std,
             pixels,
             gray,
         })
@@ -168,17 +168,17 @@ impl ImageDensity {
 
     /// Standardized to pixel coordinates.
     pub fn to_pixels(&self, x: [f64; 2]) -> [f64; 2] {
-        std::array::from_fn(|a| self.mean[a] + self.sd[a] * x[a])
+        std::array::from_fn(|a| self.mean[a] + self.std[a] * x[a])
     }
 
     /// Pixel to standardized coordinates.
     pub fn to_standard(&self, p: [f64; 2]) -> [f64; 2] {
-        std::array::from_fn(|a| (p[a] - self.mean[a]) / self.sd[a])
+        std::array::from_fn(|a| (p[a] - self.mean[a]) / self.std[a])
     }
 
     /// What to add to a log-density in standardized coordinates to have it per square pixel: `-ln(sd_x sd_y)`.
     pub fn log_jacobian(&self) -> f64 {
-        -(self.sd[0] * self.sd[1]).ln()
+        -(self.std[0] * self.std[1]).ln()
     }
 
     /// Entropy of the density in standardized coordinates, in nats: the least mean NLL that any model can reach.
@@ -193,11 +193,11 @@ impl ImageDensity {
         self.log_jacobian() - sum / (cells * cells) as f64
     }
 
-    /// What a model that blurs the picture by a normal of `sd` pixels loses, in nats a point: `KL(p || p * N(0, sd^2))`.
+    /// What a model that blurs the picture by a normal of `std` pixels loses, in nats a point: `KL(p || p * N(0, std^2))`.
     ///
     /// It tells how much of the picture is fine structure: 0 for a smooth one.
-    pub fn blur_cost_nats(&self, sd: f64) -> f64 {
-        let wide = JITTER_PIXELS.hypot(sd);
+    pub fn blur_cost_nats(&self, std: f64) -> f64 {
+        let wide = JITTER_PIXELS.hypot(std);
         let (mass, cells, margin) = (self.pixel_mass(), self.quadrature_cells(), QUADRATURE_MARGIN * wide);
         let mut sharp = self.blur(&mass, JITTER_PIXELS, margin, cells);
         let mut blurred = self.blur(&mass, wide, margin, cells);
@@ -215,10 +215,10 @@ impl ImageDensity {
     /// C is the full covariance of the density, jitter included. A flow that has learned anything lies below it.
     pub fn gaussian_nats(&self) -> f64 {
         let centers: Vec<[f64; 2]> = self.pixels.iter().map(|&i| center(i as usize, self.width)).collect();
-        let (mean, sd) = moments(&centers, &self.mass);
+        let (mean, std) = moments(&centers, &self.mass);
         let covariance: f64 =
             centers.iter().zip(&self.mass).map(|(p, m)| m * (p[0] - mean[0]) * (p[1] - mean[1])).sum();
-        let [xx, yy] = sd.map(|s| s * s + JITTER_PIXELS * JITTER_PIXELS);
+        let [xx, yy] = std.map(|s| s * s + JITTER_PIXELS * JITTER_PIXELS);
         (2.0 * PI).ln() + 1.0 + 0.5 * (xx * yy - covariance * covariance).ln() + self.log_jacobian()
     }
 
@@ -232,7 +232,7 @@ impl ImageDensity {
                 let position = self.positions[table.draw(rng)];
                 std::array::from_fn(|a| {
                     let z: f64 = rng.sample(StandardNormal);
-                    (f64::from(position[a]) + self.jitter_sd[a] * z) as f32
+                    (f64::from(position[a]) + self.jitter_std[a] * z) as f32
                 })
             })
             .collect()
@@ -244,7 +244,7 @@ impl ImageDensity {
     /// Its mean over the density is `-entropy_nats()`.
     pub fn log_probs(&self, points: &[[f32; 2]]) -> Vec<f64> {
         let taps = |a: usize, pixels: usize| {
-            let centers = points.iter().map(move |x| self.mean[a] + self.sd[a] * f64::from(x[a]));
+            let centers = points.iter().map(move |x| self.mean[a] + self.std[a] * f64::from(x[a]));
             Taps::new(centers, pixels, JITTER_PIXELS)
         };
         let (xs, ys) = (taps(0, self.width), taps(1, self.height));
@@ -263,7 +263,7 @@ impl ImageDensity {
     pub fn grid_of(&self, margin: f64, rows: usize, cols: usize) -> Grid {
         let x = [-margin, self.width as f64 + margin];
         let y = [-margin, self.height as f64 + margin];
-        Grid::new(rows, cols, x, y, |p| self.to_standard(p), self.sd[0] * self.sd[1])
+        Grid::new(rows, cols, x, y, |p| self.to_standard(p), self.std[0] * self.std[1])
     }
 
     /// The true density per square pixel at the centers of a grid, row-major, first row on top.
@@ -302,12 +302,12 @@ impl ImageDensity {
         }
     }
 
-    /// The density with a jitter of `sd` pixels on the picture grown by `margin` pixels, `cells` cells a pixel.
-    fn blur<'a>(&self, mass: &'a [f64], sd: f64, margin: f64, cells: usize) -> Blur<'a> {
+    /// The density with a jitter of `std` pixels on the picture grown by `margin` pixels, `cells` cells a pixel.
+    fn blur<'a>(&self, mass: &'a [f64], std: f64, margin: f64, cells: usize) -> Blur<'a> {
         let margin = margin.ceil();
         let taps = |pixels: usize| {
             let n = (pixels + 2 * margin as usize) * cells;
-            Taps::new((0..n).map(|i| (i as f64 + 0.5) / cells as f64 - margin), pixels, sd)
+            Taps::new((0..n).map(|i| (i as f64 + 0.5) / cells as f64 - margin), pixels, std)
         };
         Blur::new(mass, self.width, taps(self.width), taps(self.height))
     }
@@ -324,14 +324,14 @@ fn moments(points: &[[f64; 2]], weights: &[f64]) -> ([f64; 2], [f64; 2]) {
     let average =
         |f: &dyn Fn(&[f64; 2]) -> f64| points.iter().zip(weights).map(|(p, w)| w * f(p)).sum::<f64>() / total;
     let mean = std::array::from_fn(|a| average(&|p| p[a]));
-    let sd = std::array::from_fn(|a| average(&|p| (p[a] - mean[a]).powi(2)).sqrt());
-    (mean, sd)
+    let std = std::array::from_fn(|a| average(&|p| (p[a] - mean[a]).powi(2)).sqrt());
+    (mean, std)
 }
 
 /// A drawing must cover more than one row and more than one column.
-fn check_extent(name: &str, mean: [f64; 2], sd: [f64; 2]) -> Result<(), DataError> {
+fn check_extent(name: &str, mean: [f64; 2], std: [f64; 2]) -> Result<(), DataError> {
     for (a, line, axis) in [(0, "column", "x"), (1, "row", "y")] {
-        if sd[a] < 1e-6 {
+        if std[a] < 1e-6 {
             return Err(DataError::Line { name: name.to_owned(), line, index: mean[a] as usize, axis });
         }
     }

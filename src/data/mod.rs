@@ -16,7 +16,7 @@
 //! and points agree without a flip:
 //! - *pixel coordinates* `p`: the image covers `[0, width] x [0, height]`, so the center of the pixel in row r and
 //!   column c is `(c + 1/2, r + 1/2)`;
-//! - *standardized coordinates* `x = (p - mean) / sd` for each axis, in which models work and in which entropies and
+//! - *standardized coordinates* `x = (p - mean) / std` for each axis, in which models work and in which entropies and
 //!   likelihoods are stated in nats.
 mod alias;
 mod error;

@@ -89,7 +89,7 @@ impl PixelTransform {
         assert!(x.len().is_multiple_of(d), "{} coordinates are no images of {d}", x.len());
         let to = |(i, &x): (usize, &f64)| match self {
             Self::Marginals(marginals) => marginals.to_normal(i % d, x).0,
-            Self::Logit(logit) => (logit.logit(x).0 - logit.mean[i % d]) / logit.sd[i % d],
+            Self::Logit(logit) => (logit.logit(x).0 - logit.mean[i % d]) / logit.std[i % d],
         };
         x.iter().enumerate().map(|x| to(x) as f32).collect()
     }

@@ -4,7 +4,7 @@
 //! along every axis, so that their standardized form exists; whoever holds a `Points` has nothing to check again.
 
 use super::{DataError, Standardizer};
-use crate::io::{Fnv, read_csv_table, read_npy};
+use crate::io::{Fnv, read_csv, read_npy};
 use std::path::Path;
 
 /// Points `[n, d]` in units, and their standardized coordinates.
@@ -57,11 +57,13 @@ impl Points {
                 Self::build(name, Rows { shape, values: array.data, ..Rows::default() })
             }
             Some("csv") => {
-                let table = read_csv_table(path)?;
-                let n = table.lines.len();
-                let d = table.data.len().checked_div(n).unwrap_or(table.columns.len());
-                let (values, heading, lines) = (table.data, table.columns, table.lines);
-                Self::build(name, Rows { shape: vec![n, d], values, heading, lines, ragged: None })
+                let table = read_csv(path)?;
+                let shape = vec![table.lines.len(), table.columns.len()];
+                let heading = if table.has_heading { table.columns } else { Vec::new() };
+                Self::build(
+                    name,
+                    Rows { shape, values: table.data, heading, lines: table.lines, ragged: None },
+                )
             }
             _ => Err(crate::io::IoError::Format { path: path.to_owned() }.into()),
         }
@@ -107,10 +109,10 @@ impl Points {
         }
         let columns: Vec<_> = (0..d).map(|a| called(a).unwrap_or_else(|| format!("x{}", a + 1))).collect();
         let standard = Standardizer::of(&rows.values, d);
-        let is_fine = |a: &usize| standard.mean[*a].is_finite() && standard.sd[*a].is_normal();
+        let is_fine = |a: &usize| standard.mean[*a].is_finite() && standard.std[*a].is_normal();
         if let Some(a) = (0..d).find(|a| !is_fine(a)) {
-            let (column, mean, sd) = (columns[a].clone(), standard.mean[a], standard.sd[a]);
-            return Err(DataError::Spread { name, column, mean, sd });
+            let (column, mean, std) = (columns[a].clone(), standard.mean[a], standard.std[a]);
+            return Err(DataError::Spread { name, column, mean, std });
         }
         Ok(Self { name, columns, standard, values: rows.values })
     }
@@ -265,7 +267,7 @@ mod tests {
         let exact = points.standard.transform(points.values());
         let back = points.standard.inverse_transform(&exact);
         assert!(back.iter().zip(points.values()).all(|(a, b)| (a - b).abs() < 1e-9));
-        let volume: f64 = points.standard.sd.iter().product();
+        let volume: f64 = points.standard.std.iter().product();
         assert!((points.standard.log_jacobian() + volume.ln()).abs() < 1e-12);
     }
 

@@ -13,16 +13,16 @@ pub(super) struct Taps(Vec<(usize, Vec<f64>)>);
 
 impl Taps {
     /// For cells centerd at `centers` (in pixels) over `pixels` pixels centerd at half coordinates, the normal
-    /// density of deviation `sd` pixels between them.
-    pub(super) fn new(centers: impl Iterator<Item = f64>, pixels: usize, sd: f64) -> Self {
-        let scale = 1.0 / (sd * (2.0 * std::f64::consts::PI).sqrt());
-        let reach = REACH * sd;
+    /// density of deviation `std` pixels between them.
+    pub(super) fn new(centers: impl Iterator<Item = f64>, pixels: usize, std: f64) -> Self {
+        let scale = 1.0 / (std * (2.0 * std::f64::consts::PI).sqrt());
+        let reach = REACH * std;
         Self(
             centers
                 .map(|x| {
                     let first = (x - reach - 0.5).ceil().clamp(0.0, pixels as f64) as usize;
                     let end = (x + reach + 0.5).floor().clamp(first as f64, pixels as f64) as usize;
-                    let weight = |i: usize| scale * (-0.5 * ((x - i as f64 - 0.5) / sd).powi(2)).exp();
+                    let weight = |i: usize| scale * (-0.5 * ((x - i as f64 - 0.5) / std).powi(2)).exp();
                     (first, (first..end).map(weight).collect())
                 })
                 .collect(),

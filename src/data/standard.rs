@@ -3,11 +3,11 @@
 //! Knows an affine map along each axis. Models work in standardized coordinates; files, pictures and samples are in
 //! units. Means and deviations are those of the points to learn from, and held-out points are mapped by the same.
 
-/// The affine map `x = (p - mean) / sd` along each of d axes.
+/// The affine map `x = (p - mean) / std` along each of d axes.
 ///
 /// # Examples
 /// ```
-/// let standard = flowline::data::Standardizer { mean: vec![1.0, 0.0], sd: vec![2.0, 0.5] };
+/// let standard = flowline::data::Standardizer { mean: vec![1.0, 0.0], std: vec![2.0, 0.5] };
 /// assert_eq!(standard.transform(&[5.0, 1.0]), [2.0, 2.0]);
 /// assert_eq!(standard.inverse_transform(&[2.0, 2.0]), [5.0, 1.0]);
 /// assert_eq!(standard.log_jacobian(), 0.0); // -ln(2 x 0.5)
@@ -17,7 +17,7 @@ pub struct Standardizer {
     /// Center `[d]`, in units.
     pub mean: Vec<f64>,
     /// Deviation `[d]`, in units.
-    pub sd: Vec<f64>,
+    pub std: Vec<f64>,
 }
 
 impl Standardizer {
@@ -33,7 +33,7 @@ impl Standardizer {
         };
         let mean = average(&|_, p| p);
         let variance = average(&|a, p| (p - mean[a]).powi(2));
-        Self { sd: variance.into_iter().map(f64::sqrt).collect(), mean }
+        Self { std: variance.into_iter().map(f64::sqrt).collect(), mean }
     }
 
     /// Length of a point.
@@ -47,7 +47,7 @@ impl Standardizer {
     /// When they are no whole number of points.
     #[track_caller]
     pub fn transform(&self, p: &[f64]) -> Vec<f64> {
-        self.each(p, |p, mean, sd| (p - mean) / sd)
+        self.each(p, |p, mean, std| (p - mean) / std)
     }
 
     /// A point of standardized coordinates in units, or several one after the other.
@@ -56,18 +56,18 @@ impl Standardizer {
     /// As [`transform`](Self::transform).
     #[track_caller]
     pub fn inverse_transform(&self, x: &[f64]) -> Vec<f64> {
-        self.each(x, |x, mean, sd| mean + sd * x)
+        self.each(x, |x, mean, std| mean + std * x)
     }
 
-    /// What to add to a log-density in standardized coordinates to have it in units: `-sum ln sd`.
+    /// What to add to a log-density in standardized coordinates to have it in units: `-sum ln std`.
     pub fn log_jacobian(&self) -> f64 {
-        -self.sd.iter().map(|s| s.ln()).sum::<f64>()
+        -self.std.iter().map(|s| s.ln()).sum::<f64>()
     }
 
     #[track_caller]
     fn each(&self, values: &[f64], f: impl Fn(f64, f64, f64) -> f64) -> Vec<f64> {
         let d = self.dim();
         assert!(values.len().is_multiple_of(d), "{} coordinates are no points of {d}", values.len());
-        values.iter().enumerate().map(|(i, &v)| f(v, self.mean[i % d], self.sd[i % d])).collect()
+        values.iter().enumerate().map(|(i, &v)| f(v, self.mean[i % d], self.std[i % d])).collect()
     }
 }

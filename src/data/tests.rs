@@ -34,7 +34,7 @@ fn pixel_entropy() -> f64 {
 fn entropy_of_two_distant_pixels_is_exact() {
     let d = density(40, 30, &[(5, 6, 0.0), (25, 20, 0.0)]);
     assert_eq!(d.mean, [15.5, 13.5]);
-    assert_eq!(d.sd, [10.0, 7.0]);
+    assert_eq!(d.std, [10.0, 7.0]);
     let expected = 2f64.ln() + pixel_entropy() - 70f64.ln();
     assert!((d.entropy_nats() - expected).abs() < 1e-9, "{} {expected}", d.entropy_nats());
 }
@@ -80,7 +80,7 @@ fn the_uniform_rule_draws_uniformly_and_weighs_by_darkness() {
     assert_eq!(d.positions.len(), 2);
     assert!(d.alias_prob.iter().all(|&p| p == 1.0));
     assert_eq!(d.mean, [15.5, 13.5]);
-    assert!((d.sd[0] - 10.0).abs() < 1e-9);
+    assert!((d.std[0] - 10.0).abs() < 1e-9);
     assert!((d.weight[1] - 0.2).abs() < 1e-6);
     assert!((d.mean_weight - 0.6).abs() < 1e-12);
     assert!((d.mass[0] - 5.0 / 6.0).abs() < 1e-12);
@@ -103,7 +103,7 @@ fn true_density_on_a_grid_has_mass_one_and_the_entropy() {
     assert!((mass - 1.0).abs() < 1e-9, "{mass}");
     let entropy = -p.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f64>() * grid.pixel_area;
     assert!((entropy + d.log_jacobian() - d.entropy_nats()).abs() < 1e-6);
-    assert!((grid.cell_area - grid.pixel_area / (d.sd[0] * d.sd[1])).abs() < 1e-15);
+    assert!((grid.cell_area - grid.pixel_area / (d.std[0] * d.std[1])).abs() < 1e-15);
     let x = d.to_pixels(grid.centers[grid.cols + 2].map(f64::from));
     assert!((x[0] - (-5.0 + 2.5 / 6.0)).abs() < 1e-4 && (x[1] - (-5.0 + 1.5 / 6.0)).abs() < 1e-4, "{x:?}");
 }
@@ -117,7 +117,7 @@ fn samples_have_the_density_s_moments_and_mean_log_density() {
         let mean = points.iter().map(|p| f64::from(p[a])).sum::<f64>() / n as f64;
         let square = points.iter().map(|p| f64::from(p[a]).powi(2)).sum::<f64>() / n as f64;
         assert!(mean.abs() < 0.01, "{mean}");
-        assert!((square - 1.0 - d.jitter_sd[a].powi(2)).abs() < 0.02, "{square}");
+        assert!((square - 1.0 - d.jitter_std[a].powi(2)).abs() < 0.02, "{square}");
     }
     // NLL of the best Gaussian, measured on the samples
     let c =

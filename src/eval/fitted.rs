@@ -106,7 +106,7 @@ impl Fitted {
     /// # Errors
     /// A solve that ended early.
     pub fn sample_with_log_prob(&self, n: usize, key: &Key) -> Result<(Tensor, Tensor)> {
-        let flow = self.flow.clone().tolerances(DRAW_TOLERANCE, DRAW_TOLERANCE);
+        let flow = self.flow.clone().rtol(DRAW_TOLERANCE).atol(DRAW_TOLERANCE);
         flow.sample_with_log_prob(n, key)
     }
 

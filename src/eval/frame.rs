@@ -20,7 +20,8 @@ pub struct ImageFrame {
     /// Center of standardized coordinates, in pixel coordinates.
     pub mean: [f64; 2],
     /// Unit of standardized coordinates, in pixels.
-    pub sd: [f64; 2],
+    #[serde(rename = "sd")]
+    pub std: [f64; 2],
     /// Entropy of the image's density in standardized coordinates.
     pub entropy_nats: f64,
     /// Density per square pixel that has the lightest color in every picture of the run: of the image's own density.
@@ -55,7 +56,8 @@ pub struct PointsFrame {
     /// Center of standardized coordinates, in units.
     pub mean: Vec<f64>,
     /// Unit of standardized coordinates, in units.
-    pub sd: Vec<f64>,
+    #[serde(rename = "sd")]
+    pub std: Vec<f64>,
     /// Entropy of the density per unit, where it is known.
     pub entropy_nats: Option<f64>,
     /// A number that tells data apart.
@@ -69,7 +71,7 @@ impl PointsFrame {
             name: file_name(&train.name),
             columns: train.columns.clone(),
             mean: train.standard.mean.clone(),
-            sd: train.standard.sd.clone(),
+            std: train.standard.std.clone(),
             entropy_nats: None,
             fingerprint,
         }
@@ -77,7 +79,7 @@ impl PointsFrame {
 
     /// The way between units and standardized coordinates.
     pub fn standard(&self) -> Standardizer {
-        Standardizer { mean: self.mean.clone(), sd: self.sd.clone() }
+        Standardizer { mean: self.mean.clone(), std: self.std.clone() }
     }
 }
 
@@ -112,7 +114,7 @@ impl ImageFrame {
             width: data.width,
             height: data.height,
             mean: data.mean,
-            sd: data.sd,
+            std: data.std,
             entropy_nats: data.entropy_nats(),
             density_max: scale_of(data).max,
             rule: data.rule,
@@ -142,7 +144,7 @@ impl ImageFrame {
             width: width as usize,
             height: height as usize,
             mean: [frame.mean[0], frame.mean[1]],
-            sd: [frame.sd[0], frame.sd[1]],
+            std: [frame.std[0], frame.std[1]],
             entropy_nats: frame.entropy_nats.unwrap_or(0.0),
             density_max: 1.0,
             rule: Rule::Default,
@@ -168,17 +170,17 @@ impl ImageFrame {
 
     /// Standardized to pixel coordinates; of points, to units.
     pub fn to_pixels(&self, x: [f64; 2]) -> [f64; 2] {
-        std::array::from_fn(|a| self.mean[a] + self.sd[a] * x[a])
+        std::array::from_fn(|a| self.mean[a] + self.std[a] * x[a])
     }
 
     /// Pixel to standardized coordinates; of points, from units.
     pub fn to_standard(&self, p: [f64; 2]) -> [f64; 2] {
-        std::array::from_fn(|a| (p[a] - self.mean[a]) / self.sd[a])
+        std::array::from_fn(|a| (p[a] - self.mean[a]) / self.std[a])
     }
 
     /// What to add to a log-density in standardized coordinates to have it per square pixel; of points, per unit of area.
     pub fn log_jacobian(&self) -> f64 {
-        -(self.sd[0] * self.sd[1]).ln()
+        -(self.std[0] * self.std[1]).ln()
     }
 
     /// The color scale of the run's pictures.
@@ -191,7 +193,7 @@ impl ImageFrame {
     pub fn reach(&self, margin: f64) -> f64 {
         let far = |a: usize, side: usize| {
             let [from, to] =
-                [-margin, side as f64 + margin].map(|x| (self.seen(a, x) - self.mean[a]) / self.sd[a]);
+                [-margin, side as f64 + margin].map(|x| (self.seen(a, x) - self.mean[a]) / self.std[a]);
             from.abs().max(to.abs())
         };
         far(0, self.width).hypot(far(1, self.height))
@@ -200,8 +202,8 @@ impl ImageFrame {
     /// The largest margin in whole pixels with which no corner lies more than so many deviations out; 0 where the image
     /// itself reaches farther.
     pub fn margin_within(&self, deviations: f64) -> f64 {
-        let sd = |a: usize| self.sd[a] / self.units.map_or(1.0, |units| units.pixel[a].abs());
-        let (mut fits, mut reaches) = (0.0, deviations * sd(0).max(sd(1)) + 1.0);
+        let std = |a: usize| self.std[a] / self.units.map_or(1.0, |units| units.pixel[a].abs());
+        let (mut fits, mut reaches) = (0.0, deviations * std(0).max(std(1)) + 1.0);
         while reaches - fits > 0.5 {
             let middle = 0.5 * (fits + reaches);
             *(if self.reach(middle) <= deviations { &mut fits } else { &mut reaches }) = middle;
@@ -336,7 +338,7 @@ mod tests {
             width: 4,
             height: 2,
             mean: [2.0, 1.0],
-            sd: [2.0, 0.5],
+            std: [2.0, 0.5],
             entropy_nats: 0.0,
             density_max: 1.0,
             rule: Rule::Default,
@@ -365,6 +367,7 @@ mod tests {
             let mut frame = ImageFrame::of(&image);
             frame.rule = rule;
             let mut told = serde_json::to_value(&frame).unwrap();
+            assert_eq!(told["sd"][0].as_f64(), Some(frame.std[0]), "files say sd");
             assert_eq!(serde_json::from_value::<ImageFrame>(told.clone()).unwrap(), frame);
             let fields = told.as_object_mut().unwrap();
             fields.remove("rule").unwrap();

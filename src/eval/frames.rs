@@ -25,8 +25,8 @@ impl Frames {
     pub fn standard(&self, dim: usize) -> Standardizer {
         match (&self.points, &self.image) {
             (Some(points), _) => points.standard(),
-            (None, Some(image)) => Standardizer { mean: image.mean.to_vec(), sd: image.sd.to_vec() },
-            (None, None) => Standardizer { mean: vec![0.0; dim], sd: vec![1.0; dim] },
+            (None, Some(image)) => Standardizer { mean: image.mean.to_vec(), std: image.std.to_vec() },
+            (None, None) => Standardizer { mean: vec![0.0; dim], std: vec![1.0; dim] },
         }
     }
 
@@ -39,7 +39,7 @@ impl Frames {
         }
     }
 
-    /// What an NLL in standardized coordinates is more in those that NLLs are told in: `sum ln sd` for points, 0 for an image.
+    /// What an NLL in standardized coordinates is more in those that NLLs are told in: `sum ln std` for points, 0 for an image.
     pub(crate) fn told_nats(&self) -> f64 {
         self.points.as_ref().map_or(0.0, |points| -points.standard().log_jacobian())
     }

@@ -6,7 +6,7 @@
 use super::frame::Cells;
 use super::{Deadline, ImageFrame};
 use crate::cnf::config::Flow;
-use crate::cnf::{Divergence, ErrorNorm, Streamed};
+use crate::cnf::{ErrorNorm, Streamed};
 use crate::data::{Estimate, ImageDensity, Standardizer, ToyDensity};
 use crate::error::{Error, Result};
 use crate::nn::VelocityField;
@@ -54,9 +54,9 @@ impl LogDensity {
     }
 
     fn of_rows(rows: usize, rtol: f64, atol: f64) -> LogDensity {
-        let solve = move |flow: &Flow, x: &Tensor, key: &Key| {
-            let flow = flow.clone().divergence(Divergence::Exact).method(Method::Tsit5);
-            flow.error_norm(ErrorNorm::default()).tolerances(rtol, atol).log_prob(x, key)
+        let solve = move |flow: &Flow, x: &Tensor, _: &Key| {
+            let flow = flow.clone().method(Method::Tsit5);
+            flow.error_norm(ErrorNorm::default()).rtol(rtol).atol(atol).log_prob(x)
         };
         LogDensity { program: Streamed::new(rows, solve), rows, reach: f64::INFINITY }
     }
@@ -211,7 +211,7 @@ pub struct Sampler {
 impl Sampler {
     /// Solved to the tolerance of pictures.
     pub fn new() -> Sampler {
-        let push = |flow: &Flow, z: &Tensor, _: &Key| drawable(flow).push_forward(z);
+        let push = |flow: &Flow, z: &Tensor, _: &Key| drawable(flow, DRAW_TOLERANCE).push_forward(z);
         Sampler { program: Streamed::new(ROWS, push) }
     }
 
@@ -242,12 +242,13 @@ pub type Way = Vec<(f64, Vec<[f64; 2]>)>;
 /// # Errors
 /// A solve that ended early.
 pub fn on_their_way(flow: &Flow, n: usize, times: usize, key: &Key) -> Result<Way> {
-    let path = drawable(flow).sample_trajectories(n, key, times)?;
+    let path = drawable(flow, DRAW_TOLERANCE).sample_trajectories(n, key, times)?;
     Ok((0..times).map(|k| (k as f64 / (times - 1) as f64, pairs(&path.index(k)))).collect())
 }
 
-fn drawable(flow: &Flow) -> Flow {
-    flow.clone().method(Method::Tsit5).tolerances(DRAW_TOLERANCE, DRAW_TOLERANCE)
+/// A flow as it is solved for draws, to a relative and absolute tolerance, whatever the training used.
+pub fn drawable(flow: &Flow, tolerance: f64) -> Flow {
+    flow.clone().method(Method::Tsit5).rtol(tolerance).atol(tolerance)
 }
 
 fn pairs(points: &Tensor) -> Vec<[f64; 2]> {

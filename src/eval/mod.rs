@@ -19,7 +19,10 @@ mod held_out;
 mod images;
 mod measure;
 pub(crate) mod pictures;
+#[cfg(feature = "plot")]
+mod samples;
 mod target;
+mod tensors;
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +38,6 @@ pub(crate) use held_out::HeldOut;
 pub use images::{BitsPerDim, IMAGE_TOLERANCE, ImagesFrame, PixelTables, PixelTransformKind, ToleranceRow};
 pub(crate) use images::{Gallery, Images, bits_of_nats};
 pub use measure::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
-pub(crate) use measure::{LogDensity, Rows, Sampler, Score, on_cells};
+pub(crate) use measure::{LogDensity, Rows, Sampler, Score, drawable, on_cells};
 pub(crate) use target::TEST_STREAM;
 pub use target::TrainingData;

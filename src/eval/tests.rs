@@ -2,8 +2,8 @@
 
 use super::measure::score;
 use super::*;
+use crate::cnf::Cnf;
 use crate::cnf::config::{Flow, ModelConfig};
-use crate::cnf::{Cnf, StandardNormal};
 use crate::data::tests::boxes as image;
 use crate::data::{Estimate, Points, Standardizer, ToyDensity};
 use crate::nn::{AnyVelocityField, ConcatSquash};
@@ -12,7 +12,7 @@ use crate::tensor::Key;
 /// A flow that was not trained, near enough to its base that its density lies about the image.
 fn flow() -> Flow {
     let block: AnyVelocityField = ConcatSquash::new(2, [8], &Key::new(0)).into();
-    let flow = Cnf::new(block, StandardNormal::new(2)).fixed_steps(4);
+    let flow = Cnf::new(block).fixed_steps(4);
     ModelConfig::of(&flow).build(&Key::new(3)).unwrap()
 }
 
@@ -46,7 +46,7 @@ fn the_gap_over_fresh_points_is_that_of_a_quadrature() {
             }
             _ => unreachable!(),
         };
-        let standard = Standardizer { mean: frame.mean.to_vec(), sd: frame.sd.to_vec() };
+        let standard = Standardizer { mean: frame.mean.to_vec(), std: frame.std.to_vec() };
         let (flow, density) = (flow(), LogDensity::for_measures(1e-5, 1e-5));
         let mut parts = 0;
         let found: crate::Result<Estimate> = Estimate::until(0.01, 1 << 16, |part| {

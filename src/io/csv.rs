@@ -6,17 +6,67 @@ use super::atomic::write_parts;
 use super::{IoError, write_atomic};
 use std::fmt::Display;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Rows of numbers and where they stood.
+/// A table of numbers: what [`read_csv`] read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Cells of the heading, where there is one.
+    /// The file.
+    pub path: PathBuf,
+    /// Names of the columns: the cells of the heading, and `x1`, `x2`, ... where a column has none.
     pub columns: Vec<String>,
+    /// Whether there is a heading.
+    pub has_heading: bool,
     /// The numbers, row by row.
     pub data: Vec<f64>,
     /// The line of each row, from 1.
     pub lines: Vec<usize>,
+}
+
+impl Table {
+    /// Where the column of a name stands, from 0; the first of several.
+    ///
+    /// # Errors
+    /// [`IoError::NoColumn`].
+    fn place(&self, name: &str) -> Result<usize, IoError> {
+        self.columns.iter().position(|column| column == name).ok_or_else(|| IoError::NoColumn {
+            path: self.path.clone(),
+            name: name.to_owned(),
+            columns: self.columns.join(", "),
+        })
+    }
+
+    /// The numbers of a column, by its name.
+    ///
+    /// # Errors
+    /// [`IoError::NoColumn`].
+    pub fn column(&self, name: &str) -> Result<Vec<f64>, IoError> {
+        let place = self.place(name)?;
+        Ok(self.data.iter().skip(place).step_by(self.columns.len()).copied().collect())
+    }
+
+    /// Columns by their names, as a tensor `[rows, columns]` of f64.
+    ///
+    /// # Errors
+    /// [`IoError::NoColumn`] for the first that is not there.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{io, tensor::Tensor};
+    /// let path = std::env::temp_dir().join("flowline-table-doc.csv");
+    /// std::fs::write(&path, "t,x,y\n0,1,5\n0.5,2,6\n").unwrap();
+    /// let table = io::read_csv(&path)?;
+    /// assert_eq!(table.tensor(&["y", "t"])?.to_vec(), [5.0, 0.0, 6.0, 0.5]);
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), flowline::io::IoError>(())
+    /// ```
+    #[cfg(feature = "tensor")]
+    pub fn tensor(&self, columns: &[&str]) -> Result<crate::tensor::Tensor, IoError> {
+        let places = columns.iter().map(|name| self.place(name)).collect::<Result<Vec<_>, _>>()?;
+        let rows = self.data.chunks(self.columns.len().max(1));
+        let values: Vec<f64> = rows.flat_map(|row| places.iter().map(|&at| row[at])).collect();
+        Ok(crate::tensor::Tensor::from_vec([self.lines.len(), columns.len()], values))
+    }
 }
 
 /// Writes a heading and rows.
@@ -60,7 +110,8 @@ fn write_row<T: Display>(row: &[T], file: &mut dyn Write) -> io::Result<()> {
     writeln!(file)
 }
 
-/// Reads rows of `columns` numbers; a first line without any number is a heading, empty lines are skipped.
+/// Reads rows of numbers, all of as many columns. A first line without any number is a heading; empty lines are skipped; cells may
+/// be quoted.
 ///
 /// # Errors
 /// When the file cannot be read, or [`IoError::Csv`] with the line.
@@ -70,31 +121,12 @@ fn write_row<T: Display>(row: &[T], file: &mut dyn Write) -> io::Result<()> {
 /// use flowline::io::{read_csv, write_csv};
 /// let path = std::env::temp_dir().join("flowline-doc.csv");
 /// write_csv(&path, "x,y", [[1.5, 2.0], [3.0, 4.0]].iter().map(|row| &row[..]))?;
-/// assert_eq!(read_csv(&path, 2)?, [1.5, 2.0, 3.0, 4.0]);
+/// assert_eq!(read_csv(&path)?.column("y")?, [2.0, 4.0]);
 /// # std::fs::remove_file(path).unwrap();
 /// # Ok::<(), flowline::io::IoError>(())
 /// ```
-pub fn read_csv(path: impl AsRef<Path>, columns: usize) -> Result<Vec<f64>, IoError> {
-    Ok(read_csv_lines(path, columns)?.data)
-}
-
-/// [`read_csv`] with the line that each row stood on, for messages about its numbers.
-///
-/// # Errors
-/// As [`read_csv`].
-pub fn read_csv_lines(path: impl AsRef<Path>, columns: usize) -> Result<Table, IoError> {
-    read_rows(path.as_ref(), Some(columns))
-}
-
-/// Reads rows of as many columns as the first has; heading and empty lines as in [`read_csv`].
-///
-/// # Errors
-/// As [`read_csv`], also for a later row of another length.
-pub fn read_csv_table(path: impl AsRef<Path>) -> Result<Table, IoError> {
-    read_rows(path.as_ref(), None)
-}
-
-fn read_rows(path: &Path, mut columns: Option<usize>) -> Result<Table, IoError> {
+pub fn read_csv(path: impl AsRef<Path>) -> Result<Table, IoError> {
+    let path = path.as_ref();
     let bytes = super::read(path)?;
     let refused = |line: usize, reason: String| IoError::Csv { path: path.to_owned(), line, reason };
     let text = std::str::from_utf8(&bytes).map_err(|e| {
@@ -103,31 +135,47 @@ fn read_rows(path: &Path, mut columns: Option<usize>) -> Result<Table, IoError> 
     })?;
     // Spreadsheets put a byte order mark before the first cell.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut rows = Table::default();
+    let mut table = Table { path: path.to_owned(), ..Table::default() };
     for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let cells = || line.split(',').map(str::trim);
-        match row(line, columns.unwrap_or_else(|| cells().count())) {
-            Ok(values) => {
-                columns = Some(values.len());
-                rows.data.extend(values);
-                rows.lines.push(i + 1);
-            }
-            Err(_) if i == 0 && cells().all(|cell| cell.parse::<f64>().is_err()) => {
-                rows.columns = cells().map(str::to_owned).collect();
-            }
-            Err(reason) => return Err(refused(i + 1, reason)),
+        let cells = cells(line);
+        if i == 0 && cells.iter().all(|cell| cell.parse::<f64>().is_err()) {
+            (table.columns, table.has_heading) = (cells, true);
+            continue;
         }
+        if table.columns.is_empty() {
+            table.columns = vec![String::new(); cells.len()];
+        }
+        let values = row(&cells, table.columns.len()).map_err(|reason| refused(i + 1, reason))?;
+        table.data.extend(values);
+        table.lines.push(i + 1);
     }
-    Ok(rows)
+    for (i, name) in table.columns.iter_mut().enumerate().filter(|(_, name)| name.is_empty()) {
+        *name = format!("x{}", i + 1);
+    }
+    Ok(table)
 }
 
-fn row(line: &str, columns: usize) -> Result<Vec<f64>, String> {
-    let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+fn row(cells: &[String], columns: usize) -> Result<Vec<f64>, String> {
     if cells.len() != columns {
         let found = if cells.len() == 1 { "1 column".to_owned() } else { format!("{} columns", cells.len()) };
         return Err(format!("{found} instead of {columns}"));
     }
     cells.iter().map(|cell| cell.parse().map_err(|_| format!("\"{cell}\" is no number"))).collect()
+}
+
+/// The cells of a line without the room around them. Within double quotes a comma is a character, and two quotes are one.
+fn cells(line: &str) -> Vec<String> {
+    let (mut cells, mut quoted, mut chars) = (vec![String::new()], false, line.chars().peekable());
+    while let Some(c) = chars.next() {
+        let cell = cells.last_mut().expect("invariant: there is a first cell");
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => cell.extend(chars.next()),
+            '"' if quoted || cell.trim().is_empty() => quoted = !quoted,
+            ',' if !quoted => cells.push(String::new()),
+            c => cell.push(c),
+        }
+    }
+    cells.iter().map(|cell| cell.trim().to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -140,14 +188,14 @@ mod tests {
         let path = folder.path().join("p.csv");
         let read = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            read_csv(&path, 2).map_err(|e| e.to_string())
+            read_csv(&path).map(|table| table.data).map_err(|e| e.to_string())
         };
         assert_eq!(read("x,y\n1,2\n\n 3 , 4e0\n").unwrap(), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(read("1,2").unwrap(), [1.0, 2.0]);
         assert_eq!(read("t,y0\n1,2").unwrap(), [1.0, 2.0]);
         assert!(read("1,y0\n1,2").unwrap_err().contains("line 1: \"y0\" is no number"));
         assert!(read("x,y\n1,2\n3,oops\n").unwrap_err().contains("p.csv line 3: \"oops\" is no number"));
-        assert!(read("1,2,3").unwrap_err().contains("line 1: 3 columns instead of 2"));
+        assert!(read("x,y\n1,2,3").unwrap_err().contains("line 2: 3 columns instead of 2"));
         assert_eq!(read("\u{feff}1,2\r\n3,4").unwrap(), [1.0, 2.0, 3.0, 4.0]);
     }
 
@@ -157,14 +205,34 @@ mod tests {
         let path = folder.path().join("p.csv");
         let read = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            read_csv_table(&path)
+            read_csv(&path)
         };
         let table = read("a, b,c\n1,2,3\n4,5,6\n").unwrap();
         assert_eq!((table.columns, table.lines), (["a", "b", "c"].map(str::to_owned).to_vec(), vec![2, 3]));
         assert_eq!(table.data, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         assert_eq!(read("1\n2\n").unwrap().data, [1.0, 2.0]);
+        let bare = read("1,2\n3,4\n").unwrap();
+        assert_eq!((bare.columns, bare.has_heading), (["x1", "x2"].map(str::to_owned).to_vec(), false));
         let ragged = read("1,2\n3,4\n5,6,7\n").unwrap_err().to_string();
         assert!(ragged.contains("p.csv line 3: 3 columns instead of 2"), "{ragged}");
+    }
+
+    #[test]
+    fn columns_are_found_by_their_names_and_cells_may_be_quoted() {
+        let folder = crate::io::scratch();
+        let path = folder.path().join("p.csv");
+        std::fs::write(&path, "\"t, s\", \"the \"\"y\"\"\",\n\"0.5\",2,3\n1,-4,5\n").unwrap();
+        let table = read_csv(&path).unwrap();
+        assert_eq!(table.columns, ["t, s", "the \"y\"", "x3"]);
+        assert_eq!(table.column("t, s").unwrap(), [0.5, 1.0]);
+        assert_eq!(table.column("x3").unwrap(), [3.0, 5.0]);
+        let message = table.column("y").unwrap_err().to_string();
+        assert!(message.contains("p.csv has no column \"y\"") && message.contains("t, s"), "{message}");
+        #[cfg(feature = "tensor")]
+        {
+            let found = table.tensor(&["x3", "t, s"]).unwrap();
+            assert_eq!((&found.shape()[..], found.to_vec()), (&[2, 2][..], vec![3.0, 0.5, 5.0, 1.0]));
+        }
     }
 
     #[test]
@@ -172,7 +240,7 @@ mod tests {
         let folder = crate::io::scratch();
         let path = folder.path().join("p.csv");
         std::fs::write(&path, b"x,y\n1,2\n3,\xff4\n").unwrap();
-        let message = read_csv(&path, 2).unwrap_err().to_string();
+        let message = read_csv(&path).unwrap_err().to_string();
         assert!(message.contains("p.csv line 3: byte 11 of the file is no UTF-8 text"), "{message}");
     }
 
@@ -182,7 +250,7 @@ mod tests {
         let path = folder.path().join("p.csv");
         let parts = [Ok(vec![1.5, 2.0, 3.0, 4.0]), Ok(vec![5.0, 6.0])];
         write_csv_parts::<f64, IoError>(&path, "x,y", 2, parts.into_iter()).unwrap();
-        let rows = read_csv_lines(&path, 2).unwrap();
+        let rows = read_csv(&path).unwrap();
         assert_eq!((rows.data, rows.lines), (vec![1.5, 2.0, 3.0, 4.0, 5.0, 6.0], vec![2, 3, 4]));
     }
 }

@@ -182,6 +182,16 @@ pub enum IoError {
         /// Those of the first.
         expected: usize,
     },
+    /// A table has no column of a name.
+    #[error("{} has no column \"{name}\"; its columns are {columns}", path.display())]
+    NoColumn {
+        /// The file.
+        path: PathBuf,
+        /// The name asked for.
+        name: String,
+        /// Those that there are.
+        columns: String,
+    },
     /// A line of a CSV file is no row of numbers.
     #[error("{} line {line}: {reason}; give one row of comma-separated numbers a line, a heading line is allowed", path.display())]
     Csv {

@@ -43,7 +43,7 @@ pub use atomic::{writable_folder, write_atomic};
 pub(crate) use checkpoint::write_first_format;
 #[cfg(feature = "train")]
 pub use checkpoint::{Checkpoint, FORMAT_VERSION, read_checkpoint, write_checkpoint};
-pub use csv::{Table, read_csv, read_csv_lines, read_csv_table, write_csv, write_csv_parts};
+pub use csv::{Table, read_csv, write_csv, write_csv_parts};
 pub use error::IoError;
 #[cfg(feature = "train")]
 pub(crate) use hash::Fnv;

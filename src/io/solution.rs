@@ -24,7 +24,7 @@ impl<Y: PlainState, O: PlainState> Solution<Y, O> {
     /// let path = std::env::temp_dir().join("flowline-decay.csv");
     /// let decay = Ode::new(|_t, y: &[f64; 1]| [-y[0]]).save_at([0.0, 0.5, 1.0]);
     /// decay.solve(0.0, 1.0, [1.0])?.save(&path)?;
-    /// let rows = flowline::io::read_csv(&path, 2)?;
+    /// let rows = flowline::io::read_csv(&path)?.data;
     /// assert!(rows[..3] == [0.0, 1.0, 0.5] && (rows[3] - (-0.5_f64).exp()).abs() < 1e-6);
     /// # std::fs::remove_file(path).unwrap();
     /// # Ok::<(), flowline::Error>(())
@@ -91,7 +91,7 @@ mod tests {
         let (csv, npy) = (folder.path().join("a.csv"), folder.path().join("a.NPY"));
         solution.save(&csv).unwrap();
         solution.save(&npy).unwrap();
-        assert_eq!(read_csv(&csv, 3).unwrap(), expected);
+        assert_eq!(read_csv(&csv).unwrap().data, expected);
         let array = read_npy(&npy).unwrap();
         assert_eq!((array.shape, array.data), (vec![3, 3], expected));
         assert!(std::fs::read_to_string(&csv).unwrap().starts_with("t,y0,y1\n0,1,0\n"));

@@ -50,7 +50,7 @@ pub(super) fn finish(mut session: Session) -> Result<TrainedFlow> {
         None
     };
     if let Some(folder) = &session.folder {
-        let (header, mean_weight) = (&session.header, session.density.data.mean_weight());
+        let (header, mean_weight) = (&session.header, session.trainer.data.mean_weight());
         let entropy = header.frames.entropy_nats();
         loss_curve(folder, &header.recipe, entropy, mean_weight, header.frames.told_nats())?;
     }
@@ -68,7 +68,7 @@ fn take_best(session: &mut Session, last: Score) -> Result<Score> {
     let nll = Estimate { mean, stderr, ..last.nll };
     session.state.ema = flow;
     session.save()?;
-    (session.density.on_note)(&format!("the weights after update {update} are the best ({nll} nats)"));
+    (session.trainer.on_note)(&format!("the weights after update {update} are the best ({nll} nats)"));
     Ok(Score { nll, ..last })
 }
 
@@ -98,7 +98,7 @@ fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
 /// The picture of points that are none of the plane.
 fn space(session: &mut Session) -> Result<()> {
     session.stage(Activity::Drawing)?;
-    let (Some(folder), TrainingData::Points(points, _)) = (&session.folder, &session.density.data) else {
+    let (Some(folder), TrainingData::Points(points, _)) = (&session.folder, &session.trainer.data) else {
         return Ok(());
     };
     let (flow, standard) = (&session.state.ema, session.header.standard());
@@ -122,7 +122,7 @@ fn space(session: &mut Session) -> Result<()> {
 fn plane(session: &mut Session, image: &ImageFrame) -> Result<Mass> {
     session.stage(Activity::Evaluating)?;
     let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
-    let (finest, on_stage) = (image.side() * image.cells_per_pixel(), &mut session.density.on_stage);
+    let (finest, on_stage) = (image.side() * image.cells_per_pixel(), &mut session.trainer.on_stage);
     let plane = OnPlane { density: &session.draw, flow: &ema, frame: image };
     let told = &mut |share| on_stage(Activity::Evaluating, share);
     let (learned, mass) = plane.over_domain(finest, by.share(PLANE), told)?;
@@ -132,7 +132,7 @@ fn plane(session: &mut Session, image: &ImageFrame) -> Result<Mass> {
         return Ok(mass);
     }
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
-    let on_stage = &mut session.density.on_stage;
+    let on_stage = &mut session.trainer.on_stage;
     let (points, way) =
         pictures::draws(&ema, image, &key, by.share(DRAWS), |share| on_stage(Activity::Drawing, share))?;
     // The program of the samples, and that of the flow.
@@ -143,7 +143,7 @@ fn plane(session: &mut Session, image: &ImageFrame) -> Result<Mass> {
         let text = format!(
             "the time limit leaves room for {rows} x {cols} cells of the plane and {samples} samples"
         );
-        (session.density.on_note)(&text);
+        (session.trainer.on_note)(&text);
     }
     let update = session.update;
     if let Some((artist, folder)) = session.artist() {
@@ -165,7 +165,7 @@ fn tell_missing(session: &mut Session, mass: &Mass) {
             "warning: the density reaches far beyond the {what}: {:.1e} of it still lies in the outermost band of 4 times the {what}'s sides, where {:.4} was found",
             mass.outer, mass.total
         );
-        (session.density.on_note)(&text);
+        (session.trainer.on_note)(&text);
     }
 }
 
@@ -214,7 +214,7 @@ fn report(session: &mut Session, (validation, test): (Score, Score), mass: Optio
     let (bits_of_validation, bits_of_test) = (bits(validation.nll), bits(test.nll));
     TrainReport {
         updates: session.update,
-        weights: super::num_weights(&session.state.model),
+        weights: crate::nn::num_params(&session.state.model),
         loss: session.tallies.loss,
         nll_nats: nll.mean,
         nll_stderr_nats: nll.stderr,

@@ -3,7 +3,7 @@
 use super::state::TrainState;
 use super::{Flow, MODEL_FILE, PixelTables, RunInfo, TrainReport};
 use crate::cnf::Cnf;
-use crate::data::PixelTransform;
+use crate::data::{PixelTransform, grouped};
 use crate::error::Result;
 use crate::eval::Fitted;
 use crate::io::{IoError, read_checkpoint};
@@ -22,8 +22,8 @@ pub struct TrainedFlow {
     pub header: RunInfo,
     /// Updates done.
     pub update: u64,
-    /// The run in numbers; none where it was only read.
-    pub report: Option<TrainReport>,
+    /// The run in numbers; none where it was only read. As text: [`report`](Self::report).
+    pub train_report: Option<TrainReport>,
 }
 
 impl Deref for TrainedFlow {
@@ -38,11 +38,20 @@ impl TrainedFlow {
     pub(super) fn new(
         state: TrainState,
         header: RunInfo,
-        report: Option<TrainReport>,
+        train_report: Option<TrainReport>,
         pixels: Option<PixelTransform>,
     ) -> TrainedFlow {
         let update = state.update.item() as u64;
-        TrainedFlow { fitted: Fitted::new(state.ema, &header.frames, pixels), header, update, report }
+        TrainedFlow { fitted: Fitted::new(state.ema, &header.frames, pixels), header, update, train_report }
+    }
+
+    /// What the run found of the model, one figure per line, each with its standard error; of a run that was only read, how far
+    /// it came.
+    pub fn report(&self) -> String {
+        match &self.train_report {
+            Some(report) => report.to_string(),
+            None => format!("{} updates, opened from its run folder", grouped(self.update)),
+        }
     }
 
     /// Reads a run folder.
@@ -63,7 +72,12 @@ impl TrainedFlow {
             None => None,
         };
         let header = checkpoint.header;
-        Ok(TrainedFlow { fitted: Fitted::new(flow, &header.frames, pixels), header, update, report: None })
+        Ok(TrainedFlow {
+            fitted: Fitted::new(flow, &header.frames, pixels),
+            header,
+            update,
+            train_report: None,
+        })
     }
 }
 

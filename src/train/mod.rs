@@ -13,14 +13,14 @@
 //!
 //! # Examples
 //! ```no_run
-//! use flowline::{cnf::Cnf, data::ImageDensity, prelude::*, train};
-//! let key = Key::new(0);
-//! let learned = train::Trainer::new(Cnf::plane(&key), ImageDensity::open("cat.png")?)
+//! use flowline::{data::ImageDensity, train::Trainer};
+//! let flow = Trainer::new(ImageDensity::open("cat.png")?)
 //!     .updates(2_000)
 //!     .run_dir("runs/cat")
 //!     .on_update(|progress| println!("{progress}"))
-//!     .run(&key)?;
-//! learned.plot_density("density.png", 512)?;
+//!     .run()?;
+//! flow.plot_density("density.png", 512)?;
+//! println!("{}", flow.report()); // the KL divergence and its standard error
 //! # Ok::<(), flowline::Error>(())
 //! ```
 
@@ -66,5 +66,5 @@ pub use progress::{Activity, Progress};
 pub use recipe::{Objective, Phase, TrainConfig};
 pub use recorded::Recorded;
 pub use report::{PhaseReport, TrainReport};
-pub use run::{RunInfo, Trainer, num_weights};
+pub use run::{RunInfo, Trainer};
 pub use state::{Batch, ImageTables, PointsTable, Rows, Source, Stored, Tables, TrainState};

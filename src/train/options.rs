@@ -98,7 +98,7 @@ pub enum Preset {
     Points,
     /// The recipe for sets of images.
     Images,
-    /// A recipe that was given, by its name: see [`Density::from_recipe`](super::Trainer::from_recipe).
+    /// A recipe that was given, by its name: see [`Trainer::config`](super::Trainer::config).
     Given(String),
 }
 
@@ -123,6 +123,8 @@ impl From<String> for Preset {
             "default" => Preset::Default,
             "points" => Preset::Points,
             "images" => Preset::Images,
+            // Diffrax's example of a continuous normalizing flow: files call it by its first name.
+            "diffrax" => Preset::Given("documented".to_owned()),
             _ => Preset::Given(name),
         }
     }
@@ -185,6 +187,23 @@ names! {
         Lamb = "lamb",
     }
 }
+
+/// Options that describe a model and how it is solved: names and flags.
+const OF_A_FLOW: [(&str, &str); 13] = [
+    ("width", "--width"),
+    ("depth", "--depth"),
+    ("blocks", "--blocks"),
+    ("field", "--field"),
+    ("divergence", "--divergence"),
+    ("probes", "--probes"),
+    ("solver", "--solver"),
+    ("rtol", "--rtol"),
+    ("atol", "--atol"),
+    ("fixed_steps", "--fixed-steps"),
+    ("checkpoints", "--checkpoints"),
+    ("kinetic", "--kinetic"),
+    ("jacobian", "--jacobian"),
+];
 
 impl TrainOptions {
     /// Finds values out of range and options that exclude each other.
@@ -306,6 +325,35 @@ impl TrainOptions {
                     _ => TrainConfig::of(with, shape),
                 };
                 with.check().is_ok() && found.with_updates_of(recipe) == *recipe
+            }
+        }
+    }
+
+    /// These options and those given in others, which take the place of these.
+    pub(super) fn with(&self, others: &TrainOptions) -> TrainOptions {
+        macro_rules! either {
+            ($($field:ident)*) => {
+                TrainOptions { $($field: others.$field.clone().or_else(|| self.$field.clone())),* }
+            };
+        }
+        either! {
+            preset updates time_limit batch width depth blocks divergence probes solver rtol atol fixed_steps checkpoints
+            optimizer objective field pixels kinetic jacobian patience lr seed
+        }
+    }
+
+    /// Refuses options of the model and its solver where a flow is given.
+    ///
+    /// # Errors
+    /// [`TrainError::Option`] for the first.
+    pub(super) fn check_given_flow(&self) -> Result<(), Error> {
+        let given = self.to_map();
+        let found = OF_A_FLOW.iter().find_map(|(name, flag)| Some((*flag, given.get(*name)?)));
+        match found {
+            None => Ok(()),
+            Some((option, value)) => {
+                let (value, range) = (plain(value), "left out: the flow that is given has its own");
+                Err(TrainError::Option { option, value, range }.into())
             }
         }
     }

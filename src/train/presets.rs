@@ -98,7 +98,9 @@ fn apply(solve: &mut SolveConfig, options: &TrainOptions) {
     if options.probes.is_some() {
         solve.divergence = DivergenceKind::Hutchinson;
     }
-    solve.path_regularization = [options.kinetic, options.jacobian].map(Option::unwrap_or_default);
+    for (weight, given) in solve.path_regularization.iter_mut().zip([options.kinetic, options.jacobian]) {
+        *weight = given.unwrap_or(*weight);
+    }
     solve.probes = options.probes.unwrap_or(solve.probes);
     solve.solver = options.solver.as_ref().map_or_else(|| solve.solver.clone(), |s| s.to_lowercase());
     if let Some(n) = options.checkpoints {
@@ -154,24 +156,23 @@ impl TrainConfig {
             Some(asked) => phases(&recipe.preset, asked),
         };
         recipe.seed = options.seed.unwrap_or(recipe.seed);
-        recipe.optimizer = options.optimizer.unwrap_or(recipe.optimizer);
-        recipe.weight_decay = match recipe.optimizer {
-            OptimizerKind::AdamW => recipe.weight_decay,
-            OptimizerKind::Lion => LION_WEIGHT_DECAY,
-            _ => 0.0,
-        };
+        if let Some(optimizer) = options.optimizer {
+            recipe.optimizer = optimizer;
+            recipe.weight_decay = match optimizer {
+                OptimizerKind::AdamW => recipe.weight_decay,
+                OptimizerKind::Lion => LION_WEIGHT_DECAY,
+                _ => 0.0,
+            };
+        }
         let first = recipe.phases[0].lr;
         for phase in &mut recipe.phases {
             phase.batch = options.batch.unwrap_or(phase.batch);
             phase.lr = options.lr.map_or(phase.lr, |lr| lr * (phase.lr / first));
         }
         let model = &mut recipe.model;
-        let (width, depth) =
-            (options.width.unwrap_or(model.hidden[0]), options.depth.unwrap_or(model.hidden.len()));
-        if !matches!(model.field, FieldConfig::UNet { .. })
-            || options.width.is_some()
-            || options.depth.is_some()
-        {
+        if options.width.is_some() || options.depth.is_some() {
+            let width = options.width.unwrap_or(model.hidden[0]);
+            let depth = options.depth.unwrap_or(model.hidden.len());
             model.hidden = layers(&model.field, width, depth);
         }
         model.blocks = options.blocks.unwrap_or(model.blocks);
@@ -216,7 +217,8 @@ impl TrainConfig {
         };
         let (solve, asked) = match preset {
             Preset::Images => {
-                let solve = SolveConfig { tile: IMAGES_TILE, ..SolveConfig::adaptive(IMAGES_TOLERANCE) };
+                let solve =
+                    SolveConfig { rows_per_tile: IMAGES_TILE, ..SolveConfig::adaptive(IMAGES_TOLERANCE) };
                 (solve, ObjectiveKind::FlowMatching)
             }
             Preset::Default | Preset::Points | Preset::Given(_) => {

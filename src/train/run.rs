@@ -1,7 +1,7 @@
-//! `Density`: what to train on what, where to, and who is told; then one call that runs it.
+//! `Trainer`: what to train on what, where to, and who is told; then one call that runs it.
 //!
-//! The builder only collects. [`Trainer::run`] finds out whether there is a run to [`resume`], and hands over to the
-//! session, which knows nothing of options.
+//! The builder only collects, so the order of its calls does not matter. [`Trainer::run`] settles options and config, finds out
+//! whether there is a run to [`resume`], and hands over to the session, which knows nothing of options.
 
 mod resume;
 
@@ -18,12 +18,12 @@ use super::{
 };
 use crate::cnf::Cnf;
 use crate::data::Standardizer;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::eval::Frames;
 use crate::io::Fnv;
 use crate::io::run::RunFolder;
-use crate::nn::{AnyVelocityField, VelocityField, is_fixed};
-use crate::tensor::{Key, Tensor, Tree};
+use crate::nn::{AnyVelocityField, VelocityField, num_params};
+use crate::tensor::{Key, Tree};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
@@ -74,12 +74,16 @@ impl RunInfo {
     }
 }
 
-/// Learns the density of an image or of points; see [`Trainer::run`].
+/// Learns the density of an image, of points, of a toy or of a set of images; see [`Trainer::run`].
+///
+/// What is set may be set in any order. Nothing is checked or built before [`Trainer::run`] or [`Trainer::plan`].
 pub struct Trainer<'a> {
-    pub(super) flow: Flow,
+    /// The caller's own flow; otherwise the config's model is drawn.
+    flow: Option<Flow>,
     pub(super) data: TrainingData,
-    pub(super) options: TrainOptions,
-    pub(super) recipe: TrainConfig,
+    options: TrainOptions,
+    /// What options change; otherwise the preset for the kind of data.
+    config: Option<TrainConfig>,
     pub(super) folder: Option<PathBuf>,
     pub(super) started: Instant,
     pub(super) on_update: Box<dyn FnMut(&Progress) + 'a>,
@@ -88,96 +92,17 @@ pub struct Trainer<'a> {
     pub(super) stop: Box<dyn FnMut() -> bool + 'a>,
     /// Whether a run that lies in the folder is moved aside.
     pub(super) restart: bool,
-    /// Whether the recipe follows from the options, and a resumed run may leave them out.
-    by_options: bool,
 }
 
 impl<'a> Trainer<'a> {
-    /// A flow and the data whose density it is to learn (an image, [`Points`](crate::data::Points), a
-    /// [`Toy`](crate::data::ToyDensity), an [`ImageSet`](crate::data::ImageSet)), by the default recipe for such data.
-    ///
-    /// Flow matching solves nothing; the flow's own settings are those of maximum likelihood.
-    ///
-    /// # Panics
-    /// When the flow's dimension is not that of the data.
-    #[track_caller]
-    pub fn new<D: VelocityField + Into<AnyVelocityField>>(
-        flow: Cnf<D>,
-        data: impl Into<TrainingData>,
-    ) -> Trainer<'a> {
-        let (settings, data) = (flow.settings, data.into());
-        let (of_flow, of_data) = (flow.blocks[0].dim(), data.dim());
-        assert!(of_flow == of_data, "a flow over {of_flow} dimensions learns no points of {of_data}");
-        let mut flow = Cnf::with_blocks(flow.blocks.into_iter().map(Into::into).collect(), flow.base);
-        flow.settings = settings;
-        let mut by_data = TrainOptions::default();
-        // Without options there is nothing to refuse.
-        let recipe = match check_preset(&mut by_data, &data) {
-            Ok(()) => TrainConfig::of(&by_data, data.shape()),
-            Err(e) => unreachable!("invariant: {e}"),
-        };
-        let recipe = TrainConfig { model: ModelConfig::of(&flow), ..recipe };
-        Trainer::build(flow, data, TrainOptions::default(), recipe, false)
-    }
-
-    /// A flow and a recipe as options ask for them. Points, toys and sets of images have presets of their own.
-    ///
-    /// # Errors
-    /// Options out of range; a preset of other data.
-    pub fn from_options(options: &TrainOptions, data: impl Into<TrainingData>) -> Result<Trainer<'a>> {
-        let (mut options, data) = (options.clone(), data.into());
-        options.check()?;
-        check_preset(&mut options, &data)?;
-        let recipe = TrainConfig::of(&options, data.shape());
-        Trainer::by_options(options, data, recipe)
-    }
-
-    /// A flow and a recipe of another's making, in which options change what they name. Its
-    /// [`preset`](TrainConfig::preset) is [`Preset::Given`], a name by which a resumed run knows it.
-    ///
-    /// # Errors
-    /// Options out of range.
-    ///
-    /// # Panics
-    /// When the recipe's dimension is not that of the data.
-    #[track_caller]
-    pub fn from_recipe(
-        recipe: TrainConfig,
-        options: &TrainOptions,
-        data: impl Into<TrainingData>,
-    ) -> Result<Trainer<'a>> {
-        let (of_recipe, data) = (recipe.model.dim, data.into());
-        assert!(
-            of_recipe == data.dim(),
-            "a recipe over {of_recipe} dimensions learns no points of {}",
-            data.dim()
-        );
-        options.check()?;
-        check_field(options, &data)?;
-        let options = TrainOptions { preset: Some(recipe.preset.clone()), ..options.clone() };
-        let recipe = recipe.with(&options);
-        Trainer::by_options(options, data, recipe)
-    }
-
-    fn by_options(options: TrainOptions, data: TrainingData, recipe: TrainConfig) -> Result<Trainer<'a>> {
-        super::bounds::check_model(&recipe)?;
-        let [model_key, _] = Key::new(recipe.seed).split();
-        let flow = recipe.model.build(&model_key)?;
-        Ok(Trainer::build(flow, data, options, recipe, true))
-    }
-
-    fn build(
-        flow: Flow,
-        data: TrainingData,
-        options: TrainOptions,
-        recipe: TrainConfig,
-        by_options: bool,
-    ) -> Self {
+    /// Learns from data: an [`ImageDensity`](crate::data::ImageDensity), [`Points`](crate::data::Points), a
+    /// [`ToyDensity`](crate::data::ToyDensity) or an [`ImageSet`](crate::data::ImageSet), by the preset for its kind.
+    pub fn new(data: impl Into<TrainingData>) -> Trainer<'a> {
         Trainer {
-            flow,
-            data,
-            options,
-            recipe,
+            flow: None,
+            data: data.into(),
+            options: TrainOptions::default(),
+            config: None,
             folder: None,
             started: Instant::now(),
             on_update: Box::new(|_| {}),
@@ -185,20 +110,49 @@ impl<'a> Trainer<'a> {
             on_stage: Box::new(|_, _| {}),
             stop: Box::new(|| false),
             restart: false,
-            by_options,
         }
+    }
+
+    /// Trains this flow, from its weights, in place of one that the config describes; options of the model and its solver
+    /// are refused.
+    ///
+    /// Flow matching solves nothing; the flow's own settings are those of maximum likelihood.
+    pub fn with_flow<D: VelocityField + Into<AnyVelocityField>>(
+        flow: Cnf<D>,
+        data: impl Into<TrainingData>,
+    ) -> Trainer<'a> {
+        let blocks = flow.blocks.into_iter().map(Into::into).collect();
+        let flow = Cnf { blocks, base: flow.base, settings: flow.settings, context: None };
+        Trainer { flow: Some(flow), ..Trainer::new(data) }
+    }
+
+    /// The phases, rates and model to train by, in place of the preset for the kind of data; options change what they name.
+    pub fn config(mut self, config: TrainConfig) -> Self {
+        self.config = Some(config);
+        self
+    }
+
+    /// Options that are given here; those set before stay where these leave them out.
+    pub fn options(mut self, options: &TrainOptions) -> Self {
+        self.options = self.options.with(options);
+        self
     }
 
     /// Updates of all phases together.
     pub fn updates(mut self, updates: u64) -> Self {
         self.options.updates = Some(updates);
-        self.recipe = self.recipe.with_updates(updates);
         self
     }
 
-    /// Another recipe; its model is that of the flow given.
-    pub fn recipe(mut self, recipe: TrainConfig) -> Self {
-        self.recipe = TrainConfig { model: self.recipe.model, ..recipe };
+    /// Seconds for everything, the measures and plots of the end too, in place of a number of updates.
+    pub fn time_limit(mut self, seconds: f64) -> Self {
+        self.options.time_limit = Some(seconds);
+        self
+    }
+
+    /// The seed of everything that is drawn, 0 where none is given.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.options.seed = Some(seed);
         self
     }
 
@@ -247,36 +201,39 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// The seed of the recipe.
-    pub fn seed(&self) -> u64 {
-        self.recipe.seed
-    }
-
-    /// The weights that are trained.
-    pub fn num_params(&self) -> usize {
-        num_weights(&self.flow)
+    /// The numbers of the model that are trained.
+    ///
+    /// # Errors
+    /// As [`Trainer::run`] for what was set.
+    pub fn num_params(&self) -> Result<usize> {
+        Ok(num_params(&self.build_flow(&self.settle()?.1)?))
     }
 
     /// What an update of each phase does and needs; nothing is run.
     ///
     /// # Errors
-    /// Settings that a solve refuses.
+    /// As [`Trainer::run`] for what was set; settings that a solve refuses.
     pub fn plan(&self) -> Result<Vec<PhasePlan>> {
-        let source = self.data.prepare(&self.recipe)?.source;
-        let state = step::begin(&self.recipe, self.flow.clone(), &Key::new(self.recipe.seed));
+        let (_, config) = self.settle()?;
+        let source = self.data.prepare(&config)?.source;
+        let state = step::begin(&config, self.build_flow(&config)?, &Key::new(config.seed));
         let plan = |phase: &super::Phase| {
-            let planned = step::Step::new(&self.recipe, phase, &source, 0).plan(&state)?;
-            Ok(PhasePlan::of(&self.recipe, phase, &planned))
+            let planned = step::Step::new(&config, phase, &source, 0).plan(&state)?;
+            Ok(PhasePlan::of(&config, phase, &planned))
         };
-        self.recipe.phases.iter().filter(|p| p.updates > 0).map(plan).collect()
+        config.phases.iter().filter(|p| p.updates > 0).map(plan).collect()
     }
 
-    /// Runs it: the recipe's phases, then the measures and pictures of the end.
+    /// Trains: the config's phases, then the measures and plots of the end.
     ///
     /// # Errors
-    /// A folder that cannot be written, is another process's, or holds another run or a damaged one (nothing is changed
-    /// then); a solve that ended early, a loss that is not finite. What the last checkpoint holds is still there then.
-    pub fn run(mut self, key: &Key) -> Result<TrainedFlow> {
+    /// Options out of range, that exclude each other or that the data or the given flow have no use for; a config or a flow of
+    /// another dimension than the data. A folder that cannot be written, is another process's, or holds another run or a
+    /// damaged one (nothing is changed then); a solve that ended early, a loss that is not finite. What the last checkpoint
+    /// holds is still there then.
+    pub fn run(mut self) -> Result<TrainedFlow> {
+        let (options, config) = self.settle()?;
+        let (mut flow, key) = (self.build_flow(&config)?, Key::new(config.seed));
         let folder = self.folder.as_ref().map(RunFolder::open).transpose()?;
         if let Some(path) = &self.folder {
             (self.on_note)(&format!("run folder {}", path.display()));
@@ -289,26 +246,63 @@ impl<'a> Trainer<'a> {
         // What is held out is by the run's own seed, and so is what becomes of gray levels by its own transform.
         let mut prepared = match &found {
             Some(checkpoint) => self.data.prepare(&checkpoint.header.recipe)?,
-            None => self.data.prepare(&self.recipe)?,
+            None => self.data.prepare(&config)?,
         };
         let (header, state) = if let Some(checkpoint) = found {
-            self.resume(checkpoint, &mut prepared, key)?
+            self.resume(checkpoint, &mut prepared, (&options, &config))?
         } else {
-            let (options, recipe) = (self.options.clone(), self.recipe.clone());
-            if self.by_options {
-                prepared.set_ends(&mut self.flow);
+            if self.flow.is_none() {
+                prepared.set_ends(&mut flow);
             }
+            let state = step::begin(&config, flow, &key);
             // The session gives the run its number.
             let (frames, parts) = (prepared.frames.clone(), Some(prepared.parts));
-            let header = RunInfo { run: String::new(), options, recipe, frames, parts };
-            (header, step::begin(&self.recipe, self.flow.clone(), key))
+            (RunInfo { run: String::new(), options, recipe: config, frames, parts }, state)
         };
         Session::new(self, prepared, header, state, folder, resumed)?.run()
+    }
+
+    /// The options, with the preset that the data lead to, and the config that follows from all that was set.
+    fn settle(&self) -> Result<(TrainOptions, TrainConfig)> {
+        let mut options = self.options.clone();
+        options.check()?;
+        let config = if let Some(config) = &self.config {
+            check_kind(&options, &self.data)?;
+            if let Some(other) = options.preset.as_ref().filter(|asked| **asked != config.preset) {
+                let range = "left out: the config that is given has its own";
+                refused("--preset", other.name(), range)?;
+            }
+            options.preset = Some(config.preset.clone());
+            config.clone().with(&options)
+        } else {
+            check_preset(&mut options, &self.data)?;
+            TrainConfig::of(&options, self.data.shape())
+        };
+        let config = if let Some(flow) = &self.flow {
+            options.check_given_flow()?;
+            TrainConfig { model: ModelConfig::of(flow), ..config }
+        } else {
+            super::bounds::check_model(&config)?;
+            config
+        };
+        let (dim, name, of_data) = (config.model.dim, self.data.name(), self.data.dim());
+        if dim != of_data {
+            let reason = format!("the flow has {dim} dimensions and the points of {name} have {of_data}");
+            return Err(Error::Model { reason });
+        }
+        Ok((options, config))
+    }
+
+    fn build_flow(&self, config: &TrainConfig) -> Result<Flow> {
+        match &self.flow {
+            Some(flow) => Ok(flow.clone()),
+            None => config.model.build(&Key::new(config.seed).split::<2>()[0]),
+        }
     }
 }
 
 /// Refuses fields and transforms of images for other data.
-fn check_field(options: &TrainOptions, data: &TrainingData) -> Result<()> {
+fn check_kind(options: &TrainOptions, data: &TrainingData) -> Result<()> {
     let fields = [
         ("--field", options.field.map(ModelKind::name)),
         ("--pixels", options.pixels.map(PixelTransformKind::name)),
@@ -326,7 +320,7 @@ fn refused(option: &'static str, value: &str, range: &'static str) -> Result<()>
 
 /// Gives points and images the presets of their own, and refuses those of other data.
 fn check_preset(options: &mut TrainOptions, data: &TrainingData) -> Result<()> {
-    check_field(options, data)?;
+    check_kind(options, data)?;
     if let TrainingData::Images(images, _) = data {
         let preset = options.preset.get_or_insert(Preset::Images);
         if *preset != Preset::Images {
@@ -341,23 +335,14 @@ fn check_preset(options: &mut TrainOptions, data: &TrainingData) -> Result<()> {
         return refused(
             "--preset",
             "images",
-            "default, points or a recipe's own, for data that are no sets of images",
+            "default, points or a config of its own, for data that are no sets of images",
         );
     }
     if let Some(Preset::Given(name)) = &options.preset {
-        return refused("--preset", name, "default, points or images, without a recipe");
+        return refused("--preset", name, "default, points or images, without a config");
     }
     if !matches!(data, TrainingData::Image(_)) {
         options.preset.get_or_insert(Preset::Points);
     }
     Ok(())
-}
-
-/// Trained numbers of a flow.
-pub fn num_weights(flow: &Flow) -> usize {
-    flow.named_leaves()
-        .iter()
-        .filter(|(path, _)| !is_fixed(path))
-        .map(|(_, t): &(String, Tensor)| t.size())
-        .sum()
 }

@@ -35,7 +35,7 @@ use std::time::Instant;
 
 /// A run while it runs.
 pub(super) struct Session<'a> {
-    pub(super) density: Trainer<'a>,
+    pub(super) trainer: Trainer<'a>,
     pub(super) header: RunInfo,
     pub(super) state: TrainState,
     /// Updates done: the state's own number, on the host.
@@ -74,7 +74,7 @@ pub(super) struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub(super) fn new(
-        density: Trainer<'a>,
+        trainer: Trainer<'a>,
         prepared: Prepared,
         header: RunInfo,
         state: TrainState,
@@ -84,7 +84,7 @@ impl<'a> Session<'a> {
         let (update, now) = (state.update.item() as u64, Instant::now());
         let pixels = prepared.pixels();
         let Prepared { source, held_out, .. } = prepared;
-        let best = keeps_best(&density.data).then(|| Best::room(&state.ema));
+        let best = keeps_best(&trainer.data).then(|| Best::room(&state.ema));
         let (limit_s, shares) = (header.options.time_limit, header.recipe.time_shares());
         let mut session = Session {
             steps: header.recipe.phases.iter().map(|_| None).collect(),
@@ -94,7 +94,7 @@ impl<'a> Session<'a> {
             update,
             folder,
             source,
-            clock: Clock::new(density.started, limit_s, &shares),
+            clock: Clock::new(trainer.started, limit_s, &shares),
             pixels,
             metrics: None,
             measure: LogDensity::for_measures(MEASURE_TOLERANCE, MEASURE_TOLERANCE),
@@ -104,7 +104,7 @@ impl<'a> Session<'a> {
             compiles: 0,
             last_score: None,
             best,
-            density,
+            trainer,
             header,
             stopped: false,
             begun: now,
@@ -151,18 +151,18 @@ impl<'a> Session<'a> {
 
     /// Saves and ends where somebody asks the run to stop.
     fn check_stop(&mut self) -> Result<()> {
-        if !(self.density.stop)() {
+        if !(self.trainer.stop)() {
             return Ok(());
         }
         self.save()?;
-        let (updates, folder) = (self.updates(), self.density.folder.clone());
+        let (updates, folder) = (self.updates(), self.trainer.folder.clone());
         Err(TrainError::Stopped { update: self.update, updates, folder }.into())
     }
 
     /// Tells of a part of the end before it is done.
     pub(super) fn stage(&mut self, stage: Activity) -> Result<()> {
         self.check_stop()?;
-        (self.density.on_stage)(stage, 0.0);
+        (self.trainer.on_stage)(stage, 0.0);
         Ok(())
     }
 
@@ -287,7 +287,7 @@ impl<'a> Session<'a> {
             self.draw()?;
         }
         let progress = self.progress(phase, &row);
-        (self.density.on_update)(&progress);
+        (self.trainer.on_update)(&progress);
         Ok(())
     }
 
@@ -315,7 +315,7 @@ impl<'a> Session<'a> {
             return Err(TrainError::Loss { loss, update, objective, lr }.into());
         }
         if self.update == self.resumed_from.unwrap_or(0) + 1 {
-            self.tallies.counters.first_update_s = Some(self.density.started.elapsed().as_secs_f64());
+            self.tallies.counters.first_update_s = Some(self.trainer.started.elapsed().as_secs_f64());
         }
         self.tallies.solves(phase, step.last_run(), steps);
         Ok(Row {

@@ -158,7 +158,7 @@ impl Tables {
             alias_prob: data.alias_prob.clone().into(),
             alias_index: data.alias_index.clone().into(),
             weight: data.weight.clone().into(),
-            jitter_sd: data.jitter_sd.map(|s| s as f32).into(),
+            jitter_sd: data.jitter_std.map(|s| s as f32).into(),
         })
     }
 

@@ -9,7 +9,6 @@ use super::state::{Batch, Source, Tables, TrainState};
 use super::{Flow, Objective, OptimizerKind, Phase, TrainConfig};
 use crate::array::DType;
 use crate::backend::PlanReport;
-use crate::cnf::maximum_likelihood_loss;
 use crate::error::Result;
 use crate::optim::{
     AdaBelief, AdaGrad, AdamW, Ema, Lamb, Lion, NAdam, Optimizer, RAdam, RmsProp, Schedule, Sgd, chain,
@@ -152,10 +151,10 @@ fn loss(objective: Objective, model: &Flow, batch: &Batch, key: &Key) -> Result<
     match objective {
         Objective::FlowMatching => {
             let counts = Tensor::from([0.0, model.blocks.len() as f64]);
-            Ok((model.flow_matching_loss(&batch.points, key), counts))
+            Ok((model.flow_matching_loss(&batch.points, key)?, counts))
         }
         Objective::MaximumLikelihood => {
-            let (loss, stats) = maximum_likelihood_loss(model, &batch.points, Some(&batch.weight), key)?;
+            let (loss, stats) = model.nll_loss_with_stats(&batch.points, Some(&batch.weight), key)?;
             Ok((loss, Tensor::stack(&[&stats.num_steps, &stats.num_fn_evals])))
         }
     }

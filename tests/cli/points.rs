@@ -24,7 +24,7 @@ fn a_toy_is_learned_by_name_and_told_in_its_own_units() {
         assert!(place.path(report["files"][name].as_str().unwrap()).exists(), "{name}");
     }
     place.done("sample run -n 500 --out a.csv");
-    let a = flowline::io::read_csv_table(place.path("a.csv")).unwrap();
+    let a = flowline::io::read_csv(place.path("a.csv")).unwrap();
     assert_eq!((a.columns, a.lines.len()), (vec!["x".to_owned(), "y".to_owned()], 500));
     assert!(a.data.iter().any(|x| x.abs() > 2.5), "samples are in units");
     // Densities of points and of a grid's centers agree, the first row of the grid being that of the largest y.
@@ -142,7 +142,7 @@ fn samples_have_the_precision_of_the_data_whatever_their_units() {
     for (run, distinct) in [("far", [990, 5]), ("wide", [990, 990])] {
         place.done(&format!("sample {run} -n 1000 --out s.csv"));
         place.done(&format!("sample {run} -n 1000 --out s.npy"));
-        let csv = flowline::io::read_csv(place.path("s.csv"), 2).unwrap();
+        let csv = flowline::io::read_csv(place.path("s.csv")).unwrap().data;
         let npy = flowline::io::read_npy(place.path("s.npy")).unwrap();
         assert!(fs::read(place.path("s.npy")).unwrap().windows(3).any(|w| w == b"<f8"));
         assert!(csv == npy.data && csv.iter().all(|x| x.is_finite()), "{run}");

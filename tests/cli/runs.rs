@@ -85,7 +85,7 @@ fn uses_of_a_run(place: &Place) {
     place.done("sample runs/tiny -n 200 --out b.csv");
     place.done("sample runs/tiny -n 200 --out c.png");
     let a = flowline::io::read_npy(place.path("a.npy")).unwrap();
-    let b = flowline::io::read_csv(place.path("b.csv"), 2).unwrap();
+    let b = flowline::io::read_csv(place.path("b.csv")).unwrap().data;
     assert_eq!((a.shape, b.len()), (vec![300, 2], 400));
     let inside =
         a.data.chunks(2).filter(|p| (0.0..16.0).contains(&p[0]) && (0.0..12.0).contains(&p[1])).count();

@@ -16,12 +16,12 @@ pub fn run(iterations: usize) -> Report {
 fn train(iterations: usize) -> Report {
     let mut watch = Watch::begin();
     let key = Key::new(0);
-    let flow = Cnf::new(ConcatSquash::new(2, [8], &key), StandardNormal::new(2)).fixed_steps(2);
+    let flow = Cnf::new(ConcatSquash::new(2, [8], &key)).fixed_steps(2);
     let optimizer = Adam::new(Schedule::cosine_decay(1e-3, 10_000)).build();
     let step = jit(|state: State, key: Key| {
         let key = key.fold_in(&state.step);
         let x = key.normal([16, 2]) * 0.5 + 1.0;
-        let loss = |flow: &Cnf<ConcatSquash>| Ok(maximum_likelihood_loss(flow, &x, None, &key)?.0);
+        let loss = |flow: &Cnf<ConcatSquash>| flow.nll_loss(&x, &key);
         let (value, grads) = value_and_grad(loss, &state.flow)?;
         let (flow, optimizer) = optimizer.update(&state.flow, grads, state.optimizer);
         Ok((State { flow, optimizer, step: state.step + 1 }, value))

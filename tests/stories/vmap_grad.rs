@@ -22,11 +22,11 @@ type Flow = Cnf<ConcatSquash>;
 fn flow(key: &Key) -> Flow {
     let [a, b] = key.split();
     let blocks = vec![ConcatSquash::new(2, [64, 64, 64], &a), ConcatSquash::new(2, [64, 64, 64], &b)];
-    Cnf::with_blocks(blocks, StandardNormal::new(2)).t1(0.5).fixed_steps(STEPS)
+    Cnf::with_blocks(blocks).t1(0.5).fixed_steps(STEPS)
 }
 
-fn gradient(flow: &Flow, x: &Tensor, key: &Key) -> flowline::Result<Flow> {
-    let loss = |flow: &Flow| Ok(-flow.log_prob(x, key)?.mean());
+fn gradient(flow: &Flow, x: &Tensor) -> flowline::Result<Flow> {
+    let loss = |flow: &Flow| Ok(-flow.log_prob(x)?.mean());
     Ok(value_and_grad(loss, flow)?.1)
 }
 
@@ -106,12 +106,12 @@ fn differentiate(iterations: usize, flow: Flow) -> Report {
     let mut watch = Watch::begin();
     let key = Key::new(0);
     let x = key.normal([EXAMPLES, 2]);
-    let jitted = jit(|flow: Flow, x: Tensor, key: Key| gradient(&flow, &x, &key)).max_traces(1);
-    let planned = planned(&jitted.plan(&(flow.clone(), x.clone(), key.clone())).unwrap());
+    let jitted = jit(|flow: Flow, x: Tensor| gradient(&flow, &x)).max_traces(1);
+    let planned = planned(&jitted.plan(&(flow.clone(), x.clone())).unwrap());
     let before = memory::live_bytes();
     memory::reset_peak();
     for _ in 0..iterations {
-        jitted.call(flow.clone(), &x, &key).unwrap();
+        jitted.call(flow.clone(), &x).unwrap();
         watch.tick();
     }
     let report = watch.end(jitted.num_traces());

@@ -1,7 +1,7 @@
 //! What a flow looks like without its numbers: enough to build the tree that a checkpoint's tensors fit into.
 
 use super::SolveConfig;
-use crate::cnf::{Cnf, StandardNormal};
+use crate::cnf::Cnf;
 use crate::error::{Error, Result};
 use crate::nn::{
     Activation, AnyVelocityField, ConcatSquash, FourierMlp, LevelMixture, Mlp, UNet, UNetConfig,
@@ -126,7 +126,7 @@ impl ModelConfig {
             self.field(field, hidden, &key.fold_in(Tensor::from(i as u32)))
         };
         let blocks = (0..self.blocks).map(block).collect();
-        let mut flow = Cnf::with_blocks(blocks, StandardNormal::new(self.dim));
+        let mut flow = Cnf::with_blocks(blocks);
         flow.settings = self.solve.settings(self.t1)?;
         Ok(flow)
     }
@@ -371,7 +371,7 @@ mod tests {
     #[should_panic(expected = "run folders know ConcatSquash with tanh between its layers, not Softplus")]
     fn a_concat_squash_that_no_description_rebuilds_is_refused() {
         let field = ConcatSquash::new(2, [5], &Key::new(1)).activation(Activation::Softplus);
-        let _ = ModelConfig::of(&Cnf::new(field.into(), StandardNormal::new(2)));
+        let _ = ModelConfig::of(&Cnf::new(field.into()));
     }
 
     #[test]
@@ -382,7 +382,7 @@ mod tests {
             Mlp::new([dim + 1, 4, 3, dim], Activation::Silu, &key).into(),
             ConcatSquash::new(dim, [7, 6], &key).into(),
         ];
-        let flow = Cnf::with_blocks(blocks, StandardNormal::new(dim));
+        let flow = Cnf::with_blocks(blocks);
         let config = ModelConfig::of(&flow);
         let stored = serde_json::to_string(&config).unwrap();
         let again: ModelConfig = serde_json::from_str(&stored).unwrap();
@@ -394,7 +394,7 @@ mod tests {
         assert_eq!(shapes(&built), shapes(&flow));
         assert_eq!(ModelConfig::of(&built), config);
         // Blocks that are alike are told once, as before.
-        let alike = Cnf::with_blocks(vec![flow.blocks[0].clone(); 2], StandardNormal::new(dim));
+        let alike = Cnf::with_blocks(vec![flow.blocks[0].clone(); 2]);
         let stored = serde_json::to_string(&ModelConfig::of(&alike)).unwrap();
         assert!(!stored.contains("unlike") && !stored.contains("per_row"), "{stored}");
     }

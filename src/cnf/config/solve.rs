@@ -34,8 +34,8 @@ pub struct SolveConfig {
     /// Steps or tolerances.
     pub steps: Steps,
     /// The length of the first adaptive step tried, where one was given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first_step: Option<f64>,
+    #[serde(default, rename = "first_step", skip_serializing_if = "Option::is_none")]
+    pub dt0: Option<f64>,
     /// Weights of what paths cost in maximum likelihood: kinetic energy, squared norm of the Jacobian.
     #[serde(default, skip_serializing_if = "is_free")]
     pub path_regularization: [f64; 2],
@@ -46,7 +46,8 @@ pub struct SolveConfig {
     /// The most steps of a solve.
     pub max_steps: u64,
     /// Rows that are solved together.
-    pub tile: usize,
+    #[serde(rename = "tile")]
+    pub rows_per_tile: usize,
     /// Whether each row has steps of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub per_row: bool,
@@ -55,7 +56,7 @@ pub struct SolveConfig {
 /// How long steps are.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the fields are those of Stepping")]
+#[allow(missing_docs, reason = "the fields are those of StepControl")]
 pub enum Steps {
     Fixed { steps: usize },
     Adaptive { rtol: f64, atol: f64 },
@@ -106,11 +107,11 @@ impl SolveConfig {
             gaussian,
             probes,
             solver: settings.method.to_string(),
-            steps: match settings.stepping {
+            steps: match settings.step_control {
                 StepControl::Fixed { steps } => Steps::Fixed { steps },
                 StepControl::Adaptive { rtol, atol } => Steps::Adaptive { rtol, atol },
             },
-            first_step: settings.first_step,
+            dt0: settings.dt0,
             path_regularization: [
                 settings.path_regularization.kinetic,
                 settings.path_regularization.jacobian,
@@ -126,7 +127,7 @@ impl SolveConfig {
                 Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Auto } => Kept::Automatic,
             },
             max_steps: settings.max_steps,
-            tile: settings.tile,
+            rows_per_tile: settings.rows_per_tile,
             per_row: settings.per_row,
         }
     }
@@ -139,13 +140,13 @@ impl SolveConfig {
             t1: end,
             divergence,
             method,
-            stepping,
-            first_step,
+            step_control,
+            dt0,
             error_norm,
             path_regularization,
             adjoint,
             max_steps,
-            tile,
+            rows_per_tile,
             per_row,
         } = &mut settings;
         *end = t1;
@@ -154,7 +155,7 @@ impl SolveConfig {
             DivergenceKind::Hutchinson => Divergence::Hutchinson { probe, num_probes: self.probes },
         };
         *method = self.solver.parse()?;
-        *stepping = match self.steps {
+        *step_control = match self.steps {
             Steps::Fixed { steps } => StepControl::Fixed { steps },
             Steps::Adaptive { rtol, atol } => StepControl::Adaptive { rtol, atol },
         };
@@ -172,8 +173,8 @@ impl SolveConfig {
             kinetic: self.path_regularization[0],
             jacobian: self.path_regularization[1],
         };
-        (*first_step, *max_steps) = (self.first_step, self.max_steps);
-        (*tile, *per_row) = (self.tile, self.per_row);
+        (*dt0, *max_steps) = (self.dt0, self.max_steps);
+        (*rows_per_tile, *per_row) = (self.rows_per_tile, self.per_row);
         Ok(settings)
     }
 

@@ -40,11 +40,11 @@ impl VelocityField for Linear {
 }
 
 fn logistic() -> Cnf<Logistic> {
-    Cnf::new(Logistic { rate: Tensor::from(1.0) }, StandardNormal::new(1)).tolerances(1e-10, 1e-10)
+    Cnf::new(Logistic { rate: Tensor::from(1.0) }).rtol(1e-10).atol(1e-10)
 }
 
 fn linear(a: [[f64; 2]; 2]) -> Cnf<Linear> {
-    Cnf::new(Linear { a: Tensor::from(a).transpose() }, StandardNormal::new(2)).tolerances(1e-10, 1e-10)
+    Cnf::new(Linear { a: Tensor::from(a).transpose() }).rtol(1e-10).atol(1e-10)
 }
 
 /// z' = A z with known exp(A) and trace 0.2.
@@ -63,7 +63,7 @@ fn double<T: Tree>(tree: &T) -> T {
 /// Two small blocks with time, in f64.
 fn small() -> Cnf<ConcatSquash> {
     let blocks = [1, 2].map(|seed| double(&ConcatSquash::new(2, [5], &Key::new(seed))));
-    Cnf::with_blocks(blocks.into(), StandardNormal::new(2)).t1(0.5).fixed_steps(3).rows_per_tile(4)
+    Cnf::with_blocks(blocks.into()).t1(0.5).fixed_steps(3).rows_per_tile(4)
 }
 
 fn points(n: usize) -> Tensor {

@@ -34,8 +34,7 @@ fn gradients_of_the_likelihood_are_those_of_differences() {
     for divergence in [Divergence::Exact, Divergence::hutchinson(ProbeDistribution::Gaussian)] {
         for adjoint in adjoints {
             let flow = small().divergence(divergence).adjoint(adjoint).method(Method::Rk4);
-            let loss =
-                |flow: &Cnf<ConcatSquash>| Ok(maximum_likelihood_loss(flow, &x, Some(&weights), &key())?.0);
+            let loss = |flow: &Cnf<ConcatSquash>| Ok(flow.nll_loss_with_stats(&x, Some(&weights), &key())?.0);
             assert_slopes(slopes(&flow, loss), &format!("{divergence:?} {adjoint:?}"));
         }
     }
@@ -45,8 +44,7 @@ fn gradients_of_the_likelihood_are_those_of_differences() {
 fn gradients_of_flow_matching_are_those_of_differences() {
     let net = double(&FourierMlp::new(golden_frequencies(3, 1.0), [6, 6], &Key::new(3)));
     let x = points(40);
-    let loss =
-        |net: &FourierMlp| Ok(Cnf::new(net.clone(), StandardNormal::new(2)).flow_matching_loss(&x, &key()));
+    let loss = |net: &FourierMlp| Cnf::new(net.clone()).flow_matching_loss(&x, &key());
     // The fixed frequencies have no gradient: only the perceptron is moved.
     let of_mlp = |mlp: &Mlp| loss(&FourierMlp { frequencies: net.frequencies.clone(), mlp: mlp.clone() });
     assert_slopes(slopes(&net.mlp, of_mlp), "flow matching");
@@ -69,7 +67,7 @@ fn flow_matching_is_its_formula() {
     let (x0, line, s) = lines(&x1);
     let velocity = net.eval(&s, &(&x0 + &line * &s));
     let want = (velocity - line).square().sum_last().mean().item();
-    let got = Cnf::new(net, StandardNormal::new(2)).flow_matching_loss(&x1, &key()).item();
+    let got = Cnf::new(net).flow_matching_loss(&x1, &key()).unwrap().item();
     assert!((got - want).abs() < 1e-6 * want, "{got} {want}");
 }
 
@@ -91,23 +89,21 @@ fn flow_matching_asks_each_block_for_its_part_of_the_line_in_its_own_time() {
         let velocity = block.eval_conditional(&t, &at, Some(&row(&classes))) * (2.0 * t1);
         sum += (velocity - row(&line)).square().sum().item();
     }
-    let flow = Cnf::with_blocks(blocks, StandardNormal::new(2)).t1(t1).condition_on(&classes);
-    let got = flow.flow_matching_loss(&x1, &key()).item();
+    let flow = Cnf::with_blocks(blocks).t1(t1).condition_on(&classes);
+    let got = flow.flow_matching_loss(&x1, &key()).unwrap().item();
     assert!((got - sum / n as f64).abs() < 1e-6 * got, "{got} {}", sum / n as f64);
 }
 
 #[test]
 fn flow_matching_with_another_t1_learns_the_same_flow() {
     let x = Key::new(9).normal([256, 2]) * 0.4 + 1.0;
-    let net = |t1: f64| {
-        Cnf::new(FourierMlp::new(golden_frequencies(4, 1.0), [16, 16], &key()), StandardNormal::new(2)).t1(t1)
-    };
+    let net = |t1: f64| Cnf::new(FourierMlp::new(golden_frequencies(4, 1.0), [16, 16], &key())).t1(t1);
     let learned = |t1: f64| {
         let optimizer = chain((clip_by_global_norm(1.0), AdamW::new(Schedule::cosine_decay(2e-2, 80))));
         let flow = net(t1);
         let state = (flow.clone(), optimizer.init(&flow));
         let update = |(flow, memory): (Cnf<FourierMlp>, OptState), key: Key| {
-            let loss = |flow: &Cnf<FourierMlp>| Ok(flow.flow_matching_loss(&x, &key));
+            let loss = |flow: &Cnf<FourierMlp>| flow.flow_matching_loss(&x, &key);
             let (value, grads) = value_and_grad(loss, &flow)?;
             Ok((optimizer.update(&flow, grads, memory), value))
         };
@@ -115,7 +111,7 @@ fn flow_matching_with_another_t1_learns_the_same_flow() {
         for i in 0..80u32 {
             step.step(&mut state, Key::new(3).fold_in(i)).unwrap();
         }
-        -state.0.log_prob(&x, &key()).unwrap().mean().item()
+        -state.0.log_prob(&x).unwrap().mean().item()
     };
     // Over [0, 2] as over [0, 1]; the entropy is 1.005, the untrained flow's loss above 2.3.
     let (one, two) = (learned(1.0), learned(2.0));
@@ -128,19 +124,17 @@ tree! {
 
 #[test]
 fn training_by_either_objective_is_traced_once_and_learns() {
-    let flow =
-        Cnf::new(FourierMlp::new(golden_frequencies(4, 1.0), [16, 16], &key()), StandardNormal::new(2))
-            .fixed_steps(4);
+    let flow = Cnf::new(FourierMlp::new(golden_frequencies(4, 1.0), [16, 16], &key())).fixed_steps(4);
     let x = |update: f64| Key::new(9).fold_in(update).normal([96, 2]) * 0.4 + 1.0;
-    let nll = |flow: &Cnf<FourierMlp>| -flow.log_prob(&x(1e6), &key()).unwrap().mean().item();
+    let nll = |flow: &Cnf<FourierMlp>| -flow.log_prob(&x(1e6)).unwrap().mean().item();
     let optimizer = chain((clip_by_global_norm(1.0), AdamW::new(Schedule::cosine_decay(2e-2, 60))));
     let update = |state: TrainState, matching: bool, x: Tensor| {
         let draws = Key::new(3).fold_in(&state.update);
         let loss = |flow: &Cnf<FourierMlp>| {
             if matching {
-                return Ok(flow.flow_matching_loss(&x, &draws));
+                return flow.flow_matching_loss(&x, &draws);
             }
-            Ok(maximum_likelihood_loss(flow, &x, None, &draws)?.0)
+            flow.nll_loss(&x, &draws)
         };
         let (value, grads) = value_and_grad(loss, &state.flow)?;
         let (flow, optimizer) = optimizer.update(&state.flow, grads, state.optimizer);
@@ -171,11 +165,9 @@ fn training_by_either_objective_is_traced_once_and_learns() {
 fn a_path_costs_its_energy_and_its_jacobian_in_closed_form() {
     let rates = [0.5, -0.3];
     let a = Tensor::from([[rates[0], 0.0], [0.0, rates[1]]]);
-    let flow = Cnf::new(Linear { a }, StandardNormal::new(2)).tolerances(1e-10, 1e-10);
+    let flow = Cnf::new(Linear { a }).rtol(1e-10).atol(1e-10);
     let x = [[0.4, -1.2], [1.5, 0.3]];
-    let loss = |flow: &Cnf<Linear>| {
-        maximum_likelihood_loss(flow, &Tensor::from(x), None, &Key::new(3)).unwrap().0.item()
-    };
+    let loss = |flow: &Cnf<Linear>| flow.nll_loss(&Tensor::from(x), &Key::new(3)).unwrap().item();
     // z(t) = x exp(rate (t - 1)): the integral of |rate z|^2 over [0, 1] is rate x^2 (1 - exp(-2 rate)) / 2.
     let energy = |x: [f64; 2]| {
         x.iter().zip(rates).map(|(x, r)| r * x * x * (1.0 - (-2.0 * r).exp()) / 2.0).sum::<f64>()
@@ -194,7 +186,7 @@ fn a_path_costs_its_energy_and_its_jacobian_in_closed_form() {
         }
         // The density itself costs nothing.
         let with = flow.clone().path_regularization(PathRegularization { kinetic: 1.0, jacobian: 1.0 });
-        let log_prob = |flow: &Cnf<Linear>| flow.log_prob(&Tensor::from(x), &Key::new(3)).unwrap().to_vec();
+        let log_prob = |flow: &Cnf<Linear>| flow.log_prob(&Tensor::from(x)).unwrap().to_vec();
         assert_eq!(log_prob(&with), log_prob(&flow));
     }
 }

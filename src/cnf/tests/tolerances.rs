@@ -19,7 +19,7 @@ impl VelocityField for Chirp {
 
 fn chirp(dim: usize) -> Cnf<Chirp> {
     // The Jacobian is diagonal, so one probe of numbers -1 and 1 is exact.
-    let flow = Cnf::new(Chirp { size: Tensor::from(10.0), dim }, StandardNormal::new(dim));
+    let flow = Cnf::new(Chirp { size: Tensor::from(10.0), dim });
     flow.divergence(Divergence::hutchinson(ProbeDistribution::Rademacher)).rows_per_tile(8)
 }
 
@@ -27,7 +27,7 @@ fn chirp(dim: usize) -> Cnf<Chirp> {
 fn errors_at(dim: usize, tol: f64) -> (f64, f64) {
     let x = Key::new(5).normal([8, dim]).cast(DType::F64) * 0.1;
     let solve = jit(|flow: Cnf<Chirp>, x: Tensor| flow.log_prob_with_stats(&x, &key()));
-    let at = |tol: f64| solve.call(chirp(dim).tolerances(tol, tol), x.clone()).unwrap();
+    let at = |tol: f64| solve.call(chirp(dim).rtol(tol).atol(tol), x.clone()).unwrap();
     let ((found, stats), (truth, _)) = (at(tol), at(1e-9));
     let change = &truth - StandardNormal::new(dim).log_prob(&x);
     (largest(&((found - truth) / (change.abs() * tol + tol))), stats.num_steps.item())
@@ -59,16 +59,17 @@ impl VelocityField for Pulse {
 
 #[test]
 fn a_tolerance_holds_what_paths_cost() {
-    let flow = Cnf::new(Pulse { size: Tensor::from(0.1) }, StandardNormal::new(64));
+    let flow = Cnf::new(Pulse { size: Tensor::from(0.1) });
     let flow = flow.divergence(Divergence::hutchinson(ProbeDistribution::Rademacher));
     let x = Key::new(5).normal([3, 64]).cast(DType::F64);
     let cost = |tol: f64| {
         let of = |kinetic: f64| {
             let flow = flow
                 .clone()
-                .tolerances(tol, tol)
+                .rtol(tol)
+                .atol(tol)
                 .path_regularization(PathRegularization { kinetic, jacobian: 0.0 });
-            maximum_likelihood_loss(&flow, &x, None, &key()).unwrap().0.item()
+            flow.nll_loss(&x, &key()).unwrap().item()
         };
         of(50.0) - of(0.0)
     };
@@ -95,10 +96,22 @@ impl VelocityField for Kink {
 }
 
 #[test]
+fn each_tolerance_is_set_by_itself() {
+    let tolerances = |flow: Cnf<Kink>| match flow.settings.step_control {
+        StepControl::Adaptive { rtol, atol } => [rtol, atol],
+        StepControl::Fixed { .. } => panic!("the last setting is a tolerance"),
+    };
+    let flow = || Cnf::new(Kink { size: Tensor::from(1.0) });
+    assert_eq!(tolerances(flow().rtol(1e-3)), [1e-3, 1e-5]);
+    assert_eq!(tolerances(flow().atol(1e-7).rtol(1e-3)), [1e-3, 1e-7]);
+    assert_eq!(tolerances(flow().fixed_steps(3).atol(1e-7)), [1e-5, 1e-7]);
+}
+
+#[test]
 fn a_log_density_that_is_no_number_ends_a_solve_whatever_norm_it_has() {
-    let flow = Cnf::new(Kink { size: Tensor::from(1.0) }, StandardNormal::new(1));
+    let flow = Cnf::new(Kink { size: Tensor::from(1.0) });
     for norm in [ErrorNorm::StateAndLogDensity, ErrorNorm::State] {
-        let message = flow.clone().error_norm(norm).log_prob(&Tensor::from([[0.0]]), &key()).unwrap_err();
+        let message = flow.clone().error_norm(norm).log_prob(&Tensor::from([[0.0]])).unwrap_err();
         assert!(message.to_string().contains("finite"), "{norm:?}: {message}");
     }
 }
@@ -114,7 +127,7 @@ fn a_row_with_steps_of_its_own_has_the_same_bits_whatever_stands_beside_it() {
     let reversed = x.take(&Tensor::from([5, 4, 3, 2, 1, 0]));
     let probes = [1, 2].map(|seed| Key::new(seed).rademacher([6, 2]).cast(DType::F64));
     for divergence in [Divergence::Exact, Divergence::hutchinson(ProbeDistribution::Rademacher)] {
-        let flow = small().tolerances(1e-8, 1e-8).divergence(divergence).rows_per_tile(6);
+        let flow = small().rtol(1e-8).atol(1e-8).divergence(divergence).rows_per_tile(6);
         let found = |flow: &Cnf<ConcatSquash>| {
             let log_prob = |x: &Tensor, at: &dyn Fn(&Tensor) -> Tensor| {
                 let probes: Vec<Tensor> = probes.iter().map(at).collect();
@@ -136,7 +149,7 @@ fn a_row_with_steps_of_its_own_has_the_same_bits_whatever_stands_beside_it() {
 #[test]
 fn rows_with_steps_of_their_own_are_sampled_counted_and_differentiated() {
     let x = uneven();
-    let flow = small().tolerances(1e-8, 1e-8).rows_per_tile(6);
+    let flow = small().rtol(1e-8).atol(1e-8).rows_per_tile(6);
     let own = flow.clone().per_row(true);
     let pushed = own.push_forward(&x).unwrap();
     for i in 0..6 {
@@ -146,12 +159,12 @@ fn rows_with_steps_of_their_own_are_sampled_counted_and_differentiated() {
     let each = (0..6).map(|i| steps(&x.slice(0, i..i + 1))).collect::<Vec<f64>>();
     assert!((steps(&x) - each.iter().sum::<f64>() / 6.0).abs() < 1e-12);
     assert!(each.iter().any(|n| *n != each[0]), "{each:?}");
-    let loss = |flow: &Cnf<ConcatSquash>| Ok(maximum_likelihood_loss(flow, &x, None, &key())?.0);
+    let loss = |flow: &Cnf<ConcatSquash>| flow.nll_loss(&x, &key());
     let slope = |flow: &Cnf<ConcatSquash>| {
         let (_, grads) = crate::tensor::value_and_grad(loss, flow).unwrap();
         grads.leaves()
     };
-    let close = flow.tolerances(1e-10, 1e-10);
+    let close = flow.rtol(1e-10).atol(1e-10);
     for (found, want) in slope(&close.clone().per_row(true)).iter().zip(slope(&close)) {
         assert!(largest(&(found - want)) < 1e-6);
     }

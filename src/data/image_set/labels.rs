@@ -3,14 +3,14 @@
 //! Knows IDX1, `.npy` and `.csv`. Classes are whole numbers from 0, as class-conditional flows count them.
 
 use super::{DataError, first_bytes, idx};
-use crate::io::{read_csv_table, read_npy};
+use crate::io::{read_csv, read_npy};
 use std::path::Path;
 
 /// All labels of a file; which kind it is, its first bytes tell, and its name for text.
 pub(super) fn read(path: &Path) -> Result<Vec<u16>, DataError> {
     let name = path.display().to_string();
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
-        return numbers(&name, &read_csv_table(path)?.data);
+        return numbers(&name, &read_csv(path)?.data);
     }
     match first_bytes(path, &name)? {
         [0x93, b'N', b'U', b'M'] => numbers(&name, &read_npy(path)?.data),

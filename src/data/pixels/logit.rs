@@ -8,7 +8,7 @@ use super::{BLOCK, dequantize};
 use crate::data::{DataError, ImageSet};
 use rand::Rng;
 
-/// Each pixel through the logit, then standardized: `z = (logit(alpha + (1 - 2 alpha) x) - mean) / sd`.
+/// Each pixel through the logit, then standardized: `z = (logit(alpha + (1 - 2 alpha) x) - mean) / std`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogitTransform {
     /// How far x is kept from 0 and 1, where the logit is infinite.
@@ -16,7 +16,7 @@ pub struct LogitTransform {
     /// Mean of each pixel's logit `[dim]`.
     pub mean: Vec<f64>,
     /// Its deviation `[dim]`.
-    pub sd: Vec<f64>,
+    pub std: Vec<f64>,
 }
 
 impl LogitTransform {
@@ -37,7 +37,7 @@ impl LogitTransform {
         assert!(alpha > 0.0 && alpha < 0.5, "alpha={alpha} is not in (0, 1/2)");
         assert!(!rows.is_empty(), "a logit transform is fitted to one image at least");
         let d = images.dim();
-        let mut fitted = Self { alpha, mean: vec![0.0; d], sd: vec![0.0; d] };
+        let mut fitted = Self { alpha, mean: vec![0.0; d], std: vec![0.0; d] };
         let mut seen = 0.0;
         for part in rows.chunks(BLOCK) {
             for image in dequantize(&images.rows(part)?, rng).chunks_exact(d) {
@@ -47,13 +47,13 @@ impl LogitTransform {
                     let y = fitted.logit(x).0;
                     let before = y - fitted.mean[i];
                     fitted.mean[i] += before / seen;
-                    fitted.sd[i] += before * (y - fitted.mean[i]);
+                    fitted.std[i] += before * (y - fitted.mean[i]);
                 }
             }
         }
         // One image has no deviation; 1 leaves its pixels where they are.
-        let sd = |sum: f64| if sum > 0.0 { (sum / seen).sqrt() } else { 1.0 };
-        fitted.sd.iter_mut().for_each(|s| *s = sd(*s));
+        let std = |sum: f64| if sum > 0.0 { (sum / seen).sqrt() } else { 1.0 };
+        fitted.std.iter_mut().for_each(|s| *s = std(*s));
         Ok(fitted)
     }
 
@@ -66,11 +66,11 @@ impl LogitTransform {
 
     pub(super) fn forward(&self, pixel: usize, x: f64) -> (f64, f64) {
         let (y, slope) = self.logit(x);
-        ((y - self.mean[pixel]) / self.sd[pixel], slope - self.sd[pixel].ln())
+        ((y - self.mean[pixel]) / self.std[pixel], slope - self.std[pixel].ln())
     }
 
     pub(super) fn inverse(&self, pixel: usize, z: f64) -> f64 {
-        let y = self.mean[pixel] + self.sd[pixel] * z;
+        let y = self.mean[pixel] + self.std[pixel] * z;
         let s = 1.0 / (1.0 + (-y).exp());
         ((s - self.alpha) / (1.0 - 2.0 * self.alpha)).clamp(0.0, 1.0)
     }

@@ -42,32 +42,32 @@ impl ToyGrid {
             (ToyDensity::Checkerboard, _) => checkerboard(x),
             (ToyDensity::Pinwheel, _) => pinwheel(x),
             (_, Some(brush)) if brush.half > 0.0 => self.squares(x, brush).ln(),
-            (_, Some(brush)) => self.normals(x, brush.sd),
+            (_, Some(brush)) => self.normals(x, brush.std),
             (toy, None) => unreachable!("invariant: {toy} has a brush"),
         }
     }
 
     /// Log of a mixture of round normals, the nearest one's exponent taken out.
-    fn normals(&self, [x, y]: [f64; 2], sd: f64) -> f64 {
-        let exponent = |[a, b]: [f64; 2]| ((x - a).powi(2) + (y - b).powi(2)) / (2.0 * sd * sd);
+    fn normals(&self, [x, y]: [f64; 2], std: f64) -> f64 {
+        let exponent = |[a, b]: [f64; 2]| ((x - a).powi(2) + (y - b).powi(2)) / (2.0 * std * std);
         let least = self.nodes.iter().map(|&(c, _)| exponent(c)).fold(f64::INFINITY, f64::min);
         let near = self.nodes.iter().map(|&(c, w)| (exponent(c) - least, w)).filter(|(e, _)| *e < REACH);
         let sum: f64 = near.map(|(e, w)| w * (-e).exp()).sum();
-        sum.ln() - least - (TAU * sd * sd).ln()
+        sum.ln() - least - (TAU * std * std).ln()
     }
 
     /// A mixture of squares blurred by a normal: along each axis a difference of two distribution functions.
     fn squares(&self, x: [f64; 2], brush: &Brush) -> f64 {
-        let Brush { sd, half, .. } = *brush;
+        let Brush { std, half, .. } = *brush;
         let along = |d: f64| {
             // In the lower tail, where the difference keeps its digits.
             let d = -d.abs();
-            (normal::cdf((d + half) / sd) - normal::cdf((d - half) / sd)) / (2.0 * half)
+            (normal::cdf((d + half) / std) - normal::cdf((d - half) / std)) / (2.0 * half)
         };
         // A node this far along one axis adds less than exp(-40) of what the nearest does.
         let far = |c: &[f64; 2]| (x[0] - c[0]).abs().max((x[1] - c[1]).abs());
         let least = self.nodes.iter().map(|(c, _)| far(c)).fold(f64::INFINITY, f64::min);
-        let reach = half + sd * (2.0 * (((least - half).max(0.0) / sd).powi(2) + REACH)).sqrt();
+        let reach = half + std * (2.0 * (((least - half).max(0.0) / std).powi(2) + REACH)).sqrt();
         let near = |c: &[f64; 2]| far(c) < reach;
         let terms = self.nodes.iter().filter(|(c, _)| near(c));
         terms.map(|(c, w)| w * along(x[0] - c[0]) * along(x[1] - c[1])).sum()

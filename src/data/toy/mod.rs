@@ -72,7 +72,7 @@ struct Brush {
     /// How a place on one is drawn.
     along: Along,
     /// Deviation of the normal noise.
-    sd: f64,
+    std: f64,
     /// Half the side of the square of uniform noise before it, 0 for none.
     half: f64,
 }
@@ -144,7 +144,7 @@ impl ToyDensity {
         };
         self.curve(arm, s).map(|c| {
             let square = if brush.half > 0.0 { brush.half * (2.0 * rng.random::<f64>() - 1.0) } else { 0.0 };
-            c + square + brush.sd * rng.sample::<f64, _>(StandardNormal)
+            c + square + brush.std * rng.sample::<f64, _>(StandardNormal)
         })
     }
 
@@ -164,7 +164,7 @@ impl ToyDensity {
     }
 
     fn brush(self) -> Option<Brush> {
-        let (arms, along, sd) = match self {
+        let (arms, along, std) = match self {
             ToyDensity::Moons => (2, Along::Open, 0.2),
             // The original divides by 1.414, not by the root of 2.
             ToyDensity::EightGaussians => (8, Along::Point, 0.5 / 1.414),
@@ -175,7 +175,7 @@ impl ToyDensity {
             ToyDensity::Pinwheel | ToyDensity::Checkerboard => return None,
         };
         let half = if self == ToyDensity::TwoSpirals { 0.25 / 3.0 } else { 0.0 };
-        Some(Brush { arms, along, sd, half })
+        Some(Brush { arms, along, std, half })
     }
 
     /// The point at s of 0 to 1 along a curve.

@@ -41,9 +41,12 @@ fn points_are_drawn_from_the_density_that_is_told() {
         let points = toy.sample(n, &mut SmallRng::seed_from_u64(5));
         let nll: Vec<f64> = points.iter().map(|&x| -density.log_prob(x)).collect();
         let mean = nll.iter().sum::<f64>() / n as f64;
-        let sd = (nll.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64).sqrt();
+        let std = (nll.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64).sqrt();
         let off = mean - toy.entropy_nats();
-        assert!(off.abs() < 4.0 * sd / (n as f64).sqrt() + 1e-4, "{toy}: {off} nats at a deviation of {sd}");
+        assert!(
+            off.abs() < 4.0 * std / (n as f64).sqrt() + 1e-4,
+            "{toy}: {off} nats at a deviation of {std}"
+        );
     }
 }
 
@@ -80,7 +83,7 @@ fn names_lead_to_toys_and_others_are_told_the_names() {
 fn a_far_point_has_a_finite_log_density_where_the_brush_is_normal() {
     let found = ToyDensity::EightGaussians.density().log_prob([100.0, 0.0]);
     let center: f64 = 4.0 / 1.414;
-    let sd: f64 = 0.5 / 1.414;
-    let nearest = -(100.0 - center).powi(2) / (2.0 * sd * sd) - (8.0 * TAU * sd * sd).ln();
+    let std: f64 = 0.5 / 1.414;
+    let nearest = -(100.0 - center).powi(2) / (2.0 * std * std) - (8.0 * TAU * std * std).ln();
     assert!((found - nearest).abs() < 1e-9 * nearest.abs(), "{found} {nearest}");
 }

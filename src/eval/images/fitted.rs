@@ -1,7 +1,7 @@
 //! A learned density of images, asked from outside: samples as gray levels, bits of other images.
 
 use super::ImagesFrame;
-use super::bits::{BitsPerDim, Dequantized, ImageDensities, nats_of_bits};
+use super::bits::{BitsPerDim, Dequantized, IMAGE_TOLERANCE, ImageDensities, nats_of_bits};
 use super::pictures::{column, for_samples, levels};
 use crate::cnf::Streamed;
 use crate::cnf::config::Flow;
@@ -16,7 +16,7 @@ const PART: usize = 256;
 const REPEATED: usize = 256;
 
 impl Fitted {
-    fn images(&self, what: &'static str) -> Result<(&ImagesFrame, &PixelTransform)> {
+    pub(in crate::eval) fn images(&self, what: &'static str) -> Result<(&ImagesFrame, &PixelTransform)> {
         let of_images = self.frames.images.as_ref().zip(self.pixels.as_ref());
         let name = || self.frames.points.as_ref().map_or("an image".to_owned(), |points| points.name.clone());
         of_images.ok_or_else(|| EvalError::NoImages { what, name: name() }.into())
@@ -54,6 +54,15 @@ impl Fitted {
             points.truncate((n - start) * d);
             Ok(levels(transform, &points))
         }))
+    }
+
+    /// Bits per dimension of images that the flow has not seen, each dequantized once, solved to [`IMAGE_TOLERANCE`] with
+    /// Hutchinson's estimate: an upper bound of what their gray levels cost, with its standard error.
+    ///
+    /// # Errors
+    /// As [`image_log_probs`](Self::image_log_probs).
+    pub fn bits_per_dim(&self, images: &ImageSet, key: &Key) -> Result<BitsPerDim> {
+        Ok(self.image_log_probs(images, (IMAGE_TOLERANCE, IMAGE_TOLERANCE), 1, key, |_| {})?.1)
     }
 
     /// The log-probability of the gray levels of images in nats, a lower bound of it: each dequantized `draws` times,

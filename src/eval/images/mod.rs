@@ -13,4 +13,6 @@ pub use bits::{BitsPerDim, IMAGE_TOLERANCE, ToleranceRow};
 pub(crate) use bits::{Images, bits_of_nats};
 pub use frame::ImagesFrame;
 pub(crate) use pictures::Gallery;
+#[cfg(feature = "plot")]
+pub(super) use pictures::sample_figure;
 pub use pixels::{PixelTables, PixelTransformKind};

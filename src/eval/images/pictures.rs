@@ -2,14 +2,13 @@
 //! against time.
 
 use super::ImagesFrame;
-use super::bits::Images;
+use super::bits::{IMAGE_TOLERANCE, Images};
 use crate::cnf::config::Flow;
 use crate::data::{Estimate, PixelTransform};
 use crate::error::Result;
-use crate::eval::Deadline;
+use crate::eval::{Deadline, drawable};
 use crate::io::run::{RunFolder, metrics::Row};
-use crate::ode::Method;
-use crate::plot::{self, Axes, ImageGrid};
+use crate::plot::{self, Axes, Figure, ImageGrid};
 use crate::tensor::{Key, Tensor};
 use std::time::Instant;
 
@@ -24,8 +23,6 @@ const LIKE: usize = 8;
 const NEAREST: usize = 5;
 /// Images of a block that are compared at once.
 const BLOCK: usize = 1024;
-/// Tolerance of samples, relative and absolute.
-const SAMPLE_TOLERANCE: f64 = 1e-3;
 /// Rows that are solved together for them.
 const SAMPLE_TILE: usize = 16;
 
@@ -68,18 +65,11 @@ impl Gallery<'_> {
     /// # Errors
     /// As [`Gallery::draw`].
     pub(crate) fn samples(&self, flow: &Flow, key: &Key, update: u64) -> Result<Vec<u8>> {
-        let classes = self.frame.classes.map(|classes| classes.min(COLUMNS));
-        let columns = classes.unwrap_or(COLUMNS);
-        let z = drawn(flow, ROWS * columns, key, |i| i % columns, classes.is_some())?;
+        let columns = columns(self.frame).unwrap_or(COLUMNS);
+        let z = drawn(flow, ROWS * columns, key, |i| i % columns, self.frame.classes.is_some())?;
         let bytes = levels(&self.images.transform, &z);
         let title = format!("samples after {update} updates");
-        let heads: Vec<(usize, String)> = match classes {
-            Some(classes) if columns * self.frame.width >= 12 * classes => {
-                (0..classes).map(|k| (k, format!("{k}"))).collect()
-            }
-            _ => Vec::new(),
-        };
-        self.sheet("samples.png", &title, &bytes, columns, &heads)?;
+        self.sheet("samples.png", &title, &bytes, columns, &headings(self.frame))?;
         Ok(bytes)
     }
 
@@ -138,12 +128,38 @@ impl Gallery<'_> {
     }
 }
 
+/// Columns of a sheet of samples, one per class, where images have classes.
+fn columns(frame: &ImagesFrame) -> Option<usize> {
+    frame.classes.map(|classes| classes.min(COLUMNS))
+}
+
+/// The classes over those columns, where the columns are wide enough.
+fn headings(frame: &ImagesFrame) -> Vec<(usize, String)> {
+    let classes = columns(frame).filter(|_| frame.width >= 12).unwrap_or(0);
+    (0..classes).map(|k| (k, format!("{k}"))).collect()
+}
+
+/// A sheet of n samples.
+///
+/// # Errors
+/// A solve that ended early; no sample.
+pub(in crate::eval) fn sample_figure(
+    flow: &Flow,
+    (frame, transform): (&ImagesFrame, &PixelTransform),
+    n: usize,
+    key: &Key,
+) -> Result<Figure> {
+    let columns = columns(frame).unwrap_or_else(|| (n as f64).sqrt().ceil() as usize).max(1);
+    let z = drawn(flow, n, key, |i| i % columns, frame.classes.is_some())?;
+    let (images, heads) = (levels(transform, &z), headings(frame));
+    let sheet =
+        ImageGrid { title: "samples", images: &images, size: frame.size(), columns, headings: &heads };
+    Ok(plot::image_grid(&sheet)?)
+}
+
 /// A flow as it is solved for samples of images.
 pub(super) fn for_samples(flow: &Flow) -> Flow {
-    flow.clone()
-        .rows_per_tile(SAMPLE_TILE)
-        .method(Method::Tsit5)
-        .tolerances(SAMPLE_TOLERANCE, SAMPLE_TOLERANCE)
+    drawable(flow, IMAGE_TOLERANCE).rows_per_tile(SAMPLE_TILE)
 }
 
 /// Classes as a column for [`Cnf::condition_on`](crate::cnf::Cnf::condition_on).

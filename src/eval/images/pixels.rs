@@ -73,7 +73,7 @@ impl PixelTables {
             PixelTransform::Logit(logit) => PixelTables::Logit {
                 alpha: Tensor::from(logit.alpha),
                 mean: Tensor::from(logit.mean.clone()),
-                sd: Tensor::from(logit.sd.clone()),
+                sd: Tensor::from(logit.std.clone()),
             },
         }
     }
@@ -101,7 +101,7 @@ impl PixelTables {
                 MarginalTransform::from_counts(&counts, SMOOTHING).into()
             }
             PixelTables::Logit { alpha, mean, sd } => {
-                LogitTransform { alpha: alpha.item(), mean: mean.to_vec(), sd: sd.to_vec() }.into()
+                LogitTransform { alpha: alpha.item(), mean: mean.to_vec(), std: sd.to_vec() }.into()
             }
         }
     }
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn transforms_come_back_from_their_tables() {
         let counts: Vec<u32> = (0..2 * 256).map(|i| (i * 7 % 31) as u32).collect();
-        let logit = LogitTransform { alpha: 0.01, mean: vec![0.5, -1.0], sd: vec![2.0, 0.25] };
+        let logit = LogitTransform { alpha: 0.01, mean: vec![0.5, -1.0], std: vec![2.0, 0.25] };
         for transform in
             [MarginalTransform::from_counts(&counts, SMOOTHING).into(), PixelTransform::Logit(logit)]
         {

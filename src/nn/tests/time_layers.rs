@@ -1,7 +1,7 @@
 //! The ways of time into affine layers, against their formulas.
 
 use super::*;
-use crate::cnf::{Cnf, Divergence, StandardNormal};
+use crate::cnf::{Cnf, Divergence};
 use crate::ode::Method;
 
 fn column(t: f64) -> Tensor {
@@ -60,10 +60,10 @@ fn concat_squash_keeps_the_names_of_its_weights() {
 #[test]
 fn a_flow_of_blended_layers_has_a_density_that_differentiates() {
     let net = double(&BlendMlp::new(2, [6], &Key::new(7)));
-    let (x, key) = (draws([3, 2], 8), Key::new(9));
+    let x = draws([3, 2], 8);
     let loss = |net: &BlendMlp| {
-        let flow = Cnf::new(net.clone(), StandardNormal::new(2)).divergence(Divergence::Exact);
-        flow.method(Method::Rk4).fixed_steps(4).log_prob(&x, &key).unwrap().sum()
+        let flow = Cnf::new(net.clone()).divergence(Divergence::Exact);
+        flow.method(Method::Rk4).fixed_steps(4).log_prob(&x).unwrap().sum()
     };
     let (value, grads) = value_and_grad(loss, &net);
     assert!(value.item() < -3.0 * (2.0 * PI).ln() / 2.0 && value.item() > -30.0, "{value}");

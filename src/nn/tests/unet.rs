@@ -1,7 +1,7 @@
 //! The convolutional field: its parts by their formulas, its derivatives by differences.
 
 use super::*;
-use crate::cnf::{Cnf, Divergence, ProbeDistribution, StandardNormal, StepControl};
+use crate::cnf::{Cnf, Divergence, ProbeDistribution, StepControl};
 
 /// A field of two levels whose zeros are random numbers, in f64.
 fn drawn(picture: [usize; 3], seed: u64) -> UNet {
@@ -93,10 +93,10 @@ fn averaged_estimates_of_the_divergence_agree_with_the_exact_one() {
     let net = drawn([4, 4, 1], 12);
     let x = draws([1, 16], 13);
     let log_prob = |divergence: Divergence, rows: usize| {
-        let mut flow = Cnf::with_blocks(vec![net.clone()], StandardNormal::new(16));
+        let mut flow = Cnf::with_blocks(vec![net.clone()]);
         flow.settings.divergence = divergence;
-        flow.settings.stepping = StepControl::Fixed { steps: 4 };
-        flow.log_prob(&x.broadcast_to([rows, 16]), &Key::new(14)).unwrap().to_vec()
+        flow.settings.step_control = StepControl::Fixed { steps: 4 };
+        flow.log_prob_estimate(&x.broadcast_to([rows, 16]), &Key::new(14)).unwrap().to_vec()
     };
     let exact = log_prob(Divergence::Exact, 1)[0];
     let estimates = log_prob(Divergence::hutchinson(ProbeDistribution::Rademacher), ROWS);

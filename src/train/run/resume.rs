@@ -12,7 +12,7 @@ use crate::io::{Checkpoint, IoError, read_checkpoint};
 use crate::tensor::{Key, Tree};
 use crate::train::data::Prepared;
 use crate::train::state::{Stored, TrainState};
-use crate::train::{ImageFrame, MODEL_FILE, Parts, TrainError, step};
+use crate::train::{ImageFrame, MODEL_FILE, Parts, TrainConfig, TrainError, TrainOptions, step};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -51,14 +51,19 @@ impl Trainer<'_> {
         &mut self,
         checkpoint: Checkpoint<RunInfo>,
         prepared: &mut Prepared,
-        key: &Key,
+        (options, config): (&TrainOptions, &TrainConfig),
     ) -> Result<(RunInfo, TrainState)> {
         let header = checkpoint.header.clone();
         let folder = self.folder.clone().expect("invariant: a checkpoint lies in a folder");
-        if self.by_options {
-            self.options.resume(&header.options, &header.recipe, self.data.shape(), &folder)?;
+        if self.flow.is_some() {
+            compare(&folder, "time_limit", &header.options.time_limit, &options.time_limit)?;
+            compare(&folder, "recipe", &header.recipe, &as_far(config.clone(), &header))?;
         } else {
-            compare(&folder, "recipe", &header.recipe, &self.recipe)?;
+            options.resume(&header.options, &header.recipe, self.data.shape(), &folder)?;
+        }
+        if let (None, Some(config)) = (&self.flow, &self.config) {
+            let asked = config.clone().with(&header.options);
+            compare(&folder, "recipe", &header.recipe, &as_far(asked, &header))?;
         }
         // The rule that reads the image is the run's own.
         let rule = |frames: &Frames| frames.image.as_ref().map_or(Rule::Default, |image| image.rule);
@@ -69,18 +74,26 @@ impl Trainer<'_> {
         }
         check_data(&folder, &self.data.name(), &header, prepared)?;
         let flow = header.recipe.model.build(&Key::new(0))?;
-        let like = step::begin(&header.recipe, flow, key);
+        let key = Key::new(config.seed);
+        let like = step::begin(&header.recipe, flow, &key);
         let state = checkpoint.into_tree(&Stored::of(&like, prepared.pixels()))?.state();
-        if !self.by_options {
+        if self.flow.is_some() {
             compare(&folder, "key", &key.leaves()[0].to_vec(), &state.key.leaves()[0].to_vec())?;
         }
-        self.recipe = header.recipe.clone();
         let of = match header.options.time_limit {
             Some(_) => String::new(),
             None => format!(" of {}", header.recipe.updates()),
         };
         (self.on_note)(&format!("resuming after update {}{of}", state.update.item()));
         Ok((header, state))
+    }
+}
+
+/// A config with as many updates as a run has made, where the clock decided how many.
+fn as_far(config: TrainConfig, header: &RunInfo) -> TrainConfig {
+    match header.options.time_limit {
+        Some(_) => config.with_updates_of(&header.recipe),
+        None => config,
     }
 }
 

@@ -26,9 +26,9 @@ impl Session<'_> {
     pub(super) fn begin_files(&mut self) -> Result<()> {
         self.header.run = self.header.id(&self.state);
         let Some(folder) = &mut self.folder else { return Ok(()) };
-        if let Some(aside) = self.density.restart.then(|| folder.move_aside()).transpose()?.flatten() {
+        if let Some(aside) = self.trainer.restart.then(|| folder.move_aside()).transpose()?.flatten() {
             let (from, to) = (folder.path().display(), aside.display());
-            (self.density.on_note)(&format!("the run in {from} was moved to {to}"));
+            (self.trainer.on_note)(&format!("the run in {from} was moved to {to}"));
         }
         folder.sweep();
         let stored = Stored::of(&self.state, self.pixels.clone());
@@ -54,7 +54,7 @@ impl Session<'_> {
                 let (path, update) = (folder.file(file), self.update);
                 let path = path.display();
                 let text = format!("{path} is missing: what it told of updates 1 to {update} is lost");
-                (self.density.on_note)(&text);
+                (self.trainer.on_note)(&text);
             }
         }
         let rows = rows.unwrap_or_else(|| Kept::none(&folder.file(METRICS_FILE)));

@@ -35,7 +35,7 @@ impl Session<'_> {
 
     /// What the validation part says of the averaged weights, by as many of its points as there is time for.
     pub(in crate::train) fn measure(&mut self, by: Deadline) -> Result<Score> {
-        let (since, on_stage) = (Instant::now(), &mut self.density.on_stage);
+        let (since, on_stage) = (Instant::now(), &mut self.trainer.on_stage);
         on_stage(Activity::Measuring, 0.0);
         let told = |share| on_stage(Activity::Measuring, share);
         let found = self.held_out.validation(&self.measure, &self.state.ema, by, told)?;
@@ -48,7 +48,7 @@ impl Session<'_> {
     /// What the test part says of them, by as many of its points as there is time for.
     pub(in crate::train) fn test(&mut self, by: Deadline) -> Result<Score> {
         let (seed, standard) = (self.header.recipe.seed, self.header.standard());
-        let Trainer { data, on_stage, .. } = &mut self.density;
+        let Trainer { data, on_stage, .. } = &mut self.trainer;
         let fresh = |part| data.fresh(&standard, DRAWN, seed, part);
         let told = |share| on_stage(Activity::Testing, share);
         let found = self.held_out.test(fresh, &self.measure, &self.state.ema, by, told)?;
@@ -97,7 +97,7 @@ impl Session<'_> {
     /// Who draws the plane, where there is one and a folder.
     pub(in crate::train) fn artist(&mut self) -> Option<(&Artist, &RunFolder)> {
         let (folder, image) = (self.folder.as_ref()?, self.header.frames.image.as_ref()?);
-        let data = &self.density.data;
+        let data = &self.trainer.data;
         let new = || Artist::new(image, data.title(), data.truth(image, image.cells_per_pixel()));
         Some((self.artist.get_or_insert_with(new), folder))
     }

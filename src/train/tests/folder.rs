@@ -35,11 +35,11 @@ fn line(shift: f64) -> TrainingData {
 }
 
 fn density<'a>(folder: &Path, seed: u64) -> Trainer<'a> {
-    Trainer::from_options(&options(seed), line(0.0)).unwrap().run_dir(folder)
+    Trainer::new(line(0.0)).options(&options(seed)).run_dir(folder)
 }
 
 fn run(folder: &Path, seed: u64) -> Result<TrainedFlow> {
-    density(folder, seed).run(&Key::new(seed))
+    density(folder, seed).run()
 }
 
 /// The files of a folder and their bytes.
@@ -163,8 +163,8 @@ fn a_run_is_not_resumed_with_other_parts() {
     run(place.path(), 0).unwrap();
     let TrainingData::Points(points, mut given) = line(0.0) else { unreachable!() };
     given.test = Some(points.clone());
-    let density = Trainer::from_options(&options(0), TrainingData::Points(points, given)).unwrap();
-    let message = density.run_dir(place.path()).run(&Key::new(0)).map(|_| ()).unwrap_err().to_string();
+    let density = Trainer::new(TrainingData::Points(points, given)).options(&options(0));
+    let message = density.run_dir(place.path()).run().map(|_| ()).unwrap_err().to_string();
     assert!(message.contains("32 to learn from, 4 of validation, 4 of test"), "{message}");
     assert!(message.contains("36 to learn from, 4 of validation, 40 of test"), "{message}");
 }
@@ -195,8 +195,8 @@ fn a_damaged_folder_is_left_as_it_is_and_resumed_once_it_is_whole() {
     let kept = files(&folder);
     let other = run(&folder, 1).map(|_| ()).unwrap_err().to_string();
     assert!(other.contains("--seed=0, not --seed=1"), "{other}");
-    let shifted = Trainer::from_options(&options(0), line(2.0)).unwrap().run_dir(&folder);
-    let other = shifted.run(&Key::new(0)).map(|_| ()).unwrap_err().to_string();
+    let shifted = Trainer::new(line(2.0)).options(&options(0)).run_dir(&folder);
+    let other = shifted.run().map(|_| ()).unwrap_err().to_string();
     assert!(other.contains("other points"), "{other}");
     assert!(files(&folder) == kept);
 }
@@ -211,7 +211,7 @@ fn what_cannot_go_on_is_moved_aside_when_that_is_asked_for() {
     let damaged = files(&folder);
     let notes = Cell::new(0);
     let told = |text: &str| notes.set(notes.get() + usize::from(text.contains("was moved to")));
-    density(&folder, 1).restart().on_note(told).run(&Key::new(1)).unwrap();
+    density(&folder, 1).restart().on_note(told).run().unwrap();
     assert!(files(&place.path().join("run.1")) == damaged && notes.get() == 1);
     assert!(model(&folder) == model(&fresh), "the new run differs from one in a folder of its own");
     // A checkpoint that is gone is said too.
@@ -220,10 +220,10 @@ fn what_cannot_go_on_is_moved_aside_when_that_is_asked_for() {
     let lost = run(&folder, 1).map(|_| ()).unwrap_err();
     assert!(matches!(lost, Error::Io(IoError::Lost { .. })), "{lost}");
     assert!(files(&folder) == left);
-    density(&folder, 1).restart().run(&Key::new(1)).unwrap();
+    density(&folder, 1).restart().run().unwrap();
     assert!(files(&place.path().join("run.2")) == left && model(&folder) == model(&fresh));
     // Where no run lies there is nothing to move.
-    density(&place.path().join("new"), 1).restart().run(&Key::new(1)).unwrap();
+    density(&place.path().join("new"), 1).restart().run().unwrap();
     assert!(model(&place.path().join("new")) == model(&fresh) && !place.path().join("new.1").exists());
 }
 
@@ -256,7 +256,7 @@ fn a_folder_in_which_a_run_trains_is_refused_with_its_process() {
         assert!(message.contains(&format!("process {} works in", std::process::id())), "{message}");
         refused.set(refused.get() + 1);
     };
-    density(place.path(), 0).on_update(again).run(&Key::new(0)).unwrap();
+    density(place.path(), 0).on_update(again).run().unwrap();
     assert_eq!(refused.get(), 6);
     assert!(run(place.path(), 0).is_ok() && !place.path().join(".lock").exists());
 }
@@ -270,7 +270,7 @@ fn a_run_that_is_told_to_stop_is_saved_and_ends_with_the_bits_of_one_that_was_no
     for stops in 0..9 {
         let asked = Cell::new(0);
         let stop = || asked.replace(asked.get() + 1) == 1;
-        let Err(stopped) = density(&parts, 0).stop_when(stop).run(&Key::new(0)) else { break };
+        let Err(stopped) = density(&parts, 0).stop_when(stop).run() else { break };
         let message = stopped.to_string();
         let updates = (stops + 1).min(6);
         assert!(message.contains(&format!("stopped after update {updates} of 6")), "{stops}: {message}");
@@ -291,7 +291,7 @@ fn a_finished_run_goes_on_without_its_rows_and_says_so() {
         fs::remove_file(place.path().join(name)).unwrap();
         let said = Cell::new(false);
         let told = |text: &str| said.set(said.get() || text.contains(&format!("{name} is missing")));
-        density(place.path(), 0).on_note(told).run(&Key::new(0)).unwrap();
+        density(place.path(), 0).on_note(told).run().unwrap();
         assert!(said.get() && model(place.path()) == whole, "{name}");
     }
 }
@@ -304,8 +304,8 @@ fn the_way_a_path_was_typed_changes_no_byte() {
     let [a, b] = ["p.csv", "./p.csv"].map(|typed| {
         let folder = place.path().join(typed.replace(['/', '.'], "-"));
         let points = Points::open(place.path().join(typed)).unwrap().with_name(typed);
-        let density = Trainer::from_options(&options(0), points).unwrap();
-        density.run_dir(&folder).run(&Key::new(0)).unwrap();
+        let density = Trainer::new(points).options(&options(0));
+        density.run_dir(&folder).run().unwrap();
         model(&folder)
     });
     assert!(a == b);
@@ -316,7 +316,7 @@ fn samples_that_are_no_numbers_in_units_are_refused_by_their_row() {
     let place = crate::io::scratch();
     let mut learned = run(place.path(), 0).unwrap();
     let points = learned.fitted.frames.points.as_mut().unwrap();
-    points.sd = vec![1e308];
+    points.std = vec![1e308];
     let drawn: Result<Vec<_>> = learned.sample_rows(100, &Key::new(1)).collect();
     let message = drawn.unwrap_err().to_string();
     assert!(message.contains("sample ") && message.contains("inf") && message.contains("scale"), "{message}");

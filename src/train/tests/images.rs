@@ -48,7 +48,7 @@ impl Place {
     }
 
     fn run(&self, name: &str, options: &TrainOptions, data: TrainingData) -> Result<TrainedFlow> {
-        Trainer::from_options(options, data)?.run_dir(self.path(name)).run(&Key::new(0))
+        Trainer::new(data).options(options).run_dir(self.path(name)).run()
     }
 }
 
@@ -79,10 +79,11 @@ fn images_are_learned_resumed_sampled_and_measured() {
     let place = Place::new();
     let data = TrainingData::Images(place.set(300, false), Given::default());
     let learned = place.run("whole", &learning(), data.clone()).unwrap();
-    let report = learned.report.as_ref().unwrap();
+    let report = learned.train_report.as_ref().unwrap();
     let bits = report.bits_per_dim.unwrap();
     // One update leaves the pixels nearly independent.
-    let first = place.run("first", &small(1), data.clone()).unwrap().report.unwrap().bits_per_dim.unwrap();
+    let first =
+        place.run("first", &small(1), data.clone()).unwrap().train_report.unwrap().bits_per_dim.unwrap();
     assert!(bits < first - 0.1 && report.bits_per_dim_stderr.unwrap() > 0.0, "{bits} {first}");
     assert!((report.nll_nats - bits * 24.0 * std::f64::consts::LN_2).abs() < 1e-9);
     assert_eq!((report.gap_nats, report.mass, report.tolerances.len()), (None, None, 4));
@@ -100,7 +101,7 @@ fn images_are_learned_resumed_sampled_and_measured() {
 
     // A run that ended is resumed as it is; its folder gives what the run gave.
     let again = place.run("whole", &learning(), data.clone()).unwrap();
-    assert_eq!(again.report.unwrap().resumed_from_update, Some(80));
+    assert_eq!(again.train_report.unwrap().resumed_from_update, Some(80));
     let opened = TrainedFlow::open(place.path("whole")).unwrap();
     let draw = |learned: &TrainedFlow| -> Vec<u8> {
         let key = Key::new(5);
@@ -137,7 +138,7 @@ fn a_run_that_was_stopped_halfway_ends_with_the_same_bits() {
     let data = TrainingData::Images(place.set(100, true), Given::default());
     place.run("whole", &small(30), data.clone()).unwrap();
     // What a process killed at update 18 leaves: the checkpoint of update 11.
-    let halfway = Trainer::from_options(&small(30), data.clone()).unwrap().run_dir(place.path("cut"));
+    let halfway = Trainer::new(data.clone()).options(&small(30)).run_dir(place.path("cut"));
     let stop = |p: &crate::train::Progress| {
         match p.update {
             // Longer than the time between two checkpoints: the next update writes one.
@@ -147,11 +148,11 @@ fn a_run_that_was_stopped_halfway_ends_with_the_same_bits() {
         }
     };
     let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let _ = halfway.on_update(stop).run(&Key::new(0));
+        let _ = halfway.on_update(stop).run();
     }));
     assert!(killed.is_err());
     let resumed = place.run("cut", &small(30), data).unwrap();
-    assert_eq!(resumed.report.unwrap().resumed_from_update, Some(11));
+    assert_eq!(resumed.train_report.unwrap().resumed_from_update, Some(11));
     for file in ["model.safetensors", BEST_FILE] {
         assert!(bytes(&place.path("whole").join(file)) == bytes(&place.path("cut").join(file)), "{file}");
     }
@@ -217,7 +218,7 @@ fn every_field_transform_and_objective_runs() {
     for (i, options) in all.into_iter().enumerate() {
         let learned = place.run(&format!("run{i}"), &few(options), data.clone()).unwrap();
         assert_eq!(learned.header.recipe.model.solve.divergence, DivergenceKind::Hutchinson);
-        assert!(learned.report.unwrap().bits_per_dim.unwrap().is_finite(), "{i}");
+        assert!(learned.train_report.unwrap().bits_per_dim.unwrap().is_finite(), "{i}");
         assert!(TrainedFlow::open(place.path(&format!("run{i}"))).is_ok(), "{i}");
     }
 }
@@ -229,12 +230,12 @@ fn a_run_that_does_not_improve_ends_early_with_its_best() {
     // A rate that changes nothing.
     let options = TrainOptions { lr: Some(1e-30), patience: Some(2), ..small(100) };
     let learned = place.run("run", &options, data.clone()).unwrap();
-    let report = learned.report.unwrap();
+    let report = learned.train_report.unwrap();
     // The first of ten measures is the best, and the third the second without a better one.
     assert_eq!(report.updates, 30);
     let rows = std::fs::read_to_string(place.path("run").join(METRICS_FILE)).unwrap();
     assert_eq!(rows.lines().count() as u64, 1 + report.updates);
-    let again = place.run("run", &options, data).unwrap().report.unwrap();
+    let again = place.run("run", &options, data).unwrap().train_report.unwrap();
     assert_eq!(again.updates, report.updates, "it stays ended");
 }
 
@@ -243,8 +244,7 @@ fn what_is_no_data_for_a_run_on_images_is_named() {
     let place = Place::new();
     let set = place.set(40, true);
     let refused = |options: &TrainOptions, data: TrainingData| {
-        let run =
-            Trainer::from_options(options, data).and_then(|density| density.run(&Key::new(0)).map(|_| ()));
+        let run = Trainer::new(data).options(options).run().map(|_| ());
         run.unwrap_err().to_string()
     };
     let preset = TrainOptions { preset: Some(crate::train::Preset::Points), ..small(1) };

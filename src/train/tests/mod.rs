@@ -4,7 +4,7 @@ mod folder;
 mod images;
 
 use super::*;
-use crate::cnf::{Cnf, StandardNormal};
+use crate::cnf::Cnf;
 use crate::data::tests::boxes as image;
 use crate::data::{Estimate, Points, ToyDensity};
 use crate::error::Error;
@@ -14,7 +14,7 @@ use crate::ode::Outcome;
 use crate::tensor::{Key, Tensor, Tree};
 
 fn flow(seed: u64) -> Cnf<ConcatSquash> {
-    Cnf::new(ConcatSquash::new(2, [8], &Key::new(seed)), StandardNormal::new(2)).fixed_steps(4)
+    Cnf::new(ConcatSquash::new(2, [8], &Key::new(seed))).fixed_steps(4)
 }
 
 fn small() -> TrainConfig {
@@ -36,7 +36,7 @@ fn draws_follow_the_density_of_the_image() {
             let exact: f64 = data.positions.iter().zip(&data.mass).map(|(p, m)| f64::from(p[axis]) * m).sum();
             assert!((mean - exact).abs() < 0.02, "axis {axis}: {mean} {exact}");
             let square = (0..40_000).map(|i| weight[i] * x(i).powi(2)).sum::<f64>() / total;
-            let jitter = data.jitter_sd[axis].powi(2);
+            let jitter = data.jitter_std[axis].powi(2);
             let pixels = data.positions.iter().zip(&data.mass).map(|(p, m)| f64::from(p[axis]).powi(2) * m);
             let exact = pixels.sum::<f64>() + jitter;
             assert!((square / exact - 1.0).abs() < 0.03, "axis {axis}: {square} {exact}");
@@ -47,29 +47,73 @@ fn draws_follow_the_density_of_the_image() {
 #[test]
 fn a_run_of_the_library_resumes_by_itself_and_opens_again() {
     let folder = crate::io::scratch();
-    let key = Key::new(4);
     let mut seen = Vec::new();
-    let run = |folder: &std::path::Path| Trainer::new(flow(0), image()).recipe(small()).run_dir(folder);
-    let learned = run(folder.path()).on_update(|p| seen.push(p.update)).run(&key).unwrap();
+    let run = |folder: &std::path::Path| Trainer::with_flow(flow(0), image()).config(small()).run_dir(folder);
+    let learned = run(folder.path()).on_update(|p| seen.push(p.update)).run().unwrap();
     assert_eq!(seen, (1..=30).collect::<Vec<_>>());
-    let report = learned.report.as_ref().unwrap();
+    let report = learned.train_report.as_ref().unwrap();
     assert!(
         report.gap_nats.unwrap() > 0.0 && report.phases.iter().all(|phase| phase.traces == 1),
         "{report:?}"
     );
 
     let model = std::fs::read(folder.path().join(MODEL_FILE)).unwrap();
-    let again = run(folder.path()).run(&key).unwrap();
-    assert_eq!(again.report.unwrap().resumed_from_update, Some(30));
+    let again = run(folder.path()).run().unwrap();
+    assert_eq!(again.train_report.unwrap().resumed_from_update, Some(30));
     assert_eq!(std::fs::read(folder.path().join(MODEL_FILE)).unwrap(), model);
+    assert!(
+        learned.report().starts_with("KL divergence") && learned.report().contains("±"),
+        "{}",
+        learned.report()
+    );
+    assert!(TrainedFlow::open(folder.path()).unwrap().report().starts_with("30 updates"));
     let opened = Cnf::<AnyVelocityField>::open(folder.path()).unwrap();
     let leaves = |flow: &Flow| flow.leaves().iter().map(Tensor::to_vec).collect::<Vec<_>>();
     assert_eq!(leaves(&opened), leaves(&learned.flow));
 
-    let other = run(folder.path()).updates(31).run(&key).unwrap_err().to_string();
+    let other = run(folder.path()).updates(31).run().unwrap_err().to_string();
     assert!(other.contains("recipe.phases.0.updates"), "{other}");
-    let other = run(folder.path()).run(&Key::new(9)).unwrap_err().to_string();
-    assert!(other.contains("key"), "{other}");
+    let other = run(folder.path()).seed(9).run().unwrap_err().to_string();
+    assert!(other.contains("recipe.seed"), "{other}");
+}
+
+#[test]
+fn the_order_of_what_is_set_does_not_matter() {
+    let settled = |trainer: Trainer| trainer.plan().unwrap().iter().map(|phase| phase.updates).sum::<u64>();
+    let new = || Trainer::with_flow(flow(0), image());
+    assert_eq!(settled(new().updates(7).config(small())), 7);
+    assert_eq!(settled(new().config(small()).updates(7)), 7);
+    let batch = TrainOptions { batch: Some(8), ..TrainOptions::default() };
+    assert_eq!(settled(new().updates(7).options(&batch).config(small())), 7);
+    assert_eq!(settled(new().config(small())), 30);
+    let config = TrainConfig { weight_decay: 0.5, optimizer: OptimizerKind::Lamb, ..small() };
+    assert_eq!(config.clone().with(&TrainOptions::default()), config);
+}
+
+#[test]
+fn what_a_given_flow_or_config_decides_is_refused_as_an_option() {
+    let message = |trainer: Trainer| trainer.plan().map(|_| ()).unwrap_err().to_string();
+    let given = |options: TrainOptions| message(Trainer::with_flow(flow(0), image()).options(&options));
+    let width = given(TrainOptions { width: Some(9), ..TrainOptions::default() });
+    assert!(width.contains("--width=9") && width.contains("the flow that is given"), "{width}");
+    let rtol = given(TrainOptions { rtol: Some(1e-3), ..TrainOptions::default() });
+    assert!(rtol.contains("--rtol=0.001"), "{rtol}");
+    let preset = TrainOptions { preset: Some(Preset::Points), ..TrainOptions::default() };
+    let preset = message(Trainer::new(image()).config(small()).options(&preset));
+    assert!(preset.contains("--preset=points") && preset.contains("config"), "{preset}");
+    let nan = TrainOptions { lr: Some(f64::NAN), ..TrainOptions::default() };
+    let nan = message(Trainer::new(image()).options(&nan));
+    assert!(nan.contains("--lr=NaN"), "{nan}");
+    let both = message(Trainer::new(image()).updates(3).time_limit(9.0));
+    assert!(both.contains("--updates") && both.contains("--time-limit"), "{both}");
+    let line = Points::from_rows([[0.0], [1.0], [3.0]]).unwrap();
+    let dims = message(Trainer::with_flow(flow(0), line));
+    assert!(dims.contains("the flow has 2 dimensions and the points of given have 1"), "{dims}");
+}
+
+#[test]
+fn the_preset_of_an_image_fits_its_budget() {
+    assert_eq!(Trainer::new(image()).num_params().unwrap(), 17_842);
 }
 
 #[test]
@@ -80,8 +124,8 @@ fn a_flow_of_unlike_blocks_and_rows_with_steps_of_their_own_opens_as_it_was_save
         Mlp::new([3, 6, 2], Activation::Tanh, &key).into(),
         ConcatSquash::new(2, [5, 4], &key).into(),
     ];
-    let flow = Cnf::with_blocks(blocks, StandardNormal::new(2)).fixed_steps(2).per_row(true);
-    let learned = Trainer::new(flow, image()).recipe(small()).run_dir(folder.path()).run(&key).unwrap();
+    let flow = Cnf::with_blocks(blocks).fixed_steps(2).per_row(true);
+    let learned = Trainer::with_flow(flow, image()).config(small()).run_dir(folder.path()).run().unwrap();
     let opened = Cnf::<AnyVelocityField>::open(folder.path()).unwrap();
     let leaves = |flow: &Flow| flow.leaves().iter().map(Tensor::to_vec).collect::<Vec<_>>();
     assert_eq!(leaves(&opened), leaves(&learned.flow));
@@ -95,8 +139,9 @@ fn numbers_that_turn_nan_end_a_run_with_where_and_leave_the_checkpoint() {
     let mut recipe = small();
     recipe.phases.remove(0);
     let folder = crate::io::scratch();
-    let run = |recipe: TrainConfig| Trainer::new(flow.clone(), image()).recipe(recipe).run_dir(folder.path());
-    let failed = run(recipe).run(&Key::new(0)).unwrap_err();
+    let run =
+        |recipe: TrainConfig| Trainer::with_flow(flow.clone(), image()).config(recipe).run_dir(folder.path());
+    let failed = run(recipe).run().unwrap_err();
     let outcome = match &failed {
         Error::Train(TrainError::Diverged { outcome, update: 1, .. }) => outcome,
         other => panic!("{other}"),
@@ -110,7 +155,7 @@ fn numbers_that_turn_nan_end_a_run_with_where_and_leave_the_checkpoint() {
     assert_eq!(TrainedFlow::open(folder.path()).unwrap().update, 0);
 
     let other = crate::io::scratch();
-    let failed = Trainer::new(flow.clone(), image()).recipe(small()).run_dir(other.path()).run(&Key::new(0));
+    let failed = Trainer::with_flow(flow.clone(), image()).config(small()).run_dir(other.path()).run();
     let message = failed.unwrap_err().to_string();
     assert!(message.contains("the loss is NaN at update 1 (flow_matching)"), "{message}");
 }
@@ -167,15 +212,13 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
         fixed_steps: Some(4),
         ..TrainOptions::default()
     };
-    assert!(
-        Trainer::from_options(&TrainOptions::default(), ToyDensity::Rings).unwrap().num_params() <= 9_300
-    );
+    assert!(Trainer::new(ToyDensity::Rings).num_params().unwrap() <= 9_300);
     let run = |data: TrainingData, options: &TrainOptions| {
-        let density = Trainer::from_options(options, data).unwrap().run_dir(folder.path());
-        density.run(&Key::new(0))
+        let density = Trainer::new(data).options(options).run_dir(folder.path());
+        density.run()
     };
     let learned = run(ToyDensity::Rings.into(), &options).unwrap();
-    let report = learned.report.as_ref().unwrap();
+    let report = learned.train_report.as_ref().unwrap();
     assert_eq!(report.entropy_nats, Some(ToyDensity::Rings.entropy_nats()));
     assert_eq!(report.gap_nats, Some(report.nll_nats - ToyDensity::Rings.entropy_nats()));
     assert_eq!(report.nll_stderr_nats, report.gap_stderr_nats);
@@ -193,15 +236,15 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
     }
     // In units: rings of radius 3 have a deviation of 1.45 along an axis; the log-density is per unit of area.
     let x = learned.sample(2_000, &Key::new(5)).unwrap();
-    let sd = (x.iter().map(|p| p[0] * p[0]).sum::<f64>() / 2_000.0).sqrt();
-    assert!((1.0..2.0).contains(&sd), "{sd}");
+    let std = (x.iter().map(|p| p[0] * p[0]).sum::<f64>() / 2_000.0).sqrt();
+    assert!((1.0..2.0).contains(&std), "{std}");
     let mut told: f64 = learned.log_prob(&x, 1e-4, 1e-4).unwrap().iter().sum();
     told /= -2_000.0;
     assert!((told - report.nll_nats).abs() < 0.5 && told > 2.0, "{told} {}", report.nll_nats);
 
     assert_eq!(TrainedFlow::open(folder.path()).unwrap().columns(), ["x", "y"]);
     assert_eq!(
-        run(ToyDensity::Rings.into(), &options).unwrap().report.unwrap().resumed_from_update,
+        run(ToyDensity::Rings.into(), &options).unwrap().train_report.unwrap().resumed_from_update,
         Some(40)
     );
     assert!(run(ToyDensity::Rings.into(), &TrainOptions::default()).is_ok());
@@ -210,7 +253,7 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
         assert!(message.contains("learns rings") && message.contains("other points"), "{message}");
     }
     let given = TrainOptions { preset: Some(Preset::Given("mine".into())), ..TrainOptions::default() };
-    let refused = Trainer::from_options(&given, ToyDensity::Rings).map(|_| ()).unwrap_err().to_string();
+    let refused = Trainer::new(ToyDensity::Rings).options(&given).run().map(|_| ()).unwrap_err().to_string();
     assert!(refused.contains("--preset=mine"), "{refused}");
 }
 
@@ -223,8 +266,8 @@ fn points_on_a_line_are_drawn_as_a_curve_over_their_counts() {
     let points = Points::from_rows((0..600).map(two).collect::<Vec<_>>()).unwrap();
     let places = pictures::on_line(&points);
     assert!((places[0] + 6.6).abs() < 0.01 && (places[places.len() - 1] - 12.6).abs() < 0.01, "{places:?}");
-    let density = Trainer::from_options(&options, points).unwrap();
-    let learned = density.run_dir(folder.path()).run(&Key::new(0)).unwrap();
+    let density = Trainer::new(points).options(&options);
+    let learned = density.run_dir(folder.path()).run().unwrap();
     let curve = pictures::over_line(&learned.flow, &learned.header.standard(), places.clone()).unwrap();
     let asked: Vec<f64> =
         learned.log_prob_parts(&places, 1e-4, 1e-4).unwrap().flat_map(Result::unwrap).collect();
@@ -250,9 +293,8 @@ fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
     };
     let given = Given { validation: Some(normals(500, 2)), test: Some(normals(700, 3)) };
     let data = TrainingData::Points(normals(2_000, 1), given);
-    let learned =
-        Trainer::from_options(&options, data).unwrap().run_dir(folder.path()).run(&Key::new(0)).unwrap();
-    let report = learned.report.as_ref().unwrap();
+    let learned = Trainer::new(data).options(&options).run_dir(folder.path()).run().unwrap();
+    let report = learned.train_report.as_ref().unwrap();
     assert_eq!((report.entropy_nats, report.gap_nats, report.mass), (None, None, None));
     assert_eq!(report.validation_nats, report.nll_nats);
     assert_eq!((report.validation_rows, report.test_rows), (500, 700));
@@ -282,8 +324,7 @@ fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
 fn a_checkpoint_of_an_image_says_nothing_of_points() {
     let folder = crate::io::scratch();
     let recipe = TrainConfig { phases: small().phases[..1].to_vec(), ..small() }.with_updates(1);
-    let learned =
-        Trainer::new(flow(0), image()).recipe(recipe).run_dir(folder.path()).run(&Key::new(0)).unwrap();
+    let learned = Trainer::with_flow(flow(0), image()).config(recipe).run_dir(folder.path()).run().unwrap();
     let header = serde_json::to_value(&learned.header).unwrap();
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&header), ["image", "options", "parts", "recipe", "run"]);
@@ -301,9 +342,9 @@ fn the_test_part_influences_no_weight_and_validation_alone_chooses() {
         TrainOptions { updates: Some(20), batch: Some(16), width: Some(4), ..TrainOptions::default() };
     let run = |name: &str, validation: f64, test: f64| {
         let given = Given { validation: Some(points(30, validation)), test: Some(points(40, test)) };
-        let density = Trainer::from_options(&options, TrainingData::Points(points(100, 0.0), given)).unwrap();
+        let density = Trainer::new(TrainingData::Points(points(100, 0.0), given)).options(&options);
         let folder = place.path().join(name);
-        let report = density.run_dir(&folder).run(&Key::new(0)).unwrap().report.unwrap();
+        let report = density.run_dir(&folder).run().unwrap().train_report.unwrap();
         let bytes = ["model.safetensors", "best.safetensors"].map(|f| std::fs::read(folder.join(f)).unwrap());
         (report, bytes)
     };

@@ -1,0 +1,19 @@
+//! Points as tensors, for training loops of a program's own.
+
+use crate::data::Points;
+use crate::tensor::Tensor;
+
+/// The points in standardized coordinates, `[n, d]` of f32.
+///
+/// # Examples
+/// ```
+/// use flowline::{data::Points, tensor::Tensor};
+/// let points = Points::from_rows([[0.0, 10.0], [2.0, 30.0]])?;
+/// assert_eq!(Tensor::from(&points).to_vec(), [-1.0, -1.0, 1.0, 1.0]);
+/// # Ok::<(), flowline::data::DataError>(())
+/// ```
+impl From<&Points> for Tensor {
+    fn from(points: &Points) -> Tensor {
+        Tensor::from_vec([points.len(), points.dim()], points.standardized())
+    }
+}
