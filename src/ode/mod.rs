@@ -81,7 +81,7 @@ pub use dense::DenseOutput;
 pub use dual::{DIRECTIONS, Dual};
 pub use ensemble::{EnsembleBuilder, EnsembleProgress, EnsembleSolution};
 pub use error::OdeError;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub(crate) use event::{Bracket, Mark, Rhythm, Watch};
 pub use event::{Event, EventRecord, EventValue};
 pub use field::{
@@ -95,7 +95,7 @@ pub use host::{PlainState, odeint};
 pub use host::{check as check_on_host, solve as solve_on_host};
 pub use interpolant::Interpolant;
 pub use knot::Span;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub(crate) use knot::slack;
 pub use lanes::{LANES, LaneClock, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock};
 pub use method::Method;
@@ -103,7 +103,7 @@ pub use number::{FieldNumber, Number};
 pub use outcome::{Outcome, Stats, status};
 pub use own_tableau::Tableau;
 pub use real::Real;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub(crate) use retry::{Before, resume, take_back};
 pub use save_at::SaveAt;
 pub use scheme::{Limits, Norm, Scheme};
@@ -119,7 +119,7 @@ pub use state::{Compiled, Stages, State};
 #[doc(hidden)]
 pub use states::{DriveOn, Part};
 pub use stepper::{Step, Stepper};
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub(crate) use stiffness::{EVERY, Look, Suspicion};
 pub use tableau::{ButcherTableau, DEGREE_MAX, DenseTableau};
 pub use tolerance::{Tol, Tolerance};

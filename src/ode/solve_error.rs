@@ -88,7 +88,7 @@ impl<S> SolveError<S> {
     }
 
     /// The same with `f` of what was computed.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     pub(crate) fn map<T>(self, f: impl FnOnce(S) -> T) -> SolveError<T> {
         let f = |partial: Box<S>| Box::new(f(*partial));
         match self {

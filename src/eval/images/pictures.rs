@@ -3,14 +3,14 @@
 
 use super::ImagesFrame;
 use super::bits::Images;
+use super::samples::{column, for_samples, levels};
 use crate::cnf::config::Flow;
-use crate::data::{Estimate, PixelTransform};
+use crate::data::Estimate;
 use crate::error::Result;
 use crate::eval::Deadline;
 use crate::io::run::{RunFolder, metrics::Row};
-use crate::ode::Method;
 use crate::plot::{self, Axes, ImageGrid};
-use crate::tensor::{Key, Tensor};
+use crate::tensor::Key;
 use std::time::Instant;
 
 /// Images along the sides of the sheet of samples; of a set with classes each column is one, up to so many.
@@ -24,11 +24,6 @@ const LIKE: usize = 8;
 const NEAREST: usize = 5;
 /// Images of a block that are compared at once.
 const BLOCK: usize = 1024;
-/// Tolerance of samples, relative and absolute.
-const SAMPLE_TOLERANCE: f64 = 1e-3;
-/// Rows that are solved together for them.
-const SAMPLE_TILE: usize = 16;
-
 /// Who draws images.
 pub(crate) struct Gallery<'a> {
     pub folder: &'a RunFolder,
@@ -138,20 +133,6 @@ impl Gallery<'_> {
     }
 }
 
-/// A flow as it is solved for samples of images.
-pub(super) fn for_samples(flow: &Flow) -> Flow {
-    flow.clone()
-        .rows_per_tile(SAMPLE_TILE)
-        .method(Method::Tsit5)
-        .tolerances(SAMPLE_TOLERANCE, SAMPLE_TOLERANCE)
-}
-
-/// Classes as a column for [`Cnf::condition_on`](crate::cnf::Cnf::condition_on).
-pub(super) fn column(flow: &Flow, classes: impl Iterator<Item = usize>) -> Tensor {
-    let classes: Vec<u32> = classes.map(|k| k as u32).collect();
-    Tensor::from_vec([classes.len(), 1], classes).cast(flow.dtype())
-}
-
 /// n draws z `[n, dim]`, row i of class `class(i)` where there are classes.
 fn drawn(
     flow: &Flow,
@@ -163,11 +144,6 @@ fn drawn(
     let flow = for_samples(flow);
     let flow = if classes { flow.condition_on(&column(&flow, (0..n).map(class))) } else { flow };
     Ok(flow.sample(n, key)?.to_vec())
-}
-
-/// Gray levels of z.
-pub(super) fn levels(transform: &PixelTransform, z: &[f64]) -> Vec<u8> {
-    transform.inverse(z).into_iter().map(|x| (x * 256.0).clamp(0.0, 255.0) as u8).collect()
 }
 
 impl Images {

@@ -2,12 +2,9 @@
 //!
 //! A recipe like any other, and a rule by which points are drawn; only its name is known elsewhere.
 
-use crate::data::Rule;
-use crate::error::Result;
-use crate::train::{
-    FieldConfig, ObjectiveKind, OptimizerKind, Preset, TrainConfig, TrainError, TrainOptions, Trainer,
-    TrainingData,
-};
+use flowline::__internal::{FieldConfig, ObjectiveKind, OptimizerKind, Rule, TrainConfig};
+use flowline::Result;
+use flowline::train::{Preset, TrainError, TrainOptions, Trainer, TrainingData};
 
 /// Its name.
 pub const NAME: &str = "documented";
