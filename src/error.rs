@@ -1,8 +1,8 @@
 //! The crate's error: one variant a layer, each with that layer's values.
 
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 use crate::graph::GraphError;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 use crate::transform::TransformError;
 
 /// What can go wrong in a call of the library.
@@ -13,15 +13,15 @@ pub enum Error {
     #[error(transparent)]
     Level(#[from] crate::simd::LevelError),
     /// Operands that do not fit.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     #[error(transparent)]
     Graph(#[from] GraphError),
     /// A derivative that does not exist.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     #[error(transparent)]
     Transform(#[from] TransformError),
     /// A jitted function was about to be traced once too often.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     #[error(
         "a jitted function would be traced more than {max_traces} time(s): {change}; make what changes a tensor, or allow more traces{}",
         given_up(*num_evicted)
@@ -35,7 +35,7 @@ pub enum Error {
         num_evicted: usize,
     },
     /// A jitted function that refuses them gave a result that is not finite.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     #[error(
         "leaf {leaf} of the result is {value} at {index:?}: nothing was handed over; `debug_nans` names the operation that it comes from"
     )]
@@ -48,7 +48,7 @@ pub enum Error {
         value: f64,
     },
     /// A loss that is not finite, so that there is nothing to descend.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     #[error(
         "the loss before update {update} is {value}: start elsewhere, lower the rate or clip gradients; `debug_nans` names the operation that it comes from"
     )]
@@ -59,7 +59,7 @@ pub enum Error {
         value: f64,
     },
     /// A data set whose leaves have not the same number of rows, or none.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     #[error(
         "leaf {leaf} of a data set has shape {shape}, where {wanted} rows are wanted along the first axis"
     )]
@@ -109,7 +109,7 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What a retrace has to do with programs that were given up.
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 fn given_up(num_evicted: usize) -> String {
     match num_evicted {
         0 => String::new(),

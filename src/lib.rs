@@ -10,45 +10,60 @@
 //!
 //! Below these, `graph`, `transform` and `backend` are the traced program, its derivatives and how it
 //! runs; ARCHITECTURE.md is the map. [`prelude`] has the names that programs use.
+//!
+//! # Features
+//! | feature | what it adds |
+//! | --- | --- |
+//! | `rayon` (default) | threads for ensembles of solves |
+//! | `nalgebra`, `ndarray` | vectors, matrices and arrays of these crates as states; the crates are re-exported |
+//! | `plot` | figures as PNG files, with a font that is compiled in |
+//! | `autodiff` | tensors, gradients, layers, optimizers, flows; `tensor` is its old name |
+//! | `train` | training of flows on images, points and toys; with `plot`, figures of a run |
+//! | `full` | `train`, `nalgebra`, `ndarray` |
+//! | `evcxr` | figures under the cells of Rust notebooks |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(feature = "tensor")]
+#[doc(hidden)]
+#[path = "internal.rs"]
+pub mod __internal;
+#[cfg(feature = "autodiff")]
 pub mod adjoint;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub mod array;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub mod backend;
-#[cfg(feature = "cli")]
-pub mod cli;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub mod cnf;
 #[cfg(feature = "train")]
 pub mod data;
 mod error;
 #[cfg(feature = "train")]
 pub mod eval;
-#[cfg(all(fuzzing, feature = "tensor"))]
+#[cfg(all(fuzzing, feature = "autodiff"))]
 #[doc(hidden)]
 pub mod fuzzing;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub mod graph;
+#[cfg(any(feature = "plot", feature = "train"))]
+mod heatmap;
 pub mod io;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub mod memory;
 #[cfg(feature = "train")]
 mod names;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub mod nn;
 pub mod ode;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub mod optim;
 #[cfg(feature = "plot")]
 pub mod plot;
 pub mod simd;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub mod tensor;
 #[cfg(feature = "train")]
 pub mod train;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub mod transform;
 
 pub use error::{Error, Result};
@@ -57,14 +72,14 @@ pub use nalgebra;
 #[cfg(feature = "ndarray")]
 pub use ndarray;
 
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 #[doc = include_str!("guide.md")]
 #[cfg_attr(feature = "train", doc = include_str!("guide_runs.md"))]
 pub mod guide {}
 
 pub mod prelude {
     //! The names that programs use.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     pub use crate::adjoint::{Adjoint, Batching, Checkpoints, ExpectedSteps};
     pub use crate::ode::Method::{self, *};
     pub use crate::ode::{
@@ -72,13 +87,13 @@ pub mod prelude {
         SaveAt, Solution, SolveError, StepTo, Tableau, Tolerance, VectorField, ensemble, odeint,
     };
     pub use crate::state;
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     pub use crate::tree;
     pub use crate::vector_field;
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     pub use crate::{cnf::*, nn::*, optim::*, tensor::*};
 }
 
-#[cfg(all(doctest, feature = "train"))]
+#[cfg(all(doctest, feature = "train", feature = "plot"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,6 +1,6 @@
 //! The memory of a gradient through a solve, in bytes: states for the checkpoints and 16 bytes a step. A binary of its
 //! own, on an allocator that counts bytes, so that nothing else is counted.
-#![cfg(feature = "tensor")]
+#![cfg(feature = "autodiff")]
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
 use flowline::array::DType;

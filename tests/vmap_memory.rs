@@ -1,6 +1,6 @@
 //! The gradient of a mean of mapped losses needs no copy of itself for each example: measured by the counters
 //! of live buffers. A binary of its own, so that nothing else is counted.
-#![cfg(feature = "tensor")]
+#![cfg(feature = "autodiff")]
 
 use flowline::array::memory;
 use flowline::prelude::*;

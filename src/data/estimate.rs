@@ -101,7 +101,7 @@ impl fmt::Display for Estimate {
 }
 
 /// A whole number with its thousands apart: 18,448.
-pub(crate) fn grouped(n: u64) -> String {
+pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let first = digits.len() % 3;
     let mut out = digits[..first].to_owned();

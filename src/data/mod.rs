@@ -20,7 +20,7 @@
 //!   likelihoods are stated in nats.
 mod alias;
 mod error;
-mod estimate;
+pub(crate) mod estimate;
 mod gray;
 mod grid;
 mod image_density;

@@ -45,7 +45,7 @@ impl Points {
     /// Reads points from `.npy` (an array `[n, d]`, or `[n]` for d = 1) or `.csv` (a heading of names is kept).
     ///
     /// # Errors
-    /// [`DataError::File`] for a file that is neither, or has rows of different length; otherwise as [`from`](Self::from).
+    /// [`DataError::File`] for a file that is neither, or has rows of different length; otherwise as [`from_rows`](Self::from_rows).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = path.display().to_string();

@@ -3,15 +3,21 @@
 //! Flows work in standardized coordinates; people and other programs speak of pixels, or of the units of their points.
 //! This is where the two meet. Points of any number of coordinates go in and out as rows; those of the plane as pairs too.
 
-use super::measure::{DRAW_TOLERANCE, LogDensity, PART, Sampler, on_cells};
+use super::measure::{DRAW_TOLERANCE, LogDensity, PART, Sampler};
 use super::{EvalError, Frames, ImageFrame};
 use crate::cnf::config::Flow;
 use crate::data::{PixelTransform, Standardizer};
 use crate::error::{Error, Result};
+use crate::heatmap::{ColorScale, Extent};
 use crate::ode::{ConfigError, Outcome, SolveError};
-use crate::plot::{self, ColorScale, Figure, Heatmap};
 use crate::tensor::{Key, Tensor};
-use std::path::Path;
+#[cfg(feature = "plot")]
+use {
+    super::pictures::on_cells,
+    crate::heatmap::Heatmap,
+    crate::plot::{self, Figure},
+    std::path::Path,
+};
 
 /// Deviations from the data's center of mass beyond which no log-density is told: there are no data within 90 of them, a
 /// normal density would be exp(-5000), and a solve takes thousands of steps.
@@ -37,7 +43,7 @@ pub struct DensityGrid {
     /// Cells along each side.
     pub size: usize,
     /// What the cells cover, in pixel coordinates.
-    pub frame: plot::Extent,
+    pub frame: Extent,
     /// The color scale of the run's pictures.
     pub scale: ColorScale,
 }
@@ -228,6 +234,7 @@ impl Fitted {
     }
 
     /// The density over the image, `size` cells along its longer side.
+    #[cfg(feature = "plot")]
     fn over_image(&self, size: usize) -> Result<(Vec<f64>, usize, usize)> {
         let image = self.plane("a picture of the density")?;
         let count = |side: usize| (side * size).div_ceil(image.side()).max(2);
@@ -240,6 +247,7 @@ impl Fitted {
     ///
     /// # Errors
     /// A solve that ended early, a file that cannot be written.
+    #[cfg(feature = "plot")]
     pub fn plot_density(&self, path: impl AsRef<Path>, size: usize) -> Result<()> {
         Ok(self.density_figure(size)?.save(path)?)
     }
@@ -248,6 +256,7 @@ impl Fitted {
     ///
     /// # Errors
     /// A solve that ended early, a density that is not over the plane.
+    #[cfg(feature = "plot")]
     pub fn density_figure(&self, size: usize) -> Result<Figure> {
         let (values, rows, cols) = self.over_image(size)?;
         let plane = self.plane("a picture of the density")?;
@@ -261,6 +270,7 @@ fn in_short(x: f64) -> String {
     if x < 1e9 { format!("{x:.0}") } else { format!("{x:.1e}") }
 }
 
+#[cfg(feature = "plot")]
 impl DensityGrid {
     /// Draws the density on the color scale of the run.
     ///

@@ -5,7 +5,7 @@
 //! cells as an image is into pixels, with the data's own coordinates and y upward.
 
 use crate::data::{ImageDensity, Points, Rule, Standardizer};
-use crate::plot::{self, ColorScale, Heatmap};
+use crate::heatmap::{ColorScale, Extent, Heatmap};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::path::Path;
 
@@ -100,7 +100,7 @@ pub struct Cells {
     /// Cells from left to right.
     pub cols: usize,
     /// The rectangle that they cover, in pixel coordinates.
-    pub frame: plot::Extent,
+    pub frame: Extent,
     /// Centers in standardized coordinates.
     pub centers: Vec<[f32; 2]>,
     /// Area of a cell in square pixels.
@@ -223,18 +223,18 @@ impl ImageFrame {
     }
 
     /// The image itself as what a picture covers.
-    pub fn window(&self) -> plot::Extent {
+    pub fn window(&self) -> Extent {
         self.grown(0.0)
     }
 
     /// The image and so many pixels around it.
-    pub fn grown(&self, margin: f64) -> plot::Extent {
+    pub fn grown(&self, margin: f64) -> Extent {
         self.grown_by([margin; 2])
     }
 
-    fn grown_by(&self, margins: [f64; 2]) -> plot::Extent {
+    fn grown_by(&self, margins: [f64; 2]) -> Extent {
         let ends = |a: usize, side: usize| [-margins[a], side as f64 + margins[a]].map(|p| self.seen(a, p));
-        plot::Extent { x: ends(0, self.width), y: ends(1, self.height) }
+        Extent { x: ends(0, self.width), y: ends(1, self.height) }
     }
 
     /// `rows` x `cols` cells over the image grown by `margin` pixels on all sides.
@@ -242,7 +242,7 @@ impl ImageFrame {
         self.cells_on(self.grown(margin), rows, cols)
     }
 
-    fn cells_on(&self, frame: plot::Extent, rows: usize, cols: usize) -> Cells {
+    fn cells_on(&self, frame: Extent, rows: usize, cols: usize) -> Cells {
         let center = self.centers_on(frame, rows, cols);
         Cells {
             rows,
@@ -258,12 +258,7 @@ impl ImageFrame {
         self.centers_on(self.grown(margin), rows, cols)
     }
 
-    fn centers_on(
-        &self,
-        frame: plot::Extent,
-        rows: usize,
-        cols: usize,
-    ) -> impl Fn(usize) -> [f32; 2] + use<'_> {
+    fn centers_on(&self, frame: Extent, rows: usize, cols: usize) -> impl Fn(usize) -> [f32; 2] + use<'_> {
         let at = |[from, to]: [f64; 2], i: usize, n: usize| from + (to - from) * (i as f64 + 0.5) / n as f64;
         move |i| {
             let p = [at(frame.x, i % cols, cols), at(frame.y, i / cols, rows)];
@@ -324,7 +319,7 @@ fn scale_of(data: &ImageDensity) -> ColorScale {
     let per_pixel = if data.width.max(data.height) > 1000 { 1 } else { 2 };
     let (rows, cols) = (data.height * per_pixel, data.width * per_pixel);
     let values = data.density_on(&data.grid_of(0.0, rows, cols));
-    let frame = plot::Extent { x: [0.0, data.width as f64], y: [0.0, data.height as f64] };
+    let frame = Extent { x: [0.0, data.width as f64], y: [0.0, data.height as f64] };
     ColorScale::of(&Heatmap { values: &values, rows, cols, frame })
 }
 

@@ -1,10 +1,9 @@
-//! Measuring a learned density: the NLL of held-out points and its gap to a known density, values in cells, samples.
+//! Measuring a learned density: the NLL of held-out points and its gap to a known density, samples.
 //!
 //! Every log-density here is exact in the divergence and solved to a tolerance of its own, whatever the training used.
 //! A program takes a fixed number of rows, so it is compiled once for any number of points.
 
-use super::frame::Cells;
-use super::{Deadline, ImageFrame};
+use super::Deadline;
 use crate::cnf::config::Flow;
 use crate::cnf::{ErrorNorm, Streamed};
 use crate::data::{Estimate, ImageDensity, Standardizer, ToyDensity};
@@ -188,21 +187,6 @@ pub fn score(
     Ok(all.unwrap_or_default())
 }
 
-/// The density per square pixel at the centers of cells.
-///
-/// # Errors
-/// A solve that ended early.
-pub fn on_cells(
-    log_density: &LogDensity,
-    flow: &Flow,
-    frame: &ImageFrame,
-    cells: &Cells,
-) -> Result<Vec<f64>> {
-    let shift = frame.log_jacobian();
-    let log_probs = log_density.eval(flow, &cells.centers)?;
-    Ok(log_probs.iter().map(|&x| (f64::from(x) + shift).exp()).collect())
-}
-
 /// Draws of a flow, any number of them by one program.
 pub struct Sampler {
     program: Streamed<'static, Flow, Tensor>,
@@ -234,23 +218,7 @@ impl Sampler {
     }
 }
 
-/// Points of the plane at times on their way from the base to the data.
-pub type Way = Vec<(f64, Vec<[f64; 2]>)>;
-
-/// n draws at evenly spaced times from the base to the data: the share of the way, and points.
-///
-/// # Errors
-/// A solve that ended early.
-pub fn on_their_way(flow: &Flow, n: usize, times: usize, key: &Key) -> Result<Way> {
-    let path = drawable(flow, DRAW_TOLERANCE).sample_trajectories(n, key, times)?;
-    Ok((0..times).map(|k| (k as f64 / (times - 1) as f64, pairs(&path.index(k)))).collect())
-}
-
 /// A flow as it is solved for draws, to a relative and absolute tolerance, whatever the training used.
 pub fn drawable(flow: &Flow, tolerance: f64) -> Flow {
     flow.clone().method(Method::Tsit5).rtol(tolerance).atol(tolerance)
-}
-
-fn pairs(points: &Tensor) -> Vec<[f64; 2]> {
-    points.to_vec().as_chunks::<2>().0.to_vec()
 }

@@ -7,7 +7,7 @@
 //! - [`Frames`] is what of its data it needs without them: sizes, units, entropies.
 //! - [`TrainingData`] is the density to learn: its points and its values, where they are known.
 //! - `measure` scores held-out points, `domain` finds the mass over the plane, `images` does both for sets of images.
-//! - `pictures` draws. A `Deadline` bounds each of them, which do as much as fits.
+//! - `pictures` draws where the feature `plot` is on. A `Deadline` bounds each of them, which do as much as fits.
 
 mod deadline;
 mod domain;
@@ -18,6 +18,7 @@ mod frames;
 mod held_out;
 mod images;
 mod measure;
+#[cfg(feature = "plot")]
 pub(crate) mod pictures;
 #[cfg(feature = "plot")]
 mod samples;
@@ -27,6 +28,8 @@ mod tensors;
 mod tests;
 
 pub(crate) use deadline::Deadline;
+#[cfg(feature = "plot")]
+pub(crate) use domain::Inner;
 pub(crate) use domain::{Mass, OUTER_MASS, OnPlane};
 pub use error::EvalError;
 pub(crate) use error::stopped;
@@ -35,9 +38,13 @@ pub(crate) use frame::file_name;
 pub use frame::{ImageFrame, PointsFrame, Units};
 pub use frames::Frames;
 pub(crate) use held_out::HeldOut;
+#[cfg(feature = "plot")]
+pub(crate) use images::Gallery;
 pub use images::{BitsPerDim, IMAGE_TOLERANCE, ImagesFrame, PixelTables, PixelTransformKind, ToleranceRow};
-pub(crate) use images::{Gallery, Images, bits_of_nats};
+pub(crate) use images::{Images, bits_of_nats};
+#[cfg(feature = "plot")]
+pub(crate) use measure::Sampler;
 pub use measure::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
-pub(crate) use measure::{LogDensity, Rows, Sampler, Score, drawable, on_cells};
+pub(crate) use measure::{LogDensity, Rows, Score, drawable};
 pub(crate) use target::TEST_STREAM;
 pub use target::TrainingData;

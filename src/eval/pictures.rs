@@ -3,14 +3,15 @@
 //! All densities and samples of a run have one color scale, that of the density to learn.
 
 use super::domain::Inner;
-use super::measure::{DRAW_TOLERANCE, LogDensity, ROWS, Sampler, Way, on_their_way};
+use super::frame::Cells;
+use super::measure::{DRAW_TOLERANCE, LogDensity, ROWS, Sampler, drawable};
 use super::{Deadline, ImageFrame};
 use crate::cnf::config::Flow;
 use crate::data::{Points, Standardizer};
 use crate::error::{Error, Result};
 use crate::io::run::RunFolder;
 use crate::plot::{self, Heatmap};
-use crate::tensor::Key;
+use crate::tensor::{Key, Tensor};
 use std::time::Instant;
 
 /// Points of the samples' picture, and of the flow's.
@@ -138,4 +139,35 @@ pub fn draws(
     let mut way = on_their_way(flow, of_flow, FLOW_PANELS, key)?;
     way.iter_mut().flat_map(|(_, points)| points).for_each(|p| *p = image.to_pixels(*p));
     Ok((points, way))
+}
+
+/// The density per square pixel at the centers of cells.
+///
+/// # Errors
+/// A solve that ended early.
+pub fn on_cells(
+    log_density: &LogDensity,
+    flow: &Flow,
+    frame: &ImageFrame,
+    cells: &Cells,
+) -> Result<Vec<f64>> {
+    let shift = frame.log_jacobian();
+    let log_probs = log_density.eval(flow, &cells.centers)?;
+    Ok(log_probs.iter().map(|&x| (f64::from(x) + shift).exp()).collect())
+}
+
+/// Points of the plane at times on their way from the base to the data.
+pub type Way = Vec<(f64, Vec<[f64; 2]>)>;
+
+/// n draws at evenly spaced times from the base to the data: the share of the way, and points.
+///
+/// # Errors
+/// A solve that ended early.
+pub fn on_their_way(flow: &Flow, n: usize, times: usize, key: &Key) -> Result<Way> {
+    let path = drawable(flow, DRAW_TOLERANCE).sample_trajectories(n, key, times)?;
+    Ok((0..times).map(|k| (k as f64 / (times - 1) as f64, pairs(&path.index(k)))).collect())
+}
+
+fn pairs(points: &Tensor) -> Vec<[f64; 2]> {
+    points.to_vec().as_chunks::<2>().0.to_vec()
 }

@@ -7,7 +7,7 @@ use super::ImageFrame;
 use super::measure::Rows;
 use crate::data::{Given, ImageDensity, ImageSet, Points, Rule, Standardizer, ToyDensity};
 use crate::error::Result;
-use crate::plot;
+use crate::heatmap::Extent;
 use crate::tensor::{Key, Tensor};
 use std::sync::Arc;
 
@@ -76,6 +76,7 @@ impl TrainingData {
     }
 
     /// Mean weight of a loss's points.
+    #[cfg(feature = "plot")]
     pub(crate) fn mean_weight(&self) -> f64 {
         match self {
             TrainingData::Image(image) => image.mean_weight,
@@ -121,6 +122,7 @@ impl TrainingData {
     }
 
     /// What the truth is called over its picture.
+    #[cfg(feature = "plot")]
     pub(crate) fn title(&self) -> &'static str {
         match self {
             TrainingData::Image(_) => "density of the image",
@@ -131,7 +133,7 @@ impl TrainingData {
 }
 
 /// The share of points in each cell, per unit of area.
-fn counted(points: &Points, plot::Extent { x, y }: plot::Extent, rows: usize, cols: usize) -> Vec<f64> {
+fn counted(points: &Points, Extent { x, y }: Extent, rows: usize, cols: usize) -> Vec<f64> {
     let mut values = vec![0.0; rows * cols];
     let area = (x[1] - x[0]) * (y[1] - y[0]).abs() / (rows * cols) as f64;
     let at = |v: f64, [from, to]: [f64; 2], n: usize| ((v - from) / (to - from) * n as f64).floor();

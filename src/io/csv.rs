@@ -60,7 +60,7 @@ impl Table {
     /// # std::fs::remove_file(path).unwrap();
     /// # Ok::<(), flowline::io::IoError>(())
     /// ```
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     pub fn tensor(&self, columns: &[&str]) -> Result<crate::tensor::Tensor, IoError> {
         let places = columns.iter().map(|name| self.place(name)).collect::<Result<Vec<_>, _>>()?;
         let rows = self.data.chunks(self.columns.len().max(1));
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(table.column("x3").unwrap(), [3.0, 5.0]);
         let message = table.column("y").unwrap_err().to_string();
         assert!(message.contains("p.csv has no column \"y\"") && message.contains("t, s"), "{message}");
-        #[cfg(feature = "tensor")]
+        #[cfg(feature = "autodiff")]
         {
             let found = table.tensor(&["x3", "t, s"]).unwrap();
             assert_eq!((&found.shape()[..], found.to_vec()), (&[2, 2][..], vec![3.0, 0.5, 5.0, 1.0]));

@@ -8,8 +8,8 @@
 //!
 //! Formats are the field's own: safetensors for weights, NPY and CSV for points and grids. A format of the project's
 //! own would be smaller by a header and unreadable to everybody else. CSV and NPY need nothing but this folder, so
-//! every build has them; trees of tensors come with the feature `tensor`, checkpoints of a run with `train`. Of pictures (`raster`) `plot` writes PNG files,
-//! and `train` reads five formats.
+//! every build has them; trees of tensors come with the feature `autodiff`, checkpoints of a run with `train`. Of pictures (`raster`) `plot` writes
+//! PNG files, and `train` reads five formats.
 
 mod atomic;
 #[cfg(feature = "train")]
@@ -24,7 +24,7 @@ mod lock;
 mod npy;
 #[cfg(feature = "train")]
 pub(crate) mod process;
-#[cfg(feature = "plot")]
+#[cfg(any(feature = "plot", feature = "train"))]
 pub mod raster;
 #[cfg(feature = "train")]
 pub(crate) mod run;
@@ -33,7 +33,7 @@ mod scratch;
 #[cfg(feature = "train")]
 mod sealed;
 mod solution;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 mod tensors;
 
 #[cfg(feature = "train")]
@@ -55,7 +55,7 @@ pub use npy::{Npy, NpyHeader, NpyNumber, read_npy, read_npy_header, write_npy, w
 pub(crate) use scratch::{Scratch, scratch};
 #[cfg(feature = "train")]
 pub(crate) use sealed::{read_sealed, write_sealed};
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub use tensors::{load, save};
 
 /// The bytes of a file.

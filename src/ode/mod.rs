@@ -137,7 +137,7 @@ pub use self::{
 };
 use settings::Native;
 
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub(crate) use self::{
     builder::locked,
     event::{Bracket, Mark, Rhythm, Watch},

@@ -105,7 +105,7 @@ impl SolveError {
     }
 
     /// A solve inside a compiled program that ended early.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     pub(crate) fn in_program(outcome: Outcome, row: Option<usize>) -> Self {
         SolveError::Incomplete { outcome, row, tolerances: None, partial: Box::new(()) }
     }

@@ -59,14 +59,14 @@ impl<C: Clock> Suspicion<C> {
     }
 
     /// Everything in it, in one order, the time at which stiffness was noticed last.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     pub(crate) fn clocks(&self) -> [C; 3] {
         let Suspicion { suspicions, good, noticed } = self.clone();
         [suspicions, good, noticed]
     }
 
     /// The inverse of [`clocks`](Self::clocks).
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     pub(crate) fn of([suspicions, good, noticed]: [C; 3]) -> Self {
         Suspicion { suspicions, good, noticed }
     }

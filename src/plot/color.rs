@@ -3,7 +3,7 @@
 //! The scale is inferno (matplotlib, CC0): lightness grows evenly from black to pale yellow, so equal steps of a density
 //! look equal, in gray print and to color-blind eyes too. A polynomial of degree 6 stands for its table of 256 colors
 //! (M. Zucker; within 0.009, 0.013 and 0.034 of its red, green and blue).
-use super::Heatmap;
+use super::ColorScale;
 
 /// Text and axes.
 pub(super) const INK: [u8; 3] = [38, 40, 48];
@@ -21,33 +21,7 @@ pub(super) const SERIES: [[u8; 3]; 8] = [
     [92, 98, 116],
 ];
 
-/// Which density has the lightest color; 0 has the darkest.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ColorScale {
-    /// Density per square pixel of the lightest color.
-    pub max: f64,
-}
-
 impl ColorScale {
-    /// Share of the mass that sets no scale.
-    const PEAKS: f64 = 0.02;
-    /// Room above, so that what overshoots the map looks lighter than it.
-    const HEADROOM: f64 = 1.1;
-
-    /// The scale that fits a map: a tenth more than the density below which all but 2 % of its mass lies, so that a single
-    /// sharp peak does not darken the rest. A map of zeros has the scale 1.
-    pub fn of(map: &Heatmap) -> Self {
-        let mut values: Vec<f64> = map.values.iter().copied().filter(|v| v.is_finite() && *v > 0.0).collect();
-        values.sort_unstable_by(|a, b| b.total_cmp(a));
-        let limit = Self::PEAKS * values.iter().sum::<f64>();
-        let mut above = 0.0;
-        let max = values.iter().copied().find(|v| {
-            above += v;
-            above > limit
-        });
-        Self { max: max.map_or(1.0, |v| Self::HEADROOM * v) }
-    }
-
     /// The color of a density; beyond the ends the color of the end.
     pub fn color(self, density: f64) -> [u8; 3] {
         inferno(density / self.max)
@@ -80,7 +54,6 @@ pub(super) fn time_color(t: f64) -> [u8; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::Extent;
 
     /// Luma of BT.709.
     fn lightness([r, g, b]: [u8; 3]) -> f64 {
@@ -113,15 +86,5 @@ mod tests {
             let found = inferno(i as f64 / 4.0);
             assert!((0..3).all(|c| found[c].abs_diff(expected[c]) <= 9), "{i}: {found:?} {expected:?}");
         }
-    }
-
-    #[test]
-    fn a_lone_peak_does_not_set_the_scale() {
-        let mut values = vec![1.0; 1000];
-        values[500] = 4.0;
-        let frame = Extent { x: [0.0, 1.0], y: [0.0, 1.0] };
-        assert_eq!(ColorScale::of(&Heatmap { values: &values, rows: 10, cols: 100, frame }).max, 1.1);
-        assert_eq!(ColorScale::of(&Heatmap { values: &[0.0; 4], rows: 2, cols: 2, frame }).max, 1.0);
-        assert_eq!(ColorScale::of(&Heatmap { values: &[0.5], rows: 1, cols: 1, frame }).max, 0.5 * 1.1);
     }
 }

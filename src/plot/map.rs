@@ -1,22 +1,7 @@
 //! Numbers over a rectangle of the plane: what is drawn as a heat map, and how it is sampled for a screen.
-use super::PlotError;
-
-/// A rectangle of the plane: in an image's pixel coordinates, x to the right and y down, or in coordinates of the data's
-/// own, y up.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Extent {
-    /// Left and right end.
-    pub x: [f64; 2],
-    /// Upper and lower end; the upper one is smaller in pixel coordinates, larger where y points up.
-    pub y: [f64; 2],
-}
+use super::{Extent, Heatmap, PlotError};
 
 impl Extent {
-    /// Whether y points up, and coordinates are the data's own and not pixels.
-    pub fn is_upward(&self) -> bool {
-        self.y[0] > self.y[1]
-    }
-
     /// Width divided by height; a square where the data's own axes have units too far apart to share one.
     pub(super) fn aspect(&self) -> f64 {
         let ratio = (self.x[1] - self.x[0]) / (self.y[1] - self.y[0]).abs();
@@ -32,19 +17,6 @@ impl Extent {
         }
         Ok(())
     }
-}
-
-/// A density per square pixel, or per unit of area where y points up, on the cells of a frame.
-#[derive(Debug, Clone, Copy)]
-pub struct Heatmap<'a> {
-    /// One value a cell, row-major, first row on top `[rows * cols]`.
-    pub values: &'a [f64],
-    /// Cells from top to bottom.
-    pub rows: usize,
-    /// Cells from left to right.
-    pub cols: usize,
-    /// What the cells cover.
-    pub frame: Extent,
 }
 
 impl Heatmap<'_> {

@@ -39,14 +39,13 @@ mod trace;
 mod trajectory;
 mod work_precision;
 
+pub use crate::heatmap::{ColorScale, Extent, Heatmap};
 pub use axes::Axes;
-pub use color::ColorScale;
 pub use corner::corner;
 pub use density::{density, density_comparison};
 pub use error::PlotError;
 pub use images::{ImageGrid, image_grid};
 pub use loss::{LossCurve, LossPhase, loss_curve};
-pub use map::{Extent, Heatmap};
 pub use picture::Figure;
 pub use points::{flow_panels, sample_scatter};
 pub use space_time::{SpaceTime, space_time};

@@ -14,26 +14,26 @@
 //! whose caller promises that the level is available. Each method on an existing value is then safe.
 #![allow(unsafe_code, reason = "intrinsics are reached through unsafe blocks; see the module text")]
 
-#[cfg(all(target_arch = "x86_64", feature = "tensor"))]
+#[cfg(all(target_arch = "x86_64", feature = "autodiff"))]
 pub(crate) mod avx2;
-#[cfg(all(target_arch = "x86_64", feature = "tensor"))]
+#[cfg(all(target_arch = "x86_64", feature = "autodiff"))]
 pub(crate) mod avx512;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub(crate) mod denormals;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub(crate) mod dispatch;
-#[cfg_attr(not(feature = "tensor"), allow(dead_code, reason = "kernels of the backend use the rest"))]
+#[cfg_attr(not(feature = "autodiff"), allow(dead_code, reason = "kernels of the backend use the rest"))]
 pub(crate) mod lanes;
 mod level;
-#[cfg_attr(not(feature = "tensor"), allow(dead_code, reason = "kernels of the backend use the rest"))]
+#[cfg_attr(not(feature = "autodiff"), allow(dead_code, reason = "kernels of the backend use the rest"))]
 pub(crate) mod math;
 mod pack;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub(crate) mod portable;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 pub(crate) mod prefetch;
 mod run;
-#[cfg(all(target_arch = "x86_64", feature = "tensor"))]
+#[cfg(all(target_arch = "x86_64", feature = "autodiff"))]
 mod transpose;
 
 pub use level::{Level, LevelError};

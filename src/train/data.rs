@@ -15,8 +15,8 @@ use super::{
 use crate::data::{DataError, ImageDensity, ImageSet, PixelTransform, Points, ToyDensity, subset};
 use crate::error::Result;
 use crate::eval::{Frames, HeldOut, Images, Rows, TEST_STREAM, file_name};
+use crate::heatmap::{ColorScale, Heatmap};
 use crate::nn::{AnyVelocityField, Buffer};
-use crate::plot::{ColorScale, Heatmap};
 use crate::tensor::{Key, Tensor};
 use std::sync::Arc;
 

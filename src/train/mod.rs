@@ -1,6 +1,6 @@
 //! Learning the density of an image, of points, of a toy: the recipe, the loop, what it leaves behind.
 //!
-//! A run is a folder with one checkpoint, rows of metrics and pictures. It knows everything below it (flows, optimizers,
+//! A run is a folder with one checkpoint, rows of metrics and, in builds with the feature `plot`, figures. It knows everything below it (flows, optimizers,
 //! images, pictures, files) and prints nothing: progress and notes are values given to whoever asks.
 //!
 //! - [`TrainOptions`] is what a person says, [`TrainConfig`] everything that follows from it by `presets`, and both lie in the checkpoint.
@@ -19,6 +19,7 @@
 //!     .run_dir("runs/cat")
 //!     .on_update(|progress| println!("{progress}"))
 //!     .run()?;
+//! # #[cfg(feature = "plot")]
 //! flow.plot_density("density.png", 512)?;
 //! println!("{}", flow.report()); // the KL divergence and its standard error
 //! # Ok::<(), flowline::Error>(())
@@ -30,6 +31,8 @@ mod budget;
 mod data;
 mod error;
 mod feed;
+#[cfg(feature = "plot")]
+mod figures;
 mod finish;
 mod learned;
 mod options;
@@ -56,6 +59,7 @@ pub use crate::eval::{
     MEASURE_TOLERANCE, PixelTables, PixelTransformKind, PointsFrame, ToleranceRow, TrainingData, Units,
     check_tolerances,
 };
+pub use crate::heatmap::{ColorScale, Extent};
 pub use crate::io::run::{METRICS_FILE, MODEL_FILE, check_free, default_folder, metrics};
 pub use error::TrainError;
 pub use feed::Feed;

@@ -156,8 +156,8 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Where checkpoints, metrics and pictures go. A folder with a checkpoint of the same run is resumed: the result
-    /// has the bits of a run that was never interrupted. Without a folder nothing is written.
+    /// Where checkpoints, metrics and, with the feature `plot`, figures go. A folder with a checkpoint of the same run is
+    /// resumed: the result has the bits of a run that was never interrupted. Without a folder nothing is written.
     pub fn run_dir(mut self, path: impl AsRef<Path>) -> Self {
         self.folder = Some(path.as_ref().to_owned());
         self

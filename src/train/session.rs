@@ -25,6 +25,7 @@ use super::{
 };
 use crate::array::memory;
 use crate::error::{Error, Result};
+#[cfg(feature = "plot")]
 use crate::eval::pictures::Artist;
 use crate::eval::{Deadline, HeldOut, LogDensity, Score, bits_of_nats};
 use crate::io::process;
@@ -52,6 +53,7 @@ pub(super) struct Session<'a> {
     pub(super) measure: LogDensity,
     pub(super) draw: LogDensity,
     pub(super) held_out: HeldOut,
+    #[cfg(feature = "plot")]
     pub(super) artist: Option<Artist>,
     pub(super) resumed_from: Option<u64>,
     pub(super) compiles: usize,
@@ -69,6 +71,7 @@ pub(super) struct Session<'a> {
     pace: Pace,
     saving: Alarm,
     measuring: Alarm,
+    #[cfg(feature = "plot")]
     drawing: Alarm,
 }
 
@@ -100,6 +103,7 @@ impl<'a> Session<'a> {
             measure: LogDensity::for_measures(MEASURE_TOLERANCE, MEASURE_TOLERANCE),
             draw: LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE),
             held_out,
+            #[cfg(feature = "plot")]
             artist: None,
             compiles: 0,
             last_score: None,
@@ -113,6 +117,7 @@ impl<'a> Session<'a> {
             pace: Pace::default(),
             saving: Alarm::of_saving(now),
             measuring: Alarm::of_measuring(),
+            #[cfg(feature = "plot")]
             drawing: Alarm::of_drawing(),
         };
         if resumed {
@@ -283,6 +288,7 @@ impl<'a> Session<'a> {
         if last || self.stopped || self.saving.rings() {
             self.save()?;
         }
+        #[cfg(feature = "plot")]
         if self.folder.is_some() && (first_look || self.drawing.rings()) {
             self.draw()?;
         }

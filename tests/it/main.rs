@@ -1,6 +1,6 @@
 //! Integration tests: one binary, a module a behavior.
 
-#[cfg(feature = "tensor")]
+#[cfg(feature = "autodiff")]
 mod golden;
 mod levels;
 #[cfg(feature = "train")]

@@ -20,14 +20,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("names", &[]),
     ("cnf", &["names", "array", "tensor", "ode", "adjoint", "nn", "error", "graph"]),
     ("data", &["error", "io"]),
-    ("plot", &["ode", "error", "io"]),
+    ("heatmap", &[]),
+    ("plot", &["heatmap", "ode", "error", "io"]),
     ("io", &["array", "tensor", "ode", "error"]),
-    ("eval", &["names", "array", "tensor", "ode", "nn", "cnf", "data", "plot", "io", "error"]),
+    ("eval", &["names", "heatmap", "array", "tensor", "ode", "nn", "cnf", "data", "plot", "io", "error"]),
     (
         "train",
         &[
-            "names", "array", "tensor", "ode", "adjoint", "nn", "optim", "cnf", "data", "plot", "io", "eval",
-            "error", "backend",
+            "names", "heatmap", "array", "tensor", "ode", "adjoint", "nn", "optim", "cnf", "data", "plot",
+            "io", "eval", "error", "backend",
         ],
     ),
 ];
@@ -46,12 +47,19 @@ fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-fn src() -> Vec<(String, String)> {
-    let mut files = Vec::new();
-    sources(&root().join("src"), &mut files);
+/// Names and texts of the sources in a folder.
+fn read(folder: &str) -> Vec<(String, String)> {
+    let (folder, mut files) = (root().join(folder), Vec::new());
+    sources(&folder, &mut files);
     files.sort();
-    let name = |p: &Path| p.strip_prefix(root().join("src")).unwrap().to_str().unwrap().to_owned();
+    let name = |p: &Path| p.strip_prefix(&folder).unwrap().to_str().unwrap().to_owned();
     files.iter().map(|p| (name(p), fs::read_to_string(p).unwrap())).collect()
+}
+
+/// The sources of the library and, below `cli/`, those of the command line.
+fn src() -> Vec<(String, String)> {
+    let of_cli = read("cli/src").into_iter().map(|(name, text)| (format!("cli/{name}"), text));
+    read("src").into_iter().chain(of_cli).collect()
 }
 
 /// The lines of a file that are code: without comments, and without the items that only tests compile.
@@ -118,7 +126,7 @@ fn unsafe_lives_in_the_kernels_and_lanes_only() {
     assert!(wrong.is_empty(), "unsafe outside simd/ and backend/cpu/: {wrong:?}");
 }
 
-/// Not even the command line does: these macros panic where nobody reads, `cli::note` and `cli::result` do not.
+/// Not even the command line does: these macros panic where nobody reads, its functions `note` and `result` do not.
 #[test]
 fn nothing_prints_by_the_macros_that_panic() {
     let prints = ["println!", "eprintln!", "print!(", "eprint!(", "dbg!"];
@@ -139,7 +147,7 @@ const OF_EVERY_OP: (&[&str], usize) = (&["src/graph/verify.rs", "src/graph/arbit
 #[test]
 fn files_are_of_a_size_to_read() {
     let mut files = Vec::new();
-    for dir in ["src", "tests"] {
+    for dir in ["src", "tests", "cli"] {
         sources(&root().join(dir), &mut files);
     }
     files.sort();

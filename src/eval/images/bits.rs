@@ -5,7 +5,7 @@
 //! dequantization and Hutchinson's probe; both are drawn together, once an image or more often, and their share of the
 //! error is told beside that of the images themselves.
 
-use super::pictures::column;
+use super::samples::column;
 use crate::cnf::config::Flow;
 use crate::cnf::{Divergence, ErrorNorm, ProbeDistribution, Streamed};
 use crate::data::{DataError, Estimate, ImageSet, PixelTransform, bits_per_dim, dequantize, subset};
@@ -201,7 +201,9 @@ impl Dequantized {
 /// The sets of a run, and its held-out images as they are measured.
 pub(crate) struct Images {
     /// What is learned from, and the numbers of the images that are.
+    #[cfg_attr(not(feature = "plot"), expect(dead_code, reason = "figures show samples beside them"))]
     pub set: Arc<ImageSet>,
+    #[cfg_attr(not(feature = "plot"), expect(dead_code, reason = "figures show samples beside them"))]
     pub train: Vec<usize>,
     pub transform: PixelTransform,
     /// With the keys of their probes.

@@ -2,7 +2,7 @@
 
 use super::ImagesFrame;
 use super::bits::{BitsPerDim, Dequantized, IMAGE_TOLERANCE, ImageDensities, nats_of_bits};
-use super::pictures::{column, for_samples, levels};
+use super::samples::{column, for_samples, levels};
 use crate::cnf::Streamed;
 use crate::cnf::config::Flow;
 use crate::data::{DataError, ImageSet, PixelTransform};

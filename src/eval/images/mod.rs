@@ -6,12 +6,15 @@
 mod bits;
 mod fitted;
 mod frame;
+#[cfg(feature = "plot")]
 mod pictures;
 mod pixels;
+mod samples;
 
 pub use bits::{BitsPerDim, IMAGE_TOLERANCE, ToleranceRow};
 pub(crate) use bits::{Images, bits_of_nats};
 pub use frame::ImagesFrame;
+#[cfg(feature = "plot")]
 pub(crate) use pictures::Gallery;
 #[cfg(feature = "plot")]
 pub(super) use pictures::sample_figure;

@@ -2,14 +2,15 @@
 //! against time.
 
 use super::ImagesFrame;
-use super::bits::{IMAGE_TOLERANCE, Images};
+use super::bits::Images;
+use super::samples::{column, for_samples, levels};
 use crate::cnf::config::Flow;
 use crate::data::{Estimate, PixelTransform};
 use crate::error::Result;
-use crate::eval::{Deadline, drawable};
+use crate::eval::Deadline;
 use crate::io::run::{RunFolder, metrics::Row};
 use crate::plot::{self, Axes, Figure, ImageGrid};
-use crate::tensor::{Key, Tensor};
+use crate::tensor::Key;
 use std::time::Instant;
 
 /// Images along the sides of the sheet of samples; of a set with classes each column is one, up to so many.
@@ -23,9 +24,6 @@ const LIKE: usize = 8;
 const NEAREST: usize = 5;
 /// Images of a block that are compared at once.
 const BLOCK: usize = 1024;
-/// Rows that are solved together for them.
-const SAMPLE_TILE: usize = 16;
-
 /// Who draws images.
 pub(crate) struct Gallery<'a> {
     pub folder: &'a RunFolder,
@@ -157,17 +155,6 @@ pub(in crate::eval) fn sample_figure(
     Ok(plot::image_grid(&sheet)?)
 }
 
-/// A flow as it is solved for samples of images.
-pub(super) fn for_samples(flow: &Flow) -> Flow {
-    drawable(flow, IMAGE_TOLERANCE).rows_per_tile(SAMPLE_TILE)
-}
-
-/// Classes as a column for [`Cnf::condition_on`](crate::cnf::Cnf::condition_on).
-pub(super) fn column(flow: &Flow, classes: impl Iterator<Item = usize>) -> Tensor {
-    let classes: Vec<u32> = classes.map(|k| k as u32).collect();
-    Tensor::from_vec([classes.len(), 1], classes).cast(flow.dtype())
-}
-
 /// n draws z `[n, dim]`, row i of class `class(i)` where there are classes.
 fn drawn(
     flow: &Flow,
@@ -179,11 +166,6 @@ fn drawn(
     let flow = for_samples(flow);
     let flow = if classes { flow.condition_on(&column(&flow, (0..n).map(class))) } else { flow };
     Ok(flow.sample(n, key)?.to_vec())
-}
-
-/// Gray levels of z.
-pub(super) fn levels(transform: &PixelTransform, z: &[f64]) -> Vec<u8> {
-    transform.inverse(z).into_iter().map(|x| (x * 256.0).clamp(0.0, 255.0) as u8).collect()
 }
 
 impl Images {

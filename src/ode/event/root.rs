@@ -23,14 +23,14 @@ impl<C: Clock> Bracket<C> {
     }
 
     /// Everything in it, in one order.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     pub(crate) fn clocks(&self) -> [C; 5] {
         let Bracket { a: [a, ga], b: [b, gb], reach } = self.clone();
         [a, ga, b, gb, reach]
     }
 
     /// The inverse of [`clocks`](Self::clocks).
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     pub(crate) fn of([a, ga, b, gb, reach]: [C; 5]) -> Self {
         Bracket { a: [a, ga], b: [b, gb], reach }
     }

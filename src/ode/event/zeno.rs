@@ -39,14 +39,14 @@ impl<C: Clock> Rhythm<C> {
     }
 
     /// Everything in it, in one order.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     pub(crate) fn clocks(&self) -> [C; 5] {
         let Rhythm { t, interval, length, run, rest } = self.clone();
         [t, interval, length, run, rest]
     }
 
     /// The inverse of [`clocks`](Self::clocks).
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "autodiff")]
     pub(crate) fn of([t, interval, length, run, rest]: [C; 5]) -> Self {
         Rhythm { t, interval, length, run, rest }
     }

@@ -12,21 +12,21 @@ mod erf;
 mod exp;
 mod ln;
 mod power;
-#[cfg(all(test, feature = "tensor"))]
+#[cfg(all(test, feature = "autodiff"))]
 mod tests;
 mod trig;
 
 use super::lanes::{Float, Simd};
 
-#[cfg_attr(not(feature = "tensor"), allow(unused_imports, reason = "a kernel of the backend alone"))]
+#[cfg_attr(not(feature = "autodiff"), allow(unused_imports, reason = "a kernel of the backend alone"))]
 pub(crate) use erf::erf;
 #[cfg_attr(
-    not(feature = "tensor"),
+    not(feature = "autodiff"),
     allow(unused_imports, reason = "kernels of the backend use the rest")
 )]
 pub(crate) use exp::{exp, expm1, sigmoid, tanh};
 #[cfg_attr(
-    not(feature = "tensor"),
+    not(feature = "autodiff"),
     allow(unused_imports, reason = "kernels of the backend use the rest")
 )]
 pub(crate) use ln::{ln, log1p};

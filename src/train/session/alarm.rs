@@ -9,6 +9,7 @@ const SAVE_EVERY: Duration = Duration::from_secs(3);
 /// Shortest times between two measures of the held-out NLL and between two pictures, and the least multiple of what one
 /// takes: the clock of a run belongs to training.
 const MEASURE_EVERY: Duration = Duration::from_secs(10);
+#[cfg(feature = "plot")]
 const DRAW_EVERY: Duration = Duration::from_secs(20);
 const LOOK_SHARE: u32 = 20;
 /// As much for checkpoints, whose models may have millions of weights.
@@ -36,6 +37,7 @@ impl Alarm {
     }
 
     /// Of pictures; silent until the first.
+    #[cfg(feature = "plot")]
     pub fn of_drawing() -> Alarm {
         Alarm::new(DRAW_EVERY, LOOK_SHARE)
     }

@@ -5,19 +5,26 @@
 
 use super::Session;
 use crate::error::Result;
-use crate::eval::pictures::Artist;
-use crate::eval::{Deadline, Gallery, Images, Score, on_cells};
-use crate::io::run::RunFolder;
-use crate::tensor::Tensor;
-use crate::train::finish::SAMPLE_STREAM;
+use crate::eval::{Deadline, Images, Score};
 use crate::train::{Activity, Trainer};
 use std::time::{Duration, Instant};
+#[cfg(feature = "plot")]
+use {
+    crate::eval::{
+        Gallery,
+        pictures::{Artist, on_cells},
+    },
+    crate::io::run::RunFolder,
+    crate::tensor::Tensor,
+    crate::train::figures::SAMPLE_STREAM,
+};
 
 /// The first look of a phase comes after so many updates or so long, whichever is first: before memory is noted at its
 /// update 100, so that what looking allocates once is there by then.
 const FIRST_LOOK_UPDATES: u64 = 50;
 const FIRST_LOOK: Duration = Duration::from_secs(8);
 /// Cells along the longer side of pictures on the way.
+#[cfg(feature = "plot")]
 const COARSE: usize = 96;
 /// Points that are drawn at a time for the test part of a known density.
 const DRAWN: usize = 4096;
@@ -61,6 +68,7 @@ impl Session<'_> {
     }
 
     /// `density.png` on a coarse grid.
+    #[cfg(feature = "plot")]
     pub(super) fn draw(&mut self) -> Result<()> {
         let since = Instant::now();
         if let (Some(gallery), true) = (self.gallery(), self.update > 0) {
@@ -83,6 +91,7 @@ impl Session<'_> {
     }
 
     /// Who draws images, where there are some.
+    #[cfg(feature = "plot")]
     pub(in crate::train) fn gallery(&self) -> Option<Gallery<'_>> {
         let (images, frame) = (self.held_out.images()?, self.header.frames.images.as_ref()?);
         let folder = self.folder.as_ref()?;
@@ -95,6 +104,7 @@ impl Session<'_> {
     }
 
     /// Who draws the plane, where there is one and a folder.
+    #[cfg(feature = "plot")]
     pub(in crate::train) fn artist(&mut self) -> Option<(&Artist, &RunFolder)> {
         let (folder, image) = (self.folder.as_ref()?, self.header.frames.image.as_ref()?);
         let data = &self.trainer.data;

@@ -3,7 +3,7 @@
 
 use flowline::io::write_checkpoint;
 use flowline::tensor::Tensor;
-use flowline::train::Learned;
+use flowline::train::TrainedFlow;
 use flowline_fuzz::folder;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
@@ -11,5 +11,5 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let update = vec![("update".to_owned(), Tensor::from(3u32))];
     let path = folder().join("model.safetensors");
     write_checkpoint(&path, &header, &update[0].1).expect("room for a file");
-    let _ = Learned::open(folder());
+    let _ = TrainedFlow::open(folder());
 });

@@ -2,15 +2,15 @@
 //! that of the run in the folder that `FUZZ_RUN` names.
 #![no_main]
 
-use flowline::train::{Learned, Recorded};
+use flowline::train::{TrainedFlow, Recorded};
 use flowline_fuzz::{file, folder};
 use std::sync::OnceLock;
 
-fn learned() -> &'static Learned {
-    static LEARNED: OnceLock<Learned> = OnceLock::new();
+fn learned() -> &'static TrainedFlow {
+    static LEARNED: OnceLock<TrainedFlow> = OnceLock::new();
     LEARNED.get_or_init(|| {
         let run = std::env::var_os("FUZZ_RUN").expect("FUZZ_RUN names the folder of a run");
-        Learned::open(run).expect("a run")
+        TrainedFlow::open(run).expect("a run")
     })
 }
 

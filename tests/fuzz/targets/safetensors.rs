@@ -3,7 +3,7 @@
 
 use flowline::io::load;
 use flowline::tensor::Tensor;
-use flowline::train::Learned;
+use flowline::train::TrainedFlow;
 use flowline_fuzz::{file, folder};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
@@ -12,5 +12,5 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Ok(tree) = load(&path, &like) {
         assert_eq!((tree[0].size(), tree[1].size()), (2, 1));
     }
-    let _ = Learned::open(folder());
+    let _ = TrainedFlow::open(folder());
 });

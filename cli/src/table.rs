@@ -1,6 +1,6 @@
 //! Text for people: names with values, columns, and numbers as they are read.
 
-pub(super) use crate::data::grouped;
+pub(super) use flowline::__internal::grouped;
 
 /// Names and values, one a line, values aligned.
 #[derive(Default)]

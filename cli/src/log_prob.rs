@@ -3,12 +3,14 @@
 use super::bar::Count;
 use super::table::grouped;
 use super::{FileKind, note, result};
-use crate::data::{DataError, Estimate, ImageSet};
-use crate::error::{Error, Result};
-use crate::eval::EvalError;
-use crate::io::{IoError, read_csv, read_npy, write_csv, write_npy};
-use crate::tensor::Key;
-use crate::train::{IMAGE_TOLERANCE, MEASURE_TOLERANCE, TrainError, TrainedFlow, check_tolerances};
+use flowline::__internal::{
+    Estimate, EvalError, IMAGE_TOLERANCE, MEASURE_TOLERANCE, check_tolerances, write_csv, write_npy,
+};
+use flowline::data::{DataError, ImageSet};
+use flowline::io::{IoError, read_csv, read_npy};
+use flowline::tensor::Key;
+use flowline::train::{TrainError, TrainedFlow};
+use flowline::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `flowline log-prob`.

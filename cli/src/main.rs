@@ -1,7 +1,7 @@
 //! The command line: one file a subcommand, messages for people on standard error, results on standard output.
 //!
 //! It knows flags, formats and exit codes, and nothing of how anything is computed: each subcommand reads its
-//! arguments, calls the library and tells what came out. This is the only module that prints.
+//! arguments, calls the library and tells what came out. This is the only package that prints.
 //!
 //! Exit codes: 0 done, 1 the run failed, 2 wrong usage; a run that SIGINT or SIGTERM stopped ends by that signal.
 
@@ -17,12 +17,11 @@ mod signals;
 mod table;
 mod train;
 
-use crate::error::{Error, Result};
-use crate::eval::EvalError;
-use crate::ode::ConfigError;
-use crate::simd::Level;
-use crate::train::TrainError;
 use clap::{Parser, Subcommand};
+use flowline::__internal::{EvalError, Level};
+use flowline::ode::ConfigError;
+use flowline::train::TrainError;
+use flowline::{Error, Result};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -55,8 +54,8 @@ enum Command {
     Info(info::Args),
 }
 
-/// Runs the command line; `started` is when the process did.
-pub fn main(started: Instant) -> ExitCode {
+fn main() -> ExitCode {
+    let started = Instant::now();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),

@@ -2,7 +2,8 @@
 
 use super::live::Live;
 use super::table::{grouped, seconds};
-use crate::train::{Activity, Progress};
+use flowline::__internal::Activity;
+use flowline::train::Progress;
 use std::time::{Duration, Instant};
 
 /// How often the text is made anew; a bar redrawn at every update would cost more than it tells.

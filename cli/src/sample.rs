@@ -3,12 +3,11 @@
 use super::bar::Count;
 use super::table::grouped;
 use super::{FileKind, note};
-use crate::error::Result;
-use crate::eval::EvalError;
-use crate::io::{write_csv_parts, write_npy_parts};
-use crate::plot::{self, ImageGrid};
-use crate::tensor::Key;
-use crate::train::{ImagesFrame, TrainError, TrainedFlow};
+use flowline::__internal::{EvalError, ImagesFrame, histogram_of_parts, write_csv_parts, write_npy_parts};
+use flowline::Result;
+use flowline::plot::{self, ImageGrid};
+use flowline::tensor::Key;
+use flowline::train::{TrainError, TrainedFlow};
 use std::path::{Path, PathBuf};
 
 /// Most points of one file: 16 GB of the plane as .npy.
@@ -67,8 +66,7 @@ pub fn run(args: &Args) -> Result<()> {
         FileKind::Png => {
             let (title, image) = (format!("{} samples", grouped(n as u64)), learned.plane("a histogram")?);
             let parts = parts.map(|part| part.map(|part| part.as_chunks::<2>().0.to_vec()));
-            let picture =
-                plot::extra::histogram_of_parts(&title, n, parts, image.window(), Some(image.scale()))?;
+            let picture = histogram_of_parts(&title, n, parts, image.window(), Some(image.scale()))?;
             picture.save(&path)?;
         }
     }

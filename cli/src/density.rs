@@ -2,10 +2,9 @@
 
 use super::bar::Count;
 use super::{FileKind, note};
-use crate::error::Result;
-use crate::eval::EvalError;
-use crate::io::write_npy_parts;
-use crate::train::{DRAW_TOLERANCE, DensityGrid, FAR, MEASURE_TOLERANCE, TrainError, TrainedFlow};
+use flowline::__internal::{DRAW_TOLERANCE, DensityGrid, EvalError, FAR, MEASURE_TOLERANCE, write_npy_parts};
+use flowline::Result;
+use flowline::train::{TrainError, TrainedFlow};
 use std::path::PathBuf;
 
 /// Arguments of `flowline density`.

@@ -5,16 +5,14 @@ use super::documented::DiffraxExample;
 use super::signals::Signals;
 use super::table::{Columns, Table, grouped, quantity, seconds};
 use super::{machine, note, result};
-use crate::backend::Peak;
-use crate::data::{Estimate, ImageDensity, ImageSet, Points, ToyDensity};
-use crate::error::{Error, Result};
-use crate::io::read_npy_header;
-use crate::train::{
-    DivergenceKind, FlopsOf, Given, ModelKind, ObjectiveKind, OptimizerKind, PhasePlan, PixelTransformKind,
-    Preset, TrainError, TrainOptions, TrainReport, TrainedFlow, Trainer, TrainingData, check_free,
-    default_folder,
-};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use flowline::__internal::{
+    DivergenceKind, Estimate, FlopsOf, Given, ModelKind, ObjectiveKind, OptimizerKind, Peak, PhasePlan,
+    PixelTransformKind, check_free, default_folder, read_npy_header,
+};
+use flowline::data::{ImageDensity, ImageSet, Points, ToyDensity};
+use flowline::train::{Preset, TrainError, TrainOptions, TrainReport, TrainedFlow, Trainer, TrainingData};
+use flowline::{Error, Result};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

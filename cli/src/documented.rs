@@ -2,12 +2,9 @@
 //!
 //! A config like any other, and a rule by which points are drawn; only its names are known elsewhere.
 
-use crate::data::Rule;
-use crate::error::Result;
-use crate::train::{
-    FieldConfig, ObjectiveKind, OptimizerKind, Preset, TrainConfig, TrainError, TrainOptions, Trainer,
-    TrainingData,
-};
+use flowline::__internal::{FieldConfig, ObjectiveKind, OptimizerKind, Rule, TrainConfig};
+use flowline::Result;
+use flowline::train::{Preset, TrainError, TrainOptions, Trainer, TrainingData};
 
 const T1: f64 = 0.5;
 /// Every pixel that is not white is drawn equally often, and weighs as much as it is dark.

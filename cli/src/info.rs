@@ -1,15 +1,13 @@
 //! `flowline info`: tell what a run folder holds, and what share of this machine's peak its updates reached.
 
 use super::table::{Columns, Table, grouped, quantity};
-use super::{Result, machine, note, result};
-use crate::backend::Peak;
-use crate::data::{Estimate, Rule};
-use crate::nn::num_params;
-use crate::simd::Level;
-use crate::train::{
-    FieldConfig, ModelConfig, Objective, PhaseReport, Recorded, RunInfo, Steps, ToleranceRow, TrainError,
-    TrainedFlow,
+use super::{machine, note, result};
+use flowline::__internal::{
+    Estimate, FieldConfig, Level, ModelConfig, Objective, Peak, Recorded, Rule, RunInfo, Steps, ToleranceRow,
 };
+use flowline::Result;
+use flowline::nn::num_params;
+use flowline::train::{PhaseReport, TrainError, TrainedFlow};
 use serde::Serialize;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -144,6 +142,7 @@ fn fields(model: &ModelConfig) -> String {
         FieldConfig::UNet { ends, patch, .. } => {
             format!("U-Net of patches of {patch} x {patch} pixels that weighs {} ranges of levels", ends + 1)
         }
+        other => format!("{other:?}"),
     };
     if model.unlike.is_empty() {
         return format!("{} x {}, hidden {:?}", model.blocks, name(&model.field), model.hidden);

@@ -1,8 +1,7 @@
 //! What this machine can do, for people: one line beside what a program asks of it.
 
 use super::table::quantity;
-use crate::backend::Peak;
-use crate::simd::Level;
+use flowline::__internal::{Level, Peak};
 
 /// The measured rates in words.
 pub fn line(peak: &Peak) -> String {

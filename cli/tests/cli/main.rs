@@ -2,7 +2,7 @@
 //!
 //! A binary of its own because it runs the program. Data are tiny and nets of width 8, so a whole run takes a second.
 
-#[path = "../../src/io/scratch.rs"]
+#[path = "../../../src/io/scratch.rs"]
 mod folders;
 mod images;
 mod levels;

@@ -1,0 +1,132 @@
+//! The figures of a run's end, in builds with the feature `plot`.
+
+use super::session::Session;
+use super::{Activity, Flow, ImageFrame, Objective, TrainConfig, TrainingData};
+use crate::error::Result;
+use crate::eval::pictures::{self, CORNER_POINTS, SAMPLES};
+use crate::eval::{Deadline, Inner, Sampler};
+use crate::io::run::metrics::{self, Row};
+use crate::io::run::{METRICS_FILE, RunFolder};
+use crate::plot;
+use crate::tensor::Tensor;
+
+/// Told apart from the keys of updates, which are folds of small numbers.
+pub(super) const SAMPLE_STREAM: u32 = u32::MAX;
+/// Share of the time left that samples may take.
+const DRAWS: f64 = 0.4;
+
+/// The figures of a set of images.
+pub(super) fn images(session: &mut Session, ema: &Flow, by: Deadline) -> Result<()> {
+    session.stage(Activity::Drawing)?;
+    let Some(gallery) = session.gallery() else { return Ok(()) };
+    let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
+    gallery.draw(ema, &key, session.update, by)?;
+    gallery.bits(metrics::read(&gallery.folder.file(METRICS_FILE))?.into_iter())?;
+    loss_curve(gallery.folder, &session.header.recipe, None, 1.0, 0.0)?;
+    // The program of the samples, and that of their ways.
+    session.compiles += 2;
+    Ok(())
+}
+
+/// The picture of points that are none of the plane.
+pub(super) fn space(session: &mut Session) -> Result<()> {
+    session.stage(Activity::Drawing)?;
+    let (Some(folder), TrainingData::Points(points, _)) = (&session.folder, &session.trainer.data) else {
+        return Ok(());
+    };
+    let (flow, standard) = (&session.state.ema, session.header.standard());
+    // The program of the samples, or that of the density on a line.
+    session.compiles += 1;
+    if points.dim() == 1 {
+        return pictures::line(
+            folder,
+            points,
+            pictures::over_line(flow, &standard, pictures::on_line(points))?,
+        );
+    }
+    let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
+    let mut samples = Vec::with_capacity(CORNER_POINTS * points.dim());
+    let mut parts = Sampler::new().draw(flow, CORNER_POINTS, &key);
+    parts.try_for_each(|part| part.map(|part| samples.extend(standard.inverse_transform(&part))))?;
+    pictures::corner(folder, points, &samples)
+}
+
+/// The figures of a density over the plane, by its values there.
+pub(super) fn plane(
+    session: &mut Session,
+    image: &ImageFrame,
+    (ema, learned): (&Flow, &Inner),
+    finest: usize,
+) -> Result<()> {
+    session.stage(Activity::Drawing)?;
+    if session.folder.is_none() {
+        return Ok(());
+    }
+    let by = session.clock.deadline();
+    let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
+    let on_stage = &mut session.trainer.on_stage;
+    let (points, way) =
+        pictures::draws(ema, image, &key, by.share(DRAWS), |share| on_stage(Activity::Drawing, share))?;
+    // The program of the samples, and that of the flow.
+    session.compiles += 2;
+    if learned.1.max(learned.2) < finest || points.len() < SAMPLES {
+        let (_, rows, cols) = *learned;
+        let samples = points.len();
+        let text = format!(
+            "the time limit leaves room for {rows} x {cols} cells of the plane and {samples} samples"
+        );
+        (session.trainer.on_note)(&text);
+    }
+    let update = session.update;
+    if let Some((artist, folder)) = session.artist() {
+        let maps = || {
+            artist.density(folder, learned, update)?;
+            artist.comparison(folder, learned)
+        };
+        let scatters = || rayon::join(|| artist.samples(folder, &points), || artist.flow(folder, way));
+        let (of_maps, (of_samples, of_flow)) = rayon::join(maps, scatters);
+        of_maps.and(of_samples).and(of_flow)?;
+    }
+    Ok(())
+}
+
+/// The loss curve of a run on points or an image.
+pub(super) fn loss(session: &Session) -> Result<()> {
+    let Some(folder) = &session.folder else { return Ok(()) };
+    let (header, mean_weight) = (&session.header, session.trainer.data.mean_weight());
+    let entropy = header.frames.entropy_nats();
+    loss_curve(folder, &header.recipe, entropy, mean_weight, header.frames.told_nats())
+}
+
+/// The loss of every update and the NLL where it was measured. A weighted likelihood is divided by the mean weight, so
+/// that it has the entropy as its floor like the others; `told_nats` is added where NLLs are told in units.
+fn loss_curve(
+    folder: &RunFolder,
+    recipe: &TrainConfig,
+    entropy_nats: Option<f64>,
+    mean_weight: f64,
+    told_nats: f64,
+) -> Result<()> {
+    let rows: Vec<Row> = metrics::read(&folder.file(METRICS_FILE))?;
+    // A run that was over when its rows were lost has none to draw.
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let of = |objective: Objective| -> Vec<[f64; 2]> {
+        let (unit, shift) =
+            if objective == Objective::MaximumLikelihood { (mean_weight, told_nats) } else { (1.0, 0.0) };
+        let mine = rows.iter().filter(|row| row.phase == objective.name());
+        mine.map(|row| [row.update as f64, row.loss / unit + shift]).collect()
+    };
+    let losses: Vec<_> = recipe.phases.iter().map(|p| (p.objective, of(p.objective))).collect();
+    let phases: Vec<plot::LossPhase> = losses
+        .iter()
+        .filter(|(_, loss)| !loss.is_empty())
+        .map(|(objective, loss)| plot::LossPhase { name: objective.title(), unit: objective.unit(), loss })
+        .collect();
+    let nll: Vec<[f64; 2]> =
+        rows.iter().filter_map(|row| row.nll_nats.map(|nll| [row.update as f64, nll])).collect();
+    let nll_stderr = rows.iter().rfind(|row| row.nll_nats.is_some()).and_then(|row| row.nll_stderr_nats);
+    let curve = plot::LossCurve { phases: &phases, nll: &nll, nll_stderr, entropy: entropy_nats };
+    Ok(plot::loss_curve(&curve)?.save(folder.file("loss.png"))?)
+}
