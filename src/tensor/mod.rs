@@ -40,6 +40,7 @@ mod trace;
 pub mod tree;
 mod vmap;
 
+pub use crate::array::{DType, Shape};
 pub use crate::graph::CallbackValue;
 pub use cond::cond;
 pub(crate) use custom::poisoned;
