@@ -22,7 +22,7 @@ fn wrong_usage_ends_with_2_and_touches_nothing() {
         ("train tiny.png --threads 0", &["--threads=0"]),
         ("", &["train, sample, density"]),
         ("trian", &["'trian'", "'train'"]),
-        ("train --preset best", &["--preset", "'best'", "default, documented"]),
+        ("train --preset best", &["--preset", "'best'", "default, diffrax, documented"]),
         ("train moons --preset documented", &["--preset=documented", "points"]),
         ("train tiny.png --validation tiny.csv", &["--validation=tiny.csv", "left out"]),
         ("train --updates many", &["--updates", "'many'", "whole number"]),

@@ -141,7 +141,7 @@ fn one_scale(place: &Place) {
 #[test]
 fn the_documented_preset_has_one_phase_through_the_solver() {
     let place = Place::new();
-    let options = "--preset documented --width 8 --depth 1 --batch 40 --updates 2";
+    let options = "--preset diffrax --width 8 --depth 1 --batch 40 --updates 2";
     let report = json(&place.done(&format!("train tiny.png --out run --json {options}")));
     assert_eq!(report["phases"].as_array().unwrap().len(), 1);
     let phase = &report["phases"][0];
@@ -149,6 +149,8 @@ fn the_documented_preset_has_one_phase_through_the_solver() {
     assert_eq!(phase["field_evals_per_update"], 120.0);
     let info = json(&place.done("info run --json"));
     assert_eq!(info["header"]["recipe"]["model"]["t1"], 0.5);
+    // Files have one name of it.
+    assert_eq!(info["header"]["options"]["preset"], "documented");
 }
 
 #[test]
