@@ -28,9 +28,9 @@ fn response(y1: [f64; 3]) -> f64 {
     (y1[2] / (T1 - SETTLED)).sqrt()
 }
 
-fn main() -> Result<(), OdeError> {
+fn main() -> flowline::Result<()> {
     let frequencies: Vec<f64> = (0..10_000).map(|i| 0.2 + 2.0 * f64::from(i) / 9_999.0).collect();
-    let ode = Ode::ensemble(&frequencies, |&frequency| (duffing(frequency), [0.0; 3]))
+    let ode = ensemble(&frequencies, |&frequency| (duffing(frequency), [0.0; 3]))
         .rtol(1e-6)
         .atol(1e-8)
         .discontinuities(&[SETTLED]);
@@ -54,7 +54,7 @@ fn main() -> Result<(), OdeError> {
     println!("between {} and {} steps", steps.clone().min().unwrap_or(0), steps.max().unwrap_or(0));
 
     // In f32 the same sweep takes half the registers.
-    let single = Ode::ensemble(&frequencies, |&frequency| (duffing(frequency), [0.0; 3]))
+    let single = ensemble(&frequencies, |&frequency| (duffing(frequency), [0.0; 3]))
         .single_precision()
         .discontinuities(&[SETTLED])
         .solve(0.0, T1)?;

@@ -65,7 +65,7 @@ impl Model {
     /// The motion from latent starts, one or many, seen at the times `ts`: [time, component] or [time, row, component].
     fn decode(&self, z: &Tensor, ts: &Tensor, t1: f64) -> flowline::Result<Tensor> {
         let field = Ode::new(|_t, h: &Tensor| self.field.forward(h).tanh() * &self.scale);
-        let field = field.controller(ConstantStepSize { dt0: 0.4 }).save_at_tensor(ts);
+        let field = field.controller(ConstantStepSize { dt0: 0.4 }).save_at(ts);
         Ok(self.seen.forward(&field.solve(0.0, t1, self.start.forward(z))?.ys))
     }
 

@@ -36,7 +36,7 @@ fn populations(p: &Tensor, ts: &Tensor) -> flowline::Result<Tensor> {
         let met = &x * &y;
         Tensor::stack(&[&(p.index(0) * x - p.index(1) * &met), &(p.index(3) * met - p.index(2) * y)])
     });
-    Ok(field.rtol(1e-6).atol(1e-6).save_at_tensor(ts).solve(0.0, T1, Tensor::from([1.0, 1.0]))?.ys)
+    Ok(field.rtol(1e-6).atol(1e-6).save_at(ts).solve(0.0, T1, Tensor::from([1.0, 1.0]))?.ys)
 }
 
 /// The mean square distance in units of the noise: 1 is what a perfect fit has.

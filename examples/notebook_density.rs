@@ -36,7 +36,7 @@ fn main() -> flowline::Result<()> {
     let pinwheel = ToyDensity::Pinwheel.sample(200_000, &mut for_data.rng());
     let frame = Extent { x: [-4.0, 4.0], y: [4.0, -4.0] };
     println!("entropy {:.4} nats", ToyDensity::Pinwheel.entropy_nats());
-    show(&plot::histogram("200,000 points of the pinwheel", &pinwheel, frame, None)?);
+    show(&plot::extra::histogram("200,000 points of the pinwheel", &pinwheel, frame, None)?);
     //| ## A field, and the density that it already has
     //|
     //| Three hidden layers whose outputs are gated and shifted by functions of $t$. Without any training this is a density like

@@ -66,7 +66,7 @@ fn main() -> flowline::Result<()> {
     /// Where the model leads to: [n, time, 2]. Of what a solve saves, time is the first axis.
     fn follow(model: &Mlp, starts: &Tensor, times: &Tensor, adjoint: Adjoint) -> flowline::Result<Tensor> {
         let field = Ode::new(|_t, y: &Tensor| model.forward(y)).rtol(1e-3).atol(1e-4).adjoint(adjoint);
-        let solution = field.save_at_tensor(times).solve(0.0, times.index(times.size() - 1), starts)?;
+        let solution = field.save_at(times).solve(0.0, times.index(times.size() - 1), starts)?;
         Ok(solution.ys.permute(&[1, 0, 2]))
     }
 

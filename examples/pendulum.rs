@@ -42,7 +42,9 @@ fn loss(energy: &Mlp, batch: &Batch) -> flowline::Result<Tensor> {
 fn observed(n: usize, key: &Key) -> flowline::Result<Batch> {
     let draws = key.uniform([n, 2]).to_vec();
     let starts: Vec<[f64; 2]> = draws.chunks_exact(2).map(|d| [4.0 * d[0] - 2.0, 2.4 * d[1] - 1.2]).collect();
-    let ends = Ode::new(|_t, y: &[f64; 2]| pendulum(y)).solve_many(0.0, 0.5, &starts)?.y1;
+    let ode = Ode::new(|_t, y: &[f64; 2]| pendulum(y));
+    let ends: Vec<[f64; 2]> =
+        starts.iter().map(|start| Ok(ode.solve(0.0, 0.5, *start)?.y1)).collect::<flowline::Result<_>>()?;
     let tensor = |rows: &[[f64; 2]]| Tensor::from(rows.as_flattened().to_vec()).reshape([n, 2]);
     let single = |x: Tensor| x.cast(flowline::array::DType::F32);
     Ok(Batch { y0: single(tensor(&starts)), y1: single(tensor(&ends)) })

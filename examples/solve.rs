@@ -2,7 +2,7 @@
 
 use flowline::prelude::*;
 
-fn main() -> Result<(), OdeError> {
+fn main() -> flowline::Result<()> {
     let ys = odeint(|_t, y: &[f64; 2]| [y[1], -y[0]], [1.0, 0.0], &[0.0, 1.0, 2.0])?;
     println!("a circle at t = 0, 1, 2: {ys:?}");
 

@@ -57,7 +57,7 @@ fn by_time(ys: &Tensor) -> Tensor {
 
 /// Where the model leads to from the start of each series, at the given times: [time, row, component].
 fn follow(model: &Mlp, start: &Tensor, ts: &Tensor) -> flowline::Result<Tensor> {
-    let field = Ode::new(|_t, y: &Tensor| model.forward(y)).rtol(1e-3).atol(1e-4).save_at_tensor(ts);
+    let field = Ode::new(|_t, y: &Tensor| model.forward(y)).rtol(1e-3).atol(1e-4).save_at(ts);
     Ok(field.solve(0.0, ts.index(ts.size() - 1), start)?.ys)
 }
 

@@ -62,21 +62,10 @@ pub enum Error {
     },
     /// A solve could not be set up.
     #[error(transparent)]
-    Ode(#[from] crate::ode::OdeError),
-    /// A solve inside a program ended early.
-    #[error("a solve ended early: {outcome}")]
-    Solve {
-        /// Why, with t and step.
-        outcome: crate::ode::Outcome,
-    },
-    /// Of a solve whose rows do not all share their steps, a row's ended early.
-    #[error("the solve of row {row} ended early: {outcome}")]
-    SolveRow {
-        /// The first row of those that share its steps.
-        row: usize,
-        /// Why, with t and step.
-        outcome: crate::ode::Outcome,
-    },
+    Config(#[from] crate::ode::ConfigError),
+    /// A solve failed or ended early, without what it had computed.
+    #[error(transparent)]
+    Solve(crate::ode::SolveError),
     /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] crate::io::IoError),

@@ -4,7 +4,7 @@ pub use crate::io::{
     read_csv_lines, read_npy_header, write_csv, write_csv_parts, write_npy, write_npy_parts,
 };
 #[cfg(feature = "plot")]
-pub use crate::plot::{ImageGrid, histogram_of_parts};
+pub use crate::plot::{ImageGrid, extra::histogram_of_parts};
 pub use crate::simd::Level;
 #[cfg(feature = "train")]
 pub use crate::{

@@ -83,8 +83,8 @@ pub mod prelude {
     pub use crate::adjoint::{Adjoint, Batching, Checkpoints, ExpectedSteps};
     pub use crate::ode::Method::{self, *};
     pub use crate::ode::{
-        ConstantStepSize, Controller, Event, HairerController, Ode, OdeError, Outcome, PidController, SaveAt,
-        Solution, SolveError, StepTo, Tableau, Tolerance, VectorField, odeint,
+        ConfigError, ConstantStepSize, Controller, Event, HairerController, Ode, Outcome, PidController,
+        SaveAt, Solution, SolveError, StepTo, Tableau, Tolerance, VectorField, ensemble, odeint,
     };
     pub use crate::state;
     #[cfg(feature = "autodiff")]

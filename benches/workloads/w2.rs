@@ -2,7 +2,7 @@
 //! of its own; end states alone. The value is the mean of x. `inlined`: by a loop that is compiled for the field and Tsit5.
 
 use crate::measure::{Measured, Options, Result, time};
-use flowline::ode::{EnsembleSolution, inline};
+use flowline::ode::{EnsembleSolution, ensemble, inline};
 use flowline::prelude::*;
 
 pub const VARIANTS: &[&str] = &["f64", "f32", "f64 inlined", "f32 inlined"];
@@ -20,7 +20,7 @@ vector_field! {
 
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     let rhos: Vec<f64> = (0..TRAJECTORIES).map(|i| 28.0 * i as f64 / (TRAJECTORIES - 1) as f64).collect();
-    let sweep = Ode::ensemble(&rhos, |&rho| (Lorenz { rho }, [1.0; 3])).rtol(TOL).atol(TOL);
+    let sweep = ensemble(&rhos, |&rho| (Lorenz { rho }, [1.0; 3])).rtol(TOL).atol(TOL);
     match variant {
         "f64" => timed(options, || Ok(mean_x(sweep.solve(0.0, 1.0)?))),
         "f64 inlined" => {

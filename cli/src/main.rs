@@ -19,7 +19,7 @@ mod train;
 
 use clap::{Parser, Subcommand};
 use flowline::__internal::{EvalError, Level};
-use flowline::ode::OdeError;
+use flowline::ode::ConfigError;
 use flowline::train::TrainError;
 use flowline::{Error, Result};
 use std::path::Path;
@@ -135,9 +135,11 @@ fn is_usage(error: &Error) -> bool {
         Error::Eval(e) => {
             matches!(e, EvalError::NoDraws | EvalError::Margin { .. } | EvalError::NoPlane { .. })
         }
-        Error::Ode(e) => matches!(
+        Error::Config(e) => matches!(
             e,
-            OdeError::Tolerance { .. } | OdeError::UnknownMethod { .. } | OdeError::NoErrorEstimate { .. }
+            ConfigError::Tolerance { .. }
+                | ConfigError::UnknownMethod { .. }
+                | ConfigError::NoErrorEstimate { .. }
         ),
         Error::Level(_) => true,
         _ => false,

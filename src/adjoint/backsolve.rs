@@ -25,7 +25,8 @@ use super::sweep::{Pullback, Sweep};
 use super::{Adjoint, Options, TensorSolution};
 use crate::graph::{Custom, Func, Op, Type};
 use crate::ode::{
-    Controller, FieldError, FieldFailure, Limits, OdeError, Span, State, StepTo, Tol, Tolerance, VectorField,
+    ConfigError, Controller, FieldError, FieldFailure, Limits, SolveError, Span, State, StepTo, Tol,
+    Tolerance, VectorField,
 };
 use crate::tensor::{Check, Tensor, Tree, align, apply, register_check, try_trace, tuple};
 use std::sync::Arc;
@@ -50,12 +51,12 @@ impl VectorField<Leaves> for Closed<'_> {
     }
 }
 
-pub(super) fn refused(why: &dyn std::fmt::Display) -> OdeError {
-    OdeError::Adjoint { adjoint: "Backsolve", why: why.to_string() }
+pub(super) fn refused(why: &dyn std::fmt::Display) -> ConfigError {
+    ConfigError::Adjoint { adjoint: "Backsolve", why: why.to_string() }
 }
 
 /// Refuses what the backward solve takes no cotangents of.
-pub(super) fn check(saved: &Saved, events: &Events<'_>) -> Result<(), OdeError> {
+pub(super) fn check(saved: &Saved, events: &Events<'_>) -> Result<(), ConfigError> {
     let beside = saved.beside_times().or((!events.is_empty()).then_some("events"));
     beside.map_or(Ok(()), |what| {
         Err(refused(&format!(
@@ -73,7 +74,7 @@ pub(super) fn record(
     (rtol, atol): (Option<f64>, Option<f64>),
     (t0, t1): (&Tensor, &Tensor),
     y0: &Leaves,
-) -> Result<TensorSolution<Leaves>, OdeError> {
+) -> Result<TensorSolution<Leaves>, SolveError> {
     let (field, params) = closed(problem.field, t0, y0)?;
     let num_y = y0.tensors().len();
     let mut args = vec![t0.clone(), t1.clone()];
@@ -98,7 +99,7 @@ pub(super) fn record(
         out.extend(solution.stats.leaves());
         out.extend([solution.verdict.clone(), solution.stiff_from.clone()]);
         template = Some(solution);
-        Ok::<_, OdeError>(out)
+        Ok::<_, SolveError>(out)
     })?;
     let template = template.expect("invariant: a solution where there is no failure");
     let num_values = body.num_outputs;
@@ -141,7 +142,7 @@ pub(super) fn record(
 }
 
 /// The field as a function of t, y and what it captures.
-fn closed(field: &LeafField<'_>, t0: &Tensor, y0: &Leaves) -> Result<(Func, Vec<Tensor>), OdeError> {
+fn closed(field: &LeafField<'_>, t0: &Tensor, y0: &Leaves) -> Result<(Func, Vec<Tensor>), SolveError> {
     let mut types = vec![t0.ty()];
     types.extend(y0.tensors().iter().map(Tensor::ty));
     let traced = body(&types, &mut |x| {
@@ -181,7 +182,7 @@ impl Bounds {
         Bounds { rtol: of(rtol, |b| b.0), atol: of(atol, |b| b.1), controller, stops }
     }
 
-    fn scheme<'a>(&'a self, of: &Scheme<'a>) -> Result<Scheme<'a>, OdeError> {
+    fn scheme<'a>(&'a self, of: &Scheme<'a>) -> Result<Scheme<'a>, SolveError> {
         let tolerance = Tolerance::of(&self.rtol, &self.atol);
         let mut scheme = Scheme::new(&of.tableau, &self.controller, tolerance, of.limits.max_steps)?;
         scheme.limits = Limits { stops: &self.stops, ..of.limits };

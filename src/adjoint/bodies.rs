@@ -10,7 +10,7 @@ use super::leaves::Leaves;
 use super::solve::{Problem, failed};
 use crate::array::DType;
 use crate::graph::Type;
-use crate::ode::{Before, Clock, FieldFailure, OdeError, Span, status, take_back};
+use crate::ode::{Before, Clock, FieldFailure, SolveError, Span, status, take_back};
 use crate::tensor::{Tensor, Traced, Tree, try_trace};
 
 /// The bodies of a search.
@@ -29,7 +29,7 @@ impl Problem<'_> {
         span: &Span<Tensor>,
         start: &mut Carry,
         may_sink: &[Tensor],
-    ) -> Result<Traced, OdeError> {
+    ) -> Result<Traced, SolveError> {
         let mut types = vec![Type::scalar(DType::F64)];
         types.extend(self.carried(start).iter().map(Tensor::ty));
         let first_ext = types.len();
@@ -143,7 +143,7 @@ impl Problem<'_> {
     ///
     /// The first knot, `t0`, and the last are those of the solve themselves, so gradients by them need no rule; the
     /// inner knots are constants of the replay.
-    pub(super) fn step(&self, span: &Span<Tensor>, t0: &Tensor, y0: &Leaves) -> Result<Traced, OdeError> {
+    pub(super) fn step(&self, span: &Span<Tensor>, t0: &Tensor, y0: &Leaves) -> Result<Traced, SolveError> {
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
         let mut types = vec![flag.clone(), flag, time.clone(), time];
         types.extend(y0.tensors().iter().map(Tensor::ty));
@@ -169,6 +169,6 @@ impl Problem<'_> {
 pub(super) fn body(
     types: &[Type],
     f: &mut dyn FnMut(&[Tensor]) -> Result<Vec<Tensor>, FieldFailure<Tensor>>,
-) -> Result<Traced, OdeError> {
+) -> Result<Traced, SolveError> {
     try_trace(types, f).map_err(failed)
 }

@@ -10,8 +10,8 @@ use super::state::TensorState;
 use super::{Adjoint, Batching, ExpectedSteps, Options, PartNorm, TensorSolution, backsolve, reversible};
 use crate::array::DType;
 use crate::ode::{
-    self, DriveOn, FieldError, IntoState, Ode, OdeError, OdeState, Resolved, SaveAt, Settings, SolveError,
-    State, Tolerance, VectorField,
+    self, ConfigError, DriveOn, FieldError, IntoSaveAt, IntoState, Ode, OdeState, Resolved, SaveAt, Settings,
+    SolveError, State, Tolerance, VectorField,
 };
 use crate::tensor::{LoneTree, Tensor, Tree};
 use std::borrow::Cow;
@@ -32,7 +32,7 @@ macro_rules! drive {
                 t0: &Tensor,
                 t1: &Tensor,
                 y0: &Self,
-            ) -> Result<(), OdeError> {
+            ) -> Result<(), ConfigError> {
                 let norm = ode.options.part_norm;
                 let watches = watches(&ode.watches, y0, norm);
                 Asked::of(ode, &watches).prepare((t0, t1), &Leaves::measured_by(y0, norm)).map(|_| ())
@@ -78,7 +78,7 @@ fn drive<Y: TensorState + OdeState<Options = Options>, F: VectorField<Y>, O>(
 }
 
 /// Events on leaves, of events on trees like `y0`.
-fn watches<'a, Y: TensorState>(of: &'a [ode::Watch<'a, Y>], y0: &'a Y, norm: PartNorm) -> Vec<Watch<'a>> {
+fn watches<'a, Y: TensorState>(of: &'a [ode::Watch<'_, Y>], y0: &'a Y, norm: PartNorm) -> Vec<Watch<'a>> {
     let tree = |y: &Leaves| y0.with_leaves(y.leaves());
     let watches = of.iter().map(|ode::Watch { event, when, then }| Watch {
         event: *event,
@@ -86,7 +86,7 @@ fn watches<'a, Y: TensorState>(of: &'a [ode::Watch<'a, Y>], y0: &'a Y, norm: Par
         then: then.as_ref().map(|then| -> Box<dyn Fn(&Tensor, &Leaves) -> Leaves> {
             Box::new(move |t, y| {
                 let mut y = tree(y);
-                then(t.clone(), &mut y);
+                ode::locked(then)(t.clone(), &mut y);
                 Leaves::measured_by(&y, norm)
             })
         }),
@@ -143,7 +143,7 @@ impl<'a> Asked<'a> {
     ///
     /// # Errors
     /// What the solve would not read, and what it cannot run with.
-    fn prepare(&self, (t0, t1): (&Tensor, &Tensor), y0: &Leaves) -> Result<Prepared, OdeError> {
+    fn prepare(&self, (t0, t1): (&Tensor, &Tensor), y0: &Leaves) -> Result<Prepared, ConfigError> {
         let Asked { settings, save_at, options, .. } = self;
         self.check_read()?;
         for (path, leaf) in y0.named_leaves() {
@@ -171,7 +171,7 @@ impl<'a> Asked<'a> {
             && rows % size > 0
             && scheme.tolerance.uniform().is_none()
         {
-            return Err(OdeError::UnevenGroups { rows, size });
+            return Err(ConfigError::UnevenGroups { rows, size });
         }
         match span {
             None => scheme.check_first_step(f64::NAN)?,
@@ -181,7 +181,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Refuses what would not be read.
-    fn check_read(&self) -> Result<(), OdeError> {
+    fn check_read(&self) -> Result<(), ConfigError> {
         let Asked { settings, options, .. } = *self;
         // How far its two states may be apart is told in units of atol.
         settings.check_steps(false, matches!(options.adjoint, Adjoint::Reversible { .. }))?;
@@ -193,11 +193,15 @@ impl<'a> Asked<'a> {
         let unread = [
             ("rtol of Adjoint::Backsolve", rtol, constant),
             ("atol of Adjoint::Backsolve", atol, constant),
-            ("save_at times", !self.save_at.ts.is_empty() && options.ts.is_some(), "beside `save_at_tensor`"),
+            (
+                "save_at times",
+                !self.save_at.ts.is_empty() && options.ts.is_some(),
+                "beside times as a tensor",
+            ),
             ("max_events", settings.max_events.is_some() && self.watches.is_empty(), "without an event"),
         ];
         match unread.iter().find(|(_, is_given, _)| *is_given) {
-            Some(&(setting, _, place)) => Err(OdeError::UnusedSetting { setting, place }),
+            Some(&(setting, _, place)) => Err(ConfigError::UnusedSetting { setting, place }),
             None => Ok(()),
         }
     }
@@ -218,13 +222,16 @@ impl<'a> Asked<'a> {
         let problem = Problem::new(field, &scheme, self.options, (&saved, events));
         let solution = match problem.solve(t0, t1, y0) {
             Ok(solution) => solution,
-            Err(OdeError::Field { t, step, source }) => {
+            Err(mut error) => {
                 // A field fails while it is recorded, at a t that nobody knows; the solve does not get away from t0.
-                let t = if t.is_nan() && !t0.is_traced() { t0.item() } else { t };
-                let error = OdeError::Field { t, step, source };
-                return Err(SolveError::failed(error, TensorSolution::unstarted(t0, y0)));
+                if let SolveError::Field { t, .. } = &mut error
+                    && t.is_nan()
+                    && !t0.is_traced()
+                {
+                    *t = t0.item();
+                }
+                return Err(error.map(|()| TensorSolution::unstarted(t0, y0)));
             }
-            Err(error) => return Err(error.into()),
         };
         if self.settings.allow_incomplete {
             return Ok(solution);
@@ -234,15 +241,32 @@ impl<'a> Asked<'a> {
         };
         let row = groups.map(|groups| group * groups.size);
         let Resolved { rtol, atol, .. } = resolved;
-        Err(SolveError::Incomplete { outcome, row, rtol, atol, partial: Box::new(solution) })
+        Err(SolveError::Incomplete {
+            outcome,
+            row,
+            tolerances: Some((rtol, atol)),
+            partial: Box::new(solution),
+        })
     }
 }
 
 /// Refuses rows for hits that would be too large.
-fn check_hits(rows: usize, y: &[Tensor]) -> Result<(), OdeError> {
+fn check_hits(rows: usize, y: &[Tensor]) -> Result<(), ConfigError> {
     let one: usize = y.iter().map(|y| y.ty().bytes()).sum();
     let (bytes, most) = (rows.saturating_mul(one), BYTES_MAX);
-    if bytes > most { Err(OdeError::NotedHits { rows, bytes, most }) } else { Ok(()) }
+    if bytes > most { Err(ConfigError::NotedHits { rows, bytes, most }) } else { Ok(()) }
+}
+
+impl<Y: OdeState<Options = Options>> IntoSaveAt<Y> for &Tensor {
+    #[track_caller]
+    fn write(self, _save_at: &mut Option<SaveAt>, options: &mut Options) {
+        let fits = self.rank() == 1 && self.size() > 0 && self.dtype().is_float();
+        assert!(
+            fits,
+            "save_at: {self:?} is not a list of times: it must be of rank 1, of floats and not empty"
+        );
+        options.ts = Some(self.cast(DType::F64));
+    }
 }
 
 impl<Y: TensorState> IntoState<Y> for &Y {
@@ -267,25 +291,6 @@ impl<Y: OdeState<Options = Options>, F, O> Ode<'_, Y, F, O> {
     /// How many steps are expected: see [`ExpectedSteps`].
     pub fn expected_steps(mut self, forecast: impl Into<ExpectedSteps>) -> Self {
         self.options.expected_steps = forecast.into();
-        self
-    }
-
-    /// Saves at the times `ts`, a tensor of rank 1 that may be traced. They stand in the order of the solve; the state at a
-    /// time out of order, outside of the interval or behind a NaN is NaN. Row i is that of `ts[i]`, equal times included.
-    ///
-    /// With `save_at` beside it, what that asks for is saved too, in the order of the solve and equal times once; other times
-    /// than `ts` are refused.
-    ///
-    /// # Panics
-    /// If `ts` is not a float tensor of rank 1, or is empty.
-    #[track_caller]
-    pub fn save_at_tensor(mut self, ts: &Tensor) -> Self {
-        let fits = ts.rank() == 1 && ts.size() > 0 && ts.dtype().is_float();
-        assert!(
-            fits,
-            "save_at_tensor: {ts:?} is not a list of times: it must be of rank 1, of floats and not empty"
-        );
-        self.options.ts = Some(ts.cast(DType::F64));
         self
     }
 

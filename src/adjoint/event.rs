@@ -9,7 +9,7 @@ use super::curve::{Curve, Rows};
 use super::leaves::Leaves;
 use super::root::search;
 use crate::array::{DType, Shape};
-use crate::ode::{self, Bracket, Event, EventValue, OdeError, Outcome, status};
+use crate::ode::{self, Bracket, Event, EventValue, Outcome, SolveError, status};
 use crate::tensor::{Searches, Tensor, cond, over_rows};
 
 /// A number whose sign counts, or a condition, of one element.
@@ -243,7 +243,7 @@ impl<'a> Events<'a> {
     ///
     /// # Errors
     /// What a search said while it was recorded.
-    pub(super) fn root(along: &Along<'_>, bracket: Bracket<Tensor>) -> Result<Tensor, OdeError> {
+    pub(super) fn root(along: &Along<'_>, bracket: Bracket<Tensor>) -> Result<Tensor, SolveError> {
         search(bracket, &along.watch.event, &|t| along.at(t))
     }
 }

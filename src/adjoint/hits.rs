@@ -9,7 +9,7 @@ use super::event::{Along, Events, Mark, Watch, number};
 use super::leaves::Leaves;
 use super::root::implicit;
 use crate::array::DType;
-use crate::ode::{Bracket, OdeError, Span};
+use crate::ode::{Bracket, SolveError, Span};
 use crate::tensor::{Searches, Tensor, Tree, over_rows};
 use crate::tree;
 
@@ -118,7 +118,7 @@ impl Events<'_> {
     ///
     /// # Errors
     /// What a search said while it was recorded.
-    pub(super) fn places(&self, last: &LastStep<'_>) -> Result<Places, OdeError> {
+    pub(super) fn places(&self, last: &LastStep<'_>) -> Result<Places, SolveError> {
         let still = last.step.map_leaves(Tensor::stop_gradient);
         let still_y1 = last.y1.map_leaves(Tensor::stop_gradient);
         let (mut parts, mut index) = (vec![], vec![]);
@@ -143,7 +143,7 @@ impl Events<'_> {
                 let gauge = |t: &Tensor| (watch.when)(t, &last.state(t, &x[0]));
                 let t = implicit(&gauge, &root, &x[0]);
                 let y = last.state(&t, &x[0]);
-                Ok::<_, OdeError>([&[t], y.tensors()].concat())
+                Ok::<_, SolveError>([&[t], y.tensors()].concat())
             };
             part.extend(match n {
                 1 => {
@@ -296,7 +296,7 @@ impl EventRecords<Leaves> {
     ///
     /// # Errors
     /// What a search said while it was recorded.
-    pub(super) fn and(&self, events: &Events<'_>, last: &LastStep<'_>) -> Result<(Self, Cut), OdeError> {
+    pub(super) fn and(&self, events: &Events<'_>, last: &LastStep<'_>) -> Result<(Self, Cut), SolveError> {
         let left = self.t.size() as f64 - &self.num_events;
         let (of, ranks, cut) = events.cut(last, events.places(last)?, &left);
         let (num_rows, num_places) = (self.t.size(), of.t.size());

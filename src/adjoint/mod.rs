@@ -33,13 +33,21 @@ mod stiffness;
 mod sweep;
 mod union;
 
+pub use crate::graph::Checkpoints;
 pub use dense::TensorDenseOutput;
 pub use hits::EventRecords;
-pub use options::{Adjoint, Batching, ExpectedSteps, Options, PartNorm};
+pub use options::{Adjoint, Batching, ExpectedSteps};
 pub use solution::{TensorSolution, TensorStats};
-pub use state::TensorState;
 
-pub use crate::graph::Checkpoints;
+pub mod extra {
+    //! Less common options.
+    pub use super::options::PartNorm;
+}
+pub(crate) use extra::PartNorm;
+
+// Bounds of what is public: nobody has to name them.
+#[doc(hidden)]
+pub use self::{options::Options, state::TensorState};
 
 #[cfg(test)]
 mod tests;

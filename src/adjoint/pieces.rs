@@ -20,7 +20,7 @@ use super::stiffness::Stiffness;
 use super::{TensorDenseOutput, TensorSolution};
 use crate::array::DType;
 use crate::graph::{Op, Solve, Taps, Type};
-use crate::ode::{self, FieldFailure, OdeError, Rhythm, Span, State, status};
+use crate::ode::{self, FieldFailure, Rhythm, SolveError, Span, State, status};
 use crate::tensor::{Tensor, Tree, align, apply, cond, trace, try_trace, tuple};
 use crate::tree;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ pub(super) fn record(
     of: &Problem<'_>,
     (t0, t1): (&Tensor, &Tensor),
     y0: &Leaves,
-) -> Result<TensorSolution<Leaves>, OdeError> {
+) -> Result<TensorSolution<Leaves>, SolveError> {
     let span = Span::new(t0.clone(), t1.clone());
     let like = of.trail.like(t0, y0);
     let pieces = Pieces { of, span: &span, taps: of.saved.taps(true, &like)?, like };
@@ -113,7 +113,7 @@ pub(super) fn record(
 
 impl Pieces<'_> {
     /// Before the first piece.
-    fn first(&self, y0: &Leaves) -> Result<Leg, OdeError> {
+    fn first(&self, y0: &Leaves) -> Result<Leg, SolveError> {
         let Problem { field, scheme, saved, events, .. } = self.of;
         let mut start = algorithm::start(*field, scheme, self.span, y0.clone()).map_err(failed)?;
         let rows =
@@ -155,13 +155,13 @@ impl Pieces<'_> {
     }
 
     /// The loop over all pieces, to what the last one leaves.
-    fn run(&self, first: &Leg) -> Result<Leg, OdeError> {
+    fn run(&self, first: &Leg) -> Result<Leg, SolveError> {
         let leaves = first.leaves();
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
         let carried: Vec<Type> = leaves.iter().map(Tensor::ty).collect();
         let types = [std::slice::from_ref(&time), &carried].concat();
         let piece = try_trace(&types, &mut |x| {
-            Ok::<_, OdeError>(self.piece(&x[0], &first.with_leaves(x[1..].to_vec()))?.leaves())
+            Ok::<_, SolveError>(self.piece(&x[0], &first.with_leaves(x[1..].to_vec()))?.leaves())
         })?;
         // Of a carry without looks, as a replay has it, with those of the start.
         let after = |trip: &Tensor, carry: &[Tensor]| {
@@ -191,7 +191,7 @@ impl Pieces<'_> {
     }
 
     /// One piece, the `trip`-th counted from 0.
-    fn piece(&self, trip: &Tensor, leg: &Leg) -> Result<Leg, OdeError> {
+    fn piece(&self, trip: &Tensor, leg: &Leg) -> Result<Leg, SolveError> {
         let Problem { events, trail, .. } = self.of;
         let mut start = self.carry(leg);
         let num_steps = start.num_accepted.clone();
@@ -284,7 +284,7 @@ impl Pieces<'_> {
         stands: Stands<'_>,
         cut: &Cut,
         (t, y): (Tensor, Leaves),
-    ) -> Result<Leg, OdeError> {
+    ) -> Result<Leg, SolveError> {
         let Problem { field, scheme, events, .. } = self.of;
         let Stands { own_status, num_off_grid, t_start, ends } = stands;
         let acts = cut.is_met.and(&cut.is_beyond.not());
@@ -349,7 +349,7 @@ impl Pieces<'_> {
         group: &[Tensor],
         own: &[Tensor],
         (mut t, mut y): (Tensor, Leaves),
-    ) -> Result<(Tensor, Leaves), OdeError> {
+    ) -> Result<(Tensor, Leaves), SolveError> {
         let Problem { field, events, .. } = self.of;
         let size = group.iter().fold(number(0.0), |size, hit| size + hit.cast(DType::F64));
         let mut failure = None;

@@ -29,7 +29,9 @@ use super::solve::{Problem, failed, solution};
 use super::{Options, TensorSolution};
 use crate::array::DType;
 use crate::graph::Type;
-use crate::ode::{Clock, Controller, FieldError, FieldFailure, OdeError, Span, VectorField, status};
+use crate::ode::{
+    Clock, ConfigError, Controller, FieldError, FieldFailure, SolveError, Span, VectorField, status,
+};
 use crate::tensor::{Tensor, Traced, Tree};
 
 /// (y, z): the solution, and the state that the method's stages start from.
@@ -198,7 +200,7 @@ impl Reversible<'_> {
         self.trail.has_ends || self.trail.curve.is_some()
     }
 
-    fn attempt(&self, span: &Span<Tensor>, start: &mut Carry) -> Result<Traced, OdeError> {
+    fn attempt(&self, span: &Span<Tensor>, start: &mut Carry) -> Result<Traced, SolveError> {
         let Problem { scheme, .. } = self.problem;
         let mut types = vec![Type::scalar(DType::F64)];
         types.extend(self.problem.carried(start).iter().map(Tensor::ty));
@@ -247,7 +249,7 @@ impl Reversible<'_> {
     }
 
     /// Body of the replay, or of its inverse: first, last, t, t_next, carry.. to carry.., tap..
-    fn trip(&self, span: &Span<Tensor>, start: &Leaves, is_inverse: bool) -> Result<Traced, OdeError> {
+    fn trip(&self, span: &Span<Tensor>, start: &Leaves, is_inverse: bool) -> Result<Traced, SolveError> {
         let Problem { scheme, .. } = self.problem;
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
         let mut types = vec![flag.clone(), flag, time.clone(), time];
@@ -275,7 +277,7 @@ impl Reversible<'_> {
 }
 
 /// Refuses a coupling that is not between 0 and 1, and events.
-pub(super) fn check(coupling: f64, events: &Events<'_>) -> Result<(), OdeError> {
+pub(super) fn check(coupling: f64, events: &Events<'_>) -> Result<(), ConfigError> {
     let why = if !(coupling > 0.0 && coupling < 1.0) {
         format!("its coupling is {coupling}: it must be above 0 and below 1")
     } else if !events.is_empty() {
@@ -283,7 +285,7 @@ pub(super) fn check(coupling: f64, events: &Events<'_>) -> Result<(), OdeError> 
     } else {
         return Ok(());
     };
-    Err(OdeError::Adjoint { adjoint: "Reversible", why })
+    Err(ConfigError::Adjoint { adjoint: "Reversible", why })
 }
 
 /// Records a solve by the reversible map.
@@ -295,7 +297,7 @@ pub(super) fn record(
     coupling: f64,
     (t0, t1): (&Tensor, &Tensor),
     y0: &Leaves,
-) -> Result<TensorSolution<Leaves>, OdeError> {
+) -> Result<TensorSolution<Leaves>, SolveError> {
     let Scheme { tableau, tolerance, limits, .. } = *of.scheme;
     let controller: &Controller = of.scheme.controller;
     let mut scheme: Scheme<'_> = Scheme::new(&tableau, controller, tolerance, limits.max_steps)?;

@@ -8,7 +8,7 @@ use super::bodies::body;
 use super::event::number;
 use crate::array::DType;
 use crate::graph::{Op, Policy, Solve, Taps, Type};
-use crate::ode::{Bracket, Event, OdeError};
+use crate::ode::{Bracket, Event, SolveError};
 use crate::tensor::{Tensor, align, jvp, tuple};
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) fn search(
     bracket: Bracket<Tensor>,
     event: &Event,
     g: &dyn Fn(&Tensor) -> Tensor,
-) -> Result<Tensor, OdeError> {
+) -> Result<Tensor, SolveError> {
     let width = (&bracket.b[0] - &bracket.a[0]).abs();
     let start = bracket.clocks();
     let time = Type::scalar(DType::F64);

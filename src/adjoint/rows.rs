@@ -12,7 +12,7 @@ use super::solve::Problem;
 use super::{Batching, TensorSolution, TensorStats};
 use crate::array::DType;
 use crate::graph::{Op, TileOut, Tiles, Type};
-use crate::ode::OdeError;
+use crate::ode::{ConfigError, SolveError};
 use crate::tensor::{Searches, Tensor, Tree, align, over_rows, try_trace, tuple};
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl Groups {
     ///
     /// # Errors
     /// Where the state has no rows, or a group none.
-    pub(super) fn of(batching: Batching, y: &Leaves) -> Result<Option<Groups>, OdeError> {
+    pub(super) fn of(batching: Batching, y: &Leaves) -> Result<Option<Groups>, ConfigError> {
         let (size, lockstep) = match batching {
             Batching::Joint => return Ok(None),
             Batching::PerRow => (1, true),
@@ -40,10 +40,10 @@ impl Groups {
         let first = leaves.first().and_then(|leaf| leaf.shape().first().copied()).unwrap_or(0);
         if first == 0 || leaves.iter().any(|leaf| leaf.shape().first() != Some(&first)) {
             let shapes: Vec<String> = leaves.iter().map(|leaf| leaf.shape().to_string()).collect();
-            return Err(OdeError::NoRows { shapes: shapes.join(", ") });
+            return Err(ConfigError::NoRows { shapes: shapes.join(", ") });
         }
         if size == 0 {
-            return Err(OdeError::EmptyGroups);
+            return Err(ConfigError::EmptyGroups);
         }
         Ok(Some(Groups { rows: first, size: size.min(first), lockstep }))
     }
@@ -59,7 +59,7 @@ impl Groups {
         problem: &Problem<'_>,
         (t0, t1): (&Tensor, &Tensor),
         y0: &Leaves,
-    ) -> Result<TensorSolution<Leaves>, OdeError> {
+    ) -> Result<TensorSolution<Leaves>, SolveError> {
         let one = |y: &Leaves| problem.record_joint(t0, t1, y);
         // Pieces of a solve run alone: rows would wait for each other at every hit.
         let searches = if problem.events.go_on() { Searches::Alone } else { Searches::Lockstep };
@@ -111,9 +111,9 @@ impl Groups {
     /// For each row what its group found, a group being a tile.
     fn in_tiles(
         self,
-        one: &dyn Fn(&Leaves) -> Result<TensorSolution<Leaves>, OdeError>,
+        one: &dyn Fn(&Leaves) -> Result<TensorSolution<Leaves>, SolveError>,
         y0: &Leaves,
-    ) -> Result<Vec<Tensor>, OdeError> {
+    ) -> Result<Vec<Tensor>, SolveError> {
         let Groups { rows, size, .. } = self;
         let row = |x: &Tensor, n: usize| x.broadcast_to([&[n][..], x.shape()].concat());
         let tile = |n: usize| {
@@ -122,7 +122,7 @@ impl Groups {
             try_trace(&types, &mut |x| {
                 let (mut out, numbers) = parts(&one(&y0.with(x[1..].to_vec()))?);
                 out.extend(numbers.iter().map(|x| row(x, n)));
-                Ok::<_, OdeError>(out)
+                Ok::<_, SolveError>(out)
             })
         };
         let mut bodies = vec![tile(size)?];
@@ -140,10 +140,10 @@ impl Groups {
     /// For each row what it found.
     fn in_lockstep(
         self,
-        one: &dyn Fn(&Leaves) -> Result<TensorSolution<Leaves>, OdeError>,
+        one: &dyn Fn(&Leaves) -> Result<TensorSolution<Leaves>, SolveError>,
         y0: &Leaves,
         searches: Searches,
-    ) -> Result<Vec<Tensor>, OdeError> {
+    ) -> Result<Vec<Tensor>, SolveError> {
         over_rows(y0.leaves(), &[], (self.rows, searches), &mut |x| {
             let y = y0.with(x.iter().map(|x| x.expand_dims(0)).collect());
             let (out, numbers) = parts(&one(&y)?);

@@ -9,7 +9,7 @@ use super::leaves::Leaves;
 use super::union::{self, List, SavedRows};
 use crate::array::DType;
 use crate::graph::Taps;
-use crate::ode::{ConstantStepSize, Controller, OdeError, SaveAt, StepTo, slack};
+use crate::ode::{ConfigError, ConstantStepSize, Controller, SaveAt, StepTo, slack};
 use crate::tensor::{Tensor, Tree};
 
 /// The most bytes that steps may leave behind: beyond, it is more likely that `max_steps` was not thought of.
@@ -44,7 +44,7 @@ impl Saved {
         ts: Option<&Tensor>,
         span: Option<(f64, f64)>,
         scheme: &Scheme<'_>,
-    ) -> Result<Saved, OdeError> {
+    ) -> Result<Saved, ConfigError> {
         let SaveAt { t0, t1, ts: times, every, dense } = save_at;
         match (ts, span) {
             (Some(ts), Some((t0, t1))) if !ts.is_traced() => SaveAt::from(ts.to_vec()).check(t0, t1)?,
@@ -52,7 +52,7 @@ impl Saved {
             _ => {}
         }
         if let Some(&value) = times.iter().find(|t| !t.is_finite()) {
-            return Err(OdeError::Time { name: "save_at ts", value });
+            return Err(ConfigError::Time { name: "save_at ts", value });
         }
         let mut times = times.clone();
         times.dedup();
@@ -128,13 +128,18 @@ impl Saved {
     ///
     /// # Errors
     /// More bytes than steps may leave behind, `row` being one step's.
-    pub(super) fn taps(&self, last: bool, row: &Rows) -> Result<Taps, OdeError> {
+    pub(super) fn taps(&self, last: bool, row: &Rows) -> Result<Taps, ConfigError> {
         let times = self.num_times();
         let every = if self.each { 1 } else { self.every };
         let groups = if every > 0 { self.steps_max.div_ceil(every) } else { 0 };
         let bytes = groups.saturating_mul(row.bytes());
         if bytes > BYTES_MAX {
-            return Err(OdeError::SavedSteps { steps: self.steps_max, rows: groups, bytes, most: BYTES_MAX });
+            return Err(ConfigError::SavedSteps {
+                steps: self.steps_max,
+                rows: groups,
+                bytes,
+                most: BYTES_MAX,
+            });
         }
         Ok(Taps { times, every, groups, last })
     }

@@ -3,7 +3,7 @@
 use crate::adjoint::leaves::Leaves;
 use crate::adjoint::{EventRecords, TensorDenseOutput};
 use crate::array::DType;
-use crate::ode::{Clock, OdeError, Outcome, Warning, status};
+use crate::ode::{Clock, ConfigError, Outcome, Warning, status};
 use crate::tensor::{Check, Tensor, Tree, register_check};
 use crate::tree;
 
@@ -90,17 +90,17 @@ impl<Y: Tree> TensorSolution<Y> {
     /// The whole curve.
     ///
     /// # Errors
-    /// [`OdeError::NotSaved`] unless [`SaveAt::dense`](crate::ode::SaveAt::dense) asked for it.
-    pub fn dense(&self) -> Result<&TensorDenseOutput<Y>, OdeError> {
-        self.dense.as_ref().ok_or(OdeError::NotSaved { what: "dense output" })
+    /// [`ConfigError::NotSaved`] unless [`SaveAt::dense`](crate::ode::SaveAt::dense) asked for it.
+    pub fn dense(&self) -> Result<&TensorDenseOutput<Y>, ConfigError> {
+        self.dense.as_ref().ok_or(ConfigError::NotSaved { what: "dense output" })
     }
 
     /// The hits of events.
     ///
     /// # Errors
-    /// [`OdeError::NotSaved`] of a solve without events.
-    pub fn events(&self) -> Result<&EventRecords<Y>, OdeError> {
-        self.events.as_ref().ok_or(OdeError::NotSaved { what: "events" })
+    /// [`ConfigError::NotSaved`] of a solve without events.
+    pub fn events(&self) -> Result<&EventRecords<Y>, ConfigError> {
+        self.events.as_ref().ok_or(ConfigError::NotSaved { what: "events" })
     }
 
     /// Why the solve of each group of rows ended; one where all rows share their steps.

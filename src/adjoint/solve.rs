@@ -15,7 +15,9 @@ use super::{
 };
 use crate::array::DType;
 use crate::graph::{Op, Solve, Taps, Type};
-use crate::ode::{Clock, ConstantStepSize, Controller, FieldFailure, OdeError, Span, StepTo, slack, status};
+use crate::ode::{
+    Clock, ConstantStepSize, Controller, FieldFailure, SolveError, Span, StepTo, slack, status,
+};
 use crate::tensor::{Check, Tensor, Traced, Tree, align, apply, register_check, try_trace, tuple};
 use std::sync::Arc;
 
@@ -61,7 +63,7 @@ impl<'a> Problem<'a> {
         t0: &Tensor,
         t1: &Tensor,
         y0: &Leaves,
-    ) -> Result<TensorSolution<Leaves>, OdeError> {
+    ) -> Result<TensorSolution<Leaves>, SolveError> {
         let (t0, t1) = (t0.cast(DType::F64), t1.cast(DType::F64));
         if let (Adjoint::Backsolve { .. }, Batching::Joint) = (self.options.adjoint, self.options.batching) {
             return self.record_joint(&t0, &t1, y0);
@@ -76,7 +78,7 @@ impl<'a> Problem<'a> {
         let types: Vec<Type> = args.iter().map(Tensor::ty).collect();
         let traced = try_trace(&types, &mut |x| {
             let recorded = self.record_batch(&x[0], &x[1], &y0.with(x[2..].to_vec()))?;
-            Ok::<_, OdeError>(solution.insert(recorded).leaves())
+            Ok::<_, SolveError>(solution.insert(recorded).leaves())
         })?;
         args.extend(traced.captures.iter().cloned());
         let mut leaves = apply(&traced.func, &args);
@@ -92,7 +94,7 @@ impl<'a> Problem<'a> {
         t0: &Tensor,
         t1: &Tensor,
         y0: &Leaves,
-    ) -> Result<TensorSolution<Leaves>, OdeError> {
+    ) -> Result<TensorSolution<Leaves>, SolveError> {
         match Groups::of(self.options.batching, y0)? {
             None => self.record_joint(t0, t1, y0),
             Some(groups) => groups.record(self, (t0, t1), y0),
@@ -105,7 +107,7 @@ impl<'a> Problem<'a> {
         t0: &Tensor,
         t1: &Tensor,
         y0: &Leaves,
-    ) -> Result<TensorSolution<Leaves>, OdeError> {
+    ) -> Result<TensorSolution<Leaves>, SolveError> {
         match self.options.adjoint {
             Adjoint::Backsolve { rtol, atol } => backsolve::record(self, (rtol, atol), (t0, t1), y0),
             _ => self.record(t0, t1, y0),
@@ -117,7 +119,7 @@ impl<'a> Problem<'a> {
         t0: &Tensor,
         t1: &Tensor,
         y0: &Leaves,
-    ) -> Result<TensorSolution<Leaves>, OdeError> {
+    ) -> Result<TensorSolution<Leaves>, SolveError> {
         if let Adjoint::Reversible { coupling } = self.options.adjoint {
             return reversible::record(self, coupling, (t0, t1), y0);
         }
@@ -156,7 +158,7 @@ impl<'a> Problem<'a> {
         (t0, y0): (&Tensor, &Leaves),
         (curve, span, step): (&Curve, &Span<Tensor>, &Rows),
         end: &mut Carry,
-    ) -> Result<EventRecords<Leaves>, OdeError> {
+    ) -> Result<EventRecords<Leaves>, SolveError> {
         let code = |x: f64| Clock::like(t0, x);
         let is_met = end.status.eq(code(status::EVENT));
         let y_start = step.y.as_ref().expect("invariant: a step with a curve has its start");
@@ -316,7 +318,7 @@ pub(super) fn solution(end: &Carry, dt_min: f64) -> TensorSolution<Leaves> {
     TensorSolution { ts, ys, t1, y1, num_saved, stats, events: None, verdict, stiff_from, dense: None }
 }
 
-pub(super) fn failed(failure: FieldFailure<Tensor>) -> OdeError {
+pub(super) fn failed(failure: FieldFailure<Tensor>) -> SolveError {
     let t = if failure.t.is_traced() { f64::NAN } else { failure.t.item() };
-    OdeError::Field { t, step: 0, source: failure.source }
+    SolveError::of_field(t, 0, failure.source)
 }

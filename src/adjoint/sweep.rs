@@ -20,7 +20,7 @@ use super::solve::Problem;
 use super::{Adjoint, Options};
 use crate::array::DType;
 use crate::graph::{Checkpoints, Func, Op, Policy, Solve, Taps, Type};
-use crate::ode::{FieldError, OdeError, VectorField};
+use crate::ode::{FieldError, SolveError, VectorField};
 use crate::tensor::{Tensor, apply, poisoned, reverse, trace, try_trace, tuple};
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub(super) struct Pullback {
 }
 
 impl Pullback {
-    pub(super) fn new(field: &Func, num_y: usize) -> Result<Pullback, OdeError> {
+    pub(super) fn new(field: &Func, num_y: usize) -> Result<Pullback, SolveError> {
         let params = 1 + num_y..field.num_inputs();
         let floats: Vec<usize> = params.filter(|&k| field.input_type(k).is_float()).collect();
         let outs: Vec<usize> = (0..num_y).collect();
@@ -101,7 +101,7 @@ impl Sweep<'_> {
         times: &Tensor,
         (ys, gs): (&[Tensor], &[Tensor]),
         params: &[Tensor],
-    ) -> Result<Vec<Tensor>, OdeError> {
+    ) -> Result<Vec<Tensor>, SolveError> {
         let zero = |x: &Tensor| Tensor::full(x.dtype(), x.shape().clone(), 0.0);
         let mut carry = vec![Tensor::full(DType::F64, [self.num_times + 1], 0.0)];
         carry.extend(self.like.tensors().iter().map(zero));
@@ -123,12 +123,12 @@ impl Sweep<'_> {
     }
 
     /// One piece: its number counted from t1, the carry.., what all share.. to the carry...
-    fn piece(&self, types: &[Type], num_carry: usize) -> Result<Func, OdeError> {
+    fn piece(&self, types: &[Type], num_carry: usize) -> Result<Func, SolveError> {
         let piece = try_trace(types, &mut |x| self.record(&x[0], &x[1..=num_carry], &x[1 + num_carry..]))?;
         Ok(poisoned(piece))
     }
 
-    fn record(&self, trip: &Tensor, carry: &[Tensor], shared: &[Tensor]) -> Result<Vec<Tensor>, OdeError> {
+    fn record(&self, trip: &Tensor, carry: &[Tensor], shared: &[Tensor]) -> Result<Vec<Tensor>, SolveError> {
         let num_y = self.like.tensors().len();
         let all = Shared::of(shared, num_y);
         let i = (self.num_times as f64 - trip).reshape([1]);
@@ -189,7 +189,7 @@ impl Sweep<'_> {
 
     /// The reverse rule: t0, t1, ts.., y0.., p.., y1.., ys.., dL/dy1.., dL/dys.. to the cotangents of t0, t1, ts..,
     /// y0.. and the floats among p... ts and ys, whose axis of times is first, are there if there are times.
-    pub(super) fn rule(&self, types: &[Type]) -> Result<Func, OdeError> {
+    pub(super) fn rule(&self, types: &[Type]) -> Result<Func, SolveError> {
         let (num_y, has_times) = (self.like.tensors().len(), self.num_times > 0);
         let num_outs = if has_times { 2 * num_y } else { num_y };
         let rule = try_trace(types, &mut |x| {
@@ -220,7 +220,7 @@ impl Sweep<'_> {
                 let at = self.pull.params.iter().position(|&p| p == k);
                 at.map_or_else(|| zero(k), |i| q[i].clone())
             }));
-            Ok::<_, OdeError>(out)
+            Ok::<_, SolveError>(out)
         })?;
         Ok(poisoned(rule))
     }

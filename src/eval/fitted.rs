@@ -9,7 +9,7 @@ use crate::cnf::config::Flow;
 use crate::data::{PixelTransform, Standardizer};
 use crate::error::{Error, Result};
 use crate::heatmap::{ColorScale, Extent};
-use crate::ode::{OdeError, Outcome};
+use crate::ode::{ConfigError, Outcome, SolveError};
 use crate::tensor::{Key, Tensor};
 #[cfg(feature = "plot")]
 use {
@@ -157,7 +157,9 @@ impl Fitted {
         let solve = move |(part, points): (usize, &[f64])| {
             let standard: Vec<f32> = frame.transform(points).into_iter().map(|x| x as f32).collect();
             let found = density.eval_rows(&self.flow, &standard, d).map_err(|e| match e {
-                Error::Solve { outcome } => self.unsolved(part * rows, points, outcome),
+                Error::Solve(SolveError::Incomplete { outcome, .. }) => {
+                    self.unsolved(part * rows, points, outcome)
+                }
                 e => e,
             })?;
             Ok(found.into_iter().map(|x| f64::from(x) + shift).collect())
@@ -284,11 +286,11 @@ impl DensityGrid {
 /// Refuses tolerances that are negative, not finite, or both zero.
 ///
 /// # Errors
-/// [`OdeError::Tolerance`].
+/// [`ConfigError::Tolerance`].
 pub fn check_tolerances(rtol: f64, atol: f64) -> Result<(), Error> {
     let fine = |x: f64| x.is_finite() && x >= 0.0;
     if fine(rtol) && fine(atol) && rtol + atol > 0.0 {
         return Ok(());
     }
-    Err(OdeError::Tolerance { rtol, atol }.into())
+    Err(ConfigError::Tolerance { rtol, atol }.into())
 }

@@ -56,7 +56,7 @@ impl Artist {
     pub(crate) fn comparison(&self, folder: &RunFolder, learned: &Inner) -> Result<()> {
         let truth = self.map(&self.truth, self.rows, self.cols);
         let learned = self.map(&learned.0, learned.1, learned.2);
-        let picture = plot::density_comparison_with(self.title, &truth, &learned, self.frame.scale())?;
+        let picture = plot::extra::density_comparison_with(self.title, &truth, &learned, self.frame.scale())?;
         Ok(picture.save(folder.file("comparison.png"))?)
     }
 

@@ -9,14 +9,14 @@ use super::event::Watch;
 use super::field::Inlined;
 use super::inline::InlineMethod;
 use super::{
-    Closure, Controller, Event, EventValue, InPlace, Method, Norm, OdeError, PlainState, Rate, SaveAt,
-    Settings, SolveError, State, Tableau, Tol, Tolerance, VectorField, View,
+    Closure, ConfigError, Controller, Event, EventValue, InPlace, IntoSaveAt, Method, Norm, PlainState, Rate,
+    SaveAt, Settings, SolveError, State, Tableau, Tol, Tolerance, VectorField, View,
 };
 use crate::simd::Level;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A state that [`Ode::solve`] can drive.
 #[diagnostic::on_unimplemented(
@@ -41,7 +41,7 @@ pub trait OdeState: State {
         t0: &Self::Clock,
         t1: &Self::Clock,
         y0: &Self,
-    ) -> Result<(), OdeError>;
+    ) -> Result<(), ConfigError>;
 
     /// Runs the solve.
     #[doc(hidden)]
@@ -69,9 +69,14 @@ impl<Y: State> IntoState<Y> for Y {
 }
 
 /// What is saved of (t, y).
-pub(crate) type SaveFn<'f, Y, O> = Arc<dyn Fn(<Y as State>::Clock, &Y) -> O + Send + Sync + 'f>;
+pub(crate) type SaveFn<'f, Y, O> = Arc<Mutex<dyn FnMut(<Y as State>::Clock, &Y) -> O + Send + 'f>>;
 /// Sees each accepted step.
-pub(crate) type OnStep<'f, Y> = Arc<dyn Fn(f64, &Y) -> ControlFlow<()> + Send + Sync + 'f>;
+pub(crate) type OnStep<'f, Y> = Arc<Mutex<dyn FnMut(f64, &Y) -> ControlFlow<()> + Send + 'f>>;
+
+/// A closure of the caller that one solve at a time may call; where it panicked it is called all the same.
+pub(crate) fn locked<F: ?Sized>(f: &Mutex<F>) -> MutexGuard<'_, F> {
+    f.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// An ordinary differential equation and how to solve it.
 ///
@@ -95,7 +100,7 @@ pub(crate) type OnStep<'f, Y> = Arc<dyn Fn(f64, &Y) -> ControlFlow<()> + Send + 
 /// let decay = Ode::new(|_t, y: &[f64; 1]| [-y[0]]);
 /// let solution = decay.rtol(1e-9).solve(0.0, 1.0, [1.0])?;
 /// assert!((solution.y1[0] - (-1.0_f64).exp()).abs() < 1e-8);
-/// # Ok::<(), flowline::ode::OdeError>(())
+/// # Ok::<(), flowline::Error>(())
 /// ```
 pub struct Ode<'f, Y: OdeState, F, O = Y> {
     pub(crate) field: F,
@@ -166,7 +171,7 @@ impl<Y: OdeState, F> Ode<'_, Y, F> {
             settings: Settings::default(),
             norm: None,
             save_at: SaveAt::default(),
-            save_fn: Arc::new(|_t, y: &Y| y.clone()),
+            save_fn: Arc::new(Mutex::new(|_t, y: &Y| y.clone())),
             given: Given::default(),
             watches: Vec::new(),
             on_step: None,
@@ -194,10 +199,10 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         mut self,
         event: Event,
         when: impl Fn(Y::Clock, &Y) -> G + Send + Sync + 'f,
-        then: impl Fn(Y::Clock, &mut Y) + Send + Sync + 'f,
+        then: impl FnMut(Y::Clock, &mut Y) + Send + 'f,
     ) -> Self {
         let when = Arc::new(move |t: Y::Clock, y: &Y| when(t, y).value());
-        self.watches.push(Watch { event, when, then: Some(Arc::new(then)) });
+        self.watches.push(Watch { event, when, then: Some(Arc::new(Mutex::new(then))) });
         self
     }
 }
@@ -208,10 +213,20 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         Ode { settings: self.settings.clone(), ..Ode::from_field(field) }
     }
 
-    /// What is kept: [`SaveAt`], or a list of times.
-    pub fn save_at(mut self, save_at: impl Into<SaveAt>) -> Self {
-        self.save_at = save_at.into();
-        self.given.save_at = true;
+    /// What is saved: [`SaveAt`], or a list of times. On tensors times may be a tensor of rank 1, traced or not: row i is then
+    /// that of `ts[i]`, equal times included, and the state at a time out of order, outside of the interval or behind a
+    /// NaN is NaN. A [`SaveAt`] without times may be given beside such a tensor; its rows are in the order of the solve.
+    ///
+    /// # Panics
+    /// If a tensor of times is not of floats and rank 1, or is empty.
+    #[track_caller]
+    pub fn save_at(mut self, save_at: impl IntoSaveAt<Y>) -> Self {
+        let mut asked = None;
+        save_at.write(&mut asked, &mut self.options);
+        if let Some(save_at) = asked {
+            self.save_at = save_at;
+            self.given.save_at = true;
+        }
         self
     }
     /// The method.
@@ -233,7 +248,7 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
     /// let shared = decay().method(Method::Vern9).solve(0.0, 1.0, [1.0])?;
     /// let inlined = decay().inlined(inline::Vern9).solve(0.0, 1.0, [1.0])?;
     /// assert_eq!(shared.y1, inlined.y1);
-    /// # Ok::<(), flowline::ode::OdeError>(())
+    /// # Ok::<(), flowline::Error>(())
     /// ```
     pub fn inlined<M: InlineMethod>(self, _method: M) -> Ode<'f, Y, Inlined<F, M>, O>
     where
@@ -299,7 +314,7 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
     /// use flowline::ode::{Ode, Outcome};
     /// let short = Ode::new(|_t, y: &f64| -y).max_steps(3).allow_incomplete().solve(0.0, 10.0, 1.0)?;
     /// assert!(matches!(short.outcome, Outcome::MaxSteps { step: 3, .. }) && short.t1 < 10.0);
-    /// # Ok::<(), flowline::ode::OdeError>(())
+    /// # Ok::<(), flowline::Error>(())
     /// ```
     pub fn allow_incomplete(mut self) -> Self {
         self.settings.allow_incomplete = true;
@@ -344,9 +359,9 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
         self
     }
     /// Saves `f(t, y)` in place of y.
-    pub fn save_fn<P>(self, f: impl Fn(f64, &Y) -> P + Send + Sync + 'f) -> Ode<'f, Y, F, P> {
+    pub fn save_fn<P>(self, f: impl FnMut(f64, &Y) -> P + Send + 'f) -> Ode<'f, Y, F, P> {
         Ode {
-            save_fn: Arc::new(f),
+            save_fn: Arc::new(Mutex::new(f)),
             given: Given { save_fn: true, ..self.given },
             field: self.field,
             settings: self.settings,
@@ -360,8 +375,8 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
     }
     /// Sees (t, y) after each accepted step; `ControlFlow::Break(())` ends the solve with
     /// [`Outcome::Terminated`](super::Outcome::Terminated), which is no error.
-    pub fn on_step(mut self, watch: impl Fn(f64, &Y) -> ControlFlow<()> + Send + Sync + 'f) -> Self {
-        self.on_step = Some(Arc::new(watch));
+    pub fn on_step(mut self, watch: impl FnMut(f64, &Y) -> ControlFlow<()> + Send + 'f) -> Self {
+        self.on_step = Some(Arc::new(Mutex::new(watch)));
         self
     }
 }

@@ -5,7 +5,7 @@
 //! [resolved](Settings::resolve).
 
 use super::event::Watch;
-use super::{Controller, Ode, OdeError, OdeState, Settings};
+use super::{ConfigError, Controller, Ode, OdeState, Settings};
 
 /// What a value does not tell: whether it was given or is a default.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,7 +20,6 @@ pub(crate) enum Driver {
     Solve,
     Steps,
     Sensitivity,
-    Many,
 }
 
 /// What was asked for, whatever the state and the field are.
@@ -50,7 +49,7 @@ impl<Y: OdeState, F, O> Ode<'_, Y, F, O> {
     /// let error = ode.check(&0.0, &1.0, &1.0).unwrap_err();
     /// assert_eq!(error.to_string(), "`rtol` has no effect under constant or given steps: leave it out");
     /// ```
-    pub fn check(&self, t0: &Y::Clock, t1: &Y::Clock, y0: &Y) -> Result<(), OdeError> {
+    pub fn check(&self, t0: &Y::Clock, t1: &Y::Clock, y0: &Y) -> Result<(), ConfigError> {
         Y::check(self, t0, t1, y0)
     }
 
@@ -78,29 +77,29 @@ impl Requested<'_> {
     }
 
     /// Refuses what `driver` would not read.
-    pub(crate) fn check(&self, driver: Driver) -> Result<(), OdeError> {
+    pub(crate) fn check(&self, driver: Driver) -> Result<(), ConfigError> {
         self.settings.check_steps(self.norm, false)?;
         if self.settings.max_events.is_some() && self.events == [false; 3] {
-            return Err(OdeError::UnusedSetting { setting: "max_events", place: "without an event" });
+            return Err(ConfigError::UnusedSetting { setting: "max_events", place: "without an event" });
         }
         let place = match driver {
             Driver::Solve => return Ok(()),
-            Driver::Steps => "in `steps`, where what lies between two steps is the caller's own",
-            Driver::Sensitivity => "in `sensitivity`, which differentiates a plain way from t0 to t1",
-            Driver::Many => "in `solve_many`, which keeps the ends alone",
+            Driver::Steps => "in `stepper`, where what lies between two steps is the caller's own",
+            Driver::Sensitivity => {
+                "in `forward_sensitivity`, which differentiates a plain solve from t0 to t1"
+            }
         };
         let Requested { given: Given { save_at, save_fn }, on_step, events: [notes, stops, acts], .. } =
             *self;
-        let many = driver == Driver::Many;
         let unread = [
             ("save_at", save_at),
             ("save_fn", save_fn),
-            ("event", notes || stops && !many),
-            ("jump", acts && !many),
-            ("on_step", on_step && !many),
+            ("event", notes || stops),
+            (("on_event", acts)),
+            ("on_step", on_step),
         ];
         match unread.iter().find(|(_, is_given)| *is_given) {
-            Some(&(setting, _)) => Err(OdeError::UnusedSetting { setting, place }),
+            Some(&(setting, _)) => Err(ConfigError::UnusedSetting { setting, place }),
             None => Ok(()),
         }
     }
@@ -117,7 +116,7 @@ impl Settings {
     }
 
     /// Refuses what is read of adaptive steps alone, where steps are not. `atol`: whether it is read all the same.
-    pub(crate) fn check_steps(&self, norm: bool, atol: bool) -> Result<(), OdeError> {
+    pub(crate) fn check_steps(&self, norm: bool, atol: bool) -> Result<(), ConfigError> {
         if self.is_adaptive() {
             return Ok(());
         }
@@ -132,7 +131,7 @@ impl Settings {
         ];
         match unread.iter().find(|(_, is_given)| *is_given) {
             Some(&(setting, _)) => {
-                Err(OdeError::UnusedSetting { setting, place: "under constant or given steps" })
+                Err(ConfigError::UnusedSetting { setting, place: "under constant or given steps" })
             }
             None => Ok(()),
         }

@@ -3,7 +3,7 @@
 //! Data and one formula. A controller sees the error ratio and its own history, all of them values of a
 //! [`Clock`]; it must never see the state or the field. A closed set, hence an enum.
 
-use super::{Clock, OdeError};
+use super::{Clock, ConfigError};
 
 /// How long the next step is.
 #[derive(Clone, Debug, PartialEq)]
@@ -173,15 +173,15 @@ impl Controller {
     ///
     /// # Errors
     /// [`StepTo`] says itself how long each step is.
-    pub(super) fn starting_with(self, dt0: f64) -> Result<Controller, OdeError> {
+    pub(super) fn starting_with(self, dt0: f64) -> Result<Controller, ConfigError> {
         match self {
-            Controller::StepTo(_) => Err(OdeError::FirstStepBesideTimes { dt0 }),
-            Controller::Constant(_) => Err(OdeError::FirstStepTwice { dt0, controller: "Constant" }),
+            Controller::StepTo(_) => Err(ConfigError::FirstStepBesideTimes { dt0 }),
+            Controller::Constant(_) => Err(ConfigError::FirstStepTwice { dt0, controller: "Constant" }),
             Controller::Pid(PidController { dt0: Some(_), .. }) => {
-                Err(OdeError::FirstStepTwice { dt0, controller: "Pid" })
+                Err(ConfigError::FirstStepTwice { dt0, controller: "Pid" })
             }
             Controller::Hairer(HairerController { dt0: Some(_), .. }) => {
-                Err(OdeError::FirstStepTwice { dt0, controller: "Hairer" })
+                Err(ConfigError::FirstStepTwice { dt0, controller: "Hairer" })
             }
             Controller::Pid(pid) => Ok(PidController { dt0: Some(dt0), ..pid }.into()),
             Controller::Hairer(hairer) => Ok(HairerController { dt0: Some(dt0), ..hairer }.into()),
@@ -189,7 +189,7 @@ impl Controller {
     }
 
     /// Refuses numbers out of range.
-    pub(super) fn check(&self) -> Result<(), OdeError> {
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
         let finite = |name, value: f64| (name, value, value.is_finite(), "finite");
         let factors = |safety: f64, low: f64, high: f64| {
             [
@@ -213,7 +213,7 @@ impl Controller {
             }
         }
         match rules.into_iter().find(|rule| !rule.2) {
-            Some((parameter, value, _, range)) => Err(OdeError::Controller { parameter, value, range }),
+            Some((parameter, value, _, range)) => Err(ConfigError::Controller { parameter, value, range }),
             None => Ok(()),
         }
     }

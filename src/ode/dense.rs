@@ -3,7 +3,7 @@
 //! A step leaves its stages; the method's [`Interpolant`] makes a polynomial of them. [`Segment`] is one step's
 //! polynomial, [`DenseOutput`] the whole curve. They know the numbers of a step; they must never know what chose them.
 
-use super::{Interpolant, OdeError, State};
+use super::{ConfigError, Interpolant, State};
 use std::sync::Arc;
 
 /// One accepted step and its stages.
@@ -82,8 +82,8 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
     /// The state at `t`.
     ///
     /// # Errors
-    /// [`OdeError::OutsideInterval`] for any other t than those of [`DenseOutput::interval`].
-    pub fn eval(&self, t: f64) -> Result<Y, OdeError> {
+    /// [`ConfigError::OutsideInterval`] for any other t than those of [`DenseOutput::interval`].
+    pub fn eval(&self, t: f64) -> Result<Y, ConfigError> {
         let Some(i) = self.find(t)? else { return self.only_point() };
         if t == self.knots[i + 1] {
             return Ok(self.ends[i].clone());
@@ -99,11 +99,11 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
     /// The state and its derivative at `t`, both of the same polynomial.
     ///
     /// # Errors
-    /// As [`DenseOutput::eval`]; [`OdeError::NotSaved`] where t0 == t1, an interval without a derivative.
-    pub fn eval_with_derivative(&self, t: f64) -> Result<(Y, Y), OdeError> {
+    /// As [`DenseOutput::eval`]; [`ConfigError::NotSaved`] where t0 == t1, an interval without a derivative.
+    pub fn eval_with_derivative(&self, t: f64) -> Result<(Y, Y), ConfigError> {
         let y = self.eval(t)?;
         let Some(i) = self.find(t)? else {
-            return Err(OdeError::NotSaved { what: "the derivative of one point" });
+            return Err(ConfigError::NotSaved { what: "the derivative of one point" });
         };
         let mut weights = vec![0.0; self.interpolant.num_stages()];
         let (mut zero, mut dy) = (y.clone(), y.clone());
@@ -116,7 +116,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
     ///
     /// # Errors
     /// As [`DenseOutput::eval`].
-    pub fn eval_many(&self, ts: &[f64]) -> Result<Vec<Y>, OdeError> {
+    pub fn eval_many(&self, ts: &[f64]) -> Result<Vec<Y>, ConfigError> {
         ts.iter().map(|&t| self.eval(t)).collect()
     }
 
@@ -126,10 +126,10 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
     }
 
     /// The step that contains t, the earlier one at an end of two; `None` where there is no step.
-    fn find(&self, t: f64) -> Result<Option<usize>, OdeError> {
+    fn find(&self, t: f64) -> Result<Option<usize>, ConfigError> {
         let (t0, t1) = self.interval();
         if !(t0.min(t1) <= t && t <= t0.max(t1)) {
-            return Err(OdeError::OutsideInterval { t, t0, t1 });
+            return Err(ConfigError::OutsideInterval { t, t0, t1 });
         }
         if self.hs.is_empty() {
             return Ok(None);
@@ -138,8 +138,8 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         Ok(Some(self.knots.partition_point(before).saturating_sub(1)))
     }
 
-    fn only_point(&self) -> Result<Y, OdeError> {
-        self.ends.first().cloned().ok_or(OdeError::NotSaved { what: "a step" })
+    fn only_point(&self) -> Result<Y, ConfigError> {
+        self.ends.first().cloned().ok_or(ConfigError::NotSaved { what: "a step" })
     }
 
     /// Keeps the one point of a solve without steps.

@@ -1,12 +1,9 @@
-//! `OdeError`: what is wrong with a problem, found before work starts where that is possible.
-
-use super::solve_error::{field_failed, stopped};
-use super::{FieldError, Outcome, Tol};
+//! `ConfigError`: what is wrong with a problem, found before work starts where that is possible.
 
 /// Why a solve could not run, or could not go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OdeError {
+pub enum ConfigError {
     /// A tolerance is negative, NaN or infinite, or both are zero.
     #[error(
         "tolerances rtol={rtol:e}, atol={atol:e}: both must be finite and at least 0, and one of them above 0"
@@ -125,20 +122,6 @@ pub enum OdeError {
     NotSaved {
         /// What.
         what: &'static str,
-    },
-    /// The action of an event changed the number of components of the state.
-    #[error(
-        "the action of event {index} at t={t} leaves {found} components of a state of {expected}: it must leave as many"
-    )]
-    ActionLength {
-        /// Which event.
-        index: usize,
-        /// The time.
-        t: f64,
-        /// Components after it.
-        found: usize,
-        /// Components before it.
-        expected: usize,
     },
     /// An end of the interval is NaN, or infinite with nothing else to end the solve.
     #[error(
@@ -322,16 +305,6 @@ pub enum OdeError {
         /// The names there are.
         known: String,
     },
-    /// The vector field failed.
-    #[error("{}", field_failed(*t, *step, source))]
-    Field {
-        /// The time it was evaluated at.
-        t: f64,
-        /// Steps attempted before.
-        step: u64,
-        /// What the field said.
-        source: FieldError,
-    },
     /// A gradient that the chosen adjoint does not have.
     #[error("{adjoint} has no gradient of this solve: {why}")]
     Adjoint {
@@ -339,17 +312,5 @@ pub enum OdeError {
         adjoint: &'static str,
         /// What is in the way.
         why: String,
-    },
-    /// The solve ended early: a [`SolveError::Incomplete`](super::SolveError::Incomplete) without what was computed.
-    #[error("{}", stopped(outcome, *row, rtol, atol))]
-    Stopped {
-        /// Why.
-        outcome: Outcome,
-        /// Where rows or trajectories take steps of their own: the first that ended early.
-        row: Option<usize>,
-        /// The relative tolerance asked for.
-        rtol: Tol,
-        /// The absolute tolerance asked for.
-        atol: Tol,
     },
 }

@@ -9,6 +9,7 @@ use super::attempts::{Run, attempts_by, attempts_of};
 use super::inline::InlineMethod;
 use super::{Native, PlainState, State};
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// Why a field could not be evaluated, as the field itself says it.
 pub type FieldError = Box<dyn std::error::Error + Send + Sync>;
@@ -43,13 +44,34 @@ impl<C> FieldFailure<C> {
 ///     false => Err(Recoverable("no rate below 0".into())),
 /// });
 /// assert!(decay.dt0(0.1).solve(0.0, 1.0, [1.0])?.y1[0] < 1e-6);
-/// # Ok::<(), flowline::ode::OdeError>(())
+/// # Ok::<(), flowline::Error>(())
 /// ```
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Recoverable(pub FieldError);
 
 /// A vector field `dy/dt = f(t, y)`.
+///
+/// A box and an [`Arc`] of a vector field is one, so a field whose type is not known, or that several problems share, can
+/// be stored.
+///
+/// # Examples
+/// ```
+/// use flowline::ode::{Ode, VectorField};
+/// struct Decay(f64);
+/// impl VectorField<f64> for Decay {
+///     fn eval(&self, _t: &f64, y: &f64, dy: &mut f64) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+///         *dy = -self.0 * y;
+///         Ok(())
+///     }
+/// }
+/// let fields: Vec<Box<dyn VectorField<f64>>> = vec![Box::new(Decay(1.0)), Box::new(Decay(2.0))];
+/// for (field, rate) in fields.iter().zip([1.0, 2.0_f64]) {
+///     let y1 = Ode::from_field(field).rtol(1e-9).solve(0.0, 1.0, 1.0)?.y1;
+///     assert!((y1 - (-rate).exp()).abs() < 1e-8);
+/// }
+/// # Ok::<(), flowline::Error>(())
+/// ```
 pub trait VectorField<S: State> {
     /// Writes `f(t, y)` into `dy`, which holds a value of the same shape before, of no meaning.
     ///
@@ -93,6 +115,20 @@ impl<S: State, F: VectorField<S>, M: InlineMethod> VectorField<S> for Inlined<F,
 }
 
 impl<S: State, F: VectorField<S> + ?Sized> VectorField<S> for &F {
+    #[inline(always)]
+    fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError> {
+        (**self).eval(t, y, dy)
+    }
+}
+
+impl<S: State, F: VectorField<S> + ?Sized> VectorField<S> for Box<F> {
+    #[inline(always)]
+    fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError> {
+        (**self).eval(t, y, dy)
+    }
+}
+
+impl<S: State, F: VectorField<S> + ?Sized> VectorField<S> for Arc<F> {
     #[inline(always)]
     fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError> {
         (**self).eval(t, y, dy)

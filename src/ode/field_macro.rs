@@ -41,14 +41,14 @@ pub type F32Lanes = Lanes<f32, SINGLE_LANES>;
 pub type FieldDual = Dual<DIRECTIONS>;
 
 /// Writes a vector field that is compiled once for each kind of number: `f64` and `f32`, lanes of them for
-/// [ensembles](crate::ode::Ode::ensemble), dual numbers for [sensitivities](crate::ode::Ode::forward_sensitivity).
+/// [ensembles](crate::ode::ensemble), dual numbers for [sensitivities](crate::ode::Ode::forward_sensitivity).
 ///
 /// The struct's parameter must be called `R`. Its fields of type `R` and `[R; K]` are the parameters, those of
 /// another type are static: they need `Clone + Debug + PartialEq + Send + Sync`. There is at least one parameter.
 /// The struct derives `Clone, Debug, PartialEq`, and `R` is `f64` where it is not named.
 ///
 /// In the body the number is a concrete type with the operators, constants of f64 on either side, and the
-/// functions of [`Number`](crate::ode::Number). Helper functions are generic over that trait.
+/// functions of [`Number`](crate::ode::extra::Number). Helper functions are generic over that trait.
 ///
 /// # Examples
 /// ```
@@ -66,9 +66,9 @@ pub type FieldDual = Dual<DIRECTIONS>;
 ///
 /// let solution = Ode::from_generic(Shaken { gravity: 9.81, frequency: 1.0 }).solve(0.0, 1.0, [0.1, 0.0])?;
 /// assert!((solution.y1[0] + 0.167_438).abs() < 1e-5, "{:?}", solution.y1);
-/// # Ok::<(), flowline::ode::OdeError>(())
+/// # Ok::<(), flowline::Error>(())
 /// ```
-/// Lanes differ, so there is no branch on them; [`select_positive`](crate::ode::Number::select_positive) chooses in each:
+/// Lanes differ, so there is no branch on them; [`select_positive`](crate::ode::extra::Number::select_positive) chooses in each:
 /// ```compile_fail
 /// flowline::vector_field! {
 ///     struct Relay<R> { gain: R }
@@ -159,7 +159,7 @@ macro_rules! __field {
                     t: &f64,
                     y: &[f64; $n],
                     dy: &mut [f64; $n],
-                ) -> ::std::result::Result<(), __ode::FieldError> {
+                ) -> ::std::result::Result<(), __ode::extra::FieldError> {
                     *dy = <Self as __ode::GenericField<{ $n }>>::eval_f64(self, *t, y);
                     Ok(())
                 }
@@ -173,7 +173,7 @@ macro_rules! __field {
             #[allow(dead_code)]
             type R = $r;
             #[allow(unused_imports)]
-            use __ode::Number as _;
+            use __ode::extra::Number as _;
             trait Eval {
                 fn eval(&self, t: $r, y: &[$r; $n]) -> [$r; $n_out];
             }

@@ -8,7 +8,7 @@ use super::settings::Settings;
 use super::stepper::Stepper;
 use super::stiffness::StiffnessTest;
 use super::{
-    Native, Norm, Ode, OdeError, OdeState, Outcome, Rate, Resolved, SaveAt, Scheme, Solution, SolveError,
+    ConfigError, Native, Norm, Ode, OdeState, Outcome, Rate, Resolved, SaveAt, Scheme, Solution, SolveError,
     Stats, VectorField,
 };
 
@@ -50,7 +50,7 @@ macro_rules! host_drive {
                 t0: &f64,
                 t1: &f64,
                 y0: &Self,
-            ) -> Result<(), $crate::ode::OdeError> {
+            ) -> Result<(), $crate::ode::ConfigError> {
                 $crate::ode::host::check(ode, (*t0, *t1), y0)
             }
             fn drive<F: $crate::ode::VectorField<Self>, O>(
@@ -93,7 +93,7 @@ impl<Y: PlainState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     ///     last = step.t;
     /// }
     /// assert!(last == 1.0 && (stepper.y()[0] - (-1.0_f64).exp()).abs() < 1e-6);
-    /// # Ok::<(), flowline::ode::OdeError>(())
+    /// # Ok::<(), flowline::Error>(())
     /// ```
     pub fn stepper(&self, t0: f64, t1: f64, y0: Y) -> Result<Stepper<'_, Y, F>, SolveError<()>> {
         self.requested().check(Driver::Steps)?;
@@ -111,7 +111,7 @@ pub fn check<Y: PlainState, F, O>(
     ode: &Ode<'_, Y, F, O>,
     (t0, t1): (f64, f64),
     y0: &Y,
-) -> Result<(), OdeError> {
+) -> Result<(), ConfigError> {
     ode.requested().check(Driver::Solve)?;
     let span = ((t0, t1), ode.requested().can_end());
     resolved(&ode.settings, &ode.save_at, span, y0).map(|_| ())
@@ -130,18 +130,23 @@ pub fn solve<Y: PlainState, F: VectorField<Y>, O>(
     ode.requested().check(Driver::Solve)?;
     let (solution, failure) = run(ode, (t0, t1), y0)?;
     if let Some(error) = failure {
-        return Err(SolveError::failed(error, solution));
+        return Err(error.map(|()| solution));
     }
     let Solution { outcome, ref rtol, ref atol, .. } = solution;
     if outcome.is_success() || ode.settings.allow_incomplete {
         return Ok(solution);
     }
     let (rtol, atol) = (rtol.clone(), atol.clone());
-    Err(SolveError::Incomplete { outcome, row: None, rtol, atol, partial: Box::new(solution) })
+    Err(SolveError::Incomplete {
+        outcome,
+        row: None,
+        tolerances: Some((rtol, atol)),
+        partial: Box::new(solution),
+    })
 }
 
 /// As much of a solution as there is, and what failed on the way if anything did.
-pub(super) type Ran<Y, O> = (Solution<Y, O>, Option<OdeError>);
+pub(super) type Ran<Y, O> = (Solution<Y, O>, Option<SolveError>);
 
 /// Solves, as far as it goes.
 ///
@@ -151,7 +156,7 @@ pub(super) fn run<Y: PlainState, F: VectorField<Y>, O>(
     ode: &Ode<'_, Y, F, O>,
     span: (f64, f64),
     y0: Y,
-) -> Result<Ran<Y, O>, OdeError> {
+) -> Result<Ran<Y, O>, ConfigError> {
     let open_span = (span, ode.requested().can_end());
     let resolved = resolved(&ode.settings, &ode.save_at, open_span, &y0)?;
     Ok(run_any(&ode.field, Asked::of(ode), (resolved, ode.norm.as_deref()), span, y0))
@@ -207,7 +212,7 @@ fn follow<Y: PlainState, O>(
     (scheme, native, needs_curve): (&Scheme<Y>, Native, bool),
     integrator: &mut Integrator<Y>,
     (recorder, stiffness): (&mut Recorder<'_, '_, Y, O>, &mut StiffnessTest),
-) -> Result<(), OdeError> {
+) -> Result<(), SolveError> {
     let plain = recorder.keeps_ends_alone();
     loop {
         let look = stiffness.is_due();
@@ -255,7 +260,7 @@ fn resolved<Y: PlainState>(
     save_at: &SaveAt,
     ((t0, t1), is_open): ((f64, f64), bool),
     y0: &Y,
-) -> Result<Resolved, OdeError> {
+) -> Result<Resolved, ConfigError> {
     let resolved = settings.resolve(y0.default_tolerance(), &y0.parts(), Some((t0, t1)))?;
     resolved.scheme::<Y>(None).check_span(t0, t1, is_open)?;
     save_at.check(t0, t1)?;
@@ -263,12 +268,12 @@ fn resolved<Y: PlainState>(
     Ok(resolved)
 }
 
-fn check_state<Y: PlainState>(y0: &Y) -> Result<(), OdeError> {
+fn check_state<Y: PlainState>(y0: &Y) -> Result<(), ConfigError> {
     let component = y0.first_non_finite(&0.0);
     if component < 0.0 {
         return Ok(());
     }
-    Err(OdeError::InitialState { component: component as usize })
+    Err(ConfigError::InitialState { component: component as usize })
 }
 
 /// y at each of `ts`, the first of which is where `y0` stands, with every default of [`Ode`].
@@ -281,7 +286,7 @@ fn check_state<Y: PlainState>(y0: &Y) -> Result<(), OdeError> {
 /// ```
 /// let ys = flowline::ode::odeint(|_t, y| [y[1], -y[0]], [1.0, 0.0], &[0.0, 1.0, 2.0])?;
 /// assert!((ys[2][0] - 2.0_f64.cos()).abs() < 1e-5);
-/// # Ok::<(), flowline::ode::OdeError>(())
+/// # Ok::<(), flowline::Error>(())
 /// ```
 pub fn odeint<Y: PlainState, R: Rate<Y>>(
     f: impl Fn(f64, &Y) -> R,
@@ -292,7 +297,7 @@ pub fn odeint<Y: PlainState, R: Rate<Y>>(
         return Ok(Vec::new());
     };
     if let Some(&value) = ts.iter().find(|t| !t.is_finite()) {
-        return Err(OdeError::Time { name: "ts", value }.into());
+        return Err(ConfigError::Time { name: "ts", value }.into());
     }
     let mut saved = solve(&Ode::new(f).save_at(SaveAt::ts(ts)), t0, t1, y0)?.ys.into_iter();
     let mut ys: Vec<Y> = Vec::with_capacity(ts.len());

@@ -11,7 +11,7 @@ use super::retry::{Before, refuse, resume, take_back};
 use super::stages::eval;
 use super::stiffness::Look;
 use super::{
-    Carry, FieldFailure, Interpolant, Native, OdeError, Outcome, PlainState, Scheme, Span, VectorField,
+    Carry, FieldFailure, Interpolant, Native, Outcome, PlainState, Scheme, SolveError, Span, VectorField,
     start, status,
 };
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl<Y: PlainState> Integrator<Y> {
         scheme: &Scheme<Y>,
         (t0, t1): (f64, f64),
         y0: Y,
-    ) -> Result<Self, OdeError> {
+    ) -> Result<Self, SolveError> {
         let span = Span::new(t0, t1);
         let carry = start(&f, scheme, &span, y0).map_err(|failure| field_error(failure, 0.0))?;
         let interpolant = Arc::new(Interpolant::of(&scheme.tableau));
@@ -73,7 +73,7 @@ impl<Y: PlainState> Integrator<Y> {
         native: Native,
         (remember, most): (bool, u64),
         knots: &mut Vec<f64>,
-    ) -> Result<u64, OdeError> {
+    ) -> Result<u64, SolveError> {
         self.ready = Ready::Nothing;
         if remember {
             self.before.renew(&self.carry);
@@ -119,7 +119,7 @@ impl<Y: PlainState> Integrator<Y> {
     }
 
     /// Copies the method's own stages of the step last accepted, which must have been remembered.
-    pub fn keep_stages(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
+    pub fn keep_stages(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>) -> Result<(), SolveError> {
         if self.ready != Ready::Nothing {
             return Ok(());
         }
@@ -149,7 +149,7 @@ impl<Y: PlainState> Integrator<Y> {
     }
 
     /// The step last accepted, with every stage that its curve needs; it must have been remembered.
-    pub fn complete(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
+    pub fn complete(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>) -> Result<(), SolveError> {
         self.keep_stages(f, scheme)?;
         if self.ready == Ready::Curve {
             return Ok(());
@@ -198,7 +198,12 @@ impl<Y: PlainState> Integrator<Y> {
 
     /// Goes on from the carry's state, which may have been changed, the step last accepted having been cut short where
     /// `t_end`, the end it was to have, is not the carry's t.
-    pub fn resume(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>, t_end: f64) -> Result<(), OdeError> {
+    pub fn resume(
+        &mut self,
+        f: &dyn VectorField<Y>,
+        scheme: &Scheme<Y>,
+        t_end: f64,
+    ) -> Result<(), SolveError> {
         let step = (&self.before.t, &self.before.num_off_grid, &t_end);
         resume(&f, scheme, &self.span, step, &true, &mut self.carry)
             .map_err(|failure| field_error(failure, self.carry.num_steps))
@@ -210,6 +215,6 @@ impl<Y: PlainState> Integrator<Y> {
     }
 }
 
-pub(super) fn field_error(failure: FieldFailure<f64>, num_steps: f64) -> OdeError {
-    OdeError::Field { t: failure.t, step: num_steps as u64, source: failure.source }
+pub(super) fn field_error(failure: FieldFailure<f64>, num_steps: f64) -> SolveError {
+    SolveError::of_field(failure.t, num_steps as u64, failure.source)
 }

@@ -1,6 +1,6 @@
 //! `Method`: the methods to choose from, their names, and the table that compares them.
 
-use super::{ButcherTableau, Interpolant, OdeError, tableaux};
+use super::{ButcherTableau, ConfigError, Interpolant, tableaux};
 use std::fmt;
 use std::str::FromStr;
 
@@ -17,7 +17,7 @@ use std::str::FromStr;
 /// let decay = Ode::new(|_t, y: &[f64; 1]| [-y[0]]).method(Vern7).rtol(1e-10).atol(1e-10);
 /// assert!((decay.solve(0.0, 1.0, [1.0])?.y1[0] - (-1.0_f64).exp()).abs() < 1e-9);
 /// assert_eq!("vern7".parse::<Method>()?, Vern7);
-/// # Ok::<(), OdeError>(())
+/// # Ok::<(), flowline::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -167,12 +167,12 @@ impl fmt::Display for Method {
 }
 
 impl FromStr for Method {
-    type Err = OdeError;
+    type Err = ConfigError;
 
     /// The method of a name, in upper or lower case.
-    fn from_str(name: &str) -> Result<Self, OdeError> {
+    fn from_str(name: &str) -> Result<Self, ConfigError> {
         let same = |method: &Method| method.tableau().name.eq_ignore_ascii_case(name);
-        Method::ALL.into_iter().find(same).ok_or_else(|| OdeError::UnknownMethod {
+        Method::ALL.into_iter().find(same).ok_or_else(|| ConfigError::UnknownMethod {
             name: name.into(),
             known: Method::ALL.map(|method| method.tableau().name).join(", "),
         })

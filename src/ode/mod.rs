@@ -40,6 +40,7 @@ pub mod guide {
     #![doc = include_str!("compare.md")]
 }
 mod host;
+#[doc(hidden)]
 pub mod inline;
 mod integrator;
 mod interpolant;
@@ -68,61 +69,82 @@ mod states;
 mod stepper;
 mod stiffness;
 mod tableau;
+#[doc(hidden)]
 pub mod tableaux;
 mod tolerance;
 
-pub use attempt::{attempt, attempt_then, step};
-pub use builder::{IntoState, Ode, OdeState};
-pub use carry::Carry;
-pub use clock::Clock;
+pub use builder::{Ode, OdeState};
 pub use controller::{ConstantStepSize, Controller, HairerController, PidController, StepTo};
-pub use curve::complete;
 pub use dense::DenseOutput;
-pub use dual::{DIRECTIONS, Dual};
-pub use ensemble::{EnsembleBuilder, EnsembleProgress, EnsembleSolution};
-pub use error::OdeError;
-#[cfg(feature = "autodiff")]
-pub(crate) use event::{Bracket, Mark, Rhythm, Watch};
-pub use event::{Event, EventRecord, EventValue};
-pub use field::{
-    Closure, Done, FieldError, FieldFailure, InPlace, Inlined, Rate, Recoverable, VectorField, View,
-};
-pub use field_macro::GenericField;
-#[doc(hidden)]
-pub use field_macro::{F32Lanes, F64Lanes, FieldDual};
-pub use host::{PlainState, odeint};
-#[doc(hidden)]
-pub use host::{check as check_on_host, solve as solve_on_host};
-pub use interpolant::Interpolant;
-pub use knot::Span;
-#[cfg(feature = "autodiff")]
-pub(crate) use knot::slack;
-pub use lanes::{LANES, LaneClock, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock};
+pub use ensemble::{EnsembleBuilder, EnsembleProgress, EnsembleSolution, ensemble};
+pub use error::ConfigError;
+pub use event::{Event, EventRecord};
+pub use field::{Recoverable, VectorField};
+pub use host::odeint;
 pub use method::Method;
-pub use number::{FieldNumber, Number};
-pub use outcome::{Outcome, Stats, status};
+pub use outcome::{Outcome, Stats};
 pub use own_tableau::Tableau;
-pub use real::Real;
-#[cfg(feature = "autodiff")]
-pub(crate) use retry::{Before, resume, take_back};
 pub use save_at::SaveAt;
-pub use scheme::{Limits, Norm, Scheme};
 pub use sensitivity::{Sensitivity, SensitivityBuilder};
-use settings::Native;
-pub use settings::{Resolved, Settings};
-pub use sides::{OwnSides, Sides};
-pub use single::Single;
 pub use solution::{Solution, Warning};
 pub use solve_error::SolveError;
-pub use start::start;
-pub use state::{Compiled, Stages, State};
-#[doc(hidden)]
-pub use states::{DriveOn, Part};
 pub use stepper::{Step, Stepper};
+pub use tolerance::Tol;
+
+pub mod extra {
+    //! What a program with a vector field of its own type, or in a hurry, may need beside the rest.
+    pub use super::field::FieldError;
+    #[doc(inline)]
+    pub use super::inline;
+    pub use super::number::{FieldNumber, Number};
+}
+pub(crate) use extra::*;
+
+// Bounds of what is public, and what its macros expand to: nobody has to name them.
+#[doc(hidden)]
+pub use self::{
+    builder::IntoState,
+    clock::Clock,
+    dual::{DIRECTIONS, Dual},
+    event::EventValue,
+    field::{Closure, Done, FieldFailure, InPlace, Inlined, Rate, View},
+    field_macro::{F32Lanes, F64Lanes, FieldDual, GenericField},
+    host::{PlainState, check as check_on_host, solve as solve_on_host},
+    lanes::{LANES, LaneClock, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock},
+    real::Real,
+    save_at::IntoSaveAt,
+    single::Single,
+    state::{Stages, State},
+    states::{DriveOn, Part},
+    tolerance::Tolerance,
+};
+
+// The algorithm, for the crate's own drivers; benches and tests reach it by `__internal`.
+#[doc(hidden)]
+pub use self::{
+    attempt::{attempt, attempt_then, step},
+    carry::Carry,
+    curve::complete,
+    interpolant::Interpolant,
+    knot::Span,
+    outcome::status,
+    scheme::{Limits, Norm, Scheme},
+    settings::{Resolved, Settings},
+    sides::{OwnSides, Sides},
+    start::start,
+    state::Compiled,
+    tableau::{ButcherTableau, DEGREE_MAX, DenseTableau},
+};
+use settings::Native;
+
 #[cfg(feature = "autodiff")]
-pub(crate) use stiffness::{EVERY, Look, Suspicion};
-pub use tableau::{ButcherTableau, DEGREE_MAX, DenseTableau};
-pub use tolerance::{Tol, Tolerance};
+pub(crate) use self::{
+    builder::locked,
+    event::{Bracket, Mark, Rhythm, Watch},
+    knot::slack,
+    retry::{Before, resume, take_back},
+    stiffness::{EVERY, Look, Suspicion},
+};
 
 #[cfg(test)]
 mod tests;

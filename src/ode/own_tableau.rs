@@ -7,7 +7,7 @@
 use super::interpolant::from_powers;
 use super::order::{Conditions, Failure, ORDER_MAX};
 use super::tableau::{DEGREE_MAX, row};
-use super::{ButcherTableau, DenseTableau, OdeError};
+use super::{ButcherTableau, ConfigError, DenseTableau};
 
 /// What a condition may miss, as a part of the sum of its terms' sizes: coefficients of 13 digits pass.
 const TOLERANCE: f64 = 1e-12;
@@ -23,7 +23,7 @@ const INSIDE: [f64; 2] = [0.375, 0.8125];
 /// let kutta3 = Tableau::new("kutta3", &[&[0.5], &[-1.0, 2.0]], &[1.0 / 6.0, 2.0 / 3.0, 1.0 / 6.0], &[0.0, 0.5, 1.0])?
 ///     .with_error(&[0.0, 1.0, 0.0], 3)?;  // against the midpoint method
 /// assert_eq!(kutta3.order(), 3);
-/// # Ok::<(), flowline::ode::OdeError>(())
+/// # Ok::<(), flowline::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tableau {
@@ -54,7 +54,7 @@ impl Tableau {
     /// # Errors
     /// Shapes that do not agree, numbers that are not finite, a c that is not the sum of its row, weights b that
     /// do not sum to 1.
-    pub fn new(name: impl Into<String>, a: &[&[f64]], b: &[f64], c: &[f64]) -> Result<Tableau, OdeError> {
+    pub fn new(name: impl Into<String>, a: &[&[f64]], b: &[f64], c: &[f64]) -> Result<Tableau, ConfigError> {
         let name = name.into();
         let check = Check { name: &name };
         let s = b.len();
@@ -82,14 +82,14 @@ impl Tableau {
     /// # Errors
     /// Weights that are too few, too many, not finite, equal to b, or whose difference from b does not go with
     /// h^`error_order`.
-    pub fn with_error(mut self, b_embedded: &[f64], error_order: u32) -> Result<Tableau, OdeError> {
+    pub fn with_error(mut self, b_embedded: &[f64], error_order: u32) -> Result<Tableau, ConfigError> {
         let check = Check { name: &self.name };
         check.shape("b_embedded", b_embedded.len(), self.b.len())?;
         check.numbers("b_embedded", b_embedded)?;
         let b_err: Vec<f64> = self.b.iter().zip(b_embedded).map(|(b, other)| b - other).collect();
         let size: f64 = self.b.iter().chain(b_embedded).map(|b| b.abs()).sum();
         if error_order == 0 || b_err.iter().all(|b| b.abs() <= TOLERANCE * size) {
-            return Err(OdeError::TableauEstimate { tableau: self.name, error_order });
+            return Err(ConfigError::TableauEstimate { tableau: self.name, error_order });
         }
         check.asked(error_order - 1)?;
         let conditions = Conditions::new(&self.rows(), error_order - 1);
@@ -107,7 +107,7 @@ impl Tableau {
     /// # Errors
     /// Shapes that do not agree, numbers that are not finite, a c that is not the sum of its row, weights at
     /// theta = 1 that are not b, or weights that do not even sum to theta.
-    pub fn with_dense(mut self, extra: &[(f64, &[f64])], weights: &[&[f64]]) -> Result<Tableau, OdeError> {
+    pub fn with_dense(mut self, extra: &[(f64, &[f64])], weights: &[&[f64]]) -> Result<Tableau, ConfigError> {
         let (check, s) = (Check { name: &self.name }, self.b.len());
         for (i, (c, row)) in extra.iter().enumerate() {
             check.stage(s + i, *c, row, s + i)?;
@@ -123,7 +123,7 @@ impl Tableau {
             let (at_end, b) = (powers.iter().sum::<f64>(), self.b.get(i).copied().unwrap_or(0.0));
             let size: f64 = powers.iter().map(|x| x.abs()).sum::<f64>() + b.abs();
             if (at_end - b).abs() > TOLERANCE * size {
-                return Err(OdeError::TableauDenseEnd { tableau: self.name, stage: i, at_end, b });
+                return Err(ConfigError::TableauDenseEnd { tableau: self.name, stage: i, at_end, b });
             }
         }
         let mut rows = self.rows();
@@ -150,7 +150,7 @@ impl Tableau {
     ///
     /// # Errors
     /// The first order condition that fails, by its rooted tree, with what is left of it; a p above 10.
-    pub fn check_order(self, p: u32) -> Result<Tableau, OdeError> {
+    pub fn check_order(self, p: u32) -> Result<Tableau, ConfigError> {
         let check = Check { name: &self.name };
         check.asked(p)?;
         let conditions = Conditions::new(&self.rows(), p);
@@ -195,24 +195,24 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn shape(&self, part: &str, found: usize, expected: usize) -> Result<(), OdeError> {
+    fn shape(&self, part: &str, found: usize, expected: usize) -> Result<(), ConfigError> {
         if found == expected {
             return Ok(());
         }
-        Err(OdeError::TableauShape { tableau: self.name.into(), part: part.into(), found, expected })
+        Err(ConfigError::TableauShape { tableau: self.name.into(), part: part.into(), found, expected })
     }
 
-    fn numbers(&self, part: &str, numbers: &[f64]) -> Result<(), OdeError> {
+    fn numbers(&self, part: &str, numbers: &[f64]) -> Result<(), ConfigError> {
         match numbers.iter().enumerate().find(|(_, x)| !x.is_finite()) {
             None => Ok(()),
             Some((index, &value)) => {
-                Err(OdeError::TableauNumber { tableau: self.name.into(), part: part.into(), index, value })
+                Err(ConfigError::TableauNumber { tableau: self.name.into(), part: part.into(), index, value })
             }
         }
     }
 
     /// A stage's row: its length, its numbers, its sum.
-    fn stage(&self, stage: usize, c: f64, row: &[f64], length: usize) -> Result<(), OdeError> {
+    fn stage(&self, stage: usize, c: f64, row: &[f64], length: usize) -> Result<(), ConfigError> {
         let part = format!("the row of stage {stage}");
         self.shape(&part, row.len(), length)?;
         self.numbers(&part, row)?;
@@ -221,18 +221,18 @@ impl Check<'_> {
         if (sum - c).abs() <= TOLERANCE * size {
             return Ok(());
         }
-        Err(OdeError::TableauRowSum { tableau: self.name.into(), stage, sum, c })
+        Err(ConfigError::TableauRowSum { tableau: self.name.into(), stage, sum, c })
     }
 
-    fn asked(&self, order: u32) -> Result<(), OdeError> {
+    fn asked(&self, order: u32) -> Result<(), ConfigError> {
         if order <= ORDER_MAX {
             return Ok(());
         }
-        Err(OdeError::TableauOrderAsked { tableau: self.name.into(), order, max: ORDER_MAX })
+        Err(ConfigError::TableauOrderAsked { tableau: self.name.into(), order, max: ORDER_MAX })
     }
 
-    fn holds(&self, weights: &'static str, failure: Option<Failure>) -> Result<(), OdeError> {
+    fn holds(&self, weights: &'static str, failure: Option<Failure>) -> Result<(), ConfigError> {
         let Some(Failure { tree, nodes, residual }) = failure else { return Ok(()) };
-        Err(OdeError::TableauOrder { tableau: self.name.into(), weights, tree, nodes, residual })
+        Err(ConfigError::TableauOrder { tableau: self.name.into(), weights, tree, nodes, residual })
     }
 }

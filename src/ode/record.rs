@@ -4,11 +4,11 @@
 //! it taken back; then what lies in the step is saved, then an event may change the state. It asks the stepper for the
 //! step's curve only where something lies inside the step; it must never choose a step.
 
-use super::builder::{OnStep, SaveFn};
+use super::builder::{OnStep, SaveFn, locked};
 use super::event::{Finder, Found, Watch};
 use super::integrator::Integrator;
 use super::{
-    DenseOutput, EventRecord, Ode, OdeError, Outcome, PlainState, Recoverable, SaveAt, Scheme, VectorField,
+    DenseOutput, EventRecord, Ode, Outcome, PlainState, Recoverable, SaveAt, Scheme, SolveError, VectorField,
     status,
 };
 use std::ops::ControlFlow;
@@ -95,11 +95,17 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
 
     /// Sees the step last accepted, whose end is the last of the knots.
     #[inline]
-    pub fn after_step(&mut self, integrator: &mut Integrator<Y>, scheme: &Scheme<Y>) -> Result<(), OdeError> {
+    pub fn after_step(
+        &mut self,
+        integrator: &mut Integrator<Y>,
+        scheme: &Scheme<Y>,
+    ) -> Result<(), SolveError> {
         let mut found = Found::Nothing;
         if !self.finder.is_empty() {
             match integrator.complete(self.asked.field, scheme) {
-                Err(OdeError::Field { source, .. }) if source.is::<Recoverable>() && scheme.is_adaptive() => {
+                Err(SolveError::Field { source, .. })
+                    if source.is::<Recoverable>() && scheme.is_adaptive() =>
+                {
                     self.knots.pop();
                     integrator.take_back(scheme, -1.0);
                     return Ok(());
@@ -134,7 +140,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         }
         if let Some(watch) = self.asked.on_step
             && self.stopped.is_none()
-            && let ControlFlow::Break(()) = watch(integrator.carry.t, &integrator.carry.y)
+            && let ControlFlow::Break(()) = locked(watch)(integrator.carry.t, &integrator.carry.y)
             && integrator.carry.status == status::RUNNING
         {
             integrator.carry.status = status::CANCELLED;
@@ -148,7 +154,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         t: f64,
         integrator: &mut Integrator<Y>,
         scheme: &Scheme<Y>,
-    ) -> Result<(), OdeError> {
+    ) -> Result<(), SolveError> {
         self.knots.pop();
         self.knots.push(t);
         self.keep_step(integrator, scheme, t, true)
@@ -161,7 +167,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         scheme: &Scheme<Y>,
         t_end: f64,
         cut: bool,
-    ) -> Result<(), OdeError> {
+    ) -> Result<(), SolveError> {
         let f = self.asked.field;
         let sign = integrator.span.direction;
         let inside = |ts: &[f64], next: usize| ts.get(next).is_some_and(|&t| t * sign < t_end * sign);
@@ -207,7 +213,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
     fn save(&mut self, t: f64, y: &Y) {
         if self.ts.last() != Some(&t) {
             self.ts.push(t);
-            self.ys.push((self.asked.save_fn)(t, y));
+            self.ys.push(locked(self.asked.save_fn)(t, y));
         }
     }
 

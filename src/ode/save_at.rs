@@ -2,7 +2,7 @@
 //!
 //! Data only. What is saved at them is y, or what `save_fn` makes of (t, y); who saves is the driver.
 
-use super::OdeError;
+use super::{ConfigError, OdeState};
 
 /// Any mix of t0, t1, given times, every n-th accepted step, and the whole curve.
 ///
@@ -27,7 +27,7 @@ use super::OdeError;
 /// assert_eq!(solution.ts, [0.5, 1.0]);
 /// assert!((solution.ys[0] - (-0.5_f64).exp()).abs() < 1e-6);
 /// assert!((solution.dense()?.eval(1.7)? - (-1.7_f64).exp()).abs() < 1e-6);
-/// # Ok::<(), flowline::ode::OdeError>(())
+/// # Ok::<(), flowline::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SaveAt {
@@ -59,6 +59,17 @@ impl SaveAt {
     /// These times, which stand in the order of the solve.
     pub fn ts(ts: &[f64]) -> Self {
         SaveAt { ts: ts.to_vec(), ..Self::NOTHING }
+    }
+    /// `n` times at equal distances, the first at `start` and the last at `end`.
+    ///
+    /// # Examples
+    /// ```
+    /// assert_eq!(flowline::ode::SaveAt::linspace(0.0, 1.0, 3), [0.0, 0.5, 1.0].into());
+    /// ```
+    pub fn linspace(start: f64, end: f64, n: usize) -> Self {
+        let last = n.saturating_sub(1).max(1) as f64;
+        let t = |i: usize| if i + 1 == n && n > 1 { end } else { start + (end - start) * (i as f64 / last) };
+        SaveAt { ts: (0..n).map(t).collect(), ..Self::NOTHING }
     }
     /// The start and the end of every accepted step.
     pub fn steps() -> Self {
@@ -98,19 +109,32 @@ impl SaveAt {
     }
 
     /// Refuses times outside the interval or out of order.
-    pub(crate) fn check(&self, t0: f64, t1: f64) -> Result<(), OdeError> {
+    pub(crate) fn check(&self, t0: f64, t1: f64) -> Result<(), ConfigError> {
         let sign = if t1 < t0 { -1.0 } else { 1.0 };
         for (index, pair) in self.ts.windows(2).enumerate() {
             // Written so that a NaN is left to the check below.
             if pair[1] * sign < pair[0] * sign {
-                return Err(OdeError::TimesNotMonotone { index, previous: pair[0], next: pair[1] });
+                return Err(ConfigError::TimesNotMonotone { index, previous: pair[0], next: pair[1] });
             }
         }
         let (low, high) = (t0.min(t1), t0.max(t1));
         if let Some((index, &t)) = self.ts.iter().enumerate().find(|(_, t)| !(low <= **t && **t <= high)) {
-            return Err(OdeError::SavedTime { index, t, t0, t1 });
+            return Err(ConfigError::SavedTime { index, t, t0, t1 });
         }
         Ok(())
+    }
+}
+
+/// What [`Ode::save_at`](super::Ode::save_at) takes: a [`SaveAt`], or times as an array, a slice or a `Vec`; on tensors
+/// times as a tensor of rank 1 too.
+pub trait IntoSaveAt<Y: OdeState> {
+    /// Writes down what is saved.
+    #[doc(hidden)]
+    fn write(self, save_at: &mut Option<SaveAt>, options: &mut Y::Options);
+}
+impl<Y: OdeState, S: Into<SaveAt>> IntoSaveAt<Y> for S {
+    fn write(self, save_at: &mut Option<SaveAt>, _options: &mut Y::Options) {
+        *save_at = Some(self.into());
     }
 }
 

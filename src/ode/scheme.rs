@@ -6,7 +6,7 @@
 
 use super::inline::InlineMethod;
 use super::knot::dt_least;
-use super::{ButcherTableau, Clock, Controller, OdeError, Sides, Span, State, StepTo, Tolerance};
+use super::{ButcherTableau, Clock, ConfigError, Controller, Sides, Span, State, StepTo, Tolerance};
 
 /// A norm of one's own: of the state of scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))`.
 pub type Norm<'a, S> = dyn Fn(&S) -> <S as State>::Clock + Send + Sync + 'a;
@@ -84,7 +84,7 @@ impl<'a, S: State> Scheme<'a, S> {
         controller: &'a Controller,
         tolerance: Tolerance<'a>,
         max_steps: u64,
-    ) -> Result<Self, OdeError> {
+    ) -> Result<Self, ConfigError> {
         check(tableau, controller, &tolerance)?;
         Ok(Self::trusted(*tableau, controller, tolerance, Limits::steps(max_steps)))
     }
@@ -119,11 +119,11 @@ impl<'a, S: State> Scheme<'a, S> {
 
     /// Refuses an interval that is not finite (t1 may be infinite where `is_open`: something else can end the solve), a first step that leads away from t1, and times of `StepTo` that
     /// do not run from t0 to t1.
-    pub fn check_span(&self, t0: f64, t1: f64, is_open: bool) -> Result<(), OdeError> {
+    pub fn check_span(&self, t0: f64, t1: f64, is_open: bool) -> Result<(), ConfigError> {
         for (name, value) in [("t0", t0), ("t1", t1)] {
             let may_be = value.is_finite() || is_open && name == "t1" && value.is_infinite();
             if !may_be {
-                return Err(OdeError::Time { name, value });
+                return Err(ConfigError::Time { name, value });
             }
         }
         self.check_first_step(t1 - t0)?;
@@ -131,7 +131,7 @@ impl<'a, S: State> Scheme<'a, S> {
             let (first, last) = (ts.first().copied(), ts.last().copied());
             if first != Some(t0) || last != Some(t1) {
                 let or_nan = |t: Option<f64>| t.unwrap_or(f64::NAN);
-                return Err(OdeError::TimesEnds { first: or_nan(first), last: or_nan(last), t0, t1 });
+                return Err(ConfigError::TimesEnds { first: or_nan(first), last: or_nan(last), t0, t1 });
             }
         }
         Ok(())
@@ -139,10 +139,10 @@ impl<'a, S: State> Scheme<'a, S> {
 
     /// Refuses a first step that is 0, not finite, or leads away from t1; `span` is t1 - t0, NaN where it is not
     /// known yet.
-    pub fn check_first_step(&self, span: f64) -> Result<(), OdeError> {
+    pub fn check_first_step(&self, span: f64) -> Result<(), ConfigError> {
         match self.controller.dt0() {
             Some(dt0) if dt0 == 0.0 || !dt0.is_finite() || dt0 < 0.0 && span > 0.0 => {
-                Err(OdeError::FirstStep { dt0, span })
+                Err(ConfigError::FirstStep { dt0, span })
             }
             _ => Ok(()),
         }
@@ -257,22 +257,22 @@ pub(super) fn check(
     tableau: &ButcherTableau,
     controller: &Controller,
     tolerance: &Tolerance,
-) -> Result<(), OdeError> {
+) -> Result<(), ConfigError> {
     tolerance.check()?;
     controller.check()?;
     match controller {
         Controller::StepTo(StepTo { ts }) => check_monotone(ts),
         _ if controller.is_adaptive() && tableau.b_err.is_none() => {
-            Err(OdeError::NoErrorEstimate { method: tableau.name.into() })
+            Err(ConfigError::NoErrorEstimate { method: tableau.name.into() })
         }
         _ => Ok(()),
     }
 }
 
 /// Refuses bounds that contradict each other or the controller.
-pub(super) fn check_limits(controller: &Controller, limits: &Limits) -> Result<(), OdeError> {
+pub(super) fn check_limits(controller: &Controller, limits: &Limits) -> Result<(), ConfigError> {
     let Limits { dt_min, dt_max, stops, .. } = *limits;
-    let refuse = |parameter, value, range| Err(OdeError::Controller { parameter, value, range });
+    let refuse = |parameter, value, range| Err(ConfigError::Controller { parameter, value, range });
     if !(dt_min.is_finite() && dt_min >= 0.0) {
         return refuse("dt_min", dt_min, "finite and at least 0");
     }
@@ -281,20 +281,20 @@ pub(super) fn check_limits(controller: &Controller, limits: &Limits) -> Result<(
     }
     match controller {
         Controller::StepTo(StepTo { ts }) => match stops.iter().find(|t| !ts.contains(t)) {
-            Some(&t) => Err(OdeError::StopBesideTimes { t }),
+            Some(&t) => Err(ConfigError::StopBesideTimes { t }),
             None => Ok(()),
         },
         _ => Ok(()),
     }
 }
 
-fn check_monotone(ts: &[f64]) -> Result<(), OdeError> {
+fn check_monotone(ts: &[f64]) -> Result<(), ConfigError> {
     let sign = if ts.last() < ts.first() { -1.0 } else { 1.0 };
     for (index, pair) in ts.windows(2).enumerate() {
         let (previous, next) = (pair[0], pair[1]);
         let ordered = previous * sign < next * sign;
         if !ordered {
-            return Err(OdeError::TimesNotMonotone { index, previous, next });
+            return Err(ConfigError::TimesNotMonotone { index, previous, next });
         }
     }
     Ok(())

@@ -100,7 +100,7 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'static, [f
     /// let y1 = 3.0 * (-2.0_f64).exp();
     /// assert!((s.dy1_dp.rate[0] + y1).abs() < 1e-8); // dy1/drate = -t y1
     /// assert!((s.dy1_dy0[0][0] - y1 / 3.0).abs() < 1e-8);
-    /// # Ok::<(), flowline::ode::OdeError>(())
+    /// # Ok::<(), flowline::Error>(())
     /// ```
     pub fn forward_sensitivity(self) -> SensitivityBuilder<G, N> {
         SensitivityBuilder(self)
@@ -181,6 +181,11 @@ impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
             return Ok(found);
         }
         let (rtol, atol) = (rtol.clone(), atol.clone());
-        Err(SolveError::Incomplete { outcome, row: None, rtol, atol, partial: Box::new(found) })
+        Err(SolveError::Incomplete {
+            outcome,
+            row: None,
+            tolerances: Some((rtol, atol)),
+            partial: Box::new(found),
+        })
     }
 }

@@ -5,7 +5,7 @@
 
 use super::scheme;
 use super::{
-    ButcherTableau, Controller, Limits, Method, Norm, OdeError, OwnSides, PidController, Scheme, State,
+    ButcherTableau, ConfigError, Controller, Limits, Method, Norm, OwnSides, PidController, Scheme, State,
     Tableau, Tol, Tolerance,
 };
 use crate::simd::Level;
@@ -88,7 +88,7 @@ impl Settings {
     ///
     /// # Errors
     /// A dt0 beside a controller that has one, or beside [`StepTo`](super::StepTo); a method without an error estimate and without a dt0.
-    fn controller(&self) -> Result<Controller, OdeError> {
+    fn controller(&self) -> Result<Controller, ConfigError> {
         let tableau = tableau(self.own.as_deref(), self.method);
         match (&self.controller, self.dt0) {
             (Some(controller), Some(dt0)) => controller.clone().starting_with(dt0),
@@ -97,7 +97,7 @@ impl Settings {
                 Ok(PidController { dt0, ..PidController::default() }.into())
             }
             (None, Some(dt0)) => Ok(super::ConstantStepSize { dt0 }.into()),
-            (None, None) => Err(OdeError::NoErrorEstimate { method: tableau.name.into() }),
+            (None, None) => Err(ConfigError::NoErrorEstimate { method: tableau.name.into() }),
         }
     }
 
@@ -116,9 +116,9 @@ impl Settings {
         default: Tolerance,
         parts: &[usize],
         span: Option<(f64, f64)>,
-    ) -> Result<Resolved, OdeError> {
+    ) -> Result<Resolved, ConfigError> {
         if self.max_steps == 0 {
-            return Err(OdeError::Controller { parameter: "max_steps", value: 0.0, range: "at least 1" });
+            return Err(ConfigError::Controller { parameter: "max_steps", value: 0.0, range: "at least 1" });
         }
         let (rtol, atol) = default.at(0);
         let bound = |name, given: &Option<Tol>, default: f64| match given {
@@ -193,9 +193,13 @@ fn tableau(own: Option<&Tableau>, method: Method) -> ButcherTableau<'_> {
 }
 
 /// Those of the times that lie between t0 and t1, the ends included.
-fn times_within(name: &'static str, times: &[f64], span: Option<(f64, f64)>) -> Result<Vec<f64>, OdeError> {
+fn times_within(
+    name: &'static str,
+    times: &[f64],
+    span: Option<(f64, f64)>,
+) -> Result<Vec<f64>, ConfigError> {
     if let Some(&value) = times.iter().find(|t| !t.is_finite()) {
-        return Err(OdeError::Stop { name, value });
+        return Err(ConfigError::Stop { name, value });
     }
     match span {
         Some((t0, t1)) => {
@@ -203,6 +207,6 @@ fn times_within(name: &'static str, times: &[f64], span: Option<(f64, f64)>) -> 
             Ok(times.iter().copied().filter(|&t| low <= t && t <= high).collect())
         }
         None if times.is_empty() => Ok(Vec::new()),
-        None => Err(OdeError::StopsOfUnknownInterval { name }),
+        None => Err(ConfigError::StopsOfUnknownInterval { name }),
     }
 }

@@ -1,6 +1,6 @@
 //! `Solution`: what a solve on the host returns.
 
-use super::{DenseOutput, EventRecord, OdeError, Outcome, PlainState, Stats, Tol};
+use super::{ConfigError, DenseOutput, EventRecord, Outcome, PlainState, Stats, Tol};
 use std::fmt;
 
 /// A solved problem, whole or as far as it got: `outcome` says which.
@@ -9,7 +9,7 @@ use std::fmt;
 pub struct Solution<Y, O = Y> {
     /// The time reached.
     pub t1: f64,
-    /// The state there; the last good one where the solve stopped early.
+    /// The state there; the last good one where the solve ended early.
     pub y1: Y,
     /// The saved times.
     pub ts: Vec<f64>,
@@ -63,9 +63,9 @@ impl<Y, O> Solution<Y, O> {
     /// The whole curve.
     ///
     /// # Errors
-    /// [`OdeError::NotSaved`] unless [`SaveAt::dense`](super::SaveAt::dense) asked for it.
-    pub fn dense(&self) -> Result<&DenseOutput<Y>, OdeError> {
-        self.dense.as_ref().ok_or(OdeError::NotSaved { what: "dense output" })
+    /// [`ConfigError::NotSaved`] unless [`SaveAt::dense`](super::SaveAt::dense) asked for it.
+    pub fn dense(&self) -> Result<&DenseOutput<Y>, ConfigError> {
+        self.dense.as_ref().ok_or(ConfigError::NotSaved { what: "dense output" })
     }
 }
 

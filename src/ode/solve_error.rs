@@ -1,10 +1,10 @@
 //! `SolveError`: why there is no whole solution, with as much of one as there is.
 //!
-//! It knows nothing of what it carries, so every driver fails alike: host values, ensembles, sensitivities, tensors and
-//! stepping by hand differ in the type of `partial` alone. Who does not want that part loses it with `?`: every
-//! `SolveError` turns into an [`OdeError`] and a [`flowline::Error`](crate::Error).
+//! It knows nothing of what it carries, so every driver fails alike: plain states, ensembles, sensitivities, tensors and
+//! stepping by hand differ in the type of `partial` alone. A caller without use for that part loses it with `?`: every
+//! `SolveError` turns into a [`flowline::Error`](crate::Error).
 
-use super::{FieldError, OdeError, Outcome, Tol};
+use super::{ConfigError, FieldError, Outcome, Tol};
 use std::error::Error;
 use std::fmt;
 
@@ -21,24 +21,28 @@ use std::fmt;
 /// assert!((partial.t1 - 1.0).abs() < 1e-4);
 /// ```
 #[non_exhaustive]
-pub enum SolveError<S> {
+pub enum SolveError<S = ()> {
     /// The problem or a setting was refused. Nothing ran.
-    Config(OdeError),
+    Config(ConfigError),
     /// The vector field failed.
     Field {
         /// The time it was evaluated at.
         t: f64,
         /// Steps attempted before.
         step: u64,
-        /// What the field said.
+        /// The field's own error.
         source: FieldError,
         /// What was computed up to the last good step.
         partial: Box<S>,
     },
-    /// An event failed.
+    /// The action of an event failed.
     Event {
-        /// Which event, and how.
-        source: OdeError,
+        /// Which event.
+        index: usize,
+        /// The time.
+        t: f64,
+        /// What is wrong with it.
+        reason: String,
         /// What was computed up to the step in which it failed.
         partial: Box<S>,
     },
@@ -48,10 +52,8 @@ pub enum SolveError<S> {
         outcome: Outcome,
         /// Where rows or trajectories take steps of their own: the first that ended early.
         row: Option<usize>,
-        /// The relative tolerance it ran with.
-        rtol: Tol,
-        /// The absolute tolerance it ran with.
-        atol: Tol,
+        /// The relative and the absolute tolerance; `None` of a solve inside a compiled program.
+        tolerances: Option<(Tol, Tol)>,
         /// What was computed; of several rows or trajectories all.
         partial: Box<S>,
     },
@@ -78,17 +80,7 @@ impl<S> SolveError<S> {
         }
     }
 
-    /// Of a solve that went as far as `partial` and then failed by `error`.
-    pub(crate) fn failed(error: OdeError, partial: S) -> Self {
-        let partial = Box::new(partial);
-        match error {
-            OdeError::Field { t, step, source } => SolveError::Field { t, step, source, partial },
-            source => SolveError::Event { source, partial },
-        }
-    }
-
     /// The same with `f` of what was computed.
-    #[cfg(feature = "autodiff")]
     pub(crate) fn map<T>(self, f: impl FnOnce(S) -> T) -> SolveError<T> {
         let f = |partial: Box<S>| Box::new(f(*partial));
         match self {
@@ -96,37 +88,42 @@ impl<S> SolveError<S> {
             SolveError::Field { t, step, source, partial } => {
                 SolveError::Field { t, step, source, partial: f(partial) }
             }
-            SolveError::Event { source, partial } => SolveError::Event { source, partial: f(partial) },
-            SolveError::Incomplete { outcome, row, rtol, atol, partial } => {
-                SolveError::Incomplete { outcome, row, rtol, atol, partial: f(partial) }
+            SolveError::Event { index, t, reason, partial } => {
+                SolveError::Event { index, t, reason, partial: f(partial) }
+            }
+            SolveError::Incomplete { outcome, row, tolerances, partial } => {
+                SolveError::Incomplete { outcome, row, tolerances, partial: f(partial) }
             }
         }
     }
 }
 
-impl<S> From<OdeError> for SolveError<S> {
-    fn from(error: OdeError) -> Self {
+impl SolveError {
+    /// A field that failed.
+    pub(crate) fn of_field(t: f64, step: u64, source: FieldError) -> Self {
+        SolveError::Field { t, step, source, partial: Box::new(()) }
+    }
+
+    /// A solve inside a compiled program that ended early.
+    #[cfg(feature = "autodiff")]
+    pub(crate) fn in_program(outcome: Outcome, row: Option<usize>) -> Self {
+        SolveError::Incomplete { outcome, row, tolerances: None, partial: Box::new(()) }
+    }
+}
+
+impl<S> From<ConfigError> for SolveError<S> {
+    fn from(error: ConfigError) -> Self {
         SolveError::Config(error)
-    }
-}
-
-/// Drops what was computed.
-impl<S> From<SolveError<S>> for OdeError {
-    fn from(error: SolveError<S>) -> Self {
-        match error {
-            SolveError::Config(error) | SolveError::Event { source: error, .. } => error,
-            SolveError::Field { t, step, source, .. } => OdeError::Field { t, step, source },
-            SolveError::Incomplete { outcome, row, rtol, atol, .. } => {
-                OdeError::Stopped { outcome, row, rtol, atol }
-            }
-        }
     }
 }
 
 /// Drops what was computed.
 impl<S> From<SolveError<S>> for crate::Error {
     fn from(error: SolveError<S>) -> Self {
-        OdeError::from(error).into()
+        match error {
+            SolveError::Config(error) => crate::Error::Config(error),
+            other => crate::Error::Solve(other.map(|_| ())),
+        }
     }
 }
 
@@ -140,15 +137,17 @@ impl<S> fmt::Debug for SolveError<S> {
                 .field("step", step)
                 .field("source", source)
                 .finish_non_exhaustive(),
-            SolveError::Event { source, .. } => {
-                f.debug_struct("Event").field("source", source).finish_non_exhaustive()
-            }
-            SolveError::Incomplete { outcome, row, rtol, atol, .. } => f
+            SolveError::Event { index, t, reason, .. } => f
+                .debug_struct("Event")
+                .field("index", index)
+                .field("t", t)
+                .field("reason", reason)
+                .finish_non_exhaustive(),
+            SolveError::Incomplete { outcome, row, tolerances, .. } => f
                 .debug_struct("Incomplete")
                 .field("outcome", outcome)
                 .field("row", row)
-                .field("rtol", rtol)
-                .field("atol", atol)
+                .field("tolerances", tolerances)
                 .finish_non_exhaustive(),
         }
     }
@@ -157,10 +156,21 @@ impl<S> fmt::Debug for SolveError<S> {
 impl<S> fmt::Display for SolveError<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SolveError::Config(error) | SolveError::Event { source: error, .. } => error.fmt(f),
-            SolveError::Field { t, step, source, .. } => f.write_str(&field_failed(*t, *step, source)),
-            SolveError::Incomplete { outcome, row, rtol, atol, .. } => {
-                f.write_str(&stopped(outcome, *row, rtol, atol))
+            SolveError::Config(error) => error.fmt(f),
+            SolveError::Field { t, step, source, .. } => {
+                write!(f, "the vector field failed at t={t} (step {step}): {source}")
+            }
+            SolveError::Event { index, t, reason, .. } => {
+                write!(f, "the action of event {index} at t={t} {reason}")
+            }
+            SolveError::Incomplete { outcome, row, tolerances, .. } => {
+                f.write_str("the solve")?;
+                row.map_or(Ok(()), |row| write!(f, " of row {row}"))?;
+                f.write_str(" ended early")?;
+                if let Some((rtol, atol)) = tolerances {
+                    write!(f, " with rtol={rtol:e}, atol={atol:e}")?;
+                }
+                write!(f, ": {outcome}")
             }
         }
     }
@@ -169,20 +179,9 @@ impl<S> fmt::Display for SolveError<S> {
 impl<S> Error for SolveError<S> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            SolveError::Config(error) | SolveError::Event { source: error, .. } => error.source(),
+            SolveError::Config(error) => error.source(),
             SolveError::Field { source, .. } => Some(&**source),
-            SolveError::Incomplete { .. } => None,
+            SolveError::Event { .. } | SolveError::Incomplete { .. } => None,
         }
     }
-}
-
-/// The words of [`OdeError::Field`] and [`SolveError::Field`].
-pub(super) fn field_failed(t: f64, step: u64, source: &FieldError) -> String {
-    format!("the vector field failed at t={t} (step {step}): {source}")
-}
-
-/// The words of [`OdeError::Stopped`] and [`SolveError::Incomplete`].
-pub(super) fn stopped(outcome: &Outcome, row: Option<usize>, rtol: &Tol, atol: &Tol) -> String {
-    let whose = row.map_or_else(String::new, |row| format!(" of row {row}"));
-    format!("the solve{whose} stopped early with rtol={rtol:e}, atol={atol:e}: {outcome}")
 }

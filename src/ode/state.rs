@@ -85,7 +85,7 @@ impl<S, const N: usize> Stages<S> for [S; N] {
 /// close(Ode::new(|_t, y: &[f32; 2]| y.map(|y| -y)).solve(0.0, 1.0, [1.0; 2])?.y1[1].into());
 /// close(Ode::in_place(|_t, y: &[f64], dy: &mut [f64]| dy[0] = -y[0]).solve(0.0, 1.0, vec![1.0])?.y1[0]);
 /// close(Ode::new(|_t, y: &(f64, [f64; 2])| (-y.0, y.1)).solve(0.0, 1.0, (1.0, [1.0; 2]))?.y1.0);
-/// # Ok::<(), flowline::ode::OdeError>(())
+/// # Ok::<(), flowline::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a state that flowline can integrate",

@@ -5,7 +5,9 @@
 
 use super::integrator::Integrator;
 use super::stiffness::StiffnessTest;
-use super::{Carry, Norm, OdeError, Outcome, PlainState, Resolved, SolveError, Stats, VectorField, Warning};
+use super::{
+    Carry, ConfigError, Norm, Outcome, PlainState, Resolved, SolveError, Stats, VectorField, Warning,
+};
 
 /// A solve by hand, one accepted step at a time: [`Ode::stepper`](super::Ode::stepper).
 ///
@@ -48,8 +50,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         y0: Y,
     ) -> Result<Self, SolveError<()>> {
         let scheme = resolved.scheme(norm);
-        let mut integrator =
-            Integrator::new(field, &scheme, span, y0).map_err(|error| SolveError::failed(error, ()))?;
+        let mut integrator = Integrator::new(field, &scheme, span, y0)?;
         let mut stiffness = StiffnessTest::of(&scheme, resolved.native().method);
         stiffness.prepare(&mut integrator, &scheme);
         Ok(Stepper {
@@ -72,7 +73,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     /// here, and can be read on.
     #[allow(clippy::should_implement_trait, reason = "it lends: an iterator would clone a state a step")]
     pub fn step(&mut self) -> Result<Option<Step<'_, Y>>, SolveError<()>> {
-        let accepted = self.advance().map_err(|error| SolveError::failed(error, ()))?;
+        let accepted = self.advance()?;
         if !accepted {
             return self.ended().map(|()| None);
         }
@@ -81,7 +82,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     }
 
     /// Takes steps until one is accepted; whether one was.
-    fn advance(&mut self) -> Result<bool, OdeError> {
+    fn advance(&mut self) -> Result<bool, SolveError> {
         let scheme = self.resolved.scheme(self.norm);
         if self.touched {
             let t = self.integrator.carry.t;
@@ -102,7 +103,12 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         match self.outcome() {
             Some(outcome) if !outcome.is_success() && !self.allow_incomplete => {
                 let Resolved { rtol, atol, .. } = self.resolved.clone();
-                Err(SolveError::Incomplete { outcome, row: None, rtol, atol, partial: Box::new(()) })
+                Err(SolveError::Incomplete {
+                    outcome,
+                    row: None,
+                    tolerances: Some((rtol, atol)),
+                    partial: Box::new(()),
+                })
             }
             _ => Ok(()),
         }
@@ -129,10 +135,10 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     ///
     /// # Errors
     /// A time outside that step, or no step yet; a field that failed, of a method whose dense output evaluates it.
-    pub fn interpolate(&mut self, t: f64) -> Result<Y, OdeError> {
+    pub fn interpolate(&mut self, t: f64) -> Result<Y, SolveError> {
         let (t0, t1) = (self.integrator.t(), self.integrator.carry.t);
         if !(t0.min(t1) <= t && t <= t0.max(t1)) || t0 == t1 {
-            return Err(OdeError::OutsideInterval { t, t0, t1 });
+            return Err(ConfigError::OutsideInterval { t, t0, t1 }.into());
         }
         let scheme = self.resolved.scheme(self.norm);
         self.integrator.complete(self.field, &scheme)?;

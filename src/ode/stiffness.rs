@@ -7,7 +7,7 @@
 
 use super::integrator::Integrator;
 use super::{
-    ButcherTableau, Clock, Method, OdeError, PlainState, Scheme, State, Tolerance, VectorField, Warning,
+    ButcherTableau, Clock, Method, PlainState, Scheme, SolveError, State, Tolerance, VectorField, Warning,
 };
 
 /// Steps between two looks while all is well.
@@ -132,7 +132,7 @@ impl StiffnessTest {
         integrator: &mut Integrator<Y>,
         f: &dyn VectorField<Y>,
         scheme: &Scheme<Y>,
-    ) -> Result<(), OdeError> {
+    ) -> Result<(), SolveError> {
         let due = self.is_due();
         self.steps += steps;
         if due { self.look(integrator, f, scheme) } else { Ok(()) }
@@ -143,7 +143,7 @@ impl StiffnessTest {
         integrator: &mut Integrator<Y>,
         f: &dyn VectorField<Y>,
         scheme: &Scheme<Y>,
-    ) -> Result<(), OdeError> {
+    ) -> Result<(), SolveError> {
         let Some(pair) = self.pair else { return Ok(()) };
         integrator.keep_stages(f, scheme)?;
         let look = self.look.get_or_insert_with(|| Look::new(&scheme.tableau, self.method, pair));

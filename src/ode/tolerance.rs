@@ -4,7 +4,7 @@
 //! length of a solve, is `Copy`, and answers for a component at a time. It knows no state: components are counted
 //! in the state's own order, parts one after another.
 
-use super::OdeError;
+use super::ConfigError;
 
 /// One number for all components, or one for each.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +53,7 @@ impl Tol {
     ///
     /// # Errors
     /// As many numbers as there are neither components nor parts.
-    pub(super) fn spread(&self, name: &'static str, parts: &[usize]) -> Result<Tol, OdeError> {
+    pub(super) fn spread(&self, name: &'static str, parts: &[usize]) -> Result<Tol, ConfigError> {
         let Tol::Each(xs) = self else { return Ok(self.clone()) };
         let components: usize = parts.iter().sum();
         if xs.len() == components {
@@ -63,7 +63,7 @@ impl Tol {
             let each = xs.iter().zip(parts).flat_map(|(&x, &n)| std::iter::repeat_n(x, n));
             return Ok(Tol::Each(each.collect()));
         }
-        Err(OdeError::ToleranceLength { name, len: xs.len(), components, parts: parts.len() })
+        Err(ConfigError::ToleranceLength { name, len: xs.len(), components, parts: parts.len() })
     }
 
     fn number(&self) -> f64 {
@@ -136,14 +136,14 @@ impl<'a> Tolerance<'a> {
     }
 
     /// Refuses negative, NaN, infinite and both-zero tolerances.
-    pub fn check(&self) -> Result<(), OdeError> {
+    pub fn check(&self) -> Result<(), ConfigError> {
         let valid = |x: f64| x.is_finite() && x >= 0.0;
         let n = self.rtols.map_or(0, <[f64]>::len).max(self.atols.map_or(0, <[f64]>::len)).max(1);
         for j in 0..n {
             let (rtol, atol) =
                 (self.rtols.map_or(self.rtol, |r| r[j]), self.atols.map_or(self.atol, |a| a[j]));
             if !(valid(rtol) && valid(atol) && rtol + atol > 0.0) {
-                return Err(OdeError::Tolerance { rtol, atol });
+                return Err(ConfigError::Tolerance { rtol, atol });
             }
         }
         Ok(())

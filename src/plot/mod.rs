@@ -42,12 +42,18 @@ mod work_precision;
 pub use crate::heatmap::{ColorScale, Extent, Heatmap};
 pub use axes::Axes;
 pub use corner::corner;
-pub use density::{density, density_comparison, density_comparison_with};
+pub use density::{density, density_comparison};
 pub use error::PlotError;
 pub use images::{ImageGrid, image_grid};
 pub use loss::{LossCurve, LossPhase, loss_curve};
 pub use picture::Figure;
-pub use points::{flow_panels, histogram, histogram_of_parts, sample_scatter};
+pub use points::{flow_panels, sample_scatter};
 pub use space_time::{SpaceTime, space_time};
 pub use trajectory::{phase_portrait, time_series};
 pub use work_precision::{MethodCurve, work_precision};
+
+pub mod extra {
+    //! Less common figures.
+    pub use super::density::density_comparison_with;
+    pub use super::points::{histogram, histogram_of_parts};
+}

@@ -11,7 +11,7 @@ use super::{Check, Tensor, Traced};
 use crate::array::{Array, Shape};
 use crate::error::{Error, Result};
 use crate::graph::{self, Builder, Func, NodeId, Op, Place, Source, Value};
-use crate::ode::Outcome;
+use crate::ode::{Outcome, SolveError};
 use crate::transform;
 use std::fmt;
 
@@ -112,8 +112,11 @@ fn ended(traced: &Traced, leaves: &[Tensor], by: &dyn Fn(usize) -> String) -> Re
     let outputs = graph::interpret_values(&traced.func, &inputs)?;
     let failed = outputs[traced.num_outputs..].iter().find_map(|check| Check::failure(check.array()));
     let (row, (step, t)) = match failed {
-        Some(Error::Solve { outcome: Outcome::NonFinite { t, step, .. } }) => (None, (step, t)),
-        Some(Error::SolveRow { row, outcome: Outcome::NonFinite { t, step, .. } }) => (Some(row), (step, t)),
+        Some(Error::Solve(SolveError::Incomplete {
+            row,
+            outcome: Outcome::NonFinite { t, step, .. },
+            ..
+        })) => (row, (step, t)),
         _ => return Ok(None),
     };
     let reaches = "the last step of a solve".to_owned();

@@ -11,7 +11,7 @@ use super::tree::Tree;
 use crate::array::Array;
 use crate::error::Error;
 use crate::graph::{Builder, Func, GraphError, Literal, NodeId, Op, Type};
-use crate::ode::{Outcome, status};
+use crate::ode::{Outcome, SolveError, status};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -54,10 +54,9 @@ impl Check {
         (0..values.shape()[0]).find_map(|row| {
             let at = |k: usize| values.data().get_f64(row * width + k);
             let outcome = Outcome::decode(at(0), at(1), at(2), at(3), at(4), at(5));
-            outcome.filter(|o| !o.is_completed()).map(|outcome| match width > VERDICT {
-                true => Error::SolveRow { row: at(VERDICT) as usize, outcome },
-                false => Error::Solve { outcome },
-            })
+            let row = (width > VERDICT).then(|| at(VERDICT) as usize);
+            let early = outcome.filter(|o| !o.is_completed());
+            early.map(|outcome| Error::Solve(SolveError::in_program(outcome, row)))
         })
     }
 

@@ -8,7 +8,7 @@ use super::recipe::DataShape;
 use super::{DivergenceKind, PixelTransformKind, TrainConfig, TrainError, check_tolerances};
 use crate::error::Error;
 use crate::names::names;
-use crate::ode::{Method, OdeError};
+use crate::ode::{ConfigError, Method};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -249,7 +249,7 @@ impl TrainOptions {
         }
         let Some(name) = &self.solver else { return Ok(()) };
         let method: Method = name.parse().map_err(|e| match e {
-            OdeError::UnknownMethod { name, known } => TrainError::Solver { name, known }.into(),
+            ConfigError::UnknownMethod { name, known } => TrainError::Solver { name, known }.into(),
             e => Error::from(e),
         })?;
         let adaptive = self.rtol.map(|_| "--rtol").or(self.atol.map(|_| "--atol"));

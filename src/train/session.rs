@@ -30,6 +30,7 @@ use crate::eval::pictures::Artist;
 use crate::eval::{Deadline, HeldOut, LogDensity, Score, bits_of_nats};
 use crate::io::process;
 use crate::io::run::RunFolder;
+use crate::ode::SolveError;
 use alarm::Alarm;
 use std::time::Instant;
 
@@ -304,7 +305,7 @@ impl<'a> Session<'a> {
         let started = Instant::now();
         let (next, updates) = (self.update + 1, self.updates_of(phase));
         let told = step.run(&mut self.state, updates).map_err(|e| match e {
-            Error::Solve { outcome } => {
+            Error::Solve(SolveError::Incomplete { outcome, .. }) => {
                 TrainError::Diverged { outcome, update: next, objective: objective.name(), lr }.into()
             }
             e => e,

@@ -2,7 +2,7 @@
 
 use crate::adjoint::{Adjoint, TensorSolution};
 use crate::array::DType;
-use crate::ode::{ConstantStepSize, Method, Ode, OdeError, Outcome, SaveAt, SolveError, StepTo};
+use crate::ode::{ConfigError, ConstantStepSize, Method, Ode, Outcome, SaveAt, SolveError, StepTo};
 use crate::tensor::{Tensor, Tree, jit, jvp, map_rows, value_and_grad};
 use crate::tree;
 
@@ -130,14 +130,14 @@ fn times_that_a_failed_solve_did_not_reach_are_nan() {
     let ys = solution.ys.to_vec();
     assert!((ys[0] - 2.0).abs() < 1e-4 && (ys[1] - 10.0).abs() < 1e-2 && ys[2].is_nan(), "{ys:?}");
     let jitted = jit(move |y0: Tensor| Ok(solve(&y0)?.ys));
-    assert!(jitted.call(f64s(&[1.0])).unwrap_err().to_string().contains("a solve ended early"));
+    assert!(jitted.call(f64s(&[1.0])).unwrap_err().to_string().contains("the solve ended early"));
     close(&jitted.call(f64s(&[0.1])).unwrap().to_vec(), &[1.0 / 9.5, 1.0 / 9.1, 1.0 / 8.5], 1e-5);
 }
 
 #[test]
 fn times_of_a_trace_that_are_no_times_of_the_solve_are_nan() {
     let at = jit(|ts: Tensor| {
-        Ok(Ode::new(|_t, y: &Tensor| -y).save_at_tensor(&ts).solve(0.0, 2.0, Tensor::from(1.0))?.ys)
+        Ok(Ode::new(|_t, y: &Tensor| -y).save_at(&ts).solve(0.0, 2.0, Tensor::from(1.0))?.ys)
     });
     let state = |t: f64| (-t).exp();
     let ys = at.call(f64s(&[-0.1, 0.0, 1.5, 0.5, 2.0, 2.1])).unwrap().to_vec();
@@ -152,22 +152,18 @@ fn what_cannot_be_saved_on_tensors_is_refused() {
         |save_at: SaveAt| Ode::new(|_t, y: &Tensor| -y).save_at(save_at).solve(0.0, 1.0, Tensor::from(1.0));
     assert!(matches!(
         solve(SaveAt::ts(&[0.5, 1.5])),
-        Err(SolveError::Config(OdeError::SavedTime { index: 1, .. }))
+        Err(SolveError::Config(ConfigError::SavedTime { index: 1, .. }))
     ));
     assert!(matches!(
         solve(SaveAt::ts(&[0.5, 0.4])),
-        Err(SolveError::Config(OdeError::TimesNotMonotone { .. }))
+        Err(SolveError::Config(ConfigError::TimesNotMonotone { .. }))
     ));
 }
 
 #[test]
 #[should_panic(expected = "is not a list of times")]
 fn times_of_two_axes_are_refused() {
-    let _ = Ode::new(|_t, y: &Tensor| -y).save_at_tensor(&Tensor::ones([2, 2])).solve(
-        0.0,
-        2.0,
-        Tensor::from(1.0),
-    );
+    let _ = Ode::new(|_t, y: &Tensor| -y).save_at(&Tensor::ones([2, 2])).solve(0.0, 2.0, Tensor::from(1.0));
 }
 
 tree! { struct Problem { mu: Tensor, y0: Tensor, t0: Tensor, t1: Tensor, ts: Tensor } }
@@ -182,7 +178,7 @@ fn problem() -> (Problem, Vec<f64>) {
 
 fn loss(p: &Problem, method: Method, grid: &[f64], adjoint: Adjoint) -> Tensor {
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&p.mu, &t, y)).method(method);
-    let ode = ode.controller(StepTo { ts: grid.to_vec() }).adjoint(adjoint).save_at_tensor(&p.ts);
+    let ode = ode.controller(StepTo { ts: grid.to_vec() }).adjoint(adjoint).save_at(&p.ts);
     let TensorSolution { y1, ys, .. } = ode.solve(&p.t0, &p.t1, &p.y0).unwrap();
     // every state its own weight
     let weights = (1.0 + Tensor::iota(DType::F64, ys.shape().clone(), 1)).cos();
@@ -230,7 +226,7 @@ fn gradients_through_saved_times_are_bit_identical_for_every_number_of_checkpoin
     let adaptive = |adjoint: Adjoint| {
         let solve = |p: &Problem| {
             let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&p.mu, &t, y)).adjoint(adjoint);
-            ode.save_at_tensor(&p.ts).solve(&p.t0, &p.t1, &p.y0).unwrap().ys.square().sum()
+            ode.save_at(&p.ts).solve(&p.t0, &p.t1, &p.y0).unwrap().ys.square().sum()
         };
         value_and_grad(solve, &p).1.leaves().iter().flat_map(Tensor::to_vec).collect::<Vec<f64>>()
     };

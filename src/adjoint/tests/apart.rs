@@ -2,7 +2,7 @@
 
 use crate::adjoint::Adjoint;
 use crate::error::Error;
-use crate::ode::{ConstantStepSize, Ode, Outcome};
+use crate::ode::{ConstantStepSize, Ode, Outcome, SolveError};
 use crate::tensor::{Tensor, debug_nans, value_and_grad};
 
 const TOL: f64 = 1e-7;
@@ -62,7 +62,7 @@ fn gradients_of_a_damped_network_are_those_of_kept_states_or_an_error() {
                 assert!(off < 100.0 * TOL, "k {k}: {off:e}");
                 completed.push(k);
             }
-            Err(Error::Solve { outcome: Outcome::StatesApart { .. } }) => {}
+            Err(Error::Solve(SolveError::Incomplete { outcome: Outcome::StatesApart { .. }, .. })) => {}
             Err(e) => panic!("{e}"),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::adjoint::{Adjoint, TensorSolution};
 use crate::array::DType;
-use crate::ode::{ConstantStepSize, Method, Ode, OdeError, SaveAt, StepTo};
+use crate::ode::{ConfigError, ConstantStepSize, Method, Ode, SaveAt, StepTo};
 use crate::tensor::{Tensor, Tree, grad, jit, jvp, map_rows, value_and_grad};
 
 fn f64s(x: &[f64]) -> Tensor {
@@ -39,7 +39,7 @@ fn weighed(solution: &TensorSolution<Tensor>) -> Tensor {
 
 fn loss((p, y0, (t0, t1), ts): &At, adjoint: Adjoint) -> Tensor {
     let ode = Ode::new(|t: Tensor, y: &Tensor| oscillator(p, &t, y)).rtol(1e-12).atol(1e-12);
-    weighed(&ode.adjoint(adjoint).save_at_tensor(ts).solve(t0, t1, y0).unwrap())
+    weighed(&ode.adjoint(adjoint).save_at(ts).solve(t0, t1, y0).unwrap())
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn pieces_follow_given_steps_constant_steps_and_stops() {
                     let ode = Ode::new(|t: Tensor, y: &Tensor| {
                         (p * y).sin() + t.gt(1.25).select(&Tensor::from(kick), &Tensor::from(0.0))
                     });
-                    let ode = ode.method(Method::Dopri5).adjoint(adjoint).save_at_tensor(&saved);
+                    let ode = ode.method(Method::Dopri5).adjoint(adjoint).save_at(&saved);
                     let ode = match kind {
                         0 => ode.controller(StepTo { ts: ts.iter().map(|t| place(*t)).collect() }),
                         1 => ode.controller(ConstantStepSize { dt0: 0.005 }),
@@ -124,7 +124,7 @@ fn a_program_through_saved_times_does_not_grow_with_their_number() {
             grad(
                 |p: &Tensor| {
                     let ode = Ode::new(|_t, y: &Tensor| -(p * y)).adjoint(Adjoint::backsolve());
-                    ode.save_at_tensor(&ts).solve(0.0, 1.0, Tensor::ones([3])).unwrap().ys.sum()
+                    ode.save_at(&ts).solve(0.0, 1.0, Tensor::ones([3])).unwrap().ys.sum()
                 },
                 &p,
             )
@@ -189,8 +189,8 @@ fn a_piece_that_ends_early_gives_nan() {
 fn steps_and_the_dense_curve_are_refused_when_the_solve_is_built() {
     for save_at in [SaveAt::steps(), SaveAt::dense()] {
         let ode = Ode::new(|_t, y: &Tensor| -y).adjoint(Adjoint::backsolve()).save_at(save_at);
-        let refused = OdeError::from(ode.solve(0.0, 1.0, Tensor::from(1.0)).unwrap_err());
-        assert!(matches!(refused, OdeError::Adjoint { .. }), "{refused}");
+        let refused = crate::Error::from(ode.solve(0.0, 1.0, Tensor::from(1.0)).unwrap_err());
+        assert!(matches!(refused, crate::Error::Config(ConfigError::Adjoint { .. })), "{refused}");
     }
 }
 

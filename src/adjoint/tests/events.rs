@@ -4,7 +4,7 @@ use super::f64s;
 use super::steps::{close, pushed_tensor};
 use crate::adjoint::{Adjoint, TensorSolution};
 use crate::array::DType;
-use crate::ode::{Event, Method, Ode, OdeError, Outcome, SaveAt, StepTo};
+use crate::ode::{ConfigError, Event, Method, Ode, Outcome, SaveAt, StepTo};
 use crate::tensor::{Tensor, Tree, jit, jvp, value_and_grad};
 use crate::tree;
 
@@ -238,8 +238,8 @@ fn adjoints_without_events_are_refused_with_the_way_out_and_a_function_that_is_n
     for adjoint in [Adjoint::backsolve(), Adjoint::reversible()] {
         for event in [Event::falling().terminal(), Event::falling()] {
             let ode = ode().adjoint(adjoint).event(event, |_t, y: &Tensor| y - 0.5);
-            let e = OdeError::from(ode.solve(0.0, 1.0, Tensor::from(1.0)).unwrap_err());
-            assert!(matches!(e, OdeError::Adjoint { .. }), "{e}");
+            let e = crate::Error::from(ode.solve(0.0, 1.0, Tensor::from(1.0)).unwrap_err());
+            assert!(matches!(e, crate::Error::Config(ConfigError::Adjoint { .. })), "{e}");
             assert!(
                 e.to_string().contains("events") && e.to_string().contains("take RecursiveCheckpoint"),
                 "{e}"

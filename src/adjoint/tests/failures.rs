@@ -2,7 +2,7 @@
 
 use super::steps::close;
 use crate::adjoint;
-use crate::ode::{Event, Ode, OdeError, Outcome, SaveAt, Sensitivity, Solution, SolveError, odeint};
+use crate::ode::{Event, Ode, Outcome, SaveAt, Sensitivity, Solution, SolveError, ensemble, odeint};
 use crate::tensor::{Tensor, jit, try_vmap, value_and_grad};
 use crate::vector_field;
 use std::ops::ControlFlow;
@@ -108,19 +108,6 @@ fn ends(walled: bool) -> Vec<End> {
     let (t, y, num_steps) = (steps.t(), steps.y()[0], steps.stats().num_steps);
     all.push(End { outcome, t, y, num_steps, num_saved: 1 });
 
-    let (outcome, many) = incomplete(plain.solve_many(0.0, 1.0, &[[0.0], [1.0]]), Some(0));
-    assert_eq!(outcome, many.outcomes[0]);
-    let (Outcome::MaxSteps { t, .. } | Outcome::NonFinite { t, .. }) = many.outcomes[1] else {
-        panic!("{many}")
-    };
-    all.push(End {
-        outcome: many.outcomes[1],
-        t,
-        y: many.y1[1][0],
-        num_steps: many.stats[1].num_steps,
-        num_saved: 1,
-    });
-
     all.push(if walled {
         let ode = Ode::from_generic(Walled { rate: 2.0 }).forward_sensitivity();
         of_sensitivity(&incomplete(ode.solve(0.0, 1.0, [1.0]), None).1)
@@ -137,12 +124,10 @@ fn ends(walled: bool) -> Vec<End> {
     let rates = [0.0, 2.0];
     all.push(of_ensemble(match walled {
         false => {
-            let ode = Ode::ensemble(&rates, |&rate| (Decay { rate }, [1.0])).max_steps(most);
+            let ode = ensemble(&rates, |&rate| (Decay { rate }, [1.0])).max_steps(most);
             incomplete(ode.solve(0.0, 1.0), Some(0)).1
         }
-        true => {
-            incomplete(Ode::ensemble(&rates, |&rate| (Walled { rate }, [1.0])).solve(0.0, 1.0), Some(0)).1
-        }
+        true => incomplete(ensemble(&rates, |&rate| (Walled { rate }, [1.0])).solve(0.0, 1.0), Some(0)).1,
     }));
     all
 }
@@ -201,16 +186,6 @@ fn a_field_that_fails_is_one_error_with_the_solution_up_to_the_last_good_step() 
     let (t_steps, step_steps, _, ()) = failed(error);
     assert_eq!((t_steps, step_steps, steps.t(), *steps.y()), (t, step, s.t1, s.y1));
 
-    let from = |from: f64| [from];
-    let some =
-        Ode::new(|t, y: &[f64; 1]| if y[0] > 10.0 { table(t).map(|()| [-2.0 * y[0]]) } else { Ok([0.0]) });
-    let (_, _, _, many) = failed(some.solve_many(0.0, 1.0, &[1.0, 50.0, 2.0, 60.0].map(from)).unwrap_err());
-    assert_eq!(
-        [0, 2].map(|i| (many.outcomes[i], many.y1[i][0])),
-        [1.0, 2.0].map(|y| (Outcome::Completed, y))
-    );
-    assert!(matches!(many.outcomes[1], Outcome::Failed { .. }) && many.stats[3].num_steps > 0);
-
     let start = Ode::new(|_t, _y: &[f64; 1]| Err::<[f64; 1], _>("no table"));
     let (t, step, _, s) = failed(start.solve(0.25, 1.0, [3.0]).unwrap_err());
     assert_eq!((t, step, s.t1, s.y1, s.ts.len()), (0.25, 0, 0.25, [3.0], 0));
@@ -230,9 +205,6 @@ fn an_event_and_a_callback_end_a_solve_without_an_error() {
     let half = |_t: f64, y: &[f64; 1]| y[0] - 0.5;
     let halved = ode.clone().event(Event::falling().terminal(), half);
     assert!(matches!(halved.solve(0.0, 5.0, [1.0]).unwrap().outcome, Outcome::Event { .. }));
-    let many = halved.solve_many(0.0, 5.0, &[[1.0], [0.1]]).unwrap();
-    assert!(matches!(many.outcomes[..], [Outcome::Event { .. }, Outcome::Completed]));
-    assert!((many.y1[0][0] - 0.5).abs() < 1e-12);
     let broken = ode.on_step(|_t, _y| ControlFlow::Break(()));
     assert!(matches!(broken.solve(0.0, 5.0, [1.0]).unwrap().outcome, Outcome::Terminated { .. }));
     let traced = Ode::new(|_t, y: &Tensor| -y).event(Event::falling().terminal(), |_t, y| y - 0.5);
@@ -243,19 +215,15 @@ fn an_event_and_a_callback_end_a_solve_without_an_error() {
 fn what_was_computed_is_dropped_by_a_question_mark() {
     let ode = || Ode::new(|_t, y: &f64| -y).max_steps(2);
     let by_crate = || -> crate::Result<f64> { Ok(ode().solve(0.0, 9.0, 1.0)?.y1) };
-    let by_ode = || -> Result<f64, OdeError> { Ok(ode().solve(0.0, 9.0, 1.0)?.y1) };
     let boxed =
         || -> Result<f64, Box<dyn std::error::Error + Send + Sync>> { Ok(ode().solve(0.0, 9.0, 1.0)?.y1) };
     let said = ode().solve(0.0, 9.0, 1.0).unwrap_err().to_string();
     assert!(
-        said.starts_with("the solve stopped early with rtol=1e-6, atol=1e-9: max_steps=2 reached"),
+        said.starts_with("the solve ended early with rtol=1e-6, atol=1e-9: max_steps=2 reached"),
         "{said}"
     );
     assert_eq!(by_crate().unwrap_err().to_string(), said);
-    assert_eq!(by_ode().unwrap_err().to_string(), said);
     assert_eq!(boxed().unwrap_err().to_string(), said);
-    let many = ode().solve_many(0.0, 9.0, &[0.0, 1.0]).unwrap_err().to_string();
-    assert!(many.starts_with("the solve of row 0 stopped early"), "{many}");
 }
 
 #[test]
@@ -269,7 +237,10 @@ fn traced_solves_fail_with_the_call_unless_an_early_end_is_allowed() {
     };
     let y0 = Tensor::from([1.0, 2.0]);
     let early = |result: crate::Result<Tensor>| match result {
-        Err(crate::Error::Solve { outcome: Outcome::MaxSteps { step: 2, .. } }) => true,
+        Err(crate::Error::Solve(SolveError::Incomplete {
+            outcome: Outcome::MaxSteps { step: 2, .. },
+            ..
+        })) => true,
         Err(error) => panic!("{error}"),
         Ok(_) => false,
     };

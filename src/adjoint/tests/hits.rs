@@ -4,7 +4,7 @@ use super::f64s;
 use super::steps::{close, pushed_tensor};
 use crate::adjoint::{Batching, EventRecords};
 use crate::array::DType;
-use crate::ode::{ConstantStepSize, Event, Method, Ode, OdeError, Outcome, PidController, SaveAt, StepTo};
+use crate::ode::{ConfigError, ConstantStepSize, Event, Method, Ode, Outcome, PidController, SaveAt, StepTo};
 use crate::tensor::{Tensor, jit};
 
 pub(super) fn flipped(y: &Tensor, factor: &Tensor) -> Tensor {
@@ -224,8 +224,12 @@ fn a_hit_without_a_row_ends_the_solve_and_says_so() {
     }
     let much = Tensor::full(DType::F64, [1 << 20], 0.0);
     let e = Ode::new(|_t, y: &Tensor| -y).event(Event::rising(), |_t, y: &Tensor| y.sum());
-    let e = OdeError::from(e.solve(0.0, 1.0, much).unwrap_err());
-    assert!(matches!(e, OdeError::NotedHits { rows: 64, .. }) && e.to_string().contains("max_events"), "{e}");
+    let e = crate::Error::from(e.solve(0.0, 1.0, much).unwrap_err());
+    assert!(
+        matches!(e, crate::Error::Config(ConfigError::NotedHits { rows: 64, .. }))
+            && e.to_string().contains("max_events"),
+        "{e}"
+    );
 }
 
 #[test]
@@ -251,7 +255,7 @@ fn an_end_that_changes_the_state_has_the_hit_before_and_the_end_behind_it() {
     let none = ode.solve(0.0, 0.25, Tensor::from(0.0)).unwrap();
     assert!(none.events().unwrap().t.to_vec()[0].is_nan() && none.events().unwrap().num_events.item() == 0.0);
     let no_events = Ode::new(|_t, y: &Tensor| -y).solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
-    assert!(matches!(no_events.events(), Err(OdeError::NotSaved { what: "events" })));
+    assert!(matches!(no_events.events(), Err(ConfigError::NotSaved { what: "events" })));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! differences on a frozen grid, against each other, and with its holes refused.
 
 use crate::adjoint::{Adjoint, Batching, EventRecords, TensorSolution};
-use crate::ode::{Event, Method, Ode, OdeError, SaveAt, StepTo};
+use crate::ode::{ConfigError, Event, Method, Ode, SaveAt, StepTo};
 use crate::tensor::{Tensor, Tree, grad, jit, jvp};
 use crate::tree;
 
@@ -47,7 +47,7 @@ fn solve(
     what: What,
     batching: Batching,
     adjoint: Adjoint,
-) -> Result<TensorSolution<Tensor>, OdeError> {
+) -> crate::Result<TensorSolution<Tensor>> {
     let grid = StepTo { ts: (0..=12).map(|i| f64::from(i) / 10.0).collect() };
     let ode = Ode::new(|t: Tensor, y: &Tensor| rate(&p.mu, &t, y)).method(Method::Tsit5).controller(grid);
     let ode = ode.adjoint(adjoint).batching(batching);
@@ -163,7 +163,13 @@ fn reversible_gradients_are_central_differences_of_the_reversible_map() {
         for batching in BATCHINGS {
             if what.has_events() {
                 let refused = solve(&point(), what, batching, Adjoint::reversible()).unwrap_err();
-                assert!(matches!(refused, OdeError::Adjoint { adjoint: "Reversible", .. }), "{refused}");
+                assert!(
+                    matches!(
+                        refused,
+                        crate::Error::Config(ConfigError::Adjoint { adjoint: "Reversible", .. })
+                    ),
+                    "{refused}"
+                );
                 continue;
             }
             let got = gradient(what, batching, Adjoint::reversible());
@@ -179,7 +185,13 @@ fn the_continuous_adjoint_is_near_and_refuses_what_it_has_no_cotangents_for() {
         for batching in BATCHINGS {
             if what.has_events() || matches!(what, What::Steps | What::Dense) {
                 let refused = solve(&point(), what, batching, Adjoint::backsolve()).unwrap_err();
-                assert!(matches!(refused, OdeError::Adjoint { adjoint: "Backsolve", .. }), "{refused}");
+                assert!(
+                    matches!(
+                        refused,
+                        crate::Error::Config(ConfigError::Adjoint { adjoint: "Backsolve", .. })
+                    ),
+                    "{refused}"
+                );
                 continue;
             }
             let (got, want) =

@@ -23,7 +23,7 @@ mod union;
 
 use crate::adjoint::{Adjoint, Checkpoints, TensorSolution};
 use crate::array::DType;
-use crate::ode::{ConstantStepSize, Method, Ode, Outcome, PidController, SaveAt, StepTo};
+use crate::ode::{ConstantStepSize, Method, Ode, Outcome, PidController, SaveAt, SolveError, StepTo};
 use crate::tensor::{Tensor, grad, jit, map_rows, try_map_rows, value_and_grad};
 use crate::tree;
 
@@ -191,7 +191,7 @@ fn a_failed_solve_inside_a_jitted_call_is_its_error() {
         Ok(ode.solve(0.0, 2.0, &y0)?.y1)
     });
     let e = blow_up.call(Tensor::from(1.0)).unwrap_err().to_string();
-    assert!(e.contains("a solve ended early") && e.contains("t="), "{e}");
+    assert!(e.contains("the solve ended early") && e.contains("t="), "{e}");
     assert!(blow_up.call(Tensor::from(0.1)).is_ok());
     assert_eq!(blow_up.num_traces(), 1);
 }
@@ -208,14 +208,16 @@ fn a_failed_solve_in_a_tile_is_an_error_on_concrete_rows_too() {
         |y0: &Tensor| try_map_rows(std::slice::from_ref(y0), 2, |y| Ok((vec![blow_up(&y[0])?], vec![])));
     let (y1, _) = tiles(&rows(0.25)).unwrap();
     assert!((y1[0].to_vec()[4] - 0.5).abs() < 1e-5);
-    let Err(crate::Error::Solve { outcome }) = tiles(&rows(1.0)) else { panic!("it ended early") };
+    let Err(crate::Error::Solve(SolveError::Incomplete { outcome, .. })) = tiles(&rows(1.0)) else {
+        panic!("it ended early")
+    };
     assert!(matches!(outcome, Outcome::StepSizeTooSmall { t, .. } if (t - 1.0).abs() < 1e-3), "{outcome}");
     let e = value_and_grad(|y0: &Tensor| crate::Result::Ok(tiles(y0)?.0[0].sum()), &rows(1.0)).unwrap_err();
-    assert!(e.to_string().contains("a solve ended early"), "{e}");
+    assert!(e.to_string().contains("the solve ended early"), "{e}");
 }
 
 #[test]
-#[should_panic(expected = "map_rows: a solve ended early: step size")]
+#[should_panic(expected = "map_rows: the solve ended early: step size")]
 fn a_failed_solve_in_a_tile_that_cannot_say_so_panics() {
     let _ = map_rows(&[f64s(&[1.0, 0.1])], 2, |y| (vec![blow_up(&y[0]).unwrap()], vec![]));
 }
@@ -229,7 +231,9 @@ fn a_failure_in_tiles_of_tiles_is_told_as_its_own_solve_told_it() {
     };
     assert!(outer(&f64s(&[0.1; 10])).is_ok());
     let alone = blow_up_outcome(&f64s(&[0.9, 0.1]));
-    let Err(crate::Error::Solve { outcome }) = outer(&f64s(&[0.1, 0.1, 0.9, 0.1, 0.2, 0.2, 0.2, 0.2])) else {
+    let Err(crate::Error::Solve(SolveError::Incomplete { outcome, .. })) =
+        outer(&f64s(&[0.1, 0.1, 0.9, 0.1, 0.2, 0.2, 0.2, 0.2]))
+    else {
         panic!("it ended early")
     };
     assert_eq!(outcome, alone);

@@ -4,7 +4,7 @@ use crate::adjoint::{Adjoint, Batching, TensorSolution};
 use crate::array::{Array, DType};
 use crate::backend::cpu::{Plan, Workspace};
 use crate::graph::{Type, interpret, verify};
-use crate::ode::{Method, Ode, OdeError, Outcome, SaveAt, SolveError, StepTo};
+use crate::ode::{ConfigError, Method, Ode, Outcome, SaveAt, SolveError, StepTo};
 use crate::tensor::{Tensor, Tree, grad, jit, jvp, map_rows, trace, try_map_rows, value_and_grad, vmap};
 use crate::{simd, transform};
 
@@ -62,7 +62,7 @@ fn solve(s: &Setup, p: &Weights, y0: &Tensor, batching: Batching) -> crate::Resu
     let ode = Ode::new(|t: Tensor, y: &Tensor| rate(p, &t, y)).method(s.method).adjoint(s.adjoint);
     let ode = ode.rtol(1e-5).atol(1e-7).batching(batching);
     let ode = match &s.ts {
-        Some(ts) => ode.save_at_tensor(ts),
+        Some(ts) => ode.save_at(ts),
         None => ode.save_at(s.save_at.clone()),
     };
     Ok(ode.solve(s.ends.0.clone(), s.ends.1.clone(), y0)?)
@@ -269,14 +269,18 @@ fn a_row_that_fails_leaves_the_others_as_they_are_and_is_named() {
         assert!(got.ts.column(group).to_vec()[1].is_nan());
         assert!(got.t1.to_vec()[2 / per_group] < 0.5, "{:?}", got.t1.to_vec());
         let jitted = jit(move |y: Tensor| Ok(blow_up(&y, batching)?.y1));
-        let Err(crate::Error::SolveRow { row, outcome }) = jitted.call(bad.clone()) else {
+        let Err(crate::Error::Solve(SolveError::Incomplete { row: Some(row), outcome, .. })) =
+            jitted.call(bad.clone())
+        else {
             panic!("it failed")
         };
         assert_eq!((row, outcome), (2, got.outcome()));
         let tiles = try_map_rows(&[Tensor::concat(&[&good, &bad], 0)], 4, |x| {
             Ok((vec![blow_up(&x[0], batching)?.y1], vec![]))
         });
-        let Err(crate::Error::SolveRow { row, .. }) = tiles else { panic!("it failed") };
+        let Err(crate::Error::Solve(SolveError::Incomplete { row: Some(row), .. })) = tiles else {
+            panic!("it failed")
+        };
         assert_eq!(row, 6);
     }
 }
@@ -287,15 +291,15 @@ fn a_state_without_rows_and_groups_without_any_are_refused() {
         Err(SolveError::Config(e)) => e,
         other => panic!("{other:?}"),
     };
-    assert!(matches!(error(&Tensor::from(1.0), Batching::PerRow), OdeError::NoRows { .. }));
-    assert!(matches!(error(&Tensor::from([1.0]), Batching::Groups(0)), OdeError::EmptyGroups));
+    assert!(matches!(error(&Tensor::from(1.0), Batching::PerRow), ConfigError::NoRows { .. }));
+    assert!(matches!(error(&Tensor::from([1.0]), Batching::Groups(0)), ConfigError::EmptyGroups));
     let pair = (Tensor::zeros([3, 2]), Tensor::zeros([2]));
     let ode = Ode::new(|_t, y: &(Tensor, Tensor)| y.clone()).batching(Batching::PerRow);
     let e = ode.solve(0.0, 1.0, &pair).unwrap_err().to_string();
     assert!(e.ends_with("but the leaves have shapes [3,2], [2]"), "{e}");
     let uneven = Ode::new(|_t, y: &Tensor| -y).rtol(vec![1e-3, 1e-4]).batching(Batching::Groups(2));
-    let e = OdeError::from(uneven.solve(0.0, 1.0, Tensor::ones([3])).unwrap_err());
-    assert!(matches!(e, OdeError::UnevenGroups { rows: 3, size: 2 }), "{e}");
+    let e = crate::Error::from(uneven.solve(0.0, 1.0, Tensor::ones([3])).unwrap_err());
+    assert!(matches!(e, crate::Error::Config(ConfigError::UnevenGroups { rows: 3, size: 2 })), "{e}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use crate::adjoint::{Adjoint, Batching, TensorSolution};
 use crate::ode::{
-    Closure, ConstantStepSize, EnsembleBuilder, Event, HairerController, Method, Ode, OdeError, SaveAt,
-    SolveError, StepTo, Tableau,
+    Closure, ConfigError, ConstantStepSize, EnsembleBuilder, Event, HairerController, Method, Ode, SaveAt,
+    SolveError, StepTo, Tableau, ensemble,
 };
 use crate::tensor::{Tensor, Tree, jit};
 use crate::vector_field;
@@ -81,8 +81,8 @@ fn jitted(ode: &OnTensors) -> Found {
     let ode = ode.clone();
     match jit(move |y: Tensor| Ok(ode.solve(0.0, 1.0, &y)?)).call(y0()) {
         Ok(solution) => Ok(leaves(&solution)),
-        Err(crate::Error::Ode(
-            error @ (OdeError::UnusedSetting { .. } | OdeError::FirstStepTwice { .. }),
+        Err(crate::Error::Config(
+            error @ (ConfigError::UnusedSetting { .. } | ConfigError::FirstStepTwice { .. }),
         )) => Err(error.to_string()),
         Err(error) => Ok(error.to_string()),
     }
@@ -140,7 +140,7 @@ fn of_host(name: &str) -> Option<Given<Host>> {
         "save_fn" => (|o| o, |o| o.save_fn(|t, y| [t, y[0]])),
         "event" => (|o| o, |o| o.event(Event::crossing(), |_t, y| y[0] - 1.05)),
         "event, stopping" => (|o| o, |o| o.event(Event::crossing().terminal(), |_t, y| y[0] - 1.05)),
-        "jump" => (|o| o, |o| o.on_event(Event::rising(), |_t, y| y[0] - 1.05, |_t, y| y[1] = 0.0)),
+        "on_event" => (|o| o, |o| o.on_event(Event::rising(), |_t, y| y[0] - 1.05, |_t, y| y[1] = 0.0)),
         "on_step" => (|o| o, |o| o.on_step(|_t, _y| ControlFlow::Break(()))),
         "max_events" => (|o| o, |o| o.max_events(3)),
         _ => return common!(name),
@@ -156,14 +156,10 @@ fn of_tensors(name: &str) -> Option<Given<OnTensors>> {
         "save_at" => (|o| o, |o| o.save_at([0.5])),
         "event" => (|o| o, |o| o.event(Event::crossing(), height)),
         "event, stopping" => (|o| o, |o| o.event(Event::crossing().terminal(), height)),
-        "jump" => (|o| o, |o| o.on_event(Event::rising(), height, |_t, y| *y = &*y * 0.5)),
-        "save_at_tensor" => (|o| o, |o| o.save_at_tensor(&Tensor::from([0.25, 0.5]))),
-        "save_at beside save_at_tensor" => {
-            (|o| o.save_at_tensor(&Tensor::from([0.25])), |o| o.save_at(SaveAt::t0()))
-        }
-        "save_at times beside save_at_tensor" => {
-            (|o| o.save_at_tensor(&Tensor::from([0.25])), |o| o.save_at([0.5]))
-        }
+        "on_event" => (|o| o, |o| o.on_event(Event::rising(), height, |_t, y| *y = &*y * 0.5)),
+        "save_at of a tensor" => (|o| o, |o| o.save_at(&Tensor::from([0.25, 0.5]))),
+        "save_at beside save_at" => (|o| o.save_at(&Tensor::from([0.25])), |o| o.save_at(SaveAt::t0())),
+        "save_at times beside save_at" => (|o| o.save_at(&Tensor::from([0.25])), |o| o.save_at([0.5])),
         "adjoint" => (|o| o, |o| o.adjoint(Adjoint::reversible())),
         "batching" => (|o| o, |o| o.batching(Batching::PerRow)),
         "max_events" => (|o| o, |o| o.max_events(3)),
@@ -188,12 +184,12 @@ const SETTINGS: [&str; 26] = [
     "discontinuities",
     "save_at",
     "save_fn",
-    "save_at_tensor",
-    "save_at beside save_at_tensor",
-    "save_at times beside save_at_tensor",
+    "save_at of a tensor",
+    "save_at beside save_at",
+    "save_at times beside save_at",
     "event",
     "event, stopping",
-    "jump",
+    "on_event",
     "on_step",
     "max_events",
     "max_events beside event",
@@ -220,7 +216,7 @@ fn line(name: &str) -> String {
         })
     };
     let ensemble = of_ensembles(name).map_or("", |(beside, set)| {
-        let ode = || beside(Ode::ensemble(&PARAMS, member as fn(&f64) -> (Pushed, [f64; 2])));
+        let ode = || beside(ensemble(&PARAMS, member as fn(&f64) -> (Pushed, [f64; 2])));
         cell(name, &ode, &set, &|o: &Ensemble| found(o.solve(0.0, 1.0)))
     });
     let cells = [
@@ -229,7 +225,6 @@ fn line(name: &str) -> String {
         prescribed(|o| o.controller(StepTo { ts: (0..=10).map(|i| f64::from(i) / 10.0).collect() })),
         host(|o| o, &by_hand),
         host(|o| o, &|o| found(o.clone().forward_sensitivity().solve(0.0, 1.0, Y0))),
-        host(|o| o, &|o| found(o.solve_many(0.0, 1.0, &[Y0, [0.0, 2.0]]))),
         ensemble,
         on_tensors(eager),
         on_tensors(jitted),
@@ -240,8 +235,8 @@ fn line(name: &str) -> String {
 /// Whoever changes what is read copies what this prints into `settings.md`.
 #[test]
 fn every_setting_is_read_or_refused_by_its_name_wherever_it_can_be_given() {
-    let head = "| setting | `solve` | constant steps | `StepTo` | `steps` | `sensitivity` | `solve_many` | ensemble | tensors | in `jit` |\n\
-        | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+    let head = "| setting | `solve` | constant steps | `StepTo` | `stepper` | `forward_sensitivity` | ensemble | tensors | in `jit` |\n\
+        | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
     let table = SETTINGS.iter().fold(head.to_owned(), |table, name| table + &line(name));
     assert!(!table.contains("ignored"), "\n{table}");
     assert_eq!(include_str!("../../ode/settings.md"), table, "\n{table}");

@@ -3,7 +3,7 @@
 use super::f64s;
 use crate::adjoint::Adjoint;
 use crate::array::{DType, Shape};
-use crate::ode::{ConstantStepSize, Method, Ode, OdeError, Outcome, SaveAt, StepTo};
+use crate::ode::{ConfigError, ConstantStepSize, Method, Ode, Outcome, SaveAt, StepTo};
 use crate::tensor::{Tensor, Tree, jit, jvp, map_rows, value_and_grad};
 use crate::tree;
 
@@ -117,8 +117,16 @@ fn a_mix_is_saved_in_the_order_of_the_solve() {
 #[test]
 fn more_steps_than_memory_should_hold_are_refused_with_the_remedy() {
     let ode = || Ode::new(|_t, y: &Tensor| -y).save_at(SaveAt::steps());
-    let e = OdeError::from(ode().solve(0.0, 1.0, ones([1000].into())).unwrap_err());
-    assert!(matches!(e, OdeError::SavedSteps { steps: 100_000, rows: 100_000, bytes: 801_600_000, .. }));
+    let e = crate::Error::from(ode().solve(0.0, 1.0, ones([1000].into())).unwrap_err());
+    assert!(matches!(
+        e,
+        crate::Error::Config(ConfigError::SavedSteps {
+            steps: 100_000,
+            rows: 100_000,
+            bytes: 801_600_000,
+            ..
+        })
+    ));
     assert!(e.to_string().contains("set `max_steps`"), "{e}");
     assert!(ode().max_steps(100).solve(0.0, 1.0, ones([1000].into())).is_ok());
 }
@@ -149,7 +157,7 @@ fn the_dense_curve_is_that_of_the_host_with_its_derivative() {
         }
     }
     let plain = Ode::new(|_t, y: &Tensor| -y).solve(0.0, 1.0, Tensor::from(1.0)).unwrap();
-    assert!(matches!(plain.dense(), Err(OdeError::NotSaved { .. })));
+    assert!(matches!(plain.dense(), Err(ConfigError::NotSaved { .. })));
 }
 
 tree! { struct Problem { mu: Tensor, y0: Tensor, t0: Tensor, t1: Tensor, ts: Tensor } }

@@ -79,7 +79,7 @@ fn every_mix_is_saved_on_tensors_as_on_the_host() {
 #[test]
 fn times_known_only_when_it_runs_are_merged_all_the_same() {
     let merged = |t0: &Tensor, ts: &Tensor| {
-        let ode = Ode::new(|_t, y: &Tensor| -y).save_at_tensor(ts).save_at(SaveAt::t0().and_t1());
+        let ode = Ode::new(|_t, y: &Tensor| -y).save_at(ts).save_at(SaveAt::t0().and_t1());
         let s = ode.rtol(1e-9).atol(1e-9).solve(t0, 2.0, Tensor::from(1.0)).unwrap();
         (s.ts, s.ys, s.num_saved)
     };

@@ -7,9 +7,7 @@ use super::many::{OnProgress, Results, num_threads, warned};
 use super::problems::{Problems, Typed};
 use super::{EnsembleProgress, EnsembleSolution, Job, LaneFloat};
 use crate::ode::inline::InlineMethod;
-use crate::ode::{
-    Controller, GenericField, LaneClock, Method, Ode, OdeError, Real, Resolved, SolveError, Tol,
-};
+use crate::ode::{Controller, GenericField, LaneClock, Method, Ode, Real, Resolved, SolveError, Tol};
 use crate::simd::{Level, is_fused};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -17,7 +15,7 @@ use std::ops::Range;
 /// An [`Ode`] without a field.
 type Options<T, const N: usize> = Ode<'static, [T; N], ()>;
 
-/// Many trajectories of one `vector_field!`: what [`Ode::ensemble`] gives.
+/// Many trajectories of one `vector_field!`: what [`ensemble`] gives.
 ///
 /// The options are those of [`Ode`]; each trajectory is held to them as if it were solved alone, and takes the steps
 /// that it takes alone: [`LANES`](crate::ode::LANES) of f64 or [`SINGLE_LANES`](crate::ode::SINGLE_LANES) of f32
@@ -46,38 +44,38 @@ pub struct EnsembleBuilder<'a, P, M, T: LaneFloat, const N: usize, I = ()> {
     loops: PhantomData<fn() -> I>,
 }
 
-impl Ode<'static, f64, ()> {
-    /// Many trajectories of one [`vector_field!`](crate::vector_field): `problem` gives the field and y0 of each of `params`.
-    ///
-    /// Trajectories step in SIMD lanes, each with its own step sizes, and threads share them where the feature
-    /// `rayon` is on. [`single_precision`](EnsembleBuilder::single_precision) asks for f32.
-    ///
-    /// A plain build has the widest registers of the machine. `-C target-cpu=native` names processors for which the
-    /// compiler prefers half of them, inside functions compiled for AVX-512 too: give `-C
-    /// target-feature=-prefer-256-bit` beside it (10,000 Lorenz trajectories by Tsit5 in f64: 11.4 ns a step and
-    /// trajectory in a plain build and with both, 20.0 ns with the name alone).
-    ///
-    /// # Examples
-    /// ```
-    /// use flowline::{vector_field, ode::Ode};
-    /// vector_field! {
-    ///     struct Decay<R> { rate: R }
-    ///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
-    ///         [-self.rate * y[0]]
-    ///     }
-    /// }
-    /// let rates: Vec<f64> = (0..1000).map(|i| f64::from(i) / 100.0).collect();
-    /// let sweep = Ode::ensemble(&rates, |&rate| (Decay { rate }, [1.0])).solve(0.0, 1.0)?;
-    /// assert!((sweep.y1[200][0] - (-2.0_f64).exp()).abs() < 1e-6);
-    /// # Ok::<(), flowline::ode::OdeError>(())
-    /// ```
-    pub fn ensemble<P, M, G, const N: usize>(params: &[P], problem: M) -> EnsembleBuilder<'_, P, M, f64, N>
-    where
-        M: Fn(&P) -> (G, [f64; N]),
-        G: GenericField<N>,
-    {
-        EnsembleBuilder { params, problem, ode: Ode::from_field(()), on_progress: None, loops: PhantomData }
-    }
+/// Many trajectories of one [`vector_field!`](crate::vector_field): `problem` gives the field and y0 of each of `params`.
+///
+/// A program with closures or heap states runs [`Ode::solve`] for each of them: an [`Ode`] can be shared by threads.
+///
+/// Trajectories step in SIMD lanes, each with its own step sizes, and threads share them where the feature
+/// `rayon` is on. [`single_precision`](EnsembleBuilder::single_precision) asks for f32.
+///
+/// A plain build has the widest registers of the machine. `-C target-cpu=native` names processors for which the
+/// compiler prefers half of them, inside functions compiled for AVX-512 too: give `-C
+/// target-feature=-prefer-256-bit` beside it (10,000 Lorenz trajectories by Tsit5 in f64: 11.4 ns a step and
+/// trajectory in a plain build and with both, 20.0 ns with the name alone).
+///
+/// # Examples
+/// ```
+/// use flowline::{ode::ensemble, vector_field};
+/// vector_field! {
+///     struct Decay<R> { rate: R }
+///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
+///         [-self.rate * y[0]]
+///     }
+/// }
+/// let rates: Vec<f64> = (0..1000).map(|i| f64::from(i) / 100.0).collect();
+/// let sweep = ensemble(&rates, |&rate| (Decay { rate }, [1.0])).solve(0.0, 1.0)?;
+/// assert!((sweep.y1[200][0] - (-2.0_f64).exp()).abs() < 1e-6);
+/// # Ok::<(), flowline::Error>(())
+/// ```
+pub fn ensemble<P, M, G, const N: usize>(params: &[P], problem: M) -> EnsembleBuilder<'_, P, M, f64, N>
+where
+    M: Fn(&P) -> (G, [f64; N]),
+    G: GenericField<N>,
+{
+    EnsembleBuilder { params, problem, ode: Ode::from_field(()), on_progress: None, loops: PhantomData }
 }
 
 impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M, T, N, I> {
@@ -149,17 +147,17 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     ///
     /// # Examples
     /// ```
-    /// use flowline::{vector_field, ode::{Ode, inline}};
+    /// use flowline::{ode::{ensemble, inline}, vector_field};
     /// vector_field! {
     ///     struct Decay<R> { rate: R }
     ///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
     ///         [-self.rate * y[0]]
     ///     }
     /// }
-    /// let sweep = Ode::ensemble(&[1.0, 2.0], |&rate| (Decay { rate }, [1.0]));
+    /// let sweep = ensemble(&[1.0, 2.0], |&rate| (Decay { rate }, [1.0]));
     /// let (by_pointer, inlined) = (sweep.solve(0.0, 1.0)?, sweep.inlined(inline::Tsit5).solve(0.0, 1.0)?);
     /// assert_eq!(by_pointer.y1, inlined.y1);
-    /// # Ok::<(), flowline::ode::OdeError>(())
+    /// # Ok::<(), flowline::Error>(())
     /// ```
     pub fn inlined<K: InlineMethod>(self, _method: K) -> EnsembleBuilder<'a, P, M, T, N, K> {
         let (ode, loops) = (self.ode.method(K::METHOD), PhantomData);
@@ -221,7 +219,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
             problems: &problems,
             on_progress: self.on_progress.as_ref(),
         };
-        let results = T::run(&job).map_err(|source| OdeError::Field { t: t0, step: 0, source })?;
+        let results = T::run(&job).expect("invariant: a `vector_field!` has no errors");
         let y1 = (0..job.num).map(|i| std::array::from_fn(|j| results.y1[i * N + j])).collect();
         let num_lanes = if is_fused(level) { <T::Lanes as Real>::Clock::WIDTH } else { 1 };
         let Results { stats, outcomes, warnings, .. } = results;

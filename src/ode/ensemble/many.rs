@@ -3,13 +3,9 @@
 //! Chunks of trajectories write into their own part of the results, so nothing is collected or sorted afterwards.
 //! How they are cut is free: no result depends on it.
 
+use super::EnsembleProgress;
 use super::drive::Out;
-use super::{EnsembleProgress, EnsembleSolution};
-use crate::ode::check::Driver;
-use crate::ode::host::run;
-use crate::ode::{
-    Ode, OdeError, Outcome, PlainState, Real, Resolved, SolveError, Stats, VectorField, Warning,
-};
+use crate::ode::{Outcome, Stats, Warning};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -119,85 +115,5 @@ impl<Y> Out<'_, Y> {
         let (warnings, warnings_rest) = self.warnings.split_at_mut(n);
         let rest = Out { y1: y1_rest, stats: stats_rest, outcomes: outcomes_rest, warnings: warnings_rest };
         (Out { y1, stats, outcomes, warnings }, rest)
-    }
-}
-
-impl<Y: PlainState + Send + Sync, F: VectorField<Y> + Sync> Ode<'_, Y, F>
-where
-    Y::Options: Sync,
-{
-    /// One trajectory from each of `y0s`, one at a time on each thread (`rayon`): a closure knows one kind of
-    /// number. A [`vector_field!`](crate::vector_field) in an [ensemble](Ode::ensemble) is many times faster.
-    ///
-    /// Events that end a solve or change its state do so here too, and `on_step` sees the steps of all trajectories; what
-    /// would be kept but the ends is refused.
-    ///
-    /// # Errors
-    /// [`SolveError::Config`] for an option out of range or without effect, or an interval that is not finite;
-    /// [`SolveError::Field`] where the field failed, with the error of the first such trajectory;
-    /// [`SolveError::Incomplete`] where a trajectory ended early, or started with a y0 that is not finite, unless
-    /// [`allow_incomplete`](Ode::allow_incomplete) was asked for: `row` is the first that did. All trajectories are in
-    /// `partial`, each with its own outcome.
-    ///
-    /// # Examples
-    /// ```
-    /// use flowline::ode::Ode;
-    /// let decay = Ode::new(|_t, y: &[f64; 1]| [-y[0]]);
-    /// let many = decay.solve_many(0.0, 1.0, &[[1.0], [2.0]])?;
-    /// assert!((many.y1[1][0] - 2.0 * (-1.0_f64).exp()).abs() < 1e-6);
-    /// assert!(many.to_string().contains("one at a time"));
-    /// # Ok::<(), flowline::ode::OdeError>(())
-    /// ```
-    pub fn solve_many(
-        &self,
-        t0: f64,
-        t1: f64,
-        y0s: &[Y],
-    ) -> Result<EnsembleSolution<Y>, SolveError<EnsembleSolution<Y>>> {
-        self.requested().check(Driver::Many)?;
-        let (default, parts) = match y0s.first() {
-            Some(y0) => (y0.default_tolerance(), y0.parts()),
-            None => (<f64 as Real>::TOLERANCE, vec![0]),
-        };
-        let Resolved { rtol, atol, .. } = self.settings.resolve(default, &parts, Some((t0, t1)))?;
-        let failed = Mutex::new(None);
-        let run_chunk = |(range, out): Chunk<'_, Y>| {
-            for (place, index) in range.enumerate() {
-                match run(self, (t0, t1), y0s[index].clone()) {
-                    Ok((solution, failure)) => {
-                        out.y1[place] = solution.y1;
-                        out.stats[place] = solution.stats;
-                        out.outcomes[place] = solution.outcome;
-                        out.warnings[place] = solution.warnings.first().copied();
-                        if let Some(error) = failure {
-                            keep_first(&failed, (index, error));
-                        }
-                    }
-                    Err(OdeError::InitialState { component }) => {
-                        let component = Some(component);
-                        out.outcomes[place] = Outcome::NonFinite { t: t0, dt: 0.0, step: 0, component };
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-            Ok(())
-        };
-        let Results { y1, stats, outcomes, warnings } =
-            for_each_chunk(y0s.len(), (y0s.to_vec(), 1), None, &run_chunk)?;
-        let warnings = warned(&warnings);
-        let all = EnsembleSolution {
-            y1,
-            stats,
-            outcomes,
-            warnings,
-            num_lanes: 1,
-            num_threads: num_threads(),
-            rtol,
-            atol,
-        };
-        match failed.into_inner().expect(LOCK) {
-            Some((_, error)) => Err(SolveError::failed(error, all)),
-            None => all.judged(self.settings.allow_incomplete),
-        }
     }
 }

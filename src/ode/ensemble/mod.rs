@@ -3,8 +3,8 @@
 //! Lanes times threads. A `vector_field!` steps [`LANES`](super::LANES) trajectories of f64 or
 //! [`SINGLE_LANES`](super::SINGLE_LANES) of f32 in lockstep, each with its own t, dt, decisions and outcome, with
 //! the widest instructions that the machine has, whatever the crate was compiled for; `rayon`, where the feature is
-//! on, gives each thread some of the trajectories. A plain closure knows one kind of number, so
-//! [`Ode::solve_many`] runs it one trajectory after the other, and the report says so.
+//! on, gives each thread some of the trajectories. A plain closure knows one kind of number: its
+//! trajectories are solves of their own.
 //!
 //! A trajectory's result depends on its own parameters alone: not on the number of threads, on its neighbors, on
 //! its lane or on the order of the ensemble, bit for bit.
@@ -23,7 +23,7 @@ mod problems;
 mod report;
 mod shared;
 
-pub use builder::EnsembleBuilder;
+pub use builder::{EnsembleBuilder, ensemble};
 pub use report::{EnsembleProgress, EnsembleSolution};
 
 use super::{FieldError, LANES, LaneNumber, Lanes, Outcome, Real, Resolved, SINGLE_LANES, Single};

@@ -64,13 +64,6 @@ impl<R: Real, F: VectorField<Components<R>> + SetLane> LaneField<R> for F {}
 /// A field in lanes behind a pointer.
 pub type DynField<'a, R> = Box<dyn LaneField<R> + 'a>;
 
-impl<R: Real> VectorField<Components<R>> for DynField<'_, R> {
-    #[inline(always)]
-    fn eval(&self, t: &R::Clock, y: &Components<R>, dy: &mut Components<R>) -> Result<(), FieldError> {
-        (**self).eval(t, y, dy)
-    }
-}
-
 impl<R: Real> SetLane for DynField<'_, R> {
     fn set_lane(&mut self, lane: usize, trajectory: usize) {
         (**self).set_lane(lane, trajectory);

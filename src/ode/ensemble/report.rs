@@ -32,7 +32,12 @@ impl<Y> EnsembleSolution<Y> {
         let Some(row) = early.filter(|_| !allow_incomplete) else { return Ok(self) };
         let EnsembleSolution { ref outcomes, ref rtol, ref atol, .. } = self;
         let (outcome, rtol, atol) = (outcomes[row], rtol.clone(), atol.clone());
-        Err(SolveError::Incomplete { outcome, row: Some(row), rtol, atol, partial: Box::new(self) })
+        Err(SolveError::Incomplete {
+            outcome,
+            row: Some(row),
+            tolerances: Some((rtol, atol)),
+            partial: Box::new(self),
+        })
     }
 
     /// What all of them took together.

@@ -1,8 +1,9 @@
 //! Events of a solve on plain states: which happen in a step, and what follows.
 
 use super::{Bracket, EventRecord, Mark, Rhythm, Watch};
+use crate::ode::builder::locked;
 use crate::ode::integrator::Integrator;
-use crate::ode::{OdeError, Outcome, PlainState, Scheme, VectorField, status};
+use crate::ode::{Outcome, PlainState, Scheme, SolveError, VectorField, status};
 
 /// The events of a solve, and what is known of them where the next step starts.
 pub(in crate::ode) struct Finder<'o, 'f, Y: PlainState> {
@@ -230,7 +231,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         t: f64,
         (field, scheme): (&dyn VectorField<Y>, &Scheme<Y>),
         integrator: &mut Integrator<Y>,
-    ) -> Result<Option<Outcome>, OdeError> {
+    ) -> Result<Option<Outcome>, SolveError> {
         let before = self.noise(t, integrator);
         let t_end = integrator.carry.t;
         state_at(t, integrator, &mut self.scratch);
@@ -239,10 +240,12 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         for &(index, _) in &self.group {
             let Watch { event, then, .. } = &self.watches[index];
             if let Some(then) = then {
-                then(t, &mut y);
+                locked(then)(t, &mut y);
                 let (found, expected) = (y.num_components(), self.scratch.num_components());
                 if found != expected {
-                    return Err(OdeError::ActionLength { index, t, found, expected });
+                    let reason =
+                        format!("leaves {found} components of a state of {expected}: it must leave as many");
+                    return Err(SolveError::Event { index, t, reason, partial: Box::new(()) });
                 }
                 self.rhythms[index] = self.rhythms[index].beat(&t);
                 let accumulates = self.rhythms[index].accumulates();

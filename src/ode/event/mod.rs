@@ -19,7 +19,7 @@ pub(crate) use signs::Mark;
 pub(crate) use zeno::Rhythm;
 
 use super::State;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Which sign change counts, how closely it is looked for, and whether the solve ends there.
 ///
@@ -78,7 +78,7 @@ impl Event {
     /// let third = sine.event(Event::crossing().terminal_after(3), |_t, y| y[0]);
     /// let solution = third.solve(0.0, f64::INFINITY, [0.0, 1.0])?;
     /// assert!((solution.t1 - 3.0 * std::f64::consts::PI).abs() < 1e-7);
-    /// # Ok::<(), flowline::ode::OdeError>(())
+    /// # Ok::<(), flowline::Error>(())
     /// ```
     pub fn terminal_after(self, n: usize) -> Self {
         Event { terminal: n.max(1), ..self }
@@ -124,7 +124,7 @@ pub(crate) struct Watch<'f, Y: State> {
 }
 
 /// What an event makes of the state.
-pub(crate) type Then<'f, Y> = Arc<dyn Fn(<Y as State>::Clock, &mut Y) + Send + Sync + 'f>;
+pub(crate) type Then<'f, Y> = Arc<Mutex<dyn FnMut(<Y as State>::Clock, &mut Y) + Send + 'f>>;
 
 /// A hit of an event.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,8 @@
 
 use crate::ode::host;
 use crate::ode::{
-    Clock, Ode, OdeError, OdeState, PlainState, Solution, SolveError, Stages, State, Tolerance, VectorField,
+    Clock, ConfigError, Ode, OdeState, PlainState, Solution, SolveError, Stages, State, Tolerance,
+    VectorField,
 };
 use std::fmt;
 use std::marker::PhantomData;
@@ -134,9 +135,9 @@ macro_rules! __state_of_parts {
             first
         }
         #[inline(always)]
-        fn conforms(&self, y: &Self) -> Result<(), $crate::ode::FieldError> {
+        fn conforms(&self, y: &Self) -> Result<(), $crate::ode::extra::FieldError> {
             $($crate::ode::State::conforms(&self.$part, &y.$part)
-                .map_err(|e| $crate::ode::FieldError::from(format!("part {}: {e}", stringify!($part))))?;)+
+                .map_err(|e| $crate::ode::extra::FieldError::from(format!("part {}: {e}", stringify!($part))))?;)+
             Ok(())
         }
     };
@@ -166,7 +167,7 @@ pub trait DriveOn<C: Clock>: State<Clock = C> {
     /// As [`OdeState::default_tolerance`].
     fn default_tolerance(&self) -> Tolerance<'static>;
     /// As [`OdeState::check`].
-    fn check<F, O>(ode: &Ode<'_, Self, F, O>, t0: &C, t1: &C, y0: &Self) -> Result<(), OdeError>
+    fn check<F, O>(ode: &Ode<'_, Self, F, O>, t0: &C, t1: &C, y0: &Self) -> Result<(), ConfigError>
     where
         Self: OdeState;
     /// As [`OdeState::drive`].
@@ -200,7 +201,7 @@ macro_rules! tuples {
                 t0: &$A::Clock,
                 t1: &$A::Clock,
                 y0: &Self,
-            ) -> Result<(), OdeError> {
+            ) -> Result<(), ConfigError> {
                 DriveOn::check(ode, t0, t1, y0)
             }
             fn drive<F: VectorField<Self>, O>(
@@ -219,7 +220,7 @@ macro_rules! tuples {
             fn default_tolerance(&self) -> Tolerance<'static> {
                 OdeState::default_tolerance(&self.0) $(.looser(OdeState::default_tolerance(&self.$i)))*
             }
-            fn check<F, O>(ode: &Ode<'_, Self, F, O>, t0: &f64, t1: &f64, y0: &Self) -> Result<(), OdeError> {
+            fn check<F, O>(ode: &Ode<'_, Self, F, O>, t0: &f64, t1: &f64, y0: &Self) -> Result<(), ConfigError> {
                 host::check(ode, (*t0, *t1), y0)
             }
             fn drive<F: VectorField<Self>, O>(
@@ -259,7 +260,7 @@ tuples!((A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A
 /// let end = ode.atol([1e-9, 1e-9, 1e-6]).solve(0.0, 10.0, y0)?.y1;
 /// let energy = 0.5 * (end.angle * end.angle + end.speed * end.speed) + end.heat[0];
 /// assert!((energy - 0.5).abs() < 1e-5);
-/// # Ok::<(), flowline::ode::OdeError>(())
+/// # Ok::<(), flowline::Error>(())
 /// ```
 #[macro_export]
 macro_rules! state {
@@ -283,7 +284,7 @@ macro_rules! state {
                 t0: &f64,
                 t1: &f64,
                 y0: &Self,
-            ) -> Result<(), $crate::ode::OdeError> {
+            ) -> Result<(), $crate::ode::ConfigError> {
                 $crate::ode::check_on_host(ode, (*t0, *t1), y0)
             }
             fn drive<F: $crate::ode::VectorField<Self>, O>(

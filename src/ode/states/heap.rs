@@ -241,7 +241,7 @@ macro_rules! heap_state {
             fn first_non_finite(&self, _like: &f64) -> f64 {
                 $crate::ode::states::heap::first_non_finite(self.iter().copied())
             }
-            fn conforms(&self, y: &Self) -> Result<(), $crate::ode::FieldError> {
+            fn conforms(&self, y: &Self) -> Result<(), $crate::ode::extra::FieldError> {
                 $crate::ode::states::heap::same_shape(&$shape(self), &$shape(y), $say)
             }
         }

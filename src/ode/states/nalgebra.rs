@@ -59,7 +59,7 @@ impl<Y, O: PlainState> Solution<Y, O> {
     /// let heat = Ode::in_place(|_t, u: &DVector<f64>, du: &mut DVector<f64>| du.copy_from(&(-2.0 * u)));
     /// let u1 = heat.solve(0.0, 1.0, DVector::from_element(400, 1.0))?.y1;
     /// assert!((u1[399] - (-2.0_f64).exp()).abs() < 1e-6);
-    /// # Ok::<(), flowline::ode::OdeError>(())
+    /// # Ok::<(), flowline::Error>(())
     /// ```
     pub fn to_dmatrix(&self) -> DMatrix<f64> {
         let (rows, columns, numbers) = self.table();

@@ -151,7 +151,7 @@ impl<Y, O: PlainState> Solution<Y, O> {
     /// let heat = Ode::in_place(|_t, u: &ArrayRef1<f64>, du: &mut ArrayRef1<f64>| du.assign(&(-2.0 * u)));
     /// let u1 = heat.solve(0.0, 1.0, Array1::ones(400))?.y1;
     /// assert!((u1[399] - (-2.0_f64).exp()).abs() < 1e-6);
-    /// # Ok::<(), flowline::ode::OdeError>(())
+    /// # Ok::<(), flowline::Error>(())
     /// ```
     pub fn to_ndarray(&self) -> Array2<f64> {
         let (rows, columns, numbers) = self.table();

@@ -215,7 +215,7 @@ fn a_stiff_problem_is_told_with_a_remedy() {
 }
 
 #[test]
-fn steps_by_hand_and_many_solves_notice_stiffness_where_one_solve_does() {
+fn steps_by_hand_notice_stiffness_where_a_solve_does() {
     // To cos t at a rate that is a component: stiff or not by y0 alone.
     let ode = Ode::new(|t: f64, y: &[f64; 2]| [-y[1] * (y[0] - t.cos()), 0.0]);
     let (stiff, mild) = ([0.0, 2000.0], [0.0, 1.0]);
@@ -231,9 +231,6 @@ fn steps_by_hand_and_many_solves_notice_stiffness_where_one_solve_does() {
     let mut steps = tight.stepper(0.0, 100.0, mild).unwrap();
     while steps.step().unwrap().is_some() {}
     assert!(steps.warnings().is_empty() && steps.stats().num_steps > 500, "{}", steps.stats());
-
-    let many = ode.solve_many(0.0, 10.0, &[mild, stiff, mild]).unwrap();
-    assert_eq!(many.warnings, [(1, whole.warnings[0])], "{many}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Step sizes: the PID formula against one written apart from it, constant steps, times, counters, directions.
 
 use crate::ode::{
-    ConstantStepSize, Controller, Method, Ode, OdeError, Outcome, PidController, SolveError, StepTo,
+    ConfigError, ConstantStepSize, Controller, Method, Ode, Outcome, PidController, SolveError, StepTo,
 };
 use crate::simd::Level;
 use std::cell::Cell;
@@ -171,7 +171,7 @@ fn dt0_is_a_magnitude_or_signed_as_the_interval() {
     assert_eq!(solve(0.1, -1.0).unwrap().y1, solve(-0.1, -1.0).unwrap().y1);
     assert!((solve(0.1, -1.0).unwrap().step_times[1] + 0.1).abs() < 1e-15);
     for dt0 in [-0.1, 0.0, f64::NAN, f64::INFINITY] {
-        assert!(matches!(solve(dt0, 1.0), Err(SolveError::Config(OdeError::FirstStep { .. }))), "{dt0}");
+        assert!(matches!(solve(dt0, 1.0), Err(SolveError::Config(ConfigError::FirstStep { .. }))), "{dt0}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Dense outputs: their ends, their order as measured, and problems that catch a wrong time or weight.
 
-use crate::ode::{ButcherTableau, Interpolant, Method, OdeError, Tableau};
+use crate::ode::{ButcherTableau, ConfigError, Interpolant, Method, Tableau};
 
 type Field = fn(f64, [f64; 2]) -> [f64; 2];
 
@@ -283,7 +283,7 @@ fn a_table_of_ones_own_interpolates_as_the_built_in_one() {
 }
 
 /// A built-in method as a table of one's own; its interpolant's powers of theta from values at nodes.
-fn as_own(tableau: &ButcherTableau, degree: usize) -> Result<Tableau, OdeError> {
+fn as_own(tableau: &ButcherTableau, degree: usize) -> Result<Tableau, ConfigError> {
     let s = tableau.num_stages();
     let rows: Vec<&[f64]> = (1..s).map(|i| tableau.row(i)).collect();
     let interpolant = Interpolant::of(tableau);

@@ -1,6 +1,8 @@
 //! The front door: what it accepts, what it refuses, what it says.
 
 use crate::ode::*;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 #[test]
 fn every_kind_of_state_and_closure_solves() {
@@ -93,11 +95,14 @@ fn what_is_invalid_is_refused_with_its_numbers() {
     assert!(listed(&[0.0, 0.5]).contains("from 0 to 0.5, the solve from t0=0 to t1=1"));
     assert!(listed(&[]).contains("from NaN to NaN"));
     assert!(refuse(ode().controller(StepTo { ts: vec![0.0, 1.0] }).dt0(0.1)).contains("leave out one"));
-    assert!(matches!(ode().check(&f64::NAN, &1.0, &[0.0; 2]), Err(OdeError::Time { name: "t0", .. })));
-    assert!(matches!(ode().check(&0.0, &f64::INFINITY, &[0.0; 2]), Err(OdeError::Time { name: "t1", .. })));
+    assert!(matches!(ode().check(&f64::NAN, &1.0, &[0.0; 2]), Err(ConfigError::Time { name: "t0", .. })));
+    assert!(matches!(
+        ode().check(&0.0, &f64::INFINITY, &[0.0; 2]),
+        Err(ConfigError::Time { name: "t1", .. })
+    ));
     assert!(matches!(
         ode().check(&0.0, &1.0, &[0.0, f64::NAN]),
-        Err(OdeError::InitialState { component: 1 })
+        Err(ConfigError::InitialState { component: 1 })
     ));
 }
 
@@ -151,11 +156,55 @@ fn odeint_gives_y_at_each_time() {
     assert_eq!(odeint(oscillator, [1.0, 0.0], &[3.0]).unwrap(), [[1.0, 0.0]]);
     assert!(matches!(
         odeint(oscillator, [1.0, 0.0], &[0.0, 2.0, 1.0]),
-        Err(SolveError::Config(OdeError::TimesNotMonotone { index: 1, .. }))
+        Err(SolveError::Config(ConfigError::TimesNotMonotone { index: 1, .. }))
     ));
     let nan = odeint(oscillator, [1.0, 0.0], &[0.0, f64::NAN]);
-    assert!(matches!(nan, Err(SolveError::Config(OdeError::Time { .. }))));
+    assert!(matches!(nan, Err(SolveError::Config(ConfigError::Time { .. }))));
     let early = odeint(|_t, y: &f64| y * y, 1.0, &[0.0, 0.5, 2.0]).unwrap_err();
     let SolveError::Incomplete { partial, .. } = early else { panic!("{early}") };
     assert_eq!(partial.ts, [0.0, 0.5]);
+}
+
+#[test]
+fn closures_that_collect_need_no_lock_of_their_caller() {
+    let (mut seen, mut bounces, mut saves) = (vec![], vec![], 0);
+    let ball = Ode::new(|_t, y: &[f64; 2]| [y[1], -9.81])
+        .on_event(
+            Event::falling(),
+            |_t, y| y[0],
+            |t, y| {
+                bounces.push(t);
+                y[1] *= -0.5;
+            },
+        )
+        .save_at(SaveAt::linspace(0.0, 1.0, 5))
+        .save_fn(|_t, y| {
+            saves += 1;
+            y[0]
+        })
+        .on_step(|t, _y| {
+            seen.push(t);
+            ControlFlow::Continue(())
+        });
+    let solution = ball.solve(0.0, 1.0, [1.0, 0.0]).unwrap();
+    drop(ball);
+    assert_eq!(bounces, solution.events.iter().map(|event| event.t).collect::<Vec<_>>());
+    assert_eq!((bounces.len(), saves, seen.last()), (2, solution.ys.len(), Some(&1.0)));
+}
+
+#[test]
+fn boxed_and_shared_fields_solve_as_their_own() {
+    struct Decay(f64);
+    impl VectorField<[f64; 1]> for Decay {
+        fn eval(&self, _t: &f64, y: &[f64; 1], dy: &mut [f64; 1]) -> Result<(), FieldError> {
+            dy[0] = -self.0 * y[0];
+            Ok(())
+        }
+    }
+    let own = Ode::from_field(Decay(2.0)).solve(0.0, 1.0, [1.0]).unwrap();
+    let boxed: Box<dyn VectorField<[f64; 1]>> = Box::new(Decay(2.0));
+    let shared: Arc<dyn VectorField<[f64; 1]>> = Arc::new(Decay(2.0));
+    assert_eq!(Ode::from_field(boxed).solve(0.0, 1.0, [1.0]).unwrap().y1, own.y1);
+    assert_eq!(Ode::from_field(shared.clone()).solve(0.0, 1.0, [1.0]).unwrap().y1, own.y1);
+    assert_eq!(Ode::from_field(&shared).solve(0.0, 1.0, [1.0]).unwrap().y1, own.y1);
 }

@@ -44,7 +44,7 @@ fn an_inlined_method_is_the_method_and_another_one_may_follow() {
 fn an_inlined_ensemble_has_the_bits_of_the_shared_loop() {
     let rhos: Vec<f64> = (0..300).map(|i| 0.1 * f64::from(i)).collect();
     for level in Level::available() {
-        let ode = || Ode::ensemble(&rhos, |&rho| (Lorenz { rho }, [1.0; 3])).rtol(1e-7).level(level);
+        let ode = || ensemble(&rhos, |&rho| (Lorenz { rho }, [1.0; 3])).rtol(1e-7).level(level);
         let (shared, inlined) =
             (ode().solve(0.0, 1.0).unwrap(), ode().inlined(Tsit5).solve(0.0, 1.0).unwrap());
         let bits = |ensemble: &EnsembleSolution<[f64; 3]>| -> Vec<[u64; 3]> {

@@ -1,6 +1,6 @@
 //! Tables of one's own: what they find out about themselves, and what they refuse.
 
-use crate::ode::{ButcherTableau, Interpolant, Method, OdeError, Tableau};
+use crate::ode::{ButcherTableau, ConfigError, Interpolant, Method, Tableau};
 
 const KUTTA3: (&[&[f64]], [f64; 3], [f64; 3]) =
     (&[&[0.5], &[-1.0, 2.0]], [1.0 / 6.0, 2.0 / 3.0, 1.0 / 6.0], [0.0, 0.5, 1.0]);
@@ -15,7 +15,7 @@ fn again(tableau: &ButcherTableau) -> Tableau {
     Tableau::new(tableau.name, &rows, tableau.b, tableau.c).unwrap()
 }
 
-fn message<T: std::fmt::Debug>(result: Result<T, OdeError>) -> String {
+fn message<T: std::fmt::Debug>(result: Result<T, ConfigError>) -> String {
     result.unwrap_err().to_string()
 }
 
@@ -38,13 +38,16 @@ fn orders_are_found_from_the_numbers() {
 #[test]
 fn a_failing_order_condition_is_named_by_its_tree() {
     let error = kutta3().check_order(4);
-    assert!(matches!(&error, Err(OdeError::TableauOrder { nodes: 4, weights: "b", .. })), "{error:?}");
+    assert!(matches!(&error, Err(ConfigError::TableauOrder { nodes: 4, weights: "b", .. })), "{error:?}");
     let message = message(error);
     assert_eq!(
         message,
         "tableau \"kutta3\": b miss the condition of order 4 of the tree [[[•]]] by 4.1666666666666664e-2"
     );
-    assert!(matches!(kutta3().check_order(11), Err(OdeError::TableauOrderAsked { order: 11, max: 10, .. })));
+    assert!(matches!(
+        kutta3().check_order(11),
+        Err(ConfigError::TableauOrderAsked { order: 11, max: 10, .. })
+    ));
     // The fourth order method with two digits swapped in one row, row sum kept.
     let rk4 = Tableau::new(
         "swapped",
@@ -64,7 +67,7 @@ fn an_estimate_is_the_difference_of_two_solutions() {
     assert_eq!((own.view().error_order, own.view().b_err_low), (3, None));
     assert_eq!(kutta3().view().b_err, None);
     let claimed = kutta3().with_error(&[0.0, 1.0, 0.0], 4);
-    assert!(matches!(claimed, Err(OdeError::TableauOrder { nodes: 3, weights: "b - b_embedded", .. })));
+    assert!(matches!(claimed, Err(ConfigError::TableauOrder { nodes: 3, weights: "b - b_embedded", .. })));
     assert!(message(kutta3().with_error(&KUTTA3.1, 3)).contains("must differ from b"));
     assert!(message(kutta3().with_error(&[1.0, 0.0, 0.0], 0)).contains("error_order=0"));
     assert!(message(kutta3().with_error(&[1.0, 0.0], 2)).contains("b_embedded: 2 where 3 belong"));

@@ -22,7 +22,7 @@ fn end_value_dense_value_and_saved_value_agree_at_t1() {
             assert_eq!(solution.ys[1], dense.eval(0.5 * (t0 + t1)).unwrap());
             for (t, outside) in [(t0, t0 - (t1 - t0)), (t1, t1 + 0.1 * (t1 - t0)), (t0, f64::NAN)] {
                 assert!(dense.eval(t).is_ok());
-                assert!(matches!(dense.eval(outside), Err(OdeError::OutsideInterval { .. })));
+                assert!(matches!(dense.eval(outside), Err(ConfigError::OutsideInterval { .. })));
             }
         }
     }
@@ -88,11 +88,11 @@ fn an_empty_interval_saves_y0_wherever_it_is_asked_for() {
 #[test]
 fn unsorted_and_outlying_times_are_refused() {
     let refuse = |ts: &[f64]| Ode::new(|_t, y: &f64| -y).save_at(ts).check(&0.0, &1.0, &1.0).unwrap_err();
-    assert!(matches!(refuse(&[0.5, 0.2]), OdeError::TimesNotMonotone { index: 0, .. }));
-    assert!(matches!(refuse(&[0.5, 1.2]), OdeError::SavedTime { index: 1, .. }));
-    assert!(matches!(refuse(&[f64::NAN]), OdeError::SavedTime { index: 0, .. }));
+    assert!(matches!(refuse(&[0.5, 0.2]), ConfigError::TimesNotMonotone { index: 0, .. }));
+    assert!(matches!(refuse(&[0.5, 1.2]), ConfigError::SavedTime { index: 1, .. }));
+    assert!(matches!(refuse(&[f64::NAN]), ConfigError::SavedTime { index: 0, .. }));
     let plain = Ode::new(|_t, y: &f64| -y).solve(0.0, 1.0, 1.0).unwrap();
-    assert!(matches!(plain.dense(), Err(OdeError::NotSaved { .. })));
+    assert!(matches!(plain.dense(), Err(ConfigError::NotSaved { .. })));
 }
 
 #[test]

@@ -113,12 +113,12 @@ fn the_problem_is_that_of_the_plain_solve_or_is_refused_by_the_setting_s_name() 
         ("save_at", ode().save_at(SaveAt::steps())),
         ("event", ode().event(Event::crossing(), height)),
         ("event", ode().event(Event::crossing().terminal(), height)),
-        ("jump", ode().on_event(Event::crossing(), height, |_t, y| y[1] = 0.0)),
+        ("on_event", ode().on_event(Event::crossing(), height, |_t, y| y[1] = 0.0)),
         ("on_step", ode().on_step(|_t, _y| std::ops::ControlFlow::Break(()))),
     ];
     for (setting, ode) in refused {
         let error = ode.forward_sensitivity().solve(0.0, 1.0, [1.0, 1.2, 0.9]).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("`{setting}` has no effect in `sensitivity`")), "{error}");
+        assert!(error.starts_with(&format!("`{setting}` has no effect in `forward_sensitivity`")), "{error}");
     }
 }
 

@@ -92,7 +92,7 @@ fn a_failed_solve_counts_in_the_branch_that_ran_alone() {
     });
     assert!(f.call(0.1).is_ok());
     assert_eq!(f.call(20.0).unwrap().item(), 20.0);
-    assert!(f.call(1.0).unwrap_err().to_string().contains("a solve ended early"));
+    assert!(f.call(1.0).unwrap_err().to_string().contains("the solve ended early"));
     assert_eq!(f.num_traces(), 1);
 }
 
