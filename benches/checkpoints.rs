@@ -6,7 +6,7 @@
 //! own calls: two for each step forward, two for each recomputed one, and two for each step backward, whose cotangent
 //! needs its stages.
 
-use flowline::backend::checkpoint::cost::fewest_extra;
+use flowline::__internal::backend::checkpoint::cost::fewest_extra;
 use flowline::prelude::*;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn run(options: &Options) -> flowline::Result<()> {
     let Options { steps, checkpoints, ref forecast, json } = *options;
     let calls = Arc::new(AtomicU64::new(0));
     let counter = calls.clone();
-    let weights = Key::new(0).normal([4, 4]).cast(flowline::array::DType::F64);
+    let weights = Key::new(0).normal([4, 4]).cast(flowline::tensor::DType::F64);
     let gradient = jit(|y0: Tensor| {
         let end = |y0: &Tensor| {
             let field = Ode::new(|_t, y: &Tensor| {

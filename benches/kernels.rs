@@ -6,14 +6,14 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use flowline::array::{Array, DType};
-use flowline::backend::cpu::kernels::{
+use flowline::__internal::array::{Array, DType};
+use flowline::__internal::backend::cpu::kernels::{
     Activation, Arith, Elem, Epilogue, Gemm, Rows, StripOp, cast, gemm_f32, gemm_f64, gemm_layer_f32,
     max_strip, philox_fill, strip, sum_cols, sum_rows, sum_strip, transpose_4,
 };
-use flowline::backend::{Plan, Workspace};
-use flowline::graph::{Builder, Type};
-use flowline::simd::Level;
+use flowline::__internal::backend::{Plan, Workspace};
+use flowline::__internal::graph::{Builder, Type};
+use flowline::__internal::simd::Level;
 
 /// Best nanoseconds a call over 300 batches of about 30 us: short enough that some meet no interruption.
 fn best(mut f: impl FnMut()) -> f64 {

@@ -50,7 +50,7 @@ fn loss(ln_p: &Tensor, counts: &Counts) -> flowline::Result<Tensor> {
 fn counted(key: &Key) -> flowline::Result<Counts> {
     let ts = Tensor::from((1..=50).map(|i| T1 * f64::from(i) / 50.0).collect::<Vec<_>>());
     let noise = key.normal([50, 2]) * NOISE;
-    let counted = populations(&Tensor::from(P), &ts)? + noise.cast(flowline::array::DType::F64);
+    let counted = populations(&Tensor::from(P), &ts)? + noise.cast(flowline::tensor::DType::F64);
     Ok(Counts { counted, weight: Tensor::from(vec![1.0; 50]), ts })
 }
 

@@ -65,7 +65,7 @@ fn main() -> flowline::Result<()> {
     //| $$-\log p(x_1) = -\log p_0(x_0) + \int_0^1 \operatorname{div} f \, dt.$$
     //|
     //| The loss is differentiated through the solve. An update is one compiled call, traced once.
-    let data = Tensor::from(pinwheel.concat()).reshape([200_000, 2]).cast(flowline::array::DType::F32);
+    let data = Tensor::from(pinwheel.concat()).reshape([200_000, 2]).cast(flowline::tensor::DType::F32);
     let held_out = ToyDensity::Pinwheel.sample(4_000, &mut for_data.fold_in(1).rng());
     let truth = ToyDensity::Pinwheel.density();
     let their_own = held_out.iter().map(|&x| truth.log_prob(x)).sum::<f64>() / 4_000.0;

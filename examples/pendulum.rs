@@ -46,7 +46,7 @@ fn observed(n: usize, key: &Key) -> flowline::Result<Batch> {
     let ends: Vec<[f64; 2]> =
         starts.iter().map(|start| Ok(ode.solve(0.0, 0.5, *start)?.y1)).collect::<flowline::Result<_>>()?;
     let tensor = |rows: &[[f64; 2]]| Tensor::from(rows.as_flattened().to_vec()).reshape([n, 2]);
-    let single = |x: Tensor| x.cast(flowline::array::DType::F32);
+    let single = |x: Tensor| x.cast(flowline::tensor::DType::F32);
     Ok(Batch { y0: single(tensor(&starts)), y1: single(tensor(&ends)) })
 }
 
@@ -73,7 +73,7 @@ pub fn run(folder: &Path, updates: usize) -> flowline::Result<(f64, f64)> {
     // The learned swing and the true one side by side, as one state of the host.
     let learned = jit(|y: Tensor| motion(&state.energy, &y));
     let both = Ode::new(|_t, y: &[f64; 4]| {
-        let at = Tensor::from([[y[0], y[1]]]).cast(flowline::array::DType::F32);
+        let at = Tensor::from([[y[0], y[1]]]).cast(flowline::tensor::DType::F32);
         let [dq, dp] = pendulum(&[y[2], y[3]]);
         learned.call(&at).map(|d| d.to_vec()).map(|d| [d[0], d[1], dq, dp])
     });

@@ -8,9 +8,9 @@
 //! and those that start further out turn faster, so some of what is left is the price of not knowing a start.
 //! `cargo run --release --example spiral` takes four seconds and draws `spiral.png`.
 
-use flowline::array::DType::F32;
 use flowline::plot::Axes;
 use flowline::prelude::*;
+use flowline::tensor::DType::F32;
 use std::path::Path;
 
 tree! { struct TrainState { model: Mlp, optimizer: OptState } }
@@ -64,7 +64,7 @@ fn follow(model: &Mlp, start: &Tensor, ts: &Tensor) -> flowline::Result<Tensor> 
 /// The mean square distance at the times `which`.
 fn loss(model: &Mlp, batch: &Batch) -> flowline::Result<Tensor> {
     let by_time = by_time(&batch.ys);
-    let ts = batch.which.cast(flowline::array::DType::F64) * DT;
+    let ts = batch.which.cast(flowline::tensor::DType::F64) * DT;
     Ok((follow(model, &by_time.index(0), &ts)? - by_time.take(&batch.which)).square().mean())
 }
 
@@ -119,7 +119,7 @@ fn draw(folder: &Path, model: &Mlp, seen: &Tensor, unseen: &Tensor) -> flowline:
     let few = |ys: &Tensor| ys.slice(0, 0..5);
     let starts = few(unseen).slice(1, 0..1).reshape([5, 2]);
     let learned =
-        follow(model, &starts, &(times(20 * TIMES, 1).cast(flowline::array::DType::F64) * (DT / 20.0)))?;
+        follow(model, &starts, &(times(20 * TIMES, 1).cast(flowline::tensor::DType::F64) * (DT / 20.0)))?;
     let axes = Axes::new("x", "y").size(800, 800).streamlines(&ground);
     let dots = |axes: Axes, name: &str, ys: &Tensor| {
         let label = |i| if i == 0 { name } else { "" };

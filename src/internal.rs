@@ -1,4 +1,6 @@
-//! What the command line takes from inside the library. It is not public: any version may change or remove it.
+//! What the command line, the benches and the tests take from inside the library.
+//!
+//! It is not public: any version may change or remove it.
 
 pub use crate::io::{read_npy_header, write_csv, write_csv_parts, write_npy, write_npy_parts};
 #[cfg(feature = "plot")]
@@ -7,12 +9,42 @@ pub use crate::simd::Level;
 #[cfg(feature = "train")]
 pub use crate::{
     backend::Peak,
-    data::{Estimate, Given, Rule, estimate::grouped},
+    data::{
+        Given, HELD_OUT_SHARE, Parts, SMOOTHING,
+        estimate::grouped,
+        extra::{Estimate, Rule, ToyGrid},
+    },
     eval::EvalError,
     train::{
-        Activity, DRAW_TOLERANCE, DensityGrid, DivergenceKind, FAR, FieldConfig, FlopsOf, IMAGE_TOLERANCE,
-        ImagesFrame, MEASURE_TOLERANCE, ModelConfig, ModelKind, Objective, ObjectiveKind, OptimizerKind,
-        PhasePlan, PixelTransformKind, Recorded, RunInfo, Steps, ToleranceRow, TrainConfig, check_free,
-        check_tolerances, default_folder,
+        DRAW_TOLERANCE, FAR, FieldConfig, FlopsOf, Flow, IMAGE_TOLERANCE, ImagesFrame, MEASURE_TOLERANCE,
+        ModelConfig, PhasePlan, Recorded, Steps, ToleranceRow, check_free, check_tolerances, default_folder,
+        extra::{
+            Activity, DensityGrid, DivergenceKind, ModelKind, Objective, ObjectiveKind, OptimizerKind,
+            PixelTransformKind, RunInfo, TrainConfig,
+        },
     },
 };
+
+pub mod simd {
+    pub use crate::simd::*;
+}
+#[cfg(feature = "autodiff")]
+pub mod array {
+    pub use crate::array::*;
+}
+#[cfg(feature = "autodiff")]
+pub mod graph {
+    pub use crate::graph::*;
+}
+#[cfg(feature = "autodiff")]
+pub mod transform {
+    pub use crate::transform::*;
+}
+#[cfg(feature = "autodiff")]
+pub mod backend {
+    pub use crate::backend::*;
+}
+#[cfg(feature = "train")]
+pub mod eval {
+    pub use crate::eval::*;
+}

@@ -29,21 +29,21 @@ pub mod __internal;
 #[cfg(feature = "autodiff")]
 pub mod adjoint;
 #[cfg(feature = "autodiff")]
-pub mod array;
+mod array;
 #[cfg(feature = "autodiff")]
-pub mod backend;
+mod backend;
 #[cfg(feature = "autodiff")]
 pub mod cnf;
 #[cfg(feature = "train")]
 pub mod data;
 mod error;
 #[cfg(feature = "train")]
-pub mod eval;
+mod eval;
 #[cfg(all(fuzzing, feature = "autodiff"))]
 #[doc(hidden)]
 pub mod fuzzing;
 #[cfg(feature = "autodiff")]
-pub mod graph;
+mod graph;
 #[cfg(any(feature = "plot", feature = "train"))]
 mod heatmap;
 pub mod io;
@@ -58,13 +58,13 @@ pub mod ode;
 pub mod optim;
 #[cfg(feature = "plot")]
 pub mod plot;
-pub mod simd;
+mod simd;
 #[cfg(feature = "autodiff")]
 pub mod tensor;
 #[cfg(feature = "train")]
 pub mod train;
 #[cfg(feature = "autodiff")]
-pub mod transform;
+mod transform;
 
 pub use error::{Error, Result};
 #[cfg(feature = "nalgebra")]
@@ -78,20 +78,10 @@ pub use ndarray;
 pub mod guide {}
 
 pub mod prelude {
-    //! The names that programs use.
-    #[cfg(feature = "autodiff")]
-    pub use crate::adjoint::{Adjoint, Batching, Checkpoints, ExpectedSteps};
-    pub use crate::ode::Method::{self, *};
-    pub use crate::ode::{
-        ConfigError, ConstantStepSize, Controller, Event, HairerController, Ode, Outcome, PidController,
-        SaveAt, Solution, SolveError, StepTo, Tableau, Tolerance, VectorField, ensemble, odeint,
-    };
+    //! The names of programs that solve.
+    pub use crate::ode::{Event, Method, Ode, Outcome, SaveAt, Solution, SolveError, ensemble, odeint};
     pub use crate::state;
-    #[cfg(feature = "autodiff")]
-    pub use crate::tree;
     pub use crate::vector_field;
-    #[cfg(feature = "autodiff")]
-    pub use crate::{cnf::*, nn::*, optim::*, tensor::*};
 }
 
 #[cfg(all(doctest, feature = "train", feature = "plot"))]

@@ -3,9 +3,9 @@
 #![cfg(feature = "autodiff")]
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
-use flowline::array::DType;
 use flowline::memory;
 use flowline::prelude::*;
+use flowline::tensor::DType;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

@@ -2,7 +2,7 @@
 //! of live buffers. A binary of its own, so that nothing else is counted.
 #![cfg(feature = "autodiff")]
 
-use flowline::array::memory;
+use flowline::__internal::array::memory;
 use flowline::prelude::*;
 
 const EXAMPLES: usize = 500;

@@ -8,8 +8,8 @@
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix};
 use crate::w4;
-use flowline::array::DType;
 use flowline::prelude::*;
+use flowline::tensor::DType;
 
 pub const VARIANTS: &[&str] = &["samples fixed", "samples adaptive", "grid fixed", "grid adaptive"];
 

@@ -24,11 +24,29 @@ mod solve;
 mod stream;
 
 pub use base::StandardNormal;
-pub use divergence::{Divergence, ProbeDistribution};
+pub use divergence::Divergence;
 pub use flow::Cnf;
-pub use settings::{CnfOptions, ErrorNorm, PathRegularization, StepControl};
-pub use solve::FlowStats;
-pub use stream::Streamed;
+pub use settings::{ErrorNorm, PathRegularization};
+
+pub mod extra {
+    //! Less common options, and what functions of flows return.
+    pub use super::divergence::ProbeDistribution;
+    pub use super::settings::{CnfOptions, StepControl};
+    pub use super::solve::FlowStats;
+    pub use super::stream::Streamed;
+}
+pub(crate) use extra::*;
+
+pub mod prelude {
+    //! The names of programs that learn densities.
+    pub use super::{Cnf, Divergence, PathRegularization};
+    #[cfg(feature = "train")]
+    pub use crate::data::{ImageDensity, ImageSet, Points, ToyDensity};
+    pub use crate::nn::prelude::*;
+    pub use crate::nn::{ConcatSquash, VelocityField};
+    #[cfg(feature = "train")]
+    pub use crate::train::{TrainOptions, TrainedFlow, Trainer};
+}
 
 #[cfg(test)]
 mod tests;

@@ -37,14 +37,31 @@ pub(crate) mod tests;
 mod toy;
 
 pub use error::DataError;
-pub use estimate::Estimate;
-pub(crate) use estimate::grouped;
-pub use grid::Grid;
-pub use image_density::{ImageDensity, JITTER_PIXELS, Rule};
-pub use image_set::{ImageSet, MEMORY_BUDGET};
-pub use parts::{Given, HELD_OUT_SHARE, Parts};
-pub use pixels::{LogitTransform, MarginalTransform, PixelTransform, SMOOTHING, bits_per_dim, dequantize};
-pub use points::{Points, Rows};
-pub use split::{Split, subset};
+pub use image_density::ImageDensity;
+pub use image_set::ImageSet;
+pub use pixels::{LogitTransform, MarginalTransform};
+pub use points::Points;
 pub use standard::Standardizer;
-pub use toy::{ToyDensity, ToyGrid};
+pub use toy::ToyDensity;
+
+pub mod extra {
+    //! What data are made of, and what is measured of them.
+    pub use super::estimate::Estimate;
+    pub use super::image_density::Rule;
+    pub use super::pixels::{PixelTransform, bits_per_dim, dequantize};
+    pub use super::split::{Split, subset};
+    pub use super::toy::ToyGrid;
+}
+pub(crate) use extra::*;
+
+// What the command line, the benches and training take.
+#[doc(hidden)]
+pub use self::{
+    grid::Grid,
+    image_density::JITTER_PIXELS,
+    image_set::MEMORY_BUDGET,
+    parts::{Given, HELD_OUT_SHARE, Parts},
+    pixels::SMOOTHING,
+    points::Rows,
+};
+pub(crate) use estimate::grouped;

@@ -25,6 +25,7 @@ mod npy;
 #[cfg(feature = "train")]
 pub(crate) mod process;
 #[cfg(any(feature = "plot", feature = "train"))]
+#[doc(hidden)]
 pub mod raster;
 #[cfg(feature = "train")]
 pub(crate) mod run;
@@ -38,18 +39,24 @@ mod tensors;
 
 #[cfg(feature = "train")]
 pub(crate) use atomic::temporary_name;
+#[doc(hidden)]
 pub use atomic::{writable_folder, write_atomic};
 #[cfg(all(test, feature = "train"))]
 pub(crate) use checkpoint::write_first_format;
 #[cfg(feature = "train")]
+#[doc(hidden)]
 pub use checkpoint::{Checkpoint, FORMAT_VERSION, read_checkpoint, write_checkpoint};
-pub use csv::{Table, read_csv, write_csv, write_csv_parts};
+pub use csv::{Table, read_csv};
+#[doc(hidden)]
+pub use csv::{write_csv, write_csv_parts};
 pub use error::IoError;
 #[cfg(feature = "train")]
 pub(crate) use hash::Fnv;
 #[cfg(feature = "train")]
 pub(crate) use lock::Lock;
-pub use npy::{Npy, NpyHeader, NpyNumber, read_npy, read_npy_header, write_npy, write_npy_parts};
+pub use npy::{Npy, read_npy};
+#[doc(hidden)]
+pub use npy::{NpyHeader, NpyNumber, read_npy_header, write_npy, write_npy_parts};
 #[cfg(test)]
 #[cfg_attr(not(feature = "train"), expect(unused_imports, reason = "for the tests of training"))]
 pub(crate) use scratch::{Scratch, scratch};

@@ -28,24 +28,52 @@ mod softmax;
 mod time_layers;
 mod unet;
 
-pub use attention::{AttentionOptions, MultiHeadAttention, causal_mask};
-pub use conv::{Conv2d, ConvTranspose2d, Padding, upsample};
-pub use drift::{AnyVelocityField, VelocityField};
-pub use embedding::{Embedding, GaussianFourierProjection, timestep_embedding};
-pub use fixed::{Buffer, Frozen, freeze, is_fixed, num_params, num_params_where};
-pub use fourier::{FourierMlp, golden_frequencies, normal_frequencies};
+pub use attention::MultiHeadAttention;
+pub use conv::Conv2d;
+pub use drift::VelocityField;
+pub use embedding::Embedding;
+pub use fixed::{Frozen, freeze, num_params};
+pub use fourier::FourierMlp;
 pub use gru::GruCell;
-pub use init::{Init, ParseInitError};
 pub use layer_norm::LayerNorm;
-pub use level_mixture::LevelMixture;
 pub use linear::{Activation, Linear, dropout};
 pub use mlp::Mlp;
-pub use softmax::{log_softmax, softmax};
-pub use time_layers::{
-    BlendLinear, BlendMlp, ConcatLinear, ConcatMlp, ConcatSquash, ConcatSquashLinear, SquashLinear,
-    SquashMlp, TimeLayer, TimeMlp,
-};
-pub use unet::{FilmBlock, UNet, UNetConfig, UNetLevel};
+pub use time_layers::ConcatSquash;
+pub use unet::UNet;
+
+pub mod extra {
+    //! Less common layers, and the parts that others are made of.
+    pub use super::attention::{AttentionOptions, causal_mask};
+    pub use super::conv::{ConvTranspose2d, Padding, upsample};
+    pub use super::drift::AnyVelocityField;
+    pub use super::embedding::{GaussianFourierProjection, timestep_embedding};
+    pub use super::fixed::{Buffer, is_fixed, num_params_where};
+    pub use super::fourier::{golden_frequencies, normal_frequencies};
+    pub use super::init::{Init, ParseInitError};
+    pub use super::level_mixture::LevelMixture;
+    pub use super::softmax::{log_softmax, softmax};
+    pub use super::time_layers::{
+        BlendLinear, BlendMlp, ConcatLinear, ConcatMlp, ConcatSquashLinear, SquashLinear, SquashMlp,
+        TimeLayer, TimeMlp,
+    };
+    pub use super::unet::{FilmBlock, UNetConfig, UNetLevel};
+}
+pub(crate) use extra::*;
+
+pub mod prelude {
+    //! The names of programs that differentiate and train.
+    pub use super::{Activation, Linear, Mlp, num_params};
+    pub use crate::adjoint::{Adjoint, TensorSolution};
+    pub use crate::io;
+    pub use crate::optim::{
+        Adam, AdamW, OptState, Optimizer, Schedule, Sgd, chain, clip_by_global_norm, minimize,
+    };
+    pub use crate::prelude::*;
+    pub use crate::tensor::{
+        DType, Dataset, Key, Tensor, Tree, cond, grad, hvp, jit, jvp, value_and_grad, vjp, vmap,
+    };
+    pub use crate::tree;
+}
 
 #[cfg(test)]
 mod tests;

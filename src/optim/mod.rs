@@ -38,24 +38,43 @@ mod schedule;
 mod skip;
 mod trust;
 
-pub use adam::{ScaleByAdam, scale_by_adam};
 pub use average::Ema;
-pub use belief::{ScaleByBelief, scale_by_belief};
-pub use compose::{
-    OptimizerList, apply_if_finite, chain, clip, clip_by_global_norm, inject_hyperparams, masked,
-    multi_steps, partition, set_to_zero,
-};
-pub use decay::add_decayed_weights;
-pub use lion::{ScaleByLion, scale_by_lion};
+pub use compose::{chain, clip_by_global_norm};
 pub use minimize::minimize;
-pub use momentum::{ScaleByMomentum, scale_by_momentum};
 pub use optimizer::{OptState, Optimizer};
-pub use plateau::{ReduceOnPlateau, reduce_on_plateau};
-pub use radam::{ScaleByRadam, scale_by_radam};
-pub use rate::scale_by_learning_rate;
-pub use rms::{ScaleByRms, ScaleByRss, scale_by_rms, scale_by_rss};
-pub use rules::{AdaBelief, AdaGrad, Adam, AdamW, Lamb, Lion, NAdam, RAdam, RmsProp, Sgd};
+pub use rules::{Adam, AdamW, Sgd};
 pub use schedule::Schedule;
+
+pub mod extra {
+    //! The other optimizers, and the parts that all are chains of.
+    pub use super::adam::scale_by_adam;
+    pub use super::belief::scale_by_belief;
+    pub use super::compose::{
+        apply_if_finite, clip, inject_hyperparams, masked, multi_steps, partition, set_to_zero,
+    };
+    pub use super::decay::add_decayed_weights;
+    pub use super::lion::scale_by_lion;
+    pub use super::momentum::scale_by_momentum;
+    pub use super::plateau::{ReduceOnPlateau, reduce_on_plateau};
+    pub use super::radam::scale_by_radam;
+    pub use super::rate::scale_by_learning_rate;
+    pub use super::rms::{scale_by_rms, scale_by_rss};
+    pub use super::rules::{AdaBelief, AdaGrad, Lamb, Lion, NAdam, RAdam, RmsProp};
+}
+#[cfg(any(test, feature = "train"))]
+pub(crate) use extra::*;
+
+// What builders and lists of optimizers are: nobody has to name them.
+#[doc(hidden)]
+pub use self::{
+    adam::ScaleByAdam,
+    belief::ScaleByBelief,
+    compose::OptimizerList,
+    lion::ScaleByLion,
+    momentum::ScaleByMomentum,
+    radam::ScaleByRadam,
+    rms::{ScaleByRms, ScaleByRss},
+};
 
 #[cfg(test)]
 mod tests;

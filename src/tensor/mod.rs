@@ -37,29 +37,50 @@ mod shaping;
 #[cfg(test)]
 mod tests;
 mod trace;
+#[doc(hidden)]
 pub mod tree;
 mod vmap;
 
 pub use crate::array::{DType, Shape};
-pub use crate::graph::CallbackValue;
 pub use cond::cond;
-pub(crate) use custom::poisoned;
-pub use custom::{CustomFunction, custom_derivatives};
-pub use dataset::{Batches, Dataset, Epoch, MaskedBatch};
-pub use einsum::{EinsumPath, EinsumStep, einsum, einsum_path};
-pub use exec::RunReport;
-pub(crate) use grad::reverse;
+pub use custom::custom_derivatives;
+pub use dataset::Dataset;
+pub use einsum::einsum;
 pub use grad::{grad, jvp, value_and_grad, vjp};
 pub use handle::Tensor;
 pub use jacobian::{hvp, jacobian};
-pub use jit::{Jit, Traceable, jit};
+pub use jit::{Jit, jit};
 pub use key::Key;
-pub use locate::{DiffPass, NanReport, ValueSummary, debug_nans};
-pub use output::{Loss, Output};
-pub use philox::KeyRng;
+pub use locate::debug_nans;
 pub use rows::map_rows;
-pub(crate) use rows::tuple;
-pub(crate) use trace::{Check, Traced, align, apply, register_check, trace, try_trace};
-pub use tree::{Leaf, LoneTree, TensorTree, Tree, TreePath, num_elements, tree_summary};
+pub use tree::Tree;
 pub use vmap::vmap;
-pub(crate) use vmap::{Searches, over_rows, vmap_in_lockstep};
+
+pub mod extra {
+    //! What the functions of this module return or take beside tensors, and tools to look at programs.
+    pub use super::custom::CustomFunction;
+    pub use super::dataset::{Batches, Epoch, MaskedBatch};
+    pub use super::einsum::{EinsumPath, EinsumStep, einsum_path};
+    pub use super::exec::RunReport;
+    pub use super::locate::{DiffPass, NanReport, ValueSummary};
+    pub use super::philox::KeyRng;
+    pub use super::tree::{TreePath, num_elements, tree_summary};
+    pub use crate::graph::CallbackValue;
+}
+pub(crate) use extra::*;
+
+// Bounds of what is public, and what its macros expand to: nobody has to name them.
+#[doc(hidden)]
+pub use self::{
+    jit::Traceable,
+    output::{Loss, Output},
+    tree::{Leaf, LoneTree, TensorTree},
+};
+
+pub(crate) use self::{
+    custom::poisoned,
+    grad::reverse,
+    rows::tuple,
+    trace::{Check, Traced, align, apply, register_check, trace, try_trace},
+    vmap::{Searches, over_rows, vmap_in_lockstep},
+};

@@ -50,25 +50,42 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use crate::cnf::config::{
-    ActivationKind, DivergenceKind, FieldConfig, Flow, Kept, ModelConfig, SolveConfig, Steps,
-};
-pub use crate::data::{Given, HELD_OUT_SHARE, Parts};
-pub use crate::eval::{
-    BitsPerDim, DRAW_TOLERANCE, DensityGrid, FAR, IMAGE_TOLERANCE, ImageFrame, ImagesFrame,
-    MEASURE_TOLERANCE, PixelTables, PixelTransformKind, PointsFrame, ToleranceRow, TrainingData, Units,
-    check_tolerances,
-};
-pub use crate::heatmap::{ColorScale, Extent};
-pub use crate::io::run::{METRICS_FILE, MODEL_FILE, check_free, default_folder, metrics};
+pub use crate::eval::TrainingData;
 pub use error::TrainError;
-pub use feed::Feed;
 pub use learned::TrainedFlow;
-pub use options::{ModelKind, ObjectiveKind, OptimizerKind, Preset, TrainOptions};
-pub use plan::{FlopsOf, PhasePlan, StatesPlan};
-pub use progress::{Activity, Progress};
-pub use recipe::{Objective, Phase, TrainConfig};
-pub use recorded::Recorded;
+pub use options::{Preset, TrainOptions};
+pub use progress::Progress;
 pub use report::{PhaseReport, TrainReport};
-pub use run::{RunInfo, Trainer};
-pub use state::{Batch, ImageTables, PointsTable, Rows, Source, Stored, Tables, TrainState};
+pub use run::Trainer;
+
+pub mod extra {
+    //! Options by name, and what describes a run.
+    pub use super::options::{ModelKind, ObjectiveKind, OptimizerKind};
+    pub use super::progress::Activity;
+    pub use super::recipe::{Objective, Phase, TrainConfig};
+    pub use super::run::RunInfo;
+    pub use crate::cnf::config::{ActivationKind, DivergenceKind};
+    pub use crate::data::Given;
+    pub use crate::eval::{BitsPerDim, DensityGrid, EvalError, PixelTransformKind, Units};
+    pub use crate::heatmap::{ColorScale, Extent};
+}
+pub(crate) use extra::*;
+
+// What a run is made of: the command line and the benches reach it by `__internal`.
+#[doc(hidden)]
+pub use self::{
+    feed::Feed,
+    plan::{FlopsOf, PhasePlan, StatesPlan},
+    recorded::Recorded,
+    state::{Batch, ImageTables, PointsTable, Rows, Source, Stored, Tables, TrainState},
+};
+#[doc(hidden)]
+pub use crate::{
+    cnf::config::{FieldConfig, Flow, Kept, ModelConfig, SolveConfig, Steps},
+    data::{HELD_OUT_SHARE, Parts},
+    eval::{
+        DRAW_TOLERANCE, FAR, IMAGE_TOLERANCE, ImageFrame, ImagesFrame, MEASURE_TOLERANCE, PixelTables,
+        PointsFrame, ToleranceRow, check_tolerances,
+    },
+    io::run::{METRICS_FILE, MODEL_FILE, check_free, default_folder, metrics},
+};

@@ -15,8 +15,8 @@
 //! message of a graph that must not read. A file may hold several cases. With `GOLDEN=write` in the
 //! environment the outputs are written as they are now: review the difference, then commit it.
 
-use flowline::graph::{Func, verify};
-use flowline::transform::{hoist, jvp, merge_tiles, optimize, simplify, vjp};
+use flowline::__internal::graph::{Func, verify};
+use flowline::__internal::transform::{hoist, jvp, merge_tiles, optimize, simplify, vjp};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The level of instructions that `FLOWLINE_LEVEL` asks for, in processes of their own: it is read once.
 
+use flowline::__internal::simd::Level;
 use flowline::prelude::*;
-use flowline::simd::Level;
 use std::env;
 use std::process::{Command, Output};
 

@@ -51,7 +51,7 @@ fn mapped(model: &Mlp, xs: &Tensor, ys: &Tensor) -> Mlp {
 }
 
 /// Workspace of a plan, the states that its loops keep, and those of the bodies that run inside it.
-fn planned(plan: &flowline::backend::PlanReport) -> usize {
+fn planned(plan: &flowline::__internal::backend::PlanReport) -> usize {
     plan.arena_bytes + plan.kept_bytes(STEPS)
 }
 

@@ -1,7 +1,7 @@
 //! The level of instructions that `FLOWLINE_LEVEL` asks for: in force where the machine has it, else refused.
 
 use crate::place::{Place, SMALL, json, text};
-use flowline::simd::Level;
+use flowline::__internal::simd::Level;
 use std::process::Output;
 
 /// The program at a level.

@@ -33,7 +33,7 @@ const RUN_S: f64 = 3e-3;
 ///
 /// # Examples
 /// ```
-/// let peak = flowline::backend::Peak::measure();
+/// let peak = flowline::__internal::backend::Peak::measure();
 /// assert!(peak.gflops > 0.0 && peak.threads >= 1);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]

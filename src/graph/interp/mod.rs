@@ -107,8 +107,8 @@ fn describe(values: &[Value]) -> String {
 ///
 /// # Examples
 /// ```
-/// use flowline::array::{Array, DType};
-/// use flowline::graph::{Builder, Type, interpret};
+/// use flowline::__internal::array::{Array, DType};
+/// use flowline::__internal::graph::{Builder, Type, interpret};
 /// let (mut b, x) = Builder::with_inputs(&[Type::array(DType::F32, [2])]);
 /// let y = b.mul(x[0], x[0]);
 /// let out = interpret(&b.finish(&[y]), &[Array::from_vec([2], vec![1.0f32, 3.0])]).unwrap();

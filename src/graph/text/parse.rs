@@ -30,7 +30,7 @@ impl Func {
     ///
     /// # Examples
     /// ```
-    /// use flowline::graph::Func;
+    /// use flowline::__internal::graph::Func;
     /// let text = "func(%0: f32[2]) {\n  %1 = neg %0 : f32[2]\n  return %1\n}";
     /// let f = Func::parse(text).unwrap();
     /// assert_eq!(f.to_string(), text);

@@ -1,7 +1,7 @@
 //! The text form of graphs: what is read prints as something that reads back as the same.
 #![no_main]
 
-use flowline::graph::{Func, verify};
+use flowline::__internal::graph::{Func, verify};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let Ok(func) = Func::parse(text) else { return };
