@@ -7,7 +7,9 @@
 //! needs its stages.
 
 use flowline::__internal::backend::checkpoint::cost::fewest_extra;
-use flowline::prelude::*;
+use flowline::adjoint::ExpectedSteps;
+use flowline::nn::prelude::*;
+use flowline::ode::ConstantStepSize;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,8 +68,10 @@ fn run(options: &Options) -> flowline::Result<()> {
                 y.matmul(&weights).tanh()
             });
             let dt0 = 1.0 / f64::from(steps);
-            let field =
-                field.method(Midpoint).controller(ConstantStepSize { dt0 }).max_steps(u64::from(steps) + 1);
+            let field = field
+                .method(Method::Midpoint)
+                .controller(ConstantStepSize { dt0 })
+                .max_steps(u64::from(steps) + 1);
             let field =
                 field.adjoint(Adjoint::recursive_checkpoint(checkpoints)).expected_steps(forecast.clone());
             Ok(field.solve(0.0, 1.0, y0)?.y1.square().sum())

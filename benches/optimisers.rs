@@ -6,8 +6,11 @@
 #[path = "common/stats.rs"]
 mod stats;
 
-use flowline::optim::*;
-use flowline::prelude::*;
+use flowline::nn::prelude::*;
+use flowline::optim::extra::{
+    AdaBelief, Lamb, Lion, NAdam, RAdam, RmsProp, apply_if_finite, inject_hyperparams, multi_steps,
+};
+use flowline::tensor::Jit;
 use stats::median;
 use std::time::Instant;
 

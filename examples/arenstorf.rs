@@ -24,7 +24,7 @@ fn three_bodies(_t: f64, y: &[f64; 4]) -> [f64; 4] {
 /// Solves and draws; returns the distance between the orbit's ends and the state at half the period.
 pub fn run(folder: &Path) -> flowline::Result<(f64, [f64; 4])> {
     let orbit = Ode::new(three_bodies)
-        .method(Dop853)
+        .method(Method::Dop853)
         .rtol(1e-12)
         .atol(1e-12)
         .tstops(&[0.5 * PERIOD]) // a step ends there: the saved value is a step's own, not interpolated

@@ -9,8 +9,10 @@
 //! anything that was seen.
 //! `cargo run --release --example latent_ode` takes half a minute and draws `latent_ode.png`.
 
+use flowline::nn::GruCell;
+use flowline::nn::prelude::*;
+use flowline::ode::ConstantStepSize;
 use flowline::plot::Axes;
-use flowline::prelude::*;
 use flowline::tensor::DType::F32;
 use std::f64::consts::TAU;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Learning the density of a picture from a program: the embedded one, or the path given.
 
-use flowline::{data::ImageDensity, prelude::*, train::Trainer};
+use flowline::cnf::prelude::*;
 
 fn main() -> flowline::Result<()> {
     let image = std::env::args().nth(1).map_or_else(|| Ok(ImageDensity::embedded()), ImageDensity::open)?;

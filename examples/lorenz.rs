@@ -14,7 +14,7 @@ pub fn run(folder: &Path) -> flowline::Result<[f64; 3]> {
         [sigma * (y[1] - y[0]), y[0] * (rho - y[2]) - y[1], y[0] * y[1] - beta * y[2]]
     });
     // Errors grow as e^(0.9 t), by 10^4 until t = 10 and 10^8 until t = 20: hence a method of high order, closely.
-    let lorenz = lorenz.method(Vern9).rtol(1e-12).atol(1e-12);
+    let lorenz = lorenz.method(Method::Vern9).rtol(1e-12).atol(1e-12);
 
     let short = lorenz.clone().save_at(SaveAt::ts(&[10.0]).and_dense()).solve(0.0, 20.0, [1.0; 3])?;
     let picture = plot::time_series(&short, &["x", "y", "z"])?;

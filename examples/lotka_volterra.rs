@@ -7,8 +7,8 @@
 //! and 1.2 standard errors. These are the Gauss-Newton Hessian's, which takes four forward derivatives of one solve.
 //! `cargo run --release --example lotka_volterra` takes a second and draws `lotka_volterra.png`.
 
+use flowline::nn::prelude::*;
 use flowline::plot::Axes;
-use flowline::prelude::*;
 use std::path::Path;
 
 tree! { struct FitState { ln_p: Tensor, optimizer: OptState } }

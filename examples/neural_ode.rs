@@ -1,7 +1,8 @@
 //! A neural ODE that learns where a rotating, shrinking flow takes points: one jitted call an update,
 //! traced once.
 
-use flowline::prelude::*;
+use flowline::nn::prelude::*;
+use flowline::ode::ConstantStepSize;
 
 tree! {
     /// What a training step changes.

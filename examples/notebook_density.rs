@@ -22,11 +22,13 @@ fn main() -> flowline::Result<()> {
     //| ## Something to learn
     //|
     //| A pinwheel of five arms. Its density is known, so is its entropy, the least negative log-likelihood that a model can have.
-    use flowline::cnf::{Cnf, Divergence, ProbeDistribution};
+    use flowline::cnf::extra::ProbeDistribution;
+    use flowline::cnf::{Cnf, Divergence};
     use flowline::data::{Points, ToyDensity};
     use flowline::nn::ConcatSquash;
+    use flowline::nn::prelude::*;
     use flowline::plot::{self, Axes, ColorScale, Extent, Heatmap};
-    use flowline::prelude::*;
+    use flowline::tensor::extra::tree_summary;
     use flowline::train::Trainer;
     use std::time::Instant;
 

@@ -19,8 +19,8 @@ fn main() -> flowline::Result<()> {
     //|
     //| Rings, crosses and pairs of dots, each at a place, of a size and of a brightness of its own, on a ground of faint noise.
     use flowline::data::ImageSet;
+    use flowline::nn::prelude::*;
     use flowline::plot::{self, ImageGrid};
-    use flowline::prelude::*;
     use flowline::train::Trainer;
 
     const SIDE: usize = 12;

@@ -23,9 +23,10 @@ fn main() -> flowline::Result<()> {
     //| Spirals of $\dot y = A y^3$ (the cube of each component) with
     //| $A = \begin{pmatrix} -0.1 & 2 \\ -2 & -0.1 \end{pmatrix}$, each from a place of its own, at a hundred times between 0 and 5,
     //| with a noise of 0.03. The model will not be told this law.
+    use flowline::nn::prelude::*;
     use flowline::plot::Axes;
-    use flowline::prelude::*;
     use flowline::tensor::DType::{F32, F64};
+    use flowline::tensor::extra::tree_summary;
     use std::time::Instant;
 
     fn law(_t: f64, y: &[f64; 2]) -> [f64; 2] {

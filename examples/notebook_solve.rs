@@ -26,8 +26,8 @@ fn main() -> flowline::Result<()> {
     //| $$\dot x = \tfrac32 x - x y, \qquad \dot y = x y - 3 y.$$
     //|
     //| The field is a function of time and state. Everything else is said on the way to `solve`.
+    use flowline::nn::prelude::*;
     use flowline::plot::{self, Axes, MethodCurve};
-    use flowline::prelude::*;
 
     fn hares_and_lynxes(_t: f64, y: &[f64; 2]) -> [f64; 2] {
         [1.5 * y[0] - y[0] * y[1], y[0] * y[1] - 3.0 * y[1]]
@@ -64,9 +64,9 @@ fn main() -> flowline::Result<()> {
         let solution = ode.max_steps(1_000_000).solve(0.0, 10.0, [1.0, 1.0])?;
         Ok((solution.y1, solution.stats.num_fn_evals))
     }
-    let (reference, _) = end(Vern9, 1e-14)?;
+    let (reference, _) = end(Method::Vern9, 1e-14)?;
     let mut curves = Vec::new();
-    for method in [Bosh3, Tsit5, Dop853, Vern9] {
+    for method in [Method::Bosh3, Method::Tsit5, Method::Dop853, Method::Vern9] {
         let mut points = Vec::new();
         for digits in 3..=11 {
             let (y1, evals) = end(method, 10_f64.powi(-digits))?;
@@ -135,7 +135,7 @@ fn main() -> flowline::Result<()> {
     fn lorenz(_t: f64, y: &[f64; 3]) -> [f64; 3] {
         [10.0 * (y[1] - y[0]), y[0] * (28.0 - y[2]) - y[1], y[0] * y[1] - 8.0 / 3.0 * y[2]]
     }
-    let orbit = Ode::new(lorenz).method(Vern9).rtol(1e-12).atol(1e-12).save_at(SaveAt::dense());
+    let orbit = Ode::new(lorenz).method(Method::Vern9).rtol(1e-12).atol(1e-12).save_at(SaveAt::dense());
     let orbit = orbit.solve(0.0, 60.0, [1.0, 1.0, 1.0])?;
     show(&plot::phase_portrait(&orbit, ["across", "upwards"], |y| [0.8 * y[0] + 0.6 * y[1], y[2]])?);
     //| A hundred such neighbors: how far they are from the first, until the attractor is no larger.
@@ -143,7 +143,7 @@ fn main() -> flowline::Result<()> {
     let starts: Vec<[f64; 3]> = (0..=100).map(|i| [1.0 + 1e-11 * f64::from(i), 1.0, 1.0]).collect();
     let mut paths = Vec::new();
     for &start in &starts {
-        let neighbor = Ode::new(lorenz).method(Vern9).rtol(1e-13).atol(1e-13).save_at(times.clone());
+        let neighbor = Ode::new(lorenz).method(Method::Vern9).rtol(1e-13).atol(1e-13).save_at(times.clone());
         paths.push(neighbor.solve(0.0, 40.0, start)?.ys);
     }
     let mut parted = Vec::new();

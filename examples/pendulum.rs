@@ -6,8 +6,9 @@
 //! 1.2e-6, and the true energy along a learned swing of ten periods stays within 7e-4.
 //! `cargo run --release --example pendulum` takes ten seconds and draws the learned swing beside the true one.
 
+use flowline::nn::prelude::*;
+use flowline::ode::ConstantStepSize;
 use flowline::plot;
-use flowline::prelude::*;
 use std::path::Path;
 
 tree! { struct TrainState { energy: Mlp, optimizer: OptState, update: Tensor } }
@@ -32,8 +33,9 @@ fn true_energy(y: [f64; 2]) -> f64 {
 }
 
 fn loss(energy: &Mlp, batch: &Batch) -> flowline::Result<Tensor> {
-    let field =
-        Ode::new(|_t, y: &Tensor| motion(energy, y)).method(Rk4).controller(ConstantStepSize { dt0: 0.125 });
+    let field = Ode::new(|_t, y: &Tensor| motion(energy, y))
+        .method(Method::Rk4)
+        .controller(ConstantStepSize { dt0: 0.125 });
     let end = field.adjoint(Adjoint::recursive_checkpoint(4)).solve(0.0, 0.5, &batch.y0)?.y1;
     Ok((end - &batch.y1).square().mean())
 }

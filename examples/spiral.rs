@@ -8,8 +8,8 @@
 //! and those that start further out turn faster, so some of what is left is the price of not knowing a start.
 //! `cargo run --release --example spiral` takes four seconds and draws `spiral.png`.
 
+use flowline::nn::prelude::*;
 use flowline::plot::Axes;
-use flowline::prelude::*;
 use flowline::tensor::DType::F32;
 use std::path::Path;
 

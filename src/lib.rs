@@ -48,6 +48,7 @@ mod graph;
 mod heatmap;
 pub mod io;
 #[cfg(feature = "autodiff")]
+#[doc(hidden)]
 pub mod memory;
 #[cfg(feature = "train")]
 mod names;
@@ -76,6 +77,13 @@ pub use ndarray;
 #[doc = include_str!("guide.md")]
 #[cfg_attr(feature = "train", doc = include_str!("guide_runs.md"))]
 pub mod guide {}
+
+#[cfg(feature = "autodiff")]
+pub mod extra {
+    //! Tools of whoever looks for what a program keeps.
+    #[doc(inline)]
+    pub use crate::memory;
+}
 
 pub mod prelude {
     //! The names of programs that solve.

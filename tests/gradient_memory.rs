@@ -3,8 +3,10 @@
 #![cfg(feature = "autodiff")]
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
+use flowline::adjoint::Checkpoints;
 use flowline::memory;
-use flowline::prelude::*;
+use flowline::nn::prelude::*;
+use flowline::ode::ConstantStepSize;
 use flowline::tensor::DType;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -61,7 +63,7 @@ fn live_with_stages(steps: usize, adjoint: Adjoint) -> (usize, u64) {
     let slope = jit(move |w: Tensor| {
         let end = |w: &Tensor| {
             let ode = Ode::new(|_t, y: &Tensor| y.matmul(w).tanh());
-            let ode = ode.method(Euler).controller(ConstantStepSize { dt0: 1.0 / steps as f64 });
+            let ode = ode.method(Method::Euler).controller(ConstantStepSize { dt0: 1.0 / steps as f64 });
             let ode = ode.max_steps(200_000).adjoint(adjoint);
             ode.solve(0.0, 1.0, Tensor::full(DType::F32, [4, 16], 0.5)).unwrap().y1.sum()
         };

@@ -3,7 +3,8 @@
 #![cfg(feature = "autodiff")]
 
 use flowline::__internal::array::memory;
-use flowline::prelude::*;
+use flowline::nn::prelude::*;
+use flowline::tensor::extra::num_elements;
 
 const EXAMPLES: usize = 500;
 

@@ -6,7 +6,8 @@
 //! # References
 //! Steele, Lea and Flood (2014), Fast splittable pseudorandom number generators.
 
-use flowline::nn::{Activation, ConcatSquashLinear, Linear, Mlp};
+use flowline::nn::extra::ConcatSquashLinear;
+use flowline::nn::{Activation, Linear, Mlp};
 use flowline::tensor::Tensor;
 
 /// The generator: a counter and a hash of it.

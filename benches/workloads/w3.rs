@@ -6,7 +6,11 @@
 
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix, transposed};
-use flowline::prelude::*;
+use flowline::adjoint::Batching;
+use flowline::nn::prelude::*;
+use flowline::ode::ConstantStepSize;
+use flowline::optim::extra::AdaBelief;
+use flowline::tensor::{Jit, map_rows};
 
 pub const VARIANTS: &[&str] = &["step"];
 

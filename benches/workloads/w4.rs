@@ -4,8 +4,11 @@
 
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix};
-use flowline::data::{ImageDensity, Rule};
-use flowline::prelude::*;
+use flowline::cnf::extra::ProbeDistribution;
+use flowline::cnf::prelude::*;
+use flowline::data::ImageDensity;
+use flowline::data::extra::Rule;
+use flowline::tensor::Jit;
 use flowline::train::Tables;
 
 pub const VARIANTS: &[&str] = &["exact", "hutchinson"];

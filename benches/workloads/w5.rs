@@ -3,7 +3,8 @@
 
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix};
-use flowline::prelude::*;
+use flowline::cnf::extra::ProbeDistribution;
+use flowline::cnf::prelude::*;
 
 pub const VARIANTS: &[&str] = &["gain 1", "gain 6"];
 
@@ -34,7 +35,10 @@ fn flow(gain: f64) -> Cnf<Backward> {
     }
     let field = ConcatSquash { layers, activation: Activation::Softplus };
     let flow = Cnf::new(Backward { field });
-    flow.method(Dopri5).rtol(TOL).atol(TOL).divergence(Divergence::hutchinson(ProbeDistribution::Rademacher))
+    flow.method(Method::Dopri5)
+        .rtol(TOL)
+        .atol(TOL)
+        .divergence(Divergence::hutchinson(ProbeDistribution::Rademacher))
 }
 
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {

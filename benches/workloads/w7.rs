@@ -8,7 +8,8 @@
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix};
 use crate::w4;
-use flowline::prelude::*;
+use flowline::cnf::extra::Streamed;
+use flowline::cnf::prelude::*;
 use flowline::tensor::DType;
 
 pub const VARIANTS: &[&str] = &["samples fixed", "samples adaptive", "grid fixed", "grid adaptive"];
@@ -27,7 +28,7 @@ type Program = Streamed<'static, Flow, Tensor>;
 
 /// The flow in f64 with steps so short that what it gives is the truth beside f32.
 fn reference() -> Flow {
-    let flow = w4::flow(Divergence::Exact).method(Vern9).rtol(1e-9).atol(1e-9);
+    let flow = w4::flow(Divergence::Exact).method(Method::Vern9).rtol(1e-9).atol(1e-9);
     flow.map_leaves(|x| x.cast(DType::F64))
 }
 

@@ -4,7 +4,9 @@
 
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix};
-use flowline::prelude::*;
+use flowline::nn::prelude::*;
+use flowline::ode::ConstantStepSize;
+use flowline::tensor::map_rows;
 
 pub const VARIANTS: &[&str] = &[
     "euler 1 forward",
@@ -41,7 +43,7 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     let [method, rows, checkpoints] = variant.split(' ').collect::<Vec<_>>()[..] else {
         return Err(format!("{variant} is not METHOD ROWS CHECKPOINTS").into());
     };
-    let method = if method == "euler" { Euler } else { Tsit5 };
+    let method = if method == "euler" { Method::Euler } else { Method::Tsit5 };
     let rows: usize = rows.parse()?;
     let adjoint = match checkpoints {
         "default" | "forward" => Adjoint::default(),

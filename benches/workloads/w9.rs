@@ -7,8 +7,11 @@
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix};
 use crate::w4::{density, picture};
-use flowline::data::Rule;
-use flowline::prelude::*;
+use flowline::cnf::prelude::*;
+use flowline::data::extra::Rule;
+use flowline::nn::FourierMlp;
+use flowline::nn::extra::Buffer;
+use flowline::optim::Ema;
 use flowline::train::Tables;
 use std::time::Instant;
 

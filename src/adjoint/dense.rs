@@ -21,7 +21,7 @@ tree! {
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
 /// let decay = Ode::new(|_t, y: &Tensor| -y).max_steps(100).save_at(SaveAt::dense()).rtol(1e-9).atol(1e-9);
 /// let curve = decay.solve(0.0, 2.0, Tensor::from([1.0]))?.dense()?.clone();
 /// let ys = curve.eval(&Tensor::from([0.3, 1.7, 2.1]));

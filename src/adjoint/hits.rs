@@ -23,7 +23,7 @@ tree! {
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
 /// // a ball that bounces with 9/10 of its speed: the first time at sqrt(2 height / g)
 /// let height = Tensor::from(5.0);
 /// let bounce = |height: &Tensor| {

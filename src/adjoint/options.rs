@@ -86,7 +86,7 @@ impl Default for Adjoint {
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
 /// use flowline::adjoint::Batching;
 /// // y' = -(1 + y^2) y: the larger, the steeper
 /// let field = |_t: Tensor, y: &Tensor| -((1.0 + y.square()) * y);
@@ -124,7 +124,7 @@ pub enum Batching {
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
 /// use flowline::adjoint::PartNorm;
 /// // 100 components at rest beside one that oscillates.
 /// let field = |t: Tensor, (y, q): &(Tensor, Tensor)| (y * 0.0, q * 0.0 + (t * 40.0).sin() * 5.0);

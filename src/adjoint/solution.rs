@@ -15,7 +15,7 @@ tree! {
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
 /// // y(t) = y0 e^(-rate t), and d/drate of the sum over the saved times
 /// let sum = |rate: &Tensor| {
 ///     let decay = Ode::new(|_t, y: &Tensor| -(rate * y)).save_at([0.5, 1.0]).rtol(1e-8).atol(1e-8);
@@ -120,7 +120,7 @@ impl<Y: Tree> TensorSolution<Y> {
     ///
     /// # Examples
     /// ```
-    /// use flowline::prelude::*;
+    /// use flowline::nn::prelude::*;
     /// let stiff = Ode::new(|t: Tensor, y: &Tensor| (y - t.cos()) * -2000.0);
     /// let solution = stiff.solve(0.0, 10.0, Tensor::from(0.0))?;
     /// let text = solution.warnings()[0].to_string();

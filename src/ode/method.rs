@@ -14,9 +14,9 @@ use std::str::FromStr;
 /// # Examples
 /// ```
 /// use flowline::prelude::*;
-/// let decay = Ode::new(|_t, y: &[f64; 1]| [-y[0]]).method(Vern7).rtol(1e-10).atol(1e-10);
+/// let decay = Ode::new(|_t, y: &[f64; 1]| [-y[0]]).method(Method::Vern7).rtol(1e-10).atol(1e-10);
 /// assert!((decay.solve(0.0, 1.0, [1.0])?.y1[0] - (-1.0_f64).exp()).abs() < 1e-9);
-/// assert_eq!("vern7".parse::<Method>()?, Vern7);
+/// assert_eq!("vern7".parse::<Method>()?, Method::Vern7);
 /// # Ok::<(), flowline::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -20,7 +20,7 @@ use crate::tensor::{Output, Tensor, Tree, jit, value_and_grad};
 /// # Examples
 /// Growth rate and capacity of a population, from 12 counts; logarithms keep both positive:
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
 /// let ts = Tensor::from((0..12).map(f64::from).collect::<Vec<_>>());
 /// let n = 50.0 / (1.0 + 24.0 * (&ts * -0.8).exp());
 /// let loss = |log_p: &Tensor| {

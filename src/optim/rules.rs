@@ -75,7 +75,7 @@ rules! {
     ///
     /// # Examples
     /// ```
-    /// use flowline::prelude::*;
+    /// use flowline::nn::prelude::*;
     /// let optimizer = Sgd::new(0.1).momentum(0.9).build();
     /// let x = Tensor::from(1.0);
     /// let (x, state) = optimizer.update(&x, Tensor::from(1.0), optimizer.init(&x));
@@ -102,7 +102,7 @@ rules! {
     ///
     /// # Examples
     /// ```
-    /// use flowline::prelude::*;
+    /// use flowline::nn::prelude::*;
     /// let optimizer = Adam::new(0.05).beta2(0.99).build();
     /// let x = Tensor::from([1.0, -2.0]);
     /// let (x, _) = optimizer.update(&x, Tensor::from([0.5, -3.0]), optimizer.init(&x));

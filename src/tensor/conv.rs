@@ -19,7 +19,7 @@ impl Tensor {
     ///
     /// # Examples
     /// ```
-    /// use flowline::prelude::*;
+    /// use flowline::nn::prelude::*;
     /// let y = Tensor::ones([2, 5, 5, 1]).conv2d(&Tensor::ones([3, 3, 1, 4]), [1, 1], [1, 1]);
     /// assert_eq!((&y.shape()[..], y.max().item(), y.min().item()), (&[2, 5, 5, 4][..], 9.0, 4.0));
     /// ```

@@ -19,7 +19,7 @@ use rand_core::Rng;
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
 /// let data = Dataset::new((Tensor::from([1.0, 2.0, 3.0]), Tensor::from([[1.0], [4.0], [9.0]])))?;
 /// for (x, y) in data.batches(2, &Key::new(0)).take(30) {
 ///     assert_eq!((x.shape().len(), (x.square() - y.reshape([2])).abs().max().item()), (1, 0.0));

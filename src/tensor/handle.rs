@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
 /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
 /// assert_eq!((2.0 * &x - 1).sum().item(), 16.0);
 /// ```

@@ -18,7 +18,7 @@ use crate::error::Result;
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
 /// let energy = |p: &Tensor| {
 ///     Ok(Ode::new(|_t, y: &Tensor| -(p * y)).solve(0.0, 2.0, Tensor::from([1.0, 2.0]))?.y1.square().sum())
 /// };
@@ -40,14 +40,15 @@ pub fn hvp<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M, v: &
 /// there are fewer of these; a solve in it is searched once for all directions.
 ///
 /// # Errors
-/// As [`vjp`].
+/// As [`vjp`](crate::tensor::vjp).
 ///
 /// # Panics
-/// As [`vjp`]; when `at` or the result has no float elements.
+/// As [`vjp`](crate::tensor::vjp); when `at` or the result has no float elements.
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
+/// use flowline::tensor::jacobian;
 /// let y = Tensor::from([2.0, 3.0]);
 /// let slopes = jacobian(|y: &Tensor| Tensor::stack(&[&(y.index(0) * y.index(1)), &y.sum(), &y.index(0)]), &y);
 /// assert_eq!((slopes.shape().to_vec(), slopes.to_vec()), (vec![3, 2], vec![3.0, 2.0, 1.0, 1.0, 1.0, 0.0]));

@@ -64,7 +64,7 @@ pub struct Jit<'f, Args, T> {
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
 /// let rotate = jit(|x: Tensor, angle: Tensor| &x * angle.cos() + x.transpose() * angle.sin());
 /// let z = rotate.call(Tensor::ones([2, 2]), 0.0)?;
 /// assert_eq!((z.to_vec(), rotate.num_traces()), (vec![1.0; 4], 1));
@@ -99,7 +99,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
     ///
     /// # Examples
     /// ```
-    /// use flowline::prelude::*;
+    /// use flowline::nn::prelude::*;
     /// let sum = jit(|x: Tensor| x.sum()).max_programs(2);
     /// for rows in [1, 2, 3, 1] {
     ///     sum.call(Tensor::ones([rows]))?;

@@ -80,7 +80,7 @@ pub struct NanReport {
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
 /// use flowline::tensor::debug_nans;
 /// let norm = |x: &Tensor| x.square().sum().sqrt();
 /// let found = debug_nans(norm, &Tensor::from([0.0, 0.0]))?.expect("the slope of sqrt at 0");

@@ -53,6 +53,7 @@ pub use jit::{Jit, jit};
 pub use key::Key;
 pub use locate::debug_nans;
 pub use rows::map_rows;
+#[doc(inline)]
 pub use tree::Tree;
 pub use vmap::vmap;
 
@@ -64,6 +65,7 @@ pub mod extra {
     pub use super::exec::RunReport;
     pub use super::locate::{DiffPass, NanReport, ValueSummary};
     pub use super::philox::KeyRng;
+    #[doc(inline)]
     pub use super::tree::{TreePath, num_elements, tree_summary};
     pub use crate::graph::CallbackValue;
 }

@@ -79,7 +79,7 @@ impl Tensor {
     ///
     /// # Examples
     /// ```
-    /// use flowline::prelude::*;
+    /// use flowline::nn::prelude::*;
     /// use std::sync::{Arc, Mutex};
     /// let seen = Arc::new(Mutex::new(vec![]));
     /// let log = seen.clone();
@@ -139,7 +139,7 @@ impl Tensor {
     ///
     /// # Examples
     /// ```
-    /// use flowline::prelude::*;
+    /// use flowline::nn::prelude::*;
     /// let slope = grad(|x: &Tensor| x.relu().sum(), &Tensor::from([-1.0, 0.0, 2.0]));
     /// assert_eq!(slope.to_vec(), [0.0, 0.0, 1.0]);
     /// ```

@@ -17,7 +17,7 @@ const HOST: u32 = 3;
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
 /// let (mut a, mut b) = (Key::new(7).rng(), Key::new(7).rng());
 /// use rand::Rng;
 /// assert_eq!(a.next_u64(), b.next_u64());

@@ -112,7 +112,7 @@ impl Tensor {
     ///
     /// # Examples
     /// ```
-    /// use flowline::prelude::*;
+    /// use flowline::nn::prelude::*;
     /// let (a, b) = (Tensor::ones([5, 2, 3]), Tensor::ones([5, 3, 4]));
     /// let c = a.matmul(&b);
     /// assert_eq!((&c.shape()[..], c.max().item()), (&[5, 2, 4][..], 3.0));

@@ -27,7 +27,8 @@ use std::sync::Arc;
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
+/// use flowline::tensor::map_rows;
 /// let x = Tensor::from(vec![1.0, 2.0, 3.0, 4.0]);
 /// let (squares, sums) = map_rows(&[x], 2, |x| (vec![x[0].square()], vec![x[0].sum()]));
 /// assert_eq!((squares[0].to_vec(), sums[0].item()), (vec![1.0, 4.0, 9.0, 16.0], 10.0));

@@ -104,7 +104,7 @@ impl Tensor {
     ///
     /// # Examples
     /// ```
-    /// use flowline::prelude::*;
+    /// use flowline::nn::prelude::*;
     /// let rows = Tensor::from([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]);
     /// assert_eq!((rows.first().to_vec(), rows.last().to_vec()), (vec![1.0, 2.0], vec![5.0, 6.0]));
     /// ```
@@ -196,7 +196,7 @@ impl Tensor {
     ///
     /// # Examples
     /// ```
-    /// use flowline::prelude::*;
+    /// use flowline::nn::prelude::*;
     /// let x = Tensor::from([10.0, 20.0, 30.0]);
     /// assert_eq!(x.take(&Tensor::from([-1, 0])).to_vec(), [30.0, 10.0]);
     /// let traced = jit(|x: Tensor, index: Tensor| x.take(&index));

@@ -268,7 +268,8 @@ pub fn tree_summary(tree: &impl Tree) -> String {
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
+/// use flowline::tensor::extra::num_elements;
 /// tree! {
 ///     /// An affine map.
 ///     pub struct Affine { weight: Tensor, bias: Tensor, name: String }
@@ -284,7 +285,7 @@ macro_rules! tree {
         $v struct $name $(<$($g: $crate::tensor::Tree $(+ $b $(+ $bs)*)?),+>)? { $($(#[$fm])* $fv $f: $t),* }
         impl $(<$($g: $crate::tensor::Tree $(+ $b $(+ $bs)*)?),+>)? $crate::tensor::Tree for $name $(<$($g),+>)? {
             #[allow(unused_variables, reason = "a struct may have no field")]
-            fn each<'a>(&'a self, path: &mut $crate::tensor::TreePath, f: &mut dyn FnMut(&$crate::tensor::TreePath, $crate::tensor::Leaf<'a>)) {
+            fn each<'a>(&'a self, path: &mut $crate::tensor::extra::TreePath, f: &mut dyn FnMut(&$crate::tensor::extra::TreePath, $crate::tensor::Leaf<'a>)) {
                 $(
                     path.enter(stringify!($f));
                     <$t as $crate::tensor::Tree>::each(&self.$f, path, f);
@@ -296,7 +297,7 @@ macro_rules! tree {
                 $(<$t as $crate::tensor::Tree>::each_mut(&mut self.$f, f);)*
             }
             #[allow(unused_variables, reason = "a struct may have no field")]
-            fn map(&self, path: &mut $crate::tensor::TreePath, f: &mut dyn FnMut(&$crate::tensor::TreePath, &$crate::tensor::Tensor) -> $crate::tensor::Tensor) -> Self {
+            fn map(&self, path: &mut $crate::tensor::extra::TreePath, f: &mut dyn FnMut(&$crate::tensor::extra::TreePath, &$crate::tensor::Tensor) -> $crate::tensor::Tensor) -> Self {
                 $name { $($f: {
                     path.enter(stringify!($f));
                     let x = <$t as $crate::tensor::Tree>::map(&self.$f, path, f);
@@ -314,7 +315,7 @@ macro_rules! tree {
         $v enum $name { $($(#[$vm])* $var $(($vt))? $({ $($(#[$fm])* $f: $t),* })?),* }
         impl $crate::tensor::Tree for $name {
             #[allow(unused_variables, reason = "a variant may hold nothing")]
-            fn each<'a>(&'a self, path: &mut $crate::tensor::TreePath, f: &mut dyn FnMut(&$crate::tensor::TreePath, $crate::tensor::Leaf<'a>)) {
+            fn each<'a>(&'a self, path: &mut $crate::tensor::extra::TreePath, f: &mut dyn FnMut(&$crate::tensor::extra::TreePath, $crate::tensor::Leaf<'a>)) {
                 $($crate::__variant!(@each self path f $name $var $(($vt))? $({ $($f)* })?);)*
             }
             #[allow(unused_variables, reason = "a variant may hold nothing")]
@@ -322,7 +323,7 @@ macro_rules! tree {
                 $($crate::__variant!(@each_mut self f $name $var $(($vt))? $({ $($f)* })?);)*
             }
             #[allow(unused_variables, reason = "a variant may hold nothing")]
-            fn map(&self, path: &mut $crate::tensor::TreePath, f: &mut dyn FnMut(&$crate::tensor::TreePath, &$crate::tensor::Tensor) -> $crate::tensor::Tensor) -> Self {
+            fn map(&self, path: &mut $crate::tensor::extra::TreePath, f: &mut dyn FnMut(&$crate::tensor::extra::TreePath, &$crate::tensor::Tensor) -> $crate::tensor::Tensor) -> Self {
                 $($crate::__variant!(@map self path f $name $var $(($vt))? $({ $($f)* })?);)*
                 unreachable!("invariant: every variant returns")
             }

@@ -45,7 +45,7 @@ pub(crate) use crate::transform::Searches;
 /// # Examples
 /// The slope of a function at many places, and the gradient of each example's loss:
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
 /// let xs = Tensor::from([0.0, 1.0, 2.0]);
 /// let slopes = vmap(|x: &Tensor| grad(|x: &Tensor| x * x * x, x), &xs);
 /// assert_eq!(slopes.to_vec(), [0.0, 3.0, 12.0]);
@@ -56,7 +56,7 @@ pub(crate) use crate::transform::Searches;
 /// ```
 /// Where `f` solves, it returns a `Result`, and so does `vmap`:
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
 /// let rates = Tensor::from([0.5, 1.0]);
 /// let ends = vmap(|r: &Tensor| Ok(Ode::new(|_t, y: &Tensor| -(r * y)).solve(0.0, 1.0, Tensor::from(1.0))?.y1), &rates)?;
 /// assert!((ends.index(1).item() - (-1.0_f64).exp()).abs() < 1e-3);

@@ -6,7 +6,9 @@
 
 use super::watch::{Report, Watch};
 use flowline::memory;
-use flowline::prelude::*;
+use flowline::nn::MultiHeadAttention;
+use flowline::nn::extra::AttentionOptions;
+use flowline::nn::prelude::*;
 
 const GRAPHS: usize = 4;
 const WIDTH: usize = 128;

@@ -2,7 +2,7 @@
 
 use super::watch::{Live, Report, Watch, on_threads};
 use flowline::memory;
-use flowline::prelude::*;
+use flowline::nn::prelude::*;
 
 pub fn run(iterations: usize) -> Report {
     on_threads(1, || compile(iterations))

@@ -4,7 +4,7 @@
 //! counter is a tensor of the state, and one that is not says its name.
 
 use super::watch::{Report, Watch, on_threads};
-use flowline::prelude::*;
+use flowline::cnf::prelude::*;
 
 tree! { struct State { flow: Cnf<ConcatSquash>, optimizer: OptState, step: Tensor } }
 tree! { struct Counted { weight: Tensor, step: usize } }

@@ -4,7 +4,8 @@
 //! of weight 0; sliced by hand, it is compiled once and kept.
 
 use super::watch::{Report, Watch, on_threads};
-use flowline::prelude::*;
+use flowline::nn::prelude::*;
+use flowline::tensor::extra::MaskedBatch;
 use std::time::Instant;
 
 tree! { struct State { model: Mlp, optimizer: OptState } }

@@ -4,7 +4,7 @@
 //! nothing of a call outlives it.
 
 use super::watch::{Report, Watch, on_threads};
-use flowline::prelude::*;
+use flowline::nn::prelude::*;
 
 pub fn run(iterations: usize) -> Report {
     on_threads(1, || predict(iterations))

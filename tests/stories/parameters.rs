@@ -2,7 +2,8 @@
 //! and on several.
 
 use super::watch::{Report, Watch, on_threads};
-use flowline::prelude::*;
+use flowline::nn::prelude::*;
+use flowline::tensor::map_rows;
 
 /// The loss over tiles of rows, which threads share.
 fn loss(model: &Mlp, x: &Tensor) -> Tensor {

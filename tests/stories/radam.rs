@@ -5,7 +5,8 @@
 //! traced `cond` has both branches in its program, and operations outside `jit` run by plans that are kept.
 
 use super::watch::{Report, Watch, on_threads};
-use flowline::prelude::*;
+use flowline::nn::prelude::*;
+use flowline::optim::extra::RAdam;
 
 const RATE: f64 = 1e-3;
 

@@ -2,7 +2,7 @@
 
 use super::watch::{Live, Report, Watch, on_threads};
 use flowline::memory;
-use flowline::prelude::*;
+use flowline::nn::prelude::*;
 
 tree! { struct State { model: Mlp, optimizer: OptState, update: Tensor } }
 

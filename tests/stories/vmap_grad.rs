@@ -8,8 +8,10 @@
 //! a tile's copies stay under 2 MB, and a tile hands on their sum.
 
 use super::watch::{Report, Watch, on_threads};
+use flowline::cnf::prelude::*;
 use flowline::memory;
-use flowline::prelude::*;
+use flowline::tensor::extra::num_elements;
+use flowline::tensor::map_rows;
 
 const EXAMPLES: usize = 500;
 const STEPS: usize = 10;

@@ -15,7 +15,8 @@ use std::fmt;
 ///
 /// Its text says it in words:
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
+/// use flowline::ode::ConstantStepSize;
 /// let slope = jit(|rate: Tensor| {
 ///     let decayed = |rate: &Tensor| {
 ///         let ode = Ode::new(|_t, y: &Tensor| -(rate * y)).controller(ConstantStepSize { dt0: 0.01 });

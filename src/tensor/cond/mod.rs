@@ -39,7 +39,7 @@ use std::sync::Arc;
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
 /// let halve_or_three = jit(|n: Tensor| cond(&(&n / 2).floor().eq(&n / 2), &n, |n| n / 2, |n| n * 3 + 1));
 /// assert_eq!(halve_or_three.call(6.0)?.item(), 3.0);
 /// assert_eq!(halve_or_three.call(7.0)?.item(), 22.0);

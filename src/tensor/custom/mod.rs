@@ -44,7 +44,8 @@ pub struct CustomFunction<'f, A, R> {
 /// # Examples
 /// A clipped gradient: the identity, whose cotangent stays within a bound.
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
+/// use flowline::tensor::custom_derivatives;
 /// let bound = Tensor::from(1.0);
 /// let clip = custom_derivatives(|x: &Tensor| x.clone()).vjp(move |_x, _y, g| g.minimum(&bound).maximum(&-&bound));
 /// let slope = grad(|x: &Tensor| (clip.call(x) * Tensor::from([0.5, 30.0])).sum(), &Tensor::from([1.0, 1.0]));
@@ -52,7 +53,8 @@ pub struct CustomFunction<'f, A, R> {
 /// ```
 /// ln(1 - e^-x) for x > 0, which neither cancels for small x nor has a slope 0/0 where e^-x is 1:
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
+/// use flowline::tensor::custom_derivatives;
 /// let log1mexp = custom_derivatives(|x: &Tensor| {
 ///     let small = x.lt(std::f64::consts::LN_2);
 ///     small.select(&(-(-x).expm1()).ln(), &(-(-x).exp()).log1p())

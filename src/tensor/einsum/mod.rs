@@ -30,7 +30,8 @@ use spec::Spec;
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
+/// use flowline::tensor::einsum;
 /// let a = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
 /// assert_eq!(einsum("ij,kj->ik", &[&a, &a]).to_vec(), [5.0, 11.0, 11.0, 25.0]);
 /// assert_eq!(einsum("ii->i", &[&a]).to_vec(), [1.0, 4.0]);
