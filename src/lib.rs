@@ -95,3 +95,18 @@ pub mod prelude {
 #[cfg(all(doctest, feature = "train", feature = "plot"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(all(doctest, feature = "train", feature = "plot", feature = "nalgebra", feature = "ndarray"))]
+#[doc = include_str!("../docs/programs/01-first-solve.md")]
+#[doc = include_str!("../docs/programs/02-nalgebra.md")]
+#[doc = include_str!("../docs/programs/03-ndarray.md")]
+#[doc = include_str!("../docs/programs/04-events.md")]
+#[doc = include_str!("../docs/programs/05-ensemble.md")]
+#[doc = include_str!("../docs/programs/06-parameter-fit.md")]
+#[doc = include_str!("../docs/programs/07-neural-ode.md")]
+#[doc = include_str!("../docs/programs/08-cnf-from-csv.md")]
+#[doc = include_str!("../docs/programs/09-one-picture.md")]
+#[doc = include_str!("../docs/programs/10-images.md")]
+#[doc = include_str!("../docs/programs/11-gradient-of-an-event.md")]
+#[doc = include_str!("../docs/programs/12-hessian-vector-product.md")]
+struct Programs;
