@@ -86,8 +86,8 @@ impl Default for Adjoint {
 ///
 /// # Examples
 /// ```
-/// use flowline::nn::prelude::*;
 /// use flowline::adjoint::Batching;
+/// use flowline::nn::prelude::*;
 /// // y' = -(1 + y^2) y: the larger, the steeper
 /// let field = |_t: Tensor, y: &Tensor| -((1.0 + y.square()) * y);
 /// let y0 = Tensor::from([[0.1], [1.0], [10.0]]);

@@ -64,7 +64,8 @@ impl fmt::Display for LiveArray {
 ///
 /// # Examples
 /// ```
-/// use flowline::{memory, prelude::*};
+/// use flowline::memory;
+/// use flowline::nn::prelude::*;
 /// let model = Mlp::new([2, 64, 2], Activation::Tanh, &Key::new(0));
 /// memory::set_names("model", &model);
 /// let largest = &memory::live_arrays()[0];

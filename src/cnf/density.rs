@@ -37,7 +37,10 @@ impl<D: VelocityField> Cnf<D> {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{cnf::*, nn::*, prelude::*};
+    /// use flowline::cnf::*;
+    /// use flowline::cnf::extra::ProbeDistribution;
+    /// use flowline::cnf::prelude::*;
+    /// use flowline::nn::*;
     /// let [init, data, probes] = Key::new(0).split();
     /// let flow = Cnf::new(ConcatSquash::new(50, [32], &init))
     ///     .divergence(Divergence::hutchinson(ProbeDistribution::Rademacher));

@@ -23,7 +23,9 @@ tree! {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{cnf::*, nn::*, prelude::*};
+    /// use flowline::cnf::*;
+    /// use flowline::cnf::prelude::*;
+    /// use flowline::nn::*;
     /// let key = Key::new(0);
     /// let flow = Cnf::new(ConcatSquash::new(2, [16, 16], &key));
     /// let (x, log_prob) = flow.sample_with_log_prob(10, &key)?;

@@ -23,7 +23,9 @@ impl<D: VelocityField> Cnf<D> {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{cnf::*, nn::*, prelude::*};
+    /// use flowline::cnf::*;
+    /// use flowline::cnf::prelude::*;
+    /// use flowline::nn::*;
     /// let key = Key::new(0);
     /// let flow = Cnf::new(ConcatSquash::new(2, [8], &key));
     /// let x = key.normal([64, 2]);

@@ -12,7 +12,8 @@ use crate::tensor::{Jit, Key, Tensor, Tree, jit};
 ///
 /// # Examples
 /// ```
-/// use flowline::{cnf::Streamed, prelude::*};
+/// use flowline::cnf::extra::Streamed;
+/// use flowline::nn::prelude::*;
 /// let halves = Streamed::new(4, |by: &Tensor, x: &Tensor, _: &Key| Ok(x * by));
 /// let x = Tensor::from(vec![2.0; 10]);
 /// assert_eq!(halves.call(&Tensor::from(0.5), &x, &Key::new(0))?.to_vec(), vec![1.0; 10]);

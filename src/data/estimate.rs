@@ -9,7 +9,7 @@ use std::fmt;
 ///
 /// # Examples
 /// ```
-/// use flowline::data::Estimate;
+/// use flowline::data::extra::Estimate;
 /// let all = Estimate::of(&[1.0, 2.0, 4.0, 5.0]);
 /// assert_eq!(format!("{all:.2}"), "3.00 ± 0.91");
 /// assert_eq!(Estimate::of(&[1.0, 2.0]).merge(Estimate::of(&[4.0, 5.0])), all);

@@ -29,7 +29,7 @@ pub fn dequantize<R: Rng + ?Sized>(bytes: &[u8], rng: &mut R) -> Vec<f64> {
 ///
 /// # Examples
 /// ```
-/// use flowline::data::bits_per_dim;
+/// use flowline::data::extra::bits_per_dim;
 /// assert_eq!(bits_per_dim(0.0, 784), 8.0);
 /// assert!((bits_per_dim(784.0 * 2f64.ln(), 784) - 7.0).abs() < 1e-12);
 /// ```

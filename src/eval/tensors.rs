@@ -7,7 +7,8 @@ use crate::tensor::Tensor;
 ///
 /// # Examples
 /// ```
-/// use flowline::{data::Points, tensor::Tensor};
+/// use flowline::data::Points;
+/// use flowline::tensor::Tensor;
 /// let points = Points::from_rows([[0.0, 10.0], [2.0, 30.0]])?;
 /// assert_eq!(Tensor::from(&points).to_vec(), [-1.0, -1.0, 1.0, 1.0]);
 /// # Ok::<(), flowline::data::DataError>(())

@@ -52,7 +52,8 @@ impl Table {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{io, tensor::Tensor};
+    /// use flowline::io;
+    /// use flowline::tensor::Tensor;
     /// let path = std::env::temp_dir().join("flowline-table-doc.csv");
     /// std::fs::write(&path, "t,x,y\n0,1,5\n0.5,2,6\n").unwrap();
     /// let table = io::read_csv(&path)?;

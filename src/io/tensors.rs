@@ -21,7 +21,8 @@ pub(super) const METADATA_KEY: &str = "flowline";
 ///
 /// # Examples
 /// ```
-/// use flowline::{io, prelude::*};
+/// use flowline::io;
+/// use flowline::nn::prelude::*;
 /// let path = std::env::temp_dir().join("flowline-save-doc.safetensors");
 /// let pair = vec![Tensor::from([1.0, 2.0]), Tensor::ones([3])];
 /// io::save(&path, &pair)?;

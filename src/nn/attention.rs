@@ -43,7 +43,9 @@ tree! {
 ///
 /// # Examples
 /// ```
-/// use flowline::{nn::*, prelude::*};
+/// use flowline::nn::*;
+/// use flowline::nn::extra::{AttentionOptions, causal_mask};
+/// use flowline::nn::prelude::*;
 /// let attention = MultiHeadAttention::new(16, 4, &Key::new(0));
 /// let (x, mask) = (Tensor::ones([3, 5, 16]), causal_mask(5));
 /// let y = attention.forward(&x, AttentionOptions { mask: Some(&mask), ..AttentionOptions::default() });

@@ -63,7 +63,9 @@ impl Conv2d {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{nn::*, prelude::*};
+    /// use flowline::nn::*;
+    /// use flowline::nn::extra::Padding;
+    /// use flowline::nn::prelude::*;
     /// let conv = Conv2d::new(3, 8, [3, 3], &Key::new(0)).stride([2, 2]).padding(Padding::Same);
     /// assert_eq!(**conv.forward(&Tensor::zeros([1, 28, 28, 3])).shape(), [1, 14, 14, 8]);
     /// ```

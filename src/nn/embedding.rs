@@ -23,7 +23,8 @@ impl Embedding {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{nn::*, prelude::*};
+    /// use flowline::nn::*;
+    /// use flowline::nn::prelude::*;
     /// let table = Embedding::new(10, 4, &Key::new(0));
     /// assert_eq!(**table.forward(&Tensor::from([[3, 1, 3]])).shape(), [1, 3, 4]);
     /// ```

@@ -41,7 +41,9 @@ tree! {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{nn::*, prelude::*};
+    /// use flowline::nn::*;
+    /// use flowline::nn::prelude::*;
+    /// use flowline::tensor::extra::num_elements;
     /// let encoder = Frozen::new(Linear::new(3, 2, &Key::new(0)));
     /// let loss = |part: &Frozen<Linear>| part.get().forward(&Tensor::ones([1, 3])).sum();
     /// assert_eq!(grad(loss, &encoder).thaw().weight.to_vec(), [0.0; 6]);

@@ -40,7 +40,10 @@ impl FourierMlp {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{nn::*, prelude::*};
+    /// use flowline::nn::*;
+    /// use flowline::nn::extra::golden_frequencies;
+    /// use flowline::nn::prelude::*;
+    /// use flowline::tensor::extra::num_elements;
     /// let net = FourierMlp::new(golden_frequencies(24, 2.6), [80, 80, 80], &Key::new(0));
     /// assert_eq!((net.dim(), num_elements(&net)), (2, 17_890));
     /// ```

@@ -76,7 +76,8 @@ impl GruCell {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{nn::*, prelude::*};
+    /// use flowline::nn::*;
+    /// use flowline::nn::prelude::*;
     /// let cell = GruCell::new(3, 8, &Key::new(0));
     /// let states = cell.unroll(&Tensor::zeros([5, 10, 3]), &Tensor::zeros([5, 8]));
     /// assert_eq!(**states.shape(), [5, 10, 8]);

@@ -18,7 +18,9 @@ mod orthogonal;
 ///
 /// # Examples
 /// ```
-/// use flowline::{nn::*, prelude::*};
+/// use flowline::nn::*;
+/// use flowline::nn::extra::Init;
+/// use flowline::nn::prelude::*;
 /// let init: Init = "he_normal".parse().unwrap();
 /// let draw = jit(move |key: Key| init.sample([50, 30], &key));
 /// assert_eq!(draw.call(Key::new(1)).unwrap().to_vec(), Init::HeNormal.sample([50, 30], &Key::new(1)).to_vec());

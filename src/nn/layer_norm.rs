@@ -29,7 +29,8 @@ impl LayerNorm {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{nn::*, prelude::*};
+    /// use flowline::nn::*;
+    /// use flowline::nn::prelude::*;
     /// let y = LayerNorm::new(2).forward(&Tensor::from([[1.0, 3.0]])).to_vec();
     /// assert!((y[0] + 1.0).abs() < 1e-5 && (y[1] - 1.0).abs() < 1e-5);
     /// ```

@@ -38,7 +38,9 @@ impl Linear {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{nn::*, prelude::*};
+    /// use flowline::nn::*;
+    /// use flowline::nn::extra::Init;
+    /// use flowline::nn::prelude::*;
     /// let linear = Linear::from_init(3, 2, Init::GlorotUniform, Some(Init::Zeros), &Key::new(0));
     /// assert_eq!(linear.bias.unwrap().to_vec(), [0.0, 0.0]);
     /// ```

@@ -23,7 +23,9 @@ impl Mlp {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{nn::*, prelude::*};
+    /// use flowline::nn::*;
+    /// use flowline::nn::prelude::*;
+    /// use flowline::tensor::extra::num_elements;
     /// let net = Mlp::new([2, 64, 64, 2], Activation::Tanh, &Key::new(0));
     /// assert_eq!(num_elements(&net), 2 * 64 + 64 + 64 * 64 + 64 + 64 * 2 + 2);
     /// ```

@@ -11,7 +11,9 @@ use crate::tensor::Tensor;
 ///
 /// # Examples
 /// ```
-/// use flowline::{nn::*, prelude::*};
+/// use flowline::nn::*;
+/// use flowline::nn::extra::softmax;
+/// use flowline::nn::prelude::*;
 /// let p = softmax(&Tensor::from([1000.0, 1000.0 + 3.0f64.ln()])).to_vec();
 /// assert!((p[0] - 0.25).abs() < 1e-12 && (p[1] - 0.75).abs() < 1e-12);
 /// ```

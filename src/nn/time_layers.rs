@@ -178,7 +178,9 @@ impl<L: TimeLayer> TimeMlp<L> {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{nn::*, prelude::*};
+    /// use flowline::nn::*;
+    /// use flowline::nn::extra::BlendMlp;
+    /// use flowline::nn::prelude::*;
     /// let field = BlendMlp::new(2, [16, 16], &Key::new(0)).activation(Activation::Softplus);
     /// let velocity = field.eval(&Tensor::from(0.5), &Tensor::zeros([5, 2]));
     /// assert_eq!(**velocity.shape(), [5, 2]);

@@ -169,7 +169,9 @@ impl UNet {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{nn::*, prelude::*};
+    /// use flowline::nn::*;
+    /// use flowline::nn::extra::UNetConfig;
+    /// use flowline::nn::prelude::*;
     /// let net = UNet::new(&UNetConfig::new([28, 28, 1], [32, 64]), &Key::new(0));
     /// let y = net.eval(&Tensor::from(0.5), &Tensor::ones([3, 784]));
     /// assert_eq!((net.dim(), y.to_vec()), (784, vec![0.0; 3 * 784]));

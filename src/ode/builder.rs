@@ -243,7 +243,8 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
     ///
     /// # Examples
     /// ```
-    /// use flowline::ode::{Method, Ode, inline};
+    /// use flowline::ode::{Method, Ode};
+    /// use flowline::ode::extra::inline;
     /// let decay = || Ode::new(|_t, y: &[f64; 1]| [-y[0]]);
     /// let shared = decay().method(Method::Vern9).solve(0.0, 1.0, [1.0])?;
     /// let inlined = decay().inlined(inline::Vern9).solve(0.0, 1.0, [1.0])?;

@@ -15,7 +15,7 @@ use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Sub, SubAssign};
 /// # Examples
 /// A helper that a field calls is generic over it:
 /// ```
-/// use flowline::ode::Number;
+/// use flowline::ode::extra::Number;
 /// fn logistic<R: Number>(x: R) -> R {
 ///     ((-x).exp() + 1.0).recip()
 /// }

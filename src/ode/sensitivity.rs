@@ -89,7 +89,8 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'static, [f
     ///
     /// # Examples
     /// ```
-    /// use flowline::{vector_field, ode::Ode};
+    /// use flowline::vector_field;
+    /// use flowline::ode::Ode;
     /// vector_field! {
     ///     struct Decay<R> { rate: R }
     ///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {

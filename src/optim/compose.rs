@@ -45,7 +45,8 @@ tuples! {
 ///
 /// # Examples
 /// ```
-/// use flowline::{optim::*, prelude::*};
+/// use flowline::nn::prelude::*;
+/// use flowline::optim::*;
 /// let optimizer = chain((clip_by_global_norm(1.0), Adam::new(1e-3).beta2(0.99)));
 /// # let x = Tensor::from(0.0);
 /// # assert!((optimizer.update(&x, Tensor::from(9.0), optimizer.init(&x)).0.item() + 1e-3).abs() < 1e-9);

@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 ///
 /// # Examples
 /// ```
-/// use flowline::{optim::*, prelude::*};
+/// use flowline::nn::prelude::*;
+/// use flowline::optim::*;
 /// let rate = Schedule::cosine_decay(3e-3, 5_000);
 /// let optimizer = chain((clip_by_global_norm(1.0), AdamW::new(rate).weight_decay(1e-5)));
 /// let weights = Tensor::from([1.0, -2.0]);

@@ -31,7 +31,9 @@ pub struct ReduceOnPlateau {
 ///
 /// # Examples
 /// ```
-/// use flowline::{optim::*, prelude::*};
+/// use flowline::nn::prelude::*;
+/// use flowline::optim::*;
+/// use flowline::optim::extra::reduce_on_plateau;
 /// let optimizer = chain((Sgd::new(1.0), reduce_on_plateau(0.5, 1)));
 /// let (mut x, mut state) = (Tensor::from(0.0), optimizer.init(&Tensor::from(0.0)));
 /// for loss in [3.0, 3.0] {

@@ -104,7 +104,8 @@ impl Schedule {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{optim::*, prelude::*};
+    /// use flowline::nn::prelude::*;
+    /// use flowline::optim::*;
     /// let rate = Schedule::cosine_decay(0.1, 100).at(&Tensor::from(50u32));
     /// assert!((rate.item() - 0.05).abs() < 1e-12);
     /// ```

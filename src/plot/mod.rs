@@ -12,7 +12,7 @@
 //!
 //! # Examples
 //! ```
-//! use flowline::plot::{self, Heatmap, Extent, ColorScale};
+//! use flowline::plot::{self, ColorScale, Extent, Heatmap};
 //!
 //! let frame = Extent { x: [0.0, 2.0], y: [0.0, 1.0] };
 //! let map = Heatmap { values: &[0.1, 0.4], rows: 1, cols: 2, frame };

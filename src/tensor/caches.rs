@@ -45,7 +45,8 @@ pub struct Caches {
 ///
 /// # Examples
 /// ```
-/// use flowline::{memory, prelude::*};
+/// use flowline::memory;
+/// use flowline::nn::prelude::*;
 /// let double = jit(|x: Tensor| x * 2);
 /// for _ in 0..3 {
 ///     double.call(1.0)?;

@@ -13,7 +13,8 @@
 //!
 //! # Examples
 //! ```no_run
-//! use flowline::{data::ImageDensity, train::Trainer};
+//! use flowline::data::ImageDensity;
+//! use flowline::train::Trainer;
 //! let flow = Trainer::new(ImageDensity::open("cat.png")?)
 //!     .updates(2_000)
 //!     .run_dir("runs/cat")

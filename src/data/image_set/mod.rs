@@ -34,7 +34,9 @@ pub const MEMORY_BUDGET: u64 = 256 << 20;
 /// A loader that shuffles by key, with batches of one shape, is a [`Dataset`](crate::tensor::Dataset) of row numbers: it
 /// goes through a set that is larger than memory, for only the rows of a batch are read.
 /// ```no_run
-/// use flowline::{data::{ImageSet, Split}, prelude::*};
+/// use flowline::data::ImageSet;
+/// use flowline::data::extra::Split;
+/// use flowline::nn::prelude::*;
 /// let images = ImageSet::open("train-images-idx3-ubyte.gz")?.with_labels("train-labels-idx1-ubyte.gz")?;
 /// let rows = Split::seeded(images.len(), [0.1, 0.0], images.labels(), 0)?.train.iter().map(|&row| row as u32).collect::<Vec<_>>();
 /// let rows = Dataset::new(Tensor::from(rows))?;

@@ -58,7 +58,8 @@ pub struct EnsembleBuilder<'a, P, M, T: LaneFloat, const N: usize, I = ()> {
 ///
 /// # Examples
 /// ```
-/// use flowline::{ode::ensemble, vector_field};
+/// use flowline::vector_field;
+/// use flowline::ode::ensemble;
 /// vector_field! {
 ///     struct Decay<R> { rate: R }
 ///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {

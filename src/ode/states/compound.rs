@@ -247,7 +247,8 @@ tuples!((A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A
 ///
 /// # Examples
 /// ```
-/// use flowline::{ode::Ode, state};
+/// use flowline::state;
+/// use flowline::ode::Ode;
 /// state! {
 ///     /// A pendulum that warms the air.
 ///     pub struct Pendulum { pub angle: f64, pub speed: f64, pub heat: Vec<f64> }

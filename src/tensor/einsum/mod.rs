@@ -58,7 +58,7 @@ pub fn einsum(spec: &str, operands: &[&Tensor]) -> Tensor {
 ///
 /// # Examples
 /// ```
-/// use flowline::tensor::einsum_path;
+/// use flowline::tensor::extra::einsum_path;
 /// let plan = einsum_path("ij,jk,kl->il", &[&[100, 2], &[2, 100], &[100, 2]]);
 /// // from left to right the first product would have 10000 elements
 /// assert_eq!((plan.steps[0].spec.as_str(), plan.largest), ("jk,kl->jl", 200));
