@@ -124,8 +124,8 @@ pub enum Batching {
 ///
 /// # Examples
 /// ```
+/// use flowline::adjoint::extra::PartNorm;
 /// use flowline::nn::prelude::*;
-/// use flowline::adjoint::PartNorm;
 /// // 100 components at rest beside one that oscillates.
 /// let field = |t: Tensor, (y, q): &(Tensor, Tensor)| (y * 0.0, q * 0.0 + (t * 40.0).sin() * 5.0);
 /// let y0 = (Tensor::zeros([100]), Tensor::zeros([1]));
@@ -157,7 +157,7 @@ pub enum PartNorm {
 ///
 /// # Examples
 /// ```
-/// use flowline::prelude::*;
+/// use flowline::nn::prelude::*;
 /// let decay = Ode::new(|_t, y: &Tensor| -y).adjoint(Adjoint::recursive_checkpoint(3));
 /// let first = decay.clone().solve(0.0, 1.0, Tensor::from(1.0))?;
 /// // On the device: a training step may carry it to the next.

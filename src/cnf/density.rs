@@ -75,7 +75,10 @@ impl<D: VelocityField> Cnf<D> {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{cnf::*, nn::*, prelude::*};
+    /// use flowline::cnf::*;
+    /// use flowline::cnf::extra::ProbeDistribution;
+    /// use flowline::cnf::prelude::*;
+    /// use flowline::nn::*;
     /// let key = Key::new(0);
     /// let flow = Cnf::new(ConcatSquash::new(1, [8], &key));
     /// let x = Tensor::from([[0.5], [-1.0]]);

@@ -76,7 +76,9 @@ impl<D: VelocityField> Cnf<D> {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{cnf::*, nn::*, prelude::*};
+    /// use flowline::cnf::*;
+    /// use flowline::cnf::prelude::*;
+    /// use flowline::nn::*;
     /// // y, t and one of three classes in, a velocity out.
     /// let field = Mlp::new([2 + 1 + 3, 16, 2], Activation::Tanh, &Key::new(0));
     /// let flow = Cnf::new(field);
@@ -181,7 +183,9 @@ impl<D: VelocityField> Cnf<D> {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{cnf::*, nn::*, prelude::*};
+    /// use flowline::cnf::*;
+    /// use flowline::cnf::prelude::*;
+    /// use flowline::nn::*;
     /// let key = Key::new(0);
     /// let flow = Cnf::new(ConcatSquash::new(2, [8], &key)).per_row(true);
     /// let x = Tensor::from([[0.5_f32, 1.0], [-3.0, 0.1]]);

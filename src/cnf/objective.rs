@@ -85,7 +85,9 @@ impl<D: VelocityField> Cnf<D> {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{cnf::*, nn::*, prelude::*};
+    /// use flowline::cnf::*;
+    /// use flowline::cnf::prelude::*;
+    /// use flowline::nn::*;
     /// let key = Key::new(0);
     /// let blocks = vec![ConcatSquash::new(2, [8], &key), ConcatSquash::new(2, [8], &key.fold_in(1))];
     /// let flow = Cnf::with_blocks(blocks);

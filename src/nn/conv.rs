@@ -172,7 +172,9 @@ impl ConvTranspose2d {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{nn::*, prelude::*};
+    /// use flowline::nn::*;
+    /// use flowline::nn::extra::{ConvTranspose2d, Padding};
+    /// use flowline::nn::prelude::*;
     /// let up = ConvTranspose2d::new(8, 3, [4, 4], [2, 2], &Key::new(0)).padding(Padding::Same);
     /// assert_eq!(**up.forward(&Tensor::zeros([1, 14, 14, 8])).shape(), [1, 28, 28, 3]);
     /// ```
@@ -231,7 +233,9 @@ impl ConvTranspose2d {
 ///
 /// # Examples
 /// ```
-/// use flowline::{nn::*, prelude::*};
+/// use flowline::nn::*;
+/// use flowline::nn::extra::upsample;
+/// use flowline::nn::prelude::*;
 /// let x = Tensor::from([1.0, 2.0]).reshape([1, 1, 2, 1]);
 /// assert_eq!(upsample(&x, [1, 2]).to_vec(), [1.0, 1.0, 2.0, 2.0]);
 /// ```

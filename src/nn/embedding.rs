@@ -60,7 +60,9 @@ impl Embedding {
 ///
 /// # Examples
 /// ```
-/// use flowline::{nn::*, prelude::*};
+/// use flowline::nn::*;
+/// use flowline::nn::extra::timestep_embedding;
+/// use flowline::nn::prelude::*;
 /// assert_eq!(timestep_embedding(&Tensor::from([0.0]), 4, 1e4).to_vec(), [0.0, 0.0, 1.0, 1.0]);
 /// ```
 #[track_caller]
@@ -100,7 +102,9 @@ impl GaussianFourierProjection {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{nn::*, prelude::*};
+    /// use flowline::nn::*;
+    /// use flowline::nn::extra::GaussianFourierProjection;
+    /// use flowline::nn::prelude::*;
     /// let embedding = GaussianFourierProjection::new(8, 1.0, &Key::new(0));
     /// assert_eq!(**embedding.forward(&Tensor::zeros([5])).shape(), [5, 16]);
     /// ```

@@ -107,7 +107,9 @@ pub fn is_fixed(path: &str) -> bool {
 ///
 /// # Examples
 /// ```
-/// use flowline::{nn::*, prelude::*};
+/// use flowline::nn::*;
+/// use flowline::nn::prelude::*;
+/// use flowline::optim::extra::{partition, set_to_zero};
 /// let old = |path: &str| path.starts_with("layers.0.");
 /// let net = Mlp::new([2, 3, 1], Activation::Tanh, &Key::new(0));
 /// let grads = grad(|net: &Mlp| freeze(net, old).forward(&Tensor::ones([1, 2])).sum(), &net);
@@ -127,7 +129,10 @@ pub fn freeze<T: Tree>(tree: &T, which: impl Fn(&str) -> bool) -> T {
 ///
 /// # Examples
 /// ```
-/// use flowline::{nn::*, prelude::*};
+/// use flowline::nn::*;
+/// use flowline::nn::extra::golden_frequencies;
+/// use flowline::nn::prelude::*;
+/// use flowline::tensor::extra::num_elements;
 /// let net = FourierMlp::new(golden_frequencies(24, 2.6), [80, 80, 80], &Key::new(0));
 /// assert_eq!(num_elements(&net) - num_params(&net), 2 * 24);
 /// ```

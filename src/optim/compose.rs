@@ -79,7 +79,9 @@ pub fn set_to_zero() -> Optimizer {
 ///
 /// # Examples
 /// ```
-/// use flowline::{optim::*, prelude::*};
+/// use flowline::nn::prelude::*;
+/// use flowline::optim::*;
+/// use flowline::optim::extra::{partition, set_to_zero};
 /// let groups = (AdamW::new(1e-3), set_to_zero());
 /// let optimizer = partition(|path| usize::from(path.starts_with("encoder")), groups);
 /// ```
@@ -94,7 +96,9 @@ pub fn partition(
 ///
 /// # Examples
 /// ```
-/// use flowline::{optim::*, prelude::*};
+/// use flowline::nn::prelude::*;
+/// use flowline::optim::*;
+/// use flowline::optim::extra::masked;
 /// let clip = masked(|path| path.ends_with("weight"), clip(0.1));
 /// let optimizer = chain((clip, Sgd::new(1.0)));
 /// # let x = Tensor::from(0.0);
@@ -115,7 +119,9 @@ pub fn masked(
 ///
 /// # Examples
 /// ```
-/// use flowline::{optim::*, prelude::*};
+/// use flowline::nn::prelude::*;
+/// use flowline::optim::*;
+/// use flowline::optim::extra::multi_steps;
 /// let optimizer = multi_steps(2, Sgd::new(1.0));
 /// let x = Tensor::from(0.0);
 /// let (x, state) = optimizer.update(&x, Tensor::from(1.0), optimizer.init(&x));
@@ -143,7 +149,9 @@ pub fn apply_if_finite(inner: impl Into<Optimizer>) -> Optimizer {
 ///
 /// # Examples
 /// ```
-/// use flowline::{optim::*, prelude::*};
+/// use flowline::nn::prelude::*;
+/// use flowline::optim::*;
+/// use flowline::optim::extra::inject_hyperparams;
 /// let optimizer = inject_hyperparams(Sgd::new(1.0));
 /// let x = Tensor::from(0.0);
 /// let mut state = optimizer.init(&x);

@@ -110,7 +110,7 @@ rules! {
     /// ```
     /// A setting of another rule does not compile:
     /// ```compile_fail
-    /// use flowline::prelude::*;
+    /// use flowline::nn::prelude::*;
     /// let optimizer = Adam::new(0.05).momentum(0.9);
     /// ```
     Adam(ScaleByAdam = scale_by_adam(), 0.0) { beta1, beta2, eps };
@@ -120,7 +120,7 @@ rules! {
     ///
     /// # Examples
     /// ```
-    /// use flowline::prelude::*;
+    /// use flowline::nn::prelude::*;
     /// let rate = Schedule::cosine_decay(3e-3, 5_000).warmup(100);
     /// let optimizer = AdamW::new(rate).weight_decay(0.01).decay_where(|path| !path.ends_with("bias")).build();
     /// # let x = Tensor::from(1.0);

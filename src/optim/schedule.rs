@@ -130,7 +130,8 @@ impl Schedule {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{optim::*, prelude::*};
+    /// use flowline::nn::prelude::*;
+    /// use flowline::optim::*;
     /// let rate = |n: u32| Schedule::one_cycle(0.5, 100).at(&n.into()).item();
     /// assert_eq!((rate(30), rate(100)), (0.5, 2e-6));
     /// assert!((rate(0) - 0.02).abs() < 1e-15);
@@ -145,7 +146,8 @@ impl Schedule {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{optim::*, prelude::*};
+    /// use flowline::nn::prelude::*;
+    /// use flowline::optim::*;
     /// let rate = |n: u32| Schedule::piecewise_constant(1.0, [(10, 0.5), (20, 0.5)]).at(&n.into()).item();
     /// assert_eq!([9, 10, 20].map(rate), [1.0, 0.5, 0.25]);
     /// ```
@@ -164,7 +166,8 @@ impl Schedule {
     ///
     /// # Examples
     /// ```
-    /// use flowline::{optim::*, prelude::*};
+    /// use flowline::nn::prelude::*;
+    /// use flowline::optim::*;
     /// let schedule = Schedule::join([Schedule::linear(0.0, 1.0, 4), Schedule::constant(0.25)], [4]);
     /// let rate = |n: u32| schedule.at(&n.into()).item();
     /// assert_eq!([0, 2, 4, 100].map(rate), [0.0, 0.5, 0.25, 0.25]);

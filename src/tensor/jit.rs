@@ -121,7 +121,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
     ///
     /// # Examples
     /// ```
-    /// use flowline::prelude::*;
+    /// use flowline::nn::prelude::*;
     /// let step = jit(|w: Tensor, x: Tensor| (&w - &x, (w * x).ln())).refuse_non_finite();
     /// let mut w = Tensor::from(1.0);
     /// let refused = step.step(&mut w, Tensor::from(-2.0)).unwrap_err();

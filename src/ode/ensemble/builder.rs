@@ -148,7 +148,9 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     ///
     /// # Examples
     /// ```
-    /// use flowline::{ode::{ensemble, inline}, vector_field};
+    /// use flowline::vector_field;
+    /// use flowline::ode::ensemble;
+    /// use flowline::ode::extra::inline;
     /// vector_field! {
     ///     struct Decay<R> { rate: R }
     ///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
