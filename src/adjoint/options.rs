@@ -131,7 +131,7 @@ pub enum Batching {
 /// let y0 = (Tensor::zeros([100]), Tensor::zeros([1]));
 /// let error = |norm: PartNorm| {
 ///     let solution = Ode::new(field).rtol(1e-3).atol(1e-3).part_norm(norm).solve(0.0, 1.0, &y0)?;
-///     Ok((solution.y1.1.item() - 0.125 * (1.0 - 40.0_f64.cos())).abs())
+///     flowline::Result::Ok((solution.y1.1.item() - 0.125 * (1.0 - 40.0_f64.cos())).abs())
 /// };
 /// assert!(error(PartNorm::Largest)? < 1e-3 && error(PartNorm::Joint)? > 2e-3);
 /// # Ok::<(), flowline::Error>(())

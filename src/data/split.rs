@@ -9,7 +9,7 @@ use super::DataError;
 ///
 /// # Examples
 /// ```
-/// let split = flowline::data::Split::seeded(1_000, [0.1, 0.1], None, 0)?;
+/// let split = flowline::data::extra::Split::seeded(1_000, [0.1, 0.1], None, 0)?;
 /// assert_eq!((split.train.len(), split.validation.len(), split.test.len()), (800, 100, 100));
 /// # Ok::<(), flowline::data::DataError>(())
 /// ```

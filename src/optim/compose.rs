@@ -98,7 +98,7 @@ pub fn partition(
 /// ```
 /// use flowline::nn::prelude::*;
 /// use flowline::optim::*;
-/// use flowline::optim::extra::masked;
+/// use flowline::optim::extra::{clip, masked};
 /// let clip = masked(|path| path.ends_with("weight"), clip(0.1));
 /// let optimizer = chain((clip, Sgd::new(1.0)));
 /// # let x = Tensor::from(0.0);
