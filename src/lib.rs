@@ -59,6 +59,7 @@ pub mod ode;
 pub mod optim;
 #[cfg(feature = "plot")]
 pub mod plot;
+mod preludes;
 mod simd;
 #[cfg(feature = "autodiff")]
 pub mod tensor;
@@ -72,6 +73,7 @@ pub use error::{Error, Result};
 pub use nalgebra;
 #[cfg(feature = "ndarray")]
 pub use ndarray;
+pub use preludes::ode as prelude;
 
 #[cfg(feature = "autodiff")]
 #[doc = include_str!("guide.md")]
@@ -83,13 +85,6 @@ pub mod extra {
     //! Tools of whoever looks for what a program keeps.
     #[doc(inline)]
     pub use crate::memory;
-}
-
-pub mod prelude {
-    //! The names of programs that solve.
-    pub use crate::ode::{Event, Method, Ode, Outcome, SaveAt, Solution, SolveError, ensemble, odeint};
-    pub use crate::state;
-    pub use crate::vector_field;
 }
 
 #[cfg(all(doctest, feature = "train", feature = "plot"))]

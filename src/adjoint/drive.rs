@@ -244,7 +244,7 @@ impl<'a> Asked<'a> {
         Err(SolveError::Incomplete {
             outcome,
             row,
-            tolerances: Some((rtol, atol)),
+            tolerances: Some(Box::new((rtol, atol))),
             partial: Box::new(solution),
         })
     }

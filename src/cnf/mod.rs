@@ -37,16 +37,7 @@ pub mod extra {
 }
 pub(crate) use extra::*;
 
-pub mod prelude {
-    //! The names of programs that learn densities.
-    pub use super::{Cnf, Divergence, PathRegularization};
-    #[cfg(feature = "train")]
-    pub use crate::data::{ImageDensity, ImageSet, Points, ToyDensity};
-    pub use crate::nn::prelude::*;
-    pub use crate::nn::{ConcatSquash, VelocityField};
-    #[cfg(feature = "train")]
-    pub use crate::train::{TrainOptions, TrainedFlow, Trainer};
-}
+pub use crate::preludes::cnf as prelude;
 
 #[cfg(test)]
 mod tests;

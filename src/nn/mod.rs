@@ -60,20 +60,7 @@ pub mod extra {
 }
 pub(crate) use extra::*;
 
-pub mod prelude {
-    //! The names of programs that differentiate and train.
-    pub use super::{Activation, Linear, Mlp, num_params};
-    pub use crate::adjoint::{Adjoint, TensorSolution};
-    pub use crate::io;
-    pub use crate::optim::{
-        Adam, AdamW, OptState, Optimizer, Schedule, Sgd, chain, clip_by_global_norm, minimize,
-    };
-    pub use crate::prelude::*;
-    pub use crate::tensor::{
-        DType, Dataset, Key, Tensor, Tree, cond, grad, hvp, jit, jvp, value_and_grad, vjp, vmap,
-    };
-    pub use crate::tree;
-}
+pub use crate::preludes::nn as prelude;
 
 #[cfg(test)]
 mod tests;

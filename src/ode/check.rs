@@ -95,7 +95,7 @@ impl Requested<'_> {
             ("save_at", save_at),
             ("save_fn", save_fn),
             ("event", notes || stops),
-            (("on_event", acts)),
+            ("on_event", acts),
             ("on_step", on_step),
         ];
         match unread.iter().find(|(_, is_given)| *is_given) {

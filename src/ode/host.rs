@@ -140,7 +140,7 @@ pub fn solve<Y: PlainState, F: VectorField<Y>, O>(
     Err(SolveError::Incomplete {
         outcome,
         row: None,
-        tolerances: Some((rtol, atol)),
+        tolerances: Some(Box::new((rtol, atol))),
         partial: Box::new(solution),
     })
 }

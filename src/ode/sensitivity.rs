@@ -185,7 +185,7 @@ impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
         Err(SolveError::Incomplete {
             outcome,
             row: None,
-            tolerances: Some((rtol, atol)),
+            tolerances: Some(Box::new((rtol, atol))),
             partial: Box::new(found),
         })
     }

@@ -53,7 +53,7 @@ pub enum SolveError<S = ()> {
         /// Where rows or trajectories take steps of their own: the first that ended early.
         row: Option<usize>,
         /// The relative and the absolute tolerance; `None` of a solve inside a compiled program.
-        tolerances: Option<(Tol, Tol)>,
+        tolerances: Option<Box<(Tol, Tol)>>,
         /// What was computed; of several rows or trajectories all.
         partial: Box<S>,
     },
@@ -167,7 +167,7 @@ impl<S> fmt::Display for SolveError<S> {
                 f.write_str("the solve")?;
                 row.map_or(Ok(()), |row| write!(f, " of row {row}"))?;
                 f.write_str(" ended early")?;
-                if let Some((rtol, atol)) = tolerances {
+                if let Some((rtol, atol)) = tolerances.as_deref() {
                     write!(f, " with rtol={rtol:e}, atol={atol:e}")?;
                 }
                 write!(f, ": {outcome}")

@@ -106,7 +106,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
                 Err(SolveError::Incomplete {
                     outcome,
                     row: None,
-                    tolerances: Some((rtol, atol)),
+                    tolerances: Some(Box::new((rtol, atol))),
                     partial: Box::new(()),
                 })
             }

@@ -35,7 +35,7 @@ impl<Y> EnsembleSolution<Y> {
         Err(SolveError::Incomplete {
             outcome,
             row: Some(row),
-            tolerances: Some((rtol, atol)),
+            tolerances: Some(Box::new((rtol, atol))),
             partial: Box::new(self),
         })
     }

@@ -1,0 +1,39 @@
+//! The names that programs use, in three steps: to solve, to differentiate and train, to learn densities.
+//!
+//! Each is the `prelude` of a module and holds the one before. They are the only place where a lower module names a higher
+//! one.
+
+pub mod ode {
+    //! The names of programs that solve.
+    pub use crate::ode::{Event, Method, Ode, Outcome, SaveAt, Solution, SolveError, ensemble, odeint};
+    pub use crate::state;
+    pub use crate::vector_field;
+}
+
+#[cfg(feature = "autodiff")]
+pub mod nn {
+    //! The names of programs that differentiate and train.
+    pub use super::ode::*;
+    pub use crate::adjoint::{Adjoint, TensorSolution};
+    pub use crate::io;
+    pub use crate::nn::{Activation, Linear, Mlp, num_params};
+    pub use crate::optim::{
+        Adam, AdamW, OptState, Optimizer, Schedule, Sgd, chain, clip_by_global_norm, minimize,
+    };
+    pub use crate::tensor::{
+        DType, Dataset, Key, Tensor, Tree, cond, grad, hvp, jit, jvp, value_and_grad, vjp, vmap,
+    };
+    pub use crate::tree;
+}
+
+#[cfg(feature = "autodiff")]
+pub mod cnf {
+    //! The names of programs that learn densities.
+    pub use super::nn::*;
+    pub use crate::cnf::{Cnf, Divergence, PathRegularization};
+    #[cfg(feature = "train")]
+    pub use crate::data::{ImageDensity, ImageSet, Points, ToyDensity};
+    pub use crate::nn::{ConcatSquash, VelocityField};
+    #[cfg(feature = "train")]
+    pub use crate::train::{TrainOptions, TrainedFlow, Trainer};
+}
