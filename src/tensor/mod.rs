@@ -37,8 +37,7 @@ mod shaping;
 #[cfg(test)]
 mod tests;
 mod trace;
-#[doc(hidden)]
-pub mod tree;
+mod tree;
 mod vmap;
 
 pub use crate::array::{DType, Shape};
@@ -53,7 +52,6 @@ pub use jit::{Jit, jit};
 pub use key::Key;
 pub use locate::debug_nans;
 pub use rows::map_rows;
-#[doc(inline)]
 pub use tree::Tree;
 pub use vmap::vmap;
 
@@ -65,7 +63,6 @@ pub mod extra {
     pub use super::exec::RunReport;
     pub use super::locate::{DiffPass, NanReport, ValueSummary};
     pub use super::philox::KeyRng;
-    #[doc(inline)]
     pub use super::tree::{TreePath, num_elements, tree_summary};
     pub use crate::graph::CallbackValue;
 }
