@@ -74,7 +74,7 @@ impl<S, const N: usize> Stages<S> for [S; N] {
 /// of a compound part after part. t is f64 there, whatever y is.
 ///
 /// Every implementation must give the same bits for the same inputs, whether called from
-/// [`attempt`](super::attempt) or from [`step`](super::step).
+/// `attempt` or from `step`.
 ///
 /// # Examples
 /// ```

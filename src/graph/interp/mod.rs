@@ -103,7 +103,7 @@ fn describe(values: &[Value]) -> String {
 /// contract, see [`interpret_values`].
 ///
 /// # Panics
-/// When the function does not pass [`super::verify`].
+/// When the function does not pass `verify`.
 ///
 /// # Examples
 /// ```
@@ -135,7 +135,7 @@ pub fn interpret(f: &Func, inputs: &[Array]) -> Result<Vec<Array>, GraphError> {
 /// next, bit for bit: then a gradient would depend on the number of checkpoints.
 ///
 /// # Panics
-/// When the function does not pass [`super::verify`].
+/// When the function does not pass `verify`.
 pub fn interpret_values(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
     let types = f.input_types();
     let wrong = types.iter().zip(inputs).position(|(t, v)| !v.is(t));

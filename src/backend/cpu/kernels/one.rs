@@ -162,7 +162,7 @@ pub fn one(op: StripOp, elem: Elem) -> Option<OneFn> {
     }
 }
 
-/// The conversion of single elements ([`super::cast`]).
+/// The conversion of single elements (`super::cast`).
 pub fn cast_one(from: Elem, to: Elem) -> OneFn {
     match (from, to) {
         (Elem::F32, Elem::F64) => f32_to_f64,
