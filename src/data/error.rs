@@ -52,14 +52,14 @@ pub enum DataError {
         least: usize,
     },
     /// There are no bytes.
-    #[error("image {name} is empty (0 bytes); give a PNG, JPEG, BMP, GIF or WebP picture")]
+    #[error("image {name} is empty (0 bytes); give a PNG, JPEG, BMP, GIF or WebP image")]
     Empty {
         /// File as it was named by the caller.
         name: String,
     },
-    /// The bytes are no whole picture in a known format.
+    /// The bytes are not a complete image in a known format.
     #[error(
-        "image {name} ({bytes} bytes) cannot be decoded: {source}; give a whole PNG, JPEG, BMP, GIF or WebP picture"
+        "image {name} ({bytes} bytes) cannot be decoded: {source}; give a complete PNG, JPEG, BMP, GIF or WebP image"
     )]
     Undecodable {
         /// File as it was named by the caller.
@@ -107,11 +107,11 @@ pub enum DataError {
         /// Rows.
         height: usize,
     },
-    /// No pixel of the support carries mass.
+    /// No pixel is darker than the threshold, so the density would be zero everywhere.
     #[error(
-        "image {name} has no dark pixel below gray {below} (darkest {darkest:.1}, lightest {lightest:.1} of 255), so it holds no mass; raise its contrast or use the default rule"
+        "image {name} has no dark pixel below gray {below} (darkest {darkest:.1}, lightest {lightest:.1} of 255), so its density would be zero everywhere; raise its contrast or use the default rule"
     )]
-    NoMass {
+    NoDarkPixels {
         /// File as it was named by the caller.
         name: String,
         /// Pixels at or above this gray are left out.
@@ -121,7 +121,7 @@ pub enum DataError {
         /// Largest gray found.
         lightest: f64,
     },
-    /// All mass lies in one row or one column: the deviation across it is zero.
+    /// All probability lies in one row or one column: the standard deviation across it is zero.
     #[error(
         "image {name} has all its darkness in {line} {index}, so its {axis} coordinate cannot be standardized; give a drawing that covers several rows and columns"
     )]
@@ -251,7 +251,7 @@ pub enum DataError {
     },
     /// A file that is no set of images.
     #[error(
-        "images {name}: {reason}; give a folder of pictures, an IDX file (gzip or not) or an .npy array [n, h, w] or [n, h, w, c]"
+        "images {name}: {reason}; give a folder of image files, an IDX file (gzip or not) or an .npy array [n, h, w] or [n, h, w, c]"
     )]
     NotImages {
         /// The file or folder.

@@ -2,7 +2,7 @@
 //!
 //! Knows the picture, the two rules by which training points are drawn from it, and the exact figures that follow from them
 //! (entropy, best Gaussian, density on a grid). Must never know a model. The density is that of
-//! `x = position_i + jitter_std * normal`, with pixel i drawn with probability `mass_i`: a finite mixture, so its
+//! `x = position_i + jitter_std * normal`, with pixel i drawn with `probabilities[i]`: a finite mixture, so its
 //! entropy exists and is found by quadrature, and the gap of a model to it is a figure of merit that does not
 //! depend on another model.
 
@@ -44,7 +44,7 @@ pub enum Rule {
 ///
 /// # Shapes and units
 /// n pixels take part (the support), in row-major order from the top left. `positions` `[n, 2]` are standardized;
-/// `mass` `[n]` sums to 1; to draw a training point, take a bucket b of 0..n uniformly and `u` uniform in [0, 1)
+/// `probabilities` `[n]` sums to 1; to draw a training point, take a bucket b of 0..n uniformly and `u` uniform in [0, 1)
 /// (from other random bits: 24 bits do not hold both), `i = if u < alias_prob[b] { b } else { alias_index[b] }`, then
 /// `x = positions[i] + jitter_std * normal`, weighted by `weight[i]` in the loss.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ pub struct ImageDensity {
     /// Centers of the support's pixels `[n, 2]`, x to the right and y down, standardized.
     pub positions: Vec<[f32; 2]>,
     /// Probability of each pixel `[n]` under the density to learn, in proportion to darkness; sums to 1.
-    pub mass: Vec<f64>,
+    pub probabilities: Vec<f64>,
     /// Weight of a drawn point in the loss `[n]`: 1, or the darkness by [`Rule::Uniform`].
     pub weight: Vec<f32>,
     /// Mean of a weighted loss's weights: 1, or the mean darkness of the support. `loss = mean_weight * NLL`.
@@ -106,13 +106,13 @@ impl ImageDensity {
     /// The project's own picture: flow lines around vortices.
     pub fn embedded() -> Self {
         Self::from_bytes(include_bytes!("../../assets/flowlines.png"), "flowlines")
-            .unwrap_or_else(|error| panic!("invariant: the embedded picture is a density: {error}"))
+            .unwrap_or_else(|error| panic!("invariant: the embedded image is a density: {error}"))
     }
 
     /// The same picture by another rule.
     ///
     /// # Errors
-    /// [`DataError::NoMass`] or [`DataError::Line`] where the rule leaves out too many pixels.
+    /// [`DataError::NoDarkPixels`] or [`DataError::Line`] where the rule leaves out too many pixels.
     pub fn with_rule(self, rule: Rule) -> Result<Self, DataError> {
         if rule == self.rule { Ok(self) } else { Self::build(self.gray, self.name, rule) }
     }
@@ -128,7 +128,7 @@ impl ImageDensity {
         let total: f64 = darkness.iter().sum();
         if total <= 0.0 {
             let (darkest, lightest) = (gray.darkest, gray.lightest);
-            return Err(DataError::NoMass { name, below, darkest, lightest });
+            return Err(DataError::NoDarkPixels { name, below, darkest, lightest });
         }
         let drawn = match rule {
             Rule::Default => darkness.clone(),
@@ -149,7 +149,7 @@ impl ImageDensity {
                 .iter()
                 .map(|p| std::array::from_fn(|a| ((p[a] - mean[a]) / std[a]) as f32))
                 .collect(),
-            mass: darkness.iter().map(|d| d / total).collect(),
+            probabilities: darkness.iter().map(|d| d / total).collect(),
             jitter_std: std.map(|s| JITTER_PIXELS / s),
             alias_prob: table.prob,
             alias_index: table.index,
@@ -215,18 +215,21 @@ impl ImageDensity {
     /// C is the full covariance of the density, jitter included. A flow that has learned anything lies below it.
     pub fn gaussian_nats(&self) -> f64 {
         let centers: Vec<[f64; 2]> = self.pixels.iter().map(|&i| center(i as usize, self.width)).collect();
-        let (mean, std) = moments(&centers, &self.mass);
-        let covariance: f64 =
-            centers.iter().zip(&self.mass).map(|(p, m)| m * (p[0] - mean[0]) * (p[1] - mean[1])).sum();
+        let (mean, std) = moments(&centers, &self.probabilities);
+        let covariance: f64 = centers
+            .iter()
+            .zip(&self.probabilities)
+            .map(|(p, m)| m * (p[0] - mean[0]) * (p[1] - mean[1]))
+            .sum();
         let [xx, yy] = std.map(|s| s * s + JITTER_PIXELS * JITTER_PIXELS);
         (2.0 * PI).ln() + 1.0 + 0.5 * (xx * yy - covariance * covariance).ln() + self.log_jacobian()
     }
 
-    /// n independent points of the density (pixels by `mass`, jittered), in standardized coordinates.
+    /// n independent points of the density (pixels by `probabilities`, jittered), in standardized coordinates.
     ///
     /// For held-out points: the caller's generator makes them independent of those drawn in training.
     pub fn sample<R: Rng + ?Sized>(&self, n: usize, rng: &mut R) -> Vec<[f32; 2]> {
-        let table = AliasTable::new(&self.mass);
+        let table = AliasTable::new(&self.probabilities);
         (0..n)
             .map(|_| {
                 let position = self.positions[table.draw(rng)];
@@ -288,7 +291,7 @@ impl ImageDensity {
     /// Mass of each pixel of the picture, row-major, zero outside the support.
     fn pixel_mass(&self) -> Vec<f64> {
         let mut mass = vec![0.0; self.width * self.height];
-        for (&pixel, &m) in self.pixels.iter().zip(&self.mass) {
+        for (&pixel, &m) in self.pixels.iter().zip(&self.probabilities) {
             mass[pixel as usize] = m;
         }
         mass

@@ -57,9 +57,9 @@ pub enum EvalError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A margin that reaches farther than densities are told.
+    /// A margin that reaches farther than densities are evaluated.
     #[error(
-        "--margin={margin}: the corners would lie {reach:.0} deviations from the image's center of mass, densities are told within {far}; give at most {most:.0} pixels"
+        "--margin={margin}: the corners would lie {reach:.0} standard deviations from the image's center of mass, densities are evaluated within {far}; give at most {most:.0} pixels"
     )]
     Margin {
         /// The margin in pixels.
@@ -93,7 +93,9 @@ fn class_asked(asked: Option<usize>, classes: Option<usize>) -> String {
         (Some(asked), None) => {
             format!("--label={asked}: this run was trained without classes; leave --label out")
         }
-        (None, Some(classes)) => format!("this run has {classes} classes; tell one with --label K, K from 0"),
+        (None, Some(classes)) => {
+            format!("this run has {classes} classes; choose one with --label K, K from 0")
+        }
         (asked, classes) => {
             let (asked, most) = (asked.unwrap_or(0), classes.unwrap_or(1).saturating_sub(1));
             format!("--label={asked}: this run has classes 0 to {most}")

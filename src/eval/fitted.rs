@@ -176,7 +176,7 @@ impl Fitted {
         let out = self.deviations(p);
         if out > FAR {
             return Err(format!(
-                "it lies {} deviations from the {whose}'s center of mass, densities are told within {FAR}; leave it out",
+                "it lies {} standard deviations from the {whose}'s center of mass, densities are evaluated within {FAR}; leave it out",
                 in_short(out)
             ));
         }
@@ -236,7 +236,7 @@ impl Fitted {
     /// The density over the image, `size` cells along its longer side.
     #[cfg(feature = "plot")]
     fn over_image(&self, size: usize) -> Result<(Vec<f64>, usize, usize)> {
-        let image = self.plane("a picture of the density")?;
+        let image = self.plane("a figure of the density")?;
         let count = |side: usize| (side * size).div_ceil(image.side()).max(2);
         let cells = image.cells(0.0, count(image.height), count(image.width));
         let log_density = LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE);
@@ -252,14 +252,14 @@ impl Fitted {
         Ok(self.density_figure(size)?.save(path)?)
     }
 
-    /// The picture that [`plot_density`](Self::plot_density) writes.
+    /// The figure that [`plot_density`](Self::plot_density) writes.
     ///
     /// # Errors
     /// A solve that ended early, a density that is not over the plane.
     #[cfg(feature = "plot")]
     pub fn density_figure(&self, size: usize) -> Result<Figure> {
         let (values, rows, cols) = self.over_image(size)?;
-        let plane = self.plane("a picture of the density")?;
+        let plane = self.plane("a figure of the density")?;
         let map = Heatmap { values: &values, rows, cols, frame: plane.window() };
         Ok(plot::density("learned density", &map, plane.scale())?)
     }

@@ -245,7 +245,7 @@ impl ConvTranspose2d {
 #[track_caller]
 pub fn upsample(x: &Tensor, times: [usize; 2]) -> Tensor {
     let &[n, h, w, c] = &**x.shape() else {
-        panic!("a picture is [n, height, width, channels], not {}", x.shape())
+        panic!("images have shape [n, height, width, channels], not {}", x.shape())
     };
     let [a, b] = times;
     x.reshape([n, h, 1, w, 1, c]).broadcast_to([n, h, a, w, b, c]).reshape([n, h * a, w * b, c])

@@ -56,7 +56,7 @@ pub(super) fn one_hot(labels: &Tensor, classes: usize, y: &Tensor) -> Tensor {
 /// t in the element type of y, as a column of one row or of y's rows.
 #[track_caller]
 pub(super) fn time_column(t: &Tensor, y: &Tensor) -> Tensor {
-    assert!(y.rank() == 2, "a drift takes y of shape [rows, dim], this one is {}", y.shape());
+    assert!(y.rank() == 2, "a velocity field takes y of shape [rows, dim], this one is {}", y.shape());
     let t = t.cast(y.dtype());
     if t.size() == 1 {
         return t.reshape([1, 1]);

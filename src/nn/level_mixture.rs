@@ -62,11 +62,11 @@ impl LevelMixture {
     /// When the network is not of pictures of so many pixels and `ends + 1` channels for each of theirs.
     #[track_caller]
     pub fn new(ends: &Tensor, net: UNet) -> LevelMixture {
-        let [h, w, c] = net.picture;
+        let [h, w, c] = net.image_shape;
         let fits = ends.rank() == 2 && ends.shape()[1] * (ends.shape()[0] + 1) == h * w * c;
         assert!(
             fits,
-            "ends of shape {} want a network of as many pictures' pixels, not {h} x {w} x {c}",
+            "ends of shape [ranges - 1, pixels] = {} need a network whose image shape has pixels * ranges numbers, not {h} x {w} x {c}",
             ends.shape()
         );
         LevelMixture { ends: Buffer::new(ends.clone()), net }

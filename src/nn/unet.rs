@@ -44,10 +44,10 @@ pub struct UNetConfig {
 impl UNetConfig {
     /// Squares of 2 x 2 pixels, one block a level on the way down and up, two of the coarsest, 128 numbers of time, no
     /// classes.
-    pub fn new(picture: [usize; 3], channels: impl AsRef<[usize]>) -> UNetConfig {
+    pub fn new(image_shape: [usize; 3], channels: impl AsRef<[usize]>) -> UNetConfig {
         let channels = channels.as_ref().to_vec();
         UNetConfig {
-            image_shape: picture,
+            image_shape,
             patch: 2,
             channels,
             blocks_down: 1,
@@ -143,7 +143,7 @@ tree! {
     /// Density estimation using Real NVP, section 3.6 (squeezing).
     pub struct UNet {
         /// Height, width and channels of a picture.
-        pub picture: [usize; 3],
+        pub image_shape: [usize; 3],
         /// Side of the squares of pixels that are one place.
         pub patch: usize,
         /// Sines and cosines of time to its vector.
@@ -178,20 +178,14 @@ impl UNet {
     /// ```
     #[track_caller]
     pub fn new(config: &UNetConfig, key: &Key) -> UNet {
-        let &UNetConfig {
-            image_shape: picture,
-            patch,
-            ref channels,
-            time_dim: time,
-            num_classes: classes,
-            ..
-        } = config;
+        let &UNetConfig { image_shape, patch, ref channels, time_dim: time, num_classes: classes, .. } =
+            config;
         assert!(patch > 0, "a square of pixels has a side of at least 1");
         let (Some(&finest), Some(&coarsest)) = (channels.first(), channels.last()) else {
             panic!("a U-Net has at least one level")
         };
         let [for_time, stem, levels, middle, head] = key.split();
-        let (pixels, sides) = (patch * patch * picture[2], config.padded().map(|side| side / patch));
+        let (pixels, sides) = (patch * patch * image_shape[2], config.padded().map(|side| side / patch));
         let level = |(c, i): (&[usize], u32)| {
             let [down, to, from, up] = levels.fold_in(i).split();
             UNetLevel {
@@ -202,7 +196,7 @@ impl UNet {
             }
         };
         UNet {
-            picture,
+            image_shape,
             patch,
             time: Linear::new(2 * TIME_FREQUENCIES.len() + classes, time, &for_time),
             stem: conv(pixels, finest, &stem),
@@ -218,7 +212,7 @@ impl UNet {
         let below = self.levels.iter().map(|level| level.to_below.outputs());
         let (down, up) = self.levels.first().map_or((0, 0), |level| (level.down.len(), level.up.len()));
         UNetConfig {
-            image_shape: self.picture,
+            image_shape: self.image_shape,
             patch: self.patch,
             channels: std::iter::once(self.position.shape()[2]).chain(below).collect(),
             blocks_down: down,
@@ -257,11 +251,11 @@ impl VelocityField for UNet {
         let told = labels.is_some();
         assert!(
             told == (classes > 0),
-            "a field of {classes} classes was told {} labels",
+            "a field of {classes} classes was given {} labels",
             if told { "some" } else { "no" }
         );
         let time = self.time_vector(&time_column(t, y), labels.map(|labels| one_hot(labels, classes, y)));
-        let (n, [h, w, c]) = (y.shape()[0], self.picture);
+        let (n, [h, w, c]) = (y.shape()[0], self.image_shape);
         assert!(y.shape()[1] == h * w * c, "a row of pixels has {} numbers, not {}", h * w * c, y.shape()[1]);
         let [tall, wide] = [0, 1].map(|a| self.position.shape()[a] * self.patch);
         let (x, whole) = (y.reshape([n, h, w, c]), tall == h && wide == w);
@@ -287,7 +281,7 @@ impl VelocityField for UNet {
     }
 
     fn dim(&self) -> usize {
-        self.picture.iter().product()
+        self.image_shape.iter().product()
     }
 }
 
@@ -314,13 +308,13 @@ fn through(blocks: &[FilmBlock], time: &Tensor, x: Tensor) -> Tensor {
 
 /// An affine map of each place.
 fn affine(linear: &Linear, x: &Tensor) -> Tensor {
-    let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: a picture has four axes") };
+    let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: images have four axes") };
     linear.forward(&x.reshape([n * h * w, c])).reshape([n, h, w, linear.outputs()])
 }
 
 /// Squares of `side x side` places as channels: `[n, h, w, c]` to `[n, h / side, w / side, side^2 c]`.
 fn squeeze(x: &Tensor, side: usize) -> Tensor {
-    let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: a picture has four axes") };
+    let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: images have four axes") };
     let [h, w] = [h / side, w / side];
     let squares = x.reshape([n, h, side, w, side, c]).permute(&[0, 1, 3, 2, 4, 5]);
     squares.reshape([n, h, w, side * side * c])
@@ -328,7 +322,7 @@ fn squeeze(x: &Tensor, side: usize) -> Tensor {
 
 /// Channels as squares of `side x side` places: the inverse of [`squeeze`].
 fn spread(x: &Tensor, side: usize) -> Tensor {
-    let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: a picture has four axes") };
+    let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: images have four axes") };
     let c = c / (side * side);
     let rows = x.reshape([n, h, w, side, side, c]).permute(&[0, 1, 3, 2, 4, 5]);
     rows.reshape([n, h * side, w * side, c])

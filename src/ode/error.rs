@@ -64,9 +64,9 @@ pub enum ConfigError {
     },
     /// Rows for the hits of events of a solve on tensors that would be too large.
     #[error(
-        "events: {rows} hits may be noted, {bytes} bytes of states, over the {most} that there may be; lower `max_events`"
+        "events: the records of {rows} events take {bytes} bytes of states, over the limit of {most}; lower `max_events`"
     )]
-    NotedHits {
+    EventRecordsTooLarge {
         /// Rows for hits.
         rows: usize,
         /// Bytes of these rows.

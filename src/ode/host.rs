@@ -14,7 +14,7 @@ use super::{
 
 /// States whose clock runs on the host: what functions of saved states, stepping by hand and pictures need.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a state of the host",
+    message = "`{Self}` is not a plain state",
     label = "functions of saved states, in-place fields and stepping by hand want one",
     note = "such a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector or matrix, an ndarray array (features `nalgebra`, `ndarray`), a tuple of these, or a struct of them made by `state!`"
 )]

@@ -86,7 +86,7 @@ impl Memory<'_> {
     /// The loss of this update.
     #[track_caller]
     pub fn loss(&self) -> &Tensor {
-        self.value.as_ref().expect("this optimizer watches the loss: tell it with `update_with_value`")
+        self.value.as_ref().expect("this optimizer reads the loss; pass it by `update_with_value`")
     }
 
     /// Everything under the prefix.

@@ -16,7 +16,7 @@ pub enum PlotError {
         found: usize,
     },
     /// A value is NaN or infinite, or a density negative.
-    #[error("{what} {index} is {value}, which has no place in a picture; check what produced it")]
+    #[error("{what} {index} is {value}, which cannot be drawn; check what produced it")]
     Value {
         /// What kind of value.
         what: &'static str,
@@ -74,7 +74,7 @@ pub enum PlotError {
         message: String,
     },
     /// The picture could not be encoded as PNG.
-    #[error("picture of {width} x {height} pixels cannot be encoded: {source}")]
+    #[error("figure of {width} x {height} pixels cannot be encoded: {source}")]
     Encode {
         /// Columns.
         width: u32,
@@ -84,7 +84,7 @@ pub enum PlotError {
         source: crate::io::raster::EncodeError,
     },
     /// The file could not be written; what stood there before is untouched.
-    #[error("picture {} cannot be written: {source}; check that the folder exists, may be written and has room", path.display())]
+    #[error("figure {} cannot be written: {source}; check that the folder exists, may be written and has room", path.display())]
     Write {
         /// The file asked for.
         path: PathBuf,

@@ -13,7 +13,7 @@ impl Figure {
     /// # Panics
     /// Where the picture cannot be encoded: it has no pixel.
     pub fn evcxr_display(&self) {
-        let bytes = self.to_png_bytes().unwrap_or_else(|e| panic!("a picture for a notebook: {e}"));
+        let bytes = self.to_png_bytes().unwrap_or_else(|e| panic!("a figure for a notebook: {e}"));
         println!("EVCXR_BEGIN_CONTENT image/png\n{}\nEVCXR_END_CONTENT", STANDARD.encode(bytes));
     }
 }

@@ -63,7 +63,7 @@ impl SpaceTime<'_> {
         let (times, rows) = (self.ts.len(), self.rows.len());
         if times != rows {
             return Err(PlotError::Length {
-                what: "rows of a space-time picture",
+                what: "rows of a space-time figure",
                 found: rows,
                 expected: times,
             });
@@ -73,11 +73,11 @@ impl SpaceTime<'_> {
             return Err(PlotError::Nothing { what: "two times of two values" });
         }
         if let Some(row) = self.rows.iter().find(|row| row.len() != places) {
-            let what = "values of a row of a space-time picture";
+            let what = "values of a row of a space-time figure";
             return Err(PlotError::Length { what, found: row.len(), expected: places });
         }
         if let Some((index, &value)) = self.rows.iter().flatten().enumerate().find(|(_, v)| !v.is_finite()) {
-            return Err(PlotError::Value { what: "value of a space-time picture", index, value });
+            return Err(PlotError::Value { what: "value of a space-time figure", index, value });
         }
         let sign = if self.ts[0] > self.ts[1] { -1.0 } else { 1.0 };
         let rising = |pair: &&[f64]| pair[0] * sign < pair[1] * sign;

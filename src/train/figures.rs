@@ -22,7 +22,7 @@ pub(super) fn images(session: &mut Session, ema: &Flow, by: Deadline) -> Result<
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
     gallery.draw(ema, &key, session.update, by)?;
     gallery.bits(metrics::read(&gallery.folder.file(METRICS_FILE))?.into_iter())?;
-    loss_curve(gallery.folder, &session.header.recipe, None, 1.0, 0.0)?;
+    loss_curve(gallery.folder, &session.header.config, None, 1.0, 0.0)?;
     // The program of the samples, and that of their ways.
     session.compiles += 2;
     Ok(())
@@ -95,7 +95,7 @@ pub(super) fn loss(session: &Session) -> Result<()> {
     let Some(folder) = &session.folder else { return Ok(()) };
     let (header, mean_weight) = (&session.header, session.trainer.data.mean_weight());
     let entropy = header.frames.entropy_nats();
-    loss_curve(folder, &header.recipe, entropy, mean_weight, header.frames.told_nats())
+    loss_curve(folder, &header.config, entropy, mean_weight, header.frames.told_nats())
 }
 
 /// The loss of every update and the NLL where it was measured. A weighted likelihood is divided by the mean weight, so

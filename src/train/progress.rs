@@ -52,7 +52,7 @@ impl fmt::Display for Activity {
             Activity::Measuring => "measuring the validation part",
             Activity::Testing => "measuring the test part",
             Activity::Evaluating => "evaluating the density on a grid",
-            Activity::Drawing => "drawing the pictures",
+            Activity::Drawing => "drawing the figures",
         })
     }
 }

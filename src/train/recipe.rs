@@ -98,7 +98,7 @@ impl Objective {
     /// The unit of its loss.
     pub fn unit(self) -> &'static str {
         match self {
-            Objective::FlowMatching => "sq. velocity",
+            Objective::FlowMatching => "MSE",
             Objective::MaximumLikelihood => "nats",
         }
     }

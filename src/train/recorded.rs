@@ -80,9 +80,9 @@ impl Recorded {
     /// A file that is damaged, or of another run.
     pub fn read(folder: impl AsRef<Path>, header: &RunInfo, update: u64) -> Result<Recorded> {
         let (counters, kept) = counts(folder.as_ref(), header, update)?;
-        let mut tallies = Tallies::new(&header.recipe, header.frames.entropy_nats());
+        let mut tallies = Tallies::new(&header.config, header.frames.entropy_nats());
         tallies.restore(counters.unwrap_or_default());
-        kept.iter().flat_map(|kept| &kept.rows).for_each(|row| tallies.read(&header.recipe, row));
+        kept.iter().flat_map(|kept| &kept.rows).for_each(|row| tallies.read(&header.config, row));
         Ok(Recorded {
             phases: tallies.phase_reports(),
             threads: Some(tallies.counters.threads).filter(|&threads| threads > 0),

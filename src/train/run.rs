@@ -38,7 +38,8 @@ pub struct RunInfo {
     /// The options as they were given.
     pub options: TrainOptions,
     /// What they led to.
-    pub recipe: TrainConfig,
+    #[serde(rename = "recipe")]
+    pub config: TrainConfig,
     /// What of its data the density needs.
     #[serde(flatten)]
     pub frames: Frames,
@@ -65,7 +66,7 @@ impl RunInfo {
 
     /// Length of a point.
     pub fn dim(&self) -> usize {
-        self.recipe.model.dim
+        self.config.model.dim
     }
 
     /// The way between standardized coordinates and those that people see: pixels, or the units of points.
@@ -245,7 +246,7 @@ impl<'a> Trainer<'a> {
         let resumed = found.is_some();
         // What is held out is by the run's own seed, and so is what becomes of gray levels by its own transform.
         let mut prepared = match &found {
-            Some(checkpoint) => self.data.prepare(&checkpoint.header.recipe)?,
+            Some(checkpoint) => self.data.prepare(&checkpoint.header.config)?,
             None => self.data.prepare(&config)?,
         };
         let (header, state) = if let Some(checkpoint) = found {
@@ -257,7 +258,7 @@ impl<'a> Trainer<'a> {
             let state = step::begin(&config, flow, &key);
             // The session gives the run its number.
             let (frames, parts) = (prepared.frames.clone(), Some(prepared.parts));
-            (RunInfo { run: String::new(), options, recipe: config, frames, parts }, state)
+            (RunInfo { run: String::new(), options, config, frames, parts }, state)
         };
         Session::new(self, prepared, header, state, folder, resumed)?.run()
     }

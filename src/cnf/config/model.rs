@@ -164,7 +164,7 @@ impl ModelConfig {
             FieldConfig::UNet { ends, picture, patch, time, .. } => {
                 let pixels = picture.iter().try_fold(1_usize, |n, &side| n.checked_mul(side));
                 if pixels != Some(self.dim) {
-                    return Err(format!("pictures are {picture:?}, rows have length {}", self.dim));
+                    return Err(format!("images have shape {picture:?}, rows have length {}", self.dim));
                 }
                 most("the number of levels is", layers.len(), MOST_BLOCKS)?;
                 most("the side of a patch is", patch, MOST_WIDTH)?;

@@ -16,7 +16,7 @@ const ENDINGS: [&str; 6] = ["png", "jpg", "jpeg", "bmp", "gif", "webp"];
 pub(super) fn read(path: &Path, name: &str, budget: u64) -> Result<Found, DataError> {
     let files = pictures(path, name)?;
     let Some(first) = files.first() else {
-        let reason = "the folder holds no PNG, JPEG, BMP, GIF or WebP picture".to_owned();
+        let reason = "the folder holds no PNG, JPEG, BMP, GIF or WebP image".to_owned();
         return Err(DataError::NotImages { name: name.to_owned(), reason });
     };
     let sample = decode(first)?;
@@ -38,7 +38,7 @@ pub(super) fn read(path: &Path, name: &str, budget: u64) -> Result<Found, DataEr
         }
         if bytes(channels) > budget {
             let (name, bytes) = (name.to_owned(), bytes(channels));
-            let (what, remedy) = ("a folder of pictures", "save them as one u1 .npy array or IDX file");
+            let (what, remedy) = ("a folder of image files", "save them as one u1 .npy array or IDX file");
             return Err(DataError::OverBudget { name, bytes, budget, what, remedy });
         }
         append(&picture, channels, &mut all);

@@ -8,7 +8,7 @@ use super::{Channels, Depth};
 #[non_exhaustive]
 pub enum DecodeError {
     /// No format begins so.
-    #[error("it begins with the bytes {first:02x?}, as no PNG, JPEG, GIF, WebP or BMP picture does")]
+    #[error("it begins with the bytes {first:02x?}, as no PNG, JPEG, GIF, WebP or BMP image does")]
     UnknownFormat {
         /// The first bytes, eight at most.
         first: Vec<u8>,

@@ -54,7 +54,7 @@ impl Session<'_> {
 
     /// What the test part says of them, by as many of its points as there is time for.
     pub(in crate::train) fn test(&mut self, by: Deadline) -> Result<Score> {
-        let (seed, standard) = (self.header.recipe.seed, self.header.standard());
+        let (seed, standard) = (self.header.config.seed, self.header.standard());
         let Trainer { data, on_stage, .. } = &mut self.trainer;
         let fresh = |part| data.fresh(&standard, DRAWN, seed, part);
         let told = |share| on_stage(Activity::Testing, share);
