@@ -250,7 +250,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Refuses rows for hits that would be too large.
+/// Refuses rows for events that would be too large.
 fn check_hits(rows: usize, y: &[Tensor]) -> Result<(), ConfigError> {
     let one: usize = y.iter().map(|y| y.ty().bytes()).sum();
     let (bytes, most) = (rows.saturating_mul(one), BYTES_MAX);

@@ -150,9 +150,9 @@ pub enum PartNorm {
 
 /// How many steps a solve is expected to accept. It decides where checkpoints are placed, never a value.
 ///
-/// A forecast that holds makes the recomputed steps the fewest there can be; one that does not costs at most a fifth
+/// An expected number that is right makes the recomputed steps the fewest there can be; a wrong one costs at most a fifth
 /// more, one step more where that is less, than those fewest. An adaptive solve without one costs at most 1.22 times the fewest (2 checkpoints;
-/// 1.05 from 14 on), so a forecast pays where the number repeats within about a tenth, as from one update of a training
+/// 1.05 from 14 on), so an expected number pays where the number repeats within about a tenth, as from one update of a training
 /// to the next.
 ///
 /// # Examples

@@ -1,10 +1,10 @@
-//! What can be wrong with a picture that is to become a density, with points, and with a set of images.
+//! What can be wrong with an image that is to become a density, with points, and with a set of images.
 //!
-//! Knows names and numbers only. Each message names the file, the value found and the remedy. A picture that
+//! Knows names and numbers only. Each message names the file, the value found and the remedy. An image that
 //! passes gives a density with a finite entropy, points that pass a finite standardized form: nothing downstream has to
 //! check again.
 
-/// Why a picture cannot become a density, points cannot be learned from, or a set of images cannot be read.
+/// Why an image cannot become a density, points cannot be learned from, or a set of images cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
@@ -283,7 +283,7 @@ pub enum DataError {
         /// What was wanted: `images` or `labels`.
         wanted: &'static str,
     },
-    /// Two pictures of a set differ in size.
+    /// Two images of a set differ in size.
     #[error(
         "images {name}: {file} is {} x {} pixels, {first} is {} x {}; a set has one size, scale or leave out the others",
         found[0], found[1], expected[0], expected[1]
@@ -291,11 +291,11 @@ pub enum DataError {
     UnequalSizes {
         /// The folder.
         name: String,
-        /// The picture that differs.
+        /// The image that differs.
         file: String,
         /// Its width and height.
         found: [usize; 2],
-        /// The first picture.
+        /// The first image.
         first: String,
         /// Its width and height.
         expected: [usize; 2],

@@ -1,6 +1,6 @@
-//! An image as a density over the plane: each pixel's darkness is mass, each point is jittered within its pixel.
+//! An image as a density over the plane: each pixel's darkness is its probability, each point is jittered within its pixel.
 //!
-//! Knows the picture, the two rules by which training points are drawn from it, and the exact figures that follow from them
+//! Knows the image, the two rules by which training points are drawn from it, and the exact figures that follow from them
 //! (entropy, best Gaussian, density on a grid). Must never know a model. The density is that of
 //! `x = position_i + jitter_std * normal`, with pixel i drawn with `probabilities[i]`: a finite mixture, so its
 //! entropy exists and is found by quadrature, and the gap of a model to it is a figure of merit that does not
@@ -21,7 +21,7 @@ use std::path::Path;
 
 /// Deviation of the normal jitter that turns a pixel into points of the plane, in pixels.
 pub const JITTER_PIXELS: f64 = 0.5;
-/// Cells around the picture in quadratures, in deviations of the blur.
+/// Cells around the image in quadratures, in deviations of the blur.
 const QUADRATURE_MARGIN: f64 = 8.0;
 
 /// How training points are drawn from a density that is proportional to darkness `1 - gray / max gray`.
@@ -50,13 +50,13 @@ pub enum Rule {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ImageDensity {
-    /// What the picture is called in messages: its path, or the name given.
+    /// What the image is called in messages: its path, or the name given.
     pub name: String,
     /// How grays became probabilities.
     pub rule: Rule,
-    /// Columns of the picture.
+    /// Columns of the image.
     pub width: usize,
-    /// Rows of the picture.
+    /// Rows of the image.
     pub height: usize,
     /// Centers of the support's pixels `[n, 2]`, x to the right and y down, standardized.
     pub positions: Vec<[f32; 2]>,
@@ -82,10 +82,10 @@ pub struct ImageDensity {
 }
 
 impl ImageDensity {
-    /// Reads a picture by the default rule.
+    /// Reads an image by the default rule.
     ///
     /// # Errors
-    /// [`DataError`]: no readable file, no whole picture, or a picture without a density (one gray, one row).
+    /// [`DataError`]: no readable file, no whole image, or an image without a density (one gray, one row).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -95,7 +95,7 @@ impl ImageDensity {
         }
     }
 
-    /// A picture file held in memory (PNG, JPEG, BMP, GIF or WebP) by the default rule; `name` is for messages.
+    /// An image file held in memory (PNG, JPEG, BMP, GIF or WebP) by the default rule; `name` is for messages.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -103,13 +103,13 @@ impl ImageDensity {
         Self::build(Gray::decode(bytes, name)?, name.to_owned(), Rule::Default)
     }
 
-    /// The project's own picture: flow lines around vortices.
+    /// The project's own image: flow lines around vortices.
     pub fn embedded() -> Self {
         Self::from_bytes(include_bytes!("../../assets/flowlines.png"), "flowlines")
             .unwrap_or_else(|error| panic!("invariant: the embedded image is a density: {error}"))
     }
 
-    /// The same picture by another rule.
+    /// The same image by another rule.
     ///
     /// # Errors
     /// [`DataError::NoDarkPixels`] or [`DataError::Line`] where the rule leaves out too many pixels.
@@ -183,7 +183,7 @@ impl ImageDensity {
 
     /// Entropy of the density in standardized coordinates, in nats: the least mean NLL that any model can reach.
     ///
-    /// `H = -integral p ln p`, by the midpoint rule on 8 x 8 cells a pixel (4 x 4 or 2 x 2 for pictures of more than
+    /// `H = -integral p ln p`, by the midpoint rule on 8 x 8 cells a pixel (4 x 4 or 2 x 2 for images of more than
     /// 2^18 or 2^22 pixels), which is exact to 1e-6 for a mixture of normals half a pixel wide.
     pub fn entropy_nats(&self) -> f64 {
         let (mass, cells) = (self.pixel_mass(), self.quadrature_cells());
@@ -193,9 +193,9 @@ impl ImageDensity {
         self.log_jacobian() - sum / (cells * cells) as f64
     }
 
-    /// What a model that blurs the picture by a normal of `std` pixels loses, in nats a point: `KL(p || p * N(0, std^2))`.
+    /// What a model that blurs the image by a normal of `std` pixels loses, in nats a point: `KL(p || p * N(0, std^2))`.
     ///
-    /// It tells how much of the picture is fine structure: 0 for a smooth one.
+    /// It measures how much of the image is fine structure: 0 for a smooth one.
     pub fn blur_cost_nats(&self, std: f64) -> f64 {
         let wide = JITTER_PIXELS.hypot(std);
         let (mass, cells, margin) = (self.pixel_mass(), self.quadrature_cells(), QUADRATURE_MARGIN * wide);
@@ -281,14 +281,14 @@ impl ImageDensity {
         (0..grid.rows).flat_map(|i| blur.row(i).to_vec()).collect()
     }
 
-    /// A number that tells pictures apart (FNV-1a, 64 bit, of size and grays): the same for the same pixels in any file.
+    /// A number that identifies images (FNV-1a, 64 bit, of size and grays): the same for the same pixels in any file.
     pub fn fingerprint(&self) -> u64 {
         let size = [self.width as u64, self.height as u64];
         let words = size.into_iter().chain(self.gray.values.iter().map(|v| v.to_bits()));
         Fnv::of(words.flat_map(u64::to_le_bytes)).number()
     }
 
-    /// Mass of each pixel of the picture, row-major, zero outside the support.
+    /// Probability of each pixel of the image, row-major, zero outside the support.
     fn pixel_mass(&self) -> Vec<f64> {
         let mut mass = vec![0.0; self.width * self.height];
         for (&pixel, &m) in self.pixels.iter().zip(&self.probabilities) {
@@ -305,7 +305,7 @@ impl ImageDensity {
         }
     }
 
-    /// The density with a jitter of `std` pixels on the picture grown by `margin` pixels, `cells` cells a pixel.
+    /// The density with a jitter of `std` pixels on the image grown by `margin` pixels, `cells` cells a pixel.
     fn blur<'a>(&self, mass: &'a [f64], std: f64, margin: f64, cells: usize) -> Blur<'a> {
         let margin = margin.ceil();
         let taps = |pixels: usize| {

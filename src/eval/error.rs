@@ -2,7 +2,7 @@
 
 use crate::ode::Outcome;
 
-/// Why a learned density cannot tell what it is asked.
+/// Why a question to a learned density has no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvalError {
@@ -25,7 +25,7 @@ pub enum EvalError {
     /// Bits of images by the mean over no draw.
     #[error("--draws=0: must be a whole number from 1")]
     NoDraws,
-    /// What only a picture of the plane has was asked of points of another number of coordinates.
+    /// What only a figure of the plane has was asked of points of another number of coordinates.
     #[error(
         "{what} shows two coordinates, this run's points have {dim}; draw some with `sample` and plot pairs of them"
     )]
@@ -45,7 +45,7 @@ pub enum EvalError {
         /// The sample.
         value: String,
     },
-    /// A point that no density is told of.
+    /// A point where no density is evaluated.
     #[error("{place} is {value}: {reason}")]
     Point {
         /// Which: `point 3`, counted from 1, or a line of a file.

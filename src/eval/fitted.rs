@@ -1,4 +1,4 @@
-//! A learned density in the frame of its data: its values, draws and pictures.
+//! A learned density in the frame of its data: its values, draws and figures.
 //!
 //! Flows work in standardized coordinates; people and other programs speak of pixels, or of the units of their points.
 //! This is where the two meet. Points of any number of coordinates go in and out as rows; those of the plane as pairs too.
@@ -19,7 +19,7 @@ use {
     std::path::Path,
 };
 
-/// Deviations from the data's center of mass beyond which no log-density is told: there are no data within 90 of them, a
+/// Deviations from the data's center of mass beyond which no log-density is evaluated: there are no data within 90 of them, a
 /// normal density would be exp(-5000), and a solve takes thousands of steps.
 pub const FAR: f64 = 100.0;
 
@@ -44,7 +44,7 @@ pub struct DensityGrid {
     pub size: usize,
     /// What the cells cover, in pixel coordinates.
     pub frame: Extent,
-    /// The color scale of the run's pictures.
+    /// The color scale of the run's figures.
     pub scale: ColorScale,
 }
 

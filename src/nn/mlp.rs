@@ -1,4 +1,4 @@
-//! The multi-layer perceptron.
+//! The multi-layer perceptron (MLP).
 
 use super::drift::{VelocityField, one_hot, time_column};
 use super::{Activation, Linear};

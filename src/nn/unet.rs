@@ -1,9 +1,9 @@
-//! A convolutional field of pictures: a U-Net whose blocks time scales and shifts.
+//! A convolutional field of images: a U-Net whose blocks time scales and shifts.
 //!
-//! A picture comes in as a row, as every solve and loss has it, and leaves as one. Squares of pixels become
+//! An image comes in as a row, as every solve and loss has it, and leaves as one. Squares of pixels become
 //! channels before the first convolution and at each level below ("squeezing"), so no convolution has a stride:
-//! a picture of few channels costs little, and nothing is lost on the way down. There is no normalization
-//! layer: statistics over a picture would make the divergence dense in it for little, and the blocks start
+//! an image of few channels costs little, and nothing is lost on the way down. There is no normalization
+//! layer: statistics over an image would make the divergence dense in it for little, and the blocks start
 //! as the identity instead. What differentiates it is the crate's business: nothing here has a rule of its own.
 
 use super::drift::{VelocityField, one_hot, time_column};
@@ -13,7 +13,7 @@ use crate::tensor::{Key, Tensor, Tree};
 use crate::tree;
 use std::f64::consts::PI;
 
-/// Pictures of a tile in flow matching: the activations of one level of these fit into a cache of 2 MiB together, and
+/// Images of a tile in flow matching: the activations of one level of these fit into a cache of 2 MiB together, and
 /// the gradients that each tile adds up for itself, as large as the field, are small beside what it computes.
 const TILE: usize = 8;
 
@@ -23,7 +23,7 @@ const TIME_FREQUENCIES: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
 /// Sizes of a [`UNet`]: what is left of one without its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UNetConfig {
-    /// Height, width and channels of a picture; a row has their product of elements.
+    /// Height, width and channels of an image; a row has their product of elements.
     pub image_shape: [usize; 3],
     /// Side of the squares of pixels that are one place of the first level.
     pub patch: usize,
@@ -58,7 +58,7 @@ impl UNetConfig {
         }
     }
 
-    /// Sides of the picture with zeros behind, up to whole squares of the coarsest level.
+    /// Sides of the image with zeros behind, up to whole squares of the coarsest level.
     fn padded(&self) -> [usize; 2] {
         let whole = self.patch << (self.channels.len() - 1);
         [self.image_shape[0], self.image_shape[1]].map(|side| side.next_multiple_of(whole))
@@ -95,7 +95,7 @@ impl FilmBlock {
         }
     }
 
-    /// The block of each picture of x, for a time's vector of one row or a row a picture.
+    /// The block of each image of x, for a time vector of one row or of one row per image.
     ///
     /// # Panics
     /// When the shapes do not fit.
@@ -125,7 +125,7 @@ tree! {
 }
 
 tree! {
-    /// A field of pictures, `dy/dt = f(t, y)` with y a row of `height width channels` numbers (channels last).
+    /// A field of images, `dy/dt = f(t, y)` with y a row of `height width channels` numbers (channels last).
     ///
     /// Squares of `patch x patch` pixels become the channels of a place; a convolution of 3 x 3 and a learned
     /// number for each place and channel follow; then for each level its blocks down, squares of 2 x 2 places
@@ -142,7 +142,7 @@ tree! {
     /// joins; Perez et al. (2018), FiLM: visual reasoning with a general conditioning layer; Dinh et al. (2017),
     /// Density estimation using Real NVP, section 3.6 (squeezing).
     pub struct UNet {
-        /// Height, width and channels of a picture.
+        /// Height, width and channels of an image.
         pub image_shape: [usize; 3],
         /// Side of the squares of pixels that are one place.
         pub patch: usize,

@@ -31,7 +31,7 @@ pub(super) struct Slot {
     pub update: Tensor,
 }
 
-/// The tensors of one part: names of a map under a prefix; and the loss, where the caller told it.
+/// The tensors of one part: names of a map under a prefix; and the loss, where the caller passed it.
 pub(super) struct Memory<'a> {
     pub leaves: &'a mut BTreeMap<String, Tensor>,
     pub prefix: String,

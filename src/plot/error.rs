@@ -1,7 +1,7 @@
-//! What can go wrong between numbers and a picture on disk.
+//! What can go wrong between numbers and a figure on disk.
 use std::path::PathBuf;
 
-/// Why a picture was not drawn or not written.
+/// Why a figure was not drawn or not written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlotError {
@@ -25,7 +25,7 @@ pub enum PlotError {
         /// The value.
         value: f64,
     },
-    /// A frame, or a picture, without an extent.
+    /// A frame, or a figure, without an extent.
     #[error("{what} [{from}, {to}] has no extent; give finite ends, the smaller first")]
     Extent {
         /// Which extent.
@@ -57,7 +57,7 @@ pub enum PlotError {
         /// How many there are.
         components: usize,
     },
-    /// A row of a space-time picture is not as long as the first, or there are not as many rows as times.
+    /// A row of a space-time figure is not as long as the first, or there are not as many rows as times.
     #[error("{what}: {found} where {expected} belong")]
     Length {
         /// Of what.
@@ -73,7 +73,7 @@ pub enum PlotError {
         /// What it said.
         message: String,
     },
-    /// The picture could not be encoded as PNG.
+    /// The figure could not be encoded as PNG.
     #[error("figure of {width} x {height} pixels cannot be encoded: {source}")]
     Encode {
         /// Columns.

@@ -1,14 +1,14 @@
-//! Space-time pictures of equations in one dimension of space: t to the right, x upwards, the value as a color.
+//! Space-time figures of equations in one dimension of space: t to the right, x upwards, the value as a color.
 use super::{
     Figure, PlotError,
     chart::{Chart, Named, padded},
     color::inferno,
 };
 
-/// What a space-time picture shows.
+/// What a space-time figure shows.
 #[derive(Debug, Clone, Copy)]
 pub struct SpaceTime<'a> {
-    /// What the picture shows, in a line over it; may be empty.
+    /// What the figure shows, in a line over it; may be empty.
     pub title: &'a str,
     /// What the colors are values of.
     pub name: &'a str,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// Measures of a phase.
 pub(super) const MEASURES: u64 = 10;
 
-/// What a measure told of weights.
+/// What a validation measured of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Measured {
     pub nll_nats: f64,

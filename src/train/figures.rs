@@ -10,7 +10,7 @@ use crate::io::run::{METRICS_FILE, RunFolder};
 use crate::plot;
 use crate::tensor::Tensor;
 
-/// Told apart from the keys of updates, which are folds of small numbers.
+/// Separate from the keys of updates, which are folds of small numbers.
 pub(super) const SAMPLE_STREAM: u32 = u32::MAX;
 /// Share of the time left that samples may take.
 const DRAWS: f64 = 0.4;
@@ -28,7 +28,7 @@ pub(super) fn images(session: &mut Session, ema: &Flow, by: Deadline) -> Result<
     Ok(())
 }
 
-/// The picture of points that are none of the plane.
+/// The figure of points that do not lie in the plane.
 pub(super) fn space(session: &mut Session) -> Result<()> {
     session.stage(Activity::Drawing)?;
     let (Some(folder), TrainingData::Points(points, _)) = (&session.folder, &session.trainer.data) else {
@@ -99,7 +99,7 @@ pub(super) fn loss(session: &Session) -> Result<()> {
 }
 
 /// The loss of every update and the NLL where it was measured. A weighted likelihood is divided by the mean weight, so
-/// that it has the entropy as its floor like the others; `told_nats` is added where NLLs are told in units.
+/// that it has the entropy as its floor like the others; `told_nats` is added where NLLs are reported in units.
 fn loss_curve(
     folder: &RunFolder,
     recipe: &TrainConfig,

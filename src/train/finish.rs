@@ -1,4 +1,4 @@
-//! The end of a run: the best weights, the test part, the mass, the report.
+//! The end of a run: the best weights, the test part, the total probability, the report.
 //!
 //! The test part is measured once, when the weights are final. Under a time limit each part may take a share of what is left,
 //! and does as much as fits: points that are measured, cells of the plane, samples in the figures. The rate is that of the
@@ -81,7 +81,7 @@ fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
     Ok(TrainedFlow::new(session.state, session.header, Some(report), pixels))
 }
 
-/// The mass over the plane.
+/// The total probability over the plane.
 fn plane(session: &mut Session, image: &ImageFrame) -> Result<Mass> {
     session.stage(Activity::Evaluating)?;
     let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
@@ -107,7 +107,7 @@ fn tell_missing(session: &mut Session, mass: &Mass) {
     }
 }
 
-/// What is told of a run, by what the validation and the test part said.
+/// The report of a run, with the scores of its validation and test part.
 fn report(session: &mut Session, (validation, test): (Score, Score), mass: Option<&Mass>) -> TrainReport {
     let counters = session.counters().clone();
     let (header, recipe) = (&session.header, &session.header.config);

@@ -18,7 +18,7 @@ use std::path::Path;
 pub struct TrainedFlow {
     /// What was learned.
     pub fitted: Fitted,
-    /// What the checkpoint says: options, recipe, image or points.
+    /// What the checkpoint says: options, configuration, image or points.
     pub header: RunInfo,
     /// Updates done.
     pub update: u64,

@@ -40,9 +40,9 @@ pub enum Activity {
     Measuring,
     /// Measuring the test part, once, at the end.
     Testing,
-    /// Evaluating the density on a grid, for the mass and the picture of the end.
+    /// Evaluating the density on a grid, for the total probability and the last figure.
     Evaluating,
-    /// Drawing the pictures of the end.
+    /// Drawing the last figures.
     Drawing,
 }
 

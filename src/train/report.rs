@@ -1,4 +1,4 @@
-//! What a run was, in numbers, as it is told at its end; [`tally`](super::tally) counts them.
+//! The numbers of a run, as they are reported at its end; [`tally`](super::tally) counts them.
 
 use super::{Objective, ToleranceRow};
 use crate::data::{Estimate, grouped};

@@ -1,7 +1,7 @@
 //! The loop of a run.
 //!
 //! What it keeps apart: the state, which is a function of options, key and update alone, and everything that looks at
-//! the clock (when to save, measure, draw, tell). The second reads the first and never writes it, so a run that was
+//! the clock (when to save, measure, draw, report). The second reads the first and never writes it, so a run that was
 //! killed and resumed any number of times ends with the same bits as one that was not. Under a time limit alone the
 //! schedule follows the clock ([`budget`](super::budget)): a resumed run has what is left of its seconds.
 //!
@@ -39,7 +39,7 @@ pub(super) struct Session<'a> {
     pub(super) trainer: Trainer<'a>,
     pub(super) header: RunInfo,
     pub(super) state: TrainState,
-    /// Updates done: the state's own number, on the host.
+    /// Updates done: the state's own number, as a plain integer.
     pub(super) update: u64,
     pub(super) folder: Option<RunFolder>,
     pub(super) source: Source,
@@ -164,7 +164,7 @@ impl<'a> Session<'a> {
         Err(TrainError::Stopped { update: self.update, updates, folder }.into())
     }
 
-    /// Tells of a part of the end before it is done.
+    /// Reports a part of the end before it is done.
     pub(super) fn stage(&mut self, stage: Activity) -> Result<()> {
         self.check_stop()?;
         (self.trainer.on_stage)(stage, 0.0);
@@ -340,7 +340,7 @@ impl<'a> Session<'a> {
     }
 
     /// Whether the best weights are so many measures old as the run is patient. A run that stopped stops again where it is
-    /// resumed: the best and the update tell.
+    /// resumed: the best and the update show it.
     fn is_out_of_patience(&self) -> bool {
         let recipe = &self.header.config;
         let kept = self.best.as_ref().and_then(|best| best.measured);
@@ -384,7 +384,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Keeps what is told of a phase's program at the end, and lets the program go.
+    /// Keeps what is reported of a phase's program at the end, and lets the program go.
     fn end(&mut self, phase: usize) {
         self.compiles += self.steps[phase].take().map_or(0, |step| step.traces());
     }

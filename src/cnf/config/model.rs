@@ -10,7 +10,7 @@ use crate::nn::{
 use crate::tensor::{Key, Tensor};
 use serde::{Deserialize, Serialize};
 
-/// Told apart from the keys of layers, which are folds of small numbers.
+/// Separate from the keys of layers, which are folds of small numbers.
 const FREQUENCIES: u32 = u32::MAX;
 
 /// More than any flow has: what a header may ask a reader to build.
@@ -71,7 +71,7 @@ pub enum FieldConfig {
         /// Ends of ranges of levels that it weighs, a number for each pixel; 0 for a velocity as the network says it.
         #[serde(default)]
         ends: usize,
-        /// Height, width and channels of a picture.
+        /// Height, width and channels of an image.
         picture: [usize; 3],
         /// Side of the squares of pixels that are one place.
         patch: usize,

@@ -1,7 +1,7 @@
-//! A folder of pictures, in the order of their names.
+//! A folder of images, in the order of their names.
 //!
-//! Knows picture formats as [`raster`] reads them. Held in memory always: pictures are packed, and reading a batch would be
-//! unpacking as many files. Gray where every picture is, otherwise red, green and blue; transparency is put on white.
+//! Knows image formats as [`raster`] reads them. Held in memory always: images are packed, and reading a batch would be
+//! unpacking as many files. Gray where every image is, otherwise red, green and blue; transparency is put on white.
 
 use super::source::Source;
 use super::{DataError, Found};
@@ -9,10 +9,10 @@ use crate::io::raster::{self, Raster};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// File endings that count as pictures; other files of the folder are passed over.
+/// File endings that count as images; other files of the folder are passed over.
 const ENDINGS: [&str; 6] = ["png", "jpg", "jpeg", "bmp", "gif", "webp"];
 
-/// Decodes all pictures of a folder.
+/// Decodes all images of a folder.
 pub(super) fn read(path: &Path, name: &str, budget: u64) -> Result<Found, DataError> {
     let files = pictures(path, name)?;
     let Some(first) = files.first() else {

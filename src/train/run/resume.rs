@@ -1,6 +1,6 @@
 //! The run that lies in a folder: whether there is one, and whether it is the run that is asked for.
 //!
-//! It knows the checkpoint, the options, the recipe and the frames of the data, and refuses a difference by its name and
+//! It knows the checkpoint, the options, the configuration and the frames of the data, and refuses a difference by its name and
 //! both values. It must never know how a run goes on: what it hands over is a header and a state.
 
 use super::{RunInfo, Trainer};
