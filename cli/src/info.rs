@@ -63,7 +63,7 @@ impl Phase {
 /// No run in the folder.
 pub fn run(args: &Args) -> Result<()> {
     let learned = TrainedFlow::open(&args.dir)?;
-    // What the checkpoint says can be told without them.
+    // What the checkpoint says can be printed without them.
     let recorded = Recorded::read(&args.dir, &learned.header, learned.update);
     let recorded = recorded.map_err(|e| note(&format!("warning: {e}; phases are left out"))).ok();
     let peak = measure(recorded.as_ref().and_then(|recorded| recorded.threads))?;

@@ -1,7 +1,7 @@
 //! The command line: one file a subcommand, messages for people on standard error, results on standard output.
 //!
 //! It knows flags, formats and exit codes, and nothing of how anything is computed: each subcommand reads its
-//! arguments, calls the library and tells what came out. This is the only package that prints.
+//! arguments, calls the library and prints the results. This is the only package that prints.
 //!
 //! Exit codes: 0 done, 1 the run failed, 2 wrong usage; a run that SIGINT or SIGTERM stopped ends by that signal.
 

@@ -129,9 +129,9 @@ pub enum Batching {
 /// // 100 components at rest beside one that oscillates.
 /// let field = |t: Tensor, (y, q): &(Tensor, Tensor)| (y * 0.0, q * 0.0 + (t * 40.0).sin() * 5.0);
 /// let y0 = (Tensor::zeros([100]), Tensor::zeros([1]));
-/// let error = |norm: PartNorm| {
+/// let error = |norm: PartNorm| -> flowline::Result<f64> {
 ///     let solution = Ode::new(field).rtol(1e-3).atol(1e-3).part_norm(norm).solve(0.0, 1.0, &y0)?;
-///     flowline::Result::Ok((solution.y1.1.item() - 0.125 * (1.0 - 40.0_f64.cos())).abs())
+///     Ok((solution.y1.1.item() - 0.125 * (1.0 - 40.0_f64.cos())).abs())
 /// };
 /// assert!(error(PartNorm::Largest)? < 1e-3 && error(PartNorm::Joint)? > 2e-3);
 /// # Ok::<(), flowline::Error>(())

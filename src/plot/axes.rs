@@ -39,7 +39,7 @@ struct Series {
 /// use flowline::plot::Axes;
 /// let circle: Vec<[f64; 2]> = (0..=60).map(|i| (f64::from(i) * 0.1).sin_cos().into()).collect();
 /// let figure = Axes::new("x", "y").title("a circle").lines("circle", &[circle.clone()], 0).scatter("", &circle[..1], 1);
-/// assert_eq!(&figure.draw()?.to_png_bytes()?[1..4], b"PNG");
+/// assert_eq!(&figure.render()?.to_png_bytes()?[1..4], b"PNG");
 /// # Ok::<(), flowline::plot::PlotError>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -11,10 +11,10 @@ use crate::error::Result;
 /// derivative along `v` of the reverse derivative. The Hessian itself is never made.
 ///
 /// # Errors
-/// As [`value_and_grad`], of which the forward derivative may be missing too.
+/// As [`value_and_grad`](super::value_and_grad), of which the forward derivative may be missing too.
 ///
 /// # Panics
-/// As [`value_and_grad`]; when the float leaves of `v` have not the types of `at`'s.
+/// As [`value_and_grad`](super::value_and_grad); when the float leaves of `v` have not the types of `at`'s.
 ///
 /// # Examples
 /// ```
