@@ -87,15 +87,15 @@ pub enum Error {
         /// What does not fit.
         reason: String,
     },
-    /// A picture that is no density.
+    /// Data that cannot be read or learned from.
     #[cfg(feature = "train")]
     #[error(transparent)]
     Data(#[from] crate::data::DataError),
-    /// A picture that cannot be drawn or written.
+    /// A figure that cannot be drawn or written.
     #[cfg(feature = "plot")]
     #[error(transparent)]
     Plot(#[from] crate::plot::PlotError),
-    /// A learned density that cannot tell what it is asked.
+    /// A question to a learned density that has no answer.
     #[cfg(feature = "train")]
     #[error(transparent)]
     Eval(#[from] crate::eval::EvalError),

@@ -38,12 +38,12 @@ pub struct ColorScale {
 }
 
 impl ColorScale {
-    /// Share of the mass that sets no scale.
+    /// Share of the probability that sets no scale.
     const PEAKS: f64 = 0.02;
     /// Room above, so that what overshoots the map looks lighter than it.
     const HEADROOM: f64 = 1.1;
 
-    /// The scale that fits a map: a tenth more than the density below which all but 2 % of its mass lies, so that a single
+    /// The scale that fits a map: a tenth more than the density below which all but 2 % of its probability lies, so that a single
     /// sharp peak does not darken the rest. A map of zeros has the scale 1.
     pub fn of(map: &Heatmap) -> Self {
         let mut values: Vec<f64> = map.values.iter().copied().filter(|v| v.is_finite() && *v > 0.0).collect();

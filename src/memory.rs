@@ -2,7 +2,7 @@
 //!
 //! Counters and the list of live buffers are those of [`array::memory`](crate::array::memory); the caches are
 //! those of tensors. Everything here is for people and tests: no result of the crate depends on it. What the
-//! crate does about the stories that are told of other systems stands in [`regressions`].
+//! crate does about the regressions known from other systems stands in [`regressions`].
 
 pub use crate::array::memory::{LiveArray, live_arrays, live_buffers, live_bytes, peak_bytes, reset_peak};
 pub use crate::tensor::caches::{Caches, caches, clear_caches};

@@ -6,7 +6,7 @@ use flowline::__internal::Activity;
 use flowline::train::Progress;
 use std::time::{Duration, Instant};
 
-/// How often the text is made anew; a bar redrawn at every update would cost more than it tells.
+/// How often the text is made anew; a bar redrawn at every update would cost more than it shows.
 const EVERY: Duration = Duration::from_millis(100);
 /// How often a line is written where there is no bar.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -14,7 +14,7 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 /// The bar of a training run: two lines of at most 80 columns, since what a narrow terminal cuts is the least wanted.
 pub struct Bar {
     live: Live,
-    /// What stands there: the phase with how much of it is done, and what is told of it.
+    /// What stands there: the phase with how much of it is done, and its numbers.
     text: [String; 2],
     shown: Option<Instant>,
     told: Instant,

@@ -18,7 +18,7 @@ pub struct Args {
     /// Grow the image by so many pixels on all sides; the window of points by so many hundredths of its longer side
     #[arg(long, value_name = "PIXELS", allow_hyphen_values = true, default_value_t = 0.0)]
     margin: f64,
-    /// Where to: a picture .png, or the log-density per square pixel [G, G], first row on top, as .npy
+    /// Where to write: an image .png, or the log-density per square pixel [G, G], first row on top, as .npy
     /// [default: DIR/density-G.png]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> Result<()> {
     check_margin(&learned, margin)?;
     let mut count = Count::new(grid * grid, "cells");
     let counted = |part: &Result<Vec<f64>>| count.add(part.as_ref().map_or(0, Vec::len));
-    // Numbers are those of `log-prob`; a picture shows no more than its colors.
+    // Numbers are those of `log-prob`; a figure shows no more than its colors.
     if kind == FileKind::Npy {
         let parts = learned.log_grid_parts(grid, margin, MEASURE_TOLERANCE)?.inspect(counted);
         let values = parts.map(|part| part.map(|part| part.into_iter().map(|x| x as f32).collect()));
@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Result<()> {
     } else {
         let parts = learned.log_grid_parts(grid, margin, DRAW_TOLERANCE)?.inspect(counted);
         let log_density = parts.collect::<Result<Vec<_>>>()?.concat();
-        let plane = learned.plane("a density's picture")?;
+        let plane = learned.plane("a figure of the density")?;
         let (frame, scale) = (plane.grown(margin), plane.scale());
         DensityGrid { log_density, size: grid, frame, scale }.plot(&path)?;
     }
@@ -54,11 +54,11 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// A file of numbers is written as it comes; what a picture shows lies in memory, and it has about 1,000 pixels a side.
+/// A file of numbers is written as it comes; the values of a figure lie in memory, and a figure has about 1,000 pixels per side.
 fn check_grid(grid: usize, kind: FileKind) -> Result<()> {
     let (most, range) = match kind {
         FileKind::Npy => (32_768, "from 1 to 32768"),
-        FileKind::Png | FileKind::Csv => (4_096, "from 1 to 4096 for a picture; .npy takes more"),
+        FileKind::Png | FileKind::Csv => (4_096, "from 1 to 4096 for a .png file; a .npy file takes more"),
     };
     if (1..=most).contains(&grid) {
         return Ok(());
@@ -67,7 +67,7 @@ fn check_grid(grid: usize, kind: FileKind) -> Result<()> {
 }
 
 fn check_margin(learned: &TrainedFlow, margin: f64) -> Result<()> {
-    let image = learned.plane("a density's picture")?;
+    let image = learned.plane("a figure of the density")?;
     let least = -0.5 * image.width.min(image.height) as f64;
     if !(margin.is_finite() && margin > least) {
         let (option, value, range) =

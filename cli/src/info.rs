@@ -1,4 +1,4 @@
-//! `flowline info`: tell what a run folder holds, and what share of this machine's peak its updates reached.
+//! `flowline info`: prints what a run folder holds, and what share of this machine's peak its updates reached.
 
 use super::table::{Columns, Table, grouped, quantity};
 use super::{machine, note, result};
@@ -63,7 +63,7 @@ impl Phase {
 /// No run in the folder.
 pub fn run(args: &Args) -> Result<()> {
     let learned = TrainedFlow::open(&args.dir)?;
-    // What the checkpoint says can be told without them.
+    // What the checkpoint says can be printed without them.
     let recorded = Recorded::read(&args.dir, &learned.header, learned.update);
     let recorded = recorded.map_err(|e| note(&format!("warning: {e}; phases are left out"))).ok();
     let peak = measure(recorded.as_ref().and_then(|recorded| recorded.threads))?;
@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The header, with the field by which programs of before tell how points were drawn from an image.
+/// The header, with the field from which earlier programs read how points were drawn from an image.
 fn header(header: &RunInfo) -> serde_json::Value {
     let mut told = serde_json::json!(header);
     if let Some(image) = &header.frames.image {
@@ -135,9 +135,9 @@ fn by_tolerance(rows: &[ToleranceRow]) -> String {
 /// The fields of a flow, from the base end on.
 fn fields(model: &ModelConfig) -> String {
     let name = |field: &FieldConfig| match field {
-        FieldConfig::Fourier { features, .. } => format!("perceptron of {features} Fourier features"),
+        FieldConfig::Fourier { features, .. } => format!("MLP of {features} Fourier features"),
         FieldConfig::ConcatSquash => "ConcatSquash layers".to_owned(),
-        FieldConfig::Mlp { .. } => "perceptron".to_owned(),
+        FieldConfig::Mlp { .. } => "MLP".to_owned(),
         FieldConfig::UNet { ends: 0, patch, .. } => format!("U-Net of patches of {patch} x {patch} pixels"),
         FieldConfig::UNet { ends, patch, .. } => {
             format!("U-Net of patches of {patch} x {patch} pixels that weighs {} ranges of levels", ends + 1)
@@ -152,7 +152,7 @@ fn fields(model: &ModelConfig) -> String {
 }
 
 fn text(learned: &TrainedFlow, phases: &[Phase], tolerances: &[ToleranceRow], peak: &Peak) -> String {
-    let (recipe, header) = (&learned.header.recipe, &learned.header);
+    let (recipe, header) = (&learned.header.config, &learned.header);
     let model = &recipe.model;
     let steps = match model.solve.steps {
         Steps::Fixed { steps } => format!("{steps} fixed steps"),

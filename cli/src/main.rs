@@ -1,7 +1,7 @@
 //! The command line: one file a subcommand, messages for people on standard error, results on standard output.
 //!
 //! It knows flags, formats and exit codes, and nothing of how anything is computed: each subcommand reads its
-//! arguments, calls the library and tells what came out. This is the only package that prints.
+//! arguments, calls the library and prints the results. This is the only package that prints.
 //!
 //! Exit codes: 0 done, 1 the run failed, 2 wrong usage; a run that SIGINT or SIGTERM stopped ends by that signal.
 
@@ -42,7 +42,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Learn the density of an image, of points or of a toy; without DATA, of a picture that ships with flowline
+    /// Learn the density of an image, of points or of a toy; without DATA, of an image that ships with flowline
     Train(Box<train::Args>),
     /// Draw points from a learned density
     Sample(sample::Args),
@@ -50,7 +50,7 @@ enum Command {
     Density(density::Args),
     /// Evaluate a learned density at given points
     LogProb(log_prob::Args),
-    /// Tell what a run folder holds
+    /// Print what a run folder holds
     Info(info::Args),
 }
 
@@ -81,7 +81,7 @@ fn run(command: Command, started: Instant) -> Result<()> {
     }
 }
 
-/// Tells what is wrong with the arguments in at most three lines; or prints the help or the version that was asked for.
+/// Prints what is wrong with the arguments in at most three lines, or the help or the version that was asked for.
 fn refuse(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     match error.kind() {
@@ -91,8 +91,8 @@ fn refuse(error: &clap::Error) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         DisplayHelpOnMissingArgumentOrSubcommand => {
-            note("error: no subcommand is given; take train, sample, density, log-prob or info");
-            note("`flowline train` learns a picture that ships with it, `flowline --help` tells all");
+            note("error: no subcommand is given; give train, sample, density, log-prob or info");
+            note("`flowline train` learns an image that ships with it; `flowline --help` lists everything");
         }
         _ => note(&shortened(&error.render().to_string())),
     }

@@ -27,7 +27,7 @@ const EMBEDDED: &str = "flowlines";
 pub struct Args {
     /// An image (PNG, JPEG, BMP, GIF or WebP), whose dark pixels are where the density is; points [n, d] as .npy or .csv; a
     /// toy by name: moons, 8gaussians, pinwheel, circles, 2spirals, checkerboard, rings, swissroll; or a set of images, each a
-    /// point: a folder of pictures of one size, an IDX file (gzip or not), .npy [n, h, w] or [n, h, w, c]
+    /// point: a folder of image files of one size, an IDX file (gzip or not), .npy [n, h, w] or [n, h, w, c]
     data: Option<PathBuf>,
     /// Points or images that choose the best weights [default: a seeded tenth of DATA's]
     #[arg(long, value_name = "FILE")]
@@ -71,7 +71,7 @@ pub struct Args {
     /// Updates of all phases together
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     updates: Option<u64>,
-    /// Seconds for everything, pictures included: the phases share them, and the end measures and draws what fits
+    /// Seconds for the whole run, figures included: the phases share them, and the end measures and draws what fits
     #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
     time_limit: Option<f64>,
     /// Points an update
@@ -125,7 +125,7 @@ pub struct Args {
     /// Begin anew in the folder; the files of the run that lies there are moved to DIR.1, DIR.2, ...
     #[arg(long)]
     restart: bool,
-    /// Run nothing; tell weights, and of an update kernels, operations, bytes and the time at this machine's peak
+    /// Run nothing; print the number of weights, and per update the kernels, operations, bytes and time at this machine's peak
     #[arg(long)]
     plan: bool,
     /// Print one JSON object at the end

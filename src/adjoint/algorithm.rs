@@ -13,7 +13,7 @@ pub(super) type Carry = ode::Carry<Leaves>;
 pub(super) type LeafField<'a> = dyn VectorField<Leaves> + 'a;
 /// Where a step starts and ends.
 pub(super) type Knots<'a> = (&'a Tensor, &'a Tensor);
-/// What makes of the method's y1 what stands behind a step: of the knots, y and y1.
+/// What makes of the method's y1 what stands behind a step: of the step times, y and y1.
 pub(super) type Then<'a> =
     dyn FnMut(Knots<'_>, &Leaves, &mut Leaves) -> Result<(), FieldFailure<Tensor>> + 'a;
 

@@ -1,4 +1,4 @@
-//! Whether the two states of a reversible solve still tell the solution, and whether a backward pass has found its start.
+//! Whether the two states of a reversible solve still determine the solution, and whether a backward pass has found its start.
 //!
 //! On y' = -k y a step of length h takes the difference y - z to l e^(kh) times itself and adds the mismatch of its two
 //! increments, which is of the size of the method's error. So the difference stays small where l e^(kh) is below 1, and
@@ -10,7 +10,7 @@
 //! are sound they are far less. The bound starts at 10 and ends at 100 = 1 / (1 - 0.99), where the differences of a
 //! solution that is not damped settle for the default coupling.
 //!
-//! Backward the map is the inverse: what the solve damped, rounding grows by. Nothing on the way tells it, but at the end
+//! Backward the map is the inverse: what the solve damped, rounding grows by. Nothing on the way shows it, but at the end
 //! the first state is known. Where it is not found again the gradient is NaN, as that of a backward solve that ends
 //! early.
 

@@ -21,7 +21,7 @@ pub(super) struct Bodies {
 }
 
 impl Problem<'_> {
-    /// Body of the search: knot, carry.., ext.. to accept, running, reached, knot', carry'.., ext'.., tap..
+    /// Body of the search: step time, carry.., ext.. to accept, running, reached, step time', carry'.., ext'.., tap..
     ///
     /// `may_sink` is that of [`Events::look`](super::event::Events::look).
     pub(super) fn attempt(
@@ -65,7 +65,7 @@ impl Problem<'_> {
     }
 
     /// What the search carries for events: their functions' values where the step starts; where the solve may go on behind a
-    /// hit the noise of these too, both again for the start of the step last accepted, the status that it had without a hit
+    /// hit the noise of these too, both again for the start of the step last accepted, the status that it had without an event
     /// and the stops off the grid before it.
     fn num_ext(&self) -> usize {
         let num_events = self.events.watches.len();
@@ -141,8 +141,8 @@ impl Problem<'_> {
 
     /// Body of the replay: first, last, t, t_next, carry.. to carry'.., tap..
     ///
-    /// The first knot, `t0`, and the last are those of the solve themselves, so gradients by them need no rule; the
-    /// inner knots are constants of the replay.
+    /// The first step time, `t0`, and the last are those of the solve themselves, so gradients by them need no rule; the
+    /// inner step times are constants of the replay.
     pub(super) fn step(&self, span: &Span<Tensor>, t0: &Tensor, y0: &Leaves) -> Result<Traced, SolveError> {
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
         let mut types = vec![flag.clone(), flag, time.clone(), time];

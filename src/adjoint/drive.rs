@@ -250,11 +250,11 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Refuses rows for hits that would be too large.
+/// Refuses rows for events that would be too large.
 fn check_hits(rows: usize, y: &[Tensor]) -> Result<(), ConfigError> {
     let one: usize = y.iter().map(|y| y.ty().bytes()).sum();
     let (bytes, most) = (rows.saturating_mul(one), BYTES_MAX);
-    if bytes > most { Err(ConfigError::NotedHits { rows, bytes, most }) } else { Ok(()) }
+    if bytes > most { Err(ConfigError::EventRecordsTooLarge { rows, bytes, most }) } else { Ok(()) }
 }
 
 impl<Y: OdeState<Options = Options>> IntoSaveAt<Y> for &Tensor {

@@ -2,7 +2,7 @@
 //!
 //! An attempt looks at the signs along its curve and stops the loop at a change, by the code that plain states run
 //! ([`ode`](crate::ode)). Times are found outside the loop ([`root`](super::root)), on the curve that the last step left. It
-//! must never know what is saved, nor how a solve goes on behind a hit.
+//! must never know what is saved, nor how a solve goes on behind an event.
 
 use super::algorithm::Carry;
 use super::curve::{Curve, Rows};
@@ -63,7 +63,7 @@ pub(super) struct Watch<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Events<'a> {
     pub(super) watches: &'a [Watch<'a>],
-    /// The most hits that are noted, where it was said.
+    /// The most events that are recorded, where it was set.
     pub(super) max_events: Option<usize>,
 }
 
@@ -153,17 +153,17 @@ impl<'a> Events<'a> {
         self.watches.is_empty()
     }
 
-    /// Whether a solve may go on behind a hit, or end with another state than that of the hit.
+    /// Whether a solve may go on behind an event, or end with another state than that at the event.
     pub(super) fn go_on(&self) -> bool {
         self.watches.iter().any(|watch| watch.event.terminal != 1 || watch.then.is_some())
     }
 
-    /// Whether a hit can end the solve.
+    /// Whether an event can end the solve.
     pub(super) fn can_end(&self) -> bool {
         self.watches.iter().any(|watch| watch.event.terminal > 0)
     }
 
-    /// Rows for hits.
+    /// Rows for events.
     pub(super) fn num_rows(&self) -> usize {
         self.max_events.unwrap_or(if self.go_on() { 64 } else { self.watches.len() })
     }

@@ -1,8 +1,8 @@
-//! Hits of events: every change of sign within one step, in the order of time, and the rows that keep them.
+//! Records of events: every change of sign within one step, in the order of time, and the rows that keep them.
 //!
-//! Shapes are part of a program, so a step has a place for a hit at each pair of samples of each event, filled or not,
+//! Shapes are part of a program, so a step has a place for an event at each pair of samples of each event, filled or not,
 //! and a solve has so many rows. Places are sorted by counting those before: a few dozen squared are less than a sort's
-//! rounds. Who stopped at the step, and what follows from a hit, is none of its business.
+//! rounds. Who stopped at the step, and what follows from an event, is none of its business.
 
 use super::curve::{Curve, Rows, choose};
 use super::event::{Along, Events, Mark, Watch, number};
@@ -14,11 +14,11 @@ use crate::tensor::{Searches, Tensor, Tree, over_rows};
 use crate::tree;
 
 tree! {
-/// Hits of the events of a solve on tensors, in the order of the solve, along the first axis; rows behind the last one are
+/// Records of the events of a solve on tensors, in the order of the solve, along the first axis; rows behind the last one are
 /// NaN.
 ///
 /// A solve that its first event ends has as many rows as there are events; another has 64, or what `max_events` says. Where
-/// rows of a batch do not share their steps, everything has an axis of their groups behind that of hits, and states that of
+/// rows of a batch do not share their steps, everything has an axis of their groups behind that of events, and states that of
 /// their rows.
 ///
 /// # Examples
@@ -33,12 +33,12 @@ tree! {
 ///     });
 ///     ball.solve(0.0, 4.0, Tensor::stack(&[height, &Tensor::from(0.0)]))
 /// };
-/// let hits = bounce(&height)?.events()?.clone();
-/// assert_eq!(hits.num_events.item(), 2.0);
-/// assert!((hits.t.to_vec()[1] - 2.8).abs() < 1e-6 && hits.t.to_vec()[2].is_nan());
+/// let events = bounce(&height)?.events()?.clone();
+/// assert_eq!(events.num_events.item(), 2.0);
+/// assert!((events.t.to_vec()[1] - 2.8).abs() < 1e-6 && events.t.to_vec()[2].is_nan());
 /// // the second bounce is at 2.8 sqrt(height / 5)
-/// let slope = grad(|h: &Tensor| bounce(h).unwrap().events().unwrap().t.index(1), &height);
-/// assert!((slope.item() - 0.28).abs() < 1e-6);
+/// let gradient = grad(|h: &Tensor| bounce(h).unwrap().events().unwrap().t.index(1), &height);
+/// assert!((gradient.item() - 0.28).abs() < 1e-6);
 /// # Ok::<(), flowline::Error>(())
 /// ```
 #[non_exhaustive]
@@ -63,13 +63,13 @@ pub(super) struct LastStep<'a> {
     pub(super) y1: &'a Leaves,
     /// What was known of the events at its start.
     pub(super) marks: &'a [Mark],
-    /// How often each had happened; none where the first hit ends the solve.
+    /// How often each had happened; none where the first event ends the solve.
     pub(super) counts: &'a [Tensor],
     /// Whether an event ended the search.
     pub(super) is_met: &'a Tensor,
 }
 
-/// The places for hits of one step, an axis of them in front, events one after the other, each in the order of time.
+/// The places for events of one step, an axis of them in front, events one after the other, each in the order of time.
 pub(super) struct Places {
     /// Whether there is one.
     found: Tensor,
@@ -92,7 +92,7 @@ pub(super) struct Cut {
     pub(super) is_met: Tensor,
     /// Whether it is one for which there was no row.
     pub(super) is_beyond: Tensor,
-    /// For each event whether it happens at the instant, and its own time then, which differs from `t` by its slope alone.
+    /// For each event whether it happens at the instant, and its own time then, which differs from `t` by its derivative alone.
     pub(super) group: Vec<Tensor>,
     pub(super) own: Vec<Tensor>,
     /// For each event how often it happened in the step up to then.
@@ -113,7 +113,7 @@ impl LastStep<'_> {
 }
 
 impl Events<'_> {
-    /// Every hit within the step, none unless an event ended the search there: the first of each event where that ends the
+    /// Every event within the step, none unless an event ended the search there: the first of each event where that ends the
     /// solve.
     ///
     /// # Errors
@@ -281,7 +281,7 @@ impl Places {
 }
 
 impl EventRecords<Leaves> {
-    /// No hits yet, so many rows for states like `y`.
+    /// No events yet, so many rows for states like `y`.
     pub(super) fn none(rows: usize, y: &Leaves) -> Self {
         let nan = |dtype, shape: &[usize]| Tensor::full(dtype, [&[rows], shape].concat(), f64::NAN);
         EventRecords {
@@ -292,7 +292,7 @@ impl EventRecords<Leaves> {
         }
     }
 
-    /// With the hits of one step, up to the instant that the step ends with.
+    /// With the events of one step, up to the instant that the step ends with.
     ///
     /// # Errors
     /// What a search said while it was recorded.

@@ -6,7 +6,7 @@
 //! together. Counters, t, dt and the controller's history are values that the loop carries, so step
 //! 10,000 runs what step 1 compiled. Nothing here knows how loops run or are differentiated.
 //!
-//! Recording is host code that runs once, so it is compiled once: for [`leaves`] and fields behind pointers, whatever
+//! Recording is plain Rust code that runs once, so it is compiled once: for [`leaves`] and fields behind pointers, whatever
 //! states and fields users have. Only `drive` is generic over those.
 
 mod algorithm;

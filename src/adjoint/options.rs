@@ -129,9 +129,9 @@ pub enum Batching {
 /// // 100 components at rest beside one that oscillates.
 /// let field = |t: Tensor, (y, q): &(Tensor, Tensor)| (y * 0.0, q * 0.0 + (t * 40.0).sin() * 5.0);
 /// let y0 = (Tensor::zeros([100]), Tensor::zeros([1]));
-/// let error = |norm: PartNorm| {
+/// let error = |norm: PartNorm| -> flowline::Result<f64> {
 ///     let solution = Ode::new(field).rtol(1e-3).atol(1e-3).part_norm(norm).solve(0.0, 1.0, &y0)?;
-///     flowline::Result::Ok((solution.y1.1.item() - 0.125 * (1.0 - 40.0_f64.cos())).abs())
+///     Ok((solution.y1.1.item() - 0.125 * (1.0 - 40.0_f64.cos())).abs())
 /// };
 /// assert!(error(PartNorm::Largest)? < 1e-3 && error(PartNorm::Joint)? > 2e-3);
 /// # Ok::<(), flowline::Error>(())
@@ -150,9 +150,9 @@ pub enum PartNorm {
 
 /// How many steps a solve is expected to accept. It decides where checkpoints are placed, never a value.
 ///
-/// A forecast that holds makes the recomputed steps the fewest there can be; one that does not costs at most a fifth
+/// An expected number that is right makes the recomputed steps the fewest there can be; a wrong one costs at most a fifth
 /// more, one step more where that is less, than those fewest. An adaptive solve without one costs at most 1.22 times the fewest (2 checkpoints;
-/// 1.05 from 14 on), so a forecast pays where the number repeats within about a tenth, as from one update of a training
+/// 1.05 from 14 on), so an expected number pays where the number repeats within about a tenth, as from one update of a training
 /// to the next.
 ///
 /// # Examples

@@ -1,9 +1,9 @@
-//! Solves that go on behind an event: one search after the other, each up to a step with hits.
+//! Solves that go on behind an event: one search after the other, each up to a step with events.
 //!
-//! A piece is the search of a solve that ends at its first event, and what follows from it: hits are noted, the step is
+//! A piece is the search of a solve that ends at its first event, and what follows from it: events are recorded, the step is
 //! cut at the first that ends the solve or changes the state, and the next piece starts there with the counters, the
 //! step size and the controller's history of the one before. The pieces are the trips of one loop, whose body is one
-//! search: the program is the same for one hit and for a thousand, and the derivative of a trip is that of a search and
+//! search: the program is the same for one event and for a thousand, and the derivative of a trip is that of a search and
 //! of what surrounds it, the time of the event included. Cutting steps inside of the one loop instead would ask every
 //! schedule for a second time a step, where the step was to end. What the pieces saved is added up from trip to trip. It
 //! must never know how a search is differentiated.
@@ -72,7 +72,7 @@ struct Pieces<'a> {
 /// Records a solve with events that it may go on behind.
 ///
 /// # Errors
-/// What the field said while it was recorded; more bytes than hits or steps may leave behind.
+/// What the field said while it was recorded; more bytes than events or steps may leave behind.
 pub(super) fn record(
     of: &Problem<'_>,
     (t0, t1): (&Tensor, &Tensor),
@@ -342,7 +342,7 @@ impl Pieces<'_> {
 
     /// What the events of `group` make of the state, one after the other.
     ///
-    /// Each acts at its `own` time. These are one time with slopes of their own, so the state is carried from one to the next
+    /// Each acts at its `own` time. These are one time with separate derivatives, so the state is carried from one to the next
     /// by a step that is 0 long and has a derivative.
     fn act(
         &self,

@@ -12,7 +12,7 @@
 //! 1/l. Where y and z part the solve ends ([`apart`](super::apart)). The error estimate is that of the method's step from z, and everything that decides about steps is `ode`'s own:
 //! one attempt, with the rest of the map behind its stages. It knows neither graphs nor how loops are differentiated.
 //!
-//! Saved times are on the method's own curve, moved to the knots of y: y + h sum_i b_i(theta) (k_i - (1 - l)(y - z)/h)
+//! Saved times are on the method's own curve, moved to the step times of y: y + h sum_i b_i(theta) (k_i - (1 - l)(y - z)/h)
 //! is y at theta = 0 and y' at theta = 1, because the b_i(theta) of every curve add up to theta. It has the order of
 //! that curve, since y - z is of the size of a step's error.
 //!
@@ -101,7 +101,7 @@ impl Coupled<'_> {
         Ok(y1)
     }
 
-    /// The same from the end of a step to its start: the sides of a jump change places with its ends.
+    /// The same from the end of a step to its start: the sides of a discontinuity change places with its ends.
     fn retreated(
         &self,
         span: &Span<Tensor>,

@@ -2,7 +2,7 @@
 //!
 //! The search is a loop of its own over the bracket of plain states; it has no derivative. Two steps of Newton's method at its
 //! end change nothing but carry the derivative, dt = -dg / (dg/dt) by the implicit function theorem; two, so that second
-//! derivatives are right too. It must never know which events there are or what follows from a hit.
+//! derivatives are right too. It must never know which events there are or what follows from an event.
 
 use super::bodies::body;
 use super::event::number;

@@ -166,7 +166,7 @@ impl Groups {
 /// Numbers of a group beside its verdict and its times.
 const NUMBERS: usize = 7;
 
-/// What a group found: its rows, then the end, the counters, when it was stiff, the verdict and the times; of hits and a
+/// What a group found: its rows, then the end, the counters, when it was stiff, the verdict and the times; of events and a
 /// curve both at the end.
 fn parts(s: &TensorSolution<Leaves>) -> (Vec<Tensor>, Vec<Tensor>) {
     let mut rows = s.y1.leaves();

@@ -23,10 +23,10 @@ tree! {
 ///     assert_eq!(ys.shape().to_vec(), [2, 3, 2]); // time, row, component
 ///     Ok(ys.sum())
 /// };
-/// let (value, slope) = value_and_grad(sum, &Tensor::from(1.0))?;
+/// let (value, gradient) = value_and_grad(sum, &Tensor::from(1.0))?;
 /// let (a, b) = ((-0.5_f64).exp(), (-1.0_f64).exp());
 /// assert!((value.item() - 6.0 * (a + b)).abs() < 1e-5);
-/// assert!((slope.item() + 6.0 * (0.5 * a + b)).abs() < 1e-5);
+/// assert!((gradient.item() + 6.0 * (0.5 * a + b)).abs() < 1e-5);
 /// # Ok::<(), flowline::Error>(())
 /// ```
 #[non_exhaustive]
@@ -95,7 +95,7 @@ impl<Y: Tree> TensorSolution<Y> {
         self.dense.as_ref().ok_or(ConfigError::NotSaved { what: "dense output" })
     }
 
-    /// The hits of events.
+    /// The records of events.
     ///
     /// # Errors
     /// [`ConfigError::NotSaved`] of a solve without events.
@@ -113,7 +113,7 @@ impl<Y: Tree> TensorSolution<Y> {
     }
 
     /// What the user should know of beside the numbers: of each group of rows that has something, in order; which group
-    /// it is is not told. A solve by [`Adjoint::Reversible`](super::Adjoint::Reversible) has nothing: a stiff one ends.
+    /// it is is not reported. A solve by [`Adjoint::Reversible`](super::Adjoint::Reversible) has nothing: a stiff one ends.
     ///
     /// # Panics
     /// While it is traced.

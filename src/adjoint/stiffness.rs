@@ -4,8 +4,8 @@
 //! look costs a comparison and a branch. Rows in lockstep have one program for all of them and no branch each: there the
 //! look is computed at each attempt and kept where it is due. A program that does not ask when stiffness was noticed
 //! carries nothing of it: `transform::simplify` leaves out what nobody reads. Two kinds of solves have no look: backward
-//! ones, since nobody is told of them, and reversible ones, whose map is unstable at shorter steps than the method's,
-//! so that a stiff one ends before it can be told ([`apart`](super::apart)). Nothing here may change a solve.
+//! ones, since it is reported to nobody, and reversible ones, whose map is unstable at shorter steps than the method's,
+//! so that a stiff one ends before it can be reported ([`apart`](super::apart)). Nothing here may change a solve.
 
 use super::algorithm::{Carry, Scheme};
 use super::leaves::Leaves;
@@ -17,7 +17,7 @@ use crate::tree;
 
 /// The looks at a recorded solve.
 pub(super) struct Stiffness {
-    /// What a look needs; none where the method cannot tell.
+    /// What a look needs; none where the method cannot detect stiffness.
     look: Option<Look>,
     is_lockstep: bool,
 }

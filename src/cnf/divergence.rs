@@ -7,7 +7,7 @@ use crate::tensor::{Key, Tensor, jvp};
 /// What random probes are drawn from: mean 0, identity covariance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProbeDistribution {
-    /// -1 or 1: of all such laws the one with the least variance, and none for a diagonal Jacobian.
+    /// -1 or 1: of all such distributions the one with the least variance, and none for a diagonal Jacobian.
     Rademacher,
     /// Standard normal.
     Gaussian,
@@ -24,7 +24,7 @@ pub enum Divergence {
     /// # References
     /// Hutchinson (1989); Grathwohl et al. (2019), FFJORD, eq. 7 and 8.
     Hutchinson {
-        /// Their law.
+        /// Their distribution.
         probe: ProbeDistribution,
         /// How many are averaged.
         num_probes: usize,
@@ -93,7 +93,7 @@ pub(super) struct Local {
 /// The velocity of a field and what its density and regularizers need.
 ///
 /// Each direction is a forward derivative of the whole field. They share one evaluation of it, and the
-/// slopes of its activations, because equal nodes of a graph are merged.
+/// derivatives of its activations, because equal nodes of a graph are merged.
 pub(super) fn local<D: VelocityField>(
     (drift, labels): (&D, Option<&Tensor>),
     t: &Tensor,

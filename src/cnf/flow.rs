@@ -1,6 +1,6 @@
 //! `Cnf`: blocks, base and settings.
 //!
-//! What a flow is and how it is told to be solved; it knows fields and settings, and solves nothing. Its densities are in
+//! What a flow is and how it is solved; it knows fields and settings, and solves nothing. Its densities are in
 //! `density`, its samples in `sample`, and how either runs on any number of rows is in `rows`.
 
 use super::{CnfOptions, Divergence, ErrorNorm, PathRegularization, StandardNormal, StepControl};

@@ -1,7 +1,7 @@
 //! The alias method: draws from a table of n probabilities at a constant cost, with two gathers and no search.
 //!
 //! Knows probabilities only. A search in the cumulative sum, the usual alternative, costs log2(n) dependent loads a
-//! draw (16 for a picture of 200 x 200) and loses small masses when the sum is kept in f32; here each bucket keeps
+//! draw (16 for an image of 200 x 200) and loses small probabilities when the sum is kept in f32; here each bucket keeps
 //! its own fraction. Table by Vose's linear-time construction.
 //!
 //! Reference: M. D. Vose (1991), A linear algorithm for generating random numbers with a given distribution, IEEE

@@ -1,10 +1,10 @@
-//! What can be wrong with a picture that is to become a density, with points, and with a set of images.
+//! What can be wrong with an image that is to become a density, with points, and with a set of images.
 //!
-//! Knows names and numbers only. Each message names the file, the value found and the remedy. A picture that
+//! Knows names and numbers only. Each message names the file, the value found and the remedy. An image that
 //! passes gives a density with a finite entropy, points that pass a finite standardized form: nothing downstream has to
 //! check again.
 
-/// Why a picture cannot become a density, points cannot be learned from, or a set of images cannot be read.
+/// Why an image cannot become a density, points cannot be learned from, or a set of images cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
@@ -52,14 +52,14 @@ pub enum DataError {
         least: usize,
     },
     /// There are no bytes.
-    #[error("image {name} is empty (0 bytes); give a PNG, JPEG, BMP, GIF or WebP picture")]
+    #[error("image {name} is empty (0 bytes); give a PNG, JPEG, BMP, GIF or WebP image")]
     Empty {
         /// File as it was named by the caller.
         name: String,
     },
-    /// The bytes are no whole picture in a known format.
+    /// The bytes are not a complete image in a known format.
     #[error(
-        "image {name} ({bytes} bytes) cannot be decoded: {source}; give a whole PNG, JPEG, BMP, GIF or WebP picture"
+        "image {name} ({bytes} bytes) cannot be decoded: {source}; give a complete PNG, JPEG, BMP, GIF or WebP image"
     )]
     Undecodable {
         /// File as it was named by the caller.
@@ -107,11 +107,11 @@ pub enum DataError {
         /// Rows.
         height: usize,
     },
-    /// No pixel of the support carries mass.
+    /// No pixel is darker than the threshold, so the density would be zero everywhere.
     #[error(
-        "image {name} has no dark pixel below gray {below} (darkest {darkest:.1}, lightest {lightest:.1} of 255), so it holds no mass; raise its contrast or use the default rule"
+        "image {name} has no dark pixel below gray {below} (darkest {darkest:.1}, lightest {lightest:.1} of 255), so its density would be zero everywhere; raise its contrast or use the default rule"
     )]
-    NoMass {
+    NoDarkPixels {
         /// File as it was named by the caller.
         name: String,
         /// Pixels at or above this gray are left out.
@@ -121,7 +121,7 @@ pub enum DataError {
         /// Largest gray found.
         lightest: f64,
     },
-    /// All mass lies in one row or one column: the deviation across it is zero.
+    /// All probability lies in one row or one column: the standard deviation across it is zero.
     #[error(
         "image {name} has all its darkness in {line} {index}, so its {axis} coordinate cannot be standardized; give a drawing that covers several rows and columns"
     )]
@@ -251,7 +251,7 @@ pub enum DataError {
     },
     /// A file that is no set of images.
     #[error(
-        "images {name}: {reason}; give a folder of pictures, an IDX file (gzip or not) or an .npy array [n, h, w] or [n, h, w, c]"
+        "images {name}: {reason}; give a folder of image files, an IDX file (gzip or not) or an .npy array [n, h, w] or [n, h, w, c]"
     )]
     NotImages {
         /// The file or folder.
@@ -283,7 +283,7 @@ pub enum DataError {
         /// What was wanted: `images` or `labels`.
         wanted: &'static str,
     },
-    /// Two pictures of a set differ in size.
+    /// Two images of a set differ in size.
     #[error(
         "images {name}: {file} is {} x {} pixels, {first} is {} x {}; a set has one size, scale or leave out the others",
         found[0], found[1], expected[0], expected[1]
@@ -291,11 +291,11 @@ pub enum DataError {
     UnequalSizes {
         /// The folder.
         name: String,
-        /// The picture that differs.
+        /// The image that differs.
         file: String,
         /// Its width and height.
         found: [usize; 2],
-        /// The first picture.
+        /// The first image.
         first: String,
         /// Its width and height.
         expected: [usize; 2],

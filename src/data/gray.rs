@@ -1,6 +1,6 @@
-//! From the bytes of a picture file to grays: formats are those of [`raster`].
+//! From the bytes of an image file to grays: formats are those of [`raster`].
 //!
-//! Grays are f64 in 0..=255. Colors go through 16 bits a channel, so 8-bit pictures keep their exact values and
+//! Grays are f64 in 0..=255. Colors go through 16 bits a channel, so 8-bit images keep their exact values and
 //! 16-bit ones their depth; transparency is composited on white without rounding.
 
 use super::DataError;
@@ -9,10 +9,10 @@ use crate::io::raster;
 /// Weights of red, green and blue in a gray: luma of ITU-R BT.601, four digits as in common image libraries. They sum to
 /// 0.9999, so that white is 254.97; a darkness `1 - gray / lightest` does not see it.
 const LUMA: [f64; 3] = [0.2989, 0.5870, 0.1140];
-/// Most pixels a picture may have: tables of 16 million entries, about half a gigabyte at the peak.
+/// Most pixels an image may have: tables of 16 million entries, about half a gigabyte at the peak.
 const LIMIT: usize = 1 << 24;
 
-/// A gray picture, row-major with the first row on top.
+/// A gray image, row-major with the first row on top.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Gray {
     pub width: usize,
@@ -24,7 +24,7 @@ pub(super) struct Gray {
 }
 
 impl Gray {
-    /// Decodes a picture held in memory and checks that it has an extent and more than one gray.
+    /// Decodes an image held in memory and checks that it has an extent and more than one gray.
     pub(super) fn decode(bytes: &[u8], name: &str) -> Result<Self, DataError> {
         let name = || name.to_owned();
         if bytes.is_empty() {

@@ -1,8 +1,8 @@
-//! Cells over the plane, where a density is evaluated for a picture or summed for its mass.
+//! Cells over the plane, where a density is evaluated for a figure or summed for its total probability.
 //!
 //! Knows a rectangle in pixel coordinates and the map to standardized ones; nothing of images or of whose density
 //! is evaluated there. Both frames are kept in one value because each use needs both: models are asked at `centers`,
-//! pictures and masses are told per pixel.
+//! figures and total probabilities are given per pixel.
 
 /// Cells over the plane, row-major with the first row on top.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub struct Grid {
     pub y: [f64; 2],
     /// Centers of the cells `[rows * cols, 2]` in standardized coordinates.
     pub centers: Vec<[f32; 2]>,
-    /// Area of a cell in standardized coordinates: `sum(exp(log_prob)) * cell_area` is the mass on the grid.
+    /// Area of a cell in standardized coordinates: `sum(exp(log_prob)) * cell_area` is the total probability on the grid.
     pub cell_area: f64,
     /// Area of a cell in square pixels.
     pub pixel_area: f64,

@@ -1,8 +1,8 @@
-//! An image as a density over the plane: each pixel's darkness is mass, each point is jittered within its pixel.
+//! An image as a density over the plane: each pixel's darkness is its probability, each point is jittered within its pixel.
 //!
-//! Knows the picture, the two rules by which training points are drawn from it, and the exact figures that follow from them
+//! Knows the image, the two rules by which training points are drawn from it, and the exact figures that follow from them
 //! (entropy, best Gaussian, density on a grid). Must never know a model. The density is that of
-//! `x = position_i + jitter_std * normal`, with pixel i drawn with probability `mass_i`: a finite mixture, so its
+//! `x = position_i + jitter_std * normal`, with pixel i drawn with `probabilities[i]`: a finite mixture, so its
 //! entropy exists and is found by quadrature, and the gap of a model to it is a figure of merit that does not
 //! depend on another model.
 
@@ -21,7 +21,7 @@ use std::path::Path;
 
 /// Deviation of the normal jitter that turns a pixel into points of the plane, in pixels.
 pub const JITTER_PIXELS: f64 = 0.5;
-/// Cells around the picture in quadratures, in deviations of the blur.
+/// Cells around the image in quadratures, in deviations of the blur.
 const QUADRATURE_MARGIN: f64 = 8.0;
 
 /// How training points are drawn from a density that is proportional to darkness `1 - gray / max gray`.
@@ -44,24 +44,24 @@ pub enum Rule {
 ///
 /// # Shapes and units
 /// n pixels take part (the support), in row-major order from the top left. `positions` `[n, 2]` are standardized;
-/// `mass` `[n]` sums to 1; to draw a training point, take a bucket b of 0..n uniformly and `u` uniform in [0, 1)
+/// `probabilities` `[n]` sums to 1; to draw a training point, take a bucket b of 0..n uniformly and `u` uniform in [0, 1)
 /// (from other random bits: 24 bits do not hold both), `i = if u < alias_prob[b] { b } else { alias_index[b] }`, then
 /// `x = positions[i] + jitter_std * normal`, weighted by `weight[i]` in the loss.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ImageDensity {
-    /// What the picture is called in messages: its path, or the name given.
+    /// What the image is called in messages: its path, or the name given.
     pub name: String,
     /// How grays became probabilities.
     pub rule: Rule,
-    /// Columns of the picture.
+    /// Columns of the image.
     pub width: usize,
-    /// Rows of the picture.
+    /// Rows of the image.
     pub height: usize,
     /// Centers of the support's pixels `[n, 2]`, x to the right and y down, standardized.
     pub positions: Vec<[f32; 2]>,
     /// Probability of each pixel `[n]` under the density to learn, in proportion to darkness; sums to 1.
-    pub mass: Vec<f64>,
+    pub probabilities: Vec<f64>,
     /// Weight of a drawn point in the loss `[n]`: 1, or the darkness by [`Rule::Uniform`].
     pub weight: Vec<f32>,
     /// Mean of a weighted loss's weights: 1, or the mean darkness of the support. `loss = mean_weight * NLL`.
@@ -82,10 +82,10 @@ pub struct ImageDensity {
 }
 
 impl ImageDensity {
-    /// Reads a picture by the default rule.
+    /// Reads an image by the default rule.
     ///
     /// # Errors
-    /// [`DataError`]: no readable file, no whole picture, or a picture without a density (one gray, one row).
+    /// [`DataError`]: no readable file, no whole image, or an image without a density (one gray, one row).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -95,7 +95,7 @@ impl ImageDensity {
         }
     }
 
-    /// A picture file held in memory (PNG, JPEG, BMP, GIF or WebP) by the default rule; `name` is for messages.
+    /// An image file held in memory (PNG, JPEG, BMP, GIF or WebP) by the default rule; `name` is for messages.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -103,16 +103,16 @@ impl ImageDensity {
         Self::build(Gray::decode(bytes, name)?, name.to_owned(), Rule::Default)
     }
 
-    /// The project's own picture: flow lines around vortices.
+    /// The project's own image: flow lines around vortices.
     pub fn embedded() -> Self {
         Self::from_bytes(include_bytes!("../../assets/flowlines.png"), "flowlines")
-            .unwrap_or_else(|error| panic!("invariant: the embedded picture is a density: {error}"))
+            .unwrap_or_else(|error| panic!("invariant: the embedded image is a density: {error}"))
     }
 
-    /// The same picture by another rule.
+    /// The same image by another rule.
     ///
     /// # Errors
-    /// [`DataError::NoMass`] or [`DataError::Line`] where the rule leaves out too many pixels.
+    /// [`DataError::NoDarkPixels`] or [`DataError::Line`] where the rule leaves out too many pixels.
     pub fn with_rule(self, rule: Rule) -> Result<Self, DataError> {
         if rule == self.rule { Ok(self) } else { Self::build(self.gray, self.name, rule) }
     }
@@ -128,7 +128,7 @@ impl ImageDensity {
         let total: f64 = darkness.iter().sum();
         if total <= 0.0 {
             let (darkest, lightest) = (gray.darkest, gray.lightest);
-            return Err(DataError::NoMass { name, below, darkest, lightest });
+            return Err(DataError::NoDarkPixels { name, below, darkest, lightest });
         }
         let drawn = match rule {
             Rule::Default => darkness.clone(),
@@ -149,7 +149,7 @@ impl ImageDensity {
                 .iter()
                 .map(|p| std::array::from_fn(|a| ((p[a] - mean[a]) / std[a]) as f32))
                 .collect(),
-            mass: darkness.iter().map(|d| d / total).collect(),
+            probabilities: darkness.iter().map(|d| d / total).collect(),
             jitter_std: std.map(|s| JITTER_PIXELS / s),
             alias_prob: table.prob,
             alias_index: table.index,
@@ -183,7 +183,7 @@ impl ImageDensity {
 
     /// Entropy of the density in standardized coordinates, in nats: the least mean NLL that any model can reach.
     ///
-    /// `H = -integral p ln p`, by the midpoint rule on 8 x 8 cells a pixel (4 x 4 or 2 x 2 for pictures of more than
+    /// `H = -integral p ln p`, by the midpoint rule on 8 x 8 cells a pixel (4 x 4 or 2 x 2 for images of more than
     /// 2^18 or 2^22 pixels), which is exact to 1e-6 for a mixture of normals half a pixel wide.
     pub fn entropy_nats(&self) -> f64 {
         let (mass, cells) = (self.pixel_mass(), self.quadrature_cells());
@@ -193,9 +193,9 @@ impl ImageDensity {
         self.log_jacobian() - sum / (cells * cells) as f64
     }
 
-    /// What a model that blurs the picture by a normal of `std` pixels loses, in nats a point: `KL(p || p * N(0, std^2))`.
+    /// What a model that blurs the image by a normal of `std` pixels loses, in nats a point: `KL(p || p * N(0, std^2))`.
     ///
-    /// It tells how much of the picture is fine structure: 0 for a smooth one.
+    /// It measures how much of the image is fine structure: 0 for a smooth one.
     pub fn blur_cost_nats(&self, std: f64) -> f64 {
         let wide = JITTER_PIXELS.hypot(std);
         let (mass, cells, margin) = (self.pixel_mass(), self.quadrature_cells(), QUADRATURE_MARGIN * wide);
@@ -215,18 +215,21 @@ impl ImageDensity {
     /// C is the full covariance of the density, jitter included. A flow that has learned anything lies below it.
     pub fn gaussian_nats(&self) -> f64 {
         let centers: Vec<[f64; 2]> = self.pixels.iter().map(|&i| center(i as usize, self.width)).collect();
-        let (mean, std) = moments(&centers, &self.mass);
-        let covariance: f64 =
-            centers.iter().zip(&self.mass).map(|(p, m)| m * (p[0] - mean[0]) * (p[1] - mean[1])).sum();
+        let (mean, std) = moments(&centers, &self.probabilities);
+        let covariance: f64 = centers
+            .iter()
+            .zip(&self.probabilities)
+            .map(|(p, m)| m * (p[0] - mean[0]) * (p[1] - mean[1]))
+            .sum();
         let [xx, yy] = std.map(|s| s * s + JITTER_PIXELS * JITTER_PIXELS);
         (2.0 * PI).ln() + 1.0 + 0.5 * (xx * yy - covariance * covariance).ln() + self.log_jacobian()
     }
 
-    /// n independent points of the density (pixels by `mass`, jittered), in standardized coordinates.
+    /// n independent points of the density (pixels by `probabilities`, jittered), in standardized coordinates.
     ///
     /// For held-out points: the caller's generator makes them independent of those drawn in training.
     pub fn sample<R: Rng + ?Sized>(&self, n: usize, rng: &mut R) -> Vec<[f32; 2]> {
-        let table = AliasTable::new(&self.mass);
+        let table = AliasTable::new(&self.probabilities);
         (0..n)
             .map(|_| {
                 let position = self.positions[table.draw(rng)];
@@ -278,17 +281,17 @@ impl ImageDensity {
         (0..grid.rows).flat_map(|i| blur.row(i).to_vec()).collect()
     }
 
-    /// A number that tells pictures apart (FNV-1a, 64 bit, of size and grays): the same for the same pixels in any file.
+    /// A number that identifies images (FNV-1a, 64 bit, of size and grays): the same for the same pixels in any file.
     pub fn fingerprint(&self) -> u64 {
         let size = [self.width as u64, self.height as u64];
         let words = size.into_iter().chain(self.gray.values.iter().map(|v| v.to_bits()));
         Fnv::of(words.flat_map(u64::to_le_bytes)).number()
     }
 
-    /// Mass of each pixel of the picture, row-major, zero outside the support.
+    /// Probability of each pixel of the image, row-major, zero outside the support.
     fn pixel_mass(&self) -> Vec<f64> {
         let mut mass = vec![0.0; self.width * self.height];
-        for (&pixel, &m) in self.pixels.iter().zip(&self.mass) {
+        for (&pixel, &m) in self.pixels.iter().zip(&self.probabilities) {
             mass[pixel as usize] = m;
         }
         mass
@@ -302,7 +305,7 @@ impl ImageDensity {
         }
     }
 
-    /// The density with a jitter of `std` pixels on the picture grown by `margin` pixels, `cells` cells a pixel.
+    /// The density with a jitter of `std` pixels on the image grown by `margin` pixels, `cells` cells a pixel.
     fn blur<'a>(&self, mass: &'a [f64], std: f64, margin: f64, cells: usize) -> Blur<'a> {
         let margin = margin.ceil();
         let taps = |pixels: usize| {

@@ -1,6 +1,6 @@
-//! Data to learn from, on the host: an image as a density over the plane, points, toy densities, sets of images.
+//! Data to learn from, as plain values: an image as a density over the plane, points, toy densities, sets of images.
 //!
-//! - [`ImageDensity`]: one picture, whose dark pixels are where the density is.
+//! - [`ImageDensity`]: one image, whose dark pixels are where the density is.
 //! - [`ToyDensity`]: the densities over the plane that papers show, with their entropies.
 //! - [`Points`]: rows of any length from a file or an array, standardized, their units kept.
 //! - [`ImageSet`]: images as points, from folders, IDX and `.npy` files of any size; [`MarginalTransform`] and
@@ -9,10 +9,10 @@
 //! What it knows: pixels, probabilities, units. What it must never know: tensors, graphs, models. A training
 //! program copies the public tables of an [`ImageDensity`] to where it computes, and draws from them there.
 //! The alternative, a data set that hands out batches of tensors, would tie the definition of the density (which
-//! the entropy, the pictures and the held-out points all share) to one way of computing.
+//! the entropy, the figures and the held-out points all share) to one way of computing.
 //!
 //! # Coordinates
-//! Of one picture there are two frames with the same orientation, x to the right and y **down**, so that rows of an array, pixels
+//! Of one image there are two frames with the same orientation, x to the right and y **down**, so that rows of an array, pixels
 //! and points agree without a flip:
 //! - *pixel coordinates* `p`: the image covers `[0, width] x [0, height]`, so the center of the pixel in row r and
 //!   column c is `(c + 1/2, r + 1/2)`;

@@ -1,7 +1,7 @@
-//! The normal distribution on the host: density, distribution function, quantile, each accurate far into both tails.
+//! The normal distribution of plain numbers: density, distribution function, quantile, each accurate far into both tails.
 //!
-//! Knows numbers only. Tails matter here: a pixel that is black in 59,999 of 60,000 pictures has a gray level of
-//! probability 3e-7, and its place on the normal must come back to that level. So both functions are told which tail,
+//! Knows numbers only. Tails matter here: a pixel that is black in 59,999 of 60,000 images has a gray level of
+//! probability 3e-7, and its place on the normal must come back to that level. So both functions take which tail,
 //! and nothing subtracts a probability from 1.
 
 use std::f64::consts::PI;

@@ -169,7 +169,7 @@ impl Points {
         which.iter().flat_map(|&i| &self.values[i * d..(i + 1) * d]).copied().collect()
     }
 
-    /// A number that tells data apart (FNV-1a, 64 bit, of dimension and values).
+    /// A number that identifies data (FNV-1a, 64 bit, of dimension and values).
     pub fn fingerprint(&self) -> u64 {
         let words = std::iter::once(self.dim() as u64).chain(self.values.iter().map(|v| v.to_bits()));
         Fnv::of(words.flat_map(u64::to_le_bytes)).number()

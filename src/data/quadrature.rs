@@ -1,5 +1,5 @@
-//! A picture's mass, blurred by a normal, on the cells of a grid: one separable convolution for everything that is
-//! computed from the true density (entropy, cross-entropy, pictures).
+//! An image's probabilities, blurred by a normal, on the cells of a grid: one separable convolution for everything that is
+//! computed from the true density (entropy, cross-entropy, figures).
 //!
 //! Knows pixels and cells, nothing of images or coordinates in which models work. Rows are computed one
 //! after the other as the caller asks, so a quadrature with 64 cells a pixel needs memory for one row, not for the whole grid. An FFT

@@ -1,6 +1,6 @@
 //! Standardized coordinates of points: mean and deviation a column, and the way back to units.
 //!
-//! Knows an affine map along each axis. Models work in standardized coordinates; files, pictures and samples are in
+//! Knows an affine map along each axis. Models work in standardized coordinates; files, figures and samples are in
 //! units. Means and deviations are those of the points to learn from, and held-out points are mapped by the same.
 
 /// The affine map `x = (p - mean) / std` along each of d axes.

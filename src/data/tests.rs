@@ -46,7 +46,7 @@ fn entropy_of_unequal_pixels_counts_their_darkness() {
     let mixing = -p * p.ln() - (1.0 - p) * (1.0 - p).ln();
     let expected = mixing + pixel_entropy() + d.log_jacobian();
     assert!((d.entropy_nats() - expected).abs() < 1e-9);
-    assert!((d.mass[0] - p).abs() < 1e-12 && (d.mass[1] - 1.0 + p).abs() < 1e-12);
+    assert!((d.probabilities[0] - p).abs() < 1e-12 && (d.probabilities[1] - 1.0 + p).abs() < 1e-12);
 }
 
 #[test]
@@ -83,14 +83,14 @@ fn the_uniform_rule_draws_uniformly_and_weighs_by_darkness() {
     assert!((d.std[0] - 10.0).abs() < 1e-9);
     assert!((d.weight[1] - 0.2).abs() < 1e-6);
     assert!((d.mean_weight - 0.6).abs() < 1e-12);
-    assert!((d.mass[0] - 5.0 / 6.0).abs() < 1e-12);
+    assert!((d.probabilities[0] - 5.0 / 6.0).abs() < 1e-12);
 }
 
 #[test]
 fn pixels_of_the_lightest_gray_take_no_part() {
     let d = density(8, 8, &[(1, 1, 254.0), (5, 4, 0.0)]);
     assert_eq!(d.positions.len(), 2);
-    assert!((d.mass[0] - (1.0 / 255.0) / (1.0 + 1.0 / 255.0)).abs() < 1e-12);
+    assert!((d.probabilities[0] - (1.0 / 255.0) / (1.0 + 1.0 / 255.0)).abs() < 1e-12);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A moment by which measures and pictures are to be done: how much fits in by the rate of what was done so far.
+//! A moment by which measures and figures are to be done: how much fits in by the rate of what was done so far.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ impl Deadline {
     }
 
     /// Runs `f` on `n` things, `chunk` at a time, for as long as the next chunk fits in by the slowest so far; the first
-    /// always runs. Tells the share that is done after each, and how many things are done at the end.
+    /// always runs. Reports the share that is done after each, and how many things are done at the end.
     pub fn in_chunks<E>(
         self,
         n: usize,

@@ -1,7 +1,7 @@
-//! A learned density over the plane: how far it reaches, its mass, and its values in cells.
+//! A learned density over the plane: how far it reaches, its total probability, and its values in cells.
 //!
 //! The domain is the image grown on all sides until its outer band is empty; it is evaluated once, as finely as is asked
-//! for. With a deadline it is evaluated coarsely first, which tells what a cell costs; then as finely as fits.
+//! for. With a deadline it is evaluated coarsely first, which measures what a cell costs; then as finely as fits.
 
 use super::frame::Cells;
 use super::measure::{LogDensity, ROWS};
@@ -40,7 +40,7 @@ pub struct OnPlane<'a> {
 }
 
 impl OnPlane<'_> {
-    /// The mass, and the values over the image, of at most `finest` cells along its longer side.
+    /// The total probability, and the values over the image, of at most `finest` cells along its longer side.
     ///
     /// # Errors
     /// A solve that ended early.
@@ -86,7 +86,7 @@ impl OnPlane<'_> {
         Ok((done == cells.centers.len()).then_some(values))
     }
 
-    /// Pixels by which the image grows until its outer band is nearly empty, and the mass of that.
+    /// Pixels by which the image grows until its outer band is nearly empty, and the probability in that band.
     ///
     /// A band is found with one cell a pixel, or 32 along the longer side of a small image; with fewer where there is a
     /// deadline.
@@ -102,7 +102,7 @@ impl OnPlane<'_> {
         Ok((margin, outer))
     }
 
-    /// The mass between the image grown by `margin - width` and by `margin` pixels, `side` cells along its longer side.
+    /// The probability between the image grown by `margin - width` and by `margin` pixels, `side` cells along its longer side.
     fn band_mass(&self, side: usize, margin: usize, width: usize) -> Result<f64> {
         let (mut cells, _) = self.frame.cells_around(side, margin);
         let inner = (margin - width) as f64;

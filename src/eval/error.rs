@@ -2,7 +2,7 @@
 
 use crate::ode::Outcome;
 
-/// Why a learned density cannot tell what it is asked.
+/// Why a question to a learned density has no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvalError {
@@ -25,7 +25,7 @@ pub enum EvalError {
     /// Bits of images by the mean over no draw.
     #[error("--draws=0: must be a whole number from 1")]
     NoDraws,
-    /// What only a picture of the plane has was asked of points of another number of coordinates.
+    /// What only a figure of the plane has was asked of points of another number of coordinates.
     #[error(
         "{what} shows two coordinates, this run's points have {dim}; draw some with `sample` and plot pairs of them"
     )]
@@ -45,7 +45,7 @@ pub enum EvalError {
         /// The sample.
         value: String,
     },
-    /// A point that no density is told of.
+    /// A point where no density is evaluated.
     #[error("{place} is {value}: {reason}")]
     Point {
         /// Which: `point 3`, counted from 1, or a line of a file.
@@ -57,9 +57,9 @@ pub enum EvalError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A margin that reaches farther than densities are told.
+    /// A margin that reaches farther than densities are evaluated.
     #[error(
-        "--margin={margin}: the corners would lie {reach:.0} deviations from the image's center of mass, densities are told within {far}; give at most {most:.0} pixels"
+        "--margin={margin}: the corners would lie {reach:.0} standard deviations from the image's center of mass, densities are evaluated within {far}; give at most {most:.0} pixels"
     )]
     Margin {
         /// The margin in pixels.
@@ -93,7 +93,9 @@ fn class_asked(asked: Option<usize>, classes: Option<usize>) -> String {
         (Some(asked), None) => {
             format!("--label={asked}: this run was trained without classes; leave --label out")
         }
-        (None, Some(classes)) => format!("this run has {classes} classes; tell one with --label K, K from 0"),
+        (None, Some(classes)) => {
+            format!("this run has {classes} classes; choose one with --label K, K from 0")
+        }
         (asked, classes) => {
             let (asked, most) = (asked.unwrap_or(0), classes.unwrap_or(1).saturating_sub(1));
             format!("--label={asked}: this run has classes 0 to {most}")

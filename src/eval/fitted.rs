@@ -1,4 +1,4 @@
-//! A learned density in the frame of its data: its values, draws and pictures.
+//! A learned density in the frame of its data: its values, draws and figures.
 //!
 //! Flows work in standardized coordinates; people and other programs speak of pixels, or of the units of their points.
 //! This is where the two meet. Points of any number of coordinates go in and out as rows; those of the plane as pairs too.
@@ -19,7 +19,7 @@ use {
     std::path::Path,
 };
 
-/// Deviations from the data's center of mass beyond which no log-density is told: there are no data within 90 of them, a
+/// Deviations from the data's center of mass beyond which no log-density is evaluated: there are no data within 90 of them, a
 /// normal density would be exp(-5000), and a solve takes thousands of steps.
 pub const FAR: f64 = 100.0;
 
@@ -44,7 +44,7 @@ pub struct DensityGrid {
     pub size: usize,
     /// What the cells cover, in pixel coordinates.
     pub frame: Extent,
-    /// The color scale of the run's pictures.
+    /// The color scale of the run's figures.
     pub scale: ColorScale,
 }
 
@@ -176,7 +176,7 @@ impl Fitted {
         let out = self.deviations(p);
         if out > FAR {
             return Err(format!(
-                "it lies {} deviations from the {whose}'s center of mass, densities are told within {FAR}; leave it out",
+                "it lies {} standard deviations from the {whose}'s center of mass, densities are evaluated within {FAR}; leave it out",
                 in_short(out)
             ));
         }
@@ -236,7 +236,7 @@ impl Fitted {
     /// The density over the image, `size` cells along its longer side.
     #[cfg(feature = "plot")]
     fn over_image(&self, size: usize) -> Result<(Vec<f64>, usize, usize)> {
-        let image = self.plane("a picture of the density")?;
+        let image = self.plane("a figure of the density")?;
         let count = |side: usize| (side * size).div_ceil(image.side()).max(2);
         let cells = image.cells(0.0, count(image.height), count(image.width));
         let log_density = LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE);
@@ -252,14 +252,14 @@ impl Fitted {
         Ok(self.density_figure(size)?.save(path)?)
     }
 
-    /// The picture that [`plot_density`](Self::plot_density) writes.
+    /// The figure that [`plot_density`](Self::plot_density) writes.
     ///
     /// # Errors
     /// A solve that ended early, a density that is not over the plane.
     #[cfg(feature = "plot")]
     pub fn density_figure(&self, size: usize) -> Result<Figure> {
         let (values, rows, cols) = self.over_image(size)?;
-        let plane = self.plane("a picture of the density")?;
+        let plane = self.plane("a figure of the density")?;
         let map = Heatmap { values: &values, rows, cols, frame: plane.window() };
         Ok(plot::density("learned density", &map, plane.scale())?)
     }

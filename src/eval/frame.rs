@@ -1,7 +1,7 @@
 //! What of its data a learned density needs without the data: their size, their units, their entropy.
 //!
 //! Kept in every checkpoint, so that a run folder draws, samples and evaluates in pixel coordinates, or in the units of
-//! points, by itself. The plane that pictures show is one type for both: of points it is a window that is divided into
+//! points, by itself. The plane that figures show is one type for both: of points it is a window that is divided into
 //! cells as an image is into pixels, with the data's own coordinates and y upward.
 
 use crate::data::{ImageDensity, Points, Rule, Standardizer};
@@ -24,12 +24,12 @@ pub struct ImageFrame {
     pub std: [f64; 2],
     /// Entropy of the image's density in standardized coordinates.
     pub entropy_nats: f64,
-    /// Density per square pixel that has the lightest color in every picture of the run: of the image's own density.
+    /// Density per square pixel that has the lightest color in every figure of the run: of the image's own density.
     pub density_max: f64,
     /// How points were drawn from the image.
     #[serde(default, alias = "documented_rule", deserialize_with = "rule")]
     pub rule: Rule,
-    /// A number that tells images apart, hexadecimal.
+    /// A number that identifies images, hexadecimal.
     pub fingerprint: String,
     /// Where the pixels lie in the coordinates of points; none for an image, whose coordinates are pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub struct PointsFrame {
     pub std: Vec<f64>,
     /// Entropy of the density per unit, where it is known.
     pub entropy_nats: Option<f64>,
-    /// A number that tells data apart.
+    /// A number that identifies data.
     pub fingerprint: String,
 }
 
@@ -183,7 +183,7 @@ impl ImageFrame {
         -(self.std[0] * self.std[1]).ln()
     }
 
-    /// The color scale of the run's pictures.
+    /// The color scale of the run's figures.
     pub fn scale(&self) -> ColorScale {
         ColorScale { max: self.density_max }
     }
@@ -211,7 +211,7 @@ impl ImageFrame {
         fits.floor()
     }
 
-    /// Cells along a pixel of the final picture and of the mass: of an image at least 2, and about 400 along the longer
+    /// Cells along a pixel of the last figure and of the total probability: of an image at least 2, and about 400 along the longer
     /// side; of a window of points 2, which is 200 along its longer side and half of the finest toy's deviation.
     pub(crate) fn cells_per_pixel(&self) -> usize {
         if self.units.is_some() { 2 } else { 400usize.div_ceil(self.side()).clamp(2, 8) }
@@ -222,7 +222,7 @@ impl ImageFrame {
         self.width.max(self.height)
     }
 
-    /// The image itself as what a picture covers.
+    /// The image itself as what a figure covers.
     pub fn window(&self) -> Extent {
         self.grown(0.0)
     }
@@ -279,7 +279,7 @@ impl ImageFrame {
     }
 }
 
-/// A rule, which runs of before told as whether it was the uniform one of `--preset documented`.
+/// A rule, which earlier runs recorded as whether it was the uniform one of `--preset documented`.
 fn rule<'de, D: Deserializer<'de>>(from: D) -> Result<Rule, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

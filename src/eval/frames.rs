@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Frames {
-    /// The image's size, units and entropy; of points over the plane, the window that pictures show.
+    /// The image's size, units and entropy; of points over the plane, the window that figures show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageFrame>,
     /// Units and entropy of points.
@@ -30,7 +30,7 @@ impl Frames {
         }
     }
 
-    /// Entropy of the density to learn, where it is known, in the coordinates that NLLs are told in: standardized for an
+    /// Entropy of the density to learn, where it is known, in the coordinates that NLLs are reported in: standardized for an
     /// image, units for points.
     pub fn entropy_nats(&self) -> Option<f64> {
         match (&self.points, &self.image) {
@@ -39,7 +39,7 @@ impl Frames {
         }
     }
 
-    /// What an NLL in standardized coordinates is more in those that NLLs are told in: `sum ln std` for points, 0 for an image.
+    /// What is added to an NLL in standardized coordinates where it is reported: `sum ln std` for points, 0 for an image.
     pub(crate) fn told_nats(&self) -> f64 {
         self.points.as_ref().map_or(0.0, |points| -points.standard().log_jacobian())
     }

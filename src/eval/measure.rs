@@ -16,16 +16,16 @@ use rayon::prelude::*;
 
 /// Most rows of one call: enough to keep many threads busy, few enough for a short last call.
 pub const ROWS: usize = 4096;
-/// Rows of a call for points that may lie far out, where one may take a minute: there is something to tell in between.
+/// Rows of a call for points that may lie far out, where one may take a minute: progress is reported in between.
 pub const PART: usize = 1024;
 /// Rows that are solved together; fewer points than [`PART`] are filled up to a multiple of it.
 const TILE: usize = 64;
 /// Tolerance of the held-out NLL, relative and absolute.
 pub const MEASURE_TOLERANCE: f64 = 1e-6;
-/// Tolerance of densities on grids and of samples: errors far below what a picture or a mass to 1e-3 shows.
+/// Tolerance of densities on grids and of samples: errors far below what a figure or a total probability to 1e-3 shows.
 pub const DRAW_TOLERANCE: f64 = 1e-4;
 
-/// Deviations from the center beyond which a picture or a mass has nothing to show: of a normal density it holds
+/// Deviations from the center beyond which a figure or a total probability has nothing to show: of a normal density it holds
 /// exp(-450). Points out there would be solved in thousands of steps each.
 const REACH: f64 = 30.0;
 
@@ -37,12 +37,12 @@ pub struct LogDensity {
 }
 
 impl LogDensity {
-    /// With these tolerances, for pictures and masses: what lies more than 30 deviations out has density 0.
+    /// With these tolerances, for figures and total probabilities: what lies more than 30 deviations out has density 0.
     pub fn new(rtol: f64, atol: f64) -> LogDensity {
         LogDensity::of_rows(ROWS, rtol, atol).within(REACH)
     }
 
-    /// With these tolerances, for held-out points, in parts that something can be told between.
+    /// With these tolerances, for held-out points, in parts with progress reported in between.
     pub fn for_measures(rtol: f64, atol: f64) -> LogDensity {
         LogDensity::of_rows(PART, rtol, atol)
     }
@@ -193,7 +193,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Solved to the tolerance of pictures.
+    /// Solved to the tolerance of figures.
     pub fn new() -> Sampler {
         let push = |flow: &Flow, z: &Tensor, _: &Key| drawable(flow, DRAW_TOLERANCE).push_forward(z);
         Sampler { program: Streamed::new(ROWS, push) }

@@ -1,4 +1,4 @@
-//! Evaluation of a learned density: its values, draws and pictures, in the coordinates of its data.
+//! Evaluation of a learned density: its values, draws and figures, in the coordinates of its data.
 //!
 //! Every log-density is solved to a tolerance of its own with the exact divergence, whatever the training used; that of
 //! images is an estimate with its error. Nothing here knows how a flow was trained.
@@ -6,7 +6,7 @@
 //! - [`Fitted`] is a flow in the frame of its data, and answers whoever asks from outside.
 //! - [`Frames`] is what of its data it needs without them: sizes, units, entropies.
 //! - [`TrainingData`] is the density to learn: its points and its values, where they are known.
-//! - `measure` scores held-out points, `domain` finds the mass over the plane, `images` does both for sets of images.
+//! - `measure` scores held-out points, `domain` finds the total probability over the plane, `images` does both for sets of images.
 //! - `pictures` draws where the feature `plot` is on. A `Deadline` bounds each of them, which do as much as fits.
 
 mod deadline;

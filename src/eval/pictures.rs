@@ -1,4 +1,4 @@
-//! The pictures of a density over points or the plane, and the draws that they show.
+//! The figures of a density over points or the plane, and the draws that they show.
 //!
 //! All densities and samples of a run have one color scale, that of the density to learn.
 
@@ -14,13 +14,13 @@ use crate::plot::{self, Heatmap};
 use crate::tensor::{Key, Tensor};
 use std::time::Instant;
 
-/// Points of the samples' picture, and of the flow's.
+/// Points of the samples' figure, and of the flow's.
 pub(crate) const SAMPLES: usize = 40_000;
 pub(crate) const FLOW_POINTS: usize = 12_000;
 pub(crate) const FLOW_PANELS: usize = 6;
 /// Points of the corner's panels.
 pub(crate) const CORNER_POINTS: usize = 2_000;
-/// Fewest points of the flow's picture.
+/// Fewest points of the flow's figure.
 const FLOW_LEAST: usize = 500;
 /// Places on a line where a density is evaluated.
 const LINE: usize = 600;

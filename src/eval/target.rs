@@ -11,7 +11,7 @@ use crate::heatmap::Extent;
 use crate::tensor::{Key, Tensor};
 use std::sync::Arc;
 
-/// Told apart from every other use of a seed.
+/// Separates this use of a seed from all others.
 pub(crate) const TEST_STREAM: u64 = 0x5eed_0f7e_57da_7a02;
 /// Cells along a side of the histogram that stands for the density of points.
 const COUNTED: usize = 64;
@@ -20,7 +20,7 @@ const COUNTED: usize = 64;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TrainingData {
-    /// One picture.
+    /// One image.
     Image(ImageDensity),
     /// Points, and those of validation and test where they are given; otherwise a seeded tenth is held out for each.
     Points(Points, Given<Points>),
@@ -121,7 +121,7 @@ impl TrainingData {
         }
     }
 
-    /// What the truth is called over its picture.
+    /// What the truth is called over its figure.
     #[cfg(feature = "plot")]
     pub(crate) fn title(&self) -> &'static str {
         match self {

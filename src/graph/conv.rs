@@ -58,7 +58,7 @@ pub(super) fn conv(m: Margins, turned: bool, x: &Type, w: &Type) -> Result<Type,
     let [(lead, [n, height, width, c]), (_, [kh, kw, inputs, outputs])] = fours(x, w)?;
     let (inputs, outputs) = if turned { (outputs, inputs) } else { (inputs, outputs) };
     if c != inputs {
-        return Err(format!("the pictures have {c} channels, the kernel {inputs}"));
+        return Err(format!("the images have {c} channels, the kernel {inputs}"));
     }
     let sides = [n, m.side(0, height, kh)?, m.side(1, width, kw)?, outputs];
     Ok(x.with_shape([lead, &sides].concat()))
@@ -68,7 +68,7 @@ pub(super) fn conv(m: Margins, turned: bool, x: &Type, w: &Type) -> Result<Type,
 pub(super) fn conv_kernel(m: Margins, x: &Type, y: &Type) -> Result<Type, String> {
     let [(lead, [n, height, width, c]), (_, [count, oh, ow, o])] = fours(x, y)?;
     if n != count {
-        return Err(format!("there are {n} pictures and {count}"));
+        return Err(format!("there are {n} images before the convolution and {count} behind it"));
     }
     let taps = |axis: usize, from: usize, to: usize| {
         let taps = (from + m.lo[axis] + m.hi[axis] + 1).saturating_sub(to);
@@ -100,6 +100,6 @@ mod tests {
         let e = infer(&wide, &[&x, &of(&[9, 2, 3, 4])], None).unwrap().to_string();
         assert_eq!(e, "f32[2,2,4,4]");
         let e = infer(&turned, &[&x, &w], None).unwrap_err().to_string();
-        assert!(e.ends_with("the pictures have 3 channels, the kernel 4"), "{e}");
+        assert!(e.ends_with("the images have 3 channels, the kernel 4"), "{e}");
     }
 }

@@ -1,7 +1,7 @@
 //! Faults that tests ask for: a kill or a full disk at a write of their choice.
 //!
 //! `FLOWLINE_FAULT=kill:7` ends the process at its seventh step of writing, at once and without destructors, as `kill -9`
-//! does; `full:7` has each step from the seventh on told that the disk is full. It is for the tests of this crate: a build
+//! does; `full:7` lets each step from the seventh on fail as on a full disk. It is for the tests of this crate: a build
 //! without debug assertions, as one that ships is, does not know the variable.
 
 use std::io;

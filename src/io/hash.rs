@@ -1,4 +1,4 @@
-//! FNV-1a of 64 bits (G. Fowler, L. C. Noll, K.-P. Vo): a number that tells data apart and finds damage.
+//! FNV-1a of 64 bits (G. Fowler, L. C. Noll, K.-P. Vo): a number that identifies data and finds damage.
 //!
 //! Each byte is xored in and multiplied by an odd number, which is undone by one division: two texts that differ in one
 //! byte never have the same number. It must never be held against somebody who wants to deceive: it is no signature.

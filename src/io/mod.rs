@@ -1,5 +1,5 @@
 //! Files: solutions, trees of tensors as safetensors, checkpoints of a run, arrays and points for other programs,
-//! pictures.
+//! images.
 //!
 //! What it knows: bytes, paths, the layout of each format, and how to put a file in place so that whoever looks
 //! (a killed run, another program) sees the old file or the new one and never a part. Of a run
@@ -8,7 +8,7 @@
 //!
 //! Formats are the field's own: safetensors for weights, NPY and CSV for points and grids. A format of the project's
 //! own would be smaller by a header and unreadable to everybody else. CSV and NPY need nothing but this folder, so
-//! every build has them; trees of tensors come with the feature `autodiff`, checkpoints of a run with `train`. Of pictures (`raster`) `plot` writes
+//! every build has them; trees of tensors come with the feature `autodiff`, checkpoints of a run with `train`. Of images (`raster`) `plot` writes
 //! PNG files, and `train` reads five formats.
 
 mod atomic;

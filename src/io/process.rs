@@ -1,6 +1,6 @@
 //! Resident memory of this process, from the files that Linux keeps of it; 0 elsewhere.
 //!
-//! A crate for this would bring system libraries for three numbers. `statm` counts pages, whose size the kernel tells
+//! A crate for this would bring system libraries for three numbers. `statm` counts pages, whose size the kernel gives
 //! a process in its auxiliary vector (`getauxval(3)`); both are plain files, so no `unsafe` is needed.
 
 use std::fs;

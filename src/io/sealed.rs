@@ -1,7 +1,7 @@
 //! Values as JSON text with a checksum: small files beside a checkpoint that people read and programs believe.
 //!
 //! The checksum is a field of the object like the others, over those others with their keys in order. A file without it
-//! is one of before; it is read.
+//! was written by an earlier version; it is read.
 
 use super::{Fnv, IoError, read, write_atomic};
 use serde::Serialize;

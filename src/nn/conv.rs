@@ -1,19 +1,19 @@
-//! Convolutions of pictures: layers of them.
+//! Convolutions of images: layers of them.
 //!
 //! Without stride and dilation a convolution is one operation ([`Tensor::conv2d`]), which makes nothing larger than
-//! what it reads and writes. With them, and transposed, the windows of a padded picture are joined along the
+//! what it reads and writes. With them, and transposed, the windows of a padded image are joined along the
 //! channels ("im2col") and multiplied by the weights as a matrix: slices, reshapes, one join and one product, at the
 //! price of a matrix of `height x width` times the input for a kernel of that size while the product runs. A sum of
 //! one product a tap would keep less and multiply slower: its products are as narrow as the channels.
 //!
-//! Pictures are `[n, height, width, channels]`: channels last is what a product reads in a row.
+//! Images are `[n, height, width, channels]`: channels last is what a product reads in a row.
 
 use super::Init;
 use crate::tensor::{Key, Tensor};
 use crate::tree;
 
 tree! {
-    /// Zeros put around a picture before it is convolved.
+    /// Zeros put around an image before it is convolved.
     #[derive(Copy, PartialEq, Eq)]
     pub enum Padding {
         /// None: windows lie inside.
@@ -58,7 +58,7 @@ tree! {
 }
 
 impl Conv2d {
-    /// Windows inside the picture, one at each place; weights and bias uniform within the root of the taps of
+    /// Windows inside the image, one at each place; weights and bias uniform within the root of the taps of
     /// a window times the channels ([`Init::FanIn`]), as in PyTorch and Equinox.
     ///
     /// # Examples
@@ -104,7 +104,7 @@ impl Conv2d {
         Conv2d { bias: None, ..self }
     }
 
-    /// The convolution of each picture.
+    /// The convolution of each image.
     ///
     /// # Panics
     /// When x has not the shape `[n, height, width, in]`, or is smaller than a window.
@@ -196,7 +196,7 @@ impl ConvTranspose2d {
         ConvTranspose2d { padding, ..self }
     }
 
-    /// The transposed convolution of each picture.
+    /// The transposed convolution of each image.
     ///
     /// # Panics
     /// When x has not the shape `[n, height, width, in]`, more is cut away than a window without its last tap,
@@ -229,7 +229,7 @@ impl ConvTranspose2d {
     }
 }
 
-/// Repeats each element of a picture `[n, height, width, channels]` so often along its two sides.
+/// Repeats each element of an image `[n, height, width, channels]` so often along its two sides.
 ///
 /// # Examples
 /// ```
@@ -245,7 +245,7 @@ impl ConvTranspose2d {
 #[track_caller]
 pub fn upsample(x: &Tensor, times: [usize; 2]) -> Tensor {
     let &[n, h, w, c] = &**x.shape() else {
-        panic!("a picture is [n, height, width, channels], not {}", x.shape())
+        panic!("images have shape [n, height, width, channels], not {}", x.shape())
     };
     let [a, b] = times;
     x.reshape([n, h, 1, w, 1, c]).broadcast_to([n, h, a, w, b, c]).reshape([n, h * a, w * b, c])

@@ -37,7 +37,7 @@ pub trait VelocityField: Tree {
     /// Length of a row.
     fn dim(&self) -> usize;
 
-    /// Rows of a tile in flow matching. With a perceptron of width 80 the forward and backward pass of 128 rows stay in
+    /// Rows of a tile in flow matching. With an MLP of width 80 the forward and backward pass of 128 rows stay in
     /// a cache of 1 MiB; a field that does more for a row asks for fewer, of which then several threads have some.
     fn rows_per_tile(&self) -> usize {
         128
@@ -56,7 +56,7 @@ pub(super) fn one_hot(labels: &Tensor, classes: usize, y: &Tensor) -> Tensor {
 /// t in the element type of y, as a column of one row or of y's rows.
 #[track_caller]
 pub(super) fn time_column(t: &Tensor, y: &Tensor) -> Tensor {
-    assert!(y.rank() == 2, "a drift takes y of shape [rows, dim], this one is {}", y.shape());
+    assert!(y.rank() == 2, "a velocity field takes y of shape [rows, dim], this one is {}", y.shape());
     let t = t.cast(y.dtype());
     if t.size() == 1 {
         return t.reshape([1, 1]);
@@ -72,13 +72,13 @@ tree! {
     pub enum AnyVelocityField {
         /// Affine layers scaled and shifted by functions of time.
         ConcatSquash(ConcatSquash),
-        /// A perceptron of fixed frequencies.
+        /// An MLP of fixed frequencies.
         Fourier(FourierMlp),
-        /// A perceptron of y and t.
+        /// An MLP of y and t.
         Mlp(Mlp),
-        /// Convolutions of a picture.
+        /// Convolutions of an image.
         UNet(UNet),
-        /// Pixels whose levels a convolution of pictures weighs.
+        /// Pixels whose levels a convolution of images weighs.
         Levels(LevelMixture),
     }
 }

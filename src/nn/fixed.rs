@@ -1,7 +1,7 @@
 //! Tensors and parts of a model that are saved with it and never trained.
 //!
 //! The tree of a model is what gradients, optimizers and files see alike, so a constant of the model
-//! (the frequencies of a Fourier layer) must be in it to be saved, and must be told apart to stay what
+//! (the frequencies of a Fourier layer) must be in it to be saved, and must be marked to stay what
 //! it is: no derivative is taken by it, and optimizers know it by the names in its path. A static
 //! leaf would do for both, but its numbers would then be part of every signature and of no weights file.
 //!

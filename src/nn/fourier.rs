@@ -1,6 +1,6 @@
-//! A perceptron of fixed frequencies of y and t: what learns fine structure.
+//! An MLP of fixed frequencies of y and t: what learns fine structure.
 //!
-//! A perceptron of the plain coordinates learns low frequencies first and fine ones hardly; sines and
+//! An MLP of the plain coordinates learns low frequencies first and fine ones hardly; sines and
 //! cosines of fixed projections give it the fine ones (Tancik et al. 2020). The frequencies stay fixed:
 //! their number, not their exact place, is what helps, and a field that can raise them becomes stiff.
 
@@ -18,7 +18,7 @@ tree! {
     /// `dy/dt = mlp([y, sin(y B), cos(y B), sin(pi t (1, 2, 4, 8)), cos(pi t (1, 2, 4, 8))])`.
     ///
     /// # Shapes and units
-    /// y `[rows, dim]`, B `[dim, features]` in radians per unit of y; the perceptron takes
+    /// y `[rows, dim]`, B `[dim, features]` in radians per unit of y; the MLP takes
     /// `dim + 2 features + 8` inputs.
     ///
     /// # References
@@ -97,7 +97,7 @@ fn length(j: usize, features: usize, log_max: f64) -> f64 {
     (log_max * j as f64 / features.saturating_sub(1).max(1) as f64).exp()
 }
 
-/// Host numbers as a constant of the given element type.
+/// Plain Rust numbers as a constant of the given element type.
 fn numbers<const N: usize>(dtype: DType, shape: [usize; N], x: impl IntoIterator<Item = f64>) -> Tensor {
     let mut a = Array::zeros(dtype, shape);
     x.into_iter().enumerate().for_each(|(i, x)| a.data_mut().set_f64(i, x));

@@ -1,7 +1,7 @@
 //! How weights are drawn before training: initializers by name, as programs of tensors.
 //!
 //! A draw is a function of a [`Key`] and a shape that is recorded under `jit` and runs at once outside of
-//! it, with the same bits; no host generator takes part. It knows shapes, not layers: which axes are
+//! it, with the same bits; no generator outside of tensors takes part. It knows shapes, not layers: which axes are
 //! inputs and outputs follows from one rule ([`Init::sample`]).
 
 use crate::array::{DType, Shape};

@@ -1,10 +1,10 @@
 //! A field of dequantized pixels: the velocity that independent pixels have, changed by what a network says of levels.
 //!
 //! A pixel that is a normal quantile of its gray level ([`MarginalTransform`](crate::data::MarginalTransform)) is a density with steps: each
-//! gray level has an interval of z, and what the other pixels tell of it is how likely each interval is. A network whose
+//! gray level has an interval of z, and the other pixels determine how likely each interval is. A network whose
 //! output is a velocity has to draw those steps by itself, at every t; here it says how much more likely than by itself
 //! each of a few ranges of levels is, and the velocity follows. Its formula is exact up to t = 0.95; behind that the ends of
-//! ranges stay as soft as they are there. It knows normal densities and a network of pictures; it must never know a data
+//! ranges stay as soft as they are there. It knows normal densities and a network of images; it must never know a data
 //! set: where the ranges end is given to it.
 
 use super::drift::{VelocityField, time_column};
@@ -37,11 +37,11 @@ tree! {
     /// formula is 0.05: v is a smooth field and its flow has a density, but that is of ranges with ends blurred by 0.05, and
     /// v is no more the mean of `x1 - x0` given x.
     ///
-    /// Weights of two ranges may be `e^16` apart. So the masses of ranges are found in f64, where a tail of 1e-10 beside 1
+    /// Weights of two ranges may be `e^16` apart. So the probabilities of ranges are found in f64, where a tail of 1e-10 beside 1
     /// is not lost, and summed as they are, all positive, in the type of x.
     ///
     /// # Shapes and units
-    /// Rows of `height width channels` pixels, c `[ends, pixels]` ascending along each pixel; the network is one of pictures
+    /// Rows of `height width channels` pixels, c `[ends, pixels]` ascending along each pixel; the network is one of images
     /// with `ends + 1` channels for each channel of a pixel.
     ///
     /// # References
@@ -59,14 +59,14 @@ impl LevelMixture {
     /// Ranges that end at `ends`, weighted by a network.
     ///
     /// # Panics
-    /// When the network is not of pictures of so many pixels and `ends + 1` channels for each of theirs.
+    /// When the network's images have not as many numbers as `ends` has pixels times ranges.
     #[track_caller]
     pub fn new(ends: &Tensor, net: UNet) -> LevelMixture {
-        let [h, w, c] = net.picture;
+        let [h, w, c] = net.image_shape;
         let fits = ends.rank() == 2 && ends.shape()[1] * (ends.shape()[0] + 1) == h * w * c;
         assert!(
             fits,
-            "ends of shape {} want a network of as many pictures' pixels, not {h} x {w} x {c}",
+            "ends of shape [ranges - 1, pixels] = {} need a network whose image shape has pixels * ranges numbers, not {h} x {w} x {c}",
             ends.shape()
         );
         LevelMixture { ends: Buffer::new(ends.clone()), net }

@@ -1,4 +1,4 @@
-//! The multi-layer perceptron.
+//! The multi-layer perceptron (MLP).
 
 use super::drift::{VelocityField, one_hot, time_column};
 use super::{Activation, Linear};
@@ -32,7 +32,7 @@ impl Mlp {
     #[track_caller]
     pub fn new(sizes: impl AsRef<[usize]>, activation: Activation, key: &Key) -> Mlp {
         let sizes = sizes.as_ref();
-        assert!(sizes.len() >= 2, "a perceptron has an input and an output size, the sizes are {sizes:?}");
+        assert!(sizes.len() >= 2, "an MLP has an input and an output size, the sizes are {sizes:?}");
         let pairs = sizes.windows(2).zip(0u32..);
         let layers = pairs.map(|(s, i)| Linear::new(s[0], s[1], &key.fold_in(i))).collect();
         Mlp { layers, activation }
@@ -80,7 +80,9 @@ impl VelocityField for Mlp {
     fn eval_conditional(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
         let classes = self.num_classes();
         match labels {
-            None if classes > 0 => panic!("this field is of {classes} classes: tell the class of each row"),
+            None if classes > 0 => {
+                panic!("this field has {classes} classes; give the class of each row by `eval_conditional`")
+            }
             None if self.inputs() == self.outputs() => self.forward(y),
             None => self.forward_joined(y, &time_column(t, y)),
             Some(_) if classes == 0 => panic!("this field has no classes, rows of some were given to it"),

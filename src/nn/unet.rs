@@ -1,9 +1,9 @@
-//! A convolutional field of pictures: a U-Net whose blocks time scales and shifts.
+//! A convolutional field of images: a U-Net whose blocks time scales and shifts.
 //!
-//! A picture comes in as a row, as every solve and loss has it, and leaves as one. Squares of pixels become
+//! An image comes in as a row, as every solve and loss has it, and leaves as one. Squares of pixels become
 //! channels before the first convolution and at each level below ("squeezing"), so no convolution has a stride:
-//! a picture of few channels costs little, and nothing is lost on the way down. There is no normalization
-//! layer: statistics over a picture would make the divergence dense in it for little, and the blocks start
+//! an image of few channels costs little, and nothing is lost on the way down. There is no normalization
+//! layer: statistics over an image would make the divergence dense in it for little, and the blocks start
 //! as the identity instead. What differentiates it is the crate's business: nothing here has a rule of its own.
 
 use super::drift::{VelocityField, one_hot, time_column};
@@ -13,7 +13,7 @@ use crate::tensor::{Key, Tensor, Tree};
 use crate::tree;
 use std::f64::consts::PI;
 
-/// Pictures of a tile in flow matching: the activations of one level of these fit into a cache of 2 MiB together, and
+/// Images of a tile in flow matching: the activations of one level of these fit into a cache of 2 MiB together, and
 /// the gradients that each tile adds up for itself, as large as the field, are small beside what it computes.
 const TILE: usize = 8;
 
@@ -23,7 +23,7 @@ const TIME_FREQUENCIES: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
 /// Sizes of a [`UNet`]: what is left of one without its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UNetConfig {
-    /// Height, width and channels of a picture; a row has their product of elements.
+    /// Height, width and channels of an image; a row has their product of elements.
     pub image_shape: [usize; 3],
     /// Side of the squares of pixels that are one place of the first level.
     pub patch: usize,
@@ -44,10 +44,10 @@ pub struct UNetConfig {
 impl UNetConfig {
     /// Squares of 2 x 2 pixels, one block a level on the way down and up, two of the coarsest, 128 numbers of time, no
     /// classes.
-    pub fn new(picture: [usize; 3], channels: impl AsRef<[usize]>) -> UNetConfig {
+    pub fn new(image_shape: [usize; 3], channels: impl AsRef<[usize]>) -> UNetConfig {
         let channels = channels.as_ref().to_vec();
         UNetConfig {
-            image_shape: picture,
+            image_shape,
             patch: 2,
             channels,
             blocks_down: 1,
@@ -58,7 +58,7 @@ impl UNetConfig {
         }
     }
 
-    /// Sides of the picture with zeros behind, up to whole squares of the coarsest level.
+    /// Sides of the image with zeros behind, up to whole squares of the coarsest level.
     fn padded(&self) -> [usize; 2] {
         let whole = self.patch << (self.channels.len() - 1);
         [self.image_shape[0], self.image_shape[1]].map(|side| side.next_multiple_of(whole))
@@ -95,7 +95,7 @@ impl FilmBlock {
         }
     }
 
-    /// The block of each picture of x, for a time's vector of one row or a row a picture.
+    /// The block of each image of x, for a time vector of one row or of one row per image.
     ///
     /// # Panics
     /// When the shapes do not fit.
@@ -125,7 +125,7 @@ tree! {
 }
 
 tree! {
-    /// A field of pictures, `dy/dt = f(t, y)` with y a row of `height width channels` numbers (channels last).
+    /// A field of images, `dy/dt = f(t, y)` with y a row of `height width channels` numbers (channels last).
     ///
     /// Squares of `patch x patch` pixels become the channels of a place; a convolution of 3 x 3 and a learned
     /// number for each place and channel follow; then for each level its blocks down, squares of 2 x 2 places
@@ -142,8 +142,8 @@ tree! {
     /// joins; Perez et al. (2018), FiLM: visual reasoning with a general conditioning layer; Dinh et al. (2017),
     /// Density estimation using Real NVP, section 3.6 (squeezing).
     pub struct UNet {
-        /// Height, width and channels of a picture.
-        pub picture: [usize; 3],
+        /// Height, width and channels of an image.
+        pub image_shape: [usize; 3],
         /// Side of the squares of pixels that are one place.
         pub patch: usize,
         /// Sines and cosines of time to its vector.
@@ -178,20 +178,14 @@ impl UNet {
     /// ```
     #[track_caller]
     pub fn new(config: &UNetConfig, key: &Key) -> UNet {
-        let &UNetConfig {
-            image_shape: picture,
-            patch,
-            ref channels,
-            time_dim: time,
-            num_classes: classes,
-            ..
-        } = config;
+        let &UNetConfig { image_shape, patch, ref channels, time_dim: time, num_classes: classes, .. } =
+            config;
         assert!(patch > 0, "a square of pixels has a side of at least 1");
         let (Some(&finest), Some(&coarsest)) = (channels.first(), channels.last()) else {
             panic!("a U-Net has at least one level")
         };
         let [for_time, stem, levels, middle, head] = key.split();
-        let (pixels, sides) = (patch * patch * picture[2], config.padded().map(|side| side / patch));
+        let (pixels, sides) = (patch * patch * image_shape[2], config.padded().map(|side| side / patch));
         let level = |(c, i): (&[usize], u32)| {
             let [down, to, from, up] = levels.fold_in(i).split();
             UNetLevel {
@@ -202,7 +196,7 @@ impl UNet {
             }
         };
         UNet {
-            picture,
+            image_shape,
             patch,
             time: Linear::new(2 * TIME_FREQUENCIES.len() + classes, time, &for_time),
             stem: conv(pixels, finest, &stem),
@@ -218,7 +212,7 @@ impl UNet {
         let below = self.levels.iter().map(|level| level.to_below.outputs());
         let (down, up) = self.levels.first().map_or((0, 0), |level| (level.down.len(), level.up.len()));
         UNetConfig {
-            image_shape: self.picture,
+            image_shape: self.image_shape,
             patch: self.patch,
             channels: std::iter::once(self.position.shape()[2]).chain(below).collect(),
             blocks_down: down,
@@ -257,11 +251,11 @@ impl VelocityField for UNet {
         let told = labels.is_some();
         assert!(
             told == (classes > 0),
-            "a field of {classes} classes was told {} labels",
+            "a field of {classes} classes was given {} labels",
             if told { "some" } else { "no" }
         );
         let time = self.time_vector(&time_column(t, y), labels.map(|labels| one_hot(labels, classes, y)));
-        let (n, [h, w, c]) = (y.shape()[0], self.picture);
+        let (n, [h, w, c]) = (y.shape()[0], self.image_shape);
         assert!(y.shape()[1] == h * w * c, "a row of pixels has {} numbers, not {}", h * w * c, y.shape()[1]);
         let [tall, wide] = [0, 1].map(|a| self.position.shape()[a] * self.patch);
         let (x, whole) = (y.reshape([n, h, w, c]), tall == h && wide == w);
@@ -287,7 +281,7 @@ impl VelocityField for UNet {
     }
 
     fn dim(&self) -> usize {
-        self.picture.iter().product()
+        self.image_shape.iter().product()
     }
 }
 
@@ -314,13 +308,13 @@ fn through(blocks: &[FilmBlock], time: &Tensor, x: Tensor) -> Tensor {
 
 /// An affine map of each place.
 fn affine(linear: &Linear, x: &Tensor) -> Tensor {
-    let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: a picture has four axes") };
+    let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: images have four axes") };
     linear.forward(&x.reshape([n * h * w, c])).reshape([n, h, w, linear.outputs()])
 }
 
 /// Squares of `side x side` places as channels: `[n, h, w, c]` to `[n, h / side, w / side, side^2 c]`.
 fn squeeze(x: &Tensor, side: usize) -> Tensor {
-    let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: a picture has four axes") };
+    let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: images have four axes") };
     let [h, w] = [h / side, w / side];
     let squares = x.reshape([n, h, side, w, side, c]).permute(&[0, 1, 3, 2, 4, 5]);
     squares.reshape([n, h, w, side * side * c])
@@ -328,7 +322,7 @@ fn squeeze(x: &Tensor, side: usize) -> Tensor {
 
 /// Channels as squares of `side x side` places: the inverse of [`squeeze`].
 fn spread(x: &Tensor, side: usize) -> Tensor {
-    let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: a picture has four axes") };
+    let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: images have four axes") };
     let c = c / (side * side);
     let rows = x.reshape([n, h, w, side, side, c]).permute(&[0, 1, 3, 2, 4, 5]);
     rows.reshape([n, h * side, w * side, c])

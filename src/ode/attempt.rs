@@ -1,8 +1,8 @@
 //! THE algorithm: one attempted step, written once over a clock and a state.
 //!
 //! [`attempt`] searches: stages, error estimate, accept or reject, next step size, end of the solve. [`step`] is
-//! what a replay of the accepted steps runs: the stages alone, k1 computed anew, from a knot t to the next one.
-//! Both go through one [`stages`], so for the same knots they give the same bits; that is why `attempt` settles
+//! what a replay of the accepted steps runs: the stages alone, k1 computed anew, from a step time t to the next one.
+//! Both go through one [`stages`], so for the same step times they give the same bits; that is why `attempt` settles
 //! the end of the step first and takes h = t_next - t from it.
 //!
 //! Nothing here may loop over steps, save or print anything, allocate, or branch on a value of the clock other
@@ -47,7 +47,7 @@ pub(super) fn attempt_with<const UNROLLED: bool, const FUSED: bool, S: State, F:
     attempt_then::<UNROLLED, FUSED, S, F>(f, scheme, span, carry, |_, _, _| Ok(()))
 }
 
-/// [`attempt`] of a map that does more than a Runge-Kutta step: `then` takes the step's knots and its y and makes of
+/// [`attempt`] of a map that does more than a Runge-Kutta step: `then` takes the start and end time of the step and its y and makes of
 /// the method's y1 what stands behind the step. The error is estimated from the method's stages.
 ///
 /// # Errors
@@ -94,7 +94,7 @@ pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Vector
     Ok(())
 }
 
-/// One step from the knot `t` to the knot `t_next`: `y1` is what [`attempt`] accepts there, bit for bit.
+/// One step from the step time `t` to the step time `t_next`: `y1` is what [`attempt`] accepts there, bit for bit.
 ///
 /// `k` holds at least as many states as the method has stages, of no meaning before; afterwards the stages that
 /// y1 is made of.

@@ -1,4 +1,4 @@
-//! The loop of attempts of host values, compiled for the machine's instructions and for a method's numbers.
+//! The loop of attempts of plain Rust values, compiled for the machine's instructions and for a method's numbers.
 //!
 //! One loop serves every method, and every field of a kind of state through a pointer. Beside it there is one loop for
 //! each field, with the field and the method's coefficients inlined: that of the default method, or of the method that

@@ -1,7 +1,7 @@
 //! `Ode`: one builder in front of every way of running a solve.
 //!
 //! It holds a field and options and knows nothing of loops: the state that the field takes decides how a solve
-//! is driven ([`OdeState`]). That keeps one front door for host values, lanes and tensors, without this module
+//! is driven ([`OdeState`]). That keeps one front door for plain Rust values, lanes and tensors, without this module
 //! knowing the last. Options are checked when a solve starts, when the interval is known too.
 
 use super::check::Given;
@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub trait OdeState: State {
     /// What a solve returns that saves values of type `O`.
     type Solution<O>;
-    /// What only this kind of state can be asked; nothing on the host.
+    /// Settings that only this kind of state has; plain states have none.
     type Options: Clone + Default + fmt::Debug;
 
     /// The tolerance where none is given.
@@ -164,7 +164,7 @@ impl<V: View + ?Sized, F> Ode<'_, V::Owned, InPlace<F, V>> {
 }
 
 impl<Y: OdeState, F> Ode<'_, Y, F> {
-    /// From a type of one's own that implements [`VectorField`].
+    /// From a custom type that implements [`VectorField`].
     pub fn from_field(field: F) -> Self {
         Ode {
             field,
@@ -183,7 +183,7 @@ impl<Y: OdeState, F> Ode<'_, Y, F> {
 
 impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
     /// Looks for sign changes of `when(t, y)`, a number or a condition, and notes them in the solution's `events`. On
-    /// tensors it is one for the whole state, and how many hits are noted at most is known before: `max_events`.
+    /// tensors it is one for the whole state, and `max_events` sets how many events are recorded at most.
     pub fn event<G: EventValue<Y::Clock>>(
         mut self,
         event: Event,
@@ -260,7 +260,7 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         let field = Inlined::new(field);
         Ode { field, settings, norm, save_at, save_fn, given, watches, on_step, options, state }
     }
-    /// A Runge-Kutta table of one's own in place of a method.
+    /// A custom Runge-Kutta table in place of a method.
     pub fn tableau(mut self, tableau: Tableau) -> Self {
         self.settings.own = Some(Arc::new(tableau));
         self
@@ -339,7 +339,7 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self.settings.tstops.extend(ts);
         self
     }
-    /// Times at which the field jumps: steps end on them, the field is evaluated an ulp before and an ulp after
+    /// Times at which the field is discontinuous: steps end on them, the field is evaluated an ulp before and an ulp after
     /// them and never on them, and the first stage behind one is computed anew.
     pub fn discontinuities(mut self, ts: &[f64]) -> Self {
         self.settings.discontinuities.extend(ts);

@@ -7,7 +7,7 @@
 use super::event::Watch;
 use super::{ConfigError, Controller, Ode, OdeState, Settings};
 
-/// What a value does not tell: whether it was given or is a default.
+/// What a value does not show: whether it was given or is a default.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Given {
     pub(crate) save_at: bool,
@@ -106,7 +106,7 @@ impl Requested<'_> {
 }
 
 impl Settings {
-    /// Whether errors decide on steps, as far as settings tell.
+    /// Whether errors decide on steps, as far as settings show.
     pub(crate) fn is_adaptive(&self) -> bool {
         match &self.controller {
             Some(controller) => controller.is_adaptive(),

@@ -1,14 +1,14 @@
 //! `Clock`: the numbers that steer a solve.
 //!
 //! t, dt, the error ratio, the controller's history, counters and the status of a solve are all values of one
-//! `Clock`: `f64` on the host, a vector of lanes when many trajectories step together, a traced scalar when the
+//! `Clock`: `f64` for plain states, a vector of lanes when many trajectories step together, a traced scalar when the
 //! solve is recorded into a graph. A clock knows arithmetic and comparison; it must never know what it steers.
 //!
 //! There is no `PartialOrd` here on purpose: comparing gives a `Mask`, and a mask is used by [`Clock::select`],
 //! not by `if`. A recorded solve has no value to branch on, and a branch would burn the first step's decision
 //! into every later one. [`Clock::known`] is the one way back to a `bool`, and only to leave out work whose
 //! result would be thrown away. Alternatives considered: a generic float trait with `PartialOrd` (cannot be
-//! traced, cannot hold lanes), a second copy of the algorithm for tensors (two copies drift apart).
+//! traced, cannot hold lanes), a second copy of the algorithm for tensors (two copies diverge).
 
 /// A number that steers a solve, or several of them side by side.
 ///
@@ -46,7 +46,7 @@ pub trait Clock: Clone {
     fn not(m: &Self::Mask) -> Self::Mask;
     /// `a` where `m` holds, else `b`. A NaN in the one not chosen does not get through.
     fn select(m: &Self::Mask, a: &Self, b: &Self) -> Self;
-    /// The value of `m` where it is one value on the host, `None` on tracers and where lanes differ.
+    /// The value of `m` where it is one plain value, `None` on tracers and where lanes differ.
     fn known(m: &Self::Mask) -> Option<bool>;
 
     /// `table[self]`, `self` a whole number; an index past the end takes the last entry.

@@ -1,6 +1,6 @@
 //! The stages that a step's curve needs beyond those that its end is made of.
 //!
-//! The host's driver looks for stages that are there already; a recorded step has this. It must never choose a step.
+//! The driver of plain states looks for stages that are there already; a recorded step has this. It must never choose a step.
 
 use super::stages::eval;
 use super::{Clock, FieldFailure, Interpolant, Scheme, Span, State, VectorField};

@@ -32,7 +32,7 @@ impl<const P: usize> Dual<P> {
         Dual { value, tangent: self.tangent.map(|tangent| term(slope, tangent)) }
     }
 
-    /// `f(self, other)` with both slopes.
+    /// `f(self, other)` with both partial derivatives.
     #[inline(always)]
     fn chain2(self, other: Self, value: f64, slope: f64, other_slope: f64) -> Self {
         let tangent = from_fn(|p| term(slope, self.tangent[p]) + term(other_slope, other.tangent[p]));
@@ -40,7 +40,7 @@ impl<const P: usize> Dual<P> {
     }
 }
 
-/// `slope * tangent`, 0 where nothing moves: x^2.0 has a derivative at 0 though ln x, its slope by the exponent, has
+/// `slope * tangent`, 0 where nothing moves: x^2.0 has a derivative at 0 though ln x, its derivative by the exponent, has
 /// no value there, and so has the square root of a constant 0.
 #[inline(always)]
 fn term(slope: f64, tangent: f64) -> f64 {

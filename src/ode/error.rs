@@ -34,7 +34,7 @@ pub enum ConfigError {
         /// The time.
         t: f64,
     },
-    /// A time to land on or a jump that is not finite.
+    /// A time in `tstops` or `discontinuities` that is not finite.
     #[error("{name}={value}: must be finite")]
     Stop {
         /// `tstops` or `discontinuities`.
@@ -62,12 +62,12 @@ pub enum ConfigError {
         /// The most there may be.
         most: usize,
     },
-    /// Rows for the hits of events of a solve on tensors that would be too large.
+    /// The rows that record the events of a solve on tensors would be too large.
     #[error(
-        "events: {rows} hits may be noted, {bytes} bytes of states, over the {most} that there may be; lower `max_events`"
+        "events: the records of {rows} events take {bytes} bytes of states, over the limit of {most}; lower `max_events`"
     )]
-    NotedHits {
-        /// Rows for hits.
+    EventRecordsTooLarge {
+        /// Rows for events.
         rows: usize,
         /// Bytes of these rows.
         bytes: usize,
@@ -201,7 +201,7 @@ pub enum ConfigError {
         /// The method.
         method: String,
     },
-    /// Parts of a table of one's own do not fit together.
+    /// Parts of a custom table do not fit together.
     #[error("tableau \"{tableau}\": {part}: {found} where {expected} belong")]
     TableauShape {
         /// The table's name.
@@ -213,7 +213,7 @@ pub enum ConfigError {
         /// How many belong there.
         expected: usize,
     },
-    /// A table of one's own holds a number that is not finite.
+    /// A custom table holds a number that is not finite.
     #[error("tableau \"{tableau}\": {part} has {value} at {index}: its numbers must be finite")]
     TableauNumber {
         /// The table's name.
@@ -225,7 +225,7 @@ pub enum ConfigError {
         /// What stands there.
         value: f64,
     },
-    /// A row of a table of one's own does not sum to the stage's time.
+    /// A row of a custom table does not sum to the stage's time.
     #[error("tableau \"{tableau}\": the row of stage {stage} sums to {sum}, but c[{stage}]={c}")]
     TableauRowSum {
         /// The table's name.
@@ -237,7 +237,7 @@ pub enum ConfigError {
         /// Its time.
         c: f64,
     },
-    /// An order condition does not hold for a table of one's own.
+    /// An order condition does not hold for a custom table.
     #[error(
         "tableau \"{tableau}\": {weights} miss the condition of order {nodes} of the tree {tree} by {residual:e}"
     )]
@@ -263,7 +263,7 @@ pub enum ConfigError {
         /// The highest there is.
         max: u32,
     },
-    /// The error estimate of a table of one's own estimates nothing.
+    /// The error estimate of a custom table estimates nothing.
     #[error(
         "tableau \"{tableau}\": b_embedded must differ from b, and error_order={error_order} must be at least 1"
     )]
@@ -273,7 +273,7 @@ pub enum ConfigError {
         /// The power of h asked for.
         error_order: u32,
     },
-    /// The dense output of a table of one's own does not end at the solution.
+    /// The dense output of a custom table does not end at the solution.
     #[error(
         "tableau \"{tableau}\": the dense weight of stage {stage} is {at_end} at the end of the step, where b={b}"
     )]

@@ -1,4 +1,4 @@
-//! The whole solve of host values: the loop over accepted steps, with a recorder behind it.
+//! The whole solve of plain Rust values: the loop over accepted steps, with a recorder behind it.
 
 use super::attempts::Driven;
 use super::check::Driver;
@@ -12,10 +12,10 @@ use super::{
     Stats, VectorField,
 };
 
-/// States whose clock runs on the host: what functions of saved states, stepping by hand and pictures need.
+/// Plain states, whose clock is f64: what functions of saved states, stepping by hand and figures need.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a state of the host",
-    label = "functions of saved states, in-place fields and stepping by hand want one",
+    message = "`{Self}` is not a plain state",
+    label = "functions of saved states, in-place fields and stepping by hand need one",
     note = "such a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector or matrix, an ndarray array (features `nalgebra`, `ndarray`), a tuple of these, or a struct of them made by `state!`"
 )]
 pub trait PlainState: OdeState<Clock = f64> {
@@ -34,7 +34,7 @@ pub trait PlainState: OdeState<Clock = f64> {
     }
 }
 
-/// Makes a type that is a [`State`](super::State) with a clock on the host one that [`Ode`] solves.
+/// Makes a type that is a [`State`](super::State) with an f64 clock one that [`Ode`] solves.
 macro_rules! host_drive {
     ({$($generics:tt)*} $t:ty, |$of:ident| $tolerance:expr, $unrolled:expr, |$y:ident, $f:ident| $each:expr) => {
         impl<$($generics)*> $crate::ode::OdeState for $t {

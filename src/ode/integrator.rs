@@ -1,4 +1,4 @@
-//! The driver for host values: one accepted step at a time.
+//! The driver for plain Rust values: one accepted step at a time.
 //!
 //! [`Integrator`] owns what a solve changes and asks for [`attempts`](super::attempts) until a step is accepted;
 //! [`Stepper`](super::Stepper) lends that to the user. The whole solve in `host` is the same loop with a recorder behind it. It

@@ -1,14 +1,14 @@
 //! `Interpolant`: a step's dense output as weights of its stages, `y(t + theta h) = y + h sum_i w_i(theta) k_i`.
 //!
 //! Made once a solve from a tableau, so that evaluating allocates nothing. It knows numbers alone: the stages, and
-//! whether they are numbers of the host, lanes or tensors, are whoever's who sums them.
+//! whether they are plain Rust numbers, lanes or tensors, are the business of the code that sums them.
 
 use super::ButcherTableau;
 use super::tableau::{DEGREE_MAX, hermite, row};
 
 /// The weights of a method's dense output.
 ///
-/// A method without an interpolant of its own has the cubic Hermite one, through y and y1 with the slopes
+/// A method without an interpolant of its own has the cubic Hermite one, through y and y1 with the derivatives
 /// f(t, y) and f(t + h, y1). That is stage 0 and the last stage where the method is first same as last; else
 /// f(t + h, y1) is a stage more.
 #[derive(Clone, Debug, PartialEq)]

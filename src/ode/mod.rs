@@ -2,7 +2,7 @@
 //!
 //! `y' = f(t, y)`, `y(t0) = y0`. `attempt` is the algorithm: one attempted step of an explicit Runge-Kutta
 //! method under a step size controller, without a loop and without output. It knows `Clock` (t, dt, counters)
-//! and `State` (y) by their traits alone, so the same code runs on host numbers at the speed of a hand-written
+//! and `State` (y) by their traits alone, so the same code runs on plain Rust numbers at the speed of a hand-written
 //! loop, on lanes of trajectories, and on tracers that record it into a graph. Drivers, one for each way of
 //! running, loop over it; [`Ode`] is the builder in front of all of them. This module knows no tensor.
 //!
@@ -17,7 +17,7 @@
 //! # Ok::<(), flowline::Error>(())
 //! ```
 //!
-//! [`guide`] goes on from there: tolerances, methods, what is kept, events, jumps, stepping by hand, failures, and the
+//! [`guide`] goes on from there: tolerances, methods, what is kept, events, discontinuities, stepping by hand, failures, and the
 //! same program in other libraries.
 
 mod attempt;

@@ -23,7 +23,7 @@ pub mod status {
     pub const EVENT: f64 = 5.0;
     /// The caller asked to stop.
     pub const CANCELLED: f64 = 6.0;
-    /// An event was hit that has no row left.
+    /// An event occurred that has no row left.
     pub const MAX_EVENTS: f64 = 7.0;
     /// The two states of a reversible solve are too far apart.
     pub const STATES_APART: f64 = 8.0;
@@ -58,12 +58,12 @@ pub enum Outcome {
         /// The time reached.
         t: f64,
     },
-    /// Events were hit more often than `max_events` allows; on tensors, than there are rows for. t1 and y1 of the solution are those of
-    /// the first hit without one, the state unchanged by it.
+    /// More events occurred than `max_events` allows; on tensors, than there are rows for. t1 and y1 of the solution are those of
+    /// the first event without one, the state unchanged by it.
     MaxEvents {
         /// Its time.
         t: f64,
-        /// Hits that have a row.
+        /// Events that have a row.
         max_events: usize,
     },
     /// An event that changes the state happens ever more often: infinitely many times before a time that is ahead by no
@@ -74,7 +74,7 @@ pub enum Outcome {
         /// The time reached.
         t: f64,
     },
-    /// Of a solve on tensors with `Adjoint::Reversible`: the two states that it carries came too far apart to tell the
+    /// Of a solve on tensors with `Adjoint::Reversible`: the two states that it carries came too far apart to determine the
     /// solution.
     StatesApart {
         /// The time reached.
@@ -155,7 +155,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome of a carry on the host; `None` while it runs.
+    /// The outcome of a carry of plain values; `None` while it runs.
     pub fn of<S: State<Clock = f64>>(carry: &Carry<S>, dt_min: f64) -> Option<Outcome> {
         let dt = if carry.status == status::NON_FINITE { carry.h } else { carry.dt };
         Outcome::decode(carry.status, carry.t, dt, carry.num_steps, carry.component, dt_min)
@@ -257,7 +257,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// The counters of a carry on the host.
+    /// The counters of a carry of plain values.
     pub fn of<S: State<Clock = f64>>(carry: &Carry<S>) -> Stats {
         Stats {
             num_steps: carry.num_steps as u64,

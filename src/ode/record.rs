@@ -1,4 +1,4 @@
-//! What is kept of a solve: saved values, the dense curve, hits of events.
+//! What is kept of a solve: saved values, the dense curve, records of events.
 //!
 //! The recorder sees each accepted step after it was taken. Events come first, because one may end the step early or have
 //! it taken back; then what lies in the step is saved, then an event may change the state. It asks the stepper for the
@@ -93,7 +93,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         !self.asked.needs_curve() && self.asked.save_at.every == 0 && self.asked.on_step.is_none()
     }
 
-    /// Sees the step last accepted, whose end is the last of the knots.
+    /// Sees the step last accepted, whose end is the last of the step times.
     #[inline]
     pub fn after_step(
         &mut self,

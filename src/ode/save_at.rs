@@ -13,7 +13,7 @@ use super::{ConfigError, OdeState};
 /// Values at given times come from the method's dense output of the step that contains them, so they cost no step
 /// and change none; a time that is a step's end gets that step's own value.
 ///
-/// The axis of times is the first: `ys[i]` on the host, `[time, ..y]` on tensors. There shapes are known before the
+/// The axis of times is the first: `ys[i]` for plain states, `[time, ..y]` on tensors. There shapes are known before the
 /// solve, so there is room for all given times and for as many steps as may be accepted (`max_steps` or, where steps are
 /// constant or given, their number). Rows behind the last one are NaN, and the solution's `num_saved` says how many there
 /// are. On tensors the steps of a method whose curve needs stages of its own (those of order 7 and more; those without

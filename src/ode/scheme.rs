@@ -1,6 +1,6 @@
 //! `Scheme` and `Span`: what does not change during a solve.
 //!
-//! A scheme is plain numbers of the host, known when a solve is recorded, so a branch on it is a choice of code
+//! A scheme is plain Rust numbers, known when a solve is recorded, so a branch on it is a choice of code
 //! and may be taken; a span is values of the clock. Everything that does change is in
 //! [`Carry`](super::Carry). Whatever is invalid is refused here, once, for every way of running.
 
@@ -8,7 +8,7 @@ use super::inline::InlineMethod;
 use super::knot::dt_least;
 use super::{ButcherTableau, Clock, ConfigError, Controller, Sides, Span, State, StepTo, Tolerance};
 
-/// A norm of one's own: of the state of scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))`.
+/// A custom norm: of the state of scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))`.
 pub type Norm<'a, S> = dyn Fn(&S) -> <S as State>::Clock + Send + Sync + 'a;
 
 /// Bounds on the steps of a solve, for every controller.

@@ -1,4 +1,4 @@
-//! Forward sensitivities: dy1/dp and dy1/dy0 of a solve on host values, by dual numbers through the same code.
+//! Forward sensitivities: dy1/dp and dy1/dy0 of a solve on plain Rust values, by dual numbers through the same code.
 //!
 //! Made for few parameters and small states, where a graph and its reverse pass would cost more than they save:
 //! the work grows with the number of directions. The derivative is that of the discrete solve on the grid that the
@@ -84,7 +84,7 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'static, [f
     /// method is on those steps; where it is wanted closer, tighten the tolerances. Parameters and components
     /// are taken [`DIRECTIONS`] at a time, in one pass over the interval each.
     ///
-    /// Tolerances, [`norm`](Ode::norm), times to land on and jumps of the field are those of the plain solve. Saved values,
+    /// Tolerances, [`norm`](Ode::norm), `tstops` and `discontinuities` are those of the plain solve. Saved values,
     /// events and [`on_step`](Ode::on_step) are refused: a solve with them is another one.
     ///
     /// # Examples

@@ -1,6 +1,6 @@
 //! `Sides`: on which side of a discontinuity the field is evaluated.
 //!
-//! An attempt knows how many stops it has passed and needs no search; a replay knows its two knots alone.
+//! An attempt knows how many stops it has passed and needs no search; a replay knows its two step times alone.
 
 use super::Clock;
 

@@ -1,4 +1,4 @@
-//! `Solution`: what a solve on the host returns.
+//! `Solution`: what a solve of plain states returns.
 
 use super::{ConfigError, DenseOutput, EventRecord, Outcome, PlainState, Stats, Tol};
 use std::fmt;
@@ -17,7 +17,7 @@ pub struct Solution<Y, O = Y> {
     pub ys: Vec<O>,
     /// Every accepted time, t0 first.
     pub step_times: Vec<f64>,
-    /// Hits of events, in the order of the solve.
+    /// Records of events, in the order of the solve.
     pub events: Vec<EventRecord<Y>>,
     /// What it took.
     pub stats: Stats,
@@ -40,7 +40,7 @@ pub struct Solution<Y, O = Y> {
 pub enum Warning {
     /// Steps were as short as stability asks, not accuracy: in 15 looks, with no 6 good ones between them, `h |lambda|`
     /// lay at the end of the method's stability interval. A looser tolerance does not help there. Methods with two
-    /// stages at c = 1 can tell: Tsit5, Dopri5, the Verner pairs. Trajectories in lanes are looked at from their
+    /// stages at c = 1 can detect it: Tsit5, Dopri5, the Verner pairs. Trajectories in lanes are looked at from their
     /// 1,000th attempt on.
     Stiff {
         /// The time where it was noticed.

@@ -1,6 +1,6 @@
 //! The stages of a step and the y1 that they make: what an attempt and its replay have in common, bit for bit.
 //!
-//! It knows a method's numbers, the two knots of a step and the field. It must never know whether a step is accepted: errors,
+//! It knows a method's numbers, the two step times of a step and the field. It must never know whether a step is accepted: errors,
 //! step sizes and the end of a solve are the business of [`attempt`](super::attempt()). Nothing here may allocate.
 
 use super::{ButcherTableau, Carry, Clock, Compiled, FieldFailure, Scheme, Span, State, VectorField};

@@ -68,7 +68,7 @@ impl<S, const N: usize> Stages<S> for [S; N] {
 
 /// What is integrated: numbers that can be combined linearly and measured against a tolerance.
 ///
-/// On the host these are: f64, f32; arrays and `Vec`s of them; nalgebra's vectors and matrices (feature `nalgebra`);
+/// Plain states are: f64, f32; arrays and `Vec`s of them; nalgebra's vectors and matrices (feature `nalgebra`);
 /// ndarray's arrays of any dimension (feature `ndarray`); tuples of up to six states; structs of states by
 /// [`state!`](crate::state!). Components are counted in the order of memory, of an ndarray array in its logical order,
 /// of a compound part after part. t is f64 there, whatever y is.
@@ -136,7 +136,7 @@ pub trait State: Clone {
         ratio.mul(&ratio).mul(&ratio.like(self.num_components() as f64))
     }
 
-    /// Writes the scaled errors `dt sum_i b_i k_i / (atol + rtol max(|y0|, |y1|))` into `self`, for norms of one's own.
+    /// Writes the scaled errors `dt sum_i b_i k_i / (atol + rtol max(|y0|, |y1|))` into `self`, for custom norms.
     ///
     /// Not finite where a component of the sum or of `y1` is not finite.
     fn scaled_error<K: Stages<Self> + ?Sized>(

@@ -1,4 +1,4 @@
-//! A solve by hand: the stepper of host values, lent to the user step by step.
+//! A solve by hand: the stepper of plain Rust values, lent to the user step by step.
 //!
 //! It knows the stepper and what a caller may change between two steps. It must never know how steps are attempted: what it
 //! does is what the whole solve in `host` does with a recorder behind it.

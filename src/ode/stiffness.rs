@@ -1,9 +1,9 @@
 //! A test for stiffness that costs next to nothing: is the step as short as stability asks?
 //!
-//! Of methods with two stages at c = 1, the difference of the two tells `|lambda|`, the size of the Jacobian's dominant
+//! Of methods with two stages at c = 1, the difference of the two estimates `|lambda|`, the size of the Jacobian's dominant
 //! eigenvalue. Looked at every few hundred steps, and at each step while it looks bad; it must never change a solve,
 //! only warn. Methods without two such stages are not tested: an evaluation more would be. When trajectories in lanes are
-//! looked at is the business of `ensemble/looks`, when a recorded solve is that of `odeint/stiffness`.
+//! looked at is the business of `ensemble/looks`, when a recorded solve is that of `adjoint/stiffness`.
 
 use super::integrator::Integrator;
 use super::{
@@ -79,7 +79,7 @@ impl Suspicion<f64> {
     }
 }
 
-/// The test of a solve on the host.
+/// The test of a solve of plain states.
 pub(super) struct StiffnessTest {
     /// The last two stages at c = 1, where the method has them.
     pair: Option<(usize, usize)>,
@@ -99,7 +99,7 @@ pub(crate) struct Look {
 }
 
 impl StiffnessTest {
-    /// Of a solve by `method`, or by a table of one's own.
+    /// Of a solve by `method`, or by a custom table.
     pub fn of<S: State>(scheme: &Scheme<S>, method: Option<Method>) -> Self {
         StiffnessTest { pair: pair(scheme), method, steps: 0, suspicion: Suspicion::none(&0.0), look: None }
     }
@@ -167,7 +167,7 @@ fn pair<S: State>(scheme: &Scheme<S>) -> Option<(usize, usize)> {
 }
 
 impl Look {
-    /// For steps by `method`, or by a table of one's own; none where they cannot tell.
+    /// For steps by `method`, or by a custom table; none where they cannot detect stiffness.
     pub(crate) fn of<S: State>(scheme: &Scheme<S>, method: Option<Method>) -> Option<Look> {
         pair(scheme).map(|pair| Look::new(&scheme.tableau, method, pair))
     }

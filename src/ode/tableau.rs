@@ -97,7 +97,7 @@ pub(super) const fn row(triangle: &[f64], first: usize, i: usize) -> &[f64] {
     triangle.split_at(start).1.split_at(first + i).0
 }
 
-/// Coefficients (as in [`DenseTableau::weights`]) of the interpolant through y and y1 with the slopes k_0 and
+/// Coefficients (as in [`DenseTableau::weights`]) of the interpolant through y and y1 with the derivatives k_0 and
 /// k_`f1` at the ends; `beyond` are those of its fourth and further terms, stage by stage. There are N
 /// coefficients, one `b` a stage or fewer: a missing one is 0.
 pub(super) const fn through_both_ends<const N: usize>(b: &[f64], f1: usize, beyond: &[f64]) -> [f64; N] {

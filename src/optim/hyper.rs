@@ -1,6 +1,6 @@
-//! Hyper-parameters: numbers that the host knows, or tensors that a caller carries in a state of its own.
+//! Hyper-parameters: plain numbers, or tensors that a caller carries in a state of its own.
 //!
-//! A number costs no operation: it becomes a constant of the element type at hand, computed on the host in
+//! A number costs no operation: it becomes a constant of the element type at hand, computed in plain Rust in
 //! f64. A traced tensor is computed with, so that another value of it is no other program.
 
 use crate::array::DType;

@@ -31,7 +31,7 @@ pub(super) struct Slot {
     pub update: Tensor,
 }
 
-/// The tensors of one part: names of a map under a prefix; and the loss, where the caller told it.
+/// The tensors of one part: names of a map under a prefix; and the loss, where the caller passed it.
 pub(super) struct Memory<'a> {
     pub leaves: &'a mut BTreeMap<String, Tensor>,
     pub prefix: String,
@@ -86,7 +86,7 @@ impl Memory<'_> {
     /// The loss of this update.
     #[track_caller]
     pub fn loss(&self) -> &Tensor {
-        self.value.as_ref().expect("this optimizer watches the loss: tell it with `update_with_value`")
+        self.value.as_ref().expect("this optimizer reads the loss; pass it by `update_with_value`")
     }
 
     /// Everything under the prefix.

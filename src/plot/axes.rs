@@ -1,7 +1,7 @@
-//! Curves, dots and strokes in one pair of axes: for a picture of one's own.
+//! Curves, dots and strokes in one pair of axes: for a custom figure.
 //!
 //! Knows points and what they are drawn as; not where they come from. Other modules draw what a solution or a density
-//! is; here the caller says what lies where. Panels stand [`beside`](Figure::hstack) each other as pictures do.
+//! is; here the caller says what lies where. Panels stand [`beside`](Figure::hstack) each other as figures do.
 use super::{
     Figure, PlotError,
     chart::{Chart, Named, padded},
@@ -32,14 +32,14 @@ struct Series {
 
 /// A pair of axes and what is drawn in it, in the order of the calls.
 ///
-/// Colors are those of the house by number, from 0; a series with a name is told in the legend, one without is not.
+/// Colors are those of the house by number, from 0; a series with a name stands in the legend, one without is not.
 ///
 /// # Examples
 /// ```
 /// use flowline::plot::Axes;
 /// let circle: Vec<[f64; 2]> = (0..=60).map(|i| (f64::from(i) * 0.1).sin_cos().into()).collect();
-/// let picture = Axes::new("x", "y").title("a circle").lines("circle", &[circle.clone()], 0).scatter("", &circle[..1], 1);
-/// assert_eq!(&picture.draw()?.to_png_bytes()?[1..4], b"PNG");
+/// let figure = Axes::new("x", "y").title("a circle").lines("circle", &[circle.clone()], 0).scatter("", &circle[..1], 1);
+/// assert_eq!(&figure.render()?.to_png_bytes()?[1..4], b"PNG");
 /// # Ok::<(), flowline::plot::PlotError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ impl Axes {
         self
     }
 
-    /// The picture.
+    /// The figure.
     ///
     /// # Errors
     /// [`PlotError::Nothing`] without a curve or a dot, [`PlotError::Value`] for a coordinate that is not finite, or

@@ -144,7 +144,7 @@ impl Chart {
         self.dot(point, width - 6.0, [255; 3]);
     }
 
-    /// A line of text in the uppermost row, at the left; in a narrow picture as small as it takes to end inside.
+    /// A line of text in the uppermost row, at the left; in a narrow figure as small as it takes to end inside.
     pub fn caption(&mut self, text: &str) -> Result<(), PlotError> {
         let at = [self.rect.x as i32, TOP as i32 - 35];
         let room = self.sheet.picture.width as i32 - at[0] - 10;

@@ -1,7 +1,7 @@
 //! Pairs of coordinates of points in space, each pair a panel: the data counted in cells, samples as dots over them.
 //!
 //! Knows rows of numbers and names. Panels stand as a triangle, coordinate j to the right and i > j upward, so that a column
-//! of panels shares its horizontal axis and a row its vertical one; numbers are told at the outer edges only. Each panel
+//! of panels shares its horizontal axis and a row its vertical one; numbers stand at the outer edges only. Each panel
 //! has a color scale of its own: a pair's density has a unit of its own.
 use super::{
     ColorScale, Extent, Figure, PlotError,

@@ -1,7 +1,7 @@
-//! What can go wrong between numbers and a picture on disk.
+//! What can go wrong between numbers and a figure on disk.
 use std::path::PathBuf;
 
-/// Why a picture was not drawn or not written.
+/// Why a figure was not drawn or not written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlotError {
@@ -16,7 +16,7 @@ pub enum PlotError {
         found: usize,
     },
     /// A value is NaN or infinite, or a density negative.
-    #[error("{what} {index} is {value}, which has no place in a picture; check what produced it")]
+    #[error("{what} {index} is {value}, which cannot be drawn; check what produced it")]
     Value {
         /// What kind of value.
         what: &'static str,
@@ -25,7 +25,7 @@ pub enum PlotError {
         /// The value.
         value: f64,
     },
-    /// A frame, or a picture, without an extent.
+    /// A frame, or a figure, without an extent.
     #[error("{what} [{from}, {to}] has no extent; give finite ends, the smaller first")]
     Extent {
         /// Which extent.
@@ -57,7 +57,7 @@ pub enum PlotError {
         /// How many there are.
         components: usize,
     },
-    /// A row of a space-time picture is not as long as the first, or there are not as many rows as times.
+    /// A row of a space-time figure is not as long as the first, or there are not as many rows as times.
     #[error("{what}: {found} where {expected} belong")]
     Length {
         /// Of what.
@@ -73,8 +73,8 @@ pub enum PlotError {
         /// What it said.
         message: String,
     },
-    /// The picture could not be encoded as PNG.
-    #[error("picture of {width} x {height} pixels cannot be encoded: {source}")]
+    /// The figure could not be encoded as PNG.
+    #[error("figure of {width} x {height} pixels cannot be encoded: {source}")]
     Encode {
         /// Columns.
         width: u32,
@@ -84,7 +84,7 @@ pub enum PlotError {
         source: crate::io::raster::EncodeError,
     },
     /// The file could not be written; what stood there before is untouched.
-    #[error("picture {} cannot be written: {source}; check that the folder exists, may be written and has room", path.display())]
+    #[error("figure {} cannot be written: {source}; check that the folder exists, may be written and has room", path.display())]
     Write {
         /// The file asked for.
         path: PathBuf,

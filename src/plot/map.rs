@@ -82,7 +82,7 @@ pub(super) struct Histogram {
 
 impl Histogram {
     /// For `num_points` points: square cells, `0.7 sqrt(num_points)` along the longer side (two points a cell on average: a
-    /// sample tells no more), but at most `most` and no smaller than half a pixel.
+    /// sample shows no more), but at most `most` and no smaller than half a pixel.
     pub(super) fn new(num_points: usize, frame: Extent, most: f64) -> Self {
         let (width, height) = (frame.x[1] - frame.x[0], (frame.y[1] - frame.y[0]).abs());
         // On the screen, where axes of different units stand in a square.

@@ -1,13 +1,13 @@
-//! Pictures of solutions, densities, samples, flows and training runs, as PNG files.
+//! Figures of solutions, densities, samples, flows and training runs, as PNG files.
 //!
-//! What it knows: solutions of host states, slices of numbers, frames in pixel coordinates (x to the right, y **down**), colors. What it must
+//! What it knows: solutions of plain states, slices of numbers, frames in pixel coordinates (x to the right, y **down**), colors. What it must
 //! never know: tensors, models, training. Every function returns a [`Figure`] in memory and only
 //! [`Figure::save`] touches the disk, whole files only: tests need no folder, and a run that dies while drawing
-//! leaves the former picture. Lines and text are rasterized by plotters with a font that is compiled in (no system
-//! library, the same picture on every machine); heat maps are written straight into the pixels, so that a cell is
+//! leaves the former figure. Lines and text are rasterized by plotters with a font that is compiled in (no system
+//! library, the same figure on every machine); heat maps are written straight into the pixels, so that a cell is
 //! never split by a rectangle's rounding.
 //!
-//! Colors mean numbers: one [`ColorScale`] for all pictures of a run makes them comparable, and each picture that uses
+//! Colors mean numbers: one [`ColorScale`] for all figures of a run makes them comparable, and each figure that uses
 //! one carries its color bar.
 //!
 //! # Examples
@@ -16,8 +16,8 @@
 //!
 //! let frame = Extent { x: [0.0, 2.0], y: [0.0, 1.0] };
 //! let map = Heatmap { values: &[0.1, 0.4], rows: 1, cols: 2, frame };
-//! let picture = plot::density("two cells", &map, ColorScale::of(&map))?;
-//! assert_eq!(&picture.to_png_bytes()?[1..4], b"PNG");
+//! let figure = plot::density("two cells", &map, ColorScale::of(&map))?;
+//! assert_eq!(&figure.to_png_bytes()?[1..4], b"PNG");
 //! # Ok::<(), flowline::plot::PlotError>(())
 //! ```
 mod axes;

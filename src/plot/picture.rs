@@ -1,10 +1,10 @@
-//! A drawn picture in memory, and its way to disk: whole or not at all.
+//! A drawn figure in memory, and its way to disk: whole or not at all.
 use super::PlotError;
 use crate::io::raster::{Channels, Depth, encode_png};
 use std::io::Write;
 use std::path::Path;
 
-/// An RGB picture, row-major from the top left.
+/// An RGB figure, row-major from the top left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Figure {
@@ -17,7 +17,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// A white picture.
+    /// A white figure.
     pub(super) fn white(width: u32, height: u32) -> Self {
         Self { width, height, rgb: vec![255; (3 * width * height) as usize] }
     }
@@ -28,7 +28,7 @@ impl Figure {
         [self.rgb[at], self.rgb[at + 1], self.rgb[at + 2]]
     }
 
-    /// This picture with another on its right; the lower one ends in white.
+    /// This figure with another on its right; the lower one ends in white.
     pub fn hstack(&self, right: &Figure) -> Figure {
         let mut both = Figure::white(self.width + right.width, self.height.max(right.height));
         for (picture, from) in [(self, 0), (right, self.width)] {
@@ -50,7 +50,7 @@ impl Figure {
         3 * (y as usize * self.width as usize + x as usize)
     }
 
-    /// The picture as a PNG file held in memory; the same picture gives the same bytes.
+    /// The figure as a PNG file held in memory; the same figure gives the same bytes.
     ///
     /// # Errors
     /// [`PlotError::Encode`].

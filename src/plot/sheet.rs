@@ -1,6 +1,6 @@
 //! A white sheet to draw on: text, lines, axes, heat maps and color bars in one style.
 //!
-//! Knows screen pixels and the style; not what a picture shows. Layout is by explicit rectangles, not by a chart
+//! Knows screen pixels and the style; not what a figure shows. Layout is by explicit rectangles, not by a chart
 //! builder: a heat map needs an exact aspect ratio, and several panels need one color bar.
 use super::{
     ColorScale, Extent, Figure, Heatmap, PlotError,
@@ -123,7 +123,7 @@ pub(super) fn thousands(digits: &str) -> String {
         .collect()
 }
 
-/// A picture in the making.
+/// A figure in the making.
 pub(super) struct Sheet {
     pub picture: Figure,
 }
@@ -308,7 +308,7 @@ impl Sheet {
         self.text(name, [at, (rect.y + rect.height / 2) as i32], LABEL, Anchor::Upwards, INK)
     }
 
-    /// Axes in pixel coordinates around a rectangle that shows `frame`; y (and x, in small ones) is told only where `named`.
+    /// Axes in pixel coordinates around a rectangle that shows `frame`; y (and x, in small ones) is labeled only where `named`.
     pub(super) fn plane_axes(
         &mut self,
         rect: Rect,

@@ -1,14 +1,14 @@
-//! Space-time pictures of equations in one dimension of space: t to the right, x upwards, the value as a color.
+//! Space-time figures of equations in one dimension of space: t to the right, x upwards, the value as a color.
 use super::{
     Figure, PlotError,
     chart::{Chart, Named, padded},
     color::inferno,
 };
 
-/// What a space-time picture shows.
+/// What a space-time figure shows.
 #[derive(Debug, Clone, Copy)]
 pub struct SpaceTime<'a> {
-    /// What the picture shows, in a line over it; may be empty.
+    /// What the figure shows, in a line over it; may be empty.
     pub title: &'a str,
     /// What the colors are values of.
     pub name: &'a str,
@@ -63,7 +63,7 @@ impl SpaceTime<'_> {
         let (times, rows) = (self.ts.len(), self.rows.len());
         if times != rows {
             return Err(PlotError::Length {
-                what: "rows of a space-time picture",
+                what: "rows of a space-time figure",
                 found: rows,
                 expected: times,
             });
@@ -73,11 +73,11 @@ impl SpaceTime<'_> {
             return Err(PlotError::Nothing { what: "two times of two values" });
         }
         if let Some(row) = self.rows.iter().find(|row| row.len() != places) {
-            let what = "values of a row of a space-time picture";
+            let what = "values of a row of a space-time figure";
             return Err(PlotError::Length { what, found: row.len(), expected: places });
         }
         if let Some((index, &value)) = self.rows.iter().flatten().enumerate().find(|(_, v)| !v.is_finite()) {
-            return Err(PlotError::Value { what: "value of a space-time picture", index, value });
+            return Err(PlotError::Value { what: "value of a space-time figure", index, value });
         }
         let sign = if self.ts[0] > self.ts[1] { -1.0 } else { 1.0 };
         let rising = |pair: &&[f64]| pair[0] * sign < pair[1] * sign;

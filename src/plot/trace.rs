@@ -64,7 +64,7 @@ impl Trace {
     }
 }
 
-/// The number of components of what a solution's picture shows.
+/// The number of components of what a solution's figure shows.
 pub(super) fn num_components<Y: PlainState, O: PlainState>(solution: &Solution<Y, O>) -> usize {
     match solution.dense() {
         Ok(curve) if carries_saved(solution, curve) => solution.y1.num_components(),

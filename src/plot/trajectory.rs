@@ -1,4 +1,4 @@
-//! Pictures of a solution: components against t, and one against another.
+//! Figures of a solution: components against t, and one against another.
 use super::{
     Figure, PlotError,
     chart::{Chart, Named, padded},
@@ -82,8 +82,8 @@ pub fn time_series<Y: PlainState, O: PlainState>(
 /// ```
 /// use flowline::ode::{Ode, SaveAt};
 /// let circle = Ode::new(|_t, y: &[f64; 2]| [y[1], -y[0]]).save_at(SaveAt::dense());
-/// let picture = flowline::plot::phase_portrait(&circle.solve(0.0, 6.0, [1.0, 0.0])?, ["x", "x'"], |y| [y[0], y[1]])?;
-/// assert!(picture.width > picture.height);
+/// let figure = flowline::plot::phase_portrait(&circle.solve(0.0, 6.0, [1.0, 0.0])?, ["x", "x'"], |y| [y[0], y[1]])?;
+/// assert!(figure.width > figure.height);
 /// # Ok::<(), flowline::Error>(())
 /// ```
 pub fn phase_portrait<Y: PlainState, O: PlainState>(

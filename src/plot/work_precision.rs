@@ -1,4 +1,4 @@
-//! Work-precision pictures: the error that methods reach against the work they take, in powers of ten.
+//! Work-precision figures: the error that methods reach against the work they take, in powers of ten.
 use super::{
     Figure, PlotError,
     chart::{Chart, Named},

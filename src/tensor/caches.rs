@@ -16,7 +16,7 @@ use crate::graph::Func;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Programs that one jitted function keeps where it is not told how many.
+/// Programs that one jitted function keeps by default.
 pub(super) const MAX_PROGRAMS: usize = 16;
 
 /// Plans kept for work outside `jit`. An update of an optimizer has some 50 operations, a plan of one operation
@@ -119,7 +119,7 @@ pub(super) fn evicted() {
     EVICTIONS.fetch_add(1, Relaxed);
 }
 
-/// A plan and what it computes; a function is told from others by its fingerprint first.
+/// A plan and what it computes; functions are compared by fingerprint first.
 struct Kept {
     fingerprint: u64,
     func: Func,

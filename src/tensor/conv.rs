@@ -1,10 +1,10 @@
-//! Correlations of pictures with kernels.
+//! Correlations of images with kernels.
 
 use super::Tensor;
 use crate::graph::{Margins, Op};
 
 impl Tensor {
-    /// Pictures correlated with a kernel, with `lo` zeros `[above, left]` and `hi` zeros `[below, right]` of them:
+    /// Images correlated with a kernel, with `lo` zeros `[above, left]` and `hi` zeros `[below, right]` of them:
     /// `y[n, p, q, o] = sum over i, j, c of x[n, p + i - lo_0, q + j - lo_1, c] w[i, j, c, o]`.
     ///
     /// One operation, whose derivatives are of its kind: nothing larger than the operands and the result is made. A

@@ -109,8 +109,8 @@ pub(super) fn value_with_grad<M: Tree, L: Output<Tree: Loss>>(
 /// ```
 /// use flowline::nn::prelude::*;
 /// let x = Tensor::from([1.0, 2.0, 3.0]);
-/// let (value, slope) = value_and_grad(|x: &Tensor| x.square().sum(), &x);
-/// assert_eq!((value.item(), slope.to_vec()), (14.0, vec![2.0, 4.0, 6.0]));
+/// let (value, gradient) = value_and_grad(|x: &Tensor| x.square().sum(), &x);
+/// assert_eq!((value.item(), gradient.to_vec()), (14.0, vec![2.0, 4.0, 6.0]));
 /// ```
 /// How long a ball thrown upwards is in the air, and how that changes with its speed:
 /// ```

@@ -1,4 +1,4 @@
-//! The tensor handle and its conversions from and to host values.
+//! The tensor handle and its conversions from and to plain Rust values.
 
 use super::trace::Trace;
 use crate::array::{Array, DType, Element, Shape};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 /// Element types are f32, f64, i32, u32 and bool. Two operands broadcast as in NumPy. Where their
 /// element types differ, bools become numbers and integers floats, a tensor of rank 0 takes the type of
 /// the other, and otherwise f32 becomes f64 and an integer takes the type of the left operand. A number
-/// of the host that the element type of the tensor beside it cannot hold (a half beside integers, -1
+/// in plain Rust that the element type of the tensor beside it cannot hold (a half beside integers, -1
 /// beside u32) makes the result f64.
 ///
 /// # Examples
@@ -34,7 +34,7 @@ impl Tensor {
         Tensor(Repr::Concrete(Arc::new(a)))
     }
 
-    /// A tensor of host numbers, without a copy.
+    /// A tensor of plain Rust numbers, without a copy.
     ///
     /// # Panics
     /// When the number of elements is not the shape's size.

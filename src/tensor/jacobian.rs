@@ -50,8 +50,8 @@ pub fn hvp<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M, v: &
 /// use flowline::nn::prelude::*;
 /// use flowline::tensor::jacobian;
 /// let y = Tensor::from([2.0, 3.0]);
-/// let slopes = jacobian(|y: &Tensor| Tensor::stack(&[&(y.index(0) * y.index(1)), &y.sum(), &y.index(0)]), &y);
-/// assert_eq!((slopes.shape().to_vec(), slopes.to_vec()), (vec![3, 2], vec![3.0, 2.0, 1.0, 1.0, 1.0, 0.0]));
+/// let gradients = jacobian(|y: &Tensor| Tensor::stack(&[&(y.index(0) * y.index(1)), &y.sum(), &y.index(0)]), &y);
+/// assert_eq!((gradients.shape().to_vec(), gradients.to_vec()), (vec![3, 2], vec![3.0, 2.0, 1.0, 1.0, 1.0, 0.0]));
 /// ```
 #[track_caller]
 pub fn jacobian<R: Output<Tree = Tensor>>(f: impl FnOnce(&Tensor) -> R, at: &Tensor) -> R::Of<Tensor> {

@@ -38,7 +38,7 @@ impl Key {
         std::array::from_fn(|i| Key { words: words.index(i) })
     }
 
-    /// The key for one of many purposes, told apart by a number (an update, a row); may be traced.
+    /// The key for one of many purposes, distinguished by a number (an update, a row); may be traced.
     pub fn fold_in(&self, i: impl Into<Tensor>) -> Key {
         self.folded(&i.into())
     }

@@ -83,11 +83,11 @@ pub struct NanReport {
 /// use flowline::nn::prelude::*;
 /// use flowline::tensor::debug_nans;
 /// let norm = |x: &Tensor| x.square().sum().sqrt();
-/// let found = debug_nans(norm, &Tensor::from([0.0, 0.0]))?.expect("the slope of sqrt at 0");
+/// let found = debug_nans(norm, &Tensor::from([0.0, 0.0]))?.expect("the derivative of sqrt at 0");
 /// assert_eq!(
 ///     found.to_string(),
 ///     "the gradient by the argument is not finite: `div` of the backward pass makes inf of 1 (f64[]) and 0 (f64[]): \
-///      a divisor of 0, or the slope of sqrt, ln or a power at 0: keep its argument away from 0, before the operation"
+///      a divisor of 0, or the derivative of sqrt, ln or a power at 0: keep its argument away from 0, before the operation"
 /// );
 /// assert_eq!(debug_nans(norm, &Tensor::from([3.0, 4.0]))?, None);
 /// # Ok::<(), flowline::Error>(())
@@ -256,7 +256,7 @@ impl NanReport {
             "argument" => "look at where it was made",
             "solve" => "its rows run in lockstep: solve that row alone to see the operation",
             "div" => {
-                "a divisor of 0, or the slope of sqrt, ln or a power at 0: keep its argument away from 0, before the \
+                "a divisor of 0, or the derivative of sqrt, ln or a power at 0: keep its argument away from 0, before the \
                  operation"
             }
             "sqrt" | "ln" | "log1p" | "powf" => {

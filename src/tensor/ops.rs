@@ -133,15 +133,15 @@ impl Tensor {
         self * self
     }
 
-    /// `max(x, 0)`, NaN of NaN; its slope at 0 is 0, as in JAX and PyTorch.
+    /// `max(x, 0)`, NaN of NaN; its derivative at 0 is 0, as in JAX and PyTorch.
     ///
-    /// [`Tensor::maximum`] shares the slope at a tie between its operands: that of `x.maximum(0)` at 0 is 1/2.
+    /// [`Tensor::maximum`] shares the derivative at a tie between its operands: that of `x.maximum(0)` at 0 is 1/2.
     ///
     /// # Examples
     /// ```
     /// use flowline::nn::prelude::*;
-    /// let slope = grad(|x: &Tensor| x.relu().sum(), &Tensor::from([-1.0, 0.0, 2.0]));
-    /// assert_eq!(slope.to_vec(), [0.0, 0.0, 1.0]);
+    /// let gradient = grad(|x: &Tensor| x.relu().sum(), &Tensor::from([-1.0, 0.0, 2.0]));
+    /// assert_eq!(gradient.to_vec(), [0.0, 0.0, 1.0]);
     /// ```
     #[track_caller]
     pub fn relu(&self) -> Tensor {

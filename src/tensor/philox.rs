@@ -1,11 +1,11 @@
-//! The generator behind keys as a host generator: for shuffles, held-out points, and users of `rand`.
+//! The generator behind keys as a generator of plain numbers: for shuffles, held-out points, and users of `rand`.
 
 use super::Key;
 use crate::graph::philox_block;
 use rand_core::TryRng;
 use std::convert::Infallible;
 
-/// Stream of host draws, apart from those of tensors.
+/// Stream of plain draws, apart from those of tensors.
 const HOST: u32 = 3;
 
 /// Philox4x32-10 in order from its first word; a generator of `rand` and `rand_distr`.
@@ -62,7 +62,7 @@ impl TryRng for KeyRng {
 }
 
 impl Key {
-    /// A host generator of this key.
+    /// A generator of plain numbers from this key.
     ///
     /// # Panics
     /// For a traced key.

@@ -50,7 +50,10 @@ fn tiled(rows: &[Tensor], target: usize, f: &dyn Fn(&[Tensor]) -> Result<Found>)
     let n = rows.first().map_or(0, |x| x.shape()[0]);
     assert!(n > 0 && rows.iter().all(|x| x.shape()[0] == n), "map_rows: first axes must be equal and not 0");
     assert!(target > 0, "map_rows: a tile has at least one row");
-    assert!(n <= MAX_ROWS, "map_rows: {n} rows, of which {MAX_ROWS} can be told apart");
+    assert!(
+        n <= MAX_ROWS,
+        "map_rows: {n} rows are more than the {MAX_ROWS} that an index reaches; split them"
+    );
     let tile = tile_rows(n, target);
     let (main, (num_rows, num_sums)) = body(rows, tile, f)?;
     let tail = match n % tile {

@@ -173,7 +173,7 @@ pub(crate) struct Traced {
 
 /// Runs `f` once on tracers of the given types and returns the function it recorded.
 ///
-/// `f` stands behind a pointer, as all that follows from a closure does here: this is host code that runs once, and
+/// `f` stands behind a pointer, as all that follows from a closure does here: this is plain Rust code that runs once, and
 /// what is generic over closures is compiled for each of them.
 pub(crate) fn trace(types: &[Type], f: &mut dyn FnMut(&[Tensor]) -> Vec<Tensor>) -> Traced {
     let trace = Arc::new(Trace { serial: SERIAL.fetch_add(1, Relaxed), state: Mutex::default() });

@@ -112,7 +112,7 @@ pub trait TensorTree: Tree {}
 
 /// A tree of tensors that is no tuple: what [`tree!`](crate::tree!) makes where every field is one, and `Tensor`.
 ///
-/// Tuples are apart because numbers of the host stand in tuples too.
+/// Tuples are apart because plain Rust numbers stand in tuples too.
 pub trait LoneTree: TensorTree {}
 
 impl Tree for Tensor {

@@ -43,12 +43,12 @@ pub(crate) use crate::transform::Searches;
 /// `Result`, for its errors too.
 ///
 /// # Examples
-/// The slope of a function at many places, and the gradient of each example's loss:
+/// The derivative of a function at many places, and the gradient of each example's loss:
 /// ```
 /// use flowline::nn::prelude::*;
 /// let xs = Tensor::from([0.0, 1.0, 2.0]);
-/// let slopes = vmap(|x: &Tensor| grad(|x: &Tensor| x * x * x, x), &xs);
-/// assert_eq!(slopes.to_vec(), [0.0, 3.0, 12.0]);
+/// let gradients = vmap(|x: &Tensor| grad(|x: &Tensor| x * x * x, x), &xs);
+/// assert_eq!(gradients.to_vec(), [0.0, 3.0, 12.0]);
 ///
 /// let (weight, data) = (Tensor::from([1.0, -1.0]), Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
 /// let each = vmap(|x: &Tensor| grad(|w: &Tensor| w.matmul(x).square(), &weight), &data);

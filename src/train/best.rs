@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// Measures of a phase.
 pub(super) const MEASURES: u64 = 10;
 
-/// What a measure told of weights.
+/// What a validation measured of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Measured {
     pub nll_nats: f64,
@@ -100,7 +100,7 @@ impl Best {
             Ok(_) => Err(TrainError::OtherRun { path }.into()),
             Err(IoError::Read { source, .. })
                 if source.kind() == std::io::ErrorKind::NotFound
-                    && measures_since(&header.recipe, 0, update) == 0 =>
+                    && measures_since(&header.config, 0, update) == 0 =>
             {
                 Ok(None)
             }
@@ -141,7 +141,7 @@ mod tests {
         let header = |run: &str| RunInfo {
             run: run.to_owned(),
             options: options.clone(),
-            recipe: recipe.clone(),
+            config: recipe.clone(),
             frames: crate::eval::Frames::default(),
             parts: None,
         };

@@ -52,7 +52,7 @@ impl Clock {
         Clock { started, earlier_s: 0.0, limit }
     }
 
-    /// Goes on behind earlier processes that took so many seconds. A run whose counters tell none has its updates fixed: its
+    /// Goes on behind earlier processes that took so many seconds. A run whose counters hold none has its updates fixed: its
     /// counters are lost, or it was begun when a limit fixed them.
     pub fn resume(&mut self, earlier_s: Option<f64>) {
         match earlier_s {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Points of a toy that a run learns from.
 const TOY_POINTS: usize = 1 << 20;
-/// Told apart from every other use of a seed.
+/// Separates this use of a seed from all others.
 const TOY_STREAM: u64 = 0x70f5_0f7e_57da_7a01;
 const VALIDATION_STREAM: u64 = 0x5eed_0f7e_57da_7a00;
 /// Most points of a part of a file that are measured, chosen by the seed, and points of a known density that are watched.
@@ -51,7 +51,7 @@ impl TrainingData {
         }
     }
 
-    /// Everything that a run of a recipe needs of it.
+    /// Everything that a run of a configuration needs of it.
     pub(super) fn prepare(&self, recipe: &TrainConfig) -> Result<Prepared> {
         let seed = recipe.seed;
         match self {
@@ -160,7 +160,7 @@ fn check_other(set: &ImageSet, others: &ImageSet) -> Result<()> {
 }
 
 impl Prepared {
-    /// Puts the ends of ranges of levels into fields that were made by a recipe, before the images were read.
+    /// Puts the ends of ranges of levels into fields that were made by a configuration, before the images were read.
     pub(super) fn set_ends(&self, flow: &mut Flow) {
         let Some(images) = self.held_out.images() else { return };
         let PixelTransform::Marginals(marginals) = &images.transform else { return };

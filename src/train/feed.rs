@@ -12,7 +12,7 @@ use rand::seq::SliceRandom;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Told apart from every other use of a seed.
+/// Separates this use of a seed from all others.
 const ORDER_STREAM: u64 = 0x70f5_0f7e_57da_7a12;
 const NOISE_STREAM: u64 = 0x70f5_0f7e_57da_7a13;
 

@@ -10,7 +10,7 @@ use crate::io::run::{METRICS_FILE, RunFolder};
 use crate::plot;
 use crate::tensor::Tensor;
 
-/// Told apart from the keys of updates, which are folds of small numbers.
+/// Separate from the keys of updates, which are folds of small numbers.
 pub(super) const SAMPLE_STREAM: u32 = u32::MAX;
 /// Share of the time left that samples may take.
 const DRAWS: f64 = 0.4;
@@ -22,13 +22,13 @@ pub(super) fn images(session: &mut Session, ema: &Flow, by: Deadline) -> Result<
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
     gallery.draw(ema, &key, session.update, by)?;
     gallery.bits(metrics::read(&gallery.folder.file(METRICS_FILE))?.into_iter())?;
-    loss_curve(gallery.folder, &session.header.recipe, None, 1.0, 0.0)?;
+    loss_curve(gallery.folder, &session.header.config, None, 1.0, 0.0)?;
     // The program of the samples, and that of their ways.
     session.compiles += 2;
     Ok(())
 }
 
-/// The picture of points that are none of the plane.
+/// The figure of points that do not lie in the plane.
 pub(super) fn space(session: &mut Session) -> Result<()> {
     session.stage(Activity::Drawing)?;
     let (Some(folder), TrainingData::Points(points, _)) = (&session.folder, &session.trainer.data) else {
@@ -95,11 +95,11 @@ pub(super) fn loss(session: &Session) -> Result<()> {
     let Some(folder) = &session.folder else { return Ok(()) };
     let (header, mean_weight) = (&session.header, session.trainer.data.mean_weight());
     let entropy = header.frames.entropy_nats();
-    loss_curve(folder, &header.recipe, entropy, mean_weight, header.frames.told_nats())
+    loss_curve(folder, &header.config, entropy, mean_weight, header.frames.told_nats())
 }
 
 /// The loss of every update and the NLL where it was measured. A weighted likelihood is divided by the mean weight, so
-/// that it has the entropy as its floor like the others; `told_nats` is added where NLLs are told in units.
+/// that it has the entropy as its floor like the others; `told_nats` is added where NLLs are reported in units.
 fn loss_curve(
     folder: &RunFolder,
     recipe: &TrainConfig,

@@ -1,4 +1,4 @@
-//! The end of a run: the best weights, the test part, the mass, the report.
+//! The end of a run: the best weights, the test part, the total probability, the report.
 //!
 //! The test part is measured once, when the weights are final. Under a time limit each part may take a share of what is left,
 //! and does as much as fits: points that are measured, cells of the plane, samples in the figures. The rate is that of the
@@ -81,7 +81,7 @@ fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
     Ok(TrainedFlow::new(session.state, session.header, Some(report), pixels))
 }
 
-/// The mass over the plane.
+/// The total probability over the plane.
 fn plane(session: &mut Session, image: &ImageFrame) -> Result<Mass> {
     session.stage(Activity::Evaluating)?;
     let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
@@ -107,10 +107,10 @@ fn tell_missing(session: &mut Session, mass: &Mass) {
     }
 }
 
-/// What is told of a run, by what the validation and the test part said.
+/// The report of a run, with the scores of its validation and test part.
 fn report(session: &mut Session, (validation, test): (Score, Score), mass: Option<&Mass>) -> TrainReport {
     let counters = session.counters().clone();
-    let (header, recipe) = (&session.header, &session.header.recipe);
+    let (header, recipe) = (&session.header, &session.header.config);
     let entropy_nats = header.frames.entropy_nats();
     // No weights were chosen for a known density, and its gap is best known by the points of the test.
     let nll = if test.gap.is_some() { test.best_nll(entropy_nats) } else { validation.nll };
@@ -138,8 +138,8 @@ fn report(session: &mut Session, (validation, test): (Score, Score), mass: Optio
         tolerances: counters.tolerances,
         gap_nats: entropy_nats.map(|entropy| nll.mean - entropy),
         gap_stderr_nats: test.gap.and_then(|gap| gap.stderr),
-        mass: mass.map(|mass| mass.total),
-        mass_outer: mass.map(|mass| mass.outer),
+        total_probability: mass.map(|mass| mass.total),
+        outer_probability: mass.map(|mass| mass.outer),
         first_update_s: counters.first_update_s,
         phases: session.tallies.phase_reports(),
         compiles: session.compiles + session.measure_traces() + session.draw.traces(),

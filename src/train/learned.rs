@@ -18,7 +18,7 @@ use std::path::Path;
 pub struct TrainedFlow {
     /// What was learned.
     pub fitted: Fitted,
-    /// What the checkpoint says: options, recipe, image or points.
+    /// What the checkpoint says: options, configuration, image or points.
     pub header: RunInfo,
     /// Updates done.
     pub update: u64,
@@ -61,7 +61,7 @@ impl TrainedFlow {
     pub fn open(folder: impl AsRef<Path>) -> Result<TrainedFlow> {
         let path = folder.as_ref().join(MODEL_FILE);
         let checkpoint = read_checkpoint::<RunInfo>(&path)?;
-        let like = checkpoint.header.recipe.model.build(&Key::new(0));
+        let like = checkpoint.header.config.model.build(&Key::new(0));
         let like = like.map_err(|e| IoError::Layout { path, reason: e.to_string() })?;
         let flow: Flow = checkpoint.part("ema", &like)?;
         let update = checkpoint.part("update", &Tensor::from(0u32))?.item() as u64;

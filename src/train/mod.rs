@@ -1,12 +1,12 @@
-//! Learning the density of an image, of points, of a toy: the recipe, the loop, what it leaves behind.
+//! Learning the density of an image, of points, of a toy: the configuration, the loop, what it leaves behind.
 //!
 //! A run is a folder with one checkpoint, rows of metrics and, in builds with the feature `plot`, figures. It knows everything below it (flows, optimizers,
-//! images, pictures, files) and prints nothing: progress and notes are values given to whoever asks.
+//! images, figures, files) and prints nothing: progress and notes are values given to whoever asks.
 //!
 //! - [`TrainOptions`] is what a person says, [`TrainConfig`] everything that follows from it by `presets`, and both lie in the checkpoint.
 //! - `step` is one update as one jitted call; its state is a tree, and randomness a function of (key, update).
 //! - `run` is the builder, and finds out whether there is a run to resume.
-//! - `session` is the loop. What looks at the clock (checkpoints, measures, pictures) reads the state and never
+//! - `session` is the loop. What looks at the clock (checkpoints, measures, figures) reads the state and never
 //!   writes it: **a run by updates that was killed and resumed ends with the bits of one that was not.**
 //! - Files have three parts: training, validation (which chooses weights) and test (measured once, at the end).
 //! - What is learned is measured and drawn by [`eval`](crate::eval), which knows no training.

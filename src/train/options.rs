@@ -1,7 +1,7 @@
 //! The options of a run as a person gives them: what is not given is not there.
 //!
 //! They are kept in the run folder beside the [`TrainConfig`] that they led to. A resumed run may repeat any of them, or
-//! none; one that would lead to another recipe is an error that names it. Comparing recipes and not options lets
+//! none; one that would lead to another configuration is an error that names it. Comparing configurations and not options lets
 //! `--batch 4096` agree with a default of 4096.
 
 use super::recipe::DataShape;
@@ -92,13 +92,13 @@ pub struct TrainOptions {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Preset {
-    /// The project's own recipe for one picture.
+    /// The project's own configuration for one image.
     Default,
-    /// The recipe for points and toy densities.
+    /// The configuration for points and toy densities.
     Points,
-    /// The recipe for sets of images.
+    /// The configuration for sets of images.
     Images,
-    /// A recipe that was given, by its name: see [`Trainer::config`](super::Trainer::config).
+    /// A configuration that was given, by its name: see [`Trainer::config`](super::Trainer::config).
     Given(String),
 }
 
@@ -152,7 +152,7 @@ names! {
     ModelKind {
         /// Convolutions at several scales ([`UNet`](crate::nn::UNet)).
         UNet = "unet",
-        /// A perceptron of pixels and time ([`Mlp`](crate::nn::Mlp)).
+        /// An MLP of pixels and time ([`Mlp`](crate::nn::Mlp)).
         Mlp = "mlp",
         /// Layers scaled and shifted by functions of time ([`ConcatSquash`](crate::nn::ConcatSquash)).
         ConcatSquash = "concatsquash",

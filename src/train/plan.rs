@@ -1,4 +1,4 @@
-//! What an update costs before it runs, by the recipe: where steps are adaptive, the figures are those of one step.
+//! What an update costs before it runs, by the configuration: where steps are adaptive, the numbers are those of one step.
 
 use super::{Objective, Phase, Steps, TrainConfig};
 use crate::backend::work::{Trips, work};

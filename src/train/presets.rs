@@ -1,8 +1,8 @@
-//! From options to a recipe: the presets, and what options change in them. All numbers to tune stand in this file.
+//! From options to a configuration: the presets, and what options change in them. All numbers to tune stand in this file.
 //!
 //! The default preset warms up by flow matching, whose update is one evaluation of the field, and finishes by maximum
 //! likelihood, whose update is a solve and its adjoint and which goes on improving where the first stalls. It knows
-//! options and the shape of the data, and must never know the data themselves: a recipe is a function of what is in the
+//! options and the shape of the data, and must never know the data themselves: a configuration is a function of what is in the
 //! checkpoint's header.
 
 use super::recipe::DataShape;
@@ -34,7 +34,7 @@ pub(super) const FLOW_MATCHING: Phase =
     Phase { objective: Objective::FlowMatching, updates: 16_000, batch: 4096, lr: 6e-3, ema_decay: 0.999 };
 pub(super) const MAXIMUM_LIKELIHOOD: Phase =
     Phase { objective: Objective::MaximumLikelihood, updates: 160, batch: 512, lr: 2e-4, ema_decay: 0.97 };
-/// The default recipe's solves in maximum likelihood: 54 evaluations of the field an update, as good as 16 equal steps of
+/// The default configuration's solves in maximum likelihood: 54 evaluations of the field an update, as good as 16 equal steps of
 /// 96. Ten equal steps of 60 lose 0.002 nats.
 const TOLERANCE: f64 = 1e-3;
 /// Of methods that estimate no error.
@@ -120,12 +120,12 @@ fn apply(solve: &mut SolveConfig, options: &TrainOptions) {
 }
 
 impl TrainConfig {
-    /// The recipe that options lead to; under a time limit its updates are still the default ones.
+    /// The configuration that options lead to; under a time limit its updates are still the default ones.
     pub fn new(options: &TrainOptions) -> TrainConfig {
         TrainConfig::of(options, DataShape::PLANE)
     }
 
-    /// [`TrainConfig::new`] for data of some shape: only [`Preset::Points`] has a recipe for points of other than two
+    /// [`TrainConfig::new`] for data of some shape: only [`Preset::Points`] has a configuration for points of other than two
     /// coordinates, and [`Preset::Images`] for images.
     pub(super) fn of(options: &TrainOptions, shape: DataShape) -> TrainConfig {
         let mut recipe = TrainConfig::preset(options.preset.clone().unwrap_or(Preset::Default));
@@ -147,7 +147,7 @@ impl TrainConfig {
         recipe.with(options)
     }
 
-    /// The recipe in which options change what they name.
+    /// The configuration in which options change what they name.
     pub(super) fn with(self, options: &TrainOptions) -> TrainConfig {
         let mut recipe = self;
         recipe.patience = options.patience.or(recipe.patience);

@@ -40,9 +40,9 @@ pub enum Activity {
     Measuring,
     /// Measuring the test part, once, at the end.
     Testing,
-    /// Evaluating the density on a grid, for the mass and the picture of the end.
+    /// Evaluating the density on a grid, for the total probability and the last figure.
     Evaluating,
-    /// Drawing the pictures of the end.
+    /// Drawing the last figures.
     Drawing,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for Activity {
             Activity::Measuring => "measuring the validation part",
             Activity::Testing => "measuring the test part",
             Activity::Evaluating => "evaluating the density on a grid",
-            Activity::Drawing => "drawing the pictures",
+            Activity::Drawing => "drawing the figures",
         })
     }
 }

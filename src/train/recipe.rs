@@ -1,6 +1,6 @@
 //! What is done in a run: the model, the phases, the rates.
 //!
-//! A recipe is complete data without defaults, written into every checkpoint; where its numbers come from is the business
+//! A configuration is complete data without defaults, written into every checkpoint; where its numbers come from is the business
 //! of `presets`. It knows how updates are divided between phases, and nothing of how one is computed.
 
 use super::presets::MAXIMUM_LIKELIHOOD_TIME;
@@ -98,7 +98,7 @@ impl Objective {
     /// The unit of its loss.
     pub fn unit(self) -> &'static str {
         match self {
-            Objective::FlowMatching => "sq. velocity",
+            Objective::FlowMatching => "MSE",
             Objective::MaximumLikelihood => "nats",
         }
     }
@@ -142,7 +142,7 @@ impl TrainConfig {
         self
     }
 
-    /// The same updates a phase as another recipe of as many phases.
+    /// The same updates a phase as another configuration of as many phases.
     pub(super) fn with_updates_of(mut self, other: &TrainConfig) -> TrainConfig {
         if self.phases.len() == other.phases.len() {
             self.phases.iter_mut().zip(&other.phases).for_each(|(a, b)| a.updates = b.updates);

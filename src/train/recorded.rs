@@ -1,8 +1,8 @@
-//! `counters.json`: what a run counted that its rows of metrics do not tell; and what both told, read again.
+//! `counters.json`: what a run counted that its rows of metrics do not hold; and the contents of both, read again.
 //!
 //! Clocks and memory have no place in a checkpoint, whose bytes are a function of the options alone; so they lie beside
 //! it. The file is written before each checkpoint. It says which run it is of and how much of `metrics.csv` it vouches
-//! for; one that is damaged is refused, and without one a resumed run tells what it counted itself. What is told later is
+//! for; one that is damaged is refused, and without one a resumed run reports what it counted itself. What is reported later is
 //! counted as the run counts.
 
 use super::tally::Tallies;
@@ -21,7 +21,7 @@ use std::path::Path;
 pub(super) struct Counters {
     /// The run's [`id`](super::RunInfo::run).
     pub run: String,
-    /// Seconds of the run up to the checkpoint, of all processes together, without the end; none in runs of before.
+    /// Seconds of the run up to the checkpoint, of all processes together, without the end; none in earlier runs.
     pub seconds: Option<f64>,
     /// Updates at which a run under a time limit measured for its best weights.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -60,7 +60,7 @@ pub(super) struct PhaseCounters {
     pub work: Option<Work>,
 }
 
-/// The trained part of a run, as its folder tells it.
+/// The trained part of a run, as its folder records it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Recorded {
@@ -74,15 +74,15 @@ pub struct Recorded {
 
 impl Recorded {
     /// Reads the files beside a checkpoint with this header after so many updates; rows of later updates, which a killed
-    /// run may have left, do not count. Files that are missing tell nothing.
+    /// run may have left, do not count. Missing files count as empty.
     ///
     /// # Errors
     /// A file that is damaged, or of another run.
     pub fn read(folder: impl AsRef<Path>, header: &RunInfo, update: u64) -> Result<Recorded> {
         let (counters, kept) = counts(folder.as_ref(), header, update)?;
-        let mut tallies = Tallies::new(&header.recipe, header.frames.entropy_nats());
+        let mut tallies = Tallies::new(&header.config, header.frames.entropy_nats());
         tallies.restore(counters.unwrap_or_default());
-        kept.iter().flat_map(|kept| &kept.rows).for_each(|row| tallies.read(&header.recipe, row));
+        kept.iter().flat_map(|kept| &kept.rows).for_each(|row| tallies.read(&header.config, row));
         Ok(Recorded {
             phases: tallies.phase_reports(),
             threads: Some(tallies.counters.threads).filter(|&threads| threads > 0),

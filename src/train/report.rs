@@ -1,4 +1,4 @@
-//! What a run was, in numbers, as it is told at its end; [`tally`](super::tally) counts them.
+//! The numbers of a run, as they are reported at its end; [`tally`](super::tally) counts them.
 
 use super::{Objective, ToleranceRow};
 use crate::data::{Estimate, grouped};
@@ -66,11 +66,11 @@ pub struct TrainReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap_stderr_nats: Option<f64>,
     /// Integral of the learned density over the plane; none in other dimensions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mass: Option<f64>,
-    /// Mass in the outermost band of its domain; above 1e-5 the domain did not hold all of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mass_outer: Option<f64>,
+    #[serde(rename = "mass", skip_serializing_if = "Option::is_none")]
+    pub total_probability: Option<f64>,
+    /// Probability in the outermost band of the domain of that integral; above 1e-5 the domain is too small.
+    #[serde(rename = "mass_outer", skip_serializing_if = "Option::is_none")]
+    pub outer_probability: Option<f64>,
     /// Seconds from the start of the process to the end of its first update; where nothing was left to do, of the latest
     /// process that did one.
     pub first_update_s: Option<f64>,
@@ -173,8 +173,8 @@ impl TrainReport {
         if let Some(entropy) = self.entropy_nats {
             all.push(("entropy", format!("{entropy:.4} nats")));
         }
-        if let Some(mass) = self.mass {
-            all.push(("probability", format!("{mass:.5} (should be 1)")));
+        if let Some(total) = self.total_probability {
+            all.push(("probability", format!("{total:.5} (should be 1)")));
         }
         all
     }

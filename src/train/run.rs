@@ -1,4 +1,4 @@
-//! `Trainer`: what to train on what, where to, and who is told; then one call that runs it.
+//! `Trainer`: what to train on what, where to, and who is notified; then one call that runs it.
 //!
 //! The builder only collects, so the order of its calls does not matter. [`Trainer::run`] settles options and config, finds out
 //! whether there is a run to [`resume`], and hands over to the session, which knows nothing of options.
@@ -31,18 +31,19 @@ use std::time::{Instant, SystemTime};
 /// What a checkpoint says of its tensors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
-    /// Tells runs apart: a number of everything that the first update begins with. What else lies in the folder has it too. Empty in
-    /// checkpoints of before.
+    /// Identifies the run: a hash of everything that the first update begins with. The other files of the folder have it too. Empty in
+    /// earlier checkpoints.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
     /// The options as they were given.
     pub options: TrainOptions,
     /// What they led to.
-    pub recipe: TrainConfig,
+    #[serde(rename = "recipe")]
+    pub config: TrainConfig,
     /// What of its data the density needs.
     #[serde(flatten)]
     pub frames: Frames,
-    /// How many rows each part has; none in checkpoints of before there was a test part.
+    /// How many rows each part has; none in checkpoints of versions without a test part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
 }
@@ -65,7 +66,7 @@ impl RunInfo {
 
     /// Length of a point.
     pub fn dim(&self) -> usize {
-        self.recipe.model.dim
+        self.config.model.dim
     }
 
     /// The way between standardized coordinates and those that people see: pixels, or the units of points.
@@ -177,19 +178,19 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Told after every update.
+    /// Called after every update.
     pub fn on_update(mut self, f: impl FnMut(&Progress) + 'a) -> Self {
         self.on_update = Box::new(f);
         self
     }
 
-    /// Told what a person should know: where the run is kept, that a run is resumed or moved aside, that rows are lost, that mass is missing.
+    /// Called with notes for people: where the run is kept, that a run is resumed or moved aside, that rows are lost, that probability is missing.
     pub fn on_note(mut self, f: impl FnMut(&str) + 'a) -> Self {
         self.on_note = Box::new(f);
         self
     }
 
-    /// Told before something beside updates that takes long, and while it is done: what, and which share of it is done.
+    /// Called before and during long work other than updates: with the activity, and the share of it that is done.
     pub fn on_stage(mut self, f: impl FnMut(Activity, f64) + 'a) -> Self {
         self.on_stage = Box::new(f);
         self
@@ -245,7 +246,7 @@ impl<'a> Trainer<'a> {
         let resumed = found.is_some();
         // What is held out is by the run's own seed, and so is what becomes of gray levels by its own transform.
         let mut prepared = match &found {
-            Some(checkpoint) => self.data.prepare(&checkpoint.header.recipe)?,
+            Some(checkpoint) => self.data.prepare(&checkpoint.header.config)?,
             None => self.data.prepare(&config)?,
         };
         let (header, state) = if let Some(checkpoint) = found {
@@ -257,7 +258,7 @@ impl<'a> Trainer<'a> {
             let state = step::begin(&config, flow, &key);
             // The session gives the run its number.
             let (frames, parts) = (prepared.frames.clone(), Some(prepared.parts));
-            (RunInfo { run: String::new(), options, recipe: config, frames, parts }, state)
+            (RunInfo { run: String::new(), options, config, frames, parts }, state)
         };
         Session::new(self, prepared, header, state, folder, resumed)?.run()
     }

@@ -1,7 +1,7 @@
 //! The loop of a run.
 //!
 //! What it keeps apart: the state, which is a function of options, key and update alone, and everything that looks at
-//! the clock (when to save, measure, draw, tell). The second reads the first and never writes it, so a run that was
+//! the clock (when to save, measure, draw, report). The second reads the first and never writes it, so a run that was
 //! killed and resumed any number of times ends with the same bits as one that was not. Under a time limit alone the
 //! schedule follows the clock ([`budget`](super::budget)): a resumed run has what is left of its seconds.
 //!
@@ -39,7 +39,7 @@ pub(super) struct Session<'a> {
     pub(super) trainer: Trainer<'a>,
     pub(super) header: RunInfo,
     pub(super) state: TrainState,
-    /// Updates done: the state's own number, on the host.
+    /// Updates done: the state's own number, as a plain integer.
     pub(super) update: u64,
     pub(super) folder: Option<RunFolder>,
     pub(super) source: Source,
@@ -88,11 +88,11 @@ impl<'a> Session<'a> {
         let pixels = prepared.pixels();
         let Prepared { source, held_out, .. } = prepared;
         let best = keeps_best(&trainer.data).then(|| Best::room(&state.ema));
-        let (limit_s, shares) = (header.options.time_limit, header.recipe.time_shares());
+        let (limit_s, shares) = (header.options.time_limit, header.config.time_shares());
         let mut session = Session {
-            steps: header.recipe.phases.iter().map(|_| None).collect(),
+            steps: header.config.phases.iter().map(|_| None).collect(),
             resumed_from: resumed.then_some(update),
-            tallies: Tallies::new(&header.recipe, header.frames.entropy_nats()),
+            tallies: Tallies::new(&header.config, header.frames.entropy_nats()),
             state,
             update,
             folder,
@@ -124,7 +124,7 @@ impl<'a> Session<'a> {
             session.reopen_files()?;
         } else {
             if session.clock.is_limited() {
-                session.header.recipe.phases.iter_mut().for_each(|phase| phase.updates = 0);
+                session.header.config.phases.iter_mut().for_each(|phase| phase.updates = 0);
                 let since = Instant::now();
                 session.prepare(0)?;
                 session.clock.check(since.elapsed().as_secs_f64())?;
@@ -137,7 +137,7 @@ impl<'a> Session<'a> {
     /// Runs what is left of the phases, then the end.
     pub(super) fn run(mut self) -> Result<TrainedFlow> {
         self.stopped = self.is_out_of_patience();
-        for phase in 0..self.header.recipe.phases.len() {
+        for phase in 0..self.header.config.phases.len() {
             if self.stopped {
                 break;
             }
@@ -164,7 +164,7 @@ impl<'a> Session<'a> {
         Err(TrainError::Stopped { update: self.update, updates, folder }.into())
     }
 
-    /// Tells of a part of the end before it is done.
+    /// Reports a part of the end before it is done.
     pub(super) fn stage(&mut self, stage: Activity) -> Result<()> {
         self.check_stop()?;
         (self.trainer.on_stage)(stage, 0.0);
@@ -173,18 +173,18 @@ impl<'a> Session<'a> {
 
     /// The last phase that has updates by now.
     pub(super) fn last_phase(&self) -> usize {
-        (0..self.header.recipe.phases.len()).rev().find(|&phase| self.update > self.first(phase)).unwrap_or(0)
+        (0..self.header.config.phases.len()).rev().find(|&phase| self.update > self.first(phase)).unwrap_or(0)
     }
 
     /// Updates before a phase.
     pub(super) fn first(&self, phase: usize) -> u64 {
-        self.header.recipe.phases[..phase].iter().map(|p| p.updates).sum()
+        self.header.config.phases[..phase].iter().map(|p| p.updates).sum()
     }
 
     /// Whether all updates of a phase, or all of its seconds, are done. There is a first update whatever the clock says.
     fn is_over(&self, phase: usize) -> bool {
         match self.clock.left_s(phase) {
-            None => self.update >= self.first(phase) + self.header.recipe.phases[phase].updates,
+            None => self.update >= self.first(phase) + self.header.config.phases[phase].updates,
             Some(left_s) => left_s <= 0.0 && self.update > 0,
         }
     }
@@ -192,12 +192,12 @@ impl<'a> Session<'a> {
     /// What the schedule of a phase takes for its number of updates before the next one.
     fn updates_of(&self, phase: usize) -> f64 {
         let of_seconds = self.clock.updates(phase, self.update - self.first(phase));
-        of_seconds.unwrap_or(self.header.recipe.phases[phase].updates as f64)
+        of_seconds.unwrap_or(self.header.config.phases[phase].updates as f64)
     }
 
     /// Updates of all phases: under a time limit, of those begun so far.
     fn updates(&self) -> u64 {
-        let phases = 0..self.header.recipe.phases.len();
+        let phases = 0..self.header.config.phases.len();
         let begun = |&phase: &usize| !self.clock.is_limited() || self.update > self.first(phase);
         phases
             .filter(begun)
@@ -206,7 +206,7 @@ impl<'a> Session<'a> {
                 if is_last {
                     self.updates_of(phase).round() as u64
                 } else {
-                    self.header.recipe.phases[phase].updates
+                    self.header.config.phases[phase].updates
                 }
             })
             .sum()
@@ -217,7 +217,7 @@ impl<'a> Session<'a> {
         if self.steps[phase].is_some() {
             return Ok(());
         }
-        let (recipe, plan) = (&self.header.recipe, self.header.recipe.phases[phase]);
+        let (recipe, plan) = (&self.header.config, self.header.config.phases[phase]);
         let step = Step::new(recipe, &plan, &self.source, self.first(phase));
         let planned = step.plan(&self.state)?;
         let peak_bytes = planned.peak_bytes(recipe.steps().1) as u64;
@@ -229,7 +229,7 @@ impl<'a> Session<'a> {
     }
 
     fn begin(&mut self, phase: usize) -> Result<()> {
-        let (recipe, first) = (&self.header.recipe, self.first(phase));
+        let (recipe, first) = (&self.header.config, self.first(phase));
         if phase > 0 && self.update == first {
             self.state = step::begin_phase(recipe, &recipe.phases[phase], self.state.clone());
         }
@@ -249,7 +249,7 @@ impl<'a> Session<'a> {
             return false;
         }
         if !self.clock.is_limited() {
-            return best::is_due(&self.header.recipe.phases[phase], self.update - self.first(phase));
+            return best::is_due(&self.header.config.phases[phase], self.update - self.first(phase));
         }
         let tenths = self.tenths_done(phase);
         let measured_at = &mut self.tallies.counters.measured_at;
@@ -301,7 +301,7 @@ impl<'a> Session<'a> {
     fn step(&mut self, phase: usize) -> Result<Row> {
         let step = self.steps[phase].as_ref().expect("invariant: a phase that has begun has a step");
         let (objective, lr) =
-            (self.header.recipe.phases[phase].objective, self.header.recipe.phases[phase].lr);
+            (self.header.config.phases[phase].objective, self.header.config.phases[phase].lr);
         let started = Instant::now();
         let (next, updates) = (self.update + 1, self.updates_of(phase));
         let told = step.run(&mut self.state, updates).map_err(|e| match e {
@@ -314,7 +314,7 @@ impl<'a> Session<'a> {
         let ms = started.elapsed().as_secs_f64() * 1e3;
         self.update += 1;
         if self.clock.is_limited() {
-            self.header.recipe.phases[phase].updates += 1;
+            self.header.config.phases[phase].updates += 1;
         }
         if !loss.is_finite() {
             let (update, objective) = (self.update, objective.name());
@@ -340,9 +340,9 @@ impl<'a> Session<'a> {
     }
 
     /// Whether the best weights are so many measures old as the run is patient. A run that stopped stops again where it is
-    /// resumed: the best and the update tell.
+    /// resumed: the best and the update show it.
     fn is_out_of_patience(&self) -> bool {
-        let recipe = &self.header.recipe;
+        let recipe = &self.header.config;
         let kept = self.best.as_ref().and_then(|best| best.measured);
         let is_over = |(patience, kept): (u64, Measured)| {
             let since = if self.clock.is_limited() {
@@ -357,7 +357,7 @@ impl<'a> Session<'a> {
     }
 
     fn progress(&mut self, phase: usize, row: &Row) -> Progress {
-        let recipe = &self.header.recipe;
+        let recipe = &self.header.config;
         let ms = self.pace.add(row.ms);
         let (plan, shares) = (recipe.phases[phase], recipe.time_shares());
         let end = self.first(phase) + plan.updates;
@@ -384,7 +384,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Keeps what is told of a phase's program at the end, and lets the program go.
+    /// Keeps what is reported of a phase's program at the end, and lets the program go.
     fn end(&mut self, phase: usize) {
         self.compiles += self.steps[phase].take().map_or(0, |step| step.traces());
     }

@@ -29,7 +29,7 @@ pub struct Inputs {
 }
 }
 
-/// What an update tells beside the new state.
+/// What an update returns beside the new state.
 #[derive(Clone, Copy, Debug)]
 pub struct Told {
     /// The loss of its batch.

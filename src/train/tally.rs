@@ -24,7 +24,7 @@ const UNSTEADY: usize = 10;
 /// Counts of one phase.
 #[derive(Debug)]
 struct Tally {
-    /// What rows tell, but for means over them.
+    /// What rows hold, but for means over them.
     report: PhaseReport,
     ms: Vec<f32>,
     field_evals: u64,
@@ -42,7 +42,7 @@ pub(super) struct Tallies {
     /// Loss of the last update.
     pub(super) loss: f64,
     pub(super) seconds_to_gap: BTreeMap<&'static str, Option<f64>>,
-    /// What rows do not tell, of this process and of those before it.
+    /// What rows do not hold, of this process and of those before it.
     pub(super) counters: Counters,
 }
 

@@ -171,3 +171,124 @@ fn the_architecture_names_every_layer() {
     let missing: Vec<&str> = LAYERS.iter().map(|(layer, _)| *layer).filter(|l| !is_named(l)).collect();
     assert!(missing.is_empty(), "ARCHITECTURE.md does not speak of {missing:?}");
 }
+
+/// Private terms, and what to write instead. Plurals count too. (`docs/glossary.md` has the terms of the field.)
+const TERMS: &[(&str, &str)] = &[
+    ("drift", "velocity field"),
+    ("evidence bound", "ELBO"),
+    ("forecast", "expected steps"),
+    ("grey", "pixel value, gray"),
+    ("hit", "event"),
+    ("host", "plain state, plain Rust value"),
+    ("jump", "state reset, discontinuity"),
+    ("knot", "step time"),
+    ("law", "distribution"),
+    ("mass", "total probability"),
+    ("of one's own", "custom"),
+    ("optimiser", "optimizer"),
+    ("peer", "baseline"),
+    ("perceptron", "MLP"),
+    ("picture", "figure if it is drawn, image if it is data"),
+    ("quotient", "finite difference"),
+    ("recipe", "configuration"),
+    ("slope", "gradient, derivative"),
+    ("sq. velocity", "flow-matching loss, MSE"),
+    ("tell", "print, report, choose"),
+    ("told", "printed, reported, given"),
+];
+
+/// Phrases in which such a word has its usual meaning: "mass" is a term of physics here.
+const ALLOWED: &[&str] = &["center of mass"];
+
+/// The words of a name or a text, in lower case with a space around each.
+fn words(text: &str) -> String {
+    let (mut out, mut before) = (String::from(" "), ' ');
+    for c in text.chars() {
+        let starts_word = c.is_uppercase() && before.is_lowercase();
+        if (starts_word || !c.is_alphanumeric()) && !out.ends_with(' ') {
+            out.push(' ');
+        }
+        if c.is_alphanumeric() {
+            out.extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    out + " "
+}
+
+/// What to write instead of the private terms in a text.
+fn better_terms(text: &str) -> Vec<String> {
+    let text = ALLOWED.iter().fold(words(text), |text, phrase| text.replace(phrase, ""));
+    let has = |term: &str| {
+        let term = words(term);
+        text.contains(&term) || text.contains(&format!("{}s ", term.trim_end()))
+    };
+    TERMS.iter().filter(|(term, _)| has(term)).map(|(term, better)| format!("{term} -> {better}")).collect()
+}
+
+/// The string literals of some code, without what is formatted into them.
+fn literals(code: &str) -> Vec<String> {
+    let (mut out, mut rest) = (Vec::new(), code);
+    while let Some(at) = rest.find(['"', '\'', '/']) {
+        let from = &rest[at..];
+        let raw = rest[..at].ends_with("r#");
+        let len = if from.starts_with("//") {
+            from.find('\n').unwrap_or(from.len())
+        } else if from.starts_with("'\"'") {
+            3
+        } else if !from.starts_with('"') {
+            1
+        } else if raw {
+            1 + from.find("\"#").expect("a raw string has an end")
+        } else {
+            let mut escaped = false;
+            let end = from[1..].find(|c| {
+                let ends = c == '"' && !escaped;
+                escaped = c == '\\' && !escaped;
+                ends
+            });
+            end.expect("a string has an end") + 2
+        };
+        if from.starts_with('"') {
+            out.push(from[1..len - 1].to_owned());
+        }
+        rest = &from[len..];
+    }
+    let unformatted = |text: &String| -> String {
+        text.split('{').map(|part| part.split_once('}').map_or(part, |(_, after)| after)).collect()
+    };
+    out.iter().map(unformatted).collect()
+}
+
+/// Error messages, panics, titles, labels and, of the command line, help texts.
+#[test]
+fn messages_use_the_terms_of_the_field() {
+    let mut wrong = Vec::new();
+    for (file, text) in src().into_iter().filter(|(f, _)| !f.ends_with("tests.rs") && !f.contains("/tests/"))
+    {
+        let help = text.lines().filter(|l| file.starts_with("cli/") && l.trim_start().starts_with("///"));
+        let messages = literals(&code(&text).join("\n")).into_iter().chain(help.map(str::to_owned));
+        for message in messages.filter(|m| m.split_whitespace().count() > 1) {
+            wrong.extend(better_terms(&message).iter().map(|better| format!("{file}: {better}: {message}")));
+        }
+    }
+    assert!(wrong.is_empty(), "private terms in messages:\n{}", wrong.join("\n"));
+}
+
+/// The committed list holds every name that a program can reach; `.ci/public` writes it.
+#[test]
+fn public_names_use_the_terms_of_the_field() {
+    let names = fs::read_to_string(root().join(".ci/public.txt")).unwrap();
+    let names = names.lines().filter(|l| !l.starts_with('#'));
+    let wrong: Vec<String> =
+        names.flat_map(|name| better_terms(name).into_iter().map(move |b| format!("{name}: {b}"))).collect();
+    assert!(wrong.is_empty(), "private terms in public names:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_word_list_sees_names_plurals_and_no_other_words() {
+    let found = |text| better_terms(text).len();
+    assert_eq!([found("NotedHits"), found("num_hits"), found("of one's own slopes")], [1, 1, 2]);
+    assert_eq!([found("white lawn"), found("the center of mass"), found("Unknown")], [0, 0, 0]);
+    assert_eq!(literals(r#"f("a \"b\" {hits:?} c", '"', "d") // "e"#), [r#"a \"b\"  c"#, "d"]);
+}

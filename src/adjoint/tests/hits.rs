@@ -226,7 +226,7 @@ fn a_hit_without_a_row_ends_the_solve_and_says_so() {
     let e = Ode::new(|_t, y: &Tensor| -y).event(Event::rising(), |_t, y: &Tensor| y.sum());
     let e = crate::Error::from(e.solve(0.0, 1.0, much).unwrap_err());
     assert!(
-        matches!(e, crate::Error::Config(ConfigError::NotedHits { rows: 64, .. }))
+        matches!(e, crate::Error::Config(ConfigError::EventRecordsTooLarge { rows: 64, .. }))
             && e.to_string().contains("max_events"),
         "{e}"
     );

@@ -40,5 +40,5 @@ impl Lower<'_> {
 
 /// The axes behind those that count a batch.
 fn four(ty: &Type) -> [usize; 4] {
-    *ty.shape().last_chunk().expect("invariant: pictures and kernels have four axes")
+    *ty.shape().last_chunk().expect("invariant: images and kernels have four axes")
 }

@@ -10,7 +10,7 @@ use crate::nn::{
 use crate::tensor::{Key, Tensor};
 use serde::{Deserialize, Serialize};
 
-/// Told apart from the keys of layers, which are folds of small numbers.
+/// Separate from the keys of layers, which are folds of small numbers.
 const FREQUENCIES: u32 = u32::MAX;
 
 /// More than any flow has: what a header may ask a reader to build.
@@ -71,7 +71,7 @@ pub enum FieldConfig {
         /// Ends of ranges of levels that it weighs, a number for each pixel; 0 for a velocity as the network says it.
         #[serde(default)]
         ends: usize,
-        /// Height, width and channels of a picture.
+        /// Height, width and channels of an image.
         picture: [usize; 3],
         /// Side of the squares of pixels that are one place.
         patch: usize,
@@ -164,7 +164,7 @@ impl ModelConfig {
             FieldConfig::UNet { ends, picture, patch, time, .. } => {
                 let pixels = picture.iter().try_fold(1_usize, |n, &side| n.checked_mul(side));
                 if pixels != Some(self.dim) {
-                    return Err(format!("pictures are {picture:?}, rows have length {}", self.dim));
+                    return Err(format!("images have shape {picture:?}, rows have length {}", self.dim));
                 }
                 most("the number of levels is", layers.len(), MOST_BLOCKS)?;
                 most("the side of a patch is", patch, MOST_WIDTH)?;

@@ -1,7 +1,7 @@
-//! A folder of pictures, in the order of their names.
+//! A folder of images, in the order of their names.
 //!
-//! Knows picture formats as [`raster`] reads them. Held in memory always: pictures are packed, and reading a batch would be
-//! unpacking as many files. Gray where every picture is, otherwise red, green and blue; transparency is put on white.
+//! Knows image formats as [`raster`] reads them. Held in memory always: images are packed, and reading a batch would be
+//! unpacking as many files. Gray where every image is, otherwise red, green and blue; transparency is put on white.
 
 use super::source::Source;
 use super::{DataError, Found};
@@ -9,14 +9,14 @@ use crate::io::raster::{self, Raster};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// File endings that count as pictures; other files of the folder are passed over.
+/// File endings that count as images; other files of the folder are passed over.
 const ENDINGS: [&str; 6] = ["png", "jpg", "jpeg", "bmp", "gif", "webp"];
 
-/// Decodes all pictures of a folder.
+/// Decodes all images of a folder.
 pub(super) fn read(path: &Path, name: &str, budget: u64) -> Result<Found, DataError> {
     let files = pictures(path, name)?;
     let Some(first) = files.first() else {
-        let reason = "the folder holds no PNG, JPEG, BMP, GIF or WebP picture".to_owned();
+        let reason = "the folder holds no PNG, JPEG, BMP, GIF or WebP image".to_owned();
         return Err(DataError::NotImages { name: name.to_owned(), reason });
     };
     let sample = decode(first)?;
@@ -38,7 +38,7 @@ pub(super) fn read(path: &Path, name: &str, budget: u64) -> Result<Found, DataEr
         }
         if bytes(channels) > budget {
             let (name, bytes) = (name.to_owned(), bytes(channels));
-            let (what, remedy) = ("a folder of pictures", "save them as one u1 .npy array or IDX file");
+            let (what, remedy) = ("a folder of image files", "save them as one u1 .npy array or IDX file");
             return Err(DataError::OverBudget { name, bytes, budget, what, remedy });
         }
         append(&picture, channels, &mut all);

@@ -6,7 +6,7 @@ use super::{DataError, first_bytes, idx};
 use crate::io::{read_csv, read_npy};
 use std::path::Path;
 
-/// All labels of a file; which kind it is, its first bytes tell, and its name for text.
+/// All labels of a file; its first bytes give its kind; of text, its name does.
 pub(super) fn read(path: &Path) -> Result<Vec<u16>, DataError> {
     let name = path.display().to_string();
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {

@@ -70,7 +70,7 @@ struct Found {
 }
 
 impl ImageSet {
-    /// Opens a folder of equal-sized pictures (in the order of their names), an IDX file, gzip or not (told by its first
+    /// Opens a folder of equal-sized images (in the order of their names), an IDX file, gzip or not (recognized by its first
     /// bytes, not by its name), or an `.npy` array `[n, h, w]` or `[n, h, w, c]`; up to [`MEMORY_BUDGET`] bytes of images
     /// are held in memory.
     ///
@@ -176,7 +176,7 @@ impl ImageSet {
         self.height * self.width * self.channels
     }
 
-    /// A number that tells sets apart: of their sizes, their labels and up to 64 images, evenly spread.
+    /// A number that identifies sets: of their sizes, their labels and up to 64 images, evenly spread.
     ///
     /// # Errors
     /// As [`rows`](Self::rows).

@@ -57,7 +57,7 @@ impl LogitTransform {
         Ok(fitted)
     }
 
-    /// The logit of x, and the logarithm of its slope.
+    /// The logit of x, and the logarithm of its derivative.
     pub(super) fn logit(&self, x: f64) -> (f64, f64) {
         let scale = 1.0 - 2.0 * self.alpha;
         let (from_0, from_1) = (self.alpha + scale * x, self.alpha + scale * (1.0 - x));

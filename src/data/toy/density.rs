@@ -1,6 +1,6 @@
 //! Probabilities of the toys' points: sums over the nodes of a quadrature along the curves, roots for the pinwheel.
 //!
-//! Knows the laws of `Toy` and one-dimensional quadrature. Nodes stand a third of the brush's deviation apart or closer,
+//! Knows the distributions of `ToyDensity` and one-dimensional quadrature. Nodes stand a third of the brush's deviation apart or closer,
 //! where both rules used (the midpoint rule on closed curves, Gauss and Legendre's of eight nodes a panel on open ones)
 //! are exact to more than ten digits; the alternatives, Bessel functions for circles and nothing for spirals, would be
 //! as many formulas as toys.
@@ -129,7 +129,7 @@ fn checkerboard(x: [f64; 2]) -> f64 {
 
 /// A blade is a normal around (1, 0) turned by an angle that grows with its first coordinate: a point at radius r and
 /// angle phi comes from every psi with `psi - rate exp(r cos psi) = phi` up to multiples of a fifth of a turn, and the
-/// slope of the left side is the determinant of the bend.
+/// derivative of the left side is the determinant of the bend.
 fn pinwheel(x: [f64; 2]) -> f64 {
     /// Places that are looked at for a change of sign; a blade is about 60 of them wide.
     const SCAN: usize = 384;

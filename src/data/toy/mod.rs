@@ -1,6 +1,6 @@
 //! The toy densities over the plane that papers on flows show, in the scales of FFJORD's.
 //!
-//! Knows eight laws of a point: how to draw one, and (in `density`) its probability. Must never know a model. Five are
+//! Knows eight distributions of a point: how to draw one, and (in `density`) its probability. Must never know a model. Five are
 //! curves drawn by a normal brush, one a mixture of normals, one a warped normal and one uniform, so each density is
 //! exact or a one-dimensional integral, and the entropies below are figures that a model's likelihood can be held to.
 //! Each point is drawn by itself: where the original takes so many points of every class, the class is drawn here.

@@ -3,7 +3,7 @@
 //! `bits/dim = 8 - log p(x) / (d ln 2)`, x an image dequantized uniformly: an upper bound of what the image's gray levels
 //! cost (Theis et al. 2016, A note on the evaluation of generative models, eq. 5). Two things in it are random, the
 //! dequantization and Hutchinson's probe; both are drawn together, once an image or more often, and their share of the
-//! error is told beside that of the images themselves.
+//! error is reported beside that of the images themselves.
 
 use super::samples::column;
 use crate::cnf::config::Flow;
@@ -30,7 +30,7 @@ const WATCHED: usize = 128;
 const TESTED: usize = 1_000;
 /// Tolerances of the table.
 const TOLERANCES: [f64; 4] = [1e-2, 1e-3, 1e-4, 1e-5];
-/// Told apart from every other use of a seed.
+/// Separates this use of a seed from all others.
 const WATCHED_STREAM: u64 = 0x70f5_0f7e_57da_7a14;
 const TEST_STREAM: u64 = 0x70f5_0f7e_57da_7a15;
 
@@ -87,7 +87,7 @@ pub struct ToleranceRow {
     pub tolerance: f64,
     /// Bits a coordinate.
     pub bits_per_dim: f64,
-    /// Its standard error over the images, which are the same in each row; none in runs of before.
+    /// Its standard error over the images, which are the same in each row; none in earlier runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bits_per_dim_stderr: Option<f64>,
     /// Evaluations of the field with its divergence.

@@ -12,7 +12,7 @@ use crate::tensor::{Key, Tensor};
 
 /// Images of a part: what is solved and handed over at once.
 const PART: usize = 256;
-/// Images that are drawn a second time where each is drawn once, to tell what the draws add to the error.
+/// Images that are drawn a second time where each is drawn once, to measure what the draws add to the error.
 const REPEATED: usize = 256;
 
 impl Fitted {

@@ -20,7 +20,7 @@ pub struct ImagesFrame {
     /// Number of classes, where images have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<usize>,
-    /// A number that tells sets apart.
+    /// A number that identifies sets.
     pub fingerprint: String,
 }
 

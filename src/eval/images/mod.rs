@@ -1,6 +1,6 @@
 //! Densities of sets of images, each a point of the unit cube: what is measured of them and how they are shown.
 //!
-//! Their log-density is an estimate, told in bits a coordinate with its errors ([`bits`](BitsPerDim)), and they are looked
+//! Their log-density is an estimate, reported in bits per coordinate with its errors ([`bits`](BitsPerDim)), and they are looked
 //! at as images. It knows sets, transforms and flows.
 
 mod bits;

@@ -8,7 +8,7 @@ use crate::tree;
 
 /// How far the logit's argument is kept from 0 and 1.
 const ALPHA: f64 = 1e-6;
-/// Told apart from every other use of a seed.
+/// Separates this use of a seed from all others.
 const LOGIT_STREAM: u64 = 0x70f5_0f7e_57da_7a11;
 
 names! {

@@ -5,7 +5,7 @@ use crate::graph::Margins;
 
 /// The four axes of a shape behind those that count a batch.
 fn four(shape: &Shape) -> [usize; 4] {
-    *shape.last_chunk().expect("invariant: pictures and kernels have four axes")
+    *shape.last_chunk().expect("invariant: images and kernels have four axes")
 }
 
 /// Where element `at` of a row-major array of these four axes is.

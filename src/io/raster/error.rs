@@ -1,14 +1,14 @@
-//! What can be wrong with a picture's bytes. Each message names the format, what was found and what was wanted.
+//! What can be wrong with an image's bytes. Each message names the format, what was found and what was wanted.
 
 use super::{Channels, Depth};
 
-/// Why bytes are no picture.
+/// Why bytes are no image.
 #[cfg(feature = "train")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// No format begins so.
-    #[error("it begins with the bytes {first:02x?}, as no PNG, JPEG, GIF, WebP or BMP picture does")]
+    #[error("it begins with the bytes {first:02x?}, as no PNG, JPEG, GIF, WebP or BMP image does")]
     UnknownFormat {
         /// The first bytes, eight at most.
         first: Vec<u8>,
@@ -29,7 +29,7 @@ pub enum DecodeError {
         /// The most that may be.
         limit: u64,
     },
-    /// The bytes end before the picture does.
+    /// The bytes end before the image does.
     #[error("the {format} data are truncated: {what} is not within the {bytes} bytes found")]
     Truncated {
         /// The format.

@@ -1,11 +1,11 @@
-//! Which format the bytes have, and how much memory its picture may take.
+//! Which format the bytes have, and how much memory its image may take.
 
 use super::{Channels, DecodeError, Depth, Raster, bmp, gif, jpeg, png, webp};
 
-/// Most bytes that the pixels of a picture may take, as its format stores them: half a gigabyte.
+/// Most bytes that the pixels of an image may take, as its format stores them: half a gigabyte.
 pub const LIMIT: u64 = 512 << 20;
 
-/// A format of pictures that can be read.
+/// A format of images that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
@@ -34,7 +34,7 @@ impl Format {
         }
     }
 
-    /// Bytes of a picture's pixels, if it may have as many.
+    /// Bytes of an image's pixels, if it may have as many.
     pub(super) fn room(
         self,
         [width, height]: [u32; 2],
@@ -74,19 +74,19 @@ impl std::fmt::Display for Format {
     }
 }
 
-/// The pixels of a picture file, whose format its first bytes tell.
+/// The pixels of an image file, whose format its first bytes give.
 ///
 /// # Errors
-/// [`DecodeError`]: the bytes are no whole picture, or one that claims more than [`LIMIT`].
+/// [`DecodeError`]: the bytes are no whole image, or one that claims more than [`LIMIT`].
 ///
 /// # Examples
 /// ```
 /// use flowline::io::raster::{Channels, Depth, decode, encode_png};
 ///
 /// let file = encode_png([2, 1], Channels::Gray, Depth::Eight, &[0, 255])?;
-/// let picture = decode(&file).unwrap();
-/// assert_eq!((picture.width(), picture.height(), picture.is_gray()), (2, 1, true));
-/// assert_eq!(picture.rgba8().next(), Some([0, 0, 0, 255]));
+/// let image = decode(&file).unwrap();
+/// assert_eq!((image.width(), image.height(), image.is_gray()), (2, 1, true));
+/// assert_eq!(image.rgba8().next(), Some([0, 0, 0, 255]));
 /// # Ok::<(), flowline::io::raster::EncodeError>(())
 /// ```
 pub fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {

@@ -1,12 +1,12 @@
-//! Pictures as files: pixels of PNG, JPEG, GIF, WebP and BMP files, and PNG files of pixels.
+//! Images as files: pixels of PNG, JPEG, GIF, WebP and BMP files, and PNG files of pixels.
 //!
-//! What it knows: bytes, the five formats, samples of 8 and 16 bits. What it must never know: paths, what a picture is
-//! for. The format is told by the first bytes, never by a name. Of an animation the first frame counts; color profiles,
+//! What it knows: bytes, the five formats, samples of 8 and 16 bits. What it must never know: paths, what an image is
+//! for. The format is recognized by the first bytes, never by a name. Of an animation the first frame counts; color profiles,
 //! gamma and orientation are passed over, so that a pixel is what the file says.
 //!
 //! PNG, JPEG, GIF and WebP have a decoder of their own each; BMP is read here, a table of numbers but for its runs. One
 //! crate for all of them would bring color management, scaling and a dozen other formats, and takes longer to compile
-//! than the rest of what pictures need.
+//! than the rest of what images need.
 //!
 //! No file can make a reader take more than half a gigabyte for its pixels (`LIMIT`): what a header claims is checked
 //! before anything of that size is asked for.

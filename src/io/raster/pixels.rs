@@ -1,7 +1,7 @@
 //! Pixels as a file stores them, and the two forms in which the crate takes them.
 //!
 //! A sample of 8 bits is widened by 257, which takes 255 to 65535 exactly; one of 16 bits is rounded to the nearest of
-//! 8. So [`Raster::rgba8`] of an 8-bit picture is that picture.
+//! 8. So [`Raster::rgba8`] of an 8-bit image is that image.
 
 /// Samples of a pixel, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Depth {
     }
 }
 
-/// A decoded picture: rows from the top, pixels from the left.
+/// A decoded image: rows from the top, pixels from the left.
 #[cfg(feature = "train")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raster {

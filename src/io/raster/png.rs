@@ -9,7 +9,7 @@ use {
     std::io::{Cursor, ErrorKind},
 };
 
-/// The default picture; of an animation that may be none of its frames.
+/// The default image; of an animation that may be none of its frames.
 #[cfg(feature = "train")]
 pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
     let told = |error: DecodingError| match error {

@@ -27,7 +27,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
     Ok(Raster::new([width, height], channels, Depth::Eight, pixels))
 }
 
-/// The size of the first frame of an animation and that of the lossy picture in it, if it has an opacity apart: the one
+/// The size of the first frame of an animation and that of the lossy image in it, if it has an opacity apart: the one
 /// kind of frame of which the decoder does not compare them, but indexes the one by the other.
 fn first_frame(bytes: &[u8]) -> Option<[[u32; 2]; 2]> {
     let mut rest = bytes.get(12..)?;

@@ -13,7 +13,7 @@ pub const METRICS_FILE: &str = "metrics.csv";
 /// The best weights in a run folder.
 pub(crate) const BEST_FILE: &str = "best.safetensors";
 
-/// The pictures in a run folder.
+/// The figures in a run folder.
 const PICTURES: [&str; 8] = [
     "density.png",
     "comparison.png",
@@ -78,7 +78,7 @@ impl RunFolder {
         }
     }
 
-    /// Moves the files of a run that lies here into a folder beside this one, `runs/cat.1` of `runs/cat`, and tells
+    /// Moves the files of a run that lies here into a folder beside this one, `runs/cat.1` of `runs/cat`, and returns
     /// which; none where no run does. The checkpoint goes first: what is left after a kill is no run that could go on.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// The heading of the file.
 pub const COLUMNS: &str =
     "update,phase,loss,nll_nats,ms,field_evals,live_buffers,live_bytes,rss_mb,traces,nll_stderr_nats";
-/// The last column, which files of before have not.
+/// The last column, which earlier files have not.
 const LATER: &str = ",nll_stderr_nats";
 /// Rows reach the file at the latest after this time.
 const FLUSH: Duration = Duration::from_millis(500);
@@ -120,7 +120,7 @@ impl Metrics {
         fault::step().and_then(|()| self.file.flush()).map_err(|source| self.failed(source))
     }
 
-    /// Brings all rows onto the disk and tells which they are.
+    /// Writes all rows to the disk and returns which they are.
     ///
     /// # Errors
     /// [`IoError::Write`].

@@ -28,7 +28,7 @@ type Options<T, const N: usize> = Ode<'static, [T; N], ()>;
 /// the standard library's.
 ///
 /// # Lanes of f32
-/// Their t, dt and error ratios are f64, as for every state on the host: in f32, time near 1e6 moves in steps of
+/// Their t, dt and error ratios are f64, as for every plain state: in f32, time near 1e6 moves in steps of
 /// 0.06 and a solve stalls. That costs four registers of clock beside two of state, so lanes of f32 are far from
 /// twice the rate of f64; a field with dear functions gains most. The size of the next step comes from a power in
 /// f32, which is all that it needs, and the field sees t rounded to f32.
@@ -116,7 +116,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn tstops(self, ts: &[f64]) -> Self {
         self.with(|ode| ode.tstops(ts))
     }
-    /// Times where the field jumps: steps end on them and start anew.
+    /// Times where the field is discontinuous: steps end on them and start anew.
     pub fn discontinuities(self, ts: &[f64]) -> Self {
         self.with(|ode| ode.discontinuities(ts))
     }

@@ -17,7 +17,7 @@ const EVERY: f64 = 1000.0;
 
 /// The looks at a pack.
 pub(super) struct Looks<S> {
-    /// What a look needs; none where the method cannot tell.
+    /// What a look needs; none where the method cannot detect stiffness.
     look: Option<Look>,
     lanes: [Lane; MOST],
     /// The states and the first stages before an attempt that is looked at.

@@ -1,4 +1,4 @@
-//! What an ensemble returns, and how it tells of itself.
+//! What an ensemble returns, and how it is printed.
 
 use crate::ode::{Outcome, SolveError, Stats, Tol, Warning};
 use std::fmt;

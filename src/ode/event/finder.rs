@@ -171,7 +171,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         Ok(())
     }
 
-    /// The time of the first hit that changes the state or ends the solve.
+    /// The time of the first event that changes the state or ends the solve.
     fn first_that_acts(&self) -> Option<f64> {
         let acts = |n: usize, hit: &Hit| {
             let Watch { event, then, .. } = &self.watches[hit.index];
@@ -182,7 +182,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         hits.find(|(n, hit)| acts(*n, hit)).map(|(_, hit)| hit.t)
     }
 
-    /// Gathers the events whose sign has changed by the time `t` of a hit, and was not noted before.
+    /// Gathers the events whose sign has changed by the time `t` of an event, and was not recorded before.
     fn gather(&mut self, t: f64, integrator: &mut Integrator<Y>) {
         let sign = integrator.span.direction;
         self.group.clear();

@@ -38,15 +38,15 @@ use std::sync::{Arc, Mutex};
 /// A function that is NaN within a trial step shortens it, as a field that is NaN does; where that does not help the solve
 /// ends with [`Outcome::NonFinite`](super::Outcome::NonFinite).
 ///
-/// Host values note as many hits as there are. On tensors shapes are known before a solve, so hits have rows, 64 where
-/// `max_events` did not say how many; a hit that finds none left ends the solve with
+/// A solve of plain states records all events. On tensors shapes are known before a solve, so events have rows, 64 where
+/// `max_events` did not say how many; an event that finds none left ends the solve with
 /// [`Outcome::MaxEvents`](super::Outcome::MaxEvents). Their times and states, and `t1` and `y1` where one ends the solve, have
 /// derivatives of the first and second order by all that the time of the event depends on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
     pub(crate) rising: bool,
     pub(crate) falling: bool,
-    /// The hit that ends the solve, counted from 1; 0 for none.
+    /// The occurrence that ends the solve, counted from 1; 0 for none.
     pub(crate) terminal: usize,
     pub(crate) interp_points: usize,
     pub(crate) tolerance: f64,
@@ -65,11 +65,11 @@ impl Event {
     pub fn crossing() -> Self {
         Event { rising: true, falling: true, terminal: 0, interp_points: 4, tolerance: 0.0 }
     }
-    /// The first hit ends the solve.
+    /// The first occurrence ends the solve.
     pub fn terminal(self) -> Self {
         self.terminal_after(1)
     }
-    /// The n-th hit ends the solve; 0 is taken as 1.
+    /// The n-th occurrence ends the solve; 0 is taken as 1.
     ///
     /// # Examples
     /// ```
@@ -126,7 +126,7 @@ pub(crate) struct Watch<'f, Y: State> {
 /// What an event makes of the state.
 pub(crate) type Then<'f, Y> = Arc<Mutex<dyn FnMut(<Y as State>::Clock, &mut Y) + Send + 'f>>;
 
-/// A hit of an event.
+/// The record of an event that occurred.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EventRecord<Y> {

@@ -58,7 +58,7 @@ impl<C: Clock> Mark<C> {
 }
 
 impl Event {
-    /// Whether going from `before` to `after` is a hit.
+    /// Whether going from `before` to `after` is an event.
     #[inline]
     pub(crate) fn is_hit<C: Clock>(&self, before: &C, after: &C) -> C::Mask {
         let zero = before.like(0.0);
@@ -77,7 +77,7 @@ impl Event {
         (1..=n).map(move |j| j as f64 / n as f64)
     }
 
-    /// Whether the hit of this number, counted from 1, ends the solve.
+    /// Whether the occurrence of this number, counted from 1, ends the solve.
     pub(crate) fn ends_at(&self, hit: u64) -> bool {
         self.terminal > 0 && hit >= self.terminal as u64
     }

@@ -1,6 +1,6 @@
 //! Events that accumulate: infinitely many before a finite time.
 //!
-//! A ball with restitution r < 1 bounces at times whose distances shrink by the factor r. What tells it from a ball that
+//! A ball with restitution r < 1 bounces at times whose distances shrink by the factor r. What distinguishes it from a ball that
 //! bounces often is the time at which it would all be over: extrapolated from the last two intervals it is ahead by no more
 //! than rounding, after a run of intervals each of which was shorter than the one before.
 

@@ -174,7 +174,7 @@ impl LaneClock for f64 {
 ///
 /// Time in f32 would stall: near t = 1e6 it moves in steps of 0.06. A power only proposes how long the next step
 /// is, so seven digits of it are enough, and in f64 it would be the dearest part of a step of f32 lanes. It is
-/// taken between 1e-37 and 1e38, which no step size factor can tell.
+/// taken between 1e-37 and 1e38, which no step size factor can distinguish.
 #[derive(Clone, Copy, Debug)]
 pub struct SingleClock<const W: usize>(pub(super) Lanes<f64, W>);
 

@@ -2,7 +2,7 @@
 //!
 //! The arrays and their arithmetic are [`simd::Lanes`](crate::simd::Lanes); here they become a [`Real`], a
 //! [`Number`](super::Number) and a [`Clock`]. Lanes of `f64` are their own clock. Lanes of `f32` are steered by
-//! [`SingleClock`], whose t, dt and error ratios are f64, as everywhere on the host. No lane ever sees another:
+//! [`SingleClock`], whose t, dt and error ratios are f64, as for every plain state. No lane ever sees another:
 //! what a trajectory does depends on nothing beside it, bit for bit, and a NaN stays where it arose.
 
 mod clock;

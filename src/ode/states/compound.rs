@@ -239,7 +239,7 @@ macro_rules! tuples {
 }
 tuples!((A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A 0 B 1 C 2 D 3 E 4 G 5));
 
-/// Defines a struct that is a state: `Clone`, `Debug`, and what a solve on the host asks of it. Every field is a state
+/// Defines a struct that is a state: `Clone`, `Debug`, and what a solve of plain states asks of it. Every field is a state
 /// itself: a number, an array, a `Vec`, a vector of nalgebra or ndarray, a tuple, another such struct.
 ///
 /// The error norm is the RMS over all components, field after field; tolerances are one number, one a field or

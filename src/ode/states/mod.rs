@@ -1,4 +1,4 @@
-//! The states of the host: numbers, arrays, `Vec`s, nalgebra, ndarray, and compounds of them.
+//! The plain states: numbers, arrays, `Vec`s, nalgebra, ndarray, and compounds of them.
 //!
 //! The same sums in the same order for all of them, so that `f64`, `[f64; 1]` and `Vec<f64>` give the same bits:
 //! `sum_i a_i k_i` over the non-zero `a_i` from left to right, then `y + dt * sum`, each product and sum rounded once

@@ -1,7 +1,7 @@
 //! Tsitouras (2011), Runge-Kutta pairs of order 5(4) satisfying only the first column simplifying assumption,
 //! Comput. Math. Appl. 62, 770-775, table 1; digits beyond the paper's 16 as published by P. Stone, Peter
 //! Stone's Maple worksheets, RKcoeff5n_1 (rounded here to 32). The interpolant is that of the paper's section 4:
-//! `BEYOND` is the leading coefficient of each of its polynomials, and y1 and the slopes at the ends make up the
+//! `BEYOND` is the leading coefficient of each of its polynomials, and y1 and the derivatives at the ends make up the
 //! rest.
 use crate::ode::tableau::through_both_ends;
 use crate::ode::{ButcherTableau, DenseTableau};

@@ -191,7 +191,7 @@ fn a_plateau_behind_accumulation_sees_mean_losses() {
 }
 
 #[test]
-#[should_panic(expected = "tell it with `update_with_value`")]
+#[should_panic(expected = "pass it by `update_with_value`")]
 fn a_plateau_without_a_loss_is_refused() {
     let optimizer = reduce_on_plateau(0.5, 1).into();
     let _ = update(&optimizer, &start(), 1.0, optimizer.init(&start()));

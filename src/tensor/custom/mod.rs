@@ -48,10 +48,10 @@ pub struct CustomFunction<'f, A, R> {
 /// use flowline::tensor::custom_derivatives;
 /// let bound = Tensor::from(1.0);
 /// let clip = custom_derivatives(|x: &Tensor| x.clone()).vjp(move |_x, _y, g| g.minimum(&bound).maximum(&-&bound));
-/// let slope = grad(|x: &Tensor| (clip.call(x) * Tensor::from([0.5, 30.0])).sum(), &Tensor::from([1.0, 1.0]));
-/// assert_eq!(slope.to_vec(), vec![0.5, 1.0]);
+/// let gradient = grad(|x: &Tensor| (clip.call(x) * Tensor::from([0.5, 30.0])).sum(), &Tensor::from([1.0, 1.0]));
+/// assert_eq!(gradient.to_vec(), vec![0.5, 1.0]);
 /// ```
-/// ln(1 - e^-x) for x > 0, which neither cancels for small x nor has a slope 0/0 where e^-x is 1:
+/// ln(1 - e^-x) for x > 0, which neither cancels for small x nor has a derivative 0/0 where e^-x is 1:
 /// ```
 /// use flowline::nn::prelude::*;
 /// use flowline::tensor::custom_derivatives;
@@ -60,8 +60,8 @@ pub struct CustomFunction<'f, A, R> {
 ///     small.select(&(-(-x).expm1()).ln(), &(-(-x).exp()).log1p())
 /// });
 /// let log1mexp = log1mexp.jvp(|x, _y, dx| dx / x.expm1());
-/// let (y, slope) = value_and_grad(|x: &Tensor| log1mexp.call(x), &Tensor::from(1e-10));
-/// assert!((y.item() - 1e-10_f64.ln()).abs() < 1e-9 && (slope.item() / 1e10 - 1.0).abs() < 1e-9);
+/// let (y, gradient) = value_and_grad(|x: &Tensor| log1mexp.call(x), &Tensor::from(1e-10));
+/// assert!((y.item() - 1e-10_f64.ln()).abs() < 1e-9 && (gradient.item() / 1e10 - 1.0).abs() < 1e-9);
 /// ```
 pub fn custom_derivatives<'f, A: Tree, R: Tree>(
     f: impl Fn(&A) -> R + Send + Sync + 'f,

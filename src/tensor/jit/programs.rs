@@ -1,4 +1,4 @@
-//! The compiled programs of a jitted function, told from each other by signatures.
+//! The compiled programs of a jitted function, distinguished by their signatures.
 //!
 //! Nothing here is generic over what the function takes or gives: that is compiled for each jitted function.
 

@@ -1,6 +1,6 @@
 //! The run that lies in a folder: whether there is one, and whether it is the run that is asked for.
 //!
-//! It knows the checkpoint, the options, the recipe and the frames of the data, and refuses a difference by its name and
+//! It knows the checkpoint, the options, the configuration and the frames of the data, and refuses a difference by its name and
 //! both values. It must never know how a run goes on: what it hands over is a header and a state.
 
 use super::{RunInfo, Trainer};
@@ -57,32 +57,32 @@ impl Trainer<'_> {
         let folder = self.folder.clone().expect("invariant: a checkpoint lies in a folder");
         if self.flow.is_some() {
             compare(&folder, "time_limit", &header.options.time_limit, &options.time_limit)?;
-            compare(&folder, "recipe", &header.recipe, &as_far(config.clone(), &header))?;
+            compare(&folder, "config", &header.config, &as_far(config.clone(), &header))?;
         } else {
-            options.resume(&header.options, &header.recipe, self.data.shape(), &folder)?;
+            options.resume(&header.options, &header.config, self.data.shape(), &folder)?;
         }
         if let (None, Some(config)) = (&self.flow, &self.config) {
             let asked = config.clone().with(&header.options);
-            compare(&folder, "recipe", &header.recipe, &as_far(asked, &header))?;
+            compare(&folder, "config", &header.config, &as_far(asked, &header))?;
         }
         // The rule that reads the image is the run's own.
         let rule = |frames: &Frames| frames.image.as_ref().map_or(Rule::Default, |image| image.rule);
         if rule(&prepared.frames) != rule(&header.frames) {
             let rule = rule(&header.frames);
             self.data = self.data.clone().with_rule(rule)?;
-            *prepared = self.data.prepare(&header.recipe)?;
+            *prepared = self.data.prepare(&header.config)?;
         }
         check_data(&folder, &self.data.name(), &header, prepared)?;
-        let flow = header.recipe.model.build(&Key::new(0))?;
+        let flow = header.config.model.build(&Key::new(0))?;
         let key = Key::new(config.seed);
-        let like = step::begin(&header.recipe, flow, &key);
+        let like = step::begin(&header.config, flow, &key);
         let state = checkpoint.into_tree(&Stored::of(&like, prepared.pixels()))?.state();
         if self.flow.is_some() {
             compare(&folder, "key", &key.leaves()[0].to_vec(), &state.key.leaves()[0].to_vec())?;
         }
         let of = match header.options.time_limit {
             Some(_) => String::new(),
-            None => format!(" of {}", header.recipe.updates()),
+            None => format!(" of {}", header.config.updates()),
         };
         (self.on_note)(&format!("resuming after update {}{of}", state.update.item()));
         Ok((header, state))
@@ -92,7 +92,7 @@ impl Trainer<'_> {
 /// A config with as many updates as a run has made, where the clock decided how many.
 fn as_far(config: TrainConfig, header: &RunInfo) -> TrainConfig {
     match header.options.time_limit {
-        Some(_) => config.with_updates_of(&header.recipe),
+        Some(_) => config.with_updates_of(&header.config),
         None => config,
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// Longest time between two checkpoints, less the time of an update, where writing one takes less than a 50th of it.
 const SAVE_EVERY: Duration = Duration::from_secs(3);
-/// Shortest times between two measures of the held-out NLL and between two pictures, and the least multiple of what one
+/// Shortest times between two measures of the held-out NLL and between two figures, and the least multiple of what one
 /// takes: the clock of a run belongs to training.
 const MEASURE_EVERY: Duration = Duration::from_secs(10);
 #[cfg(feature = "plot")]
@@ -36,7 +36,7 @@ impl Alarm {
         Alarm::new(MEASURE_EVERY, LOOK_SHARE)
     }
 
-    /// Of pictures; silent until the first.
+    /// Of figures; silent until the first.
     #[cfg(feature = "plot")]
     pub fn of_drawing() -> Alarm {
         Alarm::new(DRAW_EVERY, LOOK_SHARE)

@@ -53,7 +53,7 @@ impl Session<'_> {
             if is_lost && self.update > 0 {
                 let (path, update) = (folder.file(file), self.update);
                 let path = path.display();
-                let text = format!("{path} is missing: what it told of updates 1 to {update} is lost");
+                let text = format!("{path} is missing: its records of updates 1 to {update} are lost");
                 (self.trainer.on_note)(&text);
             }
         }
@@ -65,7 +65,7 @@ impl Session<'_> {
         self.clock.resume(earlier.seconds);
         earlier.measured_at.retain(|&update| update <= self.update);
         self.tallies.restore(earlier);
-        rows.rows.iter().for_each(|row| self.tallies.read(&self.header.recipe, row));
+        rows.rows.iter().for_each(|row| self.tallies.read(&self.header.config, row));
         self.best = best.or(self.best.take());
         self.metrics = Some(rows.resume()?);
         Ok(())
@@ -77,7 +77,7 @@ impl Session<'_> {
         let Some(path) = self.folder.as_ref().map(|folder| folder.file(COUNTERS_FILE)) else { return Ok(()) };
         let finite = |t: &Tensor| !t.dtype().is_float() || t.to_vec().iter().all(|x| x.is_finite());
         if !self.state.model.leaves().iter().all(finite) {
-            let phase = self.header.recipe.phase_of(self.update);
+            let phase = self.header.config.phase_of(self.update);
             let (update, objective, lr) = (self.update, phase.objective.name(), phase.lr);
             return Err(TrainError::Loss { loss: f64::NAN, update, objective, lr }.into());
         }

@@ -1,4 +1,4 @@
-//! What a run looks at on its way: the NLL of what is held out, and pictures of what is learned so far.
+//! What a run looks at on its way: the NLL of what is held out, and figures of what is learned so far.
 //!
 //! It reads the state by its averaged weights and never writes it: when it is asked depends on the clock, and a resumed run
 //! must have the bits of one that was not.
@@ -23,7 +23,7 @@ use {
 /// update 100, so that what looking allocates once is there by then.
 const FIRST_LOOK_UPDATES: u64 = 50;
 const FIRST_LOOK: Duration = Duration::from_secs(8);
-/// Cells along the longer side of pictures on the way.
+/// Cells along the longer side of figures on the way.
 #[cfg(feature = "plot")]
 const COARSE: usize = 96;
 /// Points that are drawn at a time for the test part of a known density.
@@ -54,7 +54,7 @@ impl Session<'_> {
 
     /// What the test part says of them, by as many of its points as there is time for.
     pub(in crate::train) fn test(&mut self, by: Deadline) -> Result<Score> {
-        let (seed, standard) = (self.header.recipe.seed, self.header.standard());
+        let (seed, standard) = (self.header.config.seed, self.header.standard());
         let Trainer { data, on_stage, .. } = &mut self.trainer;
         let fresh = |part| data.fresh(&standard, DRAWN, seed, part);
         let told = |share| on_stage(Activity::Testing, share);
@@ -62,7 +62,7 @@ impl Session<'_> {
         Ok(self.told(found))
     }
 
-    /// A score in the coordinates that NLLs are told in.
+    /// A score in the coordinates that NLLs are reported in.
     fn told(&self, score: Score) -> Score {
         Score { nll: score.nll.plus(self.header.frames.told_nats()), ..score }
     }

@@ -114,7 +114,7 @@ fn checkpoints_of_the_first_format_are_read_and_never_resumed() {
     let learned = run(place.path(), 0).unwrap();
     let checkpoint = read_checkpoint::<RunInfo>(&path).unwrap();
     let header = RunInfo { run: String::new(), ..checkpoint.header.clone() };
-    let like = step::begin(&header.recipe, header.recipe.model.build(&Key::new(0)).unwrap(), &Key::new(0));
+    let like = step::begin(&header.config, header.config.model.build(&Key::new(0)).unwrap(), &Key::new(0));
     write_first_format(&path, &header, &checkpoint.into_tree(&Stored::of(&like, None)).unwrap());
     assert_eq!(bits(&TrainedFlow::open(place.path()).unwrap().flow), bits(&learned.flow));
     let kept = files(place.path());
@@ -145,8 +145,8 @@ fn a_run_from_before_the_test_part_is_read_and_never_resumed() {
     header["points"]["held_out"] = 4.into();
     header["points"]["offset_nats"] = 0.0.into();
     let like = step::begin(
-        &checkpoint.header.recipe,
-        checkpoint.header.recipe.model.build(&Key::new(0)).unwrap(),
+        &checkpoint.header.config,
+        checkpoint.header.config.model.build(&Key::new(0)).unwrap(),
         &Key::new(0),
     );
     let stored = checkpoint.into_tree(&Stored::of(&like, None)).unwrap();

@@ -86,7 +86,7 @@ fn images_are_learned_resumed_sampled_and_measured() {
         place.run("first", &small(1), data.clone()).unwrap().train_report.unwrap().bits_per_dim.unwrap();
     assert!(bits < first - 0.1 && report.bits_per_dim_stderr.unwrap() > 0.0, "{bits} {first}");
     assert!((report.nll_nats - bits * 24.0 * std::f64::consts::LN_2).abs() < 1e-9);
-    assert_eq!((report.gap_nats, report.mass, report.tolerances.len()), (None, None, 4));
+    assert_eq!((report.gap_nats, report.total_probability, report.tolerances.len()), (None, None, 4));
     assert_eq!((report.validation_rows, report.test_rows), (30, 30));
     let of_test = report.test_bits_per_dim.unwrap();
     assert!((report.test_nll_nats - of_test * 24.0 * std::f64::consts::LN_2).abs() < 1e-9);
@@ -182,7 +182,7 @@ fn images_of_a_class_are_drawn_where_classes_were_learned() {
         assert!(right as f64 >= 100.0 * least, "class {class}: {right} of 100");
     }
     let refused = |label| learned.sample_images(1, label, &key).map(|_| ()).unwrap_err().to_string();
-    assert!(refused(None).contains("this run has 2 classes; tell one with --label"), "{}", refused(None));
+    assert!(refused(None).contains("this run has 2 classes; choose one with --label"), "{}", refused(None));
     assert!(refused(Some(2)).contains("--label=2: this run has classes 0 to 1"), "{}", refused(Some(2)));
     let unlabeled = place.set(50, false);
     let message = learned.image_log_probs(&unlabeled, (1e-3, 1e-3), 1, &key, |_| {}).unwrap_err().to_string();
@@ -218,7 +218,7 @@ fn every_field_transform_and_objective_runs() {
     ];
     for (i, options) in all.into_iter().enumerate() {
         let learned = place.run(&format!("run{i}"), &few(options), data.clone()).unwrap();
-        assert_eq!(learned.header.recipe.model.solve.divergence, DivergenceKind::Hutchinson);
+        assert_eq!(learned.header.config.model.solve.divergence, DivergenceKind::Hutchinson);
         assert!(learned.train_report.unwrap().bits_per_dim.unwrap().is_finite(), "{i}");
         assert!(TrainedFlow::open(place.path(&format!("run{i}"))).is_ok(), "{i}");
     }

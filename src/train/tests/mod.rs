@@ -36,11 +36,13 @@ fn draws_follow_the_density_of_the_image() {
         for axis in 0..2 {
             let x = |i: usize| points[2 * i + axis];
             let mean = (0..40_000).map(|i| weight[i] * x(i)).sum::<f64>() / total;
-            let exact: f64 = data.positions.iter().zip(&data.mass).map(|(p, m)| f64::from(p[axis]) * m).sum();
+            let exact: f64 =
+                data.positions.iter().zip(&data.probabilities).map(|(p, m)| f64::from(p[axis]) * m).sum();
             assert!((mean - exact).abs() < 0.02, "axis {axis}: {mean} {exact}");
             let square = (0..40_000).map(|i| weight[i] * x(i).powi(2)).sum::<f64>() / total;
             let jitter = data.jitter_std[axis].powi(2);
-            let pixels = data.positions.iter().zip(&data.mass).map(|(p, m)| f64::from(p[axis]).powi(2) * m);
+            let pixels =
+                data.positions.iter().zip(&data.probabilities).map(|(p, m)| f64::from(p[axis]).powi(2) * m);
             let exact = pixels.sum::<f64>() + jitter;
             assert!((square / exact - 1.0).abs() < 0.03, "axis {axis}: {square} {exact}");
         }
@@ -75,9 +77,9 @@ fn a_run_of_the_library_resumes_by_itself_and_opens_again() {
     assert_eq!(leaves(&opened), leaves(&learned.flow));
 
     let other = run(folder.path()).updates(31).run().unwrap_err().to_string();
-    assert!(other.contains("recipe.phases.0.updates"), "{other}");
+    assert!(other.contains("config.phases.0.updates"), "{other}");
     let other = run(folder.path()).seed(9).run().unwrap_err().to_string();
-    assert!(other.contains("recipe.seed"), "{other}");
+    assert!(other.contains("config.seed"), "{other}");
 }
 
 #[test]
@@ -193,7 +195,7 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
         crate::data::grouped(report.test_rows)
     );
     assert!(text.starts_with(&line), "{text}");
-    assert!((report.mass.unwrap() - 1.0).abs() < 2e-3, "{:?}", report.mass);
+    assert!((report.total_probability.unwrap() - 1.0).abs() < 2e-3, "{:?}", report.total_probability);
     assert!((report.validation_nats - report.test_nll_nats).abs() < 0.1, "{text}");
     for picture in ["density", "comparison", "samples", "flow", "loss"] {
         let is_there = folder.path().join(format!("{picture}.png")).exists();
@@ -261,7 +263,7 @@ fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
     let data = TrainingData::Points(normals(2_000, 1), given);
     let learned = Trainer::new(data).options(&options).run_dir(folder.path()).run().unwrap();
     let report = learned.train_report.as_ref().unwrap();
-    assert_eq!((report.entropy_nats, report.gap_nats, report.mass), (None, None, None));
+    assert_eq!((report.entropy_nats, report.gap_nats, report.total_probability), (None, None, None));
     assert_eq!(report.validation_nats, report.nll_nats);
     assert_eq!((report.validation_rows, report.test_rows), (500, 700));
     assert_eq!(learned.header.parts, Some(Parts { train: 2_000, validation: 500, test: 700 }));

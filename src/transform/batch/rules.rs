@@ -194,7 +194,7 @@ fn scatter_add(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize) ->
 fn shifted(b: &mut Builder, index: NodeId, n: usize, rows: usize) -> NodeId {
     assert!(
         i32::try_from(n * rows).is_ok(),
-        "invariant: {n} examples of {rows} rows have more rows than an i32 index tells apart"
+        "invariant: {n} examples of {rows} rows have more rows than an i32 index reaches"
     );
     let ty = b.ty(index).clone();
     let (zero, last) = (b.splat_like(index, 0.0), b.splat_like(index, rows as f64 - 1.0));

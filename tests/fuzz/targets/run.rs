@@ -19,5 +19,5 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     file("metrics.csv", &bytes[..at]);
     file("counters.json", bytes.get(at + 1..).unwrap_or_default());
     let Ok(recorded) = Recorded::read(folder(), &learned().header, u64::MAX) else { return };
-    assert!(recorded.phases.len() <= learned().header.recipe.phases.len());
+    assert!(recorded.phases.len() <= learned().header.config.phases.len());
 });
