@@ -91,10 +91,8 @@ pub mod extra {
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-#[cfg(all(doctest, feature = "train", feature = "plot", feature = "nalgebra", feature = "ndarray"))]
+#[cfg(all(doctest, feature = "train", feature = "plot"))]
 #[doc = include_str!("../docs/programs/01-first-solve.md")]
-#[doc = include_str!("../docs/programs/02-nalgebra.md")]
-#[doc = include_str!("../docs/programs/03-ndarray.md")]
 #[doc = include_str!("../docs/programs/04-events.md")]
 #[doc = include_str!("../docs/programs/05-ensemble.md")]
 #[doc = include_str!("../docs/programs/06-parameter-fit.md")]
@@ -105,3 +103,11 @@ struct Readme;
 #[doc = include_str!("../docs/programs/11-gradient-of-an-event.md")]
 #[doc = include_str!("../docs/programs/12-hessian-vector-product.md")]
 struct Programs;
+
+#[cfg(all(doctest, feature = "nalgebra"))]
+#[doc = include_str!("../docs/programs/02-nalgebra.md")]
+struct ProgramOfNalgebra;
+
+#[cfg(all(doctest, feature = "ndarray"))]
+#[doc = include_str!("../docs/programs/03-ndarray.md")]
+struct ProgramOfNdarray;
