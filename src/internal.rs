@@ -10,13 +10,13 @@ pub use crate::simd::Level;
 pub use crate::{
     backend::Peak,
     data::{
-        Given, HELD_OUT_SHARE, Parts, SMOOTHING,
+        Given,
         estimate::grouped,
-        extra::{Estimate, Rule, ToyGrid},
+        extra::{Estimate, Rule},
     },
     eval::EvalError,
     train::{
-        DRAW_TOLERANCE, FAR, FieldConfig, FlopsOf, Flow, IMAGE_TOLERANCE, ImagesFrame, MEASURE_TOLERANCE,
+        DRAW_TOLERANCE, FAR, FieldConfig, FlopsOf, IMAGE_TOLERANCE, ImagesFrame, MEASURE_TOLERANCE,
         ModelConfig, PhasePlan, Recorded, Steps, ToleranceRow, check_free, check_tolerances, default_folder,
         extra::{
             Activity, DensityGrid, DivergenceKind, ModelKind, Objective, ObjectiveKind, OptimizerKind,

@@ -241,12 +241,7 @@ impl<'a> Asked<'a> {
         };
         let row = groups.map(|groups| group * groups.size);
         let Resolved { rtol, atol, .. } = resolved;
-        Err(SolveError::Incomplete {
-            outcome,
-            row,
-            tolerances: Some(Box::new((rtol, atol))),
-            partial: Box::new(solution),
-        })
+        Err(SolveError::incomplete(outcome, row, (rtol, atol), solution))
     }
 }
 

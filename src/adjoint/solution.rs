@@ -83,7 +83,7 @@ impl<Y: Tree> TensorSolution<Y> {
     pub fn outcome(&self) -> Outcome {
         let mut all = decoded(&self.verdict);
         let early = all.iter().position(|outcome| !outcome.is_success());
-        let first = early.or_else(|| all.iter().position(|outcome| !outcome.is_completed()));
+        let first = early.or_else(|| all.iter().position(|outcome| !outcome.reached_t1()));
         all.swap_remove(first.unwrap_or(0))
     }
 
@@ -134,7 +134,7 @@ impl<Y: Tree> TensorSolution<Y> {
     }
 
     /// Whether t1 was reached, not an event before it: a bool tensor of rank 0, or one entry a group of rows.
-    pub fn is_success(&self) -> Tensor {
+    pub fn reached_t1(&self) -> Tensor {
         let status = match self.verdict.rank() {
             1 => self.verdict.index(0),
             _ => self.verdict.column(0),

@@ -132,17 +132,11 @@ pub fn solve<Y: PlainState, F: VectorField<Y>, O>(
     if let Some(error) = failure {
         return Err(error.map(|()| solution));
     }
-    let Solution { outcome, ref rtol, ref atol, .. } = solution;
-    if outcome.is_success() || ode.settings.allow_incomplete {
+    if solution.outcome.is_success() || ode.settings.allow_incomplete {
         return Ok(solution);
     }
-    let (rtol, atol) = (rtol.clone(), atol.clone());
-    Err(SolveError::Incomplete {
-        outcome,
-        row: None,
-        tolerances: Some(Box::new((rtol, atol))),
-        partial: Box::new(solution),
-    })
+    let tolerances = (solution.rtol.clone(), solution.atol.clone());
+    Err(SolveError::incomplete(solution.outcome, None, tolerances, solution))
 }
 
 /// As much of a solution as there is, and what failed on the way if anything did.

@@ -167,7 +167,7 @@ impl Outcome {
     }
 
     /// t1 was reached.
-    pub fn is_completed(&self) -> bool {
+    pub fn reached_t1(&self) -> bool {
         matches!(self, Outcome::Completed)
     }
 

@@ -177,16 +177,10 @@ impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
         &self,
         found: Sensitivity<D, N>,
     ) -> Result<Sensitivity<D, N>, SolveError<Sensitivity<D, N>>> {
-        let Sensitivity { outcome, ref rtol, ref atol, .. } = found;
-        if outcome.is_success() || self.0.settings.allow_incomplete {
+        if found.outcome.is_success() || self.0.settings.allow_incomplete {
             return Ok(found);
         }
-        let (rtol, atol) = (rtol.clone(), atol.clone());
-        Err(SolveError::Incomplete {
-            outcome,
-            row: None,
-            tolerances: Some(Box::new((rtol, atol))),
-            partial: Box::new(found),
-        })
+        let tolerances = (found.rtol.clone(), found.atol.clone());
+        Err(SolveError::incomplete(found.outcome, None, tolerances, found))
     }
 }

@@ -98,6 +98,14 @@ impl<S> SolveError<S> {
     }
 }
 
+impl<S> SolveError<S> {
+    /// A solve by these tolerances that ended early.
+    pub(crate) fn incomplete(outcome: Outcome, row: Option<usize>, tolerances: (Tol, Tol), partial: S) -> Self {
+        let tolerances = Some(Box::new(tolerances));
+        SolveError::Incomplete { outcome, row, tolerances, partial: Box::new(partial) }
+    }
+}
+
 impl SolveError {
     /// A field that failed.
     pub(crate) fn of_field(t: f64, step: u64, source: FieldError) -> Self {

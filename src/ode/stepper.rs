@@ -103,12 +103,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         match self.outcome() {
             Some(outcome) if !outcome.is_success() && !self.allow_incomplete => {
                 let Resolved { rtol, atol, .. } = self.resolved.clone();
-                Err(SolveError::Incomplete {
-                    outcome,
-                    row: None,
-                    tolerances: Some(Box::new((rtol, atol))),
-                    partial: Box::new(()),
-                })
+                Err(SolveError::incomplete(outcome, None, (rtol, atol), ()))
             }
             _ => Ok(()),
         }

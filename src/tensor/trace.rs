@@ -55,7 +55,7 @@ impl Check {
             let at = |k: usize| values.data().get_f64(row * width + k);
             let outcome = Outcome::decode(at(0), at(1), at(2), at(3), at(4), at(5));
             let row = (width > VERDICT).then(|| at(VERDICT) as usize);
-            let early = outcome.filter(|o| !o.is_completed());
+            let early = outcome.filter(|o| !o.reached_t1());
             early.map(|outcome| Error::Solve(SolveError::in_program(outcome, row)))
         })
     }

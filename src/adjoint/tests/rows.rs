@@ -124,7 +124,7 @@ fn rows_have_the_counts_and_values_of_the_host() {
     }
     assert_eq!(got.t1.to_vec(), [1.5; 5]);
     assert_eq!(got.outcomes(), vec![Outcome::Completed; 5]);
-    assert_eq!(got.is_success().to_vec(), [1.0; 5]);
+    assert_eq!(got.reached_t1().to_vec(), [1.0; 5]);
 }
 
 type All = (Weights, Tensor, (Tensor, Tensor), Tensor);
@@ -255,10 +255,10 @@ fn a_row_that_fails_leaves_the_others_as_they_are_and_is_named() {
             panic!("{error}")
         };
         assert_eq!(outcome, got.outcome());
-        let failed: Vec<bool> = got.outcomes().iter().map(|o| !o.is_completed()).collect();
+        let failed: Vec<bool> = got.outcomes().iter().map(|o| !o.reached_t1()).collect();
         let per_group = if batching == Batching::Groups(2) { 2 } else { 1 };
         let wanted: Vec<bool> = (0..4 / per_group).map(|g| g == 2 / per_group).collect();
-        assert_eq!((failed, got.outcome().is_completed()), (wanted, false));
+        assert_eq!((failed, got.outcome().reached_t1()), (wanted, false));
         for r in [0, 1] {
             assert_eq!(got.ys.slice(1, r..r + 1).to_vec(), want.ys.slice(1, r..r + 1).to_vec());
         }

@@ -30,14 +30,8 @@ impl<Y> EnsembleSolution<Y> {
     pub(super) fn judged(self, allow_incomplete: bool) -> Result<Self, SolveError<Self>> {
         let early = self.outcomes.iter().position(|outcome| !outcome.is_success());
         let Some(row) = early.filter(|_| !allow_incomplete) else { return Ok(self) };
-        let EnsembleSolution { ref outcomes, ref rtol, ref atol, .. } = self;
-        let (outcome, rtol, atol) = (outcomes[row], rtol.clone(), atol.clone());
-        Err(SolveError::Incomplete {
-            outcome,
-            row: Some(row),
-            tolerances: Some(Box::new((rtol, atol))),
-            partial: Box::new(self),
-        })
+        let tolerances = (self.rtol.clone(), self.atol.clone());
+        Err(SolveError::incomplete(self.outcomes[row], Some(row), tolerances, self))
     }
 
     /// What all of them took together.
@@ -54,10 +48,10 @@ impl<Y> EnsembleSolution<Y> {
 
 impl<Y> fmt::Display for EnsembleSolution<Y> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let completed = self.outcomes.iter().filter(|outcome| outcome.is_completed()).count();
+        let completed = self.outcomes.iter().filter(|outcome| outcome.reached_t1()).count();
         write!(f, "{completed} of {} trajectories completed", self.outcomes.len())?;
         if let Some((index, outcome)) =
-            self.outcomes.iter().enumerate().find(|(_, outcome)| !outcome.is_completed())
+            self.outcomes.iter().enumerate().find(|(_, outcome)| !outcome.reached_t1())
         {
             write!(f, " (the first that did not is {index}: {outcome})")?;
         }
