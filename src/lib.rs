@@ -3,7 +3,7 @@
 //! - [`ode`]: solves of host values; the stepping algorithm is written there, once.
 //! - `tensor`: tensors, `jit`, gradients; `adjoint`: the same solves on tensors, differentiable.
 //! - `nn`, `optim`, `cnf`: layers, optimizers, flows; `memory`: what lives and what is kept compiled.
-//! - `plot`, [`io`]: pictures of solutions and densities, files.
+//! - `plot`, [`io`]: figures of solutions and densities, files.
 //! - `data`, `eval`, `train`: images as densities, points, sets of images, what is measured of a learned density and how it
 //!   is shown, the training loop, run folders.
 //! - `guide`: from the first solve to an image flow, one program after the other.

@@ -152,8 +152,8 @@ fn fields(model: &ModelConfig) -> String {
 }
 
 fn text(learned: &TrainedFlow, phases: &[Phase], tolerances: &[ToleranceRow], peak: &Peak) -> String {
-    let (recipe, header) = (&learned.header.config, &learned.header);
-    let model = &recipe.model;
+    let (config, header) = (&learned.header.config, &learned.header);
+    let model = &config.model;
     let steps = match model.solve.steps {
         Steps::Fixed { steps } => format!("{steps} fixed steps"),
         Steps::Adaptive { rtol, atol } => format!("rtol {rtol:e}, atol {atol:e}"),
@@ -180,15 +180,15 @@ fn text(learned: &TrainedFlow, phases: &[Phase], tolerances: &[ToleranceRow], pe
         table.row("entropy", format!("{entropy:.4} nats"));
     }
     table
-        .row("preset", recipe.preset.name())
+        .row("preset", config.preset.name())
         .row("flow", format!("{}, t in [0, {}]", fields(model), model.t1))
         .row("weights", grouped(num_params(&learned.flow) as u64))
         .row("solver", format!("{}, {steps}, {} divergence", model.solve.solver, model.solve.divergence))
-        .row("seed", recipe.seed.to_string())
-        .row("updates", format!("{} of {}", grouped(learned.update), grouped(recipe.updates())));
-    for phase in &recipe.phases {
+        .row("seed", config.seed.to_string())
+        .row("updates", format!("{} of {}", grouped(learned.update), grouped(config.updates())));
+    for phase in &config.phases {
         let (updates, batch, lr) = (grouped(phase.updates), grouped(phase.batch as u64), phase.lr);
-        let text = format!("{updates} updates of {batch} points, {} at {lr:e}", recipe.optimizer);
+        let text = format!("{updates} updates of {batch} points, {} at {lr:e}", config.optimizer);
         table.row(phase.objective.title(), text);
     }
     let mut parts = vec![];

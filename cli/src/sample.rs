@@ -66,8 +66,8 @@ pub fn run(args: &Args) -> Result<()> {
         FileKind::Png => {
             let (title, image) = (format!("{} samples", grouped(n as u64)), learned.plane("a histogram")?);
             let parts = parts.map(|part| part.map(|part| part.as_chunks::<2>().0.to_vec()));
-            let picture = histogram_of_parts(&title, n, parts, image.window(), Some(image.scale()))?;
-            picture.save(&path)?;
+            let image = histogram_of_parts(&title, n, parts, image.window(), Some(image.scale()))?;
+            image.save(&path)?;
         }
     }
     drop(count);

@@ -32,7 +32,7 @@ impl Signals {
     }
 
     /// Whether one came.
-    pub fn is_told(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.came.load(Ordering::Relaxed) != 0
     }
 

@@ -230,7 +230,7 @@ fn train(args: &Args, options: &TrainOptions, started: Instant) -> Result<()> {
     let signals = Signals::watch().ok();
     let bar = RefCell::new(Bar::new());
     let learned = trainer
-        .stop_when(|| signals.as_ref().is_some_and(Signals::is_told))
+        .stop_when(|| signals.as_ref().is_some_and(Signals::is_requested))
         .on_update(|progress| bar.borrow_mut().show(progress))
         .on_note(|text| bar.borrow_mut().note(text))
         .on_stage(|stage, done| bar.borrow_mut().stage(stage, done))

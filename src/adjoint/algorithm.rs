@@ -12,10 +12,10 @@ pub(super) type Carry = ode::Carry<Leaves>;
 /// A field of leaves.
 pub(super) type LeafField<'a> = dyn VectorField<Leaves> + 'a;
 /// Where a step starts and ends.
-pub(super) type Knots<'a> = (&'a Tensor, &'a Tensor);
+pub(super) type StepTimes<'a> = (&'a Tensor, &'a Tensor);
 /// What makes of the method's y1 what stands behind a step: of the step times, y and y1.
 pub(super) type Then<'a> =
-    dyn FnMut(Knots<'_>, &Leaves, &mut Leaves) -> Result<(), FieldFailure<Tensor>> + 'a;
+    dyn FnMut(StepTimes<'_>, &Leaves, &mut Leaves) -> Result<(), FieldFailure<Tensor>> + 'a;
 
 /// [`ode::start`]
 pub(super) fn start(
@@ -44,10 +44,10 @@ pub(super) fn step(
     field: &LeafField<'_>,
     scheme: &Scheme<'_>,
     span: &Span<Tensor>,
-    knots: Knots<'_>,
+    step_times: StepTimes<'_>,
     y: &Leaves,
     k: &mut [Leaves],
     y1: &mut Leaves,
 ) -> Result<(), FieldFailure<Tensor>> {
-    ode::step(&field, scheme, span, knots, y, k, y1)
+    ode::step(&field, scheme, span, step_times, y, k, y1)
 }

@@ -65,7 +65,7 @@ impl Problem<'_> {
     }
 
     /// What the search carries for events: their functions' values where the step starts; where the solve may go on behind a
-    /// hit the noise of these too, both again for the start of the step last accepted, the status that it had without an event
+    /// event the noise of these too, both again for the start of the step last accepted, the status that it had without an event
     /// and the stops off the grid before it.
     fn num_ext(&self) -> usize {
         let num_events = self.events.watches.len();
@@ -92,15 +92,15 @@ impl Problem<'_> {
         };
         let own_status = after.status.clone();
         let code = |x: f64| Clock::like(&own_status, x);
-        let Seen { ends, is_hit, is_bad, code: which, has_sunk } =
+        let Seen { ends, has_occurred, is_bad, code: which, has_sunk } =
             self.events.look(curve, (rows, &after.y1), &marks, may_sink);
         let is_bad = after.accepted.and(&is_bad);
-        let is_hit = after.accepted.and(&is_hit).and(&is_bad.not());
+        let has_occurred = after.accepted.and(&has_occurred).and(&is_bad.not());
         take_back(self.scheme, &Before::of(before), (&is_bad, &which), after);
         let is_zeno = is_bad.and(&has_sunk);
         after.component = is_zeno.select(&Events::index_of(&which), &after.component);
         after.status = is_zeno.select(&code(status::ZENO), &after.status);
-        after.status = is_hit.select(&code(status::EVENT), &after.status);
+        after.status = has_occurred.select(&code(status::EVENT), &after.status);
         let accepted = &after.accepted;
         let kept = |new: &[Tensor], old: &[Tensor]| -> Vec<Tensor> {
             new.iter().zip(old).map(|(new, old)| accepted.select(new, old)).collect()

@@ -164,7 +164,7 @@ impl<'a> Asked<'a> {
             _ => {}
         }
         if events.go_on() {
-            check_hits(events.num_rows(), y0.tensors())?;
+            check_record_bytes(events.num_rows(), y0.tensors())?;
             saved = saved.in_pieces(events.num_rows(), scheme.limits.max_steps);
         }
         if let Some(Groups { rows, size, .. }) = groups
@@ -246,7 +246,7 @@ impl<'a> Asked<'a> {
 }
 
 /// Refuses rows for events that would be too large.
-fn check_hits(rows: usize, y: &[Tensor]) -> Result<(), ConfigError> {
+fn check_record_bytes(rows: usize, y: &[Tensor]) -> Result<(), ConfigError> {
     let one: usize = y.iter().map(|y| y.ty().bytes()).sum();
     let (bytes, most) = (rows.saturating_mul(one), BYTES_MAX);
     if bytes > most { Err(ConfigError::EventRecordsTooLarge { rows, bytes, most }) } else { Ok(()) }
@@ -284,8 +284,8 @@ impl<Y: OdeState<Options = Options>, F, O> Ode<'_, Y, F, O> {
     }
 
     /// How many steps are expected: see [`ExpectedSteps`].
-    pub fn expected_steps(mut self, forecast: impl Into<ExpectedSteps>) -> Self {
-        self.options.expected_steps = forecast.into();
+    pub fn expected_steps(mut self, expected: impl Into<ExpectedSteps>) -> Self {
+        self.options.expected_steps = expected.into();
         self
     }
 

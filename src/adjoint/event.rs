@@ -82,7 +82,7 @@ pub(super) struct Seen {
     /// Each event's function at the step's end.
     pub(super) ends: Vec<Tensor>,
     /// Whether a sign has changed.
-    pub(super) is_hit: Tensor,
+    pub(super) has_occurred: Tensor,
     /// Whether the step is to be taken back: a function is NaN in it, or an event goes through its root because the state
     /// no longer resolves how often it happens.
     pub(super) is_bad: Tensor,
@@ -137,10 +137,11 @@ impl Along<'_> {
         let samples = self.samples(mark);
         let end = &samples[samples.len() - 1];
         let of = |pair: &[[Tensor; 2]]| {
-            let hit = self.watch.event.is_hit(&pair[0][1], &pair[1][1]);
-            let or_end = |x: &[Tensor; 2]| [hit.select(&x[0], &end[0]), hit.select(&x[1], &end[1])];
+            let occurrence = self.watch.event.has_occurred(&pair[0][1], &pair[1][1]);
+            let or_end =
+                |x: &[Tensor; 2]| [occurrence.select(&x[0], &end[0]), occurrence.select(&x[1], &end[1])];
             let bracket = Bracket::new(or_end(&pair[0]), or_end(&pair[1]));
-            (hit, bracket)
+            (occurrence, bracket)
         };
         samples.windows(2).map(of).collect()
     }
@@ -168,12 +169,12 @@ impl<'a> Events<'a> {
         self.max_events.unwrap_or(if self.go_on() { 64 } else { self.watches.len() })
     }
 
-    /// What event `index` makes of the state at t, where it is `hit`. One branch runs: the functions of the others see
+    /// What event `index` makes of the state at t, where it is `event`. One branch runs: the functions of the others see
     /// no state that is not theirs.
-    pub(super) fn then(&self, index: usize, hit: &Tensor, t: &Tensor, y: Leaves) -> Leaves {
+    pub(super) fn then(&self, index: usize, occurrence: &Tensor, t: &Tensor, y: Leaves) -> Leaves {
         let Some(then) = &self.watches[index].then else { return y };
         let changed = |(t, y): &(Tensor, Leaves)| then(t, y);
-        cond(hit, &(t.clone(), y), changed, |(_, y)| y.clone())
+        cond(occurrence, &(t.clone(), y), changed, |(_, y)| y.clone())
     }
 
     /// The functions' values at (t, y).
@@ -222,12 +223,13 @@ impl<'a> Events<'a> {
         may_sink: &[Tensor],
     ) -> Seen {
         let no = number(0.0).lt(0.0);
-        let (mut is_hit, mut ends) = (no.clone(), vec![]);
+        let (mut has_occurred, mut ends) = (no.clone(), vec![]);
         let (mut nan, mut sunk) = (vec![], vec![]);
         for (i, watch) in self.watches.iter().enumerate() {
             let samples = self.along(i, curve, step, y1).samples(&marks[i]);
-            let hits = samples.windows(2).map(|pair| watch.event.is_hit(&pair[0][1], &pair[1][1]));
-            is_hit = hits.fold(is_hit, |all, hit| all.or(&hit));
+            let occurrences =
+                samples.windows(2).map(|pair| watch.event.has_occurred(&pair[0][1], &pair[1][1]));
+            has_occurred = occurrences.fold(has_occurred, |all, occurrence| all.or(&occurrence));
             nan.push(samples[1..].iter().fold(no.clone(), |any, sample| any.or(&is_nan(&sample[1]))));
             let has_sunk = may_sink.get(i).map(|may| may.and(&marks[i].has_gone_on(&samples[0][1])));
             sunk.push(has_sunk.unwrap_or_else(|| no.clone()));
@@ -236,7 +238,7 @@ impl<'a> Events<'a> {
         let any = |m: &[Tensor]| m.iter().fold(no.clone(), |any, m| any.or(m));
         let has_sunk = any(&sunk);
         let code = has_sunk.select(&Self::code(&sunk), &Self::code(&nan));
-        Seen { ends, is_hit, is_bad: any(&nan).or(&has_sunk), code, has_sunk }
+        Seen { ends, has_occurred, is_bad: any(&nan).or(&has_sunk), code, has_sunk }
     }
 
     /// The time of the change in each bracket.

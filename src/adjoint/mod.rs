@@ -18,7 +18,7 @@ mod curve;
 mod dense;
 mod drive;
 mod event;
-mod hits;
+mod event_records;
 mod leaves;
 mod options;
 mod pieces;
@@ -35,7 +35,7 @@ mod union;
 
 pub use crate::graph::Checkpoints;
 pub use dense::TensorDenseOutput;
-pub use hits::EventRecords;
+pub use event_records::EventRecords;
 pub use options::{Adjoint, Batching, ExpectedSteps};
 pub use solution::{TensorSolution, TensorStats};
 

@@ -12,7 +12,7 @@ use super::algorithm::{self, Carry};
 use super::bodies::Bodies;
 use super::curve::{Rows, choose};
 use super::event::{Events, always, marks_of, number};
-use super::hits::{Cut, EventRecords, LastStep};
+use super::event_records::{Cut, EventRecords, LastStep};
 use super::leaves::Leaves;
 use super::saved::{states_at, ys_of};
 use super::solve::{Problem, failed, solution};
@@ -32,7 +32,7 @@ struct Leg {
     t: Tensor,
     /// The state there.
     y: Leaves,
-    hits: EventRecords<Leaves>,
+    occurrences: EventRecords<Leaves>,
     /// The states at given times, NaN where they are not known yet.
     at_times: Option<Leaves>,
     steps: Option<Kept>,
@@ -107,7 +107,7 @@ pub(super) fn record(
             curve: of.trail.curve.clone()?,
         })
     });
-    (solution.t1, solution.y1, solution.events) = (last.t, last.y, Some(last.hits));
+    (solution.t1, solution.y1, solution.events) = (last.t, last.y, Some(last.occurrences));
     Ok(solution)
 }
 
@@ -129,7 +129,7 @@ impl Pieces<'_> {
         Ok(Leg {
             t: self.span.t0.clone(),
             y: y0.clone(),
-            hits: EventRecords::none(events.num_rows(), y0),
+            occurrences: EventRecords::none(events.num_rows(), y0),
             at_times: (times > 0).then(|| y0.map_leaves(|y| rows(times, y, f64::NAN))),
             steps: (num_steps > 0).then_some(kept),
             noise: vec![number(0.0); values.len()],
@@ -220,7 +220,7 @@ impl Pieces<'_> {
             counts: &leg.counts,
             is_met: &is_met,
         };
-        let (hits, cut) = leg.hits.and(events, &last)?;
+        let (occurrences, cut) = leg.occurrences.and(events, &last)?;
         let own_status = is_met.select(&rest[0], &end.status);
         // Where it ends, before the state is changed: at t1 itself, of which gradients know.
         let t = own_status.eq(status::COMPLETED).select(&self.span.t1, &end.t);
@@ -233,7 +233,7 @@ impl Pieces<'_> {
         });
         let stands = Stands { own_status, num_off_grid: rest[1].clone(), t_start: step.t.clone(), ends };
         let mut next = self.go_on(leg, end, stands, &cut, (t, y))?;
-        (next.hits, next.at_times, next.steps) = (hits, at_times, steps);
+        (next.occurrences, next.at_times, next.steps) = (occurrences, at_times, steps);
         next.looks = rest[2..].iter().map(Tensor::stop_gradient).collect();
         Ok(next)
     }
@@ -291,9 +291,9 @@ impl Pieces<'_> {
         let group: Vec<Tensor> = cut.group.iter().map(|m| m.and(&acts)).collect();
         let (t, y) = self.act(&group, &cut.own, (t, y))?;
         let counts: Vec<Tensor> = leg.counts.iter().zip(&cut.counts).map(|(old, new)| old + new).collect();
-        let is_last = |(i, hit): (usize, &Tensor)| match events.watches[i].event.terminal {
+        let is_last = |(i, occurrence): (usize, &Tensor)| match events.watches[i].event.terminal {
             0 => always().not(),
-            n => hit.and(&counts[i].ge(n as f64)),
+            n => occurrence.and(&counts[i].ge(n as f64)),
         };
         let lasts: Vec<Tensor> = group.iter().enumerate().map(is_last).collect();
         let (rhythms, zenos) = self.beat(leg, &group, &t);
@@ -321,12 +321,13 @@ impl Pieces<'_> {
             let both = new.iter().zip(old);
             both.map(|(new, old)| goes_on.select(new, old).stop_gradient()).collect()
         };
-        let own = group.iter().zip(&cut.noise).map(|(hit, noise)| hit.select(noise, &number(0.0)));
+        let own =
+            group.iter().zip(&cut.noise).map(|(occurrence, noise)| occurrence.select(noise, &number(0.0)));
         let own: Vec<Tensor> = own.collect();
         let search = self.of.carried(&mut next).split_off(y.tensors().len());
         Ok(Leg {
             t,
-            hits: EventRecords::none(1, &y),
+            occurrences: EventRecords::none(1, &y),
             y,
             at_times: None,
             steps: None,
@@ -351,11 +352,11 @@ impl Pieces<'_> {
         (mut t, mut y): (Tensor, Leaves),
     ) -> Result<(Tensor, Leaves), SolveError> {
         let Problem { field, events, .. } = self.of;
-        let size = group.iter().fold(number(0.0), |size, hit| size + hit.cast(DType::F64));
+        let size = group.iter().fold(number(0.0), |size, occurrence| size + occurrence.cast(DType::F64));
         let mut failure = None;
-        for (i, hit) in group.iter().enumerate() {
-            let (before, several) = (t, hit.and(&size.gt(1.5)));
-            t = hit.select(&own[i], &before);
+        for (i, occurrence) in group.iter().enumerate() {
+            let (before, several) = (t, occurrence.and(&size.gt(1.5)));
+            t = occurrence.select(&own[i], &before);
             let carried = |(t, t_next, y): &(Tensor, Tensor, Leaves)| {
                 let (mut slope, mut out) = (y.clone(), y.clone());
                 failure = field.eval(t, y, &mut slope).err();
@@ -366,7 +367,7 @@ impl Pieces<'_> {
             if let Some(source) = failure.take() {
                 return Err(failed(FieldFailure { t, source }));
             }
-            y = events.then(i, hit, &t, y);
+            y = events.then(i, occurrence, &t, y);
         }
         Ok((t, y))
     }

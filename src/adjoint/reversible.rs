@@ -19,7 +19,7 @@
 //! # References
 //! McCallum and Foster (2024), Efficient, accurate and stable gradients for neural ODEs, arXiv:2410.11648, section 3.
 
-use super::algorithm::{self, Carry, Knots, LeafField, Scheme};
+use super::algorithm::{self, Carry, LeafField, Scheme, StepTimes};
 use super::apart::{Bounds, farthest};
 use super::bodies::{Bodies, body};
 use super::curve::{Rows, Step, Trail};
@@ -92,7 +92,7 @@ impl Coupled<'_> {
     fn advanced(
         &self,
         span: &Span<Tensor>,
-        (from, to): Knots<'_>,
+        (from, to): StepTimes<'_>,
         y: &Leaves,
     ) -> Result<Leaves, FieldFailure<Tensor>> {
         let mut k = vec![y.clone(); self.scheme.tableau.num_stages()];
@@ -105,7 +105,7 @@ impl Coupled<'_> {
     fn retreated(
         &self,
         span: &Span<Tensor>,
-        (t, t_next): Knots<'_>,
+        (t, t_next): StepTimes<'_>,
         y: &Leaves,
     ) -> Result<Leaves, FieldFailure<Tensor>> {
         let back = Span::new(span.t1.clone(), span.t0.clone());
@@ -116,13 +116,13 @@ impl Coupled<'_> {
     fn couple(
         &self,
         span: &Span<Tensor>,
-        knots: Knots<'_>,
+        step_times: StepTimes<'_>,
         before: &Pair,
         ahead: &Leaves,
     ) -> Result<Pair, FieldFailure<Tensor>> {
         let l = self.coupling;
         let y = combined([1.0, l, -l], [ahead, &before.y, &before.z]);
-        let back = self.retreated(span, knots, &y)?;
+        let back = self.retreated(span, step_times, &y)?;
         let z = combined([1.0, 1.0, -1.0], [&before.z, &y, &back]);
         Ok(Pair { y, z })
     }
@@ -131,12 +131,12 @@ impl Coupled<'_> {
     fn uncouple(
         &self,
         span: &Span<Tensor>,
-        knots: Knots<'_>,
+        step_times: StepTimes<'_>,
         after: &Pair,
     ) -> Result<Pair, FieldFailure<Tensor>> {
-        let back = self.retreated(span, knots, &after.y)?;
+        let back = self.retreated(span, step_times, &after.y)?;
         let z = combined([1.0, 1.0, -1.0], [&after.z, &back, &after.y]);
-        let ahead = self.advanced(span, knots, &z)?;
+        let ahead = self.advanced(span, step_times, &z)?;
         let inverse = 1.0 / self.coupling;
         Ok(Pair { y: combined([1.0, inverse, -inverse], [&z, &after.y, &ahead]), z })
     }
@@ -161,7 +161,7 @@ impl Coupled<'_> {
         &self,
         trail: &Trail,
         span: &Span<Tensor>,
-        (t, t_next): Knots<'_>,
+        (t, t_next): StepTimes<'_>,
         (before, after): (&Pair, &Pair),
         (ahead, k): (&Leaves, &[Leaves]),
     ) -> Result<Rows, FieldFailure<Tensor>> {
@@ -210,9 +210,9 @@ impl Reversible<'_> {
             carry.k[1..].fill(carry.y.clone());
             carry.y1 = carry.y.clone();
             let (before, running, mut ahead) = (carry.clone(), carry.is_running(), None);
-            algorithm::attempt_then(self.coupled, scheme, span, &mut carry, &mut |knots, y, y1| {
+            algorithm::attempt_then(self.coupled, scheme, span, &mut carry, &mut |step_times, y, y1| {
                 let z1 = ahead.insert(self.coupled.pair(y1).z);
-                *y1 = self.coupled.couple(span, knots, &self.coupled.pair(y), z1)?.join();
+                *y1 = self.coupled.couple(span, step_times, &self.coupled.pair(y), z1)?.join();
                 Ok(())
             })?;
             let mut extra = self.coupled.num_extra() as f64;
@@ -224,8 +224,8 @@ impl Reversible<'_> {
                     k[0] = before.k[0].clone();
                 }
                 let ends = (&self.coupled.pair(&before.y), &self.coupled.pair(&carry.y1));
-                let knots = (&before.t, &carry.t);
-                taps = self.coupled.trail(self.trail, span, knots, ends, (ahead, &k))?.leaves();
+                let step_times = (&before.t, &carry.t);
+                taps = self.coupled.trail(self.trail, span, step_times, ends, (ahead, &k))?.leaves();
                 extra += self.trail.num_extra() as f64;
             }
             let extra = running.select(&carry.t.like(extra), &carry.t.like(0.0));
@@ -257,19 +257,21 @@ impl Reversible<'_> {
         body(&types, &mut |x| {
             let t = x[0].select(&span.t0, &x[2].stop_gradient());
             let t_next = x[1].select(&span.t1, &x[3].stop_gradient());
-            let (knots, both) = ((&t, &t_next), start.with(x[4..].to_vec()));
+            let (step_times, both) = ((&t, &t_next), start.with(x[4..].to_vec()));
             let from = self.coupled.pair(&both);
             if is_inverse {
-                let found = self.coupled.uncouple(span, knots, &from)?;
+                let found = self.coupled.uncouple(span, step_times, &from)?;
                 return Ok(self.coupled.start_or_nan(&x[0], found).join().into_tensors());
             }
             let (mut k, mut y1) = (vec![both.clone(); scheme.tableau.num_stages()], both.clone());
-            algorithm::step(self.coupled, scheme, span, knots, &both, &mut k, &mut y1)?;
+            algorithm::step(self.coupled, scheme, span, step_times, &both, &mut k, &mut y1)?;
             let ahead = self.coupled.pair(&y1).z;
-            let to = self.coupled.couple(span, knots, &from, &ahead)?;
+            let to = self.coupled.couple(span, step_times, &from, &ahead)?;
             let mut out = [to.y.tensors(), to.z.tensors()].concat();
             if self.is_tapped() {
-                out.extend(self.coupled.trail(self.trail, span, knots, (&from, &to), (&ahead, &k))?.leaves());
+                out.extend(
+                    self.coupled.trail(self.trail, span, step_times, (&from, &to), (&ahead, &k))?.leaves(),
+                );
             }
             Ok(out)
         })

@@ -45,12 +45,12 @@ pub(super) fn search(
     Ok(tuple(Op::Solve(Arc::new(op)), args.iter()).swap_remove(2))
 }
 
-/// `root` with the derivatives of the time at which `gauge` is 0; of none where not `hit` or where `gauge` does not
+/// `root` with the derivatives of the time at which `gauge` is 0; of none where not `event` or where `gauge` does not
 /// cross there.
-pub(super) fn implicit(gauge: &dyn Fn(&Tensor) -> Tensor, root: &Tensor, hit: &Tensor) -> Tensor {
+pub(super) fn implicit(gauge: &dyn Fn(&Tensor) -> Tensor, root: &Tensor, occurrence: &Tensor) -> Tensor {
     let newton = |t: &Tensor| {
         let (g, slope) = jvp(gauge, t, &number(1.0));
-        let is_crossing = hit.and(&slope.ne(0.0)).and(&(&g / &slope).is_finite());
+        let is_crossing = occurrence.and(&slope.ne(0.0)).and(&(&g / &slope).is_finite());
         let slope = is_crossing.select(&slope, &number(1.0));
         t - is_crossing.select(&(g / slope), &number(0.0))
     };

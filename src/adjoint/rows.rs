@@ -6,7 +6,7 @@
 //! by one. What a group reports as a number (its end, its counters, its verdict) is a vector over groups here.
 
 use super::dense::TensorDenseOutput;
-use super::hits::EventRecords;
+use super::event_records::EventRecords;
 use super::leaves::Leaves;
 use super::solve::Problem;
 use super::{Batching, TensorSolution, TensorStats};
@@ -61,7 +61,7 @@ impl Groups {
         y0: &Leaves,
     ) -> Result<TensorSolution<Leaves>, SolveError> {
         let one = |y: &Leaves| problem.record_joint(t0, t1, y);
-        // Pieces of a solve run alone: rows would wait for each other at every hit.
+        // Pieces of a solve run alone: rows would wait for each other at every event.
         let searches = if problem.events.go_on() { Searches::Alone } else { Searches::Lockstep };
         let mut found = match self.lockstep {
             true => self.in_lockstep(&one, y0, searches)?,
@@ -73,13 +73,13 @@ impl Groups {
         let timed = |ys: Vec<Tensor>| y0.with(ys.iter().map(swapped).collect());
         let has_events = !problem.events.is_empty();
         let (y1, ys) = (y0.with(leaves(n)), timed(leaves(n)));
-        let hit_ys = has_events.then(|| timed(leaves(n)));
+        let occurrence_ys = has_events.then(|| timed(leaves(n)));
         let num_states =
             if problem.saved.dense { problem.trail.like(t0, y0).leaves().len() - 2 + n } else { 0 };
         let states = leaves(num_states);
         let numbers: Vec<Tensor> = leaves(NUMBERS).iter().map(|x| self.each(x)).collect();
         let [verdict, ts] = [0, 1].map(|_| self.each(&leaves(1)[0]));
-        let events = hit_ys.map(|y| {
+        let events = occurrence_ys.map(|y| {
             let [index, t, count] = [0, 1, 2].map(|_| self.each(&leaves(1)[0]));
             EventRecords { index: swapped(&index), t: swapped(&t), y, num_events: count }
         });

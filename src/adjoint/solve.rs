@@ -5,7 +5,7 @@ use super::bodies::Bodies;
 use super::curve::{Curve, Rows, Trail, choose};
 use super::dense::TensorDenseOutput;
 use super::event::{Events, Mark, always};
-use super::hits::{EventRecords, LastStep};
+use super::event_records::{EventRecords, LastStep};
 use super::leaves::Leaves;
 use super::rows::Groups;
 use super::saved::Saved;
@@ -167,13 +167,13 @@ impl<'a> Problem<'a> {
         let marks: Vec<Mark> = marks.collect();
         let last = LastStep { curve, span, step, y1: &end.y, marks: &marks, counts: &[], is_met: &is_met };
         let none = EventRecords::none(self.events.num_rows(), y0);
-        let (hits, cut) = none.and(&self.events, &last)?;
+        let (occurrences, cut) = none.and(&self.events, &last)?;
         (end.t, end.y) = (cut.is_met.select(&cut.t, &end.t), choose(&cut.is_met, &cut.y, &end.y));
         let index = Events::index_of(&Events::code(&cut.group));
         let index = cut.is_beyond.select(&code(self.events.num_rows() as f64), &index);
         end.component = is_met.select(&index, &end.component);
         end.status = cut.is_beyond.select(&code(status::MAX_EVENTS), &end.status);
-        Ok(hits)
+        Ok(occurrences)
     }
 
     /// Fills in what was saved.

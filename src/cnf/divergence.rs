@@ -95,13 +95,13 @@ pub(super) struct Local {
 /// Each direction is a forward derivative of the whole field. They share one evaluation of it, and the
 /// derivatives of its activations, because equal nodes of a graph are merged.
 pub(super) fn local<D: VelocityField>(
-    (drift, labels): (&D, Option<&Tensor>),
+    (field, labels): (&D, Option<&Tensor>),
     t: &Tensor,
     y: &Tensor,
     directions: &Directions,
     with_jacobian: bool,
 ) -> Local {
-    let along = |e: &Tensor| jvp(|y: &Tensor| drift.eval_conditional(t, y, labels), y, e);
+    let along = |e: &Tensor| jvp(|y: &Tensor| field.eval_conditional(t, y, labels), y, e);
     let (all, mean) = match directions {
         Directions::Axes(axes) => (axes, 1.0),
         Directions::Probes(probes) => (probes, 1.0 / probes.len() as f64),

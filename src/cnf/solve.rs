@@ -81,11 +81,11 @@ impl CnfOptions {
     /// Follows a block over a span of time.
     pub(super) fn flow<D: VelocityField>(
         &self,
-        (drift, labels): (&D, Option<&Tensor>),
+        (field, labels): (&D, Option<&Tensor>),
         span: (f64, f64),
         y0: &Tensor,
     ) -> Result<(Tensor, Tensor)> {
-        self.integrate(|t: Tensor, y: &Tensor| drift.eval_conditional(&t, y, labels), span, y0)
+        self.integrate(|t: Tensor, y: &Tensor| field.eval_conditional(&t, y, labels), span, y0)
     }
 
     /// Follows a block over a span of time, with the change of the log-density `[rows]` on the way, and what the path
@@ -93,7 +93,7 @@ impl CnfOptions {
     /// both 0 at first. The cost grows in either direction of time.
     pub(super) fn flow_with_density<D: VelocityField>(
         &self,
-        (drift, labels): (&D, Option<&Tensor>),
+        (field, labels): (&D, Option<&Tensor>),
         span: (f64, f64),
         y0: &Tensor,
         probes: Option<&Tensor>,
@@ -101,7 +101,7 @@ impl CnfOptions {
         let PathRegularization { kinetic, jacobian } = self.path_regularization;
         let forward = if span.1 >= span.0 { 1.0 } else { -1.0 };
         let directions = Directions::new(y0, probes);
-        let at = |t: &Tensor, y: &Tensor| local((drift, labels), t, y, &directions, jacobian != 0.0);
+        let at = |t: &Tensor, y: &Tensor| local((field, labels), t, y, &directions, jacobian != 0.0);
         let still = Tensor::full(y0.dtype(), [y0.shape()[0]], 0.0);
         if self.path_regularization == PathRegularization::default() {
             let field = |t: Tensor, (y, _): &(Tensor, Tensor)| {

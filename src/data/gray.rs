@@ -30,19 +30,19 @@ impl Gray {
         if bytes.is_empty() {
             return Err(DataError::Empty { name: name() });
         }
-        let picture = raster::decode(bytes).map_err(|source| DataError::Undecodable {
+        let image = raster::decode(bytes).map_err(|source| DataError::Undecodable {
             name: name(),
             bytes: bytes.len(),
             source,
         })?;
-        let (width, height) = (picture.width() as usize, picture.height() as usize);
+        let (width, height) = (image.width() as usize, image.height() as usize);
         if width < 2 || height < 2 {
             return Err(DataError::TooSmall { name: name(), width, height });
         }
         if width * height > LIMIT {
             return Err(DataError::TooLarge { name: name(), width, height, limit: LIMIT });
         }
-        let values: Vec<f64> = picture.rgba16().map(gray).collect();
+        let values: Vec<f64> = image.rgba16().map(gray).collect();
         let darkest = values.iter().copied().fold(f64::INFINITY, f64::min);
         let lightest = values.iter().copied().fold(0.0, f64::max);
         if lightest == darkest {

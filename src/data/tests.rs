@@ -1,4 +1,4 @@
-//! What must hold of a density made from a picture, on pictures whose answers are known in closed form.
+//! What must hold of a density made from an image, on images whose answers are known in closed form.
 use super::*;
 use crate::io::raster::{Channels, Depth, encode_png};
 use rand::{SeedableRng, rngs::SmallRng};

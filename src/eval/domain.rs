@@ -19,7 +19,7 @@ const COARSE: usize = 48;
 
 /// What a learned density integrates to.
 #[derive(Clone, Copy, Debug)]
-pub struct Mass {
+pub struct TotalProbability {
     /// The integral over the domain.
     pub total: f64,
     /// The part in its outermost band, a sixteenth of the image's longer side wide.
@@ -49,14 +49,17 @@ impl OnPlane<'_> {
         finest: usize,
         by: Deadline,
         told: &mut dyn FnMut(f64),
-    ) -> Result<(Inner, Mass)> {
+    ) -> Result<(Inner, TotalProbability)> {
         let (margin, outer) = self.reach(by.share(0.5))?;
-        let on = |side: usize, by: Deadline, told: &mut dyn FnMut(f64)| -> Result<Option<(Inner, Mass)>> {
+        let on = |side: usize,
+                  by: Deadline,
+                  told: &mut dyn FnMut(f64)|
+         -> Result<Option<(Inner, TotalProbability)>> {
             let (cells, around) = self.frame.cells_around(side, margin);
             let Some(values) = self.on_cells(&cells, by, told)? else { return Ok(None) };
             let total = values.iter().sum::<f64>() * cells.area;
             let inner = crop(&cells, &values, around);
-            Ok(Some((inner, Mass { total, outer })))
+            Ok(Some((inner, TotalProbability { total, outer })))
         };
         let whole = |found: Option<_>| found.expect("invariant: without a deadline all cells are evaluated");
         if by.0.is_none() {

@@ -13,7 +13,7 @@ use crate::ode::{ConfigError, Outcome, SolveError};
 use crate::tensor::{Key, Tensor};
 #[cfg(feature = "plot")]
 use {
-    super::pictures::on_cells,
+    super::figures::on_cells,
     crate::heatmap::Heatmap,
     crate::plot::{self, Figure},
     std::path::Path,

@@ -40,7 +40,7 @@ impl Frames {
     }
 
     /// What is added to an NLL in standardized coordinates where it is reported: `sum ln std` for points, 0 for an image.
-    pub(crate) fn told_nats(&self) -> f64 {
+    pub(crate) fn reported_nats(&self) -> f64 {
         self.points.as_ref().map_or(0.0, |points| -points.standard().log_jacobian())
     }
 }

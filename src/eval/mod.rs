@@ -7,19 +7,19 @@
 //! - [`Frames`] is what of its data it needs without them: sizes, units, entropies.
 //! - [`TrainingData`] is the density to learn: its points and its values, where they are known.
 //! - `measure` scores held-out points, `domain` finds the total probability over the plane, `images` does both for sets of images.
-//! - `pictures` draws where the feature `plot` is on. A `Deadline` bounds each of them, which do as much as fits.
+//! - `figures` draws where the feature `plot` is on. A `Deadline` bounds each of them, which do as much as fits.
 
 mod deadline;
 mod domain;
 mod error;
+#[cfg(feature = "plot")]
+pub(crate) mod figures;
 mod fitted;
 mod frame;
 mod frames;
 mod held_out;
 mod images;
 mod measure;
-#[cfg(feature = "plot")]
-pub(crate) mod pictures;
 #[cfg(feature = "plot")]
 mod samples;
 mod target;
@@ -30,7 +30,7 @@ mod tests;
 pub(crate) use deadline::Deadline;
 #[cfg(feature = "plot")]
 pub(crate) use domain::Inner;
-pub(crate) use domain::{Mass, OUTER_MASS, OnPlane};
+pub(crate) use domain::{OUTER_MASS, OnPlane, TotalProbability};
 pub use error::EvalError;
 pub(crate) use error::stopped;
 pub use fitted::{DensityGrid, FAR, Fitted, check_tolerances};

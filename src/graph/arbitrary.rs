@@ -250,20 +250,20 @@ impl Grow<'_> {
         Some(self.b.unary(UnaryOp::Tanh, z))
     }
 
-    /// A matrix as a picture, by a corner of it as a kernel, and the kernel that the two would have; sides stay.
+    /// A matrix as an image, by a corner of it as a kernel, and the kernel that the two would have; sides stay.
     fn convolution(&mut self, x: NodeId) -> NodeId {
         let s = self.b.ty(x).shape().clone();
         let taps = [0, 1].map(|a| s[a].min(1 + self.draws.below(2)));
         let lo = taps.map(|k| self.draws.below(k));
         let margins = Margins { lo, hi: [0, 1].map(|a| taps[a] - 1 - lo[a]) };
-        let picture = self.b.reshape(x, [1, s[0], s[1], 1]);
+        let image = self.b.reshape(x, [1, s[0], s[1], 1]);
         let corner = Op::Slice { start: vec![0, 0], limit: taps.to_vec() };
         let corner = self.b.push(corner, &[x], None);
         let kernel = self.b.reshape(corner, [taps[0], taps[1], 1, 1]);
         let turned = self.draws.below(2) == 0;
-        let y = self.b.push(Op::Conv { margins, turned }, &[picture, kernel], None);
+        let y = self.b.push(Op::Conv { margins, turned }, &[image, kernel], None);
         let y = self.b.unary(UnaryOp::Tanh, y);
-        let slope = self.b.push(Op::ConvKernel { margins }, &[picture, y], None);
+        let slope = self.b.push(Op::ConvKernel { margins }, &[image, y], None);
         let slope = self.b.reduce(ReduceOp::Max, slope, vec![0, 1, 2, 3]);
         let y = self.b.reshape(y, s.clone());
         let slope = self.b.broadcast(slope, &s, vec![]);
@@ -538,11 +538,11 @@ pub(crate) fn search(field: &Func, y: &Type, captures: &[Type], taps: Taps, poli
     let (new, slope) = euler(&mut b, x[0], aim, x[1], &x[3..]);
     let wide = b.broadcast(accept, y.shape(), vec![]);
     let new = b.select(wide, new, x[1]);
-    let knot = b.select(accept, aim, x[0]);
-    let running = b.compare(CompareOp::Lt, knot, end);
+    let step_time = b.select(accept, aim, x[0]);
+    let running = b.compare(CompareOp::Lt, step_time, end);
     let reached = b.unary(UnaryOp::Not, running);
-    let tapped = &[x[0], knot, x[1], slope][..num_taps];
-    let attempt = b.finish(&[&[accept, running, reached, knot, new, tries], tapped].concat());
+    let tapped = &[x[0], step_time, x[1], slope][..num_taps];
+    let attempt = b.finish(&[&[accept, running, reached, step_time, new, tries], tapped].concat());
     Solve { attempt, step, inverse: None, num_carry: 1, num_ext: 1, taps, policy }
 }
 

@@ -1,4 +1,4 @@
-//! Correlations of pictures with kernels: which sides they make of which, and what their transposes are.
+//! Correlations of images with kernels: which sides they make of which, and what their transposes are.
 //!
 //! Of the sum over places, taps and channels of `x[p + i - lo, c] w[i, c, o] y[p, o]` the two operations are the
 //! parts that are linear in two of the three: `conv` (which of w and x, turned which of w and y) and
@@ -7,7 +7,7 @@
 
 use super::Type;
 
-/// Zeros around pictures, above and left (`lo`), below and right (`hi`); fewer than a kernel's taps.
+/// Zeros around images, above and left (`lo`), below and right (`hi`); fewer than a kernel's taps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Margins {
     /// Above and left.
@@ -23,20 +23,20 @@ impl Margins {
         Margins { lo: rest(self.lo), hi: rest(self.hi) }
     }
 
-    /// The side of a result along an axis, for sides of a picture and a kernel.
-    fn side(self, axis: usize, picture: usize, kernel: usize) -> Result<usize, String> {
+    /// The side of a result along an axis, for sides of an image and a kernel.
+    fn side(self, axis: usize, image: usize, kernel: usize) -> Result<usize, String> {
         let (lo, hi) = (self.lo[axis], self.hi[axis]);
         if kernel == 0 || lo.max(hi) >= kernel {
             return Err(format!("margins of {lo} and {hi} are no fewer than the {kernel} taps"));
         }
-        (picture + lo + hi + 1)
+        (image + lo + hi + 1)
             .checked_sub(kernel)
             .filter(|side| *side > 0)
-            .ok_or_else(|| format!("a kernel of {kernel} does not fit into {lo} + {picture} + {hi}"))
+            .ok_or_else(|| format!("a kernel of {kernel} does not fit into {lo} + {image} + {hi}"))
     }
 }
 
-/// The leading axes and the four of a batch of pictures or of a kernel, of two operands that fit.
+/// The leading axes and the four of a batch of images or of a kernel, of two operands that fit.
 type Four<'a> = (&'a [usize], [usize; 4]);
 
 fn fours<'a>(x: &'a Type, y: &'a Type) -> Result<[Four<'a>; 2], String> {

@@ -43,20 +43,20 @@ pub enum Policy {
 ///
 /// | function | inputs | outputs |
 /// | --- | --- | --- |
-/// | `attempt` | knot: f64, carry.., ext.., captures.. | accept: bool, running: bool, reached: bool, knot', carry'.., ext'.., tap.. |
+/// | `attempt` | step time: f64, carry.., ext.., captures.. | accept: bool, running: bool, reached: bool, step time', carry'.., ext'.., tap.. |
 /// | `step` | first: bool, last: bool, t: f64, t_next: f64, carry.., captures.. | carry'.., tap.. |
 /// | `inverse` | first: bool, last: bool, t: f64, t_next: f64, carry'.., captures.. | carry.. |
-/// | the node | forecast: u32, knot0: f64, [times: f64\[n\]], carry.., ext.., captures.. | carry.., ext.., schedule, tape, tapped.. |
+/// | the node | expected count: u32, knot0: f64, [times: f64\[n\]], carry.., ext.., captures.. | carry.., ext.., schedule, tape, tapped.. |
 ///
-/// After each attempt the knot, the carry and the ext become the primed ones (the body itself leaves
-/// them as they were where it rejects). An accepted attempt appends knot' to the schedule. The loop
-/// ends when `running` is false. `reached` of the last attempt says whether the final knot is the
-/// one that was aimed at: the value that the knot then chose, which a step may take for it. `step` from (t, t_next) = (knot, knot') must give carry' to the bit.
+/// After each attempt the step time, the carry and the ext become the primed ones (the body itself leaves
+/// them as they were where it rejects). An accepted attempt appends step time' to the schedule. The loop
+/// ends when `running` is false. `reached` of the last attempt says whether the final step time is the
+/// one that was aimed at: the value that the step time then chose, which a step may take for it. `step` from (t, t_next) = (step time, step time') must give carry' to the bit.
 /// `expected_steps` is the number of accepted attempts if it is known before (0: unknown); it decides where
 /// checkpoints are placed, never a value.
 ///
 /// Where `taps` has rows the loop is tapped: an accepted attempt leaves what it tapped in the rows of `tapped` that it
-/// holds ([`Taps`]). The times stand in the order of the knots; one at the very first knot belongs to the first trip.
+/// holds ([`Taps`]). The times stand in the order of the step times; one at the very first step time belongs to the first trip.
 /// Rows that no trip holds, those of times out of order among them, are zeros. The schedule remembers which trip
 /// holds which row.
 ///
@@ -69,7 +69,7 @@ pub enum Policy {
 ///
 /// Steps are counted by each row for itself: trip i of a replay is the i-th accepted attempt of every row. A row that
 /// has fewer is not live in the trips that remain, in which it is given its last accepted attempt once more: flags,
-/// knots, and in a reverse loop the state at its start. So whatever a body computes for such a row was computed
+/// step times, and in a reverse loop the state at its start. So whatever a body computes for such a row was computed
 /// before, and its cotangent, which is zero, meets no 0/0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Solve {

@@ -178,20 +178,20 @@ pub enum Op {
         /// Use b^T.
         tb: bool,
     },
-    /// `(x, w)`: pictures correlated with a kernel, `[.., n, h, w, c] x [.., kh, kw, c, o] -> [.., n, h', w', o]`:
+    /// `(x, w)`: images correlated with a kernel, `[.., n, h, w, c] x [.., kh, kw, c, o] -> [.., n, h', w', o]`:
     /// `y[n, p, o]` is the sum of `x[n, p + i - lo, c] w[i, c, o]` over taps i and channels c, zeros around x; turned,
     /// the transpose of that, of `w[k - 1 - i, o, c]`. A side of n becomes one of `n + lo + hi - k + 1`. Leading axes,
     /// equal on both sides, count the convolutions of a batch.
     Conv {
-        /// Zeros around the pictures.
+        /// Zeros around the images.
         margins: Margins,
         /// Take the taps from the last to the first, and the kernel's last two axes swapped.
         turned: bool,
     },
     /// `(x, y)`: the kernel `[.., kh, kw, c, o]` whose element is the sum of `x[n, p + i - lo, c] y[n, p, o]` over
-    /// pictures and places, zeros around x: the derivative of `Conv` by its kernel.
+    /// images and places, zeros around x: the derivative of `Conv` by its kernel.
     ConvKernel {
-        /// Zeros around the pictures x.
+        /// Zeros around the images x.
         margins: Margins,
     },
     /// `(key: u32[2], start: u32)`: words `start ..` of stream `stream` of Philox4x32-10 under `key`.

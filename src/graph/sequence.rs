@@ -1,6 +1,6 @@
 //! The general loop along a schedule: it reads and stores one value a trip, so its derivatives are such loops.
 //!
-//! A sequence is the values that a loop stored, one for each trip of the schedule, in the order of the knots however
+//! A sequence is the values that a loop stored, one for each trip of the schedule, in the order of the step times however
 //! the loop ran; it is opaque, and only loops along the same schedule read it. [`super::Rev`] is this loop with
 //! bounded memory and is kept apart for it: it recomputes what a bounded tape does not hold, and has no place to
 //! store anything of its own. Like the other loops this one knows nothing of what it computes.

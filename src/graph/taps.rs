@@ -71,7 +71,7 @@ impl Held {
         self.passed = 0;
     }
 
-    /// Notes the rows of the next accepted trip, which leads from one knot to the other. A row of a group that goes on,
+    /// Notes the rows of the next accepted trip, which leads from one step time to the other. A row of a group that goes on,
     /// and that of the last trip, pass to it from the trip before.
     pub fn note(&mut self, taps: &Taps, times: &[f64], trip: usize, (from, to): (f64, f64)) {
         let (group, last) = (taps.group_of(trip), taps.last_row());
@@ -83,7 +83,7 @@ impl Held {
         while let Some(&t) = times.get(self.passed)
             && t * sign <= to * sign
         {
-            // A time at the very first knot belongs to the first trip. Behind a NaN no time is held.
+            // A time at the very first step time belongs to the first trip. Behind a NaN no time is held.
             if t * sign > from * sign || trip == 0 && t == from {
                 self.pairs.push((trip, self.passed));
             }
@@ -108,9 +108,9 @@ impl Held {
 mod tests {
     use super::*;
 
-    fn held(taps: &Taps, times: &[f64], knots: &[f64]) -> Vec<(usize, usize)> {
+    fn held(taps: &Taps, times: &[f64], step_times: &[f64]) -> Vec<(usize, usize)> {
         let mut held = Held::default();
-        for (trip, ends) in knots.windows(2).enumerate() {
+        for (trip, ends) in step_times.windows(2).enumerate() {
             held.note(taps, times, trip, (ends[0], ends[1]));
             let rows: Vec<usize> = held.rows_of(trip).collect();
             assert!(held.pairs.ends_with(&rows.iter().map(|row| (trip, *row)).collect::<Vec<_>>()));
@@ -130,21 +130,21 @@ mod tests {
 
     #[test]
     fn a_group_is_held_by_its_last_trip_and_trips_behind_the_groups_hold_none() {
-        let knots = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+        let step_times = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
         let steps = |every, groups| Taps { every, groups, ..Taps::default() };
-        assert_eq!(held(&steps(1, 9), &[], &knots[..4]), [(0, 0), (1, 1), (2, 2)]);
-        assert_eq!(held(&steps(2, 3), &[], &knots), [(1, 0), (3, 1), (4, 2)]);
-        assert_eq!(held(&steps(2, 3), &[], &knots[..5]), [(1, 0), (3, 1)]);
-        assert_eq!(held(&steps(2, 2), &[], &knots), [(1, 0), (3, 1)]);
+        assert_eq!(held(&steps(1, 9), &[], &step_times[..4]), [(0, 0), (1, 1), (2, 2)]);
+        assert_eq!(held(&steps(2, 3), &[], &step_times), [(1, 0), (3, 1), (4, 2)]);
+        assert_eq!(held(&steps(2, 3), &[], &step_times[..5]), [(1, 0), (3, 1)]);
+        assert_eq!(held(&steps(2, 2), &[], &step_times), [(1, 0), (3, 1)]);
     }
 
     #[test]
     fn rows_of_every_kind_pass_from_trip_to_trip_side_by_side() {
         let taps = Taps { times: 2, every: 2, groups: 2, last: true };
-        let knots = [0.0, 1.0, 2.0, 3.0];
-        assert_eq!(held(&taps, &[0.5, 2.5], &knots), [(0, 0), (1, 2), (2, 1), (2, 3), (2, 4)]);
-        assert_eq!(held(&taps, &[0.5, 2.5], &knots[..2]), [(0, 0), (0, 2), (0, 4)]);
-        assert_eq!(held(&taps, &[0.5, 2.5], &knots[..1]), []);
+        let step_times = [0.0, 1.0, 2.0, 3.0];
+        assert_eq!(held(&taps, &[0.5, 2.5], &step_times), [(0, 0), (1, 2), (2, 1), (2, 3), (2, 4)]);
+        assert_eq!(held(&taps, &[0.5, 2.5], &step_times[..2]), [(0, 0), (0, 2), (0, 4)]);
+        assert_eq!(held(&taps, &[0.5, 2.5], &step_times[..1]), []);
         assert_eq!(taps.num_rows(), 5);
     }
 }

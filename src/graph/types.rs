@@ -13,7 +13,7 @@ pub enum Type {
         /// Lengths of the axes.
         shape: Shape,
     },
-    /// The accepted knots of a search: opaque, its bytes lie in the plan that runs the search.
+    /// The accepted step times of a search: opaque, its bytes lie in the plan that runs the search.
     Schedule,
     /// The kept states of one forward pass: opaque, as a schedule is.
     Tape,

@@ -415,7 +415,7 @@ mod tests {
 
     fn search() -> Solve {
         let scalar = Type::scalar;
-        // knot, carry, ext: bool, capture; all that is returned is an input
+        // step time, carry, ext: bool, capture; all that is returned is an input
         let attempt = pass(&[scalar(D), f32s(&[2]), scalar(B), f32s(&[3])], &[2, 2, 2, 0, 1, 2]);
         let policy = Policy::Checkpoint(Checkpoints::Auto);
         Solve {

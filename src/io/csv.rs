@@ -233,6 +233,8 @@ mod tests {
         {
             let found = table.tensor(&["x3", "t, s"]).unwrap();
             assert_eq!((&found.shape()[..], found.to_vec()), (&[2, 2][..], vec![3.0, 0.5, 5.0, 1.0]));
+            let message = table.tensor(&["x3", "z"]).unwrap_err().to_string();
+            assert!(message.contains("p.csv has no column \"z\""), "{message}");
         }
     }
 

@@ -110,7 +110,7 @@ impl Conv2d {
     /// When x has not the shape `[n, height, width, in]`, or is smaller than a window.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Tensor {
-        assert_picture("a convolution", x, &self.weight);
+        assert_image("a convolution", x, &self.weight);
         let kernel = [self.weight.shape()[0], self.weight.shape()[1]];
         let sides = [0, 1].map(|a| {
             let (length, stride) = (x.shape()[a + 1], self.stride[a]);
@@ -203,7 +203,7 @@ impl ConvTranspose2d {
     /// or, for [`Padding::Same`], the stride is larger than the kernel.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Tensor {
-        assert_picture("a transposed convolution", x, &self.weight);
+        assert_image("a transposed convolution", x, &self.weight);
         let sides = [0, 1].map(|a| {
             let (kernel, stride) = (self.weight.shape()[a], self.stride[a]);
             let (lo, hi) = match self.padding {
@@ -268,7 +268,7 @@ fn weights(inputs: usize, outputs: usize, kernel: [usize; 2], key: &Key) -> (Ten
 }
 
 #[track_caller]
-fn assert_picture(what: &str, x: &Tensor, weight: &Tensor) {
+fn assert_image(what: &str, x: &Tensor, weight: &Tensor) {
     assert!(
         x.rank() == 4 && x.shape()[3] == weight.shape()[2],
         "{what} of {} channels takes [n, height, width, channels], not {}",

@@ -4,7 +4,7 @@
 //! cosines of fixed projections give it the fine ones (Tancik et al. 2020). The frequencies stay fixed:
 //! their number, not their exact place, is what helps, and a field that can raise them becomes stiff.
 
-use super::drift::{VelocityField, time_column};
+use super::velocity_field::{VelocityField, time_column};
 use super::{Activation, Buffer, Mlp};
 use crate::array::{Array, DType};
 use crate::tensor::{Key, Tensor};

@@ -7,7 +7,7 @@
 //! ranges stay as soft as they are there. It knows normal densities and a network of images; it must never know a data
 //! set: where the ranges end is given to it.
 
-use super::drift::{VelocityField, time_column};
+use super::velocity_field::{VelocityField, time_column};
 use super::{Buffer, UNet};
 use crate::array::DType;
 use crate::tensor::Tensor;
@@ -109,7 +109,7 @@ impl VelocityField for LevelMixture {
         let y = x / &r;
         let soft = (&left / &r).maximum(&Tensor::scalar(x.dtype(), SOFTEST));
         let mean = &y * (&t / &r);
-        // Ends last, as the channels of a picture: [n, d, ends].
+        // Ends last, as the channels of an image: [n, d, ends].
         let cut = ends.transpose().reshape([1, d, count]);
         let rows = t.shape()[0];
         let a = (cut - mean.reshape([n, d, 1])) * (1.0 / soft).reshape([rows, 1, 1]);

@@ -1,6 +1,6 @@
 //! The multi-layer perceptron (MLP).
 
-use super::drift::{VelocityField, one_hot, time_column};
+use super::velocity_field::{VelocityField, one_hot, time_column};
 use super::{Activation, Linear};
 use crate::tensor::{Key, Tensor};
 use crate::tree;

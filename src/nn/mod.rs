@@ -14,7 +14,6 @@
 
 mod attention;
 mod conv;
-mod drift;
 mod embedding;
 mod fixed;
 mod fourier;
@@ -27,10 +26,10 @@ mod mlp;
 mod softmax;
 mod time_layers;
 mod unet;
+mod velocity_field;
 
 pub use attention::MultiHeadAttention;
 pub use conv::Conv2d;
-pub use drift::VelocityField;
 pub use embedding::Embedding;
 pub use fixed::{Frozen, freeze, num_params};
 pub use fourier::FourierMlp;
@@ -40,12 +39,12 @@ pub use linear::{Activation, Linear, dropout};
 pub use mlp::Mlp;
 pub use time_layers::ConcatSquash;
 pub use unet::UNet;
+pub use velocity_field::VelocityField;
 
 pub mod extra {
     //! Less common layers, and the parts that others are made of.
     pub use super::attention::{AttentionOptions, causal_mask};
     pub use super::conv::{ConvTranspose2d, Padding, upsample};
-    pub use super::drift::AnyVelocityField;
     pub use super::embedding::{GaussianFourierProjection, timestep_embedding};
     pub use super::fixed::{Buffer, is_fixed, num_params_where};
     pub use super::fourier::{golden_frequencies, normal_frequencies};
@@ -57,6 +56,7 @@ pub mod extra {
         TimeLayer, TimeMlp,
     };
     pub use super::unet::{FilmBlock, UNetConfig, UNetLevel};
+    pub use super::velocity_field::AnyVelocityField;
 }
 pub(crate) use extra::*;
 

@@ -8,7 +8,7 @@
 //! Grathwohl et al. (2019), FFJORD: free-form continuous dynamics for scalable reversible generative models,
 //! section 4.1 and appendix B; the layers "concat", "squash", "blend" and "concatsquash" of its code.
 
-use super::drift::{VelocityField, time_column};
+use super::velocity_field::{VelocityField, time_column};
 use super::{Activation, Linear};
 use crate::tensor::{Key, Tensor, Tree};
 use crate::tree;

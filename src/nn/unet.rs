@@ -6,7 +6,7 @@
 //! layer: statistics over an image would make the divergence dense in it for little, and the blocks start
 //! as the identity instead. What differentiates it is the crate's business: nothing here has a rule of its own.
 
-use super::drift::{VelocityField, one_hot, time_column};
+use super::velocity_field::{VelocityField, one_hot, time_column};
 use super::{Conv2d, Linear, Padding};
 use crate::array::DType;
 use crate::tensor::{Key, Tensor, Tree};

@@ -10,8 +10,8 @@
 //! save.
 
 use super::controller::History;
-use super::knot::{Knot, SLACK, next_knot};
 use super::stages::{First, Times, eval, stages};
+use super::step_end::{SLACK, StepEnd, next_step_end};
 use super::{
     Carry, Clock, Compiled, Controller, FieldFailure, HairerController, Scheme, Span, State, VectorField,
     status,
@@ -61,13 +61,13 @@ pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Vector
     then: impl FnOnce((&S::Clock, &S::Clock), &S, &mut S) -> Result<(), FieldFailure<S::Clock>>,
 ) -> Result<(), FieldFailure<S::Clock>> {
     let running = carry.is_running();
-    let knot = next_knot(scheme, span, carry);
-    let h = knot.t.sub(&carry.t);
+    let step_end = next_step_end(scheme, span, carry);
+    let h = step_end.t.sub(&carry.t);
     let first = if scheme.carries_first() { First::Given } else { First::Evaluate };
-    let times = Times::next(scheme, span, carry, &knot.t);
+    let times = Times::next(scheme, span, carry, &step_end.t);
     let Carry { t, y, k, y1, .. } = carry;
     stages::<UNROLLED, FUSED, S, F>(f, scheme, first, &times, &h, y, k, y1)?;
-    then((t, &knot.t), y, y1)?;
+    then((t, &step_end.t), y, y1)?;
 
     let Verdict { good, broken, error_ratio } = match scheme.tableau.b_err {
         Some(b_err) if scheme.is_adaptive() => {
@@ -76,17 +76,17 @@ pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Vector
         _ => trust(&running, &h, carry),
     };
     let accepted = S::Clock::and(&running, &good);
-    let done = S::Clock::and(&accepted, &knot.last);
-    keep_first(f, scheme, span, (&accepted, &done), &knot, carry)?;
+    let done = S::Clock::and(&accepted, &step_end.last);
+    keep_first(f, scheme, span, (&accepted, &done), &step_end, carry)?;
     carry.y.keep(&accepted, &mut carry.y1);
     count(scheme, &running, &accepted, &broken, carry);
-    carry.t = S::Clock::select(&accepted, &knot.t, &carry.t);
+    carry.t = S::Clock::select(&accepted, &step_end.t, &carry.t);
     carry.h = S::Clock::select(&running, &h, &carry.h);
     if scheme.is_adaptive() {
-        adapt(scheme, &knot, &running, &accepted, &error_ratio, carry);
+        adapt(scheme, &step_end, &running, &accepted, &error_ratio, carry);
     }
     if !scheme.limits.stops.is_empty() {
-        pass_stop(&accepted, &knot, carry);
+        pass_stop(&accepted, &step_end, carry);
     }
     carry.error_ratio = S::Clock::select(&running, &error_ratio, &carry.error_ratio);
     settle(scheme, &running, &done, &broken, carry);
@@ -125,7 +125,7 @@ fn keep_first<S: State, F: VectorField<S>>(
     scheme: &Scheme<S>,
     span: &Span<S::Clock>,
     (accepted, done): (&<S::Clock as Clock>::Mask, &<S::Clock as Clock>::Mask),
-    knot: &Knot<S::Clock>,
+    step_end: &StepEnd<S::Clock>,
     carry: &mut Carry<S>,
 ) -> Result<(), FieldFailure<S::Clock>> {
     if !scheme.carries_first() {
@@ -138,9 +138,9 @@ fn keep_first<S: State, F: VectorField<S>>(
         return Ok(());
     }
     let mut renew = S::Clock::and(accepted, &S::Clock::not(done));
-    let after = scheme.after_next(span, &knot.t, &carry.num_stops);
+    let after = scheme.after_next(span, &step_end.t, &carry.num_stops);
     if scheme.carries_fsal() {
-        let is_beside = S::Clock::or(&after.lt(&knot.t), &knot.t.lt(&after));
+        let is_beside = S::Clock::or(&after.lt(&step_end.t), &step_end.t.lt(&after));
         renew = S::Clock::and(&renew, &is_beside);
     }
     let is_needed = S::Clock::known(&renew) != Some(false);
@@ -272,7 +272,7 @@ fn count<S: State>(
 #[inline(always)]
 fn adapt<S: State>(
     scheme: &Scheme<S>,
-    knot: &Knot<S::Clock>,
+    step_end: &StepEnd<S::Clock>,
     running: &<S::Clock as Clock>::Mask,
     accepted: &<S::Clock as Clock>::Mask,
     error_ratio: &S::Clock,
@@ -297,7 +297,7 @@ fn adapt<S: State>(
     if !scheme.limits.stops.is_empty() {
         // A step that was cut short at a stop does not forget how long it was to be. Any step may miss its dt by an ulp.
         let cut = carry.h.mul(&carry.h.like(1.0 + 1e-9)).abs().lt(&carry.dt.abs());
-        let cut = S::Clock::and(&cut, &S::Clock::and(accepted, &knot.stop));
+        let cut = S::Clock::and(&cut, &S::Clock::and(accepted, &step_end.stop));
         let cut = S::Clock::and(&cut, &dt.abs().lt(&carry.dt.abs()));
         dt = S::Clock::select(&cut, &carry.dt, &dt);
     }
@@ -312,10 +312,14 @@ fn adapt<S: State>(
 
 /// Counts the stops passed.
 #[inline(always)]
-fn pass_stop<S: State>(accepted: &<S::Clock as Clock>::Mask, knot: &Knot<S::Clock>, carry: &mut Carry<S>) {
+fn pass_stop<S: State>(
+    accepted: &<S::Clock as Clock>::Mask,
+    step_end: &StepEnd<S::Clock>,
+    carry: &mut Carry<S>,
+) {
     let (zero, one) = (carry.t.like(0.0), carry.t.like(1.0));
-    let passed = S::Clock::and(accepted, &knot.stop);
-    let off_grid = S::Clock::and(&passed, &S::Clock::not(&knot.grid));
+    let passed = S::Clock::and(accepted, &step_end.stop);
+    let off_grid = S::Clock::and(&passed, &S::Clock::not(&step_end.grid));
     carry.num_stops = carry.num_stops.add(&S::Clock::select(&passed, &one, &zero));
     carry.num_off_grid = carry.num_off_grid.add(&S::Clock::select(&off_grid, &one, &zero));
 }

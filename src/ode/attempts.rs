@@ -116,7 +116,7 @@ pub struct Run<'a, Y: PlainState> {
     pub(super) span: &'a Span<f64>,
     pub(super) carry: &'a mut Carry<Y>,
     pub(super) most: u64,
-    pub(super) knots: &'a mut Vec<f64>,
+    pub(super) step_times: &'a mut Vec<f64>,
 }
 
 /// [`Run`] by a field.
@@ -129,10 +129,10 @@ impl<Y: PlainState, F: VectorField<Y>> Attempts<'_, Y, F> {
     /// Not by [`each_by`](Self::each_by): a closure of these instructions is not inlined, and calls the C library.
     #[inline(always)]
     fn run_by<const UNROLLED: bool, const FUSED: bool>(self) -> Result<u64, FieldFailure<f64>> {
-        let Attempts { f, run: Run { scheme, span, carry, most, knots } } = self;
+        let Attempts { f, run: Run { scheme, span, carry, most, step_times } } = self;
         let mut accepted = 0;
         while accepted < most && carry.status == status::RUNNING {
-            let run = Run { scheme, span, carry, most, knots };
+            let run = Run { scheme, span, carry, most, step_times };
             accepted += Attempts { f, run }.once::<UNROLLED, FUSED>()?;
         }
         Ok(accepted)
@@ -141,10 +141,10 @@ impl<Y: PlainState, F: VectorField<Y>> Attempts<'_, Y, F> {
     /// One attempt.
     #[inline(always)]
     fn once<const UNROLLED: bool, const FUSED: bool>(self) -> Result<u64, FieldFailure<f64>> {
-        let Run { scheme, span, carry, knots, .. } = self.run;
+        let Run { scheme, span, carry, step_times, .. } = self.run;
         attempt_with::<UNROLLED, FUSED, Y, F>(self.f, scheme, span, carry)?;
         if carry.accepted {
-            knots.push(carry.t);
+            step_times.push(carry.t);
         }
         Ok(u64::from(carry.accepted))
     }
@@ -158,10 +158,10 @@ impl<Y: PlainState, F: VectorField<Y>> Attempts<'_, Y, F> {
         self,
         once: impl Fn(Attempts<'_, Y, F>) -> Result<u64, FieldFailure<f64>>,
     ) -> Result<u64, FieldFailure<f64>> {
-        let Attempts { f, run: Run { scheme, span, carry, most, knots } } = self;
+        let Attempts { f, run: Run { scheme, span, carry, most, step_times } } = self;
         let mut accepted = 0;
         while accepted < most && carry.status == status::RUNNING {
-            accepted += once(Attempts { f, run: Run { scheme, span, carry, most, knots } })?;
+            accepted += once(Attempts { f, run: Run { scheme, span, carry, most, step_times } })?;
         }
         Ok(accepted)
     }

@@ -360,6 +360,8 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
         self
     }
     /// Saves `f(t, y)` in place of y.
+    ///
+    /// `f` may collect into what it captures. It must not run this same `Ode` again: that waits for itself forever.
     pub fn save_fn<P>(self, f: impl FnMut(f64, &Y) -> P + Send + 'f) -> Ode<'f, Y, F, P> {
         Ode {
             save_fn: Arc::new(Mutex::new(f)),
@@ -376,6 +378,8 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
     }
     /// Sees (t, y) after each accepted step; `ControlFlow::Break(())` ends the solve with
     /// [`Outcome::Terminated`](super::Outcome::Terminated), which is no error.
+    ///
+    /// `watch` may collect into what it captures. It must not run this same `Ode` again: that waits for itself forever.
     pub fn on_step(mut self, watch: impl FnMut(f64, &Y) -> ControlFlow<()> + Send + 'f) -> Self {
         self.on_step = Some(Arc::new(Mutex::new(watch)));
         self

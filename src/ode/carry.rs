@@ -3,7 +3,7 @@
 //! All of it is states and values of the clock, also counters and the status, so that a recorded solve keeps
 //! them on the device and its thousandth step runs the program that its first step recorded.
 
-use super::knot::SLACK;
+use super::step_end::SLACK;
 use super::{Clock, Controller, Scheme, State};
 
 /// What one step hands to the next.

@@ -41,7 +41,7 @@ impl<Y: State<Clock = f64>> Segment<'_, Y> {
 pub struct DenseOutput<Y> {
     interpolant: Arc<Interpolant>,
     /// Ends of the steps, t0 first; where an event cut a step short, that time.
-    knots: Vec<f64>,
+    step_times: Vec<f64>,
     /// Full sizes of the steps.
     hs: Vec<f64>,
     /// States at the starts of the steps.
@@ -54,7 +54,14 @@ pub struct DenseOutput<Y> {
 
 impl<Y: State<Clock = f64>> DenseOutput<Y> {
     pub(super) fn new(interpolant: Arc<Interpolant>, t0: f64) -> Self {
-        DenseOutput { interpolant, knots: vec![t0], hs: vec![], starts: vec![], ends: vec![], stages: vec![] }
+        DenseOutput {
+            interpolant,
+            step_times: vec![t0],
+            hs: vec![],
+            starts: vec![],
+            ends: vec![],
+            stages: vec![],
+        }
     }
 
     /// Adds a step that is of meaning until `t_end`, where the state is `y_end`.
@@ -62,7 +69,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         if self.hs.is_empty() {
             self.ends.clear();
         }
-        self.knots.push(t_end);
+        self.step_times.push(t_end);
         self.hs.push(segment.h);
         self.starts.push(segment.y.clone());
         self.ends.push(y_end.clone());
@@ -76,7 +83,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
 
     /// The interval: t0 and the time reached.
     pub fn interval(&self) -> (f64, f64) {
-        (self.knots[0], self.knots[self.knots.len() - 1])
+        (self.step_times[0], self.step_times[self.step_times.len() - 1])
     }
 
     /// The state at `t`.
@@ -85,10 +92,10 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
     /// [`ConfigError::OutsideInterval`] for any other t than those of [`DenseOutput::interval`].
     pub fn eval(&self, t: f64) -> Result<Y, ConfigError> {
         let Some(i) = self.find(t)? else { return self.only_point() };
-        if t == self.knots[i + 1] {
+        if t == self.step_times[i + 1] {
             return Ok(self.ends[i].clone());
         }
-        if t == self.knots[i] {
+        if t == self.step_times[i] {
             return Ok(self.starts[i].clone());
         }
         let mut out = self.starts[i].clone();
@@ -122,7 +129,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
 
     fn segment(&self, i: usize) -> Segment<'_, Y> {
         let s = self.interpolant.num_stages();
-        Segment { t: self.knots[i], h: self.hs[i], y: &self.starts[i], k: &self.stages[i * s..][..s] }
+        Segment { t: self.step_times[i], h: self.hs[i], y: &self.starts[i], k: &self.stages[i * s..][..s] }
     }
 
     /// The step that contains t, the earlier one at an end of two; `None` where there is no step.
@@ -134,8 +141,8 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         if self.hs.is_empty() {
             return Ok(None);
         }
-        let before = |knot: &f64| if t1 < t0 { *knot > t } else { *knot < t };
-        Ok(Some(self.knots.partition_point(before).saturating_sub(1)))
+        let before = |step_time: &f64| if t1 < t0 { *step_time > t } else { *step_time < t };
+        Ok(Some(self.step_times.partition_point(before).saturating_sub(1)))
     }
 
     fn only_point(&self) -> Result<Y, ConfigError> {

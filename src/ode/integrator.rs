@@ -6,9 +6,9 @@
 
 use super::attempts::{Driven, Run};
 use super::dense::Segment;
-use super::knot::next_knot;
 use super::retry::{Before, refuse, resume, take_back};
 use super::stages::eval;
+use super::step_end::next_step_end;
 use super::stiffness::Look;
 use super::{
     Carry, FieldFailure, Interpolant, Native, Outcome, PlainState, Scheme, SolveError, Span, VectorField,
@@ -72,16 +72,17 @@ impl<Y: PlainState> Integrator<Y> {
         scheme: &Scheme<Y>,
         native: Native,
         (remember, most): (bool, u64),
-        knots: &mut Vec<f64>,
+        step_times: &mut Vec<f64>,
     ) -> Result<u64, SolveError> {
         self.ready = Ready::Nothing;
         if remember {
             self.before.renew(&self.carry);
         }
-        let first = knots.len();
+        let first = step_times.len();
         loop {
-            let accepted = (knots.len() - first) as u64;
-            let run = Run { scheme, span: &self.span, carry: &mut self.carry, most: most - accepted, knots };
+            let accepted = (step_times.len() - first) as u64;
+            let run =
+                Run { scheme, span: &self.span, carry: &mut self.carry, most: most - accepted, step_times };
             match f.attempts(native, run) {
                 Err(failure) if !(failure.is_recoverable() && self.refuse(scheme)) => {
                     return Err(field_error(failure, self.carry.num_steps));
@@ -91,12 +92,12 @@ impl<Y: PlainState> Integrator<Y> {
             }
         }
         self.h = self.carry.h;
-        Ok((knots.len() - first) as u64)
+        Ok((step_times.len() - first) as u64)
     }
 
     /// Makes the next attempt shorter than the one in which the field failed; false where that does not help any more.
     fn refuse(&mut self, scheme: &Scheme<Y>) -> bool {
-        let h = next_knot(scheme, &self.span, &self.carry).t - self.carry.t;
+        let h = next_step_end(scheme, &self.span, &self.carry).t - self.carry.t;
         refuse(scheme, h, &mut self.carry)
     }
 

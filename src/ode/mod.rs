@@ -39,18 +39,17 @@ pub mod guide {
     #![doc = include_str!("guide.md")]
     #![doc = include_str!("compare.md")]
 }
-mod host;
 #[doc(hidden)]
 pub mod inline;
 mod integrator;
 mod interpolant;
-mod knot;
 mod lanes;
 mod method;
 mod number;
 mod order;
 mod outcome;
 mod own_tableau;
+mod plain;
 mod real;
 mod record;
 mod retry;
@@ -66,6 +65,7 @@ mod stages;
 mod start;
 mod state;
 mod states;
+mod step_end;
 mod stepper;
 mod stiffness;
 mod tableau;
@@ -80,10 +80,10 @@ pub use ensemble::{EnsembleBuilder, EnsembleProgress, EnsembleSolution, ensemble
 pub use error::ConfigError;
 pub use event::{Event, EventRecord};
 pub use field::{Recoverable, VectorField};
-pub use host::odeint;
 pub use method::Method;
 pub use outcome::{Outcome, Stats};
 pub use own_tableau::Tableau;
+pub use plain::odeint;
 pub use save_at::SaveAt;
 pub use sensitivity::{Sensitivity, SensitivityBuilder};
 pub use solution::{Solution, Warning};
@@ -109,8 +109,8 @@ pub use self::{
     event::EventValue,
     field::{Closure, Done, FieldFailure, InPlace, Inlined, Rate, View},
     field_macro::{F32Lanes, F64Lanes, FieldDual, GenericField},
-    host::{PlainState, check as check_on_host, solve as solve_on_host},
     lanes::{LANES, LaneClock, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock},
+    plain::{PlainState, check as check_plain, solve as solve_plain},
     real::Real,
     save_at::IntoSaveAt,
     single::Single,
@@ -126,13 +126,13 @@ pub use self::{
     carry::Carry,
     curve::complete,
     interpolant::Interpolant,
-    knot::Span,
     outcome::status,
     scheme::{Limits, Norm, Scheme},
     settings::{Resolved, Settings},
     sides::{OwnSides, Sides},
     start::start,
     state::Compiled,
+    step_end::Span,
     tableau::{ButcherTableau, DEGREE_MAX, DenseTableau},
 };
 use settings::Native;
@@ -141,8 +141,8 @@ use settings::Native;
 pub(crate) use self::{
     builder::locked,
     event::{Bracket, Mark, Rhythm, Watch},
-    knot::slack,
     retry::{Before, resume, take_back},
+    step_end::slack,
     stiffness::{EVERY, Look, Suspicion},
 };
 

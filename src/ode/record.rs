@@ -19,7 +19,7 @@ pub(super) struct Recorder<'o, 'f, Y: PlainState, O> {
     asked: Asked<'o, 'f, Y, O>,
     pub ts: Vec<f64>,
     pub ys: Vec<O>,
-    pub knots: Vec<f64>,
+    pub step_times: Vec<f64>,
     pub events: Vec<EventRecord<Y>>,
     pub dense: Option<DenseOutput<Y>>,
     /// Why the recorder ended the solve, if it did.
@@ -74,7 +74,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
             asked,
             ts: Vec::new(),
             ys: Vec::new(),
-            knots: vec![t],
+            step_times: vec![t],
             events: Vec::new(),
             dense,
             stopped: None,
@@ -106,7 +106,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
                 Err(SolveError::Field { source, .. })
                     if source.is::<Recoverable>() && scheme.is_adaptive() =>
                 {
-                    self.knots.pop();
+                    self.step_times.pop();
                     integrator.take_back(scheme, -1.0);
                     return Ok(());
                 }
@@ -127,12 +127,12 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
                 self.stopped = Some(Outcome::MaxEvents { t, max_events: self.asked.max_events });
             }
             Found::NotANumber(index) => {
-                self.knots.pop();
+                self.step_times.pop();
                 integrator.take_back(scheme, Outcome::code_of_event(index));
                 return Ok(());
             }
             Found::Sunk(index) => {
-                self.knots.pop();
+                self.step_times.pop();
                 integrator.take_back(scheme, Outcome::code_of_event(index));
                 integrator.carry.status = status::ZENO;
                 self.stopped = Some(Outcome::Zeno { index, t: integrator.carry.t });
@@ -155,8 +155,8 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         integrator: &mut Integrator<Y>,
         scheme: &Scheme<Y>,
     ) -> Result<(), SolveError> {
-        self.knots.pop();
-        self.knots.push(t);
+        self.step_times.pop();
+        self.step_times.push(t);
         self.keep_step(integrator, scheme, t, true)
     }
 
@@ -185,7 +185,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
             self.save(t, &y);
         }
         let SaveAt { every, ts, .. } = &self.asked.save_at;
-        let due = *every > 0 && (self.knots.len() - 1).is_multiple_of(*every);
+        let due = *every > 0 && (self.step_times.len() - 1).is_multiple_of(*every);
         if !due && self.dense.is_none() && ts.get(self.next) != Some(&t_end) {
             return Ok(());
         }

@@ -163,3 +163,16 @@ impl<const N: usize> From<&[f64; N]> for SaveAt {
         SaveAt::ts(ts)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SaveAt;
+
+    #[test]
+    fn linspace_has_both_ends_in_either_direction_and_no_times_for_none() {
+        assert_eq!(SaveAt::linspace(1.0, 0.0, 3), [1.0, 0.5, 0.0].into());
+        assert_eq!(SaveAt::linspace(0.0, 0.1, 4).ts.last(), Some(&0.1));
+        assert_eq!(SaveAt::linspace(2.0, 5.0, 1), [2.0].into());
+        assert_eq!(SaveAt::linspace(2.0, 5.0, 0), SaveAt::ts(&[]));
+    }
+}

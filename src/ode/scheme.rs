@@ -5,7 +5,7 @@
 //! [`Carry`](super::Carry). Whatever is invalid is refused here, once, for every way of running.
 
 use super::inline::InlineMethod;
-use super::knot::dt_least;
+use super::step_end::dt_least;
 use super::{ButcherTableau, Clock, ConfigError, Controller, Sides, Span, State, StepTo, Tolerance};
 
 /// A custom norm: of the state of scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))`.

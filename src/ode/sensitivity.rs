@@ -7,7 +7,7 @@
 //! too but gives another y1 for each question asked.
 
 use super::check::Driver;
-use super::host::run;
+use super::plain::run;
 use super::{
     DIRECTIONS, Dual, FieldError, FieldNumber, GenericField, Ode, Outcome, SolveError, Stats, Tol,
     VectorField,

@@ -100,7 +100,12 @@ impl<S> SolveError<S> {
 
 impl<S> SolveError<S> {
     /// A solve by these tolerances that ended early.
-    pub(crate) fn incomplete(outcome: Outcome, row: Option<usize>, tolerances: (Tol, Tol), partial: S) -> Self {
+    pub(crate) fn incomplete(
+        outcome: Outcome,
+        row: Option<usize>,
+        tolerances: (Tol, Tol),
+        partial: S,
+    ) -> Self {
         let tolerances = Some(Box::new(tolerances));
         SolveError::Incomplete { outcome, row, tolerances, partial: Box::new(partial) }
     }

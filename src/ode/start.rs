@@ -1,8 +1,8 @@
 //! The start of a solve: f(t0, y0), the first step size, and what can end a solve before its first step.
 
 use super::attempt::measure;
-use super::knot::next_wall;
 use super::stages::eval;
+use super::step_end::next_wall;
 use super::{
     Carry, Clock, Controller, FieldFailure, HairerController, Scheme, Span, State, VectorField, status,
 };

@@ -24,7 +24,7 @@ pub struct Stepper<'a, Y: PlainState, F> {
     touched: bool,
     stiffness: StiffnessTest,
     /// Scratch.
-    knots: Vec<f64>,
+    step_times: Vec<f64>,
 }
 
 /// One accepted step, lent.
@@ -61,7 +61,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
             integrator,
             touched: false,
             stiffness,
-            knots: Vec::new(),
+            step_times: Vec::new(),
         })
     }
 
@@ -89,9 +89,9 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
             self.integrator.resume(self.field, &scheme, t)?;
             self.touched = false;
         }
-        self.knots.clear();
+        self.step_times.clear();
         let native = self.resolved.native();
-        if self.integrator.advance(self.field, &scheme, native, (true, 1), &mut self.knots)? == 0 {
+        if self.integrator.advance(self.field, &scheme, native, (true, 1), &mut self.step_times)? == 0 {
             return Ok(false);
         }
         self.stiffness.after_steps(1, &mut self.integrator, self.field, &scheme)?;

@@ -60,6 +60,7 @@ pub fn minimize<M: Tree, L: Output<Tree = Tensor>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ode::Ode;
     use crate::optim::{Adam, Schedule, Sgd, chain, reduce_on_plateau};
 
     #[test]
@@ -88,6 +89,23 @@ mod tests {
         let refused = minimize(loss, Tensor::from(3.0), Sgd::new(1.0), 5).unwrap_err();
         assert!(matches!(refused, Error::NonFiniteLoss { update: 1, value } if value.is_nan()), "{refused}");
         assert!(refused.to_string().starts_with("the loss before update 1 is NaN"));
+    }
+
+    #[test]
+    fn no_updates_return_the_start_and_no_losses() {
+        let (x, losses) = minimize(Tensor::square, Tensor::from(3.0), Sgd::new(1.0), 0).unwrap();
+        assert_eq!((x.item(), losses.len()), (3.0, 0));
+    }
+
+    #[test]
+    fn a_solve_that_fails_at_a_later_update_is_an_error() {
+        // y(1) = 1 / (1 / x - 1) is finite below x = 1. The gradient of -x moves x from 0.5 to 1.5.
+        let loss = |x: &Tensor| {
+            let end = Ode::new(|_t, y: &Tensor| y.square()).solve(0.0, 1.0, x)?.y1;
+            Ok(end * 0.0 - x)
+        };
+        let refused = minimize(loss, Tensor::from(0.5), Sgd::new(1.0), 3).unwrap_err();
+        assert!(matches!(refused, Error::Solve { .. }), "{refused}");
     }
 
     #[test]

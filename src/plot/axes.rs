@@ -189,18 +189,18 @@ mod tests {
         vec![vec![[0.0, y[0]], [1.0, y[1]]]]
     }
 
-    fn count(picture: &Figure, color: [u8; 3]) -> usize {
-        picture.rgb.chunks_exact(3).filter(|p| **p == color).count()
+    fn count(figure: &Figure, color: [u8; 3]) -> usize {
+        figure.rgb.chunks_exact(3).filter(|p| **p == color).count()
     }
 
     #[test]
     fn curves_and_dots_have_the_colors_that_they_were_given() {
         let axes = Axes::new("x", "y").lines("a", &line([0.0, 1.0]), 2).scatter("b", &[[0.5, 0.2]], 1);
-        let picture = axes.render().unwrap();
-        assert!(count(&picture, SERIES[2]) > 3 * 1000, "{}", count(&picture, SERIES[2]));
+        let figure = axes.render().unwrap();
+        assert!(count(&figure, SERIES[2]) > 3 * 1000, "{}", count(&figure, SERIES[2]));
         // a dot of 9 pixels in the axes, another in the legend
-        assert!((80..200).contains(&count(&picture, SERIES[1])), "{}", count(&picture, SERIES[1]));
-        assert_eq!(count(&picture, SERIES[0]), 0);
+        assert!((80..200).contains(&count(&figure, SERIES[1])), "{}", count(&figure, SERIES[1]));
+        assert_eq!(count(&figure, SERIES[0]), 0);
     }
 
     #[test]

@@ -147,7 +147,7 @@ impl Chart {
     /// A line of text in the uppermost row, at the left; in a narrow figure as small as it takes to end inside.
     pub fn caption(&mut self, text: &str) -> Result<(), PlotError> {
         let at = [self.rect.x as i32, TOP as i32 - 35];
-        let room = self.sheet.picture.width as i32 - at[0] - 10;
+        let room = self.sheet.figure.width as i32 - at[0] - 10;
         let width = Sheet::text_width(text, LABEL - 2)?;
         let size = if width <= room { LABEL - 2 } else { (LABEL - 2) * room as u32 / width as u32 };
         self.sheet.text(text, at, size.max(SMALLEST), Anchor::Left, INK)
@@ -186,7 +186,7 @@ impl Chart {
                 let between = |[a, b]: [f64; 2], s: f64| a + s * (b - a);
                 let x = between(self.x.range, part(column, self.rect.width));
                 let y = between(self.y.range, part(row, self.rect.height));
-                self.sheet.picture.set(self.rect.x + column, self.rect.y + row, color([x, y]));
+                self.sheet.figure.set(self.rect.x + column, self.rect.y + row, color([x, y]));
             }
         }
     }
@@ -196,7 +196,7 @@ impl Chart {
         let rect = Rect { x: self.rect.right() + BAR_GAP, width: BAR_WIDTH, ..self.rect };
         for row in 0..rect.height {
             let color = color(1.0 - (f64::from(row) + 0.5) / f64::from(rect.height));
-            (0..rect.width).for_each(|column| self.sheet.picture.set(rect.x + column, rect.y + row, color));
+            (0..rect.width).for_each(|column| self.sheet.figure.set(rect.x + column, rect.y + row, color));
         }
         self.sheet.outline(rect)?;
         let Named { axis, name } = ends.upwards();
@@ -212,7 +212,7 @@ impl Chart {
     }
 
     pub fn finish(self) -> Figure {
-        self.sheet.picture
+        self.sheet.figure
     }
 }
 

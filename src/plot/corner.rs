@@ -76,7 +76,7 @@ pub fn corner(title: &str, names: &[String], data: &[f64], samples: &[f64]) -> R
         }
     }
     sheet.title(title, Rect { x: LEFT, y: TOP, width: across - GAP, height: side })?;
-    Ok(sheet.picture)
+    Ok(sheet.figure)
 }
 
 fn pairs(rows: &[f64], d: usize, [j, i]: [usize; 2]) -> Vec<[f64; 2]> {
@@ -134,15 +134,15 @@ mod tests {
 
     #[test]
     fn a_pair_that_grows_together_is_lit_along_the_rising_diagonal() {
-        let picture = corner("line", &names(3), &line(5_000), &line(500)).unwrap();
+        let figure = corner("line", &names(3), &line(5_000), &line(500)).unwrap();
         let side = 1500 / 2 - GAP;
         let side = side.clamp(200, 640);
-        assert_eq!(picture.width, LEFT + 2 * (side + GAP) + GAP);
+        assert_eq!(figure.width, LEFT + 2 * (side + GAP) + GAP);
         // The panel of coordinates 0 and 1 is the upper left one.
         let lit = |u: f64, v: f64| {
             let at = |from: u32, share: f64| from + (share * f64::from(side)) as u32;
             let (x, y) = (at(LEFT, u), at(TOP, v));
-            (0..400).filter(|i| picture.pixel(x + i % 20 - 10, y + i / 20 - 10)[0] > 60).count()
+            (0..400).filter(|i| figure.pixel(x + i % 20 - 10, y + i / 20 - 10)[0] > 60).count()
         };
         assert!(lit(0.25, 0.75) > 20 && lit(0.75, 0.25) > 20);
         assert_eq!((lit(0.25, 0.25), lit(0.75, 0.75)), (0, 0));

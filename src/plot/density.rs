@@ -116,7 +116,7 @@ pub(super) fn heat_maps(
     }
     panels.axes(frame, &maps.iter().map(|m| m.0).collect::<Vec<_>>())?;
     panels.bar(scale, maps.iter().any(|(_, map)| map.values.iter().any(|v| *v > scale.max)))?;
-    Ok(panels.sheet.picture)
+    Ok(panels.sheet.figure)
 }
 
 #[cfg(test)]
@@ -131,34 +131,34 @@ mod tests {
         let mut values = [0.0; 8];
         values[..4].fill(0.01); // upper row
         let map = Heatmap { values: &values, rows: 2, cols: 4, frame: FRAME };
-        let picture = density("halves", &map, ColorScale { max: 0.01 }).unwrap();
+        let figure = density("halves", &map, ColorScale { max: 0.01 }).unwrap();
         assert_eq!(
-            (picture.width, picture.height),
+            (figure.width, figure.height),
             (LEFT + 1000 + BAR_GAP + BAR_WIDTH + BAR, TOP + 500 + BELOW)
         );
-        assert_eq!(picture.pixel(LEFT + 5, TOP + 5), inferno(1.0));
-        assert_eq!(picture.pixel(LEFT + 5, TOP + 495), inferno(0.0));
+        assert_eq!(figure.pixel(LEFT + 5, TOP + 5), inferno(1.0));
+        assert_eq!(figure.pixel(LEFT + 5, TOP + 495), inferno(0.0));
         let bar = LEFT + 1000 + BAR_GAP + BAR_WIDTH / 2;
-        assert_eq!(picture.pixel(bar, TOP), inferno(1.0 - 0.5 / 500.0));
-        assert_eq!(picture.pixel(bar, TOP + 499), inferno(0.5 / 500.0));
-        assert_eq!(picture.pixel(2, 2), [255; 3]);
+        assert_eq!(figure.pixel(bar, TOP), inferno(1.0 - 0.5 / 500.0));
+        assert_eq!(figure.pixel(bar, TOP + 499), inferno(0.5 / 500.0));
+        assert_eq!(figure.pixel(2, 2), [255; 3]);
     }
 
     #[test]
     fn both_panels_of_a_comparison_share_the_image_s_scale() {
         let truth = Heatmap { values: &[0.02; 2], rows: 1, cols: 2, frame: FRAME };
         let learned = Heatmap { values: &[0.01; 2], rows: 1, cols: 2, frame: FRAME };
-        let picture = density_comparison(&truth, &learned, ColorScale::of(&truth)).unwrap();
-        assert_eq!(picture.pixel(LEFT + 100, TOP + 100), inferno(1.0 / 1.1));
-        assert_eq!(picture.pixel(LEFT + 760 + GAP + 100, TOP + 100), inferno(0.5 / 1.1));
-        assert!((1500..2100).contains(&picture.width));
+        let figure = density_comparison(&truth, &learned, ColorScale::of(&truth)).unwrap();
+        assert_eq!(figure.pixel(LEFT + 100, TOP + 100), inferno(1.0 / 1.1));
+        assert_eq!(figure.pixel(LEFT + 760 + GAP + 100, TOP + 100), inferno(0.5 / 1.1));
+        assert!((1500..2100).contains(&figure.width));
     }
 
     #[test]
     fn a_map_of_zeros_is_drawn() {
         let map = Heatmap { values: &[0.0; 6], rows: 2, cols: 3, frame: FRAME };
-        let picture = density("nothing", &map, ColorScale::of(&map)).unwrap();
-        assert_eq!(picture.pixel(LEFT + 50, TOP + 50), inferno(0.0));
+        let figure = density("nothing", &map, ColorScale::of(&map)).unwrap();
+        assert_eq!(figure.pixel(LEFT + 50, TOP + 50), inferno(0.0));
     }
 
     #[test]

@@ -68,10 +68,10 @@ pub fn image_grid(sheet: &ImageGrid) -> Result<Figure, PlotError> {
         for (p, pixel) in image.chunks_exact(channels).enumerate() {
             let color = [pixel[0], pixel[channels / 2], pixel[channels - 1]];
             let (x, y) = (x0 + (p % width) as u32 * zoom, y0 + (p / width) as u32 * zoom);
-            (0..zoom * zoom).for_each(|k| drawn.picture.set(x + k % zoom, y + k / zoom, color));
+            (0..zoom * zoom).for_each(|k| drawn.figure.set(x + k % zoom, y + k / zoom, color));
         }
     }
-    Ok(drawn.picture)
+    Ok(drawn.figure)
 }
 
 /// How often a pixel is repeated along each side.
@@ -91,7 +91,7 @@ mod tests {
         let headings = [(0, "a".to_owned()), (1, "b".to_owned())];
         let sheet =
             ImageGrid { title: "t", images: &images, size: [2, 3, 1], columns: 2, headings: &headings };
-        let picture = image_grid(&sheet).unwrap();
+        let figure = image_grid(&sheet).unwrap();
         let zoom = 112 / 3;
         let top = TOP + HEADING;
         for (i, image) in images.chunks(6).enumerate() {
@@ -99,11 +99,11 @@ mod tests {
             for (p, &gray) in image.iter().enumerate() {
                 let x = MARGIN + column * (3 * zoom + GAP + APART) + p as u32 % 3 * zoom;
                 let y = top + row * (2 * zoom + GAP) + p as u32 / 3 * zoom;
-                assert_eq!(picture.pixel(x, y), [gray; 3], "{i} {p}");
-                assert_eq!(picture.pixel(x + zoom - 1, y + zoom - 1), [gray; 3], "{i} {p}");
+                assert_eq!(figure.pixel(x, y), [gray; 3], "{i} {p}");
+                assert_eq!(figure.pixel(x + zoom - 1, y + zoom - 1), [gray; 3], "{i} {p}");
             }
         }
-        assert_eq!(picture.height, top + 3 * (2 * zoom + GAP) - GAP + MARGIN);
+        assert_eq!(figure.height, top + 3 * (2 * zoom + GAP) - GAP + MARGIN);
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub fn loss_curve(curve: &LossCurve) -> Result<Figure, PlotError> {
         panel.phases(&lower)?;
         panel.held_out(curve)?;
     }
-    Ok(sheet.picture)
+    Ok(sheet.figure)
 }
 
 /// One pair of axes on the sheet.

@@ -34,7 +34,7 @@ pub fn sample_scatter(points: &[[f64; 2]], frame: Extent, scale: ColorScale) -> 
         [format!("{} samples", number(scattered.len())), format!("histogram of {}", number(points.len()))];
     panels.axes(frame, &[&titles[0], &titles[1]])?;
     panels.bar(scale, counted.values.iter().any(|v| *v > scale.max))?;
-    Ok(panels.sheet.picture)
+    Ok(panels.sheet.figure)
 }
 
 /// A histogram of points in pixel coordinates; without a scale it has its own.
@@ -96,7 +96,7 @@ pub fn flow_panels(panels: &[(f64, &[[f64; 2]])], frame: Extent) -> Result<Figur
     let titles: Vec<String> =
         panels.iter().map(|(t, _)| format!("t = {}", (t * 1000.0).round() / 1000.0)).collect();
     row.axes(frame, &titles.iter().map(String::as_str).collect::<Vec<_>>())?;
-    Ok(row.sheet.picture)
+    Ok(row.sheet.figure)
 }
 
 fn check(points: &[[f64; 2]]) -> Result<(), PlotError> {
@@ -123,7 +123,7 @@ fn scatter(
     let Extent { x, y } = density.frame;
     for row in 0..rect.height {
         for col in 0..rect.width {
-            sheet.picture.set(rect.x + col, rect.y + row, inferno(0.0));
+            sheet.figure.set(rect.x + col, rect.y + row, inferno(0.0));
         }
     }
     let place = |p: &[f64; 2]| {
@@ -172,12 +172,12 @@ mod tests {
     #[test]
     fn scatter_and_histogram_light_the_same_places() {
         let points = ring(4000);
-        let picture = sample_scatter(&points, FRAME, ColorScale { max: 4e-4 }).unwrap();
-        assert!((1500..2100).contains(&picture.width), "{}", picture.width);
+        let figure = sample_scatter(&points, FRAME, ColorScale { max: 4e-4 }).unwrap();
+        assert!((1500..2100).contains(&figure.width), "{}", figure.width);
         let lit = |panel: u32, center: [f64; 2]| {
             let at = |c: f64| (c / 100.0 * 760.0) as u32;
             let (left, top) = (150 + panel * (760 + 60) + at(center[0]), 100 + at(center[1]));
-            (0..400).filter(|i| picture.pixel(left + i % 20, top + i / 20)[0] > 60).count()
+            (0..400).filter(|i| figure.pixel(left + i % 20, top + i / 20)[0] > 60).count()
         };
         for panel in 0..2 {
             assert!(lit(panel, [78.0, 50.0]) > 20, "panel {panel}");
@@ -188,8 +188,8 @@ mod tests {
     #[test]
     fn flow_has_a_panel_for_each_time() {
         let (a, b) = (ring(500), ring(300));
-        let picture = flow_panels(&[(0.0, &a), (0.5, &b), (1.0, &a)], FRAME).unwrap();
-        assert!((1200..=2010).contains(&picture.width), "{}", picture.width);
+        let figure = flow_panels(&[(0.0, &a), (0.5, &b), (1.0, &a)], FRAME).unwrap();
+        assert!((1200..=2010).contains(&figure.width), "{}", figure.width);
         assert!(matches!(flow_panels(&[], FRAME), Err(PlotError::Nothing { what: "panels" })));
     }
 

@@ -125,7 +125,7 @@ pub(super) fn thousands(digits: &str) -> String {
 
 /// A figure in the making.
 pub(super) struct Sheet {
-    pub picture: Figure,
+    pub figure: Figure,
 }
 
 impl Sheet {
@@ -138,7 +138,7 @@ impl Sheet {
                 "invariant: the font is one"
             );
         });
-        Self { picture: Figure::white(width, height) }
+        Self { figure: Figure::white(width, height) }
     }
 
     /// Lets plotters draw into the pixels.
@@ -146,8 +146,8 @@ impl Sheet {
         &mut self,
         f: impl FnOnce(&DrawingArea<BitMapBackend, plotters::coord::Shift>) -> Result<T, PlotError>,
     ) -> Result<T, PlotError> {
-        let size = (self.picture.width, self.picture.height);
-        f(&BitMapBackend::with_buffer(&mut self.picture.rgb, size).into_drawing_area())
+        let size = (self.figure.width, self.figure.height);
+        f(&BitMapBackend::with_buffer(&mut self.figure.rgb, size).into_drawing_area())
     }
 
     pub(super) fn text(
@@ -222,7 +222,7 @@ impl Sheet {
             high[a] = high[a].max(p[a]);
         }
         let reach = 0.5 * width + 1.0;
-        let end = [self.picture.width, self.picture.height];
+        let end = [self.figure.width, self.figure.height];
         let range = |low: f64, high: f64, a: usize| {
             let clamped = |v: f64| v.clamp(0.0, f64::from(end[a])) as u32;
             clamped(low - reach)..clamped(high + reach + 1.0)
@@ -243,12 +243,12 @@ impl Sheet {
         }
         for (i, cover) in covered.iter().enumerate().filter(|(_, c)| **c > 0.0) {
             let (x, y) = (xs.start + (i % columns) as u32, ys.start + (i / columns) as u32);
-            let under = self.picture.pixel(x, y);
+            let under = self.figure.pixel(x, y);
             let mix = |c: usize| {
                 let (from, to) = (f64::from(under[c]), f64::from(color[c]));
                 (from + opacity * cover * (to - from)).round() as u8
             };
-            self.picture.set(x, y, [mix(0), mix(1), mix(2)]);
+            self.figure.set(x, y, [mix(0), mix(1), mix(2)]);
         }
     }
 
@@ -330,7 +330,7 @@ impl Sheet {
         for y in 0..rect.height {
             for x in 0..rect.width {
                 let density = map.on_screen([x, y], [rect.width, rect.height], cells);
-                self.picture.set(rect.x + x, rect.y + y, scale.color(density));
+                self.figure.set(rect.x + x, rect.y + y, scale.color(density));
             }
         }
     }
@@ -347,7 +347,7 @@ impl Sheet {
         for y in 0..rect.height {
             let color = inferno(1.0 - (f64::from(y) + 0.5) / f64::from(rect.height));
             for x in 0..rect.width {
-                self.picture.set(rect.x + x, rect.y + y, color);
+                self.figure.set(rect.x + x, rect.y + y, color);
             }
         }
         self.outline(rect)?;
@@ -377,7 +377,7 @@ impl Sheet {
         for y in 0..height.min(rect.y) {
             let inset = y * rect.width / (2 * height.max(1));
             for x in inset..rect.width.saturating_sub(inset) {
-                self.picture.set(rect.x + x, rect.y - 2 - y, inferno(1.0));
+                self.figure.set(rect.x + x, rect.y - 2 - y, inferno(1.0));
             }
         }
     }
@@ -434,7 +434,7 @@ mod tests {
     fn a_curve_covers_its_width_once_at_joints_too() {
         let mut sheet = Sheet::new(40, 20);
         sheet.curve(&[[5.0, 10.5], [20.0, 10.5], [30.0, 10.5]], 3.0, [0; 3], 0.5);
-        let column = |x| (7..15).map(|y| sheet.picture.pixel(x, y)[0]).collect::<Vec<_>>();
+        let column = |x| (7..15).map(|y| sheet.figure.pixel(x, y)[0]).collect::<Vec<_>>();
         assert_eq!(column(20), [255, 255, 128, 128, 128, 255, 255, 255]);
         assert_eq!(column(12), column(20));
         assert_eq!(column(36), [255; 8]);

@@ -99,16 +99,16 @@ mod tests {
     #[test]
     fn colors_are_those_of_the_values_between_rows_of_uneven_times() {
         let rows = vec![vec![0.0, 0.0], vec![1.0, 1.0], vec![1.0, 1.0]];
-        let picture = |ts: &[f64]| {
+        let figure = |ts: &[f64]| {
             space_time(&SpaceTime { title: "", name: "u", ts, rows: &rows, x: [0.0, 1.0] }).unwrap()
         };
-        let drawn = picture(&[0.0, 8.0, 10.0]);
+        let drawn = figure(&[0.0, 8.0, 10.0]);
         let column = |part: f64| drawn.pixel(190 + (part * f64::from(SIZE[0])) as u32, 400);
         for (part, value) in [(0.0, 0.0), (0.4, 0.5), (0.79, 0.9875), (0.9, 1.0)] {
             let (found, expected) = (column(part), inferno(value));
             assert!((0..3).all(|c| found[c].abs_diff(expected[c]) <= 1), "{part}: {found:?} {expected:?}");
         }
-        let back = picture(&[10.0, 2.0, 0.0]);
+        let back = figure(&[10.0, 2.0, 0.0]);
         assert_eq!(back.pixel(190, 400), inferno(1.0));
     }
 

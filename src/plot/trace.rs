@@ -41,7 +41,11 @@ impl Trace {
             None => vec![dots.clone()],
         };
         let on_curve = |y: &Y| if curve.is_some() { pick(&y.components()) } else { Vec::new() };
-        let events = solution.events.iter().map(|hit| (hit.index, (hit.t, on_curve(&hit.y)))).collect();
+        let events = solution
+            .events
+            .iter()
+            .map(|occurrence| (occurrence.index, (occurrence.t, on_curve(&occurrence.y))))
+            .collect();
         let Solution { method, rtol, atol, stats, .. } = solution;
         let caption = format!("{method}, rtol={rtol:e}, atol={atol:e}, {stats}");
         let trace = Trace { pieces, dots, events, caption };
@@ -75,7 +79,7 @@ pub(super) fn num_components<Y: PlainState, O: PlainState>(solution: &Solution<Y
 /// Whether the saved values are those of the curve: at an event the state may have been saved after its change.
 fn carries_saved<Y: PlainState, O: PlainState>(solution: &Solution<Y, O>, curve: &DenseOutput<Y>) -> bool {
     solution.ts.iter().zip(&solution.ys).all(|(&t, y)| {
-        solution.events.iter().any(|hit| hit.t == t)
+        solution.events.iter().any(|occurrence| occurrence.t == t)
             || curve.eval(t).is_ok_and(|on_curve| on_curve.components() == y.components())
     })
 }
@@ -86,12 +90,12 @@ fn sampled<Y: PlainState, O>(
     pick: &dyn Fn(&[f64]) -> Vec<f64>,
 ) -> Vec<Vec<Point>> {
     let at = |t: f64| curve.eval(t).map(|y| pick(&y.components())).unwrap_or_default();
-    let knots = &solution.step_times;
-    let mut pieces = vec![vec![(knots[0], at(knots[0]))]];
-    let per_step = (SAMPLES / knots.len()).clamp(PER_STEP[0], PER_STEP[1]);
-    for ends in knots.windows(2) {
+    let step_times = &solution.step_times;
+    let mut pieces = vec![vec![(step_times[0], at(step_times[0]))]];
+    let per_step = (SAMPLES / step_times.len()).clamp(PER_STEP[0], PER_STEP[1]);
+    for ends in step_times.windows(2) {
         let [from, to] = [ends[0], ends[1]];
-        if solution.events.iter().any(|hit| hit.t == from) {
+        if solution.events.iter().any(|occurrence| occurrence.t == from) {
             // The curve gives the state before a change at its time; a billionth of the step later it is that after.
             let after = at(from + 1e-9 * (to - from));
             let piece = pieces.last().expect("invariant: there is a piece");

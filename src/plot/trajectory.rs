@@ -218,7 +218,7 @@ mod tests {
             .save_at(SaveAt::dense());
         let solution = ball.solve(0.0, 3.0, [10.0, 0.0]).unwrap();
         let trace = Trace::of(&solution, &columns(&[0, 1])).unwrap();
-        let bounces = solution.events.iter().filter(|hit| hit.index == 0).count();
+        let bounces = solution.events.iter().filter(|occurrence| occurrence.index == 0).count();
         assert!(bounces == 1 && solution.events.len() > bounces, "{:?}", solution.events);
         assert_eq!(trace.pieces.len(), 1 + bounces);
         let (before, after) = (trace.pieces[0].last().unwrap().1[1], trace.pieces[1][0].1[1]);
@@ -228,9 +228,9 @@ mod tests {
     #[test]
     fn pictures_have_ink_where_the_solution_is() {
         let solution = Ode::new(circle).save_at(SaveAt::dense()).solve(0.0, 6.0, [1.0, 0.0]).unwrap();
-        let picture = time_series(&solution, &["x", "v"]).unwrap();
-        let first = (0..picture.width * picture.height)
-            .filter(|i| picture.pixel(i % picture.width, i / picture.width) == SERIES[0])
+        let figure = time_series(&solution, &["x", "v"]).unwrap();
+        let first = (0..figure.width * figure.height)
+            .filter(|i| figure.pixel(i % figure.width, i / figure.width) == SERIES[0])
             .count();
         assert!(first > 3 * SIZE[0] as usize, "{first} pixels of the first curve");
         let plane = phase_portrait(&solution, ["x", "v"], |y| [y[0], y[1]]).unwrap();

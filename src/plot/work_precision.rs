@@ -81,12 +81,12 @@ mod tests {
     #[test]
     fn a_point_lies_at_its_logarithms() {
         let points = [[1e-8, 1000.0], [1e-4, 100.0]];
-        let picture = work_precision("a", "work", &[MethodCurve { name: "m", points: &points }]).unwrap();
+        let figure = work_precision("a", "work", &[MethodCurve { name: "m", points: &points }]).unwrap();
         // The ends of the axes lie 0.15 decades beyond the points.
         let place =
             |from: f64, width: u32, decades: f64| from + f64::from(width - 1) * ROOM / (decades + 2.0 * ROOM);
         let (x, y) = (place(190.0, SIZE[0], 4.0) as u32, place(120.0, SIZE[1], 1.0) as u32);
-        assert_eq!(picture.pixel(x, y), SERIES[0]);
+        assert_eq!(figure.pixel(x, y), SERIES[0]);
     }
 
     #[test]

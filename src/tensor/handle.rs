@@ -162,7 +162,7 @@ impl From<&Tensor> for Tensor {
     }
 }
 
-macro_rules! from_host {
+macro_rules! from_plain {
     ($($t:ty)*) => { $(
         impl From<$t> for Tensor {
             fn from(x: $t) -> Self { Tensor::from_vec(Shape::scalar(), vec![x]) }
@@ -181,4 +181,4 @@ macro_rules! from_host {
         }
     )* };
 }
-from_host!(f32 f64 i32 u32);
+from_plain!(f32 f64 i32 u32);

@@ -118,6 +118,12 @@ mod tests {
     }
 
     #[test]
+    fn a_square_jacobian_has_results_along_its_rows() {
+        let w = Tensor::from([[1.0, 2.0], [-3.0, 0.5]]);
+        assert_eq!(jacobian(|x: &Tensor| w.matmul(x), &Tensor::from([0.1, 0.2])).to_vec(), w.to_vec());
+    }
+
+    #[test]
     fn a_jacobian_of_a_gradient_is_the_hessian() {
         let at = Tensor::from([2.0, -1.0]);
         let hessian = jacobian(|x: &Tensor| grad(polynomial, x), &at);

@@ -50,9 +50,9 @@ pub(super) fn is_due(phase: &Phase, done: u64) -> bool {
 }
 
 /// Measures of [`is_due`] between two updates, the second counted.
-pub(super) fn measures_since(recipe: &TrainConfig, from: u64, to: u64) -> u64 {
+pub(super) fn measures_since(config: &TrainConfig, from: u64, to: u64) -> u64 {
     let (mut first, mut count) = (0, 0);
-    for phase in &recipe.phases {
+    for phase in &config.phases {
         let of_phase = |update: u64| update.clamp(first, first + phase.updates) - first;
         count += (of_phase(from) + 1..=of_phase(to)).filter(|&done| is_due(phase, done)).count() as u64;
         first += phase.updates;
@@ -122,9 +122,9 @@ mod tests {
 
     #[test]
     fn the_least_nll_is_kept_and_read_again() {
-        let recipe =
+        let config =
             TrainConfig::new(&TrainOptions { width: Some(4), depth: Some(1), ..TrainOptions::default() });
-        let flows: Vec<Flow> = (0..3).map(|i| recipe.model.build(&Key::new(i)).unwrap()).collect();
+        let flows: Vec<Flow> = (0..3).map(|i| config.model.build(&Key::new(i)).unwrap()).collect();
         let place = crate::io::scratch();
         let folder = RunFolder::open(place.path()).unwrap();
         let measured = |nll_nats, update| Measured { nll_nats, nll_stderr_nats: Some(0.1), update };
@@ -141,7 +141,7 @@ mod tests {
         let header = |run: &str| RunInfo {
             run: run.to_owned(),
             options: options.clone(),
-            config: recipe.clone(),
+            config: config.clone(),
             frames: crate::eval::Frames::default(),
             parts: None,
         };
@@ -154,7 +154,7 @@ mod tests {
         // Missing is what a run without a measure has, and no other.
         std::fs::remove_file(folder.file(BEST_FILE)).unwrap();
         assert!(Best::read(&folder, &header("one"), 0, &flows[0]).unwrap().is_none());
-        let measured = recipe.phases[0].updates;
+        let measured = config.phases[0].updates;
         let lost = Best::read(&folder, &header("one"), measured, &flows[0]).unwrap_err().to_string();
         assert!(lost.contains("best.safetensors cannot be read"), "{lost}");
     }
@@ -166,10 +166,10 @@ mod tests {
         assert_eq!(due(100), (1..=10).map(|i| 10 * i).collect::<Vec<_>>());
         assert_eq!(due(7), [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(due(25).last(), Some(&25));
-        let mut recipe = TrainConfig::new(&TrainOptions { updates: Some(400), ..TrainOptions::default() });
-        recipe.phases[0].updates = 100;
-        recipe.phases[1].updates = 300;
-        assert_eq!(measures_since(&recipe, 10, 10), 0);
-        assert_eq!((measures_since(&recipe, 10, 40), measures_since(&recipe, 90, 130)), (3, 2));
+        let mut config = TrainConfig::new(&TrainOptions { updates: Some(400), ..TrainOptions::default() });
+        config.phases[0].updates = 100;
+        config.phases[1].updates = 300;
+        assert_eq!(measures_since(&config, 10, 10), 0);
+        assert_eq!((measures_since(&config, 10, 40), measures_since(&config, 90, 130)), (3, 2));
     }
 }

@@ -15,8 +15,8 @@ const COPIES: u64 = 8;
 ///
 /// # Errors
 /// [`TrainError::Layers`], [`TrainError::Memory`].
-pub(super) fn check_model(recipe: &TrainConfig) -> Result<()> {
-    let model = &recipe.model;
+pub(super) fn check_model(config: &TrainConfig) -> Result<()> {
+    let model = &config.model;
     let (depth, blocks) = (model.hidden.len(), model.blocks);
     let probes = if model.solve.divergence == DivergenceKind::Exact { model.dim } else { model.solve.probes };
     let layers = (depth + 1) * blocks * (1 + probes);
@@ -25,26 +25,26 @@ pub(super) fn check_model(recipe: &TrainConfig) -> Result<()> {
     }
     let squares: usize = model.hidden.windows(2).map(|w| w[0] * w[1]).sum();
     let weights = (squares * blocks) as u64;
-    check_fits(recipe, &format!("a model of at least {weights} weights"), COPIES * 4 * weights)
+    check_fits(config, &format!("a model of at least {weights} weights"), COPIES * 4 * weights)
 }
 
 /// Refuses an update whose plan needs more than is free.
 ///
 /// # Errors
 /// [`TrainError::Memory`].
-pub(super) fn check_update(recipe: &TrainConfig, objective: &str, peak_bytes: u64) -> Result<()> {
-    check_fits(recipe, &format!("an update ({objective})"), peak_bytes)
+pub(super) fn check_update(config: &TrainConfig, objective: &str, peak_bytes: u64) -> Result<()> {
+    check_fits(config, &format!("an update ({objective})"), peak_bytes)
 }
 
-fn check_fits(recipe: &TrainConfig, what: &str, needed: u64) -> Result<()> {
+fn check_fits(config: &TrainConfig, what: &str, needed: u64) -> Result<()> {
     let Some(free) = process::free_bytes().filter(|&free| needed > free) else { return Ok(()) };
-    Err(TrainError::Memory { options: options(recipe), what: what.to_owned(), needed, free }.into())
+    Err(TrainError::Memory { options: options(config), what: what.to_owned(), needed, free }.into())
 }
 
 /// The options that memory follows from.
-fn options(recipe: &TrainConfig) -> String {
-    let model = &recipe.model;
-    let batch = recipe.phases.iter().map(|p| p.batch).max().unwrap_or(0);
+fn options(config: &TrainConfig) -> String {
+    let model = &config.model;
+    let batch = config.phases.iter().map(|p| p.batch).max().unwrap_or(0);
     let width = model.hidden.iter().max().unwrap_or(&0);
     let steps = match model.solve.steps {
         Steps::Fixed { steps } => format!(" --fixed-steps={steps}"),
@@ -65,15 +65,15 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_with_its_options() {
-        let recipe = |width, depth, blocks, probes| {
+        let config = |width, depth, blocks, probes| {
             TrainConfig::new(&TrainOptions { width, depth, blocks, probes, ..TrainOptions::default() })
         };
-        assert!(check_model(&recipe(None, None, None, None)).is_ok());
-        let layers = check_model(&recipe(Some(8), Some(64), Some(8), None)).unwrap_err().to_string();
+        assert!(check_model(&config(None, None, None, None)).is_ok());
+        let layers = check_model(&config(Some(8), Some(64), Some(8), None)).unwrap_err().to_string();
         assert!(layers.contains("--depth=64 --blocks=8") && layers.contains("1560 layers"), "{layers}");
-        let probes = check_model(&recipe(Some(8), Some(31), None, Some(32))).unwrap_err().to_string();
+        let probes = check_model(&config(Some(8), Some(31), None, Some(32))).unwrap_err().to_string();
         assert!(probes.contains("--probes=32"), "{probes}");
-        let update = check_update(&recipe(Some(9), None, None, None), "flow_matching", 1 << 60).unwrap_err();
+        let update = check_update(&config(Some(9), None, None, None), "flow_matching", 1 << 60).unwrap_err();
         let update = update.to_string();
         assert!(update.contains("--width=9") && update.contains("1152921504.6 GB"), "{update}");
     }

@@ -6,7 +6,7 @@
 //! million of its points: drawing anew in each update would be eight more programs, and what a table of N points costs a
 //! model of W weights, about W / 2N nats, is 0.005 at a million.
 
-use super::recipe::DataShape;
+use super::config::DataShape;
 use super::state::{Source, Tables};
 use super::{
     Feed, Flow, Given, ImageFrame, ImagesFrame, Parts, PixelTables, PixelTransformKind, PointsFrame,
@@ -42,8 +42,8 @@ impl TrainingData {
         let dim = self.dim();
         match self {
             TrainingData::Images(set, _) => {
-                let picture = Some([set.height, set.width, set.channels]);
-                DataShape { dim, picture, classes: set.classes().unwrap_or(0) }
+                let image = Some([set.height, set.width, set.channels]);
+                DataShape { dim, image, classes: set.classes().unwrap_or(0) }
             }
             TrainingData::Image(_) | TrainingData::Points(..) | TrainingData::Toy(_) => {
                 DataShape { dim, ..DataShape::PLANE }
@@ -52,14 +52,14 @@ impl TrainingData {
     }
 
     /// Everything that a run of a configuration needs of it.
-    pub(super) fn prepare(&self, recipe: &TrainConfig) -> Result<Prepared> {
-        let seed = recipe.seed;
+    pub(super) fn prepare(&self, config: &TrainConfig) -> Result<Prepared> {
+        let seed = config.seed;
         match self {
             TrainingData::Image(image) => Ok(prepare_image(image, seed)),
             TrainingData::Points(points, given) => self.prepare_points(points, given, seed),
             TrainingData::Toy(toy) => self.prepare_toy(*toy, seed),
             TrainingData::Images(images, given) => {
-                prepare_images(images, given, recipe.pixels.unwrap_or(PixelTransformKind::Marginals), seed)
+                prepare_images(images, given, config.pixels.unwrap_or(PixelTransformKind::Marginals), seed)
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::session::Session;
 use super::{Activity, Flow, ImageFrame, Objective, TrainConfig, TrainingData};
 use crate::error::Result;
-use crate::eval::pictures::{self, CORNER_POINTS, SAMPLES};
+use crate::eval::figures::{self, CORNER_POINTS, SAMPLES};
 use crate::eval::{Deadline, Inner, Sampler};
 use crate::io::run::metrics::{self, Row};
 use crate::io::run::{METRICS_FILE, RunFolder};
@@ -38,17 +38,13 @@ pub(super) fn space(session: &mut Session) -> Result<()> {
     // The program of the samples, or that of the density on a line.
     session.compiles += 1;
     if points.dim() == 1 {
-        return pictures::line(
-            folder,
-            points,
-            pictures::over_line(flow, &standard, pictures::on_line(points))?,
-        );
+        return figures::line(folder, points, figures::over_line(flow, &standard, figures::on_line(points))?);
     }
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
     let mut samples = Vec::with_capacity(CORNER_POINTS * points.dim());
     let mut parts = Sampler::new().draw(flow, CORNER_POINTS, &key);
     parts.try_for_each(|part| part.map(|part| samples.extend(standard.inverse_transform(&part))))?;
-    pictures::corner(folder, points, &samples)
+    figures::corner(folder, points, &samples)
 }
 
 /// The figures of a density over the plane, by its values there.
@@ -66,7 +62,7 @@ pub(super) fn plane(
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
     let on_stage = &mut session.trainer.on_stage;
     let (points, way) =
-        pictures::draws(ema, image, &key, by.share(DRAWS), |share| on_stage(Activity::Drawing, share))?;
+        figures::draws(ema, image, &key, by.share(DRAWS), |share| on_stage(Activity::Drawing, share))?;
     // The program of the samples, and that of the flow.
     session.compiles += 2;
     if learned.1.max(learned.2) < finest || points.len() < SAMPLES {
@@ -95,17 +91,17 @@ pub(super) fn loss(session: &Session) -> Result<()> {
     let Some(folder) = &session.folder else { return Ok(()) };
     let (header, mean_weight) = (&session.header, session.trainer.data.mean_weight());
     let entropy = header.frames.entropy_nats();
-    loss_curve(folder, &header.config, entropy, mean_weight, header.frames.told_nats())
+    loss_curve(folder, &header.config, entropy, mean_weight, header.frames.reported_nats())
 }
 
 /// The loss of every update and the NLL where it was measured. A weighted likelihood is divided by the mean weight, so
 /// that it has the entropy as its floor like the others; `told_nats` is added where NLLs are reported in units.
 fn loss_curve(
     folder: &RunFolder,
-    recipe: &TrainConfig,
+    config: &TrainConfig,
     entropy_nats: Option<f64>,
     mean_weight: f64,
-    told_nats: f64,
+    reported_nats: f64,
 ) -> Result<()> {
     let rows: Vec<Row> = metrics::read(&folder.file(METRICS_FILE))?;
     // A run that was over when its rows were lost has none to draw.
@@ -114,11 +110,11 @@ fn loss_curve(
     }
     let of = |objective: Objective| -> Vec<[f64; 2]> {
         let (unit, shift) =
-            if objective == Objective::MaximumLikelihood { (mean_weight, told_nats) } else { (1.0, 0.0) };
+            if objective == Objective::MaximumLikelihood { (mean_weight, reported_nats) } else { (1.0, 0.0) };
         let mine = rows.iter().filter(|row| row.phase == objective.name());
         mine.map(|row| [row.update as f64, row.loss / unit + shift]).collect()
     };
-    let losses: Vec<_> = recipe.phases.iter().map(|p| (p.objective, of(p.objective))).collect();
+    let losses: Vec<_> = config.phases.iter().map(|p| (p.objective, of(p.objective))).collect();
     let phases: Vec<plot::LossPhase> = losses
         .iter()
         .filter(|(_, loss)| !loss.is_empty())

@@ -11,7 +11,7 @@ use super::session::Session;
 use super::{Activity, ImageFrame, TrainReport, TrainedFlow};
 use crate::data::Estimate;
 use crate::error::Result;
-use crate::eval::{HeldOut, Mass, OUTER_MASS, OnPlane, Score, bits_of_nats};
+use crate::eval::{HeldOut, OUTER_MASS, OnPlane, Score, TotalProbability, bits_of_nats};
 use crate::io::run::RunFolder;
 
 /// Shares of the time left that may go, one after the other, to measuring and to the plane.
@@ -82,7 +82,7 @@ fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
 }
 
 /// The total probability over the plane.
-fn plane(session: &mut Session, image: &ImageFrame) -> Result<Mass> {
+fn plane(session: &mut Session, image: &ImageFrame) -> Result<TotalProbability> {
     session.stage(Activity::Evaluating)?;
     let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
     let (finest, on_stage) = (image.side() * image.cells_per_pixel(), &mut session.trainer.on_stage);
@@ -96,7 +96,7 @@ fn plane(session: &mut Session, image: &ImageFrame) -> Result<Mass> {
     Ok(mass)
 }
 
-fn tell_missing(session: &mut Session, mass: &Mass) {
+fn tell_missing(session: &mut Session, mass: &TotalProbability) {
     if mass.outer >= OUTER_MASS {
         let what = if session.header.frames.points.is_some() { "window" } else { "image" };
         let text = format!(
@@ -108,9 +108,13 @@ fn tell_missing(session: &mut Session, mass: &Mass) {
 }
 
 /// The report of a run, with the scores of its validation and test part.
-fn report(session: &mut Session, (validation, test): (Score, Score), mass: Option<&Mass>) -> TrainReport {
+fn report(
+    session: &mut Session,
+    (validation, test): (Score, Score),
+    mass: Option<&TotalProbability>,
+) -> TrainReport {
     let counters = session.counters().clone();
-    let (header, recipe) = (&session.header, &session.header.config);
+    let (header, config) = (&session.header, &session.header.config);
     let entropy_nats = header.frames.entropy_nats();
     // No weights were chosen for a known density, and its gap is best known by the points of the test.
     let nll = if test.gap.is_some() { test.best_nll(entropy_nats) } else { validation.nll };
@@ -149,7 +153,7 @@ fn report(session: &mut Session, (validation, test): (Score, Score), mass: Optio
         peak_rss_mb: counters.peak_rss_mb,
         seconds_to_gap: session.tallies.seconds_to_gap.clone(),
         threads: rayon::current_num_threads(),
-        seed: recipe.seed,
+        seed: config.seed,
         files: session.folder.as_ref().map(RunFolder::files).unwrap_or_default(),
     }
 }

@@ -29,6 +29,7 @@
 mod best;
 mod bounds;
 mod budget;
+mod config;
 mod data;
 mod error;
 mod feed;
@@ -40,7 +41,6 @@ mod options;
 mod plan;
 mod presets;
 mod progress;
-mod recipe;
 mod recorded;
 mod report;
 mod run;
@@ -61,9 +61,9 @@ pub use run::Trainer;
 
 pub mod extra {
     //! Options by name, and what describes a run.
+    pub use super::config::{Objective, Phase, TrainConfig};
     pub use super::options::{ModelKind, ObjectiveKind, OptimizerKind};
     pub use super::progress::Activity;
-    pub use super::recipe::{Objective, Phase, TrainConfig};
     pub use super::run::RunInfo;
     pub use crate::cnf::config::{ActivationKind, DivergenceKind};
     pub use crate::data::Given;

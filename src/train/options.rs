@@ -4,7 +4,7 @@
 //! none; one that would lead to another configuration is an error that names it. Comparing configurations and not options lets
 //! `--batch 4096` agree with a default of 4096.
 
-use super::recipe::DataShape;
+use super::config::DataShape;
 use super::{DivergenceKind, PixelTransformKind, TrainConfig, TrainError, check_tolerances};
 use crate::error::Error;
 use crate::names::names;
@@ -285,7 +285,7 @@ impl TrainOptions {
     pub(super) fn resume(
         &self,
         run: &TrainOptions,
-        recipe: &TrainConfig,
+        config: &TrainConfig,
         shape: DataShape,
         folder: &Path,
     ) -> Result<TrainOptions, Error> {
@@ -293,8 +293,8 @@ impl TrainOptions {
         for (option, value) in &asked {
             let mut with = was.clone();
             with.insert(option.clone(), value.clone());
-            if !run.agrees((option, value), &TrainOptions::from_map(with), recipe, shape) {
-                let before = was.get(option).cloned().unwrap_or_else(|| recipe.default_of(option));
+            if !run.agrees((option, value), &TrainOptions::from_map(with), config, shape) {
+                let before = was.get(option).cloned().unwrap_or_else(|| config.default_of(option));
                 return Err(Error::from(TrainError::OtherOption {
                     folder: folder.to_owned(),
                     option: format!("--{}", option.replace('_', "-")),
@@ -311,20 +311,20 @@ impl TrainOptions {
         &self,
         (option, value): (&str, &Value),
         with: &TrainOptions,
-        recipe: &TrainConfig,
+        config: &TrainConfig,
         shape: DataShape,
     ) -> bool {
         match option {
-            "updates" => value.as_u64() == Some(recipe.updates()),
+            "updates" => value.as_u64() == Some(config.updates()),
             "time_limit" => with.time_limit == self.time_limit,
             _ => {
                 let found = match &with.preset {
-                    // Its recipe lies in the checkpoint alone.
-                    Some(given @ Preset::Given(_)) if *given != recipe.preset => return false,
-                    Some(Preset::Given(_)) => recipe.clone().with(with),
+                    // Its configuration lies in the checkpoint alone.
+                    Some(given @ Preset::Given(_)) if *given != config.preset => return false,
+                    Some(Preset::Given(_)) => config.clone().with(with),
                     _ => TrainConfig::of(with, shape),
                 };
-                with.check().is_ok() && found.with_updates_of(recipe) == *recipe
+                with.check().is_ok() && found.with_updates_of(config) == *config
             }
         }
     }

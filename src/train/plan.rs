@@ -47,9 +47,9 @@ pub struct PhasePlan {
 
 impl PhasePlan {
     /// Of a phase whose update has this plan.
-    pub(super) fn of(recipe: &TrainConfig, phase: &Phase, plan: &PlanReport) -> PhasePlan {
-        let (steps, most_steps) = recipe.steps();
-        let is_adaptive = matches!(recipe.model.solve.steps, Steps::Adaptive { .. });
+    pub(super) fn of(config: &TrainConfig, phase: &Phase, plan: &PlanReport) -> PhasePlan {
+        let (steps, most_steps) = config.steps();
+        let is_adaptive = matches!(config.model.solve.steps, Steps::Adaptive { .. });
         let solves = phase.objective == Objective::MaximumLikelihood;
         let work = work(plan, Trips::planned(steps));
         PhasePlan {

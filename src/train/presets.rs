@@ -5,7 +5,7 @@
 //! options and the shape of the data, and must never know the data themselves: a configuration is a function of what is in the
 //! checkpoint's header.
 
-use super::recipe::DataShape;
+use super::config::DataShape;
 use super::{
     ActivationKind, DivergenceKind, FieldConfig, Kept, ModelConfig, ModelKind, Objective, ObjectiveKind,
     OptimizerKind, Phase, PixelTransformKind, Preset, SolveConfig, Steps, TrainConfig, TrainOptions,
@@ -128,48 +128,48 @@ impl TrainConfig {
     /// [`TrainConfig::new`] for data of some shape: only [`Preset::Points`] has a configuration for points of other than two
     /// coordinates, and [`Preset::Images`] for images.
     pub(super) fn of(options: &TrainOptions, shape: DataShape) -> TrainConfig {
-        let mut recipe = TrainConfig::preset(options.preset.clone().unwrap_or(Preset::Default));
-        recipe.model.dim = shape.dim;
-        match shape.picture {
-            Some(picture) => recipe.set_images(options, picture, shape.classes),
+        let mut config = TrainConfig::preset(options.preset.clone().unwrap_or(Preset::Default));
+        config.model.dim = shape.dim;
+        match shape.image {
+            Some(image) => config.set_images(options, image, shape.classes),
             None if shape.dim != 2 => {
-                recipe.model.field = FieldConfig::Fourier {
+                config.model.field = FieldConfig::Fourier {
                     features: SPACE_FEATURES,
                     log_frequency_max: SPACE_LOG_FREQUENCY_MAX,
                 };
-                recipe.model.hidden = vec![SPACE_WIDTH; DEPTH];
+                config.model.hidden = vec![SPACE_WIDTH; DEPTH];
             }
             None => {}
         }
         if shape.dim > EXACT_DIM {
-            recipe.model.solve.divergence = DivergenceKind::Hutchinson;
+            config.model.solve.divergence = DivergenceKind::Hutchinson;
         }
-        recipe.with(options)
+        config.with(options)
     }
 
     /// The configuration in which options change what they name.
     pub(super) fn with(self, options: &TrainOptions) -> TrainConfig {
-        let mut recipe = self;
-        recipe.patience = options.patience.or(recipe.patience);
-        recipe.phases = match options.objective {
-            None => recipe.phases,
-            Some(asked) => phases(&recipe.preset, asked),
+        let mut config = self;
+        config.patience = options.patience.or(config.patience);
+        config.phases = match options.objective {
+            None => config.phases,
+            Some(asked) => phases(&config.preset, asked),
         };
-        recipe.seed = options.seed.unwrap_or(recipe.seed);
+        config.seed = options.seed.unwrap_or(config.seed);
         if let Some(optimizer) = options.optimizer {
-            recipe.optimizer = optimizer;
-            recipe.weight_decay = match optimizer {
-                OptimizerKind::AdamW => recipe.weight_decay,
+            config.optimizer = optimizer;
+            config.weight_decay = match optimizer {
+                OptimizerKind::AdamW => config.weight_decay,
                 OptimizerKind::Lion => LION_WEIGHT_DECAY,
                 _ => 0.0,
             };
         }
-        let first = recipe.phases[0].lr;
-        for phase in &mut recipe.phases {
+        let first = config.phases[0].lr;
+        for phase in &mut config.phases {
             phase.batch = options.batch.unwrap_or(phase.batch);
             phase.lr = options.lr.map_or(phase.lr, |lr| lr * (phase.lr / first));
         }
-        let model = &mut recipe.model;
+        let model = &mut config.model;
         if options.width.is_some() || options.depth.is_some() {
             let width = options.width.unwrap_or(model.hidden[0]);
             let depth = options.depth.unwrap_or(model.hidden.len());
@@ -178,20 +178,20 @@ impl TrainConfig {
         model.blocks = options.blocks.unwrap_or(model.blocks);
         apply(&mut model.solve, options);
         match options.updates {
-            Some(updates) => recipe.with_updates(updates),
-            None => recipe,
+            Some(updates) => config.with_updates(updates),
+            None => config,
         }
     }
 
     /// The field and transform of images.
-    fn set_images(&mut self, options: &TrainOptions, picture: [usize; 3], classes: usize) {
+    fn set_images(&mut self, options: &TrainOptions, image: [usize; 3], classes: usize) {
         self.pixels = Some(options.pixels.unwrap_or(PixelTransformKind::Marginals));
         let (field, hidden) = match options.field.unwrap_or(ModelKind::UNet) {
             ModelKind::UNet => {
                 let weighed = self.pixels == Some(PixelTransformKind::Marginals);
                 let field = FieldConfig::UNet {
                     ends: if weighed { LEVEL_ENDS } else { 0 },
-                    picture,
+                    image,
                     patch: 2,
                     blocks_down: 1,
                     blocks_middle: 2,

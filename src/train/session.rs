@@ -26,7 +26,7 @@ use super::{
 use crate::array::memory;
 use crate::error::{Error, Result};
 #[cfg(feature = "plot")]
-use crate::eval::pictures::Artist;
+use crate::eval::figures::Artist;
 use crate::eval::{Deadline, HeldOut, LogDensity, Score, bits_of_nats};
 use crate::io::process;
 use crate::io::run::RunFolder;
@@ -217,11 +217,11 @@ impl<'a> Session<'a> {
         if self.steps[phase].is_some() {
             return Ok(());
         }
-        let (recipe, plan) = (&self.header.config, self.header.config.phases[phase]);
-        let step = Step::new(recipe, &plan, &self.source, self.first(phase));
+        let (config, plan) = (&self.header.config, self.header.config.phases[phase]);
+        let step = Step::new(config, &plan, &self.source, self.first(phase));
         let planned = step.plan(&self.state)?;
-        let peak_bytes = planned.peak_bytes(recipe.steps().1) as u64;
-        bounds::check_update(recipe, plan.objective.name(), peak_bytes)?;
+        let peak_bytes = planned.peak_bytes(config.steps().1) as u64;
+        bounds::check_update(config, plan.objective.name(), peak_bytes)?;
         self.tallies.counters.plan_peak_bytes = peak_bytes;
         self.tallies.planned(phase, planned);
         self.steps[phase] = Some(step);
@@ -229,9 +229,9 @@ impl<'a> Session<'a> {
     }
 
     fn begin(&mut self, phase: usize) -> Result<()> {
-        let (recipe, first) = (&self.header.config, self.first(phase));
+        let (config, first) = (&self.header.config, self.first(phase));
         if phase > 0 && self.update == first {
-            self.state = step::begin_phase(recipe, &recipe.phases[phase], self.state.clone());
+            self.state = step::begin_phase(config, &config.phases[phase], self.state.clone());
         }
         (self.pace, self.begun, self.looked) = (Pace::default(), Instant::now(), false);
         self.tenths = self.tenths_done(phase);
@@ -342,36 +342,36 @@ impl<'a> Session<'a> {
     /// Whether the best weights are so many measures old as the run is patient. A run that stopped stops again where it is
     /// resumed: the best and the update show it.
     fn is_out_of_patience(&self) -> bool {
-        let recipe = &self.header.config;
+        let config = &self.header.config;
         let kept = self.best.as_ref().and_then(|best| best.measured);
         let is_over = |(patience, kept): (u64, Measured)| {
             let since = if self.clock.is_limited() {
                 self.tallies.counters.measured_at.iter().filter(|&&update| update > kept.update).count()
                     as u64
             } else {
-                best::measures_since(recipe, kept.update, self.update)
+                best::measures_since(config, kept.update, self.update)
             };
             since >= patience
         };
-        recipe.patience.zip(kept).is_some_and(is_over)
+        config.patience.zip(kept).is_some_and(is_over)
     }
 
     fn progress(&mut self, phase: usize, row: &Row) -> Progress {
-        let recipe = &self.header.config;
+        let config = &self.header.config;
         let ms = self.pace.add(row.ms);
-        let (plan, shares) = (recipe.phases[phase], recipe.time_shares());
+        let (plan, shares) = (config.phases[phase], config.time_shares());
         let end = self.first(phase) + plan.updates;
         let whole = ms * plan.updates as f64 / shares[phase];
-        let later = recipe.phases.iter().zip(&shares).skip(phase + 1).filter(|(p, _)| p.updates > 0);
+        let later = config.phases.iter().zip(&shares).skip(phase + 1).filter(|(p, _)| p.updates > 0);
         let later: f64 = later.map(|(_, share)| share * whole).sum();
         let by_updates = (ms * end.saturating_sub(self.update) as f64 + later) / 1e3;
-        let (updates, left_s) = (self.updates(), self.clock.left_s(recipe.phases.len() - 1));
+        let (updates, left_s) = (self.updates(), self.clock.left_s(config.phases.len() - 1));
         Progress {
             update: self.update,
             updates,
             done: self.clock.done(self.update as f64 / updates as f64),
             phase,
-            phases: recipe.phases.len(),
+            phases: config.phases.len(),
             objective: plan.objective,
             loss: row.loss,
             ms,

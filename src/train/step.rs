@@ -50,8 +50,8 @@ pub struct Step {
 
 impl Step {
     /// The step of a phase that begins after `first` updates.
-    pub fn new(recipe: &TrainConfig, phase: &Phase, source: &Source, first: u64) -> Step {
-        let (recipe, phase) = (recipe.clone(), *phase);
+    pub fn new(config: &TrainConfig, phase: &Phase, source: &Source, first: u64) -> Step {
+        let (config, phase) = (config.clone(), *phase);
         let inputs = Inputs {
             tables: source.tables(phase.batch),
             first: Tensor::from(first as u32),
@@ -60,7 +60,7 @@ impl Step {
         let update = move |state: TrainState, inputs: Inputs| {
             let [draw, noise] = state.key.fold_in(&state.update).split();
             let batch = inputs.tables.draw(phase.batch, &draw);
-            let optimizer = optimizer(&recipe, &phase, &inputs.updates);
+            let optimizer = optimizer(&config, &phase, &inputs.updates);
             let loss = |model: &Flow| loss(phase.objective, model, &batch, &noise);
             let ((value, counts), grads) = value_and_grad(loss, &state.model)?;
             let (model, optimizer) = optimizer.update(&state.model, grads, state.optimizer);
@@ -106,24 +106,24 @@ impl Step {
 }
 
 /// The state before the first update.
-pub fn begin(recipe: &TrainConfig, model: Flow, key: &Key) -> TrainState {
-    let optimizer = optimizer(recipe, &recipe.phases[0], &Tensor::from(1.0)).init(&model);
+pub fn begin(config: &TrainConfig, model: Flow, key: &Key) -> TrainState {
+    let optimizer = optimizer(config, &config.phases[0], &Tensor::from(1.0)).init(&model);
     TrainState { ema: model.clone(), model, optimizer, key: key.clone(), update: Tensor::from(0u32) }
 }
 
 /// The state with which a later phase begins: the averaged weights, a new optimizer.
-pub fn begin_phase(recipe: &TrainConfig, phase: &Phase, state: TrainState) -> TrainState {
-    let optimizer = optimizer(recipe, phase, &Tensor::from(1.0)).init(&state.ema);
+pub fn begin_phase(config: &TrainConfig, phase: &Phase, state: TrainState) -> TrainState {
+    let optimizer = optimizer(config, phase, &Tensor::from(1.0)).init(&state.ema);
     TrainState { model: state.ema.clone(), optimizer, ..state }
 }
 
-fn optimizer(recipe: &TrainConfig, phase: &Phase, updates: &Tensor) -> Optimizer {
-    let rate = match recipe.cosine {
+fn optimizer(config: &TrainConfig, phase: &Phase, updates: &Tensor) -> Optimizer {
+    let rate = match config.cosine {
         true => Schedule::cosine_decay(phase.lr, updates),
         false => Schedule::constant(phase.lr),
     };
-    let last = rule(recipe.optimizer, rate, recipe.weight_decay);
-    match recipe.clip_norm {
+    let last = rule(config.optimizer, rate, config.weight_decay);
+    match config.clip_norm {
         Some(max) => chain((clip_by_global_norm(max), last)),
         None => last,
     }

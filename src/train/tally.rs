@@ -47,17 +47,17 @@ pub(super) struct Tallies {
 }
 
 impl Tallies {
-    pub(super) fn new(recipe: &TrainConfig, entropy_nats: Option<f64>) -> Tallies {
+    pub(super) fn new(config: &TrainConfig, entropy_nats: Option<f64>) -> Tallies {
         let tally = |phase: &Phase| Tally {
             report: PhaseReport { objective: phase.objective, ..PhaseReport::default() },
             ms: Vec::with_capacity(phase.updates.min(KEPT_AHEAD) as usize),
             field_evals: 0,
-            blocks: recipe.model.blocks,
+            blocks: config.model.blocks,
             plan: None,
         };
         let mut tallies = Tallies {
             entropy_nats,
-            phases: recipe.phases.iter().map(tally).collect(),
+            phases: config.phases.iter().map(tally).collect(),
             seconds: 0.0,
             loss: f64::NAN,
             seconds_to_gap: GAPS.map(|(name, _)| (name, None)).into(),
@@ -89,8 +89,8 @@ impl Tallies {
     }
 
     /// Counts an update of an earlier process, by its row.
-    pub(super) fn read(&mut self, recipe: &TrainConfig, row: &Row) {
-        if let Some(phase) = recipe.phases.iter().position(|p| p.objective.name() == row.phase) {
+    pub(super) fn read(&mut self, config: &TrainConfig, row: &Row) {
+        if let Some(phase) = config.phases.iter().position(|p| p.objective.name() == row.phase) {
             self.update(phase, row);
         }
     }
@@ -185,8 +185,8 @@ mod tests {
 
     #[test]
     fn a_tally_notes_memory_medians_and_the_time_to_a_gap() {
-        let recipe = TrainConfig::new(&TrainOptions { updates: Some(300), ..TrainOptions::default() });
-        let mut tallies = Tallies::new(&recipe, Some(2.0));
+        let config = TrainConfig::new(&TrainOptions { updates: Some(300), ..TrainOptions::default() });
+        let mut tallies = Tallies::new(&config, Some(2.0));
         for update in 1..=150u64 {
             let row = Row {
                 update,

@@ -120,7 +120,7 @@ fn cond_flows(c: &Cond) -> Vec<Set> {
     both.map(|(a, b)| a.iter().chain(b.iter()).map(|k| k + 1).collect()).collect()
 }
 
-/// For each output of a step, the inputs from `head` on it depends on; the knots are data.
+/// For each output of a step, the inputs from `head` on it depends on; the step times are data.
 fn step_dependence(f: &Func, head: usize) -> Vec<Set> {
     output_dependence(f).iter().map(|s| s.iter().filter(|&k| k >= head).collect()).collect()
 }

@@ -12,7 +12,7 @@ use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, NodeId, Op, ReduceO
 ///
 /// Inputs are those of `f`, then one tangent for each input in `wrt`. Outputs are those of `f`, then
 /// one tangent for each float output, zeros where it does not depend on `wrt`. Other outputs have no
-/// tangent. Where a maximum ties, each operand has half; along a solve, accepted knots stay fixed.
+/// tangent. Where a maximum ties, each operand has half; along a solve, accepted step times stay fixed.
 ///
 /// # Panics
 /// When an input in `wrt` is not a float or is named twice.

@@ -1,6 +1,6 @@
 //! Derivatives of loops: the derivative of a loop is a loop over the derivative of its step.
 //!
-//! The search itself is not differentiated: its accepted knots are data, and between them stands the
+//! The search itself is not differentiated: its accepted step times are data, and between them stands the
 //! step. So vjp(Solve) = vjp(Scan) = [`Rev`] along the schedule, jvp(Solve) = [`Scan`] of jvp(step)
 //! along the schedule of the very same search, and jvp(Rev) = Rev of jvp(bwd). A Rev keeps no states
 //! of its own backward pass; what its vjp is where all others are kept, `sequence` says.

@@ -1,7 +1,7 @@
 //! What a backward trip would compute again although a forward trip did, named so that it can be kept.
 //!
 //! The derivative of a step starts with the step itself. Much of that the forward body has computed for the same
-//! knots and the same state, by the same operations, hence to the same bits: the *residuals*. [`residuals`] finds
+//! step times and the same state, by the same operations, hence to the same bits: the *residuals*. [`residuals`] finds
 //! them, and cuts the backward body in two: [`Residuals::again`] makes them from the state, [`Residuals::backward`]
 //! takes them. Who runs the loop decides trip by trip whether they are kept or made again; no value depends on it.
 //!
@@ -9,7 +9,7 @@
 //! itself has computed, and what the trip before has computed at its end ([`First`]).
 //!
 //! It compares nodes and proves nothing by numbers: a value of the backward body is one of the forward body if the two
-//! are the same operation on the same values, from the state, the knots and the captures up ([`pair`]). That is why it
+//! are the same operation on the same values, from the state, the step times and the captures up ([`pair`]). That is why it
 //! runs on finished bodies, whose constants and layouts are what they will be. Recording the residuals while a
 //! derivative is taken would fix them before simplification, and put them into the signature of every loop and every
 //! rule for one. Which of them are worth their way through memory, [`kept`] says.

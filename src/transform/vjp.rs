@@ -16,7 +16,7 @@ use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type};
 ///
 /// Inputs are those of `f`, then one cotangent for each output in `outs`. Outputs are those of `f`,
 /// then one cotangent for each input in `wrt`, zeros where no output in `outs` depends on it. Where
-/// a maximum ties, each operand has half; along a solve, accepted knots stay fixed.
+/// a maximum ties, each operand has half; along a solve, accepted step times stay fixed.
 ///
 /// # Errors
 /// [`TransformError::SecondReverse`] when the way from `outs` to `wrt` leads through a reverse loop that does not
@@ -203,7 +203,7 @@ impl Rule<'_> {
         }
     }
 
-    /// The other two of picture, kernel and result give the third.
+    /// The other two of image, kernel and result give the third.
     fn convolved(&self, b: &mut Builder, g: NodeId, k: usize) -> NodeId {
         let x = self.x;
         let taps = |b: &Builder, kernel: NodeId| {

@@ -47,8 +47,8 @@ fn a_set_with_classes_is_trained_told_sampled_and_measured() {
     }
     assert!(report.get("gap_nats").is_none() && report.get("entropy_nats").is_none(), "{report}");
     assert!(err.contains("test bits/dim") && err.contains(" ± "), "{err}");
-    for picture in ["samples", "flow", "nearest", "bits", "loss"] {
-        assert!(place.path(&format!("run/{picture}.png")).exists(), "{picture}");
+    for image in ["samples", "flow", "nearest", "bits", "loss"] {
+        assert!(place.path(&format!("run/{image}.png")).exists(), "{image}");
     }
 
     let info = place.done("info run");
@@ -110,7 +110,7 @@ fn sets_that_cannot_be_learned_from_are_named_and_leave_nothing() {
 
     fs::create_dir(place.path("unequal")).unwrap();
     for (name, side) in [("a.png", 4), ("b.png", 5)] {
-        place.picture(&format!("unequal/{name}"), [side, 4], |_, _| 0);
+        place.image(&format!("unequal/{name}"), [side, 4], |_, _| 0);
     }
     place.fails(&format!("train unequal --out run {SMALL}"), 1, &["a.png", "b.png", "4 x 4", "5 x 4"]);
     fs::create_dir(place.path("empty")).unwrap();

@@ -26,8 +26,8 @@ fn a_limit_of_seconds_holds_with_pictures_and_a_gap() {
     assert_eq!(report["updates"].as_u64(), Some(phases.iter().map(updates).sum()));
     assert!(phases.iter().all(|phase| updates(phase) > 0 && phase["traces"] == 1), "{report}");
     // The header has as many updates as were done, and the same limit goes on with the run.
-    let recipe = &json(&place.done("info runs/tiny --json"))["header"]["recipe"];
-    for (planned, done) in recipe["phases"].as_array().unwrap().iter().zip(phases) {
+    let config = &json(&place.done("info runs/tiny --json"))["header"]["recipe"];
+    for (planned, done) in config["phases"].as_array().unwrap().iter().zip(phases) {
         assert_eq!(planned["updates"], done["updates"]);
     }
     let again = json(&place.done(&format!("train tiny.png --time-limit 8 --resume --json {SMALL}")));

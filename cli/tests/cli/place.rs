@@ -19,12 +19,12 @@ impl Place {
             (8..14, 2..5) => 80,
             _ => 255,
         };
-        place.picture("tiny.png", [16, 12], dark);
+        place.image("tiny.png", [16, 12], dark);
         place
     }
 
     /// A PNG file of grays, by column and row.
-    pub fn picture(&self, name: &str, size: [u32; 2], gray: impl Fn(u32, u32) -> u8) {
+    pub fn image(&self, name: &str, size: [u32; 2], gray: impl Fn(u32, u32) -> u8) {
         let grays: Vec<u8> = (0..size[0] * size[1]).map(|i| gray(i % size[0], i / size[0])).collect();
         fs::write(self.path(name), encode_png(size, Channels::Gray, Depth::Eight, &grays).unwrap()).unwrap();
     }

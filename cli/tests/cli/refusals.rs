@@ -60,8 +60,8 @@ fn what_no_machine_can_do_is_refused_at_once() {
 #[test]
 fn bad_input_ends_with_1_and_leaves_nothing() {
     let place = Place::new();
-    place.picture("gray.png", [9, 9], |_, _| 128);
-    place.picture("dot.png", [1, 1], |_, _| 128);
+    place.image("gray.png", [9, 9], |_, _| 128);
+    place.image("dot.png", [1, 1], |_, _| 128);
     let whole = fs::read(place.path("tiny.png")).unwrap();
     fs::write(place.path("cut.png"), &whole[..whole.len() / 2]).unwrap();
     fs::write(place.path("text.png"), "not a picture").unwrap();

@@ -88,7 +88,7 @@ fn resuming_asks_for_the_same_run() {
     ] {
         place.fails(&format!("train tiny.png --out run --resume {option}"), 2, words);
     }
-    place.picture("other.png", [16, 12], |x, _| x as u8);
+    place.image("other.png", [16, 12], |x, _| x as u8);
     place.fails("train other.png --out run --resume", 1, &["other.png", "16 x 12"]);
     assert_eq!(fs::read(place.path("run/model.safetensors")).unwrap(), model);
     // The same options again, some of them, or defaults spelled out.

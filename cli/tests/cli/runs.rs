@@ -125,11 +125,11 @@ fn uses_of_a_run(place: &Place) {
     place.fails("density runs/tiny --grid 9 --margin 1e6 --out no.npy", 2, &["--margin=1000000", "at most"]);
 }
 
-/// The numbers and the unit beside the color bar, the right end of a picture, are those of the run's density.
+/// The numbers and the unit beside the color bar, the right end of an image, are those of the run's density.
 fn one_scale(place: &Place) {
     let beside = |name: &str| {
-        let picture = raster::decode(&fs::read(place.path(name)).unwrap()).unwrap();
-        let (width, pixels) = (picture.width() as usize, picture.rgba8().collect::<Vec<_>>());
+        let image = raster::decode(&fs::read(place.path(name)).unwrap()).unwrap();
+        let (width, pixels) = (image.width() as usize, image.rgba8().collect::<Vec<_>>());
         pixels.chunks(width).skip(100).flat_map(|row| row[width - 150..].to_vec()).collect::<Vec<_>>()
     };
     let run = beside("runs/tiny/density.png");

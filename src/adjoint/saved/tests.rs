@@ -168,7 +168,7 @@ fn times_of_two_axes_are_refused() {
 
 tree! { struct Problem { mu: Tensor, y0: Tensor, t0: Tensor, t1: Tensor, ts: Tensor } }
 
-/// Two rows whose steps are those of `grid`; the times lie in one step, in the next, on a knot's either side, at the end.
+/// Two rows whose steps are those of `grid`; the times lie in one step, in the next, on a step time's either side, at the end.
 fn problem() -> (Problem, Vec<f64>) {
     let y0 = Tensor::from([[1.0, 0.5], [-0.3, 0.8]]);
     let ts = f64s(&[0.13, 0.2, 0.2, 0.7, 1.3, 1.55]);

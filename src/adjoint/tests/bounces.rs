@@ -1,7 +1,7 @@
 //! Gradients through events that go on: closed forms, central differences, and every adjoint against the others.
 
+use super::event_records::flipped;
 use super::f64s;
-use super::hits::flipped;
 use super::steps::{close, pushed_tensor};
 use crate::adjoint::{Adjoint, TensorSolution};
 use crate::array::DType;
@@ -22,7 +22,7 @@ fn bounce(p: &Ball, adjoint: Adjoint) -> TensorSolution<Tensor> {
     let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.index(1), &Tensor::from(-GRAVITY)]));
     let restitution = p.restitution.clone();
     let then = move |_t: Tensor, y: &mut Tensor| *y = flipped(y, &restitution);
-    // at its own root, off it by rounding, the ball that rises again is no hit
+    // at its own root, off it by rounding, the ball that rises again is no event
     let ode = ode.on_event(Event::crossing(), |_t, y: &Tensor| y.index(0), then).rtol(1e-9).atol(1e-9);
     let y0 = Tensor::stack(&[&p.height, &Tensor::from(0.0)]);
     ode.max_events(12).adjoint(adjoint).solve(0.0, 3.0, y0).unwrap()
@@ -58,13 +58,17 @@ fn a_ball_bounces_as_the_closed_form_says_and_so_do_its_slopes_whatever_the_adjo
     let (times, end) = closed_form(height, e);
     assert_eq!(times.len(), 4);
     let solution = bounce(&ball(height, e), Adjoint::default());
-    let hits = solution.events().unwrap();
-    assert_eq!((solution.outcome(), hits.num_events.item()), (Outcome::Completed, 4.0));
-    close(&hits.t.to_vec()[..4], &times, 1e-12);
-    assert!(hits.t.to_vec()[4..].iter().chain(&hits.y.to_vec()[8..]).all(|x| x.is_nan()));
+    let occurrences = solution.events().unwrap();
+    assert_eq!((solution.outcome(), occurrences.num_events.item()), (Outcome::Completed, 4.0));
+    close(&occurrences.t.to_vec()[..4], &times, 1e-12);
+    assert!(occurrences.t.to_vec()[4..].iter().chain(&occurrences.y.to_vec()[8..]).all(|x| x.is_nan()));
     close(&[solution.y1.to_vec()[0]], &[end], 1e-11);
     // the state before the change: it falls
-    assert!(hits.y.to_vec()[1] < 0.0 && hits.y.to_vec()[3] < 0.0 && hits.y.to_vec()[0].abs() < 1e-12);
+    assert!(
+        occurrences.y.to_vec()[1] < 0.0
+            && occurrences.y.to_vec()[3] < 0.0
+            && occurrences.y.to_vec()[0].abs() < 1e-12
+    );
 
     let last = slopes(|h, e| closed_form(h, e).0[3], (height, e));
     let at_end = slopes(|h, e| closed_form(h, e).1, (height, e));
@@ -90,7 +94,7 @@ fn a_ball_bounces_as_the_closed_form_says_and_so_do_its_slopes_whatever_the_adjo
 
 tree! { struct Problem { mu: Tensor, y0: Tensor, t0: Tensor, t1: Tensor } }
 
-/// All that a pendulum leaves which is kicked and noted: hits, times, steps, the curve and the end.
+/// All that a pendulum leaves which is kicked and noted: events, times, steps, the curve and the end.
 fn kicked(p: &Problem, adjoint: Adjoint) -> TensorSolution<Tensor> {
     let grid = StepTo { ts: (0..14).map(|i| 0.1 + 0.35 * f64::from(i)).chain([5.0]).collect() };
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&p.mu, &t, y)).controller(grid);
@@ -112,13 +116,13 @@ fn kicked(p: &Problem, adjoint: Adjoint) -> TensorSolution<Tensor> {
 
 fn loss(p: &Problem, adjoint: Adjoint) -> Tensor {
     let got = kicked(p, adjoint);
-    let hits = got.events().unwrap();
+    let occurrences = got.events().unwrap();
     let half = got.dense().unwrap().eval(&(&got.t1 * 0.5));
     let weighed = |x: &Tensor| {
         let known = x.is_finite().select(x, &Tensor::from(0.0)).reshape([x.size()]);
         (known * (1.0 + Tensor::iota(DType::F64, [x.size()], 0)).cos()).sum()
     };
-    let seen = [&hits.t, &hits.y, &got.ys, &got.ts, &got.y1].map(weighed);
+    let seen = [&occurrences.t, &occurrences.y, &got.ys, &got.ts, &got.y1].map(weighed);
     seen.iter().fold(half.cos().sum(), |sum, x| sum + x)
 }
 

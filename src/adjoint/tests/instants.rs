@@ -108,9 +108,9 @@ fn events_on_one_root_all_happen_in_whatever_order_they_are_declared() {
                 };
             }
             let solution = ode.solve(0.0, 3.0 * sign, f64s(&[1.0, -sign, 0.0])).unwrap();
-            let hits = solution.events().unwrap();
+            let occurrences = solution.events().unwrap();
             assert_eq!(
-                (hits.num_events.item(), &hits.index.to_vec()[..3]),
+                (occurrences.num_events.item(), &occurrences.index.to_vec()[..3]),
                 (3.0, &[0.0, 1.0, 2.0][..]),
                 "{order:?}"
             );
@@ -219,8 +219,8 @@ fn events_that_end_the_solve_together_are_both_noted_also_row_by_row() {
             .event(Event::falling().terminal(), |_t, y: &Tensor| 2.0 * y.sum())
     };
     let solution = both().solve(0.0, 5.0, f64s(&[1.0])).unwrap();
-    let hits = solution.events().unwrap();
-    assert_eq!((hits.num_events.item(), hits.index.to_vec()), (2.0, vec![0.0, 1.0]));
+    let occurrences = solution.events().unwrap();
+    assert_eq!((occurrences.num_events.item(), occurrences.index.to_vec()), (2.0, vec![0.0, 1.0]));
     assert!(matches!(solution.outcome(), Outcome::Event { index: 0, .. }));
     let rows = f64s(&[1.0, 2.0]).reshape([2, 1]);
     let solution = both().batching(Batching::PerRow).adjoint(Adjoint::Direct).solve(0.0, 5.0, &rows).unwrap();

@@ -13,9 +13,9 @@ enum What {
     Steps,
     Dense,
     Event,
-    /// Hits that change nothing.
+    /// Events that change nothing.
     Noted,
-    /// Hits that change the state, and all that can be saved around them.
+    /// Events that change the state, and all that can be saved around them.
     Jump,
 }
 
@@ -81,7 +81,7 @@ fn loss(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Tensor {
         (y.sin().reshape([y.size()]) * weights).sum()
     };
     let known = |y: &Tensor| y.is_finite().select(y, &Tensor::from(0.0));
-    let hits = || {
+    let occurrences = || {
         let EventRecords { t, y, num_events: count, .. } = solution.events().unwrap();
         assert!(count.is_traced() || count.to_vec().iter().all(|n| *n > 0.0), "{count:?}");
         weighed(&known(t)) + weighed(&known(y))
@@ -95,8 +95,8 @@ fn loss(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Tensor {
         What::Times | What::Steps => weighed(ys),
         What::Event => weighed(y1) + t1.square().sum(),
         What::Dense => curve(),
-        What::Noted => weighed(y1) + hits(),
-        What::Jump => weighed(y1) + hits() + weighed(&known(ys)) + curve(),
+        What::Noted => weighed(y1) + occurrences(),
+        What::Jump => weighed(y1) + occurrences() + weighed(&known(ys)) + curve(),
     }
 }
 
@@ -243,7 +243,7 @@ fn events_steps_and_curves_are_each_row_s_own() {
             let one = solve(&Tensor::from(&[*y0][..]), Batching::Joint);
             let bits = |x: &Tensor| x.to_vec().iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
             assert_eq!(t1.to_vec()[r].to_bits(), one.t1.item().to_bits());
-            // between knots the curve is of order 4
+            // between step times the curve is of order 4
             assert!((one.t1.item() - (4.0 - 1.0 / y0)).abs() < 1e-4);
             assert_eq!(bits(&all_ts.column(r)), bits(&one.ts));
             assert_eq!(bits(&all_ys.column(r)), bits(&one.ys));

@@ -4,9 +4,9 @@ mod adjoints;
 mod apart;
 mod backsolve;
 mod bounces;
+mod event_records;
 mod events;
 mod failures;
-mod hits;
 mod instants;
 mod kept;
 mod leaves;
@@ -128,7 +128,7 @@ fn gradients_by_state_parameters_and_times_equal_central_differences() {
                 energy(&at.with_leaves(leaves)).item()
             };
             let h = 1e-5;
-            // t0 moves every inner knot of constant steps; the gradient holds them, so only t1 of the
+            // t0 moves every inner step time of constant steps; the gradient holds them, so only t1 of the
             // times is compared here, and t0 on a fixed grid in the next test.
             if i == 3 {
                 continue;

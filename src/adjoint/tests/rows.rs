@@ -26,7 +26,7 @@ fn rate((w, v): &Weights, t: &Tensor, y: &Tensor) -> Tensor {
     y.matmul(w).tanh().matmul(v) - y.abs() * y * 0.5 + (t * 2.0).sin().cast(y.dtype())
 }
 
-fn host_rate(t: f64, y: [f64; 2]) -> [f64; 2] {
+fn plain_rate(t: f64, y: [f64; 2]) -> [f64; 2] {
     let mut dy = [0.0; 2];
     for k in 0..5 {
         let h = (y[0] * W[0][k] + y[1] * W[1][k]).tanh();
@@ -113,7 +113,7 @@ fn rows_have_the_counts_and_values_of_the_host() {
     let counts: Vec<Vec<f64>> =
         [&stats.num_steps, &stats.num_accepted, &stats.num_fn_evals].map(Tensor::to_vec).to_vec();
     for (r, y0) in Y0.into_iter().enumerate() {
-        let host = Ode::new(|t, y: &[f64; 2]| host_rate(t, *y)).rtol(1e-5).atol(1e-7);
+        let host = Ode::new(|t, y: &[f64; 2]| plain_rate(t, *y)).rtol(1e-5).atol(1e-7);
         let host = host.save_at(SaveAt::ts(&TS).and_t1()).solve(0.0, 1.5, y0).unwrap();
         assert_eq!(counts[0][r] as u64, host.stats.num_steps);
         assert_eq!(counts[1][r] as u64, host.stats.num_accepted);
@@ -174,10 +174,10 @@ fn gradients_are_those_of_rows_alone_and_the_same_bits_for_every_number_of_check
 
 #[test]
 fn gradients_equal_central_differences_on_the_rows_own_grids() {
-    let knots: Vec<Vec<f64>> = Y0
+    let step_times: Vec<Vec<f64>> = Y0
         .into_iter()
         .map(|y0| {
-            let host = Ode::new(|t, y: &[f64; 2]| host_rate(t, *y)).rtol(1e-5).atol(1e-7);
+            let host = Ode::new(|t, y: &[f64; 2]| plain_rate(t, *y)).rtol(1e-5).atol(1e-7);
             host.solve(0.0, 1.5, y0).unwrap().step_times
         })
         .collect();
@@ -186,7 +186,7 @@ fn gradients_equal_central_differences_on_the_rows_own_grids() {
             let ode = Ode::new(|t: Tensor, y: &Tensor| rate(p, &t, y)).controller(StepTo { ts: ts.clone() });
             ode.solve(0.0, 1.5, y0.slice(0, r..r + 1)).unwrap().y1.sin().sum().item()
         };
-        knots.iter().enumerate().map(row).sum::<f64>()
+        step_times.iter().enumerate().map(row).sum::<f64>()
     };
     let s = Setup { save_at: SaveAt::t1(), adjoint: Adjoint::recursive_checkpoint(4), ..setup() };
     let at = (weights(), Tensor::from(Y0));

@@ -10,7 +10,7 @@ fn rate(p: &Tensor, y: &Tensor) -> Tensor {
     Tensor::stack(&[&(p.index(0) * &a - p.index(1) * &both), &(both - p.index(2) * b.sin())])
 }
 
-/// The accepted knots of an adaptive solve by Tsit5.
+/// The accepted step times of an adaptive solve by Tsit5.
 fn grid() -> Vec<f64> {
     let p = [1.5, 1.0, 3.0];
     let field = |_t: f64, y: &[f64; 2]| [p[0] * y[0] - p[1] * y[0] * y[1], y[0] * y[1] - p[2] * y[1].sin()];

@@ -132,7 +132,7 @@ fn of_ensembles(name: &str) -> Option<Given<Ensemble>> {
     common!(name)
 }
 
-fn of_host(name: &str) -> Option<Given<Host>> {
+fn of_plain(name: &str) -> Option<Given<Host>> {
     Some(match name {
         "tableau" => (|o| o, |o| o.tableau(kutta())),
         "norm" => (|o| o, |o| o.norm(|e| 100.0 * e[0].abs().max(e[1].abs()))),
@@ -200,7 +200,7 @@ const SETTINGS: [&str; 26] = [
 fn line(name: &str) -> String {
     static PARAMS: [f64; 2] = [2.0, 3.0];
     let host = |base: fn(Host) -> Host, run: &dyn Fn(&Host) -> Found| {
-        of_host(name).map_or("", |(beside, set)| {
+        of_plain(name).map_or("", |(beside, set)| {
             let ode = || base(beside(Ode::from_generic(Pushed { k: 2.0 })));
             cell(name, &ode, &set, run)
         })

@@ -15,7 +15,7 @@ fn rate(k: &Tensor, t: &Tensor, y: &Tensor) -> Tensor {
 }
 
 /// When the host notices it in a solve over [0, 10] with the tolerances of tensors.
-fn on_host(k: f64, method: Method) -> Option<f64> {
+fn on_plain(k: f64, method: Method) -> Option<f64> {
     let ode = Ode::new(move |t: f64, y: &f64| -((y - t.cos()) * k)).method(method);
     let warnings = ode.solve(0.0, 10.0, 0.0).unwrap().warnings;
     (!warnings.is_empty()).then(|| first(&warnings))
@@ -45,7 +45,7 @@ fn eager(k: f64, method: Method, adjoint: Adjoint) -> Vec<f64> {
 #[test]
 fn an_eager_solve_notices_it_where_the_host_does() {
     for method in [Method::Tsit5, Method::Dopri5, Method::Vern7, Method::Vern9] {
-        let host = on_host(RATE, method).unwrap();
+        let host = on_plain(RATE, method).unwrap();
         let noticed = eager(RATE, method, Adjoint::default());
         assert!(is_at(&noticed, host), "{method}: {noticed:?} {host}");
         assert!(host < 2.0 && eager(1.0, method, Adjoint::default()).is_empty(), "{method}: {host}");
@@ -71,7 +71,7 @@ fn a_long_mild_solve_is_not_suspected() {
 
 #[test]
 fn every_adjoint_whose_steps_are_the_methods_notices_it() {
-    let host = on_host(RATE, Method::Tsit5).unwrap();
+    let host = on_plain(RATE, Method::Tsit5).unwrap();
     for adjoint in
         [Adjoint::Direct, Adjoint::recursive_checkpoint(3), Adjoint::ForwardMode, Adjoint::backsolve()]
     {
@@ -127,7 +127,7 @@ fn mapped_solves_notice_it_each_alone() {
         let ode = Ode::new(|t: Tensor, y: &Tensor| rate(k, &t, y));
         Ok(ode.solve(0.0, 10.0, Tensor::from(0.0))?.stiff_from)
     };
-    let host = on_host(RATE, Method::Tsit5).unwrap();
+    let host = on_plain(RATE, Method::Tsit5).unwrap();
     for each in [vmap(solve, &rates), vmap_in_lockstep(solve, &rates)] {
         let each = each.unwrap().to_vec();
         assert!(each[0].is_nan() && is_at(&each[1..], host), "{each:?}");
@@ -209,7 +209,7 @@ fn who_is_told_gets_the_same_solve_and_gradient() {
         let (plain, told) = (of(Told::Nothing), of(Told::TensorSolution));
         assert_eq!([&plain.0, &plain.1].map(bits), [&told.0, &told.1].map(bits), "{how:?}");
         assert!(plain.1.item().is_finite() && plain.1.item() != 0.0, "{how:?}");
-        let Some(host) = on_host(k, Method::Tsit5) else { continue };
+        let Some(host) = on_plain(k, Method::Tsit5) else { continue };
         assert!(told.2.iter().any(|x| x.size() == 1 && is_at(&x.to_vec(), host)), "{how:?}");
     }
 }

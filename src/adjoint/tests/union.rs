@@ -40,7 +40,7 @@ macro_rules! round {
     }};
 }
 
-fn on_host(save_at: SaveAt, sign: f64, events: &str) -> Solution<[f64; 2]> {
+fn on_plain(save_at: SaveAt, sign: f64, events: &str) -> Solution<[f64; 2]> {
     round!(|_t, y: &[f64; 2]| [y[1], -y[0]], [1.0, 0.0], |y: &[f64; 2]| y[0], (save_at, sign, events))
 }
 
@@ -56,7 +56,7 @@ fn every_mix_is_saved_on_tensors_as_on_the_host() {
             for events in ["none", "one ends", "noted, then one ends"] {
                 let what = format!("{:?}, {events}", asked(bits, sign));
                 let (host, got) =
-                    (on_host(asked(bits, sign), sign, events), on_tensors(asked(bits, sign), sign, events));
+                    (on_plain(asked(bits, sign), sign, events), on_tensors(asked(bits, sign), sign, events));
                 let (n, rows) = (got.num_saved.item() as usize, got.ts.size());
                 assert_eq!((n, got.ys.shape().to_vec()), (host.ts.len(), vec![rows, 2]), "{what}");
                 let (ts, ys) = (got.ts.to_vec(), got.ys.to_vec());

@@ -4,7 +4,7 @@
 //! state replaces the kept one whose loss costs least, if the sweep, were it to end at once, would
 //! then cost no more extra steps than without the exchange (a tie exchanges). Known: the states of
 //! the optimal placement are pinned, and the same rule disposes of the slots that are not yet due.
-//! So a forecast that is wrong costs some extra steps and is never an error.
+//! So an expected count that is wrong costs some extra steps and is never an error.
 //!
 //! Between two exchanges the candidates' costs differ from constants by one closed form of two
 //! slots, so a state costs O(1), and O(c) after an exchange.
@@ -18,7 +18,7 @@ pub struct Kept {
     pub index: usize,
     /// Where it lies.
     pub slot: usize,
-    /// Whether the placement for the forecast number of steps wants it.
+    /// Whether the placement for the expected count number of steps wants it.
     pinned: bool,
 }
 
@@ -29,13 +29,13 @@ pub struct Kept {
 #[derive(Clone, Debug)]
 pub struct Recorder {
     slots: usize,
-    forecast: Option<usize>,
+    expected: Option<usize>,
     kept: Vec<Kept>,
     next_pin: Pin,
     costs: Option<Costs>,
 }
 
-/// The next state that the placement for the forecast keeps, with the slots and states left there.
+/// The next state that the placement for the expected count keeps, with the slots and states left there.
 #[derive(Clone, Copy, Debug)]
 struct Pin {
     index: usize,
@@ -56,10 +56,10 @@ struct Costs {
 
 impl Recorder {
     /// A recorder for at most `slots` states (0 counts as 1: y_0 is always kept), and the number of
-    /// steps if it is known or forecast.
+    /// steps if it is known or expected count.
     pub fn new(slots: usize, known: Option<usize>) -> Recorder {
         let next_pin = Pin { index: 0, slots: 0, states: 0 };
-        let mut r = Recorder { slots: slots.max(1), forecast: None, kept: Vec::new(), next_pin, costs: None };
+        let mut r = Recorder { slots: slots.max(1), expected: None, kept: Vec::new(), next_pin, costs: None };
         r.reset(known);
         r
     }
@@ -69,10 +69,10 @@ impl Recorder {
     pub fn reset(&mut self, known: Option<usize>) {
         let c = self.slots as u128;
         // up to here the rule alone reaches the optimum
-        self.forecast = known.filter(|&n| n as u128 + 1 > (c + 1).saturating_mul(c + 2) / 2);
+        self.expected = known.filter(|&n| n as u128 + 1 > (c + 1).saturating_mul(c + 2) / 2);
         self.kept.clear();
         self.costs = None;
-        let states = self.forecast.map_or(0, |n| n + 1);
+        let states = self.expected.map_or(0, |n| n + 1);
         self.next_pin = Pin { index: 0, slots: self.slots, states };
         self.advance_pin();
     }
@@ -96,7 +96,7 @@ impl Recorder {
     pub fn visit(&mut self, n: usize) -> Option<usize> {
         let next = self.kept.last().map_or(0, |p| p.index + 1);
         assert!(n >= next && (n == 0 || next > 0), "invariant: y_{n} visited where y_{next} or later is due");
-        if self.forecast.is_some_and(|end| n >= end) {
+        if self.expected.is_some_and(|end| n >= end) {
             self.release();
         }
         let pinned = n > 0 && self.next_pin.index == n;
@@ -142,9 +142,9 @@ impl Recorder {
         };
     }
 
-    /// Forgets the forecast: the sweep has come to its end and goes on.
+    /// Forgets the expected count: the sweep has come to its end and goes on.
     fn release(&mut self) {
-        self.forecast = None;
+        self.expected = None;
         self.next_pin = Pin { index: usize::MAX, slots: 0, states: 0 };
         self.kept.iter_mut().skip(1).for_each(|p| p.pinned = false);
         self.costs = None;

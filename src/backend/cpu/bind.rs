@@ -43,8 +43,8 @@ impl Body<'_> {
         let flag = |set: bool| from_ref(&FLAGS[usize::from(set)]).cast();
         self.input(0, flag(first));
         self.input(1, flag(last));
-        self.input(2, from_ref(&schedule.knots[n]).cast());
-        self.input(3, from_ref(&schedule.knots[n + 1]).cast());
+        self.input(2, from_ref(&schedule.step_times[n]).cast());
+        self.input(3, from_ref(&schedule.step_times[n + 1]).cast());
     }
 
     pub unsafe fn run(&mut self) {

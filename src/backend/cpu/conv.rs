@@ -1,13 +1,13 @@
-//! Convolutions as matrix products that read a padded picture in place.
+//! Convolutions as matrix products that read a padded image in place.
 //!
-//! A picture is copied once, with zeros around it, into a scratch that stays in the second-level cache. There the
+//! An image is copied once, with zeros around it, into a scratch that stays in the second-level cache. There the
 //! windows of a row of taps are rows of a matrix that overlap: from one place to the next it is the channels, and the
-//! taps of a row lie side by side. So a convolution is one product a row of taps, over all places of a picture at
+//! taps of a row lie side by side. So a convolution is one product a row of taps, over all places of an image at
 //! once, and its derivative by the kernel one product with the same matrix turned. The matrix of all windows, nine
-//! times the picture for a kernel of 3 x 3, is never written.
+//! times the image for a kernel of 3 x 3, is never written.
 //!
-//! Rows of the padded picture share the zeros between them, and places that stand there are computed and thrown away:
-//! 6 % at 14 x 14, 12 % at 7 x 7. Pictures are convolved one by one, so nothing depends on how many there are. It
+//! Rows of the padded image share the zeros between them, and places that stand there are computed and thrown away:
+//! 6 % at 14 x 14, 12 % at 7 x 7. Images are convolved one by one, so nothing depends on how many there are. It
 //! knows the order of a sum: rows of taps one after the other, each as the products have it.
 
 use super::batch::Batch;
@@ -20,15 +20,15 @@ use std::ptr::{copy_nonoverlapping, write_bytes};
 /// Which of the three is computed from the other two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The result, of a picture and a kernel.
+    /// The result, of an image and a kernel.
     Result,
     /// As that, of a kernel whose taps and channels are exchanged.
     Turned,
-    /// The kernel, of a picture and a result.
+    /// The kernel, of an image and a result.
     Kernel,
 }
 
-/// A convolution of `num` pictures `[height, width, c]` to `[out.0, out.1, o]`.
+/// A convolution of `num` images `[height, width, c]` to `[out.0, out.1, o]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvShape {
     pub num: usize,
@@ -47,23 +47,23 @@ pub(crate) struct ConvShape {
 #[derive(Clone, Debug)]
 pub(crate) struct Conv {
     pub form: Form,
-    pub picture: Loc,
+    pub image: Loc,
     pub kernel: Loc,
     pub result: Loc,
     pub scratch: Loc,
     pub double: bool,
     pub shape: ConvShape,
-    /// Where the entries of pictures, kernels and results are.
+    /// Where the entries of images, kernels and results are.
     pub batch: Batch<3>,
 }
 
 impl ConvShape {
-    /// From one row of the padded picture to the next, in places.
+    /// From one row of the padded image to the next, in places.
     fn pitch(&self) -> usize {
         self.sides[1] + self.lo[1].max(self.hi[1])
     }
 
-    /// Places computed for a picture: those of a pitch, but for the last row.
+    /// Places computed for an image: those of a pitch, but for the last row.
     fn places(&self) -> usize {
         (self.out[0] - 1) * self.pitch() + self.out[1]
     }
@@ -73,7 +73,7 @@ impl ConvShape {
         self.kernel[0] * self.kernel[1] * self.c * self.o
     }
 
-    /// Bytes of the padded picture, of the places of a picture, and of a kernel.
+    /// Bytes of the padded image, of the places of an image, and of a kernel.
     fn parts(&self, elem: usize) -> [usize; 3] {
         let padded = self.lo[1] + (self.lo[0] + self.sides[0] + self.hi[0]) * self.pitch();
         [padded * self.c, self.places() * self.o, self.taps()].map(|len| aligned(len * elem))
@@ -102,7 +102,7 @@ impl Conv {
     pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
         let is_kernel = self.form == Form::Kernel;
         let access = |written: bool| if written { Access::Write } else { Access::Read };
-        f(&mut self.picture, Access::Read);
+        f(&mut self.image, Access::Read);
         f(&mut self.kernel, access(is_kernel));
         f(&mut self.result, access(!is_kernel));
         f(&mut self.scratch, Access::Write);
@@ -119,17 +119,17 @@ impl Conv {
             let run = Run { conv: self, level, elem, padded: scratch, places: scratch.add(padded) };
             write_bytes(scratch, 0, padded + places);
             self.batch.each(|at| {
-                let [picture, kernel, result] =
-                    [(self.picture, at[0]), (self.kernel, at[1]), (self.result, at[2])]
+                let [image, kernel, result] =
+                    [(self.image, at[0]), (self.kernel, at[1]), (self.result, at[2])]
                         .map(|(loc, i)| env.at(loc).add(i * elem));
                 match self.form {
-                    Form::Result => run.results(picture, kernel, result),
+                    Form::Result => run.results(image, kernel, result),
                     Form::Turned => {
                         let turned = scratch.add(padded + places);
                         run.turn(kernel, turned);
-                        run.results(picture, turned, result);
+                        run.results(image, turned, result);
                     }
-                    Form::Kernel => run.kernel(picture, kernel, result),
+                    Form::Kernel => run.kernel(image, kernel, result),
                 }
             });
         }
@@ -146,14 +146,14 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Copies a picture into the padded one, whose zeros stay.
-    unsafe fn pad(&self, picture: *const u8) {
+    /// Copies an image into the padded one, whose zeros stay.
+    unsafe fn pad(&self, image: *const u8) {
         let s = &self.conv.shape;
         let row = s.sides[1] * s.c * self.elem;
         for r in 0..s.sides[0] {
             let to = (s.lo[1] + (s.lo[0] + r) * s.pitch()) * s.c * self.elem;
             // SAFETY: the row lies in both.
-            unsafe { copy_nonoverlapping(picture.add(r * row), self.padded.add(to), row) };
+            unsafe { copy_nonoverlapping(image.add(r * row), self.padded.add(to), row) };
         }
     }
 
@@ -179,7 +179,7 @@ impl Run<'_> {
         (i * s.pitch() * s.c * self.elem, i * s.kernel[1] * s.c * s.o * self.elem)
     }
 
-    unsafe fn results(&self, picture: *const u8, kernel: *const u8, result: *mut u8) {
+    unsafe fn results(&self, image: *const u8, kernel: *const u8, result: *mut u8) {
         let s = &self.conv.shape;
         let (size, (row, pitch)) = (s.sides[0] * s.sides[1] * s.c * self.elem, self.rows());
         let mut shape = Gemm {
@@ -194,9 +194,9 @@ impl Run<'_> {
             packed: false,
         };
         for n in 0..s.num {
-            // SAFETY: the caller's promise; windows lie within the padded picture.
+            // SAFETY: the caller's promise; windows lie within the padded image.
             unsafe {
-                self.pad(picture.add(n * size));
+                self.pad(image.add(n * size));
                 for i in 0..s.kernel[0] {
                     let (window, taps) = self.row_of_taps(i);
                     shape.accumulate = i > 0;
@@ -210,7 +210,7 @@ impl Run<'_> {
         }
     }
 
-    unsafe fn kernel(&self, picture: *const u8, kernel: *mut u8, result: *const u8) {
+    unsafe fn kernel(&self, image: *const u8, kernel: *mut u8, result: *const u8) {
         let s = &self.conv.shape;
         let (size, (row, pitch)) = (s.sides[0] * s.sides[1] * s.c * self.elem, self.rows());
         let mut shape = Gemm {
@@ -230,7 +230,7 @@ impl Run<'_> {
                 write_bytes(kernel, 0, s.taps() * self.elem);
             }
             for n in 0..s.num {
-                self.pad(picture.add(n * size));
+                self.pad(image.add(n * size));
                 for p in 0..s.out[0] {
                     let from = result.add((n * s.out[0] + p) * row);
                     copy_nonoverlapping(from, self.places.add(p * pitch), row);

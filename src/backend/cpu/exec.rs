@@ -59,10 +59,10 @@ impl Workspace {
         sum
     }
 
-    /// Knots that the schedules of the last run hold, those of bodies left out.
+    /// Step times that the schedules of the last run hold, those of bodies left out.
     #[cfg(test)]
-    pub(super) fn num_knots(&self) -> usize {
-        self.loops.schedules.iter().map(|s| s.knots.len()).sum()
+    pub(super) fn num_step_times(&self) -> usize {
+        self.loops.schedules.iter().map(|s| s.step_times.len()).sum()
     }
 
     fn each_inner(&self, f: &mut dyn FnMut(&Workspace)) {

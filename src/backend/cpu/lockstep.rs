@@ -20,8 +20,8 @@ pub(crate) struct Rows {
     pub num: usize,
     /// first, last, live: a word for each row.
     pub flags: [Loc; 3],
-    /// t and t_next of a step, or the knots before and behind an attempt, in turn.
-    pub knots: [Loc; 2],
+    /// t and t_next of a step, or the step times before and behind an attempt, in turn.
+    pub step_times: [Loc; 2],
     /// accept, running, reached of an attempt.
     pub said: [Loc; 3],
     /// For each row the state before its last accepted trip, if a tape is filled.
@@ -49,7 +49,8 @@ pub(super) enum Trip {
 
 impl Rows {
     pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
-        let all = self.flags.iter_mut().chain(&mut self.knots).chain(&mut self.said).chain(&mut self.parked);
+        let all =
+            self.flags.iter_mut().chain(&mut self.step_times).chain(&mut self.said).chain(&mut self.parked);
         all.for_each(|l| f(l, Access::Write));
     }
 
@@ -80,7 +81,7 @@ impl Rows {
         unsafe { self.copy(row, layout, |k| env.at(state[k]), |k| env.at(self.parked[k])) };
     }
 
-    /// Gives rows without a trip the first state of the row `furthest` in every slot, as they are given its first knots.
+    /// Gives rows without a trip the first state of the row `furthest` in every slot, as they are given its first step times.
     pub(super) unsafe fn lend(
         &self,
         layout: &Layout,
@@ -146,7 +147,7 @@ impl<'a> Along<'a> {
         // SAFETY: a word or a number for each row lies there.
         unsafe {
             let [first, last, live] = rows.flags.map(|l| env.at(l).cast::<u32>());
-            let [t, t_next] = rows.knots.map(|l| env.at(l).cast::<f64>());
+            let [t, t_next] = rows.step_times.map(|l| env.at(l).cast::<f64>());
             for r in 0..rows.num {
                 let count = schedules[r].count();
                 let own = if count == 0 { &schedules[furthest] } else { &schedules[r] };
@@ -154,10 +155,14 @@ impl<'a> Along<'a> {
                 first.add(r).write(u32::from(i == 0));
                 last.add(r).write(u32::from(i + 1 == own.count() && own.reached));
                 live.add(r).write(u32::from(n + usize::from(trip == Trip::Recompute) < count));
-                t.add(r).write(own.knots[i]);
-                t_next.add(r).write(own.knots[i + 1]);
+                t.add(r).write(own.step_times[i]);
+                t_next.add(r).write(own.step_times[i + 1]);
             }
-            body.inputs(0, &[rows.flags[0], rows.flags[1], rows.knots[0], rows.knots[1], rows.flags[2]], env);
+            body.inputs(
+                0,
+                &[rows.flags[0], rows.flags[1], rows.step_times[0], rows.step_times[1], rows.flags[2]],
+                env,
+            );
         }
     }
 

@@ -24,8 +24,8 @@ struct Search<'a> {
     live: *mut u32,
     /// accept, running and reached of each row.
     said: [*mut u32; 3],
-    /// Knots before and behind an attempt, in turn.
-    knots: [*mut f64; 2],
+    /// Step times before and behind an attempt, in turn.
+    step_times: [*mut f64; 2],
 }
 
 impl LoopSpace {
@@ -50,7 +50,7 @@ impl LoopSpace {
             let (live, accepts) = (search.live, search.said[0]);
             let (mut trips, mut running) = (0, rows.num);
             while running > 0 {
-                let [from, to] = [trips, trips + 1].map(|k| search.knots[k % 2]);
+                let [from, to] = [trips, trips + 1].map(|k| search.step_times[k % 2]);
                 body.input(0, from.cast());
                 body.inputs(2, s.carried.before(trips), env);
                 body.output(3, to.cast());
@@ -77,7 +77,7 @@ impl LoopSpace {
 }
 
 impl<'a> Search<'a> {
-    /// Every row is live and at its first knot.
+    /// Every row is live and at its first step time.
     unsafe fn start(
         s: &'a Solve,
         rows: &'a Rows,
@@ -86,16 +86,16 @@ impl<'a> Search<'a> {
     ) -> Search<'a> {
         // SAFETY: the caller's promise.
         unsafe {
-            let forecast = env.at(s.forecast).cast::<u32>().read() as usize;
-            tape.recorder.reset((forecast > 0).then_some(forecast));
+            let expected = env.at(s.expected).cast::<u32>().read() as usize;
+            tape.recorder.reset((expected > 0).then_some(expected));
             let (live, said) = (env.at(rows.flags[2]).cast::<u32>(), rows.said.map(|l| env.at(l).cast()));
-            let knots = rows.knots.map(|l| env.at(l).cast::<f64>());
-            copy_nonoverlapping(env.at(s.knot).cast(), knots[0], rows.num);
+            let step_times = rows.step_times.map(|l| env.at(l).cast::<f64>());
+            copy_nonoverlapping(env.at(s.step_time).cast(), step_times[0], rows.num);
             for (r, schedule) in schedules.iter_mut().enumerate() {
-                schedule.start(knots[0].add(r).read());
+                schedule.start(step_times[0].add(r).read());
                 live.add(r).write(1);
             }
-            Search { s, rows, env, schedules, tape, visited: 0, live, said, knots }
+            Search { s, rows, env, schedules, tape, visited: 0, live, said, step_times }
         }
     }
 
@@ -104,7 +104,7 @@ impl<'a> Search<'a> {
         self.s.tapped.map_or(0, |tapped| tapped.taps.num_rows())
     }
 
-    /// A row accepts its next trip, which led from `state` to the knot `to`.
+    /// A row accepts its next trip, which led from `state` to the step time `to`.
     unsafe fn accept(&mut self, row: usize, state: &[Loc], to: f64) {
         let (n, num, env) = (self.schedules[row].count(), self.num_places(), self.env);
         // SAFETY: locations of this plan.
@@ -118,7 +118,7 @@ impl<'a> Search<'a> {
                 keep_taps(&self.s.taps, self.rows.num, num, row, schedule, n, env);
             }
             if self.s.is_replayed {
-                schedule.knots.push(to);
+                schedule.step_times.push(to);
             }
         }
     }
@@ -171,10 +171,10 @@ impl<'a> Search<'a> {
 }
 
 impl Schedule {
-    /// Empties it but for the first knot.
-    fn start(&mut self, knot: f64) {
-        self.knots.clear();
-        self.knots.push(knot);
+    /// Empties it but for the first step time.
+    fn start(&mut self, step_time: f64) {
+        self.step_times.clear();
+        self.step_times.push(step_time);
         self.held.clear();
         self.reached = false;
     }

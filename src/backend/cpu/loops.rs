@@ -33,8 +33,8 @@ pub(crate) struct Carried {
 #[derive(Debug)]
 pub(crate) struct Solve {
     pub attempt: Plan,
-    pub forecast: Loc,
-    pub knot: Loc,
+    pub expected: Loc,
+    pub step_time: Loc,
     /// Which trips are tapped, if some are.
     pub tapped: Option<Tapped>,
     pub taps: Box<[Tap]>,
@@ -184,8 +184,8 @@ impl Carried {
 
 impl Solve {
     pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
-        f(&mut self.forecast, Access::Read);
-        f(&mut self.knot, Access::Read);
+        f(&mut self.expected, Access::Read);
+        f(&mut self.step_time, Access::Read);
         self.tapped.iter_mut().flat_map(|tapped| &mut tapped.times).for_each(|l| f(l, Access::Read));
         taps::each_tap(&mut self.taps, f);
         self.captures.iter_mut().for_each(|l| f(l, Access::Read));
@@ -254,32 +254,32 @@ impl LoopSpace {
         let (own, others) = inner[s.space..].split_first_mut().expect("invariant: a loop has a workspace");
         let mut body = Body { plan: &s.attempt, ws: own };
         let num_carried = s.carried.bytes.len();
-        let (mut knots, mut flags, mut accepted) = ([0.0f64; 2], [0u32; 3], 0);
-        let (knot_at, flag_at) = (knots.as_mut_ptr(), flags.as_mut_ptr());
-        // SAFETY: locations of this plan; knots and flags outlive the loop and are only used through
+        let (mut step_times, mut flags, mut accepted) = ([0.0f64; 2], [0u32; 3], 0);
+        let (step_time_at, flag_at) = (step_times.as_mut_ptr(), flags.as_mut_ptr());
+        // SAFETY: locations of this plan; step times and flags outlive the loop and are only used through
         // these addresses.
         unsafe {
-            *knot_at = env.at(s.knot).cast::<f64>().read();
-            let forecast = env.at(s.forecast).cast::<u32>().read() as usize;
-            schedule.knots.clear();
-            schedule.knots.push(*knot_at);
+            *step_time_at = env.at(s.step_time).cast::<f64>().read();
+            let expected = env.at(s.expected).cast::<u32>().read() as usize;
+            schedule.step_times.clear();
+            schedule.step_times.push(*step_time_at);
             schedule.held.clear();
             if let Some(tapped) = &s.tapped {
                 taps::clear(&s.taps, tapped.taps.num_rows(), env);
                 taps::bind(&mut body, 4 + num_carried, &s.taps, env);
             }
             if s.records {
-                tape.start((forecast > 0).then_some(forecast));
+                tape.start((expected > 0).then_some(expected));
             }
             if let Some(left) = &s.left {
-                left.open(tape, others, (knot_at, &s.carried.initial, &s.captures), env);
+                left.open(tape, others, (step_time_at, &s.carried.initial, &s.captures), env);
             }
             body.inputs(1 + num_carried, &s.captures, env);
             body.pack();
             (0..3).for_each(|k| body.output(k, flag_at.add(k).cast()));
             let mut trips = 0;
             loop {
-                let (from, to) = (knot_at.add(trips % 2), knot_at.add((trips + 1) % 2));
+                let (from, to) = (step_time_at.add(trips % 2), step_time_at.add((trips + 1) % 2));
                 body.input(0, from.cast());
                 body.inputs(1, s.carried.before(trips), env);
                 body.output(3, to.cast());
@@ -298,7 +298,7 @@ impl LoopSpace {
                         taps::keep(&s.taps, schedule, accepted, env);
                     }
                     if s.is_replayed {
-                        schedule.knots.push(*to);
+                        schedule.step_times.push(*to);
                     }
                     accepted += 1;
                 }

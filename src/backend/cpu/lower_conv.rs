@@ -1,4 +1,4 @@
-//! From a convolution to its step: which operand is picture, kernel and result, and the scratch.
+//! From a convolution to its step: which operand is image, kernel and result, and the scratch.
 
 use super::batch::{Axis, Batch};
 use super::conv::{Conv, ConvShape, Form};
@@ -20,21 +20,21 @@ impl Lower<'_> {
         let types = [0, 1].map(|k| &func.node(node.args[k]).ty);
         let [first, second] = [0, 1].map(|k| self.held(&units.operands[id][k], types[k]));
         let own = self.buffers.at(id);
-        let (picture, kernel, result) = match form {
+        let (image, kernel, result) = match form {
             Form::Kernel => ((first, types[0]), (own, &node.ty), (second, types[1])),
             _ => ((first, types[0]), (second, types[1]), (own, &node.ty)),
         };
-        let ([num, h, w, c], [_, oh, ow, o]) = (four(picture.1), four(result.1));
+        let ([num, h, w, c], [_, oh, ow, o]) = (four(image.1), four(result.1));
         let [kh, kw, ..] = four(kernel.1);
         let shape = ConvShape { num, sides: [h, w], c, o, kernel: [kh, kw], out: [oh, ow], lo, hi };
         let double = node.ty.dtype() == DType::F64;
         let scratch = self.buffers.arena(shape.scratch_bytes(form, node.ty.dtype().size()));
-        let strides = [picture.1, kernel.1, result.1].map(|ty| four(ty).iter().product());
+        let strides = [image.1, kernel.1, result.1].map(|ty| four(ty).iter().product());
         let lead = node.ty.shape().rank() - 4;
         let len = node.ty.shape()[..lead].iter().product();
         let batch = Batch::new(std::iter::once(Axis { len, strides }));
-        let (picture, kernel, result) = (picture.0, kernel.0, result.0);
-        self.push(Step::Conv(Conv { form, picture, kernel, result, scratch, double, shape, batch }), vec![]);
+        let (image, kernel, result) = (image.0, kernel.0, result.0);
+        self.push(Step::Conv(Conv { form, image, kernel, result, scratch, double, shape, batch }), vec![]);
     }
 }
 

@@ -156,8 +156,8 @@ impl Lower<'_> {
     /// The number of steps of the search `id`, where it is a number of the program.
     fn known_steps(&self, id: usize) -> Option<usize> {
         let node = &self.func.nodes()[id];
-        let (Op::Solve(_), Some(forecast)) = (&node.op, node.args.first()) else { return None };
-        self.func.node(*forecast).splat().map(|steps| steps as usize).filter(|&steps| steps > 0)
+        let (Op::Solve(_), Some(expected)) = (&node.op, node.args.first()) else { return None };
+        self.func.node(*expected).splat().map(|steps| steps as usize).filter(|&steps| steps > 0)
     }
 
     /// A forward body, with places for the residuals that it leaves where they are not kept.
@@ -226,8 +226,8 @@ impl Lower<'_> {
         let buffers = &mut self.buffers;
         let flags = [0; 3].map(|_| buffers.arena(num * size_of::<u32>()));
         let said = [0; 3].map(|_| buffers.arena(num * size_of::<u32>()));
-        let knots = [0; 2].map(|_| buffers.arena(num * size_of::<f64>()));
-        Rows { num, flags, knots, said, parked: self.temporaries(types) }
+        let step_times = [0; 2].map(|_| buffers.arena(num * size_of::<f64>()));
+        Rows { num, flags, step_times, said, parked: self.temporaries(types) }
     }
 
     pub(super) fn solve(&mut self, id: usize, s: &graph::Solve) {
@@ -258,8 +258,8 @@ impl Lower<'_> {
         let step = Solve {
             space,
             attempt,
-            forecast: self.operand(id, 0),
-            knot: self.operand(id, 1),
+            expected: self.operand(id, 0),
+            step_time: self.operand(id, 1),
             tapped,
             taps,
             carried,
@@ -268,7 +268,7 @@ impl Lower<'_> {
             layout,
             left,
             records,
-            // Taps look at the knot before.
+            // Taps look at the step time before.
             is_replayed: tapped.is_some() || self.is_read(id, types.len()),
             schedule: made.schedule,
             tape: made.tape,

@@ -76,17 +76,17 @@ impl Left {
         made.for_each(|(_, _, l)| f(l, Access::Write));
     }
 
-    /// Prepares a search that starts from `knot` and `initial`.
+    /// Prepares a search that starts from `step time` and `initial`.
     pub(super) unsafe fn open(
         &self,
         tape: &mut Tape,
         others: &mut [Workspace],
-        (knot, initial, captures): (*const f64, &[Loc], &[Loc]),
+        (step_time, initial, captures): (*const f64, &[Loc], &[Loc]),
         env: Env,
     ) {
         let Some(opening) = &self.opening else { return };
         let mut body = Body { plan: &opening.body, ws: &mut others[0] };
-        body.input(0, knot.cast());
+        body.input(0, step_time.cast());
         // SAFETY: locations of the surrounding plan.
         unsafe {
             body.inputs(1, initial, env);

@@ -1,4 +1,4 @@
-//! What a loop leaves behind for those that follow its steps: the schedule of accepted knots, and the
+//! What a loop leaves behind for those that follow its steps: the schedule of accepted step times, and the
 //! tape of kept states and of what steps leave beside them.
 //!
 //! Both live in the workspace of the plan that contains the loop and keep their capacity between
@@ -15,12 +15,12 @@ use std::ptr::null_mut;
 /// allocations, and one of large states grows one by one.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// The accepted knots of a search.
+/// The accepted step times of a search.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     /// One more than there are steps.
-    pub knots: Vec<f64>,
-    /// Whether the last knot is the one that was aimed at.
+    pub step_times: Vec<f64>,
+    /// Whether the last step time is the one that was aimed at.
     pub reached: bool,
     /// The rows of taps that trips hold.
     pub held: Held,
@@ -29,7 +29,7 @@ pub(crate) struct Schedule {
 impl Schedule {
     /// Number of steps.
     pub fn count(&self) -> usize {
-        self.knots.len().saturating_sub(1)
+        self.step_times.len().saturating_sub(1)
     }
 }
 
@@ -187,8 +187,8 @@ impl Tape {
     }
 
     /// Starts a forward pass, of so many steps if that is known.
-    pub fn start(&mut self, forecast: Option<usize>) {
-        self.recorder.reset(forecast);
+    pub fn start(&mut self, expected: Option<usize>) {
+        self.recorder.reset(expected);
         self.num_residuals = 0;
         self.is_open = self.lead == 0;
     }

@@ -61,7 +61,7 @@ impl TapCotangent {
 }
 
 impl Tapped {
-    /// Notes in a schedule the rows that the trip to knot `to` holds, which the schedule does not have yet; in lockstep
+    /// Notes in a schedule the rows that the trip to step time `to` holds, which the schedule does not have yet; in lockstep
     /// that of `lane`, else 0.
     pub unsafe fn note(&self, schedule: &mut Schedule, lane: usize, to: f64, env: Env) {
         let num = self.taps.times;
@@ -69,7 +69,7 @@ impl Tapped {
             // SAFETY: f64 arrays of this length lie there, one a lane.
             unsafe { std::slice::from_raw_parts(env.at(at).cast::<f64>().add(lane * num), num) }
         });
-        let (trip, from) = (schedule.count(), schedule.knots[schedule.count()]);
+        let (trip, from) = (schedule.count(), schedule.step_times[schedule.count()]);
         schedule.held.note(&self.taps, times, trip, (from, to));
     }
 }

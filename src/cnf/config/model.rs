@@ -72,7 +72,7 @@ pub enum FieldConfig {
         #[serde(default)]
         ends: usize,
         /// Height, width and channels of an image.
-        picture: [usize; 3],
+        image: [usize; 3],
         /// Side of the squares of pixels that are one place.
         patch: usize,
         /// Blocks of a level on the way down.
@@ -161,10 +161,10 @@ impl ModelConfig {
                     false => Err(format!("the largest frequency is exp({log_frequency_max:?})")),
                 }
             }
-            FieldConfig::UNet { ends, picture, patch, time, .. } => {
-                let pixels = picture.iter().try_fold(1_usize, |n, &side| n.checked_mul(side));
+            FieldConfig::UNet { ends, image, patch, time, .. } => {
+                let pixels = image.iter().try_fold(1_usize, |n, &side| n.checked_mul(side));
                 if pixels != Some(self.dim) {
-                    return Err(format!("images have shape {picture:?}, rows have length {}", self.dim));
+                    return Err(format!("images have shape {image:?}, rows have length {}", self.dim));
                 }
                 most("the number of levels is", layers.len(), MOST_BLOCKS)?;
                 most("the side of a patch is", patch, MOST_WIDTH)?;
@@ -195,7 +195,7 @@ impl ModelConfig {
             }
             FieldConfig::UNet {
                 ends,
-                picture,
+                image,
                 patch,
                 blocks_down,
                 blocks_middle,
@@ -204,7 +204,7 @@ impl ModelConfig {
                 classes,
             } => {
                 let channels = hidden.to_vec();
-                let [height, width, of_pixel] = picture;
+                let [height, width, of_pixel] = image;
                 let config = UNetConfig {
                     image_shape: [height, width, of_pixel * (ends + 1)],
                     patch,
@@ -273,7 +273,7 @@ impl FieldConfig {
                     _ => unreachable!("invariant: one of the two"),
                 };
                 let UNetConfig {
-                    image_shape: picture,
+                    image_shape: image,
                     patch,
                     channels,
                     blocks_down,
@@ -282,10 +282,10 @@ impl FieldConfig {
                     time_dim: time,
                     num_classes: classes,
                 } = net.config();
-                let [height, width, channels_seen] = picture;
+                let [height, width, channels_seen] = image;
                 let field = FieldConfig::UNet {
                     ends,
-                    picture: [height, width, channels_seen / (ends + 1)],
+                    image: [height, width, channels_seen / (ends + 1)],
                     patch,
                     blocks_down,
                     blocks_middle,
@@ -337,10 +337,10 @@ mod tests {
 
     #[test]
     fn a_flow_is_rebuilt_from_its_description() {
-        let (picture, classes) = ([8, 8, 1], 3);
+        let (image, classes) = ([8, 8, 1], 3);
         let unet = |ends| FieldConfig::UNet {
             ends,
-            picture,
+            image,
             patch: 2,
             blocks_down: 1,
             blocks_middle: 2,

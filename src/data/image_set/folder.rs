@@ -14,7 +14,7 @@ const ENDINGS: [&str; 6] = ["png", "jpg", "jpeg", "bmp", "gif", "webp"];
 
 /// Decodes all images of a folder.
 pub(super) fn read(path: &Path, name: &str, budget: u64) -> Result<Found, DataError> {
-    let files = pictures(path, name)?;
+    let files = images(path, name)?;
     let Some(first) = files.first() else {
         let reason = "the folder holds no PNG, JPEG, BMP, GIF or WebP image".to_owned();
         return Err(DataError::NotImages { name: name.to_owned(), reason });
@@ -25,13 +25,13 @@ pub(super) fn read(path: &Path, name: &str, budget: u64) -> Result<Found, DataEr
     let bytes = |channels: usize| (files.len() * width * height * channels) as u64;
     let mut all = Vec::new();
     for file in &files {
-        let picture = decode(file)?;
-        let found = [picture.width() as usize, picture.height() as usize];
+        let image = decode(file)?;
+        let found = [image.width() as usize, image.height() as usize];
         if found != [width, height] {
             let (name, first, expected) = (name.to_owned(), called(first), [width, height]);
             return Err(DataError::UnequalSizes { name, file: called(file), found, first, expected });
         }
-        if channels == 1 && !picture.is_gray() {
+        if channels == 1 && !image.is_gray() {
             // The first in color: those before it have the same value in each channel.
             channels = 3;
             all = all.into_iter().flat_map(|v: u8| [v; 3]).collect();
@@ -41,12 +41,12 @@ pub(super) fn read(path: &Path, name: &str, budget: u64) -> Result<Found, DataEr
             let (what, remedy) = ("a folder of image files", "save them as one u1 .npy array or IDX file");
             return Err(DataError::OverBudget { name, bytes, budget, what, remedy });
         }
-        append(&picture, channels, &mut all);
+        append(&image, channels, &mut all);
     }
     Ok(Found { images: files.len(), size: [height, width, channels], source: Source::Memory(all) })
 }
 
-fn pictures(path: &Path, name: &str) -> Result<Vec<PathBuf>, DataError> {
+fn images(path: &Path, name: &str) -> Result<Vec<PathBuf>, DataError> {
     let unreadable = |source| DataError::Unreadable { name: name.to_owned(), source };
     let mut files = Vec::new();
     for entry in fs::read_dir(path).map_err(unreadable)? {
@@ -70,12 +70,12 @@ fn decode(file: &Path) -> Result<Raster, DataError> {
     raster::decode(&bytes).map_err(|source| DataError::Undecodable { name, bytes: length, source })
 }
 
-fn append(picture: &Raster, channels: usize, all: &mut Vec<u8>) {
+fn append(image: &Raster, channels: usize, all: &mut Vec<u8>) {
     let on_white = |v: u8, opacity: u8| {
         let (v, a) = (u32::from(v), u32::from(opacity));
         ((v * a + 255 * (255 - a) + 127) / 255) as u8
     };
-    all.extend(picture.rgba8().flat_map(|p| (0..channels).map(move |c| on_white(p[c], p[3]))));
+    all.extend(image.rgba8().flat_map(|p| (0..channels).map(move |c| on_white(p[c], p[3]))));
 }
 
 fn called(file: &Path) -> String {

@@ -40,12 +40,12 @@ impl Place {
         path
     }
 
-    fn picture(&self, name: &str, size: [u32; 2], channels: Channels, pixels: &[u8]) {
+    fn image(&self, name: &str, size: [u32; 2], channels: Channels, pixels: &[u8]) {
         self.put(name, &encode_png(size, channels, Depth::Eight, pixels).unwrap());
     }
 
     fn gray(&self, name: &str, size: [u32; 2], pixels: &[u8]) {
-        self.picture(name, size, Channels::Gray, pixels);
+        self.image(name, size, Channels::Gray, pixels);
     }
 }
 
@@ -108,7 +108,7 @@ fn a_set_over_the_budget_is_read_where_it_lies_or_refused_with_the_remedy() {
 fn one_picture_in_color_makes_the_folder_one_of_colors() {
     let place = Place::new();
     place.gray("set/1.png", [2, 1], &[7, 7]);
-    place.picture("set/2.png", [2, 1], Channels::Rgb, &[0, 100, 200, 1, 100, 200]);
+    place.image("set/2.png", [2, 1], Channels::Rgb, &[0, 100, 200, 1, 100, 200]);
     let set = ImageSet::open(place.0.path().join("set")).unwrap();
     assert_eq!((set.channels, set.dim()), (3, 6));
     assert_eq!(set.rows(&[0, 1]).unwrap(), [7, 7, 7, 7, 7, 7, 0, 100, 200, 1, 100, 200]);

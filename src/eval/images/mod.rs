@@ -4,18 +4,18 @@
 //! at as images. It knows sets, transforms and flows.
 
 mod bits;
+#[cfg(feature = "plot")]
+mod figures;
 mod fitted;
 mod frame;
-#[cfg(feature = "plot")]
-mod pictures;
 mod pixels;
 mod samples;
 
 pub use bits::{BitsPerDim, IMAGE_TOLERANCE, ToleranceRow};
 pub(crate) use bits::{Images, bits_of_nats};
+#[cfg(feature = "plot")]
+pub(crate) use figures::Gallery;
+#[cfg(feature = "plot")]
+pub(super) use figures::sample_figure;
 pub use frame::ImagesFrame;
-#[cfg(feature = "plot")]
-pub(crate) use pictures::Gallery;
-#[cfg(feature = "plot")]
-pub(super) use pictures::sample_figure;
 pub use pixels::{PixelTables, PixelTransformKind};

@@ -13,7 +13,7 @@ fn index(s: [usize; 4], at: [usize; 4]) -> usize {
     at.iter().zip(s).fold(0, |i, (a, len)| i * len + a)
 }
 
-/// Calls `f` with each place p of a result and each tap i whose element of the picture, `p + i - lo`, is there.
+/// Calls `f` with each place p of a result and each tap i whose element of the image, `p + i - lo`, is there.
 fn meet(m: Margins, out: [usize; 2], kernel: [usize; 2], x: [usize; 2], mut f: impl FnMut([[usize; 2]; 3])) {
     let at = |a: usize, p: usize, i: usize| (p + i).checked_sub(m.lo[a]).filter(|at| *at < x[a]);
     for (p, q) in (0..out[0]).flat_map(|p| (0..out[1]).map(move |q| (p, q))) {

@@ -307,7 +307,7 @@ fn in_scan(s: &Scan, args: &[&Value], k: usize) -> Found {
         output = s.num_carry + tap;
     }
     while let Some(i) = trip {
-        let place = Place::Step { step: i, t: along.knots[i], is_backward: false };
+        let place = Place::Step { step: i, t: along.step_times[i], is_backward: false };
         match placed(walk_into(&s.step, &trips[i], output)?, place) {
             Source::Input(j) if j >= 4 + s.num_carry => return Ok(Source::Input(j - 3)),
             Source::Input(j) => (trip, output) = (i.checked_sub(1), j.saturating_sub(4)),
@@ -341,7 +341,7 @@ fn in_rev(r: &Rev, args: &[&Value], k: usize) -> Found {
     let mut output = k;
     while let Some(m) = trip {
         let step = n - 1 - m;
-        let place = Place::Step { step, t: along.knots[step], is_backward: true };
+        let place = Place::Step { step, t: along.step_times[step], is_backward: true };
         let first_ct = 4 + nc + np;
         match placed(walk_into(&r.bwd, &trips[m], output)?, place) {
             Source::Input(j) if j >= first_ct && j < first_ct + r.num_ct && m > 0 => {
@@ -362,7 +362,7 @@ fn in_states(r: &Rev, args: &[&Value], captures: &[Value], mut step: usize, mut 
     while step > 0 {
         step -= 1;
         let inputs = [&along.trip(step)[..], &tape.states[step], captures].concat();
-        let place = Place::Step { step, t: along.knots[step], is_backward: false };
+        let place = Place::Step { step, t: along.step_times[step], is_backward: false };
         match placed(walk_into(&r.step, &inputs, j)?, place) {
             Source::Input(i) if i >= 4 + r.num_carry => return Ok(Source::Input(i - 2)),
             Source::Input(i) => j = i.saturating_sub(4),

@@ -36,7 +36,7 @@ impl Along<'_> {
             let last = i + 1 == own.num_steps() && own.reached;
             let live = n + usize::from(trip == Trip::Recompute) < count;
             let flag = |on: bool| f64::from(u8::from(on));
-            [flag(i == 0), flag(last), own.knots[i], own.knots[i + 1], flag(live)]
+            [flag(i == 0), flag(last), own.step_times[i], own.step_times[i + 1], flag(live)]
         };
         let each: Vec<[f64; 5]> = (0..self.0.len()).map(of).collect();
         let column = |k: usize| each.iter().map(|row| row[k]).collect::<Vec<f64>>();
@@ -98,7 +98,8 @@ pub(super) fn solve(s: &Solve, args: &[&Value], rows: usize) -> Result<Value, Gr
     let times = if s.taps.times > 0 { args[2].array().to_f64() } else { vec![] };
     let (moving, captures) = args[s.first_carry()..].split_at(s.num_carry + s.num_ext);
     let (mut moving, captures) = (owned(moving), owned(captures));
-    let start = |&t: &f64| Schedule { knots: vec![t], reached: false, held: Held::default(), rows: vec![] };
+    let start =
+        |&t: &f64| Schedule { step_times: vec![t], reached: false, held: Held::default(), rows: vec![] };
     let mut found: Vec<Schedule> = at.array().to_f64().iter().map(start).collect();
     let (mut states, mut taps): (Vec<Vec<Value>>, Vec<Vec<Value>>) = (vec![], vec![]);
     let mut live = vec![1.0; rows];
@@ -107,17 +108,17 @@ pub(super) fn solve(s: &Solve, args: &[&Value], rows: usize) -> Result<Value, Gr
         let mut out = run(&s.attempt, &[&head[..], &moving, &captures].concat())?;
         let mut next = out.split_off(4);
         let tapped = next.split_off(s.num_carry + s.num_ext);
-        let [accept, running, reached, knots] = [0, 1, 2, 3].map(|k: usize| out[k].array().to_f64());
+        let [accept, running, reached, step_times] = [0, 1, 2, 3].map(|k: usize| out[k].array().to_f64());
         at = out.swap_remove(3);
         for r in 0..rows {
             if live[r] == 0.0 {
                 continue;
             }
             if accept[r] != 0.0 {
-                let (trip, from) = (found[r].num_steps(), found[r].knots[found[r].num_steps()]);
+                let (trip, from) = (found[r].num_steps(), found[r].step_times[found[r].num_steps()]);
                 let times = &times[r * s.taps.times..][..s.taps.times];
-                found[r].held.note(&s.taps, times, trip, (from, knots[r]));
-                found[r].knots.push(knots[r]);
+                found[r].held.note(&s.taps, times, trip, (from, step_times[r]));
+                found[r].step_times.push(step_times[r]);
                 put(&mut states, trip, &moving[..s.num_carry], r);
                 put(&mut taps, trip, &tapped, r);
             }
@@ -129,7 +130,7 @@ pub(super) fn solve(s: &Solve, args: &[&Value], rows: usize) -> Result<Value, Gr
     }
     pad(&mut states, &found);
     let tapped = Along(&found).tapped(s.taps, &taps, &s.step.output_types()[s.num_carry..]);
-    let schedule = Schedule { knots: vec![], reached: false, held: Held::default(), rows: found };
+    let schedule = Schedule { step_times: vec![], reached: false, held: Held::default(), rows: found };
     moving.extend([Value::Schedule(Arc::new(schedule)), Value::Tape(Arc::new(Tape { states }))]);
     moving.extend(tapped);
     Ok(Value::Tuple(moving))

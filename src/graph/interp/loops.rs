@@ -9,12 +9,12 @@ use crate::array::{Array, DType, Data, Shape};
 use crate::graph::{BinaryOp, Func, Held, Rev, Scan, Solve, TileOut, Tiles, Type};
 use std::sync::Arc;
 
-/// The accepted knots of a search.
+/// The accepted step times of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
-    /// The first knot, and the one after each accepted attempt.
-    pub knots: Vec<f64>,
-    /// Whether the last knot is the one that was aimed at.
+    /// The first step time, and the one after each accepted attempt.
+    pub step_times: Vec<f64>,
+    /// Whether the last step time is the one that was aimed at.
     pub reached: bool,
     /// The rows of taps that trips hold.
     pub(crate) held: Held,
@@ -34,14 +34,14 @@ pub(super) type Values = Result<Vec<Value>, GraphError>;
 impl Schedule {
     /// Number of accepted trips.
     pub fn num_steps(&self) -> usize {
-        self.knots.len() - 1
+        self.step_times.len() - 1
     }
 
     /// The first four inputs of a step: first, last, t, t_next.
     pub(super) fn trip(&self, i: usize) -> [Value; 4] {
         let flag = |b: bool| Value::from(Array::scalar(DType::Bool, f64::from(u8::from(b))));
         let last = i + 1 == self.num_steps() && self.reached;
-        [flag(i == 0), flag(last), knot(self.knots[i]), knot(self.knots[i + 1])]
+        [flag(i == 0), flag(last), step_time(self.step_times[i]), step_time(self.step_times[i + 1])]
     }
 }
 
@@ -69,7 +69,7 @@ impl Schedule {
     }
 }
 
-fn knot(t: f64) -> Value {
+fn step_time(t: f64) -> Value {
     Array::scalar(DType::F64, t).into()
 }
 
@@ -97,7 +97,7 @@ pub(super) fn solve(s: &Solve, args: &[&Value]) -> Result<Value, GraphError> {
     let (moving, captures) = args[s.first_carry()..].split_at(s.num_carry + s.num_ext);
     let (mut moving, captures) = (owned(moving), owned(captures));
     let mut found =
-        Schedule { knots: vec![number(&at)], reached: false, held: Held::default(), rows: vec![] };
+        Schedule { step_times: vec![number(&at)], reached: false, held: Held::default(), rows: vec![] };
     let (mut states, mut taps) = (Vec::new(), Vec::new());
     loop {
         let mut out = run(&s.attempt, &[&[at], &moving[..], &captures[..]].concat())?;
@@ -106,9 +106,9 @@ pub(super) fn solve(s: &Solve, args: &[&Value]) -> Result<Value, GraphError> {
         let [accept, running, reached] = [0, 1, 2].map(|k| number(&out[k]) != 0.0);
         at = out.swap_remove(3);
         if accept {
-            let (trip, from) = (found.num_steps(), found.knots[found.num_steps()]);
+            let (trip, from) = (found.num_steps(), found.step_times[found.num_steps()]);
             found.held.note(&s.taps, &times, trip, (from, number(&at)));
-            found.knots.push(number(&at));
+            found.step_times.push(number(&at));
             states.push(moving[..s.num_carry].to_vec());
             taps.push(tapped);
         }

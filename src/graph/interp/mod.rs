@@ -37,7 +37,7 @@ use std::sync::Arc;
 pub enum Value {
     /// An array.
     Array(Arc<Array>),
-    /// The accepted knots of a search.
+    /// The accepted step times of a search.
     Schedule(Arc<Schedule>),
     /// The states of one forward pass.
     Tape(Arc<Tape>),

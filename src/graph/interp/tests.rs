@@ -263,7 +263,7 @@ fn bwd() -> Func {
     b.finish(&[ct, ct_a])
 }
 
-/// Steps of 0.25 from the knot to 1, every other attempt rejected; the ext counts attempts.
+/// Steps of 0.25 from the step time to 1, every other attempt rejected; the ext counts attempts.
 fn attempt() -> Func {
     let (mut b, x) = Builder::with_inputs(&[F64, F64, F64, F64]);
     let (t, y, count, a) = (x[0], x[1], x[2], x[3]);
@@ -298,9 +298,9 @@ fn search(step: Func) -> Op {
 /// (y0, a, ct) -> (y by Solve, attempts, y by Scan, ct_y0, ct_a)
 fn whole(step_of_rev: Func) -> Func {
     let (mut b, x) = Builder::with_inputs(&[F64, F64, F64]);
-    let (forecast, zero) =
+    let (expected, zero) =
         (b.splat(DType::U32, Shape::scalar(), 0.0), b.splat(DType::F64, Shape::scalar(), 0.0));
-    let found = b.push(search(step()), &[forecast, zero, x[0], zero, x[1]], None);
+    let found = b.push(search(step()), &[expected, zero, x[0], zero, x[1]], None);
     let [y, count, schedule, tape] = b.projections(found)[..] else { panic!("four values") };
     let scan =
         Scan { step: step(), inverse: None, num_carry: 1, taps: Taps::default(), policy: Policy::Direct };
@@ -359,7 +359,7 @@ fn a_step_that_is_not_the_attempt_is_found_out() {
 #[test]
 fn an_empty_schedule_gives_back_what_it_got() {
     let schedule = Value::Schedule(Arc::new(Schedule {
-        knots: vec![2.0],
+        step_times: vec![2.0],
         reached: true,
         held: Held::default(),
         rows: vec![],
@@ -388,7 +388,7 @@ fn an_empty_schedule_gives_back_what_it_got() {
 #[test]
 fn last_is_false_where_the_search_stopped_short() {
     let trip = |reached, i| {
-        let s = Schedule { knots: vec![0.0, 1.0, 2.0], reached, held: Held::default(), rows: vec![] };
+        let s = Schedule { step_times: vec![0.0, 1.0, 2.0], reached, held: Held::default(), rows: vec![] };
         s.trip(i).map(|v| v.array().to_f64()[0])
     };
     assert_eq!(trip(true, 0), [1.0, 0.0, 0.0, 1.0]);
@@ -432,9 +432,9 @@ fn wrong_inputs_and_opaque_outputs_are_errors() {
     let e = interpret(&f, &[]).unwrap_err();
     assert_eq!(e.to_string(), "func does not take (): it takes 1 inputs, not 0");
     let (mut b, x) = Builder::with_inputs(&[F64, F64]);
-    let forecast = b.splat(DType::U32, Shape::scalar(), 0.0);
+    let expected = b.splat(DType::U32, Shape::scalar(), 0.0);
     let zero = b.splat(DType::F64, Shape::scalar(), 0.0);
-    let found = b.push(search(step()), &[forecast, zero, x[0], zero, x[1]], None);
+    let found = b.push(search(step()), &[expected, zero, x[0], zero, x[1]], None);
     let tape = b.proj(found, 3);
     let e = interpret(&b.finish(&[tape]), &scalars(&[1.0, 1.0])).unwrap_err();
     assert!(e.to_string().ends_with("output 0 is a tape, which is no array"), "{e}");

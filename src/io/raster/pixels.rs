@@ -136,9 +136,9 @@ mod tests {
         let bytes: Vec<u8> = (0..24).map(|i| 10 * i + 1).collect();
         let first = |channels: Channels, depth: Depth| {
             let size = channels.count() * depth.bytes();
-            let picture = Raster::new([(24 / size) as u32, 1], channels, depth, bytes.clone());
-            assert_eq!(picture.rgba8().count(), 24 / size);
-            picture.rgba16().next().unwrap()
+            let image = Raster::new([(24 / size) as u32, 1], channels, depth, bytes.clone());
+            assert_eq!(image.rgba8().count(), 24 / size);
+            image.rgba16().next().unwrap()
         };
         let (eight, both) = (|v: u16| 257 * v, |high: u16, low: u16| 256 * high + low);
         assert_eq!(first(Channels::Gray, Depth::Eight), [eight(1), eight(1), eight(1), 65535]);

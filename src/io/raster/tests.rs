@@ -36,15 +36,15 @@ fn with_checksum(mut png: Vec<u8>, at: usize) -> Vec<u8> {
 #[test]
 fn each_file_has_its_pixels() {
     for file in FILES {
-        let picture = decode(&file.bytes()).unwrap();
+        let image = decode(&file.bytes()).unwrap();
         let name = format!("{}, {}", file.format, file.what);
-        assert_eq!([picture.width(), picture.height()], file.size, "{name}");
-        assert_eq!(picture.is_gray(), file.gray, "{name}");
+        assert_eq!([image.width(), image.height()], file.size, "{name}");
+        assert_eq!(image.is_gray(), file.gray, "{name}");
         let wide = file.pixels.find(' ') == Some(16);
         let pixels: Vec<String> = if wide {
-            picture.rgba16().map(|pixel| pixel.map(|v| format!("{v:04x}")).concat()).collect()
+            image.rgba16().map(|pixel| pixel.map(|v| format!("{v:04x}")).concat()).collect()
         } else {
-            picture.rgba8().map(|pixel| pixel.map(|v| format!("{v:02x}")).concat()).collect()
+            image.rgba8().map(|pixel| pixel.map(|v| format!("{v:02x}")).concat()).collect()
         };
         assert_eq!(pixels.join(" "), file.pixels, "{name}");
     }
@@ -60,7 +60,7 @@ fn a_file_cut_off_anywhere_is_read_or_refused_by_its_format() {
         let message = refusal(&whole[..60.min(whole.len() / 2)]);
         assert!(message.contains(&format!("the {} data", file.format)), "{name}: {message}");
     }
-    // Without its last marker a JPEG picture is whole, without half of its scan gray where that is.
+    // Without its last marker a JPEG image is whole, without half of its scan gray where that is.
     let jpeg = file(Jpeg, "gray");
     let whole = decode(&jpeg).unwrap();
     assert_eq!(decode(&jpeg[..jpeg.len() - 2]).unwrap(), whole);

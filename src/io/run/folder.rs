@@ -14,7 +14,7 @@ pub const METRICS_FILE: &str = "metrics.csv";
 pub(crate) const BEST_FILE: &str = "best.safetensors";
 
 /// The figures in a run folder.
-const PICTURES: [&str; 8] = [
+const FIGURES: [&str; 8] = [
     "density.png",
     "comparison.png",
     "samples.png",
@@ -60,7 +60,7 @@ impl RunFolder {
 
     /// The files for people that are there, by name.
     pub fn files(&self) -> BTreeMap<String, String> {
-        let all = PICTURES.into_iter().chain([METRICS_FILE, MODEL_FILE]);
+        let all = FIGURES.into_iter().chain([METRICS_FILE, MODEL_FILE]);
         let there = all.map(|name| (name, self.file(name))).filter(|(_, path)| path.exists());
         let stem = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
         there.map(|(name, path)| (stem(name), path.display().to_string())).collect()
@@ -166,7 +166,7 @@ pub(crate) fn holds_run(folder: &Path) -> bool {
 
 /// What a run writes, its checkpoint first.
 fn names() -> impl Iterator<Item = &'static str> {
-    [MODEL_FILE, BEST_FILE, METRICS_FILE, COUNTERS_FILE].into_iter().chain(PICTURES)
+    [MODEL_FILE, BEST_FILE, METRICS_FILE, COUNTERS_FILE].into_iter().chain(FIGURES)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// y[n, p, q, o] of a padded x, six loops and the pictures.
+/// y[n, p, q, o] of a padded x, six loops and the images.
 fn naive(conv: &Conv2d, x: &Tensor, lo: [usize; 2], out: [usize; 2]) -> Vec<f64> {
     let (w, v) = (conv.weight.to_vec(), x.to_vec());
     let (ws, xs) = (conv.weight.shape(), x.shape());

@@ -4,8 +4,8 @@ use super::*;
 use crate::cnf::{Cnf, Divergence, ProbeDistribution, StepControl};
 
 /// A field of two levels whose zeros are random numbers, in f64.
-fn drawn(picture: [usize; 3], seed: u64) -> UNet {
-    let config = UNetConfig { time_dim: 6, ..UNetConfig::new(picture, [3, 4]) };
+fn drawn(image: [usize; 3], seed: u64) -> UNet {
+    let config = UNetConfig { time_dim: 6, ..UNetConfig::new(image, [3, 4]) };
     let net = UNet::new(&config, &Key::new(seed));
     let key = Key::new(seed + 1);
     let mut i = 0u32;
@@ -88,7 +88,7 @@ fn the_slopes_of_a_padded_picture_are_those_of_differences() {
 
 #[test]
 fn averaged_estimates_of_the_divergence_agree_with_the_exact_one() {
-    // One probe for each of 400 rows that are the same picture.
+    // One probe for each of 400 rows that are the same image.
     const ROWS: usize = 400;
     let net = drawn([4, 4, 1], 12);
     let x = draws([1, 16], 13);

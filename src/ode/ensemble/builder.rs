@@ -83,10 +83,13 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     fn with(self, option: impl FnOnce(Options<T, N>) -> Options<T, N>) -> Self {
         EnsembleBuilder { ode: option(self.ode), ..self }
     }
-    /// The same ensemble in another precision or by other loops.
-    fn run_by<U: LaneFloat, J>(self, ode: Options<U, N>) -> EnsembleBuilder<'a, P, M, U, N, J> {
-        let EnsembleBuilder { params, problem, on_progress, .. } = self;
-        EnsembleBuilder { params, problem, ode, on_progress, loops: PhantomData }
+    /// The same ensemble by other options, in another precision or by other loops.
+    fn run_by<U: LaneFloat, J>(
+        self,
+        options: impl FnOnce(Options<T, N>) -> Options<U, N>,
+    ) -> EnsembleBuilder<'a, P, M, U, N, J> {
+        let EnsembleBuilder { params, problem, ode, on_progress, .. } = self;
+        EnsembleBuilder { params, problem, ode: options(ode), on_progress, loops: PhantomData }
     }
     /// The method.
     pub fn method(self, method: Method) -> Self {
@@ -137,8 +140,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     ///
     /// Parameters and y0 are rounded; t and dt stay f64, see [`EnsembleBuilder`].
     pub fn single_precision(self) -> EnsembleBuilder<'a, P, M, f32, N, I> {
-        let ode = self.ode.with_field(());
-        self.run_by(ode)
+        self.run_by(|ode| ode.with_field(()))
     }
     /// Takes `method`, by a loop that is compiled for it with the field inlined.
     ///
@@ -162,8 +164,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     /// # Ok::<(), flowline::Error>(())
     /// ```
     pub fn inlined<K: InlineMethod>(self, _method: K) -> EnsembleBuilder<'a, P, M, T, N, K> {
-        let ode = self.ode.method(K::METHOD);
-        self.run_by(ode)
+        self.run_by(|ode| ode.method(K::METHOD))
     }
     /// Calls `f` from time to time, from the thread that has just ended some trajectories.
     pub fn on_progress(self, f: impl Fn(EnsembleProgress) + Sync + 'a) -> Self {

@@ -15,7 +15,7 @@ pub(in crate::ode) struct Finder<'o, 'f, Y: PlainState> {
     /// The most that are noted.
     max_events: usize,
     /// Sign changes within the step last looked at, and the events of the instant that ends it, each with its value before.
-    hits: Vec<Hit>,
+    occurrences: Vec<Occurrence>,
     group: Vec<(usize, f64)>,
     /// The values where the step ends.
     ends: Vec<f64>,
@@ -23,7 +23,7 @@ pub(in crate::ode) struct Finder<'o, 'f, Y: PlainState> {
 }
 
 /// A sign change within a step.
-struct Hit {
+struct Occurrence {
     index: usize,
     /// The sample before it, and its value.
     before: [f64; 2],
@@ -85,7 +85,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             counts: vec![0; n],
             rhythms: vec![Rhythm::new(&t0); n],
             max_events,
-            hits: Vec::new(),
+            occurrences: Vec::new(),
             group: Vec::new(),
             ends: Vec::with_capacity(n),
             scratch: integrator.carry.y.clone(),
@@ -106,11 +106,11 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             return found;
         }
         let sign = integrator.span.direction;
-        self.hits.sort_by(|a, b| (a.t * sign).total_cmp(&(b.t * sign)).then(a.index.cmp(&b.index)));
+        self.occurrences.sort_by(|a, b| (a.t * sign).total_cmp(&(b.t * sign)).then(a.index.cmp(&b.index)));
         let end = self.first_that_acts();
         let free = self.max_events - events.len();
-        for n in 0..self.hits.len() {
-            let Hit { index, t, .. } = self.hits[n];
+        for n in 0..self.occurrences.len() {
+            let Occurrence { index, t, .. } = self.occurrences[n];
             if end == Some(t) {
                 break;
             }
@@ -137,7 +137,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
 
     /// Finds every sign change of the step, and the values at its end.
     fn look(&mut self, integrator: &mut Integrator<Y>) -> Result<(), Found> {
-        self.hits.clear();
+        self.occurrences.clear();
         self.ends.clear();
         let t0 = integrator.t();
         for (index, watch) in self.watches.iter().enumerate() {
@@ -159,10 +159,10 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
                 if after[1].is_nan() {
                     return Err(Found::NotANumber(index));
                 }
-                if event.is_hit(&before[1], &after[1]) {
+                if event.has_occurred(&before[1], &after[1]) {
                     let time = Bracket::new(before, after).search(event, |t| curve.at(t));
                     let t = time.ok_or(Found::NotANumber(index))?;
-                    self.hits.push(Hit { index, before, t });
+                    self.occurrences.push(Occurrence { index, before, t });
                 }
                 before = after;
             }
@@ -173,24 +173,25 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
 
     /// The time of the first event that changes the state or ends the solve.
     fn first_that_acts(&self) -> Option<f64> {
-        let acts = |n: usize, hit: &Hit| {
-            let Watch { event, then, .. } = &self.watches[hit.index];
-            let earlier = self.hits[..n].iter().filter(|other| other.index == hit.index).count() as u64;
-            then.is_some() || event.ends_at(self.counts[hit.index] + earlier + 1)
+        let acts = |n: usize, occurrence: &Occurrence| {
+            let Watch { event, then, .. } = &self.watches[occurrence.index];
+            let earlier =
+                self.occurrences[..n].iter().filter(|other| other.index == occurrence.index).count() as u64;
+            then.is_some() || event.ends_at(self.counts[occurrence.index] + earlier + 1)
         };
-        let mut hits = self.hits.iter().enumerate();
-        hits.find(|(n, hit)| acts(*n, hit)).map(|(_, hit)| hit.t)
+        let mut occurrences = self.occurrences.iter().enumerate();
+        occurrences.find(|(n, occurrence)| acts(*n, occurrence)).map(|(_, occurrence)| occurrence.t)
     }
 
     /// Gathers the events whose sign has changed by the time `t` of an event, and was not recorded before.
     fn gather(&mut self, t: f64, integrator: &mut Integrator<Y>) {
         let sign = integrator.span.direction;
         self.group.clear();
-        for hit in &self.hits {
-            let Hit { index, before, t: own } = *hit;
+        for occurrence in &self.occurrences {
+            let Occurrence { index, before, t: own } = *occurrence;
             let watch = &self.watches[index];
             let mut curve = Curve { watch, integrator, scratch: &mut self.scratch };
-            let mut has_changed = || watch.event.is_hit(&before[1], &curve.at(&t));
+            let mut has_changed = || watch.event.has_occurred(&before[1], &curve.at(&t));
             if own == t || own * sign > t * sign && before[0] * sign < t * sign && has_changed() {
                 self.group.push((index, before[1]));
             }

@@ -2,7 +2,7 @@
 
 use super::Event;
 use crate::ode::Clock;
-use crate::ode::knot::ulps;
+use crate::ode::step_end::ulps;
 
 /// Two times with different signs of the function, and how far from their middle the next look may be.
 #[derive(Clone, Debug)]

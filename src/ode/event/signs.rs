@@ -60,7 +60,7 @@ impl<C: Clock> Mark<C> {
 impl Event {
     /// Whether going from `before` to `after` is an event.
     #[inline]
-    pub(crate) fn is_hit<C: Clock>(&self, before: &C, after: &C) -> C::Mask {
+    pub(crate) fn has_occurred<C: Clock>(&self, before: &C, after: &C) -> C::Mask {
         let zero = before.like(0.0);
         let rises = || C::and(&before.lt(&zero), &zero.le(after));
         let falls = || C::and(&zero.lt(before), &after.le(&zero));
@@ -78,7 +78,7 @@ impl Event {
     }
 
     /// Whether the occurrence of this number, counted from 1, ends the solve.
-    pub(crate) fn ends_at(&self, hit: u64) -> bool {
-        self.terminal > 0 && hit >= self.terminal as u64
+    pub(crate) fn ends_at(&self, occurrence: u64) -> bool {
+        self.terminal > 0 && occurrence >= self.terminal as u64
     }
 }

@@ -7,7 +7,7 @@
 
 use super::in_registers;
 use crate::ode::Real;
-use crate::ode::host::host_drive;
+use crate::ode::plain::plain_drive;
 
 /// Makes a type of `$n` components of type `R` a state: `$read` and `$write` see them as a slice.
 macro_rules! fixed_state {
@@ -119,4 +119,4 @@ fn write<R, const N: usize>(y: &mut [R; N]) -> &mut [R; N] {
 }
 
 fixed_state!({R: Real, const N: usize} [R; N], N, read, write);
-host_drive!({R: Real<Clock = f64>, const N: usize} [R; N], |_y| R::TOLERANCE, R::UNROLLED && in_registers::<R>(N), |y, f| y.iter().for_each(|x| f(x.value())));
+plain_drive!({R: Real<Clock = f64>, const N: usize} [R; N], |_y| R::TOLERANCE, R::UNROLLED && in_registers::<R>(N), |y, f| y.iter().for_each(|x| f(x.value())));

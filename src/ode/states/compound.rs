@@ -4,7 +4,7 @@
 //! of components. Parts are walked in order and summed on their own; a compound must never know what they are, nor
 //! on which clock they run: a pair of tensors is a compound too.
 
-use crate::ode::host;
+use crate::ode::plain;
 use crate::ode::{
     Clock, ConfigError, Ode, OdeState, PlainState, Solution, SolveError, Stages, State, Tolerance,
     VectorField,
@@ -146,7 +146,7 @@ macro_rules! __state_of_parts {
 /// The bodies of `PlainState` for a compound of the named parts, of those types.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __host_state_of_parts {
+macro_rules! __plain_state_of_parts {
     ($($part:tt: $t:ty),+) => {
         const UNROLLED: bool = true $(&& <$t as $crate::ode::PlainState>::UNROLLED)+;
 
@@ -221,7 +221,7 @@ macro_rules! tuples {
                 OdeState::default_tolerance(&self.0) $(.looser(OdeState::default_tolerance(&self.$i)))*
             }
             fn check<F, O>(ode: &Ode<'_, Self, F, O>, t0: &f64, t1: &f64, y0: &Self) -> Result<(), ConfigError> {
-                host::check(ode, (*t0, *t1), y0)
+                plain::check(ode, (*t0, *t1), y0)
             }
             fn drive<F: VectorField<Self>, O>(
                 ode: &Ode<'_, Self, F, O>,
@@ -229,11 +229,11 @@ macro_rules! tuples {
                 t1: f64,
                 y0: Self,
             ) -> Result<Solution<Self, O>, SolveError<Solution<Self, O>>> {
-                host::solve(ode, t0, t1, y0)
+                plain::solve(ode, t0, t1, y0)
             }
         }
         impl<$A: PlainState, $($T: PlainState),*> PlainState for ($A, $($T,)*) {
-            $crate::__host_state_of_parts!(0: $A $(, $i: $T)*);
+            $crate::__plain_state_of_parts!(0: $A $(, $i: $T)*);
         }
     )* };
 }
@@ -286,7 +286,7 @@ macro_rules! state {
                 t1: &f64,
                 y0: &Self,
             ) -> Result<(), $crate::ode::ConfigError> {
-                $crate::ode::check_on_host(ode, (*t0, *t1), y0)
+                $crate::ode::check_plain(ode, (*t0, *t1), y0)
             }
             fn drive<F: $crate::ode::VectorField<Self>, O>(
                 ode: &$crate::ode::Ode<'_, Self, F, O>,
@@ -295,11 +295,11 @@ macro_rules! state {
                 y0: Self,
             ) -> Result<$crate::ode::Solution<Self, O>, $crate::ode::SolveError<$crate::ode::Solution<Self, O>>>
             {
-                $crate::ode::solve_on_host(ode, t0, t1, y0)
+                $crate::ode::solve_plain(ode, t0, t1, y0)
             }
         }
         impl $crate::ode::PlainState for $name {
-            $crate::__host_state_of_parts!($($f: $t),+);
+            $crate::__plain_state_of_parts!($($f: $t),+);
         }
     };
 }

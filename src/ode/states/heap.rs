@@ -4,7 +4,7 @@
 //! ways to see the components as a slice and how to say the shape; nothing here allocates.
 
 use super::{PARTIAL_SUMS, add_up, partial_sums};
-use crate::ode::host::host_drive;
+use crate::ode::plain::plain_drive;
 use crate::ode::{Clock, FieldError, Real, Tolerance};
 
 /// Writes `finish(j, sum_i a_i k_i[j])` into each component j; `FURTHER` goes on from the sums in `out`.
@@ -251,4 +251,4 @@ macro_rules! heap_state {
 pub(super) use heap_state;
 
 heap_state!({R: Real<Clock = f64>} Vec<R>, |y| y, |y| y, Vec::len, usize::to_string);
-host_drive!({R: Real<Clock = f64>} Vec<R>, |_y| R::TOLERANCE, false, |y, f| y.iter().for_each(|x| f(x.value())));
+plain_drive!({R: Real<Clock = f64>} Vec<R>, |_y| R::TOLERANCE, false, |y, f| y.iter().for_each(|x| f(x.value())));

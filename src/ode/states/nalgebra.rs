@@ -6,7 +6,7 @@
 use super::arrays::fixed_state;
 use super::heap::heap_state;
 use super::in_registers;
-use crate::ode::host::host_drive;
+use crate::ode::plain::plain_drive;
 use crate::ode::{PlainState, Real, Solution};
 use ::nalgebra::{Const, DMatrix, Dim, Dyn, Matrix, SMatrix, Scalar, VecStorage};
 
@@ -19,7 +19,7 @@ fn write<R: Real, const N: usize, const M: usize>(y: &mut SMatrix<R, N, M>) -> &
     y.data.0.as_flattened_mut()
 }
 fixed_state!({R: Real + Scalar, const N: usize, const M: usize} SMatrix<R, N, M>, N * M, read, write);
-host_drive!(
+plain_drive!(
     {R: Real<Clock = f64> + Scalar, const N: usize, const M: usize} SMatrix<R, N, M>,
     |_y| R::TOLERANCE, R::UNROLLED && in_registers::<R>(N * M), |y, f| y.iter().for_each(|x| f(x.value()))
 );
@@ -34,7 +34,7 @@ fn say((rows, columns): &(usize, usize)) -> String {
 macro_rules! dynamic {
     ($({$($generics:tt)*} $t:ty;)*) => { $(
         heap_state!({$($generics)*} $t, |y| y.data.as_slice(), |y| y.data.as_mut_slice(), |y: &$t| y.shape(), say);
-        host_drive!({$($generics)*} $t, |_y| R::TOLERANCE, false, |y, f| y.iter().for_each(|x| f(x.value())));
+        plain_drive!({$($generics)*} $t, |_y| R::TOLERANCE, false, |y, f| y.iter().for_each(|x| f(x.value())));
     )* };
 }
 dynamic!(

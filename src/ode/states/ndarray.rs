@@ -6,7 +6,7 @@
 
 use super::heap::{self, same_shape};
 use super::{PARTIAL_SUMS, add_up};
-use crate::ode::host::host_drive;
+use crate::ode::plain::plain_drive;
 use crate::ode::{FieldError, PlainState, Real, Solution, Stages, State, Tolerance, View};
 use ::ndarray::{Array, Array2, ArrayRef, Dimension, Zip};
 
@@ -122,7 +122,7 @@ impl<R: Real<Clock = f64>, D: Dimension> State for Array<R, D> {
         })
     }
 }
-host_drive!({R: Real<Clock = f64>, D: Dimension} Array<R, D>, |_y| R::TOLERANCE, false, |y, f| y.iter().for_each(|x| f(x.value())));
+plain_drive!({R: Real<Clock = f64>, D: Dimension} Array<R, D>, |_y| R::TOLERANCE, false, |y, f| y.iter().for_each(|x| f(x.value())));
 
 impl<R: Real<Clock = f64>, D: Dimension> View for ArrayRef<R, D> {
     type Owned = Array<R, D>;

@@ -3,7 +3,7 @@
 //! Its clock is `f64` in both precisions. It knows one component and must never know what it stands for.
 
 use super::{lincomb, root_mean, weighted_sum};
-use crate::ode::host::host_drive;
+use crate::ode::plain::plain_drive;
 use crate::ode::{Real, Stages, State, Tolerance};
 
 macro_rules! number_state {
@@ -46,5 +46,5 @@ macro_rules! number_state {
 }
 number_state!(f64 f32);
 
-host_drive!({} f64, |_y| <f64 as Real>::TOLERANCE, true, |y, f| f(*y));
-host_drive!({} f32, |_y| <f32 as Real>::TOLERANCE, true, |y, f| f(f64::from(*y)));
+plain_drive!({} f64, |_y| <f64 as Real>::TOLERANCE, true, |y, f| f(*y));
+plain_drive!({} f32, |_y| <f32 as Real>::TOLERANCE, true, |y, f| f(f64::from(*y)));

@@ -95,8 +95,8 @@ fn a_jump_of_the_field_is_seen_from_neither_side_and_costs_no_rejection() {
 #[test]
 fn steps_stay_within_dt_max_and_a_shorter_one_than_dt_min_ends_the_solve() {
     let ode = Ode::new(oscillator).dt_max(0.1);
-    let knots = ode.solve(0.0, 5.0, [1.0, 0.0]).unwrap().step_times;
-    assert!(knots.windows(2).all(|k| k[1] - k[0] <= 0.1 + 1e-12) && knots.len() > 50);
+    let step_times = ode.solve(0.0, 5.0, [1.0, 0.0]).unwrap().step_times;
+    assert!(step_times.windows(2).all(|k| k[1] - k[0] <= 0.1 + 1e-12) && step_times.len() > 50);
     let wall = Ode::new(|t: f64, _y: &f64| 1.0 / (1.0 - t).abs().max(1e-12)).dt_min(1e-3);
     let solution = wall.allow_incomplete().solve(0.0, 2.0, 0.0).unwrap();
     let Outcome::StepSizeTooSmall { dt, dt_min, t, .. } = solution.outcome else { panic!("{solution}") };
@@ -238,16 +238,21 @@ fn steps_by_hand_are_those_of_the_whole_solve_and_may_change_the_state() {
     let ode = Ode::new(oscillator);
     let whole = ode.solve(0.0, 10.0, [1.0, 0.0]).unwrap();
     let mut steps = ode.stepper(0.0, 10.0, [1.0, 0.0]).unwrap();
-    let mut knots = vec![0.0];
+    let mut step_times = vec![0.0];
     while let Some(step) = steps.step().unwrap() {
-        assert!(step.error_ratio < 1.0 && (step.t - step.dt - knots[knots.len() - 1]).abs() < 1e-12);
-        knots.push(step.t);
+        assert!(
+            step.error_ratio < 1.0 && (step.t - step.dt - step_times[step_times.len() - 1]).abs() < 1e-12
+        );
+        step_times.push(step.t);
         let (t, dt) = (step.t, step.dt);
         let middle = steps.interpolate(t - 0.5 * dt).unwrap();
         assert!((middle[0] - (t - 0.5 * dt).cos()).abs() < 1e-3);
         assert!(steps.interpolate(t + dt).is_err());
     }
-    assert_eq!((knots, *steps.y(), steps.outcome()), (whole.step_times, whole.y1, Some(Outcome::Completed)));
+    assert_eq!(
+        (step_times, *steps.y(), steps.outcome()),
+        (whole.step_times, whole.y1, Some(Outcome::Completed))
+    );
     // doubled at t = 5: the rest is the solution from there
     let kicked = Ode::new(oscillator).tstops(&[5.0]);
     let mut steps = kicked.stepper(0.0, 10.0, [1.0, 0.0]).unwrap();

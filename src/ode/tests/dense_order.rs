@@ -260,7 +260,7 @@ fn a_quadrature_and_a_linear_problem_are_solved_to_each_method_s_order() {
         };
         let (coarse, fine) = (error(8), error(16));
         for (coarse, fine) in coarse.into_iter().zip(fine) {
-            // The global error goes with h^p at the knots and h^(q+1) between them.
+            // The global error goes with h^p at the step times and h^(q+1) between them.
             let power = tableau.order.min(interpolant.order() + 1);
             let expected = coarse * 0.5_f64.powi(power as i32) * 1.7 + 2e-14;
             assert!(fine <= expected, "{method}: {coarse:e} then {fine:e}");

@@ -72,8 +72,8 @@ fn a_ball_bounces_as_the_closed_form_says() {
     let fall = f64::sqrt(2.0 * 10.0 / gravity);
     let mut expected = fall;
     let mut flight = 2.0 * fall;
-    for hit in &ball.events {
-        assert!((hit.t - expected).abs() < 1e-8, "{} against {expected}", hit.t);
+    for occurrence in &ball.events {
+        assert!((occurrence.t - expected).abs() < 1e-8, "{} against {expected}", occurrence.t);
         flight *= restitution;
         expected += flight;
     }

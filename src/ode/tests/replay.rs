@@ -31,7 +31,7 @@ fn controllers() -> [Controller; 3] {
 }
 
 #[test]
-fn a_step_between_two_knots_is_what_the_attempt_accepted() {
+fn a_step_between_two_step_times_is_what_the_attempt_accepted() {
     let f = Closure(|t: f64, y: &[f64; 3]| lorenz(t, y).map(|x| x * (1.0 + 0.1 * t.sin())));
     for method in Method::ALL {
         for controller in controllers() {
@@ -45,8 +45,8 @@ fn a_step_between_two_knots_is_what_the_attempt_accepted() {
                 if after.accepted {
                     let mut k = [[0.0; 3]; 16];
                     let mut y1 = [0.0; 3];
-                    let knots = (&before.t, &after.t);
-                    step(&f, &scheme, &Span::new(0.0, 2.0), knots, &before.y, &mut k, &mut y1).unwrap();
+                    let step_times = (&before.t, &after.t);
+                    step(&f, &scheme, &Span::new(0.0, 2.0), step_times, &before.y, &mut k, &mut y1).unwrap();
                     assert_eq!(y1.map(f64::to_bits), after.y.map(f64::to_bits));
                     accepted += 1;
                 } else {

@@ -38,7 +38,7 @@ fn the_side_of_a_select_that_is_not_taken_is_found_by_the_gradient_it_spoils() {
 
 #[test]
 fn a_step_whose_jacobian_is_infinite_is_named_with_its_time() {
-    // y = 1 - t meets 0 at the knot t = 1, where the slope of the root is not finite
+    // y = 1 - t meets 0 at the step time t = 1, where the slope of the root is not finite
     let field = |_t: Tensor, y: &Tensor| y.abs().sqrt() * 0.0 - 1.0;
     for adjoint in [Adjoint::Direct, Adjoint::recursive_checkpoint(2)] {
         let end = |y0: &Tensor| {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use {
     crate::eval::{
         Gallery,
-        pictures::{Artist, on_cells},
+        figures::{Artist, on_cells},
     },
     crate::io::run::RunFolder,
     crate::tensor::Tensor,
@@ -64,7 +64,7 @@ impl Session<'_> {
 
     /// A score in the coordinates that NLLs are reported in.
     fn told(&self, score: Score) -> Score {
-        Score { nll: score.nll.plus(self.header.frames.told_nats()), ..score }
+        Score { nll: score.nll.plus(self.header.frames.reported_nats()), ..score }
     }
 
     /// `density.png` on a coarse grid.

@@ -95,9 +95,9 @@ fn images_are_learned_resumed_sampled_and_measured() {
     assert!(text.starts_with(&format!("test bits/dim        {of_test:.4} ± ")), "{text}");
     let spread = report.tolerances.iter().map(|row| row.bits_per_dim - report.tolerances[3].bits_per_dim);
     assert!(spread.clone().all(|x| x.abs() < 0.05), "{:?}", report.tolerances);
-    for picture in ["samples", "flow", "nearest", "bits", "loss"] {
-        let is_there = place.path("whole").join(format!("{picture}.png")).exists();
-        assert_eq!(is_there, cfg!(feature = "plot"), "{picture}");
+    for image in ["samples", "flow", "nearest", "bits", "loss"] {
+        let is_there = place.path("whole").join(format!("{image}.png")).exists();
+        assert_eq!(is_there, cfg!(feature = "plot"), "{image}");
     }
 
     // A run that ended is resumed as it is; its folder gives what the run gave.

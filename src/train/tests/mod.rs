@@ -11,7 +11,7 @@ use crate::data::{Estimate, Points, ToyDensity};
 use crate::error::Error;
 use crate::eval::HeldOut;
 #[cfg(feature = "plot")]
-use crate::eval::pictures;
+use crate::eval::figures;
 use crate::nn::{Activation, AnyVelocityField, ConcatSquash, Mlp};
 use crate::ode::Outcome;
 use crate::tensor::{Key, Tensor, Tree};
@@ -21,9 +21,9 @@ fn flow(seed: u64) -> Cnf<ConcatSquash> {
 }
 
 fn small() -> TrainConfig {
-    let mut recipe = TrainConfig::new(&TrainOptions { updates: Some(30), ..TrainOptions::default() });
-    recipe.phases.iter_mut().for_each(|phase| phase.batch = 64);
-    recipe
+    let mut config = TrainConfig::new(&TrainOptions { updates: Some(30), ..TrainOptions::default() });
+    config.phases.iter_mut().for_each(|phase| phase.batch = 64);
+    config
 }
 
 #[test]
@@ -102,12 +102,12 @@ fn a_flow_of_unlike_blocks_and_rows_with_steps_of_their_own_opens_as_it_was_save
 fn numbers_that_turn_nan_end_a_run_with_where_and_leave_the_checkpoint() {
     let mut flow = flow(0);
     flow.blocks[0].layers[0].linear.weight = Tensor::full(crate::array::DType::F32, [2, 8], f64::NAN);
-    let mut recipe = small();
-    recipe.phases.remove(0);
+    let mut config = small();
+    config.phases.remove(0);
     let folder = crate::io::scratch();
     let run =
-        |recipe: TrainConfig| Trainer::with_flow(flow.clone(), image()).config(recipe).run_dir(folder.path());
-    let failed = run(recipe).run().unwrap_err();
+        |config: TrainConfig| Trainer::with_flow(flow.clone(), image()).config(config).run_dir(folder.path());
+    let failed = run(config).run().unwrap_err();
     let outcome = match &failed {
         Error::Train(TrainError::Diverged { outcome, update: 1, .. }) => outcome,
         other => panic!("{other}"),
@@ -197,9 +197,9 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
     assert!(text.starts_with(&line), "{text}");
     assert!((report.total_probability.unwrap() - 1.0).abs() < 2e-3, "{:?}", report.total_probability);
     assert!((report.validation_nats - report.test_nll_nats).abs() < 0.1, "{text}");
-    for picture in ["density", "comparison", "samples", "flow", "loss"] {
-        let is_there = folder.path().join(format!("{picture}.png")).exists();
-        assert_eq!(is_there, cfg!(feature = "plot"), "{picture}");
+    for image in ["density", "comparison", "samples", "flow", "loss"] {
+        let is_there = folder.path().join(format!("{image}.png")).exists();
+        assert_eq!(is_there, cfg!(feature = "plot"), "{image}");
     }
     // In units: rings of radius 3 have a deviation of 1.45 along an axis; the log-density is per unit of area.
     let x = learned.sample(2_000, &Key::new(5)).unwrap();
@@ -232,11 +232,11 @@ fn points_on_a_line_are_drawn_as_a_curve_over_their_counts() {
         TrainOptions { updates: Some(20), batch: Some(64), width: Some(8), ..TrainOptions::default() };
     let two = |i: u32| [if i.is_multiple_of(3) { -4.0 } else { 10.0 } + (f64::from(i) * 0.7).sin()];
     let points = Points::from_rows((0..600).map(two).collect::<Vec<_>>()).unwrap();
-    let places = pictures::on_line(&points);
+    let places = figures::on_line(&points);
     assert!((places[0] + 6.6).abs() < 0.01 && (places[places.len() - 1] - 12.6).abs() < 0.01, "{places:?}");
     let density = Trainer::new(points).options(&options);
     let learned = density.run_dir(folder.path()).run().unwrap();
-    let curve = pictures::over_line(&learned.flow, &learned.header.standard(), places.clone()).unwrap();
+    let curve = figures::over_line(&learned.flow, &learned.header.standard(), places.clone()).unwrap();
     let asked: Vec<f64> =
         learned.log_prob_parts(&places, 1e-4, 1e-4).unwrap().flat_map(Result::unwrap).collect();
     assert!(curve.iter().zip(&asked).all(|([_, p], log)| (p / log.exp() - 1.0).abs() < 1e-2), "{curve:?}");
@@ -270,8 +270,8 @@ fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
     // The entropy of these normals per unit: 3/2 ln(2 pi e) + ln(10 x 0.1 x 1).
     let entropy = 1.5 * (2.0 * std::f64::consts::PI * std::f64::consts::E).ln();
     assert!((-0.1..1.0).contains(&(report.nll_nats - entropy)), "{} {entropy}", report.nll_nats);
-    for picture in ["corner.png", "loss.png"] {
-        assert_eq!(folder.path().join(picture).exists(), cfg!(feature = "plot"), "{picture}");
+    for image in ["corner.png", "loss.png"] {
+        assert_eq!(folder.path().join(image).exists(), cfg!(feature = "plot"), "{image}");
     }
     let json = serde_json::to_value(report).unwrap();
     assert!(json.get("gap_nats").is_none() && json.get("validation_nats").is_some(), "{json}");
@@ -296,8 +296,8 @@ fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
 #[test]
 fn a_checkpoint_of_an_image_says_nothing_of_points() {
     let folder = crate::io::scratch();
-    let recipe = TrainConfig { phases: small().phases[..1].to_vec(), ..small() }.with_updates(1);
-    let learned = Trainer::with_flow(flow(0), image()).config(recipe).run_dir(folder.path()).run().unwrap();
+    let config = TrainConfig { phases: small().phases[..1].to_vec(), ..small() }.with_updates(1);
+    let learned = Trainer::with_flow(flow(0), image()).config(config).run_dir(folder.path()).run().unwrap();
     let header = serde_json::to_value(&learned.header).unwrap();
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&header), ["image", "options", "parts", "recipe", "run"]);
@@ -340,9 +340,9 @@ fn rows_are_divided_into_disjoint_parts_and_too_few_are_told_how_many_there_must
     let points = |n: u32| {
         Points::from_rows((0..n).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap()
     };
-    let recipe = TrainConfig::new(&TrainOptions { seed: Some(3), ..TrainOptions::default() });
+    let config = TrainConfig::new(&TrainOptions { seed: Some(3), ..TrainOptions::default() });
     let prepared =
-        |points: Points, given: Given<Points>| TrainingData::Points(points, given).prepare(&recipe);
+        |points: Points, given: Given<Points>| TrainingData::Points(points, given).prepare(&config);
     let all = prepared(points(300), Given::default()).unwrap();
     assert_eq!(all.parts, Parts { train: 240, validation: 30, test: 30 });
     let HeldOut::Rows { validation, test: Some(test) } = &all.held_out else { panic!() };

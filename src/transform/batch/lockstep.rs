@@ -22,14 +22,14 @@ pub(super) fn solve(b: &mut Builder, s: &Solve, x: &[Value], n: usize) -> NodeId
         step: masked(&step, s.head(), 0, s.num_carry, n),
         ..s.clone()
     };
-    let mut args = vec![forecast(b, x[0])];
+    let mut args = vec![expected(b, x[0])];
     args.extend(x[1..first + moving].iter().map(|v| v.spread(b, n)));
     args.extend(x[first + moving..].iter().map(|v| v.id));
     b.push(Op::Solve(Arc::new(rows)), &args, None)
 }
 
 /// The number of trips that places checkpoints: that of the row with most.
-fn forecast(b: &mut Builder, x: Value) -> NodeId {
+fn expected(b: &mut Builder, x: Value) -> NodeId {
     if x.on { b.reduce(ReduceOp::Max, x.id, vec![0]) } else { x.id }
 }
 
@@ -41,7 +41,7 @@ fn masked(f: &Func, at: usize, out: usize, num: usize, n: usize) -> Func {
     let (mut b, mut x) = Builder::with_inputs(&types);
     let live = x.remove(at);
     let mut y = b.inline(f, &x);
-    // knot' follows the knot, which stands ahead of `live`; carry' the carry behind it
+    // step time' follows the step time, which stands ahead of `live`; carry' the carry behind it
     let olds = &x[if out == 0 { at } else { at - 1 }..];
     for (y, &old) in y[out..out + num].iter_mut().zip(olds) {
         let shape = b.ty(old).shape().clone();

@@ -38,7 +38,7 @@ pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize
             first(b, Op::Reduce { op: *op, axes: axes.iter().map(|a| a + 1).collect() })
         }
         Op::Dot { ta, tb } => Product { n, rank: node.ty.shape().rank(), ta: *ta, tb: *tb }.emit(b, x),
-        Op::Conv { .. } if x[0].on && !x[1].on => pictures(b, &node.op, x, n),
+        Op::Conv { .. } if x[0].on && !x[1].on => images(b, &node.op, x, n),
         Op::Conv { .. } | Op::ConvKernel { .. } => all(b, node.op.clone(), x, n),
         Op::Gather => gather(b, x, n),
         Op::ScatterAdd => scatter_add(b, f, node, x, n),
@@ -149,8 +149,8 @@ impl Product {
     }
 }
 
-/// A convolution by one kernel: the pictures of all examples are pictures of one batch.
-fn pictures(b: &mut Builder, op: &Op, x: &[Value], n: usize) -> NodeId {
+/// A convolution by one kernel: the images of all examples are images of one batch.
+fn images(b: &mut Builder, op: &Op, x: &[Value], n: usize) -> NodeId {
     let rank = b.ty(x[0].id).shape().rank();
     let lead = rank - 5;
     // [n, .., m, h, w, c] -> [.., n, m, h, w, c] -> [.., n m, h, w, c]

@@ -33,7 +33,7 @@ pub(super) fn values(f: &Func, node: &Node, m: &Marks) -> Option<Vec<bool>> {
 
 /// Whether a step takes and gives what it carries and captures, and nothing more.
 fn is_plain(step: &Func, num_carry: usize, num_operands: usize) -> bool {
-    step.num_inputs() == KNOTS.len() + num_operands && step.num_outputs() == num_carry
+    step.num_inputs() == STEP_TIMES.len() + num_operands && step.num_outputs() == num_carry
 }
 
 /// Which carried values of the loop that filled a tape carry examples.
@@ -51,13 +51,13 @@ fn tape_layout(f: &Func, tape: NodeId, m: &Marks) -> Option<Vec<bool>> {
 fn carried(step: &Func, num_carry: usize, values: &[bool]) -> Vec<bool> {
     let (start, captures) = values.split_at(num_carry);
     fixed_point(start, |carry| {
-        let captures = &captures[..step.num_inputs() - KNOTS.len() - num_carry];
-        outputs(step, &[&KNOTS[..], carry, captures].concat())
+        let captures = &captures[..step.num_inputs() - STEP_TIMES.len() - num_carry];
+        outputs(step, &[&STEP_TIMES[..], carry, captures].concat())
     })
 }
 
 /// first, last, t, t_next: the same for all examples.
-const KNOTS: [bool; 4] = [false; 4];
+const STEP_TIMES: [bool; 4] = [false; 4];
 
 fn outputs(f: &Func, mapped: &[bool]) -> Vec<bool> {
     Marks::of(f, mapped, Searches::Alone).outputs(f)
@@ -87,7 +87,7 @@ impl Backward {
     fn of(r: &Rev, on: &[bool]) -> Backward {
         let carry = carried(&r.step, r.num_carry, &on[2..]);
         let (captures, start) = on[2 + r.num_carry..].split_at(r.num_captures());
-        let trip = |cts: &[bool]| outputs(&r.bwd, &[&KNOTS[..], &carry, captures, cts].concat());
+        let trip = |cts: &[bool]| outputs(&r.bwd, &[&STEP_TIMES[..], &carry, captures, cts].concat());
         let cts = fixed_point(start, trip);
         // a sum has the type of its capture
         let sums = trip(&cts).split_off(r.num_ct).into_iter().zip(&r.wrt);
@@ -110,7 +110,7 @@ pub(super) fn scan(b: &mut Builder, s: &Scan, x: &[Value], n: usize) -> NodeId {
     let on = flags(x);
     let carry = carried(&s.step, s.num_carry, &on[1..]);
     let captures = &on[1 + s.num_carry..];
-    let mapped = [&KNOTS[..], &carry, captures].concat();
+    let mapped = [&STEP_TIMES[..], &carry, captures].concat();
     let step = batch_as(&s.step, &mapped, n, &carry);
     let inverse = s.inverse.as_ref().map(|f| batch_as(f, &mapped, n, &carry));
     let args = operands(b, x, &[&[false][..], &carry, captures].concat(), n);
@@ -130,7 +130,7 @@ pub(super) fn rev(b: &mut Builder, r: &Rev, x: &[Value], n: usize) -> NodeId {
         *c = captures.len() + names.len();
         names.push(with_examples(r.bwd.output_type(r.num_ct + k), n));
     }
-    let states = [&KNOTS[..], &carry, captures].concat();
+    let states = [&STEP_TIMES[..], &carry, captures].concat();
     let step = batch_as(&r.step, &states, n, &carry);
     let step = with_inputs(&step, states.len(), &names);
     let bwd = batch_as(&r.bwd, &[&states[..], &cts].concat(), n, &[&cts[..], &sums].concat());

@@ -35,14 +35,14 @@ struct Values<'a> {
 
 impl<'a> Values<'a> {
     /// Those of `f`, whose inputs `step_times` are its first one; if `accepted` is given, where that is true.
-    fn of(f: &'a Func, knots: &[NodeId], accepted: Option<NodeId>) -> Self {
+    fn of(f: &'a Func, step_times: &[NodeId], accepted: Option<NodeId>) -> Self {
         let mut known = HashMap::new();
         let mut same: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
         for (i, node) in f.nodes().iter().enumerate() {
             let args: Vec<NodeId> = node.args.iter().map(|a| same[a.index()]).collect();
             let id = NodeId(i as u32);
             same.push(match &node.op {
-                _ if knots.contains(&id) => f.inputs()[0],
+                _ if step_times.contains(&id) => f.inputs()[0],
                 Op::Observe(_) => args[0],
                 Op::Select if accepted == Some(flag(f, node.args[0])) => args[1],
                 op => *known.entry((op, ordered(op, args), &node.ty)).or_insert(id),
@@ -88,12 +88,12 @@ pub(super) struct Pair<'a> {
     pub forward: &'a Func,
     /// For each input of a step, the node of the forward body that has its value.
     inputs: Vec<Option<NodeId>>,
-    /// The first knot, if a step takes it from there: an operation of a backward body without operands.
+    /// The first step time, if a step takes it from there: an operation of a backward body without operands.
     start: Option<Op>,
-    /// The last knot where it is the one aimed at: a node of the forward body.
+    /// The last step time where it is the one aimed at: a node of the forward body.
     aim: Option<NodeId>,
-    /// Further inputs of the forward body that are the knot before a trip.
-    knots: Vec<NodeId>,
+    /// Further inputs of the forward body that are the step time before a trip.
+    step_times: Vec<NodeId>,
     /// The trip behind an accepted one, if trips take something of the one before.
     next: Option<Next>,
 }
@@ -139,15 +139,17 @@ impl<'a> Pair<'a> {
     pub fn of_solve(f: &Func, (s, solve): (&'a Solve, NodeId), (r, rev): (&Rev, NodeId)) -> Pair<'a> {
         let (x, to) = (&f.node(solve).args, &f.node(rev).args);
         let (body, nc) = (&s.attempt, s.num_carry);
-        let knot = body.inputs()[0];
+        let step_time = body.inputs()[0];
         let (accepted, next) = (body.outputs()[0], body.outputs()[3]);
-        // What starts as the knot and goes on as the knot is the knot: a clock that the search carries.
+        // What starts as the step time and goes on as the step time is the step time: a clock that the search carries.
         let carried =
             (nc..nc + s.num_ext).filter(|j| x[s.first_carry() + j] == x[1] && body.outputs()[4 + j] == next);
-        let knots: Vec<NodeId> = carried.map(|j| body.inputs()[1 + j]).collect();
-        // The knot where the attempt is accepted.
+        let step_times: Vec<NodeId> = carried.map(|j| body.inputs()[1 + j]).collect();
+        // The step time where the attempt is accepted.
         let next = match (&body.node(next).op, &body.node(next).args[..]) {
-            (Op::Select, [when, new, old]) if *when == accepted && (*old == knot || knots.contains(old)) => {
+            (Op::Select, [when, new, old])
+                if *when == accepted && (*old == step_time || step_times.contains(old)) =>
+            {
                 *new
             }
             _ => next,
@@ -157,20 +159,20 @@ impl<'a> Pair<'a> {
         let captures = &to[2 + nc..2 + nc + r.num_captures()];
         let captured: Vec<Option<NodeId>> =
             captures.iter().map(|id| captured(id).map(|c| body.inputs()[1 + nc + s.num_ext + c])).collect();
-        let step = |knots: [Option<NodeId>; 2], state: &[NodeId]| {
+        let step = |step_times: [Option<NodeId>; 2], state: &[NodeId]| {
             let mut inputs = vec![None, None];
-            inputs.extend(knots);
+            inputs.extend(step_times);
             inputs.extend(state.iter().copied().map(Some));
             inputs.extend(&captured);
             inputs
         };
-        let inputs = step([Some(knot), Some(next)], &body.inputs()[1..=nc]);
+        let inputs = step([Some(step_time), Some(next)], &body.inputs()[1..=nc]);
         let trip_behind = Next {
             accepted,
             inputs: step([Some(next), None], &body.outputs()[4..4 + nc]),
             carried: (nc..nc + s.num_ext).map(|j| (j, body.inputs()[1 + j], body.outputs()[4 + j])).collect(),
         };
-        // An accepted knot that may be the one aimed at chooses between that and others.
+        // An accepted step time that may be the one aimed at chooses between that and others.
         let aim = match (&body.node(next).op, &body.node(next).args[..]) {
             (Op::Select, [_, aim, _]) => Some(*aim),
             _ => None,
@@ -179,7 +181,7 @@ impl<'a> Pair<'a> {
             op @ Op::Const(_) => Some(op.clone()),
             _ => captures.iter().position(|id| *id == x[1]).map(|c| Op::Input(4 + nc + c)),
         };
-        Pair { forward: body, inputs, start, aim, knots, next: Some(trip_behind) }
+        Pair { forward: body, inputs, start, aim, step_times, next: Some(trip_behind) }
     }
 
     pub fn of_scan(f: &Func, (s, scan): (&'a Scan, NodeId), (r, rev): (&Rev, NodeId)) -> Pair<'a> {
@@ -189,7 +191,7 @@ impl<'a> Pair<'a> {
         let captured = |id: &NodeId| x[1 + nc..].iter().position(|c| c == id);
         let captures = &to[2 + nc..2 + nc + r.num_captures()];
         inputs.extend(captures.iter().map(|id| captured(id).map(|c| body.inputs()[4 + nc + c])));
-        Pair { forward: body, inputs, start: None, aim: None, knots: vec![], next: None }
+        Pair { forward: body, inputs, start: None, aim: None, step_times: vec![], next: None }
     }
 
     /// Inputs of a step: the first ones of a backward body.
@@ -198,7 +200,7 @@ impl<'a> Pair<'a> {
     }
 
     /// Values of a backward body at the first trip, from the inputs of the forward body. They are such as the trips before
-    /// others have, so they depend on the first knot, on the state and on captures of the forward body.
+    /// others have, so they depend on the first step time, on the state and on captures of the forward body.
     pub fn at_first(&self, bwd: &Func, values: &[NodeId]) -> Func {
         let own = self.forward.inputs();
         let (mut b, ids) = Builder::with_inputs(&self.forward.input_types());
@@ -225,12 +227,12 @@ impl<'a> Pair<'a> {
 
     /// Finds the values of a backward body.
     pub fn find(&self, bwd: &Func) -> Found {
-        let values = Values::of(self.forward, &self.knots, None);
+        let values = Values::of(self.forward, &self.step_times, None);
         let now = self.matched(bwd, &values, &self.inputs, &[]);
         let Some(next) = &self.next else {
             return Found { before: vec![Match::Nowhere; now.len()], now, carried: vec![] };
         };
-        let at_end = Values::of(self.forward, &self.knots, Some(next.accepted));
+        let at_end = Values::of(self.forward, &self.step_times, Some(next.accepted));
         let before = self.matched(bwd, &at_end, &next.inputs, &[]);
         let (mut carried, mut known) = (vec![], vec![]);
         for &(position, input, output) in &next.carried {
@@ -273,10 +275,13 @@ impl<'a> Pair<'a> {
                 // Bodies are recorded one after the other, each with observers of its own.
                 (Op::Observe(_), [x]) => all[x.index()],
                 (_, args) if args.iter().any(|a| all[a.index()] == Match::Cotangent) => Match::Cotangent,
-                // The knots of a step are those of the loop at either end too.
-                (Op::Select, [flag, knot, t])
-                    if is(*flag, 0) && is(*t, 2) && self.start.as_ref() == Some(&bwd.node(*knot).op)
-                        || is(*flag, 1) && is(*t, 3) && aim.is_some() && all[knot.index()].at() == aim =>
+                // The step times of a step are those of the loop at either end too.
+                (Op::Select, [flag, step_time, t])
+                    if is(*flag, 0) && is(*t, 2) && self.start.as_ref() == Some(&bwd.node(*step_time).op)
+                        || is(*flag, 1)
+                            && is(*t, 3)
+                            && aim.is_some()
+                            && all[step_time.index()].at() == aim =>
                 {
                     all[t.index()]
                 }

@@ -1,6 +1,6 @@
 //! What a search carries and need not.
 //!
-//! A carried value counts if it is asked for, or leads to a flag, the knot, a tap or a value that counts. The others
+//! A carried value counts if it is asked for, or leads to a flag, the step time, a tap or a value that counts. The others
 //! are sums that nothing reads: the integrals of a backward solve whose gradients are not wanted, the counters and the
 //! controller's history of most solves. They go out of the loop with the work that makes them. What every attempt hands on
 //! as it came is no carried value but a number or a capture. Where the tape has a reader, or steps an inverse, the state

@@ -47,9 +47,9 @@ fn search(outputs: &[usize], status: Option<f64>) -> Func {
     func(&[f64s([2]), f64s([]), f64s([]), f64s([])], |b, x| {
         let &[y, h, scale, given] = x else { panic!("four inputs") };
         let [zero, two] = [0.0, 2.0].map(|c| b.splat(DType::F64, [], c));
-        let forecast = b.splat(DType::U32, [], 0.0);
+        let expected = b.splat(DType::U32, [], 0.0);
         let status = status.map_or(given, |c| b.splat(DType::F64, [], c));
-        let args = [forecast, zero, y, zero, zero, two, h, status, scale];
+        let args = [expected, zero, y, zero, zero, two, h, status, scale];
         let all = b.push(Op::Solve(Arc::new(solve)), &args, None);
         outputs.iter().map(|&k| b.proj(all, k)).collect()
     })

@@ -1,7 +1,7 @@
 //! The rules of loops and tiles.
 //!
-//! The search accepts every other attempt. Its knots depend on its arguments, so the derivative,
-//! which keeps knots, is compared with differences of a scan along a schedule that does not move.
+//! The search accepts every other attempt. Its step times depend on its arguments, so the derivative,
+//! which keeps step times, is compared with differences of a scan along a schedule that does not move.
 
 use super::*;
 use crate::graph::{BinaryOp, CompareOp, Op, Policy, ReduceOp, Scan, Solve, Taps, TileOut, Tiles, UnaryOp};
@@ -25,9 +25,9 @@ fn advance(b: &mut Builder, t: NodeId, t_next: NodeId, carry: &[NodeId], w: Node
     let shape = b.ty(carry[0]).shape().clone();
     let pre = b.dot(carry[0], w, false, true);
     let pre = b.unary(UnaryOp::Tanh, pre);
-    let drift = b.mul(carry[3], t);
-    let drift = b.broadcast(drift, &shape, vec![]);
-    let f = b.add(pre, drift);
+    let field = b.mul(carry[3], t);
+    let field = b.broadcast(field, &shape, vec![]);
+    let f = b.add(pre, field);
     let wide = b.broadcast(h, &shape, vec![]);
     let dy = b.mul(wide, f);
     let square = b.mul(carry[0], carry[0]);
@@ -56,22 +56,22 @@ fn attempt(rows: usize) -> Func {
         let times = b.cast(next, DType::F64);
         let h = b.mul(c[2], times);
         let aim = b.add(t, h);
-        let knot = b.binary(BinaryOp::Min, aim, c[1]);
+        let step_time = b.binary(BinaryOp::Min, aim, c[1]);
         // accept on odd counts
         let half = b.scale(times, 0.5);
         let floor = b.unary(UnaryOp::Floor, half);
         let accept = b.compare(CompareOp::Ne, half, floor);
-        let new = advance(b, t, knot, carry, c[3]);
+        let new = advance(b, t, step_time, carry, c[3]);
         let mut out: Vec<NodeId> = carry.to_vec();
         for (o, n) in out.iter_mut().zip(new) {
             let shape = b.ty(n).shape().clone();
             let wide = b.broadcast(accept, &shape, vec![]);
             *o = b.select(wide, n, *o);
         }
-        let knot = b.select(accept, knot, t);
-        let running = b.compare(CompareOp::Lt, knot, c[1]);
+        let step_time = b.select(accept, step_time, t);
+        let running = b.compare(CompareOp::Lt, step_time, c[1]);
         let reached = b.unary(UnaryOp::Not, running);
-        [&[accept, running, reached, knot], &out[..], &[next]].concat()
+        [&[accept, running, reached, step_time], &out[..], &[next]].concat()
     })
 }
 

@@ -48,24 +48,25 @@ fn bwd(rows: usize) -> Func {
     b.finish(&[ct, ct_a])
 }
 
-/// knot, y, parity, a -> accept, running, reached, knot', y', parity'
+/// step time, y, parity, a -> accept, running, reached, step time', y', parity'
 fn attempt(rows: usize) -> Func {
     let s = scalar(DType::F64);
     let (mut b, x) = Builder::with_inputs(&[s.clone(), f64s([rows]), s.clone(), s]);
-    let (knot, y, parity, a) = (x[0], x[1], x[2], x[3]);
-    let (dt, one, half) = (b.splat_like(knot, DT), b.splat_like(knot, 1.0), b.splat_like(knot, 0.5));
-    let proposed = b.add(knot, dt);
+    let (step_time, y, parity, a) = (x[0], x[1], x[2], x[3]);
+    let (dt, one, half) =
+        (b.splat_like(step_time, DT), b.splat_like(step_time, 1.0), b.splat_like(step_time, 0.5));
+    let proposed = b.add(step_time, dt);
     let beyond = b.compare(CompareOp::Lt, one, proposed);
     let next = b.select(beyond, one, proposed);
-    let (grown, _) = growth(&mut b, knot, next, y, a);
+    let (grown, _) = growth(&mut b, step_time, next, y, a);
     let accept = b.compare(CompareOp::Lt, half, parity);
-    let knot2 = b.select(accept, next, knot);
+    let step_time2 = b.select(accept, next, step_time);
     let wide = b.broadcast(accept, &Shape::from([rows]), vec![]);
     let y2 = b.select(wide, grown, y);
     let parity2 = b.sub(one, parity);
-    let running = b.compare(CompareOp::Lt, knot2, one);
-    let reached = b.compare(CompareOp::Eq, knot2, one);
-    b.finish(&[accept, running, reached, knot2, y2, parity2])
+    let running = b.compare(CompareOp::Lt, step_time2, one);
+    let reached = b.compare(CompareOp::Eq, step_time2, one);
+    b.finish(&[accept, running, reached, step_time2, y2, parity2])
 }
 
 fn solve_op(rows: usize, policy: Policy) -> Op {
@@ -93,7 +94,7 @@ fn rev_op(rows: usize) -> Op {
     }))
 }
 
-/// forecast, y0, a, ct -> y1, y1 by the scan, ct_y0, ct_a, and both again from a second pass.
+/// expected count, y0, a, ct -> y1, y1 by the scan, ct_y0, ct_a, and both again from a second pass.
 fn gradient(rows: usize, policy: Policy, passes: usize) -> Func {
     let s = scalar(DType::F64);
     let (mut b, x) = Builder::with_inputs(&[scalar(DType::U32), f64s([rows]), s, f64s([rows])]);
@@ -119,10 +120,10 @@ fn gradient(rows: usize, policy: Policy, passes: usize) -> Func {
     b.finish(&outputs)
 }
 
-fn inputs(forecast: u32) -> Vec<Array> {
+fn inputs(expected: u32) -> Vec<Array> {
     let mut rng = Rng(3);
     let (y, ct) = (rng.array(&f64s([ROWS])), rng.array(&f64s([ROWS])));
-    vec![Array::scalar(DType::U32, forecast.into()), y, Array::scalar(DType::F64, 0.8), ct]
+    vec![Array::scalar(DType::U32, expected.into()), y, Array::scalar(DType::F64, 0.8), ct]
 }
 
 /// The steps' lengths.
@@ -161,11 +162,11 @@ fn every_number_of_checkpoints_gives_the_same_bits_and_counts() {
     let plan = Plan::compile(&gradient(ROWS, Policy::Direct, 2), Level::detect());
     let want: Vec<_> = run(&plan, &inputs(0)).iter().map(bits).collect();
     for slots in 1..=n + 1 {
-        for forecast in [0, n as u32, 3, 100] {
+        for expected in [0, n as u32, 3, 100] {
             let policy = Policy::Checkpoint(Checkpoints::Count(slots));
             let plan = Plan::compile(&gradient(ROWS, policy, 2), Level::detect());
-            let got: Vec<_> = run(&plan, &inputs(forecast)).iter().map(bits).collect();
-            assert_eq!(got, want, "{slots} slots, forecast {forecast}");
+            let got: Vec<_> = run(&plan, &inputs(expected)).iter().map(bits).collect();
+            assert_eq!(got, want, "{slots} slots, forecast {expected}");
         }
     }
 }
@@ -197,15 +198,15 @@ fn counters_tell_attempts_accepted_kept_and_recomputed_steps() {
     assert_eq!(of(Policy::Direct, 0).states_kept_max, 0);
 }
 
-/// forecast, y0 [rows], a, ct [rows] -> y1 [rows], ct_y0 [rows], ct_a, row0 per row
+/// expected count, y0 [rows], a, ct [rows] -> y1 [rows], ct_y0 [rows], ct_a, row0 per row
 fn tile(rows: usize) -> Func {
     let s = scalar(DType::F64);
     let types = [scalar(DType::U32), f64s([rows]), f64s([rows]), s];
     let (mut b, x) = Builder::with_inputs(&types);
     let zero = b.splat_like(x[3], 0.0);
-    let forecast = b.splat(DType::U32, Shape::scalar(), 0.0);
+    let expected = b.splat(DType::U32, Shape::scalar(), 0.0);
     let policy = Policy::Checkpoint(Checkpoints::Count(3));
-    let solved = b.push(solve_op(rows, policy), &[forecast, zero, x[1], zero, x[3]], None);
+    let solved = b.push(solve_op(rows, policy), &[expected, zero, x[1], zero, x[3]], None);
     let out = b.projections(solved);
     let rev = b.push(rev_op(rows), &[out[2], out[3], x[1], x[3], x[2]], None);
     let ct = b.projections(rev);
@@ -280,8 +281,8 @@ fn a_search_without_an_accepted_step_gives_its_start_and_a_zero_gradient() {
     };
     let (mut b, x) = Builder::with_inputs(&[f64s([ROWS]), scalar(DType::F64), f64s([ROWS])]);
     let zero = b.splat_like(x[1], 0.0);
-    let forecast = b.splat(DType::U32, Shape::scalar(), 0.0);
-    let solved = b.push(Op::Solve(Arc::new(solve)), &[forecast, zero, x[0], zero, x[1]], None);
+    let expected = b.splat(DType::U32, Shape::scalar(), 0.0);
+    let solved = b.push(Op::Solve(Arc::new(solve)), &[expected, zero, x[0], zero, x[1]], None);
     let out = b.projections(solved);
     let rev = b.push(rev_op(ROWS), &[out[2], out[3], x[0], x[1], x[2]], None);
     let ct = b.projections(rev);
@@ -319,7 +320,7 @@ fn a_run_allocates_nothing_once_its_workspace_has_been_used() {
 }
 
 #[test]
-fn a_search_that_nobody_replays_keeps_no_knots() {
+fn a_search_that_nobody_replays_keeps_no_step_times() {
     let (mut b, x) = Builder::with_inputs(&[f64s([ROWS]), scalar(DType::F64)]);
     let (zero, unknown) = (b.splat_like(x[1], 0.0), b.splat(DType::U32, [], 0.0));
     let solved = b.push(solve_op(ROWS, Policy::Direct), &[unknown, zero, x[0], zero, x[1]], None);
@@ -329,5 +330,5 @@ fn a_search_that_nobody_replays_keeps_no_knots() {
     let (mut ws, mut out) = (Workspace::of(&plan), [Array::zeros(DType::F64, [ROWS])]);
     plan.run_arrays(&mut ws, &x.each_ref(), &mut out);
     assert!(ws.counters().accepted > 1 && ws.counters().states_kept_max == 0);
-    assert_eq!(ws.num_knots(), 1, "the first knot alone");
+    assert_eq!(ws.num_step_times(), 1, "the first knot alone");
 }

@@ -218,10 +218,10 @@ fn product(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> Option<NodeI
     let taps = [h, w].map(|side| 1 + rng.below(side.min(3)));
     let lo = taps.map(|k| rng.below(k));
     let margins = Margins { lo, hi: [0, 1].map(|a| taps[a] - 1 - lo[a]) };
-    let picture = b.reshape(x, [1, h, w, 1]);
+    let image = b.reshape(x, [1, h, w, 1]);
     let kernel = b.push(Op::Slice { start: vec![0, 0], limit: taps.to_vec() }, &[y], None);
     let kernel = b.reshape(kernel, [taps[0], taps[1], 1, 1]);
-    let d = b.push(Op::Conv { margins, turned: rng.below(2) == 0 }, &[picture, kernel], None);
+    let d = b.push(Op::Conv { margins, turned: rng.below(2) == 0 }, &[image, kernel], None);
     let d = b.reshape(d, [h, w]);
     Some(b.unary(UnaryOp::Tanh, d))
 }

@@ -1,4 +1,4 @@
-//! Small picture files as Pillow, ImageMagick and libwebp wrote them, a few by hand, each with its pixels.
+//! Small image files as Pillow, ImageMagick and libwebp wrote them, a few by hand, each with its pixels.
 //!
 //! The pixels are those that the crate `image` 0.25 read, of which the readers here keep every one.
 

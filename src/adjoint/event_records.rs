@@ -106,9 +106,9 @@ impl LastStep<'_> {
         events.along(i, self.curve, self.step, self.y1)
     }
 
-    /// The state at `t`, where `hit`; elsewhere the step may be none, and it is that of its end.
-    fn state(&self, t: &Tensor, hit: &Tensor) -> Leaves {
-        choose(hit, &self.curve.eval(t, self.step), self.y1)
+    /// The state at `t`, where `event`; elsewhere the step may be none, and it is that of its end.
+    fn state(&self, t: &Tensor, occurrence: &Tensor) -> Leaves {
+        choose(occurrence, &self.curve.eval(t, self.step), self.y1)
     }
 }
 
@@ -129,8 +129,8 @@ impl Events<'_> {
                 brackets = vec![earliest(brackets)];
             }
             let mut columns: [Vec<Tensor>; 6] = Default::default();
-            for (hit, bracket) in &brackets {
-                let row = [&[hit.and(last.is_met)][..], &bracket.clocks()].concat();
+            for (occurrence, bracket) in &brackets {
+                let row = [&[occurrence.and(last.is_met)][..], &bracket.clocks()].concat();
                 columns.iter_mut().zip(row).for_each(|(column, x)| column.push(x));
             }
             let columns = columns.map(|column| Tensor::stack(&column.iter().collect::<Vec<_>>()));
@@ -171,14 +171,14 @@ impl Events<'_> {
             terminal => {
                 let place = Tensor::iota(DType::F64, [found.size()], 0);
                 let up_to = place.expand_dims(0).le(place.expand_dims(1)).and(&found.expand_dims(0));
-                let hit = up_to.cast(DType::F64).sum_axes(&[1]) + &counts[i];
-                found.and(&hit.ge(terminal as f64))
+                let occurrence = up_to.cast(DType::F64).sum_axes(&[1]) + &counts[i];
+                found.and(&occurrence.ge(terminal as f64))
             }
         }
     }
 
     /// Where events `index` of each place count a change from `before` to `after`.
-    fn are_hits(&self, index: &[usize], before: &Tensor, after: &Tensor) -> Tensor {
+    fn have_occurred(&self, index: &[usize], before: &Tensor, after: &Tensor) -> Tensor {
         let flags = |of: fn(&crate::ode::Event) -> bool| {
             let flags: Vec<f64> =
                 index.iter().map(|&i| f64::from(u8::from(of(&self.watches[i].event)))).collect();
@@ -204,7 +204,7 @@ impl Events<'_> {
         let value = |i: usize, t: &Tensor| (along(i).watch.when)(t, &last.state(t, &is_met)).stop_gradient();
         let values: Vec<Tensor> = (0..self.watches.len()).map(|i| value(i, &safe)).collect();
         let at_instant = Tensor::stack(&values.iter().collect::<Vec<_>>()).take(&index);
-        let has_changed = self.are_hits(&of.index, &of.before[1], &at_instant);
+        let has_changed = self.have_occurred(&of.index, &of.before[1], &at_instant);
         let is_later = place.gt(&when).and(&of.before[0].lt(&when)).and(&has_changed);
         let group = of.found.and(&is_met).and(&place.eq(&when).or(&is_later));
         // All of the group are at the one time, and each has the slope of its own.
@@ -249,11 +249,11 @@ impl Events<'_> {
 fn earliest(brackets: Vec<(Tensor, Bracket<Tensor>)>) -> (Tensor, Bracket<Tensor>) {
     let mut brackets = brackets.into_iter().rev();
     let last = brackets.next().expect("invariant: an event has a sample");
-    brackets.fold(last, |(found, later), (hit, earlier)| {
+    brackets.fold(last, |(found, later), (occurrence, earlier)| {
         let (earlier, later) = (earlier.clocks(), later.clocks());
-        let mut both = earlier.iter().zip(&later).map(|(earlier, later)| hit.select(earlier, later));
+        let mut both = earlier.iter().zip(&later).map(|(earlier, later)| occurrence.select(earlier, later));
         let bracket = Bracket::of([(); 5].map(|()| both.next().expect("invariant: five clocks")));
-        (hit.or(&found), bracket)
+        (occurrence.or(&found), bracket)
     })
 }
 
@@ -308,12 +308,12 @@ impl EventRecords<Leaves> {
         let place = Tensor::iota(DType::F64, [1, num_places], 1);
         let from = holds.select(&place, &number(0.0)).sum_axes(&[1]);
         let index = Tensor::from(of.index.iter().map(|&i| i as f64).collect::<Vec<_>>());
-        let hits = EventRecords {
+        let occurrences = EventRecords {
             index: is_new.select(&index.take(&from), &self.index),
             t: is_new.select(&of.t.take(&from), &self.t),
             y: choose(&is_new, &of.y.map_leaves(|y| y.take(&from)), &self.y),
             num_events: &self.num_events + count(&is_noted),
         };
-        Ok((hits, cut))
+        Ok((occurrences, cut))
     }
 }

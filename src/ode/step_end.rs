@@ -1,4 +1,4 @@
-//! `Knot`: where a step ends, and `Span`: the interval of a solve, as values of its clock.
+//! `StepEnd`: where a step ends, and `Span`: the interval of a solve, as values of its clock.
 //!
 //! Bounds on times are measured in ulp of the times at hand, never in parts of the interval: a solve to t1 = infinity is
 //! as exact as one that ends where its event is.
@@ -69,7 +69,7 @@ pub(super) fn dt_least<C: Clock>(t: &C) -> C {
 }
 
 /// The end of a step.
-pub(super) struct Knot<C: Clock> {
+pub(super) struct StepEnd<C: Clock> {
     /// Its time.
     pub t: C,
     /// It is t1.
@@ -102,11 +102,11 @@ pub(super) fn next_wall<S: State>(
 /// An end that comes within the slack of t1 or of a stop, or passes it, becomes that time, so the field is never
 /// evaluated beyond. A step that was rejected is retried shorter, without slack: it could become the same step again.
 #[inline(always)]
-pub(super) fn next_knot<S: State>(
+pub(super) fn next_step_end<S: State>(
     scheme: &Scheme<S>,
     span: &Span<S::Clock>,
     carry: &Carry<S>,
-) -> Knot<S::Clock> {
+) -> StepEnd<S::Clock> {
     let (wall, is_stop) = next_wall(scheme, span, carry);
     let one = carry.t.like(1.0);
     let slack_of_attempt = carry.t.abs().mul(&carry.slack);
@@ -118,14 +118,14 @@ pub(super) fn next_knot<S: State>(
             let t = S::Clock::select(&last, &span.t1, &t);
             let stop = S::Clock::and(&is_stop, &S::Clock::and(&t.le(&wall), &wall.le(&t)));
             // Every stop is one of the times.
-            return Knot { t, last, grid: stop.clone(), stop };
+            return StepEnd { t, last, grid: stop.clone(), stop };
         }
         Controller::Constant(ConstantStepSize { dt0 }) => {
             let next = carry.num_accepted.sub(&carry.num_off_grid).add(&one);
             let grid = span.t0.add(&next.mul(&span.towards(*dt0)));
             let slack = slack(&span.t0, &grid);
             let at_wall = passes(span, &wall, &grid, &slack);
-            // Within the slack the two are one knot.
+            // Within the slack the two are one step time.
             let apart = slack.lt(&grid.sub(&wall).mul(&span.direction));
             let on_grid = S::Clock::not(&S::Clock::and(&at_wall, &apart));
             (grid, at_wall, on_grid)
@@ -145,7 +145,7 @@ pub(super) fn next_knot<S: State>(
     };
     let t = S::Clock::select(&at_wall, &wall, &proposed);
     let last = S::Clock::and(&at_wall, &S::Clock::not(&is_stop));
-    Knot { t, last, stop: S::Clock::and(&at_wall, &is_stop), grid }
+    StepEnd { t, last, stop: S::Clock::and(&at_wall, &is_stop), grid }
 }
 
 /// Whether t comes before t1: always true of stops and given times, unless the span is a piece of theirs.

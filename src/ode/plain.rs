@@ -35,7 +35,7 @@ pub trait PlainState: OdeState<Clock = f64> {
 }
 
 /// Makes a type that is a [`State`](super::State) with an f64 clock one that [`Ode`] solves.
-macro_rules! host_drive {
+macro_rules! plain_drive {
     ({$($generics:tt)*} $t:ty, |$of:ident| $tolerance:expr, $unrolled:expr, |$y:ident, $f:ident| $each:expr) => {
         impl<$($generics)*> $crate::ode::OdeState for $t {
             type Solution<O> = $crate::ode::Solution<Self, O>;
@@ -51,7 +51,7 @@ macro_rules! host_drive {
                 t1: &f64,
                 y0: &Self,
             ) -> Result<(), $crate::ode::ConfigError> {
-                $crate::ode::host::check(ode, (*t0, *t1), y0)
+                $crate::ode::plain::check(ode, (*t0, *t1), y0)
             }
             fn drive<F: $crate::ode::VectorField<Self>, O>(
                 ode: &$crate::ode::Ode<'_, Self, F, O>,
@@ -60,7 +60,7 @@ macro_rules! host_drive {
                 y0: Self,
             ) -> Result<$crate::ode::Solution<Self, O>, $crate::ode::SolveError<$crate::ode::Solution<Self, O>>>
             {
-                $crate::ode::host::solve(ode, t0, t1, y0)
+                $crate::ode::plain::solve(ode, t0, t1, y0)
             }
         }
         impl<$($generics)*> $crate::ode::PlainState for $t {
@@ -74,7 +74,7 @@ macro_rules! host_drive {
     };
 }
 #[allow(unused_imports, reason = "states of optional crates use it")]
-pub(crate) use host_drive;
+pub(crate) use plain_drive;
 
 impl<Y: PlainState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     /// Stepping by hand from t0 to t1: one accepted step at a time, lent, with the state open to change between them.
@@ -184,12 +184,12 @@ fn run_any<Y: PlainState, O>(
             .expect("invariant: the loop ends only with an outcome"),
     };
     let stats = Stats::of(&integrator.carry);
-    let Recorder { ts, ys, knots, events, dense, .. } = recorder;
+    let Recorder { ts, ys, step_times, events, dense, .. } = recorder;
     let solution = Solution {
         t1: integrator.carry.t,
         ts,
         ys,
-        step_times: knots,
+        step_times,
         events,
         stats,
         outcome,
@@ -211,8 +211,8 @@ fn follow<Y: PlainState, O>(
     loop {
         let look = stiffness.is_due();
         let most = if plain && !look { stiffness.steps_to_next() } else { 1 };
-        let (remember, knots) = (needs_curve || look, &mut recorder.knots);
-        let accepted = integrator.advance(field, scheme, native, (remember, most), knots)?;
+        let (remember, step_times) = (needs_curve || look, &mut recorder.step_times);
+        let accepted = integrator.advance(field, scheme, native, (remember, most), step_times)?;
         if accepted == 0 {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Events that do not end a solve, or change its state: the host's hits, and all that is saved around them.
+//! Events that do not end a solve, or change its state: the host's events, and all that is saved around them.
 
 use super::f64s;
 use super::steps::{close, pushed_tensor};
@@ -76,13 +76,13 @@ fn hits_states_and_all_that_is_saved_are_those_of_the_host() {
             let n = host.events.len();
             assert!(n > 7 && host.events.iter().any(|e| e.index == 2), "{:?}", host.events);
             assert!(matches!(got.outcome(), Outcome::Event { index: 3, .. }), "{:?}", got.outcome());
-            let hits = got.events().unwrap();
-            assert_eq!(hits.num_events.item() as usize, n);
+            let occurrences = got.events().unwrap();
+            assert_eq!(occurrences.num_events.item() as usize, n);
             let index: Vec<f64> = host.events.iter().map(|e| e.index as f64).collect();
-            assert_eq!(hits.index.to_vec()[..n], index);
-            near(&hits.t.to_vec()[..n], &host.events.iter().map(|e| e.t).collect::<Vec<_>>());
+            assert_eq!(occurrences.index.to_vec()[..n], index);
+            near(&occurrences.t.to_vec()[..n], &host.events.iter().map(|e| e.t).collect::<Vec<_>>());
             let ys: Vec<f64> = host.events.iter().flat_map(|e| e.y).collect();
-            near(&hits.y.to_vec()[..2 * n], &ys);
+            near(&occurrences.y.to_vec()[..2 * n], &ys);
             near(&[got.t1.item()], &[host.t1]);
             near(&got.y1.to_vec(), &host.y1);
             assert_eq!(got.stats.num_accepted.item() as u64, host.stats.num_accepted);
@@ -174,10 +174,10 @@ fn several_hits_in_one_step_are_noted_in_the_order_of_time_up_to_the_first_that_
         }
         let got = ode.max_events(8).solve(0.0, t1, Tensor::from(0.0)).unwrap();
         assert_eq!(got.outcome(), Outcome::Completed);
-        let hits = got.events().unwrap().clone();
-        let n = hits.num_events.item() as usize;
+        let occurrences = got.events().unwrap().clone();
+        let n = occurrences.num_events.item() as usize;
         let steps = got.stats.num_steps.item();
-        (hits.index.to_vec()[..n].to_vec(), hits.t.to_vec()[..n].to_vec(), got.y1.item(), steps)
+        (occurrences.index.to_vec()[..n].to_vec(), occurrences.t.to_vec()[..n].to_vec(), got.y1.item(), steps)
     };
     let note = Event::crossing();
     for t1 in [1.0, 2.0] {
@@ -213,12 +213,12 @@ fn a_hit_without_a_row_ends_the_solve_and_says_so() {
         let Outcome::MaxEvents { t, max_events: 2 } = full.outcome() else { panic!("{:?}", full.outcome()) };
         assert!((t - third).abs() < 1e-7 && full.t1.item() == t, "{t}");
         close(&full.y1.to_vec()[1..], &[-1.0], 1e-7);
-        let hits = full.events().unwrap();
-        assert_eq!((hits.num_events.item(), hits.t.shape().to_vec()), (2.0, vec![2]));
+        let occurrences = full.events().unwrap();
+        assert_eq!((occurrences.num_events.item(), occurrences.t.shape().to_vec()), (2.0, vec![2]));
         let failed = jit(move |y0: Tensor| Ok(zeros(2, jumps).solve(0.0, 20.0, &y0)?.y1)).call(y0.clone());
         let why = failed.unwrap_err().to_string();
         assert!(why.contains("max_events=2") && why.contains("allow more"), "{why}");
-        // as many rows as hits are enough
+        // as many rows as events are enough
         let fits = zeros(6, jumps).solve(0.0, 20.0, &y0).unwrap();
         assert_eq!((fits.outcome(), fits.events().unwrap().num_events.item()), (Outcome::Completed, 6.0));
     }
@@ -247,9 +247,9 @@ fn an_end_that_changes_the_state_has_the_hit_before_and_the_end_behind_it() {
     // one that ends the solve as it is has one row
     let ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).event(Event::rising().terminal(), |_t, y| y - 0.5);
     let got = ode.clone().solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
-    let hits = got.events().unwrap();
+    let occurrences = got.events().unwrap();
     assert_eq!(
-        (hits.num_events.item(), hits.t.to_vec(), hits.index.to_vec()),
+        (occurrences.num_events.item(), occurrences.t.to_vec(), occurrences.index.to_vec()),
         (1.0, vec![got.t1.item()], vec![0.0])
     );
     let none = ode.solve(0.0, 0.25, Tensor::from(0.0)).unwrap();
@@ -264,9 +264,14 @@ fn a_state_of_several_single_precision_tensors_is_changed_in_the_one_that_change
     let ode = Ode::new(|_t, (_, v): &(Tensor, Tensor)| (v.clone(), v * 0.0 - 10.0)).save_at([1.5, 2.0]);
     let ode = ode.on_event(Event::falling(), |_t, (x, _)| x.clone(), |_t, (_, v)| *v = &*v * -0.5);
     let got = ode.solve(0.0, 2.0, (single(5.0), single(0.0))).unwrap();
-    let hits = got.events().unwrap();
-    assert!((hits.t.to_vec()[0] - 1.0).abs() < 1e-5 && (hits.y.1.to_vec()[0] + 10.0).abs() < 1e-4);
-    assert_eq!((got.y1.0.dtype(), hits.y.0.dtype(), hits.t.dtype()), (DType::F32, DType::F32, DType::F64));
+    let occurrences = got.events().unwrap();
+    assert!(
+        (occurrences.t.to_vec()[0] - 1.0).abs() < 1e-5 && (occurrences.y.1.to_vec()[0] + 10.0).abs() < 1e-4
+    );
+    assert_eq!(
+        (got.y1.0.dtype(), occurrences.y.0.dtype(), occurrences.t.dtype()),
+        (DType::F32, DType::F32, DType::F64)
+    );
     let (x, v) = (got.ys.0.to_vec(), got.ys.1.to_vec());
     assert!((x[0] - 1.25).abs() < 1e-4 && v[0].abs() < 1e-4 && x[1].abs() < 1e-4, "{x:?} {v:?}");
 }
@@ -306,18 +311,25 @@ fn rows_with_hits_of_their_own_have_the_bits_of_rows_one_by_one() {
             .call(y0.clone())
             .unwrap(),
         };
-        let (hits, ts, ys, y1, curve) = all;
-        assert_eq!((hits.y.shape().to_vec(), hits.t.shape().to_vec()), (vec![9, 3, 2], vec![9, 3]));
-        assert!(hits.num_events.to_vec()[0] > hits.num_events.to_vec()[2], "{:?}", hits.num_events.to_vec());
+        let (occurrences, ts, ys, y1, curve) = all;
+        assert_eq!(
+            (occurrences.y.shape().to_vec(), occurrences.t.shape().to_vec()),
+            (vec![9, 3, 2], vec![9, 3])
+        );
+        assert!(
+            occurrences.num_events.to_vec()[0] > occurrences.num_events.to_vec()[2],
+            "{:?}",
+            occurrences.num_events.to_vec()
+        );
         let bits = |x: &Tensor| x.to_vec().iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
         let row = |x: &Tensor, r: usize| x.slice(1, r..r + 1);
         for r in 0..heights.len() {
             let one = solve(&y0.slice(0, r..r + 1), Batching::Joint);
             let own = one.events().unwrap();
-            assert_eq!(hits.num_events.to_vec()[r], own.num_events.item());
-            assert_eq!(bits(&hits.t.column(r)), bits(&own.t));
-            assert_eq!(bits(&hits.index.column(r)), bits(&own.index));
-            assert_eq!(bits(&row(&hits.y, r)), bits(&own.y));
+            assert_eq!(occurrences.num_events.to_vec()[r], own.num_events.item());
+            assert_eq!(bits(&occurrences.t.column(r)), bits(&own.t));
+            assert_eq!(bits(&occurrences.index.column(r)), bits(&own.index));
+            assert_eq!(bits(&row(&occurrences.y, r)), bits(&own.y));
             assert_eq!((bits(&ts.column(r)), bits(&row(&ys, r))), (bits(&one.ts), bits(&one.ys)));
             assert_eq!(bits(&y1.index(r)), bits(&one.y1));
             assert_eq!(bits(&row(&curve, r)), bits(&one.dense().unwrap().eval(&f64s(&[0.2, 1.1]))));

@@ -31,9 +31,9 @@ impl Figure {
     /// This figure with another on its right; the lower one ends in white.
     pub fn hstack(&self, right: &Figure) -> Figure {
         let mut both = Figure::white(self.width + right.width, self.height.max(right.height));
-        for (picture, from) in [(self, 0), (right, self.width)] {
-            let width = 3 * picture.width as usize;
-            for (y, row) in (0..picture.height).zip(picture.rgb.chunks_exact(width.max(1))) {
+        for (figure, from) in [(self, 0), (right, self.width)] {
+            let width = 3 * figure.width as usize;
+            for (y, row) in (0..figure.height).zip(figure.rgb.chunks_exact(width.max(1))) {
                 let at = both.index(from, y);
                 both.rgb[at..at + width].copy_from_slice(row);
             }
@@ -95,11 +95,11 @@ mod tests {
     fn saved_file_holds_the_picture() {
         let folder = crate::io::scratch();
         let path = folder.path().join("a.png");
-        let mut picture = Figure::white(7, 5);
-        picture.set(3, 4, [1, 2, 3]);
-        picture.save(&path).unwrap();
-        picture.save(&path).unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), picture.to_png_bytes().unwrap());
+        let mut figure = Figure::white(7, 5);
+        figure.set(3, 4, [1, 2, 3]);
+        figure.save(&path).unwrap();
+        figure.save(&path).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), figure.to_png_bytes().unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 

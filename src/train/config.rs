@@ -14,14 +14,14 @@ pub(super) struct DataShape {
     /// Length of a row.
     pub dim: usize,
     /// Height, width and channels, where rows are images.
-    pub picture: Option<[usize; 3]>,
+    pub image: Option<[usize; 3]>,
     /// Number of classes, 0 for rows of none.
     pub classes: usize,
 }
 
 impl DataShape {
     /// Of points of the plane.
-    pub(super) const PLANE: DataShape = DataShape { dim: 2, picture: None, classes: 0 };
+    pub(super) const PLANE: DataShape = DataShape { dim: 2, image: None, classes: 0 };
 }
 
 /// Everything that the weights at the end are a function of, the image apart.
@@ -205,12 +205,12 @@ mod tests {
     use super::*;
     use crate::train::TrainOptions;
 
-    fn default_recipe() -> TrainConfig {
+    fn default_config() -> TrainConfig {
         TrainConfig::new(&TrainOptions::default())
     }
 
     fn split(updates: u64) -> Vec<u64> {
-        default_recipe().with_updates(updates).phases.iter().map(|p| p.updates).collect()
+        default_config().with_updates(updates).phases.iter().map(|p| p.updates).collect()
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn updates_are_divided_as_before_and_every_phase_has_one() {
-        let total = default_recipe().updates();
+        let total = default_config().updates();
         assert_eq!(split(total), [FLOW_MATCHING.updates, MAXIMUM_LIKELIHOOD.updates]);
         assert_eq!(split(2), [1, 1]);
         assert_eq!(split(1), [1, 0]);

@@ -121,8 +121,8 @@ impl Gallery<'_> {
         let Some(last) = last else { return Ok(()) };
         let title = format!("validation images: {last:.3} bits/dim at the end");
         let axes = Axes::new("minutes of training", "bits/dim").title(&title).size(1400, 700);
-        let picture = axes.lines("", std::slice::from_ref(&curve), 0).scatter("", &curve, 0).render()?;
-        Ok(picture.save(self.folder.file("bits.png"))?)
+        let figure = axes.lines("", std::slice::from_ref(&curve), 0).scatter("", &curve, 0).render()?;
+        Ok(figure.save(self.folder.file("bits.png"))?)
     }
 }
 

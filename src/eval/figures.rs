@@ -56,8 +56,8 @@ impl Artist {
     pub(crate) fn comparison(&self, folder: &RunFolder, learned: &Inner) -> Result<()> {
         let truth = self.map(&self.truth, self.rows, self.cols);
         let learned = self.map(&learned.0, learned.1, learned.2);
-        let picture = plot::extra::density_comparison_with(self.title, &truth, &learned, self.frame.scale())?;
-        Ok(picture.save(folder.file("comparison.png"))?)
+        let figure = plot::extra::density_comparison_with(self.title, &truth, &learned, self.frame.scale())?;
+        Ok(figure.save(folder.file("comparison.png"))?)
     }
 
     /// A scatter and a histogram of points in pixel coordinates.
@@ -77,8 +77,8 @@ impl Artist {
 pub(crate) fn corner(folder: &RunFolder, points: &Points, samples: &[f64]) -> Result<()> {
     let shown = points.len().min(SAMPLES) * points.dim();
     let title = "samples over the data";
-    let picture = plot::corner(title, &points.columns, &points.values()[..shown], samples)?;
-    Ok(picture.save(folder.file("corner.png"))?)
+    let figure = plot::corner(title, &points.columns, &points.values()[..shown], samples)?;
+    Ok(figure.save(folder.file("corner.png"))?)
 }
 
 /// Where the density of points on a line is drawn: evenly, over the data and a tenth of their extent on either side.
