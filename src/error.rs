@@ -77,6 +77,10 @@ pub enum Error {
     /// A solve failed or ended early, without what it had computed.
     #[error(transparent)]
     Solve(crate::ode::SolveError),
+    /// Ranks of a job that cannot work together.
+    #[cfg(feature = "rayon")]
+    #[error(transparent)]
+    World(#[from] crate::world::WorldError),
     /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] crate::io::IoError),

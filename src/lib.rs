@@ -67,6 +67,8 @@ pub mod tensor;
 pub mod train;
 #[cfg(feature = "autodiff")]
 mod transform;
+#[cfg(feature = "rayon")]
+pub mod world;
 
 pub use error::{Error, Result};
 #[cfg(feature = "nalgebra")]

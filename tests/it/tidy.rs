@@ -6,12 +6,16 @@ use std::path::{Path, PathBuf};
 /// Every module may use those named in its row and itself; the order is that of the house.
 const LAYERS: &[(&str, &[&str])] = &[
     ("simd", &[]),
-    ("ode", &["simd"]),
+    ("world", &[]),
+    ("ode", &["simd", "world"]),
     ("array", &[]),
     ("graph", &["array"]),
     ("transform", &["array", "graph"]),
     ("backend", &["simd", "array", "graph", "transform"]),
-    ("error", &["simd", "array", "ode", "graph", "transform", "io", "data", "plot", "eval", "train"]),
+    (
+        "error",
+        &["simd", "world", "array", "ode", "graph", "transform", "io", "data", "plot", "eval", "train"],
+    ),
     ("tensor", &["simd", "array", "graph", "transform", "backend", "error", "ode"]),
     ("memory", &["array", "tensor"]),
     ("adjoint", &["array", "graph", "tensor", "ode", "error"]),
@@ -27,8 +31,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "train",
         &[
-            "names", "heatmap", "array", "tensor", "ode", "adjoint", "nn", "optim", "cnf", "data", "plot",
-            "io", "eval", "error", "backend",
+            "names", "heatmap", "world", "array", "tensor", "ode", "adjoint", "nn", "optim", "cnf", "data",
+            "plot", "io", "eval", "error", "backend",
         ],
     ),
 ];

@@ -1,0 +1,54 @@
+//! What all ranks must have in common, and errors that all of them return.
+
+use super::{World, WorldError};
+
+impl World {
+    /// The machine that a rank runs on.
+    pub fn host(&self, rank: usize) -> String {
+        self.collective.borrow().host(rank)
+    }
+
+    /// The result of this rank where all ranks have one; else the same error on all of them: that of the first rank that
+    /// failed.
+    ///
+    /// # Errors
+    /// The own error on the rank that failed, [`WorldError::Rank`] with its message on the others.
+    pub fn agree<T, E>(&self, mine: Result<T, E>) -> Result<T, E>
+    where
+        E: std::fmt::Display + From<WorldError>,
+    {
+        if self.size() == 1 {
+            return mine;
+        }
+        let message = mine.as_ref().err().map(|e| format!("!{e}")).unwrap_or_default();
+        let all = self.all_gather(message.as_bytes())?;
+        let Some((rank, message)) = all.iter().enumerate().find(|(_, text)| !text.is_empty()) else {
+            return mine;
+        };
+        if rank == self.rank() {
+            return mine;
+        }
+        let message = String::from_utf8_lossy(&message[1..]).into_owned();
+        Err(WorldError::Rank { rank, host: self.host(rank), message }.into())
+    }
+
+    /// Compares values that all ranks must have in common: each has a name.
+    ///
+    /// # Errors
+    /// [`WorldError::Differs`], on all ranks the same: the first rank and the first value that differ from rank 0.
+    pub(crate) fn compare(&self, values: &[(&str, String)]) -> Result<(), WorldError> {
+        let mine = values.iter().map(|(_, value)| value.replace('\0', " ")).collect::<Vec<_>>().join("\0");
+        let all = self.all_gather(mine.as_bytes())?;
+        let text = |rank: usize| String::from_utf8_lossy(all.get(rank)).into_owned();
+        let ours = text(0);
+        let differs = (1..all.len()).find(|&rank| all.get(rank) != all.get(0));
+        let Some(rank) = differs else { return Ok(()) };
+        let theirs = text(rank);
+        let mut pairs = theirs.split('\0').zip(ours.split('\0')).zip(values);
+        let ((theirs, ours), what) = pairs
+            .find_map(|((theirs, ours), (what, _))| (theirs != ours).then_some(((theirs, ours), *what)))
+            .unwrap_or(((&theirs, &ours), "program"));
+        let (what, theirs, ours) = (what.to_owned(), theirs.to_owned(), ours.to_owned());
+        Err(WorldError::Differs { rank, host: self.host(rank), what, theirs, ours })
+    }
+}

@@ -1,0 +1,175 @@
+//! Ranks that are processes, over MPI.
+//!
+//! Calls are non-blocking collectives that are tested until they are complete, so that a rank that is silent is found by a
+//! deadline and not by nobody. A pending call cannot be taken back: the job is aborted behind the last words of rank 0.
+//! Lengths differ between ranks and travel first; then all send blocks of the greatest length.
+
+use super::{Collective, Parts, Patience, WorldError};
+use mpi::environment::{Threading, Universe, initialize_with_threading, processor_name};
+use mpi::request::{Request, Scope, scope};
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Root, Source};
+use std::time::{Duration, Instant};
+
+/// The tag by which a rank that waits tells rank 0 that it is not the silent one.
+const WAITING: i32 = 0x666c;
+/// A call is tested without a pause for so long, then with pauses that grow to the longest.
+const BUSY: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+
+/// A process of an MPI job.
+pub(super) struct Mpi {
+    world: SimpleCommunicator,
+    hosts: Vec<String>,
+    /// Finalizes MPI when it is dropped.
+    _universe: Universe,
+}
+
+impl Mpi {
+    pub(super) fn new() -> Result<Mpi, WorldError> {
+        let unusable = |reason: &str| WorldError::Mpi { reason: reason.to_owned() };
+        let (universe, threading) = initialize_with_threading(Threading::Funneled)
+            .ok_or_else(|| unusable("this process has initialized it before"))?;
+        if threading < Threading::Funneled {
+            return Err(unusable("it allows no other threads in the process (MPI_THREAD_FUNNELED)"));
+        }
+        let world = universe.world();
+        let host = processor_name().unwrap_or_else(|_| "unknown host".to_owned());
+        let mut mpi = Mpi { world, hosts: Vec::new(), _universe: universe };
+        let mut hosts = Parts::default();
+        let mut wait = Patience { deadline: None, on_silent: &mut |_| {} };
+        mpi.all_gather(host.as_bytes(), &mut hosts, &mut wait)?;
+        mpi.hosts = hosts.iter().map(|host| String::from_utf8_lossy(host).into_owned()).collect();
+        Ok(mpi)
+    }
+
+    /// Waits until a call is complete. Does not return where it never is.
+    fn complete<'a, D: ?Sized, S: Scope<'a>>(&self, mut call: Request<'a, D, S>, wait: &mut Patience<'_>) {
+        let (since, mut pause, mut has_reported) = (Instant::now(), Duration::from_micros(5), false);
+        loop {
+            call = match call.test() {
+                Ok(_) => return,
+                Err(pending) => pending,
+            };
+            let waited = since.elapsed();
+            if let Some(deadline) = wait.deadline {
+                // Halfway the ranks that wait tell rank 0 so. It gives up first: it can save and name the others.
+                if !has_reported && waited > deadline / 2 && self.rank() != 0 {
+                    self.world.process_at_rank(0).buffered_send_with_tag(&[self.rank() as u64], WAITING);
+                    has_reported = true;
+                }
+                if waited > deadline && self.rank() == 0 || waited > deadline.mul_f64(1.5) {
+                    self.give_up(deadline, wait);
+                }
+            }
+            if waited > BUSY {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            } else {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Names the silent ranks, lets the job's last words be spoken, and aborts it.
+    fn give_up(&self, deadline: Duration, wait: &mut Patience<'_>) -> ! {
+        let mut silent: Vec<bool> = (0..self.size()).map(|rank| rank != self.rank()).collect();
+        if self.rank() == 0 {
+            while let Some(status) = self.world.any_process().immediate_probe_with_tag(WAITING) {
+                let from = status.source_rank();
+                let (word, _) = self.world.process_at_rank(from).receive_vec_with_tag::<u64>(WAITING);
+                word.iter().for_each(|&rank| silent[rank as usize] = false);
+            }
+        } else {
+            // Rank 0 would have given up before.
+            silent = (0..self.size()).map(|rank| rank == 0).collect();
+        }
+        let ranks = silent.iter().enumerate().filter(|(_, silent)| **silent);
+        let ranks = ranks.map(|(rank, _)| (rank, self.host(rank))).collect();
+        let error = WorldError::Silent { ranks, seconds: deadline.as_secs() };
+        (wait.on_silent)(&error);
+        self.world.abort(1)
+    }
+
+    /// Blocks of equal length of all ranks.
+    fn gather_equal(&self, mine: &[u8], wait: &mut Patience<'_>) -> Vec<u8> {
+        let mut all = vec![0; mine.len() * self.size()];
+        scope(|scope| self.complete(self.world.immediate_all_gather_into(scope, mine, &mut all[..]), wait));
+        all
+    }
+
+    /// What each rank says of its lengths.
+    fn lengths(&self, mine: &[usize], wait: &mut Patience<'_>) -> Vec<usize> {
+        let mine: Vec<u8> = mine.iter().flat_map(|&n| (n as u64).to_le_bytes()).collect();
+        let number = |x: &[u8]| x.iter().rev().fold(0, |sum, &byte| sum << 8 | usize::from(byte));
+        self.gather_equal(&mine, wait).chunks_exact(8).map(number).collect()
+    }
+}
+
+impl Collective for Mpi {
+    fn rank(&self) -> usize {
+        self.world.rank() as usize
+    }
+    fn size(&self) -> usize {
+        self.world.size() as usize
+    }
+    fn host(&self, rank: usize) -> String {
+        self.hosts[rank].clone()
+    }
+    fn all_gather(
+        &mut self,
+        mine: &[u8],
+        all: &mut Parts,
+        wait: &mut Patience<'_>,
+    ) -> Result<(), WorldError> {
+        let lengths = self.lengths(&[mine.len()], wait);
+        let block = lengths.iter().copied().max().unwrap_or(0);
+        all.clear();
+        if block == 0 {
+            lengths.iter().for_each(|_| all.push(&[]));
+            return Ok(());
+        }
+        let mut padded = mine.to_vec();
+        padded.resize(block, 0);
+        let found = self.gather_equal(&padded, wait);
+        found.chunks_exact(block).zip(&lengths).for_each(|(bytes, &n)| all.push(&bytes[..n]));
+        Ok(())
+    }
+    fn all_to_all(
+        &mut self,
+        mine: &Parts,
+        all: &mut Parts,
+        wait: &mut Patience<'_>,
+    ) -> Result<(), WorldError> {
+        let (size, rank) = (self.size(), self.rank());
+        let lengths = self.lengths(&mine.iter().map(<[u8]>::len).collect::<Vec<_>>(), wait);
+        let block = lengths.iter().copied().max().unwrap_or(0);
+        all.clear();
+        if block == 0 {
+            (0..size).for_each(|_| all.push(&[]));
+            return Ok(());
+        }
+        let mut padded = vec![0; block * size];
+        for (room, part) in padded.chunks_exact_mut(block).zip(mine.iter()) {
+            room[..part.len()].copy_from_slice(part);
+        }
+        let mut found = vec![0; block * size];
+        scope(|scope| {
+            self.complete(self.world.immediate_all_to_all_into(scope, &padded[..], &mut found[..]), wait);
+        });
+        for (from, bytes) in found.chunks_exact(block).enumerate() {
+            all.push(&bytes[..lengths[from * size + rank]]);
+        }
+        Ok(())
+    }
+    fn broadcast(&mut self, bytes: &mut Vec<u8>, wait: &mut Patience<'_>) -> Result<(), WorldError> {
+        let root = self.world.process_at_rank(0);
+        let mut len = [bytes.len() as u64];
+        scope(|scope| self.complete(root.immediate_broadcast_into(scope, &mut len[..]), wait));
+        bytes.resize(len[0] as usize, 0);
+        if !bytes.is_empty() {
+            scope(|scope| self.complete(root.immediate_broadcast_into(scope, &mut bytes[..]), wait));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,180 @@
+//! Sums over the parts of a job, each on the rank that has it, with the bits of one rank that has them all.
+//!
+//! A rank adds what the [tree](super::tree) allows and sends the sums of its subtrees. Few numbers are gathered by all
+//! ranks. Many are cut into a chunk per rank: each rank receives the chunk of all, adds it in the order of the tree, and
+//! sends the result to all. That is `8 W (P - 1) / P` bytes per rank for W f32 numbers and one subtree per rank, where
+//! gathering would receive `4 W (P - 1)`.
+
+use super::tree::{fold, roots};
+use super::{OnSilent, Parts, World, WorldError, part};
+use std::ops::Range;
+
+/// Up to so many bytes of a rank are gathered; more go in chunks.
+const GATHERED: usize = 32 << 10;
+
+/// What is added: a few numbers of a job, and many.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sum {
+    /// Losses and counters.
+    pub few: Vec<f64>,
+    /// A gradient.
+    pub many: Vec<f32>,
+}
+
+impl Sum {
+    /// The sum with another that stands behind it in the tree.
+    pub(crate) fn add(mut self, other: &Sum) -> Sum {
+        self.few.iter_mut().zip(&other.few).for_each(|(a, b)| *a += b);
+        add(&mut self.many, &other.many);
+        self
+    }
+}
+
+fn add(a: &mut [f32], b: &[f32]) {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+}
+
+/// An error of a rank, as it travels.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Failure {
+    /// The first rank that failed.
+    pub rank: usize,
+    /// What it sent.
+    pub message: Vec<u8>,
+}
+
+/// The subtrees that a rank adds, out of `parts` parts of a job.
+pub(crate) fn subtrees(world: &World, parts: usize) -> Vec<Range<usize>> {
+    roots(parts, &world.part(parts))
+}
+
+/// The sum of a subtree whose parts are computed by `one`, in order.
+pub(crate) fn local<E>(node: Range<usize>, mut one: impl FnMut(usize) -> Result<Sum, E>) -> Result<Sum, E> {
+    let mut leaf = |node: &Range<usize>| match node.len() {
+        1 => one(node.start).map(Some),
+        _ => Ok(None),
+    };
+    fold(node, &mut leaf, &|a: Sum, b: Sum| a.add(&b))
+}
+
+impl World {
+    /// The sum over all `parts` parts, from the sums of this rank's [subtrees] or its error. All ranks return the same.
+    pub(crate) fn sum(
+        &self,
+        parts: usize,
+        mine: Result<Vec<Sum>, Vec<u8>>,
+        on_silent: OnSilent<'_>,
+    ) -> Result<Result<Sum, Failure>, WorldError> {
+        let sizes = mine.as_ref().map_or((0, 0), |sums| (sums[0].few.len(), sums[0].many.len()));
+        // All ranks have numbers of the same lengths, so all choose the same way.
+        let is_gathered = 4 * sizes.1 <= GATHERED;
+        let mut head = Vec::new();
+        match &mine {
+            Err(message) => {
+                head.push(0);
+                head.extend_from_slice(message);
+            }
+            Ok(sums) => {
+                head.push(1);
+                sums.iter().flat_map(|sum| &sum.few).for_each(|x| head.extend(x.to_le_bytes()));
+                if is_gathered {
+                    sums.iter().for_each(|sum| write(&mut head, &sum.many));
+                }
+            }
+        }
+        let heads = self.all_gather_or(&head, on_silent)?;
+        if let Some(rank) = heads.iter().position(|head| head.first() != Some(&1)) {
+            return Ok(Err(Failure { rank, message: heads.get(rank)[1..].to_vec() }));
+        }
+        let sums = mine.unwrap_or_default();
+        let few = self.fold(
+            parts,
+            &heads,
+            |bytes, count, k| {
+                let numbers =
+                    bytes[1..].chunks_exact(8).map(|x| f64::from_le_bytes(x.try_into().unwrap_or_default()));
+                let each = sizes.0;
+                debug_assert!(bytes.len() > 8 * each * count);
+                numbers.skip(each * k).take(each).collect::<Vec<f64>>()
+            },
+            |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a += b),
+        );
+        let many = if is_gathered {
+            self.fold(
+                parts,
+                &heads,
+                |bytes, count, k| {
+                    let first = 1 + 8 * sizes.0 * count + 4 * sizes.1 * k;
+                    read(&bytes[first..first + 4 * sizes.1])
+                },
+                |a, b| add(a, b),
+            )
+        } else {
+            self.chunked(parts, &sums, sizes.1, on_silent)?
+        };
+        Ok(Ok(Sum { few, many }))
+    }
+
+    /// Sums of many numbers, a chunk per rank.
+    fn chunked(
+        &self,
+        parts: usize,
+        sums: &[Sum],
+        len: usize,
+        on_silent: OnSilent<'_>,
+    ) -> Result<Vec<f32>, WorldError> {
+        let chunk = |rank: usize| part(len, rank, self.size());
+        let mut mine = Parts::default();
+        for rank in 0..self.size() {
+            let mut bytes = Vec::with_capacity(4 * sums.len() * chunk(rank).len());
+            sums.iter().for_each(|sum| write(&mut bytes, &sum.many[chunk(rank)]));
+            mine.push(&bytes);
+        }
+        let all = self.all_to_all_or(&mine, on_silent)?;
+        let size = 4 * chunk(self.rank()).len();
+        let sum =
+            self.fold(parts, &all, |bytes, _, k| read(&bytes[size * k..size * (k + 1)]), |a, b| add(a, b));
+        let mut bytes = Vec::with_capacity(size);
+        write(&mut bytes, &sum);
+        Ok(read(self.all_gather_or(&bytes, on_silent)?.bytes()))
+    }
+
+    /// Adds the sums of all ranks' subtrees by the tree. `read` takes one out of a rank's bytes: of how many there are, the
+    /// k-th.
+    fn fold<T>(
+        &self,
+        parts: usize,
+        all: &Parts,
+        read: impl Fn(&[u8], usize, usize) -> T,
+        add: impl Fn(&mut T, &T),
+    ) -> T {
+        let ranks = 0..self.size();
+        let mut pieces = ranks.flat_map(|rank| {
+            let nodes = roots(parts, &part(parts, rank, self.size()));
+            let count = nodes.len();
+            nodes.into_iter().enumerate().map(move |(k, node)| (node, rank, count, k))
+        });
+        let mut pieces = pieces.by_ref().peekable();
+        let mut next = |node: &Range<usize>| {
+            let piece = pieces.next_if(|(piece, ..)| piece == node);
+            Ok::<_, std::convert::Infallible>(piece.map(|(_, rank, count, k)| read(all.get(rank), count, k)))
+        };
+        let sum = fold(0..parts, &mut next, &|mut a: T, b: T| {
+            add(&mut a, &b);
+            a
+        });
+        match sum {
+            Ok(sum) => sum,
+            Err(never) => match never {},
+        }
+    }
+}
+
+fn write(bytes: &mut Vec<u8>, numbers: &[f32]) {
+    bytes.reserve(4 * numbers.len());
+    numbers.iter().for_each(|x| bytes.extend(x.to_le_bytes()));
+}
+
+fn read(bytes: &[u8]) -> Vec<f32> {
+    bytes.chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]])).collect()
+}

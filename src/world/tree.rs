@@ -1,0 +1,47 @@
+//! The tree by which parts are added: a function of their number alone.
+//!
+//! An interval of parts is cut at the largest power of two below its length. So a sum has one order, whoever adds which
+//! parts of it: a rank adds the subtrees that lie in its own range, and sends their sums.
+
+use std::ops::Range;
+
+/// Where an interval of at least two parts is cut.
+fn cut(node: &Range<usize>) -> usize {
+    node.start + (node.len().next_power_of_two() >> 1)
+}
+
+/// The largest subtrees of `0..parts` that lie in a range, in order.
+pub(crate) fn roots(parts: usize, range: &Range<usize>) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    gather(0..parts, range, &mut found);
+    found
+}
+
+fn gather(node: Range<usize>, range: &Range<usize>, found: &mut Vec<Range<usize>>) {
+    if node.is_empty() || range.end <= node.start || node.end <= range.start {
+        return;
+    }
+    if range.start <= node.start && node.end <= range.end {
+        found.push(node);
+        return;
+    }
+    let at = cut(&node);
+    gather(node.start..at, range, found);
+    gather(at..node.end, range, found);
+}
+
+/// The sum of a node whose subtrees come from `next`, which is asked for them in order: it returns the sum of the node that
+/// it is given, or none where that has to be made of its two halves.
+pub(crate) fn fold<T, E>(
+    node: Range<usize>,
+    next: &mut impl FnMut(&Range<usize>) -> Result<Option<T>, E>,
+    add: &impl Fn(T, T) -> T,
+) -> Result<T, E> {
+    if let Some(sum) = next(&node)? {
+        return Ok(sum);
+    }
+    let at = cut(&node);
+    let left = fold(node.start..at, next, add)?;
+    let right = fold(at..node.end, next, add)?;
+    Ok(add(left, right))
+}
