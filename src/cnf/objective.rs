@@ -98,11 +98,26 @@ impl<D: VelocityField> Cnf<D> {
     /// ```
     #[track_caller]
     pub fn flow_matching_loss(&self, x1: &Tensor, key: &Key) -> Result<Tensor> {
-        let (x1, n, [noise, time]) = (x1.cast(self.dtype()), x1.shape()[0], key.split());
+        let ([noise, time], n) = (key.split(), x1.shape()[0]);
+        self.flow_matching_loss_of(x1, &noise, &time, (&Tensor::from(0.0f32), n))
+    }
+
+    /// The part of [`Cnf::flow_matching_loss`] that rows `first..` of a batch of `n` rows have: parts add up to the loss of
+    /// the batch. All parts share the key `time`; each has its own key for its noise. `first` is f32.
+    #[track_caller]
+    pub(crate) fn flow_matching_loss_of(
+        &self,
+        x1: &Tensor,
+        noise: &Key,
+        time: &Key,
+        (first, n): (&Tensor, usize),
+    ) -> Result<Tensor> {
+        let (x1, rows) = (x1.cast(self.dtype()), x1.shape()[0]);
         let x0 = noise.normal(x1.shape().clone()).cast(x1.dtype());
-        let place = time.uniform(Shape::scalar()) + Tensor::iota(DType::F32, [n, 1], 0) * (1.0 / n as f64);
+        let row = Tensor::iota(DType::F32, [rows, 1], 0) + first;
+        let place = time.uniform(Shape::scalar()) + row * (1.0 / n as f64);
         let s = (&place - place.floor()).cast(x1.dtype());
-        let rows = [&[x0, x1, s], self.labels_of(n)].concat();
+        let rows = [&[x0, x1, s], self.labels_of(rows)].concat();
         let (_, sums) = map_rows(&rows, self.blocks[0].rows_per_tile(), |rows| {
             let (x0, s, line) = (&rows[0], &rows[2], &rows[1] - &rows[0]);
             let velocity = self.velocity(s, &(x0 + s * &line), rows.get(3));

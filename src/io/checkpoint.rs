@@ -48,13 +48,18 @@ pub fn write_checkpoint<H: Serialize>(
     header: &H,
     tree: &impl Tree,
 ) -> Result<(), IoError> {
+    let bytes = checkpoint_bytes(header, tree);
+    write_atomic(path, |file| file.write_all(&bytes))
+}
+
+/// The bytes of the file that [`write_checkpoint`] writes.
+pub(crate) fn checkpoint_bytes<H: Serialize>(header: &H, tree: &impl Tree) -> Vec<u8> {
     let leaves = tree.named_leaves();
     let header = serde_json::to_value(header).expect("invariant: headers are plain values with text keys");
     let checksum = checksum(FORMAT_VERSION, &header, leaves.iter().map(|(name, t)| (name, t)));
     let metadata = serde_json::to_string(&Metadata { format: FORMAT_VERSION, checksum, header });
     let metadata = metadata.expect("invariant: values are text");
-    let bytes = to_bytes(&leaves, Some(metadata));
-    write_atomic(path, |file| file.write_all(&bytes))
+    to_bytes(&leaves, Some(metadata))
 }
 
 /// Reads a checkpoint and verifies that it is whole.
@@ -62,10 +67,20 @@ pub fn write_checkpoint<H: Serialize>(
 /// # Errors
 /// [`IoError`]: no such file, a damaged one, one that no run wrote, one of another version.
 pub fn read_checkpoint<H: DeserializeOwned>(path: impl AsRef<Path>) -> Result<Checkpoint<H>, IoError> {
-    let path = path.as_ref().to_owned();
-    let bytes = read(&path)?;
+    checkpoint_of(path.as_ref(), &read(path.as_ref())?)
+}
+
+/// A checkpoint from the bytes of a file; `path` is for messages.
+///
+/// # Errors
+/// As [`read_checkpoint`], but for what keeps a file from being read.
+pub(crate) fn checkpoint_of<H: DeserializeOwned>(
+    path: &Path,
+    bytes: &[u8],
+) -> Result<Checkpoint<H>, IoError> {
+    let path = path.to_owned();
     let damaged = |reason: String| IoError::Damaged { path: path.clone(), bytes: bytes.len(), reason };
-    let (tensors, text) = from_bytes(&path, &bytes)?;
+    let (tensors, text) = from_bytes(&path, bytes)?;
     let Some(text) = text else { return Err(IoError::NotARun { path }) };
     let outline: Metadata = serde_json::from_str(&text).map_err(|e| damaged(format!("metadata: {e}")))?;
     if !(OLDEST..=FORMAT_VERSION).contains(&outline.format) {

@@ -155,6 +155,35 @@ impl Outcome {
         }
     }
 
+    /// The numbers that [`Outcome::decode`] makes this of, in its order.
+    #[cfg(feature = "train")]
+    pub(crate) fn encode(&self) -> [f64; 6] {
+        let (none, count) = (0.0, |n: usize| n as f64);
+        match *self {
+            Outcome::Completed => [status::COMPLETED, none, none, none, none, none],
+            Outcome::MaxSteps { t, step } => [status::MAX_STEPS, t, none, step as f64, none, none],
+            Outcome::StepSizeTooSmall { t, dt, dt_min, step } => {
+                [status::STEP_SIZE_TOO_SMALL, t, dt, step as f64, none, dt_min]
+            }
+            Outcome::Event { index, t } => [status::EVENT, t, none, none, count(index), none],
+            Outcome::Terminated { t } => [status::CANCELLED, t, none, none, none, none],
+            Outcome::MaxEvents { t, max_events } => {
+                [status::MAX_EVENTS, t, none, none, count(max_events), none]
+            }
+            Outcome::Zeno { index, t } => [status::ZENO, t, none, none, count(index), none],
+            Outcome::Failed { t, step } => [status::FAILED, t, none, step as f64, none, none],
+            Outcome::StatesApart { t, difference, step } => {
+                [status::STATES_APART, t, none, step as f64, difference, none]
+            }
+            Outcome::NonFiniteEvent { index, t, dt, step } => {
+                [status::NON_FINITE, t, dt, step as f64, Self::code_of_event(index), none]
+            }
+            Outcome::NonFinite { t, dt, step, component } => {
+                [status::NON_FINITE, t, dt, step as f64, component.map_or(-1.0, count), none]
+            }
+        }
+    }
+
     /// The outcome of a carry of plain values; `None` while it runs.
     pub fn of<S: State<Clock = f64>>(carry: &Carry<S>, dt_min: f64) -> Option<Outcome> {
         let dt = if carry.status == status::NON_FINITE { carry.h } else { carry.dt };
@@ -273,5 +302,33 @@ impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Stats { num_steps, num_rejected, num_fn_evals, .. } = self;
         write!(f, "{num_steps} steps ({num_rejected} rejected), {num_fn_evals} field evaluations")
+    }
+}
+
+#[cfg(all(test, feature = "train"))]
+mod tests {
+    use super::Outcome;
+
+    #[test]
+    fn an_outcome_comes_back_from_its_numbers() {
+        let (t, dt, dt_min, step) = (1.5, -0.25, 1e-16, 7);
+        let all = [
+            Outcome::Completed,
+            Outcome::MaxSteps { t, step },
+            Outcome::StepSizeTooSmall { t, dt, dt_min, step },
+            Outcome::Event { index: 2, t },
+            Outcome::Terminated { t },
+            Outcome::MaxEvents { t, max_events: 9 },
+            Outcome::Zeno { index: 1, t },
+            Outcome::Failed { t, step },
+            Outcome::StatesApart { t, difference: 0.5, step },
+            Outcome::NonFinite { t, dt, step, component: Some(3) },
+            Outcome::NonFinite { t, dt, step, component: None },
+            Outcome::NonFiniteEvent { index: 4, t, dt, step },
+        ];
+        for outcome in all {
+            let [status, t, dt, step, component, dt_min] = outcome.encode();
+            assert_eq!(Outcome::decode(status, t, dt, step, component, dt_min), Some(outcome));
+        }
     }
 }

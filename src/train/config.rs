@@ -48,8 +48,21 @@ pub struct TrainConfig {
     /// Measures of a phase without a better one after which the run ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<u64>,
+    /// Parts that a batch is cut into, each with draws of its own: as many ranks can share an update. Other numbers of
+    /// shards give other bits, other numbers of ranks do not.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub shards: usize,
     /// What is done, in order.
     pub phases: Vec<Phase>,
+}
+
+fn one() -> usize {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_one(shards: &usize) -> bool {
+    *shards == 1
 }
 
 /// One objective for a number of updates.
@@ -193,6 +206,7 @@ impl TrainConfig {
             "lr" => self.phases[0].lr.into(),
             "seed" => self.seed.into(),
             "pixels" => self.pixels.map_or(Value::Null, |kind| kind.name().into()),
+            "shards" => self.shards.into(),
             "patience" => self.patience.map_or("none".into(), Value::from),
             _ => "none".into(),
         }

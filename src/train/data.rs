@@ -37,6 +37,27 @@ pub(super) struct Prepared {
 }
 
 impl TrainingData {
+    /// A number that two sets of points have in common if they are the same.
+    ///
+    /// # Errors
+    /// A file that has gone or shrunk.
+    pub(super) fn fingerprint(&self) -> Result<u64> {
+        Ok(match self {
+            TrainingData::Image(image) => image.fingerprint(),
+            TrainingData::Points(points, given) => {
+                let of = |points: &Option<Points>| points.as_ref().map_or(0, Points::fingerprint);
+                points.fingerprint() ^ of(&given.validation).rotate_left(1) ^ of(&given.test).rotate_left(2)
+            }
+            TrainingData::Toy(toy) => toy.name().bytes().fold(0, |sum, byte| (sum << 8) ^ u64::from(byte)),
+            TrainingData::Images(images, given) => {
+                let of =
+                    |images: &Option<Arc<ImageSet>>| images.as_ref().map_or(Ok(0), |set| set.fingerprint());
+                let (validation, test) = (of(&given.validation)?, of(&given.test)?);
+                images.fingerprint()? ^ validation.rotate_left(1) ^ test.rotate_left(2)
+            }
+        })
+    }
+
     /// The shape of a point.
     pub(super) fn shape(&self) -> DataShape {
         let dim = self.dim();
@@ -51,15 +72,16 @@ impl TrainingData {
         }
     }
 
-    /// Everything that a run of a configuration needs of it.
-    pub(super) fn prepare(&self, config: &TrainConfig) -> Result<Prepared> {
+    /// Everything that a run of a configuration needs of it. The transform of pixels is fitted where none is given.
+    pub(super) fn prepare(&self, config: &TrainConfig, pixels: Option<PixelTransform>) -> Result<Prepared> {
         let seed = config.seed;
         match self {
             TrainingData::Image(image) => Ok(prepare_image(image, seed)),
             TrainingData::Points(points, given) => self.prepare_points(points, given, seed),
             TrainingData::Toy(toy) => self.prepare_toy(*toy, seed),
             TrainingData::Images(images, given) => {
-                prepare_images(images, given, config.pixels.unwrap_or(PixelTransformKind::Marginals), seed)
+                let kind = config.pixels.unwrap_or(PixelTransformKind::Marginals);
+                prepare_images(images, given, (kind, pixels), seed)
             }
         }
     }
@@ -115,17 +137,20 @@ fn prepare_image(image: &ImageDensity, seed: u64) -> Prepared {
     }
 }
 
-/// A set of images, split, its transform fitted.
+/// A set of images, split, with the transform of its pixels.
 fn prepare_images(
     set: &Arc<ImageSet>,
     given: &Given<Arc<ImageSet>>,
-    pixels: PixelTransformKind,
+    (pixels, transform): (PixelTransformKind, Option<PixelTransform>),
     seed: u64,
 ) -> Result<Prepared> {
     [&given.validation, &given.test].into_iter().flatten().try_for_each(|other| check_other(set, other))?;
     let (train, held_out) = given.parts(set, ("images", &set.name, set.labels()), |set| set.len(), seed)?;
     let parts = Parts::of(&train, &held_out);
-    let transform = pixels.fit(set, &train, seed)?;
+    let transform = match transform {
+        Some(transform) => transform,
+        None => pixels.fit(set, &train, seed)?,
+    };
     let mut number = set.fingerprint()?;
     if let Some(others) = &given.validation {
         number ^= others.fingerprint()?.rotate_left(1);

@@ -173,6 +173,24 @@ pub enum TrainError {
         /// A limit that would do.
         least_s: f64,
     },
+    /// A batch that cannot be cut into so many shards.
+    #[error("--shards={shards} does not divide a batch of {batch} points: take a divisor of it")]
+    Shards {
+        /// How many.
+        shards: usize,
+        /// Points per update.
+        batch: usize,
+    },
+    /// More ranks than shards.
+    #[error(
+        "{ranks} ranks cannot share {shards} shard(s) of a batch: give --shards N with N of at least {ranks}"
+    )]
+    Ranks {
+        /// How many ranks there are.
+        ranks: usize,
+        /// How many shards the run has.
+        shards: usize,
+    },
     /// The threads asked for cannot be had.
     #[error("--threads {threads}: {reason}; ask for fewer")]
     Threads {

@@ -2,13 +2,14 @@
 //!
 //! Row i of update u is image `u * batch + i` of an endless list: the training images in one random order after another,
 //! so that every image comes once before any comes again, and the last part of an order fills the batch with the first of
-//! the next. Its noise is drawn by the update's number. So a resumed run reads what one that was not interrupted reads,
-//! and only one batch is in memory beside the one at work, however large the set is.
+//! the next. The noise of a shard is drawn by the update's number and its own, so a rank reads its own shards alone. A
+//! resumed run reads what one that was not interrupted reads, and only one batch is in memory beside the one at work.
 
 use crate::data::{DataError, ImageSet, PixelTransform, dequantize};
 use crate::error::Result;
 use crate::tensor::{Key, Tensor};
 use rand::seq::SliceRandom;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -23,12 +24,24 @@ pub struct Feed {
     ahead: Mutex<Option<Ahead>>,
 }
 
-/// Rows of a batch and the classes of its images, where they have one.
-type Made = Result<(Vec<f32>, Option<Vec<u32>>), DataError>;
+/// Which rows are wanted: some shards of the batch of an update.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// From 0.
+    pub update: u64,
+    /// Rows of the whole batch.
+    pub batch: usize,
+    /// The shards that it is cut into.
+    pub shards: usize,
+    /// Those that are wanted.
+    pub which: Range<usize>,
+}
+
+/// Rows of each shard and the classes of its images, where they have one.
+type Made = Result<Vec<(Vec<f32>, Option<Vec<u32>>)>, DataError>;
 
 struct Ahead {
-    update: u64,
-    batch: usize,
+    wanted: Wanted,
     made: JoinHandle<Made>,
 }
 
@@ -60,33 +73,43 @@ impl Feed {
         self.reader.images.labels().is_some()
     }
 
-    /// The batch of an update, numbered from 0: rows `[batch, dim]` and the classes `[batch]`; the next one is begun.
+    /// The rows `[batch / shards, dim]` of each shard that is wanted, and the classes `[batch / shards]`; those of the next
+    /// update are begun.
     ///
     /// # Errors
     /// A file that has gone or shrunk.
-    pub fn batch(&self, update: u64, batch: usize) -> Result<(Tensor, Option<Tensor>)> {
+    pub(super) fn batch(&self, wanted: &Wanted) -> Result<Vec<(Tensor, Option<Tensor>)>> {
         let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
-        let ready = ahead.take().filter(|ahead| (ahead.update, ahead.batch) == (update, batch));
+        let ready = ahead.take().filter(|ahead| ahead.wanted == *wanted);
         let made = match ready {
             Some(ready) => ready.made.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            None => self.reader.make(update, batch),
+            None => self.reader.make(wanted),
         };
-        let (rows, labels) = made?;
-        let (reader, next) = (self.reader.clone(), update + 1);
-        let made = std::thread::spawn(move || reader.make(next, batch));
-        *ahead = Some(Ahead { update: next, batch, made });
-        Ok((Tensor::from_vec([batch, self.dim()], rows), labels.map(Tensor::from)))
+        let made = made?;
+        let (reader, next) = (self.reader.clone(), Wanted { update: wanted.update + 1, ..wanted.clone() });
+        let of_next = next.clone();
+        *ahead = Some(Ahead { wanted: next, made: std::thread::spawn(move || reader.make(&of_next)) });
+        let rows = wanted.batch / wanted.shards;
+        let tensors = |(x, labels): (Vec<f32>, Option<Vec<u32>>)| {
+            (Tensor::from_vec([rows, self.dim()], x), labels.map(Tensor::from))
+        };
+        Ok(made.into_iter().map(tensors).collect())
     }
 }
 
 impl Reader {
-    fn make(&self, update: u64, batch: usize) -> Made {
-        let which = self.which(update, batch);
-        let mut rng = Key::new(self.seed ^ NOISE_STREAM).fold_in(Tensor::from(update as u32)).rng();
-        let x = dequantize(&self.images.rows(&which)?, &mut rng);
-        let rows = self.transform.points(&x);
-        let labels = self.images.labels().map(|all| which.iter().map(|&i| u32::from(all[i])).collect());
-        Ok((rows, labels))
+    fn make(&self, wanted: &Wanted) -> Made {
+        let Wanted { update, batch, shards, ref which } = *wanted;
+        let (all, rows) = (self.which(update, batch), batch / shards);
+        let noise = Key::new(self.seed ^ NOISE_STREAM).fold_in(Tensor::from(update as u32));
+        let shard = |shard: usize| {
+            let which = &all[shard * rows..(shard + 1) * rows];
+            let noise = if shards == 1 { noise.clone() } else { noise.fold_in(shard as u32) };
+            let x = dequantize(&self.images.rows(which)?, &mut noise.rng());
+            let labels = self.images.labels().map(|all| which.iter().map(|&i| u32::from(all[i])).collect());
+            Ok((self.transform.points(&x), labels))
+        };
+        which.clone().map(shard).collect()
     }
 
     /// Numbers of the images of a batch.
@@ -125,12 +148,17 @@ mod tests {
         Feed::new(images, &train, transform, 3)
     }
 
+    fn whole(update: u64, batch: usize) -> Wanted {
+        Wanted { update, batch, shards: 1, which: 0..1 }
+    }
+
     #[test]
     fn every_image_comes_once_before_any_comes_again() {
         let folder = crate::io::scratch();
         let feed = feed(&folder);
-        let labels: Vec<f64> =
-            (0..7).flat_map(|update| feed.batch(update, 4).unwrap().1.unwrap().to_vec()).collect();
+        let labels: Vec<f64> = (0..7)
+            .flat_map(|update| feed.batch(&whole(update, 4)).unwrap().remove(0).1.unwrap().to_vec())
+            .collect();
         for pass in labels.chunks(7) {
             let mut sorted = pass.to_vec();
             sorted.sort_by(f64::total_cmp);
@@ -143,7 +171,7 @@ mod tests {
     fn a_batch_is_a_function_of_its_update_whatever_came_before() {
         let folder = crate::io::scratch();
         let one = feed(&folder);
-        let rows = |feed: &Feed, update| feed.batch(update, 3).unwrap().0.to_vec();
+        let rows = |feed: &Feed, update| feed.batch(&whole(update, 3)).unwrap().remove(0).0.to_vec();
         let in_turn: Vec<_> = (0..6).map(|update| rows(&one, update)).collect();
         let other = feed(&folder);
         assert_eq!(
@@ -153,5 +181,18 @@ mod tests {
         // The noise of an image is another each time it comes.
         let all = in_turn.concat();
         assert!((0..all.len()).all(|i| (0..i).all(|j| all[i] != all[j])));
+    }
+
+    #[test]
+    fn a_shard_is_the_same_whoever_reads_it_and_shards_have_the_images_of_the_batch() {
+        let folder = crate::io::scratch();
+        let read = |which| {
+            let shards = feed(&folder).batch(&Wanted { update: 5, batch: 6, shards: 3, which }).unwrap();
+            shards.into_iter().map(|(x, labels)| (x.to_vec(), labels.unwrap().to_vec())).collect::<Vec<_>>()
+        };
+        let all = read(0..3);
+        assert_eq!([read(0..1), read(1..3)].concat(), all);
+        let labels: Vec<f64> = all.into_iter().flat_map(|(_, labels)| labels).collect();
+        assert_eq!(labels, feed(&folder).batch(&whole(5, 6)).unwrap()[0].1.as_ref().unwrap().to_vec());
     }
 }

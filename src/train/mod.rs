@@ -36,6 +36,7 @@ mod feed;
 #[cfg(feature = "plot")]
 mod figures;
 mod finish;
+mod follow;
 mod learned;
 mod options;
 mod plan;
@@ -48,6 +49,7 @@ mod session;
 mod state;
 mod step;
 mod tally;
+mod team;
 #[cfg(test)]
 mod tests;
 

@@ -83,6 +83,9 @@ pub struct TrainOptions {
     /// Peak learning rate of the first phase; those of later phases keep their ratio to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lr: Option<f64>,
+    /// Parts that a batch is cut into, so that ranks can share an update.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shards: Option<usize>,
     /// The seed of everything that is drawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -220,6 +223,7 @@ impl TrainOptions {
             ("--blocks", count(self.blocks), 64, "a whole number from 1 to 64"),
             ("--probes", count(self.probes), 64, "a whole number from 1 to 64"),
             ("--fixed-steps", count(self.fixed_steps), 10_000, "a whole number from 1 to 10000"),
+            ("--shards", count(self.shards), 1 << 20, "a whole number from 1 to 1048576"),
             ("--checkpoints", count(self.checkpoints), 1 << 20, "a whole number from 1 to 1048576"),
         ];
         for (option, value, most, range) in counts {
@@ -338,7 +342,7 @@ impl TrainOptions {
         }
         either! {
             preset updates time_limit batch width depth blocks divergence probes solver rtol atol fixed_steps checkpoints
-            optimizer objective field pixels kinetic jacobian patience lr seed
+            optimizer objective field pixels kinetic jacobian patience shards lr seed
         }
     }
 

@@ -150,6 +150,7 @@ impl TrainConfig {
     /// The configuration in which options change what they name.
     pub(super) fn with(self, options: &TrainOptions) -> TrainConfig {
         let mut config = self;
+        config.shards = options.shards.unwrap_or(config.shards);
         config.patience = options.patience.or(config.patience);
         config.phases = match options.objective {
             None => config.phases,
@@ -244,6 +245,7 @@ impl TrainConfig {
             cosine: true,
             pixels: None,
             patience: None,
+            shards: 1,
         }
     }
 }

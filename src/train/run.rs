@@ -12,6 +12,7 @@ use super::progress::{Activity, Progress};
 use super::session::Session;
 use super::state::TrainState;
 use super::step;
+use super::team::Team;
 use super::{
     Flow, ModelConfig, ModelKind, Parts, PixelTransformKind, Preset, TrainConfig, TrainError, TrainOptions,
     TrainedFlow, TrainingData,
@@ -24,9 +25,11 @@ use crate::io::Fnv;
 use crate::io::run::RunFolder;
 use crate::nn::{AnyVelocityField, VelocityField, num_params};
 use crate::tensor::{Key, Tree};
+use crate::world::World;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime};
+use std::rc::Rc;
+use std::time::{Duration, Instant, SystemTime};
 
 /// What a checkpoint says of its tensors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,6 +96,10 @@ pub struct Trainer<'a> {
     pub(super) stop: Box<dyn FnMut() -> bool + 'a>,
     /// Whether a run that lies in the folder is moved aside.
     pub(super) restart: bool,
+    /// The ranks that share the updates.
+    pub(super) world: Option<&'a World>,
+    /// The least time after which a rank that does not answer is given up.
+    pub(super) silent: Duration,
 }
 
 impl<'a> Trainer<'a> {
@@ -111,6 +118,8 @@ impl<'a> Trainer<'a> {
             on_stage: Box::new(|_, _| {}),
             stop: Box::new(|| false),
             restart: false,
+            world: None,
+            silent: super::team::SILENT,
         }
     }
 
@@ -196,6 +205,42 @@ impl<'a> Trainer<'a> {
         self
     }
 
+    /// Shares the updates with the other ranks of a job, which call this with the same data and options.
+    ///
+    /// A batch is cut into [`shards`](Self::shards), at least one per rank; the weights depend on their number and never on
+    /// that of the ranks, so a run may be resumed on fewer or more. Rank 0 alone writes the run folder, measures, and calls
+    /// `on_update`, `on_note` and `on_stage`. All ranks ask `stop_when`, and all stop after the same update.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::cnf::prelude::*;
+    /// use flowline::world::World;
+    /// let flows = World::threads(2, |world| {
+    ///     Trainer::new(ToyDensity::Moons).updates(2).shards(2).world(world).run()
+    /// });
+    /// let weights: Vec<_> = flows.into_iter().collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(weights[0].update, weights[1].update);
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    pub fn world(mut self, world: &'a World) -> Self {
+        self.world = Some(world);
+        self
+    }
+
+    /// Cuts each batch into so many parts, each with draws of its own, so that as many ranks can share an update; 1 if not
+    /// set. Other numbers of shards give other bits.
+    pub fn shards(mut self, shards: usize) -> Self {
+        self.options.shards = Some(shards);
+        self
+    }
+
+    /// Gives a rank up that does not answer for so long, 60 seconds if not set, or for ten times the longest update if that
+    /// is longer. Rank 0 then names it, saves the run and ends with [`WorldError::Silent`](crate::world::WorldError::Silent).
+    pub fn silent_after(mut self, deadline: Duration) -> Self {
+        self.silent = deadline;
+        self
+    }
+
     /// When the process started, for time limits and the time of the first update; now, where it is not said.
     pub fn started(mut self, at: Instant) -> Self {
         self.started = at;
@@ -216,10 +261,10 @@ impl<'a> Trainer<'a> {
     /// As [`Trainer::run`] for what was set; settings that a solve refuses.
     pub fn plan(&self) -> Result<Vec<PhasePlan>> {
         let (_, config) = self.settle()?;
-        let source = self.data.prepare(&config)?.source;
+        let source = self.data.prepare(&config, None)?.source;
         let state = step::begin(&config, self.build_flow(&config)?, &Key::new(config.seed));
         let plan = |phase: &super::Phase| {
-            let planned = step::Step::new(&config, phase, &source, 0).plan(&state)?;
+            let planned = step::Step::new(&config, phase, &source, 0).plan(&state, config.shards)?;
             Ok(PhasePlan::of(&config, phase, &planned))
         };
         config.phases.iter().filter(|p| p.updates > 0).map(plan).collect()
@@ -232,7 +277,15 @@ impl<'a> Trainer<'a> {
     /// another dimension than the data. A folder that cannot be written, is another process's, or holds another run or a
     /// damaged one (nothing is changed then); a solve that ended early, a loss that is not finite. What the last checkpoint
     /// holds is still there then.
-    pub fn run(mut self) -> Result<TrainedFlow> {
+    pub fn run(self) -> Result<TrainedFlow> {
+        match self.world.filter(|world| world.size() > 1) {
+            Some(world) => super::follow::run(self, world),
+            None => self.begin()?.run(),
+        }
+    }
+
+    /// The run before its first update, or where it was left.
+    pub(super) fn begin(mut self) -> Result<Session<'a>> {
         let (options, config) = self.settle()?;
         let (mut flow, key) = (self.build_flow(&config)?, Key::new(config.seed));
         let folder = self.folder.as_ref().map(RunFolder::open).transpose()?;
@@ -246,8 +299,8 @@ impl<'a> Trainer<'a> {
         let resumed = found.is_some();
         // What is held out is by the run's own seed, and so is what becomes of gray levels by its own transform.
         let mut prepared = match &found {
-            Some(checkpoint) => self.data.prepare(&checkpoint.header.config)?,
-            None => self.data.prepare(&config)?,
+            Some(checkpoint) => self.data.prepare(&checkpoint.header.config, None)?,
+            None => self.data.prepare(&config, None)?,
         };
         let (header, state) = if let Some(checkpoint) = found {
             self.resume(checkpoint, &mut prepared, (&options, &config))?
@@ -260,11 +313,16 @@ impl<'a> Trainer<'a> {
             let (frames, parts) = (prepared.frames.clone(), Some(prepared.parts));
             (RunInfo { run: String::new(), options, config, frames, parts }, state)
         };
-        Session::new(self, prepared, header, state, folder, resumed)?.run()
+        let shards = header.config.shards;
+        if let Some(world) = self.world.filter(|world| world.size() > shards) {
+            return Err(TrainError::Ranks { ranks: world.size(), shards }.into());
+        }
+        let team = Rc::new(Team::new(self.world, shards, self.silent));
+        Session::new(self, team, prepared, header, state, folder, resumed)
     }
 
     /// The options, with the preset that the data lead to, and the config that follows from all that was set.
-    fn settle(&self) -> Result<(TrainOptions, TrainConfig)> {
+    pub(super) fn settle(&self) -> Result<(TrainOptions, TrainConfig)> {
         let mut options = self.options.clone();
         options.check()?;
         let config = if let Some(config) = &self.config {
@@ -286,6 +344,9 @@ impl<'a> Trainer<'a> {
             super::bounds::check_model(&config)?;
             config
         };
+        if let Some(phase) = config.phases.iter().find(|phase| phase.batch % config.shards != 0) {
+            return Err(TrainError::Shards { shards: config.shards, batch: phase.batch }.into());
+        }
         let (dim, name, of_data) = (config.model.dim, self.data.name(), self.data.dim());
         if dim != of_data {
             let reason = format!("the flow has {dim} dimensions and the points of {name} have {of_data}");
@@ -294,7 +355,7 @@ impl<'a> Trainer<'a> {
         Ok((options, config))
     }
 
-    fn build_flow(&self, config: &TrainConfig) -> Result<Flow> {
+    pub(super) fn build_flow(&self, config: &TrainConfig) -> Result<Flow> {
         match &self.flow {
             Some(flow) => Ok(flow.clone()),
             None => config.model.build(&Key::new(config.seed).split::<2>()[0]),

@@ -18,25 +18,29 @@ use super::metrics::{Metrics, Row};
 use super::progress::{Pace, Progress};
 use super::run::{RunInfo, Trainer};
 use super::state::{Source, TrainState};
-use super::step::{self, Step, Told};
+use super::step::{self, Means, Step};
 use super::tally::Tallies;
+use super::team::{Order, Team};
 use super::{
     Activity, DRAW_TOLERANCE, MEASURE_TOLERANCE, PixelTables, TrainError, TrainedFlow, TrainingData, bounds,
 };
 use crate::array::memory;
-use crate::error::{Error, Result};
+use crate::error::Result;
 #[cfg(feature = "plot")]
 use crate::eval::figures::Artist;
 use crate::eval::{Deadline, HeldOut, LogDensity, Score, bits_of_nats};
 use crate::io::process;
 use crate::io::run::RunFolder;
-use crate::ode::SolveError;
+use crate::world::WorldError;
 use alarm::Alarm;
+use std::rc::Rc;
 use std::time::Instant;
 
 /// A run while it runs.
 pub(super) struct Session<'a> {
     pub(super) trainer: Trainer<'a>,
+    /// The ranks that share its updates; this one is rank 0.
+    pub(super) team: Rc<Team<'a>>,
     pub(super) header: RunInfo,
     pub(super) state: TrainState,
     /// Updates done: the state's own number, as a plain integer.
@@ -45,7 +49,7 @@ pub(super) struct Session<'a> {
     pub(super) source: Source,
     pub(super) clock: Clock,
     /// What a checkpoint keeps of the transform of images.
-    pixels: Option<PixelTables>,
+    pub(super) pixels: Option<PixelTables>,
     /// Step functions of phases that have one by now.
     pub(super) steps: Vec<Option<Step>>,
     pub(super) tallies: Tallies,
@@ -78,6 +82,7 @@ pub(super) struct Session<'a> {
 impl<'a> Session<'a> {
     pub(super) fn new(
         trainer: Trainer<'a>,
+        team: Rc<Team<'a>>,
         prepared: Prepared,
         header: RunInfo,
         state: TrainState,
@@ -109,6 +114,7 @@ impl<'a> Session<'a> {
             last_score: None,
             best,
             trainer,
+            team,
             header,
             stopped: false,
             begun: now,
@@ -156,7 +162,7 @@ impl<'a> Session<'a> {
 
     /// Saves and ends where somebody asks the run to stop.
     fn check_stop(&mut self) -> Result<()> {
-        if !(self.trainer.stop)() {
+        if !(self.trainer.stop)() && !self.team.is_stopped() {
             return Ok(());
         }
         self.save()?;
@@ -219,7 +225,7 @@ impl<'a> Session<'a> {
         }
         let (config, plan) = (&self.header.config, self.header.config.phases[phase]);
         let step = Step::new(config, &plan, &self.source, self.first(phase));
-        let planned = step.plan(&self.state)?;
+        let planned = step.plan(&self.state, self.team.own_shards())?;
         let peak_bytes = planned.peak_bytes(config.steps().1) as u64;
         bounds::check_update(config, plan.objective.name(), peak_bytes)?;
         self.tallies.counters.plan_peak_bytes = peak_bytes;
@@ -230,7 +236,9 @@ impl<'a> Session<'a> {
 
     fn begin(&mut self, phase: usize) -> Result<()> {
         let (config, first) = (&self.header.config, self.first(phase));
-        if phase > 0 && self.update == first {
+        let is_new = phase > 0 && self.update == first;
+        self.team.order(&Order::Begin { phase, first, is_new })?;
+        if is_new {
             self.state = step::begin_phase(config, &config.phases[phase], self.state.clone());
         }
         (self.pace, self.begun, self.looked) = (Pace::default(), Instant::now(), false);
@@ -297,36 +305,26 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Runs the step function and counts what it took.
+    /// Makes an update and counts what it took.
     fn step(&mut self, phase: usize) -> Result<Row> {
-        let step = self.steps[phase].as_ref().expect("invariant: a phase that has begun has a step");
-        let (objective, lr) =
-            (self.header.config.phases[phase].objective, self.header.config.phases[phase].lr);
-        let started = Instant::now();
-        let (next, updates) = (self.update + 1, self.updates_of(phase));
-        let told = step.run(&mut self.state, updates).map_err(|e| match e {
-            Error::Solve(SolveError::Incomplete { outcome, .. }) => {
-                TrainError::Diverged { outcome, update: next, objective: objective.name(), lr }.into()
-            }
-            e => e,
-        });
-        let Told { loss, steps, field_evals } = told?;
+        let plan = self.header.config.phases[phase];
+        let (started, updates) = (Instant::now(), self.updates_of(phase));
+        let step = self.steps[phase].take().expect("invariant: a phase that has begun has a step");
+        let Means { loss, steps, field_evals } = self.make_update(phase, &step, updates)?;
         let ms = started.elapsed().as_secs_f64() * 1e3;
         self.update += 1;
         if self.clock.is_limited() {
             self.header.config.phases[phase].updates += 1;
         }
-        if !loss.is_finite() {
-            let (update, objective) = (self.update, objective.name());
-            return Err(TrainError::Loss { loss, update, objective, lr }.into());
-        }
         if self.update == self.resumed_from.unwrap_or(0) + 1 {
             self.tallies.counters.first_update_s = Some(self.trainer.started.elapsed().as_secs_f64());
         }
         self.tallies.solves(phase, step.last_run(), steps);
+        let traces = step.traces();
+        self.steps[phase] = Some(step);
         Ok(Row {
             update: self.update,
-            phase: objective.name().to_owned(),
+            phase: plan.objective.name().to_owned(),
             loss,
             nll_nats: None,
             nll_stderr_nats: None,
@@ -335,8 +333,25 @@ impl<'a> Session<'a> {
             live_buffers: memory::live_buffers(),
             live_bytes: memory::live_bytes(),
             rss_mb: process::rss_mb(),
-            traces: step.traces(),
+            traces,
         })
+    }
+
+    /// Makes an update with the other ranks. Where one of them is silent, what there is is saved.
+    fn make_update(&mut self, phase: usize, step: &Step, updates: f64) -> Result<Means> {
+        let (plan, team) = (self.header.config.phases[phase], self.team.clone());
+        team.order(&Order::Update { phase, updates })?;
+        let state = self.state.clone();
+        let save = &mut |e: &WorldError| {
+            (self.trainer.on_note)(&e.to_string());
+            let saved = self.write().map_or_else(|e| e.to_string(), |()| "the run is saved".to_owned());
+            (self.trainer.on_note)(&saved);
+        };
+        let found = team.gradient(Ok(step), &state, false, save);
+        let (means, gradient) = step::checked(found, self.update + 1, &plan).inspect_err(|_| team.fail())?;
+        drop(state);
+        step.apply(&mut self.state, gradient, updates)?;
+        Ok(means)
     }
 
     /// Whether the best weights are so many measures old as the run is patient. A run that stopped stops again where it is

@@ -4,6 +4,7 @@
 //! is this tree and nothing else: an update is a function of the state and of constants, and what follows a resume is
 //! what would have followed without it.
 
+use super::feed::Wanted;
 use super::{Feed, Flow, PixelTables};
 use crate::array::DType;
 use crate::data::{ImageDensity, Points};
@@ -11,6 +12,7 @@ use crate::error::Result;
 use crate::optim::OptState;
 use crate::tensor::{Key, Tensor};
 use crate::tree;
+use std::ops::Range;
 use std::sync::Arc;
 
 tree! {
@@ -49,6 +51,11 @@ impl Stored {
         Stored { model, ema, optimiser: optimizer, key, update, pixels }
     }
 
+    /// The tables of images, where there are some.
+    pub fn pixels(&self) -> Option<&PixelTables> {
+        self.pixels.as_ref()
+    }
+
     /// The state.
     pub fn state(self) -> TrainState {
         let Stored { model, ema, optimiser: optimizer, key, update, .. } = self;
@@ -78,15 +85,27 @@ impl Source {
         }
     }
 
-    /// What update `update`, counted from 0, reads; none where it is what the one before read.
+    /// What the shards `which` of update `update`, counted from 0, read: of `shards` that its batch is cut into.
     ///
     /// # Errors
     /// A file that has gone or shrunk.
-    pub fn next(&self, update: impl FnOnce() -> u64, batch: usize) -> Result<Option<Tables>> {
-        let Source::Feed(feed) = self else { return Ok(None) };
-        let (rows, labels) = feed.batch(update(), batch)?;
-        let labels = labels.map(|labels| labels.cast(DType::F32).reshape([batch, 1]));
-        Ok(Some(Tables::Rows(Rows { rows, labels })))
+    pub fn shards(
+        &self,
+        update: impl FnOnce() -> u64,
+        batch: usize,
+        shards: usize,
+        which: Range<usize>,
+    ) -> Result<Vec<Tables>> {
+        let feed = match self {
+            Source::Tables(tables) => return Ok(vec![tables.clone(); which.len()]),
+            Source::Feed(feed) => feed,
+        };
+        let rows = |(rows, labels): (Tensor, Option<Tensor>)| {
+            let labels = labels.map(|labels| labels.cast(DType::F32).reshape([batch / shards, 1]));
+            Tables::Rows(Rows { rows, labels })
+        };
+        let wanted = Wanted { update: update(), batch, shards, which };
+        Ok(feed.batch(&wanted)?.into_iter().map(rows).collect())
     }
 }
 

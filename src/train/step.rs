@@ -1,37 +1,66 @@
-//! One update as one jitted call: draw, loss, gradient, optimizer, average.
+//! One update: the gradient of each shard of its batch, their sum, and the change of the state.
 //!
-//! A phase has one step function, traced once. What differs between the updates of a phase is in the state, or in its
-//! [`Inputs`]: under a time limit nobody knows how many updates there will be, and what its schedule takes for their number
-//! changes from update to update.
+//! A phase has two programs, each traced once. `gradient` draws the rows of a shard and differentiates their part of the
+//! loss; every shard of every rank runs the same program. `apply` takes the sum to the new state: optimizer and average.
+//! Between them gradients are added in an order that depends on the number of shards alone ([`team`](super::team)).
+//!
+//! What differs between the updates of a phase is in the state or in the inputs: under a time limit nobody knows how many
+//! updates there will be, and the number that its schedule divides by changes from update to update.
 
 use super::presets::MOMENTUM;
 use super::state::{Batch, Source, Tables, TrainState};
-use super::{Flow, Objective, OptimizerKind, Phase, TrainConfig};
+use super::{Flow, Objective, OptimizerKind, Phase, TrainConfig, TrainError};
 use crate::array::DType;
 use crate::backend::PlanReport;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::ode::SolveError;
 use crate::optim::{
     AdaBelief, AdaGrad, AdamW, Ema, Lamb, Lion, NAdam, Optimizer, RAdam, RmsProp, Schedule, Sgd, chain,
     clip_by_global_norm,
 };
 use crate::tensor::{Jit, Key, RunReport, Tensor, jit, value_and_grad};
 use crate::tree;
+use std::ops::Range;
 
 tree! {
-/// What a step reads beside the state.
+/// What the gradient of a shard reads beside the model.
 pub struct Inputs {
     /// The data.
     pub tables: Tables,
+    /// The key of every draw of the run.
+    pub key: Key,
+    /// Updates done, u32.
+    pub update: Tensor,
+    /// The number of the shard, u32.
+    pub shard: Tensor,
+}
+}
+
+tree! {
+/// The gradient of a shard's part of the loss; of all shards, the sum.
+pub struct Gradient {
+    /// The loss, steps attempted and function evaluations, as parts of means over the rows of the batch: f64 `[3]`.
+    pub means: Tensor,
+    /// The gradient of the loss.
+    pub of: Flow,
+}
+}
+
+tree! {
+/// What the change of the state reads beside it.
+pub struct Change {
+    /// The sum over all shards.
+    pub gradient: Flow,
     /// The number of updates before the phase, u32.
     pub first: Tensor,
-    /// The updates of the phase, f64: what its schedule divides the number of those done by.
+    /// The updates of the phase, f64: its schedule divides the number of those done by it.
     pub updates: Tensor,
 }
 }
 
-/// What an update returns beside the new state.
+/// What an update reports.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct Means {
     /// The loss of its batch.
     pub loss: f64,
     /// Steps attempted, a mean over the rows.
@@ -40,69 +69,135 @@ pub struct Told {
     pub field_evals: f64,
 }
 
-/// The step function of a phase.
+impl Means {
+    /// Of the sum over all shards.
+    pub fn of(sums: &[f64]) -> Means {
+        Means { loss: sums[0], steps: sums[1], field_evals: sums[2] }
+    }
+}
+
+/// The programs of a phase.
 pub struct Step {
-    program: Jit<'static, (TrainState, Inputs), (TrainState, Tensor)>,
-    inputs: Inputs,
+    gradient: Jit<'static, (Flow, Inputs), Gradient>,
+    apply: Jit<'static, (TrainState, Change), (TrainState, ())>,
     source: Source,
-    batch: usize,
+    first: Tensor,
+    /// Rows of a shard.
+    rows: usize,
+    shards: usize,
 }
 
 impl Step {
     /// The step of a phase that begins after `first` updates.
     pub fn new(config: &TrainConfig, phase: &Phase, source: &Source, first: u64) -> Step {
-        let (config, phase) = (config.clone(), *phase);
-        let inputs = Inputs {
-            tables: source.tables(phase.batch),
-            first: Tensor::from(first as u32),
-            updates: Tensor::from(phase.updates as f64),
+        let (config, phase, shards) = (config.clone(), *phase, config.shards);
+        let rows = phase.batch / shards;
+        let gradient = move |model: Flow, inputs: Inputs| {
+            let [draw, noise] = inputs.key.fold_in(&inputs.update).split();
+            let part = Part { shard: inputs.shard, shards, rows };
+            let batch = inputs.tables.draw(rows, &part.key(&draw));
+            let loss = |model: &Flow| loss(phase.objective, model, &batch, &noise, &part);
+            let ((value, counts), of) = value_and_grad(loss, &model)?;
+            let means = Tensor::concat(&[&value.cast(DType::F64).expand_dims(0), &counts], 0);
+            Ok(Gradient { means, of })
         };
-        let update = move |state: TrainState, inputs: Inputs| {
-            let [draw, noise] = state.key.fold_in(&state.update).split();
-            let batch = inputs.tables.draw(phase.batch, &draw);
-            let optimizer = optimizer(&config, &phase, &inputs.updates);
-            let loss = |model: &Flow| loss(phase.objective, model, &batch, &noise);
-            let ((value, counts), grads) = value_and_grad(loss, &state.model)?;
-            let (model, optimizer) = optimizer.update(&state.model, grads, state.optimizer);
-            let done = &state.update - &inputs.first;
+        let apply = move |state: TrainState, change: Change| {
+            let optimizer = optimizer(&config, &phase, &change.updates);
+            let (model, optimizer) = optimizer.update(&state.model, change.gradient, state.optimizer);
+            let done = &state.update - &change.first;
             let ema = Ema::new(phase.ema_decay).update(&state.ema, &model, &done);
             let update = &state.update + 1;
-            let told = Tensor::concat(&[&value.cast(DType::F64).expand_dims(0), &counts], 0);
-            Ok((TrainState { model, ema, optimizer, key: state.key, update }, told))
+            (TrainState { model, ema, optimizer, key: state.key, update }, ())
         };
-        Step { program: jit(update).max_traces(1), inputs, source: source.clone(), batch: phase.batch }
+        Step {
+            gradient: jit(gradient).max_traces(1),
+            apply: jit(apply).max_traces(1),
+            source: source.clone(),
+            first: Tensor::from(first as u32),
+            rows,
+            shards,
+        }
     }
 
-    /// Runs an update as one of `updates`. A failed one leaves the state as it was.
+    /// Makes the rows of the shards `which` of the next update ready, and returns what their gradients read.
     ///
     /// # Errors
-    /// A solve that ended early, with its t and step; a file of images that has gone or shrunk.
-    pub fn run(&self, state: &mut TrainState, updates: f64) -> Result<Told> {
-        let mut inputs = Inputs { updates: Tensor::from(updates), ..self.inputs.clone() };
-        if let Some(rows) = self.source.next(|| state.update.item() as u64, self.batch)? {
-            inputs.tables = rows;
-        }
-        let told = self.program.step(state, inputs)?.to_vec();
-        Ok(Told { loss: told[0], steps: told[1], field_evals: told[2] })
+    /// A file of images that has gone or shrunk.
+    pub fn inputs(&self, state: &TrainState, which: Range<usize>) -> Result<Vec<Inputs>> {
+        let batch = self.rows * self.shards;
+        let tables = self.source.shards(|| state.update.item() as u64, batch, self.shards, which.clone())?;
+        let inputs = |(shard, tables): (usize, Tables)| Inputs {
+            tables,
+            key: state.key.clone(),
+            update: state.update.clone(),
+            shard: Tensor::from(shard as u32),
+        };
+        Ok(which.zip(tables).map(inputs).collect())
     }
 
-    /// Times that the step was traced.
-    pub fn traces(&self) -> usize {
-        self.program.num_traces()
+    /// The gradient of a shard.
+    ///
+    /// # Errors
+    /// A solve that ended early, with its t and step.
+    pub fn gradient(&self, model: &Flow, inputs: Inputs) -> Result<Gradient> {
+        self.gradient.call(model.clone(), inputs)
     }
 
-    /// Counters of the last update.
-    pub fn last_run(&self) -> RunReport {
-        self.program.last_run()
-    }
-
-    /// What an update does and needs; compiles it if it has not run.
+    /// Changes the state by the sum over all shards, as one of `updates` updates.
     ///
     /// # Errors
     /// As tracing.
-    pub fn plan(&self, state: &TrainState) -> Result<PlanReport> {
-        self.program.plan(&(state.clone(), self.inputs.clone()))
+    pub fn apply(&self, state: &mut TrainState, gradient: Flow, updates: f64) -> Result<()> {
+        self.apply.step(state, self.change(gradient, updates))
     }
+
+    fn change(&self, gradient: Flow, updates: f64) -> Change {
+        Change { gradient, first: self.first.clone(), updates: Tensor::from(updates) }
+    }
+
+    /// Times that the gradient was traced.
+    pub fn traces(&self) -> usize {
+        self.gradient.num_traces()
+    }
+
+    /// Counters of the gradient that ran last.
+    pub fn last_run(&self) -> RunReport {
+        self.gradient.last_run()
+    }
+
+    /// What an update does and needs, with the gradients of `shards` shards as bodies; compiles it if it has not run.
+    ///
+    /// # Errors
+    /// As tracing.
+    pub fn plan(&self, state: &TrainState, shards: usize) -> Result<PlanReport> {
+        let inputs = Inputs {
+            tables: self.source.tables(self.rows),
+            key: state.key.clone(),
+            update: state.update.clone(),
+            shard: Tensor::from(0u32),
+        };
+        let gradient = self.gradient.plan(&(state.model.clone(), inputs))?;
+        let apply = self.apply.plan(&(state.clone(), self.change(state.model.clone(), 1.0)))?;
+        Ok(apply.after("gradient", gradient, shards))
+    }
+}
+
+/// What an update gave, unless it failed or its loss is not finite; then the state must stay as it was.
+///
+/// # Errors
+/// [`TrainError::Diverged`] for a solve that ended early, [`TrainError::Loss`].
+pub fn checked(found: Result<(Means, Flow)>, update: u64, phase: &Phase) -> Result<(Means, Flow)> {
+    let (objective, lr) = (phase.objective.name(), phase.lr);
+    let (means, gradient) = found.map_err(|e| match e {
+        Error::Solve(SolveError::Incomplete { outcome, .. }) => {
+            TrainError::Diverged { outcome, update, objective, lr }.into()
+        }
+        e => e,
+    })?;
+    if !means.loss.is_finite() {
+        return Err(TrainError::Loss { loss: means.loss, update, objective, lr }.into());
+    }
+    Ok((means, gradient))
 }
 
 /// The state before the first update.
@@ -145,17 +240,44 @@ fn rule(kind: OptimizerKind, rate: Schedule, weight_decay: f64) -> Optimizer {
     }
 }
 
-/// The loss of a batch, and steps and evaluations of the field [2].
-fn loss(objective: Objective, model: &Flow, batch: &Batch, key: &Key) -> Result<(Tensor, Tensor)> {
+/// Which rows of a batch a shard has.
+struct Part {
+    /// Its number, u32.
+    shard: Tensor,
+    shards: usize,
+    rows: usize,
+}
+
+impl Part {
+    /// The key of what this shard draws, out of that of the batch. A batch in one shard draws from its own.
+    fn key(&self, of_batch: &Key) -> Key {
+        if self.shards == 1 { of_batch.clone() } else { of_batch.fold_in(&self.shard) }
+    }
+}
+
+/// A shard's part of the loss of a batch, and of steps and function evaluations `[2]`. Parts add up to means over the rows.
+fn loss(
+    objective: Objective,
+    model: &Flow,
+    batch: &Batch,
+    key: &Key,
+    part: &Part,
+) -> Result<(Tensor, Tensor)> {
     let model = &batch.labels.as_ref().map_or_else(|| model.clone(), |labels| model.condition_on(labels));
+    let share = 1.0 / part.shards as f64;
     match objective {
         Objective::FlowMatching => {
-            let counts = Tensor::from([0.0, model.blocks.len() as f64]);
-            Ok((model.flow_matching_loss(&batch.points, key)?, counts))
+            let counts = Tensor::from([0.0, model.blocks.len() as f64 * share]);
+            let [noise, time] = key.split();
+            let first = part.shard.cast(DType::F32) * part.rows as f64;
+            let of = (&first, part.rows * part.shards);
+            let loss = model.flow_matching_loss_of(&batch.points, &part.key(&noise), &time, of)?;
+            Ok((loss, counts))
         }
         Objective::MaximumLikelihood => {
-            let (loss, stats) = model.nll_loss_with_stats(&batch.points, Some(&batch.weight), key)?;
-            Ok((loss, Tensor::stack(&[&stats.num_steps, &stats.num_fn_evals])))
+            let (loss, stats) =
+                model.nll_loss_with_stats(&batch.points, Some(&batch.weight), &part.key(key))?;
+            Ok((loss * share, Tensor::stack(&[&stats.num_steps, &stats.num_fn_evals]) * share))
         }
     }
 }

@@ -5,7 +5,7 @@
 //! sends the result to all. That is `8 W (P - 1) / P` bytes per rank for W f32 numbers and one subtree per rank, where
 //! gathering would receive `4 W (P - 1)`.
 
-use super::tree::{fold, roots};
+use super::tree::{cut, fold, roots};
 use super::{OnSilent, Parts, World, WorldError, part};
 use std::ops::Range;
 
@@ -48,13 +48,17 @@ pub(crate) fn subtrees(world: &World, parts: usize) -> Vec<Range<usize>> {
     roots(parts, &world.part(parts))
 }
 
-/// The sum of a subtree whose parts are computed by `one`, in order.
-pub(crate) fn local<E>(node: Range<usize>, mut one: impl FnMut(usize) -> Result<Sum, E>) -> Result<Sum, E> {
-    let mut leaf = |node: &Range<usize>| match node.len() {
-        1 => one(node.start).map(Some),
-        _ => Ok(None),
-    };
-    fold(node, &mut leaf, &|a: Sum, b: Sum| a.add(&b))
+/// The sum of a subtree whose parts are computed by `one`, in parallel.
+pub(crate) fn local<E: Send>(
+    node: Range<usize>,
+    one: &(impl Fn(usize) -> Result<Sum, E> + Sync),
+) -> Result<Sum, E> {
+    if node.len() == 1 {
+        return one(node.start);
+    }
+    let at = cut(&node);
+    let (left, right) = rayon::join(|| local(node.start..at, one), || local(at..node.end, one));
+    Ok(left?.add(&right?))
 }
 
 impl World {

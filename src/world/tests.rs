@@ -91,11 +91,11 @@ fn a_sum_has_the_same_bits_on_any_number_of_ranks_gathered_and_in_chunks() {
     for parts in [1, 3, 16, 21] {
         // Gathered up to 8,192 numbers; lengths that no number of ranks divides.
         for len in [0, 1, 5, 8_192, 8_193, 20_011] {
-            let whole = local(0..parts, |i| Ok::<_, ()>(one(i, len))).unwrap();
+            let whole = local(0..parts, &|i| Ok::<_, ()>(one(i, len))).unwrap();
             for ranks in [1, 2, 3, 4, 16].into_iter().filter(|&ranks| ranks <= parts) {
                 let sums = World::threads(ranks, |world| {
                     let mine = subtrees(world, parts);
-                    let mine = mine.into_iter().map(|node| local(node, |i| Ok(one(i, len)))).collect();
+                    let mine = mine.into_iter().map(|node| local(node, &|i| Ok(one(i, len)))).collect();
                     world.sum(parts, mine, &mut |_| {}).unwrap()
                 });
                 assert!(
@@ -111,7 +111,7 @@ fn a_sum_has_the_same_bits_on_any_number_of_ranks_gathered_and_in_chunks() {
 fn chunks_send_as_many_bytes_as_the_formula_says() {
     let (ranks, len) = (4, 100_000);
     let sent = World::threads(ranks, |world| {
-        let mine = subtrees(world, 16).into_iter().map(|node| local(node, |i| Ok(one(i, len)))).collect();
+        let mine = subtrees(world, 16).into_iter().map(|node| local(node, &|i| Ok(one(i, len)))).collect();
         world.sum(16, mine, &mut |_| {}).unwrap().unwrap();
         world.traffic()
     });

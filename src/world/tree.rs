@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 /// Where an interval of at least two parts is cut.
-fn cut(node: &Range<usize>) -> usize {
+pub(crate) fn cut(node: &Range<usize>) -> usize {
     node.start + (node.len().next_power_of_two() >> 1)
 }
 

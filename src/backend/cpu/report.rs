@@ -81,6 +81,15 @@ pub(crate) fn report(
 }
 
 impl PlanReport {
+    /// This plan behind one that runs before it, `trips` times, as a body.
+    pub fn after(mut self, name: &'static str, before: PlanReport, trips: usize) -> PlanReport {
+        self.arena_bytes += before.arena_bytes;
+        self.arena_bytes_without_reuse += before.arena_bytes_without_reuse;
+        self.arena_bytes_live += before.arena_bytes_live;
+        self.bodies.push((name, PlanReport { trips, ..before }));
+        self
+    }
+
     /// The most bytes that its loops keep for their backward passes, those in bodies too, in solves of at most `steps`
     /// steps.
     pub fn kept_bytes(&self, steps: usize) -> usize {

@@ -70,7 +70,7 @@ impl Trainer<'_> {
         if rule(&prepared.frames) != rule(&header.frames) {
             let rule = rule(&header.frames);
             self.data = self.data.clone().with_rule(rule)?;
-            *prepared = self.data.prepare(&header.config)?;
+            *prepared = self.data.prepare(&header.config, None)?;
         }
         check_data(&folder, &self.data.name(), &header, prepared)?;
         let flow = header.config.model.build(&Key::new(0))?;

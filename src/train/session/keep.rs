@@ -16,6 +16,7 @@ use crate::train::best::Best;
 use crate::train::recorded::{Counters, counts};
 use crate::train::run::RESTART;
 use crate::train::state::Stored;
+use crate::train::team::Order;
 use std::time::Instant;
 
 /// The remedy where what lies beside a checkpoint is damaged: only the report is of it.
@@ -71,8 +72,13 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Writes a checkpoint; refuses numbers that a resume could not go on from.
+    /// Writes a checkpoint; refuses numbers that a resume could not go on from. Other ranks wait.
     pub(in crate::train) fn save(&mut self) -> Result<()> {
+        self.team.order(&Order::Wait)?;
+        self.write()
+    }
+
+    pub(super) fn write(&mut self) -> Result<()> {
         let since = Instant::now();
         let Some(path) = self.folder.as_ref().map(|folder| folder.file(COUNTERS_FILE)) else { return Ok(()) };
         let finite = |t: &Tensor| !t.dtype().is_float() || t.to_vec().iter().all(|x| x.is_finite());

@@ -6,6 +6,7 @@
 use super::Session;
 use crate::error::Result;
 use crate::eval::{Deadline, Images, Score};
+use crate::train::team::Order;
 use crate::train::{Activity, Trainer};
 use std::time::{Duration, Instant};
 #[cfg(feature = "plot")]
@@ -42,6 +43,7 @@ impl Session<'_> {
 
     /// What the validation part says of the averaged weights, by as many of its points as there is time for.
     pub(in crate::train) fn measure(&mut self, by: Deadline) -> Result<Score> {
+        self.team.order(&Order::Wait)?;
         let (since, on_stage) = (Instant::now(), &mut self.trainer.on_stage);
         on_stage(Activity::Measuring, 0.0);
         let told = |share| on_stage(Activity::Measuring, share);
@@ -70,6 +72,7 @@ impl Session<'_> {
     /// `density.png` on a coarse grid.
     #[cfg(feature = "plot")]
     pub(super) fn draw(&mut self) -> Result<()> {
+        self.team.order(&Order::Wait)?;
         let since = Instant::now();
         if let (Some(gallery), true) = (self.gallery(), self.update > 0) {
             let key = self.state.key.fold_in(Tensor::from(SAMPLE_STREAM));

@@ -24,12 +24,12 @@ fn bars(n: usize) -> (Vec<u8>, Vec<u8>) {
     (bytes, (0..n).map(|i| class(i) as u8).collect())
 }
 
-struct Place {
+pub(super) struct Place {
     folder: Scratch,
 }
 
 impl Place {
-    fn new() -> Place {
+    pub(super) fn new() -> Place {
         Place { folder: scratch() }
     }
 
@@ -37,7 +37,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    fn set(&self, n: usize, with_labels: bool) -> Arc<ImageSet> {
+    pub(super) fn set(&self, n: usize, with_labels: bool) -> Arc<ImageSet> {
         let (bytes, labels) = bars(n);
         let count = (n as u32).to_be_bytes();
         let images = [[0, 0, 8, 3], count, [0, 0, 0, 6], [0, 0, 0, 4]].concat();

@@ -3,6 +3,7 @@
 mod builder;
 mod folder;
 mod images;
+mod ranks;
 
 use super::*;
 use crate::cnf::Cnf;

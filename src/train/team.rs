@@ -1,0 +1,251 @@
+//! Ranks that train one model: whose shards are whose, the sum of their gradients, and what rank 0 tells the others.
+//!
+//! Rank 0 runs the [session](super::session): it has the folder, the clock and the validation part. Every other rank
+//! [follows](super::follow) its orders. All ranks hold the same state and change it by the same sum, so the state itself
+//! travels at the start and at the end alone. An update sends an order, losses and counters, and the gradient.
+//!
+//! An error of a shard travels in the place of its sum, and all ranks return it.
+
+use super::Flow;
+use super::step::{Gradient, Means, Step};
+use crate::array::Data;
+use crate::error::{Error, Result};
+use crate::ode::{Outcome, SolveError};
+use crate::tensor::{Tensor, Tree};
+use crate::train::state::TrainState;
+use crate::world::sum::{Failure, Sum, local, subtrees};
+use crate::world::{World, WorldError};
+use serde::{Deserialize, Serialize};
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// A rank is silent when it does not answer for so long, or for so many times the longest update if that is longer.
+pub(super) const SILENT: Duration = Duration::from_secs(60);
+const SILENT_UPDATES: u32 = 10;
+
+/// What rank 0 tells the others to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// To begin a phase.
+    /// `is_new` says that none of its updates has been made, `first` how many were made before it.
+    Begin { phase: usize, first: u64, is_new: bool },
+    /// To make an update of it, as one of `updates`.
+    Update { phase: usize, updates: f64 },
+    /// To wait for as long as it takes: rank 0 measures, draws or writes.
+    Wait,
+    /// The run has ended; the final checkpoint follows.
+    End,
+    /// The run was stopped after this update.
+    Stop { update: u64 },
+    /// Rank 0 has failed.
+    Fail { message: String },
+}
+
+/// This rank's place among those that train.
+pub(super) struct Team<'a> {
+    world: Option<&'a World>,
+    shards: usize,
+    /// The shortest deadline.
+    silent: Duration,
+    longest: Cell<Duration>,
+    /// Whether others were told to wait since they were told anything else.
+    waits: Cell<bool>,
+    /// Whether a rank was asked to stop.
+    stop: Cell<bool>,
+    /// Whether all ranks have returned the same error.
+    has_failed: Cell<bool>,
+}
+
+impl<'a> Team<'a> {
+    pub(super) fn new(world: Option<&'a World>, shards: usize, silent: Duration) -> Team<'a> {
+        Team {
+            world: world.filter(|world| world.size() > 1),
+            shards,
+            silent,
+            longest: Cell::default(),
+            waits: Cell::new(false),
+            stop: Cell::new(false),
+            has_failed: Cell::new(false),
+        }
+    }
+
+    /// How many shards this rank has.
+    pub(super) fn own_shards(&self) -> usize {
+        self.world.map_or(self.shards, |world| world.part(self.shards).len())
+    }
+
+    /// Whether another rank was asked to stop in the last update.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.get()
+    }
+
+    /// Notes an error that every rank knows of by itself.
+    pub(super) fn fail(&self) {
+        self.has_failed.set(true);
+    }
+
+    /// Whether there was one.
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed.get()
+    }
+
+    /// An error of a rank, as the others return it.
+    pub(super) fn error_of(&self, rank: usize, message: String) -> Error {
+        let host = self.world.map_or_else(String::new, |world| world.host(rank));
+        WorldError::Rank { rank, host, message }.into()
+    }
+
+    /// Rank 0 tells the others.
+    pub(super) fn order(&self, order: &Order) -> Result<()> {
+        let Some(world) = self.world else { return Ok(()) };
+        let is_wait = matches!(order, Order::Wait);
+        if is_wait && self.waits.replace(true) {
+            return Ok(());
+        }
+        self.waits.set(is_wait);
+        let mut text = serde_json::to_vec(order).expect("invariant: orders are plain values");
+        Ok(world.broadcast(&mut text)?)
+    }
+
+    /// The next order of rank 0.
+    pub(super) fn next_order(&self) -> Result<Order> {
+        let world = self.world.expect("invariant: a rank that follows has others");
+        if self.waits.get() {
+            world.set_deadline(None);
+        }
+        let mut text = Vec::new();
+        world.broadcast(&mut text)?;
+        let order: Order = serde_json::from_slice(&text).expect("invariant: orders are plain values");
+        self.waits.set(matches!(order, Order::Wait));
+        self.set_deadline();
+        Ok(order)
+    }
+
+    /// Bytes of rank 0 for all.
+    pub(super) fn share(&self, bytes: &mut Vec<u8>) -> Result<()> {
+        match self.world {
+            Some(world) => Ok(world.broadcast(bytes)?),
+            None => Ok(()),
+        }
+    }
+
+    fn set_deadline(&self) {
+        if let Some(world) = self.world {
+            world.set_deadline(Some(self.silent.max(self.longest.get() * SILENT_UPDATES)));
+        }
+    }
+
+    /// The gradient of all shards and what they report; `step` is an error where this rank could not compile its own.
+    ///
+    /// # Errors
+    /// That of the first shard that failed, on all ranks; ranks that cannot be reached.
+    pub(super) fn gradient(
+        &self,
+        step: Result<&Step>,
+        state: &TrainState,
+        stop: bool,
+        on_silent: &mut dyn FnMut(&WorldError),
+    ) -> Result<(Means, Flow)> {
+        let since = Instant::now();
+        let Some(world) = self.world else {
+            return self.alone(step?, state);
+        };
+        self.set_deadline();
+        let mine = match step.and_then(|step| self.own(world, step, state)) {
+            Ok(mut sums) => {
+                // The flag is one of the few numbers that are added; one subtree of each rank has its own.
+                sums.iter_mut()
+                    .enumerate()
+                    .for_each(|(i, sum)| sum.few.push(f64::from(u8::from(stop && i == 0))));
+                Ok(sums)
+            }
+            Err(e) => Err(Message::of(&e).bytes()),
+        };
+        let sum = world.sum(self.shards, mine, on_silent)?.map_err(|failure| self.received(&failure))?;
+        self.longest.set(self.longest.get().max(since.elapsed()));
+        self.stop.set(sum.few[3] > 0.0);
+        Ok((Means::of(&sum.few), flow(&state.model, &sum.many)))
+    }
+
+    /// The error of the rank that failed first, as any rank returns it.
+    fn received(&self, Failure { rank, message }: &Failure) -> Error {
+        let text = |message: String| self.error_of(*rank, message);
+        match serde_json::from_slice(message) {
+            Ok(Message::Ended(bits, row)) => {
+                let [status, t, dt, step, component, dt_min] = bits.map(f64::from_bits);
+                match Outcome::decode(status, t, dt, step, component, dt_min) {
+                    Some(outcome) => Error::Solve(SolveError::in_program(outcome, row)),
+                    None => text("a solve ended early".to_owned()),
+                }
+            }
+            Ok(Message::Text(message)) => text(message),
+            Err(_) => text(String::from_utf8_lossy(message).into_owned()),
+        }
+    }
+
+    /// All shards of a rank without others. One shard needs no sum, and its gradient stays where it is.
+    fn alone(&self, step: &Step, state: &TrainState) -> Result<(Means, Flow)> {
+        let mut inputs = step.inputs(state, 0..self.shards)?;
+        if self.shards == 1 {
+            let Gradient { means, of } = step.gradient(&state.model, inputs.remove(0))?;
+            return Ok((Means::of(&means.to_vec()), of));
+        }
+        let sum = local(0..self.shards, &|shard: usize| shard_sum(step, state, &inputs[shard]))?;
+        Ok((Means::of(&sum.few), flow(&state.model, &sum.many)))
+    }
+
+    /// The sums of the subtrees of this rank's shards.
+    fn own(&self, world: &World, step: &Step, state: &TrainState) -> Result<Vec<Sum>> {
+        let part = world.part(self.shards);
+        let inputs = step.inputs(state, part.clone())?;
+        let one = |shard: usize| shard_sum(step, state, &inputs[shard - part.start]);
+        subtrees(world, self.shards).into_iter().map(|node| local(node, &one)).collect()
+    }
+}
+
+fn shard_sum(step: &Step, state: &TrainState, inputs: &super::step::Inputs) -> Result<Sum> {
+    let Gradient { means, of } = step.gradient(&state.model, inputs.clone())?;
+    let leaves = of.leaves();
+    let mut many = Vec::with_capacity(leaves.iter().map(Tensor::size).sum());
+    for leaf in &leaves {
+        match leaf.array().data() {
+            Data::F32(x) => many.extend_from_slice(x),
+            other => unreachable!("invariant: weights that train are f32, not {}", other.dtype()),
+        }
+    }
+    Ok(Sum { few: means.to_vec(), many })
+}
+
+/// A gradient from its numbers, with the leaves of a model.
+fn flow(like: &Flow, numbers: &[f32]) -> Flow {
+    let mut at = 0;
+    like.map_leaves(|leaf| {
+        let leaf_numbers = numbers[at..at + leaf.size()].to_vec();
+        at += leaf.size();
+        Tensor::from_vec(leaf.shape().clone(), leaf_numbers)
+    })
+}
+
+/// An error as it travels between ranks: what every rank needs to return the same.
+#[derive(Serialize, Deserialize)]
+enum Message {
+    /// A solve that ended early, by the bits of its numbers: they may be infinite.
+    Ended([u64; 6], Option<usize>),
+    /// Anything else, by its text.
+    Text(String),
+}
+
+impl Message {
+    fn of(e: &Error) -> Message {
+        match e {
+            Error::Solve(SolveError::Incomplete { outcome, row, .. }) => {
+                Message::Ended(outcome.encode().map(f64::to_bits), *row)
+            }
+            e => Message::Text(e.to_string()),
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("invariant: messages are plain values")
+    }
+}
