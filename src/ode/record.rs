@@ -1,8 +1,8 @@
-//! What is kept of a solve: saved values, the dense curve, records of events.
+//! What is saved of a solve: values, dense output, records of events.
 //!
-//! The recorder sees each accepted step after it was taken. Events come first, because one may end the step early or have
-//! it taken back; then what lies in the step is saved, then an event may change the state. It asks the stepper for the
-//! step's curve only where something lies inside the step; it must never choose a step.
+//! The recorder sees each accepted step. It handles events first, because one may end the step early or undo
+//! it; then it saves the times within the step; then an event may reset the state. It requests the step's dense
+//! output only if it needs a time inside the step, and never influences step sizes.
 
 use super::builder::{OnStep, SaveFn, locked};
 use super::event::{Finder, Found, Watch};
@@ -14,7 +14,7 @@ use super::{
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// What a solve keeps while it runs.
+/// What a solve records while it runs.
 pub(super) struct Recorder<'o, 'f, Y: PlainState, O> {
     asked: Asked<'o, 'f, Y, O>,
     pub ts: Vec<f64>,
@@ -24,14 +24,14 @@ pub(super) struct Recorder<'o, 'f, Y: PlainState, O> {
     pub dense: Option<DenseOutput<Y>>,
     /// Why the recorder ended the solve, if it did.
     pub stopped: Option<Outcome>,
-    /// The next of the times to save at.
+    /// The index of the next time to save at.
     next: usize,
     finder: Finder<'o, 'f, Y>,
 }
 
-/// What a solve is asked to keep and to watch.
+/// What a solve records and watches.
 pub(super) struct Asked<'o, 'f, Y: PlainState, O> {
-    /// For the curve inside of steps.
+    /// Evaluates extra stages of dense output.
     pub field: &'o dyn VectorField<Y>,
     pub save_at: &'o SaveAt,
     save_fn: &'o SaveFn<'f, Y, O>,
@@ -54,7 +54,7 @@ impl<'o, 'f, Y: PlainState, O> Asked<'o, 'f, Y, O> {
         Asked { field, save_at, save_fn, watches, max_events, on_step: on_step.as_ref() }
     }
 
-    /// Whether anything may be asked of the inside of steps.
+    /// Whether values inside steps may be needed.
     pub fn needs_curve(&self) -> bool {
         let SaveAt { ts, dense, .. } = self.save_at;
         *dense || !ts.is_empty() || !self.watches.is_empty()
@@ -93,7 +93,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         !self.asked.needs_curve() && self.asked.save_at.every == 0 && self.asked.on_step.is_none()
     }
 
-    /// Sees the step last accepted, whose end is the last of the step times.
+    /// Handles the step last accepted, whose end is the last of the step times.
     #[inline]
     pub fn after_step(
         &mut self,
@@ -148,7 +148,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         Ok(())
     }
 
-    /// The step ends at `t`, where the finder has the state.
+    /// Ends the step at `t`, where the finder has the state.
     fn end_step(
         &mut self,
         t: f64,
@@ -160,7 +160,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         self.keep_step(integrator, scheme, t, true)
     }
 
-    /// Saves what lies in the step, and its end.
+    /// Saves the times within the step, and its end.
     fn keep_step(
         &mut self,
         integrator: &mut Integrator<Y>,
@@ -200,7 +200,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         Ok(())
     }
 
-    /// Saves the end of the solve, if it was asked for.
+    /// Saves the end of the solve, if selected.
     pub fn finish(&mut self, integrator: &Integrator<Y>) {
         let (t, y) = (integrator.carry.t, &integrator.carry.y);
         self.save_listed_at(t, y);
@@ -217,7 +217,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         }
     }
 
-    /// Saves y if `t` is one of the listed times.
+    /// Saves y if `t` is one of the given times.
     fn save_listed_at(&mut self, t: f64, y: &Y) {
         while self.asked.save_at.ts.get(self.next) == Some(&t) {
             self.next += 1;

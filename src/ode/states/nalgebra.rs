@@ -1,7 +1,6 @@
 //! nalgebra's vectors and matrices as states, static and on the heap.
 //!
-//! Components are counted as nalgebra keeps them: column by column. Static ones run as arrays do. It must never know
-//! what a solve does with them.
+//! Components are numbered as nalgebra stores them: column by column. Static ones run like arrays.
 
 use super::arrays::fixed_state;
 use super::heap::heap_state;
@@ -43,10 +42,10 @@ dynamic!(
 );
 
 impl<Y, O: PlainState> Solution<Y, O> {
-    /// What was saved as a matrix `[time, component]`: row i is `ys[i]`.
+    /// The saved values as a matrix `[time, component]`: row i is `ys[i]`.
     ///
     /// # Panics
-    /// If what was saved has not the same number of components at each time.
+    /// If the number of components differs between times.
     ///
     /// # Examples
     /// ```

@@ -1,4 +1,4 @@
-//! Dense outputs: their ends, their order as measured, and problems that catch a wrong time or weight.
+//! Dense output: its ends, its measured order, and problems that detect a wrong time or weight.
 
 use crate::ode::{ButcherTableau, ConfigError, Interpolant, Method, Tableau};
 
@@ -9,7 +9,7 @@ fn combine(y: [f64; 2], h: f64, weights: &[f64], k: &[[f64; 2]]) -> [f64; 2] {
     [y[0] + h * sum(0), y[1] + h * sum(1)]
 }
 
-/// All stages of a step, the dense output's included.
+/// All stages of a step, extra stages of dense output included.
 fn stages(
     tableau: &ButcherTableau,
     interpolant: &Interpolant,
@@ -122,11 +122,11 @@ fn slopes_at_the_ends_are_those_of_the_field() {
             "{method}"
         );
         let unit = |at: usize| (0..n).map(|i| if i == at { 1.0 } else { 0.0 }).collect::<Vec<f64>>();
-        let mut slopes = vec![0.0; n];
-        interpolant.derivative_weights(0.0, &mut slopes);
-        assert!(near(&slopes, &unit(0), 1e-15), "{method}: {slopes:?}");
-        interpolant.derivative_weights(1.0, &mut slopes);
-        assert!(near(&slopes, &unit(f1), 1e-15), "{method}: {slopes:?}");
+        let mut derivatives = vec![0.0; n];
+        interpolant.derivative_weights(0.0, &mut derivatives);
+        assert!(near(&derivatives, &unit(0), 1e-15), "{method}: {derivatives:?}");
+        interpolant.derivative_weights(1.0, &mut derivatives);
+        assert!(near(&derivatives, &unit(f1), 1e-15), "{method}: {derivatives:?}");
     }
 }
 
@@ -135,15 +135,15 @@ fn derivatives_are_those_of_the_weights() {
     for method in Method::ALL {
         let interpolant = Interpolant::of(method.tableau());
         let n = interpolant.num_stages();
-        let (mut slopes, mut after, mut before) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
+        let (mut derivatives, mut after, mut before) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
         for theta in [0.1, 0.45, 0.9] {
             let dtheta = 1e-5;
-            interpolant.derivative_weights(theta, &mut slopes);
+            interpolant.derivative_weights(theta, &mut derivatives);
             interpolant.weights(theta + dtheta, &mut after);
             interpolant.weights(theta - dtheta, &mut before);
             let differences: Vec<f64> =
                 after.iter().zip(&before).map(|(after, before)| (after - before) / (2.0 * dtheta)).collect();
-            assert!(near(&slopes, &differences, 1e-7), "{method} at {theta}");
+            assert!(near(&derivatives, &differences, 1e-7), "{method} at {theta}");
         }
     }
 }
