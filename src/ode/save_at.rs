@@ -53,7 +53,7 @@ impl SaveAt {
     pub fn t0() -> Self {
         SaveAt { t0: true, ..Self::NOTHING }
     }
-    /// The end.
+    /// Saves the end.
     pub fn t1() -> Self {
         SaveAt { t1: true, ..Self::NOTHING }
     }
@@ -72,7 +72,7 @@ impl SaveAt {
         let t = |i: usize| if i + 1 == n && n > 1 { end } else { start + (end - start) * (i as f64 / last) };
         SaveAt { ts: (0..n).map(t).collect(), ..Self::NOTHING }
     }
-    /// The start and the end of every accepted step.
+    /// Saves the start and the end of every accepted step.
     pub fn steps() -> Self {
         Self::every(1)
     }

@@ -64,7 +64,7 @@ pub struct Resolved {
     pub controller: Controller,
     /// The relative tolerance, per component if it differs.
     pub rtol: Tol,
-    /// The absolute tolerance.
+    /// The absolute tolerance, per component if it differs.
     pub atol: Tol,
     max_steps: u64,
     dt_min: f64,
