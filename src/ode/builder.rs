@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
     message = "`{Self}` is not a state that flowline can integrate",
     label = "no solver takes this type as a state",
     note = "a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector or matrix, an ndarray array (features `nalgebra`, `ndarray`), a tuple of these, or a struct of them made by `state!`",
-    note = "a slice has no size: take `y: &Vec<f64>`, or write dy in place with `Ode::in_place(|t, y: &[f64], dy: &mut [f64]| ...)`"
+    note = "a slice has no size: use `y: &Vec<f64>`, or write dy in place with `Ode::in_place(|t, y: &[f64], dy: &mut [f64]| ...)`"
 )]
 pub trait OdeState: State {
     /// The solution type when values of type `O` are saved.
@@ -224,9 +224,9 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
     /// If a tensor of times is empty, not of floats, or not of rank 1.
     #[track_caller]
     pub fn save_at(mut self, save_at: impl IntoSaveAt<Y>) -> Self {
-        let mut asked = None;
-        save_at.write(&mut asked, &mut self.options);
-        if let Some(save_at) = asked {
+        let mut selected = None;
+        save_at.write(&mut selected, &mut self.options);
+        if let Some(save_at) = selected {
             self.save_at = save_at;
             self.given.save_at = true;
         }

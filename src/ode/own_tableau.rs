@@ -92,7 +92,7 @@ impl Tableau {
         if error_order == 0 || b_err.iter().all(|b| b.abs() <= TOLERANCE * size) {
             return Err(ConfigError::TableauEstimate { tableau: self.name, error_order });
         }
-        check.asked(error_order - 1)?;
+        check.max_order(error_order - 1)?;
         let conditions = Conditions::new(&self.rows(), error_order - 1);
         check.holds("b - b_embedded", conditions.failure(error_order - 1, &b_err, 0.0, TOLERANCE))?;
         (self.b_err, self.error_order) = (Some(b_err), error_order);
@@ -153,7 +153,7 @@ impl Tableau {
     /// The first order condition that fails, with its rooted tree and its residual; a p above 10.
     pub fn check_order(self, p: u32) -> Result<Tableau, ConfigError> {
         let check = Check { name: &self.name };
-        check.asked(p)?;
+        check.max_order(p)?;
         let conditions = Conditions::new(&self.rows(), p);
         check.holds("b", conditions.failure(p, &self.b, 1.0, TOLERANCE))?;
         Ok(self)
@@ -225,7 +225,7 @@ impl Check<'_> {
         Err(ConfigError::TableauRowSum { tableau: self.name.into(), stage, sum, c })
     }
 
-    fn asked(&self, order: u32) -> Result<(), ConfigError> {
+    fn max_order(&self, order: u32) -> Result<(), ConfigError> {
         if order <= ORDER_MAX {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use super::attempts::Driven;
 use super::check::Driver;
 use super::integrator::Integrator;
-use super::record::{Asked, Recorder};
+use super::record::{Selection, Recorder};
 use super::settings::Settings;
 use super::stepper::Stepper;
 use super::stiffness::StiffnessTest;
@@ -99,8 +99,8 @@ impl<Y: PlainState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     pub fn stepper(&self, t0: f64, t1: f64, y0: Y) -> Result<Stepper<'_, Y, F>, SolveError<()>> {
         self.requested().check(Driver::Steps)?;
         let resolved = resolved(&self.settings, &self.save_at, ((t0, t1), true), &y0)?;
-        let asked = (self.norm.as_deref(), self.settings.allow_incomplete);
-        Stepper::new(&self.field, asked, resolved, (t0, t1), y0)
+        let options = (self.norm.as_deref(), self.settings.allow_incomplete);
+        Stepper::new(&self.field, options, resolved, (t0, t1), y0)
     }
 }
 
@@ -154,25 +154,25 @@ pub(super) fn run<Y: PlainState, F: VectorField<Y>, O>(
 ) -> Result<Ran<Y, O>, ConfigError> {
     let open_span = (span, ode.requested().can_end());
     let resolved = resolved(&ode.settings, &ode.save_at, open_span, &y0)?;
-    Ok(run_any(&ode.field, Asked::of(ode), (resolved, ode.norm.as_deref()), span, y0))
+    Ok(run_any(&ode.field, Selection::of(ode), (resolved, ode.norm.as_deref()), span, y0))
 }
 
 /// The solve of a kind of state, for any vector field.
 fn run_any<Y: PlainState, O>(
     field: &dyn Driven<Y>,
-    asked: Asked<'_, '_, Y, O>,
+    selection: Selection<'_, '_, Y, O>,
     (resolved, norm): (Resolved, Option<&Norm<'_, Y>>),
     span: (f64, f64),
     y0: Y,
 ) -> Ran<Y, O> {
-    let needs_curve = asked.needs_curve();
+    let needs_curve = selection.needs_curve();
     let resolved = resolved.keeping_first(needs_curve);
     let scheme: Scheme<Y> = resolved.scheme(norm);
     let mut integrator = match Integrator::new(field, &scheme, span, y0.clone()) {
         Ok(integrator) => integrator,
         Err(error) => return (unstarted(span.0, y0, &resolved, &scheme), Some(error)),
     };
-    let mut recorder = Recorder::new(asked, &mut integrator);
+    let mut recorder = Recorder::new(selection, &mut integrator);
     let mut stiffness = StiffnessTest::of(&scheme, resolved.native().method);
     let (how, observers) = ((&scheme, resolved.native(), needs_curve), (&mut recorder, &mut stiffness));
     let failure = follow(field, how, &mut integrator, observers).err();
@@ -210,9 +210,9 @@ fn follow<Y: PlainState, O>(
 ) -> Result<(), SolveError> {
     let plain = recorder.keeps_ends_alone();
     loop {
-        let look = stiffness.is_due();
-        let most = if plain && !look { stiffness.steps_to_next() } else { 1 };
-        let (remember, step_times) = (needs_curve || look, &mut recorder.step_times);
+        let is_tested = stiffness.is_due();
+        let most = if plain && !is_tested { stiffness.steps_to_next() } else { 1 };
+        let (remember, step_times) = (needs_curve || is_tested, &mut recorder.step_times);
         let accepted = integrator.advance(field, scheme, native, (remember, most), step_times)?;
         if accepted == 0 {
             return Ok(());

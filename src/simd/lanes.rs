@@ -182,7 +182,7 @@ pub(crate) trait Float: Lanes<Elem: Math> {
     fn to_array(self) -> [Self::Elem; 16] {
         const { assert!(Self::LEN <= 16) };
         let mut out = [Self::Elem::default(); 16];
-        // SAFETY: `LEN` elements fit, as the assertion says.
+        // SAFETY: `LEN` elements fit, by the assertion.
         unsafe { self.store(out.as_mut_ptr()) };
         out
     }

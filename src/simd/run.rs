@@ -204,7 +204,7 @@ fn run_at_avx2<W: Work>(work: W) -> W::Output {
         work.run()
     }
     assert!(Level::detect() >= Level::Avx2, "invariant: AVX2 on a machine without it");
-    // SAFETY: the machine has the level, as the assertion says.
+    // SAFETY: the machine has the level, by the assertion.
     unsafe { avx2(work) }
 }
 

@@ -107,7 +107,7 @@ pub(super) fn for_each_chunk<Y: Send, E: Send>(
 }
 
 impl<Y> Out<'_, Y> {
-    /// The results of the first `n` trajectories, and those of the others.
+    /// The results of the first `n` trajectories, and of the others.
     fn split_at(self, n: usize, width: usize) -> (Self, Self) {
         let (y1, y1_rest) = self.y1.split_at_mut(n * width);
         let (stats, stats_rest) = self.stats.split_at_mut(n);

@@ -103,7 +103,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
     /// Searches the step last accepted, which is complete, and records its events up to the first instant that
     /// ends it.
     pub fn find(&mut self, integrator: &mut Integrator<Y>, events: &mut Vec<EventRecord<Y>>) -> Found {
-        if let Err(found) = self.look(integrator) {
+        if let Err(found) = self.search(integrator) {
             return found;
         }
         let sign = integrator.span.direction;
@@ -118,7 +118,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             if n == free {
                 return self.full(t, integrator);
             }
-            self.note(index, t, integrator, events);
+            self.record(index, t, integrator, events);
         }
         let Some(t) = end else {
             for (mark, value) in self.marks.iter_mut().zip(&self.ends) {
@@ -131,13 +131,13 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             return self.full(t, integrator);
         }
         for n in 0..self.group.len() {
-            self.note(self.group[n].0, t, integrator, events);
+            self.record(self.group[n].0, t, integrator, events);
         }
         Found::Instant(t)
     }
 
     /// Finds every sign change of the step, and the values at its end.
-    fn look(&mut self, integrator: &mut Integrator<Y>) -> Result<(), Found> {
+    fn search(&mut self, integrator: &mut Integrator<Y>) -> Result<(), Found> {
         self.occurrences.clear();
         self.ends.clear();
         let t0 = integrator.t();
@@ -149,8 +149,8 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             if mark.is_on_root() {
                 let first = curve.at_part(1.0 / event.interp_points as f64)[0];
                 // At the first sample it has a sign at the latest.
-                let mut looks = Mark::looks(&t0, &first).filter(|t| *t != t0).map(|t| [t, curve.at(&t)]);
-                before = looks.find(|[t, value]| *t == first || mark.has_left(value)).unwrap_or(before);
+                let mut times = Mark::looks(&t0, &first).filter(|t| *t != t0).map(|t| [t, curve.at(&t)]);
+                before = times.find(|[t, value]| *t == first || mark.has_left(value)).unwrap_or(before);
                 if mark.has_gone_on(&before[1]) && then.is_some() && self.rhythms[index].has_sunk() {
                     return Err(Found::Sunk(index));
                 }
@@ -201,7 +201,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         self.group.dedup_by_key(|(index, _)| *index);
     }
 
-    fn note(
+    fn record(
         &mut self,
         index: usize,
         t: f64,

@@ -173,17 +173,17 @@ pub(super) fn first_non_finite<R: Real<Clock = f64>>(mut ys: impl Iterator<Item 
 
 /// Rejects a derivative whose shape differs from the state's.
 #[inline(always)]
-pub(super) fn same_shape<S: PartialEq>(dy: &S, y: &S, say: impl Fn(&S) -> String) -> Result<(), FieldError> {
+pub(super) fn same_shape<S: PartialEq>(dy: &S, y: &S, describe: impl Fn(&S) -> String) -> Result<(), FieldError> {
     if dy == y {
         return Ok(());
     }
-    Err(format!("the vector field returned {} components for a state of {}", say(dy), say(y)).into())
+    Err(format!("the vector field returned {} components for a state of {}", describe(dy), describe(y)).into())
 }
 
 /// Makes a type with components of type `R` in one slice a state; `$read` and `$write` view them. `$shape` must
-/// agree, and `$say` prints it.
+/// agree, and `$describe` prints it.
 macro_rules! heap_state {
-    ({$($generics:tt)*} $t:ty, $read:expr, $write:expr, $shape:expr, $say:expr) => {
+    ({$($generics:tt)*} $t:ty, $read:expr, $write:expr, $shape:expr, $describe:expr) => {
         impl<$($generics)*> $crate::ode::State for $t {
             type Clock = f64;
 
@@ -244,7 +244,7 @@ macro_rules! heap_state {
                 $crate::ode::states::heap::first_non_finite(self.iter().copied())
             }
             fn conforms(&self, y: &Self) -> Result<(), $crate::ode::extra::FieldError> {
-                $crate::ode::states::heap::same_shape(&$shape(self), &$shape(y), $say)
+                $crate::ode::states::heap::same_shape(&$shape(self), &$shape(y), $describe)
             }
         }
     };

@@ -24,7 +24,7 @@ plain_drive!(
 );
 
 /// One number for a vector, rows by columns for a matrix.
-fn say((rows, columns): &(usize, usize)) -> String {
+fn describe((rows, columns): &(usize, usize)) -> String {
     match columns {
         1 => rows.to_string(),
         _ => format!("{rows} x {columns}"),
@@ -32,7 +32,7 @@ fn say((rows, columns): &(usize, usize)) -> String {
 }
 macro_rules! dynamic {
     ($({$($generics:tt)*} $t:ty;)*) => { $(
-        heap_state!({$($generics)*} $t, |y| y.data.as_slice(), |y| y.data.as_mut_slice(), |y: &$t| y.shape(), say);
+        heap_state!({$($generics)*} $t, |y| y.data.as_slice(), |y| y.data.as_mut_slice(), |y: &$t| y.shape(), describe);
         plain_drive!({$($generics)*} $t, |_y| R::TOLERANCE, false, |y, f| y.iter().for_each(|x| f(x.value())));
     )* };
 }

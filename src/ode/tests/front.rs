@@ -108,15 +108,15 @@ fn invalid_settings_are_rejected_with_their_numbers() {
 
 #[test]
 fn outcomes_and_solutions_print_what_happened() {
-    let say = |outcome: Outcome| outcome.to_string();
-    assert_eq!(say(Outcome::Completed), "completed");
+    let describe = |outcome: Outcome| outcome.to_string();
+    assert_eq!(describe(Outcome::Completed), "completed");
     let small = Outcome::StepSizeTooSmall { t: 0.5, dt: -1e-16, dt_min: 0.0, step: 42 };
-    assert_eq!(say(small), "step size 1e-16 fell below 16 ulp of t at t=0.5 (step 42)");
+    assert_eq!(describe(small), "step size 1e-16 fell below 16 ulp of t at t=0.5 (step 42)");
     let nan = Outcome::NonFinite { t: 0.5, dt: 0.1, step: 3, component: Some(2) };
-    assert_eq!(say(nan), "non-finite numbers in component 2 from t=0.5 with step size 1e-1 (step 3)");
+    assert_eq!(describe(nan), "non-finite numbers in component 2 from t=0.5 with step size 1e-1 (step 3)");
     let start = Outcome::NonFinite { t: 0.0, dt: 0.0, step: 0, component: None };
-    assert_eq!(say(start), "the vector field is not finite at the start, t=0");
-    assert!(say(Outcome::MaxSteps { t: 0.25, step: 10 }).starts_with("max_steps=10 reached at t=0.25"));
+    assert_eq!(describe(start), "the vector field is not finite at the start, t=0");
+    assert!(describe(Outcome::MaxSteps { t: 0.25, step: 10 }).starts_with("max_steps=10 reached at t=0.25"));
     let solution = Ode::new(|_t, y: &f64| -y).method(Method::Rk4).dt0(0.1).solve(0.0, 1.0, 1.0).unwrap();
     let expected = "completed at t=1: rk4, rtol=1e-6, atol=1e-9, 10 steps (0 rejected), 40 field evaluations";
     assert_eq!(solution.to_string(), expected);

@@ -24,7 +24,7 @@ impl Value {
         if let Value::Number(x) = self { *x } else { panic!("{self:?} is not a number") }
     }
     fn bit(&self) -> bool {
-        if let Value::Bit(x) = self { *x } else { panic!("{self:?} is no bit") }
+        if let Value::Bit(x) = self { *x } else { panic!("{self:?} is not a bit") }
     }
     fn state(&self) -> Y {
         if let Value::State(x) = self { *x } else { panic!("{self:?} is not a state") }

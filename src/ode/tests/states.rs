@@ -14,7 +14,7 @@ fn bits(ys: &[f64]) -> Vec<u64> {
 }
 
 /// The settings that reach every sum: tolerances per component, saved times, another number of stages.
-fn asked<Y: PlainState, F>(ode: Ode<'_, Y, F>, method: Method) -> Ode<'_, Y, F> {
+fn configured<Y: PlainState, F>(ode: Ode<'_, Y, F>, method: Method) -> Ode<'_, Y, F> {
     ode.method(method).rtol([1e-7, 1e-6]).save_at([0.3, 1.0, 5.0])
 }
 
@@ -32,14 +32,14 @@ const METHODS: [Method; 4] = [Method::Tsit5, Method::Dop853, Method::Bosh3, Meth
 /// The result with an array.
 fn by_array(method: Method) -> Vec<u64> {
     let array = Ode::new(|t, y: &[f64; 2]| oscillator(t, *y));
-    table(&asked(array, method).solve(0.0, 5.0, [1.0, 0.2]).unwrap())
+    table(&configured(array, method).solve(0.0, 5.0, [1.0, 0.2]).unwrap())
 }
 
 #[test]
 fn vectors_give_the_bits_that_arrays_give() {
     for method in METHODS {
         let vec = Ode::new(|t, y: &Vec<f64>| oscillator(t, [y[0], y[1]]).to_vec());
-        let vec = asked(vec, method).solve(0.0, 5.0, vec![1.0, 0.2]).unwrap();
+        let vec = configured(vec, method).solve(0.0, 5.0, vec![1.0, 0.2]).unwrap();
         assert_eq!(table(&vec), by_array(method), "{method}");
     }
 }
@@ -54,16 +54,16 @@ mod nalgebra_states {
         for method in METHODS {
             let array = by_array(method);
             let fixed = Ode::new(|t, y: &Vector2<f64>| Vector2::from(oscillator(t, (*y).into())));
-            let fixed = asked(fixed, method).solve(0.0, 5.0, Vector2::new(1.0, 0.2)).unwrap();
+            let fixed = configured(fixed, method).solve(0.0, 5.0, Vector2::new(1.0, 0.2)).unwrap();
             assert_eq!(table(&fixed), array, "{method}");
             let heap = Ode::new(|t, y: &DVector<f64>| DVector::from_row_slice(&oscillator(t, [y[0], y[1]])));
-            let heap = asked(heap, method).solve(0.0, 5.0, DVector::from_vec(vec![1.0, 0.2])).unwrap();
+            let heap = configured(heap, method).solve(0.0, 5.0, DVector::from_vec(vec![1.0, 0.2])).unwrap();
             assert_eq!(table(&heap), array, "{method}");
             let matrix = Ode::in_place(|t, y: &DMatrix<f64>, dy: &mut DMatrix<f64>| {
                 dy.copy_from_slice(&oscillator(t, [y[0], y[1]]));
             });
             let matrix =
-                asked(matrix, method).solve(0.0, 5.0, DMatrix::from_row_slice(1, 2, &[1.0, 0.2])).unwrap();
+                configured(matrix, method).solve(0.0, 5.0, DMatrix::from_row_slice(1, 2, &[1.0, 0.2])).unwrap();
             assert_eq!(table(&matrix), array, "{method}");
         }
     }
@@ -80,14 +80,14 @@ mod nalgebra_states {
     #[test]
     fn wrong_shapes_are_refused_with_their_numbers() {
         let short = Ode::new(|_t, _y: &DVector<f64>| DVector::zeros(2)).solve(0.0, 1.0, DVector::zeros(3));
-        let says = "the vector field returned 2 components for a state of 3";
-        assert!(short.unwrap_err().to_string().ends_with(says));
+        let message = "the vector field returned 2 components for a state of 3";
+        assert!(short.unwrap_err().to_string().ends_with(message));
         let turned = Ode::new(|_t, y: &DMatrix<f64>| y.transpose()).solve(0.0, 1.0, DMatrix::zeros(2, 3));
-        let says = "the vector field returned 3 x 2 components for a state of 2 x 3";
-        assert!(turned.unwrap_err().to_string().ends_with(says));
+        let message = "the vector field returned 3 x 2 components for a state of 2 x 3";
+        assert!(turned.unwrap_err().to_string().ends_with(message));
         let longer = Ode::new(|_t, _y: &Matrix2xX<f64>| Err::<Matrix2xX<f64>, _>("no gravity here"));
-        let says = "the vector field failed at t=0 (step 0): no gravity here";
-        assert_eq!(longer.solve(0.0, 1.0, Matrix2xX::zeros(3)).unwrap_err().to_string(), says);
+        let message = "the vector field failed at t=0 (step 0): no gravity here";
+        assert_eq!(longer.solve(0.0, 1.0, Matrix2xX::zeros(3)).unwrap_err().to_string(), message);
     }
 
     #[test]
@@ -120,19 +120,19 @@ mod ndarray_states {
         for method in METHODS {
             let expected = by_array(method);
             let one = Ode::new(|t, y: &Array1<f64>| Array1::from_iter(oscillator(t, [y[0], y[1]])));
-            let one = asked(one, method).solve(0.0, 5.0, array![1.0, 0.2]).unwrap();
+            let one = configured(one, method).solve(0.0, 5.0, array![1.0, 0.2]).unwrap();
             assert_eq!(table(&one), expected, "{method}");
             let view = Ode::in_place(|t, y: &ArrayRef1<f64>, dy: &mut ArrayRef1<f64>| {
                 [dy[0], dy[1]] = oscillator(t, [y[0], y[1]]);
             });
-            let view = asked(view, method).solve(0.0, 5.0, array![1.0, 0.2]).unwrap();
+            let view = configured(view, method).solve(0.0, 5.0, array![1.0, 0.2]).unwrap();
             assert_eq!(table(&view), expected, "{method}");
             let any = Ode::in_place(|t, y: &ArrayD<f64>, dy: &mut ArrayD<f64>| {
                 let rate = oscillator(t, [y[[0, 0, 0]], y[[0, 1, 0]]]);
                 dy.iter_mut().zip(rate).for_each(|(dy, rate)| *dy = rate);
             });
             let y0 = ArrayD::from_shape_vec(IxDyn(&[1, 2, 1]), vec![1.0, 0.2]).unwrap();
-            assert_eq!(table(&asked(any, method).solve(0.0, 5.0, y0).unwrap()), expected, "{method}");
+            assert_eq!(table(&configured(any, method).solve(0.0, 5.0, y0).unwrap()), expected, "{method}");
         }
     }
 
@@ -166,11 +166,11 @@ mod ndarray_states {
     #[test]
     fn wrong_shapes_are_refused_with_their_numbers() {
         let short = Ode::new(|_t, _y: &Array1<f64>| Array1::zeros(2)).solve(0.0, 1.0, Array1::zeros(3));
-        let says = "the vector field returned 2 components for a state of 3";
-        assert!(short.unwrap_err().to_string().ends_with(says));
+        let message = "the vector field returned 2 components for a state of 3";
+        assert!(short.unwrap_err().to_string().ends_with(message));
         let turned = Ode::new(|_t, y: &Array2<f64>| y.t().to_owned()).solve(0.0, 1.0, Array2::zeros((2, 3)));
-        let says = "the vector field returned 3 x 2 components for a state of 2 x 3";
-        assert!(turned.unwrap_err().to_string().ends_with(says));
+        let message = "the vector field returned 3 x 2 components for a state of 2 x 3";
+        assert!(turned.unwrap_err().to_string().ends_with(message));
     }
 
     #[test]
@@ -260,8 +260,8 @@ fn tolerances_of_a_compound_are_a_scalar_one_per_part_or_one_per_component() {
     let each = Tol::Each(vec![1e-7, 1e-5, 1e-5, 1e-5]);
     assert_eq!(atol([1e-7, 1e-5].into()).unwrap().atol, each);
     assert_eq!(atol(each.clone()).unwrap().atol, each);
-    let says = "atol has 3 values for a state of 4 components in 2 parts: give one value, one per component or one per part";
-    assert_eq!(atol([1e-7; 3].into()).unwrap_err().to_string(), says);
+    let message = "atol has 3 values for a state of 4 components in 2 parts: give one value, one per component or one per part";
+    assert_eq!(atol([1e-7; 3].into()).unwrap_err().to_string(), message);
     let mixed = Ode::new(|_t, (a, b): &(f64, Vec<f32>)| (-a, b.clone()));
     let mixed = mixed.solve(0.0, 1.0, (1.0, vec![1.0_f32])).unwrap();
     assert_eq!((mixed.rtol, mixed.atol), (Tol::All(1e-4), Tol::All(1e-6)));

@@ -43,7 +43,7 @@ pub(crate) fn power<V: Float>(x: V, exponent: V::Elem) -> V {
 }
 
 /// `c[0] + c[1] x + ...` by halves (Estrin, 1960), with a third of the latency of Horner's rule. At most 16
-/// terms; one function per level of the tree, because a loop would not be unrolled and would go through memory.
+/// terms; one function per depth of the tree, because a loop would not be unrolled and would go through memory.
 #[inline(always)]
 fn poly_tree<V: Float>(x: V, c: &[V::Elem]) -> V {
     let x2 = x.mul(x);
