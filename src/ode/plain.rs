@@ -3,7 +3,7 @@
 use super::attempts::Driven;
 use super::check::Driver;
 use super::integrator::Integrator;
-use super::record::{Selection, Recorder};
+use super::record::{Recorder, Selection};
 use super::settings::Settings;
 use super::stepper::Stepper;
 use super::stiffness::StiffnessTest;

@@ -173,11 +173,16 @@ pub(super) fn first_non_finite<R: Real<Clock = f64>>(mut ys: impl Iterator<Item 
 
 /// Rejects a derivative whose shape differs from the state's.
 #[inline(always)]
-pub(super) fn same_shape<S: PartialEq>(dy: &S, y: &S, describe: impl Fn(&S) -> String) -> Result<(), FieldError> {
+pub(super) fn same_shape<S: PartialEq>(
+    dy: &S,
+    y: &S,
+    describe: impl Fn(&S) -> String,
+) -> Result<(), FieldError> {
     if dy == y {
         return Ok(());
     }
-    Err(format!("the vector field returned {} components for a state of {}", describe(dy), describe(y)).into())
+    Err(format!("the vector field returned {} components for a state of {}", describe(dy), describe(y))
+        .into())
 }
 
 /// Makes a type with components of type `R` in one slice a state; `$read` and `$write` view them. `$shape` must

@@ -62,8 +62,9 @@ mod nalgebra_states {
             let matrix = Ode::in_place(|t, y: &DMatrix<f64>, dy: &mut DMatrix<f64>| {
                 dy.copy_from_slice(&oscillator(t, [y[0], y[1]]));
             });
-            let matrix =
-                configured(matrix, method).solve(0.0, 5.0, DMatrix::from_row_slice(1, 2, &[1.0, 0.2])).unwrap();
+            let matrix = configured(matrix, method)
+                .solve(0.0, 5.0, DMatrix::from_row_slice(1, 2, &[1.0, 0.2]))
+                .unwrap();
             assert_eq!(table(&matrix), array, "{method}");
         }
     }
