@@ -1,8 +1,8 @@
-//! Convolutions against the sum they stand for, loop by loop.
+//! Convolutions against direct sums.
 
 use super::*;
 
-/// y[n, p, q, o] of a padded x, six loops and the images.
+/// y[n, p, q, o] from a padded x, by direct sums.
 fn naive(conv: &Conv2d, x: &Tensor, lo: [usize; 2], out: [usize; 2]) -> Vec<f64> {
     let (w, v) = (conv.weight.to_vec(), x.to_vec());
     let (ws, xs) = (conv.weight.shape(), x.shape());
@@ -115,7 +115,7 @@ fn a_window_larger_than_the_picture_is_refused() {
 }
 
 #[test]
-#[should_panic(expected = "a convolution of 3 channels takes [n, height, width, channels], not [2,8,8,1]")]
+#[should_panic(expected = "a convolution of 3 channels takes [n, height, width, channels], got [2,8,8,1]")]
 fn a_picture_of_other_channels_is_refused() {
     Conv2d::new(3, 1, [3, 3], &Key::new(0)).forward(&Tensor::zeros([2, 8, 8, 1]));
 }
