@@ -1,4 +1,4 @@
-//! What must hold of sets of images: the same bytes from each kind of file, and every odd file named.
+//! Sets of images: every kind of file gives the same bytes, and every faulty file is named.
 
 use super::*;
 use crate::io::raster::{Channels, Depth, encode_png};
@@ -179,7 +179,7 @@ fn odd_files_are_named_with_what_was_found() {
         let message = ImageSet::open(&path).unwrap_err().to_string();
         assert!(message.contains(expected) && message.lines().count() == 1, "{message}");
     }
-    // A gzip stream that breaks off in the middle ends there.
+    // A truncated gzip stream ends early.
     let packed = gzip(&idx(5, &bytes));
     let torn = place.put("torn.gz", &packed[..packed.len() - 20]);
     assert!(ImageSet::open(torn).unwrap_err().to_string().contains("truncated"));
