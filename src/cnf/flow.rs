@@ -15,8 +15,8 @@ tree! {
     /// A continuous normalizing flow: `x = flow(z)`, z standard normal.
     ///
     /// The blocks are integrated in sequence, each over t in `[0, t1]`, from the base end (t = 0 of the
-    /// first) to the data end (t = t1 of the last). Along each, `d log p / dt = -div f`, so `log p(x) = log
-    /// N(z; 0, I) - sum over blocks of the integral of div f dt`.
+    /// first) to the data end (t = t1 of the last). Along each, `d log p / dt = -div f`, so
+    /// `log p(x) = log N(z; 0, I) - sum over blocks of the integral of div f dt`.
     ///
     /// # References
     /// Chen et al. (2018), Neural ordinary differential equations, eq. 8; Grathwohl et al. (2019), FFJORD.

@@ -36,8 +36,8 @@ pub enum ErrorNorm {
     State,
 }
 
-/// Regularization of trajectories in maximum likelihood training, in nats per row: `kinetic * integral of
-/// |f|^2 dt + jacobian * integral of |df/dy|_F^2 dt`.
+/// Regularization of trajectories in maximum likelihood training, in nats per row:
+/// `kinetic * integral of |f|^2 dt + jacobian * integral of |df/dy|_F^2 dt`.
 ///
 /// Straight trajectories need few steps. The Jacobian norm is exact or estimated like the divergence.
 ///

@@ -2,10 +2,10 @@
 //! within pixels.
 //!
 //! Defines the image, the two rules for sampling training points, and the exact values that follow from them
-//! (entropy, best Gaussian, density on a grid); it does not know models. A sample is `x = position_i +
-//! jitter_std * normal` with pixel i chosen by `probabilities[i]`: a finite mixture, so its entropy exists
-//! and is computed by quadrature. The KL divergence of a model from it is then an absolute measure that needs
-//! no second model.
+//! (entropy, best Gaussian, density on a grid); it does not know models. A sample is
+//! `x = position_i + jitter_std * normal` with pixel i chosen by `probabilities[i]`: a finite mixture, so its
+//! entropy exists and is computed by quadrature. The KL divergence of a model from it is then an absolute
+//! measure that needs no second model.
 
 use super::{
     DataError, Grid,
@@ -46,9 +46,9 @@ pub enum Rule {
 /// # Shapes and units
 /// The n pixels in use (the support) are in row-major order from the top left. `positions` `[n, 2]` are
 /// standardized; `probabilities` `[n]` sums to 1. To sample a training point, take a uniform bucket b of 0..n
-/// and `u` uniform in [0, 1) (from separate random bits: 24 bits do not hold both), `i = if u < alias_prob[b]
-/// { b } else { alias_index[b] }`, then `x = positions[i] + jitter_std * normal`, with weight `weight[i]` in
-/// the loss.
+/// and `u` uniform in [0, 1) (from separate random bits: 24 bits do not hold both),
+/// `i = if u < alias_prob[b] { b } else { alias_index[b] }`, then `x = positions[i] + jitter_std * normal`,
+/// with weight `weight[i]` in the loss.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ImageDensity {
@@ -197,8 +197,8 @@ impl ImageDensity {
         self.log_jacobian() - sum / (cells * cells) as f64
     }
 
-    /// The loss of a model that blurs the image by a normal of `std` pixels, in nats per point: `KL(p || p *
-    /// N(0, std^2))`.
+    /// The loss of a model that blurs the image by a normal of `std` pixels, in nats per point:
+    /// `KL(p || p * N(0, std^2))`.
     ///
     /// It measures the amount of fine structure: 0 for a smooth image.
     pub fn blur_cost_nats(&self, std: f64) -> f64 {
@@ -216,8 +216,8 @@ impl ImageDensity {
         sum / (cells * cells) as f64
     }
 
-    /// Mean NLL of the best single Gaussian, in nats and standardized coordinates: `ln(2 pi e) + ln(det C) /
-    /// 2`.
+    /// Mean NLL of the best single Gaussian, in nats and standardized coordinates:
+    /// `ln(2 pi e) + ln(det C) / 2`.
     ///
     /// C is the full covariance of the density, including jitter. A flow that has learned anything has a
     /// lower NLL.

@@ -33,8 +33,8 @@ pub(super) fn cdf(z: f64) -> f64 {
     0.5 + ln_density(z).exp() * sum
 }
 
-/// z with `Phi(z) = p` for p in (0, 1/2], the half where p carries the digits; the upper half is `-z` at `1 -
-/// p`. -infinity at 0.
+/// z with `Phi(z) = p` for p in (0, 1/2], the half where p carries the digits; the upper half is `-z` at
+/// `1 - p`. -infinity at 0.
 ///
 /// # References
 /// M. J. Wichura (1988), Algorithm AS 241: The percentage points of the normal distribution, Applied Statistics 37(3),

@@ -25,8 +25,8 @@ pub fn dequantize<R: Rng + ?Sized>(bytes: &[u8], rng: &mut R) -> Vec<f64> {
     bytes.iter().map(|&level| (f64::from(level) + uniform(rng.next_u32())) / LEVELS as f64).collect()
 }
 
-/// Bits per dimension of an image whose log-density over the unit cube is `log_prob` nats: `8 - log_prob /
-/// (dim ln 2)`; the uniform density has 8.
+/// Bits per dimension of an image whose log-density over the unit cube is `log_prob` nats:
+/// `8 - log_prob / (dim ln 2)`; the uniform density has 8.
 ///
 /// # Examples
 /// ```

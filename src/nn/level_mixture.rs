@@ -24,16 +24,16 @@ tree! {
     /// The velocity of a straight path to a pixel whose density is normal, reweighted on ranges of its
     /// values:
     ///
-    /// `v = (2 t - 1) / r^2 x + G / r`, `r^2 = (1 - t)^2 + t^2`, `y = x / r`, and with `s = max((1 - t) / r,
-    /// 0.05)`, `a_k = (c_k - y t / r) / s` for the range ends c_k, and weights w_k of the ranges,
+    /// `v = (2 t - 1) / r^2 x + G / r`, `r^2 = (1 - t)^2 + t^2`, `y = x / r`, and with
+    /// `s = max((1 - t) / r, 0.05)`, `a_k = (c_k - y t / r) / s` for the range ends c_k, and weights w_k of
+    /// the ranges,
     ///
     /// `G = sum_k (w_(k+1) - w_k) phi(a_k) / sum_k w_k (Phi(a_k) - Phi(a_(k-1)))`,
     ///
-    /// where a_0 and the last a_k are infinite. For independent pixels, the pixel at t = 1 given x at t is
-    /// normal with mean `y t / r` and standard deviation `(1 - t) / r`. G is the mean of that normal
-    /// reweighted by w_k on range k, in units of its standard deviation. The network receives `[y, 2 Phi(a_k)
-    /// - 1]` and t and returns o_k, with `w_k = exp(8 tanh(o_k / 8))`. A network that returns 0 gives the
-    /// flow of independent pixels.
+    /// where a_0 and the last a_k are infinite. For independent pixels, the pixel at t = 1 given x at t is normal
+    /// with mean `y t / r` and standard deviation `(1 - t) / r`. G is the mean of that normal reweighted by w_k on
+    /// range k, in units of its standard deviation. The network receives `[y, 2 Phi(a_k) - 1]` and t and returns
+    /// o_k, with `w_k = exp(8 tanh(o_k / 8))`. A network that returns 0 gives the flow of independent pixels.
     ///
     /// # Numerics
     /// v is the exact velocity up to t = 0.95, where the standard deviation is 0.0525. From t = 0.9525 on,

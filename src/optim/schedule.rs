@@ -124,8 +124,8 @@ impl Schedule {
         Schedule::Exponential { rate: rate.into(), factor: factor.into(), updates: updates.into(), end: None }
     }
 
-    /// One cycle of `updates` updates: from `peak / 25` up to `peak` in the first 30 %, then down to `peak /
-    /// 250,000`, along half cosines.
+    /// One cycle of `updates` updates: from `peak / 25` up to `peak` in the first 30 %, then down to
+    /// `peak / 250,000`, along half cosines.
     ///
     /// # References
     /// Smith and Topin (2019), Super-convergence; cosines and divisors as in Optax and fastai.

@@ -34,7 +34,7 @@ fn a_choice_by_bytes_says_its_budget_and_what_it_recomputed() {
     assert!(run.recomputed > 200 && !last.fits());
     assert_eq!((after.last, after.with_steps(200)), (Some(last), last));
     let text = format!(
-        "256 bytes a state, 1300 bytes: 5 slots; 200 steps: 5 states kept, {} steps recomputed",
+        "256 bytes per state, 1300 bytes: 5 slots; 200 steps: 5 states stored, {} steps recomputed",
         run.recomputed
     );
     assert_eq!(after.to_string(), text);
