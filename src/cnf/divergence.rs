@@ -107,18 +107,18 @@ pub(super) fn local<D: VelocityField>(
         Directions::Axes(axes) => (axes, 1.0),
         Directions::Probes(probes) => (probes, 1.0 / probes.len() as f64),
     };
-    let (mut velocities, slopes): (Vec<Tensor>, Vec<Tensor>) = all.iter().map(along).unzip();
+    let (mut velocities, derivatives): (Vec<Tensor>, Vec<Tensor>) = all.iter().map(along).unzip();
     let sum = |terms: Vec<Tensor>| {
         let sum = terms.into_iter().reduce(|a, b| a + b).expect("invariant: at least one direction");
         if mean == 1.0 { sum } else { sum * mean }
     };
-    let traces = slopes.iter().enumerate().map(|(i, slope)| match directions {
-        Directions::Axes(_) => slope.column(i),
-        Directions::Probes(probes) => (slope * &probes[i]).sum_last(),
+    let traces = derivatives.iter().enumerate().map(|(i, derivative)| match directions {
+        Directions::Axes(_) => derivative.column(i),
+        Directions::Probes(probes) => (derivative * &probes[i]).sum_last(),
     });
     Local {
         divergence: sum(traces.collect()),
-        jacobian: with_jacobian.then(|| sum(slopes.iter().map(|s| s.square().sum_last()).collect())),
+        jacobian: with_jacobian.then(|| sum(derivatives.iter().map(|s| s.square().sum_last()).collect())),
         velocity: velocities.swap_remove(0),
     }
 }

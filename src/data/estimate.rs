@@ -128,8 +128,8 @@ mod tests {
             .map(|_| Estimate::of(&(0..50).map(|_| rng.random::<f64>()).collect::<Vec<_>>()))
             .collect();
         let exact = (1.0f64 / 12.0 / 50.0).sqrt();
-        let told = means.iter().map(|m| m.stderr.unwrap()).sum::<f64>() / 2_000.0;
-        assert!((told / exact - 1.0).abs() < 0.02, "{told} {exact}");
+        let stderr = means.iter().map(|m| m.stderr.unwrap()).sum::<f64>() / 2_000.0;
+        assert!((stderr / exact - 1.0).abs() < 0.02, "{stderr} {exact}");
         let spread = means.iter().map(|m| (m.mean - 0.5).powi(2)).sum::<f64>() / 2_000.0;
         assert!((spread.sqrt() / exact - 1.0).abs() < 0.06, "{} {exact}", spread.sqrt());
         let within = means.iter().filter(|m| (m.mean - 0.5).abs() < 2.0 * m.stderr.unwrap()).count();
@@ -152,9 +152,9 @@ mod tests {
     fn one_value_tells_no_error_and_constants_move_and_stretch() {
         let one = Estimate::of(&[2.5]);
         assert_eq!((one.stderr, one.to_string().as_str()), (None, "2.5000 ± ?"));
-        let told = Estimate::of(&[1.0, 3.0]).plus(1.0).times(-2.0);
-        assert_eq!((told.mean, told.stderr, told.count), (-6.0, Some(2.0), 2));
-        assert_eq!(format!("{told:.1}"), "-6.0 ± 2.0");
+        let estimate = Estimate::of(&[1.0, 3.0]).plus(1.0).times(-2.0);
+        assert_eq!((estimate.mean, estimate.stderr, estimate.count), (-6.0, Some(2.0), 2));
+        assert_eq!(format!("{estimate:.1}"), "-6.0 ± 2.0");
         // An infinite value makes the mean infinite; it is not hidden.
         assert_eq!(Estimate::of(&[1.0, f64::INFINITY]).mean, f64::INFINITY);
     }

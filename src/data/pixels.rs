@@ -72,12 +72,12 @@ impl PixelTransform {
         for image in x.chunks_exact(d) {
             let mut sum = 0.0;
             for (i, &x) in image.iter().enumerate() {
-                let (to, slope) = match self {
+                let (to, log_derivative) = match self {
                     Self::Marginals(marginals) => marginals.forward(i, x),
                     Self::Logit(logit) => logit.forward(i, x),
                 };
                 z.push(to);
-                sum += slope;
+                sum += log_derivative;
             }
             log_det.push(sum);
         }
@@ -201,7 +201,7 @@ mod tests {
             let d = transform.dim();
             for (row, want) in log_det.iter().enumerate().take(50) {
                 let image = &x[row * d..(row + 1) * d];
-                let slope = |i: usize| {
+                let derivative = |i: usize| {
                     let level = (image[i] * 256.0).floor();
                     let h = 1e-3 * (image[i] - level / 256.0).min((level + 1.0) / 256.0 - image[i]);
                     let at = |to: f64| {
@@ -211,7 +211,7 @@ mod tests {
                     };
                     ((at(h) - at(-h)) / (2.0 * h)).ln()
                 };
-                let found: f64 = (0..d).map(slope).sum();
+                let found: f64 = (0..d).map(derivative).sum();
                 assert!((found - want).abs() < 1e-3, "{found} {want}");
             }
         }

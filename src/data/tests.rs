@@ -128,7 +128,7 @@ fn samples_have_the_density_s_moments_and_mean_log_density() {
 }
 
 #[test]
-fn coarser_quadrature_of_large_pictures_agrees() {
+fn coarser_quadrature_of_large_images_agrees() {
     let d = wedge();
     let fine = d.entropy_nats();
     for cells in [2, 4] {
@@ -149,7 +149,7 @@ fn blur_cost_of_isolated_pixels_is_that_of_two_normals() {
 }
 
 #[test]
-fn embedded_picture_has_fine_structure_and_is_learnable() {
+fn embedded_image_has_fine_structure_and_is_learnable() {
     let d = ImageDensity::embedded();
     let blur = d.blur_cost_nats(1.5);
     assert!((0.15..0.21).contains(&blur), "blurring costs {blur} nats");
@@ -166,12 +166,12 @@ fn fingerprint_follows_the_pixels_not_the_name() {
 }
 
 #[test]
-fn each_unusable_picture_is_named_with_its_value_and_remedy() {
+fn each_unusable_image_is_named_with_its_value_and_remedy() {
     let whole = png(9, 8, &[(1, 2, 3.0), (4, 5, 6.0)]);
     let cases: [(&[u8], &str); 7] = [
         (&[], "empty (0 bytes)"),
         (&whole[..whole.len() / 2], "cannot be decoded"),
-        (b"no picture at all", "cannot be decoded"),
+        (b"no image at all", "cannot be decoded"),
         (&png(1, 1, &[]), "1 x 1 pixels"),
         (&png(5, 1, &[(1, 0, 0.0)]), "5 x 1 pixels"),
         (&png(5, 4, &[]), "one gray only (255.0 of 255"),
@@ -187,8 +187,8 @@ fn each_unusable_picture_is_named_with_its_value_and_remedy() {
         .unwrap_err()
         .to_string();
     assert!(pale.contains("below gray 254") && pale.contains("darkest 254.5"), "{pale}");
-    let missing = ImageDensity::open("no/such/picture.png").unwrap_err().to_string();
-    assert!(missing.contains("no/such/picture.png cannot be read"), "{missing}");
+    let missing = ImageDensity::open("no/such/image.png").unwrap_err().to_string();
+    assert!(missing.contains("no/such/image.png cannot be read"), "{missing}");
 }
 
 /// Two dark boxes on 16 x 12 pixels.

@@ -49,8 +49,8 @@ impl LayerNorm {
         let last = last.unwrap_or_else(|| {
             panic!("a layer norm of size {} got rows of shape {}", self.gain.size(), x.shape())
         });
-        let deviation = x - x.mean_axes(&[last]).expand_dims(last);
-        let variance = deviation.square().mean_axes(&[last]).expand_dims(last);
-        deviation / (variance + self.eps).sqrt() * &self.gain + &self.bias
+        let centered = x - x.mean_axes(&[last]).expand_dims(last);
+        let variance = centered.square().mean_axes(&[last]).expand_dims(last);
+        centered / (variance + self.eps).sqrt() * &self.gain + &self.bias
     }
 }

@@ -97,7 +97,7 @@ impl PlanReport {
         let Self { kernels, flops, bytes_moved, arena_bytes, arena_bytes_without_reuse, bodies, .. } = self;
         writeln!(
             f,
-            "{:indent$}{name}: {kernels} kernels, {flops} flops, {bytes_moved} bytes moved, \
+            "{:indent$}{name}: {kernels} kernels, {flops} flops, {bytes_moved} bytes of memory traffic, \
              {arena_bytes} bytes of workspace ({arena_bytes_without_reuse} without reuse)",
             "",
             indent = 2 * depth

@@ -73,7 +73,7 @@ unsafe impl Send for Slots {}
 impl Slots {
     /// At most `num` slots for states of `state_bytes` bytes.
     pub fn new(state_bytes: usize, num: usize) -> Slots {
-        Slots::in_chunks("kept states", state_bytes, in_a_chunk(CHUNK_BYTES, state_bytes, num))
+        Slots::in_chunks("stored states", state_bytes, in_a_chunk(CHUNK_BYTES, state_bytes, num))
     }
 
     fn in_chunks(name: &'static str, state_bytes: usize, chunk: usize) -> Slots {
@@ -177,8 +177,8 @@ impl Tape {
         let [states, residuals] = shape.chunks();
         Tape {
             recorder: Recorder::new(num, None),
-            slots: Slots::in_chunks("kept states", state_bytes, states),
-            residuals: Slots::in_chunks("kept stages", residual_bytes, residuals),
+            slots: Slots::in_chunks("stored states", state_bytes, states),
+            residuals: Slots::in_chunks("stored residuals", residual_bytes, residuals),
             num_residuals: 0,
             lead,
             is_open: false,

@@ -66,7 +66,7 @@ impl Tapped {
     pub unsafe fn note(&self, schedule: &mut Schedule, lane: usize, to: f64, env: Env) {
         let num = self.taps.times;
         let times = self.times.map_or(&[][..], |at| {
-            // SAFETY: f64 arrays of this length lie there, one a lane.
+            // SAFETY: f64 arrays of this length lie there, one per lane.
             unsafe { std::slice::from_raw_parts(env.at(at).cast::<f64>().add(lane * num), num) }
         });
         let (trip, from) = (schedule.count(), schedule.step_times[schedule.count()]);

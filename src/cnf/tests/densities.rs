@@ -97,9 +97,9 @@ fn rows_of_classes_have_densities_that_each_has_alone() {
     let classes = [2.0, 0.0, 1.0, 1.0, 2.0];
     let labels = Tensor::from(classes.map(|k| [k]));
     let together = flow.condition_on(&labels).log_prob(&x).unwrap().to_vec();
-    let (drawn, told) = flow.condition_on(&labels).sample_with_log_prob(5, &Key::new(6)).unwrap();
+    let (drawn, log_prob) = flow.condition_on(&labels).sample_with_log_prob(5, &Key::new(6)).unwrap();
     let again = flow.condition_on(&labels).log_prob(&drawn).unwrap();
-    assert!((told - again).abs().max().item() < 1e-4);
+    assert!((log_prob - again).abs().max().item() < 1e-4);
     for (i, k) in classes.into_iter().enumerate() {
         let alone = |k: f64| {
             let flow = flow.condition_on(&Tensor::from([[k]]));

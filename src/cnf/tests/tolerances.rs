@@ -163,12 +163,12 @@ fn rows_with_steps_of_their_own_are_sampled_counted_and_differentiated() {
     assert!((steps(&x) - each.iter().sum::<f64>() / 6.0).abs() < 1e-12);
     assert!(each.iter().any(|n| *n != each[0]), "{each:?}");
     let loss = |flow: &Cnf<ConcatSquash>| flow.nll_loss(&x, &key());
-    let slope = |flow: &Cnf<ConcatSquash>| {
+    let gradient = |flow: &Cnf<ConcatSquash>| {
         let (_, grads) = crate::tensor::value_and_grad(loss, flow).unwrap();
         grads.leaves()
     };
     let close = flow.rtol(1e-10).atol(1e-10);
-    for (found, want) in slope(&close.clone().per_row(true)).iter().zip(slope(&close)) {
+    for (found, want) in gradient(&close.clone().per_row(true)).iter().zip(gradient(&close)) {
         assert!(largest(&(found - want)) < 1e-6);
     }
 }

@@ -66,8 +66,8 @@ impl LogitTransform {
     }
 
     pub(super) fn forward(&self, pixel: usize, x: f64) -> (f64, f64) {
-        let (y, slope) = self.logit(x);
-        ((y - self.mean[pixel]) / self.std[pixel], slope - self.std[pixel].ln())
+        let (y, log_derivative) = self.logit(x);
+        ((y - self.mean[pixel]) / self.std[pixel], log_derivative - self.std[pixel].ln())
     }
 
     pub(super) fn inverse(&self, pixel: usize, z: f64) -> f64 {

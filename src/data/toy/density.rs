@@ -108,17 +108,17 @@ fn gauss_legendre() -> [(f64, f64); PANEL] {
     let n = PANEL as f64;
     std::array::from_fn(|i| {
         let mut x = (PI * (i as f64 + 0.75) / (n + 0.5)).cos();
-        let mut slope = 0.0;
+        let mut derivative = 0.0;
         for _ in 0..8 {
             let (mut below, mut p) = (1.0, x);
             for k in 2..=PANEL {
                 let k = k as f64;
                 (below, p) = (p, ((2.0 * k - 1.0) * x * p - (k - 1.0) * below) / k);
             }
-            slope = n * (x * p - below) / (x * x - 1.0);
-            x -= p / slope;
+            derivative = n * (x * p - below) / (x * x - 1.0);
+            x -= p / derivative;
         }
-        (x, 2.0 / ((1.0 - x * x) * slope * slope))
+        (x, 2.0 / ((1.0 - x * x) * derivative * derivative))
     })
 }
 
@@ -143,7 +143,7 @@ fn pinwheel(x: [f64; 2]) -> f64 {
         let (u, v) = ((r * psi.cos() - 1.0) / along, r * psi.sin() / across);
         (normal::ln_density(u) + normal::ln_density(v)).exp() / (along * across)
     };
-    let slope = |psi: f64| 1.0 + rate * (r * psi.cos()).exp() * r * psi.sin();
+    let derivative = |psi: f64| 1.0 + rate * (r * psi.cos()).exp() * r * psi.sin();
     // Beyond 39 standard deviations across, the normal is 0 in f64.
     let widest = if r > 39.0 * across { (39.0 * across / r).asin() } else { PI };
     let at = |i: usize| widest * (2.0 * i as f64 / SCAN as f64 - 1.0);
@@ -152,7 +152,7 @@ fn pinwheel(x: [f64; 2]) -> f64 {
         let (from, to) = (turns(at(i)), turns(at(i + 1)));
         for blade in from.min(to).ceil() as i64..from.max(to).ceil() as i64 {
             let psi = root(|psi| turns(psi) - blade as f64, at(i), at(i + 1));
-            sum += normal(psi) / slope(psi).abs();
+            sum += normal(psi) / derivative(psi).abs();
         }
     }
     // Five blades, and lengths doubled along both axes.

@@ -72,7 +72,7 @@ fn curves_lie_where_the_published_ones_do() {
 }
 
 #[test]
-fn names_lead_to_toys_and_others_are_told_the_names() {
+fn names_parse_and_errors_list_them() {
     for toy in ToyDensity::ALL {
         assert_eq!(toy.name().parse::<ToyDensity>().unwrap(), toy);
     }

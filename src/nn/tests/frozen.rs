@@ -62,7 +62,7 @@ fn counts_tell_what_is_trained() {
 }
 
 #[test]
-fn a_frozen_field_still_has_slopes_by_time_and_place() {
+fn a_frozen_field_still_has_derivatives_by_time_and_state() {
     let field = Frozen::new(double(&ConcatSquash::new(2, [5], &Key::new(3))));
     let at = (field.clone(), Tensor::from(0.3), draws([2, 2], 4));
     let (_, (of_field, of_t, of_y)) =

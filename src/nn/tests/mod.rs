@@ -49,8 +49,8 @@ fn assert_gradients<T: Tree>(layer: &T, x: &Tensor, f: impl Fn(&T, &Tensor) -> T
     let (_, grads) = value_and_grad(loss, &at);
     let along: f64 = grads.leaves().iter().zip(&directions).map(|(g, d)| (g * d).sum().item()).sum();
     let (h, third) = (1e-4, 1.0 / 3.0);
-    let slope = |h: f64| (moved(h) - moved(-h)) / (2.0 * h);
-    let difference = 4.0 * third * slope(h) - third * slope(2.0 * h);
+    let derivative = |h: f64| (moved(h) - moved(-h)) / (2.0 * h);
+    let difference = 4.0 * third * derivative(h) - third * derivative(2.0 * h);
     assert!(
         (along - difference).abs() < 1e-8 * difference.abs().max(1.0),
         "derivative {along}, finite difference {difference}"

@@ -17,7 +17,7 @@ fn drawn(image: [usize; 3], seed: u64) -> UNet {
 }
 
 #[test]
-fn a_field_of_pictures_starts_at_zero_in_the_shape_of_its_rows() {
+fn a_field_of_images_starts_at_zero_in_the_shape_of_its_rows() {
     let config = UNetConfig::new([6, 5, 2], [4, 6, 8]);
     let net = UNet::new(&config, &Key::new(1));
     let y = Key::new(2).normal([3, 60]);
@@ -80,7 +80,7 @@ fn squares_of_pixels_are_the_channels_of_a_place_and_come_back() {
 }
 
 #[test]
-fn the_slopes_of_a_padded_picture_are_those_of_differences() {
+fn gradients_of_a_padded_image_match_finite_differences() {
     let net = drawn([5, 3, 2], 10);
     let t = Tensor::from([[0.2], [0.7]]);
     assert_gradients(&net, &draws([2, 30], 11), |net, y| net.eval(&t, y));

@@ -158,13 +158,13 @@ fn scales(optimizer: &Optimizer, losses: &[f64]) -> Vec<f64> {
     });
     let step = step.max_traces(1);
     let mut state = optimizer.init(&Tensor::from(0.0));
-    let mut told = Vec::new();
+    let mut values = Vec::new();
     for &loss in losses {
         let x;
         (x, state) = step.call(0.0, loss, state).unwrap();
-        told.push(x.item());
+        values.push(x.item());
     }
-    told
+    values
 }
 
 #[test]

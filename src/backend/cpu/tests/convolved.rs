@@ -40,7 +40,7 @@ fn convolutions_in_every_form_have_the_values_of_their_sums() {
 }
 
 #[test]
-fn a_picture_has_the_same_bits_alone_and_among_others() {
+fn a_image_has_the_same_bits_alone_and_among_others() {
     let m = Margins { lo: [1, 1], hi: [1, 1] };
     let mut rng = Rng(3);
     let (x, w) = (rng.array(&f32s([5, 7, 7, 24])), rng.array(&f32s([3, 3, 24, 40])));
