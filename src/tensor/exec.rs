@@ -38,7 +38,7 @@ impl Compiled {
     pub(super) fn report(&self) -> PlanReport {
         let mut report = self.plan.report().clone();
         if let Some(last) = self.lock().last() {
-            last.workspace.tell_loops(&mut report);
+            last.workspace.report_loops(&mut report);
         }
         report
     }

@@ -34,7 +34,7 @@ fn a_choice_by_bytes_says_its_budget_and_what_it_recomputed() {
     assert!(run.recomputed > 200 && !last.fits());
     assert_eq!((after.last, after.with_steps(200)), (Some(last), last));
     let text = format!(
-        "256 bytes a state, 1300 bytes: 5 slots; 200 steps: 5 states kept, {} steps recomputed",
+        "256 bytes per state, 1300 bytes: 5 slots; 200 steps: 5 states stored, {} steps recomputed",
         run.recomputed
     );
     assert_eq!(after.to_string(), text);
@@ -52,7 +52,7 @@ fn the_automatic_choice_keeps_every_state_of_a_known_number_that_fits_and_says_s
 }
 
 #[test]
-fn loops_in_tiles_are_told_together() {
+fn loops_in_tiles_are_reported_together() {
     let f = jit(|p: Tensor| {
         grad(
             |p: &Tensor| {
@@ -72,7 +72,7 @@ fn loops_in_tiles_are_told_together() {
     // five tiles of four rows and one of three
     assert_eq!(all.iter().map(|l| (l.runs, l.steps, l.kept)).collect::<Vec<_>>(), [(5, 10, 3), (1, 10, 3)]);
     assert_eq!(all.iter().map(|l| l.recomputed).sum::<u64>(), run.recomputed);
-    assert!(plan.to_string().contains("5 runs of at most 10 steps: 3 states kept"), "{plan}");
+    assert!(plan.to_string().contains("5 runs of at most 10 steps: 3 states stored"), "{plan}");
 }
 
 #[test]
