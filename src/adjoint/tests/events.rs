@@ -241,7 +241,7 @@ fn adjoints_without_events_are_refused_with_the_way_out_and_a_function_that_is_n
             let e = crate::Error::from(ode.solve(0.0, 1.0, Tensor::from(1.0)).unwrap_err());
             assert!(matches!(e, crate::Error::Config(ConfigError::Adjoint { .. })), "{e}");
             assert!(
-                e.to_string().contains("events") && e.to_string().contains("take RecursiveCheckpoint"),
+                e.to_string().contains("events") && e.to_string().contains("use RecursiveCheckpoint"),
                 "{e}"
             );
         }

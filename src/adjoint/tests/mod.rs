@@ -164,7 +164,7 @@ fn a_first_step_of_zero_is_refused_while_times_are_traced() {
 }
 
 #[test]
-#[should_panic(expected = "y0 is i32[1]: a state is of f32 or f64")]
+#[should_panic(expected = "y0 is i32[1]: a state must be f32 or f64")]
 fn a_state_of_integers_is_refused() {
     let _ = Ode::new(|_t, y: &Tensor| y * 2).solve(0.0, 1.0, Tensor::from([1]));
 }

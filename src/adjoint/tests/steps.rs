@@ -282,6 +282,6 @@ fn the_continuous_adjoint_refuses_steps_and_the_curve_with_the_way_out() {
     for (save_at, what) in [(SaveAt::steps(), "saved steps"), (SaveAt::dense(), "the dense curve")] {
         let ode = Ode::new(|_t, y: &Tensor| -y).max_steps(9).adjoint(Adjoint::backsolve()).save_at(save_at);
         let e = ode.solve(0.0, 1.0, Tensor::from(1.0)).map(|_| ()).unwrap_err().to_string();
-        assert!(e.contains(what) && e.contains("take RecursiveCheckpoint"), "{e}");
+        assert!(e.contains(what) && e.contains("use RecursiveCheckpoint"), "{e}");
     }
 }
