@@ -1,4 +1,4 @@
-//! Custom functions: rules that say what the body's derivative is must change nothing, at any order.
+//! Custom functions: rules equal to the body's derivative must not change results, at any order.
 
 use super::{check, check_twice, eval, f64s, func, jvp, vjp};
 use crate::array::Array;
@@ -7,7 +7,7 @@ use crate::graph::{Custom, Func, Op, UnaryOp, verify};
 use crate::transform::{inline_custom, optimize};
 use std::sync::Arc;
 
-/// `sin(a) b` with the rules asked for, each reading operands and the result.
+/// `sin(a) b` with the given rules, each of which reads operands and the result.
 fn op(forward: bool, reverse: bool) -> Custom {
     let t = || f64s([2]);
     let body = func(&[t(), t()], |b, x| {
