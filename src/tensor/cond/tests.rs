@@ -1,4 +1,4 @@
-//! One branch runs, the other leaves no trace; derivatives follow the branch.
+//! Only one branch runs; derivatives follow that branch.
 
 use crate::array::DType;
 use crate::ode::{ConstantStepSize, Ode};
@@ -8,7 +8,7 @@ fn f64s(x: &[f64]) -> Tensor {
     Tensor::from(x)
 }
 
-/// e^-x by that many steps.
+/// e^-x by this many steps.
 fn solved(x: &Tensor, steps: f64) -> Tensor {
     let ode = Ode::new(|_t, y: &Tensor| -y).controller(ConstantStepSize { dt0: 1.0 / steps });
     ode.solve(0.0, 1.0, x).unwrap().y1
@@ -104,14 +104,14 @@ fn a_concrete_predicate_is_a_choice_of_code() {
 }
 
 #[test]
-#[should_panic(expected = "cond: one branch gives leaf : f64[], the other leaf : f32[]")]
+#[should_panic(expected = "cond: one branch returns leaf : f64[], the other leaf : f32[]")]
 fn branches_of_other_types_are_refused() {
     let f = jit(|x: Tensor| cond(&x.lt(0.0), &x, Tensor::clone, |x| x.cast(DType::F32)));
     let _ = f.call(1.0);
 }
 
 #[test]
-#[should_panic(expected = "cond: pred is bool[2], not one truth value")]
+#[should_panic(expected = "cond: pred is bool[2], expected one boolean")]
 fn a_predicate_is_one_truth_value() {
     let x = f64s(&[1.0, 2.0]);
     cond(&x.lt(1.5), &x, Tensor::clone, Tensor::clone);

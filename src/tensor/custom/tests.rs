@@ -1,4 +1,4 @@
-//! Rules are used where they are given, and derived where they are not.
+//! Rules are used if they are given, and derived if they are not.
 
 use crate::ode::{ConstantStepSize, Ode};
 use crate::tensor::{Tensor, custom_derivatives, grad, jit, jvp, map_rows, value_and_grad};
@@ -11,7 +11,7 @@ fn one() -> Tensor {
     Tensor::from(1.0)
 }
 
-/// x^2, whose rule claims a slope of 10 x.
+/// x^2, with a deliberately wrong rule: derivative 10 x.
 fn told(x: &Tensor) -> Tensor {
     custom_derivatives(|x: &Tensor| x.square()).jvp(|x, _y, dx| x * 10 * dx).call(x)
 }
@@ -38,7 +38,7 @@ fn a_reverse_rule_leaves_the_forward_derivative_to_the_function() {
 
 #[test]
 fn with_both_rules_each_is_used_and_nesting_uses_them_again() {
-    // slopes 2 y forward and 3 y backward, y the result itself
+    // Derivatives 2 y forward and 3 y backward, where y is the result itself.
     let op = custom_derivatives(|x: &Tensor| x.exp()).jvp(|_x, y, dx| y * 2 * dx).vjp(|_x, y, g| y * 3 * g);
     let f = |x: &Tensor| op.call(x);
     let e = 1.0_f64.exp();
@@ -83,7 +83,7 @@ fn eager_jitted_and_tiled_calls_agree() {
 
 #[test]
 fn rules_hold_inside_a_solve() {
-    // y' = p y whose derivative by p is claimed to be twice what it is
+    // y' = p y, with a rule that doubles the derivative with respect to p.
     let growth = |p: &Tensor| {
         let times = custom_derivatives(|(p, y): &(Tensor, Tensor)| p * y);
         let times = times.vjp(|(p, y), _, g| (g * y * 2, g * p));
@@ -106,13 +106,13 @@ fn a_rule_whose_solve_ends_early_gives_nan() {
 }
 
 #[test]
-#[should_panic(expected = "the function used a traced tensor that is no part of its argument")]
+#[should_panic(expected = "the function used a traced tensor that is not part of its argument")]
 fn a_traced_tensor_beside_the_argument_is_refused() {
     grad(|p: &Tensor| custom_derivatives(|x: &Tensor| x * p).call(&one()), &one());
 }
 
 #[test]
-#[should_panic(expected = "leaf 0 of what the vjp rule returned is f64[], not f64[2]")]
+#[should_panic(expected = "leaf 0 of the result of the vjp rule is f64[], expected f64[2]")]
 fn a_rule_of_another_shape_is_refused() {
     let op = custom_derivatives(|x: &Tensor| x.sum()).vjp(|_x, _y, g| g.clone());
     grad(|x: &Tensor| op.call(x), &f64s(&[1.0, 2.0]));

@@ -1,4 +1,4 @@
-//! How many programs a jitted function keeps, and what it refuses to hand over.
+//! How many programs a jitted function keeps, and which results it refuses.
 
 use crate::error::Error;
 use crate::optim::{Adam, OptState};
@@ -66,7 +66,7 @@ fn a_loss_that_is_not_finite_leaves_the_state_and_is_named() {
     assert_eq!((leaf.as_str(), index.len(), *value), ("1.loss", 0, f64::NEG_INFINITY));
     assert_eq!([state.w.to_vec(), state.memory.leaves["0.count"].to_vec()], before);
     assert!(careful.step(&mut state, Tensor::from([1.0, 1.0])).is_ok() && careful.num_traces() == 1);
-    // What is not asked hands it over, as it did.
+    // Without the setting the result is returned, as before.
     let mut state = start();
     let report = jit(update).step(&mut state, Tensor::from([1.0, 0.0])).unwrap();
     assert!(report.loss.item() == f64::NEG_INFINITY && state.w.to_vec()[1].is_nan());
