@@ -129,7 +129,7 @@ fn a_slope_of_another_shape_is_refused_in_the_words_of_the_tree() {
 }
 
 #[test]
-#[should_panic(expected = "one branch gives leaf stage: static 2, the other leaf stage: static 1")]
+#[should_panic(expected = "one branch returns leaf stage: static 2, the other leaf stage: static 1")]
 fn a_jump_that_changes_what_is_no_tensor_is_refused() {
     let y0 = Pools { fast: Tensor::from(1.0), slow: vec![], stage: 1 };
     let ode = Ode::new(|_t, y: &Pools| Pools { fast: -y.fast.clone(), ..y.clone() });

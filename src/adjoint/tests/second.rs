@@ -111,6 +111,6 @@ fn reverse_over_reverse_runs_in_tiles_and_is_refused_by_name_where_states_are_bo
     {
         let slope = |w: &Tensor| crate::Result::Ok(grad(|w: &Tensor| energy(w, adjoint), w).square().sum());
         let e = value_and_grad(slope, &w).map(|_| ()).unwrap_err().to_string();
-        assert!(e.contains(&format!("`{name}`")) && e.contains("take the adjoint `Direct`"), "{e}");
+        assert!(e.contains(&format!("`{name}`")) && e.contains("use the adjoint `Direct`"), "{e}");
     }
 }

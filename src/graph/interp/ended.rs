@@ -65,7 +65,7 @@ fn in_search(s: &Solve, args: &[&Value]) -> Result<Option<Source>, GraphError> {
 /// The source of the number that made an attempt be rejected or the search end.
 fn verdict(attempt: &Func, values: &[Value]) -> Option<Found> {
     let tested = attempt.outputs()[..2].iter().find_map(|&from| tested_value(attempt, values, from));
-    asked.map(|at| walk(attempt, values, at))
+    tested.map(|at| walk(attempt, values, at))
 }
 
 /// The value that is not finite and not constant, and that is compared or tested on the way to `from`.
