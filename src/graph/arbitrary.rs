@@ -264,11 +264,11 @@ impl Grow<'_> {
         let turned = self.draws.below(2) == 0;
         let y = self.b.push(Op::Conv { margins, turned }, &[image, kernel], None);
         let y = self.b.unary(UnaryOp::Tanh, y);
-        let slope = self.b.push(Op::ConvKernel { margins }, &[image, y], None);
-        let slope = self.b.reduce(ReduceOp::Max, slope, vec![0, 1, 2, 3]);
+        let kernel = self.b.push(Op::ConvKernel { margins }, &[image, y], None);
+        let kernel = self.b.reduce(ReduceOp::Max, kernel, vec![0, 1, 2, 3]);
         let y = self.b.reshape(y, s.clone());
-        let slope = self.b.broadcast(slope, &s, vec![]);
-        let sum = self.b.add(y, slope);
+        let kernel = self.b.broadcast(kernel, &s, vec![]);
+        let sum = self.b.add(y, kernel);
         self.b.unary(UnaryOp::Tanh, sum)
     }
 
@@ -348,9 +348,9 @@ impl Grow<'_> {
         let end = self.b.proj(all, 0);
         if taps.num_rows() > 0 {
             self.pool.push(self.b.proj(all, tapped + 2));
-            let slopes = self.b.proj(all, tapped + 3);
-            let slope = self.b.reduce(ReduceOp::Sum, slopes, vec![0]);
-            self.pool.push(slope);
+            let rates = self.b.proj(all, tapped + 3);
+            let rate = self.b.reduce(ReduceOp::Sum, rates, vec![0]);
+            self.pool.push(rate);
         }
         if self.draws.below(2) == 0 {
             return Some(end);
@@ -512,19 +512,19 @@ pub(crate) fn search(field: &Func, y: &Type, captures: &[Type], taps: Taps, poli
     let time = Type::scalar(DType::F64);
     let flag = Type::scalar(DType::Bool);
     let euler = |b: &mut Builder, t: NodeId, next: NodeId, y: NodeId, captures: &[NodeId]| {
-        let slope = b.inline(field, &[&[t, y], captures].concat())[0];
+        let rate = b.inline(field, &[&[t, y], captures].concat())[0];
         let h = b.sub(next, t);
         let (dtype, shape) = (b.ty(y).dtype(), b.ty(y).shape().clone());
         let h = b.cast(h, dtype);
         let h = b.broadcast(h, &shape, vec![]);
-        let dy = b.mul(h, slope);
-        (b.add(y, dy), slope)
+        let dy = b.mul(h, rate);
+        (b.add(y, dy), rate)
     };
     let num_taps = if taps.num_rows() > 0 { 4 } else { 0 };
     let types = [&[flag.clone(), flag, time.clone(), time.clone(), y.clone()], captures].concat();
     let (mut b, x) = Builder::with_inputs(&types);
-    let (next, slope) = euler(&mut b, x[2], x[3], x[4], &x[5..]);
-    let step = b.finish(&[&[next], &[x[2], x[3], x[4], slope][..num_taps]].concat());
+    let (next, rate) = euler(&mut b, x[2], x[3], x[4], &x[5..]);
+    let step = b.finish(&[&[next], &[x[2], x[3], x[4], rate][..num_taps]].concat());
     let types = [&[time, y.clone(), Type::scalar(DType::U32)], captures].concat();
     let (mut b, x) = Builder::with_inputs(&types);
     let (one, end) = (b.splat(DType::U32, [], 1.0), b.splat(DType::F64, [], 1.0));
@@ -536,13 +536,13 @@ pub(crate) fn search(field: &Func, y: &Type, captures: &[Type], taps: Taps, poli
     let h = b.scale(times, 0.15);
     let aim = b.add(x[0], h);
     let aim = b.binary(BinaryOp::Min, aim, end);
-    let (new, slope) = euler(&mut b, x[0], aim, x[1], &x[3..]);
+    let (new, rate) = euler(&mut b, x[0], aim, x[1], &x[3..]);
     let wide = b.broadcast(accept, y.shape(), vec![]);
     let new = b.select(wide, new, x[1]);
     let step_time = b.select(accept, aim, x[0]);
     let running = b.compare(CompareOp::Lt, step_time, end);
     let reached = b.unary(UnaryOp::Not, running);
-    let tapped = &[x[0], step_time, x[1], slope][..num_taps];
+    let tapped = &[x[0], step_time, x[1], rate][..num_taps];
     let attempt = b.finish(&[&[accept, running, reached, step_time, new, tries], tapped].concat());
     Solve { attempt, step, inverse: None, num_carry: 1, num_ext: 1, taps, policy }
 }

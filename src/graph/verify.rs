@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_those_that_inference_gives() {
+    fn types_equal_the_inferred_ones() {
         let why = op_fault(Op::Binary(BinaryOp::Add), &[f32s(&[2]), f32s(&[2])], f32s(&[3]));
         assert!(why.ends_with("its type is f32[3], but its operands give f32[2]"), "{why}");
         let why = op_fault(Op::Binary(BinaryOp::Add), &[f32s(&[2]), f32s(&[3])], f32s(&[3]));
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn taps_stand_behind_what_is_carried_and_need_times() {
+    fn taps_come_after_the_carry_and_need_times() {
         let scalar = Type::scalar;
         let inputs = [scalar(D), f32s(&[2]), scalar(B), f32s(&[3])];
         let fault = |taps: &[usize], step: &[usize], num_times: usize| {

@@ -75,7 +75,7 @@ mod tests {
     use crate::tensor::Tensor;
 
     #[test]
-    fn numbers_stand_in_brackets_and_long_axes_are_shortened() {
+    fn numbers_are_printed_in_brackets_and_long_axes_are_elided() {
         let text = Tensor::from([[1.0, 2.5], [-3.0, 0.0]]).to_string();
         assert_eq!(text, "[[1.000000, 2.500000],\n [-3.000000, 0.000000]]");
         let whole = Tensor::from((0..600).collect::<Vec<u32>>());

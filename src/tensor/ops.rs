@@ -311,14 +311,14 @@ mod tests {
     fn the_derivative_of_relu_at_0_is_0_eager_fused_and_mapped() {
         for dtype in [DType::F32, DType::F64] {
             let x = Tensor::from([-1.0, -0.0, 0.0, 1e-30, 2.0]).cast(dtype);
-            let (slope, ones) = ([0.0, 0.0, 0.0, 1.0, 1.0], Tensor::full(dtype, [5], 1.0));
+            let (gradient, ones) = ([0.0, 0.0, 0.0, 1.0, 1.0], Tensor::full(dtype, [5], 1.0));
             let relus: [fn(&Tensor) -> Tensor; 2] = [Tensor::relu, |x| Activation::Relu.apply(x)];
             for relu in relus {
                 let sum = move |x: &Tensor| relu(x).sum();
-                assert_eq!(grad(sum, &x).to_vec(), slope);
-                assert_eq!(jvp(relu, &x, &ones).1.to_vec(), slope);
-                assert_eq!(jit(move |x: Tensor| grad(sum, &x)).call(&x).unwrap().to_vec(), slope);
-                assert_eq!(vmap(|x: &Tensor| grad(sum, x), &x).to_vec(), slope);
+                assert_eq!(grad(sum, &x).to_vec(), gradient);
+                assert_eq!(jvp(relu, &x, &ones).1.to_vec(), gradient);
+                assert_eq!(jit(move |x: Tensor| grad(sum, &x)).call(&x).unwrap().to_vec(), gradient);
+                assert_eq!(vmap(|x: &Tensor| grad(sum, x), &x).to_vec(), gradient);
                 // Fused with its surroundings: d/dx tanh(relu(x)^2 + relu(x)), and the derivative of that.
                 let chain = move |x: &Tensor| (relu(x).square() + relu(x)).tanh().sum();
                 let first = jit(move |x: Tensor| grad(chain, &x)).call(&x).unwrap().to_vec();

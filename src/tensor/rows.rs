@@ -153,8 +153,8 @@ mod tests {
         let rows = Tensor::from([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
         let sum =
             |x: &Tensor| map_rows(std::slice::from_ref(&rows), 4, |y| (vec![&y[0] * x], vec![])).0[0].sum();
-        let slope = crate::tensor::grad(sum, &Tensor::from(0.5));
-        assert_eq!(slope.item(), 28.0);
+        let gradient = crate::tensor::grad(sum, &Tensor::from(0.5));
+        assert_eq!(gradient.item(), 28.0);
     }
 
     #[test]

@@ -280,8 +280,8 @@ mod tests {
         assert_eq!(jit(move |x: Tensor| x.take(&index)).call(&x).unwrap().to_vec(), want);
         let columns = vmap(|x: &Tensor| x.take(&Tensor::from([-1, -1])), &x);
         assert_eq!(columns.to_vec(), [2.0, 2.0, 4.0, 4.0, 6.0, 6.0]);
-        let slope = grad(|x: &Tensor| x.take(&last).square().index(0).sum(), &x);
-        assert_eq!(slope.to_vec(), [0.0, 0.0, 0.0, 0.0, 10.0, 12.0]);
+        let gradient = grad(|x: &Tensor| x.take(&last).square().index(0).sum(), &x);
+        assert_eq!(gradient.to_vec(), [0.0, 0.0, 0.0, 0.0, 10.0, 12.0]);
         assert_eq!(jvp(|x: &Tensor| x.take(&last), &x, &x).1.to_vec(), want);
         let sum =
             Tensor::from([0.5, 0.5]).scatter_add(&Tensor::from([-1, 1, -2]), &Tensor::from([1.0, 2.0, 4.0]));

@@ -115,8 +115,8 @@ fn tiles_of_a_batch_have_the_bits_of_the_whole() {
     let f = |x: &[Tensor]| (vec![x[0].matmul(&x[1])], vec![]);
     let tiled = map_rows(&[x.clone(), y.clone()], 8, f).0.remove(0);
     assert_eq!(tiled.to_vec(), whole.to_vec());
-    let slope = grad(|x: &Tensor| map_rows(&[x.clone(), y.clone()], 8, f).0[0].square().sum(), &x);
-    assert_eq!(slope.to_vec(), grad(|x: &Tensor| x.matmul(&y).square().sum(), &x).to_vec());
+    let gradient = grad(|x: &Tensor| map_rows(&[x.clone(), y.clone()], 8, f).0[0].square().sum(), &x);
+    assert_eq!(gradient.to_vec(), grad(|x: &Tensor| x.matmul(&y).square().sum(), &x).to_vec());
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_step_whose_state_holds_one_buffer_twice_tells_the_leaves_apart() {
 #[test]
 fn a_step_inside_a_trace_is_part_of_it() {
     let step = jit(|w: Tensor, x: Tensor| (w * &x, x.square()));
-    let slope = grad(
+    let gradient = grad(
         |x: &Tensor| {
             let mut w = Tensor::from(3.0);
             let y = step.step(&mut w, x.clone()).unwrap();
@@ -226,7 +226,7 @@ fn a_step_inside_a_trace_is_part_of_it() {
         },
         &Tensor::from(2.0),
     );
-    assert_eq!((slope.item(), step.num_traces()), (7.0, 0));
+    assert_eq!((gradient.item(), step.num_traces()), (7.0, 0));
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn a_jitted_function_survives_a_panic_and_an_error_of_its_first_trace() {
 
 #[test]
 #[should_panic(expected = "was used after its trace had ended")]
-fn a_tracer_that_escapes_its_trace_says_so() {
+fn a_tracer_that_escapes_its_trace_panics() {
     let kept = std::sync::Mutex::new(None);
     let f = jit(|x: Tensor| {
         *kept.lock().unwrap() = Some(x.clone());
@@ -266,8 +266,8 @@ fn a_tracer_that_escapes_its_trace_says_so() {
 #[test]
 fn derivatives_nest() {
     let x = Tensor::from(0.7);
-    let slope = |x: &Tensor| grad(|x: &Tensor| x.sin() * x, x);
-    let second = grad(|x: &Tensor| slope(x), &x);
+    let gradient = |x: &Tensor| grad(|x: &Tensor| x.sin() * x, x);
+    let second = grad(|x: &Tensor| gradient(x), &x);
     let want = 2.0 * 0.7f64.cos() - 0.7 * 0.7f64.sin();
     assert!((second.item() - want).abs() < 1e-12);
     // A derivative with respect to a value that the inner function also captures does not confuse the two.
@@ -307,8 +307,8 @@ fn a_pullback_is_the_transpose_of_the_push_forward() {
 #[test]
 fn a_loss_may_carry_more_than_its_value() {
     let x = Tensor::from([1.0, 2.0]);
-    let ((value, twice), slope) = value_and_grad(|x: &Tensor| (x.square().sum(), x * 2), &x);
-    assert_eq!((value.item(), twice.to_vec(), slope.to_vec()), (5.0, vec![2.0, 4.0], vec![2.0, 4.0]));
+    let ((value, twice), gradient) = value_and_grad(|x: &Tensor| (x.square().sum(), x * 2), &x);
+    assert_eq!((value.item(), twice.to_vec(), gradient.to_vec()), (5.0, vec![2.0, 4.0], vec![2.0, 4.0]));
     let failed = value_and_grad(
         |x: &Tensor| -> crate::Result<Tensor> {
             Err(crate::Error::Retrace { max_traces: x.size(), change: String::new(), num_evicted: 0 })
@@ -350,7 +350,7 @@ fn rows_in_tiles_give_the_values_and_gradients_of_all_at_once() {
 }
 
 #[test]
-fn draws_depend_on_the_key_alone_and_are_what_they_are_called() {
+fn random_numbers_depend_on_the_key_alone_and_have_their_distributions() {
     let key = Key::new(42);
     let x = key.normal([10_001]);
     assert_eq!(x.to_vec(), jit(|k: Key| k.normal([10_001])).call(key.clone()).unwrap().to_vec());
@@ -395,8 +395,8 @@ fn an_observer_sees_each_value_once_wherever_it_is_computed_and_changes_no_deriv
     };
     let x = Tensor::from(3.0);
     assert_eq!(cube(&x).item(), 27.0);
-    let (value, slope) = value_and_grad(&cube, &x);
-    assert_eq!((value.item(), slope.item()), (27.0, 27.0));
+    let (value, gradient) = value_and_grad(&cube, &x);
+    assert_eq!((value.item(), gradient.item()), (27.0, 27.0));
     let second = jit(|x: Tensor| grad(|x: &Tensor| grad(&cube, x), &x));
     assert_eq!(second.call(&x).unwrap().item(), 18.0);
     assert_eq!(*seen.lock().unwrap(), [9.0, 9.0]);

@@ -357,7 +357,7 @@ fn a_step_that_differs_from_the_attempt_is_detected() {
 }
 
 #[test]
-fn an_empty_schedule_gives_back_what_it_got() {
+fn an_empty_schedule_returns_its_inputs() {
     let schedule = Value::Schedule(Arc::new(Schedule {
         step_times: vec![2.0],
         reached: true,

@@ -137,7 +137,7 @@ fn rows_of_every_kind_are_printed_and_read_back() {
 }
 
 #[test]
-fn what_is_printed_is_what_was_read() {
+fn printed_text_equals_the_parsed_text() {
     for text in [PLAIN, LOOPS, TAPPED] {
         assert_eq!(Func::parse(text).unwrap().to_string(), text);
     }

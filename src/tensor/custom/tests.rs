@@ -12,21 +12,21 @@ fn one() -> Tensor {
 }
 
 /// x^2, with a deliberately wrong rule: derivative 10 x.
-fn told(x: &Tensor) -> Tensor {
+fn wrong_rule(x: &Tensor) -> Tensor {
     custom_derivatives(|x: &Tensor| x.square()).jvp(|x, _y, dx| x * 10 * dx).call(x)
 }
 
 #[test]
 fn the_reverse_derivative_of_a_forward_rule_is_its_transpose() {
-    let (y, dy) = jvp(told, &f64s(&[3.0]), &f64s(&[2.0]));
+    let (y, dy) = jvp(wrong_rule, &f64s(&[3.0]), &f64s(&[2.0]));
     assert_eq!((y.to_vec(), dy.to_vec()), (vec![9.0], vec![60.0]));
-    assert_eq!(grad(|x: &Tensor| told(x).sum(), &f64s(&[3.0])).to_vec(), vec![30.0]);
+    assert_eq!(grad(|x: &Tensor| wrong_rule(x).sum(), &f64s(&[3.0])).to_vec(), vec![30.0]);
     let rotated = |x: &Tensor| {
         let op = custom_derivatives(|x: &Tensor| x.clone());
         op.jvp(|_x, _y, d| Tensor::stack(&[&(d.index(1) * 3), &(d.index(0) * 5)])).call(x)
     };
-    let slope = grad(|x: &Tensor| rotated(x).index(0) * 7 + rotated(x).index(1), &f64s(&[1.0, 1.0]));
-    assert_eq!(slope.to_vec(), vec![5.0, 21.0]);
+    let gradient = grad(|x: &Tensor| rotated(x).index(0) * 7 + rotated(x).index(1), &f64s(&[1.0, 1.0]));
+    assert_eq!(gradient.to_vec(), vec![5.0, 21.0]);
 }
 
 #[test]
@@ -53,8 +53,8 @@ fn with_both_rules_each_is_used_and_nesting_uses_them_again() {
 #[test]
 fn a_rounding_may_have_the_gradient_of_the_identity() {
     let round = custom_derivatives(|x: &Tensor| (x + 0.5).floor()).vjp(|_x, _y, g| g.clone());
-    let (y, slope) = value_and_grad(|x: &Tensor| (round.call(x) * x).sum(), &f64s(&[1.2, 2.7]));
-    assert_eq!((y.item(), slope.to_vec()), (1.2 + 3.0 * 2.7, vec![1.0 + 1.2, 3.0 + 2.7]));
+    let (y, gradient) = value_and_grad(|x: &Tensor| (round.call(x) * x).sum(), &f64s(&[1.2, 2.7]));
+    assert_eq!((y.item(), gradient.to_vec()), (1.2 + 3.0 * 2.7, vec![1.0 + 1.2, 3.0 + 2.7]));
 }
 
 #[test]
@@ -65,20 +65,21 @@ fn trees_go_in_and_out_and_integers_have_no_derivative() {
         (x * g.sum(), i.clone())
     });
     let at = f64s(&[1.0, 2.0]);
-    let slope = grad(|x: &Tensor| take.call(&(x.clone(), Tensor::from([1, 1, 0]))).0.sum(), &at);
-    assert_eq!(slope.to_vec(), vec![3.0, 6.0]);
+    let gradient = grad(|x: &Tensor| take.call(&(x.clone(), Tensor::from([1, 1, 0]))).0.sum(), &at);
+    assert_eq!(gradient.to_vec(), vec![3.0, 6.0]);
 }
 
 #[test]
 fn eager_jitted_and_tiled_calls_agree() {
     let at = f64s(&[1.0, 2.0, 3.0, 4.0]);
-    assert_eq!(told(&at).to_vec(), vec![1.0, 4.0, 9.0, 16.0]);
-    let step = jit(|x: Tensor| value_and_grad(|x: &Tensor| told(x).sum(), &x));
-    let (y, slope) = step.call(&at).unwrap();
-    assert_eq!((y.item(), slope.to_vec()), (30.0, vec![10.0, 20.0, 30.0, 40.0]));
-    let tiled =
-        |x: &Tensor| map_rows(std::slice::from_ref(x), 2, |x| (vec![], vec![told(&x[0]).sum()])).1[0].clone();
-    assert_eq!(grad(tiled, &at).to_vec(), slope.to_vec());
+    assert_eq!(wrong_rule(&at).to_vec(), vec![1.0, 4.0, 9.0, 16.0]);
+    let step = jit(|x: Tensor| value_and_grad(|x: &Tensor| wrong_rule(x).sum(), &x));
+    let (y, gradient) = step.call(&at).unwrap();
+    assert_eq!((y.item(), gradient.to_vec()), (30.0, vec![10.0, 20.0, 30.0, 40.0]));
+    let tiled = |x: &Tensor| {
+        map_rows(std::slice::from_ref(x), 2, |x| (vec![], vec![wrong_rule(&x[0]).sum()])).1[0].clone()
+    };
+    assert_eq!(grad(tiled, &at).to_vec(), gradient.to_vec());
 }
 
 #[test]
@@ -91,8 +92,8 @@ fn rules_hold_inside_a_solve() {
             .controller(ConstantStepSize { dt0: 0.01 });
         ode.solve(0.0, 1.0, one()).unwrap().y1
     };
-    let slope = grad(growth, &Tensor::from(0.5)).item();
-    assert!((slope / (2.0 * 0.5_f64.exp()) - 1.0).abs() < 1e-6, "{slope}");
+    let gradient = grad(growth, &Tensor::from(0.5)).item();
+    assert!((gradient / (2.0 * 0.5_f64.exp()) - 1.0).abs() < 1e-6, "{gradient}");
 }
 
 #[test]
@@ -101,8 +102,8 @@ fn a_rule_whose_solve_ends_early_gives_nan() {
         let y = Ode::new(|_t, y: &Tensor| y.square()).solve(0.0, 2.0, x).unwrap().y1;
         g + (&y - &y)
     });
-    let slope = |x: f64| grad(|x: &Tensor| lost.call(x), &Tensor::from(x)).item();
-    assert!(slope(0.1) == 1.0 && slope(1.0).is_nan());
+    let gradient = |x: f64| grad(|x: &Tensor| lost.call(x), &Tensor::from(x)).item();
+    assert!(gradient(0.1) == 1.0 && gradient(1.0).is_nan());
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn forty_shapes_in_turn_are_traced_once_where_forty_programs_are_kept() {
 }
 
 #[test]
-fn a_program_that_was_given_up_is_told_of_where_a_trace_is_one_too_many() {
+fn a_retrace_error_reports_evicted_programs() {
     let sum = jit(|x: Tensor| x.sum()).max_programs(2).max_traces(3);
     for n in 1..=3 {
         sum.call(Tensor::ones([n])).unwrap();
@@ -51,8 +51,8 @@ fn a_loss_that_is_not_finite_leaves_the_state_and_is_named() {
             let parts = (w * &x).ln();
             (parts.sum(), parts)
         };
-        let ((loss, parts), slope) = value_and_grad(loss, &w);
-        let (w, memory) = optimizer.update(&w, slope, memory);
+        let ((loss, parts), gradient) = value_and_grad(loss, &w);
+        let (w, memory) = optimizer.update(&w, gradient, memory);
         (Model { w, memory }, Report { loss, parts, count: Tensor::from(3) })
     };
     let w = Tensor::from([1.0, 2.0]);
@@ -73,7 +73,7 @@ fn a_loss_that_is_not_finite_leaves_the_state_and_is_named() {
 }
 
 #[test]
-fn a_state_may_hold_an_infinity_and_a_call_looks_at_all_of_its_result() {
+fn a_state_may_hold_an_infinity_and_a_call_checks_all_of_its_result() {
     let count = |best: Tensor, x: Tensor| (best, x);
     let mut best = Tensor::from(f64::INFINITY);
     let careful = jit(count).refuse_non_finite();

@@ -14,7 +14,7 @@ fn found(f: impl FnOnce(&Tensor) -> Tensor, at: &Tensor) -> NanReport {
 }
 
 #[test]
-fn the_slope_of_a_root_at_0_is_found_in_the_backward_pass() {
+fn the_derivative_of_sqrt_at_0_is_found_in_the_backward_pass() {
     let at = f64s(&[4.0, 0.0, 1.0]);
     let it = found(|x: &Tensor| x.sqrt().sum(), &at);
     assert_eq!((it.pass, it.index.clone(), it.step), (DiffPass::Backward, vec![1], None), "{it}");

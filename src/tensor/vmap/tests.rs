@@ -188,7 +188,7 @@ fn derivatives_of_a_map_are_those_of_the_loop() {
 }
 
 #[test]
-fn keys_may_be_mapped_and_draw_what_they_draw_alone() {
+fn mapped_keys_give_the_same_numbers_as_single_keys() {
     let key = Key::new(11);
     let keys = vmap(|i: &Tensor| key.fold_in(i), &Tensor::from([0, 1, 2, 3]));
     let draws = vmap(|key: &Key| key.normal([5]), &keys);
@@ -217,7 +217,7 @@ fn decay(a: &Tensor, y0: &Tensor) -> crate::Result<(Tensor, Tensor)> {
 }
 
 #[test]
-fn each_example_has_a_solve_of_its_own() {
+fn each_example_has_a_separate_solve() {
     let (a, y0) = (
         Tensor::from([0.5, 8.0, 100.0, 0.0]),
         Tensor::from([[1.0, 2.0], [0.5, 1.0], [1.5, 1.0], [1.0, 1.0]]),
@@ -363,7 +363,7 @@ fn a_misfit_names_the_leaf_its_shape_and_the_lengths() {
 }
 
 #[test]
-fn derivatives_of_their_own_branches_and_observers_are_mapped() {
+fn custom_derivatives_branches_and_observers_are_mapped() {
     use crate::tensor::{cond, custom_derivatives};
     use std::sync::{Arc, Mutex};
     let xs = of(DType::F64, &[5, 3]);
@@ -372,11 +372,11 @@ fn derivatives_of_their_own_branches_and_observers_are_mapped() {
     let weight = of(DType::F64, &[3]);
     let tripled = custom_derivatives(|(w, x): &(Tensor, Tensor)| (w * x).square().sum());
     let tripled = tripled.vjp(|(w, x), _y, g| (w * x.square() * g * 6.0, w.square() * x * g * 2.0));
-    let slope = |x: &Tensor| grad(|w: &Tensor| tripled.call(&(w.clone(), x.clone())), &weight);
-    assert_close(&vmap(slope, &xs), &each(&xs, slope), 1e-15);
+    let gradient = |x: &Tensor| grad(|w: &Tensor| tripled.call(&(w.clone(), x.clone())), &weight);
+    assert_close(&vmap(gradient, &xs), &each(&xs, gradient), 1e-15);
     let total =
         grad(|w: &Tensor| vmap(|x: &Tensor| tripled.call(&(w.clone(), x.clone())), &xs).sum(), &weight);
-    assert_close(&total, &each(&xs, slope).sum_axes(&[0]), 1e-14);
+    assert_close(&total, &each(&xs, gradient).sum_axes(&[0]), 1e-14);
 
     // One predicate per example, and one for all.
     let own = |x: &Tensor| cond(&x.sum().lt(1.0), x, |x| x.square(), |x| x.sin());

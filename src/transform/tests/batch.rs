@@ -57,7 +57,7 @@ fn check_all(f: &Func, what: &str) {
 }
 
 #[test]
-fn every_product_is_that_of_each_example() {
+fn every_product_equals_that_of_each_example() {
     for lead in [&[][..], &[2], &[2, 3]] {
         for (ta, tb) in [(false, false), (false, true), (true, false), (true, true)] {
             for (m, k, n) in [(2, 3, 4), (1, 3, 4), (2, 3, 1), (2, 1, 3)] {
@@ -91,7 +91,7 @@ fn rows_taken_and_added_stay_within_their_example() {
 }
 
 #[test]
-fn draws_by_many_keys_are_those_of_each_key() {
+fn random_bits_of_many_keys_equal_those_of_each_key() {
     let (key, start) = (Type::array(DType::U32, [2]), Type::scalar(DType::U32));
     let f = func(&[key, start], |b, x| {
         let bits = Type::array(DType::U32, [2, 5]);
@@ -101,7 +101,7 @@ fn draws_by_many_keys_are_those_of_each_key() {
 }
 
 #[test]
-fn what_moves_and_what_reduces_leaves_the_axis_of_examples() {
+fn movement_and_reductions_keep_the_axis_of_examples() {
     let f = func(&[f64s([3, 2]), f64s([2])], |b, x| {
         let wide = b.broadcast(x[1], &Shape::from([3, 2]), vec![1]);
         let p = b.compare(CompareOp::Lt, wide, x[0]);
@@ -121,7 +121,7 @@ fn what_moves_and_what_reduces_leaves_the_axis_of_examples() {
 }
 
 #[test]
-fn what_no_example_changes_is_computed_once() {
+fn shared_values_are_computed_once() {
     let f = func(&[f64s([2, 2]), f64s([2])], |b, x| {
         let fixed = b.unary(crate::graph::UnaryOp::Exp, x[0]);
         let row = b.reshape(x[1], [1, 2]);
@@ -189,7 +189,7 @@ fn directions_of_a_derivative_share_the_search() {
 }
 
 #[test]
-fn what_a_derivative_by_tangents_sums_up_has_the_type_of_its_tangent() {
+fn a_sum_in_a_derivative_has_the_type_of_its_tangent() {
     for (seed, (what, f, _)) in samples(60).enumerate().filter(|(_, (what, ..))| what.starts_with("seed")) {
         let wrt = [0, 1, 2, 3, 4, 6];
         let along = jvp(&f, &wrt);
@@ -249,7 +249,7 @@ fn check_gradients(searches: Searches) {
 }
 
 #[test]
-fn every_convolution_is_that_of_each_example() {
+fn every_convolution_equals_that_of_each_example() {
     let margins = Margins { lo: [1, 0], hi: [0, 1] };
     for lead in [&[][..], &[2]] {
         let of = |four: [usize; 4]| f64s([lead, &four].concat());

@@ -65,7 +65,7 @@ fn inputs(status: f64) -> Vec<Array> {
 }
 
 #[test]
-fn counters_nobody_reads_and_what_never_changes_go_out_of_the_loop() {
+fn unread_counters_and_constant_carries_leave_the_loop() {
     // Used outside: y, the count, the number 2 and the step size.
     let f = search(&[0, 1, 3, 4], Some(0.0));
     let g = simplify(&f);

@@ -56,7 +56,7 @@ fn a_choice_compiles_to_the_numbers_of_the_interpreter() {
 }
 
 #[test]
-fn operands_that_no_branch_reads_and_results_nobody_asks_for_go() {
+fn operands_that_no_branch_reads_and_unused_results_are_removed() {
     let f = simplify(&choice());
     let node = f.nodes().iter().find(|n| matches!(n.op, Op::Cond(_))).unwrap();
     let Op::Cond(c) = &node.op else { unreachable!() };

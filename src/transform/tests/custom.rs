@@ -16,14 +16,14 @@ fn op(forward: bool, reverse: bool) -> Custom {
     });
     let jvp = func(&[t(), t(), t(), t(), t()], |b, x| {
         let (s, c) = (b.div(x[2], x[1]), b.unary(UnaryOp::Cos, x[0]));
-        let slope = b.mul(c, x[1]);
-        let (l, r) = (b.mul(slope, x[3]), b.mul(s, x[4]));
+        let gradient = b.mul(c, x[1]);
+        let (l, r) = (b.mul(gradient, x[3]), b.mul(s, x[4]));
         vec![b.add(l, r)]
     });
     let vjp = func(&[t(), t(), t(), t()], |b, x| {
         let (s, c) = (b.div(x[2], x[1]), b.unary(UnaryOp::Cos, x[0]));
-        let slope = b.mul(c, x[1]);
-        vec![b.mul(slope, x[3]), b.mul(s, x[3])]
+        let gradient = b.mul(c, x[1]);
+        vec![b.mul(gradient, x[3]), b.mul(s, x[3])]
     });
     Custom { body, jvp: forward.then_some(jvp), vjp: reverse.then_some(vjp), num_outs: 1 }
 }
@@ -50,7 +50,7 @@ fn every_choice_of_rules_has_the_derivatives_of_the_body() {
 }
 
 #[test]
-fn what_is_compiled_has_no_custom_function_and_the_same_numbers() {
+fn compiled_programs_have_no_custom_function_and_the_same_numbers() {
     let f = vjp(&used(op(false, true)), &[0, 1], &[0, 1]).unwrap();
     let f = jvp(&f, &[0, 1]);
     assert!(f.nodes().iter().any(|n| matches!(n.op, Op::Custom(_))));

@@ -64,14 +64,14 @@ fn differences(f: &Func, x: &[Array], dx: &[Array], wrt: &[usize]) -> Vec<Array>
     let floats: Vec<usize> = (0..f.num_outputs()).filter(|&k| f.output_type(k).is_float()).collect();
     let at = |h: f64| -> Vec<Vec<f64>> {
         let (p, m) = (eval(f, &moved(x, dx, wrt, h)), eval(f, &moved(x, dx, wrt, -h)));
-        let slope =
+        let difference =
             |k: &usize| p[*k].to_f64().iter().zip(m[*k].to_f64()).map(|(p, m)| (p - m) / (2.0 * h)).collect();
-        floats.iter().map(slope).collect()
+        floats.iter().map(difference).collect()
     };
     let (coarse, fine) = (at(2e-3), at(1e-3));
     let refine = |(c, f): (&Vec<f64>, &Vec<f64>)| c.iter().zip(f).map(|(c, f)| (4.0 * f - c) / 3.0).collect();
-    let slopes = coarse.iter().zip(&fine).map(refine);
-    slopes.zip(&floats).map(|(v, &k)| Array::from_vec(f.output_type(k).shape().clone(), v)).collect()
+    let differences = coarse.iter().zip(&fine).map(refine);
+    differences.zip(&floats).map(|(v, &k)| Array::from_vec(f.output_type(k).shape().clone(), v)).collect()
 }
 
 /// Checks jvp against finite differences; returns the values, the direction and the tangents.

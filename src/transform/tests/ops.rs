@@ -60,7 +60,7 @@ fn a_tie_is_split_in_half() {
 }
 
 #[test]
-fn what_is_not_chosen_does_no_harm() {
+fn unselected_elements_have_no_effect() {
     let f = func(&[f64s([2])], |b, x| {
         let zero = b.splat_like(x[0], 0.0);
         let p = b.compare(CompareOp::Lt, zero, x[0]);

@@ -156,7 +156,7 @@ fn a_tiled_loss_and_its_gradient_solve_once() {
 }
 
 #[test]
-fn what_captures_alone_determine_leaves_the_loop() {
+fn invariant_computations_leave_the_loop() {
     let f = super::loops::solved();
     let types = f.input_types();
     let g = func(&types, |b, x| {
@@ -208,7 +208,7 @@ fn stopped_values_pass_once_derivatives_are_taken() {
 }
 
 #[test]
-fn signatures_of_loops_shrink_to_what_is_read() {
+fn signatures_of_loops_shrink_to_what_is_used() {
     let f = super::loops::solved();
     let g = func(&f.input_types(), |b, x| {
         // dt is a constant, and so is t0 = 0: both fold in the bodies.

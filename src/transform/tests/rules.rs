@@ -49,7 +49,7 @@ fn arithmetic_that_changes_nothing_goes() {
 }
 
 #[test]
-fn negations_merge_with_what_they_meet() {
+fn negations_merge_with_their_neighbors() {
     use BinaryOp::{Add, Mul, Sub};
     let cases = [
         (Add, [false, true], "sub"),

@@ -141,7 +141,7 @@ fn a_scan_that_keeps_every_state_has_a_reverse_derivative_of_its_reverse_derivat
 }
 
 #[test]
-fn what_keeps_fewer_states_is_refused_by_its_name() {
+fn policies_with_fewer_states_are_refused_by_name() {
     for kept in [Checkpoints::Count(2), Checkpoints::Auto] {
         let policy = Policy::Checkpoint(kept);
         let f = func(&solved().input_types(), |b, x| super::loops::insert_kept(b, x, policy)[..1].to_vec());
