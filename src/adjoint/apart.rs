@@ -2,7 +2,7 @@
 //!
 //! On y' = -k y a step of length h multiplies the difference y - z by l e^(kh) and adds the mismatch of its two
 //! increments, which is as large as the method's error. So the difference stays small where l e^(kh) is below
-//! 1, and grows as e^(k (t - t0)) l^N where it is not; it causes an error of its own size in y. The error
+//! 1, and grows as e^(k (t - t0)) l^N where it is not; it causes an equally large error in y. The error
 //! estimate, that of the method's step from z, does not see this. Steps with kh < 1 - l would prevent it, but
 //! under strong damping the solution needs far fewer steps. So such a solve ends with an error that names the
 //! remedy.

@@ -34,9 +34,9 @@ impl Problem<'_> {
         let mut types = vec![Type::scalar(DType::F64)];
         types.extend(self.carried(start).iter().map(Tensor::ty));
         let first_ext = types.len();
-        let first_look = first_ext + self.num_ext();
-        let num_looks = self.stiffness.clocks().len();
-        types.extend(vec![Type::scalar(DType::F64); self.num_ext() + num_looks]);
+        let first_check = first_ext + self.num_ext();
+        let num_checks = self.stiffness.clocks().len();
+        types.extend(vec![Type::scalar(DType::F64); self.num_ext() + num_checks]);
         body(&types, &mut |x| {
             let mut carry = Carry::new(x[0].clone(), start.y.clone(), self.scheme.tableau.num_stages());
             carry.num_off_grid = start.num_off_grid.clone();
@@ -50,13 +50,13 @@ impl Problem<'_> {
             // at t1.
             let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
             let ext =
-                self.check_events(rows.as_ref(), (&x[first_ext..first_look], may_sink), &before, &mut carry);
-            let looks = self.stiffness.see(self.scheme, &x[first_look..], (&before, &carry));
+                self.check_events(rows.as_ref(), (&x[first_ext..first_check], may_sink), &before, &mut carry);
+            let checks = self.stiffness.see(self.scheme, &x[first_check..], (&before, &carry));
             let reached = reached.and(&carry.accepted);
             let mut out = vec![carry.accepted.clone(), carry.is_running(), reached, carry.t.clone()];
             out.extend(self.carried(&mut carry));
             out.extend(ext);
-            out.extend(looks);
+            out.extend(checks);
             out.extend(rows.map_or(vec![], |rows| rows.leaves()));
             Ok(out)
         })

@@ -115,20 +115,20 @@ impl Along<'_> {
     pub(super) fn samples(&self, mark: &Mark) -> Vec<[Tensor; 2]> {
         let parts: Vec<[Tensor; 2]> = self.watch.event.parts().map(|part| self.at_part(part)).collect();
         let start = [self.step.t.clone(), mark.value.clone()];
-        let looks = Mark::looks(&self.step.t, &parts[0][0]);
-        let looks = Tensor::stack(&looks.collect::<Vec<_>>().iter().collect::<Vec<_>>());
-        let left = |looks: &Tensor| {
-            let n = looks.size();
+        let times = Mark::looks(&self.step.t, &parts[0][0]);
+        let times = Tensor::stack(&times.collect::<Vec<_>>().iter().collect::<Vec<_>>());
+        let left = |times: &Tensor| {
+            let n = times.size();
             let at = |x: &[Tensor]| Ok::<_, std::convert::Infallible>(vec![self.at(&x[0])]);
-            let Ok(mut values) = over_rows(vec![looks.clone()], &[], (n, Searches::Lockstep), &mut { at });
+            let Ok(mut values) = over_rows(vec![times.clone()], &[], (n, Searches::Lockstep), &mut { at });
             let values = values.swap_remove(0);
             let last = number(n as f64 - 1.0);
             let rank = Tensor::iota(DType::F64, [n], 0);
             let first = mark.has_left(&values).select(&rank, &last).min();
-            (looks.take_clamped(&first), values.take_clamped(&first))
+            (times.take_clamped(&first), values.take_clamped(&first))
         };
         let (t, value) =
-            cond(&mark.is_on_root(), &looks, left, |_: &Tensor| (start[0].clone(), start[1].clone()));
+            cond(&mark.is_on_root(), &times, left, |_: &Tensor| (start[0].clone(), start[1].clone()));
         [vec![[t, value]], parts].concat()
     }
 

@@ -18,9 +18,8 @@ tree! {
 /// Records of the events of a solve on tensors, in the order of the solve, along the first axis. Rows after the
 /// last one are NaN.
 ///
-/// A solve that ends at its first event has one row per event function; any other has `max_events` rows, 64 by
-/// default. Where rows of a batch do not share their steps, the second axis is that of groups, for states that
-/// of rows.
+/// There are `max_events` rows; the default is 64, or one per event function if the solve ends at its first
+/// event. If the rows of a batch do not share their steps, the second axis is groups, or rows for states.
 ///
 /// # Examples
 /// ```
@@ -211,7 +210,7 @@ impl Events<'_> {
         let has_changed = self.have_occurred(&of.index, &of.before[1], &at_instant);
         let is_later = position.gt(&when).and(&of.before[0].lt(&when)).and(&has_changed);
         let group = of.found.and(&is_met).and(&position.eq(&when).or(&is_later));
-        // All events of the group get the same time; each keeps the derivative of its own.
+        // All events of the group get the same time; each keeps its own derivative.
         let of_one = |one: &Tensor, own: &Tensor| one.stop_gradient() + (own - own.stop_gradient());
         of.t = group.select(&of_one(&t, &of.t), &of.t);
         let mut one = y.leaves().into_iter();

@@ -47,7 +47,7 @@ struct Leg {
     rhythms: Vec<Tensor>,
     num_off_grid: Tensor,
     /// The carry of the stiffness checks. It comes last and nothing depends on it, so a replay leaves it out.
-    looks: Vec<Tensor>,
+    checks: Vec<Tensor>,
 }
 }
 
@@ -84,7 +84,7 @@ pub(super) fn record(
     let last = pieces.run(&pieces.first(y0)?)?;
     let mut end = pieces.carry(&last);
     let mut solution = solution(&end, of.scheme.limits.dt_min);
-    solution.stiff_from = Stiffness::noticed(&last.looks);
+    solution.stiff_from = Stiffness::detected(&last.checks);
     let num_steps = std::mem::replace(&mut end.num_accepted, number(0.0));
     let steps = last.steps.as_ref();
     // A step that an event cut short is saved with the event's time as its end.
@@ -140,7 +140,7 @@ impl Pieces<'_> {
                 .collect(),
             values: values.iter().map(Tensor::stop_gradient).collect(),
             num_off_grid: start.num_off_grid.clone(),
-            looks: self.of.stiffness.clocks(),
+            checks: self.of.stiffness.clocks(),
             search: self.of.carried(&mut start).split_off(y0.tensors().len()),
         })
     }
@@ -176,7 +176,7 @@ impl Pieces<'_> {
             let running = self.carry(&first.with_leaves(out.clone())).is_running();
             [vec![yes.clone(), running, yes, &x[0] + 1.0], out].concat()
         });
-        let num_ext = first.looks.len();
+        let num_ext = first.checks.len();
         let num_carry = leaves.len() - num_ext;
         let types = [&[flag.clone(), flag, time.clone(), time], &carried[..num_carry]].concat();
         let step = trace(&types, &mut |x| after(&x[2], &x[4..]));
@@ -201,7 +201,7 @@ impl Pieces<'_> {
         let bodies = Bodies { attempt, step, inverse: None };
         let marks = [&leg.values[..], &leg.noise].concat();
         let own = [start.status.clone(), leg.num_off_grid.clone()];
-        let ext = [&marks[..], &marks, &own, &leg.looks].concat();
+        let ext = [&marks[..], &marks, &own, &leg.checks].concat();
         let (end, ext, tapped) = self.of.search(self.span, start, bodies, (&ext, self.taps));
         let tapped = self.like.with_leaves(tapped);
         let step = tapped.map_leaves(|x| x.index(self.taps.num_rows() - 1));
@@ -234,7 +234,7 @@ impl Pieces<'_> {
         let stands = Stands { own_status, num_off_grid: rest[1].clone(), t_start: step.t.clone(), ends };
         let mut next = self.go_on(leg, end, stands, &cut, (t, y))?;
         (next.occurrences, next.at_times, next.steps) = (occurrences, at_times, steps);
-        next.looks = rest[2..].iter().map(Tensor::stop_gradient).collect();
+        next.checks = rest[2..].iter().map(Tensor::stop_gradient).collect();
         Ok(next)
     }
 
@@ -339,7 +339,7 @@ impl Pieces<'_> {
             counts,
             rhythms,
             num_off_grid: next.num_off_grid.stop_gradient(),
-            looks: vec![],
+            checks: vec![],
         })
     }
 

@@ -233,7 +233,7 @@ impl Reversible<'_> {
             let extra = running.select(&carry.t.like(extra), &carry.t.like(0.0));
             carry.num_fn_evals = &carry.num_fn_evals + extra;
             let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
-            self.look(&before.y, &mut carry);
+            self.check_states(&before.y, &mut carry);
             let mut out = vec![carry.accepted.clone(), carry.is_running(), reached, carry.t.clone()];
             out.extend(self.problem.carried(&mut carry));
             out.extend(taps);
@@ -242,7 +242,7 @@ impl Reversible<'_> {
     }
 
     /// Ends the search after an accepted step from `from` if its states are too far apart.
-    fn look(&self, from: &Leaves, after: &mut Carry) {
+    fn check_states(&self, from: &Leaves, after: &mut Carry) {
         let (from, to) = (self.coupled.pair(from), self.coupled.pair(&after.y1));
         let apart = self.coupled.bounds().are_apart(&from.y, (&to.y, &to.z), &after.num_accepted);
         let apart = after.accepted.and(&apart);

@@ -181,7 +181,7 @@ fn parts(s: &TensorSolution<Leaves>) -> (Vec<Tensor>, Vec<Tensor>) {
         numbers.extend([index, t, count].map(Clone::clone));
     }
     if let Some(TensorDenseOutput { t0, t1, num_steps, steps, y1, ends, .. }) = &s.dense {
-        // A row's dense output is that of a state of one row.
+        // A row's dense output belongs to a state of one row.
         let states = steps.leaves().split_off(2);
         rows.extend(
             states

@@ -118,7 +118,7 @@ impl Saved {
     /// The first saved item for which a gradient that supports only given times and ends has no cotangent.
     pub(super) fn beside_times(&self) -> Option<&'static str> {
         match self {
-            Saved { dense: true, .. } => Some("the dense curve"),
+            Saved { dense: true, .. } => Some("dense output"),
             Saved { every: 1.., .. } => Some("saved steps"),
             _ => None,
         }

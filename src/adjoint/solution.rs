@@ -130,8 +130,8 @@ impl<Y: Tree> TensorSolution<Y> {
     /// ```
     #[track_caller]
     pub fn warnings(&self) -> Vec<Warning> {
-        let noticed = self.stiff_from.to_vec().into_iter().filter(|t| !t.is_nan());
-        noticed.map(|t| Warning::Stiff { t }).collect()
+        let detected = self.stiff_from.to_vec().into_iter().filter(|t| !t.is_nan());
+        detected.map(|t| Warning::Stiff { t }).collect()
     }
 
     /// Whether the solve reached t1, no event having ended it before: a bool tensor of rank 0, or one entry per

@@ -146,7 +146,7 @@ impl<'a> Problem<'a> {
             events = Some(self.end_at_event((t0, y0), (curve, &span, &last), &mut end)?);
         }
         let mut solution = solution(&end, self.scheme.limits.dt_min);
-        solution.stiff_from = Stiffness::noticed(&ext[values.len()..]);
+        solution.stiff_from = Stiffness::detected(&ext[values.len()..]);
         self.save(&mut solution, (t0, y0), &tapped, &span);
         solution.events = events;
         Ok(solution)

@@ -1,6 +1,6 @@
 //! A tree of tensors as the state of a differential equation.
 //!
-//! The arithmetic is that of [`Leaves`], written and compiled once; a tree of the user's is converted to
+//! The arithmetic is that of [`Leaves`], written and compiled once; a user's tree is converted to
 //! leaves.
 
 use super::PartNorm;

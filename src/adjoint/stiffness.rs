@@ -59,7 +59,7 @@ impl Stiffness {
     }
 
     /// When stiffness was detected, NaN if it was not.
-    pub(super) fn noticed(clocks: &[Tensor]) -> Tensor {
+    pub(super) fn detected(clocks: &[Tensor]) -> Tensor {
         clocks.last().map_or_else(never, Tensor::stop_gradient)
     }
 
@@ -83,19 +83,19 @@ impl Stiffness {
             k,
             clocks: clocks.to_vec(),
         };
-        let looked = |step: &Seen| {
+        let checked = |step: &Seen| {
             let mut scratch = step.y.clone();
             let is_suspicious =
                 look.is_suspicious((&step.y, &step.h, &step.k), &scheme.tolerance, &mut scratch);
-            let [suspicions, good, noticed] = [1, 2, 3].map(|i: usize| step.clocks[i].clone());
-            let suspicion = Suspicion::of([suspicions, good, noticed]).see(&is_suspicious, &step.t);
+            let [suspicions, good, detected] = [1, 2, 3].map(|i: usize| step.clocks[i].clone());
+            let suspicion = Suspicion::of([suspicions, good, detected]).see(&is_suspicious, &step.t);
             after(&step.num_accepted, &suspicion)
         };
         if self.is_lockstep {
-            let both = looked(&step).into_iter().zip(clocks);
+            let both = checked(&step).into_iter().zip(clocks);
             return both.map(|(new, old)| is_due.select(&new, old)).collect();
         }
-        cond(&is_due, &step, looked, |step| step.clocks.clone())
+        cond(&is_due, &step, checked, |step| step.clocks.clone())
     }
 }
 

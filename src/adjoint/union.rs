@@ -43,7 +43,7 @@ impl List {
         (Tensor::full(DType::F64, [0], 0.0), y.map_leaves(none), number(0.0))
     }
 
-    /// The entries of this list, then those of `rest`.
+    /// This list followed by `rest`.
     pub(super) fn then(self, rest: List) -> List {
         let count = &self.count + &rest.count;
         let (ts, ys) = self.joined(&rest);
@@ -70,7 +70,7 @@ impl List {
         (ts, ys, self.count)
     }
 
-    /// Merges the given times `other`, in at most `room` rows; `direction` is that of the solve. At a time in
+    /// Merges the given times `other`, in at most `room` rows; `direction` is the solve's. At a time in
     /// both lists this list's state is kept.
     pub(super) fn merged(&self, other: &List, room: usize, direction: &Tensor) -> SavedRows {
         let sum = |m: &Tensor, axis: usize| m.cast(DType::F64).sum_axes(&[axis]);

@@ -23,7 +23,7 @@ impl Margins {
         Margins { lo: rest(self.lo), hi: rest(self.hi) }
     }
 
-    /// The size of the result along an axis, from those of an image and a kernel.
+    /// The size of the result along an axis, from the sizes of the image and the kernel.
     fn side(self, axis: usize, image: usize, kernel: usize) -> Result<usize, String> {
         let (lo, hi) = (self.lo[axis], self.hi[axis]);
         if kernel == 0 || lo.max(hi) >= kernel {

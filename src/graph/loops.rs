@@ -57,7 +57,7 @@ pub enum Policy {
 ///
 /// If `taps` has rows, the loop is tapped: an accepted attempt stores its taps in the rows of `tapped` that it
 /// holds ([`Taps`]). The times are sorted in the direction of the step times; a time equal to the first step
-/// time belongs to the first trip. Rows that no trip holds, including those of times out of order, are zeros.
+/// time belongs to the first trip. Rows that no trip holds, including rows of times out of order, are zeros.
 /// The schedule records which trip holds which row.
 ///
 /// # Lockstep

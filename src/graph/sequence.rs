@@ -39,7 +39,7 @@ pub struct Loop {
     pub num_sums: usize,
     /// The number of values read from the rows that a trip holds.
     pub num_rows: usize,
-    /// The number of tap rows: that of [`super::Taps`] in the search.
+    /// The number of tap rows, equal to [`super::Taps::num_rows`] in the search.
     pub num_places: usize,
     /// [`Policy::Direct`] if a reverse derivative may store every state; any other policy refuses it.
     pub policy: Policy,

@@ -39,7 +39,7 @@ impl Key {
         std::array::from_fn(|i| Key { words: words.index(i) })
     }
 
-    /// Derives a key from this one and a number, such as that of an update or a row; the number may be traced.
+    /// Derives a key from this one and a number, such as the index of an update or a row; the number may be traced.
     pub fn fold_in(&self, i: impl Into<Tensor>) -> Key {
         self.folded(&i.into())
     }

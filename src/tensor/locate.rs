@@ -238,7 +238,7 @@ impl NanReport {
         }
     }
 
-    /// The report of a solve in lockstep, whose attempts are not examined; the step is that of its outcome.
+    /// The report of a solve in lockstep, whose attempts are not examined; the step comes from its outcome.
     fn solve(reaches: String, row: Option<usize>, step: (usize, f64)) -> NanReport {
         NanReport {
             reaches,

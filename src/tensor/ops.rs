@@ -137,8 +137,8 @@ impl Tensor {
 
     /// `max(x, 0)`; NaN stays NaN. The derivative at 0 is 0, as in JAX and PyTorch.
     ///
-    /// [`Tensor::maximum`] splits the derivative at a tie between its operands: that of `x.maximum(0)` at 0 is
-    /// 1/2.
+    /// [`Tensor::maximum`] splits the derivative at a tie between its operands: the derivative of
+    /// `x.maximum(0)` at 0 is 1/2.
     ///
     /// # Examples
     /// ```
@@ -161,7 +161,7 @@ impl Tensor {
     /// `ln(1 + e^x)`, computed as `max(x, 0) + ln(1 + e^-|x|)`.
     #[track_caller]
     pub fn softplus(&self) -> Tensor {
-        // Not `relu`: the derivative of |x| at 0 is 0, so that of the maximum must be 1/2.
+        // Not `relu`: the derivative of |x| at 0 is 0, so the maximum must have 1/2 there.
         self.maximum(&self.number(0.0)) + (-self.abs()).exp().log1p()
     }
 

@@ -5,7 +5,7 @@ use crate::graph::philox_block;
 use rand_core::TryRng;
 use std::convert::Infallible;
 
-/// The stream of plain numbers, distinct from those of tensors.
+/// The stream of plain numbers, distinct from the streams of tensors.
 const PLAIN: u32 = 3;
 
 /// Philox4x32-10 as a sequential generator for `rand` and `rand_distr`.

@@ -228,7 +228,7 @@ impl Tensor {
     /// `self` with updates added to rows of the first axis, in order: `y = x`, then `y[index[i..], ..] +=
     /// updates[i.., ..]`.
     ///
-    /// Indices that count from the end, are refused or are clamped are those of [`Tensor::take`].
+    /// Indices are interpreted as in [`Tensor::take`].
     ///
     /// # Shapes and units
     /// x and y `[n, ..]`, index of any shape, updates with the index's shape, then `[..]`.

@@ -21,7 +21,7 @@ impl TreePath {
         result
     }
 
-    /// Goes one level down. With [`Path::leave`] it is equivalent to [`Path::within`], which would be compiled
+    /// Goes one level down. With [`TreePath::leave`] it is equivalent to [`TreePath::within`], which would be compiled
     /// for each field.
     #[doc(hidden)]
     pub fn enter(&mut self, name: &str) {

@@ -279,7 +279,7 @@ fn rows_in_tiles_save_steps_as_each_tile_alone() {
 
 #[test]
 fn the_continuous_adjoint_refuses_steps_and_dense_output_with_a_remedy() {
-    for (save_at, what) in [(SaveAt::steps(), "saved steps"), (SaveAt::dense(), "the dense curve")] {
+    for (save_at, what) in [(SaveAt::steps(), "saved steps"), (SaveAt::dense(), "dense output")] {
         let ode = Ode::new(|_t, y: &Tensor| -y).max_steps(9).adjoint(Adjoint::backsolve()).save_at(save_at);
         let e = ode.solve(0.0, 1.0, Tensor::from(1.0)).map(|_| ()).unwrap_err().to_string();
         assert!(e.contains(what) && e.contains("use RecursiveCheckpoint"), "{e}");

@@ -10,7 +10,7 @@ use crate::array::{Array, DType, Data, Shape};
 use crate::graph::{Func, Held, Rev, Scan, Solve, Taps, Type};
 use std::sync::Arc;
 
-/// Which trip a row without the trip repeats; see the loops of a plan.
+/// The pass in which a trip runs; `Recompute` leaves out the last trip of each row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trip {
     Forward,
@@ -137,7 +137,7 @@ pub(super) fn solve(s: &Solve, args: &[&Value], rows: usize) -> Result<Value, Gr
     Ok(Value::Tuple(moving))
 }
 
-/// Replaces row `r` of entry `n` by that of `values`.
+/// Replaces row `r` of entry `n` by row `r` of `values`.
 fn put(all: &mut Vec<Vec<Value>>, n: usize, values: &[Value], r: usize) {
     match all.get_mut(n) {
         None => all.push(values.to_vec()),

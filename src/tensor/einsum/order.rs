@@ -195,7 +195,7 @@ impl Search<'_> {
     }
 
     fn result(&self, [a, b]: [&Vec<u8>; 2], rest: Letters, is_last: bool) -> Vec<u8> {
-        // Shared axes may be in any order at no cost: use that of the result in the last step.
+        // Shared axes may be in any order at no cost: use the result's order in the last step.
         let order = if is_last { &self.spec.result } else { a };
         let mut out: Vec<u8> =
             order.iter().copied().filter(|c| a.contains(c) && b.contains(c) && rest.has(*c)).collect();
@@ -205,7 +205,7 @@ impl Search<'_> {
     }
 
     /// Elements that must be transposed before or after a product: the right factor's unless its summed indices
-    /// come first, and those of the last result unless it is in order.
+    /// come first, and the last result unless it is in order.
     fn moved(&self, [a, b]: [&Vec<u8>; 2], result: &[u8], is_last: bool) -> usize {
         let own: Vec<bool> =
             b.iter().filter(|c| !(a.contains(c) && result.contains(c))).map(|c| !a.contains(c)).collect();

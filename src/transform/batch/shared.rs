@@ -47,7 +47,7 @@ fn tape_layout(f: &Func, tape: NodeId, m: &Marks) -> Option<Vec<bool>> {
     Some(m.on[loop_id.index()][..num_carry].to_vec())
 }
 
-/// Which carried values of a step have an axis of examples, given those of its carry and captures at the start.
+/// Which carried values of a step have an axis of examples, given the flags of its carry and captures at the start.
 fn carried(step: &Func, num_carry: usize, values: &[bool]) -> Vec<bool> {
     let (start, captures) = values.split_at(num_carry);
     fixed_point(start, |carry| {

@@ -279,7 +279,7 @@ impl<'a> Pair<'a> {
                 // operand.
                 (Op::Observe(_), [x]) => all[x.index()],
                 (_, args) if args.iter().any(|a| all[a.index()] == Match::Cotangent) => Match::Cotangent,
-                // The first and the last step time of a step are also those of the loop.
+                // A first step starts at the loop's start, and a last step ends at its end.
                 (Op::Select, [flag, step_time, t])
                     if is(*flag, 0) && is(*t, 2) && self.start.as_ref() == Some(&bwd.node(*step_time).op)
                         || is(*flag, 1)

@@ -94,7 +94,7 @@ fn all_passes_together_keep_the_meaning() {
     }
 }
 
-/// All nodes, including those of bodies.
+/// All nodes, including nodes of bodies.
 fn all_nodes(f: &Func) -> Vec<Node> {
     let mut all = f.nodes().to_vec();
     for node in f.nodes() {
