@@ -4,6 +4,10 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
+    /// The ranks of an ensemble cannot work together.
+    #[cfg(feature = "rayon")]
+    #[error(transparent)]
+    World(#[from] crate::world::WorldError),
     /// A tolerance is negative, NaN or infinite, or both are zero.
     #[error(
         "tolerances rtol={rtol:e}, atol={atol:e}: both must be finite and at least 0, and one of them above 0"

@@ -157,7 +157,7 @@ impl Outcome {
     }
 
     /// The numbers that [`Outcome::decode`] makes this of, in its order.
-    #[cfg(feature = "train")]
+    #[cfg(feature = "rayon")]
     pub(crate) fn encode(&self) -> [f64; 6] {
         let (none, count) = (0.0, |n: usize| n as f64);
         match *self {
@@ -306,7 +306,7 @@ impl fmt::Display for Stats {
     }
 }
 
-#[cfg(all(test, feature = "train"))]
+#[cfg(all(test, feature = "rayon"))]
 mod tests {
     use super::Outcome;
 

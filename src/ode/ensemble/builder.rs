@@ -5,10 +5,14 @@
 use super::inlined::Loops;
 use super::many::{OnProgress, Results, num_threads, warned};
 use super::problems::{Problems, Typed};
+#[cfg(feature = "rayon")]
+use super::ranks;
 use super::{EnsembleProgress, EnsembleSolution, Job, LaneFloat};
 use crate::ode::inline::InlineMethod;
 use crate::ode::{Controller, GenericField, LaneClock, Method, Ode, Real, Resolved, SolveError, Tol};
 use crate::simd::{Level, is_fused};
+#[cfg(feature = "rayon")]
+use crate::{ode::ConfigError, world::World};
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -42,6 +46,8 @@ pub struct EnsembleBuilder<'a, P, M, T: LaneFloat, const N: usize, I = ()> {
     problem: M,
     ode: Options<T, N>,
     on_progress: Option<OnProgress<'a>>,
+    #[cfg(feature = "rayon")]
+    world: Option<&'a World>,
     loops: PhantomData<fn() -> I>,
 }
 
@@ -78,10 +84,26 @@ where
     M: Fn(&P) -> (G, [f64; N]),
     G: GenericField<N>,
 {
-    EnsembleBuilder { params, problem, ode: Ode::from_field(()), on_progress: None, loops: PhantomData }
+    EnsembleBuilder {
+        params,
+        problem,
+        ode: Ode::from_field(()),
+        on_progress: None,
+        #[cfg(feature = "rayon")]
+        world: None,
+        loops: PhantomData,
+    }
 }
 
 impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M, T, N, I> {
+    /// The trajectories of this rank.
+    fn part(&self) -> Range<usize> {
+        #[cfg(feature = "rayon")]
+        if let Some(world) = self.world {
+            return world.part(self.params.len());
+        }
+        0..self.params.len()
+    }
     fn with(self, option: impl FnOnce(Options<T, N>) -> Options<T, N>) -> Self {
         EnsembleBuilder { ode: option(self.ode), ..self }
     }
@@ -90,8 +112,18 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
         self,
         options: impl FnOnce(Options<T, N>) -> Options<U, N>,
     ) -> EnsembleBuilder<'a, P, M, U, N, J> {
+        #[cfg(feature = "rayon")]
+        let world = self.world;
         let EnsembleBuilder { params, problem, ode, on_progress, .. } = self;
-        EnsembleBuilder { params, problem, ode: options(ode), on_progress, loops: PhantomData }
+        EnsembleBuilder {
+            params,
+            problem,
+            ode: options(ode),
+            on_progress,
+            #[cfg(feature = "rayon")]
+            world,
+            loops: PhantomData,
+        }
     }
     /// The method.
     pub fn method(self, method: Method) -> Self {
@@ -169,6 +201,28 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn inlined<K: InlineMethod>(self, _method: K) -> EnsembleBuilder<'a, P, M, T, N, K> {
         self.run_by(|ode| ode.method(K::METHOD))
     }
+    /// Divides the trajectories among the ranks of a job, which all solve the same ensemble. Every rank gets all results.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::prelude::*;
+    /// use flowline::world::World;
+    /// vector_field! {
+    ///     struct Decay<R> { rate: R }
+    ///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] {
+    ///         [-self.rate * y[0]]
+    ///     }
+    /// }
+    /// let rates: Vec<f64> = (0..100).map(f64::from).collect();
+    /// let solve = |world: &World| ensemble(&rates, |&rate| (Decay { rate }, [1.0])).world(world).solve(0.0, 1.0);
+    /// let alone = solve(&World::alone())?;
+    /// assert!(World::threads(3, solve).into_iter().all(|ranks| ranks.unwrap().y1 == alone.y1));
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    #[cfg(feature = "rayon")]
+    pub fn world(self, world: &'a World) -> Self {
+        EnsembleBuilder { world: Some(world), ..self }
+    }
     /// Calls `f` from time to time, on a thread that has just finished some trajectories.
     pub fn on_progress(self, f: impl Fn(EnsembleProgress) + Sync + 'a) -> Self {
         EnsembleBuilder { on_progress: Some(Box::new(f)), ..self }
@@ -202,11 +256,13 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
         self.ode.settings.check_steps(false, false)?;
         let resolved = self.ode.settings.resolve(T::TOLERANCE, &[N], Some((t0, t1)))?;
         resolved.scheme::<[T; N]>(None).check_span(t0, t1, false)?;
+        let mine = self.part();
         let problems = |range: Range<usize>| -> Box<dyn Problems<T>> {
             let problem = |param: &P| {
                 let (field, y0) = (self.problem)(param);
                 (field, y0.map(T::of))
             };
+            let range = mine.start + range.start..mine.start + range.end;
             Box::new(Typed(self.params[range].iter().map(problem).collect(), PhantomData::<fn() -> I>))
         };
         let level = self.ode.settings.level;
@@ -214,13 +270,18 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
             resolved: &resolved,
             span: (t0, t1),
             level,
-            num: self.params.len(),
+            num: mine.len(),
             dim: N,
             problems: &problems,
             on_progress: self.on_progress.as_ref(),
         };
         let results = T::run(&job).expect("invariant: a `vector_field!` has no errors");
-        let y1 = (0..job.num).map(|i| std::array::from_fn(|j| results.y1[i * N + j])).collect();
+        #[cfg(feature = "rayon")]
+        let results = match self.world {
+            Some(world) => ranks::gather(world, &results, N).map_err(ConfigError::from)?,
+            None => results,
+        };
+        let y1 = (0..self.params.len()).map(|i| std::array::from_fn(|j| results.y1[i * N + j])).collect();
         let num_lanes = if is_fused(level) { <T::Lanes as Real>::Clock::WIDTH } else { 1 };
         let Results { stats, outcomes, warnings, .. } = results;
         let warnings = warned(&warnings);

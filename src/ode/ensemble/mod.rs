@@ -20,6 +20,8 @@ mod looks;
 mod many;
 mod pack;
 mod problems;
+#[cfg(feature = "rayon")]
+mod ranks;
 mod report;
 mod shared;
 

@@ -360,3 +360,35 @@ fn lanes_are_several_times_the_rate_of_one_at_a_time() {
     }
     panic!("{level:?}: lanes take {lanes:e} s, one at a time {one:e} s");
 }
+
+#[cfg(feature = "rayon")]
+#[test]
+fn ranks_have_the_results_of_one_in_order_and_name_the_same_trajectory() {
+    use crate::world::World;
+    let rhos = rhos(500);
+    let sweep = |world: &World| {
+        ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).world(world).max_steps(40).solve(0.0, 2.0)
+    };
+    let alone = sweep(&World::alone()).unwrap_err();
+    let SolveError::Incomplete { row: Some(row), partial, .. } = &alone else { panic!("{alone}") };
+    assert!(partial.outcomes.iter().any(Outcome::reached_t1));
+    for ranks in [2, 3, 7] {
+        for found in World::threads(ranks, sweep) {
+            let found = found.unwrap_err();
+            let SolveError::Incomplete { row: Some(at), partial: all, .. } = &found else {
+                panic!("{found}")
+            };
+            assert_eq!((at, &all.y1, &all.outcomes), (row, &partial.y1, &partial.outcomes));
+            assert_eq!((&all.stats, &all.warnings), (&partial.stats, &partial.warnings));
+        }
+    }
+    let few = World::threads(3, |world| {
+        ensemble(&rhos[..2], |&rho| (lorenz(rho), [1.0; 3]))
+            .single_precision()
+            .world(world)
+            .solve(0.0, 1.0)
+            .unwrap()
+            .y1
+    });
+    assert!(few[0].len() == 2 && few.iter().all(|y1| *y1 == few[0]));
+}

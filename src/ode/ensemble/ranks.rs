@@ -1,0 +1,53 @@
+//! Ensembles over ranks: each rank solves a contiguous part, and all of them receive all results in order.
+
+use super::LaneFloat;
+use super::many::Results;
+use crate::ode::{Outcome, Stats, Warning};
+use crate::world::{World, WorldError};
+
+/// The numbers of a trajectory beside its state: five counters, six of its outcome, and whether and when it was stiff.
+const BESIDE: usize = 5 + 6 + 2;
+
+/// The results of all ranks, in order. `dim` is the number of components of a trajectory.
+///
+/// # Errors
+/// Ranks that have ended, or solve another ensemble.
+pub(super) fn gather<T: LaneFloat>(
+    world: &World,
+    mine: &Results<T>,
+    dim: usize,
+) -> Result<Results<T>, WorldError> {
+    world.compare(&[("number of components", dim.to_string())])?;
+    let rows = (0..mine.outcomes.len()).flat_map(|i| row(mine, i, dim));
+    let bytes: Vec<u8> = rows.flat_map(u64::to_le_bytes).collect();
+    let all = world.all_gather(&bytes)?;
+    let words: Vec<u64> =
+        all.bytes().chunks_exact(8).map(|x| u64::from_le_bytes(x.try_into().unwrap_or_default())).collect();
+    let mut found = Results { y1: vec![], stats: vec![], outcomes: vec![], warnings: vec![] };
+    for row in words.chunks_exact(dim + BESIDE) {
+        let (y, beside) = row.split_at(dim);
+        found.y1.extend(y.iter().map(|&bits| T::of(f64::from_bits(bits))));
+        found.stats.push(Stats {
+            num_steps: beside[0],
+            num_accepted: beside[1],
+            num_rejected: beside[2],
+            num_fn_evals: beside[3],
+            num_recomputed: beside[4],
+        });
+        let number = |k: usize| f64::from_bits(beside[k]);
+        let outcome = Outcome::decode(number(5), number(6), number(7), number(8), number(9), number(10));
+        found.outcomes.push(outcome.expect("invariant: every trajectory has ended"));
+        found.warnings.push((beside[11] == 1).then(|| Warning::Stiff { t: number(12) }));
+    }
+    Ok(found)
+}
+
+/// A trajectory in words of 64 bits.
+fn row<T: LaneFloat>(of: &Results<T>, i: usize, dim: usize) -> impl Iterator<Item = u64> {
+    let y = of.y1[i * dim..(i + 1) * dim].iter().map(|y| y.value().to_bits());
+    let Stats { num_steps, num_accepted, num_rejected, num_fn_evals, num_recomputed } = of.stats[i];
+    let counters = [num_steps, num_accepted, num_rejected, num_fn_evals, num_recomputed];
+    let outcome = of.outcomes[i].encode().map(f64::to_bits);
+    let stiff = of.warnings[i].map_or([0, 0], |Warning::Stiff { t }| [1, t.to_bits()]);
+    y.chain(counters).chain(outcome).chain(stiff)
+}
