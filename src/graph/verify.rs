@@ -513,7 +513,7 @@ mod tests {
             Type::Tuple(vec![Type::Tape]),
         );
         let want = "node %1 (scan) is not well formed: in its step: node %0 (output) is not well formed: \
-                    output 0 is beyond the 0 nodes";
+                    output 0 is out of range: there are 0 nodes";
         assert_eq!(why, want);
     }
 

@@ -76,5 +76,5 @@ fn a_rule_of_another_signature_is_malformed() {
     let mut c = op(true, true);
     c.vjp = c.jvp.clone();
     let why = verify(&used(c)).unwrap_err().to_string();
-    assert!(why.ends_with("there are 5 of its vjp's input, not 4"), "{why}");
+    assert!(why.ends_with("its vjp's input count is 5, not 4"), "{why}");
 }
