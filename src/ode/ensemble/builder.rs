@@ -256,14 +256,14 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
         self.ode.settings.check_steps(false, false)?;
         let resolved = self.ode.settings.resolve(T::TOLERANCE, &[N], Some((t0, t1)))?;
         resolved.scheme::<[T; N]>(None).check_span(t0, t1, false)?;
-        let mine = self.part();
+        let (mine, params, problem_of) = (self.part(), self.params, &self.problem);
         let problems = |range: Range<usize>| -> Box<dyn Problems<T>> {
             let problem = |param: &P| {
-                let (field, y0) = (self.problem)(param);
+                let (field, y0) = problem_of(param);
                 (field, y0.map(T::of))
             };
             let range = mine.start + range.start..mine.start + range.end;
-            Box::new(Typed(self.params[range].iter().map(problem).collect(), PhantomData::<fn() -> I>))
+            Box::new(Typed(params[range].iter().map(problem).collect(), PhantomData::<fn() -> I>))
         };
         let level = self.ode.settings.level;
         let job = Job {

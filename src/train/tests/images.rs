@@ -305,6 +305,6 @@ fn sets_that_are_sorted_by_class_have_each_class_in_each_part() {
         all.sort_unstable();
         assert_eq!(all, (0..300).collect::<Vec<_>>());
     }
-    let prepared = data.prepare(&crate::train::TrainConfig::new(&TrainOptions::default())).unwrap();
+    let prepared = data.prepare(&crate::train::TrainConfig::new(&TrainOptions::default()), None).unwrap();
     assert_eq!((prepared.parts.train, prepared.parts.validation, prepared.parts.test), (240, 30, 30));
 }

@@ -145,7 +145,7 @@ fn rows_of_points_are_drawn_equally_often() {
 #[test]
 fn the_plane_of_a_toy_holds_its_density_with_y_upward() {
     for toy in [ToyDensity::Moons, ToyDensity::Checkerboard] {
-        let prepared = TrainingData::from(toy).prepare(&TrainConfig::new(&TrainOptions::default())).unwrap();
+        let prepared = TrainingData::from(toy).prepare(&TrainConfig::new(&TrainOptions::default()), None).unwrap();
         let (frame, points) = (prepared.frames.image.unwrap(), prepared.frames.points.unwrap());
         let (values, rows, cols) = TrainingData::from(toy).truth(&frame, 2);
         let cell = frame.cells(0.0, rows, cols).area;
@@ -343,7 +343,7 @@ fn rows_are_divided_into_disjoint_parts_and_too_few_are_told_how_many_there_must
     };
     let config = TrainConfig::new(&TrainOptions { seed: Some(3), ..TrainOptions::default() });
     let prepared =
-        |points: Points, given: Given<Points>| TrainingData::Points(points, given).prepare(&config);
+        |points: Points, given: Given<Points>| TrainingData::Points(points, given).prepare(&config, None);
     let all = prepared(points(300), Given::default()).unwrap();
     assert_eq!(all.parts, Parts { train: 240, validation: 30, test: 30 });
     let HeldOut::Rows { validation, test: Some(test) } = &all.held_out else { panic!() };
