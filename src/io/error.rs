@@ -159,7 +159,7 @@ pub enum IoError {
         shape: Vec<usize>,
     },
     /// The file's name ends otherwise than a format's.
-    #[error("{} names no format: let it end in .csv or .npy", path.display())]
+    #[error("{} has no known file type; its name must end in .csv or .npy", path.display())]
     Format {
         /// The file.
         path: PathBuf,
@@ -192,8 +192,16 @@ pub enum IoError {
         /// Those that there are.
         columns: String,
     },
-    /// A line of a CSV file is no row of numbers.
-    #[error("{} line {line}: {reason}; give one row of comma-separated numbers a line, a heading line is allowed", path.display())]
+    /// A column of a table was asked for twice.
+    #[error("{}: column \"{name}\" is chosen twice; name each column once", path.display())]
+    ColumnTwice {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        name: String,
+    },
+    /// A line of a CSV file is not a row of numbers.
+    #[error("{} line {line}: {reason}; each line needs the same number of cells, and numbers in the columns that are read", path.display())]
     Csv {
         /// The file.
         path: PathBuf,

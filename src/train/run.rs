@@ -13,8 +13,8 @@ use super::session::Session;
 use super::state::TrainState;
 use super::step;
 use super::{
-    Flow, ModelConfig, ModelKind, Parts, PixelTransformKind, Preset, TrainConfig, TrainError, TrainOptions,
-    TrainedFlow, TrainingData,
+    Flow, ModelConfig, ModelKind, Parts, PixelTransformKind, PlotsKind, Preset, TrainConfig, TrainError,
+    TrainOptions, TrainedFlow, TrainingData,
 };
 use crate::cnf::Cnf;
 use crate::data::Standardizer;
@@ -137,6 +137,11 @@ impl<'a> Trainer<'a> {
     pub fn options(mut self, options: &TrainOptions) -> Self {
         self.options = self.options.with(options);
         self
+    }
+
+    /// Which figures are drawn: all, unless this is given.
+    pub(super) fn plots(&self) -> PlotsKind {
+        self.options.plots.unwrap_or(PlotsKind::All)
     }
 
     /// Updates of all phases together.
