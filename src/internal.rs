@@ -17,8 +17,8 @@ pub use crate::{
     eval::EvalError,
     train::{
         DRAW_TOLERANCE, FAR, FieldConfig, FlopsOf, IMAGE_TOLERANCE, ImagesFrame, MEASURE_TOLERANCE,
-        ModelConfig, PhasePlan, Recorded, Scores, Steps, ToleranceRow, check_free, check_tolerances,
-        default_folder,
+        MODEL_FILE, ModelConfig, PhasePlan, Recorded, Scores, Steps, ToleranceRow, check_free,
+        check_tolerances, default_folder,
         extra::{
             Activity, DensityGrid, DivergenceKind, ModelKind, Objective, ObjectiveKind, OptimizerKind,
             PixelTransformKind, PlotsKind, RunInfo, TrainConfig,

@@ -300,7 +300,7 @@ mod tests {
         assert!(held_out.values().chunks(2).all(|p| train.values().chunks(2).all(|q| p != q)));
         let own = Points::from_rows([[1.0], [2.0]]).unwrap();
         let message = own.held_out(&[0], &all).unwrap_err().to_string();
-        assert!(message.contains("1 columns, those to learn from 2"), "{message}");
+        assert!(message.contains("1 columns, the training points 2"), "{message}");
     }
 
     #[test]
@@ -317,7 +317,7 @@ mod tests {
             (read("a,b\n"), "odd.csv: 0 is too few"),
             (read("1,2\n3,4\n5\n"), "odd.csv line 3: 1 column instead of 2"),
             (read("1,2,3\n5,2,6\n"), "odd.csv: column 2 is 2 in all 2 rows"),
-            (read(""), "odd.csv have no column (d = 0, 0 rows)"),
+            (read(""), "odd.csv have no columns (d = 0, 0 rows)"),
             (
                 Points::from_rows(vec![vec![1.0], vec![2.0, 3.0]]).unwrap_err().to_string(),
                 "row 2 has 2 coordinates",
@@ -334,6 +334,6 @@ mod tests {
         }
         let cube = folder.path().join("cube.npy");
         write_npy(&cube, &[2, 2, 2], &[0.0; 8]).unwrap();
-        assert!(Points::open(cube).unwrap_err().to_string().contains("shape [2, 2, 2], [n, d] is wanted"));
+        assert!(Points::open(cube).unwrap_err().to_string().contains("shape [2, 2, 2], expected [n, d]"));
     }
 }

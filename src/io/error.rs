@@ -24,7 +24,7 @@ pub enum IoError {
     },
     /// Another process, or another run of this one, writes in the folder.
     #[error(
-        "{} works in {} already; wait until it has ended, or choose another folder",
+        "{} works in {} already; wait until it ends, or choose another folder",
         process.map_or("another process".to_owned(), |process| format!("process {process}")), path.display()
     )]
     Locked {
@@ -77,7 +77,7 @@ pub enum IoError {
     },
     /// The file was written by a version of the crate with another layout.
     #[error(
-        "{} has run format {found}, this flowline reads formats 1 to {expected}; use the version that wrote it, or train again",
+        "{} has run format {found}; this flowline reads formats 1 to {expected}; use the version that wrote it, or train again",
         path.display()
     )]
     Version {
@@ -90,7 +90,7 @@ pub enum IoError {
     },
     /// A whole file whose description is not one that this version writes.
     #[error(
-        "{} is whole but described otherwise than this flowline does ({reason}); use the version that wrote it, or another folder",
+        "{} was written by an incompatible version of flowline ({reason}); use that version, or another folder",
         path.display()
     )]
     Layout {
@@ -108,7 +108,7 @@ pub enum IoError {
         name: String,
     },
     /// The file has a tensor that the tree has not.
-    #[error("{} has a tensor \"{name}\" that is no leaf of this tree; it was saved from another kind", path.display())]
+    #[error("{} has a tensor \"{name}\" that is not a leaf of this tree; it was saved from another kind", path.display())]
     UnknownTensor {
         /// The file.
         path: PathBuf,
@@ -143,7 +143,7 @@ pub enum IoError {
         expected: String,
     },
     /// The file is no NPY array of numbers.
-    #[error("{} is no NPY array that can be read: {reason}; save an f4, f8, i4, i8 or u1 array with numpy.save", path.display())]
+    #[error("{} is not a readable NPY array: {reason}; save an f4, f8, i4, i8 or u1 array with numpy.save", path.display())]
     Npy {
         /// The file.
         path: PathBuf,
@@ -151,7 +151,7 @@ pub enum IoError {
         reason: String,
     },
     /// The array is none of points.
-    #[error("{} has shape {shape:?}, points have shape [n, 2]; save one row of x and y in pixels a point", path.display())]
+    #[error("{} has shape {shape:?}, expected [n, 2]; save one row per point, x and y in pixels", path.display())]
     PointsShape {
         /// The file.
         path: PathBuf,

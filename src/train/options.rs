@@ -366,8 +366,8 @@ impl TrainOptions {
         match found {
             None => Ok(()),
             Some((option, value)) => {
-                let (value, range) = (plain(value), "left out: the flow that is given has its own");
-                Err(TrainError::Option { option, value, range }.into())
+                let (value, reason) = (plain(value), "the given flow has its own");
+                Err(TrainError::Useless { option, value, reason }.into())
             }
         }
     }
