@@ -12,8 +12,8 @@ use std::path::PathBuf;
 /// Arguments of `flowline density`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A .npy file holds the log-density [N, N] in nats per square pixel, or per unit of
-area of points; its first row is the upper one.
+A .npy file holds the log-density [N, N], its first row on top, in nats per
+square pixel; of points, in nats per unit of area.
 
 Examples:
   flowline density latest --grid 1024

@@ -25,29 +25,38 @@ mod signals;
 mod table;
 mod train;
 
-use clap::{ColorChoice, FromArgMatches, Parser, Subcommand};
+use clap::{ArgAction, ColorChoice, FromArgMatches, Parser, Subcommand};
 use error::{CliError, Result};
 use flowline::__internal::Level;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
 
+/// Heading of the options of every command.
+const GLOBAL: &str = "Global options";
+
 /// Learn, sample and evaluate densities with continuous normalizing flows.
 #[derive(Parser)]
 #[command(name = "flowline", bin_name = "flowline", version, propagate_version = true)]
-#[command(max_term_width = 100, after_help = help::TOP)]
+#[command(max_term_width = 100, after_help = help::TOP, disable_help_flag = true, disable_version_flag = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
     /// Errors only
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = GLOBAL)]
     quiet: bool,
     /// Summary as JSON on standard output
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
     /// Colors of messages: auto, always, never [default: auto]
-    #[arg(long, global = true, value_name = "WHEN", hide_possible_values = true)]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "WHEN", hide_possible_values = true)]
     color: Option<ColorChoice>,
+    /// Print help: -h the common options, --help all
+    #[arg(short, long, global = true, help_heading = GLOBAL, action = ArgAction::Help)]
+    help: Option<bool>,
+    /// Print the version
+    #[arg(short = 'V', long, global = true, help_heading = GLOBAL, action = ArgAction::Version)]
+    version: Option<bool>,
 }
 
 #[derive(Subcommand)]

@@ -10,9 +10,10 @@ use std::path::PathBuf;
 
 /// Arguments of `flowline completions`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Example: flowline completions bash > ~/.local/share/bash-completion/completions/flowline"
-)]
+#[command(after_help = "\
+Examples:
+  source <(flowline completions bash)
+  flowline completions fish > ~/.config/fish/completions/flowline.fish")]
 pub struct CompletionsArgs {
     /// bash, elvish, fish, powershell or zsh
     #[arg(hide_possible_values = true)]

@@ -31,7 +31,7 @@ impl Parts {
 
 impl fmt::Display for Parts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} to learn from, {} of validation, {} of test", self.train, self.validation, self.test)
+        write!(f, "{} for training, {} for validation, {} for test", self.train, self.validation, self.test)
     }
 }
 

@@ -44,7 +44,7 @@ pub enum IoError {
     },
     /// The folder holds files of a run that would be overwritten, and no checkpoint.
     #[error(
-        "{} would be overwritten: {} holds a run's files and no model.safetensors; put that back and --resume, or move the files aside and begin anew with --restart",
+        "{} would be overwritten: {} holds a run's files and no model.safetensors; put that back and --resume, or move the files aside and start again with --restart",
         found.display(), folder.display()
     )]
     Lost {

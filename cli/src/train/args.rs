@@ -43,10 +43,10 @@ pub struct Args {
     #[arg(help = DATA)]
     pub data: Option<PathBuf>,
 
-    /// Columns by heading or number [default: numeric ones]
+    /// Columns [default: numeric ones]
     #[arg(long, value_name = "A,B", help_heading = INPUT)]
     pub columns: Option<String>,
-    /// Separator: a character, tab or space [default: guessed]
+    /// Separator [default: guessed]
     #[arg(long, value_name = "CHAR", value_parser = delimiter, help_heading = INPUT)]
     pub delimiter: Option<Delimiter>,
     /// Class of each image: IDX, .npy or .csv
@@ -58,13 +58,13 @@ pub struct Args {
     /// Classes of --validation
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub validation_labels: Option<PathBuf>,
-    /// Final scores only [default: a random tenth]
+    /// Final scores [default: a random tenth]
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub test: Option<PathBuf>,
     /// Classes of --test
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub test_labels: Option<PathBuf>,
-    /// marginals, logit; images only [default: marginals]
+    /// marginals, logit [default: marginals]
     #[arg(long, value_name = "NAME", help_heading = INPUT, hide_possible_values = true,
         value_parser = names(PixelTransformKind::NAMES, PixelTransformKind::ALL))]
     pub pixels: Option<PixelTransformKind>,
@@ -73,7 +73,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", visible_alias = "model", help_heading = MODEL, hide_possible_values = true,
         value_parser = names(ModelKind::NAMES, ModelKind::ALL))]
     pub field: Option<ModelKind>,
-    /// Hidden width [default: 80; points 56, from 3-D on 96; unet 32]
+    /// Hidden width [default: 80; points 56, 3-D 96; unet 32]
     #[arg(long, value_name = "N", help_heading = MODEL, allow_negative_numbers = true)]
     pub width: Option<usize>,
     /// Hidden layers [default: 3; unet 2]
@@ -98,7 +98,7 @@ pub struct Args {
     #[arg(long, value_name = "X", visible_alias = "kinetic-weight", help_heading = OBJECTIVE,
         allow_hyphen_values = true)]
     pub kinetic: Option<f64>,
-    /// Weight of the squared norm of the Jacobian [default: 0]
+    /// Weight of the squared Jacobian norm [default: 0]
     #[arg(long, value_name = "X", visible_alias = "jacobian-weight", help_heading = OBJECTIVE,
         allow_hyphen_values = true)]
     pub jacobian: Option<f64>,
@@ -109,7 +109,7 @@ pub struct Args {
     /// Relative tolerance [default: 1e-3]
     #[arg(long, value_name = "X", help_heading = SOLVER, allow_hyphen_values = true)]
     pub rtol: Option<f64>,
-    /// Absolute tolerance, standardized coordinates [default: 1e-3]
+    /// Absolute tolerance [default: 1e-3]
     #[arg(long, value_name = "X", help_heading = SOLVER, allow_hyphen_values = true)]
     pub atol: Option<f64>,
     /// Equal steps per vector field instead of tolerances
@@ -142,7 +142,7 @@ pub struct Args {
     /// Total seconds, with scores and figures
     #[arg(long, value_name = "SECONDS", help_heading = RUN, allow_hyphen_values = true)]
     pub time_limit: Option<f64>,
-    /// default, points, images or diffrax, an example of its documentation [default: by DATA]
+    /// default, points, images, diffrax [default: by DATA]
     #[arg(long, value_name = "NAME", help_heading = RUN, hide_possible_values = true, value_parser = presets())]
     pub preset: Option<Preset>,
     /// Options from a TOML file; those given here win
@@ -157,14 +157,14 @@ pub struct Args {
     /// Continue the run in --out, bit for bit
     #[arg(long, help_heading = RUN, conflicts_with = "restart")]
     pub resume: bool,
-    /// Start again; a run in --out moves to DIR.1, DIR.2 ...
+    /// Start again; the old run moves to DIR.1
     #[arg(long, help_heading = RUN)]
     pub restart: bool,
     /// Dry run: print the cost per update
     #[arg(long, help_heading = RUN)]
     pub plan: bool,
 
-    /// Run folder [default: runs/DATA, the next free number]
+    /// Run folder [default: runs/DATA, numbered]
     #[arg(short, long, value_name = "DIR", help_heading = OUTPUT)]
     pub out: Option<PathBuf>,
     /// Figures to draw: all, density, none [default: all]
