@@ -2,7 +2,7 @@
 //! lines where those are asked for.
 
 use super::live::Live;
-use super::say::{error_line, is_quiet, note};
+use super::say::note;
 use super::table::{grouped, seconds};
 use flowline::__internal::Activity;
 use flowline::train::Progress;
@@ -45,7 +45,7 @@ impl Bar {
             let every = if self.json { JSON_EVERY } else { LINE_EVERY };
             if self.told.elapsed() >= every || (last && self.json) {
                 self.told = Instant::now();
-                if self.json { self.event(&json(progress)) } else { note(&line(progress)) }
+                if self.json { event(&json(progress)) } else { note(&line(progress)) }
             }
             return;
         }
@@ -69,7 +69,7 @@ impl Bar {
                 self.told = Instant::now();
                 if self.json {
                     let name = format!("{stage:?}").to_lowercase();
-                    self.event(&serde_json::json!({"event": "stage", "stage": name, "done": done}));
+                    event(&serde_json::json!({"event": "stage", "stage": name, "done": done}));
                 } else {
                     note(&if percent == 0 { format!("{stage}") } else { format!("{stage}: {percent}%") });
                 }
@@ -84,17 +84,11 @@ impl Bar {
     /// Prints a line above the bar.
     pub fn note(&mut self, text: &str) {
         if self.json {
-            self.event(&serde_json::json!({"event": "note", "text": text}));
+            event(&serde_json::json!({"event": "note", "text": text}));
         } else if self.is_drawn() {
             self.live.above(text, &self.text.join("  "));
         } else {
             note(text);
-        }
-    }
-
-    fn event(&self, event: &serde_json::Value) {
-        if !is_quiet() {
-            error_line(&event.to_string());
         }
     }
 
@@ -159,6 +153,11 @@ fn numbers(p: &Progress) -> String {
     let kl = p.gap_nats.map_or_else(String::new, |kl| format!("  KL {kl:.3} nats"));
     let score = p.bits_per_dim.map_or(kl, |bits| format!("  {bits:.3} bits/dim"));
     format!("loss {:.4} {}  {:.1} ms/update{score}", p.loss, p.objective.unit(), p.ms)
+}
+
+/// A line of JSON.
+fn event(event: &serde_json::Value) {
+    note(&event.to_string());
 }
 
 /// Everything in one line.

@@ -76,14 +76,15 @@ pub fn read(path: &Path, options: &CsvOptions, like: &[String]) -> Result<Table>
 
 /// Prints which columns of a table are learned, where that is not plain.
 pub fn note_columns(table: &Table, options: &CsvOptions) {
-    if options.has_columns() || !(table.has_heading || !table.left_out.is_empty()) {
+    let is_plain = !table.has_heading && table.left_out.is_empty();
+    if options.has_columns() || is_plain {
         return;
     }
-    let mut text = format!("{}: columns {}", table.path.display(), table.columns.join(", "));
-    if !table.left_out.is_empty() {
-        text += &format!("; left out, not numbers: {}", table.left_out.join(", "));
-    }
-    note(&text);
+    let left_out = match table.left_out.join(", ") {
+        names if names.is_empty() => String::new(),
+        names => format!("; left out, not numbers: {names}"),
+    };
+    note(&format!("{}: columns {}{left_out}", table.path.display(), table.columns.join(", ")));
     if let Some(i) = counter(table) {
         let others = table.columns.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, name)| name.as_str());
         let others: Vec<&str> = others.collect();

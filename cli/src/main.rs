@@ -129,7 +129,10 @@ fn run(command: &Command, started: Instant) -> Result<()> {
         Command::Density(args) => density::run(args),
         Command::LogProb(args) => log_prob::run(args),
         Command::Info(args) => info::run(args),
-        Command::Completions(args) => manuals::completions(args),
+        Command::Completions(args) => {
+            manuals::completions(args);
+            Ok(())
+        }
         Command::Man(args) => manuals::man(args),
     }
 }

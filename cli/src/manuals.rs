@@ -30,14 +30,10 @@ pub struct ManArgs {
 }
 
 /// Prints a completion script.
-///
-/// # Errors
-/// None: a standard output that cannot be written ends the process.
-pub fn completions(args: &CompletionsArgs) -> Result<()> {
+pub fn completions(args: &CompletionsArgs) {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "flowline", &mut script);
     check(std::io::stdout().lock().write_all(&script));
-    Ok(())
 }
 
 /// Writes the man pages.
