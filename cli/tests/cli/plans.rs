@@ -63,7 +63,7 @@ fn info_tells_the_planned_work_of_the_updates_and_their_share_of_the_peak() {
         );
     }
     let text = place.done("info run");
-    assert!(text.contains("GFLOP/s") && !text.contains('%') && text.contains("test NLL"), "{text}");
+    assert!(text.contains("FLOP/s") && !text.contains('%') && text.contains("test NLL"), "{text}");
     let text = place.done("info run --machine");
     assert!(
         text.contains("of the peak") && text.contains("GFLOP/s of matrix products on one thread"),
