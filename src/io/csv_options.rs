@@ -154,7 +154,9 @@ fn numeric(text: &str, delimiter: char, has_heading: bool, width: usize) -> Vec<
         numbers.iter_mut().zip(is_number).for_each(|(count, number)| *count += number);
         rows += 1;
     }
-    numbers.into_iter().map(|count| 2 * count >= rows).collect()
+    let numeric: Vec<bool> = numbers.into_iter().map(|count| 2 * count >= rows).collect();
+    // Without a column of numbers the separator is another: the first row is refused, and says which.
+    if numeric.contains(&true) { numeric } else { vec![true; width] }
 }
 
 fn row(cells: &[String], places: &[usize], width: usize, delimiter: char) -> Result<Vec<f64>, String> {
@@ -259,6 +261,8 @@ mod tests {
         let table = parse(&numeric, "id,name,x\n1,ann,5\n2,7,6\n3,bob,7\n").unwrap();
         assert_eq!((table.columns, table.left_out), (vec!["id".into(), "x".into()], vec!["name".to_owned()]));
         assert_eq!((table.data, table.lines), (vec![1.0, 5.0, 2.0, 6.0, 3.0, 7.0], vec![2, 3, 4]));
+        let error = parse(&numeric, "a;b\n1;2\n3;4;5\n").unwrap_err();
+        assert!(error.contains("line 2: \"1;2\"") && error.contains("--delimiter ';'"), "{error}");
         let error = parse(&numeric, "x\n1\noops\n2\n").unwrap_err();
         assert!(error.contains("line 3: \"oops\" is not a number"), "{error}");
     }
