@@ -128,7 +128,7 @@ pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 fn meant(near: Option<&String>) -> String {
-    near.map_or_else(String::new, |near| format!(", did you mean {near}?"))
+    near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"))
 }
 
 /// Most run folders that a message names.

@@ -72,7 +72,8 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let what = if learned.frames.images.is_some() { "images" } else { "points" };
     let file = if kind == FileKind::Standard { "standard output".into() } else { path.display().to_string() };
-    done(&format!("{} {what} in {file}", grouped(n as u64)), || {
+    let place = if kind == FileKind::Standard { "on" } else { "in" };
+    done(&format!("{} {what} {place} {file}", grouped(n as u64)), || {
         let columns = learned.frames.images.is_none().then(|| learned.columns());
         serde_json::json!({
             "run": run, "file": path, "count": n, "dim": learned.dim(), "columns": columns, "seed": args.seed,
