@@ -76,7 +76,7 @@ pub fn read(path: &Path, options: &CsvOptions, like: &[String]) -> Result<Table>
 
 /// Prints which columns of a table are learned, where that is not plain.
 pub fn note_columns(table: &Table, options: &CsvOptions) {
-    let is_plain = !table.has_heading && table.left_out.is_empty();
+    let is_plain = table.left_out.is_empty() && (!table.has_heading || table.columns.len() == 1);
     if options.has_columns() || is_plain {
         return;
     }
