@@ -10,6 +10,7 @@ use crate::cnf::config::Flow;
 use crate::data::{Points, Standardizer};
 use crate::error::{Error, Result};
 use crate::io::run::RunFolder;
+use crate::plot::extra::{density_comparison_with, density_with, flow_panels_with, sample_scatter_with};
 use crate::plot::{self, Heatmap};
 use crate::tensor::{Key, Tensor};
 use std::time::Instant;
@@ -30,15 +31,21 @@ pub(crate) struct Artist {
     frame: ImageFrame,
     /// What the truth is called.
     title: &'static str,
+    names: Option<[String; 2]>,
     truth: Vec<f64>,
     rows: usize,
     cols: usize,
 }
 
 impl Artist {
-    /// With the density to learn over the image, and what it is called.
-    pub(crate) fn new(frame: &ImageFrame, title: &'static str, (truth, rows, cols): Inner) -> Artist {
-        Artist { frame: frame.clone(), title, truth, rows, cols }
+    /// With the density to learn over the image, what it is called, and the names of the axes.
+    pub(crate) fn new(
+        frame: &ImageFrame,
+        title: &'static str,
+        (truth, rows, cols): Inner,
+        names: Option<[String; 2]>,
+    ) -> Artist {
+        Artist { frame: frame.clone(), title, names, truth, rows, cols }
     }
 
     fn map<'a>(&self, values: &'a [f64], rows: usize, cols: usize) -> Heatmap<'a> {
@@ -49,27 +56,30 @@ impl Artist {
     pub(crate) fn density(&self, folder: &RunFolder, learned: &Inner, update: u64) -> Result<()> {
         let map = self.map(&learned.0, learned.1, learned.2);
         let title = format!("learned density after {update} updates");
-        Ok(plot::density(&title, &map, self.frame.scale())?.save(folder.file("density.png"))?)
+        Ok(density_with(&title, &map, self.frame.scale(), self.names.as_ref())?
+            .save(folder.file("density.png"))?)
     }
 
     /// The density to learn beside the learned one.
     pub(crate) fn comparison(&self, folder: &RunFolder, learned: &Inner) -> Result<()> {
         let truth = self.map(&self.truth, self.rows, self.cols);
         let learned = self.map(&learned.0, learned.1, learned.2);
-        let figure = plot::extra::density_comparison_with(self.title, &truth, &learned, self.frame.scale())?;
+        let figure =
+            density_comparison_with(self.title, &truth, &learned, self.frame.scale(), self.names.as_ref())?;
         Ok(figure.save(folder.file("comparison.png"))?)
     }
 
     /// A scatter and a histogram of points in pixel coordinates.
     pub(crate) fn samples(&self, folder: &RunFolder, points: &[[f64; 2]]) -> Result<()> {
-        Ok(plot::sample_scatter(points, self.frame.window(), self.frame.scale())?
+        Ok(sample_scatter_with(points, self.frame.window(), self.frame.scale(), self.names.as_ref())?
             .save(folder.file("samples.png"))?)
     }
 
     /// Points in pixel coordinates on their way from the base to the data.
     pub(crate) fn flow(&self, folder: &RunFolder, way: Vec<(f64, Vec<[f64; 2]>)>) -> Result<()> {
         let panels: Vec<(f64, &[[f64; 2]])> = way.iter().map(|(t, points)| (*t, &points[..])).collect();
-        Ok(plot::flow_panels(&panels, self.frame.window())?.save(folder.file("flow.png"))?)
+        Ok(flow_panels_with(&panels, self.frame.window(), self.names.as_ref())?
+            .save(folder.file("flow.png"))?)
     }
 }
 

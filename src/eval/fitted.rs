@@ -15,7 +15,7 @@ use crate::tensor::{Key, Tensor};
 use {
     super::figures::on_cells,
     crate::heatmap::Heatmap,
-    crate::plot::{self, Figure},
+    crate::plot::{Figure, extra::density_with},
     std::path::Path,
 };
 
@@ -46,6 +46,8 @@ pub struct DensityGrid {
     pub frame: Extent,
     /// The color scale of the run's figures.
     pub scale: ColorScale,
+    /// Names of the axes, of points.
+    pub names: Option<[String; 2]>,
 }
 
 impl Fitted {
@@ -209,7 +211,8 @@ impl Fitted {
         let parts: Vec<_> = self.log_grid_parts(size, margin, tolerance)?.collect::<Result<_>>()?;
         let plane = self.plane("a grid")?;
         let (frame, scale) = (plane.grown(margin), plane.scale());
-        Ok(DensityGrid { log_density: parts.concat(), size, frame, scale })
+        let names = self.frames.axis_names();
+        Ok(DensityGrid { log_density: parts.concat(), size, frame, scale, names })
     }
 
     /// [`Fitted::log_grid`] in parts, row-major, first row on top; what lies farther out than [`FAR`] has log-density -inf. A
@@ -261,7 +264,7 @@ impl Fitted {
         let (values, rows, cols) = self.over_image(size)?;
         let plane = self.plane("a figure of the density")?;
         let map = Heatmap { values: &values, rows, cols, frame: plane.window() };
-        Ok(plot::density("learned density", &map, plane.scale())?)
+        Ok(density_with("learned density", &map, plane.scale(), self.frames.axis_names().as_ref())?)
     }
 }
 
@@ -279,7 +282,7 @@ impl DensityGrid {
     pub fn plot(&self, path: impl AsRef<Path>) -> Result<()> {
         let values: Vec<f64> = self.log_density.iter().map(|x| x.exp()).collect();
         let map = Heatmap { values: &values, rows: self.size, cols: self.size, frame: self.frame };
-        Ok(plot::density("learned density", &map, self.scale)?.save(path)?)
+        Ok(density_with("learned density", &map, self.scale, self.names.as_ref())?.save(path)?)
     }
 }
 

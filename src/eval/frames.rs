@@ -39,6 +39,11 @@ impl Frames {
         }
     }
 
+    /// Names of the axes of the plane: those of two columns of points; an image has none.
+    pub fn axis_names(&self) -> Option<[String; 2]> {
+        self.points.as_ref()?.columns.clone().try_into().ok()
+    }
+
     /// What is added to an NLL in standardized coordinates where it is reported: `sum ln std` for points, 0 for an image.
     pub(crate) fn reported_nats(&self) -> f64 {
         self.points.as_ref().map_or(0.0, |points| -points.standard().log_jacobian())

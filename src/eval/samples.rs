@@ -3,7 +3,7 @@
 use super::Fitted;
 use super::images::sample_figure;
 use crate::error::Result;
-use crate::plot::{self, Figure};
+use crate::plot::{Figure, extra::sample_scatter_with};
 use crate::tensor::Key;
 use std::path::Path;
 
@@ -26,6 +26,7 @@ impl Fitted {
             return sample_figure(&self.flow, self.images("a figure of samples")?, n, key);
         }
         let plane = self.plane("a figure of samples")?;
-        Ok(plot::sample_scatter(&self.sample(n, key)?, plane.window(), plane.scale())?)
+        let (points, names) = (self.sample(n, key)?, self.frames.axis_names());
+        Ok(sample_scatter_with(&points, plane.window(), plane.scale(), names.as_ref())?)
     }
 }

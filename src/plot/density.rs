@@ -25,7 +25,11 @@ pub(super) struct Panels {
     gap: u32,
     /// Whether what they show is in pixel coordinates.
     pixels: bool,
+    names: Option<[String; 2]>,
 }
+
+/// What the axes of a plane are called; without names, x and y, in pixels where y points down.
+pub type AxisNames<'a> = Option<&'a [String; 2]>;
 
 impl Panels {
     /// `count` panels, each as large as the frame's aspect allows in `width` x `height`.
@@ -34,6 +38,7 @@ impl Panels {
         count: u32,
         [width, height]: [u32; 2],
         bar: bool,
+        names: AxisNames,
     ) -> Result<Self, PlotError> {
         frame.check()?;
         let fit = (f64::from(width)).min(f64::from(height) * frame.aspect());
@@ -43,13 +48,13 @@ impl Panels {
         let gap = if width < 400 { SMALL_GAP } else { GAP };
         let sheet = Sheet::new(LEFT + count * width + (count - 1) * gap + right, TOP + height + BELOW);
         let rects = (0..count).map(|i| Rect { x: LEFT + i * (width + gap), y: TOP, width, height }).collect();
-        Ok(Self { sheet, rects, gap, pixels: !frame.is_upward() })
+        Ok(Self { sheet, rects, gap, pixels: !frame.is_upward(), names: names.cloned() })
     }
 
     /// Axes and titles of all panels; the axes are named once.
     pub(super) fn axes(&mut self, frame: Extent, titles: &[&str]) -> Result<(), PlotError> {
         for (i, (&rect, title)) in self.rects.iter().zip(titles).enumerate() {
-            self.sheet.plane_axes(rect, frame, i == 0, (self.gap - APART) / 2)?;
+            self.sheet.plane_axes(rect, frame, self.names.as_ref(), i == 0, (self.gap - APART) / 2)?;
             self.sheet.title(title, rect)?;
         }
         Ok(())
@@ -68,7 +73,20 @@ impl Panels {
 /// # Errors
 /// [`PlotError::Shape`], [`PlotError::Value`] or [`PlotError::Extent`] for a map that is none.
 pub fn density(title: &str, map: &Heatmap, scale: ColorScale) -> Result<Figure, PlotError> {
-    heat_maps(&[(title, map)], scale, [1000, 900], Cells::Smooth)
+    density_with(title, map, scale, None)
+}
+
+/// [`density`] with names of the axes.
+///
+/// # Errors
+/// As [`density`].
+pub fn density_with(
+    title: &str,
+    map: &Heatmap,
+    scale: ColorScale,
+    names: AxisNames,
+) -> Result<Figure, PlotError> {
+    heat_maps(&[(title, map)], scale, [1000, 900], Cells::Smooth, names)
 }
 
 /// The image's density beside the learned one on one scale, with one color bar.
@@ -82,10 +100,10 @@ pub fn density_comparison(
     learned: &Heatmap,
     scale: ColorScale,
 ) -> Result<Figure, PlotError> {
-    density_comparison_with("density of the image", truth, learned, scale)
+    density_comparison_with("density of the image", truth, learned, scale, None)
 }
 
-/// [`density_comparison`] with something else than an image, named by its title.
+/// [`density_comparison`] with something else than an image, named by its title, and names of the axes.
 ///
 /// # Errors
 /// As [`density`].
@@ -94,9 +112,10 @@ pub fn density_comparison_with(
     truth: &Heatmap,
     learned: &Heatmap,
     scale: ColorScale,
+    names: AxisNames,
 ) -> Result<Figure, PlotError> {
     let maps = [(title, truth), ("learned density", learned)];
-    heat_maps(&maps, scale, [760, 800], Cells::Smooth)
+    heat_maps(&maps, scale, [760, 800], Cells::Smooth, names)
 }
 
 /// Maps side by side on one scale, each panel as large as fits in `size`.
@@ -105,12 +124,13 @@ pub(super) fn heat_maps(
     scale: ColorScale,
     size: [u32; 2],
     cells: Cells,
+    names: AxisNames,
 ) -> Result<Figure, PlotError> {
     for (_, map) in maps {
         map.check()?;
     }
     let frame = maps[0].1.frame;
-    let mut panels = Panels::row(frame, maps.len() as u32, size, true)?;
+    let mut panels = Panels::row(frame, maps.len() as u32, size, true, names)?;
     for (i, (_, map)) in maps.iter().enumerate() {
         panels.sheet.heat(panels.rects[i], map, scale, cells);
     }
@@ -152,6 +172,23 @@ mod tests {
         assert_eq!(figure.pixel(LEFT + 100, TOP + 100), inferno(1.0 / 1.1));
         assert_eq!(figure.pixel(LEFT + 760 + GAP + 100, TOP + 100), inferno(0.5 / 1.1));
         assert!((1500..2100).contains(&figure.width));
+    }
+
+    #[test]
+    fn names_of_the_axes_are_drawn() {
+        let map = Heatmap { values: &[0.0; 6], rows: 2, cols: 3, frame: FRAME };
+        let drawn = |names: AxisNames| density_with("", &map, ColorScale { max: 1.0 }, names).unwrap();
+        let named = drawn(Some(&["height_cm", "weight_kg"].map(str::to_owned)));
+        let plain = drawn(None);
+        // The rows below the numbers, where the name of the x axis stands.
+        let below = |figure: &Figure| {
+            let rows = figure.height - BELOW + 55..figure.height;
+            rows.flat_map(|y| (0..figure.width).map(move |x| (x, y)))
+                .filter(|&(x, y)| figure.pixel(x, y) != [255; 3])
+                .count()
+        };
+        assert!(below(&named) > below(&plain), "{} {}", below(&named), below(&plain));
+        assert_eq!(named.width, plain.width);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct LossCurve<'a> {
     pub phases: &'a [LossPhase<'a>],
     /// `[update, NLL on held-out points in nats]`, growing updates; may be empty.
     pub nll: &'a [[f64; 2]],
-    /// Standard error of the last of them, where it is known; that of its gap too.
+    /// Standard error of the last of them, where it is known; that of the KL divergence too.
     pub nll_stderr: Option<f64>,
     /// The density's entropy in nats, the floor of any NLL.
     pub entropy: Option<f64>,
@@ -162,8 +162,10 @@ impl<'a> Panel<'a> {
         }
         let error = nll_stderr.map_or_else(String::new, |stderr| format!(" ± {stderr:.3}"));
         let text = match entropy {
-            Some(h) => format!("held-out NLL {:.3}{error}, gap {:.3}{error} nats", last[1], last[1] - h),
-            None => format!("held-out NLL {:.3}{error} nats", last[1]),
+            Some(h) => {
+                format!("validation NLL {:.3}{error}, KL divergence {:.3}{error} nats", last[1], last[1] - h)
+            }
+            None => format!("validation NLL {:.3}{error} nats", last[1]),
         };
         self.legend(&text, color, false)
     }

@@ -54,6 +54,6 @@ pub use work_precision::{MethodCurve, work_precision};
 
 pub mod extra {
     //! Less common figures.
-    pub use super::density::density_comparison_with;
-    pub use super::points::{histogram, histogram_of_parts};
+    pub use super::density::{AxisNames, density_comparison_with, density_with};
+    pub use super::points::{flow_panels_with, histogram, histogram_of_parts, sample_scatter_with};
 }

@@ -2,7 +2,7 @@
 use super::{
     ColorScale, Extent, Figure, Heatmap, PlotError,
     color::inferno,
-    density::{Panels, heat_maps},
+    density::{AxisNames, Panels, heat_maps},
     map::{Cells, Histogram},
     sheet::{Rect, Sheet, failed, rgb, thousands},
 };
@@ -23,8 +23,21 @@ const LONE: f64 = 0.3;
 /// # Errors
 /// [`PlotError::Value`] for a point that is not finite, [`PlotError::Nothing`] without points.
 pub fn sample_scatter(points: &[[f64; 2]], frame: Extent, scale: ColorScale) -> Result<Figure, PlotError> {
+    sample_scatter_with(points, frame, scale, None)
+}
+
+/// [`sample_scatter`] with names of the axes.
+///
+/// # Errors
+/// As [`sample_scatter`].
+pub fn sample_scatter_with(
+    points: &[[f64; 2]],
+    frame: Extent,
+    scale: ColorScale,
+    names: AxisNames,
+) -> Result<Figure, PlotError> {
     check(points)?;
-    let mut panels = Panels::row(frame, 2, [760, 800], true)?;
+    let mut panels = Panels::row(frame, 2, [760, 800], true, names)?;
     let counted = Histogram::of(points, frame, f64::INFINITY);
     let scattered = &points[..points.len().min(SCATTERED)];
     scatter(&mut panels.sheet, panels.rects[0], scattered, &counted.map(), scale)?;
@@ -47,10 +60,10 @@ pub fn histogram(
     frame: Extent,
     scale: Option<ColorScale>,
 ) -> Result<Figure, PlotError> {
-    histogram_of_parts(title, points.len(), std::iter::once(Ok(points)), frame, scale)
+    histogram_of_parts(title, points.len(), std::iter::once(Ok(points)), frame, scale, None)
 }
 
-/// [`histogram`] of `num_points` points that come in parts: memory holds one of them.
+/// [`histogram`] of `num_points` points that come in parts, with names of the axes: memory holds one part.
 ///
 /// # Errors
 /// The first part's that fails, or as [`sample_scatter`].
@@ -60,6 +73,7 @@ pub fn histogram_of_parts<P: AsRef<[[f64; 2]]>, E: From<PlotError>>(
     parts: impl Iterator<Item = Result<P, E>>,
     frame: Extent,
     scale: Option<ColorScale>,
+    names: AxisNames,
 ) -> Result<Figure, E> {
     frame.check()?;
     let mut counted = Histogram::new(num_points, frame, f64::INFINITY);
@@ -69,7 +83,7 @@ pub fn histogram_of_parts<P: AsRef<[[f64; 2]]>, E: From<PlotError>>(
         counted.add(part.as_ref());
     }
     let scale = scale.unwrap_or_else(|| ColorScale::of(&counted.map()));
-    Ok(heat_maps(&[(title, &counted.map())], scale, [1000, 900], Cells::Flat)?)
+    Ok(heat_maps(&[(title, &counted.map())], scale, [1000, 900], Cells::Flat, names)?)
 }
 
 /// The same points at several times, from the base density to the data: a row of histograms, `t` in the titles.
@@ -79,6 +93,18 @@ pub fn histogram_of_parts<P: AsRef<[[f64; 2]]>, E: From<PlotError>>(
 /// # Errors
 /// As [`sample_scatter`]; [`PlotError::Nothing`] without panels.
 pub fn flow_panels(panels: &[(f64, &[[f64; 2]])], frame: Extent) -> Result<Figure, PlotError> {
+    flow_panels_with(panels, frame, None)
+}
+
+/// [`flow_panels`] with names of the axes.
+///
+/// # Errors
+/// As [`flow_panels`].
+pub fn flow_panels_with(
+    panels: &[(f64, &[[f64; 2]])],
+    frame: Extent,
+    names: AxisNames,
+) -> Result<Figure, PlotError> {
     if panels.is_empty() {
         return Err(PlotError::Nothing { what: "panels" });
     }
@@ -88,7 +114,7 @@ pub fn flow_panels(panels: &[(f64, &[[f64; 2]])], frame: Extent) -> Result<Figur
     frame.check()?;
     let count = panels.len() as u32;
     let side = (1740 / count).saturating_sub(36).clamp(120, 600);
-    let mut row = Panels::row(frame, count, [side, side], false)?;
+    let mut row = Panels::row(frame, count, [side, side], false, names)?;
     for (&rect, (_, points)) in row.rects.iter().zip(panels) {
         let counted = Histogram::of(points, frame, SMALL);
         row.sheet.heat(rect, &counted.map(), ColorScale::of(&counted.map()), Cells::Smooth);

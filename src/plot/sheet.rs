@@ -5,6 +5,7 @@
 use super::{
     ColorScale, Extent, Figure, Heatmap, PlotError,
     color::{FAINT, INK, inferno},
+    density::AxisNames,
     map::Cells,
 };
 use plotters::prelude::*;
@@ -313,6 +314,7 @@ impl Sheet {
         &mut self,
         rect: Rect,
         frame: Extent,
+        names: AxisNames,
         named: bool,
         overhang: u32,
     ) -> Result<(), PlotError> {
@@ -320,7 +322,11 @@ impl Sheet {
         let small = rect.width < 400;
         let ticks = if small { 3 } else { 5 };
         let (x, y) = (Axis::round(frame.x, ticks, 1.0), Axis::round(frame.y, ticks, 1.0));
-        let [right, down] = if frame.is_upward() { ["x", "y"] } else { ["x (pixels)", "y (pixels)"] };
+        let [right, down] = match names {
+            Some(names) => names.each_ref().map(String::as_str),
+            None if frame.is_upward() => ["x", "y"],
+            None => ["x (pixels)", "y (pixels)"],
+        };
         self.axis_below(rect, &x, if named || !small { right } else { "" }, overhang)?;
         if named { self.axis_left(rect, &y, down) } else { self.axis_left(rect, &y.bare(), "") }
     }
