@@ -15,7 +15,7 @@ use crate::tensor::{Key, Tensor};
 use {
     super::figures::on_cells,
     crate::heatmap::Heatmap,
-    crate::plot::{self, Figure},
+    crate::plot::{self, Figure, extra::Plane},
     std::path::Path,
 };
 
@@ -261,7 +261,9 @@ impl Fitted {
         let (values, rows, cols) = self.over_image(size)?;
         let plane = self.plane("a figure of the density")?;
         let map = Heatmap { values: &values, rows, cols, frame: plane.window() };
-        Ok(plot::density("learned density", &map, plane.scale())?)
+        let names = self.frames.axis_names();
+        let plane = Plane { frame: plane.window(), names: [&names[0], &names[1]], scale: plane.scale() };
+        Ok(plane.density("Learned density", &map)?)
     }
 }
 
@@ -279,7 +281,7 @@ impl DensityGrid {
     pub fn plot(&self, path: impl AsRef<Path>) -> Result<()> {
         let values: Vec<f64> = self.log_density.iter().map(|x| x.exp()).collect();
         let map = Heatmap { values: &values, rows: self.size, cols: self.size, frame: self.frame };
-        Ok(plot::density("learned density", &map, self.scale)?.save(path)?)
+        Ok(plot::density("Learned density", &map, self.scale)?.save(path)?)
     }
 }
 
