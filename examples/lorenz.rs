@@ -32,7 +32,9 @@ pub fn run(folder: &Path) -> flowline::Result<[f64; 3]> {
         [across, y[2] * tilt.cos() + away * tilt.sin()]
     };
     let picture = plot::phase_portrait(&long, ["x cos 35° + y sin 35°", "z, seen from 12° above"], seen)?;
-    picture.with_title("The orbit of Lorenz's equations over 60 units of time").save(folder.join("lorenz.png"))?;
+    picture
+        .with_title("The orbit of Lorenz's equations over 60 units of time")
+        .save(folder.join("lorenz.png"))?;
     Ok(short.ys[0])
 }
 

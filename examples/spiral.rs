@@ -120,7 +120,12 @@ fn draw(folder: &Path, model: &Mlp, seen: &Tensor, unseen: &Tensor) -> flowline:
     let starts = few(unseen).slice(1, 0..1).reshape([5, 2]);
     let learned =
         follow(model, &starts, &(times(20 * TIMES, 1).cast(flowline::tensor::DType::F64) * (DT / 20.0)))?;
-    let axes = Axes::new("x", "y").size(800, 800).equal_aspect().xlim(-1.8, 1.8).ylim(-1.8, 1.8).streamlines(&ground);
+    let axes = Axes::new("x", "y")
+        .size(800, 800)
+        .equal_aspect()
+        .xlim(-1.8, 1.8)
+        .ylim(-1.8, 1.8)
+        .streamlines(&ground);
     let dots = |axes: Axes, name: &str, ys: &Tensor| {
         let label = |i| if i == 0 { name } else { "" };
         paths(&by_time(&few(ys)))

@@ -52,7 +52,11 @@ impl Artist {
 
     /// The plane that figures show, its axes called as the data's columns.
     fn plane(&self) -> Plane<'_> {
-        Plane { frame: self.frame.window(), names: [0, 1].map(|a| self.names[a].as_str()), scale: self.frame.scale() }
+        Plane {
+            frame: self.frame.window(),
+            names: [0, 1].map(|a| self.names[a].as_str()),
+            scale: self.frame.scale(),
+        }
     }
 
     fn map<'a>(&self, values: &'a [f64], rows: usize, cols: usize) -> Heatmap<'a> {

@@ -2,13 +2,7 @@
 //!
 //! A frame shows every point as a small light on dark ground; lights add up. The colors are few, so that the file is small:
 //! what a GIF file repeats well are runs of one color.
-use super::{
-    PlotError,
-    color::inferno,
-    figure::save_bytes,
-    plane::Plane,
-    points::check,
-};
+use super::{PlotError, color::inferno, figure::save_bytes, plane::Plane, points::check};
 use crate::io::raster::encode_animation;
 use std::path::Path;
 
@@ -63,7 +57,13 @@ impl Plane<'_> {
         let mut frames = Vec::with_capacity(way.len());
         for (i, (_, points)) in way.iter().enumerate() {
             check(points)?;
-            let delay = if i == last { LAST } else if i == 0 { FIRST } else { DELAY };
+            let delay = if i == last {
+                LAST
+            } else if i == 0 {
+                FIRST
+            } else {
+                DELAY
+            };
             frames.push((self.lights(&points[..points.len().min(SHOWN)], size), delay));
         }
         let palette = (0..COLORS).map(|i| inferno(i as f64 / (COLORS - 1) as f64)).collect();
@@ -140,7 +140,8 @@ mod tests {
 
     #[test]
     fn a_point_moves_from_frame_to_frame() {
-        let ways: Vec<(f64, [[f64; 2]; 1])> = (0..5).map(|i| (0.25 * f64::from(i), [[0.2 + 0.4 * f64::from(i), 0.25]])).collect();
+        let ways: Vec<(f64, [[f64; 2]; 1])> =
+            (0..5).map(|i| (0.25 * f64::from(i), [[0.2 + 0.4 * f64::from(i), 0.25]])).collect();
         let way: Vec<(f64, &[[f64; 2]])> = ways.iter().map(|(t, p)| (*t, &p[..])).collect();
         let animation = PLANE.flow_animation(&way).unwrap();
         assert_eq!((animation.size(), animation.num_frames()), ([480, 240], 5));
@@ -150,7 +151,10 @@ mod tests {
             assert!(x.abs_diff((0.1 + 0.2 * i as f64).mul_add(480.0, 0.0) as usize) <= 1, "{i}: {x}");
             assert!(y.abs_diff(180) <= 1, "{i}: {y}");
         }
-        assert_eq!(animation.to_gif_bytes().unwrap(), PLANE.flow_animation(&way).unwrap().to_gif_bytes().unwrap());
+        assert_eq!(
+            animation.to_gif_bytes().unwrap(),
+            PLANE.flow_animation(&way).unwrap().to_gif_bytes().unwrap()
+        );
     }
 
     #[test]
@@ -172,6 +176,9 @@ mod tests {
         let far = PLANE.flow_animation(&[(0.0, &[[9.0, 9.0]][..])]).unwrap();
         assert!(far.frames[0].0.iter().all(|&place| place == 0));
         assert!(matches!(PLANE.flow_animation(&[]), Err(PlotError::Nothing { what: "frames" })));
-        assert!(matches!(PLANE.flow_animation(&[(0.0, &[][..])]), Err(PlotError::Nothing { what: "points" })));
+        assert!(matches!(
+            PLANE.flow_animation(&[(0.0, &[][..])]),
+            Err(PlotError::Nothing { what: "points" })
+        ));
     }
 }

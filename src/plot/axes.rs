@@ -191,7 +191,8 @@ impl Axes {
         let tags: Vec<Tag> = named.iter().map(|one| one.tag(&chart)).collect();
         let curves: Vec<Vec<[f64; 2]>> = series.iter().flat_map(|one| one.on_screen(&chart)).collect();
         let is_line = |entry: &Entry| entry.sample == Sample::Line;
-        let places = entries.iter().all(is_line).then(|| tags::placed(&tags, &curves, chart.bounds())).flatten();
+        let places =
+            entries.iter().all(is_line).then(|| tags::placed(&tags, &curves, chart.bounds())).flatten();
         if places.is_none() {
             chart = self.chart(ranges, size, &entries, Right::Nothing)?;
         }
@@ -200,7 +201,13 @@ impl Axes {
         Ok(chart.finish(""))
     }
 
-    fn chart(&self, [x, y]: [[f64; 2]; 2], size: Size, legend: &[Entry], right: Right) -> Result<Chart, PlotError> {
+    fn chart(
+        &self,
+        [x, y]: [[f64; 2]; 2],
+        size: Size,
+        legend: &[Entry],
+        right: Right,
+    ) -> Result<Chart, PlotError> {
         let named = |range: [f64; 2], axis: usize, most: usize| {
             let name = &self.names[axis];
             if self.log[axis] {
@@ -214,7 +221,8 @@ impl Axes {
         for (axis, value, note) in &self.rules {
             let value = if self.log[*axis] { value.log10() } else { *value };
             let [left, right, low, high] = chart.ends();
-            let ends = if *axis == 0 { [[value, low], [value, high]] } else { [[left, value], [right, value]] };
+            let ends =
+                if *axis == 0 { [[value, low], [value, high]] } else { [[left, value], [right, value]] };
             let range = [[left, right], [low, high]][*axis];
             if !(range[0]..=range[1]).contains(&value) {
                 continue;
@@ -250,7 +258,10 @@ impl Axes {
         let length = |[from, to]: [f64; 2]| to - from;
         let aspect = length(ranges[0]) / length(ranges[1]);
         let Some([width, height]) = self.size else {
-            return Ok((if self.equal { Size::Aspect(aspect.clamp(0.1, 10.0)) } else { Size::Canvas }, ranges));
+            return Ok((
+                if self.equal { Size::Aspect(aspect.clamp(0.1, 10.0)) } else { Size::Canvas },
+                ranges,
+            ));
         };
         if self.equal {
             let wanted = f64::from(width) / f64::from(height);
@@ -308,7 +319,9 @@ mod tests {
         straight_as(Axes::new("x", "y").log_y(), &exponential);
         let power: Vec<[f64; 2]> = (1..50).map(|i| [f64::from(i), f64::from(i).powi(3)]).collect();
         straight_as(Axes::new("x", "y").log_x().log_y(), &power);
-        for (axes, point) in [(Axes::new("x", "y").log_y(), [2.0, 0.0]), (Axes::new("x", "y").log_x(), [0.0, 2.0])] {
+        for (axes, point) in
+            [(Axes::new("x", "y").log_y(), [2.0, 0.0]), (Axes::new("x", "y").log_x(), [0.0, 2.0])]
+        {
             let refused = axes.scatter("", &[[1.0, 1.0], point], 0).render();
             assert!(matches!(refused, Err(PlotError::Value { index: 1, .. })), "{refused:?}");
         }
@@ -319,7 +332,8 @@ mod tests {
         let axes = Axes::new("x", "y").lines("", &line([0.0, 1.0]), 0).ylim(0.0, 0.5);
         let (whole, cut) = (axes.clone().ylim(0.0, 1.0).render().unwrap(), axes.render().unwrap());
         let bounds = |figure: &Figure| {
-            let rows = (0..figure.height).filter(|&y| (0..figure.width).any(|x| figure.pixel(x, y) == SERIES[0]));
+            let rows =
+                (0..figure.height).filter(|&y| (0..figure.width).any(|x| figure.pixel(x, y) == SERIES[0]));
             let rows: Vec<u32> = rows.collect();
             [rows[0], rows[rows.len() - 1]]
         };

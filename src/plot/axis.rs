@@ -95,14 +95,16 @@ mod tests {
         assert_eq!(ticks([0.0, 6.2e-4], 1e-4), ["0", "2", "4", "6"]);
         assert_eq!(ticks([-1.0, 1.0], 1.0), ["\u{2212}1.0", "\u{2212}0.5", "0.0", "0.5", "1.0"]);
         assert_eq!(ticks([0.0, 60_000.0], 1.0), ["0", "20,000", "40,000", "60,000"]);
-        assert_eq!(ticks([-4_000.0, 4_000.0], 1.0), ["\u{2212}4,000", "\u{2212}2,000", "0", "2,000", "4,000"]);
+        assert_eq!(
+            ticks([-4_000.0, 4_000.0], 1.0),
+            ["\u{2212}4,000", "\u{2212}2,000", "0", "2,000", "4,000"]
+        );
     }
 
     #[test]
     fn decades_are_thinned_to_what_fits() {
-        let every = |range, most| -> Vec<f64> {
-            Axis::decades(range, most).ticks.into_iter().map(|t| t.0).collect()
-        };
+        let every =
+            |range, most| -> Vec<f64> { Axis::decades(range, most).ticks.into_iter().map(|t| t.0).collect() };
         assert_eq!(every([-3.5, 0.5], 8), [-3.0, -2.0, -1.0, 0.0]);
         assert_eq!(every([-12.2, 0.1], 7), [-12.0, -10.0, -8.0, -6.0, -4.0, -2.0, 0.0]);
         assert_eq!([-12, 0, 1, 5].map(power_of_ten), ["10^\u{2212}12", "1", "10", "10^5"]);

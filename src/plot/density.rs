@@ -1,5 +1,13 @@
 //! Heat maps of densities: one alone, or the image's beside the learned one.
-use super::{ColorScale, Figure, Heatmap, PlotError, plane::Plane};
+use super::{
+    ColorScale, Figure, Heatmap, PlotError,
+    axis::Axis,
+    chart::{BAR_GAP, BAR_WIDTH},
+    color::{INK, inferno},
+    map::Cells,
+    plane::Plane,
+    sheet::{Anchor, LABEL, Rect, Sheet},
+};
 
 /// One density as a heat map, with axes in pixel coordinates (y down) and a color bar.
 ///
@@ -36,13 +44,59 @@ pub fn density_comparison_with(
     Plane::unnamed(truth.frame, scale).comparison([title, "Learned density"], [truth, learned])
 }
 
+/// Side of a panel of a sheet, room between panels, above each for its name, and around them.
+const PANEL: u32 = 420;
+const BETWEEN: u32 = 28;
+const NAME: u32 = 64;
+const AROUND: u32 = 40;
+
+/// Densities of several things in rows of equal panels: the name of each, its map, its own color scale. One color bar
+/// counts in shares of the scales.
+///
+/// # Errors
+/// As [`density`]; [`PlotError::Nothing`] without a map or a column.
+pub fn density_sheet(
+    title: &str,
+    maps: &[(&str, Heatmap, ColorScale)],
+    columns: usize,
+) -> Result<Figure, PlotError> {
+    if maps.is_empty() || columns == 0 {
+        return Err(PlotError::Nothing { what: "densities" });
+    }
+    let across = columns.min(maps.len()) as u32;
+    let rows = maps.len().div_ceil(columns) as u32;
+    let top = if title.is_empty() { 0 } else { NAME };
+    let place = |i: u32, [from, step]: [u32; 2]| from + i * step;
+    let (step_x, step_y) = (PANEL + BETWEEN, PANEL + NAME);
+    let end = AROUND + across * step_x - BETWEEN;
+    let height = top + rows * step_y + AROUND;
+    let mut sheet = Sheet::new(end + BAR_GAP + BAR_WIDTH + 150, height);
+    sheet.title(title, Rect { x: AROUND, y: top + 24, width: end - AROUND, height });
+    for (i, (name, map, scale)) in maps.iter().enumerate() {
+        map.check()?;
+        let (column, row) = ((i % columns) as u32, (i / columns) as u32);
+        let [x, y] = [place(column, [AROUND, step_x]), place(row, [top + NAME, step_y])];
+        let panel = Rect { x, y, width: PANEL, height: PANEL };
+        sheet.text(name, [x as i32, y as i32 - 26], LABEL, Anchor::Left, INK);
+        sheet.raster(panel, |_, _| scale.color(0.0));
+        let aspect = map.frame.aspect();
+        let size = |share: f64| (f64::from(PANEL) * share.min(1.0)).round() as u32;
+        let (width, height) = (size(aspect), size(1.0 / aspect));
+        let inside = Rect { x: x + (PANEL - width) / 2, y: y + (PANEL - height) / 2, width, height };
+        sheet.heat(inside, map, *scale, Cells::Smooth);
+    }
+    let bar = Rect { x: end + BAR_GAP, y: top + NAME, width: BAR_WIDTH, height: rows * step_y - NAME };
+    sheet.colors(bar, inferno)?;
+    sheet.axis_right(bar, &Axis::round([1.0, 0.0], 5, 1.0), "density / largest of the panel")?;
+    Ok(sheet.figure)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::plot::{
         Extent,
-        chart::{BAR_GAP, BAR_WIDTH, BELOW, LEFT},
-        color::inferno,
+        chart::{BELOW, LEFT},
         plane::{GAP, ONE, TOP, TWO},
     };
 
@@ -73,6 +127,27 @@ mod tests {
         assert_eq!(figure.pixel(LEFT + 100, TOP + 100), inferno(1.0 / 1.1));
         assert_eq!(figure.pixel(LEFT + TWO[0] + GAP + 100, TOP + 100), inferno(0.5 / 1.1));
         assert!((1500..2100).contains(&figure.width));
+    }
+
+    #[test]
+    fn panels_of_a_sheet_are_equal_and_aligned() {
+        let wide = Heatmap { values: &[0.5; 2], rows: 1, cols: 2, frame: FRAME };
+        let square = Heatmap { frame: Extent { x: [0.0, 1.0], y: [0.0, 1.0] }, ..wide };
+        let maps = [
+            ("a", wide, ColorScale { max: 0.5 }),
+            ("b", square, ColorScale { max: 1.0 }),
+            ("c", wide, ColorScale { max: 1.0 }),
+        ];
+        let figure = density_sheet("", &maps, 2).unwrap();
+        assert_eq!(figure.height, 2 * (PANEL + NAME) + AROUND);
+        let middle = |column: u32, row: u32| {
+            let half = PANEL / 2;
+            figure.pixel(AROUND + column * (PANEL + BETWEEN) + half, NAME + row * (PANEL + NAME) + half)
+        };
+        assert_eq!([middle(0, 0), middle(1, 0), middle(0, 1)], [inferno(1.0), inferno(0.5), inferno(0.5)]);
+        // The wide map has dark bands above and below it.
+        assert_eq!(figure.pixel(AROUND + 5, NAME + 5), inferno(0.0));
+        assert!(matches!(density_sheet("", &[], 2), Err(PlotError::Nothing { .. })));
     }
 
     #[test]

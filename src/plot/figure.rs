@@ -178,7 +178,9 @@ mod tests {
     #[test]
     fn the_ending_of_a_path_chooses_the_format() {
         let folder = crate::io::scratch();
-        for (name, first) in [("a.svg", b"<svg"), ("a.SVG", b"<svg"), ("a.png", b"\x89PNG"), ("a", b"\x89PNG")] {
+        for (name, first) in
+            [("a.svg", b"<svg"), ("a.SVG", b"<svg"), ("a.png", b"\x89PNG"), ("a", b"\x89PNG")]
+        {
             Figure::white(7, 5).save(folder.path().join(name)).unwrap();
             assert_eq!(&std::fs::read(folder.path().join(name)).unwrap()[..4], first, "{name}");
         }
@@ -205,7 +207,9 @@ mod tests {
         let titled = plain.with_title("A title that is far too long for so narrow a figure");
         assert_eq!((titled.width, titled.height), (300, 100 + BAND));
         let ink = |xs: std::ops::Range<u32>| {
-            xs.flat_map(|x| (0..BAND).map(move |y| (x, y))).filter(|&(x, y)| titled.pixel(x, y)[0] < 128).count()
+            xs.flat_map(|x| (0..BAND).map(move |y| (x, y)))
+                .filter(|&(x, y)| titled.pixel(x, y)[0] < 128)
+                .count()
         };
         assert!(ink(0..300) > 100 && ink(0..30) == 0 && ink(270..300) == 0);
     }

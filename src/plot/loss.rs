@@ -264,11 +264,15 @@ mod tests {
         })
         .unwrap();
         let names = |figure: &Figure| -> Vec<String> {
-            let text = |mark: &Mark| if let Mark::Text { text, .. } = mark { Some(text.clone()) } else { None };
+            let text =
+                |mark: &Mark| if let Mark::Text { text, .. } = mark { Some(text.clone()) } else { None };
             figure.marks.iter().filter_map(text).collect()
         };
-        let (loss, held_out) = ("flow-matching loss", "Held-out NLL 1.420 ± 0.010 nats, 0.040 above the entropy");
-        assert!([loss, held_out, "NLL (nats)"].iter().all(|name| names(&both).iter().any(|found| found == name)));
+        let (loss, held_out) =
+            ("flow-matching loss", "Held-out NLL 1.420 ± 0.010 nats, 0.040 above the entropy");
+        assert!(
+            [loss, held_out, "NLL (nats)"].iter().all(|name| names(&both).iter().any(|found| found == name))
+        );
         let one = loss_curve(&LossCurve { phases: &phases[1..], nll: &nll, nll_stderr: None, entropy: None })
             .unwrap();
         assert!(!names(&one).contains(&loss.to_owned()));

@@ -65,8 +65,8 @@ pub use work_precision::{MethodCurve, work_precision};
 
 pub mod extra {
     //! Less common figures.
-    pub use super::density::density_comparison_with;
     pub use super::animation::Animation;
+    pub use super::density::{density_comparison_with, density_sheet};
     pub use super::plane::Plane;
     pub use super::points::{histogram, histogram_of_parts};
     pub use super::steps::step_sizes;

@@ -20,9 +20,16 @@ const PER_HEAD: f64 = 260.0;
 /// Points and what they are drawn as.
 #[derive(Clone, Debug)]
 pub(super) enum Shape {
-    Lines { paths: Vec<Vec<[f64; 2]>>, width: f64, opacity: f64 },
+    Lines {
+        paths: Vec<Vec<[f64; 2]>>,
+        width: f64,
+        opacity: f64,
+    },
     Dashed(Vec<Vec<[f64; 2]>>),
-    Dots { points: Vec<[f64; 2]>, width: f64 },
+    Dots {
+        points: Vec<[f64; 2]>,
+        width: f64,
+    },
     /// `[x, low, high]`.
     Band(Vec<[f64; 3]>),
     /// `[x, y, low, high]`.
@@ -83,7 +90,9 @@ impl Series {
     /// All coordinates on an axis that set its range.
     pub(super) fn extent(&self, axis: usize) -> Vec<f64> {
         match &self.shape {
-            Shape::Lines { paths, .. } | Shape::Dashed(paths) => paths.iter().flatten().map(|p| p[axis]).collect(),
+            Shape::Lines { paths, .. } | Shape::Dashed(paths) => {
+                paths.iter().flatten().map(|p| p[axis]).collect()
+            }
             Shape::Dots { points, .. } => points.iter().map(|p| p[axis]).collect(),
             Shape::Band(points) if axis == 0 => points.iter().map(|p| p[0]).collect(),
             Shape::Band(points) => points.iter().flat_map(|p| [p[1], p[2]]).collect(),
@@ -109,7 +118,9 @@ impl Series {
     pub(super) fn on_screen(&self, chart: &Chart) -> Vec<Vec<[f64; 2]>> {
         match &self.shape {
             Shape::Dots { points, .. } => points.iter().map(|p| vec![chart.at(*p)]).collect(),
-            Shape::Bars(points) => points.iter().map(|p| vec![chart.at([p[0], p[2]]), chart.at([p[0], p[3]])]).collect(),
+            Shape::Bars(points) => {
+                points.iter().map(|p| vec![chart.at([p[0], p[2]]), chart.at([p[0], p[3]])]).collect()
+            }
             _ => self.paths().iter().map(|path| chart.on_screen(path)).collect(),
         }
     }
@@ -129,7 +140,8 @@ impl Series {
 
     /// The name, with the ends of the curves as far as they are seen.
     pub(super) fn tag(&self, chart: &Chart) -> Tag {
-        let seen = self.paths().iter().rev().flat_map(|path| clip::pieces(&chart.on_screen(path), chart.bounds()));
+        let seen =
+            self.paths().iter().rev().flat_map(|path| clip::pieces(&chart.on_screen(path), chart.bounds()));
         let seen: Vec<_> = seen.filter(|piece| !piece.is_empty()).collect();
         let ends = seen.iter().map(|p| p[p.len() - 1]).chain(seen.iter().map(|p| p[0]));
         let middles = seen.iter().flat_map(|p| [p[p.len() / 2], p[p.len() / 4], p[3 * p.len() / 4]]);
@@ -244,7 +256,9 @@ mod tests {
         assert_eq!((straight.len(), cornered.len()), (4, 4));
         assert_eq!(straight[1], [[26.0, 0.0], [42.0, 0.0]]);
         assert_eq!(cornered[2].first(), Some(&[50.0, 2.0]));
-        let long = |dash: &[[f64; 2]]| dash.windows(2).map(|p| (p[1][0] - p[0][0]).hypot(p[1][1] - p[0][1])).sum::<f64>();
+        let long = |dash: &[[f64; 2]]| {
+            dash.windows(2).map(|p| (p[1][0] - p[0][0]).hypot(p[1][1] - p[0][1])).sum::<f64>()
+        };
         assert!(cornered[..3].iter().all(|dash| (long(dash) - DASH[0]).abs() < 1e-4));
     }
 }

@@ -18,7 +18,8 @@ pub fn step_sizes<Y: PlainState, O: PlainState>(solution: &Solution<Y, O>) -> Re
     let times = &solution.step_times;
     let steps = times.windows(2).filter(|ends| ends[0] != ends[1]);
     // A step is drawn over the time that it takes.
-    let path: Vec<[f64; 2]> = steps.flat_map(|ends| ends.iter().map(|&t| [t, (ends[1] - ends[0]).abs()])).collect();
+    let path: Vec<[f64; 2]> =
+        steps.flat_map(|ends| ends.iter().map(|&t| [t, (ends[1] - ends[0]).abs()])).collect();
     if path.is_empty() {
         return Err(PlotError::NoCurve { found: times.len() });
     }

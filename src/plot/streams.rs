@@ -138,7 +138,8 @@ type Side = ([usize; 2], usize);
 fn chained(points: &BTreeMap<Side, [f64; 2]>, mut joined: BTreeMap<Side, Vec<Side>>) -> Vec<Vec<[f64; 2]>> {
     let mut paths = Vec::new();
     for ends in [1, 2] {
-        let starts: Vec<Side> = joined.iter().filter(|(_, to)| to.len() == ends).map(|(side, _)| *side).collect();
+        let starts: Vec<Side> =
+            joined.iter().filter(|(_, to)| to.len() == ends).map(|(side, _)| *side).collect();
         for start in starts {
             let mut path = vec![points[&start]];
             let mut here = start;

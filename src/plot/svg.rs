@@ -38,7 +38,8 @@ pub(super) fn written(figure: &Figure) -> Result<String, PlotError> {
     }
     let marks = drawn.split_once('>').map_or("", |(_, marks)| marks).trim_start();
     let mut file = String::new();
-    let (width, height) = (f64::from(figure.width) / f64::from(PIXELS), f64::from(figure.height) / f64::from(PIXELS));
+    let (width, height) =
+        (f64::from(figure.width) / f64::from(PIXELS), f64::from(figure.height) / f64::from(PIXELS));
     let _ = write!(
         file,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\" stroke-linejoin=\"round\" stroke-linecap=\"round\">\n<desc>{}</desc>\n<rect width=\"100%\" height=\"100%\" fill=\"#FFFFFF\"/>\n",
@@ -60,7 +61,11 @@ fn draw(area: &DrawingArea<SVGBackend, Shift>, mark: &Mark) -> Result<(), PlotEr
     match mark {
         Mark::Raster(_) => Ok(()),
         Mark::Path { points, width, color, opacity } if points.len() == 1 => {
-            let dot = Circle::new(fine(&points[0]), (0.5 * width * FINE).round() as i32, rgb(*color).mix(*opacity).filled());
+            let dot = Circle::new(
+                fine(&points[0]),
+                (0.5 * width * FINE).round() as i32,
+                rgb(*color).mix(*opacity).filled(),
+            );
             area.draw(&dot).map_err(failed)
         }
         Mark::Path { points, width, color, opacity } => {
@@ -90,8 +95,11 @@ fn image(file: &mut String, figure: &Figure, rect: Rect) -> Result<(), PlotError
     let row = |y: u32| (0..rect.width).flat_map(move |x| figure.pixel(rect.x + x, rect.y + y));
     let pixels: Vec<u8> = (0..rect.height).flat_map(row).collect();
     let (width, height) = (rect.width, rect.height);
-    let bytes = encode_figure([width, height], &pixels, "")
-        .map_err(|source| PlotError::Encode { width, height, source })?;
+    let bytes = encode_figure([width, height], &pixels, "").map_err(|source| PlotError::Encode {
+        width,
+        height,
+        source,
+    })?;
     let [x, y, w, h] = [rect.x, rect.y, width, height].map(|v| f64::from(v) * FINE);
     let _ = writeln!(
         file,
@@ -104,4 +112,3 @@ fn image(file: &mut String, figure: &Figure, rect: Rect) -> Result<(), PlotError
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
-

@@ -69,7 +69,8 @@ pub(super) fn placed(tags: &[Tag], curves: &[Vec<[f64; 2]>], bounds: Bounds) -> 
         let box_at = |[x, y]: [f64; 2]| [x, y - 0.5 * LINE, x + width, y + 0.5 * LINE];
         let is_free = |place: &[f64; 2]| {
             let wanted = box_at(*place);
-            let inside = clip::holds(bounds, [wanted[0], wanted[1]]) && clip::holds(bounds, [wanted[2], wanted[3]]);
+            let inside =
+                clip::holds(bounds, [wanted[0], wanted[1]]) && clip::holds(bounds, [wanted[2], wanted[3]]);
             inside
                 && taken.iter().all(|other| !overlap(wanted, *other))
                 && curves.iter().all(|curve| !covers(wanted, curve))

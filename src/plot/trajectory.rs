@@ -182,8 +182,8 @@ fn plane_size(aspect: f64) -> Size {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::marks::Mark;
     use crate::ode::{Event, Ode, SaveAt};
+    use crate::plot::marks::Mark;
 
     fn circle(_t: f64, y: &[f64; 2]) -> [f64; 2] {
         [y[1], -y[0]]
@@ -250,7 +250,9 @@ mod tests {
             Mark::Text { text, .. } => Some(text.as_str()),
             _ => None,
         });
-        assert!(texts.clone().any(|text| text == "v") && texts.into_iter().all(|text| !text.contains("rtol")));
+        assert!(
+            texts.clone().any(|text| text == "v") && texts.into_iter().all(|text| !text.contains("rtol"))
+        );
         let bytes = figure.to_png_bytes().unwrap();
         assert!(bytes.windows(11).any(|part| part == b"tsit5, rtol"));
         assert!(figure.to_svg().unwrap().contains("<desc>tsit5, rtol="));

@@ -83,7 +83,13 @@ impl Gallery<'_> {
         let at = |sample: usize, time: usize| &all[(time * WAYS + sample) * d..][..d];
         let z: Vec<f64> = (0..WAYS).flat_map(|s| (0..TIMES).flat_map(move |t| at(s, t)).copied()).collect();
         let heads = [(0, "noise".to_owned()), (TIMES - 1, "image".to_owned())];
-        self.sheet("flow.png", "Samples on their way from noise", &levels(&self.images.transform, &z), TIMES, &heads)
+        self.sheet(
+            "flow.png",
+            "Samples on their way from noise",
+            &levels(&self.images.transform, &z),
+            TIMES,
+            &heads,
+        )
     }
 
     /// `nearest.png`: samples, and the training images nearest to them in gray levels: a copy would stand beside itself.
