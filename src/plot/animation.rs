@@ -9,16 +9,16 @@ use std::path::Path;
 /// The longer side, in pixels.
 const SIDE: f64 = 480.0;
 /// Most points.
-const SHOWN: usize = 4_000;
+const SHOWN: usize = 2_500;
 /// Colors of the palette.
-const COLORS: usize = 16;
+const COLORS: usize = 8;
 /// Hundredths of a second: of a frame, of the first and of the last.
 const DELAY: u16 = 5;
 const FIRST: u16 = 50;
 const LAST: u16 = 250;
 /// Where a light ends, in pixels, and how bright one alone is, from 0 to 1.
 const REACH: f64 = 1.9;
-const ALONE: f64 = 0.55;
+const ALONE: f64 = 0.6;
 
 /// Frames that follow each other without end, as a GIF file has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Animation {
 impl Plane<'_> {
     /// Points at several times from the base density to the data, each time a frame; the last one stays for a while.
     ///
-    /// The first 4,000 points are shown. A row of points is one point on its way: the same at every time.
+    /// The first 2,500 points are shown. A row of points is one point on its way: the same at every time.
     ///
     /// # Errors
     /// As [`flow_panels`](super::flow_panels).

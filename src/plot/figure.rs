@@ -1,6 +1,7 @@
 //! A drawn figure in memory, and its way to disk: whole or not at all.
 use super::{
     PlotError,
+    chart::LEFT,
     color::INK,
     marks::Mark,
     sheet::{Anchor, Sheet, TITLE},
@@ -61,9 +62,11 @@ impl Figure {
     pub fn with_title(&self, title: &str) -> Figure {
         let mut sheet = Sheet { figure: Figure::white(self.width, self.height + BAND) };
         sheet.figure.put(self, [0, BAND]);
-        let room = (self.width as i32 - 80).max(1);
+        // Where the axes of most figures begin.
+        let left = (LEFT as i32).min(self.width as i32 / 8);
+        let room = (self.width as i32 - left - 40).max(1);
         let size = TITLE.min(TITLE * room as u32 / super::text::width(title, TITLE).max(1) as u32);
-        sheet.text(title, [40, BAND as i32 / 2 + 4], size.max(1), Anchor::Left, INK);
+        sheet.text(title, [left, BAND as i32 / 2 + 4], size.max(1), Anchor::Left, INK);
         sheet.figure
     }
 
