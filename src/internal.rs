@@ -3,8 +3,6 @@
 //! They are not public: any version may change or remove them.
 
 pub use crate::io::{read_npy_header, write_csv, write_csv_parts, write_npy, write_npy_parts, write_row};
-#[cfg(feature = "plot")]
-pub use crate::plot::extra::histogram_of_parts;
 pub use crate::simd::Level;
 #[cfg(feature = "train")]
 pub use crate::{

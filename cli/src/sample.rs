@@ -6,10 +6,8 @@ use super::file_kind::FileKind;
 use super::runs;
 use super::say::{check, done, is_json};
 use super::table::grouped;
-use flowline::__internal::{
-    EvalError, ImagesFrame, histogram_of_parts, write_csv_parts, write_npy_parts, write_row,
-};
-use flowline::plot::{self, ImageGrid};
+use flowline::__internal::{EvalError, ImagesFrame, write_csv_parts, write_npy_parts, write_row};
+use flowline::plot::{self, ImageGrid, extra::Plane};
 use flowline::tensor::Key;
 use flowline::train::{TrainError, TrainedFlow};
 use std::fmt::Display;
@@ -102,8 +100,10 @@ fn points(args: &Args, learned: &TrainedFlow, (path, kind): (&Path, FileKind), k
         FileKind::Png => {
             let (title, image) = (format!("{} samples", grouped(n as u64)), learned.plane("a histogram")?);
             let parts = parts.map(|part| part.map(|part| part.as_chunks::<2>().0.to_vec()));
-            let (window, scale, names) = (image.window(), Some(image.scale()), learned.frames.axis_names());
-            histogram_of_parts(&title, n, parts, window, scale, names.as_ref())?.save(path)?;
+            let names = learned.frames.axis_names();
+            let names = names.each_ref().map(String::as_str);
+            let plane = Plane { frame: image.window(), names, scale: image.scale() };
+            plane.histogram(&title, n, parts)?.save(path)?;
         }
     }
     drop(count);

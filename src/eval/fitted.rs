@@ -15,7 +15,7 @@ use crate::tensor::{Key, Tensor};
 use {
     super::figures::on_cells,
     crate::heatmap::Heatmap,
-    crate::plot::{Figure, extra::density_with},
+    crate::plot::{Figure, extra::Plane},
     std::path::Path,
 };
 
@@ -46,8 +46,8 @@ pub struct DensityGrid {
     pub frame: Extent,
     /// The color scale of the run's figures.
     pub scale: ColorScale,
-    /// Names of the axes, of points.
-    pub names: Option<[String; 2]>,
+    /// The names of the axes.
+    pub names: [String; 2],
 }
 
 impl Fitted {
@@ -264,7 +264,9 @@ impl Fitted {
         let (values, rows, cols) = self.over_image(size)?;
         let plane = self.plane("a figure of the density")?;
         let map = Heatmap { values: &values, rows, cols, frame: plane.window() };
-        Ok(density_with("learned density", &map, plane.scale(), self.frames.axis_names().as_ref())?)
+        let names = self.frames.axis_names();
+        let plane = Plane { frame: plane.window(), names: [&names[0], &names[1]], scale: plane.scale() };
+        Ok(plane.density("Learned density", &map)?)
     }
 }
 
@@ -282,7 +284,9 @@ impl DensityGrid {
     pub fn plot(&self, path: impl AsRef<Path>) -> Result<()> {
         let values: Vec<f64> = self.log_density.iter().map(|x| x.exp()).collect();
         let map = Heatmap { values: &values, rows: self.size, cols: self.size, frame: self.frame };
-        Ok(density_with("learned density", &map, self.scale, self.names.as_ref())?.save(path)?)
+        let names = self.names.each_ref().map(String::as_str);
+        let plane = Plane { frame: self.frame, names, scale: self.scale };
+        Ok(plane.density("Learned density", &map)?.save(path)?)
     }
 }
 

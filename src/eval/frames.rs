@@ -20,6 +20,15 @@ pub struct Frames {
 }
 
 impl Frames {
+    /// What the axes of figures over the plane are called: as the columns of points, or pixels.
+    #[cfg(feature = "plot")]
+    pub fn axis_names(&self) -> [String; 2] {
+        match &self.points {
+            Some(points) if points.columns.len() == 2 => [0, 1].map(|a| points.columns[a].clone()),
+            _ => ["x (pixels)", "y (pixels)"].map(str::to_owned),
+        }
+    }
+
     /// The way between standardized coordinates and those that people see, pixels or the units of points; images, each a
     /// point of `dim` coordinates, have none.
     pub fn standard(&self, dim: usize) -> Standardizer {
@@ -37,11 +46,6 @@ impl Frames {
             (Some(points), _) => points.entropy_nats,
             (None, image) => image.as_ref().map(|image| image.entropy_nats),
         }
-    }
-
-    /// Names of the axes of the plane: those of two columns of points; an image has none.
-    pub fn axis_names(&self) -> Option<[String; 2]> {
-        self.points.as_ref()?.columns.clone().try_into().ok()
     }
 
     /// What is added to an NLL in standardized coordinates where it is reported: `sum ln std` for points, 0 for an image.

@@ -3,7 +3,7 @@
 use super::Fitted;
 use super::images::sample_figure;
 use crate::error::Result;
-use crate::plot::{Figure, extra::sample_scatter_with};
+use crate::plot::{Figure, extra::Plane};
 use crate::tensor::Key;
 use std::path::Path;
 
@@ -26,7 +26,8 @@ impl Fitted {
             return sample_figure(&self.flow, self.images("a figure of samples")?, n, key);
         }
         let plane = self.plane("a figure of samples")?;
-        let (points, names) = (self.sample(n, key)?, self.frames.axis_names());
-        Ok(sample_scatter_with(&points, plane.window(), plane.scale(), names.as_ref())?)
+        let names = self.frames.axis_names();
+        let shown = Plane { frame: plane.window(), names: [&names[0], &names[1]], scale: plane.scale() };
+        Ok(shown.samples(&self.sample(n, key)?)?)
     }
 }
