@@ -1,46 +1,63 @@
-//! What only a traced solve can be asked: how its gradient is taken, which rows share steps, how parts are measured.
+//! Options of traced solves alone: how the gradient is computed, which rows share steps, how parts are measured.
 
 use crate::graph::{Checkpoints, Policy};
 use crate::tensor::Tensor;
 
-#[doc = include_str!("adjoint.md")]
+/// How the gradient of a solve is computed.
+///
+/// Keep the default, [`Adjoint::RecursiveCheckpoint`]: its gradient is exact for the steps taken, and its memory is bounded.
+///
+/// | adjoint | states stored for N steps | derivative of |
+/// | --- | --- | --- |
+/// | `RecursiveCheckpoint` | a bounded number; the others are recomputed | the steps taken, exact to rounding |
+/// | `Direct` | N | the same, with the same bits; in reverse of any order |
+/// | `Reversible` | one pair | the steps of its own map, but for rounding that grows as coupling^-N |
+/// | `Backsolve` | none | the solution of the ODE, to the errors of two solves |
+/// | `ForwardMode` | none | the steps taken, by [`jvp`](crate::tensor::jvp) alone |
+///
+/// An adjoint refuses what it cannot differentiate by an error that names an alternative. [`Jit::plan`](crate::tensor::Jit::plan)
+/// reports the states stored and the steps recomputed; [`debug_nans`](crate::tensor::debug_nans) locates a gradient that is not
+/// finite. `docs/reference/adjoints.md` in the repository has all costs, restrictions and measured errors.
+///
+/// # References
+/// Griewank and Walther (2000), Algorithm 799: revolve, ACM TOMS 26, 19-45, for the placement of checkpoints. Chen,
+/// Rubanova, Bettencourt, Duvenaud (2018), Neural ordinary differential equations, algorithm 1, for `Backsolve`. McCallum
+/// and Foster (2024), arXiv:2410.11648, for `Reversible`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Adjoint {
-    /// Keeps at most so many states and recomputes the others: O(checkpoints) memory whatever the
-    /// number of steps, and the fewest recomputed steps there can be where that number is known before.
+    /// Stores a bounded number of states and recomputes the others: O(checkpoints) memory whatever the
+    /// number of steps, with the minimum of recomputed steps where that number is known in advance.
     RecursiveCheckpoint {
-        /// How many.
+        /// How many states.
         checkpoints: Checkpoints,
     },
-    /// Keeps every state: no step is recomputed, memory grows with their number.
+    /// Stores every state: no step is recomputed, and memory is proportional to the number of steps.
     Direct,
-    /// Solves the adjoint equation backward in time, the state along with it, and keeps no state: the
+    /// Solves the adjoint equation backward in time together with the state, and stores no states: the
     /// continuous adjoint, which is not the exact derivative of the steps taken.
     Backsolve {
-        /// The relative tolerance of the backward solve; that of the solve if not said.
+        /// The relative tolerance of the backward solve; by default that of the solve.
         rtol: Option<f64>,
-        /// Its absolute tolerance.
+        /// The absolute tolerance of the backward solve; by default that of the solve.
         atol: Option<f64>,
     },
-    /// Solves by a map that runs backward as well as forward, and keeps the last state alone: the exact derivative of
+    /// Solves by a map that can be inverted and stores the last state alone: the exact derivative of
     /// the steps up to rounding, which grows as coupling^-N over N steps. A step costs twice the method's evaluations.
     ///
-    /// The map is not the method's own. It is for solutions that are not damped: those of y' = -k y it holds while
-    /// `coupling e^(k h)` is below 1, h the length of its steps. Where it does not hold the two states that it carries
-    /// part, and the solve ends with [`Outcome::StatesApart`](crate::ode::Outcome::StatesApart); a backward pass that
-    /// does not find y0 again gives NaN. Numbers stand below the table.
+    /// The map is for solutions that are not damped. On y' = -k y with steps of length h it is stable while
+    /// `coupling e^(k h)` is below 1. Where it is unstable the two states that it carries diverge, and the solve ends with
+    /// [`Outcome::StatesApart`](crate::ode::Outcome::StatesApart); a backward pass that does not find y0 again gives NaN.
     Reversible {
-        /// How fast the two states are drawn together: above 0 and below 1, where 1 would be no rounding's growth and no
-        /// stability either. A smaller one bears more damping and fewer steps.
+        /// In (0, 1): how strongly the two states are coupled. Closer to 1 rounding grows less and the map is less stable.
         coupling: f64,
     },
-    /// Forward derivatives alone ([`jvp`](crate::tensor::jvp)); a reverse one is an error.
+    /// Forward mode alone ([`jvp`](crate::tensor::jvp)); a reverse derivative is an error.
     ForwardMode,
 }
 
 impl Adjoint {
-    /// [`Adjoint::RecursiveCheckpoint`] with so many states kept, the first included.
+    /// [`Adjoint::RecursiveCheckpoint`] with this number of stored states, the first included.
     pub fn recursive_checkpoint(checkpoints: usize) -> Adjoint {
         Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Count(checkpoints) }
     }
@@ -104,11 +121,11 @@ pub enum Batching {
     /// All rows: the error norm is taken over the whole state.
     #[default]
     Joint,
-    /// None: every row has steps of its own. All run in lockstep, one attempted step of each at a time, until the last
-    /// one has ended, so the field's products are over all rows. On one thread; in parallel inside of
+    /// Each row has its own step size. All rows advance as one batch, one attempted step each, until the slowest has
+    /// finished, so the field's products are over all rows. On one thread; in parallel inside
     /// [`map_rows`](crate::tensor::map_rows).
     PerRow,
-    /// Groups of so many rows, one below the other; the last may have fewer. Each is solved alone, groups in parallel.
+    /// Groups of this number of consecutive rows; the last may have fewer. Each group is solved alone, groups in parallel.
     Groups(usize),
 }
 

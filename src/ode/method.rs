@@ -6,10 +6,9 @@ use std::str::FromStr;
 
 /// An explicit Runge-Kutta method.
 ///
-#[doc = include_str!("methods.md")]
+/// By tolerance: Tsit5 to 1e-6, Vern7 to 1e-9, Vern9 or Dop853 below; stiff: another library. Tsit5 is the default.
 ///
-/// Evaluations are those of an accepted step. The dense order is q where values inside a step are off by a
-/// multiple of h^(q+1); in brackets the evaluations that it costs more, in steps where it is asked for.
+/// [`Method::table`] compares all methods: orders, stages, evaluations per step, dense output, and what each is for.
 ///
 /// # Examples
 /// ```
@@ -96,24 +95,24 @@ impl Method {
         }
     }
 
-    /// When to take it. The bounds of the tolerances are where the next method reaches the same error with fewer
+    /// What it is for. The bounds of the tolerances are where the next method reaches the same error with fewer
     /// evaluations, on Kepler, Lorenz, Lotka-Volterra, Van der Pol and a forced pendulum.
     pub const fn use_for(self) -> &'static str {
         match self {
-            Method::Euler => "teaching, and comparing with",
-            Method::Midpoint => "two evaluations a step, constant steps",
-            Method::Heun => "two evaluations a step, non-smooth fields",
-            Method::Ralston => "two evaluations a step, the smallest error of them",
+            Method::Euler => "teaching, comparison",
+            Method::Midpoint => "constant steps, two evaluations each",
+            Method::Heun => "non-smooth vector fields, two evaluations per step",
+            Method::Ralston => "the smallest error with two evaluations per step",
             Method::Ssprk3 => "hyperbolic equations by the method of lines, constant steps",
             Method::Bosh3 => "rough answers, tolerances above 1e-3",
             Method::Rk4 => "constant steps",
-            Method::Fehlberg45 => "comparing with older codes",
-            Method::CashKarp => "comparing with older codes",
-            Method::Dopri5 => "comparing with other libraries; else Tsit5",
-            Method::Tsit5 => "anything not stiff, tolerances down to 1e-6: start here",
-            Method::Vern7 => "smooth fields, tolerances from 1e-6 to 1e-9",
-            Method::Dop853 => "smooth fields, tolerances below 1e-9, cheaper dense output than Vern9",
-            Method::Vern9 => "smooth fields, tolerances below 1e-9",
+            Method::Fehlberg45 => "comparison with older codes",
+            Method::CashKarp => "comparison with older codes",
+            Method::Dopri5 => "comparison with other libraries; else Tsit5",
+            Method::Tsit5 => "non-stiff problems, tolerances down to 1e-6: start here",
+            Method::Vern7 => "smooth vector fields, tolerances from 1e-6 to 1e-9",
+            Method::Dop853 => "smooth vector fields, tolerances below 1e-9; cheaper dense output than Vern9",
+            Method::Vern9 => "smooth vector fields, tolerances below 1e-9",
         }
     }
 
@@ -122,10 +121,10 @@ impl Method {
 
     /// The methods side by side, as a table in Markdown, above the [advice](Method::ADVICE).
     pub fn table() -> String {
-        let head = "| method | order | embedded | stages | evaluations | FSAL | dense order | when to take it |\n\
+        let head = "| method | order | embedded | stages | evaluations | FSAL | dense order | for |\n\
              | --- | --- | --- | --- | --- | --- | --- | --- |\n";
         let rows: String = Method::ALL.into_iter().map(|method| method.line() + "\n").collect();
-        format!("{head}{rows}\nBy the tolerance that is asked for: {}\n", Method::ADVICE)
+        format!("{head}{rows}\nBy tolerance: {}\n", Method::ADVICE)
     }
 
     fn line(self) -> String {

@@ -139,7 +139,7 @@ fn of_plain(name: &str) -> Option<Given<Host>> {
         "save_at" => (|o| o, |o| o.save_at([0.5])),
         "save_fn" => (|o| o, |o| o.save_fn(|t, y| [t, y[0]])),
         "event" => (|o| o, |o| o.event(Event::crossing(), |_t, y| y[0] - 1.05)),
-        "event, stopping" => (|o| o, |o| o.event(Event::crossing().terminal(), |_t, y| y[0] - 1.05)),
+        "event, terminal" => (|o| o, |o| o.event(Event::crossing().terminal(), |_t, y| y[0] - 1.05)),
         "on_event" => (|o| o, |o| o.on_event(Event::rising(), |_t, y| y[0] - 1.05, |_t, y| y[1] = 0.0)),
         "on_step" => (|o| o, |o| o.on_step(|_t, _y| ControlFlow::Break(()))),
         "max_events" => (|o| o, |o| o.max_events(3)),
@@ -155,15 +155,15 @@ fn of_tensors(name: &str) -> Option<Given<OnTensors>> {
         "tableau" => (|o| o, |o| o.tableau(kutta())),
         "save_at" => (|o| o, |o| o.save_at([0.5])),
         "event" => (|o| o, |o| o.event(Event::crossing(), height)),
-        "event, stopping" => (|o| o, |o| o.event(Event::crossing().terminal(), height)),
+        "event, terminal" => (|o| o, |o| o.event(Event::crossing().terminal(), height)),
         "on_event" => (|o| o, |o| o.on_event(Event::rising(), height, |_t, y| *y = &*y * 0.5)),
-        "save_at of a tensor" => (|o| o, |o| o.save_at(&Tensor::from([0.25, 0.5]))),
-        "save_at beside save_at" => (|o| o.save_at(&Tensor::from([0.25])), |o| o.save_at(SaveAt::t0())),
-        "save_at times beside save_at" => (|o| o.save_at(&Tensor::from([0.25])), |o| o.save_at([0.5])),
+        "save_at with a tensor" => (|o| o, |o| o.save_at(&Tensor::from([0.25, 0.5]))),
+        "save_at with both kinds" => (|o| o.save_at(&Tensor::from([0.25])), |o| o.save_at(SaveAt::t0())),
+        "save_at with times twice" => (|o| o.save_at(&Tensor::from([0.25])), |o| o.save_at([0.5])),
         "adjoint" => (|o| o, |o| o.adjoint(Adjoint::reversible())),
         "batching" => (|o| o, |o| o.batching(Batching::PerRow)),
         "max_events" => (|o| o, |o| o.max_events(3)),
-        "max_events beside event" => (|o| o.event(Event::crossing(), height), |o| o.max_events(3)),
+        "max_events with an event" => (|o| o.event(Event::crossing(), height), |o| o.max_events(3)),
         _ => return common!(name),
     })
 }
@@ -184,15 +184,15 @@ const SETTINGS: [&str; 26] = [
     "discontinuities",
     "save_at",
     "save_fn",
-    "save_at of a tensor",
-    "save_at beside save_at",
-    "save_at times beside save_at",
+    "save_at with a tensor",
+    "save_at with both kinds",
+    "save_at with times twice",
     "event",
-    "event, stopping",
+    "event, terminal",
     "on_event",
     "on_step",
     "max_events",
-    "max_events beside event",
+    "max_events with an event",
     "batching",
     "adjoint",
 ];
@@ -232,7 +232,7 @@ fn line(name: &str) -> String {
     format!("| {name} | {} |\n", cells.join(" | "))
 }
 
-/// Whoever changes what is read copies what this prints into `settings.md`.
+/// A change of what is read replaces `settings.md` by what this prints.
 #[test]
 fn every_setting_is_read_or_refused_by_its_name_wherever_it_can_be_given() {
     let head = "| setting | `solve` | constant steps | `StepTo` | `stepper` | `forward_sensitivity` | ensemble | tensors | in `jit` |\n\
