@@ -1,4 +1,4 @@
-//! The methods by their names and side by side.
+//! The methods' names and their table.
 
 use crate::ode::Method;
 
@@ -6,7 +6,7 @@ const REFERENCE: &str = include_str!("../../../docs/reference/methods.md");
 const CHOICE: &str = include_str!("../../../docs/explanation/which-solver.md");
 const README: &str = include_str!("../../../README.md");
 
-/// A change of a method replaces the table in `docs/reference/methods.md` by what this prints.
+/// After a change to a method, copy the printed table into `docs/reference/methods.md`.
 #[test]
 fn the_table_in_the_documentation_is_the_one_the_code_generates() {
     assert!(REFERENCE.contains(&Method::table()), "\n{}", Method::table());
