@@ -48,7 +48,8 @@ fn main() -> ExitCode {
     if let [flag, name] = &args[..]
         && flag == RUN
     {
-        let program = programs::ALL.iter().find(|program| program.name == name).expect("a program of the book");
+        let program =
+            programs::ALL.iter().find(|program| program.name == name).expect("a program of the book");
         return match (program.main)() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {

@@ -10,6 +10,9 @@
 use std::fs;
 use std::path::Path;
 
+/// The beginning of a comment that changes how a program is tested.
+const DIRECTION: &str = "<!-- book:";
+
 /// A program of a page.
 #[derive(Debug, PartialEq)]
 pub struct Program {
@@ -77,56 +80,70 @@ pub fn fences(text: &str) -> Vec<Fence> {
 
 /// The programs of a page, or what is wrong with the page.
 pub fn programs(page: &str, text: &str) -> Result<Vec<Program>, String> {
-    let lines: Vec<&str> = text.lines().collect();
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let mut found: Vec<Program> = Vec::new();
-    let mut before: Option<&Fence> = None;
-    let all = fences(text);
-    for fence in &all {
-        let place = format!("{page}:{}", fence.line + 1);
-        let above = |skipped: &dyn Fn(&str) -> bool| {
-            let above = lines[..fence.line].iter().rev().map(|l| l.trim());
-            above.skip_while(|l| l.is_empty() || skipped(l)).next().unwrap_or("").to_owned()
-        };
-        match fence.tag.as_str() {
-            "rust" | "rust,no_run" => {
-                let mut program = Program {
-                    page: page.to_owned(),
-                    line: fence.line + 1,
-                    index: found.len(),
-                    code: fence.text.clone(),
-                    runs: fence.tag == "rust",
-                    prints: None,
-                    factor: None,
-                };
-                if fence.text.lines().any(|l| l.trim() == "#" || l.trim_start().starts_with("# ")) {
-                    return Err(format!("{place}: a line that begins with `# ` is no Rust where pages are read"));
+    let (mut before, mut directions) = (String::new(), 0);
+    for fence in fences(text) {
+        let above = &lines[..fence.line];
+        let outcome = match fence.tag.as_str() {
+            "rust" | "rust,no_run" => program(page, &fence, above, found.len()).map(|(p, comments)| {
+                directions += comments;
+                found.push(p);
+            }),
+            "text" if is_output(above) => match found.last_mut() {
+                Some(program) if before == "rust" => {
+                    program.prints = Some(fence.text);
+                    Ok(())
                 }
-                let above = lines[..fence.line].iter().rev().map(|l| l.trim());
-                let comments = above.take_while(|l| l.is_empty() || l.starts_with("<!-- book:"));
-                for comment in comments.filter(|l| !l.is_empty()) {
-                    direct(&mut program, comment).map_err(|wrong| format!("{place}: {wrong}"))?;
-                }
-                found.push(program);
-            }
-            "text" if above(&|_| false).to_lowercase().ends_with("prints:") => {
-                let program = found.last_mut().filter(|_| before.is_some_and(|b| b.tag == "rust"));
-                let program = program.ok_or(format!("{place}: an output without a program in front of it"))?;
-                program.prints = Some(fence.text.clone());
-            }
+                _ => Err("an output without a program in front of it".to_owned()),
+            },
+            "" => Err("a fence without a tag; write text, console or a language".to_owned()),
             tag if tag.starts_with("rust") && tag != "rust,ignore" => {
-                return Err(format!("{place}: a fence tagged `{tag}`; known: rust; rust,no_run; rust,ignore"));
+                Err(format!("a fence tagged `{tag}`; known: rust; rust,no_run; rust,ignore"))
             }
-            "" => return Err(format!("{place}: a fence without a tag; write text, console or a language")),
-            _ => {}
-        }
-        before = Some(fence);
+            _ => Ok(()),
+        };
+        outcome.map_err(|wrong| format!("{page}:{}: {wrong}", fence.line + 1))?;
+        before = fence.tag;
+    }
+    if lines.iter().filter(|line| line.starts_with(DIRECTION)).count() > directions {
+        return Err(format!(
+            "{page}: a comment `{DIRECTION}` stands directly in front of a fence tagged `rust`"
+        ));
     }
     Ok(found)
 }
 
+/// The program in a fence, changed as the comments above it ask for, and their number.
+fn program(page: &str, fence: &Fence, above: &[&str], index: usize) -> Result<(Program, usize), String> {
+    if fence.text.lines().any(|l| l.trim() == "#" || l.trim_start().starts_with("# ")) {
+        return Err("a line that begins with `# ` is no Rust where pages are read".to_owned());
+    }
+    let mut program = Program {
+        page: page.to_owned(),
+        line: fence.line + 1,
+        index,
+        code: fence.text.clone(),
+        runs: fence.tag == "rust",
+        prints: None,
+        factor: None,
+    };
+    let comments: Vec<&&str> = above.iter().rev().take_while(|line| line.starts_with(DIRECTION)).collect();
+    for comment in &comments {
+        direct(&mut program, comment)?;
+    }
+    Ok((program, comments.len()))
+}
+
+/// Whether the text above a fence announces an output.
+fn is_output(above: &[&str]) -> bool {
+    let last = above.iter().rev().find(|line| !line.is_empty());
+    last.is_some_and(|line| line.to_lowercase().ends_with("prints:"))
+}
+
 /// Does what a comment asks for.
 fn direct(program: &mut Program, comment: &str) -> Result<(), String> {
-    let wanted = comment.trim_start_matches("<!-- book:").trim_end_matches("-->").trim();
+    let wanted = comment.trim_start_matches(DIRECTION).trim_end_matches("-->").trim();
     if let Some((old, new)) = wanted.strip_prefix("replace ").and_then(|w| w.split_once(" => ")) {
         if !program.code.contains(old) {
             return Err(format!("the program has no `{old}` to replace"));
@@ -227,10 +244,14 @@ fn number(text: &str) -> Option<usize> {
     let (mut end, mut seen) = (sign, false);
     while let Some(&byte) = bytes.get(end) {
         let next_is_digit = bytes.get(end + 1).is_some_and(u8::is_ascii_digit);
-        let thousands = byte == b',' && seen && bytes.len() > end + 3 && bytes[end + 1..end + 4].iter().all(u8::is_ascii_digit);
+        let thousands = byte == b','
+            && seen
+            && bytes.len() > end + 3
+            && bytes[end + 1..end + 4].iter().all(u8::is_ascii_digit);
         let exponent = byte == b'e'
             && seen
-            && (next_is_digit || (bytes.get(end + 1) == Some(&b'-') && bytes.get(end + 2).is_some_and(u8::is_ascii_digit)));
+            && (next_is_digit
+                || (bytes.get(end + 1) == Some(&b'-') && bytes.get(end + 2).is_some_and(u8::is_ascii_digit)));
         if byte.is_ascii_digit() || (byte == b'.' && next_is_digit) || thousands {
             seen = true;
             end += 1;

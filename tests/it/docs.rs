@@ -15,15 +15,18 @@ fn root() -> PathBuf {
 
 /// Names and texts of the files whose links are checked.
 fn documents() -> Vec<(String, String)> {
-    let mut names: Vec<String> = ["ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "SECURITY", "examples/README", "notebooks/README"]
-        .map(|name| format!("{name}.md"))
-        .into();
+    let mut names: Vec<String> =
+        ["ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "SECURITY", "examples/README", "notebooks/README"]
+            .map(|name| format!("{name}.md"))
+            .into();
     for entry in fs::read_dir(root().join("benches/record")).unwrap() {
         names.push(format!("benches/record/{}", entry.unwrap().file_name().to_str().unwrap()));
     }
     names.retain(|name| name.ends_with(".md"));
     names.sort();
-    let read = |name: String| (fs::read_to_string(root().join(&name)).unwrap_or_else(|e| panic!("{name}: {e}")), name);
+    let read = |name: String| {
+        (fs::read_to_string(root().join(&name)).unwrap_or_else(|e| panic!("{name}: {e}")), name)
+    };
     let others = names.into_iter().map(read).map(|(text, name)| (name, text));
     others.chain(pages::pages(&root())).collect()
 }
@@ -121,7 +124,10 @@ fn every_page_of_the_book_is_in_its_summary_and_the_reverse() {
         relative_links(&summary).into_iter().map(|(_, target)| format!("docs/{target}")).collect();
     let unlisted: Vec<&String> = written.difference(&listed).collect();
     let unwritten: Vec<&String> = listed.difference(&written).collect();
-    assert!(unlisted.is_empty() && unwritten.is_empty(), "not in the summary: {unlisted:?}; not written: {unwritten:?}");
+    assert!(
+        unlisted.is_empty() && unwritten.is_empty(),
+        "not in the summary: {unlisted:?}; not written: {unwritten:?}"
+    );
 }
 
 /// A file that no page links to is read by no program either.
@@ -129,7 +135,9 @@ fn every_page_of_the_book_is_in_its_summary_and_the_reverse() {
 fn every_file_beside_the_pages_is_linked() {
     let linked: BTreeSet<String> = pages::pages(&root())
         .iter()
-        .flat_map(|(name, text)| relative_links(text).into_iter().map(move |(_, target)| resolved(name, &target)))
+        .flat_map(|(name, text)| {
+            relative_links(text).into_iter().map(move |(_, target)| resolved(name, &target))
+        })
         .collect();
     for folder in ["docs/data", "docs/images"] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
@@ -162,13 +170,19 @@ fn a_page_gives_programs_and_outputs_or_says_what_is_wrong() {
     assert_eq!((found[0].name(), found[0].place()), ("docs_a_b_1".to_owned(), "docs/a-b.md:3".to_owned()));
     assert_eq!((found[0].prints.as_deref(), found[0].factor), (Some("1\n"), Some(3.0)));
     assert_eq!(found[0].module(), "pub fn main() { f(2); }\n");
-    assert!(!found[1].runs && found[1].module().contains("pub fn main() -> flowline::Result<()> {\nlet x = 1;\n"));
+    assert!(
+        !found[1].runs && found[1].module().contains("pub fn main() -> flowline::Result<()> {\nlet x = 1;\n")
+    );
     let wrong = |text: &str| pages::programs("p.md", text).unwrap_err();
-    assert_eq!(wrong("```rust\n# hidden\n```"), "p.md:1: a line that begins with `# ` is no Rust where pages are read");
+    assert_eq!(
+        wrong("```rust\n# hidden\n```"),
+        "p.md:1: a line that begins with `# ` is no Rust where pages are read"
+    );
     assert!(wrong("```\nx\n```").contains("without a tag"));
     assert!(wrong("```rust,should_panic\n```").contains("`rust,should_panic`"));
     assert!(wrong("It prints:\n```text\n1\n```").contains("without a program"));
     assert!(wrong("<!-- book: replace a => b -->\n```rust\n```").contains("no `a`"));
+    assert!(wrong("```rust\n```\n<!-- book: factor 3 -->\nIt prints:\n").contains("directly in front"));
     assert!(wrong("<!-- book: skip -->\n```rust\n```").contains("no such direction"));
 }
 
@@ -179,5 +193,7 @@ fn outputs_are_compared_by_words_and_digits() {
     assert!(same("a\n...\nz\n", "a\nb\nc\nz\n") && !same("a\n...\nz\n", "a\nb\n") && !same("a", "a\nb"));
     assert!(same("1e-6", "1e-6") && !same("1e-6", "3e-6") && !same("x 1", "y 1") && !same("1", ""));
     let within = |want, got| pages::difference(want, got, Some(3.0)).is_none();
-    assert!(within("loss 1e-6 of 4", "loss 2.5e-6 of 2") && !within("1e-6", "4e-6") && !within("1.0", "-1.0"));
+    assert!(
+        within("loss 1e-6 of 4", "loss 2.5e-6 of 2") && !within("1e-6", "4e-6") && !within("1.0", "-1.0")
+    );
 }
