@@ -40,7 +40,9 @@
 //!
 //! let angles = (0..500).map(|i| 0.0126 * f64::from(i));
 //! let points = Points::from_rows(angles.map(|a| [a.cos(), a.sin()]).collect::<Vec<_>>())?;
-//! let flow = Trainer::new(points).updates(60).run()?;
+//! let flow = Trainer::new(points).updates(60)
+//! #   .options(&TrainOptions { width: Some(8), depth: Some(1), batch: Some(128), ..Default::default() })
+//!     .run()?;
 //! let log_density = flow.log_prob(&[[1.0, 0.0], [0.0, 0.0]], 1e-5, 1e-5)?;
 //! assert!(log_density[0] > log_density[1]);
 //! # Ok(())

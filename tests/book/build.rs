@@ -16,7 +16,7 @@ fn main() {
     let (mut modules, mut list) = (String::new(), String::new());
     for program in pages::programs_of_the_book(&root).unwrap_or_else(|wrong| panic!("{wrong}")) {
         let name = program.name();
-        let file = out.join(format!("{name}.rs"));
+        let file = out.join(format!("{name}.rs")).display().to_string();
         fs::write(&file, program.module()).expect("the build folder can be written");
         writeln!(modules, "#[path = {file:?}] mod {name};").expect("a string takes it");
         let (expected, factor, runs) = (&program.prints, program.factor, program.runs);

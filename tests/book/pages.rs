@@ -230,7 +230,7 @@ fn tokens(line: &str) -> Vec<String> {
             let word = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
             word.max(first.len_utf8())
         });
-        found.push(rest[..len].replace(',', "").to_owned());
+        found.push(rest[..len].replace(',', ""));
         rest = rest[len..].trim_start();
     }
     found.retain(|token| !token.is_empty());

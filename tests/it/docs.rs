@@ -22,7 +22,7 @@ fn documents() -> Vec<(String, String)> {
     for entry in fs::read_dir(root().join("benches/record")).unwrap() {
         names.push(format!("benches/record/{}", entry.unwrap().file_name().to_str().unwrap()));
     }
-    names.retain(|name| name.ends_with(".md"));
+    names.retain(|name| Path::new(name).extension().is_some_and(|e| e == "md"));
     names.sort();
     let read = |name: String| {
         (fs::read_to_string(root().join(&name)).unwrap_or_else(|e| panic!("{name}: {e}")), name)
