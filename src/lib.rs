@@ -132,7 +132,7 @@ pub use preludes::ode as prelude;
 
 #[cfg(feature = "autodiff")]
 pub mod extra {
-    //! Tools of whoever looks for what a program keeps.
+    //! Tools to inspect a program's memory.
     #[doc(inline)]
     pub use crate::memory;
 }

@@ -1,10 +1,11 @@
 //! `Dual`: a number and its derivatives in P directions, carried through the same stepping code.
 //!
-//! `value + sum_p tangent_p e_p` with `e_p e_q = 0`. The clock is `f64` and everything that steers a solve (error
-//! ratio, finiteness, t and dt) reads the value alone, so a solve of dual numbers accepts the very steps of the
-//! solve of their values, with the same bits in the values; its tangents are the derivative of that discrete
-//! solve with the grid held fixed. Alternatives considered: tangents in the error norm (another grid, and y1 then
-//! depends on which derivatives were asked for), variational equations written by hand (a second field).
+//! `value + sum_p tangent_p e_p` with `e_p e_q = 0`. The clock is `f64`, and everything that controls a solve
+//! (error ratio, finiteness, t and dt) reads the value only. So a solve of dual numbers takes the same steps as
+//! a solve of their values, with the same bits in the values. Its tangents are the derivative of that discrete
+//! solve with the step times fixed. Alternatives considered: tangents in the error norm (other step times, and
+//! y1 then depends on which derivatives are computed), variational equations written by hand (a second vector
+//! field).
 
 use super::{FieldNumber, GenericField, Number, Real, Tolerance};
 use std::array::from_fn;
@@ -21,30 +22,31 @@ pub struct Dual<const P: usize> {
 }
 
 impl<const P: usize> Dual<P> {
-    /// A value that is one of the directions: derivative 1 in `direction`, 0 in the others.
+    /// A value with derivative 1 in `direction` and 0 in the others.
     pub fn variable(value: f64, direction: usize) -> Self {
         Dual { value, tangent: from_fn(|p| f64::from(p == direction)) }
     }
 
-    /// `f(self)`, where `value` is f and `slope` is df at this value.
+    /// `f(self)`, where `value` is f and `derivative` is df at this value.
     #[inline(always)]
-    fn chain(self, value: f64, slope: f64) -> Self {
-        Dual { value, tangent: self.tangent.map(|tangent| term(slope, tangent)) }
+    fn chain(self, value: f64, derivative: f64) -> Self {
+        Dual { value, tangent: self.tangent.map(|tangent| term(derivative, tangent)) }
     }
 
     /// `f(self, other)` with both partial derivatives.
     #[inline(always)]
-    fn chain2(self, other: Self, value: f64, slope: f64, other_slope: f64) -> Self {
-        let tangent = from_fn(|p| term(slope, self.tangent[p]) + term(other_slope, other.tangent[p]));
+    fn chain2(self, other: Self, value: f64, derivative: f64, other_derivative: f64) -> Self {
+        let tangent =
+            from_fn(|p| term(derivative, self.tangent[p]) + term(other_derivative, other.tangent[p]));
         Dual { value, tangent }
     }
 }
 
-/// `slope * tangent`, 0 where nothing moves: x^2.0 has a derivative at 0 though ln x, its derivative by the exponent, has
-/// no value there, and so has the square root of a constant 0.
+/// `derivative * tangent`, or 0 where the tangent is 0. So x^2.0 has a derivative at x = 0, where ln x, the
+/// derivative with respect to the exponent, is not finite; likewise the square root of a constant 0.
 #[inline(always)]
-fn term(slope: f64, tangent: f64) -> f64 {
-    if tangent == 0.0 { 0.0 } else { slope * tangent }
+fn term(derivative: f64, tangent: f64) -> f64 {
+    if tangent == 0.0 { 0.0 } else { derivative * tangent }
 }
 
 impl<const P: usize> From<f64> for Dual<P> {
@@ -161,7 +163,7 @@ impl<const P: usize> Real for Dual<P> {
     fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> f64 {
         self.value.squared_ratio(y0.value, y1.value, rtol, atol)
     }
-    /// Of the value; a norm that a user gives sees no tangent.
+    /// Of the value; a custom norm sees no tangent.
     #[inline(always)]
     fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
         Self::from(self.value.ratio(y0.value, y1.value, rtol, atol))
@@ -211,21 +213,21 @@ impl<const P: usize> Number for Dual<P> {
     /// The derivative at 0 is 0.
     #[inline(always)]
     fn abs(self) -> Self {
-        let slope = if self.value == 0.0 { 0.0 } else { self.value.signum() };
-        self.chain(self.value.abs(), slope)
+        let derivative = if self.value == 0.0 { 0.0 } else { self.value.signum() };
+        self.chain(self.value.abs(), derivative)
     }
     #[inline(always)]
     fn powi(self, n: i32) -> Self {
-        let slope = if n == 0 { 0.0 } else { f64::from(n) * self.value.powi(n - 1) };
-        self.chain(self.value.powi(n), slope)
+        let derivative = if n == 0 { 0.0 } else { f64::from(n) * self.value.powi(n - 1) };
+        self.chain(self.value.powi(n), derivative)
     }
     #[inline(always)]
     fn powf(self, exponent: impl Into<Self>) -> Self {
         let exponent = exponent.into();
         let (x, n) = (self.value, exponent.value);
         let value = x.powf(n);
-        let slope = if n == 0.0 { 0.0 } else { n * x.powf(n - 1.0) };
-        self.chain2(exponent, value, slope, value * x.ln())
+        let derivative = if n == 0.0 { 0.0 } else { n * x.powf(n - 1.0) };
+        self.chain2(exponent, value, derivative, value * x.ln())
     }
     #[inline(always)]
     fn max(self, other: impl Into<Self>) -> Self {
@@ -258,8 +260,9 @@ impl<const P: usize> Number for Dual<P> {
     }
 }
 
-/// Directions that a `vector_field!` is compiled for: those of one pass of a sensitivity. Eight f64 are one register of
-/// AVX-512, and enough for a small problem's parameters and states in one pass.
+/// The number of directions that a `vector_field!` is compiled for, and that one pass of a sensitivity solve
+/// carries. Eight f64 fill one AVX-512 register and cover the parameters and states of a small problem in one
+/// pass.
 pub const DIRECTIONS: usize = 8;
 
 impl FieldNumber for Dual<DIRECTIONS> {
