@@ -15,6 +15,7 @@ mod atomic;
 #[cfg(feature = "train")]
 mod checkpoint;
 mod csv;
+mod csv_options;
 mod error;
 pub(crate) mod fault;
 #[cfg(feature = "train")]
@@ -49,7 +50,8 @@ pub use checkpoint::{Checkpoint, FORMAT_VERSION, read_checkpoint, write_checkpoi
 pub(crate) use checkpoint::{checkpoint_bytes, checkpoint_of};
 pub use csv::{Table, read_csv};
 #[doc(hidden)]
-pub use csv::{write_csv, write_csv_parts};
+pub use csv::{write_csv, write_csv_parts, write_row};
+pub use csv_options::CsvOptions;
 pub use error::IoError;
 #[cfg(feature = "train")]
 pub(crate) use hash::Fnv;

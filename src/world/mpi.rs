@@ -106,6 +106,15 @@ impl Mpi {
     }
 }
 
+impl Drop for Mpi {
+    /// A rank that panics cannot finalize MPI with the others, which would wait for it.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.world.abort(1);
+        }
+    }
+}
+
 impl Collective for Mpi {
     fn rank(&self) -> usize {
         self.world.rank() as usize

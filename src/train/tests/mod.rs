@@ -145,7 +145,8 @@ fn rows_of_points_are_drawn_equally_often() {
 #[test]
 fn the_plane_of_a_toy_holds_its_density_with_y_upward() {
     for toy in [ToyDensity::Moons, ToyDensity::Checkerboard] {
-        let prepared = TrainingData::from(toy).prepare(&TrainConfig::new(&TrainOptions::default()), None).unwrap();
+        let prepared =
+            TrainingData::from(toy).prepare(&TrainConfig::new(&TrainOptions::default()), None).unwrap();
         let (frame, points) = (prepared.frames.image.unwrap(), prepared.frames.points.unwrap());
         let (values, rows, cols) = TrainingData::from(toy).truth(&frame, 2);
         let cell = frame.cells(0.0, rows, cols).area;
@@ -218,7 +219,7 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
     assert!(run(ToyDensity::Rings.into(), &TrainOptions::default()).is_ok());
     for other in [TrainingData::from(ToyDensity::Moons), image().into()] {
         let message = run(other, &TrainOptions::default()).unwrap_err().to_string();
-        assert!(message.contains("learns rings") && message.contains("other points"), "{message}");
+        assert!(message.contains("begun with rings") && message.contains("other data"), "{message}");
     }
     let given = TrainOptions { preset: Some(Preset::Given("mine".into())), ..TrainOptions::default() };
     let refused = Trainer::new(ToyDensity::Rings).options(&given).run().map(|_| ()).unwrap_err().to_string();

@@ -1,0 +1,51 @@
+//! Processes that a launcher started together: `mpirun`, or `srun` of SLURM.
+//!
+//! Which of them this one is comes from the environment, before MPI is initialized: only rank 0 prints more than errors, and
+//! a build without MPI refuses to run several times on one run folder.
+
+use super::error::{CliError, Result};
+use flowline::world::World;
+
+/// What launchers call the number of processes, and that of this one.
+const LAUNCHERS: [(&str, &str); 3] = [
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+    ("PMI_SIZE", "PMI_RANK"),
+    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
+];
+
+/// How many processes were started together, and which of them this is.
+pub fn launched() -> (usize, usize) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<usize>().ok());
+    let found = |(size, rank): &(&str, &str)| Some((number(size)?, number(rank).unwrap_or(0)));
+    LAUNCHERS.iter().filter_map(found).find(|(size, _)| *size > 1).unwrap_or((1, 0))
+}
+
+/// Whether this process prints: alone, or as rank 0.
+pub fn is_root() -> bool {
+    launched().1 == 0
+}
+
+/// The ranks that train together.
+///
+/// # Errors
+/// MPI cannot be initialized, or this build has none.
+pub fn world() -> Result<World> {
+    if launched().0 == 1 {
+        return Ok(World::alone());
+    }
+    #[cfg(feature = "mpi")]
+    return Ok(World::mpi().map_err(flowline::Error::from)?);
+    #[cfg(not(feature = "mpi"))]
+    Err(CliError::NoMpi { processes: launched().0 })
+}
+
+/// Refuses a command that several processes would all run.
+///
+/// # Errors
+/// [`CliError::Parallel`].
+pub fn check_alone(command: &'static str) -> Result<()> {
+    match launched().0 {
+        1 => Ok(()),
+        processes => Err(CliError::Parallel { command, processes }),
+    }
+}
