@@ -1,6 +1,6 @@
 //! What is refused: wrong usage, what no machine can do, bad input, files of somebody else. Nothing is left behind.
 
-use crate::place::{Place, SMALL};
+use crate::place::{Place, SMALL, text};
 use std::fs;
 
 #[test]
@@ -142,4 +142,16 @@ fn files_of_somebody_else_are_not_overwritten() {
     place.fails(&format!("{train} --resume"), 1, &["mine", "overwritten", "--restart"]);
     place.done(&format!("{train} --restart"));
     assert!(place.path("mine.1/metrics.csv").exists());
+}
+
+#[cfg(not(feature = "mpi"))]
+#[test]
+fn a_build_without_mpi_refuses_to_run_in_parallel() {
+    let place = Place::new();
+    for name in ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"] {
+        let output = place.command("train tiny.png").env(name, "4").output().unwrap();
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{name}: {message}");
+        assert!(message.contains("4 processes were launched, but this build has no MPI"), "{name}: {message}");
+    }
 }

@@ -38,7 +38,7 @@ fn jobs(place: &Place) -> Vec<(&'static str, TrainingData, TrainOptions)> {
     let images = TrainingData::Images(place.set(80, true), Given::default());
     let (fm, ml) = (ObjectiveKind::FlowMatching, ObjectiveKind::MaximumLikelihood);
     vec![
-        ("image by flow matching", image().into(), options(Some(fm), 4)),
+        ("image by flow matching", image().into(), options(Some(fm), 3)),
         ("image by maximum likelihood", image().into(), options(Some(ml), 3)),
         ("image by both", image().into(), options(Some(ObjectiveKind::Both), 4)),
         ("points", points().into(), options(None, 6)),
@@ -74,7 +74,9 @@ fn a_run_ends_with_the_same_bytes_on_any_number_of_ranks() {
     for (name, data, options) in jobs(&files) {
         let folder = |ranks: usize| place.path().join(format!("{}-{ranks}", name.replace(' ', "-")));
         let alone = train(&data, &options, &folder(1), None).unwrap();
-        for ranks in [2, 3, 4, 16] {
+        // A rank compiles its own programs, so few jobs run on many.
+        let counts: &[usize] = if name == "points" { &[2, 3, 4, 16] } else { &[3] };
+        for &ranks in counts {
             let flows =
                 World::threads(ranks, |world| train(&data, &options, &folder(ranks), Some(world)).unwrap());
             assert!(model(&folder(ranks)) == model(&folder(1)), "{name}: {ranks} ranks");
