@@ -184,6 +184,10 @@ impl<'a> Asked<'a> {
     fn check_read(&self) -> Result<(), ConfigError> {
         let Asked { settings, options, .. } = *self;
         // How far its two states may be apart is told in units of atol.
+        settings.check_explicit(
+            "on tensors",
+            "take an explicit method, or solve on plain states such as Vec<f64>",
+        )?;
         settings.check_steps(false, matches!(options.adjoint, Adjoint::Reversible { .. }))?;
         let (rtol, atol) = match options.adjoint {
             Adjoint::Backsolve { rtol, atol } if !settings.is_adaptive() => (rtol.is_some(), atol.is_some()),

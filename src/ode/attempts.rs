@@ -7,7 +7,9 @@
 
 use super::attempt::attempt_with;
 use super::inline::{self, InlineMethod};
-use super::{Carry, FieldError, FieldFailure, Native, PlainState, Scheme, Span, VectorField, status};
+use super::{
+    Carry, FieldError, FieldFailure, Linearize, Native, PlainState, Scheme, Span, VectorField, status,
+};
 use crate::simd::{Bound, Call, Level, Work, is_fused, run_narrow};
 use std::marker::PhantomData;
 
@@ -63,7 +65,7 @@ fn shared_attempts<Y: PlainState, F: VectorField<Y>>(
     run: Run<'_, Y>,
 ) -> Result<u64, FieldFailure<f64>> {
     let level = is_fused(native.level).then(|| native.level.min(Level::Avx2));
-    attempts_of_any(AtLevel(Bound::to::<Eval<Y, F>>(f, level)), level, run)
+    attempts_of_any(AtLevel(Bound::to::<Eval<Y, F>>(f, level), f.linearize()), level, run)
 }
 
 /// Stages up to which the whole loop is compiled with a method's numbers, and not one attempt at a time.
@@ -85,7 +87,7 @@ fn attempts_of_any<Y: PlainState>(
 }
 
 /// A field behind a pointer that is evaluated with the machine's instructions.
-struct AtLevel<'a, Y>(Bound<'a, f64, Y, Y, Result<(), FieldError>>);
+struct AtLevel<'a, Y>(Bound<'a, f64, Y, Y, Result<(), FieldError>>, Option<&'a dyn Linearize<Y>>);
 
 /// One evaluation.
 struct Eval<Y, F>(PhantomData<(Y, F)>);
@@ -107,6 +109,9 @@ impl<Y: PlainState> VectorField<Y> for AtLevel<'_, Y> {
     #[inline(always)]
     fn eval(&self, t: &f64, y: &Y, dy: &mut Y) -> Result<(), FieldError> {
         self.0.call(t, y, dy)
+    }
+    fn linearize(&self) -> Option<&dyn Linearize<Y>> {
+        self.1
     }
 }
 

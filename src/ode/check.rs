@@ -5,7 +5,7 @@
 //! [resolved](Settings::resolve).
 
 use super::event::Watch;
-use super::{ConfigError, Controller, Ode, OdeState, Settings};
+use super::{ConfigError, Controller, Method, Ode, OdeState, Settings};
 
 /// What a value does not show: whether it was given or is a default.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +28,8 @@ pub(crate) struct Requested<'a> {
     settings: &'a Settings,
     given: Given,
     norm: bool,
+    /// Functions of the state that only some methods read: Jacobian, time derivative, spectral radius.
+    functions: [bool; 3],
     on_step: bool,
     /// Whether an event or `on_step` can end the solve.
     ends: bool,
@@ -59,6 +61,7 @@ impl<Y: OdeState, F, O> Ode<'_, Y, F, O> {
             settings: &self.settings,
             given: self.given,
             norm: self.norm.is_some(),
+            functions: self.functions.given(),
             on_step: self.on_step.is_some(),
             ends: self.on_step.is_some() || any(|w| w.event.terminal > 0),
             events: [
@@ -79,6 +82,7 @@ impl Requested<'_> {
     /// Refuses what `driver` would not read.
     pub(crate) fn check(&self, driver: Driver) -> Result<(), ConfigError> {
         self.settings.check_steps(self.norm, false)?;
+        self.settings.check_method(self.functions)?;
         if self.settings.max_events.is_some() && self.events == [false; 3] {
             return Err(ConfigError::UnusedSetting { setting: "max_events", place: "without an event" });
         }
@@ -105,6 +109,9 @@ impl Requested<'_> {
     }
 }
 
+/// Where nothing reads a Jacobian.
+const NEEDS_JACOBIAN: &str = "by a method without a Jacobian (Rodas5P and Rosenbrock23 have one)";
+
 impl Settings {
     /// Whether errors decide on steps, as far as settings show.
     pub(crate) fn is_adaptive(&self) -> bool {
@@ -113,6 +120,45 @@ impl Settings {
             // Without a dt0 such a method is refused for what it lacks.
             None => self.has_error_estimate() || self.dt0.is_none(),
         }
+    }
+
+    /// Refuses what the method does not read; `functions` are those of [`Requested`].
+    pub(crate) fn check_method(
+        &self,
+        [jacobian, time_derivative, radius]: [bool; 3],
+    ) -> Result<(), ConfigError> {
+        let method = if self.own.is_some() { Method::Tsit5 } else { self.method };
+        let has_jacobian = !method.is_explicit() && method != Method::Rkc2;
+        let unread = [
+            ("jacobian", jacobian && !has_jacobian, NEEDS_JACOBIAN),
+            ("time_derivative", time_derivative && !has_jacobian, NEEDS_JACOBIAN),
+            ("jacobian_sparsity", self.sparsity.is_some() && !has_jacobian, NEEDS_JACOBIAN),
+            ("spectral_radius", radius && method != Method::Rkc2, "by a method other than Rkc2"),
+        ];
+        if let Some(&(setting, _, place)) = unread.iter().find(|(_, is_given, _)| *is_given) {
+            return Err(ConfigError::UnusedSetting { setting, place });
+        }
+        let solves_systems = matches!(method, Method::Rodas5P | Method::Rosenbrock23);
+        if self.mass.is_some() && !solves_systems {
+            return Err(ConfigError::MethodPlace {
+                method: format!("{method:?}"),
+                place: "with a mass matrix",
+                remedy: "take Method::Rodas5P or Method::Rosenbrock23",
+            });
+        }
+        Ok(())
+    }
+
+    /// Refuses a method that is not explicit, which does not run at `place`.
+    pub(crate) fn check_explicit(
+        &self,
+        place: &'static str,
+        remedy: &'static str,
+    ) -> Result<(), ConfigError> {
+        if self.own.is_some() || self.method.is_explicit() {
+            return Ok(());
+        }
+        Err(ConfigError::MethodPlace { method: format!("{:?}", self.method), place, remedy })
     }
 
     /// Refuses what is read of adaptive steps alone, where steps are not. `atol`: whether it is read all the same.

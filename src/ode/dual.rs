@@ -135,8 +135,32 @@ with_constants!(Add add AddAssign add_assign, Sub sub SubAssign sub_assign, Mul 
 
 impl<const P: usize> Real for Dual<P> {
     type Clock = f64;
+    type Wide = Self;
     const UNROLLED: bool = false;
     const TOLERANCE: Tolerance<'static> = <f64 as Real>::TOLERANCE;
+    const EPSILON: f64 = f64::EPSILON;
+
+    #[inline(always)]
+    fn widen(self) -> Self {
+        self
+    }
+    #[inline(always)]
+    fn narrow(wide: Self) -> Self {
+        wide
+    }
+    #[inline(always)]
+    fn constant(x: f64) -> Self {
+        Self::from(x)
+    }
+    #[inline(always)]
+    fn exceeds(self, other: Self) -> bool {
+        self.value.exceeds(other.value)
+    }
+    #[inline(always)]
+    fn is_same(self, other: Self) -> bool {
+        let all = std::iter::zip(self.tangent, other.tangent);
+        all.fold(self.value.is_same(other.value), |same, (a, b)| same && a.is_same(b))
+    }
 
     #[inline(always)]
     fn scale(self, x: f64) -> Self {

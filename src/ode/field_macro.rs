@@ -163,6 +163,21 @@ macro_rules! __field {
                     *dy = <Self as __ode::GenericField<{ $n }>>::eval_f64(self, *t, y);
                     Ok(())
                 }
+                fn linearize(&self) -> ::std::option::Option<&dyn __ode::Linearize<[f64; $n]>> {
+                    ::std::option::Option::Some(self)
+                }
+            }
+            impl __ode::Linearize<[f64; $n]> for $name<f64> {
+                fn columns(
+                    &self,
+                    t: &f64,
+                    y: &[f64; $n],
+                    colors: &[usize],
+                    num_colors: usize,
+                    column: &mut dyn FnMut(usize, &[f64; $n]),
+                ) {
+                    __ode::dual_columns(self, *t, y, (colors, num_colors), column);
+                }
             }
         };
     };

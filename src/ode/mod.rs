@@ -44,6 +44,7 @@ pub mod inline;
 mod integrator;
 mod interpolant;
 mod lanes;
+mod linear;
 mod method;
 mod number;
 mod order;
@@ -67,6 +68,7 @@ mod state;
 mod states;
 mod step_end;
 mod stepper;
+mod stiff;
 mod stiffness;
 mod tableau;
 #[doc(hidden)]
@@ -80,6 +82,7 @@ pub use ensemble::{EnsembleBuilder, EnsembleProgress, EnsembleSolution, ensemble
 pub use error::ConfigError;
 pub use event::{Event, EventRecord};
 pub use field::{Recoverable, VectorField};
+pub use linear::{Mass, Sparsity};
 pub use method::Method;
 pub use outcome::{Outcome, Stats};
 pub use own_tableau::Tableau;
@@ -97,6 +100,7 @@ pub mod extra {
     #[doc(inline)]
     pub use super::inline;
     pub use super::number::{FieldNumber, Number};
+    pub use super::stiff::Jacobian;
 }
 pub(crate) use extra::*;
 
@@ -116,6 +120,7 @@ pub use self::{
     single::Single,
     state::{Stages, State},
     states::{DriveOn, Part},
+    stiff::{Linearize, Solvable, StateFunctions, StiffStages, dual_columns},
     tolerance::Tolerance,
 };
 

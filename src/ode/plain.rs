@@ -8,8 +8,8 @@ use super::settings::Settings;
 use super::stepper::Stepper;
 use super::stiffness::StiffnessTest;
 use super::{
-    ConfigError, Native, Norm, Ode, OdeState, Outcome, Rate, Resolved, SaveAt, Scheme, Solution, SolveError,
-    Stats, VectorField,
+    ConfigError, Native, Norm, Ode, OdeState, Outcome, Rate, Real, Resolved, SaveAt, Scheme, Solution,
+    Solvable, SolveError, StateFunctions, Stats, VectorField,
 };
 
 /// Plain states, whose clock is f64: what functions of saved states, stepping by hand and figures need.
@@ -18,10 +18,26 @@ use super::{
     label = "functions of saved states, in-place fields and stepping by hand need one",
     note = "such a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector or matrix, an ndarray array (features `nalgebra`, `ndarray`), a tuple of these, or a struct of them made by `state!`"
 )]
-pub trait PlainState: OdeState<Clock = f64> {
+pub trait PlainState: OdeState<Clock = f64> + 'static {
     /// Whether loops compiled for each method pay: they do where a state fits into registers.
     #[doc(hidden)]
     const UNROLLED: bool;
+
+    /// The number that linear systems of its components are solved in.
+    #[doc(hidden)]
+    type Number: Solvable + Real<Clock = f64>;
+
+    /// The rounding unit of its numbers.
+    #[doc(hidden)]
+    const EPSILON: f64;
+
+    /// Copies the components, in order, to `out`, which is as long.
+    #[doc(hidden)]
+    fn read(&self, out: &mut [Self::Number]);
+
+    /// Replaces the components, in order.
+    #[doc(hidden)]
+    fn write(&mut self, from: &[Self::Number]);
 
     /// Calls `f` with each component, in order.
     fn each_component(&self, f: &mut dyn FnMut(f64));
@@ -36,7 +52,7 @@ pub trait PlainState: OdeState<Clock = f64> {
 
 /// Makes a type that is a [`State`](super::State) with an f64 clock one that [`Ode`] solves.
 macro_rules! plain_drive {
-    ({$($generics:tt)*} $t:ty, |$of:ident| $tolerance:expr, $unrolled:expr, |$y:ident, $f:ident| $each:expr) => {
+    ({$($generics:tt)*} $t:ty, |$of:ident| $tolerance:expr, $unrolled:expr, $number:ty, |$y:ident| $each:expr, |$to:ident| $each_mut:expr) => {
         impl<$($generics)*> $crate::ode::OdeState for $t {
             type Solution<O> = $crate::ode::Solution<Self, O>;
             type Options = ();
@@ -66,9 +82,22 @@ macro_rules! plain_drive {
         impl<$($generics)*> $crate::ode::PlainState for $t {
             const UNROLLED: bool = $unrolled;
 
-            fn each_component(&self, $f: &mut dyn FnMut(f64)) {
+            type Number = <$number as $crate::ode::Real>::Wide;
+            const EPSILON: f64 = <$number as $crate::ode::Real>::EPSILON;
+
+            fn each_component(&self, f: &mut dyn FnMut(f64)) {
                 let $y = self;
-                $each
+                $each.for_each(|x| f($crate::ode::Real::value(*x)));
+            }
+            #[inline]
+            fn read(&self, out: &mut [Self::Number]) {
+                let $y = self;
+                $each.zip(out).for_each(|(x, out)| *out = $crate::ode::Real::widen(*x));
+            }
+            #[inline]
+            fn write(&mut self, from: &[Self::Number]) {
+                let $to = self;
+                $each_mut.zip(from).for_each(|(x, from)| *x = $crate::ode::Real::narrow(*from));
             }
         }
     };
@@ -98,7 +127,7 @@ impl<Y: PlainState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     pub fn stepper(&self, t0: f64, t1: f64, y0: Y) -> Result<Stepper<'_, Y, F>, SolveError<()>> {
         self.requested().check(Driver::Steps)?;
         let resolved = resolved(&self.settings, &self.save_at, ((t0, t1), true), &y0)?;
-        let asked = (self.norm.as_deref(), self.settings.allow_incomplete);
+        let asked = (self.norm.as_deref(), &self.functions, self.settings.allow_incomplete);
         Stepper::new(&self.field, asked, resolved, (t0, t1), y0)
     }
 }
@@ -153,21 +182,21 @@ pub(super) fn run<Y: PlainState, F: VectorField<Y>, O>(
 ) -> Result<Ran<Y, O>, ConfigError> {
     let open_span = (span, ode.requested().can_end());
     let resolved = resolved(&ode.settings, &ode.save_at, open_span, &y0)?;
-    Ok(run_any(&ode.field, Asked::of(ode), (resolved, ode.norm.as_deref()), span, y0))
+    Ok(run_any(&ode.field, Asked::of(ode), (resolved, ode.norm.as_deref(), &ode.functions), span, y0))
 }
 
 /// The solve of a kind of state, whatever the field.
 fn run_any<Y: PlainState, O>(
     field: &dyn Driven<Y>,
     asked: Asked<'_, '_, Y, O>,
-    (resolved, norm): (Resolved, Option<&Norm<'_, Y>>),
+    (resolved, norm, functions): (Resolved, Option<&Norm<'_, Y>>, &StateFunctions<'_, Y>),
     span: (f64, f64),
     y0: Y,
 ) -> Ran<Y, O> {
     let needs_curve = asked.needs_curve();
     let resolved = resolved.keeping_first(needs_curve);
-    let scheme: Scheme<Y> = resolved.scheme(norm);
-    let mut integrator = match Integrator::new(field, &scheme, span, y0.clone()) {
+    let scheme: Scheme<Y> = resolved.scheme(norm).differentiated_by(Some(functions));
+    let mut integrator = match Integrator::new(field, (&scheme, &resolved), span, y0.clone()) {
         Ok(integrator) => integrator,
         Err(error) => return (unstarted(span.0, y0, &resolved, &scheme), Some(error)),
     };

@@ -3,7 +3,7 @@
 //! An attempt judges by its error alone. That an event is NaN in the step, that the field asks for a shorter one, or that
 //! the step ends at an event, its driver sees: here is what follows for the carry, for plain states and for tensors.
 
-use super::attempt::NON_FINITE_MAX;
+use super::attempt::{NON_FINITE_MAX, count_stiff};
 use super::stages::eval;
 use super::{Carry, Clock, Controller, FieldFailure, Scheme, Span, State, VectorField, status};
 
@@ -103,6 +103,7 @@ pub(super) fn refuse<S: State<Clock = f64>>(scheme: &Scheme<S>, h: f64, carry: &
     carry.num_steps += 1.0;
     carry.num_rejected += 1.0;
     carry.num_fn_evals += scheme.evals_per_attempt() as f64;
+    count_stiff(&true, carry);
     carry.non_finite_in_row += 1.0;
     shorten(scheme, &true, carry);
     if carry.num_steps >= scheme.limits.max_steps as f64 {

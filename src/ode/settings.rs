@@ -5,8 +5,8 @@
 
 use super::scheme;
 use super::{
-    ButcherTableau, ConfigError, Controller, Limits, Method, Norm, OwnSides, PidController, Scheme, State,
-    Tableau, Tol, Tolerance,
+    ButcherTableau, ConfigError, Controller, Limits, Mass, Method, Norm, OwnSides, PidController, Scheme,
+    Sparsity, State, Tableau, Tol, Tolerance,
 };
 use crate::simd::Level;
 use std::sync::Arc;
@@ -30,6 +30,10 @@ pub struct Settings {
     pub(crate) dt_max: f64,
     pub(crate) tstops: Vec<f64>,
     pub(crate) discontinuities: Vec<f64>,
+    /// Which entries of the Jacobian can differ from 0.
+    pub(crate) sparsity: Option<Arc<Sparsity>>,
+    /// M of `M y' = f(t, y)`.
+    pub(crate) mass: Option<Arc<Mass>>,
     /// The instructions that loops over steps may use.
     pub(crate) level: Level,
 }
@@ -50,6 +54,8 @@ impl Default for Settings {
             dt_max: f64::INFINITY,
             tstops: Vec::new(),
             discontinuities: Vec::new(),
+            sparsity: None,
+            mass: None,
             level: Level::detect(),
         }
     }
@@ -72,6 +78,8 @@ pub struct Resolved {
     stops: Vec<f64>,
     sides: OwnSides,
     keeps_first: bool,
+    sparsity: Option<Arc<Sparsity>>,
+    mass: Option<Arc<Mass>>,
     level: Level,
 }
 
@@ -94,7 +102,12 @@ impl Settings {
             (Some(controller), Some(dt0)) => controller.clone().starting_with(dt0),
             (Some(controller), None) => Ok(controller.clone()),
             (None, dt0) if tableau.b_err.is_some() => {
-                Ok(PidController { dt0, ..PidController::default() }.into())
+                let pid = if tableau.is_explicit() {
+                    PidController::default()
+                } else {
+                    PidController::predictive()
+                };
+                Ok(PidController { dt0, ..pid }.into())
             }
             (None, Some(dt0)) => Ok(super::ConstantStepSize { dt0 }.into()),
             (None, None) => Err(ConfigError::NoErrorEstimate { method: tableau.name.into() }),
@@ -148,8 +161,13 @@ impl Settings {
             stops,
             sides,
             keeps_first: false,
+            sparsity: self.sparsity.clone(),
+            mass: self.mass.clone(),
             level: self.level,
         };
+        let components = parts.iter().sum();
+        resolved.mass().map_or(Ok(()), |mass| mass.check(components))?;
+        resolved.sparsity().map_or(Ok(()), |sparsity| sparsity.check(components))?;
         scheme::check(&resolved.tableau(), &resolved.controller, &resolved.tolerance())?;
         scheme::check_limits(&resolved.controller, &resolved.limits())?;
         Ok(resolved)
@@ -162,6 +180,16 @@ impl Resolved {
         let scheme = Scheme::trusted(self.tableau(), &self.controller, self.tolerance(), self.limits());
         let scheme = scheme.measured_by(norm);
         if self.keeps_first { scheme.keeping_first() } else { scheme }
+    }
+
+    /// Which entries of the Jacobian can differ from 0.
+    pub(super) fn sparsity(&self) -> Option<&Sparsity> {
+        self.sparsity.as_deref()
+    }
+
+    /// M of `M y' = f(t, y)`.
+    pub(super) fn mass(&self) -> Option<&Mass> {
+        self.mass.as_deref()
     }
 
     /// What loops may be compiled for.

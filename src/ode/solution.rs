@@ -108,6 +108,8 @@ impl<Y, O> fmt::Display for Solution<Y, O> {
             | Outcome::StatesApart { .. }
             | Outcome::StepSizeTooSmall { .. }
             | Outcome::NonFinite { .. }
+            | Outcome::NonFiniteJacobian { .. }
+            | Outcome::SingularMatrix { .. }
             | Outcome::Failed { .. } => write!(f, "{outcome}")?,
         }
         write!(f, ": {method}, rtol={rtol:e}, atol={atol:e}, {stats}")?;

@@ -6,7 +6,8 @@
 use super::integrator::Integrator;
 use super::stiffness::StiffnessTest;
 use super::{
-    Carry, ConfigError, Norm, Outcome, PlainState, Resolved, SolveError, Stats, VectorField, Warning,
+    Carry, ConfigError, Norm, Outcome, PlainState, Resolved, SolveError, StateFunctions, Stats, VectorField,
+    Warning,
 };
 
 /// A solve by hand, one accepted step at a time: [`Ode::stepper`](super::Ode::stepper).
@@ -16,6 +17,7 @@ use super::{
 pub struct Stepper<'a, Y: PlainState, F> {
     field: &'a F,
     norm: Option<&'a Norm<'a, Y>>,
+    functions: &'a StateFunctions<'a, Y>,
     resolved: Resolved,
     /// Whether an early end is no error.
     allow_incomplete: bool,
@@ -44,18 +46,19 @@ pub struct Step<'s, Y> {
 impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     pub(super) fn new(
         field: &'a F,
-        (norm, allow_incomplete): (Option<&'a Norm<'a, Y>>, bool),
+        (norm, functions, allow_incomplete): (Option<&'a Norm<'a, Y>>, &'a StateFunctions<'a, Y>, bool),
         resolved: Resolved,
         span: (f64, f64),
         y0: Y,
     ) -> Result<Self, SolveError<()>> {
-        let scheme = resolved.scheme(norm);
-        let mut integrator = Integrator::new(field, &scheme, span, y0)?;
+        let scheme = resolved.scheme(norm).differentiated_by(Some(functions));
+        let mut integrator = Integrator::new(field, (&scheme, &resolved), span, y0)?;
         let mut stiffness = StiffnessTest::of(&scheme, resolved.native().method);
         stiffness.prepare(&mut integrator, &scheme);
         Ok(Stepper {
             field,
             norm,
+            functions,
             resolved,
             allow_incomplete,
             integrator,
@@ -83,7 +86,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
 
     /// Takes steps until one is accepted; whether one was.
     fn advance(&mut self) -> Result<bool, SolveError> {
-        let scheme = self.resolved.scheme(self.norm);
+        let scheme = self.resolved.scheme(self.norm).differentiated_by(Some(self.functions));
         if self.touched {
             let t = self.integrator.carry.t;
             self.integrator.resume(self.field, &scheme, t)?;
@@ -135,7 +138,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         if !(t0.min(t1) <= t && t <= t0.max(t1)) || t0 == t1 {
             return Err(ConfigError::OutsideInterval { t, t0, t1 }.into());
         }
-        let scheme = self.resolved.scheme(self.norm);
+        let scheme = self.resolved.scheme(self.norm).differentiated_by(Some(self.functions));
         self.integrator.complete(self.field, &scheme)?;
         let mut out = self.integrator.carry.y.clone();
         self.integrator.eval_into(t, &mut out);
@@ -151,7 +154,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     }
     /// Why the solve ended; `None` while it goes on.
     pub fn outcome(&self) -> Option<Outcome> {
-        let scheme = self.resolved.scheme(self.norm);
+        let scheme = self.resolved.scheme(self.norm).differentiated_by(Some(self.functions));
         self.integrator.outcome(&scheme)
     }
 }

@@ -147,6 +147,8 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
                 num_rejected: clock(&carry.num_rejected) as u64,
                 num_fn_evals: clock(&carry.num_fn_evals) as u64,
                 num_recomputed: 0,
+                num_jac_evals: clock(&carry.num_jac_evals) as u64,
+                num_factorizations: clock(&carry.num_factorizations) as u64,
             };
             let code = clock(&carry.status);
             let dt = if code == status::NON_FINITE { &carry.h } else { &carry.dt };

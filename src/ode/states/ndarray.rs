@@ -122,7 +122,7 @@ impl<R: Real<Clock = f64>, D: Dimension> State for Array<R, D> {
         })
     }
 }
-plain_drive!({R: Real<Clock = f64>, D: Dimension} Array<R, D>, |_y| R::TOLERANCE, false, |y, f| y.iter().for_each(|x| f(x.value())));
+plain_drive!({R: Real<Clock = f64>, D: Dimension} Array<R, D>, |_y| R::TOLERANCE, false, R, |y| y.iter(), |y| y.iter_mut());
 
 impl<R: Real<Clock = f64>, D: Dimension> View for ArrayRef<R, D> {
     type Owned = Array<R, D>;

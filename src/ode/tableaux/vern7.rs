@@ -6,7 +6,7 @@
 //!
 //! The published interpolant meets the conditions of order 7 only to 3e-7: strictly its order is 6. The terms of
 //! order 8 are a hundred times that, so at the steps that a tolerance above 1e-14 asks for it is one of order 7.
-use crate::ode::tableau::through_both_ends;
+use crate::ode::tableau::{Kind, through_both_ends};
 use crate::ode::{ButcherTableau, DenseTableau};
 
 /// Ten stages, order 7 with an embedded order 6, an interpolant of order 7 with six stages more.
@@ -19,6 +19,7 @@ pub const VERN7: ButcherTableau<'static> = ButcherTableau {
     c: &C,
     order: 7,
     error_order: 7,
+    kind: Kind::Explicit,
     dense: Some(DenseTableau {
         extra_a: &EXTRA_A,
         extra_c: &EXTRA_C,
