@@ -149,7 +149,20 @@ impl Settings {
         Ok(())
     }
 
+    /// Refuses a method that does not run in lanes.
+    pub(super) fn check_lanes(&self) -> Result<(), ConfigError> {
+        match self.method {
+            Method::Rkc2 | Method::AutoTsit5Rodas5P => Err(ConfigError::MethodPlace {
+                method: format!("{:?}", self.method),
+                place: "in ensembles",
+                remedy: "take Method::Rodas5P, or solve each trajectory alone",
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses a method that is not explicit, which does not run at `place`.
+    #[cfg(feature = "autodiff")]
     pub(crate) fn check_explicit(
         &self,
         place: &'static str,

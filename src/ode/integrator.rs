@@ -215,6 +215,33 @@ impl<Y: PlainState> Integrator<Y> {
             .map_err(|failure| field_error(failure, self.carry.num_steps))
     }
 
+    /// Goes on by another method, which starts anew.
+    pub fn change_method(
+        &mut self,
+        f: &dyn VectorField<Y>,
+        scheme: &Scheme<Y>,
+        resolved: &Resolved,
+    ) -> Result<(), SolveError> {
+        let carry = &mut self.carry;
+        make_memory(scheme, resolved, carry);
+        (carry.inv_prev, carry.inv_prev2, carry.h_prev) = (1.0, 1.0, 0.0);
+        self.interpolant = Arc::new(Interpolant::of(&scheme.tableau));
+        self.weights = vec![0.0; self.interpolant.num_stages()];
+        (self.stages, self.ready) = (vec![], Ready::Nothing);
+        if scheme.carries_first() && carry.status == status::RUNNING {
+            let t = scheme.after(&self.span, &carry.t);
+            eval(&f, &t, &carry.y, &mut carry.k[0])
+                .map_err(|failure| field_error(failure, carry.num_steps))?;
+            carry.num_fn_evals += 1.0;
+        }
+        Ok(())
+    }
+
+    /// `max_i sum_j |df_i/dy_j|` of the step last accepted; 0 of a method without a Jacobian.
+    pub fn jacobian_norm(&self) -> f64 {
+        self.carry.stiff.as_ref().map_or(0.0, |stiff| stiff.jacobian_norm())
+    }
+
     /// Why the solve ended; `None` while it runs.
     pub fn outcome(&self, scheme: &Scheme<Y>) -> Option<Outcome> {
         let diagnosis = || self.carry.stiff.as_ref().and_then(|stiff| stiff.diagnosis());

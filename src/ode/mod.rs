@@ -70,6 +70,7 @@ mod step_end;
 mod stepper;
 mod stiff;
 mod stiffness;
+mod switch;
 mod tableau;
 #[doc(hidden)]
 pub mod tableaux;

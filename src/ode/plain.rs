@@ -7,9 +7,10 @@ use super::record::{Asked, Recorder};
 use super::settings::Settings;
 use super::stepper::Stepper;
 use super::stiffness::StiffnessTest;
+use super::switch::{Schemes, Switch};
 use super::{
-    ConfigError, Native, Norm, Ode, OdeState, Outcome, Rate, Real, Resolved, SaveAt, Scheme, Solution,
-    Solvable, SolveError, StateFunctions, Stats, VectorField,
+    ConfigError, Norm, Ode, OdeState, Outcome, Rate, Real, Resolved, SaveAt, Scheme, Solution, Solvable,
+    SolveError, StateFunctions, Stats, VectorField,
 };
 
 /// Plain states, whose clock is f64: what functions of saved states, stepping by hand and figures need.
@@ -196,13 +197,15 @@ fn run_any<Y: PlainState, O>(
     let needs_curve = asked.needs_curve();
     let resolved = resolved.keeping_first(needs_curve);
     let scheme: Scheme<Y> = resolved.scheme(norm).differentiated_by(Some(functions));
+    let stiff = resolved.stiff_scheme(norm).map(|scheme| scheme.differentiated_by(Some(functions)));
+    let schemes = Schemes { first: &scheme, stiff: stiff.as_ref(), resolved: &resolved };
     let mut integrator = match Integrator::new(field, (&scheme, &resolved), span, y0.clone()) {
         Ok(integrator) => integrator,
         Err(error) => return (unstarted(span.0, y0, &resolved, &scheme), Some(error)),
     };
     let mut recorder = Recorder::new(asked, &mut integrator);
     let mut stiffness = StiffnessTest::of(&scheme, resolved.native().method);
-    let (how, observers) = ((&scheme, resolved.native(), needs_curve), (&mut recorder, &mut stiffness));
+    let (how, observers) = ((&schemes, needs_curve), (&mut recorder, &mut stiffness));
     let failure = follow(field, how, &mut integrator, observers).err();
     recorder.finish(&integrator);
     let outcome = match failure {
@@ -222,7 +225,8 @@ fn run_any<Y: PlainState, O>(
         events,
         stats,
         outcome,
-        warnings: stiffness.warning().into_iter().collect(),
+        // A method that switches has done what a warning would ask for.
+        warnings: stiffness.warning().filter(|_| stiff.is_none()).into_iter().collect(),
         dense,
         ..unstarted(span.0, integrator.carry.y, &resolved, &scheme)
     };
@@ -232,23 +236,27 @@ fn run_any<Y: PlainState, O>(
 /// Takes steps until the solve has ended.
 fn follow<Y: PlainState, O>(
     field: &dyn Driven<Y>,
-    (scheme, native, needs_curve): (&Scheme<Y>, Native, bool),
+    (schemes, needs_curve): (&Schemes<'_, '_, Y>, bool),
     integrator: &mut Integrator<Y>,
     (recorder, stiffness): (&mut Recorder<'_, '_, Y, O>, &mut StiffnessTest),
 ) -> Result<(), SolveError> {
-    let plain = recorder.keeps_ends_alone();
+    let (plain, mut switch) = (recorder.keeps_ends_alone(), Switch::default());
     loop {
-        let look = stiffness.is_due();
-        let most = if plain && !look { stiffness.steps_to_next() } else { 1 };
+        let (scheme, native) = (switch.scheme(schemes), switch.native(schemes.resolved));
+        let look = !switch.is_stiff() && stiffness.is_due();
+        let most = if plain && !look && !switch.is_stiff() { stiffness.steps_to_next() } else { 1 };
         let (remember, step_times) = (needs_curve || look, &mut recorder.step_times);
         let accepted = integrator.advance(field, scheme, native, (remember, most), step_times)?;
         if accepted == 0 {
             return Ok(());
         }
-        stiffness.after_steps(accepted, integrator, field, scheme)?;
+        if !switch.is_stiff() {
+            stiffness.after_steps(accepted, integrator, field, scheme)?;
+        }
         if !plain {
             recorder.after_step(integrator, scheme)?;
         }
+        switch.after_step(field, schemes, integrator, stiffness)?;
     }
 }
 

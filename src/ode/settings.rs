@@ -68,6 +68,8 @@ pub struct Resolved {
     own: Option<Arc<Tableau>>,
     /// The controller, its first step size in it.
     pub controller: Controller,
+    /// That of the method for stiff parts, where the method switches.
+    stiff_controller: Option<Controller>,
     /// The relative tolerance, for each component where it differs.
     pub rtol: Tol,
     /// The absolute tolerance.
@@ -114,6 +116,14 @@ impl Settings {
         }
     }
 
+    /// The controller of the method for stiff parts, where there is one.
+    fn stiff_controller(&self) -> Result<Option<Controller>, ConfigError> {
+        if self.own.is_some() || self.method != Method::AutoTsit5Rodas5P {
+            return Ok(None);
+        }
+        Settings { method: Method::Rodas5P, ..self.clone() }.controller().map(Some)
+    }
+
     pub(super) fn has_error_estimate(&self) -> bool {
         tableau(self.own.as_deref(), self.method).b_err.is_some()
     }
@@ -153,6 +163,7 @@ impl Settings {
             method: self.method,
             own: self.own.clone(),
             controller: self.controller()?,
+            stiff_controller: self.stiff_controller()?,
             rtol: bound("rtol", &self.rtol, rtol)?,
             atol: bound("atol", &self.atol, atol)?,
             max_steps: self.max_steps,
@@ -182,6 +193,16 @@ impl Resolved {
         if self.keeps_first { scheme.keeping_first() } else { scheme }
     }
 
+    /// The scheme of stiff parts, where the method of [`scheme`](Self::scheme) is for the others alone.
+    pub(super) fn stiff_scheme<'a, S: State>(
+        &'a self,
+        norm: Option<&'a Norm<'a, S>>,
+    ) -> Option<Scheme<'a, S>> {
+        let controller = self.stiff_controller.as_ref()?;
+        let tableau = *Method::Rodas5P.tableau();
+        Some(Scheme::trusted(tableau, controller, self.tolerance(), self.limits()).measured_by(norm))
+    }
+
     /// Which entries of the Jacobian can differ from 0.
     pub(super) fn sparsity(&self) -> Option<&Sparsity> {
         self.sparsity.as_deref()
@@ -194,7 +215,12 @@ impl Resolved {
 
     /// What loops may be compiled for.
     pub(super) fn native(&self) -> Native {
-        Native { method: self.own.is_none().then_some(self.method), level: self.level }
+        let method = match self.method {
+            // What it starts with. The loop of the other method asks for its table.
+            Method::AutoTsit5Rodas5P => Method::Tsit5,
+            method => method,
+        };
+        Native { method: self.own.is_none().then_some(method), level: self.level }
     }
 
     fn tableau(&self) -> ButcherTableau<'_> {

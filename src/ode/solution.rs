@@ -53,7 +53,7 @@ impl fmt::Display for Warning {
         match self {
             Warning::Stiff { t } => write!(
                 f,
-                "the problem seems stiff from t={t} on: explicit steps are bounded by stability there, which a looser tolerance does not change; take an implicit solver from another crate"
+                "the problem seems stiff from t={t} on, where stability bounds explicit steps, whatever the tolerance: use Method::Rodas5P (or Rkc2 for diffusion)"
             ),
         }
     }

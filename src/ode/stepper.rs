@@ -5,6 +5,7 @@
 
 use super::integrator::Integrator;
 use super::stiffness::StiffnessTest;
+use super::switch::{Schemes, Switch};
 use super::{
     Carry, ConfigError, Norm, Outcome, PlainState, Resolved, SolveError, StateFunctions, Stats, VectorField,
     Warning,
@@ -25,6 +26,7 @@ pub struct Stepper<'a, Y: PlainState, F> {
     /// The caller may have changed y.
     touched: bool,
     stiffness: StiffnessTest,
+    switch: Switch,
     /// Scratch.
     step_times: Vec<f64>,
 }
@@ -64,6 +66,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
             integrator,
             touched: false,
             stiffness,
+            switch: Switch::default(),
             step_times: Vec::new(),
         })
     }
@@ -86,18 +89,24 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
 
     /// Takes steps until one is accepted; whether one was.
     fn advance(&mut self) -> Result<bool, SolveError> {
-        let scheme = self.resolved.scheme(self.norm).differentiated_by(Some(self.functions));
+        let Stepper { field, norm, functions, ref resolved, ref mut integrator, ref mut switch, .. } = *self;
+        let first = resolved.scheme(norm).differentiated_by(Some(functions));
+        let stiff = resolved.stiff_scheme(norm).map(|scheme| scheme.differentiated_by(Some(functions)));
+        let schemes = Schemes { first: &first, stiff: stiff.as_ref(), resolved };
+        let scheme = switch.scheme(&schemes);
         if self.touched {
-            let t = self.integrator.carry.t;
-            self.integrator.resume(self.field, &scheme, t)?;
+            let t = integrator.carry.t;
+            integrator.resume(field, scheme, t)?;
             self.touched = false;
         }
         self.step_times.clear();
-        let native = self.resolved.native();
-        if self.integrator.advance(self.field, &scheme, native, (true, 1), &mut self.step_times)? == 0 {
+        let native = switch.native(resolved);
+        if integrator.advance(field, scheme, native, (true, 1), &mut self.step_times)? == 0 {
             return Ok(false);
         }
-        self.stiffness.after_steps(1, &mut self.integrator, self.field, &scheme)?;
+        if !switch.is_stiff() {
+            self.stiffness.after_steps(1, integrator, field, scheme)?;
+        }
         Ok(true)
     }
 

@@ -152,6 +152,11 @@ impl StiffnessTest {
         Ok(())
     }
 
+    /// As before the first look.
+    pub fn forget(&mut self) {
+        self.suspicion = Suspicion::none(&0.0);
+    }
+
     /// What was noticed.
     pub fn warning(&self) -> Option<Warning> {
         self.suspicion.warning()
@@ -239,6 +244,9 @@ const INTERVALS: [f64; Method::ALL.len()] = {
     }
     intervals
 };
+
+/// That of Tsit5.
+pub(super) const TSIT5_INTERVAL: f64 = INTERVALS[Method::Tsit5 as usize];
 
 /// The x up to which a step of y' = -x y / h does not grow: the stability interval on the negative real axis.
 ///

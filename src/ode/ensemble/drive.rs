@@ -106,7 +106,7 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
         let span = Span::new(t0.clone(), t0.like(self.span.1));
         let scheme: Scheme<'a, S> = self.resolved.scheme(None);
         let mut waiting = Waiting::new(self, &span, starting);
-        let mut pack = Pack::idle(&scheme, &t0, self.dim, field);
+        let mut pack = Pack::idle(&scheme, &t0, (self.dim, self.level), field);
         let mut until = Until { span, running: 0, budget: 0 };
         let mut looks = Looks::of(&scheme, self.resolved.native().method);
         loop {

@@ -22,6 +22,7 @@ mod pack;
 mod problems;
 mod report;
 mod shared;
+mod stiff;
 
 pub use builder::{EnsembleBuilder, ensemble};
 pub use report::{EnsembleProgress, EnsembleSolution};

@@ -14,7 +14,7 @@ mod rosenbrock;
 
 pub use jacobian::{Jacobian, Linearize, StateFunctions, dual_columns};
 pub use plain::{make_memory, stiff_stages};
-pub use rosenbrock::{Core, Solvable};
+pub use rosenbrock::{Core, Rosenbrock, Solvable, StepOf};
 
 use super::linear::{Matrix, Plan};
 use super::stages::{First, Times};

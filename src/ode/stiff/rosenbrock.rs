@@ -14,11 +14,11 @@ use crate::simd::{Level, Work, is_fused, run_narrow};
 
 /// What a Rosenbrock step on components is given.
 pub struct StepOf<'a, C> {
-    pub(super) tableau: &'a ButcherTableau<'a>,
-    pub(super) numbers: &'a tableau::Rosenbrock<'a>,
-    pub(super) tolerance: &'a Tolerance<'a>,
-    pub(super) times: &'a Times<C>,
-    pub(super) h: &'a C,
+    pub(in crate::ode) tableau: &'a ButcherTableau<'a>,
+    pub(in crate::ode) numbers: &'a tableau::Rosenbrock<'a>,
+    pub(in crate::ode) tolerance: &'a Tolerance<'a>,
+    pub(in crate::ode) times: &'a Times<C>,
+    pub(in crate::ode) h: &'a C,
 }
 
 /// [`Rosenbrock`] whose code is compiled with this crate.

@@ -2,7 +2,8 @@
 
 use super::stiff_problems::*;
 use crate::ode::{
-    ConfigError, ConstantStepSize, Event, Mass, Method, Ode, Outcome, SaveAt, SolveError, Sparsity,
+    ConfigError, ConstantStepSize, Event, Mass, Method, Ode, Outcome, SaveAt, SolveError, Sparsity, Stats,
+    ensemble,
 };
 use crate::vector_field;
 
@@ -362,4 +363,56 @@ fn a_wrong_jacobian_is_found_in_builds_with_debug_assertions() {
         (jacobian[(0, 0)], jacobian[(0, 1)], jacobian[(1, 1)]) = (-1.0, 2.0, -1.0);
     });
     ode.solve(0.0, 1.0, [1.0, 1.0]).unwrap();
+}
+
+#[test]
+fn a_method_that_switches_takes_the_cheap_one_of_two() {
+    // Not stiff before t = 20, stiff to t = 40, not stiff behind: rates of 1 and of 1e5.
+    let rate = |t: f64| if (20.0..40.0).contains(&t) { 1e5 } else { 1.0 };
+    let field = move |t: f64, y: &[f64; 2]| [-rate(t) * (y[0] - t.cos()) - t.sin(), y[0] - y[1]];
+    let auto =
+        Ode::new(field).method(Method::AutoTsit5Rodas5P).rtol(1e-6).atol(1e-8).discontinuities(&[20.0, 40.0]);
+    let auto = auto.save_at(SaveAt::dense());
+    let solution = auto.solve(0.0, 400.0, [1.0, 1.0]).unwrap();
+    assert!((solution.y1[0] - 400.0_f64.cos()).abs() < 1e-4, "{:?}", solution.y1);
+    let Stats { num_jac_evals, num_accepted, num_steps, .. } = solution.stats;
+    assert!(num_jac_evals > 5 && num_jac_evals < num_accepted / 2, "{:?}", solution.stats);
+    assert!(num_steps < 6_000 && solution.warnings.is_empty(), "{solution}");
+    for i in 0..400 {
+        let t = f64::from(i);
+        let y = solution.dense().unwrap().eval(t).unwrap();
+        assert!((y[0] - t.cos()).abs() < 1e-3, "{t}: {y:?}");
+    }
+    let mut stepper = Ode::new(field).method(Method::AutoTsit5Rodas5P).rtol(1e-6).atol(1e-8);
+    stepper = stepper.discontinuities(&[20.0, 40.0]);
+    let mut stepper = stepper.stepper(0.0, 400.0, [1.0, 1.0]).unwrap();
+    while stepper.step().unwrap().is_some() {}
+    assert_eq!((stepper.y(), stepper.stats().num_jac_evals), (&solution.y1, num_jac_evals));
+    // Without stiffness it is Tsit5, bit for bit.
+    let mild = || Ode::new(|t: f64, y: &f64| -y + t.sin());
+    let tsit5 = mild().solve(0.0, 50.0, 1.0).unwrap();
+    assert_eq!(mild().method(Method::AutoTsit5Rodas5P).solve(0.0, 50.0, 1.0).unwrap().y1, tsit5.y1);
+}
+
+#[test]
+fn lanes_take_the_steps_that_a_trajectory_takes_alone() {
+    let k: Vec<f64> = (0..40).map(|i| 0.01 * 1.2_f64.powi(i % 20)).collect();
+    let problem = |&k: &f64| (Rober { k: [k, 3e7, 1e4] }, [1.0, 0.0, 0.0]);
+    for method in STIFF {
+        let builder = |k| ensemble(k, problem).method(method).rtol(1e-5).atol([1e-8, 1e-12, 1e-8]);
+        let all = builder(&k).solve(0.0, 40.0).unwrap();
+        for i in [0, 7, 19] {
+            let one = builder(&k[i..=i]).solve(0.0, 40.0).unwrap();
+            assert_eq!((one.y1[0], one.stats[0]), (all.y1[i], all.stats[i]), "{method} {i}");
+            let alone = Ode::from_generic(Rober { k: [k[i], 3e7, 1e4] })
+                .method(method)
+                .rtol(1e-5)
+                .atol([1e-8, 1e-12, 1e-8]);
+            let alone = alone.solve(0.0, 40.0, [1.0, 0.0, 0.0]).unwrap();
+            assert!(relative(&alone.y1, &all.y1[i]) < 1e-3, "{method} {i}: {:?} {:?}", alone.y1, all.y1[i]);
+            assert_eq!(all.stats[i].num_jac_evals, all.stats[i].num_steps);
+        }
+    }
+    let text = ensemble(&k, problem).method(Method::Rkc2).solve(0.0, 1.0).unwrap_err().to_string();
+    assert!(text.starts_with("Rkc2 does not run in ensembles: take Method::Rodas5P"), "{text}");
 }
