@@ -93,6 +93,8 @@ impl Requested<'_> {
                 "in `forward_sensitivity`, which differentiates a plain solve from t0 to t1"
             }
         };
+        let [jacobian, time_derivative, radius] =
+            if driver == Driver::Sensitivity { self.functions } else { [false; 3] };
         let Requested { given: Given { save_at, save_fn }, on_step, events: [notes, stops, acts], .. } =
             *self;
         let unread = [
@@ -101,6 +103,9 @@ impl Requested<'_> {
             ("event", notes || stops),
             ("on_event", acts),
             ("on_step", on_step),
+            ("jacobian", jacobian),
+            ("time_derivative", time_derivative),
+            ("spectral_radius", radius),
         ];
         match unread.iter().find(|(_, is_given)| *is_given) {
             Some(&(setting, _)) => Err(ConfigError::UnusedSetting { setting, place }),
@@ -142,7 +147,7 @@ impl Settings {
         if self.mass.is_some() && !solves_systems {
             return Err(ConfigError::MethodPlace {
                 method: format!("{method:?}"),
-                place: "with a mass matrix",
+                place: "with `mass_matrix`",
                 remedy: "take Method::Rodas5P or Method::Rosenbrock23",
             });
         }

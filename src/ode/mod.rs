@@ -110,10 +110,10 @@ pub(crate) use extra::*;
 pub use self::{
     builder::IntoState,
     clock::Clock,
-    dual::{DIRECTIONS, Dual},
+    dual::{DIRECTIONS, Dual, JACOBIAN_DIRECTIONS},
     event::EventValue,
     field::{Closure, Done, FieldFailure, InPlace, Inlined, Rate, View},
-    field_macro::{F32Lanes, F64Lanes, FieldDual, GenericField},
+    field_macro::{F32Lanes, F64Lanes, FieldDual, GenericField, NestedDual},
     lanes::{LANES, LaneClock, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock},
     plain::{PlainState, check as check_plain, solve as solve_plain},
     real::Real,

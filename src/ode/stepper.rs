@@ -93,6 +93,10 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         let first = resolved.scheme(norm).differentiated_by(Some(functions));
         let stiff = resolved.stiff_scheme(norm).map(|scheme| scheme.differentiated_by(Some(functions)));
         let schemes = Schemes { first: &first, stiff: stiff.as_ref(), resolved };
+        // Not before: the curve of the last step is that of its own method.
+        if integrator.carry.accepted {
+            switch.after_step(field, &schemes, integrator, &mut self.stiffness)?;
+        }
         let scheme = switch.scheme(&schemes);
         if self.touched {
             let t = integrator.carry.t;

@@ -6,6 +6,7 @@
 
 use super::differences::{self, Base};
 use super::{Counts, Derivatives, Diagnosis, FieldOn, Known};
+use crate::ode::dual::Part;
 use crate::ode::linear::{Lu, Matrix, Plan};
 use crate::ode::stages::Times;
 use crate::ode::tableau::{self, ButcherTableau};
@@ -358,6 +359,6 @@ macro_rules! core {
     };
 }
 core!({} f64, |core, field, of| core.run_few(field, of));
-core!({const P: usize} Dual<P>, |core, field, of| core.run::<0>(field, of));
+core!({T: Part, const P: usize} Dual<T, P>, |core, field, of| core.run::<0>(field, of));
 core!({const W: usize} Lanes<f64, W>, |core, field, of| run_narrow(core.level, Run::<_, 0>(core, field, of)));
 core!({const W: usize} Lanes<f32, W>, |core, field, of| run_narrow(core.level, Run::<_, 0>(core, field, of)));
