@@ -94,7 +94,7 @@ impl Plan {
         }
         let distance =
             |f: fn(usize, usize) -> usize| entries.iter().map(|&(i, j)| f(i, j)).max().unwrap_or(0);
-        let lower = distance(|i, j| i.saturating_sub(j));
+        let lower = distance(usize::saturating_sub);
         let upper = distance(|i, j| j.saturating_sub(i));
         // Elimination in a band fills as many diagonals again: a wide one is treated as dense.
         let (lower, upper) = if 2 * (2 * lower + upper) < n { (lower, upper) } else { (n, n) };
