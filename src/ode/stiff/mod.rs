@@ -9,6 +9,7 @@
 mod chebyshev;
 mod differences;
 mod jacobian;
+mod options;
 mod plain;
 mod rosenbrock;
 
